@@ -1,0 +1,75 @@
+/**
+ * @file
+ * How memest's own processes talk to each other: `local` is one process,
+ * `mpi` is an MPI job. Every function is Collective unless it says otherwise.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_COLLECTIVES_TRANSPORT_H
+#define MEMEST_COLLECTIVES_TRANSPORT_H
+
+#include "memest/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct me_transport me_transport;
+
+/** One process. @param transport_out owned by the caller. Local. */
+me_status me_transport_local_create(me_transport **transport_out);
+
+/**
+ * All processes of the MPI job, or one if memest was not started by a launcher
+ * (or was built without MPI). Initialises MPI.
+ *
+ * @param transport_out  owned by the caller
+ * @return ME_OK, ME_ERR_MPI, ME_ERR_NOMEM
+ */
+me_status me_transport_mpi_create(int *argc, char ***argv, me_diag *diag,
+                                  me_transport **transport_out);
+
+/** Leave; finalises MPI. NULL is allowed. */
+void me_transport_destroy(me_transport *transport);
+
+/** This process and how many there are. Local. */
+int me_transport_rank(const me_transport *transport);
+int me_transport_size(const me_transport *transport);
+
+/**
+ * Agree before anybody leaves: all processes get the worst status and the text
+ * of the lowest process that has it. Nobody returns early from a section with
+ * exchanges; everybody calls this and leaves together.
+ *
+ * @param status  this process's own result so far
+ * @param diag    this process's reason; replaced by the agreed one
+ * @return the agreed status
+ */
+me_status me_transport_agree(me_transport *transport, me_status status,
+                             me_diag *diag);
+
+/** A block of bytes from one process. */
+typedef struct me_blob {
+    unsigned char *bytes;
+    size_t size;
+} me_blob;
+
+/**
+ * Gather a block from every process on process 0.
+ *
+ * @param bytes      this process's block, @p size bytes, borrowed
+ * @param blobs_out  on process 0 an array of me_transport_size() blobs in the
+ *                   order of the processes, to be given back with
+ *                   me_blobs_free(); NULL elsewhere
+ */
+me_status me_transport_gather(me_transport *transport, const void *bytes,
+                              size_t size, me_diag *diag, me_blob **blobs_out);
+
+/** As me_transport_gather(), but every process gets all blocks. */
+me_status me_transport_all_gather(me_transport *transport, const void *bytes,
+                                  size_t size, me_diag *diag,
+                                  me_blob **blobs_out);
+
+/** Give back @p count blobs and the array; NULL is allowed. Local. */
+void me_blobs_free(me_blob *blobs, int count);
+
+#endif /* MEMEST_COLLECTIVES_TRANSPORT_H */

@@ -1,0 +1,155 @@
+/**
+ * @file
+ * The one stream that everything downstream of the engine reads: allocations
+ * and frees, modules, phases, collectives and named points, in program order.
+ * Allocator, trackers, reports and `--events` are observers of it and know
+ * nothing of each other.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_EVENT_H
+#define MEMEST_EVENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** X(constant, name): what bytes are for. */
+#define ME_CATEGORY_LIST(X)                                                    \
+    X(ME_CATEGORY_PARAMETER, "parameter")                                      \
+    X(ME_CATEGORY_GRADIENT, "gradient")                                        \
+    X(ME_CATEGORY_MAIN_PARAMETER, "main_parameter")                            \
+    X(ME_CATEGORY_OPTIMIZER_STATE, "optimizer_state")                          \
+    X(ME_CATEGORY_ACTIVATION, "activation")                                    \
+    X(ME_CATEGORY_TEMPORARY, "temporary")                                      \
+    X(ME_CATEGORY_COMMUNICATION, "communication")                              \
+    X(ME_CATEGORY_INPUT, "input")                                              \
+    X(ME_CATEGORY_BUFFER, "buffer")                                            \
+    X(ME_CATEGORY_OTHER, "other")
+
+/** X(constant, name): which part of a job's life is running. */
+#define ME_PHASE_LIST(X)                                                       \
+    X(ME_PHASE_SETUP, "setup")                                                 \
+    X(ME_PHASE_FORWARD, "forward")                                             \
+    X(ME_PHASE_BACKWARD, "backward")                                           \
+    X(ME_PHASE_RECOMPUTE, "recompute")                                         \
+    X(ME_PHASE_GRADIENT_REDUCTION, "gradient_reduction")                       \
+    X(ME_PHASE_OPTIMIZER, "optimizer")                                         \
+    X(ME_PHASE_OTHER, "other")
+
+/** X(constant, name): the collectives, named as NCCL names them. */
+#define ME_COLLECTIVE_LIST(X)                                                  \
+    X(ME_COLLECTIVE_ALL_REDUCE, "AllReduce")                                   \
+    X(ME_COLLECTIVE_ALL_GATHER, "AllGather")                                   \
+    X(ME_COLLECTIVE_REDUCE_SCATTER, "ReduceScatter")                           \
+    X(ME_COLLECTIVE_BROADCAST, "Broadcast")                                    \
+    X(ME_COLLECTIVE_REDUCE, "Reduce")                                          \
+    X(ME_COLLECTIVE_ALL_TO_ALL, "AllToAll")                                    \
+    X(ME_COLLECTIVE_SEND, "Send")                                              \
+    X(ME_COLLECTIVE_RECV, "Recv")
+
+/** X(constant, name): the kinds of process groups, Megatron's names. */
+#define ME_GROUP_LIST(X)                                                       \
+    X(ME_GROUP_WORLD, "world")                                                 \
+    X(ME_GROUP_TENSOR, "tensor")                                               \
+    X(ME_GROUP_PIPELINE, "pipeline")                                           \
+    X(ME_GROUP_DATA, "data")                                                   \
+    X(ME_GROUP_DATA_CONTEXT, "data_context")                                   \
+    X(ME_GROUP_CONTEXT, "context")                                             \
+    X(ME_GROUP_MODEL, "model")                                                 \
+    X(ME_GROUP_EMBEDDING, "embedding")                                         \
+    X(ME_GROUP_POSITION_EMBEDDING, "position_embedding")                       \
+    X(ME_GROUP_OPTIMIZER_INSTANCE, "optimizer_instance")                       \
+    X(ME_GROUP_EXPERT, "expert")                                               \
+    X(ME_GROUP_EXPERT_TENSOR, "expert_tensor")                                 \
+    X(ME_GROUP_EXPERT_DATA, "expert_data")                                     \
+    X(ME_GROUP_EXPERT_MODEL, "expert_model")                                   \
+    X(ME_GROUP_TENSOR_CONTEXT, "tensor_context")
+
+#define ME_EVENT_ENUM(constant, name) constant,
+
+typedef enum me_category {
+    ME_CATEGORY_LIST(ME_EVENT_ENUM) ME_CATEGORY_COUNT
+} me_category;
+
+typedef enum me_phase {
+    ME_PHASE_LIST(ME_EVENT_ENUM) ME_PHASE_COUNT
+} me_phase;
+
+typedef enum me_collective {
+    ME_COLLECTIVE_LIST(ME_EVENT_ENUM) ME_COLLECTIVE_COUNT
+} me_collective;
+
+typedef enum me_group_kind {
+    ME_GROUP_LIST(ME_EVENT_ENUM) ME_GROUP_COUNT
+} me_group_kind;
+
+#undef ME_EVENT_ENUM
+
+typedef enum me_event_kind {
+    ME_EVENT_ALLOC,          /**< a block is asked for */
+    ME_EVENT_FREE_REQUESTED, /**< its last reference has gone */
+    ME_EVENT_FREE_COMPLETED, /**< the allocator has it back; comes at once
+                                  after the request unless another stream
+                                  still uses the block, then at the start of
+                                  the next allocation */
+    ME_EVENT_RECATEGORIZE,   /**< a live block is now known to be something
+                                  else (a temporary that was saved) */
+    ME_EVENT_MODULE_ENTER,   /**< forward, backward or recompute of a module */
+    ME_EVENT_MODULE_LEAVE,
+    ME_EVENT_PHASE,      /**< the phase has changed to `phase` */
+    ME_EVENT_ITERATION,  /**< iteration `iteration` begins */
+    ME_EVENT_COLLECTIVE, /**< a collective or a send or receive */
+    ME_EVENT_POINT       /**< a named moment: peaks are read and reset */
+} me_event_kind;
+
+enum {
+    ME_NO_MODULE = 0,     /**< the root of the module tree: no module */
+    ME_NO_MICROBATCH = -1 /**< outside of any micro-batch */
+};
+
+/**
+ * One event. What a kind does not use is zero. Pointers are borrowed and live
+ * as long as the engine that emits the event; names are static strings.
+ */
+typedef struct me_event {
+    me_event_kind kind;
+    uint8_t category;     /**< me_category; alloc, free, recategorize */
+    uint8_t old_category; /**< me_category before; recategorize */
+    uint8_t phase;        /**< me_phase that is running */
+    uint8_t stream;       /**< CUDA stream of the block; 0 is the default one */
+    uint8_t collective;   /**< me_collective; collective */
+    uint8_t group;        /**< me_group_kind; collective */
+    uint8_t dtype;        /**< me_dtype of the elements; collective */
+    int32_t iteration;    /**< training iteration, -1 during set-up */
+    int32_t microbatch;   /**< ME_NO_MICROBATCH outside of one */
+    int32_t peer;         /**< global rank of the other side; send, receive */
+    uint32_t module;      /**< index into the module tree */
+    uint32_t block;       /**< id of the block: unique among live blocks, used
+                              again after the block's FREE_COMPLETED */
+    uint64_t bytes;       /**< requested bytes; alloc, free, recategorize */
+    uint64_t count;       /**< elements; collective */
+    const char *op;       /**< the operation that runs, as PyTorch names it */
+    const char *name;     /**< the point's name; point */
+} me_event;
+
+/** Reads events. `on_event` must not keep the pointer. */
+typedef struct me_observer {
+    void (*on_event)(void *self, const me_event *event);
+    void *self;
+} me_observer;
+
+/** Lower-case name as reports and JSON write it; static. */
+const char *me_category_name(me_category category);
+const char *me_phase_name(me_phase phase);
+const char *me_collective_name(me_collective collective);
+const char *me_group_kind_name(me_group_kind group);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* MEMEST_EVENT_H */

@@ -1,0 +1,29 @@
+#include "memest/dtype.h"
+
+#include "base/assert.h"
+
+uint64_t me_dtype_bytes(me_dtype dtype)
+{
+    switch (dtype) {
+#define BYTES_CASE(constant, name, bytes, is_floating)                         \
+    case constant: return bytes;
+        ME_DTYPE_LIST(BYTES_CASE)
+#undef BYTES_CASE
+    case ME_DTYPE_COUNT: break;
+    }
+    ME_ASSERT(false);
+    return 0;
+}
+
+const char *me_dtype_name(me_dtype dtype)
+{
+    switch (dtype) {
+#define NAME_CASE(constant, name, bytes, is_floating)                          \
+    case constant: return name;
+        ME_DTYPE_LIST(NAME_CASE)
+#undef NAME_CASE
+    case ME_DTYPE_COUNT: break;
+    }
+    ME_ASSERT(false);
+    return "?";
+}

@@ -1,0 +1,53 @@
+#include "memest/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void fill(me_diag *diag, me_status status, const char *where, int line,
+                 const char *format, va_list arguments)
+{
+    if (diag == NULL) {
+        return;
+    }
+    diag->status = status;
+    diag->line = line;
+    (void)snprintf(diag->where, sizeof diag->where, "%s",
+                   where == NULL ? "" : where);
+    (void)vsnprintf(diag->text, sizeof diag->text, format, arguments);
+    for (char *c = diag->text; *c != '\0'; c++) {
+        if (*c == '\n' || *c == '\r') {
+            *c = ' ';
+        }
+    }
+}
+
+me_status me_fail(me_diag *diag, me_status status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fill(diag, status, NULL, 0, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+me_status me_fail_at(me_diag *diag, me_status status, const char *where,
+                     int line, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fill(diag, status, where, line, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+const char *me_status_text(me_status status)
+{
+    switch (status) {
+#define ME_STATUS_CASE(constant, value, text)                                  \
+    case constant: return text;
+        ME_STATUS_LIST(ME_STATUS_CASE)
+#undef ME_STATUS_CASE
+    }
+    return "unknown status";
+}

@@ -1,0 +1,74 @@
+#include "base/str.h"
+
+#include "base/alloc.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+void me_str_fini(me_str *str)
+{
+    me_free(str->text);
+    *str = (me_str){0};
+}
+
+static bool reserve(me_str *str, size_t more)
+{
+    if (str->status != ME_OK) {
+        return false;
+    }
+    const size_t need = str->length + more + 1;
+    if (need <= str->capacity) {
+        return true;
+    }
+    const size_t capacity = need < 128 ? 256 : need * 2;
+    char *text = me_realloc(str->text, capacity, 1, "str");
+    if (text == NULL) {
+        str->status = ME_ERR_NOMEM;
+        return false;
+    }
+    str->text = text;
+    str->capacity = capacity;
+    return true;
+}
+
+void me_str_append_n(me_str *str, const char *text, size_t length)
+{
+    if (reserve(str, length)) {
+        memcpy(str->text + str->length, text, length);
+        str->length += length;
+        str->text[str->length] = '\0';
+    }
+}
+
+void me_str_append(me_str *str, const char *text)
+{
+    me_str_append_n(str, text, strlen(text));
+}
+
+void me_str_printf(me_str *str, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    if (length < 0 || !reserve(str, (size_t)length)) {
+        return;
+    }
+    va_start(arguments, format);
+    (void)vsnprintf(str->text + str->length, (size_t)length + 1, format,
+                    arguments);
+    va_end(arguments);
+    str->length += (size_t)length;
+}
+
+const char *me_str_text(const me_str *str)
+{
+    return str->text == NULL ? "" : str->text;
+}
+
+me_status me_str_status(const me_str *str)
+{
+    return str->status;
+}

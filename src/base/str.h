@@ -1,0 +1,37 @@
+/**
+ * @file
+ * Text that grows. Its first failure sticks: later appends do nothing, and one
+ * look at me_str_status() at the end is enough.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_BASE_STR_H
+#define MEMEST_BASE_STR_H
+
+#include "memest/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/** A string under construction; all zero is an empty one. */
+typedef struct me_str {
+    char *text;    /**< ends with a NUL once something was appended */
+    size_t length; /**< bytes without the NUL */
+    size_t capacity;
+    me_status status;
+} me_str;
+
+/** Give back the text; the string is empty again. */
+void me_str_fini(me_str *str);
+
+void me_str_append(me_str *str, const char *text);
+void me_str_append_n(me_str *str, const char *text, size_t length);
+void me_str_printf(me_str *str, const char *format, ...) ME_PRINTF(2, 3);
+
+/** The text so far, never NULL; borrowed until the next append. */
+const char *me_str_text(const me_str *str);
+
+/** ME_OK, or ME_ERR_NOMEM if any append failed. */
+me_status me_str_status(const me_str *str);
+
+#endif /* MEMEST_BASE_STR_H */

@@ -1,0 +1,192 @@
+/**
+ * @file
+ * A job as the user describes it, with every derived value filled in. Made
+ * once, checked, and read-only for every later stage.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_CONFIG_CONFIG_H
+#define MEMEST_CONFIG_CONFIG_H
+
+#include "memest/dtype.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum me_normalization {
+    ME_NORMALIZATION_LAYER_NORM,
+    ME_NORMALIZATION_RMS_NORM
+} me_normalization;
+
+typedef enum me_activation {
+    ME_ACTIVATION_GELU,
+    ME_ACTIVATION_SWIGLU,
+    ME_ACTIVATION_SQUARED_RELU
+} me_activation;
+
+typedef enum me_position_embedding {
+    ME_POSITION_LEARNED_ABSOLUTE,
+    ME_POSITION_ROPE,
+    ME_POSITION_NONE
+} me_position_embedding;
+
+typedef enum me_core_attention {
+    ME_CORE_ATTENTION_UNFUSED,
+    ME_CORE_ATTENTION_SDPA_FLASH
+} me_core_attention;
+
+typedef enum me_norm_impl {
+    ME_NORM_IMPL_TORCH
+} me_norm_impl;
+
+typedef enum me_optimizer_impl {
+    ME_OPTIMIZER_TORCH_FOREACH
+} me_optimizer_impl;
+
+typedef enum me_optimizer_kind {
+    ME_OPTIMIZER_ADAM,
+    ME_OPTIMIZER_SGD
+} me_optimizer_kind;
+
+typedef enum me_recompute {
+    ME_RECOMPUTE_NONE,
+    ME_RECOMPUTE_SELECTIVE,
+    ME_RECOMPUTE_FULL
+} me_recompute;
+
+typedef enum me_recompute_method {
+    ME_RECOMPUTE_UNIFORM,
+    ME_RECOMPUTE_BLOCK
+} me_recompute_method;
+
+/** What is computed: sizes of the whole model, before any splitting. */
+typedef struct me_model_config {
+    int32_t num_layers;
+    uint64_t hidden_size;
+    uint64_t ffn_hidden_size; /**< width of the MLP; gated: of each half */
+    uint64_t num_attention_heads;
+    uint64_t num_query_groups; /**< key/value heads */
+    uint64_t kv_channels;      /**< size of one head */
+    uint64_t seq_length;
+    uint64_t max_position_embeddings;
+    uint64_t vocab_size; /**< as given, before padding */
+    uint64_t make_vocab_size_divisible_by;
+    uint64_t padded_vocab_size; /**< derived */
+    me_normalization normalization;
+    me_activation activation;
+    bool add_bias_linear;
+    bool add_qkv_bias;
+    bool qk_layernorm;
+    me_position_embedding position_embedding;
+    double rotary_percent; /**< share of a head that rotates, 0 to 1 */
+    bool untie_embeddings_and_output_weights;
+    double attention_dropout;
+    double hidden_dropout;
+    bool attention_softmax_in_fp32;
+    bool fp32_residual_connection;
+} me_model_config;
+
+/** How it is spread over ranks. */
+typedef struct me_parallel_config {
+    int32_t world_size;
+    int32_t tensor;
+    int32_t pipeline;
+    int32_t context;
+    int32_t expert;
+    int32_t data;                  /**< derived: world / (tp pp cp) */
+    bool sequence;                 /**< Megatron's sequence parallelism */
+    int32_t virtual_pipeline;      /**< chunks of a rank, 1: none */
+    int32_t microbatch_group_size; /**< of interleaving; default pipeline */
+    bool tp_pp_dp_mapping;         /**< ranks ordered tp-cp-ep-pp-dp */
+    bool overlap_p2p_comm;         /**< interleaving: default true */
+    int32_t decoder_first_pipeline_num_layers; /**< 0: not given */
+    int32_t decoder_last_pipeline_num_layers;  /**< 0: not given */
+    bool account_for_embedding_in_pipeline_split;
+    bool account_for_loss_in_pipeline_split;
+} me_parallel_config;
+
+/** How it is trained. */
+typedef struct me_train_config {
+    uint64_t micro_batch_size;
+    uint64_t global_batch_size;
+    int32_t num_microbatches; /**< derived */
+    me_dtype params_dtype;    /**< float32, bfloat16 or float16 */
+    bool grad_reduce_in_bf16;
+    bool create_attention_mask_in_dataloader;
+    bool bias_gelu_fusion; /**< torch.compile'd; gelu only */
+    bool bias_swiglu_fusion;
+    bool bias_dropout_fusion;
+    bool apply_rope_fusion;
+    bool masked_softmax_fusion;
+    bool gradient_accumulation_fusion;
+    bool cross_entropy_loss_fusion; /**< native implementation */
+    bool check_for_nan_in_loss_and_grad;
+} me_train_config;
+
+typedef struct me_optimizer_config {
+    me_optimizer_kind kind;
+    bool distributed; /**< --use-distributed-optimizer */
+    bool overlap_grad_reduce;
+    bool overlap_param_gather;
+    uint64_t ddp_bucket_size; /**< elements; 0: Megatron's default */
+    bool ddp_pad_buckets_for_high_nccl_busbw;
+    double clip_grad; /**< 0: no clipping */
+    double weight_decay;
+    double sgd_momentum;
+} me_optimizer_config;
+
+typedef struct me_recompute_config {
+    me_recompute granularity;
+    me_recompute_method method; /**< of full */
+    int32_t num_layers;         /**< of full */
+    bool core_attn;             /**< selective: modules named */
+    bool distribute_saved_activations;
+} me_recompute_config;
+
+/** Which code runs a part. */
+typedef struct me_impl_config {
+    me_core_attention core_attention;
+    me_norm_impl norm;
+    me_optimizer_impl optimizer;
+} me_impl_config;
+
+typedef struct me_device_config {
+    char name[64];               /**< of the card, such as "h200-141gb" */
+    uint64_t memory_bytes;       /**< of the card; 0: what the name says */
+    uint64_t memory_limit_bytes; /**< what the allocator may hold; 0: card */
+    char alloc_conf[256];        /**< as PYTORCH_CUDA_ALLOC_CONF */
+} me_device_config;
+
+/** A flag of a launch command, and why it is in the list it is in. */
+typedef struct me_flag_note {
+    const char *flag; /**< "--use-flash-attn" */
+    const char *note; /**< one phrase, or NULL */
+} me_flag_note;
+
+typedef struct me_flag_list {
+    me_flag_note *flags;
+    int32_t count;
+} me_flag_list;
+
+/**
+ * The whole job. Created by me_config_create() with defaults and filled by the
+ * readers of files, launch commands and `--set`; me_config_finish() derives and
+ * checks. Owned by whoever created it.
+ */
+typedef struct me_config {
+    char name[64]; /**< of the job, for the report's head */
+    me_model_config model;
+    me_parallel_config parallel;
+    me_train_config train;
+    me_optimizer_config optimizer;
+    me_recompute_config recompute;
+    me_impl_config impl;
+    me_device_config device;
+    me_flag_list modelled;         /**< launch flags that the model uses */
+    me_flag_list no_effect;        /**< that do not change memory */
+    me_flag_list not_modelled;     /**< that may, and are not modelled */
+    me_flag_list assumptions;      /**< `flag` empty, `note` one sentence */
+    struct me_config_private *own; /**< strings, which options were set */
+} me_config;
+
+#endif /* MEMEST_CONFIG_CONFIG_H */
