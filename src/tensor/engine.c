@@ -81,6 +81,15 @@ bool me_engine_is_ok(const me_engine *e)
     return e->status == ME_OK;
 }
 
+void *me_engine_alloc(me_engine *e, size_t count, size_t size)
+{
+    void *piece = me_arena_alloc(e->arena, count, size);
+    if (piece == NULL) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for the model");
+    }
+    return piece;
+}
+
 const me_module_tree *me_engine_modules(const me_engine *e)
 {
     return &e->tree;

@@ -27,6 +27,7 @@
 #include "tensor/shape.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct me_engine me_engine;
@@ -106,6 +107,13 @@ void me_engine_fail(me_engine *e, me_status status, const char *format, ...)
     ME_PRINTF(3, 4);
 
 bool me_engine_is_ok(const me_engine *e);
+
+/**
+ * Zeroed memory that lives as long as the engine: modules, lists.
+ *
+ * @return owned by the engine; NULL, and the engine has failed, without memory
+ */
+void *me_engine_alloc(me_engine *e, size_t count, size_t size);
 
 /** The tree of modules, borrowed. */
 const me_module_tree *me_engine_modules(const me_engine *e);
