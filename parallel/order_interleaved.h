@@ -54,4 +54,26 @@ me_virtual_step me_interleaved_step(const me_pipeline *pipeline, int32_t step,
 me_receive me_interleaved_receive(const me_pipeline *pipeline, int32_t step,
                                   bool is_forward);
 
+/**
+ * With overlapped reduction: the chunk whose gradients begin to be reduced
+ * after a backward, once its last micro-batch is done. Rank r does so r steps
+ * late, so that the pipeline's ranks begin together; chunks that are not
+ * reached within the steps are reduced after them. Cost: O(1).
+ *
+ * @param step  backward, 0 to steps - 1
+ * @return the chunk, or -1: none
+ */
+int32_t me_interleaved_reduced_chunk(const me_pipeline *pipeline, int32_t step);
+
+/**
+ * With overlapped gathering: the chunk whose parameters begin to be gathered
+ * before a forward, r steps early on rank r. Chunks 0 and 1 are gathered
+ * before the first step. Cost: O(1).
+ *
+ * @param step  forward, 0 to steps - 1
+ * @return the chunk, 2 or more, or -1: none
+ */
+int32_t me_interleaved_gathered_chunk(const me_pipeline *pipeline,
+                                      int32_t step);
+
 #endif /* MEMEST_PARALLEL_ORDER_INTERLEAVED_H */

@@ -119,6 +119,32 @@ static void test_schedule__interleaved_receives(void **state)
     }
 }
 
+/**
+ * p = 2, m = 4, C = 3. Groups of 2 micro-batches, so that forward 0, 2, 4 is
+ * the first of chunk 0, 1, 2 and backward 7, 9, 11 the last of chunk 2, 1, 0.
+ */
+static void test_schedule__interleaved_overlaps(void **state)
+{
+    (void)state;
+    static const int32_t reduced[2][12] = {
+        {-1, -1, -1, -1, -1, -1, -1, 2, -1, 1, -1, 0},
+        {-1, -1, -1, -1, -1, -1, -1, -1, 2, -1, 1, -1},
+    };
+    static const int32_t gathered[2][12] = {
+        {-1, -1, 2, -1, -1, -1, -1, -1, -1, -1, -1, -1},
+        {-1, 2, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
+    };
+    me_pipeline pipeline = {.ranks = 2, .microbatches = 4, .chunks = 3};
+    for (; pipeline.rank < 2; pipeline.rank++) {
+        for (int32_t k = 0; k < 12; k++) {
+            assert_int_equal(me_interleaved_reduced_chunk(&pipeline, k),
+                             reduced[pipeline.rank][k]);
+            assert_int_equal(me_interleaved_gathered_chunk(&pipeline, k),
+                             gathered[pipeline.rank][k]);
+        }
+    }
+}
+
 /** Maxima measured on jobs, and those of larger groups. */
 static void test_schedule__in_flight_maxima(void **state)
 {
@@ -261,6 +287,7 @@ int main(void)
         cmocka_unit_test(test_schedule__interleaved_by_hand),
         cmocka_unit_test(test_schedule__interleaved_table_with_a_short_group),
         cmocka_unit_test(test_schedule__interleaved_receives),
+        cmocka_unit_test(test_schedule__interleaved_overlaps),
         cmocka_unit_test(test_schedule__in_flight_maxima),
         cmocka_unit_test(test_schedule__phases),
         cmocka_unit_test(test_schedule__table_of_schedules),
