@@ -48,11 +48,11 @@ static const me_family families[ME_GROUP_COUNT] = {
 
 /** One step of start-up: all groups of a family, one after another. */
 typedef struct me_creation {
-    me_group_kind kind; /**< ME_GROUP_COUNT: `name` and `family` say what */
-    const char *name;
+    const char *name;   /**< only with `family` */
+    me_group_kind kind; /**< ME_GROUP_COUNT: `family` says what */
     me_family family;
-    bool has_host_twin;
     int lists; /**< this many steps go list by list together, else 0 */
+    bool has_host_twin;
 } me_creation;
 
 /** The order of initialize_model_parallel() in parallel_state.py. */

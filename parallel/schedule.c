@@ -12,7 +12,7 @@ enum {
                                 actions still fit an int */
 };
 
-#define ME_ORDER_ADDRESS(row) &row,
+#define ME_ORDER_ADDRESS(row) &(row),
 
 static const me_schedule *const schedules[] = {ME_ORDER_LIST(ME_ORDER_ADDRESS)};
 

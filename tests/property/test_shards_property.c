@@ -131,7 +131,7 @@ static const char *check_sum(const shards_case *test)
 
 static const char *check_distributed(me_random *random)
 {
-    shards_case test;
+    shards_case test = {0};
     make_case(random, true, &test);
     const char *wrong = check_tiling(&test);
     wrong = wrong == NULL ? check_alignment(&test) : wrong;
@@ -142,7 +142,7 @@ static const char *check_distributed(me_random *random)
 
 static const char *check_plain(me_random *random)
 {
-    shards_case test;
+    shards_case test = {0};
     make_case(random, false, &test);
     const char *wrong = check_tiling(&test);
     uint64_t sum = 0;

@@ -53,8 +53,8 @@ static void check_groups(const me_grid *grid, const group_case *cases, int n)
             const me_group group =
                 me_grid_group(grid, cases[i].kind, cases[i].lists[at]);
             assert_int_equal(group.size, cases[i].size);
-            check_members(&group,
-                          &cases[i].lists[at / group.size * group.size]);
+            const int32_t first = at / group.size * group.size;
+            check_members(&group, &cases[i].lists[first]);
         }
     }
 }
@@ -165,84 +165,83 @@ static void test_grid__middle_stages_have_no_embedding(void **state)
     assert_int_equal(me_group_index(&group, 2), -1);
 }
 
-/** The start of the list, and the interleaving of a pipeline's three. */
+/** World 4, p = d = ep = 2, tied: all groups in the order of creation. */
+static const struct {
+    const char *name;
+    int32_t size;
+    int32_t ranks[4];
+    bool has_host_twin;
+} created[] = {
+    {"weight_remat", 1, {0}, false},
+    {"weight_remat", 1, {1}, false},
+    {"weight_remat", 1, {2}, false},
+    {"weight_remat", 1, {3}, false},
+    {"data_context", 2, {0, 1}, true},
+    {"data_context", 2, {2, 3}, true},
+    {"data", 2, {0, 1}, true},
+    {"data", 2, {2, 3}, true},
+    {"context", 1, {0}, false},
+    {"context", 1, {1}, false},
+    {"context", 1, {2}, false},
+    {"context", 1, {3}, false},
+    {"model", 2, {0, 2}, false},
+    {"model", 2, {1, 3}, false},
+    {"tensor", 1, {0}, false},
+    {"tensor", 1, {1}, false},
+    {"tensor", 1, {2}, false},
+    {"tensor", 1, {3}, false},
+    {"pipeline", 2, {0, 2}, false},
+    {"embedding", 2, {0, 2}, false},
+    {"position_embedding", 1, {0}, false},
+    {"pipeline", 2, {1, 3}, false},
+    {"embedding", 2, {1, 3}, false},
+    {"position_embedding", 1, {1}, false},
+    {"tensor_data_context", 2, {0, 1}, false},
+    {"tensor_data_context", 2, {2, 3}, false},
+    {"tensor_data", 2, {0, 1}, false},
+    {"tensor_data", 2, {2, 3}, false},
+    {"tensor_context", 1, {0}, false},
+    {"tensor_context", 1, {1}, false},
+    {"tensor_context", 1, {2}, false},
+    {"tensor_context", 1, {3}, false},
+    {"expert_weight_remat", 1, {0}, false},
+    {"expert_weight_remat", 1, {1}, false},
+    {"expert_weight_remat", 1, {2}, false},
+    {"expert_weight_remat", 1, {3}, false},
+    {"expert", 2, {0, 1}, false},
+    {"expert", 2, {2, 3}, false},
+    {"expert_tensor", 1, {0}, false},
+    {"expert_tensor", 1, {1}, false},
+    {"expert_tensor", 1, {2}, false},
+    {"expert_tensor", 1, {3}, false},
+    {"expert_tensor_expert", 2, {0, 1}, false},
+    {"expert_tensor_expert", 2, {2, 3}, false},
+    {"expert_model", 4, {0, 1, 2, 3}, false},
+    {"expert_model_weight_remat", 4, {0, 1, 2, 3}, false},
+    {"expert_data", 1, {0}, true},
+    {"expert_data", 1, {1}, true},
+    {"expert_data", 1, {2}, true},
+    {"expert_data", 1, {3}, true},
+    {"optimizer_instance", 4, {0, 1, 2, 3}, false},
+};
+
 static void test_grid__creation_order(void **state)
 {
     (void)state;
-
-    static const struct {
-        const char *name;
-        int32_t size;
-        int32_t ranks[4];
-        bool has_host_twin;
-    } expected[] = {
-        {"weight_remat", 1, {0}, false},
-        {"weight_remat", 1, {1}, false},
-        {"weight_remat", 1, {2}, false},
-        {"weight_remat", 1, {3}, false},
-        {"data_context", 2, {0, 1}, true},
-        {"data_context", 2, {2, 3}, true},
-        {"data", 2, {0, 1}, true},
-        {"data", 2, {2, 3}, true},
-        {"context", 1, {0}, false},
-        {"context", 1, {1}, false},
-        {"context", 1, {2}, false},
-        {"context", 1, {3}, false},
-        {"model", 2, {0, 2}, false},
-        {"model", 2, {1, 3}, false},
-        {"tensor", 1, {0}, false},
-        {"tensor", 1, {1}, false},
-        {"tensor", 1, {2}, false},
-        {"tensor", 1, {3}, false},
-        {"pipeline", 2, {0, 2}, false},
-        {"embedding", 2, {0, 2}, false},
-        {"position_embedding", 1, {0}, false},
-        {"pipeline", 2, {1, 3}, false},
-        {"embedding", 2, {1, 3}, false},
-        {"position_embedding", 1, {1}, false},
-        {"tensor_data_context", 2, {0, 1}, false},
-        {"tensor_data_context", 2, {2, 3}, false},
-        {"tensor_data", 2, {0, 1}, false},
-        {"tensor_data", 2, {2, 3}, false},
-        {"tensor_context", 1, {0}, false},
-        {"tensor_context", 1, {1}, false},
-        {"tensor_context", 1, {2}, false},
-        {"tensor_context", 1, {3}, false},
-        {"expert_weight_remat", 1, {0}, false},
-        {"expert_weight_remat", 1, {1}, false},
-        {"expert_weight_remat", 1, {2}, false},
-        {"expert_weight_remat", 1, {3}, false},
-        {"expert", 2, {0, 1}, false},
-        {"expert", 2, {2, 3}, false},
-        {"expert_tensor", 1, {0}, false},
-        {"expert_tensor", 1, {1}, false},
-        {"expert_tensor", 1, {2}, false},
-        {"expert_tensor", 1, {3}, false},
-        {"expert_tensor_expert", 2, {0, 1}, false},
-        {"expert_tensor_expert", 2, {2, 3}, false},
-        {"expert_model", 4, {0, 1, 2, 3}, false},
-        {"expert_model_weight_remat", 4, {0, 1, 2, 3}, false},
-        {"expert_data", 1, {0}, true},
-        {"expert_data", 1, {1}, true},
-        {"expert_data", 1, {2}, true},
-        {"expert_data", 1, {3}, true},
-        {"optimizer_instance", 4, {0, 1, 2, 3}, false},
-    };
-
     const me_grid grid = make_grid(&(me_grid_sizes){.world = 4,
                                                     .tensor = 1,
                                                     .context = 1,
                                                     .pipeline = 2,
                                                     .expert = 2,
                                                     .is_tied = true});
-    const int64_t n = sizeof expected / sizeof expected[0];
+    const int64_t n = sizeof created / sizeof created[0];
     assert_int_equal(me_grid_created_count(&grid), n);
     for (int64_t i = 0; i < n; i++) {
         const me_created_group made = me_grid_created(&grid, i);
-        assert_string_equal(made.name, expected[i].name);
-        assert_int_equal(made.group.size, expected[i].size);
-        assert_int_equal(made.has_host_twin, expected[i].has_host_twin);
-        check_members(&made.group, expected[i].ranks);
+        assert_string_equal(made.name, created[i].name);
+        assert_int_equal(made.group.size, created[i].size);
+        assert_int_equal(made.has_host_twin, created[i].has_host_twin);
+        check_members(&made.group, created[i].ranks);
     }
 }
 
