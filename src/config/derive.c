@@ -62,14 +62,14 @@ static me_status derive_world_size(me_config *config, int32_t num_processes,
     if (p->world_size == 0 && num_processes > 1) {
         p->world_size = num_processes;
         status = me_config_assume(config, diag,
-                                  "the job has %d ranks, as many as there are "
-                                  "MPI processes",
+                                  "the world size is %d, the number of MPI "
+                                  "processes",
                                   (int)num_processes);
     } else if (p->world_size == 0) {
         p->world_size = to_int32(model_parallel);
         status = me_config_assume(config, diag,
-                                  "the job has %d ranks, tensor x pipeline x "
-                                  "context, since nothing gives a world size",
+                                  "the world size is %d, tensor x pipeline x "
+                                  "context, since nothing else gives it",
                                   (int)p->world_size);
     }
     p->data =
