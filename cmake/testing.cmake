@@ -8,6 +8,7 @@ set(ME_TEST_ENVIRONMENT
   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
   OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_plm_rsh_agent=
+  OMPI_MCA_orte_execute_quiet=1
   ASAN_OPTIONS=fast_unwind_on_malloc=0:detect_leaks=1
   LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0
   UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1)
