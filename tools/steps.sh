@@ -3,6 +3,7 @@
 # Read by the scripts of tools/: steps with a heading, a time and a verdict.
 # A script sets `name`, calls `step TITLE command…` and ends with `finish`.
 
+finish_note=
 steps_done=
 steps_failed=0
 steps_started=$(date +%s)
@@ -47,3 +48,18 @@ export OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_hwloc_base_binding_policy=none
 export OMPI_MCA_btl_vader_single_copy_mechanism=none
 export OMPI_MCA_plm_rsh_agent=
+export OMPI_MCA_orte_execute_quiet=1
+
+# configure PRESET: a build folder that was copied from elsewhere starts anew.
+configure() {
+    mkdir -p build && cmake --preset "$1" > "build/$1.log" 2>&1 ||
+        cmake --fresh --preset "$1" > "build/$1.log" 2>&1 || {
+        cat "build/$1.log"
+        return 1
+    }
+    sed -n '/^--.*have been/,/^-- Configuring/p' "build/$1.log"
+}
+
+build() {
+    cmake --build --preset "$1" -j "$(nproc)"
+}
