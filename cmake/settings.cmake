@@ -8,6 +8,9 @@ target_compile_options(me_settings INTERFACE
   -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 -Wundef
   -Wswitch-enum -Wcast-qual -Wwrite-strings
   $<$<BOOL:${ME_WERROR}>:-Werror>)
+if(ME_WERROR) # link-time optimisation warns as well
+  target_link_options(me_settings INTERFACE -Werror)
+endif()
 
 if(ME_SANITIZE)
   set(me_sanitize -fsanitize=${ME_SANITIZE} -fno-sanitize-recover=all

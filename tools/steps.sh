@@ -48,7 +48,6 @@ export OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_hwloc_base_binding_policy=none
 export OMPI_MCA_btl_vader_single_copy_mechanism=none
 export OMPI_MCA_plm_rsh_agent=
-export OMPI_MCA_orte_execute_quiet=1
 
 # configure PRESET: a build folder that was copied from elsewhere starts anew.
 configure() {

@@ -19,6 +19,10 @@ static bool reserve(me_str *str, size_t more)
     if (str->status != ME_OK) {
         return false;
     }
+    if (more > SIZE_MAX / 4 || str->length > SIZE_MAX / 4) {
+        str->status = ME_ERR_OVERFLOW;
+        return false;
+    }
     const size_t need = str->length + more + 1;
     if (need <= str->capacity) {
         return true;
