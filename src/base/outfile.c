@@ -135,10 +135,9 @@ me_status me_outfile_truncate(me_outfile *file, uint64_t length, me_diag *diag)
 me_status me_outfile_commit(me_outfile *file, me_diag *diag)
 {
     errno = 0;
-    const bool is_written = ferror(file->stream) == 0 &&
-                            fflush(file->stream) == 0 &&
-                            (file->beside == NULL ||
-                             fsync(fileno(file->stream)) == 0);
+    const bool is_written =
+        ferror(file->stream) == 0 && fflush(file->stream) == 0 &&
+        (file->beside == NULL || fsync(fileno(file->stream)) == 0);
     const int error = errno;
     const bool is_closed = fclose(file->stream) == 0;
     file->stream = NULL;

@@ -91,19 +91,25 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/** "0-3,8" for the sorted numbers 0 1 1 2 3 8. */
-static void append_ranges(me_str *name, const uint32_t *numbers, size_t count)
+void me_ranges_append(me_str *str, const uint32_t *numbers, size_t count,
+                      size_t ranges_max)
 {
+    size_t n_ranges = 0;
     size_t i = 0;
     while (i < count) {
+        if (ranges_max != 0 && n_ranges == ranges_max) {
+            me_str_append(str, ",...");
+            return;
+        }
         size_t last = i;
         while (last + 1 < count && numbers[last + 1] <= numbers[last] + 1) {
             last++;
         }
-        me_str_printf(name, i == 0 ? "%u" : ",%u", (unsigned)numbers[i]);
+        me_str_printf(str, i == 0 ? "%u" : ",%u", (unsigned)numbers[i]);
         if (numbers[last] > numbers[i]) {
-            me_str_printf(name, "-%u", (unsigned)numbers[last]);
+            me_str_printf(str, "-%u", (unsigned)numbers[last]);
         }
+        n_ranges++;
         i = last + 1;
     }
 }
@@ -135,7 +141,7 @@ me_status me_path_fold(const char *const *paths, size_t count, me_str *name)
                 numbers[i] = nth_part(paths[i], index).number;
             }
             qsort(numbers, count, sizeof *numbers, compare_numbers);
-            append_ranges(name, numbers, count);
+            me_ranges_append(name, numbers, count, 0);
         } else {
             me_str_append_n(name, first.text, first.length);
         }

@@ -8,12 +8,12 @@
 #ifndef MEMEST_TRACK_FOLD_H
 #define MEMEST_TRACK_FOLD_H
 
-#include "memest/status.h"
-
 #include "base/str.h"
+#include "memest/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /**
  * Order paths so that like ones are neighbours and, among those, numbers rise
@@ -36,5 +36,14 @@ bool me_path_is_like(const char *a, const char *b);
  */
 me_status me_path_fold(const char *const *paths, size_t count,
                        me_str *name) ME_MUST_CHECK;
+
+/**
+ * Append the ranges of numbers, "0-3,8". Local.
+ *
+ * @param numbers     rising, borrowed; equal ones may repeat
+ * @param ranges_max  further ranges become ",..."; 0 for all
+ */
+void me_ranges_append(me_str *str, const uint32_t *numbers, size_t count,
+                      size_t ranges_max);
 
 #endif /* MEMEST_TRACK_FOLD_H */

@@ -9,10 +9,9 @@
 #ifndef MEMEST_TRACK_RESULT_H
 #define MEMEST_TRACK_RESULT_H
 
+#include "base/arena.h"
 #include "memest/event.h"
 #include "memest/status.h"
-
-#include "base/arena.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -89,9 +88,10 @@ typedef struct me_iteration_result {
 typedef struct me_module_result {
     const char *name; /**< path */
     uint32_t parent;  /**< index of the parent, UINT32_MAX: at the top */
-    uint64_t forward_peak_bytes;  /**< UNKNOWN: its forward never ran */
-    uint64_t backward_peak_bytes; /**< recomputation included; UNKNOWN as well */
-    uint64_t parameters;          /**< elements */
+    uint64_t forward_peak_bytes; /**< UNKNOWN: its forward never ran */
+    uint64_t
+        backward_peak_bytes; /**< recomputation included; UNKNOWN as well */
+    uint64_t parameters;     /**< elements */
     uint64_t parameter_bytes;
     uint64_t activation_bytes; /**< of one micro-batch: allocated in its first
                                     forward and still kept as activation when

@@ -1,7 +1,6 @@
-#include "track/result.h"
-
 #include "base/alloc.h"
 #include "base/str.h"
+#include "track/result.h"
 
 #include <string.h>
 
@@ -85,7 +84,8 @@ static void code_i32(codec *c, int32_t *value)
 {
     uint32_t bits = (uint32_t)*value;
     code_u32(c, &bits);
-    *value = bits <= INT32_MAX ? (int32_t)bits : -(int32_t)(UINT32_MAX - bits) - 1;
+    *value =
+        bits <= INT32_MAX ? (int32_t)bits : -(int32_t)(UINT32_MAX - bits) - 1;
 }
 
 static void code_bool(codec *c, bool *value)
