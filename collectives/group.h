@@ -1,0 +1,37 @@
+/**
+ * @file
+ * The members of a process group, by global rank.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_COLLECTIVES_GROUP_H
+#define MEMEST_COLLECTIVES_GROUP_H
+
+#include "base/str.h"
+#include "memest/event.h"
+
+#include <stdbool.h>
+
+/** A group: a list of ranks, or a pattern. The order is the group's own. */
+typedef struct me_group {
+    me_group_kind kind;
+    int count;          /**< members */
+    const int *members; /**< global ranks, borrowed; NULL: use the pattern */
+    int start;          /**< the pattern: member i is start + i * stride */
+    int stride;
+} me_group;
+
+/** Global rank of member @p index, 0 <= index < count. Local. */
+static inline int me_group_member(const me_group *group, int index)
+{
+    return group->members != NULL ? group->members[index]
+                                  : group->start + index * group->stride;
+}
+
+/** Are all members ranks of a world of @p world_size? Local. */
+bool me_group_is_valid(const me_group *group, int world_size);
+
+/** Append "tensor group {0, 1, 2, 3}"; long groups are shortened. Local. */
+void me_group_print(const me_group *group, me_str *str);
+
+#endif /* MEMEST_COLLECTIVES_GROUP_H */

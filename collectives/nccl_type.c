@@ -1,0 +1,60 @@
+#include "collectives/nccl_type.h"
+
+#include "base/assert.h"
+
+#include <stdbool.h>
+
+uint64_t me_nccl_type_bytes(ncclDataType_t type)
+{
+    switch (type) {
+#define BYTES_CASE(constant, name, bytes)                                      \
+    case constant: return bytes;
+        ME_NCCL_TYPE_LIST(BYTES_CASE)
+#undef BYTES_CASE
+    case ncclNumTypes: break;
+    }
+    return 0;
+}
+
+const char *me_nccl_type_name(ncclDataType_t type)
+{
+    switch (type) {
+#define NAME_CASE(constant, name, bytes)                                       \
+    case constant: return name;
+        ME_NCCL_TYPE_LIST(NAME_CASE)
+#undef NAME_CASE
+    case ncclNumTypes: break;
+    }
+    return "unknown type";
+}
+
+const char *me_nccl_op_name(ncclRedOp_t op)
+{
+    switch (op) {
+    case ncclSum: return "sum";
+    case ncclProd: return "product";
+    case ncclMax: return "max";
+    case ncclMin: return "min";
+    case ncclAvg: return "avg";
+    case ncclNumOps:
+    case ncclMaxRedOp: break;
+    }
+    return "unknown reduction";
+}
+
+ncclDataType_t me_nccl_type_of(me_dtype dtype)
+{
+    switch (dtype) {
+    case ME_DTYPE_FLOAT32: return ncclFloat32;
+    case ME_DTYPE_FLOAT64: return ncclFloat64;
+    case ME_DTYPE_FLOAT16: return ncclFloat16;
+    case ME_DTYPE_BFLOAT16: return ncclBfloat16;
+    case ME_DTYPE_INT64: return ncclInt64;
+    case ME_DTYPE_INT32: return ncclInt32;
+    case ME_DTYPE_UINT8:
+    case ME_DTYPE_BOOL: return ncclUint8;
+    case ME_DTYPE_COUNT: break;
+    }
+    ME_ASSERT(false);
+    return ncclUint8;
+}
