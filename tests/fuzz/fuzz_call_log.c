@@ -1,3 +1,4 @@
+/* links: collectives */
 /* Bytes that claim to be a log of calls: decoding refuses them or gives a log
  * that encodes to the same bytes and can be queued for a replay. */
 #include "base/alloc.h"
