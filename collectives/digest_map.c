@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "collectives/digest_map.h"
 
 #include "base/alloc.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "collectives/nccl_thread.h"
 
 #include "collectives/call_log_impl.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "collectives/nccl_type.h"
 
 #include "base/assert.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "collectives/replay.h"
 
 static void wake(me_replay *replay, int class)

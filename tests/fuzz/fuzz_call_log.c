@@ -1,4 +1,5 @@
-/* links: collectives */
+/* links: collectives base */
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Bytes that claim to be a log of calls: decoding refuses them or gives a log
  * that encodes to the same bytes and can be queued for a replay. */
 #include "base/alloc.h"

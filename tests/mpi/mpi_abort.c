@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* One process gives up for good while the others wait for it: the job must
  * end, with an exit status that is not 0, and not hang. */
 #include "collectives/transport.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* A job of eight ranks, spread over the processes: whatever their number, all
  * of them get the same verdict in the same words. */
 #include "base/alloc.h"

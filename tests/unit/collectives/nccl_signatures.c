@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Compiled, never run: the real <nccl.h> against the table of the stubs. */
 #include "collectives/nccl_table.h"
 
