@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 // Every order of tests/golden/schedules, action by action.
 
 #include "parallel/schedule.h"
