@@ -7,13 +7,14 @@ set(ME_TEST_ENVIRONMENT
   LC_ALL=C
   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+  OMPI_MCA_mpi_yield_when_idle=1
   OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_plm_rsh_agent=
   OMPI_MCA_orte_execute_quiet=1
   ASAN_OPTIONS=fast_unwind_on_malloc=0:detect_leaks=1
   LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0
   UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1)
 
-# me_add_test(NAME KIND PROCESSES command…)
+# me_add_test(NAME KIND PROCESSES command…): KIND may name several labels.
 function(me_add_test name kind processes)
   add_test(NAME ${name} COMMAND ${ARGN})
   set_tests_properties(${name} PROPERTIES LABELS "${kind}" TIMEOUT 120
@@ -65,35 +66,3 @@ function(me_mpi_test name)
     endif()
   endforeach()
 endfunction()
-
-# me_mpi_test(NAME PROCESSES n… LINKS layer…): the same program on n processes,
-# once for each n, run by ctest as mpi.NAME.n. Does nothing without MPI.
-if(NOT COMMAND me_mpi_test)
-  function(me_mpi_test name)
-    cmake_parse_arguments(MPI_TEST "" "" "PROCESSES;LINKS" ${ARGN})
-    if(NOT ME_HAVE_MPI)
-      return()
-    endif()
-    add_executable(test_${name} test_${name}.c
-      ${PROJECT_SOURCE_DIR}/tests/support/dlclose.c)
-    target_include_directories(test_${name} PRIVATE
-      ${PROJECT_SOURCE_DIR}/tests ${CMOCKA_INCLUDE_DIR})
-    target_link_libraries(test_${name} PRIVATE me_settings ${CMOCKA_LIBRARY})
-    foreach(layer IN LISTS MPI_TEST_LINKS)
-      target_link_libraries(test_${name} PRIVATE me_${layer})
-    endforeach()
-    foreach(n IN LISTS MPI_TEST_PROCESSES)
-      add_test(NAME mpi.${name}.${n} COMMAND ${MPIEXEC_EXECUTABLE}
-        ${MPIEXEC_NUMPROC_FLAG} ${n} $<TARGET_FILE:test_${name}>)
-      set_tests_properties(mpi.${name}.${n} PROPERTIES LABELS mpi
-        PROCESSORS ${n} TIMEOUT 120 ENVIRONMENT "${ME_TEST_ENVIRONMENT}")
-    endforeach()
-  endfunction()
-
-  set(ME_TEST_ENVIRONMENT
-    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    OMPI_MCA_rmaps_base_oversubscribe=1
-    OMPI_MCA_hwloc_base_binding_policy=none
-    ASAN_OPTIONS=fast_unwind_on_malloc=0
-    LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0)
-endif()

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 // One forward, one backward, as Megatron-LM core_v0.19.0 runs it
 // (forward_backward_pipelining_without_interleaving() of schedules.py).
 

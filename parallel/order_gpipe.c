@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 // GPipe: all forwards, then all backwards, both from micro-batch 0 on, as
 // PyTorch's ScheduleGPipe runs them.
 

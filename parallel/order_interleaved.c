@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "parallel/order_interleaved.h"
 
 #include "base/assert.h"

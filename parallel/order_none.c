@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 // No pipeline: each micro-batch forwards and at once backwards.
 
 #include "parallel/orders.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "parallel/layers.h"
 #include "parallel/shards.h"
 #include "support/random.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "parallel/layers.h"
 #include "support/test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "llama.h"
 #include "parallel/shards.h"
