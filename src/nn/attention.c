@@ -113,11 +113,13 @@ me_tensor *me_attention_forward(me_nn *nn, const me_attention *attention,
     me_tensor *context = core(nn, attention, turned, mask);
     me_tensor *y = me_row_linear(nn, &attention->linear_proj, context);
 
-    me_drop(e, qkv[0]);
-    if (angles != NULL) {
+    if (angles != NULL) { // the tuple goes, its last item first
         me_drop(e, qkv[1]);
-        me_drop(e, turned[1]);
+        me_drop(e, qkv[0]);
     }
+    me_drop(e, turned[1]); // then the names key, value, query
+    me_drop(e, turned[2]);
+    me_drop(e, turned[0]);
     me_leave(e, frame, y);
     me_module_leave(e);
     return y;

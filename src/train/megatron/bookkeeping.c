@@ -132,25 +132,16 @@ static void average_losses(me_trainer *t)
     me_leave(e, frame, NULL);
 }
 
-static void forget_reports(me_trainer *t)
-{
-    for (int32_t i = 0; i < t->n_reports; i++) {
-        me_clear(t->e, &t->reports[i]);
-    }
-    t->n_reports = 0;
-}
-
-void me_reduce_losses(me_trainer *t, bool is_skipped)
+void me_reduce_losses(me_trainer *t)
 {
     for (int i = 0; i < 2; i++) { /* was the step good; the gradient's norm */
         me_blip(t->e, "reduce_across_model_parallel_group", 4);
         me_communicate(t->e, t->comm, ME_GROUP_MODEL, ME_COLLECTIVE_ALL_REDUCE,
                        ME_DTYPE_FLOAT32, 1, -1);
     }
-    if (is_last_stage(t) && !is_skipped) {
+    if (is_last_stage(t)) {
         average_losses(t);
     }
-    forget_reports(t);
 }
 
 /** The running total of losses since the last line that was logged. */

@@ -23,7 +23,6 @@ typedef struct locals {
     queue *output_grads;
     me_tensor *output; /**< of the step before; NULL after a loss */
     me_tensor *input_grad;
-    me_tensor *num_tokens;
     me_tensor *received;       /**< slot of the gradient that ended warm-up */
     me_tensor *receive_handle; /**< kept by names to the end */
     me_tensor *send_handle;
@@ -79,9 +78,7 @@ static void forward(locals *l, int32_t k)
         me_forward_step(l->t, step.chunk, step.microbatch,
                         inputs->items[l->outputs[step.chunk].tail], &tokens);
     push(&l->outputs[step.chunk], me_retain(y));
-    if (tokens != NULL) {
-        bind(l, &l->num_tokens, tokens);
-    }
+    me_release(l->t->e, tokens); /* a local of forward_step_helper() */
     bind(l, &l->output, is_last_stage(l, step.chunk) ? NULL : me_retain(y));
     me_release(l->t->e, y);
 }
@@ -139,7 +136,9 @@ static me_tensor *backward(locals *l, int32_t k, bool keeps_gradient)
     me_tensor *x = pop(&l->inputs[step.chunk]);
     me_tensor *y = pop(&l->outputs[step.chunk]);
     me_tensor *gradient = pop(&l->output_grads[step.chunk]);
-    me_backward_step(l->t, step.chunk, step.microbatch, &y, gradient);
+    me_tensor *output = me_retain(y); /* backward_step's own list */
+    me_backward_step(l->t, step.chunk, step.microbatch, &output, gradient);
+    me_release(e, output);
     me_tensor *input_grad = me_retain(x == NULL ? NULL : x->grad);
     if (keeps_gradient && gradient != NULL) {
         l->receive_handle = me_retain(gradient);
@@ -216,7 +215,6 @@ static void forget(locals *l, me_tensor *total_num_tokens)
 {
     me_release(l->t->e, total_num_tokens);
     bind(l, &l->output, NULL);
-    bind(l, &l->num_tokens, NULL);
     bind(l, &l->received, NULL);
     bind(l, &l->input_grad, NULL);
     bind(l, &l->receive_handle, NULL);

@@ -236,14 +236,13 @@ void me_backward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     const me_frame frame = me_enter(e);
     if (t->chunks[chunk].spec.post_process) {
-        me_assign(e, output, scale_loss(t, *output));
+        me_tensor *scaled = scale_loss(t, *output);
+        me_assign(e, output, scaled);
+        me_drop(e, scaled);
         gradient = me_pointwise(e, "ones_like", *output, ME_DTYPE_FLOAT32);
     }
-    me_leave(e, frame, gradient);
     me_backward(e, *output, gradient);
-    if (t->chunks[chunk].spec.post_process) {
-        me_drop(e, gradient);
-    }
+    me_leave(e, frame, NULL);
     me_category_set(e, category);
     me_phase_set(e, phase);
     me_microbatch(e, ME_NO_MICROBATCH);

@@ -84,7 +84,7 @@ void me_gather_parameter_groups(me_trainer *t);
 /** Between `optimizer_built` and the first iteration. */
 void me_before_training(me_trainer *t);
 /** The end of train_step: losses averaged, scalars reduced. */
-void me_reduce_losses(me_trainer *t, bool is_skipped);
+void me_reduce_losses(me_trainer *t);
 /** training_log(). */
 void me_log_iteration(me_trainer *t, bool is_skipped);
 /** @} */

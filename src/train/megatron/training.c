@@ -79,7 +79,7 @@ static void train_step(me_trainer *t)
     forward_backward(t);
     me_blip(e, "rerun_state_machine", 4);
     const bool has_stepped = me_optimizer_step(t);
-    me_reduce_losses(t, !has_stepped);
+    me_reduce_losses(t);
     me_point(e, iteration_names[t->iteration][1]);
     me_phase_set(e, ME_PHASE_OTHER);
     me_log_iteration(t, !has_stepped);
