@@ -23,6 +23,8 @@ typedef struct locals {
     queue *output_grads;
     me_tensor *output; /**< of the step before; NULL after a loss */
     me_tensor *input_grad;
+    me_tensor *input;          /**< received last in warm-up */
+    me_tensor *output_grad;    /**< received last in cool-down */
     me_tensor *received;       /**< slot of the gradient that ended warm-up */
     me_tensor *receive_handle; /**< kept by names to the end */
     me_tensor *send_handle;
@@ -83,8 +85,12 @@ static void forward(locals *l, int32_t k)
     me_release(l->t->e, y);
 }
 
-/** Send the output of step @p k, and receive what is next for its rank. */
-static void exchange_forward(locals *l, int32_t k, bool receives)
+/**
+ * Send the output of step @p k, and receive what is next for its rank.
+ *
+ * @return what was received or NULL, owned by the caller beside the queue
+ */
+static me_tensor *exchange_forward(locals *l, int32_t k, bool receives)
 {
     const me_receive next = me_interleaved_receive(l->p, k, true);
     me_tensor *x = NULL;
@@ -95,10 +101,12 @@ static void exchange_forward(locals *l, int32_t k, bool receives)
                     },
                     &x, NULL);
     if (x != NULL) {
-        push(&l->inputs[next.chunk], x);
+        push(&l->inputs[next.chunk], me_retain(x));
     }
+    return x;
 }
 
+/** As exchange_forward(), for the gradients of step @p k. */
 static me_tensor *exchange_backward(locals *l, int32_t k, me_tensor *input_grad)
 {
     const me_receive next = me_interleaved_receive(l->p, k, false);
@@ -112,7 +120,6 @@ static me_tensor *exchange_backward(locals *l, int32_t k, me_tensor *input_grad)
     if (gradient != NULL) {
         push(&l->output_grads[next.chunk], me_retain(gradient));
     }
-    me_release(l->t->e, gradient);
     return gradient;
 }
 
@@ -140,13 +147,13 @@ static me_tensor *backward(locals *l, int32_t k, bool keeps_gradient)
     me_backward_step(l->t, step.chunk, step.microbatch, &output, gradient);
     me_release(e, output);
     me_tensor *input_grad = me_retain(x == NULL ? NULL : x->grad);
-    if (keeps_gradient && gradient != NULL) {
+    if (keeps_gradient) {
         l->receive_handle = me_retain(gradient);
     }
+    start_reduction(l, k);
     me_release(e, x);
     me_release(e, y);
     me_release(e, gradient);
-    start_reduction(l, k);
     return input_grad;
 }
 
@@ -167,7 +174,7 @@ static void warm_up(locals *l, int32_t warmup, int32_t steps)
     }
     for (int32_t k = 0; k < warmup && me_engine_is_ok(l->t->e); k++) {
         forward(l, k);
-        exchange_forward(l, k, k < steps - 1);
+        bind(l, &l->input, exchange_forward(l, k, k < steps - 1));
         deallocate(l);
     }
     const me_receive gradient = me_interleaved_receive(l->p, -1, false);
@@ -183,9 +190,10 @@ static void steady(locals *l, int32_t warmup, int32_t steps)
     for (int32_t k = 0; k < steps - warmup && me_engine_is_ok(l->t->e); k++) {
         deallocate(l);
         forward(l, k + warmup);
-        exchange_forward(l, k + warmup, k + warmup < steps - 1);
+        const bool receives = k + warmup < steps - 1;
+        me_release(l->t->e, exchange_forward(l, k + warmup, receives));
         me_tensor *input_grad = backward(l, k, false);
-        exchange_backward(l, k, input_grad);
+        me_release(l->t->e, exchange_backward(l, k, input_grad));
         bind(l, &l->received, NULL);
         if (k == steps - warmup - 1) {
             l->send_handle = me_retain(input_grad);
@@ -195,13 +203,28 @@ static void steady(locals *l, int32_t warmup, int32_t steps)
     deallocate(l);
 }
 
+/** What the steps did not reach is reduced before the finalisation. */
+static void reduce_the_rest(locals *l)
+{
+    for (int32_t c = 0; c < l->p->chunks && l->t->config->overlap_grad_reduce;
+         c++) {
+        if (!l->t->ddp[c].is_reduced) {
+            me_ddp_reduce(l->t, &l->t->ddp[c]);
+            l->t->ddp[c].is_reduced = true;
+        }
+    }
+}
+
 static void cool_down(locals *l, int32_t begin, int32_t steps)
 {
     for (int32_t k = begin; k < steps && me_engine_is_ok(l->t->e); k++) {
-        me_tensor *input_grad = backward(l, k, k == begin);
-        exchange_backward(l, k, input_grad);
-        bind(l, &l->input_grad, input_grad);
+        const me_virtual_step step = me_interleaved_step(l->p, k, false);
+        const bool keeps = l->receive_handle == NULL && begin > 0 &&
+                           !is_last_stage(l, step.chunk);
+        bind(l, &l->input_grad, backward(l, k, keeps));
+        bind(l, &l->output_grad, exchange_backward(l, k, l->input_grad));
     }
+    reduce_the_rest(l);
 }
 
 static void queue_fini(locals *l, queue *q)
@@ -213,12 +236,14 @@ static void queue_fini(locals *l, queue *q)
 
 static void forget(locals *l, me_tensor *total_num_tokens)
 {
-    me_release(l->t->e, total_num_tokens);
-    bind(l, &l->output, NULL);
+    bind(l, &l->input, NULL);
     bind(l, &l->received, NULL);
+    bind(l, &l->output_grad, NULL);
     bind(l, &l->input_grad, NULL);
     bind(l, &l->receive_handle, NULL);
     bind(l, &l->send_handle, NULL);
+    bind(l, &l->output, NULL);
+    me_release(l->t->e, total_num_tokens);
     for (int32_t c = 0; c < l->p->chunks; c++) { /* after a failure */
         queue_fini(l, &l->inputs[c]);
         queue_fini(l, &l->outputs[c]);
