@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # me_settings: what every target of the project is compiled with.
 add_library(me_settings INTERFACE)
 target_compile_definitions(me_settings INTERFACE _POSIX_C_SOURCE=200809L
@@ -7,3 +8,38 @@ target_compile_options(me_settings INTERFACE
   -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 -Wundef
   -Wswitch-enum -Wcast-qual -Wwrite-strings
   $<$<BOOL:${ME_WERROR}>:-Werror>)
+if(ME_WERROR) # link-time optimisation warns as well
+  target_link_options(me_settings INTERFACE -Werror)
+endif()
+
+if(ME_SANITIZE)
+  set(me_sanitize -fsanitize=${ME_SANITIZE} -fno-sanitize-recover=all
+    -fno-omit-frame-pointer)
+  if(ME_FUZZ)
+    list(APPEND me_sanitize -fsanitize=fuzzer-no-link)
+  endif()
+  target_compile_options(me_settings INTERFACE ${me_sanitize})
+  target_link_options(me_settings INTERFACE ${me_sanitize})
+elseif(ME_FUZZ)
+  target_compile_options(me_settings INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+if(ME_LTO)
+  include(CheckIPOSupported)
+  check_ipo_supported(RESULT me_lto_works OUTPUT me_lto_why LANGUAGES C)
+  if(me_lto_works)
+    set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ON)
+  else()
+    message(STATUS "ME_LTO: not supported here, built without")
+  endif()
+endif()
+
+# me_program(TARGET): what every executable of the project needs. Under
+# AddressSanitizer plug-ins of MPI stay loaded, so that leaks have names.
+function(me_program target)
+  target_link_libraries(${target} PRIVATE me_settings)
+  if(ME_SANITIZE MATCHES "address")
+    target_sources(${target} PRIVATE
+      ${PROJECT_SOURCE_DIR}/tests/support/dlclose.c)
+  endif()
+endfunction()

@@ -28,6 +28,13 @@ me_status me_transport_local_create(me_transport **transport_out);
 me_status me_transport_mpi_create(int *argc, char ***argv, me_diag *diag,
                                   me_transport **transport_out);
 
+/**
+ * End the whole job at once, for failures after which the processes cannot
+ * agree any more. With `mpi` the launcher ends every process; with `local`
+ * there is nobody else to end and the call returns. Local.
+ */
+void me_transport_abort(me_transport *transport, int exit_code);
+
 /** Leave; finalises MPI. NULL is allowed. */
 void me_transport_destroy(me_transport *transport);
 
@@ -68,6 +75,12 @@ me_status me_transport_gather(me_transport *transport, const void *bytes,
 me_status me_transport_all_gather(me_transport *transport, const void *bytes,
                                   size_t size, me_diag *diag,
                                   me_blob **blobs_out);
+
+/**
+ * For tests: the most bytes that one message carries; larger blocks travel in
+ * several. The same on all processes. Local.
+ */
+void me_transport_set_chunk(me_transport *transport, size_t chunk_bytes);
 
 /** Give back @p count blobs and the array; NULL is allowed. Local. */
 void me_blobs_free(me_blob *blobs, int count);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 
 #include <stdbool.h>
@@ -6,7 +7,9 @@
 
 /* Writable at file scope because a test must reach every caller; not part of
  * any result. */
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): see above
 static uint64_t requests;
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): see above
 static uint64_t failing_from;
 
 static bool is_refused(void)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "memest/dtype.h"
 
 #include "base/assert.h"
@@ -7,6 +8,7 @@ uint64_t me_dtype_bytes(me_dtype dtype)
     switch (dtype) {
 #define BYTES_CASE(constant, name, bytes, is_floating)                         \
     case constant: return bytes;
+        // NOLINTNEXTLINE(bugprone-branch-clone): some types share a size
         ME_DTYPE_LIST(BYTES_CASE)
 #undef BYTES_CASE
     case ME_DTYPE_COUNT: break;

@@ -1,11 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "memest/status.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-static void fill(me_diag *diag, me_status status, const char *where, int line,
-                 const char *format, va_list arguments)
+static ME_PRINTF(5, 0) void fill(me_diag *diag, me_status status,
+                                 const char *where, int line,
+                                 const char *format, va_list arguments)
 {
     if (diag == NULL) {
         return;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/str.h"
 
 #include "base/alloc.h"
@@ -16,6 +17,10 @@ void me_str_fini(me_str *str)
 static bool reserve(me_str *str, size_t more)
 {
     if (str->status != ME_OK) {
+        return false;
+    }
+    if (more > SIZE_MAX / 4 || str->length > SIZE_MAX / 4) {
+        str->status = ME_ERR_OVERFLOW;
         return false;
     }
     const size_t need = str->length + more + 1;

@@ -31,7 +31,7 @@ void me_str_printf(me_str *str, const char *format, ...) ME_PRINTF(2, 3);
 /** The text so far, never NULL; borrowed until the next append. */
 const char *me_str_text(const me_str *str);
 
-/** ME_OK, or ME_ERR_NOMEM if any append failed. */
+/** ME_OK; ME_ERR_NOMEM or ME_ERR_OVERFLOW if any append failed. */
 me_status me_str_status(const me_str *str);
 
 #endif /* MEMEST_BASE_STR_H */

@@ -1,0 +1,63 @@
+/**
+ * @file
+ * The choices that a model and its training are made of, named as Megatron-LM
+ * and PyTorch name them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_MODEL_H
+#define MEMEST_MODEL_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum me_normalization {
+    ME_NORMALIZATION_LAYER_NORM,
+    ME_NORMALIZATION_RMS_NORM
+} me_normalization;
+
+typedef enum me_activation {
+    ME_ACTIVATION_GELU,
+    ME_ACTIVATION_SWIGLU,
+    ME_ACTIVATION_SQUARED_RELU
+} me_activation;
+
+typedef enum me_position_embedding {
+    ME_POSITION_LEARNED_ABSOLUTE,
+    ME_POSITION_ROPE,
+    ME_POSITION_NONE
+} me_position_embedding;
+
+typedef enum me_core_attention {
+    ME_CORE_ATTENTION_UNFUSED,
+    ME_CORE_ATTENTION_SDPA_FLASH
+} me_core_attention;
+
+typedef enum me_norm_impl { ME_NORM_IMPL_TORCH } me_norm_impl;
+
+typedef enum me_optimizer_impl {
+    ME_OPTIMIZER_TORCH_FOREACH
+} me_optimizer_impl;
+
+typedef enum me_optimizer_kind {
+    ME_OPTIMIZER_ADAM,
+    ME_OPTIMIZER_SGD
+} me_optimizer_kind;
+
+typedef enum me_recompute {
+    ME_RECOMPUTE_NONE,
+    ME_RECOMPUTE_SELECTIVE,
+    ME_RECOMPUTE_FULL
+} me_recompute;
+
+typedef enum me_recompute_method {
+    ME_RECOMPUTE_UNIFORM,
+    ME_RECOMPUTE_BLOCK
+} me_recompute_method;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* MEMEST_MODEL_H */

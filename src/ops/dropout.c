@@ -1,0 +1,124 @@
+#include "ops/dropout.h"
+
+#include "base/size.h"
+#include "ops/elementwise.h"
+#include "tensor/autograd.h"
+
+static void dropout_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                             me_tensor **gx)
+{
+    (void)node;
+    gx[0] = me_pointwise(e, "native_dropout_backward", gy[0],
+                         (me_dtype)gy[0]->dtype);
+}
+
+static const me_op dropout_op = {"NativeDropoutBackward0", dropout_backward};
+
+me_tensor *me_dropout(me_engine *e, me_tensor *x, double p)
+{
+    if (p <= 0) {
+        return x;
+    }
+    me_node *node = me_record1(e, &dropout_op, x);
+    me_tensor *mask = me_pointwise(e, "native_dropout.mask", x, ME_DTYPE_BOOL);
+    me_tensor *y = me_pointwise(e, "native_dropout", x, (me_dtype)x->dtype);
+    me_save(e, node, 0, mask);
+    me_drop(e, mask);
+    return me_output(e, node, y);
+}
+
+/**
+ * Rows that one partial sum of the compiled bias gradient takes
+ * (torch/_inductor/choices.py, the split of an outer reduction).
+ */
+static uint64_t partial_sums(const me_card *card, uint64_t rows,
+                             uint64_t columns)
+{
+    const uint64_t sms = card->multiprocessors;
+    const uint64_t numel = me_size_mul(rows, columns);
+    if (numel < 65536 * sms) {
+        return me_div_up(rows, 128);
+    }
+    if (numel >= 1048576 * sms) {
+        return me_div_up(rows, 4 * 512);
+    }
+    const uint64_t x = me_div_up(8 * sms, me_div_up(columns, 128));
+    uint64_t each = me_max_u64(me_div_up(rows, 4 * x), 1);
+    for (uint64_t distance = 1; distance < 20; distance++) {
+        const uint64_t below = each > distance ? each - distance : 0;
+        if (below != 0 && rows % below == 0) {
+            each = me_max_u64(below, 32);
+            break;
+        }
+        if (rows % (each + distance) == 0) {
+            each = me_max_u64(each + distance, 32);
+            break;
+        }
+    }
+    return me_div_up(rows, 4 * each);
+}
+
+/** The bias's gradient by partial sums, as the compiled kernels make it. */
+static me_tensor *compiled_bias_gradient(me_engine *e, const me_tensor *gx,
+                                         const me_shape *shape)
+{
+    const uint64_t columns = shape->dim[shape->ndim - 1];
+    const uint64_t rows = columns == 0 ? 0 : me_numel(gx) / columns;
+    const uint64_t k = partial_sums(me_engine_card(e), rows, columns);
+    me_tensor *partial = NULL;
+    if (k > 1) {
+        partial =
+            me_empty(e, "partial_sums", ME_DTYPE_FLOAT32, ME_SHAPE(k, columns));
+    }
+    me_tensor *sum = me_empty(e, "sum", (me_dtype)gx->dtype, *shape);
+    me_drop(e, partial);
+    return sum;
+}
+
+enum {
+    BDA_X,
+    BDA_RESIDUAL,
+    BDA_BIAS
+};
+
+static void fused_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                           me_tensor **gx)
+{
+    gx[BDA_RESIDUAL] = gy[0];
+    gx[BDA_X] = gy[0];
+    if (node->data.flag) {
+        gx[BDA_X] = me_pointwise(e, "bias_dropout_add_backward", gy[0],
+                                 (me_dtype)gy[0]->dtype);
+        me_clear(e, &node->saved[0]);
+    }
+    if (me_needs(node, BDA_BIAS)) {
+        gx[BDA_BIAS] = compiled_bias_gradient(e, gx[BDA_X], &node->data.shape);
+    }
+}
+
+static const me_op fused_op = {"CompiledFunctionBackward", fused_backward};
+
+me_tensor *me_fused_bias_dropout_add(me_engine *e, me_tensor *x,
+                                     me_tensor *bias, me_tensor *residual,
+                                     double p)
+{
+    me_node *node =
+        me_record(e, &fused_op, 3, (me_tensor *[]){x, residual, bias});
+    if (node != NULL && bias != NULL) {
+        node->data.shape = bias->shape;
+    }
+    me_tensor *seed = NULL;
+    me_tensor *mask = NULL;
+    if (p > 0) {
+        seed = me_empty(e, "seed", ME_DTYPE_INT64, ME_SHAPE(1));
+        mask = me_pointwise(e, "dropout.mask", x, ME_DTYPE_BOOL);
+        me_save(e, node, 0, mask);
+    }
+    me_tensor *y = me_pointwise(e, "bias_dropout_add", x, (me_dtype)x->dtype);
+    if (node != NULL) {
+        node->data.flag = p > 0;
+    }
+    me_drop(e, seed);
+    me_drop(e, mask);
+    return me_output(e, node, y);
+}

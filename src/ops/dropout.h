@@ -1,0 +1,29 @@
+/**
+ * @file
+ * Dropout, alone and fused with bias and residual.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_OPS_DROPOUT_H
+#define MEMEST_OPS_DROPOUT_H
+
+#include "tensor/tensor.h"
+
+/**
+ * `torch.nn.functional.dropout`: a mask of one byte an element, and the output.
+ *
+ * @param p  probability; 0 returns @p x itself and records nothing
+ */
+me_tensor *me_dropout(me_engine *e, me_tensor *x, double p);
+
+/**
+ * The compiled `residual + dropout(x + bias)`: one output, and with dropout
+ * the mask, which is all that it saves.
+ *
+ * @param bias  NULL if there is none
+ */
+me_tensor *me_fused_bias_dropout_add(me_engine *e, me_tensor *x,
+                                     me_tensor *bias, me_tensor *residual,
+                                     double p);
+
+#endif /* MEMEST_OPS_DROPOUT_H */

@@ -1,0 +1,226 @@
+#include "ops/elementwise.h"
+
+#include "base/size.h"
+#include "tensor/autograd.h"
+
+/** The operand that already has the shape of the result. */
+static const me_tensor *wider(const me_tensor *a, const me_tensor *b)
+{
+    if (a->shape.ndim != b->shape.ndim) {
+        return a->shape.ndim > b->shape.ndim ? a : b;
+    }
+    return me_numel(a) >= me_numel(b) ? a : b;
+}
+
+/** An element-wise kernel: the result, and the work that it takes. */
+static me_tensor *kernel(me_engine *e, const char *op, const me_tensor *like,
+                         me_dtype dtype, uint64_t read_bytes)
+{
+    me_tensor *y = me_empty_like_as(e, op, like, dtype);
+    me_work_done(e, me_numel(y), me_size_add(read_bytes, me_bytes(y)));
+    return y;
+}
+
+static me_tensor *unary(me_engine *e, const char *op, const me_tensor *x)
+{
+    return kernel(e, op, x, (me_dtype)x->dtype, me_bytes(x));
+}
+
+static me_tensor *binary(me_engine *e, const char *op, const me_tensor *a,
+                         const me_tensor *b)
+{
+    return kernel(e, op, wider(a, b), (me_dtype)a->dtype,
+                  me_size_add(me_bytes(a), me_bytes(b)));
+}
+
+me_tensor *me_pointwise(me_engine *e, const char *op, const me_tensor *a,
+                        me_dtype dtype)
+{
+    return kernel(e, op, a, dtype, me_bytes(a));
+}
+
+me_tensor *me_clone_detached(me_engine *e, const me_tensor *a)
+{
+    return unary(e, "clone", a);
+}
+
+static void add_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                         me_tensor **gx)
+{
+    (void)e;
+    gx[0] = gy[0];
+    gx[1] = node->n_inputs > 1 ? gy[0] : NULL;
+}
+
+static const me_op add_op = {"AddBackward0", add_backward};
+
+me_tensor *me_add(me_engine *e, me_tensor *a, me_tensor *b)
+{
+    me_node *node = me_record2(e, &add_op, a, b);
+    return me_output(e, node, binary(e, "add", a, b));
+}
+
+me_tensor *me_add_number(me_engine *e, me_tensor *a)
+{
+    me_node *node = me_record1(e, &add_op, a);
+    return me_output(e, node, unary(e, "add", a));
+}
+
+enum {
+    MUL_SAVED_OTHER,
+    MUL_SAVED_SELF
+};
+
+static void mul_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                         me_tensor **gx)
+{
+    if (me_needs(node, 1)) {
+        gx[1] = binary(e, "mul", gy[0], node->saved[MUL_SAVED_SELF]);
+    }
+    if (me_needs(node, 0)) {
+        gx[0] = binary(e, "mul", gy[0], node->saved[MUL_SAVED_OTHER]);
+    }
+}
+
+static const me_op mul_op = {"MulBackward0", mul_backward};
+
+me_tensor *me_mul(me_engine *e, me_tensor *a, me_tensor *b)
+{
+    me_node *node = me_record2(e, &mul_op, a, b);
+    me_save(e, node, MUL_SAVED_OTHER, a->requires_grad ? b : NULL);
+    me_save(e, node, MUL_SAVED_SELF, b->requires_grad ? a : NULL);
+    return me_output(e, node, binary(e, "mul", a, b));
+}
+
+static void unary_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                           me_tensor **gx)
+{
+    gx[0] = unary(e, node->op->name, gy[0]);
+}
+
+static const me_op mul_number_op = {"MulBackward0", unary_backward};
+static const me_op div_number_op = {"DivBackward0", unary_backward};
+static const me_op neg_op = {"NegBackward0", unary_backward};
+
+me_tensor *me_mul_number(me_engine *e, me_tensor *a)
+{
+    me_node *node = me_record1(e, &mul_number_op, a);
+    return me_output(e, node, unary(e, "mul", a));
+}
+
+me_tensor *me_neg(me_engine *e, me_tensor *a)
+{
+    me_node *node = me_record1(e, &neg_op, a);
+    return me_output(e, node, unary(e, "neg", a));
+}
+
+me_tensor *me_div_number_in_place(me_engine *e, me_tensor *a)
+{
+    me_node *node = me_record1(e, &div_number_op, a);
+    me_work_done(e, me_numel(a), 2 * me_bytes(a));
+    return me_output(e, node, a);
+}
+
+me_tensor *me_div_in_place(me_engine *e, me_tensor *a, me_tensor *b)
+{
+    me_node *node = me_record1(e, &div_number_op, a);
+    me_save(e, node, 0, b);
+    me_work_done(e, me_numel(a), 2 * me_bytes(a));
+    return me_output(e, node, a);
+}
+
+static void cast_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                          me_tensor **gx)
+{
+    gx[0] = kernel(e, "to", gy[0], (me_dtype)node->data.n[0], me_bytes(gy[0]));
+}
+
+static const me_op cast_op = {"ToCopyBackward0", cast_backward};
+
+me_tensor *me_cast(me_engine *e, me_tensor *a, me_dtype dtype)
+{
+    if (a->dtype == (uint8_t)dtype) {
+        return a;
+    }
+    me_node *node = me_record1(e, &cast_op, a);
+    if (node != NULL) {
+        node->data.n[0] = a->dtype;
+    }
+    return me_output(e, node, kernel(e, "to", a, dtype, me_bytes(a)));
+}
+
+/** One gradient from the saved input. */
+static void activation_backward(me_engine *e, me_node *node,
+                                me_tensor *const *gy, me_tensor **gx)
+{
+    gx[0] = binary(e, node->op->name, gy[0], node->saved[0]);
+}
+
+static const me_op silu_op = {"SiluBackward0", activation_backward};
+static const me_op gelu_op = {"GeluBackward0", activation_backward};
+static const me_op squared_relu_op = {"CompiledFunctionBackward",
+                                      activation_backward};
+
+static me_tensor *activation(me_engine *e, const me_op *op, const char *name,
+                             me_tensor *x)
+{
+    me_node *node = me_record1(e, op, x);
+    me_save(e, node, 0, x);
+    return me_output(e, node, unary(e, name, x));
+}
+
+me_tensor *me_silu(me_engine *e, me_tensor *x)
+{
+    return activation(e, &silu_op, "silu", x);
+}
+
+me_tensor *me_gelu(me_engine *e, me_tensor *x)
+{
+    return activation(e, &gelu_op, "gelu", x);
+}
+
+me_tensor *me_squared_relu(me_engine *e, me_tensor *x)
+{
+    return activation(e, &squared_relu_op, "squared_relu", x);
+}
+
+/** The gradient of x; the bias's is its sum, which the tape makes. */
+static void bias_gelu_backward(me_engine *e, me_node *node,
+                               me_tensor *const *gy, me_tensor **gx)
+{
+    gx[0] = unary(e, "bias_gelu_backward", gy[0]);
+    gx[1] = me_needs(node, 1) ? gx[0] : NULL;
+}
+
+static const me_op bias_gelu_op = {"GeLUFunctionBackward", bias_gelu_backward};
+
+me_tensor *me_bias_gelu(me_engine *e, me_tensor *x, me_tensor *bias)
+{
+    me_node *node = me_record2(e, &bias_gelu_op, x, bias);
+    me_save(e, node, 0, x);
+    me_save(e, node, 1, bias);
+    return me_output(e, node, unary(e, "bias_gelu", x));
+}
+
+static void fused_swiglu_backward(me_engine *e, me_node *node,
+                                  me_tensor *const *gy, me_tensor **gx)
+{
+    (void)gy;
+    gx[0] = unary(e, "swiglu_backward", node->saved[0]);
+}
+
+static const me_op fused_swiglu_op = {"SwiGLUFunctionBackward",
+                                      fused_swiglu_backward};
+
+me_tensor *me_fused_swiglu(me_engine *e, me_tensor *x)
+{
+    me_node *node = me_record1(e, &fused_swiglu_op, x);
+    me_save(e, node, 0, x);
+    me_shape shape = x->shape;
+    if (me_engine_is_ok(e)) {
+        shape.dim[shape.ndim - 1] /= 2;
+    }
+    me_tensor *y = me_empty(e, "swiglu", (me_dtype)x->dtype, shape);
+    me_work_done(e, me_numel(x), me_size_add(me_bytes(x), me_bytes(y)));
+    return me_output(e, node, y);
+}

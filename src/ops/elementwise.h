@@ -1,0 +1,61 @@
+/**
+ * @file
+ * Element-wise operations: the output is made first, and dropped inputs die
+ * when the caller drops them. Broadcast follows PyTorch; gradients of what was
+ * broadcast are summed by the tape.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_OPS_ELEMENTWISE_H
+#define MEMEST_OPS_ELEMENTWISE_H
+
+#include "tensor/tensor.h"
+
+/** `a + b`; saves nothing; both gradients are the incoming one. */
+me_tensor *me_add(me_engine *e, me_tensor *a, me_tensor *b);
+
+/** `a * b`; saves each factor that the other's gradient needs. */
+me_tensor *me_mul(me_engine *e, me_tensor *a, me_tensor *b);
+
+/** `a + number`; saves nothing; its gradient is the incoming one. */
+me_tensor *me_add_number(me_engine *e, me_tensor *a);
+
+/** `a * number`: one gradient tensor. */
+me_tensor *me_mul_number(me_engine *e, me_tensor *a);
+
+/** `-a`. */
+me_tensor *me_neg(me_engine *e, me_tensor *a);
+
+/** `a /= number`: in place, returns @p a. */
+me_tensor *me_div_number_in_place(me_engine *e, me_tensor *a);
+
+/** `a /= b`: in place, returns @p a; saves the divisor. */
+me_tensor *me_div_in_place(me_engine *e, me_tensor *a, me_tensor *b);
+
+/** `a.to(dtype)`: @p a itself if it has that dtype. */
+me_tensor *me_cast(me_engine *e, me_tensor *a, me_dtype dtype);
+
+/** A copy with the same strides, off the tape (`detach().clone()`). */
+me_tensor *me_clone_detached(me_engine *e, const me_tensor *a);
+
+/** An element-wise result of @p dtype that is not on the tape. */
+me_tensor *me_pointwise(me_engine *e, const char *op, const me_tensor *a,
+                        me_dtype dtype);
+
+/** @name Activation functions; each saves its input
+ *  @{ */
+me_tensor *me_silu(me_engine *e, me_tensor *x);
+me_tensor *me_gelu(me_engine *e, me_tensor *x);
+/** `relu(x)²` as one compiled function. */
+me_tensor *me_squared_relu(me_engine *e, me_tensor *x);
+/** @} */
+
+/** @name Compiled fusions: one output, no intermediate tensors
+ *  @{ */
+/** gelu(x + bias); saves x and the bias. */
+me_tensor *me_bias_gelu(me_engine *e, me_tensor *x, me_tensor *bias);
+/** silu(first half) · second half, x (…, 2f) to (…, f); saves x. */
+me_tensor *me_fused_swiglu(me_engine *e, me_tensor *x);
+/** @} */
+
+#endif /* MEMEST_OPS_ELEMENTWISE_H */

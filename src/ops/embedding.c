@@ -1,0 +1,129 @@
+#include "ops/embedding.h"
+
+#include "base/size.h"
+#include "ops/elementwise.h"
+#include "tensor/autograd.h"
+
+/** Above so many indices the gradient is made by sorting them
+ *  (aten/native/cuda/Embedding.cu). */
+enum {
+    EMBEDDING_SORT_ABOVE = 3072
+};
+
+/** Bytes of one of CUB's scan temporaries, as CUB itself asks for. */
+enum {
+    CUB_SCAN_BYTES = 1279
+};
+
+static me_tensor *indices_buffer(me_engine *e, const char *op, uint64_t count)
+{
+    return me_empty(e, op, ME_DTYPE_INT64, ME_SHAPE(count));
+}
+
+/** Sort indices with their positions (CUB's radix sort). */
+static void sort_indices(me_engine *e, uint64_t n, me_tensor **sorted,
+                         me_tensor **positions)
+{
+    *sorted = indices_buffer(e, "embedding_backward.sorted", n);
+    *positions = indices_buffer(e, "embedding_backward.positions", n);
+    me_tensor *range = indices_buffer(e, "arange", n);
+    const uint64_t bytes = 16 * n + 1024 * me_div_up(n, 4096) + 16895;
+    me_tensor *temporary = me_scratch(e, "cub.sort", bytes);
+    me_drop(e, temporary);
+    me_drop(e, range);
+}
+
+static void scan(me_engine *e)
+{
+    me_drop(e, me_scratch(e, "cub.scan", CUB_SCAN_BYTES));
+}
+
+/** Sum gradients segment by segment of equal indices
+ *  (aten/native/cuda/EmbeddingBackwardKernel.cu). */
+static void sum_segments(me_engine *e, uint64_t n, const me_shape *weight)
+{
+    const uint64_t rows = weight->dim[0];
+    const uint64_t columns = weight->dim[1];
+    me_tensor *segments = indices_buffer(e, "embedding_backward.segments", n);
+    me_tensor *count = indices_buffer(e, "embedding_backward.count", 1);
+    me_tensor *unique = indices_buffer(e, "embedding_backward.unique", n);
+    scan(e);
+    me_drop(e, unique);
+    const uint64_t k = me_min_u64(n, rows);
+    me_tensor *parts = indices_buffer(e, "embedding_backward.parts", k);
+    me_tensor *offsets = indices_buffer(e, "embedding_backward.offsets", k);
+    scan(e);
+    me_tensor *total = indices_buffer(e, "embedding_backward.total", 1);
+    const uint64_t q = me_size_add(n / 10, k);
+    me_tensor *starts = indices_buffer(e, "embedding_backward.starts", q);
+    me_tensor *sums = me_empty(e, "embedding_backward.partial_sums",
+                               ME_DTYPE_FLOAT32, ME_SHAPE(q, columns));
+    me_drop(e, sums);
+    me_drop(e, starts);
+    me_drop(e, total);
+    me_drop(e, offsets);
+    me_drop(e, parts);
+    me_drop(e, count);
+    me_drop(e, segments);
+}
+
+static void embedding_backward(me_engine *e, me_node *node,
+                               me_tensor *const *gy, me_tensor **gx)
+{
+    const uint64_t n = me_numel(node->saved[0]);
+    const me_dtype dtype = gy[0]->dtype;
+    me_tensor *grad = NULL;
+    if (!me_tensor_is_contiguous(gy[0])) {
+        grad = me_empty(e, "contiguous", dtype, gy[0]->shape);
+    }
+    if (n <= EMBEDDING_SORT_ABOVE) {
+        gx[0] =
+            me_empty(e, "embedding_dense_backward", dtype, node->data.shape);
+        me_drop(e, grad);
+        return;
+    }
+    me_tensor *sorted = NULL;
+    me_tensor *positions = NULL;
+    sort_indices(e, n, &sorted, &positions);
+    gx[0] = me_empty(e, "embedding_dense_backward", dtype, node->data.shape);
+    sum_segments(e, n, &node->data.shape);
+    me_drop(e, positions);
+    me_drop(e, sorted);
+    me_drop(e, grad);
+}
+
+static const me_op embedding_op = {"EmbeddingBackward0", embedding_backward};
+
+me_tensor *me_embedding(me_engine *e, me_tensor *indices, me_tensor *weight)
+{
+    me_node *node = me_record1(e, &embedding_op, weight);
+    me_save(e, node, 0, indices);
+    if (node != NULL) {
+        node->data.shape = weight->shape;
+    }
+    me_shape shape = indices->shape;
+    if (me_engine_is_ok(e)) {
+        shape.dim[shape.ndim++] = me_dim(weight, 1);
+    }
+    me_tensor *y = me_empty(e, "embedding", (me_dtype)weight->dtype, shape);
+    me_work_done(e, 0, 2 * me_bytes(y));
+    return me_output(e, node, y);
+}
+
+static void masked_write_backward(me_engine *e, me_node *node,
+                                  me_tensor *const *gy, me_tensor **gx)
+{
+    (void)node;
+    gx[0] = me_pointwise(e, "IndexPutBackward0", gy[0], (me_dtype)gy[0]->dtype);
+}
+
+static const me_op masked_write_op = {"IndexPutBackward0",
+                                      masked_write_backward};
+
+me_tensor *me_masked_write_zero(me_engine *e, me_tensor *y,
+                                const me_tensor *mask)
+{
+    me_node *node = me_record1(e, &masked_write_op, y);
+    me_save(e, node, 0, mask);
+    return me_output(e, node, y);
+}

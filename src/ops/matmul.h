@@ -1,0 +1,31 @@
+/**
+ * @file
+ * Matrix products, and cuBLAS's workspace, which PyTorch takes from its
+ * allocator right after the output of a host thread's first product and never
+ * gives back.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_OPS_MATMUL_H
+#define MEMEST_OPS_MATMUL_H
+
+#include "tensor/tensor.h"
+
+/**
+ * A product into a new tensor, off the tape: what custom functions call.
+ *
+ * @param op     names the allocation
+ * @param shape  of the result
+ * @param inner  length of the summed dimension; gives the FLOPs
+ */
+me_tensor *me_gemm(me_engine *e, const char *op, me_dtype dtype, me_shape shape,
+                   uint64_t inner);
+
+/** `torch.bmm(a, b)`: (n, p, q) · (n, q, r) to (n, p, r). */
+me_tensor *me_bmm(me_engine *e, me_tensor *a, me_tensor *b);
+
+/** `torch.baddbmm(unused, a, b, beta=0, alpha)`: as bmm, but each gradient is
+ *  a product and then that times alpha. */
+me_tensor *me_baddbmm(me_engine *e, me_tensor *a, me_tensor *b);
+
+#endif /* MEMEST_OPS_MATMUL_H */

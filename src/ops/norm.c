@@ -1,0 +1,145 @@
+#include "ops/norm.h"
+
+#include "base/size.h"
+#include "ops/reduce.h"
+#include "tensor/autograd.h"
+
+/** The kernel wants dense rows: a view with holes is copied first. */
+static me_tensor *rows_of(me_engine *e, const me_tensor *x)
+{
+    if (me_tensor_is_contiguous(x)) {
+        return NULL;
+    }
+    me_tensor *copy = me_empty(e, "contiguous", (me_dtype)x->dtype, x->shape);
+    me_work_done(e, 0, 2 * me_bytes(x));
+    return copy;
+}
+
+/** One float32 a row. */
+static me_tensor *statistic(me_engine *e, const char *op, const me_tensor *x)
+{
+    me_shape shape = x->shape;
+    if (shape.ndim > 0) {
+        shape.dim[shape.ndim - 1] = 1;
+    }
+    return me_empty(e, op, ME_DTYPE_FLOAT32, shape);
+}
+
+/**
+ * Long and narrow inputs: partial sums of many blocks, then their sum replaces
+ * the first gradient (aten/native/cuda/layer_norm_kernel.cu,
+ * LayerNormBackwardKernelImplInternal).
+ */
+static me_tensor *finish_partial_sums(me_engine *e, me_tensor *gradient,
+                                      uint64_t rows, uint64_t columns)
+{
+    const uint64_t multiprocessors = me_engine_card(e)->multiprocessors;
+    if (rows <= 64 * 1024 || columns / 32 >= multiprocessors / 2) {
+        return gradient;
+    }
+    const uint64_t blocks =
+        me_min_u64(32768 / me_div_up(columns, 32), me_div_up(rows, 32));
+    me_tensor *partial = me_empty(e, "gamma_blocks", (me_dtype)gradient->dtype,
+                                  ME_SHAPE(blocks, columns));
+    me_tensor *sum = me_sum_to(e, partial, &gradient->shape);
+    me_drop(e, gradient);
+    me_drop(e, partial);
+    return sum;
+}
+
+static me_tensor *parameter_gradient(me_engine *e, const me_tensor *parameter,
+                                     const char *op)
+{
+    return me_empty(e, op, (me_dtype)parameter->dtype, parameter->shape);
+}
+
+static me_tensor *norm_output(me_engine *e, const char *op, const me_tensor *x)
+{
+    me_tensor *y = me_empty(e, op, (me_dtype)x->dtype, x->shape);
+    me_work_done(e, me_size_mul(5, me_numel(x)), 2 * me_bytes(x));
+    return y;
+}
+
+enum {
+    LAYER_NORM_SAVED_INPUT,
+    LAYER_NORM_SAVED_MEAN,
+    LAYER_NORM_SAVED_RSTD,
+    LAYER_NORM_SAVED_WEIGHT,
+    LAYER_NORM_SAVED_BIAS
+};
+
+static void layer_norm_backward(me_engine *e, me_node *node,
+                                me_tensor *const *gy, me_tensor **gx)
+{
+    const me_tensor *x = node->saved[LAYER_NORM_SAVED_INPUT];
+    me_tensor *copy = rows_of(e, x);
+    const uint64_t columns = me_dim(x, -1);
+    const uint64_t rows = columns == 0 ? 0 : me_numel(x) / columns;
+    gx[0] = norm_output(e, "native_layer_norm_backward", gy[0]);
+    gx[1] = parameter_gradient(e, node->saved[LAYER_NORM_SAVED_WEIGHT],
+                               "native_layer_norm_backward");
+    gx[2] = parameter_gradient(e, node->saved[LAYER_NORM_SAVED_BIAS],
+                               "native_layer_norm_backward");
+    gx[1] = finish_partial_sums(e, gx[1], rows, columns);
+    gx[2] = finish_partial_sums(e, gx[2], rows, columns);
+    me_drop(e, copy);
+}
+
+static const me_op layer_norm_op = {"NativeLayerNormBackward0",
+                                    layer_norm_backward};
+
+me_tensor *me_layer_norm(me_engine *e, me_tensor *x, me_tensor *weight,
+                         me_tensor *bias)
+{
+    me_node *node =
+        me_record(e, &layer_norm_op, 3, (me_tensor *[]){x, weight, bias});
+    me_tensor *copy = rows_of(e, x);
+    me_tensor *y = norm_output(e, "native_layer_norm", x);
+    me_tensor *mean = statistic(e, "native_layer_norm", x);
+    me_tensor *rstd = statistic(e, "native_layer_norm", x);
+    me_save(e, node, LAYER_NORM_SAVED_INPUT, x);
+    me_save(e, node, LAYER_NORM_SAVED_MEAN, mean);
+    me_save(e, node, LAYER_NORM_SAVED_RSTD, rstd);
+    me_save(e, node, LAYER_NORM_SAVED_WEIGHT, weight);
+    me_save(e, node, LAYER_NORM_SAVED_BIAS, bias);
+    me_drop(e, rstd);
+    me_drop(e, mean);
+    me_drop(e, copy);
+    return me_output(e, node, y);
+}
+
+enum {
+    RMS_NORM_SAVED_INPUT,
+    RMS_NORM_SAVED_RSTD,
+    RMS_NORM_SAVED_WEIGHT
+};
+
+static void rms_norm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                              me_tensor **gx)
+{
+    const me_tensor *x = node->saved[RMS_NORM_SAVED_INPUT];
+    me_tensor *copy = rows_of(e, x);
+    const uint64_t columns = me_dim(x, -1);
+    const uint64_t rows = columns == 0 ? 0 : me_numel(x) / columns;
+    gx[0] = norm_output(e, "_fused_rms_norm_backward", gy[0]);
+    gx[1] = parameter_gradient(e, node->saved[RMS_NORM_SAVED_WEIGHT],
+                               "_fused_rms_norm_backward");
+    gx[1] = finish_partial_sums(e, gx[1], rows, columns);
+    me_drop(e, copy);
+}
+
+static const me_op rms_norm_op = {"FusedRmsNormBackward0", rms_norm_backward};
+
+me_tensor *me_rms_norm(me_engine *e, me_tensor *x, me_tensor *weight)
+{
+    me_node *node = me_record2(e, &rms_norm_op, x, weight);
+    me_tensor *copy = rows_of(e, x);
+    me_tensor *y = norm_output(e, "_fused_rms_norm", x);
+    me_tensor *rstd = statistic(e, "_fused_rms_norm", x);
+    me_save(e, node, RMS_NORM_SAVED_INPUT, x);
+    me_save(e, node, RMS_NORM_SAVED_RSTD, rstd);
+    me_save(e, node, RMS_NORM_SAVED_WEIGHT, weight);
+    me_drop(e, rstd);
+    me_drop(e, copy);
+    return me_output(e, node, y);
+}

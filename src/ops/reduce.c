@@ -1,0 +1,186 @@
+#include "ops/reduce.h"
+
+#include "base/size.h"
+#include "tensor/autograd.h"
+
+/** Threads of a block of the reduction kernel for 4-byte accumulators. */
+enum {
+    BLOCK_THREADS = 512,
+    WARP = 32,
+    MAX_VECTOR = 4
+};
+
+/** Largest power of two that is at most @p x, capped. */
+static uint64_t power_of_two(uint64_t x, uint64_t cap)
+{
+    uint64_t p = 1;
+    while (p * 2 <= x && p * 2 <= cap) {
+        p *= 2;
+    }
+    return p;
+}
+
+/** How setReduceConfig lays a reduction over threads and blocks. */
+typedef struct layout {
+    uint64_t vector; /**< outputs of one thread */
+    uint64_t bx, by; /**< block */
+    uint64_t per_thread;
+    bool is_deep; /**< the block's y splits the reduction too */
+} layout;
+
+static layout lay_out(const me_reduction *r)
+{
+    layout l = {.vector = 1};
+    uint64_t threads = BLOCK_THREADS;
+    uint64_t width = r->inputs;
+    uint64_t height = r->outputs;
+    if (r->is_outer) {
+        l.vector = MAX_VECTOR;
+        while (r->outputs % l.vector != 0) {
+            l.vector /= 2;
+        }
+        threads /= l.vector;
+        width = r->outputs / l.vector;
+        height = r->inputs;
+    } else if (r->outputs == 1 && r->inputs > 128) {
+        width = r->inputs / 4; /* vectorised loads of one flat dimension */
+    }
+    l.bx = me_min_u64(power_of_two(width, threads), WARP);
+    l.by = me_min_u64(power_of_two(height, threads), threads / l.bx);
+    l.bx = me_min_u64(power_of_two(width, threads), threads / l.by);
+    l.per_thread = r->is_outer ? r->inputs : me_div_up(r->inputs, l.bx);
+    if (l.per_thread >= l.by * 16 || l.per_thread >= 256) {
+        l.is_deep = true;
+        l.per_thread = me_div_up(l.per_thread, l.by);
+    }
+    return l;
+}
+
+me_reduction_scratch me_reduction_scratch_of(const me_card *card,
+                                             const me_reduction *r)
+{
+    const me_reduction_scratch none = {0, 0};
+    if (r->inputs == 0 || r->outputs == 0) {
+        return none;
+    }
+    const layout l = lay_out(r);
+    const uint64_t outputs_of_block =
+        (r->is_outer ? l.bx : 1) * (l.is_deep ? 1 : l.by);
+    const uint64_t grid = me_div_up(r->outputs / l.vector, outputs_of_block);
+    const uint64_t target = card->multiprocessors *
+                            (card->threads_per_multiprocessor / (l.bx * l.by));
+    if (!l.is_deep || l.per_thread < 256 || grid > target) {
+        return none;
+    }
+    const uint64_t blocks = me_max_u64(
+        me_min_u64(me_div_up(target, grid), me_div_up(l.per_thread, 16)),
+        me_div_up(l.per_thread, 256));
+    if (blocks <= 1) {
+        return none;
+    }
+    const uint64_t lanes = r->is_outer ? l.bx * l.vector : 1;
+    const uint64_t staging = me_size_mul(
+        me_size_mul(r->accumulator_bytes, r->outputs), blocks * lanes);
+    return (me_reduction_scratch){staging, 4 * grid};
+}
+
+void me_reduce(me_engine *e, const me_reduction *reduction)
+{
+    const uint64_t bytes =
+        me_size_mul(me_size_mul(reduction->inputs, reduction->outputs),
+                    reduction->element_bytes);
+    if (bytes > INT32_MAX && reduction->inputs > 1 && me_engine_is_ok(e)) {
+        me_reduction half = *reduction;
+        half.inputs = reduction->inputs / 2;
+        me_reduce(e, &half);
+        half.inputs = reduction->inputs - half.inputs;
+        me_reduce(e, &half);
+        return;
+    }
+    const me_reduction_scratch scratch =
+        me_reduction_scratch_of(me_engine_card(e), reduction);
+    me_work_done(e, me_size_mul(reduction->inputs, reduction->outputs), bytes);
+    if (scratch.staging_bytes == 0) {
+        return;
+    }
+    me_tensor *staging = me_scratch(e, "reduce.staging", scratch.staging_bytes);
+    me_tensor *semaphores =
+        me_scratch(e, "reduce.semaphores", scratch.semaphore_bytes);
+    me_drop(e, semaphores);
+    me_drop(e, staging);
+}
+
+/** Reduce all of @p x, or all but its last dimension. */
+static me_reduction reduction_to(const me_tensor *x, const me_shape *shape)
+{
+    const uint64_t outputs = me_shape_numel(shape);
+    return (me_reduction){
+        .inputs = outputs == 0 ? 0 : me_numel(x) / outputs,
+        .outputs = outputs,
+        .is_outer = outputs > 1,
+        .element_bytes = me_dtype_bytes((me_dtype)x->dtype),
+        .accumulator_bytes = 4,
+    };
+}
+
+me_tensor *me_sum_to(me_engine *e, me_tensor *gradient, const me_shape *shape)
+{
+    me_tensor *sum = me_empty(e, "sum", (me_dtype)gradient->dtype, *shape);
+    const me_reduction reduction = reduction_to(gradient, shape);
+    me_reduce(e, &reduction);
+    return sum;
+}
+
+/** The gradient is the incoming scalar, expanded: a view with strides of 0. */
+static void sum_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                         me_tensor **gx)
+{
+    const uint64_t strides[ME_MAX_DIMS] = {0};
+    gx[0] = me_alias(e, gy[0], node->data.shape, strides);
+}
+
+static const me_op sum_op = {"SumBackward0", sum_backward};
+
+me_tensor *me_sum(me_engine *e, me_tensor *x)
+{
+    me_node *node = me_record1(e, &sum_op, x);
+    if (node != NULL) {
+        node->data.shape = x->shape;
+    }
+    const me_shape scalar = ME_SCALAR;
+    return me_output(e, node, me_sum_to(e, x, &scalar));
+}
+
+me_tensor *me_sum_last_detached(me_engine *e, const me_tensor *x)
+{
+    me_shape shape = x->shape;
+    const uint64_t inputs = me_dim(x, -1);
+    if (me_engine_is_ok(e)) {
+        shape.ndim--;
+    }
+    me_tensor *sum = me_empty(e, "sum", ME_DTYPE_FLOAT32, shape);
+    me_reduce(e, &(me_reduction){
+                     .inputs = inputs,
+                     .outputs = me_shape_numel(&shape),
+                     .element_bytes = me_dtype_bytes((me_dtype)x->dtype),
+                     .accumulator_bytes = 4,
+                 });
+    return sum;
+}
+
+me_tensor *me_vector_norm(me_engine *e, const me_tensor *x, me_dtype dtype)
+{
+    me_tensor *norm = me_empty(e, "linalg_vector_norm", dtype, ME_SCALAR);
+    me_reduce(e, &(me_reduction){
+                     .inputs = me_numel(x),
+                     .outputs = 1,
+                     .element_bytes = me_dtype_bytes((me_dtype)x->dtype),
+                     .accumulator_bytes = 4,
+                 });
+    return norm;
+}
+
+void me_ops_install(me_engine *e)
+{
+    me_tape_set_sum_to(e, me_sum_to);
+}

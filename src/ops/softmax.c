@@ -1,0 +1,81 @@
+#include "ops/softmax.h"
+
+#include "base/size.h"
+#include "ops/elementwise.h"
+#include "tensor/autograd.h"
+
+/** The kernel takes gradient · result as a tensor of its own. */
+static void softmax_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                             me_tensor **gx)
+{
+    (void)node;
+    const me_dtype dtype = gy[0]->dtype;
+    gx[0] = me_pointwise(e, "_softmax_backward_data", gy[0], dtype);
+    me_tensor *scaled = me_pointwise(e, "mul", gy[0], dtype);
+    me_drop(e, scaled);
+}
+
+static const me_op softmax_op = {"SoftmaxBackward0", softmax_backward};
+
+me_tensor *me_softmax(me_engine *e, me_tensor *x)
+{
+    me_node *node = me_record1(e, &softmax_op, x);
+    me_tensor *y = me_pointwise(e, "_softmax", x, (me_dtype)x->dtype);
+    me_save(e, node, 0, y);
+    return me_output(e, node, y);
+}
+
+static void masked_fill_backward(me_engine *e, me_node *node,
+                                 me_tensor *const *gy, me_tensor **gx)
+{
+    (void)node;
+    gx[0] = me_pointwise(e, "masked_fill", gy[0], (me_dtype)gy[0]->dtype);
+}
+
+static const me_op masked_fill_op = {"MaskedFillBackward0",
+                                     masked_fill_backward};
+
+/**
+ * The write went through a view: the base's gradient is copied, the slice of
+ * it cloned, the fill's gradient made, and that copied back into the slice.
+ */
+static void copy_slices_backward(me_engine *e, me_node *node,
+                                 me_tensor *const *gy, me_tensor **gx)
+{
+    (void)node;
+    const me_dtype dtype = gy[0]->dtype;
+    gx[0] = me_pointwise(e, "CopySlices.base", gy[0], dtype);
+    me_tensor *slice = me_pointwise(e, "CopySlices.slice", gy[0], dtype);
+    me_tensor *filled = me_pointwise(e, "masked_fill", gy[0], dtype);
+    me_drop(e, slice);
+    me_drop(e, filled);
+}
+
+static const me_op copy_slices_op = {"CopySlices", copy_slices_backward};
+
+/** The view's own node after the write: its gradient is made anew. */
+static void regenerate_backward(me_engine *e, me_node *node,
+                                me_tensor *const *gy, me_tensor **gx)
+{
+    (void)node;
+    gx[0] =
+        me_pointwise(e, "AsStridedBackward0", gy[0], (me_dtype)gy[0]->dtype);
+}
+
+static const me_op regenerate_op = {"AsStridedBackward0", regenerate_backward};
+
+me_tensor *me_masked_fill_in_place(me_engine *e, me_tensor *x,
+                                   const me_tensor *mask)
+{
+    me_work_done(e, me_numel(x), 2 * me_bytes(x));
+    if (!x->is_view) {
+        me_node *node = me_record1(e, &masked_fill_op, x);
+        me_save(e, node, 0, mask);
+        return me_output(e, node, x);
+    }
+    me_node *slices = me_record1(e, &copy_slices_op, x);
+    me_save(e, slices, 0, mask);
+    me_output(e, slices, x);
+    me_node *view = me_record1(e, &regenerate_op, x);
+    return me_output(e, view, x);
+}

@@ -1,0 +1,20 @@
+/**
+ * @file
+ * Softmax over the last dimension, and the masked fill before it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_OPS_SOFTMAX_H
+#define MEMEST_OPS_SOFTMAX_H
+
+#include "tensor/tensor.h"
+
+/** `torch.softmax(x, -1)`; saves its result. */
+me_tensor *me_softmax(me_engine *e, me_tensor *x);
+
+/** `x.masked_fill_(mask, value)`: in place, returns @p x; saves the mask. A
+ *  view writes through to its base, as PyTorch's CopySlices does. */
+me_tensor *me_masked_fill_in_place(me_engine *e, me_tensor *x,
+                                   const me_tensor *mask);
+
+#endif /* MEMEST_OPS_SOFTMAX_H */

@@ -1,0 +1,267 @@
+#include "ops/view.h"
+
+#include "base/assert.h"
+#include "base/size.h"
+#include "tensor/autograd.h"
+
+#include <string.h>
+
+/** A dense copy of @p x in row-major order. */
+static me_tensor *copy_contiguous(me_engine *e, const char *op,
+                                  const me_tensor *x)
+{
+    me_tensor *copy = me_empty(e, op, (me_dtype)x->dtype, x->shape);
+    me_work_done(e, 0, me_bytes(x) + me_bytes(copy));
+    return copy;
+}
+
+/** @p x in another shape: a view, or a copy that is not on the tape. */
+static me_tensor *reshape_data(me_engine *e, const me_tensor *x,
+                               const me_shape *shape)
+{
+    uint64_t strides[ME_MAX_DIMS] = {0};
+    if (me_strides_reshape(&x->shape, x->strides, shape, strides)) {
+        return me_alias(e, x, *shape, strides);
+    }
+    me_tensor *copy = copy_contiguous(e, "clone", x);
+    copy->shape = *shape;
+    me_strides_contiguous(shape, copy->strides);
+    return copy;
+}
+
+static void view_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                          me_tensor **gx)
+{
+    gx[0] = reshape_data(e, gy[0], &node->data.shape);
+}
+
+static const me_op view_op = {"ViewBackward0", view_backward};
+
+me_tensor *me_view(me_engine *e, me_tensor *x, me_shape shape)
+{
+    uint64_t strides[ME_MAX_DIMS] = {0};
+    if (me_engine_is_ok(e) &&
+        !me_strides_reshape(&x->shape, x->strides, &shape, strides)) {
+        me_engine_fail(e, ME_ERR_INTERNAL,
+                       "view: the strides do not allow the shape");
+    }
+    me_node *node = me_record1(e, &view_op, x);
+    if (node != NULL) {
+        node->data.shape = x->shape;
+    }
+    return me_output(e, node, me_alias(e, x, shape, strides));
+}
+
+static void identity_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                              me_tensor **gx)
+{
+    (void)e;
+    (void)node;
+    gx[0] = gy[0];
+}
+
+static const me_op clone_op = {"CloneBackward0", identity_backward};
+
+me_tensor *me_contiguous(me_engine *e, me_tensor *x)
+{
+    if (me_tensor_is_contiguous(x)) {
+        return x;
+    }
+    me_node *node = me_record1(e, &clone_op, x);
+    return me_output(e, node, copy_contiguous(e, "contiguous", x));
+}
+
+me_tensor *me_clone(me_engine *e, me_tensor *x)
+{
+    me_node *node = me_record1(e, &clone_op, x);
+    me_tensor *y = me_empty_like(e, "clone", x);
+    me_work_done(e, 0, 2 * me_bytes(y));
+    return me_output(e, node, y);
+}
+
+me_tensor *me_reshape(me_engine *e, me_tensor *x, me_shape shape)
+{
+    uint64_t strides[ME_MAX_DIMS] = {0};
+    if (me_strides_reshape(&x->shape, x->strides, &shape, strides)) {
+        return me_view(e, x, shape);
+    }
+    me_node *clone = me_record1(e, &clone_op, x);
+    me_tensor *copy = me_output(e, clone, copy_contiguous(e, "reshape", x));
+    me_tensor *y = me_view(e, copy, shape);
+    y->is_view = false; /* _unsafe_view */
+    me_drop(e, copy);
+    return y;
+}
+
+static void transpose_backward(me_engine *e, me_node *node,
+                               me_tensor *const *gy, me_tensor **gx)
+{
+    const int32_t a = (int32_t)node->data.n[0];
+    const int32_t b = (int32_t)node->data.n[1];
+    me_tensor *x = me_detach(e, gy[0]);
+    x->shape.dim[a] = gy[0]->shape.dim[b];
+    x->shape.dim[b] = gy[0]->shape.dim[a];
+    x->strides[a] = gy[0]->strides[b];
+    x->strides[b] = gy[0]->strides[a];
+    gx[0] = x;
+}
+
+static const me_op transpose_op = {"TransposeBackward0", transpose_backward};
+
+me_tensor *me_transpose(me_engine *e, me_tensor *x, int32_t a, int32_t b)
+{
+    a = a < 0 ? a + x->shape.ndim : a;
+    b = b < 0 ? b + x->shape.ndim : b;
+    me_shape shape = x->shape;
+    uint64_t strides[ME_MAX_DIMS] = {0};
+    memcpy(strides, x->strides, sizeof strides);
+    if (me_engine_is_ok(e)) {
+        shape.dim[a] = x->shape.dim[b];
+        shape.dim[b] = x->shape.dim[a];
+        strides[a] = x->strides[b];
+        strides[b] = x->strides[a];
+    }
+    me_node *node = me_record1(e, &transpose_op, x);
+    if (node != NULL) {
+        node->data.n[0] = (uint64_t)a;
+        node->data.n[1] = (uint64_t)b;
+    }
+    return me_output(e, node, me_alias(e, x, shape, strides));
+}
+
+static void permute_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                             me_tensor **gx)
+{
+    me_tensor *x = me_detach(e, gy[0]);
+    for (int32_t i = 0; i < 4; i++) {
+        const uint64_t to = node->data.strides[i];
+        x->shape.dim[to] = gy[0]->shape.dim[i];
+        x->strides[to] = gy[0]->strides[i];
+    }
+    gx[0] = x;
+}
+
+static const me_op permute_op = {"PermuteBackward0", permute_backward};
+
+me_tensor *me_permute(me_engine *e, me_tensor *x, const int32_t order[4])
+{
+    me_shape shape = {.ndim = 4};
+    uint64_t strides[ME_MAX_DIMS] = {0};
+    for (int32_t i = 0; i < 4; i++) {
+        shape.dim[i] = x->shape.dim[order[i]];
+        strides[i] = x->strides[order[i]];
+    }
+    me_node *node = me_record1(e, &permute_op, x);
+    for (int32_t i = 0; node != NULL && i < 4; i++) {
+        node->data.strides[i] = (uint64_t)order[i];
+    }
+    return me_output(e, node, me_alias(e, x, shape, strides));
+}
+
+/** Undefined pieces are first replaced by zeros, then all are concatenated. */
+static void split_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                           me_tensor **gx)
+{
+    for (uint32_t i = 0; i < node->n_outputs; i++) {
+        if (gy[i] == NULL) {
+            me_empty(e, "zeros", (me_dtype)node->output_dtype[i],
+                     node->output_shape[i]);
+        }
+    }
+    gx[0] =
+        me_empty(e, "cat", (me_dtype)node->output_dtype[0], node->data.shape);
+    me_work_done(e, 0, 2 * me_bytes(gx[0]));
+}
+
+static const me_op split_op = {"SplitWithSizesBackward0", split_backward};
+
+/** Columns [begin, end) of the last dimension, off the tape. */
+static me_tensor *narrow_last(me_engine *e, const me_tensor *x, uint64_t begin,
+                              uint64_t end)
+{
+    me_shape shape = x->shape;
+    if (me_engine_is_ok(e)) {
+        shape.dim[shape.ndim - 1] = end - begin;
+    }
+    return me_alias(e, x, shape, x->strides);
+}
+
+void me_split_last(me_engine *e, me_tensor *x, uint32_t count,
+                   const uint64_t *sizes, me_tensor **parts_out)
+{
+    me_node *node = me_record1(e, &split_op, x);
+    if (node != NULL) {
+        node->data.shape = x->shape;
+    }
+    uint64_t begin = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        me_tensor *part = narrow_last(e, x, begin, begin + sizes[i]);
+        parts_out[i] = me_output(e, node, part);
+        begin += sizes[i];
+    }
+}
+
+/** Zeros of the full shape, into which the gradient is copied. */
+static void slice_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                           me_tensor **gx)
+{
+    if (node->data.flag) {
+        gx[0] = gy[0]; /* the slice was the whole dimension */
+        return;
+    }
+    gx[0] = me_empty(e, "slice_backward", (me_dtype)node->output_dtype[0],
+                     node->data.shape);
+    me_work_done(e, 0, me_bytes(gx[0]) + 2 * me_bytes(gy[0]));
+}
+
+static const me_op slice_op = {"SliceBackward0", slice_backward};
+
+me_tensor *me_slice_last(me_engine *e, me_tensor *x, uint64_t begin,
+                         uint64_t end)
+{
+    me_node *node = me_record1(e, &slice_op, x);
+    if (node != NULL) {
+        node->data.shape = x->shape;
+        node->data.flag = begin == 0 && end == me_dim(x, -1);
+    }
+    return me_output(e, node, narrow_last(e, x, begin, end));
+}
+
+static void cat_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                         me_tensor **gx)
+{
+    const uint64_t first = node->data.n[0];
+    gx[0] = narrow_last(e, gy[0], 0, first);
+    gx[1] = narrow_last(e, gy[0], first, me_dim(gy[0], -1));
+}
+
+static const me_op cat_op = {"CatBackward0", cat_backward};
+
+me_tensor *me_cat_last(me_engine *e, me_tensor *a, me_tensor *b)
+{
+    me_node *node = me_record2(e, &cat_op, a, b);
+    me_shape shape = a->shape;
+    if (me_engine_is_ok(e)) {
+        shape.dim[shape.ndim - 1] = me_size_add(me_dim(a, -1), me_dim(b, -1));
+    }
+    if (node != NULL) {
+        node->data.n[0] = me_dim(a, -1);
+    }
+    me_tensor *y = me_empty(e, "cat", (me_dtype)a->dtype, shape);
+    me_work_done(e, 0, 2 * me_bytes(y));
+    return me_output(e, node, y);
+}
+
+static const me_op viewless_op = {"MakeViewlessTensor", identity_backward};
+
+me_tensor *me_make_viewless(me_engine *e, me_tensor *x)
+{
+    if (!x->is_view) {
+        return x;
+    }
+    me_node *node = me_record1(e, &viewless_op, x);
+    me_tensor *y =
+        me_empty(e, "make_viewless", (me_dtype)x->dtype, ME_SHAPE(1));
+    me_set_data(e, y, x);
+    return me_output(e, node, y);
+}

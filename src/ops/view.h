@@ -1,0 +1,44 @@
+/**
+ * @file
+ * Operations that make views: no memory, but nodes on the tape.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_OPS_VIEW_H
+#define MEMEST_OPS_VIEW_H
+
+#include "tensor/tensor.h"
+
+/** `x.view(shape)`; a failure of the engine if the strides do not allow it. */
+me_tensor *me_view(me_engine *e, me_tensor *x, me_shape shape);
+
+/** `x.reshape(shape)`: a view, or a copy where the strides do not allow one. */
+me_tensor *me_reshape(me_engine *e, me_tensor *x, me_shape shape);
+
+/** `x.transpose(a, b)`; negative dimensions count from the end. */
+me_tensor *me_transpose(me_engine *e, me_tensor *x, int32_t a, int32_t b);
+
+/** `x.permute(order…)` of a four-dimensional tensor. */
+me_tensor *me_permute(me_engine *e, me_tensor *x, const int32_t order[4]);
+
+/** `x.contiguous()`: @p x itself if it is. */
+me_tensor *me_contiguous(me_engine *e, me_tensor *x);
+
+/** `x.clone()`. */
+me_tensor *me_clone(me_engine *e, me_tensor *x);
+
+/** `torch.split(x, sizes, dim=-1)`: views of the last dimension. */
+void me_split_last(me_engine *e, me_tensor *x, uint32_t count,
+                   const uint64_t *sizes, me_tensor **parts_out);
+
+/** `x[..., begin:end]`. */
+me_tensor *me_slice_last(me_engine *e, me_tensor *x, uint64_t begin,
+                         uint64_t end);
+
+/** `torch.cat((a, b), dim=-1)`: a copy. */
+me_tensor *me_cat_last(me_engine *e, me_tensor *a, me_tensor *b);
+
+/** Megatron's make_viewless_tensor(): hides that @p x is a view. */
+me_tensor *me_make_viewless(me_engine *e, me_tensor *x);
+
+#endif /* MEMEST_OPS_VIEW_H */

@@ -1,0 +1,259 @@
+#include "tensor/autograd.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "tensor/engine_private.h"
+#include "tensor/tensor.h"
+
+#include <string.h>
+
+/** AccumulateGrad runs as soon as it is ready: the largest number. */
+static const uint64_t SEQUENCE_LEAF = UINT64_MAX;
+
+static me_node *new_node(me_engine *e, const me_op *op, uint64_t sequence)
+{
+    me_node *node = e->tape.free_nodes;
+    if (node != NULL) {
+        e->tape.free_nodes = node->next_free;
+        memset(node, 0, sizeof *node);
+    } else {
+        node = me_arena_alloc(e->arena, 1, sizeof *node);
+    }
+    if (node == NULL) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a node");
+        return NULL;
+    }
+    node->op = op;
+    node->sequence = sequence;
+    node->refs = 1;
+    node->thread = (uint8_t)e->thread;
+    node->module = e->module;
+    return node;
+}
+
+/** Let go of what a node holds; edges whose node died go on @p dead. */
+static void dismantle(me_engine *e, me_node *node, me_node **dead)
+{
+    for (int i = 0; i < ME_MAX_SAVED; i++) {
+        me_clear(e, &node->saved[i]);
+    }
+    if (node->variable != NULL) {
+        node->variable->accumulator = NULL;
+        me_clear(e, &node->variable);
+    }
+    for (uint32_t i = 0; i < node->n_inputs; i++) {
+        me_node *next = node->edges[i].node;
+        if (next != NULL && --next->refs == 0) {
+            next->next_free = *dead;
+            *dead = next;
+        }
+    }
+}
+
+void me_node_release(me_engine *e, me_node *node)
+{
+    if (node == NULL || --node->refs > 0) {
+        return;
+    }
+    me_node *dead = node;
+    node->next_free = NULL;
+    while (dead != NULL) {
+        me_node *next = dead;
+        dead = next->next_free;
+        dismantle(e, next, &dead);
+        next->next_free = e->tape.free_nodes;
+        e->tape.free_nodes = next;
+    }
+}
+
+static void clone_into_grad(me_engine *e, me_tensor *variable,
+                            const me_tensor *gradient)
+{
+    uint64_t strides[ME_MAX_DIMS] = {0};
+    me_tensor *copy = NULL;
+    if (me_is_dense(&variable->shape, variable->strides)) {
+        copy = me_empty_like(e, "clone", variable);
+    } else {
+        me_strides_contiguous(&variable->shape, strides);
+        copy = me_empty(e, "clone", (me_dtype)gradient->dtype, variable->shape);
+    }
+    variable->grad = me_retain(copy);
+}
+
+static bool layout_fits(const me_tensor *variable, const me_tensor *gradient)
+{
+    if (!me_is_dense(&variable->shape, variable->strides)) {
+        return me_tensor_is_contiguous(gradient);
+    }
+    for (int32_t i = 0; i < variable->shape.ndim; i++) {
+        if (variable->shape.dim[i] != 1 &&
+            variable->strides[i] != gradient->strides[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void accumulate_grad_backward(me_engine *e, me_node *node,
+                                     me_tensor *const *gy, me_tensor **gx)
+{
+    (void)gx;
+    me_tensor *variable = node->variable;
+    if (gy[0] == NULL) {
+        return;
+    }
+    if (variable->grad == NULL) {
+        if (gy[0]->refs == 1 && layout_fits(variable, gy[0])) {
+            variable->grad = me_retain(gy[0]);
+        } else {
+            clone_into_grad(e, variable, gy[0]);
+        }
+    }
+    if (variable->parameter != NULL) {
+        me_categorize(e, variable->grad, ME_CATEGORY_GRADIENT);
+        if (e->tape.on_grad != NULL) {
+            e->tape.on_grad(e->tape.on_grad_self, e, variable);
+        }
+    }
+}
+
+static const me_op accumulate_grad_op = {"AccumulateGrad",
+                                         accumulate_grad_backward};
+
+static void set_output(me_node *node, const me_tensor *x)
+{
+    ME_ASSERT(node->n_outputs < ME_MAX_OUTPUTS);
+    node->output_shape[node->n_outputs] = x->shape;
+    node->output_dtype[node->n_outputs] = x->dtype;
+    node->n_outputs++;
+}
+
+/** The leaf's AccumulateGrad with one more reference; NULL on failure. */
+static me_node *accumulator(me_engine *e, me_tensor *leaf)
+{
+    if (leaf->accumulator != NULL) {
+        leaf->accumulator->refs++;
+        return leaf->accumulator;
+    }
+    me_node *node = new_node(e, &accumulate_grad_op, SEQUENCE_LEAF);
+    if (node != NULL) {
+        node->variable = me_retain(leaf);
+        leaf->accumulator = node;
+        set_output(node, leaf);
+    }
+    return node;
+}
+
+me_node *me_accumulator_hold(me_engine *e, me_tensor *parameter)
+{
+    if (!me_engine_is_ok(e)) {
+        return NULL;
+    }
+    me_node *node = accumulator(e, parameter);
+    if (node != NULL) {
+        node->data.flag = true; /* lives on the side stream */
+    }
+    return node;
+}
+
+me_node *me_record(me_engine *e, const me_op *op, uint32_t n_inputs,
+                   me_tensor *const *inputs)
+{
+    bool is_needed = false;
+    for (uint32_t i = 0; i < n_inputs; i++) {
+        is_needed =
+            is_needed || (inputs[i] != NULL && inputs[i]->requires_grad);
+    }
+    if (!e->grad_enabled || !is_needed || !me_engine_is_ok(e)) {
+        return NULL;
+    }
+    ME_ASSERT(n_inputs <= ME_MAX_INPUTS);
+    me_node *node = new_node(e, op, e->tape.sequence[e->thread]++);
+    if (node == NULL) {
+        return NULL;
+    }
+    node->n_inputs = (uint8_t)n_inputs;
+    node->refs = 0; /* until an output owns it */
+    for (uint32_t i = 0; i < n_inputs; i++) {
+        me_tensor *x = inputs[i];
+        if (x == NULL || !x->requires_grad) {
+            continue;
+        }
+        if (x->grad_fn != NULL) {
+            x->grad_fn->refs++;
+            node->edges[i] = (me_edge){x->grad_fn, x->output_nr};
+        } else {
+            node->edges[i] = (me_edge){accumulator(e, x), 0};
+        }
+    }
+    return node;
+}
+
+me_node *me_record1(me_engine *e, const me_op *op, me_tensor *a)
+{
+    return me_record(e, op, 1, &a);
+}
+
+me_node *me_record2(me_engine *e, const me_op *op, me_tensor *a, me_tensor *b)
+{
+    return me_record(e, op, 2, (me_tensor *[]){a, b});
+}
+
+void me_save(me_engine *e, me_node *node, uint32_t index, const me_tensor *x)
+{
+    if (node == NULL || x == NULL || !me_engine_is_ok(e)) {
+        return;
+    }
+    ME_ASSERT(index < ME_MAX_SAVED && node->saved[index] == NULL);
+    me_tensor *saved = me_tensor_new(e);
+    if (saved == NULL) {
+        return;
+    }
+    saved->storage = x->storage;
+    saved->dtype = x->dtype;
+    saved->shape = x->shape;
+    memcpy(saved->strides, x->strides, sizeof saved->strides);
+    me_storage_retain(saved->storage);
+    node->saved[index] = saved;
+    if (saved->storage != NULL &&
+        saved->storage->category == ME_CATEGORY_TEMPORARY) {
+        me_categorize(e, saved, ME_CATEGORY_ACTIVATION);
+    }
+}
+
+me_tensor *me_output(me_engine *e, me_node *node, me_tensor *y)
+{
+    if (node == NULL || !me_engine_is_ok(e)) {
+        return y;
+    }
+    me_node *before = y->grad_fn;
+    y->output_nr = node->n_outputs;
+    set_output(node, y);
+    node->refs++;
+    y->grad_fn = node;
+    y->requires_grad = true;
+    me_node_release(e, before); /* of an in-place operation */
+    return y;
+}
+
+void me_tape_on_grad(me_engine *e,
+                     void (*on_grad)(void *self, me_engine *engine,
+                                     me_tensor *parameter),
+                     void *self)
+{
+    e->tape.on_grad = on_grad;
+    e->tape.on_grad_self = self;
+}
+
+void me_tape_set_sum_to(me_engine *e, me_sum_to_function sum_to)
+{
+    e->tape.sum_to = sum_to;
+}
+
+void me_tape_fini(me_tape *tape)
+{
+    me_free(tape->slots);
+    me_free(tape->stack);
+    me_free(tape->heap);
+    *tape = (me_tape){0};
+}

@@ -1,0 +1,164 @@
+/**
+ * @file
+ * The autograd tape: nodes with what they saved, and the engine that runs them
+ * backward in PyTorch's order.
+ *
+ * A node's life follows torch/csrc/autograd: it is numbered when it is made;
+ * the ready queue pops the largest number; its gradients are made, summed to
+ * the input's shape and cast to its dtype, then the incoming gradients go,
+ * then what it saved, and then its gradients are handed on.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_TENSOR_AUTOGRAD_H
+#define MEMEST_TENSOR_AUTOGRAD_H
+
+#include "tensor/engine.h"
+
+#include <stddef.h>
+
+enum {
+    ME_MAX_INPUTS = 4,
+    ME_MAX_OUTPUTS = 3,
+    ME_MAX_SAVED = 8
+};
+
+/**
+ * An operation as autograd sees it.
+ *
+ * `backward` gets the gradients of the node's outputs (NULL: undefined), which
+ * it borrows, and puts those of its inputs into @p gx in the order in which
+ * PyTorch makes them; an entry whose edge is NULL need not be made.
+ */
+typedef struct me_op {
+    const char *name; /**< PyTorch's name of the node */
+    void (*backward)(me_engine *e, me_node *node, me_tensor *const *gy,
+                     me_tensor **gx);
+} me_op;
+
+/** Where a gradient goes: input @p output_nr of @p node. */
+typedef struct me_edge {
+    me_node *node;
+    uint32_t output_nr;
+} me_edge;
+
+/** Numbers that a backward needs besides tensors. */
+typedef struct me_node_data {
+    me_shape shape;
+    uint64_t strides[ME_MAX_DIMS];
+    uint64_t n[2];
+    int32_t dim;
+    bool flag;
+    const void *context; /**< borrowed; a module, a checkpoint */
+} me_node_data;
+
+struct me_node {
+    const me_op *op;
+    uint64_t sequence;
+    uint32_t refs;
+    uint8_t n_inputs;
+    uint8_t n_outputs;
+    uint8_t thread;
+    me_module_id module;
+    me_edge edges[ME_MAX_INPUTS];
+    me_tensor *saved[ME_MAX_SAVED]; /**< released in this order */
+    me_shape output_shape[ME_MAX_OUTPUTS];
+    uint8_t output_dtype[ME_MAX_OUTPUTS];
+    me_tensor *variable; /**< of an AccumulateGrad: the leaf */
+    me_node_data data;
+    uint64_t task; /**< which backward it waits in, 0: none */
+    uint32_t slot; /**< where in that backward's list */
+    me_node *next_free;
+};
+
+/** One node that a running backward will visit. */
+typedef struct me_task_slot {
+    me_node *node;
+    uint32_t dependencies;
+    uint64_t outer_task; /**< what the node's fields were before */
+    uint32_t outer_slot;
+    me_tensor *gradients[ME_MAX_OUTPUTS];
+} me_task_slot;
+
+/** State of all running backwards (one inside another under recomputation). */
+typedef struct me_tape {
+    uint64_t sequence[ME_THREADS];
+    uint64_t tasks; /**< backwards begun so far */
+    me_task_slot *slots;
+    uint32_t n_slots;
+    uint32_t slots_capacity;
+    me_node **stack; /**< of the search for dependencies */
+    uint32_t n_stack;
+    uint32_t stack_capacity;
+    me_node **heap; /**< ready nodes of all running backwards */
+    uint32_t n_heap;
+    uint32_t heap_capacity;
+    me_node *free_nodes;
+    void (*on_grad)(void *self, me_engine *e, me_tensor *parameter);
+    void *on_grad_self;
+    me_tensor *(*sum_to)(me_engine *e, me_tensor *gradient,
+                         const me_shape *shape);
+} me_tape;
+
+/**
+ * Put an operation on the tape.
+ *
+ * @param inputs  whose gradients it will make; at most ME_MAX_INPUTS
+ * @return the node, borrowed until me_output() gives it to an output; NULL if
+ *         the tape is off or no input needs a gradient, which me_save() and
+ *         me_output() accept
+ */
+me_node *me_record(me_engine *e, const me_op *op, uint32_t n_inputs,
+                   me_tensor *const *inputs);
+
+/** As me_record() for one or two inputs. */
+me_node *me_record1(me_engine *e, const me_op *op, me_tensor *a);
+me_node *me_record2(me_engine *e, const me_op *op, me_tensor *a, me_tensor *b);
+
+/** The node keeps @p x until it has run; @p index orders the release. */
+void me_save(me_engine *e, me_node *node, uint32_t index, const me_tensor *x);
+
+/** @p y is the node's next output. @return @p y */
+me_tensor *me_output(me_engine *e, me_node *node, me_tensor *y);
+
+/** Does the gradient of input @p index go anywhere? */
+static inline bool me_needs(const me_node *node, uint32_t index)
+{
+    return node->edges[index].node != NULL;
+}
+
+/**
+ * Run backward from @p root. Collects the gradients of leaves in their `grad`.
+ *
+ * @param root      its grad_fn starts; nothing happens without one
+ * @param gradient  of @p root; borrowed
+ */
+void me_backward(me_engine *e, me_tensor *root, me_tensor *gradient);
+
+/** What is told when a parameter has got its gradient (a post-accumulate hook). */
+void me_tape_on_grad(me_engine *e,
+                     void (*on_grad)(void *self, me_engine *e,
+                                     me_tensor *parameter),
+                     void *self);
+
+/** Make the parameter's AccumulateGrad now and hold it (as DDP's hooks do). */
+me_node *me_accumulator_hold(me_engine *e, me_tensor *parameter);
+
+/** One holder of a node lets go; NULL is allowed. */
+void me_node_release(me_engine *e, me_node *node);
+
+/**
+ * Sums a gradient to the shape of the input it belongs to. The operations'
+ * layer installs its reduction here, since autograd calls it by itself when an
+ * input was broadcast.
+ *
+ * @return a new variable of the running frame
+ */
+typedef me_tensor *(*me_sum_to_function)(me_engine *e, me_tensor *gradient,
+                                         const me_shape *shape);
+void me_tape_set_sum_to(me_engine *e, me_sum_to_function sum_to);
+
+/** Give back the tape's own memory. */
+void me_tape_fini(me_tape *tape);
+
+#endif /* MEMEST_TENSOR_AUTOGRAD_H */

@@ -1,0 +1,219 @@
+#include "tensor/engine.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "tensor/engine_private.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/** What one rank's engine may take of the host's memory. */
+static const uint64_t ARENA_CEILING_BYTES = UINT64_C(16) << 30;
+
+me_status me_engine_create(const me_card *card, me_engine **engine_out)
+{
+    me_engine *e = me_alloc(1, sizeof *e, "engine");
+    if (e == NULL) {
+        return ME_ERR_NOMEM;
+    }
+    e->card = *card;
+    e->iteration = -1;
+    e->microbatch = ME_NO_MICROBATCH;
+    e->category = ME_CATEGORY_OTHER;
+    e->grad_enabled = true;
+    e->none.refs = 1;
+    e->arena = me_arena_create(ARENA_CEILING_BYTES, "engine.arena");
+    if (e->arena == NULL || !me_modules_init(e)) {
+        me_engine_destroy(e);
+        return ME_ERR_NOMEM;
+    }
+    *engine_out = e;
+    return ME_OK;
+}
+
+void me_engine_destroy(me_engine *e)
+{
+    if (e == NULL) {
+        return;
+    }
+    me_modules_fini(e);
+    me_tape_fini(&e->tape);
+    me_free(e->variables.tensors);
+    me_free(e->pending.storages);
+    me_free(e->blocks.freed);
+    me_arena_destroy(e->arena);
+    me_free(e);
+}
+
+void me_engine_observe(me_engine *e, me_observer observer)
+{
+    if (e->n_observers == ME_MAX_OBSERVERS) {
+        me_engine_fail(e, ME_ERR_INTERNAL, "more than %d observers",
+                       ME_MAX_OBSERVERS);
+        return;
+    }
+    e->observers[e->n_observers++] = observer;
+}
+
+void me_engine_mute(me_engine *e)
+{
+    e->n_observers = 0;
+}
+
+me_status me_engine_status(const me_engine *e, me_diag *diag)
+{
+    if (e->status != ME_OK && diag != NULL) {
+        *diag = e->diag;
+    }
+    return e->status;
+}
+
+void me_engine_fail(me_engine *e, me_status status, const char *format, ...)
+{
+    if (e->status != ME_OK) {
+        return;
+    }
+    char text[ME_DIAG_TEXT] = "";
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    e->status = me_fail(&e->diag, status, "%s", text);
+}
+
+bool me_engine_is_ok(const me_engine *e)
+{
+    return e->status == ME_OK;
+}
+
+void *me_engine_alloc(me_engine *e, size_t count, size_t size)
+{
+    void *piece = me_arena_alloc(e->arena, count, size);
+    if (piece == NULL) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for the model");
+    }
+    return piece;
+}
+
+const me_module_tree *me_engine_modules(const me_engine *e)
+{
+    return &e->tree;
+}
+
+me_work me_engine_work(const me_engine *e, me_phase phase)
+{
+    return e->work[phase];
+}
+
+me_tensor **me_engine_workspace(me_engine *e)
+{
+    return &e->workspaces[e->thread];
+}
+
+me_tensor **me_engine_global_buffer(me_engine *e, me_dtype dtype)
+{
+    return &e->global_buffers[dtype];
+}
+
+const me_card *me_engine_card(const me_engine *e)
+{
+    return &e->card;
+}
+
+uint64_t me_engine_events(const me_engine *e)
+{
+    return e->n_events;
+}
+
+void me_emit(me_engine *e, me_event *event)
+{
+    event->phase = (uint8_t)e->phase;
+    event->iteration = e->iteration;
+    event->microbatch = e->microbatch;
+    if (event->kind != ME_EVENT_MODULE_ENTER &&
+        event->kind != ME_EVENT_MODULE_LEAVE) {
+        event->module = e->module;
+    }
+    e->n_events++;
+    for (uint32_t i = 0; i < e->n_observers; i++) {
+        e->observers[i].on_event(e->observers[i].self, event);
+    }
+}
+
+void me_work_done(me_engine *e, uint64_t flops, uint64_t bytes)
+{
+    me_work *work = &e->work[e->phase];
+    work->flops = me_size_add(work->flops, flops);
+    work->bytes = me_size_add(work->bytes, bytes);
+}
+
+void me_point(me_engine *e, const char *name)
+{
+    if (me_engine_is_ok(e)) {
+        me_emit(e, &(me_event){.kind = ME_EVENT_POINT, .name = name});
+    }
+}
+
+void me_iteration(me_engine *e, int32_t iteration)
+{
+    e->iteration = iteration;
+    me_emit(e, &(me_event){.kind = ME_EVENT_ITERATION});
+}
+
+void me_microbatch(me_engine *e, int32_t microbatch)
+{
+    e->microbatch = microbatch;
+}
+
+me_phase me_phase_set(me_engine *e, me_phase phase)
+{
+    const me_phase before = e->phase;
+    if (phase != before) {
+        e->phase = phase;
+        me_emit(e, &(me_event){.kind = ME_EVENT_PHASE});
+    }
+    return before;
+}
+
+me_phase me_phase_get(const me_engine *e)
+{
+    return e->phase;
+}
+
+me_category me_category_set(me_engine *e, me_category category)
+{
+    const me_category before = e->category;
+    e->category = category;
+    return before;
+}
+
+uint8_t me_stream_set(me_engine *e, uint8_t stream)
+{
+    const uint8_t before = e->stream;
+    e->stream = stream;
+    return before;
+}
+
+bool me_grad_enable(me_engine *e, bool enable)
+{
+    const bool before = e->grad_enabled;
+    e->grad_enabled = enable;
+    return before;
+}
+
+bool me_grad_enabled(const me_engine *e)
+{
+    return e->grad_enabled;
+}
+
+int me_thread_set(me_engine *e, int thread)
+{
+    const int before = e->thread;
+    e->thread = thread;
+    return before;
+}
+
+int me_thread_get(const me_engine *e)
+{
+    return e->thread;
+}

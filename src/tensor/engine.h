@@ -1,0 +1,242 @@
+/**
+ * @file
+ * The engine: runs one rank's program on tensors without data. It knows when
+ * each storage is born and when its last reference goes, and tells observers.
+ *
+ * How model code looks: a function of the model stands for a Python function
+ * and opens a frame with me_enter(). Tensors that it makes are the frame's
+ * and die with me_leave(), in the order they were made, unless returned or
+ * held by somebody else (the tape, a module). me_drop() is Python's `del`,
+ * or the end of an expression for a temporary. No reference count is touched
+ * by hand in model code.
+ *
+ * Errors stick: after the first failure operations return an empty tensor and
+ * do nothing, and the driver looks at me_engine_status() once.
+ *
+ * One engine belongs to one simulated rank. Local, not thread-safe.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_TENSOR_ENGINE_H
+#define MEMEST_TENSOR_ENGINE_H
+
+#include "memest/dtype.h"
+#include "memest/event.h"
+#include "memest/status.h"
+#include "tensor/module.h"
+#include "tensor/shape.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct me_engine me_engine;
+typedef struct me_tensor me_tensor;
+typedef struct me_node me_node;
+
+/** A block of simulated device memory; views of it share it. */
+typedef struct me_storage {
+    uint64_t bytes; /**< requested */
+    uint32_t refs;
+    uint32_t block;   /**< id in events */
+    uint8_t category; /**< me_category */
+    uint8_t stream;   /**< CUDA stream that it was allocated on */
+    bool is_late;     /**< another stream uses it: freed late */
+    struct me_storage *next_free;
+} me_storage;
+
+/** A view of a storage, with what autograd knows of it. */
+struct me_tensor {
+    me_storage *storage; /**< NULL: nothing on the device */
+    uint32_t refs;
+    uint8_t dtype;     /**< me_dtype */
+    uint8_t output_nr; /**< which output of grad_fn it is */
+    bool requires_grad;
+    bool is_view; /**< PyTorch's `_base is not None` */
+    me_shape shape;
+    uint64_t strides[ME_MAX_DIMS];
+    me_node *grad_fn;     /**< owned; NULL for a leaf */
+    me_node *accumulator; /**< borrowed: the leaf's AccumulateGrad, if alive */
+    me_tensor *grad;      /**< owned; of a leaf */
+    struct me_parameter *parameter; /**< borrowed; NULL if it is none */
+};
+
+/** FLOPs done and bytes moved, as the operations' rows say. */
+typedef struct me_work {
+    uint64_t flops;
+    uint64_t bytes;
+} me_work;
+
+/** What the kernels of the simulated card look like. */
+typedef struct me_card {
+    uint32_t multiprocessors; /**< SMs */
+    uint32_t threads_per_multiprocessor;
+    uint64_t cublas_workspace_bytes; /**< PyTorch's choice for the card */
+} me_card;
+
+enum {
+    ME_MAX_OBSERVERS = 8
+};
+
+/** CUDA streams: the default one and the one DDP builds its buffers on. */
+enum {
+    ME_STREAM_DEFAULT = 0,
+    ME_STREAM_SIDE = 1
+};
+
+/**
+ * A new engine.
+ *
+ * @param card        copied
+ * @param engine_out  owned by the caller
+ * @return ME_OK or ME_ERR_NOMEM
+ */
+me_status me_engine_create(const me_card *card, me_engine **engine_out);
+
+/** Give the engine and everything made in it back; NULL is allowed. */
+void me_engine_destroy(me_engine *e);
+
+/** Add an observer; they are told in the order they were added. */
+void me_engine_observe(me_engine *e, me_observer observer);
+
+/** Observers hear nothing more: what is torn down after the program has ended
+ *  is no event of the job. */
+void me_engine_mute(me_engine *e);
+
+/** The first failure, or ME_OK; its reason is copied to @p diag. */
+me_status me_engine_status(const me_engine *e, me_diag *diag);
+
+/** Record a failure of the program that runs; the first one counts. */
+void me_engine_fail(me_engine *e, me_status status, const char *format, ...)
+    ME_PRINTF(3, 4);
+
+bool me_engine_is_ok(const me_engine *e);
+
+/**
+ * Zeroed memory that lives as long as the engine: modules, lists.
+ *
+ * @return owned by the engine; NULL, and the engine has failed, without memory
+ */
+void *me_engine_alloc(me_engine *e, size_t count, size_t size);
+
+/** The tree of modules, borrowed. */
+const me_module_tree *me_engine_modules(const me_engine *e);
+
+/** Work of a phase so far. */
+me_work me_engine_work(const me_engine *e, me_phase phase);
+
+/**
+ * Where what outlives every frame is kept: cuBLAS's workspace of each host
+ * thread, and the scratch that kernels share under a name. Both are NULL until
+ * first used, and the engine's.
+ */
+me_tensor **me_engine_workspace(me_engine *e);
+me_tensor **me_engine_global_buffer(me_engine *e, me_dtype dtype);
+
+/** The card's kernels, borrowed. */
+const me_card *me_engine_card(const me_engine *e);
+
+/** Events emitted so far. */
+uint64_t me_engine_events(const me_engine *e);
+
+/** Tell observers. Fills in iteration, micro-batch, phase and module. */
+void me_emit(me_engine *e, me_event *event);
+
+/** Add FLOPs and bytes moved to the running phase. */
+void me_work_done(me_engine *e, uint64_t flops, uint64_t bytes);
+
+/** @name Where the program is: what events carry
+ *  @{ */
+void me_point(me_engine *e, const char *name);
+void me_iteration(me_engine *e, int32_t iteration);
+void me_microbatch(me_engine *e, int32_t microbatch);
+/** @return the phase before, to be given back to this function */
+me_phase me_phase_set(me_engine *e, me_phase phase);
+me_phase me_phase_get(const me_engine *e);
+/** Category of what is allocated from now on. @return the one before */
+me_category me_category_set(me_engine *e, me_category category);
+/** Stream of what is allocated from now on. @return the one before */
+uint8_t me_stream_set(me_engine *e, uint8_t stream);
+/** Is the tape recording? @return the setting before (torch.no_grad) */
+bool me_grad_enable(me_engine *e, bool enable);
+bool me_grad_enabled(const me_engine *e);
+
+/** Host threads that run operations: the program's, and autograd's. */
+enum {
+    ME_THREAD_MAIN,
+    ME_THREAD_AUTOGRAD,
+    ME_THREADS
+};
+
+int me_thread_set(me_engine *e, int thread);
+int me_thread_get(const me_engine *e);
+/** @} */
+
+/** @name Modules
+ *  @{ */
+/** Add a module below @p parent; @p name is copied. */
+me_module_id me_module_add(me_engine *e, me_module_id parent, const char *name);
+/** As me_module_add() with a number for a name, as in a ModuleList. */
+me_module_id me_module_add_index(me_engine *e, me_module_id parent,
+                                 uint32_t index);
+/** Enter a module's forward (or set-up); pairs with me_module_leave(). */
+void me_module_enter(me_engine *e, me_module_id module);
+void me_module_leave(me_engine *e);
+me_module_id me_module_current(const me_engine *e);
+/** Go to a module by whatever enters and leaves that takes (backward). */
+void me_module_switch(me_engine *e, me_module_id module);
+/** Count a parameter for a module and those above it. */
+void me_module_count_parameter(me_engine *e, me_module_id module,
+                               uint64_t numel, uint64_t bytes);
+
+/** @} */
+
+/** @name Frames
+ *  @{ */
+/** A Python frame: where its variables begin. */
+typedef struct me_frame {
+    uint32_t base;
+} me_frame;
+
+me_frame me_enter(me_engine *e);
+
+/**
+ * End a frame: its variables die in the order they were made.
+ *
+ * @param result  lives on in the frame of the caller; may be a tensor that is
+ *                not the frame's own, or NULL
+ * @return @p result
+ */
+me_tensor *me_leave(me_engine *e, me_frame frame, me_tensor *result);
+
+/** As me_leave() for functions that return several tensors. */
+void me_leave_with(me_engine *e, me_frame frame, uint32_t count,
+                   me_tensor *const *results);
+
+/** The running frame forgets a variable: Python's `del`. */
+void me_drop(me_engine *e, me_tensor *x);
+
+/** `x = y`: @p y takes the place of @p x, and then @p x is dropped. */
+me_tensor *me_rebind(me_engine *e, me_tensor *x, me_tensor *y);
+
+/** `y = x`: a second name in the running frame. @return @p x */
+me_tensor *me_hold(me_engine *e, me_tensor *x);
+
+/** Another holder than a frame (an attribute, a list) holds @p x. */
+me_tensor *me_retain(me_tensor *x);
+
+/** That holder lets go; NULL is allowed. */
+void me_release(me_engine *e, me_tensor *x);
+
+/** Let go of *x and forget it. */
+void me_clear(me_engine *e, me_tensor **x);
+
+/** `name = x` where the name is another holder's: binds, then lets go of what
+ *  it held before. @p x may be NULL. */
+void me_assign(me_engine *e, me_tensor **name, me_tensor *x);
+
+/** A frame takes over the reference that a holder had. */
+me_tensor *me_adopt(me_engine *e, me_tensor *x);
+/** @} */
+
+#endif /* MEMEST_TENSOR_ENGINE_H */

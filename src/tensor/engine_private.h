@@ -1,0 +1,83 @@
+/**
+ * @file
+ * The engine's inside, for the files of src/tensor alone.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_TENSOR_ENGINE_PRIVATE_H
+#define MEMEST_TENSOR_ENGINE_PRIVATE_H
+
+#include "base/arena.h"
+#include "tensor/autograd.h"
+#include "tensor/engine.h"
+
+/** Freed storages that another stream still used. */
+typedef struct me_pending_frees {
+    me_storage **storages;
+    uint32_t count;
+    uint32_t capacity;
+} me_pending_frees;
+
+/** Ids of blocks: the smallest unused ones first in, last out. */
+typedef struct me_block_ids {
+    uint32_t *freed;
+    uint32_t count;
+    uint32_t capacity;
+    uint32_t next;
+} me_block_ids;
+
+/** Variables of all open frames, innermost last. */
+typedef struct me_variables {
+    me_tensor **tensors;
+    uint32_t count;
+    uint32_t capacity;
+    uint32_t base; /**< where the running frame begins */
+} me_variables;
+
+struct me_engine {
+    me_arena *arena;
+    me_status status;
+    me_diag diag;
+    me_card card;
+    me_observer observers[ME_MAX_OBSERVERS];
+    uint32_t n_observers;
+    uint64_t n_events;
+
+    me_phase phase;
+    int32_t iteration;
+    int32_t microbatch;
+    me_module_id module;
+    me_category category;
+    uint8_t stream;
+    int thread;
+    bool grad_enabled;
+    me_work work[ME_PHASE_COUNT];
+
+    me_module_tree tree;
+    me_variables variables;
+    me_pending_frees pending;
+    me_block_ids blocks;
+    me_storage *free_storages;
+    me_tensor *free_tensors; /**< linked through grad */
+    me_tensor *workspaces[ME_THREADS];
+    me_tensor *global_buffers[ME_DTYPE_COUNT];
+    me_tensor none; /**< what operations return after a failure */
+
+    me_tape tape;
+};
+
+/** A block, freed when its last reference goes; NULL after a failure. */
+me_storage *me_storage_new(me_engine *e, const char *op, uint64_t bytes);
+void me_storage_retain(me_storage *storage);
+void me_storage_release(me_engine *e, me_storage *storage);
+
+/** A tensor object with one reference and nothing else; NULL on failure. */
+me_tensor *me_tensor_new(me_engine *e);
+
+/** The running frame owns one more reference of @p x. */
+void me_frame_push(me_engine *e, me_tensor *x);
+
+void me_modules_fini(me_engine *e);
+bool me_modules_init(me_engine *e);
+
+#endif /* MEMEST_TENSOR_ENGINE_PRIVATE_H */

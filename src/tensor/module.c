@@ -1,0 +1,137 @@
+#include "tensor/module.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "tensor/engine_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool reserve(me_module_tree *tree)
+{
+    if (tree->count < tree->capacity) {
+        return true;
+    }
+    const uint32_t capacity = tree->capacity == 0 ? 64 : tree->capacity * 2;
+    me_module_info *modules =
+        me_realloc(tree->modules, capacity, sizeof *modules, "module.tree");
+    if (modules == NULL) {
+        return false;
+    }
+    tree->modules = modules;
+    tree->capacity = capacity;
+    return true;
+}
+
+bool me_modules_init(me_engine *e)
+{
+    if (!reserve(&e->tree)) {
+        return false;
+    }
+    e->tree.modules[0] = (me_module_info){.name = "", .path = ""};
+    e->tree.count = 1;
+    return true;
+}
+
+void me_modules_fini(me_engine *e)
+{
+    me_free(e->tree.modules);
+    e->tree = (me_module_tree){0};
+}
+
+/** "a.b" and "c" to "a.b.c", in the engine's arena; NULL without memory. */
+static const char *join(me_engine *e, const char *parent, const char *name)
+{
+    const size_t before = strlen(parent);
+    const size_t bytes = before + strlen(name) + 2;
+    char *path = me_arena_alloc(e->arena, bytes, 1);
+    if (path != NULL) {
+        (void)snprintf(path, bytes, "%s%s%s", parent, before == 0 ? "" : ".",
+                       name);
+    }
+    return path;
+}
+
+me_module_id me_module_add(me_engine *e, me_module_id parent, const char *name)
+{
+    const char *path = join(e, e->tree.modules[parent].path, name);
+    if (path == NULL || !reserve(&e->tree)) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for the module tree");
+        return ME_NO_MODULE;
+    }
+    const char *dot = strrchr(path, '.');
+    e->tree.modules[e->tree.count] = (me_module_info){
+        .name = dot == NULL ? path : dot + 1,
+        .path = path,
+        .parent = parent,
+        .depth = e->tree.modules[parent].depth + 1,
+    };
+    return e->tree.count++;
+}
+
+me_module_id me_module_add_index(me_engine *e, me_module_id parent,
+                                 uint32_t index)
+{
+    char name[16] = "";
+    (void)snprintf(name, sizeof name, "%u", index);
+    return me_module_add(e, parent, name);
+}
+
+void me_module_enter(me_engine *e, me_module_id module)
+{
+    e->module = module;
+    me_emit(e, &(me_event){.kind = ME_EVENT_MODULE_ENTER, .module = module});
+}
+
+void me_module_leave(me_engine *e)
+{
+    me_emit(e, &(me_event){.kind = ME_EVENT_MODULE_LEAVE, .module = e->module});
+    e->module = e->tree.modules[e->module].parent;
+}
+
+me_module_id me_module_current(const me_engine *e)
+{
+    return e->module;
+}
+
+static bool is_within(const me_module_tree *tree, me_module_id module,
+                      me_module_id ancestor)
+{
+    while (tree->modules[module].depth > tree->modules[ancestor].depth) {
+        module = tree->modules[module].parent;
+    }
+    return module == ancestor;
+}
+
+/** Enter from @p ancestor (exclusive) down to @p module. */
+static void enter_down(me_engine *e, me_module_id ancestor, me_module_id module)
+{
+    if (module != ancestor) {
+        enter_down(e, ancestor, e->tree.modules[module].parent);
+        me_module_enter(e, module);
+    }
+}
+
+void me_module_switch(me_engine *e, me_module_id module)
+{
+    if (module == e->module) {
+        return;
+    }
+    while (!is_within(&e->tree, module, e->module)) {
+        me_module_leave(e);
+    }
+    enter_down(e, e->module, module);
+}
+
+void me_module_count_parameter(me_engine *e, me_module_id module,
+                               uint64_t numel, uint64_t bytes)
+{
+    for (me_module_id m = module;; m = e->tree.modules[m].parent) {
+        me_module_info *info = &e->tree.modules[m];
+        info->parameters = me_size_add(info->parameters, numel);
+        info->parameter_bytes = me_size_add(info->parameter_bytes, bytes);
+        if (m == ME_NO_MODULE) {
+            return;
+        }
+    }
+}

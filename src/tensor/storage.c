@@ -1,0 +1,134 @@
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/size.h"
+#include "tensor/engine_private.h"
+
+/** Room for one more item in a growing array of pointers or ids. */
+static bool grow(void **items, uint32_t count, uint32_t *capacity, size_t size)
+{
+    if (count < *capacity) {
+        return true;
+    }
+    const uint32_t wanted = *capacity == 0 ? 64 : *capacity * 2;
+    void *larger = me_realloc(*items, wanted, size, "engine.list");
+    if (larger == NULL) {
+        return false;
+    }
+    *items = larger;
+    *capacity = wanted;
+    return true;
+}
+
+static void forget_block(me_engine *e, uint32_t block)
+{
+    me_block_ids *ids = &e->blocks;
+    void *items = ids->freed;
+    if (!grow(&items, ids->count, &ids->capacity, sizeof *ids->freed)) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for block ids");
+        return;
+    }
+    ids->freed = items;
+    ids->freed[ids->count++] = block;
+}
+
+static uint32_t new_block(me_engine *e)
+{
+    me_block_ids *ids = &e->blocks;
+    return ids->count > 0 ? ids->freed[--ids->count] : ids->next++;
+}
+
+static void emit_block(me_engine *e, me_event_kind kind,
+                       const me_storage *storage, const char *op)
+{
+    me_emit(e, &(me_event){
+                   .kind = kind,
+                   .category = storage->category,
+                   .stream = storage->stream,
+                   .block = storage->block,
+                   .bytes = storage->bytes,
+                   .op = op,
+               });
+}
+
+static void complete_free(me_engine *e, me_storage *storage)
+{
+    emit_block(e, ME_EVENT_FREE_COMPLETED, storage, "");
+    forget_block(e, storage->block);
+    storage->next_free = e->free_storages;
+    e->free_storages = storage;
+}
+
+/** The allocator looks at late frees at the start of each allocation. */
+static void complete_pending(me_engine *e)
+{
+    for (uint32_t i = 0; i < e->pending.count; i++) {
+        complete_free(e, e->pending.storages[i]);
+    }
+    e->pending.count = 0;
+}
+
+me_storage *me_storage_new(me_engine *e, const char *op, uint64_t bytes)
+{
+    complete_pending(e);
+    if (!me_size_is_valid(bytes) || bytes > UINT64_MAX / 2) {
+        me_engine_fail(e, ME_ERR_OVERFLOW,
+                       "the size of a tensor of %s exceeds 64 bits", op);
+        return NULL;
+    }
+    me_storage *storage = e->free_storages;
+    if (storage != NULL) {
+        e->free_storages = storage->next_free;
+    } else {
+        storage = me_arena_alloc(e->arena, 1, sizeof *storage);
+    }
+    if (storage == NULL) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a storage");
+        return NULL;
+    }
+    *storage = (me_storage){
+        .bytes = bytes,
+        .refs = 1,
+        .block = new_block(e),
+        .category = (uint8_t)e->category,
+        .stream = e->stream,
+    };
+    emit_block(e, ME_EVENT_ALLOC, storage, op);
+    return storage;
+}
+
+void me_storage_retain(me_storage *storage)
+{
+    if (storage != NULL) {
+        storage->refs++;
+    }
+}
+
+static void hold_back(me_engine *e, me_storage *storage)
+{
+    me_pending_frees *pending = &e->pending;
+    void *items = pending->storages;
+    if (!grow(&items, pending->count, &pending->capacity,
+              sizeof *pending->storages)) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for late frees");
+        return;
+    }
+    pending->storages = items;
+    pending->storages[pending->count++] = storage;
+}
+
+void me_storage_release(me_engine *e, me_storage *storage)
+{
+    if (storage == NULL) {
+        return;
+    }
+    ME_ASSERT(storage->refs > 0);
+    if (--storage->refs > 0) {
+        return;
+    }
+    emit_block(e, ME_EVENT_FREE_REQUESTED, storage, "");
+    if (storage->is_late) {
+        hold_back(e, storage);
+    } else {
+        complete_free(e, storage);
+    }
+}

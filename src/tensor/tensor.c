@@ -1,0 +1,157 @@
+#include "tensor/tensor.h"
+
+#include "base/assert.h"
+#include "base/size.h"
+#include "tensor/engine_private.h"
+
+#include <string.h>
+
+me_tensor *me_tensor_new(me_engine *e)
+{
+    me_tensor *x = e->free_tensors;
+    if (x != NULL) {
+        e->free_tensors = x->grad;
+        memset(x, 0, sizeof *x);
+    } else {
+        x = me_arena_alloc(e->arena, 1, sizeof *x);
+    }
+    if (x == NULL) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a tensor");
+        return NULL;
+    }
+    x->refs = 1;
+    return x;
+}
+
+/** A new variable of the running frame; none after a failure. */
+static me_tensor *new_variable(me_engine *e, me_dtype dtype,
+                               const me_shape *shape)
+{
+    if (!me_engine_is_ok(e)) {
+        return &e->none;
+    }
+    me_tensor *x = me_tensor_new(e);
+    if (x == NULL) {
+        return &e->none;
+    }
+    x->dtype = (uint8_t)dtype;
+    x->shape = *shape;
+    me_frame_push(e, x);
+    me_release(e, x); /* the frame's reference is the only one */
+    return x;
+}
+
+static me_tensor *new_dense(me_engine *e, const char *op, me_dtype dtype,
+                            const me_shape *shape, const uint64_t *strides)
+{
+    me_tensor *x = new_variable(e, dtype, shape);
+    if (x == &e->none) {
+        return x;
+    }
+    memcpy(x->strides, strides, sizeof x->strides);
+    const uint64_t bytes =
+        me_size_mul(me_shape_numel(shape), me_dtype_bytes(dtype));
+    if (bytes > 0) {
+        x->storage = me_storage_new(e, op, bytes);
+    }
+    return x;
+}
+
+me_tensor *me_empty(me_engine *e, const char *op, me_dtype dtype,
+                    me_shape shape)
+{
+    uint64_t strides[ME_MAX_DIMS] = {0};
+    me_strides_contiguous(&shape, strides);
+    return new_dense(e, op, dtype, &shape, strides);
+}
+
+me_tensor *me_empty_like_as(me_engine *e, const char *op, const me_tensor *x,
+                            me_dtype dtype)
+{
+    uint64_t strides[ME_MAX_DIMS] = {0};
+    me_strides_like(&x->shape, x->strides, strides);
+    return new_dense(e, op, dtype, &x->shape, strides);
+}
+
+me_tensor *me_empty_like(me_engine *e, const char *op, const me_tensor *x)
+{
+    return me_empty_like_as(e, op, x, (me_dtype)x->dtype);
+}
+
+me_tensor *me_scratch(me_engine *e, const char *op, uint64_t bytes)
+{
+    return me_empty(e, op, ME_DTYPE_UINT8, ME_SHAPE(bytes));
+}
+
+me_tensor *me_alias(me_engine *e, const me_tensor *x, me_shape shape,
+                    const uint64_t *strides)
+{
+    me_tensor *view = new_variable(e, (me_dtype)x->dtype, &shape);
+    if (view == &e->none) {
+        return view;
+    }
+    memcpy(view->strides, strides, (size_t)shape.ndim * sizeof strides[0]);
+    view->storage = x->storage;
+    view->is_view = true;
+    me_storage_retain(view->storage);
+    return view;
+}
+
+me_tensor *me_detach(me_engine *e, const me_tensor *x)
+{
+    return me_alias(e, x, x->shape, x->strides);
+}
+
+void me_set_data(me_engine *e, me_tensor *x, const me_tensor *y)
+{
+    if (!me_engine_is_ok(e)) {
+        return;
+    }
+    me_storage *old = x->storage;
+    me_storage_retain(y->storage);
+    x->storage = y->storage;
+    x->shape = y->shape;
+    x->dtype = y->dtype;
+    memcpy(x->strides, y->strides, sizeof x->strides);
+    me_storage_release(e, old);
+}
+
+void me_record_stream(me_tensor *x)
+{
+    if (x->storage != NULL) {
+        x->storage->is_late = true;
+    }
+}
+
+void me_categorize(me_engine *e, const me_tensor *x, me_category category)
+{
+    me_storage *storage = x->storage;
+    if (storage == NULL || storage->category == (uint8_t)category) {
+        return;
+    }
+    me_event event = {
+        .kind = ME_EVENT_RECATEGORIZE,
+        .category = (uint8_t)category,
+        .old_category = storage->category,
+        .stream = storage->stream,
+        .block = storage->block,
+        .bytes = storage->bytes,
+    };
+    storage->category = (uint8_t)category;
+    me_emit(e, &event);
+}
+
+uint64_t me_numel(const me_tensor *x)
+{
+    return me_shape_numel(&x->shape);
+}
+
+uint64_t me_bytes(const me_tensor *x)
+{
+    return me_size_mul(me_numel(x), me_dtype_bytes((me_dtype)x->dtype));
+}
+
+bool me_tensor_is_contiguous(const me_tensor *x)
+{
+    return me_is_contiguous(&x->shape, x->strides);
+}

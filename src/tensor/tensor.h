@@ -1,0 +1,61 @@
+/**
+ * @file
+ * Making tensors and looking at them: births, views, and the scratch memory
+ * that kernels ask PyTorch's allocator for. Nothing here is recorded on the
+ * tape; operations that are live in ops/.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_TENSOR_TENSOR_H
+#define MEMEST_TENSOR_TENSOR_H
+
+#include "tensor/engine.h"
+
+/**
+ * A new dense tensor, a variable of the running frame.
+ *
+ * @param op  the operation that makes it, as PyTorch names it; static
+ */
+me_tensor *me_empty(me_engine *e, const char *op, me_dtype dtype,
+                    me_shape shape);
+
+/** A new tensor of the shape of @p x with its order of strides, no holes. */
+me_tensor *me_empty_like(me_engine *e, const char *op, const me_tensor *x);
+
+/** As me_empty_like() in another dtype. */
+me_tensor *me_empty_like_as(me_engine *e, const char *op, const me_tensor *x,
+                            me_dtype dtype);
+
+/** Scratch of @p bytes: a one-dimensional uint8 tensor. */
+me_tensor *me_scratch(me_engine *e, const char *op, uint64_t bytes);
+
+/** A view of @p x: shares the storage. @p strides in elements. */
+me_tensor *me_alias(me_engine *e, const me_tensor *x, me_shape shape,
+                    const uint64_t *strides);
+
+/** Same storage, shape and strides, unknown to the tape. */
+me_tensor *me_detach(me_engine *e, const me_tensor *x);
+
+/** `x.data = y.data`: @p x lets go of its storage and shares that of @p y. */
+void me_set_data(me_engine *e, me_tensor *x, const me_tensor *y);
+
+/** Another stream uses the storage: its free completes late. */
+void me_record_stream(me_tensor *x);
+
+/** What the bytes of @p x are for, from now on. */
+void me_categorize(me_engine *e, const me_tensor *x, me_category category);
+
+static inline uint64_t me_dim(const me_tensor *x, int32_t i)
+{
+    return x->shape.dim[i < 0 ? x->shape.ndim + i : i];
+}
+
+/** Elements. */
+uint64_t me_numel(const me_tensor *x);
+
+/** Bytes of the elements (a view's own, not its storage's). */
+uint64_t me_bytes(const me_tensor *x);
+
+bool me_tensor_is_contiguous(const me_tensor *x);
+
+#endif /* MEMEST_TENSOR_TENSOR_H */
