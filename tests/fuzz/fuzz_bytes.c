@@ -1,3 +1,5 @@
+/* links: base */
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Numbers and sizes as text: no crash, and what is read is what was written. */
 #include "base/parse.h"
 

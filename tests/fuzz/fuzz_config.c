@@ -1,3 +1,5 @@
+/* links: config base */
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Configuration files: no crash, one line of error, and a job that was read
  * prints as a file that reads back equal. */
 #include "config/file.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/models.h"
 #include "job.h"
 
@@ -30,7 +31,8 @@ static void test_file__errors_name_file_line_and_key(void **state)
         {"model = {\n num_layers = 99999999999999999999;\n};", ME_ERR_SYNTAX, 2,
          "more than 64 bits"},
         {"model = {\n num_layers = 4.5;\n};", ME_ERR_CONFIG, 2, "a decimal"},
-        {"model = {\n num_layers = [4];\n};", ME_ERR_CONFIG, 2, "an array"},
+        {"model = {\n num_layers = [4];\n};", ME_ERR_SYNTAX, 2,
+         "lists and arrays are not used"},
         {"model = {\n num_layers = {};\n};", ME_ERR_CONFIG, 2, "a group"},
         {"model = {\n num_layers = 0x10;\n};", ME_ERR_SYNTAX, 2, "hexadecimal"},
         {"device = { memory = \"80GB\"; };", ME_ERR_CONFIG, 1,
@@ -47,6 +49,9 @@ static void test_file__errors_name_file_line_and_key(void **state)
         {"model = {\n@include \"a.cfg\"\n};", ME_ERR_SYNTAX, 2,
          "outside of groups"},
         {"@included", ME_ERR_SYNTAX, 1, "write @include"},
+        {"a = 1;\n\"text\"", ME_ERR_SYNTAX, 2, "must follow a '='"},
+        {"a={a={a={a={a={a={a={a={a={a={a={a={a={a={a={a={a={", ME_ERR_SYNTAX,
+         1, "nested too deep"},
         {"@", ME_ERR_SYNTAX, 1, "stray '@'"},
     };
 
