@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/flags.h"
 
 #include "config/nearest.h"

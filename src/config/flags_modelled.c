@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/flags.h"
 
 /* The flags of Megatron-LM core_v0.19.0 that the model uses, in the order in

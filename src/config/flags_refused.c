@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/flags.h"
 
 /* The flags that Megatron-LM core_v0.19.0 still knows only to stop at them. */

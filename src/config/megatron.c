@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/megatron.h"
 
 #include "base/alloc.h"
@@ -5,6 +6,10 @@
 
 #include <stdio.h>
 #include <string.h>
+
+enum {
+    HINTS_MAX = 8 /* a search each; nobody reads more */
+};
 
 /* What one use of a flag comes to. */
 typedef struct verdict {
@@ -48,7 +53,9 @@ static void judge_needless(const me_flag_rule *rule, me_config *config,
 static void judge_unknown(const me_flag_use *use, me_config *config, verdict *v)
 {
     size_t length = 0;
-    const char *nearest = me_flag_nearest(use->name, &length);
+    const char *nearest = config->not_modelled.count < HINTS_MAX
+                              ? me_flag_nearest(use->name, &length)
+                              : NULL;
     v->list = &config->not_modelled;
     if (nearest == NULL) {
         (void)snprintf(v->note, sizeof v->note,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/models.h"
 
 #include "config/nearest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/nearest.h"
 
 #include <stdint.h>
@@ -50,6 +51,11 @@ me_nearest me_nearest_begin(const char *word)
 
 bool me_nearest_offer(me_nearest *nearest, const char *known)
 {
+    const size_t n = strlen(nearest->word);
+    const size_t m = strlen(known);
+    if ((n > m ? n - m : m - n) >= nearest->best) {
+        return false; /* no need to count: so many are missing */
+    }
     const size_t distance = me_edit_distance(nearest->word, known);
     if (distance >= nearest->best) {
         return false;

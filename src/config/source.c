@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/source.h"
 
 #include "base/alloc.h"
@@ -10,7 +11,8 @@
 
 enum {
     FILE_MAX_BYTES = 16 << 20,
-    DIGITS_MAX = 18 /* what 63 bits always hold */
+    DIGITS_MAX = 18, /* what 63 bits always hold */
+    DEPTH_MAX = 16
 };
 
 /* A walk over raw text. Reading at or past the end gives NUL. */
@@ -20,7 +22,8 @@ typedef struct scanner {
     size_t length;
     size_t at;
     int line;
-    int depth; /* open braces, brackets and parentheses */
+    int depth;     /* open groups */
+    char previous; /* first byte of the last token, blanks not counted */
     bool is_line_start;
     me_source *source;
     me_diag *diag;
@@ -61,9 +64,13 @@ static bool is_name(char c)
     return is_name_start(c) || is_digit(c) || c == '-';
 }
 
+/* Where no text may stand libconfig would not only refuse but leak it. */
 static me_status scan_string(scanner *s)
 {
     size_t n = 1;
+    if (s->previous != '=' && s->previous != ':' && s->previous != '"') {
+        return fail(s, s->line, "text in quotes must follow a '='");
+    }
     while (peek(s, n) != '"') {
         n += peek(s, n) == '\\' ? 2 : 1;
         if (n >= s->length - s->at || peek(s, n) == '\n') {
@@ -114,7 +121,7 @@ static me_status scan_number(scanner *s)
         if (n_significant > DIGITS_MAX) {
             return fail(s, s->line, "number needs more than 64 bits");
         }
-        const size_t n_suffix = strspn(next == 'L' ? "L" : "", "L");
+        const size_t n_suffix = next == 'L';
         copy(s, n + n_suffix);
         if (n_suffix == 0) {
             me_str_append(&s->source->text, "L");
@@ -176,49 +183,74 @@ static me_status scan_include(scanner *s)
     return status;
 }
 
-static void scan_other(scanner *s)
+static me_status scan_other(scanner *s)
 {
     const char c = peek(s, 0);
-    s->depth += c == '{' || c == '(' || c == '[';
-    s->depth -= c == '}' || c == ')' || c == ']';
-    if (c == '\n') {
-        s->is_line_start = true;
-    } else if (c != ' ' && c != '\t' && c != '\r') {
-        s->is_line_start = false;
+    if (c == '(' || c == '[') {
+        return fail(s, s->line, "lists and arrays are not used: write a value");
+    }
+    s->depth += c == '{';
+    s->depth -= c == '}';
+    if (s->depth > DEPTH_MAX) {
+        return fail(s, s->line, "groups are nested too deep");
     }
     copy(s, 1);
+    return ME_OK;
+}
+
+static void scan_name(scanner *s)
+{
+    size_t n = 1;
+    while (is_name(peek(s, n))) {
+        n++;
+    }
+    copy(s, n);
+}
+
+static bool skip_blank(scanner *s)
+{
+    const char c = peek(s, 0);
+    if (c != ' ' && c != '\t' && c != '\r' && c != '\n') {
+        return false;
+    }
+    s->is_line_start = s->is_line_start || c == '\n';
+    copy(s, 1);
+    return true;
+}
+
+static bool skip_line_comment(scanner *s)
+{
+    if (peek(s, 0) != '#' && (peek(s, 0) != '/' || peek(s, 1) != '/')) {
+        return false;
+    }
+    scan_line_comment(s);
+    return true;
 }
 
 static me_status scan_token(scanner *s)
 {
     const char c = peek(s, 0);
-    if (c == '"') {
-        return scan_string(s);
+    me_status status = ME_OK;
+    if (skip_blank(s) || skip_line_comment(s)) {
+        return ME_OK;
     }
     if (c == '/' && peek(s, 1) == '*') {
         return scan_block_comment(s);
     }
-    if (c == '#' || (c == '/' && peek(s, 1) == '/')) {
-        scan_line_comment(s);
-        return ME_OK;
+    if (c == '"') {
+        status = scan_string(s);
+    } else if (is_digit(c)) {
+        status = scan_number(s);
+    } else if (c == '@') {
+        status = scan_include(s);
+    } else if (is_name_start(c) || c == '.') {
+        scan_name(s);
+    } else {
+        status = scan_other(s);
     }
-    if (is_digit(c)) {
-        return scan_number(s);
-    }
-    if (c == '@') {
-        return scan_include(s);
-    }
-    if (is_name_start(c) || c == '.') {
-        size_t n = 1;
-        while (is_name(peek(s, n))) {
-            n++;
-        }
-        copy(s, n);
-        s->is_line_start = false;
-        return ME_OK;
-    }
-    scan_other(s);
-    return ME_OK;
+    s->previous = c;
+    s->is_line_start = false;
+    return status;
 }
 
 static me_status refuse_binary(const scanner *s)

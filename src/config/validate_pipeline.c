@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/private.h"
 
 static int32_t layers_to_deal(const me_config *config)
