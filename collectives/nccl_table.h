@@ -88,7 +88,8 @@
 
 /** One compile-time check for each row. */
 #define ME_NCCL_CHECK_FUNCTION(name, type)                                     \
-    _Static_assert(__builtin_types_compatible_p(__typeof__(&name), type),      \
+    _Static_assert(__builtin_types_compatible_p(__typeof__(&(name)),           \
+                                                __typeof__((type)0)),          \
                    #name " has another signature");
 #define ME_NCCL_CHECK_VALUE(name, value)                                       \
     _Static_assert((name) == (value), #name " has another value");
