@@ -9,52 +9,57 @@
 
 #include <inttypes.h>
 
+/* What every step of a check needs. */
+typedef struct check {
+    me_transport *transport;
+    const me_check_part *part;
+    me_diag *diag;
+    me_roster roster;
+    me_check_report report;
+} check;
+
 static const uint64_t default_max_calls = UINT64_C(20000000);
 
 /* Bring the logs of the programs of some ranks to process 0, in `logs_out` as
  * me_roster_fetch() does. Collective. */
-static me_status fetch_ranks(me_transport *transport, const me_check_part *part,
-                             const me_roster *roster, const int *ranks,
-                             int n_ranks, me_diag *diag,
+static me_status fetch_ranks(const check *c, const int *ranks, int n_ranks,
                              me_call_log ***logs_out)
 {
-    bool *is_wanted =
-        me_alloc((size_t)roster->n_programs, sizeof *is_wanted, "check.wanted");
+    bool *is_wanted = me_alloc((size_t)c->roster.n_programs, sizeof *is_wanted,
+                               "check.wanted");
     me_status status = ME_OK;
     if (is_wanted == NULL) {
-        status = me_fail(diag, ME_ERR_NOMEM, "no host memory for %d logs",
-                         roster->n_programs);
+        status = me_fail(c->diag, ME_ERR_NOMEM, "no host memory for %d logs",
+                         c->roster.n_programs);
     }
     for (int i = 0; status == ME_OK && i < n_ranks; i++) {
-        is_wanted[roster->program_of[ranks[i]]] = true;
+        is_wanted[c->roster.program_of[ranks[i]]] = true;
     }
-    status = me_transport_agree(transport, status, diag);
+    status = me_transport_agree(c->transport, status, c->diag);
     if (status == ME_OK) {
-        status =
-            me_roster_fetch(transport, part, roster, is_wanted, diag, logs_out);
+        status = me_roster_fetch(c->transport, c->part, &c->roster, is_wanted,
+                                 c->diag, logs_out);
     }
     me_free(is_wanted);
     return status;
 }
 
 /* Compare digests; fetch calls only to say what differs. */
-static me_status check_match(me_transport *transport, const me_check_part *part,
-                             const me_roster *roster, me_diag *diag)
+static me_status check_match(const check *c)
 {
-    const me_mismatch mismatch = me_match(roster);
+    const me_mismatch mismatch = me_match(&c->roster);
     if (!mismatch.is_found) {
         return ME_OK;
     }
     me_call_log **logs = NULL;
-    me_status status =
-        fetch_ranks(transport, part, roster, mismatch.ranks, 2, diag, &logs);
+    me_status status = fetch_ranks(c, mismatch.ranks, 2, &logs);
     if (status == ME_OK) {
         if (logs != NULL) {
-            status = me_mismatch_explain(roster, &mismatch, logs, diag);
+            status = me_mismatch_explain(&c->roster, &mismatch, logs, c->diag);
         }
-        status = me_transport_agree(transport, status, diag);
+        status = me_transport_agree(c->transport, status, c->diag);
     }
-    me_roster_free_logs(roster, logs);
+    me_roster_free_logs(&c->roster, logs);
     return status;
 }
 
@@ -83,47 +88,41 @@ static me_status play(const me_roster *roster, const me_classes *classes,
     return status;
 }
 
-static me_status fetch_and_play(me_transport *transport,
-                                const me_check_part *part,
-                                const me_roster *roster,
-                                const me_classes *classes, me_diag *diag)
+static me_status fetch_and_play(const check *c, const me_classes *classes)
 {
     me_call_log **logs = NULL;
-    me_status status = fetch_ranks(transport, part, roster, classes->first,
-                                   classes->count, diag, &logs);
+    me_status status = fetch_ranks(c, classes->first, classes->count, &logs);
     if (status == ME_OK) {
         if (logs != NULL) {
-            status = play(roster, classes, logs, diag);
+            status = play(&c->roster, classes, logs, c->diag);
         }
-        status = me_transport_agree(transport, status, diag);
+        status = me_transport_agree(c->transport, status, c->diag);
     }
-    me_roster_free_logs(roster, logs);
+    me_roster_free_logs(&c->roster, logs);
     return status;
 }
 
-static me_status check_waits(me_transport *transport, const me_check_part *part,
-                             const me_roster *roster, me_diag *diag,
-                             me_check_report *report)
+static me_status check_waits(check *c)
 {
     me_classes classes = {0};
-    me_status status = me_classes_init(roster, &classes);
+    me_status status = me_classes_init(&c->roster, &classes);
     if (status != ME_OK) {
-        (void)me_fail(diag, status,
+        (void)me_fail(c->diag, status,
                       "no host memory for the classes of %d ranks",
-                      roster->world_size);
+                      c->roster.world_size);
     }
-    status = me_transport_agree(transport, status, diag);
+    status = me_transport_agree(c->transport, status, c->diag);
     if (status == ME_OK) {
-        const uint64_t most = part->max_replayed_calls == 0
+        const uint64_t most = c->part->max_replayed_calls == 0
                                   ? default_max_calls
-                                  : part->max_replayed_calls;
-        const uint64_t calls = count_calls(roster, &classes);
-        report->n_programs = roster->n_programs;
-        report->n_classes = classes.count;
-        report->is_replayed = calls <= most;
-        report->replayed_calls = report->is_replayed ? calls : 0;
-        if (report->is_replayed) {
-            status = fetch_and_play(transport, part, roster, &classes, diag);
+                                  : c->part->max_replayed_calls;
+        const uint64_t calls = count_calls(&c->roster, &classes);
+        c->report = (me_check_report){.n_programs = c->roster.n_programs,
+                                      .n_classes = classes.count,
+                                      .is_replayed = calls <= most};
+        if (c->report.is_replayed) {
+            c->report.replayed_calls = calls;
+            status = fetch_and_play(c, &classes);
         }
     }
     me_classes_fini(&classes);
@@ -134,18 +133,17 @@ me_status me_collectives_check(me_transport *transport,
                                const me_check_part *part, me_diag *diag,
                                me_check_report *report_out)
 {
-    me_roster roster = {0};
-    me_check_report report = {0};
-    me_status status = me_roster_init(transport, part, diag, &roster);
+    check c = {.transport = transport, .part = part, .diag = diag};
+    me_status status = me_roster_init(transport, part, diag, &c.roster);
     if (status == ME_OK) {
-        status = check_match(transport, part, &roster, diag);
+        status = check_match(&c);
     }
     if (status == ME_OK) {
-        status = check_waits(transport, part, &roster, diag, &report);
+        status = check_waits(&c);
     }
     if (status == ME_OK && report_out != NULL) {
-        *report_out = report;
+        *report_out = c.report;
     }
-    me_roster_fini(&roster);
+    me_roster_fini(&c.roster);
     return status;
 }

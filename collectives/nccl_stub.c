@@ -119,7 +119,7 @@ me_status me_nccl_status(ncclResult_t result, me_diag *diag)
         "NCCL: %s: %s", ncclGetErrorString(result), ncclGetLastError(NULL));
 }
 
-/* NOLINTBEGIN(readability-function-size): the parameters are NCCL's */
+// NOLINTNEXTLINE(readability-function-size): the parameters are NCCL's
 ncclResult_t ncclReduce(const void *sendbuff, void *recvbuff, size_t count,
                         ncclDataType_t datatype, ncclRedOp_t op, int root,
                         ncclComm_t comm, cudaStream_t stream)
@@ -136,6 +136,7 @@ ncclResult_t ncclBcast(void *buff, size_t count, ncclDataType_t datatype,
     return ncclBroadcast(buff, buff, count, datatype, root, comm, stream);
 }
 
+// NOLINTNEXTLINE(readability-function-size): the parameters are NCCL's
 ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size_t count,
                            ncclDataType_t datatype, int root, ncclComm_t comm,
                            cudaStream_t stream)
@@ -146,6 +147,7 @@ ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size_t count,
                             comm, stream});
 }
 
+// NOLINTNEXTLINE(readability-function-size): the parameters are NCCL's
 ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count,
                            ncclDataType_t datatype, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t stream)
@@ -156,6 +158,7 @@ ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count,
         (request){ME_CALL_ALL_REDUCE, count, datatype, op, 0, comm, stream});
 }
 
+// NOLINTNEXTLINE(readability-function-size): the parameters are NCCL's
 ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff,
                                size_t recvcount, ncclDataType_t datatype,
                                ncclRedOp_t op, ncclComm_t comm,
@@ -203,5 +206,3 @@ ncclResult_t ncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype,
     return submit(
         (request){ME_CALL_RECV, count, datatype, ncclSum, peer, comm, stream});
 }
-
-/* NOLINTEND(readability-function-size) */

@@ -98,7 +98,7 @@ static ncclResult_t call_stub(const me_rank_comms *comms, me_group_kind kind,
     return ncclInvalidArgument;
 }
 
-/* NOLINTNEXTLINE(readability-function-size): the engine's callback has seven */
+// NOLINTNEXTLINE(readability-function-size): it is the engine's callback
 me_status me_rank_comms_call(void *self, me_group_kind kind,
                              me_collective collective, me_dtype dtype,
                              uint64_t count, int32_t peer, me_diag *diag)
