@@ -1,8 +1,8 @@
+#include "base/alloc.h"
 #include "report/table.h"
 #include "report/text.h"
 #include "report/units.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #define POINT_COLUMN(name, field)                                              \
@@ -139,35 +139,57 @@ static void append_limit(const me_report *report, const me_rank_result *result,
     me_str_append(text, " GiB reserved\n");
 }
 
+/** Points inside a forward, one pair a micro-batch, are for JSON. */
+static me_status append_points(const me_rank_result *result, me_str *text)
+{
+    me_point_result *shown =
+        me_alloc(result->n_points, sizeof *shown, "text.points");
+    if (shown == NULL) {
+        return ME_ERR_NOMEM;
+    }
+    size_t n_shown = 0;
+    for (uint32_t i = 0; i < result->n_points; i++) {
+        if (strncmp(result->points[i].name, "fwd", 3) != 0) {
+            shown[n_shown++] = result->points[i];
+        }
+    }
+    const me_status status = me_table_print(
+        &(me_table){.columns = POINT_COLUMNS,
+                    .n_columns = sizeof POINT_COLUMNS / sizeof *POINT_COLUMNS,
+                    .rows = shown,
+                    .n_rows = n_shown,
+                    .row_bytes = sizeof *shown},
+        text);
+    me_free(shown);
+    return status;
+}
+
+static me_status append_iterations(const me_rank_result *result, me_str *text)
+{
+    return me_table_print(&(me_table){.columns = ITERATION_COLUMNS,
+                                      .n_columns = sizeof ITERATION_COLUMNS /
+                                                   sizeof *ITERATION_COLUMNS,
+                                      .rows = result->iterations,
+                                      .n_rows = result->n_iterations,
+                                      .row_bytes = sizeof *result->iterations},
+                          text);
+}
+
 me_status me_text_course(const me_report *report, me_str *text)
 {
     const me_rank_result *result = me_report_worst(report);
+    const int rank = (int)report->verdict.worst_rank;
     me_status status = ME_OK;
     if (result->n_iterations > 0) {
-        me_str_printf(text, "\nIterations of rank %d: peaks in GiB\n",
-                      (int)report->verdict.worst_rank);
-        status =
-            me_table_print(&(me_table){.columns = ITERATION_COLUMNS,
-                                       .n_columns = sizeof ITERATION_COLUMNS /
-                                                    sizeof *ITERATION_COLUMNS,
-                                       .rows = result->iterations,
-                                       .n_rows = result->n_iterations,
-                                       .row_bytes = sizeof *result->iterations},
-                           text);
+        me_str_printf(text, "\nIterations of rank %d: peaks in GiB\n", rank);
+        status = append_iterations(result, text);
     }
     if (status == ME_OK && result->n_points > 0) {
         me_str_printf(text,
                       "\nPoints of rank %d: GiB, a peak covers the time since "
                       "the line above\n",
-                      (int)report->verdict.worst_rank);
-        status =
-            me_table_print(&(me_table){.columns = POINT_COLUMNS,
-                                       .n_columns = sizeof POINT_COLUMNS /
-                                                    sizeof *POINT_COLUMNS,
-                                       .rows = result->points,
-                                       .n_rows = result->n_points,
-                                       .row_bytes = sizeof *result->points},
-                           text);
+                      rank);
+        status = append_points(result, text);
     }
     if (status == ME_OK) {
         append_limit(report, result, text);

@@ -295,14 +295,14 @@ static void append_imbalance(const me_report *report, const rank_row *rows,
     if (most == ME_BYTES_UNKNOWN || most_stage == least_stage) {
         return;
     }
-    me_str_printf(text, "  stages: %d takes most, ", (int)most_stage);
+    me_str_printf(text, "  stage %d takes most, ", (int)most_stage);
     me_gib_append(text, most);
-    me_str_printf(text, " GiB %s, %d least, ", me_basis_name(basis),
+    me_str_printf(text, " GiB %s, stage %d least, ", me_basis_name(basis),
                   (int)least_stage);
     me_gib_append(text, least);
     me_str_append(text, " GiB: ");
     me_percent_append(text, most - least, most);
-    me_str_append(text, " of the most lies idle there\n");
+    me_str_append(text, " less\n");
 }
 
 me_status me_text_ranks(const me_report *report, me_str *text)

@@ -164,7 +164,7 @@ static const char *risk_phrase(me_risk risk)
     case ME_RISK_UNKNOWN: return "no capacity given";
     case ME_RISK_FITS: return "fits";
     case ME_RISK_TIGHT: return "fits, but tight";
-    case ME_RISK_COIN_FLIP: return "coin flip: too close to call";
+    case ME_RISK_COIN_FLIP: return "coin flip, too close to call";
     case ME_RISK_DOES_NOT_FIT: return "does not fit";
     }
     return "?";
@@ -192,7 +192,7 @@ static void print_oom(const me_report *report, me_str *text)
 void me_verdict_print(const me_report *report, me_str *text)
 {
     const me_verdict *v = &report->verdict;
-    me_str_printf(text, "%s: rank %d takes ", risk_phrase(v->risk),
+    me_str_printf(text, "%s; rank %d takes ", risk_phrase(v->risk),
                   (int)v->worst_rank);
     me_gib_append(text, v->worst_bytes);
     if (v->capacity_bytes != 0) {

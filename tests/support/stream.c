@@ -19,6 +19,7 @@ static void emit(test_stream *s, me_event event)
     event.iteration = s->iteration;
     event.microbatch = s->microbatch;
     event.module = s->module;
+    event.bytes *= s->scale == 0 ? 1 : s->scale;
     for (size_t i = 0; i < s->n_observers; i++) {
         s->observers[i].on_event(s->observers[i].self, &event);
     }

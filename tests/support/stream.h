@@ -25,6 +25,7 @@ typedef struct test_stream {
     int32_t iteration;
     int32_t microbatch;
     uint32_t module;
+    uint64_t scale; /**< bytes of every block times this; 0: 1 */
 } test_stream;
 
 /** root, decoder(1), layers(2), 0(3), 0.mlp(4), 1(5), 1.mlp(6), head(7);
