@@ -1,0 +1,375 @@
+#include "base/alloc.h"
+#include "report/report.h"
+#include "report/verdict.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    NUMBER_BYTES = 4,
+    PLACE_NUMBERS = 7,
+    SIZE_BYTES = 8
+};
+
+/*
+ * A process's block is a run of parts: 8 bytes the length of the encoded
+ * result, 4 bytes the number of places, the places of seven numbers of 4 bytes
+ * each, the encoded result. All little-endian.
+ */
+static void put_number(me_str *out, uint64_t value, unsigned width)
+{
+    char bytes[SIZE_BYTES];
+    for (unsigned i = 0; i < width; i++) {
+        bytes[i] = (char)(unsigned char)(value >> (8 * i));
+    }
+    me_str_append_n(out, bytes, width);
+}
+
+static void put_place(me_str *out, const me_rank_place *place)
+{
+    const int32_t numbers[PLACE_NUMBERS] = {
+        place->rank, place->tp, place->pp,      place->dp,
+        place->cp,   place->ep, place->class_id};
+    for (unsigned i = 0; i < PLACE_NUMBERS; i++) {
+        put_number(out, (uint32_t)numbers[i], NUMBER_BYTES);
+    }
+}
+
+static me_status put_part(me_str *out, const me_report_part *part)
+{
+    unsigned char *bytes = NULL;
+    size_t size = 0;
+    const me_status status = me_rank_result_encode(part->result, &bytes, &size);
+    if (status != ME_OK) {
+        return status;
+    }
+    put_number(out, size, SIZE_BYTES);
+    put_number(out, part->n_places, NUMBER_BYTES);
+    for (uint32_t i = 0; i < part->n_places; i++) {
+        put_place(out, &part->places[i]);
+    }
+    me_str_append_n(out, (const char *)bytes, size);
+    me_free(bytes);
+    return me_str_status(out);
+}
+
+/** What is left of a process's block. */
+typedef struct reader {
+    const unsigned char *bytes;
+    size_t left;
+    bool is_short;
+} reader;
+
+static uint64_t get_number(reader *in, unsigned width)
+{
+    if (in->left < width) {
+        in->is_short = true;
+        in->left = 0;
+        return 0;
+    }
+    uint64_t value = 0;
+    for (unsigned i = 0; i < width; i++) {
+        value |= (uint64_t)in->bytes[i] << (8 * i);
+    }
+    in->bytes += width;
+    in->left -= width;
+    return value;
+}
+
+static int32_t get_int(reader *in)
+{
+    const uint64_t bits = get_number(in, NUMBER_BYTES);
+    return bits <= INT32_MAX ? (int32_t)bits : -1;
+}
+
+static me_rank_place get_place(reader *in)
+{
+    me_rank_place place = {0};
+    place.rank = get_int(in);
+    place.tp = get_int(in);
+    place.pp = get_int(in);
+    place.dp = get_int(in);
+    place.cp = get_int(in);
+    place.ep = get_int(in);
+    place.class_id = get_int(in);
+    return place;
+}
+
+/** A rank's encoded result, borrowed from the gathered blocks. */
+typedef struct encoded {
+    const unsigned char *bytes;
+    size_t size;
+} encoded;
+
+/** Which rank has which encoded result; by rank. */
+typedef struct rank_table {
+    me_rank_place *places;
+    encoded *results;
+    int32_t world_size;
+} rank_table;
+
+static me_status read_part(reader *in, rank_table *table, me_diag *diag)
+{
+    const uint64_t size = get_number(in, SIZE_BYTES);
+    const uint64_t n_places = get_number(in, NUMBER_BYTES);
+    const uint64_t place_bytes = (uint64_t)PLACE_NUMBERS * NUMBER_BYTES;
+    if (in->is_short || n_places > in->left / place_bytes ||
+        size > in->left - n_places * place_bytes) {
+        return me_fail(diag, ME_ERR_INTERNAL, "a gathered result is cut short");
+    }
+    const encoded result = {in->bytes + n_places * place_bytes, size};
+    for (uint64_t i = 0; i < n_places; i++) {
+        const me_rank_place place = get_place(in);
+        if (place.rank < 0 || place.rank >= table->world_size) {
+            return me_fail(diag, ME_ERR_INTERNAL,
+                           "there is a result of rank %d in a world of %d",
+                           (int)place.rank, (int)table->world_size);
+        }
+        if (table->results[place.rank].bytes != NULL) {
+            return me_fail(diag, ME_ERR_INTERNAL,
+                           "there are two results of rank %d", (int)place.rank);
+        }
+        table->places[place.rank] = place;
+        table->results[place.rank] = result;
+    }
+    in->bytes += size;
+    in->left -= size;
+    return ME_OK;
+}
+
+static me_status read_blocks(const me_blob *blobs, int n_blobs,
+                             rank_table *table, me_diag *diag)
+{
+    for (int i = 0; i < n_blobs; i++) {
+        reader in = {.bytes = blobs[i].bytes, .left = blobs[i].size};
+        while (in.left > 0) {
+            const me_status status = read_part(&in, table, diag);
+            if (status != ME_OK) {
+                return status;
+            }
+        }
+    }
+    for (int32_t rank = 0; rank < table->world_size; rank++) {
+        if (table->results[rank].bytes == NULL) {
+            return me_fail(diag, ME_ERR_INTERNAL,
+                           "there is no result of rank %d", (int)rank);
+        }
+    }
+    return ME_OK;
+}
+
+/** For finding equal results: ranks sorted by what their results are. */
+typedef struct order_item {
+    encoded result;
+    int32_t rank;
+} order_item;
+
+static int compare_items(const void *a, const void *b)
+{
+    const order_item *x = a;
+    const order_item *y = b;
+    if (x->result.size != y->result.size) {
+        return x->result.size < y->result.size ? -1 : 1;
+    }
+    if (x->result.bytes != y->result.bytes) {
+        const int order =
+            memcmp(x->result.bytes, y->result.bytes, x->result.size);
+        if (order != 0) {
+            return order;
+        }
+    }
+    return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+static bool is_equal(const encoded *a, const encoded *b)
+{
+    return a->size == b->size &&
+           (a->bytes == b->bytes || memcmp(a->bytes, b->bytes, a->size) == 0);
+}
+
+/** For each rank the lowest rank with an equal result. */
+static me_status find_firsts(const rank_table *table, int32_t *firsts)
+{
+    const size_t count = (size_t)table->world_size;
+    order_item *items = me_alloc(count, sizeof *items, "report.order");
+    if (items == NULL) {
+        return ME_ERR_NOMEM;
+    }
+    for (size_t i = 0; i < count; i++) {
+        items[i] = (order_item){table->results[i], (int32_t)i};
+    }
+    qsort(items, count, sizeof *items, compare_items);
+    int32_t first = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0 || !is_equal(&items[i].result, &items[i - 1].result)) {
+            first = items[i].rank;
+        }
+        firsts[items[i].rank] = first;
+    }
+    me_free(items);
+    return ME_OK;
+}
+
+static me_status fill_ranks(const rank_table *table, const int32_t *firsts,
+                            me_diag *diag, me_report *report)
+{
+    for (int32_t rank = 0; rank < table->world_size; rank++) {
+        me_report_rank *entry = &report->ranks[rank];
+        entry->place = table->places[rank];
+        if (firsts[rank] != rank) {
+            entry->result = report->ranks[firsts[rank]].result;
+            continue;
+        }
+        const encoded *result = &table->results[rank];
+        const me_status status =
+            me_rank_result_decode(result->bytes, result->size, diag,
+                                  &report->results[report->n_results]);
+        if (status != ME_OK) {
+            return status;
+        }
+        entry->result = report->n_results++;
+    }
+    return ME_OK;
+}
+
+static me_status fill_results(const me_blob *blobs, int n_blobs, me_diag *diag,
+                              me_report *report)
+{
+    const size_t count = (size_t)report->world_size;
+    rank_table table = {.world_size = report->world_size};
+    int32_t *firsts = me_alloc(count, sizeof *firsts, "report.firsts");
+    table.places = me_alloc(count, sizeof *table.places, "report.places");
+    table.results = me_alloc(count, sizeof *table.results, "report.encoded");
+    report->ranks = me_alloc(count, sizeof *report->ranks, "report.ranks");
+    report->results =
+        me_alloc(count, sizeof *report->results, "report.results");
+    me_status status = ME_ERR_NOMEM;
+    if (firsts != NULL && table.places != NULL && table.results != NULL &&
+        report->ranks != NULL && report->results != NULL) {
+        status = read_blocks(blobs, n_blobs, &table, diag);
+        if (status == ME_OK) {
+            status = find_firsts(&table, firsts);
+        }
+        if (status == ME_OK) {
+            status = fill_ranks(&table, firsts, diag, report);
+        }
+    }
+    me_free(firsts);
+    me_free(table.places);
+    me_free(table.results);
+    return status;
+}
+
+/** The configuration's assumptions, then those of the input. */
+static me_status copy_assumptions(const me_report_input *input,
+                                  me_report *report)
+{
+    const me_flag_list *own = &input->config->assumptions;
+    const size_t count = (size_t)own->count + input->n_assumptions;
+    report->assumptions =
+        me_alloc(count, sizeof *report->assumptions, "report.assumptions");
+    if (report->assumptions == NULL) {
+        return ME_ERR_NOMEM;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const char *text = i < (size_t)own->count
+                               ? own->flags[i].note
+                               : input->assumptions[i - (size_t)own->count];
+        char *copy = me_strdup(text == NULL ? "" : text, "report.assumption");
+        if (copy == NULL) {
+            return ME_ERR_NOMEM;
+        }
+        report->assumptions[report->n_assumptions++] = copy;
+    }
+    return ME_OK;
+}
+
+static me_status build_report(const me_report_input *input,
+                              const me_blob *blobs, int n_blobs, me_diag *diag,
+                              me_report **report_out)
+{
+    me_report *report = me_alloc(1, sizeof *report, "report");
+    if (report == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no memory for the report");
+    }
+    report->config = input->config;
+    report->world_size = input->world_size;
+    report->version = me_strdup(input->version, "report.version");
+    me_status status = report->version == NULL
+                           ? ME_ERR_NOMEM
+                           : copy_assumptions(input, report);
+    if (status == ME_OK) {
+        status = fill_results(blobs, n_blobs, diag, report);
+    }
+    if (status != ME_OK) {
+        me_report_destroy(report);
+        return status == ME_ERR_NOMEM
+                   ? me_fail(diag, status, "no memory for the report")
+                   : status;
+    }
+    report->verdict = me_verdict_judge(report, input->capacity_bytes);
+    *report_out = report;
+    return ME_OK;
+}
+
+me_status me_report_gather(me_transport *transport,
+                           const me_report_input *input,
+                           const me_report_part *parts, uint32_t n_parts,
+                           me_diag *diag, me_report **report_out)
+{
+    *report_out = NULL;
+    me_str block = {0};
+    me_blob *blobs = NULL;
+    me_report *report = NULL;
+    me_status status = ME_OK;
+    if (input->world_size < 1) {
+        status = me_fail(diag, ME_ERR_INTERNAL, "a report of a world of %d",
+                         (int)input->world_size);
+    }
+    for (uint32_t i = 0; i < n_parts && status == ME_OK; i++) {
+        status = put_part(&block, &parts[i]);
+        if (status != ME_OK) {
+            (void)me_fail(diag, status, "no memory for the gathered results");
+        }
+    }
+    status = me_transport_agree(transport, status, diag);
+    if (status != ME_OK) {
+        goto out;
+    }
+    status = me_transport_gather(transport, me_str_text(&block), block.length,
+                                 diag, &blobs);
+    if (status == ME_OK && me_transport_rank(transport) == 0) {
+        status = build_report(input, blobs, me_transport_size(transport), diag,
+                              &report);
+    }
+    status = me_transport_agree(transport, status, diag);
+    if (status == ME_OK) {
+        *report_out = report;
+        report = NULL;
+    }
+out:
+    me_report_destroy(report);
+    if (blobs != NULL) {
+        me_blobs_free(blobs, me_transport_size(transport));
+    }
+    me_str_fini(&block);
+    return status;
+}
+
+void me_report_destroy(me_report *report)
+{
+    if (report == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < report->n_results; i++) {
+        me_rank_result_destroy(report->results[i]);
+    }
+    for (uint32_t i = 0; i < report->n_assumptions; i++) {
+        me_free(report->assumptions[i]);
+    }
+    me_free(report->results);
+    me_free(report->ranks);
+    me_free(report->assumptions);
+    me_free(report->version);
+    me_free(report);
+}

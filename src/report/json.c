@@ -1,0 +1,299 @@
+#include "base/alloc.h"
+#include "report/format.h"
+
+#include <jansson.h>
+#include <string.h>
+
+/*
+ * Ranks with the same result share its text, and one rank is in memory at a
+ * time: a report of 16,384 ranks is as cheap as its file is long. A value that
+ * jansson cannot make is NULL, and whatever it was put into becomes NULL.
+ */
+
+/** Exact; null when unknown; NULL when JSON's integers cannot hold it. */
+static json_t *number(uint64_t value)
+{
+    if (value == ME_BYTES_UNKNOWN) {
+        return json_null();
+    }
+    return value > INT64_MAX ? NULL : json_integer((json_int_t)value);
+}
+
+/** The numbers of @p limit make sense only if it is known. */
+static json_t *known(bool is_known, uint64_t value)
+{
+    return is_known ? number(value) : json_null();
+}
+
+/** An array of what @p make makes of items 0 to count - 1. */
+static json_t *array_of(const void *items, uint32_t count,
+                        json_t *(*make)(const void *items, uint32_t i))
+{
+    json_t *array = json_array();
+    for (uint32_t i = 0; i < count && array != NULL; i++) {
+        if (json_array_append_new(array, make(items, i)) != 0) {
+            json_decref(array);
+            array = NULL;
+        }
+    }
+    return array;
+}
+
+static json_t *make_categories(const me_peak_result *peak)
+{
+    json_t *object = json_object();
+    for (unsigned i = 0; i < ME_CATEGORY_COUNT && object != NULL; i++) {
+        if (json_object_set_new(object, me_category_name((me_category)i),
+                                number(peak->by_category[i])) != 0) {
+            json_decref(object);
+            object = NULL;
+        }
+    }
+    return object;
+}
+
+static json_t *make_contributor(const void *items, uint32_t i)
+{
+    const me_contributor *c = (const me_contributor *)items + i;
+    return json_pack("{s:s, s:I, s:s?, s:s, s:o, s:o}", "module", c->module,
+                     "modules", (json_int_t)c->modules, "op", c->op, "category",
+                     me_category_name((me_category)c->category), "blocks",
+                     number(c->blocks), "bytes", number(c->bytes));
+}
+
+static json_t *make_peak(const me_peak_result *peak)
+{
+    if (peak == NULL) {
+        return json_null();
+    }
+    json_t *microbatch = peak->microbatch == ME_NO_MICROBATCH
+                             ? json_null()
+                             : json_integer(peak->microbatch);
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:i, s:s, s:s, s:s?, s:o, s:o, s:o}",
+        "requested_bytes", number(peak->requested_bytes), "allocated_bytes",
+        number(peak->allocated_bytes), "reserved_bytes",
+        number(peak->reserved_bytes), "device_bytes",
+        number(peak->device_bytes), "iteration", (int)peak->iteration, "phase",
+        peak->phase, "module", peak->module, "op", peak->op, "microbatch",
+        microbatch, "by_category", make_categories(peak), "contributors",
+        array_of(peak->contributors, peak->n_contributors, make_contributor));
+}
+
+static json_t *make_point(const void *items, uint32_t i)
+{
+    const me_point_result *p = (const me_point_result *)items + i;
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
+                     p->name, "requested_bytes", number(p->requested_bytes),
+                     "requested_peak_bytes", number(p->requested_peak_bytes),
+                     "allocated_bytes", number(p->allocated_bytes),
+                     "allocated_peak_bytes", number(p->allocated_peak_bytes),
+                     "reserved_bytes", number(p->reserved_bytes),
+                     "reserved_peak_bytes", number(p->reserved_peak_bytes),
+                     "device_bytes", number(p->device_bytes));
+}
+
+static json_t *make_phase(const void *items, uint32_t i)
+{
+    const me_phase_result *p = (const me_phase_result *)items + i;
+    return json_pack("{s:s, s:o, s:o, s:o}", "name", p->name, "requested_bytes",
+                     number(p->requested_bytes), "allocated_bytes",
+                     number(p->allocated_bytes), "reserved_bytes",
+                     number(p->reserved_bytes));
+}
+
+static json_t *make_iteration(const void *items, uint32_t i)
+{
+    const me_iteration_result *it = (const me_iteration_result *)items + i;
+    return json_pack("{s:i, s:o, s:o, s:o, s:s, s:s, s:s?, s:o, s:o}",
+                     "iteration", (int)it->iteration, "requested_bytes",
+                     number(it->requested_bytes), "allocated_bytes",
+                     number(it->allocated_bytes), "reserved_bytes",
+                     number(it->reserved_bytes), "phase", it->peak.phase,
+                     "module", it->peak.module, "op", it->peak.op,
+                     "by_category", make_categories(&it->peak), "phases",
+                     array_of(it->phases, it->n_phases, make_phase));
+}
+
+/** Set-up is not an iteration: its numbers are in the points. */
+static json_t *make_iterations(const me_rank_result *result)
+{
+    uint32_t first = 0;
+    while (first < result->n_iterations &&
+           result->iterations[first].iteration < 0) {
+        first++;
+    }
+    return array_of(result->iterations + first, result->n_iterations - first,
+                    make_iteration);
+}
+
+static json_t *make_module(const void *items, uint32_t i)
+{
+    const me_module_result *m = (const me_module_result *)items + i;
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "name", m->name,
+                     "forward_peak_bytes", number(m->forward_peak_bytes),
+                     "backward_peak_bytes", number(m->backward_peak_bytes),
+                     "parameters", number(m->parameters), "parameter_bytes",
+                     number(m->parameter_bytes), "activation_bytes",
+                     number(m->activation_bytes));
+}
+
+static json_t *make_limit(const me_limit_result *limit)
+{
+    const bool died = limit->is_known && limit->oom;
+    return json_pack(
+        "{s:o, s:o, s:s?, s:s?, s:s?, s:o, s:o, s:o}", "oom",
+        limit->is_known ? json_boolean(limit->oom) : json_null(), "iteration",
+        died ? json_integer(limit->iteration) : json_null(), "phase",
+        died ? limit->phase : NULL, "module", died ? limit->module : NULL, "op",
+        died ? limit->op : NULL, "tried_bytes", known(died, limit->tried_bytes),
+        "num_alloc_retries", known(limit->is_known, limit->num_alloc_retries),
+        "reserved_bytes", known(limit->is_known, limit->reserved_bytes));
+}
+
+static json_t *make_communicator(const void *items, uint32_t i)
+{
+    const me_communicator_result *c = (const me_communicator_result *)items + i;
+    return json_pack("{s:s, s:i, s:o}", "group", c->group, "size", (int)c->size,
+                     "bytes", number(c->bytes));
+}
+
+static json_t *make_device(const me_device_result *device)
+{
+    json_t *communicators =
+        device->is_known ? array_of(device->communicators,
+                                    device->n_communicators, make_communicator)
+                         : json_null();
+    return json_pack(
+        "{s:o, s:o, s:o, s:o}", "context_bytes",
+        known(device->is_known, device->context_bytes), "library_bytes",
+        known(device->is_known, device->library_bytes), "communicator_bytes",
+        known(device->is_known, device->communicator_bytes), "communicators",
+        communicators);
+}
+
+static json_t *make_result(const me_rank_result *r)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "parameters",
+                     number(r->parameters), "parameter_bytes",
+                     number(r->parameter_bytes), "peak",
+                     make_peak(me_rank_result_peak(r)), "points",
+                     array_of(r->points, r->n_points, make_point), "iterations",
+                     make_iterations(r), "modules",
+                     array_of(r->modules, r->n_modules, make_module), "limit",
+                     make_limit(&r->limit), "device", make_device(&r->device));
+}
+
+/** Prints @p value and gives it back; false for NULL. */
+static bool print_value(json_t *value, size_t flags, FILE *stream)
+{
+    if (value == NULL) {
+        return false;
+    }
+    /* A stream that takes no more is noticed by whoever owns it. */
+    (void)json_dumpf(value, stream, flags | JSON_ENCODE_ANY);
+    json_decref(value);
+    return true;
+}
+
+static json_t *make_assumption(const void *items, uint32_t i)
+{
+    return json_string(((char *const *)items)[i]);
+}
+
+static json_t *make_flag(const void *items, uint32_t i)
+{
+    return json_string(((const me_flag_note *)items)[i].flag);
+}
+
+static bool print_head(const me_report *report, FILE *stream)
+{
+    const me_flag_list *missing = &report->config->not_modelled;
+    (void)fputs("{\"memest\": ", stream);
+    bool is_good = print_value(json_string(report->version), 0, stream);
+    (void)fprintf(stream, ",\n \"world_size\": %d,\n \"assumptions\": ",
+                  (int)report->world_size);
+    is_good =
+        is_good && print_value(array_of(report->assumptions,
+                                        report->n_assumptions, make_assumption),
+                               0, stream);
+    (void)fputs(",\n \"not_modelled\": ", stream);
+    is_good =
+        is_good && print_value(array_of(missing->flags,
+                                        (uint32_t)missing->count, make_flag),
+                               0, stream);
+    (void)fputs(",\n \"ranks\": [\n", stream);
+    return is_good;
+}
+
+static json_t *make_verdict(const me_verdict *v)
+{
+    const bool is_judged = v->risk != ME_RISK_UNKNOWN;
+    const uint64_t capacity =
+        v->capacity_bytes == 0 ? ME_BYTES_UNKNOWN : v->capacity_bytes;
+    return json_pack("{s:o, s:s?, s:o, s:i, s:s, s:o, s:o}", "fits",
+                     is_judged ? json_boolean(v->fits) : json_null(), "risk",
+                     is_judged ? me_risk_name(v->risk) : NULL, "capacity_bytes",
+                     number(capacity), "worst_rank", (int)v->worst_rank,
+                     "basis", me_basis_name(v->basis), "worst_bytes",
+                     number(v->worst_bytes), "band_bytes",
+                     number(v->band_bytes));
+}
+
+/** The rank's place, then the text of its result without its first brace. */
+static void print_rank(const me_report *report, int32_t rank, const char *body,
+                       FILE *stream)
+{
+    const me_rank_place *p = &report->ranks[rank].place;
+    (void)fprintf(stream,
+                  "%s  {\"rank\": %d, \"tp\": %d, \"pp\": %d, \"dp\": %d, "
+                  "\"cp\": %d, \"ep\": %d, \"class\": %d, %s",
+                  rank == 0 ? "" : ",\n", (int)p->rank, (int)p->tp, (int)p->pp,
+                  (int)p->dp, (int)p->cp, (int)p->ep, (int)p->class_id,
+                  body + 1);
+}
+
+/** The text of one result; NULL if jansson cannot make it. */
+static char *make_body(const me_rank_result *result)
+{
+    json_t *value = make_result(result);
+    char *body = value == NULL ? NULL : json_dumps(value, 0);
+    json_decref(value);
+    return body;
+}
+
+static bool print_ranks(const me_report *report, char **bodies, FILE *stream)
+{
+    for (int32_t rank = 0; rank < report->world_size; rank++) {
+        const uint32_t result = report->ranks[rank].result;
+        if (bodies[result] == NULL) {
+            bodies[result] = make_body(report->results[result]);
+        }
+        if (bodies[result] == NULL) {
+            return false;
+        }
+        print_rank(report, rank, bodies[result], stream);
+    }
+    return true;
+}
+
+me_status me_json_print(const me_report *report, FILE *stream, me_diag *diag)
+{
+    char **bodies = me_alloc(report->n_results, sizeof *bodies, "json.bodies");
+    if (bodies == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no memory for the JSON report");
+    }
+    bool is_good = print_head(report, stream);
+    is_good = is_good && print_ranks(report, bodies, stream);
+    (void)fputs("\n ],\n \"verdict\": ", stream);
+    is_good = is_good && print_value(make_verdict(&report->verdict), 0, stream);
+    (void)fputs("}\n", stream);
+    for (uint32_t i = 0; i < report->n_results; i++) {
+        me_free(bodies[i]); /* made by jansson */
+    }
+    me_free(bodies);
+    return is_good ? ME_OK
+                   : me_fail(diag, ME_ERR_OVERFLOW,
+                             "a number or text of the report does not go into "
+                             "JSON, or there is no memory for it");
+}

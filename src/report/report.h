@@ -1,0 +1,160 @@
+/**
+ * @file
+ * What memest says about a job: every rank's result brought together on
+ * process 0, the verdict, and the formats it is printed in.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_REPORT_REPORT_H
+#define MEMEST_REPORT_REPORT_H
+
+#include "base/str.h"
+#include "collectives/transport.h"
+#include "config/config.h"
+#include "memest/status.h"
+#include "track/result.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/** Where a rank stands in the grid. */
+typedef struct me_rank_place {
+    int32_t rank;
+    int32_t tp;
+    int32_t pp;
+    int32_t dp;
+    int32_t cp;
+    int32_t ep;
+    int32_t class_id; /**< equal for ranks with equal programs */
+} me_rank_place;
+
+/** A result and the ranks it speaks for. All borrowed. */
+typedef struct me_report_part {
+    const me_rank_result *result;
+    const me_rank_place *places;
+    uint32_t n_places; /**< at least 1 */
+} me_report_part;
+
+/** What the report is told beside the results. All borrowed. */
+typedef struct me_report_input {
+    const me_config *config;
+    const char *version;            /**< of memest */
+    int32_t world_size;             /**< ranks */
+    uint64_t capacity_bytes;        /**< of the card; 0: nobody knows */
+    const char *const *assumptions; /**< beside those of the configuration */
+    uint32_t n_assumptions;
+} me_report_input;
+
+/** X(constant, name): how sure the verdict is. */
+#define ME_RISK_LIST(X)                                                        \
+    X(ME_RISK_UNKNOWN, "unknown")                                              \
+    X(ME_RISK_FITS, "fits")                                                    \
+    X(ME_RISK_TIGHT, "tight")                                                  \
+    X(ME_RISK_COIN_FLIP, "coin_flip")                                          \
+    X(ME_RISK_DOES_NOT_FIT, "does_not_fit")
+
+typedef enum me_risk {
+#define ME_RISK_ENUM(constant, name) constant,
+    ME_RISK_LIST(ME_RISK_ENUM)
+#undef ME_RISK_ENUM
+} me_risk;
+
+/** X(constant, name): the number that is held against the capacity. */
+#define ME_BASIS_LIST(X)                                                       \
+    X(ME_BASIS_DEVICE, "device")                                               \
+    X(ME_BASIS_RESERVED, "reserved")                                           \
+    X(ME_BASIS_REQUESTED, "requested")
+
+typedef enum me_basis {
+#define ME_BASIS_ENUM(constant, name) constant,
+    ME_BASIS_LIST(ME_BASIS_ENUM)
+#undef ME_BASIS_ENUM
+} me_basis;
+
+typedef struct me_verdict {
+    me_risk risk; /**< UNKNOWN: no capacity to hold it against */
+    bool fits;    /**< meaningless when the risk is unknown */
+    me_basis basis;
+    uint64_t capacity_bytes; /**< 0: unknown */
+    uint64_t worst_bytes;    /**< of the worst rank, in its whole life */
+    uint64_t band_bytes;     /**< how far off worst_bytes may be */
+    int32_t worst_rank;      /**< lowest of the ranks with most bytes */
+    int32_t oom_rank;        /**< lowest that dies under its limit; -1: none */
+} me_verdict;
+
+/** A rank in the report. */
+typedef struct me_report_rank {
+    me_rank_place place;
+    uint32_t result; /**< index into the report's results */
+} me_report_rank;
+
+/** The whole report; on process 0 only. */
+typedef struct me_report {
+    const me_config *config;
+    char *version;
+    int32_t world_size;
+    me_rank_result **results; /**< all different, in the order of the lowest
+                                   rank that has them; owned */
+    uint32_t n_results;
+    me_report_rank *ranks; /**< world_size of them, by rank */
+    char **assumptions;    /**< owned */
+    uint32_t n_assumptions;
+    me_verdict verdict;
+} me_report;
+
+/**
+ * Bring all parts to process 0. The report is the same for any number of
+ * processes and however the ranks are spread over them. Collective: every
+ * process returns the same status.
+ *
+ * @param parts       what this process simulated; n_parts may be 0
+ * @param input       the same on all processes
+ * @param report_out  on process 0 owned by the caller; NULL elsewhere; the
+ *                    configuration is borrowed as long as the report lives
+ * @return ME_OK, ME_ERR_NOMEM, ME_ERR_MPI; ME_ERR_INTERNAL if a rank is
+ *         missing or comes twice
+ */
+me_status me_report_gather(me_transport *transport,
+                           const me_report_input *input,
+                           const me_report_part *parts, uint32_t n_parts,
+                           me_diag *diag, me_report **report_out) ME_MUST_CHECK;
+
+/** Give back; NULL is allowed. Local. */
+void me_report_destroy(me_report *report);
+
+/** X(constant, name): the formats, as `--format` names them. */
+#define ME_FORMAT_LIST(X)                                                      \
+    X(ME_FORMAT_TEXT, "text")                                                  \
+    X(ME_FORMAT_JSON, "json")                                                  \
+    X(ME_FORMAT_CSV, "csv")
+
+typedef enum me_format {
+#define ME_FORMAT_ENUM(constant, name) constant,
+    ME_FORMAT_LIST(ME_FORMAT_ENUM)
+#undef ME_FORMAT_ENUM
+} me_format;
+
+/** Format of that name. @return false if there is none. Local. */
+bool me_format_find(const char *name, me_format *format_out);
+
+/**
+ * Print the report. Local.
+ *
+ * @param path       of a file that is written whole or not at all; NULL or
+ *                   "-": standard output
+ * @param is_colored terminal colours in text; what is said does not change
+ * @return ME_OK, ME_ERR_IO, ME_ERR_NOMEM, ME_ERR_OVERFLOW (a number that JSON
+ *         cannot hold)
+ */
+me_status me_report_write(const me_report *report, me_format format,
+                          const char *path, bool is_colored,
+                          me_diag *diag) ME_MUST_CHECK;
+
+/** Name as JSON writes it; static. Local. */
+const char *me_risk_name(me_risk risk);
+const char *me_basis_name(me_basis basis);
+
+/** The verdict in one line without its end: what `check` prints. Local. */
+void me_verdict_print(const me_report *report, me_str *text);
+
+#endif /* MEMEST_REPORT_REPORT_H */

@@ -1,0 +1,44 @@
+/**
+ * @file
+ * Tables as text: a layout is an array of columns, a row is any struct. The
+ * text is the same on every terminal and in every locale.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_REPORT_TABLE_H
+#define MEMEST_REPORT_TABLE_H
+
+#include "base/str.h"
+#include "memest/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct me_column {
+    const char *title;
+    const char *unit; /**< of its numbers, printed with the title; or NULL */
+    bool is_number;   /**< aligned right */
+    bool is_tree;     /**< shows which row is inside which */
+    void (*get)(const void *row, me_str *cell); /**< appends the cell's text */
+} me_column;
+
+typedef struct me_table {
+    const me_column *columns;
+    size_t n_columns;
+    const void *rows;
+    size_t n_rows;
+    size_t row_bytes; /**< size of one row */
+    /** Row that row @p i is inside of, before it; -1: none. NULL: no tree. */
+    int64_t (*parent)(const void *rows, size_t i);
+} me_table;
+
+/**
+ * Append the table, indented by two spaces, with a line of titles. Characters
+ * that are not printable ASCII become "?". Local.
+ *
+ * @return ME_OK, ME_ERR_NOMEM
+ */
+me_status me_table_print(const me_table *table, me_str *text) ME_MUST_CHECK;
+
+#endif /* MEMEST_REPORT_TABLE_H */

@@ -1,0 +1,86 @@
+#include "report/text.h"
+
+#include "report/format.h"
+
+#define RED    "\033[1;31m"
+#define YELLOW "\033[1;33m"
+#define GREEN  "\033[1;32m"
+#define PLAIN  "\033[0m"
+
+const me_rank_result *me_report_worst(const me_report *report)
+{
+    const int32_t rank = report->verdict.worst_rank;
+    return report->results[report->ranks[rank].result];
+}
+
+static const char *risk_color(me_risk risk)
+{
+    switch (risk) {
+    case ME_RISK_FITS: return GREEN;
+    case ME_RISK_TIGHT: return YELLOW;
+    case ME_RISK_COIN_FLIP:
+    case ME_RISK_DOES_NOT_FIT: return RED;
+    case ME_RISK_UNKNOWN: break;
+    }
+    return "";
+}
+
+static void append_verdict(const me_report *report, bool is_colored,
+                           me_str *text)
+{
+    const char *color = is_colored ? risk_color(report->verdict.risk) : "";
+    me_str_append(text, "\nverdict: ");
+    me_str_append(text, color);
+    me_verdict_print(report, text);
+    me_str_append(text, *color == '\0' ? "\n" : PLAIN "\n");
+}
+
+static void append_notes(const me_report *report, me_str *text)
+{
+    const me_flag_list *missing = &report->config->not_modelled;
+    if (missing->count > 0) {
+        me_str_append(text, "\nNot modelled: these flags may change memory, "
+                            "and the numbers above leave them out\n");
+    }
+    for (int32_t i = 0; i < missing->count; i++) {
+        const me_flag_note *note = &missing->flags[i];
+        me_str_printf(text, "  %s", note->flag == NULL ? "?" : note->flag);
+        if (note->note != NULL && *note->note != '\0') {
+            me_str_printf(text, ": %s", note->note);
+        }
+        me_str_append(text, "\n");
+    }
+    if (report->n_assumptions > 0) {
+        me_str_append(text, "\nAssumptions\n");
+    }
+    for (uint32_t i = 0; i < report->n_assumptions; i++) {
+        me_str_printf(text, "  %s\n", report->assumptions[i]);
+    }
+}
+
+me_status me_text_print(const me_report *report, bool is_colored, FILE *stream,
+                        me_diag *diag)
+{
+    me_status (*const sections[])(const me_report *, me_str *) = {
+        me_text_ranks, me_text_peak, me_text_modules, me_text_course};
+    me_str text = {0};
+    me_text_head(report, &text);
+    append_verdict(report, is_colored, &text);
+    me_status status = ME_OK;
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
+        if (status == ME_OK) {
+            status = sections[i](report, &text);
+        }
+    }
+    append_notes(report, &text);
+    if (status == ME_OK) {
+        status = me_str_status(&text);
+    }
+    if (status == ME_OK) {
+        (void)fwrite(me_str_text(&text), 1, text.length, stream);
+    } else {
+        (void)me_fail(diag, status, "no memory for the text report");
+    }
+    me_str_fini(&text);
+    return status;
+}

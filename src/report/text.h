@@ -1,0 +1,31 @@
+/**
+ * @file
+ * The sections of the text report, one source file each. Every function
+ * appends its section, beginning with an empty line and a title.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_REPORT_TEXT_H
+#define MEMEST_REPORT_TEXT_H
+
+#include "report/report.h"
+
+/** What the job is: model, grid, batch, precision, implementations. */
+void me_text_head(const me_report *report, me_str *text);
+
+/** Ranks by stage and tensor rank with their peaks; how stages differ. */
+me_status me_text_ranks(const me_report *report, me_str *text) ME_MUST_CHECK;
+
+/** Where the worst rank's peak goes. */
+me_status me_text_peak(const me_report *report, me_str *text) ME_MUST_CHECK;
+
+/** Modules of the worst rank, equal ones folded. */
+me_status me_text_modules(const me_report *report, me_str *text) ME_MUST_CHECK;
+
+/** Points and iterations of the worst rank; memory outside the allocator. */
+me_status me_text_course(const me_report *report, me_str *text) ME_MUST_CHECK;
+
+/** The worst rank's result, borrowed. Local. */
+const me_rank_result *me_report_worst(const me_report *report);
+
+#endif /* MEMEST_REPORT_TEXT_H */

@@ -1,0 +1,152 @@
+#include "report/text.h"
+#include "report/units.h"
+
+#include <inttypes.h>
+
+static const char *normalization_name(me_normalization normalization)
+{
+    switch (normalization) {
+    case ME_NORMALIZATION_LAYER_NORM: return "LayerNorm";
+    case ME_NORMALIZATION_RMS_NORM: return "RMSNorm";
+    }
+    return "?";
+}
+
+static const char *activation_name(me_activation activation)
+{
+    switch (activation) {
+    case ME_ACTIVATION_GELU: return "gelu";
+    case ME_ACTIVATION_SWIGLU: return "swiglu";
+    case ME_ACTIVATION_SQUARED_RELU: return "squared relu";
+    }
+    return "?";
+}
+
+static const char *attention_name(me_core_attention attention)
+{
+    switch (attention) {
+    case ME_CORE_ATTENTION_UNFUSED: return "unfused";
+    case ME_CORE_ATTENTION_SDPA_FLASH: return "sdpa_flash";
+    }
+    return "?";
+}
+
+static const char *norm_name(me_norm_impl norm)
+{
+    switch (norm) {
+    case ME_NORM_IMPL_TORCH: return "torch";
+    }
+    return "?";
+}
+
+static const char *optimizer_impl_name(me_optimizer_impl optimizer)
+{
+    switch (optimizer) {
+    case ME_OPTIMIZER_TORCH_FOREACH: return "torch_foreach";
+    }
+    return "?";
+}
+
+static const char *optimizer_name(me_optimizer_kind kind)
+{
+    switch (kind) {
+    case ME_OPTIMIZER_ADAM: return "Adam";
+    case ME_OPTIMIZER_SGD: return "SGD";
+    }
+    return "?";
+}
+
+static void append_model(const me_model_config *m, me_str *text)
+{
+    me_str_printf(text,
+                  "  model       %d layers, hidden %" PRIu64 ", heads %" PRIu64
+                  " of %" PRIu64,
+                  (int)m->num_layers, m->hidden_size, m->num_attention_heads,
+                  m->kv_channels);
+    if (m->num_query_groups != m->num_attention_heads) {
+        me_str_printf(text, " (%" PRIu64 " query groups)", m->num_query_groups);
+    }
+    me_str_printf(text,
+                  ", ffn %" PRIu64 " %s, %s, vocabulary %" PRIu64
+                  ", sequence %" PRIu64 "\n",
+                  m->ffn_hidden_size, activation_name(m->activation),
+                  normalization_name(m->normalization), m->padded_vocab_size,
+                  m->seq_length);
+}
+
+static void append_grid(const me_report *report, me_str *text)
+{
+    const me_parallel_config *p = &report->config->parallel;
+    me_str_printf(text, "  grid        %d ranks: tensor %d%s, pipeline %d",
+                  (int)report->world_size, (int)p->tensor,
+                  p->sequence ? " with sequence parallel" : "",
+                  (int)p->pipeline);
+    if (p->virtual_pipeline > 1) {
+        me_str_printf(text, " (%d chunks a rank)", (int)p->virtual_pipeline);
+    }
+    me_str_printf(text, ", context %d, data %d", (int)p->context, (int)p->data);
+    if (p->expert > 1) {
+        me_str_printf(text, ", expert %d", (int)p->expert);
+    }
+    me_str_append(text, "\n");
+}
+
+static void append_training(const me_config *config, me_str *text)
+{
+    const me_train_config *t = &config->train;
+    const me_optimizer_config *o = &config->optimizer;
+    me_str_printf(text,
+                  "  batch       micro %" PRIu64 ", global %" PRIu64
+                  ": %d micro-batches an iteration\n",
+                  t->micro_batch_size, t->global_batch_size,
+                  (int)t->num_microbatches);
+    me_str_printf(text, "  precision   %s parameters",
+                  me_dtype_name(t->params_dtype));
+    if (t->params_dtype != ME_DTYPE_FLOAT32) {
+        me_str_printf(text, ", gradients reduced in %s",
+                      t->grad_reduce_in_bf16 ? "bfloat16" : "float32");
+    }
+    me_str_printf(text, "\n  optimizer   %s%s%s%s\n", optimizer_name(o->kind),
+                  o->distributed ? ", distributed" : "",
+                  o->overlap_grad_reduce ? ", overlapping grad reduce" : "",
+                  o->overlap_param_gather ? ", overlapping param gather" : "");
+}
+
+static void append_recompute(const me_recompute_config *r, me_str *text)
+{
+    me_str_append(text, "  recompute   ");
+    switch (r->granularity) {
+    case ME_RECOMPUTE_NONE: me_str_append(text, "none"); break;
+    case ME_RECOMPUTE_SELECTIVE:
+        me_str_printf(text, "selective%s", r->core_attn ? ", core_attn" : "");
+        break;
+    case ME_RECOMPUTE_FULL:
+        me_str_printf(text, "full, %s, %d layers",
+                      r->method == ME_RECOMPUTE_UNIFORM ? "uniform" : "block",
+                      (int)r->num_layers);
+        break;
+    }
+    me_str_append(text, "\n");
+}
+
+void me_text_head(const me_report *report, me_str *text)
+{
+    const me_config *config = report->config;
+    me_str_printf(text, "memest %s", report->version);
+    if (config->name[0] != '\0') {
+        me_str_printf(text, ": %s", config->name);
+    }
+    me_str_append(text, "\n\n");
+    append_model(&config->model, text);
+    append_grid(report, text);
+    append_training(config, text);
+    append_recompute(&config->recompute, text);
+    me_str_printf(text,
+                  "  code        core_attention %s, norm %s, optimizer %s\n",
+                  attention_name(config->impl.core_attention),
+                  norm_name(config->impl.norm),
+                  optimizer_impl_name(config->impl.optimizer));
+    if (config->device.name[0] != '\0') {
+        me_str_printf(text, "  card        %s\n", config->device.name);
+    }
+}

@@ -1,0 +1,176 @@
+#include "report/table.h"
+#include "report/text.h"
+#include "report/units.h"
+
+#include <inttypes.h>
+
+enum {
+    BAR_WIDTH = 24,
+    CONTRIBUTORS_SHOWN = 15
+};
+
+/** A share of the peak: a category or a contributor. */
+typedef struct share_row {
+    uint64_t bytes;
+    uint64_t whole; /**< the peak */
+    const char *category;
+    const me_contributor *contributor; /**< NULL: all the others */
+} share_row;
+
+static void get_gib(const void *row, me_str *cell)
+{
+    me_gib_append(cell, ((const share_row *)row)->bytes);
+}
+
+static void get_bytes(const void *row, me_str *cell)
+{
+    me_count_append(cell, ((const share_row *)row)->bytes);
+}
+
+static void get_share(const void *row, me_str *cell)
+{
+    const share_row *r = row;
+    me_percent_append(cell, r->bytes, r->whole);
+}
+
+static void get_bar(const void *row, me_str *cell)
+{
+    const share_row *r = row;
+    me_bar_append(cell, r->bytes, r->whole, BAR_WIDTH);
+}
+
+static void get_category(const void *row, me_str *cell)
+{
+    me_str_append(cell, ((const share_row *)row)->category);
+}
+
+static void get_module(const void *row, me_str *cell)
+{
+    const me_contributor *c = ((const share_row *)row)->contributor;
+    if (c == NULL) {
+        me_str_append(cell, "(all others)");
+        return;
+    }
+    me_str_append(cell, *c->module == '\0' ? "-" : c->module);
+    if (c->modules > 1) {
+        me_str_printf(cell, " x%" PRIu32, c->modules);
+    }
+}
+
+static void get_op(const void *row, me_str *cell)
+{
+    const me_contributor *c = ((const share_row *)row)->contributor;
+    if (c != NULL) {
+        me_str_append(cell, c->op == NULL ? "-" : c->op);
+    }
+}
+
+static void get_blocks(const void *row, me_str *cell)
+{
+    const me_contributor *c = ((const share_row *)row)->contributor;
+    if (c != NULL) {
+        me_count_append(cell, c->blocks);
+    }
+}
+
+static const me_column CATEGORY_COLUMNS[] = {
+    {"category", NULL, false, false, get_category},
+    {"GiB", NULL, true, false, get_gib},
+    {"bytes", NULL, true, false, get_bytes},
+    {"share", NULL, true, false, get_share},
+    {"", NULL, false, false, get_bar},
+};
+
+static const me_column CONTRIBUTOR_COLUMNS[] = {
+    {"GiB", NULL, true, false, get_gib},
+    {"share", NULL, true, false, get_share},
+    {"blocks", NULL, true, false, get_blocks},
+    {"category", NULL, false, false, get_category},
+    {"module", NULL, false, false, get_module},
+    {"op", NULL, false, false, get_op},
+};
+
+static me_status append_categories(const me_peak_result *peak, me_str *text)
+{
+    share_row rows[ME_CATEGORY_COUNT];
+    size_t n = 0;
+    for (unsigned i = 0; i < ME_CATEGORY_COUNT; i++) {
+        if (peak->by_category[i] > 0) {
+            rows[n++] = (share_row){
+                .bytes = peak->by_category[i],
+                .whole = peak->requested_bytes,
+                .category = me_category_name((me_category)i),
+            };
+        }
+    }
+    return me_table_print(&(me_table){.columns = CATEGORY_COLUMNS,
+                                      .n_columns = sizeof CATEGORY_COLUMNS /
+                                                   sizeof *CATEGORY_COLUMNS,
+                                      .rows = rows,
+                                      .n_rows = n,
+                                      .row_bytes = sizeof *rows},
+                          text);
+}
+
+static me_status append_contributors(const me_peak_result *peak, me_str *text)
+{
+    share_row rows[CONTRIBUTORS_SHOWN + 1];
+    size_t n = 0;
+    uint64_t rest = peak->requested_bytes;
+    for (; n < CONTRIBUTORS_SHOWN && n < peak->n_contributors; n++) {
+        const me_contributor *c = &peak->contributors[n];
+        rows[n] = (share_row){
+            .bytes = c->bytes,
+            .whole = peak->requested_bytes,
+            .category = me_category_name((me_category)c->category),
+            .contributor = c,
+        };
+        rest -= c->bytes;
+    }
+    if (rest > 0) {
+        rows[n++] = (share_row){
+            .bytes = rest, .whole = peak->requested_bytes, .category = ""};
+    }
+    return me_table_print(&(me_table){.columns = CONTRIBUTOR_COLUMNS,
+                                      .n_columns = sizeof CONTRIBUTOR_COLUMNS /
+                                                   sizeof *CONTRIBUTOR_COLUMNS,
+                                      .rows = rows,
+                                      .n_rows = n,
+                                      .row_bytes = sizeof *rows},
+                          text);
+}
+
+static void append_cause(const me_peak_result *peak, me_str *text)
+{
+    me_str_append(text, "  ");
+    me_count_append(text, peak->requested_bytes);
+    me_str_printf(text, " bytes requested in iteration %d, %s",
+                  (int)peak->iteration, peak->phase);
+    if (peak->microbatch != ME_NO_MICROBATCH) {
+        me_str_printf(text, " of micro-batch %d", (int)peak->microbatch);
+    }
+    if (*peak->module != '\0') {
+        me_str_printf(text, ", in %s", peak->module);
+    }
+    if (peak->op != NULL) {
+        me_str_printf(text, ", by %s", peak->op);
+    }
+    me_str_append(text, "\n\n");
+}
+
+me_status me_text_peak(const me_report *report, me_str *text)
+{
+    const me_peak_result *peak = me_rank_result_peak(me_report_worst(report));
+    if (peak == NULL) {
+        return ME_OK;
+    }
+    me_str_printf(text, "\nWhere the peak of rank %d goes\n",
+                  (int)report->verdict.worst_rank);
+    append_cause(peak, text);
+    const me_status status = append_categories(peak, text);
+    if (status != ME_OK) {
+        return status;
+    }
+    me_str_append(text, "\n");
+    return append_contributors(peak, text);
+}

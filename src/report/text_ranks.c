@@ -1,0 +1,334 @@
+#include "base/alloc.h"
+#include "base/size.h"
+#include "report/table.h"
+#include "report/text.h"
+#include "report/units.h"
+#include "report/verdict.h"
+#include "track/fold.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    RANGES_MAX = 4 /* "0-3,8-11,16-19,24-27,..." */
+};
+
+/** Ranks of one stage with the same result. */
+typedef struct rank_row {
+    const me_report *report;
+    const me_rank_result *result;
+    const me_report_rank *const *ranks; /**< rising; borrowed */
+    size_t n_ranks;
+} rank_row;
+
+static bool has_worst(const rank_row *row)
+{
+    for (size_t i = 0; i < row->n_ranks; i++) {
+        if (row->ranks[i]->place.rank == row->report->verdict.worst_rank) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void get_mark(const void *row, me_str *cell)
+{
+    me_str_append(cell, has_worst(row) ? "*" : "");
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a;
+    const uint32_t y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/** The ranges of one coordinate of the row's ranks. */
+static void append_places(const rank_row *row, size_t offset, me_str *cell)
+{
+    uint32_t *numbers = me_alloc(row->n_ranks, sizeof *numbers, "text.numbers");
+    if (numbers == NULL) {
+        cell->status = ME_ERR_NOMEM;
+        return;
+    }
+    for (size_t i = 0; i < row->n_ranks; i++) {
+        const char *place = (const char *)&row->ranks[i]->place;
+        int32_t value = 0;
+        memcpy(&value, place + offset, sizeof value);
+        numbers[i] = (uint32_t)value;
+    }
+    qsort(numbers, row->n_ranks, sizeof *numbers, compare_numbers);
+    me_ranges_append(cell, numbers, row->n_ranks, RANGES_MAX);
+    me_free(numbers);
+}
+
+static void get_ranks(const void *row, me_str *cell)
+{
+    append_places(row, offsetof(me_rank_place, rank), cell);
+}
+
+static void get_count(const void *row, me_str *cell)
+{
+    me_count_append(cell, ((const rank_row *)row)->n_ranks);
+}
+
+static void get_stage(const void *row, me_str *cell)
+{
+    append_places(row, offsetof(me_rank_place, pp), cell);
+}
+
+static void get_tensor(const void *row, me_str *cell)
+{
+    append_places(row, offsetof(me_rank_place, tp), cell);
+}
+
+static void get_context(const void *row, me_str *cell)
+{
+    append_places(row, offsetof(me_rank_place, cp), cell);
+}
+
+static void get_expert(const void *row, me_str *cell)
+{
+    append_places(row, offsetof(me_rank_place, ep), cell);
+}
+
+static void get_data(const void *row, me_str *cell)
+{
+    append_places(row, offsetof(me_rank_place, dp), cell);
+}
+
+static const me_iteration_result *steady(const rank_row *row)
+{
+    const me_peak_result *peak = me_rank_result_peak(row->result);
+    return peak == NULL
+               ? NULL
+               : me_rank_result_iteration(row->result, peak->iteration);
+}
+
+/** Requested peak of a phase in the steady iteration; "-": it never ran. */
+static uint64_t phase_bytes(const rank_row *row, const char *name)
+{
+    const me_iteration_result *it = steady(row);
+    for (uint32_t i = 0; it != NULL && i < it->n_phases; i++) {
+        if (strcmp(it->phases[i].name, name) == 0) {
+            return it->phases[i].requested_bytes;
+        }
+    }
+    return ME_BYTES_UNKNOWN;
+}
+
+static void get_setup(const void *row, me_str *cell)
+{
+    const me_iteration_result *it = me_rank_result_iteration(
+        ((const rank_row *)row)->result, ME_SETUP_ITERATION);
+    me_gib_append(cell, it == NULL ? ME_BYTES_UNKNOWN : it->requested_bytes);
+}
+
+static void get_forward(const void *row, me_str *cell)
+{
+    me_gib_append(cell, phase_bytes(row, "forward"));
+}
+
+/** Recomputation is a part of the backward pass. */
+static void get_backward(const void *row, me_str *cell)
+{
+    const uint64_t backward = phase_bytes(row, "backward");
+    const uint64_t recompute = phase_bytes(row, "recompute");
+    me_gib_append(cell, backward == ME_BYTES_UNKNOWN ? recompute
+                        : recompute == ME_BYTES_UNKNOWN
+                            ? backward
+                            : me_max_u64(backward, recompute));
+}
+
+static void get_reduction(const void *row, me_str *cell)
+{
+    me_gib_append(cell, phase_bytes(row, "gradient_reduction"));
+}
+
+static void get_optimizer(const void *row, me_str *cell)
+{
+    me_gib_append(cell, phase_bytes(row, "optimizer"));
+}
+
+static void get_requested(const void *row, me_str *cell)
+{
+    const me_peak_result *p =
+        me_rank_result_peak(((const rank_row *)row)->result);
+    me_gib_append(cell, p == NULL ? ME_BYTES_UNKNOWN : p->requested_bytes);
+}
+
+static void get_allocated(const void *row, me_str *cell)
+{
+    const me_peak_result *p =
+        me_rank_result_peak(((const rank_row *)row)->result);
+    me_gib_append(cell, p == NULL ? ME_BYTES_UNKNOWN : p->allocated_bytes);
+}
+
+static void get_reserved(const void *row, me_str *cell)
+{
+    const me_peak_result *p =
+        me_rank_result_peak(((const rank_row *)row)->result);
+    me_gib_append(cell, p == NULL ? ME_BYTES_UNKNOWN : p->reserved_bytes);
+}
+
+static void get_device(const void *row, me_str *cell)
+{
+    const me_peak_result *p =
+        me_rank_result_peak(((const rank_row *)row)->result);
+    me_gib_append(cell, p == NULL ? ME_BYTES_UNKNOWN : p->device_bytes);
+}
+
+static const me_column FIXED_COLUMNS[] = {
+    {"", NULL, false, false, get_mark},
+    {"ranks", NULL, false, false, get_ranks},
+    {"count", NULL, true, false, get_count},
+    {"stage", NULL, true, false, get_stage},
+    {"tensor", NULL, true, false, get_tensor},
+};
+
+static const me_column CONTEXT_COLUMN = {"context", NULL, true, false,
+                                         get_context};
+static const me_column DATA_COLUMN = {"data", NULL, true, false, get_data};
+static const me_column EXPERT_COLUMN = {"expert", NULL, true, false,
+                                        get_expert};
+
+static const me_column BYTES_COLUMNS[] = {
+    {"setup", NULL, true, false, get_setup},
+    {"forward", NULL, true, false, get_forward},
+    {"backward", NULL, true, false, get_backward},
+    {"reduction", NULL, true, false, get_reduction},
+    {"optimizer", NULL, true, false, get_optimizer},
+    {"requested", NULL, true, false, get_requested},
+    {"allocated", NULL, true, false, get_allocated},
+    {"reserved", NULL, true, false, get_reserved},
+    {"device", NULL, true, false, get_device},
+};
+
+enum {
+    N_FIXED = sizeof FIXED_COLUMNS / sizeof *FIXED_COLUMNS,
+    N_BYTES = sizeof BYTES_COLUMNS / sizeof *BYTES_COLUMNS,
+    COLUMNS_MAX = N_FIXED + N_BYTES + 3
+};
+
+/** Coordinates that do not exist in the job have no column. */
+static size_t choose_columns(const me_report *report, me_column *columns)
+{
+    const me_parallel_config *p = &report->config->parallel;
+    size_t n = 0;
+    memcpy(columns, FIXED_COLUMNS, sizeof FIXED_COLUMNS);
+    n += N_FIXED;
+    if (p->context > 1) {
+        columns[n++] = CONTEXT_COLUMN;
+    }
+    if (p->data > 1) {
+        columns[n++] = DATA_COLUMN;
+    }
+    if (p->expert > 1) {
+        columns[n++] = EXPERT_COLUMN;
+    }
+    memcpy(columns + n, BYTES_COLUMNS, sizeof BYTES_COLUMNS);
+    return n + N_BYTES;
+}
+
+/** By stage, then result (in the order of lowest ranks), then rank. */
+static int compare_ranks(const void *a, const void *b)
+{
+    const me_report_rank *x = *(const me_report_rank *const *)a;
+    const me_report_rank *y = *(const me_report_rank *const *)b;
+    if (x->place.pp != y->place.pp) {
+        return x->place.pp < y->place.pp ? -1 : 1;
+    }
+    if (x->result != y->result) {
+        return x->result < y->result ? -1 : 1;
+    }
+    return (x->place.rank > y->place.rank) - (x->place.rank < y->place.rank);
+}
+
+static size_t make_rows(const me_report *report, const me_report_rank **ranks,
+                        rank_row *rows)
+{
+    const size_t count = (size_t)report->world_size;
+    for (size_t i = 0; i < count; i++) {
+        ranks[i] = &report->ranks[i];
+    }
+    qsort(ranks, count, sizeof *ranks, compare_ranks);
+    size_t n_rows = 0;
+    for (size_t i = 0, last = 0; i < count; i = last) {
+        for (last = i + 1; last < count &&
+                           ranks[last]->place.pp == ranks[i]->place.pp &&
+                           ranks[last]->result == ranks[i]->result;) {
+            last++;
+        }
+        rows[n_rows++] = (rank_row){.report = report,
+                                    .result = report->results[ranks[i]->result],
+                                    .ranks = ranks + i,
+                                    .n_ranks = last - i};
+    }
+    return n_rows;
+}
+
+/** The stages that take most and least, by their worst ranks. */
+static void append_imbalance(const me_report *report, const rank_row *rows,
+                             size_t n_rows, me_str *text)
+{
+    const me_basis basis = report->verdict.basis;
+    uint64_t most = 0;
+    uint64_t least = ME_BYTES_UNKNOWN;
+    int32_t most_stage = 0;
+    int32_t least_stage = 0;
+    for (size_t i = 0; i < n_rows;) {
+        const int32_t stage = rows[i].ranks[0]->place.pp;
+        uint64_t bytes = 0;
+        for (; i < n_rows && rows[i].ranks[0]->place.pp == stage; i++) {
+            bytes =
+                me_max_u64(bytes, me_result_most_bytes(rows[i].result, basis));
+        }
+        if (bytes > most) {
+            most = bytes;
+            most_stage = stage;
+        }
+        if (bytes < least) {
+            least = bytes;
+            least_stage = stage;
+        }
+    }
+    if (most == ME_BYTES_UNKNOWN || most_stage == least_stage) {
+        return;
+    }
+    me_str_printf(text, "  stage %d takes most, ", (int)most_stage);
+    me_gib_append(text, most);
+    me_str_printf(text, " GiB %s, stage %d least, ", me_basis_name(basis),
+                  (int)least_stage);
+    me_gib_append(text, least);
+    me_str_append(text, " GiB: ");
+    me_percent_append(text, most - least, most);
+    me_str_append(text, " less\n");
+}
+
+me_status me_text_ranks(const me_report *report, me_str *text)
+{
+    const size_t count = (size_t)report->world_size;
+    const me_report_rank **ranks = me_alloc(count, sizeof *ranks, "text.ranks");
+    rank_row *rows = me_alloc(count, sizeof *rows, "text.rank_rows");
+    me_status status = ME_ERR_NOMEM;
+    if (ranks != NULL && rows != NULL) {
+        me_column columns[COLUMNS_MAX];
+        const size_t n_columns = choose_columns(report, columns);
+        const size_t n_rows = make_rows(report, ranks, rows);
+        me_str_append(text,
+                      "\nRanks: peaks in GiB, ranks with equal numbers in one "
+                      "line, * marks the worst\n"
+                      "  setup to requested are requested bytes; backward "
+                      "includes recomputation\n");
+        status = me_table_print(&(me_table){.columns = columns,
+                                            .n_columns = n_columns,
+                                            .rows = rows,
+                                            .n_rows = n_rows,
+                                            .row_bytes = sizeof *rows},
+                                text);
+        append_imbalance(report, rows, n_rows, text);
+    }
+    me_free(ranks);
+    me_free(rows);
+    return status;
+}

@@ -1,0 +1,23 @@
+/**
+ * @file
+ * Which rank is worst, and whether the job fits.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_REPORT_VERDICT_H
+#define MEMEST_REPORT_VERDICT_H
+
+#include "report/report.h"
+
+#include <stdint.h>
+
+/**
+ * The most bytes of one kind in a rank's whole life; ME_BYTES_UNKNOWN if
+ * nobody knows. Local.
+ */
+uint64_t me_result_most_bytes(const me_rank_result *result, me_basis basis);
+
+/** Judge the ranks of @p report against @p capacity_bytes (0: unknown). */
+me_verdict me_verdict_judge(const me_report *report, uint64_t capacity_bytes);
+
+#endif /* MEMEST_REPORT_VERDICT_H */

@@ -1,0 +1,65 @@
+#include "base/outfile.h"
+#include "report/format.h"
+#include "report/report.h"
+
+#include <errno.h>
+#include <string.h>
+
+bool me_format_find(const char *name, me_format *format_out)
+{
+#define FIND_FORMAT(constant, text)                                            \
+    if (strcmp(name, text) == 0) {                                             \
+        *format_out = constant;                                                \
+        return true;                                                           \
+    }
+    ME_FORMAT_LIST(FIND_FORMAT)
+#undef FIND_FORMAT
+    return false;
+}
+
+static me_status print_format(const me_report *report, me_format format,
+                              FILE *stream, bool is_colored, me_diag *diag)
+{
+    switch (format) {
+    case ME_FORMAT_TEXT: return me_text_print(report, is_colored, stream, diag);
+    case ME_FORMAT_JSON: return me_json_print(report, stream, diag);
+    case ME_FORMAT_CSV: return me_csv_print(report, stream, diag);
+    }
+    return me_fail(diag, ME_ERR_INTERNAL, "no such report format");
+}
+
+static me_status write_stdout(const me_report *report, me_format format,
+                              bool is_colored, me_diag *diag)
+{
+    const me_status status =
+        print_format(report, format, stdout, is_colored, diag);
+    if (status != ME_OK) {
+        return status;
+    }
+    errno = 0;
+    if (fflush(stdout) != 0 || ferror(stdout) != 0) {
+        return me_fail(diag, ME_ERR_IO, "cannot write the report: %s",
+                       errno == 0 ? "a write failed" : strerror(errno));
+    }
+    return ME_OK;
+}
+
+me_status me_report_write(const me_report *report, me_format format,
+                          const char *path, bool is_colored, me_diag *diag)
+{
+    if (path == NULL || strcmp(path, "-") == 0) {
+        return write_stdout(report, format, is_colored, diag);
+    }
+    me_outfile *file = NULL;
+    me_status status = me_outfile_create(path, diag, &file);
+    if (status != ME_OK) {
+        return status;
+    }
+    status =
+        print_format(report, format, me_outfile_stream(file), is_colored, diag);
+    if (status == ME_OK) {
+        status = me_outfile_commit(file, diag);
+    }
+    me_outfile_destroy(file);
+    return status;
+}

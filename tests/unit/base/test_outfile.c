@@ -1,0 +1,144 @@
+#include "base/outfile.h"
+#include "support/test.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    TEXT_MAX = 256
+};
+
+static char folder[64];
+static char path[96];
+
+static int setup(void **state)
+{
+    (void)state;
+    (void)snprintf(folder, sizeof folder, "/tmp/memest-test-XXXXXX");
+    if (mkdtemp(folder) == NULL) {
+        return -1;
+    }
+    (void)snprintf(path, sizeof path, "%s/report.txt", folder);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    (void)unlink(path);
+    return rmdir(folder); /* fails if anything is left beside */
+}
+
+static void expect_text(const char *expected)
+{
+    char text[TEXT_MAX];
+    FILE *stream = fopen(path, "r");
+    assert_non_null(stream);
+    text[fread(text, 1, TEXT_MAX - 1, stream)] = '\0';
+    (void)fclose(stream);
+    assert_string_equal(text, expected);
+}
+
+static void put(const char *text, bool is_committed)
+{
+    me_outfile *file = NULL;
+    assert_int_equal(me_outfile_create(path, NULL, &file), ME_OK);
+    (void)fputs(text, me_outfile_stream(file));
+    if (is_committed) {
+        assert_int_equal(me_outfile_commit(file, NULL), ME_OK);
+    }
+    me_outfile_destroy(file);
+}
+
+static void test_outfile__replaces_when_committed(void **state)
+{
+    (void)state;
+    put("first", true);
+    expect_text("first");
+    assert_int_equal(chmod(path, 0640), 0);
+    put("second", false);
+    expect_text("first");
+    put("third", true);
+    expect_text("third");
+    struct stat about;
+    assert_int_equal(stat(path, &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0640);
+}
+
+static void test_outfile__takes_back(void **state)
+{
+    (void)state;
+    me_outfile *file = NULL;
+    assert_int_equal(me_outfile_create(path, NULL, &file), ME_OK);
+    (void)fputs("head and more", me_outfile_stream(file));
+    assert_int_equal(me_outfile_truncate(file, 4, NULL), ME_OK);
+    (void)fputs("!", me_outfile_stream(file));
+    assert_int_equal(me_outfile_commit(file, NULL), ME_OK);
+    me_outfile_destroy(file);
+    expect_text("head!");
+}
+
+static void test_outfile__keeps_a_link(void **state)
+{
+    (void)state;
+    char name[128];
+    (void)snprintf(name, sizeof name, "%s/link", folder);
+    put("old", true);
+    assert_int_equal(symlink(path, name), 0);
+    me_outfile *file = NULL;
+    assert_int_equal(me_outfile_create(name, NULL, &file), ME_OK);
+    (void)fputs("new", me_outfile_stream(file));
+    assert_int_equal(me_outfile_commit(file, NULL), ME_OK);
+    me_outfile_destroy(file);
+    struct stat about;
+    assert_int_equal(lstat(name, &about), 0);
+    assert_true(S_ISLNK(about.st_mode));
+    expect_text("new");
+    assert_int_equal(unlink(name), 0);
+}
+
+static void test_outfile__refuses_a_folder(void **state)
+{
+    (void)state;
+    me_outfile *file = NULL;
+    me_diag diag = {0};
+    assert_int_equal(me_outfile_create(folder, &diag, &file), ME_ERR_IO);
+    assert_null(file);
+    assert_non_null(strstr(diag.text, "directory"));
+}
+
+static void test_outfile__says_when_the_disk_is_full(void **state)
+{
+    (void)state;
+    struct stat about;
+    if (stat("/dev/full", &about) != 0) {
+        skip();
+    }
+    me_outfile *file = NULL;
+    me_diag diag = {0};
+    assert_int_equal(me_outfile_create("/dev/full", &diag, &file), ME_OK);
+    (void)fputs("text", me_outfile_stream(file));
+    assert_int_equal(me_outfile_commit(file, &diag), ME_ERR_IO);
+    assert_non_null(strstr(diag.text, "/dev/full"));
+    me_outfile_destroy(file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_outfile__replaces_when_committed,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(test_outfile__takes_back, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_outfile__keeps_a_link, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_outfile__refuses_a_folder, setup,
+                                        teardown),
+        cmocka_unit_test(test_outfile__says_when_the_disk_is_full),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,129 @@
+#include "report/verdict.h"
+#include "support/test.h"
+
+#include <string.h>
+
+enum {
+    MIB = 1 << 20,
+    CAPACITY = 1000 * MIB
+};
+
+/** A world of two ranks, the second with @p bytes of the basis. */
+typedef struct world {
+    me_config config;
+    me_point_result points[2];
+    me_rank_result results[2];
+    me_rank_result *pointers[2];
+    me_report_rank ranks[2];
+    me_report report;
+} world;
+
+static void make_world(world *w, me_basis basis, uint64_t bytes)
+{
+    *w = (world){0};
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint64_t most = i == 0 ? 1 : bytes;
+        w->points[i] = (me_point_result){
+            .name = "iter1_end",
+            .requested_peak_bytes = most,
+            .reserved_peak_bytes =
+                basis == ME_BASIS_REQUESTED ? ME_BYTES_UNKNOWN : most,
+            .device_bytes = basis == ME_BASIS_DEVICE ? most : ME_BYTES_UNKNOWN,
+        };
+        w->results[i].points = &w->points[i];
+        w->results[i].n_points = 1;
+        w->pointers[i] = &w->results[i];
+        w->ranks[i].place.rank = (int32_t)i;
+        w->ranks[i].result = i;
+    }
+    w->report = (me_report){.config = &w->config,
+                            .world_size = 2,
+                            .results = w->pointers,
+                            .n_results = 2,
+                            .ranks = w->ranks};
+}
+
+static void test_verdict__weighs_the_worst_rank(void **state)
+{
+    (void)state;
+
+    static const struct {
+        me_basis basis;
+        uint64_t mib;
+        me_risk risk;
+        bool fits;
+    } cases[] = {
+        {ME_BASIS_DEVICE, 500, ME_RISK_FITS, true},
+        {ME_BASIS_DEVICE, 950, ME_RISK_FITS, true},
+        {ME_BASIS_DEVICE, 951, ME_RISK_TIGHT, true},
+        {ME_BASIS_DEVICE, 991, ME_RISK_TIGHT, true},
+        {ME_BASIS_DEVICE, 992, ME_RISK_COIN_FLIP, true},
+        {ME_BASIS_DEVICE, 1008, ME_RISK_COIN_FLIP, false},
+        {ME_BASIS_DEVICE, 1009, ME_RISK_DOES_NOT_FIT, false},
+        {ME_BASIS_RESERVED, 1000, ME_RISK_TIGHT, true},
+        {ME_BASIS_REQUESTED, 1001, ME_RISK_DOES_NOT_FIT, false},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        world w;
+        make_world(&w, cases[i].basis, cases[i].mib * MIB);
+        const me_verdict v = me_verdict_judge(&w.report, CAPACITY);
+        assert_int_equal(v.basis, cases[i].basis);
+        assert_int_equal(v.risk, cases[i].risk);
+        assert_int_equal(v.fits, cases[i].fits);
+        assert_int_equal(v.worst_rank, 1);
+        assert_int_equal(v.worst_bytes, cases[i].mib * MIB);
+    }
+}
+
+static void test_verdict__doubts_overlapped_streams(void **state)
+{
+    (void)state;
+    world w;
+    make_world(&w, ME_BASIS_DEVICE, (uint64_t)975 * MIB);
+    w.config.optimizer.overlap_grad_reduce = true;
+    const me_verdict v = me_verdict_judge(&w.report, CAPACITY);
+    assert_int_equal(v.risk, ME_RISK_COIN_FLIP); /* 8 + 19.5 MiB */
+}
+
+static void test_verdict__judges_nothing_without_capacity(void **state)
+{
+    (void)state;
+    world w;
+    make_world(&w, ME_BASIS_DEVICE, 5);
+    assert_int_equal(me_verdict_judge(&w.report, 0).risk, ME_RISK_UNKNOWN);
+}
+
+static void test_verdict__believes_the_limited_run(void **state)
+{
+    (void)state;
+    world w;
+    make_world(&w, ME_BASIS_RESERVED, (uint64_t)1100 * MIB);
+    w.results[0].limit.is_known = true;
+    w.results[1].limit.is_known = true;
+    me_verdict v = me_verdict_judge(&w.report, CAPACITY);
+    assert_int_equal(v.risk, ME_RISK_TIGHT);
+    assert_true(v.fits);
+    w.results[1].limit.oom = true;
+    w.results[1].limit.tried_bytes = 77;
+    v = me_verdict_judge(&w.report, CAPACITY);
+    assert_int_equal(v.risk, ME_RISK_DOES_NOT_FIT);
+    assert_false(v.fits);
+    assert_int_equal(v.oom_rank, 1);
+    w.report.verdict = v;
+    me_str text = {0};
+    me_verdict_print(&w.report, &text);
+    assert_non_null(strstr(me_str_text(&text), "asking for 77 bytes"));
+    me_str_fini(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_verdict__weighs_the_worst_rank),
+        cmocka_unit_test(test_verdict__doubts_overlapped_streams),
+        cmocka_unit_test(test_verdict__judges_nothing_without_capacity),
+        cmocka_unit_test(test_verdict__believes_the_limited_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,157 @@
+#include "support/stream.h"
+#include "support/test.h"
+#include "track/event_log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    TEXT_MAX = 8192
+};
+
+typedef struct folder {
+    char path[64];
+    char file[96];
+} folder;
+
+static int setup(void **state)
+{
+    static folder f;
+    (void)snprintf(f.path, sizeof f.path, "/tmp/memest-test-XXXXXX");
+    if (mkdtemp(f.path) == NULL) {
+        return -1;
+    }
+    (void)snprintf(f.file, sizeof f.file, "%s/events.tsv", f.path);
+    *state = &f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    const folder *f = *state;
+    (void)unlink(f->file);
+    return rmdir(f->path); /* fails if a file is left beside */
+}
+
+static void read_file(const char *path, char *text)
+{
+    FILE *stream = fopen(path, "r");
+    assert_non_null(stream);
+    text[fread(text, 1, TEXT_MAX - 1, stream)] = '\0';
+    (void)fclose(stream);
+}
+
+static me_status play(const char *path, int32_t iteration, me_diag *diag)
+{
+    me_event_log *log = NULL;
+    me_status status =
+        me_event_log_create(path, &TEST_TREE, iteration, diag, &log);
+    if (status != ME_OK) {
+        return status;
+    }
+    test_stream s = {.observers = {me_event_log_observer(log)},
+                     .n_observers = 1};
+    stream_play(&s);
+    status = me_event_log_finish(log, diag);
+    me_event_log_destroy(log);
+    return status;
+}
+
+static void test_event_log__writes_one_iteration(void **state)
+{
+    const folder *f = *state;
+    me_diag diag = {0};
+    assert_int_equal(play(f->file, 1, &diag), ME_OK);
+    char text[TEXT_MAX];
+    read_file(f->file, text);
+    assert_string_equal(
+        text,
+        "# action\trequested_bytes\tblock\tstream\tcategory\tphase\tmodule\top\n"
+        "alloc\t200\t3\t0\ttemporary\tforward\tdecoder.layers.0.mlp\taten::mm\n"
+        "alloc\t30\t4\t0\ttemporary\tforward\tdecoder.layers.0.mlp\taten::gelu\n"
+        "free\t30\t4\t0\tparameter\tforward\tdecoder.layers.0.mlp\t\n"
+        "alloc\t200\t5\t0\ttemporary\tforward\tdecoder.layers.1.mlp\taten::mm\n"
+        "alloc\t70\t6\t0\ttemporary\tbackward\tdecoder.layers.1.mlp\taten::mm\n"
+        "free\t70\t6\t0\tparameter\tbackward\tdecoder.layers.1.mlp\t\n"
+        "free\t200\t5\t0\tparameter\tbackward\tdecoder.layers.1.mlp\t\n"
+        "alloc\t70\t7\t0\ttemporary\tbackward\tdecoder.layers.0.mlp\taten::mm\n"
+        "free\t70\t7\t0\tparameter\tbackward\tdecoder.layers.0.mlp\t\n"
+        "free\t200\t3\t0\tparameter\tbackward\tdecoder.layers.0.mlp\t\n");
+}
+
+/* What comes before the "begin" point is not the iteration's. */
+static void test_event_log__begins_at_the_point(void **state)
+{
+    const folder *f = *state;
+    me_event_log *log = NULL;
+    assert_int_equal(me_event_log_create(f->file, &TEST_TREE, 1, NULL, &log),
+                     ME_OK);
+    test_stream s = {.observers = {me_event_log_observer(log)},
+                     .n_observers = 1};
+    stream_iteration(&s, 1);
+    stream_alloc(&s, 1, 11, ME_CATEGORY_INPUT, NULL);
+    stream_point(&s, "iter1_begin");
+    stream_alloc(&s, 2, 22, ME_CATEGORY_INPUT, NULL);
+    stream_point(&s, "iter1_end");
+    stream_alloc(&s, 3, 33, ME_CATEGORY_INPUT, NULL);
+    assert_int_equal(me_event_log_finish(log, NULL), ME_OK);
+    me_event_log_destroy(log);
+    char text[TEXT_MAX];
+    read_file(f->file, text);
+    assert_null(strstr(text, "\t11\t"));
+    assert_non_null(strstr(text, "alloc\t22\t2\t0\tinput\tsetup\t\t\n"));
+    assert_null(strstr(text, "\t33\t"));
+}
+
+static void test_event_log__keeps_the_old_file(void **state)
+{
+    const folder *f = *state;
+    FILE *old = fopen(f->file, "w");
+    assert_non_null(old);
+    (void)fputs("old\n", old);
+    (void)fclose(old);
+    me_diag diag = {0};
+    assert_int_equal(play(f->file, 9, &diag), ME_ERR_CONFIG);
+    assert_non_null(strstr(diag.text, "iteration 9"));
+    char text[TEXT_MAX];
+    read_file(f->file, text);
+    assert_string_equal(text, "old\n");
+}
+
+static void test_event_log__says_when_the_disk_is_full(void **state)
+{
+    (void)state;
+    struct stat about;
+    if (stat("/dev/full", &about) != 0) {
+        skip();
+    }
+    me_diag diag = {0};
+    assert_int_equal(play("/dev/full", 1, &diag), ME_ERR_IO);
+    assert_non_null(strstr(diag.text, "/dev/full"));
+}
+
+static void test_event_log__names_a_missing_folder(void **state)
+{
+    (void)state;
+    me_diag diag = {0};
+    assert_int_equal(play("/nowhere/at/all.tsv", 1, &diag), ME_ERR_IO);
+    assert_non_null(strstr(diag.text, "/nowhere/at/all.tsv"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_event_log__writes_one_iteration,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(test_event_log__begins_at_the_point,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(test_event_log__keeps_the_old_file,
+                                        setup, teardown),
+        cmocka_unit_test(test_event_log__says_when_the_disk_is_full),
+        cmocka_unit_test(test_event_log__names_a_missing_folder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
