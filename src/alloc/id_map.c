@@ -45,6 +45,16 @@ static uint64_t hash_text(const char *text, size_t length)
     return hash;
 }
 
+/* Bytes as a number; what order they are in does not matter. */
+static uint64_t pack(const char *text, size_t length)
+{
+    uint64_t word = 0;
+    for (size_t i = 0; i < length; i++) {
+        word = word << 8U | (unsigned char)text[i];
+    }
+    return word;
+}
+
 static key make_key(const char *id, size_t length)
 {
     key k = {.text = id, .length = length};
@@ -53,15 +63,10 @@ static key make_key(const char *id, size_t length)
         k.high = LONG_MARK | (length & ~LONG_MARK);
         return k;
     }
-    unsigned char bytes[16] = {0};
-    memcpy(bytes, id, length);
-    memcpy(&k.low, bytes, sizeof k.low);
-    uint64_t high = 0;
-    memcpy(&high, bytes + sizeof k.low, sizeof high - 1);
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    high >>= 8U;
-#endif
-    k.high = high | ((uint64_t)(length + 1) << LENGTH_SHIFT);
+    const size_t n_low = length < sizeof k.low ? length : sizeof k.low;
+    k.low = pack(id, n_low);
+    k.high = pack(id + n_low, length - n_low) | (uint64_t)(length + 1)
+                                                    << LENGTH_SHIFT;
     return k;
 }
 
@@ -133,9 +138,24 @@ static me_status grow(me_id_map *map)
     return ME_OK;
 }
 
-me_status me_id_map_add(me_id_map *map, const char *id, size_t length,
-                        me_id_value value)
+static me_status fill_entry(const key *k, me_id_entry *entry)
 {
+    if (k->length > INLINE_LENGTH) {
+        entry->text = me_alloc(k->length, 1, "alloc.id");
+        if (entry->text == NULL) {
+            return ME_ERR_NOMEM;
+        }
+        memcpy(entry->text, k->text, k->length);
+    }
+    entry->low = k->low;
+    entry->high = k->high;
+    return ME_OK;
+}
+
+me_status me_id_map_add(me_id_map *map, const char *id, size_t length,
+                        bool *is_new_out, me_id_value **value_out)
+{
+    *is_new_out = false;
     if (map->n_used >= map->capacity / 2) {
         const me_status status = grow(map);
         if (status != ME_OK) {
@@ -143,17 +163,20 @@ me_status me_id_map_add(me_id_map *map, const char *id, size_t length,
         }
     }
     const key k = make_key(id, length);
-    me_id_entry entry = {.low = k.low, .high = k.high, .value = value};
-    if (length > INLINE_LENGTH) {
-        entry.text = me_alloc(length, 1, "alloc.id");
-        if (entry.text == NULL) {
-            return ME_ERR_NOMEM;
-        }
-        memcpy(entry.text, id, length);
+    size_t i = home(map, k.low, k.high);
+    while (map->entries[i].high != 0 && !is_same(&map->entries[i], &k)) {
+        i = (i + 1) & (map->capacity - 1);
     }
-    place(map, &entry);
-    map->n_used++;
-    return ME_OK;
+    *value_out = &map->entries[i].value;
+    if (map->entries[i].high != 0) {
+        return ME_OK;
+    }
+    const me_status status = fill_entry(&k, &map->entries[i]);
+    if (status == ME_OK) {
+        *is_new_out = true;
+        map->n_used++;
+    }
+    return status;
 }
 
 void me_id_map_remove(me_id_map *map, me_id_value *value)

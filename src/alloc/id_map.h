@@ -48,12 +48,15 @@ me_id_value *me_id_map_find(const me_id_map *map, const char *id,
                             size_t length);
 
 /**
- * Add an id that is not there. Local.
+ * Find an id, adding it if it is not there. Local.
  *
+ * @param is_new_out  it was not there; its value is all zero
+ * @param value_out   borrowed until the next change of the map
  * @return ME_OK or ME_ERR_NOMEM
  */
 me_status me_id_map_add(me_id_map *map, const char *id, size_t length,
-                        me_id_value value) ME_MUST_CHECK;
+                        bool *is_new_out,
+                        me_id_value **value_out) ME_MUST_CHECK;
 
 /** Forget an id; @p value is what me_id_map_find() gave for it. Local. */
 void me_id_map_remove(me_id_map *map, me_id_value *value);

@@ -25,14 +25,16 @@ static me_status bad_call(const replay *r, const me_stream_event *event,
 
 static me_status do_alloc(replay *r, const me_stream_event *event)
 {
-    if (me_id_map_find(&r->ids, event->id, event->id_length) != NULL) {
+    bool is_new = false;
+    me_id_value *value = NULL;
+    me_status status =
+        me_id_map_add(&r->ids, event->id, event->id_length, &is_new, &value);
+    if (status == ME_OK && !is_new) {
         return bad_call(r, event, "allocated while it is still in use");
     }
-    me_id_value value = {0};
-    me_status status =
-        me_pool_alloc(r->pool, event->bytes, event->stream, &value.block);
     if (status == ME_OK) {
-        status = me_id_map_add(&r->ids, event->id, event->id_length, value);
+        status =
+            me_pool_alloc(r->pool, event->bytes, event->stream, &value->block);
     }
     if (status == ME_ERR_NOMEM) {
         return me_fail(r->diag, status, "no host memory for %zu live blocks",

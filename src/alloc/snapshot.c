@@ -144,24 +144,17 @@ static me_status add_early(snapshot *s, const entry *e)
 /* Follow the trace: what is freed without having been allocated was there. */
 static me_status follow(snapshot *s, const entry *e, me_id_map *live)
 {
-    const char *id = (const char *)&e->address;
-    me_id_value *value = me_id_map_find(live, id, sizeof e->address);
-    if (e->kind == ME_STREAM_ALLOC) {
-        return value != NULL ? ME_OK
-                             : me_id_map_add(live, id, sizeof e->address,
-                                             (me_id_value){0});
+    bool is_new = false;
+    me_id_value *value = NULL;
+    me_status status = me_id_map_add(live, (const char *)&e->address,
+                                     sizeof e->address, &is_new, &value);
+    if (status == ME_OK && is_new && e->kind != ME_STREAM_ALLOC) {
+        status = add_early(s, e);
     }
-    if (value == NULL) {
-        const me_status status = add_early(s, e);
-        if (status != ME_OK || e->kind == ME_STREAM_FREE_COMPLETED) {
-            return status;
-        }
-        return me_id_map_add(live, id, sizeof e->address, (me_id_value){0});
-    }
-    if (e->kind == ME_STREAM_FREE_COMPLETED) {
+    if (status == ME_OK && e->kind == ME_STREAM_FREE_COMPLETED) {
         me_id_map_remove(live, value);
     }
-    return ME_OK;
+    return status;
 }
 
 /* Blocks in use at the end that the trace does not know were there, too. */
