@@ -11,6 +11,32 @@
 
 static const uint64_t default_max_calls = UINT64_C(20000000);
 
+/* Bring the logs of the programs of some ranks to process 0, in `logs_out` as
+ * me_roster_fetch() does. Collective. */
+static me_status fetch_ranks(me_transport *transport, const me_check_part *part,
+                             const me_roster *roster, const int *ranks,
+                             int n_ranks, me_diag *diag,
+                             me_call_log ***logs_out)
+{
+    bool *is_wanted =
+        me_alloc((size_t)roster->n_programs, sizeof *is_wanted, "check.wanted");
+    me_status status = ME_OK;
+    if (is_wanted == NULL) {
+        status = me_fail(diag, ME_ERR_NOMEM, "no host memory for %d logs",
+                         roster->n_programs);
+    }
+    for (int i = 0; status == ME_OK && i < n_ranks; i++) {
+        is_wanted[roster->program_of[ranks[i]]] = true;
+    }
+    status = me_transport_agree(transport, status, diag);
+    if (status == ME_OK) {
+        status =
+            me_roster_fetch(transport, part, roster, is_wanted, diag, logs_out);
+    }
+    me_free(is_wanted);
+    return status;
+}
+
 /* Compare digests; fetch calls only to say what differs. */
 static me_status check_match(me_transport *transport, const me_check_part *part,
                              const me_roster *roster, me_diag *diag)
@@ -19,21 +45,9 @@ static me_status check_match(me_transport *transport, const me_check_part *part,
     if (!mismatch.is_found) {
         return ME_OK;
     }
-    bool *is_wanted =
-        me_alloc((size_t)roster->n_programs, sizeof *is_wanted, "check.wanted");
-    me_status status = ME_OK;
-    if (is_wanted == NULL) {
-        status = me_fail(diag, ME_ERR_NOMEM, "no host memory for %d logs",
-                         roster->n_programs);
-    }
-    status = me_transport_agree(transport, status, diag);
     me_call_log **logs = NULL;
-    if (status == ME_OK) {
-        is_wanted[roster->program_of[mismatch.ranks[0]]] = true;
-        is_wanted[roster->program_of[mismatch.ranks[1]]] = true;
-        status =
-            me_roster_fetch(transport, part, roster, is_wanted, diag, &logs);
-    }
+    me_status status =
+        fetch_ranks(transport, part, roster, mismatch.ranks, 2, diag, &logs);
     if (status == ME_OK) {
         if (logs != NULL) {
             status = me_mismatch_explain(roster, &mismatch, logs, diag);
@@ -41,7 +55,6 @@ static me_status check_match(me_transport *transport, const me_check_part *part,
         status = me_transport_agree(transport, status, diag);
     }
     me_roster_free_logs(roster, logs);
-    me_free(is_wanted);
     return status;
 }
 
@@ -75,22 +88,9 @@ static me_status fetch_and_play(me_transport *transport,
                                 const me_roster *roster,
                                 const me_classes *classes, me_diag *diag)
 {
-    bool *is_wanted =
-        me_alloc((size_t)roster->n_programs, sizeof *is_wanted, "check.wanted");
     me_call_log **logs = NULL;
-    me_status status = ME_OK;
-    if (is_wanted == NULL) {
-        status = me_fail(diag, ME_ERR_NOMEM, "no host memory for %d logs",
-                         roster->n_programs);
-    }
-    status = me_transport_agree(transport, status, diag);
-    if (status == ME_OK) {
-        for (int rank = 0; rank < roster->world_size; rank++) {
-            is_wanted[roster->program_of[rank]] = true;
-        }
-        status =
-            me_roster_fetch(transport, part, roster, is_wanted, diag, &logs);
-    }
+    me_status status = fetch_ranks(transport, part, roster, classes->first,
+                                   classes->count, diag, &logs);
     if (status == ME_OK) {
         if (logs != NULL) {
             status = play(roster, classes, logs, diag);
@@ -98,7 +98,6 @@ static me_status fetch_and_play(me_transport *transport,
         status = me_transport_agree(transport, status, diag);
     }
     me_roster_free_logs(roster, logs);
-    me_free(is_wanted);
     return status;
 }
 

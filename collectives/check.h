@@ -17,15 +17,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/**
- * The group of @p kind that @p rank is in. It gives the same answer for all
- * members, and its list of members stays valid until the check returns.
- *
- * @return the rank's index in the group, or -1 if it is in none
- */
-typedef int (*me_group_of)(const void *self, int rank, me_group_kind kind,
-                           me_group *group_out);
-
 /** What one process brings to the check; all borrowed. */
 typedef struct me_check_part {
     int world_size; /**< the same on all processes */

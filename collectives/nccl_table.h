@@ -85,11 +85,13 @@
     X(NCCL_UNIQUE_ID_BYTES, 128)                                               \
     X(NCCL_SPLIT_NOCOLOR, -1)
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): types and parameter lists */
 /** One compile-time check for each row. */
 #define ME_NCCL_CHECK_FUNCTION(name, result, parameters)                       \
     _Static_assert(                                                            \
         __builtin_types_compatible_p(__typeof__(&name), result(*) parameters), \
         #name " has another signature");
+/* NOLINTEND(bugprone-macro-parentheses) */
 #define ME_NCCL_CHECK_VALUE(name, value)                                       \
     _Static_assert((name) == (value), #name " has another value");
 

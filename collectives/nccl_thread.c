@@ -8,6 +8,7 @@
 
 /* Writable at file scope, because NCCL's ncclGroupStart() and
  * ncclGetLastError() name no object either; it belongs to the thread. */
+/* NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): above */
 static _Thread_local struct {
     int depth;
     uint64_t section;     /* of the outermost ncclGroupStart, counted */

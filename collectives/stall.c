@@ -114,13 +114,13 @@ static wait wait_of(const me_replay *replay, int rank, uint32_t step)
 {
     const me_runner *runner = runner_of(replay, rank);
     const me_step *open = &runner->lanes->steps[find_blocker(runner, step)];
-    wait w = {.rank = rank};
-    for (uint32_t i = open->first; i < open->end; i++) {
-        w.call = &runner->lanes->log->calls[i];
-        if (!me_replay_can_end(replay, runner, w.call)) {
-            break;
-        }
+    const me_call *calls = runner->lanes->log->calls;
+    uint32_t at = open->first;
+    while (at + 1 < open->end &&
+           me_replay_can_end(replay, runner, &calls[at])) {
+        at++;
     }
+    wait w = {.rank = rank, .call = &calls[at]};
     const struct ncclComm *comm = runner->lanes->log->comms[w.call->comm];
     w.place = &replay->roster->places[comm->group.kind][rank];
     w.awaited = me_call_is_p2p(w.call) ? me_place_peer(w.place, w.call->peer)
