@@ -8,7 +8,18 @@ static me_tensor *run_core(const me_section *section, me_tensor *const *inputs)
 {
     const me_attention *attention = section->self;
     return me_core_attention_forward(section->nn, attention->core_module,
-                                     inputs[0], inputs[1], inputs[2], NULL);
+                                     inputs[0], inputs[1], inputs[2],
+                                     inputs[3]);
+}
+
+static void mark_qk_norm(const me_norm *norm)
+{
+    if (norm->weight != NULL) {
+        norm->weight->is_qk_norm = true;
+    }
+    if (norm->bias != NULL) {
+        norm->bias->is_qk_norm = true;
+    }
 }
 
 void me_attention_create(me_nn *nn, me_module_id parent,
@@ -20,14 +31,15 @@ void me_attention_create(me_nn *nn, me_module_id parent,
     me_attention *a = attention;
     a->module = me_module_add(nn->e, parent, "self_attention");
     a->core_module = me_module_add(nn->e, a->module, "core_attention");
-    a->linear_proj = me_row_linear_create(nn, &(me_linear_spec){
-                                                  .name = "linear_proj",
-                                                  .parent = a->module,
-                                                  .inputs = heads * d,
-                                                  .outputs = c->hidden_size,
-                                                  .has_bias = c->add_bias_linear,
-                                                  .skip_bias_add = true,
-                                              });
+    a->linear_proj =
+        me_row_linear_create(nn, &(me_linear_spec){
+                                     .name = "linear_proj",
+                                     .parent = a->module,
+                                     .inputs = heads * d,
+                                     .outputs = c->hidden_size,
+                                     .has_bias = c->add_bias_linear,
+                                     .skip_bias_add = true,
+                                 });
     a->linear_qkv = me_column_linear_create(
         nn, &(me_linear_spec){
                 .name = "linear_qkv",
@@ -39,6 +51,8 @@ void me_attention_create(me_nn *nn, me_module_id parent,
     if (c->qk_layernorm) {
         a->q_layernorm = me_norm_create(nn, a->module, "q_layernorm", d);
         a->k_layernorm = me_norm_create(nn, a->module, "k_layernorm", d);
+        mark_qk_norm(&a->q_layernorm);
+        mark_qk_norm(&a->k_layernorm);
     }
     a->core_section = (me_section){.nn = nn, .run = run_core, .self = a};
 }
@@ -71,8 +85,9 @@ static me_tensor *core(me_nn *nn, const me_attention *attention,
 {
     if (nn->config->recompute == ME_RECOMPUTE_SELECTIVE &&
         nn->config->recompute_core_attention) {
-        (void)mask;
-        return me_checkpoint(nn, &attention->core_section, qkv, false);
+        me_tensor *const inputs[ME_CHECKPOINT_INPUTS] = {qkv[0], qkv[1], qkv[2],
+                                                         mask};
+        return me_checkpoint(nn, &attention->core_section, inputs, false);
     }
     return me_core_attention_forward(nn, attention->core_module, qkv[0], qkv[1],
                                      qkv[2], mask);

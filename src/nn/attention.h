@@ -16,7 +16,7 @@ typedef struct me_attention {
     me_module_id core_module;
     me_linear linear_proj;
     me_linear linear_qkv;
-    me_norm q_layernorm;     /**< with qk_layernorm */
+    me_norm q_layernorm; /**< with qk_layernorm */
     me_norm k_layernorm;
     me_section core_section; /**< the core, when it is recomputed */
 } me_attention;

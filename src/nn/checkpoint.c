@@ -73,8 +73,7 @@ me_tensor *me_checkpoint(me_nn *nn, const me_section *section,
     if (!me_engine_is_ok(e)) {
         return inputs[0];
     }
-    me_node *node =
-        me_record(e, &checkpoint_op, ME_CHECKPOINT_INPUTS, inputs);
+    me_node *node = me_record(e, &checkpoint_op, ME_CHECKPOINT_INPUTS, inputs);
     const bool grad = me_grad_enable(e, false);
     me_tensor *y = section->run(section, inputs);
     me_grad_enable(e, grad);

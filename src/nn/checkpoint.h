@@ -11,7 +11,9 @@
 
 #include "nn/nn.h"
 
-enum { ME_CHECKPOINT_INPUTS = 3 };
+enum {
+    ME_CHECKPOINT_INPUTS = 4
+};
 
 /** What is run again: tensors in, one tensor out. Lives with the model. */
 typedef struct me_section {

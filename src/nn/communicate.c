@@ -55,8 +55,7 @@ static me_tensor *buffer_like(me_engine *e, const char *op, const me_tensor *x,
 {
     me_shape shape = x->shape;
     shape.dim[0] = rows;
-    const me_category category =
-        me_category_set(e, ME_CATEGORY_COMMUNICATION);
+    const me_category category = me_category_set(e, ME_CATEGORY_COMMUNICATION);
     me_tensor *y = me_empty(e, op, x->dtype, shape);
     me_category_set(e, category);
     return y;
@@ -142,8 +141,8 @@ me_tensor *me_reduce_from_tensor_region(me_engine *e,
 static void gather_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                             me_tensor **gx)
 {
-    gx[0] = me_all_gather_first(e, communicators_of(node), ME_GROUP_TENSOR,
-                                gy[0]);
+    gx[0] =
+        me_all_gather_first(e, communicators_of(node), ME_GROUP_TENSOR, gy[0]);
 }
 
 static const me_op reduce_scatter_op = {

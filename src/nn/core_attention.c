@@ -35,7 +35,7 @@ static me_tensor *scale_mask_softmax(me_nn *nn, me_tensor *scores,
         mask = causal_mask(e, me_dim(scores, 2));
     }
     if (mask != NULL) {
-        me_masked_fill_in_place(e, input, mask);           // (b, a/t, s, s)
+        me_masked_fill_in_place(e, input, mask); // (b, a/t, s, s)
     }
     me_tensor *probs = me_softmax(e, input);
     if (in_fp32) {
@@ -61,10 +61,10 @@ static me_tensor *unfused(me_nn *nn, me_tensor *query, me_tensor *key,
     query = me_reshape(e, query, ME_SHAPE(s, b * a, d));
     key = me_view(e, key, ME_SHAPE(s, b * a, d));
     me_global_buffer(nn, query->dtype, ME_SHAPE(b * a, s, s));
-    me_tensor *q = me_transpose(e, query, 0, 1);            // (ba, s, d)
+    me_tensor *q = me_transpose(e, query, 0, 1); // (ba, s, d)
     me_tensor *k = me_transpose(e, key, 0, 1);
-    me_tensor *kt = me_transpose(e, k, 1, 2);               // (ba, d, s)
-    me_tensor *product = me_baddbmm(e, q, kt);              // (ba, s, s)
+    me_tensor *kt = me_transpose(e, k, 1, 2);  // (ba, d, s)
+    me_tensor *product = me_baddbmm(e, q, kt); // (ba, s, s)
     me_tensor *scores = me_view(e, product, ME_SHAPE(b, a, s, s));
 
     me_tensor *probs = scale_mask_softmax(nn, scores, mask);
@@ -74,10 +74,10 @@ static me_tensor *unfused(me_nn *nn, me_tensor *query, me_tensor *key,
     value = me_view(e, value, ME_SHAPE(s, b * a, d));
     me_tensor *p = me_view(e, probs, ME_SHAPE(b * a, s, s));
     me_tensor *v = me_transpose(e, value, 0, 1);
-    me_tensor *rows = me_bmm(e, p, v);                      // (ba, s, d)
+    me_tensor *rows = me_bmm(e, p, v); // (ba, s, d)
     me_tensor *heads = me_view(e, rows, ME_SHAPE(b, a, s, d));
     me_tensor *turned = me_permute(e, heads, (int32_t[]){2, 0, 1, 3});
-    me_tensor *context = me_contiguous(e, turned);          // (s, b, a, d)
+    me_tensor *context = me_contiguous(e, turned); // (s, b, a, d)
     if (context != turned) {
         me_drop(e, rows);
         me_drop(e, heads);
@@ -95,11 +95,10 @@ static me_tensor *sdpa_flash(me_nn *nn, me_tensor *query, me_tensor *key,
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
     const int32_t order[4] = {1, 2, 0, 3};
-    me_tensor *q = me_permute(e, query, order);             // (b, a, s, d)
+    me_tensor *q = me_permute(e, query, order); // (b, a, s, d)
     me_tensor *k = me_permute(e, key, order);
     me_tensor *v = me_permute(e, value, order);
-    me_tensor *o =
-        me_sdpa_flash(e, q, k, v, nn->config->attention_dropout);
+    me_tensor *o = me_sdpa_flash(e, q, k, v, nn->config->attention_dropout);
     me_tensor *turned = me_permute(e, o, (int32_t[]){2, 0, 1, 3});
     const uint64_t width = me_size_mul(me_dim(query, 2), me_dim(query, 3));
     return me_leave(
@@ -124,8 +123,8 @@ me_tensor *me_core_attention_forward(me_nn *nn, me_module_id module,
         return query;
     }
     me_module_enter(nn->e, module);
-    me_tensor *y = implementations[nn->config->core_attention](
-        nn, query, key, value, mask);
+    me_tensor *y = implementations[nn->config->core_attention](nn, query, key,
+                                                               value, mask);
     me_module_leave(nn->e);
     return y;
 }

@@ -17,20 +17,22 @@ static me_linear create(me_nn *nn, const me_linear_spec *spec,
         is_row_parallel ? spec->outputs : me_over_tensor(nn, spec->outputs);
     const uint64_t inputs =
         is_row_parallel ? me_over_tensor(nn, spec->inputs) : spec->inputs;
-    linear.weight = me_parameter_create(nn, &(me_parameter_spec){
-                                                .name = "weight",
-                                                .module = linear.module,
-                                                .shape = ME_SHAPE(outputs, inputs),
-                                                .is_tensor_sharded = true,
-                                            });
+    linear.weight =
+        me_parameter_create(nn, &(me_parameter_spec){
+                                    .name = "weight",
+                                    .module = linear.module,
+                                    .shape = ME_SHAPE(outputs, inputs),
+                                    .is_tensor_sharded = true,
+                                });
     if (spec->has_bias) {
-        linear.bias = me_parameter_create(nn, &(me_parameter_spec){
-                                                  .name = "bias",
-                                                  .module = linear.module,
-                                                  .shape = ME_SHAPE(outputs),
-                                                  .is_tensor_sharded = !is_row_parallel,
-                                                  .is_sequence_parallel = is_row_parallel,
-                                              });
+        linear.bias =
+            me_parameter_create(nn, &(me_parameter_spec){
+                                        .name = "bias",
+                                        .module = linear.module,
+                                        .shape = ME_SHAPE(outputs),
+                                        .is_tensor_sharded = !is_row_parallel,
+                                        .is_sequence_parallel = is_row_parallel,
+                                    });
     }
     return linear;
 }
@@ -68,8 +70,8 @@ void me_global_buffer(me_nn *nn, me_dtype dtype, me_shape shape)
 static void gather_rows(me_nn *nn, const me_tensor *x)
 {
     me_shape shape = x->shape;
-    shape.dim[0] = me_size_mul(shape.dim[0],
-                               (uint64_t)nn->config->tensor_parallel);
+    shape.dim[0] =
+        me_size_mul(shape.dim[0], (uint64_t)nn->config->tensor_parallel);
     me_global_buffer(nn, x->dtype, shape);
     me_communicate(nn->e, nn->comm, ME_GROUP_TENSOR, ME_COLLECTIVE_ALL_GATHER,
                    x->dtype, me_numel(x), -1);
@@ -86,7 +88,10 @@ static me_shape with_last(const me_shape *shape, uint64_t last)
 
 /** What a linear function remembers; LINEAR_GATHERS: its input's rows are
  *  gathered, LINEAR_REDUCES: its input's gradient is summed. */
-enum { LINEAR_SAVED_INPUT, LINEAR_SAVED_WEIGHT };
+enum {
+    LINEAR_SAVED_INPUT,
+    LINEAR_SAVED_WEIGHT
+};
 
 static bool gathers(const me_nn *nn, const me_node *node)
 {
@@ -124,8 +129,7 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 }
 
 static const me_op linear_op = {
-    "LinearWithGradAccumulationAndAsyncCommunicationBackward",
-    linear_backward};
+    "LinearWithGradAccumulationAndAsyncCommunicationBackward", linear_backward};
 
 /** LinearWithGradAccumulationAndAsyncCommunication.apply. */
 static me_tensor *linear_function(me_nn *nn, bool is_column, me_tensor *x,
@@ -139,8 +143,8 @@ static me_tensor *linear_function(me_nn *nn, bool is_column, me_tensor *x,
     me_shape shape = with_last(&x->shape, me_dim(weight, 0));
     if (is_column && nn->config->sequence_parallel && me_engine_is_ok(e)) {
         gather_rows(nn, x);
-        shape.dim[0] = me_size_mul(shape.dim[0],
-                                   (uint64_t)nn->config->tensor_parallel);
+        shape.dim[0] =
+            me_size_mul(shape.dim[0], (uint64_t)nn->config->tensor_parallel);
     }
     if (node != NULL) {
         node->data.context = nn;

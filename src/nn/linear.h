@@ -13,9 +13,9 @@
 typedef struct me_linear {
     me_module_id module;
     me_parameter *weight;
-    me_parameter *bias;    /**< NULL: none */
-    bool is_row_parallel;  /**< cut along its input, else along its output */
-    bool skip_bias_add;    /**< the caller adds the bias */
+    me_parameter *bias;   /**< NULL: none */
+    bool is_row_parallel; /**< cut along its input, else along its output */
+    bool skip_bias_add;   /**< the caller adds the bias */
 } me_linear;
 
 /** How a linear layer is made; sizes are the whole layer's. */

@@ -40,12 +40,12 @@ typedef struct me_transformer_config {
     bool add_qkv_bias;
     bool qk_layernorm;
     bool attention_softmax_in_fp32;
-    bool bias_activation_fusion;      /**< gelu with bias, or swiglu */
+    bool bias_activation_fusion; /**< gelu with bias, or swiglu */
     bool bias_dropout_fusion;
     bool cross_entropy_loss_fusion;
     bool untie_embeddings_and_output_weights;
     bool sequence_parallel;
-    int32_t tensor_parallel;          /**< t */
+    int32_t tensor_parallel; /**< t */
     me_recompute recompute;
     me_recompute_method recompute_method;
     int32_t recompute_num_layers;
@@ -55,19 +55,20 @@ typedef struct me_transformer_config {
 
 /** A parameter and what the framework marks on it. */
 typedef struct me_parameter {
-    me_tensor *tensor;     /**< owned by the list */
+    me_tensor *tensor; /**< owned by the list */
     me_module_id module;
-    const char *name;      /**< own name, "weight" or "bias"; static */
+    const char *name; /**< own name, "weight" or "bias"; static */
     uint64_t numel;
     me_shape shape;
-    bool is_made_on_host;  /**< moved to the device after the model is built */
-    bool is_tensor_sharded;/**< each tensor rank has another part */
+    bool is_made_on_host;   /**< moved to the device after the model is built */
+    bool is_tensor_sharded; /**< each tensor rank has another part */
     bool is_sequence_parallel; /**< its gradient is summed over tensor ranks */
+    bool is_qk_norm;           /**< of the norm of queries or keys */
     bool is_shared_embedding;  /**< tied word embeddings under a pipeline */
     bool is_replica_of_tied;   /**< the last stage's copy of them */
-    int32_t chunk;         /**< model chunk that it belongs to */
-    me_tensor *main_grad;  /**< its slice of the gradient buffer; borrowed */
-    uint32_t index;        /**< in registration order */
+    int32_t chunk;             /**< model chunk that it belongs to */
+    me_tensor *main_grad; /**< its slice of the gradient buffer; borrowed */
+    uint32_t index;       /**< in registration order */
 } me_parameter;
 
 /** A rank's parameters in registration order. */

@@ -21,8 +21,8 @@ static const struct {
     [ME_NORMALIZATION_RMS_NORM] = {false, rms_norm},
 };
 
-static me_parameter *parameter(me_nn *nn, const me_norm *norm,
-                               const char *name, uint64_t size)
+static me_parameter *parameter(me_nn *nn, const me_norm *norm, const char *name,
+                               uint64_t size)
 {
     return me_parameter_create(nn, &(me_parameter_spec){
                                        .name = name,

@@ -10,7 +10,8 @@ static bool append(me_nn *nn, me_parameter *parameter)
         me_parameter **larger = me_realloc(
             list->parameters, capacity, sizeof(me_parameter *), "parameters");
         if (larger == NULL) {
-            me_engine_fail(nn->e, ME_ERR_NOMEM, "no host memory for parameters");
+            me_engine_fail(nn->e, ME_ERR_NOMEM,
+                           "no host memory for parameters");
             return false;
         }
         list->parameters = larger;
@@ -25,8 +26,7 @@ static bool append(me_nn *nn, me_parameter *parameter)
 static me_tensor *device_tensor(me_nn *nn, const me_parameter *parameter,
                                 me_dtype dtype)
 {
-    const me_category category =
-        me_category_set(nn->e, ME_CATEGORY_PARAMETER);
+    const me_category category = me_category_set(nn->e, ME_CATEGORY_PARAMETER);
     const me_frame frame = me_enter(nn->e);
     me_tensor *x =
         me_retain(me_empty(nn->e, parameter->name, dtype, parameter->shape));
@@ -63,9 +63,9 @@ me_parameter *me_parameter_create(me_nn *nn, const me_parameter_spec *spec)
         parameter->tensor->parameter = parameter;
     }
     me_module_switch(nn->e, before);
-    me_module_count_parameter(
-        nn->e, spec->module, parameter->numel,
-        parameter->numel * me_dtype_bytes(nn->config->params_dtype));
+    me_module_count_parameter(nn->e, spec->module, parameter->numel,
+                              parameter->numel *
+                                  me_dtype_bytes(nn->config->params_dtype));
     return parameter;
 }
 

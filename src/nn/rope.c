@@ -66,8 +66,8 @@ static me_tensor *rotate_half(me_engine *e, me_tensor *x)
     const uint64_t half = me_dim(x, -1) / 2;
     me_tensor *parts[2] = {NULL, NULL};
     me_split_last(e, x, 2, (uint64_t[]){half, half}, parts);
-    me_tensor *minus = me_neg(e, parts[1]);            // (s, b, a, d/2)
-    me_tensor *y = me_cat_last(e, minus, parts[0]);    // (s, b, a, d)
+    me_tensor *minus = me_neg(e, parts[1]);         // (s, b, a, d/2)
+    me_tensor *y = me_cat_last(e, minus, parts[0]); // (s, b, a, d)
     me_drop(e, minus);
     return me_leave(e, frame, y);
 }
@@ -77,7 +77,8 @@ static me_tensor *angle_factor(me_engine *e, const char *op, me_tensor *angles,
                                me_dtype dtype)
 {
     const me_frame frame = me_enter(e);
-    me_tensor *f = me_pointwise(e, op, angles, ME_DTYPE_FLOAT32); // (s, 1, 1, d)
+    me_tensor *f =
+        me_pointwise(e, op, angles, ME_DTYPE_FLOAT32); // (s, 1, 1, d)
     me_tensor *scaled = me_mul_number(e, f);
     me_drop(e, f);
     return me_leave(e, frame, me_cast(e, scaled, dtype));
@@ -93,7 +94,7 @@ me_tensor *me_apply_rotary(me_nn *nn, me_tensor *t, me_tensor *angles)
     me_tensor *cos = angle_factor(e, "cos", angles, t->dtype);
     me_tensor *sin = angle_factor(e, "sin", angles, t->dtype);
 
-    me_tensor *straight = me_mul(e, turning, cos);     // (s, b, a, d)
+    me_tensor *straight = me_mul(e, turning, cos); // (s, b, a, d)
     me_tensor *half = rotate_half(e, turning);
     me_tensor *turned = me_mul(e, half, sin);
     me_drop(e, half);

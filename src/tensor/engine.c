@@ -55,6 +55,11 @@ void me_engine_observe(me_engine *e, me_observer observer)
     e->observers[e->n_observers++] = observer;
 }
 
+void me_engine_mute(me_engine *e)
+{
+    e->n_observers = 0;
+}
+
 me_status me_engine_status(const me_engine *e, me_diag *diag)
 {
     if (e->status != ME_OK && diag != NULL) {

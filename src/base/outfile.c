@@ -1,0 +1,172 @@
+#include "base/outfile.h"
+
+#include "base/alloc.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    BUFFER_BYTES = 1 << 16,
+    ALL_READ_WRITE = 0666
+};
+
+struct me_outfile {
+    char *target; /**< what the user named, links resolved */
+    char *beside; /**< what is written; NULL: the target itself */
+    FILE *stream; /**< NULL once closed */
+};
+
+/** The target with its links resolved, so that a link stays a link. */
+static char *resolve_target(const char *path)
+{
+    char *real = realpath(path, NULL);
+    char *target = me_strdup(real == NULL ? path : real, "outfile.target");
+    me_free(real); /* made by the C library */
+    return target;
+}
+
+static mode_t new_file_mode(void)
+{
+    const mode_t mask = umask(0);
+    (void)umask(mask);
+    return ALL_READ_WRITE & ~mask;
+}
+
+static me_status open_beside(me_outfile *file, mode_t mode, me_diag *diag)
+{
+    me_str name = {0};
+    me_str_printf(&name, "%s.XXXXXX", file->target);
+    if (me_str_status(&name) != ME_OK) {
+        me_str_fini(&name);
+        return me_fail(diag, ME_ERR_NOMEM, "no memory for a file name");
+    }
+    const int descriptor = mkstemp(name.text);
+    if (descriptor < 0) {
+        me_str_fini(&name);
+        return me_fail(diag, ME_ERR_IO, "cannot write %s: %s", file->target,
+                       strerror(errno));
+    }
+    file->beside = name.text;
+    (void)fchmod(descriptor, mode);
+    file->stream = fdopen(descriptor, "w");
+    if (file->stream == NULL) {
+        (void)close(descriptor);
+        return me_fail(diag, ME_ERR_NOMEM, "no memory to write %s",
+                       file->target);
+    }
+    return ME_OK;
+}
+
+static me_status open_stream(me_outfile *file, me_diag *diag)
+{
+    struct stat about;
+    const bool exists = stat(file->target, &about) == 0;
+    if (exists && S_ISDIR(about.st_mode)) {
+        return me_fail(diag, ME_ERR_IO, "cannot write %s: it is a directory",
+                       file->target);
+    }
+    if (exists && !S_ISREG(about.st_mode)) {
+        file->stream = fopen(file->target, "w");
+        return file->stream != NULL
+                   ? ME_OK
+                   : me_fail(diag, ME_ERR_IO, "cannot write %s: %s",
+                             file->target, strerror(errno));
+    }
+    return open_beside(file, exists ? about.st_mode & 07777 : new_file_mode(),
+                       diag);
+}
+
+me_status me_outfile_create(const char *path, me_diag *diag,
+                            me_outfile **file_out)
+{
+    me_outfile *file = me_alloc(1, sizeof *file, "outfile");
+    if (file == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no memory to write %s", path);
+    }
+    me_status status = ME_OK;
+    file->target = resolve_target(path);
+    if (file->target == NULL) {
+        status = me_fail(diag, ME_ERR_NOMEM, "no memory to write %s", path);
+        goto out;
+    }
+    status = open_stream(file, diag);
+    if (status != ME_OK) {
+        goto out;
+    }
+    (void)setvbuf(file->stream, NULL, _IOFBF, BUFFER_BYTES);
+    *file_out = file;
+    file = NULL;
+out:
+    me_outfile_destroy(file);
+    return status;
+}
+
+FILE *me_outfile_stream(me_outfile *file)
+{
+    return file->stream;
+}
+
+static me_status fail_write(const me_outfile *file, int error, me_diag *diag)
+{
+    return me_fail(diag, ME_ERR_IO, "cannot write %s: %s", file->target,
+                   error == 0 ? "a write failed" : strerror(error));
+}
+
+me_status me_outfile_truncate(me_outfile *file, uint64_t length, me_diag *diag)
+{
+    if (file->beside == NULL) {
+        return me_fail(diag, ME_ERR_IO, "cannot take back text written to %s",
+                       file->target);
+    }
+    errno = 0;
+    if (fflush(file->stream) != 0 ||
+        ftruncate(fileno(file->stream), (off_t)length) != 0 ||
+        fseeko(file->stream, (off_t)length, SEEK_SET) != 0) {
+        return fail_write(file, errno, diag);
+    }
+    return ME_OK;
+}
+
+me_status me_outfile_commit(me_outfile *file, me_diag *diag)
+{
+    errno = 0;
+    const bool is_written =
+        ferror(file->stream) == 0 && fflush(file->stream) == 0 &&
+        (file->beside == NULL || fsync(fileno(file->stream)) == 0);
+    const int error = errno;
+    const bool is_closed = fclose(file->stream) == 0;
+    file->stream = NULL;
+    if (!is_written || !is_closed) {
+        return fail_write(file, is_written ? errno : error, diag);
+    }
+    if (file->beside == NULL) {
+        return ME_OK;
+    }
+    if (rename(file->beside, file->target) != 0) {
+        return fail_write(file, errno, diag);
+    }
+    me_free(file->beside);
+    file->beside = NULL;
+    return ME_OK;
+}
+
+void me_outfile_destroy(me_outfile *file)
+{
+    if (file == NULL) {
+        return;
+    }
+    if (file->stream != NULL) {
+        (void)fclose(file->stream);
+    }
+    if (file->beside != NULL) {
+        (void)unlink(file->beside);
+    }
+    me_free(file->beside);
+    me_free(file->target);
+    me_free(file);
+}

@@ -1,0 +1,55 @@
+/**
+ * @file
+ * A file that is written whole or not at all: the text goes beside the target
+ * and takes its place once it is on the disk, so that a full disk or a killed
+ * run leaves the old file as it was. A target that is not a regular file (a
+ * terminal, a pipe, /dev/null) is written directly.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_BASE_OUTFILE_H
+#define MEMEST_BASE_OUTFILE_H
+
+#include "memest/status.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+typedef struct me_outfile me_outfile;
+
+/**
+ * Begin to write @p path. Local.
+ *
+ * @param path      where the file shall be in the end; copied
+ * @param file_out  owned by the caller, for me_outfile_commit() or
+ *                  me_outfile_destroy()
+ * @return ME_OK, ME_ERR_IO, ME_ERR_NOMEM
+ */
+me_status me_outfile_create(const char *path, me_diag *diag,
+                            me_outfile **file_out) ME_MUST_CHECK;
+
+/** Where to write; borrowed, buffered. Local. */
+FILE *me_outfile_stream(me_outfile *file);
+
+/**
+ * Forget everything written after the first @p length bytes. Only for a file
+ * that takes its target's place; of another, nothing can be taken back. Local.
+ *
+ * @return ME_OK, ME_ERR_IO
+ */
+me_status me_outfile_truncate(me_outfile *file, uint64_t length,
+                              me_diag *diag) ME_MUST_CHECK;
+
+/**
+ * Bring what was written to the disk and to its name. The file is given back
+ * with me_outfile_destroy() in any case. Local.
+ *
+ * @return ME_OK; ME_ERR_IO if any write since the beginning failed, and then
+ *         the target is what it was before
+ */
+me_status me_outfile_commit(me_outfile *file, me_diag *diag) ME_MUST_CHECK;
+
+/** Give back; what was not committed is gone. NULL is allowed. Local. */
+void me_outfile_destroy(me_outfile *file);
+
+#endif /* MEMEST_BASE_OUTFILE_H */

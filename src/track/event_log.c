@@ -1,0 +1,132 @@
+#include "track/event_log.h"
+
+#include "base/alloc.h"
+#include "base/outfile.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+struct me_event_log {
+    me_outfile *file;
+    FILE *stream; /**< of the file */
+    const me_module_tree *tree;
+    int32_t iteration;
+    bool is_on;
+    bool has_begun;
+    bool is_empty;       /**< nothing after the first line */
+    uint64_t head_bytes; /**< length of the first line */
+    me_status status;    /**< of a truncation that failed */
+    me_diag diag;
+};
+
+me_status me_event_log_create(const char *path, const me_module_tree *tree,
+                              int32_t iteration, me_diag *diag,
+                              me_event_log **log_out)
+{
+    me_event_log *log = me_alloc(1, sizeof *log, "event_log");
+    if (log == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no memory to write %s", path);
+    }
+    const me_status status = me_outfile_create(path, diag, &log->file);
+    if (status != ME_OK) {
+        me_free(log);
+        return status;
+    }
+    log->stream = me_outfile_stream(log->file);
+    log->tree = tree;
+    log->iteration = iteration;
+    log->is_empty = true;
+    const int length =
+        fprintf(log->stream, "# action\trequested_bytes\tblock\tstream\t"
+                             "category\tphase\tmodule\top\n");
+    log->head_bytes = length < 0 ? 0 : (uint64_t)length;
+    *log_out = log;
+    return ME_OK;
+}
+
+static void write_event(me_event_log *log, const me_event *event)
+{
+    const char *path = event->module < log->tree->count
+                           ? log->tree->modules[event->module].path
+                           : "?";
+    log->is_empty = false;
+    (void)fprintf(log->stream,
+                  "%s\t%" PRIu64 "\t%" PRIu32 "\t%u\t%s\t%s\t%s\t%s\n",
+                  event->kind == ME_EVENT_ALLOC ? "alloc" : "free",
+                  event->bytes, event->block, (unsigned)event->stream,
+                  me_category_name((me_category)event->category),
+                  me_phase_name((me_phase)event->phase), path,
+                  event->op == NULL ? "" : event->op);
+}
+
+static bool has_ending(const char *name, const char *ending)
+{
+    const size_t length = strlen(name);
+    const size_t end = strlen(ending);
+    return length >= end && strcmp(name + length - end, ending) == 0;
+}
+
+static void on_point(me_event_log *log, const me_event *event)
+{
+    if (event->iteration != log->iteration || event->name == NULL ||
+        strncmp(event->name, "iter", 4) != 0) {
+        return;
+    }
+    if (has_ending(event->name, "_end")) {
+        log->is_on = false;
+        return;
+    }
+    if (!has_ending(event->name, "_begin")) {
+        return;
+    }
+    if (!log->is_empty && log->status == ME_OK) {
+        log->status =
+            me_outfile_truncate(log->file, log->head_bytes, &log->diag);
+        log->is_empty = true;
+    }
+    log->is_on = true;
+    log->has_begun = true;
+}
+
+static void on_event(void *self, const me_event *event)
+{
+    me_event_log *log = self;
+    if (event->kind == ME_EVENT_ITERATION) {
+        log->is_on = event->iteration == log->iteration;
+        log->has_begun = log->has_begun || log->is_on;
+    } else if (event->kind == ME_EVENT_POINT) {
+        on_point(log, event);
+    } else if (log->is_on && (event->kind == ME_EVENT_ALLOC ||
+                              event->kind == ME_EVENT_FREE_REQUESTED)) {
+        write_event(log, event);
+    }
+}
+
+me_observer me_event_log_observer(me_event_log *log)
+{
+    return (me_observer){.on_event = on_event, .self = log};
+}
+
+me_status me_event_log_finish(me_event_log *log, me_diag *diag)
+{
+    if (log->status != ME_OK) {
+        return me_fail(diag, log->status, "%s", log->diag.text);
+    }
+    if (!log->has_begun) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "iteration %d was not simulated, so it has no events",
+                       (int)log->iteration);
+    }
+    return me_outfile_commit(log->file, diag);
+}
+
+void me_event_log_destroy(me_event_log *log)
+{
+    if (log == NULL) {
+        return;
+    }
+    me_outfile_destroy(log->file);
+    me_free(log);
+}

@@ -1,0 +1,93 @@
+#include "track/result.h"
+
+#include "base/alloc.h"
+
+/* A result of the largest known models takes some MiB. */
+static const uint64_t CEILING_BYTES = UINT64_C(1) << 30;
+
+me_rank_result *me_rank_result_create(void)
+{
+    me_rank_result *result = me_alloc(1, sizeof *result, "rank_result");
+    if (result == NULL) {
+        return NULL;
+    }
+    result->arena = me_arena_create(CEILING_BYTES, "rank_result.arena");
+    if (result->arena == NULL) {
+        me_free(result);
+        return NULL;
+    }
+    return result;
+}
+
+void me_rank_result_destroy(me_rank_result *result)
+{
+    if (result == NULL) {
+        return;
+    }
+    me_arena_destroy(result->arena);
+    me_free(result);
+}
+
+const me_iteration_result *
+me_rank_result_iteration(const me_rank_result *result, int32_t iteration)
+{
+    for (uint32_t i = 0; i < result->n_iterations; i++) {
+        if (result->iterations[i].iteration == iteration) {
+            return &result->iterations[i];
+        }
+    }
+    return NULL;
+}
+
+const me_peak_result *me_rank_result_peak(const me_rank_result *result)
+{
+    const me_peak_result *peak = NULL;
+    for (uint32_t i = 0; i < result->n_iterations; i++) {
+        if (result->iterations[i].iteration <= ME_STEADY_ITERATION) {
+            peak = &result->iterations[i].peak;
+        }
+    }
+    return peak;
+}
+
+/** Copies @p text to where it says; NULL stays NULL. */
+static me_status copy_text(me_arena *arena, const char *text,
+                           const char **copy_out)
+{
+    *copy_out = text == NULL ? NULL : me_arena_strdup(arena, text);
+    return text == NULL || *copy_out != NULL ? ME_OK : ME_ERR_NOMEM;
+}
+
+me_status me_rank_result_set_limit(me_rank_result *result,
+                                   const me_limit_result *limit)
+{
+    me_limit_result copy = *limit;
+    if (copy_text(result->arena, limit->phase, &copy.phase) != ME_OK ||
+        copy_text(result->arena, limit->module, &copy.module) != ME_OK ||
+        copy_text(result->arena, limit->op, &copy.op) != ME_OK) {
+        return ME_ERR_NOMEM;
+    }
+    result->limit = copy;
+    return ME_OK;
+}
+
+me_status me_rank_result_set_device(me_rank_result *result,
+                                    const me_device_result *device)
+{
+    me_device_result copy = *device;
+    const uint32_t count = device->n_communicators;
+    copy.communicators =
+        me_arena_alloc(result->arena, count, sizeof *copy.communicators);
+    if (copy.communicators == NULL) {
+        return ME_ERR_NOMEM;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        copy.communicators[i] = device->communicators[i];
+        if (copy_text(result->arena, device->communicators[i].group,
+                      &copy.communicators[i].group) != ME_OK) {
+            return ME_ERR_NOMEM;
+        }
+    }
+    result->device = copy;
+    return ME_OK;
+}

@@ -1,0 +1,203 @@
+/**
+ * @file
+ * What one simulated rank took: everything the reports say about it. Made by
+ * the tracker, sent between processes in its encoded form, never changed by a
+ * report. All quantities are bytes unless they say otherwise.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_TRACK_RESULT_H
+#define MEMEST_TRACK_RESULT_H
+
+#include "base/arena.h"
+#include "memest/event.h"
+#include "memest/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** A number that nobody knows: `null` in JSON, "-" in text. */
+#define ME_BYTES_UNKNOWN UINT64_MAX
+
+enum {
+    ME_SETUP_ITERATION = -1,
+    ME_STEADY_ITERATION = 1,  /**< the one whose peak is the rank's peak */
+    ME_CONTRIBUTORS_MAX = 128 /**< largest ones that a peak keeps */
+};
+
+/** The allocator's counters at a named moment; peaks since the one before. */
+typedef struct me_point_result {
+    const char *name;
+    uint64_t requested_bytes;
+    uint64_t requested_peak_bytes;
+    uint64_t allocated_bytes;
+    uint64_t allocated_peak_bytes;
+    uint64_t reserved_bytes;
+    uint64_t reserved_peak_bytes;
+    uint64_t device_bytes;
+} me_point_result;
+
+/** Peaks while a phase ran in one iteration. */
+typedef struct me_phase_result {
+    const char *name; /**< of me_phase, or "forward_backward": all three of
+                           forward, backward and recompute */
+    uint64_t requested_bytes;
+    uint64_t allocated_bytes;
+    uint64_t reserved_bytes;
+} me_phase_result;
+
+/** Blocks that were live at a peak, of like modules, for the same reason. */
+typedef struct me_contributor {
+    const char *module; /**< folded: "decoder.layers.0-31.mlp"; "" for none */
+    const char *op;     /**< NULL: none */
+    uint8_t category;   /**< me_category */
+    uint32_t modules;   /**< how many modules are folded into the name */
+    uint64_t blocks;
+    uint64_t bytes;
+} me_contributor;
+
+/** The most that was requested at once in one iteration. */
+typedef struct me_peak_result {
+    uint64_t requested_bytes;
+    uint64_t allocated_bytes; /**< its own peak in the iteration */
+    uint64_t reserved_bytes;  /**< the most since the process began */
+    uint64_t device_bytes;    /**< when the iteration ended */
+    int32_t iteration;
+    int32_t microbatch; /**< ME_NO_MICROBATCH outside of one */
+    const char *phase;
+    const char *module; /**< path; "" outside of any module */
+    const char *op;     /**< whose allocation made the peak; NULL: none, the
+                             iteration never took more than at its start */
+    uint64_t by_category[ME_CATEGORY_COUNT]; /**< adds up to the requested */
+    me_contributor *contributors;            /**< by falling bytes */
+    uint32_t n_contributors;
+} me_peak_result;
+
+typedef struct me_iteration_result {
+    int32_t iteration; /**< ME_SETUP_ITERATION: before the first */
+    uint64_t requested_bytes;
+    uint64_t allocated_bytes;
+    uint64_t reserved_bytes; /**< within the iteration */
+    me_phase_result *phases;
+    uint32_t n_phases;
+    me_peak_result peak;
+} me_iteration_result;
+
+/** A module of the rank in the steady iteration. */
+typedef struct me_module_result {
+    const char *name; /**< path */
+    uint32_t parent;  /**< index of the parent, UINT32_MAX: at the top */
+    uint64_t forward_peak_bytes; /**< UNKNOWN: its forward never ran */
+    uint64_t
+        backward_peak_bytes; /**< recomputation included; UNKNOWN as well */
+    uint64_t parameters;     /**< elements */
+    uint64_t parameter_bytes;
+    uint64_t activation_bytes; /**< of one micro-batch: allocated in its first
+                                    forward and still kept as activation when
+                                    the forward phase ended */
+} me_module_result;
+
+/** How the job ends when the allocator may not hold more than its limit. */
+typedef struct me_limit_result {
+    bool is_known; /**< false: nobody asked, the rest is meaningless */
+    bool oom;
+    int32_t iteration; /**< the four: where it died */
+    const char *phase;
+    const char *module;
+    const char *op;
+    uint64_t tried_bytes; /**< of the allocation that failed */
+    uint64_t num_alloc_retries;
+    uint64_t reserved_bytes;
+} me_limit_result;
+
+typedef struct me_communicator_result {
+    const char *group; /**< me_group_kind's name */
+    int32_t size;      /**< ranks */
+    uint64_t bytes;
+} me_communicator_result;
+
+/** Device memory outside of the allocator. */
+typedef struct me_device_result {
+    bool is_known;
+    uint64_t context_bytes;
+    uint64_t library_bytes;
+    uint64_t communicator_bytes;
+    me_communicator_result *communicators;
+    uint32_t n_communicators;
+} me_device_result;
+
+/** Owned by whoever got it; what its pointers name lives in its arena. */
+typedef struct me_rank_result {
+    uint64_t parameters; /**< elements */
+    uint64_t parameter_bytes;
+    me_point_result *points;
+    uint32_t n_points;
+    me_iteration_result *iterations; /**< set-up first, then rising */
+    uint32_t n_iterations;
+    me_module_result *modules; /**< parents first; without the root */
+    uint32_t n_modules;
+    me_limit_result limit;
+    me_device_result device;
+    me_arena *arena;
+} me_rank_result;
+
+/** An empty result, owned by the caller; NULL without memory. Local. */
+me_rank_result *me_rank_result_create(void);
+
+/** Give back; NULL is allowed. Local. */
+void me_rank_result_destroy(me_rank_result *result);
+
+/**
+ * The peak of the steady iteration, or of the last one before it if the job
+ * never got there; NULL if there is none at all. Borrowed. Local.
+ */
+const me_peak_result *me_rank_result_peak(const me_rank_result *result);
+
+/** Iteration @p iteration, borrowed; NULL if it was not simulated. Local. */
+const me_iteration_result *
+me_rank_result_iteration(const me_rank_result *result, int32_t iteration);
+
+/**
+ * Say how the job ends under its limit. Texts are copied. Local.
+ *
+ * @return ME_OK, ME_ERR_NOMEM
+ */
+me_status me_rank_result_set_limit(me_rank_result *result,
+                                   const me_limit_result *limit) ME_MUST_CHECK;
+
+/**
+ * Say what the device holds beside the allocator's segments. Communicators
+ * and texts are copied. Local.
+ *
+ * @return ME_OK, ME_ERR_NOMEM
+ */
+me_status
+me_rank_result_set_device(me_rank_result *result,
+                          const me_device_result *device) ME_MUST_CHECK;
+
+/**
+ * Write @p result as bytes: fixed widths, little-endian, with a version; equal
+ * results give equal bytes on every machine. Local.
+ *
+ * @param bytes_out  owned by the caller, for me_free()
+ * @param size_out   bytes
+ * @return ME_OK, ME_ERR_NOMEM
+ */
+me_status me_rank_result_encode(const me_rank_result *result,
+                                unsigned char **bytes_out,
+                                size_t *size_out) ME_MUST_CHECK;
+
+/**
+ * Read what me_rank_result_encode() wrote. The bytes may be anything: what is
+ * not a whole result of this version is refused. Local.
+ *
+ * @param bytes       @p size bytes, borrowed
+ * @param result_out  owned by the caller
+ * @return ME_OK, ME_ERR_SYNTAX, ME_ERR_NOMEM
+ */
+me_status me_rank_result_decode(const unsigned char *bytes, size_t size,
+                                me_diag *diag,
+                                me_rank_result **result_out) ME_MUST_CHECK;
+
+#endif /* MEMEST_TRACK_RESULT_H */

@@ -1,0 +1,341 @@
+#include "track/tracker.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "track/tracker_impl.h"
+
+#include <string.h>
+
+enum {
+    FIRST_POINTS = 64,
+    FIRST_ITERATIONS = 4
+};
+
+static const uint64_t NO_ITERATION = UINT64_MAX;
+
+static void refuse(me_tracker *t, me_status status)
+{
+    if (t->status == ME_OK) {
+        t->status = status;
+    }
+}
+
+static me_peaks no_peaks(const me_tracker *t)
+{
+    const uint64_t pool = t->pool.read == NULL ? ME_BYTES_UNKNOWN : 0;
+    return (me_peaks){.allocated = pool, .reserved = pool};
+}
+
+/** Unknown is the largest number, so that it stays unknown. */
+static void raise_peaks(me_peaks *peaks, const me_peaks *by)
+{
+    peaks->requested = me_max_u64(peaks->requested, by->requested);
+    peaks->allocated = me_max_u64(peaks->allocated, by->allocated);
+    peaks->reserved = me_max_u64(peaks->reserved, by->reserved);
+}
+
+static me_seen_iteration *open_iteration(me_tracker *t)
+{
+    return t->open_peak == NO_ITERATION ? NULL
+                                        : &t->iterations[t->n_iterations - 1];
+}
+
+/**
+ * End the span of time in which nothing but memory changed: count its peaks
+ * for the phase, the iteration and the next point.
+ */
+static void close_span(me_tracker *t)
+{
+    me_pool_counter allocated = {0, ME_BYTES_UNKNOWN};
+    me_pool_counter reserved = {0, ME_BYTES_UNKNOWN};
+    if (t->pool.read != NULL) {
+        t->pool.read(t->pool.self, &allocated, &reserved);
+        if (t->pool.reset_peaks != NULL) {
+            t->pool.reset_peaks(t->pool.self);
+        }
+    }
+    const me_peaks span = {.requested = t->span_requested,
+                           .allocated = allocated.peak,
+                           .reserved = reserved.peak};
+    raise_peaks(&t->since_point, &span);
+    t->reserved_ever = me_max_u64(t->reserved_ever, span.reserved);
+    me_seen_iteration *iteration = open_iteration(t);
+    if (iteration != NULL) {
+        raise_peaks(&iteration->peaks, &span);
+        raise_peaks(&iteration->phases[t->phase], &span);
+        iteration->has_phase[t->phase] = true;
+    }
+    t->span_requested = t->live.requested;
+}
+
+/** The level it begins at is the first peak of an iteration. */
+static void reset_iteration(me_tracker *t, me_seen_iteration *seen,
+                            int32_t iteration)
+{
+    me_free(seen->parts);
+    *seen = (me_seen_iteration){.iteration = iteration,
+                                .device_bytes = ME_BYTES_UNKNOWN,
+                                .peaks = no_peaks(t)};
+    seen->cause =
+        (me_peak_cause){.microbatch = ME_NO_MICROBATCH, .phase = t->phase};
+    for (unsigned i = 0; i < ME_PHASE_COUNT; i++) {
+        seen->phases[i] = no_peaks(t);
+    }
+    t->open_peak = t->live.requested;
+    me_live_mark_peak(&t->live);
+    if (iteration == ME_STEADY_ITERATION && !t->is_steady_over) {
+        me_module_stats_begin(&t->modules);
+    }
+}
+
+static void begin_iteration(me_tracker *t, int32_t iteration)
+{
+    me_tracker_close_iteration(t);
+    if (t->n_iterations == t->iterations_capacity) {
+        const uint32_t capacity = t->iterations_capacity == 0
+                                      ? FIRST_ITERATIONS
+                                      : t->iterations_capacity * 2;
+        me_seen_iteration *grown = me_realloc(
+            t->iterations, capacity, sizeof *grown, "tracker.iterations");
+        if (grown == NULL) {
+            refuse(t, ME_ERR_NOMEM);
+            return;
+        }
+        t->iterations = grown;
+        t->iterations_capacity = capacity;
+    }
+    me_seen_iteration *seen = &t->iterations[t->n_iterations++];
+    seen->parts = NULL;
+    reset_iteration(t, seen, iteration);
+}
+
+/** Write down what was live at the peak. */
+static void keep_parts(me_tracker *t, me_seen_iteration *seen)
+{
+    seen->parts =
+        me_alloc(t->live.n_kinds, sizeof *seen->parts, "tracker.parts");
+    if (seen->parts == NULL) {
+        refuse(t, ME_ERR_NOMEM);
+        return;
+    }
+    for (uint32_t i = 0; i < t->live.n_kinds; i++) {
+        const me_live_kind *kind = &t->live.kinds[i];
+        const me_peak_part part = {
+            .op = kind->op,
+            .module = kind->module,
+            .category = kind->category,
+            .bytes = me_live_peak_bytes(&t->live, kind),
+            .blocks = me_live_peak_blocks(&t->live, kind),
+        };
+        if (part.blocks > 0) {
+            seen->parts[seen->n_parts++] = part;
+        }
+    }
+}
+
+void me_tracker_close_iteration(me_tracker *t)
+{
+    close_span(t);
+    me_seen_iteration *seen = open_iteration(t);
+    if (seen == NULL) {
+        return;
+    }
+    seen->peak_requested = t->open_peak;
+    seen->reserved_ever = t->reserved_ever;
+    if (t->device.read_bytes != NULL) {
+        seen->device_bytes = t->device.read_bytes(t->device.self);
+    }
+    keep_parts(t, seen);
+    if (seen->iteration == ME_STEADY_ITERATION && !t->is_steady_over) {
+        me_module_stats_end(&t->modules);
+        t->is_steady_over = true;
+    }
+    t->open_peak = NO_ITERATION;
+}
+
+static bool has_ending(const char *name, const char *ending)
+{
+    const size_t length = strlen(name);
+    const size_t end = strlen(ending);
+    return length >= end && strcmp(name + length - end, ending) == 0;
+}
+
+static void add_point(me_tracker *t, const char *name)
+{
+    if (t->n_points == t->points_capacity) {
+        const uint32_t capacity =
+            t->points_capacity == 0 ? FIRST_POINTS : t->points_capacity * 2;
+        me_point_result *grown =
+            me_realloc(t->points, capacity, sizeof *grown, "tracker.points");
+        if (grown == NULL) {
+            refuse(t, ME_ERR_NOMEM);
+            return;
+        }
+        t->points = grown;
+        t->points_capacity = capacity;
+    }
+    me_pool_counter allocated = {ME_BYTES_UNKNOWN, 0};
+    me_pool_counter reserved = {ME_BYTES_UNKNOWN, 0};
+    if (t->pool.read != NULL) {
+        t->pool.read(t->pool.self, &allocated, &reserved);
+    }
+    t->points[t->n_points++] = (me_point_result){
+        .name = name,
+        .requested_bytes = t->live.requested,
+        .requested_peak_bytes = t->since_point.requested,
+        .allocated_bytes = allocated.current,
+        .allocated_peak_bytes = t->since_point.allocated,
+        .reserved_bytes = reserved.current,
+        .reserved_peak_bytes = t->since_point.reserved,
+        .device_bytes = t->device.read_bytes == NULL
+                            ? ME_BYTES_UNKNOWN
+                            : t->device.read_bytes(t->device.self),
+    };
+}
+
+/**
+ * A named moment. An iteration runs from its own "begin" point, where there is
+ * one, to its "end"; points inside a forward do not reset the peaks.
+ */
+static void on_point(me_tracker *t, const me_event *event)
+{
+    const char *name = event->name == NULL ? "" : event->name;
+    const bool is_iteration = strncmp(name, "iter", 4) == 0;
+    close_span(t);
+    add_point(t, name);
+    if (strncmp(name, "fwd", 3) != 0) {
+        t->since_point = no_peaks(t);
+    }
+    if (is_iteration && has_ending(name, "_begin")) {
+        me_seen_iteration *seen = open_iteration(t);
+        if (seen != NULL && seen->iteration == event->iteration) {
+            reset_iteration(t, seen, event->iteration);
+        } else {
+            begin_iteration(t, event->iteration);
+        }
+    } else if (is_iteration && has_ending(name, "_end")) {
+        me_tracker_close_iteration(t);
+    }
+}
+
+static void on_alloc(me_tracker *t, const me_event *event)
+{
+    me_live_alloc(&t->live, event);
+    const uint64_t requested = t->live.requested;
+    if (requested > t->span_requested) {
+        t->span_requested = requested;
+    }
+    if (requested > t->open_peak) {
+        t->open_peak = requested;
+        me_live_mark_peak(&t->live);
+        t->iterations[t->n_iterations - 1].cause = (me_peak_cause){
+            .op = event->op,
+            .module = event->module,
+            .microbatch = event->microbatch,
+            .phase = event->phase,
+        };
+    }
+    me_live_block *block = me_live_find(&t->live, event->block);
+    if (t->modules.is_on && block != NULL) {
+        me_module_stats_alloc(&t->modules, event, block, requested);
+    }
+}
+
+static void on_free_requested(me_tracker *t, const me_event *event)
+{
+    me_live_block *block = me_live_find(&t->live, event->block);
+    if (block != NULL && block->epoch != 0) {
+        const me_live_kind *kind = &t->live.kinds[block->kind];
+        me_module_stats_free(&t->modules, kind->module, kind->category, block);
+    }
+}
+
+static void on_recategorize(me_tracker *t, const me_event *event)
+{
+    const me_live_block *block = me_live_find(&t->live, event->block);
+    if (block != NULL && block->epoch != 0) {
+        const me_live_kind *kind = &t->live.kinds[block->kind];
+        me_module_stats_recategorize(&t->modules, kind->module, kind->category,
+                                     event->category, block);
+    }
+    me_live_recategorize(&t->live, event);
+}
+
+static void on_phase(me_tracker *t, const me_event *event)
+{
+    if (event->phase == t->phase || event->phase >= ME_PHASE_COUNT) {
+        return;
+    }
+    close_span(t);
+    me_module_stats_phase(&t->modules);
+    t->phase = event->phase;
+}
+
+static void on_event(void *self, const me_event *event)
+{
+    me_tracker *t = self;
+    if (t->status != ME_OK || t->live.status != ME_OK ||
+        t->modules.status != ME_OK) {
+        return;
+    }
+    switch (event->kind) {
+    case ME_EVENT_ALLOC: on_alloc(t, event); break;
+    case ME_EVENT_FREE_REQUESTED: on_free_requested(t, event); break;
+    case ME_EVENT_FREE_COMPLETED: (void)me_live_free(&t->live, event); break;
+    case ME_EVENT_RECATEGORIZE: on_recategorize(t, event); break;
+    case ME_EVENT_MODULE_ENTER:
+        me_module_stats_enter(&t->modules, event, t->live.requested);
+        break;
+    case ME_EVENT_MODULE_LEAVE:
+        me_module_stats_leave(&t->modules, event);
+        break;
+    case ME_EVENT_PHASE: on_phase(t, event); break;
+    case ME_EVENT_ITERATION: begin_iteration(t, event->iteration); break;
+    case ME_EVENT_POINT: on_point(t, event); break;
+    case ME_EVENT_COLLECTIVE: break;
+    }
+}
+
+me_tracker *me_tracker_create(const me_module_tree *tree,
+                              const me_pool_counters *pool,
+                              const me_device_counter *device)
+{
+    me_tracker *t = me_alloc(1, sizeof *t, "tracker");
+    if (t == NULL) {
+        return NULL;
+    }
+    t->tree = tree;
+    t->pool = pool == NULL ? (me_pool_counters){0} : *pool;
+    t->device = device == NULL ? (me_device_counter){0} : *device;
+    t->phase = ME_PHASE_SETUP;
+    t->open_peak = NO_ITERATION;
+    t->since_point = no_peaks(t);
+    me_module_stats_init(&t->modules, tree);
+    begin_iteration(t, ME_SETUP_ITERATION);
+    return t;
+}
+
+void me_tracker_destroy(me_tracker *t)
+{
+    if (t == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < t->n_iterations; i++) {
+        me_free(t->iterations[i].parts);
+    }
+    me_free(t->iterations);
+    me_free(t->points);
+    me_live_fini(&t->live);
+    me_module_stats_fini(&t->modules);
+    me_free(t);
+}
+
+me_observer me_tracker_observer(me_tracker *t)
+{
+    return (me_observer){.on_event = on_event, .self = t};
+}
+
+uint64_t me_tracker_requested(const me_tracker *t)
+{
+    return t->live.requested;
+}

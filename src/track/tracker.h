@@ -1,0 +1,77 @@
+/**
+ * @file
+ * Watches the events of one simulated rank and says what it took: requested
+ * bytes at every point, the peak of every iteration with its cause and its
+ * composition, peaks by phase, and what each module took.
+ *
+ * A tracker is an observer. It must come after the observer that plays the
+ * allocator, whose counters it reads and resets at points.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_TRACK_TRACKER_H
+#define MEMEST_TRACK_TRACKER_H
+
+#include "memest/event.h"
+#include "memest/status.h"
+#include "tensor/module.h"
+#include "track/result.h"
+
+#include <stdint.h>
+
+/** A counter of the allocator, bytes; the peak since it was last reset. */
+typedef struct me_pool_counter {
+    uint64_t current;
+    uint64_t peak;
+} me_pool_counter;
+
+/** How the tracker reads an allocator. A NULL function: nobody knows. */
+typedef struct me_pool_counters {
+    void (*read)(void *self, me_pool_counter *allocated_out,
+                 me_pool_counter *reserved_out);
+    void (*reset_peaks)(void *self); /**< peak becomes current, of both */
+    void *self;
+} me_pool_counters;
+
+/** How it reads what is gone from the card. A NULL function: nobody knows. */
+typedef struct me_device_counter {
+    uint64_t (*read_bytes)(void *self);
+    void *self;
+} me_device_counter;
+
+typedef struct me_tracker me_tracker;
+
+/**
+ * A tracker that has seen nothing. Local.
+ *
+ * @param tree    modules of the rank; borrowed, may grow while events come
+ * @param pool    may be NULL: allocated and reserved bytes stay unknown; what
+ *                it names is borrowed
+ * @param device  may be NULL: device bytes stay unknown
+ * @return owned by the caller; NULL without memory
+ */
+me_tracker *me_tracker_create(const me_module_tree *tree,
+                              const me_pool_counters *pool,
+                              const me_device_counter *device);
+
+/** Give back; NULL is allowed. Local. */
+void me_tracker_destroy(me_tracker *tracker);
+
+/** What to wire to the rank's engine; borrows @p tracker. Local. */
+me_observer me_tracker_observer(me_tracker *tracker);
+
+/** Requested bytes live now. Local. */
+uint64_t me_tracker_requested(const me_tracker *tracker);
+
+/**
+ * What the rank took, once all events have come. Local.
+ *
+ * @param result_out  owned by the caller, independent of the tracker; its
+ *                    limit and device parts are unknown until they are set
+ * @return ME_OK; ME_ERR_NOMEM; ME_ERR_OVERFLOW; ME_ERR_INTERNAL for a stream
+ *         that frees what is not live or names modules that do not exist
+ */
+me_status me_tracker_finish(me_tracker *tracker, me_diag *diag,
+                            me_rank_result **result_out) ME_MUST_CHECK;
+
+#endif /* MEMEST_TRACK_TRACKER_H */

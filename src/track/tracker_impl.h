@@ -1,0 +1,79 @@
+/**
+ * @file
+ * The inside of a tracker, shared by the file that watches (tracker.c) and the
+ * one that writes down what was seen (tracker_finish.c).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_TRACK_TRACKER_IMPL_H
+#define MEMEST_TRACK_TRACKER_IMPL_H
+
+#include "track/live.h"
+#include "track/module_stats.h"
+#include "track/tracker.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/** Three peaks over the same span of time; unknown ones stay unknown. */
+typedef struct me_peaks {
+    uint64_t requested;
+    uint64_t allocated;
+    uint64_t reserved;
+} me_peaks;
+
+/** The cause of an iteration's peak. */
+typedef struct me_peak_cause {
+    const char *op;
+    uint32_t module;
+    int32_t microbatch;
+    uint8_t phase;
+} me_peak_cause;
+
+/** Like blocks at a peak, paths not yet folded. */
+typedef struct me_peak_part {
+    const char *op;
+    uint32_t module;
+    uint8_t category;
+    uint64_t bytes;
+    uint64_t blocks;
+} me_peak_part;
+
+typedef struct me_seen_iteration {
+    int32_t iteration;
+    uint64_t peak_requested;
+    me_peak_cause cause;
+    me_peaks peaks;
+    me_peaks phases[ME_PHASE_COUNT];
+    bool has_phase[ME_PHASE_COUNT];
+    uint64_t reserved_ever; /**< the most since the beginning, at its end */
+    uint64_t device_bytes;  /**< at its end */
+    me_peak_part *parts;    /**< what was live at its peak; owned */
+    uint32_t n_parts;
+} me_seen_iteration;
+
+struct me_tracker {
+    const me_module_tree *tree;
+    me_pool_counters pool;
+    me_device_counter device;
+    me_live live;
+    me_module_stats modules;
+    uint64_t span_requested; /**< peak since the span began */
+    uint64_t open_peak;      /**< of the open iteration; UINT64_MAX: none */
+    uint8_t phase;
+    bool is_steady_over; /**< the steady iteration's modules are final */
+    me_peaks since_point;
+    uint64_t reserved_ever;
+    me_seen_iteration *iterations; /**< the last one may be open */
+    uint32_t n_iterations;
+    uint32_t iterations_capacity;
+    me_point_result *points; /**< names are borrowed */
+    uint32_t n_points;
+    uint32_t points_capacity;
+    me_status status; /**< the first failure; it sticks */
+};
+
+/** Close the open iteration, if one is open. Local. */
+void me_tracker_close_iteration(me_tracker *tracker);
+
+#endif /* MEMEST_TRACK_TRACKER_IMPL_H */
