@@ -13,6 +13,7 @@ static const uint64_t default_max_calls = UINT64_C(20000000);
 
 /* Bring the logs of the programs of some ranks to process 0, in `logs_out` as
  * me_roster_fetch() does. Collective. */
+// NOLINTNEXTLINE(readability-function-size): the ranks are an array and a count
 static me_status fetch_ranks(me_transport *transport, const me_check_part *part,
                              const me_roster *roster, const int *ranks,
                              int n_ranks, me_diag *diag,

@@ -8,14 +8,13 @@
 
 /* Writable at file scope, because NCCL's ncclGroupStart() and
  * ncclGetLastError() name no object either; it belongs to the thread. */
-/* NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): above */
 static _Thread_local struct {
     int depth;
     uint64_t section;     /* of the outermost ncclGroupStart, counted */
     ncclResult_t result;  /* first failure in it */
     ncclComm_t touched;   /* list of those to settle at its end */
     char last_error[256]; /* what ncclGetLastError() says */
-} thread;
+} thread; // NOLINT(cppcoreguidelines-avoid-non-const-global-variables): above
 
 uint64_t me_nccl_section(void)
 {

@@ -217,7 +217,7 @@ static me_status mpi_gather(me_transport *transport, me_blob own, me_diag *diag,
     me_blob *blobs = NULL;
     me_status status =
         receive_sizes(transport, own.size, is_root, diag, &blobs);
-    if (status != ME_OK) {
+    if (status != ME_OK || blobs == NULL) {
         return status;
     }
     if (is_root) {
@@ -242,7 +242,7 @@ static me_status mpi_all_gather(me_transport *transport, me_blob own,
 {
     me_blob *blobs = NULL;
     me_status status = receive_sizes(transport, own.size, true, diag, &blobs);
-    if (status != ME_OK) {
+    if (status != ME_OK || blobs == NULL) {
         return status;
     }
     keep_own(&blobs[transport->rank], own);
