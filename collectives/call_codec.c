@@ -108,7 +108,8 @@ static me_status read_comms(me_reader *reader, me_call_log *log, uint32_t count)
         if (kind >= ME_GROUP_COUNT || members < 1) {
             return ME_ERR_SYNTAX;
         }
-        const me_group group = {.kind = (me_group_kind)kind, .count = members};
+        const me_comm_group group = {.kind = (me_group_kind)kind,
+                                     .count = members};
         ncclComm_t comm = NULL;
         const me_status status = me_comm_add(log, &group, 0, &comm);
         if (status != ME_OK) {

@@ -212,7 +212,8 @@ static void destroy_comm(ncclComm_t comm)
 }
 
 /* A communicator that is not yet in the log; NULL without memory. */
-static ncclComm_t make_comm(me_call_log *log, const me_group *group, int index)
+static ncclComm_t make_comm(me_call_log *log, const me_comm_group *group,
+                            int index)
 {
     ncclComm_t comm = me_alloc(1, sizeof *comm, "call_log.comm");
     if (comm == NULL) {
@@ -234,7 +235,7 @@ static ncclComm_t make_comm(me_call_log *log, const me_group *group, int index)
     return comm;
 }
 
-me_status me_comm_add(me_call_log *log, const me_group *group, int index,
+me_status me_comm_add(me_call_log *log, const me_comm_group *group, int index,
                       ncclComm_t *comm_out)
 {
     if (log->n_comms == ME_MAX_COMMS) {
@@ -259,10 +260,10 @@ me_status me_comm_add(me_call_log *log, const me_group *group, int index,
     return ME_OK;
 }
 
-me_status me_comm_create(me_call_log *log, const me_group *group, int index,
-                         me_diag *diag, ncclComm_t *comm_out)
+me_status me_comm_create(me_call_log *log, const me_comm_group *group,
+                         int index, me_diag *diag, ncclComm_t *comm_out)
 {
-    if (!me_group_is_valid(group, INT32_MAX) || index < 0 ||
+    if (!me_comm_group_is_valid(group, INT32_MAX) || index < 0 ||
         index >= group->count) {
         return me_fail(diag, ME_ERR_INTERNAL,
                        "no communicator of %d members has a rank %d",

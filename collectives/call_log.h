@@ -44,8 +44,8 @@ void me_call_log_reset(me_call_log *log);
  * @param comm_out  borrowed: lives until the log is destroyed
  * @return ME_OK, ME_ERR_INTERNAL (no such group or index), ME_ERR_NOMEM
  */
-me_status me_comm_create(me_call_log *log, const me_group *group, int index,
-                         me_diag *diag, ncclComm_t *comm_out);
+me_status me_comm_create(me_call_log *log, const me_comm_group *group,
+                         int index, me_diag *diag, ncclComm_t *comm_out);
 
 /**
  * An id from which ncclCommInitRank() makes the communicator.
@@ -53,12 +53,12 @@ me_status me_comm_create(me_call_log *log, const me_group *group, int index,
  * @param group   borrowed, with its members, until the communicator is made
  * @param id_out  carries addresses: valid in this process only
  */
-void me_comm_unique_id(me_call_log *log, const me_group *group,
+void me_comm_unique_id(me_call_log *log, const me_comm_group *group,
                        ncclUniqueId *id_out);
 
 /** What ncclCommSplit() asks: this rank's index, or -1 if it is in no part. */
-typedef int (*me_split_members)(void *self, const me_group *parent, int color,
-                                int key, me_group *group_out);
+typedef int (*me_split_members)(void *self, const me_comm_group *parent,
+                                int color, int key, me_comm_group *group_out);
 
 /** Say who knows the parts of a split. @p self is borrowed. */
 void me_call_log_set_split(me_call_log *log, me_split_members members,

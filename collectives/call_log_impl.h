@@ -20,11 +20,11 @@ enum {
 
 /** A communicator; NCCL's tag, because ncclComm_t points to it. */
 struct ncclComm {
-    me_call_log *log;  /**< owner */
-    me_group group;    /**< members are a copy, owned */
-    int index;         /**< own place in the group */
-    uint16_t id;       /**< index into the log's communicators */
-    uint16_t instance; /**< how many of the same kind were made before */
+    me_call_log *log;    /**< owner */
+    me_comm_group group; /**< members are a copy, owned */
+    int index;           /**< own place in the group */
+    uint16_t id;         /**< index into the log's communicators */
+    uint16_t instance;   /**< how many of the same kind were made before */
     bool is_destroyed;
     uint32_t calls;      /**< collectives so far */
     me_digest digest;    /**< of those collectives */
@@ -83,7 +83,7 @@ uint32_t me_call_log_find_channel(const me_call_log *log, uint32_t comm,
                                   bool is_send, int32_t offset);
 
 /** As me_comm_create(), for a group whose members need not be known. */
-me_status me_comm_add(me_call_log *log, const me_group *group, int index,
+me_status me_comm_add(me_call_log *log, const me_comm_group *group, int index,
                       ncclComm_t *comm_out);
 
 #endif /* MEMEST_COLLECTIVES_CALL_LOG_IMPL_H */

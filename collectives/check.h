@@ -25,7 +25,7 @@ typedef struct me_check_part {
     const int *ranks;  /**< ranks that this process answers for */
     const int *log_of; /**< for each of them, an index into `logs` */
     int n_ranks;
-    me_group_of group_of;        /**< the same answers on all processes */
+    me_comm_group_of group_of;   /**< the same answers on all processes */
     const void *self;            /**< first argument of group_of */
     uint64_t max_replayed_calls; /**< give up replaying beyond; 0: 20 million */
 } me_check_part;

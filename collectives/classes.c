@@ -15,13 +15,13 @@ typedef struct scratch {
 } scratch;
 
 /* A hash of the set of classes in a group, whatever the order. */
-static uint64_t hash_set(const me_classes *classes, const me_group *group,
+static uint64_t hash_set(const me_classes *classes, const me_comm_group *group,
                          scratch *s)
 {
     uint64_t sum = 0;
     s->stamp++;
     for (int i = 0; i < group->count; i++) {
-        const int class = classes->class_of[me_group_member(group, i)];
+        const int class = classes->class_of[me_comm_group_member(group, i)];
         if (s->stamps[class] != s->stamp) {
             s->stamps[class] = s->stamp;
             sum += me_digest_mix((uint64_t) class + 1);
@@ -54,7 +54,7 @@ static me_digest sign_rank(const me_roster *roster, const me_classes *classes,
         const me_comm_summary *comm = &program->comms[i];
         const me_place *place = &roster->places[comm->kind][rank];
         if (comm->calls > 0) {
-            const int leader = me_group_member(&place->group, 0);
+            const int leader = me_comm_group_member(&place->group, 0);
             me_digest_add(&digest, classes->set_of[comm->kind][leader]);
         }
     }

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-bool me_group_is_valid(const me_group *group, int world_size)
+bool me_comm_group_is_valid(const me_comm_group *group, int world_size)
 {
     if (group->count < 1 || group->count > world_size ||
         (unsigned)group->kind >= ME_GROUP_COUNT) {
@@ -23,7 +23,7 @@ bool me_group_is_valid(const me_group *group, int world_size)
     return true;
 }
 
-void me_group_print(const me_group *group, me_str *str)
+void me_comm_group_print(const me_comm_group *group, me_str *str)
 {
     enum {
         SHOWN = 8,
@@ -38,7 +38,7 @@ void me_group_print(const me_group *group, me_str *str)
             i = n - 1;
         }
         me_str_printf(str, "%s%d", i == 0 ? "" : ", ",
-                      me_group_member(group, i));
+                      me_comm_group_member(group, i));
     }
     me_str_append(str, "}");
 }

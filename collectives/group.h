@@ -13,16 +13,16 @@
 #include <stdbool.h>
 
 /** A group: a list of ranks, or a pattern. The order is the group's own. */
-typedef struct me_group {
+typedef struct me_comm_group {
     me_group_kind kind;
     int count;          /**< members */
     const int *members; /**< global ranks, borrowed; NULL: use the pattern */
     int start;          /**< the pattern: member i is start + i * stride */
     int stride;
-} me_group;
+} me_comm_group;
 
 /** Global rank of member @p index, 0 <= index < count. Local. */
-static inline int me_group_member(const me_group *group, int index)
+static inline int me_comm_group_member(const me_comm_group *group, int index)
 {
     return group->members != NULL ? group->members[index]
                                   : group->start + index * group->stride;
@@ -34,13 +34,13 @@ static inline int me_group_member(const me_group *group, int index)
  *
  * @return the rank's index in the group, or -1 if it is in none
  */
-typedef int (*me_group_of)(const void *self, int rank, me_group_kind kind,
-                           me_group *group_out);
+typedef int (*me_comm_group_of)(const void *self, int rank, me_group_kind kind,
+                                me_comm_group *group_out);
 
 /** Are all members ranks of a world of @p world_size? Local. */
-bool me_group_is_valid(const me_group *group, int world_size);
+bool me_comm_group_is_valid(const me_comm_group *group, int world_size);
 
 /** Append "tensor group {0, 1, 2, 3}"; long groups are shortened. Local. */
-void me_group_print(const me_group *group, me_str *str);
+void me_comm_group_print(const me_comm_group *group, me_str *str);
 
 #endif /* MEMEST_COLLECTIVES_GROUP_H */

@@ -33,7 +33,7 @@ static me_mismatch match_collectives(const me_roster *roster,
     if (place->index <= 0) {
         return (me_mismatch){0};
     }
-    const int first = me_group_member(&place->group, 0);
+    const int first = me_comm_group_member(&place->group, 0);
     for (int i = 0; i < roster->instances[kind]; i++) {
         if (!is_equal_sequence(roster, first, rank, kind, i)) {
             return (me_mismatch){.is_found = true,
@@ -184,7 +184,7 @@ static void print_mismatch(me_str *str, const me_roster *roster,
 {
     const int *ranks = m->ranks;
     me_str_printf(str, "ranks %d and %d of ", ranks[0], ranks[1]);
-    me_group_print(&roster->places[m->kind][ranks[0]].group, str);
+    me_comm_group_print(&roster->places[m->kind][ranks[0]].group, str);
     if (m->instance > 0) {
         me_str_printf(str, " (communicator %d)", m->instance + 1);
     }

@@ -18,14 +18,14 @@ enum {
 typedef struct ticket {
     char magic[8];
     me_call_log *log;
-    me_group group;
+    me_comm_group group;
 } ticket;
 
 static const char ticket_magic[8] = "memest1";
 
 _Static_assert(sizeof(ticket) <= NCCL_UNIQUE_ID_BYTES, "ticket fits an id");
 
-void me_comm_unique_id(me_call_log *log, const me_group *group,
+void me_comm_unique_id(me_call_log *log, const me_comm_group *group,
                        ncclUniqueId *id_out)
 {
     ticket own = {.log = log, .group = *group};
@@ -40,8 +40,8 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId commId,
     return ncclCommInitRankConfig(comm, nranks, commId, rank, NULL);
 }
 
-static ncclResult_t create(me_call_log *log, const me_group *group, int index,
-                           ncclComm_t *comm_out)
+static ncclResult_t create(me_call_log *log, const me_comm_group *group,
+                           int index, ncclComm_t *comm_out)
 {
     me_diag diag = {0};
     switch (me_comm_create(log, group, index, &diag, comm_out)) {
@@ -120,7 +120,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key,
     if (color == NCCL_SPLIT_NOCOLOR) {
         return ncclSuccess;
     }
-    me_group part = {0};
+    me_comm_group part = {0};
     const int index =
         log->split == NULL
             ? -1

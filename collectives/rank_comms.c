@@ -7,15 +7,16 @@
 struct me_rank_comms {
     me_call_log *log;
     int rank;
-    me_group_of group_of;
+    me_comm_group_of group_of;
     const void *self;
     ncclComm_t comms[ME_GROUP_COUNT]; /* NULL: not made yet */
     cudaStream_t streams[ME_GROUP_COUNT];
     ncclRedOp_t ops[ME_GROUP_COUNT];
 };
 
-me_status me_rank_comms_create(me_call_log *log, int rank, me_group_of group_of,
-                               const void *self, me_rank_comms **comms_out)
+me_status me_rank_comms_create(me_call_log *log, int rank,
+                               me_comm_group_of group_of, const void *self,
+                               me_rank_comms **comms_out)
 {
     me_rank_comms *comms = me_alloc(1, sizeof *comms, "rank_comms");
     if (comms == NULL) {
@@ -50,7 +51,7 @@ me_status me_rank_comms_get(me_rank_comms *comms, me_group_kind kind,
                             me_diag *diag, ncclComm_t *comm_out)
 {
     if (comms->comms[kind] == NULL) {
-        me_group group = {0};
+        me_comm_group group = {0};
         const int index =
             comms->group_of(comms->self, comms->rank, kind, &group);
         if (index < 0) {

@@ -27,8 +27,9 @@ typedef struct me_rank_comms me_rank_comms;
  * @param comms_out  owned by the caller
  * @return ME_OK, ME_ERR_NOMEM
  */
-me_status me_rank_comms_create(me_call_log *log, int rank, me_group_of group_of,
-                               const void *self, me_rank_comms **comms_out);
+me_status me_rank_comms_create(me_call_log *log, int rank,
+                               me_comm_group_of group_of, const void *self,
+                               me_rank_comms **comms_out);
 
 /** Give back; the communicators stay with their log. NULL is allowed. */
 void me_rank_comms_destroy(me_rank_comms *comms);

@@ -83,7 +83,7 @@ static void find_partners(me_replay *replay, int class)
 static me_status fill_party(me_replay *replay, int class,
                             const struct ncclComm *comm, me_party *party)
 {
-    const me_group *group = &place_of(replay, class, comm)->group;
+    const me_comm_group *group = &place_of(replay, class, comm)->group;
     const size_t most = (size_t)(group->count < replay->classes->count
                                      ? group->count
                                      : replay->classes->count);
@@ -93,7 +93,7 @@ static me_status fill_party(me_replay *replay, int class,
         return ME_ERR_NOMEM;
     }
     for (int i = 0; i < group->count; i++) {
-        const int rank = me_group_member(group, i);
+        const int rank = me_comm_group_member(group, i);
         const int other = replay->classes->class_of[rank];
         if (replay->runners[other].is_queued) {
             continue; /* borrowed here as a mark */
@@ -121,7 +121,7 @@ static me_status find_parties(me_replay *replay, me_digest_map *map, int class)
             continue;
         }
         const me_place *place = place_of(replay, class, comm);
-        const int leader = me_group_member(&place->group, 0);
+        const int leader = me_comm_group_member(&place->group, 0);
         me_digest key = {0};
         me_digest_add(&key, (uint64_t)comm->group.kind);
         me_digest_add(&key, comm->instance);

@@ -46,7 +46,7 @@ int me_program_find_comm(const me_program *program, me_group_kind kind,
 int me_place_peer(const me_place *place, int32_t offset)
 {
     const int64_t index = ((int64_t)place->index + offset) % place->group.count;
-    return me_group_member(&place->group, (int)index);
+    return me_comm_group_member(&place->group, (int)index);
 }
 
 /* Keep @p program unless an equal one is known; its number either way. */
@@ -148,18 +148,19 @@ static bool is_consistent(const me_place *places, int rank, int world_size)
 {
     const me_place *place = &places[rank];
     if (place->index >= place->group.count ||
-        !me_group_is_valid(&place->group, 1 << 30) ||
-        me_group_member(&place->group, place->index) != rank) {
+        !me_comm_group_is_valid(&place->group, 1 << 30) ||
+        me_comm_group_member(&place->group, place->index) != rank) {
         return false;
     }
-    const int first = me_group_member(&place->group, 0);
+    const int first = me_comm_group_member(&place->group, 0);
     if (first < 0 || first >= world_size) {
         return false;
     }
     const me_place *leader = &places[first];
     return leader->index == 0 && leader->group.count == place->group.count &&
-           me_group_member(&leader->group, place->index) == rank &&
-           (leader != place || me_group_is_valid(&place->group, world_size));
+           me_comm_group_member(&leader->group, place->index) == rank &&
+           (leader != place ||
+            me_comm_group_is_valid(&place->group, world_size));
 }
 
 static me_status look_up_places(me_roster *roster, const me_check_part *part,

@@ -34,7 +34,7 @@ typedef struct me_program {
 
 /** A rank's place in its group of one kind. */
 typedef struct me_place {
-    me_group group;
+    me_comm_group group;
     int index; /**< -1: in no group of that kind */
 } me_place;
 

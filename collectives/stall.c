@@ -97,7 +97,7 @@ static int find_missing(const me_replay *replay, const wait *w,
                         const struct ncclComm *comm)
 {
     for (int i = 0; i < w->place->group.count; i++) {
-        const int rank = me_group_member(&w->place->group, i);
+        const int rank = me_comm_group_member(&w->place->group, i);
         const int other =
             me_program_find_comm(me_roster_program(replay->roster, rank),
                                  comm->group.kind, comm->instance);
@@ -136,7 +136,7 @@ static void print_wait(me_str *str, const wait *w)
                        : w->call->kind == ME_CALL_RECV ? " from "
                                                        : " for ");
     me_str_printf(str, "rank %d (", w->awaited);
-    me_group_print(&w->place->group, str);
+    me_comm_group_print(&w->place->group, str);
     me_str_append(str, ")");
 }
 

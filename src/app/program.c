@@ -4,7 +4,9 @@
 
 /** Iterations that are run: the first makes the optimizer's state, the second
  *  is the steady one, the third repeats it. */
-enum { ITERATIONS = 2 };
+enum {
+    ITERATIONS = 2
+};
 
 static bool fuses_activation(const me_config *c)
 {

@@ -20,7 +20,7 @@ typedef struct me_plan {
     const me_config *config; /**< borrowed */
     me_grid grid;
     me_layer_split split;
-    int32_t n_chunks;        /**< of every rank */
+    int32_t n_chunks; /**< of every rank */
     int32_t n_classes;
     int32_t *class_of;       /**< world_size of them; owned */
     int32_t *representative; /**< lowest rank of each class; owned */

@@ -27,13 +27,14 @@ typedef struct job {
 } job;
 
 static inline int job_group_of(const void *self, int rank, me_group_kind kind,
-                               me_group *group_out)
+                               me_comm_group *group_out)
 {
     const job *j = self;
     const int t = rank % j->tp;
     const int d = rank / j->tp % j->dp;
     const int p = rank / (j->tp * j->dp);
-    me_group group = {.kind = kind, .start = rank, .stride = 1, .count = 1};
+    me_comm_group group = {
+        .kind = kind, .start = rank, .stride = 1, .count = 1};
     int index = -1;
     if (kind == ME_GROUP_TENSOR) {
         group.start = rank - t;
@@ -61,7 +62,7 @@ static inline int job_size(const job *j)
 
 static inline ncclComm_t job_comm(job *j, int rank, me_group_kind kind)
 {
-    me_group group = {0};
+    me_comm_group group = {0};
     const int index = job_group_of(j, rank, kind, &group);
     ncclComm_t comm = NULL;
     return me_comm_create(j->logs[rank], &group, index, NULL, &comm) == ME_OK

@@ -4,7 +4,7 @@
 #include "collectives/call_log_impl.h"
 #include "support/test.h"
 
-static const me_group four = {
+static const me_comm_group four = {
     .kind = ME_GROUP_TENSOR, .start = 0, .stride = 1, .count = 4};
 
 static me_call_log *make_log(ncclComm_t *comm)
@@ -130,7 +130,7 @@ static void test_call_log__counts_volume(void **state)
 static void test_call_log__holds_many_calls_and_peers(void **state)
 {
     (void)state;
-    const me_group many = {
+    const me_comm_group many = {
         .kind = ME_GROUP_EXPERT, .start = 0, .stride = 1, .count = 300};
     me_call_log *log = NULL;
     ncclComm_t comm = NULL;

@@ -12,7 +12,7 @@ typedef struct fixture {
 static int set_up(void **state)
 {
     static fixture f;
-    const me_group pair = {
+    const me_comm_group pair = {
         .kind = ME_GROUP_PIPELINE, .start = 0, .stride = 4, .count = 2};
     f = (fixture){0};
     *state = &f;
@@ -120,15 +120,15 @@ static void test_nccl_stub__sections_are_numbered(void **state)
     }
 }
 
-static int split_pair(void *self, const me_group *parent, int color, int key,
-                      me_group *group_out)
+static int split_pair(void *self, const me_comm_group *parent, int color,
+                      int key, me_comm_group *group_out)
 {
     (void)self;
     (void)key;
-    *group_out = (me_group){.kind = ME_GROUP_EMBEDDING,
-                            .start = me_group_member(parent, color),
-                            .stride = 1,
-                            .count = 1};
+    *group_out = (me_comm_group){.kind = ME_GROUP_EMBEDDING,
+                                 .start = me_comm_group_member(parent, color),
+                                 .stride = 1,
+                                 .count = 1};
     return 0;
 }
 
@@ -136,7 +136,7 @@ static void test_nccl_stub__makes_communicators(void **state)
 {
     const fixture *f = *state;
     const int members[] = {5, 3, 9};
-    const me_group group = {
+    const me_comm_group group = {
         .kind = ME_GROUP_DATA, .members = members, .count = 3};
     ncclUniqueId id;
     ncclComm_t comm = NULL;
@@ -153,7 +153,7 @@ static void test_nccl_stub__makes_communicators(void **state)
     assert_int_equal(ncclCommSplit(comm, 1, 0, &part, NULL), ncclInvalidUsage);
     me_call_log_set_split(f->log, split_pair, NULL);
     assert_int_equal(ncclCommSplit(comm, 1, 0, &part, NULL), ncclSuccess);
-    assert_int_equal(me_group_member(&part->group, 0), 3);
+    assert_int_equal(me_comm_group_member(&part->group, 0), 3);
     assert_int_equal(ncclCommSplit(comm, NCCL_SPLIT_NOCOLOR, 0, &part, NULL),
                      ncclSuccess);
     assert_null(part);

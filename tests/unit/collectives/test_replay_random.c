@@ -122,10 +122,10 @@ static int number_of(const plan *p, int rank, int at)
 static bool can_go(const plan *p, const job *j, const int *at, int rank)
 {
     const plan_call *call = &p->calls[rank][at[rank]];
-    me_group group = {0};
+    me_comm_group group = {0};
     (void)job_group_of(j, rank, call->kind, &group);
     for (int i = 0; i < group.count; i++) {
-        const int other = me_group_member(&group, i);
+        const int other = me_comm_group_member(&group, i);
         if (call->is_p2p && i != call->peer) {
             continue;
         }
@@ -148,15 +148,15 @@ static bool can_go(const plan *p, const job *j, const int *at, int rank)
 static void step_together(const plan *p, const job *j, int *at, int rank)
 {
     const plan_call *call = &p->calls[rank][at[rank]];
-    me_group group = {0};
+    me_comm_group group = {0};
     (void)job_group_of(j, rank, call->kind, &group);
     if (call->is_p2p) {
-        at[me_group_member(&group, call->peer)]++;
+        at[me_comm_group_member(&group, call->peer)]++;
         at[rank]++;
         return;
     }
     for (int i = 0; i < group.count; i++) {
-        at[me_group_member(&group, i)]++;
+        at[me_comm_group_member(&group, i)]++;
     }
 }
 

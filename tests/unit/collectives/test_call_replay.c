@@ -252,7 +252,7 @@ static void test_replay__shared_logs_of_a_large_world(void **state)
     (void)state;
     job j = {.tp = 8, .dp = 128, .pp = 16};
     for (int stage = 0; stage < j.pp; stage++) {
-        me_group group = {0};
+        me_comm_group group = {0};
         const int rank = stage * j.tp * j.dp;
         assert_int_equal(me_call_log_create(&j.logs[stage]), ME_OK);
         ncclComm_t *comms[3] = {&j.tensor[stage], &j.data[stage],

@@ -1,0 +1,248 @@
+#include "app/cli.h"
+
+#include "base/parse.h"
+
+#include <stddef.h>
+#include <string.h>
+
+typedef enum flag_kind {
+    FLAG_TEXT,
+    FLAG_NUMBER, /**< not negative, 31 bits */
+    FLAG_SWITCH,
+    FLAG_SET
+} flag_kind;
+
+/** A flag: what it is called, what it takes, where it goes, what it is for. */
+typedef struct flag {
+    const char *name;
+    const char *short_name;
+    const char *value; /**< placeholder in the help, NULL: none */
+    flag_kind kind;
+    size_t offset;
+    const char *help;
+} flag;
+
+#define AT(member) offsetof(me_cli, member)
+
+static const flag flags[] = {
+    {"--model", "-m", "FILE|NAME", FLAG_TEXT, AT(model),
+     "job or model: a .cfg file, or a name of configs/models"},
+    {"--set", NULL, "KEY=VALUE", FLAG_SET, AT(sets),
+     "set one option; wins over file and launch command (memest options)"},
+    {"--world-size", NULL, "N", FLAG_NUMBER, AT(world_size),
+     "training ranks to simulate"},
+    {"--memory-limit", NULL, "SIZE", FLAG_TEXT, AT(memory_limit),
+     "what PyTorch's allocator may reserve on a rank, such as 70GiB"},
+    {"--alloc-conf", NULL, "CONF", FLAG_TEXT, AT(alloc_conf),
+     "as PYTORCH_CUDA_ALLOC_CONF"},
+    {"--device", NULL, "NAME", FLAG_TEXT, AT(device), "the card"},
+    {"--format", NULL, "text|json|csv", FLAG_TEXT, AT(format),
+     "of the report; text if not given"},
+    {"--output", "-o", "FILE", FLAG_TEXT, AT(output),
+     "write the report to a file, whole or not at all"},
+    {"--events", NULL, "FILE", FLAG_TEXT, AT(events),
+     "write every allocation and free of one iteration of one rank"},
+    {"--rank", NULL, "R", FLAG_NUMBER, AT(rank), "whose events; 0"},
+    {"--iteration", NULL, "N", FLAG_NUMBER, AT(iteration), "of --events; 1"},
+    {"--dump", NULL, "STAGE", FLAG_TEXT, AT(dump),
+     "print config, plan, program or modules and stop"},
+    {"--strict", NULL, NULL, FLAG_SWITCH, AT(strict),
+     "what is not modelled is an error"},
+    {"--no-fold", NULL, NULL, FLAG_SWITCH, AT(no_fold),
+     "simulate every rank, equal ones too"},
+    {"--require-fit", NULL, NULL, FLAG_SWITCH, AT(require_fit),
+     "exit 3 if the job does not fit"},
+    {"--log-level", NULL, "LEVEL", FLAG_TEXT, AT(log_level),
+     "error, warn, info, debug or trace (also MEMEST_LOG)"},
+    {"--log-file", NULL, "FILE", FLAG_TEXT, AT(log_file),
+     "where messages go instead of stderr"},
+    {"--help", "-h", NULL, FLAG_SWITCH, AT(help), "this text"},
+    {"--version", NULL, NULL, FLAG_SWITCH, AT(version), "memest's version"},
+};
+
+enum {
+    N_FLAGS = sizeof flags / sizeof flags[0]
+};
+
+static const struct {
+    const char *name;
+    bool has_operand;
+    const char *help;
+} commands[] = {
+    {"estimate", false, "how much memory every rank takes (the default)"},
+    {"check", false, "the verdict alone: exit 0 if it fits, 3 if not"},
+    {"replay", true, "FILE|-  feed a recorded stream through the allocator"},
+    {"options", false, "every option with its type, default and meaning"},
+};
+
+enum {
+    N_COMMANDS = sizeof commands / sizeof commands[0]
+};
+
+static bool is_flag(const flag *f, const char *word, size_t length)
+{
+    const bool is_long =
+        strlen(f->name) == length && strncmp(f->name, word, length) == 0;
+    const bool is_short = f->short_name != NULL &&
+                          strlen(f->short_name) == length &&
+                          strncmp(f->short_name, word, length) == 0;
+    return is_long || is_short;
+}
+
+static const flag *find_flag(const char *word, size_t length)
+{
+    for (int i = 0; i < N_FLAGS; i++) {
+        if (is_flag(&flags[i], word, length)) {
+            return &flags[i];
+        }
+    }
+    return NULL;
+}
+
+static me_status store_set(me_cli *cli, const char *value, me_diag *diag)
+{
+    if (cli->n_sets == ME_CLI_MAX_SETS) {
+        return me_fail(diag, ME_ERR_CONFIG, "--set: more than %d times",
+                       ME_CLI_MAX_SETS);
+    }
+    cli->sets[cli->n_sets++] = value;
+    return ME_OK;
+}
+
+static me_status store(me_cli *cli, const flag *f, const char *value,
+                       me_diag *diag)
+{
+    char *at = (char *)cli + f->offset;
+    uint64_t number = 0;
+    switch (f->kind) {
+    case FLAG_SWITCH: *(bool *)(void *)at = true; return ME_OK;
+    case FLAG_TEXT: *(const char **)(void *)at = value; return ME_OK;
+    case FLAG_SET: return store_set(cli, value, diag);
+    case FLAG_NUMBER:
+        if (me_parse_u64(value, &number) != ME_OK || number > INT32_MAX) {
+            return me_fail(diag, ME_ERR_CONFIG,
+                           "%s: \"%s\" is not a whole number from 0 to %d",
+                           f->name, value, INT32_MAX);
+        }
+        *(int32_t *)(void *)at = (int32_t)number;
+        return ME_OK;
+    }
+    return ME_ERR_INTERNAL;
+}
+
+/** One flag and its value. @return words that it took; 0 on failure */
+static int read_flag(me_cli *cli, int left, char **words, me_diag *diag)
+{
+    const char *equals = strchr(words[0], '=');
+    const size_t length =
+        equals == NULL ? strlen(words[0]) : (size_t)(equals - words[0]);
+    const flag *f = find_flag(words[0], length);
+    if (f == NULL) {
+        (void)me_fail(diag, ME_ERR_CONFIG,
+                      "%s: no such flag; memest --help lists them, and a "
+                      "launch command goes after --",
+                      words[0]);
+        return 0;
+    }
+    if (f->kind == FLAG_SWITCH) {
+        if (equals != NULL) {
+            (void)me_fail(diag, ME_ERR_CONFIG, "%s takes no value", f->name);
+            return 0;
+        }
+        return store(cli, f, NULL, diag) == ME_OK ? 1 : 0;
+    }
+    if (equals == NULL && left < 2) {
+        (void)me_fail(diag, ME_ERR_CONFIG, "%s needs a value: %s", f->name,
+                      f->value);
+        return 0;
+    }
+    const char *value = equals == NULL ? words[1] : equals + 1;
+    if (store(cli, f, value, diag) != ME_OK) {
+        return 0;
+    }
+    return equals == NULL ? 2 : 1;
+}
+
+/** The first word, if it is a command. @return words taken; -1 on failure */
+static int read_command(me_cli *cli, int argc, char **argv, me_diag *diag)
+{
+    if (argc < 2 || argv[1][0] == '-') {
+        return 0;
+    }
+    for (int i = 0; i < N_COMMANDS; i++) {
+        if (strcmp(argv[1], commands[i].name) != 0) {
+            continue;
+        }
+        cli->command = commands[i].name;
+        if (!commands[i].has_operand) {
+            return 1;
+        }
+        if (argc < 3) {
+            (void)me_fail(diag, ME_ERR_CONFIG,
+                          "%s needs a file, or - for "
+                          "standard input",
+                          commands[i].name);
+            return -1;
+        }
+        cli->operand = argv[2];
+        return 2;
+    }
+    (void)me_fail(diag, ME_ERR_CONFIG,
+                  "%s: no such command; estimate, check, replay and options "
+                  "are",
+                  argv[1]);
+    return -1;
+}
+
+me_status me_cli_parse(int argc, char **argv, me_diag *diag, me_cli *cli_out)
+{
+    me_cli *cli = cli_out;
+    *cli = (me_cli){
+        .command = "estimate", .format = "text", .rank = -1, .iteration = -1};
+    const int taken = read_command(cli, argc, argv, diag);
+    if (taken < 0) {
+        return ME_ERR_CONFIG;
+    }
+    for (int i = 1 + taken; i < argc;) {
+        if (strcmp(argv[i], "--") == 0) {
+            cli->launch_argc = argc - i - 1;
+            cli->launch_argv = (const char *const *)(argv + i + 1);
+            break;
+        }
+        const int words = read_flag(cli, argc - i, argv + i, diag);
+        if (words == 0) {
+            return ME_ERR_CONFIG;
+        }
+        i += words;
+    }
+    return ME_OK;
+}
+
+void me_cli_help(me_str *text)
+{
+    me_str_append(
+        text,
+        "memest predicts the memory of every rank of a distributed training "
+        "job.\n\n"
+        "  memest [COMMAND] --model FILE|NAME [FLAG…] [-- LAUNCH COMMAND…]\n"
+        "  mpirun -n 8 memest --model configs/gpt.cfg\n"
+        "  memest --world-size 8 -- pretrain_gpt.py --num-layers 32 …\n\n"
+        "Commands\n");
+    for (int i = 0; i < N_COMMANDS; i++) {
+        me_str_printf(text, "  %-12s %s\n", commands[i].name, commands[i].help);
+    }
+    me_str_append(text, "\nFlags\n");
+    for (int i = 0; i < N_FLAGS; i++) {
+        const flag *f = &flags[i];
+        me_str left = {0};
+        me_str_printf(
+            &left, "%s%s%s%s%s", f->short_name == NULL ? "" : f->short_name,
+            f->short_name == NULL ? "" : ", ", f->name,
+            f->value == NULL ? "" : " ", f->value == NULL ? "" : f->value);
+        me_str_printf(text, "  %-26s %s\n", me_str_text(&left), f->help);
+        me_str_fini(&left);
+    }
+    me_str_append(text,
+                  "\nExit codes: 0 report written or job fits, 1 internal or "
+                  "I/O, 2 usage or\nconfiguration, 3 does not fit.\n");
+}

@@ -1,0 +1,59 @@
+/**
+ * @file
+ * memest's own command line, from one table of flags.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_APP_CLI_H
+#define MEMEST_APP_CLI_H
+
+#include "base/str.h"
+#include "memest/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    ME_CLI_MAX_SETS = 256
+};
+
+/** What was asked for; text is borrowed from argv. */
+typedef struct me_cli {
+    const char *command; /**< "estimate" if none was given */
+    const char *operand; /**< what follows `replay`, or NULL */
+    const char *model;   /**< --model, or NULL */
+    const char *sets[ME_CLI_MAX_SETS];
+    int32_t n_sets;
+    int32_t world_size;       /**< 0: not given */
+    const char *memory_limit; /**< as given, or NULL */
+    const char *alloc_conf;   /**< or NULL */
+    const char *device;       /**< or NULL */
+    const char *format;       /**< "text" if none was given */
+    const char *output;       /**< NULL: stdout */
+    const char *events;       /**< file, or NULL */
+    int32_t rank;             /**< whose events; -1: not given */
+    int32_t iteration;        /**< whose events; -1: not given */
+    const char *dump;         /**< stage, or NULL */
+    const char *log_level;    /**< or NULL */
+    const char *log_file;     /**< or NULL */
+    bool strict;
+    bool no_fold;
+    bool require_fit;
+    bool help;
+    bool version;
+    int launch_argc; /**< words after `--` */
+    const char *const *launch_argv;
+} me_cli;
+
+/**
+ * Read the command line.
+ *
+ * @return ME_OK; ME_ERR_CONFIG naming the flag and what would be right
+ */
+me_status me_cli_parse(int argc, char **argv, me_diag *diag,
+                       me_cli *cli_out) ME_MUST_CHECK;
+
+/** The text of --help. */
+void me_cli_help(me_str *text);
+
+#endif /* MEMEST_APP_CLI_H */

@@ -1,0 +1,44 @@
+/**
+ * @file
+ * The simulation of one rank: its program on an engine, with the allocator,
+ * the trackers and, if asked for, the event log as observers.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_APP_SIMULATE_H
+#define MEMEST_APP_SIMULATE_H
+
+#include "alloc/alloc_conf.h"
+#include "collectives/call_log.h"
+#include "collectives/group.h"
+#include "plan/plan.h"
+#include "track/result.h"
+
+/** What does not change from rank to rank. All borrowed. */
+typedef struct me_simulation {
+    const me_plan *plan;
+    me_alloc_conf alloc_conf;
+    uint64_t memory_limit_bytes; /**< of the allocator; 0: none */
+    me_comm_group_of group_of;   /**< who is in which group */
+    const void *group_self;
+    const char *events_path; /**< NULL: no event log */
+    int32_t events_rank;
+    int32_t events_iteration;
+} me_simulation;
+
+/**
+ * Simulate a rank.
+ *
+ * @param log         the rank's calls of collectives are recorded here
+ * @param result_out  owned by the caller
+ * @return ME_OK; the engine's failure; ME_ERR_NOMEM, ME_ERR_IO
+ */
+me_status me_simulate_rank(const me_simulation *simulation, int32_t rank,
+                           me_call_log *log, me_diag *diag,
+                           me_rank_result **result_out) ME_MUST_CHECK;
+
+/** Append the rank's module tree, a line a module (`--dump modules`). */
+me_status me_simulate_modules(const me_plan *plan, int32_t rank, me_diag *diag,
+                              me_str *text) ME_MUST_CHECK;
+
+#endif /* MEMEST_APP_SIMULATE_H */

@@ -1,0 +1,77 @@
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const level_names[ME_LOG_COUNT] = {
+#define ME_LOG_NAME(constant, name) [constant] = (name),
+    ME_LOG_LIST(ME_LOG_NAME)
+#undef ME_LOG_NAME
+};
+
+/* Writable at file scope: where a process's messages go is the process's, and
+ * no result depends on it. */
+static struct {
+    me_log_level level;
+    FILE *file;
+} sink = {
+    .level =
+        ME_LOG_WARN}; // NOLINT(cppcoreguidelines-avoid-non-const-global-variables): above
+
+bool me_log_level_find(const char *name, me_log_level *level_out)
+{
+    for (int i = 0; i < ME_LOG_COUNT; i++) {
+        if (strcmp(name, level_names[i]) == 0) {
+            *level_out = (me_log_level)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+void me_log_set_level(me_log_level level)
+{
+    sink.level = level;
+}
+
+me_status me_log_open(const char *path, me_diag *diag)
+{
+    FILE *file = fopen(path, "a");
+    if (file == NULL) {
+        return me_fail(diag, ME_ERR_IO, "%s: cannot be written: %s", path,
+                       strerror(errno));
+    }
+    me_log_close();
+    sink.file = file;
+    return ME_OK;
+}
+
+void me_log_close(void)
+{
+    if (sink.file != NULL) {
+        (void)fclose(sink.file);
+        sink.file = NULL;
+    }
+}
+
+bool me_log_is_on(me_log_level level)
+{
+    return level <= sink.level;
+}
+
+void me_log(me_log_level level, const char *format, ...)
+{
+    if (!me_log_is_on(level)) {
+        return;
+    }
+    FILE *file = sink.file == NULL ? stderr : sink.file;
+    (void)fprintf(file, "memest: %s: ", level_names[level]);
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vfprintf(file, format, arguments);
+    va_end(arguments);
+    (void)fputc('\n', file);
+    (void)fflush(file);
+}
