@@ -62,14 +62,9 @@ static void append_value(const config_setting_t *setting, me_str *text)
         me_str_append(text,
                       config_setting_get_bool(setting) ? "true" : "false");
         break;
-    case CONFIG_TYPE_FLOAT: {
-        const size_t begin = text->length;
-        me_str_printf(text, "%.17g", config_setting_get_float(setting));
-        for (size_t i = begin; i < text->length; i++) {
-            text->text[i] = text->text[i] == ',' ? '.' : text->text[i];
-        }
+    case CONFIG_TYPE_FLOAT:
+        me_option_format_double(config_setting_get_float(setting), text);
         break;
-    }
     default:
         me_str_printf(text, "%lld", config_setting_get_int64(setting));
         break;

@@ -62,6 +62,23 @@ bool me_flag_find(const char *name, me_flag *flag_out)
     return false;
 }
 
+/* Offers all flags of a rule; the best one so far is in *best_out. */
+static void offer_rule(const me_flag_rule *rule, me_nearest *nearest,
+                       const char **best_out, size_t *length_out)
+{
+    const char *cursor = rule->flags;
+    size_t length = 0;
+    for (const char *flag = next_flag(&cursor, &length); flag != NULL;
+         flag = next_flag(&cursor, &length)) {
+        char known[96];
+        (void)snprintf(known, sizeof known, "%.*s", (int)length, flag);
+        if (me_nearest_offer(nearest, known)) {
+            *best_out = flag;
+            *length_out = length;
+        }
+    }
+}
+
 const char *me_flag_nearest(const char *name, size_t *length_out)
 {
     const char *best = NULL;
@@ -69,17 +86,7 @@ const char *me_flag_nearest(const char *name, size_t *length_out)
     for (int kind = 0; kind < ME_FLAG_KINDS; kind++) {
         const me_flag_rule *rule = me_flag_rules((me_flag_kind)kind);
         for (; rule->flags != NULL; rule++) {
-            const char *cursor = rule->flags;
-            size_t length = 0;
-            for (const char *flag = next_flag(&cursor, &length); flag != NULL;
-                 flag = next_flag(&cursor, &length)) {
-                char known[96];
-                (void)snprintf(known, sizeof known, "%.*s", (int)length, flag);
-                if (me_nearest_offer(&nearest, known)) {
-                    best = flag;
-                    *length_out = length;
-                }
-            }
+            offer_rule(rule, &nearest, &best, length_out);
         }
     }
     return best;

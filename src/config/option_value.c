@@ -194,15 +194,16 @@ static void format_size(uint64_t bytes, me_str *text)
     me_str_printf(text, "%llu%s", (unsigned long long)bytes, units[unit]);
 }
 
-/* The shortest digits that read back as the same number. */
-static void format_double(double value, me_str *text)
+void me_option_format_double(double value, me_str *text)
 {
     char digits[40] = "";
     double back = 0.0;
     for (int precision = 1; precision <= 17; precision++) {
         (void)snprintf(digits, sizeof digits, "%.*g", precision, value);
         for (char *c = digits; *c != '\0'; c++) {
-            *c = *c == ',' ? '.' : *c;
+            if (*c == ',') {
+                *c = '.';
+            }
         }
         if (me_parse_double(digits, &back) == ME_OK && back == value) {
             break;
@@ -252,7 +253,7 @@ void me_option_format(const me_option *option, const me_config *config,
         break;
     case ME_OPTION_DOUBLE:
         memcpy(&number, field, sizeof number);
-        format_double(number, text);
+        me_option_format_double(number, text);
         break;
     case ME_OPTION_ENUM: format_word(option, field, text); break;
     case ME_OPTION_STRING: me_str_append(text, field); break;

@@ -38,6 +38,9 @@ me_status me_option_set(const me_option *option, me_config *config,
                         const char *value, const me_origin *origin,
                         me_diag *diag) ME_MUST_CHECK;
 
+/** The shortest digits that me_parse_double() reads back as @p value. */
+void me_option_format_double(double value, me_str *text);
+
 /** Was this option given? */
 bool me_option_is_set(const me_option *option, const me_config *config);
 

@@ -31,7 +31,10 @@ typedef struct scanner {
 
 static char peek(const scanner *s, size_t ahead)
 {
-    return s->length - s->at > ahead ? s->raw[s->at + ahead] : '\0';
+    if (s->length - s->at <= ahead) {
+        return '\0';
+    }
+    return s->raw[s->at + ahead];
 }
 
 static void copy(scanner *s, size_t n)

@@ -14,22 +14,24 @@ enum {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_once(const me_config *config)
+static int count_in(const me_flag_list *list, const char *flag)
 {
-    const me_flag_list *const lists[] = {&config->modelled, &config->no_effect,
-                                         &config->not_modelled};
-    for (size_t i = 0; i < 3; i++) {
-        for (int32_t k = 0; k < lists[i]->count; k++) {
-            const char *flag = lists[i]->flags[k].flag;
-            int n_found = 0;
-            for (size_t j = 0; j < 3; j++) {
-                for (int32_t l = 0; l < lists[j]->count; l++) {
-                    n_found += strcmp(lists[j]->flags[l].flag, flag) == 0;
-                }
-            }
-            if (n_found != 1) {
-                abort();
-            }
+    int n_found = 0;
+    for (int32_t i = 0; i < list->count; i++) {
+        n_found += strcmp(list->flags[i].flag, flag) == 0;
+    }
+    return n_found;
+}
+
+static void check_once(const me_config *config, const me_flag_list *list)
+{
+    for (int32_t i = 0; i < list->count; i++) {
+        const char *flag = list->flags[i].flag;
+        if (count_in(&config->modelled, flag) +
+                count_in(&config->no_effect, flag) +
+                count_in(&config->not_modelled, flag) !=
+            1) {
+            abort();
         }
     }
 }
@@ -58,7 +60,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     const me_status status = me_config_read_launch(config, count, words, &diag);
     if (status == ME_OK) {
-        check_once(config);
+        check_once(config, &config->modelled);
+        check_once(config, &config->no_effect);
+        check_once(config, &config->not_modelled);
         (void)!me_config_finish(config, 4, &diag);
     } else if (diag.text[0] == '\0' || strchr(diag.text, '\n') != NULL) {
         abort();

@@ -6,65 +6,65 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+static const struct {
+    const char *text;
+    me_status status;
+    int line;
+    const char *part;
+} wrong_files[] = {
+    {"model = {\n num_layer = 4;\n};", ME_ERR_CONFIG, 2,
+     "unknown option 'model.num_layer': did you mean model.num_layers?"},
+    {"model = {\n num_layers = 4;\n num_layers = 8;\n};", ME_ERR_SYNTAX, 3,
+     "duplicate setting name at or before 'num_layers = 8"},
+    {"model = {\n num_layers = \"4\";\n};", ME_ERR_CONFIG, 2,
+     "model.num_layers is text in quotes: must be a whole number"},
+    {"model = {\n num_layers = 0;\n};", ME_ERR_CONFIG, 2,
+     "model.num_layers = 0: must be a whole number from 1"},
+    {"model = {\n num_layers = -4;\n};", ME_ERR_CONFIG, 2,
+     "model.num_layers = -4"},
+    {"model = {\n num_layers = 4294967300;\n};", ME_ERR_CONFIG, 2,
+     "model.num_layers = 4294967300"},
+    {"model = {\n num_layers = 99999999999999999999;\n};", ME_ERR_SYNTAX, 2,
+     "more than 64 bits"},
+    {"model = {\n num_layers = 4.5;\n};", ME_ERR_CONFIG, 2, "a decimal"},
+    {"model = {\n num_layers = [4];\n};", ME_ERR_SYNTAX, 2,
+     "lists and arrays are not used"},
+    {"model = {\n num_layers = {};\n};", ME_ERR_CONFIG, 2, "a group"},
+    {"model = {\n num_layers = 0x10;\n};", ME_ERR_SYNTAX, 2, "hexadecimal"},
+    {"device = { memory = \"80GB\"; };", ME_ERR_CONFIG, 1,
+     "device.memory = 80GB: must be bytes"},
+    {"model = {\n num_layers = 4;\n", ME_ERR_SYNTAX, 3, "is the file whole"},
+    {"name = \"abc\n", ME_ERR_SYNTAX, 1, "string is not closed"},
+    {"/* abc\n\n", ME_ERR_SYNTAX, 1, "comment is not closed"},
+    {"model = 4;", ME_ERR_CONFIG, 1, "unknown option 'model'"},
+    {"tensor = 4;", ME_ERR_CONFIG, 1, "did you mean parallel.tensor?"},
+    {"\n@include \"/no/such/file.cfg\"\n", ME_ERR_IO, 0, "cannot open"},
+    {"@include \"/\"\n", ME_ERR_IO, 0, "is a directory"},
+    {"@include \"/dev/zero\"\n", ME_ERR_IO, 0, "is not a regular file"},
+    {"model = {\n@include \"a.cfg\"\n};", ME_ERR_SYNTAX, 2,
+     "outside of groups"},
+    {"@included", ME_ERR_SYNTAX, 1, "write @include"},
+    {"a = 1;\n\"text\"", ME_ERR_SYNTAX, 2, "must follow a '='"},
+    {"a={a={a={a={a={a={a={a={a={a={a={a={a={a={a={a={a={", ME_ERR_SYNTAX, 1,
+     "nested too deep"},
+    {"@", ME_ERR_SYNTAX, 1, "stray '@'"},
+};
+
 static void test_file__errors_name_file_line_and_key(void **state)
 {
     (void)state;
 
-    static const struct {
-        const char *text;
-        me_status status;
-        int line;
-        const char *part;
-    } cases[] = {
-        {"model = {\n num_layer = 4;\n};", ME_ERR_CONFIG, 2,
-         "unknown option 'model.num_layer': did you mean model.num_layers?"},
-        {"model = {\n num_layers = 4;\n num_layers = 8;\n};", ME_ERR_SYNTAX, 3,
-         "duplicate setting name at or before 'num_layers = 8"},
-        {"model = {\n num_layers = \"4\";\n};", ME_ERR_CONFIG, 2,
-         "model.num_layers is text in quotes: must be a whole number"},
-        {"model = {\n num_layers = 0;\n};", ME_ERR_CONFIG, 2,
-         "model.num_layers = 0: must be a whole number from 1"},
-        {"model = {\n num_layers = -4;\n};", ME_ERR_CONFIG, 2,
-         "model.num_layers = -4"},
-        {"model = {\n num_layers = 4294967300;\n};", ME_ERR_CONFIG, 2,
-         "model.num_layers = 4294967300"},
-        {"model = {\n num_layers = 99999999999999999999;\n};", ME_ERR_SYNTAX, 2,
-         "more than 64 bits"},
-        {"model = {\n num_layers = 4.5;\n};", ME_ERR_CONFIG, 2, "a decimal"},
-        {"model = {\n num_layers = [4];\n};", ME_ERR_SYNTAX, 2,
-         "lists and arrays are not used"},
-        {"model = {\n num_layers = {};\n};", ME_ERR_CONFIG, 2, "a group"},
-        {"model = {\n num_layers = 0x10;\n};", ME_ERR_SYNTAX, 2, "hexadecimal"},
-        {"device = { memory = \"80GB\"; };", ME_ERR_CONFIG, 1,
-         "device.memory = 80GB: must be bytes"},
-        {"model = {\n num_layers = 4;\n", ME_ERR_SYNTAX, 3,
-         "is the file whole"},
-        {"name = \"abc\n", ME_ERR_SYNTAX, 1, "string is not closed"},
-        {"/* abc\n\n", ME_ERR_SYNTAX, 1, "comment is not closed"},
-        {"model = 4;", ME_ERR_CONFIG, 1, "unknown option 'model'"},
-        {"tensor = 4;", ME_ERR_CONFIG, 1, "did you mean parallel.tensor?"},
-        {"\n@include \"/no/such/file.cfg\"\n", ME_ERR_IO, 0, "cannot open"},
-        {"@include \"/\"\n", ME_ERR_IO, 0, "is a directory"},
-        {"@include \"/dev/zero\"\n", ME_ERR_IO, 0, "is not a regular file"},
-        {"model = {\n@include \"a.cfg\"\n};", ME_ERR_SYNTAX, 2,
-         "outside of groups"},
-        {"@included", ME_ERR_SYNTAX, 1, "write @include"},
-        {"a = 1;\n\"text\"", ME_ERR_SYNTAX, 2, "must follow a '='"},
-        {"a={a={a={a={a={a={a={a={a={a={a={a={a={a={a={a={a={", ME_ERR_SYNTAX,
-         1, "nested too deep"},
-        {"@", ME_ERR_SYNTAX, 1, "stray '@'"},
-    };
-
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+    for (size_t i = 0; i < COUNT_OF(wrong_files); i++) {
         me_diag diag = {0};
         me_config *config = me_config_create();
-        const me_status status = me_config_read_text(
-            config, "x/job.cfg", cases[i].text, strlen(cases[i].text), &diag);
-        if (strstr(diag.text, cases[i].part) == NULL) {
+        const me_status status =
+            me_config_read_text(config, "x/job.cfg", wrong_files[i].text,
+                                strlen(wrong_files[i].text), &diag);
+        if (strstr(diag.text, wrong_files[i].part) == NULL) {
             fail_msg("case %zu: %s", i, diag.text);
         }
-        assert_int_equal(status, cases[i].status);
-        assert_int_equal(diag.line, cases[i].line);
+        assert_int_equal(status, wrong_files[i].status);
+        assert_int_equal(diag.line, wrong_files[i].line);
         assert_true(diag.where[0] != '\0');
         me_config_destroy(config);
     }

@@ -2,6 +2,8 @@
 #include "base/alloc.h"
 #include "job.h"
 
+#include <stdio.h>
+
 enum {
     WORDS_MAX = 96
 };
@@ -11,9 +13,9 @@ static me_status read_command(me_config *config, const char *command,
                               me_diag *diag)
 {
     const char *words[WORDS_MAX];
-    char text[1024] = "";
-    assert_true(strlen(command) < sizeof text);
-    memcpy(text, command, strlen(command));
+    char text[1024];
+    assert_true((size_t)snprintf(text, sizeof text, "%s", command) <
+                sizeof text);
     int count = 0;
     for (char *c = text; *c != '\0';) {
         assert_true(count < WORDS_MAX);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "job.h"
 
+#include <stdio.h>
+
 enum {
     WORDS_MAX = 64
 };
@@ -10,9 +12,8 @@ static me_status read_flags(me_config *config, const char *more, me_diag *diag)
 {
     static const char *const job[] = {JOB_FLAGS};
     const char *words[WORDS_MAX + COUNT_OF(job)];
-    char text[512] = "";
-    assert_true(strlen(more) < sizeof text);
-    memcpy(text, more, strlen(more));
+    char text[512];
+    assert_true((size_t)snprintf(text, sizeof text, "%s", more) < sizeof text);
     int count = 0;
     for (; count < (int)COUNT_OF(job); count++) {
         words[count] = job[count];
@@ -90,67 +91,67 @@ static void test_megatron__values_that_are_wrong(void **state)
     }
 }
 
+/* The last flag of a command and the list that it must be in. */
+static const char *const list_cases[][3] = {
+    {"--swiglu", "--swiglu", "modelled"},
+    {"--lr 1e-4", "--lr", "no effect"},
+    {"--min-lr -.5", "--min-lr", "no effect"},
+    {"--save /x --save-interval 4", "--save", "no effect"},
+    {"--num-query-groups 4", "--num-query-groups", "no effect"},
+    {"--num-query-groups 4 --group-query-attention", "--num-query-groups",
+     "modelled"},
+    {"--context-parallel-size 1", "--context-parallel-size", "no effect"},
+    {"--context-parallel-size 2", "--context-parallel-size", "not modelled"},
+    {"--moe-grouped-gemm", "--moe-grouped-gemm", "no effect"},
+    {"--moe-grouped-gemm --num-experts 0", "--moe-grouped-gemm", "no effect"},
+    {"--moe-grouped-gemm --num-experts 8", "--moe-grouped-gemm",
+     "not modelled"},
+    {"--fp8-recipe delayed", "--fp8-recipe", "no effect"},
+    {"--fp8-format hybrid", "--fp8-format", "not modelled"},
+    {"--cross-entropy-fusion-impl te", "--cross-entropy-fusion-impl",
+     "no effect"},
+    {"--cross-entropy-loss-fusion --cross-entropy-fusion-impl te",
+     "--cross-entropy-fusion-impl", "not modelled"},
+    {"--recompute-modules mlp", "--recompute-modules", "no effect"},
+    {"--recompute-activations --recompute-modules core_attn",
+     "--recompute-modules", "modelled"},
+    {"--recompute-granularity selective --recompute-modules mlp core_attn",
+     "--recompute-modules", "not modelled"},
+    {"--position-embedding-type yarn", "--position-embedding-type",
+     "not modelled"},
+    {"--position-embedding-type rope", "--position-embedding-type", "modelled"},
+    {"--optimizer muon --muon-num-ns-steps 5", "--muon-num-ns-steps",
+     "not modelled"},
+    {"--optimizer sgd --muon-num-ns-steps 5", "--muon-num-ns-steps",
+     "no effect"},
+    {"--attention-backend flash", "--attention-backend", "no effect"},
+    {"--transformer-impl transformer_engine --attention-backend flash",
+     "--attention-backend", "not modelled"},
+    {"--pipeline-model-parallel-layout Et|t|L",
+     "--pipeline-model-parallel-layout", "not modelled"},
+    {"--use-torch-fsdp2", "--use-torch-fsdp2", "not modelled"},
+    {"--num-layer 4 5", "--num-layer", "not modelled"},
+    {"--num_layers=4", "--num_layers", "not modelled"},
+    {"-x", "-x", "not modelled"},
+};
+
 static void test_megatron__lists(void **state)
 {
     (void)state;
-    /* The last flag of a command and the list that it must be in. */
-    static const char *const cases[][3] = {
-        {"--swiglu", "--swiglu", "modelled"},
-        {"--lr 1e-4", "--lr", "no effect"},
-        {"--min-lr -.5", "--min-lr", "no effect"},
-        {"--save /x --save-interval 4", "--save", "no effect"},
-        {"--num-query-groups 4", "--num-query-groups", "no effect"},
-        {"--num-query-groups 4 --group-query-attention", "--num-query-groups",
-         "modelled"},
-        {"--context-parallel-size 1", "--context-parallel-size", "no effect"},
-        {"--context-parallel-size 2", "--context-parallel-size",
-         "not modelled"},
-        {"--moe-grouped-gemm", "--moe-grouped-gemm", "no effect"},
-        {"--moe-grouped-gemm --num-experts 0", "--moe-grouped-gemm",
-         "no effect"},
-        {"--moe-grouped-gemm --num-experts 8", "--moe-grouped-gemm",
-         "not modelled"},
-        {"--fp8-recipe delayed", "--fp8-recipe", "no effect"},
-        {"--fp8-format hybrid", "--fp8-format", "not modelled"},
-        {"--cross-entropy-fusion-impl te", "--cross-entropy-fusion-impl",
-         "no effect"},
-        {"--cross-entropy-loss-fusion --cross-entropy-fusion-impl te",
-         "--cross-entropy-fusion-impl", "not modelled"},
-        {"--recompute-modules mlp", "--recompute-modules", "no effect"},
-        {"--recompute-activations --recompute-modules core_attn",
-         "--recompute-modules", "modelled"},
-        {"--recompute-granularity selective --recompute-modules mlp core_attn",
-         "--recompute-modules", "not modelled"},
-        {"--position-embedding-type yarn", "--position-embedding-type",
-         "not modelled"},
-        {"--position-embedding-type rope", "--position-embedding-type",
-         "modelled"},
-        {"--optimizer muon --muon-num-ns-steps 5", "--muon-num-ns-steps",
-         "not modelled"},
-        {"--optimizer sgd --muon-num-ns-steps 5", "--muon-num-ns-steps",
-         "no effect"},
-        {"--attention-backend flash", "--attention-backend", "no effect"},
-        {"--transformer-impl transformer_engine --attention-backend flash",
-         "--attention-backend", "not modelled"},
-        {"--pipeline-model-parallel-layout Et|t|L",
-         "--pipeline-model-parallel-layout", "not modelled"},
-        {"--use-torch-fsdp2", "--use-torch-fsdp2", "not modelled"},
-        {"--num-layer 4 5", "--num-layer", "not modelled"},
-        {"--num_layers=4", "--num_layers", "not modelled"},
-        {"-x", "-x", "not modelled"},
-    };
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        me_config *config = job_of(cases[i][0]);
-        const me_flag_list *list =
-            strcmp(cases[i][2], "modelled") == 0    ? &config->modelled
-            : strcmp(cases[i][2], "no effect") == 0 ? &config->no_effect
-                                                    : &config->not_modelled;
-        if (!list_has(list, cases[i][1])) {
-            fail_msg("%s: not in the list \"%s\"", cases[i][0], cases[i][2]);
+    for (size_t i = 0; i < COUNT_OF(list_cases); i++) {
+        me_config *config = job_of(list_cases[i][0]);
+        const me_flag_list *list = strcmp(list_cases[i][2], "modelled") == 0
+                                       ? &config->modelled
+                                   : strcmp(list_cases[i][2], "no effect") == 0
+                                       ? &config->no_effect
+                                       : &config->not_modelled;
+        if (!list_has(list, list_cases[i][1])) {
+            fail_msg("%s: not in the list \"%s\"", list_cases[i][0],
+                     list_cases[i][2]);
         }
-        assert_int_equal(list_has(&config->modelled, cases[i][1]) +
-                             list_has(&config->no_effect, cases[i][1]) +
-                             list_has(&config->not_modelled, cases[i][1]),
+        assert_int_equal(list_has(&config->modelled, list_cases[i][1]) +
+                             list_has(&config->no_effect, list_cases[i][1]) +
+                             list_has(&config->not_modelled, list_cases[i][1]),
                          1);
         me_config_destroy(config);
     }

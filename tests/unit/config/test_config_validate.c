@@ -1,122 +1,120 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "job.h"
 
+/* What is set on JOB_TEXT (8 layers, 512 wide, 8 heads), and what the one
+ * line must say; "" is a job that is right. */
+static const char *const rule_cases[][2] = {
+    {"", ""},
+    {"parallel.tensor=3",
+     "parallel.tensor = 3 does not divide model.num_attention_heads = 8"},
+    {"model.num_query_groups=3", "model.num_query_groups = 3 does not divide "
+                                 "model.num_attention_heads = 8"},
+    {"model.num_attention_heads=12 model.kv_channels=64 "
+     "model.num_query_groups=6 parallel.tensor=4",
+     "parallel.tensor = 4 and model.num_query_groups = 6: one must divide"},
+    {"model.num_query_groups=2 parallel.tensor=4", ""},
+    {"model.num_attention_heads=7",
+     "model.num_attention_heads = 7 does not divide model.hidden_size"},
+    {"model.num_attention_heads=7 model.kv_channels=64", ""},
+    {"model.ffn_hidden_size=1001 parallel.tensor=2",
+     "parallel.tensor = 2 does not divide model.ffn_hidden_size = 1001"},
+    {"model.hidden_size=16 model.activation=swiglu", "is too small"},
+    {"model.padded_vocab_size=999", "is smaller than model.vocab_size"},
+    {"model.padded_vocab_size=1001 parallel.tensor=2",
+     "does not divide model.padded_vocab_size = 1001"},
+    {"model.max_position_embeddings=64",
+     "model.max_position_embeddings = 64 is smaller than "
+     "model.seq_length = 128"},
+    {"parallel.world_size=6 parallel.tensor=2 parallel.pipeline=2",
+     "parallel.world_size = 6 is no multiple of parallel.tensor x "
+     "parallel.pipeline x parallel.context = 2 x 2 x 1 = 4"},
+    {"parallel.world_size=4 parallel.expert=3", "parallel.expert = 3"},
+    {"parallel.world_size=4 train.global_batch_size=6",
+     "train.global_batch_size = 6 is no multiple of "
+     "train.micro_batch_size x data parallel size = 1 x 4"},
+    {"parallel.tensor=8 parallel.sequence=true model.seq_length=100",
+     "parallel.tensor = 8 does not divide model.seq_length = 100"},
+    {"parallel.tensor=8 model.seq_length=100", ""},
+    {"parallel.context=4 model.seq_length=100",
+     "no multiple of 2 x parallel.context = 2 x 4"},
+    {"train.params_dtype=float32 impl.core_attention=sdpa_flash",
+     "sdpa_flash needs train.params_dtype"},
+    {"model.kv_channels=512 impl.core_attention=sdpa_flash",
+     "up to 256, not 512"},
+    {"train.params_dtype=float32 model.fp32_residual_connection=true",
+     "fp32_residual_connection = true needs"},
+    {"model.activation=squared_relu", "does not go with"},
+    {"model.activation=squared_relu train.bias_gelu_fusion=false", ""},
+    {"optimizer.overlap_param_gather=true", "optimizer.distributed = true"},
+    {"optimizer.overlap_param_gather=true optimizer.distributed=true",
+     "optimizer.overlap_grad_reduce = true"},
+    {"recompute.granularity=full", "needs recompute.num_layers"},
+    {"recompute.granularity=full recompute.num_layers=1", ""},
+    {"recompute.distribute_saved_activations=true",
+     "needs recompute.granularity = full"},
+    {"recompute.distribute_saved_activations=true "
+     "recompute.granularity=full recompute.num_layers=1",
+     "needs parallel.tensor over 1"},
+    {"model.seq_length=268435456 train.micro_batch_size=1073741824 "
+     "model.max_position_embeddings=268435456",
+     "beyond 64 bits"},
+    {"parallel.pipeline=3",
+     "parallel.pipeline = 3 does not divide model.num_layers = 8"},
+    {"parallel.pipeline=4 "
+     "parallel.account_for_loss_in_pipeline_split=true",
+     "with what parallel.account_for_* adds = 9"},
+    {"parallel.pipeline=3 "
+     "parallel.account_for_loss_in_pipeline_split=true",
+     ""},
+    {"parallel.pipeline=3 parallel.decoder_first_pipeline_num_layers=2", ""},
+    {"parallel.pipeline=3 parallel.decoder_first_pipeline_num_layers=3",
+     "leaves 5 layers for 2 stages"},
+    {"parallel.pipeline=2 parallel.decoder_first_pipeline_num_layers=9",
+     "leaves -1 layers"},
+    {"parallel.pipeline=2 parallel.decoder_first_pipeline_num_layers=3 "
+     "parallel.account_for_loss_in_pipeline_split=true",
+     "does not go with parallel.decoder_first"},
+    {"parallel.pipeline=2 "
+     "parallel.num_layers_per_virtual_pipeline_stage=3",
+     "= 3 does not divide the 4 layers of a pipeline stage"},
+    {"parallel.pipeline=2 "
+     "parallel.num_layers_per_virtual_pipeline_stage=100",
+     "= 100 does not divide"},
+    {"parallel.pipeline=2 parallel.decoder_first_pipeline_num_layers=2 "
+     "parallel.num_layers_per_virtual_pipeline_stage=2",
+     "give parallel.virtual_pipeline"},
+    {"parallel.pipeline=2 parallel.virtual_pipeline=3",
+     "parallel.virtual_pipeline = 3 does not divide the 4 layers"},
+    {"parallel.pipeline=2 parallel.virtual_pipeline=2 "
+     "parallel.decoder_first_pipeline_num_layers=3",
+     "3 layers of the first pipeline stage"},
+    {"parallel.virtual_pipeline=2", "needs parallel.pipeline of at least 2"},
+    {"parallel.pipeline=2 parallel.virtual_pipeline=2 "
+     "parallel.overlap_p2p_comm=false",
+     "at least 3 without parallel.overlap_p2p_comm"},
+    {"parallel.pipeline=2 parallel.virtual_pipeline=2 "
+     "train.global_batch_size=4",
+     ""},
+    {"parallel.pipeline=2 parallel.virtual_pipeline=2 "
+     "train.global_batch_size=5",
+     "5 micro-batches in groups of parallel.microbatch_group_size = 2"},
+    {"parallel.pipeline=2 parallel.virtual_pipeline=2 "
+     "train.global_batch_size=1",
+     "to the number of micro-batches = 1"},
+};
+
 static void test_validate__rules(void **state)
 {
     (void)state;
-    /* What is set on JOB_TEXT (8 layers, 512 wide, 8 heads), and what the one
-     * line must say; "" is a job that is right. */
-    static const char *const cases[][2] = {
-        {"", ""},
-        {"parallel.tensor=3",
-         "parallel.tensor = 3 does not divide model.num_attention_heads = 8"},
-        {"model.num_query_groups=3",
-         "model.num_query_groups = 3 does not divide "
-         "model.num_attention_heads = 8"},
-        {"model.num_attention_heads=12 model.kv_channels=64 "
-         "model.num_query_groups=6 parallel.tensor=4",
-         "parallel.tensor = 4 and model.num_query_groups = 6: one must divide"},
-        {"model.num_query_groups=2 parallel.tensor=4", ""},
-        {"model.num_attention_heads=7",
-         "model.num_attention_heads = 7 does not divide model.hidden_size"},
-        {"model.num_attention_heads=7 model.kv_channels=64", ""},
-        {"model.ffn_hidden_size=1001 parallel.tensor=2",
-         "parallel.tensor = 2 does not divide model.ffn_hidden_size = 1001"},
-        {"model.hidden_size=16 model.activation=swiglu", "is too small"},
-        {"model.padded_vocab_size=999", "is smaller than model.vocab_size"},
-        {"model.padded_vocab_size=1001 parallel.tensor=2",
-         "does not divide model.padded_vocab_size = 1001"},
-        {"model.max_position_embeddings=64",
-         "model.max_position_embeddings = 64 is smaller than "
-         "model.seq_length = 128"},
-        {"parallel.world_size=6 parallel.tensor=2 parallel.pipeline=2",
-         "parallel.world_size = 6 is no multiple of parallel.tensor x "
-         "parallel.pipeline x parallel.context = 2 x 2 x 1 = 4"},
-        {"parallel.world_size=4 parallel.expert=3", "parallel.expert = 3"},
-        {"parallel.world_size=4 train.global_batch_size=6",
-         "train.global_batch_size = 6 is no multiple of "
-         "train.micro_batch_size x data parallel size = 1 x 4"},
-        {"parallel.tensor=8 parallel.sequence=true model.seq_length=100",
-         "parallel.tensor = 8 does not divide model.seq_length = 100"},
-        {"parallel.tensor=8 model.seq_length=100", ""},
-        {"parallel.context=4 model.seq_length=100",
-         "no multiple of 2 x parallel.context = 2 x 4"},
-        {"train.params_dtype=float32 impl.core_attention=sdpa_flash",
-         "sdpa_flash needs train.params_dtype"},
-        {"model.kv_channels=512 impl.core_attention=sdpa_flash",
-         "up to 256, not 512"},
-        {"train.params_dtype=float32 model.fp32_residual_connection=true",
-         "fp32_residual_connection = true needs"},
-        {"model.activation=squared_relu", "does not go with"},
-        {"model.activation=squared_relu train.bias_gelu_fusion=false", ""},
-        {"optimizer.overlap_param_gather=true", "optimizer.distributed = true"},
-        {"optimizer.overlap_param_gather=true optimizer.distributed=true",
-         "optimizer.overlap_grad_reduce = true"},
-        {"recompute.granularity=full", "needs recompute.num_layers"},
-        {"recompute.granularity=full recompute.num_layers=1", ""},
-        {"recompute.distribute_saved_activations=true",
-         "needs recompute.granularity = full"},
-        {"recompute.distribute_saved_activations=true "
-         "recompute.granularity=full recompute.num_layers=1",
-         "needs parallel.tensor over 1"},
-        {"model.seq_length=268435456 train.micro_batch_size=1073741824 "
-         "model.max_position_embeddings=268435456",
-         "beyond 64 bits"},
-        {"parallel.pipeline=3",
-         "parallel.pipeline = 3 does not divide model.num_layers = 8"},
-        {"parallel.pipeline=4 "
-         "parallel.account_for_loss_in_pipeline_split=true",
-         "with what parallel.account_for_* adds = 9"},
-        {"parallel.pipeline=3 "
-         "parallel.account_for_loss_in_pipeline_split=true",
-         ""},
-        {"parallel.pipeline=3 parallel.decoder_first_pipeline_num_layers=2",
-         ""},
-        {"parallel.pipeline=3 parallel.decoder_first_pipeline_num_layers=3",
-         "leaves 5 layers for 2 stages"},
-        {"parallel.pipeline=2 parallel.decoder_first_pipeline_num_layers=9",
-         "leaves -1 layers"},
-        {"parallel.pipeline=2 parallel.decoder_first_pipeline_num_layers=3 "
-         "parallel.account_for_loss_in_pipeline_split=true",
-         "does not go with parallel.decoder_first"},
-        {"parallel.pipeline=2 "
-         "parallel.num_layers_per_virtual_pipeline_stage=3",
-         "= 3 does not divide the 4 layers of a pipeline stage"},
-        {"parallel.pipeline=2 "
-         "parallel.num_layers_per_virtual_pipeline_stage=100",
-         "= 100 does not divide"},
-        {"parallel.pipeline=2 parallel.decoder_first_pipeline_num_layers=2 "
-         "parallel.num_layers_per_virtual_pipeline_stage=2",
-         "give parallel.virtual_pipeline"},
-        {"parallel.pipeline=2 parallel.virtual_pipeline=3",
-         "parallel.virtual_pipeline = 3 does not divide the 4 layers"},
-        {"parallel.pipeline=2 parallel.virtual_pipeline=2 "
-         "parallel.decoder_first_pipeline_num_layers=3",
-         "3 layers of the first pipeline stage"},
-        {"parallel.virtual_pipeline=2",
-         "needs parallel.pipeline of at least 2"},
-        {"parallel.pipeline=2 parallel.virtual_pipeline=2 "
-         "parallel.overlap_p2p_comm=false",
-         "at least 3 without parallel.overlap_p2p_comm"},
-        {"parallel.pipeline=2 parallel.virtual_pipeline=2 "
-         "train.global_batch_size=4",
-         ""},
-        {"parallel.pipeline=2 parallel.virtual_pipeline=2 "
-         "train.global_batch_size=5",
-         "5 micro-batches in groups of parallel.microbatch_group_size = 2"},
-        {"parallel.pipeline=2 parallel.virtual_pipeline=2 "
-         "train.global_batch_size=1",
-         "to the number of micro-batches = 1"},
-    };
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        me_config *config = job_with(cases[i][0]);
+    for (size_t i = 0; i < COUNT_OF(rule_cases); i++) {
+        me_config *config = job_with(rule_cases[i][0]);
         me_diag diag = {0};
         const me_status status = me_config_finish(config, 1, &diag);
-        if (strstr(diag.text, cases[i][1]) == NULL) {
-            fail_msg("%s: %s", cases[i][0], diag.text);
+        if (strstr(diag.text, rule_cases[i][1]) == NULL) {
+            fail_msg("%s: %s", rule_cases[i][0], diag.text);
         }
         assert_int_equal(status,
-                         cases[i][1][0] == '\0' ? ME_OK : ME_ERR_CONFIG);
+                         rule_cases[i][1][0] == '\0' ? ME_OK : ME_ERR_CONFIG);
         me_config_destroy(config);
     }
 }
