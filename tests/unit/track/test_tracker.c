@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "support/faults.h"
 #include "support/stream.h"
 #include "support/test.h"
@@ -8,11 +9,11 @@
 static me_rank_result *play(const me_pool_counters *pool,
                             const me_device_counter *device)
 {
-    me_tracker *tracker = me_tracker_create(&TEST_TREE, pool, device);
+    me_tracker *tracker = me_tracker_create(&me_stream_tree, pool, device);
     assert_non_null(tracker);
-    test_stream s = {.observers = {me_tracker_observer(tracker)},
-                     .n_observers = 1};
-    stream_play(&s);
+    me_test_stream s = {.observers = {me_tracker_observer(tracker)},
+                        .n_observers = 1};
+    me_stream_play(&s);
     me_rank_result *result = NULL;
     me_diag diag = {0};
     assert_int_equal(me_tracker_finish(tracker, &diag, &result), ME_OK);
@@ -213,17 +214,19 @@ static void test_tracker__reads_pool_and_device(void **state)
 static void test_tracker__names_blocks_at_the_peak(void **state)
 {
     (void)state;
-    me_tracker *tracker = me_tracker_create(&TEST_TREE, NULL, NULL);
-    test_stream s = {.observers = {me_tracker_observer(tracker)},
-                     .n_observers = 1};
-    stream_iteration(&s, 1);
-    stream_alloc(&s, 1, 10, ME_CATEGORY_TEMPORARY, "a");
-    stream_alloc(&s, 2, 20, ME_CATEGORY_ACTIVATION, "b");
-    stream_recategorize(&s, 1, ME_CATEGORY_TEMPORARY, ME_CATEGORY_ACTIVATION);
-    stream_recategorize(&s, 2, ME_CATEGORY_ACTIVATION, ME_CATEGORY_TEMPORARY);
-    stream_recategorize(&s, 2, ME_CATEGORY_TEMPORARY, ME_CATEGORY_OTHER);
-    stream_free(&s, 1, 10);
-    stream_alloc(&s, 1, 5, ME_CATEGORY_INPUT, "a");
+    me_tracker *tracker = me_tracker_create(&me_stream_tree, NULL, NULL);
+    me_test_stream s = {.observers = {me_tracker_observer(tracker)},
+                        .n_observers = 1};
+    me_stream_iteration(&s, 1);
+    me_stream_alloc(&s, 1, 10, ME_CATEGORY_TEMPORARY, "a");
+    me_stream_alloc(&s, 2, 20, ME_CATEGORY_ACTIVATION, "b");
+    me_stream_recategorize(&s, 1, ME_CATEGORY_TEMPORARY,
+                           ME_CATEGORY_ACTIVATION);
+    me_stream_recategorize(&s, 2, ME_CATEGORY_ACTIVATION,
+                           ME_CATEGORY_TEMPORARY);
+    me_stream_recategorize(&s, 2, ME_CATEGORY_TEMPORARY, ME_CATEGORY_OTHER);
+    me_stream_free(&s, 1, 10);
+    me_stream_alloc(&s, 1, 5, ME_CATEGORY_INPUT, "a");
     me_rank_result *result = NULL;
     assert_int_equal(me_tracker_finish(tracker, NULL, &result), ME_OK);
     const me_peak_result *peak = me_rank_result_peak(result);
@@ -238,10 +241,10 @@ static void test_tracker__names_blocks_at_the_peak(void **state)
 static void test_tracker__refuses_a_free_of_nothing(void **state)
 {
     (void)state;
-    me_tracker *tracker = me_tracker_create(&TEST_TREE, NULL, NULL);
-    test_stream s = {.observers = {me_tracker_observer(tracker)},
-                     .n_observers = 1};
-    stream_free(&s, 7, 10);
+    me_tracker *tracker = me_tracker_create(&me_stream_tree, NULL, NULL);
+    me_test_stream s = {.observers = {me_tracker_observer(tracker)},
+                        .n_observers = 1};
+    me_stream_free(&s, 7, 10);
     me_rank_result *result = NULL;
     me_diag diag = {0};
     assert_int_equal(me_tracker_finish(tracker, &diag, &result),
@@ -254,13 +257,13 @@ static void test_tracker__refuses_a_free_of_nothing(void **state)
 static me_status track_all(void *context)
 {
     (void)context;
-    me_tracker *tracker = me_tracker_create(&TEST_TREE, NULL, NULL);
+    me_tracker *tracker = me_tracker_create(&me_stream_tree, NULL, NULL);
     if (tracker == NULL) {
         return ME_ERR_NOMEM;
     }
-    test_stream s = {.observers = {me_tracker_observer(tracker)},
-                     .n_observers = 1};
-    stream_play(&s);
+    me_test_stream s = {.observers = {me_tracker_observer(tracker)},
+                        .n_observers = 1};
+    me_stream_play(&s);
     me_rank_result *result = NULL;
     const me_status status = me_tracker_finish(tracker, NULL, &result);
     me_rank_result_destroy(result);
