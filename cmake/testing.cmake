@@ -7,13 +7,14 @@ set(ME_TEST_ENVIRONMENT
   LC_ALL=C
   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+  OMPI_MCA_mpi_yield_when_idle=1
   OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_plm_rsh_agent=
   OMPI_MCA_orte_execute_quiet=1
   ASAN_OPTIONS=fast_unwind_on_malloc=0:detect_leaks=1
   LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0
   UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1)
 
-# me_add_test(NAME KIND PROCESSES command…)
+# me_add_test(NAME KIND PROCESSES command…): KIND may name several labels.
 function(me_add_test name kind processes)
   add_test(NAME ${name} COMMAND ${ARGN})
   set_tests_properties(${name} PROPERTIES LABELS "${kind}" TIMEOUT 120

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "collectives/call_log.h"
 
 #include "base/alloc.h"
@@ -197,15 +198,6 @@ me_status me_call_log_wait(me_call_log *log, cudaStream_t waiter,
                                              .peer = (int32_t)peer});
 }
 
-static uint16_t count_kind(const me_call_log *log, me_group_kind kind)
-{
-    uint16_t count = 0;
-    for (uint32_t i = 0; i < log->n_comms; i++) {
-        count = (uint16_t)(count + (log->comms[i]->group.kind == kind));
-    }
-    return count;
-}
-
 static void destroy_comm(ncclComm_t comm)
 {
     if (comm != NULL) {
@@ -259,7 +251,7 @@ me_status me_comm_add(me_call_log *log, const me_group *group, int index,
         return stick(log, ME_ERR_NOMEM);
     }
     comm->id = (uint16_t)log->n_comms;
-    comm->instance = count_kind(log, group->kind);
+    comm->instance = (uint16_t)log->n_of_kind[group->kind]++;
     log->comms[log->n_comms++] = comm;
     me_digest_add(&log->comms_digest, (uint64_t)group->kind << 32 |
                                           (uint64_t)(uint32_t)group->count);

@@ -50,6 +50,7 @@ struct me_call_log {
     uint32_t call_capacity;
     ncclComm_t *comms; /**< owned */
     uint32_t n_comms;
+    uint32_t n_of_kind[ME_GROUP_COUNT]; /**< communicators of each kind */
     me_channel *channels;
     uint32_t n_channels;
     uint32_t channel_capacity;

@@ -28,6 +28,15 @@ static inline int me_group_member(const me_group *group, int index)
                                   : group->start + index * group->stride;
 }
 
+/**
+ * The group of @p kind that @p rank is in. It gives the same answer for all
+ * members, and its list of members stays valid as long as somebody asks.
+ *
+ * @return the rank's index in the group, or -1 if it is in none
+ */
+typedef int (*me_group_of)(const void *self, int rank, me_group_kind kind,
+                           me_group *group_out);
+
 /** Are all members ranks of a world of @p world_size? Local. */
 bool me_group_is_valid(const me_group *group, int world_size);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "collectives/nccl_stub.h"
 
 #include "base/size.h"
@@ -118,6 +119,7 @@ me_status me_nccl_status(ncclResult_t result, me_diag *diag)
         "NCCL: %s: %s", ncclGetErrorString(result), ncclGetLastError(NULL));
 }
 
+// NOLINTNEXTLINE(readability-function-size): the parameters are NCCL's
 ncclResult_t ncclReduce(const void *sendbuff, void *recvbuff, size_t count,
                         ncclDataType_t datatype, ncclRedOp_t op, int root,
                         ncclComm_t comm, cudaStream_t stream)
@@ -134,6 +136,7 @@ ncclResult_t ncclBcast(void *buff, size_t count, ncclDataType_t datatype,
     return ncclBroadcast(buff, buff, count, datatype, root, comm, stream);
 }
 
+// NOLINTNEXTLINE(readability-function-size): the parameters are NCCL's
 ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size_t count,
                            ncclDataType_t datatype, int root, ncclComm_t comm,
                            cudaStream_t stream)
@@ -144,6 +147,7 @@ ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size_t count,
                             comm, stream});
 }
 
+// NOLINTNEXTLINE(readability-function-size): the parameters are NCCL's
 ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count,
                            ncclDataType_t datatype, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t stream)
@@ -154,6 +158,7 @@ ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count,
         (request){ME_CALL_ALL_REDUCE, count, datatype, op, 0, comm, stream});
 }
 
+// NOLINTNEXTLINE(readability-function-size): the parameters are NCCL's
 ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff,
                                size_t recvcount, ncclDataType_t datatype,
                                ncclRedOp_t op, ncclComm_t comm,

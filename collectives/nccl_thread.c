@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "collectives/nccl_thread.h"
 
 #include "collectives/call_log_impl.h"
@@ -5,15 +6,18 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Writable at file scope, because NCCL's ncclGroupStart() and
- * ncclGetLastError() name no object either; it belongs to the thread. */
-static _Thread_local struct {
+typedef struct nccl_thread {
     int depth;
     uint64_t section;     /* of the outermost ncclGroupStart, counted */
     ncclResult_t result;  /* first failure in it */
     ncclComm_t touched;   /* list of those to settle at its end */
     char last_error[256]; /* what ncclGetLastError() says */
-} thread;
+} nccl_thread;
+
+/* Writable at file scope, because NCCL's ncclGroupStart() and
+ * ncclGetLastError() name no object either; it belongs to the thread. */
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): see above
+static _Thread_local nccl_thread thread;
 
 uint64_t me_nccl_section(void)
 {

@@ -1,31 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "collectives/nccl_type.h"
 
 #include "base/assert.h"
 
 #include <stdbool.h>
 
+/* A type's name and size, by NCCL's number. */
+static const struct {
+    const char *name;
+    uint64_t bytes;
+} types[] = {
+
+#define TYPE_ROW(constant, name, bytes) [constant] = {name, bytes},
+    ME_NCCL_TYPE_LIST(TYPE_ROW)
+#undef TYPE_ROW
+};
+
+static bool is_type(ncclDataType_t type)
+{
+    return (size_t)type < sizeof types / sizeof types[0];
+}
+
 uint64_t me_nccl_type_bytes(ncclDataType_t type)
 {
-    switch (type) {
-#define BYTES_CASE(constant, name, bytes)                                      \
-    case constant: return bytes;
-        ME_NCCL_TYPE_LIST(BYTES_CASE)
-#undef BYTES_CASE
-    case ncclNumTypes: break;
-    }
-    return 0;
+    return is_type(type) ? types[type].bytes : 0;
 }
 
 const char *me_nccl_type_name(ncclDataType_t type)
 {
-    switch (type) {
-#define NAME_CASE(constant, name, bytes)                                       \
-    case constant: return name;
-        ME_NCCL_TYPE_LIST(NAME_CASE)
-#undef NAME_CASE
-    case ncclNumTypes: break;
-    }
-    return "unknown type";
+    return is_type(type) ? types[type].name : "unknown type";
 }
 
 const char *me_nccl_op_name(ncclRedOp_t op)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "collectives/launcher.h"
 #include "collectives/transport_impl.h"
@@ -10,7 +11,11 @@ enum {
     DEFAULT_CHUNK_BYTES = 1 << 30, /* MPI counts are int */
     TAG_BLOB = 1,
     WIRE_INT = 4,
-    WIRE_DIAG = 2 * WIRE_INT + ME_DIAG_WHERE + ME_DIAG_TEXT
+    /* a diagnosis: status, line, where, text */
+    WIRE_LINE = WIRE_INT,
+    WIRE_WHERE = WIRE_LINE + WIRE_INT,
+    WIRE_TEXT = WIRE_WHERE + ME_DIAG_WHERE,
+    WIRE_DIAG = WIRE_TEXT + ME_DIAG_TEXT
 };
 
 typedef struct mpi_transport {
@@ -63,9 +68,9 @@ static void encode_diag(const me_diag *diag, me_status status,
         (void)me_fail(&reason, status, "%s", me_status_text(status));
     }
     put_int(wire, status);
-    put_int(wire + WIRE_INT, reason.line);
-    memcpy(wire + 2 * WIRE_INT, reason.where, ME_DIAG_WHERE);
-    memcpy(wire + 2 * WIRE_INT + ME_DIAG_WHERE, reason.text, ME_DIAG_TEXT);
+    put_int(wire + WIRE_LINE, reason.line);
+    memcpy(wire + WIRE_WHERE, reason.where, ME_DIAG_WHERE);
+    memcpy(wire + WIRE_TEXT, reason.text, ME_DIAG_TEXT);
 }
 
 static void decode_diag(const unsigned char *wire, me_diag *diag)
@@ -74,9 +79,9 @@ static void decode_diag(const unsigned char *wire, me_diag *diag)
         return;
     }
     diag->status = (me_status)get_int(wire);
-    diag->line = get_int(wire + WIRE_INT);
-    memcpy(diag->where, wire + 2 * WIRE_INT, ME_DIAG_WHERE);
-    memcpy(diag->text, wire + 2 * WIRE_INT + ME_DIAG_WHERE, ME_DIAG_TEXT);
+    diag->line = get_int(wire + WIRE_LINE);
+    memcpy(diag->where, wire + WIRE_WHERE, ME_DIAG_WHERE);
+    memcpy(diag->text, wire + WIRE_TEXT, ME_DIAG_TEXT);
     diag->where[ME_DIAG_WHERE - 1] = '\0';
     diag->text[ME_DIAG_TEXT - 1] = '\0';
 }
@@ -120,7 +125,7 @@ static me_status receive_sizes(me_transport *transport, size_t own_size,
                          "no host memory for the sizes of %d blocks", size);
     }
     status = mpi_agree(transport, status, diag);
-    if (status != ME_OK) {
+    if (status != ME_OK || sizes == NULL || blobs == NULL) {
         goto out;
     }
     const uint64_t own = own_size;
@@ -212,7 +217,7 @@ static me_status mpi_gather(me_transport *transport, me_blob own, me_diag *diag,
     me_blob *blobs = NULL;
     me_status status =
         receive_sizes(transport, own.size, is_root, diag, &blobs);
-    if (status != ME_OK) {
+    if (status != ME_OK || blobs == NULL) {
         return status;
     }
     if (is_root) {
@@ -237,7 +242,7 @@ static me_status mpi_all_gather(me_transport *transport, me_blob own,
 {
     me_blob *blobs = NULL;
     me_status status = receive_sizes(transport, own.size, true, diag, &blobs);
-    if (status != ME_OK) {
+    if (status != ME_OK || blobs == NULL) {
         return status;
     }
     keep_own(&blobs[transport->rank], own);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "collectives/transport.h"
 
 /* Stands in for transport_mpi.c where memest is built without MPI. */

@@ -1,6 +1,9 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "collectives/wire.h"
 
 #include "base/alloc.h"
+
+#include <string.h>
 
 static bool reserve(me_writer *writer, size_t more)
 {
@@ -34,6 +37,14 @@ void me_writer_put(me_writer *writer, uint64_t value, int width)
 void me_writer_put_int(me_writer *writer, int value)
 {
     me_writer_put(writer, (uint32_t)value, 4);
+}
+
+void me_writer_put_bytes(me_writer *writer, const void *bytes, size_t size)
+{
+    if (size > 0 && reserve(writer, size)) {
+        memcpy(writer->bytes + writer->size, bytes, size);
+        writer->size += size;
+    }
 }
 
 void me_writer_fini(me_writer *writer)

@@ -28,6 +28,9 @@ void me_writer_put(me_writer *writer, uint64_t value, int width);
 /** Append the 4 bytes of a number that may be negative. Local. */
 void me_writer_put_int(me_writer *writer, int value);
 
+/** Append @p size bytes. Local. */
+void me_writer_put_bytes(me_writer *writer, const void *bytes, size_t size);
+
 /** Give back the bytes; the writer is empty again. Local. */
 void me_writer_fini(me_writer *writer);
 

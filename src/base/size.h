@@ -35,10 +35,11 @@ static inline uint64_t me_size_mul(uint64_t a, uint64_t b)
     return is_lost ? ME_SIZE_INVALID : product;
 }
 
-/** a / b, rounded up; @p b is not 0. */
+/** a / b, rounded up; division by 0 is lost like an overflow. */
 static inline uint64_t me_div_up(uint64_t a, uint64_t b)
 {
-    return a == ME_SIZE_INVALID ? a : a / b + (a % b != 0);
+    const bool is_lost = a == ME_SIZE_INVALID || b == 0;
+    return is_lost ? ME_SIZE_INVALID : a / b + (a % b != 0);
 }
 
 /** The smallest multiple of @p step that is at least @p size. */

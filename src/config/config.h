@@ -10,6 +10,7 @@
 
 #include "memest/dtype.h"
 #include "memest/model.h"
+#include "memest/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,7 +27,7 @@ typedef struct me_model_config {
     uint64_t max_position_embeddings;
     uint64_t vocab_size; /**< as given, before padding */
     uint64_t make_vocab_size_divisible_by;
-    uint64_t padded_vocab_size; /**< derived */
+    uint64_t padded_vocab_size; /**< derived, unless given */
     me_normalization normalization;
     me_activation activation;
     bool add_bias_linear;
@@ -48,9 +49,10 @@ typedef struct me_parallel_config {
     int32_t pipeline;
     int32_t context;
     int32_t expert;
-    int32_t data;                  /**< derived: world / (tp pp cp) */
-    bool sequence;                 /**< Megatron's sequence parallelism */
-    int32_t virtual_pipeline;      /**< chunks of a rank, 1: none */
+    int32_t data;             /**< derived: world / (tp pp cp) */
+    bool sequence;            /**< Megatron's sequence parallelism */
+    int32_t virtual_pipeline; /**< chunks of a rank, 1: none */
+    int32_t num_layers_per_virtual_pipeline_stage; /**< 0: not given */
     int32_t microbatch_group_size; /**< of interleaving; default pipeline */
     bool tp_pp_dp_mapping;         /**< ranks ordered tp-cp-ep-pp-dp */
     bool overlap_p2p_comm;         /**< interleaving: default true */
@@ -66,7 +68,10 @@ typedef struct me_train_config {
     uint64_t global_batch_size;
     int32_t num_microbatches; /**< derived */
     me_dtype params_dtype;    /**< float32, bfloat16 or float16 */
+    me_dtype grad_dtype;      /**< derived: of the main gradients */
     bool grad_reduce_in_bf16;
+    bool accumulate_allreduce_grads_in_fp32;
+    double loss_scale; /**< of float16 jobs, fixed; 0: dynamic */
     bool create_attention_mask_in_dataloader;
     bool bias_gelu_fusion; /**< torch.compile'd; gelu only */
     bool bias_swiglu_fusion;
@@ -84,6 +89,7 @@ typedef struct me_optimizer_config {
     bool overlap_grad_reduce;
     bool overlap_param_gather;
     uint64_t ddp_bucket_size; /**< elements; 0: Megatron's default */
+    uint64_t ddp_num_buckets; /**< 0: as ddp_bucket_size says */
     bool ddp_pad_buckets_for_high_nccl_busbw;
     double clip_grad; /**< 0: no clipping */
     double weight_decay;
@@ -141,7 +147,49 @@ typedef struct me_config {
     me_flag_list no_effect;        /**< that do not change memory */
     me_flag_list not_modelled;     /**< that may, and are not modelled */
     me_flag_list assumptions;      /**< `flag` empty, `note` one sentence */
+    me_flag_list environment;      /**< launch's assignments: name, value */
     struct me_config_private *own; /**< strings, which options were set */
 } me_config;
+
+/**
+ * A job with Megatron-LM's defaults and nothing else set. Local.
+ *
+ * @return the job, to be destroyed by the caller; NULL without memory
+ */
+me_config *me_config_create(void) ME_MUST_CHECK;
+
+/** Give back a job and all its text; NULL is allowed. Local. */
+void me_config_destroy(me_config *config);
+
+/**
+ * A copy to vary. Copy before me_config_finish(), because a finished job has
+ * its derived values fixed. Local.
+ *
+ * @return the copy, owned by the caller; NULL without memory
+ */
+me_config *me_config_clone(const me_config *config) ME_MUST_CHECK;
+
+/**
+ * Fill in what is derived, as Megatron-LM does, and check the whole: the last
+ * step, after which the job is read-only. Local.
+ *
+ * @param config         what was read and set; on failure only good for
+ *                       me_config_destroy()
+ * @param num_processes  MPI processes; they decide the world size when nothing
+ *                       else does and there is more than one
+ * @param diag           names options, values and the rule they break
+ * @return ME_OK, ME_ERR_CONFIG or ME_ERR_NOMEM
+ */
+me_status me_config_finish(me_config *config, int32_t num_processes,
+                           me_diag *diag) ME_MUST_CHECK;
+
+/**
+ * For `--strict`: refuse a finished job of which something is not modelled.
+ * Local.
+ *
+ * @return ME_OK; ME_ERR_CONFIG with the names in @p diag
+ */
+me_status me_config_check_strict(const me_config *config,
+                                 me_diag *diag) ME_MUST_CHECK;
 
 #endif /* MEMEST_CONFIG_CONFIG_H */

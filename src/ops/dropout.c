@@ -40,22 +40,23 @@ static uint64_t partial_sums(const me_card *card, uint64_t rows,
         return me_div_up(rows, 128);
     }
     if (numel >= 1048576 * sms) {
-        return me_div_up(rows, 4 * 512);
+        return me_div_up(rows, UINT64_C(4) * 512);
     }
     const uint64_t x = me_div_up(8 * sms, me_div_up(columns, 128));
-    uint64_t each = me_max_u64(me_div_up(rows, 4 * x), 1);
+    uint64_t each = me_max_u64(me_div_up(rows, me_size_mul(4, x)), 1);
     for (uint64_t distance = 1; distance < 20; distance++) {
         const uint64_t below = each > distance ? each - distance : 0;
         if (below != 0 && rows % below == 0) {
             each = me_max_u64(below, 32);
             break;
         }
-        if (rows % (each + distance) == 0) {
-            each = me_max_u64(each + distance, 32);
+        const uint64_t above = me_size_add(each, distance);
+        if (rows % above == 0) {
+            each = me_max_u64(above, 32);
             break;
         }
     }
-    return me_div_up(rows, 4 * each);
+    return me_div_up(rows, me_size_mul(4, each));
 }
 
 /** The bias's gradient by partial sums, as the compiled kernels make it. */

@@ -34,7 +34,7 @@ static me_tensor *finish_partial_sums(me_engine *e, me_tensor *gradient,
                                       uint64_t rows, uint64_t columns)
 {
     const uint64_t multiprocessors = me_engine_card(e)->multiprocessors;
-    if (rows <= 64 * 1024 || columns / 32 >= multiprocessors / 2) {
+    if (rows <= UINT64_C(64) * 1024 || columns / 32 >= multiprocessors / 2) {
         return gradient;
     }
     const uint64_t blocks =

@@ -71,6 +71,14 @@ me_tensor *me_contiguous(me_engine *e, me_tensor *x)
     return me_output(e, node, copy_contiguous(e, "contiguous", x));
 }
 
+me_tensor *me_clone(me_engine *e, me_tensor *x)
+{
+    me_node *node = me_record1(e, &clone_op, x);
+    me_tensor *y = me_empty_like(e, "clone", x);
+    me_work_done(e, 0, 2 * me_bytes(y));
+    return me_output(e, node, y);
+}
+
 me_tensor *me_reshape(me_engine *e, me_tensor *x, me_shape shape)
 {
     uint64_t strides[ME_MAX_DIMS] = {0};

@@ -24,6 +24,9 @@ me_tensor *me_permute(me_engine *e, me_tensor *x, const int32_t order[4]);
 /** `x.contiguous()`: @p x itself if it is. */
 me_tensor *me_contiguous(me_engine *e, me_tensor *x);
 
+/** `x.clone()`. */
+me_tensor *me_clone(me_engine *e, me_tensor *x);
+
 /** `torch.split(x, sizes, dim=-1)`: views of the last dimension. */
 void me_split_last(me_engine *e, me_tensor *x, uint32_t count,
                    const uint64_t *sizes, me_tensor **parts_out);

@@ -49,7 +49,7 @@ typedef struct me_node_data {
     uint64_t n[2];
     int32_t dim;
     bool flag;
-    void *context; /**< borrowed; a module, a checkpoint */
+    const void *context; /**< borrowed; a module, a checkpoint */
 } me_node_data;
 
 struct me_node {

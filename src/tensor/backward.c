@@ -165,7 +165,9 @@ static void add_gradient(me_engine *e, me_tensor **sum, me_tensor *gradient)
                           me_is_dense(&first->shape, first->strides);
     me_work_done(e, me_numel(first), 3 * me_bytes(first));
     if (!in_place) {
+        const me_frame frame = me_enter(e);
         *sum = me_retain(me_empty_like(e, "add", first));
+        me_leave(e, frame, NULL);
         me_release(e, first);
     }
 }

@@ -55,6 +55,11 @@ void me_engine_observe(me_engine *e, me_observer observer)
     e->observers[e->n_observers++] = observer;
 }
 
+void me_engine_mute(me_engine *e)
+{
+    e->n_observers = 0;
+}
+
 me_status me_engine_status(const me_engine *e, me_diag *diag)
 {
     if (e->status != ME_OK && diag != NULL) {
@@ -79,6 +84,15 @@ void me_engine_fail(me_engine *e, me_status status, const char *format, ...)
 bool me_engine_is_ok(const me_engine *e)
 {
     return e->status == ME_OK;
+}
+
+void *me_engine_alloc(me_engine *e, size_t count, size_t size)
+{
+    void *piece = me_arena_alloc(e->arena, count, size);
+    if (piece == NULL) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for the model");
+    }
+    return piece;
 }
 
 const me_module_tree *me_engine_modules(const me_engine *e)

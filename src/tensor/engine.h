@@ -27,6 +27,7 @@
 #include "tensor/shape.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct me_engine me_engine;
@@ -98,6 +99,10 @@ void me_engine_destroy(me_engine *e);
 /** Add an observer; they are told in the order they were added. */
 void me_engine_observe(me_engine *e, me_observer observer);
 
+/** Observers hear nothing more: what is torn down after the program has ended
+ *  is no event of the job. */
+void me_engine_mute(me_engine *e);
+
 /** The first failure, or ME_OK; its reason is copied to @p diag. */
 me_status me_engine_status(const me_engine *e, me_diag *diag);
 
@@ -106,6 +111,13 @@ void me_engine_fail(me_engine *e, me_status status, const char *format, ...)
     ME_PRINTF(3, 4);
 
 bool me_engine_is_ok(const me_engine *e);
+
+/**
+ * Zeroed memory that lives as long as the engine: modules, lists.
+ *
+ * @return owned by the engine; NULL, and the engine has failed, without memory
+ */
+void *me_engine_alloc(me_engine *e, size_t count, size_t size);
 
 /** The tree of modules, borrowed. */
 const me_module_tree *me_engine_modules(const me_engine *e);
@@ -207,6 +219,9 @@ void me_drop(me_engine *e, me_tensor *x);
 /** `x = y`: @p y takes the place of @p x, and then @p x is dropped. */
 me_tensor *me_rebind(me_engine *e, me_tensor *x, me_tensor *y);
 
+/** `y = x`: a second name in the running frame. @return @p x */
+me_tensor *me_hold(me_engine *e, me_tensor *x);
+
 /** Another holder than a frame (an attribute, a list) holds @p x. */
 me_tensor *me_retain(me_tensor *x);
 
@@ -215,6 +230,10 @@ void me_release(me_engine *e, me_tensor *x);
 
 /** Let go of *x and forget it. */
 void me_clear(me_engine *e, me_tensor **x);
+
+/** `name = x` where the name is another holder's: binds, then lets go of what
+ *  it held before. @p x may be NULL. */
+void me_assign(me_engine *e, me_tensor **name, me_tensor *x);
 
 /** A frame takes over the reference that a holder had. */
 me_tensor *me_adopt(me_engine *e, me_tensor *x);

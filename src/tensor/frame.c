@@ -36,6 +36,13 @@ void me_clear(me_engine *e, me_tensor **x)
     me_release(e, held);
 }
 
+void me_assign(me_engine *e, me_tensor **name, me_tensor *x)
+{
+    me_tensor *before = *name;
+    *name = me_retain(x);
+    me_release(e, before);
+}
+
 static bool reserve(me_engine *e)
 {
     me_variables *v = &e->variables;
@@ -66,6 +73,12 @@ me_tensor *me_adopt(me_engine *e, me_tensor *x)
 {
     me_frame_push(e, x);
     me_release(e, x);
+    return x;
+}
+
+me_tensor *me_hold(me_engine *e, me_tensor *x)
+{
+    me_frame_push(e, x);
     return x;
 }
 

@@ -10,6 +10,7 @@ static void test_size__overflow_sticks(void **state)
     assert_false(me_size_is_valid(me_size_add(lost, 1)));
     assert_false(me_size_is_valid(me_size_mul(lost, 0)));
     assert_false(me_size_is_valid(me_round_up(lost, 512)));
+    assert_false(me_size_is_valid(me_div_up(512, 0)));
 }
 
 static void test_size__rounds_up(void **state)

@@ -1,0 +1,64 @@
+/**
+ * @file
+ * All communicators of one simulated rank, made when they are first used, and
+ * calls on them by group kind: what stands between the engine's collectives
+ * and the stubs. All functions are Local.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_COLLECTIVES_RANK_COMMS_H
+#define MEMEST_COLLECTIVES_RANK_COMMS_H
+
+#include "collectives/call_log.h"
+#include "collectives/group.h"
+#include "memest/dtype.h"
+
+#include <stdbool.h>
+
+typedef struct me_rank_comms me_rank_comms;
+
+/**
+ * The communicators of @p rank; none is made yet.
+ *
+ * @param log        where calls are recorded; borrowed, outlives the result
+ * @param rank       global rank; of any of the ranks that share the log
+ * @param group_of   who is in which group
+ * @param self       first argument of @p group_of; borrowed
+ * @param comms_out  owned by the caller
+ * @return ME_OK, ME_ERR_NOMEM
+ */
+me_status me_rank_comms_create(me_call_log *log, int rank, me_group_of group_of,
+                               const void *self, me_rank_comms **comms_out);
+
+/** Give back; the communicators stay with their log. NULL is allowed. */
+void me_rank_comms_destroy(me_rank_comms *comms);
+
+/** Issue the calls on groups of @p kind on @p stream; without it on NULL. */
+void me_rank_comms_set_stream(me_rank_comms *comms, me_group_kind kind,
+                              cudaStream_t stream);
+
+/** Reduce over groups of @p kind with @p op; without it with ncclSum. */
+void me_rank_comms_set_op(me_rank_comms *comms, me_group_kind kind,
+                          ncclRedOp_t op);
+
+/** The communicator of @p kind, made if need be. @param comm_out borrowed */
+me_status me_rank_comms_get(me_rank_comms *comms, me_group_kind kind,
+                            me_diag *diag, ncclComm_t *comm_out);
+
+/**
+ * Call the stub of @p collective.
+ *
+ * @param self   an me_rank_comms
+ * @param count  elements, as NCCL counts them for this collective
+ * @param peer   index in the group: the other side of Send and Recv, the root
+ *               of Broadcast and Reduce; not looked at otherwise
+ * @return ME_OK, ME_ERR_NOMEM, ME_ERR_INTERNAL with what NCCL would say
+ */
+me_status me_rank_comms_call(void *self, me_group_kind kind,
+                             me_collective collective, me_dtype dtype,
+                             uint64_t count, int32_t peer, me_diag *diag);
+
+/** ncclGroupStart (true) or ncclGroupEnd. @param self an me_rank_comms */
+me_status me_rank_comms_group_call(void *self, bool begin, me_diag *diag);
+
+#endif /* MEMEST_COLLECTIVES_RANK_COMMS_H */

@@ -1,0 +1,458 @@
+/* Requests and frees: rounding, best fit, splitting, merging. */
+#include "alloc/pool_internal.h"
+#include "base/alloc.h"
+
+#include <string.h>
+
+enum {
+    RECORDS_PER_CALL = 8 /* a request makes at most this many at a time */
+};
+
+uint64_t me_pool_round(const me_alloc_conf *conf, uint64_t bytes)
+{
+    if (bytes < MIN_BLOCK) {
+        return MIN_BLOCK;
+    }
+    const uint32_t log2 = 63U - (uint32_t)__builtin_clzll(bytes);
+    uint32_t index = log2 < 20U ? 0U : log2 - 20U;
+    if (index >= ME_ALLOC_CONF_INTERVALS) {
+        index = ME_ALLOC_CONF_INTERVALS - 1;
+    }
+    const uint64_t divisions = conf->roundup_power2_divisions[index];
+    if (divisions <= 1 || bytes / MIN_BLOCK < divisions ||
+        bytes == MIN_BLOCK * divisions) {
+        return me_round_up(bytes, MIN_BLOCK);
+    }
+    const uint64_t floor = UINT64_C(1) << log2;
+    const uint64_t step = floor >> (63U - (uint32_t)__builtin_clzll(divisions));
+    return step == 0 ? floor << 1U : me_round_up(bytes, step);
+}
+
+uint64_t me_pool_segment_bytes(const me_alloc_conf *conf, uint64_t rounded)
+{
+    if (rounded <= SMALL_REQUEST) {
+        return SMALL_SEGMENT;
+    }
+    if (rounded < MIN_LARGE_SEGMENT) {
+        return conf->large_segment_bytes;
+    }
+    return me_round_up(rounded, ROUND_LARGE);
+}
+
+void me_pool_emit(const me_pool *pool, me_pool_action action, uint64_t address,
+                  uint64_t bytes, uint64_t stream)
+{
+    if (pool->options.on_trace == NULL) {
+        return;
+    }
+    const me_pool_trace entry = {action, address, bytes, stream};
+    pool->options.on_trace(pool->options.trace_self, &entry);
+}
+
+void me_pool_cache(me_pool *pool, uint32_t index)
+{
+    block *b = at(pool, index);
+    b->state = BLOCK_FREE;
+    b->age_base = pool->n_searches[b->slot];
+    me_pool_set_insert(pool, &pool->free_blocks[b->slot], index);
+}
+
+uint64_t me_pool_merge(me_pool *pool, uint32_t into, uint32_t from)
+{
+    block *dst = at(pool, into);
+    block *src = at(pool, from);
+    const block_state wanted =
+        dst->state == BLOCK_UNMAPPED ? BLOCK_UNMAPPED : BLOCK_FREE;
+    if (from == NIL || src->state != wanted) {
+        return 0;
+    }
+    const uint64_t size = src->size;
+    me_pool_set_erase(pool,
+                      wanted == BLOCK_FREE ? &pool->free_blocks[src->slot]
+                                           : &pool->unmapped[src->slot],
+                      from);
+    if (dst->prev == from) {
+        dst->address = src->address;
+        dst->placed_at = src->placed_at;
+        dst->prev = src->prev;
+        at(pool, dst->prev)->next = dst->prev == NIL ? NIL : into;
+    } else {
+        dst->next = src->next;
+        at(pool, dst->next)->prev = dst->next == NIL ? NIL : into;
+    }
+    dst->size += size;
+    me_pool_record_drop(pool, from);
+    return size;
+}
+
+/* With expandable segments a block counts as large as it could grow. */
+static uint64_t growable_size(const me_pool *pool, uint32_t index)
+{
+    const block *b = at(pool, index);
+    const block *next = at(pool, b->next);
+    const bool can_grow = b->next != NIL && next->state == BLOCK_UNMAPPED;
+    return b->size + (can_grow ? next->size : 0);
+}
+
+static uint32_t skip_expandable(const me_pool *pool, uint32_t i,
+                                uint64_t stream)
+{
+    if (pool->options.conf.expandable_segments) {
+        uint32_t next = me_pool_set_next(pool, i);
+        while (at(pool, i)->is_expandable && next != NIL &&
+               at(pool, next)->stream == stream &&
+               growable_size(pool, next) < growable_size(pool, i)) {
+            i = next;
+            next = me_pool_set_next(pool, i);
+        }
+        return i;
+    }
+    while (i != NIL && at(pool, i)->is_expandable &&
+           at(pool, i)->stream == stream) {
+        i = me_pool_set_next(pool, i);
+    }
+    return i;
+}
+
+/* The smallest cached block that is large enough, at the lowest address. */
+static bool find_free(me_pool *pool, request *r)
+{
+    const me_alloc_conf *conf = &pool->options.conf;
+    block_set *set = &pool->free_blocks[r->slot];
+    pool->n_searches[r->slot]++;
+    uint32_t i = me_pool_set_lower_bound(pool, set, r->stream, r->size, 0);
+    if (i == NIL || at(pool, i)->stream != r->stream) {
+        return false;
+    }
+    if (at(pool, i)->is_expandable) {
+        i = skip_expandable(pool, i, r->stream);
+        if (i == NIL || at(pool, i)->stream != r->stream) {
+            return false;
+        }
+    }
+    const uint64_t size = at(pool, i)->size;
+    if (r->size < conf->max_split_bytes && size >= conf->max_split_bytes) {
+        return false;
+    }
+    if (r->size >= conf->max_split_bytes &&
+        size >= r->size + conf->max_non_split_rounding_bytes) {
+        return false;
+    }
+    me_pool_set_erase(pool, set, i);
+    r->found = i;
+    return true;
+}
+
+static bool should_split(const me_pool *pool, const block *b, uint64_t size)
+{
+    const uint64_t remaining = b->size - size;
+    if (b->slot == ME_POOL_SMALL || pool->options.conf.expandable_segments) {
+        return remaining >= MIN_BLOCK;
+    }
+    return size < pool->options.conf.max_split_bytes &&
+           remaining > SMALL_REQUEST;
+}
+
+/* Cut @p size bytes off the lower end of a block; the rest is cached. */
+static uint32_t split(me_pool *pool, uint32_t index, uint64_t size)
+{
+    const bool was_split = is_split(at(pool, index));
+    const uint32_t lower = me_pool_record(pool);
+    block *rest = at(pool, index);
+    block *b = at(pool, lower);
+    b->stream = rest->stream;
+    b->size = size;
+    b->address = rest->address;
+    b->placed_at = rest->placed_at;
+    b->slot = rest->slot;
+    b->is_expandable = rest->is_expandable;
+    b->prev = rest->prev;
+    b->next = index;
+    if (b->prev != NIL) {
+        at(pool, b->prev)->next = lower;
+    }
+    rest->prev = lower;
+    rest->address += size;
+    rest->size -= size;
+    me_pool_cache(pool, index);
+    if (b->is_expandable) {
+        return lower;
+    }
+    if (was_split) {
+        stat_down(pool, ME_POOL_INACTIVE_SPLIT_BYTES, b->slot, size);
+    } else {
+        stat_up(pool, ME_POOL_INACTIVE_SPLIT_BYTES, b->slot, rest->size);
+        stat_up(pool, ME_POOL_INACTIVE_SPLIT, b->slot, 1);
+    }
+    return lower;
+}
+
+static uint32_t hand_out(me_pool *pool, const request *r, uint64_t bytes)
+{
+    uint32_t index = r->found;
+    block *b = at(pool, index);
+    if (should_split(pool, b, r->size)) {
+        index = split(pool, index, r->size);
+        b = at(pool, index);
+    } else if (is_split(b) && !b->is_expandable) {
+        stat_down(pool, ME_POOL_INACTIVE_SPLIT_BYTES, b->slot, b->size);
+        stat_down(pool, ME_POOL_INACTIVE_SPLIT, b->slot, 1);
+    }
+    b->state = BLOCK_ALLOCATED;
+    b->requested = bytes;
+    me_pool_emit(pool, ME_POOL_TRACE_ALLOC, b->address, bytes, b->stream);
+    stat_up(pool, ME_POOL_ALLOCATION, b->slot, 1);
+    stat_up(pool, ME_POOL_ALLOCATED_BYTES, b->slot, b->size);
+    stat_up(pool, ME_POOL_ACTIVE, b->slot, 1);
+    stat_up(pool, ME_POOL_ACTIVE_BYTES, b->slot, b->size);
+    stat_up(pool, ME_POOL_REQUESTED_BYTES, b->slot, bytes);
+    if (b->size >= pool->options.conf.max_split_bytes) {
+        count_up(&pool->oversize_allocations, 1);
+    }
+    return index;
+}
+
+/* Nothing cached fits: from the driver, at need after giving blocks back. */
+static me_status get_new(me_pool *pool, request *r)
+{
+    if (pool->limit_bytes != UINT64_MAX &&
+        pool->options.conf.garbage_collection_threshold > 0.0) {
+        me_pool_collect_garbage(pool);
+    }
+    me_status status = me_pool_segment_take(pool, r, false);
+    if (status == ME_ERR_CAPACITY && me_pool_release_available(pool, r)) {
+        status = me_pool_segment_take(pool, r, false);
+    }
+    if (status != ME_ERR_CAPACITY) {
+        return status;
+    }
+    status = me_pool_release_cached(pool);
+    return status == ME_OK ? me_pool_segment_take(pool, r, true) : status;
+}
+
+static uint64_t device_free_bytes(const me_pool *pool)
+{
+    const me_pool_options *o = &pool->options;
+    const uint64_t taken = me_size_add(reserved_bytes(pool), o->outside_bytes);
+    if (o->device_total_bytes != 0) {
+        return o->device_total_bytes - me_min_u64(taken, o->device_total_bytes);
+    }
+    return o->capacity_bytes -
+           me_min_u64(reserved_bytes(pool), o->capacity_bytes);
+}
+
+static void note_oom(me_pool *pool, const request *r, uint64_t bytes)
+{
+    pool->oom = (me_pool_oom){
+        .requested_bytes = bytes,
+        .rounded_bytes = r->size,
+        .tried_bytes = r->segment,
+        .stream = r->stream,
+        .allocated_bytes = me_pool_current(pool, ME_POOL_ALLOCATED_BYTES),
+        .reserved_bytes = reserved_bytes(pool),
+        .free_bytes = device_free_bytes(pool),
+        .num_alloc_retries = pool->num_alloc_retries,
+    };
+}
+
+me_status me_pool_alloc(me_pool *pool, uint64_t bytes, uint64_t stream,
+                        me_pool_block *block_out)
+{
+    *block_out = ME_POOL_NO_BLOCK;
+    if (bytes == 0) {
+        return ME_OK;
+    }
+    request r = {.size = bytes, .segment = bytes, .stream = stream};
+    if (bytes >= TOO_LARGE) {
+        note_oom(pool, &r, bytes);
+        return ME_ERR_CAPACITY;
+    }
+    me_status status = me_pool_store_reserve(pool, RECORDS_PER_CALL);
+    if (status != ME_OK) {
+        return status;
+    }
+    r.size = me_pool_round(&pool->options.conf, bytes);
+    r.slot = r.size <= SMALL_REQUEST ? ME_POOL_SMALL : ME_POOL_LARGE;
+    if (!find_free(pool, &r)) {
+        r.segment = me_pool_segment_bytes(&pool->options.conf, r.size);
+        status = get_new(pool, &r);
+        if (status == ME_ERR_CAPACITY) {
+            note_oom(pool, &r, bytes);
+            me_pool_emit(pool, ME_POOL_TRACE_OOM, pool->oom.free_bytes, r.size,
+                         stream);
+            pool->num_ooms++;
+        }
+        if (status == ME_OK) {
+            status = me_pool_store_reserve(pool, RECORDS_PER_CALL);
+        }
+        if (status != ME_OK) {
+            return status;
+        }
+    }
+    *block_out = hand_out(pool, &r, bytes);
+    return ME_OK;
+}
+
+/* The net change decides which of the counter's sums moves. */
+static void count_inactive_split(me_pool *pool, const block *b,
+                                 uint64_t n_merged, uint64_t merged_bytes)
+{
+    const uint64_t n_after = is_split(b) ? 1 : 0;
+    const uint64_t bytes_after = is_split(b) ? b->size : 0;
+    if (n_after > n_merged) {
+        stat_up(pool, ME_POOL_INACTIVE_SPLIT, b->slot, n_after - n_merged);
+    } else {
+        stat_down(pool, ME_POOL_INACTIVE_SPLIT, b->slot, n_merged - n_after);
+    }
+    if (bytes_after > merged_bytes) {
+        stat_up(pool, ME_POOL_INACTIVE_SPLIT_BYTES, b->slot,
+                bytes_after - merged_bytes);
+    } else {
+        stat_down(pool, ME_POOL_INACTIVE_SPLIT_BYTES, b->slot,
+                  merged_bytes - bytes_after);
+    }
+}
+
+static void complete_free(me_pool *pool, uint32_t index)
+{
+    block *b = at(pool, index);
+    me_pool_emit(pool, ME_POOL_TRACE_FREE_COMPLETED, b->address, b->requested,
+                 b->stream);
+    const uint64_t size = b->size;
+    const uint64_t before = me_pool_merge(pool, index, b->prev);
+    const uint64_t after = me_pool_merge(pool, index, b->next);
+    me_pool_cache(pool, index);
+    if (!b->is_expandable) {
+        count_inactive_split(pool, b,
+                             (uint64_t)(before > 0) + (uint64_t)(after > 0),
+                             before + after);
+    }
+    stat_down(pool, ME_POOL_ACTIVE, b->slot, 1);
+    stat_down(pool, ME_POOL_ACTIVE_BYTES, b->slot, size);
+    stat_down(pool, ME_POOL_REQUESTED_BYTES, b->slot, b->requested);
+}
+
+static void request_free(me_pool *pool, uint32_t index)
+{
+    const block *b = at(pool, index);
+    ME_ASSERT(b->state == BLOCK_ALLOCATED);
+    stat_down(pool, ME_POOL_ALLOCATION, b->slot, 1);
+    stat_down(pool, ME_POOL_ALLOCATED_BYTES, b->slot, b->size);
+    me_pool_emit(pool, ME_POOL_TRACE_FREE_REQUESTED, b->address, b->requested,
+                 b->stream);
+    if (b->size >= pool->options.conf.max_split_bytes) {
+        pool->oversize_allocations.current--;
+    }
+}
+
+void me_pool_free(me_pool *pool, me_pool_block block_index)
+{
+    if (block_index != ME_POOL_NO_BLOCK) {
+        request_free(pool, block_index);
+        complete_free(pool, block_index);
+    }
+}
+
+uint32_t me_pool_free_requested(me_pool *pool, me_pool_block block_index)
+{
+    if (block_index == ME_POOL_NO_BLOCK) {
+        return pool->epoch;
+    }
+    request_free(pool, block_index);
+    block *b = at(pool, block_index);
+    b->state = BLOCK_PENDING;
+    b->left = pool->pending_last;
+    b->right = NIL;
+    if (pool->pending_last == NIL) {
+        pool->pending_first = block_index;
+    } else {
+        at(pool, pool->pending_last)->right = block_index;
+    }
+    pool->pending_last = block_index;
+    return pool->epoch;
+}
+
+static void unchain_pending(me_pool *pool, uint32_t index)
+{
+    const block *b = at(pool, index);
+    if (b->left == NIL) {
+        pool->pending_first = b->right;
+    } else {
+        at(pool, b->left)->right = b->right;
+    }
+    if (b->right == NIL) {
+        pool->pending_last = b->left;
+    } else {
+        at(pool, b->right)->left = b->left;
+    }
+}
+
+void me_pool_free_completed(me_pool *pool, me_pool_block block_index,
+                            uint32_t epoch)
+{
+    if (block_index == ME_POOL_NO_BLOCK || epoch != pool->epoch) {
+        return;
+    }
+    ME_ASSERT(at(pool, block_index)->state == BLOCK_PENDING);
+    unchain_pending(pool, block_index);
+    complete_free(pool, block_index);
+}
+
+void me_pool_synchronize(me_pool *pool)
+{
+    pool->num_sync_all_streams++;
+    while (pool->pending_first != NIL) {
+        const uint32_t index = pool->pending_first;
+        unchain_pending(pool, index);
+        complete_free(pool, index);
+    }
+    pool->epoch++;
+}
+
+static uint64_t limit_of(const me_pool_options *options)
+{
+    if (options->limit_bytes != 0) {
+        return options->limit_bytes;
+    }
+    const double fraction = options->conf.per_process_memory_fraction;
+    if (fraction < 0.0 || options->device_total_bytes == 0) {
+        return UINT64_MAX;
+    }
+    return (uint64_t)(fraction * (double)options->device_total_bytes);
+}
+
+me_status me_pool_create(const me_pool_options *options, me_pool **pool_out)
+{
+    me_pool *pool = me_alloc(1, sizeof *pool, "alloc.pool");
+    if (pool == NULL) {
+        return ME_ERR_NOMEM;
+    }
+    pool->options = *options;
+    pool->limit_bytes = limit_of(options);
+    pool->unmapped[ME_POOL_SMALL].is_by_address = true;
+    pool->unmapped[ME_POOL_LARGE].is_by_address = true;
+    me_pool_driver_init(&pool->driver);
+    const me_status status = me_pool_store_reserve(pool, RECORDS_PER_CALL);
+    if (status != ME_OK) {
+        me_pool_destroy(pool);
+        return status;
+    }
+    *pool_out = pool;
+    return ME_OK;
+}
+
+void me_pool_destroy(me_pool *pool)
+{
+    if (pool == NULL) {
+        return;
+    }
+    me_pool_driver_fini(&pool->driver);
+    me_free(pool->reservations);
+    me_free(pool->blocks);
+    me_free(pool);
+}
+
+me_status me_pool_empty_cache(me_pool *pool)
+{
+    return me_pool_release_cached(pool);
+}

@@ -1,0 +1,255 @@
+/**
+ * @file
+ * The CUDA caching allocator of PyTorch 2.11, simulated: which block serves a
+ * request, when a segment is taken from the driver, what is split, merged,
+ * given back, retried, and every counter that `torch.cuda.memory_stats()`
+ * shows. No memory is touched; a device is a number of bytes. Private pools of
+ * CUDA graphs are left out.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_ALLOC_POOL_H
+#define MEMEST_ALLOC_POOL_H
+
+#include "alloc/alloc_conf.h"
+#include "base/str.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/** X(constant, name): the counters that PyTorch keeps for all blocks and for
+ * each of its two pools; names as in torch.cuda.memory_stats(). */
+#define ME_POOL_STAT_LIST(X)                                                   \
+    X(ME_POOL_ALLOCATION, "allocation")                                        \
+    X(ME_POOL_SEGMENT, "segment")                                              \
+    X(ME_POOL_ACTIVE, "active")                                                \
+    X(ME_POOL_INACTIVE_SPLIT, "inactive_split")                                \
+    X(ME_POOL_ALLOCATED_BYTES, "allocated_bytes")                              \
+    X(ME_POOL_RESERVED_BYTES, "reserved_bytes")                                \
+    X(ME_POOL_ACTIVE_BYTES, "active_bytes")                                    \
+    X(ME_POOL_INACTIVE_SPLIT_BYTES, "inactive_split_bytes")                    \
+    X(ME_POOL_REQUESTED_BYTES, "requested_bytes")
+
+typedef enum me_pool_stat_kind {
+#define ME_POOL_STAT_ENUM(constant, name) constant,
+    ME_POOL_STAT_LIST(ME_POOL_STAT_ENUM) ME_POOL_STAT_COUNT
+#undef ME_POOL_STAT_ENUM
+} me_pool_stat_kind;
+
+typedef enum me_pool_slot {
+    ME_POOL_ALL,
+    ME_POOL_SMALL, /**< requests up to 1 MiB after rounding */
+    ME_POOL_LARGE,
+    ME_POOL_SLOTS
+} me_pool_slot;
+
+/** One counter as PyTorch shows it. */
+typedef struct me_pool_stat {
+    uint64_t current;
+    uint64_t peak;      /**< since the last reset of peaks */
+    uint64_t allocated; /**< sum of all increases since the last reset */
+    uint64_t freed;     /**< sum of all decreases since the last reset */
+} me_pool_stat;
+
+/** All counters. */
+typedef struct me_pool_stats {
+    me_pool_stat stat[ME_POOL_STAT_COUNT][ME_POOL_SLOTS];
+    me_pool_stat oversize_allocations;
+    me_pool_stat oversize_segments;
+    uint64_t num_alloc_retries;
+    uint64_t num_ooms;
+    uint64_t num_sync_all_streams;
+    uint64_t num_device_alloc;
+    uint64_t num_device_free;
+} me_pool_stats;
+
+/** X(constant, name): what a memory snapshot records. */
+#define ME_POOL_ACTION_LIST(X)                                                 \
+    X(ME_POOL_TRACE_ALLOC, "alloc")                                            \
+    X(ME_POOL_TRACE_FREE_REQUESTED, "free_requested")                          \
+    X(ME_POOL_TRACE_FREE_COMPLETED, "free_completed")                          \
+    X(ME_POOL_TRACE_SEGMENT_ALLOC, "segment_alloc")                            \
+    X(ME_POOL_TRACE_SEGMENT_FREE, "segment_free")                              \
+    X(ME_POOL_TRACE_SEGMENT_MAP, "segment_map")                                \
+    X(ME_POOL_TRACE_SEGMENT_UNMAP, "segment_unmap")                            \
+    X(ME_POOL_TRACE_OOM, "oom")
+
+typedef enum me_pool_action {
+#define ME_POOL_ACTION_ENUM(constant, name) constant,
+    ME_POOL_ACTION_LIST(ME_POOL_ACTION_ENUM) ME_POOL_ACTION_COUNT
+#undef ME_POOL_ACTION_ENUM
+} me_pool_action;
+
+/** One entry of the allocator's trace. */
+typedef struct me_pool_trace {
+    me_pool_action action;
+    uint64_t address; /**< oom: bytes that are free on the device */
+    uint64_t bytes;   /**< alloc, free: as requested; segment: its size; oom:
+                         the request after rounding */
+    uint64_t stream;
+} me_pool_trace;
+
+/** A block; its number is used again after its free has completed. */
+typedef uint32_t me_pool_block;
+
+/** What a request of no bytes gets, as a null pointer in PyTorch. */
+#define ME_POOL_NO_BLOCK ((me_pool_block)0)
+
+/** What a pool is made with; all zero but `conf` is a card without end. */
+typedef struct me_pool_options {
+    me_alloc_conf conf;
+    uint64_t capacity_bytes;     /**< what the driver can give; 0: no limit */
+    uint64_t limit_bytes;        /**< what the allocator lets itself hold, as
+                                set_per_process_memory_fraction does; 0: none,
+                                or by conf.per_process_memory_fraction */
+    uint64_t device_total_bytes; /**< the card's memory; 0: not known */
+    uint64_t outside_bytes; /**< of it, gone to others than this allocator */
+    int device_index;       /**< in the text of an error */
+    /** Where the driver puts @p bytes, for tests that know; NULL: built in.
+     * False: it refuses. */
+    bool (*place)(void *self, uint64_t bytes, uint64_t *address_out);
+    void *place_self;
+    /** Called for each entry of the trace; NULL: nobody looks. */
+    void (*on_trace)(void *self, const me_pool_trace *entry);
+    void *trace_self;
+} me_pool_options;
+
+/** The request that found no memory. */
+typedef struct me_pool_oom {
+    uint64_t requested_bytes; /**< as asked for */
+    uint64_t rounded_bytes;   /**< after the allocator's rounding */
+    uint64_t tried_bytes;     /**< the segment that was not to be had: what
+                                 "Tried to allocate" says */
+    uint64_t stream;
+    uint64_t allocated_bytes;
+    uint64_t reserved_bytes;
+    uint64_t free_bytes; /**< left on the device; 0 if that is not known */
+    uint64_t num_alloc_retries;
+} me_pool_oom;
+
+/** A block as me_pool_visit() shows it. */
+typedef struct me_pool_block_info {
+    uint64_t address;
+    uint64_t bytes;
+    uint64_t requested_bytes; /**< of its last request */
+    uint64_t stream;
+    bool is_allocated;
+    bool is_pending; /**< freed, but another stream still uses it */
+    bool is_small;   /**< of the small pool */
+    bool is_expandable;
+    bool is_segment_start;
+} me_pool_block_info;
+
+typedef struct me_pool me_pool;
+
+/**
+ * An empty pool. Local.
+ *
+ * @param options   copied; place_self and trace_self stay the caller's
+ * @param pool_out  the pool, to be destroyed by the caller
+ * @return ME_OK or ME_ERR_NOMEM
+ */
+me_status me_pool_create(const me_pool_options *options,
+                         me_pool **pool_out) ME_MUST_CHECK;
+
+/** Give the pool back; NULL is allowed. Local. */
+void me_pool_destroy(me_pool *pool);
+
+/**
+ * Serve a request. Local.
+ *
+ * @param bytes      as the program asks for them; 0 gives ME_POOL_NO_BLOCK
+ * @param stream     CUDA stream that the block belongs to; 0: the default one
+ * @param block_out  the block, until its free has completed
+ * @return ME_OK; ME_ERR_CAPACITY when PyTorch would raise OutOfMemoryError
+ *         (see me_pool_last_oom()); ME_ERR_OVERFLOW when the device's address
+ *         space has run out; ME_ERR_NOMEM
+ */
+me_status me_pool_alloc(me_pool *pool, uint64_t bytes, uint64_t stream,
+                        me_pool_block *block_out) ME_MUST_CHECK;
+
+/** Free a block that no other stream uses: it can be reused at once. Local. */
+void me_pool_free(me_pool *pool, me_pool_block block);
+
+/**
+ * Free a block that another stream still uses: it counts as active and cannot
+ * be reused until me_pool_free_completed(). Local.
+ *
+ * @return a number to pass to me_pool_free_completed()
+ */
+uint32_t me_pool_free_requested(me_pool *pool, me_pool_block block);
+
+/**
+ * The other streams are done with a block. Local.
+ *
+ * @param epoch  what me_pool_free_requested() returned; if the pool has since
+ *               waited for all streams, the block is free already and nothing
+ *               happens
+ */
+void me_pool_free_completed(me_pool *pool, me_pool_block block, uint32_t epoch);
+
+/**
+ * torch.cuda.empty_cache(): wait for all streams, then give every segment
+ * that is free as a whole back to the driver. Local.
+ *
+ * @return ME_OK or ME_ERR_NOMEM
+ */
+me_status me_pool_empty_cache(me_pool *pool) ME_MUST_CHECK;
+
+/** torch.cuda.reset_peak_memory_stats(). Local. */
+void me_pool_reset_peaks(me_pool *pool);
+
+/** torch.cuda.reset_accumulated_memory_stats(). Local. */
+void me_pool_reset_accumulated(me_pool *pool);
+
+/** All counters at once. Local. */
+void me_pool_read(const me_pool *pool, me_pool_stats *stats_out);
+
+/** One counter over both pools, now. Local. */
+uint64_t me_pool_current(const me_pool *pool, me_pool_stat_kind kind);
+
+/** Its highest value since the last reset of peaks. Local. */
+uint64_t me_pool_peak(const me_pool *pool, me_pool_stat_kind kind);
+
+/** Final attempts after the cache was flushed. Local. */
+uint64_t me_pool_num_alloc_retries(const me_pool *pool);
+
+/** The last request that found no memory; all zero if there was none. */
+const me_pool_oom *me_pool_last_oom(const me_pool *pool);
+
+/** Append the message that PyTorch raises for me_pool_last_oom(). Local. */
+void me_pool_oom_text(const me_pool *pool, me_str *text);
+
+/** Largest request that cached memory could serve now on @p stream. */
+uint64_t me_pool_largest_free(const me_pool *pool, uint64_t stream);
+
+/**
+ * Call @p on_block for every block, by address, segment after segment. Local.
+ *
+ * @return ME_OK or ME_ERR_NOMEM
+ */
+me_status me_pool_visit(const me_pool *pool,
+                        void (*on_block)(void *self,
+                                         const me_pool_block_info *block),
+                        void *self) ME_MUST_CHECK;
+
+/**
+ * Walk everything and compare: blocks tile their segments, no two free
+ * neighbours, the free sets hold exactly the free blocks in order, counters
+ * equal the sums. For tests; slow. Local.
+ *
+ * @return ME_OK or ME_ERR_INTERNAL with what is wrong
+ */
+me_status me_pool_check(const me_pool *pool, me_diag *diag) ME_MUST_CHECK;
+
+/** A request after the allocator's rounding. Local. */
+uint64_t me_pool_round(const me_alloc_conf *conf, uint64_t bytes);
+
+/** The segment that a rounded request takes from the driver. Local. */
+uint64_t me_pool_segment_bytes(const me_alloc_conf *conf, uint64_t rounded);
+
+/** Names as PyTorch has them; static. */
+const char *me_pool_stat_name(me_pool_stat_kind kind);
+const char *me_pool_action_name(me_pool_action action);
+
+#endif /* MEMEST_ALLOC_POOL_H */

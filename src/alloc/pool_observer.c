@@ -1,0 +1,207 @@
+#include "alloc/pool_observer.h"
+
+#include "base/alloc.h"
+
+#include <inttypes.h>
+
+enum {
+    FIRST_IDS = 1024
+};
+
+typedef enum id_state {
+    ID_UNUSED,
+    ID_ALLOCATED,
+    ID_PENDING
+} id_state;
+
+/** What is known of a block id of the engine. */
+typedef struct known_id {
+    me_pool_block block;
+    uint32_t epoch;
+    uint32_t state; /**< id_state */
+} known_id;
+
+struct me_pool_observer {
+    me_pool *pool;
+    known_id *ids; /**< by block id */
+    uint32_t n_ids;
+    me_status status;
+    uint32_t bad_block; /**< that the engine's events contradict */
+    bool is_ended;      /**< no event is followed any more */
+    me_pool_on_point *on_point;
+    void *point_self;
+    me_pool_limit limit;
+};
+
+static void end(me_pool_observer *o, me_status status, uint32_t id)
+{
+    o->status = status;
+    o->bad_block = id;
+    o->is_ended = true;
+}
+
+static bool has_id(me_pool_observer *o, uint32_t id)
+{
+    if (id < o->n_ids) {
+        return true;
+    }
+    uint64_t n = o->n_ids == 0 ? FIRST_IDS : o->n_ids;
+    while (n <= id) {
+        n *= 2;
+    }
+    known_id *grown =
+        n > UINT32_MAX
+            ? NULL
+            : me_realloc(o->ids, (size_t)n, sizeof *grown, "alloc.observer");
+    if (grown == NULL) {
+        end(o, ME_ERR_NOMEM, id);
+        return false;
+    }
+    for (uint64_t i = o->n_ids; i < n; i++) {
+        grown[i] = (known_id){0};
+    }
+    o->ids = grown;
+    o->n_ids = (uint32_t)n;
+    return true;
+}
+
+static void note_oom(me_pool_observer *o, const me_event *event)
+{
+    o->is_ended = true;
+    o->limit = (me_pool_limit){
+        .is_oom = true,
+        .iteration = event->iteration,
+        .microbatch = event->microbatch,
+        .phase = (me_phase)event->phase,
+        .category = (me_category)event->category,
+        .module = event->module,
+        .op = event->op,
+        .oom = *me_pool_last_oom(o->pool),
+    };
+}
+
+static void follow_alloc(me_pool_observer *o, const me_event *event)
+{
+    if (!has_id(o, event->block)) {
+        return;
+    }
+    known_id *id = &o->ids[event->block];
+    if (id->state != ID_UNUSED) {
+        end(o, ME_ERR_INTERNAL, event->block);
+        return;
+    }
+    const me_status status =
+        me_pool_alloc(o->pool, event->bytes, event->stream, &id->block);
+    if (status == ME_ERR_CAPACITY) {
+        note_oom(o, event);
+    } else if (status != ME_OK) {
+        end(o, status, event->block);
+    } else {
+        id->state = ID_ALLOCATED;
+    }
+}
+
+static void follow_free(me_pool_observer *o, const me_event *event)
+{
+    const bool is_request = event->kind == ME_EVENT_FREE_REQUESTED;
+    const id_state wanted = is_request ? ID_ALLOCATED : ID_PENDING;
+    if (event->block >= o->n_ids || o->ids[event->block].state != wanted) {
+        end(o, ME_ERR_INTERNAL, event->block);
+        return;
+    }
+    known_id *id = &o->ids[event->block];
+    if (is_request) {
+        id->epoch = me_pool_free_requested(o->pool, id->block);
+        id->state = ID_PENDING;
+    } else {
+        me_pool_free_completed(o->pool, id->block, id->epoch);
+        id->state = ID_UNUSED;
+    }
+}
+
+static void on_event(void *self, const me_event *event)
+{
+    me_pool_observer *o = self;
+    if (o->is_ended) {
+        return;
+    }
+    if (event->kind == ME_EVENT_ALLOC) {
+        follow_alloc(o, event);
+    } else if (event->kind == ME_EVENT_FREE_REQUESTED ||
+               event->kind == ME_EVENT_FREE_COMPLETED) {
+        follow_free(o, event);
+    } else if (event->kind == ME_EVENT_POINT) {
+        if (o->on_point != NULL) {
+            o->on_point(o->point_self, event, o->pool);
+        }
+        me_pool_reset_peaks(o->pool);
+    }
+}
+
+me_status me_pool_observer_create(const me_pool_options *options,
+                                  me_pool_observer **observer_out)
+{
+    me_pool_observer *o = me_alloc(1, sizeof *o, "alloc.observer");
+    if (o == NULL) {
+        return ME_ERR_NOMEM;
+    }
+    const me_status status = me_pool_create(options, &o->pool);
+    if (status != ME_OK) {
+        me_pool_observer_destroy(o);
+        return status;
+    }
+    *observer_out = o;
+    return ME_OK;
+}
+
+void me_pool_observer_destroy(me_pool_observer *observer)
+{
+    if (observer != NULL) {
+        me_pool_destroy(observer->pool);
+        me_free(observer->ids);
+        me_free(observer);
+    }
+}
+
+me_observer me_pool_observer_handle(me_pool_observer *observer)
+{
+    return (me_observer){.on_event = on_event, .self = observer};
+}
+
+void me_pool_observer_on_point(me_pool_observer *observer,
+                               me_pool_on_point *on_point, void *self)
+{
+    observer->on_point = on_point;
+    observer->point_self = self;
+}
+
+const me_pool *me_pool_observer_pool(const me_pool_observer *observer)
+{
+    return observer->pool;
+}
+
+me_status me_pool_observer_status(const me_pool_observer *observer,
+                                  me_diag *diag)
+{
+    const me_status status = observer->status;
+    const char *what = "its events contradict each other";
+    if (status == ME_OK) {
+        return ME_OK;
+    }
+    if (status == ME_ERR_NOMEM) {
+        what = "there is no host memory for it";
+    } else if (status == ME_ERR_OVERFLOW) {
+        what = "the device has no addresses left for it";
+    }
+    return me_fail(diag, status, "allocator: block %" PRIu32 ": %s",
+                   observer->bad_block, what);
+}
+
+me_pool_limit me_pool_observer_limit(const me_pool_observer *observer)
+{
+    me_pool_limit limit = observer->limit;
+    limit.num_alloc_retries = me_pool_num_alloc_retries(observer->pool);
+    limit.reserved_bytes =
+        me_pool_current(observer->pool, ME_POOL_RESERVED_BYTES);
+    return limit;
+}

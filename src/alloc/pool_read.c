@@ -1,0 +1,257 @@
+/* What others see of a pool: counters, blocks, PyTorch's message. */
+#include "alloc/pool_internal.h"
+#include "base/alloc.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static const char *const stat_names[] = {
+#define STAT_NAME(constant, name) [constant] = (name),
+    ME_POOL_STAT_LIST(STAT_NAME)
+#undef STAT_NAME
+};
+
+static const char *const action_names[] = {
+#define ACTION_NAME(constant, name) [constant] = (name),
+    ME_POOL_ACTION_LIST(ACTION_NAME)
+#undef ACTION_NAME
+};
+
+const char *me_pool_stat_name(me_pool_stat_kind kind)
+{
+    return stat_names[kind];
+}
+
+const char *me_pool_action_name(me_pool_action action)
+{
+    return action_names[action];
+}
+
+static me_pool_stat read_counter(const counter *c)
+{
+    return (me_pool_stat){
+        .current = c->current,
+        .peak = c->peak,
+        .allocated = c->allocated,
+        .freed = c->allocated + c->base - c->current,
+    };
+}
+
+void me_pool_read(const me_pool *pool, me_pool_stats *stats_out)
+{
+    for (int kind = 0; kind < ME_POOL_STAT_COUNT; kind++) {
+        for (int slot = 0; slot < ME_POOL_SLOTS; slot++) {
+            stats_out->stat[kind][slot] =
+                read_counter(&pool->counters[kind][slot]);
+        }
+    }
+    stats_out->oversize_allocations = read_counter(&pool->oversize_allocations);
+    stats_out->oversize_segments = read_counter(&pool->oversize_segments);
+    stats_out->num_alloc_retries = pool->num_alloc_retries;
+    stats_out->num_ooms = pool->num_ooms;
+    stats_out->num_sync_all_streams = pool->num_sync_all_streams;
+    stats_out->num_device_alloc = pool->num_device_alloc;
+    stats_out->num_device_free = pool->num_device_free;
+}
+
+uint64_t me_pool_current(const me_pool *pool, me_pool_stat_kind kind)
+{
+    return pool->counters[kind][ME_POOL_ALL].current;
+}
+
+uint64_t me_pool_peak(const me_pool *pool, me_pool_stat_kind kind)
+{
+    return pool->counters[kind][ME_POOL_ALL].peak;
+}
+
+uint64_t me_pool_num_alloc_retries(const me_pool *pool)
+{
+    return pool->num_alloc_retries;
+}
+
+const me_pool_oom *me_pool_last_oom(const me_pool *pool)
+{
+    return &pool->oom;
+}
+
+void me_pool_reset_peaks(me_pool *pool)
+{
+    counter *all = &pool->counters[0][0];
+    for (int i = 0; i < ME_POOL_STAT_COUNT * ME_POOL_SLOTS; i++) {
+        all[i].peak = all[i].current;
+    }
+    pool->oversize_allocations.peak = pool->oversize_allocations.current;
+    pool->oversize_segments.peak = pool->oversize_segments.current;
+}
+
+static void reset_sums(counter *c)
+{
+    c->allocated = 0;
+    c->base = c->current;
+}
+
+void me_pool_reset_accumulated(me_pool *pool)
+{
+    counter *all = &pool->counters[0][0];
+    for (int i = 0; i < ME_POOL_STAT_COUNT * ME_POOL_SLOTS; i++) {
+        reset_sums(&all[i]);
+    }
+    reset_sums(&pool->oversize_allocations);
+    reset_sums(&pool->oversize_segments);
+    pool->num_alloc_retries = 0;
+    pool->num_ooms = 0;
+    pool->num_sync_all_streams = 0;
+    pool->num_device_alloc = 0;
+    pool->num_device_free = 0;
+}
+
+/* Sizes as PyTorch prints them. */
+static void append_size(me_str *text, uint64_t bytes)
+{
+    if (bytes <= UINT64_C(1) << 10) {
+        me_str_printf(text, "%" PRIu64 " bytes", bytes);
+    } else if (bytes <= UINT64_C(1) << 20) {
+        me_str_printf(text, "%.2f KiB", (double)bytes / 1024.0);
+    } else if (bytes <= UINT64_C(1) << 30) {
+        me_str_printf(text, "%.2f MiB", (double)bytes / 1048576.0);
+    } else {
+        me_str_printf(text, "%.2f GiB", (double)bytes / 1073741824.0);
+    }
+}
+
+static void append_device(const me_pool *pool, me_str *text)
+{
+    const me_pool_options *o = &pool->options;
+    const uint64_t total =
+        o->device_total_bytes != 0 ? o->device_total_bytes : o->capacity_bytes;
+    me_str_printf(text, ". GPU %d", o->device_index);
+    if (total != 0) {
+        me_str_append(text, " has a total capacity of ");
+        append_size(text, total);
+        me_str_append(text, " of which ");
+        append_size(text, pool->oom.free_bytes);
+        me_str_append(text, " is free");
+    }
+    me_str_append(text, ". Including non-PyTorch memory, this process has ");
+    append_size(text, pool->oom.reserved_bytes + o->outside_bytes);
+    me_str_append(text, " memory in use. ");
+}
+
+void me_pool_oom_text(const me_pool *pool, me_str *text)
+{
+    const me_pool_oom *oom = &pool->oom;
+    me_str_append(text, "CUDA out of memory. Tried to allocate ");
+    if (oom->requested_bytes >= TOO_LARGE) {
+        me_str_append(text, "more than 1EB memory.");
+        return;
+    }
+    append_size(text, oom->tried_bytes);
+    append_device(pool, text);
+    if (pool->limit_bytes != UINT64_MAX) {
+        append_size(text, pool->limit_bytes);
+        me_str_append(text, " allowed; ");
+    }
+    me_str_append(text, "Of the allocated memory ");
+    append_size(text, oom->allocated_bytes);
+    me_str_append(text, " is allocated by PyTorch, and ");
+    append_size(text, oom->reserved_bytes - oom->allocated_bytes);
+    me_str_append(
+        text,
+        " is reserved by PyTorch but unallocated. If reserved but unallocated "
+        "memory is large try setting PYTORCH_CUDA_ALLOC_CONF="
+        "expandable_segments:True to avoid fragmentation.  See documentation "
+        "for Memory Management  (https://docs.pytorch.org/docs/stable/notes/"
+        "cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)");
+}
+
+uint64_t me_pool_largest_free(const me_pool *pool, uint64_t stream)
+{
+    uint64_t largest = 0;
+    for (int slot = ME_POOL_SMALL; slot <= ME_POOL_LARGE; slot++) {
+        const block_set *set = &pool->free_blocks[slot];
+        const uint32_t after =
+            stream == UINT64_MAX
+                ? NIL
+                : me_pool_set_lower_bound(pool, set, stream + 1, 0, 0);
+        const uint32_t last = me_pool_set_before(pool, set, after);
+        if (last != NIL && at(pool, last)->stream == stream) {
+            largest = me_max_u64(largest, at(pool, last)->size);
+        }
+    }
+    return largest;
+}
+
+/** Where a segment starts. */
+typedef struct start {
+    uint64_t address;
+    uint32_t index;
+} start;
+
+static int compare_starts(const void *a, const void *b)
+{
+    const uint64_t x = ((const start *)a)->address;
+    const uint64_t y = ((const start *)b)->address;
+    return (x > y) - (x < y);
+}
+
+static bool is_mapped_block(const block *b)
+{
+    return b->state >= BLOCK_FREE && b->state <= BLOCK_PENDING;
+}
+
+/* First of a run of mapped blocks: what a snapshot calls a segment. */
+static bool is_start(const me_pool *pool, const block *b)
+{
+    return is_mapped_block(b) &&
+           (b->prev == NIL || !is_mapped_block(at(pool, b->prev)));
+}
+
+static void show_segment(const me_pool *pool, uint32_t index,
+                         void (*on_block)(void *self,
+                                          const me_pool_block_info *block),
+                         void *self)
+{
+    for (uint32_t i = index; i != NIL && is_mapped_block(at(pool, i));
+         i = at(pool, i)->next) {
+        const block *b = at(pool, i);
+        const me_pool_block_info info = {
+            .address = b->address,
+            .bytes = b->size,
+            .requested_bytes = b->requested,
+            .stream = b->stream,
+            .is_allocated = b->state == BLOCK_ALLOCATED,
+            .is_pending = b->state == BLOCK_PENDING,
+            .is_small = b->slot == ME_POOL_SMALL,
+            .is_expandable = b->is_expandable,
+            .is_segment_start = i == index,
+        };
+        on_block(self, &info);
+    }
+}
+
+me_status me_pool_visit(const me_pool *pool,
+                        void (*on_block)(void *self,
+                                         const me_pool_block_info *block),
+                        void *self)
+{
+    size_t n = 0;
+    for (uint32_t i = 1; i < pool->n_blocks; i++) {
+        n += is_start(pool, at(pool, i)) ? 1 : 0;
+    }
+    start *starts = me_alloc(n, sizeof *starts, "alloc.segments");
+    if (starts == NULL) {
+        return ME_ERR_NOMEM;
+    }
+    n = 0;
+    for (uint32_t i = 1; i < pool->n_blocks; i++) {
+        if (is_start(pool, at(pool, i))) {
+            starts[n++] = (start){at(pool, i)->address, i};
+        }
+    }
+    qsort(starts, n, sizeof *starts, compare_starts);
+    for (size_t i = 0; i < n; i++) {
+        show_segment(pool, starts[i].index, on_block, self);
+    }
+    me_free(starts);
+    return ME_OK;
+}

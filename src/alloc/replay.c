@@ -1,0 +1,194 @@
+/* The loop: read a call, do it, and at each point show the counters. */
+#include "alloc/replay_internal.h"
+#include "base/size.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+
+enum {
+    MAX_POINTS = 100000, /* of a report that somebody still reads */
+    SHOWN_ID = 40
+};
+
+static me_status bad_call(const replay *r, const me_stream_event *event,
+                          const char *what)
+{
+    const bool is_cut = event->id_length > SHOWN_ID;
+    return me_fail_at(r->diag, ME_ERR_SYNTAX, r->name,
+                      event->line > INT_MAX ? INT_MAX : (int)event->line,
+                      "%s: '%.*s'%s", what,
+                      is_cut ? SHOWN_ID : (int)event->id_length, event->id,
+                      is_cut ? "…" : "");
+}
+
+static me_status do_alloc(replay *r, const me_stream_event *event)
+{
+    bool is_new = false;
+    me_id_value *value = NULL;
+    me_status status =
+        me_id_map_add(&r->ids, event->id, event->id_length, &is_new, &value);
+    if (status == ME_OK && !is_new) {
+        return bad_call(r, event, "allocated while it is still in use");
+    }
+    if (status == ME_OK) {
+        status =
+            me_pool_alloc(r->pool, event->bytes, event->stream, &value->block);
+    }
+    if (status == ME_ERR_NOMEM) {
+        return me_fail(r->diag, status, "no host memory for %zu live blocks",
+                       r->ids.n_used);
+    }
+    if (status == ME_ERR_OVERFLOW) {
+        return me_fail(r->diag, status,
+                       "the device's address space has run out after %" PRIu64
+                       " calls",
+                       r->n_events);
+    }
+    return status;
+}
+
+static me_status do_free(replay *r, const me_stream_event *event)
+{
+    me_id_value *value = me_id_map_find(&r->ids, event->id, event->id_length);
+    if (value == NULL) {
+        return bad_call(r, event, "freed without being in use");
+    }
+    if (event->kind == ME_STREAM_FREE_REQUESTED) {
+        if (value->is_pending) {
+            return bad_call(r, event, "freed twice");
+        }
+        value->epoch = me_pool_free_requested(r->pool, value->block);
+        value->is_pending = true;
+        return ME_OK;
+    }
+    if (value->is_pending) {
+        me_pool_free_completed(r->pool, value->block, value->epoch);
+    } else {
+        me_pool_free(r->pool, value->block);
+    }
+    me_id_map_remove(&r->ids, value);
+    return ME_OK;
+}
+
+static void keep_peaks(replay *r)
+{
+    for (int kind = 0; kind < ME_POOL_STAT_COUNT; kind++) {
+        r->peaks[kind] = me_max_u64(
+            r->peaks[kind], me_pool_peak(r->pool, (me_pool_stat_kind)kind));
+    }
+}
+
+static me_status do_point(replay *r, const me_stream_event *event)
+{
+    if (++r->n_points > MAX_POINTS) {
+        return bad_call(r, event, "more than 100000 points, the last one");
+    }
+    keep_peaks(r);
+    me_replay_point(r, event->id, event->id_length);
+    me_pool_reset_peaks(r->pool);
+    r->point.length = 0;
+    me_str_append_n(&r->point, event->id, event->id_length);
+    return me_str_status(&r->point);
+}
+
+static me_status do_call(replay *r, const me_stream_event *event)
+{
+    switch (event->kind) {
+    case ME_STREAM_ALLOC: return do_alloc(r, event);
+    case ME_STREAM_FREE:
+    case ME_STREAM_FREE_REQUESTED:
+    case ME_STREAM_FREE_COMPLETED: return do_free(r, event);
+    case ME_STREAM_EMPTY_CACHE: return me_pool_empty_cache(r->pool);
+    case ME_STREAM_POINT: return do_point(r, event);
+    case ME_STREAM_END: break;
+    }
+    return ME_OK;
+}
+
+static me_status replay_calls(replay *r)
+{
+    me_stream_event event;
+    me_status status = ME_OK;
+    do {
+        status = me_stream_next(r->stream, r->diag, &event);
+        if (status == ME_OK) {
+            r->n_events += event.kind != ME_STREAM_END ? 1 : 0;
+            status = do_call(r, &event);
+        }
+    } while (status == ME_OK && event.kind != ME_STREAM_END);
+    if (status != ME_OK && status != ME_ERR_CAPACITY) {
+        return status;
+    }
+    keep_peaks(r);
+    me_replay_end(r, status == ME_ERR_CAPACITY ? &event : NULL);
+    return status;
+}
+
+me_replay_options me_replay_options_default(void)
+{
+    return (me_replay_options){
+        .pool = {.conf = me_alloc_conf_default()},
+        .device = -1,
+    };
+}
+
+me_status me_replay_file(const me_replay_options *options, FILE *file,
+                         const char *name, me_diag *diag,
+                         me_replay_summary *summary_out, me_str *report)
+{
+    me_str text = {0};
+    replay r = {
+        .options = options, .name = name, .diag = diag, .report = &text};
+    me_status status = me_pool_create(&options->pool, &r.pool);
+    if (status == ME_OK) {
+        status = me_stream_create(file, name, options->device, diag, &r.stream);
+    }
+    if (status == ME_OK) {
+        me_replay_begin(&r);
+        status = replay_calls(&r);
+    }
+    const bool is_oom = status == ME_ERR_CAPACITY;
+    if (status == ME_OK || is_oom) {
+        me_str_append_n(report, me_str_text(&text), text.length);
+        status = me_str_status(&text) != ME_OK ? me_str_status(&text)
+                                               : me_str_status(report);
+    }
+    if (status == ME_OK && summary_out != NULL) {
+        *summary_out = (me_replay_summary){
+            .n_events = r.n_events,
+            .reserved_peak_bytes = r.peaks[ME_POOL_RESERVED_BYTES],
+            .num_alloc_retries = me_pool_num_alloc_retries(r.pool),
+            .is_oom = is_oom,
+        };
+    }
+    if (status == ME_ERR_NOMEM && diag != NULL && diag->status == ME_OK) {
+        status = me_fail(diag, status, "no host memory to replay %s", name);
+    }
+    me_str_fini(&text);
+    me_str_fini(&r.point);
+    me_id_map_fini(&r.ids);
+    me_stream_destroy(r.stream);
+    me_pool_destroy(r.pool);
+    return status;
+}
+
+me_status me_replay_run(const me_replay_options *options, const char *path,
+                        me_diag *diag, me_replay_summary *summary_out,
+                        me_str *report)
+{
+    if (strcmp(path, "-") == 0) {
+        return me_replay_file(options, stdin, "standard input", diag,
+                              summary_out, report);
+    }
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) {
+        return me_fail(diag, ME_ERR_IO, "%s cannot be opened: %s", path,
+                       strerror(errno));
+    }
+    const me_status status =
+        me_replay_file(options, file, path, diag, summary_out, report);
+    (void)fclose(file);
+    return status;
+}

@@ -1,0 +1,244 @@
+/* Lines of a recording, out of a buffer of fixed size. */
+#include "alloc/stream_internal.h"
+#include "base/alloc.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <string.h>
+
+enum {
+    BUFFER_BYTES = 1 << 18, /* also the longest line */
+    SHOWN_BYTES = 40        /* of a bad line, in an error */
+};
+
+struct me_stream {
+    FILE *file;
+    const char *name;
+    uint64_t line;
+    snapshot *snapshot; /**< NULL: the file has lines */
+    char *at;           /**< what has not been read yet */
+    char *end;
+    bool is_at_end; /**< of the file */
+    char buffer[BUFFER_BYTES];
+};
+
+/** What is left of a line. */
+typedef struct cursor {
+    const char *at;
+    const char *end;
+} cursor;
+
+/** A field of a line. */
+typedef struct field {
+    const char *text;
+    size_t length;
+} field;
+
+static int shown_line(uint64_t line)
+{
+    return line > INT_MAX ? INT_MAX : (int)line;
+}
+
+static me_status bad_line(const me_stream *s, me_diag *diag, const char *what,
+                          const field *f)
+{
+    const size_t n = f->length < SHOWN_BYTES ? f->length : SHOWN_BYTES;
+    return me_fail_at(diag, ME_ERR_SYNTAX, s->name, shown_line(s->line),
+                      "%s: '%.*s'%s", what, (int)n, f->text,
+                      n < f->length ? "…" : "");
+}
+
+/* Move what is left to the front and read on. */
+static me_status fill(me_stream *s, me_diag *diag)
+{
+    const size_t left = (size_t)(s->end - s->at);
+    memmove(s->buffer, s->at, left);
+    s->at = s->buffer;
+    s->end = s->buffer + left;
+    const size_t n = fread(s->end, 1, BUFFER_BYTES - left, s->file);
+    s->end += n;
+    if (n == 0) {
+        s->is_at_end = true;
+        if (ferror(s->file)) {
+            return me_fail_at(diag, ME_ERR_IO, s->name, 0, "cannot be read");
+        }
+    }
+    return ME_OK;
+}
+
+/* The next line without its end; at is NULL after the last. */
+static me_status next_line(me_stream *s, me_diag *diag, cursor *line_out)
+{
+    char *newline = memchr(s->at, '\n', (size_t)(s->end - s->at));
+    while (newline == NULL && !s->is_at_end) {
+        if (s->at == s->buffer && s->end == s->buffer + BUFFER_BYTES) {
+            return me_fail_at(diag, ME_ERR_SYNTAX, s->name,
+                              shown_line(s->line + 1),
+                              "line is longer than %d bytes", BUFFER_BYTES);
+        }
+        const size_t seen = (size_t)(s->end - s->at);
+        const me_status status = fill(s, diag);
+        if (status != ME_OK) {
+            return status;
+        }
+        newline = memchr(s->at + seen, '\n', (size_t)(s->end - s->at) - seen);
+    }
+    if (newline == NULL && s->at == s->end) {
+        *line_out = (cursor){0};
+        return ME_OK;
+    }
+    const char *end = newline != NULL ? newline : s->end;
+    *line_out = (cursor){s->at, end};
+    if (end > s->at && end[-1] == '\r') {
+        line_out->end--;
+    }
+    s->at = newline != NULL ? newline + 1 : s->end;
+    s->line++;
+    return ME_OK;
+}
+
+static field next_field(cursor *c)
+{
+    const size_t left = (size_t)(c->end - c->at);
+    const char *tab = memchr(c->at, '\t', left);
+    const char *end = tab != NULL ? tab : c->end;
+    const field f = {c->at, (size_t)(end - c->at)};
+    c->at = tab != NULL ? tab + 1 : c->end;
+    return f;
+}
+
+static bool field_is(const field *f, const char *text, size_t length)
+{
+    return f->length == length && memcmp(f->text, text, length) == 0;
+}
+
+/* Decimal digits and nothing else. */
+static bool read_number(const field *f, uint64_t *number_out)
+{
+    uint64_t number = 0;
+    for (size_t i = 0; i < f->length; i++) {
+        const unsigned digit = (unsigned)(unsigned char)f->text[i] - '0';
+        if (digit > 9 || __builtin_mul_overflow(number, 10U, &number) ||
+            __builtin_add_overflow(number, digit, &number)) {
+            return false;
+        }
+    }
+    *number_out = number;
+    return f->length > 0;
+}
+
+static me_status read_id(const me_stream *s, me_diag *diag, cursor *c,
+                         me_stream_event *event)
+{
+    const field f = next_field(c);
+    event->id = f.text;
+    event->id_length = f.length;
+    return f.length > 0 ? ME_OK : bad_line(s, diag, "the id is missing", &f);
+}
+
+static me_status read_alloc(const me_stream *s, me_diag *diag, cursor *c,
+                            me_stream_event *event)
+{
+    event->kind = ME_STREAM_ALLOC;
+    const field bytes = next_field(c);
+    if (!read_number(&bytes, &event->bytes)) {
+        return bad_line(s, diag, "not a number of bytes", &bytes);
+    }
+    const me_status status = read_id(s, diag, c, event);
+    if (status != ME_OK) {
+        return status;
+    }
+    const field stream = next_field(c);
+    if (!read_number(&stream, &event->stream)) {
+        return bad_line(s, diag, "not a CUDA stream's number", &stream);
+    }
+    return ME_OK;
+}
+
+static me_status read_line(const me_stream *s, me_diag *diag, cursor c,
+                           me_stream_event *event)
+{
+    const field action = next_field(&c);
+    if (field_is(&action, "alloc", 5)) {
+        return read_alloc(s, diag, &c, event);
+    }
+    if (field_is(&action, "free_requested", 14)) {
+        event->kind = ME_STREAM_FREE_REQUESTED;
+    } else if (field_is(&action, "free_completed", 14)) {
+        event->kind = ME_STREAM_FREE_COMPLETED;
+    } else if (field_is(&action, "point", 5)) {
+        event->kind = ME_STREAM_POINT;
+    } else if (field_is(&action, "free", 4)) {
+        event->kind = ME_STREAM_FREE;
+        (void)next_field(&c);
+    } else if (field_is(&action, "empty_cache", 11)) {
+        event->kind = ME_STREAM_EMPTY_CACHE;
+        return ME_OK;
+    } else {
+        return bad_line(s, diag,
+                        "expected alloc, free, free_requested, "
+                        "free_completed, empty_cache or point but got",
+                        &action);
+    }
+    return read_id(s, diag, &c, event);
+}
+
+me_status me_stream_create(FILE *file, const char *name, int device,
+                           me_diag *diag, me_stream **stream_out)
+{
+    me_stream *s = me_alloc(1, sizeof *s, "alloc.stream");
+    if (s == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no memory to read %s", name);
+    }
+    s->file = file;
+    s->name = name;
+    s->at = s->buffer;
+    s->end = s->buffer;
+    me_status status = fill(s, diag);
+    const char *text = s->at;
+    while (text < s->end && strchr(" \t\r\n", *text) != NULL) {
+        text++;
+    }
+    if (status == ME_OK && text < s->end && (*text == '{' || *text == '[')) {
+        status = me_snapshot_create(file, text, (size_t)(s->end - text), name,
+                                    device, diag, &s->snapshot);
+    }
+    if (status != ME_OK) {
+        me_stream_destroy(s);
+        return status;
+    }
+    *stream_out = s;
+    return ME_OK;
+}
+
+void me_stream_destroy(me_stream *stream)
+{
+    if (stream != NULL) {
+        me_snapshot_destroy(stream->snapshot);
+        me_free(stream);
+    }
+}
+
+me_status me_stream_next(me_stream *stream, me_diag *diag,
+                         me_stream_event *event_out)
+{
+    *event_out = (me_stream_event){.kind = ME_STREAM_END};
+    if (stream->snapshot != NULL) {
+        return me_snapshot_next(stream->snapshot, diag, event_out);
+    }
+    cursor line = {0};
+    do {
+        const me_status status = next_line(stream, diag, &line);
+        if (status != ME_OK || line.at == NULL) {
+            return status;
+        }
+    } while (line.at == line.end || *line.at == '#');
+    event_out->line = stream->line;
+    return read_line(stream, diag, line, event_out);
+}
+
+uint64_t me_stream_n_before(const me_stream *stream)
+{
+    return stream->snapshot == NULL ? 0
+                                    : me_snapshot_n_before(stream->snapshot);
+}

@@ -1,0 +1,28 @@
+/**
+ * @file
+ * What the readers of the recordings share. Nobody else includes this.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_ALLOC_STREAM_INTERNAL_H
+#define MEMEST_ALLOC_STREAM_INTERNAL_H
+
+#include "alloc/stream.h"
+
+/** PyTorch's snapshot, read. */
+typedef struct snapshot snapshot;
+
+/** Read a snapshot out of @p file, of which @p head has been read already. */
+me_status me_snapshot_create(FILE *file, const char *head, size_t head_length,
+                             const char *name, int device, me_diag *diag,
+                             snapshot **snapshot_out) ME_MUST_CHECK;
+
+void me_snapshot_destroy(snapshot *s);
+
+/** The next call, as me_stream_next(). */
+me_status me_snapshot_next(snapshot *s, me_diag *diag,
+                           me_stream_event *event_out) ME_MUST_CHECK;
+
+uint64_t me_snapshot_n_before(const snapshot *s);
+
+#endif /* MEMEST_ALLOC_STREAM_INTERNAL_H */

@@ -1,0 +1,118 @@
+#include "app/program.h"
+
+#include "base/alloc.h"
+
+/** Iterations that are run: the first makes the optimizer's state, the second
+ *  is the steady one, the third repeats it. */
+enum { ITERATIONS = 2 };
+
+static bool fuses_activation(const me_config *c)
+{
+    return c->model.activation == ME_ACTIVATION_SWIGLU
+               ? c->train.bias_swiglu_fusion
+               : c->train.bias_gelu_fusion;
+}
+
+static me_transformer_config transformer_config(const me_config *c)
+{
+    const me_model_config *m = &c->model;
+    return (me_transformer_config){
+        .micro_batch_size = c->train.micro_batch_size,
+        .seq_length = m->seq_length,
+        .hidden_size = m->hidden_size,
+        .num_attention_heads = m->num_attention_heads,
+        .num_query_groups = m->num_query_groups,
+        .kv_channels = m->kv_channels,
+        .ffn_hidden_size = m->ffn_hidden_size,
+        .padded_vocab_size = m->padded_vocab_size,
+        .max_position_embeddings = m->max_position_embeddings,
+        .rotary_size =
+            (uint64_t)((double)m->kv_channels * m->rotary_percent) / 2 * 2,
+        .params_dtype = c->train.params_dtype,
+        .normalization = m->normalization,
+        .activation = m->activation,
+        .position_embedding = m->position_embedding,
+        .core_attention = c->impl.core_attention,
+        .attention_dropout = m->attention_dropout,
+        .hidden_dropout = m->hidden_dropout,
+        .add_bias_linear = m->add_bias_linear,
+        .add_qkv_bias = m->add_qkv_bias,
+        .qk_layernorm = m->qk_layernorm,
+        .attention_softmax_in_fp32 = m->attention_softmax_in_fp32,
+        .bias_activation_fusion = fuses_activation(c),
+        .bias_dropout_fusion = c->train.bias_dropout_fusion,
+        .cross_entropy_loss_fusion = c->train.cross_entropy_loss_fusion,
+        .untie_embeddings_and_output_weights =
+            m->untie_embeddings_and_output_weights,
+        .sequence_parallel = c->parallel.sequence,
+        .tensor_parallel = c->parallel.tensor,
+        .recompute = c->recompute.granularity,
+        .recompute_method = c->recompute.method,
+        .recompute_num_layers = c->recompute.num_layers,
+        .recompute_core_attention = c->recompute.core_attn,
+        .distribute_saved_activations =
+            c->recompute.distribute_saved_activations,
+    };
+}
+
+static me_communicators communicators(const me_plan *plan, int32_t rank)
+{
+    me_communicators comm = {.self = NULL};
+    for (int kind = 0; kind < ME_GROUP_COUNT; kind++) {
+        const me_group group =
+            me_grid_group(&plan->grid, (me_group_kind)kind, rank);
+        comm.size[kind] = group.size;
+        comm.index[kind] = me_group_index(&group, rank);
+    }
+    return comm;
+}
+
+me_status me_program_init(const me_plan *plan, int32_t rank,
+                          me_program *program_out)
+{
+    const me_config *c = plan->config;
+    me_program *p = program_out;
+    *p = (me_program){.comm = communicators(plan, rank)};
+    p->chunks =
+        me_alloc((size_t)plan->n_chunks, sizeof *p->chunks, "program.chunks");
+    if (p->chunks == NULL) {
+        return ME_ERR_NOMEM;
+    }
+    for (int32_t i = 0; i < plan->n_chunks; i++) {
+        const me_stage s = me_plan_stage(plan, rank, i);
+        p->chunks[i] = (me_gpt_spec){
+            .first_layer = s.first_layer,
+            .num_layers = s.n_layers,
+            .pre_process = s.has_embedding,
+            .post_process = s.has_head,
+            .is_pipelined = c->parallel.pipeline > 1,
+            .chunk = i,
+        };
+    }
+    p->config = (me_megatron_config){
+        .model = transformer_config(c),
+        .chunks = p->chunks,
+        .n_chunks = plan->n_chunks,
+        .pipeline = me_plan_pipeline(plan, rank),
+        .create_attention_mask = c->train.create_attention_mask_in_dataloader,
+        .check_for_nan = c->train.check_for_nan_in_loss_and_grad &&
+                         c->train.params_dtype != ME_DTYPE_FLOAT16,
+        .grad_dtype = c->train.grad_dtype,
+        .optimizer = c->optimizer.kind,
+        .distributed_optimizer = c->optimizer.distributed,
+        .overlap_grad_reduce = c->optimizer.overlap_grad_reduce,
+        .overlap_param_gather = c->optimizer.overlap_param_gather,
+        .ddp_bucket_size = c->optimizer.ddp_bucket_size,
+        .pads_buckets = c->optimizer.ddp_pad_buckets_for_high_nccl_busbw,
+        .clips_gradients = c->optimizer.clip_grad > 0,
+        .has_momentum = c->optimizer.sgd_momentum > 0,
+        .iterations = ITERATIONS,
+    };
+    return ME_OK;
+}
+
+void me_program_fini(me_program *program)
+{
+    me_free(program->chunks);
+    program->chunks = NULL;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/parse.h"
+
+#include <float.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Digits from *cursor on; leaves the cursor behind them. */
+static me_status scan_u64(const char **cursor, uint64_t *value_out)
+{
+    const char *c = *cursor;
+    uint64_t value = 0;
+    if (!is_digit(*c)) {
+        return ME_ERR_SYNTAX;
+    }
+    bool is_lost = false;
+    for (; is_digit(*c); c++) {
+        is_lost = is_lost || __builtin_mul_overflow(value, 10, &value) ||
+                  __builtin_add_overflow(value, (uint64_t)(*c - '0'), &value);
+    }
+    *cursor = c;
+    *value_out = value;
+    return is_lost ? ME_ERR_OVERFLOW : ME_OK;
+}
+
+me_status me_parse_u64(const char *text, uint64_t *value_out)
+{
+    uint64_t value = 0;
+    const me_status status = scan_u64(&text, &value);
+    if (status == ME_ERR_SYNTAX || *text != '\0') {
+        return ME_ERR_SYNTAX;
+    }
+    if (status == ME_OK) {
+        *value_out = value;
+    }
+    return status;
+}
+
+me_status me_parse_bytes(const char *text, uint64_t *bytes_out)
+{
+    static const struct {
+        const char *unit;
+        uint64_t bytes;
+    } units[] = {
+        {"", 1},
+        {"KiB", UINT64_C(1) << 10},
+        {"MiB", UINT64_C(1) << 20},
+        {"GiB", UINT64_C(1) << 30},
+        {"TiB", UINT64_C(1) << 40},
+    };
+
+    uint64_t value = 0;
+    const me_status status = scan_u64(&text, &value);
+    if (status == ME_ERR_SYNTAX) {
+        return status;
+    }
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (strcmp(text, units[i].unit) == 0) {
+            if (status != ME_OK ||
+                __builtin_mul_overflow(value, units[i].bytes, &value)) {
+                return ME_ERR_OVERFLOW;
+            }
+            *bytes_out = value;
+            return ME_OK;
+        }
+    }
+    return ME_ERR_SYNTAX;
+}
+
+/* A decimal number as digits times a power of ten. */
+typedef struct decimal {
+    bool is_negative;
+    int n_digits; /* significant ones that `digits` holds */
+    uint64_t digits;
+    int exponent;
+} decimal;
+
+enum {
+    DIGITS_MAX = 18,
+    EXPONENT_MAX = 100000
+};
+
+/* Takes a run of digits; those beyond what 64 bits hold only move the point. */
+static int scan_digits(const char **cursor, decimal *number, bool is_fraction)
+{
+    int n_seen = 0;
+    for (; is_digit(**cursor); ++*cursor) {
+        n_seen = 1;
+        const bool is_kept = number->n_digits < DIGITS_MAX;
+        if (is_kept) {
+            number->digits = number->digits * 10 + (uint64_t)(**cursor - '0');
+            number->n_digits += number->digits != 0;
+        }
+        if (is_kept == is_fraction && number->exponent < EXPONENT_MAX &&
+            number->exponent > -EXPONENT_MAX) {
+            number->exponent += is_fraction ? -1 : 1;
+        }
+    }
+    return n_seen;
+}
+
+static bool scan_exponent(const char **cursor, decimal *number)
+{
+    if (**cursor != 'e' && **cursor != 'E') {
+        return true;
+    }
+    ++*cursor;
+    const bool is_negative = **cursor == '-';
+    if (**cursor == '-' || **cursor == '+') {
+        ++*cursor;
+    }
+    if (!is_digit(**cursor)) {
+        return false;
+    }
+    int exponent = 0;
+    for (; is_digit(**cursor); ++*cursor) {
+        if (exponent < EXPONENT_MAX) {
+            exponent = exponent * 10 + (**cursor - '0');
+        }
+    }
+    number->exponent += is_negative ? -exponent : exponent;
+    return true;
+}
+
+/* Below 1e22 every power of ten is exact, and so is the one rounding here. */
+static double scale(const decimal *number)
+{
+    double value = (double)number->digits;
+    int left = number->exponent < 0 ? -number->exponent : number->exponent;
+    if (value == 0.0 || left > 700) {
+        return value == 0.0 || number->exponent < 0 ? 0.0 : DBL_MAX * 2;
+    }
+    while (left > 0) {
+        const int step = left > 22 ? 22 : left;
+        double power = 1.0;
+        for (int i = 0; i < step; i++) {
+            power *= 10.0;
+        }
+        value = number->exponent < 0 ? value / power : value * power;
+        left -= step;
+    }
+    return value;
+}
+
+me_status me_parse_double(const char *text, double *value_out)
+{
+    decimal number = {.is_negative = *text == '-'};
+    if (*text == '-' || *text == '+') {
+        text++;
+    }
+    int n_seen = scan_digits(&text, &number, false);
+    if (*text == '.') {
+        text++;
+        n_seen += scan_digits(&text, &number, true);
+    }
+    if (n_seen == 0 || !scan_exponent(&text, &number) || *text != '\0') {
+        return ME_ERR_SYNTAX;
+    }
+    const double value = scale(&number);
+    if (value > DBL_MAX) {
+        return ME_ERR_OVERFLOW;
+    }
+    *value_out = number.is_negative ? -value : value;
+    return ME_OK;
+}

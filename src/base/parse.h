@@ -1,0 +1,46 @@
+/**
+ * @file
+ * Numbers as people write them. Each parser takes the whole text or nothing:
+ * no leading blanks, no trailing junk, no silent overflow, no locale.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_BASE_PARSE_H
+#define MEMEST_BASE_PARSE_H
+
+#include "memest/status.h"
+
+#include <stdint.h>
+
+/**
+ * Decimal digits and nothing else. Local.
+ *
+ * @param text       the whole text
+ * @param value_out  set on success only
+ * @return ME_OK; ME_ERR_SYNTAX for anything but digits; ME_ERR_OVERFLOW when
+ *         the number needs more than 64 bits
+ */
+me_status me_parse_u64(const char *text, uint64_t *value_out) ME_MUST_CHECK;
+
+/**
+ * Bytes: digits, then nothing or one of KiB, MiB, GiB, TiB. Units of 1000 are
+ * refused, because half of the tools read them as 1024. Local.
+ *
+ * @param text       the whole text
+ * @param bytes_out  set on success only
+ * @return as me_parse_u64()
+ */
+me_status me_parse_bytes(const char *text, uint64_t *bytes_out) ME_MUST_CHECK;
+
+/**
+ * A decimal number such as `0.1`, `-2`, `1e-05`; neither hexadecimal nor
+ * infinite. Correctly rounded for at most 15 digits and a power of ten within
+ * 22, which every option keeps to. Local.
+ *
+ * @param text       the whole text
+ * @param value_out  set on success only
+ * @return ME_OK, ME_ERR_SYNTAX, or ME_ERR_OVERFLOW beyond a double's range
+ */
+me_status me_parse_double(const char *text, double *value_out) ME_MUST_CHECK;
+
+#endif /* MEMEST_BASE_PARSE_H */

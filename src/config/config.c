@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/config.h"
+
+#include "base/alloc.h"
+#include "config/private.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Far above any command line that a kernel passes on. */
+static const uint64_t text_max_bytes = UINT64_C(64) << 20;
+
+static me_flag_list *list_at(me_config *config, int index)
+{
+    me_flag_list *const lists[] = {
+        &config->modelled,    &config->no_effect,   &config->not_modelled,
+        &config->assumptions, &config->environment,
+    };
+    return index < (int)(sizeof lists / sizeof lists[0]) ? lists[index] : NULL;
+}
+
+static bool set_defaults(me_config *config)
+{
+    size_t count = 0;
+    const me_option *options = me_options(&count);
+    for (size_t i = 0; i < count; i++) {
+        /* A default of 0 is "not given" and stays the zero that it is. */
+        if (strcmp(options[i].default_text, "0") != 0 &&
+            me_option_set(&options[i], config, options[i].default_text,
+                          &(me_origin){0}, NULL) != ME_OK) {
+            return false;
+        }
+    }
+    memset(config->own->is_set, 0, sizeof config->own->is_set);
+    return true;
+}
+
+static me_config *create_empty(void)
+{
+    me_config *config = me_alloc(1, sizeof *config, "config");
+    if (config == NULL) {
+        return NULL;
+    }
+    config->own = me_alloc(1, sizeof *config->own, "config.private");
+    if (config->own == NULL) {
+        me_config_destroy(config);
+        return NULL;
+    }
+    config->own->text = me_arena_create(text_max_bytes, "config.text");
+    if (config->own->text == NULL) {
+        me_config_destroy(config);
+        return NULL;
+    }
+    return config;
+}
+
+me_config *me_config_create(void)
+{
+    me_config *config = create_empty();
+    if (config != NULL && !set_defaults(config)) {
+        me_config_destroy(config);
+        return NULL;
+    }
+    return config;
+}
+
+void me_config_destroy(me_config *config)
+{
+    if (config == NULL) {
+        return;
+    }
+    for (int i = 0; list_at(config, i) != NULL; i++) {
+        me_free(list_at(config, i)->flags);
+    }
+    if (config->own != NULL) {
+        me_arena_destroy(config->own->text);
+    }
+    me_free(config->own);
+    me_free(config);
+}
+
+static me_status copy_list(me_config *to, me_flag_list *list,
+                           const me_flag_list *from)
+{
+    *list = (me_flag_list){0};
+    for (int32_t i = 0; i < from->count; i++) {
+        const me_flag_note *note = &from->flags[i];
+        const me_status status =
+            me_flag_list_add(to, list, note->flag, note->note, NULL);
+        if (status != ME_OK) {
+            return status;
+        }
+    }
+    return ME_OK;
+}
+
+me_config *me_config_clone(const me_config *config)
+{
+    me_config *copy = create_empty();
+    if (copy == NULL) {
+        return NULL;
+    }
+    struct me_config_private *own = copy->own;
+    memcpy(own->is_set, config->own->is_set, sizeof own->is_set);
+    *copy = *config;
+    copy->own = own;
+    for (int i = 0; list_at(copy, i) != NULL; i++) {
+        *list_at(copy, i) = (me_flag_list){0};
+    }
+    const me_flag_list *const from[] = {
+        &config->modelled,    &config->no_effect,   &config->not_modelled,
+        &config->assumptions, &config->environment,
+    };
+    for (int i = 0; list_at(copy, i) != NULL; i++) {
+        if (copy_list(copy, list_at(copy, i), from[i]) != ME_OK) {
+            me_config_destroy(copy);
+            return NULL;
+        }
+    }
+    return copy;
+}
+
+/* Room grows by doubling, at the counts 0, 8, 16, 32, … */
+static bool make_room(me_flag_list *list)
+{
+    const uint32_t count = (uint32_t)list->count;
+    if (count != 0 && (count < 8 || (count & (count - 1)) != 0)) {
+        return true;
+    }
+    const size_t capacity = count == 0 ? 8 : (size_t)count * 2;
+    me_flag_note *flags =
+        me_realloc(list->flags, capacity, sizeof *flags, "config.flags");
+    if (flags == NULL) {
+        return false;
+    }
+    list->flags = flags;
+    return true;
+}
+
+me_status me_flag_list_add(me_config *config, me_flag_list *list,
+                           const char *flag, const char *note, me_diag *diag)
+{
+    char *flag_copy = me_arena_strdup(config->own->text, flag);
+    char *note_copy =
+        note == NULL ? NULL : me_arena_strdup(config->own->text, note);
+    if (flag_copy == NULL || (note != NULL && note_copy == NULL) ||
+        !make_room(list)) {
+        return me_fail(diag, ME_ERR_NOMEM, "no memory for the flag %.40s",
+                       flag);
+    }
+    list->flags[list->count] =
+        (me_flag_note){.flag = flag_copy, .note = note_copy};
+    list->count++;
+    return ME_OK;
+}
+
+bool me_flag_list_has(const me_flag_list *list, const char *flag)
+{
+    for (int32_t i = 0; i < list->count; i++) {
+        if (strcmp(list->flags[i].flag, flag) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+me_status me_config_assume(me_config *config, me_diag *diag, const char *format,
+                           ...)
+{
+    char sentence[ME_DIAG_TEXT];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    return me_flag_list_add(config, &config->assumptions, "", sentence, diag);
+}
+
+me_status me_config_finish(me_config *config, int32_t num_processes,
+                           me_diag *diag)
+{
+    me_status status = me_config_derive(config, num_processes, diag);
+    if (status == ME_OK) {
+        status = me_config_validate(config, diag);
+    }
+    if (status == ME_OK) {
+        status = me_config_note(config, diag);
+    }
+    return status;
+}
+
+me_status me_config_check_strict(const me_config *config, me_diag *diag)
+{
+    const me_flag_list *list = &config->not_modelled;
+    if (list->count == 0) {
+        return ME_OK;
+    }
+    me_str names = {0};
+    for (int32_t i = 0; i < list->count; i++) {
+        me_str_printf(&names, "%s%s", i == 0 ? "" : ", ", list->flags[i].flag);
+    }
+    const me_status status = me_fail(
+        diag, ME_ERR_CONFIG, "--strict: not modelled: %s", me_str_text(&names));
+    me_str_fini(&names);
+    return status;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/size.h"
+#include "config/private.h"
+
+#include <limits.h>
+
+/* The formulas are those of Megatron-LM core_v0.19.0's validate_args() and
+ * configuration classes. Here nothing is refused: validate.c says what does
+ * not divide, so a division must only not be by zero. */
+
+static uint64_t divide(uint64_t a, uint64_t b)
+{
+    return b == 0 ? 0 : a / b;
+}
+
+/* tensor x pipeline x context; at most 2^72, so it saturates. */
+uint64_t me_config_model_parallel(const me_config *config)
+{
+    const me_parallel_config *p = &config->parallel;
+    return me_size_mul(me_size_mul((uint64_t)p->tensor, (uint64_t)p->pipeline),
+                       (uint64_t)p->context);
+}
+
+static int32_t to_int32(uint64_t value)
+{
+    return value > INT32_MAX ? INT32_MAX : (int32_t)value;
+}
+
+static void derive_model(me_config *config)
+{
+    me_model_config *m = &config->model;
+    if (m->ffn_hidden_size == 0) {
+        m->ffn_hidden_size = m->activation == ME_ACTIVATION_SWIGLU
+                                 ? m->hidden_size * 8 / 192 * 64
+                                 : m->hidden_size * 4;
+    }
+    if (m->kv_channels == 0) {
+        m->kv_channels = divide(m->hidden_size, m->num_attention_heads);
+    }
+    if (m->num_query_groups == 0) {
+        m->num_query_groups = m->num_attention_heads;
+    }
+    if (m->max_position_embeddings == 0) {
+        m->max_position_embeddings = m->seq_length;
+    }
+    if (m->vocab_size == 0) {
+        m->vocab_size = m->padded_vocab_size;
+    }
+    if (m->padded_vocab_size == 0) {
+        m->padded_vocab_size =
+            me_round_up(m->vocab_size, m->make_vocab_size_divisible_by *
+                                           (uint64_t)config->parallel.tensor);
+    }
+    m->add_qkv_bias = m->add_qkv_bias || m->add_bias_linear;
+}
+
+static me_status derive_world_size(me_config *config, int32_t num_processes,
+                                   me_diag *diag)
+{
+    me_parallel_config *p = &config->parallel;
+    const uint64_t model_parallel = me_config_model_parallel(config);
+    me_status status = ME_OK;
+    if (p->world_size == 0 && num_processes > 1) {
+        p->world_size = num_processes;
+        status = me_config_assume(config, diag,
+                                  "the world size is %d, the number of MPI "
+                                  "processes",
+                                  (int)num_processes);
+    } else if (p->world_size == 0) {
+        p->world_size = to_int32(model_parallel);
+        status = me_config_assume(config, diag,
+                                  "the world size is %d, tensor x pipeline x "
+                                  "context, since nothing else gives it",
+                                  (int)p->world_size);
+    }
+    p->data =
+        (int32_t)((uint64_t)p->world_size / me_max_u64(model_parallel, 1));
+    return status;
+}
+
+static me_status derive_parallel(me_config *config, int32_t num_processes,
+                                 me_diag *diag)
+{
+    me_parallel_config *p = &config->parallel;
+    me_status status = derive_world_size(config, num_processes, diag);
+    if (p->num_layers_per_virtual_pipeline_stage != 0) {
+        const int32_t n_stages = config->model.num_layers +
+                                 p->account_for_embedding_in_pipeline_split +
+                                 p->account_for_loss_in_pipeline_split;
+        p->virtual_pipeline =
+            n_stages / p->pipeline / p->num_layers_per_virtual_pipeline_stage;
+    }
+    if (p->microbatch_group_size == 0) {
+        p->microbatch_group_size = p->pipeline;
+    }
+    if (p->virtual_pipeline == 1) {
+        p->overlap_p2p_comm = false;
+    }
+    if (p->sequence && p->tensor == 1) {
+        p->sequence = false;
+        if (status == ME_OK) {
+            status = me_config_assume(config, diag,
+                                      "sequence parallelism is off, because "
+                                      "the tensor size is 1");
+        }
+    }
+    return status;
+}
+
+static void derive_train(me_config *config)
+{
+    me_train_config *t = &config->train;
+    const uint64_t samples =
+        me_size_mul(t->micro_batch_size, (uint64_t)config->parallel.data);
+    if (t->global_batch_size == 0) {
+        t->global_batch_size = samples;
+    }
+    t->num_microbatches = to_int32(divide(t->global_batch_size, samples));
+    const bool is_bf16 = t->params_dtype == ME_DTYPE_BFLOAT16;
+    if (is_bf16) {
+        t->accumulate_allreduce_grads_in_fp32 = !t->grad_reduce_in_bf16;
+    }
+    t->grad_dtype = t->accumulate_allreduce_grads_in_fp32 ? ME_DTYPE_FLOAT32
+                                                          : t->params_dtype;
+    if (t->params_dtype == ME_DTYPE_FLOAT16 && t->loss_scale == 0.0) {
+        t->check_for_nan_in_loss_and_grad = false;
+    }
+    if (!config->model.add_bias_linear) {
+        t->bias_gelu_fusion = false;
+    }
+    if (config->model.position_embedding != ME_POSITION_ROPE) {
+        t->apply_rope_fusion = false;
+    }
+}
+
+me_status me_config_derive(me_config *config, int32_t num_processes,
+                           me_diag *diag)
+{
+    const me_status status = derive_parallel(config, num_processes, diag);
+    derive_model(config);
+    derive_train(config);
+    return status;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/file.h"
+
+#include "config/models.h"
+#include "config/private.h"
+#include "config/source.h"
+
+#include <libconfig.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    INCLUDE_DEPTH_MAX = 8,
+    FILES_MAX = 64
+};
+
+/* One reading: a file and what it includes. */
+typedef struct reading {
+    me_config *config;
+    int depth;
+    int n_files;
+    me_diag *diag;
+} reading;
+
+static const char *type_of(const config_setting_t *setting)
+{
+    switch (config_setting_type(setting)) {
+    case CONFIG_TYPE_GROUP: return "a group";
+    case CONFIG_TYPE_ARRAY: return "an array";
+    case CONFIG_TYPE_LIST: return "a list";
+    case CONFIG_TYPE_STRING: return "text in quotes";
+    case CONFIG_TYPE_BOOL: return "true or false";
+    case CONFIG_TYPE_FLOAT: return "a decimal";
+    default: return "a whole number";
+    }
+}
+
+/* Is a setting of this type right for the option? */
+static bool fits(const me_option *option, const config_setting_t *setting)
+{
+    const int type = config_setting_type(setting);
+    const bool is_whole = type == CONFIG_TYPE_INT || type == CONFIG_TYPE_INT64;
+    switch (option->type) {
+    case ME_OPTION_INT:
+    case ME_OPTION_COUNT: return is_whole;
+    case ME_OPTION_SIZE: return is_whole || type == CONFIG_TYPE_STRING;
+    case ME_OPTION_BOOL: return type == CONFIG_TYPE_BOOL;
+    case ME_OPTION_DOUBLE: return is_whole || type == CONFIG_TYPE_FLOAT;
+    case ME_OPTION_ENUM:
+    case ME_OPTION_STRING: return type == CONFIG_TYPE_STRING;
+    }
+    return false;
+}
+
+static void append_value(const config_setting_t *setting, me_str *text)
+{
+    switch (config_setting_type(setting)) {
+    case CONFIG_TYPE_STRING:
+        me_str_append(text, config_setting_get_string(setting));
+        break;
+    case CONFIG_TYPE_BOOL:
+        me_str_append(text,
+                      config_setting_get_bool(setting) ? "true" : "false");
+        break;
+    case CONFIG_TYPE_FLOAT: {
+        const size_t begin = text->length;
+        me_str_printf(text, "%.17g", config_setting_get_float(setting));
+        for (size_t i = begin; i < text->length; i++) {
+            text->text[i] = text->text[i] == ',' ? '.' : text->text[i];
+        }
+        break;
+    }
+    default:
+        me_str_printf(text, "%lld", config_setting_get_int64(setting));
+        break;
+    }
+}
+
+static me_status set_option(reading *r, const me_option *option,
+                            const config_setting_t *setting, const char *where)
+{
+    const int line = (int)config_setting_source_line(setting);
+    me_str text = {0};
+    if (!fits(option, setting)) {
+        me_option_format_range(option, &text);
+        const me_status status = me_fail_at(
+            r->diag, ME_ERR_CONFIG, where, line, "%s is %s: must be %s",
+            option->name, type_of(setting), me_str_text(&text));
+        me_str_fini(&text);
+        return status;
+    }
+    append_value(setting, &text);
+    me_status status = me_str_status(&text);
+    if (status == ME_OK) {
+        const me_origin origin = {.file = where, .line = line};
+        status = me_option_set(option, r->config, me_str_text(&text), &origin,
+                               r->diag);
+    } else {
+        status = me_fail(r->diag, status, "no memory for %s", option->name);
+    }
+    me_str_fini(&text);
+    return status;
+}
+
+static me_status set_by_name(reading *r, const char *name,
+                             const config_setting_t *setting, const char *where)
+{
+    const me_option *option = me_option_find(name);
+    if (option != NULL) {
+        return set_option(r, option, setting, where);
+    }
+    const int line = (int)config_setting_source_line(setting);
+    const me_option *nearest = me_option_nearest(name);
+    if (nearest == NULL) {
+        return me_fail_at(r->diag, ME_ERR_CONFIG, where, line,
+                          "unknown option '%.80s' (`memest options` lists all)",
+                          name);
+    }
+    return me_fail_at(r->diag, ME_ERR_CONFIG, where, line,
+                      "unknown option '%.80s': did you mean %s?", name,
+                      nearest->name);
+}
+
+static me_status set_group(reading *r, config_setting_t *group,
+                           const char *where)
+{
+    const int count = config_setting_length(group);
+    for (int i = 0; i < count; i++) {
+        const config_setting_t *setting =
+            config_setting_get_elem(group, (unsigned)i);
+        char name[160];
+        (void)snprintf(name, sizeof name, "%.79s.%.79s",
+                       config_setting_name(group),
+                       config_setting_name(setting));
+        const me_status status = set_by_name(r, name, setting, where);
+        if (status != ME_OK) {
+            return status;
+        }
+    }
+    return ME_OK;
+}
+
+static me_status set_all(reading *r, const config_t *parsed, const char *where)
+{
+    config_setting_t *root = config_root_setting(parsed);
+    const int count = config_setting_length(root);
+    for (int i = 0; i < count; i++) {
+        config_setting_t *setting = config_setting_get_elem(root, (unsigned)i);
+        const me_status status =
+            config_setting_is_group(setting)
+                ? set_group(r, setting, where)
+                : set_by_name(r, config_setting_name(setting), setting, where);
+        if (status != ME_OK) {
+            return status;
+        }
+    }
+    return ME_OK;
+}
+
+/* The text of one line, without blanks at its ends, for a message. */
+static const char *line_of(const char *text, int line, int *length_out)
+{
+    for (int i = 1; i < line && *text != '\0'; text++) {
+        i += *text == '\n';
+    }
+    text += strspn(text, " \t");
+    size_t length = strcspn(text, "\r\n");
+    length = length > 60 ? 60 : length;
+    *length_out = (int)length;
+    return text;
+}
+
+static me_status parse(reading *r, const char *where, const char *text)
+{
+    config_t parsed;
+    config_init(&parsed);
+    me_status status = ME_OK;
+    if (config_read_string(&parsed, text) == CONFIG_TRUE) {
+        status = set_all(r, &parsed, where);
+    } else {
+        const int line = config_error_line(&parsed);
+        int length = 0;
+        const char *near = line_of(text, line, &length);
+        status = me_fail_at(r->diag, ME_ERR_SYNTAX, where, line, "%s %s '%.*s'",
+                            config_error_text(&parsed),
+                            *near == '\0' ? "at the end: is the file whole?"
+                                          : "at or before",
+                            length, near);
+    }
+    config_destroy(&parsed);
+    return status;
+}
+
+static me_status read_path(reading *r, const char *path);
+
+/* Includes are looked up beside the file that names them. */
+static me_status read_include(reading *r, const char *where,
+                              const me_include *include)
+{
+    char path[1024];
+    const char *slash = strrchr(where, '/');
+    const int directory =
+        include->path[0] == '/' || slash == NULL ? 0 : (int)(slash - where) + 1;
+    const int length =
+        snprintf(path, sizeof path, "%.*s%s", directory, where, include->path);
+    if (length < 0 || (size_t)length >= sizeof path) {
+        return me_fail_at(r->diag, ME_ERR_IO, where, include->line,
+                          "path of the include is too long");
+    }
+    if (r->depth == INCLUDE_DEPTH_MAX || r->n_files == FILES_MAX) {
+        return me_fail_at(r->diag, ME_ERR_CONFIG, where, include->line,
+                          "@include \"%.80s\": more than %d levels or %d "
+                          "files; does a file include itself?",
+                          include->path, INCLUDE_DEPTH_MAX, FILES_MAX);
+    }
+    r->depth++;
+    const me_status status = read_path(r, path);
+    r->depth--;
+    return status;
+}
+
+static me_status read_text(reading *r, const char *where, const char *text,
+                           size_t length)
+{
+    me_source source;
+    me_status status = me_source_scan(where, text, length, r->diag, &source);
+    for (size_t i = 0; status == ME_OK && i < source.n_includes; i++) {
+        status = read_include(r, where, &source.includes[i]);
+    }
+    if (status == ME_OK) {
+        status = parse(r, where, me_str_text(&source.text));
+    }
+    me_source_fini(&source);
+    return status;
+}
+
+static me_status read_path(reading *r, const char *path)
+{
+    me_str bytes = {0};
+    r->n_files++;
+    me_status status = me_source_read_file(path, r->diag, &bytes);
+    if (status == ME_OK) {
+        status = read_text(r, path, me_str_text(&bytes), bytes.length);
+    }
+    me_str_fini(&bytes);
+    return status;
+}
+
+me_status me_config_read_file(me_config *config, const char *model,
+                              me_diag *diag)
+{
+    reading r = {.config = config, .diag = diag};
+    me_str path = {0};
+    me_status status = me_model_find(model, diag, &path);
+    if (status == ME_OK) {
+        status = read_path(&r, me_str_text(&path));
+    }
+    me_str_fini(&path);
+    return status;
+}
+
+me_status me_config_read_text(me_config *config, const char *where,
+                              const char *text, size_t length, me_diag *diag)
+{
+    reading r = {.config = config, .diag = diag};
+    return read_text(&r, where, text, length);
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/alloc.h"
+#include "base/parse.h"
+#include "config/megatron.h"
+#include "config/private.h"
+
+#include <string.h>
+
+enum {
+    WORDS_MAX = 20000
+};
+
+/* How many values a flag takes. */
+typedef struct arity {
+    int min;
+    int max; /* -1: no limit */
+} arity;
+
+static arity arity_of(const char *values)
+{
+    switch (values[0]) {
+    case '\0':
+    case ' ': return (arity){0, 0};
+    case '+': return (arity){1, -1};
+    case '*': return (arity){0, -1};
+    case '3': return (arity){3, 3};
+    default: return (arity){1, 1};
+    }
+}
+
+/* The values' own part, behind the sign of their number. */
+static const char *kind_of(const char *values, size_t *length_out)
+{
+    values += values[0] == '+' || values[0] == '*' || values[0] == '3';
+    *length_out = strcspn(values, " ");
+    return values;
+}
+
+/* As Python's argparse: -1 and -.5 are values, -1e-5 is not. */
+static bool is_negative_number(const char *text)
+{
+    const char *c = text + 1;
+    const size_t before = strspn(c, "0123456789");
+    c += before;
+    if (*c != '.') {
+        return before > 0 && *c == '\0';
+    }
+    c++;
+    const size_t after = strspn(c, "0123456789");
+    return after > 0 && c[after] == '\0';
+}
+
+static bool is_flag(const char *text)
+{
+    return text[0] == '-' && text[1] != '\0' && !is_negative_number(text) &&
+           strchr(text, ' ') == NULL;
+}
+
+static void describe(const char *kind, size_t length, me_str *text)
+{
+    if (length == 1 && kind[0] == 'i') {
+        me_str_append(text, "a whole number of at most 64 bits");
+    } else if (length == 1 && kind[0] == 'f') {
+        me_str_append(text, "a number");
+    } else if (length == 1 && kind[0] == 's') {
+        me_str_append(text, "text");
+    } else {
+        me_str_append(text, "one of ");
+        for (size_t i = 0; i < length; i++) {
+            if (kind[i] == '|') {
+                me_str_append(text, ", ");
+            } else {
+                me_str_append_n(text, kind + i, 1);
+            }
+        }
+    }
+}
+
+static bool is_of_kind(const char *kind, size_t length, const char *value)
+{
+    if (length == 1 && kind[0] == 'i') {
+        uint64_t number = 0;
+        return me_parse_u64(value + (value[0] == '-'), &number) == ME_OK;
+    }
+    if (length == 1 && kind[0] == 'f') {
+        double number = 0.0;
+        return me_parse_double(value, &number) == ME_OK;
+    }
+    return (length == 1 && kind[0] == 's') ||
+           me_words_have(kind, length, value);
+}
+
+/* What would be right: the option's own range is the better answer. */
+static void describe_use(const me_flag_use *use, me_str *text)
+{
+    size_t length = 0;
+    const char *kind = kind_of(use->flag.values, &length);
+    const char *name = use->flag.rule->option;
+    const me_option *option = name == NULL ? NULL : me_option_find(name);
+    if (option != NULL && option->type != ME_OPTION_ENUM) {
+        me_option_format_range(option, text);
+    } else {
+        describe(kind, length, text);
+    }
+}
+
+static me_status fail_values(const me_flag_use *use, const char *value,
+                             me_diag *diag)
+{
+    me_str right = {0};
+    describe_use(use, &right);
+    me_status status = ME_OK;
+    if (value == NULL) {
+        const bool is_three = use->flag.values[0] == '3';
+        status = me_fail(
+            diag, ME_ERR_SYNTAX, "%s has %s: give %s that is %s", use->name,
+            use->n_values == 0 ? "no value" : "too few values",
+            is_three ? "three values, each" : "a value", me_str_text(&right));
+    } else {
+        status = me_fail(diag, ME_ERR_CONFIG, "%s %.80s: must be %s", use->name,
+                         value, me_str_text(&right));
+    }
+    me_str_fini(&right);
+    return status;
+}
+
+static me_status check_values(const me_flag_use *use, me_diag *diag)
+{
+    if (use->flag.rule == NULL) {
+        return ME_OK;
+    }
+    const arity takes = arity_of(use->flag.values);
+    if (use->n_values < takes.min) {
+        return fail_values(use, NULL, diag);
+    }
+    if (takes.max == 0 && use->joined != NULL) {
+        return me_fail(diag, ME_ERR_SYNTAX, "%s=%.80s: the flag takes no value",
+                       use->name, use->joined);
+    }
+    size_t length = 0;
+    const char *kind = kind_of(use->flag.values, &length);
+    for (int i = 0; i < use->n_values; i++) {
+        if (!is_of_kind(kind, length, use->values[i])) {
+            return fail_values(use, use->values[i], diag);
+        }
+    }
+    return ME_OK;
+}
+
+/* The name of `--flag=value` needs a copy, everything else stays in argv. */
+static me_status split_name(me_config *config, const char *text,
+                            me_flag_use *use, me_diag *diag)
+{
+    const char *equals = strchr(text, '=');
+    use->name = text;
+    if (equals == NULL) {
+        return ME_OK;
+    }
+    char *name = me_arena_strdup(config->own->text, text);
+    if (name == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no memory for the flags");
+    }
+    name[equals - text] = '\0';
+    use->name = name;
+    use->joined = equals + 1;
+    use->values = &use->joined;
+    use->n_values = 1;
+    return ME_OK;
+}
+
+/* Values that follow; an unknown flag takes all up to the next flag. */
+static int take_values(int argc, const char *const *argv, me_flag_use *use)
+{
+    if (use->joined != NULL) {
+        return 0;
+    }
+    const arity takes =
+        use->flag.rule == NULL ? (arity){0, -1} : arity_of(use->flag.values);
+    int n = 0;
+    while (n < argc && n != takes.max && !is_flag(argv[n])) {
+        n++;
+    }
+    use->values = argv;
+    use->n_values = n;
+    return n;
+}
+
+static void mark_repeated(me_flag_uses *uses, const char *name)
+{
+    for (int i = 0; i < uses->count; i++) {
+        if (strcmp(uses->uses[i].name, name) == 0) {
+            uses->uses[i].is_repeated = true;
+        }
+    }
+}
+
+me_status me_flag_uses_read(me_config *config, int argc,
+                            const char *const *argv, me_diag *diag,
+                            me_flag_uses *uses_out)
+{
+    *uses_out = (me_flag_uses){0};
+    if (argc > WORDS_MAX) {
+        return me_fail(diag, ME_ERR_SYNTAX,
+                       "launch command of more than %d words", WORDS_MAX);
+    }
+    uses_out->uses = me_alloc(argc < 1 ? 1 : (size_t)argc,
+                              sizeof *uses_out->uses, "config.flag_uses");
+    if (uses_out->uses == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no memory for the flags");
+    }
+    for (int at = 0; at < argc;) {
+        if (!is_flag(argv[at])) {
+            return me_fail(diag, ME_ERR_SYNTAX,
+                           "'%.80s' belongs to no flag%s%.60s", argv[at],
+                           at == 0 ? "" : ": it comes after ",
+                           at == 0 ? "" : argv[at - 1]);
+        }
+        me_flag_use *use = &uses_out->uses[uses_out->count];
+        me_status status = split_name(config, argv[at], use, diag);
+        if (status != ME_OK) {
+            return status;
+        }
+        if (!me_flag_find(use->name, &use->flag)) {
+            use->flag = (me_flag){.kind = ME_FLAG_NOT_MODELLED};
+        }
+        at += 1 + take_values(argc - at - 1, argv + at + 1, use);
+        status = check_values(use, diag);
+        if (status != ME_OK) {
+            return status;
+        }
+        mark_repeated(uses_out, use->name);
+        uses_out->count++;
+    }
+    return ME_OK;
+}
+
+const me_flag_use *me_flag_use_find(const me_flag_uses *uses, const char *name)
+{
+    for (int i = 0; i < uses->count; i++) {
+        const me_flag_use *use = &uses->uses[i];
+        if (!use->is_repeated && strcmp(use->name, name) == 0) {
+            return use;
+        }
+    }
+    return NULL;
+}
+
+static bool is_neutral_value(const char *neutral, const char *value)
+{
+    double a = 0.0;
+    double b = 0.0;
+    return me_words_have(neutral, strlen(neutral), value) ||
+           (me_parse_double(neutral, &a) == ME_OK &&
+            me_parse_double(value, &b) == ME_OK && a == b);
+}
+
+bool me_flag_use_is_neutral(const me_flag_use *use)
+{
+    const char *neutral =
+        use->flag.rule == NULL ? NULL : use->flag.rule->neutral;
+    if (neutral == NULL) {
+        return false;
+    }
+    for (int i = 0; i < use->n_values; i++) {
+        if (!is_neutral_value(neutral, use->values[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* One condition: `--flag`, `--flag=value|value`, either after a `!`. */
+static bool need_holds(const me_flag_uses *uses, const char *need,
+                       size_t length)
+{
+    const bool is_negated = need[0] == '!';
+    need += is_negated;
+    length -= is_negated;
+    char name[96];
+    size_t name_length = strcspn(need, "= ");
+    name_length = name_length < sizeof name ? name_length : sizeof name - 1;
+    memcpy(name, need, name_length);
+    name[name_length] = '\0';
+    const me_flag_use *use = me_flag_use_find(uses, name);
+    bool holds = use != NULL && !me_flag_use_is_neutral(use);
+    if (use != NULL && name_length < length) {
+        holds = use->n_values == 1 &&
+                me_words_have(need + name_length + 1, length - name_length - 1,
+                              use->values[0]);
+    }
+    return holds != is_negated;
+}
+
+bool me_flag_needs_hold(const me_flag_uses *uses, const char *needs)
+{
+    if (needs == NULL) {
+        return true;
+    }
+    while (*needs != '\0') {
+        const size_t length = strcspn(needs, " ");
+        if (need_holds(uses, needs, length)) {
+            return true;
+        }
+        needs += length;
+        needs += strspn(needs, " ");
+    }
+    return false;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/flags.h"
+
+#include "config/nearest.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const me_flag_rule *me_flag_rules(me_flag_kind kind)
+{
+    switch (kind) {
+    case ME_FLAG_MODELLED: return me_flags_modelled;
+    case ME_FLAG_NOT_MODELLED: return me_flags_not_modelled;
+    case ME_FLAG_NO_EFFECT: return me_flags_no_effect;
+    case ME_FLAG_REFUSED: return me_flags_refused;
+    case ME_FLAG_KINDS: break;
+    }
+    return NULL;
+}
+
+/* The next flag of a rule's text: its start, the length of its name, and the
+ * cursor behind it. */
+static const char *next_flag(const char **cursor, size_t *length_out)
+{
+    const char *flag = *cursor + strspn(*cursor, " ");
+    if (*flag == '\0') {
+        return NULL;
+    }
+    *length_out = strcspn(flag, ": ");
+    *cursor = flag + strcspn(flag, " ");
+    return flag;
+}
+
+static bool find_in_rule(const me_flag_rule *rule, const char *name,
+                         me_flag *flag_out)
+{
+    const size_t name_length = strlen(name);
+    const char *cursor = rule->flags;
+    size_t length = 0;
+    for (const char *flag = next_flag(&cursor, &length); flag != NULL;
+         flag = next_flag(&cursor, &length)) {
+        if (length == name_length && memcmp(flag, name, length) == 0) {
+            flag_out->rule = rule;
+            flag_out->values = flag[length] == ':' ? flag + length + 1 : "";
+            return true;
+        }
+    }
+    return false;
+}
+
+bool me_flag_find(const char *name, me_flag *flag_out)
+{
+    for (int kind = 0; kind < ME_FLAG_KINDS; kind++) {
+        const me_flag_rule *rule = me_flag_rules((me_flag_kind)kind);
+        for (; rule->flags != NULL; rule++) {
+            if (find_in_rule(rule, name, flag_out)) {
+                flag_out->kind = (me_flag_kind)kind;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+const char *me_flag_nearest(const char *name, size_t *length_out)
+{
+    const char *best = NULL;
+    me_nearest nearest = me_nearest_begin(name);
+    for (int kind = 0; kind < ME_FLAG_KINDS; kind++) {
+        const me_flag_rule *rule = me_flag_rules((me_flag_kind)kind);
+        for (; rule->flags != NULL; rule++) {
+            const char *cursor = rule->flags;
+            size_t length = 0;
+            for (const char *flag = next_flag(&cursor, &length); flag != NULL;
+                 flag = next_flag(&cursor, &length)) {
+                char known[96];
+                (void)snprintf(known, sizeof known, "%.*s", (int)length, flag);
+                if (me_nearest_offer(&nearest, known)) {
+                    best = flag;
+                    *length_out = length;
+                }
+            }
+        }
+    }
+    return best;
+}
+
+bool me_words_have(const char *words, size_t length, const char *value)
+{
+    const size_t value_length = strlen(value);
+    size_t begin = 0;
+    while (begin <= length) {
+        size_t end = begin;
+        while (end < length && words[end] != '|') {
+            end++;
+        }
+        if (end - begin == value_length &&
+            memcmp(words + begin, value, value_length) == 0) {
+            return true;
+        }
+        begin = end + 1;
+    }
+    return false;
+}

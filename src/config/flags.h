@@ -1,0 +1,68 @@
+/**
+ * @file
+ * Every flag of Megatron-LM core_v0.19.0, and what it is to memest.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_CONFIG_FLAGS_H
+#define MEMEST_CONFIG_FLAGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef enum me_flag_kind {
+    ME_FLAG_MODELLED,
+    ME_FLAG_NOT_MODELLED,
+    ME_FLAG_NO_EFFECT,
+    ME_FLAG_REFUSED, /**< by Megatron-LM itself */
+    ME_FLAG_KINDS
+} me_flag_kind;
+
+/**
+ * What holds for some flags. Lists of these end with a NULL `flags`.
+ *
+ * `flags` is one text, blanks between the flags; after a colon come the values
+ * of a flag: `i` a whole number, `f` a number, `s` text, or words with bars
+ * between them. `+` before it means one or more values, `*` any number, `3`
+ * three.
+ */
+typedef struct me_flag_rule {
+    const char *flags;
+    const char *option;   /**< that the flag sets, or NULL */
+    const char *constant; /**< what it sets; NULL: the value given */
+    const char *neutral;  /**< value, or values with bars between them, at
+                               which nothing is left that is not modelled */
+    const char *needs;    /**< has no effect without one of these: a flag, or
+                               `--flag=value|value`; `!` before it: with it */
+    const char *note;     /**< one phrase for the report, or NULL */
+} me_flag_rule;
+
+extern const me_flag_rule me_flags_modelled[];
+extern const me_flag_rule me_flags_not_modelled[];
+extern const me_flag_rule me_flags_no_effect[];
+extern const me_flag_rule me_flags_refused[];
+
+/** A known flag. All texts are static. */
+typedef struct me_flag {
+    me_flag_kind kind;
+    const me_flag_rule *rule;
+    const char *values; /**< the part after the colon; ends at a blank */
+} me_flag;
+
+/** The rules of a kind. Local. */
+const me_flag_rule *me_flag_rules(me_flag_kind kind);
+
+/** Look up `--flag`. Local. */
+bool me_flag_find(const char *name, me_flag *flag_out);
+
+/**
+ * The known flag nearest to one that is not known. Local.
+ *
+ * @return its length and start in a table; NULL if none is near
+ */
+const char *me_flag_nearest(const char *name, size_t *length_out);
+
+/** Does @p value occur in @p words, which bars separate? Local. */
+bool me_words_have(const char *words, size_t length, const char *value);
+
+#endif /* MEMEST_CONFIG_FLAGS_H */

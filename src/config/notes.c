@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/private.h"
+
+#include <string.h>
+
+/* Option values that a job may have and that are not modelled. Where a launch
+ * command has named the flag already, the flag speaks. */
+
+static bool has_context(const me_config *config)
+{
+    return config->parallel.context > 1;
+}
+
+static bool has_expert(const me_config *config)
+{
+    return config->parallel.expert > 1;
+}
+
+static bool has_fp32_residual(const me_config *config)
+{
+    return config->model.fp32_residual_connection;
+}
+
+static bool has_rope_fusion(const me_config *config)
+{
+    return config->train.apply_rope_fusion;
+}
+
+/* Only the unfused attention has a softmax of its own; the kernel takes half
+ * precision only. */
+static bool has_softmax_fusion(const me_config *config)
+{
+    return config->train.masked_softmax_fusion &&
+           config->impl.core_attention == ME_CORE_ATTENTION_UNFUSED &&
+           config->train.params_dtype != ME_DTYPE_FLOAT32;
+}
+
+static bool has_gradient_fusion(const me_config *config)
+{
+    return config->train.gradient_accumulation_fusion;
+}
+
+static const struct {
+    const char *option;
+    const char *flag; /* NULL: the value is what no flag gives */
+    bool (*holds)(const me_config *config);
+    const char *note;
+} notes[] = {
+    {"parallel.context", "--context-parallel-size", has_context,
+     "context parallelism"},
+    {"parallel.expert", "--expert-model-parallel-size", has_expert,
+     "expert parallelism"},
+    {"model.fp32_residual_connection", "--fp32-residual-connection",
+     has_fp32_residual, "the float32 residual stream"},
+    {"train.apply_rope_fusion", NULL, has_rope_fusion,
+     "on by default, off with --no-rope-fusion; unfused is estimated"},
+    {"train.masked_softmax_fusion", NULL, has_softmax_fusion,
+     "on by default, off with --no-masked-softmax-fusion; unfused is "
+     "estimated"},
+    {"train.gradient_accumulation_fusion", NULL, has_gradient_fusion,
+     "on by default, off with --no-gradient-accumulation-fusion; unfused is "
+     "estimated"},
+};
+
+me_status me_config_note(me_config *config, me_diag *diag)
+{
+    for (size_t i = 0; i < sizeof notes / sizeof notes[0]; i++) {
+        if (!notes[i].holds(config) ||
+            (notes[i].flag != NULL &&
+             me_flag_list_has(&config->not_modelled, notes[i].flag))) {
+            continue;
+        }
+        const me_status status =
+            me_flag_list_add(config, &config->not_modelled, notes[i].option,
+                             notes[i].note, diag);
+        if (status != ME_OK) {
+            return status;
+        }
+    }
+    return ME_OK;
+}

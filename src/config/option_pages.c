@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/private.h"
+
+#include <string.h>
+
+static const char *type_name(const me_option *option)
+{
+    switch (option->type) {
+    case ME_OPTION_INT:
+    case ME_OPTION_COUNT: return "number";
+    case ME_OPTION_SIZE: return "size";
+    case ME_OPTION_BOOL: return "bool";
+    case ME_OPTION_DOUBLE: return "decimal";
+    case ME_OPTION_ENUM: return "word";
+    case ME_OPTION_STRING: return "text";
+    }
+    return "";
+}
+
+/* What happens when the option is not given. */
+static const char *default_of(const me_option *option)
+{
+    if (option->zero != NULL) {
+        return option->zero;
+    }
+    return option->type == ME_OPTION_STRING && option->default_text[0] == '\0'
+               ? "empty"
+               : option->default_text;
+}
+
+void me_options_list(me_str *text)
+{
+    size_t count = 0;
+    const me_option *options = me_options(&count);
+    int width = 0;
+    for (size_t i = 0; i < count; i++) {
+        const int length = (int)strlen(options[i].name);
+        width = length > width ? length : width;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const me_option *option = &options[i];
+        me_str_printf(text, "%-*s  %-7s  %s Default: %s", width, option->name,
+                      type_name(option), option->help, default_of(option));
+        if (option->words != NULL) {
+            me_str_append(text, "; ");
+            me_option_format_range(option, text);
+        }
+        me_str_append(text, "\n");
+    }
+}
+
+/* The group of a dotted name: its length. */
+static size_t group_length(const me_option *option)
+{
+    const char *dot = strchr(option->name, '.');
+    return dot == NULL ? 0 : (size_t)(dot - option->name);
+}
+
+static bool starts_group(const me_option *options, size_t i)
+{
+    if (i == 0) {
+        return true;
+    }
+    const size_t length = group_length(&options[i]);
+    return length != group_length(&options[i - 1]) ||
+           memcmp(options[i].name, options[i - 1].name, length) != 0;
+}
+
+static void append_markdown_row(const me_option *option, me_str *text)
+{
+    me_str_printf(text, "| `%s` | ", option->name);
+    me_option_format_range(option, text);
+    if (option->unit[0] != '\0' && option->type != ME_OPTION_SIZE) {
+        me_str_printf(text, " (%s)", option->unit);
+    }
+    me_str_printf(text, " | %s | %s |\n", default_of(option), option->help);
+}
+
+void me_options_markdown(me_str *text)
+{
+    size_t count = 0;
+    const me_option *options = me_options(&count);
+    me_str_append(
+        text,
+        "# Options\n\n"
+        "Made from the table in `src/config/options.c`; a test holds the two\n"
+        "equal. The same names are used in `.cfg` files, by `--set\n"
+        "name=value` and in messages. Defaults are Megatron-LM's own.\n"
+        "Precedence: default, file, launch command, `--set`.\n");
+    for (size_t i = 0; i < count; i++) {
+        if (starts_group(options, i)) {
+            const size_t length = group_length(&options[i]);
+            me_str_append(text, "\n## ");
+            if (length == 0) {
+                me_str_append(text, "job");
+            } else {
+                me_str_append_n(text, options[i].name, length);
+            }
+            me_str_append(text,
+                          "\n\n| option | values | default | what it is |\n"
+                          "|---|---|---|---|\n");
+        }
+        append_markdown_row(&options[i], text);
+    }
+}
+
+/* A libconfig string: quotes and backslashes escaped. Control characters
+ * cannot be in an option. */
+static void append_quoted(const char *value, me_str *text)
+{
+    me_str_append(text, "\"");
+    for (; *value != '\0'; value++) {
+        if (*value == '"' || *value == '\\') {
+            me_str_append(text, "\\");
+        }
+        me_str_append_n(text, value, 1);
+    }
+    me_str_append(text, "\"");
+}
+
+static bool is_not_given(const me_option *option, const char *value)
+{
+    return option->zero != NULL && strcmp(value, "0") == 0;
+}
+
+static void append_setting(const me_option *option, const me_config *config,
+                           me_str *text)
+{
+    me_str value = {0};
+    me_option_format(option, config, &value);
+    const size_t group = group_length(option);
+    const char *name = option->name + (group == 0 ? 0 : group + 1);
+    const char *indent = group == 0 ? "" : "    ";
+    const bool is_quoted = option->type == ME_OPTION_ENUM ||
+                           option->type == ME_OPTION_STRING ||
+                           option->type == ME_OPTION_SIZE;
+    if (me_str_status(&value) != ME_OK) {
+        text->status = me_str_status(&value);
+    } else if (is_not_given(option, me_str_text(&value))) {
+        me_str_printf(text, "%s# %s: %s\n", indent, name, option->zero);
+    } else {
+        me_str_printf(text, "%s%s = ", indent, name);
+        if (is_quoted) {
+            append_quoted(me_str_text(&value), text);
+        } else {
+            me_str_append(text, me_str_text(&value));
+        }
+        me_str_append(text, ";\n");
+    }
+    me_str_fini(&value);
+}
+
+void me_config_dump(const me_config *config, me_str *text)
+{
+    size_t count = 0;
+    const me_option *options = me_options(&count);
+    for (size_t i = 0; i < count; i++) {
+        const size_t group = group_length(&options[i]);
+        if (starts_group(options, i) && group != 0) {
+            me_str_append(text, i == 0 ? "" : "\n");
+            me_str_append_n(text, options[i].name, group);
+            me_str_append(text, " = {\n");
+        }
+        append_setting(&options[i], config, text);
+        if (group != 0 && (i + 1 == count || starts_group(options, i + 1))) {
+            me_str_append(text, "};\n");
+        }
+    }
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/options.h"
+
+#include "config/nearest.h"
+#include "config/private.h"
+
+#include <string.h>
+
+static const me_option_word normalization_words[] = {
+    {"LayerNorm", ME_NORMALIZATION_LAYER_NORM},
+    {"RMSNorm", ME_NORMALIZATION_RMS_NORM},
+    {NULL, 0},
+};
+
+static const me_option_word activation_words[] = {
+    {"gelu", ME_ACTIVATION_GELU},
+    {"swiglu", ME_ACTIVATION_SWIGLU},
+    {"squared_relu", ME_ACTIVATION_SQUARED_RELU},
+    {NULL, 0},
+};
+
+static const me_option_word position_words[] = {
+    {"learned_absolute", ME_POSITION_LEARNED_ABSOLUTE},
+    {"rope", ME_POSITION_ROPE},
+    {"none", ME_POSITION_NONE},
+    {NULL, 0},
+};
+
+static const me_option_word dtype_words[] = {
+    {"float32", ME_DTYPE_FLOAT32},
+    {"bfloat16", ME_DTYPE_BFLOAT16},
+    {"float16", ME_DTYPE_FLOAT16},
+    {NULL, 0},
+};
+
+static const me_option_word optimizer_words[] = {
+    {"adam", ME_OPTIMIZER_ADAM},
+    {"sgd", ME_OPTIMIZER_SGD},
+    {NULL, 0},
+};
+
+static const me_option_word granularity_words[] = {
+    {"none", ME_RECOMPUTE_NONE},
+    {"selective", ME_RECOMPUTE_SELECTIVE},
+    {"full", ME_RECOMPUTE_FULL},
+    {NULL, 0},
+};
+
+static const me_option_word method_words[] = {
+    {"uniform", ME_RECOMPUTE_UNIFORM},
+    {"block", ME_RECOMPUTE_BLOCK},
+    {NULL, 0},
+};
+
+static const me_option_word core_attention_words[] = {
+    {"unfused", ME_CORE_ATTENTION_UNFUSED},
+    {"sdpa_flash", ME_CORE_ATTENTION_SDPA_FLASH},
+    {NULL, 0},
+};
+
+static const me_option_word norm_words[] = {
+    {"torch", ME_NORM_IMPL_TORCH},
+    {NULL, 0},
+};
+
+static const me_option_word optimizer_impl_words[] = {
+    {"torch_foreach", ME_OPTIMIZER_TORCH_FOREACH},
+    {NULL, 0},
+};
+
+/* Upper bounds keep each product of two sizes far from 64 bits; validate.c
+ * checks the products of more. */
+static const double ranks_max = 1 << 24;
+static const double layers_max = 100000;
+static const double width_max = 1 << 24;
+static const double tokens_max = 1 << 28;
+static const double batch_max = 1 << 30;
+
+/* clang-format off */
+#define WHERE(field) \
+    offsetof(me_config, field), sizeof(((me_config *)NULL)->field)
+#define NUMBER(type, name, text, min, max, unit, zero, field, help) \
+    {name, type, text, min, max, NULL, unit, zero, help, WHERE(field)}
+#define INT(name, text, min, max, unit, zero, field, help) \
+    NUMBER(ME_OPTION_INT, name, text, min, max, unit, zero, field, help)
+#define COUNT(name, text, min, max, unit, zero, field, help) \
+    NUMBER(ME_OPTION_COUNT, name, text, min, max, unit, zero, field, help)
+#define SIZE(name, text, min, max, zero, field, help) \
+    NUMBER(ME_OPTION_SIZE, name, text, min, max, "bytes", zero, field, help)
+#define DOUBLE(name, text, min, max, field, help) \
+    NUMBER(ME_OPTION_DOUBLE, name, text, min, max, "", NULL, field, help)
+#define BOOL(name, text, field, help) \
+    {name, ME_OPTION_BOOL, text, 0, 0, NULL, "", NULL, help, WHERE(field)}
+#define ENUM(name, text, words, field, help) \
+    {name, ME_OPTION_ENUM, text, 0, 0, words, "", NULL, help, WHERE(field)}
+#define STRING(name, text, field, help) \
+    {name, ME_OPTION_STRING, text, 0, 0, NULL, "", NULL, help, WHERE(field)}
+
+static const me_option options[] = {
+STRING("name", "", name, "Name of the job, for the report's head."),
+
+INT("model.num_layers", "0", 1, layers_max, "layers", "required",
+    model.num_layers, "Transformer layers of the whole model."),
+COUNT("model.hidden_size", "0", 1, width_max, "elements", "required",
+    model.hidden_size, "Width of the residual stream."),
+COUNT("model.ffn_hidden_size", "0", 1, width_max, "elements",
+    "4 x hidden_size; swiglu: two thirds of it, a multiple of 64",
+    model.ffn_hidden_size, "Width of the MLP; of each half where it is gated."),
+COUNT("model.num_attention_heads", "0", 1, width_max, "heads", "required",
+    model.num_attention_heads, "Attention heads (queries)."),
+COUNT("model.num_query_groups", "0", 1, width_max, "groups",
+    "num_attention_heads", model.num_query_groups,
+    "Key and value heads; fewer than query heads is grouped-query attention."),
+COUNT("model.kv_channels", "0", 1, width_max, "elements",
+    "hidden_size / num_attention_heads", model.kv_channels,
+    "Size of one head."),
+COUNT("model.seq_length", "0", 1, tokens_max, "tokens", "required",
+    model.seq_length, "Tokens of one sample."),
+COUNT("model.max_position_embeddings", "0", 1, tokens_max, "tokens",
+    "seq_length", model.max_position_embeddings,
+    "Rows of the learned position table; at least seq_length."),
+COUNT("model.vocab_size", "0", 1, tokens_max, "tokens", "required",
+    model.vocab_size, "Vocabulary of the tokenizer, before padding."),
+COUNT("model.make_vocab_size_divisible_by", "128", 1, tokens_max, "tokens",
+    NULL, model.make_vocab_size_divisible_by,
+    "The vocabulary is padded to a multiple of this times the tensor size."),
+COUNT("model.padded_vocab_size", "0", 1, tokens_max, "tokens",
+    "padded as make_vocab_size_divisible_by says", model.padded_vocab_size,
+    "Rows of the embedding table over all tensor-parallel ranks."),
+ENUM("model.normalization", "LayerNorm", normalization_words,
+    model.normalization, "Norm before attention, MLP and output."),
+ENUM("model.activation", "gelu", activation_words, model.activation,
+    "Activation of the MLP; swiglu is gated."),
+BOOL("model.add_bias_linear", "true", model.add_bias_linear,
+    "Biases of all linear layers."),
+BOOL("model.add_qkv_bias", "false", model.add_qkv_bias,
+    "Bias of the query-key-value projection; implied by add_bias_linear."),
+BOOL("model.qk_layernorm", "false", model.qk_layernorm,
+    "Norms of queries and keys, one head at a time."),
+ENUM("model.position_embedding_type", "learned_absolute", position_words,
+    model.position_embedding, "How positions enter the model."),
+DOUBLE("model.rotary_percent", "1.0", 0.0, 1.0, model.rotary_percent,
+    "Share of each head that rotary embeddings turn."),
+BOOL("model.untie_embeddings_and_output_weights", "false",
+    model.untie_embeddings_and_output_weights,
+    "The output layer has a weight of its own."),
+DOUBLE("model.attention_dropout", "0.1", 0.0, 1.0, model.attention_dropout,
+    "Dropout of attention probabilities; 0 removes it and its masks."),
+DOUBLE("model.hidden_dropout", "0.1", 0.0, 1.0, model.hidden_dropout,
+    "Dropout of embeddings and sub-layer outputs; 0 removes it and its masks."),
+BOOL("model.attention_softmax_in_fp32", "false",
+    model.attention_softmax_in_fp32,
+    "The unfused attention casts its scores to float32."),
+BOOL("model.fp32_residual_connection", "false", model.fp32_residual_connection,
+    "The residual stream is float32 in a half precision job."),
+
+INT("parallel.world_size", "0", 1, ranks_max, "ranks",
+    "the MPI processes if more than one, else tensor x pipeline x context",
+    parallel.world_size, "Ranks of the job, one GPU each."),
+INT("parallel.tensor", "1", 1, ranks_max, "ranks", NULL, parallel.tensor,
+    "Ranks that share each layer (tensor model parallel size)."),
+INT("parallel.pipeline", "1", 1, ranks_max, "ranks", NULL, parallel.pipeline,
+    "Pipeline stages (pipeline model parallel size)."),
+INT("parallel.context", "1", 1, ranks_max, "ranks", NULL, parallel.context,
+    "Ranks that share each sequence (context parallel size)."),
+INT("parallel.expert", "1", 1, ranks_max, "ranks", NULL, parallel.expert,
+    "Ranks that share the experts (expert model parallel size)."),
+BOOL("parallel.sequence", "false", parallel.sequence,
+    "Split norms and dropouts along the sequence; ignored at tensor size 1."),
+INT("parallel.virtual_pipeline", "1", 1, layers_max, "chunks", NULL,
+    parallel.virtual_pipeline,
+    "Model chunks of a rank; more than 1 is the interleaved schedule."),
+INT("parallel.num_layers_per_virtual_pipeline_stage", "0", 1, layers_max,
+    "layers", "as virtual_pipeline says",
+    parallel.num_layers_per_virtual_pipeline_stage,
+    "Layers of a chunk: the other way to give virtual_pipeline."),
+INT("parallel.microbatch_group_size", "0", 1, batch_max, "micro-batches",
+    "pipeline", parallel.microbatch_group_size,
+    "Micro-batches that run through one chunk in a row when interleaved."),
+BOOL("parallel.tp_pp_dp_mapping", "false", parallel.tp_pp_dp_mapping,
+    "Number ranks tensor, pipeline, data instead of tensor, data, pipeline."),
+BOOL("parallel.overlap_p2p_comm", "true", parallel.overlap_p2p_comm,
+    "Overlap sends and receives with work; only when interleaved."),
+INT("parallel.decoder_first_pipeline_num_layers", "0", 1, layers_max, "layers",
+    "an even share", parallel.decoder_first_pipeline_num_layers,
+    "Layers of the first pipeline stage."),
+INT("parallel.decoder_last_pipeline_num_layers", "0", 1, layers_max, "layers",
+    "an even share", parallel.decoder_last_pipeline_num_layers,
+    "Layers of the last pipeline stage."),
+BOOL("parallel.account_for_embedding_in_pipeline_split", "false",
+    parallel.account_for_embedding_in_pipeline_split,
+    "The embedding counts as a layer when layers are dealt to stages."),
+BOOL("parallel.account_for_loss_in_pipeline_split", "false",
+    parallel.account_for_loss_in_pipeline_split,
+    "The output layer counts as a layer when layers are dealt to stages."),
+
+COUNT("train.micro_batch_size", "0", 1, batch_max, "samples", "required",
+    train.micro_batch_size, "Samples of one forward on one rank."),
+COUNT("train.global_batch_size", "0", 1, batch_max, "samples",
+    "micro_batch_size x data parallel size", train.global_batch_size,
+    "Samples of one optimizer step over all ranks."),
+ENUM("train.params_dtype", "float32", dtype_words, train.params_dtype,
+    "Type of parameters and activations."),
+BOOL("train.grad_reduce_in_bf16", "false", train.grad_reduce_in_bf16,
+    "bfloat16 jobs keep and reduce gradients in bfloat16, not float32."),
+BOOL("train.accumulate_allreduce_grads_in_fp32", "false",
+    train.accumulate_allreduce_grads_in_fp32,
+    "Gradients are float32; implied by bfloat16 without grad_reduce_in_bf16."),
+DOUBLE("train.loss_scale", "0", 0.0, 1e18, train.loss_scale,
+    "Fixed loss scale of a float16 job; 0 is the dynamic one."),
+BOOL("train.create_attention_mask_in_dataloader", "true",
+    train.create_attention_mask_in_dataloader,
+    "Each batch brings its attention mask to the GPU."),
+BOOL("train.bias_gelu_fusion", "true", train.bias_gelu_fusion,
+    "Compiled bias and gelu; only with linear biases."),
+BOOL("train.bias_swiglu_fusion", "true", train.bias_swiglu_fusion,
+    "Compiled bias and swiglu."),
+BOOL("train.bias_dropout_fusion", "true", train.bias_dropout_fusion,
+    "Compiled bias, dropout and residual sum."),
+BOOL("train.apply_rope_fusion", "true", train.apply_rope_fusion,
+    "Transformer Engine's rotary kernel; only with rope."),
+BOOL("train.masked_softmax_fusion", "true", train.masked_softmax_fusion,
+    "One kernel for scaling, mask and softmax of the unfused attention."),
+BOOL("train.gradient_accumulation_fusion", "true",
+    train.gradient_accumulation_fusion,
+    "Weight gradients are added to the gradient buffer by the matrix product."),
+BOOL("train.cross_entropy_loss_fusion", "false",
+    train.cross_entropy_loss_fusion,
+    "Compiled vocabulary-parallel cross entropy, Megatron-LM's native one."),
+BOOL("train.check_for_nan_in_loss_and_grad", "true",
+    train.check_for_nan_in_loss_and_grad,
+    "Look for NaN; off where float16 scales the loss dynamically."),
+
+ENUM("optimizer.kind", "adam", optimizer_words, optimizer.kind,
+    "The optimizer."),
+BOOL("optimizer.distributed", "false", optimizer.distributed,
+    "Split main parameters and states over the data-parallel ranks."),
+BOOL("optimizer.overlap_grad_reduce", "false", optimizer.overlap_grad_reduce,
+    "Reduce gradients bucket by bucket during the backward."),
+BOOL("optimizer.overlap_param_gather", "false",
+    optimizer.overlap_param_gather,
+    "Gather parameters during the next forward."),
+COUNT("optimizer.ddp_bucket_size", "0", 1, 1e12, "elements",
+    "the larger of 40000000 and 1000000 x data parallel size",
+    optimizer.ddp_bucket_size,
+    "Size of a gradient bucket under overlap_grad_reduce."),
+COUNT("optimizer.ddp_num_buckets", "0", 1, 1e6, "buckets",
+    "as ddp_bucket_size says", optimizer.ddp_num_buckets,
+    "Number of gradient buckets under overlap_grad_reduce."),
+BOOL("optimizer.ddp_pad_buckets_for_high_nccl_busbw", "false",
+    optimizer.ddp_pad_buckets_for_high_nccl_busbw,
+    "Pad buckets to a multiple of 2 to the 16th elements."),
+DOUBLE("optimizer.clip_grad", "1.0", 0.0, 1e18, optimizer.clip_grad,
+    "Norm that gradients are clipped to; 0 does not clip."),
+DOUBLE("optimizer.weight_decay", "0.01", 0.0, 1e18, optimizer.weight_decay,
+    "Weight decay; biases and norms have none."),
+DOUBLE("optimizer.sgd_momentum", "0.9", 0.0, 1e18, optimizer.sgd_momentum,
+    "Momentum of sgd; 0 has no state."),
+
+ENUM("recompute.granularity", "none", granularity_words,
+    recompute.granularity, "What the backward computes again."),
+ENUM("recompute.method", "uniform", method_words, recompute.method,
+    "Full recomputation: all layers in groups, or only the first few."),
+INT("recompute.num_layers", "0", 1, layers_max, "layers",
+    "required for full", recompute.num_layers,
+    "Full recomputation: layers of a group, or layers that are recomputed."),
+BOOL("recompute.core_attn", "true", recompute.core_attn,
+    "Selective recomputation: the core attention."),
+BOOL("recompute.distribute_saved_activations", "false",
+    recompute.distribute_saved_activations,
+    "Split saved layer inputs over the tensor-parallel ranks."),
+
+ENUM("impl.core_attention", "unfused", core_attention_words,
+    impl.core_attention,
+    "Core attention: Megatron-LM's own, or PyTorch's flash kernel."),
+ENUM("impl.norm", "torch", norm_words, impl.norm, "Norm kernels."),
+ENUM("impl.optimizer", "torch_foreach", optimizer_impl_words, impl.optimizer,
+    "Optimizer kernels."),
+
+STRING("device.name", "h200-141gb", device.name,
+    "The card, by its name in the table of devices."),
+SIZE("device.memory", "0", 1, 1e18, "as device.name says",
+    device.memory_bytes, "Memory of the card."),
+SIZE("device.memory_limit", "0", 1, 1e18, "what the card has left",
+    device.memory_limit_bytes, "What PyTorch's allocator may reserve."),
+STRING("device.alloc_conf", "", device.alloc_conf,
+    "Settings of PyTorch's allocator, as in PYTORCH_CUDA_ALLOC_CONF."),
+};
+/* clang-format on */
+
+_Static_assert(sizeof options / sizeof options[0] <= ME_OPTION_MAX,
+               "the private part of a job has one flag an option");
+
+const me_option *me_options(size_t *count_out)
+{
+    *count_out = sizeof options / sizeof options[0];
+    return options;
+}
+
+const me_option *me_option_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        if (strcmp(options[i].name, name) == 0) {
+            return &options[i];
+        }
+    }
+    return NULL;
+}
+
+/* The group is often what people leave out: a last part that fits wins. */
+static const me_option *find_by_last_part(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    const char *last = dot == NULL ? name : dot + 1;
+    const me_option *found = NULL;
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        const char *other = strrchr(options[i].name, '.');
+        if (other != NULL && strcmp(other + 1, last) == 0) {
+            if (found != NULL) {
+                return NULL;
+            }
+            found = &options[i];
+        }
+    }
+    return found;
+}
+
+const me_option *me_option_nearest(const char *name)
+{
+    const me_option *found = find_by_last_part(name);
+    if (found != NULL) {
+        return found;
+    }
+    me_nearest nearest = me_nearest_begin(name);
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        if (me_nearest_offer(&nearest, options[i].name)) {
+            found = &options[i];
+        }
+    }
+    return found;
+}

@@ -1,0 +1,88 @@
+/**
+ * @file
+ * What a job keeps for itself, and how the readers of this folder write into
+ * it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_CONFIG_PRIVATE_H
+#define MEMEST_CONFIG_PRIVATE_H
+
+#include "base/arena.h"
+#include "config/options.h"
+
+#include <stdbool.h>
+
+enum {
+    ME_OPTION_MAX = 128
+};
+
+struct me_config_private {
+    me_arena *text;             /**< of the lists of flags */
+    bool is_set[ME_OPTION_MAX]; /**< by its index in the option table */
+};
+
+/** Where a value was written: of the user's input. */
+typedef struct me_origin {
+    const char *file; /**< NULL: no file */
+    int line;         /**< 0: no line */
+    const char *name; /**< what the user calls it, such as a flag */
+} me_origin;
+
+/**
+ * Set @p option from text that came from @p origin; errors name the origin.
+ *
+ * @return ME_OK, or ME_ERR_CONFIG
+ */
+me_status me_option_set(const me_option *option, me_config *config,
+                        const char *value, const me_origin *origin,
+                        me_diag *diag) ME_MUST_CHECK;
+
+/** Was this option given? */
+bool me_option_is_set(const me_option *option, const me_config *config);
+
+/**
+ * Add to a list of the job; the texts are copied, @p note may be NULL.
+ *
+ * @return ME_OK, or ME_ERR_NOMEM
+ */
+me_status me_flag_list_add(me_config *config, me_flag_list *list,
+                           const char *flag, const char *note,
+                           me_diag *diag) ME_MUST_CHECK;
+
+/** Is @p flag in the list? */
+bool me_flag_list_has(const me_flag_list *list, const char *flag);
+
+/**
+ * Add one sentence to the job's assumptions.
+ *
+ * @return ME_OK, or ME_ERR_NOMEM
+ */
+me_status me_config_assume(me_config *config, me_diag *diag, const char *format,
+                           ...) ME_MUST_CHECK ME_PRINTF(3, 4);
+
+/** tensor x pipeline x context, saturating as sizes do. */
+uint64_t me_config_model_parallel(const me_config *config);
+
+/** Fill in derived values: all but the checks of me_config_finish(). */
+me_status me_config_derive(me_config *config, int32_t num_processes,
+                           me_diag *diag) ME_MUST_CHECK;
+
+/** One check of values that depend on each other. */
+typedef struct me_rule {
+    const char *name;
+    me_status (*check)(const me_config *config, me_diag *diag);
+} me_rule;
+
+/** The rules of splitting layers over stages, checked last; static. */
+const me_rule *me_pipeline_rules(size_t *count_out);
+
+/** Check every rule on a job with its values derived; the first that fails
+ * speaks. */
+me_status me_config_validate(const me_config *config,
+                             me_diag *diag) ME_MUST_CHECK;
+
+/** List the option values that are not modelled; see notes.c. */
+me_status me_config_note(me_config *config, me_diag *diag) ME_MUST_CHECK;
+
+#endif /* MEMEST_CONFIG_PRIVATE_H */

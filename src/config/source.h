@@ -1,0 +1,62 @@
+/**
+ * @file
+ * Text of a configuration file made safe for libconfig 1.5, which wraps
+ * numbers over 32 bits in silence and ends the process when an include is a
+ * directory.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_CONFIG_SOURCE_H
+#define MEMEST_CONFIG_SOURCE_H
+
+#include "base/str.h"
+#include "memest/status.h"
+
+#include <stddef.h>
+
+enum {
+    ME_INCLUDES_MAX = 32
+};
+
+/** An `@include "path"` line outside of all groups. */
+typedef struct me_include {
+    char *path; /**< as written; owned by the source */
+    int line;
+} me_include;
+
+/** A file's text with the same lines: numbers widened, includes taken out. */
+typedef struct me_source {
+    me_str text;
+    me_include includes[ME_INCLUDES_MAX];
+    size_t n_includes;
+} me_source;
+
+/**
+ * Make a source from raw text. Local.
+ *
+ * @param where       file name for messages
+ * @param raw         bytes, need not end with a NUL
+ * @param length      their number
+ * @param source_out  to be given back with me_source_fini(), also on failure
+ * @return ME_OK; ME_ERR_SYNTAX for binary input, numbers over 64 bits,
+ *         strings and comments that do not end, misplaced includes;
+ *         ME_ERR_NOMEM
+ */
+me_status me_source_scan(const char *where, const char *raw, size_t length,
+                         me_diag *diag, me_source *source_out) ME_MUST_CHECK;
+
+/** Give back what a source holds. Local. */
+void me_source_fini(me_source *source);
+
+/**
+ * The bytes of a regular file. Local.
+ *
+ * @param path       its name
+ * @param bytes_out  appended to; the caller gives it back, also on failure
+ * @return ME_OK; ME_ERR_IO if it is missing, unreadable, no regular file or
+ *         over 16 MiB; ME_ERR_NOMEM
+ */
+me_status me_source_read_file(const char *path, me_diag *diag,
+                              me_str *bytes_out) ME_MUST_CHECK;
+
+#endif /* MEMEST_CONFIG_SOURCE_H */

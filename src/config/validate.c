@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/size.h"
+#include "config/private.h"
+
+/* The options of one kind that have no default. */
+static me_status check_required(const me_config *config, me_diag *diag)
+{
+    const me_model_config *m = &config->model;
+
+    const struct {
+        const char *option;
+        const char *flag;
+        uint64_t value;
+    } required[] = {
+        {"model.num_layers", "--num-layers", (uint64_t)m->num_layers},
+        {"model.hidden_size", "--hidden-size", m->hidden_size},
+        {"model.num_attention_heads", "--num-attention-heads",
+         m->num_attention_heads},
+        {"model.seq_length", "--seq-length", m->seq_length},
+        {"model.vocab_size", "--vocab-size", m->vocab_size},
+        {"train.micro_batch_size", "--micro-batch-size",
+         config->train.micro_batch_size},
+    };
+
+    for (size_t i = 0; i < sizeof required / sizeof required[0]; i++) {
+        if (required[i].value == 0) {
+            return me_fail(diag, ME_ERR_CONFIG,
+                           "%s is not given (in a launch command %s)%s",
+                           required[i].option, required[i].flag,
+                           i == 4 ? ": memest does not read tokenizer files"
+                                  : "");
+        }
+    }
+    return ME_OK;
+}
+
+/* a must be a multiple of b. */
+static me_status divides(const char *b_name, uint64_t b, const char *a_name,
+                         uint64_t a, me_diag *diag)
+{
+    if (b != 0 && a % b == 0) {
+        return ME_OK;
+    }
+    return me_fail(diag, ME_ERR_CONFIG, "%s = %llu does not divide %s = %llu",
+                   b_name, (unsigned long long)b, a_name,
+                   (unsigned long long)a);
+}
+
+static me_status check_heads(const me_config *config, me_diag *diag)
+{
+    return divides("parallel.tensor", (uint64_t)config->parallel.tensor,
+                   "model.num_attention_heads",
+                   config->model.num_attention_heads, diag);
+}
+
+static me_status check_groups_of_heads(const me_config *config, me_diag *diag)
+{
+    return divides("model.num_query_groups", config->model.num_query_groups,
+                   "model.num_attention_heads",
+                   config->model.num_attention_heads, diag);
+}
+
+static me_status check_groups(const me_config *config, me_diag *diag)
+{
+    const uint64_t groups = config->model.num_query_groups;
+    const uint64_t tensor = (uint64_t)config->parallel.tensor;
+    if (groups % tensor == 0 || tensor % groups == 0) {
+        return ME_OK;
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "parallel.tensor = %llu and model.num_query_groups = %llu: "
+                   "one must divide the other",
+                   (unsigned long long)tensor, (unsigned long long)groups);
+}
+
+static me_status check_kv_channels(const me_config *config, me_diag *diag)
+{
+    const me_model_config *m = &config->model;
+    if (me_config_is_set(config, "model.kv_channels")) {
+        return ME_OK;
+    }
+    return divides("model.num_attention_heads", m->num_attention_heads,
+                   "model.hidden_size", m->hidden_size, diag);
+}
+
+static me_status check_ffn(const me_config *config, me_diag *diag)
+{
+    const me_model_config *m = &config->model;
+    if (m->ffn_hidden_size == 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "model.hidden_size = %llu is too small for the default "
+                       "of model.ffn_hidden_size: give it",
+                       (unsigned long long)m->hidden_size);
+    }
+    return divides("parallel.tensor", (uint64_t)config->parallel.tensor,
+                   "model.ffn_hidden_size", m->ffn_hidden_size, diag);
+}
+
+static me_status check_vocab(const me_config *config, me_diag *diag)
+{
+    const me_model_config *m = &config->model;
+    if (m->padded_vocab_size < m->vocab_size ||
+        m->padded_vocab_size == ME_SIZE_INVALID) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "model.padded_vocab_size = %llu is smaller than "
+                       "model.vocab_size = %llu",
+                       (unsigned long long)m->padded_vocab_size,
+                       (unsigned long long)m->vocab_size);
+    }
+    return divides("parallel.tensor", (uint64_t)config->parallel.tensor,
+                   "model.padded_vocab_size", m->padded_vocab_size, diag);
+}
+
+static me_status check_positions(const me_config *config, me_diag *diag)
+{
+    const me_model_config *m = &config->model;
+    if (m->max_position_embeddings >= m->seq_length) {
+        return ME_OK;
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "model.max_position_embeddings = %llu is smaller than "
+                   "model.seq_length = %llu",
+                   (unsigned long long)m->max_position_embeddings,
+                   (unsigned long long)m->seq_length);
+}
+
+static me_status check_world(const me_config *config, me_diag *diag)
+{
+    const me_parallel_config *p = &config->parallel;
+    const uint64_t product = me_config_model_parallel(config);
+    if (product != 0 && (uint64_t)p->world_size % product == 0) {
+        return ME_OK;
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "parallel.world_size = %d is no multiple of "
+                   "parallel.tensor x parallel.pipeline x parallel.context = "
+                   "%d x %d x %d = %llu",
+                   (int)p->world_size, (int)p->tensor, (int)p->pipeline,
+                   (int)p->context, (unsigned long long)product);
+}
+
+static me_status check_expert(const me_config *config, me_diag *diag)
+{
+    const me_parallel_config *p = &config->parallel;
+    return divides("parallel.expert", (uint64_t)p->expert,
+                   "data parallel size x parallel.context",
+                   (uint64_t)p->data * (uint64_t)p->context, diag);
+}
+
+static me_status check_batch(const me_config *config, me_diag *diag)
+{
+    const me_train_config *t = &config->train;
+    const uint64_t samples =
+        me_size_mul(t->micro_batch_size, (uint64_t)config->parallel.data);
+    if (t->global_batch_size % samples == 0) {
+        return ME_OK;
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "train.global_batch_size = %llu is no multiple of "
+                   "train.micro_batch_size x data parallel size = %llu x %d",
+                   (unsigned long long)t->global_batch_size,
+                   (unsigned long long)t->micro_batch_size,
+                   (int)config->parallel.data);
+}
+
+static me_status check_sequence(const me_config *config, me_diag *diag)
+{
+    const me_parallel_config *p = &config->parallel;
+    const uint64_t context = (uint64_t)p->context;
+    const uint64_t seq_length = config->model.seq_length;
+    if (context > 1 && seq_length % (2 * context) != 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "model.seq_length = %llu is no multiple of 2 x "
+                       "parallel.context = 2 x %llu",
+                       (unsigned long long)seq_length,
+                       (unsigned long long)context);
+    }
+    if (!p->sequence) {
+        return ME_OK;
+    }
+    return divides("parallel.tensor", (uint64_t)p->tensor,
+                   context > 1 ? "model.seq_length / parallel.context"
+                               : "model.seq_length",
+                   seq_length / context, diag);
+}
+
+static me_status check_dtype(const me_config *config, me_diag *diag)
+{
+    const bool is_fp32 = config->train.params_dtype == ME_DTYPE_FLOAT32;
+    if (is_fp32 && config->model.fp32_residual_connection) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "model.fp32_residual_connection = true needs "
+                       "train.params_dtype = bfloat16 or float16, not float32");
+    }
+    if (config->impl.core_attention != ME_CORE_ATTENTION_SDPA_FLASH) {
+        return ME_OK;
+    }
+    if (is_fp32) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "impl.core_attention = sdpa_flash needs "
+                       "train.params_dtype = bfloat16 or float16, not float32");
+    }
+    if (config->model.kv_channels > 256) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "impl.core_attention = sdpa_flash takes "
+                       "model.kv_channels up to 256, not %llu",
+                       (unsigned long long)config->model.kv_channels);
+    }
+    return ME_OK;
+}
+
+static me_status check_fusion(const me_config *config, me_diag *diag)
+{
+    if (config->model.activation != ME_ACTIVATION_SQUARED_RELU ||
+        !config->train.bias_gelu_fusion) {
+        return ME_OK;
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "train.bias_gelu_fusion = true does not go with "
+                   "model.activation = squared_relu: set it to false "
+                   "(--no-bias-gelu-fusion)");
+}
+
+static me_status check_overlap(const me_config *config, me_diag *diag)
+{
+    const me_optimizer_config *o = &config->optimizer;
+    if (o->overlap_param_gather && !o->distributed) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "optimizer.overlap_param_gather = true needs "
+                       "optimizer.distributed = true");
+    }
+    if (o->overlap_param_gather && !o->overlap_grad_reduce) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "optimizer.overlap_param_gather = true needs "
+                       "optimizer.overlap_grad_reduce = true");
+    }
+    return ME_OK;
+}
+
+static me_status check_recompute(const me_config *config, me_diag *diag)
+{
+    const me_recompute_config *r = &config->recompute;
+    if (r->granularity == ME_RECOMPUTE_FULL && r->num_layers == 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "recompute.granularity = full needs "
+                       "recompute.num_layers, at least 1");
+    }
+    if (!r->distribute_saved_activations) {
+        return ME_OK;
+    }
+    if (r->granularity != ME_RECOMPUTE_FULL) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "recompute.distribute_saved_activations = true needs "
+                       "recompute.granularity = full");
+    }
+    if (config->parallel.tensor == 1 || config->parallel.sequence) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "recompute.distribute_saved_activations = true needs "
+                       "parallel.tensor over 1 and parallel.sequence = false");
+    }
+    return ME_OK;
+}
+
+/* Products of more than two sizes: the largest tensors of a job, in bytes of
+ * float64, must stay below 2^62. */
+static me_status check_sizes(const me_config *config, me_diag *diag)
+{
+    const me_model_config *m = &config->model;
+    const uint64_t limit = UINT64_C(1) << 62;
+    const uint64_t tokens = me_size_mul(
+        me_size_mul(m->seq_length, config->train.micro_batch_size), 8);
+    const uint64_t heads = me_size_mul(m->num_attention_heads, m->kv_channels);
+    const uint64_t width =
+        me_max_u64(me_max_u64(m->ffn_hidden_size * 2, m->hidden_size),
+                   me_max_u64(me_size_mul(heads, 3), m->padded_vocab_size));
+    const uint64_t layer = me_size_mul(me_size_mul(width, m->hidden_size), 96);
+
+    const struct {
+        const char *what;
+        uint64_t bytes;
+    } sizes[] = {
+        {"model.seq_length x train.micro_batch_size x the widest layer",
+         me_size_mul(tokens, width)},
+        {"model.seq_length squared x model.num_attention_heads x "
+         "train.micro_batch_size",
+         me_size_mul(me_size_mul(tokens, m->seq_length),
+                     m->num_attention_heads)},
+        {"model.num_layers x the parameters of a layer",
+         me_size_mul(layer, (uint64_t)m->num_layers)},
+    };
+
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        if (sizes[i].bytes >= limit) {
+            return me_fail(diag, ME_ERR_CONFIG,
+                           "%s is beyond 64 bits of bytes: is a value wrong?",
+                           sizes[i].what);
+        }
+    }
+    return ME_OK;
+}
+
+static const me_rule rules_of_sizes[] = {
+    {"required", check_required},
+    {"heads", check_heads},
+    {"groups_of_heads", check_groups_of_heads},
+    {"groups", check_groups},
+    {"kv_channels", check_kv_channels},
+    {"ffn", check_ffn},
+    {"vocab", check_vocab},
+    {"positions", check_positions},
+    {"world", check_world},
+    {"expert", check_expert},
+    {"batch", check_batch},
+    {"sequence", check_sequence},
+    {"dtype", check_dtype},
+    {"fusion", check_fusion},
+    {"overlap", check_overlap},
+    {"recompute", check_recompute},
+    {"sizes", check_sizes},
+};
+
+static me_status check_all(const me_rule *rules, size_t count,
+                           const me_config *config, me_diag *diag)
+{
+    for (size_t i = 0; i < count; i++) {
+        const me_status status = rules[i].check(config, diag);
+        if (status != ME_OK) {
+            return status;
+        }
+    }
+    return ME_OK;
+}
+
+me_status me_config_validate(const me_config *config, me_diag *diag)
+{
+    const size_t count = sizeof rules_of_sizes / sizeof rules_of_sizes[0];
+    const me_status status = check_all(rules_of_sizes, count, config, diag);
+    if (status != ME_OK) {
+        return status;
+    }
+    size_t n_pipeline = 0;
+    const me_rule *pipeline = me_pipeline_rules(&n_pipeline);
+    return check_all(pipeline, n_pipeline, config, diag);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/private.h"
+
+static int32_t layers_to_deal(const me_config *config)
+{
+    return config->model.num_layers +
+           config->parallel.account_for_embedding_in_pipeline_split +
+           config->parallel.account_for_loss_in_pipeline_split;
+}
+
+static bool is_uneven(const me_config *config)
+{
+    return config->parallel.decoder_first_pipeline_num_layers != 0 ||
+           config->parallel.decoder_last_pipeline_num_layers != 0;
+}
+
+static me_status check_even_split(const me_config *config, me_diag *diag)
+{
+    const me_parallel_config *p = &config->parallel;
+    if (is_uneven(config) || layers_to_deal(config) % p->pipeline == 0) {
+        return ME_OK;
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "parallel.pipeline = %d does not divide model.num_layers%s "
+                   "= %d",
+                   (int)p->pipeline,
+                   layers_to_deal(config) == config->model.num_layers
+                       ? ""
+                       : " with what parallel.account_for_* adds",
+                   (int)layers_to_deal(config));
+}
+
+/* Layers and stages that are left once the first and last stage are dealt. */
+static me_status check_uneven_split(const me_config *config, me_diag *diag)
+{
+    const me_parallel_config *p = &config->parallel;
+    if (!is_uneven(config)) {
+        return ME_OK;
+    }
+    if (p->account_for_embedding_in_pipeline_split ||
+        p->account_for_loss_in_pipeline_split) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "parallel.account_for_*_in_pipeline_split does not go "
+                       "with parallel.decoder_first/last_pipeline_num_layers");
+    }
+    const int32_t layers = config->model.num_layers -
+                           p->decoder_first_pipeline_num_layers -
+                           p->decoder_last_pipeline_num_layers;
+    const int32_t stages = p->pipeline -
+                           (p->decoder_first_pipeline_num_layers != 0) -
+                           (p->decoder_last_pipeline_num_layers != 0);
+    if (layers >= 0 && stages >= 0 && (layers != 0) == (stages != 0) &&
+        (stages == 0 || layers % stages == 0)) {
+        return ME_OK;
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "model.num_layers = %d less "
+                   "parallel.decoder_first_pipeline_num_layers = %d and "
+                   "parallel.decoder_last_pipeline_num_layers = %d leaves %d "
+                   "layers for %d stages: they must come out even",
+                   (int)config->model.num_layers,
+                   (int)p->decoder_first_pipeline_num_layers,
+                   (int)p->decoder_last_pipeline_num_layers, (int)layers,
+                   (int)stages);
+}
+
+static me_status check_layers_of_chunk(const me_config *config, me_diag *diag)
+{
+    const me_parallel_config *p = &config->parallel;
+    const int32_t per_chunk = p->num_layers_per_virtual_pipeline_stage;
+    if (per_chunk == 0) {
+        return ME_OK;
+    }
+    if (is_uneven(config)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "parallel.num_layers_per_virtual_pipeline_stage does "
+                       "not go with parallel.decoder_first/last_pipeline_num_"
+                       "layers: give parallel.virtual_pipeline");
+    }
+    const int32_t per_stage = layers_to_deal(config) / p->pipeline;
+    if (per_stage % per_chunk == 0 && per_stage >= per_chunk) {
+        return ME_OK;
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "parallel.num_layers_per_virtual_pipeline_stage = %d does "
+                   "not divide the %d layers of a pipeline stage",
+                   (int)per_chunk, (int)per_stage);
+}
+
+static me_status chunks_divide(const me_config *config, const char *stage,
+                               int32_t layers, me_diag *diag)
+{
+    const int32_t chunks = config->parallel.virtual_pipeline;
+    if (layers % chunks == 0) {
+        return ME_OK;
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "parallel.virtual_pipeline = %d does not divide the %d "
+                   "layers of %s",
+                   (int)chunks, (int)layers, stage);
+}
+
+static me_status check_chunks(const me_config *config, me_diag *diag)
+{
+    const me_parallel_config *p = &config->parallel;
+    if (p->virtual_pipeline == 1) {
+        return ME_OK;
+    }
+    if (!is_uneven(config)) {
+        return chunks_divide(config, "a pipeline stage",
+                             layers_to_deal(config) / p->pipeline, diag);
+    }
+    const int32_t first = p->decoder_first_pipeline_num_layers;
+    const int32_t last = p->decoder_last_pipeline_num_layers;
+    const int32_t stages = p->pipeline - (first != 0) - (last != 0);
+    me_status status =
+        chunks_divide(config, "the first pipeline stage", first, diag);
+    if (status == ME_OK) {
+        status = chunks_divide(config, "the last pipeline stage", last, diag);
+    }
+    if (status == ME_OK && stages > 0) {
+        status = chunks_divide(
+            config, "a middle pipeline stage",
+            (config->model.num_layers - first - last) / stages, diag);
+    }
+    return status;
+}
+
+static me_status check_interleaving(const me_config *config, me_diag *diag)
+{
+    const me_parallel_config *p = &config->parallel;
+    if (p->virtual_pipeline == 1) {
+        return ME_OK;
+    }
+    const int32_t least = p->overlap_p2p_comm ? 2 : 3;
+    if (p->pipeline >= least) {
+        return ME_OK;
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "parallel.virtual_pipeline = %d needs parallel.pipeline of "
+                   "at least %d%s, not %d",
+                   (int)p->virtual_pipeline, (int)least,
+                   least == 3 ? " without parallel.overlap_p2p_comm" : "",
+                   (int)p->pipeline);
+}
+
+static me_status check_microbatch_groups(const me_config *config, me_diag *diag)
+{
+    const me_parallel_config *p = &config->parallel;
+    const int32_t n = config->train.num_microbatches;
+    const int32_t group = p->microbatch_group_size;
+    if (p->virtual_pipeline == 1) {
+        return ME_OK;
+    }
+    if (group < p->pipeline || group > n) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "parallel.microbatch_group_size = %d must be from "
+                       "parallel.pipeline = %d to the number of micro-batches "
+                       "= %d when interleaved",
+                       (int)group, (int)p->pipeline, (int)n);
+    }
+    const int32_t rest = n % group;
+    if (rest != 0 && rest < p->pipeline) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "%d micro-batches in groups of "
+                       "parallel.microbatch_group_size = %d leave %d: none or "
+                       "at least parallel.pipeline = %d must be left when "
+                       "interleaved",
+                       (int)n, (int)group, (int)rest, (int)p->pipeline);
+    }
+    return ME_OK;
+}
+
+const me_rule *me_pipeline_rules(size_t *count_out)
+{
+    static const me_rule rules[] = {
+        {"even_split", check_even_split},
+        {"uneven_split", check_uneven_split},
+        {"layers_of_chunk", check_layers_of_chunk},
+        {"chunks", check_chunks},
+        {"interleaving", check_interleaving},
+        {"microbatch_groups", check_microbatch_groups},
+    };
+    *count_out = sizeof rules / sizeof rules[0];
+    return rules;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/wrappers.h"
+
+#include <string.h>
+
+/* clang-format off */
+static const me_wrapper_option no_options[] = {{.names = NULL}};
+
+static const me_wrapper_option env_options[] = {
+    {"-i --ignore-environment", 0, ME_WRAPPER_NOTHING},
+    {"-u --unset -C --chdir", 1, ME_WRAPPER_NOTHING},
+    {"-S --split-string", 1, ME_WRAPPER_COMMAND},
+    {.names = NULL},
+};
+
+static const me_wrapper_option numactl_options[] = {
+    {"-l --localalloc -s --show", 0, ME_WRAPPER_NOTHING},
+    {"-i --interleave -N --cpunodebind -C --physcpubind -m --membind "
+     "-p --preferred", 1, ME_WRAPPER_NOTHING},
+    {.names = NULL},
+};
+
+static const me_wrapper_option srun_options[] = {
+    {"-n --ntasks", 1, ME_WRAPPER_RANKS},
+    {"-N --nodes", 1, ME_WRAPPER_NODES},
+    {"--ntasks-per-node", 1, ME_WRAPPER_PER_NODE},
+    {"--export", 1, ME_WRAPPER_ASSIGNMENTS},
+    {"-l --label -u --unbuffered -v --verbose -Q --quiet --exclusive "
+     "--overlap --exact -k --no-kill -O --overcommit -s --oversubscribe "
+     "--pty -E --preserve-env -I --immediate --kill-on-bad-exit -K "
+     "--disable-status -H --hold --contiguous --whole --spread-job "
+     "--use-min-nodes --container-writable --container-readonly "
+     "--container-mount-home --no-container-mount-home "
+     "--container-remap-root --no-container-remap-root "
+     "--container-entrypoint --no-container-entrypoint", 0,
+     ME_WRAPPER_NOTHING},
+    {"-A --account -b --begin -c --cpus-per-task -C --constraint -d "
+     "--dependency -D --chdir -e --error -G --gpus -i --input -J --job-name "
+     "-L --licenses -m --distribution -M --clusters -o --output -p "
+     "--partition -q --qos -r --relative -S --core-spec -t --time -T "
+     "--threads -w --nodelist -W --wait -x --exclude -X --disable-x11 "
+     "-B --extra-node-info -F --nodefile --cpu-bind --gpu-bind --gpu-freq "
+     "--gpus-per-node --gpus-per-socket --gpus-per-task --gres --gres-flags "
+     "--hint --jobid --mem --mem-bind --mem-per-cpu --mem-per-gpu --mincpus "
+     "--mpi --multi-prog --network --nice --ntasks-per-core "
+     "--ntasks-per-gpu --ntasks-per-socket --open-mode --priority --profile "
+     "--prolog --epilog --propagate --reservation --signal --task-epilog "
+     "--task-prolog --threads-per-core --time-min --tmp --comment --het-group "
+     "--cpus-per-gpu --cores-per-socket --sockets-per-node --switches "
+     "--container --container-image --container-mounts --container-name "
+     "--container-save --container-workdir --container-env", 1,
+     ME_WRAPPER_NOTHING},
+    {.names = NULL},
+};
+
+static const me_wrapper_option mpirun_options[] = {
+    {"-n -np --n --np -c", 1, ME_WRAPPER_RANKS},
+    {"-N -ppn --npernode -npernode --ppn", 1, ME_WRAPPER_PER_NODE},
+    {"-x", 1, ME_WRAPPER_ASSIGNMENT},
+    {"-genv -env", 2, ME_WRAPPER_PAIR},
+    {"--mca -mca --gmca -gmca --pmca --prtemca", 2, ME_WRAPPER_NOTHING},
+    {"--allow-run-as-root -allow-run-as-root --oversubscribe -oversubscribe "
+     "--nooversubscribe --report-bindings -report-bindings --tag-output "
+     "-tag-output --display-map -display-map --display-allocation -v "
+     "--verbose -q --quiet --nolocal -nolocal --bynode --byslot -bynode "
+     "--use-hwthread-cpus --merge-stderr-to-stdout -print-rank-map -l "
+     "--enable-recovery --timestamp-output -genvall", 0, ME_WRAPPER_NOTHING},
+    {"--host -host -H --hosts -hosts --hostfile -hostfile --machinefile "
+     "-machinefile --map-by -map-by --bind-to -bind-to --rank-by -rank-by "
+     "--prefix -prefix --wdir -wdir --wd -wd --output-filename --timeout -f "
+     "--cpus-per-rank --cpu-set --cpu-list --output --display --rankfile -rf "
+     "--stdin --path --tune -genvlist -iface -launcher -bootstrap", 1,
+     ME_WRAPPER_NOTHING},
+    {.names = NULL},
+};
+
+static const me_wrapper_option torchrun_options[] = {
+    {"--nproc-per-node", 1, ME_WRAPPER_PER_NODE},
+    {"--nnodes", 1, ME_WRAPPER_NODES},
+    {"-m --module --standalone --no-python --run-path --use-env "
+     "--use-agent-store --virtual-local-rank", 0, ME_WRAPPER_NOTHING},
+    {"--node-rank --rdzv-backend --rdzv-endpoint --rdzv-id --rdzv-conf "
+     "--max-restarts --monitor-interval --start-method --role --log-dir -r "
+     "--redirects -t --tee --local-ranks-filter --master-addr --master-port "
+     "--local-addr --logs-specs --numa-binding --signals-to-handle "
+     "--event-log-handler --duplicate-stdout-filters "
+     "--duplicate-stderr-filters", 1, ME_WRAPPER_NOTHING},
+    {.names = NULL},
+};
+
+static const me_wrapper_option python_options[] = {
+    {"-m", 0, ME_WRAPPER_MODULE},
+    {"-c", 1, ME_WRAPPER_COMMAND},
+    {"-b -bb -B -d -E -i -I -O -OO -P -q -s -S -u -v -x", 0,
+     ME_WRAPPER_NOTHING},
+    {"-W -X --check-hash-based-pycs", 1, ME_WRAPPER_NOTHING},
+    {.names = NULL},
+};
+
+static const me_wrapper wrappers[] = {
+    {"env", ME_WRAPPER_PLAIN, env_options},
+    {"nohup exec time setsid command", ME_WRAPPER_PLAIN, no_options},
+    {"numactl", ME_WRAPPER_PLAIN, numactl_options},
+    {"srun", ME_WRAPPER_SRUN, srun_options},
+    {"mpirun mpiexec mpiexec.hydra mpirun.openmpi mpiexec.openmpi "
+     "mpirun.mpich mpiexec.mpich orterun prterun", ME_WRAPPER_MPIRUN,
+     mpirun_options},
+    {"torchrun torch.distributed.run torch.distributed.launch",
+     ME_WRAPPER_TORCHRUN, torchrun_options},
+    {"python python2 python3", ME_WRAPPER_PYTHON, python_options},
+    {"bash sh zsh dash ksh", ME_WRAPPER_SHELL, no_options},
+    {"sbatch salloc accelerate deepspeed nsys ncu docker podman singularity "
+     "apptainer uv poetry conda ssh ray horovodrun composer", 
+     ME_WRAPPER_FOREIGN, no_options},
+};
+
+/* clang-format on */
+
+static bool has_name(const char *names, const char *name, size_t length)
+{
+    while (*names != '\0') {
+        const size_t n = strcspn(names, " ");
+        bool is_equal = n == length;
+        for (size_t i = 0; is_equal && i < n; i++) {
+            is_equal = names[i] == (name[i] == '_' ? '-' : name[i]);
+        }
+        if (is_equal) {
+            return true;
+        }
+        names += n;
+        names += strspn(names, " ");
+    }
+    return false;
+}
+
+const me_wrapper *me_wrapper_find(const char *word)
+{
+    const char *slash = strrchr(word, '/');
+    const char *name = slash == NULL ? word : slash + 1;
+    size_t length = strlen(name);
+    if (strncmp(name, "python3.", 8) == 0 &&
+        strspn(name + 8, "0123456789") == length - 8) {
+        length = 7; /* python3.12 is python3 */
+    }
+    for (size_t i = 0; i < sizeof wrappers / sizeof wrappers[0]; i++) {
+        if (has_name(wrappers[i].names, name, length)) {
+            return &wrappers[i];
+        }
+    }
+    return NULL;
+}
+
+const me_wrapper_option *me_wrapper_option_find(const me_wrapper *wrapper,
+                                                const char *name, size_t length)
+{
+    for (const me_wrapper_option *option = wrapper->options;
+         option->names != NULL; option++) {
+        if (has_name(option->names, name, length)) {
+            return option;
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,65 @@
+/**
+ * @file
+ * The programs that start other programs, and their options.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_CONFIG_WRAPPERS_H
+#define MEMEST_CONFIG_WRAPPERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/** What an option of a wrapper means here. */
+typedef enum me_wrapper_use {
+    ME_WRAPPER_NOTHING,
+    ME_WRAPPER_RANKS,       /**< processes in all */
+    ME_WRAPPER_NODES,       /**< nodes */
+    ME_WRAPPER_PER_NODE,    /**< processes of a node */
+    ME_WRAPPER_ASSIGNMENT,  /**< NAME=VALUE for the environment */
+    ME_WRAPPER_ASSIGNMENTS, /**< the same, with commas between them */
+    ME_WRAPPER_PAIR,        /**< NAME VALUE for the environment */
+    ME_WRAPPER_MODULE,      /**< ends the options: a Python module follows */
+    ME_WRAPPER_COMMAND      /**< a program as one text: not read */
+} me_wrapper_use;
+
+/** Options that are alike: names with blanks between them. */
+typedef struct me_wrapper_option {
+    const char *names;
+    int n_values;
+    me_wrapper_use use;
+} me_wrapper_option;
+
+typedef enum me_wrapper_kind {
+    ME_WRAPPER_PLAIN,    /**< starts the next word as it is */
+    ME_WRAPPER_SRUN,     /**< Slurm */
+    ME_WRAPPER_MPIRUN,   /**< Open MPI, MPICH */
+    ME_WRAPPER_TORCHRUN, /**< torch.distributed.run */
+    ME_WRAPPER_PYTHON,
+    ME_WRAPPER_SHELL,  /**< not read */
+    ME_WRAPPER_FOREIGN /**< a launcher that is not read */
+} me_wrapper_kind;
+
+/** One wrapper; the list of options ends with NULL names. */
+typedef struct me_wrapper {
+    const char *names;
+    me_wrapper_kind kind;
+    const me_wrapper_option *options;
+} me_wrapper;
+
+/**
+ * The wrapper that a word of a command names, a program with or without its
+ * path or a Python module, or NULL.
+ */
+const me_wrapper *me_wrapper_find(const char *word);
+
+/**
+ * An option by its name, in which `_` counts as `-`.
+ *
+ * @param length  of the name
+ */
+const me_wrapper_option *me_wrapper_option_find(const me_wrapper *wrapper,
+                                                const char *name,
+                                                size_t length);
+
+#endif /* MEMEST_CONFIG_WRAPPERS_H */

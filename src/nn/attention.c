@@ -1,0 +1,126 @@
+#include "nn/attention.h"
+
+#include "nn/core_attention.h"
+#include "nn/rope.h"
+#include "ops/view.h"
+
+static me_tensor *run_core(const me_section *section, me_tensor *const *inputs)
+{
+    const me_attention *attention = section->self;
+    return me_core_attention_forward(section->nn, attention->core_module,
+                                     inputs[0], inputs[1], inputs[2],
+                                     inputs[3]);
+}
+
+static void mark_qk_norm(const me_norm *norm)
+{
+    if (norm->weight != NULL) {
+        norm->weight->is_qk_norm = true;
+    }
+    if (norm->bias != NULL) {
+        norm->bias->is_qk_norm = true;
+    }
+}
+
+void me_attention_create(me_nn *nn, me_module_id parent,
+                         me_attention *attention)
+{
+    const me_transformer_config *c = nn->config;
+    const uint64_t d = c->kv_channels;
+    const uint64_t heads = c->num_attention_heads;
+    me_attention *a = attention;
+    a->module = me_module_add(nn->e, parent, "self_attention");
+    a->core_module = me_module_add(nn->e, a->module, "core_attention");
+    a->linear_proj =
+        me_row_linear_create(nn, &(me_linear_spec){
+                                     .name = "linear_proj",
+                                     .parent = a->module,
+                                     .inputs = heads * d,
+                                     .outputs = c->hidden_size,
+                                     .has_bias = c->add_bias_linear,
+                                     .skip_bias_add = true,
+                                 });
+    a->linear_qkv = me_column_linear_create(
+        nn, &(me_linear_spec){
+                .name = "linear_qkv",
+                .parent = a->module,
+                .inputs = c->hidden_size,
+                .outputs = (heads + 2 * c->num_query_groups) * d,
+                .has_bias = c->add_bias_linear || c->add_qkv_bias,
+            });
+    if (c->qk_layernorm) {
+        a->q_layernorm = me_norm_create(nn, a->module, "q_layernorm", d);
+        a->k_layernorm = me_norm_create(nn, a->module, "k_layernorm", d);
+        mark_qk_norm(&a->q_layernorm);
+        mark_qk_norm(&a->k_layernorm);
+    }
+    a->core_section = (me_section){.nn = nn, .run = run_core, .self = a};
+}
+
+/** Query, key and value; key and value are views of the mixed projection. */
+static void query_key_value(me_nn *nn, const me_attention *attention,
+                            me_tensor *x, me_tensor **qkv_out)
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    const uint64_t d = nn->config->kv_channels;
+    const uint64_t a = me_over_tensor(nn, nn->config->num_attention_heads);
+    const uint64_t g = me_over_tensor(nn, nn->config->num_query_groups);
+    const uint64_t per_group = a / g;
+    me_tensor *mixed = me_column_linear(nn, &attention->linear_qkv, x, NULL);
+    const uint64_t s = me_dim(mixed, 0);
+    const uint64_t b = me_dim(mixed, 1);
+    mixed = me_view(e, mixed, ME_SHAPE(s, b, g, (per_group + 2) * d));
+    me_split_last(e, mixed, 3, (uint64_t[]){per_group * d, d, d}, qkv_out);
+    qkv_out[0] = me_reshape(e, qkv_out[0], ME_SHAPE(s, b, a, d));
+    if (nn->config->qk_layernorm) {
+        qkv_out[0] = me_norm_forward(nn, &attention->q_layernorm, qkv_out[0]);
+        qkv_out[1] = me_norm_forward(nn, &attention->k_layernorm, qkv_out[1]);
+    }
+    me_leave_with(e, frame, 3, qkv_out);
+}
+
+static me_tensor *core(me_nn *nn, const me_attention *attention,
+                       me_tensor *const *qkv, me_tensor *mask)
+{
+    if (nn->config->recompute == ME_RECOMPUTE_SELECTIVE &&
+        nn->config->recompute_core_attention) {
+        me_tensor *const inputs[ME_CHECKPOINT_INPUTS] = {qkv[0], qkv[1], qkv[2],
+                                                         mask};
+        return me_checkpoint(nn, &attention->core_section, inputs, false);
+    }
+    return me_core_attention_forward(nn, attention->core_module, qkv[0], qkv[1],
+                                     qkv[2], mask);
+}
+
+me_tensor *me_attention_forward(me_nn *nn, const me_attention *attention,
+                                me_tensor *x, me_tensor *mask,
+                                me_tensor *angles)
+{
+    me_engine *e = nn->e;
+    if (!me_engine_is_ok(e)) {
+        return x;
+    }
+    me_module_enter(e, attention->module);
+    const me_frame frame = me_enter(e);
+    me_tensor *qkv[3] = {NULL, NULL, NULL}; // held to the end: a tuple
+    query_key_value(nn, attention, x, qkv);
+    me_tensor *turned[3] = {qkv[0], qkv[1], qkv[2]};
+    if (angles != NULL) {
+        turned[0] = me_apply_rotary(nn, qkv[0], angles); // (s, b, a/t, d)
+        turned[1] = me_apply_rotary(nn, qkv[1], angles); // (s, b, g/t, d)
+    }
+    me_tensor *context = core(nn, attention, turned, mask);
+    me_tensor *y = me_row_linear(nn, &attention->linear_proj, context);
+
+    if (angles != NULL) { // the tuple goes, its last item first
+        me_drop(e, qkv[1]);
+        me_drop(e, qkv[0]);
+    }
+    me_drop(e, turned[1]); // then the names key, value, query
+    me_drop(e, turned[2]);
+    me_drop(e, turned[0]);
+    me_leave(e, frame, y);
+    me_module_leave(e);
+    return y;
+}

@@ -1,0 +1,92 @@
+#include "nn/checkpoint.h"
+
+#include "base/size.h"
+#include "tensor/autograd.h"
+
+/** The first input's storage is replaced by this tensor rank's part of it. */
+static void keep_part(me_nn *nn, me_tensor *x)
+{
+    me_engine *e = nn->e;
+    const uint64_t parts = (uint64_t)nn->config->tensor_parallel;
+    const me_frame frame = me_enter(e);
+    me_tensor *part = me_empty(e, "split_tensor_into_1d_equal_chunks", x->dtype,
+                               ME_SHAPE(me_numel(x) / parts));
+    me_set_data(e, x, part);
+    me_leave(e, frame, NULL);
+}
+
+/** The parts of all tensor ranks, gathered again. */
+static void restore_whole(me_nn *nn, me_tensor *x, const me_shape *shape)
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *whole = me_empty(e, "gather_split_1d_tensor", x->dtype, *shape);
+    me_communicate(e, nn->comm, ME_GROUP_TENSOR, ME_COLLECTIVE_ALL_GATHER,
+                   x->dtype, me_numel(x), -1);
+    me_set_data(e, x, whole);
+    me_leave(e, frame, NULL);
+}
+
+/** `detach_variable`: leaves that share the saved inputs' storage. */
+static void detach_inputs(me_engine *e, const me_node *node, me_tensor **leaves)
+{
+    for (int i = 0; i < ME_CHECKPOINT_INPUTS; i++) {
+        leaves[i] = NULL;
+        if (node->saved[i] != NULL) {
+            leaves[i] = me_detach(e, node->saved[i]);
+            leaves[i]->is_view = false;
+            leaves[i]->requires_grad = me_needs(node, (uint32_t)i);
+        }
+    }
+}
+
+static void checkpoint_backward(me_engine *e, me_node *node,
+                                me_tensor *const *gy, me_tensor **gx)
+{
+    const me_section *section = node->data.context;
+    if (node->data.flag) {
+        restore_whole(section->nn, node->saved[0], &node->data.shape);
+    }
+    me_tensor *leaves[ME_CHECKPOINT_INPUTS];
+    detach_inputs(e, node, leaves);
+    const bool grad = me_grad_enable(e, true);
+    const me_phase phase = me_phase_set(e, ME_PHASE_RECOMPUTE);
+    const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
+    me_tensor *y = section->run(section, leaves);
+    me_category_set(e, category);
+    me_phase_set(e, phase);
+    me_grad_enable(e, grad);
+    me_backward(e, y, gy[0]);
+    for (int i = 0; i < ME_CHECKPOINT_INPUTS; i++) {
+        gx[i] = leaves[i] == NULL ? NULL : leaves[i]->grad;
+    }
+}
+
+static const me_op checkpoint_op = {"CheckpointFunctionBackward",
+                                    checkpoint_backward};
+
+me_tensor *me_checkpoint(me_nn *nn, const me_section *section,
+                         me_tensor *const inputs[ME_CHECKPOINT_INPUTS],
+                         bool distribute)
+{
+    me_engine *e = nn->e;
+    if (!me_engine_is_ok(e)) {
+        return inputs[0];
+    }
+    me_node *node = me_record(e, &checkpoint_op, ME_CHECKPOINT_INPUTS, inputs);
+    const bool grad = me_grad_enable(e, false);
+    me_tensor *y = section->run(section, inputs);
+    me_grad_enable(e, grad);
+    if (node != NULL) {
+        node->data.context = section;
+        node->data.shape = inputs[0]->shape;
+        node->data.flag = distribute;
+    }
+    if (distribute) {
+        keep_part(nn, inputs[0]);
+    }
+    for (uint32_t i = 0; i < ME_CHECKPOINT_INPUTS; i++) {
+        me_save(e, node, i, inputs[i]);
+    }
+    return me_output(e, node, y);
+}

@@ -1,0 +1,38 @@
+/**
+ * @file
+ * Activation recomputation: Megatron's CheckpointFunction
+ * (core/tensor_parallel/random.py). The section runs without the tape in the
+ * forward; in the backward it runs again with it, and then backward.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_NN_CHECKPOINT_H
+#define MEMEST_NN_CHECKPOINT_H
+
+#include "nn/nn.h"
+
+enum {
+    ME_CHECKPOINT_INPUTS = 4
+};
+
+/** What is run again: tensors in, one tensor out. Lives with the model. */
+typedef struct me_section {
+    me_nn *nn;
+    me_tensor *(*run)(const struct me_section *section,
+                      me_tensor *const *inputs);
+    const void *self;
+    int32_t first; /**< layers of the section */
+    int32_t count;
+} me_section;
+
+/**
+ * Run a section under recomputation.
+ *
+ * @param inputs      tensors that the section works on, NULL allowed; saved
+ * @param distribute  keep only this tensor rank's part of the first input
+ */
+me_tensor *me_checkpoint(me_nn *nn, const me_section *section,
+                         me_tensor *const inputs[ME_CHECKPOINT_INPUTS],
+                         bool distribute);
+
+#endif /* MEMEST_NN_CHECKPOINT_H */

@@ -1,0 +1,171 @@
+#include "nn/communicate.h"
+
+#include "base/size.h"
+#include "tensor/autograd.h"
+
+void me_communicate(me_engine *e, const me_communicators *comm,
+                    me_group_kind group, me_collective kind, me_dtype dtype,
+                    uint64_t count, int32_t peer)
+{
+    if (!me_engine_is_ok(e)) {
+        return;
+    }
+    me_emit(e, &(me_event){
+                   .kind = ME_EVENT_COLLECTIVE,
+                   .collective = (uint8_t)kind,
+                   .group = (uint8_t)group,
+                   .dtype = (uint8_t)dtype,
+                   .peer = peer,
+                   .count = count,
+               });
+    if (comm->self == NULL) {
+        return;
+    }
+    me_diag diag = {.status = ME_OK};
+    const me_status status =
+        comm->call(comm->self, group, kind, dtype, count, peer, &diag);
+    if (status != ME_OK) {
+        me_engine_fail(e, status, "%s", diag.text);
+    }
+}
+
+void me_communicate_group(me_engine *e, const me_communicators *comm,
+                          bool begin)
+{
+    if (!me_engine_is_ok(e) || comm->self == NULL) {
+        return;
+    }
+    me_diag diag = {.status = ME_OK};
+    const me_status status = comm->group_call(comm->self, begin, &diag);
+    if (status != ME_OK) {
+        me_engine_fail(e, status, "%s", diag.text);
+    }
+}
+
+void me_all_reduce(me_engine *e, const me_communicators *comm,
+                   me_group_kind group, const me_tensor *x)
+{
+    me_communicate(e, comm, group, ME_COLLECTIVE_ALL_REDUCE, x->dtype,
+                   me_numel(x), -1);
+}
+
+/** A new communication buffer like @p x with @p rows rows. */
+static me_tensor *buffer_like(me_engine *e, const char *op, const me_tensor *x,
+                              uint64_t rows)
+{
+    me_shape shape = x->shape;
+    shape.dim[0] = rows;
+    const me_category category = me_category_set(e, ME_CATEGORY_COMMUNICATION);
+    me_tensor *y = me_empty(e, op, x->dtype, shape);
+    me_category_set(e, category);
+    return y;
+}
+
+me_tensor *me_all_gather_first(me_engine *e, const me_communicators *comm,
+                               me_group_kind group, const me_tensor *x)
+{
+    const uint64_t size = (uint64_t)comm->size[group];
+    me_tensor *y =
+        buffer_like(e, "all_gather", x, me_size_mul(me_dim(x, 0), size));
+    me_communicate(e, comm, group, ME_COLLECTIVE_ALL_GATHER, x->dtype,
+                   me_numel(x), -1);
+    return y;
+}
+
+me_tensor *me_reduce_scatter_first(me_engine *e, const me_communicators *comm,
+                                   me_group_kind group, const me_tensor *x)
+{
+    const uint64_t size = (uint64_t)comm->size[group];
+    me_tensor *y = buffer_like(e, "reduce_scatter", x, me_dim(x, 0) / size);
+    me_communicate(e, comm, group, ME_COLLECTIVE_REDUCE_SCATTER, x->dtype,
+                   me_numel(y), -1);
+    return y;
+}
+
+static const me_communicators *communicators_of(const me_node *node)
+{
+    return node->data.context;
+}
+
+static me_node *record_region(me_engine *e, const me_op *op,
+                              const me_communicators *comm, me_tensor *x)
+{
+    me_node *node = me_record1(e, op, x);
+    if (node != NULL) {
+        node->data.context = comm;
+    }
+    return node;
+}
+
+static void copy_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                          me_tensor **gx)
+{
+    me_all_reduce(e, communicators_of(node), ME_GROUP_TENSOR, gy[0]);
+    gx[0] = gy[0];
+}
+
+static const me_op copy_op = {"_CopyToModelParallelRegionBackward",
+                              copy_backward};
+
+me_tensor *me_copy_to_tensor_region(me_engine *e, const me_communicators *comm,
+                                    me_tensor *x)
+{
+    me_node *node = record_region(e, &copy_op, comm, x);
+    me_tensor *y = me_alias(e, x, x->shape, x->strides);
+    y->is_view = x->is_view;
+    return me_output(e, node, y);
+}
+
+static void reduce_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                            me_tensor **gx)
+{
+    (void)e;
+    (void)node;
+    gx[0] = gy[0];
+}
+
+static const me_op reduce_op = {"_ReduceFromModelParallelRegionBackward",
+                                reduce_backward};
+
+me_tensor *me_reduce_from_tensor_region(me_engine *e,
+                                        const me_communicators *comm,
+                                        me_tensor *x)
+{
+    if (comm->size[ME_GROUP_TENSOR] > 1) {
+        me_all_reduce(e, comm, ME_GROUP_TENSOR, x);
+    }
+    me_node *node = record_region(e, &reduce_op, comm, x);
+    return me_output(e, node, x);
+}
+
+static void gather_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                            me_tensor **gx)
+{
+    gx[0] =
+        me_all_gather_first(e, communicators_of(node), ME_GROUP_TENSOR, gy[0]);
+}
+
+static const me_op reduce_scatter_op = {
+    "_ReduceScatterToSequenceParallelRegionBackward", gather_backward};
+
+me_tensor *me_reduce_scatter_to_sequence_region(me_engine *e,
+                                                const me_communicators *comm,
+                                                me_tensor *x)
+{
+    me_node *node = record_region(e, &reduce_scatter_op, comm, x);
+    return me_output(e, node,
+                     me_reduce_scatter_first(e, comm, ME_GROUP_TENSOR, x));
+}
+
+static const me_op scatter_op = {"_ScatterToSequenceParallelRegionBackward",
+                                 gather_backward};
+
+me_tensor *me_scatter_to_sequence_region(me_engine *e,
+                                         const me_communicators *comm,
+                                         me_tensor *x)
+{
+    me_node *node = record_region(e, &scatter_op, comm, x);
+    me_shape shape = x->shape;
+    shape.dim[0] /= (uint64_t)comm->size[ME_GROUP_TENSOR];
+    return me_output(e, node, me_alias(e, x, shape, x->strides));
+}

@@ -1,0 +1,67 @@
+/**
+ * @file
+ * What a rank's program says to other ranks: torch.distributed's collectives,
+ * each an event for observers and a call of an NCCL-named stub that carries
+ * the shape. None allocates device memory beyond the tensors named here.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_NN_COMMUNICATE_H
+#define MEMEST_NN_COMMUNICATE_H
+
+#include "tensor/tensor.h"
+
+/** Where a rank stands in the groups it belongs to. */
+typedef struct me_communicators {
+    int32_t size[ME_GROUP_COUNT];  /**< members of its group of each kind */
+    int32_t index[ME_GROUP_COUNT]; /**< its place among them */
+    /** Told of each call; `peer` is an index in the group, or -1. */
+    me_status (*call)(void *self, me_group_kind group, me_collective kind,
+                      me_dtype dtype, uint64_t count, int32_t peer,
+                      me_diag *diag);
+    /** Begin (true) or end a group of calls that complete together. */
+    me_status (*group_call)(void *self, bool begin, me_diag *diag);
+    void *self; /**< NULL: nobody is told */
+} me_communicators;
+
+/** One call; @p count elements as NCCL counts them for this kind. */
+void me_communicate(me_engine *e, const me_communicators *comm,
+                    me_group_kind group, me_collective kind, me_dtype dtype,
+                    uint64_t count, int32_t peer);
+
+/** `batch_isend_irecv`: what lies between begin and end completes together. */
+void me_communicate_group(me_engine *e, const me_communicators *comm,
+                          bool begin);
+
+/** All-reduce in place. */
+void me_all_reduce(me_engine *e, const me_communicators *comm,
+                   me_group_kind group, const me_tensor *x);
+
+/** Gather along the first dimension: (n, …) to (n · size, …), a new tensor. */
+me_tensor *me_all_gather_first(me_engine *e, const me_communicators *comm,
+                               me_group_kind group, const me_tensor *x);
+
+/** Reduce-scatter along the first dimension: (n, …) to (n / size, …), new. */
+me_tensor *me_reduce_scatter_first(me_engine *e, const me_communicators *comm,
+                                   me_group_kind group, const me_tensor *x);
+
+/** @name Megatron's regions: custom autograd functions
+ *  @{ */
+/** Forward nothing, backward all-reduce over the tensor group. */
+me_tensor *me_copy_to_tensor_region(me_engine *e, const me_communicators *comm,
+                                    me_tensor *x);
+/** Forward all-reduce in place, backward nothing. */
+me_tensor *me_reduce_from_tensor_region(me_engine *e,
+                                        const me_communicators *comm,
+                                        me_tensor *x);
+/** Forward reduce-scatter of rows, backward all-gather. */
+me_tensor *me_reduce_scatter_to_sequence_region(me_engine *e,
+                                                const me_communicators *comm,
+                                                me_tensor *x);
+/** Forward this rank's rows (a view), backward all-gather. */
+me_tensor *me_scatter_to_sequence_region(me_engine *e,
+                                         const me_communicators *comm,
+                                         me_tensor *x);
+/** @} */
+
+#endif /* MEMEST_NN_COMMUNICATE_H */

@@ -1,0 +1,130 @@
+#include "nn/core_attention.h"
+
+#include "base/size.h"
+#include "nn/linear.h"
+#include "ops/attention.h"
+#include "ops/dropout.h"
+#include "ops/elementwise.h"
+#include "ops/matmul.h"
+#include "ops/softmax.h"
+#include "ops/view.h"
+
+/** Upper triangle of ones as bools, made anew by every layer. */
+static me_tensor *causal_mask(me_engine *e, uint64_t s)
+{
+    const me_frame frame = me_enter(e);
+    me_tensor *ones = me_empty(e, "ones", ME_DTYPE_FLOAT32, ME_SHAPE(s, s));
+    me_tensor *triangle = me_empty_like(e, "triu", ones);
+    me_drop(e, ones);
+    me_tensor *mask = me_pointwise(e, "to", triangle, ME_DTYPE_BOOL);
+    me_drop(e, triangle);
+    return me_leave(e, frame, mask);
+}
+
+/** FusedScaleMaskSoftmax.forward_torch_softmax. */
+static me_tensor *scale_mask_softmax(me_nn *nn, me_tensor *scores,
+                                     me_tensor *mask)
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    const me_dtype dtype = scores->dtype;
+    const bool in_fp32 =
+        dtype != ME_DTYPE_FLOAT32 && nn->config->attention_softmax_in_fp32;
+    me_tensor *input = in_fp32 ? me_cast(e, scores, ME_DTYPE_FLOAT32) : scores;
+    if (mask == NULL && me_dim(scores, 2) > 1) {
+        mask = causal_mask(e, me_dim(scores, 2));
+    }
+    if (mask != NULL) {
+        me_masked_fill_in_place(e, input, mask); // (b, a/t, s, s)
+    }
+    me_tensor *probs = me_softmax(e, input);
+    if (in_fp32) {
+        probs = me_rebind(e, probs, me_cast(e, probs, dtype));
+    }
+    return me_leave(e, frame, probs);
+}
+
+/** Megatron's DotProductAttention.forward. */
+static me_tensor *unfused(me_nn *nn, me_tensor *query, me_tensor *key,
+                          me_tensor *value, me_tensor *mask)
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    const uint64_t s = me_dim(query, 0);
+    const uint64_t b = me_dim(query, 1);
+    const uint64_t a = me_dim(query, 2);
+    const uint64_t d = me_dim(query, 3);
+    if (me_dim(key, 2) != a) {
+        key = me_repeat_heads(e, key, a / me_dim(key, 2));
+        value = me_repeat_heads(e, value, a / me_dim(value, 2));
+    }
+    query = me_reshape(e, query, ME_SHAPE(s, b * a, d));
+    key = me_view(e, key, ME_SHAPE(s, b * a, d));
+    me_global_buffer(nn, query->dtype, ME_SHAPE(b * a, s, s));
+    me_tensor *q = me_transpose(e, query, 0, 1); // (ba, s, d)
+    me_tensor *k = me_transpose(e, key, 0, 1);
+    me_tensor *kt = me_transpose(e, k, 1, 2);  // (ba, d, s)
+    me_tensor *product = me_baddbmm(e, q, kt); // (ba, s, s)
+    me_tensor *scores = me_view(e, product, ME_SHAPE(b, a, s, s));
+
+    me_tensor *probs = scale_mask_softmax(nn, scores, mask);
+    me_tensor *dropped = me_dropout(e, probs, nn->config->attention_dropout);
+    probs = me_rebind(e, probs, dropped);
+
+    value = me_view(e, value, ME_SHAPE(s, b * a, d));
+    me_tensor *p = me_view(e, probs, ME_SHAPE(b * a, s, s));
+    me_tensor *v = me_transpose(e, value, 0, 1);
+    me_tensor *rows = me_bmm(e, p, v); // (ba, s, d)
+    me_tensor *heads = me_view(e, rows, ME_SHAPE(b, a, s, d));
+    me_tensor *turned = me_permute(e, heads, (int32_t[]){2, 0, 1, 3});
+    me_tensor *context = me_contiguous(e, turned); // (s, b, a, d)
+    if (context != turned) {
+        me_drop(e, rows);
+        me_drop(e, heads);
+        me_drop(e, turned);
+    }
+    context = me_view(e, context, ME_SHAPE(s, b, a * d));
+    return me_leave(e, frame, context);
+}
+
+/** scaled_dot_product_attention with heads before the sequence. */
+static me_tensor *sdpa_flash(me_nn *nn, me_tensor *query, me_tensor *key,
+                             me_tensor *value, me_tensor *mask)
+{
+    (void)mask;
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    const int32_t order[4] = {1, 2, 0, 3};
+    me_tensor *q = me_permute(e, query, order); // (b, a, s, d)
+    me_tensor *k = me_permute(e, key, order);
+    me_tensor *v = me_permute(e, value, order);
+    me_tensor *o = me_sdpa_flash(e, q, k, v, nn->config->attention_dropout);
+    me_tensor *turned = me_permute(e, o, (int32_t[]){2, 0, 1, 3});
+    const uint64_t width = me_size_mul(me_dim(query, 2), me_dim(query, 3));
+    return me_leave(
+        e, frame,
+        me_reshape(e, turned,
+                   ME_SHAPE(me_dim(query, 0), me_dim(query, 1), width)));
+}
+
+/** One row an implementation. */
+static me_tensor *(*const implementations[])(me_nn *nn, me_tensor *query,
+                                             me_tensor *key, me_tensor *value,
+                                             me_tensor *mask) = {
+    [ME_CORE_ATTENTION_UNFUSED] = unfused,
+    [ME_CORE_ATTENTION_SDPA_FLASH] = sdpa_flash,
+};
+
+me_tensor *me_core_attention_forward(me_nn *nn, me_module_id module,
+                                     me_tensor *query, me_tensor *key,
+                                     me_tensor *value, me_tensor *mask)
+{
+    if (!me_engine_is_ok(nn->e)) {
+        return query;
+    }
+    me_module_enter(nn->e, module);
+    me_tensor *y = implementations[nn->config->core_attention](nn, query, key,
+                                                               value, mask);
+    me_module_leave(nn->e);
+    return y;
+}

@@ -1,0 +1,134 @@
+#include "nn/embedding.h"
+
+#include "ops/dropout.h"
+#include "ops/elementwise.h"
+#include "ops/embedding.h"
+#include "ops/view.h"
+
+static bool reduce_scatters(const me_nn *nn)
+{
+    return nn->config->sequence_parallel &&
+           nn->config->position_embedding != ME_POSITION_LEARNED_ABSOLUTE;
+}
+
+void me_embedding_create(me_nn *nn, me_module_id parent,
+                         me_embedding_layer *embedding)
+{
+    const me_transformer_config *c = nn->config;
+    me_embedding_layer *l = embedding;
+    l->module = me_module_add(nn->e, parent, "embedding");
+    l->word_module = me_module_add(nn->e, l->module, "word_embeddings");
+    const uint64_t rows = me_over_tensor(nn, c->padded_vocab_size);
+    l->word =
+        me_parameter_create(nn, &(me_parameter_spec){
+                                    .name = "weight",
+                                    .module = l->word_module,
+                                    .shape = ME_SHAPE(rows, c->hidden_size),
+                                    .is_tensor_sharded = true,
+                                });
+    if (c->position_embedding == ME_POSITION_LEARNED_ABSOLUTE) {
+        l->position_module =
+            me_module_add(nn->e, l->module, "position_embeddings");
+        l->position = me_parameter_create(
+            nn,
+            &(me_parameter_spec){
+                .name = "weight",
+                .module = l->position_module,
+                .shape = ME_SHAPE(c->max_position_embeddings, c->hidden_size),
+                .is_made_on_host = true,
+            });
+    }
+}
+
+/** Which tokens are another rank's, and the tokens with those set to row 0. */
+static me_tensor *mask_tokens(me_engine *e, me_tensor *tokens,
+                              me_tensor **masked_out)
+{
+    me_tensor *below = me_pointwise(e, "lt", tokens, ME_DTYPE_BOOL);
+    me_tensor *above = me_pointwise(e, "ge", tokens, ME_DTYPE_BOOL);
+    me_tensor *mask = me_pointwise(e, "or", below, ME_DTYPE_BOOL);
+    me_drop(e, below);
+    me_drop(e, above);
+    me_tensor *copy = me_clone_detached(e, tokens);
+    *masked_out = me_pointwise(e, "sub", copy, ME_DTYPE_INT64);
+    me_drop(e, copy);
+    return mask;
+}
+
+/** VocabParallelEmbedding.forward: (b, s) to (b, s, h) or (s/t, b, h). */
+static me_tensor *vocab_parallel(me_nn *nn, const me_embedding_layer *embedding,
+                                 me_tensor *tokens)
+{
+    me_engine *e = nn->e;
+    me_module_enter(e, embedding->word_module);
+    const me_frame frame = me_enter(e);
+    me_tensor *mask = NULL;
+    me_tensor *rows = tokens;
+    if (nn->config->tensor_parallel > 1) {
+        mask = mask_tokens(e, tokens, &rows);
+    }
+    me_tensor *y = me_embedding(e, rows, embedding->word->tensor); // (b, s, h)
+    if (mask != NULL) {
+        y = me_masked_write_zero(e, y, mask);
+    }
+    if (reduce_scatters(nn)) {
+        me_tensor *turned = me_transpose(e, y, 0, 1);
+        me_tensor *dense = me_contiguous(e, turned); // (s, b, h)
+        y = me_reduce_scatter_to_sequence_region(e, nn->comm, dense);
+    } else if (nn->config->tensor_parallel > 1) {
+        y = me_reduce_from_tensor_region(e, nn->comm, y);
+    }
+    me_leave(e, frame, y);
+    me_module_leave(e);
+    return y;
+}
+
+static me_tensor *look_up_positions(me_nn *nn,
+                                    const me_embedding_layer *embedding,
+                                    me_tensor *positions)
+{
+    me_module_enter(nn->e, embedding->position_module);
+    me_tensor *y = me_embedding(nn->e, positions, embedding->position->tensor);
+    me_module_leave(nn->e);
+    return y;
+}
+
+/** `x.transpose(0, 1).contiguous()`. */
+static me_tensor *sequence_first(me_engine *e, me_tensor *x)
+{
+    const me_frame frame = me_enter(e);
+    me_tensor *turned = me_transpose(e, x, 0, 1);
+    return me_leave(e, frame, me_contiguous(e, turned)); // (s, b, h)
+}
+
+me_tensor *me_embedding_forward(me_nn *nn, const me_embedding_layer *embedding,
+                                me_tensor *tokens, me_tensor *positions)
+{
+    me_engine *e = nn->e;
+    if (!me_engine_is_ok(e)) {
+        return tokens;
+    }
+    me_module_enter(e, embedding->module);
+    const me_frame frame = me_enter(e);
+    me_tensor *words = vocab_parallel(nn, embedding, tokens);
+    me_tensor *y = NULL;
+    if (embedding->position != NULL) {
+        me_tensor *places = look_up_positions(nn, embedding, positions);
+        y = me_add(e, words, places); // (b, s, h)
+    } else {
+        y = me_hold(e, words);
+    }
+    if (!reduce_scatters(nn)) {
+        y = me_rebind(e, y, sequence_first(e, y)); // (s, b, h)
+    }
+    if (nn->config->sequence_parallel) {
+        if (!reduce_scatters(nn)) {
+            y = me_rebind(e, y, me_scatter_to_sequence_region(e, nn->comm, y));
+        }
+        y = me_rebind(e, y, me_clone(e, y)); // (s/t, b, h)
+    }
+    y = me_rebind(e, y, me_dropout(e, y, nn->config->hidden_dropout));
+    me_leave(e, frame, y);
+    me_module_leave(e);
+    return y;
+}

@@ -1,0 +1,196 @@
+#include "nn/linear.h"
+
+#include "base/size.h"
+#include "ops/matmul.h"
+#include "ops/reduce.h"
+#include "tensor/autograd.h"
+
+static me_linear create(me_nn *nn, const me_linear_spec *spec,
+                        bool is_row_parallel)
+{
+    me_linear linear = {
+        .module = me_module_add(nn->e, spec->parent, spec->name),
+        .is_row_parallel = is_row_parallel,
+        .skip_bias_add = spec->skip_bias_add,
+    };
+    const uint64_t outputs =
+        is_row_parallel ? spec->outputs : me_over_tensor(nn, spec->outputs);
+    const uint64_t inputs =
+        is_row_parallel ? me_over_tensor(nn, spec->inputs) : spec->inputs;
+    linear.weight =
+        me_parameter_create(nn, &(me_parameter_spec){
+                                    .name = "weight",
+                                    .module = linear.module,
+                                    .shape = ME_SHAPE(outputs, inputs),
+                                    .is_tensor_sharded = true,
+                                });
+    if (spec->has_bias) {
+        linear.bias =
+            me_parameter_create(nn, &(me_parameter_spec){
+                                        .name = "bias",
+                                        .module = linear.module,
+                                        .shape = ME_SHAPE(outputs),
+                                        .is_tensor_sharded = !is_row_parallel,
+                                        .is_sequence_parallel = is_row_parallel,
+                                    });
+    }
+    return linear;
+}
+
+me_linear me_column_linear_create(me_nn *nn, const me_linear_spec *spec)
+{
+    return create(nn, spec, false);
+}
+
+me_linear me_row_linear_create(me_nn *nn, const me_linear_spec *spec)
+{
+    return create(nn, spec, true);
+}
+
+void me_global_buffer(me_nn *nn, me_dtype dtype, me_shape shape)
+{
+    me_engine *e = nn->e;
+    me_tensor **buffer = me_engine_global_buffer(e, dtype);
+    const uint64_t numel = me_shape_numel(&shape);
+    if (!me_engine_is_ok(e) ||
+        (*buffer != NULL && me_numel(*buffer) >= numel)) {
+        return;
+    }
+    const me_frame frame = me_enter(e);
+    const me_category category = me_category_set(e, ME_CATEGORY_BUFFER);
+    me_tensor *larger =
+        me_retain(me_empty(e, "global_memory_buffer", dtype, ME_SHAPE(numel)));
+    me_category_set(e, category);
+    me_release(e, *buffer);
+    *buffer = larger;
+    me_leave(e, frame, NULL);
+}
+
+/** The rows of all tensor ranks, in the shared buffer. */
+static void gather_rows(me_nn *nn, const me_tensor *x)
+{
+    me_shape shape = x->shape;
+    shape.dim[0] =
+        me_size_mul(shape.dim[0], (uint64_t)nn->config->tensor_parallel);
+    me_global_buffer(nn, x->dtype, shape);
+    me_communicate(nn->e, nn->comm, ME_GROUP_TENSOR, ME_COLLECTIVE_ALL_GATHER,
+                   x->dtype, me_numel(x), -1);
+}
+
+static me_shape with_last(const me_shape *shape, uint64_t last)
+{
+    me_shape other = *shape;
+    if (other.ndim > 0) {
+        other.dim[other.ndim - 1] = last;
+    }
+    return other;
+}
+
+/** What a linear function remembers; LINEAR_GATHERS: its input's rows are
+ *  gathered, LINEAR_REDUCES: its input's gradient is summed. */
+enum {
+    LINEAR_SAVED_INPUT,
+    LINEAR_SAVED_WEIGHT
+};
+
+static bool gathers(const me_nn *nn, const me_node *node)
+{
+    return node->data.flag && nn->config->sequence_parallel;
+}
+
+static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                            me_tensor **gx)
+{
+    me_nn nn = *(const me_nn *)node->data.context;
+    const me_tensor *x = node->saved[LINEAR_SAVED_INPUT];
+    const me_tensor *weight = node->saved[LINEAR_SAVED_WEIGHT];
+    const bool is_column = node->data.flag;
+    const uint64_t outputs = me_dim(weight, 0);
+    const uint64_t inputs = me_dim(weight, 1);
+    if (gathers(&nn, node)) {
+        gather_rows(&nn, x);
+    }
+    me_tensor *dx = me_gemm(e, "linear.dgrad", gy[0]->dtype,
+                            with_last(&gy[0]->shape, inputs), outputs);
+    gx[0] = dx;
+    if (gathers(&nn, node)) {
+        gx[0] = me_reduce_scatter_first(e, nn.comm, ME_GROUP_TENSOR, dx);
+    } else if (is_column && nn.config->tensor_parallel > 1) {
+        me_all_reduce(e, nn.comm, ME_GROUP_TENSOR, dx);
+    }
+    const uint64_t rows = outputs == 0 ? 0 : me_numel(gy[0]) / outputs;
+    if (me_needs(node, 1)) {
+        gx[1] = me_gemm(e, "linear.wgrad", weight->dtype,
+                        ME_SHAPE(outputs, inputs), rows);
+    }
+    if (me_needs(node, 2)) {
+        gx[2] = me_sum_to(e, gy[0], &ME_SHAPE(outputs));
+    }
+}
+
+static const me_op linear_op = {
+    "LinearWithGradAccumulationAndAsyncCommunicationBackward", linear_backward};
+
+/** LinearWithGradAccumulationAndAsyncCommunication.apply. */
+static me_tensor *linear_function(me_nn *nn, bool is_column, me_tensor *x,
+                                  me_tensor *weight, me_tensor *bias)
+{
+    me_engine *e = nn->e;
+    me_node *node =
+        me_record(e, &linear_op, 3, (me_tensor *[]){x, weight, bias});
+    me_save(e, node, LINEAR_SAVED_INPUT, x);
+    me_save(e, node, LINEAR_SAVED_WEIGHT, weight);
+    me_shape shape = with_last(&x->shape, me_dim(weight, 0));
+    if (is_column && nn->config->sequence_parallel && me_engine_is_ok(e)) {
+        gather_rows(nn, x);
+        shape.dim[0] =
+            me_size_mul(shape.dim[0], (uint64_t)nn->config->tensor_parallel);
+    }
+    if (node != NULL) {
+        node->data.context = nn;
+        node->data.flag = is_column;
+    }
+    me_tensor *y = me_gemm(e, "linear", x->dtype, shape, me_dim(weight, 1));
+    if (bias != NULL) {
+        me_tensor *product = y;
+        y = me_empty_like(e, "add", product);
+        me_work_done(e, me_numel(y), 2 * me_bytes(y));
+        me_drop(e, product);
+    }
+    return me_output(e, node, y);
+}
+
+me_tensor *me_column_linear(me_nn *nn, const me_linear *linear, me_tensor *x,
+                            const me_parameter *weight)
+{
+    if (!me_engine_is_ok(nn->e)) {
+        return x;
+    }
+    me_module_enter(nn->e, linear->module);
+    const me_frame frame = me_enter(nn->e);
+    const me_parameter *bias = linear->skip_bias_add ? NULL : linear->bias;
+    const me_parameter *used = weight == NULL ? linear->weight : weight;
+    me_tensor *y = linear_function(nn, true, x, used->tensor,
+                                   bias == NULL ? NULL : bias->tensor);
+    me_leave(nn->e, frame, y);
+    me_module_leave(nn->e);
+    return y;
+}
+
+me_tensor *me_row_linear(me_nn *nn, const me_linear *linear, me_tensor *x)
+{
+    if (!me_engine_is_ok(nn->e)) {
+        return x;
+    }
+    me_module_enter(nn->e, linear->module);
+    const me_frame frame = me_enter(nn->e);
+    me_tensor *y = linear_function(nn, false, x, linear->weight->tensor, NULL);
+    if (nn->config->sequence_parallel) {
+        y = me_reduce_scatter_to_sequence_region(nn->e, nn->comm, y);
+    } else if (nn->config->tensor_parallel > 1) {
+        y = me_reduce_from_tensor_region(nn->e, nn->comm, y);
+    }
+    me_leave(nn->e, frame, y);
+    me_module_leave(nn->e);
+    return y;
+}

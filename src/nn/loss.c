@@ -1,0 +1,179 @@
+#include "nn/loss.h"
+
+#include "ops/elementwise.h"
+#include "ops/reduce.h"
+#include "tensor/autograd.h"
+
+enum {
+    CE_SAVED_PROBABILITIES,
+    CE_SAVED_TARGET_MASK,
+    CE_SAVED_TARGET
+};
+
+/** The probabilities become the gradient in place. */
+static void cross_entropy_backward(me_engine *e, me_node *node,
+                                   me_tensor *const *gy, me_tensor **gx)
+{
+    const me_tensor *probabilities = node->saved[CE_SAVED_PROBABILITIES];
+    const me_tensor *mask = node->saved[CE_SAVED_TARGET_MASK];
+    gx[0] = me_detach(e, probabilities);
+    me_tensor *range = me_pointwise(e, "arange", mask, ME_DTYPE_INT64); // (s b)
+    me_tensor *ones = me_pointwise(e, "to", mask, ME_DTYPE_FLOAT32);
+    me_tensor *update = me_pointwise(e, "rsub", ones, ME_DTYPE_FLOAT32);
+    me_drop(e, ones);
+    me_tensor *picked = me_pointwise(e, "index", gy[0], ME_DTYPE_FLOAT32);
+    me_drop(e, picked);
+    me_drop(e, range);
+    me_drop(e, update);
+    me_work_done(e, 2 * me_numel(gx[0]), 2 * me_bytes(gx[0]));
+}
+
+static const me_op cross_entropy_op = {"_VocabParallelCrossEntropyBackward",
+                                       cross_entropy_backward};
+
+/** `torch.max(x, dim=-1)[0]`: values and indices; the indices go at once. */
+static me_tensor *row_maximum(me_engine *e, const me_tensor *x,
+                              const me_tensor *target)
+{
+    me_tensor *values = me_pointwise(e, "max", target, ME_DTYPE_FLOAT32);
+    me_tensor *indices = me_pointwise(e, "max", target, ME_DTYPE_INT64);
+    me_reduce(e, &(me_reduction){
+                     .inputs = me_dim(x, -1),
+                     .outputs = me_numel(target),
+                     .element_bytes = me_dtype_bytes(x->dtype),
+                     .accumulator_bytes = 16,
+                 });
+    me_drop(e, indices);
+    return values;
+}
+
+/** Which targets are another rank's, and the targets with those set to 0. */
+static me_tensor *mask_target(me_engine *e, const me_tensor *target,
+                              me_tensor **masked_out)
+{
+    me_tensor *below = me_pointwise(e, "lt", target, ME_DTYPE_BOOL);
+    me_tensor *above = me_pointwise(e, "ge", target, ME_DTYPE_BOOL);
+    me_tensor *mask = me_pointwise(e, "or", below, ME_DTYPE_BOOL);
+    me_drop(e, below);
+    me_drop(e, above);
+    me_tensor *copy = me_clone_detached(e, target);
+    *masked_out = me_pointwise(e, "sub", copy, ME_DTYPE_INT64);
+    me_drop(e, copy);
+    return mask;
+}
+
+/** The logits of the targets, and the sum of the exponentials, which take the
+ *  logits' place. */
+static me_tensor *predicted_logits(me_engine *e, const me_tensor *x,
+                                   const me_tensor *target,
+                                   me_tensor **sum_exp_out)
+{
+    me_tensor *range = me_pointwise(e, "arange", target, ME_DTYPE_INT64);
+    me_tensor *picked = me_pointwise(e, "index", target, ME_DTYPE_FLOAT32);
+    me_tensor *predicted = me_pointwise(e, "clone", picked, ME_DTYPE_FLOAT32);
+    me_drop(e, picked);
+    *sum_exp_out = me_sum_last_detached(e, x);
+    me_drop(e, range);
+    return predicted;
+}
+
+static me_tensor *cross_entropy(me_nn *nn, me_tensor *logits, me_tensor *target)
+{
+    me_engine *e = nn->e;
+    me_node *node = me_record1(e, &cross_entropy_op, logits);
+    const bool grad = me_grad_enable(e, false);
+    const me_frame frame = me_enter(e);
+    me_tensor *x = me_cast(e, logits, ME_DTYPE_FLOAT32); // (s, b, v/t)
+    me_tensor *maximum = row_maximum(e, x, target);
+    me_all_reduce(e, nn->comm, ME_GROUP_TENSOR, maximum);
+    me_tensor *masked = NULL;
+    me_tensor *mask = mask_target(e, target, &masked);
+    me_tensor *sum_exp = NULL;
+    me_tensor *predicted = predicted_logits(e, x, target, &sum_exp);
+    me_all_reduce(e, nn->comm, ME_GROUP_TENSOR, predicted);
+    me_all_reduce(e, nn->comm, ME_GROUP_TENSOR, sum_exp);
+    me_tensor *log = me_pointwise(e, "log", sum_exp, ME_DTYPE_FLOAT32);
+    me_tensor *loss = me_pointwise(e, "sub", log, ME_DTYPE_FLOAT32);
+    me_drop(e, log);
+    me_work_done(e, 4 * me_numel(x), 6 * me_bytes(x));
+    me_save(e, node, CE_SAVED_PROBABILITIES, x);
+    me_save(e, node, CE_SAVED_TARGET_MASK, mask);
+    me_save(e, node, CE_SAVED_TARGET, masked);
+    me_drop(e, maximum);
+    me_drop(e, predicted);
+    me_drop(e, sum_exp);
+    me_leave(e, frame, loss);
+    me_grad_enable(e, grad);
+    return me_output(e, node, loss);
+}
+
+enum {
+    FUSED_SAVED_PROBABILITIES,
+    FUSED_SAVED_TARGET_MASK,
+    FUSED_SAVED_TARGET
+};
+
+static void fused_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                           me_tensor **gx)
+{
+    (void)gy;
+    const me_tensor *x = node->saved[FUSED_SAVED_PROBABILITIES];
+    me_tensor *gradient =
+        me_pointwise(e, "cross_entropy_backward", x, ME_DTYPE_FLOAT32);
+    gx[0] = gradient;
+    if (node->data.n[0] != ME_DTYPE_FLOAT32) {
+        gx[0] = me_pointwise(e, "to", x, (me_dtype)node->data.n[0]);
+        me_drop(e, gradient);
+    }
+}
+
+static const me_op fused_op = {"_VocabParallelCrossEntropyBackward",
+                               fused_backward};
+
+/** The natively fused one in its steady state. */
+static me_tensor *fused_cross_entropy(me_nn *nn, me_tensor *logits,
+                                      me_tensor *target)
+{
+    me_engine *e = nn->e;
+    me_node *node = me_record1(e, &fused_op, logits);
+    if (node != NULL) {
+        node->data.n[0] = logits->dtype;
+    }
+    const bool grad = me_grad_enable(e, false);
+    const me_frame frame = me_enter(e);
+    const uint64_t rows = me_numel(target);
+    me_tensor *x = me_pointwise(e, "to", logits, ME_DTYPE_FLOAT32);
+    me_tensor *maximum = me_pointwise(e, "max", target, ME_DTYPE_FLOAT32);
+    me_all_reduce(e, nn->comm, ME_GROUP_TENSOR, maximum);
+    me_tensor *mask = me_pointwise(e, "mask", target, ME_DTYPE_BOOL);
+    me_tensor *masked = me_pointwise(e, "target", target, ME_DTYPE_INT64);
+    me_tensor *predicted = me_pointwise(e, "index", target, ME_DTYPE_FLOAT32);
+    me_tensor *sum_exp = me_pointwise(e, "sum", target, ME_DTYPE_FLOAT32);
+    me_tensor *joined =
+        me_empty(e, "cat", ME_DTYPE_FLOAT32, ME_SHAPE(2 * rows));
+    me_drop(e, predicted);
+    me_drop(e, sum_exp);
+    me_all_reduce(e, nn->comm, ME_GROUP_TENSOR, joined);
+    me_drop(e, me_pointwise(e, "exp", x, ME_DTYPE_FLOAT32));
+    me_tensor *loss = me_pointwise(e, "sub", target, ME_DTYPE_FLOAT32);
+    me_work_done(e, 4 * me_numel(x), 4 * me_bytes(x));
+    me_save(e, node, FUSED_SAVED_PROBABILITIES, x);
+    me_save(e, node, FUSED_SAVED_TARGET_MASK, mask);
+    me_save(e, node, FUSED_SAVED_TARGET, masked);
+    me_drop(e, maximum);
+    me_drop(e, joined);
+    me_leave(e, frame, loss);
+    me_grad_enable(e, grad);
+    return me_output(e, node, loss);
+}
+
+me_tensor *me_vocab_parallel_cross_entropy(me_nn *nn, me_tensor *logits,
+                                           me_tensor *target)
+{
+    if (!me_engine_is_ok(nn->e)) {
+        return logits;
+    }
+    return nn->config->cross_entropy_loss_fusion
+               ? fused_cross_entropy(nn, logits, target)
+               : cross_entropy(nn, logits, target);
+}

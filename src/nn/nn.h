@@ -1,0 +1,124 @@
+/**
+ * @file
+ * What all modules of a rank share: the model's sizes, the rank's groups, and
+ * the list of parameters.
+ *
+ * The letters of shape comments: b micro-batch, s sequence, h hidden, a
+ * attention heads, g query groups, d head size, f MLP width, v padded
+ * vocabulary, t tensor-parallel size; rows of activations outside of the
+ * tensor-parallel regions are s/t under sequence parallelism.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_NN_NN_H
+#define MEMEST_NN_NN_H
+
+#include "memest/model.h"
+#include "nn/communicate.h"
+#include "tensor/tensor.h"
+
+/** Megatron's TransformerConfig, as far as it decides about memory. */
+typedef struct me_transformer_config {
+    uint64_t micro_batch_size;        /**< b */
+    uint64_t seq_length;              /**< s */
+    uint64_t hidden_size;             /**< h */
+    uint64_t num_attention_heads;     /**< a */
+    uint64_t num_query_groups;        /**< g */
+    uint64_t kv_channels;             /**< d */
+    uint64_t ffn_hidden_size;         /**< f */
+    uint64_t padded_vocab_size;       /**< v */
+    uint64_t max_position_embeddings; /**< p */
+    uint64_t rotary_size;             /**< of each head, at most d */
+    me_dtype params_dtype;
+    me_normalization normalization;
+    me_activation activation;
+    me_position_embedding position_embedding;
+    me_core_attention core_attention;
+    double attention_dropout;
+    double hidden_dropout;
+    bool add_bias_linear;
+    bool add_qkv_bias;
+    bool qk_layernorm;
+    bool attention_softmax_in_fp32;
+    bool bias_activation_fusion; /**< gelu with bias, or swiglu */
+    bool bias_dropout_fusion;
+    bool cross_entropy_loss_fusion;
+    bool untie_embeddings_and_output_weights;
+    bool sequence_parallel;
+    int32_t tensor_parallel; /**< t */
+    me_recompute recompute;
+    me_recompute_method recompute_method;
+    int32_t recompute_num_layers;
+    bool recompute_core_attention;
+    bool distribute_saved_activations;
+} me_transformer_config;
+
+/** A parameter and what the framework marks on it. */
+typedef struct me_parameter {
+    me_tensor *tensor; /**< owned by the list */
+    me_module_id module;
+    const char *name; /**< own name, "weight" or "bias"; static */
+    uint64_t numel;
+    me_shape shape;
+    bool is_made_on_host;   /**< moved to the device after the model is built */
+    bool is_tensor_sharded; /**< each tensor rank has another part */
+    bool is_sequence_parallel; /**< its gradient is summed over tensor ranks */
+    bool is_qk_norm;           /**< of the norm of queries or keys */
+    bool is_shared_embedding;  /**< tied word embeddings under a pipeline */
+    bool is_replica_of_tied;   /**< the last stage's copy of them */
+    int32_t chunk;             /**< model chunk that it belongs to */
+    me_tensor *main_grad; /**< its slice of the gradient buffer; borrowed */
+    uint32_t index;       /**< in registration order */
+} me_parameter;
+
+/** A rank's parameters in registration order. */
+typedef struct me_parameter_list {
+    me_parameter **parameters;
+    uint32_t count;
+    uint32_t capacity;
+} me_parameter_list;
+
+/** What every module of a rank is built with and runs on. */
+typedef struct me_nn {
+    me_engine *e;
+    const me_transformer_config *config;
+    const me_communicators *comm;
+    me_parameter_list *parameters;
+    int32_t chunk; /**< that is being built */
+} me_nn;
+
+/** How a parameter is made. */
+typedef struct me_parameter_spec {
+    const char *name;
+    me_module_id module;
+    me_shape shape; /**< this rank's part */
+    bool is_made_on_host;
+    bool is_tensor_sharded;
+    bool is_sequence_parallel;
+} me_parameter_spec;
+
+/**
+ * Make a parameter and register it. On the device it is made at once in the
+ * model's dtype; one made on the host takes no device memory until
+ * me_parameters_to_device().
+ *
+ * @return owned by the list; NULL after a failure of the engine
+ */
+me_parameter *me_parameter_create(me_nn *nn, const me_parameter_spec *spec);
+
+/** Move the parameters that were made on the host, each as float32. */
+void me_parameters_to_device(me_nn *nn);
+
+/** Cast those to the model's dtype (Float16Module), one after another. */
+void me_parameters_to_half(me_nn *nn);
+
+/** Let go of all parameters and the list's memory. */
+void me_parameter_list_fini(me_engine *e, me_parameter_list *list);
+
+/** @p whole over the tensor-parallel ranks. */
+static inline uint64_t me_over_tensor(const me_nn *nn, uint64_t whole)
+{
+    return whole / (uint64_t)nn->config->tensor_parallel;
+}
+
+#endif /* MEMEST_NN_NN_H */

@@ -1,0 +1,112 @@
+#include "base/alloc.h"
+#include "nn/nn.h"
+#include "tensor/engine.h"
+
+static bool append(me_nn *nn, me_parameter *parameter)
+{
+    me_parameter_list *list = nn->parameters;
+    if (list->count == list->capacity) {
+        const uint32_t capacity = list->capacity == 0 ? 64 : list->capacity * 2;
+        me_parameter **larger = me_realloc(
+            list->parameters, capacity, sizeof(me_parameter *), "parameters");
+        if (larger == NULL) {
+            me_engine_fail(nn->e, ME_ERR_NOMEM,
+                           "no host memory for parameters");
+            return false;
+        }
+        list->parameters = larger;
+        list->capacity = capacity;
+    }
+    parameter->index = list->count;
+    list->parameters[list->count++] = parameter;
+    return true;
+}
+
+/** Device memory of a parameter, held by its list and not by a frame. */
+static me_tensor *device_tensor(me_nn *nn, const me_parameter *parameter,
+                                me_dtype dtype)
+{
+    const me_category category = me_category_set(nn->e, ME_CATEGORY_PARAMETER);
+    const me_frame frame = me_enter(nn->e);
+    me_tensor *x =
+        me_retain(me_empty(nn->e, parameter->name, dtype, parameter->shape));
+    me_leave(nn->e, frame, NULL);
+    me_category_set(nn->e, category);
+    return x;
+}
+
+me_parameter *me_parameter_create(me_nn *nn, const me_parameter_spec *spec)
+{
+    me_parameter *parameter = me_engine_alloc(nn->e, 1, sizeof *parameter);
+    if (parameter == NULL || !append(nn, parameter)) {
+        return NULL;
+    }
+    const uint32_t index = parameter->index;
+    *parameter = (me_parameter){
+        .module = spec->module,
+        .name = spec->name,
+        .numel = me_shape_numel(&spec->shape),
+        .shape = spec->shape,
+        .is_made_on_host = spec->is_made_on_host,
+        .is_tensor_sharded = spec->is_tensor_sharded,
+        .is_sequence_parallel =
+            spec->is_sequence_parallel && nn->config->sequence_parallel,
+        .chunk = nn->chunk,
+        .index = index,
+    };
+    const me_module_id before = me_module_current(nn->e);
+    me_module_switch(nn->e, spec->module);
+    if (!spec->is_made_on_host) {
+        parameter->tensor =
+            device_tensor(nn, parameter, nn->config->params_dtype);
+        parameter->tensor->requires_grad = true;
+        parameter->tensor->parameter = parameter;
+    }
+    me_module_switch(nn->e, before);
+    me_module_count_parameter(nn->e, spec->module, parameter->numel,
+                              parameter->numel *
+                                  me_dtype_bytes(nn->config->params_dtype));
+    return parameter;
+}
+
+void me_parameters_to_device(me_nn *nn)
+{
+    for (uint32_t i = 0; i < nn->parameters->count; i++) {
+        me_parameter *parameter = nn->parameters->parameters[i];
+        if (parameter->is_made_on_host && me_engine_is_ok(nn->e)) {
+            me_module_switch(nn->e, parameter->module);
+            parameter->tensor = device_tensor(nn, parameter, ME_DTYPE_FLOAT32);
+            parameter->tensor->requires_grad = true;
+            parameter->tensor->parameter = parameter;
+        }
+    }
+    me_module_switch(nn->e, ME_NO_MODULE);
+}
+
+void me_parameters_to_half(me_nn *nn)
+{
+    const me_dtype dtype = nn->config->params_dtype;
+    if (dtype == ME_DTYPE_FLOAT32) {
+        return;
+    }
+    for (uint32_t i = 0; i < nn->parameters->count; i++) {
+        me_parameter *parameter = nn->parameters->parameters[i];
+        if (!parameter->is_made_on_host || !me_engine_is_ok(nn->e)) {
+            continue;
+        }
+        me_module_switch(nn->e, parameter->module);
+        me_tensor *half = device_tensor(nn, parameter, dtype);
+        me_set_data(nn->e, parameter->tensor, half);
+        me_release(nn->e, half);
+    }
+    me_module_switch(nn->e, ME_NO_MODULE);
+}
+
+void me_parameter_list_fini(me_engine *e, me_parameter_list *list)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        me_clear(e, &list->parameters[i]->tensor);
+    }
+    me_free(list->parameters);
+    *list = (me_parameter_list){0};
+}

@@ -1,0 +1,202 @@
+#include "nn/transformer.h"
+
+#include "ops/dropout.h"
+#include "ops/elementwise.h"
+#include "ops/view.h"
+
+static void create_layer(me_nn *nn, me_module_id parent, int32_t number,
+                         me_transformer_layer *layer)
+{
+    const uint64_t h = nn->config->hidden_size;
+    me_transformer_layer *l = layer;
+    l->module = me_module_add_index(nn->e, parent, (uint32_t)number);
+    l->input_layernorm = me_norm_create(nn, l->module, "input_layernorm", h);
+    me_attention_create(nn, l->module, &l->self_attention);
+    l->pre_mlp_layernorm =
+        me_norm_create(nn, l->module, "pre_mlp_layernorm", h);
+    me_mlp_create(nn, l->module, &l->mlp);
+}
+
+/** residual + dropout(x + bias); the tape is on even under recomputation. */
+static me_tensor *bias_dropout_add(me_nn *nn, me_tensor *x, me_parameter *bias,
+                                   me_tensor *residual)
+{
+    me_engine *e = nn->e;
+    const double p = nn->config->hidden_dropout;
+    const bool grad = me_grad_enable(e, true);
+    const me_frame frame = me_enter(e);
+    me_tensor *out = NULL;
+    if (nn->config->bias_dropout_fusion) {
+        out = me_fused_bias_dropout_add(
+            e, x, bias == NULL ? NULL : bias->tensor, residual, p);
+    } else {
+        if (bias != NULL) {
+            x = me_add(e, x, bias->tensor);
+        }
+        me_tensor *dropped = me_dropout(e, x, p);
+        out = me_add(e, residual, dropped);
+        if (dropped != x) {
+            me_drop(e, dropped);
+        }
+    }
+    me_leave(e, frame, out);
+    me_grad_enable(e, grad);
+    return out;
+}
+
+static me_tensor *attention_part(me_nn *nn, const me_transformer_layer *layer,
+                                 me_tensor *x, me_tensor *mask,
+                                 me_tensor *angles)
+{
+    const me_frame frame = me_enter(nn->e);
+    const me_attention *attention = &layer->self_attention;
+    me_tensor *n = me_norm_forward(nn, &layer->input_layernorm, x);
+    me_tensor *y = me_attention_forward(nn, attention, n, mask, angles);
+    me_tensor *out = bias_dropout_add(nn, y, attention->linear_proj.bias, x);
+    return me_leave(nn->e, frame, out); // (s, b, h)
+}
+
+static me_tensor *mlp_part(me_nn *nn, const me_transformer_layer *layer,
+                           me_tensor *x)
+{
+    const me_frame frame = me_enter(nn->e);
+    me_tensor *n = me_norm_forward(nn, &layer->pre_mlp_layernorm, x);
+    me_tensor *y = me_mlp_forward(nn, &layer->mlp, n);
+    me_tensor *out = bias_dropout_add(nn, y, layer->mlp.linear_fc2.bias, x);
+    return me_leave(nn->e, frame, out); // (s, b, h)
+}
+
+static me_tensor *layer_forward(me_nn *nn, const me_transformer_layer *layer,
+                                me_tensor *x, me_tensor *mask,
+                                me_tensor *angles)
+{
+    me_engine *e = nn->e;
+    if (!me_engine_is_ok(e)) {
+        return x;
+    }
+    me_module_enter(e, layer->module);
+    const me_frame frame = me_enter(e);
+    me_tensor *y = attention_part(nn, layer, x, mask, angles);
+    y = mlp_part(nn, layer, y);
+    me_leave(e, frame, y);
+    me_module_leave(e);
+    return y;
+}
+
+/** `for layer in layers: x = layer(x)`. */
+static me_tensor *run_layers(me_nn *nn, const me_transformer_block *block,
+                             int32_t first, int32_t count, me_tensor *x,
+                             me_tensor *mask, me_tensor *angles)
+{
+    const me_frame frame = me_enter(nn->e);
+    for (int32_t i = 0; i < count; i++) {
+        me_tensor *y =
+            layer_forward(nn, &block->layers[first + i], x, mask, angles);
+        x = i == 0 ? y : me_rebind(nn->e, x, y);
+    }
+    return me_leave(nn->e, frame, x);
+}
+
+static me_tensor *run_section(const me_section *section,
+                              me_tensor *const *inputs)
+{
+    return run_layers(section->nn, section->self, section->first,
+                      section->count, inputs[0], inputs[1], inputs[2]);
+}
+
+void me_transformer_block_create(me_nn *nn, me_module_id parent,
+                                 int32_t first_layer, int32_t num_layers,
+                                 bool has_final_layernorm,
+                                 me_transformer_block *block)
+{
+    me_engine *e = nn->e;
+    const size_t count = num_layers < 0 ? 0 : (size_t)num_layers;
+    *block = (me_transformer_block){
+        .module = me_module_add(e, parent, "decoder"),
+        .num_layers = num_layers,
+        .has_final_layernorm = has_final_layernorm,
+    };
+    block->layers = me_engine_alloc(e, count, sizeof *block->layers);
+    block->sections = me_engine_alloc(e, count, sizeof *block->sections);
+    if (!me_engine_is_ok(e)) {
+        block->num_layers = 0;
+        return;
+    }
+    const me_module_id layers = me_module_add(e, block->module, "layers");
+    for (int32_t i = 0; i < num_layers; i++) {
+        create_layer(nn, layers, first_layer + i, &block->layers[i]);
+        block->sections[i] = (me_section){
+            .nn = nn, .run = run_section, .self = block, .first = i};
+    }
+    if (has_final_layernorm) {
+        block->final_layernorm = me_norm_create(
+            nn, block->module, "final_layernorm", nn->config->hidden_size);
+    }
+}
+
+void me_transformer_block_fini(me_engine *e, me_transformer_block *block)
+{
+    me_clear(e, &block->input_tensor);
+}
+
+/** Layers of the section that begins at layer @p first. */
+static int32_t section_length(const me_transformer_config *config,
+                              const me_transformer_block *block, int32_t first)
+{
+    const int32_t left = block->num_layers - first;
+    if (config->recompute_method == ME_RECOMPUTE_BLOCK) {
+        return 1;
+    }
+    return left < config->recompute_num_layers ? left
+                                               : config->recompute_num_layers;
+}
+
+/** TransformerBlock._checkpointed_forward. */
+static me_tensor *run_recomputed(me_nn *nn, me_transformer_block *block,
+                                 me_tensor *x, me_tensor *mask,
+                                 me_tensor *angles)
+{
+    const me_transformer_config *config = nn->config;
+    const me_frame frame = me_enter(nn->e);
+    me_tensor *input = x;
+    for (int32_t i = 0; i < block->num_layers;) {
+        me_section *section = &block->sections[i];
+        section->count = section_length(config, block, i);
+        me_tensor *const inputs[ME_CHECKPOINT_INPUTS] = {x, mask, angles, NULL};
+        const bool is_recomputed =
+            config->recompute_method == ME_RECOMPUTE_UNIFORM ||
+            i < config->recompute_num_layers;
+        me_tensor *y =
+            is_recomputed
+                ? me_checkpoint(nn, section, inputs,
+                                config->distribute_saved_activations &&
+                                    !config->sequence_parallel)
+                : run_section(section, inputs);
+        x = x == input ? y : me_rebind(nn->e, x, y);
+        i += section->count;
+    }
+    return me_leave(nn->e, frame, x);
+}
+
+me_tensor *me_transformer_block_forward(me_nn *nn, me_transformer_block *block,
+                                        me_tensor *x, me_tensor *mask,
+                                        me_tensor *angles)
+{
+    me_engine *e = nn->e;
+    if (!me_engine_is_ok(e)) {
+        return x;
+    }
+    me_module_enter(e, block->module);
+    const me_frame frame = me_enter(e);
+    x = me_make_viewless(e, x);
+    me_tensor *y =
+        nn->config->recompute == ME_RECOMPUTE_FULL
+            ? run_recomputed(nn, block, x, mask, angles)
+            : run_layers(nn, block, 0, block->num_layers, x, mask, angles);
+    if (block->has_final_layernorm) {
+        y = me_norm_forward(nn, &block->final_layernorm, y);
+    }
+    me_leave(e, frame, y);
+    me_module_leave(e);
+    return y;
+}

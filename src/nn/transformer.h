@@ -1,0 +1,45 @@
+/**
+ * @file
+ * A transformer layer and the block of layers that a model chunk holds
+ * (core/transformer/transformer_layer.py, transformer_block.py).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_NN_TRANSFORMER_H
+#define MEMEST_NN_TRANSFORMER_H
+
+#include "nn/attention.h"
+#include "nn/mlp.h"
+
+typedef struct me_transformer_layer {
+    me_module_id module;
+    me_norm input_layernorm;
+    me_attention self_attention;
+    me_norm pre_mlp_layernorm;
+    me_mlp mlp;
+} me_transformer_layer;
+
+typedef struct me_transformer_block {
+    me_module_id module;
+    me_transformer_layer *layers; /**< owned by the engine */
+    int32_t num_layers;
+    me_section *sections; /**< of full recomputation */
+    bool has_final_layernorm;
+    me_norm final_layernorm;
+    me_tensor *input_tensor; /**< what a pipeline handed in; owned */
+} me_transformer_block;
+
+/** Layers @p first_layer and following; the final norm on the last stage. */
+void me_transformer_block_create(me_nn *nn, me_module_id parent,
+                                 int32_t first_layer, int32_t num_layers,
+                                 bool has_final_layernorm,
+                                 me_transformer_block *block);
+
+void me_transformer_block_fini(me_engine *e, me_transformer_block *block);
+
+/** (s, b, h) to (s, b, h), rows s/t under sequence parallelism. */
+me_tensor *me_transformer_block_forward(me_nn *nn, me_transformer_block *block,
+                                        me_tensor *x, me_tensor *mask,
+                                        me_tensor *angles);
+
+#endif /* MEMEST_NN_TRANSFORMER_H */

@@ -1,0 +1,55 @@
+/**
+ * @file
+ * What each rank of a job holds: its place in the grid, its chunks of the
+ * model, its groups, and which ranks run the same program.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_PLAN_PLAN_H
+#define MEMEST_PLAN_PLAN_H
+
+#include "base/str.h"
+#include "config/config.h"
+#include "memest/status.h"
+#include "parallel/grid.h"
+#include "parallel/layers.h"
+#include "parallel/schedule.h"
+
+/** Frozen once it is made. */
+typedef struct me_plan {
+    const me_config *config; /**< borrowed */
+    me_grid grid;
+    me_layer_split split;
+    int32_t n_chunks;        /**< of every rank */
+    int32_t n_classes;
+    int32_t *class_of;       /**< world_size of them; owned */
+    int32_t *representative; /**< lowest rank of each class; owned */
+} me_plan;
+
+/**
+ * Plan a job.
+ *
+ * @param config    finished; borrowed for as long as the plan lives
+ * @param folds     equal ranks form a class; else each rank is its own
+ * @param plan_out  owned by the caller
+ * @return ME_OK; ME_ERR_CONFIG naming what does not fit; ME_ERR_NOMEM
+ */
+me_status me_plan_create(const me_config *config, bool folds, me_diag *diag,
+                         me_plan **plan_out) ME_MUST_CHECK;
+
+/** Give back a plan; NULL is allowed. */
+void me_plan_destroy(me_plan *plan);
+
+/** The rank's coordinates on the grid of ordinary weights. */
+me_coordinates me_plan_coordinates(const me_plan *plan, int32_t rank);
+
+/** Chunk @p chunk of @p rank. */
+me_stage me_plan_stage(const me_plan *plan, int32_t rank, int32_t chunk);
+
+/** The rank's place in its pipeline. */
+me_pipeline me_plan_pipeline(const me_plan *plan, int32_t rank);
+
+/** One line a rank: class, coordinates, layers; for `--dump plan`. */
+void me_plan_dump(const me_plan *plan, me_str *text);
+
+#endif /* MEMEST_PLAN_PLAN_H */

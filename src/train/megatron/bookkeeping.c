@@ -1,0 +1,184 @@
+#include "base/size.h"
+#include "train/megatron/trainer.h"
+
+/** Bytes of the pickled keys of the optimizer's parameter groups. */
+enum {
+    PICKLED_GROUP_KEYS_BYTES = 46
+};
+
+/** Timers that report before training (8 bytes each and rank), and the five
+ *  of the start-up line. */
+enum {
+    TIMER_BYTES = 8,
+    STARTUP_TIMERS = 5,
+    DATASET_FLAGS_BYTES = 24
+};
+
+void me_blip(me_engine *e, const char *op, uint64_t bytes)
+{
+    const me_frame frame = me_enter(e);
+    me_drop(e, me_scratch(e, op, bytes));
+    me_leave(e, frame, NULL);
+}
+
+me_tensor *me_keep_scalar(me_engine *e, const char *op, uint64_t bytes)
+{
+    const me_frame frame = me_enter(e);
+    me_tensor *x = me_retain(me_scratch(e, op, bytes));
+    me_leave(e, frame, NULL);
+    return x;
+}
+
+static uint64_t world_size(const me_trainer *t)
+{
+    return (uint64_t)t->comm->size[ME_GROUP_WORLD];
+}
+
+static void world_collective(me_trainer *t, me_collective kind, me_dtype dtype,
+                             uint64_t count)
+{
+    me_communicate(t->e, t->comm, ME_GROUP_WORLD, kind, dtype, count, -1);
+}
+
+/** A barrier all-reduces one byte, which lives until the next barrier's. */
+static void barrier(me_trainer *t)
+{
+    me_tensor *byte = me_keep_scalar(t->e, "barrier", 1);
+    world_collective(t, ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_UINT8, 1);
+    me_release(t->e, t->barrier_byte);
+    t->barrier_byte = byte;
+    me_blip(t->e, "barrier", 4);
+}
+
+void me_barriers(me_trainer *t, int n)
+{
+    for (int i = 0; i < n; i++) {
+        barrier(t);
+    }
+}
+
+void me_start_up(me_trainer *t)
+{
+    me_blip(t->e, "start_time", 8);
+    world_collective(t, ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_FLOAT64, 1);
+    t->start_time = me_keep_scalar(t->e, "start_time", 8);
+    me_barriers(t, 3);
+    me_blip(t->e, "timers", STARTUP_TIMERS * TIMER_BYTES * world_size(t));
+    world_collective(t, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_FLOAT32,
+                     2 * STARTUP_TIMERS);
+    me_barriers(t, 2);
+}
+
+/** torch.distributed.all_gather_object: sizes first, then padded objects. */
+void me_gather_parameter_groups(me_trainer *t)
+{
+    me_engine *e = t->e;
+    const uint64_t world = world_size(t);
+    const uint64_t k = PICKLED_GROUP_KEYS_BYTES;
+    const me_frame frame = me_enter(e);
+    me_tensor *object = me_scratch(e, "all_gather_object", k);
+    me_tensor *size = me_scratch(e, "all_gather_object", 8);
+    me_tensor *sizes = me_scratch(e, "all_gather_object", 8 * world);
+    me_tensor *gathered_sizes = me_scratch(e, "all_gather", 8 * world);
+    world_collective(t, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_INT64, 1);
+    me_drop(e, gathered_sizes);
+    for (uint64_t i = 1; i < world; i++) {
+        me_blip(e, "max", 1);
+    }
+    me_tensor *objects = me_scratch(e, "all_gather_object", k * world);
+    me_tensor *gathered = me_scratch(e, "all_gather", k * world);
+    world_collective(t, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_UINT8, k);
+    me_drop(e, gathered);
+    me_drop(e, object);
+    me_drop(e, size);
+    me_drop(e, objects);
+    me_drop(e, sizes);
+    me_leave(e, frame, NULL);
+}
+
+void me_before_training(me_trainer *t)
+{
+    me_barriers(t, 2);
+    me_blip(t->e, "dataset_flags", DATASET_FLAGS_BYTES);
+    me_communicate(t->e, t->comm, ME_GROUP_TENSOR, ME_COLLECTIVE_BROADCAST,
+                   ME_DTYPE_INT64, 3, -1);
+    me_barriers(t, 2);
+    me_blip(t->e, "timers", TIMER_BYTES * world_size(t));
+    world_collective(t, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_FLOAT32, 2);
+    me_barriers(t, 2);
+}
+
+static bool is_last_stage(const me_trainer *t)
+{
+    return t->config->pipeline.rank == t->config->pipeline.ranks - 1;
+}
+
+/** The mean over micro-batches, data-parallel ranks summed. */
+static void average_losses(me_trainer *t)
+{
+    me_engine *e = t->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *stack = me_scratch(e, "stack", 8 * (uint64_t)t->n_reports);
+    me_tensor *sum = me_scratch(e, "sum", 8);
+    me_drop(e, stack);
+    me_communicate(e, t->comm, ME_GROUP_DATA_CONTEXT, ME_COLLECTIVE_ALL_REDUCE,
+                   ME_DTYPE_FLOAT32, 2, -1);
+    t->new_mean_loss = me_retain(me_scratch(e, "div", 4));
+    for (int32_t i = 0; i < t->n_reports; i++) {
+        me_clear(e, &t->reports[i]);
+    }
+    t->n_reports = 0;
+    me_drop(e, sum);
+    me_leave(e, frame, NULL);
+}
+
+void me_reduce_losses(me_trainer *t)
+{
+    for (int i = 0; i < 2; i++) { /* was the step good; the gradient's norm */
+        me_blip(t->e, "reduce_across_model_parallel_group", 4);
+        me_communicate(t->e, t->comm, ME_GROUP_MODEL, ME_COLLECTIVE_ALL_REDUCE,
+                       ME_DTYPE_FLOAT32, 1, -1);
+    }
+    if (is_last_stage(t)) {
+        average_losses(t);
+    }
+}
+
+/** The running total of losses since the last line that was logged. */
+static void add_to_total(me_trainer *t)
+{
+    me_engine *e = t->e;
+    if (!t->has_logged) {
+        me_tensor *zero = me_keep_scalar(e, "zeros", 4);
+        t->total_loss = me_keep_scalar(e, "add", 4);
+        me_release(e, zero);
+        t->has_logged = true;
+        return;
+    }
+    me_blip(e, "to", 4);
+    me_tensor *total = me_keep_scalar(e, "add", 4);
+    me_release(e, t->total_loss);
+    t->total_loss = total;
+}
+
+void me_log_iteration(me_trainer *t, bool is_skipped)
+{
+    me_engine *e = t->e;
+    const bool had_logged = t->has_logged;
+    me_release(e, t->mean_loss);
+    t->mean_loss = t->new_mean_loss;
+    t->new_mean_loss = NULL;
+    if (is_last_stage(t) && !is_skipped) {
+        add_to_total(t);
+    }
+    me_blip(e, "grad_norm", 4);
+    if (is_skipped) {
+        me_blip(e, "loss_scale", 4);
+    }
+    me_barriers(t, 2);
+    if (is_last_stage(t) && !is_skipped && had_logged) {
+        me_tensor *zero = me_keep_scalar(e, "zeros", 4);
+        me_release(e, t->total_loss);
+        t->total_loss = zero;
+    }
+}

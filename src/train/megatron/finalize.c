@@ -1,0 +1,75 @@
+#include "base/size.h"
+#include "train/megatron/trainer.h"
+
+/** Gradients that each tensor rank has only a part of the sum of. */
+static bool is_partial(const me_trainer *t, const me_parameter *p)
+{
+    return t->config->model.sequence_parallel ? p->is_sequence_parallel
+                                              : p->is_qk_norm;
+}
+
+/** _allreduce_non_tensor_model_parallel_grads(): flattened into one tensor,
+ *  all-reduced, copied back. */
+static void reduce_partial_gradients(me_trainer *t)
+{
+    me_engine *e = t->e;
+    uint64_t numel = 0;
+    for (uint32_t i = 0; i < t->parameters.count; i++) {
+        const me_parameter *p = t->parameters.parameters[i];
+        if (is_partial(t, p)) {
+            numel = me_size_add(numel, p->numel);
+        }
+    }
+    if (numel == 0) {
+        return;
+    }
+    const me_frame frame = me_enter(e);
+    me_tensor *flat =
+        me_empty(e, "flatten", t->config->grad_dtype, ME_SHAPE(numel));
+    me_all_reduce(e, t->comm, ME_GROUP_TENSOR, flat);
+    me_drop(e, flat);
+    me_leave(e, frame, NULL);
+}
+
+/** Tied embeddings: first and last stage add theirs up, in place. */
+static void reduce_embedding_gradients(me_trainer *t)
+{
+    const me_transformer_config *c = &t->config->model;
+    if (c->untie_embeddings_and_output_weights ||
+        t->config->pipeline.ranks == 1) {
+        return;
+    }
+    for (uint32_t i = 0; i < t->parameters.count; i++) {
+        const me_parameter *p = t->parameters.parameters[i];
+        if (p->is_shared_embedding) {
+            me_communicate(t->e, t->comm, ME_GROUP_EMBEDDING,
+                           ME_COLLECTIVE_ALL_REDUCE, t->config->grad_dtype,
+                           p->numel, -1);
+        }
+    }
+}
+
+/** Buckets that have been reduced during the backward are done already. */
+static bool is_reduced(const me_trainer *t, const me_ddp *ddp)
+{
+    return ddp->is_reduced || (t->config->overlap_grad_reduce &&
+                               t->config->n_chunks == 1 && t->iteration > 0);
+}
+
+void me_finalize_model_grads(me_trainer *t)
+{
+    me_engine *e = t->e;
+    const me_phase phase = me_phase_set(e, ME_PHASE_GRADIENT_REDUCTION);
+    me_point(e, "finalize_begin");
+    for (int32_t c = 0; c < t->config->n_chunks; c++) {
+        if (!is_reduced(t, &t->ddp[c])) {
+            me_ddp_reduce(t, &t->ddp[c]);
+        }
+    }
+    if (t->config->model.tensor_parallel > 1) {
+        reduce_partial_gradients(t);
+    }
+    reduce_embedding_gradients(t);
+    me_point(e, "finalize_end");
+    me_phase_set(e, phase);
+}

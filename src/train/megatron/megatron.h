@@ -1,0 +1,44 @@
+/**
+ * @file
+ * Megatron-LM's training of a GPT model on one rank: from the end of its
+ * initialisation to the end of the last iteration (training/training.py,
+ * core/pipeline_parallel, core/distributed, core/optimizer at core_v0.19.0).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_TRAIN_MEGATRON_MEGATRON_H
+#define MEMEST_TRAIN_MEGATRON_MEGATRON_H
+
+#include "memest/model.h"
+#include "nn/gpt.h"
+#include "parallel/schedule.h"
+
+/** What a rank's program is made from; read-only while it runs. */
+typedef struct me_megatron_config {
+    me_transformer_config model;
+    const me_gpt_spec *chunks; /**< n_chunks of them, borrowed */
+    int32_t n_chunks;
+    me_pipeline pipeline;       /**< ranks, micro-batches, chunks */
+    bool create_attention_mask; /**< in the data loader */
+    bool check_for_nan;         /**< in loss and gradients */
+    me_dtype grad_dtype;        /**< of the gradient buffer */
+    me_optimizer_kind optimizer;
+    bool distributed_optimizer;
+    bool overlap_grad_reduce;
+    bool overlap_param_gather;
+    uint64_t ddp_bucket_size; /**< elements, 0: Megatron's default */
+    bool pads_buckets;        /**< for high NCCL bus bandwidth */
+    bool clips_gradients;     /**< clip-grad above 0 */
+    bool has_momentum;        /**< of SGD */
+    int32_t iterations;       /**< to run */
+} me_megatron_config;
+
+/**
+ * Run the program on @p e, which tells its observers. Set-up is iteration -1.
+ *
+ * @return the engine's status; a failure's reason is the engine's
+ */
+me_status me_megatron_run(me_engine *e, const me_megatron_config *config,
+                          const me_communicators *comm);
+
+#endif /* MEMEST_TRAIN_MEGATRON_MEGATRON_H */

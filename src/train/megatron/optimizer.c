@@ -1,0 +1,324 @@
+#include "base/alloc.h"
+#include "base/size.h"
+#include "ops/reduce.h"
+#include "train/megatron/trainer.h"
+#include "train/optim/optim.h"
+
+/** Scalars beside the loss scale: fp16's has bounds, counters and a flag. */
+enum {
+    CONSTANTS_PLAIN = 1,
+    CONSTANTS_FP16 = 6
+};
+
+static bool is_fp16(const me_trainer *t)
+{
+    return t->config->model.params_dtype == ME_DTYPE_FLOAT16;
+}
+
+static bool has_main_parameters(const me_trainer *t)
+{
+    return t->config->model.params_dtype != ME_DTYPE_FLOAT32;
+}
+
+static bool is_decayed(const me_parameter *p)
+{
+    return p->shape.ndim > 1;
+}
+
+static void append(me_optimizer *o, me_parameter *parameter, uint64_t numel)
+{
+    o->shards[o->count++] =
+        (me_shard_state){.parameter = parameter, .numel = numel};
+}
+
+/** This data-parallel rank's parts of a chunk's parameters, buffer order. */
+static void append_shards(me_trainer *t, const me_ddp *ddp, bool decayed)
+{
+    me_shards *shards = NULL;
+    me_diag diag = {.status = ME_OK};
+    const me_status status =
+        me_shards_create(ddp->layout, t->comm->size[ME_GROUP_DATA_CONTEXT],
+                         t->comm->index[ME_GROUP_DATA_CONTEXT], &diag, &shards);
+    if (status != ME_OK) {
+        me_engine_fail(t->e, status, "%s", diag.text);
+        return;
+    }
+    for (uint32_t i = 0; i < shards->count; i++) {
+        me_parameter *p = ddp->parameters[shards->items[i].param];
+        if (is_decayed(p) == decayed) {
+            append(&t->optimizer, p, shards->items[i].numel);
+        }
+    }
+    me_shards_destroy(shards);
+}
+
+static void append_parameters(me_trainer *t, const me_ddp *ddp, bool decayed)
+{
+    for (uint32_t i = 0; i < ddp->n_parameters; i++) {
+        if (is_decayed(ddp->parameters[i]) == decayed) {
+            append(&t->optimizer, ddp->parameters[i],
+                   ddp->parameters[i]->numel);
+        }
+    }
+}
+
+/** What is stepped, group by group: decayed first. */
+static void collect(me_trainer *t)
+{
+    me_optimizer *o = &t->optimizer;
+    o->shards =
+        me_alloc(t->parameters.count, sizeof *o->shards, "optimizer.shards");
+    if (o->shards == NULL) {
+        me_engine_fail(t->e, ME_ERR_NOMEM, "no host memory for the optimizer");
+        return;
+    }
+    for (int group = 0; group < ME_OPTIMIZER_GROUPS; group++) {
+        const bool decayed = group == ME_GROUP_DECAYED;
+        for (int32_t c = 0; c < t->config->n_chunks; c++) {
+            if (t->config->distributed_optimizer) {
+                append_shards(t, &t->ddp[c], decayed);
+            } else {
+                append_parameters(t, &t->ddp[c], decayed);
+            }
+        }
+        o->group_end[group] = o->count;
+    }
+}
+
+/** A clone in the model's dtype, and from it the float32 main parameter. */
+static void make_main_parameters(me_trainer *t)
+{
+    me_engine *e = t->e;
+    me_optimizer *o = &t->optimizer;
+    for (uint32_t i = 0; i < o->count && me_engine_is_ok(e); i++) {
+        me_shard_state *s = &o->shards[i];
+        const me_frame frame = me_enter(e);
+        me_module_switch(e, s->parameter->module);
+        me_tensor *clone = me_empty(e, "clone", t->config->model.params_dtype,
+                                    ME_SHAPE(s->numel));
+        const me_category before =
+            me_category_set(e, ME_CATEGORY_MAIN_PARAMETER);
+        s->main = me_retain(
+            me_empty(e, "float", ME_DTYPE_FLOAT32, ME_SHAPE(s->numel)));
+        me_category_set(e, before);
+        me_drop(e, clone);
+        me_leave(e, frame, NULL);
+    }
+    me_module_switch(e, ME_NO_MODULE);
+}
+
+void me_optimizer_create(me_trainer *t)
+{
+    me_optimizer *o = &t->optimizer;
+    collect(t);
+    if (!me_engine_is_ok(t->e)) {
+        return;
+    }
+    me_gather_parameter_groups(t);
+    const int n = is_fp16(t) ? CONSTANTS_FP16 : CONSTANTS_PLAIN;
+    for (int i = 0; i < n; i++) {
+        o->constants[i] = me_keep_scalar(t->e, "loss_scale", 4);
+    }
+    if (has_main_parameters(t)) {
+        make_main_parameters(t);
+    }
+    me_gather_parameter_groups(t);
+}
+
+void me_optimizer_destroy(me_trainer *t)
+{
+    me_optimizer *o = &t->optimizer;
+    for (uint32_t i = 0; i < o->count; i++) {
+        me_clear(t->e, &o->shards[i].main);
+        me_clear(t->e, &o->shards[i].gradient);
+        me_clear(t->e, &o->shards[i].moments[0]);
+        me_clear(t->e, &o->shards[i].moments[1]);
+    }
+    for (int i = 0; i < CONSTANTS_FP16; i++) {
+        me_clear(t->e, &o->constants[i]);
+    }
+    me_free(o->shards);
+    o->shards = NULL;
+    o->count = 0;
+}
+
+void me_optimizer_zero_grad(me_trainer *t)
+{
+    for (uint32_t i = 0; i < t->optimizer.count; i++) {
+        me_clear(t->e, &t->optimizer.shards[i].gradient);
+    }
+}
+
+/** Gradients that are not float32 get a float32 copy until they are zeroed. */
+static void copy_gradients(me_trainer *t)
+{
+    me_engine *e = t->e;
+    if (t->config->grad_dtype == ME_DTYPE_FLOAT32) {
+        return;
+    }
+    const me_category category = me_category_set(e, ME_CATEGORY_GRADIENT);
+    for (uint32_t i = 0; i < t->optimizer.count; i++) {
+        me_shard_state *s = &t->optimizer.shards[i];
+        const me_frame frame = me_enter(e);
+        me_module_switch(e, s->parameter->module);
+        s->gradient = me_retain(
+            me_empty(e, "float", ME_DTYPE_FLOAT32, ME_SHAPE(s->numel)));
+        me_leave(e, frame, NULL);
+    }
+    me_category_set(e, category);
+    me_module_switch(e, ME_NO_MODULE);
+}
+
+/** Unscale by the inverse of the loss scale, and look for an overflow. The
+ *  scale starts at 2^32, which the first steps never survive. */
+static void unscale_and_overflow(me_trainer *t)
+{
+    me_engine *e = t->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *wide = me_scratch(e, "double", 8);
+    me_tensor *reciprocal = me_scratch(e, "reciprocal", 8);
+    me_drop(e, wide);
+    me_tensor *inverse = me_scratch(e, "float", 4);
+    me_drop(e, reciprocal);
+    me_communicate(e, t->comm, ME_GROUP_MODEL, ME_COLLECTIVE_ALL_REDUCE,
+                   ME_DTYPE_FLOAT32, 1, -1);
+    me_drop(e, inverse);
+    t->optimizer.overflows++;
+    if (t->optimizer.overflows > 1) { /* the scale is lowered */
+        me_tensor *lower = me_scratch(e, "mul", 4);
+        me_tensor *scale = me_retain(me_scratch(e, "max", 4));
+        me_drop(e, lower);
+        me_release(e, t->optimizer.constants[0]);
+        t->optimizer.constants[0] = scale;
+    }
+    me_leave(e, frame, NULL);
+}
+
+/** Does a tensor rank's norm count this gradient? */
+static bool counts(const me_trainer *t, const me_parameter *p)
+{
+    if (p->is_replica_of_tied) {
+        return false;
+    }
+    return p->is_tensor_sharded || t->comm->index[ME_GROUP_TENSOR] == 0;
+}
+
+/** get_grad_norm_fp32(). */
+static void gradient_norm(me_trainer *t)
+{
+    me_engine *e = t->e;
+    const me_optimizer *o = &t->optimizer;
+    const me_frame frame = me_enter(e);
+    me_tensor *zero = me_scratch(e, "zeros", 4);
+    me_tensor *flag = me_scratch(e, "zeros", 4);
+    const me_frame norms = me_enter(e);
+    me_tensor **all = me_alloc(o->count, sizeof(me_tensor *), "norms");
+    uint32_t n = 0;
+    for (uint32_t i = 0; all != NULL && i < o->count; i++) {
+        if (counts(t, o->shards[i].parameter)) {
+            const uint64_t strides[ME_MAX_DIMS] = {1};
+            me_tensor *gradient = me_alias(
+                e, o->constants[0], ME_SHAPE(o->shards[i].numel), strides);
+            gradient->dtype = ME_DTYPE_FLOAT32;
+            all[n++] = me_vector_norm(e, gradient, ME_DTYPE_FLOAT32);
+            me_drop(e, gradient);
+        }
+    }
+    me_tensor *total = me_scratch(e, "linalg_vector_norm", 4);
+    while (n > 0) {
+        me_drop(e, all[--n]);
+    }
+    me_free(all);
+    me_leave(e, norms, total);
+    me_tensor *square = me_scratch(e, "pow", 4);
+    me_drop(e, zero);
+    me_communicate(e, t->comm,
+                   t->config->distributed_optimizer
+                       ? ME_GROUP_OPTIMIZER_INSTANCE
+                       : ME_GROUP_MODEL,
+                   ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_FLOAT32, 1, -1);
+    me_drop(e, square);
+    me_drop(e, flag);
+    me_drop(e, total);
+    me_leave(e, frame, NULL);
+}
+
+/** clip_grad_by_total_norm_fp32(), when the norm exceeds the limit. */
+static void clip_gradients(me_trainer *t)
+{
+    me_engine *e = t->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *coefficient = me_scratch(e, "clip_coeff", 4);
+    for (uint32_t i = 0; i < t->optimizer.count; i++) {
+        me_blip(e, "mul", 4 * t->optimizer.shards[i].numel);
+    }
+    me_drop(e, coefficient);
+    me_leave(e, frame, NULL);
+}
+
+/** The optimizer's own step, group by group. */
+static void step_groups(me_trainer *t)
+{
+    me_optimizer *o = &t->optimizer;
+    uint32_t begin = 0;
+    for (int group = 0; group < ME_OPTIMIZER_GROUPS; group++) {
+        const me_step_group g = {
+            .shards = o->shards + begin,
+            .count = o->group_end[group] - begin,
+            .is_first_step = !o->has_stepped,
+            .is_decayed = group == ME_GROUP_DECAYED,
+            .has_momentum = t->config->has_momentum,
+        };
+        me_optim_step(t->e, t->config->optimizer, &g);
+        begin = o->group_end[group];
+    }
+    o->has_stepped = true;
+}
+
+/** Updated shards go to all data-parallel ranks, in the buffer itself. */
+static void gather_parameters(me_trainer *t)
+{
+    if (!t->config->distributed_optimizer) {
+        return;
+    }
+    const uint64_t ranks = (uint64_t)t->comm->size[ME_GROUP_DATA_CONTEXT];
+    for (int32_t c = 0; c < t->config->n_chunks; c++) {
+        const me_buffer *layout = t->ddp[c].layout;
+        for (uint32_t b = 0; layout != NULL && b < layout->n_buckets; b++) {
+            const me_bucket *bucket = &layout->buckets[b];
+            me_communicate(t->e, t->comm, ME_GROUP_DATA_CONTEXT,
+                           ME_COLLECTIVE_ALL_GATHER,
+                           t->config->model.params_dtype,
+                           (bucket->end - bucket->start) / ranks, -1);
+        }
+    }
+}
+
+bool me_optimizer_step(me_trainer *t)
+{
+    me_engine *e = t->e;
+    const me_phase phase = me_phase_set(e, ME_PHASE_OPTIMIZER);
+    const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
+    me_point(e, "optimizer_begin");
+    copy_gradients(t);
+    const bool is_skipped = is_fp16(t);
+    if (is_skipped) {
+        unscale_and_overflow(t);
+    } else {
+        if (t->config->clips_gradients) {
+            gradient_norm(t);
+        }
+        if (!t->optimizer.has_stepped) {
+            me_blip(e, "first_step", 4);
+        }
+        if (t->config->clips_gradients) {
+            clip_gradients(t);
+        }
+        step_groups(t);
+        gather_parameters(t);
+    }
+    me_point(e, "optimizer_end");
+    me_category_set(e, category);
+    me_phase_set(e, phase);
+    return !is_skipped;
+}

@@ -1,0 +1,301 @@
+#include "base/alloc.h"
+#include "parallel/order_interleaved.h"
+#include "train/megatron/trainer.h"
+
+/*
+ * forward_backward_pipelining_with_interleaving(), transfers overlapped.
+ * Tensors travel bare, and a transfer's handle keeps its tensor for as long
+ * as the handle has a name.
+ */
+
+/** A queue of tensors of one chunk. */
+typedef struct queue {
+    me_tensor **items;
+    int32_t head;
+    int32_t tail;
+} queue;
+
+typedef struct locals {
+    me_trainer *t;
+    const me_pipeline *p;
+    queue *inputs; /**< one a chunk */
+    queue *outputs;
+    queue *output_grads;
+    me_tensor *output; /**< of the step before; NULL after a loss */
+    me_tensor *input_grad;
+    me_tensor *input;          /**< received last in warm-up */
+    me_tensor *output_grad;    /**< received last in cool-down */
+    me_tensor *received;       /**< slot of the gradient that ended warm-up */
+    me_tensor *receive_handle; /**< kept by names to the end */
+    me_tensor *send_handle;
+} locals;
+
+static void push(queue *q, me_tensor *x)
+{
+    q->items[q->tail++] = x;
+}
+
+static me_tensor *pop(queue *q)
+{
+    return q->items[q->head++];
+}
+
+static bool is_first(const locals *l)
+{
+    return l->p->rank == 0;
+}
+
+static bool is_last(const locals *l)
+{
+    return l->p->rank == l->p->ranks - 1;
+}
+
+static bool is_first_stage(const locals *l, int32_t chunk)
+{
+    return is_first(l) && chunk == 0;
+}
+
+static bool is_last_stage(const locals *l, int32_t chunk)
+{
+    return is_last(l) && chunk == l->p->chunks - 1;
+}
+
+static void bind(locals *l, me_tensor **name, me_tensor *x)
+{
+    me_tensor *before = *name;
+    *name = x;
+    me_release(l->t->e, before);
+}
+
+/** Forward of virtual step @p k: bound to the name and put in its queue. */
+static void forward(locals *l, int32_t k)
+{
+    const me_virtual_step step = me_interleaved_step(l->p, k, true);
+    queue *inputs = &l->inputs[step.chunk];
+    if (is_first_stage(l, step.chunk)) {
+        push(inputs, NULL);
+    }
+    me_tensor *tokens = NULL;
+    me_tensor *y =
+        me_forward_step(l->t, step.chunk, step.microbatch,
+                        inputs->items[l->outputs[step.chunk].tail], &tokens);
+    push(&l->outputs[step.chunk], me_retain(y));
+    me_release(l->t->e, tokens); /* a local of forward_step_helper() */
+    bind(l, &l->output, is_last_stage(l, step.chunk) ? NULL : me_retain(y));
+    me_release(l->t->e, y);
+}
+
+/**
+ * Send the output of step @p k, and receive what is next for its rank.
+ *
+ * @return what was received or NULL, owned by the caller beside the queue
+ */
+static me_tensor *exchange_forward(locals *l, int32_t k, bool receives)
+{
+    const me_receive next = me_interleaved_receive(l->p, k, true);
+    me_tensor *x = NULL;
+    me_exchange_run(l->t,
+                    &(me_exchange){
+                        .to_next = l->output,
+                        .from_previous = receives && next.is_expected,
+                    },
+                    &x, NULL);
+    if (x != NULL) {
+        push(&l->inputs[next.chunk], me_retain(x));
+    }
+    return x;
+}
+
+/** As exchange_forward(), for the gradients of step @p k. */
+static me_tensor *exchange_backward(locals *l, int32_t k, me_tensor *input_grad)
+{
+    const me_receive next = me_interleaved_receive(l->p, k, false);
+    me_tensor *gradient = NULL;
+    me_exchange_run(l->t,
+                    &(me_exchange){
+                        .to_previous = input_grad,
+                        .from_next = next.is_expected,
+                    },
+                    NULL, &gradient);
+    if (gradient != NULL) {
+        push(&l->output_grads[next.chunk], me_retain(gradient));
+    }
+    return gradient;
+}
+
+static void start_reduction(locals *l, int32_t k)
+{
+    const int32_t chunk = me_interleaved_reduced_chunk(l->p, k);
+    if (l->t->config->overlap_grad_reduce && chunk >= 0) {
+        me_ddp_reduce(l->t, &l->t->ddp[chunk]);
+        l->t->ddp[chunk].is_reduced = true;
+    }
+}
+
+/** Backward of virtual step @p k. @return the input's gradient, owned. */
+static me_tensor *backward(locals *l, int32_t k, bool keeps_gradient)
+{
+    me_engine *e = l->t->e;
+    const me_virtual_step step = me_interleaved_step(l->p, k, false);
+    if (is_last_stage(l, step.chunk)) {
+        push(&l->output_grads[step.chunk], NULL);
+    }
+    me_tensor *x = pop(&l->inputs[step.chunk]);
+    me_tensor *y = pop(&l->outputs[step.chunk]);
+    me_tensor *gradient = pop(&l->output_grads[step.chunk]);
+    me_tensor *output = me_retain(y); /* backward_step's own list */
+    me_backward_step(l->t, step.chunk, step.microbatch, &output, gradient);
+    me_release(e, output);
+    me_tensor *input_grad = me_retain(x == NULL ? NULL : x->grad);
+    if (keeps_gradient) {
+        l->receive_handle = me_retain(gradient);
+    }
+    start_reduction(l, k);
+    me_release(e, x);
+    me_release(e, y);
+    me_release(e, gradient);
+    return input_grad;
+}
+
+static void deallocate(locals *l)
+{
+    if (l->output != NULL && me_engine_is_ok(l->t->e)) {
+        me_deallocate_output(l->t, l->output);
+    }
+}
+
+static void warm_up(locals *l, int32_t warmup, int32_t steps)
+{
+    const me_receive first = me_interleaved_receive(l->p, -1, true);
+    if (first.is_expected) {
+        me_tensor *x = NULL;
+        me_exchange_run(l->t, &(me_exchange){.from_previous = true}, &x, NULL);
+        push(&l->inputs[first.chunk], x);
+    }
+    for (int32_t k = 0; k < warmup && me_engine_is_ok(l->t->e); k++) {
+        forward(l, k);
+        bind(l, &l->input, exchange_forward(l, k, k < steps - 1));
+        deallocate(l);
+    }
+    const me_receive gradient = me_interleaved_receive(l->p, -1, false);
+    if (gradient.is_expected && me_engine_is_ok(l->t->e)) {
+        me_exchange_run(l->t, &(me_exchange){.from_next = true}, NULL,
+                        &l->received);
+        push(&l->output_grads[gradient.chunk], me_retain(l->received));
+    }
+}
+
+static void steady(locals *l, int32_t warmup, int32_t steps)
+{
+    for (int32_t k = 0; k < steps - warmup && me_engine_is_ok(l->t->e); k++) {
+        deallocate(l);
+        forward(l, k + warmup);
+        const bool receives = k + warmup < steps - 1;
+        me_release(l->t->e, exchange_forward(l, k + warmup, receives));
+        me_tensor *input_grad = backward(l, k, false);
+        me_release(l->t->e, exchange_backward(l, k, input_grad));
+        bind(l, &l->received, NULL);
+        if (k == steps - warmup - 1) {
+            l->send_handle = me_retain(input_grad);
+        }
+        bind(l, &l->input_grad, input_grad);
+    }
+    deallocate(l);
+}
+
+/** What the steps did not reach is reduced before the finalisation. */
+static void reduce_the_rest(locals *l)
+{
+    for (int32_t c = 0; c < l->p->chunks && l->t->config->overlap_grad_reduce;
+         c++) {
+        if (!l->t->ddp[c].is_reduced) {
+            me_ddp_reduce(l->t, &l->t->ddp[c]);
+            l->t->ddp[c].is_reduced = true;
+        }
+    }
+}
+
+static void cool_down(locals *l, int32_t begin, int32_t steps)
+{
+    for (int32_t k = begin; k < steps && me_engine_is_ok(l->t->e); k++) {
+        const me_virtual_step step = me_interleaved_step(l->p, k, false);
+        const bool keeps = l->receive_handle == NULL && begin > 0 &&
+                           !is_last_stage(l, step.chunk);
+        bind(l, &l->input_grad, backward(l, k, keeps));
+        bind(l, &l->output_grad, exchange_backward(l, k, l->input_grad));
+    }
+    reduce_the_rest(l);
+}
+
+static void queue_fini(locals *l, queue *q)
+{
+    for (int32_t i = q->head; i < q->tail; i++) {
+        me_release(l->t->e, q->items[i]);
+    }
+}
+
+static void forget(locals *l, me_tensor *total_num_tokens)
+{
+    bind(l, &l->input, NULL);
+    bind(l, &l->received, NULL);
+    bind(l, &l->output_grad, NULL);
+    bind(l, &l->input_grad, NULL);
+    bind(l, &l->receive_handle, NULL);
+    bind(l, &l->send_handle, NULL);
+    bind(l, &l->output, NULL);
+    me_release(l->t->e, total_num_tokens);
+    for (int32_t c = 0; c < l->p->chunks; c++) { /* after a failure */
+        queue_fini(l, &l->inputs[c]);
+        queue_fini(l, &l->outputs[c]);
+        queue_fini(l, &l->output_grads[c]);
+    }
+}
+
+/** Queues for every chunk, each with room for all its micro-batches. */
+static bool make_queues(locals *l, queue **queues, me_tensor ***items)
+{
+    const size_t chunks = (size_t)l->p->chunks;
+    const size_t room = (size_t)l->p->microbatches + 1;
+    for (int k = 0; k < 3; k++) {
+        queues[k] = me_alloc(chunks, sizeof(queue), "interleaved.queues");
+        items[k] =
+            me_alloc(chunks * room, sizeof(me_tensor *), "interleaved.items");
+        if (queues[k] == NULL || items[k] == NULL) {
+            me_engine_fail(l->t->e, ME_ERR_NOMEM,
+                           "no host memory for the schedule");
+            return false;
+        }
+        for (size_t c = 0; c < chunks; c++) {
+            queues[k][c].items = items[k] + c * room;
+        }
+    }
+    l->inputs = queues[0];
+    l->outputs = queues[1];
+    l->output_grads = queues[2];
+    return true;
+}
+
+void me_forward_backward_interleaved(me_trainer *t)
+{
+    locals l = {.t = t, .p = &t->config->pipeline};
+    queue *queues[3] = {NULL, NULL, NULL};
+    me_tensor **items[3] = {NULL, NULL, NULL};
+    for (int32_t c = 0; c < t->config->n_chunks; c++) {
+        t->ddp[c].is_reduced = false;
+    }
+    if (make_queues(&l, queues, items)) {
+        const int32_t steps = me_interleaved_steps(l.p);
+        const int32_t warmup = me_interleaved_warmup(l.p);
+        me_tensor *total = me_keep_scalar(t->e, "total_num_tokens", 4);
+        t->is_last_microbatch = false;
+        warm_up(&l, warmup, steps);
+        steady(&l, warmup, steps);
+        cool_down(&l, steps - warmup, steps);
+        me_finalize_model_grads(t);
+        forget(&l, total);
+    }
+    for (int k = 0; k < 3; k++) {
+        me_free(queues[k]);
+        me_free(items[k]);
+    }
+}

@@ -1,0 +1,259 @@
+#include "ops/elementwise.h"
+#include "ops/reduce.h"
+#include "tensor/autograd.h"
+#include "train/megatron/trainer.h"
+
+#include <stdio.h>
+
+static me_tensor *input(me_engine *e, const char *name, me_dtype dtype,
+                        me_shape shape)
+{
+    return me_empty(e, name, dtype, shape);
+}
+
+static me_tensor *attention_mask(me_trainer *t)
+{
+    const me_transformer_config *c = &t->config->model;
+    if (!t->config->create_attention_mask) {
+        return NULL;
+    }
+    return input(
+        t->e, "attention_mask", ME_DTYPE_BOOL,
+        ME_SHAPE(c->micro_batch_size, 1, c->seq_length, c->seq_length));
+}
+
+/** get_batch_on_this_tp_rank(): tensor rank 0 copies from the host, the others
+ *  make room for what it broadcasts. */
+static void make_batch(me_trainer *t, me_batch *batch)
+{
+    me_engine *e = t->e;
+    const me_transformer_config *c = &t->config->model;
+    const me_shape tokens = ME_SHAPE(c->micro_batch_size, c->seq_length);
+    *batch = (me_batch){.tokens = NULL};
+    if (t->comm->index[ME_GROUP_TENSOR] == 0) {
+        batch->attention_mask = attention_mask(t);
+        batch->labels = input(e, "labels", ME_DTYPE_INT64, tokens);
+        batch->loss_mask = input(e, "loss_mask", ME_DTYPE_FLOAT32, tokens);
+        batch->position_ids = input(e, "position_ids", ME_DTYPE_INT64, tokens);
+        batch->tokens = input(e, "tokens", ME_DTYPE_INT64, tokens);
+        return;
+    }
+    batch->tokens = input(e, "tokens", ME_DTYPE_INT64, tokens);
+    batch->labels = input(e, "labels", ME_DTYPE_INT64, tokens);
+    batch->loss_mask = input(e, "loss_mask", ME_DTYPE_FLOAT32, tokens);
+    batch->position_ids = input(e, "position_ids", ME_DTYPE_INT64, tokens);
+    batch->attention_mask = attention_mask(t);
+}
+
+static void broadcast(me_trainer *t, const me_tensor *x)
+{
+    if (x != NULL) {
+        me_communicate(t->e, t->comm, ME_GROUP_TENSOR, ME_COLLECTIVE_BROADCAST,
+                       x->dtype, me_numel(x), 0);
+    }
+}
+
+static void forget(me_engine *e, me_tensor **x)
+{
+    me_drop(e, *x);
+    *x = NULL;
+}
+
+/** A micro-batch for a stage; what it has no use for goes at once. */
+static void get_batch(me_trainer *t, const me_gpt_spec *stage, me_batch *batch)
+{
+    *batch = (me_batch){.tokens = NULL};
+    if (!stage->pre_process && !stage->post_process) {
+        return;
+    }
+    const me_category category = me_category_set(t->e, ME_CATEGORY_INPUT);
+    make_batch(t, batch);
+    me_category_set(t->e, category);
+    if (stage->pre_process) {
+        broadcast(t, batch->tokens);
+    }
+    if (stage->post_process) {
+        broadcast(t, batch->labels);
+        broadcast(t, batch->loss_mask);
+    }
+    broadcast(t, batch->attention_mask);
+    if (stage->pre_process) {
+        broadcast(t, batch->position_ids);
+    }
+    if (!stage->post_process) {
+        forget(t->e, &batch->labels);
+        forget(t->e, &batch->loss_mask);
+    } else if (!stage->pre_process) {
+        forget(t->e, &batch->tokens);
+        forget(t->e, &batch->position_ids);
+    }
+}
+
+/** What rerun_state_machine asks of the loss: is it NaN, is it infinite. */
+static void validate_loss(me_trainer *t)
+{
+    me_engine *e = t->e;
+    if (!t->config->check_for_nan || t->iteration <= 0) {
+        return;
+    }
+    me_blip(e, "isnan", 1);
+    const me_frame frame = me_enter(e);
+    me_tensor *magnitude = me_scratch(e, "abs", 4);
+    me_tensor *isinf = me_scratch(e, "isinf", 1);
+    me_drop(e, magnitude);
+    me_drop(e, isinf);
+    me_leave(e, frame, NULL);
+}
+
+/** loss_func() of pretrain_gpt.py: sum over the mask, token count, report. */
+static me_tensor *loss_function(me_trainer *t, me_tensor *losses,
+                                me_tensor *loss_mask, me_tensor **num_tokens)
+{
+    me_engine *e = t->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *product = me_mul(e, losses, loss_mask); // (b, s)
+    me_tensor *loss = me_sum(e, product);
+    me_drop(e, product);
+    me_tensor *sum = me_scratch(e, "sum", 4);
+    me_reduce(e, &(me_reduction){
+                     .inputs = me_numel(loss_mask),
+                     .outputs = 1,
+                     .element_bytes = 4,
+                     .accumulator_bytes = 4,
+                 });
+    me_tensor *copy = me_scratch(e, "clone", 4);
+    me_drop(e, sum);
+    *num_tokens = me_retain(me_empty(e, "to", ME_DTYPE_INT32, ME_SCALAR));
+    me_drop(e, copy);
+    copy = me_scratch(e, "clone", 4);
+    t->reports[t->n_reports++] = me_retain(me_scratch(e, "cat", 8));
+    me_drop(e, copy);
+    validate_loss(t);
+    return me_leave(e, frame, loss);
+}
+
+/** forward_step_calc_loss(): the mean over tokens and micro-batches. */
+static me_tensor *calculate_loss(me_trainer *t, me_tensor *losses,
+                                 me_tensor *loss_mask, me_tensor **num_tokens)
+{
+    me_engine *e = t->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *loss = loss_function(t, losses, loss_mask, num_tokens);
+    me_tensor *divisor = me_empty(e, "clamp", ME_DTYPE_INT32, ME_SCALAR);
+    loss = me_div_in_place(e, loss, divisor);
+    me_drop(e, divisor);
+    loss = me_div_number_in_place(e, loss);
+    return me_leave(e, frame, loss);
+}
+
+/** pretrain_gpt.py's forward_step(): the batch goes when it returns, but for
+ *  what the tape and the loss function keep. */
+static me_tensor *forward_model(me_trainer *t, me_gpt *gpt,
+                                me_tensor **loss_mask)
+{
+    me_engine *e = t->e;
+    me_batch batch;
+    const me_frame frame = me_enter(e);
+    get_batch(t, &gpt->spec, &batch);
+    me_tensor *y = me_gpt_forward(gpt, &batch);
+    forget(e, &batch.attention_mask);
+    forget(e, &batch.labels);
+    forget(e, &batch.position_ids);
+    forget(e, &batch.tokens);
+    *loss_mask = batch.loss_mask;
+    me_leave_with(e, frame, batch.loss_mask == NULL ? 1 : 2,
+                  (me_tensor *[]){y, batch.loss_mask});
+    return y;
+}
+
+/** fwdK_begin and fwdK_end around the K-th forward of iteration 1. */
+static void forward_point(me_trainer *t, const char *what)
+{
+    enum {
+        NAME_BYTES = 32
+    };
+
+    if (t->iteration != 1) {
+        return;
+    }
+    char *name = me_engine_alloc(t->e, NAME_BYTES, 1);
+    if (name != NULL) {
+        (void)snprintf(name, NAME_BYTES, "fwd%d_%s", t->forwards, what);
+        me_point(t->e, name);
+    }
+}
+
+me_tensor *me_forward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
+                           me_tensor *received, me_tensor **num_tokens_out)
+{
+    me_engine *e = t->e;
+    me_gpt *gpt = &t->chunks[chunk];
+    me_microbatch(e, microbatch);
+    const me_phase phase = me_phase_set(e, ME_PHASE_FORWARD);
+    const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
+    const me_frame frame = me_enter(e);
+    me_gpt_set_input(e, gpt, received);
+    forward_point(t, "begin");
+    me_tensor *loss_mask = NULL;
+    *num_tokens_out = NULL;
+    me_tensor *y = forward_model(t, gpt, &loss_mask);
+    forward_point(t, "end");
+    t->forwards++;
+    if (gpt->spec.post_process && me_engine_is_ok(e)) {
+        me_tensor *loss = calculate_loss(t, y, loss_mask, num_tokens_out);
+        me_drop(e, loss_mask);
+        y = me_rebind(e, y, loss);
+    }
+    me_retain(y);
+    me_leave(e, frame, NULL);
+    me_category_set(e, category);
+    me_phase_set(e, phase);
+    me_microbatch(e, ME_NO_MICROBATCH);
+    return y;
+}
+
+/** The loss times the loss scale, a tensor of one element. */
+static me_tensor *scale_loss(me_trainer *t, me_tensor *loss)
+{
+    me_engine *e = t->e;
+    me_tensor *scale = t->optimizer.constants[0];
+    me_tensor *ones = me_alias(e, scale, ME_SHAPE(1), (uint64_t[]){1});
+    ones->dtype = ME_DTYPE_FLOAT32;
+    me_tensor *scaled = me_mul(e, loss, ones);
+    me_drop(e, ones);
+    return scaled;
+}
+
+void me_backward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
+                      me_tensor **output, me_tensor *gradient)
+{
+    me_engine *e = t->e;
+    if (!me_engine_is_ok(e)) {
+        return;
+    }
+    me_microbatch(e, microbatch);
+    const me_phase phase = me_phase_set(e, ME_PHASE_BACKWARD);
+    const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
+    const me_frame frame = me_enter(e);
+    if (t->chunks[chunk].spec.post_process) {
+        me_tensor *scaled = scale_loss(t, *output);
+        me_assign(e, output, scaled);
+        me_drop(e, scaled);
+        gradient = me_pointwise(e, "ones_like", *output, ME_DTYPE_FLOAT32);
+    }
+    me_backward(e, *output, gradient);
+    me_leave(e, frame, NULL);
+    me_category_set(e, category);
+    me_phase_set(e, phase);
+    me_microbatch(e, ME_NO_MICROBATCH);
+}
+
+void me_deallocate_output(me_trainer *t, me_tensor *output)
+{
+    me_engine *e = t->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *one =
+        me_empty(e, "deallocate_output_tensor", output->dtype, ME_SHAPE(1));
+    me_set_data(e, output, one);
+    me_leave(e, frame, NULL);
+}

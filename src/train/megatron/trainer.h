@@ -1,0 +1,165 @@
+/**
+ * @file
+ * State of one rank's training, for the files of this folder.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_TRAIN_MEGATRON_TRAINER_H
+#define MEMEST_TRAIN_MEGATRON_TRAINER_H
+
+#include "parallel/buffer.h"
+#include "parallel/shards.h"
+#include "train/megatron/megatron.h"
+
+/** One chunk's DistributedDataParallel: buffers and who fills them. */
+typedef struct me_ddp {
+    me_buffer *layout;         /**< owned */
+    me_tensor *param_buffer;   /**< distributed optimizer; owned */
+    me_tensor *grad_buffer;    /**< owned */
+    me_parameter **parameters; /**< of the chunk, registration order */
+    uint32_t n_parameters;
+    uint32_t *bucket_of;      /**< each parameter's bucket */
+    uint32_t *left_in_bucket; /**< parameters whose gradient is awaited */
+    bool is_reduced;          /**< in this iteration, during the backward */
+} me_ddp;
+
+/** What the optimizer steps: a parameter or this rank's shard of one. */
+typedef struct me_shard_state {
+    me_parameter *parameter;
+    uint64_t numel;
+    me_tensor *main;       /**< float32 copy, NULL in float32 models */
+    me_tensor *gradient;   /**< float32 copy of the gradient, or NULL */
+    me_tensor *moments[2]; /**< exp_avg, exp_avg_sq; or momentum */
+} me_shard_state;
+
+enum {
+    ME_GROUP_DECAYED,
+    ME_GROUP_UNDECAYED,
+    ME_OPTIMIZER_GROUPS
+};
+
+typedef struct me_optimizer {
+    me_shard_state *shards; /**< decayed first, then undecayed */
+    uint32_t count;
+    uint32_t group_end[ME_OPTIMIZER_GROUPS];
+    me_tensor *constants[6]; /**< loss scale and what goes with it */
+    bool has_stepped;        /**< moments exist */
+    int32_t overflows;       /**< of fp16, in a row */
+} me_optimizer;
+
+typedef struct me_trainer {
+    me_engine *e;
+    const me_megatron_config *config;
+    const me_communicators *comm;
+    me_nn nn;
+    me_parameter_list parameters;
+    me_gpt *chunks;
+    me_ddp *ddp; /**< one a chunk */
+    me_optimizer optimizer;
+    int32_t iteration;
+    int32_t forwards;        /**< of the iteration so far */
+    bool is_last_microbatch; /**< gradients are synchronised */
+    me_tensor *barrier_byte;
+    me_tensor *start_time;
+    me_tensor **reports; /**< losses of the iteration's micro-batches */
+    int32_t n_reports;
+    me_tensor *mean_loss;     /**< of the iteration before */
+    me_tensor *new_mean_loss; /**< of this one, until it is logged */
+    me_tensor *total_loss;
+    bool has_logged; /**< a total of losses exists */
+} me_trainer;
+
+/** @name start-up and bookkeeping (bookkeeping.c)
+ *  @{ */
+/** `+bytes −bytes`: a scalar that is gone at once. */
+void me_blip(me_engine *e, const char *op, uint64_t bytes);
+/** A scalar that somebody keeps. */
+me_tensor *me_keep_scalar(me_engine *e, const char *op, uint64_t bytes);
+/** torch.distributed.barrier() @p n times. */
+void me_barriers(me_trainer *t, int n);
+/** From `initialized` to the first parameter. */
+void me_start_up(me_trainer *t);
+/** all_gather_object of the optimizer's parameter groups over the world. */
+void me_gather_parameter_groups(me_trainer *t);
+/** Between `optimizer_built` and the first iteration. */
+void me_before_training(me_trainer *t);
+/** The end of train_step: losses averaged, scalars reduced. */
+void me_reduce_losses(me_trainer *t);
+/** training_log(). */
+void me_log_iteration(me_trainer *t, bool is_skipped);
+/** @} */
+
+/** @name gradient buffers (ddp.c)
+ *  @{ */
+void me_ddp_create(me_trainer *t, int32_t chunk);
+void me_ddp_destroy(me_trainer *t, me_ddp *ddp);
+/** A new iteration: every bucket awaits all its gradients. */
+void me_ddp_zero_grad(me_trainer *t);
+/** Checks and reduces one bucket. */
+void me_ddp_reduce_bucket(me_trainer *t, const me_ddp *ddp, uint32_t bucket);
+/** Checks and reduces all buckets of a chunk. */
+void me_ddp_reduce(me_trainer *t, const me_ddp *ddp);
+/** @} */
+
+/** @name forward and backward of one micro-batch (step.c)
+ *  @{ */
+/**
+ * forward_step(): @p input is what the previous stage sent, or NULL.
+ *
+ * @param num_tokens_out  the micro-batch's token count on the last stage,
+ *                        owned by the caller; NULL elsewhere
+ * @return the loss or the hidden states, owned by the caller
+ */
+me_tensor *me_forward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
+                           me_tensor *input, me_tensor **num_tokens_out);
+/**
+ * backward_step(): the loss is scaled, and @p output is replaced by it.
+ *
+ * @param output    owned by the caller, replaced on the last stage
+ * @param gradient  of the output; NULL on the last stage
+ */
+void me_backward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
+                      me_tensor **output, me_tensor *gradient);
+/** deallocate_output_tensor(): one element takes the data's place. */
+void me_deallocate_output(me_trainer *t, me_tensor *output);
+
+/** @} */
+
+/** @name point-to-point communication between stages (p2p.c)
+ *
+ *  A received tensor exists before any send or receive is issued, so before
+ *  any wait, and is owned by the caller. Tensors that travel are used by
+ *  NCCL's stream as well, so they are freed late.
+ *  @{ */
+/** What one exchange does; tensors that are sent may be NULL. */
+typedef struct me_exchange {
+    me_tensor *to_next;     /**< an output */
+    me_tensor *to_previous; /**< an input's gradient */
+    bool from_previous;     /**< receive an input */
+    bool from_next;         /**< receive an output's gradient */
+} me_exchange;
+
+void me_exchange_run(me_trainer *t, const me_exchange *exchange,
+                     me_tensor **from_previous_out, me_tensor **from_next_out);
+/** @} */
+
+/** @name forward-backward functions, one file each
+ *  @{ */
+void me_forward_backward_no_pipelining(me_trainer *t);
+void me_forward_backward_1f1b(me_trainer *t);
+void me_forward_backward_interleaved(me_trainer *t);
+/** @} */
+
+/** finalize_model_grads() (finalize.c). */
+void me_finalize_model_grads(me_trainer *t);
+
+/** @name optimizer (optimizer.c)
+ *  @{ */
+void me_optimizer_create(me_trainer *t);
+void me_optimizer_destroy(me_trainer *t);
+/** @return false if the step was skipped (fp16 overflow) */
+bool me_optimizer_step(me_trainer *t);
+void me_optimizer_zero_grad(me_trainer *t);
+/** @} */
+
+#endif /* MEMEST_TRAIN_MEGATRON_TRAINER_H */

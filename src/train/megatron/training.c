@@ -1,0 +1,131 @@
+#include "base/alloc.h"
+#include "ops/reduce.h"
+#include "train/megatron/megatron.h"
+#include "train/megatron/trainer.h"
+
+/** Points of an iteration; static names for the three that are run at most. */
+enum {
+    MAX_ITERATIONS = 16
+};
+
+#define ITERATION_NAMES(n)                                                     \
+    {                                                                          \
+        "iter" #n "_begin", "iter" #n "_end"                                   \
+    }
+
+static const char *const iteration_names[MAX_ITERATIONS][2] = {
+    ITERATION_NAMES(0),  ITERATION_NAMES(1),  ITERATION_NAMES(2),
+    ITERATION_NAMES(3),  ITERATION_NAMES(4),  ITERATION_NAMES(5),
+    ITERATION_NAMES(6),  ITERATION_NAMES(7),  ITERATION_NAMES(8),
+    ITERATION_NAMES(9),  ITERATION_NAMES(10), ITERATION_NAMES(11),
+    ITERATION_NAMES(12), ITERATION_NAMES(13), ITERATION_NAMES(14),
+    ITERATION_NAMES(15),
+};
+
+/** get_model(): chunks, then norms and positions to the device and to half
+ *  precision, then the data-parallel wrappers. */
+static void build_model(me_trainer *t)
+{
+    const me_megatron_config *c = t->config;
+    for (int32_t i = 0; i < c->n_chunks && me_engine_is_ok(t->e); i++) {
+        me_gpt_create(&t->nn, &c->chunks[i], &t->chunks[i]);
+    }
+    if (!me_engine_is_ok(t->e)) {
+        return;
+    }
+    me_parameters_to_device(&t->nn);
+    me_parameters_to_half(&t->nn);
+    for (int32_t i = 0; i < c->n_chunks; i++) {
+        me_ddp_create(t, i);
+    }
+}
+
+/** setup_model_and_optimizer() and what is around it. */
+static void set_up(me_trainer *t)
+{
+    me_phase_set(t->e, ME_PHASE_SETUP);
+    me_point(t->e, "initialized");
+    me_start_up(t);
+    build_model(t);
+    me_point(t->e, "model_built");
+    if (me_engine_is_ok(t->e)) {
+        me_optimizer_create(t);
+    }
+    me_point(t->e, "optimizer_built");
+    me_before_training(t);
+}
+
+static void forward_backward(me_trainer *t)
+{
+    if (t->config->pipeline.ranks == 1) {
+        me_forward_backward_no_pipelining(t);
+    } else if (t->config->n_chunks == 1) {
+        me_forward_backward_1f1b(t);
+    } else {
+        me_forward_backward_interleaved(t);
+    }
+}
+
+/** train_step() and training_log(). */
+static void train_step(me_trainer *t)
+{
+    me_engine *e = t->e;
+    me_iteration(e, t->iteration);
+    me_point(e, iteration_names[t->iteration][0]);
+    t->forwards = 0;
+    t->n_reports = 0;
+    me_ddp_zero_grad(t);
+    me_optimizer_zero_grad(t);
+    forward_backward(t);
+    me_blip(e, "rerun_state_machine", 4);
+    const bool has_stepped = me_optimizer_step(t);
+    me_reduce_losses(t);
+    me_point(e, iteration_names[t->iteration][1]);
+    me_phase_set(e, ME_PHASE_OTHER);
+    me_log_iteration(t, !has_stepped);
+}
+
+static void trainer_fini(me_trainer *t)
+{
+    me_engine *e = t->e;
+    for (int32_t i = 0; t->chunks != NULL && i < t->config->n_chunks; i++) {
+        me_gpt_fini(e, &t->chunks[i]);
+    }
+    for (int32_t i = 0; t->ddp != NULL && i < t->config->n_chunks; i++) {
+        me_ddp_destroy(t, &t->ddp[i]);
+    }
+    me_optimizer_destroy(t);
+    me_parameter_list_fini(e, &t->parameters);
+}
+
+me_status me_megatron_run(me_engine *e, const me_megatron_config *config,
+                          const me_communicators *comm)
+{
+    me_trainer t = {.e = e, .config = config, .comm = comm};
+    t.nn = (me_nn){
+        .e = e,
+        .config = &config->model,
+        .comm = comm,
+        .parameters = &t.parameters,
+    };
+    const size_t chunks = (size_t)config->n_chunks;
+    t.chunks = me_engine_alloc(e, chunks, sizeof *t.chunks);
+    t.ddp = me_engine_alloc(e, chunks, sizeof *t.ddp);
+    t.reports = me_engine_alloc(e, (size_t)config->pipeline.microbatches,
+                                sizeof(me_tensor *));
+    me_ops_install(e);
+    if (me_engine_is_ok(e)) {
+        set_up(&t);
+    }
+    for (int32_t i = 0;
+         i < config->iterations && i < MAX_ITERATIONS && me_engine_is_ok(e);
+         i++) {
+        t.iteration = i;
+        train_step(&t);
+    }
+    /* What the program still holds at its end is no event of the job. */
+    const me_status status = me_engine_status(e, NULL);
+    me_engine_mute(e);
+    trainer_fini(&t);
+    return status;
+}

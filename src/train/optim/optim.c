@@ -1,0 +1,86 @@
+#include "train/optim/optim.h"
+
+#include "base/alloc.h"
+
+/** State of one shard, float32, that lives from now on. */
+static me_tensor *make_state(me_engine *e, const char *op, uint64_t numel)
+{
+    const me_frame frame = me_enter(e);
+    const me_category before = me_category_set(e, ME_CATEGORY_OPTIMIZER_STATE);
+    me_tensor *x =
+        me_retain(me_empty(e, op, ME_DTYPE_FLOAT32, ME_SHAPE(numel)));
+    me_category_set(e, before);
+    me_leave(e, frame, NULL);
+    return x;
+}
+
+/** A list with one temporary a shard; me_temporaries_free() lets it go. */
+static me_tensor **make_temporaries(me_engine *e, const char *op,
+                                    const me_step_group *group)
+{
+    me_tensor **list =
+        me_alloc(group->count, sizeof(me_tensor *), "optim.temporaries");
+    if (list == NULL) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a step");
+        return NULL;
+    }
+    for (uint32_t i = 0; i < group->count; i++) {
+        const me_frame frame = me_enter(e);
+        me_module_switch(e, group->shards[i].parameter->module);
+        list[i] = me_retain(me_empty(e, op, ME_DTYPE_FLOAT32,
+                                     ME_SHAPE(group->shards[i].numel)));
+        me_leave(e, frame, NULL);
+    }
+    return list;
+}
+
+/** The last one goes first. */
+static void free_temporaries(me_engine *e, const me_step_group *group,
+                             me_tensor **list)
+{
+    for (uint32_t i = group->count; list != NULL && i > 0; i--) {
+        me_release(e, list[i - 1]);
+    }
+    me_free(list);
+}
+
+/** torch.optim.AdamW: both moments of each; then the roots of all the second
+ *  moments, which the update divides by. */
+static void adam(me_engine *e, const me_step_group *group)
+{
+    for (uint32_t i = 0; group->is_first_step && i < group->count; i++) {
+        me_shard_state *s = &group->shards[i];
+        me_module_switch(e, s->parameter->module);
+        s->moments[0] = make_state(e, "exp_avg", s->numel);
+        s->moments[1] = make_state(e, "exp_avg_sq", s->numel);
+    }
+    me_tensor **roots = make_temporaries(e, "_foreach_sqrt", group);
+    free_temporaries(e, group, roots);
+}
+
+/** torch.optim.SGD: gradients with decay, and on the first step momentum. */
+static void sgd(me_engine *e, const me_step_group *group)
+{
+    me_tensor **decayed =
+        group->is_decayed ? make_temporaries(e, "_foreach_add", group) : NULL;
+    const bool makes_state = group->is_first_step && group->has_momentum;
+    for (uint32_t i = 0; makes_state && i < group->count; i++) {
+        me_shard_state *s = &group->shards[i];
+        me_module_switch(e, s->parameter->module);
+        s->moments[0] = make_state(e, "momentum_buffer", s->numel);
+    }
+    free_temporaries(e, group, decayed);
+}
+
+/** One row an optimizer. */
+static void (*const optimizers[])(me_engine *e, const me_step_group *group) = {
+    [ME_OPTIMIZER_ADAM] = adam,
+    [ME_OPTIMIZER_SGD] = sgd,
+};
+
+void me_optim_step(me_engine *e, me_optimizer_kind kind,
+                   const me_step_group *group)
+{
+    optimizers[kind](e, group);
+    me_module_switch(e, ME_NO_MODULE);
+}

@@ -1,0 +1,250 @@
+#include "alloc/pool.h"
+#include "support/test.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#define MIB (UINT64_C(1) << 20)
+
+static me_pool *make_pool(const char *conf, uint64_t limit, uint64_t capacity)
+{
+    me_pool_options options = {
+        .limit_bytes = limit,
+        .capacity_bytes = capacity,
+        .device_total_bytes = 80 * 1024 * MIB,
+        .outside_bytes = 512 * MIB,
+        .device_index = 3,
+    };
+    assert_int_equal(me_alloc_conf_parse(conf, NULL, &options.conf), ME_OK);
+    me_pool *pool = NULL;
+    assert_int_equal(me_pool_create(&options, &pool), ME_OK);
+    return pool;
+}
+
+static me_pool_block alloc(me_pool *pool, uint64_t bytes, uint64_t stream)
+{
+    me_pool_block block = ME_POOL_NO_BLOCK;
+    assert_int_equal(me_pool_alloc(pool, bytes, stream, &block), ME_OK);
+    return block;
+}
+
+static void check(const me_pool *pool)
+{
+    me_diag diag = {0};
+    assert_int_equal(me_pool_check(pool, &diag), ME_OK);
+}
+
+static void test_pool__rounds_sizes(void **state)
+{
+    (void)state;
+    me_alloc_conf conf = me_alloc_conf_default();
+    assert_int_equal(me_pool_round(&conf, 1), 512);
+    assert_int_equal(me_pool_round(&conf, 513), 1024);
+    assert_int_equal(me_pool_segment_bytes(&conf, MIB), 2 * MIB);
+    assert_int_equal(me_pool_segment_bytes(&conf, MIB + 512), 20 * MIB);
+    assert_int_equal(me_pool_segment_bytes(&conf, 10 * MIB), 10 * MIB);
+    assert_int_equal(me_pool_segment_bytes(&conf, 11 * MIB), 12 * MIB);
+    assert_int_equal(
+        me_alloc_conf_parse("roundup_power2_divisions:4", NULL, &conf), ME_OK);
+    assert_int_equal(me_pool_round(&conf, 1200), 1536); /* below 4 * 512 */
+    assert_int_equal(me_pool_round(&conf, 2049), 2560);
+    assert_int_equal(me_pool_round(&conf, 4096), 4096);
+    assert_int_equal(me_pool_round(&conf, 9 * MIB), 10 * MIB);
+}
+
+static void test_pool__no_bytes_no_block(void **state)
+{
+    (void)state;
+    me_pool *pool = make_pool("", 0, 0);
+    assert_int_equal(alloc(pool, 0, 0), ME_POOL_NO_BLOCK);
+    me_pool_free(pool, ME_POOL_NO_BLOCK);
+    assert_int_equal(me_pool_current(pool, ME_POOL_RESERVED_BYTES), 0);
+    me_pool_destroy(pool);
+    me_pool_destroy(NULL);
+}
+
+static void test_pool__late_free_is_active(void **state)
+{
+    (void)state;
+    me_pool *pool = make_pool("", 0, 0);
+    const me_pool_block a = alloc(pool, 30 * MIB, 0);
+    const uint32_t epoch = me_pool_free_requested(pool, a);
+    assert_int_equal(me_pool_current(pool, ME_POOL_ALLOCATED_BYTES), 0);
+    assert_int_equal(me_pool_current(pool, ME_POOL_ACTIVE_BYTES), 30 * MIB);
+    const me_pool_block b = alloc(pool, 30 * MIB, 0);
+    assert_int_equal(me_pool_current(pool, ME_POOL_RESERVED_BYTES), 60 * MIB);
+    me_pool_free_completed(pool, a, epoch);
+    assert_int_equal(me_pool_current(pool, ME_POOL_ACTIVE_BYTES), 30 * MIB);
+    (void)alloc(pool, 30 * MIB, 0);
+    assert_int_equal(me_pool_current(pool, ME_POOL_RESERVED_BYTES), 60 * MIB);
+    me_pool_free(pool, b);
+    check(pool);
+    me_pool_destroy(pool);
+}
+
+static void test_pool__flush_ends_waits(void **state)
+{
+    (void)state;
+    me_pool *pool = make_pool("", 64 * MIB, 0);
+    const me_pool_block a = alloc(pool, 40 * MIB, 0);
+    const uint32_t epoch = me_pool_free_requested(pool, a);
+    const me_pool_block b = alloc(pool, 50 * MIB, 0);
+    assert_int_equal(me_pool_num_alloc_retries(pool), 1);
+    assert_int_equal(me_pool_current(pool, ME_POOL_ACTIVE_BYTES), 50 * MIB);
+    me_pool_free_completed(pool, a, epoch); /* over already */
+    assert_int_equal(me_pool_current(pool, ME_POOL_ACTIVE_BYTES), 50 * MIB);
+    me_pool_free(pool, b);
+    check(pool);
+    me_pool_destroy(pool);
+}
+
+static void test_pool__streams_do_not_share(void **state)
+{
+    (void)state;
+    me_pool *pool = make_pool("", 0, 0);
+    me_pool_free(pool, alloc(pool, 30 * MIB, 0));
+    assert_int_equal(me_pool_largest_free(pool, 0), 30 * MIB);
+    assert_int_equal(me_pool_largest_free(pool, UINT64_MAX), 0);
+    (void)alloc(pool, 30 * MIB, UINT64_MAX);
+    assert_int_equal(me_pool_current(pool, ME_POOL_RESERVED_BYTES), 60 * MIB);
+    check(pool);
+    me_pool_destroy(pool);
+}
+
+static void test_pool__says_what_pytorch_says(void **state)
+{
+    (void)state;
+    me_pool *pool = make_pool("", 100 * MIB, 0);
+    (void)alloc(pool, 60 * MIB, 0);
+    (void)alloc(pool, 2 * MIB, 0);
+    me_pool_block none = ME_POOL_NO_BLOCK;
+    assert_int_equal(me_pool_alloc(pool, 50 * MIB, 0, &none), ME_ERR_CAPACITY);
+    const me_pool_oom *oom = me_pool_last_oom(pool);
+    assert_int_equal(oom->tried_bytes, 50 * MIB);
+    assert_int_equal(oom->reserved_bytes, 80 * MIB);
+    assert_int_equal(oom->num_alloc_retries, 1);
+    me_str text = {0};
+    me_pool_oom_text(pool, &text);
+    static const char expected[] =
+        "CUDA out of memory. Tried to allocate 50.00 MiB. GPU 3 has a total "
+        "capacity of 80.00 GiB of which 79.42 GiB is free. Including "
+        "non-PyTorch memory, this process has 592.00 MiB memory in use. "
+        "100.00 MiB allowed; Of the allocated memory 62.00 MiB is allocated "
+        "by PyTorch, and 18.00 MiB is reserved by PyTorch but unallocated. ";
+    assert_memory_equal(me_str_text(&text), expected, sizeof expected - 1);
+    me_str_fini(&text);
+    assert_int_equal(me_pool_alloc(pool, UINT64_C(1) << 60U, 0, &none),
+                     ME_ERR_CAPACITY);
+    me_pool_oom_text(pool, &text);
+    assert_string_equal(me_str_text(&text),
+                        "CUDA out of memory. Tried to allocate more than 1EB "
+                        "memory.");
+    me_str_fini(&text);
+    check(pool);
+    me_pool_destroy(pool);
+}
+
+static void test_pool__capacity_is_the_drivers(void **state)
+{
+    (void)state;
+    me_pool *pool = make_pool("expandable_segments:True", 0, 50 * MIB);
+    const me_pool_block a = alloc(pool, 30 * MIB, 0);
+    me_pool_block none = ME_POOL_NO_BLOCK;
+    assert_int_equal(me_pool_alloc(pool, 30 * MIB, 0, &none), ME_ERR_CAPACITY);
+    me_pool_free(pool, a);
+    check(pool);
+    (void)alloc(pool, 35 * MIB, 0);
+    assert_int_equal(me_pool_current(pool, ME_POOL_RESERVED_BYTES), 40 * MIB);
+    check(pool);
+    me_pool_destroy(pool);
+}
+
+static void test_pool__huge_requests_do_not_wrap(void **state)
+{
+    (void)state;
+    static const char *const confs[] = {"", "expandable_segments:True",
+                                        "roundup_power2_divisions:16"};
+    for (size_t i = 0; i < sizeof confs / sizeof confs[0]; i++) {
+        me_pool *pool = make_pool(confs[i], 0, 0);
+        me_status status = ME_OK;
+        for (int n = 0; n < 64 && status == ME_OK; n++) {
+            me_pool_block block = ME_POOL_NO_BLOCK;
+            status = me_pool_alloc(pool, (UINT64_C(1) << 60U) - 1, 0, &block);
+        }
+        assert_int_equal(status, ME_ERR_OVERFLOW);
+        check(pool);
+        me_pool_destroy(pool);
+    }
+}
+
+static void test_pool__resets(void **state)
+{
+    (void)state;
+    me_pool *pool = make_pool("", 0, 0);
+    const me_pool_block a = alloc(pool, 4 * MIB, 0);
+    me_pool_free(pool, alloc(pool, 8 * MIB, 0));
+    assert_int_equal(me_pool_peak(pool, ME_POOL_ALLOCATED_BYTES), 12 * MIB);
+    me_pool_reset_peaks(pool);
+    assert_int_equal(me_pool_peak(pool, ME_POOL_ALLOCATED_BYTES), 4 * MIB);
+    me_pool_stats stats;
+    me_pool_read(pool, &stats);
+    const me_pool_stat *s = &stats.stat[ME_POOL_ALLOCATED_BYTES][ME_POOL_ALL];
+    assert_int_equal(s->allocated, 12 * MIB);
+    assert_int_equal(s->freed, 8 * MIB);
+    me_pool_reset_accumulated(pool);
+    me_pool_free(pool, a);
+    me_pool_read(pool, &stats);
+    assert_int_equal(s->allocated, 0);
+    assert_int_equal(s->freed, 4 * MIB);
+    me_pool_destroy(pool);
+}
+
+/** What a visit has seen. */
+typedef struct seen {
+    uint64_t last_end;
+    uint64_t bytes;
+    int n_segments;
+    int n_allocated;
+} seen;
+
+static void look(void *self, const me_pool_block_info *block)
+{
+    seen *s = self;
+    assert_true(block->address >= s->last_end);
+    s->n_segments += block->is_segment_start ? 1 : 0;
+    s->n_allocated += block->is_allocated ? 1 : 0;
+    s->bytes += block->bytes;
+    s->last_end = block->address + block->bytes;
+}
+
+static void test_pool__visits_in_order(void **state)
+{
+    (void)state;
+    me_pool *pool = make_pool("", 0, 0);
+    for (int i = 0; i < 20; i++) {
+        (void)alloc(pool, (uint64_t)(i + 1) * MIB, (uint64_t)(i % 2));
+    }
+    seen s = {0};
+    assert_int_equal(me_pool_visit(pool, look, &s), ME_OK);
+    assert_int_equal(s.bytes, me_pool_current(pool, ME_POOL_RESERVED_BYTES));
+    assert_int_equal(s.n_segments, me_pool_current(pool, ME_POOL_SEGMENT));
+    assert_int_equal(s.n_allocated, 20);
+    me_pool_destroy(pool);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pool__rounds_sizes),
+        cmocka_unit_test(test_pool__no_bytes_no_block),
+        cmocka_unit_test(test_pool__late_free_is_active),
+        cmocka_unit_test(test_pool__flush_ends_waits),
+        cmocka_unit_test(test_pool__streams_do_not_share),
+        cmocka_unit_test(test_pool__says_what_pytorch_says),
+        cmocka_unit_test(test_pool__capacity_is_the_drivers),
+        cmocka_unit_test(test_pool__huge_requests_do_not_wrap),
+        cmocka_unit_test(test_pool__resets),
+        cmocka_unit_test(test_pool__visits_in_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,246 @@
+#include "alloc/id_map.h"
+#include "alloc/replay.h"
+#include "base/alloc.h"
+#include "support/test.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+static me_status replay(const char *text, const me_replay_options *options,
+                        me_diag *diag, me_replay_summary *summary,
+                        me_str *report)
+{
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
+    rewind(file);
+    const me_status status =
+        me_replay_file(options, file, "test", diag, summary, report);
+    (void)fclose(file);
+    return status;
+}
+
+static void expect(const char *text, const char *conf, uint64_t limit,
+                   const char *const parts[])
+{
+    me_replay_options options = me_replay_options_default();
+    options.is_json = true;
+    options.pool.limit_bytes = limit;
+    options.conf_text = conf;
+    assert_int_equal(me_alloc_conf_parse(conf, NULL, &options.pool.conf),
+                     ME_OK);
+    me_diag diag = {0};
+    me_str report = {0};
+    const me_status status = replay(text, &options, &diag, NULL, &report);
+    if (status != ME_OK) {
+        print_error("%s\n", diag.text);
+    }
+    assert_int_equal(status, ME_OK);
+    for (size_t i = 0; parts[i] != NULL; i++) {
+        if (strstr(me_str_text(&report), parts[i]) == NULL) {
+            print_error("no %s in\n%s\n", parts[i], me_str_text(&report));
+        }
+        assert_non_null(strstr(me_str_text(&report), parts[i]));
+    }
+    me_str_fini(&report);
+}
+
+static void test_replay__recording(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {
+        "{\"name\": \"a \\\"b\\\"\", \"requested\": {\"current\": 1100, "
+        "\"peak\": 1100}, \"allocated\": {\"current\": 1536, \"peak\": 1536}, "
+        "\"active\": {\"current\": 1536, \"peak\": 1536}, \"reserved\": "
+        "{\"current\": 2097152, \"peak\": 2097152}",
+        "\"name\": \"late\", \"requested\": {\"current\": 1100, \"peak\": "
+        "1100}, \"allocated\": {\"current\": 1024, \"peak\": 1536}, "
+        "\"active\": {\"current\": 1536, \"peak\": 1536}",
+        "\"events\": 9",
+        "\"oom\": null",
+    };
+    static const char *const all[] = {parts[0], parts[1], parts[2], parts[3],
+                                      NULL};
+    expect("# a comment\n"
+           "alloc\t100\tx\t0\r\n"
+           "alloc\t1000\tan id that is longer than sixteen bytes\t0\n"
+           "\n"
+           "point\ta \"b\"\n"
+           "free_requested\tx\n"
+           "point\tlate\n"
+           "free_completed\tx\n"
+           "free_requested\tan id that is longer than sixteen bytes\n"
+           "free_completed\tan id that is longer than sixteen bytes\n"
+           "empty_cache",
+           "", 0, all);
+}
+
+static void test_replay__event_file(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {
+        "\"alloc_conf\": \"expandable_segments:True\"",
+        "\"end\": {\"requested\": {\"current\": 7, \"peak\": 1048583}",
+        "\"peak\": {\"requested\": 1048583, \"allocated\": 1049088", NULL};
+    expect("alloc\t1048576\t0\t0\tactivation\tforward\tm\taten::mm\n"
+           "alloc\t7\t1\t0\tactivation\tforward\tm\taten::mm\n"
+           "free\t1048576\t0\t0\tactivation\tforward\tm\taten::mm\n",
+           "expandable_segments:True", 0, parts);
+}
+
+static void test_replay__runs_out_of_memory(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {
+        "\"oom\": {\n    \"line\": 3, \"after_point\": \"start\", \"id\": "
+        "\"b\"",
+        "\"requested_bytes\": 20000000, \"tried_bytes\": 20971520, "
+        "\"allocated_bytes\": 20971520",
+        "\"num_alloc_retries\": 1", "Tried to allocate 20.00 MiB", NULL};
+    expect("alloc\t20000000\ta\t0\npoint\tstart\nalloc\t20000000\tb\t0\n"
+           "alloc\t1\tc\t0\n",
+           "", 30000000, parts);
+}
+
+static void test_replay__refuses(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *text;
+        const char *says;
+        int line;
+    } cases[] = {
+        {"alloc\t1\ta\t0\nalloc\t1\ta\t0\n", "still in use: 'a'", 2},
+        {"free_requested\tb\n", "without being in use: 'b'", 1},
+        {"alloc\t1\ta\t0\nfree_requested\ta\nfree_requested\ta\n",
+         "freed twice: 'a'", 3},
+        {"alloc\tx\ta\t0\n", "not a number of bytes: 'x'", 1},
+        {"alloc\t18446744073709551616\ta\t0\n", "not a number of bytes", 1},
+        {"alloc\t1\ta\t-1\n", "not a CUDA stream's number: '-1'", 1},
+        {"alloc\t1\ta\n", "not a CUDA stream's number", 1},
+        {"alloc\t1\n", "the id is missing", 1},
+        {"\nfrobnicate\t1\n", "but got: 'frobnicate'", 2},
+        {"point\n", "the id is missing", 1},
+        {"{", "", 1},
+        {"{}", "device_traces is missing", 0},
+        {"{\"device_traces\": [[], [{}]]}", "entry 0: action is missing", 0},
+        {"{\"device_traces\": [[{\"action\": \"x\"}]]}", "action is unknown",
+         0},
+        {"{\"device_traces\": [[1], [2]]}", "2 devices have a trace", 0},
+    };
+
+    const me_replay_options options = me_replay_options_default();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        me_diag diag = {0};
+        me_str report = {0};
+        const me_status status =
+            replay(cases[i].text, &options, &diag, NULL, &report);
+        assert_true(status == ME_ERR_SYNTAX || status == ME_ERR_CONFIG);
+        if (strstr(diag.text, cases[i].says) == NULL) {
+            print_error("%s\n", diag.text);
+        }
+        assert_non_null(strstr(diag.text, cases[i].says));
+        assert_int_equal(diag.line, cases[i].line);
+        assert_int_equal(report.length, 0);
+        me_str_fini(&report);
+    }
+}
+
+static void test_replay__snapshot(void **state)
+{
+    (void)state;
+    /* 1024 was there before and stays, 4096 was there and is freed */
+    static const char *const parts[] = {
+        "\"blocks_before_recording\": 2",
+        "\"end\": {\"requested\": {\"current\": 1007, \"peak\": 1777}",
+        "\"events\": 7", NULL};
+    expect("{\"segments\": [{\"device\": 1, \"address\": 0, \"stream\": 0, "
+           "\"blocks\": [{\"size\": 1024, \"state\": \"inactive\"}, "
+           "{\"size\": 1024, \"requested_size\": 7, \"state\": "
+           "\"active_allocated\"}, {\"size\": 1024, \"requested_size\": 1000, "
+           "\"state\": \"active_allocated\"}]}], \"device_traces\": [[], ["
+           "{\"action\": \"segment_alloc\", \"addr\": 0, \"size\": 1, "
+           "\"stream\": 0},"
+           "{\"action\": \"alloc\", \"addr\": 512, \"size\": 770, "
+           "\"stream\": 0},"
+           "{\"action\": \"free_requested\", \"addr\": 512, \"size\": 770, "
+           "\"stream\": 0},"
+           "{\"action\": \"free_completed\", \"addr\": 512, \"size\": 770, "
+           "\"stream\": 0},"
+           "{\"action\": \"free_completed\", \"addr\": 4096, \"size\": 1000, "
+           "\"stream\": 0},"
+           "{\"action\": \"alloc\", \"addr\": 2048, \"size\": 1000, "
+           "\"stream\": 0}]]}",
+           "", 0, parts);
+}
+
+static void test_replay__survives_missing_memory(void **state)
+{
+    (void)state;
+    const me_replay_options options = me_replay_options_default();
+    me_status status = ME_ERR_NOMEM;
+    for (uint64_t n = 1; status == ME_ERR_NOMEM; n++) {
+        me_diag diag = {0};
+        me_str report = {0};
+        me_alloc_fail_at(n);
+        status = replay("alloc\t30000000\tan id that is quite long\t0\n"
+                        "alloc\t3\tb\t0\npoint\tp\n",
+                        &options, &diag, NULL, &report);
+        me_alloc_fail_at(0);
+        assert_true(status == ME_OK || status == ME_ERR_NOMEM);
+        me_str_fini(&report);
+    }
+    assert_int_equal(status, ME_OK);
+}
+
+static void test_id_map__holds_and_forgets(void **state)
+{
+    (void)state;
+    me_id_map map = {0};
+    char id[64];
+    for (uint32_t round = 0; round < 3; round++) {
+        for (uint32_t i = 0; i < 5000; i++) {
+            const int n =
+                snprintf(id, sizeof id, "%s%u",
+                         i % 3 == 0 ? "a prefix of some length " : "", i);
+            assert_null(me_id_map_find(&map, id, (size_t)n));
+            bool is_new = false;
+            me_id_value *value = NULL;
+            assert_int_equal(
+                me_id_map_add(&map, id, (size_t)n, &is_new, &value), ME_OK);
+            assert_true(is_new);
+            value->block = i + round;
+            assert_int_equal(
+                me_id_map_add(&map, id, (size_t)n, &is_new, &value), ME_OK);
+            assert_false(is_new);
+        }
+        for (uint32_t i = 0; i < 5000; i++) {
+            const uint32_t k = i * 7919 % 5000;
+            const int n =
+                snprintf(id, sizeof id, "%s%u",
+                         k % 3 == 0 ? "a prefix of some length " : "", k);
+            me_id_value *value = me_id_map_find(&map, id, (size_t)n);
+            assert_non_null(value);
+            assert_int_equal(value->block, k + round);
+            me_id_map_remove(&map, value);
+        }
+        assert_int_equal(map.n_used, 0);
+    }
+    me_id_map_fini(&map);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_replay__recording),
+        cmocka_unit_test(test_replay__event_file),
+        cmocka_unit_test(test_replay__runs_out_of_memory),
+        cmocka_unit_test(test_replay__refuses),
+        cmocka_unit_test(test_replay__snapshot),
+        cmocka_unit_test(test_replay__survives_missing_memory),
+        cmocka_unit_test(test_id_map__holds_and_forgets),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/alloc.h"
+#include "support/job.h"
+#include "support/test.h"
+
+#include <string.h>
+
+typedef struct fixture {
+    job job;
+    me_transport *transport;
+    me_diag diag;
+    me_check_report report;
+} fixture;
+
+static int set_up(void **state)
+{
+    static fixture f;
+    f = (fixture){.job = {.tp = 2, .dp = 2, .pp = 2}};
+    *state = &f;
+    for (int rank = 0; rank < job_size(&f.job); rank++) {
+        job_begin_rank(&f.job, rank);
+    }
+    return me_transport_local_create(&f.transport) == ME_OK ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    fixture *f = *state;
+    job_fini(&f->job);
+    me_transport_destroy(f->transport);
+    return 0;
+}
+
+static void play_all(fixture *f)
+{
+    for (int rank = 0; rank < job_size(&f->job); rank++) {
+        job_play_rank(&f->job, rank);
+    }
+}
+
+static void assert_mismatch(fixture *f, const char *text)
+{
+    const me_status status =
+        job_check(f->transport, &f->job, &f->diag, &f->report);
+    assert_string_equal(f->diag.text, text);
+    assert_int_equal(status, ME_ERR_MISMATCH);
+}
+
+static void test_check__accepts_a_sound_job(void **state)
+{
+    fixture *f = *state;
+    play_all(f);
+    const me_status status =
+        job_check(f->transport, &f->job, &f->diag, &f->report);
+    assert_string_equal(f->diag.text, "");
+    assert_int_equal(status, ME_OK);
+    assert_int_equal(f->report.n_programs, 2);
+    assert_int_equal(f->report.n_classes, 2);
+    assert_true(f->report.is_replayed);
+    assert_int_equal(f->report.replayed_calls, 10);
+}
+
+static void test_check__names_swapped_collectives(void **state)
+{
+    fixture *f = *state;
+    play_all(f);
+    for (int rank = 0; rank < 8; rank++) {
+        const bool is_swapped = rank == 3;
+        for (int i = 0; i < 2; i++) {
+            if ((i == 0) == is_swapped) {
+                (void)ncclAllGather(NULL, NULL, 512, ncclBfloat16,
+                                    f->job.tensor[rank], NULL);
+            } else {
+                (void)ncclAllReduce(NULL, NULL, 1024, ncclBfloat16, ncclSum,
+                                    f->job.tensor[rank], NULL);
+            }
+        }
+    }
+    assert_mismatch(f, "ranks 2 and 3 of tensor group {2, 3} disagree on "
+                       "collective 3: rank 2 makes ncclAllReduce of 1024 "
+                       "bfloat16, rank 3 makes ncclAllGather of 512 bfloat16");
+}
+
+static void test_check__names_a_wrong_shape(void **state)
+{
+    fixture *f = *state;
+    play_all(f);
+    for (int rank = 0; rank < 8; rank++) {
+        (void)ncclReduceScatter(NULL, NULL, rank == 5 ? 100 : 104, ncclFloat32,
+                                ncclAvg, f->job.data[rank], NULL);
+    }
+    assert_mismatch(f, "ranks 5 and 7 of data group {5, 7} disagree on "
+                       "collective 2: rank 5 makes ncclReduceScatter of 100 "
+                       "float32 (avg), rank 7 makes ncclReduceScatter of 104 "
+                       "float32 (avg)");
+}
+
+static void test_check__names_a_missing_collective(void **state)
+{
+    fixture *f = *state;
+    play_all(f);
+    (void)ncclBroadcast(NULL, NULL, 8, ncclInt64, 1, f->job.tensor[7], NULL);
+    assert_mismatch(f, "ranks 6 and 7 of tensor group {6, 7} disagree on "
+                       "collective 3: rank 6 makes no more, rank 7 makes "
+                       "ncclBroadcast of 8 int64 with root 1");
+}
+
+static void test_check__names_a_send_without_a_receive(void **state)
+{
+    fixture *f = *state;
+    play_all(f);
+    (void)ncclSend(NULL, 77, ncclBfloat16, 1, f->job.pipeline[1], NULL);
+    assert_mismatch(f, "ranks 1 and 5 of pipeline group {1, 5} disagree on "
+                       "message 3 from rank 1 to rank 5: rank 1 makes ncclSend "
+                       "of 77 bfloat16, rank 5 makes no ncclRecv");
+}
+
+static void test_check__names_a_receive_of_another_shape(void **state)
+{
+    fixture *f = *state;
+    play_all(f);
+    for (int rank = 0; rank < 4; rank++) {
+        (void)ncclRecv(NULL, 10, ncclFloat32, 1, f->job.pipeline[rank], NULL);
+        (void)ncclSend(NULL, rank == 2 ? 11 : 10, ncclFloat32, 0,
+                       f->job.pipeline[rank + 4], NULL);
+    }
+    assert_mismatch(f, "ranks 6 and 2 of pipeline group {2, 6} disagree on "
+                       "message 1 from rank 6 to rank 2: rank 6 makes ncclSend "
+                       "of 11 float32, rank 2 makes ncclRecv of 10 float32");
+}
+
+static void test_check__names_a_communicator_that_one_lacks(void **state)
+{
+    fixture *f = *state;
+    play_all(f);
+    ncclComm_t second = job_comm(&f->job, 4, ME_GROUP_TENSOR);
+    (void)ncclAllReduce(NULL, NULL, 5, ncclInt32, ncclMax, second, NULL);
+    assert_mismatch(f, "ranks 4 and 5 of tensor group {4, 5} (communicator 2) "
+                       "disagree on collective 1: rank 4 makes ncclAllReduce "
+                       "of 5 int32 (max), rank 5 makes no more");
+}
+
+static void test_check__wants_every_rank_once(void **state)
+{
+    fixture *f = *state;
+    play_all(f);
+    me_call_log_destroy(f->job.logs[6]);
+    f->job.logs[6] = NULL;
+    assert_int_equal(job_check(f->transport, &f->job, &f->diag, NULL),
+                     ME_ERR_INTERNAL);
+    assert_string_equal(f->diag.text, "rank 6 of 8 is simulated by nobody");
+}
+
+static void test_check__wants_sections_closed(void **state)
+{
+    fixture *f = *state;
+    play_all(f);
+    (void)ncclGroupStart();
+    assert_int_equal(job_check(f->transport, &f->job, &f->diag, NULL),
+                     ME_ERR_INTERNAL);
+    assert_string_equal(f->diag.text, "an ncclGroupStart has no ncclGroupEnd");
+    assert_int_equal(ncclGroupEnd(), ncclInvalidUsage);
+}
+
+static void test_check__survives_any_failed_allocation(void **state)
+{
+    fixture *f = *state;
+    play_all(f);
+    uint64_t nth = 1;
+    me_status status = ME_ERR_NOMEM;
+    while (status != ME_OK) {
+        assert_true(nth < 10000);
+        me_alloc_fail_at(nth++);
+        status = job_check(f->transport, &f->job, &f->diag, NULL);
+        me_alloc_fail_at(0);
+        assert_true(status == ME_OK || status == ME_ERR_NOMEM);
+    }
+    (void)ncclSend(NULL, 77, ncclBfloat16, 1, f->job.pipeline[1], NULL);
+    for (nth = 1; status != ME_ERR_MISMATCH; nth++) {
+        assert_true(nth < 10000);
+        me_alloc_fail_at(nth);
+        status = job_check(f->transport, &f->job, &f->diag, NULL);
+        me_alloc_fail_at(0);
+        assert_true(status == ME_ERR_MISMATCH || status == ME_ERR_NOMEM);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_check__accepts_a_sound_job),
+        TEST(test_check__names_swapped_collectives),
+        TEST(test_check__names_a_wrong_shape),
+        TEST(test_check__names_a_missing_collective),
+        TEST(test_check__names_a_send_without_a_receive),
+        TEST(test_check__names_a_receive_of_another_shape),
+        TEST(test_check__names_a_communicator_that_one_lacks),
+        TEST(test_check__wants_every_rank_once),
+        TEST(test_check__wants_sections_closed),
+        TEST(test_check__survives_any_failed_allocation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/flags.h"
+#include "job.h"
+
+/* Walk over every flag of every table. */
+static void test_flags__tables_are_sound(void **state)
+{
+    (void)state;
+    size_t n_flags = 0;
+    for (int kind = 0; kind < ME_FLAG_KINDS; kind++) {
+        const me_flag_rule *rule = me_flag_rules((me_flag_kind)kind);
+        for (; rule->flags != NULL; rule++) {
+            const char *cursor = rule->flags;
+            while (*cursor != '\0') {
+                char name[96] = "";
+                const size_t length = strcspn(cursor, ": ");
+                assert_true(length < sizeof name);
+                memcpy(name, cursor, length);
+                me_flag flag;
+                assert_true(me_flag_find(name, &flag));
+                assert_ptr_equal(flag.rule, rule); /* so it is there once */
+                n_flags++;
+                cursor += strcspn(cursor, " ");
+                cursor += strspn(cursor, " ");
+            }
+            if (rule->option != NULL) {
+                assert_non_null(me_option_find(rule->option));
+            }
+            if (kind != ME_FLAG_MODELLED) {
+                assert_non_null(rule->note);
+            }
+        }
+    }
+    assert_int_equal(n_flags, 870);
+}
+
+static void test_flags__find_the_nearest(void **state)
+{
+    (void)state;
+    size_t length = 0;
+    const char *found = me_flag_nearest("--num-layer", &length);
+    assert_non_null(found);
+    assert_int_equal(length, strlen("--num-layers"));
+    assert_memory_equal(found, "--num-layers", length);
+    assert_null(me_flag_nearest("--quite-another-thing", &length));
+}
+
+static void test_flags__words(void **state)
+{
+    (void)state;
+    assert_true(me_words_have("a|bc|d", 6, "bc"));
+    assert_true(me_words_have("a|bc|d", 6, "d"));
+    assert_false(me_words_have("a|bc|d", 6, "b"));
+    assert_false(me_words_have("a|bc|d", 6, ""));
+    assert_false(me_words_have("a|bc|d", 4, "d"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_flags__tables_are_sound),
+        cmocka_unit_test(test_flags__find_the_nearest),
+        cmocka_unit_test(test_flags__words),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/alloc.h"
+#include "job.h"
+
+enum {
+    WORDS_MAX = 96
+};
+
+/* A command, split at blanks; words in it hold none. */
+static me_status read_command(me_config *config, const char *command,
+                              me_diag *diag)
+{
+    const char *words[WORDS_MAX];
+    char text[1024] = "";
+    assert_true(strlen(command) < sizeof text);
+    memcpy(text, command, strlen(command));
+    int count = 0;
+    for (char *c = text; *c != '\0';) {
+        assert_true(count < WORDS_MAX);
+        words[count++] = c;
+        c += strcspn(c, " ");
+        if (*c == ' ') {
+            *c++ = '\0';
+        }
+    }
+    return me_config_read_launch(config, count, words, diag);
+}
+
+static void test_launch__world_sizes(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *command;
+        int32_t world_size;
+    } cases[] = {
+        {"torchrun --nproc-per-node 8 --nnodes 2 pretrain_gpt.py", 16},
+        {"torchrun --nproc_per_node=8 --nnodes=2 a/b/pretrain_gpt.py", 16},
+        {"torchrun --standalone --nproc-per-node 4 pretrain_gpt.py", 4},
+        {"torchrun pretrain_gpt.py", 1},
+        {"/usr/bin/python3.12 -u -m torch.distributed.run --nproc-per-node 4 "
+         "pretrain_gpt.py",
+         4},
+        {"python -m torch.distributed.launch --nproc_per_node=2 --use_env "
+         "--master_port 29500 pretrain_gpt.py",
+         2},
+        {"python pretrain_gpt.py", 0},
+        {"python -m pretrain_gpt", 0},
+        {"torchrun --nproc-per-node 2 -m my.pretrain_gpt", 2},
+        {"WORLD_SIZE=8 python pretrain_gpt.py", 8},
+        {"srun -n 16 python pretrain_gpt.py", 16},
+        {"srun -n16 python pretrain_gpt.py", 16},
+        {"srun --ntasks=16 -l --mpi=pmix python pretrain_gpt.py", 16},
+        {"srun -N 2 --ntasks-per-node=8 python pretrain_gpt.py", 16},
+        {"srun -N 2 --ntasks-per-node 1 --gpus-per-node 8 torchrun "
+         "--nnodes 2 --nproc-per-node 8 pretrain_gpt.py",
+         16},
+        {"mpirun -np 8 python pretrain_gpt.py", 8},
+        {"mpiexec -n 8 --bind-to none -x NCCL_DEBUG=INFO --mca btl self "
+         "python pretrain_gpt.py",
+         8},
+        {"nohup env -u FOO A=B numactl --cpunodebind=0 torchrun "
+         "--nproc-per-node=2 pretrain_gpt.py",
+         2},
+        {"--bf16", 0},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        me_diag diag = {0};
+        me_config *config = me_config_create();
+        const me_status status = read_command(config, cases[i].command, &diag);
+        if (status != ME_OK) {
+            fail_msg("%s: %s", cases[i].command, diag.text);
+        }
+        assert_int_equal(config->parallel.world_size, cases[i].world_size);
+        me_config_destroy(config);
+    }
+}
+
+static void test_launch__commands_that_are_wrong(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *command;
+        me_status status;
+        const char *part;
+    } cases[] = {
+        {"", ME_ERR_SYNTAX, "without a script"},
+        {"torchrun --nproc-per-node 8", ME_ERR_SYNTAX, "without a script"},
+        {"torchrun --nproc-per-node", ME_ERR_SYNTAX, "has no value"},
+        {"torchrun --nnodes 1:4 pretrain_gpt.py", ME_ERR_CONFIG,
+         "--nnodes 1:4: must be a whole number from 1 to 16777216; a range"},
+        {"torchrun --nproc-per-node gpu pretrain_gpt.py", ME_ERR_CONFIG,
+         "number of GPUs of a node"},
+        {"torchrun --nnodes $N pretrain_gpt.py", ME_ERR_CONFIG,
+         "the shell has not put in"},
+        {"torchrun --nnodes 16777216 --nproc-per-node 8 pretrain_gpt.py",
+         ME_ERR_CONFIG, "parallel.world_size = 134217728"},
+        {"torchrun --new-option 3 pretrain_gpt.py", ME_ERR_CONFIG,
+         "does not know --new-option of torchrun"},
+        {"bash -c x", ME_ERR_CONFIG, "'bash' is not read"},
+        {"deepspeed pretrain_gpt.py", ME_ERR_CONFIG, "'deepspeed' is not read"},
+        {"python -c x", ME_ERR_CONFIG, "command in quotes"},
+        {"torchrun pretrain_t5.py", ME_ERR_UNSUPPORTED,
+         "'pretrain_t5.py' is not modelled"},
+        {"fish pretrain_gpt.py", ME_ERR_UNSUPPORTED,
+         "'fish' is no program that memest knows"},
+        {"python pretrain_gpt.py 4", ME_ERR_SYNTAX, "'4' belongs to no flag"},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        me_diag diag = {0};
+        me_config *config = me_config_create();
+        const me_status status = read_command(config, cases[i].command, &diag);
+        if (strstr(diag.text, cases[i].part) == NULL) {
+            fail_msg("%s: %s", cases[i].command, diag.text);
+        }
+        assert_int_equal(status, cases[i].status);
+        me_config_destroy(config);
+    }
+}
+
+static void test_launch__environment_is_kept(void **state)
+{
+    (void)state;
+    me_config *config = me_config_create();
+    assert_int_equal(
+        read_command(config,
+                     "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True "
+                     "CUDA_DEVICE_MAX_CONNECTIONS=1 srun "
+                     "--export=ALL,NCCL_A=1,NCCL_B=x=y -n 2 python "
+                     "pretrain_gpt.py",
+                     NULL),
+        ME_OK);
+    static const char *const expect[][2] = {
+        {"PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True"},
+        {"CUDA_DEVICE_MAX_CONNECTIONS", "1"},
+        {"NCCL_A", "1"},
+        {"NCCL_B", "x=y"},
+    };
+    assert_int_equal(config->environment.count, COUNT_OF(expect));
+    for (size_t i = 0; i < COUNT_OF(expect); i++) {
+        assert_string_equal(config->environment.flags[i].flag, expect[i][0]);
+        assert_string_equal(config->environment.flags[i].note, expect[i][1]);
+    }
+    assert_string_equal(config->device.alloc_conf, "expandable_segments:True");
+    me_config_destroy(config);
+}
+
+static void test_launch__several_jobs_are_mentioned(void **state)
+{
+    (void)state;
+    me_config *config = me_config_create();
+    assert_int_equal(read_command(config,
+                                  "srun -N 4 torchrun --nproc-per-node 8 "
+                                  "pretrain_gpt.py --transformer-impl local",
+                                  NULL),
+                     ME_OK);
+    assert_int_equal(config->parallel.world_size, 8);
+    assert_int_equal(config->assumptions.count, 1);
+    assert_non_null(
+        strstr(config->assumptions.flags[0].note, "4 torchrun processes"));
+    me_config_destroy(config);
+}
+
+static void test_launch__survives_without_memory(void **state)
+{
+    (void)state;
+    bool is_done = false;
+    for (uint64_t nth = 1; nth < 500 && !is_done; nth++) {
+        me_config *config = me_config_create();
+        assert_non_null(config);
+        me_alloc_fail_at(nth);
+        const me_status status = read_command(
+            config,
+            "A=B torchrun --nproc-per-node=2 pretrain_gpt.py --num-layers=4 "
+            "--context-parallel-size 2 --unknown --position-embedding-type "
+            "yarn --recompute-activations --lr 1",
+            NULL);
+        me_alloc_fail_at(0);
+        is_done = status == ME_OK;
+        assert_true(is_done || status == ME_ERR_NOMEM);
+        me_config_destroy(config);
+    }
+    assert_true(is_done);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_launch__world_sizes),
+        cmocka_unit_test(test_launch__commands_that_are_wrong),
+        cmocka_unit_test(test_launch__environment_is_kept),
+        cmocka_unit_test(test_launch__several_jobs_are_mentioned),
+        cmocka_unit_test(test_launch__survives_without_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "job.h"
+
+enum {
+    WORDS_MAX = 64
+};
+
+/* JOB_FLAGS and more, split at blanks. */
+static me_status read_flags(me_config *config, const char *more, me_diag *diag)
+{
+    static const char *const job[] = {JOB_FLAGS};
+    const char *words[WORDS_MAX + COUNT_OF(job)];
+    char text[512] = "";
+    assert_true(strlen(more) < sizeof text);
+    memcpy(text, more, strlen(more));
+    int count = 0;
+    for (; count < (int)COUNT_OF(job); count++) {
+        words[count] = job[count];
+    }
+    for (char *c = text; *c != '\0';) {
+        const size_t length = strcspn(c, " ");
+        words[count++] = c;
+        c += length;
+        if (*c == ' ') {
+            *c++ = '\0';
+        }
+    }
+    return me_config_read_launch(config, count, words, diag);
+}
+
+static me_config *job_of(const char *more)
+{
+    me_diag diag = {0};
+    me_config *config = me_config_create();
+    const me_status status = read_flags(config, more, &diag);
+    assert_string_equal(diag.text, "");
+    assert_int_equal(status, ME_OK);
+    return config;
+}
+
+static void test_megatron__values_that_are_wrong(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *flags;
+        me_status status;
+        const char *part;
+    } cases[] = {
+        {"--num-layers", ME_ERR_SYNTAX, "--num-layers has no value"},
+        {"--num-layers --bf16", ME_ERR_SYNTAX, "--num-layers has no value"},
+        {"--num-layers four", ME_ERR_CONFIG,
+         "--num-layers four: must be a whole number from 1"},
+        {"--num-layers=-4", ME_ERR_CONFIG, "--num-layers -4: must be"},
+        {"--num-layers 0", ME_ERR_CONFIG, "--num-layers 0: must be"},
+        {"--num-layers 4.5", ME_ERR_CONFIG, "--num-layers 4.5"},
+        {"--hidden-size 99999999999999999999", ME_ERR_CONFIG,
+         "--hidden-size 99999999999999999999: must be a whole number"},
+        {"--train-iters ten", ME_ERR_CONFIG,
+         "--train-iters ten: must be a whole number"},
+        {"--lr high", ME_ERR_CONFIG, "--lr high: must be a number"},
+        {"--normalization Layer", ME_ERR_CONFIG,
+         "--normalization Layer: must be one of LayerNorm, RMSNorm"},
+        {"--swiglu=1", ME_ERR_SYNTAX, "--swiglu=1: the flag takes no value"},
+        {"--swiglu 1", ME_ERR_SYNTAX,
+         "'1' belongs to no flag: it comes after --swiglu"},
+        {"--rampup-batch-size 1 2", ME_ERR_SYNTAX, "three values"},
+        {"--batch-size 4", ME_ERR_CONFIG, "use --micro-batch-size"},
+        {"--checkpoint-activations", ME_ERR_CONFIG, "--recompute-activations"},
+        {"--fp16", ME_ERR_CONFIG, "--bf16 and --fp16 exclude each other"},
+        {"--swiglu --squared-relu", ME_ERR_CONFIG, "exclude each other"},
+        {"--recompute-granularity full --recompute-num-layers 1", ME_ERR_CONFIG,
+         "needs --recompute-method"},
+        {"--recompute-activations --recompute-num-layers 1", ME_ERR_CONFIG,
+         "does not go with selective"},
+        {"--recompute-granularity selective --recompute-modules all",
+         ME_ERR_CONFIG, "--recompute-modules all: must be one of core_attn"},
+        {"--attention-dropout 2", ME_ERR_CONFIG, "a number from 0 to 1"},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        me_diag diag = {0};
+        me_config *config = me_config_create();
+        const me_status status = read_flags(config, cases[i].flags, &diag);
+        if (strstr(diag.text, cases[i].part) == NULL) {
+            fail_msg("%s: %s", cases[i].flags, diag.text);
+        }
+        assert_int_equal(status, cases[i].status);
+        me_config_destroy(config);
+    }
+}
+
+static void test_megatron__lists(void **state)
+{
+    (void)state;
+    /* The last flag of a command and the list that it must be in. */
+    static const char *const cases[][3] = {
+        {"--swiglu", "--swiglu", "modelled"},
+        {"--lr 1e-4", "--lr", "no effect"},
+        {"--min-lr -.5", "--min-lr", "no effect"},
+        {"--save /x --save-interval 4", "--save", "no effect"},
+        {"--num-query-groups 4", "--num-query-groups", "no effect"},
+        {"--num-query-groups 4 --group-query-attention", "--num-query-groups",
+         "modelled"},
+        {"--context-parallel-size 1", "--context-parallel-size", "no effect"},
+        {"--context-parallel-size 2", "--context-parallel-size",
+         "not modelled"},
+        {"--moe-grouped-gemm", "--moe-grouped-gemm", "no effect"},
+        {"--moe-grouped-gemm --num-experts 0", "--moe-grouped-gemm",
+         "no effect"},
+        {"--moe-grouped-gemm --num-experts 8", "--moe-grouped-gemm",
+         "not modelled"},
+        {"--fp8-recipe delayed", "--fp8-recipe", "no effect"},
+        {"--fp8-format hybrid", "--fp8-format", "not modelled"},
+        {"--cross-entropy-fusion-impl te", "--cross-entropy-fusion-impl",
+         "no effect"},
+        {"--cross-entropy-loss-fusion --cross-entropy-fusion-impl te",
+         "--cross-entropy-fusion-impl", "not modelled"},
+        {"--recompute-modules mlp", "--recompute-modules", "no effect"},
+        {"--recompute-activations --recompute-modules core_attn",
+         "--recompute-modules", "modelled"},
+        {"--recompute-granularity selective --recompute-modules mlp core_attn",
+         "--recompute-modules", "not modelled"},
+        {"--position-embedding-type yarn", "--position-embedding-type",
+         "not modelled"},
+        {"--position-embedding-type rope", "--position-embedding-type",
+         "modelled"},
+        {"--optimizer muon --muon-num-ns-steps 5", "--muon-num-ns-steps",
+         "not modelled"},
+        {"--optimizer sgd --muon-num-ns-steps 5", "--muon-num-ns-steps",
+         "no effect"},
+        {"--attention-backend flash", "--attention-backend", "no effect"},
+        {"--transformer-impl transformer_engine --attention-backend flash",
+         "--attention-backend", "not modelled"},
+        {"--pipeline-model-parallel-layout Et|t|L",
+         "--pipeline-model-parallel-layout", "not modelled"},
+        {"--use-torch-fsdp2", "--use-torch-fsdp2", "not modelled"},
+        {"--num-layer 4 5", "--num-layer", "not modelled"},
+        {"--num_layers=4", "--num_layers", "not modelled"},
+        {"-x", "-x", "not modelled"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        me_config *config = job_of(cases[i][0]);
+        const me_flag_list *list =
+            strcmp(cases[i][2], "modelled") == 0    ? &config->modelled
+            : strcmp(cases[i][2], "no effect") == 0 ? &config->no_effect
+                                                    : &config->not_modelled;
+        if (!list_has(list, cases[i][1])) {
+            fail_msg("%s: not in the list \"%s\"", cases[i][0], cases[i][2]);
+        }
+        assert_int_equal(list_has(&config->modelled, cases[i][1]) +
+                             list_has(&config->no_effect, cases[i][1]) +
+                             list_has(&config->not_modelled, cases[i][1]),
+                         1);
+        me_config_destroy(config);
+    }
+}
+
+static void test_megatron__options(void **state)
+{
+    (void)state;
+    /* Flags and the option that they set. */
+    static const char *const cases[][3] = {
+        {"--group-query-attention", "model.num_query_groups", "1"},
+        {"--num-query-groups 4 --group-query-attention",
+         "model.num_query_groups", "4"},
+        {"--num-query-groups 4", "model.num_query_groups", "0"},
+        {"--num-layers 2 --num-layers 3", "model.num_layers", "3"},
+        {"--num-layers=5", "model.num_layers", "5"},
+        {"--disable-bias-linear", "model.add_bias_linear", "false"},
+        {"--use-rotary-position-embeddings --position-embedding-type none",
+         "model.position_embedding_type", "rope"},
+        {"--apply-query-key-layer-scaling", "model.attention_softmax_in_fp32",
+         "true"},
+        {"--recompute-activations --recompute-granularity full",
+         "recompute.granularity", "selective"},
+        {"--recompute-activations --recompute-modules mlp",
+         "recompute.core_attn", "false"},
+        {"--context-parallel-size 2", "parallel.context", "2"},
+        {"--tokenizer-type GPT2BPETokenizer --vocab-size 7", "model.vocab_size",
+         "7"},
+        {"--optimizer muon", "optimizer.kind", "adam"},
+        {"--no-rope-fusion", "train.apply_rope_fusion", "false"},
+        {"--transformer-impl transformer_engine", "impl.core_attention",
+         "sdpa_flash"},
+        {"--transformer-impl transformer_engine --attention-backend unfused",
+         "impl.core_attention", "unfused"},
+        {"", "impl.core_attention", "unfused"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        me_config *config = job_of(cases[i][0]);
+        me_str text = {0};
+        me_option_format(me_option_find(cases[i][1]), config, &text);
+        assert_string_equal(me_str_text(&text), cases[i][2]);
+        me_str_fini(&text);
+        me_config_destroy(config);
+    }
+}
+
+static void test_megatron__transformer_engine_is_the_default(void **state)
+{
+    (void)state;
+    static const char *const flags[] = {"--num-layers", "2", "--bf16"};
+    me_config *config = me_config_create();
+    assert_int_equal(me_config_read_launch(config, 3, flags, NULL), ME_OK);
+    assert_true(list_has(&config->not_modelled, "--transformer-impl"));
+    assert_int_equal(config->impl.core_attention, ME_CORE_ATTENTION_SDPA_FLASH);
+    assert_int_equal(config->assumptions.count, 1);
+    me_config_destroy(config);
+}
+
+static void test_megatron__gpt2_tokenizer_has_a_known_size(void **state)
+{
+    (void)state;
+    static const char *const flags[] = {"--tokenizer-type", "GPT2BPETokenizer"};
+    me_config *config = me_config_create();
+    assert_int_equal(me_config_read_launch(config, 2, flags, NULL), ME_OK);
+    assert_int_equal(config->model.vocab_size, 50257);
+    me_config_destroy(config);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_megatron__values_that_are_wrong),
+        cmocka_unit_test(test_megatron__lists),
+        cmocka_unit_test(test_megatron__options),
+        cmocka_unit_test(test_megatron__transformer_engine_is_the_default),
+        cmocka_unit_test(test_megatron__gpt2_tokenizer_has_a_known_size),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

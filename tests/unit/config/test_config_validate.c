@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "job.h"
+
+static void test_validate__rules(void **state)
+{
+    (void)state;
+    /* What is set on JOB_TEXT (8 layers, 512 wide, 8 heads), and what the one
+     * line must say; "" is a job that is right. */
+    static const char *const cases[][2] = {
+        {"", ""},
+        {"parallel.tensor=3",
+         "parallel.tensor = 3 does not divide model.num_attention_heads = 8"},
+        {"model.num_query_groups=3",
+         "model.num_query_groups = 3 does not divide "
+         "model.num_attention_heads = 8"},
+        {"model.num_attention_heads=12 model.kv_channels=64 "
+         "model.num_query_groups=6 parallel.tensor=4",
+         "parallel.tensor = 4 and model.num_query_groups = 6: one must divide"},
+        {"model.num_query_groups=2 parallel.tensor=4", ""},
+        {"model.num_attention_heads=7",
+         "model.num_attention_heads = 7 does not divide model.hidden_size"},
+        {"model.num_attention_heads=7 model.kv_channels=64", ""},
+        {"model.ffn_hidden_size=1001 parallel.tensor=2",
+         "parallel.tensor = 2 does not divide model.ffn_hidden_size = 1001"},
+        {"model.hidden_size=16 model.activation=swiglu", "is too small"},
+        {"model.padded_vocab_size=999", "is smaller than model.vocab_size"},
+        {"model.padded_vocab_size=1001 parallel.tensor=2",
+         "does not divide model.padded_vocab_size = 1001"},
+        {"model.max_position_embeddings=64",
+         "model.max_position_embeddings = 64 is smaller than "
+         "model.seq_length = 128"},
+        {"parallel.world_size=6 parallel.tensor=2 parallel.pipeline=2",
+         "parallel.world_size = 6 is no multiple of parallel.tensor x "
+         "parallel.pipeline x parallel.context = 2 x 2 x 1 = 4"},
+        {"parallel.world_size=4 parallel.expert=3", "parallel.expert = 3"},
+        {"parallel.world_size=4 train.global_batch_size=6",
+         "train.global_batch_size = 6 is no multiple of "
+         "train.micro_batch_size x data parallel size = 1 x 4"},
+        {"parallel.tensor=8 parallel.sequence=true model.seq_length=100",
+         "parallel.tensor = 8 does not divide model.seq_length = 100"},
+        {"parallel.tensor=8 model.seq_length=100", ""},
+        {"parallel.context=4 model.seq_length=100",
+         "no multiple of 2 x parallel.context = 2 x 4"},
+        {"train.params_dtype=float32 impl.core_attention=sdpa_flash",
+         "sdpa_flash needs train.params_dtype"},
+        {"model.kv_channels=512 impl.core_attention=sdpa_flash",
+         "up to 256, not 512"},
+        {"train.params_dtype=float32 model.fp32_residual_connection=true",
+         "fp32_residual_connection = true needs"},
+        {"model.activation=squared_relu", "does not go with"},
+        {"model.activation=squared_relu train.bias_gelu_fusion=false", ""},
+        {"optimizer.overlap_param_gather=true", "optimizer.distributed = true"},
+        {"optimizer.overlap_param_gather=true optimizer.distributed=true",
+         "optimizer.overlap_grad_reduce = true"},
+        {"recompute.granularity=full", "needs recompute.num_layers"},
+        {"recompute.granularity=full recompute.num_layers=1", ""},
+        {"recompute.distribute_saved_activations=true",
+         "needs recompute.granularity = full"},
+        {"recompute.distribute_saved_activations=true "
+         "recompute.granularity=full recompute.num_layers=1",
+         "needs parallel.tensor over 1"},
+        {"model.seq_length=268435456 train.micro_batch_size=1073741824 "
+         "model.max_position_embeddings=268435456",
+         "beyond 64 bits"},
+        {"parallel.pipeline=3",
+         "parallel.pipeline = 3 does not divide model.num_layers = 8"},
+        {"parallel.pipeline=4 "
+         "parallel.account_for_loss_in_pipeline_split=true",
+         "with what parallel.account_for_* adds = 9"},
+        {"parallel.pipeline=3 "
+         "parallel.account_for_loss_in_pipeline_split=true",
+         ""},
+        {"parallel.pipeline=3 parallel.decoder_first_pipeline_num_layers=2",
+         ""},
+        {"parallel.pipeline=3 parallel.decoder_first_pipeline_num_layers=3",
+         "leaves 5 layers for 2 stages"},
+        {"parallel.pipeline=2 parallel.decoder_first_pipeline_num_layers=9",
+         "leaves -1 layers"},
+        {"parallel.pipeline=2 parallel.decoder_first_pipeline_num_layers=3 "
+         "parallel.account_for_loss_in_pipeline_split=true",
+         "does not go with parallel.decoder_first"},
+        {"parallel.pipeline=2 "
+         "parallel.num_layers_per_virtual_pipeline_stage=3",
+         "= 3 does not divide the 4 layers of a pipeline stage"},
+        {"parallel.pipeline=2 "
+         "parallel.num_layers_per_virtual_pipeline_stage=100",
+         "= 100 does not divide"},
+        {"parallel.pipeline=2 parallel.decoder_first_pipeline_num_layers=2 "
+         "parallel.num_layers_per_virtual_pipeline_stage=2",
+         "give parallel.virtual_pipeline"},
+        {"parallel.pipeline=2 parallel.virtual_pipeline=3",
+         "parallel.virtual_pipeline = 3 does not divide the 4 layers"},
+        {"parallel.pipeline=2 parallel.virtual_pipeline=2 "
+         "parallel.decoder_first_pipeline_num_layers=3",
+         "3 layers of the first pipeline stage"},
+        {"parallel.virtual_pipeline=2",
+         "needs parallel.pipeline of at least 2"},
+        {"parallel.pipeline=2 parallel.virtual_pipeline=2 "
+         "parallel.overlap_p2p_comm=false",
+         "at least 3 without parallel.overlap_p2p_comm"},
+        {"parallel.pipeline=2 parallel.virtual_pipeline=2 "
+         "train.global_batch_size=4",
+         ""},
+        {"parallel.pipeline=2 parallel.virtual_pipeline=2 "
+         "train.global_batch_size=5",
+         "5 micro-batches in groups of parallel.microbatch_group_size = 2"},
+        {"parallel.pipeline=2 parallel.virtual_pipeline=2 "
+         "train.global_batch_size=1",
+         "to the number of micro-batches = 1"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        me_config *config = job_with(cases[i][0]);
+        me_diag diag = {0};
+        const me_status status = me_config_finish(config, 1, &diag);
+        if (strstr(diag.text, cases[i][1]) == NULL) {
+            fail_msg("%s: %s", cases[i][0], diag.text);
+        }
+        assert_int_equal(status,
+                         cases[i][1][0] == '\0' ? ME_OK : ME_ERR_CONFIG);
+        me_config_destroy(config);
+    }
+}
+
+static void test_validate__required(void **state)
+{
+    (void)state;
+    me_diag diag = {0};
+    me_config *config = me_config_create();
+    assert_int_equal(me_config_finish(config, 1, &diag), ME_ERR_CONFIG);
+    assert_string_equal(diag.text, "model.num_layers is not given (in a launch "
+                                   "command --num-layers)");
+    me_config_destroy(config);
+}
+
+static void test_validate__extremes_do_not_overflow(void **state)
+{
+    (void)state;
+    size_t count = 0;
+    const me_option *options = me_options(&count);
+    me_config *config = me_config_create();
+    for (size_t i = 0; i < count; i++) {
+        me_str value = {0};
+        me_str_printf(&value, "%.0f", options[i].max);
+        if (options[i].type == ME_OPTION_INT ||
+            options[i].type == ME_OPTION_COUNT) {
+            assert_int_equal(me_config_set(config, options[i].name,
+                                           me_str_text(&value), NULL),
+                             ME_OK);
+        }
+        me_str_fini(&value);
+    }
+    me_diag diag = {0};
+    assert_int_equal(me_config_finish(config, INT32_MAX, &diag), ME_ERR_CONFIG);
+    me_config_destroy(config);
+}
+
+static void test_derive__as_megatron(void **state)
+{
+    (void)state;
+    me_config *config =
+        job_with("model.hidden_size=1024 model.activation=swiglu "
+                 "parallel.tensor=2 parallel.world_size=8 "
+                 "train.global_batch_size=16 model.vocab_size=50257");
+    assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
+    assert_int_equal(config->model.ffn_hidden_size, 2688);
+    assert_int_equal(config->model.kv_channels, 128);
+    assert_int_equal(config->model.num_query_groups, 8);
+    assert_int_equal(config->model.padded_vocab_size, 50432);
+    assert_true(config->model.add_qkv_bias);
+    assert_int_equal(config->parallel.data, 4);
+    assert_int_equal(config->parallel.microbatch_group_size, 1);
+    assert_false(config->parallel.overlap_p2p_comm);
+    assert_int_equal(config->train.num_microbatches, 4);
+    assert_int_equal(config->train.grad_dtype, ME_DTYPE_FLOAT32);
+    me_config_destroy(config);
+}
+
+static void test_derive__gradient_types(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *set;
+        me_dtype grad;
+        bool checks_nan;
+    } cases[] = {
+        {"", ME_DTYPE_FLOAT32, true},
+        {"train.grad_reduce_in_bf16=true", ME_DTYPE_BFLOAT16, true},
+        {"train.params_dtype=float16", ME_DTYPE_FLOAT16, false},
+        {"train.params_dtype=float16 train.loss_scale=1024", ME_DTYPE_FLOAT16,
+         true},
+        {"train.params_dtype=float16 "
+         "train.accumulate_allreduce_grads_in_fp32=true",
+         ME_DTYPE_FLOAT32, false},
+        {"train.params_dtype=float32", ME_DTYPE_FLOAT32, true},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        me_config *config = job_with(cases[i].set);
+        assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
+        assert_int_equal(config->train.grad_dtype, cases[i].grad);
+        assert_int_equal(config->train.check_for_nan_in_loss_and_grad,
+                         cases[i].checks_nan);
+        me_config_destroy(config);
+    }
+}
+
+static void test_derive__world_size(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *set;
+        int32_t processes;
+        int32_t world;
+        int32_t n_assumptions;
+    } cases[] = {
+        {"parallel.tensor=2", 1, 2, 1},
+        {"parallel.tensor=2", 8, 8, 1},
+        {"parallel.tensor=2 parallel.world_size=4", 8, 4, 0},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        me_config *config = job_with(cases[i].set);
+        assert_int_equal(me_config_finish(config, cases[i].processes, NULL),
+                         ME_OK);
+        assert_int_equal(config->parallel.world_size, cases[i].world);
+        assert_int_equal(config->assumptions.count, cases[i].n_assumptions);
+        me_config_destroy(config);
+    }
+}
+
+static void test_notes__name_what_is_not_modelled(void **state)
+{
+    (void)state;
+    me_config *config = job_with("parallel.context=2 "
+                                 "train.masked_softmax_fusion=true "
+                                 "train.gradient_accumulation_fusion=true");
+    assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
+    assert_int_equal(config->not_modelled.count, 3);
+    assert_true(list_has(&config->not_modelled, "parallel.context"));
+    me_diag diag = {0};
+    assert_int_equal(me_config_check_strict(config, &diag), ME_ERR_CONFIG);
+    assert_string_equal(diag.text, "--strict: not modelled: parallel.context, "
+                                   "train.masked_softmax_fusion, "
+                                   "train.gradient_accumulation_fusion");
+    me_config_destroy(config);
+    config = job_with("");
+    assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
+    assert_int_equal(me_config_check_strict(config, &diag), ME_OK);
+    me_config_destroy(config);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_validate__rules),
+        cmocka_unit_test(test_validate__required),
+        cmocka_unit_test(test_validate__extremes_do_not_overflow),
+        cmocka_unit_test(test_derive__as_megatron),
+        cmocka_unit_test(test_derive__gradient_types),
+        cmocka_unit_test(test_derive__world_size),
+        cmocka_unit_test(test_notes__name_what_is_not_modelled),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
