@@ -180,6 +180,11 @@ const me_pool *me_pool_observer_pool(const me_pool_observer *observer)
     return observer->pool;
 }
 
+void me_pool_observer_reset_peaks(me_pool_observer *observer)
+{
+    me_pool_reset_peaks(observer->pool);
+}
+
 me_status me_pool_observer_status(const me_pool_observer *observer,
                                   me_diag *diag)
 {

@@ -59,6 +59,9 @@ void me_pool_observer_on_point(me_pool_observer *observer,
 /** The pool, for its counters; borrowed. Local. */
 const me_pool *me_pool_observer_pool(const me_pool_observer *observer);
 
+/** As me_pool_reset_peaks(), between points. Local. */
+void me_pool_observer_reset_peaks(me_pool_observer *observer);
+
 /**
  * Whether all events could be followed; they are ignored after the first that
  * could not. Running out of device memory is no failure. Local.

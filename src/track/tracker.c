@@ -58,12 +58,16 @@ static void close_span(me_tracker *t)
     const me_peaks span = {.requested = t->span_requested,
                            .allocated = allocated.peak,
                            .reserved = reserved.peak};
+    const me_peaks unknown = {.requested = span.requested,
+                              .allocated = ME_BYTES_UNKNOWN,
+                              .reserved = ME_BYTES_UNKNOWN};
     raise_peaks(&t->since_point, &span);
     t->reserved_ever = me_max_u64(t->reserved_ever, span.reserved);
     me_seen_iteration *iteration = open_iteration(t);
     if (iteration != NULL) {
         raise_peaks(&iteration->peaks, &span);
-        raise_peaks(&iteration->phases[t->phase], &span);
+        raise_peaks(&iteration->phases[t->phase],
+                    t->pool.reset_peaks == NULL ? &unknown : &span);
         iteration->has_phase[t->phase] = true;
     }
     t->span_requested = t->live.requested;

@@ -4,6 +4,7 @@
 #include "support/test.h"
 #include "track/tracker.h"
 
+#include "alloc/pool_observer.h"
 #include <string.h>
 
 static me_rank_result *play(const me_pool_counters *pool,
@@ -209,6 +210,59 @@ static void test_tracker__reads_pool_and_device(void **state)
     me_rank_result_destroy(result);
 }
 
+static void read_pool(void *self, me_pool_counter *allocated_out,
+                      me_pool_counter *reserved_out)
+{
+    const me_pool *pool = me_pool_observer_pool(self);
+    *allocated_out =
+        (me_pool_counter){me_pool_current(pool, ME_POOL_ALLOCATED_BYTES),
+                          me_pool_peak(pool, ME_POOL_ALLOCATED_BYTES)};
+    *reserved_out =
+        (me_pool_counter){me_pool_current(pool, ME_POOL_RESERVED_BYTES),
+                          me_pool_peak(pool, ME_POOL_RESERVED_BYTES)};
+}
+
+static void reset_pool(void *self)
+{
+    me_pool_observer_reset_peaks(self);
+}
+
+/* Blocks are multiples of the allocator's 512 bytes, so it allocates what is
+ * requested, from one segment of 2 MiB. */
+static void test_tracker__agrees_with_the_allocator(void **state)
+{
+    (void)state;
+    const me_pool_options options = me_pool_options_default();
+    me_pool_observer *pool = NULL;
+    assert_int_equal(me_pool_observer_create(&options, &pool), ME_OK);
+    const me_pool_counters counters = {read_pool, reset_pool, pool};
+    me_tracker *tracker = me_tracker_create(&me_stream_tree, &counters, NULL);
+    me_test_stream s = {.observers = {me_tracker_observer(tracker),
+                                      me_pool_observer_handle(pool)},
+                        .n_observers = 2,
+                        .scale = 512};
+    me_stream_play(&s);
+    me_rank_result *result = NULL;
+    assert_int_equal(me_tracker_finish(tracker, NULL, &result), ME_OK);
+    for (uint32_t i = 0; i < result->n_points; i++) {
+        const me_point_result *p = &result->points[i];
+        assert_int_equal(p->allocated_bytes, p->requested_bytes);
+        assert_int_equal(p->allocated_peak_bytes, p->requested_peak_bytes);
+        assert_int_equal(p->reserved_peak_bytes, 2 << 20);
+    }
+    for (int32_t n = 0; n <= 1; n++) {
+        const me_iteration_result *it = me_rank_result_iteration(result, n);
+        assert_int_equal(it->allocated_bytes, it->requested_bytes);
+        for (uint32_t i = 0; i < it->n_phases; i++) {
+            assert_int_equal(it->phases[i].allocated_bytes,
+                             it->phases[i].requested_bytes);
+        }
+    }
+    me_rank_result_destroy(result);
+    me_tracker_destroy(tracker);
+    me_pool_observer_destroy(pool);
+}
+
 /* A block that became an activation only after the peak was live at it, and
  * one that is given up as an activation later was still one then. */
 static void test_tracker__names_blocks_at_the_peak(void **state)
@@ -286,6 +340,7 @@ int main(void)
         cmocka_unit_test(test_tracker__keeps_iterations_and_phases),
         cmocka_unit_test(test_tracker__measures_modules),
         cmocka_unit_test(test_tracker__reads_pool_and_device),
+        cmocka_unit_test(test_tracker__agrees_with_the_allocator),
         cmocka_unit_test(test_tracker__names_blocks_at_the_peak),
         cmocka_unit_test(test_tracker__refuses_a_free_of_nothing),
         cmocka_unit_test(test_tracker__survives_failing_memory),
