@@ -110,7 +110,7 @@ static const me_wrapper wrappers[] = {
     {"python python2 python3", ME_WRAPPER_PYTHON, python_options},
     {"bash sh zsh dash ksh", ME_WRAPPER_SHELL, no_options},
     {"sbatch salloc accelerate deepspeed nsys ncu docker podman singularity "
-     "apptainer uv poetry conda ssh ray horovodrun composer", 
+     "apptainer uv poetry conda ssh ray horovodrun composer",
      ME_WRAPPER_FOREIGN, no_options},
 };
 

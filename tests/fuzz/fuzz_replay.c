@@ -1,3 +1,4 @@
+/* links: allocator base */
 /* Any bytes as a recording, under settings that its first byte chooses: no
  * crash, and whatever was replayed leaves a pool whose invariants held. */
 #include "alloc/replay.h"
