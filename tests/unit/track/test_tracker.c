@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "alloc/pool_observer.h"
 #include "support/faults.h"
 #include "support/stream.h"
 #include "support/test.h"
 #include "track/tracker.h"
 
-#include "alloc/pool_observer.h"
 #include <string.h>
 
 static me_rank_result *play(const me_pool_counters *pool,
@@ -232,7 +232,7 @@ static void reset_pool(void *self)
 static void test_tracker__agrees_with_the_allocator(void **state)
 {
     (void)state;
-    const me_pool_options options = me_pool_options_default();
+    const me_pool_options options = {.conf = me_alloc_conf_default()};
     me_pool_observer *pool = NULL;
     assert_int_equal(me_pool_observer_create(&options, &pool), ME_OK);
     const me_pool_counters counters = {read_pool, reset_pool, pool};
