@@ -59,7 +59,7 @@ void me_pool_observer_on_point(me_pool_observer *observer,
 /** The pool, for its counters; borrowed. Local. */
 const me_pool *me_pool_observer_pool(const me_pool_observer *observer);
 
-/** Peaks begin anew at the current values, as at each point. Local. */
+/** As me_pool_reset_peaks(), between points. Local. */
 void me_pool_observer_reset_peaks(me_pool_observer *observer);
 
 /**

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/format.h"
 #include "report/units.h"
 
@@ -89,7 +90,7 @@ static void get_iteration_0(const csv_row *row, me_str *cell)
     }
 }
 
-static const csv_column COLUMNS[] = {
+static const csv_column csv_columns[] = {
     {"rank", get_rank},
     {"tp", get_tp},
     {"pp", get_pp},
@@ -119,7 +120,7 @@ static const csv_column COLUMNS[] = {
     {"peak_other_bytes", get_other},
 };
 
-static const size_t N_COLUMNS = sizeof COLUMNS / sizeof *COLUMNS;
+static const size_t n_csv_columns = sizeof csv_columns / sizeof *csv_columns;
 
 /** RFC 4180: in quotes, inner ones doubled, where it holds a separator. */
 static void print_field(const char *field, FILE *stream)
@@ -141,10 +142,10 @@ static void print_field(const char *field, FILE *stream)
 static me_status print_row(const csv_row *row, FILE *stream)
 {
     me_str cell = {0};
-    for (size_t i = 0; i < N_COLUMNS; i++) {
+    for (size_t i = 0; i < n_csv_columns; i++) {
         cell.length = 0;
         me_str_append(&cell, "");
-        COLUMNS[i].get(row, &cell);
+        csv_columns[i].get(row, &cell);
         if (i > 0) {
             (void)fputc(',', stream);
         }
@@ -158,8 +159,8 @@ static me_status print_row(const csv_row *row, FILE *stream)
 
 me_status me_csv_print(const me_report *report, FILE *stream, me_diag *diag)
 {
-    for (size_t i = 0; i < N_COLUMNS; i++) {
-        (void)fprintf(stream, i == 0 ? "%s" : ",%s", COLUMNS[i].title);
+    for (size_t i = 0; i < n_csv_columns; i++) {
+        (void)fprintf(stream, i == 0 ? "%s" : ",%s", csv_columns[i].title);
     }
     (void)fputc('\n', stream);
     for (int32_t i = 0; i < report->world_size; i++) {

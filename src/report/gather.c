@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "report/report.h"
 #include "report/verdict.h"
@@ -242,7 +243,7 @@ static me_status fill_results(const me_blob *blobs, int n_blobs, me_diag *diag,
     table.results = me_alloc(count, sizeof *table.results, "report.encoded");
     report->ranks = me_alloc(count, sizeof *report->ranks, "report.ranks");
     report->results =
-        me_alloc(count, sizeof *report->results, "report.results");
+        me_alloc(count, sizeof(me_rank_result *), "report.results");
     me_status status = ME_ERR_NOMEM;
     if (firsts != NULL && table.places != NULL && table.results != NULL &&
         report->ranks != NULL && report->results != NULL) {

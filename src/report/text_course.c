@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "report/table.h"
 #include "report/text.h"
@@ -23,7 +24,7 @@ static void get_point(const void *row, me_str *cell)
     me_str_append(cell, ((const me_point_result *)row)->name);
 }
 
-static const me_column POINT_COLUMNS[] = {
+static const me_column point_columns[] = {
     {"point", NULL, false, false, get_point},
     {"requested", NULL, true, false, get_requested},
     {"requested peak", NULL, true, false, get_requested_peak},
@@ -70,7 +71,7 @@ static void get_op(const void *row, me_str *cell)
     me_str_append(cell, op == NULL ? "-" : op);
 }
 
-static const me_column ITERATION_COLUMNS[] = {
+static const me_column iteration_columns[] = {
     {"iteration", NULL, true, false, get_iteration},
     {"requested", NULL, true, false, get_most_requested},
     {"allocated", NULL, true, false, get_most_allocated},
@@ -95,7 +96,7 @@ static void get_bytes(const void *row, me_str *cell)
     me_count_append(cell, ((const me_communicator_result *)row)->bytes);
 }
 
-static const me_column COMMUNICATOR_COLUMNS[] = {
+static const me_column communicator_columns[] = {
     {"communicator", NULL, false, false, get_group},
     {"ranks", NULL, true, false, get_size},
     {"bytes", NULL, true, false, get_bytes},
@@ -114,9 +115,9 @@ static me_status append_device(const me_rank_result *result, me_str *text)
     me_str_append(text, ", communicators ");
     me_count_append(text, d->communicator_bytes);
     me_str_append(text, "\n");
-    return me_table_print(&(me_table){.columns = COMMUNICATOR_COLUMNS,
-                                      .n_columns = sizeof COMMUNICATOR_COLUMNS /
-                                                   sizeof *COMMUNICATOR_COLUMNS,
+    return me_table_print(&(me_table){.columns = communicator_columns,
+                                      .n_columns = sizeof communicator_columns /
+                                                   sizeof *communicator_columns,
                                       .rows = d->communicators,
                                       .n_rows = d->n_communicators,
                                       .row_bytes = sizeof *d->communicators},
@@ -154,8 +155,8 @@ static me_status append_points(const me_rank_result *result, me_str *text)
         }
     }
     const me_status status = me_table_print(
-        &(me_table){.columns = POINT_COLUMNS,
-                    .n_columns = sizeof POINT_COLUMNS / sizeof *POINT_COLUMNS,
+        &(me_table){.columns = point_columns,
+                    .n_columns = sizeof point_columns / sizeof *point_columns,
                     .rows = shown,
                     .n_rows = n_shown,
                     .row_bytes = sizeof *shown},
@@ -166,9 +167,9 @@ static me_status append_points(const me_rank_result *result, me_str *text)
 
 static me_status append_iterations(const me_rank_result *result, me_str *text)
 {
-    return me_table_print(&(me_table){.columns = ITERATION_COLUMNS,
-                                      .n_columns = sizeof ITERATION_COLUMNS /
-                                                   sizeof *ITERATION_COLUMNS,
+    return me_table_print(&(me_table){.columns = iteration_columns,
+                                      .n_columns = sizeof iteration_columns /
+                                                   sizeof *iteration_columns,
                                       .rows = result->iterations,
                                       .n_rows = result->n_iterations,
                                       .row_bytes = sizeof *result->iterations},

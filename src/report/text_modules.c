@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "base/size.h"
 #include "report/table.h"
@@ -9,9 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    NOBODY = UINT32_MAX
-};
+static const uint32_t nobody = UINT32_MAX;
 
 /** A line: one module, or like ones that are equal with all inside them. */
 typedef struct module_row {
@@ -61,7 +60,7 @@ static bool is_same(const module_view *view, uint32_t a, uint32_t b)
     }
     uint32_t c = view->first_child[a];
     uint32_t d = view->first_child[b];
-    while (c != NOBODY && d != NOBODY) {
+    while (c != nobody && d != nobody) {
         if (strcmp(own_name(module_at(view, c)),
                    own_name(module_at(view, d))) != 0 ||
             !is_same(view, c, d)) {
@@ -81,7 +80,7 @@ static size_t run_length(const module_view *view, uint32_t first)
         return length;
     }
     for (uint32_t i = view->next[first];
-         i != NOBODY && is_numbered(module_at(view, i)) &&
+         i != nobody && is_numbered(module_at(view, i)) &&
          is_same(view, first, i);
          i = view->next[i]) {
         length++;
@@ -175,7 +174,7 @@ static me_status add_siblings(module_view *view, uint32_t *firsts,
                               size_t n_firsts, int64_t parent)
 {
     me_status status = ME_OK;
-    while (status == ME_OK && firsts[0] != NOBODY) {
+    while (status == ME_OK && firsts[0] != nobody) {
         status = add_run(view, firsts, n_firsts, run_length(view, firsts[0]),
                          parent);
     }
@@ -226,7 +225,7 @@ static int64_t get_parent(const void *rows, size_t i)
     return ((const module_row *)rows)[i].parent;
 }
 
-static const me_column COLUMNS[] = {
+static const me_column module_columns[] = {
     {"module", NULL, false, true, get_name},
     {"", NULL, false, false, get_instances},
     {"parameters", NULL, true, false, get_parameters},
@@ -240,14 +239,14 @@ static const me_column COLUMNS[] = {
 static void link_children(module_view *view)
 {
     const uint32_t count = view->result->n_modules;
-    view->first_top = NOBODY;
+    view->first_top = nobody;
     for (uint32_t i = 0; i < count; i++) {
-        view->first_child[i] = NOBODY;
+        view->first_child[i] = nobody;
     }
     for (uint32_t i = count; i-- > 0;) {
         const uint32_t parent = module_at(view, i)->parent;
         uint32_t *first =
-            parent == NOBODY ? &view->first_top : &view->first_child[parent];
+            parent == nobody ? &view->first_top : &view->first_child[parent];
         view->next[i] = *first;
         *first = i;
     }
@@ -256,8 +255,8 @@ static void link_children(module_view *view)
 static me_status print_rows(const module_view *view, me_str *text)
 {
     return me_table_print(
-        &(me_table){.columns = COLUMNS,
-                    .n_columns = sizeof COLUMNS / sizeof *COLUMNS,
+        &(me_table){.columns = module_columns,
+                    .n_columns = sizeof module_columns / sizeof *module_columns,
                     .rows = view->rows,
                     .n_rows = view->n_rows,
                     .row_bytes = sizeof *view->rows,

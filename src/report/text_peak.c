@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/table.h"
 #include "report/text.h"
 #include "report/units.h"
@@ -73,7 +74,7 @@ static void get_blocks(const void *row, me_str *cell)
     }
 }
 
-static const me_column CATEGORY_COLUMNS[] = {
+static const me_column category_columns[] = {
     {"category", NULL, false, false, get_category},
     {"GiB", NULL, true, false, get_gib},
     {"bytes", NULL, true, false, get_bytes},
@@ -81,7 +82,7 @@ static const me_column CATEGORY_COLUMNS[] = {
     {"", NULL, false, false, get_bar},
 };
 
-static const me_column CONTRIBUTOR_COLUMNS[] = {
+static const me_column contributor_columns[] = {
     {"GiB", NULL, true, false, get_gib},
     {"share", NULL, true, false, get_share},
     {"blocks", NULL, true, false, get_blocks},
@@ -103,9 +104,9 @@ static me_status append_categories(const me_peak_result *peak, me_str *text)
             };
         }
     }
-    return me_table_print(&(me_table){.columns = CATEGORY_COLUMNS,
-                                      .n_columns = sizeof CATEGORY_COLUMNS /
-                                                   sizeof *CATEGORY_COLUMNS,
+    return me_table_print(&(me_table){.columns = category_columns,
+                                      .n_columns = sizeof category_columns /
+                                                   sizeof *category_columns,
                                       .rows = rows,
                                       .n_rows = n,
                                       .row_bytes = sizeof *rows},
@@ -131,9 +132,9 @@ static me_status append_contributors(const me_peak_result *peak, me_str *text)
         rows[n++] = (share_row){
             .bytes = rest, .whole = peak->requested_bytes, .category = ""};
     }
-    return me_table_print(&(me_table){.columns = CONTRIBUTOR_COLUMNS,
-                                      .n_columns = sizeof CONTRIBUTOR_COLUMNS /
-                                                   sizeof *CONTRIBUTOR_COLUMNS,
+    return me_table_print(&(me_table){.columns = contributor_columns,
+                                      .n_columns = sizeof contributor_columns /
+                                                   sizeof *contributor_columns,
                                       .rows = rows,
                                       .n_rows = n,
                                       .row_bytes = sizeof *rows},

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "base/size.h"
 #include "report/table.h"
@@ -178,7 +179,7 @@ static void get_device(const void *row, me_str *cell)
     me_gib_append(cell, p == NULL ? ME_BYTES_UNKNOWN : p->device_bytes);
 }
 
-static const me_column FIXED_COLUMNS[] = {
+static const me_column fixed_columns[] = {
     {"", NULL, false, false, get_mark},
     {"ranks", NULL, false, false, get_ranks},
     {"count", NULL, true, false, get_count},
@@ -186,13 +187,13 @@ static const me_column FIXED_COLUMNS[] = {
     {"tensor", NULL, true, false, get_tensor},
 };
 
-static const me_column CONTEXT_COLUMN = {"context", NULL, true, false,
+static const me_column context_column = {"context", NULL, true, false,
                                          get_context};
-static const me_column DATA_COLUMN = {"data", NULL, true, false, get_data};
-static const me_column EXPERT_COLUMN = {"expert", NULL, true, false,
+static const me_column data_column = {"data", NULL, true, false, get_data};
+static const me_column expert_column = {"expert", NULL, true, false,
                                         get_expert};
 
-static const me_column BYTES_COLUMNS[] = {
+static const me_column bytes_columns[] = {
     {"setup", NULL, true, false, get_setup},
     {"forward", NULL, true, false, get_forward},
     {"backward", NULL, true, false, get_backward},
@@ -205,8 +206,8 @@ static const me_column BYTES_COLUMNS[] = {
 };
 
 enum {
-    N_FIXED = sizeof FIXED_COLUMNS / sizeof *FIXED_COLUMNS,
-    N_BYTES = sizeof BYTES_COLUMNS / sizeof *BYTES_COLUMNS,
+    N_FIXED = sizeof fixed_columns / sizeof *fixed_columns,
+    N_BYTES = sizeof bytes_columns / sizeof *bytes_columns,
     COLUMNS_MAX = N_FIXED + N_BYTES + 3
 };
 
@@ -215,18 +216,18 @@ static size_t choose_columns(const me_report *report, me_column *columns)
 {
     const me_parallel_config *p = &report->config->parallel;
     size_t n = 0;
-    memcpy(columns, FIXED_COLUMNS, sizeof FIXED_COLUMNS);
+    memcpy(columns, fixed_columns, sizeof fixed_columns);
     n += N_FIXED;
     if (p->context > 1) {
-        columns[n++] = CONTEXT_COLUMN;
+        columns[n++] = context_column;
     }
     if (p->data > 1) {
-        columns[n++] = DATA_COLUMN;
+        columns[n++] = data_column;
     }
     if (p->expert > 1) {
-        columns[n++] = EXPERT_COLUMN;
+        columns[n++] = expert_column;
     }
-    memcpy(columns + n, BYTES_COLUMNS, sizeof BYTES_COLUMNS);
+    memcpy(columns + n, bytes_columns, sizeof bytes_columns);
     return n + N_BYTES;
 }
 
@@ -251,7 +252,7 @@ static size_t make_rows(const me_report *report, const me_report_rank **ranks,
     for (size_t i = 0; i < count; i++) {
         ranks[i] = &report->ranks[i];
     }
-    qsort(ranks, count, sizeof *ranks, compare_ranks);
+    qsort(ranks, count, sizeof(me_report_rank *), compare_ranks);
     size_t n_rows = 0;
     for (size_t i = 0, last = 0; i < count; i = last) {
         for (last = i + 1; last < count &&
@@ -308,7 +309,8 @@ static void append_imbalance(const me_report *report, const rank_row *rows,
 me_status me_text_ranks(const me_report *report, me_str *text)
 {
     const size_t count = (size_t)report->world_size;
-    const me_report_rank **ranks = me_alloc(count, sizeof *ranks, "text.ranks");
+    const me_report_rank **ranks =
+        me_alloc(count, sizeof(me_report_rank *), "text.ranks");
     rank_row *rows = me_alloc(count, sizeof *rows, "text.rank_rows");
     me_status status = ME_ERR_NOMEM;
     if (ranks != NULL && rows != NULL) {

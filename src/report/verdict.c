@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/verdict.h"
 
 #include "base/size.h"
@@ -8,7 +9,7 @@
 /* How exact memest is where it models everything (docs/accuracy.md): device
  * bytes on a measured card, and reserved bytes where blocks come back late
  * because another stream still uses them. */
-static const uint64_t DEVICE_BAND_BYTES = UINT64_C(8) << 20;
+static const uint64_t device_band_bytes = UINT64_C(8) << 20;
 
 enum {
     OVERLAP_BAND_PARTS = 50, /**< 1/50 of the reserved bytes: 2 % */
@@ -109,7 +110,7 @@ static int32_t find_oom(const me_report *report, bool *is_known_out)
 static uint64_t band_bytes(const me_report *report, const me_verdict *verdict)
 {
     const me_optimizer_config *optimizer = &report->config->optimizer;
-    uint64_t band = verdict->basis == ME_BASIS_DEVICE ? DEVICE_BAND_BYTES : 0;
+    uint64_t band = verdict->basis == ME_BASIS_DEVICE ? device_band_bytes : 0;
     if (optimizer->overlap_grad_reduce || optimizer->overlap_param_gather) {
         band += verdict->worst_bytes / OVERLAP_BAND_PARTS;
     }

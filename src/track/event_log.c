@@ -1,7 +1,9 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "track/event_log.h"
 
 #include "base/alloc.h"
 #include "base/outfile.h"
+#include "base/str.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -17,6 +19,7 @@ struct me_event_log {
     bool has_begun;
     bool is_empty;       /**< nothing after the first line */
     uint64_t head_bytes; /**< length of the first line */
+    me_str line;         /**< being written */
     me_status status;    /**< of a truncation that failed */
     me_diag diag;
 };
@@ -38,10 +41,10 @@ me_status me_event_log_create(const char *path, const me_module_tree *tree,
     log->tree = tree;
     log->iteration = iteration;
     log->is_empty = true;
-    const int length =
-        fprintf(log->stream, "# action\trequested_bytes\tblock\tstream\t"
-                             "category\tphase\tmodule\top\n");
-    log->head_bytes = length < 0 ? 0 : (uint64_t)length;
+    static const char head[] = "# action\trequested_bytes\tblock\tstream\t"
+                               "category\tphase\tmodule\top\n";
+    log->head_bytes = sizeof head - 1;
+    (void)fwrite(head, 1, log->head_bytes, log->stream);
     *log_out = log;
     return ME_OK;
 }
@@ -52,13 +55,15 @@ static void write_event(me_event_log *log, const me_event *event)
                            ? log->tree->modules[event->module].path
                            : "?";
     log->is_empty = false;
-    (void)fprintf(log->stream,
+    log->line.length = 0;
+    me_str_printf(&log->line,
                   "%s\t%" PRIu64 "\t%" PRIu32 "\t%u\t%s\t%s\t%s\t%s\n",
                   event->kind == ME_EVENT_ALLOC ? "alloc" : "free",
                   event->bytes, event->block, (unsigned)event->stream,
                   me_category_name((me_category)event->category),
                   me_phase_name((me_phase)event->phase), path,
                   event->op == NULL ? "" : event->op);
+    (void)fwrite(me_str_text(&log->line), 1, log->line.length, log->stream);
 }
 
 static bool has_ending(const char *name, const char *ending)
@@ -114,6 +119,9 @@ me_status me_event_log_finish(me_event_log *log, me_diag *diag)
     if (log->status != ME_OK) {
         return me_fail(diag, log->status, "%s", log->diag.text);
     }
+    if (me_str_status(&log->line) != ME_OK) {
+        return me_fail(diag, ME_ERR_NOMEM, "no memory for a line of events");
+    }
     if (!log->has_begun) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "iteration %d was not simulated, so it has no events",
@@ -128,5 +136,6 @@ void me_event_log_destroy(me_event_log *log)
         return;
     }
     me_outfile_destroy(log->file);
+    me_str_fini(&log->line);
     me_free(log);
 }

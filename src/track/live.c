@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "track/live.h"
 
 #include "base/alloc.h"

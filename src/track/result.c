@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "track/result.h"
 
 #include "base/alloc.h"
 
 /* A result of the largest known models takes some MiB. */
-static const uint64_t CEILING_BYTES = UINT64_C(1) << 30;
+static const uint64_t ceiling_bytes = UINT64_C(1) << 30;
 
 me_rank_result *me_rank_result_create(void)
 {
@@ -11,7 +12,7 @@ me_rank_result *me_rank_result_create(void)
     if (result == NULL) {
         return NULL;
     }
-    result->arena = me_arena_create(CEILING_BYTES, "rank_result.arena");
+    result->arena = me_arena_create(ceiling_bytes, "rank_result.arena");
     if (result->arena == NULL) {
         me_free(result);
         return NULL;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "base/str.h"
 #include "track/result.h"
@@ -11,10 +12,11 @@
  */
 enum {
     VERSION = 1,
+    FIELD_BYTES = 8, /**< the least that any field takes */
     NO_TEXT = -1
 };
 
-static const char MAGIC[8] = "memestRR";
+static const char format_magic[8] = "memestRR";
 
 typedef struct codec {
     bool is_decoding;
@@ -144,16 +146,16 @@ static void code_name(codec *c, const char **name)
 
 /**
  * The number of items of an array, and when decoding the array: refused if
- * the input cannot hold that many of at least @p least_bytes.
+ * the input cannot hold that many of at least @p least_fields fields.
  */
 static void *code_array(codec *c, void *items, uint32_t *count, size_t size,
-                        size_t least_bytes)
+                        uint32_t least_fields)
 {
     code_u32(c, count);
     if (!c->is_decoding) {
         return items;
     }
-    if (c->status == ME_OK && *count > c->left / least_bytes) {
+    if (c->status == ME_OK && *count > c->left / least_fields / FIELD_BYTES) {
         refuse(c, ME_ERR_SYNTAX);
     }
     if (c->status != ME_OK) {
@@ -220,7 +222,7 @@ static void code_peak(codec *c, me_peak_result *peak)
     }
     peak->contributors =
         code_array(c, peak->contributors, &peak->n_contributors,
-                   sizeof *peak->contributors, 6 * 8);
+                   sizeof *peak->contributors, 6);
     for (uint32_t i = 0; i < peak->n_contributors; i++) {
         code_contributor(c, &peak->contributors[i]);
     }
@@ -233,7 +235,7 @@ static void code_iteration(codec *c, me_iteration_result *iteration)
     code_u64(c, &iteration->allocated_bytes);
     code_u64(c, &iteration->reserved_bytes);
     iteration->phases = code_array(c, iteration->phases, &iteration->n_phases,
-                                   sizeof *iteration->phases, 4 * 8);
+                                   sizeof *iteration->phases, 4);
     for (uint32_t i = 0; i < iteration->n_phases; i++) {
         code_phase(c, &iteration->phases[i]);
     }
@@ -275,7 +277,7 @@ static void code_device(codec *c, me_device_result *device)
     code_u64(c, &device->communicator_bytes);
     device->communicators =
         code_array(c, device->communicators, &device->n_communicators,
-                   sizeof *device->communicators, 3 * 8);
+                   sizeof *device->communicators, 3);
     for (uint32_t i = 0; i < device->n_communicators; i++) {
         me_communicator_result *one = &device->communicators[i];
         code_name(c, &one->group);
@@ -288,10 +290,11 @@ static void code_head(codec *c)
 {
     uint32_t version = VERSION;
     if (!c->is_decoding) {
-        me_str_append_n(&c->out, MAGIC, sizeof MAGIC);
+        me_str_append_n(&c->out, format_magic, sizeof format_magic);
     } else {
-        const unsigned char *magic = take(c, sizeof MAGIC);
-        if (magic != NULL && memcmp(magic, MAGIC, sizeof MAGIC) != 0) {
+        const unsigned char *magic = take(c, sizeof format_magic);
+        if (magic != NULL &&
+            memcmp(magic, format_magic, sizeof format_magic) != 0) {
             refuse(c, ME_ERR_SYNTAX);
         }
     }
@@ -307,18 +310,18 @@ static void code_result(codec *c, me_rank_result *result)
     code_u64(c, &result->parameters);
     code_u64(c, &result->parameter_bytes);
     result->points = code_array(c, result->points, &result->n_points,
-                                sizeof *result->points, 8 * 8);
+                                sizeof *result->points, 8);
     for (uint32_t i = 0; i < result->n_points; i++) {
         code_point(c, &result->points[i]);
     }
     result->iterations =
         code_array(c, result->iterations, &result->n_iterations,
-                   sizeof *result->iterations, 24 * 8);
+                   sizeof *result->iterations, 24);
     for (uint32_t i = 0; i < result->n_iterations; i++) {
         code_iteration(c, &result->iterations[i]);
     }
     result->modules = code_array(c, result->modules, &result->n_modules,
-                                 sizeof *result->modules, 7 * 8);
+                                 sizeof *result->modules, 7);
     for (uint32_t i = 0; i < result->n_modules; i++) {
         code_module(c, &result->modules[i], i);
     }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "track/tracker.h"
 
 #include "base/alloc.h"
@@ -11,7 +12,7 @@ enum {
     FIRST_ITERATIONS = 4
 };
 
-static const uint64_t NO_ITERATION = UINT64_MAX;
+static const uint64_t no_iteration = UINT64_MAX;
 
 static void refuse(me_tracker *t, me_status status)
 {
@@ -36,7 +37,7 @@ static void raise_peaks(me_peaks *peaks, const me_peaks *by)
 
 static me_seen_iteration *open_iteration(me_tracker *t)
 {
-    return t->open_peak == NO_ITERATION ? NULL
+    return t->open_peak == no_iteration ? NULL
                                         : &t->iterations[t->n_iterations - 1];
 }
 
@@ -57,12 +58,16 @@ static void close_span(me_tracker *t)
     const me_peaks span = {.requested = t->span_requested,
                            .allocated = allocated.peak,
                            .reserved = reserved.peak};
+    const me_peaks unknown = {.requested = span.requested,
+                              .allocated = ME_BYTES_UNKNOWN,
+                              .reserved = ME_BYTES_UNKNOWN};
     raise_peaks(&t->since_point, &span);
     t->reserved_ever = me_max_u64(t->reserved_ever, span.reserved);
     me_seen_iteration *iteration = open_iteration(t);
     if (iteration != NULL) {
         raise_peaks(&iteration->peaks, &span);
-        raise_peaks(&iteration->phases[t->phase], &span);
+        raise_peaks(&iteration->phases[t->phase],
+                    t->pool.reset_peaks == NULL ? &unknown : &span);
         iteration->has_phase[t->phase] = true;
     }
     t->span_requested = t->live.requested;
@@ -133,24 +138,24 @@ static void keep_parts(me_tracker *t, me_seen_iteration *seen)
     }
 }
 
-void me_tracker_close_iteration(me_tracker *t)
+void me_tracker_close_iteration(me_tracker *tracker)
 {
-    close_span(t);
-    me_seen_iteration *seen = open_iteration(t);
+    close_span(tracker);
+    me_seen_iteration *seen = open_iteration(tracker);
     if (seen == NULL) {
         return;
     }
-    seen->peak_requested = t->open_peak;
-    seen->reserved_ever = t->reserved_ever;
-    if (t->device.read_bytes != NULL) {
-        seen->device_bytes = t->device.read_bytes(t->device.self);
+    seen->peak_requested = tracker->open_peak;
+    seen->reserved_ever = tracker->reserved_ever;
+    if (tracker->device.read_bytes != NULL) {
+        seen->device_bytes = tracker->device.read_bytes(tracker->device.self);
     }
-    keep_parts(t, seen);
-    if (seen->iteration == ME_STEADY_ITERATION && !t->is_steady_over) {
-        me_module_stats_end(&t->modules);
-        t->is_steady_over = true;
+    keep_parts(tracker, seen);
+    if (seen->iteration == ME_STEADY_ITERATION && !tracker->is_steady_over) {
+        me_module_stats_end(&tracker->modules);
+        tracker->is_steady_over = true;
     }
-    t->open_peak = NO_ITERATION;
+    tracker->open_peak = no_iteration;
 }
 
 static bool has_ending(const char *name, const char *ending)
@@ -308,34 +313,34 @@ me_tracker *me_tracker_create(const me_module_tree *tree,
     t->pool = pool == NULL ? (me_pool_counters){0} : *pool;
     t->device = device == NULL ? (me_device_counter){0} : *device;
     t->phase = ME_PHASE_SETUP;
-    t->open_peak = NO_ITERATION;
+    t->open_peak = no_iteration;
     t->since_point = no_peaks(t);
     me_module_stats_init(&t->modules, tree);
     begin_iteration(t, ME_SETUP_ITERATION);
     return t;
 }
 
-void me_tracker_destroy(me_tracker *t)
+void me_tracker_destroy(me_tracker *tracker)
 {
-    if (t == NULL) {
+    if (tracker == NULL) {
         return;
     }
-    for (uint32_t i = 0; i < t->n_iterations; i++) {
-        me_free(t->iterations[i].parts);
+    for (uint32_t i = 0; i < tracker->n_iterations; i++) {
+        me_free(tracker->iterations[i].parts);
     }
-    me_free(t->iterations);
-    me_free(t->points);
-    me_live_fini(&t->live);
-    me_module_stats_fini(&t->modules);
-    me_free(t);
+    me_free(tracker->iterations);
+    me_free(tracker->points);
+    me_live_fini(&tracker->live);
+    me_module_stats_fini(&tracker->modules);
+    me_free(tracker);
 }
 
-me_observer me_tracker_observer(me_tracker *t)
+me_observer me_tracker_observer(me_tracker *tracker)
 {
-    return (me_observer){.on_event = on_event, .self = t};
+    return (me_observer){.on_event = on_event, .self = tracker};
 }
 
-uint64_t me_tracker_requested(const me_tracker *t)
+uint64_t me_tracker_requested(const me_tracker *tracker)
 {
-    return t->live.requested;
+    return tracker->live.requested;
 }

@@ -4,8 +4,8 @@
  * bytes at every point, the peak of every iteration with its cause and its
  * composition, peaks by phase, and what each module took.
  *
- * A tracker is an observer. It must come after the observer that plays the
- * allocator, whose counters it reads and resets at points.
+ * A tracker is an observer. It must come before the observer that plays the
+ * allocator, which resets its peaks at points: the tracker reads them first.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -29,7 +29,10 @@ typedef struct me_pool_counter {
 typedef struct me_pool_counters {
     void (*read)(void *self, me_pool_counter *allocated_out,
                  me_pool_counter *reserved_out);
-    void (*reset_peaks)(void *self); /**< peak becomes current, of both */
+    void (*reset_peaks)(void *self); /**< peak becomes current, of both;
+                                          NULL: somebody else does so at
+                                          points, and allocated and reserved
+                                          bytes of phases stay unknown */
     void *self;
 } me_pool_counters;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/size.h"
@@ -333,15 +334,15 @@ static me_status fill_result(me_tracker *t, me_rank_result *result)
     return status == ME_OK ? fill_modules(t, result) : status;
 }
 
-me_status me_tracker_finish(me_tracker *t, me_diag *diag,
+me_status me_tracker_finish(me_tracker *tracker, me_diag *diag,
                             me_rank_result **result_out)
 {
-    me_tracker_close_iteration(t);
-    me_status status = seen_status(t);
+    me_tracker_close_iteration(tracker);
+    me_status status = seen_status(tracker);
     me_rank_result *result = NULL;
     if (status == ME_OK) {
         result = me_rank_result_create();
-        status = result == NULL ? ME_ERR_NOMEM : fill_result(t, result);
+        status = result == NULL ? ME_ERR_NOMEM : fill_result(tracker, result);
     }
     if (status != ME_OK) {
         me_rank_result_destroy(result);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "support/stream.h"
 
 static me_module_info modules[TEST_MODULES] = {
@@ -11,9 +12,9 @@ static me_module_info modules[TEST_MODULES] = {
     {"head", "head", 0, 1, 5, 10},
 };
 
-const me_module_tree TEST_TREE = {modules, TEST_MODULES, TEST_MODULES};
+const me_module_tree me_stream_tree = {modules, TEST_MODULES, TEST_MODULES};
 
-static void emit(test_stream *s, me_event event)
+static void emit(me_test_stream *s, me_event event)
 {
     event.phase = s->phase;
     event.iteration = s->iteration;
@@ -25,8 +26,8 @@ static void emit(test_stream *s, me_event event)
     }
 }
 
-void stream_alloc(test_stream *s, uint32_t block, uint64_t bytes,
-                  me_category category, const char *op)
+void me_stream_alloc(me_test_stream *s, uint32_t block, uint64_t bytes,
+                     me_category category, const char *op)
 {
     emit(s, (me_event){.kind = ME_EVENT_ALLOC,
                        .category = (uint8_t)category,
@@ -35,7 +36,7 @@ void stream_alloc(test_stream *s, uint32_t block, uint64_t bytes,
                        .op = op});
 }
 
-void stream_free(test_stream *s, uint32_t block, uint64_t bytes)
+void me_stream_free(me_test_stream *s, uint32_t block, uint64_t bytes)
 {
     me_event event = {
         .kind = ME_EVENT_FREE_REQUESTED, .block = block, .bytes = bytes};
@@ -44,8 +45,8 @@ void stream_free(test_stream *s, uint32_t block, uint64_t bytes)
     emit(s, event);
 }
 
-void stream_recategorize(test_stream *s, uint32_t block, me_category before,
-                         me_category after)
+void me_stream_recategorize(me_test_stream *s, uint32_t block,
+                            me_category before, me_category after)
 {
     emit(s, (me_event){.kind = ME_EVENT_RECATEGORIZE,
                        .block = block,
@@ -53,114 +54,115 @@ void stream_recategorize(test_stream *s, uint32_t block, me_category before,
                        .old_category = (uint8_t)before});
 }
 
-void stream_enter(test_stream *s, uint32_t module)
+void me_stream_enter(me_test_stream *s, uint32_t module)
 {
     s->module = module;
     emit(s, (me_event){.kind = ME_EVENT_MODULE_ENTER});
 }
 
-void stream_leave(test_stream *s)
+void me_stream_leave(me_test_stream *s)
 {
     emit(s, (me_event){.kind = ME_EVENT_MODULE_LEAVE});
     s->module = modules[s->module].parent;
 }
 
-void stream_phase(test_stream *s, me_phase phase)
+void me_stream_phase(me_test_stream *s, me_phase phase)
 {
     s->phase = (uint8_t)phase;
     emit(s, (me_event){.kind = ME_EVENT_PHASE});
 }
 
-void stream_iteration(test_stream *s, int32_t iteration)
+void me_stream_iteration(me_test_stream *s, int32_t iteration)
 {
     s->iteration = iteration;
     emit(s, (me_event){.kind = ME_EVENT_ITERATION});
 }
 
-void stream_point(test_stream *s, const char *name)
+void me_stream_point(me_test_stream *s, const char *name)
 {
     emit(s, (me_event){.kind = ME_EVENT_POINT, .name = name});
 }
 
-static void enter_mlp(test_stream *s, uint32_t layer)
+static void enter_mlp(me_test_stream *s, uint32_t layer)
 {
     const uint32_t path[] = {1, 2, layer, layer + 1};
     for (size_t i = 0; i < sizeof path / sizeof *path; i++) {
-        stream_enter(s, path[i]);
+        me_stream_enter(s, path[i]);
     }
 }
 
-static void leave_all(test_stream *s)
+static void leave_all(me_test_stream *s)
 {
     while (s->module != ME_NO_MODULE) {
-        stream_leave(s);
+        me_stream_leave(s);
     }
 }
 
-static void play_forward(test_stream *s)
+static void play_forward(me_test_stream *s)
 {
-    stream_phase(s, ME_PHASE_FORWARD);
+    me_stream_phase(s, ME_PHASE_FORWARD);
     enter_mlp(s, 3);
-    stream_alloc(s, 3, 200, ME_CATEGORY_TEMPORARY, "aten::mm");
-    stream_alloc(s, 4, 30, ME_CATEGORY_TEMPORARY, "aten::gelu");
-    stream_recategorize(s, 3, ME_CATEGORY_TEMPORARY, ME_CATEGORY_ACTIVATION);
-    stream_free(s, 4, 30);
+    me_stream_alloc(s, 3, 200, ME_CATEGORY_TEMPORARY, "aten::mm");
+    me_stream_alloc(s, 4, 30, ME_CATEGORY_TEMPORARY, "aten::gelu");
+    me_stream_recategorize(s, 3, ME_CATEGORY_TEMPORARY, ME_CATEGORY_ACTIVATION);
+    me_stream_free(s, 4, 30);
     leave_all(s);
     enter_mlp(s, 5);
-    stream_alloc(s, 5, 200, ME_CATEGORY_TEMPORARY, "aten::mm");
+    me_stream_alloc(s, 5, 200, ME_CATEGORY_TEMPORARY, "aten::mm");
     leave_all(s);
-    stream_recategorize(s, 5, ME_CATEGORY_TEMPORARY, ME_CATEGORY_ACTIVATION);
+    me_stream_recategorize(s, 5, ME_CATEGORY_TEMPORARY, ME_CATEGORY_ACTIVATION);
 }
 
-static void play_backward(test_stream *s)
+static void play_backward(me_test_stream *s)
 {
-    stream_phase(s, ME_PHASE_BACKWARD);
+    me_stream_phase(s, ME_PHASE_BACKWARD);
     enter_mlp(s, 5);
-    stream_alloc(s, 6, 70, ME_CATEGORY_TEMPORARY, "aten::mm");
-    stream_free(s, 6, 70);
-    stream_free(s, 5, 200);
+    me_stream_alloc(s, 6, 70, ME_CATEGORY_TEMPORARY, "aten::mm");
+    me_stream_free(s, 6, 70);
+    me_stream_free(s, 5, 200);
     leave_all(s);
     enter_mlp(s, 3);
-    stream_alloc(s, 7, 70, ME_CATEGORY_TEMPORARY, "aten::mm");
-    stream_free(s, 7, 70);
-    stream_free(s, 3, 200);
+    me_stream_alloc(s, 7, 70, ME_CATEGORY_TEMPORARY, "aten::mm");
+    me_stream_free(s, 7, 70);
+    me_stream_free(s, 3, 200);
     leave_all(s);
 }
 
-static void play_iteration(test_stream *s, int32_t iteration)
+static void play_iteration(me_test_stream *s, int32_t iteration)
 {
     static const char *const names[2][5] = {
         {"iter0_begin", "finalize_begin", "optimizer_begin", "optimizer_end",
          "iter0_end"},
         {"iter1_begin", "finalize_begin", "optimizer_begin", "optimizer_end",
          "iter1_end"}};
-    stream_iteration(s, iteration);
-    stream_point(s, names[iteration][0]);
+    me_stream_iteration(s, iteration);
+    me_stream_point(s, names[iteration][0]);
     s->microbatch = 0;
-    stream_point(s, "fwd0_begin");
+    me_stream_point(s, "fwd0_begin");
     play_forward(s);
-    stream_point(s, "fwd0_end");
+    me_stream_point(s, "fwd0_end");
     play_backward(s);
     s->microbatch = ME_NO_MICROBATCH;
-    stream_phase(s, ME_PHASE_GRADIENT_REDUCTION);
-    stream_point(s, names[iteration][1]);
-    stream_phase(s, ME_PHASE_OPTIMIZER);
-    stream_point(s, names[iteration][2]);
+    me_stream_phase(s, ME_PHASE_GRADIENT_REDUCTION);
+    me_stream_point(s, names[iteration][1]);
+    me_stream_phase(s, ME_PHASE_OPTIMIZER);
+    me_stream_point(s, names[iteration][2]);
     if (iteration == 0) {
-        stream_alloc(s, 8, 80, ME_CATEGORY_OPTIMIZER_STATE, "aten::zeros_like");
+        me_stream_alloc(s, 8, 80, ME_CATEGORY_OPTIMIZER_STATE,
+                        "aten::zeros_like");
     }
-    stream_point(s, names[iteration][3]);
-    stream_phase(s, ME_PHASE_OTHER);
-    stream_point(s, names[iteration][4]);
+    me_stream_point(s, names[iteration][3]);
+    me_stream_phase(s, ME_PHASE_OTHER);
+    me_stream_point(s, names[iteration][4]);
 }
 
-void stream_play(test_stream *s)
+void me_stream_play(me_test_stream *s)
 {
     s->iteration = -1;
     s->microbatch = ME_NO_MICROBATCH;
-    stream_alloc(s, 1, 100, ME_CATEGORY_PARAMETER, "aten::empty");
-    stream_alloc(s, 2, 50, ME_CATEGORY_GRADIENT, "aten::zeros");
-    stream_point(s, "model_built");
+    me_stream_alloc(s, 1, 100, ME_CATEGORY_PARAMETER, "aten::empty");
+    me_stream_alloc(s, 2, 50, ME_CATEGORY_GRADIENT, "aten::zeros");
+    me_stream_point(s, "model_built");
     play_iteration(s, 0);
     play_iteration(s, 1);
 }

@@ -18,7 +18,7 @@ enum {
 };
 
 /** Keeps what every event repeats, and hands events to observers. */
-typedef struct test_stream {
+typedef struct me_test_stream {
     me_observer observers[2];
     size_t n_observers;
     uint8_t phase;
@@ -26,22 +26,22 @@ typedef struct test_stream {
     int32_t microbatch;
     uint32_t module;
     uint64_t scale; /**< bytes of every block times this; 0: 1 */
-} test_stream;
+} me_test_stream;
 
 /** root, decoder(1), layers(2), 0(3), 0.mlp(4), 1(5), 1.mlp(6), head(7);
  * each mlp has 10 parameters of 2 bytes, the head 5. */
-extern const me_module_tree TEST_TREE;
+extern const me_module_tree me_stream_tree;
 
-void stream_alloc(test_stream *s, uint32_t block, uint64_t bytes,
-                  me_category category, const char *op);
-void stream_free(test_stream *s, uint32_t block, uint64_t bytes);
-void stream_recategorize(test_stream *s, uint32_t block, me_category before,
-                         me_category after);
-void stream_enter(test_stream *s, uint32_t module);
-void stream_leave(test_stream *s);
-void stream_phase(test_stream *s, me_phase phase);
-void stream_iteration(test_stream *s, int32_t iteration);
-void stream_point(test_stream *s, const char *name);
+void me_stream_alloc(me_test_stream *s, uint32_t block, uint64_t bytes,
+                     me_category category, const char *op);
+void me_stream_free(me_test_stream *s, uint32_t block, uint64_t bytes);
+void me_stream_recategorize(me_test_stream *s, uint32_t block,
+                            me_category before, me_category after);
+void me_stream_enter(me_test_stream *s, uint32_t module);
+void me_stream_leave(me_test_stream *s);
+void me_stream_phase(me_test_stream *s, me_phase phase);
+void me_stream_iteration(me_test_stream *s, int32_t iteration);
+void me_stream_point(me_test_stream *s, const char *name);
 
 /**
  * Set-up and two iterations of one micro-batch:
@@ -60,6 +60,6 @@ void stream_point(test_stream *s, const char *name);
  *   optimizer, iteration 0 only:
  *     8     80  optimizer state                         230
  */
-void stream_play(test_stream *s);
+void me_stream_play(me_test_stream *s);
 
 #endif /* MEMEST_TESTS_SUPPORT_STREAM_H */

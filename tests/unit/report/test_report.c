@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/format.h"
 #include "report/report.h"
 #include "support/faults.h"
@@ -14,7 +15,7 @@ enum {
     TEXT_MAX = 1 << 16
 };
 
-static const json_int_t SCALE = 1 << 26;
+static const json_int_t scale = 1 << 26;
 
 static me_status gather(const me_config *config, bool is_folded,
                         me_report **report_out)
@@ -23,7 +24,8 @@ static me_status gather(const me_config *config, bool is_folded,
     me_status status = me_transport_local_create(&transport);
     if (status == ME_OK) {
         me_diag diag = {0};
-        status = tiny_gather(transport, config, is_folded, &diag, report_out);
+        status =
+            me_tiny_gather(transport, config, is_folded, &diag, report_out);
     }
     me_transport_destroy(transport);
     return status;
@@ -70,7 +72,7 @@ static void expect_file(const char *name, const char *text)
 static void test_report__prints_what_is_expected(void **state)
 {
     (void)state;
-    const me_config config = tiny_config();
+    const me_config config = me_tiny_config();
     me_report *report = NULL;
     assert_int_equal(gather(&config, true, &report), ME_OK);
     expect_file("tiny.txt", print(report, ME_FORMAT_TEXT));
@@ -83,7 +85,7 @@ static void test_report__prints_what_is_expected(void **state)
 static void test_report__does_not_depend_on_folding(void **state)
 {
     (void)state;
-    const me_config config = tiny_config();
+    const me_config config = me_tiny_config();
     me_report *report = NULL;
     assert_int_equal(gather(&config, false, &report), ME_OK);
     assert_int_equal(report->n_results, 2);
@@ -102,7 +104,7 @@ static json_int_t integer_at(const json_t *object, const char *key)
 static void test_report__writes_the_agreed_json(void **state)
 {
     (void)state;
-    const me_config config = tiny_config();
+    const me_config config = me_tiny_config();
     me_report *report = NULL;
     assert_int_equal(gather(&config, true, &report), ME_OK);
     json_t *root = json_loads(print(report, ME_FORMAT_JSON), 0, NULL);
@@ -116,7 +118,7 @@ static void test_report__writes_the_agreed_json(void **state)
     assert_int_equal(integer_at(rank, "pp"), 1);
     assert_int_equal(integer_at(rank, "parameter_bytes"), 50);
     const json_t *peak = json_object_get(rank, "peak");
-    assert_int_equal(integer_at(peak, "requested_bytes"), 1700 * SCALE);
+    assert_int_equal(integer_at(peak, "requested_bytes"), 1700 * scale);
     assert_true(json_is_null(json_object_get(peak, "allocated_bytes")));
     const char *key = NULL;
     const json_t *value = NULL;
@@ -125,11 +127,11 @@ static void test_report__writes_the_agreed_json(void **state)
     {
         sum += json_integer_value(value);
     }
-    assert_int_equal(sum, 1700 * SCALE);
+    assert_int_equal(sum, 1700 * scale);
     const json_t *first =
         json_array_get(json_object_get(rank, "iterations"), 0);
     assert_int_equal(integer_at(first, "iteration"), 0);
-    assert_int_equal(integer_at(first, "requested_bytes"), 1620 * SCALE);
+    assert_int_equal(integer_at(first, "requested_bytes"), 1620 * scale);
     assert_true(
         json_is_null(json_object_get(json_object_get(rank, "limit"), "oom")));
     const json_t *verdict = json_object_get(root, "verdict");
@@ -144,7 +146,7 @@ static void test_report__writes_the_agreed_json(void **state)
 static void gather_parts(const me_report_part *parts, uint32_t n_parts,
                          const char *expected)
 {
-    const me_config config = tiny_config();
+    const me_config config = me_tiny_config();
     const me_report_input input = {
         .config = &config, .version = "0.1.0", .world_size = 2};
     me_transport *transport = NULL;
@@ -176,7 +178,7 @@ static void test_report__misses_no_rank(void **state)
 static void test_report__prints_empty_results(void **state)
 {
     (void)state;
-    const me_config config = tiny_config();
+    const me_config config = me_tiny_config();
     const me_report_input input = {
         .config = &config, .version = "0.1.0", .world_size = 1};
     me_rank_result *result = me_rank_result_create();
@@ -198,7 +200,7 @@ static void test_report__prints_empty_results(void **state)
 
 static me_status report_all(void *context)
 {
-    const me_config config = tiny_config();
+    const me_config config = me_tiny_config();
     me_report *report = NULL;
     (void)context;
     me_status status = gather(&config, true, &report);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/report.h"
 #include "support/test.h"
 #include "tiny.h"
@@ -51,12 +52,12 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "%s\n", diag.text);
         return EXIT_FAILURE;
     }
-    const me_config config = tiny_config();
+    const me_config config = me_tiny_config();
     bool is_good = true;
     for (int is_folded = 0; is_folded <= 1; is_folded++) {
         me_report *report = NULL;
         const me_status status =
-            tiny_gather(transport, &config, is_folded == 1, &diag, &report);
+            me_tiny_gather(transport, &config, is_folded == 1, &diag, &report);
         is_good = is_good && status == ME_OK;
         if (report != NULL) {
             is_good =

@@ -1,14 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tiny.h"
 
 #include "support/stream.h"
 #include "track/tracker.h"
 
-static const uint64_t SCALE = UINT64_C(1) << 26;
+static const uint64_t tiny_scale = UINT64_C(1) << 26;
 
 static me_flag_note missing[] = {{"--fp8-format", "no FP8 in the model"}};
 static me_flag_note assumed[] = {{"", "tokens are spread evenly"}};
 
-me_config tiny_config(void)
+me_config me_tiny_config(void)
 {
     return (me_config){
         .name = "tiny",
@@ -40,25 +41,25 @@ me_config tiny_config(void)
 /** Stage 0 with nothing more, stage 1 with @p extra bytes of parameters. */
 static me_status track(uint64_t extra, me_rank_result **result_out)
 {
-    me_tracker *tracker = me_tracker_create(&TEST_TREE, NULL, NULL);
+    me_tracker *tracker = me_tracker_create(&me_stream_tree, NULL, NULL);
     if (tracker == NULL) {
         return ME_ERR_NOMEM;
     }
-    test_stream s = {.observers = {me_tracker_observer(tracker)},
-                     .n_observers = 1,
-                     .scale = SCALE};
+    me_test_stream s = {.observers = {me_tracker_observer(tracker)},
+                        .n_observers = 1,
+                        .scale = tiny_scale};
     if (extra > 0) {
         s.iteration = -1;
         s.microbatch = ME_NO_MICROBATCH;
-        stream_alloc(&s, 99, extra, ME_CATEGORY_PARAMETER, "aten::empty");
+        me_stream_alloc(&s, 99, extra, ME_CATEGORY_PARAMETER, "aten::empty");
     }
-    stream_play(&s);
+    me_stream_play(&s);
     const me_status status = me_tracker_finish(tracker, NULL, result_out);
     me_tracker_destroy(tracker);
     return status;
 }
 
-static const me_rank_place PLACES[TINY_WORLD] = {
+static const me_rank_place tiny_places[TINY_WORLD] = {
     {.rank = 0, .tp = 0, .pp = 0, .class_id = 0},
     {.rank = 1, .tp = 1, .pp = 0, .class_id = 0},
     {.rank = 2, .tp = 0, .pp = 1, .class_id = 1},
@@ -75,20 +76,20 @@ static uint32_t deal(const me_transport *transport, bool is_folded,
     for (int i = me_transport_rank(transport); i < n_parts; i += size) {
         const int first = is_folded ? 2 * i : TINY_WORLD - 1 - i;
         parts[n++] = (me_report_part){.result = results[first / 2],
-                                      .places = &PLACES[first],
+                                      .places = &tiny_places[first],
                                       .n_places = is_folded ? 2 : 1};
     }
     return n;
 }
 
-me_status tiny_gather(me_transport *transport, const me_config *config,
-                      bool is_folded, me_diag *diag, me_report **report_out)
+me_status me_tiny_gather(me_transport *transport, const me_config *config,
+                         bool is_folded, me_diag *diag, me_report **report_out)
 {
     static const char *const assumptions[] = {"a card nobody measured"};
     const me_report_input input = {.config = config,
                                    .version = "0.1.0",
                                    .world_size = TINY_WORLD,
-                                   .capacity_bytes = 2000 * SCALE,
+                                   .capacity_bytes = 2000 * tiny_scale,
                                    .assumptions = assumptions,
                                    .n_assumptions = 1};
     me_rank_result *results[2] = {NULL, NULL};

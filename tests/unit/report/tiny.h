@@ -13,7 +13,7 @@ enum {
     TINY_WORLD = 4
 };
 
-me_config tiny_config(void);
+me_config me_tiny_config(void);
 
 /**
  * Simulate and gather. Stage 1 is stage 0 with 1000 more bytes, all times
@@ -23,7 +23,7 @@ me_config tiny_config(void);
  * @param is_folded  a part for each of the two classes, or one for each rank,
  *                   the highest rank first
  */
-me_status tiny_gather(me_transport *transport, const me_config *config,
-                      bool is_folded, me_diag *diag, me_report **report_out);
+me_status me_tiny_gather(me_transport *transport, const me_config *config,
+                         bool is_folded, me_diag *diag, me_report **report_out);
 
 #endif /* MEMEST_TESTS_UNIT_REPORT_TINY_H */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "support/stream.h"
 #include "support/test.h"
 #include "track/event_log.h"
@@ -48,13 +49,13 @@ static me_status play(const char *path, int32_t iteration, me_diag *diag)
 {
     me_event_log *log = NULL;
     me_status status =
-        me_event_log_create(path, &TEST_TREE, iteration, diag, &log);
+        me_event_log_create(path, &me_stream_tree, iteration, diag, &log);
     if (status != ME_OK) {
         return status;
     }
-    test_stream s = {.observers = {me_event_log_observer(log)},
-                     .n_observers = 1};
-    stream_play(&s);
+    me_test_stream s = {.observers = {me_event_log_observer(log)},
+                        .n_observers = 1};
+    me_stream_play(&s);
     status = me_event_log_finish(log, diag);
     me_event_log_destroy(log);
     return status;
@@ -87,16 +88,16 @@ static void test_event_log__begins_at_the_point(void **state)
 {
     const folder *f = *state;
     me_event_log *log = NULL;
-    assert_int_equal(me_event_log_create(f->file, &TEST_TREE, 1, NULL, &log),
-                     ME_OK);
-    test_stream s = {.observers = {me_event_log_observer(log)},
-                     .n_observers = 1};
-    stream_iteration(&s, 1);
-    stream_alloc(&s, 1, 11, ME_CATEGORY_INPUT, NULL);
-    stream_point(&s, "iter1_begin");
-    stream_alloc(&s, 2, 22, ME_CATEGORY_INPUT, NULL);
-    stream_point(&s, "iter1_end");
-    stream_alloc(&s, 3, 33, ME_CATEGORY_INPUT, NULL);
+    assert_int_equal(
+        me_event_log_create(f->file, &me_stream_tree, 1, NULL, &log), ME_OK);
+    me_test_stream s = {.observers = {me_event_log_observer(log)},
+                        .n_observers = 1};
+    me_stream_iteration(&s, 1);
+    me_stream_alloc(&s, 1, 11, ME_CATEGORY_INPUT, NULL);
+    me_stream_point(&s, "iter1_begin");
+    me_stream_alloc(&s, 2, 22, ME_CATEGORY_INPUT, NULL);
+    me_stream_point(&s, "iter1_end");
+    me_stream_alloc(&s, 3, 33, ME_CATEGORY_INPUT, NULL);
     assert_int_equal(me_event_log_finish(log, NULL), ME_OK);
     me_event_log_destroy(log);
     char text[TEXT_MAX];

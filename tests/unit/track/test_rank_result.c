@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "support/test.h"
 #include "track/result.h"
@@ -37,7 +38,7 @@ static me_module_result modules[] = {
     {"decoder.head", 0, ME_BYTES_UNKNOWN, 8, 9, 18, 11}};
 static me_communicator_result communicators[] = {{"tensor", 4, 12345}};
 
-static const me_rank_result EXAMPLE = {
+static const me_rank_result example = {
     .parameters = 9,
     .parameter_bytes = 18,
     .points = points,
@@ -74,7 +75,7 @@ static void test_rank_result__comes_back_whole(void **state)
     (void)state;
     unsigned char *bytes = NULL;
     size_t size = 0;
-    encode(&EXAMPLE, &bytes, &size);
+    encode(&example, &bytes, &size);
     me_rank_result *back = NULL;
     assert_int_equal(me_rank_result_decode(bytes, size, NULL, &back), ME_OK);
     assert_string_equal(back->points[1].name, "iter1_end");
@@ -102,7 +103,7 @@ static void test_rank_result__refuses_every_cut(void **state)
     (void)state;
     unsigned char *bytes = NULL;
     size_t size = 0;
-    encode(&EXAMPLE, &bytes, &size);
+    encode(&example, &bytes, &size);
     for (size_t cut = 0; cut < size; cut++) {
         me_rank_result *back = NULL;
         me_diag diag = {0};
@@ -120,7 +121,7 @@ static void test_rank_result__survives_damage(void **state)
     (void)state;
     unsigned char *bytes = NULL;
     size_t size = 0;
-    encode(&EXAMPLE, &bytes, &size);
+    encode(&example, &bytes, &size);
     for (size_t i = 0; i < size; i++) {
         bytes[i] ^= 0xff;
         me_rank_result *back = NULL;
@@ -144,10 +145,10 @@ static void test_rank_result__copies_what_is_set(void **state)
     assert_non_null(result);
     assert_false(result->limit.is_known);
     char op[] = "aten::mm";
-    me_limit_result limit = EXAMPLE.limit;
+    me_limit_result limit = example.limit;
     limit.op = op;
     assert_int_equal(me_rank_result_set_limit(result, &limit), ME_OK);
-    assert_int_equal(me_rank_result_set_device(result, &EXAMPLE.device), ME_OK);
+    assert_int_equal(me_rank_result_set_device(result, &example.device), ME_OK);
     op[0] = 'X';
     assert_string_equal(result->limit.op, "aten::mm");
     assert_ptr_not_equal(result->device.communicators, communicators);

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "alloc/pool_observer.h"
 #include "support/faults.h"
 #include "support/stream.h"
 #include "support/test.h"
@@ -8,11 +10,11 @@
 static me_rank_result *play(const me_pool_counters *pool,
                             const me_device_counter *device)
 {
-    me_tracker *tracker = me_tracker_create(&TEST_TREE, pool, device);
+    me_tracker *tracker = me_tracker_create(&me_stream_tree, pool, device);
     assert_non_null(tracker);
-    test_stream s = {.observers = {me_tracker_observer(tracker)},
-                     .n_observers = 1};
-    stream_play(&s);
+    me_test_stream s = {.observers = {me_tracker_observer(tracker)},
+                        .n_observers = 1};
+    me_stream_play(&s);
     me_rank_result *result = NULL;
     me_diag diag = {0};
     assert_int_equal(me_tracker_finish(tracker, &diag, &result), ME_OK);
@@ -208,22 +210,77 @@ static void test_tracker__reads_pool_and_device(void **state)
     me_rank_result_destroy(result);
 }
 
+static void read_pool(void *self, me_pool_counter *allocated_out,
+                      me_pool_counter *reserved_out)
+{
+    const me_pool *pool = me_pool_observer_pool(self);
+    *allocated_out =
+        (me_pool_counter){me_pool_current(pool, ME_POOL_ALLOCATED_BYTES),
+                          me_pool_peak(pool, ME_POOL_ALLOCATED_BYTES)};
+    *reserved_out =
+        (me_pool_counter){me_pool_current(pool, ME_POOL_RESERVED_BYTES),
+                          me_pool_peak(pool, ME_POOL_RESERVED_BYTES)};
+}
+
+static void reset_pool(void *self)
+{
+    me_pool_observer_reset_peaks(self);
+}
+
+/* Blocks are multiples of the allocator's 512 bytes, so it allocates what is
+ * requested, from one segment of 2 MiB. */
+static void test_tracker__agrees_with_the_allocator(void **state)
+{
+    (void)state;
+    const me_pool_options options = {.conf = me_alloc_conf_default()};
+    me_pool_observer *pool = NULL;
+    assert_int_equal(me_pool_observer_create(&options, &pool), ME_OK);
+    const me_pool_counters counters = {read_pool, reset_pool, pool};
+    me_tracker *tracker = me_tracker_create(&me_stream_tree, &counters, NULL);
+    me_test_stream s = {.observers = {me_tracker_observer(tracker),
+                                      me_pool_observer_handle(pool)},
+                        .n_observers = 2,
+                        .scale = 512};
+    me_stream_play(&s);
+    me_rank_result *result = NULL;
+    assert_int_equal(me_tracker_finish(tracker, NULL, &result), ME_OK);
+    for (uint32_t i = 0; i < result->n_points; i++) {
+        const me_point_result *p = &result->points[i];
+        assert_int_equal(p->allocated_bytes, p->requested_bytes);
+        assert_int_equal(p->allocated_peak_bytes, p->requested_peak_bytes);
+        assert_int_equal(p->reserved_peak_bytes, 2 << 20);
+    }
+    for (int32_t n = 0; n <= 1; n++) {
+        const me_iteration_result *it = me_rank_result_iteration(result, n);
+        assert_int_equal(it->allocated_bytes, it->requested_bytes);
+        for (uint32_t i = 0; i < it->n_phases; i++) {
+            assert_int_equal(it->phases[i].allocated_bytes,
+                             it->phases[i].requested_bytes);
+        }
+    }
+    me_rank_result_destroy(result);
+    me_tracker_destroy(tracker);
+    me_pool_observer_destroy(pool);
+}
+
 /* A block that became an activation only after the peak was live at it, and
  * one that is given up as an activation later was still one then. */
 static void test_tracker__names_blocks_at_the_peak(void **state)
 {
     (void)state;
-    me_tracker *tracker = me_tracker_create(&TEST_TREE, NULL, NULL);
-    test_stream s = {.observers = {me_tracker_observer(tracker)},
-                     .n_observers = 1};
-    stream_iteration(&s, 1);
-    stream_alloc(&s, 1, 10, ME_CATEGORY_TEMPORARY, "a");
-    stream_alloc(&s, 2, 20, ME_CATEGORY_ACTIVATION, "b");
-    stream_recategorize(&s, 1, ME_CATEGORY_TEMPORARY, ME_CATEGORY_ACTIVATION);
-    stream_recategorize(&s, 2, ME_CATEGORY_ACTIVATION, ME_CATEGORY_TEMPORARY);
-    stream_recategorize(&s, 2, ME_CATEGORY_TEMPORARY, ME_CATEGORY_OTHER);
-    stream_free(&s, 1, 10);
-    stream_alloc(&s, 1, 5, ME_CATEGORY_INPUT, "a");
+    me_tracker *tracker = me_tracker_create(&me_stream_tree, NULL, NULL);
+    me_test_stream s = {.observers = {me_tracker_observer(tracker)},
+                        .n_observers = 1};
+    me_stream_iteration(&s, 1);
+    me_stream_alloc(&s, 1, 10, ME_CATEGORY_TEMPORARY, "a");
+    me_stream_alloc(&s, 2, 20, ME_CATEGORY_ACTIVATION, "b");
+    me_stream_recategorize(&s, 1, ME_CATEGORY_TEMPORARY,
+                           ME_CATEGORY_ACTIVATION);
+    me_stream_recategorize(&s, 2, ME_CATEGORY_ACTIVATION,
+                           ME_CATEGORY_TEMPORARY);
+    me_stream_recategorize(&s, 2, ME_CATEGORY_TEMPORARY, ME_CATEGORY_OTHER);
+    me_stream_free(&s, 1, 10);
+    me_stream_alloc(&s, 1, 5, ME_CATEGORY_INPUT, "a");
     me_rank_result *result = NULL;
     assert_int_equal(me_tracker_finish(tracker, NULL, &result), ME_OK);
     const me_peak_result *peak = me_rank_result_peak(result);
@@ -238,10 +295,10 @@ static void test_tracker__names_blocks_at_the_peak(void **state)
 static void test_tracker__refuses_a_free_of_nothing(void **state)
 {
     (void)state;
-    me_tracker *tracker = me_tracker_create(&TEST_TREE, NULL, NULL);
-    test_stream s = {.observers = {me_tracker_observer(tracker)},
-                     .n_observers = 1};
-    stream_free(&s, 7, 10);
+    me_tracker *tracker = me_tracker_create(&me_stream_tree, NULL, NULL);
+    me_test_stream s = {.observers = {me_tracker_observer(tracker)},
+                        .n_observers = 1};
+    me_stream_free(&s, 7, 10);
     me_rank_result *result = NULL;
     me_diag diag = {0};
     assert_int_equal(me_tracker_finish(tracker, &diag, &result),
@@ -254,13 +311,13 @@ static void test_tracker__refuses_a_free_of_nothing(void **state)
 static me_status track_all(void *context)
 {
     (void)context;
-    me_tracker *tracker = me_tracker_create(&TEST_TREE, NULL, NULL);
+    me_tracker *tracker = me_tracker_create(&me_stream_tree, NULL, NULL);
     if (tracker == NULL) {
         return ME_ERR_NOMEM;
     }
-    test_stream s = {.observers = {me_tracker_observer(tracker)},
-                     .n_observers = 1};
-    stream_play(&s);
+    me_test_stream s = {.observers = {me_tracker_observer(tracker)},
+                        .n_observers = 1};
+    me_stream_play(&s);
     me_rank_result *result = NULL;
     const me_status status = me_tracker_finish(tracker, NULL, &result);
     me_rank_result_destroy(result);
@@ -283,6 +340,7 @@ int main(void)
         cmocka_unit_test(test_tracker__keeps_iterations_and_phases),
         cmocka_unit_test(test_tracker__measures_modules),
         cmocka_unit_test(test_tracker__reads_pool_and_device),
+        cmocka_unit_test(test_tracker__agrees_with_the_allocator),
         cmocka_unit_test(test_tracker__names_blocks_at_the_peak),
         cmocka_unit_test(test_tracker__refuses_a_free_of_nothing),
         cmocka_unit_test(test_tracker__survives_failing_memory),
