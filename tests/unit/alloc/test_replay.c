@@ -59,9 +59,8 @@ static void test_replay__recording(void **state)
         "\"active\": {\"current\": 1536, \"peak\": 1536}",
         "\"events\": 9",
         "\"oom\": null",
+        NULL,
     };
-    static const char *const all[] = {parts[0], parts[1], parts[2], parts[3],
-                                      NULL};
     expect("# a comment\n"
            "alloc\t100\tx\t0\r\n"
            "alloc\t1000\tan id that is longer than sixteen bytes\t0\n"
@@ -73,7 +72,7 @@ static void test_replay__recording(void **state)
            "free_requested\tan id that is longer than sixteen bytes\n"
            "free_completed\tan id that is longer than sixteen bytes\n"
            "empty_cache",
-           "", 0, all);
+           "", 0, parts);
 }
 
 static void test_replay__event_file(void **state)
