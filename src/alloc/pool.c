@@ -5,7 +5,8 @@
 #include <string.h>
 
 enum {
-    RECORDS_PER_CALL = 8 /* a request makes at most this many at a time */
+    RECORDS_PER_CALL = 8, /* a request makes at most this many at a time */
+    MAX_EQUAL = 64        /* blocks that somebody may choose among */
 };
 
 uint64_t me_pool_round(const me_alloc_conf *conf, uint64_t bytes)
@@ -114,6 +115,23 @@ static uint32_t skip_expandable(const me_pool *pool, uint32_t i,
     return i;
 }
 
+/* Let somebody choose among the blocks that are as large as @p first. */
+static uint32_t choose(const me_pool *pool, uint32_t first)
+{
+    uint64_t addresses[MAX_EQUAL];
+    uint32_t indices[MAX_EQUAL];
+    size_t n = 0;
+    for (uint32_t i = first; i != NIL && n < MAX_EQUAL &&
+                             at(pool, i)->size == at(pool, first)->size &&
+                             at(pool, i)->stream == at(pool, first)->stream;
+         i = me_pool_set_next(pool, i)) {
+        indices[n] = i;
+        addresses[n++] = at(pool, i)->address;
+    }
+    return indices[pool->options.choose(pool->options.choose_self, addresses,
+                                        n)];
+}
+
 /* The smallest cached block that is large enough, at the lowest address. */
 static bool find_free(me_pool *pool, request *r)
 {
@@ -137,6 +155,9 @@ static bool find_free(me_pool *pool, request *r)
     if (r->size >= conf->max_split_bytes &&
         size >= r->size + conf->max_non_split_rounding_bytes) {
         return false;
+    }
+    if (pool->options.choose != NULL) {
+        i = choose(pool, i);
     }
     me_pool_set_erase(pool, set, i);
     r->found = i;

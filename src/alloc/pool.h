@@ -15,6 +15,7 @@
 #include "base/str.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /** X(constant, name): the counters that PyTorch keeps for all blocks and for
@@ -109,6 +110,10 @@ typedef struct me_pool_options {
      * False: it refuses. */
     bool (*place)(void *self, uint64_t bytes, uint64_t *address_out);
     void *place_self;
+    /** Which of @p n equally good blocks to take, for who knows better than
+     * the lowest address, which comes first; NULL: nobody does. */
+    size_t (*choose)(void *self, const uint64_t *addresses, size_t n);
+    void *choose_self;
     /** Called for each entry of the trace; NULL: nobody looks. */
     void (*on_trace)(void *self, const me_pool_trace *entry);
     void *trace_self;

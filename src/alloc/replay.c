@@ -9,7 +9,9 @@
 
 enum {
     MAX_POINTS = 100000, /* of a report that somebody still reads */
-    SHOWN_ID = 40
+    SHOWN_ID = 40,
+    MAX_PASSES = 256,
+    MAX_LEARNING = 20000000 /* calls of all passes that learn */
 };
 
 static me_status bad_call(const replay *r, const me_stream_event *event,
@@ -32,9 +34,17 @@ static me_status do_alloc(replay *r, const me_stream_event *event)
     if (status == ME_OK && !is_new) {
         return bad_call(r, event, "allocated while it is still in use");
     }
+    const bool is_ordered = r->order != NULL && event->bytes > 0;
+    if (status == ME_OK && is_ordered) {
+        me_replay_order_expect(r->order, event->id, event->id_length);
+    }
     if (status == ME_OK) {
         status =
             me_pool_alloc(r->pool, event->bytes, event->stream, &value->block);
+    }
+    if (status == ME_OK && is_ordered &&
+        !me_replay_order_agrees(r->order, event->id, event->id_length)) {
+        return ME_ERR_MISMATCH;
     }
     if (status == ME_ERR_NOMEM) {
         return me_fail(r->diag, status, "no host memory for %zu live blocks",
@@ -98,6 +108,11 @@ static me_status do_call(replay *r, const me_stream_event *event)
     switch (event->kind) {
     case ME_STREAM_ALLOC: return do_alloc(r, event);
     case ME_STREAM_FREE:
+        if (r->order != NULL) {
+            me_replay_order_give_up(r->order);
+            return ME_ERR_MISMATCH;
+        }
+        return do_free(r, event);
     case ME_STREAM_FREE_REQUESTED:
     case ME_STREAM_FREE_COMPLETED: return do_free(r, event);
     case ME_STREAM_EMPTY_CACHE: return me_pool_empty_cache(r->pool);
@@ -134,17 +149,36 @@ me_replay_options me_replay_options_default(void)
     };
 }
 
-me_status me_replay_file(const me_replay_options *options, FILE *file,
-                         const char *name, me_diag *diag,
-                         me_replay_summary *summary_out, me_str *report)
+static me_status begin_pass(replay *r, FILE *file)
+{
+    me_pool_options options = r->options->pool;
+    me_status status = me_stream_create(file, r->name, r->options->device,
+                                        r->diag, &r->stream);
+    if (status == ME_OK && r->order != NULL &&
+        me_stream_is_snapshot(r->stream)) {
+        me_replay_order_give_up(r->order);
+        return ME_ERR_MISMATCH;
+    }
+    if (r->order != NULL) {
+        me_replay_order_begin(r->order, &options);
+    }
+    return status == ME_OK ? me_pool_create(&options, &r->pool) : status;
+}
+
+/* Once through the recording; ME_ERR_MISMATCH: @p order says that this cannot
+ * be how it was. */
+static me_status replay_pass(const me_replay_options *options, FILE *file,
+                             const char *name, me_replay_order *order,
+                             me_diag *diag, me_replay_summary *summary_out,
+                             me_str *report)
 {
     me_str text = {0};
-    replay r = {
-        .options = options, .name = name, .diag = diag, .report = &text};
-    me_status status = me_pool_create(&options->pool, &r.pool);
-    if (status == ME_OK) {
-        status = me_stream_create(file, name, options->device, diag, &r.stream);
-    }
+    replay r = {.options = options,
+                .name = name,
+                .diag = diag,
+                .order = order,
+                .report = &text};
+    me_status status = begin_pass(&r, file);
     if (status == ME_OK) {
         me_replay_begin(&r);
         status = replay_calls(&r);
@@ -156,21 +190,102 @@ me_status me_replay_file(const me_replay_options *options, FILE *file,
                                                : me_str_status(report);
     }
     if (status == ME_OK && summary_out != NULL) {
-        *summary_out = (me_replay_summary){
-            .n_events = r.n_events,
-            .reserved_peak_bytes = r.peaks[ME_POOL_RESERVED_BYTES],
-            .num_alloc_retries = me_pool_num_alloc_retries(r.pool),
-            .is_oom = is_oom,
-        };
+        summary_out->reserved_peak_bytes = r.peaks[ME_POOL_RESERVED_BYTES];
+        summary_out->num_alloc_retries = me_pool_num_alloc_retries(r.pool);
+        summary_out->is_oom = is_oom;
     }
-    if (status == ME_ERR_NOMEM && diag != NULL && diag->status == ME_OK) {
-        status = me_fail(diag, status, "no host memory to replay %s", name);
+    if (summary_out != NULL) {
+        summary_out->n_events = r.n_events;
     }
     me_str_fini(&text);
     me_str_fini(&r.point);
     me_id_map_fini(&r.ids);
     me_stream_destroy(r.stream);
     me_pool_destroy(r.pool);
+    return status;
+}
+
+/* A copy that can be read again; NULL if there is no place for one. */
+static FILE *spool(FILE *file)
+{
+    FILE *copy = tmpfile();
+    char buffer[BUFSIZ];
+    size_t n = 0;
+    while (copy != NULL && (n = fread(buffer, 1, sizeof buffer, file)) > 0) {
+        if (fwrite(buffer, 1, n, copy) != n) {
+            break;
+        }
+    }
+    return copy;
+}
+
+/* Passes that learn, until one agrees with the recording to its end. */
+static me_status replay_ordered(const me_replay_options *options, FILE *file,
+                                const char *name, me_diag *diag,
+                                me_replay_summary *summary, me_str *report)
+{
+    me_replay_order *order = me_replay_order_create();
+    if (order == NULL) {
+        return ME_ERR_NOMEM;
+    }
+    me_status status = ME_ERR_MISMATCH;
+    uint64_t n_events = 0;
+    for (int pass = 0; pass < MAX_PASSES && n_events < MAX_LEARNING; pass++) {
+        rewind(file);
+        status = replay_pass(options, file, name, order, diag, summary, report);
+        n_events += summary->n_events;
+        if (status != ME_ERR_MISMATCH || !me_replay_order_has_learned(order)) {
+            break;
+        }
+    }
+    me_replay_order_destroy(order);
+    return status;
+}
+
+/* Only a recording that is replayed as it was recorded tells its order. */
+static bool can_be_ordered(const me_replay_options *options)
+{
+    const me_pool_options *p = &options->pool;
+    return !options->is_order_modelled && !p->conf.expandable_segments &&
+           p->limit_bytes == 0 && p->capacity_bytes == 0 && p->place == NULL &&
+           p->choose == NULL && p->on_trace == NULL;
+}
+
+me_status me_replay_file(const me_replay_options *options, FILE *file,
+                         const char *name, me_diag *diag,
+                         me_replay_summary *summary_out, me_str *report)
+{
+    me_replay_summary summary = {0};
+    FILE *copy = NULL;
+    me_status status = ME_ERR_MISMATCH;
+    if (can_be_ordered(options)) {
+        if (fseek(file, 0, SEEK_SET) != 0) {
+            copy = spool(file);
+            if (copy == NULL) {
+                return me_fail(diag, ME_ERR_IO,
+                               "%s: no temporary file for it: %s", name,
+                               strerror(errno));
+            }
+            file = copy;
+        }
+        status = replay_ordered(options, file, name, diag, &summary, report);
+        if (status == ME_ERR_MISMATCH) {
+            rewind(file);
+        }
+    }
+    if (status == ME_ERR_MISMATCH) {
+        summary = (me_replay_summary){0};
+        status = replay_pass(options, file, name, NULL, diag, &summary, report);
+    }
+    if (status == ME_ERR_NOMEM && diag != NULL && diag->status == ME_OK) {
+        status = me_fail(diag, status, "no host memory to replay %s", name);
+    }
+    if (summary_out != NULL) {
+        *summary_out = summary;
+    }
+    if (copy != NULL) {
+        (void)fclose(copy);
+    }
     return status;
 }
 

@@ -18,10 +18,12 @@
 
 /** How to replay. */
 typedef struct me_replay_options {
-    me_pool_options pool;  /**< settings, limit, card */
-    const char *conf_text; /**< the settings as given, for the report; NULL */
-    int device;            /**< of a snapshot; -1: the only one in it */
-    bool is_json;          /**< else text */
+    me_pool_options pool;   /**< settings, limit, card */
+    const char *conf_text;  /**< the settings as given, for the report; NULL */
+    int device;             /**< of a snapshot; -1: the only one in it */
+    bool is_order_modelled; /**< do not look for the order of segments in the
+                               recording, see replay_order.h */
+    bool is_json;           /**< else text */
 } me_replay_options;
 
 /** What came of it, for the exit code. */
@@ -49,7 +51,8 @@ me_status me_replay_run(const me_replay_options *options, const char *path,
                         me_diag *diag, me_replay_summary *summary_out,
                         me_str *report) ME_MUST_CHECK;
 
-/** As me_replay_run() for an open file, which stays the caller's. Local. */
+/** As me_replay_run() for an open file, which stays the caller's; if it can be
+ * rewound it is read from its beginning. Local. */
 me_status me_replay_file(const me_replay_options *options, FILE *file,
                          const char *name, me_diag *diag,
                          me_replay_summary *summary_out,

@@ -9,6 +9,7 @@
 
 #include "alloc/id_map.h"
 #include "alloc/replay.h"
+#include "alloc/replay_order.h"
 #include "alloc/stream.h"
 
 /** A replay on its way. */
@@ -18,6 +19,7 @@ typedef struct replay {
     me_diag *diag;
     me_pool *pool;
     me_stream *stream;
+    me_replay_order *order; /**< NULL: addresses are the driver model's */
     me_id_map ids;
     uint64_t n_events;
     uint64_t n_points;

@@ -191,6 +191,11 @@ static void append_json_oom(replay *r, const me_stream_event *event)
     me_str_fini(&text);
 }
 
+static bool is_order_recorded(const replay *r)
+{
+    return r->order != NULL && me_replay_order_is_used(r->order);
+}
+
 static void end_json(replay *r, const me_stream_event *oom)
 {
     me_str_append(r->report, r->n_points == 0 ? "]" : "\n  ]");
@@ -202,7 +207,9 @@ static void end_json(replay *r, const me_stream_event *oom)
                       shown[i].key, r->peaks[shown[i].kind]);
     }
     me_str_printf(r->report,
-                  "},\n  \"events\": %" PRIu64 ",\n  \"oom\": ", r->n_events);
+                  "},\n  \"events\": %" PRIu64
+                  ",\n  \"segment_order\": \"%s\",\n  \"oom\": ",
+                  r->n_events, is_order_recorded(r) ? "recorded" : "modelled");
     if (oom == NULL) {
         me_str_append(r->report, "null }\n");
         return;
@@ -224,6 +231,10 @@ void me_replay_end(replay *r, const me_stream_event *oom)
     }
     static const char last[] = "end, peak of all";
     append_text_line(r, last, sizeof last - 1, peaks);
+    if (is_order_recorded(r)) {
+        me_str_append(r->report, "which of equal blocks was used first is "
+                                 "read off the recording\n");
+    }
     if (oom == NULL) {
         return;
     }

@@ -237,6 +237,11 @@ me_status me_stream_next(me_stream *stream, me_diag *diag,
     return read_line(stream, diag, line, event_out);
 }
 
+bool me_stream_is_snapshot(const me_stream *stream)
+{
+    return stream->snapshot != NULL;
+}
+
 uint64_t me_stream_n_before(const me_stream *stream)
 {
     return stream->snapshot == NULL ? 0

@@ -11,6 +11,7 @@
 
 #include "memest/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -61,6 +62,9 @@ void me_stream_destroy(me_stream *stream);
  */
 me_status me_stream_next(me_stream *stream, me_diag *diag,
                          me_stream_event *event_out) ME_MUST_CHECK;
+
+/** Whether it is PyTorch's snapshot. Local. */
+bool me_stream_is_snapshot(const me_stream *stream);
 
 /** Blocks of a snapshot that were there before its recording began; they come
  * first, in the order of their addresses. 0 for other files. Local. */
