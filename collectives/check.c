@@ -75,16 +75,16 @@ static uint64_t count_calls(const me_roster *roster, const me_classes *classes)
 static me_status play(const me_roster *roster, const me_classes *classes,
                       me_call_log *const *logs, me_diag *diag)
 {
-    me_replay replay = {0};
-    me_status status = me_replay_init(roster, classes, logs, &replay);
+    me_call_replay replay = {0};
+    me_status status = me_call_replay_init(roster, classes, logs, &replay);
     if (status != ME_OK) {
         (void)me_fail(diag, status,
                       "no host memory to replay %" PRIu64 " calls",
                       count_calls(roster, classes));
-    } else if (!me_replay_run(&replay)) {
-        status = me_replay_explain(&replay, diag);
+    } else if (!me_call_replay_run(&replay)) {
+        status = me_call_replay_explain(&replay, diag);
     }
-    me_replay_fini(&replay);
+    me_call_replay_fini(&replay);
     return status;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "collectives/replay.h"
 
-static void wake(me_replay *replay, int class)
+static void wake(me_call_replay *replay, int class)
 {
     me_runner *runner = &replay->runners[class];
     if (runner->is_queued) {
@@ -25,7 +25,7 @@ static bool is_dropped(const me_call *call)
     return call->count == 0 && !me_call_is_p2p(call);
 }
 
-bool me_replay_can_end(const me_replay *replay, const me_runner *runner,
+bool me_call_replay_can_end(const me_call_replay *replay, const me_runner *runner,
                        const me_call *call)
 {
     if (call->kind == ME_CALL_WAIT || is_dropped(call)) {
@@ -39,7 +39,7 @@ bool me_replay_can_end(const me_replay *replay, const me_runner *runner,
 }
 
 /* The class has begun one more collective of the party. */
-static void join(me_replay *replay, me_party *party, uint32_t made)
+static void join(me_call_replay *replay, me_party *party, uint32_t made)
 {
     if (made != party->ended + 1 || --party->n_last > 0) {
         return;
@@ -75,7 +75,7 @@ static bool is_at_head(const me_runner *runner, uint32_t number)
     return true;
 }
 
-static void begin_step(me_replay *replay, me_runner *runner,
+static void begin_step(me_call_replay *replay, me_runner *runner,
                        const me_step *step)
 {
     for (uint32_t i = step->first; i < step->end; i++) {
@@ -113,7 +113,7 @@ static void end_step(me_runner *runner, uint32_t number)
 }
 
 /* Go on with the step at the head of a stream; has anything moved? */
-static bool advance(me_replay *replay, me_runner *runner, uint32_t stream)
+static bool advance(me_call_replay *replay, me_runner *runner, uint32_t stream)
 {
     const uint32_t number = me_runner_head(runner, stream);
     if (number == UINT32_MAX) {
@@ -140,7 +140,7 @@ static bool advance(me_replay *replay, me_runner *runner, uint32_t stream)
         begin_step(replay, runner, step);
     }
     uint32_t at = runner->resume[stream];
-    while (at < step->end && me_replay_can_end(replay, runner, &calls[at])) {
+    while (at < step->end && me_call_replay_can_end(replay, runner, &calls[at])) {
         at++;
     }
     runner->resume[stream] = at;
@@ -161,7 +161,7 @@ static bool has_ended(const me_runner *runner)
     return true;
 }
 
-bool me_replay_run(me_replay *replay)
+bool me_call_replay_run(me_call_replay *replay)
 {
     const int n = replay->classes->count;
     for (int i = 0; i < n; i++) {

@@ -40,7 +40,7 @@ typedef struct me_runner {
     bool is_queued;
 } me_runner;
 
-typedef struct me_replay {
+typedef struct me_call_replay {
     const me_roster *roster;
     const me_classes *classes;
     me_lanes *lanes; /**< of each program */
@@ -53,37 +53,37 @@ typedef struct me_replay {
     void **blocks; /**< everything else that is owned */
     size_t n_blocks;
     size_t block_capacity;
-} me_replay;
+} me_call_replay;
 
 /**
  * Get ready. Local.
  *
  * @param logs        of all programs that ranks run
- * @param replay_out  to be given back with me_replay_fini(), also on failure
+ * @param replay_out  to be given back with me_call_replay_fini(), also on failure
  * @return ME_OK, ME_ERR_NOMEM
  */
-me_status me_replay_init(const me_roster *roster, const me_classes *classes,
-                         me_call_log *const *logs, me_replay *replay_out);
+me_status me_call_replay_init(const me_roster *roster, const me_classes *classes,
+                         me_call_log *const *logs, me_call_replay *replay_out);
 
 /** Give back what the replay holds; all zero is allowed. Local. */
-void me_replay_fini(me_replay *replay);
+void me_call_replay_fini(me_call_replay *replay);
 
 /** Play. @return have all classes ended? Local. */
-bool me_replay_run(me_replay *replay);
+bool me_call_replay_run(me_call_replay *replay);
 
 /** The step at the head of @p lane, or UINT32_MAX if it has ended. Local. */
 uint32_t me_runner_head(const me_runner *runner, uint32_t lane);
 
 /** May the call end now, as far as the others are concerned? Local. */
-bool me_replay_can_end(const me_replay *replay, const me_runner *runner,
+bool me_call_replay_can_end(const me_call_replay *replay, const me_runner *runner,
                        const me_call *call);
 
 /**
  * Say which ranks wait for which. Local.
  *
- * @param replay  after me_replay_run() returned false
+ * @param replay  after me_call_replay_run() returned false
  * @return ME_ERR_MISMATCH, ME_ERR_NOMEM
  */
-me_status me_replay_explain(const me_replay *replay, me_diag *diag);
+me_status me_call_replay_explain(const me_call_replay *replay, me_diag *diag);
 
 #endif /* MEMEST_COLLECTIVES_REPLAY_H */

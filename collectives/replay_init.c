@@ -4,7 +4,7 @@
 #include "collectives/replay.h"
 
 /* Memory that lives as long as the replay. */
-static void *own(me_replay *replay, size_t count, size_t size)
+static void *own(me_call_replay *replay, size_t count, size_t size)
 {
     if (replay->n_blocks == replay->block_capacity) {
         const size_t capacity = replay->block_capacity * 2 + 64;
@@ -23,7 +23,7 @@ static void *own(me_replay *replay, size_t count, size_t size)
     return block;
 }
 
-static me_status reserve_runner(me_replay *replay, int class)
+static me_status reserve_runner(me_call_replay *replay, int class)
 {
     const int rank = replay->classes->first[class];
     me_runner *runner = &replay->runners[class];
@@ -48,7 +48,7 @@ static me_status reserve_runner(me_replay *replay, int class)
     return ME_OK;
 }
 
-static const me_place *place_of(const me_replay *replay, int class,
+static const me_place *place_of(const me_call_replay *replay, int class,
                                 const struct ncclComm *comm)
 {
     const int rank = replay->classes->first[class];
@@ -56,7 +56,7 @@ static const me_place *place_of(const me_replay *replay, int class,
 }
 
 /* The digests have matched, so every channel has an opposite. */
-static void find_partners(me_replay *replay, int class)
+static void find_partners(me_call_replay *replay, int class)
 {
     me_runner *runner = &replay->runners[class];
     const me_call_log *log = runner->lanes->log;
@@ -80,7 +80,7 @@ static void find_partners(me_replay *replay, int class)
 }
 
 /* The distinct classes of the group of @p class, once each. */
-static me_status fill_party(me_replay *replay, int class,
+static me_status fill_party(me_call_replay *replay, int class,
                             const struct ncclComm *comm, me_party *party)
 {
     const me_comm_group *group = &place_of(replay, class, comm)->group;
@@ -111,7 +111,7 @@ static me_status fill_party(me_replay *replay, int class,
     return ME_OK;
 }
 
-static me_status find_parties(me_replay *replay, me_digest_map *map, int class)
+static me_status find_parties(me_call_replay *replay, me_digest_map *map, int class)
 {
     me_runner *runner = &replay->runners[class];
     const me_call_log *log = runner->lanes->log;
@@ -139,7 +139,7 @@ static me_status find_parties(me_replay *replay, me_digest_map *map, int class)
     return ME_OK;
 }
 
-static me_status queue_programs(me_replay *replay, me_call_log *const *logs)
+static me_status queue_programs(me_call_replay *replay, me_call_log *const *logs)
 {
     const int n = replay->roster->n_programs;
     replay->lanes = own(replay, (size_t)n, sizeof *replay->lanes);
@@ -155,7 +155,7 @@ static me_status queue_programs(me_replay *replay, me_call_log *const *logs)
     return status;
 }
 
-static me_status connect_runners(me_replay *replay)
+static me_status connect_runners(me_call_replay *replay)
 {
     const int n = replay->classes->count;
     size_t most = 0;
@@ -181,10 +181,10 @@ static me_status connect_runners(me_replay *replay)
     return status;
 }
 
-me_status me_replay_init(const me_roster *roster, const me_classes *classes,
-                         me_call_log *const *logs, me_replay *replay_out)
+me_status me_call_replay_init(const me_roster *roster, const me_classes *classes,
+                         me_call_log *const *logs, me_call_replay *replay_out)
 {
-    *replay_out = (me_replay){.roster = roster, .classes = classes};
+    *replay_out = (me_call_replay){.roster = roster, .classes = classes};
     const size_t n = (size_t)classes->count;
     const me_status status = queue_programs(replay_out, logs);
     replay_out->runners = own(replay_out, n, sizeof *replay_out->runners);
@@ -196,7 +196,7 @@ me_status me_replay_init(const me_roster *roster, const me_classes *classes,
     return connect_runners(replay_out);
 }
 
-void me_replay_fini(me_replay *replay)
+void me_call_replay_fini(me_call_replay *replay)
 {
     for (int i = 0; replay->lanes != NULL && i < replay->roster->n_programs;
          i++) {
@@ -206,5 +206,5 @@ void me_replay_fini(me_replay *replay)
         me_free(replay->blocks[i]);
     }
     me_free(replay->blocks);
-    *replay = (me_replay){0};
+    *replay = (me_call_replay){0};
 }

@@ -10,7 +10,7 @@ typedef struct wait {
     const me_place *place; /* of the rank, in the call's group */
 } wait;
 
-static const me_runner *runner_of(const me_replay *replay, int rank)
+static const me_runner *runner_of(const me_call_replay *replay, int rank)
 {
     return &replay->runners[replay->classes->class_of[rank]];
 }
@@ -65,7 +65,7 @@ static uint32_t find_blocker(const me_runner *runner, uint32_t number)
 }
 
 /* The step with the call that would answer @p w on the awaited rank. */
-static uint32_t find_answer(const me_replay *replay, const wait *w)
+static uint32_t find_answer(const me_call_replay *replay, const wait *w)
 {
     const me_runner *runner = runner_of(replay, w->rank);
     const me_runner *other = runner_of(replay, w->awaited);
@@ -93,7 +93,7 @@ static uint32_t find_answer(const me_replay *replay, const wait *w)
 }
 
 /* The member that has not come to a collective. */
-static int find_missing(const me_replay *replay, const wait *w,
+static int find_missing(const me_call_replay *replay, const wait *w,
                         const struct ncclComm *comm)
 {
     for (int i = 0; i < w->place->group.count; i++) {
@@ -110,14 +110,14 @@ static int find_missing(const me_replay *replay, const wait *w,
 }
 
 /* For whom @p rank waits in the step that holds up @p step. */
-static wait wait_of(const me_replay *replay, int rank, uint32_t step)
+static wait wait_of(const me_call_replay *replay, int rank, uint32_t step)
 {
     const me_runner *runner = runner_of(replay, rank);
     const me_step *open = &runner->lanes->steps[find_blocker(runner, step)];
     const me_call *calls = runner->lanes->log->calls;
     uint32_t at = open->first;
     while (at + 1 < open->end &&
-           me_replay_can_end(replay, runner, &calls[at])) {
+           me_call_replay_can_end(replay, runner, &calls[at])) {
         at++;
     }
     wait w = {.rank = rank, .call = &calls[at]};
@@ -164,7 +164,7 @@ static void print_cycle(me_str *str, const wait *waits, int count)
 
 /* Follow the waits from the lowest rank that is stuck until a rank comes up
  * again. Fills @p seen (of each rank: place in @p waits + 1). */
-static int follow(const me_replay *replay, wait *waits, int *seen,
+static int follow(const me_call_replay *replay, wait *waits, int *seen,
                   int *length_out)
 {
     int rank = 0;
@@ -183,7 +183,7 @@ static int follow(const me_replay *replay, wait *waits, int *seen,
     return seen[rank] == 0 ? 0 : seen[rank] - 1;
 }
 
-me_status me_replay_explain(const me_replay *replay, me_diag *diag)
+me_status me_call_replay_explain(const me_call_replay *replay, me_diag *diag)
 {
     const size_t n = (size_t)replay->roster->world_size;
     wait *waits = me_alloc(n, sizeof *waits, "stall.waits");

@@ -101,7 +101,7 @@ void me_before_training(me_trainer *t)
     me_barriers(t, 2);
     me_blip(t->e, "dataset_flags", DATASET_FLAGS_BYTES);
     me_communicate(t->e, t->comm, ME_GROUP_TENSOR, ME_COLLECTIVE_BROADCAST,
-                   ME_DTYPE_INT64, 3, -1);
+                   ME_DTYPE_INT64, 3, 0);
     me_barriers(t, 2);
     me_blip(t->e, "timers", TIMER_BYTES * world_size(t));
     world_collective(t, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_FLOAT32, 2);
