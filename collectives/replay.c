@@ -25,8 +25,8 @@ static bool is_dropped(const me_call *call)
     return call->count == 0 && !me_call_is_p2p(call);
 }
 
-bool me_call_replay_can_end(const me_call_replay *replay, const me_runner *runner,
-                       const me_call *call)
+bool me_call_replay_can_end(const me_call_replay *replay,
+                            const me_runner *runner, const me_call *call)
 {
     if (call->kind == ME_CALL_WAIT || is_dropped(call)) {
         return true;
@@ -140,7 +140,8 @@ static bool advance(me_call_replay *replay, me_runner *runner, uint32_t stream)
         begin_step(replay, runner, step);
     }
     uint32_t at = runner->resume[stream];
-    while (at < step->end && me_call_replay_can_end(replay, runner, &calls[at])) {
+    while (at < step->end &&
+           me_call_replay_can_end(replay, runner, &calls[at])) {
         at++;
     }
     runner->resume[stream] = at;

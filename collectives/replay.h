@@ -62,8 +62,10 @@ typedef struct me_call_replay {
  * @param replay_out  to be given back with me_call_replay_fini(), also on failure
  * @return ME_OK, ME_ERR_NOMEM
  */
-me_status me_call_replay_init(const me_roster *roster, const me_classes *classes,
-                         me_call_log *const *logs, me_call_replay *replay_out);
+me_status me_call_replay_init(const me_roster *roster,
+                              const me_classes *classes,
+                              me_call_log *const *logs,
+                              me_call_replay *replay_out);
 
 /** Give back what the replay holds; all zero is allowed. Local. */
 void me_call_replay_fini(me_call_replay *replay);
@@ -75,8 +77,8 @@ bool me_call_replay_run(me_call_replay *replay);
 uint32_t me_runner_head(const me_runner *runner, uint32_t lane);
 
 /** May the call end now, as far as the others are concerned? Local. */
-bool me_call_replay_can_end(const me_call_replay *replay, const me_runner *runner,
-                       const me_call *call);
+bool me_call_replay_can_end(const me_call_replay *replay,
+                            const me_runner *runner, const me_call *call);
 
 /**
  * Say which ranks wait for which. Local.

@@ -111,7 +111,8 @@ static me_status fill_party(me_call_replay *replay, int class,
     return ME_OK;
 }
 
-static me_status find_parties(me_call_replay *replay, me_digest_map *map, int class)
+static me_status find_parties(me_call_replay *replay, me_digest_map *map,
+                              int class)
 {
     me_runner *runner = &replay->runners[class];
     const me_call_log *log = runner->lanes->log;
@@ -139,7 +140,8 @@ static me_status find_parties(me_call_replay *replay, me_digest_map *map, int cl
     return ME_OK;
 }
 
-static me_status queue_programs(me_call_replay *replay, me_call_log *const *logs)
+static me_status queue_programs(me_call_replay *replay,
+                                me_call_log *const *logs)
 {
     const int n = replay->roster->n_programs;
     replay->lanes = own(replay, (size_t)n, sizeof *replay->lanes);
@@ -181,8 +183,10 @@ static me_status connect_runners(me_call_replay *replay)
     return status;
 }
 
-me_status me_call_replay_init(const me_roster *roster, const me_classes *classes,
-                         me_call_log *const *logs, me_call_replay *replay_out)
+me_status me_call_replay_init(const me_roster *roster,
+                              const me_classes *classes,
+                              me_call_log *const *logs,
+                              me_call_replay *replay_out)
 {
     *replay_out = (me_call_replay){.roster = roster, .classes = classes};
     const size_t n = (size_t)classes->count;

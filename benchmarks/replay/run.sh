@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # Events a second, and memory, of the replay against a straightforward Python
 # script on the same stream. `run.sh REPLAY [EVENTS]`, where REPLAY is memest
 # or replay_tool. Both must report the same peaks.

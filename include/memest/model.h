@@ -34,7 +34,9 @@ typedef enum me_core_attention {
     ME_CORE_ATTENTION_SDPA_FLASH
 } me_core_attention;
 
-typedef enum me_norm_impl { ME_NORM_IMPL_TORCH } me_norm_impl;
+typedef enum me_norm_impl {
+    ME_NORM_IMPL_TORCH
+} me_norm_impl;
 
 typedef enum me_optimizer_impl {
     ME_OPTIMIZER_TORCH_FOREACH

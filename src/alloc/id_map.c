@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* An open table with linear probing. Removing shifts back what follows, so
  * that no marks of the dead pile up. */
 #include "alloc/id_map.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests and frees: rounding, best fit, splitting, merging. */
 #include "alloc/pool_internal.h"
 #include "base/alloc.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The invariant walker: what must hold between any two calls. */
 #include "alloc/pool_internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Where the driver puts segments. Addresses decide which of two equal blocks
  * is used first. The rule is read off the addresses that 200 cudaMalloc calls
  * gave on an H200 (driver 580): the driver takes chunks of a multiple of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Expandable segments: one range of addresses per pool and stream that memory
  * is mapped into page by page, so that blocks can grow together. */
 #include "alloc/pool_internal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "alloc/pool_observer.h"
 
 #include "base/alloc.h"

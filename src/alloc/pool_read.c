@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What others see of a pool: counters, blocks, PyTorch's message. */
 #include "alloc/pool_internal.h"
 #include "base/alloc.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Segments: memory from the driver, and the ways it goes back. */
 #include "alloc/pool_internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Records and ordered sets of them. A set is a treap: a search tree whose
  * priorities are a hash of the record's index, so that its shape depends on
  * nothing but the records in it and stays shallow whatever is asked for. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The loop: read a call, do it, and at each point show the counters. */
 #include "alloc/replay_internal.h"
 #include "base/size.h"

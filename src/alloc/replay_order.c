@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "alloc/replay_order.h"
 
 #include "alloc/id_map.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The report of a replay, as text and as JSON. */
 #include "alloc/replay_internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* PyTorch's memory snapshot as JSON: `device_traces` is the recording, and
  * `segments`, the state at its end, says which blocks it does not begin with. */
 #include "alloc/id_map.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Lines of a recording, out of a buffer of fixed size. */
 #include "alloc/stream_internal.h"
 #include "base/alloc.h"

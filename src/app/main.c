@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "alloc/replay.h"
 #include "app/cli.h"
 #include "app/estimate.h"

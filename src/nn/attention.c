@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/attention.h"
 
 #include "nn/core_attention.h"

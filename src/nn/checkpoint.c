@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/checkpoint.h"
 
 #include "base/size.h"

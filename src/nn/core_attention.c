@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/core_attention.h"
 
 #include "base/size.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/gpt.h"
 
 #include "nn/loss.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/mlp.h"
 
 #include "ops/elementwise.h"

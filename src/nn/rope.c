@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/rope.h"
 
 #include "ops/elementwise.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/transformer.h"
 
 #include "ops/dropout.h"

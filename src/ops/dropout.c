@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "ops/dropout.h"
 
 #include "base/size.h"

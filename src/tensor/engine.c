@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tensor/engine.h"
 
 #include "base/alloc.h"

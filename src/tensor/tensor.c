@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tensor/tensor.h"
 
 #include "base/assert.h"

@@ -1,4 +1,5 @@
 /* links: allocator base */
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Any bytes as a recording, under settings that its first byte chooses: no
  * crash, and whatever was replayed leaves a pool whose invariants held. */
 #include "alloc/replay.h"

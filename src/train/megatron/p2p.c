@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/megatron/trainer.h"
 
 /** Room for what a neighbour sends: (s/t, b, h), late. */

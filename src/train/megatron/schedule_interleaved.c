@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "parallel/order_interleaved.h"
 #include "train/megatron/trainer.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/megatron/trainer.h"
 
 /** forward_backward_no_pipelining(). */

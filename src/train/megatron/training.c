@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "ops/reduce.h"
 #include "train/megatron/megatron.h"

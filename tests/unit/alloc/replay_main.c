@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The replay alone: `replay_tool replay FILE|- [--format json|text]
  * [--alloc-conf TEXT] [--memory-limit BYTES] [--device-total BYTES]`. What
  * tests and the benchmark run. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "slow_pool.h"
 
 #include "support/test.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "alloc/alloc_conf.h"
 #include "support/test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Sequences that PyTorch itself went through: same addresses, same counters,
  * same trace. */
 #include "alloc/pool.h"

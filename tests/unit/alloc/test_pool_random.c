@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Random calls: the pool agrees with a slow and simple model, its invariants
  * hold, and when everything is freed nothing is left. */
 #include "alloc/pool.h"

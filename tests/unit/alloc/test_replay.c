@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "alloc/id_map.h"
 #include "alloc/replay.h"
 #include "base/alloc.h"
