@@ -10,6 +10,7 @@
 #include "alloc/pool_internal.h"
 #include "base/alloc.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #define CHUNK   (32 * MIB)
@@ -37,7 +38,7 @@ void me_pool_driver_fini(driver *d)
 
 static void set_largest(driver *d, uint32_t chunk, uint64_t bytes)
 {
-    uint32_t i = d->n_leaves + chunk;
+    size_t i = (size_t)d->n_leaves + chunk;
     d->largest[i] = bytes;
     for (i /= 2; i > 0; i /= 2) {
         d->largest[i] = me_max_u64(d->largest[2 * i], d->largest[2 * i + 1]);
@@ -109,7 +110,7 @@ static me_status make_leaf(me_pool *pool)
     for (uint32_t i = 0; i < d->n_chunks; i++) {
         heap[n + i] = old[n_old + i];
     }
-    for (uint32_t i = n - 1; i > 0; i--) {
+    for (size_t i = n - 1; i > 0; i--) {
         heap[i] = me_max_u64(heap[2 * i], heap[2 * i + 1]);
     }
     me_free(old);
@@ -180,7 +181,7 @@ static uint32_t find_hole(const me_pool *pool, uint64_t bytes)
     if (d->n_chunks == 0 || d->largest[1] < bytes) {
         return NIL;
     }
-    uint32_t i = 1;
+    size_t i = 1;
     while (i < d->n_leaves) {
         i = 2 * i + (d->largest[2 * i + 1] >= bytes ? 1 : 0);
     }

@@ -206,16 +206,21 @@ static me_status replay_pass(const me_replay_options *options, FILE *file,
     return status;
 }
 
-/* A copy that can be read again; NULL if there is no place for one. */
+/* A copy that can be read again; NULL, with errno, if there can be none. */
 static FILE *spool(FILE *file)
 {
     FILE *copy = tmpfile();
     char buffer[BUFSIZ];
     size_t n = 0;
-    while (copy != NULL && (n = fread(buffer, 1, sizeof buffer, file)) > 0) {
-        if (fwrite(buffer, 1, n, copy) != n) {
-            break;
-        }
+    bool is_whole = copy != NULL;
+    while (is_whole && (n = fread(buffer, 1, sizeof buffer, file)) > 0) {
+        is_whole = fwrite(buffer, 1, n, copy) == n;
+    }
+    if (copy != NULL && (!is_whole || ferror(file) || fflush(copy) != 0)) {
+        const int reason = errno;
+        (void)fclose(copy);
+        errno = reason;
+        copy = NULL;
     }
     return copy;
 }
@@ -264,8 +269,9 @@ me_status me_replay_file(const me_replay_options *options, FILE *file,
             copy = spool(file);
             if (copy == NULL) {
                 return me_fail(diag, ME_ERR_IO,
-                               "%s: no temporary file for it: %s", name,
-                               strerror(errno));
+                               "%s cannot be copied to a temporary file: "
+                               "%s",
+                               name, strerror(errno));
             }
             file = copy;
         }

@@ -16,8 +16,10 @@ enum {
 
 static int report_failure(const me_diag *diag)
 {
-    (void)fprintf(stderr, "%s%s%s\n", diag->where,
-                  diag->where[0] == '\0' ? "" : ": ", diag->text);
+    if (diag->where[0] != '\0') {
+        (void)fprintf(stderr, "%s:%d: ", diag->where, diag->line);
+    }
+    (void)fprintf(stderr, "%s\n", diag->text);
     return diag->status == ME_ERR_IO || diag->status == ME_ERR_NOMEM
                ? EXIT_INTERNAL
                : EXIT_USAGE;

@@ -1,0 +1,187 @@
+#include "alloc/device_memory.h"
+
+#include "base/size.h"
+
+uint64_t me_device_base_bytes(const me_card_nccl *nccl, int32_t size)
+{
+    const uint64_t channels =
+        size == 1 ? nccl->channels_size1
+                  : me_max_u64(nccl->coll_channels, nccl->p2p_channels);
+    const uint64_t n_allocations =
+        nccl->allocations_per_channel * channels + nccl->fixed_allocations;
+    return nccl->granularity_bytes * n_allocations + nccl->bookkeeping_bytes;
+}
+
+uint64_t me_device_ring_bytes(const me_card_nccl *nccl, int32_t size)
+{
+    return size == 1 ? 0
+                     : nccl->coll_channels * (nccl->send_connection_bytes +
+                                              nccl->recv_connection_bytes);
+}
+
+/* Sending to one peer, or receiving from it, on all channels to a peer. */
+static uint64_t peer_bytes(const me_card_nccl *nccl, bool is_send)
+{
+    return nccl->p2p_channels_per_peer * (is_send
+                                              ? nccl->send_connection_bytes
+                                              : nccl->recv_connection_bytes);
+}
+
+static void once(me_device_memory *m, bool *has, uint64_t bytes)
+{
+    m->library_bytes += *has ? 0 : bytes;
+    *has = true;
+}
+
+static void grow(me_device_memory *m, me_device_communicator *c, uint64_t bytes)
+{
+    c->bytes += bytes;
+    m->communicator_bytes += bytes;
+}
+
+void me_device_memory_begin(me_device_memory *memory, const me_card *card)
+{
+    *memory =
+        (me_device_memory){.card = *card, .context_bytes = card->context_bytes};
+}
+
+void me_device_memory_kernel(me_device_memory *memory)
+{
+    once(memory, &memory->has_kernel, memory->card.first_kernel_bytes);
+}
+
+void me_device_memory_matmul(me_device_memory *memory, me_device_thread thread)
+{
+    once(memory, &memory->has_cublas[thread], memory->card.cublas_handle_bytes);
+}
+
+void me_device_memory_cudnn(me_device_memory *memory, me_device_thread thread)
+{
+    once(memory, &memory->has_cudnn[thread], memory->card.cudnn_handle_bytes);
+}
+
+/* What loads after NCCL's send/receive kernel fits into what that took. */
+void me_device_memory_modules(me_device_memory *memory)
+{
+    const bool is_absorbed = memory->has_send_recv;
+    once(memory, &memory->has_small_modules,
+         is_absorbed ? 0 : memory->card.small_modules_bytes);
+}
+
+static bool is_send_recv(me_collective collective)
+{
+    return collective == ME_COLLECTIVE_SEND || collective == ME_COLLECTIVE_RECV;
+}
+
+static me_device_communicator *find(me_device_memory *m,
+                                    const me_device_call *call, int32_t pair)
+{
+    for (size_t i = 0; i < m->n_communicators; i++) {
+        me_device_communicator *c = &m->communicators[i];
+        if (c->group == call->group && c->pair_peer == pair) {
+            return c;
+        }
+    }
+    if (m->n_communicators == ME_DEVICE_MAX_COMMUNICATORS) {
+        return NULL;
+    }
+    if (m->n_communicators == 0) {
+        m->library_bytes += m->card.nccl.first_communicator_bytes;
+    }
+    me_device_communicator *c = &m->communicators[m->n_communicators++];
+    *c = (me_device_communicator){.group = call->group,
+                                  .pair_peer = pair,
+                                  .size = pair >= 0 ? 2 : call->size};
+    grow(m, c, me_device_base_bytes(&m->card.nccl, c->size));
+    return c;
+}
+
+static me_status connect_peer(me_device_memory *m, me_device_communicator *c,
+                              const me_device_call *call, me_diag *diag)
+{
+    uint32_t i = 0;
+    while (i < c->n_peers && c->peers[i].rank != call->peer) {
+        i++;
+    }
+    if (i == ME_DEVICE_MAX_PEERS) {
+        return me_fail(diag, ME_ERR_UNSUPPORTED,
+                       "device memory: more than %d peers in group %s",
+                       ME_DEVICE_MAX_PEERS, me_group_kind_name(call->group));
+    }
+    if (i == c->n_peers) {
+        c->peers[c->n_peers++] = (me_device_peer){.rank = call->peer};
+    }
+    const bool is_send = call->collective == ME_COLLECTIVE_SEND;
+    bool *has =
+        is_send ? &c->peers[i].is_sent_to : &c->peers[i].is_received_from;
+    if (!*has && !c->is_all_to_all) {
+        grow(m, c, peer_bytes(&m->card.nccl, is_send));
+    }
+    *has = true;
+    return ME_OK;
+}
+
+/* Every peer both ways, less what is connected already. */
+static void connect_all(me_device_memory *m, me_device_communicator *c)
+{
+    if (c->is_all_to_all) {
+        return;
+    }
+    const me_card_nccl *nccl = &m->card.nccl;
+    const uint64_t send = peer_bytes(nccl, true);
+    const uint64_t receive = peer_bytes(nccl, false);
+    uint64_t bytes = (uint64_t)(c->size - 1) * (send + receive);
+    for (uint32_t i = 0; i < c->n_peers; i++) {
+        const uint64_t made = (c->peers[i].is_sent_to ? send : 0) +
+                              (c->peers[i].is_received_from ? receive : 0);
+        bytes -= me_min_u64(bytes, made);
+    }
+    c->is_all_to_all = true;
+    grow(m, c, bytes);
+}
+
+static void connect_ring(me_device_memory *m, me_device_communicator *c,
+                         me_collective collective)
+{
+    once(m, &m->has_collective, m->card.nccl.first_collective_bytes);
+    if (collective == ME_COLLECTIVE_BROADCAST) {
+        once(m, &m->has_broadcast, m->card.nccl.first_broadcast_bytes);
+    }
+    if (!c->has_ring) {
+        grow(m, c, me_device_ring_bytes(&m->card.nccl, c->size));
+        c->has_ring = true;
+    }
+}
+
+me_status me_device_memory_call(me_device_memory *memory,
+                                const me_device_call *call, me_diag *diag)
+{
+    const bool is_peer_to_peer = is_send_recv(call->collective);
+    const int32_t pair = is_peer_to_peer && call->is_lone ? call->peer : -1;
+    me_device_communicator *c = find(memory, call, pair);
+    if (c == NULL) {
+        return me_fail(diag, ME_ERR_UNSUPPORTED,
+                       "device memory: more than %d communicators",
+                       ME_DEVICE_MAX_COMMUNICATORS);
+    }
+    if (c->size == 1) {
+        return ME_OK; /* its collectives are copies */
+    }
+    if (!is_peer_to_peer && call->collective != ME_COLLECTIVE_ALL_TO_ALL) {
+        connect_ring(memory, c, call->collective);
+        return ME_OK;
+    }
+    once(memory, &memory->has_send_recv,
+         memory->card.nccl.first_send_recv_bytes);
+    if (is_peer_to_peer) {
+        return connect_peer(memory, c, call, diag);
+    }
+    connect_all(memory, c);
+    return ME_OK;
+}
+
+uint64_t me_device_memory_bytes(const me_device_memory *memory)
+{
+    return memory->context_bytes + memory->library_bytes +
+           memory->communicator_bytes;
+}

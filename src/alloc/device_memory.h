@@ -1,0 +1,114 @@
+/**
+ * @file
+ * Device memory that PyTorch's allocator does not see: the CUDA context,
+ * kernels and libraries as they load, and NCCL's communicators, each created
+ * at its first use as PyTorch does. One node; NCCL's defaults of 2.25 to 2.30
+ * without NVLS.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_ALLOC_DEVICE_MEMORY_H
+#define MEMEST_ALLOC_DEVICE_MEMORY_H
+
+#include "alloc/card.h"
+#include "memest/event.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    ME_DEVICE_MAX_COMMUNICATORS = 64,
+    ME_DEVICE_MAX_PEERS = 64 /**< of one communicator that are told apart */
+};
+
+/** Host threads that have library handles of their own. */
+typedef enum me_device_thread {
+    ME_DEVICE_TRAINING_THREAD,
+    ME_DEVICE_AUTOGRAD_THREAD,
+    ME_DEVICE_THREADS
+} me_device_thread;
+
+/** A connection to a peer, by direction. */
+typedef struct me_device_peer {
+    int32_t rank;
+    bool is_sent_to;
+    bool is_received_from;
+} me_device_peer;
+
+/** A communicator of this rank. */
+typedef struct me_device_communicator {
+    me_group_kind group;
+    int32_t pair_peer; /**< of a pair's own communicator; -1: the group's */
+    int32_t size;
+    bool has_ring;
+    bool is_all_to_all; /**< connected with every peer, both ways */
+    uint64_t bytes;
+    uint32_t n_peers;
+    me_device_peer peers[ME_DEVICE_MAX_PEERS];
+} me_device_communicator;
+
+/** A rank's device memory outside of the allocator; from
+ * me_device_memory_begin(). */
+typedef struct me_device_memory {
+    me_card card;
+    uint64_t context_bytes;
+    uint64_t library_bytes;      /**< kernels, cuBLAS, cuDNN, NCCL's one-offs */
+    uint64_t communicator_bytes; /**< sum over communicators */
+    bool has_kernel;
+    bool has_small_modules;
+    bool has_cublas[ME_DEVICE_THREADS];
+    bool has_cudnn[ME_DEVICE_THREADS];
+    bool has_collective;
+    bool has_broadcast;
+    bool has_send_recv;
+    size_t n_communicators;
+    me_device_communicator communicators[ME_DEVICE_MAX_COMMUNICATORS];
+} me_device_memory;
+
+/** A call of NCCL. */
+typedef struct me_device_call {
+    me_group_kind group;
+    int32_t size; /**< ranks of the group */
+    me_collective collective;
+    int32_t peer; /**< global rank of the other side; send, receive */
+    bool is_lone; /**< a send or receive outside of a batch: PyTorch gives the
+                     pair a communicator of its own */
+} me_device_call;
+
+/** A process that has its CUDA context and nothing else. Local. */
+void me_device_memory_begin(me_device_memory *memory, const me_card *card);
+
+/** An arithmetic kernel of PyTorch runs. Local. */
+void me_device_memory_kernel(me_device_memory *memory);
+
+/** A matrix product runs on a thread. Local. */
+void me_device_memory_matmul(me_device_memory *memory, me_device_thread thread);
+
+/** cuDNN's attention runs on a thread. Local. */
+void me_device_memory_cudnn(me_device_memory *memory, me_device_thread thread);
+
+/** Something of a model's forward and backward that loads modules. Local. */
+void me_device_memory_modules(me_device_memory *memory);
+
+/**
+ * A collective, a send or a receive. Local.
+ *
+ * @return ME_OK; ME_ERR_UNSUPPORTED beyond the fixed number of communicators
+ *         or peers
+ */
+me_status me_device_memory_call(me_device_memory *memory,
+                                const me_device_call *call,
+                                me_diag *diag) ME_MUST_CHECK;
+
+/** Context, libraries and communicators together. Local. */
+uint64_t me_device_memory_bytes(const me_device_memory *memory);
+
+/** Base of a communicator before any traffic: NCCL's structures of each
+ * channel, and the driver's own. Local. */
+uint64_t me_device_base_bytes(const me_card_nccl *nccl, int32_t size);
+
+/** Connections of a ring, made by the first collective. Local. */
+uint64_t me_device_ring_bytes(const me_card_nccl *nccl, int32_t size);
+
+#endif /* MEMEST_ALLOC_DEVICE_MEMORY_H */
