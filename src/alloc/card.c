@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "alloc/card.h"
 
 #include <libconfig.h>

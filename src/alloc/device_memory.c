@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "alloc/device_memory.h"
 
 #include "base/size.h"

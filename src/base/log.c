@@ -12,14 +12,15 @@ static const char *const level_names[ME_LOG_COUNT] = {
 #undef ME_LOG_NAME
 };
 
-/* Writable at file scope: where a process's messages go is the process's, and
- * no result depends on it. */
-static struct {
+typedef struct log_sink {
     me_log_level level;
     FILE *file;
-} sink = {
-    .level =
-        ME_LOG_WARN}; // NOLINT(cppcoreguidelines-avoid-non-const-global-variables): above
+} log_sink;
+
+/* Writable at file scope: where a process's messages go is the process's, and
+ * no result depends on it. */
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): above
+static log_sink sink = {.level = ME_LOG_WARN};
 
 bool me_log_level_find(const char *name, me_log_level *level_out)
 {

@@ -22,8 +22,9 @@ static void restore_whole(me_nn *nn, me_tensor *x, const me_shape *shape)
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
     me_tensor *whole = me_empty(e, "gather_split_1d_tensor", x->dtype, *shape);
-    me_communicate(e, nn->comm, ME_GROUP_TENSOR, ME_COLLECTIVE_ALL_GATHER,
-                   x->dtype, me_numel(x), -1);
+    me_communicate(e, nn->comm,
+                   (me_call){ME_GROUP_TENSOR, ME_COLLECTIVE_ALL_GATHER,
+                             x->dtype, me_numel(x), -1});
     me_set_data(e, x, whole);
     me_leave(e, frame, NULL);
 }

@@ -4,27 +4,26 @@
 #include "base/size.h"
 #include "tensor/autograd.h"
 
-void me_communicate(me_engine *e, const me_communicators *comm,
-                    me_group_kind group, me_collective kind, me_dtype dtype,
-                    uint64_t count, int32_t peer)
+void me_communicate(me_engine *e, const me_communicators *comm, me_call call)
 {
     if (!me_engine_is_ok(e)) {
         return;
     }
     me_emit(e, &(me_event){
                    .kind = ME_EVENT_COLLECTIVE,
-                   .collective = (uint8_t)kind,
-                   .group = (uint8_t)group,
-                   .dtype = (uint8_t)dtype,
-                   .peer = peer,
-                   .count = count,
+                   .collective = (uint8_t)call.kind,
+                   .group = (uint8_t)call.group,
+                   .dtype = (uint8_t)call.dtype,
+                   .peer = call.peer,
+                   .count = call.count,
                });
     if (comm->self == NULL) {
         return;
     }
     me_diag diag = {.status = ME_OK};
     const me_status status =
-        comm->call(comm->self, group, kind, dtype, count, peer, &diag);
+        comm->call(comm->self, call.group, call.kind, call.dtype, call.count,
+                   call.peer, &diag);
     if (status != ME_OK) {
         me_engine_fail(e, status, "%s", diag.text);
     }
@@ -46,8 +45,9 @@ void me_communicate_group(me_engine *e, const me_communicators *comm,
 void me_all_reduce(me_engine *e, const me_communicators *comm,
                    me_group_kind group, const me_tensor *x)
 {
-    me_communicate(e, comm, group, ME_COLLECTIVE_ALL_REDUCE, x->dtype,
-                   me_numel(x), -1);
+    me_communicate(
+        e, comm,
+        (me_call){group, ME_COLLECTIVE_ALL_REDUCE, x->dtype, me_numel(x), -1});
 }
 
 /** A new communication buffer like @p x with @p rows rows. */
@@ -68,8 +68,9 @@ me_tensor *me_all_gather_first(me_engine *e, const me_communicators *comm,
     const uint64_t size = (uint64_t)comm->size[group];
     me_tensor *y =
         buffer_like(e, "all_gather", x, me_size_mul(me_dim(x, 0), size));
-    me_communicate(e, comm, group, ME_COLLECTIVE_ALL_GATHER, x->dtype,
-                   me_numel(x), -1);
+    me_communicate(
+        e, comm,
+        (me_call){group, ME_COLLECTIVE_ALL_GATHER, x->dtype, me_numel(x), -1});
     return y;
 }
 
@@ -78,8 +79,9 @@ me_tensor *me_reduce_scatter_first(me_engine *e, const me_communicators *comm,
 {
     const uint64_t size = (uint64_t)comm->size[group];
     me_tensor *y = buffer_like(e, "reduce_scatter", x, me_dim(x, 0) / size);
-    me_communicate(e, comm, group, ME_COLLECTIVE_REDUCE_SCATTER, x->dtype,
-                   me_numel(y), -1);
+    me_communicate(e, comm,
+                   (me_call){group, ME_COLLECTIVE_REDUCE_SCATTER, x->dtype,
+                             me_numel(y), -1});
     return y;
 }
 

@@ -24,10 +24,17 @@ typedef struct me_communicators {
     void *self; /**< NULL: nobody is told */
 } me_communicators;
 
-/** One call; @p count elements as NCCL counts them for this kind. */
-void me_communicate(me_engine *e, const me_communicators *comm,
-                    me_group_kind group, me_collective kind, me_dtype dtype,
-                    uint64_t count, int32_t peer);
+/** One call of a collective, or one side of a send and receive. */
+typedef struct me_call {
+    me_group_kind group;
+    me_collective kind;
+    me_dtype dtype;
+    uint64_t count; /**< elements, as NCCL counts them for this kind */
+    int32_t peer;   /**< index in the group: the other side, the root; or -1 */
+} me_call;
+
+/** Make a call: an event, and a call of the stub. */
+void me_communicate(me_engine *e, const me_communicators *comm, me_call call);
 
 /** `batch_isend_irecv`: what lies between begin and end completes together. */
 void me_communicate_group(me_engine *e, const me_communicators *comm,

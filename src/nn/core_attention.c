@@ -45,20 +45,15 @@ static me_tensor *scale_mask_softmax(me_nn *nn, me_tensor *scores,
     return me_leave(e, frame, probs);
 }
 
-/** Megatron's DotProductAttention.forward. */
-static me_tensor *unfused(me_nn *nn, me_tensor *query, me_tensor *key,
-                          me_tensor *value, me_tensor *mask)
+/** Scores of every query against every key: (b, a/t, s, s), from key that has
+ *  as many heads as query. The product itself lives on in the caller. */
+static me_tensor *scores_of(me_nn *nn, me_tensor *query, me_tensor *key)
 {
     me_engine *e = nn->e;
-    const me_frame frame = me_enter(e);
     const uint64_t s = me_dim(query, 0);
     const uint64_t b = me_dim(query, 1);
     const uint64_t a = me_dim(query, 2);
     const uint64_t d = me_dim(query, 3);
-    if (me_dim(key, 2) != a) {
-        key = me_repeat_heads(e, key, a / me_dim(key, 2));
-        value = me_repeat_heads(e, value, a / me_dim(value, 2));
-    }
     query = me_reshape(e, query, ME_SHAPE(s, b * a, d));
     key = me_view(e, key, ME_SHAPE(s, b * a, d));
     me_global_buffer(nn, query->dtype, ME_SHAPE(b * a, s, s));
@@ -66,12 +61,16 @@ static me_tensor *unfused(me_nn *nn, me_tensor *query, me_tensor *key,
     me_tensor *k = me_transpose(e, key, 0, 1);
     me_tensor *kt = me_transpose(e, k, 1, 2);  // (ba, d, s)
     me_tensor *product = me_baddbmm(e, q, kt); // (ba, s, s)
-    me_tensor *scores = me_view(e, product, ME_SHAPE(b, a, s, s));
+    return me_view(e, product, ME_SHAPE(b, a, s, s));
+}
 
-    me_tensor *probs = scale_mask_softmax(nn, scores, mask);
-    me_tensor *dropped = me_dropout(e, probs, nn->config->attention_dropout);
-    probs = me_rebind(e, probs, dropped);
-
+/** Values weighed by probabilities, heads beside each other: (s, b, ad/t). */
+static me_tensor *context_of(me_engine *e, me_tensor *probs, me_tensor *value)
+{
+    const uint64_t s = me_dim(value, 0);
+    const uint64_t b = me_dim(value, 1);
+    const uint64_t a = me_dim(value, 2);
+    const uint64_t d = me_dim(value, 3);
     value = me_view(e, value, ME_SHAPE(s, b * a, d));
     me_tensor *p = me_view(e, probs, ME_SHAPE(b * a, s, s));
     me_tensor *v = me_transpose(e, value, 0, 1);
@@ -84,8 +83,25 @@ static me_tensor *unfused(me_nn *nn, me_tensor *query, me_tensor *key,
         me_drop(e, heads);
         me_drop(e, turned);
     }
-    context = me_view(e, context, ME_SHAPE(s, b, a * d));
-    return me_leave(e, frame, context);
+    return me_view(e, context, ME_SHAPE(s, b, a * d));
+}
+
+/** Megatron's DotProductAttention.forward. */
+static me_tensor *unfused(me_nn *nn, me_tensor *query, me_tensor *key,
+                          me_tensor *value, me_tensor *mask)
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    const uint64_t a = me_dim(query, 2);
+    if (me_dim(key, 2) != a) {
+        key = me_repeat_heads(e, key, a / me_dim(key, 2));
+        value = me_repeat_heads(e, value, a / me_dim(value, 2));
+    }
+    me_tensor *scores = scores_of(nn, query, key);
+    me_tensor *probs = scale_mask_softmax(nn, scores, mask);
+    me_tensor *dropped = me_dropout(e, probs, nn->config->attention_dropout);
+    probs = me_rebind(e, probs, dropped);
+    return me_leave(e, frame, context_of(e, probs, value));
 }
 
 /** scaled_dot_product_attention with heads before the sequence. */

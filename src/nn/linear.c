@@ -74,8 +74,9 @@ static void gather_rows(me_nn *nn, const me_tensor *x)
     shape.dim[0] =
         me_size_mul(shape.dim[0], (uint64_t)nn->config->tensor_parallel);
     me_global_buffer(nn, x->dtype, shape);
-    me_communicate(nn->e, nn->comm, ME_GROUP_TENSOR, ME_COLLECTIVE_ALL_GATHER,
-                   x->dtype, me_numel(x), -1);
+    me_communicate(nn->e, nn->comm,
+                   (me_call){ME_GROUP_TENSOR, ME_COLLECTIVE_ALL_GATHER,
+                             x->dtype, me_numel(x), -1});
 }
 
 static me_shape with_last(const me_shape *shape, uint64_t last)

@@ -84,25 +84,20 @@ static me_tensor *layer_forward(me_nn *nn, const me_transformer_layer *layer,
     return y;
 }
 
-/** `for layer in layers: x = layer(x)`. */
-static me_tensor *run_layers(me_nn *nn, const me_transformer_block *block,
-                             int32_t first, int32_t count, me_tensor *x,
-                             me_tensor *mask, me_tensor *angles)
-{
-    const me_frame frame = me_enter(nn->e);
-    for (int32_t i = 0; i < count; i++) {
-        me_tensor *y =
-            layer_forward(nn, &block->layers[first + i], x, mask, angles);
-        x = i == 0 ? y : me_rebind(nn->e, x, y);
-    }
-    return me_leave(nn->e, frame, x);
-}
-
+/** `for layer in section: x = layer(x)`; inputs: x, mask and angles. */
 static me_tensor *run_section(const me_section *section,
                               me_tensor *const *inputs)
 {
-    return run_layers(section->nn, section->self, section->first,
-                      section->count, inputs[0], inputs[1], inputs[2]);
+    me_nn *nn = section->nn;
+    const me_transformer_block *block = section->self;
+    const me_frame frame = me_enter(nn->e);
+    me_tensor *x = inputs[0];
+    for (int32_t i = 0; i < section->count; i++) {
+        const me_transformer_layer *layer = &block->layers[section->first + i];
+        me_tensor *y = layer_forward(nn, layer, x, inputs[1], inputs[2]);
+        x = i == 0 ? y : me_rebind(nn->e, x, y);
+    }
+    return me_leave(nn->e, frame, x);
 }
 
 void me_transformer_block_create(me_nn *nn, me_module_id parent,
@@ -154,26 +149,25 @@ static int32_t section_length(const me_transformer_config *config,
 
 /** TransformerBlock._checkpointed_forward. */
 static me_tensor *run_recomputed(me_nn *nn, me_transformer_block *block,
-                                 me_tensor *x, me_tensor *mask,
-                                 me_tensor *angles)
+                                 me_tensor *const inputs[ME_CHECKPOINT_INPUTS])
 {
     const me_transformer_config *config = nn->config;
+    const bool distributes =
+        config->distribute_saved_activations && !config->sequence_parallel;
     const me_frame frame = me_enter(nn->e);
-    me_tensor *input = x;
+    me_tensor *x = inputs[0];
     for (int32_t i = 0; i < block->num_layers;) {
         me_section *section = &block->sections[i];
         section->count = section_length(config, block, i);
-        me_tensor *const inputs[ME_CHECKPOINT_INPUTS] = {x, mask, angles, NULL};
+        me_tensor *const now[ME_CHECKPOINT_INPUTS] = {x, inputs[1], inputs[2],
+                                                      NULL};
         const bool is_recomputed =
             config->recompute_method == ME_RECOMPUTE_UNIFORM ||
             i < config->recompute_num_layers;
-        me_tensor *y =
-            is_recomputed
-                ? me_checkpoint(nn, section, inputs,
-                                config->distribute_saved_activations &&
-                                    !config->sequence_parallel)
-                : run_section(section, inputs);
-        x = x == input ? y : me_rebind(nn->e, x, y);
+        me_tensor *y = is_recomputed
+                           ? me_checkpoint(nn, section, now, distributes)
+                           : run_section(section, now);
+        x = x == inputs[0] ? y : me_rebind(nn->e, x, y);
         i += section->count;
     }
     return me_leave(nn->e, frame, x);
@@ -189,11 +183,13 @@ me_tensor *me_transformer_block_forward(me_nn *nn, me_transformer_block *block,
     }
     me_module_enter(e, block->module);
     const me_frame frame = me_enter(e);
-    x = me_make_viewless(e, x);
-    me_tensor *y =
-        nn->config->recompute == ME_RECOMPUTE_FULL
-            ? run_recomputed(nn, block, x, mask, angles)
-            : run_layers(nn, block, 0, block->num_layers, x, mask, angles);
+    me_tensor *const inputs[ME_CHECKPOINT_INPUTS] = {me_make_viewless(e, x),
+                                                     mask, angles, NULL};
+    const me_section all = {
+        .nn = nn, .self = block, .count = block->num_layers};
+    me_tensor *y = nn->config->recompute == ME_RECOMPUTE_FULL
+                       ? run_recomputed(nn, block, inputs)
+                       : run_section(&all, inputs);
     if (block->has_final_layernorm) {
         y = me_norm_forward(nn, &block->final_layernorm, y);
     }

@@ -38,7 +38,8 @@ static uint64_t world_size(const me_trainer *t)
 static void world_collective(me_trainer *t, me_collective kind, me_dtype dtype,
                              uint64_t count)
 {
-    me_communicate(t->e, t->comm, ME_GROUP_WORLD, kind, dtype, count, -1);
+    me_communicate(t->e, t->comm,
+                   (me_call){ME_GROUP_WORLD, kind, dtype, count, -1});
 }
 
 /** A barrier all-reduces one byte, which lives until the next barrier's. */
@@ -101,8 +102,9 @@ void me_before_training(me_trainer *t)
 {
     me_barriers(t, 2);
     me_blip(t->e, "dataset_flags", DATASET_FLAGS_BYTES);
-    me_communicate(t->e, t->comm, ME_GROUP_TENSOR, ME_COLLECTIVE_BROADCAST,
-                   ME_DTYPE_INT64, 3, 0);
+    me_communicate(t->e, t->comm,
+                   (me_call){ME_GROUP_TENSOR, ME_COLLECTIVE_BROADCAST,
+                             ME_DTYPE_INT64, 3, 0});
     me_barriers(t, 2);
     me_blip(t->e, "timers", TIMER_BYTES * world_size(t));
     world_collective(t, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_FLOAT32, 2);
@@ -122,8 +124,9 @@ static void average_losses(me_trainer *t)
     me_tensor *stack = me_scratch(e, "stack", 8 * (uint64_t)t->n_reports);
     me_tensor *sum = me_scratch(e, "sum", 8);
     me_drop(e, stack);
-    me_communicate(e, t->comm, ME_GROUP_DATA_CONTEXT, ME_COLLECTIVE_ALL_REDUCE,
-                   ME_DTYPE_FLOAT32, 2, -1);
+    me_communicate(e, t->comm,
+                   (me_call){ME_GROUP_DATA_CONTEXT, ME_COLLECTIVE_ALL_REDUCE,
+                             ME_DTYPE_FLOAT32, 2, -1});
     t->new_mean_loss = me_retain(me_scratch(e, "div", 4));
     for (int32_t i = 0; i < t->n_reports; i++) {
         me_clear(e, &t->reports[i]);
@@ -137,8 +140,9 @@ void me_reduce_losses(me_trainer *t)
 {
     for (int i = 0; i < 2; i++) { /* was the step good; the gradient's norm */
         me_blip(t->e, "reduce_across_model_parallel_group", 4);
-        me_communicate(t->e, t->comm, ME_GROUP_MODEL, ME_COLLECTIVE_ALL_REDUCE,
-                       ME_DTYPE_FLOAT32, 1, -1);
+        me_communicate(t->e, t->comm,
+                       (me_call){ME_GROUP_MODEL, ME_COLLECTIVE_ALL_REDUCE,
+                                 ME_DTYPE_FLOAT32, 1, -1});
     }
     if (is_last_stage(t)) {
         average_losses(t);

@@ -210,11 +210,13 @@ void me_ddp_reduce_bucket(me_trainer *t, const me_ddp *ddp, uint32_t bucket)
         check_bucket(t, numel);
     }
     const uint64_t ranks = (uint64_t)t->comm->size[ME_GROUP_DATA_CONTEXT];
-    me_communicate(t->e, t->comm, ME_GROUP_DATA_CONTEXT,
-                   c->distributed_optimizer ? ME_COLLECTIVE_REDUCE_SCATTER
-                                            : ME_COLLECTIVE_ALL_REDUCE,
-                   c->grad_dtype,
-                   c->distributed_optimizer ? numel / ranks : numel, -1);
+    me_communicate(
+        t->e, t->comm,
+        (me_call){ME_GROUP_DATA_CONTEXT,
+                  c->distributed_optimizer ? ME_COLLECTIVE_REDUCE_SCATTER
+                                           : ME_COLLECTIVE_ALL_REDUCE,
+                  c->grad_dtype,
+                  c->distributed_optimizer ? numel / ranks : numel, -1});
     me_phase_set(t->e, phase);
 }
 

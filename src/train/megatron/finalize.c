@@ -43,9 +43,10 @@ static void reduce_embedding_gradients(me_trainer *t)
     for (uint32_t i = 0; i < t->parameters.count; i++) {
         const me_parameter *p = t->parameters.parameters[i];
         if (p->is_shared_embedding) {
-            me_communicate(t->e, t->comm, ME_GROUP_EMBEDDING,
-                           ME_COLLECTIVE_ALL_REDUCE, t->config->grad_dtype,
-                           p->numel, -1);
+            me_communicate(t->e, t->comm,
+                           (me_call){ME_GROUP_EMBEDDING,
+                                     ME_COLLECTIVE_ALL_REDUCE,
+                                     t->config->grad_dtype, p->numel, -1});
         }
     }
 }

@@ -181,8 +181,9 @@ static void unscale_and_overflow(me_trainer *t)
     me_drop(e, wide);
     me_tensor *inverse = me_scratch(e, "float", 4);
     me_drop(e, reciprocal);
-    me_communicate(e, t->comm, ME_GROUP_MODEL, ME_COLLECTIVE_ALL_REDUCE,
-                   ME_DTYPE_FLOAT32, 1, -1);
+    me_communicate(e, t->comm,
+                   (me_call){ME_GROUP_MODEL, ME_COLLECTIVE_ALL_REDUCE,
+                             ME_DTYPE_FLOAT32, 1, -1});
     me_drop(e, inverse);
     t->optimizer.overflows++;
     if (t->optimizer.overflows > 1) { /* the scale is lowered */
@@ -233,11 +234,11 @@ static void gradient_norm(me_trainer *t)
     me_leave(e, norms, total);
     me_tensor *square = me_scratch(e, "pow", 4);
     me_drop(e, zero);
-    me_communicate(e, t->comm,
-                   t->config->distributed_optimizer
-                       ? ME_GROUP_OPTIMIZER_INSTANCE
-                       : ME_GROUP_MODEL,
-                   ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_FLOAT32, 1, -1);
+    me_communicate(
+        e, t->comm,
+        (me_call){t->config->distributed_optimizer ? ME_GROUP_OPTIMIZER_INSTANCE
+                                                   : ME_GROUP_MODEL,
+                  ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_FLOAT32, 1, -1});
     me_drop(e, square);
     me_drop(e, flag);
     me_drop(e, total);
@@ -287,10 +288,11 @@ static void gather_parameters(me_trainer *t)
         const me_buffer *layout = t->ddp[c].layout;
         for (uint32_t b = 0; layout != NULL && b < layout->n_buckets; b++) {
             const me_bucket *bucket = &layout->buckets[b];
-            me_communicate(t->e, t->comm, ME_GROUP_DATA_CONTEXT,
-                           ME_COLLECTIVE_ALL_GATHER,
-                           t->config->model.params_dtype,
-                           (bucket->end - bucket->start) / ranks, -1);
+            me_communicate(
+                t->e, t->comm,
+                (me_call){ME_GROUP_DATA_CONTEXT, ME_COLLECTIVE_ALL_GATHER,
+                          t->config->model.params_dtype,
+                          (bucket->end - bucket->start) / ranks, -1});
         }
     }
 }

@@ -32,29 +32,30 @@ static void transfer(me_trainer *t, me_collective kind, me_tensor *x,
     const int32_t ranks = t->config->pipeline.ranks;
     const int32_t peer = (t->config->pipeline.rank + step + ranks) % ranks;
     me_record_stream(x);
-    me_communicate(t->e, t->comm, ME_GROUP_PIPELINE, kind, x->dtype,
-                   me_numel(x), peer);
+    me_communicate(
+        t->e, t->comm,
+        (me_call){ME_GROUP_PIPELINE, kind, x->dtype, me_numel(x), peer});
 }
 
-void me_exchange_run(me_trainer *t, const me_exchange *x,
+void me_exchange_run(me_trainer *t, const me_exchange *exchange,
                      me_tensor **from_previous_out, me_tensor **from_next_out)
 {
     me_tensor *input = NULL;
     me_tensor *gradient = NULL;
-    if (x->from_previous) {
+    if (exchange->from_previous) {
         input = receive_buffer(t, "recv_forward", ME_CATEGORY_ACTIVATION);
         if (me_engine_is_ok(t->e)) {
             input->requires_grad = true;
         }
     }
-    if (x->from_next) {
+    if (exchange->from_next) {
         gradient =
             receive_buffer(t, "recv_backward", ME_CATEGORY_COMMUNICATION);
     }
     me_communicate_group(t->e, t->comm, true);
-    transfer(t, ME_COLLECTIVE_SEND, x->to_previous, -1);
+    transfer(t, ME_COLLECTIVE_SEND, exchange->to_previous, -1);
     transfer(t, ME_COLLECTIVE_RECV, input, -1);
-    transfer(t, ME_COLLECTIVE_SEND, x->to_next, 1);
+    transfer(t, ME_COLLECTIVE_SEND, exchange->to_next, 1);
     transfer(t, ME_COLLECTIVE_RECV, gradient, 1);
     me_communicate_group(t->e, t->comm, false);
     if (from_previous_out != NULL) {

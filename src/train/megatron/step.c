@@ -6,19 +6,13 @@
 
 #include <stdio.h>
 
-static me_tensor *input(me_engine *e, const char *name, me_dtype dtype,
-                        me_shape shape)
-{
-    return me_empty(e, name, dtype, shape);
-}
-
 static me_tensor *attention_mask(me_trainer *t)
 {
     const me_transformer_config *c = &t->config->model;
     if (!t->config->create_attention_mask) {
         return NULL;
     }
-    return input(
+    return me_empty(
         t->e, "attention_mask", ME_DTYPE_BOOL,
         ME_SHAPE(c->micro_batch_size, 1, c->seq_length, c->seq_length));
 }
@@ -33,24 +27,26 @@ static void make_batch(me_trainer *t, me_batch *batch)
     *batch = (me_batch){.tokens = NULL};
     if (t->comm->index[ME_GROUP_TENSOR] == 0) {
         batch->attention_mask = attention_mask(t);
-        batch->labels = input(e, "labels", ME_DTYPE_INT64, tokens);
-        batch->loss_mask = input(e, "loss_mask", ME_DTYPE_FLOAT32, tokens);
-        batch->position_ids = input(e, "position_ids", ME_DTYPE_INT64, tokens);
-        batch->tokens = input(e, "tokens", ME_DTYPE_INT64, tokens);
+        batch->labels = me_empty(e, "labels", ME_DTYPE_INT64, tokens);
+        batch->loss_mask = me_empty(e, "loss_mask", ME_DTYPE_FLOAT32, tokens);
+        batch->position_ids =
+            me_empty(e, "position_ids", ME_DTYPE_INT64, tokens);
+        batch->tokens = me_empty(e, "tokens", ME_DTYPE_INT64, tokens);
         return;
     }
-    batch->tokens = input(e, "tokens", ME_DTYPE_INT64, tokens);
-    batch->labels = input(e, "labels", ME_DTYPE_INT64, tokens);
-    batch->loss_mask = input(e, "loss_mask", ME_DTYPE_FLOAT32, tokens);
-    batch->position_ids = input(e, "position_ids", ME_DTYPE_INT64, tokens);
+    batch->tokens = me_empty(e, "tokens", ME_DTYPE_INT64, tokens);
+    batch->labels = me_empty(e, "labels", ME_DTYPE_INT64, tokens);
+    batch->loss_mask = me_empty(e, "loss_mask", ME_DTYPE_FLOAT32, tokens);
+    batch->position_ids = me_empty(e, "position_ids", ME_DTYPE_INT64, tokens);
     batch->attention_mask = attention_mask(t);
 }
 
 static void broadcast(me_trainer *t, const me_tensor *x)
 {
     if (x != NULL) {
-        me_communicate(t->e, t->comm, ME_GROUP_TENSOR, ME_COLLECTIVE_BROADCAST,
-                       x->dtype, me_numel(x), 0);
+        me_communicate(t->e, t->comm,
+                       (me_call){ME_GROUP_TENSOR, ME_COLLECTIVE_BROADCAST,
+                                 x->dtype, me_numel(x), 0});
     }
 }
 
@@ -185,7 +181,7 @@ static void forward_point(me_trainer *t, const char *what)
 }
 
 me_tensor *me_forward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
-                           me_tensor *received, me_tensor **num_tokens_out)
+                           me_tensor *input, me_tensor **num_tokens_out)
 {
     me_engine *e = t->e;
     me_gpt *gpt = &t->chunks[chunk];
@@ -193,7 +189,7 @@ me_tensor *me_forward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
     const me_phase phase = me_phase_set(e, ME_PHASE_FORWARD);
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     const me_frame frame = me_enter(e);
-    me_gpt_set_input(e, gpt, received);
+    me_gpt_set_input(e, gpt, input);
     forward_point(t, "begin");
     me_tensor *loss_mask = NULL;
     *num_tokens_out = NULL;

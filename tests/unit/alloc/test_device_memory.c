@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Steps and jobs that were measured on H200 cards, MiB for MiB as the model's
  * derivation gives them; measured values are within 2 of each. */
 #include "alloc/device_memory.h"
