@@ -342,6 +342,7 @@ static me_status print(const estimate *s, me_diag *diag)
     if (strcmp(s->cli->command, "check") == 0) {
         me_str text = {0};
         me_verdict_print(s->report, &text);
+        me_str_append(&text, "\n");
         (void)fputs(me_str_text(&text), stdout);
         me_str_fini(&text);
         return ME_OK;
