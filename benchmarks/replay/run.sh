@@ -17,6 +17,7 @@ lines=$(wc -l <"$stream")
 measure() {
     out=$1
     shift
+    # shellcheck disable=SC2069 # the figures go to the caller, output to the file
     /usr/bin/time -f "%U %S %M" "$@" 2>&1 >"$out"
 }
 
