@@ -35,6 +35,7 @@ static inline void me_digest_add(me_digest *digest, uint64_t word)
         me_digest_mix((digest->b + (word << 32 | word >> 32)) ^ ~golden);
 }
 
+/** Same words in the same order, as far as 128 bits tell? */
 static inline bool me_digest_is_equal(me_digest x, me_digest y)
 {
     return x.a == y.a && x.b == y.b;

@@ -126,14 +126,21 @@ ncclResult_t ncclCommAbort(ncclComm_t comm);
 /** Always ncclSuccess: nothing runs in the background. */
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError);
 
-/** The number of members, and this rank's index among them. */
+/** The number of members; ncclCommUserRank(): this rank's index among them. */
 ncclResult_t ncclCommCount(const ncclComm_t comm, int *count);
 ncclResult_t ncclCommUserRank(const ncclComm_t comm, int *rank);
 
-/** Collectives; counts are as in NCCL (per member where NCCL says so). */
+/**
+ * Collectives. A call is recorded on @p comm and @p stream and gives
+ * ncclSuccess; ncclInvalidArgument or ncclInvalidUsage as NCCL would. Counts are
+ * elements as NCCL counts them: of the whole buffer for Reduce, Broadcast and
+ * AllReduce, of what one member sends for AllGather, of what one member receives
+ * for ReduceScatter, of what goes to one member for AlltoAll.
+ */
 ncclResult_t ncclReduce(const void *sendbuff, void *recvbuff, size_t count,
                         ncclDataType_t datatype, ncclRedOp_t op, int root,
                         ncclComm_t comm, cudaStream_t stream);
+/** As ncclBroadcast(), in place. */
 ncclResult_t ncclBcast(void *buff, size_t count, ncclDataType_t datatype,
                        int root, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size_t count,

@@ -194,7 +194,9 @@ uint32_t me_pool_record(me_pool *pool);
 /** Give a record back; it is in no set. */
 void me_pool_record_drop(me_pool *pool, uint32_t index);
 
+/** Put a record into a set that it is not in. */
 void me_pool_set_insert(me_pool *pool, block_set *set, uint32_t index);
+/** Take a record out of the set that it is in. */
 void me_pool_set_erase(me_pool *pool, block_set *set, uint32_t index);
 
 /** First record that is not below the key, or NIL. */
@@ -224,6 +226,7 @@ uint64_t me_pool_merge(me_pool *pool, uint32_t into, uint32_t from);
 /** Complete every pending free. */
 void me_pool_synchronize(me_pool *pool);
 
+/** One entry of the trace; @p bytes as me_pool_trace says. */
 void me_pool_emit(const me_pool *pool, me_pool_action action, uint64_t address,
                   uint64_t bytes, uint64_t stream);
 
@@ -253,7 +256,9 @@ me_status me_pool_unmap(me_pool *pool, uint32_t index);
 
 /* pool_driver.c: addresses */
 
+/** All addresses are free. */
 void me_pool_driver_init(driver *d);
+/** Give back what it holds. */
 void me_pool_driver_fini(driver *d);
 
 /** Place @p bytes; ME_ERR_OVERFLOW when there are no addresses left. */

@@ -12,10 +12,11 @@
 
 typedef struct me_groups me_groups;
 
-/** @param groups_out  owned by the caller; borrows @p plan */
+/** All groups of a plan. @param groups_out owned by the caller; borrows @p plan
+ *  @return ME_OK, ME_ERR_NOMEM */
 me_status me_groups_create(const me_plan *plan, me_groups **groups_out);
 
-/** NULL is allowed. */
+/** Give back; NULL is allowed. */
 void me_groups_destroy(me_groups *groups);
 
 /** An me_comm_group_of. @param self an me_groups */

@@ -21,6 +21,7 @@ typedef struct me_program {
 me_status me_program_init(const me_plan *plan, int32_t rank,
                           me_program *program_out);
 
+/** Give back what me_program_init() made. */
 void me_program_fini(me_program *program);
 
 #endif /* MEMEST_APP_PROGRAM_H */

@@ -14,11 +14,13 @@
 
 #define ME_SIZE_INVALID UINT64_MAX
 
+/** Has nothing been lost on the way to @p size? */
 static inline bool me_size_is_valid(uint64_t size)
 {
     return size != ME_SIZE_INVALID;
 }
 
+/** a + b, or ME_SIZE_INVALID. */
 static inline uint64_t me_size_add(uint64_t a, uint64_t b)
 {
     uint64_t sum = 0;
@@ -27,6 +29,7 @@ static inline uint64_t me_size_add(uint64_t a, uint64_t b)
     return is_lost ? ME_SIZE_INVALID : sum;
 }
 
+/** a * b, or ME_SIZE_INVALID. */
 static inline uint64_t me_size_mul(uint64_t a, uint64_t b)
 {
     uint64_t product = 0;
@@ -48,11 +51,13 @@ static inline uint64_t me_round_up(uint64_t size, uint64_t step)
     return me_size_mul(me_div_up(size, step), step);
 }
 
+/** The smaller one. */
 static inline uint64_t me_min_u64(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
+/** The larger one; ME_SIZE_INVALID is larger than all. */
 static inline uint64_t me_max_u64(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;

@@ -24,8 +24,11 @@ typedef struct me_str {
 /** Give back the text; the string is empty again. */
 void me_str_fini(me_str *str);
 
+/** Append; the first failure is kept, and what follows it does nothing. */
 void me_str_append(me_str *str, const char *text);
+/** As me_str_append(), @p length bytes. */
 void me_str_append_n(me_str *str, const char *text, size_t length);
+/** As me_str_append(), formatted as printf() does. */
 void me_str_printf(me_str *str, const char *format, ...) ME_PRINTF(2, 3);
 
 /** The text so far, never NULL; borrowed until the next append. */

@@ -21,6 +21,7 @@ typedef struct me_attention {
     me_section core_section; /**< the core, when it is recomputed */
 } me_attention;
 
+/** The module and its parameters below @p parent, in Megatron's order. */
 void me_attention_create(me_nn *nn, me_module_id parent,
                          me_attention *attention);
 

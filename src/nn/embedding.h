@@ -18,6 +18,8 @@ typedef struct me_embedding_layer {
     me_parameter *position; /**< (p, h), or NULL */
 } me_embedding_layer;
 
+/** The module and its parameters below @p parent; no position table unless
+ *  positions are learned. */
 void me_embedding_create(me_nn *nn, me_module_id parent,
                          me_embedding_layer *embedding);
 

@@ -42,9 +42,11 @@ typedef struct me_batch {
     me_tensor *position_ids;   /**< (b, s) int64 */
 } me_batch;
 
-/** Build a chunk; norms and positions stay on the host for now. */
+/** Build a chunk; norms and positions stay on the host for now. @p nn and
+ *  @p spec are copied; @p gpt must not move afterwards. */
 void me_gpt_create(const me_nn *nn, const me_gpt_spec *spec, me_gpt *gpt);
 
+/** Let go of what the chunk holds beside its parameters. */
 void me_gpt_fini(me_engine *e, me_gpt *gpt);
 
 /**

@@ -15,6 +15,7 @@ typedef struct me_mlp {
     me_linear linear_fc2;
 } me_mlp;
 
+/** The module and its parameters below @p parent. */
 void me_mlp_create(me_nn *nn, me_module_id parent, me_mlp *mlp);
 
 /** (s, b, h) to (s, b, h); the bias of fc2 is left to the caller. */

@@ -17,9 +17,11 @@ typedef struct me_rope {
 /** The inverse frequencies, computed on the device. */
 void me_rope_create(me_nn *nn, me_rope *rope);
 
+/** Let go of frequencies and table. */
 void me_rope_fini(me_engine *e, me_rope *rope);
 
-/** The angles of all positions: made in the first forward, then cached. */
+/** The angles of all positions, (s, 1, 1, 2n) float32: made in the first
+ *  forward, then cached. @return borrowed from @p rope */
 me_tensor *me_rope_table(me_nn *nn, me_rope *rope);
 
 /** Rotate the first columns of each head: (s, b, a, d) to (s, b, a, d). */

@@ -35,9 +35,15 @@ void me_transformer_block_create(me_nn *nn, me_module_id parent,
                                  bool has_final_layernorm,
                                  me_transformer_block *block);
 
+/** Let go of the input that a pipeline handed in. */
 void me_transformer_block_fini(me_engine *e, me_transformer_block *block);
 
-/** (s, b, h) to (s, b, h), rows s/t under sequence parallelism. */
+/**
+ * (s, b, h) to (s, b, h), rows s/t under sequence parallelism.
+ *
+ * @param mask    or NULL
+ * @param angles  of the rotary embedding, or NULL
+ */
 me_tensor *me_transformer_block_forward(me_nn *nn, me_transformer_block *block,
                                         me_tensor *x, me_tensor *mask,
                                         me_tensor *angles);

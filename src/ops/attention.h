@@ -1,6 +1,6 @@
 /**
  * @file
- * Attention kernels.
+ * Attention kernels (aten/native/transformers/cuda/flash_attn).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -21,7 +21,8 @@ me_tensor *me_sdpa_flash(me_engine *e, me_tensor *query, me_tensor *key,
                          me_tensor *value, double dropout);
 
 /** Into how many pieces the flash kernel splits the keys
- *  (flash_attn's num_splits_heuristic), 1: not at all. */
+ *  (flash_attn's num_splits_heuristic), 1: not at all. @p heads are those of the
+ *  query, @p queries and @p keys lengths of sequences. */
 uint64_t me_flash_key_splits(const me_card *card, uint64_t batch,
                              uint64_t heads, uint64_t queries, uint64_t keys,
                              uint64_t head_size);

@@ -2,7 +2,8 @@
  * @file
  * Element-wise operations: the output is made first, and dropped inputs die
  * when the caller drops them. Broadcast follows PyTorch; gradients of what was
- * broadcast are summed by the tape.
+ * broadcast are summed by the tape. Results have the shape of the wider operand
+ * unless it is said otherwise. Source: aten/native, derivatives.yaml.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -44,7 +45,9 @@ me_tensor *me_pointwise(me_engine *e, const char *op, const me_tensor *a,
 
 /** @name Activation functions; each saves its input
  *  @{ */
+/** `silu(x)`. */
 me_tensor *me_silu(me_engine *e, me_tensor *x);
+/** `gelu(x)`. */
 me_tensor *me_gelu(me_engine *e, me_tensor *x);
 /** `relu(x)²` as one compiled function. */
 me_tensor *me_squared_relu(me_engine *e, me_tensor *x);

@@ -1,6 +1,7 @@
 /**
  * @file
- * Table look-up, and the writes that hide rows of other ranks.
+ * Table look-up, and the writes that hide rows of other ranks
+ * (aten/native/cuda/Embedding.cu, EmbeddingBackwardKernel.cu).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -9,7 +10,8 @@
 
 #include "tensor/tensor.h"
 
-/** `torch.nn.functional.embedding`: (…) int64 to (…, h); saves the indices. */
+/** `torch.nn.functional.embedding`: indices (…) int64 and weight (v, h) to
+ *  (…, h); saves the indices. */
 me_tensor *me_embedding(me_engine *e, me_tensor *indices, me_tensor *weight);
 
 /** `y[mask, :] = 0`: in place, returns @p y; saves the mask. */

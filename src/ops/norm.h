@@ -1,6 +1,7 @@
 /**
  * @file
- * Normalisation over the last dimension, as PyTorch's fused kernels do it.
+ * Normalisation over the last dimension, as PyTorch's fused kernels do it
+ * (aten/native/cuda/layer_norm_kernel.cu): (…, n) to (…, n), weights (n).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,6 +1,7 @@
 /**
  * @file
- * Softmax over the last dimension, and the masked fill before it.
+ * Softmax over the last dimension, and the masked fill before it
+ * (aten/native/cuda/SoftMax.cu). Shapes are kept.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,6 +1,7 @@
 /**
  * @file
- * Operations that make views: no memory, but nodes on the tape.
+ * Operations that make views: no memory, but nodes on the tape. Those that copy
+ * say so.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -21,17 +22,18 @@ me_tensor *me_transpose(me_engine *e, me_tensor *x, int32_t a, int32_t b);
 /** `x.permute(order…)` of a four-dimensional tensor. */
 me_tensor *me_permute(me_engine *e, me_tensor *x, const int32_t order[4]);
 
-/** `x.contiguous()`: @p x itself if it is. */
+/** `x.contiguous()`: @p x itself if it is, else a row-major copy. */
 me_tensor *me_contiguous(me_engine *e, me_tensor *x);
 
-/** `x.clone()`. */
+/** `x.clone()`: a copy with its order of strides. */
 me_tensor *me_clone(me_engine *e, me_tensor *x);
 
-/** `torch.split(x, sizes, dim=-1)`: views of the last dimension. */
+/** `torch.split(x, sizes, dim=-1)`: @p count views of the last dimension, which
+ *  @p sizes, in elements, add up to. */
 void me_split_last(me_engine *e, me_tensor *x, uint32_t count,
                    const uint64_t *sizes, me_tensor **parts_out);
 
-/** `x[..., begin:end]`. */
+/** `x[..., begin:end]`: a view. */
 me_tensor *me_slice_last(me_engine *e, me_tensor *x, uint64_t begin,
                          uint64_t end);
 

@@ -111,11 +111,14 @@ typedef struct me_tape {
 me_node *me_record(me_engine *e, const me_op *op, uint32_t n_inputs,
                    me_tensor *const *inputs);
 
-/** As me_record() for one or two inputs. */
+/** As me_record() for one input. */
 me_node *me_record1(me_engine *e, const me_op *op, me_tensor *a);
+/** As me_record() for two inputs. */
 me_node *me_record2(me_engine *e, const me_op *op, me_tensor *a, me_tensor *b);
 
-/** The node keeps @p x until it has run; @p index orders the release. */
+/** The node keeps @p x until it has run; @p index, below ME_MAX_SAVED, orders
+ *  the release. @p x or the node may be NULL. A temporary becomes an
+ *  activation. */
 void me_save(me_engine *e, me_node *node, uint32_t index, const me_tensor *x);
 
 /** @p y is the node's next output. @return @p y */
@@ -156,6 +159,7 @@ void me_node_release(me_engine *e, me_node *node);
  */
 typedef me_tensor *(*me_sum_to_function)(me_engine *e, me_tensor *gradient,
                                          const me_shape *shape);
+/** Install it; once, before the first backward. */
 void me_tape_set_sum_to(me_engine *e, me_sum_to_function sum_to);
 
 /** Give back the tape's own memory. */

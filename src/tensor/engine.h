@@ -96,7 +96,8 @@ me_status me_engine_create(const me_card *card, me_engine **engine_out);
 /** Give the engine and everything made in it back; NULL is allowed. */
 void me_engine_destroy(me_engine *e);
 
-/** Add an observer; they are told in the order they were added. */
+/** Add an observer; they are told in the order they were added. At most
+ *  ME_MAX_OBSERVERS; what it points to is borrowed. */
 void me_engine_observe(me_engine *e, me_observer observer);
 
 /** Observers hear nothing more: what is torn down after the program has ended
@@ -110,6 +111,7 @@ me_status me_engine_status(const me_engine *e, me_diag *diag);
 void me_engine_fail(me_engine *e, me_status status, const char *format, ...)
     ME_PRINTF(3, 4);
 
+/** Has nothing failed so far? Guards arithmetic on shapes. */
 bool me_engine_is_ok(const me_engine *e);
 
 /**
@@ -122,15 +124,14 @@ void *me_engine_alloc(me_engine *e, size_t count, size_t size);
 /** The tree of modules, borrowed. */
 const me_module_tree *me_engine_modules(const me_engine *e);
 
-/** Work of a phase so far. */
+/** FLOPs done and bytes moved in a phase so far. */
 me_work me_engine_work(const me_engine *e, me_phase phase);
 
-/**
- * Where what outlives every frame is kept: cuBLAS's workspace of each host
- * thread, and the scratch that kernels share under a name. Both are NULL until
- * first used, and the engine's.
- */
+/** Where cuBLAS's workspace of the running host thread is kept, which outlives
+ *  every frame: NULL until its first product; the engine's. */
 me_tensor **me_engine_workspace(me_engine *e);
+/** Where the scratch of a type that kernels share is kept (Megatron's global
+ *  memory buffer): NULL until first used; the engine's. */
 me_tensor **me_engine_global_buffer(me_engine *e, me_dtype dtype);
 
 /** The card's kernels, borrowed. */
@@ -139,7 +140,8 @@ const me_card *me_engine_card(const me_engine *e);
 /** Events emitted so far. */
 uint64_t me_engine_events(const me_engine *e);
 
-/** Tell observers. Fills in iteration, micro-batch, phase and module. */
+/** Tell observers of @p event, which is borrowed; fills in its iteration,
+ *  micro-batch, phase and module. */
 void me_emit(me_engine *e, me_event *event);
 
 /** Add FLOPs and bytes moved to the running phase. */
@@ -147,11 +149,16 @@ void me_work_done(me_engine *e, uint64_t flops, uint64_t bytes);
 
 /** @name Where the program is: what events carry
  *  @{ */
+/** A named moment: observers read and reset their peaks. @p name lives as long
+ *  as the engine. */
 void me_point(me_engine *e, const char *name);
+/** An iteration begins, from 0; what comes before is iteration -1. */
 void me_iteration(me_engine *e, int32_t iteration);
+/** What follows is of a micro-batch, or of none: ME_NO_MICROBATCH. */
 void me_microbatch(me_engine *e, int32_t microbatch);
 /** @return the phase before, to be given back to this function */
 me_phase me_phase_set(me_engine *e, me_phase phase);
+/** The phase that runs. */
 me_phase me_phase_get(const me_engine *e);
 /** Category of what is allocated from now on. @return the one before */
 me_category me_category_set(me_engine *e, me_category category);
@@ -159,6 +166,7 @@ me_category me_category_set(me_engine *e, me_category category);
 uint8_t me_stream_set(me_engine *e, uint8_t stream);
 /** Is the tape recording? @return the setting before (torch.no_grad) */
 bool me_grad_enable(me_engine *e, bool enable);
+/** Does the tape record? */
 bool me_grad_enabled(const me_engine *e);
 
 /** Host threads that run operations: the program's, and autograd's. */
@@ -168,24 +176,30 @@ enum {
     ME_THREADS
 };
 
+/** Operations run on this host thread from now on. @return the one before */
 int me_thread_set(me_engine *e, int thread);
+/** The host thread that runs operations. */
 int me_thread_get(const me_engine *e);
 /** @} */
 
 /** @name Modules
  *  @{ */
-/** Add a module below @p parent; @p name is copied. */
+/** Add a module below @p parent (0: at the top); @p name is copied.
+ *  @return its index, 0 after a failure of the engine */
 me_module_id me_module_add(me_engine *e, me_module_id parent, const char *name);
 /** As me_module_add() with a number for a name, as in a ModuleList. */
 me_module_id me_module_add_index(me_engine *e, me_module_id parent,
                                  uint32_t index);
 /** Enter a module's forward (or set-up); pairs with me_module_leave(). */
 void me_module_enter(me_engine *e, me_module_id module);
+/** Leave it: its parent is current again. */
 void me_module_leave(me_engine *e);
+/** The module that runs, 0: none. */
 me_module_id me_module_current(const me_engine *e);
 /** Go to a module by whatever enters and leaves that takes (backward). */
 void me_module_switch(me_engine *e, me_module_id module);
-/** Count a parameter for a module and those above it. */
+/** Count @p numel elements and @p bytes of a parameter for a module and those
+ *  above it. */
 void me_module_count_parameter(me_engine *e, me_module_id module,
                                uint64_t numel, uint64_t bytes);
 
@@ -198,6 +212,7 @@ typedef struct me_frame {
     uint32_t base;
 } me_frame;
 
+/** Begin a frame. @return where the caller's began, for me_leave() */
 me_frame me_enter(me_engine *e);
 
 /**

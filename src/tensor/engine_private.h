@@ -68,7 +68,10 @@ struct me_engine {
 
 /** A block, freed when its last reference goes; NULL after a failure. */
 me_storage *me_storage_new(me_engine *e, const char *op, uint64_t bytes);
+/** One more reference; NULL is allowed. */
 void me_storage_retain(me_storage *storage);
+/** One reference less; the last one frees the block, late if another stream
+ *  uses it. NULL is allowed. */
 void me_storage_release(me_engine *e, me_storage *storage);
 
 /** A tensor object with one reference and nothing else; NULL on failure. */
@@ -77,7 +80,9 @@ me_tensor *me_tensor_new(me_engine *e);
 /** The running frame owns one more reference of @p x. */
 void me_frame_push(me_engine *e, me_tensor *x);
 
+/** Give back the tree of modules. */
 void me_modules_fini(me_engine *e);
+/** The tree with its root. @return false without memory */
 bool me_modules_init(me_engine *e);
 
 #endif /* MEMEST_TENSOR_ENGINE_PRIVATE_H */

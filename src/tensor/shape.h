@@ -30,6 +30,7 @@ typedef struct me_shape {
 /** Elements; ME_SIZE_INVALID if they do not fit into 64 bits. */
 uint64_t me_shape_numel(const me_shape *shape);
 
+/** Same number of dimensions and same extents? */
 bool me_shape_equal(const me_shape *a, const me_shape *b);
 
 /** Strides of a dense row-major tensor of @p shape. */

@@ -4,6 +4,10 @@
  * that kernels ask PyTorch's allocator for. Nothing here is recorded on the
  * tape; operations that are live in ops/.
  *
+ * Functions that return a tensor return a new variable of the running frame,
+ * borrowed by the caller; after a failure of the engine its empty tensor. What
+ * does not fit 64 bits or host memory fails the engine.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef MEMEST_TENSOR_TENSOR_H
@@ -45,6 +49,7 @@ void me_record_stream(me_tensor *x);
 /** What the bytes of @p x are for, from now on. */
 void me_categorize(me_engine *e, const me_tensor *x, me_category category);
 
+/** Elements along dimension @p i; negative ones count from the end. */
 static inline uint64_t me_dim(const me_tensor *x, int32_t i)
 {
     return x->shape.dim[i < 0 ? x->shape.ndim + i : i];
@@ -56,6 +61,7 @@ uint64_t me_numel(const me_tensor *x);
 /** Bytes of the elements (a view's own, not its storage's). */
 uint64_t me_bytes(const me_tensor *x);
 
+/** Row-major without holes? */
 bool me_tensor_is_contiguous(const me_tensor *x);
 
 #endif /* MEMEST_TENSOR_TENSOR_H */

@@ -91,7 +91,9 @@ void me_log_iteration(me_trainer *t, bool is_skipped);
 
 /** @name gradient buffers (ddp.c)
  *  @{ */
+/** The chunk's buffers, on the side stream; its parameters move into them. */
 void me_ddp_create(me_trainer *t, int32_t chunk);
+/** Let go of buffers and layout. */
 void me_ddp_destroy(me_trainer *t, me_ddp *ddp);
 /** A new iteration: every bucket awaits all its gradients. */
 void me_ddp_zero_grad(me_trainer *t);
@@ -139,14 +141,18 @@ typedef struct me_exchange {
     bool from_next;         /**< receive an output's gradient */
 } me_exchange;
 
+/** Run one exchange; what is not asked for is NULL, and the outputs may be. */
 void me_exchange_run(me_trainer *t, const me_exchange *exchange,
                      me_tensor **from_previous_out, me_tensor **from_next_out);
 /** @} */
 
 /** @name forward-backward functions, one file each
  *  @{ */
+/** One stage: every micro-batch forward, then backward. */
 void me_forward_backward_no_pipelining(me_trainer *t);
+/** One chunk a rank. */
 void me_forward_backward_1f1b(me_trainer *t);
+/** Several chunks a rank, transfers overlapped. */
 void me_forward_backward_interleaved(me_trainer *t);
 /** @} */
 
@@ -155,10 +161,13 @@ void me_finalize_model_grads(me_trainer *t);
 
 /** @name optimizer (optimizer.c)
  *  @{ */
+/** Loss scale and float32 main parameters; no state yet. */
 void me_optimizer_create(me_trainer *t);
+/** Let go of everything it holds. */
 void me_optimizer_destroy(me_trainer *t);
 /** @return false if the step was skipped (fp16 overflow) */
 bool me_optimizer_step(me_trainer *t);
+/** Float32 copies of gradients, if there are any, go. */
 void me_optimizer_zero_grad(me_trainer *t);
 /** @} */
 
