@@ -106,6 +106,19 @@ static void watch_parameters(me_trainer *t, me_ddp *ddp)
     }
 }
 
+/**
+ * Does the backward itself start reductions? Only where all ranks finish their
+ * last backward at the same time: without interleaving, on the first stage;
+ * the others start theirs after it (align_grad_reduce). The first iteration
+ * only learns the order in which gradients come.
+ */
+static bool reduces_in_backward(const me_trainer *t)
+{
+    return t->is_last_microbatch && t->config->overlap_grad_reduce &&
+           t->config->n_chunks == 1 && t->config->pipeline.rank == 0 &&
+           t->iteration > 0;
+}
+
 /** The hook of a parameter's AccumulateGrad: main_grad += grad; grad = None. */
 static void on_grad(void *self, me_engine *e, me_tensor *tensor)
 {
@@ -113,14 +126,14 @@ static void on_grad(void *self, me_engine *e, me_tensor *tensor)
     const me_parameter *parameter = tensor->parameter;
     me_ddp *ddp = &t->ddp[parameter->chunk];
     me_work_done(e, parameter->numel, 3 * me_bytes(tensor));
-    if (t->is_last_microbatch && t->config->overlap_grad_reduce) {
+    if (reduces_in_backward(t)) {
         const uint32_t bucket = ddp->bucket_of[parameter->index];
         ddp->left_in_bucket[bucket]--;
-        if (ddp->left_in_bucket[bucket] == 0 && t->config->n_chunks == 1 &&
-            t->iteration > 0) {
+        if (ddp->left_in_bucket[bucket] == 0) {
             const uint8_t stream = me_stream_set(e, ME_STREAM_SIDE);
             me_ddp_reduce_bucket(t, ddp, bucket);
             me_stream_set(e, stream);
+            ddp->is_reduced = true;
         }
     }
     me_clear(e, &tensor->grad);
@@ -163,6 +176,7 @@ void me_ddp_zero_grad(me_trainer *t)
 {
     for (int32_t c = 0; c < t->config->n_chunks; c++) {
         me_ddp *ddp = &t->ddp[c];
+        ddp->is_reduced = false;
         for (uint32_t b = 0; ddp->layout != NULL && b < ddp->layout->n_buckets;
              b++) {
             ddp->left_in_bucket[b] = ddp->layout->buckets[b].n_slots;
@@ -220,10 +234,14 @@ void me_ddp_reduce_bucket(me_trainer *t, const me_ddp *ddp, uint32_t bucket)
     me_phase_set(t->e, phase);
 }
 
-void me_ddp_reduce(me_trainer *t, const me_ddp *ddp)
+void me_ddp_reduce(me_trainer *t, int32_t chunk)
 {
-    for (uint32_t b = 0; ddp->layout != NULL && b < ddp->layout->n_buckets;
-         b++) {
+    me_ddp *ddp = &t->ddp[chunk];
+    if (ddp->is_reduced || ddp->layout == NULL) {
+        return;
+    }
+    for (uint32_t b = 0; b < ddp->layout->n_buckets; b++) {
         me_ddp_reduce_bucket(t, ddp, b);
     }
+    ddp->is_reduced = true;
 }

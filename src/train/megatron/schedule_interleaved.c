@@ -128,8 +128,7 @@ static void start_reduction(locals *l, int32_t k)
 {
     const int32_t chunk = me_interleaved_reduced_chunk(l->p, k);
     if (l->t->config->overlap_grad_reduce && chunk >= 0) {
-        me_ddp_reduce(l->t, &l->t->ddp[chunk]);
-        l->t->ddp[chunk].is_reduced = true;
+        me_ddp_reduce(l->t, chunk);
     }
 }
 
@@ -209,10 +208,7 @@ static void reduce_the_rest(locals *l)
 {
     for (int32_t c = 0; c < l->p->chunks && l->t->config->overlap_grad_reduce;
          c++) {
-        if (!l->t->ddp[c].is_reduced) {
-            me_ddp_reduce(l->t, &l->t->ddp[c]);
-            l->t->ddp[c].is_reduced = true;
-        }
+        me_ddp_reduce(l->t, c);
     }
 }
 
@@ -242,8 +238,8 @@ static void forget(locals *l, me_tensor *total_num_tokens)
     bind(l, &l->output_grad, NULL);
     bind(l, &l->input_grad, NULL);
     bind(l, &l->receive_handle, NULL);
-    bind(l, &l->send_handle, NULL);
     bind(l, &l->output, NULL);
+    bind(l, &l->send_handle, NULL);
     me_release(l->t->e, total_num_tokens);
     for (int32_t c = 0; c < l->p->chunks; c++) { /* after a failure */
         queue_fini(l, &l->inputs[c]);
@@ -281,9 +277,6 @@ void me_forward_backward_interleaved(me_trainer *t)
     locals l = {.t = t, .p = &t->config->pipeline};
     queue *queues[3] = {NULL, NULL, NULL};
     me_tensor **items[3] = {NULL, NULL, NULL};
-    for (int32_t c = 0; c < t->config->n_chunks; c++) {
-        t->ddp[c].is_reduced = false;
-    }
     if (make_queues(&l, queues, items)) {
         const int32_t steps = me_interleaved_steps(l.p);
         const int32_t warmup = me_interleaved_warmup(l.p);

@@ -97,8 +97,8 @@ void me_ddp_destroy(me_trainer *t, me_ddp *ddp);
 void me_ddp_zero_grad(me_trainer *t);
 /** Checks and reduces one bucket. */
 void me_ddp_reduce_bucket(me_trainer *t, const me_ddp *ddp, uint32_t bucket);
-/** Checks and reduces all buckets of a chunk. */
-void me_ddp_reduce(me_trainer *t, const me_ddp *ddp);
+/** Checks and reduces all buckets of a chunk, once an iteration. */
+void me_ddp_reduce(me_trainer *t, int32_t chunk);
 /** @} */
 
 /** @name forward and backward of one micro-batch (step.c)
