@@ -27,6 +27,8 @@ typedef struct me_megatron_config {
     bool distributed_optimizer;
     bool overlap_grad_reduce;
     bool overlap_param_gather;
+    bool overlap_p2p_comm;    /**< of the interleaved schedule */
+    uint64_t ddp_num_buckets; /**< 0: ddp_bucket_size counts */
     uint64_t ddp_bucket_size; /**< elements, 0: Megatron's default */
     bool pads_buckets;        /**< for high NCCL bus bandwidth */
     bool clips_gradients;     /**< clip-grad above 0 */
