@@ -197,19 +197,6 @@ void me_ddp_zero_grad(me_trainer *t)
     }
 }
 
-/** Is it NaN, is it infinite: what rerun_state_machine validates. */
-static void validate_scalar(me_trainer *t, uint64_t bytes)
-{
-    me_engine *e = t->e;
-    const me_frame frame = me_enter(e);
-    me_blip(e, "isnan", 1);
-    me_tensor *magnitude = me_scratch(e, "abs", bytes);
-    me_tensor *isinf = me_scratch(e, "isinf", 1);
-    me_drop(e, magnitude);
-    me_drop(e, isinf);
-    me_leave(e, frame, NULL);
-}
-
 /** The norm of a bucket, looked at for NaN and infinity. */
 static void check_bucket(me_trainer *t, uint64_t numel)
 {
@@ -220,9 +207,7 @@ static void check_bucket(me_trainer *t, uint64_t numel)
     me_tensor *bucket =
         me_alias(e, t->ddp[0].grad_buffer, ME_SHAPE(numel), strides);
     me_tensor *norm = me_vector_norm(e, bucket, dtype);
-    if (t->iteration > 0) {
-        validate_scalar(t, me_dtype_bytes(dtype));
-    }
+    me_validate_scalar(t, me_dtype_bytes(dtype));
     me_drop(e, norm);
     me_leave(e, frame, NULL);
 }

@@ -83,6 +83,9 @@ void me_start_up(me_trainer *t);
 void me_gather_parameter_groups(me_trainer *t);
 /** Between `optimizer_built` and the first iteration. */
 void me_before_training(me_trainer *t);
+/** rerun_state_machine: is a scalar of @p bytes NaN, is it infinite? Not asked
+ *  in the first iteration. */
+void me_validate_scalar(me_trainer *t, uint64_t bytes);
 /** The end of train_step: losses averaged, scalars reduced. */
 void me_reduce_losses(me_trainer *t);
 /** training_log(). */
