@@ -16,6 +16,13 @@ static bool fuses_activation(const me_config *c)
                : c->train.bias_gelu_fusion;
 }
 
+/** An overflow is expected then, so gradients are not checked for one. */
+static bool is_scaled_dynamically(const me_config *c)
+{
+    return c->train.params_dtype == ME_DTYPE_FLOAT16 &&
+           !(c->train.loss_scale > 0);
+}
+
 static me_transformer_config transformer_config(const me_config *c)
 {
     const me_model_config *m = &c->model;
@@ -99,12 +106,15 @@ me_status me_program_init(const me_plan *plan, int32_t rank,
         .pipeline = me_plan_pipeline(plan, rank),
         .create_attention_mask = c->train.create_attention_mask_in_dataloader,
         .check_for_nan = c->train.check_for_nan_in_loss_and_grad &&
-                         c->train.params_dtype != ME_DTYPE_FLOAT16,
+                         !is_scaled_dynamically(c),
+        .has_dynamic_loss_scale = is_scaled_dynamically(c),
         .grad_dtype = c->train.grad_dtype,
         .optimizer = c->optimizer.kind,
         .distributed_optimizer = c->optimizer.distributed,
         .overlap_grad_reduce = c->optimizer.overlap_grad_reduce,
         .overlap_param_gather = c->optimizer.overlap_param_gather,
+        .overlap_p2p_comm = c->parallel.overlap_p2p_comm,
+        .ddp_num_buckets = c->optimizer.ddp_num_buckets,
         .ddp_bucket_size = c->optimizer.ddp_bucket_size,
         .pads_buckets = c->optimizer.ddp_pad_buckets_for_high_nccl_busbw,
         .clips_gradients = c->optimizer.clip_grad > 0,

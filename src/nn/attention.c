@@ -58,23 +58,58 @@ void me_attention_create(me_nn *nn, me_module_id parent,
     a->core_section = (me_section){.nn = nn, .run = run_core, .self = a};
 }
 
+/** Fewer query groups than tensor ranks: each rank gets the mixed projection
+ *  of all and takes its group's part. */
+static me_tensor *select_group(me_nn *nn, me_tensor *mixed)
+{
+    const uint64_t groups = nn->config->num_query_groups;
+    const uint64_t ranks = (uint64_t)nn->config->tensor_parallel;
+    const uint64_t rank = (uint64_t)nn->comm->index[ME_GROUP_TENSOR];
+    const me_frame frame = me_enter(nn->e);
+    me_tensor *all = me_gather_last_from_tensor_region(nn->e, nn->comm, mixed);
+    const uint64_t size = me_dim(all, -1) / groups;
+    const uint64_t begin = rank / (ranks / groups) * size;
+    return me_leave(nn->e, frame,
+                    me_slice(nn->e, all, -1, begin, begin + size));
+}
+
+/** And of its group's query heads, this rank's. */
+static me_tensor *select_heads(me_nn *nn, me_tensor *query)
+{
+    const uint64_t sharers =
+        (uint64_t)nn->config->tensor_parallel / nn->config->num_query_groups;
+    const uint64_t rank = (uint64_t)nn->comm->index[ME_GROUP_TENSOR];
+    const uint64_t size = me_dim(query, 2) / sharers;
+    const uint64_t begin = rank % sharers * size;
+    return me_slice(nn->e, query, 2, begin, begin + size);
+}
+
 /** Query, key and value; key and value are views of the mixed projection. */
 static void query_key_value(me_nn *nn, const me_attention *attention,
                             me_tensor *x, me_tensor **qkv_out)
 {
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
-    const uint64_t d = nn->config->kv_channels;
-    const uint64_t a = me_over_tensor(nn, nn->config->num_attention_heads);
-    const uint64_t g = me_over_tensor(nn, nn->config->num_query_groups);
-    const uint64_t per_group = a / g;
+    const me_transformer_config *c = nn->config;
+    const uint64_t d = c->kv_channels;
+    const uint64_t per_group = c->num_attention_heads / c->num_query_groups;
+    const bool shares_group =
+        c->num_query_groups < (uint64_t)c->tensor_parallel;
+    const uint64_t g =
+        shares_group ? 1 : me_over_tensor(nn, c->num_query_groups);
     me_tensor *mixed = me_column_linear(nn, &attention->linear_qkv, x, NULL);
+    if (shares_group) {
+        mixed = me_rebind(e, mixed, select_group(nn, mixed));
+    }
     const uint64_t s = me_dim(mixed, 0);
     const uint64_t b = me_dim(mixed, 1);
     mixed = me_view(e, mixed, ME_SHAPE(s, b, g, (per_group + 2) * d));
     me_split_last(e, mixed, 3, (uint64_t[]){per_group * d, d, d}, qkv_out);
-    qkv_out[0] = me_reshape(e, qkv_out[0], ME_SHAPE(s, b, a, d));
-    if (nn->config->qk_layernorm) {
+    qkv_out[0] = me_reshape(e, qkv_out[0], ME_SHAPE(s, b, g * per_group, d));
+    if (shares_group) {
+        qkv_out[0] = select_heads(nn, qkv_out[0]);
+    }
+    if (c->qk_layernorm) {
         qkv_out[0] = me_norm_forward(nn, &attention->q_layernorm, qkv_out[0]);
         qkv_out[1] = me_norm_forward(nn, &attention->k_layernorm, qkv_out[1]);
     }

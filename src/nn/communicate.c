@@ -172,3 +172,44 @@ me_tensor *me_scatter_to_sequence_region(me_engine *e,
     shape.dim[0] /= (uint64_t)comm->size[ME_GROUP_TENSOR];
     return me_output(e, node, me_alias(e, x, shape, x->strides));
 }
+
+/** @p x with its last dimension times @p factor over @p divisor, copied. */
+static me_tensor *regroup_last(me_engine *e, const me_tensor *x,
+                               uint64_t factor, uint64_t divisor)
+{
+    me_shape shape = x->shape;
+    shape.dim[0] = me_size_mul(shape.dim[0], divisor) / factor;
+    if (me_engine_is_ok(e)) {
+        shape.dim[shape.ndim - 1] =
+            me_size_mul(shape.dim[shape.ndim - 1], factor) / divisor;
+    }
+    me_work_done(e, 0, 2 * me_bytes(x));
+    return me_empty(e, "cat", x->dtype, shape);
+}
+
+/** The last dimension's parts below each other, then reduce-scattered. */
+static void gather_last_backward(me_engine *e, me_node *node,
+                                 me_tensor *const *gy, me_tensor **gx)
+{
+    const me_communicators *comm = communicators_of(node);
+    const uint64_t size = (uint64_t)comm->size[ME_GROUP_TENSOR];
+    me_tensor *parts = regroup_last(e, gy[0], 1, size);
+    gx[0] = me_reduce_scatter_first(e, comm, ME_GROUP_TENSOR, parts);
+}
+
+static const me_op gather_last_op = {
+    "_AllGatherFromTensorParallelRegionBackward", gather_last_backward};
+
+me_tensor *me_gather_last_from_tensor_region(me_engine *e,
+                                             const me_communicators *comm,
+                                             me_tensor *x)
+{
+    const uint64_t size = (uint64_t)comm->size[ME_GROUP_TENSOR];
+    me_node *node = record_region(e, &gather_last_op, comm, x);
+    const me_frame frame = me_enter(e);
+    me_tensor *rows = me_all_gather_first(e, comm, ME_GROUP_TENSOR, x);
+    me_tensor *y = regroup_last(e, rows, size, 1);
+    me_drop(e, rows);
+    me_leave(e, frame, y);
+    return me_output(e, node, y);
+}

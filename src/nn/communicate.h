@@ -65,6 +65,10 @@ me_tensor *me_reduce_from_tensor_region(me_engine *e,
 me_tensor *me_reduce_scatter_to_sequence_region(me_engine *e,
                                                 const me_communicators *comm,
                                                 me_tensor *x);
+/** Forward gather along the last dimension, backward reduce-scatter. */
+me_tensor *me_gather_last_from_tensor_region(me_engine *e,
+                                             const me_communicators *comm,
+                                             me_tensor *x);
 /** Forward this rank's rows (a view), backward all-gather. */
 me_tensor *me_scatter_to_sequence_region(me_engine *e,
                                          const me_communicators *comm,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/embedding.h"
 
+#include "nn/vocabulary.h"
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
@@ -41,21 +42,6 @@ void me_embedding_create(me_nn *nn, me_module_id parent,
     }
 }
 
-/** Which tokens are another rank's, and the tokens with those set to row 0. */
-static me_tensor *mask_tokens(me_engine *e, me_tensor *tokens,
-                              me_tensor **masked_out)
-{
-    me_tensor *below = me_pointwise(e, "lt", tokens, ME_DTYPE_BOOL);
-    me_tensor *above = me_pointwise(e, "ge", tokens, ME_DTYPE_BOOL);
-    me_tensor *mask = me_pointwise(e, "or", below, ME_DTYPE_BOOL);
-    me_drop(e, below);
-    me_drop(e, above);
-    me_tensor *copy = me_clone_detached(e, tokens);
-    *masked_out = me_pointwise(e, "sub", copy, ME_DTYPE_INT64);
-    me_drop(e, copy);
-    return mask;
-}
-
 /** VocabParallelEmbedding.forward: (b, s) to (b, s, h) or (s/t, b, h). */
 static me_tensor *vocab_parallel(me_nn *nn, const me_embedding_layer *embedding,
                                  me_tensor *tokens)
@@ -66,7 +52,7 @@ static me_tensor *vocab_parallel(me_nn *nn, const me_embedding_layer *embedding,
     me_tensor *mask = NULL;
     me_tensor *rows = tokens;
     if (nn->config->tensor_parallel > 1) {
-        mask = mask_tokens(e, tokens, &rows);
+        mask = me_mask_other_vocabulary(e, tokens, &rows);
     }
     me_tensor *y = me_embedding(e, rows, embedding->word->tensor); // (b, s, h)
     if (mask != NULL) {

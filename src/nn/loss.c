@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/loss.h"
 
+#include "nn/vocabulary.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
@@ -48,21 +49,6 @@ static me_tensor *row_maximum(me_engine *e, const me_tensor *x,
     return values;
 }
 
-/** Which targets are another rank's, and the targets with those set to 0. */
-static me_tensor *mask_target(me_engine *e, const me_tensor *target,
-                              me_tensor **masked_out)
-{
-    me_tensor *below = me_pointwise(e, "lt", target, ME_DTYPE_BOOL);
-    me_tensor *above = me_pointwise(e, "ge", target, ME_DTYPE_BOOL);
-    me_tensor *mask = me_pointwise(e, "or", below, ME_DTYPE_BOOL);
-    me_drop(e, below);
-    me_drop(e, above);
-    me_tensor *copy = me_clone_detached(e, target);
-    *masked_out = me_pointwise(e, "sub", copy, ME_DTYPE_INT64);
-    me_drop(e, copy);
-    return mask;
-}
-
 /** The logits of the targets, and the sum of the exponentials, which take the
  *  logits' place. */
 static me_tensor *predicted_logits(me_engine *e, const me_tensor *x,
@@ -88,7 +74,7 @@ static me_tensor *cross_entropy(me_nn *nn, me_tensor *logits, me_tensor *target)
     me_tensor *maximum = row_maximum(e, x, target);
     me_all_reduce(e, nn->comm, ME_GROUP_TENSOR, maximum);
     me_tensor *masked = NULL;
-    me_tensor *mask = mask_target(e, target, &masked);
+    me_tensor *mask = me_mask_other_vocabulary(e, target, &masked);
     me_tensor *sum_exp = NULL;
     me_tensor *predicted = predicted_logits(e, x, target, &sum_exp);
     me_all_reduce(e, nn->comm, ME_GROUP_TENSOR, predicted);

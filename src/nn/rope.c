@@ -90,8 +90,8 @@ me_tensor *me_apply_rotary(me_nn *nn, me_tensor *t, me_tensor *angles)
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
     const uint64_t rotary = nn->config->rotary_size;
-    me_tensor *turning = me_slice_last(e, t, 0, rotary);
-    me_tensor *passing = me_slice_last(e, t, rotary, me_dim(t, -1));
+    me_tensor *turning = me_slice(e, t, -1, 0, rotary);
+    me_tensor *passing = me_slice(e, t, -1, rotary, me_dim(t, -1));
     me_tensor *cos = angle_factor(e, "cos", angles, t->dtype);
     me_tensor *sin = angle_factor(e, "sin", angles, t->dtype);
 

@@ -26,28 +26,6 @@ static me_tensor *statistic(me_engine *e, const char *op, const me_tensor *x)
     return me_empty(e, op, ME_DTYPE_FLOAT32, shape);
 }
 
-/**
- * Long and narrow inputs: partial sums of many blocks, then their sum replaces
- * the first gradient (aten/native/cuda/layer_norm_kernel.cu,
- * LayerNormBackwardKernelImplInternal).
- */
-static me_tensor *finish_partial_sums(me_engine *e, me_tensor *gradient,
-                                      uint64_t rows, uint64_t columns)
-{
-    const uint64_t multiprocessors = me_engine_card(e)->multiprocessors;
-    if (rows <= UINT64_C(64) * 1024 || columns / 32 >= multiprocessors / 2) {
-        return gradient;
-    }
-    const uint64_t blocks =
-        me_min_u64(32768 / me_div_up(columns, 32), me_div_up(rows, 32));
-    me_tensor *partial = me_empty(e, "gamma_blocks", (me_dtype)gradient->dtype,
-                                  ME_SHAPE(blocks, columns));
-    me_tensor *sum = me_sum_to(e, partial, &gradient->shape);
-    me_drop(e, gradient);
-    me_drop(e, partial);
-    return sum;
-}
-
 static me_tensor *parameter_gradient(me_engine *e, const me_tensor *parameter,
                                      const char *op)
 {
@@ -59,6 +37,40 @@ static me_tensor *norm_output(me_engine *e, const char *op, const me_tensor *x)
     me_tensor *y = me_empty(e, op, (me_dtype)x->dtype, x->shape);
     me_work_done(e, me_size_mul(5, me_numel(x)), 2 * me_bytes(x));
     return y;
+}
+
+/**
+ * Long and narrow inputs: blocks of partial sums, and then their sum takes the
+ * place of the first gradient (aten/native/cuda/layer_norm_kernel.cu,
+ * LayerNormBackwardKernelImplInternal).
+ *
+ * @param count      weight, or weight and bias
+ * @param gradients  replaced
+ */
+static void sum_blocks(me_engine *e, const me_tensor *x, int count,
+                       me_tensor **gradients)
+{
+    const uint64_t columns = me_dim(x, -1);
+    const uint64_t rows = columns == 0 ? 0 : me_numel(x) / columns;
+    const uint64_t multiprocessors = me_engine_card(e)->multiprocessors;
+    if (rows <= UINT64_C(64) * 1024 || columns / 32 >= multiprocessors / 2) {
+        return;
+    }
+    const uint64_t n =
+        me_min_u64(32768 / me_div_up(columns, 32), me_div_up(rows, 32));
+    me_tensor *blocks[2] = {NULL, NULL};
+    for (int i = 0; i < count; i++) {
+        blocks[i] = me_empty(e, "gamma_beta_blocks", gradients[i]->dtype,
+                             ME_SHAPE(n, columns));
+    }
+    for (int i = 0; i < count; i++) {
+        me_tensor *first = gradients[i];
+        gradients[i] = me_sum_to(e, blocks[i], &first->shape);
+        me_drop(e, first);
+    }
+    for (int i = count; i > 0; i--) {
+        me_drop(e, blocks[i - 1]);
+    }
 }
 
 enum {
@@ -74,15 +86,12 @@ static void layer_norm_backward(me_engine *e, me_node *node,
 {
     const me_tensor *x = node->saved[LAYER_NORM_SAVED_INPUT];
     me_tensor *copy = rows_of(e, x);
-    const uint64_t columns = me_dim(x, -1);
-    const uint64_t rows = columns == 0 ? 0 : me_numel(x) / columns;
     gx[0] = norm_output(e, "native_layer_norm_backward", gy[0]);
     gx[1] = parameter_gradient(e, node->saved[LAYER_NORM_SAVED_WEIGHT],
                                "native_layer_norm_backward");
     gx[2] = parameter_gradient(e, node->saved[LAYER_NORM_SAVED_BIAS],
                                "native_layer_norm_backward");
-    gx[1] = finish_partial_sums(e, gx[1], rows, columns);
-    gx[2] = finish_partial_sums(e, gx[2], rows, columns);
+    sum_blocks(e, x, 2, gx + 1);
     me_drop(e, copy);
 }
 
@@ -120,12 +129,10 @@ static void rms_norm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 {
     const me_tensor *x = node->saved[RMS_NORM_SAVED_INPUT];
     me_tensor *copy = rows_of(e, x);
-    const uint64_t columns = me_dim(x, -1);
-    const uint64_t rows = columns == 0 ? 0 : me_numel(x) / columns;
     gx[0] = norm_output(e, "_fused_rms_norm_backward", gy[0]);
     gx[1] = parameter_gradient(e, node->saved[RMS_NORM_SAVED_WEIGHT],
                                "_fused_rms_norm_backward");
-    gx[1] = finish_partial_sums(e, gx[1], rows, columns);
+    sum_blocks(e, x, 1, gx + 1);
     me_drop(e, copy);
 }
 

@@ -176,13 +176,13 @@ static void split_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 
 static const me_op split_op = {"SplitWithSizesBackward0", split_backward};
 
-/** Columns [begin, end) of the last dimension, off the tape. */
-static me_tensor *narrow_last(me_engine *e, const me_tensor *x, uint64_t begin,
-                              uint64_t end)
+/** Elements [begin, end) of a dimension, off the tape. */
+static me_tensor *narrow(me_engine *e, const me_tensor *x, int32_t dim,
+                         uint64_t begin, uint64_t end)
 {
     me_shape shape = x->shape;
     if (me_engine_is_ok(e)) {
-        shape.dim[shape.ndim - 1] = end - begin;
+        shape.dim[dim] = end - begin;
     }
     return me_alias(e, x, shape, x->strides);
 }
@@ -196,7 +196,8 @@ void me_split_last(me_engine *e, me_tensor *x, uint32_t count,
     }
     uint64_t begin = 0;
     for (uint32_t i = 0; i < count; i++) {
-        me_tensor *part = narrow_last(e, x, begin, begin + sizes[i]);
+        me_tensor *part =
+            narrow(e, x, x->shape.ndim - 1, begin, begin + sizes[i]);
         parts_out[i] = me_output(e, node, part);
         begin += sizes[i];
     }
@@ -217,23 +218,25 @@ static void slice_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 
 static const me_op slice_op = {"SliceBackward0", slice_backward};
 
-me_tensor *me_slice_last(me_engine *e, me_tensor *x, uint64_t begin,
-                         uint64_t end)
+me_tensor *me_slice(me_engine *e, me_tensor *x, int32_t dim, uint64_t begin,
+                    uint64_t end)
 {
+    dim = dim < 0 ? dim + x->shape.ndim : dim;
     me_node *node = me_record1(e, &slice_op, x);
     if (node != NULL) {
         node->data.shape = x->shape;
-        node->data.flag = begin == 0 && end == me_dim(x, -1);
+        node->data.flag = begin == 0 && end == me_dim(x, dim);
     }
-    return me_output(e, node, narrow_last(e, x, begin, end));
+    return me_output(e, node, narrow(e, x, dim, begin, end));
 }
 
 static void cat_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                          me_tensor **gx)
 {
     const uint64_t first = node->data.n[0];
-    gx[0] = narrow_last(e, gy[0], 0, first);
-    gx[1] = narrow_last(e, gy[0], first, me_dim(gy[0], -1));
+    const int32_t last = gy[0]->shape.ndim - 1;
+    gx[0] = narrow(e, gy[0], last, 0, first);
+    gx[1] = narrow(e, gy[0], last, first, me_dim(gy[0], -1));
 }
 
 static const me_op cat_op = {"CatBackward0", cat_backward};

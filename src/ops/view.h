@@ -33,9 +33,10 @@ me_tensor *me_clone(me_engine *e, me_tensor *x);
 void me_split_last(me_engine *e, me_tensor *x, uint32_t count,
                    const uint64_t *sizes, me_tensor **parts_out);
 
-/** `x[..., begin:end]`: a view. */
-me_tensor *me_slice_last(me_engine *e, me_tensor *x, uint64_t begin,
-                         uint64_t end);
+/** Elements [begin, end) of dimension @p dim, a view; negative dimensions count
+ *  from the end. */
+me_tensor *me_slice(me_engine *e, me_tensor *x, int32_t dim, uint64_t begin,
+                    uint64_t end);
 
 /** `torch.cat((a, b), dim=-1)`: a copy. */
 me_tensor *me_cat_last(me_engine *e, me_tensor *a, me_tensor *b);

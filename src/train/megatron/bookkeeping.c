@@ -111,6 +111,21 @@ void me_before_training(me_trainer *t)
     me_barriers(t, 2);
 }
 
+void me_validate_scalar(me_trainer *t, uint64_t bytes)
+{
+    me_engine *e = t->e;
+    if (t->iteration <= 0) {
+        return;
+    }
+    const me_frame frame = me_enter(e);
+    me_blip(e, "isnan", 1);
+    me_tensor *magnitude = me_scratch(e, "abs", bytes);
+    me_tensor *isinf = me_scratch(e, "isinf", 1);
+    me_drop(e, magnitude);
+    me_drop(e, isinf);
+    me_leave(e, frame, NULL);
+}
+
 static bool is_last_stage(const me_trainer *t)
 {
     return t->config->pipeline.rank == t->config->pipeline.ranks - 1;

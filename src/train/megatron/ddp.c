@@ -37,6 +37,19 @@ static bool collect(me_trainer *t, int32_t chunk, me_ddp *ddp)
     return true;
 }
 
+/** Elements of a bucket that the user asks for; 0: Megatron's default. */
+static uint64_t given_bucket_numel(const me_trainer *t)
+{
+    if (t->config->ddp_num_buckets == 0) {
+        return t->config->ddp_bucket_size;
+    }
+    uint64_t numel = 0;
+    for (uint32_t i = 0; i < t->parameters.count; i++) {
+        numel = me_size_add(numel, t->parameters.parameters[i]->numel);
+    }
+    return me_max_u64(numel / t->config->ddp_num_buckets, 1);
+}
+
 static void lay_out(me_trainer *t, int32_t chunk, me_ddp *ddp)
 {
     const me_megatron_config *c = t->config;
@@ -62,7 +75,7 @@ static void lay_out(me_trainer *t, int32_t chunk, me_ddp *ddp)
             .pipeline_rank = c->pipeline.rank,
             .chunk = chunk,
             .shard_ranks = ranks,
-            .given_numel = c->ddp_bucket_size,
+            .given_numel = given_bucket_numel(t),
         }),
     };
     me_diag diag = {.status = ME_OK};
@@ -106,6 +119,19 @@ static void watch_parameters(me_trainer *t, me_ddp *ddp)
     }
 }
 
+/**
+ * Does the backward itself start reductions? Only where all ranks finish their
+ * last backward at the same time: without interleaving, on the first stage;
+ * the others start theirs after it (align_grad_reduce). The first iteration
+ * only learns the order in which gradients come.
+ */
+static bool reduces_in_backward(const me_trainer *t)
+{
+    return t->is_last_microbatch && t->config->overlap_grad_reduce &&
+           t->config->n_chunks == 1 && t->config->pipeline.rank == 0 &&
+           t->iteration > 0;
+}
+
 /** The hook of a parameter's AccumulateGrad: main_grad += grad; grad = None. */
 static void on_grad(void *self, me_engine *e, me_tensor *tensor)
 {
@@ -113,14 +139,14 @@ static void on_grad(void *self, me_engine *e, me_tensor *tensor)
     const me_parameter *parameter = tensor->parameter;
     me_ddp *ddp = &t->ddp[parameter->chunk];
     me_work_done(e, parameter->numel, 3 * me_bytes(tensor));
-    if (t->is_last_microbatch && t->config->overlap_grad_reduce) {
+    if (reduces_in_backward(t)) {
         const uint32_t bucket = ddp->bucket_of[parameter->index];
         ddp->left_in_bucket[bucket]--;
-        if (ddp->left_in_bucket[bucket] == 0 && t->config->n_chunks == 1 &&
-            t->iteration > 0) {
+        if (ddp->left_in_bucket[bucket] == 0) {
             const uint8_t stream = me_stream_set(e, ME_STREAM_SIDE);
             me_ddp_reduce_bucket(t, ddp, bucket);
             me_stream_set(e, stream);
+            ddp->is_reduced = true;
         }
     }
     me_clear(e, &tensor->grad);
@@ -163,24 +189,12 @@ void me_ddp_zero_grad(me_trainer *t)
 {
     for (int32_t c = 0; c < t->config->n_chunks; c++) {
         me_ddp *ddp = &t->ddp[c];
+        ddp->is_reduced = false;
         for (uint32_t b = 0; ddp->layout != NULL && b < ddp->layout->n_buckets;
              b++) {
             ddp->left_in_bucket[b] = ddp->layout->buckets[b].n_slots;
         }
     }
-}
-
-/** Is it NaN, is it infinite: what rerun_state_machine validates. */
-static void validate_scalar(me_trainer *t, uint64_t bytes)
-{
-    me_engine *e = t->e;
-    const me_frame frame = me_enter(e);
-    me_blip(e, "isnan", 1);
-    me_tensor *magnitude = me_scratch(e, "abs", bytes);
-    me_tensor *isinf = me_scratch(e, "isinf", 1);
-    me_drop(e, magnitude);
-    me_drop(e, isinf);
-    me_leave(e, frame, NULL);
 }
 
 /** The norm of a bucket, looked at for NaN and infinity. */
@@ -193,9 +207,7 @@ static void check_bucket(me_trainer *t, uint64_t numel)
     me_tensor *bucket =
         me_alias(e, t->ddp[0].grad_buffer, ME_SHAPE(numel), strides);
     me_tensor *norm = me_vector_norm(e, bucket, dtype);
-    if (t->iteration > 0) {
-        validate_scalar(t, me_dtype_bytes(dtype));
-    }
+    me_validate_scalar(t, me_dtype_bytes(dtype));
     me_drop(e, norm);
     me_leave(e, frame, NULL);
 }
@@ -220,10 +232,14 @@ void me_ddp_reduce_bucket(me_trainer *t, const me_ddp *ddp, uint32_t bucket)
     me_phase_set(t->e, phase);
 }
 
-void me_ddp_reduce(me_trainer *t, const me_ddp *ddp)
+void me_ddp_reduce(me_trainer *t, int32_t chunk)
 {
-    for (uint32_t b = 0; ddp->layout != NULL && b < ddp->layout->n_buckets;
-         b++) {
+    me_ddp *ddp = &t->ddp[chunk];
+    if (ddp->is_reduced || ddp->layout == NULL) {
+        return;
+    }
+    for (uint32_t b = 0; b < ddp->layout->n_buckets; b++) {
         me_ddp_reduce_bucket(t, ddp, b);
     }
+    ddp->is_reduced = true;
 }

@@ -51,22 +51,13 @@ static void reduce_embedding_gradients(me_trainer *t)
     }
 }
 
-/** Buckets that have been reduced during the backward are done already. */
-static bool is_reduced(const me_trainer *t, const me_ddp *ddp)
-{
-    return ddp->is_reduced || (t->config->overlap_grad_reduce &&
-                               t->config->n_chunks == 1 && t->iteration > 0);
-}
-
 void me_finalize_model_grads(me_trainer *t)
 {
     me_engine *e = t->e;
     const me_phase phase = me_phase_set(e, ME_PHASE_GRADIENT_REDUCTION);
     me_point(e, "finalize_begin");
     for (int32_t c = 0; c < t->config->n_chunks; c++) {
-        if (!is_reduced(t, &t->ddp[c])) {
-            me_ddp_reduce(t, &t->ddp[c]);
-        }
+        me_ddp_reduce(t, c);
     }
     if (t->config->model.tensor_parallel > 1) {
         reduce_partial_gradients(t);

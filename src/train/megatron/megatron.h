@@ -18,14 +18,17 @@ typedef struct me_megatron_config {
     me_transformer_config model;
     const me_gpt_spec *chunks; /**< n_chunks of them, borrowed */
     int32_t n_chunks;
-    me_pipeline pipeline;       /**< ranks, micro-batches, chunks */
-    bool create_attention_mask; /**< in the data loader */
-    bool check_for_nan;         /**< in loss and gradients */
-    me_dtype grad_dtype;        /**< of the gradient buffer */
+    me_pipeline pipeline;        /**< ranks, micro-batches, chunks */
+    bool create_attention_mask;  /**< in the data loader */
+    bool check_for_nan;          /**< in loss and gradients */
+    bool has_dynamic_loss_scale; /**< of float16: the first steps overflow */
+    me_dtype grad_dtype;         /**< of the gradient buffer */
     me_optimizer_kind optimizer;
     bool distributed_optimizer;
     bool overlap_grad_reduce;
     bool overlap_param_gather;
+    bool overlap_p2p_comm;    /**< of the interleaved schedule */
+    uint64_t ddp_num_buckets; /**< 0: ddp_bucket_size counts */
     uint64_t ddp_bucket_size; /**< elements, 0: Megatron's default */
     bool pads_buckets;        /**< for high NCCL bus bandwidth */
     bool clips_gradients;     /**< clip-grad above 0 */

@@ -5,15 +5,26 @@
 #include "train/megatron/trainer.h"
 #include "train/optim/optim.h"
 
-/** Scalars beside the loss scale: fp16's has bounds, counters and a flag. */
+/** The loss scale and what goes with it: in fp16 two overflow flags, and with
+ *  a dynamic scale its bounds and counters. */
 enum {
     CONSTANTS_PLAIN = 1,
+    CONSTANTS_FP16_STATIC = 3,
     CONSTANTS_FP16 = 6
 };
 
 static bool is_fp16(const me_trainer *t)
 {
     return t->config->model.params_dtype == ME_DTYPE_FLOAT16;
+}
+
+static int count_constants(const me_trainer *t)
+{
+    if (!is_fp16(t)) {
+        return CONSTANTS_PLAIN;
+    }
+    return t->config->has_dynamic_loss_scale ? CONSTANTS_FP16
+                                             : CONSTANTS_FP16_STATIC;
 }
 
 static bool has_main_parameters(const me_trainer *t)
@@ -116,7 +127,7 @@ void me_optimizer_create(me_trainer *t)
         return;
     }
     me_gather_parameter_groups(t);
-    const int n = is_fp16(t) ? CONSTANTS_FP16 : CONSTANTS_PLAIN;
+    const int n = count_constants(t);
     for (int i = 0; i < n; i++) {
         o->constants[i] = me_keep_scalar(t->e, "loss_scale", 4);
     }
@@ -170,9 +181,8 @@ static void copy_gradients(me_trainer *t)
     me_module_switch(e, ME_NO_MODULE);
 }
 
-/** Unscale by the inverse of the loss scale, and look for an overflow. The
- *  scale starts at 2^32, which the first steps never survive. */
-static void unscale_and_overflow(me_trainer *t)
+/** Unscale by the inverse of the loss scale, and look for an overflow. */
+static void unscale(me_trainer *t)
 {
     me_engine *e = t->e;
     const me_frame frame = me_enter(e);
@@ -185,14 +195,24 @@ static void unscale_and_overflow(me_trainer *t)
                    (me_call){ME_GROUP_MODEL, ME_COLLECTIVE_ALL_REDUCE,
                              ME_DTYPE_FLOAT32, 1, -1});
     me_drop(e, inverse);
+    me_leave(e, frame, NULL);
+}
+
+/** A dynamic scale starts at 2^32, which the first steps never survive; from
+ *  the second overflow in a row on it is lowered. */
+static void overflow(me_trainer *t)
+{
+    me_engine *e = t->e;
     t->optimizer.overflows++;
-    if (t->optimizer.overflows > 1) { /* the scale is lowered */
-        me_tensor *lower = me_scratch(e, "mul", 4);
-        me_tensor *scale = me_retain(me_scratch(e, "max", 4));
-        me_drop(e, lower);
-        me_release(e, t->optimizer.constants[0]);
-        t->optimizer.constants[0] = scale;
+    if (t->optimizer.overflows == 1) {
+        return;
     }
+    const me_frame frame = me_enter(e);
+    me_tensor *lower = me_scratch(e, "mul", 4);
+    me_tensor *scale = me_retain(me_scratch(e, "max", 4));
+    me_drop(e, lower);
+    me_release(e, t->optimizer.constants[0]);
+    t->optimizer.constants[0] = scale;
     me_leave(e, frame, NULL);
 }
 
@@ -277,6 +297,18 @@ static void step_groups(me_trainer *t)
     o->has_stepped = true;
 }
 
+/** _copy_main_params_to_model_params(): fp16 takes the way of multi-tensor
+ *  scaling, which makes each scaled parameter before it is copied. */
+static void copy_to_model(me_trainer *t)
+{
+    if (!is_fp16(t) || t->config->distributed_optimizer) {
+        return;
+    }
+    for (uint32_t i = 0; i < t->optimizer.count; i++) {
+        me_blip(t->e, "multi_tensor_scale", 4 * t->optimizer.shards[i].numel);
+    }
+}
+
 /** Updated shards go to all data-parallel ranks, in the buffer itself. */
 static void gather_parameters(me_trainer *t)
 {
@@ -304,13 +336,14 @@ bool me_optimizer_step(me_trainer *t)
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     me_point(e, "optimizer_begin");
     copy_gradients(t);
-    const bool is_skipped = is_fp16(t);
+    const bool is_skipped = is_fp16(t) && t->config->has_dynamic_loss_scale;
+    if (is_fp16(t)) {
+        unscale(t);
+    }
     if (is_skipped) {
-        unscale_and_overflow(t);
+        overflow(t);
     } else {
-        if (t->config->clips_gradients) {
-            gradient_norm(t);
-        }
+        gradient_norm(t);
         if (!t->optimizer.has_stepped) {
             me_blip(e, "first_step", 4);
         }
@@ -318,6 +351,7 @@ bool me_optimizer_step(me_trainer *t)
             clip_gradients(t);
         }
         step_groups(t);
+        copy_to_model(t);
         gather_parameters(t);
     }
     me_point(e, "optimizer_end");

@@ -4,9 +4,10 @@
 #include "train/megatron/trainer.h"
 
 /*
- * forward_backward_pipelining_with_interleaving(), transfers overlapped.
- * Tensors travel bare, and a transfer's handle keeps its tensor for as long
- * as the handle has a name.
+ * forward_backward_pipelining_with_interleaving(). Tensors travel bare. With
+ * overlapped transfers each is sent and received on its own, and its handle
+ * keeps its tensor for as long as the handle has a name; without, all that a
+ * step sends and receives is one batch at its end.
  */
 
 /** A queue of tensors of one chunk. */
@@ -128,8 +129,7 @@ static void start_reduction(locals *l, int32_t k)
 {
     const int32_t chunk = me_interleaved_reduced_chunk(l->p, k);
     if (l->t->config->overlap_grad_reduce && chunk >= 0) {
-        me_ddp_reduce(l->t, &l->t->ddp[chunk]);
-        l->t->ddp[chunk].is_reduced = true;
+        me_ddp_reduce(l->t, chunk);
     }
 }
 
@@ -165,7 +165,35 @@ static void deallocate(locals *l)
     }
 }
 
-static void warm_up(locals *l, int32_t warmup, int32_t steps)
+/** One batch: the output and the gradient of a step go, what is next comes.
+ *  Negative steps: nothing of that direction is expected. */
+static void exchange_both(locals *l, int32_t forward_k, bool receives,
+                          int32_t backward_k, me_tensor *input_grad)
+{
+    const me_receive next = me_interleaved_receive(l->p, forward_k, true);
+    const me_receive gradient = me_interleaved_receive(l->p, backward_k, false);
+    me_tensor *x = NULL;
+    me_tensor *g = NULL;
+    me_exchange_run(l->t,
+                    &(me_exchange){
+                        .to_next = l->output,
+                        .to_previous = input_grad,
+                        .from_previous = receives && next.is_expected,
+                        .from_next = gradient.is_expected,
+                    },
+                    &x, &g);
+    if (x != NULL) {
+        push(&l->inputs[next.chunk], me_retain(x));
+    }
+    if (g != NULL) {
+        push(&l->output_grads[gradient.chunk], me_retain(g));
+    }
+    bind(l, &l->input, x);
+    bind(l, &l->output_grad, g);
+    deallocate(l);
+}
+
+static void receive_first_input(locals *l)
 {
     const me_receive first = me_interleaved_receive(l->p, -1, true);
     if (first.is_expected) {
@@ -173,20 +201,35 @@ static void warm_up(locals *l, int32_t warmup, int32_t steps)
         me_exchange_run(l->t, &(me_exchange){.from_previous = true}, &x, NULL);
         push(&l->inputs[first.chunk], x);
     }
-    for (int32_t k = 0; k < warmup && me_engine_is_ok(l->t->e); k++) {
-        forward(l, k);
-        bind(l, &l->input, exchange_forward(l, k, k < steps - 1));
-        deallocate(l);
-    }
-    const me_receive gradient = me_interleaved_receive(l->p, -1, false);
-    if (gradient.is_expected && me_engine_is_ok(l->t->e)) {
+}
+
+static void receive_first_gradient(locals *l)
+{
+    const me_receive first = me_interleaved_receive(l->p, -1, false);
+    if (first.is_expected && me_engine_is_ok(l->t->e)) {
         me_exchange_run(l->t, &(me_exchange){.from_next = true}, NULL,
                         &l->received);
-        push(&l->output_grads[gradient.chunk], me_retain(l->received));
+        push(&l->output_grads[first.chunk], me_retain(l->received));
     }
 }
 
-static void steady(locals *l, int32_t warmup, int32_t steps)
+static void warm_up(locals *l, int32_t warmup, int32_t steps)
+{
+    const bool overlaps = l->t->config->overlap_p2p_comm;
+    receive_first_input(l);
+    for (int32_t k = 0; k < warmup && me_engine_is_ok(l->t->e); k++) {
+        forward(l, k);
+        if (!overlaps && k == warmup - 1 && warmup < steps) {
+            exchange_both(l, k, k < steps - 1, -1, NULL);
+            return;
+        }
+        bind(l, &l->input, exchange_forward(l, k, k < steps - 1));
+        deallocate(l);
+    }
+    receive_first_gradient(l);
+}
+
+static void steady_overlapped(locals *l, int32_t warmup, int32_t steps)
 {
     for (int32_t k = 0; k < steps - warmup && me_engine_is_ok(l->t->e); k++) {
         deallocate(l);
@@ -204,15 +247,22 @@ static void steady(locals *l, int32_t warmup, int32_t steps)
     deallocate(l);
 }
 
+static void steady_batched(locals *l, int32_t warmup, int32_t steps)
+{
+    for (int32_t k = 0; k < steps - warmup && me_engine_is_ok(l->t->e); k++) {
+        forward(l, k + warmup);
+        bind(l, &l->input_grad, backward(l, k, false));
+        exchange_both(l, k + warmup, k + warmup < steps - 1, k, l->input_grad);
+    }
+    deallocate(l);
+}
+
 /** What the steps did not reach is reduced before the finalisation. */
 static void reduce_the_rest(locals *l)
 {
     for (int32_t c = 0; c < l->p->chunks && l->t->config->overlap_grad_reduce;
          c++) {
-        if (!l->t->ddp[c].is_reduced) {
-            me_ddp_reduce(l->t, &l->t->ddp[c]);
-            l->t->ddp[c].is_reduced = true;
-        }
+        me_ddp_reduce(l->t, c);
     }
 }
 
@@ -220,7 +270,8 @@ static void cool_down(locals *l, int32_t begin, int32_t steps)
 {
     for (int32_t k = begin; k < steps && me_engine_is_ok(l->t->e); k++) {
         const me_virtual_step step = me_interleaved_step(l->p, k, false);
-        const bool keeps = l->receive_handle == NULL && begin > 0 &&
+        const bool keeps = l->t->config->overlap_p2p_comm && begin > 0 &&
+                           l->receive_handle == NULL &&
                            !is_last_stage(l, step.chunk);
         bind(l, &l->input_grad, backward(l, k, keeps));
         bind(l, &l->output_grad, exchange_backward(l, k, l->input_grad));
@@ -242,8 +293,8 @@ static void forget(locals *l, me_tensor *total_num_tokens)
     bind(l, &l->output_grad, NULL);
     bind(l, &l->input_grad, NULL);
     bind(l, &l->receive_handle, NULL);
-    bind(l, &l->send_handle, NULL);
     bind(l, &l->output, NULL);
+    bind(l, &l->send_handle, NULL);
     me_release(l->t->e, total_num_tokens);
     for (int32_t c = 0; c < l->p->chunks; c++) { /* after a failure */
         queue_fini(l, &l->inputs[c]);
@@ -281,16 +332,17 @@ void me_forward_backward_interleaved(me_trainer *t)
     locals l = {.t = t, .p = &t->config->pipeline};
     queue *queues[3] = {NULL, NULL, NULL};
     me_tensor **items[3] = {NULL, NULL, NULL};
-    for (int32_t c = 0; c < t->config->n_chunks; c++) {
-        t->ddp[c].is_reduced = false;
-    }
     if (make_queues(&l, queues, items)) {
         const int32_t steps = me_interleaved_steps(l.p);
         const int32_t warmup = me_interleaved_warmup(l.p);
         me_tensor *total = me_keep_scalar(t->e, "total_num_tokens", 4);
         t->is_last_microbatch = false;
         warm_up(&l, warmup, steps);
-        steady(&l, warmup, steps);
+        if (t->config->overlap_p2p_comm) {
+            steady_overlapped(&l, warmup, steps);
+        } else {
+            steady_batched(&l, warmup, steps);
+        }
         cool_down(&l, steps - warmup, steps);
         me_finalize_model_grads(t);
         forget(&l, total);

@@ -86,22 +86,6 @@ static void get_batch(me_trainer *t, const me_gpt_spec *stage, me_batch *batch)
     }
 }
 
-/** What rerun_state_machine asks of the loss: is it NaN, is it infinite. */
-static void validate_loss(me_trainer *t)
-{
-    me_engine *e = t->e;
-    if (!t->config->check_for_nan || t->iteration <= 0) {
-        return;
-    }
-    me_blip(e, "isnan", 1);
-    const me_frame frame = me_enter(e);
-    me_tensor *magnitude = me_scratch(e, "abs", 4);
-    me_tensor *isinf = me_scratch(e, "isinf", 1);
-    me_drop(e, magnitude);
-    me_drop(e, isinf);
-    me_leave(e, frame, NULL);
-}
-
 /** loss_func() of pretrain_gpt.py: sum over the mask, token count, report. */
 static me_tensor *loss_function(me_trainer *t, me_tensor *losses,
                                 me_tensor *loss_mask, me_tensor **num_tokens)
@@ -125,7 +109,9 @@ static me_tensor *loss_function(me_trainer *t, me_tensor *losses,
     copy = me_scratch(e, "clone", 4);
     t->reports[t->n_reports++] = me_retain(me_scratch(e, "cat", 8));
     me_drop(e, copy);
-    validate_loss(t);
+    if (t->config->check_for_nan) {
+        me_validate_scalar(t, 4);
+    }
     return me_leave(e, frame, loss);
 }
 

@@ -83,6 +83,9 @@ void me_start_up(me_trainer *t);
 void me_gather_parameter_groups(me_trainer *t);
 /** Between `optimizer_built` and the first iteration. */
 void me_before_training(me_trainer *t);
+/** rerun_state_machine: is a scalar of @p bytes NaN, is it infinite? Not asked
+ *  in the first iteration. */
+void me_validate_scalar(me_trainer *t, uint64_t bytes);
 /** The end of train_step: losses averaged, scalars reduced. */
 void me_reduce_losses(me_trainer *t);
 /** training_log(). */
@@ -99,8 +102,8 @@ void me_ddp_destroy(me_trainer *t, me_ddp *ddp);
 void me_ddp_zero_grad(me_trainer *t);
 /** Checks and reduces one bucket. */
 void me_ddp_reduce_bucket(me_trainer *t, const me_ddp *ddp, uint32_t bucket);
-/** Checks and reduces all buckets of a chunk. */
-void me_ddp_reduce(me_trainer *t, const me_ddp *ddp);
+/** Checks and reduces all buckets of a chunk, once an iteration. */
+void me_ddp_reduce(me_trainer *t, int32_t chunk);
 /** @} */
 
 /** @name forward and backward of one micro-batch (step.c)
