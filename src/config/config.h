@@ -88,6 +88,7 @@ typedef struct me_optimizer_config {
     bool distributed; /**< --use-distributed-optimizer */
     bool overlap_grad_reduce;
     bool overlap_param_gather;
+    bool align_grad_reduce;   /**< stages begin to reduce together */
     uint64_t ddp_bucket_size; /**< elements; 0: Megatron's default */
     uint64_t ddp_num_buckets; /**< 0: as ddp_bucket_size says */
     bool ddp_pad_buckets_for_high_nccl_busbw;

@@ -108,6 +108,8 @@ const me_flag_rule me_flags_modelled[] = {
     {"--overlap-param-gather",
      .option = "optimizer.overlap_param_gather", .constant = "true"},
     {"--ddp-bucket-size:i", .option = "optimizer.ddp_bucket_size"},
+    {"--no-align-grad-reduce --disable-align-grad-reduce",
+     .option = "optimizer.align_grad_reduce", .constant = "false"},
     {"--ddp-num-buckets:i", .option = "optimizer.ddp_num_buckets"},
     {"--ddp-pad-buckets-for-high-nccl-busbw",
      .option = "optimizer.ddp_pad_buckets_for_high_nccl_busbw",

@@ -85,22 +85,31 @@ me_reduction_scratch me_reduction_scratch_of(const me_card *card,
     return (me_reduction_scratch){staging, 4 * grid};
 }
 
-void me_reduce(me_engine *e, const me_reduction *reduction)
+static uint64_t input_bytes(const me_reduction *r)
 {
-    const uint64_t bytes =
-        me_size_mul(me_size_mul(reduction->inputs, reduction->outputs),
-                    reduction->element_bytes);
-    if (bytes > INT32_MAX && reduction->inputs > 1 && me_engine_is_ok(e)) {
+    return me_size_mul(me_size_mul(r->inputs, r->outputs), r->element_bytes);
+}
+
+static bool is_split(const me_engine *e, const me_reduction *r)
+{
+    return me_engine_is_ok(e) && input_bytes(r) > INT32_MAX && r->inputs > 1;
+}
+
+/** One kernel, or two halves if the input is beyond 32-bit indexing. */
+static void reduce_part(me_engine *e, const me_reduction *reduction)
+{
+    if (is_split(e, reduction)) {
         me_reduction half = *reduction;
         half.inputs = reduction->inputs / 2;
-        me_reduce(e, &half);
+        reduce_part(e, &half);
         half.inputs = reduction->inputs - half.inputs;
-        me_reduce(e, &half);
+        reduce_part(e, &half);
         return;
     }
     const me_reduction_scratch scratch =
         me_reduction_scratch_of(me_engine_card(e), reduction);
-    me_work_done(e, me_size_mul(reduction->inputs, reduction->outputs), bytes);
+    me_work_done(e, me_size_mul(reduction->inputs, reduction->outputs),
+                 input_bytes(reduction));
     if (scratch.staging_bytes == 0) {
         return;
     }
@@ -109,6 +118,20 @@ void me_reduce(me_engine *e, const me_reduction *reduction)
         me_scratch(e, "reduce.semaphores", scratch.semaphore_bytes);
     me_drop(e, semaphores);
     me_drop(e, staging);
+}
+
+void me_reduce(me_engine *e, const me_reduction *reduction)
+{
+    /* Partial results of the halves that the output cannot hold, such as a
+     * value with its index, need a buffer (Reduce.cuh's AccumulationBuffer). */
+    me_tensor *partial = NULL;
+    if (is_split(e, reduction) && reduction->accumulator_bytes > 4) {
+        partial = me_scratch(
+            e, "reduce.accumulation",
+            me_size_mul(reduction->outputs, reduction->accumulator_bytes));
+    }
+    reduce_part(e, reduction);
+    me_drop(e, partial);
 }
 
 /** Reduce all of @p x, or all but its last dimension. */

@@ -120,15 +120,17 @@ static void watch_parameters(me_trainer *t, me_ddp *ddp)
 }
 
 /**
- * Does the backward itself start reductions? Only where all ranks finish their
- * last backward at the same time: without interleaving, on the first stage;
- * the others start theirs after it (align_grad_reduce). The first iteration
- * only learns the order in which gradients come.
+ * Does the backward itself start reductions? Where all ranks are to begin
+ * theirs together (align_grad_reduce), only without interleaving and on the
+ * first stage, whose last backward is the last of all; the others are told by
+ * the schedule. The first iteration only learns the order of the gradients.
  */
 static bool reduces_in_backward(const me_trainer *t)
 {
-    return t->is_last_microbatch && t->config->overlap_grad_reduce &&
-           t->config->n_chunks == 1 && t->config->pipeline.rank == 0 &&
+    const me_megatron_config *c = t->config;
+    const bool is_told =
+        c->align_grad_reduce && (c->n_chunks > 1 || c->pipeline.rank > 0);
+    return t->is_last_microbatch && c->overlap_grad_reduce && !is_told &&
            t->iteration > 0;
 }
 
@@ -197,49 +199,76 @@ void me_ddp_zero_grad(me_trainer *t)
     }
 }
 
-/** The norm of a bucket, looked at for NaN and infinity. */
-static void check_bucket(me_trainer *t, uint64_t numel)
+/** The norm of a bucket, looked at for NaN and infinity. It takes the name of
+ *  the bucket's before, which goes once the new one exists. */
+static me_tensor *check_bucket(me_trainer *t, const me_ddp *ddp,
+                               uint32_t bucket, me_tensor *before)
 {
     me_engine *e = t->e;
+    const me_bucket *b = &ddp->layout->buckets[bucket];
     const me_dtype dtype = t->config->grad_dtype;
-    const me_frame frame = me_enter(e);
     const uint64_t strides[ME_MAX_DIMS] = {1};
-    me_tensor *bucket =
-        me_alias(e, t->ddp[0].grad_buffer, ME_SHAPE(numel), strides);
-    me_tensor *norm = me_vector_norm(e, bucket, dtype);
+    me_tensor *view =
+        me_alias(e, ddp->grad_buffer, ME_SHAPE(b->end - b->start), strides);
+    me_tensor *norm = me_vector_norm(e, view, dtype);
+    me_drop(e, view);
+    me_drop(e, before);
     me_validate_scalar(t, me_dtype_bytes(dtype));
-    me_drop(e, norm);
-    me_leave(e, frame, NULL);
+    return norm;
 }
 
-void me_ddp_reduce_bucket(me_trainer *t, const me_ddp *ddp, uint32_t bucket)
+static void communicate_bucket(me_trainer *t, const me_ddp *ddp,
+                               uint32_t bucket)
 {
     const me_megatron_config *c = t->config;
     const me_bucket *b = &ddp->layout->buckets[bucket];
     const uint64_t numel = b->end - b->start;
-    const me_phase phase = me_phase_set(t->e, ME_PHASE_GRADIENT_REDUCTION);
-    if (c->check_for_nan) {
-        check_bucket(t, numel);
-    }
     const uint64_t ranks = (uint64_t)t->comm->size[ME_GROUP_DATA_CONTEXT];
-    me_communicate(
-        t->e, t->comm,
-        (me_call){ME_GROUP_DATA_CONTEXT,
-                  c->distributed_optimizer ? ME_COLLECTIVE_REDUCE_SCATTER
-                                           : ME_COLLECTIVE_ALL_REDUCE,
-                  c->grad_dtype,
-                  c->distributed_optimizer ? numel / ranks : numel, -1});
+    const me_collective kind = c->distributed_optimizer
+                                   ? ME_COLLECTIVE_REDUCE_SCATTER
+                                   : ME_COLLECTIVE_ALL_REDUCE;
+    me_communicate(t->e, t->comm,
+                   (me_call){ME_GROUP_DATA_CONTEXT, kind, c->grad_dtype,
+                             c->distributed_optimizer ? numel / ranks : numel,
+                             -1});
+}
+
+/** A bucket group: all of its buckets are checked, then all are reduced. */
+static void reduce_group(me_trainer *t, const me_ddp *ddp, uint32_t begin,
+                         uint32_t end)
+{
+    const me_phase phase = me_phase_set(t->e, ME_PHASE_GRADIENT_REDUCTION);
+    const me_frame frame = me_enter(t->e);
+    me_tensor *norm = NULL;
+    for (uint32_t b = begin; b < end && t->config->check_for_nan; b++) {
+        norm = check_bucket(t, ddp, b, norm);
+    }
+    me_leave(t->e, frame, NULL);
+    for (uint32_t b = begin; b < end; b++) {
+        communicate_bucket(t, ddp, b);
+    }
     me_phase_set(t->e, phase);
 }
 
+void me_ddp_reduce_bucket(me_trainer *t, const me_ddp *ddp, uint32_t bucket)
+{
+    reduce_group(t, ddp, bucket, bucket + 1);
+}
+
+/** A chunk's buckets are a group each in the first chunk, and one group in the
+ *  others, for which bucketing is off (get_model's disable_bucketing). */
 void me_ddp_reduce(me_trainer *t, int32_t chunk)
 {
     me_ddp *ddp = &t->ddp[chunk];
     if (ddp->is_reduced || ddp->layout == NULL) {
         return;
     }
-    for (uint32_t b = 0; b < ddp->layout->n_buckets; b++) {
-        me_ddp_reduce_bucket(t, ddp, b);
+    if (chunk > 0) {
+        reduce_group(t, ddp, 0, ddp->layout->n_buckets);
+    } else {
+        for (uint32_t b = 0; b < ddp->layout->n_buckets; b++) {
+            me_ddp_reduce_bucket(t, ddp, b);
+        }
     }
     ddp->is_reduced = true;
 }

@@ -27,6 +27,7 @@ typedef struct me_megatron_config {
     bool distributed_optimizer;
     bool overlap_grad_reduce;
     bool overlap_param_gather;
+    bool align_grad_reduce;   /**< stages begin to reduce together */
     bool overlap_p2p_comm;    /**< of the interleaved schedule */
     uint64_t ddp_num_buckets; /**< 0: ddp_bucket_size counts */
     uint64_t ddp_bucket_size; /**< elements, 0: Megatron's default */

@@ -5,8 +5,9 @@
 #include "train/megatron/trainer.h"
 #include "train/optim/optim.h"
 
-/** The loss scale and what goes with it: in fp16 two overflow flags, and with
- *  a dynamic scale its bounds and counters. */
+/** The loss scale and what goes with it: an overflow flag unless the model is
+ *  bf16 or the optimizer the plain fp32 one; in fp16 another flag, and with a
+ *  dynamic scale its bounds and counters. */
 enum {
     CONSTANTS_PLAIN = 1,
     CONSTANTS_FP16_STATIC = 3,
@@ -21,7 +22,9 @@ static bool is_fp16(const me_trainer *t)
 static int count_constants(const me_trainer *t)
 {
     if (!is_fp16(t)) {
-        return CONSTANTS_PLAIN;
+        const bool has_flag = t->config->distributed_optimizer &&
+                              t->config->model.params_dtype == ME_DTYPE_FLOAT32;
+        return has_flag ? CONSTANTS_PLAIN + 1 : CONSTANTS_PLAIN;
     }
     return t->config->has_dynamic_loss_scale ? CONSTANTS_FP16
                                              : CONSTANTS_FP16_STATIC;

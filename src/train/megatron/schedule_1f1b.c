@@ -223,7 +223,8 @@ void me_forward_backward_1f1b(me_trainer *t)
         warm_up(&l, warmup);
         steady(&l, warmup, count);
         cool_down(&l, warmup);
-        if (t->config->overlap_grad_reduce && p->rank > 0) {
+        if (t->config->overlap_grad_reduce && t->config->align_grad_reduce &&
+            p->rank > 0) {
             me_ddp_reduce(t, 0);
         }
         me_finalize_model_grads(t);

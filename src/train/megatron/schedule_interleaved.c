@@ -28,6 +28,7 @@ typedef struct locals {
     me_tensor *input;          /**< received last in warm-up */
     me_tensor *output_grad;    /**< received last in cool-down */
     me_tensor *received;       /**< slot of the gradient that ended warm-up */
+    queue handles;             /**< of gradients on their way */
     me_tensor *receive_handle; /**< kept by names to the end */
     me_tensor *send_handle;
 } locals;
@@ -83,8 +84,15 @@ static void forward(locals *l, int32_t k)
                         inputs->items[l->outputs[step.chunk].tail], &tokens);
     push(&l->outputs[step.chunk], me_retain(y));
     me_release(l->t->e, tokens); /* a local of forward_step_helper() */
-    bind(l, &l->output, is_last_stage(l, step.chunk) ? NULL : me_retain(y));
-    me_release(l->t->e, y);
+    bind(l, &l->output, y);
+}
+
+/** A loss is not sent: `output_tensor = None` on the last stage. */
+static void forget_loss(locals *l, int32_t k)
+{
+    if (is_last_stage(l, me_interleaved_step(l->p, k, true).chunk)) {
+        bind(l, &l->output, NULL);
+    }
 }
 
 /**
@@ -125,16 +133,27 @@ static me_tensor *exchange_backward(locals *l, int32_t k, me_tensor *input_grad)
     return gradient;
 }
 
+/** Wait for a gradient: its handle leaves the queue, and lives on only if it
+ *  is given a name. @return owned; NULL if step @p k has nothing to wait for */
+static me_tensor *wait_for_gradient(locals *l, int32_t k)
+{
+    const me_virtual_step step = me_interleaved_step(l->p, k, false);
+    const bool waits =
+        !is_last_stage(l, step.chunk) && l->handles.head < l->handles.tail;
+    return waits ? pop(&l->handles) : NULL;
+}
+
 static void start_reduction(locals *l, int32_t k)
 {
     const int32_t chunk = me_interleaved_reduced_chunk(l->p, k);
-    if (l->t->config->overlap_grad_reduce && chunk >= 0) {
+    if (l->t->config->overlap_grad_reduce && l->t->config->align_grad_reduce &&
+        chunk >= 0) {
         me_ddp_reduce(l->t, chunk);
     }
 }
 
 /** Backward of virtual step @p k. @return the input's gradient, owned. */
-static me_tensor *backward(locals *l, int32_t k, bool keeps_gradient)
+static me_tensor *backward(locals *l, int32_t k)
 {
     me_engine *e = l->t->e;
     const me_virtual_step step = me_interleaved_step(l->p, k, false);
@@ -144,13 +163,11 @@ static me_tensor *backward(locals *l, int32_t k, bool keeps_gradient)
     me_tensor *x = pop(&l->inputs[step.chunk]);
     me_tensor *y = pop(&l->outputs[step.chunk]);
     me_tensor *gradient = pop(&l->output_grads[step.chunk]);
+    l->t->is_last_microbatch = step.microbatch == l->p->microbatches - 1;
     me_tensor *output = me_retain(y); /* backward_step's own list */
     me_backward_step(l->t, step.chunk, step.microbatch, &output, gradient);
     me_release(e, output);
     me_tensor *input_grad = me_retain(x == NULL ? NULL : x->grad);
-    if (keeps_gradient) {
-        l->receive_handle = me_retain(gradient);
-    }
     start_reduction(l, k);
     me_release(e, x);
     me_release(e, y);
@@ -203,13 +220,19 @@ static void receive_first_input(locals *l)
     }
 }
 
-static void receive_first_gradient(locals *l)
+/** After warm-up. When that was all forwards, nobody waits for it later. */
+static void receive_first_gradient(locals *l, bool is_all_warmup)
 {
     const me_receive first = me_interleaved_receive(l->p, -1, false);
-    if (first.is_expected && me_engine_is_ok(l->t->e)) {
-        me_exchange_run(l->t, &(me_exchange){.from_next = true}, NULL,
-                        &l->received);
-        push(&l->output_grads[first.chunk], me_retain(l->received));
+    if (!first.is_expected || !me_engine_is_ok(l->t->e)) {
+        return;
+    }
+    me_tensor *gradient = NULL;
+    me_exchange_run(l->t, &(me_exchange){.from_next = true}, NULL, &gradient);
+    push(&l->output_grads[first.chunk], gradient);
+    if (!is_all_warmup) {
+        bind(l, &l->received, me_retain(gradient));
+        push(&l->handles, me_retain(gradient));
     }
 }
 
@@ -219,6 +242,7 @@ static void warm_up(locals *l, int32_t warmup, int32_t steps)
     receive_first_input(l);
     for (int32_t k = 0; k < warmup && me_engine_is_ok(l->t->e); k++) {
         forward(l, k);
+        forget_loss(l, k);
         if (!overlaps && k == warmup - 1 && warmup < steps) {
             exchange_both(l, k, k < steps - 1, -1, NULL);
             return;
@@ -226,7 +250,7 @@ static void warm_up(locals *l, int32_t warmup, int32_t steps)
         bind(l, &l->input, exchange_forward(l, k, k < steps - 1));
         deallocate(l);
     }
-    receive_first_gradient(l);
+    receive_first_gradient(l, warmup == steps);
 }
 
 static void steady_overlapped(locals *l, int32_t warmup, int32_t steps)
@@ -234,10 +258,15 @@ static void steady_overlapped(locals *l, int32_t warmup, int32_t steps)
     for (int32_t k = 0; k < steps - warmup && me_engine_is_ok(l->t->e); k++) {
         deallocate(l);
         forward(l, k + warmup);
+        forget_loss(l, k + warmup);
         const bool receives = k + warmup < steps - 1;
         me_release(l->t->e, exchange_forward(l, k + warmup, receives));
-        me_tensor *input_grad = backward(l, k, false);
-        me_release(l->t->e, exchange_backward(l, k, input_grad));
+        me_release(l->t->e, wait_for_gradient(l, k));
+        me_tensor *input_grad = backward(l, k);
+        me_tensor *gradient = exchange_backward(l, k, input_grad);
+        if (gradient != NULL) {
+            push(&l->handles, gradient);
+        }
         bind(l, &l->received, NULL);
         if (k == steps - warmup - 1) {
             l->send_handle = me_retain(input_grad);
@@ -251,7 +280,8 @@ static void steady_batched(locals *l, int32_t warmup, int32_t steps)
 {
     for (int32_t k = 0; k < steps - warmup && me_engine_is_ok(l->t->e); k++) {
         forward(l, k + warmup);
-        bind(l, &l->input_grad, backward(l, k, false));
+        bind(l, &l->input_grad, backward(l, k));
+        forget_loss(l, k + warmup);
         exchange_both(l, k + warmup, k + warmup < steps - 1, k, l->input_grad);
     }
     deallocate(l);
@@ -260,8 +290,9 @@ static void steady_batched(locals *l, int32_t warmup, int32_t steps)
 /** What the steps did not reach is reduced before the finalisation. */
 static void reduce_the_rest(locals *l)
 {
-    for (int32_t c = 0; c < l->p->chunks && l->t->config->overlap_grad_reduce;
-         c++) {
+    const bool starts =
+        l->t->config->overlap_grad_reduce && l->t->config->align_grad_reduce;
+    for (int32_t c = 0; starts && c < l->p->chunks; c++) {
         me_ddp_reduce(l->t, c);
     }
 }
@@ -269,11 +300,11 @@ static void reduce_the_rest(locals *l)
 static void cool_down(locals *l, int32_t begin, int32_t steps)
 {
     for (int32_t k = begin; k < steps && me_engine_is_ok(l->t->e); k++) {
-        const me_virtual_step step = me_interleaved_step(l->p, k, false);
-        const bool keeps = l->t->config->overlap_p2p_comm && begin > 0 &&
-                           l->receive_handle == NULL &&
-                           !is_last_stage(l, step.chunk);
-        bind(l, &l->input_grad, backward(l, k, keeps));
+        me_tensor *handle = k == 0 ? NULL : wait_for_gradient(l, k);
+        if (handle != NULL) {
+            bind(l, &l->receive_handle, handle);
+        }
+        bind(l, &l->input_grad, backward(l, k));
         bind(l, &l->output_grad, exchange_backward(l, k, l->input_grad));
     }
     reduce_the_rest(l);
@@ -296,6 +327,7 @@ static void forget(locals *l, me_tensor *total_num_tokens)
     bind(l, &l->output, NULL);
     bind(l, &l->send_handle, NULL);
     me_release(l->t->e, total_num_tokens);
+    queue_fini(l, &l->handles);
     for (int32_t c = 0; c < l->p->chunks; c++) { /* after a failure */
         queue_fini(l, &l->inputs[c]);
         queue_fini(l, &l->outputs[c]);
@@ -321,6 +353,14 @@ static bool make_queues(locals *l, queue **queues, me_tensor ***items)
             queues[k][c].items = items[k] + c * room;
         }
     }
+    items[3] =
+        me_alloc(chunks * room, sizeof(me_tensor *), "interleaved.handles");
+    if (items[3] == NULL) {
+        me_engine_fail(l->t->e, ME_ERR_NOMEM,
+                       "no host memory for the schedule");
+        return false;
+    }
+    l->handles.items = items[3];
     l->inputs = queues[0];
     l->outputs = queues[1];
     l->output_grads = queues[2];
@@ -331,7 +371,7 @@ void me_forward_backward_interleaved(me_trainer *t)
 {
     locals l = {.t = t, .p = &t->config->pipeline};
     queue *queues[3] = {NULL, NULL, NULL};
-    me_tensor **items[3] = {NULL, NULL, NULL};
+    me_tensor **items[4] = {NULL, NULL, NULL, NULL};
     if (make_queues(&l, queues, items)) {
         const int32_t steps = me_interleaved_steps(l.p);
         const int32_t warmup = me_interleaved_warmup(l.p);
@@ -349,6 +389,8 @@ void me_forward_backward_interleaved(me_trainer *t)
     }
     for (int k = 0; k < 3; k++) {
         me_free(queues[k]);
+    }
+    for (int k = 0; k < 4; k++) {
         me_free(items[k]);
     }
 }
