@@ -9,11 +9,13 @@
 #include "track/tracker.h"
 
 /** Kernels of Hopper cards (H100, H200, SXM): CUDA's deviceProp, and the
- *  workspace of PyTorch's getChosenWorkspaceSize() for compute capability 9. */
+ *  workspace of PyTorch's getChosenWorkspaceSize() for compute capability 9.
+ *  The L2 cache is the H200's; an H100 shows 50 MiB of it. */
 static const me_card hopper = {
     .multiprocessors = 132,
     .threads_per_multiprocessor = 2048,
     .cublas_workspace_bytes = UINT64_C(32) << 20,
+    .l2_cache_bytes = UINT64_C(60) << 20,
 };
 
 /** What one rank's simulation is made of; NULL until it is made. */

@@ -2,6 +2,7 @@
 #include "nn/loss.h"
 
 #include "nn/vocabulary.h"
+#include "ops/compiled.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
@@ -108,8 +109,10 @@ static void fused_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_tensor *gradient =
         me_pointwise(e, "cross_entropy_backward", x, ME_DTYPE_FLOAT32);
     gx[0] = gradient;
+    me_compiled_run(e, ME_COMPILED_LOSS_BACKWARD, NULL);
     if (node->data.n[0] != ME_DTYPE_FLOAT32) {
         gx[0] = me_pointwise(e, "to", x, (me_dtype)node->data.n[0]);
+        me_compiled_run(e, ME_COMPILED_LOSS_CAST, NULL);
         me_drop(e, gradient);
     }
 }
@@ -117,7 +120,7 @@ static void fused_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 static const me_op fused_op = {"_VocabParallelCrossEntropyBackward",
                                fused_backward};
 
-/** The natively fused one in its steady state. */
+/** The natively fused one, of compiled functions. */
 static me_tensor *fused_cross_entropy(me_nn *nn, me_tensor *logits,
                                       me_tensor *target)
 {
@@ -136,13 +139,19 @@ static me_tensor *fused_cross_entropy(me_nn *nn, me_tensor *logits,
     me_tensor *masked = me_pointwise(e, "target", target, ME_DTYPE_INT64);
     me_tensor *predicted = me_pointwise(e, "index", target, ME_DTYPE_FLOAT32);
     me_tensor *sum_exp = me_pointwise(e, "sum", target, ME_DTYPE_FLOAT32);
+    me_compiled_run(e, ME_COMPILED_LOSS_TARGET, NULL);
     me_tensor *joined =
         me_empty(e, "cat", ME_DTYPE_FLOAT32, ME_SHAPE(2 * rows));
+    me_compiled_run_in_place(e, ME_COMPILED_LOSS_JOIN, predicted);
     me_drop(e, predicted);
     me_drop(e, sum_exp);
     me_all_reduce(e, nn->comm, ME_GROUP_TENSOR, joined);
-    me_drop(e, me_pointwise(e, "exp", x, ME_DTYPE_FLOAT32));
+    me_tensor *exponential = me_pointwise(e, "exp", x, ME_DTYPE_FLOAT32);
+    me_compiled_run(e, ME_COMPILED_LOSS_EXP, NULL);
+    me_drop(e, exponential);
     me_tensor *loss = me_pointwise(e, "sub", target, ME_DTYPE_FLOAT32);
+    me_compiled_run(e, ME_COMPILED_LOSS, NULL);
+    me_compiled_run_in_place(e, ME_COMPILED_LOSS_PROBABILITIES, x);
     me_work_done(e, 4 * me_numel(x), 4 * me_bytes(x));
     me_save(e, node, FUSED_SAVED_PROBABILITIES, x);
     me_save(e, node, FUSED_SAVED_TARGET_MASK, mask);

@@ -2,6 +2,7 @@
 #include "ops/dropout.h"
 
 #include "base/size.h"
+#include "ops/compiled.h"
 #include "ops/elementwise.h"
 #include "tensor/autograd.h"
 
@@ -91,6 +92,7 @@ static void fused_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     if (node->data.flag) {
         gx[BDA_X] = me_pointwise(e, "bias_dropout_add_backward", gy[0],
                                  (me_dtype)gy[0]->dtype);
+        me_compiled_run(e, ME_COMPILED_BIAS_DROPOUT_ADD_BACKWARD, NULL);
         me_clear(e, &node->saved[0]);
     }
     if (me_needs(node, BDA_BIAS)) {
@@ -117,6 +119,7 @@ me_tensor *me_fused_bias_dropout_add(me_engine *e, me_tensor *x,
         me_save(e, node, 0, mask);
     }
     me_tensor *y = me_pointwise(e, "bias_dropout_add", x, (me_dtype)x->dtype);
+    me_compiled_run(e, ME_COMPILED_BIAS_DROPOUT_ADD, residual);
     if (node != NULL) {
         node->data.flag = p > 0;
     }

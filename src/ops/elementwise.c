@@ -2,6 +2,7 @@
 #include "ops/elementwise.h"
 
 #include "base/size.h"
+#include "ops/compiled.h"
 #include "tensor/autograd.h"
 
 /** The operand that already has the shape of the result. */
@@ -159,8 +160,6 @@ static void activation_backward(me_engine *e, me_node *node,
 
 static const me_op silu_op = {"SiluBackward0", activation_backward};
 static const me_op gelu_op = {"GeluBackward0", activation_backward};
-static const me_op squared_relu_op = {"CompiledFunctionBackward",
-                                      activation_backward};
 
 static me_tensor *activation(me_engine *e, const me_op *op, const char *name,
                              me_tensor *x)
@@ -180,9 +179,21 @@ me_tensor *me_gelu(me_engine *e, me_tensor *x)
     return activation(e, &gelu_op, "gelu", x);
 }
 
+static void squared_relu_backward(me_engine *e, me_node *node,
+                                  me_tensor *const *gy, me_tensor **gx)
+{
+    activation_backward(e, node, gy, gx);
+    me_compiled_run(e, ME_COMPILED_SQUARED_RELU_BACKWARD, NULL);
+}
+
+static const me_op squared_relu_op = {"CompiledFunctionBackward",
+                                      squared_relu_backward};
+
 me_tensor *me_squared_relu(me_engine *e, me_tensor *x)
 {
-    return activation(e, &squared_relu_op, "squared_relu", x);
+    me_tensor *y = activation(e, &squared_relu_op, "squared_relu", x);
+    me_compiled_run(e, ME_COMPILED_SQUARED_RELU, NULL);
+    return y;
 }
 
 /** The gradient of x; the bias's is its sum, which the tape makes. */
@@ -190,6 +201,7 @@ static void bias_gelu_backward(me_engine *e, me_node *node,
                                me_tensor *const *gy, me_tensor **gx)
 {
     gx[0] = unary(e, "bias_gelu_backward", gy[0]);
+    me_compiled_run(e, ME_COMPILED_BIAS_GELU_BACKWARD, NULL);
     gx[1] = me_needs(node, 1) ? gx[0] : NULL;
 }
 
@@ -200,7 +212,9 @@ me_tensor *me_bias_gelu(me_engine *e, me_tensor *x, me_tensor *bias)
     me_node *node = me_record2(e, &bias_gelu_op, x, bias);
     me_save(e, node, 0, x);
     me_save(e, node, 1, bias);
-    return me_output(e, node, unary(e, "bias_gelu", x));
+    me_tensor *y = unary(e, "bias_gelu", x);
+    me_compiled_run(e, ME_COMPILED_BIAS_GELU, NULL);
+    return me_output(e, node, y);
 }
 
 static void fused_swiglu_backward(me_engine *e, me_node *node,
@@ -208,6 +222,7 @@ static void fused_swiglu_backward(me_engine *e, me_node *node,
 {
     (void)gy;
     gx[0] = unary(e, "swiglu_backward", node->saved[0]);
+    me_compiled_run(e, ME_COMPILED_SWIGLU_BACKWARD, NULL);
 }
 
 static const me_op fused_swiglu_op = {"SwiGLUFunctionBackward",
@@ -223,5 +238,6 @@ me_tensor *me_fused_swiglu(me_engine *e, me_tensor *x)
     }
     me_tensor *y = me_empty(e, "swiglu", (me_dtype)x->dtype, shape);
     me_work_done(e, me_numel(x), me_size_add(me_bytes(x), me_bytes(y)));
+    me_compiled_run(e, ME_COMPILED_SWIGLU, NULL);
     return me_output(e, node, y);
 }

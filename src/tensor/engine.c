@@ -2,6 +2,7 @@
 #include "tensor/engine.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/size.h"
 #include "tensor/engine_private.h"
 
@@ -114,6 +115,12 @@ me_tensor **me_engine_workspace(me_engine *e)
 me_tensor **me_engine_global_buffer(me_engine *e, me_dtype dtype)
 {
     return &e->global_buffers[dtype];
+}
+
+me_compiled *me_engine_compiled(me_engine *e, uint32_t kernel)
+{
+    ME_ASSERT(kernel < ME_MAX_COMPILED);
+    return &e->compiled[kernel];
 }
 
 const me_card *me_engine_card(const me_engine *e)

@@ -72,10 +72,19 @@ typedef struct me_card {
     uint32_t multiprocessors; /**< SMs */
     uint32_t threads_per_multiprocessor;
     uint64_t cublas_workspace_bytes; /**< PyTorch's choice for the card */
+    uint64_t l2_cache_bytes;
 } me_card;
 
+/** What is known of a compiled kernel: how often it has been compiled, and the
+ *  strides of its input the first time. */
+typedef struct me_compiled {
+    uint32_t versions;
+    uint64_t strides[ME_MAX_DIMS];
+} me_compiled;
+
 enum {
-    ME_MAX_OBSERVERS = 8
+    ME_MAX_OBSERVERS = 8,
+    ME_MAX_COMPILED = 16
 };
 
 /** CUDA streams: the default one and the one DDP builds its buffers on. */
@@ -133,6 +142,10 @@ me_tensor **me_engine_workspace(me_engine *e);
 /** Where the scratch of a type that kernels share is kept (Megatron's global
  *  memory buffer): NULL until first used; the engine's. */
 me_tensor **me_engine_global_buffer(me_engine *e, me_dtype dtype);
+
+/** What is known of compiled kernel @p kernel (src/ops numbers them); all zero
+ *  until it is changed. */
+me_compiled *me_engine_compiled(me_engine *e, uint32_t kernel);
 
 /** The card's kernels, borrowed. */
 const me_card *me_engine_card(const me_engine *e);

@@ -61,6 +61,7 @@ struct me_engine {
     me_tensor *free_tensors; /**< linked through grad */
     me_tensor *workspaces[ME_THREADS];
     me_tensor *global_buffers[ME_DTYPE_COUNT];
+    me_compiled compiled[ME_MAX_COMPILED];
     me_tensor none; /**< what operations return after a failure */
 
     me_tape tape;

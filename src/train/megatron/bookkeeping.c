@@ -65,9 +65,9 @@ void me_start_up(me_trainer *t)
     world_collective(t, ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_FLOAT64, 1);
     t->start_time = me_keep_scalar(t->e, "start_time", 8);
     me_barriers(t, 3);
-    me_blip(t->e, "timers", STARTUP_TIMERS * TIMER_BYTES * world_size(t));
+    me_blip(t->e, "timers", world_size(t) * STARTUP_TIMERS * TIMER_BYTES);
     world_collective(t, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_FLOAT32,
-                     2 * STARTUP_TIMERS);
+                     UINT64_C(2) * STARTUP_TIMERS);
     me_barriers(t, 2);
 }
 
@@ -98,13 +98,21 @@ void me_gather_parameter_groups(me_trainer *t)
     me_leave(e, frame, NULL);
 }
 
-void me_before_training(me_trainer *t)
+/** build_train_valid_test_data_loaders(), once for every chunk. */
+static void share_dataset_flags(me_trainer *t)
 {
-    me_barriers(t, 2);
     me_blip(t->e, "dataset_flags", DATASET_FLAGS_BYTES);
     me_communicate(t->e, t->comm,
                    (me_call){ME_GROUP_TENSOR, ME_COLLECTIVE_BROADCAST,
                              ME_DTYPE_INT64, 3, 0});
+}
+
+void me_before_training(me_trainer *t)
+{
+    me_barriers(t, 2);
+    for (int32_t i = 0; i < t->config->n_chunks; i++) {
+        share_dataset_flags(t);
+    }
     me_barriers(t, 2);
     me_blip(t->e, "timers", TIMER_BYTES * world_size(t));
     world_collective(t, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_FLOAT32, 2);

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ops/compiled.h"
+
+#include <string.h>
+
+/** Configurations that an element-wise kernel is tried with: a block size and
+ *  half of it (torch/_inductor/runtime/triton_heuristics.py, pointwise()). */
+enum {
+    CONFIGURATIONS = 2,
+    MOST_VERSIONS = 2 /**< for the first strides, then for any */
+};
+
+_Static_assert((int)ME_COMPILED_KERNELS <= (int)ME_MAX_COMPILED,
+               "the engine has no room for all compiled kernels");
+
+/** Is this kernel new? Strides are compared as torch.compile's guards do. */
+static bool is_new(me_engine *e, me_compiled_kernel kernel,
+                   const me_tensor *input)
+{
+    me_compiled *known = me_engine_compiled(e, kernel);
+    if (known->versions == 0) {
+        if (input != NULL) {
+            memcpy(known->strides, input->strides, sizeof known->strides);
+        }
+    } else if (known->versions == MOST_VERSIONS || input == NULL ||
+               memcmp(known->strides, input->strides, sizeof known->strides) ==
+                   0) {
+        return false;
+    }
+    known->versions++;
+    return true;
+}
+
+static void copy_once(me_engine *e, const me_tensor *changed)
+{
+    if (changed != NULL) {
+        me_drop(e, me_empty_like(e, "autotune.clone", changed));
+    }
+}
+
+static void time_kernel(me_engine *e, const me_tensor *changed)
+{
+    const uint64_t cache = me_engine_card(e)->l2_cache_bytes;
+    const me_frame frame = me_enter(e);
+    for (int i = 0; i < CONFIGURATIONS; i++) {
+        copy_once(e, changed);
+        me_tensor *flush =
+            me_empty(e, "autotune.flush", ME_DTYPE_UINT8, ME_SHAPE(cache));
+        copy_once(e, changed);
+        me_drop(e, flush);
+    }
+    me_leave(e, frame, NULL);
+}
+
+void me_compiled_run(me_engine *e, me_compiled_kernel kernel,
+                     const me_tensor *input)
+{
+    if (me_engine_is_ok(e) && is_new(e, kernel, input)) {
+        time_kernel(e, NULL);
+    }
+}
+
+void me_compiled_run_in_place(me_engine *e, me_compiled_kernel kernel,
+                              const me_tensor *changed)
+{
+    if (me_engine_is_ok(e) && is_new(e, kernel, NULL)) {
+        time_kernel(e, changed);
+    }
+}

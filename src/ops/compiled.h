@@ -1,0 +1,51 @@
+/**
+ * @file
+ * What torch.compile's functions do when they run for the first time: the
+ * kernels that Inductor made are timed with each of their configurations, and
+ * a timing takes a buffer as large as the L2 cache to flush it
+ * (torch/_inductor/runtime/benchmarking.py). The buffers are gone at once, but
+ * the allocator keeps a segment for them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_OPS_COMPILED_H
+#define MEMEST_OPS_COMPILED_H
+
+#include "tensor/tensor.h"
+
+/** The element-wise kernels of the compiled functions. Reductions have one
+ *  configuration and are not timed. */
+typedef enum me_compiled_kernel {
+    ME_COMPILED_SQUARED_RELU,
+    ME_COMPILED_SQUARED_RELU_BACKWARD,
+    ME_COMPILED_BIAS_GELU,
+    ME_COMPILED_BIAS_GELU_BACKWARD,
+    ME_COMPILED_SWIGLU,
+    ME_COMPILED_SWIGLU_BACKWARD,
+    ME_COMPILED_BIAS_DROPOUT_ADD,
+    ME_COMPILED_BIAS_DROPOUT_ADD_BACKWARD,
+    ME_COMPILED_LOSS_TARGET,
+    ME_COMPILED_LOSS_JOIN,
+    ME_COMPILED_LOSS_EXP,
+    ME_COMPILED_LOSS,
+    ME_COMPILED_LOSS_PROBABILITIES,
+    ME_COMPILED_LOSS_BACKWARD,
+    ME_COMPILED_LOSS_CAST,
+    ME_COMPILED_KERNELS
+} me_compiled_kernel;
+
+/**
+ * A kernel runs, its outputs exist. The first time it is timed.
+ *
+ * @param input  whose strides the function was compiled for: with others it
+ *               is compiled once more, for any; NULL: they never change
+ */
+void me_compiled_run(me_engine *e, me_compiled_kernel kernel,
+                     const me_tensor *input);
+
+/** As me_compiled_run() for a kernel that writes to @p changed, of which every
+ *  timed run gets a copy. */
+void me_compiled_run_in_place(me_engine *e, me_compiled_kernel kernel,
+                              const me_tensor *changed);
+
+#endif /* MEMEST_OPS_COMPILED_H */

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ops/compiled.h"
+#include "ops/view.h"
+#include "support/test.h"
+#include "tensor/autograd.h"
+
+#include <string.h>
+
+enum {
+    L2_CACHE = 1000
+};
+
+/** What was allocated, and how much of it at once. */
+typedef struct seen {
+    int flushes;
+    int copies;
+    uint64_t live;
+    uint64_t peak;
+} seen;
+
+static void on_event(void *self, const me_event *event)
+{
+    seen *s = self;
+    if (event->kind == ME_EVENT_ALLOC) {
+        s->flushes += strcmp(event->op, "autotune.flush") == 0 ? 1 : 0;
+        s->copies += strcmp(event->op, "autotune.clone") == 0 ? 1 : 0;
+        s->live += event->bytes;
+        s->peak = s->live > s->peak ? s->live : s->peak;
+    } else if (event->kind == ME_EVENT_FREE_COMPLETED) {
+        s->live -= event->bytes;
+    }
+}
+
+static me_engine *make_engine(seen *s)
+{
+    const me_card card = {.l2_cache_bytes = L2_CACHE};
+    me_engine *e = NULL;
+    assert_int_equal(me_engine_create(&card, &e), ME_OK);
+    me_engine_observe(e, (me_observer){.on_event = on_event, .self = s});
+    return e;
+}
+
+static void test_compiled__is_timed_once(void **state)
+{
+    (void)state;
+    seen s = {0};
+    me_engine *e = make_engine(&s);
+    for (int i = 0; i < 3; i++) {
+        me_compiled_run(e, ME_COMPILED_SWIGLU, NULL);
+    }
+    assert_int_equal(s.flushes, 2);
+    assert_int_equal(s.live, 0);
+    assert_int_equal(s.peak, L2_CACHE);
+    me_compiled_run(e, ME_COMPILED_SWIGLU_BACKWARD, NULL);
+    assert_int_equal(s.flushes, 4);
+    me_engine_destroy(e);
+}
+
+static void test_compiled__other_strides_once_more(void **state)
+{
+    (void)state;
+    seen s = {0};
+    me_engine *e = make_engine(&s);
+    const me_frame frame = me_enter(e);
+    me_tensor *x = me_empty(e, "x", ME_DTYPE_BFLOAT16, ME_SHAPE(1, 8, 4));
+    me_tensor *turned = me_transpose(e, x, 0, 1);
+    me_tensor *y = me_empty(e, "y", ME_DTYPE_BFLOAT16, ME_SHAPE(8, 1, 4));
+    me_tensor *z = me_empty(e, "z", ME_DTYPE_BFLOAT16, ME_SHAPE(2, 2, 8));
+    me_tensor *const inputs[] = {turned, turned, y, y, turned, z};
+    const int flushes[] = {2, 2, 4, 4, 4, 4};
+    for (int i = 0; i < 6; i++) {
+        me_compiled_run(e, ME_COMPILED_BIAS_DROPOUT_ADD, inputs[i]);
+        assert_int_equal(s.flushes, flushes[i]);
+    }
+    me_leave(e, frame, NULL);
+    me_engine_destroy(e);
+}
+
+static void test_compiled__in_place_gets_copies(void **state)
+{
+    (void)state;
+    seen s = {0};
+    me_engine *e = make_engine(&s);
+    const me_frame frame = me_enter(e);
+    me_tensor *x = me_empty(e, "x", ME_DTYPE_FLOAT32, ME_SHAPE(100));
+    for (int i = 0; i < 2; i++) {
+        me_compiled_run_in_place(e, ME_COMPILED_LOSS_PROBABILITIES, x);
+    }
+    assert_int_equal(s.flushes, 2);
+    assert_int_equal(s.copies, 4);
+    assert_int_equal(s.live, 400);
+    assert_int_equal(s.peak, 400 + L2_CACHE + 400);
+    me_leave(e, frame, NULL);
+    me_engine_destroy(e);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_compiled__is_timed_once),
+        cmocka_unit_test(test_compiled__other_strides_once_more),
+        cmocka_unit_test(test_compiled__in_place_gets_copies),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
