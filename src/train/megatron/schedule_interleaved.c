@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/alloc.h"
 #include "parallel/order_interleaved.h"
 #include "train/megatron/trainer.h"
 
@@ -17,6 +16,12 @@ typedef struct queue {
     int32_t tail;
 } queue;
 
+/** Receive buffers: where the k-th tensor of a direction arrives. */
+typedef struct slots {
+    me_tensor **items;
+    int32_t count;
+} slots;
+
 typedef struct locals {
     me_trainer *t;
     const me_pipeline *p;
@@ -25,9 +30,10 @@ typedef struct locals {
     queue *output_grads;
     me_tensor *output; /**< of the step before; NULL after a loss */
     me_tensor *input_grad;
-    me_tensor *input;          /**< received last in warm-up */
-    me_tensor *output_grad;    /**< received last in cool-down */
-    me_tensor *received;       /**< slot of the gradient that ended warm-up */
+    me_tensor *input;       /**< received last in warm-up */
+    me_tensor *output_grad; /**< received last in cool-down */
+    slots forward_slots;    /**< receive buffers */
+    slots backward_slots;
     queue handles;             /**< of gradients on their way */
     me_tensor *receive_handle; /**< kept by names to the end */
     me_tensor *send_handle;
@@ -68,6 +74,16 @@ static void bind(locals *l, me_tensor **name, me_tensor *x)
     me_tensor *before = *name;
     *name = x;
     me_release(l->t->e, before);
+}
+
+/** What arrives with step @p k, taken over; if something does, the slot after
+ *  it is cleared for what comes next. */
+static void arrive(locals *l, slots *s, int32_t k, me_tensor *x)
+{
+    bind(l, &s->items[k % s->count], x);
+    if (x != NULL) {
+        bind(l, &s->items[(k + 1) % s->count], NULL);
+    }
 }
 
 /** Forward of virtual step @p k: bound to the name and put in its queue. */
@@ -231,7 +247,8 @@ static void receive_first_gradient(locals *l, bool is_all_warmup)
     me_exchange_run(l->t, &(me_exchange){.from_next = true}, NULL, &gradient);
     push(&l->output_grads[first.chunk], gradient);
     if (!is_all_warmup) {
-        bind(l, &l->received, me_retain(gradient));
+        slots *s = &l->backward_slots;
+        bind(l, &s->items[s->count - 1], me_retain(gradient));
         push(&l->handles, me_retain(gradient));
     }
 }
@@ -260,14 +277,15 @@ static void steady_overlapped(locals *l, int32_t warmup, int32_t steps)
         forward(l, k + warmup);
         forget_loss(l, k + warmup);
         const bool receives = k + warmup < steps - 1;
-        me_release(l->t->e, exchange_forward(l, k + warmup, receives));
+        arrive(l, &l->forward_slots, k + warmup,
+               exchange_forward(l, k + warmup, receives));
         me_release(l->t->e, wait_for_gradient(l, k));
         me_tensor *input_grad = backward(l, k);
         me_tensor *gradient = exchange_backward(l, k, input_grad);
         if (gradient != NULL) {
-            push(&l->handles, gradient);
+            push(&l->handles, me_retain(gradient));
         }
-        bind(l, &l->received, NULL);
+        arrive(l, &l->backward_slots, k, gradient);
         if (k == steps - warmup - 1) {
             l->send_handle = me_retain(input_grad);
         }
@@ -317,13 +335,22 @@ static void queue_fini(locals *l, queue *q)
     }
 }
 
+/** A list goes from its last item on. */
+static void slots_fini(locals *l, slots *s)
+{
+    for (int32_t i = s->count; i > 0; i--) {
+        me_clear(l->t->e, &s->items[i - 1]);
+    }
+}
+
 static void forget(locals *l, me_tensor *total_num_tokens)
 {
     bind(l, &l->input, NULL);
-    bind(l, &l->received, NULL);
     bind(l, &l->output_grad, NULL);
     bind(l, &l->input_grad, NULL);
     bind(l, &l->receive_handle, NULL);
+    slots_fini(l, &l->forward_slots);
+    slots_fini(l, &l->backward_slots);
     bind(l, &l->output, NULL);
     bind(l, &l->send_handle, NULL);
     me_release(l->t->e, total_num_tokens);
@@ -335,62 +362,67 @@ static void forget(locals *l, me_tensor *total_num_tokens)
     }
 }
 
-/** Queues for every chunk, each with room for all its micro-batches. */
-static bool make_queues(locals *l, queue **queues, me_tensor ***items)
+/** Room for @p count tensors, for as long as the engine lives. */
+static me_tensor **room_for(locals *l, size_t count)
+{
+    return me_engine_alloc(l->t->e, count, sizeof(me_tensor *));
+}
+
+/** One queue a chunk, each with room for all its micro-batches. */
+static queue *make_queues(locals *l)
 {
     const size_t chunks = (size_t)l->p->chunks;
     const size_t room = (size_t)l->p->microbatches + 1;
-    for (int k = 0; k < 3; k++) {
-        queues[k] = me_alloc(chunks, sizeof(queue), "interleaved.queues");
-        items[k] =
-            me_alloc(chunks * room, sizeof(me_tensor *), "interleaved.items");
-        if (queues[k] == NULL || items[k] == NULL) {
-            me_engine_fail(l->t->e, ME_ERR_NOMEM,
-                           "no host memory for the schedule");
-            return false;
-        }
-        for (size_t c = 0; c < chunks; c++) {
-            queues[k][c].items = items[k] + c * room;
-        }
+    queue *queues = me_engine_alloc(l->t->e, chunks, sizeof *queues);
+    me_tensor **items = room_for(l, chunks * room);
+    if (queues == NULL || items == NULL) {
+        return NULL;
     }
-    items[3] =
-        me_alloc(chunks * room, sizeof(me_tensor *), "interleaved.handles");
-    if (items[3] == NULL) {
-        me_engine_fail(l->t->e, ME_ERR_NOMEM,
-                       "no host memory for the schedule");
-        return false;
+    for (size_t c = 0; c < chunks; c++) {
+        queues[c].items = items + c * room;
     }
-    l->handles.items = items[3];
-    l->inputs = queues[0];
-    l->outputs = queues[1];
-    l->output_grads = queues[2];
-    return true;
+    return queues;
+}
+
+/** The leading rank of a direction may be ahead by more than one tensor when
+ *  groups of micro-batches are longer than the pipeline. */
+static slots make_slots(locals *l, bool is_leading)
+{
+    const me_pipeline *p = l->p;
+    const int32_t group = p->group_size > 0 ? p->group_size : p->ranks;
+    const int32_t count = is_leading ? group - p->ranks + 1 : 1;
+    return (slots){room_for(l, (size_t)count), count};
+}
+
+static bool make_locals(locals *l)
+{
+    const size_t steps = (size_t)me_interleaved_steps(l->p);
+    l->inputs = make_queues(l);
+    l->outputs = make_queues(l);
+    l->output_grads = make_queues(l);
+    l->handles.items = room_for(l, steps + 1);
+    l->forward_slots = make_slots(l, is_first(l));
+    l->backward_slots = make_slots(l, is_last(l));
+    return me_engine_is_ok(l->t->e);
 }
 
 void me_forward_backward_interleaved(me_trainer *t)
 {
     locals l = {.t = t, .p = &t->config->pipeline};
-    queue *queues[3] = {NULL, NULL, NULL};
-    me_tensor **items[4] = {NULL, NULL, NULL, NULL};
-    if (make_queues(&l, queues, items)) {
-        const int32_t steps = me_interleaved_steps(l.p);
-        const int32_t warmup = me_interleaved_warmup(l.p);
-        me_tensor *total = me_keep_scalar(t->e, "total_num_tokens", 4);
-        t->is_last_microbatch = false;
-        warm_up(&l, warmup, steps);
-        if (t->config->overlap_p2p_comm) {
-            steady_overlapped(&l, warmup, steps);
-        } else {
-            steady_batched(&l, warmup, steps);
-        }
-        cool_down(&l, steps - warmup, steps);
-        me_finalize_model_grads(t);
-        forget(&l, total);
+    if (!make_locals(&l)) {
+        return;
     }
-    for (int k = 0; k < 3; k++) {
-        me_free(queues[k]);
+    const int32_t steps = me_interleaved_steps(l.p);
+    const int32_t warmup = me_interleaved_warmup(l.p);
+    me_tensor *total = me_keep_scalar(t->e, "total_num_tokens", 4);
+    t->is_last_microbatch = false;
+    warm_up(&l, warmup, steps);
+    if (t->config->overlap_p2p_comm) {
+        steady_overlapped(&l, warmup, steps);
+    } else {
+        steady_batched(&l, warmup, steps);
     }
-    for (int k = 0; k < 4; k++) {
-        me_free(items[k]);
-    }
+    cool_down(&l, steps - warmup, steps);
+    me_finalize_model_grads(t);
+    forget(&l, total);
 }
