@@ -119,6 +119,9 @@ static bool read_rank_line(facts_rank *rank, const char *key, char *at)
     if (strcmp(key, "reserved") == 0) {
         return read_u64(next_word(&at), &rank->reserved);
     }
+    if (strcmp(key, "device") == 0) {
+        return read_u64(next_word(&at), &rank->device);
+    }
     if (strcmp(key, "events") == 0) {
         return read_u64(next_word(&at), &rank->events) &&
                read_hex(next_word(&at), &rank->events_digest);

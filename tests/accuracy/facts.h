@@ -35,6 +35,7 @@ typedef struct facts_rank {
     uint64_t modules_digest;
     uint64_t allocated; /**< peak of iteration 1 */
     uint64_t reserved;  /**< peak up to the end of iteration 1 */
+    uint64_t device;    /**< gone from the card when iteration 1 ended */
     uint64_t events;    /**< of iteration 1 */
     uint64_t events_digest;
     facts_point points[FACTS_POINTS];
