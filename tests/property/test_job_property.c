@@ -1,131 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
-#include "support/random.h"
-#include "support/simulate.h"
+#include "support/random_job.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
-
-enum {
-    SETS_MAX = 40,
-    SET_TEXT = 64
-};
-
-/** The options of a random job, as `--set` takes them. */
-typedef struct sets {
-    char text[SETS_MAX][SET_TEXT];
-    const char *list[SETS_MAX + 1];
-    int count;
-} sets;
-
-static void add(sets *s, const char *key, int64_t value)
-{
-    assert_true(s->count < SETS_MAX);
-    (void)snprintf(s->text[s->count], SET_TEXT, "%s=%" PRId64, key, value);
-    s->list[s->count] = s->text[s->count];
-    s->list[++s->count] = NULL;
-}
-
-static void add_text(sets *s, const char *set)
-{
-    assert_true(s->count < SETS_MAX);
-    s->list[s->count] = set;
-    s->list[++s->count] = NULL;
-}
-
-static void add_bool(sets *s, const char *key, bool value)
-{
-    assert_true(s->count < SETS_MAX);
-    (void)snprintf(s->text[s->count], SET_TEXT, "%s=%s", key,
-                   value ? "true" : "false");
-    s->list[s->count] = s->text[s->count];
-    s->list[++s->count] = NULL;
-}
-
-static bool coin(me_random *random)
-{
-    return me_random_in(random, 0, 1) == 1;
-}
-
-/** A model whose sizes 1, 2 and 4 tensor ranks divide. */
-static void make_model(me_random *random, sets *s)
-{
-    static const char *const activations[] = {"model.activation=gelu",
-                                              "model.activation=swiglu",
-                                              "model.activation=squared_relu"};
-    const int32_t heads = 4 * me_random_in(random, 1, 2);
-    add(s, "model.num_layers", 4 * (int64_t)me_random_in(random, 1, 2));
-    add(s, "model.hidden_size",
-        heads * 8 * (int64_t)me_random_in(random, 1, 3));
-    add(s, "model.num_attention_heads", heads);
-    add(s, "model.num_query_groups", coin(random) ? heads : 4);
-    add(s, "model.ffn_hidden_size", 16 * (int64_t)me_random_in(random, 1, 8));
-    add(s, "model.seq_length", 8 * (int64_t)me_random_in(random, 1, 9));
-    add(s, "model.vocab_size", me_random_in(random, 10, 900));
-    add(s, "model.make_vocab_size_divisible_by", 4);
-    const int32_t activation = me_random_in(random, 0, 2);
-    add_text(s, activations[activation]);
-    add_bool(s, "train.bias_gelu_fusion", activation == 0 && coin(random));
-    add_text(s, coin(random) ? "model.normalization=RMSNorm"
-                             : "model.normalization=LayerNorm");
-    add_text(s, coin(random)
-                    ? "model.position_embedding_type=rope"
-                    : "model.position_embedding_type=learned_absolute");
-    const bool is_flash = coin(random);
-    add_text(s, is_flash ? "impl.core_attention=sdpa_flash"
-                         : "impl.core_attention=unfused");
-    add_text(s, is_flash || coin(random) ? "train.params_dtype=bfloat16"
-                                         : "train.params_dtype=float32");
-    add_bool(s, "model.add_bias_linear", coin(random));
-    add_bool(s, "model.untie_embeddings_and_output_weights", coin(random));
-    add_bool(s, "model.attention_softmax_in_fp32", coin(random));
-    if (coin(random)) {
-        add_text(s, "model.attention_dropout=0");
-        add_text(s, "model.hidden_dropout=0");
-    }
-}
-
-static void make_training(me_random *random, sets *s, int32_t batches)
-{
-    const int32_t micro = me_random_in(random, 1, 2);
-    add(s, "train.micro_batch_size", micro);
-    add(s, "train.global_batch_size", micro * (int64_t)batches);
-    add_bool(s, "train.bias_dropout_fusion", coin(random));
-    add_bool(s, "train.bias_swiglu_fusion", coin(random));
-    add_text(s, coin(random) ? "optimizer.kind=adam" : "optimizer.kind=sgd");
-    add_bool(s, "optimizer.distributed", coin(random));
-}
-
-/** Tensor, pipeline and data parallelism of at most 8 ranks. */
-static void make_grid(me_random *random, sets *s)
-{
-    const int32_t tensor = 1 << me_random_in(random, 0, 2);
-    const int32_t pipeline = 1 << me_random_in(random, 0, 1);
-    const int32_t data = me_random_in(random, 1, 2);
-    add(s, "parallel.tensor", tensor);
-    add(s, "parallel.pipeline", pipeline);
-    add(s, "parallel.world_size", tensor * pipeline * (int64_t)data);
-    add_bool(s, "parallel.sequence", tensor > 1 && coin(random));
-    if (pipeline > 1 && coin(random)) {
-        add(s, "parallel.virtual_pipeline", 2);
-    }
-    make_training(random, s, data * pipeline * me_random_in(random, 1, 3));
-}
-
-static void plan(test_job *job, const sets *s)
-{
-    me_diag diag = {.status = ME_OK};
-    *job = (test_job){.config = me_config_create()};
-    assert_non_null(job->config);
-    me_status status = test_job_set(job, s->list, &diag);
-    if (status == ME_OK) {
-        status = test_job_plan(job, &diag);
-    }
-    if (status != ME_OK) {
-        fail_msg("%s", diag.text);
-    }
-}
 
 static me_rank_result *run(const test_job *job, int32_t rank)
 {
@@ -232,12 +109,12 @@ static const char *check_result(const me_rank_result *result)
 
 static const char *property_results_make_sense(me_random *random)
 {
-    sets s = {.count = 0};
+    test_sets s = {.count = 0};
     test_job job;
     const char *wrong = NULL;
-    make_model(random, &s);
-    make_grid(random, &s);
-    plan(&job, &s);
+    test_make_model(random, &s);
+    test_make_grid(random, &s);
+    test_plan_sets(&job, &s);
     for (int32_t i = 0; wrong == NULL && i < job.plan->n_classes; i++) {
         me_rank_result *result = run(&job, job.plan->representative[i]);
         wrong = check_result(result);
@@ -264,12 +141,12 @@ static bool are_equal(const me_rank_result *a, const me_rank_result *b)
 /* Ranks of one class give the bytes of their representative. */
 static const char *property_folding_changes_nothing(me_random *random)
 {
-    sets s = {.count = 0};
+    test_sets s = {.count = 0};
     test_job job;
     const char *wrong = NULL;
-    make_model(random, &s);
-    make_grid(random, &s);
-    plan(&job, &s);
+    test_make_model(random, &s);
+    test_make_grid(random, &s);
+    test_plan_sets(&job, &s);
     for (int32_t r = 0; wrong == NULL && r < job.config->parallel.world_size;
          r++) {
         const int32_t other = job.plan->representative[job.plan->class_of[r]];
@@ -289,10 +166,10 @@ static const char *property_folding_changes_nothing(me_random *random)
 }
 
 /** Requested bytes that rank 0's forward leaves: fwd0_end less fwd0_begin. */
-static uint64_t saved_bytes(const sets *s)
+static uint64_t saved_bytes(const test_sets *s)
 {
     test_job job;
-    plan(&job, s);
+    test_plan_sets(&job, s);
     me_rank_result *result = run(&job, 0);
     const uint64_t saved = point(result, "fwd0_end")->requested_bytes -
                            point(result, "fwd0_begin")->requested_bytes;
@@ -303,33 +180,33 @@ static uint64_t saved_bytes(const sets *s)
 
 static const char *property_recomputation_saves_less(me_random *random)
 {
-    sets s = {.count = 0};
-    make_model(random, &s);
-    make_training(random, &s, 1);
+    test_sets s = {.count = 0};
+    test_make_model(random, &s);
+    test_make_training(random, &s, 1);
     const uint64_t all = saved_bytes(&s);
-    sets full = s;
+    test_sets full = s;
     for (int i = 0; i < s.count; i++) { /* the copy's own texts */
         if (s.list[i] == s.text[i]) {
             full.list[i] = full.text[i];
         }
     }
-    add_text(&full, "recompute.granularity=full");
-    add_text(&full, coin(random) ? "recompute.method=uniform"
-                                 : "recompute.method=block");
-    add(&full, "recompute.num_layers", me_random_in(random, 1, 4));
+    test_sets_add_text(&full, "recompute.granularity=full");
+    test_sets_add_text(&full, test_coin(random) ? "recompute.method=uniform"
+                                                : "recompute.method=block");
+    test_sets_add(&full, "recompute.num_layers", me_random_in(random, 1, 4));
     return saved_bytes(&full) > all ? "recomputation keeps more" : NULL;
 }
 
 /** Parameter bytes of rank 0 with @p tensor ranks. */
-static uint64_t parameter_bytes(const sets *s, int64_t tensor)
+static uint64_t parameter_bytes(const test_sets *s, int64_t tensor)
 {
-    sets more = {.count = 0};
+    test_sets more = {.count = 0};
     test_job job;
     for (int i = 0; i < s->count; i++) {
-        add_text(&more, s->list[i]);
+        test_sets_add_text(&more, s->list[i]);
     }
-    add(&more, "parallel.tensor", tensor);
-    plan(&job, &more);
+    test_sets_add(&more, "parallel.tensor", tensor);
+    test_plan_sets(&job, &more);
     me_rank_result *result = run(&job, 0);
     const uint64_t bytes = result->parameter_bytes;
     me_rank_result_destroy(result);
@@ -340,10 +217,10 @@ static uint64_t parameter_bytes(const sets *s, int64_t tensor)
 /* The vocabulary is given as padded, so more ranks do not pad it further. */
 static const char *property_tensor_ranks_share_parameters(me_random *random)
 {
-    sets s = {.count = 0};
-    make_model(random, &s);
-    make_training(random, &s, 1);
-    add(&s, "model.padded_vocab_size", 1024);
+    test_sets s = {.count = 0};
+    test_make_model(random, &s);
+    test_make_training(random, &s, 1);
+    test_sets_add(&s, "model.padded_vocab_size", 1024);
     uint64_t before = UINT64_MAX;
     for (int64_t tensor = 1; tensor <= 4; tensor *= 2) {
         const uint64_t bytes = parameter_bytes(&s, tensor);
@@ -356,18 +233,19 @@ static const char *property_tensor_ranks_share_parameters(me_random *random)
 }
 
 /** Rank 0's forward_backward peak of iteration 1 in a pipeline. */
-static uint64_t pipeline_peak(const sets *s, int64_t pipeline, int64_t batches)
+static uint64_t pipeline_peak(const test_sets *s, int64_t pipeline,
+                              int64_t batches)
 {
-    sets more = {.count = 0};
+    test_sets more = {.count = 0};
     test_job job;
     for (int i = 0; i < s->count; i++) {
-        add_text(&more, s->list[i]);
+        test_sets_add_text(&more, s->list[i]);
     }
-    add(&more, "parallel.pipeline", pipeline);
-    add(&more, "parallel.world_size", pipeline);
-    add(&more, "train.micro_batch_size", 1);
-    add(&more, "train.global_batch_size", batches);
-    plan(&job, &more);
+    test_sets_add(&more, "parallel.pipeline", pipeline);
+    test_sets_add(&more, "parallel.world_size", pipeline);
+    test_sets_add(&more, "train.micro_batch_size", 1);
+    test_sets_add(&more, "train.global_batch_size", batches);
+    test_plan_sets(&job, &more);
     me_rank_result *result = run(&job, 0);
     const me_iteration_result *it =
         me_rank_result_iteration(result, ME_STEADY_ITERATION);
@@ -387,9 +265,9 @@ static uint64_t pipeline_peak(const sets *s, int64_t pipeline, int64_t batches)
  * nothing on the first. */
 static const char *property_in_flight_is_bounded(me_random *random)
 {
-    sets s = {.count = 0};
-    make_model(random, &s);
-    const int64_t pipeline = coin(random) ? 2 : 4;
+    test_sets s = {.count = 0};
+    test_make_model(random, &s);
+    const int64_t pipeline = test_coin(random) ? 2 : 4;
     const uint64_t twice = pipeline_peak(&s, pipeline, 2 * pipeline);
     const uint64_t more =
         pipeline_peak(&s, pipeline, pipeline * me_random_in(random, 3, 6));
