@@ -27,6 +27,19 @@ static int fail(const me_diag *diag)
     return me_exit_code(diag->status);
 }
 
+/** As fail(), on one process of those that were started alike. */
+static int fail_once(int *argc, char ***argv, const me_diag *diag)
+{
+    me_transport *transport = NULL;
+    me_diag ignored = {.status = ME_OK};
+    const bool is_heard =
+        me_transport_mpi_create(argc, argv, &ignored, &transport) != ME_OK ||
+        me_transport_rank(transport) == 0;
+    const int code = is_heard ? fail(diag) : me_exit_code(diag->status);
+    me_transport_destroy(transport);
+    return code;
+}
+
 static int print(const me_str *text)
 {
     const bool is_written = me_str_status(text) == ME_OK &&
@@ -144,7 +157,7 @@ int main(int argc, char **argv)
     me_diag diag = {.status = ME_OK};
     const int code = me_cli_parse(argc, argv, &diag, &cli) == ME_OK
                          ? run(&argc, &argv, &cli, &diag)
-                         : fail(&diag);
+                         : fail_once(&argc, &argv, &diag);
     me_log_close();
     return code;
 }

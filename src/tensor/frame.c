@@ -16,15 +16,19 @@ void me_release(me_engine *e, me_tensor *x)
     if (x == NULL) {
         return;
     }
-    ME_ASSERT(x->refs > 0);
-    if (--x->refs > 0 || x == &e->none) {
+    ME_ASSERT(x->refs > 0 || !me_engine_is_ok(e));
+    if (x->refs == 0 || --x->refs > 0 || x == &e->none) {
         return;
     }
     me_storage *storage = x->storage;
     me_node *grad_fn = x->grad_fn;
     me_tensor *grad = x->grad;
-    x->grad = e->free_tensors;
-    e->free_tensors = x;
+    if (me_engine_is_ok(e)) {
+        x->grad = e->free_tensors;
+        e->free_tensors = x;
+    } else { /* a program that has failed may still name it */
+        *x = (me_tensor){.refs = 0};
+    }
     me_node_release(e, grad_fn);
     me_release(e, grad);
     me_storage_release(e, storage);

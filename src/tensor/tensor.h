@@ -49,10 +49,12 @@ void me_record_stream(me_tensor *x);
 /** What the bytes of @p x are for, from now on. */
 void me_categorize(me_engine *e, const me_tensor *x, me_category category);
 
-/** Elements along dimension @p i; negative ones count from the end. */
+/** Extent of dimension @p i, from the end if negative; 0 of the empty tensor
+ *  that operations return after a failure. */
 static inline uint64_t me_dim(const me_tensor *x, int32_t i)
 {
-    return x->shape.dim[i < 0 ? x->shape.ndim + i : i];
+    const int32_t at = i < 0 ? x->shape.ndim + i : i;
+    return at < 0 ? 0 : x->shape.dim[at];
 }
 
 /** Elements. */

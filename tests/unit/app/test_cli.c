@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "app/cli.h"
+#include "support/test.h"
+
+#include <string.h>
+
+enum {
+    WORDS_MAX = 16
+};
+
+/** Parse `memest` and the words up to a NULL. */
+static me_status parse(const char *const *words, me_diag *diag, me_cli *cli)
+{
+    static char text[WORDS_MAX][64];
+    char *argv[WORDS_MAX + 1] = {memcpy(text[0], "memest", sizeof "memest")};
+    int argc = 1;
+    for (; words[argc - 1] != NULL; argc++) {
+        assert_true(argc < WORDS_MAX);
+        assert_true(strlen(words[argc - 1]) < sizeof text[0]);
+        memcpy(text[argc], words[argc - 1], strlen(words[argc - 1]) + 1);
+        argv[argc] = text[argc];
+    }
+    *diag = (me_diag){.status = ME_OK};
+    return me_cli_parse(argc, argv, diag, cli);
+}
+
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static void test_cli__defaults(void **state)
+{
+    (void)state;
+    me_cli cli;
+    me_diag diag;
+
+    assert_int_equal(parse(WORDS("-m", "a.cfg"), &diag, &cli), ME_OK);
+    assert_string_equal(cli.command, "estimate");
+    assert_string_equal(cli.model, "a.cfg");
+    assert_string_equal(cli.format, "text");
+    assert_int_equal(cli.world_size, 0);
+    assert_int_equal(cli.rank, -1);
+    assert_int_equal(cli.iteration, -1);
+    assert_int_equal(cli.launch_argc, 0);
+    assert_false(cli.strict || cli.no_fold || cli.require_fit || cli.help);
+}
+
+static void test_cli__flags(void **state)
+{
+    (void)state;
+    me_cli cli;
+    me_diag diag;
+
+    assert_int_equal(
+        parse(WORDS("check", "--model=a.cfg", "--set", "a=1", "--set", "b=2",
+                    "--world-size", "16", "--rank", "3", "--strict", "--format",
+                    "json", "-o", "out"),
+              &diag, &cli),
+        ME_OK);
+    assert_string_equal(cli.command, "check");
+    assert_string_equal(cli.model, "a.cfg");
+    assert_int_equal(cli.n_sets, 2);
+    assert_string_equal(cli.sets[1], "b=2");
+    assert_int_equal(cli.world_size, 16);
+    assert_int_equal(cli.rank, 3);
+    assert_true(cli.strict);
+    assert_string_equal(cli.output, "out");
+}
+
+/* What follows -- is the launch command, whatever it looks like. */
+static void test_cli__launch_command(void **state)
+{
+    (void)state;
+    me_cli cli;
+    me_diag diag;
+
+    assert_int_equal(
+        parse(WORDS("--strict", "--", "torchrun", "--model", "x"), &diag, &cli),
+        ME_OK);
+    assert_null(cli.model);
+    assert_int_equal(cli.launch_argc, 3);
+    assert_string_equal(cli.launch_argv[1], "--model");
+}
+
+static void test_cli__errors_name_the_flag(void **state)
+{
+    static const struct {
+        const char *words[4];
+        const char *named;
+    } cases[] = {
+        {{"--formt", "json"}, "--formt"},
+        {{"--world-size", "-3"}, "--world-size"},
+        {{"--world-size", "8x"}, "--world-size"},
+        {{"--world-size", "99999999999999999999"}, "--world-size"},
+        {{"--model"}, "--model"},
+        {{"estimat"}, "estimat"},
+    };
+
+    (void)state;
+    me_cli cli;
+    me_diag diag;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(parse(cases[i].words, &diag, &cli), ME_ERR_CONFIG);
+        if (strstr(diag.text, cases[i].named) == NULL ||
+            strchr(diag.text, '\n') != NULL) {
+            fail_msg("%s", diag.text);
+        }
+    }
+}
+
+static void test_cli__help_names_every_flag(void **state)
+{
+    static const char *const flags[] = {"--model",  "--set",     "--world-size",
+                                        "--events", "--no-fold", "--strict"};
+    (void)state;
+    me_str text = {0};
+
+    me_cli_help(&text);
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+        assert_non_null(strstr(me_str_text(&text), flags[i]));
+    }
+    me_str_fini(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cli__defaults),
+        cmocka_unit_test(test_cli__flags),
+        cmocka_unit_test(test_cli__launch_command),
+        cmocka_unit_test(test_cli__errors_name_the_flag),
+        cmocka_unit_test(test_cli__help_names_every_flag),
+    };
+    return cmocka_run_group_tests_name("cli", tests, NULL, NULL);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "support/faults.h"
+#include "support/simulate.h"
+#include "support/test.h"
+
+#include <string.h>
+
+static const char *const small[] = {
+    "model.num_layers=1",          "model.hidden_size=8",
+    "model.num_attention_heads=2", "model.seq_length=4",
+    "model.vocab_size=16",         "train.micro_batch_size=1",
+    "train.params_dtype=bfloat16", NULL,
+};
+
+static me_status plan(test_job *job, const char *const *more, me_diag *diag)
+{
+    *job = (test_job){.config = me_config_create()};
+    if (job->config == NULL) {
+        return ME_ERR_NOMEM;
+    }
+    me_status status = test_job_set(job, small, diag);
+    if (status == ME_OK && more != NULL) {
+        status = test_job_set(job, more, diag);
+    }
+    return status == ME_OK ? test_job_plan(job, diag) : status;
+}
+
+/* Set-up, then iterations 0 and 1 with their points, in this order. */
+static void test_simulate__points(void **state)
+{
+    static const char *const names[] = {
+        "initialized",    "model_built",  "optimizer_built", "iter0_begin",
+        "finalize_begin", "finalize_end", "optimizer_begin", "optimizer_end",
+        "iter0_end",      "iter1_begin",  "fwd0_begin",      "fwd0_end",
+        "finalize_begin", "finalize_end", "optimizer_begin", "optimizer_end",
+        "iter1_end",
+    };
+    (void)state;
+    test_job job;
+    me_diag diag = {.status = ME_OK};
+    me_rank_result *result = NULL;
+
+    assert_int_equal(plan(&job, NULL, &diag), ME_OK);
+    assert_int_equal(test_job_run(&job, 0, &diag, &result), ME_OK);
+    assert_true(result->n_points >= sizeof names / sizeof names[0]);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        assert_string_equal(result->points[i].name, names[i]);
+    }
+    assert_int_equal(me_rank_result_peak(result)->iteration,
+                     ME_STEADY_ITERATION);
+    me_rank_result_destroy(result);
+    test_job_fini(&job);
+}
+
+/* Two workspaces of 32 MiB do not fit into 40 MiB: the second one, of the
+ * backward's first product, is refused in iteration 0. */
+static void test_simulate__limit(void **state)
+{
+    (void)state;
+    test_job job;
+    me_diag diag = {.status = ME_OK};
+    me_rank_result *result = NULL;
+
+    assert_int_equal(
+        plan(&job, (const char *[]){"device.memory_limit=40MiB", NULL}, &diag),
+        ME_OK);
+    assert_int_equal(test_job_run(&job, 0, &diag, &result), ME_OK);
+    assert_true(result->limit.is_known && result->limit.oom);
+    assert_int_equal(result->limit.iteration, 0);
+    assert_string_equal(result->limit.phase, "backward");
+    assert_string_equal(result->limit.op, "cublas_workspace");
+    assert_int_equal(result->limit.tried_bytes, UINT64_C(32) << 20);
+    me_rank_result_destroy(result);
+    test_job_fini(&job);
+}
+
+static void test_simulate__modules(void **state)
+{
+    (void)state;
+    test_job job;
+    me_diag diag = {.status = ME_OK};
+    me_str text = {0};
+
+    assert_int_equal(plan(&job, NULL, &diag), ME_OK);
+    assert_int_equal(me_simulate_modules(job.plan, 0, &diag, &text), ME_OK);
+    assert_non_null(strstr(me_str_text(&text),
+                           "decoder.layers.0.mlp.linear_fc1 parameters 288"));
+    me_str_fini(&text);
+    test_job_fini(&job);
+}
+
+/** A whole job, each of whose host allocations fails once. */
+static me_status scenario(void *context)
+{
+    (void)context;
+    test_job job;
+    me_diag diag = {.status = ME_OK};
+    me_rank_result *result = NULL;
+    me_status status = plan(&job, NULL, &diag);
+    if (status == ME_OK) {
+        status = test_job_run(&job, 0, &diag, &result);
+    }
+    me_rank_result_destroy(result);
+    test_job_fini(&job);
+    return status;
+}
+
+static void test_simulate__no_host_memory(void **state)
+{
+    (void)state;
+    me_sweep_faults(scenario, NULL, 50);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_simulate__points),
+        cmocka_unit_test(test_simulate__limit),
+        cmocka_unit_test(test_simulate__modules),
+        cmocka_unit_test(test_simulate__no_host_memory),
+    };
+    return cmocka_run_group_tests_name("simulate", tests, NULL, NULL);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/checkpoint.h"
+#include "ops/elementwise.h"
+#include "support/model.h"
+
+/** Two operations, the second of which saves what the first made. */
+static me_tensor *two(const me_section *section, me_tensor *const *inputs)
+{
+    me_engine *e = section->nn->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *a = me_neg(e, inputs[0]);
+    return me_leave(e, frame, me_silu(e, a));
+}
+
+/* (4, 3) in bfloat16: 24 bytes. */
+static void test_checkpoint__runs_again_in_the_backward(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+
+    const me_section section = {.nn = &m.nn, .run = two};
+    me_tensor *x = me_test_leaf(m.nn.e, ME_SHAPE(4, 3));
+    (void)me_test_events_take(&m.events);
+    me_tensor *y = me_checkpoint(&m.nn, &section,
+                                 (me_tensor *[ME_CHECKPOINT_INPUTS]){x}, false);
+    EXPECT_EVENTS(&m.events, "+24 +24 -24"); /* nothing but y */
+    /* both again; silu's gradient, its input goes; neg's, silu's goes; then
+     * the section's output goes with the function's frame */
+    assert_string_equal(test_backward(&m.events, y),
+                        "+24 +24 +24 -24 +24 -24 -24");
+    assert_non_null(x->grad);
+    test_model_fini(&m);
+}
+
+static void test_checkpoint__off_the_tape(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+
+    const me_section section = {.nn = &m.nn, .run = two};
+    me_tensor *x = test_tensor(m.nn.e, ME_DTYPE_BFLOAT16, ME_SHAPE(4, 3));
+    me_tensor *y = me_checkpoint(&m.nn, &section,
+                                 (me_tensor *[ME_CHECKPOINT_INPUTS]){x}, false);
+    assert_null(y->grad_fn);
+    test_model_fini(&m);
+}
+
+/* Two tensor ranks keep half of the input each (12 bytes), and gather it
+ * before they run the section again. */
+static void test_checkpoint__distributed_input(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 2);
+    me_engine *e = m.nn.e;
+
+    const me_section section = {.nn = &m.nn, .run = two};
+    me_tensor *leaf = me_test_leaf(e, ME_SHAPE(4, 3));
+    me_tensor *x = me_neg(e, leaf);
+    (void)me_test_events_take(&m.events);
+    me_tensor *y = me_checkpoint(&m.nn, &section,
+                                 (me_tensor *[ME_CHECKPOINT_INPUTS]){x}, true);
+    EXPECT_EVENTS(&m.events, "+24 +24 -24 +12 -24");
+    me_drop(e, x);
+    /* whole input, its half goes; the section as above, where the input is
+     * held until the node lets go of it; then neg's */
+    assert_string_equal(test_backward(&m.events, y),
+                        "+24 AllGather:6 -12 "
+                        "+24 +24 +24 -24 +24 -24 -24 -24 +24 -24");
+    test_model_fini(&m);
+}
+
+/* Events of the second run say that they are of a recomputation. */
+static void note_phase(void *self, const me_event *event)
+{
+    unsigned *seen = self;
+    if (event->kind == ME_EVENT_ALLOC) {
+        *seen |= 1U << event->phase;
+    }
+}
+
+static void test_checkpoint__phases(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+    unsigned seen = 0;
+
+    const me_section section = {.nn = &m.nn, .run = two};
+    me_tensor *x = me_test_leaf(m.nn.e, ME_SHAPE(4, 3));
+    me_tensor *y = me_checkpoint(&m.nn, &section,
+                                 (me_tensor *[ME_CHECKPOINT_INPUTS]){x}, false);
+    me_tensor *gradient = me_empty_like(m.nn.e, "g", y);
+    me_engine_observe(m.nn.e,
+                      (me_observer){.on_event = note_phase, .self = &seen});
+    me_backward(m.nn.e, y, gradient);
+    assert_int_equal(seen, 1U << ME_PHASE_BACKWARD | 1U << ME_PHASE_RECOMPUTE);
+    test_model_fini(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_checkpoint__runs_again_in_the_backward),
+        cmocka_unit_test(test_checkpoint__off_the_tape),
+        cmocka_unit_test(test_checkpoint__distributed_input),
+        cmocka_unit_test(test_checkpoint__phases),
+    };
+    return cmocka_run_group_tests_name("checkpoint", tests, NULL, NULL);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/transformer.h"
+#include "support/model.h"
+
+/* One layer at the sizes of golden tiny_dense and tiny_llama, whose NOTES.md
+ * have the letters. The cuBLAS workspaces (1000) come with the first product
+ * of each thread. */
+
+static const char gpt_forward[] =
+    "+48 +12 +12 "                     /* norm, mean, 1/std */
+    "+144 +1000 +144 -144 "            /* QKV, with bias */
+    "+36 +36 +72 +72 +36 -72 "         /* buffer, scores, softmax */
+    "+18 +36 -36 +48 +48 -48 -36 "     /* dropout, context */
+    "+48 +48 +24 +48 +48 -48 -48 -48 " /* projection, residual */
+    "+48 +12 +12 "                     /* norm */
+    "+120 +120 -120 +120 "             /* fc1, with bias, gelu */
+    "+48 +48 +24 +48 +48 -48 -48 -48"; /* fc2, residual */
+
+static const char gpt_backward[] =
+    "+48 -24 +16 "                     /* dropout; bias of fc2 */
+    "+120 +1000 +320 -48 -120 "        /* fc2 */
+    "+120 -120 -120 +40 "              /* gelu; bias of fc1 */
+    "+48 +320 -120 -48 "               /* fc1 */
+    "+48 +16 +16 -48 -48 -12 -12 +48 " /* norm; the caller holds the sum's
+                                             first gradient: a new one */
+    "-48 "
+    "+48 -24 +16 "                      /* dropout; bias of projection */
+    "+48 +128 -48 -48 "                 /* projection */
+    "+48 +36 -48 -36 +36 -36 -18 "      /* context product, dropout */
+    "+72 -36 +72 +72 -72 -72 -72 "      /* cast, softmax */
+    "+72 -72 -9 +36 -72 "               /* fill, cast */
+    "+48 +48 -48 +48 +48 -48 -36 -144 " /* score product */
+    "+144 -48 -48 -48 "                 /* concatenation of q, k, v */
+    "+48 +384 +48 -144 -48 "            /* QKV with bias */
+    "+48 +16 +16 -48 -12 -12 -48";      /* norm, added to the sum */
+
+static void test_layer__gpt(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+    me_engine *e = m.nn.e;
+
+    me_transformer_config *c = &m.config;
+    c->seq_length = 3;
+    c->hidden_size = 8;
+    c->num_attention_heads = c->num_query_groups = 2;
+    c->kv_channels = 4;
+    c->ffn_hidden_size = 20;
+    c->normalization = ME_NORMALIZATION_LAYER_NORM;
+    c->core_attention = ME_CORE_ATTENTION_UNFUSED;
+    c->add_bias_linear = c->add_qkv_bias = true;
+    c->attention_softmax_in_fp32 = true;
+    c->attention_dropout = c->hidden_dropout = 0.1;
+    me_transformer_block block = {.num_layers = 0};
+    me_transformer_block_create(&m.nn, ME_NO_MODULE, 0, 1, false, &block);
+    me_parameters_to_device(&m.nn);
+    me_parameters_to_half(&m.nn);
+    me_tensor *x = me_test_leaf(e, ME_SHAPE(3, 1, 8));
+    me_tensor *mask = test_tensor(e, ME_DTYPE_BOOL, ME_SHAPE(1, 1, 3, 3));
+    (void)me_test_events_take(&m.events);
+    me_tensor *y = me_transformer_block_forward(&m.nn, &block, x, mask, NULL);
+    EXPECT_EVENTS(&m.events, gpt_forward);
+    me_drop(e, mask);
+    assert_string_equal(test_backward(&m.events, y), gpt_backward);
+    me_transformer_block_fini(e, &block);
+    test_model_fini(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_layer__gpt),
+    };
+    return cmocka_run_group_tests_name("layer", tests, NULL, NULL);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/loss.h"
+#include "support/model.h"
+
+/* s = 4, b = 1, v = 6: logits 48 bytes in bfloat16, 96 in float32; a float32
+ * of each token 16, an int64 32, a byte 4. */
+
+static const char forward[] =
+    /* float32 logits; maxima, their indices */
+    "+96 +16 +32 -32 AllReduce:4 "
+    /* below, above, either; target's clone, masked target */
+    "+4 +4 +4 -4 -4 +32 +32 -32 "
+    /* range, picked, its clone; sum of exponentials */
+    "+32 +16 +16 -16 +16 -32 AllReduce:4 AllReduce:4 "
+    /* log, loss; log, maxima, picked and sum go */
+    "+16 +16 -16 -16 -16 -16";
+
+static void test_loss__unfused(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+
+    me_tensor *logits = me_test_leaf(m.nn.e, ME_SHAPE(4, 1, 6));
+    me_tensor *target = test_tensor(m.nn.e, ME_DTYPE_INT64, ME_SHAPE(4, 1));
+    (void)me_test_events_take(&m.events);
+    me_tensor *loss = me_vocab_parallel_cross_entropy(&m.nn, logits, target);
+    EXPECT_EVENTS(&m.events, forward);
+    assert_int_equal(loss->dtype, ME_DTYPE_FLOAT32);
+    /* range, ones, update; picked gradient; the probabilities are the
+     * gradient, cast to the logits' type (48) while they live; they, mask and
+     * masked target go */
+    assert_string_equal(test_backward(&m.events, loss),
+                        "+32 +16 +16 -16 +16 -16 -32 -16 +48 -96 -4 -32");
+    test_model_fini(&m);
+}
+
+/* float32 logits are worked on in place: no copy and no cast. */
+static void test_loss__float32(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+
+    me_tensor *logits =
+        test_tensor(m.nn.e, ME_DTYPE_FLOAT32, ME_SHAPE(4, 1, 6));
+    logits->requires_grad = true;
+    me_tensor *target = test_tensor(m.nn.e, ME_DTYPE_INT64, ME_SHAPE(4, 1));
+    (void)me_test_events_take(&m.events);
+    me_tensor *loss = me_vocab_parallel_cross_entropy(&m.nn, logits, target);
+    assert_string_equal(me_test_events_take(&m.events),
+                        forward + sizeof "+96 " - 1);
+    assert_string_equal(test_backward(&m.events, loss),
+                        "+32 +16 +16 -16 +16 -16 -32 -16 -4 -32");
+    test_model_fini(&m);
+}
+
+static void test_loss__fused(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+
+    m.config.cross_entropy_loss_fusion = true;
+    me_tensor *logits = me_test_leaf(m.nn.e, ME_SHAPE(4, 1, 6));
+    me_tensor *target = test_tensor(m.nn.e, ME_DTYPE_INT64, ME_SHAPE(4, 1));
+    (void)me_test_events_take(&m.events);
+    me_tensor *loss = me_vocab_parallel_cross_entropy(&m.nn, logits, target);
+    /* float32 logits, maxima; mask, masked target; picked, sums, both joined
+     * (32); a copy of the exponentials that goes; the loss */
+    EXPECT_EVENTS(&m.events, "+96 +16 AllReduce:4 +4 +32 +16 +16 +32 -16 -16 "
+                             "AllReduce:8 +96 -96 +16 -16 -32");
+    assert_string_equal(test_backward(&m.events, loss),
+                        "+96 +48 -96 -96 -4 -32");
+    test_model_fini(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_loss__unfused),
+        cmocka_unit_test(test_loss__float32),
+        cmocka_unit_test(test_loss__fused),
+    };
+    return cmocka_run_group_tests_name("loss", tests, NULL, NULL);
+}

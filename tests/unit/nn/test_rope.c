@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/rope.h"
+#include "support/model.h"
+
+/* Ten rotary columns: n = 5 frequencies of float32, 20 bytes. */
+static void test_rope__inverse_frequencies(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+    me_rope rope = {NULL, NULL};
+
+    m.config.rotary_size = 10;
+    me_rope_create(&m.nn, &rope);
+    /* range, division; range goes; power; the base; division goes;
+     * reciprocal, product (kept); reciprocal and power go */
+    EXPECT_EVENTS(&m.events, "+20 +20 -20 +20 +8 -8 -20 +20 +20 -20 -20");
+    assert_int_equal(m.events.live, 20);
+    me_rope_fini(m.nn.e, &rope);
+    test_model_fini(&m);
+}
+
+/* s = 4: positions 16 bytes, angles s·n in float32 80, the table twice that. */
+static void test_rope__table_is_made_once(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+    me_rope rope = {NULL, NULL};
+
+    m.config.rotary_size = 10;
+    me_tensor *table = me_rope_table(&m.nn, &rope);
+    EXPECT_EVENTS(&m.events, "+16 +16 -16 +80 -16 +160 -80");
+    assert_ptr_equal(me_rope_table(&m.nn, &rope), table);
+    EXPECT_EVENTS(&m.events, "");
+    me_rope_fini(m.nn.e, &rope);
+    test_model_fini(&m);
+}
+
+/* (s, b, a, d) = (4, 1, 3, 4): 96 bytes, half of it 48; the angles' factors
+ * 4·s·d = 64 in float32 and 32 cast. */
+static void test_rope__apply(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+
+    m.config.rotary_size = 4;
+    me_tensor *t = me_test_leaf(m.nn.e, ME_SHAPE(4, 1, 3, 4));
+    me_tensor *angles =
+        test_tensor(m.nn.e, ME_DTYPE_FLOAT32, ME_SHAPE(4, 1, 1, 4));
+    (void)me_test_events_take(&m.events);
+    me_tensor *y = me_apply_rotary(&m.nn, t, angles);
+    EXPECT_EVENTS(&m.events,
+                  "+64 +64 -64 +32 -64 +64 +64 -64 +32 -64 " /* cos, sin */
+                  "+96 +48 +96 -48 " /* t cos; minus half, rotated */
+                  "+96 -96 +96 -96 -96 +96 -96"); /* its sin; sum; cat */
+    /* half's product, sine goes; minus; concatenation of the split; product
+     * and minus go; straight product, cosine goes: added in place, goes; zeros
+     * for the slice of all columns are none: the leaf takes what is there */
+    assert_string_equal(test_backward(&m.events, y),
+                        "+96 -32 +48 +96 -96 -48 +96 -32 -96 +96 -96");
+    test_model_fini(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rope__inverse_frequencies),
+        cmocka_unit_test(test_rope__table_is_made_once),
+        cmocka_unit_test(test_rope__apply),
+    };
+    return cmocka_run_group_tests_name("rope", tests, NULL, NULL);
+}

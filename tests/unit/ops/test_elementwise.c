@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ops/dropout.h"
+#include "ops/elementwise.h"
+#include "support/backward.h"
+#include "support/test.h"
+
+/* x is (4, 3) in bfloat16: 12 elements, 24 bytes; a bias has 3, 6 bytes. The
+ * gradient of a leaf is taken as it is, so it is no event of its own. */
+
+static me_tensor *leaf(me_engine *e)
+{
+    return me_test_leaf(e, ME_SHAPE(4, 3));
+}
+
+/** One-argument operations: their output, and the gradient of the input. */
+static void test_elementwise__unary(void **state)
+{
+    static const struct {
+        const char *name;
+        me_tensor *(*op)(me_engine *e, me_tensor *x);
+        const char *backward;
+    } cases[] = {
+        {"add_number", me_add_number, "+24"}, /* the leaf's clone: g is held */
+        {"mul_number", me_mul_number, "+24"},
+        {"neg", me_neg, "+24"},
+        {"silu", me_silu, "+24"},
+        {"gelu", me_gelu, "+24"},
+        {"squared_relu", me_squared_relu, "+24"},
+    };
+
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const me_frame frame = me_enter(e);
+        me_tensor *x = leaf(e);
+        (void)me_test_events_take(events);
+        me_tensor *y = cases[i].op(e, x);
+        EXPECT_EVENTS(events, "+24");
+        assert_string_equal(test_backward(events, y), cases[i].backward);
+        me_leave(e, frame, NULL);
+        assert_int_equal(events->live, 0);
+    }
+}
+
+/** Does the operation keep its input until its backward? */
+static void test_elementwise__what_is_saved(void **state)
+{
+    static const struct {
+        me_tensor *(*op)(me_engine *e, me_tensor *x);
+        const char *dropped; /* the input's variable goes */
+    } cases[] = {
+        {me_add_number, "-24"}, {me_mul_number, "-24"}, {me_neg, "-24"},
+        {me_silu, ""},          {me_gelu, ""},          {me_squared_relu, ""},
+    };
+
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const me_frame frame = me_enter(e);
+        me_tensor *x = me_neg(e, leaf(e));
+        cases[i].op(e, x);
+        (void)me_test_events_take(events);
+        me_drop(e, x);
+        EXPECT_EVENTS(events, cases[i].dropped);
+        me_leave(e, frame, NULL);
+    }
+}
+
+/* The gradient of the second factor is made first; the broadcast one is then
+ * summed, and the wide one goes. */
+static void test_elementwise__mul_with_broadcast(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *x = leaf(e);
+    me_tensor *factor = me_test_leaf(e, ME_SHAPE(3));
+    me_tensor *y = me_mul(e, x, factor);
+    EXPECT_EVENTS(events, "+24 +6 +24");
+    assert_string_equal(test_backward(events, y), "+24 +24 +6 -24");
+    me_leave(e, frame, NULL);
+}
+
+/* A factor is saved for the gradient of the other one alone. */
+static void test_elementwise__mul_saves_what_the_other_needs(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *x = me_neg(e, leaf(e));
+    me_tensor *plain = test_tensor(e, ME_DTYPE_BFLOAT16, ME_SHAPE(4, 3));
+    me_tensor *y = me_mul(e, x, plain);
+    (void)me_test_events_take(events);
+    me_drop(e, x);
+    EXPECT_EVENTS(events, "-24"); /* plain needs no gradient */
+    me_drop(e, plain);
+    EXPECT_EVENTS(events, "");
+    /* product's gradient; plain goes; neg's gradient; product's goes */
+    assert_string_equal(test_backward(events, y), "+24 -24 +24 -24");
+    me_leave(e, frame, NULL);
+}
+
+static void test_elementwise__add_broadcasts_either_way(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *bias = me_test_leaf(e, ME_SHAPE(3));
+    me_tensor *x = leaf(e);
+    (void)me_test_events_take(events);
+    me_tensor *y = me_add(e, bias, x);
+    EXPECT_EVENTS(events, "+24");
+    /* the bias's sum; then x's clone of a gradient that is held */
+    assert_string_equal(test_backward(events, y), "+6 +24");
+    me_leave(e, frame, NULL);
+}
+
+static void test_elementwise__cast(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *x = leaf(e);
+    assert_ptr_equal(me_cast(e, x, ME_DTYPE_BFLOAT16), x);
+    me_tensor *y = me_cast(e, x, ME_DTYPE_FLOAT32);
+    EXPECT_EVENTS(events, "+24 +48");
+    assert_string_equal(test_backward(events, y), "+24");
+    assert_int_equal(x->grad->dtype, ME_DTYPE_BFLOAT16);
+    me_leave(e, frame, NULL);
+}
+
+static void test_elementwise__in_place_division(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *x = me_neg(e, leaf(e));
+    me_tensor *divisor = test_tensor(e, ME_DTYPE_BFLOAT16, ME_SHAPE(1));
+    (void)me_test_events_take(events);
+    assert_ptr_equal(me_div_number_in_place(e, x), x);
+    assert_ptr_equal(me_div_in_place(e, x, divisor), x);
+    EXPECT_EVENTS(events, "");
+    me_drop(e, divisor);
+    EXPECT_EVENTS(events, ""); /* saved */
+    /* one each; the divisor goes; the first's; the second's gradient goes;
+     * neg's; the first's goes */
+    assert_string_equal(test_backward(events, x), "+24 -2 +24 -24 +24 -24");
+    me_leave(e, frame, NULL);
+}
+
+static void test_elementwise__bias_gelu(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *x = me_neg(e, leaf(e));
+    me_tensor *y = me_bias_gelu(e, x, me_test_leaf(e, ME_SHAPE(3)));
+    me_drop(e, x);
+    EXPECT_EVENTS(events, "+24 +24 +6 +24"); /* x is saved */
+    /* x's gradient, the bias's sum of it, x goes; neg's; x's gradient goes */
+    assert_string_equal(test_backward(events, y), "+24 +6 -24 +24 -24");
+    me_leave(e, frame, NULL);
+}
+
+static void
+test_elementwise__fused_swiglu_halves_the_last_dimension(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *x = me_test_leaf(e, ME_SHAPE(4, 6));
+    me_tensor *y = me_fused_swiglu(e, x);
+    assert_true(me_shape_equal(&y->shape, &ME_SHAPE(4, 3)));
+    EXPECT_EVENTS(events, "+48 +24");
+    assert_string_equal(test_backward(events, y), "+48");
+    me_leave(e, frame, NULL);
+}
+
+/* A mask of one byte an element; without dropout not even a node. */
+static void test_elementwise__dropout(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *x = leaf(e);
+    assert_ptr_equal(me_dropout(e, x, 0), x);
+    me_tensor *y = me_dropout(e, x, 0.1);
+    EXPECT_EVENTS(events, "+24 +12 +24");
+    assert_string_equal(test_backward(events, y), "+24 -12");
+    me_leave(e, frame, NULL);
+}
+
+static void test_elementwise__dropout_off_the_tape(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *x = leaf(e);
+    me_grad_enable(e, false);
+    me_dropout(e, x, 0.1);
+    EXPECT_EVENTS(events, "+24 +12 +24 -12");
+    me_grad_enable(e, true);
+    me_leave(e, frame, NULL);
+}
+
+/* The compiled residual step: seed, mask, output; the seed goes. */
+static void test_elementwise__fused_bias_dropout_add(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *x = leaf(e);
+    me_tensor *bias = me_test_leaf(e, ME_SHAPE(3));
+    me_tensor *residual = leaf(e);
+    (void)me_test_events_take(events);
+    me_tensor *y = me_fused_bias_dropout_add(e, x, bias, residual, 0.1);
+    EXPECT_EVENTS(events, "+8 +12 +24 -8");
+    /* x's gradient, the mask goes, the bias's; the residual gets the incoming
+     * one, which is held, so it is cloned */
+    assert_string_equal(test_backward(events, y), "+24 -12 +6 +24");
+    me_leave(e, frame, NULL);
+}
+
+static void test_elementwise__fused_add_without_dropout(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *x = leaf(e);
+    me_tensor *residual = leaf(e);
+    (void)me_test_events_take(events);
+    me_tensor *y = me_fused_bias_dropout_add(e, x, NULL, residual, 0);
+    EXPECT_EVENTS(events, "+24");
+    assert_string_equal(test_backward(events, y), "+24 +24"); /* two clones */
+    me_leave(e, frame, NULL);
+}
+
+/* 300 rows: partial sums of 128 rows each, ceil(300 / 128) = 3 of 3 columns
+ * in float32, 36 bytes. */
+static void test_elementwise__compiled_bias_gradient_in_parts(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *x = me_test_leaf(e, ME_SHAPE(300, 3));
+    me_tensor *bias = me_test_leaf(e, ME_SHAPE(3));
+    me_tensor *plain = test_tensor(e, ME_DTYPE_BFLOAT16, ME_SHAPE(300, 3));
+    me_tensor *y = me_fused_bias_dropout_add(e, x, bias, plain, 0.1);
+    assert_string_equal(test_backward(events, y), "+1800 -900 +36 +6 -36");
+    me_leave(e, frame, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ENGINE_TEST(test_elementwise__unary),
+        ENGINE_TEST(test_elementwise__what_is_saved),
+        ENGINE_TEST(test_elementwise__mul_with_broadcast),
+        ENGINE_TEST(test_elementwise__mul_saves_what_the_other_needs),
+        ENGINE_TEST(test_elementwise__add_broadcasts_either_way),
+        ENGINE_TEST(test_elementwise__cast),
+        ENGINE_TEST(test_elementwise__in_place_division),
+        ENGINE_TEST(test_elementwise__bias_gelu),
+        ENGINE_TEST(test_elementwise__fused_swiglu_halves_the_last_dimension),
+        ENGINE_TEST(test_elementwise__dropout),
+        ENGINE_TEST(test_elementwise__dropout_off_the_tape),
+        ENGINE_TEST(test_elementwise__fused_bias_dropout_add),
+        ENGINE_TEST(test_elementwise__fused_add_without_dropout),
+        ENGINE_TEST(test_elementwise__compiled_bias_gradient_in_parts),
+    };
+    return cmocka_run_group_tests_name("elementwise", tests, NULL, NULL);
+}

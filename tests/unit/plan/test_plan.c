@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "support/simulate.h"
+#include "support/test.h"
+
+static const char *const small[] = {
+    "model.num_layers=4",          "model.hidden_size=16",
+    "model.num_attention_heads=4", "model.seq_length=8",
+    "model.vocab_size=64",         "train.micro_batch_size=1",
+    "train.global_batch_size=8",   NULL,
+};
+
+static void plan(test_job *job, const char *const *more)
+{
+    me_diag diag = {.status = ME_OK};
+    *job = (test_job){.config = me_config_create()};
+    me_status status = test_job_set(job, small, &diag);
+    if (status == ME_OK) {
+        status = test_job_set(job, more, &diag);
+    }
+    if (status == ME_OK) {
+        status = test_job_plan(job, &diag);
+    }
+    if (status != ME_OK) {
+        fail_msg("%s", diag.text);
+    }
+}
+
+/* Tensor fastest, then data, then pipeline; data ranks fold together. The
+ * first tensor rank loads the batch in another order, so it is alone. */
+static void test_plan__classes_of_a_grid(void **state)
+{
+    (void)state;
+    test_job job;
+    me_str text = {0};
+
+    plan(&job, (const char *[]){"parallel.tensor=2", "parallel.pipeline=2",
+                                "parallel.world_size=8", NULL});
+    me_plan_dump(job.plan, &text);
+    assert_string_equal(
+        me_str_text(&text),
+        "rank 0: class 0 tp 0 cp 0 ep 0 dp 0 pp 0 | chunk 0: embedding layers "
+        "0-1\n"
+        "rank 1: class 1 tp 1 cp 0 ep 0 dp 0 pp 0 | chunk 0: embedding layers "
+        "0-1\n"
+        "rank 2: class 0 tp 0 cp 0 ep 0 dp 1 pp 0 | chunk 0: embedding layers "
+        "0-1\n"
+        "rank 3: class 1 tp 1 cp 0 ep 0 dp 1 pp 0 | chunk 0: embedding layers "
+        "0-1\n"
+        "rank 4: class 2 tp 0 cp 0 ep 0 dp 0 pp 1 | chunk 0: layers 2-3 head\n"
+        "rank 5: class 3 tp 1 cp 0 ep 0 dp 0 pp 1 | chunk 0: layers 2-3 head\n"
+        "rank 6: class 2 tp 0 cp 0 ep 0 dp 1 pp 1 | chunk 0: layers 2-3 head\n"
+        "rank 7: class 3 tp 1 cp 0 ep 0 dp 1 pp 1 | chunk 0: layers 2-3 "
+        "head\n");
+    assert_int_equal(job.plan->n_classes, 4);
+    assert_int_equal(job.plan->representative[2], 4);
+    me_str_fini(&text);
+    test_job_fini(&job);
+}
+
+static void test_plan__interleaved_chunks(void **state)
+{
+    (void)state;
+    test_job job;
+
+    plan(&job, (const char *[]){"parallel.pipeline=2",
+                                "parallel.virtual_pipeline=2", NULL});
+    assert_int_equal(job.plan->n_chunks, 2);
+
+    static const struct {
+        int32_t rank, chunk, first;
+        bool has_embedding, has_head;
+    } stages[] = {
+        {0, 0, 0, true, false},
+        {1, 0, 1, false, false},
+        {0, 1, 2, false, false},
+        {1, 1, 3, false, true},
+    };
+
+    for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++) {
+        const me_stage s =
+            me_plan_stage(job.plan, stages[i].rank, stages[i].chunk);
+        assert_int_equal(s.first_layer, stages[i].first);
+        assert_int_equal(s.n_layers, 1);
+        assert_int_equal(s.has_embedding, stages[i].has_embedding);
+        assert_int_equal(s.has_head, stages[i].has_head);
+    }
+    test_job_fini(&job);
+}
+
+/* Every rank is its own class when nothing is folded. */
+static void test_plan__without_folding(void **state)
+{
+    (void)state;
+    test_job job;
+    me_diag diag = {.status = ME_OK};
+
+    plan(&job, (const char *[]){"parallel.world_size=4", NULL});
+    assert_int_equal(job.plan->n_classes, 1);
+    me_plan *unfolded = NULL;
+    assert_int_equal(me_plan_create(job.config, false, &diag, &unfolded),
+                     ME_OK);
+    assert_int_equal(unfolded->n_classes, 4);
+    for (int32_t r = 0; r < 4; r++) {
+        assert_int_equal(unfolded->class_of[r], r);
+        assert_int_equal(unfolded->representative[r], r);
+    }
+    me_plan_destroy(unfolded);
+    test_job_fini(&job);
+}
+
+static void test_plan__place_in_the_pipeline(void **state)
+{
+    (void)state;
+    test_job job;
+
+    plan(&job, (const char *[]){"parallel.pipeline=4", "parallel.world_size=8",
+                                NULL});
+    const me_pipeline p = me_plan_pipeline(job.plan, 5);
+    assert_int_equal(p.ranks, 4);
+    assert_int_equal(p.rank, 2); /* data 2: stage of rank 5 is 5 / 2 */
+    assert_int_equal(p.microbatches, 4);
+    assert_int_equal(p.chunks, 1);
+    test_job_fini(&job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plan__classes_of_a_grid),
+        cmocka_unit_test(test_plan__interleaved_chunks),
+        cmocka_unit_test(test_plan__without_folding),
+        cmocka_unit_test(test_plan__place_in_the_pipeline),
+    };
+    return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
+}

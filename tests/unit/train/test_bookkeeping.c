@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "trainer.h"
+
+/* A barrier's byte lives until the next barrier's has been made. */
+static void test_bookkeeping__barriers(void **state)
+{
+    (void)state;
+    test_trainer r;
+    test_trainer_init(&r, 1);
+
+    (void)me_test_events_take(&r.model.events);
+    me_barriers(&r.t, 2);
+    EXPECT_EVENTS(&r.model.events,
+                  "+1 AllReduce:1 +4 -4 +1 AllReduce:1 -1 +4 -4");
+    test_trainer_fini(&r);
+}
+
+/* What the reference lists for the start (4.1), for W = 2 ranks: a scalar, the
+ * start time that stays, two barriers, one more, 40 W, two more. */
+static void test_bookkeeping__start_up(void **state)
+{
+    (void)state;
+    test_trainer r;
+    test_trainer_init(&r, 2);
+
+    (void)me_test_events_take(&r.model.events);
+    const uint64_t before = r.model.events.live;
+    me_start_up(&r.t);
+    assert_int_equal(r.model.events.live - before, 8 + 1);
+    me_clear(r.t.e, &r.t.start_time);
+    test_trainer_fini(&r);
+}
+
+/* 4.4's gathering of groups gives back what it took, for any world. */
+static void test_bookkeeping__gathering_is_balanced(void **state)
+{
+    (void)state;
+    for (int32_t world = 1; world <= 4; world++) {
+        test_trainer r;
+        test_trainer_init(&r, world);
+        const uint64_t before = r.model.events.live;
+        me_gather_parameter_groups(&r.t);
+        me_before_training(&r.t);
+        assert_int_equal(r.model.events.live - before, 1); /* a barrier's */
+        test_trainer_fini(&r);
+    }
+}
+
+static void test_bookkeeping__scalars(void **state)
+{
+    (void)state;
+    test_trainer r;
+    test_trainer_init(&r, 1);
+
+    (void)me_test_events_take(&r.model.events);
+    me_blip(r.t.e, "blip", 7);
+    me_tensor *kept = me_keep_scalar(r.t.e, "kept", 5);
+    EXPECT_EVENTS(&r.model.events, "+7 -7 +5");
+    me_release(r.t.e, kept);
+    EXPECT_EVENTS(&r.model.events, "-5");
+    test_trainer_fini(&r);
+}
+
+/* Replicated gradients are flattened, all-reduced and given back: norms under
+ * sequence parallelism (3 elements of float32). */
+static void test_bookkeeping__partial_gradients(void **state)
+{
+    (void)state;
+    test_trainer r;
+    test_trainer_init(&r, 1);
+
+    r.norm.weight->is_sequence_parallel = true;
+    r.config.model.sequence_parallel = true;
+    r.config.model.tensor_parallel = 2;
+    r.config.model.untie_embeddings_and_output_weights = true;
+    me_ddp_create(&r.t, 0);
+    (void)me_test_events_take(&r.model.events);
+    me_finalize_model_grads(&r.t);
+    EXPECT_EVENTS(&r.model.events, "AllReduce:15 +12 AllReduce:3 -12");
+    test_trainer_fini(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bookkeeping__barriers),
+        cmocka_unit_test(test_bookkeeping__start_up),
+        cmocka_unit_test(test_bookkeeping__gathering_is_balanced),
+        cmocka_unit_test(test_bookkeeping__scalars),
+        cmocka_unit_test(test_bookkeeping__partial_gradients),
+    };
+    return cmocka_run_group_tests_name("bookkeeping", tests, NULL, NULL);
+}

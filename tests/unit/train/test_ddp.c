@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "trainer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The weight has 12 elements, the norm 3. */
+
+/* The norm is made on the host, moved as float32, then cast. */
+static void test_ddp__parameters_reach_the_device(void **state)
+{
+    (void)state;
+    test_trainer r;
+    test_trainer_init(&r, 1);
+
+    EXPECT_EVENTS(&r.model.events, "+24 +12 +6 -12");
+    test_trainer_fini(&r);
+}
+
+/* One float32 buffer without padding, on the side stream. */
+static void test_ddp__gradient_buffer(void **state)
+{
+    (void)state;
+    test_trainer r;
+    test_trainer_init(&r, 1);
+
+    (void)me_test_events_take(&r.model.events);
+    me_ddp_create(&r.t, 0);
+    EXPECT_EVENTS(&r.model.events, "+60");
+    assert_int_equal(r.ddp.grad_buffer->storage->stream, ME_STREAM_SIDE);
+    assert_int_equal(r.ddp.grad_buffer->storage->category,
+                     ME_CATEGORY_GRADIENT);
+    test_trainer_fini(&r);
+}
+
+/* Distributed over two ranks: starts at multiples of 64 elements, the end at
+ * one of 128: norm at 0, weight at 64, 128 in all; parameter buffer 256 and
+ * gradient buffer 512; the old storages go in reverse order of registration. */
+static void test_ddp__distributed_optimizer_moves_parameters(void **state)
+{
+    (void)state;
+    test_trainer r;
+    test_trainer_init(&r, 2);
+
+    (void)me_test_events_take(&r.model.events);
+    r.config.distributed_optimizer = true;
+    me_ddp_create(&r.t, 0);
+    EXPECT_EVENTS(&r.model.events, "+256 +512 -6 -24");
+    assert_ptr_equal(r.fc.weight->tensor->storage, r.ddp.param_buffer->storage);
+    test_trainer_fini(&r);
+}
+
+/* The hook adds a gradient to the buffer and drops it. It was marked as used
+ * by the side stream, so its free comes with the next allocation. */
+static void test_ddp__hook_drops_gradients_late(void **state)
+{
+    (void)state;
+    test_trainer r;
+    test_trainer_init(&r, 1);
+    me_engine *e = r.t.e;
+
+    me_ddp_create(&r.t, 0);
+    me_ddp_zero_grad(&r.t);
+    me_tensor *x = me_test_leaf(e, ME_SHAPE(4, 1, 3));
+    me_tensor *y = me_column_linear(&r.t.nn, &r.fc,
+                                    me_norm_forward(&r.t.nn, &r.norm, x), NULL);
+    /* dgrad, workspace, wgrad, which goes late; the norm's gradients, where
+     * the wgrad is gone at last; its input's goes; 1/rms; its weight's */
+    assert_string_equal(test_backward(&r.model.events, y),
+                        "+24 +1000 +24 ~24 -24 +24 +6 -24 -16 ~6");
+    assert_null(r.fc.weight->tensor->grad);
+    assert_int_equal(r.model.events.late, 6);
+    test_trainer_fini(&r);
+}
+
+/* Two ranks and 15 elements: all-reduced, or each its half of 128. */
+static void test_ddp__reduction(void **state)
+{
+    (void)state;
+    for (int distributed = 0; distributed <= 1; distributed++) {
+        test_trainer r;
+        test_trainer_init(&r, 2);
+        r.config.distributed_optimizer = distributed == 1;
+        me_ddp_create(&r.t, 0);
+        (void)me_test_events_take(&r.model.events);
+        me_ddp_reduce(&r.t, &r.ddp);
+        EXPECT_EVENTS(&r.model.events,
+                      distributed == 1 ? "ReduceScatter:64" : "AllReduce:15");
+        test_trainer_fini(&r);
+    }
+}
+
+/* The buffer's norm; from iteration 1 on it is looked at: is it NaN, and its
+ * magnitude infinite? */
+static void test_ddp__checks_for_nan(void **state)
+{
+    (void)state;
+    test_trainer r;
+    test_trainer_init(&r, 1);
+
+    r.config.check_for_nan = true;
+    me_ddp_create(&r.t, 0);
+    (void)me_test_events_take(&r.model.events);
+    me_ddp_reduce(&r.t, &r.ddp);
+    EXPECT_EVENTS(&r.model.events, "+4 -4 AllReduce:15");
+    r.t.iteration = 1;
+    me_ddp_reduce(&r.t, &r.ddp);
+    EXPECT_EVENTS(&r.model.events, "+4 +1 -1 +4 +1 -4 -1 -4 AllReduce:15");
+    test_trainer_fini(&r);
+}
+
+/* Overlapped: the bucket is reduced in the hook of the last gradient that
+ * becomes ready, before that one is dropped. */
+static void test_ddp__overlapped_reduction(void **state)
+{
+    (void)state;
+    test_trainer r;
+    test_trainer_init(&r, 1);
+    me_engine *e = r.t.e;
+
+    r.config.overlap_grad_reduce = true;
+    r.t.iteration = 1;
+    me_ddp_create(&r.t, 0);
+    me_ddp_zero_grad(&r.t);
+    me_tensor *x = me_test_leaf(e, ME_SHAPE(4, 1, 3));
+    me_tensor *y = me_column_linear(&r.t.nn, &r.fc,
+                                    me_norm_forward(&r.t.nn, &r.norm, x), NULL);
+    assert_string_equal(test_backward(&r.model.events, y),
+                        "+24 +1000 +24 ~24 -24 +24 +6 -24 -16 AllReduce:15 ~6");
+    test_trainer_fini(&r);
+}
+
+/* Main parameters: a clone and a float32 copy of each, the clone goes;
+ * matrices first, then vectors. Around them the groups are gathered. */
+static void test_ddp__optimizer_is_built(void **state)
+{
+    static const char gather[] = "+46 +8 +8 +8 -8 AllGather:1 +46 +46 -46 -46 "
+                                 "AllGather:46 -8 -46 -8";
+    (void)state;
+    test_trainer r;
+    char expected[512] = "";
+    test_trainer_init(&r, 1);
+
+    me_ddp_create(&r.t, 0);
+    (void)me_test_events_take(&r.model.events);
+    me_gather_parameter_groups(&r.t);
+    const char *first = me_test_events_take(&r.model.events);
+    (void)snprintf(expected, sizeof expected, "%s +4 +24 +48 -24 +6 +12 -6 %s",
+                   first, first);
+    me_optimizer_create(&r.t);
+    EXPECT_EVENTS(&r.model.events, expected);
+    assert_int_equal(strncmp(expected, gather, 11), 0);
+    me_optimizer_destroy(&r.t);
+    test_trainer_fini(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ddp__parameters_reach_the_device),
+        cmocka_unit_test(test_ddp__gradient_buffer),
+        cmocka_unit_test(test_ddp__distributed_optimizer_moves_parameters),
+        cmocka_unit_test(test_ddp__hook_drops_gradients_late),
+        cmocka_unit_test(test_ddp__reduction),
+        cmocka_unit_test(test_ddp__checks_for_nan),
+        cmocka_unit_test(test_ddp__overlapped_reduction),
+        cmocka_unit_test(test_ddp__optimizer_is_built),
+    };
+    return cmocka_run_group_tests_name("ddp", tests, NULL, NULL);
+}
