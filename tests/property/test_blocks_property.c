@@ -105,7 +105,9 @@ static void on_event(void *self, const me_event *event)
 /** A rank's program alone, without allocator and trackers. */
 static void run_program(const test_job *job, int32_t rank, blocks *b)
 {
-    const me_card card = {132, 2048, 1000};
+    const me_card card = {.multiprocessors = 132,
+                          .threads_per_multiprocessor = 2048,
+                          .cublas_workspace_bytes = 1000};
     me_engine *engine = NULL;
     me_program program;
     assert_int_equal(me_engine_create(&card, &engine), ME_OK);

@@ -62,7 +62,11 @@ static void test_simulate__limit(void **state)
     me_rank_result *result = NULL;
 
     assert_int_equal(
-        plan(&job, (const char *[]){"device.memory_limit=40MiB", NULL}, &diag),
+        plan(&job,
+             (const char *[]){"device.memory_limit=40MiB",
+                              "train.bias_gelu_fusion=false",
+                              "train.bias_dropout_fusion=false", NULL},
+             &diag),
         ME_OK);
     assert_int_equal(test_job_run(&job, 0, &diag, &result), ME_OK);
     assert_true(result->limit.is_known && result->limit.oom);

@@ -25,7 +25,7 @@ static void test_views__take_no_memory(void **state)
     assert_true(me_shape_equal(&p->shape, &ME_SHAPE(3, 4, 2, 5)));
     assert_int_equal(p->strides[2], 60);
     me_tensor *v = me_view(e, x, ME_SHAPE(6, 20));
-    me_tensor *s = me_slice_last(e, x, 1, 3);
+    me_tensor *s = me_slice(e, x, -1, 1, 3);
     assert_true(me_shape_equal(&s->shape, &ME_SHAPE(2, 3, 4, 2)));
     assert_true(t->is_view && p->is_view && v->is_view && s->is_view);
     assert_ptr_equal(s->storage, x->storage);
@@ -103,12 +103,12 @@ static void test_views__slice_backward(void **state)
     me_tensor *x = leaf(e);
     /* (4, 2): neg's 16 bytes, zeros of the whole, neg's gradient goes */
     assert_string_equal(
-        test_backward(events, me_neg(e, me_slice_last(e, x, 0, 2))),
+        test_backward(events, me_neg(e, me_slice(e, x, -1, 0, 2))),
         "+16 +24 -16");
     me_clear(e, &x->grad);
     /* the whole dimension: an alias */
     assert_string_equal(
-        test_backward(events, me_neg(e, me_slice_last(e, x, 0, 3))), "+24");
+        test_backward(events, me_neg(e, me_slice(e, x, -1, 0, 3))), "+24");
     me_leave(e, frame, NULL);
 }
 

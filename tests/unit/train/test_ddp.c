@@ -83,7 +83,7 @@ static void test_ddp__reduction(void **state)
         r.config.distributed_optimizer = distributed == 1;
         me_ddp_create(&r.t, 0);
         (void)me_test_events_take(&r.model.events);
-        me_ddp_reduce(&r.t, &r.ddp);
+        me_ddp_reduce(&r.t, 0);
         EXPECT_EVENTS(&r.model.events,
                       distributed == 1 ? "ReduceScatter:64" : "AllReduce:15");
         test_trainer_fini(&r);
@@ -101,10 +101,11 @@ static void test_ddp__checks_for_nan(void **state)
     r.config.check_for_nan = true;
     me_ddp_create(&r.t, 0);
     (void)me_test_events_take(&r.model.events);
-    me_ddp_reduce(&r.t, &r.ddp);
+    me_ddp_reduce(&r.t, 0);
     EXPECT_EVENTS(&r.model.events, "+4 -4 AllReduce:15");
     r.t.iteration = 1;
-    me_ddp_reduce(&r.t, &r.ddp);
+    me_ddp_zero_grad(&r.t);
+    me_ddp_reduce(&r.t, 0);
     EXPECT_EVENTS(&r.model.events, "+4 +1 -1 +4 +1 -4 -1 -4 AllReduce:15");
     test_trainer_fini(&r);
 }
