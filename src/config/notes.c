@@ -21,6 +21,12 @@ static bool has_fp32_residual(const me_config *config)
     return config->model.fp32_residual_connection;
 }
 
+static bool has_blocking_p2p(const me_config *config)
+{
+    return config->parallel.virtual_pipeline > 1 &&
+           !config->parallel.overlap_p2p_comm;
+}
+
 static bool has_rope_fusion(const me_config *config)
 {
     return config->train.apply_rope_fusion;
@@ -52,6 +58,9 @@ static const struct {
      "expert parallelism"},
     {"model.fp32_residual_connection", "--fp32-residual-connection",
      has_fp32_residual, "the float32 residual stream"},
+    {"parallel.overlap_p2p_comm", "--no-overlap-p2p-communication",
+     has_blocking_p2p,
+     "interleaved without overlapped transfers; overlapped is estimated"},
     {"train.apply_rope_fusion", NULL, has_rope_fusion,
      "on by default, off with --no-rope-fusion; unfused is estimated"},
     {"train.masked_softmax_fusion", NULL, has_softmax_fusion,
