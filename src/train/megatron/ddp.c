@@ -37,6 +37,20 @@ static bool collect(me_trainer *t, int32_t chunk, me_ddp *ddp)
     return true;
 }
 
+/** The size of a bucket that the user gave, in elements; 0: none. */
+static uint64_t given_bucket_numel(const me_trainer *t)
+{
+    const me_megatron_config *c = t->config;
+    if (c->ddp_num_buckets == 0) {
+        return c->ddp_bucket_size;
+    }
+    uint64_t numel = 0; // get_model(): of all chunks of the rank
+    for (uint32_t i = 0; i < t->parameters.count; i++) {
+        numel = me_size_add(numel, t->parameters.parameters[i]->numel);
+    }
+    return me_max_u64(numel / c->ddp_num_buckets, 1);
+}
+
 static void lay_out(me_trainer *t, int32_t chunk, me_ddp *ddp)
 {
     const me_megatron_config *c = t->config;
@@ -62,7 +76,7 @@ static void lay_out(me_trainer *t, int32_t chunk, me_ddp *ddp)
             .pipeline_rank = c->pipeline.rank,
             .chunk = chunk,
             .shard_ranks = ranks,
-            .given_numel = c->ddp_bucket_size,
+            .given_numel = given_bucket_numel(t),
         }),
     };
     me_diag diag = {.status = ME_OK};

@@ -27,8 +27,10 @@ typedef struct me_megatron_config {
     bool overlap_grad_reduce;
     bool overlap_param_gather;
     uint64_t ddp_bucket_size; /**< elements, 0: Megatron's default */
+    uint64_t ddp_num_buckets; /**< of a rank, 0: as ddp_bucket_size says */
     bool pads_buckets;        /**< for high NCCL bus bandwidth */
     bool clips_gradients;     /**< clip-grad above 0 */
+    bool decays_weights;      /**< weight-decay above 0 */
     bool has_momentum;        /**< of SGD */
     int32_t iterations;       /**< to run */
 } me_megatron_config;
