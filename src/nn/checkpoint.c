@@ -86,7 +86,7 @@ me_tensor *me_checkpoint(me_nn *nn, const me_section *section,
 {
     me_engine *e = nn->e;
     if (!me_engine_is_ok(e)) {
-        return inputs[0];
+        return me_none(e);
     }
     me_node *node = me_record(e, &checkpoint_op, ME_CHECKPOINT_INPUTS, inputs);
     const bool grad = me_grad_enable(e, false);

@@ -45,9 +45,16 @@ void me_record_stream(me_tensor *x);
 /** What the bytes of @p x are for, from now on. */
 void me_categorize(me_engine *e, const me_tensor *x, me_category category);
 
+/** The empty tensor that everything returns after a failure, and not one of
+ *  its inputs: callers drop those. */
+me_tensor *me_none(me_engine *e);
+
+/** A dimension, counted from the end if negative; 0 of the empty tensor that
+ *  ops return after a failure. */
 static inline uint64_t me_dim(const me_tensor *x, int32_t i)
 {
-    return x->shape.dim[i < 0 ? x->shape.ndim + i : i];
+    const int32_t at = i < 0 ? x->shape.ndim + i : i;
+    return at < 0 ? 0 : x->shape.dim[at];
 }
 
 /** Elements. */
