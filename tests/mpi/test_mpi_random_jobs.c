@@ -148,7 +148,7 @@ static void test_mpi_random_jobs__same_report(void **state)
         me_random random = {seed};
         random_job job;
         me_diag verdict = {0};
-        random_job_draw(&random, &job);
+        me_random_job_draw(&random, &job);
         if (!is_valid(&job)) {
             continue;
         }

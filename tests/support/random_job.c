@@ -143,7 +143,7 @@ static void draw_recompute(draw *d)
         rarely(d, 5) ? "true" : "false");
 }
 
-void random_job_draw(me_random *random, random_job *job_out)
+void me_random_job_draw(me_random *random, random_job *job_out)
 {
     *job_out = (random_job){0};
     draw d = {.random = random, .job = job_out};

@@ -26,6 +26,6 @@ typedef struct random_job {
 
 /** Draw a job of at most RANDOM_JOB_MAX_RANKS ranks. Not every one is valid:
  *  me_config_finish() decides. Local. */
-void random_job_draw(me_random *random, random_job *job_out);
+void me_random_job_draw(me_random *random, random_job *job_out);
 
 #endif /* MEMEST_TESTS_SUPPORT_RANDOM_JOB_H */

@@ -65,9 +65,10 @@ void me_start_up(me_trainer *t)
     world_collective(t, ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_FLOAT64, 1);
     t->start_time = me_keep_scalar(t->e, "start_time", 8);
     me_barriers(t, 3);
-    me_blip(t->e, "timers", STARTUP_TIMERS * TIMER_BYTES * world_size(t));
+    me_blip(t->e, "timers",
+            UINT64_C(1) * STARTUP_TIMERS * TIMER_BYTES * world_size(t));
     world_collective(t, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_FLOAT32,
-                     2 * STARTUP_TIMERS);
+                     UINT64_C(2) * STARTUP_TIMERS);
     me_barriers(t, 2);
 }
 

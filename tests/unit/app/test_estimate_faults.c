@@ -136,7 +136,7 @@ static const char *some_requests_fail(me_random *random)
 {
     random_job job;
     const char *job_sets[RANDOM_JOB_SETS];
-    random_job_draw(random, &job);
+    me_random_job_draw(random, &job);
     for (int i = 0; i < job.n_sets; i++) {
         job_sets[i] = job.sets[i];
     }
