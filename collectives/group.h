@@ -28,11 +28,17 @@ static inline int me_comm_group_member(const me_comm_group *group, int index)
                                   : group->start + index * group->stride;
 }
 
+/** What an me_comm_group_of returns instead of an index. */
+enum {
+    ME_IN_NO_GROUP = -1,      /**< the rank is in no group of the kind */
+    ME_GROUP_HAS_NO_LIST = -2 /**< no host memory for the members */
+};
+
 /**
  * The group of @p kind that @p rank is in. It gives the same answer for all
  * members, and its list of members stays valid as long as somebody asks.
  *
- * @return the rank's index in the group, or -1 if it is in none
+ * @return the rank's index in the group, or one of the values below 0
  */
 typedef int (*me_comm_group_of)(const void *self, int rank, me_group_kind kind,
                                 me_comm_group *group_out);

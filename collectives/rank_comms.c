@@ -54,6 +54,11 @@ me_status me_rank_comms_get(me_rank_comms *comms, me_group_kind kind,
         me_comm_group group = {0};
         const int index =
             comms->group_of(comms->self, comms->rank, kind, &group);
+        if (index == ME_GROUP_HAS_NO_LIST) {
+            return me_fail(diag, ME_ERR_NOMEM,
+                           "no host memory for the %s group of rank %d",
+                           me_group_kind_name(kind), comms->rank);
+        }
         if (index < 0) {
             return me_fail(diag, ME_ERR_INTERNAL,
                            "rank %d has no %s group to call on", comms->rank,

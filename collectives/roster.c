@@ -163,6 +163,13 @@ static bool is_consistent(const me_place *places, int rank, int world_size)
             me_comm_group_is_valid(&place->group, world_size));
 }
 
+static me_status no_room(const me_roster *roster, me_diag *diag)
+{
+    return me_fail(diag, ME_ERR_NOMEM,
+                   "no host memory for the groups of %d ranks",
+                   roster->world_size);
+}
+
 static me_status look_up_places(me_roster *roster, const me_check_part *part,
                                 me_group_kind kind, me_diag *diag)
 {
@@ -170,14 +177,15 @@ static me_status look_up_places(me_roster *roster, const me_check_part *part,
         me_alloc((size_t)roster->world_size, sizeof *places, "roster.places");
     roster->places[kind] = places;
     if (places == NULL) {
-        return me_fail(diag, ME_ERR_NOMEM,
-                       "no host memory for the groups of %d ranks",
-                       roster->world_size);
+        return no_room(roster, diag);
     }
     for (int rank = 0; rank < roster->world_size; rank++) {
         me_place *place = &places[rank];
         place->index = part->group_of(part->self, rank, kind, &place->group);
         place->group.kind = kind;
+        if (place->index == ME_GROUP_HAS_NO_LIST) {
+            return no_room(roster, diag);
+        }
     }
     for (int rank = 0; rank < roster->world_size; rank++) {
         if (places[rank].index >= 0 &&

@@ -8,7 +8,9 @@
 
 typedef enum flag_kind {
     FLAG_TEXT,
+    FLAG_NAME,   /**< text that is not empty: a file, a word */
     FLAG_NUMBER, /**< not negative, 31 bits */
+    FLAG_COUNT,  /**< the same, and not 0 */
     FLAG_SWITCH,
     FLAG_SET
 } flag_kind;
@@ -26,26 +28,26 @@ typedef struct flag {
 #define AT(member) offsetof(me_cli, member)
 
 static const flag flags[] = {
-    {"--model", "-m", "FILE|NAME", FLAG_TEXT, AT(model),
+    {"--model", "-m", "FILE|NAME", FLAG_NAME, AT(model),
      "job or model: a .cfg file, or a name of configs/models"},
     {"--set", NULL, "KEY=VALUE", FLAG_SET, AT(sets),
      "set one option; wins over file and launch command (memest options)"},
-    {"--world-size", NULL, "N", FLAG_NUMBER, AT(world_size),
+    {"--world-size", NULL, "N", FLAG_COUNT, AT(world_size),
      "training ranks to simulate"},
     {"--memory-limit", NULL, "SIZE", FLAG_TEXT, AT(memory_limit),
      "what PyTorch's allocator may reserve on a rank, such as 70GiB"},
     {"--alloc-conf", NULL, "CONF", FLAG_TEXT, AT(alloc_conf),
      "as PYTORCH_CUDA_ALLOC_CONF"},
-    {"--device", NULL, "NAME", FLAG_TEXT, AT(device), "the card"},
-    {"--format", NULL, "text|json|csv", FLAG_TEXT, AT(format),
+    {"--device", NULL, "NAME", FLAG_NAME, AT(device), "the card"},
+    {"--format", NULL, "text|json|csv", FLAG_NAME, AT(format),
      "of the report; text if not given"},
-    {"--output", "-o", "FILE", FLAG_TEXT, AT(output),
+    {"--output", "-o", "FILE", FLAG_NAME, AT(output),
      "write the report to a file, whole or not at all"},
-    {"--events", NULL, "FILE", FLAG_TEXT, AT(events),
+    {"--events", NULL, "FILE", FLAG_NAME, AT(events),
      "write every allocation and free of one iteration of one rank"},
     {"--rank", NULL, "R", FLAG_NUMBER, AT(rank), "whose events; 0"},
     {"--iteration", NULL, "N", FLAG_NUMBER, AT(iteration), "of --events; 1"},
-    {"--dump", NULL, "STAGE", FLAG_TEXT, AT(dump),
+    {"--dump", NULL, "STAGE", FLAG_NAME, AT(dump),
      "print config, plan, program or modules and stop"},
     {"--strict", NULL, NULL, FLAG_SWITCH, AT(strict),
      "what is not modelled is an error"},
@@ -53,9 +55,9 @@ static const flag flags[] = {
      "simulate every rank, equal ones too"},
     {"--require-fit", NULL, NULL, FLAG_SWITCH, AT(require_fit),
      "exit 3 if the job does not fit"},
-    {"--log-level", NULL, "LEVEL", FLAG_TEXT, AT(log_level),
+    {"--log-level", NULL, "LEVEL", FLAG_NAME, AT(log_level),
      "error, warn, info, debug or trace (also MEMEST_LOG)"},
-    {"--log-file", NULL, "FILE", FLAG_TEXT, AT(log_file),
+    {"--log-file", NULL, "FILE", FLAG_NAME, AT(log_file),
      "where messages go instead of stderr"},
     {"--help", "-h", NULL, FLAG_SWITCH, AT(help), "this text"},
     {"--version", NULL, NULL, FLAG_SWITCH, AT(version), "memest's version"},
@@ -110,23 +112,38 @@ static me_status store_set(me_cli *cli, const char *value, me_diag *diag)
     return ME_OK;
 }
 
+static me_status store_number(int32_t *at, const flag *f, const char *value,
+                              me_diag *diag)
+{
+    const uint64_t least = f->kind == FLAG_COUNT ? 1 : 0;
+    uint64_t number = 0;
+    if (me_parse_u64(value, &number) != ME_OK || number > INT32_MAX ||
+        number < least) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "%s: \"%s\" is not a whole number from %d to %d",
+                       f->name, value, (int)least, INT32_MAX);
+    }
+    *at = (int32_t)number;
+    return ME_OK;
+}
+
 static me_status store(me_cli *cli, const flag *f, const char *value,
                        me_diag *diag)
 {
     char *at = (char *)cli + f->offset;
-    uint64_t number = 0;
     switch (f->kind) {
     case FLAG_SWITCH: *(bool *)(void *)at = true; return ME_OK;
+    case FLAG_NAME:
+        if (value[0] == '\0') {
+            return me_fail(diag, ME_ERR_CONFIG, "%s needs a value: %s", f->name,
+                           f->value);
+        }
+        *(const char **)(void *)at = value;
+        return ME_OK;
     case FLAG_TEXT: *(const char **)(void *)at = value; return ME_OK;
     case FLAG_SET: return store_set(cli, value, diag);
     case FLAG_NUMBER:
-        if (me_parse_u64(value, &number) != ME_OK || number > INT32_MAX) {
-            return me_fail(diag, ME_ERR_CONFIG,
-                           "%s: \"%s\" is not a whole number from 0 to %d",
-                           f->name, value, INT32_MAX);
-        }
-        *(int32_t *)(void *)at = (int32_t)number;
-        return ME_OK;
+    case FLAG_COUNT: return store_number((int32_t *)(void *)at, f, value, diag);
     }
     return ME_ERR_INTERNAL;
 }

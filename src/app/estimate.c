@@ -2,6 +2,7 @@
 #include "app/estimate.h"
 
 #include "app/groups.h"
+#include "app/program.h"
 #include "app/simulate.h"
 #include "base/alloc.h"
 #include "base/log.h"
@@ -12,6 +13,7 @@
 #include "config/options.h"
 #include "report/report.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,6 +40,19 @@ int me_exit_code(me_status status)
     return ME_EXIT_INTERNAL;
 }
 
+me_status me_print_text(const me_str *text, me_diag *diag)
+{
+    if (me_str_status(text) != ME_OK) {
+        return me_fail(diag, ME_ERR_NOMEM, "no host memory for the text");
+    }
+    errno = 0;
+    if (fputs(me_str_text(text), stdout) < 0 || fflush(stdout) != 0) {
+        return me_fail(diag, ME_ERR_IO, "cannot write to stdout: %s",
+                       errno == 0 ? "a write failed" : strerror(errno));
+    }
+    return ME_OK;
+}
+
 /** One process's part of an estimate; what is NULL is not made yet. */
 typedef struct estimate {
     me_transport *transport;
@@ -46,6 +61,7 @@ typedef struct estimate {
     me_plan *plan;
     me_groups *groups;
     me_simulation simulation;
+    me_format format;
     int32_t n_units;    /**< programs to simulate over all processes */
     me_call_log **logs; /**< of this process's units, else NULL */
     me_rank_result **results;
@@ -95,6 +111,16 @@ static me_status read_flags(const me_cli *cli, me_config *config, me_diag *diag)
 static me_status read_config(estimate *s, me_diag *diag)
 {
     const me_cli *cli = s->cli;
+    if (!me_format_find(cli->format, &s->format)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--format %s: text, json and csv are known",
+                       cli->format);
+    }
+    if (cli->iteration >= ME_PROGRAM_ITERATIONS) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--iteration %d: iterations 0 to %d are run",
+                       cli->iteration, ME_PROGRAM_ITERATIONS - 1);
+    }
     s->config = me_config_create();
     if (s->config == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no host memory for the job");
@@ -156,8 +182,10 @@ static me_status make_plan(estimate *s, me_diag *diag)
                        "--rank %d: the job has ranks 0 to %d", s->cli->rank,
                        world - 1);
     }
-    me_log(ME_LOG_INFO, "plan: %d ranks, %d programs", world,
-           s->plan->n_classes);
+    if (me_transport_rank(s->transport) == 0) {
+        me_log(ME_LOG_INFO, "plan: %d ranks, %d programs", world,
+               s->plan->n_classes);
+    }
     return me_alloc_conf_parse(s->config->device.alloc_conf, diag,
                                &s->simulation.alloc_conf);
 }
@@ -330,25 +358,20 @@ static me_status exchange(estimate *s, const answers *a, me_diag *diag)
 
 static me_status print(const estimate *s, me_diag *diag)
 {
-    me_format format = ME_FORMAT_TEXT;
     if (s->report == NULL) {
         return ME_OK;
-    }
-    if (!me_format_find(s->cli->format, &format)) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "--format %s: text, json and csv are known",
-                       s->cli->format);
     }
     if (strcmp(s->cli->command, "check") == 0) {
         me_str text = {0};
         me_verdict_print(s->report, &text);
         me_str_append(&text, "\n");
-        (void)fputs(me_str_text(&text), stdout);
+        const me_status status = me_print_text(&text, diag);
         me_str_fini(&text);
-        return ME_OK;
+        return status;
     }
     const bool is_colored = s->cli->output == NULL && isatty(STDOUT_FILENO);
-    return me_report_write(s->report, format, s->cli->output, is_colored, diag);
+    return me_report_write(s->report, s->format, s->cli->output, is_colored,
+                           diag);
 }
 
 static void estimate_fini(estimate *s)
@@ -415,7 +438,7 @@ static me_status dump(const estimate *s, me_diag *diag)
                          stage);
     }
     if (status == ME_OK && me_transport_rank(s->transport) == 0) {
-        (void)fputs(me_str_text(&text), stdout);
+        status = me_print_text(&text, diag);
     }
     me_str_fini(&text);
     return status;

@@ -64,7 +64,7 @@ int me_groups_find(const void *self, int rank, me_group_kind kind,
     const me_groups *groups = self;
     const me_group group = me_grid_group(&groups->plan->grid, kind, rank);
     if (group.size == 0) {
-        return -1;
+        return ME_IN_NO_GROUP;
     }
     *group_out = (me_comm_group){
         .kind = kind,
@@ -79,7 +79,7 @@ int me_groups_find(const void *self, int rank, me_group_kind kind,
     if (!is_strided) {
         group_out->members = members_of(groups, kind, &group);
         if (group_out->members == NULL) {
-            return -1;
+            return ME_GROUP_HAS_NO_LIST;
         }
     }
     return me_group_index(&group, rank);

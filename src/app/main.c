@@ -7,9 +7,10 @@
 #include "collectives/transport.h"
 #include "config/options.h"
 
-#include <stdio.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifndef ME_VERSION
 #    define ME_VERSION "unknown"
@@ -25,45 +26,6 @@ static int fail(const me_diag *diag)
         me_log(ME_LOG_ERROR, "%s", diag->text);
     }
     return me_exit_code(diag->status);
-}
-
-/** As fail(), on one process of those that were started alike. */
-static int fail_once(int *argc, char ***argv, const me_diag *diag)
-{
-    me_transport *transport = NULL;
-    me_diag ignored = {.status = ME_OK};
-    const bool is_heard =
-        me_transport_mpi_create(argc, argv, &ignored, &transport) != ME_OK ||
-        me_transport_rank(transport) == 0;
-    const int code = is_heard ? fail(diag) : me_exit_code(diag->status);
-    me_transport_destroy(transport);
-    return code;
-}
-
-static int print(const me_str *text)
-{
-    const bool is_written = me_str_status(text) == ME_OK &&
-                            fputs(me_str_text(text), stdout) >= 0 &&
-                            fflush(stdout) == 0;
-    return is_written ? ME_EXIT_OK : ME_EXIT_INTERNAL;
-}
-
-static int list_options(void)
-{
-    me_str text = {0};
-    me_options_list(&text);
-    const int code = print(&text);
-    me_str_fini(&text);
-    return code;
-}
-
-static int help(void)
-{
-    me_str text = {0};
-    me_cli_help(&text);
-    const int code = print(&text);
-    me_str_fini(&text);
-    return code;
 }
 
 /** The allocator's flags of `memest replay`. */
@@ -85,17 +47,13 @@ static me_status replay_options(const me_cli *cli, me_diag *diag,
                                                          &options->pool.conf);
 }
 
-static int replay(const me_cli *cli, me_diag *diag)
+static me_status replay(const me_cli *cli, me_diag *diag, me_str *text)
 {
     me_replay_options options;
-    me_str text = {0};
-    me_status status = replay_options(cli, diag, &options);
-    if (status == ME_OK) {
-        status = me_replay_run(&options, cli->operand, diag, NULL, &text);
-    }
-    const int code = status == ME_OK ? print(&text) : fail(diag);
-    me_str_fini(&text);
-    return code;
+    const me_status status = replay_options(cli, diag, &options);
+    return status == ME_OK
+               ? me_replay_run(&options, cli->operand, diag, NULL, text)
+               : status;
 }
 
 static me_status set_up_log(const me_cli *cli, me_diag *diag)
@@ -113,51 +71,76 @@ static me_status set_up_log(const me_cli *cli, me_diag *diag)
     return cli->log_file == NULL ? ME_OK : me_log_open(cli->log_file, diag);
 }
 
-/** Commands that simulate ranks, on all processes that there are. */
-static int run_collective(int *argc, char ***argv, const me_cli *cli,
-                          me_diag *diag)
+/** What simulates no ranks: process 0 does it alone. */
+static bool is_serial(const me_cli *cli)
 {
-    me_transport *transport = NULL;
-    if (me_transport_mpi_create(argc, argv, diag, &transport) != ME_OK) {
-        return fail(diag);
-    }
-    const int code = me_estimate(transport, cli, diag);
-    if (code != ME_EXIT_OK && code != ME_EXIT_DOES_NOT_FIT &&
-        me_transport_rank(transport) == 0) {
-        (void)fail(diag);
-    }
-    me_transport_destroy(transport);
-    return code;
+    return cli->help || cli->version || strcmp(cli->command, "options") == 0 ||
+           strcmp(cli->command, "replay") == 0;
 }
 
-static int run(int *argc, char ***argv, const me_cli *cli, me_diag *diag)
+static int run_serial(const me_cli *cli, me_diag *diag)
 {
+    me_str text = {0};
+    me_status status = ME_OK;
     if (cli->help) {
-        return help();
+        me_cli_help(&text);
+    } else if (cli->version) {
+        me_str_printf(&text, "memest %s\n", ME_VERSION);
+    } else if (strcmp(cli->command, "options") == 0) {
+        me_options_list(&text);
+    } else {
+        status = replay(cli, diag, &text);
     }
-    if (cli->version) {
-        return printf("memest %s\n", ME_VERSION) < 0 ? ME_EXIT_INTERNAL
-                                                     : ME_EXIT_OK;
+    if (status == ME_OK) {
+        status = me_print_text(&text, diag);
     }
-    if (set_up_log(cli, diag) != ME_OK) {
-        return fail(diag);
+    me_str_fini(&text);
+    return me_exit_code(status);
+}
+
+static int run(me_transport *transport, int argc, char **argv, me_diag *diag)
+{
+    me_cli cli;
+    me_status status = me_transport_agree(
+        transport, me_cli_parse(argc, argv, diag, &cli), diag);
+    if (status == ME_OK) {
+        status = me_transport_agree(transport, set_up_log(&cli, diag), diag);
     }
-    if (strcmp(cli->command, "options") == 0) {
-        return list_options();
+    if (status != ME_OK) {
+        return me_exit_code(status);
     }
-    if (strcmp(cli->command, "replay") == 0) {
-        return replay(cli, diag);
+    if (!is_serial(&cli)) {
+        return me_estimate(transport, &cli, diag);
     }
-    return run_collective(argc, argv, cli, diag);
+    return me_transport_rank(transport) == 0 ? run_serial(&cli, diag)
+                                             : ME_EXIT_OK;
+}
+
+/** A standard stream that the caller closed would be the next file that is
+ *  opened, and a report for stdout would go there. */
+static void hold_standard_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) == -1) {
+            (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+        }
+    }
 }
 
 int main(int argc, char **argv)
 {
-    me_cli cli;
+    me_transport *transport = NULL;
     me_diag diag = {.status = ME_OK};
-    const int code = me_cli_parse(argc, argv, &diag, &cli) == ME_OK
-                         ? run(&argc, &argv, &cli, &diag)
-                         : fail_once(&argc, &argv, &diag);
+    hold_standard_streams();
+    if (me_transport_mpi_create(&argc, &argv, &diag, &transport) != ME_OK) {
+        return fail(&diag);
+    }
+    const int code = run(transport, argc, argv, &diag);
+    if (code != ME_EXIT_OK && code != ME_EXIT_DOES_NOT_FIT &&
+        me_transport_rank(transport) == 0) {
+        (void)fail(&diag);
+    }
+    me_transport_destroy(transport);
     me_log_close();
     return code;
 }

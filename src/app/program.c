@@ -3,12 +3,6 @@
 
 #include "base/alloc.h"
 
-/** Iterations that are run: the first makes the optimizer's state, the second
- *  is the steady one, the third repeats it. */
-enum {
-    ITERATIONS = 2
-};
-
 static bool fuses_activation(const me_config *c)
 {
     return c->model.activation == ME_ACTIVATION_SWIGLU
@@ -36,8 +30,7 @@ static me_transformer_config transformer_config(const me_config *c)
         .ffn_hidden_size = m->ffn_hidden_size,
         .padded_vocab_size = m->padded_vocab_size,
         .max_position_embeddings = m->max_position_embeddings,
-        .rotary_size =
-            (uint64_t)((double)m->kv_channels * m->rotary_percent) / 2 * 2,
+        .rotary_size = me_config_rotary_size(c),
         .params_dtype = c->train.params_dtype,
         .normalization = m->normalization,
         .activation = m->activation,
@@ -119,8 +112,9 @@ me_status me_program_init(const me_plan *plan, int32_t rank,
         .ddp_bucket_size = c->optimizer.ddp_bucket_size,
         .pads_buckets = c->optimizer.ddp_pad_buckets_for_high_nccl_busbw,
         .clips_gradients = c->optimizer.clip_grad > 0,
+        .decays_weights = c->optimizer.weight_decay > 0,
         .has_momentum = c->optimizer.sgd_momentum > 0,
-        .iterations = ITERATIONS,
+        .iterations = ME_PROGRAM_ITERATIONS,
     };
     return ME_OK;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "memest/status.h"
 
+#include "base/clean.h"
+
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 static ME_PRINTF(5, 0) void fill(me_diag *diag, me_status status,
                                  const char *where, int line,
@@ -17,11 +18,8 @@ static ME_PRINTF(5, 0) void fill(me_diag *diag, me_status status,
     (void)snprintf(diag->where, sizeof diag->where, "%s",
                    where == NULL ? "" : where);
     (void)vsnprintf(diag->text, sizeof diag->text, format, arguments);
-    for (char *c = diag->text; *c != '\0'; c++) {
-        if (*c == '\n' || *c == '\r') {
-            *c = ' ';
-        }
-    }
+    me_text_clean(diag->where);
+    me_text_clean(diag->text);
 }
 
 me_status me_fail(me_diag *diag, me_status status, const char *format, ...)

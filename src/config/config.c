@@ -2,6 +2,7 @@
 #include "config/config.h"
 
 #include "base/alloc.h"
+#include "base/clean.h"
 #include "config/private.h"
 
 #include <stdarg.h>
@@ -148,6 +149,10 @@ me_status me_flag_list_add(me_config *config, me_flag_list *list,
         !make_room(list)) {
         return me_fail(diag, ME_ERR_NOMEM, "no memory for the flag %.40s",
                        flag);
+    }
+    me_text_clean(flag_copy);
+    if (note_copy != NULL) {
+        me_text_clean(note_copy);
     }
     list->flags[list->count] =
         (me_flag_note){.flag = flag_copy, .note = note_copy};

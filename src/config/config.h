@@ -185,6 +185,12 @@ me_status me_config_finish(me_config *config, int32_t num_processes,
                            me_diag *diag) ME_MUST_CHECK;
 
 /**
+ * Elements of a head that rotary embeddings turn, as Megatron-LM's tables have
+ * them: in pairs, so an odd share is rounded up. Local.
+ */
+uint64_t me_config_rotary_size(const me_config *config);
+
+/**
  * For `--strict`: refuse a finished job of which something is not modelled.
  * Local.
  *

@@ -21,6 +21,13 @@ uint64_t me_config_model_parallel(const me_config *config)
                        (uint64_t)p->context);
 }
 
+uint64_t me_config_rotary_size(const me_config *config)
+{
+    const me_model_config *m = &config->model;
+    return me_round_up((uint64_t)((double)m->kv_channels * m->rotary_percent),
+                       2);
+}
+
 static int32_t to_int32(uint64_t value)
 {
     return value > INT32_MAX ? INT32_MAX : (int32_t)value;
@@ -83,7 +90,8 @@ static me_status derive_parallel(me_config *config, int32_t num_processes,
 {
     me_parallel_config *p = &config->parallel;
     me_status status = derive_world_size(config, num_processes, diag);
-    if (p->num_layers_per_virtual_pipeline_stage != 0) {
+    if (p->num_layers_per_virtual_pipeline_stage != 0 &&
+        !me_config_is_set(config, "parallel.virtual_pipeline")) {
         const int32_t n_stages = config->model.num_layers +
                                  p->account_for_embedding_in_pipeline_split +
                                  p->account_for_loss_in_pipeline_split;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
+#include "base/clean.h"
 #include "base/parse.h"
 #include "config/megatron.h"
 #include "config/private.h"
@@ -147,21 +148,27 @@ static me_status check_values(const me_flag_use *use, me_diag *diag)
     return ME_OK;
 }
 
-/* The name of `--flag=value` needs a copy, everything else stays in argv. */
+/* The name of `--flag=value` needs a copy, and one that cannot be printed;
+ * everything else stays in argv. */
 static me_status split_name(me_config *config, const char *text,
                             me_flag_use *use, me_diag *diag)
 {
     const char *equals = strchr(text, '=');
     use->name = text;
-    if (equals == NULL) {
+    if (equals == NULL && me_text_is_clean(text)) {
         return ME_OK;
     }
     char *name = me_arena_strdup(config->own->text, text);
     if (name == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no memory for the flags");
     }
-    name[equals - text] = '\0';
     use->name = name;
+    if (equals == NULL) {
+        me_text_clean(name);
+        return ME_OK;
+    }
+    name[equals - text] = '\0';
+    me_text_clean(name);
     use->joined = equals + 1;
     use->values = &use->joined;
     use->n_values = 1;

@@ -21,6 +21,13 @@ static bool has_fp32_residual(const me_config *config)
     return config->model.fp32_residual_connection;
 }
 
+/* PyTorch pads heads for the kernel; flash takes multiples of 8 only. */
+static bool has_padded_heads(const me_config *config)
+{
+    return config->impl.core_attention == ME_CORE_ATTENTION_SDPA_FLASH &&
+           config->model.kv_channels % 8 != 0;
+}
+
 static bool has_rope_fusion(const me_config *config)
 {
     return config->train.apply_rope_fusion;
@@ -52,6 +59,8 @@ static const struct {
      "expert parallelism"},
     {"model.fp32_residual_connection", "--fp32-residual-connection",
      has_fp32_residual, "the float32 residual stream"},
+    {"model.kv_channels", "--kv-channels", has_padded_heads,
+     "flash attention pads heads to a multiple of 8; unpadded is estimated"},
     {"train.apply_rope_fusion", NULL, has_rope_fusion,
      "on by default, off with --no-rope-fusion; unfused is estimated"},
     {"train.masked_softmax_fusion", NULL, has_softmax_fusion,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/clean.h"
 #include "base/parse.h"
 #include "config/private.h"
 
@@ -78,14 +79,8 @@ static bool set_word(const me_option *option, void *field, const char *text)
 static bool set_string(const me_option *option, void *field, const char *text)
 {
     const size_t length = strlen(text);
-    if (length >= option->size) {
+    if (length >= option->size || !me_text_is_clean(text)) {
         return false;
-    }
-    for (size_t i = 0; i < length; i++) {
-        const unsigned char c = (unsigned char)text[i];
-        if (c < ' ' || c == 0x7f) {
-            return false;
-        }
     }
     memset(field, 0, option->size);
     memcpy(field, text, length);

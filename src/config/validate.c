@@ -83,6 +83,23 @@ static me_status check_kv_channels(const me_config *config, me_diag *diag)
                    "model.hidden_size", m->hidden_size, diag);
 }
 
+/* RotaryEmbedding's tables hold pairs: an odd share of a head rounds up. */
+static me_status check_rotary(const me_config *config, me_diag *diag)
+{
+    const me_model_config *m = &config->model;
+    const uint64_t size = me_config_rotary_size(config);
+    if (m->position_embedding != ME_POSITION_ROPE ||
+        (size > 0 && size <= m->kv_channels)) {
+        return ME_OK;
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "model.rotary_percent = %g of model.kv_channels = %llu "
+                   "makes tables of %llu columns: at least 2, and at most a "
+                   "head, can turn",
+                   m->rotary_percent, (unsigned long long)m->kv_channels,
+                   (unsigned long long)size);
+}
+
 static me_status check_ffn(const me_config *config, me_diag *diag)
 {
     const me_model_config *m = &config->model;
@@ -163,6 +180,23 @@ static me_status check_batch(const me_config *config, me_diag *diag)
                    (int)config->parallel.data);
 }
 
+/* Each micro-batch is run, so their number is bounded by what is sane. */
+static me_status check_microbatches(const me_config *config, me_diag *diag)
+{
+    const int32_t most = 1 << 17;
+    if (config->train.num_microbatches <= most) {
+        return ME_OK;
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "train.global_batch_size = %llu makes %d micro-batches of "
+                   "train.micro_batch_size = %llu on each rank: at most %d are "
+                   "run",
+                   (unsigned long long)config->train.global_batch_size,
+                   (int)config->train.num_microbatches,
+                   (unsigned long long)config->train.micro_batch_size,
+                   (int)most);
+}
+
 static me_status check_sequence(const me_config *config, me_diag *diag)
 {
     const me_parallel_config *p = &config->parallel;
@@ -221,9 +255,20 @@ static me_status check_fusion(const me_config *config, me_diag *diag)
                    "(--no-bias-gelu-fusion)");
 }
 
-static me_status check_overlap(const me_config *config, me_diag *diag)
+static me_status check_optimizer(const me_config *config, me_diag *diag)
 {
     const me_optimizer_config *o = &config->optimizer;
+    if (o->distributed && o->kind == ME_OPTIMIZER_SGD) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "optimizer.distributed = true needs optimizer.kind = "
+                       "adam, not sgd");
+    }
+    if (o->ddp_num_buckets != 0 && o->ddp_bucket_size != 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "optimizer.ddp_num_buckets and "
+                       "optimizer.ddp_bucket_size exclude each other: give "
+                       "one");
+    }
     if (o->overlap_param_gather && !o->distributed) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "optimizer.overlap_param_gather = true needs "
@@ -262,11 +307,12 @@ static me_status check_recompute(const me_config *config, me_diag *diag)
 }
 
 /* Products of more than two sizes: the largest tensors of a job, in bytes of
- * float64, must stay below 2^62. */
+ * float64, must stay below 2^58. That is far from 64 bits, from the addresses
+ * of the allocator, and from what takes long to reduce in pieces. */
 static me_status check_sizes(const me_config *config, me_diag *diag)
 {
     const me_model_config *m = &config->model;
-    const uint64_t limit = UINT64_C(1) << 62;
+    const uint64_t limit = UINT64_C(1) << 58;
     const uint64_t tokens = me_size_mul(
         me_size_mul(m->seq_length, config->train.micro_batch_size), 8);
     const uint64_t heads = me_size_mul(m->num_attention_heads, m->kv_channels);
@@ -292,7 +338,7 @@ static me_status check_sizes(const me_config *config, me_diag *diag)
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         if (sizes[i].bytes >= limit) {
             return me_fail(diag, ME_ERR_CONFIG,
-                           "%s is beyond 64 bits of bytes: is a value wrong?",
+                           "%s is over 256 PiB: is a value wrong?",
                            sizes[i].what);
         }
     }
@@ -305,16 +351,18 @@ static const me_rule rules_of_sizes[] = {
     {"groups_of_heads", check_groups_of_heads},
     {"groups", check_groups},
     {"kv_channels", check_kv_channels},
+    {"rotary", check_rotary},
     {"ffn", check_ffn},
     {"vocab", check_vocab},
     {"positions", check_positions},
     {"world", check_world},
     {"expert", check_expert},
     {"batch", check_batch},
+    {"microbatches", check_microbatches},
     {"sequence", check_sequence},
     {"dtype", check_dtype},
     {"fusion", check_fusion},
-    {"overlap", check_overlap},
+    {"optimizer", check_optimizer},
     {"recompute", check_recompute},
     {"sizes", check_sizes},
 };

@@ -79,7 +79,14 @@ static me_status check_layers_of_chunk(const me_config *config, me_diag *diag)
     }
     const int32_t per_stage = layers_to_deal(config) / p->pipeline;
     if (per_stage % per_chunk == 0 && per_stage >= per_chunk) {
-        return ME_OK;
+        return per_stage / per_chunk == p->virtual_pipeline
+                   ? ME_OK
+                   : me_fail(diag, ME_ERR_CONFIG,
+                             "parallel.num_layers_per_virtual_pipeline_stage "
+                             "= %d and parallel.virtual_pipeline = %d of %d "
+                             "layers a stage contradict each other: give one",
+                             (int)per_chunk, (int)p->virtual_pipeline,
+                             (int)per_stage);
     }
     return me_fail(diag, ME_ERR_CONFIG,
                    "parallel.num_layers_per_virtual_pipeline_stage = %d does "

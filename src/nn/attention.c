@@ -135,7 +135,7 @@ me_tensor *me_attention_forward(me_nn *nn, const me_attention *attention,
 {
     me_engine *e = nn->e;
     if (!me_engine_is_ok(e)) {
-        return x;
+        return me_none(e);
     }
     me_module_enter(e, attention->module);
     const me_frame frame = me_enter(e);

@@ -16,6 +16,19 @@ static void keep_part(me_nn *nn, me_tensor *x)
     me_leave(e, frame, NULL);
 }
 
+/** An input is saved as the tensor that it is: what the backward gathers is
+ *  whole again for whoever else holds it, and its gradient has that shape. */
+static void keep_itself(me_engine *e, me_node *node, me_tensor *x)
+{
+    if (node == NULL || !me_engine_is_ok(e)) {
+        return;
+    }
+    node->saved[0] = me_retain(x);
+    if (x->storage != NULL && x->storage->category == ME_CATEGORY_TEMPORARY) {
+        me_categorize(e, x, ME_CATEGORY_ACTIVATION);
+    }
+}
+
 /** The parts of all tensor ranks, gathered again. */
 static void restore_whole(me_nn *nn, me_tensor *x, const me_shape *shape)
 {
@@ -73,7 +86,7 @@ me_tensor *me_checkpoint(me_nn *nn, const me_section *section,
 {
     me_engine *e = nn->e;
     if (!me_engine_is_ok(e)) {
-        return inputs[0];
+        return me_none(e);
     }
     me_node *node = me_record(e, &checkpoint_op, ME_CHECKPOINT_INPUTS, inputs);
     const bool grad = me_grad_enable(e, false);
@@ -86,8 +99,9 @@ me_tensor *me_checkpoint(me_nn *nn, const me_section *section,
     }
     if (distribute) {
         keep_part(nn, inputs[0]);
+        keep_itself(e, node, inputs[0]);
     }
-    for (uint32_t i = 0; i < ME_CHECKPOINT_INPUTS; i++) {
+    for (uint32_t i = distribute ? 1 : 0; i < ME_CHECKPOINT_INPUTS; i++) {
         me_save(e, node, i, inputs[i]);
     }
     return me_output(e, node, y);

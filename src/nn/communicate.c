@@ -32,12 +32,15 @@ void me_communicate(me_engine *e, const me_communicators *comm, me_call call)
 void me_communicate_group(me_engine *e, const me_communicators *comm,
                           bool begin)
 {
-    if (!me_engine_is_ok(e) || comm->self == NULL) {
+    /* What was begun is ended after a failure too: the section belongs to the
+     * thread and would outlive this rank. */
+    const bool is_ok = me_engine_is_ok(e);
+    if ((!is_ok && begin) || comm->self == NULL) {
         return;
     }
     me_diag diag = {.status = ME_OK};
     const me_status status = comm->group_call(comm->self, begin, &diag);
-    if (status != ME_OK) {
+    if (is_ok && status != ME_OK) {
         me_engine_fail(e, status, "%s", diag.text);
     }
 }

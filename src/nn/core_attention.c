@@ -137,7 +137,7 @@ me_tensor *me_core_attention_forward(me_nn *nn, me_module_id module,
                                      me_tensor *value, me_tensor *mask)
 {
     if (!me_engine_is_ok(nn->e)) {
-        return query;
+        return me_none(nn->e);
     }
     me_module_enter(nn->e, module);
     me_tensor *y = implementations[nn->config->core_attention](nn, query, key,

@@ -93,7 +93,7 @@ me_tensor *me_embedding_forward(me_nn *nn, const me_embedding_layer *embedding,
 {
     me_engine *e = nn->e;
     if (!me_engine_is_ok(e)) {
-        return tokens;
+        return me_none(e);
     }
     me_module_enter(e, embedding->module);
     const me_frame frame = me_enter(e);

@@ -96,7 +96,7 @@ me_tensor *me_gpt_forward(me_gpt *gpt, const me_batch *batch)
     me_nn *nn = &gpt->nn;
     me_engine *e = nn->e;
     if (!me_engine_is_ok(e)) {
-        return batch->tokens;
+        return me_none(e);
     }
     const me_frame frame = me_enter(e);
     me_tensor *x = gpt->decoder.input_tensor;

@@ -166,7 +166,7 @@ me_tensor *me_column_linear(me_nn *nn, const me_linear *linear, me_tensor *x,
                             const me_parameter *weight)
 {
     if (!me_engine_is_ok(nn->e)) {
-        return x;
+        return me_none(nn->e);
     }
     me_module_enter(nn->e, linear->module);
     const me_frame frame = me_enter(nn->e);
@@ -182,7 +182,7 @@ me_tensor *me_column_linear(me_nn *nn, const me_linear *linear, me_tensor *x,
 me_tensor *me_row_linear(me_nn *nn, const me_linear *linear, me_tensor *x)
 {
     if (!me_engine_is_ok(nn->e)) {
-        return x;
+        return me_none(nn->e);
     }
     me_module_enter(nn->e, linear->module);
     const me_frame frame = me_enter(nn->e);

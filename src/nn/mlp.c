@@ -71,7 +71,7 @@ me_tensor *me_mlp_forward(me_nn *nn, const me_mlp *mlp, me_tensor *x)
 {
     me_engine *e = nn->e;
     if (!me_engine_is_ok(e)) {
-        return x;
+        return me_none(e);
     }
     me_module_enter(e, mlp->module);
     const me_frame frame = me_enter(e);

@@ -48,7 +48,7 @@ me_norm me_norm_create(me_nn *nn, me_module_id parent, const char *name,
 me_tensor *me_norm_forward(me_nn *nn, const me_norm *norm, me_tensor *x)
 {
     if (!me_engine_is_ok(nn->e)) {
-        return x;
+        return me_none(nn->e);
     }
     me_module_enter(nn->e, norm->module);
     me_tensor *y = norms[nn->config->normalization].forward(nn->e, norm, x);

@@ -73,7 +73,7 @@ static me_tensor *layer_forward(me_nn *nn, const me_transformer_layer *layer,
 {
     me_engine *e = nn->e;
     if (!me_engine_is_ok(e)) {
-        return x;
+        return me_none(e);
     }
     me_module_enter(e, layer->module);
     const me_frame frame = me_enter(e);
@@ -179,7 +179,7 @@ me_tensor *me_transformer_block_forward(me_nn *nn, me_transformer_block *block,
 {
     me_engine *e = nn->e;
     if (!me_engine_is_ok(e)) {
-        return x;
+        return me_none(e);
     }
     me_module_enter(e, block->module);
     const me_frame frame = me_enter(e);

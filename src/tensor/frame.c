@@ -68,10 +68,13 @@ static bool reserve(me_engine *e)
 
 void me_frame_push(me_engine *e, me_tensor *x)
 {
-    if (x == NULL || x == &e->none || !reserve(e)) {
+    if (x == NULL || x == &e->none) {
         return;
     }
-    e->variables.tensors[e->variables.count++] = me_retain(x);
+    me_retain(x); /* without room for ever, since the caller goes on with it */
+    if (reserve(e)) {
+        e->variables.tensors[e->variables.count++] = x;
+    }
 }
 
 me_tensor *me_adopt(me_engine *e, me_tensor *x)

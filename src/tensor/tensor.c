@@ -24,6 +24,11 @@ me_tensor *me_tensor_new(me_engine *e)
     return x;
 }
 
+me_tensor *me_none(me_engine *e)
+{
+    return &e->none;
+}
+
 /** A new variable of the running frame; none after a failure. */
 static me_tensor *new_variable(me_engine *e, me_dtype dtype,
                                const me_shape *shape)

@@ -49,6 +49,10 @@ void me_record_stream(me_tensor *x);
 /** What the bytes of @p x are for, from now on. */
 void me_categorize(me_engine *e, const me_tensor *x, me_category category);
 
+/** The empty tensor that everything returns after a failure, and not one of
+ *  its inputs: callers drop those. */
+me_tensor *me_none(me_engine *e);
+
 /** Extent of dimension @p i, from the end if negative; 0 of the empty tensor
  *  that operations return after a failure. */
 static inline uint64_t me_dim(const me_tensor *x, int32_t i)

@@ -107,9 +107,11 @@ static inline void test_make_training(me_random *random, test_sets *s,
     test_sets_add(s, "train.global_batch_size", micro * (int64_t)batches);
     test_sets_add_bool(s, "train.bias_dropout_fusion", test_coin(random));
     test_sets_add_bool(s, "train.bias_swiglu_fusion", test_coin(random));
-    test_sets_add_text(s, test_coin(random) ? "optimizer.kind=adam"
-                                            : "optimizer.kind=sgd");
-    test_sets_add_bool(s, "optimizer.distributed", test_coin(random));
+    const bool is_adam = test_coin(random);
+    test_sets_add_text(s,
+                       is_adam ? "optimizer.kind=adam" : "optimizer.kind=sgd");
+    test_sets_add_bool(s, "optimizer.distributed",
+                       is_adam && test_coin(random));
 }
 
 /** Tensor, pipeline and data parallelism of at most 8 ranks. */

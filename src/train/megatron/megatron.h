@@ -33,6 +33,7 @@ typedef struct me_megatron_config {
     uint64_t ddp_bucket_size; /**< elements, 0: Megatron's default */
     bool pads_buckets;        /**< for high NCCL bus bandwidth */
     bool clips_gradients;     /**< clip-grad above 0 */
+    bool decays_weights;      /**< weight-decay above 0 */
     bool has_momentum;        /**< of SGD */
     int32_t iterations;       /**< to run */
 } me_megatron_config;

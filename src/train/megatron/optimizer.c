@@ -291,7 +291,8 @@ static void step_groups(me_trainer *t)
             .shards = o->shards + begin,
             .count = o->group_end[group] - begin,
             .is_first_step = !o->has_stepped,
-            .is_decayed = group == ME_GROUP_DECAYED,
+            .is_decayed =
+                group == ME_GROUP_DECAYED && t->config->decays_weights,
             .has_momentum = t->config->has_momentum,
         };
         me_optim_step(t->e, t->config->optimizer, &g);

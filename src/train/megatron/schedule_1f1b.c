@@ -38,6 +38,12 @@ static box *new_box(me_trainer *t, me_tensor *x)
     return b;
 }
 
+/** What is in it; NULL without a box, which is what a failure leaves. */
+static me_tensor *content(const box *b)
+{
+    return b == NULL ? NULL : b->x;
+}
+
 static box *hold(box *b)
 {
     if (b != NULL) {
@@ -90,8 +96,8 @@ static void receive_forward(locals *l)
 static void forward(locals *l, int32_t microbatch)
 {
     me_tensor *tokens = NULL;
-    me_tensor *y = me_forward_step(
-        l->t, 0, microbatch, l->input == NULL ? NULL : l->input->x, &tokens);
+    me_tensor *y =
+        me_forward_step(l->t, 0, microbatch, content(l->input), &tokens);
     bind(l->t, &l->output, new_box(l->t, y));
     bind_tensor(l->t, &l->num_tokens, tokens);
 }
@@ -129,8 +135,8 @@ static void warm_up(locals *l, int32_t count)
     for (int32_t i = 0; i < count && me_engine_is_ok(l->t->e); i++) {
         receive_forward(l);
         forward(l, i);
-        me_exchange_run(l->t, &(me_exchange){.to_next = l->output->x}, NULL,
-                        NULL);
+        me_exchange_run(l->t, &(me_exchange){.to_next = content(l->output)},
+                        NULL, NULL);
         enqueue(l);
     }
 }
@@ -140,7 +146,8 @@ static void send_forward_receive_backward(locals *l)
     me_tensor *gradient = NULL;
     if (!is_last(l->t)) {
         me_exchange_run(
-            l->t, &(me_exchange){.to_next = l->output->x, .from_next = true},
+            l->t,
+            &(me_exchange){.to_next = content(l->output), .from_next = true},
             NULL, &gradient);
     }
     bind_tensor(l->t, &l->output_grad, gradient);

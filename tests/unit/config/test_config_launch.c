@@ -188,6 +188,23 @@ static void test_launch__survives_without_memory(void **state)
     assert_true(is_done);
 }
 
+/* Names of flags and values of variables go into reports as they are. */
+static void test_launch__foreign_text_is_cleaned(void **state)
+{
+    (void)state;
+    me_config *config = me_config_create();
+    assert_int_equal(read_command(config,
+                                  "A=x\xff pretrain_gpt.py --a\nb --c\xff=1 "
+                                  "--c\xfe",
+                                  NULL),
+                     ME_OK);
+    assert_int_equal(config->environment.count, 1);
+    assert_string_equal(config->environment.flags[0].note, "x?");
+    assert_true(list_has(&config->not_modelled, "--a b"));
+    assert_true(list_has(&config->not_modelled, "--c?"));
+    me_config_destroy(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +212,7 @@ int main(void)
         cmocka_unit_test(test_launch__commands_that_are_wrong),
         cmocka_unit_test(test_launch__environment_is_kept),
         cmocka_unit_test(test_launch__several_jobs_are_mentioned),
+        cmocka_unit_test(test_launch__foreign_text_is_cleaned),
         cmocka_unit_test(test_launch__survives_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,31 @@ static const char *const rule_cases[][2] = {
      "model.num_query_groups=6 parallel.tensor=4",
      "parallel.tensor = 4 and model.num_query_groups = 6: one must divide"},
     {"model.num_query_groups=2 parallel.tensor=4", ""},
+    {"model.num_query_groups=4 parallel.tensor=4", ""},
+    {"model.kv_channels=63 model.position_embedding_type=rope",
+     "model.rotary_percent = 1 of model.kv_channels = 63 makes tables of 64 "},
+    {"model.rotary_percent=0.01 model.position_embedding_type=rope",
+     "makes tables of 0 columns"},
+    {"model.rotary_percent=0.3 model.position_embedding_type=rope", ""},
+    {"model.kv_channels=63", ""},
+    {"model.kv_channels=63 impl.core_attention=sdpa_flash", ""},
+    {"model.kv_channels=72 impl.core_attention=sdpa_flash", ""},
+    {"train.global_batch_size=131073",
+     "makes 131073 micro-batches of train.micro_batch_size = 1"},
+    {"train.global_batch_size=131072", ""},
+    {"optimizer.kind=sgd optimizer.distributed=true",
+     "needs optimizer.kind = adam, not sgd"},
+    {"optimizer.ddp_num_buckets=4 optimizer.ddp_bucket_size=4",
+     "exclude each other: give one"},
+    {"parallel.pipeline=2 parallel.virtual_pipeline=2 "
+     "parallel.num_layers_per_virtual_pipeline_stage=4",
+     "of 4 layers a stage contradict each other: give one"},
+    {"parallel.pipeline=2 parallel.virtual_pipeline=2 "
+     "parallel.num_layers_per_virtual_pipeline_stage=2 "
+     "train.global_batch_size=4",
+     ""},
+    {"model.hidden_size=16777216 model.kv_channels=64",
+     "model.num_layers x the parameters of a layer is over 256 PiB"},
     {"model.num_attention_heads=7",
      "model.num_attention_heads = 7 does not divide model.hidden_size"},
     {"model.num_attention_heads=7 model.kv_channels=64", ""},
@@ -57,7 +82,7 @@ static const char *const rule_cases[][2] = {
      "needs parallel.tensor over 1"},
     {"model.seq_length=268435456 train.micro_batch_size=1073741824 "
      "model.max_position_embeddings=268435456",
-     "beyond 64 bits"},
+     "over 256 PiB"},
     {"parallel.pipeline=3",
      "parallel.pipeline = 3 does not divide model.num_layers = 8"},
     {"parallel.pipeline=4 "
@@ -242,6 +267,10 @@ static void test_notes__name_what_is_not_modelled(void **state)
     assert_string_equal(diag.text, "--strict: not modelled: parallel.context, "
                                    "train.masked_softmax_fusion, "
                                    "train.gradient_accumulation_fusion");
+    me_config_destroy(config);
+    config = job_with("model.kv_channels=63 impl.core_attention=sdpa_flash");
+    assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
+    assert_true(list_has(&config->not_modelled, "model.kv_channels"));
     me_config_destroy(config);
     config = job_with("");
     assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The whole way from a job to its report, with one request for host memory
+ * failing: the first, the second, and so on in growing steps, since there are
+ * thousands; and random ones of random jobs. Each time memest must say so and
+ * leave nothing behind. */
+#include "app/estimate.h"
+#include "base/alloc.h"
+#include "support/random_assignments.h"
+#include "support/test.h"
+
+#include <unistd.h>
+
+#define REPORT "estimate_faults.report"
+#define EVENTS "estimate_faults.events"
+
+/* Pipelined, interleaved, sharded, recomputed: something of everything. */
+static const char *const sets[] = {
+    "model.num_layers=4",
+    "model.hidden_size=64",
+    "model.num_attention_heads=4",
+    "model.seq_length=32",
+    "model.vocab_size=500",
+    "model.position_embedding_type=rope",
+    "train.apply_rope_fusion=false",
+    "parallel.world_size=8",
+    "parallel.virtual_pipeline=2",
+    "parallel.sequence=true",
+    "optimizer.overlap_grad_reduce=true",
+    "recompute.granularity=full",
+    "recompute.num_layers=1",
+    "device.memory_limit=1GiB",
+};
+
+enum {
+    N_SETS = sizeof sets / sizeof sets[0],
+    STEP = 24, /* each step is a 24th of the way longer */
+    MOST = 10000000,
+    N_JOBS = 60,
+    TRIES = 8 /* a job */
+};
+
+typedef struct scenario {
+    const char *format;
+    bool writes_events;
+    const char *const *sets;
+    int n_sets;
+} scenario;
+
+static me_cli cli_of(const scenario *s)
+{
+    static const char *const launch[] = {"torchrun", "pretrain_gpt.py",
+                                         "--an-unknown-flag", "--lr=1"};
+    me_cli cli = {.command = "estimate",
+                  .model = SOURCE_DIR "/configs/gpt.cfg",
+                  .format = s->format,
+                  .output = REPORT,
+                  .events = s->writes_events ? EVENTS : NULL,
+                  .rank = -1,
+                  .iteration = -1,
+                  .n_sets = s->n_sets,
+                  .launch_argc = sizeof launch / sizeof launch[0],
+                  .launch_argv = launch};
+    for (int i = 0; i < s->n_sets; i++) {
+        cli.sets[i] = s->sets[i];
+    }
+    return cli;
+}
+
+/* @param nth   the request that fails, 0: none
+ * @return requests that were made */
+static uint64_t run(const scenario *s, uint64_t nth, int *code_out,
+                    me_diag *diag)
+{
+    const me_cli cli = cli_of(s);
+    me_transport *transport = NULL;
+    assert_int_equal(me_transport_local_create(&transport), ME_OK);
+    me_alloc_fail_at(nth == 0 ? UINT64_MAX : nth);
+    *code_out = me_estimate(transport, &cli, diag);
+    const uint64_t requests = me_alloc_count();
+    me_alloc_fail_at(0);
+    me_transport_destroy(transport);
+    return requests;
+}
+
+/* @return whether the request number @p nth was made, and so failed */
+static bool fail_at(const scenario *s, uint64_t nth)
+{
+    int code = ME_EXIT_OK;
+    me_diag diag = {0};
+    const bool has_failed = run(s, nth, &code, &diag) >= nth;
+    if (has_failed &&
+        (code != ME_EXIT_INTERNAL || diag.status != ME_ERR_NOMEM ||
+         diag.text[0] == '\0' || access(REPORT, F_OK) == 0)) {
+        fail_msg("request %llu failed: exit code %d, status \"%s\", \"%s\"",
+                 (unsigned long long)nth, code, me_status_text(diag.status),
+                 diag.text);
+    }
+    if (!has_failed && code != ME_EXIT_OK) {
+        fail_msg("no request failed: exit code %d, \"%s\"", code, diag.text);
+    }
+    return has_failed;
+}
+
+static void sweep(const char *format, bool writes_events)
+{
+    const scenario s = {format, writes_events, sets, N_SETS};
+    uint64_t nth = 1;
+    (void)unlink(REPORT);
+    while (nth < MOST && fail_at(&s, nth)) {
+        nth += 1 + nth / STEP;
+    }
+    assert_true(nth < MOST && nth > 1000);
+    (void)unlink(REPORT);
+    (void)unlink(EVENTS);
+}
+
+static void test_estimate_faults__text(void **state)
+{
+    (void)state;
+    sweep("text", true);
+}
+
+static void test_estimate_faults__json(void **state)
+{
+    (void)state;
+    sweep("json", false);
+}
+
+static void test_estimate_faults__csv(void **state)
+{
+    (void)state;
+    sweep("csv", false);
+}
+
+static const char *some_requests_fail(me_random *random)
+{
+    random_job job;
+    const char *job_sets[RANDOM_JOB_SETS];
+    me_random_job_draw(random, &job);
+    for (int i = 0; i < job.n_sets; i++) {
+        job_sets[i] = job.sets[i];
+    }
+    const scenario s = {"json", false, job_sets, job.n_sets};
+    int code = ME_EXIT_OK;
+    me_diag diag = {0};
+    const uint64_t requests = run(&s, 0, &code, &diag);
+    (void)unlink(REPORT);
+    if (code != ME_EXIT_OK) {
+        return code == ME_EXIT_USAGE ? NULL : "a job fails by itself";
+    }
+    for (int i = 0; i < TRIES; i++) {
+        const int32_t most = requests > MOST ? MOST : (int32_t)requests;
+        if (!fail_at(&s, (uint64_t)me_random_in(random, 1, most))) {
+            return "two runs make different numbers of requests";
+        }
+    }
+    return NULL;
+}
+
+static void test_estimate_faults__random_jobs(void **state)
+{
+    (void)state;
+    me_property_run(some_requests_fail, N_JOBS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_estimate_faults__text),
+        cmocka_unit_test(test_estimate_faults__json),
+        cmocka_unit_test(test_estimate_faults__csv),
+        cmocka_unit_test(test_estimate_faults__random_jobs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
