@@ -60,6 +60,7 @@ typedef struct me_parallel_config {
     int32_t decoder_last_pipeline_num_layers;  /**< 0: not given */
     bool account_for_embedding_in_pipeline_split;
     bool account_for_loss_in_pipeline_split;
+    char pipeline_layout[1024]; /**< see parallel/layout.h; "": not given */
 } me_parallel_config;
 
 /** How it is trained. */

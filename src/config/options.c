@@ -193,6 +193,9 @@ BOOL("parallel.account_for_embedding_in_pipeline_split", "false",
 BOOL("parallel.account_for_loss_in_pipeline_split", "false",
     parallel.account_for_loss_in_pipeline_split,
     "The output layer counts as a layer when layers are dealt to stages."),
+STRING("parallel.pipeline_layout", "", parallel.pipeline_layout,
+    "What each stage holds, in the language of Megatron-LM's layouts; "
+    "virtual_pipeline follows from it."),
 
 COUNT("train.micro_batch_size", "0", 1, batch_max, "samples", "required",
     train.micro_batch_size, "Samples of one forward on one rank."),

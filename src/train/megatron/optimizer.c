@@ -347,7 +347,7 @@ bool me_optimizer_step(me_trainer *t)
         if (!t->optimizer.has_stepped) {
             me_blip(e, "first_step", 4);
         }
-        if (t->config->clips_gradients) {
+        if (t->config->clips_gradients && t->parameters.count > 0) {
             clip_gradients(t);
         }
         step_groups(t);
