@@ -3,12 +3,6 @@
 
 #include "base/alloc.h"
 
-/** Iterations that are run: the first makes the optimizer's state, the second
- *  is the steady one, the third repeats it. */
-enum {
-    ITERATIONS = 2
-};
-
 static bool fuses_activation(const me_config *c)
 {
     return c->model.activation == ME_ACTIVATION_SWIGLU
@@ -119,7 +113,7 @@ me_status me_program_init(const me_plan *plan, int32_t rank,
         .pads_buckets = c->optimizer.ddp_pad_buckets_for_high_nccl_busbw,
         .clips_gradients = c->optimizer.clip_grad > 0,
         .has_momentum = c->optimizer.sgd_momentum > 0,
-        .iterations = ITERATIONS,
+        .iterations = c->train.iterations,
     };
     return ME_OK;
 }
