@@ -209,7 +209,9 @@ static void overflow(me_trainer *t)
     }
     const me_frame frame = me_enter(e);
     me_tensor *lower = me_scratch(e, "mul", 4);
-    me_tensor *scale = me_retain(me_scratch(e, "max", 4));
+    const me_category category = me_category_set(e, ME_CATEGORY_OTHER);
+    me_tensor *scale = me_retain(me_scratch(e, "max", 4)); // it stays
+    me_category_set(e, category);
     me_drop(e, lower);
     me_release(e, t->optimizer.constants[0]);
     t->optimizer.constants[0] = scale;
