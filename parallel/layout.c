@@ -132,7 +132,9 @@ static me_status add_symbols(walk *w, char symbol, int32_t count)
     w->n_embeddings += symbol == 'E' ? count : 0;
     w->n_losses += symbol == 'L' ? count : 0;
     if (count > 0) {
-        w->first = w->first == '\0' ? symbol : w->first;
+        if (w->first == '\0') {
+            w->first = symbol;
+        }
         w->last = symbol;
     }
     return ME_OK;

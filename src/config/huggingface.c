@@ -40,7 +40,9 @@ static const char *shown(const char *text, char buffer[64])
 {
     (void)snprintf(buffer, 64, "%.63s", text);
     for (char *c = buffer; *c != '\0'; c++) {
-        *c = *c >= ' ' && *c <= '~' ? *c : '?';
+        if (*c < ' ' || *c > '~') {
+            *c = '?';
+        }
     }
     return buffer;
 }
@@ -391,9 +393,10 @@ static me_status read_root(reading *r)
                           "is %s: must be an object", type_of(r->root));
     }
     me_status status = find_architecture(r);
-    if (status == ME_OK) {
-        status = check_required(r);
+    if (status != ME_OK || r->architecture == NULL) {
+        return status;
     }
+    status = check_required(r);
     if (status == ME_OK) {
         status = apply_settings(r);
     }
@@ -411,7 +414,9 @@ static me_status fail_parse(const char *where, json_error_t *error,
                             me_diag *diag)
 {
     for (char *c = error->text; *c != '\0'; c++) {
-        *c = *c >= ' ' && *c <= '~' ? *c : '?';
+        if (*c < ' ' || *c > '~') {
+            *c = '?';
+        }
     }
     if (json_error_code(error) == json_error_out_of_memory) {
         return me_fail_at(diag, ME_ERR_NOMEM, where, 0, "no memory to read it");
