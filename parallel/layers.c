@@ -3,6 +3,8 @@
 
 #include "base/assert.h"
 
+#include <stddef.h>
+
 enum {
     ME_LAYERS_MAX = 1 << 30 /**< beyond this, places may not fit an int */
 };
@@ -115,6 +117,30 @@ static me_status check_chunks(const me_layer_split *split, me_diag *diag)
     return ME_OK;
 }
 
+static me_status check_layout(const me_layer_split *split, me_diag *diag)
+{
+    if (is_uneven(split) || split->counts_embedding || split->counts_loss) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "a pipeline layout says all: layers of the first or "
+                       "last pipeline rank, and embedding or loss that count "
+                       "as layers, can't be given with it");
+    }
+    const int32_t n_stages = split->layout->n_stages;
+    const int32_t n_layers = me_layout_n_layers(split->layout);
+    if ((int64_t)split->pipeline * split->chunks != n_stages) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "the pipeline layout has %d stages, not %d pipeline "
+                       "ranks x %d chunks",
+                       n_stages, split->pipeline, split->chunks);
+    }
+    if (n_layers != split->n_layers) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "the pipeline layout has %d layers (t), the model %d",
+                       n_layers, split->n_layers);
+    }
+    return ME_OK;
+}
+
 me_status me_layer_split_check(const me_layer_split *split, me_diag *diag)
 {
     if (split->n_layers < 1 || split->n_layers > ME_LAYERS_MAX ||
@@ -126,19 +152,20 @@ me_status me_layer_split_check(const me_layer_split *split, me_diag *diag)
                        split->n_layers, split->first_layers, split->last_layers,
                        split->pipeline, split->chunks);
     }
+    if (split->layout != NULL) {
+        return check_layout(split, diag);
+    }
     const me_status status =
         is_uneven(split) ? check_uneven(split, diag) : check_even(split, diag);
     return status == ME_OK ? check_chunks(split, diag) : status;
 }
 
-me_stage me_layer_split_stage(const me_layer_split *split, int32_t rank,
-                              int32_t chunk)
+/** First layer and number of layers, by the numbers of the split. */
+static void place_by_numbers(const me_layer_split *split, me_stage *stage)
 {
-    ME_ASSERT(rank >= 0 && rank < split->pipeline);
-    ME_ASSERT(chunk >= 0 && chunk < split->chunks);
     const int32_t p = split->pipeline;
-    const bool is_first = rank == 0 && chunk == 0;
-    const bool is_last = rank == p - 1 && chunk == split->chunks - 1;
+    const int32_t chunk = stage->virtual_stage / p;
+    const int32_t rank = stage->virtual_stage % p;
     const me_places ranks = rank_places(split);
     const me_places each = {ranks.first / split->chunks,
                             ranks.middle / split->chunks,
@@ -151,16 +178,39 @@ me_stage me_layer_split_stage(const me_layer_split *split, int32_t rank,
     const int32_t own = rank == 0       ? each.first
                         : rank == p - 1 ? each.last
                                         : each.middle;
+    stage->first_layer = chunk * round + before_in_round -
+                         (split->counts_embedding && !stage->has_embedding);
+    stage->n_layers = own - (split->counts_embedding && stage->has_embedding) -
+                      (split->counts_loss && stage->has_head);
+}
+
+static void place_by_layout(const me_layout *layout, me_stage *stage)
+{
+    const int32_t *first = &layout->first_layer[stage->virtual_stage];
+    stage->first_layer = first[0];
+    stage->n_layers = first[1] - first[0];
+}
+
+me_stage me_layer_split_stage(const me_layer_split *split, int32_t rank,
+                              int32_t chunk)
+{
+    ME_ASSERT(rank >= 0 && rank < split->pipeline);
+    ME_ASSERT(chunk >= 0 && chunk < split->chunks);
+    const int32_t p = split->pipeline;
+    const bool is_first = rank == 0 && chunk == 0;
+    const bool is_last = rank == p - 1 && chunk == split->chunks - 1;
     const bool is_shared = split->is_tied && p > 1;
-    return (me_stage){
+    me_stage stage = {
         .virtual_stage = chunk * p + rank,
-        .first_layer = chunk * round + before_in_round -
-                       (split->counts_embedding && !is_first),
-        .n_layers = own - (split->counts_embedding && is_first) -
-                    (split->counts_loss && is_last),
         .has_embedding = is_first,
         .has_head = is_last,
         .has_embedding_copy = is_shared && is_last,
         .is_shared_embedding = is_shared && (is_first || is_last),
     };
+    if (split->layout != NULL) {
+        place_by_layout(split->layout, &stage);
+    } else {
+        place_by_numbers(split, &stage);
+    }
+    return stage;
 }

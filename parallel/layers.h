@@ -5,7 +5,7 @@
  *
  * Chunk k of rank r is virtual stage k p + r; layers run through the virtual
  * stages in order. As in Megatron-LM core_v0.19.0 (get_num_layers_to_build(),
- * get_transformer_layer_offset()). Layouts given as text are not modelled.
+ * get_transformer_layer_offset()).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -13,20 +13,24 @@
 #define MEMEST_PARALLEL_LAYERS_H
 
 #include "memest/status.h"
+#include "parallel/layout.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /** How layers are split over a pipeline. */
 typedef struct me_layer_split {
-    int32_t n_layers;      /**< decoder layers of the whole model */
-    int32_t pipeline;      /**< pipeline ranks */
-    int32_t chunks;        /**< of a rank, 1: not interleaved */
-    int32_t first_layers;  /**< of the first rank, 0: not given */
-    int32_t last_layers;   /**< of the last rank, 0: not given */
-    bool counts_embedding; /**< the embedding takes a layer's place */
-    bool counts_loss;      /**< the head takes a layer's place */
-    bool is_tied;          /**< embedding and head share one weight */
+    int32_t n_layers;        /**< decoder layers of the whole model */
+    int32_t pipeline;        /**< pipeline ranks */
+    int32_t chunks;          /**< of a rank, 1: not interleaved */
+    int32_t first_layers;    /**< of the first rank, 0: not given */
+    int32_t last_layers;     /**< of the last rank, 0: not given */
+    bool counts_embedding;   /**< the embedding takes a layer's place */
+    bool counts_loss;        /**< the head takes a layer's place */
+    bool is_tied;            /**< embedding and head share one weight */
+    const me_layout *layout; /**< layers of each virtual stage, instead of what
+                                  the numbers above say; borrowed; NULL: not
+                                  given */
 } me_layer_split;
 
 /** What one chunk of one rank holds. */

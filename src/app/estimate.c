@@ -116,11 +116,6 @@ static me_status read_config(estimate *s, me_diag *diag)
                        "--format %s: text, json and csv are known",
                        cli->format);
     }
-    if (cli->iteration >= ME_PROGRAM_ITERATIONS) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "--iteration %d: iterations 0 to %d are run",
-                       cli->iteration, ME_PROGRAM_ITERATIONS - 1);
-    }
     s->config = me_config_create();
     if (s->config == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no host memory for the job");
@@ -147,6 +142,11 @@ static me_status read_config(estimate *s, me_diag *diag)
     if (status == ME_OK) {
         status =
             me_config_finish(s->config, me_transport_size(s->transport), diag);
+    }
+    if (status == ME_OK && cli->iteration >= s->config->train.iterations) {
+        status = me_fail(diag, ME_ERR_CONFIG,
+                         "--iteration %d: iterations 0 to %d are run",
+                         cli->iteration, s->config->train.iterations - 1);
     }
     if (status == ME_OK && cli->strict) {
         status = me_config_check_strict(s->config, diag);

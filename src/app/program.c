@@ -114,7 +114,7 @@ me_status me_program_init(const me_plan *plan, int32_t rank,
         .clips_gradients = c->optimizer.clip_grad > 0,
         .decays_weights = c->optimizer.weight_decay > 0,
         .has_momentum = c->optimizer.sgd_momentum > 0,
-        .iterations = ME_PROGRAM_ITERATIONS,
+        .iterations = c->train.iterations,
     };
     return ME_OK;
 }

@@ -10,12 +10,6 @@
 #include "plan/plan.h"
 #include "train/megatron/megatron.h"
 
-/** Iterations that are run: the first makes the optimizer's state, the second
- *  is the steady one. */
-enum {
-    ME_PROGRAM_ITERATIONS = 2
-};
-
 /** A rank's program and what it points to. */
 typedef struct me_program {
     me_megatron_config config;

@@ -60,6 +60,7 @@ typedef struct me_parallel_config {
     int32_t decoder_last_pipeline_num_layers;  /**< 0: not given */
     bool account_for_embedding_in_pipeline_split;
     bool account_for_loss_in_pipeline_split;
+    char pipeline_layout[1024]; /**< see parallel/layout.h; "": not given */
 } me_parallel_config;
 
 /** How it is trained. */
@@ -67,6 +68,7 @@ typedef struct me_train_config {
     uint64_t micro_batch_size;
     uint64_t global_batch_size;
     int32_t num_microbatches; /**< derived */
+    int32_t iterations;       /**< that are simulated */
     me_dtype params_dtype;    /**< float32, bfloat16 or float16 */
     me_dtype grad_dtype;      /**< derived: of the main gradients */
     bool grad_reduce_in_bf16;

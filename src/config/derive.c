@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/size.h"
 #include "config/private.h"
+#include "parallel/layout.h"
 
 #include <limits.h>
 
@@ -85,18 +86,41 @@ static me_status derive_world_size(me_config *config, int32_t num_processes,
     return status;
 }
 
+/* A layout alone must be readable to go on; one that does not fit is left to
+ * validate_pipeline.c, and so is a number of chunks given beside it. */
+static me_status derive_chunks(me_config *config, me_diag *diag)
+{
+    me_parallel_config *p = &config->parallel;
+    if (p->pipeline_layout[0] != '\0') {
+        me_layout layout;
+        const me_status status =
+            me_layout_init(p->pipeline_layout, diag, &layout);
+        if (status == ME_OK &&
+            !me_config_is_set(config, "parallel.virtual_pipeline") &&
+            layout.n_stages >= p->pipeline) {
+            p->virtual_pipeline = layout.n_stages / p->pipeline;
+        }
+        me_layout_fini(&layout);
+        return status;
+    }
+    if (p->num_layers_per_virtual_pipeline_stage != 0 &&
+        !me_config_is_set(config, "parallel.virtual_pipeline")) {
+        const int32_t n_places = config->model.num_layers +
+                                 p->account_for_embedding_in_pipeline_split +
+                                 p->account_for_loss_in_pipeline_split;
+        p->virtual_pipeline =
+            n_places / p->pipeline / p->num_layers_per_virtual_pipeline_stage;
+    }
+    return ME_OK;
+}
+
 static me_status derive_parallel(me_config *config, int32_t num_processes,
                                  me_diag *diag)
 {
     me_parallel_config *p = &config->parallel;
     me_status status = derive_world_size(config, num_processes, diag);
-    if (p->num_layers_per_virtual_pipeline_stage != 0 &&
-        !me_config_is_set(config, "parallel.virtual_pipeline")) {
-        const int32_t n_stages = config->model.num_layers +
-                                 p->account_for_embedding_in_pipeline_split +
-                                 p->account_for_loss_in_pipeline_split;
-        p->virtual_pipeline =
-            n_stages / p->pipeline / p->num_layers_per_virtual_pipeline_stage;
+    if (status == ME_OK) {
+        status = derive_chunks(config, diag);
     }
     if (p->microbatch_group_size == 0) {
         p->microbatch_group_size = p->pipeline;

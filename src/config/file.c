@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/file.h"
 
+#include "config/huggingface.h"
 #include "config/models.h"
 #include "config/private.h"
 #include "config/source.h"
@@ -229,12 +230,23 @@ static me_status read_text(reading *r, const char *where, const char *text,
     return status;
 }
 
+static bool is_json(const char *path)
+{
+    static const char end[] = ".json";
+    const size_t length = strlen(path);
+    return length >= sizeof end - 1 &&
+           strcmp(path + length - (sizeof end - 1), end) == 0;
+}
+
 static me_status read_path(reading *r, const char *path)
 {
     me_str bytes = {0};
     r->n_files++;
     me_status status = me_source_read_file(path, r->diag, &bytes);
-    if (status == ME_OK) {
+    if (status == ME_OK && is_json(path)) {
+        status = me_huggingface_read(r->config, path, me_str_text(&bytes),
+                                     bytes.length, r->diag);
+    } else if (status == ME_OK) {
         status = read_text(r, path, me_str_text(&bytes), bytes.length);
     }
     me_str_fini(&bytes);

@@ -71,6 +71,8 @@ const me_flag_rule me_flags_modelled[] = {
     {"--account-for-loss-in-pipeline-split",
      .option = "parallel.account_for_loss_in_pipeline_split",
      .constant = "true"},
+    {"--pipeline-model-parallel-layout:s",
+     .option = "parallel.pipeline_layout"},
     {"--micro-batch-size:i", .option = "train.micro_batch_size"},
     {"--global-batch-size:i", .option = "train.global_batch_size"},
     {"--bf16", .option = "train.params_dtype", .constant = "bfloat16"},

@@ -32,8 +32,6 @@ const me_flag_rule me_flags_not_modelled[] = {
     {"--use-ring-exchange-p2p", .note = "ring exchange of pipeline stages"},
     {"--overlap-p2p-communication-warmup-flush",
      .note = "overlapped warm-up and flush of the pipeline"},
-    {"--pipeline-model-parallel-layout:s",
-     .note = "custom pipeline layouts; an even split is estimated"},
     {"--use-cpu-initialization --init-model-with-meta-device",
      .note = "initialisation away from the GPU"},
     {"--deterministic-mode --batch-invariant-mode", .note = "other kernels"},

@@ -79,7 +79,8 @@ static me_status fail_unknown(const char *model, me_diag *diag)
 
 me_status me_model_find(const char *model, me_diag *diag, me_str *path_out)
 {
-    bool is_found = strchr(model, '/') != NULL || ends_with(model, ".cfg");
+    bool is_found = strchr(model, '/') != NULL || ends_with(model, ".cfg") ||
+                    ends_with(model, ".json");
     if (is_found) {
         me_str_append(path_out, model);
     }

@@ -11,7 +11,7 @@
 
 /**
  * The file that @p model means: itself if it is a path (has a slash, ends in
- * `.cfg`, or exists), else NAME.cfg in `configs/models` of the working
+ * `.cfg` or `.json`, or exists), else NAME.cfg in `configs/models` of the working
  * directory, then of the installation. Local.
  *
  * @param path_out  appended to; the caller gives it back, also on failure

@@ -193,12 +193,18 @@ BOOL("parallel.account_for_embedding_in_pipeline_split", "false",
 BOOL("parallel.account_for_loss_in_pipeline_split", "false",
     parallel.account_for_loss_in_pipeline_split,
     "The output layer counts as a layer when layers are dealt to stages."),
+STRING("parallel.pipeline_layout", "", parallel.pipeline_layout,
+    "What each stage holds, in the language of Megatron-LM's layouts; "
+    "virtual_pipeline follows from it."),
 
 COUNT("train.micro_batch_size", "0", 1, batch_max, "samples", "required",
     train.micro_batch_size, "Samples of one forward on one rank."),
 COUNT("train.global_batch_size", "0", 1, batch_max, "samples",
     "micro_batch_size x data parallel size", train.global_batch_size,
     "Samples of one optimizer step over all ranks."),
+INT("train.iterations", "2", 2, 16, "iterations", NULL, train.iterations,
+    "Iterations to simulate: the first makes the optimizer's state, the second "
+    "is the steady one, and every later one repeats it."),
 ENUM("train.params_dtype", "float32", dtype_words, train.params_dtype,
     "Type of parameters and activations."),
 BOOL("train.grad_reduce_in_bf16", "false", train.grad_reduce_in_bf16,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/private.h"
+#include "parallel/layout.h"
 
 static int32_t layers_to_deal(const me_config *config)
 {
@@ -14,10 +15,71 @@ static bool is_uneven(const me_config *config)
            config->parallel.decoder_last_pipeline_num_layers != 0;
 }
 
+static bool has_layout(const me_config *config)
+{
+    return config->parallel.pipeline_layout[0] != '\0';
+}
+
+static me_status check_layout_size(const me_config *config,
+                                   const me_layout *layout, me_diag *diag)
+{
+    const me_parallel_config *p = &config->parallel;
+    if (layout->n_stages % p->pipeline != 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "parallel.pipeline_layout has %d stages: no multiple "
+                       "of parallel.pipeline = %d",
+                       (int)layout->n_stages, (int)p->pipeline);
+    }
+    if (layout->n_stages / p->pipeline != p->virtual_pipeline) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "parallel.pipeline_layout has %d stages, not "
+                       "parallel.pipeline x parallel.virtual_pipeline = %d x "
+                       "%d: leave the latter out",
+                       (int)layout->n_stages, (int)p->pipeline,
+                       (int)p->virtual_pipeline);
+    }
+    if (me_layout_n_layers(layout) != config->model.num_layers) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "parallel.pipeline_layout has %d layers (t): "
+                       "model.num_layers = %d",
+                       (int)me_layout_n_layers(layout),
+                       (int)config->model.num_layers);
+    }
+    return ME_OK;
+}
+
+static me_status check_layout(const me_config *config, me_diag *diag)
+{
+    const me_parallel_config *p = &config->parallel;
+    if (!has_layout(config)) {
+        return ME_OK;
+    }
+    if (is_uneven(config) || p->num_layers_per_virtual_pipeline_stage != 0 ||
+        p->account_for_embedding_in_pipeline_split ||
+        p->account_for_loss_in_pipeline_split) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "parallel.pipeline_layout does not go with parallel.%s: "
+                       "the layout says it",
+                       is_uneven(config)
+                           ? "decoder_first/last_pipeline_num_layers"
+                       : p->num_layers_per_virtual_pipeline_stage != 0
+                           ? "num_layers_per_virtual_pipeline_stage"
+                           : "account_for_*_in_pipeline_split");
+    }
+    me_layout layout;
+    me_status status = me_layout_init(p->pipeline_layout, diag, &layout);
+    if (status == ME_OK) {
+        status = check_layout_size(config, &layout, diag);
+    }
+    me_layout_fini(&layout);
+    return status;
+}
+
 static me_status check_even_split(const me_config *config, me_diag *diag)
 {
     const me_parallel_config *p = &config->parallel;
-    if (is_uneven(config) || layers_to_deal(config) % p->pipeline == 0) {
+    if (has_layout(config) || is_uneven(config) ||
+        layers_to_deal(config) % p->pipeline == 0) {
         return ME_OK;
     }
     return me_fail(diag, ME_ERR_CONFIG,
@@ -110,7 +172,7 @@ static me_status chunks_divide(const me_config *config, const char *stage,
 static me_status check_chunks(const me_config *config, me_diag *diag)
 {
     const me_parallel_config *p = &config->parallel;
-    if (p->virtual_pipeline == 1) {
+    if (p->virtual_pipeline == 1 || has_layout(config)) {
         return ME_OK;
     }
     if (!is_uneven(config)) {
@@ -181,6 +243,7 @@ static me_status check_microbatch_groups(const me_config *config, me_diag *diag)
 const me_rule *me_pipeline_rules(size_t *count_out)
 {
     static const me_rule rules[] = {
+        {"layout", check_layout},
         {"even_split", check_even_split},
         {"uneven_split", check_uneven_split},
         {"layers_of_chunk", check_layers_of_chunk},

@@ -46,6 +46,7 @@ void me_gpt_create(const me_nn *nn, const me_gpt_spec *spec, me_gpt *gpt)
     me_transformer_block_create(&gpt->nn, spec->parent, spec->first_layer,
                                 spec->num_layers, spec->post_process,
                                 &gpt->decoder);
+    gpt->decoder.pre_process = spec->pre_process;
     if (spec->post_process) {
         create_output_layer(gpt);
     }

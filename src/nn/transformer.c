@@ -193,6 +193,10 @@ me_tensor *me_transformer_block_forward(me_nn *nn, me_transformer_block *block,
     if (block->has_final_layernorm) {
         y = me_norm_forward(nn, &block->final_layernorm, y);
     }
+    if (!block->pre_process && !block->has_final_layernorm &&
+        block->num_layers == 0) {
+        y = me_clone(e, y); // else the stage's output were its input
+    }
     me_leave(e, frame, y);
     me_module_leave(e);
     return y;

@@ -24,6 +24,7 @@ typedef struct me_transformer_block {
     me_transformer_layer *layers; /**< owned by the engine */
     int32_t num_layers;
     me_section *sections; /**< of full recomputation */
+    bool pre_process;     /**< an embedding is before it */
     bool has_final_layernorm;
     me_norm final_layernorm;
     me_tensor *input_tensor; /**< what a pipeline handed in; owned */

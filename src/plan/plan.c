@@ -44,10 +44,19 @@ static me_status make_grid(const me_config *config, me_diag *diag,
         diag, grid_out);
 }
 
-static me_layer_split make_split(const me_config *config)
+static me_status make_split(me_plan *plan, me_diag *diag)
 {
+    const me_config *config = plan->config;
     const me_parallel_config *p = &config->parallel;
-    return (me_layer_split){
+    const bool has_layout = p->pipeline_layout[0] != '\0';
+    if (has_layout) {
+        const me_status status =
+            me_layout_init(p->pipeline_layout, diag, &plan->layout);
+        if (status != ME_OK) {
+            return status;
+        }
+    }
+    plan->split = (me_layer_split){
         .n_layers = config->model.num_layers,
         .pipeline = p->pipeline,
         .chunks = p->virtual_pipeline > 1 ? p->virtual_pipeline : 1,
@@ -56,7 +65,10 @@ static me_layer_split make_split(const me_config *config)
         .counts_embedding = p->account_for_embedding_in_pipeline_split,
         .counts_loss = p->account_for_loss_in_pipeline_split,
         .is_tied = !config->model.untie_embeddings_and_output_weights,
+        .layout = has_layout ? &plan->layout : NULL,
     };
+    plan->n_chunks = plan->split.chunks;
+    return me_layer_split_check(&plan->split, diag);
 }
 
 /**
@@ -112,9 +124,7 @@ me_status me_plan_create(const me_config *config, bool folds, me_diag *diag,
         return me_fail(diag, ME_ERR_NOMEM, "no host memory for the plan");
     }
     plan->config = config;
-    plan->split = make_split(config);
-    plan->n_chunks = plan->split.chunks;
-    me_status status = me_layer_split_check(&plan->split, diag);
+    me_status status = make_split(plan, diag);
     if (status == ME_OK) {
         status = make_grid(config, diag, &plan->grid);
     }
@@ -134,6 +144,7 @@ void me_plan_destroy(me_plan *plan)
     if (plan != NULL) {
         me_free(plan->class_of);
         me_free(plan->representative);
+        me_layout_fini(&plan->layout);
         me_free(plan);
     }
 }

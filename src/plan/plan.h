@@ -19,6 +19,7 @@
 typedef struct me_plan {
     const me_config *config; /**< borrowed */
     me_grid grid;
+    me_layout layout; /**< owned; no stages: not given */
     me_layer_split split;
     int32_t n_chunks; /**< of every rank */
     int32_t n_classes;

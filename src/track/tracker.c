@@ -200,14 +200,17 @@ static void add_point(me_tracker *t, const char *name)
 
 /**
  * A named moment. An iteration runs from its own "begin" point, where there is
- * one, to its "end"; points inside a forward do not reset the peaks.
+ * one, to its "end"; points inside a forward do not reset the peaks. Those of
+ * iterations that repeat the steady one are not kept.
  */
 static void on_point(me_tracker *t, const me_event *event)
 {
     const char *name = event->name == NULL ? "" : event->name;
     const bool is_iteration = strncmp(name, "iter", 4) == 0;
     close_span(t);
-    add_point(t, name);
+    if (event->iteration <= ME_STEADY_ITERATION) {
+        add_point(t, name);
+    }
     if (strncmp(name, "fwd", 3) != 0) {
         t->since_point = no_peaks(t);
     }

@@ -212,7 +212,9 @@ static void overflow(me_trainer *t)
     }
     const me_frame frame = me_enter(e);
     me_tensor *lower = me_scratch(e, "mul", 4);
-    me_tensor *scale = me_retain(me_scratch(e, "max", 4));
+    const me_category category = me_category_set(e, ME_CATEGORY_OTHER);
+    me_tensor *scale = me_retain(me_scratch(e, "max", 4)); // it stays
+    me_category_set(e, category);
     me_drop(e, lower);
     me_release(e, t->optimizer.constants[0]);
     t->optimizer.constants[0] = scale;
@@ -351,7 +353,7 @@ bool me_optimizer_step(me_trainer *t)
         if (!t->optimizer.has_stepped) {
             me_blip(e, "first_step", 4);
         }
-        if (t->config->clips_gradients) {
+        if (t->config->clips_gradients && t->parameters.count > 0) {
             clip_gradients(t);
         }
         step_groups(t);

@@ -70,6 +70,12 @@ static void test_megatron__values_that_are_wrong(void **state)
         {"--checkpoint-activations", ME_ERR_CONFIG, "--recompute-activations"},
         {"--fp16", ME_ERR_CONFIG, "--bf16 and --fp16 exclude each other"},
         {"--swiglu --squared-relu", ME_ERR_CONFIG, "exclude each other"},
+        {"--pipeline-model-parallel-layout Et|tL "
+         "--num-virtual-stages-per-pipeline-rank 1",
+         ME_ERR_CONFIG, "exclude each other"},
+        {"--pipeline-model-parallel-layout Et|tL "
+         "--num-layers-per-virtual-pipeline-stage 1",
+         ME_ERR_CONFIG, "exclude each other"},
         {"--recompute-granularity full --recompute-num-layers 1", ME_ERR_CONFIG,
          "needs --recompute-method"},
         {"--recompute-activations --recompute-num-layers 1", ME_ERR_CONFIG,
@@ -94,6 +100,8 @@ static void test_megatron__values_that_are_wrong(void **state)
 /* The last flag of a command and the list that it must be in. */
 static const char *const list_cases[][3] = {
     {"--swiglu", "--swiglu", "modelled"},
+    {"--pipeline-model-parallel-layout Et*4|t*4L",
+     "--pipeline-model-parallel-layout", "modelled"},
     {"--lr 1e-4", "--lr", "no effect"},
     {"--min-lr -.5", "--min-lr", "no effect"},
     {"--save /x --save-interval 4", "--save", "no effect"},
@@ -127,8 +135,6 @@ static const char *const list_cases[][3] = {
     {"--attention-backend flash", "--attention-backend", "no effect"},
     {"--transformer-impl transformer_engine --attention-backend flash",
      "--attention-backend", "not modelled"},
-    {"--pipeline-model-parallel-layout Et|t|L",
-     "--pipeline-model-parallel-layout", "not modelled"},
     {"--use-torch-fsdp2", "--use-torch-fsdp2", "not modelled"},
     {"--num-layer 4 5", "--num-layer", "not modelled"},
     {"--num_layers=4", "--num_layers", "not modelled"},

@@ -91,7 +91,10 @@ static void draw_value(const me_option *option, unsigned *seed, char *value,
     switch (option->type) {
     case ME_OPTION_INT:
     case ME_OPTION_COUNT:
-        (void)snprintf(value, size, "%u", 1 + r % 100000);
+        (void)snprintf(value, size, "%.0f",
+                       option->min + r % (option->max < 100000
+                                              ? (unsigned)option->max - 1
+                                              : 100000));
         break;
     case ME_OPTION_SIZE:
         (void)snprintf(value, size, "%u%s", 1 + r % 3000,
@@ -150,22 +153,34 @@ static void test_options__dump_reads_back_equal(void **state)
 static void test_options__finished_dump_finishes_equal(void **state)
 {
     (void)state;
-    me_config *config = job_with("parallel.pipeline=2 parallel.world_size=8 "
-                                 "train.global_batch_size=16 "
-                                 "parallel.num_layers_per_virtual_pipeline_"
-                                 "stage=2 parallel.sequence=true");
-    assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
-    me_str text = {0};
-    me_config_dump(config, &text);
-    me_config *back = job_from_text(me_str_text(&text));
-    assert_int_equal(me_config_finish(back, 5, NULL), ME_OK);
-    assert_true(me_config_is_equal(config, back));
-    assert_int_equal(back->parallel.data, config->parallel.data);
-    assert_int_equal(back->train.num_microbatches,
-                     config->train.num_microbatches);
-    me_str_fini(&text);
-    me_config_destroy(back);
-    me_config_destroy(config);
+    static const char *const jobs[] = {
+        "parallel.num_layers_per_virtual_pipeline_stage=2 "
+        "parallel.sequence=true",
+        "parallel.pipeline_layout=Et*3|t*3|tt|L",
+    };
+    for (size_t i = 0; i < COUNT_OF(jobs); i++) {
+        me_config *config = job_with(jobs[i]);
+        assert_int_equal(me_config_set(config, "parallel.pipeline", "2", NULL),
+                         ME_OK);
+        assert_int_equal(
+            me_config_set(config, "parallel.world_size", "8", NULL), ME_OK);
+        assert_int_equal(
+            me_config_set(config, "train.global_batch_size", "16", NULL),
+            ME_OK);
+        assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
+        assert_int_equal(config->parallel.virtual_pipeline, 2);
+        me_str text = {0};
+        me_config_dump(config, &text);
+        me_config *back = job_from_text(me_str_text(&text));
+        assert_int_equal(me_config_finish(back, 5, NULL), ME_OK);
+        assert_true(me_config_is_equal(config, back));
+        assert_int_equal(back->parallel.data, config->parallel.data);
+        assert_int_equal(back->train.num_microbatches,
+                         config->train.num_microbatches);
+        me_str_fini(&text);
+        me_config_destroy(back);
+        me_config_destroy(config);
+    }
 }
 
 /* MEMEST_UPDATE_GOLDEN=1 rewrites the page instead. */

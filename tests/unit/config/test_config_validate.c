@@ -114,6 +114,39 @@ static const char *const rule_cases[][2] = {
      "parallel.decoder_first_pipeline_num_layers=3",
      "3 layers of the first pipeline stage"},
     {"parallel.virtual_pipeline=2", "needs parallel.pipeline of at least 2"},
+    {"parallel.pipeline=4 parallel.pipeline_layout=E|t*4|t*4|L", ""},
+    {"parallel.pipeline=3 parallel.pipeline_layout=E|t*8|L", ""},
+    {"parallel.pipeline=2 parallel.pipeline_layout=E|t*4|t*4|L "
+     "train.global_batch_size=4",
+     ""},
+    {"parallel.pipeline=2 parallel.virtual_pipeline=2 "
+     "parallel.pipeline_layout=E|t*4|t*4|L train.global_batch_size=4",
+     ""},
+    {"parallel.pipeline=2 parallel.pipeline_layout=Et*4|x|L",
+     "pipeline layout: x at character 6"},
+    {"parallel.pipeline=3 parallel.pipeline_layout=E|t*4|t*4|L",
+     "parallel.pipeline_layout has 4 stages: no multiple of "
+     "parallel.pipeline = 3"},
+    {"parallel.pipeline=8 parallel.pipeline_layout=E|t*4|t*4|L",
+     "parallel.pipeline_layout has 4 stages: no multiple of "
+     "parallel.pipeline = 8"},
+    {"parallel.pipeline=2 parallel.virtual_pipeline=1 "
+     "parallel.pipeline_layout=E|t*4|t*4|L",
+     "parallel.pipeline_layout has 4 stages, not parallel.pipeline x "
+     "parallel.virtual_pipeline = 2 x 1"},
+    {"parallel.pipeline=2 parallel.pipeline_layout=Et*4|t*3,L",
+     "parallel.pipeline_layout has 7 layers (t): model.num_layers = 8"},
+    {"parallel.pipeline=2 parallel.pipeline_layout=Et*4|t*4,L "
+     "parallel.decoder_first_pipeline_num_layers=4",
+     "does not go with parallel.decoder_first/last_pipeline_num_layers"},
+    {"parallel.pipeline=2 parallel.pipeline_layout=Et*4|t*4,L "
+     "parallel.account_for_loss_in_pipeline_split=true",
+     "does not go with parallel.account_for_*_in_pipeline_split"},
+    {"parallel.pipeline=2 parallel.pipeline_layout=Et*4|t*4,L "
+     "parallel.num_layers_per_virtual_pipeline_stage=4",
+     "does not go with parallel.num_layers_per_virtual_pipeline_stage"},
+    {"parallel.pipeline_layout=Et*4|t*4,L",
+     "needs parallel.pipeline of at least 2"},
     {"parallel.pipeline=2 parallel.virtual_pipeline=2 "
      "parallel.overlap_p2p_comm=false",
      "at least 3 without parallel.overlap_p2p_comm"},
