@@ -2,6 +2,7 @@
 #include "app/estimate.h"
 
 #include "app/groups.h"
+#include "app/shards.h"
 #include "app/simulate.h"
 #include "base/alloc.h"
 #include "base/log.h"
@@ -133,6 +134,10 @@ static me_status make_plan(estimate *s, me_diag *diag)
 {
     me_status status = me_plan_create(s->config, true, diag, &s->plan);
     if (status == ME_OK) {
+        const me_shard_classes shards = {.find = me_shards_find};
+        status = me_plan_fold_shards(s->plan, &shards, diag);
+    }
+    if (status == ME_OK) {
         status = me_groups_create(s->plan, &s->groups);
     }
     if (status != ME_OK) {
@@ -175,10 +180,11 @@ static int32_t rank_of_unit(const estimate *s, int32_t unit)
     if (!folds(s)) {
         return unit;
     }
+    int32_t count = 0;
     const int32_t asked = s->simulation.events_rank;
     return s->simulation.events_path != NULL && s->plan->class_of[asked] == unit
                ? asked
-               : s->plan->representative[unit];
+               : *me_plan_members(s->plan, unit, &count);
 }
 
 static bool is_mine(const estimate *s, int32_t unit)
@@ -254,14 +260,11 @@ static void add_rank(const estimate *s, answers *a, int32_t rank)
 static void add_unit(const estimate *s, answers *a, int32_t unit)
 {
     const int before = a->n_ranks;
-    if (folds(s)) {
-        for (int32_t r = 0; r < s->config->parallel.world_size; r++) {
-            if (s->plan->class_of[r] == unit) {
-                add_rank(s, a, r);
-            }
-        }
-    } else {
-        add_rank(s, a, unit);
+    int32_t count = 1;
+    const int32_t *members =
+        folds(s) ? me_plan_members(s->plan, unit, &count) : &unit;
+    for (int32_t i = 0; i < count; i++) {
+        add_rank(s, a, members[i]);
     }
     a->logs[a->n_units] = s->logs[unit];
     a->parts[a->n_units] = (me_report_part){

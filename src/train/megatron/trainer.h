@@ -69,6 +69,17 @@ typedef struct me_trainer {
     bool has_logged; /**< a total of losses exists */
 } me_trainer;
 
+/** @name the trainer itself (training.c)
+ *  @{ */
+/** All zero but for what it borrows; a failure is the engine's. */
+void me_trainer_init(me_trainer *t, me_engine *e,
+                     const me_megatron_config *config,
+                     const me_communicators *comm);
+/** get_model(). */
+void me_build_model(me_trainer *t);
+void me_trainer_fini(me_trainer *t);
+/** @} */
+
 /** @name start-up and bookkeeping (bookkeeping.c)
  *  @{ */
 /** `+bytes −bytes`: a scalar that is gone at once. */
@@ -155,6 +166,8 @@ void me_finalize_model_grads(me_trainer *t);
 
 /** @name optimizer (optimizer.c)
  *  @{ */
+/** List what this rank steps. */
+void me_optimizer_collect(me_trainer *t);
 void me_optimizer_create(me_trainer *t);
 void me_optimizer_destroy(me_trainer *t);
 /** @return false if the step was skipped (fp16 overflow) */
