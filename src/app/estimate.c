@@ -51,7 +51,17 @@ typedef struct estimate {
     me_call_log **logs; /**< of this process's units, else NULL */
     me_rank_result **results;
     me_report *report;
+    uint64_t n_events;  /**< of this process's units */
+    double cpu_seconds; /**< at the end of the stage before; for messages */
 } estimate;
+
+/** Seconds of CPU since the last stage ended; for messages alone. */
+static double stage_seconds(estimate *s)
+{
+    const double before = s->cpu_seconds;
+    s->cpu_seconds = me_log_cpu_seconds();
+    return s->cpu_seconds - before;
+}
 
 /** A flag of ours that stands for an option, over what was read before. */
 static me_status set_from_flag(me_config *config, const char *flag,
@@ -152,6 +162,7 @@ static me_status make_plan(estimate *s, me_diag *diag)
         .memory_limit_bytes = s->config->device.memory_limit_bytes,
         .group_of = me_groups_find,
         .group_self = s->groups,
+        .n_events = &s->n_events,
         .events_path = s->cli->events,
         .events_rank = s->cli->rank < 0 ? 0 : s->cli->rank,
         .events_iteration = s->cli->iteration < 0 ? 1 : s->cli->iteration,
@@ -161,8 +172,8 @@ static me_status make_plan(estimate *s, me_diag *diag)
                        "--rank %d: the job has ranks 0 to %d", s->cli->rank,
                        world - 1);
     }
-    me_log(ME_LOG_INFO, "plan: %d ranks, %d programs", world,
-           s->plan->n_classes);
+    me_log(ME_LOG_INFO, "plan: %d ranks, %d programs, %.3f s", world,
+           s->plan->n_classes, stage_seconds(s));
     return me_alloc_conf_parse(s->config->device.alloc_conf, diag,
                                &s->simulation.alloc_conf);
 }
@@ -212,6 +223,10 @@ static me_status simulate(estimate *s, me_diag *diag)
                                       s->logs[i], diag, &s->results[i]);
         }
     }
+    const double seconds = stage_seconds(s);
+    me_log(ME_LOG_INFO, "simulate: %llu events, %.3f s, %.1f ns an event",
+           (unsigned long long)s->n_events, seconds,
+           1e9 * seconds / (double)(s->n_events + (s->n_events == 0)));
     return status;
 }
 
@@ -316,6 +331,8 @@ static me_status exchange(estimate *s, const answers *a, me_diag *diag)
     if (status != ME_OK) {
         return status;
     }
+    me_log(ME_LOG_INFO, "check: %llu calls replayed, %.3f s",
+           (unsigned long long)checked.replayed_calls, stage_seconds(s));
     static const char *const unchecked[] = {
         "too many collective calls to search for waits that never end"};
     return me_report_gather(
@@ -447,7 +464,9 @@ static me_status run(estimate *s, me_diag *diag)
         status = exchange(s, &a, diag);
     }
     if (status == ME_OK) {
+        me_log(ME_LOG_INFO, "gather: %.3f s", stage_seconds(s));
         status = agree(s, print(s, diag), diag);
+        me_log(ME_LOG_INFO, "report: %.3f s", stage_seconds(s));
     }
     answers_fini(&a);
     return status;

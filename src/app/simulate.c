@@ -181,6 +181,9 @@ me_status me_simulate_rank(const me_simulation *simulation, int32_t rank,
     if (status == ME_OK) {
         (void)me_megatron_run(p.engine, &p.program.config, &p.program.comm);
         status = collect(&p, diag, result_out);
+        if (simulation->n_events != NULL) {
+            *simulation->n_events += me_engine_events(p.engine);
+        }
         me_log(ME_LOG_DEBUG, "rank %d: %llu events, %llu calls", rank,
                (unsigned long long)me_engine_events(p.engine),
                (unsigned long long)me_call_log_count(log));
