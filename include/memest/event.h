@@ -136,10 +136,14 @@ typedef struct me_event {
     const char *name;     /**< the point's name; point */
 } me_event;
 
+/** The bit of a kind of event in me_observer.kinds. */
+#define ME_EVENT_BIT(kind) (UINT32_C(1) << (unsigned)(kind))
+
 /** Reads events. `on_event` must not keep the pointer. */
 typedef struct me_observer {
     void (*on_event)(void *self, const me_event *event);
     void *self;
+    uint32_t kinds; /**< bits of the kinds that it is told of; 0: all */
 } me_observer;
 
 /** Lower-case name as reports and JSON write it; static. */

@@ -166,7 +166,14 @@ void me_pool_observer_destroy(me_pool_observer *observer)
 
 me_observer me_pool_observer_handle(me_pool_observer *observer)
 {
-    return (me_observer){.on_event = on_event, .self = observer};
+    return (me_observer){
+        .on_event = on_event,
+        .self = observer,
+        .kinds = ME_EVENT_BIT(ME_EVENT_ALLOC) |
+                 ME_EVENT_BIT(ME_EVENT_FREE_REQUESTED) |
+                 ME_EVENT_BIT(ME_EVENT_FREE_COMPLETED) |
+                 ME_EVENT_BIT(ME_EVENT_POINT),
+    };
 }
 
 void me_pool_observer_on_point(me_pool_observer *observer,

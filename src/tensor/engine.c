@@ -53,6 +53,9 @@ void me_engine_observe(me_engine *e, me_observer observer)
                        ME_MAX_OBSERVERS);
         return;
     }
+    if (observer.kinds == 0) {
+        observer.kinds = UINT32_MAX;
+    }
     e->observers[e->n_observers++] = observer;
 }
 
@@ -137,7 +140,10 @@ void me_emit(me_engine *e, me_event *event)
     }
     e->n_events++;
     for (uint32_t i = 0; i < e->n_observers; i++) {
-        e->observers[i].on_event(e->observers[i].self, event);
+        const me_observer *o = &e->observers[i];
+        if ((o->kinds & ME_EVENT_BIT(event->kind)) != 0) {
+            o->on_event(o->self, event);
+        }
     }
 }
 

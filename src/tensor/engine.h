@@ -52,13 +52,13 @@ struct me_tensor {
     uint8_t dtype;     /**< me_dtype */
     uint8_t output_nr; /**< which output of grad_fn it is */
     bool requires_grad;
-    bool is_view; /**< PyTorch's `_base is not None` */
-    me_shape shape;
-    uint64_t strides[ME_MAX_DIMS];
+    bool is_view;         /**< PyTorch's `_base is not None` */
     me_node *grad_fn;     /**< owned; NULL for a leaf */
     me_node *accumulator; /**< borrowed: the leaf's AccumulateGrad, if alive */
     me_tensor *grad;      /**< owned; of a leaf */
     struct me_parameter *parameter; /**< borrowed; NULL if it is none */
+    me_shape shape;                 /**< from here on not cleared when made */
+    uint64_t strides[ME_MAX_DIMS];
 };
 
 /** FLOPs done and bytes moved, as the operations' rows say. */

@@ -330,6 +330,7 @@ void me_tracker_destroy(me_tracker *tracker)
     }
     me_free(tracker->iterations);
     me_free(tracker->points);
+    me_free(tracker->places);
     me_live_fini(&tracker->live);
     me_module_stats_fini(&tracker->modules);
     me_free(tracker);
