@@ -170,6 +170,29 @@ me_status me_call_log_append(me_call_log *log, me_call call)
     return ME_OK;
 }
 
+me_status me_call_log_again(me_call_log *log, uint64_t position, uint64_t times)
+{
+    const uint32_t begin = (uint32_t)position;
+    const uint32_t end = log->n_calls;
+    uint32_t sections = 0;
+    for (uint32_t i = begin; i < end; i++) {
+        const uint32_t group = log->calls[i].group;
+        const bool is_new = i == begin || log->calls[i - 1].group != group;
+        sections += group != 0 && is_new ? 1 : 0;
+    }
+    for (uint64_t r = 0; r < times; r++) {
+        for (uint32_t i = begin; i < end && log->status == ME_OK; i++) {
+            me_call call = log->calls[i];
+            if (call.group != 0) {
+                call.group += (uint32_t)(r + 1) * sections;
+            }
+            (void)me_call_log_append(log, call);
+        }
+        log->n_groups += sections;
+    }
+    return log->status;
+}
+
 uint32_t me_call_log_stream(me_call_log *log, cudaStream_t stream)
 {
     for (uint32_t i = log->n_streams; i-- > 0;) {

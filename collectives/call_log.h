@@ -72,6 +72,15 @@ void me_call_log_set_split(me_call_log *log, me_split_members members,
 me_status me_call_log_wait(me_call_log *log, cudaStream_t waiter,
                            cudaStream_t awaited);
 
+/**
+ * Record everything since the call @p position, which began no group section
+ * that was open before, @p times more.
+ *
+ * @return ME_OK, or the log's failure
+ */
+me_status me_call_log_again(me_call_log *log, uint64_t position,
+                            uint64_t times);
+
 /** A training step begins: me_call_log_volume() counts from here. */
 void me_call_log_begin_step(me_call_log *log);
 

@@ -93,8 +93,11 @@ static me_status make_program(const me_simulation *s, int32_t rank,
     if (status != ME_OK) {
         return me_fail(diag, status, "no host memory for communicators");
     }
+    p->program.config.runs_all_rounds = s->runs_all_rounds;
     p->program.comm.call = me_rank_comms_call;
     p->program.comm.group_call = me_rank_comms_group_call;
+    p->program.comm.position = me_rank_comms_position;
+    p->program.comm.again = me_rank_comms_again;
     p->program.comm.self = p->comms;
     return ME_OK;
 }

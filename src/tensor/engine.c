@@ -42,6 +42,7 @@ void me_engine_destroy(me_engine *e)
     me_free(e->variables.tensors);
     me_free(e->pending.storages);
     me_free(e->blocks.freed);
+    me_free(e->recording.events);
     me_arena_destroy(e->arena);
     me_free(e);
 }
@@ -129,6 +130,17 @@ uint64_t me_engine_events(const me_engine *e)
     return e->n_events;
 }
 
+void me_deliver(me_engine *e, const me_event *event)
+{
+    e->n_events++;
+    for (uint32_t i = 0; i < e->n_observers; i++) {
+        const me_observer *o = &e->observers[i];
+        if ((o->kinds & ME_EVENT_BIT(event->kind)) != 0) {
+            o->on_event(o->self, event);
+        }
+    }
+}
+
 void me_emit(me_engine *e, me_event *event)
 {
     event->phase = (uint8_t)e->phase;
@@ -138,13 +150,10 @@ void me_emit(me_engine *e, me_event *event)
         event->kind != ME_EVENT_MODULE_LEAVE) {
         event->module = e->module;
     }
-    e->n_events++;
-    for (uint32_t i = 0; i < e->n_observers; i++) {
-        const me_observer *o = &e->observers[i];
-        if ((o->kinds & ME_EVENT_BIT(event->kind)) != 0) {
-            o->on_event(o->self, event);
-        }
+    if (e->recording.is_on) {
+        me_record_event(e, event);
     }
+    me_deliver(e, event);
 }
 
 void me_work_done(me_engine *e, uint64_t flops, uint64_t bytes)

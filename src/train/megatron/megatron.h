@@ -31,6 +31,7 @@ typedef struct me_megatron_config {
     bool clips_gradients;     /**< clip-grad above 0 */
     bool has_momentum;        /**< of SGD */
     int32_t iterations;       /**< to run */
+    bool runs_all_rounds;     /**< micro-batches that repeat are run as well */
 } me_megatron_config;
 
 /**

@@ -9,6 +9,7 @@
 
 #include "parallel/buffer.h"
 #include "parallel/shards.h"
+#include "tensor/cycle.h"
 #include "train/megatron/megatron.h"
 
 /** One chunk's DistributedDataParallel: buffers and who fills them. */
@@ -131,6 +132,9 @@ me_tensor *me_forward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
  */
 void me_backward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
                       me_tensor **output, me_tensor *gradient);
+/** Rounds of one forward and one backward, as the last one was, @p times more
+ *  without running them. */
+void me_rounds_again(me_trainer *t, me_cycle *cycle, int32_t times);
 /** deallocate_output_tensor(): one element takes the data's place. */
 void me_deallocate_output(me_trainer *t, me_tensor *output);
 
