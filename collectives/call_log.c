@@ -337,6 +337,12 @@ me_digest me_call_log_digest(const me_call_log *log)
     return digest;
 }
 
+bool me_call_log_is_same(const me_call_log *a, const me_call_log *b)
+{
+    return a->status == ME_OK && b->status == ME_OK &&
+           me_digest_is_equal(me_call_log_digest(a), me_call_log_digest(b));
+}
+
 uint64_t me_call_log_count(const me_call_log *log)
 {
     return log->n_calls;

@@ -13,6 +13,7 @@
 #include "collectives/nccl_stub.h"
 #include "memest/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -89,6 +90,9 @@ me_volume me_call_log_volume(const me_call_log *log, me_group_kind kind);
 
 /** Calls that are recorded, waits included. */
 uint64_t me_call_log_count(const me_call_log *log);
+
+/** Do both hold the same calls, so that ranks may share one of them? */
+bool me_call_log_is_same(const me_call_log *a, const me_call_log *b);
 
 /** ME_OK, or the first failure to record (no memory, too many of a thing). */
 me_status me_call_log_status(const me_call_log *log);

@@ -49,6 +49,7 @@ typedef struct estimate {
     me_simulation simulation;
     int32_t n_units;    /**< programs to simulate over all processes */
     me_call_log **logs; /**< of this process's units, else NULL */
+    int32_t *log_unit;  /**< the unit whose log a unit shares, or itself */
     me_rank_result **results;
     me_report *report;
     uint64_t n_events;  /**< of this process's units */
@@ -205,12 +206,28 @@ static bool is_mine(const estimate *s, int32_t unit)
     return unit % size == me_transport_rank(s->transport);
 }
 
+/** Programs that differ in memory alone make the same calls: keep them once. */
+static void share_log(estimate *s, int32_t unit)
+{
+    s->log_unit[unit] = unit;
+    for (int32_t i = 0; i < unit; i++) {
+        if (s->logs[i] != NULL &&
+            me_call_log_is_same(s->logs[i], s->logs[unit])) {
+            s->log_unit[unit] = i;
+            me_call_log_destroy(s->logs[unit]);
+            s->logs[unit] = NULL;
+            return;
+        }
+    }
+}
+
 static me_status simulate(estimate *s, me_diag *diag)
 {
     const size_t n = (size_t)s->n_units;
     s->logs = me_alloc(n, sizeof(me_call_log *), "estimate.logs");
     s->results = me_alloc(n, sizeof(me_rank_result *), "estimate.results");
-    if (s->logs == NULL || s->results == NULL) {
+    s->log_unit = me_alloc(n, sizeof(int32_t), "estimate.logs");
+    if (s->logs == NULL || s->results == NULL || s->log_unit == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no host memory for the ranks");
     }
     me_status status = ME_OK;
@@ -222,6 +239,9 @@ static me_status simulate(estimate *s, me_diag *diag)
         if (status == ME_OK) {
             status = me_simulate_rank(&s->simulation, rank_of_unit(s, i),
                                       s->logs[i], diag, &s->results[i]);
+        }
+        if (status == ME_OK) {
+            share_log(s, i);
         }
     }
     const double seconds = stage_seconds(s);
@@ -237,8 +257,10 @@ typedef struct answers {
     int *log_of;
     me_rank_place *places;
     const me_call_log **logs;
+    int *log_of_unit;
     me_report_part *parts;
     int n_ranks;
+    int n_logs;
     int n_units;
 } answers;
 
@@ -248,6 +270,7 @@ static void answers_fini(answers *a)
     me_free(a->log_of);
     me_free(a->places);
     me_free(a->logs);
+    me_free(a->log_of_unit);
     me_free(a->parts);
 }
 
@@ -265,10 +288,10 @@ static me_rank_place place_of(const me_plan *plan, int32_t rank)
     };
 }
 
-static void add_rank(const estimate *s, answers *a, int32_t rank)
+static void add_rank(const estimate *s, answers *a, int32_t rank, int log)
 {
     a->ranks[a->n_ranks] = rank;
-    a->log_of[a->n_ranks] = a->n_units;
+    a->log_of[a->n_ranks] = log;
     a->places[a->n_ranks] = place_of(s->plan, rank);
     a->n_ranks++;
 }
@@ -276,13 +299,16 @@ static void add_rank(const estimate *s, answers *a, int32_t rank)
 static void add_unit(const estimate *s, answers *a, int32_t unit)
 {
     const int before = a->n_ranks;
+    if (s->logs[unit] != NULL) {
+        a->log_of_unit[unit] = a->n_logs;
+        a->logs[a->n_logs++] = s->logs[unit];
+    }
     int32_t count = 1;
     const int32_t *members =
         folds(s) ? me_plan_members(s->plan, unit, &count) : &unit;
     for (int32_t i = 0; i < count; i++) {
-        add_rank(s, a, members[i]);
+        add_rank(s, a, members[i], a->log_of_unit[s->log_unit[unit]]);
     }
-    a->logs[a->n_units] = s->logs[unit];
     a->parts[a->n_units] = (me_report_part){
         .result = s->results[unit],
         .places = a->places + before,
@@ -299,9 +325,10 @@ static me_status make_answers(const estimate *s, me_diag *diag, answers *a)
     a->log_of = me_alloc(world, sizeof(int), "answers");
     a->places = me_alloc(world, sizeof *a->places, "answers");
     a->logs = me_alloc(units, sizeof(me_call_log *), "answers");
+    a->log_of_unit = me_alloc(units, sizeof(int), "answers");
     a->parts = me_alloc(units, sizeof *a->parts, "answers");
     if (a->ranks == NULL || a->log_of == NULL || a->places == NULL ||
-        a->logs == NULL || a->parts == NULL) {
+        a->logs == NULL || a->log_of_unit == NULL || a->parts == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no host memory for the report");
     }
     for (int32_t i = 0; i < s->n_units; i++) {
@@ -321,7 +348,7 @@ static me_status exchange(estimate *s, const answers *a, me_diag *diag)
                              &(me_check_part){
                                  .world_size = s->config->parallel.world_size,
                                  .logs = a->logs,
-                                 .n_logs = a->n_units,
+                                 .n_logs = a->n_logs,
                                  .ranks = a->ranks,
                                  .log_of = a->log_of,
                                  .n_ranks = a->n_ranks,
@@ -382,6 +409,7 @@ static void estimate_fini(estimate *s)
         }
     }
     me_free(s->logs);
+    me_free(s->log_unit);
     me_free(s->results);
     me_report_destroy(s->report);
     me_groups_destroy(s->groups);
