@@ -170,6 +170,29 @@ me_status me_call_log_append(me_call_log *log, me_call call)
     return ME_OK;
 }
 
+me_status me_call_log_again(me_call_log *log, uint64_t position, uint64_t times)
+{
+    const uint32_t begin = (uint32_t)position;
+    const uint32_t end = log->n_calls;
+    uint32_t sections = 0;
+    for (uint32_t i = begin; i < end; i++) {
+        const uint32_t group = log->calls[i].group;
+        const bool is_new = i == begin || log->calls[i - 1].group != group;
+        sections += group != 0 && is_new ? 1 : 0;
+    }
+    for (uint64_t r = 0; r < times; r++) {
+        for (uint32_t i = begin; i < end && log->status == ME_OK; i++) {
+            me_call call = log->calls[i];
+            if (call.group != 0) {
+                call.group += (uint32_t)(r + 1) * sections;
+            }
+            (void)me_call_log_append(log, call);
+        }
+        log->n_groups += sections;
+    }
+    return log->status;
+}
+
 uint32_t me_call_log_stream(me_call_log *log, cudaStream_t stream)
 {
     for (uint32_t i = log->n_streams; i-- > 0;) {
@@ -312,6 +335,12 @@ me_digest me_call_log_digest(const me_call_log *log)
     me_digest_add(&digest, log->digest.a);
     me_digest_add(&digest, log->digest.b);
     return digest;
+}
+
+bool me_call_log_is_same(const me_call_log *a, const me_call_log *b)
+{
+    return a->status == ME_OK && b->status == ME_OK &&
+           me_digest_is_equal(me_call_log_digest(a), me_call_log_digest(b));
 }
 
 uint64_t me_call_log_count(const me_call_log *log)

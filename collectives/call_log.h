@@ -13,6 +13,7 @@
 #include "collectives/nccl_stub.h"
 #include "memest/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -72,6 +73,15 @@ void me_call_log_set_split(me_call_log *log, me_split_members members,
 me_status me_call_log_wait(me_call_log *log, cudaStream_t waiter,
                            cudaStream_t awaited);
 
+/**
+ * Record everything since the call @p position, which began no group section
+ * that was open before, @p times more.
+ *
+ * @return ME_OK, or the log's failure
+ */
+me_status me_call_log_again(me_call_log *log, uint64_t position,
+                            uint64_t times);
+
 /** A training step begins: me_call_log_volume() counts from here. */
 void me_call_log_begin_step(me_call_log *log);
 
@@ -80,6 +90,9 @@ me_volume me_call_log_volume(const me_call_log *log, me_group_kind kind);
 
 /** Calls that are recorded, waits included. */
 uint64_t me_call_log_count(const me_call_log *log);
+
+/** Do both hold the same calls, so that ranks may share one of them? */
+bool me_call_log_is_same(const me_call_log *a, const me_call_log *b);
 
 /** ME_OK, or the first failure to record (no memory, too many of a thing). */
 me_status me_call_log_status(const me_call_log *log);

@@ -125,3 +125,15 @@ me_status me_rank_comms_group_call(void *self, bool begin, me_diag *diag)
     (void)self;
     return me_nccl_status(begin ? ncclGroupStart() : ncclGroupEnd(), diag);
 }
+
+uint64_t me_rank_comms_position(void *self)
+{
+    const me_rank_comms *comms = self;
+    return me_call_log_count(comms->log);
+}
+
+me_status me_rank_comms_again(void *self, uint64_t position, uint64_t times)
+{
+    const me_rank_comms *comms = self;
+    return me_call_log_again(comms->log, position, times);
+}

@@ -62,4 +62,10 @@ me_status me_rank_comms_call(void *self, me_group_kind kind,
 /** ncclGroupStart (true) or ncclGroupEnd. @param self an me_rank_comms */
 me_status me_rank_comms_group_call(void *self, bool begin, me_diag *diag);
 
+/** Calls in the log. @param self an me_rank_comms */
+uint64_t me_rank_comms_position(void *self);
+
+/** Record the calls since @p position @p times more. @param self as above */
+me_status me_rank_comms_again(void *self, uint64_t position, uint64_t times);
+
 #endif /* MEMEST_COLLECTIVES_RANK_COMMS_H */

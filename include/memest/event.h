@@ -136,10 +136,26 @@ typedef struct me_event {
     const char *name;     /**< the point's name; point */
 } me_event;
 
+/** What was known as block `from` is known as block `to` from now on. */
+typedef struct me_rename {
+    uint32_t from;
+    uint32_t to;
+} me_rename;
+
+/** The bit of a kind of event in me_observer.kinds. */
+#define ME_EVENT_BIT(kind) (UINT32_C(1) << (unsigned)(kind))
+
 /** Reads events. `on_event` must not keep the pointer. */
 typedef struct me_observer {
     void (*on_event)(void *self, const me_event *event);
     void *self;
+    uint32_t kinds; /**< bits of the kinds that it is told of; 0: all */
+    /**
+     * Optional: all live blocks get other ids at once; each stands once in
+     * `from` and once in `to`. An observer that has this can be told a round
+     * of a loop again (see tensor/cycle.h) instead of having it run again.
+     */
+    void (*on_rename)(void *self, const me_rename *renames, uint32_t count);
 } me_observer;
 
 /** Lower-case name as reports and JSON write it; static. */

@@ -26,6 +26,8 @@ struct me_pool_observer {
     me_pool *pool;
     known_id *ids; /**< by block id */
     uint32_t n_ids;
+    known_id *moved; /**< room for renaming */
+    uint32_t n_moved;
     me_status status;
     uint32_t bad_block; /**< that the engine's events contradict */
     bool is_ended;      /**< no event is followed any more */
@@ -139,6 +141,31 @@ static void on_event(void *self, const me_event *event)
     }
 }
 
+static void on_rename(void *self, const me_rename *renames, uint32_t count)
+{
+    me_pool_observer *o = self;
+    if (o->is_ended || count == 0) {
+        return;
+    }
+    known_id *moved = o->moved;
+    if (count > o->n_moved) {
+        moved = me_realloc(moved, count, sizeof *moved, "alloc.renames");
+        if (moved == NULL) {
+            end(o, ME_ERR_NOMEM, renames[0].from);
+            return;
+        }
+        o->moved = moved;
+        o->n_moved = count;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        moved[i] = o->ids[renames[i].from];
+        o->ids[renames[i].from] = (known_id){0};
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        o->ids[renames[i].to] = moved[i];
+    }
+}
+
 me_status me_pool_observer_create(const me_pool_options *options,
                                   me_pool_observer **observer_out)
 {
@@ -160,13 +187,22 @@ void me_pool_observer_destroy(me_pool_observer *observer)
     if (observer != NULL) {
         me_pool_destroy(observer->pool);
         me_free(observer->ids);
+        me_free(observer->moved);
         me_free(observer);
     }
 }
 
 me_observer me_pool_observer_handle(me_pool_observer *observer)
 {
-    return (me_observer){.on_event = on_event, .self = observer};
+    return (me_observer){
+        .on_event = on_event,
+        .self = observer,
+        .on_rename = on_rename,
+        .kinds = ME_EVENT_BIT(ME_EVENT_ALLOC) |
+                 ME_EVENT_BIT(ME_EVENT_FREE_REQUESTED) |
+                 ME_EVENT_BIT(ME_EVENT_FREE_COMPLETED) |
+                 ME_EVENT_BIT(ME_EVENT_POINT),
+    };
 }
 
 void me_pool_observer_on_point(me_pool_observer *observer,

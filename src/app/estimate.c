@@ -2,7 +2,7 @@
 #include "app/estimate.h"
 
 #include "app/groups.h"
-#include "app/program.h"
+#include "app/shards.h"
 #include "app/simulate.h"
 #include "base/alloc.h"
 #include "base/log.h"
@@ -64,9 +64,20 @@ typedef struct estimate {
     me_format format;
     int32_t n_units;    /**< programs to simulate over all processes */
     me_call_log **logs; /**< of this process's units, else NULL */
+    int32_t *log_unit;  /**< the unit whose log a unit shares, or itself */
     me_rank_result **results;
     me_report *report;
+    uint64_t n_events;  /**< of this process's units */
+    double cpu_seconds; /**< at the end of the stage before; for messages */
 } estimate;
+
+/** Seconds of CPU since the last stage ended; for messages alone. */
+static double stage_seconds(estimate *s)
+{
+    const double before = s->cpu_seconds;
+    s->cpu_seconds = me_log_cpu_seconds();
+    return s->cpu_seconds - before;
+}
 
 /** A flag of ours that stands for an option, over what was read before. */
 static me_status set_from_flag(me_config *config, const char *flag,
@@ -159,6 +170,10 @@ static me_status make_plan(estimate *s, me_diag *diag)
 {
     me_status status = me_plan_create(s->config, true, diag, &s->plan);
     if (status == ME_OK) {
+        const me_shard_classes shards = {.find = me_shards_find};
+        status = me_plan_fold_shards(s->plan, &shards, diag);
+    }
+    if (status == ME_OK) {
         status = me_groups_create(s->plan, &s->groups);
     }
     if (status != ME_OK) {
@@ -173,6 +188,8 @@ static me_status make_plan(estimate *s, me_diag *diag)
         .memory_limit_bytes = s->config->device.memory_limit_bytes,
         .group_of = me_groups_find,
         .group_self = s->groups,
+        .n_events = &s->n_events,
+        .runs_all_rounds = s->cli->no_fold,
         .events_path = s->cli->events,
         .events_rank = s->cli->rank < 0 ? 0 : s->cli->rank,
         .events_iteration = s->cli->iteration < 0 ? 1 : s->cli->iteration,
@@ -182,9 +199,10 @@ static me_status make_plan(estimate *s, me_diag *diag)
                        "--rank %d: the job has ranks 0 to %d", s->cli->rank,
                        world - 1);
     }
+    const double seconds = stage_seconds(s);
     if (me_transport_rank(s->transport) == 0) {
-        me_log(ME_LOG_INFO, "plan: %d ranks, %d programs", world,
-               s->plan->n_classes);
+        me_log(ME_LOG_INFO, "plan: %d ranks, %d programs, %.3f s", world,
+               s->plan->n_classes, seconds);
     }
     return me_alloc_conf_parse(s->config->device.alloc_conf, diag,
                                &s->simulation.alloc_conf);
@@ -206,7 +224,7 @@ static int32_t rank_of_unit(const estimate *s, int32_t unit)
     const int32_t asked = s->simulation.events_rank;
     return s->simulation.events_path != NULL && s->plan->class_of[asked] == unit
                ? asked
-               : s->plan->representative[unit];
+               : me_plan_representative(s->plan, unit);
 }
 
 static bool is_mine(const estimate *s, int32_t unit)
@@ -215,12 +233,28 @@ static bool is_mine(const estimate *s, int32_t unit)
     return unit % size == me_transport_rank(s->transport);
 }
 
+/** Programs that differ in memory alone make the same calls: keep them once. */
+static void share_log(estimate *s, int32_t unit)
+{
+    s->log_unit[unit] = unit;
+    for (int32_t i = 0; i < unit; i++) {
+        if (s->logs[i] != NULL &&
+            me_call_log_is_same(s->logs[i], s->logs[unit])) {
+            s->log_unit[unit] = i;
+            me_call_log_destroy(s->logs[unit]);
+            s->logs[unit] = NULL;
+            return;
+        }
+    }
+}
+
 static me_status simulate(estimate *s, me_diag *diag)
 {
     const size_t n = (size_t)s->n_units;
     s->logs = me_alloc(n, sizeof(me_call_log *), "estimate.logs");
     s->results = me_alloc(n, sizeof(me_rank_result *), "estimate.results");
-    if (s->logs == NULL || s->results == NULL) {
+    s->log_unit = me_alloc(n, sizeof(int32_t), "estimate.logs");
+    if (s->logs == NULL || s->results == NULL || s->log_unit == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no host memory for the ranks");
     }
     me_status status = ME_OK;
@@ -233,7 +267,14 @@ static me_status simulate(estimate *s, me_diag *diag)
             status = me_simulate_rank(&s->simulation, rank_of_unit(s, i),
                                       s->logs[i], diag, &s->results[i]);
         }
+        if (status == ME_OK) {
+            share_log(s, i);
+        }
     }
+    const double seconds = stage_seconds(s);
+    me_log(ME_LOG_INFO, "simulate: %llu events, %.3f s, %.1f ns an event",
+           (unsigned long long)s->n_events, seconds,
+           1e9 * seconds / (double)(s->n_events + (s->n_events == 0)));
     return status;
 }
 
@@ -243,8 +284,10 @@ typedef struct answers {
     int *log_of;
     me_rank_place *places;
     const me_call_log **logs;
+    int *log_of_unit;
     me_report_part *parts;
     int n_ranks;
+    int n_logs;
     int n_units;
 } answers;
 
@@ -254,6 +297,7 @@ static void answers_fini(answers *a)
     me_free(a->log_of);
     me_free(a->places);
     me_free(a->logs);
+    me_free(a->log_of_unit);
     me_free(a->parts);
 }
 
@@ -271,10 +315,10 @@ static me_rank_place place_of(const me_plan *plan, int32_t rank)
     };
 }
 
-static void add_rank(const estimate *s, answers *a, int32_t rank)
+static void add_rank(const estimate *s, answers *a, int32_t rank, int log)
 {
     a->ranks[a->n_ranks] = rank;
-    a->log_of[a->n_ranks] = a->n_units;
+    a->log_of[a->n_ranks] = log;
     a->places[a->n_ranks] = place_of(s->plan, rank);
     a->n_ranks++;
 }
@@ -282,16 +326,16 @@ static void add_rank(const estimate *s, answers *a, int32_t rank)
 static void add_unit(const estimate *s, answers *a, int32_t unit)
 {
     const int before = a->n_ranks;
-    if (folds(s)) {
-        for (int32_t r = 0; r < s->config->parallel.world_size; r++) {
-            if (s->plan->class_of[r] == unit) {
-                add_rank(s, a, r);
-            }
-        }
-    } else {
-        add_rank(s, a, unit);
+    if (s->logs[unit] != NULL) {
+        a->log_of_unit[unit] = a->n_logs;
+        a->logs[a->n_logs++] = s->logs[unit];
     }
-    a->logs[a->n_units] = s->logs[unit];
+    int32_t count = 1;
+    const int32_t *members =
+        folds(s) ? me_plan_members(s->plan, unit, &count) : &unit;
+    for (int32_t i = 0; i < count; i++) {
+        add_rank(s, a, members[i], a->log_of_unit[s->log_unit[unit]]);
+    }
     a->parts[a->n_units] = (me_report_part){
         .result = s->results[unit],
         .places = a->places + before,
@@ -308,9 +352,10 @@ static me_status make_answers(const estimate *s, me_diag *diag, answers *a)
     a->log_of = me_alloc(world, sizeof(int), "answers");
     a->places = me_alloc(world, sizeof *a->places, "answers");
     a->logs = me_alloc(units, sizeof(me_call_log *), "answers");
+    a->log_of_unit = me_alloc(units, sizeof(int), "answers");
     a->parts = me_alloc(units, sizeof *a->parts, "answers");
     if (a->ranks == NULL || a->log_of == NULL || a->places == NULL ||
-        a->logs == NULL || a->parts == NULL) {
+        a->logs == NULL || a->log_of_unit == NULL || a->parts == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no host memory for the report");
     }
     for (int32_t i = 0; i < s->n_units; i++) {
@@ -330,7 +375,7 @@ static me_status exchange(estimate *s, const answers *a, me_diag *diag)
                              &(me_check_part){
                                  .world_size = s->config->parallel.world_size,
                                  .logs = a->logs,
-                                 .n_logs = a->n_units,
+                                 .n_logs = a->n_logs,
                                  .ranks = a->ranks,
                                  .log_of = a->log_of,
                                  .n_ranks = a->n_ranks,
@@ -341,6 +386,8 @@ static me_status exchange(estimate *s, const answers *a, me_diag *diag)
     if (status != ME_OK) {
         return status;
     }
+    me_log(ME_LOG_INFO, "check: %llu calls replayed, %.3f s",
+           (unsigned long long)checked.replayed_calls, stage_seconds(s));
     static const char *const unchecked[] = {
         "too many collective calls to search for waits that never end"};
     return me_report_gather(
@@ -385,6 +432,7 @@ static void estimate_fini(estimate *s)
         }
     }
     me_free(s->logs);
+    me_free(s->log_unit);
     me_free(s->results);
     me_report_destroy(s->report);
     me_groups_destroy(s->groups);
@@ -468,7 +516,9 @@ static me_status run(estimate *s, me_diag *diag)
         status = exchange(s, &a, diag);
     }
     if (status == ME_OK) {
+        me_log(ME_LOG_INFO, "gather: %.3f s", stage_seconds(s));
         status = agree(s, print(s, diag), diag);
+        me_log(ME_LOG_INFO, "report: %.3f s", stage_seconds(s));
     }
     answers_fini(&a);
     return status;

@@ -95,8 +95,11 @@ static me_status make_program(const me_simulation *s, int32_t rank,
     if (status != ME_OK) {
         return me_fail(diag, status, "no host memory for communicators");
     }
+    p->program.config.runs_all_rounds = s->runs_all_rounds;
     p->program.comm.call = me_rank_comms_call;
     p->program.comm.group_call = me_rank_comms_group_call;
+    p->program.comm.position = me_rank_comms_position;
+    p->program.comm.again = me_rank_comms_again;
     p->program.comm.self = p->comms;
     return ME_OK;
 }
@@ -183,6 +186,9 @@ me_status me_simulate_rank(const me_simulation *simulation, int32_t rank,
     if (status == ME_OK) {
         (void)me_megatron_run(p.engine, &p.program.config, &p.program.comm);
         status = collect(&p, diag, result_out);
+        if (simulation->n_events != NULL) {
+            *simulation->n_events += me_engine_events(p.engine);
+        }
         me_log(ME_LOG_DEBUG, "rank %d: %llu events, %llu calls", rank,
                (unsigned long long)me_engine_events(p.engine),
                (unsigned long long)me_call_log_count(log));

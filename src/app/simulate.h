@@ -24,6 +24,8 @@ typedef struct me_simulation {
     const char *events_path; /**< NULL: no event log */
     int32_t events_rank;
     int32_t events_iteration;
+    bool runs_all_rounds; /**< see me_megatron_config */
+    uint64_t *n_events;   /**< events are counted here, for messages; or NULL */
 } me_simulation;
 
 /**

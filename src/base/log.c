@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static const char *const level_names[ME_LOG_COUNT] = {
 #define ME_LOG_NAME(constant, name) [constant] = (name),
@@ -76,4 +77,11 @@ void me_log(me_log_level level, const char *format, ...)
     va_end(arguments);
     (void)fputc('\n', file);
     (void)fflush(file);
+}
+
+double me_log_cpu_seconds(void)
+{
+    struct timespec now = {0};
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }

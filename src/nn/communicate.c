@@ -45,6 +45,23 @@ void me_communicate_group(me_engine *e, const me_communicators *comm,
     }
 }
 
+uint64_t me_communicate_position(const me_communicators *comm)
+{
+    return comm->self == NULL ? 0 : comm->position(comm->self);
+}
+
+void me_communicate_again(me_engine *e, const me_communicators *comm,
+                          uint64_t position, uint64_t times)
+{
+    if (!me_engine_is_ok(e) || comm->self == NULL) {
+        return;
+    }
+    const me_status status = comm->again(comm->self, position, times);
+    if (status != ME_OK) {
+        me_engine_fail(e, status, "no host memory for calls");
+    }
+}
+
 void me_all_reduce(me_engine *e, const me_communicators *comm,
                    me_group_kind group, const me_tensor *x)
 {

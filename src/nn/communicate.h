@@ -21,6 +21,10 @@ typedef struct me_communicators {
                       me_diag *diag);
     /** Begin (true) or end a group of calls that complete together. */
     me_status (*group_call)(void *self, bool begin, me_diag *diag);
+    /** How many calls were made so far. */
+    uint64_t (*position)(void *self);
+    /** Make all calls since @p position @p times more. */
+    me_status (*again)(void *self, uint64_t position, uint64_t times);
     void *self; /**< NULL: nobody is told */
 } me_communicators;
 
@@ -39,6 +43,12 @@ void me_communicate(me_engine *e, const me_communicators *comm, me_call call);
 /** `batch_isend_irecv`: what lies between begin and end completes together. */
 void me_communicate_group(me_engine *e, const me_communicators *comm,
                           bool begin);
+
+/** Calls so far, and those since then made again, without events: the rounds
+ *  of a loop that are not run (see tensor/cycle.h). */
+uint64_t me_communicate_position(const me_communicators *comm);
+void me_communicate_again(me_engine *e, const me_communicators *comm,
+                          uint64_t position, uint64_t times);
 
 /** All-reduce in place. */
 void me_all_reduce(me_engine *e, const me_communicators *comm,

@@ -71,49 +71,95 @@ static me_status make_split(me_plan *plan, me_diag *diag)
     return me_layer_split_check(&plan->split, diag);
 }
 
+/** Shard classes of every stage; NULL: all shards differ. */
+typedef const int32_t *shard_table;
+
+/** Ranks that share the shards of a stage. */
+static int32_t shard_ranks(const me_plan *plan)
+{
+    return me_grid_group(&plan->grid, ME_GROUP_DATA_CONTEXT, 0).size;
+}
+
 /**
  * What tells programs apart: the stage; whether the rank is the first of its
  * tensor group, which alone counts replicated gradients and reads the data;
  * and with the distributed optimizer the shard.
  */
-static int64_t program_key(const me_plan *plan, int32_t rank)
+static int64_t program_key(const me_plan *plan, shard_table shards,
+                           int32_t rank)
 {
     const me_coordinates c = me_plan_coordinates(plan, rank);
+    const int32_t stage = c.at[ME_AXIS_PIPELINE];
+    const int64_t key = 2 * stage + (c.at[ME_AXIS_TENSOR] == 0 ? 0 : 1);
+    if (!plan->config->optimizer.distributed) {
+        return key;
+    }
     const me_group group =
         me_grid_group(&plan->grid, ME_GROUP_DATA_CONTEXT, rank);
-    int64_t key = c.at[ME_AXIS_PIPELINE];
-    key = 2 * key + (c.at[ME_AXIS_TENSOR] == 0 ? 0 : 1);
-    if (plan->config->optimizer.distributed) {
-        key = key * group.size + me_group_index(&group, rank);
+    const int32_t index = me_group_index(&group, rank);
+    const int32_t shard =
+        shards == NULL ? index : shards[stage * group.size + index];
+    return key * group.size + shard;
+}
+
+/** Ranks one after the other by class. */
+static void sort_members(me_plan *plan)
+{
+    const int32_t world = plan->config->parallel.world_size;
+    int32_t *first = plan->first_member;
+    for (int32_t c = 0; c <= plan->n_classes; c++) {
+        first[c] = 0;
     }
-    return key;
+    for (int32_t rank = 0; rank < world; rank++) {
+        first[plan->class_of[rank] + 1]++;
+    }
+    for (int32_t c = 0; c < plan->n_classes; c++) {
+        first[c + 1] += first[c];
+    }
+    for (int32_t rank = 0; rank < world; rank++) {
+        plan->members[first[plan->class_of[rank]]++] = rank;
+    }
+    for (int32_t c = plan->n_classes; c > 0; c--) {
+        first[c] = first[c - 1];
+    }
+    first[0] = 0;
 }
 
 /** Classes in the order of their lowest rank. */
-static me_status make_classes(me_plan *plan, bool folds)
+static me_status make_classes(me_plan *plan, bool folds, shard_table shards)
 {
     const int32_t world = plan->config->parallel.world_size;
-    const size_t n = (size_t)world;
-    plan->class_of = me_alloc(n, sizeof(int32_t), "plan.classes");
-    plan->representative = me_alloc(n, sizeof(int32_t), "plan.classes");
-    int32_t *class_of_key = me_alloc(4 * n, sizeof(int32_t), "plan.keys");
-    me_status status = ME_ERR_NOMEM;
-    if (plan->class_of == NULL || plan->representative == NULL ||
-        class_of_key == NULL) {
-        goto out;
+    const int64_t n_keys =
+        folds ? INT64_C(2) * plan->config->parallel.pipeline * shard_ranks(plan)
+              : world;
+    int32_t *class_of_key =
+        me_alloc((size_t)n_keys, sizeof(int32_t), "plan.keys");
+    if (class_of_key == NULL) {
+        return ME_ERR_NOMEM;
     }
+    plan->n_classes = 0;
     for (int32_t rank = 0; rank < world; rank++) {
-        const int64_t key = folds ? program_key(plan, rank) : rank;
+        const int64_t key = folds ? program_key(plan, shards, rank) : rank;
         if (class_of_key[key] == 0) {
-            plan->representative[plan->n_classes++] = rank;
-            class_of_key[key] = plan->n_classes;
+            class_of_key[key] = ++plan->n_classes;
         }
         plan->class_of[rank] = class_of_key[key] - 1;
     }
-    status = ME_OK;
-out:
+    sort_members(plan);
     me_free(class_of_key);
-    return status;
+    return ME_OK;
+}
+
+static me_status alloc_classes(me_plan *plan)
+{
+    const size_t n = (size_t)plan->config->parallel.world_size;
+    plan->class_of = me_alloc(n, sizeof(int32_t), "plan.classes");
+    plan->members = me_alloc(n, sizeof(int32_t), "plan.classes");
+    plan->first_member = me_alloc(n + 1, sizeof(int32_t), "plan.classes");
+    return plan->class_of == NULL || plan->members == NULL ||
+                   plan->first_member == NULL
+               ? ME_ERR_NOMEM
+               : ME_OK;
 }
 
 me_status me_plan_create(const me_config *config, bool folds, me_diag *diag,
@@ -129,7 +175,10 @@ me_status me_plan_create(const me_config *config, bool folds, me_diag *diag,
         status = make_grid(config, diag, &plan->grid);
     }
     if (status == ME_OK) {
-        status = make_classes(plan, folds);
+        status = alloc_classes(plan);
+    }
+    if (status == ME_OK) {
+        status = make_classes(plan, folds, NULL);
     }
     if (status != ME_OK) {
         me_plan_destroy(plan);
@@ -139,12 +188,53 @@ me_status me_plan_create(const me_config *config, bool folds, me_diag *diag,
     return ME_OK;
 }
 
+/** The lowest rank of a stage. */
+static int32_t rank_of_stage(const me_plan *plan, int32_t stage)
+{
+    const me_coordinates c = {.at = {[ME_AXIS_PIPELINE] = stage}};
+    return me_grid_rank(&plan->grid, ME_GRID_DENSE, &c);
+}
+
+me_status me_plan_fold_shards(me_plan *plan, const me_shard_classes *shards,
+                              me_diag *diag)
+{
+    if (!plan->config->optimizer.distributed) {
+        return ME_OK;
+    }
+    const int32_t stages = plan->config->parallel.pipeline;
+    const int32_t ranks = shard_ranks(plan);
+    int32_t *table =
+        me_alloc((size_t)stages * (size_t)ranks, sizeof *table, "plan.shards");
+    if (table == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no host memory for the plan");
+    }
+    me_status status = ME_OK;
+    for (int32_t s = 0; s < stages && status == ME_OK; s++) {
+        status = shards->find(shards->self, plan, rank_of_stage(plan, s), diag,
+                              table + (size_t)s * (size_t)ranks);
+    }
+    if (status == ME_OK) {
+        status = make_classes(plan, true, table);
+    }
+    me_free(table);
+    return status;
+}
+
+const int32_t *me_plan_members(const me_plan *plan, int32_t class_id,
+                               int32_t *count_out)
+{
+    const int32_t first = plan->first_member[class_id];
+    *count_out = plan->first_member[class_id + 1] - first;
+    return plan->members + first;
+}
+
 void me_plan_destroy(me_plan *plan)
 {
     if (plan != NULL) {
         me_free(plan->class_of);
-        me_free(plan->representative);
         me_layout_fini(&plan->layout);
+        me_free(plan->members);
+        me_free(plan->first_member);
         me_free(plan);
     }
 }

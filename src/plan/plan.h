@@ -23,8 +23,10 @@ typedef struct me_plan {
     me_layer_split split;
     int32_t n_chunks; /**< of every rank */
     int32_t n_classes;
-    int32_t *class_of;       /**< world_size of them; owned */
-    int32_t *representative; /**< lowest rank of each class; owned */
+    int32_t *class_of;     /**< world_size of them; owned */
+    int32_t *members;      /**< all ranks, class by class, ascending; owned */
+    int32_t *first_member; /**< where each class begins in `members`, and at
+                                  n_classes where the last one ends; owned */
 } me_plan;
 
 /**
@@ -38,8 +40,36 @@ typedef struct me_plan {
 me_status me_plan_create(const me_config *config, bool folds, me_diag *diag,
                          me_plan **plan_out) ME_MUST_CHECK;
 
+/** Tells apart the ranks of a stage that own different shards of it. */
+typedef struct me_shard_classes {
+    /**
+     * @param rank       a rank of the stage
+     * @param class_out  for each member of the rank's data-parallel group
+     *                   (context included) a number from 0 on; members with
+     *                   the same number own the same parts of parameters
+     */
+    me_status (*find)(void *self, const me_plan *plan, int32_t rank,
+                      me_diag *diag, int32_t *class_out);
+    void *self;
+} me_shard_classes;
+
+/**
+ * With the distributed optimizer every data-parallel rank owns a shard, and
+ * me_plan_create() takes all shards for different. Fold ranks whose shards are
+ * the same; the plan is not yet in use. A plan without the distributed
+ * optimizer stays as it is.
+ *
+ * @return ME_OK, what @p shards returned, or ME_ERR_NOMEM
+ */
+me_status me_plan_fold_shards(me_plan *plan, const me_shard_classes *shards,
+                              me_diag *diag) ME_MUST_CHECK;
+
 /** Give back a plan; NULL is allowed. */
 void me_plan_destroy(me_plan *plan);
+
+/** Ranks of a class, ascending; borrowed. */
+const int32_t *me_plan_members(const me_plan *plan, int32_t class_id,
+                               int32_t *count_out);
 
 /** The rank's coordinates on the grid of ordinary weights. */
 me_coordinates me_plan_coordinates(const me_plan *plan, int32_t rank);
@@ -52,5 +82,12 @@ me_pipeline me_plan_pipeline(const me_plan *plan, int32_t rank);
 
 /** One line a rank: class, coordinates, layers; for `--dump plan`. */
 void me_plan_dump(const me_plan *plan, me_str *text);
+
+/** The lowest rank of a class, which stands for all of it. Local. */
+static inline int32_t me_plan_representative(const me_plan *plan,
+                                             int32_t class_id)
+{
+    return plan->members[plan->first_member[class_id]];
+}
 
 #endif /* MEMEST_PLAN_PLAN_H */

@@ -16,7 +16,7 @@ static me_node *new_node(me_engine *e, const me_op *op, uint64_t sequence)
     me_node *node = e->tape.free_nodes;
     if (node != NULL) {
         e->tape.free_nodes = node->next_free;
-        memset(node, 0, sizeof *node);
+        memset(node, 0, offsetof(me_node, output_dtype));
     } else {
         node = me_arena_alloc(e->arena, 1, sizeof *node);
     }
@@ -36,7 +36,9 @@ static me_node *new_node(me_engine *e, const me_op *op, uint64_t sequence)
 static void dismantle(me_engine *e, me_node *node, me_node **dead)
 {
     for (int i = 0; i < ME_MAX_SAVED; i++) {
-        me_clear(e, &node->saved[i]);
+        if (node->saved[i] != NULL) {
+            me_clear(e, &node->saved[i]);
+        }
     }
     if (node->variable != NULL) {
         node->variable->accumulator = NULL;

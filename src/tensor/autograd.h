@@ -62,13 +62,14 @@ struct me_node {
     me_module_id module;
     me_edge edges[ME_MAX_INPUTS];
     me_tensor *saved[ME_MAX_SAVED]; /**< released in this order */
-    me_shape output_shape[ME_MAX_OUTPUTS];
-    uint8_t output_dtype[ME_MAX_OUTPUTS];
-    me_tensor *variable; /**< of an AccumulateGrad: the leaf */
+    me_tensor *variable;            /**< of an AccumulateGrad: the leaf */
     me_node_data data;
     uint64_t task; /**< which backward it waits in, 0: none */
     uint32_t slot; /**< where in that backward's list */
     me_node *next_free;
+    /** Of the outputs there are; not cleared when made. */
+    uint8_t output_dtype[ME_MAX_OUTPUTS];
+    me_shape output_shape[ME_MAX_OUTPUTS];
 };
 
 /** One node that a running backward will visit. */

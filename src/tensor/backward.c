@@ -244,7 +244,9 @@ static void run_node(me_engine *e, const run *r, me_node *node)
         me_release(e, gy[i]);
     }
     for (int i = 0; i < ME_MAX_SAVED; i++) {
-        me_clear(e, &node->saved[i]);
+        if (node->saved[i] != NULL) {
+            me_clear(e, &node->saved[i]);
+        }
     }
     for (uint32_t i = 0; i < node->n_inputs; i++) {
         if (node->edges[i].node != NULL) {

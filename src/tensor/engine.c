@@ -43,6 +43,7 @@ void me_engine_destroy(me_engine *e)
     me_free(e->variables.tensors);
     me_free(e->pending.storages);
     me_free(e->blocks.freed);
+    me_free(e->recording.events);
     me_arena_destroy(e->arena);
     me_free(e);
 }
@@ -53,6 +54,9 @@ void me_engine_observe(me_engine *e, me_observer observer)
         me_engine_fail(e, ME_ERR_INTERNAL, "more than %d observers",
                        ME_MAX_OBSERVERS);
         return;
+    }
+    if (observer.kinds == 0) {
+        observer.kinds = UINT32_MAX;
     }
     e->observers[e->n_observers++] = observer;
 }
@@ -133,6 +137,17 @@ uint64_t me_engine_events(const me_engine *e)
     return e->n_events;
 }
 
+void me_deliver(me_engine *e, const me_event *event)
+{
+    e->n_events++;
+    for (uint32_t i = 0; i < e->n_observers; i++) {
+        const me_observer *o = &e->observers[i];
+        if ((o->kinds & ME_EVENT_BIT(event->kind)) != 0) {
+            o->on_event(o->self, event);
+        }
+    }
+}
+
 void me_emit(me_engine *e, me_event *event)
 {
     event->phase = (uint8_t)e->phase;
@@ -142,10 +157,10 @@ void me_emit(me_engine *e, me_event *event)
         event->kind != ME_EVENT_MODULE_LEAVE) {
         event->module = e->module;
     }
-    e->n_events++;
-    for (uint32_t i = 0; i < e->n_observers; i++) {
-        e->observers[i].on_event(e->observers[i].self, event);
+    if (e->recording.is_on) {
+        me_record_event(e, event);
     }
+    me_deliver(e, event);
 }
 
 void me_work_done(me_engine *e, uint64_t flops, uint64_t bytes)

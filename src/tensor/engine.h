@@ -38,11 +38,14 @@ typedef struct me_node me_node;
 typedef struct me_storage {
     uint64_t bytes; /**< requested */
     uint32_t refs;
-    uint32_t block;   /**< id in events */
-    uint8_t category; /**< me_category */
-    uint8_t stream;   /**< CUDA stream that it was allocated on */
-    bool is_late;     /**< another stream uses it: freed late */
-    struct me_storage *next_free;
+    uint32_t block;           /**< id in events */
+    uint8_t category;         /**< me_category */
+    uint8_t stream;           /**< CUDA stream that it was allocated on */
+    bool is_late;             /**< another stream uses it: freed late */
+    uint32_t module;          /**< that allocated it */
+    const char *op;           /**< of the allocation, static */
+    struct me_storage *older; /**< of those that the allocator still has */
+    struct me_storage *newer; /**< or the next unused one */
 } me_storage;
 
 /** A view of a storage, with what autograd knows of it. */
@@ -52,13 +55,13 @@ struct me_tensor {
     uint8_t dtype;     /**< me_dtype */
     uint8_t output_nr; /**< which output of grad_fn it is */
     bool requires_grad;
-    bool is_view; /**< PyTorch's `_base is not None` */
-    me_shape shape;
-    uint64_t strides[ME_MAX_DIMS];
+    bool is_view;         /**< PyTorch's `_base is not None` */
     me_node *grad_fn;     /**< owned; NULL for a leaf */
     me_node *accumulator; /**< borrowed: the leaf's AccumulateGrad, if alive */
     me_tensor *grad;      /**< owned; of a leaf */
     struct me_parameter *parameter; /**< borrowed; NULL if it is none */
+    me_shape shape;                 /**< from here on not cleared when made */
+    uint64_t strides[ME_MAX_DIMS];
 };
 
 /** FLOPs done and bytes moved, as the operations' rows say. */

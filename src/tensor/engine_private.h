@@ -34,6 +34,14 @@ typedef struct me_variables {
     uint32_t base; /**< where the running frame begins */
 } me_variables;
 
+/** Events of the round of a loop that runs; see cycle.h. */
+typedef struct me_recording {
+    me_event *events;
+    uint32_t count;
+    uint32_t capacity;
+    bool is_on;
+} me_recording;
+
 struct me_engine {
     me_arena *arena;
     me_status status;
@@ -58,6 +66,8 @@ struct me_engine {
     me_pending_frees pending;
     me_block_ids blocks;
     me_storage *free_storages;
+    me_storage *newest; /**< of those that the allocator has */
+    me_recording recording;
     me_tensor *free_tensors; /**< linked through grad */
     me_tensor *workspaces[ME_THREADS];
     me_tensor *global_buffers[ME_DTYPE_COUNT];
@@ -80,6 +90,12 @@ me_tensor *me_tensor_new(me_engine *e);
 
 /** The running frame owns one more reference of @p x. */
 void me_frame_push(me_engine *e, me_tensor *x);
+
+/** Tell observers an event that is complete. */
+void me_deliver(me_engine *e, const me_event *event);
+
+/** Write down an event for cycle.c, which turns recordings on. */
+void me_record_event(me_engine *e, const me_event *event);
 
 /** Give back the tree of modules. */
 void me_modules_fini(me_engine *e);

@@ -55,7 +55,15 @@ static void complete_free(me_engine *e, me_storage *storage)
 {
     emit_block(e, ME_EVENT_FREE_COMPLETED, storage, "");
     forget_block(e, storage->block);
-    storage->next_free = e->free_storages;
+    if (storage->newer != NULL) {
+        storage->newer->older = storage->older;
+    } else {
+        e->newest = storage->older;
+    }
+    if (storage->older != NULL) {
+        storage->older->newer = storage->newer;
+    }
+    storage->newer = e->free_storages;
     e->free_storages = storage;
 }
 
@@ -78,7 +86,7 @@ me_storage *me_storage_new(me_engine *e, const char *op, uint64_t bytes)
     }
     me_storage *storage = e->free_storages;
     if (storage != NULL) {
-        e->free_storages = storage->next_free;
+        e->free_storages = storage->newer;
     } else {
         storage = me_arena_alloc(e->arena, 1, sizeof *storage);
     }
@@ -92,7 +100,14 @@ me_storage *me_storage_new(me_engine *e, const char *op, uint64_t bytes)
         .block = new_block(e),
         .category = (uint8_t)e->category,
         .stream = e->stream,
+        .module = e->module,
+        .op = op,
+        .older = e->newest,
     };
+    if (e->newest != NULL) {
+        e->newest->newer = storage;
+    }
+    e->newest = storage;
     emit_block(e, ME_EVENT_ALLOC, storage, op);
     return storage;
 }

@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "tensor/engine_private.h"
 
+#include <stddef.h>
 #include <string.h>
 
 me_tensor *me_tensor_new(me_engine *e)
@@ -12,7 +13,7 @@ me_tensor *me_tensor_new(me_engine *e)
     me_tensor *x = e->free_tensors;
     if (x != NULL) {
         e->free_tensors = x->grad;
-        memset(x, 0, sizeof *x);
+        memset(x, 0, offsetof(me_tensor, shape));
     } else {
         x = me_arena_alloc(e->arena, 1, sizeof *x);
     }
@@ -96,6 +97,7 @@ me_tensor *me_alias(me_engine *e, const me_tensor *x, me_shape shape,
     if (view == &e->none) {
         return view;
     }
+    memset(view->strides, 0, sizeof view->strides);
     memcpy(view->strides, strides, (size_t)shape.ndim * sizeof strides[0]);
     view->storage = x->storage;
     view->is_view = true;

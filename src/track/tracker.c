@@ -304,6 +304,14 @@ static void on_event(void *self, const me_event *event)
     }
 }
 
+static void on_rename(void *self, const me_rename *renames, uint32_t count)
+{
+    me_tracker *t = self;
+    if (t->live.status == ME_OK && count > 0) {
+        me_live_rename(&t->live, renames, count);
+    }
+}
+
 me_tracker *me_tracker_create(const me_module_tree *tree,
                               const me_pool_counters *pool,
                               const me_device_counter *device)
@@ -333,6 +341,7 @@ void me_tracker_destroy(me_tracker *tracker)
     }
     me_free(tracker->iterations);
     me_free(tracker->points);
+    me_free(tracker->places);
     me_live_fini(&tracker->live);
     me_module_stats_fini(&tracker->modules);
     me_free(tracker);
@@ -340,7 +349,8 @@ void me_tracker_destroy(me_tracker *tracker)
 
 me_observer me_tracker_observer(me_tracker *tracker)
 {
-    return (me_observer){.on_event = on_event, .self = tracker};
+    return (me_observer){
+        .on_event = on_event, .self = tracker, .on_rename = on_rename};
 }
 
 uint64_t me_tracker_requested(const me_tracker *tracker)

@@ -12,6 +12,7 @@
 /** A part of a peak with its module's path, for sorting. */
 typedef struct named_part {
     const char *path;
+    uint32_t place; /**< of the path among all paths, see order_modules() */
     const char *op; /**< "" for none */
     const me_peak_part *part;
 } named_part;
@@ -24,8 +25,46 @@ static int compare_parts(const void *a, const void *b)
     if (x->part->category != y->part->category) {
         return x->part->category < y->part->category ? -1 : 1;
     }
-    const int by_op = strcmp(x->op, y->op);
-    return by_op != 0 ? by_op : me_path_compare(x->path, y->path);
+    const int by_op = x->op == y->op ? 0 : strcmp(x->op, y->op);
+    return by_op != 0 ? by_op : (x->place > y->place) - (x->place < y->place);
+}
+
+/** A module's path and what it is called in events. */
+typedef struct named_module {
+    const char *path;
+    uint32_t module;
+} named_module;
+
+static int compare_modules(const void *a, const void *b)
+{
+    const named_module *x = a;
+    const named_module *y = b;
+    return me_path_compare(x->path, y->path);
+}
+
+/** For each module its place in the order of paths; NULL without memory. */
+static uint32_t *order_modules(const me_module_tree *tree)
+{
+    named_module *named =
+        me_alloc(tree->count + 1, sizeof *named, "tracker.named_modules");
+    uint32_t *places =
+        me_alloc(tree->count + 1, sizeof *places, "tracker.places");
+    if (named == NULL || places == NULL) {
+        me_free(named);
+        me_free(places);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < tree->count; i++) {
+        named[i] = (named_module){.path = tree->modules[i].path, .module = i};
+    }
+    qsort(named, tree->count, sizeof *named, compare_modules);
+    for (uint32_t i = 0; i < tree->count; i++) {
+        const bool is_new = i > 0 && compare_modules(&named[i - 1], &named[i]);
+        const uint32_t before = i == 0 ? 0 : places[named[i - 1].module];
+        places[named[i].module] = before + (is_new ? 1 : 0);
+    }
+    me_free(named);
+    return places;
 }
 
 static bool is_like(const named_part *a, const named_part *b)
@@ -119,6 +158,9 @@ static me_status fill_contributors(const me_tracker *t,
     for (uint32_t i = 0; i < n; i++) {
         const me_peak_part *part = &seen->parts[i];
         parts[i] = (named_part){.path = path_of(t, part->module),
+                                .place = part->module < t->tree->count
+                                             ? t->places[part->module]
+                                             : UINT32_MAX,
                                 .op = part->op == NULL ? "" : part->op,
                                 .part = part};
     }
@@ -327,7 +369,11 @@ static me_status fill_result(me_tracker *t, me_rank_result *result)
         result->parameters = t->tree->modules[0].parameters;
         result->parameter_bytes = t->tree->modules[0].parameter_bytes;
     }
-    me_status status = fill_points(t, result);
+    t->places = order_modules(t->tree);
+    me_status status = t->places == NULL ? ME_ERR_NOMEM : ME_OK;
+    if (status == ME_OK) {
+        status = fill_points(t, result);
+    }
     if (status == ME_OK) {
         status = fill_iterations(t, result);
     }

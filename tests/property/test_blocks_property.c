@@ -133,7 +133,7 @@ static const char *property_blocks(me_random *random)
     test_plan_sets(&job, &s);
     for (int32_t i = 0; wrong == NULL && i < job.plan->n_classes; i++) {
         memset(&b, 0, sizeof b);
-        run_program(&job, job.plan->representative[i], &b);
+        run_program(&job, me_plan_representative(job.plan, i), &b);
         expect(&b, b.at_end[2] > 0 && b.at_end[2] == b.at_end[3],
                "an iteration leaves other bytes than the one before");
         expect(&b, b.digest[2] == b.digest[3],

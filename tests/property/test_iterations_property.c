@@ -194,7 +194,7 @@ static void test_iterations__repeat_the_second(void **state)
             fail_msg("%s: %s", jobs[i], diag.text);
         }
         for (int32_t c = 0; c < plan->n_classes; c++) {
-            run_rank(jobs[i], plan, plan->representative[c]);
+            run_rank(jobs[i], plan, me_plan_representative(plan, c));
         }
         me_plan_destroy(plan);
         me_config_destroy(config);

@@ -116,7 +116,7 @@ static const char *property_results_make_sense(me_random *random)
     test_make_grid(random, &s);
     test_plan_sets(&job, &s);
     for (int32_t i = 0; wrong == NULL && i < job.plan->n_classes; i++) {
-        me_rank_result *result = run(&job, job.plan->representative[i]);
+        me_rank_result *result = run(&job, me_plan_representative(job.plan, i));
         wrong = check_result(result);
         me_rank_result_destroy(result);
     }
@@ -149,7 +149,8 @@ static const char *property_folding_changes_nothing(me_random *random)
     test_plan_sets(&job, &s);
     for (int32_t r = 0; wrong == NULL && r < job.config->parallel.world_size;
          r++) {
-        const int32_t other = job.plan->representative[job.plan->class_of[r]];
+        const int32_t other =
+            me_plan_representative(job.plan, job.plan->class_of[r]);
         if (other == r) {
             continue;
         }

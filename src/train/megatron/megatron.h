@@ -36,6 +36,7 @@ typedef struct me_megatron_config {
     bool decays_weights;      /**< weight-decay above 0 */
     bool has_momentum;        /**< of SGD */
     int32_t iterations;       /**< to run */
+    bool runs_all_rounds;     /**< micro-batches that repeat are run as well */
 } me_megatron_config;
 
 /**
@@ -45,5 +46,19 @@ typedef struct me_megatron_config {
  */
 me_status me_megatron_run(me_engine *e, const me_megatron_config *config,
                           const me_communicators *comm);
+
+/**
+ * Number the data-parallel ranks (context included) of the rank's stage by
+ * what they own under the distributed optimizer: ranks with the same number
+ * step the same parts of the same parameters, so that their programs are
+ * equal. Builds the model on @p e, which must be new.
+ *
+ * @param class_out  a number for each member of the group, from 0 on
+ * @return the engine's status
+ */
+me_status me_megatron_shard_classes(me_engine *e,
+                                    const me_megatron_config *config,
+                                    const me_communicators *comm,
+                                    int32_t *class_out);
 
 #endif /* MEMEST_TRAIN_MEGATRON_MEGATRON_H */

@@ -77,8 +77,8 @@ static void append_parameters(me_trainer *t, const me_ddp *ddp, bool decayed)
     }
 }
 
-/** What is stepped, group by group: decayed first. */
-static void collect(me_trainer *t)
+/* Group by group: decayed first. */
+void me_optimizer_collect(me_trainer *t)
 {
     me_optimizer *o = &t->optimizer;
     o->shards =
@@ -125,7 +125,7 @@ static void make_main_parameters(me_trainer *t)
 void me_optimizer_create(me_trainer *t)
 {
     me_optimizer *o = &t->optimizer;
-    collect(t);
+    me_optimizer_collect(t);
     if (!me_engine_is_ok(t->e)) {
         return;
     }

@@ -5,6 +5,7 @@
 #include "train/megatron/trainer.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static me_tensor *attention_mask(me_trainer *t)
 {
@@ -149,21 +150,43 @@ static me_tensor *forward_model(me_trainer *t, me_gpt *gpt,
     return y;
 }
 
-/** fwdK_begin and fwdK_end around the K-th forward of iteration 1. */
-static void forward_point(me_trainer *t, const char *what)
+static const char *forward_name(me_trainer *t, int32_t forward,
+                                const char *what)
 {
     enum {
         NAME_BYTES = 32
     };
 
-    if (t->iteration != 1) {
-        return;
-    }
     char *name = me_engine_alloc(t->e, NAME_BYTES, 1);
     if (name != NULL) {
-        (void)snprintf(name, NAME_BYTES, "fwd%d_%s", t->forwards, what);
-        me_point(t->e, name);
+        (void)snprintf(name, NAME_BYTES, "fwd%d_%s", forward, what);
     }
+    return name;
+}
+
+/** fwdK_begin and fwdK_end around the K-th forward of iteration 1. */
+static void forward_point(me_trainer *t, const char *what)
+{
+    if (t->iteration == 1) {
+        me_point(t->e, forward_name(t, t->forwards, what));
+    }
+}
+
+/** Its name in a round @p times later; the last forward was the round's. */
+static const char *later_name(void *self, const char *name, int32_t times)
+{
+    me_trainer *t = self;
+    const char *what = strchr(name, '_');
+    return what == NULL ? name
+                        : forward_name(t, t->forwards - 1 + times, what + 1);
+}
+
+void me_rounds_again(me_trainer *t, me_cycle *cycle, int32_t times)
+{
+    const me_cycle_names names = {.find = later_name, .self = t};
+    me_cycle_again(t->e, cycle, times, &names);
+    me_communicate_again(t->e, t->comm, cycle->position, (uint64_t)times);
+    t->forwards += times;
 }
 
 me_tensor *me_forward_step(me_trainer *t, int32_t chunk, int32_t microbatch,

@@ -9,6 +9,7 @@
 
 #include "parallel/buffer.h"
 #include "parallel/shards.h"
+#include "tensor/cycle.h"
 #include "train/megatron/megatron.h"
 
 /** One chunk's DistributedDataParallel: buffers and who fills them. */
@@ -69,6 +70,17 @@ typedef struct me_trainer {
     bool has_logged; /**< a total of losses exists */
 } me_trainer;
 
+/** @name the trainer itself (training.c)
+ *  @{ */
+/** All zero but for what it borrows; a failure is the engine's. */
+void me_trainer_init(me_trainer *t, me_engine *e,
+                     const me_megatron_config *config,
+                     const me_communicators *comm);
+/** get_model(). */
+void me_build_model(me_trainer *t);
+void me_trainer_fini(me_trainer *t);
+/** @} */
+
 /** @name start-up and bookkeeping (bookkeeping.c)
  *  @{ */
 /** `+bytes −bytes`: a scalar that is gone at once. */
@@ -125,6 +137,9 @@ me_tensor *me_forward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
  */
 void me_backward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
                       me_tensor **output, me_tensor *gradient);
+/** Rounds of one forward and one backward, as the last one was, @p times more
+ *  without running them. */
+void me_rounds_again(me_trainer *t, me_cycle *cycle, int32_t times);
 /** deallocate_output_tensor(): one element takes the data's place. */
 void me_deallocate_output(me_trainer *t, me_tensor *output);
 
@@ -164,6 +179,8 @@ void me_finalize_model_grads(me_trainer *t);
 
 /** @name optimizer (optimizer.c)
  *  @{ */
+/** List what this rank steps. */
+void me_optimizer_collect(me_trainer *t);
 /** Loss scale and float32 main parameters; no state yet. */
 void me_optimizer_create(me_trainer *t);
 /** Let go of everything it holds. */

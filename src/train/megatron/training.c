@@ -23,9 +23,9 @@ static const char *const iteration_names[MAX_ITERATIONS][2] = {
     ITERATION_NAMES(15),
 };
 
-/** get_model(): chunks, then norms and positions to the device and to half
- *  precision, then the data-parallel wrappers. */
-static void build_model(me_trainer *t)
+/* Chunks, then norms and positions to the device and to half precision, then
+ * the data-parallel wrappers. */
+void me_build_model(me_trainer *t)
 {
     const me_megatron_config *c = t->config;
     for (int32_t i = 0; i < c->n_chunks && me_engine_is_ok(t->e); i++) {
@@ -47,7 +47,7 @@ static void set_up(me_trainer *t)
     me_phase_set(t->e, ME_PHASE_SETUP);
     me_point(t->e, "initialized");
     me_start_up(t);
-    build_model(t);
+    me_build_model(t);
     me_point(t->e, "model_built");
     if (me_engine_is_ok(t->e)) {
         me_optimizer_create(t);
@@ -86,7 +86,7 @@ static void train_step(me_trainer *t)
     me_log_iteration(t, !has_stepped);
 }
 
-static void trainer_fini(me_trainer *t)
+void me_trainer_fini(me_trainer *t)
 {
     me_engine *e = t->e;
     for (int32_t i = 0; t->chunks != NULL && i < t->config->n_chunks; i++) {
@@ -99,22 +99,30 @@ static void trainer_fini(me_trainer *t)
     me_parameter_list_fini(e, &t->parameters);
 }
 
-me_status me_megatron_run(me_engine *e, const me_megatron_config *config,
-                          const me_communicators *comm)
+void me_trainer_init(me_trainer *t, me_engine *e,
+                     const me_megatron_config *config,
+                     const me_communicators *comm)
 {
-    me_trainer t = {.e = e, .config = config, .comm = comm};
-    t.nn = (me_nn){
+    *t = (me_trainer){.e = e, .config = config, .comm = comm};
+    t->nn = (me_nn){
         .e = e,
         .config = &config->model,
         .comm = comm,
-        .parameters = &t.parameters,
+        .parameters = &t->parameters,
     };
     const size_t chunks = (size_t)config->n_chunks;
-    t.chunks = me_engine_alloc(e, chunks, sizeof *t.chunks);
-    t.ddp = me_engine_alloc(e, chunks, sizeof *t.ddp);
-    t.reports = me_engine_alloc(e, (size_t)config->pipeline.microbatches,
-                                sizeof(me_tensor *));
+    t->chunks = me_engine_alloc(e, chunks, sizeof *t->chunks);
+    t->ddp = me_engine_alloc(e, chunks, sizeof *t->ddp);
+    t->reports = me_engine_alloc(e, (size_t)config->pipeline.microbatches,
+                                 sizeof(me_tensor *));
     me_ops_install(e);
+}
+
+me_status me_megatron_run(me_engine *e, const me_megatron_config *config,
+                          const me_communicators *comm)
+{
+    me_trainer t;
+    me_trainer_init(&t, e, config, comm);
     if (me_engine_is_ok(e)) {
         set_up(&t);
     }
@@ -127,6 +135,6 @@ me_status me_megatron_run(me_engine *e, const me_megatron_config *config,
     /* What the program still holds at its end is no event of the job. */
     const me_status status = me_engine_status(e, NULL);
     me_engine_mute(e);
-    trainer_fini(&t);
+    me_trainer_fini(&t);
     return status;
 }

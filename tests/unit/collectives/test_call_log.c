@@ -112,6 +112,33 @@ static void test_call_log__digest_tells_programs_apart(void **state)
 
 /* By hand, for 4 members: AllReduce of 1024 × 2 bytes sends 2·3/4 of them,
  * 3072; Send 7 × 8 = 56; Recv none; Broadcast of 3 bytes ⌈3·3/4⌉ = 3. */
+static void test_call_log__records_calls_again(void **state)
+{
+    (void)state;
+    ncclComm_t comm = NULL;
+    me_call_log *log = make_log(&comm);
+    play(comm, 5);
+    const uint64_t position = me_call_log_count(log);
+    play(comm, 1024);
+    assert_int_equal(me_call_log_again(log, position, 2), ME_OK);
+    play(comm, 6);
+    ncclComm_t comm_full = NULL;
+    me_call_log *full = make_log(&comm_full);
+    const uint64_t counts[] = {5, 1024, 1024, 1024, 6};
+    for (int i = 0; i < 5; i++) {
+        play(comm_full, counts[i]);
+    }
+    assert_int_equal(me_call_log_count(log), me_call_log_count(full));
+    assert_true(
+        me_digest_is_equal(me_call_log_digest(log), me_call_log_digest(full)));
+    for (uint32_t i = 0; i < full->n_calls; i++) {
+        assert_int_equal(log->calls[i].group, full->calls[i].group);
+        assert_int_equal(log->calls[i].seq, full->calls[i].seq);
+    }
+    me_call_log_destroy(full);
+    me_call_log_destroy(log);
+}
+
 static void test_call_log__counts_volume(void **state)
 {
     (void)state;
@@ -193,6 +220,7 @@ int main(void)
         cmocka_unit_test(test_call_log__survives_the_wire),
         cmocka_unit_test(test_call_log__refuses_damage),
         cmocka_unit_test(test_call_log__digest_tells_programs_apart),
+        cmocka_unit_test(test_call_log__records_calls_again),
         cmocka_unit_test(test_call_log__counts_volume),
         cmocka_unit_test(test_call_log__holds_many_calls_and_peers),
         cmocka_unit_test(test_call_log__survives_any_failed_allocation),

@@ -52,7 +52,7 @@ static void test_plan__classes_of_a_grid(void **state)
         "rank 7: class 3 tp 1 cp 0 ep 0 dp 1 pp 1 | chunk 0: layers 2-3 "
         "head\n");
     assert_int_equal(job.plan->n_classes, 4);
-    assert_int_equal(job.plan->representative[2], 4);
+    assert_int_equal(me_plan_representative(job.plan, 2), 4);
     me_str_fini(&text);
     test_job_fini(&job);
 }
@@ -102,7 +102,7 @@ static void test_plan__without_folding(void **state)
     assert_int_equal(unfolded->n_classes, 4);
     for (int32_t r = 0; r < 4; r++) {
         assert_int_equal(unfolded->class_of[r], r);
-        assert_int_equal(unfolded->representative[r], r);
+        assert_int_equal(me_plan_representative(unfolded, r), r);
     }
     me_plan_destroy(unfolded);
     test_job_fini(&job);

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is simulated once and what is not run again give the same report, byte
+ * for byte, as every rank and every micro-batch run by itself. */
+#include "app/estimate.h"
+#include "base/str.h"
+#include "support/random.h"
+#include "support/test.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    JOBS = 12,
+    SETS = 24,
+    SET_BYTES = 80
+};
+
+/** A random job: its settings as text. */
+typedef struct job {
+    char sets[SETS][SET_BYTES];
+    int32_t n;
+} job;
+
+static void set(job *j, const char *option, int64_t value)
+{
+    (void)snprintf(j->sets[j->n++], SET_BYTES, "%s=%" PRId64, option, value);
+}
+
+static void set_flag(job *j, me_random *random, const char *option)
+{
+    (void)snprintf(j->sets[j->n++], SET_BYTES, "%s=%s", option,
+                   me_random_in(random, 0, 1) == 0 ? "false" : "true");
+}
+
+static int64_t pick_power(me_random *random, int32_t most)
+{
+    return INT64_C(1) << me_random_in(random, 0, most);
+}
+
+static job make_job(me_random *random)
+{
+    job j = {.n = 0};
+    const int64_t tensor = pick_power(random, 1);
+    const int64_t pipeline = pick_power(random, 2);
+    const int64_t data = pick_power(random, 2);
+    const int64_t rounds = me_random_in(random, 1, 3) * 4;
+    set(&j, "parallel.tensor", tensor);
+    set(&j, "parallel.pipeline", pipeline);
+    set(&j, "parallel.world_size", tensor * pipeline * data);
+    set(&j, "train.global_batch_size", data * rounds);
+    set(&j, "train.micro_batch_size", 1);
+    set(&j, "model.num_layers", 4 * me_random_in(random, 1, 2));
+    set(&j, "model.hidden_size", 256);
+    set(&j, "model.num_attention_heads", 4);
+    set(&j, "model.ffn_hidden_size", 96 * me_random_in(random, 1, 9));
+    set(&j, "model.seq_length", 128);
+    set(&j, "model.max_position_embeddings", 128);
+    set(&j, "model.vocab_size", 1000);
+    set_flag(&j, random, "optimizer.distributed");
+    set_flag(&j, random, "model.untie_embeddings_and_output_weights");
+    if (tensor > 1) {
+        set_flag(&j, random, "parallel.sequence");
+    }
+    return j;
+}
+
+/** The job's report as JSON, owned by the caller; NULL: it failed. */
+static char *run(const job *j, bool folds, const char *path)
+{
+    me_cli cli = {.command = "estimate",
+                  .format = "json",
+                  .model = ME_MODEL,
+                  .output = path,
+                  .rank = -1,
+                  .iteration = -1,
+                  .no_fold = !folds};
+    for (int32_t i = 0; i < j->n; i++) {
+        cli.sets[cli.n_sets++] = j->sets[i];
+    }
+    me_diag diag = {.status = ME_OK};
+    me_transport *transport = NULL;
+    if (me_transport_local_create(&transport) != ME_OK) {
+        return NULL;
+    }
+    const int code = me_estimate(transport, &cli, &diag);
+    me_transport_destroy(transport);
+    if (code != ME_EXIT_OK) {
+        print_error("%s\n", diag.text);
+        return NULL;
+    }
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, 0, SEEK_END), 0);
+    const long size = ftell(file);
+    rewind(file);
+    char *text = test_malloc((size_t)size + 1);
+    assert_int_equal(fread(text, 1, (size_t)size, file), size);
+    text[size] = '\0';
+    (void)fclose(file);
+    (void)remove(path);
+    return text;
+}
+
+static const char *folding_changes_nothing(me_random *random)
+{
+    const job j = make_job(random);
+    char *folded = run(&j, true, "fold_property.json");
+    char *full = run(&j, false, "fold_property.json");
+    const char *wrong = NULL;
+    if (folded == NULL || full == NULL) {
+        wrong = "a job was refused";
+    } else if (strcmp(folded, full) != 0) {
+        wrong = "the reports differ";
+    }
+    for (int32_t i = 0; wrong != NULL && i < j.n; i++) {
+        print_error("--set %s\n", j.sets[i]);
+    }
+    test_free(folded);
+    test_free(full);
+    return wrong;
+}
+
+static void test_fold__changes_nothing(void **state)
+{
+    (void)state;
+    me_property_run(folding_changes_nothing, JOBS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fold__changes_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
