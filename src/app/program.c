@@ -67,6 +67,8 @@ static me_communicators communicators(const me_plan *plan, int32_t rank)
         comm.size[kind] = group.size;
         comm.index[kind] = me_group_index(&group, rank);
     }
+    const me_group stages = me_grid_group(&plan->grid, ME_GROUP_PIPELINE, rank);
+    comm.stage_stride = stages.n_axes > 0 ? stages.axes[0].stride : 0;
     return comm;
 }
 
@@ -97,6 +99,7 @@ me_status me_program_init(const me_plan *plan, int32_t rank,
         .chunks = p->chunks,
         .n_chunks = plan->n_chunks,
         .pipeline = me_plan_pipeline(plan, rank),
+        .overlaps_p2p = c->parallel.overlap_p2p_comm,
         .create_attention_mask = c->train.create_attention_mask_in_dataloader,
         .check_for_nan = c->train.check_for_nan_in_loss_and_grad &&
                          c->train.params_dtype != ME_DTYPE_FLOAT16,

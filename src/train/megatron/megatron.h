@@ -19,6 +19,7 @@ typedef struct me_megatron_config {
     const me_gpt_spec *chunks; /**< n_chunks of them, borrowed */
     int32_t n_chunks;
     me_pipeline pipeline;       /**< ranks, micro-batches, chunks */
+    bool overlaps_p2p;          /**< sends and receives are not batched */
     bool create_attention_mask; /**< in the data loader */
     bool check_for_nan;         /**< in loss and gradients */
     me_dtype grad_dtype;        /**< of the gradient buffer */
