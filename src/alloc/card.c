@@ -286,6 +286,34 @@ unsigned me_device_card_not_measured(const me_device_card *card, me_str *text)
     return n;
 }
 
+static void take(me_device_card *card, const char *path, uint64_t value)
+{
+    const size_t i = find_field(path);
+    if (value != 0) {
+        *(uint64_t *)(void *)((char *)card + fields[i].offset) = value;
+    }
+    set_measured(card, i, value != 0);
+}
+
+me_device_card me_device_card_stand_in(const me_device_card *like,
+                                       const me_seen_card *seen)
+{
+    me_device_card card = *like;
+    (void)snprintf(card.name, sizeof card.name, "%s", seen->name);
+    (void)snprintf(card.like, sizeof card.like, "%s", like->name);
+    (void)snprintf(card.source, sizeof card.source, "this machine");
+    for (size_t i = 0; i < N_FIELDS; i++) {
+        set_measured(&card, i, fields[i].is_everywhere);
+    }
+    take(&card, "total_bytes", seen->total_bytes);
+    take(&card, "multiprocessors", seen->multiprocessors);
+    take(&card, "threads_per_multiprocessor",
+         seen->threads_per_multiprocessor);
+    card.context_bytes = me_device_context_bytes(
+        card.multiprocessors, card.threads_per_multiprocessor);
+    return card;
+}
+
 uint64_t me_device_context_bytes(uint64_t multiprocessors,
                                  uint64_t threads_per_multiprocessor)
 {

@@ -74,6 +74,21 @@ typedef struct me_device_card {
 me_status me_device_card_load(const char *path, me_diag *diag,
                               me_device_card *card_out) ME_MUST_CHECK;
 
+/** What a machine says of a card itself; 0: it does not. */
+typedef struct me_seen_card {
+    const char *name;
+    uint64_t total_bytes;
+    uint64_t multiprocessors;
+    uint64_t threads_per_multiprocessor;
+} me_seen_card;
+
+/**
+ * A card that no file describes: all but what was seen of it, and the context
+ * by its rule, is @p like's and was not measured. Local.
+ */
+me_device_card me_device_card_stand_in(const me_device_card *like,
+                                       const me_seen_card *seen);
+
 /** Append the names of values that were not measured: "first_kernel, …".
  * @return how many */
 unsigned me_device_card_not_measured(const me_device_card *card, me_str *text);
