@@ -45,6 +45,7 @@ typedef struct estimate {
     me_config *config;
     me_plan *plan;
     me_groups *groups;
+    me_job_card card;
     me_simulation simulation;
     int32_t n_units;    /**< programs to simulate over all processes */
     me_call_log **logs; /**< of this process's units, else NULL */
@@ -122,6 +123,9 @@ static me_status read_config(estimate *s, me_diag *diag)
         status =
             me_config_finish(s->config, me_transport_size(s->transport), diag);
     }
+    if (status == ME_OK) {
+        status = me_job_card_make(s->config, diag, &s->card);
+    }
     if (status == ME_OK && cli->strict) {
         status = me_config_check_strict(s->config, diag);
     }
@@ -144,6 +148,7 @@ static me_status make_plan(estimate *s, me_diag *diag)
     s->n_units = folds ? s->plan->n_classes : world;
     s->simulation = (me_simulation){
         .plan = s->plan,
+        .card = &s->card,
         .memory_limit_bytes = s->config->device.memory_limit_bytes,
         .group_of = me_groups_find,
         .group_self = s->groups,
@@ -321,7 +326,7 @@ static me_status exchange(estimate *s, const answers *a, me_diag *diag)
             .config = s->config,
             .version = ME_VERSION,
             .world_size = s->config->parallel.world_size,
-            .capacity_bytes = s->config->device.memory_bytes,
+            .capacity_bytes = s->card.card.total_bytes,
             .assumptions = unchecked,
             .n_assumptions = checked.is_replayed ? 0 : 1,
         },

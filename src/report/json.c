@@ -143,11 +143,12 @@ static json_t *make_limit(const me_limit_result *limit)
 {
     const bool died = limit->is_known && limit->oom;
     return json_pack(
-        "{s:o, s:o, s:s?, s:s?, s:s?, s:o, s:o, s:o}", "oom",
+        "{s:o, s:o, s:s?, s:s?, s:s?, s:s?, s:o, s:o, s:o}", "oom",
         limit->is_known ? json_boolean(limit->oom) : json_null(), "iteration",
         died ? json_integer(limit->iteration) : json_null(), "phase",
         died ? limit->phase : NULL, "module", died ? limit->module : NULL, "op",
-        died ? limit->op : NULL, "tried_bytes", known(died, limit->tried_bytes),
+        died ? limit->op : NULL, "message", died ? limit->message : NULL,
+        "tried_bytes", known(died, limit->tried_bytes),
         "num_alloc_retries", known(limit->is_known, limit->num_alloc_retries),
         "reserved_bytes", known(limit->is_known, limit->reserved_bytes));
 }
@@ -166,10 +167,11 @@ static json_t *make_device(const me_device_result *device)
                                     device->n_communicators, make_communicator)
                          : json_null();
     return json_pack(
-        "{s:o, s:o, s:o, s:o}", "context_bytes",
+        "{s:o, s:o, s:o, s:o, s:o}", "context_bytes",
         known(device->is_known, device->context_bytes), "library_bytes",
         known(device->is_known, device->library_bytes), "communicator_bytes",
-        known(device->is_known, device->communicator_bytes), "communicators",
+        known(device->is_known, device->communicator_bytes), "band_bytes",
+        known(device->is_known, device->band_bytes), "communicators",
         communicators);
 }
 
