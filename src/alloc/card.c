@@ -307,8 +307,7 @@ me_device_card me_device_card_stand_in(const me_device_card *like,
     }
     take(&card, "total_bytes", seen->total_bytes);
     take(&card, "multiprocessors", seen->multiprocessors);
-    take(&card, "threads_per_multiprocessor",
-         seen->threads_per_multiprocessor);
+    take(&card, "threads_per_multiprocessor", seen->threads_per_multiprocessor);
     card.context_bytes = me_device_context_bytes(
         card.multiprocessors, card.threads_per_multiprocessor);
     return card;

@@ -152,6 +152,7 @@ me_status me_pool_observer_create(const me_pool_options *options,
     if (o == NULL) {
         return ME_ERR_NOMEM;
     }
+    o->outside_bytes = options->outside_bytes;
     const me_status status = me_pool_create(options, &o->pool);
     if (status != ME_OK) {
         me_pool_observer_destroy(o);

@@ -65,13 +65,13 @@ static me_status find_own(me_diag *diag, me_device_card *card_out)
     status = load_named(stand_in, diag, &like);
     if (status == ME_OK) {
         *card_out = me_device_card_stand_in(
-            &like, &(me_seen_card){
-                       .name = own.name,
-                       .total_bytes = own.total_bytes,
-                       .multiprocessors = own.multiprocessors,
-                       .threads_per_multiprocessor =
-                           own.threads_per_multiprocessor,
-                   });
+            &like,
+            &(me_seen_card){
+                .name = own.name,
+                .total_bytes = own.total_bytes,
+                .multiprocessors = own.multiprocessors,
+                .threads_per_multiprocessor = own.threads_per_multiprocessor,
+            });
     }
     return status;
 }
@@ -88,6 +88,11 @@ static me_status assume_card(me_config *config, me_diag *diag,
                              const me_job_card *job)
 {
     const me_device_card *card = &job->card;
+    if (strcmp(config->device.name, "auto") == 0 &&
+        me_config_assume(config, diag, "the card is the machine's: %s",
+                         card->name) != ME_OK) {
+        return ME_ERR_NOMEM;
+    }
     me_str names = {0};
     const unsigned n = me_device_card_not_measured(card, &names);
     me_status status = me_str_status(&names);
@@ -96,9 +101,9 @@ static me_status assume_card(me_config *config, me_diag *diag,
             config, diag, "%s: not measured on one (%s), else from the %s: %s",
             card->name, card->source, card->like, me_str_text(&names));
     } else if (status == ME_OK && n > 0) {
-        status = me_config_assume(config, diag, "%s (%s): not measured: %s",
-                                  card->name, card->source,
-                                  me_str_text(&names));
+        status =
+            me_config_assume(config, diag, "%s (%s): not measured: %s",
+                             card->name, card->source, me_str_text(&names));
     }
     me_str_fini(&names);
     return status;

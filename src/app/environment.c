@@ -44,19 +44,18 @@ static const char *const without_effect[] = {
     "CUDA_PATH",
     "CUDA_LAUNCH_BLOCKING",
     "CUDA_CACHE_*",
-    "PYTORCH_ALLOC_CONF",      /* the allocator's settings have their option */
+    "PYTORCH_ALLOC_CONF", /* the allocator's settings have their option */
     "PYTORCH_CUDA_ALLOC_CONF",
 };
 
-static const char *const read_by[] = {"NCCL_*", "TORCH_NCCL_*", "CUDA_*",
-                                      "PYTORCH_*", "CUBLAS*", "NVTE_*"};
+static const char *const read_by[] = {"NCCL_*",    "TORCH_NCCL_*", "CUDA_*",
+                                      "PYTORCH_*", "CUBLAS*",      "NVTE_*"};
 
 static bool matches(const char *name, const char *pattern)
 {
     const size_t length = strlen(pattern);
-    return pattern[length - 1] == '*'
-               ? strncmp(name, pattern, length - 1) == 0
-               : strcmp(name, pattern) == 0;
+    return pattern[length - 1] == '*' ? strncmp(name, pattern, length - 1) == 0
+                                      : strcmp(name, pattern) == 0;
 }
 
 static bool is_among(const char *name, const char *const *patterns, size_t n)
@@ -102,8 +101,8 @@ static bool parse_workspace(const char *text, uint64_t *bytes_out)
 
 static me_status refuse(const char *name, const char *value, me_diag *diag)
 {
-    return me_fail(diag, ME_ERR_CONFIG, "%s=%s: the value makes no sense",
-                   name, value);
+    return me_fail(diag, ME_ERR_CONFIG, "%s=%s: the value makes no sense", name,
+                   value);
 }
 
 static me_status apply_nccl(me_config *config, const me_flag_note *variable,

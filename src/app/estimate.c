@@ -320,17 +320,16 @@ static me_status exchange(estimate *s, const answers *a, me_diag *diag)
     }
     static const char *const unchecked[] = {
         "too many collective calls to search for waits that never end"};
-    return me_report_gather(
-        s->transport,
-        &(me_report_input){
-            .config = s->config,
-            .version = ME_VERSION,
-            .world_size = s->config->parallel.world_size,
-            .capacity_bytes = s->card.card.total_bytes,
-            .assumptions = unchecked,
-            .n_assumptions = checked.is_replayed ? 0 : 1,
-        },
-        a->parts, (uint32_t)a->n_units, diag, &s->report);
+    return me_report_gather(s->transport,
+                            &(me_report_input){
+                                .config = s->config,
+                                .version = ME_VERSION,
+                                .world_size = s->config->parallel.world_size,
+                                .capacity_bytes = s->card.card.total_bytes,
+                                .assumptions = unchecked,
+                                .n_assumptions = checked.is_replayed ? 0 : 1,
+                            },
+                            a->parts, (uint32_t)a->n_units, diag, &s->report);
 }
 
 static me_status print(const estimate *s, me_diag *diag)
@@ -346,7 +345,7 @@ static me_status print(const estimate *s, me_diag *diag)
     }
     if (strcmp(s->cli->command, "check") == 0) {
         me_str text = {0};
-        me_verdict_print(s->report, &text);
+        me_check_print(s->report, &text);
         (void)fputs(me_str_text(&text), stdout);
         me_str_fini(&text);
         return ME_OK;
@@ -462,7 +461,7 @@ int me_estimate(me_transport *transport, const me_cli *cli, me_diag *diag)
     int code = me_exit_code(status);
     if (status == ME_OK && s.report != NULL &&
         stops_when_it_does_not_fit(cli) &&
-        s.report->verdict.risk != ME_RISK_UNKNOWN && !s.report->verdict.fits) {
+        !me_verdict_lets_go(&s.report->verdict)) {
         code = ME_EXIT_DOES_NOT_FIT;
     }
     estimate_fini(&s);

@@ -87,8 +87,8 @@ static me_group_shape shape_of(const parts *p, me_group_kind kind)
     }
     me_group_shape shape = {.size = group.count};
     for (int i = 0; i < group.count; i++) {
-        shape.local += node_of(p, me_comm_group_member(&group, i)) ==
-                       node_of(p, p->rank);
+        shape.local +=
+            node_of(p, me_comm_group_member(&group, i)) == node_of(p, p->rank);
     }
     return shape;
 }
@@ -100,8 +100,8 @@ static me_status make_device(parts *p, me_diag *diag)
         place.shape[kind] = shape_of(p, (me_group_kind)kind);
     }
     const me_job_card *job = p->simulation->card;
-    const me_status status = me_device_observer_create(&job->card, &job->nccl,
-                                                       &place, &p->device);
+    const me_status status =
+        me_device_observer_create(&job->card, &job->nccl, &place, &p->device);
     if (status != ME_OK) {
         return me_fail(diag, status, "no host memory for device memory");
     }

@@ -21,7 +21,8 @@ const char *me_machine_cuda(me_machine_card *card_out)
         return cudaGetErrorString(error);
     }
     card_out->n_cards = count;
-    (void)snprintf(card_out->name, sizeof card_out->name, "%s", device.name);
+    (void)snprintf(card_out->name, sizeof card_out->name, "%.*s",
+                   ME_MACHINE_TEXT - 1, device.name);
     card_out->total_bytes = device.totalGlobalMem;
     card_out->multiprocessors = (uint64_t)device.multiProcessorCount;
     card_out->threads_per_multiprocessor =

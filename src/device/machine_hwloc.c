@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "device/machine_impl.h"
-
 #include "base/parse.h"
+#include "device/machine_impl.h"
 
 #include <hwloc.h>
 #include <stdbool.h>
