@@ -4,6 +4,7 @@
 #include "device/cards.h"
 #include "device/machine.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 static const char stand_in[] = "h200-141gb";
@@ -119,10 +120,10 @@ static me_status assume_nccl(me_config *config, me_diag *diag,
         status = me_config_assume(
             config, diag,
             "NCCL_NVLS_ENABLE=0, as in the measured jobs; where NCCL chooses, "
-            "a communicator of several ranks takes %llu MiB more, and of 8 "
-            "that all-reduce, 256: put NCCL_NVLS_ENABLE=2 before the launch "
-            "command",
-            (unsigned long long)(2 * (job->card.nccl.nvls_channels + 1)));
+            "a communicator of several ranks takes %" PRIu64 " MiB more, and "
+            "of 8 that all-reduce, 256: put NCCL_NVLS_ENABLE=2 before the "
+            "launch command",
+            2 * (job->card.nccl.nvls_channels + 1));
     }
     if (status == ME_OK && config->parallel.world_size > job->gpus_per_node) {
         status = me_config_assume(

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "alloc/replay.h"
+#include "app/card.h"
 #include "app/cli.h"
 #include "app/estimate.h"
 #include "base/log.h"
@@ -53,6 +54,23 @@ static int help(void)
     return code;
 }
 
+/** The card that a recording is replayed on: what CUDA itself takes of it is
+ *  gone; what else lay outside of the allocator, no recording says. */
+static me_status replay_card(const char *name, me_diag *diag,
+                             me_pool_options *pool)
+{
+    me_device_card card;
+    const me_status status = me_card_choose(name, diag, &card);
+    if (status == ME_OK) {
+        pool->device_total_bytes = card.total_bytes;
+        pool->outside_bytes = card.context_bytes;
+        pool->capacity_bytes = card.total_bytes > card.context_bytes
+                                   ? card.total_bytes - card.context_bytes
+                                   : 1;
+    }
+    return status;
+}
+
 /** The allocator's flags of `memest replay`. */
 static me_status replay_options(const me_cli *cli, me_diag *diag,
                                 me_replay_options *options)
@@ -67,20 +85,29 @@ static me_status replay_options(const me_cli *cli, me_diag *diag,
                        "--memory-limit %s: give bytes, or KiB, MiB, GiB, TiB",
                        cli->memory_limit);
     }
-    return cli->alloc_conf == NULL ? ME_OK
-                                   : me_alloc_conf_parse(cli->alloc_conf, diag,
-                                                         &options->pool.conf);
+    me_status status = ME_OK;
+    if (cli->alloc_conf != NULL) {
+        status =
+            me_alloc_conf_parse(cli->alloc_conf, diag, &options->pool.conf);
+    }
+    return status == ME_OK && cli->device != NULL
+               ? replay_card(cli->device, diag, &options->pool)
+               : status;
 }
 
 static int replay(const me_cli *cli, me_diag *diag)
 {
     me_replay_options options;
+    me_replay_summary summary = {.is_oom = false};
     me_str text = {0};
     me_status status = replay_options(cli, diag, &options);
     if (status == ME_OK) {
-        status = me_replay_run(&options, cli->operand, diag, NULL, &text);
+        status = me_replay_run(&options, cli->operand, diag, &summary, &text);
     }
-    const int code = status == ME_OK ? print(&text) : fail(diag);
+    int code = status == ME_OK ? print(&text) : fail(diag);
+    if (code == ME_EXIT_OK && cli->require_fit && summary.is_oom) {
+        code = ME_EXIT_DOES_NOT_FIT;
+    }
     me_str_fini(&text);
     return code;
 }
