@@ -25,6 +25,8 @@ static me_card kernels_of(const me_job_card *job)
 typedef struct parts {
     const me_simulation *simulation;
     int32_t rank;
+    int32_t place_rank; /**< whose place on the machine counts: one for all
+                             ranks with equal programs */
     me_engine *engine;
     me_program program;
     me_pool_observer *pool;
@@ -70,25 +72,25 @@ static bool is_remote(void *self, me_group_kind kind, int32_t peer)
 {
     const parts *p = self;
     me_comm_group group = {0};
-    if (p->simulation->group_of(p->simulation->group_self, p->rank, kind,
+    if (p->simulation->group_of(p->simulation->group_self, p->place_rank, kind,
                                 &group) < 0) {
         return false;
     }
     return node_of(p, me_comm_group_member(&group, peer)) !=
-           node_of(p, p->rank);
+           node_of(p, p->place_rank);
 }
 
 static me_group_shape shape_of(const parts *p, me_group_kind kind)
 {
     me_comm_group group = {0};
-    if (p->simulation->group_of(p->simulation->group_self, p->rank, kind,
+    if (p->simulation->group_of(p->simulation->group_self, p->place_rank, kind,
                                 &group) < 0) {
         return (me_group_shape){0};
     }
     me_group_shape shape = {.size = group.count};
     for (int i = 0; i < group.count; i++) {
-        shape.local +=
-            node_of(p, me_comm_group_member(&group, i)) == node_of(p, p->rank);
+        shape.local += node_of(p, me_comm_group_member(&group, i)) ==
+                       node_of(p, p->place_rank);
     }
     return shape;
 }
@@ -178,6 +180,16 @@ static me_status make_limited_observers(parts *p, me_diag *diag)
         me_engine_observe(p->engine, me_pool_observer_handle(p->pool));
     }
     return status;
+}
+
+static parts begin(const me_simulation *simulation, int32_t rank)
+{
+    const me_plan *plan = simulation->plan;
+    return (parts){
+        .simulation = simulation,
+        .rank = rank,
+        .place_rank = plan->representative[plan->class_of[rank]],
+    };
 }
 
 static me_status make_program(parts *p, me_call_log *log, me_diag *diag)
@@ -346,7 +358,7 @@ static void parts_fini(parts *p)
 static me_status run_limited(const me_simulation *simulation, int32_t rank,
                              me_diag *diag, me_rank_result *result)
 {
-    parts p = {.simulation = simulation, .rank = rank};
+    parts p = begin(simulation, rank);
     me_status status = make_program(&p, NULL, diag);
     p.program.config.iterations = ME_LIMIT_ITERATIONS;
     if (status == ME_OK) {
@@ -366,7 +378,7 @@ me_status me_simulate_rank(const me_simulation *simulation, int32_t rank,
                            me_call_log *log, me_diag *diag,
                            me_rank_result **result_out)
 {
-    parts p = {.simulation = simulation, .rank = rank};
+    parts p = begin(simulation, rank);
     me_rank_result *result = NULL;
     bool is_enough = true;
     me_status status = make_program(&p, log, diag);
