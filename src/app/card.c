@@ -156,3 +156,36 @@ me_status me_job_card_make(me_config *config, me_diag *diag,
     *card_out = job;
     return status;
 }
+
+/**
+ * Does every group lie on the nodes in the same way for all its ranks? It does
+ * where each axis fills nodes as a whole, or nodes fill it.
+ */
+static bool lies_evenly(const me_plan *plan, int32_t gpus_per_node)
+{
+    for (int kind = 0; kind < ME_GROUP_COUNT; kind++) {
+        const me_group group =
+            me_grid_group(&plan->grid, (me_group_kind)kind, 0);
+        for (int i = 0; i < group.n_axes; i++) {
+            const int32_t whole = group.axes[i].stride * group.axes[i].extent;
+            if (whole % gpus_per_node != 0 && gpus_per_node % whole != 0) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+me_status me_job_card_note_places(const me_plan *plan, const me_job_card *card,
+                                  me_config *config, me_diag *diag)
+{
+    if (config->parallel.world_size <= card->gpus_per_node ||
+        lies_evenly(plan, card->gpus_per_node)) {
+        return ME_OK;
+    }
+    return me_config_assume(
+        config, diag,
+        "ranks with equal programs lie on nodes of %d in different ways: the "
+        "place of the lowest one is taken for all",
+        (int)card->gpus_per_node);
+}

@@ -10,6 +10,7 @@
 #include "alloc/card.h"
 #include "alloc/nccl_setup.h"
 #include "config/config.h"
+#include "plan/plan.h"
 
 /** What every rank's simulation is told of the machine. */
 typedef struct me_job_card {
@@ -37,6 +38,16 @@ me_status me_card_choose(const char *name, me_diag *diag,
  */
 me_status me_job_card_make(me_config *config, me_diag *diag,
                            me_job_card *card_out) ME_MUST_CHECK;
+
+/**
+ * Add to the job's assumptions if ranks with equal programs have different
+ * places on the nodes. Local.
+ *
+ * @return ME_OK, ME_ERR_NOMEM
+ */
+me_status me_job_card_note_places(const me_plan *plan, const me_job_card *card,
+                                  me_config *config,
+                                  me_diag *diag) ME_MUST_CHECK;
 
 /** @name what the environment changes (environment.c)
  *  @{ */

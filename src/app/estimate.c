@@ -133,39 +133,6 @@ static me_status read_config(estimate *s, me_diag *diag)
     return status == ME_ERR_IO ? ME_ERR_CONFIG : status;
 }
 
-/**
- * Does every group lie on the nodes in the same way for all its ranks? It does
- * where each axis fills nodes as a whole, or nodes fill it.
- */
-static bool lies_evenly(const me_plan *plan, int32_t gpus_per_node)
-{
-    for (int kind = 0; kind < ME_GROUP_COUNT; kind++) {
-        const me_group group =
-            me_grid_group(&plan->grid, (me_group_kind)kind, 0);
-        for (int i = 0; i < group.n_axes; i++) {
-            const int32_t whole = group.axes[i].stride * group.axes[i].extent;
-            if (whole % gpus_per_node != 0 && gpus_per_node % whole != 0) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
-static me_status assume_places(const estimate *s, me_diag *diag)
-{
-    const int32_t world = s->config->parallel.world_size;
-    const int32_t gpus_per_node = s->card.gpus_per_node;
-    if (world <= gpus_per_node || lies_evenly(s->plan, gpus_per_node)) {
-        return ME_OK;
-    }
-    return me_config_assume(
-        s->config, diag,
-        "ranks with equal programs lie on nodes of %d in different ways: the "
-        "place of the lowest one is taken for all",
-        (int)gpus_per_node);
-}
-
 static me_status make_plan(estimate *s, me_diag *diag)
 {
     me_status status = me_plan_create(s->config, true, diag, &s->plan);
@@ -173,7 +140,7 @@ static me_status make_plan(estimate *s, me_diag *diag)
         status = me_groups_create(s->plan, &s->groups);
     }
     if (status == ME_OK) {
-        status = assume_places(s, diag);
+        status = me_job_card_note_places(s->plan, &s->card, s->config, diag);
     }
     if (status != ME_OK) {
         return status;
