@@ -47,7 +47,7 @@ static bool check_card(void *self, const char *name, const char *path)
     const unsigned n_unknown = me_device_card_not_measured(&card, &unknown);
     me_str_fini(&unknown);
     (*n)++;
-    return off > UINT64_C(1) << 20 ||
+    return off > UINT64_C(2) << 20 ||
            (n_unknown == 0) != (card.like[0] == '\0') ||
            card.total_bytes < UINT64_C(20) << 30;
 }
