@@ -124,9 +124,12 @@ typedef struct me_event {
     uint8_t collective;   /**< me_collective; collective */
     uint8_t group;        /**< me_group_kind; collective */
     uint8_t dtype;        /**< me_dtype of the elements; collective */
+    bool is_lone;         /**< outside of a batch of sends and receives, which
+                               PyTorch does on a communicator of the pair */
     int32_t iteration;    /**< training iteration, -1 during set-up */
     int32_t microbatch;   /**< ME_NO_MICROBATCH outside of one */
-    int32_t peer;         /**< global rank of the other side; send, receive */
+    int32_t peer;         /**< the other side, by its place in the group; send,
+                               receive */
     uint32_t module;      /**< index into the module tree */
     uint32_t block;       /**< id of the block: unique among live blocks, used
                               again after the block's FREE_COMPLETED */

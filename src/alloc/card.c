@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #define KIB (INT64_C(1) << 10)
 #define MIB (INT64_C(1) << 20)
@@ -17,44 +18,74 @@ typedef struct field {
     const char *path;
     int64_t unit;
     size_t offset;
+    bool is_everywhere; /**< NCCL's source decides it, not the card: it holds
+                             for the card that stands in and for this one */
 } field;
 
+#define CARD(name, unit, member)                                               \
+    {                                                                          \
+        name, unit, offsetof(me_device_card, member), false                    \
+    }
+#define NCCL(name, unit, member)                                               \
+    {                                                                          \
+        "nccl." name, unit, offsetof(me_device_card, nccl.member), true        \
+    }
+
 static const field fields[] = {
-    {"total_bytes", 1, offsetof(me_card, total_bytes)},
-    {"context_kib", KIB, offsetof(me_card, context_bytes)},
-    {"first_kernel", MIB, offsetof(me_card, first_kernel_bytes)},
-    {"small_modules", MIB, offsetof(me_card, small_modules_bytes)},
-    {"cublas_handle", MIB, offsetof(me_card, cublas_handle_bytes)},
-    {"cudnn_handle", MIB, offsetof(me_card, cudnn_handle_bytes)},
-    {"nccl.first_communicator", MIB,
-     offsetof(me_card, nccl.first_communicator_bytes)},
-    {"nccl.first_collective", MIB,
-     offsetof(me_card, nccl.first_collective_bytes)},
-    {"nccl.first_broadcast", MIB,
-     offsetof(me_card, nccl.first_broadcast_bytes)},
-    {"nccl.first_send_recv", MIB,
-     offsetof(me_card, nccl.first_send_recv_bytes)},
-    {"nccl.bookkeeping", MIB, offsetof(me_card, nccl.bookkeeping_bytes)},
-    {"nccl.granularity", MIB, offsetof(me_card, nccl.granularity_bytes)},
-    {"nccl.allocations_per_channel", 1,
-     offsetof(me_card, nccl.allocations_per_channel)},
-    {"nccl.fixed_allocations", 1, offsetof(me_card, nccl.fixed_allocations)},
-    {"nccl.channels_size1", 1, offsetof(me_card, nccl.channels_size1)},
-    {"nccl.coll_channels", 1, offsetof(me_card, nccl.coll_channels)},
-    {"nccl.p2p_channels", 1, offsetof(me_card, nccl.p2p_channels)},
-    {"nccl.p2p_channels_per_peer", 1,
-     offsetof(me_card, nccl.p2p_channels_per_peer)},
-    {"nccl.send_connection", MIB,
-     offsetof(me_card, nccl.send_connection_bytes)},
-    {"nccl.recv_connection", MIB,
-     offsetof(me_card, nccl.recv_connection_bytes)},
+    CARD("total_bytes", 1, total_bytes),
+    CARD("multiprocessors", 1, multiprocessors),
+    CARD("threads_per_multiprocessor", 1, threads_per_multiprocessor),
+    CARD("cublas_workspace_kib", KIB, cublas_workspace_bytes),
+    CARD("l2_cache_kib", KIB, l2_cache_bytes),
+    CARD("context_kib", KIB, context_bytes),
+    CARD("first_kernel", MIB, first_kernel_bytes),
+    CARD("small_modules", MIB, small_modules_bytes),
+    CARD("cublas_handle", MIB, cublas_handle_bytes),
+    CARD("cudnn_handle", MIB, cudnn_handle_bytes),
+    CARD("nccl.first_communicator", MIB, nccl.first_communicator_bytes),
+    CARD("nccl.first_collective", MIB, nccl.first_collective_bytes),
+    CARD("nccl.first_broadcast", MIB, nccl.first_broadcast_bytes),
+    CARD("nccl.first_send_recv", MIB, nccl.first_send_recv_bytes),
+    CARD("nccl.bookkeeping", MIB, nccl.bookkeeping_bytes),
+    NCCL("granularity", MIB, granularity_bytes),
+    NCCL("allocations_per_channel", 1, allocations_per_channel),
+    NCCL("fixed_allocations", 1, fixed_allocations),
+    NCCL("channels_size1", 1, channels_size1),
+    CARD("nccl.coll_channels", 1, nccl.coll_channels),
+    CARD("nccl.p2p_channels_per_peer", 1, nccl.p2p_channels_per_peer),
+    NCCL("has_peer_access", 1, has_peer_access),
+    NCCL("reads_from_peer", 1, reads_from_peer),
+    NCCL("nvls_channels", 1, nvls_channels),
+    NCCL("nvls_min_kib", KIB, nvls_min_bytes),
+    NCCL("chunk_kib", KIB, chunk_bytes),
+    NCCL("nodes_channels", 1, nodes_channels),
+    NCCL("nodes_p2p_channels_per_peer", 1, nodes_p2p_channels_per_peer),
 };
 
-static me_status read_number(const config_t *file, const char *path,
-                             const field *f, me_diag *diag, me_card *card)
+enum {
+    N_FIELDS = sizeof fields / sizeof fields[0]
+};
+
+_Static_assert(N_FIELDS <= 64, "not_measured has one bit a value");
+
+static void set_measured(me_device_card *card, size_t i, bool is_measured)
 {
-    long long value = 0;
+    const uint64_t bit = UINT64_C(1) << i;
+    card->not_measured =
+        is_measured ? card->not_measured & ~bit : card->not_measured | bit;
+}
+
+/** A value stays what it is if the file does not give it. */
+static me_status read_number(const config_t *file, const char *path, size_t i,
+                             me_diag *diag, me_device_card *card)
+{
+    const field *f = &fields[i];
     const config_setting_t *setting = config_lookup(file, f->path);
+    if (setting == NULL && card->like[0] != '\0') {
+        set_measured(card, i, f->is_everywhere);
+        return ME_OK;
+    }
+    long long value = 0;
     if (setting == NULL ||
         config_lookup_int64(file, f->path, &value) == CONFIG_FALSE) {
         return me_fail_at(diag, ME_ERR_CONFIG, path, 0,
@@ -67,54 +98,224 @@ static me_status read_number(const config_t *file, const char *path,
     }
     *(uint64_t *)(void *)((char *)card + f->offset) =
         (uint64_t)(value * f->unit);
+    set_measured(card, i, true);
     return ME_OK;
 }
 
 static me_status read_text(const config_t *file, const char *path,
                            const char *key, me_diag *diag,
-                           char text_out[ME_CARD_NAME])
+                           char text_out[ME_CARD_TEXT])
 {
     const char *text = NULL;
     if (config_lookup_string(file, key, &text) == CONFIG_FALSE) {
         return me_fail_at(diag, ME_ERR_CONFIG, path, 0,
                           "%s is missing or is no string", key);
     }
-    (void)snprintf(text_out, ME_CARD_NAME, "%s", text);
+    if (strlen(text) >= ME_CARD_TEXT) {
+        return me_fail_at(diag, ME_ERR_CONFIG, path, 0,
+                          "%s is longer than %d bytes", key, ME_CARD_TEXT - 1);
+    }
+    (void)snprintf(text_out, ME_CARD_TEXT, "%s", text);
     return ME_OK;
 }
 
-static me_status read_card(const config_t *file, const char *path,
-                           me_diag *diag, me_card *card)
+static size_t find_field(const char *name)
 {
-    me_status status = read_text(file, path, "card", diag, card->name);
-    if (status == ME_OK) {
-        status = read_text(file, path, "source", diag, card->source);
+    size_t i = 0;
+    while (i < N_FIELDS && strcmp(fields[i].path, name) != 0) {
+        i++;
     }
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
-        if (status == ME_OK) {
-            status = read_number(file, path, &fields[i], diag, card);
+    return i;
+}
+
+/** `not_measured = ["context_kib", …]`: given, but by a rule or a guess. */
+static me_status read_not_measured(const config_t *file, const char *path,
+                                   me_diag *diag, me_device_card *card)
+{
+    const config_setting_t *list = config_lookup(file, "not_measured");
+    const int n = list == NULL ? 0 : config_setting_length(list);
+    for (int i = 0; i < n; i++) {
+        const char *name = config_setting_get_string_elem(list, i);
+        const size_t found = name == NULL ? N_FIELDS : find_field(name);
+        if (found == N_FIELDS) {
+            return me_fail_at(diag, ME_ERR_CONFIG, path,
+                              (int)config_setting_source_line(list),
+                              "not_measured: '%.40s' is no value of a card",
+                              name == NULL ? "?" : name);
+        }
+        set_measured(card, found, false);
+    }
+    return ME_OK;
+}
+
+static bool is_known_key(const char *prefix, const char *name)
+{
+    static const char *const others[] = {"card", "source", "like",
+                                         "not_measured", "nccl"};
+    char path[ME_CARD_TEXT];
+    (void)snprintf(path, sizeof path, "%s%s", prefix, name);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        if (strcmp(path, others[i]) == 0) {
+            return true;
         }
     }
+    return find_field(path) < N_FIELDS;
+}
+
+/** A key with a typing error must not pass for a value that is not given. */
+static me_status check_keys(const config_setting_t *group, const char *prefix,
+                            const char *path, me_diag *diag)
+{
+    const int n = group == NULL ? 0 : config_setting_length(group);
+    for (int i = 0; i < n; i++) {
+        const config_setting_t *one =
+            config_setting_get_elem(group, (unsigned)i);
+        const char *name = config_setting_name(one);
+        if (name == NULL || !is_known_key(prefix, name)) {
+            return me_fail_at(diag, ME_ERR_CONFIG, path,
+                              (int)config_setting_source_line(one),
+                              "%s%.40s is no value of a card", prefix,
+                              name == NULL ? "?" : name);
+        }
+    }
+    return ME_OK;
+}
+
+static me_status read_file(const char *path, me_diag *diag, config_t *file)
+{
+    if (config_read_file(file, path) == CONFIG_TRUE) {
+        return ME_OK;
+    }
+    const bool is_syntax = config_error_type(file) == CONFIG_ERR_PARSE;
+    return me_fail_at(diag, is_syntax ? ME_ERR_SYNTAX : ME_ERR_IO, path,
+                      is_syntax ? config_error_line(file) : 0, "%s",
+                      config_error_text(file));
+}
+
+static me_status load(const char *path, bool may_be_like, me_diag *diag,
+                      me_device_card *card);
+
+/** The card that stands in: its values first, this file's over them. */
+static me_status load_like(const config_t *file, const char *path,
+                           bool may_be_like, me_diag *diag,
+                           me_device_card *card)
+{
+    if (config_lookup(file, "like") == NULL) {
+        return ME_OK;
+    }
+    char like[ME_CARD_TEXT] = "";
+    me_status status = read_text(file, path, "like", diag, like);
+    if (status != ME_OK) {
+        return status;
+    }
+    if (!may_be_like) {
+        return me_fail_at(diag, ME_ERR_CONFIG, path, 0,
+                          "a card that stands in for another must give all "
+                          "values itself");
+    }
+    const char *slash = strrchr(path, '/');
+    me_str other = {0};
+    me_str_append_n(&other, path,
+                    slash == NULL ? 0 : (size_t)(slash - path) + 1);
+    me_str_printf(&other, "%s.cfg", like);
+    status = me_str_status(&other);
+    if (status == ME_OK) {
+        status = load(me_str_text(&other), false, diag, card);
+    }
+    me_str_fini(&other);
+    (void)snprintf(card->like, sizeof card->like, "%s", card->name);
     return status;
 }
 
-me_status me_card_load(const char *path, me_diag *diag, me_card *card_out)
+static me_status read_card(const config_t *file, const char *path,
+                           bool may_be_like, me_diag *diag,
+                           me_device_card *card)
 {
-    me_card card = {0};
+    me_status status = check_keys(config_root_setting(file), "", path, diag);
+    if (status == ME_OK) {
+        status = check_keys(config_lookup(file, "nccl"), "nccl.", path, diag);
+    }
+    if (status == ME_OK) {
+        status = load_like(file, path, may_be_like, diag, card);
+    }
+    if (status == ME_OK) {
+        status = read_text(file, path, "card", diag, card->name);
+    }
+    if (status == ME_OK) {
+        status = read_text(file, path, "source", diag, card->source);
+    }
+    for (size_t i = 0; status == ME_OK && i < N_FIELDS; i++) {
+        status = read_number(file, path, i, diag, card);
+    }
+    return status == ME_OK ? read_not_measured(file, path, diag, card) : status;
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): once, for the card that stands in
+static me_status load(const char *path, bool may_be_like, me_diag *diag,
+                      me_device_card *card)
+{
     config_t file;
     config_init(&file);
-    me_status status = ME_OK;
-    if (config_read_file(&file, path) == CONFIG_FALSE) {
-        const bool is_syntax = config_error_type(&file) == CONFIG_ERR_PARSE;
-        status = me_fail_at(diag, is_syntax ? ME_ERR_SYNTAX : ME_ERR_IO, path,
-                            is_syntax ? config_error_line(&file) : 0, "%s",
-                            config_error_text(&file));
-    } else {
-        status = read_card(&file, path, diag, &card);
+    me_status status = read_file(path, diag, &file);
+    if (status == ME_OK) {
+        status = read_card(&file, path, may_be_like, diag, card);
     }
     config_destroy(&file);
+    return status;
+}
+
+me_status me_device_card_load(const char *path, me_diag *diag,
+                              me_device_card *card_out)
+{
+    me_device_card card = {.name = ""};
+    const me_status status = load(path, true, diag, &card);
     if (status == ME_OK) {
         *card_out = card;
     }
     return status;
+}
+
+unsigned me_device_card_not_measured(const me_device_card *card, me_str *text)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < N_FIELDS; i++) {
+        if ((card->not_measured >> i & 1) != 0) {
+            me_str_printf(text, "%s%s", n == 0 ? "" : ", ", fields[i].path);
+            n++;
+        }
+    }
+    return n;
+}
+
+static void take(me_device_card *card, const char *path, uint64_t value)
+{
+    const size_t i = find_field(path);
+    if (value != 0) {
+        *(uint64_t *)(void *)((char *)card + fields[i].offset) = value;
+    }
+    set_measured(card, i, value != 0);
+}
+
+me_device_card me_device_card_stand_in(const me_device_card *like,
+                                       const me_seen_card *seen)
+{
+    me_device_card card = *like;
+    (void)snprintf(card.name, sizeof card.name, "%s", seen->name);
+    (void)snprintf(card.like, sizeof card.like, "%s", like->name);
+    (void)snprintf(card.source, sizeof card.source, "this machine");
+    for (size_t i = 0; i < N_FIELDS; i++) {
+        set_measured(&card, i, fields[i].is_everywhere);
+    }
+    take(&card, "total_bytes", seen->total_bytes);
+    take(&card, "multiprocessors", seen->multiprocessors);
+    take(&card, "threads_per_multiprocessor", seen->threads_per_multiprocessor);
+    card.context_bytes = me_device_context_bytes(
+        card.multiprocessors, card.threads_per_multiprocessor);
+    return card;
+}
+
+uint64_t me_device_context_bytes(uint64_t multiprocessors,
+                                 uint64_t threads_per_multiprocessor)
+{
+    return multiprocessors * threads_per_multiprocessor * 2 * (uint64_t)KIB;
 }

@@ -3,31 +3,6 @@
 
 #include "base/size.h"
 
-uint64_t me_device_base_bytes(const me_card_nccl *nccl, int32_t size)
-{
-    const uint64_t channels =
-        size == 1 ? nccl->channels_size1
-                  : me_max_u64(nccl->coll_channels, nccl->p2p_channels);
-    const uint64_t n_allocations =
-        nccl->allocations_per_channel * channels + nccl->fixed_allocations;
-    return nccl->granularity_bytes * n_allocations + nccl->bookkeeping_bytes;
-}
-
-uint64_t me_device_ring_bytes(const me_card_nccl *nccl, int32_t size)
-{
-    return size == 1 ? 0
-                     : nccl->coll_channels * (nccl->send_connection_bytes +
-                                              nccl->recv_connection_bytes);
-}
-
-/* Sending to one peer, or receiving from it, on all channels to a peer. */
-static uint64_t peer_bytes(const me_card_nccl *nccl, bool is_send)
-{
-    return nccl->p2p_channels_per_peer * (is_send
-                                              ? nccl->send_connection_bytes
-                                              : nccl->recv_connection_bytes);
-}
-
 static void once(me_device_memory *m, bool *has, uint64_t bytes)
 {
     m->library_bytes += *has ? 0 : bytes;
@@ -40,10 +15,15 @@ static void grow(me_device_memory *m, me_device_communicator *c, uint64_t bytes)
     m->communicator_bytes += bytes;
 }
 
-void me_device_memory_begin(me_device_memory *memory, const me_card *card)
+void me_device_memory_begin(me_device_memory *memory,
+                            const me_device_card *card,
+                            const me_nccl_setup *setup)
 {
-    *memory =
-        (me_device_memory){.card = *card, .context_bytes = card->context_bytes};
+    *memory = (me_device_memory){
+        .card = *card,
+        .costs = {.card = card->nccl, .setup = *setup},
+        .context_bytes = card->context_bytes,
+    };
 }
 
 void me_device_memory_kernel(me_device_memory *memory)
@@ -90,16 +70,37 @@ static me_device_communicator *find(me_device_memory *m,
         m->library_bytes += m->card.nccl.first_communicator_bytes;
     }
     me_device_communicator *c = &m->communicators[m->n_communicators++];
-    *c = (me_device_communicator){.group = call->group,
-                                  .pair_peer = pair,
-                                  .size = pair >= 0 ? 2 : call->size};
-    grow(m, c, me_device_base_bytes(&m->card.nccl, c->size));
+    *c = (me_device_communicator){
+        .group = call->group,
+        .pair_peer = pair,
+        .shape = pair < 0 ? call->shape
+                          : (me_group_shape){2, call->is_peer_remote ? 1 : 2},
+        .has_ring = m->costs.setup.connects_at_init,
+    };
+    grow(m, c, me_nccl_base_bytes(&m->costs, c->shape));
     return c;
+}
+
+/* One pool of a communicator and direction serves all peers that are reached
+ * over the network. */
+static void connect_net(me_device_memory *m, me_device_communicator *c,
+                        bool is_send)
+{
+    bool *has = is_send ? &c->has_net_send_pool : &c->has_net_recv_pool;
+    if (!*has) {
+        grow(m, c, me_nccl_net_pool_bytes(&m->costs));
+    }
+    *has = true;
 }
 
 static me_status connect_peer(me_device_memory *m, me_device_communicator *c,
                               const me_device_call *call, me_diag *diag)
 {
+    const bool is_send = call->collective == ME_COLLECTIVE_SEND;
+    if (call->is_peer_remote) {
+        connect_net(m, c, is_send);
+        return ME_OK;
+    }
     uint32_t i = 0;
     while (i < c->n_peers && c->peers[i].rank != call->peer) {
         i++;
@@ -112,11 +113,10 @@ static me_status connect_peer(me_device_memory *m, me_device_communicator *c,
     if (i == c->n_peers) {
         c->peers[c->n_peers++] = (me_device_peer){.rank = call->peer};
     }
-    const bool is_send = call->collective == ME_COLLECTIVE_SEND;
     bool *has =
         is_send ? &c->peers[i].is_sent_to : &c->peers[i].is_received_from;
     if (!*has && !c->is_all_to_all) {
-        grow(m, c, peer_bytes(&m->card.nccl, is_send));
+        grow(m, c, me_nccl_peer_bytes(&m->costs, c->shape, is_send));
     }
     *has = true;
     return ME_OK;
@@ -128,10 +128,9 @@ static void connect_all(me_device_memory *m, me_device_communicator *c)
     if (c->is_all_to_all) {
         return;
     }
-    const me_card_nccl *nccl = &m->card.nccl;
-    const uint64_t send = peer_bytes(nccl, true);
-    const uint64_t receive = peer_bytes(nccl, false);
-    uint64_t bytes = (uint64_t)(c->size - 1) * (send + receive);
+    const uint64_t send = me_nccl_peer_bytes(&m->costs, c->shape, true);
+    const uint64_t receive = me_nccl_peer_bytes(&m->costs, c->shape, false);
+    uint64_t bytes = (uint64_t)(c->shape.local - 1) * (send + receive);
     for (uint32_t i = 0; i < c->n_peers; i++) {
         const uint64_t made = (c->peers[i].is_sent_to ? send : 0) +
                               (c->peers[i].is_received_from ? receive : 0);
@@ -139,18 +138,29 @@ static void connect_all(me_device_memory *m, me_device_communicator *c)
     }
     c->is_all_to_all = true;
     grow(m, c, bytes);
+    if (c->shape.local < c->shape.size) {
+        connect_net(m, c, true);
+        connect_net(m, c, false);
+    }
 }
 
 static void connect_ring(me_device_memory *m, me_device_communicator *c,
-                         me_collective collective)
+                         const me_device_call *call)
 {
     once(m, &m->has_collective, m->card.nccl.first_collective_bytes);
-    if (collective == ME_COLLECTIVE_BROADCAST) {
+    if (call->collective == ME_COLLECTIVE_BROADCAST) {
         once(m, &m->has_broadcast, m->card.nccl.first_broadcast_bytes);
     }
     if (!c->has_ring) {
-        grow(m, c, me_device_ring_bytes(&m->card.nccl, c->size));
+        grow(m, c, me_nccl_ring_bytes(&m->costs, c->shape));
         c->has_ring = true;
+    }
+    const uint64_t nvls = me_nccl_nvls_bytes(
+        &m->costs, c->shape, call->collective == ME_COLLECTIVE_ALL_REDUCE,
+        call->bytes);
+    if (nvls > 0 && !c->has_nvls) {
+        grow(m, c, nvls);
+        c->has_nvls = true;
     }
 }
 
@@ -165,11 +175,11 @@ me_status me_device_memory_call(me_device_memory *memory,
                        "device memory: more than %d communicators",
                        ME_DEVICE_MAX_COMMUNICATORS);
     }
-    if (c->size == 1) {
+    if (c->shape.size == 1) {
         return ME_OK; /* its collectives are copies */
     }
     if (!is_peer_to_peer && call->collective != ME_COLLECTIVE_ALL_TO_ALL) {
-        connect_ring(memory, c, call->collective);
+        connect_ring(memory, c, call);
         return ME_OK;
     }
     once(memory, &memory->has_send_recv,
@@ -185,4 +195,14 @@ uint64_t me_device_memory_bytes(const me_device_memory *memory)
 {
     return memory->context_bytes + memory->library_bytes +
            memory->communicator_bytes;
+}
+
+uint64_t me_device_memory_band_bytes(const me_device_memory *memory)
+{
+    const uint64_t measured = UINT64_C(8) << 20;
+    /* The file of an own measurement gives all of them. */
+    return memory->card.like[0] == '\0'
+               ? measured
+               : measured + memory->context_bytes / 25 +
+                     memory->library_bytes / 2;
 }

@@ -431,6 +431,19 @@ void me_pool_synchronize(me_pool *pool)
     pool->epoch++;
 }
 
+bool me_pool_set_outside(me_pool *pool, uint64_t outside_bytes)
+{
+    me_pool_options *o = &pool->options;
+    o->outside_bytes = outside_bytes;
+    if (o->device_total_bytes == 0) {
+        return true;
+    }
+    const uint64_t left = o->device_total_bytes -
+                          me_min_u64(outside_bytes, o->device_total_bytes);
+    o->capacity_bytes = me_max_u64(left, 1); /* 0 would be no limit */
+    return reserved_bytes(pool) <= left;
+}
+
 static uint64_t limit_of(const me_pool_options *options)
 {
     if (options->limit_bytes != 0) {

@@ -201,6 +201,14 @@ void me_pool_free_completed(me_pool *pool, me_pool_block block, uint32_t epoch);
  */
 me_status me_pool_empty_cache(me_pool *pool) ME_MUST_CHECK;
 
+/**
+ * What others than this allocator hold of the card has changed: with
+ * device_total_bytes, what the driver can give is the rest. Local.
+ *
+ * @return false if the card has not as much beside what the pool holds
+ */
+bool me_pool_set_outside(me_pool *pool, uint64_t outside_bytes);
+
 /** torch.cuda.reset_peak_memory_stats(). Local. */
 void me_pool_reset_peaks(me_pool *pool);
 

@@ -34,6 +34,7 @@ struct me_pool_observer {
     me_pool_on_point *on_point;
     void *point_self;
     me_pool_limit limit;
+    uint64_t outside_bytes;
 };
 
 static void end(me_pool_observer *o, me_status status, uint32_t id)
@@ -68,7 +69,7 @@ static bool has_id(me_pool_observer *o, uint32_t id)
     return true;
 }
 
-static void note_oom(me_pool_observer *o, const me_event *event)
+static void note_end(me_pool_observer *o, const me_event *event)
 {
     o->is_ended = true;
     o->limit = (me_pool_limit){
@@ -79,8 +80,13 @@ static void note_oom(me_pool_observer *o, const me_event *event)
         .category = (me_category)event->category,
         .module = event->module,
         .op = event->op,
-        .oom = *me_pool_last_oom(o->pool),
     };
+}
+
+static void note_oom(me_pool_observer *o, const me_event *event)
+{
+    note_end(o, event);
+    o->limit.oom = *me_pool_last_oom(o->pool);
 }
 
 static void follow_alloc(me_pool_observer *o, const me_event *event)
@@ -173,6 +179,7 @@ me_status me_pool_observer_create(const me_pool_options *options,
     if (o == NULL) {
         return ME_ERR_NOMEM;
     }
+    o->outside_bytes = options->outside_bytes;
     const me_status status = me_pool_create(options, &o->pool);
     if (status != ME_OK) {
         me_pool_observer_destroy(o);
@@ -220,6 +227,32 @@ const me_pool *me_pool_observer_pool(const me_pool_observer *observer)
 void me_pool_observer_reset_peaks(me_pool_observer *observer)
 {
     me_pool_reset_peaks(observer->pool);
+}
+
+void me_pool_observer_set_outside(me_pool_observer *observer,
+                                  uint64_t outside_bytes, const me_event *event)
+{
+    if (observer->is_ended) {
+        return;
+    }
+    const uint64_t before = observer->outside_bytes;
+    observer->outside_bytes = outside_bytes;
+    if (!me_pool_set_outside(observer->pool, outside_bytes)) {
+        note_end(observer, event);
+        observer->limit.is_outside = true;
+        observer->limit.oom.tried_bytes = outside_bytes - before;
+        if (event->kind == ME_EVENT_COLLECTIVE) {
+            observer->limit.op =
+                me_collective_name((me_collective)event->collective);
+        }
+    }
+}
+
+void me_pool_observer_oom_text(const me_pool_observer *observer, me_str *text)
+{
+    if (observer->limit.is_oom && !observer->limit.is_outside) {
+        me_pool_oom_text(observer->pool, text);
+    }
 }
 
 me_status me_pool_observer_status(const me_pool_observer *observer,

@@ -26,6 +26,8 @@ typedef struct me_pool_limit {
     me_category category;
     uint32_t module; /**< index into the module tree */
     const char *op;  /**< borrowed from the engine */
+    bool is_outside; /**< not the allocator but NCCL or a library has found
+                           no memory: PyTorch gives nothing back for those */
     me_pool_oom oom; /**< all zero unless is_oom */
     uint64_t num_alloc_retries;
     uint64_t reserved_bytes; /**< at the end, or at the failure */
@@ -61,6 +63,20 @@ const me_pool *me_pool_observer_pool(const me_pool_observer *observer);
 
 /** As me_pool_reset_peaks(), between points. Local. */
 void me_pool_observer_reset_peaks(me_pool_observer *observer);
+
+/**
+ * What CUDA, its libraries and NCCL hold of the card is now @p outside_bytes.
+ * If the card has not as much left, the job has ended there. Local.
+ *
+ * @param event  at which it grew, borrowed
+ */
+void me_pool_observer_set_outside(me_pool_observer *observer,
+                                  uint64_t outside_bytes,
+                                  const me_event *event);
+
+/** The message that PyTorch ends with; nothing unless the allocator has found
+ * no memory. Local. */
+void me_pool_observer_oom_text(const me_pool_observer *observer, me_str *text);
 
 /**
  * Whether all events could be followed; they are ignored after the first that

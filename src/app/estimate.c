@@ -60,6 +60,7 @@ typedef struct estimate {
     me_config *config;
     me_plan *plan;
     me_groups *groups;
+    me_job_card card;
     me_simulation simulation;
     me_format format;
     int32_t n_units;    /**< programs to simulate over all processes */
@@ -154,6 +155,9 @@ static me_status read_config(estimate *s, me_diag *diag)
         status =
             me_config_finish(s->config, me_transport_size(s->transport), diag);
     }
+    if (status == ME_OK) {
+        status = me_job_card_make(s->config, diag, &s->card);
+    }
     if (status == ME_OK && cli->iteration >= s->config->train.iterations) {
         status = me_fail(diag, ME_ERR_CONFIG,
                          "--iteration %d: iterations 0 to %d are run",
@@ -176,6 +180,9 @@ static me_status make_plan(estimate *s, me_diag *diag)
     if (status == ME_OK) {
         status = me_groups_create(s->plan, &s->groups);
     }
+    if (status == ME_OK) {
+        status = me_job_card_note_places(s->plan, &s->card, s->config, diag);
+    }
     if (status != ME_OK) {
         return status;
     }
@@ -185,6 +192,7 @@ static me_status make_plan(estimate *s, me_diag *diag)
     s->n_units = folds ? s->plan->n_classes : world;
     s->simulation = (me_simulation){
         .plan = s->plan,
+        .card = &s->card,
         .memory_limit_bytes = s->config->device.memory_limit_bytes,
         .group_of = me_groups_find,
         .group_self = s->groups,
@@ -390,17 +398,16 @@ static me_status exchange(estimate *s, const answers *a, me_diag *diag)
            (unsigned long long)checked.replayed_calls, stage_seconds(s));
     static const char *const unchecked[] = {
         "too many collective calls to search for waits that never end"};
-    return me_report_gather(
-        s->transport,
-        &(me_report_input){
-            .config = s->config,
-            .version = ME_VERSION,
-            .world_size = s->config->parallel.world_size,
-            .capacity_bytes = s->config->device.memory_bytes,
-            .assumptions = unchecked,
-            .n_assumptions = checked.is_replayed ? 0 : 1,
-        },
-        a->parts, (uint32_t)a->n_units, diag, &s->report);
+    return me_report_gather(s->transport,
+                            &(me_report_input){
+                                .config = s->config,
+                                .version = ME_VERSION,
+                                .world_size = s->config->parallel.world_size,
+                                .capacity_bytes = s->card.card.total_bytes,
+                                .assumptions = unchecked,
+                                .n_assumptions = checked.is_replayed ? 0 : 1,
+                            },
+                            a->parts, (uint32_t)a->n_units, diag, &s->report);
 }
 
 static me_status print(const estimate *s, me_diag *diag)
@@ -410,8 +417,7 @@ static me_status print(const estimate *s, me_diag *diag)
     }
     if (strcmp(s->cli->command, "check") == 0) {
         me_str text = {0};
-        me_verdict_print(s->report, &text);
-        me_str_append(&text, "\n");
+        me_check_print(s->report, &text);
         const me_status status = me_print_text(&text, diag);
         me_str_fini(&text);
         return status;
@@ -531,7 +537,7 @@ int me_estimate(me_transport *transport, const me_cli *cli, me_diag *diag)
     int code = me_exit_code(status);
     if (status == ME_OK && s.report != NULL &&
         stops_when_it_does_not_fit(cli) &&
-        s.report->verdict.risk != ME_RISK_UNKNOWN && !s.report->verdict.fits) {
+        !me_verdict_lets_go(&s.report->verdict)) {
         code = ME_EXIT_DOES_NOT_FIT;
     }
     estimate_fini(&s);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "alloc/replay.h"
+#include "app/card.h"
 #include "app/cli.h"
 #include "app/estimate.h"
 #include "base/log.h"
@@ -28,6 +29,23 @@ static int fail(const me_diag *diag)
     return me_exit_code(diag->status);
 }
 
+/** The card that a recording is replayed on: what CUDA itself takes of it is
+ *  gone; what else lay outside of the allocator, no recording says. */
+static me_status replay_card(const char *name, me_diag *diag,
+                             me_pool_options *pool)
+{
+    me_device_card card;
+    const me_status status = me_card_choose(name, diag, &card);
+    if (status == ME_OK) {
+        pool->device_total_bytes = card.total_bytes;
+        pool->outside_bytes = card.context_bytes;
+        pool->capacity_bytes = card.total_bytes > card.context_bytes
+                                   ? card.total_bytes - card.context_bytes
+                                   : 1;
+    }
+    return status;
+}
+
 /** The allocator's flags of `memest replay`. */
 static me_status replay_options(const me_cli *cli, me_diag *diag,
                                 me_replay_options *options)
@@ -42,18 +60,27 @@ static me_status replay_options(const me_cli *cli, me_diag *diag,
                        "--memory-limit %s: give bytes, or KiB, MiB, GiB, TiB",
                        cli->memory_limit);
     }
-    return cli->alloc_conf == NULL ? ME_OK
-                                   : me_alloc_conf_parse(cli->alloc_conf, diag,
-                                                         &options->pool.conf);
+    me_status status = ME_OK;
+    if (cli->alloc_conf != NULL) {
+        status =
+            me_alloc_conf_parse(cli->alloc_conf, diag, &options->pool.conf);
+    }
+    return status == ME_OK && cli->device != NULL
+               ? replay_card(cli->device, diag, &options->pool)
+               : status;
 }
 
-static me_status replay(const me_cli *cli, me_diag *diag, me_str *text)
+static me_status replay(const me_cli *cli, me_diag *diag, me_str *text,
+                        bool *is_oom_out)
 {
     me_replay_options options;
-    const me_status status = replay_options(cli, diag, &options);
-    return status == ME_OK
-               ? me_replay_run(&options, cli->operand, diag, NULL, text)
-               : status;
+    me_replay_summary summary = {.is_oom = false};
+    me_status status = replay_options(cli, diag, &options);
+    if (status == ME_OK) {
+        status = me_replay_run(&options, cli->operand, diag, &summary, text);
+    }
+    *is_oom_out = summary.is_oom;
+    return status;
 }
 
 static me_status set_up_log(const me_cli *cli, me_diag *diag)
@@ -81,6 +108,7 @@ static bool is_serial(const me_cli *cli)
 static int run_serial(const me_cli *cli, me_diag *diag)
 {
     me_str text = {0};
+    bool is_oom = false;
     me_status status = ME_OK;
     if (cli->help) {
         me_cli_help(&text);
@@ -89,13 +117,14 @@ static int run_serial(const me_cli *cli, me_diag *diag)
     } else if (strcmp(cli->command, "options") == 0) {
         me_options_list(&text);
     } else {
-        status = replay(cli, diag, &text);
+        status = replay(cli, diag, &text, &is_oom);
     }
     if (status == ME_OK) {
         status = me_print_text(&text, diag);
     }
     me_str_fini(&text);
-    return me_exit_code(status);
+    return status == ME_OK && cli->require_fit && is_oom ? ME_EXIT_DOES_NOT_FIT
+                                                         : me_exit_code(status);
 }
 
 static int run(me_transport *transport, int argc, char **argv, me_diag *diag)

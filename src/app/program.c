@@ -67,6 +67,8 @@ static me_communicators communicators(const me_plan *plan, int32_t rank)
         comm.size[kind] = group.size;
         comm.index[kind] = me_group_index(&group, rank);
     }
+    const me_group stages = me_grid_group(&plan->grid, ME_GROUP_PIPELINE, rank);
+    comm.stage_stride = stages.n_axes > 0 ? stages.axes[0].stride : 0;
     return comm;
 }
 

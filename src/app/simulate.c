@@ -1,29 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "app/simulate.h"
 
+#include "alloc/device_observer.h"
 #include "alloc/pool_observer.h"
 #include "app/program.h"
 #include "base/log.h"
+#include "base/size.h"
 #include "collectives/rank_comms.h"
 #include "track/event_log.h"
 #include "track/tracker.h"
 
-/** Kernels of Hopper cards (H100, H200, SXM): CUDA's deviceProp, and the
- *  workspace of PyTorch's getChosenWorkspaceSize() for compute capability 9.
- *  The L2 cache is the H200's; an H100 shows 50 MiB of it. */
-static const me_card hopper = {
-    .multiprocessors = 132,
-    .threads_per_multiprocessor = 2048,
-    .cublas_workspace_bytes = UINT64_C(32) << 20,
-    .l2_cache_bytes = UINT64_C(60) << 20,
-};
+/** What the engine's operations ask of the card. */
+static me_card kernels_of(const me_job_card *job)
+{
+    return (me_card){
+        .multiprocessors = (uint32_t)job->card.multiprocessors,
+        .threads_per_multiprocessor =
+            (uint32_t)job->card.threads_per_multiprocessor,
+        .cublas_workspace_bytes = job->card.cublas_workspace_bytes,
+        .l2_cache_bytes = job->card.l2_cache_bytes,
+    };
+}
 
 /** What one rank's simulation is made of; NULL until it is made. */
 typedef struct parts {
+    const me_simulation *simulation;
+    int32_t rank;
+    int32_t place_rank; /**< whose place on the machine counts: one for all
+                             ranks with equal programs */
     me_engine *engine;
     me_program program;
     me_pool_observer *pool;
-    me_pool_observer *limited;
+    me_device_observer *device;
     me_tracker *tracker;
     me_event_log *events;
     me_rank_comms *comms;
@@ -48,50 +56,165 @@ static void reset_pool(void *self)
     me_pool_observer_reset_peaks(self);
 }
 
-/** The tracker reads the pool before the pool sees what is next. */
-static me_status make_observers(const me_simulation *s, int32_t rank,
-                                me_diag *diag, parts *p)
+static uint64_t read_device(void *self)
 {
-    me_engine *e = p->engine;
-    me_pool_options options = {.conf = s->alloc_conf};
-    me_status status = me_pool_observer_create(&options, &p->pool);
-    if (status == ME_OK && s->memory_limit_bytes > 0) {
-        options.limit_bytes = s->memory_limit_bytes;
-        status = me_pool_observer_create(&options, &p->limited);
+    const parts *p = self;
+    return me_size_add(
+        me_pool_current(me_pool_observer_pool(p->pool), ME_POOL_RESERVED_BYTES),
+        me_device_memory_bytes(me_device_observer_memory(p->device)));
+}
+
+static int node_of(const parts *p, int rank)
+{
+    return rank / p->simulation->card->gpus_per_node;
+}
+
+static bool is_remote(void *self, me_group_kind kind, int32_t peer)
+{
+    const parts *p = self;
+    me_comm_group group = {0};
+    if (p->simulation->group_of(p->simulation->group_self, p->place_rank, kind,
+                                &group) < 0) {
+        return false;
+    }
+    return node_of(p, me_comm_group_member(&group, peer)) !=
+           node_of(p, p->place_rank);
+}
+
+static me_status set_shape(const parts *p, me_group_kind kind, me_diag *diag,
+                           me_group_shape *shape_out)
+{
+    me_comm_group group = {0};
+    const int index = p->simulation->group_of(p->simulation->group_self,
+                                              p->place_rank, kind, &group);
+    *shape_out = (me_group_shape){.size = group.count};
+    if (index == ME_GROUP_HAS_NO_LIST) {
+        return me_fail(diag, ME_ERR_NOMEM, "no host memory for the groups");
+    }
+    for (int i = 0; i < group.count; i++) {
+        shape_out->local += node_of(p, me_comm_group_member(&group, i)) ==
+                            node_of(p, p->place_rank);
+    }
+    return ME_OK;
+}
+
+static me_status make_device(parts *p, me_diag *diag)
+{
+    me_device_place place = {.is_remote = is_remote, .self = p};
+    me_status status = ME_OK;
+    for (int kind = 0; status == ME_OK && kind < ME_GROUP_COUNT; kind++) {
+        status = set_shape(p, (me_group_kind)kind, diag, &place.shape[kind]);
     }
     if (status != ME_OK) {
-        return me_fail(diag, status, "no host memory for the allocator");
+        return status;
     }
+    const me_job_card *job = p->simulation->card;
+    status =
+        me_device_observer_create(&job->card, &job->nccl, &place, &p->device);
+    if (status != ME_OK) {
+        return me_fail(diag, status, "no host memory for device memory");
+    }
+    me_engine_observe(p->engine, me_device_observer_handle(p->device));
+    return ME_OK;
+}
+
+static me_status make_tracker(parts *p, me_diag *diag)
+{
     const me_pool_counters counters = {
         .read = read_pool, .reset_peaks = reset_pool, .self = p->pool};
-    p->tracker = me_tracker_create(me_engine_modules(e), &counters, NULL);
+    const me_device_counter device = {.read_bytes = read_device, .self = p};
+    p->tracker =
+        me_tracker_create(me_engine_modules(p->engine), &counters, &device);
     if (p->tracker == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no host memory for the tracker");
     }
-    me_engine_observe(e, me_tracker_observer(p->tracker));
-    me_engine_observe(e, me_pool_observer_handle(p->pool));
-    if (p->limited != NULL) {
-        me_engine_observe(e, me_pool_observer_handle(p->limited));
+    me_engine_observe(p->engine, me_tracker_observer(p->tracker));
+    return ME_OK;
+}
+
+/** With room: what the job wants. The tracker reads the pool before the pool
+ *  sees what is next. */
+static me_status make_observers(parts *p, me_diag *diag)
+{
+    const me_simulation *s = p->simulation;
+    const me_pool_options options = {.conf = s->alloc_conf};
+    me_status status = me_pool_observer_create(&options, &p->pool);
+    if (status != ME_OK) {
+        return me_fail(diag, status, "no host memory for the allocator");
     }
-    if (s->events_path != NULL && s->events_rank == rank) {
-        status = me_event_log_create(s->events_path, me_engine_modules(e),
-                                     s->events_iteration, diag, &p->events);
+    status = make_tracker(p, diag);
+    if (status == ME_OK) {
+        me_engine_observe(p->engine, me_pool_observer_handle(p->pool));
+        status = make_device(p, diag);
+    }
+    if (status == ME_OK && s->events_path != NULL &&
+        s->events_rank == p->rank) {
+        status =
+            me_event_log_create(s->events_path, me_engine_modules(p->engine),
+                                s->events_iteration, diag, &p->events);
         if (status == ME_OK) {
-            me_engine_observe(e, me_event_log_observer(p->events));
+            me_engine_observe(p->engine, me_event_log_observer(p->events));
         }
     }
     return status;
 }
 
-static me_status make_program(const me_simulation *s, int32_t rank,
-                              me_call_log *log, me_diag *diag, parts *p)
+static void tell_pool(void *self, uint64_t bytes, const me_event *event)
 {
-    me_status status = me_program_init(s->plan, rank, &p->program);
+    me_pool_observer_set_outside(self, bytes, event);
+}
+
+/** With the card's memory, or what the allocator may hold: how it ends. */
+static me_status make_limited_observers(parts *p, me_diag *diag)
+{
+    const me_device_card *card = &p->simulation->card->card;
+    const uint64_t left =
+        card->total_bytes - me_min_u64(card->context_bytes, card->total_bytes);
+    const me_pool_options options = {
+        .conf = p->simulation->alloc_conf,
+        .limit_bytes = p->simulation->memory_limit_bytes,
+        .device_total_bytes = card->total_bytes,
+        .outside_bytes = card->context_bytes,
+        .capacity_bytes = me_max_u64(left, 1),
+    };
+    me_status status = me_pool_observer_create(&options, &p->pool);
+    if (status != ME_OK) {
+        return me_fail(diag, status, "no host memory for the allocator");
+    }
+    status = make_device(p, diag);
+    if (status == ME_OK) {
+        me_device_observer_on_growth(p->device, tell_pool, p->pool);
+        me_engine_observe(p->engine, me_pool_observer_handle(p->pool));
+    }
+    return status;
+}
+
+static parts begin(const me_simulation *simulation, int32_t rank)
+{
+    const me_plan *plan = simulation->plan;
+    return (parts){
+        .simulation = simulation,
+        .rank = rank,
+        .place_rank = me_plan_representative(plan, plan->class_of[rank]),
+    };
+}
+
+static me_status make_program(parts *p, me_call_log *log, me_diag *diag)
+{
+    const me_simulation *s = p->simulation;
+    const me_card kernels = kernels_of(s->card);
+    me_status status = me_engine_create(&kernels, &p->engine);
+    if (status == ME_OK) {
+        status = me_program_init(s->plan, p->rank, &p->program);
+    }
     if (status != ME_OK) {
         return me_fail(diag, status, "no host memory for the program");
     }
-    status =
-        me_rank_comms_create(log, rank, s->group_of, s->group_self, &p->comms);
+    if (log == NULL) {
+        return ME_OK;
+    }
+    status = me_rank_comms_create(log, p->rank, s->group_of, s->group_self,
+                                  &p->comms);
     if (status != ME_OK) {
         return me_fail(diag, status, "no host memory for communicators");
     }
@@ -109,47 +232,118 @@ static const char *module_path(const parts *p, uint32_t module)
     return me_engine_modules(p->engine)->modules[module].path;
 }
 
-/** How the job ends under the limit, in the result's terms. */
-static me_status set_limit(const parts *p, me_diag *diag,
-                           me_rank_result *result)
+/** What the job prints when it dies. */
+static void append_message(const me_pool_observer *pool,
+                           const me_pool_limit *end, me_str *text)
 {
-    if (p->limited == NULL) {
-        return ME_OK;
+    if (end->is_outside) {
+        me_str_printf(text,
+                      "NCCL error: unhandled cuda error: Cuda failure 2 'out "
+                      "of memory' (%s)",
+                      end->op == NULL ? "outside of NCCL" : end->op);
+    } else {
+        me_pool_observer_oom_text(pool, text);
     }
-    const me_status status = me_pool_observer_status(p->limited, diag);
+}
+
+/** How the job ends under the limit, in the result's terms. */
+static me_status set_end(const parts *p, me_diag *diag, me_rank_result *result)
+{
+    me_status status = me_pool_observer_status(p->pool, diag);
     if (status != ME_OK) {
         return status;
     }
-    const me_pool_limit end = me_pool_observer_limit(p->limited);
-    return me_rank_result_set_limit(
-        result, &(me_limit_result){
+    const me_pool_limit end = me_pool_observer_limit(p->pool);
+    me_limit_result limit = {
+        .is_known = true,
+        .oom = end.is_oom,
+        .num_alloc_retries = end.num_alloc_retries,
+        .reserved_bytes = end.reserved_bytes,
+    };
+    me_str message = {0};
+    if (end.is_oom) {
+        append_message(p->pool, &end, &message);
+        limit.iteration = end.iteration;
+        limit.phase = me_phase_name(end.phase);
+        limit.module = module_path(p, end.module);
+        limit.op = end.op;
+        limit.tried_bytes = end.oom.tried_bytes;
+        limit.message = me_str_text(&message);
+    }
+    status = me_rank_result_set_limit(result, &limit);
+    me_str_fini(&message);
+    return status;
+}
+
+/**
+ * Would a limit change anything? Without one neither the pool nor what lies
+ * outside ever shrinks, so the end is the most that was there at once.
+ */
+static bool has_room(const parts *p)
+{
+    const me_simulation *s = p->simulation;
+    const uint64_t reserved =
+        me_pool_current(me_pool_observer_pool(p->pool), ME_POOL_RESERVED_BYTES);
+    const uint64_t outside =
+        me_device_memory_bytes(me_device_observer_memory(p->device));
+    return s->alloc_conf.per_process_memory_fraction < 0.0 &&
+           s->alloc_conf.garbage_collection_threshold <= 0.0 &&
+           (s->memory_limit_bytes == 0 || reserved <= s->memory_limit_bytes) &&
+           me_size_add(reserved, outside) <= s->card->card.total_bytes;
+}
+
+static me_status set_device(const parts *p, me_rank_result *result)
+{
+    const me_device_memory *memory = me_device_observer_memory(p->device);
+    me_communicator_result communicators[ME_DEVICE_MAX_COMMUNICATORS];
+    for (size_t i = 0; i < memory->n_communicators; i++) {
+        const me_device_communicator *c = &memory->communicators[i];
+        communicators[i] = (me_communicator_result){
+            .group = me_group_kind_name(c->group),
+            .size = c->shape.size,
+            .bytes = c->bytes,
+        };
+    }
+    return me_rank_result_set_device(
+        result, &(me_device_result){
                     .is_known = true,
-                    .oom = end.is_oom,
-                    .iteration = end.is_oom ? end.iteration : 0,
-                    .phase = end.is_oom ? me_phase_name(end.phase) : NULL,
-                    .module = end.is_oom ? module_path(p, end.module) : NULL,
-                    .op = end.is_oom ? end.op : NULL,
-                    .tried_bytes = end.oom.tried_bytes,
-                    .num_alloc_retries = end.num_alloc_retries,
-                    .reserved_bytes = end.reserved_bytes,
+                    .context_bytes = memory->context_bytes,
+                    .library_bytes = memory->library_bytes,
+                    .communicator_bytes = memory->communicator_bytes,
+                    .band_bytes = me_device_memory_band_bytes(memory),
+                    .communicators = communicators,
+                    .n_communicators = (uint32_t)memory->n_communicators,
                 });
+}
+
+static me_status run_program(parts *p, me_diag *diag)
+{
+    (void)me_megatron_run(p->engine, &p->program.config, &p->program.comm);
+    me_status status = me_engine_status(p->engine, diag);
+    if (status == ME_OK) {
+        status = me_pool_observer_status(p->pool, diag);
+    }
+    if (status == ME_OK) {
+        status = me_device_observer_status(p->device, diag);
+    }
+    return status;
 }
 
 static me_status collect(parts *p, me_diag *diag, me_rank_result **result_out)
 {
     me_rank_result *result = NULL;
-    me_status status = me_engine_status(p->engine, diag);
-    if (status == ME_OK) {
-        status = me_pool_observer_status(p->pool, diag);
-    }
-    if (status == ME_OK && p->events != NULL) {
+    me_status status = ME_OK;
+    if (p->events != NULL) {
         status = me_event_log_finish(p->events, diag);
     }
     if (status == ME_OK) {
         status = me_tracker_finish(p->tracker, diag, &result);
     }
     if (status == ME_OK) {
-        status = set_limit(p, diag, result);
+        status = set_device(p, result);
+    }
+    if (status == ME_OK) {
+        status = set_end(p, diag, result);
     }
     if (status != ME_OK) {
         me_rank_result_destroy(result);
@@ -166,26 +360,47 @@ static void parts_fini(parts *p)
     me_tracker_destroy(p->tracker);
     me_program_fini(&p->program);
     me_engine_destroy(p->engine);
-    me_pool_observer_destroy(p->limited);
+    me_device_observer_destroy(p->device);
     me_pool_observer_destroy(p->pool);
+}
+
+/** The second run, without anybody who listens but pool and device. */
+static me_status run_limited(const me_simulation *simulation, int32_t rank,
+                             me_diag *diag, me_rank_result *result)
+{
+    parts p = begin(simulation, rank);
+    me_status status = make_program(&p, NULL, diag);
+    p.program.config.iterations = ME_LIMIT_ITERATIONS;
+    if (status == ME_OK) {
+        status = make_limited_observers(&p, diag);
+    }
+    if (status == ME_OK) {
+        status = run_program(&p, diag);
+    }
+    if (status == ME_OK) {
+        status = set_end(&p, diag, result);
+    }
+    parts_fini(&p);
+    return status;
 }
 
 me_status me_simulate_rank(const me_simulation *simulation, int32_t rank,
                            me_call_log *log, me_diag *diag,
                            me_rank_result **result_out)
 {
-    parts p = {.engine = NULL};
-    me_status status = me_engine_create(&hopper, &p.engine);
-    if (status != ME_OK) {
-        return me_fail(diag, status, "no host memory for the engine");
-    }
-    status = make_program(simulation, rank, log, diag, &p);
+    parts p = begin(simulation, rank);
+    me_rank_result *result = NULL;
+    bool is_enough = true;
+    me_status status = make_program(&p, log, diag);
     if (status == ME_OK) {
-        status = make_observers(simulation, rank, diag, &p);
+        status = make_observers(&p, diag);
     }
     if (status == ME_OK) {
-        (void)me_megatron_run(p.engine, &p.program.config, &p.program.comm);
-        status = collect(&p, diag, result_out);
+        status = run_program(&p, diag);
+    }
+    if (status == ME_OK) {
+        status = collect(&p, diag, &result);
+        is_enough = has_room(&p);
         if (simulation->n_events != NULL) {
             *simulation->n_events += me_engine_events(p.engine);
         }
@@ -194,15 +409,24 @@ me_status me_simulate_rank(const me_simulation *simulation, int32_t rank,
                (unsigned long long)me_call_log_count(log));
     }
     parts_fini(&p);
-    return status;
+    if (status == ME_OK && !is_enough) {
+        status = run_limited(simulation, rank, diag, result);
+    }
+    if (status != ME_OK) {
+        me_rank_result_destroy(result);
+        return status;
+    }
+    *result_out = result;
+    return ME_OK;
 }
 
 me_status me_simulate_modules(const me_plan *plan, int32_t rank, me_diag *diag,
                               me_str *text)
 {
+    const me_card kernels = {.multiprocessors = 1}; /* no kernel runs */
     me_engine *engine = NULL;
     me_program program;
-    me_status status = me_engine_create(&hopper, &engine);
+    me_status status = me_engine_create(&kernels, &engine);
     if (status == ME_OK) {
         status = me_program_init(plan, rank, &program);
     }

@@ -9,6 +9,7 @@
 #define MEMEST_APP_SIMULATE_H
 
 #include "alloc/alloc_conf.h"
+#include "app/card.h"
 #include "collectives/call_log.h"
 #include "collectives/group.h"
 #include "plan/plan.h"
@@ -17,6 +18,7 @@
 /** What does not change from rank to rank. All borrowed. */
 typedef struct me_simulation {
     const me_plan *plan;
+    const me_job_card *card;
     me_alloc_conf alloc_conf;
     uint64_t memory_limit_bytes; /**< of the allocator; 0: none */
     me_comm_group_of group_of;   /**< who is in which group */

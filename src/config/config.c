@@ -181,6 +181,24 @@ me_status me_config_assume(me_config *config, me_diag *diag, const char *format,
     return me_flag_list_add(config, &config->assumptions, "", sentence, diag);
 }
 
+me_status me_config_add_not_modelled(me_config *config, const char *name,
+                                     const char *note, me_diag *diag)
+{
+    return me_flag_list_add(config, &config->not_modelled, name, note, diag);
+}
+
+const char *me_config_variable(const me_config *config, const char *name)
+{
+    const char *value = NULL;
+    for (int32_t i = 0; i < config->environment.count; i++) {
+        const me_flag_note *variable = &config->environment.flags[i];
+        if (strcmp(variable->flag, name) == 0) {
+            value = variable->note; /* the last one holds */
+        }
+    }
+    return value;
+}
+
 me_status me_config_finish(me_config *config, int32_t num_processes,
                            me_diag *diag)
 {

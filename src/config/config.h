@@ -115,10 +115,12 @@ typedef struct me_impl_config {
 } me_impl_config;
 
 typedef struct me_device_config {
-    char name[64];               /**< of the card, such as "h200-141gb" */
+    char name[256];              /**< of the card, such as "h200-141gb"; a
+                                      file of one; or "auto" */
     uint64_t memory_bytes;       /**< of the card; 0: what the name says */
     uint64_t memory_limit_bytes; /**< what the allocator may hold; 0: card */
     char alloc_conf[256];        /**< as PYTORCH_CUDA_ALLOC_CONF */
+    int32_t gpus_per_node;
 } me_device_config;
 
 /** A flag of a launch command, and why it is in the list it is in. */
@@ -191,6 +193,30 @@ me_status me_config_finish(me_config *config, int32_t num_processes,
  * them: in pairs, so an odd share is rounded up. Local.
  */
 uint64_t me_config_rotary_size(const me_config *config);
+
+/**
+ * Add one sentence to the assumptions of a finished job, for what a later stage
+ * decides. Local.
+ *
+ * @return ME_OK, or ME_ERR_NOMEM
+ */
+me_status me_config_assume(me_config *config, me_diag *diag, const char *format,
+                           ...) ME_MUST_CHECK ME_PRINTF(3, 4);
+
+/**
+ * Add to what is not modelled of a job; the texts are copied. Local.
+ *
+ * @param name  of a flag, an option or an environment variable
+ * @param note  one phrase, or NULL
+ * @return ME_OK, or ME_ERR_NOMEM
+ */
+me_status me_config_add_not_modelled(me_config *config, const char *name,
+                                     const char *note,
+                                     me_diag *diag) ME_MUST_CHECK;
+
+/** Value of a variable of the launch command's environment, borrowed; NULL if
+ * it is not there or its value is not known. Local. */
+const char *me_config_variable(const me_config *config, const char *name);
 
 /**
  * For `--strict`: refuse a finished job of which something is not modelled.

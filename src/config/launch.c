@@ -82,6 +82,14 @@ static bool is_assignment(const char *word)
                         "0123456789") == n;
 }
 
+/* PyTorch looks at the older name only where the newer one is not set. */
+static bool is_allocator_conf(const walk *w, const char *name)
+{
+    return strcmp(name, "PYTORCH_ALLOC_CONF") == 0 ||
+           (strcmp(name, "PYTORCH_CUDA_ALLOC_CONF") == 0 &&
+            me_config_variable(w->config, "PYTORCH_ALLOC_CONF") == NULL);
+}
+
 static me_status keep_variable(walk *w, const char *name, const char *value)
 {
     me_status status = me_flag_list_add(w->config, &w->config->environment,
@@ -89,8 +97,7 @@ static me_status keep_variable(walk *w, const char *name, const char *value)
     if (status != ME_OK || value == NULL) {
         return status;
     }
-    if (strcmp(name, "PYTORCH_CUDA_ALLOC_CONF") == 0 ||
-        strcmp(name, "PYTORCH_ALLOC_CONF") == 0) {
+    if (is_allocator_conf(w, name)) {
         const me_origin origin = {.name = name};
         status = me_option_set(me_option_find("device.alloc_conf"), w->config,
                                value, &origin, w->diag);
@@ -332,6 +339,23 @@ static me_status settle_world_size(walk *w)
     return ME_OK;
 }
 
+/* Of a node, by the innermost launcher that says it. */
+static me_status settle_gpus_per_node(walk *w)
+{
+    const uint64_t candidates[] = {w->torchrun.per_node, w->mpirun.per_node,
+                                   w->srun.per_node};
+    for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++) {
+        if (candidates[i] > 1) {
+            char text[24];
+            (void)snprintf(text, sizeof text, "%llu",
+                           (unsigned long long)candidates[i]);
+            return me_config_set(w->config, "device.gpus_per_node", text,
+                                 w->diag);
+        }
+    }
+    return ME_OK;
+}
+
 me_status me_config_read_launch(me_config *config, int argc,
                                 const char *const *argv, me_diag *diag)
 {
@@ -339,6 +363,9 @@ me_status me_config_read_launch(me_config *config, int argc,
     me_status status = step_to_flags(&w);
     if (status == ME_OK) {
         status = settle_world_size(&w);
+    }
+    if (status == ME_OK) {
+        status = settle_gpus_per_node(&w);
     }
     if (status == ME_OK) {
         status = me_megatron_read(config, argc - w.at, argv + w.at, diag);

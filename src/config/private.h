@@ -56,14 +56,6 @@ me_status me_flag_list_add(me_config *config, me_flag_list *list,
 /** Is @p flag in the list? */
 bool me_flag_list_has(const me_flag_list *list, const char *flag);
 
-/**
- * Add one sentence to the job's assumptions.
- *
- * @return ME_OK, or ME_ERR_NOMEM
- */
-me_status me_config_assume(me_config *config, me_diag *diag, const char *format,
-                           ...) ME_MUST_CHECK ME_PRINTF(3, 4);
-
 /** tensor x pipeline x context, saturating as sizes do. */
 uint64_t me_config_model_parallel(const me_config *config);
 

@@ -4,7 +4,8 @@
 #include "base/size.h"
 #include "tensor/autograd.h"
 
-void me_communicate(me_engine *e, const me_communicators *comm, me_call call)
+static void communicate(me_engine *e, const me_communicators *comm,
+                        me_call call, bool is_lone)
 {
     if (!me_engine_is_ok(e)) {
         return;
@@ -14,6 +15,7 @@ void me_communicate(me_engine *e, const me_communicators *comm, me_call call)
                    .collective = (uint8_t)call.kind,
                    .group = (uint8_t)call.group,
                    .dtype = (uint8_t)call.dtype,
+                   .is_lone = is_lone,
                    .peer = call.peer,
                    .count = call.count,
                });
@@ -27,6 +29,17 @@ void me_communicate(me_engine *e, const me_communicators *comm, me_call call)
     if (status != ME_OK) {
         me_engine_fail(e, status, "%s", diag.text);
     }
+}
+
+void me_communicate(me_engine *e, const me_communicators *comm, me_call call)
+{
+    communicate(e, comm, call, false);
+}
+
+void me_communicate_lone(me_engine *e, const me_communicators *comm,
+                         me_call call)
+{
+    communicate(e, comm, call, true);
 }
 
 void me_communicate_group(me_engine *e, const me_communicators *comm,

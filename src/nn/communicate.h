@@ -15,6 +15,8 @@
 typedef struct me_communicators {
     int32_t size[ME_GROUP_COUNT];  /**< members of its group of each kind */
     int32_t index[ME_GROUP_COUNT]; /**< its place among them */
+    int32_t stage_stride;          /**< ranks of the world from a pipeline
+                                        stage to the next */
     /** Told of each call; `peer` is an index in the group, or -1. */
     me_status (*call)(void *self, me_group_kind group, me_collective kind,
                       me_dtype dtype, uint64_t count, int32_t peer,
@@ -39,6 +41,11 @@ typedef struct me_call {
 
 /** Make a call: an event, and a call of the stub. */
 void me_communicate(me_engine *e, const me_communicators *comm, me_call call);
+
+/** As me_communicate() for an isend or irecv outside of batch_isend_irecv,
+ *  which PyTorch does on a communicator of the pair's own. */
+void me_communicate_lone(me_engine *e, const me_communicators *comm,
+                         me_call call);
 
 /** `batch_isend_irecv`: what lies between begin and end completes together. */
 void me_communicate_group(me_engine *e, const me_communicators *comm,

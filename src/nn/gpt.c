@@ -28,6 +28,19 @@ static void create_output_layer(me_gpt *gpt)
     }
 }
 
+/** LanguageModule.setup_embeddings_and_output_layer(): first and last stage
+ *  begin with equal copies of what they share. */
+static void equalise_shared_embedding(me_gpt *gpt)
+{
+    const me_parameter *shared =
+        gpt->spec.pre_process ? gpt->embedding.word : gpt->output_layer.weight;
+    if (shared != NULL && shared->is_shared_embedding &&
+        (gpt->spec.pre_process || gpt->spec.post_process)) {
+        me_all_reduce(gpt->nn.e, gpt->nn.comm, ME_GROUP_EMBEDDING,
+                      shared->tensor);
+    }
+}
+
 void me_gpt_create(const me_nn *nn, const me_gpt_spec *spec, me_gpt *gpt)
 {
     *gpt = (me_gpt){.nn = *nn, .spec = *spec};
@@ -50,6 +63,7 @@ void me_gpt_create(const me_nn *nn, const me_gpt_spec *spec, me_gpt *gpt)
     if (spec->post_process) {
         create_output_layer(gpt);
     }
+    equalise_shared_embedding(gpt);
 }
 
 void me_gpt_fini(me_engine *e, me_gpt *gpt)

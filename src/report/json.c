@@ -143,13 +143,14 @@ static json_t *make_limit(const me_limit_result *limit)
 {
     const bool died = limit->is_known && limit->oom;
     return json_pack(
-        "{s:o, s:o, s:s?, s:s?, s:s?, s:o, s:o, s:o}", "oom",
+        "{s:o, s:o, s:s?, s:s?, s:s?, s:s?, s:o, s:o, s:o}", "oom",
         limit->is_known ? json_boolean(limit->oom) : json_null(), "iteration",
         died ? json_integer(limit->iteration) : json_null(), "phase",
         died ? limit->phase : NULL, "module", died ? limit->module : NULL, "op",
-        died ? limit->op : NULL, "tried_bytes", known(died, limit->tried_bytes),
-        "num_alloc_retries", known(limit->is_known, limit->num_alloc_retries),
-        "reserved_bytes", known(limit->is_known, limit->reserved_bytes));
+        died ? limit->op : NULL, "message", died ? limit->message : NULL,
+        "tried_bytes", known(died, limit->tried_bytes), "num_alloc_retries",
+        known(limit->is_known, limit->num_alloc_retries), "reserved_bytes",
+        known(limit->is_known, limit->reserved_bytes));
 }
 
 static json_t *make_communicator(const void *items, uint32_t i)
@@ -166,10 +167,11 @@ static json_t *make_device(const me_device_result *device)
                                     device->n_communicators, make_communicator)
                          : json_null();
     return json_pack(
-        "{s:o, s:o, s:o, s:o}", "context_bytes",
+        "{s:o, s:o, s:o, s:o, s:o}", "context_bytes",
         known(device->is_known, device->context_bytes), "library_bytes",
         known(device->is_known, device->library_bytes), "communicator_bytes",
-        known(device->is_known, device->communicator_bytes), "communicators",
+        known(device->is_known, device->communicator_bytes), "band_bytes",
+        known(device->is_known, device->band_bytes), "communicators",
         communicators);
 }
 
@@ -227,18 +229,32 @@ static bool print_head(const me_report *report, FILE *stream)
     return is_good;
 }
 
+static json_t *make_band(const me_band *band)
+{
+    json_t *object = json_object();
+#define SET_PART(member, what)                                                 \
+    if (object != NULL && json_object_set_new(object, #member "_bytes",        \
+                                              number(band->member)) != 0) {    \
+        json_decref(object);                                                   \
+        object = NULL;                                                         \
+    }
+    ME_BAND_LIST(SET_PART)
+#undef SET_PART
+    return object;
+}
+
 static json_t *make_verdict(const me_verdict *v)
 {
     const bool is_judged = v->risk != ME_RISK_UNKNOWN;
     const uint64_t capacity =
         v->capacity_bytes == 0 ? ME_BYTES_UNKNOWN : v->capacity_bytes;
-    return json_pack("{s:o, s:s?, s:o, s:i, s:s, s:o, s:o}", "fits",
+    return json_pack("{s:o, s:s?, s:o, s:i, s:s, s:o, s:o, s:o}", "fits",
                      is_judged ? json_boolean(v->fits) : json_null(), "risk",
                      is_judged ? me_risk_name(v->risk) : NULL, "capacity_bytes",
                      number(capacity), "worst_rank", (int)v->worst_rank,
                      "basis", me_basis_name(v->basis), "worst_bytes",
                      number(v->worst_bytes), "band_bytes",
-                     number(v->band_bytes));
+                     number(v->band_bytes), "band", make_band(&v->band));
 }
 
 /** The rank's place, then the text of its result without its first brace. */

@@ -71,13 +71,30 @@ typedef enum me_basis {
 #undef ME_BASIS_ENUM
 } me_basis;
 
+/** X(member, what it is): the parts of the band, each of a cause of its own. */
+#define ME_BAND_LIST(X)                                                        \
+    X(device, "outside of the allocator")                                      \
+    X(segment, "one segment")                                                  \
+    X(late_frees, "late frees")                                                \
+    X(overlap, "overlapped reduction")                                         \
+    X(routing, "expert routing")
+
+/** How far off a rank's bytes may be, part by part. */
+typedef struct me_band {
+#define ME_BAND_MEMBER(member, what) uint64_t member;
+    ME_BAND_LIST(ME_BAND_MEMBER)
+#undef ME_BAND_MEMBER
+} me_band;
+
 typedef struct me_verdict {
     me_risk risk; /**< UNKNOWN: no capacity to hold it against */
     bool fits;    /**< meaningless when the risk is unknown */
     me_basis basis;
     uint64_t capacity_bytes; /**< 0: unknown */
     uint64_t worst_bytes;    /**< of the worst rank, in its whole life */
-    uint64_t band_bytes;     /**< how far off worst_bytes may be */
+    me_band band;            /**< of the worst rank */
+    uint64_t band_bytes;     /**< its sum: how far off worst_bytes may be */
+    uint64_t tight_bytes;    /**< with a margin below this it is tight */
     int32_t worst_rank;      /**< lowest of the ranks with most bytes */
     int32_t oom_rank;        /**< lowest that dies under its limit; -1: none */
 } me_verdict;
@@ -154,7 +171,13 @@ me_status me_report_write(const me_report *report, me_format format,
 const char *me_risk_name(me_risk risk);
 const char *me_basis_name(me_basis basis);
 
-/** The verdict in one line without its end: what `check` prints. Local. */
+/** The verdict in one line without its end. Local. */
 void me_verdict_print(const me_report *report, me_str *text);
+
+/** The verdict in one screen: what `check` prints. Local. */
+void me_check_print(const me_report *report, me_str *text);
+
+/** May the job be started: it fits, and not by chance. Local. */
+bool me_verdict_lets_go(const me_verdict *verdict);
 
 #endif /* MEMEST_REPORT_REPORT_H */

@@ -26,6 +26,15 @@ me_status me_text_modules(const me_report *report, me_str *text) ME_MUST_CHECK;
 me_status me_text_course(const me_report *report, me_str *text) ME_MUST_CHECK;
 
 /** The worst rank's result, borrowed. Local. */
+/** What the worst rank's card holds outside of the allocator, item by item. */
+me_status me_text_device(const me_report *report, me_str *text) ME_MUST_CHECK;
+
+/** How the job ends where memory does not suffice, and the band. */
+void me_text_end(const me_report *report, me_str *text);
+
+/** The band of the verdict, with its parts; nothing if there is none. */
+void me_text_band(const me_report *report, me_str *text);
+
 const me_rank_result *me_report_worst(const me_report *report);
 
 #endif /* MEMEST_REPORT_TEXT_H */

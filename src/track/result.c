@@ -65,7 +65,8 @@ me_status me_rank_result_set_limit(me_rank_result *result,
     me_limit_result copy = *limit;
     if (copy_text(result->arena, limit->phase, &copy.phase) != ME_OK ||
         copy_text(result->arena, limit->module, &copy.module) != ME_OK ||
-        copy_text(result->arena, limit->op, &copy.op) != ME_OK) {
+        copy_text(result->arena, limit->op, &copy.op) != ME_OK ||
+        copy_text(result->arena, limit->message, &copy.message) != ME_OK) {
         return ME_ERR_NOMEM;
     }
     result->limit = copy;

@@ -23,6 +23,8 @@
 enum {
     ME_SETUP_ITERATION = -1,
     ME_STEADY_ITERATION = 1,  /**< the one whose peak is the rank's peak */
+    ME_LIMIT_ITERATIONS = 3,  /**< run under a limit: what is cached after the
+                                   steady one may make the next one retry */
     ME_CONTRIBUTORS_MAX = 128 /**< largest ones that a peak keeps */
 };
 
@@ -106,6 +108,7 @@ typedef struct me_limit_result {
     const char *phase;
     const char *module;
     const char *op;
+    const char *message;  /**< as the job would print it; NULL: it ran */
     uint64_t tried_bytes; /**< of the allocation that failed */
     uint64_t num_alloc_retries;
     uint64_t reserved_bytes;
@@ -123,6 +126,7 @@ typedef struct me_device_result {
     uint64_t context_bytes;
     uint64_t library_bytes;
     uint64_t communicator_bytes;
+    uint64_t band_bytes; /**< how far off the three together may be */
     me_communicator_result *communicators;
     uint32_t n_communicators;
 } me_device_result;

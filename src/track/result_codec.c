@@ -11,7 +11,7 @@
  * Nothing happens after the first failure.
  */
 enum {
-    VERSION = 1,
+    VERSION = 2,
     FIELD_BYTES = 8, /**< the least that any field takes */
     NO_TEXT = -1
 };
@@ -264,6 +264,7 @@ static void code_limit(codec *c, me_limit_result *limit)
     code_text(c, &limit->phase);
     code_text(c, &limit->module);
     code_text(c, &limit->op);
+    code_text(c, &limit->message);
     code_u64(c, &limit->tried_bytes);
     code_u64(c, &limit->num_alloc_retries);
     code_u64(c, &limit->reserved_bytes);
@@ -275,6 +276,7 @@ static void code_device(codec *c, me_device_result *device)
     code_u64(c, &device->context_bytes);
     code_u64(c, &device->library_bytes);
     code_u64(c, &device->communicator_bytes);
+    code_u64(c, &device->band_bytes);
     device->communicators =
         code_array(c, device->communicators, &device->n_communicators,
                    sizeof *device->communicators, 3);

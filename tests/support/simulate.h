@@ -13,11 +13,13 @@
 #include "config/launch.h"
 #include "config/options.h"
 
-/** NULL: not made yet. All zero is none. */
+/** NULL: not made yet. All zero is none. It points into itself once it is
+ *  planned: not to be moved. */
 typedef struct test_job {
     me_config *config;
     me_plan *plan;
     me_groups *groups;
+    me_job_card card;
     me_simulation simulation;
 } test_job;
 
@@ -34,6 +36,9 @@ static inline me_status test_job_plan(test_job *job, me_diag *diag)
 {
     me_status status = me_config_finish(job->config, 1, diag);
     if (status == ME_OK) {
+        status = me_job_card_make(job->config, diag, &job->card);
+    }
+    if (status == ME_OK) {
         status = me_plan_create(job->config, true, diag, &job->plan);
     }
     if (status == ME_OK) {
@@ -44,6 +49,7 @@ static inline me_status test_job_plan(test_job *job, me_diag *diag)
     }
     job->simulation = (me_simulation){
         .plan = job->plan,
+        .card = &job->card,
         .memory_limit_bytes = job->config->device.memory_limit_bytes,
         .group_of = me_groups_find,
         .group_self = job->groups,

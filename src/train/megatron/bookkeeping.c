@@ -103,7 +103,7 @@ static void share_dataset_flags(me_trainer *t)
 {
     me_blip(t->e, "dataset_flags", DATASET_FLAGS_BYTES);
     me_communicate(t->e, t->comm,
-                   (me_call){ME_GROUP_TENSOR, ME_COLLECTIVE_BROADCAST,
+                   (me_call){ME_GROUP_WORLD, ME_COLLECTIVE_BROADCAST,
                              ME_DTYPE_INT64, 3, 0});
 }
 

@@ -23,18 +23,41 @@ static me_tensor *receive_buffer(me_trainer *t, const char *op,
     return x;
 }
 
+/**
+ * The group of a transfer. _p2p_ops(), which does not batch, gives two stages
+ * a group for each direction, so that the one does not wait for the other:
+ * what odd stages send goes over the world's.
+ */
+static me_group_kind group_of(const me_trainer *t, me_collective kind)
+{
+    const me_pipeline *p = &t->config->pipeline;
+    const bool is_sent_by_odd =
+        (p->rank % 2 != 0) == (kind == ME_COLLECTIVE_SEND);
+    return t->config->overlap_p2p_comm && p->ranks == 2 && is_sent_by_odd
+               ? ME_GROUP_WORLD
+               : ME_GROUP_PIPELINE;
+}
+
 static void transfer(me_trainer *t, me_collective kind, me_tensor *x,
                      int32_t step)
 {
     if (x == NULL || !me_engine_is_ok(t->e)) {
         return;
     }
-    const int32_t ranks = t->config->pipeline.ranks;
-    const int32_t peer = (t->config->pipeline.rank + step + ranks) % ranks;
+    const me_pipeline *p = &t->config->pipeline;
+    const int32_t stage = (p->rank + step + p->ranks) % p->ranks;
+    const me_group_kind group = group_of(t, kind);
+    const int32_t peer = group == ME_GROUP_PIPELINE
+                             ? stage
+                             : t->comm->index[ME_GROUP_WORLD] +
+                                   (stage - p->rank) * t->comm->stage_stride;
     me_record_stream(x);
-    me_communicate(
-        t->e, t->comm,
-        (me_call){ME_GROUP_PIPELINE, kind, x->dtype, me_numel(x), peer});
+    const me_call call = {group, kind, x->dtype, me_numel(x), peer};
+    if (t->config->overlap_p2p_comm) {
+        me_communicate_lone(t->e, t->comm, call);
+    } else {
+        me_communicate(t->e, t->comm, call);
+    }
 }
 
 void me_exchange_run(me_trainer *t, const me_exchange *exchange,

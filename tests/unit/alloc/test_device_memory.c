@@ -13,15 +13,16 @@
 static me_device_memory begin(void)
 {
     me_diag diag = {0};
-    me_card card;
+    me_device_card card;
     const me_status status =
-        me_card_load(ME_CARDS_FOLDER "/h200.cfg", &diag, &card);
+        me_device_card_load(ME_CARDS_FOLDER "/h200-141gb.cfg", &diag, &card);
     if (status != ME_OK) {
         print_error("%s\n", diag.text);
     }
     assert_int_equal(status, ME_OK);
+    const me_nccl_setup setup = me_nccl_setup_default();
     me_device_memory memory;
-    me_device_memory_begin(&memory, &card);
+    me_device_memory_begin(&memory, &card, &setup);
     assert_int_equal(me_device_memory_bytes(&memory), 540928 * 1024);
     return memory;
 }
@@ -29,7 +30,13 @@ static me_device_memory begin(void)
 static void call(me_device_memory *memory, me_group_kind group, int32_t size,
                  me_collective collective, int32_t peer, bool is_lone)
 {
-    const me_device_call c = {group, size, collective, peer, is_lone};
+    const me_device_call c = {
+        .group = group,
+        .shape = {size, size},
+        .collective = collective,
+        .peer = peer,
+        .is_lone = is_lone,
+    };
     assert_int_equal(me_device_memory_call(memory, &c, NULL), ME_OK);
 }
 
@@ -128,8 +135,12 @@ static void test_device__refuses_too_many_peers(void **state)
     me_status status = ME_OK;
     int32_t peer = 0;
     for (; status == ME_OK && peer < 1000; peer++) {
-        const me_device_call c = {ME_GROUP_PIPELINE, 1000, ME_COLLECTIVE_SEND,
-                                  peer, false};
+        const me_device_call c = {
+            .group = ME_GROUP_PIPELINE,
+            .shape = {1000, 1000},
+            .collective = ME_COLLECTIVE_SEND,
+            .peer = peer,
+        };
         status = me_device_memory_call(&m, &c, NULL);
     }
     assert_int_equal(status, ME_ERR_UNSUPPORTED);
@@ -151,6 +162,12 @@ static void test_card__refuses(void **state)
          "total_bytes is missing", ME_ERR_CONFIG},
         {"card = \"a\"; source = \"b\"; total_bytes = -1;", "out of range",
          ME_ERR_CONFIG},
+        {"card = \"a\"; source = \"b\"; totalbytes = 1;",
+         "totalbytes is no value", ME_ERR_CONFIG},
+        {"card = \"a\"; source = \"b\"; nccl = { channels = 1; };",
+         "nccl.channels is no value", ME_ERR_CONFIG},
+        {"card = \"a\"; source = \"b\"; like = \"no-such-card\";", "file I/O",
+         ME_ERR_IO},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -160,14 +177,16 @@ static void test_card__refuses(void **state)
         (void)fputs(cases[i].text, file);
         (void)fclose(file);
         me_diag diag = {0};
-        me_card card = {.total_bytes = 7};
-        assert_int_equal(me_card_load(path, &diag, &card), cases[i].status);
+        me_device_card card = {.total_bytes = 7};
+        assert_int_equal(me_device_card_load(path, &diag, &card),
+                         cases[i].status);
         assert_non_null(strstr(diag.text, cases[i].says));
         assert_int_equal(card.total_bytes, 7);
         (void)remove(path);
     }
-    me_card card;
-    assert_int_equal(me_card_load("no such file", NULL, &card), ME_ERR_IO);
+    me_device_card card;
+    assert_int_equal(me_device_card_load("no such file", NULL, &card),
+                     ME_ERR_IO);
 }
 
 int main(void)

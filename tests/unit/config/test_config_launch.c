@@ -147,6 +147,42 @@ static void test_launch__environment_is_kept(void **state)
         assert_string_equal(config->environment.flags[i].note, expect[i][1]);
     }
     assert_string_equal(config->device.alloc_conf, "expandable_segments:True");
+    assert_string_equal(me_config_variable(config, "NCCL_A"), "1");
+    assert_null(me_config_variable(config, "NCCL_C"));
+    me_config_destroy(config);
+}
+
+/* PyTorch looks at the older name only where the newer one is not set. */
+static void test_launch__newer_allocator_variable_wins(void **state)
+{
+    (void)state;
+    static const char *const commands[] = {
+        "PYTORCH_ALLOC_CONF=max_split_size_mb:64 "
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True "
+        "python pretrain_gpt.py",
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True "
+        "PYTORCH_ALLOC_CONF=max_split_size_mb:64 "
+        "python pretrain_gpt.py",
+    };
+    for (size_t i = 0; i < COUNT_OF(commands); i++) {
+        me_config *config = me_config_create();
+        assert_int_equal(read_command(config, commands[i], NULL), ME_OK);
+        assert_string_equal(config->device.alloc_conf, "max_split_size_mb:64");
+        me_config_destroy(config);
+    }
+}
+
+static void test_launch__innermost_launcher_fills_a_node(void **state)
+{
+    (void)state;
+    me_config *config = me_config_create();
+    assert_int_equal(read_command(config,
+                                  "srun -N 2 --ntasks-per-node 1 torchrun "
+                                  "--nnodes 2 --nproc-per-node 4 "
+                                  "pretrain_gpt.py",
+                                  NULL),
+                     ME_OK);
+    assert_int_equal(config->device.gpus_per_node, 4);
     me_config_destroy(config);
 }
 
@@ -208,6 +244,8 @@ static void test_launch__foreign_text_is_cleaned(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_launch__newer_allocator_variable_wins),
+        cmocka_unit_test(test_launch__innermost_launcher_fills_a_node),
         cmocka_unit_test(test_launch__world_sizes),
         cmocka_unit_test(test_launch__commands_that_are_wrong),
         cmocka_unit_test(test_launch__environment_is_kept),

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "report/text.h"
 #include "report/verdict.h"
 #include "support/test.h"
 
@@ -31,6 +32,11 @@ static void make_world(world *w, me_basis basis, uint64_t bytes)
                 basis == ME_BASIS_REQUESTED ? ME_BYTES_UNKNOWN : most,
             .device_bytes = basis == ME_BASIS_DEVICE ? most : ME_BYTES_UNKNOWN,
         };
+        w->results[i].device = (me_device_result){
+            .is_known = basis == ME_BASIS_DEVICE,
+            .context_bytes = (uint64_t)50 * MIB,
+            .band_bytes = (uint64_t)8 * MIB,
+        };
         w->results[i].points = &w->points[i];
         w->results[i].n_points = 1;
         w->pointers[i] = &w->results[i];
@@ -55,13 +61,15 @@ static void test_verdict__weighs_the_worst_rank(void **state)
         bool fits;
     } cases[] = {
         {ME_BASIS_DEVICE, 500, ME_RISK_FITS, true},
-        {ME_BASIS_DEVICE, 950, ME_RISK_FITS, true},
-        {ME_BASIS_DEVICE, 951, ME_RISK_TIGHT, true},
-        {ME_BASIS_DEVICE, 991, ME_RISK_TIGHT, true},
-        {ME_BASIS_DEVICE, 992, ME_RISK_COIN_FLIP, true},
-        {ME_BASIS_DEVICE, 1008, ME_RISK_COIN_FLIP, false},
-        {ME_BASIS_DEVICE, 1009, ME_RISK_DOES_NOT_FIT, false},
-        {ME_BASIS_RESERVED, 1000, ME_RISK_TIGHT, true},
+        {ME_BASIS_DEVICE, 940, ME_RISK_FITS, true},
+        {ME_BASIS_DEVICE, 941, ME_RISK_TIGHT, true}, /* 50 + 8 + 2 MiB */
+        {ME_BASIS_DEVICE, 989, ME_RISK_TIGHT, true},
+        {ME_BASIS_DEVICE, 990, ME_RISK_COIN_FLIP, true},
+        {ME_BASIS_DEVICE, 1010, ME_RISK_COIN_FLIP, false},
+        {ME_BASIS_DEVICE, 1011, ME_RISK_DOES_NOT_FIT, false},
+        {ME_BASIS_RESERVED, 997, ME_RISK_FITS, true},
+        {ME_BASIS_RESERVED, 1000, ME_RISK_COIN_FLIP, true},
+        {ME_BASIS_REQUESTED, 1000, ME_RISK_FITS, true},
         {ME_BASIS_REQUESTED, 1001, ME_RISK_DOES_NOT_FIT, false},
     };
 
@@ -77,14 +85,37 @@ static void test_verdict__weighs_the_worst_rank(void **state)
     }
 }
 
-static void test_verdict__doubts_overlapped_streams(void **state)
+static void test_verdict__doubts_what_depends_on_timing(void **state)
 {
     (void)state;
     world w;
     make_world(&w, ME_BASIS_DEVICE, (uint64_t)975 * MIB);
+    w.points[1].reserved_peak_bytes = (uint64_t)400 * MIB;
+    assert_int_equal(me_verdict_judge(&w.report, CAPACITY).risk, ME_RISK_TIGHT);
+    w.config.parallel.pipeline = 2;
+    me_verdict v = me_verdict_judge(&w.report, CAPACITY);
+    assert_int_equal(v.band.late_frees, (uint64_t)10 * MIB);
+    assert_int_equal(v.risk, ME_RISK_TIGHT);
+    w.config.parallel.virtual_pipeline = 2;
     w.config.optimizer.overlap_grad_reduce = true;
+    v = me_verdict_judge(&w.report, CAPACITY);
+    assert_int_equal(v.risk, ME_RISK_COIN_FLIP); /* 8 + 2 + 10 + 60.4 MiB */
+    assert_int_equal(v.band_bytes, v.band.device + v.band.segment +
+                                       v.band.late_frees + v.band.overlap);
+    assert_false(me_verdict_lets_go(&v));
+}
+
+static void test_verdict__takes_the_nearer_limit(void **state)
+{
+    (void)state;
+    world w;
+    make_world(&w, ME_BASIS_DEVICE, (uint64_t)500 * MIB);
+    w.points[1].reserved_peak_bytes = (uint64_t)300 * MIB;
+    w.config.device.memory_limit_bytes = (uint64_t)250 * MIB;
     const me_verdict v = me_verdict_judge(&w.report, CAPACITY);
-    assert_int_equal(v.risk, ME_RISK_COIN_FLIP); /* 8 + 19.5 MiB */
+    assert_int_equal(v.basis, ME_BASIS_RESERVED);
+    assert_int_equal(v.capacity_bytes, (uint64_t)250 * MIB);
+    assert_int_equal(v.worst_bytes, (uint64_t)300 * MIB);
 }
 
 static void test_verdict__judges_nothing_without_capacity(void **state)
@@ -113,7 +144,7 @@ static void test_verdict__believes_the_limited_run(void **state)
     assert_int_equal(v.oom_rank, 1);
     w.report.verdict = v;
     me_str text = {0};
-    me_verdict_print(&w.report, &text);
+    me_text_end(&w.report, &text);
     assert_non_null(strstr(me_str_text(&text), "asking for 77 bytes"));
     me_str_fini(&text);
 }
@@ -122,7 +153,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_verdict__weighs_the_worst_rank),
-        cmocka_unit_test(test_verdict__doubts_overlapped_streams),
+        cmocka_unit_test(test_verdict__doubts_what_depends_on_timing),
+        cmocka_unit_test(test_verdict__takes_the_nearer_limit),
         cmocka_unit_test(test_verdict__judges_nothing_without_capacity),
         cmocka_unit_test(test_verdict__believes_the_limited_run),
     };

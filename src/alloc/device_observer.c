@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "alloc/device_observer.h"
+
+#include "base/alloc.h"
+#include "memest/dtype.h"
+
+#include <string.h>
+
+struct me_device_observer {
+    me_device_memory memory;
+    me_device_place place;
+    me_device_on_growth *on_growth;
+    void *growth_self;
+    me_status status;
+    me_diag diag;
+};
+
+/** PyTorch gives each new cuBLAS handle its workspace; the handle of the
+ *  training thread is made first, autograd's second. */
+static void follow_alloc(me_device_observer *o, const me_event *event)
+{
+    me_device_memory_kernel(&o->memory);
+    if (event->op != NULL && strcmp(event->op, "cublas_workspace") == 0) {
+        me_device_memory_matmul(&o->memory,
+                                o->memory.has_cublas[ME_DEVICE_TRAINING_THREAD]
+                                    ? ME_DEVICE_AUTOGRAD_THREAD
+                                    : ME_DEVICE_TRAINING_THREAD);
+    }
+}
+
+static void follow_collective(me_device_observer *o, const me_event *event)
+{
+    const me_group_kind group = (me_group_kind)event->group;
+    const me_collective kind = (me_collective)event->collective;
+    const bool has_peer =
+        kind == ME_COLLECTIVE_SEND || kind == ME_COLLECTIVE_RECV;
+    const me_device_call call = {
+        .group = group,
+        .shape = o->place.shape[group],
+        .collective = kind,
+        .peer = event->peer,
+        .is_lone = event->is_lone,
+        .is_peer_remote = has_peer && o->place.is_remote != NULL &&
+                          o->place.is_remote(o->place.self, group, event->peer),
+        .bytes = event->count * me_dtype_bytes((me_dtype)event->dtype),
+    };
+    o->status = me_device_memory_call(&o->memory, &call, &o->diag);
+}
+
+static void on_event(void *self, const me_event *event)
+{
+    me_device_observer *o = self;
+    if (o->status != ME_OK) {
+        return;
+    }
+    const uint64_t before = me_device_memory_bytes(&o->memory);
+    if (event->kind == ME_EVENT_ALLOC) {
+        follow_alloc(o, event);
+    } else if (event->kind == ME_EVENT_COLLECTIVE) {
+        follow_collective(o, event);
+    } else if (event->kind == ME_EVENT_PHASE &&
+               event->phase == ME_PHASE_BACKWARD) {
+        me_device_memory_modules(&o->memory);
+    }
+    const uint64_t bytes = me_device_memory_bytes(&o->memory);
+    if (bytes != before && o->on_growth != NULL) {
+        o->on_growth(o->growth_self, bytes, event);
+    }
+}
+
+me_status me_device_observer_create(const me_device_card *card,
+                                    const me_nccl_setup *setup,
+                                    const me_device_place *place,
+                                    me_device_observer **observer_out)
+{
+    me_device_observer *o = me_alloc(1, sizeof *o, "alloc.device_observer");
+    if (o == NULL) {
+        return ME_ERR_NOMEM;
+    }
+    me_device_memory_begin(&o->memory, card, setup);
+    o->place = *place;
+    *observer_out = o;
+    return ME_OK;
+}
+
+void me_device_observer_destroy(me_device_observer *observer)
+{
+    me_free(observer);
+}
+
+/* No block is remembered here. */
+static void on_rename(void *self, const me_rename *renames, uint32_t count)
+{
+    (void)self;
+    (void)renames;
+    (void)count;
+}
+
+me_observer me_device_observer_handle(me_device_observer *observer)
+{
+    return (me_observer){
+        .on_event = on_event,
+        .self = observer,
+        .on_rename = on_rename,
+        .kinds = ME_EVENT_BIT(ME_EVENT_ALLOC) |
+                 ME_EVENT_BIT(ME_EVENT_COLLECTIVE) |
+                 ME_EVENT_BIT(ME_EVENT_PHASE),
+    };
+}
+
+void me_device_observer_on_growth(me_device_observer *observer,
+                                  me_device_on_growth *on_growth, void *self)
+{
+    observer->on_growth = on_growth;
+    observer->growth_self = self;
+}
+
+const me_device_memory *
+me_device_observer_memory(const me_device_observer *observer)
+{
+    return &observer->memory;
+}
+
+me_status me_device_observer_status(const me_device_observer *observer,
+                                    me_diag *diag)
+{
+    if (observer->status != ME_OK && diag != NULL) {
+        *diag = observer->diag;
+    }
+    return observer->status;
+}

@@ -1,0 +1,60 @@
+/**
+ * @file
+ * The card of a job, and how NCCL is set up on it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_APP_CARD_H
+#define MEMEST_APP_CARD_H
+
+#include "alloc/card.h"
+#include "alloc/nccl_setup.h"
+#include "config/config.h"
+#include "plan/plan.h"
+
+/** What every rank's simulation is told of the machine. */
+typedef struct me_job_card {
+    me_device_card card;
+    me_nccl_setup nccl;
+    int32_t gpus_per_node;
+} me_job_card;
+
+/**
+ * The card that @p name means: a name of configs/cards, a file, or "auto" for
+ * the machine's own. Local.
+ *
+ * @return ME_OK; ME_ERR_CONFIG for a card that nobody knows; failures of its
+ *         file
+ */
+me_status me_card_choose(const char *name, me_diag *diag,
+                         me_device_card *card_out) ME_MUST_CHECK;
+
+/**
+ * The card of a finished job, changed by what the launch command puts into the
+ * environment. What is assumed and what is not modelled is added to the job.
+ * Local.
+ *
+ * @return as me_card_choose(); ME_ERR_NOMEM
+ */
+me_status me_job_card_make(me_config *config, me_diag *diag,
+                           me_job_card *card_out) ME_MUST_CHECK;
+
+/**
+ * Add to the job's assumptions if ranks with equal programs have different
+ * places on the nodes. Local.
+ *
+ * @return ME_OK, ME_ERR_NOMEM
+ */
+me_status me_job_card_note_places(const me_plan *plan, const me_job_card *card,
+                                  me_config *config,
+                                  me_diag *diag) ME_MUST_CHECK;
+
+/** @name what the environment changes (environment.c)
+ *  @{ */
+/** Changes @p card by the launch command's environment; what is not modelled
+ *  is added to the job. Local. */
+me_status me_environment_apply(me_config *config, me_diag *diag,
+                               me_job_card *card) ME_MUST_CHECK;
+/** @} */
+
+#endif /* MEMEST_APP_CARD_H */
