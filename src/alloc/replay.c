@@ -166,19 +166,13 @@ static me_status begin_pass(replay *r, FILE *file)
     return status == ME_OK ? me_pool_create(&options, &r->pool) : status;
 }
 
-/* Once through the recording; ME_ERR_MISMATCH: @p order says that this cannot
- * be how it was. */
-static me_status replay_pass(const me_replay_options *options, FILE *file,
-                             const char *name, me_replay_order *order,
-                             me_diag *diag, me_replay_summary *summary_out,
-                             me_str *report)
+/* Once through the recording; ME_ERR_MISMATCH: the order says that this cannot
+ * be how it was. @p r has options, name, order and diag alone. */
+static me_status replay_pass(replay r, FILE *file,
+                             me_replay_summary *summary_out, me_str *report)
 {
     me_str text = {0};
-    replay r = {.options = options,
-                .name = name,
-                .diag = diag,
-                .order = order,
-                .report = &text};
+    r.report = &text;
     me_status status = begin_pass(&r, file);
     if (status == ME_OK) {
         me_replay_begin(&r);
@@ -190,14 +184,12 @@ static me_status replay_pass(const me_replay_options *options, FILE *file,
         status = me_str_status(&text) != ME_OK ? me_str_status(&text)
                                                : me_str_status(report);
     }
-    if (status == ME_OK && summary_out != NULL) {
+    if (status == ME_OK) {
         summary_out->reserved_peak_bytes = r.peaks[ME_POOL_RESERVED_BYTES];
         summary_out->num_alloc_retries = me_pool_num_alloc_retries(r.pool);
         summary_out->is_oom = is_oom;
     }
-    if (summary_out != NULL) {
-        summary_out->n_events = r.n_events;
-    }
+    summary_out->n_events = r.n_events;
     me_str_fini(&text);
     me_str_fini(&r.point);
     me_id_map_fini(&r.ids);
@@ -226,25 +218,25 @@ static FILE *spool(FILE *file)
 }
 
 /* Passes that learn, until one agrees with the recording to its end. */
-static me_status replay_ordered(const me_replay_options *options, FILE *file,
-                                const char *name, me_diag *diag,
+static me_status replay_ordered(replay r, FILE *file,
                                 me_replay_summary *summary, me_str *report)
 {
-    me_replay_order *order = me_replay_order_create();
-    if (order == NULL) {
+    r.order = me_replay_order_create();
+    if (r.order == NULL) {
         return ME_ERR_NOMEM;
     }
     me_status status = ME_ERR_MISMATCH;
     uint64_t n_events = 0;
     for (int pass = 0; pass < MAX_PASSES && n_events < MAX_LEARNING; pass++) {
         rewind(file);
-        status = replay_pass(options, file, name, order, diag, summary, report);
+        status = replay_pass(r, file, summary, report);
         n_events += summary->n_events;
-        if (status != ME_ERR_MISMATCH || !me_replay_order_has_learned(order)) {
+        if (status != ME_ERR_MISMATCH ||
+            !me_replay_order_has_learned(r.order)) {
             break;
         }
     }
-    me_replay_order_destroy(order);
+    me_replay_order_destroy(r.order);
     return status;
 }
 
@@ -261,6 +253,7 @@ me_status me_replay_file(const me_replay_options *options, FILE *file,
                          const char *name, me_diag *diag,
                          me_replay_summary *summary_out, me_str *report)
 {
+    const replay r = {.options = options, .name = name, .diag = diag};
     me_replay_summary summary = {0};
     FILE *copy = NULL;
     me_status status = ME_ERR_MISMATCH;
@@ -275,14 +268,14 @@ me_status me_replay_file(const me_replay_options *options, FILE *file,
             }
             file = copy;
         }
-        status = replay_ordered(options, file, name, diag, &summary, report);
+        status = replay_ordered(r, file, &summary, report);
         if (status == ME_ERR_MISMATCH) {
             rewind(file);
         }
     }
     if (status == ME_ERR_MISMATCH) {
         summary = (me_replay_summary){0};
-        status = replay_pass(options, file, name, NULL, diag, &summary, report);
+        status = replay_pass(r, file, &summary, report);
     }
     if (status == ME_ERR_NOMEM && diag != NULL && diag->status == ME_OK) {
         status = me_fail(diag, status, "no host memory to replay %s", name);

@@ -43,15 +43,9 @@ typedef struct entry {
 } entry;
 
 /** The file's beginning, then the file. */
-typedef struct source {
-    const char *head;
-    size_t head_length;
-    FILE *file;
-} source;
-
 static size_t read_source(void *buffer, size_t size, void *data)
 {
-    source *s = data;
+    snapshot_source *s = data;
     if (s->head_length > 0) {
         const size_t n = s->head_length < size ? s->head_length : size;
         memcpy(buffer, s->head, n);
@@ -268,19 +262,17 @@ static me_status choose_device(snapshot *s, int device, me_diag *diag,
     return ME_OK;
 }
 
-me_status me_snapshot_create(FILE *file, const char *head, size_t head_length,
-                             const char *name, int device, me_diag *diag,
-                             snapshot **snapshot_out)
+me_status me_snapshot_create(snapshot_source source, const char *name,
+                             int device, me_diag *diag, snapshot **snapshot_out)
 {
     snapshot *s = me_alloc(1, sizeof *s, "alloc.snapshot");
     if (s == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no memory to read %s", name);
     }
     s->name = name;
-    source from = {head, head_length, file};
     json_error_t error;
-    s->root =
-        json_load_callback(read_source, &from, JSON_REJECT_DUPLICATES, &error);
+    s->root = json_load_callback(read_source, &source, JSON_REJECT_DUPLICATES,
+                                 &error);
     me_status status = ME_OK;
     if (s->root == NULL) {
         status =

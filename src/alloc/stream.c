@@ -201,8 +201,8 @@ me_status me_stream_create(FILE *file, const char *name, int device,
         text++;
     }
     if (status == ME_OK && text < s->end && (*text == '{' || *text == '[')) {
-        status = me_snapshot_create(file, text, (size_t)(s->end - text), name,
-                                    device, diag, &s->snapshot);
+        const snapshot_source source = {text, (size_t)(s->end - text), file};
+        status = me_snapshot_create(source, name, device, diag, &s->snapshot);
     }
     if (status != ME_OK) {
         me_stream_destroy(s);

@@ -12,9 +12,16 @@
 /** PyTorch's snapshot, read. */
 typedef struct snapshot snapshot;
 
-/** Read a snapshot out of @p file, of which @p head has been read already. */
-me_status me_snapshot_create(FILE *file, const char *head, size_t head_length,
-                             const char *name, int device, me_diag *diag,
+/** A file, and the bytes that have been read of it already; borrowed. */
+typedef struct snapshot_source {
+    const char *head;
+    size_t head_length;
+    FILE *file;
+} snapshot_source;
+
+/** Read a snapshot. @param device  of a trace, or -1: the only one */
+me_status me_snapshot_create(snapshot_source source, const char *name,
+                             int device, me_diag *diag,
                              snapshot **snapshot_out) ME_MUST_CHECK;
 
 void me_snapshot_destroy(snapshot *s);

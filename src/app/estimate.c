@@ -2,19 +2,19 @@
 #include "app/estimate.h"
 
 #include "app/groups.h"
+#include "app/job.h"
 #include "app/shards.h"
 #include "app/simulate.h"
 #include "base/alloc.h"
 #include "base/log.h"
-#include "base/parse.h"
 #include "collectives/check.h"
-#include "config/file.h"
-#include "config/launch.h"
+#include "collectives/launcher.h"
 #include "config/options.h"
 #include "report/report.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -80,47 +80,8 @@ static double stage_seconds(estimate *s)
     return s->cpu_seconds - before;
 }
 
-/** A flag of ours that stands for an option, over what was read before. */
-static me_status set_from_flag(me_config *config, const char *flag,
-                               const char *option, const char *value,
-                               me_diag *diag)
-{
-    if (value == NULL) {
-        return ME_OK;
-    }
-    const me_status status = me_config_set(config, option, value, diag);
-    if (status != ME_OK) {
-        char text[ME_DIAG_TEXT] = "";
-        (void)snprintf(text, sizeof text, "%s", diag->text);
-        return me_fail(diag, status, "%s: %s", flag, text);
-    }
-    return ME_OK;
-}
-
-static me_status read_flags(const me_cli *cli, me_config *config, me_diag *diag)
-{
-    char world[16] = "";
-    (void)snprintf(world, sizeof world, "%d", cli->world_size);
-    me_status status =
-        set_from_flag(config, "--world-size", "parallel.world_size",
-                      cli->world_size > 0 ? world : NULL, diag);
-    if (status == ME_OK) {
-        status = set_from_flag(config, "--memory-limit", "device.memory_limit",
-                               cli->memory_limit, diag);
-    }
-    if (status == ME_OK) {
-        status = set_from_flag(config, "--alloc-conf", "device.alloc_conf",
-                               cli->alloc_conf, diag);
-    }
-    if (status == ME_OK) {
-        status =
-            set_from_flag(config, "--device", "device.name", cli->device, diag);
-    }
-    return status;
-}
-
-/** Defaults, file, launch command, flags and `--set`, in that order. */
-static me_status read_config(estimate *s, me_diag *diag)
+/** What the command line asks for, and the job. */
+static me_status read_command(estimate *s, me_diag *diag)
 {
     const me_cli *cli = s->cli;
     if (!me_format_find(cli->format, &s->format)) {
@@ -132,36 +93,10 @@ static me_status read_config(estimate *s, me_diag *diag)
     if (s->config == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no host memory for the job");
     }
-    if (cli->model == NULL && cli->launch_argc == 0) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "no job: give --model FILE or a launch command after "
-                       "--; memest --help says more");
-    }
-    me_status status = ME_OK;
-    if (cli->model != NULL) {
-        status = me_config_read_file(s->config, cli->model, diag);
-    }
-    if (status == ME_OK && cli->launch_argc > 0) {
-        status = me_config_read_launch(s->config, cli->launch_argc,
-                                       cli->launch_argv, diag);
-    }
-    if (status == ME_OK) {
-        status = read_flags(cli, s->config, diag);
-    }
-    for (int32_t i = 0; status == ME_OK && i < cli->n_sets; i++) {
-        status = me_config_set_assignment(s->config, cli->sets[i], diag);
-    }
-    if (status == ME_OK) {
-        status =
-            me_config_finish(s->config, me_transport_size(s->transport), diag);
-    }
+    me_status status =
+        me_job_read(cli, me_transport_size(s->transport), s->config, diag);
     if (status == ME_OK) {
         status = me_job_card_make(s->config, diag, &s->card);
-    }
-    if (status == ME_OK && cli->iteration >= s->config->train.iterations) {
-        status = me_fail(diag, ME_ERR_CONFIG,
-                         "--iteration %d: iterations 0 to %d are run",
-                         cli->iteration, s->config->train.iterations - 1);
     }
     if (status == ME_OK && cli->strict) {
         status = me_config_check_strict(s->config, diag);
@@ -410,6 +345,17 @@ static me_status exchange(estimate *s, const answers *a, me_diag *diag)
                             a->parts, (uint32_t)a->n_units, diag, &s->report);
 }
 
+/** mpirun gives its processes a terminal of its own, wherever it writes. For
+ *  NO_COLOR see no-color.org. */
+static bool likes_color(void)
+{
+    const char *no_color = getenv("NO_COLOR");
+    const char *terminal = getenv("TERM");
+    return isatty(STDOUT_FILENO) && !me_launcher_is_present() &&
+           (no_color == NULL || *no_color == '\0') && terminal != NULL &&
+           strcmp(terminal, "dumb") != 0;
+}
+
 static me_status print(const estimate *s, me_diag *diag)
 {
     if (s->report == NULL) {
@@ -422,9 +368,8 @@ static me_status print(const estimate *s, me_diag *diag)
         me_str_fini(&text);
         return status;
     }
-    const bool is_colored = s->cli->output == NULL && isatty(STDOUT_FILENO);
-    return me_report_write(s->report, s->format, s->cli->output, is_colored,
-                           diag);
+    return me_report_write(s->report, s->format, s->cli->output,
+                           s->cli->output == NULL && likes_color(), diag);
 }
 
 static void estimate_fini(estimate *s)
@@ -506,7 +451,7 @@ static me_status agree(const estimate *s, me_status status, me_diag *diag)
 
 static me_status run(estimate *s, me_diag *diag)
 {
-    me_status status = agree(s, read_config(s, diag), diag);
+    me_status status = agree(s, read_command(s, diag), diag);
     if (status == ME_OK) {
         status = agree(s, make_plan(s, diag), diag);
     }

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -31,14 +33,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         ME_OK) {
         return 0;
     }
-    FILE *file = fmemopen((void *)(uintptr_t)(data + 1), size - 1, "rb");
+    char *text = malloc(size - 1);
+    FILE *file = text == NULL ? NULL : fmemopen(text, size - 1, "rb");
     if (file == NULL) {
+        free(text);
         return 0;
     }
+    memcpy(text, data + 1, size - 1);
     me_diag diag = {0};
     me_str report = {0};
     (void)!me_replay_file(&options, file, "fuzz", &diag, NULL, &report);
     me_str_fini(&report);
     (void)fclose(file);
+    free(text);
     return 0;
 }

@@ -95,7 +95,7 @@ static size_t search(const slow_pool *pool, uint64_t size, uint64_t stream)
 static size_t add_segment(slow_pool *pool, uint64_t size, uint64_t stream)
 {
     const uint64_t bytes = segment_size(size);
-    if (slow_add_up(pool).reserved + bytes > pool->limit) {
+    if (me_slow_add_up(pool).reserved + bytes > pool->limit) {
         return SLOW_BLOCKS;
     }
     const uint64_t address = pool->place(pool->place_self);
@@ -162,8 +162,8 @@ static void hand_out(slow_pool *pool, size_t i, uint64_t size, uint64_t bytes)
     }
 }
 
-bool slow_alloc(slow_pool *pool, uint64_t bytes, uint64_t stream,
-                uint64_t *address_out)
+bool me_slow_alloc(slow_pool *pool, uint64_t bytes, uint64_t stream,
+                   uint64_t *address_out)
 {
     const uint64_t size = rounded(pool, bytes);
     size_t i = search(pool, size, stream);
@@ -174,7 +174,7 @@ bool slow_alloc(slow_pool *pool, uint64_t bytes, uint64_t stream,
         i = add_segment(pool, size, stream);
     }
     if (i == SLOW_BLOCKS) {
-        slow_flush(pool);
+        me_slow_flush(pool);
         pool->n_retries++;
         i = add_segment(pool, size, stream);
     }
@@ -213,7 +213,7 @@ static void complete(slow_pool *pool, size_t i)
     }
 }
 
-void slow_free(slow_pool *pool, uint64_t address, bool is_waiting)
+void me_slow_free(slow_pool *pool, uint64_t address, bool is_waiting)
 {
     const size_t i = find(pool, address);
     assert_true(i < pool->n_blocks && pool->blocks[i].state == SLOW_USED);
@@ -224,7 +224,7 @@ void slow_free(slow_pool *pool, uint64_t address, bool is_waiting)
     }
 }
 
-void slow_complete(slow_pool *pool, uint64_t address)
+void me_slow_complete(slow_pool *pool, uint64_t address)
 {
     const size_t i = find(pool, address);
     if (i < pool->n_blocks && pool->blocks[i].state == SLOW_WAITING) {
@@ -232,7 +232,7 @@ void slow_complete(slow_pool *pool, uint64_t address)
     }
 }
 
-void slow_flush(slow_pool *pool)
+void me_slow_flush(slow_pool *pool)
 {
     for (size_t i = 0; i < pool->n_blocks; i++) {
         if (pool->blocks[i].state == SLOW_WAITING) {
@@ -247,7 +247,7 @@ void slow_flush(slow_pool *pool)
     }
 }
 
-slow_sums slow_add_up(const slow_pool *pool)
+slow_sums me_slow_add_up(const slow_pool *pool)
 {
     slow_sums sums = {0};
     for (size_t i = 0; i < pool->n_blocks; i++) {

@@ -55,18 +55,18 @@ typedef struct slow_sums {
 } slow_sums;
 
 /** Serve a request; false: out of memory. */
-bool slow_alloc(slow_pool *pool, uint64_t bytes, uint64_t stream,
-                uint64_t *address_out);
+bool me_slow_alloc(slow_pool *pool, uint64_t bytes, uint64_t stream,
+                   uint64_t *address_out);
 
 /** Free the block at an address; it waits for another stream or does not. */
-void slow_free(slow_pool *pool, uint64_t address, bool is_waiting);
+void me_slow_free(slow_pool *pool, uint64_t address, bool is_waiting);
 
 /** The wait is over, unless that was so before. */
-void slow_complete(slow_pool *pool, uint64_t address);
+void me_slow_complete(slow_pool *pool, uint64_t address);
 
 /** Complete all waits and give back whole segments. */
-void slow_flush(slow_pool *pool);
+void me_slow_flush(slow_pool *pool);
 
-slow_sums slow_add_up(const slow_pool *pool);
+slow_sums me_slow_add_up(const slow_pool *pool);
 
 #endif /* MEMEST_TESTS_UNIT_ALLOC_SLOW_POOL_H */

@@ -102,7 +102,7 @@ static void do_alloc(run *r)
     b.address = r->last_address;
     if (r->slow != NULL) {
         uint64_t address = 0;
-        const bool is_served = slow_alloc(r->slow, bytes, stream, &address);
+        const bool is_served = me_slow_alloc(r->slow, bytes, stream, &address);
         assert_int_equal(status, is_served ? ME_OK : ME_ERR_CAPACITY);
         if (is_served) {
             assert_int_equal(address, b.address);
@@ -119,19 +119,19 @@ static void do_free(run *r, size_t i, bool may_wait)
     if (b->is_waiting) {
         me_pool_free_completed(r->pool, b->block, b->epoch);
         if (r->slow != NULL) {
-            slow_complete(r->slow, b->address);
+            me_slow_complete(r->slow, b->address);
         }
     } else if (may_wait) {
         b->epoch = me_pool_free_requested(r->pool, b->block);
         b->is_waiting = true;
         if (r->slow != NULL) {
-            slow_free(r->slow, b->address, true);
+            me_slow_free(r->slow, b->address, true);
         }
         return;
     } else {
         me_pool_free(r->pool, b->block);
         if (r->slow != NULL) {
-            slow_free(r->slow, b->address, false);
+            me_slow_free(r->slow, b->address, false);
         }
     }
     r->live[i] = r->live[--r->n_live];
@@ -144,7 +144,7 @@ static uint64_t current(const run *r, me_pool_stat_kind kind)
 
 static void compare(const run *r)
 {
-    const slow_sums sums = slow_add_up(r->slow);
+    const slow_sums sums = me_slow_add_up(r->slow);
     assert_int_equal(current(r, ME_POOL_REQUESTED_BYTES), sums.requested);
     assert_int_equal(current(r, ME_POOL_ALLOCATED_BYTES), sums.allocated);
     assert_int_equal(current(r, ME_POOL_ACTIVE_BYTES), sums.active);
@@ -172,7 +172,7 @@ static void step(run *r, uint64_t n)
     if (dice == 0) {
         assert_int_equal(me_pool_empty_cache(r->pool), ME_OK);
         if (r->slow != NULL) {
-            slow_flush(r->slow);
+            me_slow_flush(r->slow);
         }
         forget_waits(r);
     } else if (r->n_live == 0 || (r->n_live < MAX_LIVE && dice < 505)) {
@@ -183,7 +183,7 @@ static void step(run *r, uint64_t n)
             const live_block newest = r->live[r->n_live - 1];
             const bool has_newest = r->n_live > n_before;
             r->n_live = n_before;
-            r->slow == NULL ? (void)0 : slow_flush(r->slow);
+            r->slow == NULL ? (void)0 : me_slow_flush(r->slow);
             forget_waits(r);
             if (has_newest) {
                 r->live[r->n_live++] = newest;
