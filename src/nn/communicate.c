@@ -58,6 +58,12 @@ void me_communicate_group(me_engine *e, const me_communicators *comm,
     }
 }
 
+bool me_communicate_can_repeat(const me_communicators *comm)
+{
+    return comm->self == NULL ||
+           (comm->position != NULL && comm->again != NULL);
+}
+
 uint64_t me_communicate_position(const me_communicators *comm)
 {
     return comm->self == NULL ? 0 : comm->position(comm->self);

@@ -23,7 +23,7 @@ typedef struct me_communicators {
                       me_diag *diag);
     /** Begin (true) or end a group of calls that complete together. */
     me_status (*group_call)(void *self, bool begin, me_diag *diag);
-    /** How many calls were made so far. */
+    /** How many calls were made so far. NULL: calls cannot be repeated. */
     uint64_t (*position)(void *self);
     /** Make all calls since @p position @p times more. */
     me_status (*again)(void *self, uint64_t position, uint64_t times);
@@ -50,6 +50,9 @@ void me_communicate_lone(me_engine *e, const me_communicators *comm,
 /** `batch_isend_irecv`: what lies between begin and end completes together. */
 void me_communicate_group(me_engine *e, const me_communicators *comm,
                           bool begin);
+
+/** Can calls be made again without being told one by one? Local. */
+bool me_communicate_can_repeat(const me_communicators *comm);
 
 /** Calls so far, and those since then made again, without events: the rounds
  *  of a loop that are not run (see tensor/cycle.h). */

@@ -176,6 +176,7 @@ static int32_t leave_out(locals *l, int32_t last, int32_t end)
     me_trainer *t = l->t;
     const int32_t left = end - 2 - last;
     if (left <= 0 || is_last(t) || t->config->runs_all_rounds ||
+        !me_communicate_can_repeat(t->comm) ||
         !me_cycle_mark(t->e, &l->cycle, me_communicate_position(t->comm))) {
         return 0;
     }
