@@ -47,7 +47,7 @@ static bool read_hex(const char *word, uint64_t *value_out)
     return *end == '\0' && end - word == 16;
 }
 
-/** NAME now peak [prompt now peak | compiles] */
+/** NAME now peak [prompt now peak | compiles now] */
 static bool read_point(facts_rank *rank, char *at)
 {
     if (rank == NULL || rank->n_points == FACTS_POINTS) {
@@ -68,8 +68,12 @@ static bool read_point(facts_rank *rank, char *at)
                p->now <= p->measured_now && p->peak <= p->measured_peak &&
                next_word(&at) == NULL;
     }
-    p->is_compiling = word != NULL && strcmp(word, "compiles") == 0;
-    return (word == NULL || p->is_compiling) && next_word(&at) == NULL;
+    if (word != NULL && strcmp(word, "compiles") == 0) {
+        p->is_compiling = true;
+        return read_u64(next_word(&at), &p->now) && p->now <= p->measured_now &&
+               next_word(&at) == NULL;
+    }
+    return word == NULL;
 }
 
 static bool read_words(facts *f, char *at)
