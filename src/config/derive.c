@@ -168,8 +168,16 @@ static void derive_train(me_config *config)
 me_status me_config_derive(me_config *config, int32_t num_processes,
                            me_diag *diag)
 {
-    const me_status status = derive_parallel(config, num_processes, diag);
+    me_status status = derive_parallel(config, num_processes, diag);
     derive_model(config);
     derive_train(config);
+    if (status == ME_OK && config->train.params_dtype == ME_DTYPE_FLOAT16 &&
+        config->train.loss_scale == 0.0) {
+        status = me_config_assume(
+            config, diag,
+            "the dynamic loss scale of float16 begins so high that the first "
+            "iterations overflow and skip the optimizer: its state is not in "
+            "these peaks; --loss-scale 1 (train.loss_scale) shows a step");
+    }
     return status;
 }

@@ -81,54 +81,11 @@ static const me_column iteration_columns[] = {
     {"op", NULL, false, false, get_op},
 };
 
-static void get_group(const void *row, me_str *cell)
-{
-    me_str_append(cell, ((const me_communicator_result *)row)->group);
-}
-
-static void get_size(const void *row, me_str *cell)
-{
-    me_str_printf(cell, "%d", (int)((const me_communicator_result *)row)->size);
-}
-
-static void get_bytes(const void *row, me_str *cell)
-{
-    me_count_append(cell, ((const me_communicator_result *)row)->bytes);
-}
-
-static const me_column communicator_columns[] = {
-    {"communicator", NULL, false, false, get_group},
-    {"ranks", NULL, true, false, get_size},
-    {"bytes", NULL, true, false, get_bytes},
-};
-
-static me_status append_device(const me_rank_result *result, me_str *text)
-{
-    const me_device_result *d = &result->device;
-    if (!d->is_known) {
-        return ME_OK;
-    }
-    me_str_append(text, "\nOutside of the allocator, bytes: context ");
-    me_count_append(text, d->context_bytes);
-    me_str_append(text, ", libraries ");
-    me_count_append(text, d->library_bytes);
-    me_str_append(text, ", communicators ");
-    me_count_append(text, d->communicator_bytes);
-    me_str_append(text, "\n");
-    return me_table_print(&(me_table){.columns = communicator_columns,
-                                      .n_columns = sizeof communicator_columns /
-                                                   sizeof *communicator_columns,
-                                      .rows = d->communicators,
-                                      .n_rows = d->n_communicators,
-                                      .row_bytes = sizeof *d->communicators},
-                          text);
-}
-
 static void append_limit(const me_report *report, const me_rank_result *result,
                          me_str *text)
 {
     const me_limit_result *limit = &result->limit;
-    if (!limit->is_known) {
+    if (!limit->is_known || (!limit->oom && limit->num_alloc_retries == 0)) {
         return;
     }
     me_str_printf(text, "\nUnder the limit rank %d %s after ",
@@ -194,7 +151,6 @@ me_status me_text_course(const me_report *report, me_str *text)
     }
     if (status == ME_OK) {
         append_limit(report, result, text);
-        status = append_device(result, text);
     }
     return status;
 }
