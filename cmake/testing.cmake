@@ -17,7 +17,7 @@ set(ME_TEST_ENVIRONMENT
 # me_add_test(NAME KIND PROCESSES command…): KIND may name several labels.
 function(me_add_test name kind processes)
   add_test(NAME ${name} COMMAND ${ARGN})
-  set_tests_properties(${name} PROPERTIES LABELS "${kind}" TIMEOUT 120
+  set_tests_properties(${name} PROPERTIES LABELS "${kind}" TIMEOUT 600
     PROCESSORS ${processes} ENVIRONMENT "${ME_TEST_ENVIRONMENT}")
 endfunction()
 

@@ -160,7 +160,7 @@ static me_status read_line(const me_stream *s, me_diag *diag, cursor c,
                            me_stream_event *event)
 {
     const field action = next_field(&c);
-    if (field_is(&action, "alloc", 5)) {
+    if (field_is(&action, "alloc", 5) || field_is(&action, "held", 4)) {
         return read_alloc(s, diag, &c, event);
     }
     if (field_is(&action, "free_requested", 14)) {

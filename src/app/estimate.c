@@ -361,14 +361,10 @@ static me_status print(const estimate *s, me_diag *diag)
     if (s->report == NULL) {
         return ME_OK;
     }
-    if (strcmp(s->cli->command, "check") == 0) {
-        me_str text = {0};
-        me_check_print(s->report, &text);
-        const me_status status = me_print_text(&text, diag);
-        me_str_fini(&text);
-        return status;
-    }
-    return me_report_write(s->report, s->format, s->cli->output,
+    const bool is_check = strcmp(s->cli->command, "check") == 0;
+    const me_format format =
+        is_check && s->format == ME_FORMAT_TEXT ? ME_FORMAT_CHECK : s->format;
+    return me_report_write(s->report, format, s->cli->output,
                            s->cli->output == NULL && likes_color(), diag);
 }
 

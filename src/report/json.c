@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "report/format.h"
+#include "report/verdict.h"
 
 #include <jansson.h>
 #include <string.h>
@@ -71,10 +72,11 @@ static json_t *make_peak(const me_peak_result *peak)
                              ? json_null()
                              : json_integer(peak->microbatch);
     return json_pack(
-        "{s:o, s:o, s:o, s:o, s:i, s:s, s:s, s:s?, s:o, s:o, s:o}",
+        "{s:o, s:o, s:o, s:o, s:o, s:i, s:s, s:s, s:s?, s:o, s:o, s:o}",
         "requested_bytes", number(peak->requested_bytes), "allocated_bytes",
         number(peak->allocated_bytes), "reserved_bytes",
-        number(peak->reserved_bytes), "device_bytes",
+        number(peak->reserved_bytes), "fragmentation_bytes",
+        number(me_peak_fragmentation(peak)), "device_bytes",
         number(peak->device_bytes), "iteration", (int)peak->iteration, "phase",
         peak->phase, "module", peak->module, "op", peak->op, "microbatch",
         microbatch, "by_category", make_categories(peak), "contributors",
@@ -243,18 +245,40 @@ static json_t *make_band(const me_band *band)
     return object;
 }
 
-static json_t *make_verdict(const me_verdict *v)
+/** The worst rank by each number: they may be different ranks. */
+static json_t *make_worst(const me_report *report)
 {
+    json_t *object = json_object();
+#define SET_WORST(basis, name)                                                 \
+    if (object != NULL) {                                                      \
+        uint64_t bytes = 0;                                                    \
+        const int32_t rank = me_report_worst_by(report, basis, &bytes);        \
+        if (json_object_set_new(object, name,                                  \
+                                json_pack("{s:i, s:o}", "rank", (int)rank,     \
+                                          "bytes", number(bytes))) != 0) {     \
+            json_decref(object);                                               \
+            object = NULL;                                                     \
+        }                                                                      \
+    }
+    ME_BASIS_LIST(SET_WORST)
+#undef SET_WORST
+    return object;
+}
+
+static json_t *make_verdict(const me_report *report)
+{
+    const me_verdict *v = &report->verdict;
     const bool is_judged = v->risk != ME_RISK_UNKNOWN;
     const uint64_t capacity =
         v->capacity_bytes == 0 ? ME_BYTES_UNKNOWN : v->capacity_bytes;
-    return json_pack("{s:o, s:s?, s:o, s:i, s:s, s:o, s:o, s:o}", "fits",
+    return json_pack("{s:o, s:s?, s:o, s:i, s:s, s:o, s:o, s:o, s:o}", "fits",
                      is_judged ? json_boolean(v->fits) : json_null(), "risk",
                      is_judged ? me_risk_name(v->risk) : NULL, "capacity_bytes",
                      number(capacity), "worst_rank", (int)v->worst_rank,
                      "basis", me_basis_name(v->basis), "worst_bytes",
                      number(v->worst_bytes), "band_bytes",
-                     number(v->band_bytes), "band", make_band(&v->band));
+                     number(v->band_bytes), "band", make_band(&v->band),
+                     "worst_by", make_worst(report));
 }
 
 /** The rank's place, then the text of its result without its first brace. */
@@ -303,7 +327,7 @@ me_status me_json_print(const me_report *report, FILE *stream, me_diag *diag)
     bool is_good = print_head(report, stream);
     is_good = is_good && print_ranks(report, bodies, stream);
     (void)fputs("\n ],\n \"verdict\": ", stream);
-    is_good = is_good && print_value(make_verdict(&report->verdict), 0, stream);
+    is_good = is_good && print_value(make_verdict(report), 0, stream);
     (void)fputs("}\n", stream);
     for (uint32_t i = 0; i < report->n_results; i++) {
         me_free(bodies[i]); /* made by jansson */

@@ -149,6 +149,7 @@ typedef enum me_format {
 #define ME_FORMAT_ENUM(constant, name) constant,
     ME_FORMAT_LIST(ME_FORMAT_ENUM)
 #undef ME_FORMAT_ENUM
+    ME_FORMAT_CHECK /**< text of `memest check`: one screen; has no name */
 } me_format;
 
 /** Format of that name. @return false if there is none. Local. */
@@ -173,9 +174,6 @@ const char *me_basis_name(me_basis basis);
 
 /** The verdict in one line without its end. Local. */
 void me_verdict_print(const me_report *report, me_str *text);
-
-/** The verdict in one screen: what `check` prints. Local. */
-void me_check_print(const me_report *report, me_str *text);
 
 /** May the job be started: it fits, and not by chance. Local. */
 bool me_verdict_lets_go(const me_verdict *verdict);

@@ -37,4 +37,7 @@ void me_text_band(const me_report *report, me_str *text);
 
 const me_rank_result *me_report_worst(const me_report *report);
 
+/** The verdict in one screen: what `check` prints. Local. */
+void me_check_print(const me_report *report, me_str *text);
+
 #endif /* MEMEST_REPORT_TEXT_H */

@@ -200,8 +200,7 @@ void me_text_end(const me_report *report, me_str *text)
                               "blocks %" PRIu64 " times in %d iterations",
                   (int)rank, limit->num_alloc_retries, ME_LIMIT_ITERATIONS);
     if (dead >= 0) {
-        me_str_printf(text, " in iteration %d, %s", (int)limit->iteration,
-                      limit->phase == NULL ? "?" : limit->phase);
+        me_iteration_append(text, limit->iteration, limit->phase);
         if (limit->module != NULL && *limit->module != '\0') {
             me_str_printf(text, ", %s", limit->module);
         }

@@ -145,8 +145,8 @@ static void append_cause(const me_peak_result *peak, me_str *text)
 {
     me_str_append(text, "  ");
     me_count_append(text, peak->requested_bytes);
-    me_str_printf(text, " bytes requested in iteration %d, %s",
-                  (int)peak->iteration, peak->phase);
+    me_str_append(text, " bytes requested");
+    me_iteration_append(text, peak->iteration, peak->phase);
     if (peak->microbatch != ME_NO_MICROBATCH) {
         me_str_printf(text, " of micro-batch %d", (int)peak->microbatch);
     }

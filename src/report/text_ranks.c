@@ -306,6 +306,34 @@ static void append_imbalance(const me_report *report, const rank_row *rows,
     me_str_append(text, " less\n");
 }
 
+static void append_worst(const me_report *report, me_str *text)
+{
+    const char *before = "  most ";
+#define APPEND_WORST(basis, name)                                              \
+    {                                                                          \
+        uint64_t bytes = 0;                                                    \
+        const int32_t rank = me_report_worst_by(report, basis, &bytes);        \
+        if (bytes != ME_BYTES_UNKNOWN) {                                       \
+            me_str_printf(text, "%s" name ": rank %d, ", before, (int)rank);   \
+            me_gib_append(text, bytes);                                        \
+            before = " GiB; ";                                                 \
+        }                                                                      \
+    }
+    ME_BASIS_LIST(APPEND_WORST)
+#undef APPEND_WORST
+    me_str_append(text, " GiB\n");
+    const me_peak_result *peak = me_rank_result_peak(me_report_worst(report));
+    if (peak != NULL && me_peak_fragmentation(peak) != ME_BYTES_UNKNOWN) {
+        me_str_printf(text, "  fragmentation: rank %d reserves ",
+                      (int)report->verdict.worst_rank);
+        me_gib_append(text, me_peak_fragmentation(peak));
+        me_str_append(text, " GiB, ");
+        me_percent_append(text, me_peak_fragmentation(peak),
+                          peak->reserved_bytes);
+        me_str_append(text, " of its most, more than it ever allocates\n");
+    }
+}
+
 me_status me_text_ranks(const me_report *report, me_str *text)
 {
     const size_t count = (size_t)report->world_size;
@@ -329,6 +357,7 @@ me_status me_text_ranks(const me_report *report, me_str *text)
                                             .row_bytes = sizeof *rows},
                                 text);
         append_imbalance(report, rows, n_rows, text);
+        append_worst(report, text);
     }
     me_free(ranks);
     me_free(rows);

@@ -73,3 +73,13 @@ void me_bar_append(me_str *text, uint64_t part, uint64_t whole, unsigned width)
         me_str_append(text, "#");
     }
 }
+
+void me_iteration_append(me_str *text, int32_t iteration, const char *phase)
+{
+    if (iteration < 0) {
+        me_str_append(text, " in set-up");
+    } else {
+        me_str_printf(text, " in iteration %d, %s", (int)iteration,
+                      phase == NULL ? "?" : phase);
+    }
+}

@@ -24,4 +24,7 @@ void me_percent_append(me_str *text, uint64_t part, uint64_t whole);
 /** A bar of part / whole, at most @p width long, nearest length. Local. */
 void me_bar_append(me_str *text, uint64_t part, uint64_t whole, unsigned width);
 
+/** Append " in iteration 1, backward", or " in set-up" before the first. */
+void me_iteration_append(me_str *text, int32_t iteration, const char *phase);
+
 #endif /* MEMEST_REPORT_UNITS_H */

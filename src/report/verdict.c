@@ -236,6 +236,32 @@ me_verdict me_verdict_judge(const me_report *report, uint64_t capacity_bytes)
     return v;
 }
 
+int32_t me_report_worst_by(const me_report *report, me_basis basis,
+                           uint64_t *bytes_out)
+{
+    int32_t worst = 0;
+    *bytes_out = ME_BYTES_UNKNOWN;
+    for (int32_t i = 0; i < report->world_size; i++) {
+        const uint64_t bytes = me_result_most_bytes(
+            report->results[report->ranks[i].result], basis);
+        if (bytes != ME_BYTES_UNKNOWN &&
+            (*bytes_out == ME_BYTES_UNKNOWN || bytes > *bytes_out)) {
+            *bytes_out = bytes;
+            worst = i;
+        }
+    }
+    return worst;
+}
+
+uint64_t me_peak_fragmentation(const me_peak_result *peak)
+{
+    return peak->reserved_bytes == ME_BYTES_UNKNOWN ||
+                   peak->allocated_bytes == ME_BYTES_UNKNOWN ||
+                   peak->allocated_bytes > peak->reserved_bytes
+               ? ME_BYTES_UNKNOWN
+               : peak->reserved_bytes - peak->allocated_bytes;
+}
+
 bool me_verdict_lets_go(const me_verdict *verdict)
 {
     switch (verdict->risk) {
@@ -279,4 +305,10 @@ void me_verdict_print(const me_report *report, me_str *text)
         me_str_append(text, "; what lies outside is not counted");
     }
     me_str_append(text, ")");
+    const int missing = (int)report->config->not_modelled.count;
+    if (missing > 0) {
+        me_str_printf(text, ", not counting %d flag%s that %s not modelled",
+                      missing, missing == 1 ? "" : "s",
+                      missing == 1 ? "is" : "are");
+    }
 }

@@ -17,6 +17,18 @@
  */
 uint64_t me_result_most_bytes(const me_rank_result *result, me_basis basis);
 
+/**
+ * The lowest rank with most bytes of one kind in its whole life. Local.
+ *
+ * @param bytes_out  of that rank; ME_BYTES_UNKNOWN if nobody knows
+ */
+int32_t me_report_worst_by(const me_report *report, me_basis basis,
+                           uint64_t *bytes_out);
+
+/** Reserved bytes that no block held when each was at its most: what
+ *  fragmentation costs; ME_BYTES_UNKNOWN if nobody knows. Local. */
+uint64_t me_peak_fragmentation(const me_peak_result *peak);
+
 /** Judge the ranks of @p report against @p capacity_bytes (0: unknown). */
 me_verdict me_verdict_judge(const me_report *report, uint64_t capacity_bytes);
 

@@ -2,6 +2,7 @@
 #include "base/outfile.h"
 #include "report/format.h"
 #include "report/report.h"
+#include "report/text.h"
 
 #include <errno.h>
 #include <string.h>
@@ -18,6 +19,21 @@ bool me_format_find(const char *name, me_format *format_out)
     return false;
 }
 
+static me_status print_check(const me_report *report, FILE *stream,
+                             me_diag *diag)
+{
+    me_str text = {0};
+    me_check_print(report, &text);
+    const me_status status = me_str_status(&text);
+    if (status == ME_OK) {
+        (void)fwrite(me_str_text(&text), 1, text.length, stream);
+    } else {
+        (void)me_fail(diag, status, "no memory for the verdict");
+    }
+    me_str_fini(&text);
+    return status;
+}
+
 static me_status print_format(const me_report *report, me_format format,
                               FILE *stream, bool is_colored, me_diag *diag)
 {
@@ -25,6 +41,7 @@ static me_status print_format(const me_report *report, me_format format,
     case ME_FORMAT_TEXT: return me_text_print(report, is_colored, stream, diag);
     case ME_FORMAT_JSON: return me_json_print(report, stream, diag);
     case ME_FORMAT_CSV: return me_csv_print(report, stream, diag);
+    case ME_FORMAT_CHECK: return print_check(report, stream, diag);
     }
     return me_fail(diag, ME_ERR_INTERNAL, "no such report format");
 }

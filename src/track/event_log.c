@@ -3,12 +3,25 @@
 
 #include "base/alloc.h"
 #include "base/outfile.h"
+#include "base/size.h"
 #include "base/str.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+
+enum {
+    NO_BLOCK = 0 /**< index in the list of held blocks: none */
+};
+
+/** A block that is held, at its number + 1; place 0 begins the list. */
+typedef struct held_block {
+    me_event alloc;
+    uint32_t next; /**< allocated after it; NO_BLOCK: none */
+    uint32_t prev;
+    bool is_held;
+} held_block;
 
 struct me_event_log {
     me_outfile *file;
@@ -19,8 +32,10 @@ struct me_event_log {
     bool has_begun;
     bool is_empty;       /**< nothing after the first line */
     uint64_t head_bytes; /**< length of the first line */
+    held_block *held;    /**< by number, in order of allocation */
+    uint32_t n_held;     /**< places of `held` */
     me_str line;         /**< being written */
-    me_status status;    /**< of a truncation that failed */
+    me_status status;    /**< the first failure */
     me_diag diag;
 };
 
@@ -49,21 +64,89 @@ me_status me_event_log_create(const char *path, const me_module_tree *tree,
     return ME_OK;
 }
 
-static void write_event(me_event_log *log, const me_event *event)
+static void fail(me_event_log *log, me_status status, const char *why)
+{
+    if (log->status == ME_OK) {
+        log->status = me_fail(&log->diag, status, "%s", why);
+    }
+}
+
+/** Room for block number @p block. @return false without memory */
+static bool make_place(me_event_log *log, uint32_t block)
+{
+    if (block + 1 < log->n_held) {
+        return true;
+    }
+    const uint32_t count = (uint32_t)me_max_u64(2 * (uint64_t)block, 256);
+    held_block *held =
+        me_realloc(log->held, count, sizeof *held, "event_log.held");
+    if (held == NULL) {
+        fail(log, ME_ERR_NOMEM, "no memory for the blocks that are held");
+        return false;
+    }
+    memset(held + log->n_held, 0, (count - log->n_held) * sizeof *held);
+    log->held = held;
+    log->n_held = count;
+    return true;
+}
+
+static void hold(me_event_log *log, const me_event *event)
+{
+    if (!make_place(log, event->block)) {
+        return;
+    }
+    const uint32_t at = event->block + 1;
+    const uint32_t last = log->held[0].prev;
+    log->held[at] = (held_block){
+        .alloc = *event, .next = NO_BLOCK, .prev = last, .is_held = true};
+    log->held[last].next = at;
+    log->held[0].prev = at;
+}
+
+static void let_go(me_event_log *log, uint32_t block)
+{
+    const uint32_t at = block + 1;
+    if (at >= log->n_held || !log->held[at].is_held) {
+        return;
+    }
+    const held_block h = log->held[at];
+    log->held[h.prev].next = h.next;
+    log->held[h.next].prev = h.prev;
+    log->held[at].is_held = false;
+}
+
+static const char *action_name(const me_event *event, bool is_held)
+{
+    if (is_held) {
+        return "held";
+    }
+    return event->kind == ME_EVENT_ALLOC ? "alloc" : "free";
+}
+
+static void write_event(me_event_log *log, const me_event *event, bool is_held)
 {
     const char *path = event->module < log->tree->count
                            ? log->tree->modules[event->module].path
                            : "?";
     log->is_empty = false;
     log->line.length = 0;
-    me_str_printf(&log->line,
-                  "%s\t%" PRIu64 "\t%" PRIu32 "\t%u\t%s\t%s\t%s\t%s\n",
-                  event->kind == ME_EVENT_ALLOC ? "alloc" : "free",
-                  event->bytes, event->block, (unsigned)event->stream,
-                  me_category_name((me_category)event->category),
-                  me_phase_name((me_phase)event->phase), path,
-                  event->op == NULL ? "" : event->op);
+    me_str_printf(
+        &log->line, "%s\t%" PRIu64 "\t%" PRIu32 "\t%u\t%s\t%s\t%s\t%s\n",
+        action_name(event, is_held), event->bytes, event->block,
+        (unsigned)event->stream, me_category_name((me_category)event->category),
+        me_phase_name((me_phase)event->phase), path,
+        event->op == NULL ? "" : event->op);
     (void)fwrite(me_str_text(&log->line), 1, log->line.length, log->stream);
+}
+
+static void begin(me_event_log *log)
+{
+    log->is_on = true;
+    log->has_begun = true;
+    for (uint32_t i = log->n_held == 0 ? NO_BLOCK : log->held[0].next;
+         i != NO_BLOCK; i = log->held[i].next) {
+        write_event(log, &log->held[i].alloc, true);
+    }
 }
 
 static bool has_ending(const char *name, const char *ending)
@@ -91,21 +174,34 @@ static void on_point(me_event_log *log, const me_event *event)
             me_outfile_truncate(log->file, log->head_bytes, &log->diag);
         log->is_empty = true;
     }
-    log->is_on = true;
-    log->has_begun = true;
+    begin(log);
 }
 
 static void on_event(void *self, const me_event *event)
 {
     me_event_log *log = self;
     if (event->kind == ME_EVENT_ITERATION) {
-        log->is_on = event->iteration == log->iteration;
-        log->has_begun = log->has_begun || log->is_on;
-    } else if (event->kind == ME_EVENT_POINT) {
+        log->is_on = false;
+        if (event->iteration == log->iteration) {
+            begin(log);
+        }
+        return;
+    }
+    if (event->kind == ME_EVENT_POINT) {
         on_point(log, event);
-    } else if (log->is_on && (event->kind == ME_EVENT_ALLOC ||
-                              event->kind == ME_EVENT_FREE_REQUESTED)) {
-        write_event(log, event);
+        return;
+    }
+    if (event->kind != ME_EVENT_ALLOC &&
+        event->kind != ME_EVENT_FREE_REQUESTED) {
+        return;
+    }
+    if (log->is_on) {
+        write_event(log, event, false);
+    }
+    if (event->kind == ME_EVENT_ALLOC) {
+        hold(log, event);
+    } else {
+        let_go(log, event->block);
     }
 }
 
@@ -137,5 +233,6 @@ void me_event_log_destroy(me_event_log *log)
     }
     me_outfile_destroy(log->file);
     me_str_fini(&log->line);
+    me_free(log->held);
     me_free(log);
 }

@@ -21,7 +21,9 @@
 typedef struct me_event_log me_event_log;
 
 /**
- * Begin a log. Local.
+ * Begin a log. Before the iteration's events it has a line "held" for each
+ * block that is held when the iteration begins, in the order of allocation:
+ * then the file alone can be replayed. Local.
  *
  * @param path       of the file, which is written whole or not at all
  * @param tree       modules of the rank; borrowed
