@@ -177,16 +177,41 @@ static json_t *make_device(const me_device_result *device)
         communicators);
 }
 
+/** The collectives that are called at all. */
+static json_t *make_volume(const me_rank_result *r)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < ME_GROUP_COUNT * ME_COLLECTIVE_COUNT; i++) {
+        const int group = i / ME_COLLECTIVE_COUNT;
+        const int kind = i % ME_COLLECTIVE_COUNT;
+        const me_volume_result *v = &r->volume[group][kind];
+        if (list == NULL || v->calls == 0) {
+            continue;
+        }
+        json_t *one =
+            json_pack("{s:s, s:s, s:o, s:o}", "group",
+                      me_group_kind_name((me_group_kind)group), "collective",
+                      me_collective_name((me_collective)kind), "calls",
+                      number(v->calls), "bytes", number(v->bytes));
+        if (json_array_append_new(list, one) != 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    }
+    return list;
+}
+
 static json_t *make_result(const me_rank_result *r)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "parameters",
-                     number(r->parameters), "parameter_bytes",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+                     "parameters", number(r->parameters), "parameter_bytes",
                      number(r->parameter_bytes), "peak",
                      make_peak(me_rank_result_peak(r)), "points",
                      array_of(r->points, r->n_points, make_point), "iterations",
                      make_iterations(r), "modules",
                      array_of(r->modules, r->n_modules, make_module), "limit",
-                     make_limit(&r->limit), "device", make_device(&r->device));
+                     make_limit(&r->limit), "device", make_device(&r->device),
+                     "communication", make_volume(r));
 }
 
 /** Prints @p value and gives it back; false for NULL. */

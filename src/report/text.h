@@ -19,6 +19,9 @@ me_status me_text_ranks(const me_report *report, me_str *text) ME_MUST_CHECK;
 /** Where the worst rank's peak goes. */
 me_status me_text_peak(const me_report *report, me_str *text) ME_MUST_CHECK;
 
+/** What the worst rank passes to collectives in the steady iteration. */
+me_status me_text_volume(const me_report *report, me_str *text);
+
 /** Modules of the worst rank, equal ones folded. */
 me_status me_text_modules(const me_report *report, me_str *text) ME_MUST_CHECK;
 

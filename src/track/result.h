@@ -131,6 +131,14 @@ typedef struct me_device_result {
     uint32_t n_communicators;
 } me_device_result;
 
+/** What a rank hands to one kind of collective in the steady iteration. */
+typedef struct me_volume_result {
+    uint64_t calls;
+    uint64_t bytes; /**< elements as NCCL counts them for this kind, times the
+                         size of one: what is sent of an all-gather, what is
+                         received of a reduce-scatter */
+} me_volume_result;
+
 /** Owned by whoever got it; what its pointers name lives in its arena. */
 typedef struct me_rank_result {
     uint64_t parameters; /**< elements */
@@ -143,6 +151,7 @@ typedef struct me_rank_result {
     uint32_t n_modules;
     me_limit_result limit;
     me_device_result device;
+    me_volume_result volume[ME_GROUP_COUNT][ME_COLLECTIVE_COUNT];
     me_arena *arena;
 } me_rank_result;
 

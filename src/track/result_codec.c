@@ -11,7 +11,7 @@
  * Nothing happens after the first failure.
  */
 enum {
-    VERSION = 2,
+    VERSION = 3,
     FIELD_BYTES = 8, /**< the least that any field takes */
     NO_TEXT = -1
 };
@@ -288,6 +288,16 @@ static void code_device(codec *c, me_device_result *device)
     }
 }
 
+static void code_volume(codec *c, me_rank_result *result)
+{
+    for (int group = 0; group < ME_GROUP_COUNT; group++) {
+        for (int kind = 0; kind < ME_COLLECTIVE_COUNT; kind++) {
+            code_u64(c, &result->volume[group][kind].calls);
+            code_u64(c, &result->volume[group][kind].bytes);
+        }
+    }
+}
+
 static void code_head(codec *c)
 {
     uint32_t version = VERSION;
@@ -329,6 +339,7 @@ static void code_result(codec *c, me_rank_result *result)
     }
     code_limit(c, &result->limit);
     code_device(c, &result->device);
+    code_volume(c, result);
 }
 
 me_status me_rank_result_encode(const me_rank_result *result,

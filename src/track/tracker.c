@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "memest/dtype.h"
 #include "track/tracker_impl.h"
 
 #include <string.h>
@@ -279,6 +280,20 @@ static void on_phase(me_tracker *t, const me_event *event)
     t->phase = event->phase;
 }
 
+static void on_collective(me_tracker *t, const me_event *event)
+{
+    if (event->iteration != ME_STEADY_ITERATION ||
+        event->group >= ME_GROUP_COUNT ||
+        event->collective >= ME_COLLECTIVE_COUNT) {
+        return;
+    }
+    me_volume_result *v = &t->volume[event->group][event->collective];
+    v->calls++;
+    v->bytes = me_size_add(
+        v->bytes,
+        me_size_mul(event->count, me_dtype_bytes((me_dtype)event->dtype)));
+}
+
 static void on_event(void *self, const me_event *event)
 {
     me_tracker *t = self;
@@ -300,7 +315,7 @@ static void on_event(void *self, const me_event *event)
     case ME_EVENT_PHASE: on_phase(t, event); break;
     case ME_EVENT_ITERATION: begin_iteration(t, event->iteration); break;
     case ME_EVENT_POINT: on_point(t, event); break;
-    case ME_EVENT_COLLECTIVE: break;
+    case ME_EVENT_COLLECTIVE: on_collective(t, event); break;
     }
 }
 

@@ -369,6 +369,7 @@ static me_status fill_result(me_tracker *t, me_rank_result *result)
         result->parameters = t->tree->modules[0].parameters;
         result->parameter_bytes = t->tree->modules[0].parameter_bytes;
     }
+    memcpy(result->volume, t->volume, sizeof result->volume);
     t->places = order_modules(t->tree);
     me_status status = t->places == NULL ? ME_ERR_NOMEM : ME_OK;
     if (status == ME_OK) {

@@ -70,6 +70,7 @@ struct me_tracker {
     me_point_result *points; /**< names are borrowed */
     uint32_t n_points;
     uint32_t points_capacity;
+    me_volume_result volume[ME_GROUP_COUNT][ME_COLLECTIVE_COUNT];
     uint32_t *places; /**< of modules by path, at the end; owned */
     me_status status; /**< the first failure; it sticks */
 };
