@@ -19,6 +19,9 @@ struct me_device_observer {
  *  training thread is made first, autograd's second. */
 static void follow_alloc(me_device_observer *o, const me_event *event)
 {
+    if (o->memory.has_cublas[ME_DEVICE_AUTOGRAD_THREAD]) {
+        return; /* nothing more comes with an allocation */
+    }
     me_device_memory_kernel(&o->memory);
     if (event->op != NULL && strcmp(event->op, "cublas_workspace") == 0) {
         me_device_memory_matmul(&o->memory,
