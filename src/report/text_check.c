@@ -108,9 +108,7 @@ void me_check_print(const me_report *report, me_str *text)
     me_text_band(report, text);
     me_text_end(report, text);
     append_not_modelled(&report->config->not_modelled, text);
-    if (report->n_assumptions > 0) {
-        me_str_printf(text, "  %" PRIu32 " assumption%s: see memest estimate\n",
-                      report->n_assumptions,
-                      report->n_assumptions == 1 ? "" : "s");
+    for (uint32_t i = 0; i < report->n_assumptions; i++) {
+        me_str_printf(text, "  assumes     %s\n", report->assumptions[i]);
     }
 }
