@@ -169,3 +169,10 @@ me_status me_parse_double(const char *text, double *value_out)
     *value_out = number.is_negative ? -value : value;
     return ME_OK;
 }
+
+bool me_ends_with(const char *text, const char *end)
+{
+    const size_t length = strlen(text);
+    const size_t n = strlen(end);
+    return length >= n && strcmp(text + length - n, end) == 0;
+}

@@ -10,6 +10,7 @@
 
 #include "memest/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /**
@@ -42,5 +43,8 @@ me_status me_parse_bytes(const char *text, uint64_t *bytes_out) ME_MUST_CHECK;
  * @return ME_OK, ME_ERR_SYNTAX, or ME_ERR_OVERFLOW beyond a double's range
  */
 me_status me_parse_double(const char *text, double *value_out) ME_MUST_CHECK;
+
+/** Does @p text end with @p end? Local. */
+bool me_ends_with(const char *text, const char *end);
 
 #endif /* MEMEST_BASE_PARSE_H */

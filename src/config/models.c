@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/models.h"
 
+#include "base/parse.h"
 #include "config/nearest.h"
 
 #include <dirent.h>
@@ -28,13 +29,6 @@ static bool is_file(const char *path)
     return stat(path, &about) == 0 && S_ISREG(about.st_mode);
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    const size_t length = strlen(text);
-    const size_t n = strlen(end);
-    return length >= n && strcmp(text + length - n, end) == 0;
-}
-
 /* The model of a directory whose name is nearest, if any is near. */
 static void offer_directory(const char *path, me_nearest *nearest,
                             char name_out[NAME_MAX_BYTES])
@@ -48,7 +42,7 @@ static void offer_directory(const char *path, me_nearest *nearest,
         char name[NAME_MAX_BYTES];
         const size_t length = strlen(entry->d_name);
         if (length <= 4 || length - 4 >= sizeof name ||
-            !ends_with(entry->d_name, ".cfg")) {
+            !me_ends_with(entry->d_name, ".cfg")) {
             continue;
         }
         (void)snprintf(name, sizeof name, "%.*s", (int)(length - 4),
@@ -79,8 +73,8 @@ static me_status fail_unknown(const char *model, me_diag *diag)
 
 me_status me_model_find(const char *model, me_diag *diag, me_str *path_out)
 {
-    bool is_found = strchr(model, '/') != NULL || ends_with(model, ".cfg") ||
-                    ends_with(model, ".json");
+    bool is_found = strchr(model, '/') != NULL || me_ends_with(model, ".cfg") ||
+                    me_ends_with(model, ".json");
     if (is_found) {
         me_str_append(path_out, model);
     }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "device/cards.h"
 
+#include "base/parse.h"
+
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,13 +38,6 @@ static bool is_file(const char *path)
     return stat(path, &about) == 0 && S_ISREG(about.st_mode);
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    const size_t length = strlen(text);
-    const size_t n = strlen(end);
-    return length >= n && strcmp(text + length - n, end) == 0;
-}
-
 static int compare(const void *a, const void *b)
 {
     return strcmp(a, b);
@@ -59,7 +54,7 @@ static void list(const char *path, names *all)
          entry != NULL && all->count < MAX_CARDS; entry = readdir(directory)) {
         const size_t length = strlen(entry->d_name);
         if (length > 4 && length - 4 < NAME_BYTES &&
-            ends_with(entry->d_name, ".cfg")) {
+            me_ends_with(entry->d_name, ".cfg")) {
             (void)snprintf(all->name[all->count++], NAME_BYTES, "%.*s",
                            (int)(length - 4), entry->d_name);
         }
@@ -107,7 +102,7 @@ static me_status fail_unknown(const char *card, me_diag *diag)
 
 me_status me_card_find(const char *card, me_diag *diag, me_str *path_out)
 {
-    bool is_found = strchr(card, '/') != NULL || ends_with(card, ".cfg");
+    bool is_found = strchr(card, '/') != NULL || me_ends_with(card, ".cfg");
     bool has_room = true;
     if (is_found) {
         me_str_append(path_out, card);

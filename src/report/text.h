@@ -19,16 +19,19 @@ me_status me_text_ranks(const me_report *report, me_str *text) ME_MUST_CHECK;
 /** Where the worst rank's peak goes. */
 me_status me_text_peak(const me_report *report, me_str *text) ME_MUST_CHECK;
 
+/** Append when a peak was and what made it: " in iteration 1, backward of
+ *  micro-batch 0, in MODULE, by OP". Local. */
+void me_text_instant(const me_peak_result *peak, me_str *text);
+
 /** What the worst rank passes to collectives in the steady iteration. */
-me_status me_text_volume(const me_report *report, me_str *text);
+me_status me_text_volume(const me_report *report, me_str *text) ME_MUST_CHECK;
 
 /** Modules of the worst rank, equal ones folded. */
 me_status me_text_modules(const me_report *report, me_str *text) ME_MUST_CHECK;
 
-/** Points and iterations of the worst rank; memory outside the allocator. */
+/** Iterations and points of the worst rank. */
 me_status me_text_course(const me_report *report, me_str *text) ME_MUST_CHECK;
 
-/** The worst rank's result, borrowed. Local. */
 /** What the worst rank's card holds outside of the allocator, item by item. */
 me_status me_text_device(const me_report *report, me_str *text) ME_MUST_CHECK;
 
@@ -38,6 +41,7 @@ void me_text_end(const me_report *report, me_str *text);
 /** The band of the verdict, with its parts; nothing if there is none. */
 void me_text_band(const me_report *report, me_str *text);
 
+/** The worst rank's result, borrowed. Local. */
 const me_rank_result *me_report_worst(const me_report *report);
 
 /** The verdict in one screen: what `check` prints. Local. */

@@ -26,16 +26,7 @@ static void append_worst(const me_report *report, me_str *text)
 static void append_peak(const me_peak_result *peak, me_str *text)
 {
     me_str_append(text, "  its peak   ");
-    me_iteration_append(text, peak->iteration, peak->phase);
-    if (peak->microbatch != ME_NO_MICROBATCH) {
-        me_str_printf(text, " of micro-batch %d", (int)peak->microbatch);
-    }
-    if (*peak->module != '\0') {
-        me_str_printf(text, ", in %s", peak->module);
-    }
-    if (peak->op != NULL) {
-        me_str_printf(text, ", by %s", peak->op);
-    }
+    me_text_instant(peak, text);
     me_str_append(text, "\n");
 }
 

@@ -141,11 +141,8 @@ static me_status append_contributors(const me_peak_result *peak, me_str *text)
                           text);
 }
 
-static void append_cause(const me_peak_result *peak, me_str *text)
+void me_text_instant(const me_peak_result *peak, me_str *text)
 {
-    me_str_append(text, "  ");
-    me_count_append(text, peak->requested_bytes);
-    me_str_append(text, " bytes requested");
     me_iteration_append(text, peak->iteration, peak->phase);
     if (peak->microbatch != ME_NO_MICROBATCH) {
         me_str_printf(text, " of micro-batch %d", (int)peak->microbatch);
@@ -156,6 +153,14 @@ static void append_cause(const me_peak_result *peak, me_str *text)
     if (peak->op != NULL) {
         me_str_printf(text, ", by %s", peak->op);
     }
+}
+
+static void append_cause(const me_peak_result *peak, me_str *text)
+{
+    me_str_append(text, "  ");
+    me_count_append(text, peak->requested_bytes);
+    me_str_append(text, " bytes requested");
+    me_text_instant(peak, text);
     me_str_append(text, "\n\n");
 }
 

@@ -183,19 +183,31 @@ static void judge_risk(me_verdict *v, bool is_limit_known)
     }
 }
 
+int32_t me_report_worst_by(const me_report *report, me_basis basis,
+                           uint64_t *bytes_out)
+{
+    int32_t worst = 0;
+    *bytes_out = ME_BYTES_UNKNOWN;
+    for (int32_t i = 0; i < report->world_size; i++) {
+        const uint64_t bytes = me_result_most_bytes(
+            report->results[report->ranks[i].result], basis);
+        if (bytes != ME_BYTES_UNKNOWN &&
+            (*bytes_out == ME_BYTES_UNKNOWN || bytes > *bytes_out)) {
+            *bytes_out = bytes;
+            worst = i;
+        }
+    }
+    return worst;
+}
+
 /** The worst rank by one number, against one capacity. */
 static me_verdict weigh(const me_report *report, me_basis basis,
                         uint64_t capacity_bytes)
 {
     me_verdict v = {.basis = basis, .capacity_bytes = capacity_bytes};
-    for (int32_t i = 0; i < report->world_size; i++) {
-        const uint64_t bytes = me_result_most_bytes(
-            report->results[report->ranks[i].result], basis);
-        if (bytes != ME_BYTES_UNKNOWN && bytes > v.worst_bytes) {
-            v.worst_bytes = bytes;
-            v.worst_rank = i;
-        }
-    }
+    uint64_t bytes = 0;
+    v.worst_rank = me_report_worst_by(report, basis, &bytes);
+    v.worst_bytes = bytes == ME_BYTES_UNKNOWN ? 0 : bytes;
     const me_rank_result *worst =
         report->results[report->ranks[v.worst_rank].result];
     v.band = band_of(report, basis, worst);
@@ -234,23 +246,6 @@ me_verdict me_verdict_judge(const me_report *report, uint64_t capacity_bytes)
         v.risk = ME_RISK_DOES_NOT_FIT;
     }
     return v;
-}
-
-int32_t me_report_worst_by(const me_report *report, me_basis basis,
-                           uint64_t *bytes_out)
-{
-    int32_t worst = 0;
-    *bytes_out = ME_BYTES_UNKNOWN;
-    for (int32_t i = 0; i < report->world_size; i++) {
-        const uint64_t bytes = me_result_most_bytes(
-            report->results[report->ranks[i].result], basis);
-        if (bytes != ME_BYTES_UNKNOWN &&
-            (*bytes_out == ME_BYTES_UNKNOWN || bytes > *bytes_out)) {
-            *bytes_out = bytes;
-            worst = i;
-        }
-    }
-    return worst;
 }
 
 uint64_t me_peak_fragmentation(const me_peak_result *peak)

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/outfile.h"
+#include "base/parse.h"
 #include "base/size.h"
 #include "base/str.h"
 
@@ -149,24 +150,17 @@ static void begin(me_event_log *log)
     }
 }
 
-static bool has_ending(const char *name, const char *ending)
-{
-    const size_t length = strlen(name);
-    const size_t end = strlen(ending);
-    return length >= end && strcmp(name + length - end, ending) == 0;
-}
-
 static void on_point(me_event_log *log, const me_event *event)
 {
     if (event->iteration != log->iteration || event->name == NULL ||
         strncmp(event->name, "iter", 4) != 0) {
         return;
     }
-    if (has_ending(event->name, "_end")) {
+    if (me_ends_with(event->name, "_end")) {
         log->is_on = false;
         return;
     }
-    if (!has_ending(event->name, "_begin")) {
+    if (!me_ends_with(event->name, "_begin")) {
         return;
     }
     if (!log->is_empty && log->status == ME_OK) {

@@ -2,6 +2,7 @@
 #include "track/tracker.h"
 
 #include "base/alloc.h"
+#include "base/parse.h"
 #include "base/size.h"
 #include "memest/dtype.h"
 #include "track/tracker_impl.h"
@@ -159,13 +160,6 @@ void me_tracker_close_iteration(me_tracker *tracker)
     tracker->open_peak = no_iteration;
 }
 
-static bool has_ending(const char *name, const char *ending)
-{
-    const size_t length = strlen(name);
-    const size_t end = strlen(ending);
-    return length >= end && strcmp(name + length - end, ending) == 0;
-}
-
 static void add_point(me_tracker *t, const char *name)
 {
     if (t->n_points == t->points_capacity) {
@@ -215,14 +209,14 @@ static void on_point(me_tracker *t, const me_event *event)
     if (strncmp(name, "fwd", 3) != 0) {
         t->since_point = no_peaks(t);
     }
-    if (is_iteration && has_ending(name, "_begin")) {
+    if (is_iteration && me_ends_with(name, "_begin")) {
         me_seen_iteration *seen = open_iteration(t);
         if (seen != NULL && seen->iteration == event->iteration) {
             reset_iteration(t, seen, event->iteration);
         } else {
             begin_iteration(t, event->iteration);
         }
-    } else if (is_iteration && has_ending(name, "_end")) {
+    } else if (is_iteration && me_ends_with(name, "_end")) {
         me_tracker_close_iteration(t);
     }
 }
