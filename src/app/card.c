@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "app/card.h"
 
-#include "device/cards.h"
+#include "base/data_files.h"
 #include "device/machine.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@ static me_status load_named(const char *name, me_diag *diag,
                             me_device_card *card_out)
 {
     me_str path = {0};
-    me_status status = me_card_find(name, diag, &path);
+    me_status status = me_data_find(&me_data_cards, name, diag, &path);
     if (status == ME_OK) {
         status = me_device_card_load(me_str_text(&path), diag, card_out);
     }
@@ -50,7 +50,7 @@ static me_status find_own(me_diag *diag, me_device_card *card_out)
         return status;
     }
     search s = {.nvidia_name = own.name};
-    if (me_cards_visit(is_of_card, &s)) {
+    if (me_data_visit(&me_data_cards, is_of_card, &s)) {
         *card_out = s.card;
         card_out->total_bytes =
             own.total_bytes == 0 ? s.card.total_bytes : own.total_bytes;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/file.h"
 
+#include "base/data_files.h"
 #include "config/huggingface.h"
-#include "config/models.h"
 #include "config/private.h"
 #include "config/source.h"
 
@@ -258,7 +258,7 @@ me_status me_config_read_file(me_config *config, const char *model,
 {
     reading r = {.config = config, .diag = diag};
     me_str path = {0};
-    me_status status = me_model_find(model, diag, &path);
+    me_status status = me_data_find(&me_data_models, model, diag, &path);
     if (status == ME_OK) {
         status = read_path(&r, me_str_text(&path));
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/flags.h"
 
-#include "config/nearest.h"
+#include "base/nearest.h"
 
 #include <stdio.h>
 #include <string.h>

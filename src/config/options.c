@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/options.h"
 
-#include "config/nearest.h"
+#include "base/nearest.h"
 #include "config/private.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "config/models.h"
+#include "base/data_files.h"
 #include "job.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "config/nearest.h"
+#include "base/nearest.h"
 #include "job.h"
 
 static void test_nearest__counts_edits(void **state)

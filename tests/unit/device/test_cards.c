@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "alloc/card.h"
-#include "device/cards.h"
+#include "base/data_files.h"
 #include "support/test.h"
 
 #include <string.h>
@@ -9,10 +9,12 @@ static void test_cards__finds_by_name(void **state)
 {
     (void)state;
     me_str path = {0};
-    assert_int_equal(me_card_find("a100-40gb", NULL, &path), ME_OK);
+    assert_int_equal(me_data_find(&me_data_cards, "a100-40gb", NULL, &path),
+                     ME_OK);
     assert_non_null(strstr(me_str_text(&path), "configs/cards/a100-40gb.cfg"));
     me_str_fini(&path);
-    assert_int_equal(me_card_find("dir/any", NULL, &path), ME_OK);
+    assert_int_equal(me_data_find(&me_data_cards, "dir/any", NULL, &path),
+                     ME_OK);
     assert_string_equal(me_str_text(&path), "dir/any");
     me_str_fini(&path);
 }
@@ -22,8 +24,9 @@ static void test_cards__names_what_is_there(void **state)
     (void)state;
     me_diag diag = {0};
     me_str path = {0};
-    assert_int_equal(me_card_find("h1000", &diag, &path), ME_ERR_CONFIG);
-    assert_non_null(strstr(diag.text, "h1000"));
+    assert_int_equal(me_data_find(&me_data_cards, "x9000", &diag, &path),
+                     ME_ERR_CONFIG);
+    assert_non_null(strstr(diag.text, "x9000"));
     assert_non_null(strstr(diag.text, "h100-80gb, h200-141gb"));
     me_str_fini(&path);
 }
@@ -56,7 +59,7 @@ static void test_cards__all_make_sense(void **state)
 {
     (void)state;
     unsigned n = 0;
-    assert_false(me_cards_visit(check_card, &n));
+    assert_false(me_data_visit(&me_data_cards, check_card, &n));
     assert_true(n >= 7);
 }
 
@@ -65,7 +68,8 @@ static void test_cards__stand_in_knows_what_was_seen(void **state)
     (void)state;
     me_str path = {0};
     me_device_card like;
-    assert_int_equal(me_card_find("h200-141gb", NULL, &path), ME_OK);
+    assert_int_equal(me_data_find(&me_data_cards, "h200-141gb", NULL, &path),
+                     ME_OK);
     assert_int_equal(me_device_card_load(me_str_text(&path), NULL, &like),
                      ME_OK);
     me_str_fini(&path);

@@ -4,8 +4,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef MEMEST_CONFIG_NEAREST_H
-#define MEMEST_CONFIG_NEAREST_H
+#ifndef MEMEST_BASE_NEAREST_H
+#define MEMEST_BASE_NEAREST_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,4 +32,4 @@ bool me_nearest_offer(me_nearest *nearest, const char *known);
  */
 size_t me_edit_distance(const char *a, const char *b);
 
-#endif /* MEMEST_CONFIG_NEAREST_H */
+#endif /* MEMEST_BASE_NEAREST_H */
