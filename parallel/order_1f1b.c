@@ -6,7 +6,7 @@
 
 static me_status check(const me_pipeline *pipeline, me_diag *diag)
 {
-    return me_order_check_one_chunk("1f1b", pipeline, diag);
+    return me_order_check_chunks("1f1b", pipeline, 1, diag);
 }
 
 /** w = min(p - rank - 1, m) forwards before the first backward's pair. */
@@ -16,27 +16,27 @@ static int32_t warmup(const me_pipeline *pipeline)
     return ahead < pipeline->microbatches ? ahead : pipeline->microbatches;
 }
 
-static void list(const me_pipeline *pipeline, me_action *actions)
+static void list(const me_pipeline *pipeline, me_actions *actions)
 {
     const int32_t m = pipeline->microbatches;
     const int32_t w = warmup(pipeline);
     for (int32_t i = 0; i < w; i++) {
-        *actions++ = (me_action){.kind = ME_ACTION_FORWARD,
-                                 .phase = ME_ACTION_WARMUP,
-                                 .microbatch = i};
+        me_actions_push(actions, (me_action){.kind = ME_ACTION_FORWARD,
+                                             .phase = ME_ACTION_WARMUP,
+                                             .microbatch = i});
     }
     for (int32_t i = 0; i < m - w; i++) {
-        *actions++ = (me_action){.kind = ME_ACTION_FORWARD,
-                                 .phase = ME_ACTION_STEADY,
-                                 .microbatch = w + i};
-        *actions++ = (me_action){.kind = ME_ACTION_BACKWARD,
-                                 .phase = ME_ACTION_STEADY,
-                                 .microbatch = i};
+        me_actions_push(actions, (me_action){.kind = ME_ACTION_FORWARD,
+                                             .phase = ME_ACTION_STEADY,
+                                             .microbatch = w + i});
+        me_actions_push(actions, (me_action){.kind = ME_ACTION_BACKWARD,
+                                             .phase = ME_ACTION_STEADY,
+                                             .microbatch = i});
     }
     for (int32_t i = m - w; i < m; i++) {
-        *actions++ = (me_action){.kind = ME_ACTION_BACKWARD,
-                                 .phase = ME_ACTION_COOLDOWN,
-                                 .microbatch = i};
+        me_actions_push(actions, (me_action){.kind = ME_ACTION_BACKWARD,
+                                             .phase = ME_ACTION_COOLDOWN,
+                                             .microbatch = i});
     }
 }
 
@@ -49,9 +49,9 @@ static int32_t in_flight(const me_pipeline *pipeline)
 
 const me_schedule me_order_1f1b = {
     .name = "1f1b",
+    .torch_name = "Schedule1F1B",
     .summary = "one forward, one backward after a warm-up",
     .check = check,
-    .count = me_order_count,
     .list = list,
     .in_flight = in_flight,
 };

@@ -6,20 +6,18 @@
 
 static me_status check(const me_pipeline *pipeline, me_diag *diag)
 {
-    return me_order_check_one_chunk("gpipe", pipeline, diag);
+    return me_order_check_chunks("gpipe", pipeline, 1, diag);
 }
 
-static void list(const me_pipeline *pipeline, me_action *actions)
+static void list(const me_pipeline *pipeline, me_actions *actions)
 {
-    const int32_t m = pipeline->microbatches;
-    for (int32_t i = 0; i < m; i++) {
-        actions[i] = (me_action){.kind = ME_ACTION_FORWARD,
-                                 .phase = ME_ACTION_WARMUP,
-                                 .microbatch = i};
-        actions[m + i] = (me_action){.kind = ME_ACTION_BACKWARD,
-                                     .phase = ME_ACTION_COOLDOWN,
-                                     .microbatch = i};
+    for (int32_t i = 0; i < pipeline->microbatches; i++) {
+        me_order_push(actions, ME_ACTION_FORWARD, 0, i);
     }
+    for (int32_t i = 0; i < pipeline->microbatches; i++) {
+        me_order_push(actions, ME_ACTION_BACKWARD, 0, i);
+    }
+    me_order_mark_phases(actions);
 }
 
 static int32_t in_flight(const me_pipeline *pipeline)
@@ -29,9 +27,9 @@ static int32_t in_flight(const me_pipeline *pipeline)
 
 const me_schedule me_order_gpipe = {
     .name = "gpipe",
+    .torch_name = "ScheduleGPipe",
     .summary = "all forwards, then all backwards",
     .check = check,
-    .count = me_order_count,
     .list = list,
     .in_flight = in_flight,
 };

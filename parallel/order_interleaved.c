@@ -41,12 +41,13 @@ int32_t me_interleaved_steps(const me_pipeline *pipeline)
     return pipeline->microbatches * pipeline->chunks;
 }
 
-/** w = min(2 (p - rank - 1) + (C - 1) G, m C). */
+/** w = min(2 (p - rank - 1) + (C - 1) G, m C), and what is asked for more. */
 int32_t me_interleaved_warmup(const me_pipeline *pipeline)
 {
     const int32_t ahead = pipeline->ranks - pipeline->rank - 1;
     const int64_t w = 2 * (int64_t)ahead +
-                      (int64_t)(pipeline->chunks - 1) * group_size(pipeline);
+                      (int64_t)(pipeline->chunks - 1) * group_size(pipeline) +
+                      pipeline->extra_warmup;
     const int32_t steps = me_interleaved_steps(pipeline);
     return w < steps ? (int32_t)w : steps;
 }
@@ -140,19 +141,23 @@ static me_action make_action(const me_pipeline *pipeline, int32_t step,
     };
 }
 
-static void list(const me_pipeline *pipeline, me_action *actions)
+static void list(const me_pipeline *pipeline, me_actions *actions)
 {
     const int32_t steps = me_interleaved_steps(pipeline);
     const int32_t w = me_interleaved_warmup(pipeline);
     for (int32_t k = 0; k < w; k++) {
-        *actions++ = make_action(pipeline, k, true, ME_ACTION_WARMUP);
+        me_actions_push(actions,
+                        make_action(pipeline, k, true, ME_ACTION_WARMUP));
     }
     for (int32_t k = 0; k < steps - w; k++) {
-        *actions++ = make_action(pipeline, k + w, true, ME_ACTION_STEADY);
-        *actions++ = make_action(pipeline, k, false, ME_ACTION_STEADY);
+        me_actions_push(actions,
+                        make_action(pipeline, k + w, true, ME_ACTION_STEADY));
+        me_actions_push(actions,
+                        make_action(pipeline, k, false, ME_ACTION_STEADY));
     }
     for (int32_t k = steps - w; k < steps; k++) {
-        *actions++ = make_action(pipeline, k, false, ME_ACTION_COOLDOWN);
+        me_actions_push(actions,
+                        make_action(pipeline, k, false, ME_ACTION_COOLDOWN));
     }
 }
 
@@ -168,7 +173,54 @@ const me_schedule me_order_interleaved = {
     .name = "interleaved",
     .summary = "one forward, one backward over several chunks of each rank",
     .check = check,
-    .count = me_order_count,
     .list = list,
     .in_flight = in_flight,
+};
+
+static me_pipeline as_torch_groups(const me_pipeline *pipeline)
+{
+    me_pipeline grouped = *pipeline;
+    grouped.group_size = me_order_torch_group(pipeline);
+    return grouped;
+}
+
+/** Groups may be shorter than the pipeline, but are all alike. */
+static me_status check_torch(const me_pipeline *pipeline, me_diag *diag)
+{
+    const int32_t m = pipeline->microbatches;
+    const int32_t groups = m / pipeline->ranks > 1 ? m / pipeline->ranks : 1;
+    if (pipeline->ranks < 2 || pipeline->chunks < 2) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "schedule interleaved_torch needs at least 2 pipeline "
+                       "ranks and 2 chunks, not %d and %d",
+                       pipeline->ranks, pipeline->chunks);
+    }
+    if (m % groups != 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "%d micro-batches do not divide into the %d groups "
+                       "that %d pipeline ranks make of them",
+                       m, groups, pipeline->ranks);
+    }
+    return ME_OK;
+}
+
+static void list_torch(const me_pipeline *pipeline, me_actions *actions)
+{
+    const me_pipeline grouped = as_torch_groups(pipeline);
+    list(&grouped, actions);
+}
+
+static int32_t in_flight_torch(const me_pipeline *pipeline)
+{
+    const me_pipeline grouped = as_torch_groups(pipeline);
+    return in_flight(&grouped);
+}
+
+const me_schedule me_order_interleaved_torch = {
+    .name = "interleaved_torch",
+    .torch_name = "ScheduleInterleaved1F1B",
+    .summary = "interleaved in groups as PyTorch makes them",
+    .check = check_torch,
+    .list = list_torch,
+    .in_flight = in_flight_torch,
 };

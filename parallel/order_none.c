@@ -12,18 +12,18 @@ static me_status check(const me_pipeline *pipeline, me_diag *diag)
                        "schedule none has one pipeline rank, not %d",
                        pipeline->ranks);
     }
-    return me_order_check_one_chunk("none", pipeline, diag);
+    return me_order_check_chunks("none", pipeline, 1, diag);
 }
 
-static void list(const me_pipeline *pipeline, me_action *actions)
+static void list(const me_pipeline *pipeline, me_actions *actions)
 {
     for (int32_t i = 0; i < pipeline->microbatches; i++) {
-        *actions++ = (me_action){.kind = ME_ACTION_FORWARD,
-                                 .phase = ME_ACTION_STEADY,
-                                 .microbatch = i};
-        *actions++ = (me_action){.kind = ME_ACTION_BACKWARD,
-                                 .phase = ME_ACTION_STEADY,
-                                 .microbatch = i};
+        me_actions_push(actions, (me_action){.kind = ME_ACTION_FORWARD,
+                                             .phase = ME_ACTION_STEADY,
+                                             .microbatch = i});
+        me_actions_push(actions, (me_action){.kind = ME_ACTION_BACKWARD,
+                                             .phase = ME_ACTION_STEADY,
+                                             .microbatch = i});
     }
 }
 
@@ -37,7 +37,6 @@ const me_schedule me_order_none = {
     .name = "none",
     .summary = "no pipeline: forward and backward of each micro-batch in turn",
     .check = check,
-    .count = me_order_count,
     .list = list,
     .in_flight = in_flight,
 };

@@ -6,7 +6,6 @@
 #include "parallel/orders.h"
 
 #include <stddef.h>
-#include <string.h>
 
 enum {
     ME_STEPS_MAX = 1 << 29 /**< chunk micro-batches of a rank; twice as many
@@ -17,11 +16,37 @@ enum {
 
 static const me_schedule *const schedules[] = {ME_ORDER_LIST(ME_ORDER_ADDRESS)};
 
+/** Letters and digits of @p text, small: the next one at *cursor, 0 at the
+ *  end. */
+static char next_letter(const char **cursor)
+{
+    while (**cursor == '-' || **cursor == '_') {
+        (*cursor)++;
+    }
+    const char c = **cursor;
+    *cursor += c != '\0';
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static bool is_same_name(const char *a, const char *b)
+{
+    char letter = '\0';
+    do {
+        letter = next_letter(&a);
+        if (letter != next_letter(&b)) {
+            return false;
+        }
+    } while (letter != '\0');
+    return true;
+}
+
 const me_schedule *me_schedule_find(const char *name)
 {
     const me_schedule *schedule = NULL;
     for (uint32_t i = 0; (schedule = me_schedule_at(i)) != NULL; i++) {
-        if (strcmp(schedule->name, name) == 0) {
+        if (is_same_name(schedule->name, name) ||
+            (schedule->torch_name != NULL &&
+             is_same_name(schedule->torch_name, name))) {
             return schedule;
         }
     }
@@ -47,20 +72,74 @@ const char *me_action_letter(me_action_kind kind)
     return "?";
 }
 
-int32_t me_order_count(const me_pipeline *pipeline)
+void me_order_push(me_actions *actions, me_action_kind kind, int32_t chunk,
+                   int32_t microbatch)
 {
-    return 2 * pipeline->microbatches * pipeline->chunks;
+    me_actions_push(actions, (me_action){.kind = (uint8_t)kind,
+                                         .chunk = chunk,
+                                         .microbatch = microbatch});
 }
 
-me_status me_order_check_one_chunk(const char *name,
-                                   const me_pipeline *pipeline, me_diag *diag)
+void me_order_mark_phases(me_actions *actions)
 {
-    if (pipeline->chunks != 1) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "schedule %s has one chunk per rank, not %d", name,
-                       pipeline->chunks);
+    int32_t last_forward = -1;
+    for (int32_t i = 0; i < actions->count; i++) {
+        if (actions->items[i].kind == ME_ACTION_FORWARD) {
+            last_forward = i;
+        }
+    }
+    bool is_warmup = true;
+    for (int32_t i = 0; i < actions->count; i++) {
+        me_action *action = &actions->items[i];
+        is_warmup = is_warmup && action->kind == ME_ACTION_FORWARD;
+        action->phase = is_warmup          ? ME_ACTION_WARMUP
+                        : i > last_forward ? ME_ACTION_COOLDOWN
+                                           : ME_ACTION_STEADY;
+    }
+}
+
+me_status me_order_check_chunks(const char *name, const me_pipeline *pipeline,
+                                int32_t chunks, me_diag *diag)
+{
+    static const char *const numbers[] = {"no", "one", "two"};
+    if (pipeline->chunks != chunks) {
+        return me_fail(
+            diag, ME_ERR_CONFIG, "schedule %s has %s chunk%s per rank, not %d",
+            name, numbers[chunks], chunks == 1 ? "" : "s", pipeline->chunks);
     }
     return ME_OK;
+}
+
+me_status me_order_check_microbatches(const char *name,
+                                      const me_pipeline *pipeline,
+                                      int32_t least, me_diag *diag)
+{
+    if (pipeline->microbatches < least) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "schedule %s needs at least %d micro-batches on %d "
+                       "pipeline ranks, not %d",
+                       name, least, pipeline->ranks, pipeline->microbatches);
+    }
+    return ME_OK;
+}
+
+me_status me_order_check_two_ways(const char *name, const me_pipeline *pipeline,
+                                  me_diag *diag)
+{
+    if (pipeline->ranks % 2 != 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "schedule %s needs an even number of pipeline ranks, "
+                       "not %d",
+                       name, pipeline->ranks);
+    }
+    return me_order_check_chunks(name, pipeline, 2, diag);
+}
+
+int32_t me_order_torch_group(const me_pipeline *pipeline)
+{
+    const int32_t groups = pipeline->microbatches / pipeline->ranks;
+    return groups > 1 ? pipeline->microbatches / groups
+                      : pipeline->microbatches;
 }
 
 me_status me_schedule_check(const me_schedule *schedule,
@@ -90,6 +169,77 @@ int32_t me_schedule_in_flight(const me_schedule *schedule,
     return schedule->in_flight(pipeline);
 }
 
+void me_actions_push(me_actions *actions, me_action action)
+{
+    if (actions->status != ME_OK) {
+        return;
+    }
+    if (actions->count == actions->capacity) {
+        const int32_t wanted =
+            actions->capacity == 0 ? 64 : 2 * actions->capacity;
+        me_action *larger = me_realloc(actions->items, (size_t)wanted,
+                                       sizeof *larger, "actions.items");
+        if (larger == NULL) {
+            actions->status = ME_ERR_NOMEM;
+            return;
+        }
+        actions->items = larger;
+        actions->capacity = wanted;
+    }
+    actions->items[actions->count++] = action;
+}
+
+me_action *me_actions_room(me_actions *actions, int32_t count)
+{
+    me_action *room = me_alloc((size_t)count, sizeof *room, "actions.room");
+    if (room == NULL) {
+        actions->status = ME_ERR_NOMEM;
+    }
+    return room;
+}
+
+void me_actions_room_free(me_action *room)
+{
+    me_free(room);
+}
+
+void me_actions_fini(me_actions *actions)
+{
+    me_free(actions->items);
+    *actions = (me_actions){.items = NULL};
+}
+
+/** One rank's list from a row that makes all. */
+static me_status list_one_of_all(const me_schedule *schedule,
+                                 const me_pipeline *pipeline,
+                                 me_actions *actions)
+{
+    const size_t n = (size_t)pipeline->ranks;
+    me_actions *all = me_alloc(n, sizeof *all, "actions.all");
+    if (all == NULL) {
+        return ME_ERR_NOMEM;
+    }
+    const me_status status = schedule->list_all(pipeline, all);
+    const me_actions other = *actions;
+    *actions = all[pipeline->rank];
+    all[pipeline->rank] = other;
+    for (size_t i = 0; i < n; i++) {
+        me_actions_fini(&all[i]);
+    }
+    me_free(all);
+    return status;
+}
+
+static void name_stages(const me_schedule *schedule,
+                        const me_pipeline *pipeline, me_actions *actions)
+{
+    for (int32_t i = 0; i < actions->count; i++) {
+        me_action *action = &actions->items[i];
+        action->stage = me_placement_stage(schedule->placement, pipeline->ranks,
+                                           pipeline->rank, action->chunk);
+    }
+}
+
 me_status me_actions_create(const me_schedule *schedule,
                             const me_pipeline *pipeline, me_diag *diag,
                             me_actions **actions_out)
@@ -98,19 +248,21 @@ me_status me_actions_create(const me_schedule *schedule,
     if (status != ME_OK) {
         return status;
     }
-    const int32_t count = schedule->count(pipeline);
     me_actions *actions = me_alloc(1, sizeof *actions, "actions");
-    if (actions != NULL) {
-        actions->items =
-            me_alloc((size_t)count, sizeof *actions->items, "actions.items");
+    if (actions == NULL) {
+        status = ME_ERR_NOMEM;
+    } else if (schedule->list_all != NULL) {
+        status = list_one_of_all(schedule, pipeline, actions);
+    } else {
+        schedule->list(pipeline, actions);
+        status = actions->status;
     }
-    if (actions == NULL || actions->items == NULL) {
-        status = me_fail(diag, ME_ERR_NOMEM,
-                         "no host memory for a schedule of %d actions", count);
+    if (status != ME_OK) {
+        status = me_fail(diag, status, "no host memory for schedule %s",
+                         schedule->name);
         goto out;
     }
-    actions->count = count;
-    schedule->list(pipeline, actions->items);
+    name_stages(schedule, pipeline, actions);
     *actions_out = actions;
     actions = NULL;
 out:
@@ -123,23 +275,6 @@ void me_actions_destroy(me_actions *actions)
     if (actions == NULL) {
         return;
     }
-    me_free(actions->items);
+    me_actions_fini(actions);
     me_free(actions);
-}
-
-int32_t me_actions_in_flight(const me_actions *actions)
-{
-    int32_t held = 0;
-    int32_t most = 0;
-    for (int32_t i = 0; i < actions->count; i++) {
-        switch ((me_action_kind)actions->items[i].kind) {
-        case ME_ACTION_FORWARD: held++; break;
-        case ME_ACTION_BACKWARD:
-        case ME_ACTION_WEIGHT_GRADIENT: held--; break;
-        case ME_ACTION_INPUT_GRADIENT:
-        case ME_ACTION_COUNT: break;
-        }
-        most = held > most ? held : most;
-    }
-    return most;
 }

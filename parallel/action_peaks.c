@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/size.h"
+#include "parallel/schedule.h"
+
+/** What a rank holds at a point of its order. */
+typedef struct held {
+    int32_t activation;
+    int32_t pending_w;
+} held;
+
+static void hold(held *h, const me_action *action)
+{
+    switch ((me_action_kind)action->kind) {
+    case ME_ACTION_FORWARD: h->activation++; break;
+    case ME_ACTION_BACKWARD: h->activation--; break;
+    case ME_ACTION_INPUT_GRADIENT:
+        h->activation--;
+        h->pending_w++;
+        break;
+    case ME_ACTION_WEIGHT_GRADIENT: h->pending_w--; break;
+    case ME_ACTION_SEND_FORWARD:
+    case ME_ACTION_RECV_FORWARD:
+    case ME_ACTION_SEND_BACKWARD:
+    case ME_ACTION_RECV_BACKWARD:
+    case ME_ACTION_UNSHARD:
+    case ME_ACTION_RESHARD:
+    case ME_ACTION_REDUCE_GRAD:
+    case ME_ACTION_COUNT: break;
+    }
+}
+
+static int32_t larger(int32_t a, int32_t b)
+{
+    return a > b ? a : b;
+}
+
+me_action_peaks me_actions_peaks(const me_actions *actions)
+{
+    me_action_peaks peaks = {.full = 0};
+    held h = {.activation = 0};
+    bool has_backward = false;
+    for (int32_t i = 0; i < actions->count; i++) {
+        const me_action *action = &actions->items[i];
+        hold(&h, action);
+        has_backward = has_backward || action->kind == ME_ACTION_BACKWARD ||
+                       action->kind == ME_ACTION_INPUT_GRADIENT;
+        peaks.forwards_first +=
+            !has_backward && action->kind == ME_ACTION_FORWARD;
+        peaks.full = larger(peaks.full, h.activation + h.pending_w);
+        peaks.activation = larger(peaks.activation, h.activation);
+        peaks.pending_w = larger(peaks.pending_w, h.pending_w);
+        peaks.half = larger(peaks.half, 2 * h.activation + h.pending_w);
+    }
+    return peaks;
+}
+
+uint64_t me_actions_peak_bytes(const me_actions *actions,
+                               uint64_t activation_bytes,
+                               uint64_t pending_bytes)
+{
+    held h = {.activation = 0};
+    uint64_t most = 0;
+    for (int32_t i = 0; i < actions->count; i++) {
+        hold(&h, &actions->items[i]);
+        if (h.activation < 0 || h.pending_w < 0) {
+            continue;
+        }
+        const uint64_t bytes =
+            me_size_add(me_size_mul((uint64_t)h.activation, activation_bytes),
+                        me_size_mul((uint64_t)h.pending_w, pending_bytes));
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+int32_t me_actions_in_flight(const me_actions *actions)
+{
+    return me_actions_peaks(actions).full;
+}
