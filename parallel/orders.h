@@ -18,7 +18,8 @@
     X(me_order_1f1b)                                                           \
     X(me_order_interleaved)                                                    \
     X(me_order_interleaved_torch)                                              \
-    X(me_order_gpipe)
+    X(me_order_gpipe)                                                          \
+    X(me_order_looped_bfs)
 
 #define ME_ORDER_DECLARE(row) extern const me_schedule row;
 ME_ORDER_LIST(ME_ORDER_DECLARE)
