@@ -19,7 +19,9 @@
     X(me_order_interleaved)                                                    \
     X(me_order_interleaved_torch)                                              \
     X(me_order_gpipe)                                                          \
-    X(me_order_looped_bfs)
+    X(me_order_looped_bfs)                                                     \
+    X(me_order_zbh1)                                                           \
+    X(me_order_zbh2)
 
 #define ME_ORDER_DECLARE(row) extern const me_schedule row;
 ME_ORDER_LIST(ME_ORDER_DECLARE)
