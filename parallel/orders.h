@@ -22,7 +22,8 @@
     X(me_order_looped_bfs)                                                     \
     X(me_order_zbh1)                                                           \
     X(me_order_zbh2)                                                           \
-    X(me_order_interleaved_zb)
+    X(me_order_interleaved_zb)                                                 \
+    X(me_order_zbv)
 
 #define ME_ORDER_DECLARE(row) extern const me_schedule row;
 ME_ORDER_LIST(ME_ORDER_DECLARE)
