@@ -23,7 +23,9 @@
     X(me_order_zbh1)                                                           \
     X(me_order_zbh2)                                                           \
     X(me_order_interleaved_zb)                                                 \
-    X(me_order_zbv)
+    X(me_order_zbv)                                                            \
+    X(me_order_vhalf)                                                          \
+    X(me_order_vmin)
 
 #define ME_ORDER_DECLARE(row) extern const me_schedule row;
 ME_ORDER_LIST(ME_ORDER_DECLARE)
