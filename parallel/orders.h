@@ -25,7 +25,9 @@
     X(me_order_interleaved_zb)                                                 \
     X(me_order_zbv)                                                            \
     X(me_order_vhalf)                                                          \
-    X(me_order_vmin)
+    X(me_order_vmin)                                                           \
+    X(me_order_dualpipev)                                                      \
+    X(me_order_dualpipe)
 
 #define ME_ORDER_DECLARE(row) extern const me_schedule row;
 ME_ORDER_LIST(ME_ORDER_DECLARE)
