@@ -27,7 +27,8 @@
     X(me_order_vhalf)                                                          \
     X(me_order_vmin)                                                           \
     X(me_order_dualpipev)                                                      \
-    X(me_order_dualpipe)
+    X(me_order_dualpipe)                                                       \
+    X(me_order_chimera)
 
 #define ME_ORDER_DECLARE(row) extern const me_schedule row;
 ME_ORDER_LIST(ME_ORDER_DECLARE)
