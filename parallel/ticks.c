@@ -43,10 +43,6 @@ static me_span run(void *self, const me_timeline_work *work, me_span *other_out)
     }
     const int64_t both = first + duration(t, work->other);
     const int64_t end = t->overlapped != 0 ? start + t->overlapped : both;
-    if (t->is_serial) {
-        *other_out = (me_span){first, both};
-        return (me_span){start, first};
-    }
     *other_out = (me_span){start, end};
     return (me_span){start, end};
 }
@@ -59,7 +55,12 @@ static int64_t arrive(void *self, const me_timeline_transfer *transfer)
 
 me_timeline_model me_ticks_model(me_ticks *ticks)
 {
-    return (me_timeline_model){.run = run, .arrive = arrive, .self = ticks};
+    return (me_timeline_model){
+        .run = run,
+        .arrive = arrive,
+        .self = ticks,
+        .splits_blocks = ticks->is_serial,
+    };
 }
 
 enum {

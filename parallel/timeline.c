@@ -107,8 +107,8 @@ static me_timeline_work next_work(const course *c, int32_t rank)
 {
     const me_actions *actions = &c->order->ranks[rank];
     const me_action *action = &actions->items[c->at[rank]];
-    const bool is_block =
-        action->is_overlapped && c->at[rank] + 1 < actions->count;
+    const bool is_block = action->is_overlapped && !c->model->splits_blocks &&
+                          c->at[rank] + 1 < actions->count;
     return (me_timeline_work){
         .rank = rank,
         .action = action,

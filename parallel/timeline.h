@@ -61,6 +61,8 @@ typedef struct me_timeline_model {
     /** When is it there? */
     int64_t (*arrive)(void *self, const me_timeline_transfer *transfer);
     void *self;
+    bool splits_blocks; /**< a block's two actions run one after the other,
+                             each when its own inputs are there */
 } me_timeline_model;
 
 /** The plain model: each kind of action has one duration. */
@@ -71,8 +73,7 @@ typedef struct me_ticks {
     int64_t backward;   /**< 0: input and weight gradient */
     int64_t overlapped; /**< of a block, 0: forward and backward */
     int64_t transfer;   /**< between stages on different ranks */
-    bool is_serial;     /**< a block's forward is there before its backward
-                             begins */
+    bool is_serial;     /**< blocks are their two actions, one by one */
 } me_ticks;
 
 /** The model of @p ticks, which must live as long. */
