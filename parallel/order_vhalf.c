@@ -267,7 +267,7 @@ static bool squeeze_rank(grid *g, cursor *c, int32_t *ends, int32_t rank)
 /** Keep the order, begin everything as early as it can. */
 static me_status squeeze(grid *g)
 {
-    const size_t actions = (size_t)(g->ranks * KINDS * g->width);
+    const size_t actions = (size_t)g->ranks * KINDS * (size_t)g->width;
     int32_t *ends = me_alloc(actions, sizeof *ends, "vhalf.ends");
     cursor *cursors = me_alloc((size_t)g->ranks, sizeof *cursors, "vhalf");
     const bool has_room = ends != NULL && cursors != NULL;

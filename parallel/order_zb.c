@@ -5,9 +5,8 @@
 
 #include "parallel/orders.h"
 
-/** @p warmup forwards, then F, I and W in turn, W @p lag micro-batches late. */
-static void list_lagging(const me_pipeline *pipeline, int32_t warmup,
-                         int32_t lag, me_actions *actions)
+void me_order_push_lagging(const me_pipeline *pipeline, int32_t warmup,
+                           int32_t lag, me_actions *actions)
 {
     const int32_t m = pipeline->microbatches;
     for (int32_t i = 0; i < warmup; i++) {
@@ -38,8 +37,8 @@ static me_status check_h1(const me_pipeline *pipeline, me_diag *diag)
 
 static void list_h1(const me_pipeline *pipeline, me_actions *actions)
 {
-    list_lagging(pipeline, pipeline->ranks - 1 - pipeline->rank, pipeline->rank,
-                 actions);
+    me_order_push_lagging(pipeline, pipeline->ranks - 1 - pipeline->rank,
+                          pipeline->rank, actions);
 }
 
 static int32_t in_flight_h1(const me_pipeline *pipeline)
@@ -67,8 +66,8 @@ static me_status check_h2(const me_pipeline *pipeline, me_diag *diag)
 
 static void list_h2(const me_pipeline *pipeline, me_actions *actions)
 {
-    list_lagging(pipeline, 2 * (pipeline->ranks - 1 - pipeline->rank),
-                 2 * pipeline->rank, actions);
+    me_order_push_lagging(pipeline, 2 * (pipeline->ranks - 1 - pipeline->rank),
+                          2 * pipeline->rank, actions);
 }
 
 static int32_t in_flight_h2(const me_pipeline *pipeline)

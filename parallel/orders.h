@@ -26,6 +26,8 @@
     X(me_order_zbv)                                                            \
     X(me_order_vhalf)                                                          \
     X(me_order_vmin)                                                           \
+    X(me_order_zb_auto)                                                        \
+    X(me_order_v_auto)                                                         \
     X(me_order_dualpipev)                                                      \
     X(me_order_dualpipe)                                                       \
     X(me_order_chimera)
@@ -41,6 +43,11 @@ void me_order_push(me_actions *actions, me_action_kind kind, int32_t chunk,
 /** Mark what is before the first backward and after the last forward; for
  *  orders that do not say so themselves. */
 void me_order_mark_phases(me_actions *actions);
+
+/** Push @p warmup forwards, then F, I and W in turn, W @p lag micro-batches
+ *  late; of one chunk. */
+void me_order_push_lagging(const me_pipeline *pipeline, int32_t warmup,
+                           int32_t lag, me_actions *actions);
 
 /** A check that fails unless ranks hold @p chunks chunks each. */
 me_status me_order_check_chunks(const char *name, const me_pipeline *pipeline,

@@ -50,8 +50,7 @@ void me_pipeline_order_destroy(me_pipeline_order *order)
     me_free(order);
 }
 
-/** Actions know their chunk; of the stage only the placement knows. */
-static void name_stages(me_pipeline_order *order)
+void me_pipeline_order_name_stages(me_pipeline_order *order)
 {
     for (int32_t rank = 0; rank < order->n_ranks; rank++) {
         for (int32_t i = 0; i < order->ranks[rank].count; i++) {
@@ -95,7 +94,7 @@ me_status me_pipeline_order_create(const me_schedule *schedule,
         return me_fail(diag, status, "no host memory for schedule %s",
                        schedule->name);
     }
-    name_stages(order);
+    me_pipeline_order_name_stages(order);
     *order_out = order;
     return ME_OK;
 }

@@ -49,6 +49,9 @@ me_pipeline_order *me_pipeline_order_new(const me_pipeline *pipeline,
                                          int32_t n_stages,
                                          const int32_t *rank_of_stage);
 
+/** Give each action the stage of its chunk; the placement must be known. */
+void me_pipeline_order_name_stages(me_pipeline_order *order);
+
 /** Give back an order; NULL is allowed. */
 void me_pipeline_order_destroy(me_pipeline_order *order);
 

@@ -72,8 +72,8 @@ typedef struct me_pipeline {
     int32_t extra_warmup; /**< interleaved: forwards more before the first
                                backward, 1 with Megatron's
                                overlap_moe_expert_parallel_comm */
-    int32_t memory_limit; /**< zb_auto: chunk micro-batches that a rank may
-                               hold; 0: as many as there are ranks */
+    int32_t memory_limit; /**< zb_auto, v_auto: chunk micro-batches that a rank
+                               may hold; 0: ranks x chunks, as 1f1b */
 } me_pipeline;
 
 /**

@@ -24,6 +24,7 @@ static bool make_case(me_random *random, const me_schedule **schedule_out,
         .microbatches = me_random_in(random, 1, 40),
         .chunks = me_random_in(random, 1, 4),
         .group_size = me_random_in(random, 0, 20),
+        .memory_limit = me_random_in(random, 0, 20),
     };
     return me_schedule_check(*schedule_out, pipeline_out, NULL) == ME_OK;
 }
@@ -440,25 +441,25 @@ static const char *check_receives(me_random *random)
 static void test_schedule_property__ranks(void **state)
 {
     (void)state;
-    me_property_run(check_ranks, 5000);
+    me_property_run(check_ranks, 1500);
 }
 
 static void test_schedule_property__transfers(void **state)
 {
     (void)state;
-    me_property_run(check_transfers, 2000);
+    me_property_run(check_transfers, 600);
 }
 
 static void test_schedule_property__course(void **state)
 {
     (void)state;
-    me_property_run(check_course, 2000);
+    me_property_run(check_course, 600);
 }
 
 static void test_schedule_property__bubbles(void **state)
 {
     (void)state;
-    me_property_run(check_bubble, 3000);
+    me_property_run(check_bubble, 1500);
 }
 
 static void test_schedule_property__receives(void **state)

@@ -214,7 +214,7 @@ static void test_schedule__table_of_schedules(void **state)
         assert_ptr_equal(me_schedule_find(me_schedule_at(n)->name),
                          me_schedule_at(n));
     }
-    assert_int_equal(n, 15);
+    assert_int_equal(n, 17);
     assert_null(me_schedule_find("2f2b"));
 }
 

@@ -86,6 +86,41 @@ static void test_timeline__larger_groups_and_overlaps(void **state)
     }
 }
 
+/** With room for as much as 1f1b holds zb_auto is ZB-H1, with twice as much it
+ *  has no bubble within a rank; v_auto is V-Half and V-Min where there is room
+ *  for those. Bubbles in ticks. */
+static void test_timeline__limits_of_memory(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *name;
+        me_pipeline pipeline;
+        int64_t bubble;
+        int64_t span_bubble;
+    } cases[] = {
+        {"zb_auto", {4, 0, 8, 1, 0, 0, 0}, 3, 3},
+        {"zb_auto", {8, 0, 32, 1, 0, 0, 0}, 7, 7},
+        {"zb_auto", {4, 0, 8, 1, 0, 0, 8}, 3, 0},
+        {"zb_auto", {8, 0, 16, 1, 0, 0, 16}, 7, 0},
+        {"zb_auto", {4, 0, 8, 1, 0, 0, 5}, 3, 2},
+        {"zb_auto", {4, 0, 8, 1, 0, 0, 1}, 48, 48},
+        {"v_auto", {4, 0, 8, 2, 0, 0, 6}, 5, 5},
+        {"v_auto", {8, 0, 16, 2, 0, 0, 10}, 17, 17},
+        {"v_auto", {4, 0, 8, 2, 0, 0, 4}, 11, 11},
+        {"v_auto", {4, 0, 8, 2, 0, 0, 16}, 3, 0},
+    };
+
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        me_pipeline_order *order = make_order(cases[i].name, cases[i].pipeline);
+        me_timeline *timeline = run(order, units);
+        assert_int_equal(timeline->bubble, cases[i].bubble);
+        assert_int_equal(timeline->span_bubble, cases[i].span_bubble);
+        me_timeline_destroy(timeline);
+        me_pipeline_order_destroy(order);
+    }
+}
+
 /** Transfers that take a tick, and do not occupy the sender. */
 static void test_timeline__transfers(void **state)
 {
@@ -284,6 +319,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_timeline__larger_groups_and_overlaps),
+        cmocka_unit_test(test_timeline__limits_of_memory),
         cmocka_unit_test(test_timeline__transfers),
         cmocka_unit_test(test_timeline__both_bubbles),
         cmocka_unit_test(test_timeline__bytes_of_split_backwards),
