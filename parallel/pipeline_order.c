@@ -3,6 +3,10 @@
 
 #include "base/alloc.h"
 
+enum {
+    ME_ORDER_STEPS = 1 << 24 /**< chunk micro-batches of all ranks */
+};
+
 me_pipeline_order *me_pipeline_order_new(const me_pipeline *pipeline,
                                          me_placement placement,
                                          int32_t n_stages,
@@ -83,6 +87,14 @@ me_status me_pipeline_order_create(const me_schedule *schedule,
     me_status status = me_schedule_check(schedule, pipeline, diag);
     if (status != ME_OK) {
         return status;
+    }
+    const int64_t steps = (int64_t)pipeline->microbatches * pipeline->chunks;
+    if (steps > ME_ORDER_STEPS / pipeline->ranks) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "%d ranks x %d chunks x %d micro-batches are more than "
+                       "the %d that are listed for all ranks",
+                       pipeline->ranks, pipeline->chunks,
+                       pipeline->microbatches, ME_ORDER_STEPS);
     }
     me_pipeline_order *order =
         me_pipeline_order_new(pipeline, schedule->placement,

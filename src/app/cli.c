@@ -51,6 +51,19 @@ static const flag flags[] = {
     {"--iteration", NULL, "N", FLAG_NUMBER, AT(iteration), "of --events; 1"},
     {"--dump", NULL, "STAGE", FLAG_NAME, AT(dump),
      "print config, plan, program or modules and stop"},
+    {"--pp", NULL, "N", FLAG_COUNT, AT(pp), "pipeline ranks of schedule"},
+    {"--microbatches", NULL, "N", FLAG_COUNT, AT(microbatches),
+     "micro-batches of schedule"},
+    {"--chunks", NULL, "N", FLAG_COUNT, AT(chunks),
+     "stages of each rank of schedule"},
+    {"--group-size", NULL, "N", FLAG_COUNT, AT(group_size),
+     "micro-batches that a chunk runs in a row, of schedule interleaved"},
+    {"--in-flight", NULL, "N", FLAG_COUNT, AT(in_flight),
+     "chunk micro-batches that a rank may hold, of schedule zb_auto, v_auto"},
+    {"--durations", NULL, "F=1,I=1,…", FLAG_NAME, AT(durations),
+     "ticks of F, I, W, B, FB and comm, of schedule"},
+    {"--comms", NULL, NULL, FLAG_SWITCH, AT(comms),
+     "sends and receives as well, of schedule"},
     {"--strict", NULL, NULL, FLAG_SWITCH, AT(strict),
      "what is not modelled is an error"},
     {"--no-fold", NULL, NULL, FLAG_SWITCH, AT(no_fold),
@@ -77,6 +90,8 @@ static const struct {
     {"estimate", false, "how much memory every rank takes (the default)"},
     {"check", false, "the verdict alone: exit 0 if it fits, 3 if not"},
     {"replay", true, "FILE|-  feed a recorded stream through the allocator"},
+    {"schedule", true,
+     "NAME|FILE.csv|list  draw a pipeline's order, count it, convert it"},
     {"options", false, "every option with its type, default and meaning"},
 };
 
@@ -198,10 +213,8 @@ static int read_command(me_cli *cli, int argc, char **argv, me_diag *diag)
             return 1;
         }
         if (argc < 3) {
-            (void)me_fail(diag, ME_ERR_CONFIG,
-                          "%s needs a file, or - for "
-                          "standard input",
-                          commands[i].name);
+            (void)me_fail(diag, ME_ERR_CONFIG, "%s needs an operand: %s",
+                          commands[i].name, commands[i].help);
             return -1;
         }
         cli->operand = argv[2];

@@ -20,7 +20,7 @@ enum {
 /** What was asked for; text is borrowed from argv. */
 typedef struct me_cli {
     const char *command; /**< "estimate" if none was given */
-    const char *operand; /**< what follows `replay`, or NULL */
+    const char *operand; /**< what follows `replay` or `schedule`, or NULL */
     const char *model;   /**< --model, or NULL */
     const char *sets[ME_CLI_MAX_SETS];
     int32_t n_sets;
@@ -34,8 +34,15 @@ typedef struct me_cli {
     int32_t rank;             /**< whose events; -1: not given */
     int32_t iteration;        /**< whose events; -1: not given */
     const char *dump;         /**< stage, or NULL */
-    const char *log_level;    /**< or NULL */
-    const char *log_file;     /**< or NULL */
+    int32_t pp; /**< of `schedule`; 0: not given, as those below */
+    int32_t microbatches;
+    int32_t chunks;        /**< of each rank */
+    int32_t group_size;    /**< micro-batches */
+    int32_t in_flight;     /**< chunk micro-batches */
+    const char *durations; /**< or NULL */
+    bool comms;            /**< sends and receives as well */
+    const char *log_level; /**< or NULL */
+    const char *log_file;  /**< or NULL */
     bool strict;
     bool no_fold;
     bool require_fit;

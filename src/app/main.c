@@ -3,6 +3,7 @@
 #include "app/card.h"
 #include "app/cli.h"
 #include "app/estimate.h"
+#include "app/schedule.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "collectives/transport.h"
@@ -102,6 +103,7 @@ static me_status set_up_log(const me_cli *cli, me_diag *diag)
 static bool is_serial(const me_cli *cli)
 {
     return cli->help || cli->version || strcmp(cli->command, "options") == 0 ||
+           strcmp(cli->command, "schedule") == 0 ||
            strcmp(cli->command, "replay") == 0;
 }
 
@@ -116,6 +118,8 @@ static int run_serial(const me_cli *cli, me_diag *diag)
         me_str_printf(&text, "memest %s\n", ME_VERSION);
     } else if (strcmp(cli->command, "options") == 0) {
         me_options_list(&text);
+    } else if (strcmp(cli->command, "schedule") == 0) {
+        status = me_schedule_command(cli, diag, &text);
     } else {
         status = replay(cli, diag, &text, &is_oom);
     }

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "app/schedule.h"
+
+#include "base/parse.h"
+#include "config/schedule.h"
+#include "parallel/schedule_csv.h"
+#include "parallel/schedule_lower.h"
+#include "parallel/schedule_text.h"
+
+#include <string.h>
+
+/** The pipeline that the flags describe. */
+static me_pipeline pipeline_of(const me_cli *cli, const me_schedule *schedule)
+{
+    me_pipeline p = {
+        .ranks = cli->pp,
+        .microbatches = cli->microbatches,
+        .chunks = cli->chunks,
+        .group_size = cli->group_size,
+        .memory_limit = cli->in_flight,
+    };
+    if (p.chunks == 0) {
+        p.chunks = 1;
+        if (me_schedule_check(schedule, &p, NULL) != ME_OK) {
+            p.chunks = 2;
+        }
+    }
+    return p;
+}
+
+static me_status read_named(const me_cli *cli, me_diag *diag,
+                            me_pipeline_order **order_out)
+{
+    const me_schedule *schedule = NULL;
+    const me_status status =
+        me_schedule_named("memest schedule", cli->operand, diag, &schedule);
+    if (status != ME_OK) {
+        return status;
+    }
+    if (cli->pp == 0 || cli->microbatches == 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "memest schedule %s needs --pp and --microbatches",
+                       schedule->name);
+    }
+    const me_pipeline p = pipeline_of(cli, schedule);
+    return me_pipeline_order_create(schedule, &p, diag, order_out);
+}
+
+static me_status check_file_flags(const me_cli *cli, me_diag *diag)
+{
+    if (cli->chunks != 0 || cli->group_size != 0 || cli->in_flight != 0 ||
+        cli->microbatches != 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "memest schedule %s: the file says what --microbatches, "
+                       "--chunks, --group-size and --in-flight would",
+                       cli->operand);
+    }
+    return ME_OK;
+}
+
+static me_status read_order(const me_cli *cli, me_diag *diag,
+                            me_pipeline_order **order_out)
+{
+    if (!me_ends_with(cli->operand, ".csv")) {
+        return read_named(cli, diag, order_out);
+    }
+    me_status status = check_file_flags(cli, diag);
+    if (status == ME_OK) {
+        status = me_schedule_file_read(cli->operand, true, diag, order_out);
+    }
+    if (status == ME_OK && cli->pp != 0 && cli->pp != (*order_out)->n_ranks) {
+        status = me_fail(diag, ME_ERR_CONFIG,
+                         "memest schedule %s: the file has rows for %d ranks, "
+                         "not --pp %d",
+                         cli->operand, (*order_out)->n_ranks, cli->pp);
+    }
+    return status;
+}
+
+static double percent(int64_t part, int64_t whole)
+{
+    return whole == 0 ? 0.0 : 100.0 * (double)part / (double)whole;
+}
+
+static void write_head(const me_cli *cli, const me_pipeline_order *order,
+                       const me_ticks *ticks, const me_timeline *timeline,
+                       me_str *text)
+{
+    const me_schedule *schedule = me_schedule_find(cli->operand);
+    me_str_printf(text, "schedule %s%s%s\n",
+                  schedule == NULL ? cli->operand : schedule->name,
+                  schedule == NULL ? "" : ": ",
+                  schedule == NULL ? "" : schedule->summary);
+    me_str_printf(text,
+                  "%d pipeline ranks, %d stages placed %s, %d micro-batches\n",
+                  order->n_ranks, order->n_stages,
+                  me_placement_name(order->placement), order->n_microbatches);
+    me_str_printf(
+        text, "ticks F=%lld I=%lld W=%lld B=%lld comm=%lld\n",
+        (long long)ticks->forward, (long long)ticks->input_gradient,
+        (long long)ticks->weight_gradient,
+        (long long)(ticks->backward != 0
+                        ? ticks->backward
+                        : ticks->input_gradient + ticks->weight_gradient),
+        (long long)ticks->transfer);
+    me_str_printf(text,
+                  "makespan %lld, bubble %lld (%.2f %%), within a rank %lld\n",
+                  (long long)timeline->makespan, (long long)timeline->bubble,
+                  percent(timeline->bubble, timeline->makespan),
+                  (long long)timeline->span_bubble);
+}
+
+/** The stages of a rank, ascending. */
+static void write_stages(const me_pipeline_order *order, int32_t rank,
+                         me_str *text)
+{
+    const char *comma = "";
+    me_str stages = {0};
+    for (int32_t s = 0; s < order->n_stages; s++) {
+        if (order->rank_of_stage[s] == rank) {
+            me_str_printf(&stages, "%s%d", comma, s);
+            comma = ",";
+        }
+    }
+    me_str_printf(text, "  %-8s", me_str_text(&stages));
+    me_str_fini(&stages);
+}
+
+static void write_ranks(const me_pipeline_order *order,
+                        const me_timeline *timeline, me_str *text)
+{
+    me_str_append(text, "\nrank  stages    in_flight  activations  pending_w  "
+                        "first  begin    end   busy   idle  within\n");
+    for (int32_t rank = 0; rank < order->n_ranks; rank++) {
+        const me_timeline_rank *r = &timeline->ranks[rank];
+        const me_action_peaks peaks = me_actions_peaks(&order->ranks[rank]);
+        me_str_printf(text, "%4d", rank);
+        write_stages(order, rank, text);
+        me_str_printf(text,
+                      "  %9d  %11d  %9d  %5d  %5lld  %5lld  %5lld  %5lld  "
+                      "%6lld\n",
+                      peaks.full, peaks.activation, peaks.pending_w,
+                      peaks.forwards_first, (long long)r->first_start,
+                      (long long)r->end, (long long)r->busy, (long long)r->idle,
+                      (long long)r->span_idle);
+    }
+}
+
+static me_status write_text(const me_cli *cli, const me_pipeline_order *order,
+                            const me_pipeline_order *shown, me_diag *diag,
+                            me_str *text)
+{
+    me_ticks ticks = {.forward = 1, .input_gradient = 1, .weight_gradient = 1};
+    me_timeline *timeline = NULL;
+    me_status status = cli->durations == NULL
+                           ? ME_OK
+                           : me_ticks_parse(cli->durations, diag, &ticks);
+    if (status == ME_OK) {
+        const me_timeline_model model = me_ticks_model(&ticks);
+        status = me_timeline_create(order, &model, diag, &timeline);
+    }
+    if (status == ME_OK) {
+        write_head(cli, order, &ticks, timeline, text);
+        write_ranks(order, timeline, text);
+        me_str grid = {0};
+        const int64_t unit = me_schedule_text_time(order, timeline, 1, &grid);
+        me_str_printf(text, "\ntime, a column for %lld tick%s\n%s",
+                      (long long)unit, unit == 1 ? "" : "s",
+                      me_str_text(&grid));
+        me_str_fini(&grid);
+        me_str_append(text, "\norder\n");
+        me_schedule_text_steps(shown, text);
+    }
+    me_timeline_destroy(timeline);
+    return status;
+}
+
+static me_status write_order(const me_cli *cli, const me_pipeline_order *order,
+                             const me_pipeline_order *shown, me_diag *diag,
+                             me_str *text)
+{
+    if (strcmp(cli->format, "text") == 0) {
+        return write_text(cli, order, shown, diag, text);
+    }
+    if (strcmp(cli->format, "csv") == 0) {
+        me_schedule_csv_write(shown, text);
+        return ME_OK;
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "--format %s: memest schedule knows text and csv",
+                   cli->format);
+}
+
+static void list_schedules(me_str *text)
+{
+    const me_schedule *schedule = NULL;
+    for (uint32_t i = 0; (schedule = me_schedule_at(i)) != NULL; i++) {
+        me_str_printf(text, "%-18s %s", schedule->name, schedule->summary);
+        if (schedule->torch_name != NULL) {
+            me_str_printf(text, " (PyTorch: %s)", schedule->torch_name);
+        }
+        me_str_append(text, "\n");
+    }
+}
+
+me_status me_schedule_command(const me_cli *cli, me_diag *diag, me_str *text)
+{
+    if (strcmp(cli->operand, "list") == 0) {
+        list_schedules(text);
+        return ME_OK;
+    }
+    me_pipeline_order *order = NULL;
+    me_pipeline_order *lowered = NULL;
+    me_status status = read_order(cli, diag, &order);
+    if (status == ME_OK && cli->comms) {
+        status = me_pipeline_order_lower(order, diag, &lowered);
+    }
+    if (status == ME_OK) {
+        status = write_order(cli, order, lowered == NULL ? order : lowered,
+                             diag, text);
+    }
+    me_pipeline_order_destroy(lowered);
+    me_pipeline_order_destroy(order);
+    return status == ME_ERR_IO ? ME_ERR_CONFIG : status;
+}

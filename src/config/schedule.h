@@ -1,0 +1,35 @@
+/**
+ * @file
+ * The order in which a job's pipeline runs: a schedule by its name, or a
+ * user's own from a file.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_CONFIG_SCHEDULE_H
+#define MEMEST_CONFIG_SCHEDULE_H
+
+#include "config/config.h"
+#include "parallel/pipeline_order.h"
+
+/**
+ * The schedule of a name, as me_schedule_find(). Local.
+ *
+ * @param where  the option or command that named it, for the error
+ * @return ME_OK; ME_ERR_CONFIG with the names that there are
+ */
+me_status me_schedule_named(const char *where, const char *name, me_diag *diag,
+                            const me_schedule **schedule_out) ME_MUST_CHECK;
+
+/**
+ * The order of a file of the user's, as me_schedule_csv_read(). Local.
+ *
+ * @param has_transfers  it may have sends and receives
+ * @param order_out      to be destroyed by the caller
+ * @return ME_OK; ME_ERR_CONFIG, ME_ERR_SYNTAX or ME_ERR_IO with the file, and
+ *         row where there is one; ME_ERR_NOMEM
+ */
+me_status me_schedule_file_read(const char *path, bool has_transfers,
+                                me_diag *diag,
+                                me_pipeline_order **order_out) ME_MUST_CHECK;
+
+#endif /* MEMEST_CONFIG_SCHEDULE_H */
