@@ -197,11 +197,14 @@ me_stage me_layer_split_stage(const me_layer_split *split, int32_t rank,
     ME_ASSERT(rank >= 0 && rank < split->pipeline);
     ME_ASSERT(chunk >= 0 && chunk < split->chunks);
     const int32_t p = split->pipeline;
-    const bool is_first = rank == 0 && chunk == 0;
-    const bool is_last = rank == p - 1 && chunk == split->chunks - 1;
+    const int32_t at = split->stage_of == NULL
+                           ? chunk * p + rank
+                           : split->stage_of[rank * split->chunks + chunk];
+    const bool is_first = at == 0;
+    const bool is_last = at == p * split->chunks - 1;
     const bool is_shared = split->is_tied && p > 1;
     me_stage stage = {
-        .virtual_stage = chunk * p + rank,
+        .virtual_stage = at,
         .has_embedding = is_first,
         .has_head = is_last,
         .has_embedding_copy = is_shared && is_last,

@@ -3,8 +3,8 @@
  * Which decoder layers a chunk of a pipeline rank holds, and whether it has
  * the embedding or the head of the model.
  *
- * Chunk k of rank r is virtual stage k p + r; layers run through the virtual
- * stages in order. As in Megatron-LM core_v0.19.0 (get_num_layers_to_build(),
+ * Chunk k of rank r is virtual stage k p + r, unless the schedule places stages
+ * otherwise; layers run through the virtual stages in order. As in Megatron-LM core_v0.19.0 (get_num_layers_to_build(),
  * get_transformer_layer_offset()).
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -28,6 +28,9 @@ typedef struct me_layer_split {
     bool counts_embedding;   /**< the embedding takes a layer's place */
     bool counts_loss;        /**< the head takes a layer's place */
     bool is_tied;            /**< embedding and head share one weight */
+    const int32_t *stage_of; /**< stage of each rank's chunks, pipeline x
+                                  chunks, where they do not stand in a loop;
+                                  borrowed; NULL: chunk x pipeline + rank */
     const me_layout *layout; /**< layers of each virtual stage, instead of what
                                   the numbers above say; borrowed; NULL: not
                                   given */

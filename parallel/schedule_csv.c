@@ -47,7 +47,10 @@ static me_status fail_cell(const reader *r, const char *begin, const char *end,
     const ptrdiff_t length = end - begin < SHOWN ? end - begin : SHOWN;
     char shown[SHOWN + 1];
     for (ptrdiff_t i = 0; i < length; i++) {
-        shown[i] = begin[i] >= ' ' && begin[i] <= '~' ? begin[i] : '?';
+        shown[i] = begin[i];
+        if (begin[i] < ' ' || begin[i] > '~') {
+            shown[i] = '?';
+        }
     }
     shown[length] = '\0';
     (void)snprintf(text, sizeof text, "cell %d, \"%s\": %s", (int)r->column,
@@ -308,7 +311,7 @@ static me_status find_stages(const reader *r, int32_t *rank_of_stage)
 static bool is_placed(const reader *r, const int32_t *rank_of_stage,
                       me_placement placement)
 {
-    if (r->n_stages % r->n_rows != 0) {
+    if (r->n_rows == 0 || r->n_stages % r->n_rows != 0) {
         return false;
     }
     for (int32_t s = 0; s < r->n_stages; s++) {
@@ -415,6 +418,12 @@ static me_status check_size(const reader *r)
     return fail(r, ME_ERR_CONFIG, text);
 }
 
+static bool has_any_transfer(const reader *r)
+{
+    return r->has[ME_ACTION_SEND_FORWARD] || r->has[ME_ACTION_RECV_FORWARD] ||
+           r->has[ME_ACTION_SEND_BACKWARD] || r->has[ME_ACTION_RECV_BACKWARD];
+}
+
 static me_status finish(reader *r, me_pipeline_order **order_out)
 {
     me_status status = check_size(r);
@@ -435,7 +444,7 @@ static me_status finish(reader *r, me_pipeline_order **order_out)
     if (status == ME_OK) {
         status = me_pipeline_order_check(order, r->diag);
     }
-    if (status == ME_OK && r->options->has_transfers) {
+    if (status == ME_OK && has_any_transfer(r)) {
         status = me_pipeline_order_check_transfers(order, r->diag);
     }
     if (status != ME_OK) {
@@ -466,31 +475,4 @@ me_status me_schedule_csv_read(const char *text, size_t length,
     }
     me_free(r.rows);
     return status;
-}
-
-void me_schedule_csv_cell(const me_actions *actions, int32_t *index,
-                          me_str *text)
-{
-    const me_action *action = &actions->items[(*index)++];
-    if (!action->is_overlapped || *index == actions->count) {
-        me_action_write(action, text);
-        return;
-    }
-    me_str_append(text, "(");
-    me_action_write(action, text);
-    me_str_append(text, ";");
-    me_action_write(&actions->items[(*index)++], text);
-    me_str_append(text, ")OVERLAP_F_B");
-}
-
-void me_schedule_csv_write(const me_pipeline_order *order, me_str *text)
-{
-    for (int32_t rank = 0; rank < order->n_ranks; rank++) {
-        const me_actions *actions = &order->ranks[rank];
-        for (int32_t i = 0; i < actions->count;) {
-            me_str_append(text, i == 0 ? "" : ",");
-            me_schedule_csv_cell(actions, &i, text);
-        }
-        me_str_append(text, "\n");
-    }
 }

@@ -33,13 +33,13 @@ typedef enum me_csv_dialect {
 /** How a file is read. */
 typedef struct me_csv_options {
     const char *where;  /**< its name, for errors; NULL: none */
-    bool has_transfers; /**< SEND and RECV cells are right; else an error */
+    bool has_transfers; /**< SEND and RECV cells are allowed; else an error */
     me_csv_dialect dialect;
 } me_csv_options;
 
 /**
- * Read a file. The order passes me_pipeline_order_check(); transfers, if there
- * are any, match.
+ * Read a file. The order passes me_pipeline_order_check(), and if it has
+ * transfers me_pipeline_order_check_transfers().
  *
  * @param text       of @p length bytes
  * @param order_out  to be destroyed by the caller

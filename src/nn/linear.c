@@ -67,8 +67,7 @@ void me_global_buffer(me_nn *nn, me_dtype dtype, me_shape shape)
     me_leave(e, frame, NULL);
 }
 
-/** The rows of all tensor ranks, in the shared buffer. */
-static void gather_rows(me_nn *nn, const me_tensor *x)
+void me_gather_rows(me_nn *nn, const me_tensor *x)
 {
     me_shape shape = x->shape;
     shape.dim[0] =
@@ -100,6 +99,19 @@ static bool gathers(const me_nn *nn, const me_node *node)
     return node->data.flag && nn->config->sequence_parallel;
 }
 
+/** Of a split backward: the weight's gradient is made later. */
+static void keep_weight_gradient(me_nn *nn, const me_node *node, me_tensor *gy)
+{
+    me_weight_gradients_keep(nn->e, nn->weights,
+                             &(me_weight_work){
+                                 .x = node->saved[LINEAR_SAVED_INPUT],
+                                 .gy = gy,
+                                 .weight = node->edges[1].node->variable,
+                                 .gathers_rows = gathers(nn, node),
+                                 .module = node->module,
+                             });
+}
+
 static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                             me_tensor **gx)
 {
@@ -109,8 +121,10 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     const bool is_column = node->data.flag;
     const uint64_t outputs = me_dim(weight, 0);
     const uint64_t inputs = me_dim(weight, 1);
-    if (gathers(&nn, node)) {
-        gather_rows(&nn, x);
+    const bool is_split =
+        me_needs(node, 1) && nn.weights != NULL && nn.weights->is_split;
+    if (gathers(&nn, node) && !is_split) {
+        me_gather_rows(&nn, x);
     }
     me_tensor *dx = me_gemm(e, "linear.dgrad", gy[0]->dtype,
                             with_last(&gy[0]->shape, inputs), outputs);
@@ -121,7 +135,9 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
         me_all_reduce(e, nn.comm, ME_GROUP_TENSOR, dx);
     }
     const uint64_t rows = outputs == 0 ? 0 : me_numel(gy[0]) / outputs;
-    if (me_needs(node, 1)) {
+    if (is_split) {
+        keep_weight_gradient(&nn, node, gy[0]);
+    } else if (me_needs(node, 1)) {
         gx[1] = me_gemm(e, "linear.wgrad", weight->dtype,
                         ME_SHAPE(outputs, inputs), rows);
     }
@@ -144,7 +160,7 @@ static me_tensor *linear_function(me_nn *nn, bool is_column, me_tensor *x,
     me_save(e, node, LINEAR_SAVED_WEIGHT, weight);
     me_shape shape = with_last(&x->shape, me_dim(weight, 0));
     if (is_column && nn->config->sequence_parallel && me_engine_is_ok(e)) {
-        gather_rows(nn, x);
+        me_gather_rows(nn, x);
         shape.dim[0] =
             me_size_mul(shape.dim[0], (uint64_t)nn->config->tensor_parallel);
     }

@@ -47,6 +47,10 @@ me_tensor *me_column_linear(me_nn *nn, const me_linear *linear, me_tensor *x,
  *  or reduce-scattered to (s/t, b, outputs) under sequence parallelism. */
 me_tensor *me_row_linear(me_nn *nn, const me_linear *linear, me_tensor *x);
 
+/** The rows of @p x, (s/t, b, inputs), of all tensor ranks, in the shared
+ *  buffer. */
+void me_gather_rows(me_nn *nn, const me_tensor *x);
+
 /** Megatron's global memory buffer "mpu" of a dtype: at least @p shape's
  *  elements from now on; grown, never shrunk (core/utils.py). */
 void me_global_buffer(me_nn *nn, me_dtype dtype, me_shape shape);

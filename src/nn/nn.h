@@ -15,6 +15,7 @@
 
 #include "memest/model.h"
 #include "nn/communicate.h"
+#include "nn/weight_gradients.h"
 #include "tensor/tensor.h"
 
 /** Megatron's TransformerConfig, as far as it decides about memory. */
@@ -84,7 +85,9 @@ typedef struct me_nn {
     const me_transformer_config *config;
     const me_communicators *comm;
     me_parameter_list *parameters;
-    int32_t chunk; /**< that is being built */
+    int32_t chunk;                /**< that is being built */
+    me_weight_gradients *weights; /**< where split backwards keep theirs; NULL:
+                                       no backward is split */
 } me_nn;
 
 /** How a parameter is made. */

@@ -97,26 +97,29 @@ static bool layout_fits(const me_tensor *variable, const me_tensor *gradient)
     return true;
 }
 
+void me_accumulate_grad(me_engine *e, me_tensor *leaf, me_tensor *gradient)
+{
+    if (leaf->grad == NULL) {
+        if (gradient->refs == 1 && layout_fits(leaf, gradient)) {
+            leaf->grad = me_retain(gradient);
+        } else {
+            clone_into_grad(e, leaf, gradient);
+        }
+    }
+    if (leaf->parameter != NULL) {
+        me_categorize(e, leaf->grad, ME_CATEGORY_GRADIENT);
+        if (e->tape.on_grad != NULL) {
+            e->tape.on_grad(e->tape.on_grad_self, e, leaf);
+        }
+    }
+}
+
 static void accumulate_grad_backward(me_engine *e, me_node *node,
                                      me_tensor *const *gy, me_tensor **gx)
 {
     (void)gx;
-    me_tensor *variable = node->variable;
-    if (gy[0] == NULL) {
-        return;
-    }
-    if (variable->grad == NULL) {
-        if (gy[0]->refs == 1 && layout_fits(variable, gy[0])) {
-            variable->grad = me_retain(gy[0]);
-        } else {
-            clone_into_grad(e, variable, gy[0]);
-        }
-    }
-    if (variable->parameter != NULL) {
-        me_categorize(e, variable->grad, ME_CATEGORY_GRADIENT);
-        if (e->tape.on_grad != NULL) {
-            e->tape.on_grad(e->tape.on_grad_self, e, variable);
-        }
+    if (gy[0] != NULL) {
+        me_accumulate_grad(e, node->variable, gy[0]);
     }
 }
 

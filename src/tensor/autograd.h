@@ -139,6 +139,10 @@ static inline bool me_needs(const me_node *node, uint32_t index)
  */
 void me_backward(me_engine *e, me_tensor *root, me_tensor *gradient);
 
+/** What a leaf's AccumulateGrad does with a gradient, outside of a backward:
+ *  for gradients of parameters that are made later. @p gradient is borrowed. */
+void me_accumulate_grad(me_engine *e, me_tensor *leaf, me_tensor *gradient);
+
 /** What is told when a parameter has got its gradient (a post-accumulate hook). */
 void me_tape_on_grad(me_engine *e,
                      void (*on_grad)(void *self, me_engine *e,

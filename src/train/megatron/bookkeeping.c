@@ -136,7 +136,12 @@ void me_validate_scalar(me_trainer *t, uint64_t bytes)
 
 static bool is_last_stage(const me_trainer *t)
 {
-    return t->config->pipeline.rank == t->config->pipeline.ranks - 1;
+    for (int32_t i = 0; i < t->config->n_chunks; i++) {
+        if (t->config->chunks[i].post_process) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /** The mean over micro-batches, data-parallel ranks summed. */

@@ -11,18 +11,20 @@
 
 #include "memest/model.h"
 #include "nn/gpt.h"
-#include "parallel/schedule.h"
+#include "parallel/pipeline_order.h"
 
 /** What a rank's program is made from; read-only while it runs. */
 typedef struct me_megatron_config {
     me_transformer_config model;
     const me_gpt_spec *chunks; /**< n_chunks of them, borrowed */
     int32_t n_chunks;
-    me_pipeline pipeline;        /**< ranks, micro-batches, chunks */
-    bool create_attention_mask;  /**< in the data loader */
-    bool check_for_nan;          /**< in loss and gradients */
-    bool has_dynamic_loss_scale; /**< of float16: the first steps overflow */
-    me_dtype grad_dtype;         /**< of the gradient buffer */
+    me_pipeline pipeline;           /**< ranks, micro-batches, chunks */
+    const me_pipeline_order *order; /**< with sends and receives; borrowed;
+                                         NULL: Megatron's own schedule */
+    bool create_attention_mask;     /**< in the data loader */
+    bool check_for_nan;             /**< in loss and gradients */
+    bool has_dynamic_loss_scale;    /**< of float16: the first steps overflow */
+    me_dtype grad_dtype;            /**< of the gradient buffer */
     me_optimizer_kind optimizer;
     bool distributed_optimizer;
     bool overlap_grad_reduce;

@@ -38,14 +38,14 @@ static me_group_kind group_of(const me_trainer *t, me_collective kind)
                : ME_GROUP_PIPELINE;
 }
 
-static void transfer(me_trainer *t, me_collective kind, me_tensor *x,
-                     int32_t step)
+/** @param stage  the pipeline rank at the other end */
+static void transfer_with(me_trainer *t, me_collective kind, me_tensor *x,
+                          int32_t stage)
 {
     if (x == NULL || !me_engine_is_ok(t->e)) {
         return;
     }
     const me_pipeline *p = &t->config->pipeline;
-    const int32_t stage = (p->rank + step + p->ranks) % p->ranks;
     const me_group_kind group = group_of(t, kind);
     const int32_t peer = group == ME_GROUP_PIPELINE
                              ? stage
@@ -60,20 +60,49 @@ static void transfer(me_trainer *t, me_collective kind, me_tensor *x,
     }
 }
 
+static void transfer(me_trainer *t, me_collective kind, me_tensor *x,
+                     int32_t step)
+{
+    const me_pipeline *p = &t->config->pipeline;
+    transfer_with(t, kind, x, (p->rank + step + p->ranks) % p->ranks);
+}
+
+static me_tensor *input_buffer(me_trainer *t)
+{
+    me_tensor *x = receive_buffer(t, "recv_forward", ME_CATEGORY_ACTIVATION);
+    if (me_engine_is_ok(t->e)) {
+        x->requires_grad = true;
+    }
+    return x;
+}
+
+static me_tensor *gradient_buffer(me_trainer *t)
+{
+    return receive_buffer(t, "recv_backward", ME_CATEGORY_COMMUNICATION);
+}
+
+me_tensor *me_receive_from(me_trainer *t, bool is_forward, int32_t rank)
+{
+    me_tensor *x = is_forward ? input_buffer(t) : gradient_buffer(t);
+    transfer_with(t, ME_COLLECTIVE_RECV, x, rank);
+    return x;
+}
+
+void me_send_to(me_trainer *t, me_tensor *x, int32_t rank)
+{
+    transfer_with(t, ME_COLLECTIVE_SEND, x, rank);
+}
+
 void me_exchange_run(me_trainer *t, const me_exchange *exchange,
                      me_tensor **from_previous_out, me_tensor **from_next_out)
 {
     me_tensor *input = NULL;
     me_tensor *gradient = NULL;
     if (exchange->from_previous) {
-        input = receive_buffer(t, "recv_forward", ME_CATEGORY_ACTIVATION);
-        if (me_engine_is_ok(t->e)) {
-            input->requires_grad = true;
-        }
+        input = input_buffer(t);
     }
     if (exchange->from_next) {
-        gradient =
-            receive_buffer(t, "recv_backward", ME_CATEGORY_COMMUNICATION);
+        gradient = gradient_buffer(t);
     }
     me_communicate_group(t->e, t->comm, true);
     transfer(t, ME_COLLECTIVE_SEND, exchange->to_previous, -1);

@@ -54,6 +54,7 @@ typedef struct me_trainer {
     const me_communicators *comm;
     me_nn nn;
     me_parameter_list parameters;
+    me_weight_gradients weights; /**< of the backward that runs, if split */
     me_gpt *chunks;
     me_ddp *ddp; /**< one a chunk */
     me_optimizer optimizer;
@@ -162,6 +163,11 @@ typedef struct me_exchange {
 /** Run one exchange; what is not asked for is NULL, and the outputs may be. */
 void me_exchange_run(me_trainer *t, const me_exchange *exchange,
                      me_tensor **from_previous_out, me_tensor **from_next_out);
+/** Receive an input (@p is_forward) or an output's gradient from a rank of the
+ *  pipeline. @return owned by the caller */
+me_tensor *me_receive_from(me_trainer *t, bool is_forward, int32_t rank);
+/** Send a tensor to a rank of the pipeline. */
+void me_send_to(me_trainer *t, me_tensor *x, int32_t rank);
 /** @} */
 
 /** @name forward-backward functions, one file each
@@ -172,6 +178,8 @@ void me_forward_backward_no_pipelining(me_trainer *t);
 void me_forward_backward_1f1b(me_trainer *t);
 /** Several chunks a rank, transfers overlapped. */
 void me_forward_backward_interleaved(me_trainer *t);
+/** Any order: the config's. */
+void me_forward_backward_order(me_trainer *t);
 /** @} */
 
 /** finalize_model_grads() (finalize.c). */

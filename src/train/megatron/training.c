@@ -58,7 +58,9 @@ static void set_up(me_trainer *t)
 
 static void forward_backward(me_trainer *t)
 {
-    if (t->config->pipeline.ranks == 1) {
+    if (t->config->order != NULL) {
+        me_forward_backward_order(t);
+    } else if (t->config->pipeline.ranks == 1) {
         me_forward_backward_no_pipelining(t);
     } else if (t->config->n_chunks == 1) {
         me_forward_backward_1f1b(t);
@@ -96,6 +98,7 @@ void me_trainer_fini(me_trainer *t)
         me_ddp_destroy(t, &t->ddp[i]);
     }
     me_optimizer_destroy(t);
+    me_weight_gradients_fini(e, &t->weights);
     me_parameter_list_fini(e, &t->parameters);
 }
 
@@ -109,6 +112,7 @@ void me_trainer_init(me_trainer *t, me_engine *e,
         .config = &config->model,
         .comm = comm,
         .parameters = &t->parameters,
+        .weights = config->order == NULL ? NULL : &t->weights,
     };
     const size_t chunks = (size_t)config->n_chunks;
     t->chunks = me_engine_alloc(e, chunks, sizeof *t->chunks);
