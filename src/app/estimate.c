@@ -399,15 +399,21 @@ static me_status dump_program(const estimate *s, me_diag *diag, me_str *text)
     const char *name = p.ranks == 1   ? "none"
                        : p.chunks > 1 ? "interleaved"
                                       : "1f1b";
-    me_actions *actions = NULL;
-    const me_status status =
-        me_actions_create(me_schedule_find(name), &p, diag, &actions);
+    me_actions *own = NULL;
+    const me_actions *actions = NULL;
+    me_status status = ME_OK;
+    if (s->plan->order != NULL) {
+        actions = &s->plan->order->ranks[p.rank];
+    } else {
+        status = me_actions_create(me_schedule_find(name), &p, diag, &own);
+        actions = own;
+    }
     for (int32_t i = 0; status == ME_OK && i < actions->count; i++) {
         const me_action *a = &actions->items[i];
         me_str_printf(text, "rank %d: %s microbatch %d chunk %d\n", rank,
                       me_action_letter(a->kind), a->microbatch, a->chunk);
     }
-    me_actions_destroy(actions);
+    me_actions_destroy(own);
     return status;
 }
 

@@ -99,6 +99,7 @@ me_status me_program_init(const me_plan *plan, int32_t rank,
         .chunks = p->chunks,
         .n_chunks = plan->n_chunks,
         .pipeline = me_plan_pipeline(plan, rank),
+        .order = plan->order,
         .create_attention_mask = c->train.create_attention_mask_in_dataloader,
         .check_for_nan = c->train.check_for_nan_in_loss_and_grad &&
                          !is_scaled_dynamically(c),

@@ -212,6 +212,9 @@ me_status me_schedule_command(const me_cli *cli, me_diag *diag, me_str *text)
     me_pipeline_order *order = NULL;
     me_pipeline_order *lowered = NULL;
     me_status status = read_order(cli, diag, &order);
+    if (order == NULL) {
+        return status == ME_ERR_IO ? ME_ERR_CONFIG : status;
+    }
     if (status == ME_OK && cli->comms) {
         status = me_pipeline_order_lower(order, diag, &lowered);
     }
@@ -221,5 +224,5 @@ me_status me_schedule_command(const me_cli *cli, me_diag *diag, me_str *text)
     }
     me_pipeline_order_destroy(lowered);
     me_pipeline_order_destroy(order);
-    return status == ME_ERR_IO ? ME_ERR_CONFIG : status;
+    return status;
 }

@@ -63,6 +63,14 @@ typedef struct me_parallel_config {
     char pipeline_layout[1024]; /**< see parallel/layout.h; "": not given */
 } me_parallel_config;
 
+/** In which order the pipeline runs. */
+typedef struct me_schedule_config {
+    char name[64];  /**< see parallel/schedule.h; "": what the degrees imply */
+    char file[256]; /**< an order of the user's own; "": none */
+    int32_t
+        memory_limit; /**< zb_auto, v_auto: chunk micro-batches; 0: as 1f1b */
+} me_schedule_config;
+
 /** How it is trained. */
 typedef struct me_train_config {
     uint64_t micro_batch_size;
@@ -143,6 +151,7 @@ typedef struct me_config {
     char name[64]; /**< of the job, for the report's head */
     me_model_config model;
     me_parallel_config parallel;
+    me_schedule_config pipeline;
     me_train_config train;
     me_optimizer_config optimizer;
     me_recompute_config recompute;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/size.h"
 #include "config/private.h"
+#include "config/schedule.h"
 #include "parallel/layout.h"
 
 #include <limits.h>
@@ -114,6 +115,18 @@ static me_status derive_chunks(me_config *config, me_diag *diag)
     return ME_OK;
 }
 
+static me_status assume_schedule(me_config *config, me_diag *diag)
+{
+    return me_config_assume(
+        config, diag,
+        "Megatron-LM core_v0.19.0 has no schedule %s: it is run with the "
+        "lifetimes of Megatron-LM's own, each tensor sent as soon as it is "
+        "made, weight gradients kept as its zero-bubble forks keep them, and "
+        "a forward that overlaps a backward run before it",
+        config->pipeline.file[0] != '\0' ? config->pipeline.file
+                                         : config->pipeline.name);
+}
+
 static me_status derive_parallel(me_config *config, int32_t num_processes,
                                  me_diag *diag)
 {
@@ -125,8 +138,15 @@ static me_status derive_parallel(me_config *config, int32_t num_processes,
     if (p->microbatch_group_size == 0) {
         p->microbatch_group_size = p->pipeline;
     }
-    if (p->virtual_pipeline == 1) {
+    if (status == ME_OK &&
+        !me_config_is_set(config, "parallel.virtual_pipeline")) {
+        status = me_config_schedule_chunks(config, diag, &p->virtual_pipeline);
+    }
+    if (p->virtual_pipeline == 1 || !me_config_has_own_schedule(config)) {
         p->overlap_p2p_comm = false;
+    }
+    if (status == ME_OK && !me_config_has_own_schedule(config)) {
+        status = assume_schedule(config, diag);
     }
     if (p->sequence && p->tensor == 1) {
         p->sequence = false;

@@ -169,7 +169,8 @@ BOOL("parallel.sequence", "false", parallel.sequence,
     "Split norms and dropouts along the sequence; ignored at tensor size 1."),
 INT("parallel.virtual_pipeline", "1", 1, layers_max, "chunks", NULL,
     parallel.virtual_pipeline,
-    "Model chunks of a rank; more than 1 is the interleaved schedule."),
+    "Model chunks of a rank; more than 1 is the interleaved schedule, if "
+    "pipeline.schedule says no other."),
 INT("parallel.num_layers_per_virtual_pipeline_stage", "0", 1, layers_max,
     "layers", "as virtual_pipeline says",
     parallel.num_layers_per_virtual_pipeline_stage,
@@ -196,6 +197,15 @@ BOOL("parallel.account_for_loss_in_pipeline_split", "false",
 STRING("parallel.pipeline_layout", "", parallel.pipeline_layout,
     "What each stage holds, in the language of Megatron-LM's layouts; "
     "virtual_pipeline follows from it."),
+
+STRING("pipeline.schedule", "", pipeline.name,
+    "Order of forwards and backwards, a name of `memest schedule list`; empty: "
+    "none, 1f1b or interleaved, as parallel.* implies."),
+STRING("pipeline.schedule_file", "", pipeline.file,
+    "An order of one's own instead: a CSV file as PyTorch writes schedules."),
+INT("pipeline.memory_limit", "0", 1, batch_max, "chunk micro-batches",
+    "as many as 1f1b", pipeline.memory_limit,
+    "What a rank may hold under the schedules zb_auto and v_auto."),
 
 COUNT("train.micro_batch_size", "0", 1, batch_max, "samples", "required",
     train.micro_batch_size, "Samples of one forward on one rank."),

@@ -3,6 +3,10 @@
 
 #include "config/source.h"
 #include "parallel/schedule_csv.h"
+#include "parallel/schedule_lower.h"
+#include "parallel/timeline.h"
+
+#include <stdio.h>
 
 me_status me_schedule_named(const char *where, const char *name, me_diag *diag,
                             const me_schedule **schedule_out)
@@ -36,4 +40,207 @@ me_status me_schedule_file_read(const char *path, bool has_transfers,
     }
     me_str_fini(&bytes);
     return status;
+}
+
+static bool has_file(const me_config *config)
+{
+    return config->pipeline.file[0] != '\0';
+}
+
+/** What Megatron-LM's get_forward_backward_func() chooses. */
+static const char *own_schedule(const me_config *config)
+{
+    const me_parallel_config *p = &config->parallel;
+    return p->pipeline == 1           ? "none"
+           : p->virtual_pipeline == 1 ? "1f1b"
+                                      : "interleaved";
+}
+
+bool me_config_has_own_schedule(const me_config *config)
+{
+    const char *name = config->pipeline.name;
+    return !has_file(config) &&
+           (name[0] == '\0' ||
+            me_schedule_find(name) == me_schedule_find(own_schedule(config)));
+}
+
+me_status me_config_schedule_chunks(const me_config *config, me_diag *diag,
+                                    int32_t *chunks_out)
+{
+    if (has_file(config)) {
+        me_pipeline_order *order = NULL;
+        const me_status status =
+            me_schedule_file_read(config->pipeline.file, true, diag, &order);
+        if (status == ME_OK) {
+            *chunks_out = order->n_chunks;
+        }
+        me_pipeline_order_destroy(order);
+        return status;
+    }
+    const me_schedule *schedule = NULL;
+    if (config->pipeline.name[0] == '\0') {
+        return ME_OK;
+    }
+    const me_status status = me_schedule_named(
+        "pipeline.schedule", config->pipeline.name, diag, &schedule);
+    if (status == ME_OK && schedule->placement != ME_PLACEMENT_LOOP) {
+        *chunks_out = 2;
+    }
+    return status;
+}
+
+static me_status check_file(const me_config *config,
+                            const me_pipeline *pipeline,
+                            const me_pipeline_order *order, me_diag *diag)
+{
+    const char *file = config->pipeline.file;
+    if (order->n_ranks != pipeline->ranks) {
+        return me_fail_at(diag, ME_ERR_CONFIG, file, 0,
+                          "%d rows, but parallel.pipeline = %d ranks",
+                          order->n_ranks, pipeline->ranks);
+    }
+    if (order->n_microbatches != pipeline->microbatches) {
+        return me_fail_at(diag, ME_ERR_CONFIG, file, 0,
+                          "%d micro-batches, but the job has %d: "
+                          "train.global_batch_size says how many",
+                          order->n_microbatches, pipeline->microbatches);
+    }
+    if (order->n_stages != pipeline->ranks * pipeline->chunks) {
+        return me_fail_at(diag, ME_ERR_CONFIG, file, 0,
+                          "%d stages, but parallel.pipeline x "
+                          "parallel.virtual_pipeline = %d x %d",
+                          order->n_stages, pipeline->ranks, pipeline->chunks);
+    }
+    return ME_OK;
+}
+
+/** Does each rank hold as many stages as any other? */
+static bool is_even(const me_pipeline_order *order)
+{
+    for (int32_t rank = 0; rank < order->n_ranks; rank++) {
+        int32_t n = 0;
+        for (int32_t s = 0; s < order->n_stages; s++) {
+            n += order->rank_of_stage[s] == rank;
+        }
+        if (n != order->n_chunks) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/** What no order of Megatron-LM's forks is known to do. */
+static me_status check_modelled(const me_config *config,
+                                const me_pipeline_order *order, me_diag *diag)
+{
+    const me_parallel_config *p = &config->parallel;
+    const char *what = NULL;
+    if (order->placement == ME_PLACEMENT_TWO_WAYS) {
+        what = "two copies of the model, whose gradients are summed outside "
+               "of the schedule";
+    } else if (!is_even(order)) {
+        what = "ranks with different numbers of stages";
+    } else if (config->optimizer.overlap_grad_reduce ||
+               config->optimizer.overlap_param_gather) {
+        what = "optimizer.overlap_grad_reduce and overlap_param_gather";
+    } else if (order->placement != ME_PLACEMENT_LOOP &&
+               !config->model.untie_embeddings_and_output_weights) {
+        what = "tied embeddings (model.untie_embeddings_and_output_weights = "
+               "false) where stages do not stand in a loop";
+    } else if (order->placement != ME_PLACEMENT_LOOP &&
+               (p->decoder_first_pipeline_num_layers != 0 ||
+                p->decoder_last_pipeline_num_layers != 0)) {
+        what = "parallel.decoder_first/last_pipeline_num_layers where stages "
+               "do not stand in a loop";
+    }
+    return what == NULL ? ME_OK
+                        : me_fail(diag, ME_ERR_UNSUPPORTED,
+                                  "pipeline.schedule%s%s: not modelled: %s",
+                                  has_file(config) ? "_file = " : " = ",
+                                  has_file(config) ? config->pipeline.file
+                                                   : config->pipeline.name,
+                                  what);
+}
+
+static me_status read_order(const me_config *config,
+                            const me_pipeline *pipeline, me_diag *diag,
+                            me_pipeline_order **order_out)
+{
+    if (has_file(config)) {
+        const me_status status =
+            me_schedule_file_read(config->pipeline.file, true, diag, order_out);
+        return status == ME_OK ? check_file(config, pipeline, *order_out, diag)
+                               : status;
+    }
+    const me_schedule *schedule = NULL;
+    const me_status status = me_schedule_named(
+        "pipeline.schedule", config->pipeline.name, diag, &schedule);
+    return status == ME_OK
+               ? me_pipeline_order_create(schedule, pipeline, diag, order_out)
+               : status;
+}
+
+/** Does it end? The error of a timeline names the cycle. */
+static me_status check_ends(const me_pipeline_order *order, me_diag *diag)
+{
+    me_ticks ticks = {.forward = 1};
+    const me_timeline_model model = me_ticks_model(&ticks);
+    me_timeline *timeline = NULL;
+    const me_status status = me_timeline_create(order, &model, diag, &timeline);
+    me_timeline_destroy(timeline);
+    return status;
+}
+
+static bool has_transfers(const me_pipeline_order *order)
+{
+    for (int32_t rank = 0; rank < order->n_ranks; rank++) {
+        for (int32_t i = 0; i < order->ranks[rank].count; i++) {
+            const me_action_kind kind =
+                (me_action_kind)order->ranks[rank].items[i].kind;
+            if (!me_action_computes(kind) &&
+                !me_action_is_of_parameters(kind)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/** An error of the order as a whole is one of its file. */
+static me_status name_file(const me_config *config, me_status status,
+                           me_diag *diag)
+{
+    if (has_file(config) && diag != NULL && diag->where[0] == '\0') {
+        (void)snprintf(diag->where, sizeof diag->where, "%.*s",
+                       ME_DIAG_WHERE - 1, config->pipeline.file);
+    }
+    return status;
+}
+
+me_status me_config_order(const me_config *config, const me_pipeline *pipeline,
+                          me_diag *diag, me_pipeline_order **order_out)
+{
+    me_pipeline_order *order = NULL;
+    me_pipeline_order *lowered = NULL;
+    *order_out = NULL;
+    if (me_config_has_own_schedule(config)) {
+        return ME_OK;
+    }
+    me_status status = read_order(config, pipeline, diag, &order);
+    if (status == ME_OK) {
+        status = check_modelled(config, order, diag);
+    }
+    if (status == ME_OK) {
+        status = check_ends(order, diag);
+    }
+    if (status == ME_OK && has_transfers(order)) {
+        *order_out = order;
+        return ME_OK;
+    }
+    if (status == ME_OK) {
+        status = me_pipeline_order_lower(order, diag, &lowered);
+    }
+    me_pipeline_order_destroy(order);
+    *order_out = lowered;
+    return status == ME_OK ? ME_OK : name_file(config, status, diag);
 }

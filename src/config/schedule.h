@@ -11,6 +11,34 @@
 #include "config/config.h"
 #include "parallel/pipeline_order.h"
 
+/** Does the job run as Megatron-LM itself would, by one of its own functions?
+ *  Else an order of `pipeline` is run. Local. */
+bool me_config_has_own_schedule(const me_config *config);
+
+/**
+ * The order of a job that has none of Megatron-LM's own, checked. Local.
+ *
+ * @param pipeline   of the job; its rank does not matter
+ * @param order_out  with sends and receives, to be destroyed by the caller;
+ *                   NULL for a schedule of Megatron-LM's own
+ * @return ME_OK; ME_ERR_CONFIG with what does not fit, for an order of ranks
+ *         that wait for each other for ever the cycle; ME_ERR_UNSUPPORTED for
+ *         what is not modelled; ME_ERR_NOMEM
+ */
+me_status me_config_order(const me_config *config, const me_pipeline *pipeline,
+                          me_diag *diag,
+                          me_pipeline_order **order_out) ME_MUST_CHECK;
+
+/**
+ * Chunks that the schedule of a job needs where nothing says how many: of a
+ * file, as many as it has; of a V, two. Local.
+ *
+ * @param chunks_out  not set where any number will do
+ * @return as me_schedule_file_read() and me_schedule_named()
+ */
+me_status me_config_schedule_chunks(const me_config *config, me_diag *diag,
+                                    int32_t *chunks_out) ME_MUST_CHECK;
+
 /**
  * The schedule of a name, as me_schedule_find(). Local.
  *

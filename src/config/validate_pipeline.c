@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/private.h"
+#include "config/schedule.h"
 #include "parallel/layout.h"
 
 static int32_t layers_to_deal(const me_config *config)
@@ -198,7 +199,7 @@ static me_status check_chunks(const me_config *config, me_diag *diag)
 static me_status check_interleaving(const me_config *config, me_diag *diag)
 {
     const me_parallel_config *p = &config->parallel;
-    if (p->virtual_pipeline == 1) {
+    if (p->virtual_pipeline == 1 || !me_config_has_own_schedule(config)) {
         return ME_OK;
     }
     const int32_t least = p->overlap_p2p_comm ? 2 : 3;
@@ -218,7 +219,7 @@ static me_status check_microbatch_groups(const me_config *config, me_diag *diag)
     const me_parallel_config *p = &config->parallel;
     const int32_t n = config->train.num_microbatches;
     const int32_t group = p->microbatch_group_size;
-    if (p->virtual_pipeline == 1) {
+    if (p->virtual_pipeline == 1 || !me_config_has_own_schedule(config)) {
         return ME_OK;
     }
     if (group < p->pipeline || group > n) {
@@ -240,6 +241,23 @@ static me_status check_microbatch_groups(const me_config *config, me_diag *diag)
     return ME_OK;
 }
 
+static me_status check_schedule(const me_config *config, me_diag *diag)
+{
+    const me_schedule_config *s = &config->pipeline;
+    const bool has_file = s->file[0] != '\0';
+    if (has_file && s->name[0] != '\0') {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "pipeline.schedule and pipeline.schedule_file "
+                       "contradict each other: give one");
+    }
+    if (!me_config_has_own_schedule(config) && config->parallel.pipeline == 1) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "pipeline.schedule%s needs parallel.pipeline over 1",
+                       has_file ? "_file" : "");
+    }
+    return ME_OK;
+}
+
 const me_rule *me_pipeline_rules(size_t *count_out)
 {
     static const me_rule rules[] = {
@@ -248,6 +266,7 @@ const me_rule *me_pipeline_rules(size_t *count_out)
         {"uneven_split", check_uneven_split},
         {"layers_of_chunk", check_layers_of_chunk},
         {"chunks", check_chunks},
+        {"schedule", check_schedule},
         {"interleaving", check_interleaving},
         {"microbatch_groups", check_microbatch_groups},
     };

@@ -2,6 +2,7 @@
 #include "plan/plan.h"
 
 #include "base/alloc.h"
+#include "config/schedule.h"
 
 me_coordinates me_plan_coordinates(const me_plan *plan, int32_t rank)
 {
@@ -24,6 +25,7 @@ me_pipeline me_plan_pipeline(const me_plan *plan, int32_t rank)
         .microbatches = config->train.num_microbatches,
         .chunks = plan->n_chunks,
         .group_size = config->parallel.microbatch_group_size,
+        .memory_limit = config->pipeline.memory_limit,
     };
 }
 
@@ -69,6 +71,30 @@ static me_status make_split(me_plan *plan, me_diag *diag)
     };
     plan->n_chunks = plan->split.chunks;
     return me_layer_split_check(&plan->split, diag);
+}
+
+/** The order that the job's pipeline runs in, and where its stages stand. */
+static me_status make_order(me_plan *plan, me_diag *diag)
+{
+    const me_pipeline p = me_plan_pipeline(plan, 0);
+    const me_status status =
+        me_config_order(plan->config, &p, diag, &plan->order);
+    if (status != ME_OK || plan->order == NULL) {
+        return status;
+    }
+    plan->stage_of = me_alloc((size_t)p.ranks * (size_t)p.chunks,
+                              sizeof *plan->stage_of, "plan.stages");
+    if (plan->stage_of == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no host memory for the plan");
+    }
+    for (int32_t rank = 0; rank < p.ranks; rank++) {
+        for (int32_t i = 0; i < plan->order->ranks[rank].count; i++) {
+            const me_action *a = &plan->order->ranks[rank].items[i];
+            plan->stage_of[rank * p.chunks + a->chunk] = a->stage;
+        }
+    }
+    plan->split.stage_of = plan->stage_of;
+    return ME_OK;
 }
 
 /** Shard classes of every stage; NULL: all shards differ. */
@@ -175,6 +201,9 @@ me_status me_plan_create(const me_config *config, bool folds, me_diag *diag,
         status = make_grid(config, diag, &plan->grid);
     }
     if (status == ME_OK) {
+        status = make_order(plan, diag);
+    }
+    if (status == ME_OK) {
         status = alloc_classes(plan);
     }
     if (status == ME_OK) {
@@ -233,6 +262,8 @@ void me_plan_destroy(me_plan *plan)
     if (plan != NULL) {
         me_free(plan->class_of);
         me_layout_fini(&plan->layout);
+        me_pipeline_order_destroy(plan->order);
+        me_free(plan->stage_of);
         me_free(plan->members);
         me_free(plan->first_member);
         me_free(plan);

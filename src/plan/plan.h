@@ -13,7 +13,7 @@
 #include "memest/status.h"
 #include "parallel/grid.h"
 #include "parallel/layers.h"
-#include "parallel/schedule.h"
+#include "parallel/pipeline_order.h"
 
 /** Frozen once it is made. */
 typedef struct me_plan {
@@ -21,7 +21,10 @@ typedef struct me_plan {
     me_grid grid;
     me_layout layout; /**< owned; no stages: not given */
     me_layer_split split;
-    int32_t n_chunks; /**< of every rank */
+    int32_t n_chunks;         /**< of every rank */
+    me_pipeline_order *order; /**< with sends and receives; owned; NULL: a
+                                   schedule of Megatron-LM's own */
+    int32_t *stage_of;        /**< of the order: see me_layer_split; owned */
     int32_t n_classes;
     int32_t *class_of;     /**< world_size of them; owned */
     int32_t *members;      /**< all ranks, class by class, ascending; owned */
