@@ -19,6 +19,7 @@ typedef enum me_ends {
     ME_ENDS_ALL,        /**< every member */
     ME_ENDS_FIRST,      /**< the first of each pipeline */
     ME_ENDS_FIRST_LAST, /**< and the last, if embeddings are tied */
+    ME_ENDS_MIRRORED    /**< a rank and the one as far from the other end */
 } me_ends;
 
 /** A kind of group: all ranks that agree on the axes that are not in it. */
@@ -45,6 +46,7 @@ static const me_family families[ME_GROUP_COUNT] = {
     [ME_GROUP_EXPERT_DATA] = {ME_GRID_EXPERT, ME_D, ME_ENDS_ALL},
     [ME_GROUP_EXPERT_MODEL] = {ME_GRID_EXPERT, ME_T | ME_E | ME_P, ME_ENDS_ALL},
     [ME_GROUP_TENSOR_CONTEXT] = {ME_GRID_DENSE, ME_T | ME_C, ME_ENDS_ALL},
+    [ME_GROUP_STAGE_COPIES] = {ME_GRID_DENSE, ME_P, ME_ENDS_MIRRORED},
 };
 
 /** One step of start-up: all groups of a family, one after another. */
@@ -281,11 +283,29 @@ static me_group group_at(const me_grid *grid, me_family family, int32_t base)
     return group;
 }
 
+/** Pipeline rank @p at and p - 1 - @p at of the pipeline that @p rank is in. */
+static me_group mirrored_group(const me_grid *grid, int32_t rank, int32_t at)
+{
+    const me_grid_axis axis = grid->axes[ME_GRID_DENSE][ME_AXIS_PIPELINE];
+    const int32_t other = axis.extent - 1 - at;
+    const int32_t first = at < other ? at : other;
+    const int32_t distance = at < other ? other - at : at - other;
+    return (me_group){
+        .size = distance == 0 ? 1 : 2,
+        .base = rank - (at - first) * axis.stride,
+        .n_axes = distance == 0 ? 0 : 1,
+        .axes = {{2, distance * axis.stride}},
+    };
+}
+
 me_group me_grid_group(const me_grid *grid, me_group_kind kind, int32_t rank)
 {
     ME_ASSERT((int)kind >= 0 && kind < ME_GROUP_COUNT);
     const me_family family = families[kind];
     const me_coordinates own = me_grid_coordinates(grid, family.side, rank);
+    if (family.ends == ME_ENDS_MIRRORED) {
+        return mirrored_group(grid, rank, own.at[ME_AXIS_PIPELINE]);
+    }
     int32_t base = rank;
     for (int i = 0; i < ME_AXIS_COUNT; i++) {
         if (is_spanned(grid, family, (me_axis)i)) {

@@ -195,11 +195,13 @@ me_stage me_layer_split_stage(const me_layer_split *split, int32_t rank,
                               int32_t chunk)
 {
     ME_ASSERT(rank >= 0 && rank < split->pipeline);
-    ME_ASSERT(chunk >= 0 && chunk < split->chunks);
+    const int32_t held =
+        split->chunks * (split->copies > 1 ? split->copies : 1);
+    ME_ASSERT(chunk >= 0 && chunk < held);
     const int32_t p = split->pipeline;
     const int32_t at = split->stage_of == NULL
                            ? chunk * p + rank
-                           : split->stage_of[rank * split->chunks + chunk];
+                           : split->stage_of[rank * held + chunk];
     const bool is_first = at == 0;
     const bool is_last = at == p * split->chunks - 1;
     const bool is_shared = split->is_tied && p > 1;

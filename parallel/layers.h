@@ -20,17 +20,20 @@
 
 /** How layers are split over a pipeline. */
 typedef struct me_layer_split {
-    int32_t n_layers;        /**< decoder layers of the whole model */
-    int32_t pipeline;        /**< pipeline ranks */
-    int32_t chunks;          /**< of a rank, 1: not interleaved */
-    int32_t first_layers;    /**< of the first rank, 0: not given */
-    int32_t last_layers;     /**< of the last rank, 0: not given */
-    bool counts_embedding;   /**< the embedding takes a layer's place */
-    bool counts_loss;        /**< the head takes a layer's place */
-    bool is_tied;            /**< embedding and head share one weight */
-    const int32_t *stage_of; /**< stage of each rank's chunks, pipeline x
-                                  chunks, where they do not stand in a loop;
-                                  borrowed; NULL: chunk x pipeline + rank */
+    int32_t n_layers;      /**< decoder layers of the whole model */
+    int32_t pipeline;      /**< pipeline ranks */
+    int32_t chunks;        /**< of a rank, 1: not interleaved */
+    int32_t first_layers;  /**< of the first rank, 0: not given */
+    int32_t last_layers;   /**< of the last rank, 0: not given */
+    bool counts_embedding; /**< the embedding takes a layer's place */
+    bool counts_loss;      /**< the head takes a layer's place */
+    bool is_tied;          /**< embedding and head share one weight */
+    int32_t copies; /**< of the model in the pipeline, each rank holding chunks
+                         of all: 2 with two directions; 0 is 1 */
+    const int32_t *stage_of; /**< virtual stage of each rank's chunks, pipeline
+                                  x (chunks x copies), where they do not stand
+                                  in a loop; borrowed; NULL: chunk x pipeline +
+                                  rank */
     const me_layout *layout; /**< layers of each virtual stage, instead of what
                                   the numbers above say; borrowed; NULL: not
                                   given */
@@ -61,7 +64,7 @@ me_status me_layer_split_check(const me_layer_split *split,
  * What a chunk holds. The split must have passed me_layer_split_check().
  *
  * @param rank   pipeline rank, 0 to pipeline - 1
- * @param chunk  0 to chunks - 1
+ * @param chunk  0 to chunks x copies - 1
  */
 me_stage me_layer_split_stage(const me_layer_split *split, int32_t rank,
                               int32_t chunk);

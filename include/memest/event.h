@@ -51,7 +51,9 @@ extern "C" {
     X(ME_COLLECTIVE_SEND, "Send")                                              \
     X(ME_COLLECTIVE_RECV, "Recv")
 
-/** X(constant, name): the kinds of process groups, Megatron's names. */
+/** X(constant, name): the kinds of process groups, Megatron's names; last the
+ *  two pipeline ranks that hold copies of the same stages, which only schedules
+ *  of two directions have. */
 #define ME_GROUP_LIST(X)                                                       \
     X(ME_GROUP_WORLD, "world")                                                 \
     X(ME_GROUP_TENSOR, "tensor")                                               \
@@ -67,7 +69,8 @@ extern "C" {
     X(ME_GROUP_EXPERT_TENSOR, "expert_tensor")                                 \
     X(ME_GROUP_EXPERT_DATA, "expert_data")                                     \
     X(ME_GROUP_EXPERT_MODEL, "expert_model")                                   \
-    X(ME_GROUP_TENSOR_CONTEXT, "tensor_context")
+    X(ME_GROUP_TENSOR_CONTEXT, "tensor_context")                               \
+    X(ME_GROUP_STAGE_COPIES, "stage_copies")
 
 #define ME_EVENT_ENUM(constant, name) constant,
 

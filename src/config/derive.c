@@ -138,15 +138,26 @@ static me_status derive_parallel(me_config *config, int32_t num_processes,
     if (p->microbatch_group_size == 0) {
         p->microbatch_group_size = p->pipeline;
     }
-    if (status == ME_OK &&
+    me_schedule_shape shape = {.chunks = 0};
+    if (status == ME_OK) {
+        status = me_config_schedule_shape(config, diag, &shape);
+    }
+    if (shape.chunks > 0 &&
         !me_config_is_set(config, "parallel.virtual_pipeline")) {
-        status = me_config_schedule_chunks(config, diag, &p->virtual_pipeline);
+        p->virtual_pipeline = shape.chunks;
     }
     if (p->virtual_pipeline == 1 || !me_config_has_own_schedule(config)) {
         p->overlap_p2p_comm = false;
     }
     if (status == ME_OK && !me_config_has_own_schedule(config)) {
         status = assume_schedule(config, diag);
+    }
+    if (status == ME_OK && shape.copies > 1) {
+        status = me_config_assume(
+            config, diag,
+            "each rank trains both of its stages whole, with main parameters "
+            "and optimizer state of each; gradients of the two copies of a "
+            "stage are all-reduced over the two ranks that have them");
     }
     if (p->sequence && p->tensor == 1) {
         p->sequence = false;

@@ -64,27 +64,35 @@ bool me_config_has_own_schedule(const me_config *config)
             me_schedule_find(name) == me_schedule_find(own_schedule(config)));
 }
 
-me_status me_config_schedule_chunks(const me_config *config, me_diag *diag,
-                                    int32_t *chunks_out)
+static me_schedule_shape shape_of(me_placement placement, int32_t chunks)
 {
+    return placement == ME_PLACEMENT_TWO_WAYS
+               ? (me_schedule_shape){.chunks = 1, .copies = 2}
+               : (me_schedule_shape){.chunks = chunks, .copies = 1};
+}
+
+me_status me_config_schedule_shape(const me_config *config, me_diag *diag,
+                                   me_schedule_shape *shape_out)
+{
+    *shape_out = (me_schedule_shape){.chunks = 0, .copies = 1};
     if (has_file(config)) {
         me_pipeline_order *order = NULL;
         const me_status status =
             me_schedule_file_read(config->pipeline.file, true, diag, &order);
         if (status == ME_OK) {
-            *chunks_out = order->n_chunks;
+            *shape_out = shape_of(order->placement, order->n_chunks);
         }
         me_pipeline_order_destroy(order);
         return status;
     }
-    const me_schedule *schedule = NULL;
     if (config->pipeline.name[0] == '\0') {
         return ME_OK;
     }
+    const me_schedule *schedule = NULL;
     const me_status status = me_schedule_named(
         "pipeline.schedule", config->pipeline.name, diag, &schedule);
     if (status == ME_OK && schedule->placement != ME_PLACEMENT_LOOP) {
-        *chunks_out = 2;
+        *shape_out = shape_of(schedule->placement, 2);
     }
     return status;
 }
@@ -135,9 +143,8 @@ static me_status check_modelled(const me_config *config,
 {
     const me_parallel_config *p = &config->parallel;
     const char *what = NULL;
-    if (order->placement == ME_PLACEMENT_TWO_WAYS) {
-        what = "two copies of the model, whose gradients are summed outside "
-               "of the schedule";
+    if (order->placement == ME_PLACEMENT_TWO_WAYS && p->virtual_pipeline > 1) {
+        what = "parallel.virtual_pipeline over 1 with two directions";
     } else if (!is_even(order)) {
         what = "ranks with different numbers of stages";
     } else if (config->optimizer.overlap_grad_reduce ||

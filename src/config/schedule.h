@@ -29,15 +29,19 @@ me_status me_config_order(const me_config *config, const me_pipeline *pipeline,
                           me_diag *diag,
                           me_pipeline_order **order_out) ME_MUST_CHECK;
 
+/** What a job's schedule asks of the ranks. */
+typedef struct me_schedule_shape {
+    int32_t chunks; /**< of each rank and copy; 0: any number will do */
+    int32_t copies; /**< of the model: 2 with two directions, else 1 */
+} me_schedule_shape;
+
 /**
- * Chunks that the schedule of a job needs where nothing says how many: of a
- * file, as many as it has; of a V, two. Local.
+ * The shape of a job's schedule: of a file, what it has. Local.
  *
- * @param chunks_out  not set where any number will do
  * @return as me_schedule_file_read() and me_schedule_named()
  */
-me_status me_config_schedule_chunks(const me_config *config, me_diag *diag,
-                                    int32_t *chunks_out) ME_MUST_CHECK;
+me_status me_config_schedule_shape(const me_config *config, me_diag *diag,
+                                   me_schedule_shape *shape_out) ME_MUST_CHECK;
 
 /**
  * The schedule of a name, as me_schedule_find(). Local.

@@ -69,8 +69,11 @@ static me_status make_split(me_plan *plan, me_diag *diag)
         .is_tied = !config->model.untie_embeddings_and_output_weights,
         .layout = has_layout ? &plan->layout : NULL,
     };
-    plan->n_chunks = plan->split.chunks;
-    return me_layer_split_check(&plan->split, diag);
+    me_schedule_shape shape = {.copies = 1};
+    const me_status status = me_config_schedule_shape(config, diag, &shape);
+    plan->split.copies = shape.copies;
+    plan->n_chunks = plan->split.chunks * shape.copies;
+    return status == ME_OK ? me_layer_split_check(&plan->split, diag) : status;
 }
 
 /** The order that the job's pipeline runs in, and where its stages stand. */
@@ -90,7 +93,9 @@ static me_status make_order(me_plan *plan, me_diag *diag)
     for (int32_t rank = 0; rank < p.ranks; rank++) {
         for (int32_t i = 0; i < plan->order->ranks[rank].count; i++) {
             const me_action *a = &plan->order->ranks[rank].items[i];
-            plan->stage_of[rank * p.chunks + a->chunk] = a->stage;
+            plan->stage_of[rank * p.chunks + a->chunk] =
+                me_placement_model_stage(plan->order->placement,
+                                         plan->order->n_stages, a->stage);
         }
     }
     plan->split.stage_of = plan->stage_of;

@@ -41,12 +41,21 @@ static int64_t pick_power(me_random *random, int32_t most)
 
 /** An order that Megatron-LM has no function for; its V needs untied
  *  embeddings and two chunks of layers. */
-static void set_schedule(job *j, me_random *random, int64_t pipeline)
+static void set_schedule(job *j, me_random *random, int64_t pipeline,
+                         int64_t microbatches)
 {
-    static const char *const names[] = {"gpipe", "zbh1", "zb_auto", "zbv",
-                                        "vhalf", "vmin", "v_auto"};
-    const int32_t i = me_random_in(random, 0, 13);
-    if (pipeline == 1 || i > 6) {
+    static const char *const names[] = {
+        "gpipe",  "zbh1",    "zb_auto", "zbv",      "vhalf",    "vmin",
+        "v_auto", "chimera", "zbh2",    "dualpipe", "dualpipev"};
+
+    enum {
+        N_NAMES = sizeof names / sizeof names[0],
+        N_FULL = 3 /**< the last ones, of pipelines that are filled twice */
+    };
+
+    const int32_t i = me_random_in(random, 0, 2 * N_NAMES);
+    const bool is_full = microbatches >= 2 * pipeline;
+    if (pipeline == 1 || i >= (is_full ? N_NAMES : N_NAMES - N_FULL)) {
         set_flag(j, random, "model.untie_embeddings_and_output_weights");
         return;
     }
@@ -77,7 +86,7 @@ static job make_job(me_random *random)
     set(&j, "model.max_position_embeddings", 128);
     set(&j, "model.vocab_size", 1000);
     set_flag(&j, random, "optimizer.distributed");
-    set_schedule(&j, random, pipeline);
+    set_schedule(&j, random, pipeline, rounds);
     if (tensor > 1) {
         set_flag(&j, random, "parallel.sequence");
     }

@@ -51,6 +51,31 @@ static void reduce_embedding_gradients(me_trainer *t)
     }
 }
 
+/** Two directions: the other copy of each stage has gradients of the other
+ *  half of the micro-batches. Both ranks take the lower stage first. */
+static void reduce_stage_copies(me_trainer *t)
+{
+    const me_megatron_config *c = t->config;
+    if (c->order == NULL || c->order->placement != ME_PLACEMENT_TWO_WAYS ||
+        t->comm->size[ME_GROUP_STAGE_COPIES] == 1) {
+        return;
+    }
+    const int32_t first = c->pipeline.rank < c->pipeline.ranks / 2 ? 0 : 1;
+    for (int32_t i = 0; i < c->n_chunks; i++) {
+        const me_ddp *ddp = &t->ddp[i == 0 ? first : 1 - first];
+        const int32_t data = t->comm->size[ME_GROUP_DATA_CONTEXT];
+        if (ddp->layout == NULL) {
+            continue;
+        }
+        const uint64_t numel = ddp->layout->numel;
+        me_communicate(
+            t->e, t->comm,
+            (me_call){
+                ME_GROUP_STAGE_COPIES, ME_COLLECTIVE_ALL_REDUCE, c->grad_dtype,
+                c->distributed_optimizer ? numel / (uint64_t)data : numel, -1});
+    }
+}
+
 void me_finalize_model_grads(me_trainer *t)
 {
     me_engine *e = t->e;
@@ -63,6 +88,7 @@ void me_finalize_model_grads(me_trainer *t)
         reduce_partial_gradients(t);
     }
     reduce_embedding_gradients(t);
+    reduce_stage_copies(t);
     me_point(e, "finalize_end");
     me_phase_set(e, phase);
 }

@@ -145,6 +145,43 @@ static void test_schedule_memory__v_places_the_model(void **state)
     test_job_fini(&job);
 }
 
+/** With two directions both ends have embedding and head, each rank a stage of
+ *  each direction, and twice the parameters: those of 1F1B's rank r and of
+ *  rank p - 1 - r. */
+static void test_schedule_memory__two_directions(void **state)
+{
+    (void)state;
+    test_job one;
+    test_job two;
+    me_diag diag = {.status = ME_OK};
+    assert_int_equal(plan_job(&one, "1f1b", &diag), ME_OK);
+    assert_int_equal(plan_job(&two, "dualpipe", &diag), ME_OK);
+    assert_int_equal(two.plan->n_chunks, 2);
+    uint64_t parameters[RANKS];
+    for (int32_t rank = 0; rank < RANKS; rank++) {
+        me_rank_result *result = NULL;
+        assert_int_equal(test_job_run(&one, rank, &diag, &result), ME_OK);
+        parameters[rank] = result->parameters;
+        me_rank_result_destroy(result);
+    }
+    for (int32_t rank = 0; rank < RANKS; rank++) {
+        const int32_t mirrored = RANKS - 1 - rank;
+        const me_stage a = me_plan_stage(two.plan, rank, 0);
+        const me_stage b = me_plan_stage(two.plan, mirrored, 1);
+        assert_int_equal(a.first_layer, 2 * rank);
+        assert_int_equal(b.first_layer, 2 * rank);
+        assert_int_equal(a.has_embedding, rank == 0);
+        assert_int_equal(b.has_head, rank == RANKS - 1);
+        me_rank_result *result = NULL;
+        assert_int_equal(test_job_run(&two, rank, &diag, &result), ME_OK);
+        assert_int_equal(result->parameters,
+                         parameters[rank] + parameters[mirrored]);
+        me_rank_result_destroy(result);
+    }
+    test_job_fini(&one);
+    test_job_fini(&two);
+}
+
 static void test_schedule_memory__refuses_what_is_not_modelled(void **state)
 {
     (void)state;
@@ -166,11 +203,10 @@ static void test_schedule_memory__refuses_what_is_not_modelled(void **state)
          "looped_bfs",
          ME_ERR_CONFIG,
          "schedule looped_bfs needs at least 2 chunks per rank, not 1"},
-        {{NULL},
-         "dualpipe",
-         ME_ERR_UNSUPPORTED,
-         "pipeline.schedule = dualpipe: not modelled: two copies of the model, "
-         "whose gradients are summed outside of the schedule"},
+        {{"parallel.virtual_pipeline=2"},
+         "chimera",
+         ME_ERR_CONFIG,
+         "schedule chimera has two chunks per rank, not 4"},
         {{"optimizer.overlap_grad_reduce=true"},
          "zbh1",
          ME_ERR_UNSUPPORTED,
@@ -208,6 +244,7 @@ int main(void)
         cmocka_unit_test(test_schedule_memory__split_backwards),
         cmocka_unit_test(test_schedule_memory__follows_in_flight),
         cmocka_unit_test(test_schedule_memory__v_places_the_model),
+        cmocka_unit_test(test_schedule_memory__two_directions),
         cmocka_unit_test(test_schedule_memory__refuses_what_is_not_modelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

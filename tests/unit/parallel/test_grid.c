@@ -166,6 +166,25 @@ static void test_grid__middle_stages_have_no_embedding(void **state)
     assert_int_equal(me_group_index(&group, 2), -1);
 }
 
+/** Pipeline rank r with p - 1 - r, each data rank for itself; of an odd number
+ *  the middle one is alone. */
+static void test_grid__stage_copies(void **state)
+{
+    (void)state;
+    const me_grid even = make_grid(&(me_grid_sizes){
+        .world = 8, .tensor = 1, .context = 1, .pipeline = 4, .expert = 1});
+    me_group group = me_grid_group(&even, ME_GROUP_STAGE_COPIES, 5);
+    assert_int_equal(group.size, 2);
+    check_members(&group, (const int32_t[]){3, 5});
+    group = me_grid_group(&even, ME_GROUP_STAGE_COPIES, 0);
+    check_members(&group, (const int32_t[]){0, 6});
+    const me_grid odd = make_grid(&(me_grid_sizes){
+        .world = 3, .tensor = 1, .context = 1, .pipeline = 3, .expert = 1});
+    group = me_grid_group(&odd, ME_GROUP_STAGE_COPIES, 1);
+    assert_int_equal(group.size, 1);
+    check_members(&group, (const int32_t[]){1});
+}
+
 /** World 4, p = d = ep = 2, tied: all groups in the order of creation. */
 static const struct {
     const char *name;
@@ -308,6 +327,7 @@ int main(void)
         cmocka_unit_test(test_grid__pipeline_before_data),
         cmocka_unit_test(test_grid__embedding_groups),
         cmocka_unit_test(test_grid__middle_stages_have_no_embedding),
+        cmocka_unit_test(test_grid__stage_copies),
         cmocka_unit_test(test_grid__creation_order),
         cmocka_unit_test(test_grid__names_what_does_not_fit),
         cmocka_unit_test(test_grid__without_memory),

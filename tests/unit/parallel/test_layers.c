@@ -111,6 +111,38 @@ static void test_layers__tied_embedding_is_copied(void **state)
     assert_false(other.is_shared_embedding || other.has_embedding_copy);
 }
 
+/** Two ranks, four stages in a V; and two copies of two stages, each rank
+ *  having one of each. */
+static void test_layers__stages_elsewhere(void **state)
+{
+    (void)state;
+    static const int32_t v[] = {0, 3, 1, 2};
+    const me_layer_split in_a_v = {
+        .n_layers = 8, .pipeline = 2, .chunks = 2, .stage_of = v};
+    assert_int_equal(me_layer_split_check(&in_a_v, NULL), ME_OK);
+    me_stage stage = me_layer_split_stage(&in_a_v, 0, 1);
+    assert_int_equal(stage.first_layer, 6);
+    assert_int_equal(stage.n_layers, 2);
+    assert_true(stage.has_head && !stage.has_embedding);
+    assert_true(me_layer_split_stage(&in_a_v, 0, 0).has_embedding);
+    assert_int_equal(me_layer_split_stage(&in_a_v, 1, 1).first_layer, 4);
+
+    static const int32_t both[] = {0, 1, 1, 0};
+    const me_layer_split in_both = {.n_layers = 8,
+                                    .pipeline = 2,
+                                    .chunks = 1,
+                                    .copies = 2,
+                                    .stage_of = both};
+    assert_int_equal(me_layer_split_check(&in_both, NULL), ME_OK);
+    for (int32_t rank = 0; rank < 2; rank++) {
+        const me_stage a = me_layer_split_stage(&in_both, rank, rank);
+        assert_int_equal(a.first_layer, 0);
+        assert_int_equal(a.n_layers, 4);
+        assert_true(a.has_embedding && !a.has_head);
+        assert_true(me_layer_split_stage(&in_both, rank, 1 - rank).has_head);
+    }
+}
+
 static void test_layers__names_what_does_not_fit(void **state)
 {
     (void)state;
@@ -164,6 +196,7 @@ int main(void)
         cmocka_unit_test(test_layers__known_splits),
         cmocka_unit_test(test_layers__one_rank_has_all),
         cmocka_unit_test(test_layers__tied_embedding_is_copied),
+        cmocka_unit_test(test_layers__stages_elsewhere),
         cmocka_unit_test(test_layers__names_what_does_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
