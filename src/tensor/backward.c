@@ -153,7 +153,8 @@ static void count_dependencies(me_engine *e, const run *r, me_node *root)
     tape->n_stack = base;
 }
 
-/** A second gradient for the same input: in place where PyTorch may. */
+/** A second gradient for the same input: in place where PyTorch may, which it
+ *  may not into a view, since that holds its base. */
 static void add_gradient(me_engine *e, me_tensor **sum, me_tensor *gradient)
 {
     me_tensor *first = *sum;
@@ -162,7 +163,7 @@ static void add_gradient(me_engine *e, me_tensor **sum, me_tensor *gradient)
         return;
     }
     const bool in_place = first->refs == 1 && first->storage != NULL &&
-                          first->storage->refs == 1 &&
+                          first->storage->refs == 1 && !first->is_view &&
                           me_is_dense(&first->shape, first->strides);
     me_work_done(e, me_numel(first), 3 * me_bytes(first));
     if (!in_place) {

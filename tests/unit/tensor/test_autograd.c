@@ -120,6 +120,23 @@ static void test_autograd__a_held_gradient_is_not_written_to(void **state)
     me_leave(e, frame, NULL);
 }
 
+/* The first gradient is a narrow view of the concatenation's: it is not
+ * written to, so the sum is a new tensor. 48: gradient of the concatenation's
+ * product, which its two views hold; 24: gradient of the other input, 24: the
+ * sum, and both go; then the neg before. */
+static void test_autograd__a_view_is_not_written_to(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *a = me_neg(e, leaf(e));
+    me_tensor *b = me_neg(e, a);
+    backward(events, me_neg(e, me_cat_last(e, a, b)));
+    EXPECT_EVENTS(events, "+48 +24 +24 -48 -24 +24 -24");
+    me_leave(e, frame, NULL);
+}
+
 static void test_autograd__gradients_are_summed_and_cast(void **state)
 {
     me_test_events *events = *state;
@@ -369,6 +386,7 @@ int main(void)
         ENGINE_TEST(test_autograd__a_gradient_in_another_order_is_cloned),
         ENGINE_TEST(test_autograd__second_gradients_are_added_in_place),
         ENGINE_TEST(test_autograd__a_held_gradient_is_not_written_to),
+        ENGINE_TEST(test_autograd__a_view_is_not_written_to),
         ENGINE_TEST(test_autograd__gradients_are_summed_and_cast),
         ENGINE_TEST(test_autograd__the_engine_casts_what_a_function_did_not),
         ENGINE_TEST(test_autograd__release_order_of_what_was_saved),
