@@ -132,6 +132,7 @@ static void rms_norm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = norm_output(e, "_fused_rms_norm_backward", gy[0]);
     gx[1] = parameter_gradient(e, node->saved[RMS_NORM_SAVED_WEIGHT],
                                "_fused_rms_norm_backward");
+    me_drop(e, rows_of(e, gy[0]));
     sum_blocks(e, x, 1, gx + 1);
     me_drop(e, copy);
 }

@@ -121,6 +121,23 @@ static void test_kernels__norm_of_a_view_with_holes(void **state)
     me_leave(e, frame, NULL);
 }
 
+/* So is an incoming gradient with holes, after the gradients are made: here
+ * the narrow half of a concatenation's. */
+static void test_kernels__norm_with_a_gradient_with_holes(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *x = me_test_leaf(e, ME_SHAPE(4, 3));
+    me_tensor *w = me_test_leaf(e, ME_SHAPE(3));
+    me_tensor *y = me_rms_norm(e, x, w);
+    me_tensor *other = test_tensor(e, ME_DTYPE_BFLOAT16, ME_SHAPE(4, 2));
+    assert_string_equal(test_backward(events, me_cat_last(e, y, other)),
+                        "+24 +6 +24 -24 -16");
+    me_leave(e, frame, NULL);
+}
+
 /* The gradient, then gradient · result, which goes at once, then the saved
  * result, which the caller still holds here. */
 static void test_kernels__softmax(void **state)
@@ -180,6 +197,7 @@ int main(void)
         ENGINE_TEST(test_kernels__rms_norm),
         ENGINE_TEST(test_kernels__norm_statistics_go_at_once_off_the_tape),
         ENGINE_TEST(test_kernels__norm_of_a_view_with_holes),
+        ENGINE_TEST(test_kernels__norm_with_a_gradient_with_holes),
         ENGINE_TEST(test_kernels__softmax),
         ENGINE_TEST(test_kernels__masked_fill),
         ENGINE_TEST(test_kernels__masked_fill_of_a_view),
