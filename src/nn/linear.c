@@ -116,7 +116,7 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                             me_tensor **gx)
 {
     me_nn nn = *(const me_nn *)node->data.context;
-    const me_tensor *x = node->saved[LINEAR_SAVED_INPUT];
+    me_tensor *x = node->saved[LINEAR_SAVED_INPUT];
     const me_tensor *weight = node->saved[LINEAR_SAVED_WEIGHT];
     const bool is_column = node->data.flag;
     const uint64_t outputs = me_dim(weight, 0);
@@ -134,12 +134,10 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     } else if (is_column && nn.config->tensor_parallel > 1) {
         me_all_reduce(e, nn.comm, ME_GROUP_TENSOR, dx);
     }
-    const uint64_t rows = outputs == 0 ? 0 : me_numel(gy[0]) / outputs;
     if (is_split) {
         keep_weight_gradient(&nn, node, gy[0]);
     } else if (me_needs(node, 1)) {
-        gx[1] = me_gemm(e, "linear.wgrad", weight->dtype,
-                        ME_SHAPE(outputs, inputs), rows);
+        gx[1] = me_weight_gradient(e, gy[0], x, weight);
     }
     if (me_needs(node, 2)) {
         gx[2] = me_sum_to(e, gy[0], &ME_SHAPE(outputs));

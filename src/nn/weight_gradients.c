@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "nn/linear.h"
 #include "ops/matmul.h"
+#include "ops/view.h"
 #include "tensor/autograd.h"
 
 /** As for what a node saves: a temporary that is kept is an activation. */
@@ -42,6 +43,23 @@ static void release(me_engine *e, me_weight_work *work)
     me_clear(e, &work->gy);
 }
 
+me_tensor *me_weight_gradient(me_engine *e, me_tensor *gy, me_tensor *x,
+                              const me_tensor *weight)
+{
+    const uint64_t outputs = me_dim(weight, 0);
+    me_tensor *dense_gy = me_contiguous(e, gy);
+    me_tensor *dense_x = me_contiguous(e, x);
+    me_tensor *dw = me_gemm(e, "linear.wgrad", weight->dtype, weight->shape,
+                            outputs == 0 ? 0 : me_numel(gy) / outputs);
+    if (dense_gy != gy) {
+        me_drop(e, dense_gy);
+    }
+    if (dense_x != x) {
+        me_drop(e, dense_x);
+    }
+    return dw;
+}
+
 /** (outputs, inputs), added to what the framework accumulates into. */
 static void make(me_nn *nn, me_weight_work *work)
 {
@@ -51,10 +69,7 @@ static void make(me_nn *nn, me_weight_work *work)
     if (work->gathers_rows) {
         me_gather_rows(nn, work->x);
     }
-    const uint64_t outputs = me_dim(work->weight, 0);
-    me_tensor *dw =
-        me_gemm(e, "linear.wgrad", work->weight->dtype, work->weight->shape,
-                outputs == 0 ? 0 : me_numel(work->gy) / outputs);
+    me_tensor *dw = me_weight_gradient(e, work->gy, work->x, work->weight);
     if (me_engine_is_ok(e)) {
         me_accumulate_grad(e, work->weight, dw);
     }

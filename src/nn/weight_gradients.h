@@ -32,6 +32,12 @@ typedef struct me_weight_gradients {
     uint32_t capacity;
 } me_weight_gradients;
 
+/** The gradient of @p weight (outputs, inputs), a variable of the running
+ *  frame: gradient of the output and input are copied for the product where
+ *  they have holes (prepare_input_tensors_for_wgrad_compute()). */
+me_tensor *me_weight_gradient(me_engine *e, me_tensor *gy, me_tensor *x,
+                              const me_tensor *weight);
+
 /** Keep one layer's; a failure is the engine's. */
 void me_weight_gradients_keep(me_engine *e, me_weight_gradients *kept,
                               const me_weight_work *work);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/linear.h"
+#include "ops/view.h"
 #include "support/model.h"
 
 /* 3 inputs, 4 outputs, x of 4 rows: (4, 1, 3), 24 bytes in bfloat16; output
@@ -181,6 +182,23 @@ static void test_linear__a_weight_used_twice(void **state)
     test_model_fini(&m);
 }
 
+/* x is three of five columns: input's gradient 24, workspace, a dense copy of
+ * the input for the weight's 24; then the slice's gradient of all columns. */
+static void test_linear__an_input_with_holes(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+
+    const me_linear fc = column(&m, false, false);
+    me_tensor *all = me_test_leaf(m.nn.e, ME_SHAPE(4, 1, 5));
+    me_tensor *x = me_slice(m.nn.e, all, -1, 0, 3);
+    me_tensor *y = me_column_linear(&m.nn, &fc, x, NULL);
+    assert_string_equal(test_backward(&m.events, y),
+                        "+24 +1000 +24 +24 -24 +40 -24");
+    test_model_fini(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +211,7 @@ int main(void)
         cmocka_unit_test(test_linear__row_under_sequence_parallelism),
         cmocka_unit_test(test_linear__shared_buffer_grows),
         cmocka_unit_test(test_linear__a_weight_used_twice),
+        cmocka_unit_test(test_linear__an_input_with_holes),
     };
     return cmocka_run_group_tests_name("linear", tests, NULL, NULL);
 }
