@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/size.h"
+#include "ops/reduce.h"
 #include "tensor/autograd.h"
 
 #include <string.h>
@@ -187,8 +188,8 @@ static me_tensor *narrow(me_engine *e, const me_tensor *x, int32_t dim,
     return me_alias(e, x, shape, x->strides);
 }
 
-void me_split_last(me_engine *e, me_tensor *x, uint32_t count,
-                   const uint64_t *sizes, me_tensor **parts_out)
+static void split(me_engine *e, me_tensor *x, int32_t dim, uint32_t count,
+                  const uint64_t *sizes, me_tensor **parts_out)
 {
     me_node *node = me_record1(e, &split_op, x);
     if (node != NULL) {
@@ -196,11 +197,27 @@ void me_split_last(me_engine *e, me_tensor *x, uint32_t count,
     }
     uint64_t begin = 0;
     for (uint32_t i = 0; i < count; i++) {
-        me_tensor *part =
-            narrow(e, x, x->shape.ndim - 1, begin, begin + sizes[i]);
+        me_tensor *part = narrow(e, x, dim, begin, begin + sizes[i]);
         parts_out[i] = me_output(e, node, part);
         begin += sizes[i];
     }
+}
+
+void me_split_last(me_engine *e, me_tensor *x, uint32_t count,
+                   const uint64_t *sizes, me_tensor **parts_out)
+{
+    split(e, x, x->shape.ndim - 1, count, sizes, parts_out);
+}
+
+void me_chunk_first(me_engine *e, me_tensor *x, uint32_t count,
+                    me_tensor **parts_out)
+{
+    ME_ASSERT(count > 0 && count <= ME_MAX_OUTPUTS);
+    uint64_t sizes[ME_MAX_OUTPUTS];
+    for (uint32_t i = 0; i < count; i++) {
+        sizes[i] = me_dim(x, 0) / count;
+    }
+    split(e, x, 0, count, sizes, parts_out);
 }
 
 /** Zeros of the full shape, into which the gradient is copied. */
@@ -230,30 +247,88 @@ me_tensor *me_slice(me_engine *e, me_tensor *x, int32_t dim, uint64_t begin,
     return me_output(e, node, narrow(e, x, dim, begin, end));
 }
 
+me_tensor *me_every_second(me_engine *e, me_tensor *x, uint64_t first)
+{
+    me_node *node = me_record1(e, &slice_op, x);
+    if (node != NULL) {
+        node->data.shape = x->shape;
+    }
+    me_tensor *y = me_detach(e, x); // the address is no part of a tensor here
+    if (me_engine_is_ok(e)) {
+        const int32_t last = x->shape.ndim - 1;
+        y->shape.dim[last] = (me_dim(x, -1) + 1 - first) / 2;
+        y->strides[last] *= 2;
+    }
+    return me_output(e, node, y);
+}
+
+static void expand_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                            me_tensor **gx)
+{
+    gx[0] = me_sum_to(e, gy[0], &node->data.shape);
+}
+
+static const me_op expand_op = {"ExpandBackward0", expand_backward};
+
+me_tensor *me_expand(me_engine *e, me_tensor *x, int32_t dim, uint64_t n)
+{
+    dim = dim < 0 ? dim + x->shape.ndim : dim;
+    me_node *node = me_record1(e, &expand_op, x);
+    if (node != NULL) {
+        node->data.shape = x->shape;
+    }
+    me_tensor *y = me_detach(e, x);
+    if (me_engine_is_ok(e)) {
+        y->shape.dim[dim] = n;
+        y->strides[dim] = 0;
+    }
+    return me_output(e, node, y);
+}
+
+/** Narrow views of the incoming gradient, one an input. */
 static void cat_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                          me_tensor **gx)
 {
-    const uint64_t first = node->data.n[0];
-    const int32_t last = gy[0]->shape.ndim - 1;
-    gx[0] = narrow(e, gy[0], last, 0, first);
-    gx[1] = narrow(e, gy[0], last, first, me_dim(gy[0], -1));
+    uint64_t begin = 0;
+    for (uint32_t i = 0; i < node->n_inputs; i++) {
+        const uint64_t end = begin + node->data.strides[i];
+        gx[i] = narrow(e, gy[0], node->data.dim, begin, end);
+        begin = end;
+    }
 }
+
+_Static_assert((int)ME_MAX_INPUTS <= (int)ME_MAX_DIMS, "an extent an input");
 
 static const me_op cat_op = {"CatBackward0", cat_backward};
 
-me_tensor *me_cat_last(me_engine *e, me_tensor *a, me_tensor *b)
+static me_tensor *cat(me_engine *e, int32_t dim, uint32_t count,
+                      me_tensor *const *parts)
 {
-    me_node *node = me_record2(e, &cat_op, a, b);
-    me_shape shape = a->shape;
-    if (me_engine_is_ok(e)) {
-        shape.dim[shape.ndim - 1] = me_size_add(me_dim(a, -1), me_dim(b, -1));
+    me_node *node = me_record(e, &cat_op, count, parts);
+    me_shape shape = parts[0]->shape;
+    for (uint32_t i = 1; i < count && me_engine_is_ok(e); i++) {
+        shape.dim[dim] = me_size_add(shape.dim[dim], me_dim(parts[i], dim));
     }
     if (node != NULL) {
-        node->data.n[0] = me_dim(a, -1);
+        node->data.dim = dim;
+        for (uint32_t i = 0; i < count; i++) {
+            node->data.strides[i] = me_dim(parts[i], dim); // extents
+        }
     }
-    me_tensor *y = me_empty(e, "cat", (me_dtype)a->dtype, shape);
+    me_tensor *y = me_empty(e, "cat", (me_dtype)parts[0]->dtype, shape);
     me_work_done(e, 0, 2 * me_bytes(y));
     return me_output(e, node, y);
+}
+
+me_tensor *me_cat_last(me_engine *e, me_tensor *a, me_tensor *b)
+{
+    return cat(e, a->shape.ndim - 1, 2, (me_tensor *[]){a, b});
+}
+
+me_tensor *me_cat_first(me_engine *e, uint32_t count, me_tensor *const *parts)
+{
+    ME_ASSERT(count > 0 && count <= ME_MAX_INPUTS);
+    return cat(e, 0, count, parts);
 }
 
 static const me_op viewless_op = {"MakeViewlessTensor", identity_backward};

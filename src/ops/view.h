@@ -33,13 +33,28 @@ me_tensor *me_clone(me_engine *e, me_tensor *x);
 void me_split_last(me_engine *e, me_tensor *x, uint32_t count,
                    const uint64_t *sizes, me_tensor **parts_out);
 
+/** `torch.chunk(x, count, dim=0)`: @p count equal views, one is a node of the
+ *  tape as well; @p count divides the rows. */
+void me_chunk_first(me_engine *e, me_tensor *x, uint32_t count,
+                    me_tensor **parts_out);
+
 /** Elements [begin, end) of dimension @p dim, a view; negative dimensions count
  *  from the end. */
 me_tensor *me_slice(me_engine *e, me_tensor *x, int32_t dim, uint64_t begin,
                     uint64_t end);
 
+/** `x[..., first::2]`: every second column, a view. */
+me_tensor *me_every_second(me_engine *e, me_tensor *x, uint64_t first);
+
+/** `x.expand(…)` of dimension @p dim, which has one element: @p n views of it;
+ *  the gradient is summed. Negative dimensions count from the end. */
+me_tensor *me_expand(me_engine *e, me_tensor *x, int32_t dim, uint64_t n);
+
 /** `torch.cat((a, b), dim=-1)`: a copy. */
 me_tensor *me_cat_last(me_engine *e, me_tensor *a, me_tensor *b);
+
+/** `torch.cat(parts, dim=0)`: a copy; at most ME_MAX_INPUTS of them. */
+me_tensor *me_cat_first(me_engine *e, uint32_t count, me_tensor *const *parts);
 
 /** Megatron's make_viewless_tensor(): hides that @p x is a view. */
 me_tensor *me_make_viewless(me_engine *e, me_tensor *x);

@@ -128,6 +128,79 @@ static void test_views__cat(void **state)
     me_leave(e, frame, NULL);
 }
 
+/* Rows: one node however many pieces, and its backward is a copy of all. */
+static void test_views__chunks_of_rows(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *x = leaf(e);
+    me_tensor *halves[2] = {NULL, NULL};
+    me_chunk_first(e, x, 2, halves);
+    assert_true(me_shape_equal(&halves[1]->shape, &ME_SHAPE(2, 3)));
+    assert_string_equal(test_backward(events, me_neg(e, halves[1])),
+                        "+12 +12 +24 -12 -12");
+    me_clear(e, &x->grad);
+    me_tensor *whole = NULL;
+    me_chunk_first(e, x, 1, &whole);
+    assert_string_equal(test_backward(events, me_neg(e, whole)), "+24 +24 -24");
+    me_leave(e, frame, NULL);
+}
+
+/* Views of rows are dense: leaves keep them as they are. */
+static void test_views__cat_of_rows(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *parts[3] = {leaf(e), leaf(e), me_test_leaf(e, ME_SHAPE(1, 3))};
+    (void)me_test_events_take(events);
+    me_tensor *y = me_cat_first(e, 3, parts);
+    assert_true(me_shape_equal(&y->shape, &ME_SHAPE(9, 3)));
+    EXPECT_EVENTS(events, "+54");
+    assert_string_equal(test_backward(events, y), "");
+    assert_true(me_shape_equal(&parts[2]->grad->shape, &ME_SHAPE(1, 3)));
+    me_leave(e, frame, NULL);
+}
+
+/* Columns 0, 2 and 1: gradients of the whole, the second added to the first. */
+static void test_views__every_second_column(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *x = me_neg(e, leaf(e));
+    (void)me_test_events_take(events);
+    me_tensor *even = me_every_second(e, x, 0);
+    me_tensor *odd = me_every_second(e, x, 1);
+    EXPECT_EVENTS(events, "");
+    assert_true(me_shape_equal(&even->shape, &ME_SHAPE(4, 2)));
+    assert_true(me_shape_equal(&odd->shape, &ME_SHAPE(4, 1)));
+    assert_int_equal(odd->strides[1], 2);
+    assert_string_equal(test_backward(events, me_cat_last(e, even, odd)),
+                        "+24 +24 -24 +24 -24");
+    me_leave(e, frame, NULL);
+}
+
+/* No memory; the gradient is summed over what was expanded. */
+static void test_views__expand(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *x = me_test_leaf(e, ME_SHAPE(4, 1, 3));
+    (void)me_test_events_take(events);
+    me_tensor *y = me_expand(e, x, -2, 5);
+    EXPECT_EVENTS(events, "");
+    assert_true(me_shape_equal(&y->shape, &ME_SHAPE(4, 5, 3)));
+    assert_string_equal(test_backward(events, me_neg(e, y)), "+120 +24 -120");
+    me_leave(e, frame, NULL);
+}
+
 static void test_views__clone_keeps_the_strides(void **state)
 {
     me_test_events *events = *state;
@@ -167,6 +240,10 @@ int main(void)
         ENGINE_TEST(test_views__split_backward),
         ENGINE_TEST(test_views__slice_backward),
         ENGINE_TEST(test_views__cat),
+        ENGINE_TEST(test_views__chunks_of_rows),
+        ENGINE_TEST(test_views__cat_of_rows),
+        ENGINE_TEST(test_views__every_second_column),
+        ENGINE_TEST(test_views__expand),
         ENGINE_TEST(test_views__clone_keeps_the_strides),
         ENGINE_TEST(test_views__make_viewless),
     };
