@@ -2,6 +2,7 @@
 #include "nn/communicate.h"
 
 #include "base/size.h"
+#include "ops/view.h"
 #include "tensor/autograd.h"
 
 static void communicate(me_engine *e, const me_communicators *comm,
@@ -142,7 +143,10 @@ static me_node *record_region(me_engine *e, const me_op *op,
 static void copy_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                           me_tensor **gx)
 {
-    me_all_reduce(e, communicators_of(node), ME_GROUP_TENSOR, gy[0]);
+    const me_communicators *comm = communicators_of(node);
+    if (comm->size[ME_GROUP_TENSOR] > 1) {
+        me_all_reduce(e, comm, ME_GROUP_TENSOR, gy[0]);
+    }
     gx[0] = gy[0];
 }
 
@@ -209,7 +213,12 @@ me_tensor *me_scatter_to_sequence_region(me_engine *e,
     me_node *node = record_region(e, &scatter_op, comm, x);
     me_shape shape = x->shape;
     shape.dim[0] /= (uint64_t)comm->size[ME_GROUP_TENSOR];
-    return me_output(e, node, me_alias(e, x, shape, x->strides));
+    me_tensor *rows = me_alias(e, x, shape, x->strides);
+    me_tensor *dense = me_contiguous(e, rows);
+    if (dense != rows) {
+        me_drop(e, rows);
+    }
+    return me_output(e, node, dense);
 }
 
 /** @p x with its last dimension times @p factor over @p divisor, copied. */
@@ -239,16 +248,47 @@ static void gather_last_backward(me_engine *e, me_node *node,
 static const me_op gather_last_op = {
     "_AllGatherFromTensorParallelRegionBackward", gather_last_backward};
 
-me_tensor *me_gather_last_from_tensor_region(me_engine *e,
-                                             const me_communicators *comm,
-                                             me_tensor *x)
+/** This rank's columns, dense. */
+static void split_last_backward(me_engine *e, me_node *node,
+                                me_tensor *const *gy, me_tensor **gx)
+{
+    const me_communicators *comm = communicators_of(node);
+    const uint64_t columns =
+        me_dim(gy[0], -1) / (uint64_t)comm->size[ME_GROUP_TENSOR];
+    me_shape shape = gy[0]->shape;
+    shape.dim[shape.ndim - 1] = columns;
+    gx[0] = me_empty(e, "contiguous", gy[0]->dtype, shape);
+    me_work_done(e, 0, 2 * me_bytes(gx[0]));
+}
+
+static const me_op gather_op = {"_GatherFromModelParallelRegionBackward",
+                                split_last_backward};
+
+/** _gather_along_last_dim(): rows of all ranks, then their columns beside each
+ *  other. */
+static me_tensor *gather_columns(me_engine *e, const me_communicators *comm,
+                                 me_node *node, me_tensor *x)
 {
     const uint64_t size = (uint64_t)comm->size[ME_GROUP_TENSOR];
-    me_node *node = record_region(e, &gather_last_op, comm, x);
     const me_frame frame = me_enter(e);
     me_tensor *rows = me_all_gather_first(e, comm, ME_GROUP_TENSOR, x);
     me_tensor *y = regroup_last(e, rows, size, 1);
     me_drop(e, rows);
     me_leave(e, frame, y);
     return me_output(e, node, y);
+}
+
+me_tensor *me_gather_from_tensor_region(me_engine *e,
+                                        const me_communicators *comm,
+                                        me_tensor *x)
+{
+    return gather_columns(e, comm, record_region(e, &gather_op, comm, x), x);
+}
+
+me_tensor *me_gather_last_from_tensor_region(me_engine *e,
+                                             const me_communicators *comm,
+                                             me_tensor *x)
+{
+    return gather_columns(e, comm, record_region(e, &gather_last_op, comm, x),
+                          x);
 }

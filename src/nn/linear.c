@@ -184,6 +184,9 @@ me_tensor *me_column_linear(me_nn *nn, const me_linear *linear, me_tensor *x,
     }
     me_module_enter(nn->e, linear->module);
     const me_frame frame = me_enter(nn->e);
+    if (nn->config->tensor_parallel == 1) { // else the layer does it itself
+        x = me_copy_to_tensor_region(nn->e, nn->comm, x);
+    }
     const me_parameter *bias = linear->skip_bias_add ? NULL : linear->bias;
     const me_parameter *used = weight == NULL ? linear->weight : weight;
     me_tensor *y = linear_function(nn, true, x, used->tensor,
