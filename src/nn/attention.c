@@ -143,8 +143,10 @@ me_tensor *me_attention_forward(me_nn *nn, const me_attention *attention,
     query_key_value(nn, attention, x, qkv);
     me_tensor *turned[3] = {qkv[0], qkv[1], qkv[2]};
     if (angles != NULL) {
-        turned[0] = me_apply_rotary(nn, qkv[0], angles); // (s, b, a/t, d)
-        turned[1] = me_apply_rotary(nn, qkv[1], angles); // (s, b, g/t, d)
+        turned[0] =
+            me_apply_rotary(nn, qkv[0], angles, false); // (s, b, a/t, d)
+        turned[1] =
+            me_apply_rotary(nn, qkv[1], angles, false); // (s, b, g/t, d)
     }
     me_tensor *context = core(nn, attention, turned, mask);
     me_tensor *y = me_row_linear(nn, &attention->linear_proj, context);

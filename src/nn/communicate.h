@@ -85,11 +85,17 @@ me_tensor *me_reduce_from_tensor_region(me_engine *e,
 me_tensor *me_reduce_scatter_to_sequence_region(me_engine *e,
                                                 const me_communicators *comm,
                                                 me_tensor *x);
+/** Forward gather along the last dimension, backward this rank's part of it,
+ *  a copy. */
+me_tensor *me_gather_from_tensor_region(me_engine *e,
+                                        const me_communicators *comm,
+                                        me_tensor *x);
 /** Forward gather along the last dimension, backward reduce-scatter. */
 me_tensor *me_gather_last_from_tensor_region(me_engine *e,
                                              const me_communicators *comm,
                                              me_tensor *x);
-/** Forward this rank's rows (a view), backward all-gather. */
+/** Forward this rank's rows (a view, or a copy if they have holes), backward
+ *  all-gather. */
 me_tensor *me_scatter_to_sequence_region(me_engine *e,
                                          const me_communicators *comm,
                                          me_tensor *x);

@@ -117,7 +117,7 @@ static me_tensor *sdpa_flash(me_nn *nn, me_tensor *query, me_tensor *key,
     me_tensor *v = me_permute(e, value, order);
     me_tensor *o = me_sdpa_flash(e, q, k, v, nn->config->attention_dropout);
     me_tensor *turned = me_permute(e, o, (int32_t[]){2, 0, 1, 3});
-    const uint64_t width = me_size_mul(me_dim(query, 2), me_dim(query, 3));
+    const uint64_t width = me_size_mul(me_dim(query, 2), me_dim(value, 3));
     return me_leave(
         e, frame,
         me_reshape(e, turned,

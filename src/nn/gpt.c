@@ -4,6 +4,13 @@
 #include "nn/loss.h"
 #include "ops/view.h"
 
+/** Of the model's own; layers of multi-latent attention have theirs. */
+static bool has_rotary_embedding(const me_transformer_config *c)
+{
+    return c->position_embedding == ME_POSITION_ROPE &&
+           !c->multi_latent_attention;
+}
+
 static void create_output_layer(me_gpt *gpt)
 {
     me_nn *nn = &gpt->nn;
@@ -53,7 +60,7 @@ void me_gpt_create(const me_nn *nn, const me_gpt_spec *spec, me_gpt *gpt)
             gpt->embedding.word->is_shared_embedding = true;
         }
     }
-    if (c->position_embedding == ME_POSITION_ROPE) {
+    if (has_rotary_embedding(c)) {
         me_rope_create(&gpt->nn, &gpt->rope);
     }
     me_transformer_block_create(&gpt->nn, spec->parent, spec->first_layer,
@@ -119,9 +126,8 @@ me_tensor *me_gpt_forward(me_gpt *gpt, const me_batch *batch)
         x = me_embedding_forward(nn, &gpt->embedding, batch->tokens,
                                  batch->position_ids);
     }
-    me_tensor *angles = nn->config->position_embedding == ME_POSITION_ROPE
-                            ? me_rope_table(nn, &gpt->rope)
-                            : NULL;
+    me_tensor *angles =
+        has_rotary_embedding(nn->config) ? me_rope_table(nn, &gpt->rope) : NULL;
     me_tensor *y = me_transformer_block_forward(nn, &gpt->decoder, x,
                                                 batch->attention_mask, angles);
     if (gpt->spec.post_process) {

@@ -30,6 +30,12 @@ typedef struct me_transformer_config {
     uint64_t padded_vocab_size;       /**< v */
     uint64_t max_position_embeddings; /**< p */
     uint64_t rotary_size;             /**< of each head, at most d */
+    bool multi_latent_attention;      /**< the next five count, and g = a */
+    uint64_t q_lora_rank;             /**< query latent; 0: none */
+    uint64_t kv_lora_rank;            /**< latent of keys and values */
+    uint64_t qk_head_dim;             /**< of a head, without position */
+    uint64_t qk_pos_emb_head_dim;     /**< of a head, that turn */
+    uint64_t v_head_dim;
     me_dtype params_dtype;
     me_normalization normalization;
     me_activation activation;

@@ -85,13 +85,26 @@ static me_tensor *angle_factor(me_engine *e, const char *op, me_tensor *angles,
     return me_leave(e, frame, me_cast(e, scaled, dtype));
 }
 
-me_tensor *me_apply_rotary(me_nn *nn, me_tensor *t, me_tensor *angles)
+/** Even columns, then odd ones. */
+static me_tensor *deinterleave(me_engine *e, me_tensor *x)
+{
+    const me_frame frame = me_enter(e);
+    me_tensor *even = me_every_second(e, x, 0);
+    me_tensor *odd = me_every_second(e, x, 1);
+    return me_leave(e, frame, me_cat_last(e, even, odd));
+}
+
+me_tensor *me_apply_rotary(me_nn *nn, me_tensor *t, me_tensor *angles,
+                           bool mla_rotary_interleaved)
 {
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
     const uint64_t rotary = nn->config->rotary_size;
     me_tensor *turning = me_slice(e, t, -1, 0, rotary);
     me_tensor *passing = me_slice(e, t, -1, rotary, me_dim(t, -1));
+    if (mla_rotary_interleaved) {
+        turning = me_rebind(e, turning, deinterleave(e, turning));
+    }
     me_tensor *cos = angle_factor(e, "cos", angles, t->dtype);
     me_tensor *sin = angle_factor(e, "sin", angles, t->dtype);
 

@@ -24,7 +24,13 @@ void me_rope_fini(me_engine *e, me_rope *rope);
  *  forward, then cached. @return borrowed from @p rope */
 me_tensor *me_rope_table(me_nn *nn, me_rope *rope);
 
-/** Rotate the first columns of each head: (s, b, a, d) to (s, b, a, d). */
-me_tensor *me_apply_rotary(me_nn *nn, me_tensor *t, me_tensor *angles);
+/**
+ * Rotate the first columns of each head: (s, b, a, d) to (s, b, a, d).
+ *
+ * @param mla_rotary_interleaved  pairs are neighbours: even columns are moved
+ *                                before odd ones
+ */
+me_tensor *me_apply_rotary(me_nn *nn, me_tensor *t, me_tensor *angles,
+                           bool mla_rotary_interleaved);
 
 #endif /* MEMEST_NN_ROPE_H */

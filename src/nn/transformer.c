@@ -12,7 +12,11 @@ static void create_layer(me_nn *nn, me_module_id parent, int32_t number,
     me_transformer_layer *l = layer;
     l->module = me_module_add_index(nn->e, parent, (uint32_t)number);
     l->input_layernorm = me_norm_create(nn, l->module, "input_layernorm", h);
-    me_attention_create(nn, l->module, &l->self_attention);
+    if (nn->config->multi_latent_attention) {
+        me_multi_latent_attention_create(nn, l->module, &l->mla);
+    } else {
+        me_attention_create(nn, l->module, &l->self_attention);
+    }
     l->pre_mlp_layernorm =
         me_norm_create(nn, l->module, "pre_mlp_layernorm", h);
     me_mlp_create(nn, l->module, &l->mlp);
@@ -50,10 +54,15 @@ static me_tensor *attention_part(me_nn *nn, const me_transformer_layer *layer,
                                  me_tensor *angles)
 {
     const me_frame frame = me_enter(nn->e);
+    const bool is_latent = nn->config->multi_latent_attention;
     const me_attention *attention = &layer->self_attention;
     me_tensor *n = me_norm_forward(nn, &layer->input_layernorm, x);
-    me_tensor *y = me_attention_forward(nn, attention, n, mask, angles);
-    me_tensor *out = bias_dropout_add(nn, y, attention->linear_proj.bias, x);
+    me_tensor *y =
+        is_latent ? me_multi_latent_attention_forward(nn, &layer->mla, n, mask)
+                  : me_attention_forward(nn, attention, n, mask, angles);
+    const me_linear *projection =
+        is_latent ? &layer->mla.linear_proj : &attention->linear_proj;
+    me_tensor *out = bias_dropout_add(nn, y, projection->bias, x);
     return me_leave(nn->e, frame, out); // (s, b, h)
 }
 
@@ -132,6 +141,9 @@ void me_transformer_block_create(me_nn *nn, me_module_id parent,
 
 void me_transformer_block_fini(me_engine *e, me_transformer_block *block)
 {
+    for (int32_t i = 0; i < block->num_layers; i++) {
+        me_multi_latent_attention_fini(e, &block->layers[i].mla);
+    }
     me_clear(e, &block->input_tensor);
 }
 

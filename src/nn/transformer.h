@@ -10,11 +10,13 @@
 
 #include "nn/attention.h"
 #include "nn/mlp.h"
+#include "nn/multi_latent_attention.h"
 
 typedef struct me_transformer_layer {
     me_module_id module;
     me_norm input_layernorm;
     me_attention self_attention;
+    me_multi_latent_attention mla; /**< instead, with multi_latent_attention */
     me_norm pre_mlp_layernorm;
     me_mlp mlp;
 } me_transformer_layer;

@@ -158,7 +158,9 @@ me_tensor *me_sdpa_flash(me_engine *e, me_tensor *query, me_tensor *key,
 {
     me_node *node =
         me_record(e, &flash_op, 3, (me_tensor *[]){query, key, value});
-    me_tensor *out = me_empty_like(e, "flash_fwd.out", query);
+    const bool is_narrow = me_dim(value, 3) != me_dim(query, 3);
+    me_tensor *out =
+        me_empty_like(e, "flash_fwd.out", is_narrow ? value : query);
     me_tensor *lse = me_empty(
         e, "flash_fwd.lse", ME_DTYPE_FLOAT32,
         ME_SHAPE(me_dim(query, 0), me_dim(query, 1), me_dim(query, 2)));

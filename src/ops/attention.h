@@ -14,8 +14,9 @@
  * kernel; heads of key and value may be fewer (enable_gqa).
  *
  * @param query  (b, a, s, d)
- * @param key    (b, g, s, d), as @p value
- * @return (b, a, s, d) in the memory order of @p query
+ * @param key    (b, g, s, d), as @p value; where values have another head size
+ *               u, g must be a
+ * @return (b, a, s, u) in the memory order of @p query
  */
 me_tensor *me_sdpa_flash(me_engine *e, me_tensor *query, me_tensor *key,
                          me_tensor *value, double dropout);

@@ -50,7 +50,7 @@ static void test_rope__apply(void **state)
     me_tensor *angles =
         test_tensor(m.nn.e, ME_DTYPE_FLOAT32, ME_SHAPE(4, 1, 1, 4));
     (void)me_test_events_take(&m.events);
-    me_tensor *y = me_apply_rotary(&m.nn, t, angles);
+    me_tensor *y = me_apply_rotary(&m.nn, t, angles, false);
     EXPECT_EVENTS(&m.events,
                   "+64 +64 -64 +32 -64 +64 +64 -64 +32 -64 " /* cos, sin */
                   "+96 +48 +96 -48 " /* t cos; minus half, rotated */
