@@ -20,7 +20,9 @@ typedef struct walk {
     int32_t n_layers;
     int32_t n_embeddings;
     int32_t n_losses;
-    char first; /**< of E, t and L; 0: none yet */
+    int32_t n_mtp_layers;
+    int32_t mtp_stage; /**< of the first m */
+    char first;        /**< of E, t, m and L; 0: none yet */
     char last;
     int32_t *first_layer; /**< NULL: count only */
 } walk;
@@ -47,11 +49,6 @@ static bool is_digit(char c)
 static me_status fail_symbol(walk *w, char c)
 {
     switch (c) {
-    case 'm':
-        return me_fail(w->diag, ME_ERR_UNSUPPORTED,
-                       "pipeline layout: multi-token prediction is not "
-                       "modelled (m at character %d)",
-                       place(w));
     case '*':
         return me_fail(w->diag, ME_ERR_CONFIG,
                        "pipeline layout: * at character %d has nothing to "
@@ -75,8 +72,8 @@ static me_status fail_symbol(walk *w, char c)
         memcpy(shown, "a byte", sizeof "a byte");
     }
     return me_fail(w->diag, ME_ERR_CONFIG,
-                   "pipeline layout: %s at character %d is not known: E, t, L "
-                   "and | are, and x*n and (...)*n",
+                   "pipeline layout: %s at character %d is not known: E, t, m, "
+                   "L and | are, and x*n and (...)*n",
                    shown, place(w));
 }
 
@@ -128,6 +125,16 @@ static me_status add_symbols(walk *w, char symbol, int32_t count)
         w->n_bars += count;
         return ME_OK;
     }
+    if (symbol == 't' && count > 0 && w->n_mtp_layers > 0) {
+        return me_fail(w->diag, ME_ERR_CONFIG,
+                       "pipeline layout: t at character %d comes after m: "
+                       "decoder layers must come first",
+                       place(w) - 1);
+    }
+    if (symbol == 'm' && w->n_mtp_layers == 0) {
+        w->mtp_stage = w->n_bars;
+    }
+    w->n_mtp_layers += symbol == 'm' ? count : 0;
     w->n_layers += symbol == 't' ? count : 0;
     w->n_embeddings += symbol == 'E' ? count : 0;
     w->n_losses += symbol == 'L' ? count : 0;
@@ -144,7 +151,7 @@ static me_status add_symbols(walk *w, char symbol, int32_t count)
 static me_status read_item(walk *w)
 {
     const char symbol = peek(w);
-    if (symbol == '\0' || strchr("EtL|", symbol) == NULL) {
+    if (symbol == '\0' || strchr("EtmL|", symbol) == NULL) {
         return fail_symbol(w, symbol);
     }
     w->at++;
@@ -236,6 +243,11 @@ static me_status check_ends(const walk *w)
                        "must be first and L last",
                        w->first, w->last);
     }
+    if (w->n_mtp_layers > 0 && w->mtp_stage < w->n_bars) {
+        return me_fail(w->diag, ME_ERR_UNSUPPORTED,
+                       "pipeline layout: multi-token prediction (m) is "
+                       "modelled in the last stage only, with the loss");
+    }
     return ME_OK;
 }
 
@@ -259,7 +271,9 @@ me_status me_layout_init(const char *text, me_diag *diag, me_layout *layout_out)
     walk fill = {.text = text, .diag = diag, .first_layer = first_layer};
     status = read_all(&fill);
     first_layer[n_stages] = fill.n_layers;
-    *layout_out = (me_layout){.n_stages = n_stages, .first_layer = first_layer};
+    *layout_out = (me_layout){.n_stages = n_stages,
+                              .first_layer = first_layer,
+                              .n_mtp_layers = fill.n_mtp_layers};
     return status;
 }
 

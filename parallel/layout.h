@@ -4,8 +4,8 @@
  *
  * The language of Megatron-LM core_v0.19.0's --pipeline-model-parallel-layout:
  * `E` is the embedding, `t` a decoder layer, `L` the loss, `|` begins the next
- * stage, `x*n` repeats one of these and `(…)*n` several; commas are skipped.
- * Groups don't nest, as there. `m`, multi-token prediction, is not modelled.
+ * stage, `m` a depth of multi-token prediction, `x*n` repeats one of these and
+ * `(…)*n` several; commas are skipped. Groups don't nest, as there.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -20,6 +20,7 @@
 typedef struct me_layout {
     int32_t n_stages;
     int32_t *first_layer; /**< n_stages + 1 of them; owned */
+    int32_t n_mtp_layers; /**< all of them in the last stage */
 } me_layout;
 
 /**
@@ -31,7 +32,8 @@ typedef struct me_layout {
  * @param text        the whole text
  * @param layout_out  for me_layout_fini(), also on failure
  * @return ME_OK; ME_ERR_CONFIG with what is wrong, at which character of the
- *         text; ME_ERR_UNSUPPORTED for `m`; ME_ERR_NOMEM
+ *         text; ME_ERR_UNSUPPORTED for `m` in a stage that is not the last;
+ *         ME_ERR_NOMEM
  */
 me_status me_layout_init(const char *text, me_diag *diag,
                          me_layout *layout_out) ME_MUST_CHECK;

@@ -29,23 +29,31 @@ static void create_output_layer(me_gpt *gpt)
                                         .inputs = c->hidden_size,
                                         .outputs = c->padded_vocab_size,
                                     });
-    if (gpt->is_tied && gpt->output_layer.weight != NULL) {
-        gpt->output_layer.weight->is_shared_embedding = true;
-        gpt->output_layer.weight->is_replica_of_tied = true;
-    }
 }
 
-/** LanguageModule.setup_embeddings_and_output_layer(): first and last stage
- *  begin with equal copies of what they share. */
-static void equalise_shared_embedding(me_gpt *gpt)
+/** shared_embedding_or_output_weight(). */
+static me_parameter *embedding_or_output_weight(me_gpt *gpt)
 {
-    const me_parameter *shared =
-        gpt->spec.pre_process ? gpt->embedding.word : gpt->output_layer.weight;
-    if (shared != NULL && shared->is_shared_embedding &&
-        (gpt->spec.pre_process || gpt->spec.post_process)) {
-        me_all_reduce(gpt->nn.e, gpt->nn.comm, ME_GROUP_EMBEDDING,
-                      shared->tensor);
+    return gpt->spec.pre_process || gpt->has_mtp ? gpt->embedding.word
+                                                 : gpt->output_layer.weight;
+}
+
+/** LanguageModule.setup_embeddings_and_output_layer(): tied embeddings, or
+ *  multi-token prediction's on the last stage, are kept as equal copies on the
+ *  first and last stage of a pipeline. */
+static void share_embedding(me_gpt *gpt)
+{
+    const me_transformer_config *c = gpt->nn.config;
+    const bool is_shared =
+        !c->untie_embeddings_and_output_weights || c->mtp_num_layers > 0;
+    me_parameter *weight = embedding_or_output_weight(gpt);
+    if (!is_shared || !gpt->spec.is_pipelined || weight == NULL ||
+        !(gpt->spec.pre_process || gpt->spec.post_process)) {
+        return;
     }
+    weight->is_shared_embedding = true;
+    weight->is_replica_of_tied = !gpt->spec.pre_process;
+    me_all_reduce(gpt->nn.e, gpt->nn.comm, ME_GROUP_EMBEDDING, weight->tensor);
 }
 
 void me_gpt_create(const me_nn *nn, const me_gpt_spec *spec, me_gpt *gpt)
@@ -53,12 +61,9 @@ void me_gpt_create(const me_nn *nn, const me_gpt_spec *spec, me_gpt *gpt)
     *gpt = (me_gpt){.nn = *nn, .spec = *spec};
     gpt->nn.chunk = spec->chunk;
     const me_transformer_config *c = nn->config;
-    if (spec->pre_process) {
+    gpt->has_mtp = spec->post_process && c->mtp_num_layers > 0;
+    if (spec->pre_process || gpt->has_mtp) {
         me_embedding_create(&gpt->nn, spec->parent, &gpt->embedding);
-        if (gpt->embedding.word != NULL && spec->is_pipelined &&
-            !c->untie_embeddings_and_output_weights) {
-            gpt->embedding.word->is_shared_embedding = true;
-        }
     }
     if (has_rotary_embedding(c)) {
         me_rope_create(&gpt->nn, &gpt->rope);
@@ -67,15 +72,19 @@ void me_gpt_create(const me_nn *nn, const me_gpt_spec *spec, me_gpt *gpt)
                                 spec->num_layers, spec->post_process,
                                 &gpt->decoder);
     gpt->decoder.pre_process = spec->pre_process;
+    if (gpt->has_mtp) {
+        me_mtp_block_create(&gpt->nn, spec->parent, &gpt->mtp);
+    }
     if (spec->post_process) {
         create_output_layer(gpt);
     }
-    equalise_shared_embedding(gpt);
+    share_embedding(gpt);
 }
 
 void me_gpt_fini(me_engine *e, me_gpt *gpt)
 {
     me_rope_fini(e, &gpt->rope);
+    me_mtp_block_fini(e, &gpt->mtp);
     me_transformer_block_fini(e, &gpt->decoder);
 }
 
@@ -86,31 +95,42 @@ void me_gpt_set_input(me_engine *e, me_gpt *gpt, me_tensor *x)
     me_release(e, before);
 }
 
-/** LanguageModule.compute_language_model_loss: (s, b, v/t) to (b, s). */
-static me_tensor *language_model_loss(me_nn *nn, me_tensor *labels,
-                                      me_tensor *logits)
+/** Hidden states of all depths, their loss, and back to the decoder's own. */
+static me_tensor *predict_further(me_gpt *gpt, const me_batch *batch,
+                                  me_tensor *x, me_tensor *angles,
+                                  const me_parameter *output_weight)
 {
-    me_engine *e = nn->e;
-    const me_frame frame = me_enter(e);
-    me_tensor *turned = me_transpose(e, labels, 0, 1);
-    me_tensor *target = me_contiguous(e, turned); // (s, b)
-    me_tensor *loss = me_vocab_parallel_cross_entropy(nn, logits, target);
-    me_tensor *back = me_transpose(e, loss, 0, 1);
-    me_tensor *dense = me_contiguous(e, back); // (b, s)
-    if (dense != back) {
-        me_drop(e, loss);
-        me_drop(e, back);
-    }
-    return me_leave(e, frame, dense);
+    me_nn *nn = &gpt->nn;
+    const me_mtp_inputs inputs = {
+        .embedding = &gpt->embedding,
+        .tokens = batch->tokens,
+        .position_ids = batch->position_ids,
+        .attention_mask = batch->attention_mask,
+        .angles = angles,
+    };
+    const me_mtp_head head = {
+        .output_layer = &gpt->output_layer,
+        .output_weight = output_weight,
+        .labels = batch->labels,
+        .loss_mask = batch->loss_mask,
+    };
+    me_tensor *y = me_mtp_block_forward(nn, &gpt->mtp, &inputs, x);
+    return me_rebind(nn->e, y, me_process_mtp_loss(nn, &gpt->mtp, &head, y));
 }
 
 /** GPTModel._postprocess. */
-static me_tensor *postprocess(me_gpt *gpt, me_tensor *x, me_tensor *labels)
+static me_tensor *postprocess(me_gpt *gpt, const me_batch *batch, me_tensor *x,
+                              me_tensor *angles)
 {
     me_nn *nn = &gpt->nn;
+    const me_parameter *weight = gpt->is_tied ? gpt->embedding.word : NULL;
     const me_frame frame = me_enter(nn->e);
-    me_tensor *logits = me_column_linear(nn, &gpt->output_layer, x, NULL);
-    return me_leave(nn->e, frame, language_model_loss(nn, labels, logits));
+    if (gpt->has_mtp) {
+        x = predict_further(gpt, batch, x, angles, weight);
+    }
+    me_tensor *logits = me_column_linear(nn, &gpt->output_layer, x, weight);
+    return me_leave(nn->e, frame,
+                    me_language_model_loss(nn, batch->labels, logits));
 }
 
 me_tensor *me_gpt_forward(me_gpt *gpt, const me_batch *batch)
@@ -131,7 +151,7 @@ me_tensor *me_gpt_forward(me_gpt *gpt, const me_batch *batch)
     me_tensor *y = me_transformer_block_forward(nn, &gpt->decoder, x,
                                                 batch->attention_mask, angles);
     if (gpt->spec.post_process) {
-        y = postprocess(gpt, y, batch->labels);
+        y = postprocess(gpt, batch, y, angles);
     }
     return me_leave(e, frame, y);
 }

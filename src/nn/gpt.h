@@ -9,6 +9,7 @@
 #define MEMEST_NN_GPT_H
 
 #include "nn/embedding.h"
+#include "nn/multi_token_prediction.h"
 #include "nn/rope.h"
 #include "nn/transformer.h"
 
@@ -29,7 +30,9 @@ typedef struct me_gpt {
     me_embedding_layer embedding;
     me_rope rope;
     me_transformer_block decoder;
+    me_mtp_block mtp; /**< if has_mtp */
     me_linear output_layer;
+    bool has_mtp;
     bool is_tied; /**< uses the embedding's weight for its output */
 } me_gpt;
 

@@ -5,6 +5,7 @@
 #include "ops/compiled.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
+#include "ops/view.h"
 #include "tensor/autograd.h"
 
 enum {
@@ -172,4 +173,21 @@ me_tensor *me_vocab_parallel_cross_entropy(me_nn *nn, me_tensor *logits,
     return nn->config->cross_entropy_loss_fusion
                ? fused_cross_entropy(nn, logits, target)
                : cross_entropy(nn, logits, target);
+}
+
+me_tensor *me_language_model_loss(me_nn *nn, me_tensor *labels,
+                                  me_tensor *logits)
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *turned = me_transpose(e, labels, 0, 1);
+    me_tensor *target = me_contiguous(e, turned); // (s, b)
+    me_tensor *loss = me_vocab_parallel_cross_entropy(nn, logits, target);
+    me_tensor *back = me_transpose(e, loss, 0, 1);
+    me_tensor *dense = me_contiguous(e, back); // (b, s)
+    if (dense != back) {
+        me_drop(e, loss);
+        me_drop(e, back);
+    }
+    return me_leave(e, frame, dense);
 }

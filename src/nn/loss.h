@@ -14,4 +14,9 @@
 me_tensor *me_vocab_parallel_cross_entropy(me_nn *nn, me_tensor *logits,
                                            me_tensor *target);
 
+/** LanguageModule.compute_language_model_loss(): labels (b, s) int64 and logits
+ *  (s, b, v/t) to the loss (b, s), float32. */
+me_tensor *me_language_model_loss(me_nn *nn, me_tensor *labels,
+                                  me_tensor *logits);
+
 #endif /* MEMEST_NN_LOSS_H */

@@ -36,6 +36,8 @@ typedef struct me_transformer_config {
     uint64_t qk_head_dim;             /**< of a head, without position */
     uint64_t qk_pos_emb_head_dim;     /**< of a head, that turn */
     uint64_t v_head_dim;
+    int32_t mtp_num_layers; /**< depths of multi-token prediction */
+    bool mtp_use_repeated_layer;
     me_dtype params_dtype;
     me_normalization normalization;
     me_activation activation;

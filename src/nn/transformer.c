@@ -5,12 +5,12 @@
 #include "ops/elementwise.h"
 #include "ops/view.h"
 
-static void create_layer(me_nn *nn, me_module_id parent, int32_t number,
-                         me_transformer_layer *layer)
+void me_transformer_layer_create(me_nn *nn, me_module_id module,
+                                 me_transformer_layer *layer)
 {
     const uint64_t h = nn->config->hidden_size;
     me_transformer_layer *l = layer;
-    l->module = me_module_add_index(nn->e, parent, (uint32_t)number);
+    l->module = module;
     l->input_layernorm = me_norm_create(nn, l->module, "input_layernorm", h);
     if (nn->config->multi_latent_attention) {
         me_multi_latent_attention_create(nn, l->module, &l->mla);
@@ -20,6 +20,11 @@ static void create_layer(me_nn *nn, me_module_id parent, int32_t number,
     l->pre_mlp_layernorm =
         me_norm_create(nn, l->module, "pre_mlp_layernorm", h);
     me_mlp_create(nn, l->module, &l->mlp);
+}
+
+void me_transformer_layer_fini(me_engine *e, me_transformer_layer *layer)
+{
+    me_multi_latent_attention_fini(e, &layer->mla);
 }
 
 /** residual + dropout(x + bias); the tape is on even under recomputation. */
@@ -76,9 +81,10 @@ static me_tensor *mlp_part(me_nn *nn, const me_transformer_layer *layer,
     return me_leave(nn->e, frame, out); // (s, b, h)
 }
 
-static me_tensor *layer_forward(me_nn *nn, const me_transformer_layer *layer,
-                                me_tensor *x, me_tensor *mask,
-                                me_tensor *angles)
+me_tensor *me_transformer_layer_forward(me_nn *nn,
+                                        const me_transformer_layer *layer,
+                                        me_tensor *x, me_tensor *mask,
+                                        me_tensor *angles)
 {
     me_engine *e = nn->e;
     if (!me_engine_is_ok(e)) {
@@ -103,7 +109,8 @@ static me_tensor *run_section(const me_section *section,
     me_tensor *x = inputs[0];
     for (int32_t i = 0; i < section->count; i++) {
         const me_transformer_layer *layer = &block->layers[section->first + i];
-        me_tensor *y = layer_forward(nn, layer, x, inputs[1], inputs[2]);
+        me_tensor *y =
+            me_transformer_layer_forward(nn, layer, x, inputs[1], inputs[2]);
         x = i == 0 ? y : me_rebind(nn->e, x, y);
     }
     return me_leave(nn->e, frame, x);
@@ -129,7 +136,9 @@ void me_transformer_block_create(me_nn *nn, me_module_id parent,
     }
     const me_module_id layers = me_module_add(e, block->module, "layers");
     for (int32_t i = 0; i < num_layers; i++) {
-        create_layer(nn, layers, first_layer + i, &block->layers[i]);
+        me_transformer_layer_create(
+            nn, me_module_add_index(e, layers, (uint32_t)(first_layer + i)),
+            &block->layers[i]);
         block->sections[i] = (me_section){
             .nn = nn, .run = run_section, .self = block, .first = i};
     }
@@ -142,7 +151,7 @@ void me_transformer_block_create(me_nn *nn, me_module_id parent,
 void me_transformer_block_fini(me_engine *e, me_transformer_block *block)
 {
     for (int32_t i = 0; i < block->num_layers; i++) {
-        me_multi_latent_attention_fini(e, &block->layers[i].mla);
+        me_transformer_layer_fini(e, &block->layers[i]);
     }
     me_clear(e, &block->input_tensor);
 }

@@ -32,6 +32,19 @@ typedef struct me_transformer_block {
     me_tensor *input_tensor; /**< what a pipeline handed in; owned */
 } me_transformer_block;
 
+/** The parameters of a layer below @p module, in Megatron's order. */
+void me_transformer_layer_create(me_nn *nn, me_module_id module,
+                                 me_transformer_layer *layer);
+
+/** Let go of what a layer holds beside its parameters. */
+void me_transformer_layer_fini(me_engine *e, me_transformer_layer *layer);
+
+/** As me_transformer_block_forward(), of one layer. */
+me_tensor *me_transformer_layer_forward(me_nn *nn,
+                                        const me_transformer_layer *layer,
+                                        me_tensor *x, me_tensor *mask,
+                                        me_tensor *angles);
+
 /** Layers @p first_layer and following; the final norm on the last stage. */
 void me_transformer_block_create(me_nn *nn, me_module_id parent,
                                  int32_t first_layer, int32_t num_layers,

@@ -116,6 +116,13 @@ me_tensor *me_neg(me_engine *e, me_tensor *a)
     return me_output(e, node, unary(e, "neg", a));
 }
 
+me_tensor *me_div(me_engine *e, me_tensor *a, me_tensor *b)
+{
+    me_node *node = me_record1(e, &div_number_op, a);
+    me_save(e, node, 0, b);
+    return me_output(e, node, unary(e, "div", a));
+}
+
 me_tensor *me_div_number_in_place(me_engine *e, me_tensor *a)
 {
     me_node *node = me_record1(e, &div_number_op, a);

@@ -27,6 +27,9 @@ me_tensor *me_mul_number(me_engine *e, me_tensor *a);
 /** `-a`. */
 me_tensor *me_neg(me_engine *e, me_tensor *a);
 
+/** `a / b`, b a scalar without gradient; saves the divisor. */
+me_tensor *me_div(me_engine *e, me_tensor *a, me_tensor *b);
+
 /** `a /= number`: in place, returns @p a. */
 me_tensor *me_div_number_in_place(me_engine *e, me_tensor *a);
 

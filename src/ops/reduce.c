@@ -175,6 +175,24 @@ me_tensor *me_sum(me_engine *e, me_tensor *x)
     return me_output(e, node, me_sum_to(e, x, &scalar));
 }
 
+void me_reduce_all(me_engine *e, const me_tensor *x)
+{
+    const bool is_whole = x->dtype == ME_DTYPE_INT64;
+    me_reduce(e, &(me_reduction){
+                     .inputs = me_numel(x),
+                     .outputs = 1,
+                     .element_bytes = me_dtype_bytes((me_dtype)x->dtype),
+                     .accumulator_bytes = is_whole ? 8 : 4,
+                 });
+}
+
+me_tensor *me_sum_detached(me_engine *e, const me_tensor *x)
+{
+    me_tensor *sum = me_empty(e, "sum", (me_dtype)x->dtype, ME_SCALAR);
+    me_reduce_all(e, x);
+    return sum;
+}
+
 me_tensor *me_sum_last_detached(me_engine *e, const me_tensor *x)
 {
     me_shape shape = x->shape;

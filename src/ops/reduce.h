@@ -43,6 +43,12 @@ me_tensor *me_sum_to(me_engine *e, me_tensor *gradient, const me_shape *shape);
 /** `x.sum()`: a scalar, on the tape. */
 me_tensor *me_sum(me_engine *e, me_tensor *x);
 
+/** Ask for and give back what summing all of @p x needs. */
+void me_reduce_all(me_engine *e, const me_tensor *x);
+
+/** `x.sum()`, off the tape: a scalar, int64 of whole numbers. */
+me_tensor *me_sum_detached(me_engine *e, const me_tensor *x);
+
 /** Sum over the last dimension, off the tape, in float32. */
 me_tensor *me_sum_last_detached(me_engine *e, const me_tensor *x);
 

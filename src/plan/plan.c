@@ -29,6 +29,14 @@ me_pipeline me_plan_pipeline(const me_plan *plan, int32_t rank)
     };
 }
 
+/** First and last stage keep a weight equal: tied embeddings, or multi-token
+ *  prediction, which has an embedding on the last stage. */
+static bool has_shared_embedding(const me_config *config)
+{
+    return !config->model.untie_embeddings_and_output_weights ||
+           config->model.mtp_num_layers > 0;
+}
+
 static me_status make_grid(const me_config *config, me_diag *diag,
                            me_grid *grid_out)
 {
@@ -41,7 +49,7 @@ static me_status make_grid(const me_config *config, me_diag *diag,
             .pipeline = p->pipeline,
             .expert = p->expert,
             .pipeline_before_data = p->tp_pp_dp_mapping,
-            .is_tied = !config->model.untie_embeddings_and_output_weights,
+            .is_tied = has_shared_embedding(config),
         },
         diag, grid_out);
 }
@@ -66,7 +74,7 @@ static me_status make_split(me_plan *plan, me_diag *diag)
         .last_layers = p->decoder_last_pipeline_num_layers,
         .counts_embedding = p->account_for_embedding_in_pipeline_split,
         .counts_loss = p->account_for_loss_in_pipeline_split,
-        .is_tied = !config->model.untie_embeddings_and_output_weights,
+        .is_tied = has_shared_embedding(config),
         .layout = has_layout ? &plan->layout : NULL,
     };
     me_schedule_shape shape = {.copies = 1};

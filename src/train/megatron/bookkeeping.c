@@ -208,10 +208,12 @@ void me_log_iteration(me_trainer *t, bool is_skipped)
     if (is_skipped) {
         me_blip(e, "loss_scale", 4);
     }
+    me_track_mtp_metrics(t);
     me_barriers(t, 2);
     if (is_last_stage(t) && !is_skipped && had_logged) {
         me_tensor *zero = me_keep_scalar(e, "zeros", 4);
         me_release(e, t->total_loss);
         t->total_loss = zero;
     }
+    me_reset_mtp_totals(t);
 }

@@ -32,11 +32,12 @@ static void reduce_partial_gradients(me_trainer *t)
     me_leave(e, frame, NULL);
 }
 
-/** Tied embeddings: first and last stage add theirs up, in place. */
+/** Tied embeddings, or one that multi-token prediction has on the last stage:
+ *  first and last stage add theirs up, in place. */
 static void reduce_embedding_gradients(me_trainer *t)
 {
     const me_transformer_config *c = &t->config->model;
-    if (c->untie_embeddings_and_output_weights ||
+    if ((c->untie_embeddings_and_output_weights && c->mtp_num_layers == 0) ||
         t->config->pipeline.ranks == 1) {
         return;
     }

@@ -57,6 +57,13 @@ static void forget(me_engine *e, me_tensor **x)
     *x = NULL;
 }
 
+/** mtp_on_this_rank(): the depths of multi-token prediction read the batch's
+ *  tokens again. */
+static bool has_mtp(const me_trainer *t, const me_gpt_spec *stage)
+{
+    return stage->post_process && t->config->model.mtp_num_layers > 0;
+}
+
 /** A micro-batch for a stage; what it has no use for goes at once. */
 static void get_batch(me_trainer *t, const me_gpt_spec *stage, me_batch *batch)
 {
@@ -64,10 +71,11 @@ static void get_batch(me_trainer *t, const me_gpt_spec *stage, me_batch *batch)
     if (!stage->pre_process && !stage->post_process) {
         return;
     }
+    const bool has_tokens = stage->pre_process || has_mtp(t, stage);
     const me_category category = me_category_set(t->e, ME_CATEGORY_INPUT);
     make_batch(t, batch);
     me_category_set(t->e, category);
-    if (stage->pre_process) {
+    if (has_tokens) {
         broadcast(t, batch->tokens);
     }
     if (stage->post_process) {
@@ -75,13 +83,13 @@ static void get_batch(me_trainer *t, const me_gpt_spec *stage, me_batch *batch)
         broadcast(t, batch->loss_mask);
     }
     broadcast(t, batch->attention_mask);
-    if (stage->pre_process) {
+    if (has_tokens) {
         broadcast(t, batch->position_ids);
     }
     if (!stage->post_process) {
         forget(t->e, &batch->labels);
         forget(t->e, &batch->loss_mask);
-    } else if (!stage->pre_process) {
+    } else if (!has_tokens) {
         forget(t->e, &batch->tokens);
         forget(t->e, &batch->position_ids);
     }
@@ -205,8 +213,12 @@ me_tensor *me_forward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
     me_tensor *y = forward_model(t, gpt, &loss_mask);
     forward_point(t, "end");
     t->forwards++;
+    me_tensor *loss = NULL;
     if (gpt->spec.post_process && me_engine_is_ok(e)) {
-        me_tensor *loss = calculate_loss(t, y, loss_mask, num_tokens_out);
+        loss = calculate_loss(t, y, loss_mask, num_tokens_out);
+    }
+    me_set_mtp_loss_scale(t);
+    if (loss != NULL) {
         me_drop(e, loss_mask);
         y = me_rebind(e, y, loss);
     }

@@ -48,6 +48,13 @@ typedef struct me_optimizer {
     int32_t overflows;       /**< of fp16, in a row */
 } me_optimizer;
 
+/** What outlives a micro-batch of multi-token prediction (mtp.c). */
+typedef struct me_mtp_state {
+    me_tensor *loss_scale;    /**< of the last micro-batch */
+    me_tensor *cumulative[2]; /**< correct, total predictions, (D) */
+    me_tensor *total_loss[ME_MTP_MAX_DEPTHS]; /**< since the last log */
+} me_mtp_state;
+
 typedef struct me_trainer {
     me_engine *e;
     const me_megatron_config *config;
@@ -69,6 +76,7 @@ typedef struct me_trainer {
     me_tensor *new_mean_loss; /**< of this one, until it is logged */
     me_tensor *total_loss;
     bool has_logged; /**< a total of losses exists */
+    me_mtp_state mtp;
 } me_trainer;
 
 /** @name the trainer itself (training.c)
@@ -103,6 +111,16 @@ void me_validate_scalar(me_trainer *t, uint64_t bytes);
 void me_reduce_losses(me_trainer *t);
 /** training_log(). */
 void me_log_iteration(me_trainer *t, bool is_skipped);
+/** @} */
+
+/** @name multi-token prediction (mtp.c); nothing without it
+ *  @{ */
+/** The scale of its loss, after each micro-batch's own, on every stage. */
+void me_set_mtp_loss_scale(me_trainer *t);
+/** track_mtp_metrics(): its part of the log. */
+void me_track_mtp_metrics(me_trainer *t);
+/** Totals begin anew once they are logged. */
+void me_reset_mtp_totals(me_trainer *t);
 /** @} */
 
 /** @name gradient buffers (ddp.c)

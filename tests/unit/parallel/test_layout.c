@@ -103,8 +103,16 @@ static void test_layout__says_what_is_wrong(void **state)
     assert_int_equal(me_layout_init("Et|m|L", &diag, &layout),
                      ME_ERR_UNSUPPORTED);
     assert_string_equal(diag.text,
-                        "pipeline layout: multi-token prediction is not "
-                        "modelled (m at character 4)");
+                        "pipeline layout: multi-token prediction (m) is "
+                        "modelled in the last stage only, with the loss");
+    assert_int_equal(me_layout_init("Et|mtL", &diag, &layout), ME_ERR_CONFIG);
+    assert_string_equal(diag.text,
+                        "pipeline layout: t at character 5 comes after m: "
+                        "decoder layers must come first");
+    assert_int_equal(me_layout_init("Ett|t,m*2L", &diag, &layout), ME_OK);
+    assert_int_equal(layout.n_mtp_layers, 2);
+    assert_int_equal(me_layout_n_layers(&layout), 3);
+    me_layout_fini(&layout);
 }
 
 /* Chunk k of rank r is stage k p + r of the text. */
