@@ -29,6 +29,12 @@ typedef enum me_position_embedding {
     ME_POSITION_NONE
 } me_position_embedding;
 
+/** Rotary embedding of multi-latent attention. */
+typedef enum me_rope_type {
+    ME_ROPE_TYPE_ROPE,
+    ME_ROPE_TYPE_YARN
+} me_rope_type;
+
 typedef enum me_core_attention {
     ME_CORE_ATTENTION_UNFUSED,
     ME_CORE_ATTENTION_SDPA_FLASH

@@ -35,6 +35,15 @@ typedef struct me_model_config {
     bool qk_layernorm;
     me_position_embedding position_embedding;
     double rotary_percent; /**< share of a head that rotates, 0 to 1 */
+    bool multi_latent_attention;
+    uint64_t q_lora_rank;         /**< query latent; 0: none */
+    uint64_t kv_lora_rank;        /**< latent of keys and values */
+    uint64_t qk_head_dim;         /**< of a head, without position */
+    uint64_t qk_pos_emb_head_dim; /**< of a head, that rotate */
+    uint64_t v_head_dim;
+    me_rope_type rope_type; /**< of multi-latent attention */
+    int32_t mtp_num_layers; /**< prediction depths; 0: none */
+    bool mtp_use_repeated_layer;
     bool untie_embeddings_and_output_weights;
     double attention_dropout;
     double hidden_dropout;
@@ -196,6 +205,10 @@ me_config *me_config_clone(const me_config *config) ME_MUST_CHECK;
  */
 me_status me_config_finish(me_config *config, int32_t num_processes,
                            me_diag *diag) ME_MUST_CHECK;
+
+/** Columns of a query's head: with multi-latent attention those without and
+ *  those with position. Local. */
+uint64_t me_config_query_head_size(const me_config *config);
 
 /**
  * Elements of a head that rotary embeddings turn, as Megatron-LM's tables have

@@ -23,11 +23,20 @@ uint64_t me_config_model_parallel(const me_config *config)
                        (uint64_t)p->context);
 }
 
+uint64_t me_config_query_head_size(const me_config *config)
+{
+    const me_model_config *m = &config->model;
+    return m->multi_latent_attention
+               ? me_size_add(m->qk_head_dim, m->qk_pos_emb_head_dim)
+               : m->kv_channels;
+}
+
 uint64_t me_config_rotary_size(const me_config *config)
 {
     const me_model_config *m = &config->model;
-    return me_round_up((uint64_t)((double)m->kv_channels * m->rotary_percent),
-                       2);
+    const uint64_t columns =
+        m->multi_latent_attention ? m->qk_pos_emb_head_dim : m->kv_channels;
+    return me_round_up((uint64_t)((double)columns * m->rotary_percent), 2);
 }
 
 static int32_t to_int32(uint64_t value)

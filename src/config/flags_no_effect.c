@@ -101,6 +101,12 @@ const me_flag_rule me_flags_no_effect[] = {
      "--rotary-seq-len-interpolation-factor:i --use-rope-scaling "
      "--rope-scaling-factor:f",
      .note = "a number that a kernel uses"},
+    {"--rotary-scaling-factor:f --mscale:f --mscale-all-dim:f",
+     .needs = "--multi-latent-attention",
+     .note = "a number that a kernel uses"},
+    {"--mtp-loss-scaling-factor:f",
+     .needs = "--mtp-num-layers", .note = "a number that a kernel uses"},
+    {"--mtp-hybrid-override-pattern:s", .note = "of hybrid models"},
     {"--disable-bf16-reduced-precision-matmul",
      .note = "precision of matrix products"},
     {"--mlp-chunks-for-prefill:i --flash-decode "

@@ -66,10 +66,12 @@ const me_flag_rule me_flags_not_modelled[] = {
      "--fine-grained-offloading-max-inflight-offloads:i",
      .needs = "--fine-grained-activation-offloading",
      .note = "offloading to the host"},
-    {"--mtp-num-layers:i", .neutral = "0", .note = "multi-token prediction"},
-    {"--mtp-standalone --mtp-loss-scaling-factor:f --mtp-use-repeated-layer "
-     "--mtp-detach-heads --mtp-hybrid-override-pattern:s",
-     .needs = "--mtp-num-layers", .note = "multi-token prediction"},
+    {"--mtp-standalone",
+     .needs = "--mtp-num-layers",
+     .note = "multi-token prediction in a pipeline stage of its own"},
+    {"--mtp-detach-heads",
+     .needs = "--mtp-num-layers",
+     .note = "multi-token prediction whose gradients end before the model"},
     {"--attention-backend:flash|fused|unfused|local|auto "
      "--flash-attention-version:2|3|4",
      .needs = "!--transformer-impl=local",
@@ -87,11 +89,12 @@ const me_flag_rule me_flags_not_modelled[] = {
      .needs = "--qk-clip", .note = "clipping of queries and keys"},
     {"--attention-output-gate", .note = "gated attention output"},
     {"--calculate-per-token-loss", .note = "loss per token"},
-    {"--multi-latent-attention", .note = "multi-latent attention"},
-    {"--q-lora-rank:i --kv-lora-rank:i --qk-head-dim:i "
-     "--qk-pos-emb-head-dim:i --v-head-dim:i --rotary-scaling-factor:f "
-     "--mscale:f --mscale-all-dim:f --cache-mla-latents --mla-down-proj-fusion",
-     .needs = "--multi-latent-attention", .note = "multi-latent attention"},
+    {"--mla-down-proj-fusion",
+     .needs = "--multi-latent-attention",
+     .note = "fused down projections of Transformer Engine"},
+    {"--cache-mla-latents",
+     .needs = "--multi-latent-attention",
+     .note = "of inference: Megatron-LM stops at it in training"},
     {"--experimental-attention-variant:gated_delta_net|dsa",
      .note = "attention variant"},
     {"--dsa-indexer-n-heads:i --dsa-indexer-head-dim:i --dsa-indexer-topk:i "
@@ -344,8 +347,6 @@ const me_flag_rule me_flags_not_modelled[] = {
      "--heterogeneous-layers-config-encoded-json:s",
      .note = "layers that differ"},
     {"--spec:*s", .note = "a layer specification of its own"},
-    {"--rope-type:rope|yarn",
-     .neutral = "rope", .note = "rotary embedding of multi-latent attention"},
     {"--logits-save-dir:s --logits-load-dir:s",
      .note = "distillation from logits"},
     {"--logits-save-top-k:i --logits-save-top-p:f --logits-save-top-p-min-k:i "

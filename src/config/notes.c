@@ -25,7 +25,21 @@ static bool has_fp32_residual(const me_config *config)
 static bool has_padded_heads(const me_config *config)
 {
     return config->impl.core_attention == ME_CORE_ATTENTION_SDPA_FLASH &&
-           config->model.kv_channels % 8 != 0;
+           me_config_query_head_size(config) % 8 != 0;
+}
+
+/* PyTorch's flash kernel wants one head size for all three. */
+static bool has_narrow_values(const me_config *config)
+{
+    return config->impl.core_attention == ME_CORE_ATTENTION_SDPA_FLASH &&
+           config->model.multi_latent_attention &&
+           config->model.v_head_dim != me_config_query_head_size(config);
+}
+
+static bool has_yarn(const me_config *config)
+{
+    return config->model.multi_latent_attention &&
+           config->model.rope_type == ME_ROPE_TYPE_YARN;
 }
 
 static bool has_rope_fusion(const me_config *config)
@@ -68,6 +82,12 @@ static const struct {
      has_fp32_residual, "the float32 residual stream"},
     {"model.kv_channels", "--kv-channels", has_padded_heads,
      "flash attention pads heads to a multiple of 8; unpadded is estimated"},
+    {"model.v_head_dim", NULL, has_narrow_values,
+     "flash attention whose values are not as wide as its queries; one kernel "
+     "that takes them is estimated"},
+    {"model.rope_type", NULL, has_yarn,
+     "yarn, the default of multi-latent attention; tables of rope are "
+     "estimated"},
     {"train.apply_rope_fusion", NULL, has_rope_fusion,
      "on by default, off with --no-rope-fusion; unfused is estimated"},
     {"train.masked_softmax_fusion", NULL, has_softmax_fusion,

@@ -69,8 +69,15 @@ typedef struct me_rule {
     me_status (*check)(const me_config *config, me_diag *diag);
 } me_rule;
 
+/** The rules of multi-latent attention and multi-token prediction; static. */
+const me_rule *me_model_rules(size_t *count_out);
+
 /** The rules of splitting layers over stages, checked last; static. */
 const me_rule *me_pipeline_rules(size_t *count_out);
+
+/** @p a, which is called @p a_name, must be a multiple of @p b. */
+me_status me_divides(const char *b_name, uint64_t b, const char *a_name,
+                     uint64_t a, me_diag *diag) ME_MUST_CHECK;
 
 /** Check every rule on a job with its values derived; the first that fails
  * speaks. */

@@ -34,9 +34,8 @@ static me_status check_required(const me_config *config, me_diag *diag)
     return ME_OK;
 }
 
-/* a must be a multiple of b. */
-static me_status divides(const char *b_name, uint64_t b, const char *a_name,
-                         uint64_t a, me_diag *diag)
+me_status me_divides(const char *b_name, uint64_t b, const char *a_name,
+                     uint64_t a, me_diag *diag)
 {
     if (b != 0 && a % b == 0) {
         return ME_OK;
@@ -48,16 +47,16 @@ static me_status divides(const char *b_name, uint64_t b, const char *a_name,
 
 static me_status check_heads(const me_config *config, me_diag *diag)
 {
-    return divides("parallel.tensor", (uint64_t)config->parallel.tensor,
-                   "model.num_attention_heads",
-                   config->model.num_attention_heads, diag);
+    return me_divides("parallel.tensor", (uint64_t)config->parallel.tensor,
+                      "model.num_attention_heads",
+                      config->model.num_attention_heads, diag);
 }
 
 static me_status check_groups_of_heads(const me_config *config, me_diag *diag)
 {
-    return divides("model.num_query_groups", config->model.num_query_groups,
-                   "model.num_attention_heads",
-                   config->model.num_attention_heads, diag);
+    return me_divides("model.num_query_groups", config->model.num_query_groups,
+                      "model.num_attention_heads",
+                      config->model.num_attention_heads, diag);
 }
 
 static me_status check_groups(const me_config *config, me_diag *diag)
@@ -79,25 +78,29 @@ static me_status check_kv_channels(const me_config *config, me_diag *diag)
     if (me_config_is_set(config, "model.kv_channels")) {
         return ME_OK;
     }
-    return divides("model.num_attention_heads", m->num_attention_heads,
-                   "model.hidden_size", m->hidden_size, diag);
+    return me_divides("model.num_attention_heads", m->num_attention_heads,
+                      "model.hidden_size", m->hidden_size, diag);
 }
 
 /* RotaryEmbedding's tables hold pairs: an odd share of a head rounds up. */
 static me_status check_rotary(const me_config *config, me_diag *diag)
 {
     const me_model_config *m = &config->model;
+    const bool is_latent = m->multi_latent_attention;
+    const uint64_t columns =
+        is_latent ? m->qk_pos_emb_head_dim : m->kv_channels;
     const uint64_t size = me_config_rotary_size(config);
-    if (m->position_embedding != ME_POSITION_ROPE ||
-        (size > 0 && size <= m->kv_channels)) {
+    if ((m->position_embedding != ME_POSITION_ROPE && !is_latent) ||
+        (size > 0 && size <= columns)) {
         return ME_OK;
     }
     return me_fail(diag, ME_ERR_CONFIG,
-                   "model.rotary_percent = %g of model.kv_channels = %llu "
+                   "model.rotary_percent = %g of model.%s = %llu "
                    "makes tables of %llu columns: at least 2, and at most a "
                    "head, can turn",
-                   m->rotary_percent, (unsigned long long)m->kv_channels,
-                   (unsigned long long)size);
+                   m->rotary_percent,
+                   is_latent ? "qk_pos_emb_head_dim" : "kv_channels",
+                   (unsigned long long)columns, (unsigned long long)size);
 }
 
 static me_status check_ffn(const me_config *config, me_diag *diag)
@@ -109,8 +112,8 @@ static me_status check_ffn(const me_config *config, me_diag *diag)
                        "of model.ffn_hidden_size: give it",
                        (unsigned long long)m->hidden_size);
     }
-    return divides("parallel.tensor", (uint64_t)config->parallel.tensor,
-                   "model.ffn_hidden_size", m->ffn_hidden_size, diag);
+    return me_divides("parallel.tensor", (uint64_t)config->parallel.tensor,
+                      "model.ffn_hidden_size", m->ffn_hidden_size, diag);
 }
 
 static me_status check_vocab(const me_config *config, me_diag *diag)
@@ -124,8 +127,8 @@ static me_status check_vocab(const me_config *config, me_diag *diag)
                        (unsigned long long)m->padded_vocab_size,
                        (unsigned long long)m->vocab_size);
     }
-    return divides("parallel.tensor", (uint64_t)config->parallel.tensor,
-                   "model.padded_vocab_size", m->padded_vocab_size, diag);
+    return me_divides("parallel.tensor", (uint64_t)config->parallel.tensor,
+                      "model.padded_vocab_size", m->padded_vocab_size, diag);
 }
 
 static me_status check_positions(const me_config *config, me_diag *diag)
@@ -159,9 +162,9 @@ static me_status check_world(const me_config *config, me_diag *diag)
 static me_status check_expert(const me_config *config, me_diag *diag)
 {
     const me_parallel_config *p = &config->parallel;
-    return divides("parallel.expert", (uint64_t)p->expert,
-                   "data parallel size x parallel.context",
-                   (uint64_t)p->data * (uint64_t)p->context, diag);
+    return me_divides("parallel.expert", (uint64_t)p->expert,
+                      "data parallel size x parallel.context",
+                      (uint64_t)p->data * (uint64_t)p->context, diag);
 }
 
 static me_status check_batch(const me_config *config, me_diag *diag)
@@ -212,10 +215,10 @@ static me_status check_sequence(const me_config *config, me_diag *diag)
     if (!p->sequence) {
         return ME_OK;
     }
-    return divides("parallel.tensor", (uint64_t)p->tensor,
-                   context > 1 ? "model.seq_length / parallel.context"
-                               : "model.seq_length",
-                   seq_length / context, diag);
+    return me_divides("parallel.tensor", (uint64_t)p->tensor,
+                      context > 1 ? "model.seq_length / parallel.context"
+                                  : "model.seq_length",
+                      seq_length / context, diag);
 }
 
 static me_status check_dtype(const me_config *config, me_diag *diag)
@@ -234,11 +237,14 @@ static me_status check_dtype(const me_config *config, me_diag *diag)
                        "impl.core_attention = sdpa_flash needs "
                        "train.params_dtype = bfloat16 or float16, not float32");
     }
-    if (config->model.kv_channels > 256) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "impl.core_attention = sdpa_flash takes "
-                       "model.kv_channels up to 256, not %llu",
-                       (unsigned long long)config->model.kv_channels);
+    if (me_config_query_head_size(config) > 256) {
+        return me_fail(
+            diag, ME_ERR_CONFIG,
+            "impl.core_attention = sdpa_flash takes %s up to 256, not %llu",
+            config->model.multi_latent_attention
+                ? "model.qk_head_dim + model.qk_pos_emb_head_dim"
+                : "model.kv_channels",
+            (unsigned long long)me_config_query_head_size(config));
     }
     return ME_OK;
 }
@@ -315,7 +321,11 @@ static me_status check_sizes(const me_config *config, me_diag *diag)
     const uint64_t limit = UINT64_C(1) << 58;
     const uint64_t tokens = me_size_mul(
         me_size_mul(m->seq_length, config->train.micro_batch_size), 8);
-    const uint64_t heads = me_size_mul(m->num_attention_heads, m->kv_channels);
+    const uint64_t head = me_max_u64(
+        me_max_u64(m->kv_channels, me_config_query_head_size(config)),
+        m->multi_latent_attention ? me_size_add(m->qk_head_dim, m->v_head_dim)
+                                  : 0);
+    const uint64_t heads = me_size_mul(m->num_attention_heads, head);
     const uint64_t width =
         me_max_u64(me_max_u64(m->ffn_hidden_size * 2, m->hidden_size),
                    me_max_u64(me_size_mul(heads, 3), m->padded_vocab_size));
@@ -382,7 +392,13 @@ static me_status check_all(const me_rule *rules, size_t count,
 me_status me_config_validate(const me_config *config, me_diag *diag)
 {
     const size_t count = sizeof rules_of_sizes / sizeof rules_of_sizes[0];
-    const me_status status = check_all(rules_of_sizes, count, config, diag);
+    me_status status = check_all(rules_of_sizes, count, config, diag);
+    if (status != ME_OK) {
+        return status;
+    }
+    size_t n_model = 0;
+    const me_rule *model = me_model_rules(&n_model);
+    status = check_all(model, n_model, config, diag);
     if (status != ME_OK) {
         return status;
     }

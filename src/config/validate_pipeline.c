@@ -46,6 +46,13 @@ static me_status check_layout_size(const me_config *config,
                        (int)me_layout_n_layers(layout),
                        (int)config->model.num_layers);
     }
+    if (layout->n_mtp_layers != config->model.mtp_num_layers) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "parallel.pipeline_layout has %d depths of multi-token "
+                       "prediction (m): model.mtp_num_layers = %d",
+                       (int)layout->n_mtp_layers,
+                       (int)config->model.mtp_num_layers);
+    }
     return ME_OK;
 }
 

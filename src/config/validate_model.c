@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/private.h"
+
+/* What MLATransformerConfig and validate_args() ask of multi-latent attention,
+ * and what they and MultiTokenPredictionBlock ask of multi-token prediction. */
+
+static me_status check_latent_heads(const me_config *config, me_diag *diag)
+{
+    const me_model_config *m = &config->model;
+    if (!m->multi_latent_attention ||
+        m->num_query_groups == m->num_attention_heads) {
+        return ME_OK;
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "model.num_query_groups = %llu does not go with "
+                   "model.multi_latent_attention = true: leave it out",
+                   (unsigned long long)m->num_query_groups);
+}
+
+static me_status check_latent_rotary(const me_config *config, me_diag *diag)
+{
+    const me_model_config *m = &config->model;
+    if (!m->multi_latent_attention || m->rope_type == ME_ROPE_TYPE_YARN ||
+        !config->train.apply_rope_fusion) {
+        return ME_OK;
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "train.apply_rope_fusion = true does not go with "
+                   "model.rope_type = rope and model.multi_latent_attention = "
+                   "true: set it to false (--no-rope-fusion)");
+}
+
+static me_status check_latent_ranks(const me_config *config, me_diag *diag)
+{
+    const me_model_config *m = &config->model;
+    const uint64_t tensor = (uint64_t)config->parallel.tensor;
+    if (!m->multi_latent_attention) {
+        return ME_OK;
+    }
+    const me_status status = me_divides(
+        "parallel.tensor", tensor, "model.q_lora_rank", m->q_lora_rank, diag);
+    return status != ME_OK
+               ? status
+               : me_divides("parallel.tensor", tensor,
+                            "model.kv_lora_rank + model.qk_pos_emb_head_dim",
+                            m->kv_lora_rank + m->qk_pos_emb_head_dim, diag);
+}
+
+static me_status check_mtp_depths(const me_config *config, me_diag *diag)
+{
+    const int32_t most = 2;
+    if (config->model.mtp_num_layers <= most) {
+        return ME_OK;
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "model.mtp_num_layers = %d: at most %d depths are modelled",
+                   (int)config->model.mtp_num_layers, (int)most);
+}
+
+static me_status check_mtp_positions(const me_config *config, me_diag *diag)
+{
+    if (config->model.mtp_num_layers == 0 ||
+        config->model.position_embedding != ME_POSITION_LEARNED_ABSOLUTE) {
+        return ME_OK;
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "model.mtp_num_layers = %d needs "
+                   "model.position_embedding_type = rope or none, not "
+                   "learned_absolute",
+                   (int)config->model.mtp_num_layers);
+}
+
+static me_status check_mtp_recompute(const me_config *config, me_diag *diag)
+{
+    const me_recompute_config *r = &config->recompute;
+    if (config->model.mtp_num_layers == 0 ||
+        r->granularity != ME_RECOMPUTE_FULL ||
+        r->method != ME_RECOMPUTE_UNIFORM || r->num_layers == 1) {
+        return ME_OK;
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "recompute.num_layers = %d must be 1 with "
+                   "recompute.method = uniform and model.mtp_num_layers = %d",
+                   (int)r->num_layers, (int)config->model.mtp_num_layers);
+}
+
+const me_rule *me_model_rules(size_t *count_out)
+{
+    static const me_rule rules[] = {
+        {"latent_heads", check_latent_heads},
+        {"latent_rotary", check_latent_rotary},
+        {"latent_ranks", check_latent_ranks},
+        {"mtp_depths", check_mtp_depths},
+        {"mtp_positions", check_mtp_positions},
+        {"mtp_recompute", check_mtp_recompute},
+    };
+    *count_out = sizeof rules / sizeof rules[0];
+    return rules;
+}
