@@ -91,6 +91,7 @@ static void layer_norm_backward(me_engine *e, me_node *node,
                                "native_layer_norm_backward");
     gx[2] = parameter_gradient(e, node->saved[LAYER_NORM_SAVED_BIAS],
                                "native_layer_norm_backward");
+    me_drop(e, rows_of(e, gy[0]));
     sum_blocks(e, x, 2, gx + 1);
     me_drop(e, copy);
 }
@@ -112,9 +113,9 @@ me_tensor *me_layer_norm(me_engine *e, me_tensor *x, me_tensor *weight,
     me_save(e, node, LAYER_NORM_SAVED_RSTD, rstd);
     me_save(e, node, LAYER_NORM_SAVED_WEIGHT, weight);
     me_save(e, node, LAYER_NORM_SAVED_BIAS, bias);
+    me_drop(e, copy);
     me_drop(e, rstd);
     me_drop(e, mean);
-    me_drop(e, copy);
     return me_output(e, node, y);
 }
 
@@ -148,7 +149,7 @@ me_tensor *me_rms_norm(me_engine *e, me_tensor *x, me_tensor *weight)
     me_save(e, node, RMS_NORM_SAVED_INPUT, x);
     me_save(e, node, RMS_NORM_SAVED_RSTD, rstd);
     me_save(e, node, RMS_NORM_SAVED_WEIGHT, weight);
-    me_drop(e, rstd);
     me_drop(e, copy);
+    me_drop(e, rstd);
     return me_output(e, node, y);
 }
