@@ -32,6 +32,7 @@ static me_transformer_config transformer_config(const me_config *c)
         .max_position_embeddings = m->max_position_embeddings,
         .rotary_size = me_config_rotary_size(c),
         .multi_latent_attention = m->multi_latent_attention,
+        .rope_type = m->rope_type,
         .q_lora_rank = m->q_lora_rank,
         .kv_lora_rank = m->kv_lora_rank,
         .qk_head_dim = m->qk_head_dim,

@@ -34,6 +34,9 @@ uint64_t me_config_query_head_size(const me_config *config)
 uint64_t me_config_rotary_size(const me_config *config)
 {
     const me_model_config *m = &config->model;
+    if (m->multi_latent_attention && m->rope_type == ME_ROPE_TYPE_YARN) {
+        return me_round_up(m->qk_pos_emb_head_dim, 2); // it turns all of them
+    }
     const uint64_t columns =
         m->multi_latent_attention ? m->qk_pos_emb_head_dim : m->kv_channels;
     return me_round_up((uint64_t)((double)columns * m->rotary_percent), 2);

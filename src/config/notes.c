@@ -36,12 +36,6 @@ static bool has_narrow_values(const me_config *config)
            config->model.v_head_dim != me_config_query_head_size(config);
 }
 
-static bool has_yarn(const me_config *config)
-{
-    return config->model.multi_latent_attention &&
-           config->model.rope_type == ME_ROPE_TYPE_YARN;
-}
-
 static bool has_rope_fusion(const me_config *config)
 {
     return config->train.apply_rope_fusion;
@@ -85,9 +79,6 @@ static const struct {
     {"model.v_head_dim", NULL, has_narrow_values,
      "flash attention whose values are not as wide as its queries; one kernel "
      "that takes them is estimated"},
-    {"model.rope_type", NULL, has_yarn,
-     "yarn, the default of multi-latent attention; tables of rope are "
-     "estimated"},
     {"train.apply_rope_fusion", NULL, has_rope_fusion,
      "on by default, off with --no-rope-fusion; unfused is estimated"},
     {"train.masked_softmax_fusion", NULL, has_softmax_fusion,

@@ -262,6 +262,7 @@ me_multi_latent_attention_forward(me_nn *nn,
     const me_frame frame = me_enter(e);
     me_tensor *qkv_and_latents[5] = {NULL, NULL, NULL, NULL, NULL};
     query_key_value(nn, attention, x, qkv_and_latents);
+    me_hold(e, qkv_and_latents[0]); // core_attn_manager, for offloading
     me_tensor *context = core(nn, attention, qkv_and_latents, mask);
     me_tensor *y = me_row_linear(nn, &attention->linear_proj, context);
     me_leave(e, frame, y);

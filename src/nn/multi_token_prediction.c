@@ -365,6 +365,8 @@ static me_tensor *depth_loss(me_nn *nn, me_mtp_metrics *metrics,
     set(e, &v->logits,
         me_column_linear(nn, head->output_layer, hidden[1],
                          head->output_weight)); // (s, b, v/t)
+    me_drop(e, v->ignored_sum); // the name holds the missing bias now
+    v->ignored_sum = NULL;
     me_tensor *sum = NULL;
     me_tensor *labels = roll(e, v->labels, &sum);
     set(e, &v->labels, labels);

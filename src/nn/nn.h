@@ -30,11 +30,12 @@ typedef struct me_transformer_config {
     uint64_t padded_vocab_size;       /**< v */
     uint64_t max_position_embeddings; /**< p */
     uint64_t rotary_size;             /**< of each head, at most d */
-    bool multi_latent_attention;      /**< the next five count, and g = a */
-    uint64_t q_lora_rank;             /**< query latent; 0: none */
-    uint64_t kv_lora_rank;            /**< latent of keys and values */
-    uint64_t qk_head_dim;             /**< of a head, without position */
-    uint64_t qk_pos_emb_head_dim;     /**< of a head, that turn */
+    bool multi_latent_attention;      /**< the next six count, and g = a */
+    me_rope_type rope_type;
+    uint64_t q_lora_rank;         /**< query latent; 0: none */
+    uint64_t kv_lora_rank;        /**< latent of keys and values */
+    uint64_t qk_head_dim;         /**< of a head, without position */
+    uint64_t qk_pos_emb_head_dim; /**< of a head, that turn */
     uint64_t v_head_dim;
     int32_t mtp_num_layers; /**< depths of multi-token prediction */
     bool mtp_use_repeated_layer;
@@ -80,11 +81,20 @@ typedef struct me_parameter {
     uint32_t index;       /**< in registration order */
 } me_parameter;
 
-/** A rank's parameters in registration order. */
+/** A module's registered buffer: cast like parameters, and nothing else. */
+typedef struct me_module_buffer {
+    me_tensor **tensor;  /**< where its module keeps it; borrowed */
+    uint32_t parameters; /**< that are registered before it */
+} me_module_buffer;
+
+/** A rank's parameters and buffers in registration order. */
 typedef struct me_parameter_list {
     me_parameter **parameters;
     uint32_t count;
     uint32_t capacity;
+    me_module_buffer *buffers;
+    uint32_t n_buffers;
+    uint32_t buffers_capacity;
 } me_parameter_list;
 
 /** What every module of a rank is built with and runs on. */
@@ -96,6 +106,7 @@ typedef struct me_nn {
     int32_t chunk;                /**< that is being built */
     me_weight_gradients *weights; /**< where split backwards keep theirs; NULL:
                                        no backward is split */
+    struct me_rope_cache *rope_cache; /**< the rank's; NULL: unlimited */
 } me_nn;
 
 /** How a parameter is made. */
@@ -117,10 +128,15 @@ typedef struct me_parameter_spec {
  */
 me_parameter *me_parameter_create(me_nn *nn, const me_parameter_spec *spec);
 
+/** torch.nn.Module.register_buffer(): @p tensor, a place that does not move,
+ *  holds it; the module owns it. */
+void me_buffer_register(me_nn *nn, me_tensor **tensor);
+
 /** Move the parameters that were made on the host, each as float32. */
 void me_parameters_to_device(me_nn *nn);
 
-/** Cast those to the model's dtype (Float16Module), one after another. */
+/** Cast those, and buffers, to the model's dtype (Float16Module), one after
+ *  another. */
 void me_parameters_to_half(me_nn *nn);
 
 /** Let go of all parameters and the list's memory. */

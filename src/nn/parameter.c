@@ -70,6 +70,25 @@ me_parameter *me_parameter_create(me_nn *nn, const me_parameter_spec *spec)
     return parameter;
 }
 
+void me_buffer_register(me_nn *nn, me_tensor **tensor)
+{
+    me_parameter_list *list = nn->parameters;
+    if (list->n_buffers == list->buffers_capacity) {
+        const uint32_t capacity =
+            list->n_buffers == 0 ? 16 : list->n_buffers * 2;
+        me_module_buffer *larger = me_realloc(list->buffers, capacity,
+                                              sizeof *list->buffers, "buffers");
+        if (larger == NULL) {
+            me_engine_fail(nn->e, ME_ERR_NOMEM, "no host memory for buffers");
+            return;
+        }
+        list->buffers = larger;
+        list->buffers_capacity = capacity;
+    }
+    list->buffers[list->n_buffers++] =
+        (me_module_buffer){.tensor = tensor, .parameters = list->count};
+}
+
 void me_parameters_to_device(me_nn *nn)
 {
     for (uint32_t i = 0; i < nn->parameters->count; i++) {
@@ -84,14 +103,29 @@ void me_parameters_to_device(me_nn *nn)
     me_module_switch(nn->e, ME_NO_MODULE);
 }
 
+static void buffer_to_half(me_nn *nn, me_tensor **buffer)
+{
+    const me_category category = me_category_set(nn->e, ME_CATEGORY_BUFFER);
+    const me_frame frame = me_enter(nn->e);
+    me_assign(nn->e, buffer,
+              me_empty_like_as(nn->e, "to", *buffer, nn->config->params_dtype));
+    me_leave(nn->e, frame, NULL);
+    me_category_set(nn->e, category);
+}
+
 void me_parameters_to_half(me_nn *nn)
 {
     const me_dtype dtype = nn->config->params_dtype;
     if (dtype == ME_DTYPE_FLOAT32) {
         return;
     }
-    for (uint32_t i = 0; i < nn->parameters->count; i++) {
-        me_parameter *parameter = nn->parameters->parameters[i];
+    const me_parameter_list *list = nn->parameters;
+    uint32_t b = 0;
+    for (uint32_t i = 0; i < list->count; i++) {
+        for (; b < list->n_buffers && list->buffers[b].parameters == i; b++) {
+            buffer_to_half(nn, list->buffers[b].tensor);
+        }
+        me_parameter *parameter = list->parameters[i];
         if (!parameter->is_made_on_host || !me_engine_is_ok(nn->e)) {
             continue;
         }
@@ -109,5 +143,6 @@ void me_parameter_list_fini(me_engine *e, me_parameter_list *list)
         me_clear(e, &list->parameters[i]->tensor);
     }
     me_free(list->parameters);
+    me_free(list->buffers);
     *list = (me_parameter_list){0};
 }

@@ -4,17 +4,19 @@
 #include "ops/elementwise.h"
 #include "ops/view.h"
 
+enum {
+    YARN_ORIGINAL_POSITIONS = 4096 /**< original_max_position_embeddings, which
+                                        no flag changes */
+};
+
 static me_tensor *floats(me_engine *e, const char *op, uint64_t n)
 {
     return me_empty(e, op, ME_DTYPE_FLOAT32, ME_SHAPE(n));
 }
 
-/** 1 / base ** (arange(0, dim, 2) / dim). */
-void me_rope_create(me_nn *nn, me_rope *rope)
+/** 1 / base ** (arange(0, dim, 2) / dim); the power may be scaled, for yarn. */
+static me_tensor *make_frequencies(me_engine *e, uint64_t n, bool is_scaled)
 {
-    me_engine *e = nn->e;
-    const uint64_t n = nn->config->rotary_size / 2;
-    const me_category category = me_category_set(e, ME_CATEGORY_BUFFER);
     const me_frame frame = me_enter(e);
     me_tensor *range = floats(e, "arange", n);
     me_tensor *exponent = floats(e, "div", n);
@@ -22,10 +24,111 @@ void me_rope_create(me_nn *nn, me_rope *rope)
     me_tensor *power = floats(e, "pow", n);
     me_drop(e, me_scratch(e, "base", 8));
     me_drop(e, exponent);
+    if (is_scaled) {
+        power = me_rebind(e, power, floats(e, "mul", n));
+    }
     me_tensor *reciprocal = floats(e, "reciprocal", n);
-    rope->inverse_frequencies = me_retain(floats(e, "mul", n));
+    me_tensor *y = floats(e, "mul", n);
     me_drop(e, reciprocal);
     me_drop(e, power);
+    return me_leave(e, frame, y);
+}
+
+/** _yarn_linear_ramp_mask(). */
+static me_tensor *yarn_ramp(me_engine *e, uint64_t n)
+{
+    const me_frame frame = me_enter(e);
+    me_tensor *range = floats(e, "arange", n);
+    me_tensor *shifted = floats(e, "sub", n);
+    me_drop(e, range);
+    me_tensor *linear = floats(e, "div", n);
+    me_drop(e, shifted);
+    me_tensor *ramp = floats(e, "clamp", n);
+    me_drop(e, linear);
+    return me_leave(e, frame, ramp);
+}
+
+/** Positions times frequencies, (s, n), which twice beside each other are the
+ *  angles. */
+static me_tensor *angles_of(me_engine *e, uint64_t s, uint64_t n,
+                            me_tensor **positions_out)
+{
+    me_tensor *range = floats(e, "arange", s);
+    *positions_out = floats(e, "add", s);
+    me_drop(e, range);
+    return me_empty(e, "outer", ME_DTYPE_FLOAT32, ME_SHAPE(s, n));
+}
+
+static me_tensor *twice(me_engine *e, uint64_t s, uint64_t n)
+{
+    return me_empty(e, "cat", ME_DTYPE_FLOAT32, ME_SHAPE(s, 1, 1, 2 * n));
+}
+
+/** RotaryEmbedding.forward: (s, 1, 1, 2n). */
+static me_tensor *rope_forward(me_engine *e, uint64_t s, uint64_t n)
+{
+    const me_frame frame = me_enter(e);
+    me_tensor *positions = NULL;
+    me_tensor *angles = angles_of(e, s, n, &positions);
+    me_drop(e, positions);
+    me_tensor *y = twice(e, s, n);
+    me_drop(e, angles);
+    return me_leave(e, frame, y);
+}
+
+/** YarnRotaryEmbedding.get_emb: its variables live until it returns. */
+static me_tensor *yarn_forward(me_engine *e, uint64_t s, uint64_t n)
+{
+    const me_frame frame = me_enter(e);
+    me_tensor *ramp = yarn_ramp(e, n);
+    floats(e, "rsub", n); // inv_freq_mask
+    me_drop(e, ramp);
+    me_tensor *rest = floats(e, "rsub", n);
+    me_tensor *inter = floats(e, "mul", n);
+    me_drop(e, rest);
+    me_tensor *extra = floats(e, "mul", n);
+    floats(e, "add", n); // inv_freq
+    me_drop(e, inter);
+    me_drop(e, extra);
+    me_tensor *positions = NULL;
+    angles_of(e, s, n, &positions);
+    return me_leave(e, frame, twice(e, s, n));
+}
+
+static bool is_yarn(const me_nn *nn)
+{
+    return nn->config->multi_latent_attention &&
+           nn->config->rope_type == ME_ROPE_TYPE_YARN;
+}
+
+/** YarnRotaryEmbedding._set_cos_sin_cache(), which only a fused kernel reads. */
+static void set_cos_sin_cache(me_nn *nn, uint64_t n, me_tensor **cached_out)
+{
+    me_engine *e = nn->e;
+    static const char *const functions[2] = {"cos", "sin"};
+    me_tensor *angles = yarn_forward(e, YARN_ORIGINAL_POSITIONS, n);
+    for (int i = 0; i < 2; i++) {
+        me_tensor *f = me_pointwise(e, functions[i], angles, ME_DTYPE_FLOAT32);
+        cached_out[i] = me_retain(me_mul_number(e, f));
+        me_buffer_register(nn, &cached_out[i]);
+        me_drop(e, f);
+    }
+    me_drop(e, angles);
+}
+
+void me_rope_create(me_nn *nn, me_rope *rope)
+{
+    me_engine *e = nn->e;
+    const uint64_t n = nn->config->rotary_size / 2;
+    const me_category category = me_category_set(e, ME_CATEGORY_BUFFER);
+    const me_frame frame = me_enter(e);
+    for (int i = 0; i < 2 && is_yarn(nn); i++) {
+        rope->yarn[i] = me_retain(make_frequencies(e, n, i == 1));
+    }
+    rope->inverse_frequencies = me_retain(make_frequencies(e, n, false));
+    if (is_yarn(nn)) {
+        set_cos_sin_cache(nn, n, rope->yarn + 2);
+    }
     me_leave(e, frame, NULL);
     me_category_set(e, category);
 }
@@ -34,29 +137,49 @@ void me_rope_fini(me_engine *e, me_rope *rope)
 {
     me_clear(e, &rope->inverse_frequencies);
     me_clear(e, &rope->table);
+    for (int i = 0; i < 4; i++) {
+        me_clear(e, &rope->yarn[i]);
+    }
+}
+
+/** The embedding is the one used last; the one used longest ago is forgotten
+ *  where there is no room. */
+static void touch(me_engine *e, me_rope_cache *cache, me_rope *rope)
+{
+    int at = 0;
+    while (at < cache->count && cache->ropes[at] != rope) {
+        at++;
+    }
+    if (at == ME_ROPE_CACHE_SIZE) {
+        me_clear(e, &cache->ropes[--at]->table);
+    } else if (at == cache->count) {
+        cache->count++;
+    }
+    for (; at > 0; at--) {
+        cache->ropes[at] = cache->ropes[at - 1];
+    }
+    cache->ropes[0] = rope;
 }
 
 me_tensor *me_rope_table(me_nn *nn, me_rope *rope)
 {
     me_engine *e = nn->e;
-    if (rope->table != NULL || !me_engine_is_ok(e)) {
+    if (!me_engine_is_ok(e)) {
         return rope->table;
     }
-    const uint64_t s = nn->config->seq_length;
-    const uint64_t n = nn->config->rotary_size / 2;
-    const me_category category = me_category_set(e, ME_CATEGORY_BUFFER);
-    const me_frame frame = me_enter(e);
-    me_tensor *range = floats(e, "arange", s);
-    me_tensor *positions = floats(e, "add", s);
-    me_drop(e, range);
-    me_tensor *angles =
-        me_empty(e, "outer", ME_DTYPE_FLOAT32, ME_SHAPE(s, n)); // (s, n)
-    me_drop(e, positions);
-    rope->table = me_retain(
-        me_empty(e, "cat", ME_DTYPE_FLOAT32, ME_SHAPE(s, 1, 1, 2 * n)));
-    me_drop(e, angles);
-    me_leave(e, frame, NULL);
-    me_category_set(e, category);
+    if (rope->table == NULL) {
+        const uint64_t s = nn->config->seq_length;
+        const uint64_t n = nn->config->rotary_size / 2;
+        const me_category category = me_category_set(e, ME_CATEGORY_BUFFER);
+        const me_frame frame = me_enter(e);
+        rope->table = me_retain(is_yarn(nn) ? yarn_forward(e, s, n)
+                                            : rope_forward(e, s, n));
+        me_leave(e, frame, NULL);
+        me_category_set(e, category);
+    }
+    if (nn->rope_cache != NULL) {
+        touch(e, nn->rope_cache, rope);
+    }
     return rope->table;
 }
 

@@ -1,6 +1,7 @@
 /**
  * @file
- * Rotary position embedding (core/models/common/embeddings).
+ * Rotary position embedding (core/models/common/embeddings), and yarn's
+ * (yarn_rotary_pos_embedding.py), which multi-latent attention may have.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -10,9 +11,23 @@
 #include "nn/nn.h"
 
 typedef struct me_rope {
-    me_tensor *inverse_frequencies; /**< (n), float32; owned */
-    me_tensor *table;               /**< (s, 1, 1, 2n), float32; owned */
+    me_tensor *inverse_frequencies; /**< (n), float32; owned, as all here */
+    me_tensor *table;               /**< (s, 1, 1, 2n), float32 */
+    me_tensor *yarn[4]; /**< frequencies to extra- and interpolate, (n), and
+                             cosines and sines of the original positions,
+                             (4096, 1, 1, 2n); float32 */
 } me_rope;
+
+enum {
+    ME_ROPE_CACHE_SIZE = 32
+};
+
+/** The tables that a rank keeps: `lru_cache(maxsize=32)` is the class's, so
+ *  that embeddings share it, one a chunk or one a layer. */
+typedef struct me_rope_cache {
+    me_rope *ropes[ME_ROPE_CACHE_SIZE]; /**< the last used first; borrowed */
+    int count;
+} me_rope_cache;
 
 /** The inverse frequencies, computed on the device. */
 void me_rope_create(me_nn *nn, me_rope *rope);
@@ -21,7 +36,8 @@ void me_rope_create(me_nn *nn, me_rope *rope);
 void me_rope_fini(me_engine *e, me_rope *rope);
 
 /** The angles of all positions, (s, 1, 1, 2n) float32: made in the first
- *  forward, then cached. @return borrowed from @p rope */
+ *  forward, then cached while few others are used in between. @return borrowed
+ *  from @p rope until the next call */
 me_tensor *me_rope_table(me_nn *nn, me_rope *rope);
 
 /**

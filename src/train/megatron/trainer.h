@@ -62,6 +62,7 @@ typedef struct me_trainer {
     me_nn nn;
     me_parameter_list parameters;
     me_weight_gradients weights; /**< of the backward that runs, if split */
+    me_rope_cache rope_cache;
     me_gpt *chunks;
     me_ddp *ddp; /**< one a chunk */
     me_optimizer optimizer;

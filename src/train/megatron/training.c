@@ -113,6 +113,7 @@ void me_trainer_init(me_trainer *t, me_engine *e,
         .comm = comm,
         .parameters = &t->parameters,
         .weights = config->order == NULL ? NULL : &t->weights,
+        .rope_cache = &t->rope_cache,
     };
     const size_t chunks = (size_t)config->n_chunks;
     t->chunks = me_engine_alloc(e, chunks, sizeof *t->chunks);
