@@ -199,6 +199,23 @@ static void test_linear__an_input_with_holes(void **state)
     test_model_fini(&m);
 }
 
+/* (4, 1, 3) of each of two ranks beside each other: rows of both, 48 bytes,
+ * then their columns joined; backward this rank's 24. */
+static void test_linear__gathered_columns(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 2);
+
+    me_tensor *x = me_test_leaf(m.nn.e, ME_SHAPE(4, 1, 3));
+    (void)me_test_events_take(&m.events);
+    me_tensor *y = me_gather_from_tensor_region(m.nn.e, &m.comm, x);
+    assert_true(me_shape_equal(&y->shape, &ME_SHAPE(4, 1, 6)));
+    EXPECT_EVENTS(&m.events, "+48 AllGather:12 +48 -48");
+    assert_string_equal(test_backward(&m.events, y), "+24");
+    test_model_fini(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +229,7 @@ int main(void)
         cmocka_unit_test(test_linear__shared_buffer_grows),
         cmocka_unit_test(test_linear__a_weight_used_twice),
         cmocka_unit_test(test_linear__an_input_with_holes),
+        cmocka_unit_test(test_linear__gathered_columns),
     };
     return cmocka_run_group_tests_name("linear", tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@ static void test_rope__inverse_frequencies(void **state)
     (void)state;
     test_model m;
     test_model_init(&m, 1);
-    me_rope rope = {NULL, NULL};
+    me_rope rope = {.table = NULL};
 
     m.config.rotary_size = 10;
     me_rope_create(&m.nn, &rope);
@@ -26,7 +26,7 @@ static void test_rope__table_is_made_once(void **state)
     (void)state;
     test_model m;
     test_model_init(&m, 1);
-    me_rope rope = {NULL, NULL};
+    me_rope rope = {.table = NULL};
 
     m.config.rotary_size = 10;
     me_tensor *table = me_rope_table(&m.nn, &rope);
@@ -34,6 +34,67 @@ static void test_rope__table_is_made_once(void **state)
     assert_ptr_equal(me_rope_table(&m.nn, &rope), table);
     EXPECT_EVENTS(&m.events, "");
     me_rope_fini(m.nn.e, &rope);
+    test_model_fini(&m);
+}
+
+/* n = 5 of 20 bytes: the frequencies to extrapolate, those to interpolate with
+ * one more product, rope's; then the angles of 4096 positions: a ramp and what
+ * it mixes, positions 16384, products 81920, angles 163840, which the cosines
+ * and sines have as well. Cast to bfloat16 later, each after the other. */
+static void test_rope__yarn(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+    me_rope rope = {.table = NULL};
+
+    m.config.multi_latent_attention = true;
+    m.config.rope_type = ME_ROPE_TYPE_YARN;
+    m.config.rotary_size = 10;
+    me_rope_create(&m.nn, &rope);
+    EXPECT_EVENTS(&m.events,
+                  "+20 +20 -20 +20 +8 -8 -20 +20 +20 -20 -20 "
+                  "+20 +20 -20 +20 +8 -8 -20 +20 -20 +20 +20 -20 -20 "
+                  "+20 +20 -20 +20 +8 -8 -20 +20 +20 -20 -20 "
+                  "+20 +20 -20 +20 -20 +20 -20 " /* ramp */
+                  "+20 -20 +20 +20 -20 +20 +20 -20 -20 "
+                  "+16384 +16384 -16384 +81920 +163840 "
+                  "-20 -20 -16384 -81920 "
+                  "+163840 +163840 -163840 +163840 +163840 -163840 -163840");
+    assert_int_equal(m.parameters.n_buffers, 2);
+    assert_int_equal(m.events.live, 3 * 20 + 2 * 163840);
+    me_rope_fini(m.nn.e, &rope);
+    test_model_fini(&m);
+}
+
+/* The 33rd table pushes out the one used longest ago, which is not the first
+ * here; that is made again. */
+static void test_rope__tables_are_few(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+    me_rope_cache cache = {.count = 0};
+    me_rope ropes[ME_ROPE_CACHE_SIZE + 1] = {{.table = NULL}};
+
+    m.nn.rope_cache = &cache;
+    m.config.rotary_size = 10;
+    for (int i = 0; i < ME_ROPE_CACHE_SIZE; i++) {
+        (void)me_rope_table(&m.nn, &ropes[i]);
+    }
+    (void)me_rope_table(&m.nn, &ropes[0]);
+    (void)me_test_events_take(&m.events);
+    (void)me_rope_table(&m.nn, &ropes[ME_ROPE_CACHE_SIZE]);
+    EXPECT_EVENTS(&m.events, "+16 +16 -16 +80 -16 +160 -80 -160");
+    assert_null(ropes[1].table);
+    (void)me_rope_table(&m.nn, &ropes[0]);
+    EXPECT_EVENTS(&m.events, "");
+    (void)me_rope_table(&m.nn, &ropes[1]);
+    EXPECT_EVENTS(&m.events, "+16 +16 -16 +80 -16 +160 -80 -160");
+    assert_null(ropes[2].table);
+    for (int i = 0; i <= ME_ROPE_CACHE_SIZE; i++) {
+        me_rope_fini(m.nn.e, &ropes[i]);
+    }
     test_model_fini(&m);
 }
 
@@ -68,6 +129,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rope__inverse_frequencies),
         cmocka_unit_test(test_rope__table_is_made_once),
+        cmocka_unit_test(test_rope__yarn),
+        cmocka_unit_test(test_rope__tables_are_few),
         cmocka_unit_test(test_rope__apply),
     };
     return cmocka_run_group_tests_name("rope", tests, NULL, NULL);
