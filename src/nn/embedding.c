@@ -61,6 +61,10 @@ static me_tensor *vocab_parallel(me_nn *nn, const me_embedding_layer *embedding,
     if (reduce_scatters(nn)) {
         me_tensor *turned = me_transpose(e, y, 0, 1);
         me_tensor *dense = me_contiguous(e, turned); // (s, b, h)
+        if (dense != turned) {
+            me_drop(e, y);
+            me_drop(e, turned);
+        }
         y = me_reduce_scatter_to_sequence_region(e, nn->comm, dense);
     } else if (nn->config->tensor_parallel > 1) {
         y = me_reduce_from_tensor_region(e, nn->comm, y);

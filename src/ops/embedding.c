@@ -11,9 +11,9 @@ enum {
     EMBEDDING_SORT_ABOVE = 3072
 };
 
-/** Bytes of one of CUB's scan temporaries, as CUB itself asks for. */
+/** Bytes of CUB's temporary of a compaction, up to 16,384 indices. */
 enum {
-    CUB_SCAN_BYTES = 1279
+    CUB_UNIQUE_BYTES = 1279
 };
 
 static me_tensor *indices_buffer(me_engine *e, const char *op, uint64_t count)
@@ -52,9 +52,20 @@ static void sort_indices(me_engine *e, uint64_t n, me_tensor **sorted,
     me_drop(e, range);
 }
 
-static void scan(me_engine *e)
+/**
+ * Temporary of CUB's scan of 8-byte values: a state of 16 bytes for each tile
+ * of 128 threads times 7 items (tuning_scan.cuh) and for 32 more, rounded to
+ * 256 bytes, and thrust's own on top.
+ */
+static uint64_t scan_temporary_bytes(uint64_t n)
 {
-    me_drop(e, me_scratch(e, "cub.scan", CUB_SCAN_BYTES));
+    const uint64_t tiles = me_div_up(n, UINT64_C(128) * 7);
+    return me_size_add(me_round_up(me_size_mul(16, tiles + 32), 256), 511);
+}
+
+static void kernel_scratch(me_engine *e, const char *op, uint64_t bytes)
+{
+    me_drop(e, me_scratch(e, op, bytes));
 }
 
 /** Sum gradients segment by segment of equal indices
@@ -66,12 +77,12 @@ static void sum_segments(me_engine *e, uint64_t n, const me_shape *weight)
     me_tensor *segments = indices_buffer(e, "embedding_backward.segments", n);
     me_tensor *count = indices_buffer(e, "embedding_backward.count", 1);
     me_tensor *unique = indices_buffer(e, "embedding_backward.unique", n);
-    scan(e);
+    kernel_scratch(e, "cub.unique", CUB_UNIQUE_BYTES);
     me_drop(e, unique);
     const uint64_t k = me_min_u64(n, rows);
     me_tensor *parts = indices_buffer(e, "embedding_backward.parts", k);
     me_tensor *offsets = indices_buffer(e, "embedding_backward.offsets", k);
-    scan(e);
+    kernel_scratch(e, "cub.scan", scan_temporary_bytes(k));
     me_tensor *total = indices_buffer(e, "embedding_backward.total", 1);
     const uint64_t q = me_size_add(n / 10, k);
     me_tensor *starts = indices_buffer(e, "embedding_backward.starts", q);

@@ -75,6 +75,26 @@ static void test_embedding__many_indices_are_sorted(void **state)
     assert_int_equal(events->live, 0);
 }
 
+/* n = k = 16384: 8n = 131072; the scan of k has 19 tiles of 896, so 16 · 51
+ * bytes rounded to 1024, and 511; q = 1638 + 16384 of one column. */
+static void test_embedding__the_scan_grows_with_the_rows(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *indices = test_tensor(e, ME_DTYPE_INT64, ME_SHAPE(1, 16384));
+    me_tensor *y =
+        me_embedding(e, indices, me_test_leaf(e, ME_SHAPE(16384, 1)));
+    assert_string_equal(
+        test_backward(events, y),
+        "+131072 +131072 +131072 +283135 -283135 -131072 +32768 "
+        "+131072 +8 +131072 +1279 -1279 -131072 +131072 +131072 +1535 -1535 +8 "
+        "+144176 +72088 -72088 -144176 -8 -131072 -131072 -8 -131072 -131072 "
+        "-131072");
+    me_leave(e, frame, NULL);
+}
+
 /* Rows of other tensor ranks are set to zero in place: the gradient is cloned,
  * then the mask goes. */
 static void test_embedding__masked_write(void **state)
@@ -101,6 +121,7 @@ int main(void)
         ENGINE_TEST(test_embedding__gradient_in_another_order),
         ENGINE_TEST(test_embedding__last_number_of_indices_without_sorting),
         ENGINE_TEST(test_embedding__many_indices_are_sorted),
+        ENGINE_TEST(test_embedding__the_scan_grows_with_the_rows),
         ENGINE_TEST(test_embedding__masked_write),
     };
     return cmocka_run_group_tests_name("embedding_op", tests, NULL, NULL);
