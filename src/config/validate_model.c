@@ -84,6 +84,23 @@ static me_status check_mtp_recompute(const me_config *config, me_diag *diag)
                    (int)r->num_layers, (int)config->model.mtp_num_layers);
 }
 
+/* The last stage has an output weight that it does not use then, and waits
+ * for its gradient. */
+static me_status check_mtp_tied(const me_config *config, me_diag *diag)
+{
+    if (config->model.mtp_num_layers == 0 || config->parallel.pipeline == 1 ||
+        config->model.untie_embeddings_and_output_weights ||
+        !config->optimizer.overlap_grad_reduce) {
+        return ME_OK;
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "optimizer.overlap_grad_reduce = true with "
+                   "model.mtp_num_layers = %d and parallel.pipeline = %d needs "
+                   "model.untie_embeddings_and_output_weights = true",
+                   (int)config->model.mtp_num_layers,
+                   (int)config->parallel.pipeline);
+}
+
 const me_rule *me_model_rules(size_t *count_out)
 {
     static const me_rule rules[] = {
@@ -93,6 +110,7 @@ const me_rule *me_model_rules(size_t *count_out)
         {"mtp_depths", check_mtp_depths},
         {"mtp_positions", check_mtp_positions},
         {"mtp_recompute", check_mtp_recompute},
+        {"mtp_tied", check_mtp_tied},
     };
     *count_out = sizeof rules / sizeof rules[0];
     return rules;

@@ -20,6 +20,48 @@ static const char *const rule_cases[][2] = {
      "makes tables of 0 columns"},
     {"model.rotary_percent=0.3 model.position_embedding_type=rope", ""},
     {"model.kv_channels=63", ""},
+    {"model.multi_latent_attention=true", ""},
+    {"model.multi_latent_attention=true model.num_query_groups=4",
+     "model.num_query_groups = 4 does not go with "
+     "model.multi_latent_attention = true"},
+    {"model.multi_latent_attention=true model.rope_type=rope "
+     "model.position_embedding_type=rope",
+     "train.apply_rope_fusion = true does not go with model.rope_type = rope"},
+    {"model.multi_latent_attention=true model.rope_type=rope "
+     "model.position_embedding_type=rope train.apply_rope_fusion=false",
+     ""},
+    {"model.multi_latent_attention=true model.rope_type=rope "
+     "model.rotary_percent=0.01",
+     "model.rotary_percent = 0.01 of model.qk_pos_emb_head_dim = 64"},
+    {"model.multi_latent_attention=true model.q_lora_rank=9 parallel.tensor=2",
+     "parallel.tensor = 2 does not divide model.q_lora_rank = 9"},
+    {"model.multi_latent_attention=true model.kv_lora_rank=9 "
+     "parallel.tensor=2",
+     "does not divide model.kv_lora_rank + model.qk_pos_emb_head_dim = 73"},
+    {"model.multi_latent_attention=true model.qk_head_dim=512 "
+     "impl.core_attention=sdpa_flash",
+     "takes model.qk_head_dim + model.qk_pos_emb_head_dim up to 256, not 576"},
+    {"model.mtp_num_layers=1", "model.mtp_num_layers = 1 needs "
+                               "model.position_embedding_type = rope or none"},
+    {"model.mtp_num_layers=2 model.position_embedding_type=rope", ""},
+    {"model.mtp_num_layers=3 model.position_embedding_type=rope",
+     "model.mtp_num_layers = 3: at most 2 depths are modelled"},
+    {"model.mtp_num_layers=1 model.position_embedding_type=none "
+     "recompute.granularity=full recompute.num_layers=2",
+     "recompute.num_layers = 2 must be 1 with recompute.method = uniform"},
+    {"model.mtp_num_layers=1 model.position_embedding_type=none "
+     "recompute.granularity=full recompute.num_layers=2 "
+     "recompute.method=block",
+     ""},
+    {"model.mtp_num_layers=1 model.position_embedding_type=none "
+     "parallel.pipeline=2 optimizer.overlap_grad_reduce=true",
+     "needs model.untie_embeddings_and_output_weights = true"},
+    {"model.mtp_num_layers=1 model.position_embedding_type=none "
+     "parallel.pipeline=2 parallel.pipeline_layout=Et*4|t*4L",
+     "has 0 depths of multi-token prediction (m): model.mtp_num_layers = 1"},
+    {"model.mtp_num_layers=1 model.position_embedding_type=none "
+     "parallel.pipeline=2 parallel.pipeline_layout=Et*4|t*4mL",
+     ""},
     {"model.kv_channels=63 impl.core_attention=sdpa_flash", ""},
     {"model.kv_channels=72 impl.core_attention=sdpa_flash", ""},
     {"train.global_batch_size=131073",
