@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 enum {
-    TEST_SETS_MAX = 40,
+    TEST_SETS_MAX = 50,
     TEST_SET_TEXT = 64
 };
 
@@ -54,6 +54,26 @@ static inline bool test_coin(me_random *random)
     return me_random_in(random, 0, 1) == 1;
 }
 
+/** Latents and heads that 1, 2 and 4 tensor ranks divide. */
+static inline void test_make_latents(me_random *random, test_sets *s)
+{
+    test_sets_add_text(s, "model.multi_latent_attention=true");
+    test_sets_add_text(s, test_coin(random) ? "model.rope_type=yarn"
+                                            : "model.rope_type=rope");
+    test_sets_add_text(s, "train.apply_rope_fusion=false");
+    if (test_coin(random)) {
+        test_sets_add(s, "model.q_lora_rank",
+                      4 * (int64_t)me_random_in(random, 1, 9));
+    }
+    test_sets_add(s, "model.kv_lora_rank",
+                  4 * (int64_t)me_random_in(random, 1, 9));
+    test_sets_add(s, "model.qk_head_dim", me_random_in(random, 1, 20));
+    test_sets_add(s, "model.qk_pos_emb_head_dim",
+                  4 * (int64_t)me_random_in(random, 1, 4));
+    test_sets_add(s, "model.v_head_dim", me_random_in(random, 1, 20));
+    test_sets_add_bool(s, "model.qk_layernorm", test_coin(random));
+}
+
 /** A model whose sizes 1, 2 and 4 tensor ranks divide. */
 static inline void test_make_model(me_random *random, test_sets *s)
 {
@@ -66,7 +86,12 @@ static inline void test_make_model(me_random *random, test_sets *s)
     test_sets_add(s, "model.hidden_size",
                   heads * 8 * (int64_t)me_random_in(random, 1, 3));
     test_sets_add(s, "model.num_attention_heads", heads);
-    test_sets_add(s, "model.num_query_groups", test_coin(random) ? heads : 4);
+    const bool is_latent = me_random_in(random, 0, 3) == 0;
+    test_sets_add(s, "model.num_query_groups",
+                  is_latent || test_coin(random) ? heads : 4);
+    if (is_latent) {
+        test_make_latents(random, s);
+    }
     test_sets_add(s, "model.ffn_hidden_size",
                   16 * (int64_t)me_random_in(random, 1, 8));
     test_sets_add(s, "model.seq_length",
@@ -79,10 +104,12 @@ static inline void test_make_model(me_random *random, test_sets *s)
                        activation == 0 && test_coin(random));
     test_sets_add_text(s, test_coin(random) ? "model.normalization=RMSNorm"
                                             : "model.normalization=LayerNorm");
-    test_sets_add_text(s,
-                       test_coin(random)
-                           ? "model.position_embedding_type=rope"
-                           : "model.position_embedding_type=learned_absolute");
+    const bool has_rope = test_coin(random);
+    test_sets_add_text(
+        s, has_rope ? "model.position_embedding_type=rope"
+                    : "model.position_embedding_type=learned_absolute");
+    test_sets_add(s, "model.mtp_num_layers",
+                  has_rope ? me_random_in(random, 0, 2) : 0);
     const bool is_flash = test_coin(random);
     test_sets_add_text(s, is_flash ? "impl.core_attention=sdpa_flash"
                                    : "impl.core_attention=unfused");
