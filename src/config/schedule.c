@@ -150,6 +150,9 @@ static me_status check_modelled(const me_config *config,
     } else if (config->optimizer.overlap_grad_reduce ||
                config->optimizer.overlap_param_gather) {
         what = "optimizer.overlap_grad_reduce and overlap_param_gather";
+    } else if (config->model.mtp_num_layers > 0) {
+        what = "multi-token prediction (model.mtp_num_layers), whose heads "
+               "share a weight gradient";
     } else if (order->placement != ME_PLACEMENT_LOOP &&
                !config->model.untie_embeddings_and_output_weights) {
         what = "tied embeddings (model.untie_embeddings_and_output_weights = "

@@ -23,8 +23,12 @@ void me_set_mtp_loss_scale(me_trainer *t)
 /** The block whose forward has measured something; NULL: none here. */
 static const me_mtp_block *measured_block(const me_trainer *t)
 {
-    const me_gpt *last = &t->chunks[t->config->n_chunks - 1];
-    return last->mtp.metrics.loss_values == NULL ? NULL : &last->mtp;
+    for (int32_t i = 0; i < t->config->n_chunks; i++) {
+        if (t->chunks[i].mtp.metrics.loss_values != NULL) {
+            return &t->chunks[i].mtp;
+        }
+    }
+    return NULL;
 }
 
 /** reduce_metrics_in_tracker(). */

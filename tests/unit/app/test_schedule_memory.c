@@ -218,6 +218,11 @@ static void test_schedule_memory__refuses_what_is_not_modelled(void **state)
          "pipeline.schedule = zbv: not modelled: tied embeddings "
          "(model.untie_embeddings_and_output_weights = false) where stages do "
          "not stand in a loop"},
+        {{"model.mtp_num_layers=1"},
+         "zbh1",
+         ME_ERR_UNSUPPORTED,
+         "pipeline.schedule = zbh1: not modelled: multi-token prediction "
+         "(model.mtp_num_layers), whose heads share a weight gradient"},
         {{"pipeline.schedule_file=x.csv"},
          "zbv",
          ME_ERR_IO,
