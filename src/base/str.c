@@ -52,6 +52,24 @@ void me_str_append(me_str *str, const char *text)
     me_str_append_n(str, text, strlen(text));
 }
 
+void me_str_append_csv(me_str *str, const char *field, size_t length)
+{
+    bool is_plain = true;
+    for (size_t i = 0; i < length; i++) {
+        is_plain = is_plain && strchr(",\"\r\n", field[i]) == NULL;
+    }
+    if (is_plain) {
+        me_str_append_n(str, field, length);
+        return;
+    }
+    me_str_append(str, "\"");
+    for (size_t i = 0; i < length; i++) {
+        me_str_append_n(str, field[i] == '"' ? "\"\"" : field + i,
+                        field[i] == '"' ? 2 : 1);
+    }
+    me_str_append(str, "\"");
+}
+
 void me_str_printf(me_str *str, const char *format, ...)
 {
     va_list arguments;

@@ -31,6 +31,10 @@ void me_str_append_n(me_str *str, const char *text, size_t length);
 /** As me_str_append(), formatted as printf() does. */
 void me_str_printf(me_str *str, const char *format, ...) ME_PRINTF(2, 3);
 
+/** Append a field of CSV (RFC 4180): @p length bytes, in quotes and with inner
+ * ones doubled where they hold a separator. */
+void me_str_append_csv(me_str *str, const char *field, size_t length);
+
 /** The text so far, never NULL; borrowed until the next append. */
 const char *me_str_text(const me_str *str);
 

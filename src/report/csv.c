@@ -122,38 +122,24 @@ static const csv_column csv_columns[] = {
 
 static const size_t n_csv_columns = sizeof csv_columns / sizeof *csv_columns;
 
-/** RFC 4180: in quotes, inner ones doubled, where it holds a separator. */
-static void print_field(const char *field, FILE *stream)
-{
-    if (strpbrk(field, ",\"\r\n") == NULL) {
-        (void)fputs(field, stream);
-        return;
-    }
-    (void)fputc('"', stream);
-    for (const char *c = field; *c != '\0'; c++) {
-        if (*c == '"') {
-            (void)fputc('"', stream);
-        }
-        (void)fputc(*c, stream);
-    }
-    (void)fputc('"', stream);
-}
-
 static me_status print_row(const csv_row *row, FILE *stream)
 {
     me_str cell = {0};
+    me_str line = {0};
     for (size_t i = 0; i < n_csv_columns; i++) {
         cell.length = 0;
         me_str_append(&cell, "");
         csv_columns[i].get(row, &cell);
-        if (i > 0) {
-            (void)fputc(',', stream);
-        }
-        print_field(me_str_text(&cell), stream);
+        me_str_append(&line, i == 0 ? "" : ",");
+        me_str_append_csv(&line, me_str_text(&cell), cell.length);
     }
-    (void)fputc('\n', stream);
-    const me_status status = me_str_status(&cell);
+    me_str_append(&line, "\n");
+    (void)fputs(me_str_text(&line), stream);
+    const me_status status = me_str_status(&cell) == ME_OK
+                                 ? me_str_status(&line)
+                                 : me_str_status(&cell);
     me_str_fini(&cell);
+    me_str_fini(&line);
     return status;
 }
 
