@@ -16,6 +16,18 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/** X(constant, name): what a replay's report is written as. */
+#define ME_REPLAY_FORMAT_LIST(X)                                               \
+    X(ME_REPLAY_TEXT, "text")                                                  \
+    X(ME_REPLAY_JSON, "json")                                                  \
+    X(ME_REPLAY_CSV, "csv")
+
+typedef enum me_replay_format {
+#define ME_REPLAY_FORMAT_ENUM(constant, name) constant,
+    ME_REPLAY_FORMAT_LIST(ME_REPLAY_FORMAT_ENUM)
+#undef ME_REPLAY_FORMAT_ENUM
+} me_replay_format;
+
 /** How to replay. */
 typedef struct me_replay_options {
     me_pool_options pool;   /**< settings, limit, card */
@@ -23,7 +35,7 @@ typedef struct me_replay_options {
     int device;             /**< of a snapshot; -1: the only one in it */
     bool is_order_modelled; /**< do not look for the order of segments in the
                                recording, see replay_order.h */
-    bool is_json;           /**< else text */
+    me_replay_format format;
 } me_replay_options;
 
 /** What came of it, for the exit code. */
@@ -36,6 +48,9 @@ typedef struct me_replay_summary {
 
 /** The options of an empty command line: an endless card, text. */
 me_replay_options me_replay_options_default(void);
+
+/** The format called @p name. Local. @return false: there is none */
+bool me_replay_format_find(const char *name, me_replay_format *format_out);
 
 /**
  * Replay a recording. Local.

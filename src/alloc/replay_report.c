@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The report of a replay, as text and as JSON. */
+/* The report of a replay, as text, JSON and CSV. */
 #include "alloc/replay_internal.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /** A counter of the report. */
 typedef struct shown_stat {
@@ -74,6 +75,18 @@ static void append_json_string(me_str *out, const char *text, size_t length)
     me_str_append(out, "\"");
 }
 
+bool me_replay_format_find(const char *name, me_replay_format *format_out)
+{
+#define FIND_FORMAT(constant, text)                                            \
+    if (strcmp(name, text) == 0) {                                             \
+        *format_out = constant;                                                \
+        return true;                                                           \
+    }
+    ME_REPLAY_FORMAT_LIST(FIND_FORMAT)
+#undef FIND_FORMAT
+    return false;
+}
+
 static double in_mib(uint64_t bytes)
 {
     return (double)bytes / 1048576.0;
@@ -89,34 +102,40 @@ static double unused_percent(const me_pool *pool)
                : 100.0 * (double)(reserved - active) / (double)reserved;
 }
 
-void me_replay_begin(replay *r)
+static void append_text_head(replay *r)
 {
-    if (r->options->is_json) {
-        me_str_append(r->report, "{ \"alloc_conf\": ");
-        const char *conf =
-            r->options->conf_text == NULL ? "" : r->options->conf_text;
-        size_t length = 0;
-        while (conf[length] != '\0') {
-            length++;
-        }
-        append_json_string(r->report, conf, length);
-        me_str_printf(r->report,
-                      ",\n  \"blocks_before_recording\": %" PRIu64
-                      ",\n  \"points\": [",
-                      me_stream_n_before(r->stream));
-        return;
-    }
-    if (me_stream_n_before(r->stream) > 0) {
-        me_str_printf(r->report,
-                      "%" PRIu64
-                      " blocks were there before the recording began; they "
-                      "are placed as if allocated in the order of their "
-                      "addresses\n",
-                      me_stream_n_before(r->stream));
-    }
     me_str_printf(r->report, "%-*s %12s %12s %12s %12s %12s %12s %7s %7s\n",
                   NAME_WIDTH, "MiB", "requested", "peak", "allocated", "peak",
                   "reserved", "peak", "unused", "retries");
+}
+
+static void append_json_head(replay *r)
+{
+    const char *conf =
+        r->options->conf_text == NULL ? "" : r->options->conf_text;
+    me_str_append(r->report, "{ \"alloc_conf\": ");
+    append_json_string(r->report, conf, strlen(conf));
+    me_str_append(r->report, ",\n  \"points\": [");
+}
+
+static void append_csv_head(replay *r)
+{
+    me_str_append(r->report, "point");
+    for (int i = 0; i < N_SHOWN; i++) {
+        me_str_printf(r->report, ",%s_bytes,%s_peak_bytes", shown[i].key,
+                      shown[i].key);
+    }
+    me_str_append(r->report,
+                  ",largest_free_bytes,num_alloc_retries,oom_tried_bytes\n");
+}
+
+void me_replay_begin(replay *r)
+{
+    switch (r->options->format) {
+    case ME_REPLAY_TEXT: append_text_head(r); break;
+    case ME_REPLAY_JSON: append_json_head(r); break;
+    case ME_REPLAY_CSV: append_csv_head(r); break;
+    }
 }
 
 static void append_json_counters(const replay *r)
@@ -153,22 +172,47 @@ static void append_text_line(const replay *r, const char *name, size_t length,
                   me_pool_num_alloc_retries(r->pool));
 }
 
+/* A line of CSV; of the whole recording's peaks, with the request that found no
+ * memory if one did. */
+static void append_csv_line(const replay *r, const char *name, size_t length,
+                            const uint64_t peaks[N_SHOWN], bool is_oom)
+{
+    me_str_append_csv(r->report, name, length);
+    for (int i = 0; i < N_SHOWN; i++) {
+        me_str_printf(r->report, ",%" PRIu64 ",%" PRIu64,
+                      me_pool_current(r->pool, shown[i].kind), peaks[i]);
+    }
+    me_str_printf(r->report, ",%" PRIu64 ",%" PRIu64 ",",
+                  me_pool_largest_free(r->pool, 0),
+                  me_pool_num_alloc_retries(r->pool));
+    if (is_oom) {
+        me_str_printf(r->report, "%" PRIu64,
+                      me_pool_last_oom(r->pool)->tried_bytes);
+    }
+    me_str_append(r->report, "\n");
+}
+
+static void append_json_point(const replay *r, const char *name, size_t length)
+{
+    me_str_append(r->report, r->n_points == 1 ? "\n    {\"name\": "
+                                              : ",\n    {\"name\": ");
+    append_json_string(r->report, name, length);
+    me_str_append(r->report, ", ");
+    append_json_counters(r);
+    me_str_append(r->report, "}");
+}
+
 void me_replay_point(replay *r, const char *name, size_t length)
 {
-    if (r->options->is_json) {
-        me_str_append(r->report, r->n_points == 1 ? "\n    {\"name\": "
-                                                  : ",\n    {\"name\": ");
-        append_json_string(r->report, name, length);
-        me_str_append(r->report, ", ");
-        append_json_counters(r);
-        me_str_append(r->report, "}");
-        return;
-    }
     uint64_t peaks[N_SHOWN];
     for (int i = 0; i < N_SHOWN; i++) {
         peaks[i] = me_pool_peak(r->pool, shown[i].kind);
     }
-    append_text_line(r, name, length, peaks);
+    switch (r->options->format) {
+    case ME_REPLAY_TEXT: append_text_line(r, name, length, peaks); break;
+    case ME_REPLAY_JSON: append_json_point(r, name, length); break;
+    case ME_REPLAY_CSV: append_csv_line(r, name, length, peaks, false); break;
+    }
 }
 
 static void append_json_oom(replay *r, const me_stream_event *event)
@@ -209,8 +253,10 @@ static void end_json(replay *r, const me_stream_event *oom)
     }
     me_str_printf(r->report,
                   "},\n  \"events\": %" PRIu64
+                  ",\n  \"blocks_before_recording\": %" PRIu64
                   ",\n  \"segment_order\": \"%s\",\n  \"oom\": ",
-                  r->n_events, is_order_recorded(r) ? "recorded" : "modelled");
+                  r->n_events, me_stream_n_before(r->stream),
+                  is_order_recorded(r) ? "recorded" : "modelled");
     if (oom == NULL) {
         me_str_append(r->report, "null }\n");
         return;
@@ -220,22 +266,30 @@ static void end_json(replay *r, const me_stream_event *oom)
     me_str_append(r->report, "} }\n");
 }
 
-void me_replay_end(replay *r, const me_stream_event *oom)
+static void append_text_notes(const replay *r)
 {
-    if (r->options->is_json) {
-        end_json(r, oom);
-        return;
+    const uint64_t n_before = me_stream_n_before(r->stream);
+    if (n_before > 0) {
+        me_str_printf(
+            r->report,
+            "%" PRIu64 " blocks were there before the recording began; they "
+            "are placed as if allocated in the order %s\n",
+            n_before,
+            me_stream_is_snapshot(r->stream) ? "of their addresses"
+                                             : "in which they stand there");
     }
-    uint64_t peaks[N_SHOWN];
-    for (int i = 0; i < N_SHOWN; i++) {
-        peaks[i] = r->peaks[shown[i].kind];
-    }
-    static const char last[] = "end, peak of all";
-    append_text_line(r, last, sizeof last - 1, peaks);
     if (is_order_recorded(r)) {
         me_str_append(r->report, "which of equal blocks was used first is "
                                  "read off the recording\n");
     }
+}
+
+static void end_text(replay *r, const uint64_t peaks[N_SHOWN],
+                     const me_stream_event *oom)
+{
+    static const char last[] = "end, peak of all";
+    append_text_line(r, last, sizeof last - 1, peaks);
+    append_text_notes(r);
     if (oom == NULL) {
         return;
     }
@@ -245,4 +299,17 @@ void me_replay_end(replay *r, const me_stream_event *oom)
                                    : me_str_text(&r->point));
     me_pool_oom_text(r->pool, r->report);
     me_str_append(r->report, "\n");
+}
+
+void me_replay_end(replay *r, const me_stream_event *oom)
+{
+    uint64_t peaks[N_SHOWN];
+    for (int i = 0; i < N_SHOWN; i++) {
+        peaks[i] = r->peaks[shown[i].kind];
+    }
+    switch (r->options->format) {
+    case ME_REPLAY_TEXT: end_text(r, peaks, oom); break;
+    case ME_REPLAY_JSON: end_json(r, oom); break;
+    case ME_REPLAY_CSV: append_csv_line(r, "end", 3, peaks, oom != NULL); break;
+    }
 }

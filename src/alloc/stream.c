@@ -17,6 +17,7 @@ struct me_stream {
     const char *name;
     uint64_t line;
     snapshot *snapshot; /**< NULL: the file has lines */
+    uint64_t n_held;    /**< lines of blocks from before the recording */
     char *at;           /**< what has not been read yet */
     char *end;
     bool is_at_end; /**< of the file */
@@ -156,11 +157,13 @@ static me_status read_alloc(const me_stream *s, me_diag *diag, cursor *c,
     return ME_OK;
 }
 
-static me_status read_line(const me_stream *s, me_diag *diag, cursor c,
+static me_status read_line(me_stream *s, me_diag *diag, cursor c,
                            me_stream_event *event)
 {
     const field action = next_field(&c);
-    if (field_is(&action, "alloc", 5) || field_is(&action, "held", 4)) {
+    const bool is_held = field_is(&action, "held", 4);
+    if (field_is(&action, "alloc", 5) || is_held) {
+        s->n_held += is_held ? 1 : 0;
         return read_alloc(s, diag, &c, event);
     }
     if (field_is(&action, "free_requested", 14)) {
@@ -245,6 +248,6 @@ bool me_stream_is_snapshot(const me_stream *stream)
 
 uint64_t me_stream_n_before(const me_stream *stream)
 {
-    return stream->snapshot == NULL ? 0
+    return stream->snapshot == NULL ? stream->n_held
                                     : me_snapshot_n_before(stream->snapshot);
 }

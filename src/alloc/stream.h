@@ -66,8 +66,9 @@ me_status me_stream_next(me_stream *stream, me_diag *diag,
 /** Whether it is PyTorch's snapshot. Local. */
 bool me_stream_is_snapshot(const me_stream *stream);
 
-/** Blocks of a snapshot that were there before its recording began; they come
- * first, in the order of their addresses. 0 for other files. Local. */
+/** Blocks that were there before the recording began, which come first: of a
+ * snapshot, in the order of their addresses; of other files, the `held` lines
+ * that were read so far, in the order in which they were allocated. Local. */
 uint64_t me_stream_n_before(const me_stream *stream);
 
 #endif /* MEMEST_ALLOC_STREAM_H */

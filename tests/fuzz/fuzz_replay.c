@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     const size_t n_confs = sizeof confs / sizeof confs[0];
     me_replay_options options = me_replay_options_default();
-    options.is_json = (data[0] & 0x80U) != 0;
+    options.format = (me_replay_format)((data[0] >> 6U) % 3U);
     options.conf_text = confs[data[0] % n_confs];
     options.pool.limit_bytes = (data[0] & 0x40U) != 0 ? UINT64_C(64) << 20U : 0;
     if (me_alloc_conf_parse(options.conf_text, NULL, &options.pool.conf) !=

@@ -29,7 +29,9 @@ static me_status read_option(const char *name, const char *value, me_diag *diag,
                              me_replay_options *options)
 {
     if (strcmp(name, "--format") == 0) {
-        options->is_json = strcmp(value, "json") == 0;
+        return me_replay_format_find(value, &options->format)
+                   ? ME_OK
+                   : me_fail(diag, ME_ERR_CONFIG, "unknown format %s", value);
     } else if (strcmp(name, "--alloc-conf") == 0) {
         options->conf_text = value;
         return me_alloc_conf_parse(value, diag, &options->pool.conf);

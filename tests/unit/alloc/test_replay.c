@@ -26,7 +26,7 @@ static void expect(const char *text, const char *conf, uint64_t limit,
                    const char *const parts[])
 {
     me_replay_options options = me_replay_options_default();
-    options.is_json = true;
+    options.format = ME_REPLAY_JSON;
     options.pool.limit_bytes = limit;
     options.conf_text = conf;
     assert_int_equal(me_alloc_conf_parse(conf, NULL, &options.pool.conf),
