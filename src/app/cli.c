@@ -82,18 +82,37 @@ enum {
     N_FLAGS = sizeof flags / sizeof flags[0]
 };
 
-static const struct {
+_Static_assert(N_FLAGS <= 64, "me_cli.given has a bit for each flag");
+
+/** A command. Flags of all: --log-level, --log-file, --help, --version. */
+typedef struct command {
     const char *name;
-    bool has_operand;
+    const char *operand; /**< what it reads, NULL: it takes no word */
+    const char *takes;   /**< its flags, a space around each; NULL: every one
+                            and a launch command */
     const char *help;
-} commands[] = {
-    {"estimate", false, "how much memory every rank takes (the default)"},
-    {"check", false, "the verdict alone: exit 0 if it fits, 3 if not"},
-    {"replay", true, "FILE|-  feed a recorded stream through the allocator"},
-    {"schedule", true,
+} command;
+
+static const command commands[] = {
+    {"estimate", NULL, NULL, "how much memory every rank takes (the default)"},
+    {"check", NULL, NULL, "the verdict alone: exit 0 if it fits, 3 if not"},
+    {"replay", "FILE|-",
+     " --memory-limit --alloc-conf --device --format --output --require-fit ",
+     "FILE|-  feed a recorded stream through the allocator"},
+    {"schedule", "NAME|FILE.csv|list",
+     " --pp --microbatches --chunks --group-size --in-flight --durations "
+     "--comms --format --output ",
      "NAME|FILE.csv|list  draw a pipeline's order, count it, convert it"},
-    {"options", false, "every option with its type, default and meaning"},
+    {"options", NULL, " --format --output ",
+     "every option with its type, default and meaning"},
 };
+
+static const char every_command[] = " --log-level --log-file --help --version ";
+
+/** Flags that only a command has that lists them. */
+static const char not_of_jobs[] =
+    " --pp --microbatches --chunks --group-size --in-flight --durations "
+    "--comms ";
 
 enum {
     N_COMMANDS = sizeof commands / sizeof commands[0]
@@ -179,6 +198,7 @@ static int read_flag(me_cli *cli, int left, char **words, me_diag *diag)
                       words[0]);
         return 0;
     }
+    cli->given |= UINT64_C(1) << (unsigned)(f - flags);
     if (f->kind == FLAG_SWITCH) {
         if (equals != NULL) {
             (void)me_fail(diag, ME_ERR_CONFIG, "%s takes no value", f->name);
@@ -198,49 +218,38 @@ static int read_flag(me_cli *cli, int left, char **words, me_diag *diag)
     return equals == NULL ? 2 : 1;
 }
 
-/** The first word, if it is a command. @return words taken; -1 on failure */
-static int read_command(me_cli *cli, int argc, char **argv, me_diag *diag)
+/** The first word, if it is a command; else the default one. NULL: none */
+static const command *read_command(int argc, char **argv, me_diag *diag)
 {
     if (argc < 2 || argv[1][0] == '-') {
-        return 0;
+        return &commands[0];
     }
     for (int i = 0; i < N_COMMANDS; i++) {
-        if (strcmp(argv[1], commands[i].name) != 0) {
-            continue;
+        if (strcmp(argv[1], commands[i].name) == 0) {
+            return &commands[i];
         }
-        cli->command = commands[i].name;
-        if (!commands[i].has_operand) {
-            return 1;
-        }
-        if (argc < 3) {
-            (void)me_fail(diag, ME_ERR_CONFIG, "%s needs an operand: %s",
-                          commands[i].name, commands[i].help);
-            return -1;
-        }
-        cli->operand = argv[2];
-        return 2;
     }
     (void)me_fail(diag, ME_ERR_CONFIG,
                   "%s: no such command; estimate, check, replay and options "
                   "are",
                   argv[1]);
-    return -1;
+    return NULL;
 }
 
-me_status me_cli_parse(int argc, char **argv, me_diag *diag, me_cli *cli_out)
+/** The words after the command, up to the launch command. */
+static me_status read_words(const command *c, int argc, char **argv,
+                            me_diag *diag, me_cli *cli)
 {
-    me_cli *cli = cli_out;
-    *cli = (me_cli){
-        .command = "estimate", .format = "text", .rank = -1, .iteration = -1};
-    const int taken = read_command(cli, argc, argv, diag);
-    if (taken < 0) {
-        return ME_ERR_CONFIG;
-    }
-    for (int i = 1 + taken; i < argc;) {
+    for (int i = argc > 1 && argv[1][0] != '-' ? 2 : 1; i < argc;) {
         if (strcmp(argv[i], "--") == 0) {
             cli->launch_argc = argc - i - 1;
             cli->launch_argv = (const char *const *)(argv + i + 1);
             break;
+        }
+        const bool is_word = argv[i][0] != '-' || argv[i][1] == '\0';
+        if (is_word && c->operand != NULL && cli->operand == NULL) {
+            cli->operand = argv[i++];
+            continue;
         }
         const int words = read_flag(cli, argc - i, argv + i, diag);
         if (words == 0) {
@@ -249,6 +258,74 @@ me_status me_cli_parse(int argc, char **argv, me_diag *diag, me_cli *cli_out)
         i += words;
     }
     return ME_OK;
+}
+
+/** Whether @p list, with spaces around each name, has @p name. */
+static bool has_name(const char *list, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *at = strstr(list, name); at != NULL;
+         at = strstr(at + 1, name)) {
+        if (at[-1] == ' ' && at[length] == ' ') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool takes(const command *c, const flag *f)
+{
+    if (c->takes == NULL) {
+        return !has_name(not_of_jobs, f->name);
+    }
+    return has_name(every_command, f->name) || has_name(c->takes, f->name);
+}
+
+static me_status refuse_flag(const command *c, const flag *f, me_diag *diag)
+{
+    return c->takes == NULL
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "%s: memest %s reads that of the job", f->name,
+                         c->name)
+               : me_fail(diag, ME_ERR_CONFIG, "%s: memest %s takes%sand%.*s",
+                         f->name, c->name, c->takes,
+                         (int)sizeof every_command - 2, every_command);
+}
+
+/** What was given and would have no effect is an error, and what is missing. */
+static me_status check_words(const command *c, const me_cli *cli, me_diag *diag)
+{
+    if (c->operand != NULL && cli->operand == NULL) {
+        return me_fail(diag, ME_ERR_CONFIG, "%s needs an operand: %s", c->name,
+                       c->help);
+    }
+    for (int i = 0; i < N_FLAGS; i++) {
+        if ((cli->given >> (unsigned)i & 1U) != 0 && !takes(c, &flags[i])) {
+            return refuse_flag(c, &flags[i], diag);
+        }
+    }
+    if (c->takes != NULL && cli->launch_argv != NULL) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--: memest %s takes no launch command", c->name);
+    }
+    return ME_OK;
+}
+
+me_status me_cli_parse(int argc, char **argv, me_diag *diag, me_cli *cli_out)
+{
+    me_cli *cli = cli_out;
+    *cli = (me_cli){
+        .command = "estimate", .format = "text", .rank = -1, .iteration = -1};
+    const command *c = read_command(argc, argv, diag);
+    if (c == NULL) {
+        return ME_ERR_CONFIG;
+    }
+    cli->command = c->name;
+    const me_status status = read_words(c, argc, argv, diag, cli);
+    if (status != ME_OK || cli->help || cli->version) {
+        return status;
+    }
+    return check_words(c, cli, diag);
 }
 
 void me_cli_help(me_str *text)

@@ -20,7 +20,7 @@ enum {
 /** What was asked for; text is borrowed from argv. */
 typedef struct me_cli {
     const char *command; /**< "estimate" if none was given */
-    const char *operand; /**< what follows `replay` or `schedule`, or NULL */
+    const char *operand; /**< what `replay` and `schedule` read, or NULL */
     const char *model;   /**< --model, or NULL */
     const char *sets[ME_CLI_MAX_SETS];
     int32_t n_sets;
@@ -48,12 +48,14 @@ typedef struct me_cli {
     bool require_fit;
     bool help;
     bool version;
+    uint64_t given;  /**< flags that were given, by place in the table */
     int launch_argc; /**< words after `--` */
     const char *const *launch_argv;
 } me_cli;
 
 /**
- * Read the command line.
+ * Read the command line. A command refuses the flags that have no meaning for
+ * it; with --help or --version nothing else has to be there.
  *
  * @return ME_OK; ME_ERR_CONFIG naming the flag and what would be right
  */

@@ -3,6 +3,7 @@
 
 #include "app/groups.h"
 #include "app/job.h"
+#include "app/output.h"
 #include "app/shards.h"
 #include "app/simulate.h"
 #include "base/alloc.h"
@@ -12,7 +13,6 @@
 #include "config/options.h"
 #include "report/report.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,19 +38,6 @@ int me_exit_code(me_status status)
     case ME_ERR_INTERNAL: return ME_EXIT_INTERNAL;
     }
     return ME_EXIT_INTERNAL;
-}
-
-me_status me_print_text(const me_str *text, me_diag *diag)
-{
-    if (me_str_status(text) != ME_OK) {
-        return me_fail(diag, ME_ERR_NOMEM, "no host memory for the text");
-    }
-    errno = 0;
-    if (fputs(me_str_text(text), stdout) < 0 || fflush(stdout) != 0) {
-        return me_fail(diag, ME_ERR_IO, "cannot write to stdout: %s",
-                       errno == 0 ? "a write failed" : strerror(errno));
-    }
-    return ME_OK;
 }
 
 /** One process's part of an estimate; what is NULL is not made yet. */
@@ -424,7 +411,10 @@ static me_status dump(const estimate *s, me_diag *diag)
     const char *stage = s->cli->dump;
     const int32_t rank = s->cli->rank < 0 ? 0 : s->cli->rank;
     me_status status = ME_OK;
-    if (strcmp(stage, "config") == 0) {
+    if (s->format != ME_FORMAT_TEXT) {
+        status = me_fail(diag, ME_ERR_CONFIG, "--format %s: --dump has text",
+                         s->cli->format);
+    } else if (strcmp(stage, "config") == 0) {
         me_config_dump(s->config, &text);
     } else if (strcmp(stage, "plan") == 0) {
         me_plan_dump(s->plan, &text);
@@ -439,7 +429,7 @@ static me_status dump(const estimate *s, me_diag *diag)
                          stage);
     }
     if (status == ME_OK && me_transport_rank(s->transport) == 0) {
-        status = me_print_text(&text, diag);
+        status = me_print_text(&text, s->cli->output, diag);
     }
     me_str_fini(&text);
     return status;

@@ -29,11 +29,4 @@ int me_estimate(me_transport *transport, const me_cli *cli, me_diag *diag);
 /** The exit code for a failure. */
 int me_exit_code(me_status status);
 
-/**
- * Text to stdout, all of it or a reason. Local.
- *
- * @return ME_OK; ME_ERR_NOMEM if the text is not whole, ME_ERR_IO
- */
-me_status me_print_text(const me_str *text, me_diag *diag) ME_MUST_CHECK;
-
 #endif /* MEMEST_APP_ESTIMATE_H */

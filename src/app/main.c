@@ -3,6 +3,7 @@
 #include "app/card.h"
 #include "app/cli.h"
 #include "app/estimate.h"
+#include "app/output.h"
 #include "app/schedule.h"
 #include "base/log.h"
 #include "base/parse.h"
@@ -52,7 +53,11 @@ static me_status replay_options(const me_cli *cli, me_diag *diag,
                                 me_replay_options *options)
 {
     *options = me_replay_options_default();
-    options->is_json = strcmp(cli->format, "json") == 0;
+    if (!me_replay_format_find(cli->format, &options->format)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--format %s: text, json and csv are known",
+                       cli->format);
+    }
     options->conf_text = cli->alloc_conf;
     if (cli->memory_limit != NULL &&
         me_parse_bytes(cli->memory_limit, &options->pool.limit_bytes) !=
@@ -107,6 +112,16 @@ static bool is_serial(const me_cli *cli)
            strcmp(cli->command, "replay") == 0;
 }
 
+static me_status list_options(const me_cli *cli, me_diag *diag, me_str *text)
+{
+    if (strcmp(cli->format, "text") != 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--format %s: memest options has text", cli->format);
+    }
+    me_options_list(text);
+    return ME_OK;
+}
+
 static int run_serial(const me_cli *cli, me_diag *diag)
 {
     me_str text = {0};
@@ -117,14 +132,14 @@ static int run_serial(const me_cli *cli, me_diag *diag)
     } else if (cli->version) {
         me_str_printf(&text, "memest %s\n", ME_VERSION);
     } else if (strcmp(cli->command, "options") == 0) {
-        me_options_list(&text);
+        status = list_options(cli, diag, &text);
     } else if (strcmp(cli->command, "schedule") == 0) {
         status = me_schedule_command(cli, diag, &text);
     } else {
         status = replay(cli, diag, &text, &is_oom);
     }
     if (status == ME_OK) {
-        status = me_print_text(&text, diag);
+        status = me_print_text(&text, cli->output, diag);
     }
     me_str_fini(&text);
     return status == ME_OK && cli->require_fit && is_oom ? ME_EXIT_DOES_NOT_FIT

@@ -83,7 +83,7 @@ static void test_cli__launch_command(void **state)
 static void test_cli__errors_name_the_flag(void **state)
 {
     static const struct {
-        const char *words[4];
+        const char *words[5];
         const char *named;
     } cases[] = {
         {{"--formt", "json"}, "--formt"},
@@ -92,6 +92,17 @@ static void test_cli__errors_name_the_flag(void **state)
         {{"--world-size", "99999999999999999999"}, "--world-size"},
         {{"--model"}, "--model"},
         {{"estimat"}, "estimat"},
+        {{"replay"}, "FILE|-"},
+        {{"replay", "--format", "json"}, "FILE|-"},
+        {{"replay", "a.tsv", "b.tsv"}, "b.tsv"},
+        {{"replay", "a.tsv", "--rank", "0"}, "--rank: memest replay takes"},
+        {{"replay", "a.tsv", "-m", "x"}, "--model"},
+        {{"replay", "a.tsv", "--", "x"}, "launch command"},
+        {{"options", "--strict"}, "--strict"},
+        {{"options", "a.tsv"}, "a.tsv"},
+        {{"schedule", "1f1b", "--model", "x"}, "--model"},
+        {{"schedule", "--pp", "4"}, "FILE.csv"},
+        {{"check", "--pp", "4"}, "--pp"},
     };
 
     (void)state;
@@ -103,6 +114,32 @@ static void test_cli__errors_name_the_flag(void **state)
         if (strstr(diag.text, cases[i].named) == NULL ||
             strchr(diag.text, '\n') != NULL) {
             fail_msg("%s", diag.text);
+        }
+    }
+}
+
+static void test_cli__a_command_reads_its_file_anywhere(void **state)
+{
+    static const struct {
+        const char *words[7];
+        const char *operand;
+    } cases[] = {
+        {{"replay", "a.tsv", "--format", "csv"}, "a.tsv"},
+        {{"replay", "--format", "csv", "-", "-o", "x"}, "-"},
+        {{"replay", "--help"}, NULL},
+        {{"options", "-o", "x"}, NULL},
+    };
+
+    (void)state;
+    me_cli cli;
+    me_diag diag;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(parse(cases[i].words, &diag, &cli), ME_OK);
+        if (cases[i].operand == NULL) {
+            assert_null(cli.operand);
+        } else {
+            assert_string_equal(cli.operand, cases[i].operand);
         }
     }
 }
@@ -128,6 +165,7 @@ int main(void)
         cmocka_unit_test(test_cli__flags),
         cmocka_unit_test(test_cli__launch_command),
         cmocka_unit_test(test_cli__errors_name_the_flag),
+        cmocka_unit_test(test_cli__a_command_reads_its_file_anywhere),
         cmocka_unit_test(test_cli__help_names_every_flag),
     };
     return cmocka_run_group_tests_name("cli", tests, NULL, NULL);

@@ -1,0 +1,22 @@
+/**
+ * @file
+ * Where text goes that is no report: the options, a stage, a replay.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_APP_OUTPUT_H
+#define MEMEST_APP_OUTPUT_H
+
+#include "base/str.h"
+#include "memest/status.h"
+
+/**
+ * Text to a file or stdout, all of it or a reason. Local.
+ *
+ * @param path  of a file, written whole or not at all; NULL or "-": stdout
+ * @return ME_OK; ME_ERR_NOMEM if the text is not whole, ME_ERR_IO
+ */
+me_status me_print_text(const me_str *text, const char *path,
+                        me_diag *diag) ME_MUST_CHECK;
+
+#endif /* MEMEST_APP_OUTPUT_H */
