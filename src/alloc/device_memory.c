@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "alloc/device_memory.h"
 
+#include "alloc/device_addresses.h"
 #include "base/size.h"
 
 static void once(me_device_memory *m, bool *has, uint64_t bytes)
@@ -26,13 +27,38 @@ void me_device_memory_begin(me_device_memory *memory,
     };
 }
 
+void me_device_memory_settle(me_device_memory *memory)
+{
+    if (memory->owes_kernel) {
+        me_device_take_kernel(memory);
+        memory->owes_kernel = false;
+    }
+    me_device_communicator *c = memory->batch;
+    if (c == NULL) {
+        return;
+    }
+    memory->batch = NULL;
+    me_device_take_peers(memory, c);
+    me_device_take_send_recv(memory);
+    for (uint32_t i = 0; i < c->n_peers; i++) {
+        c->peers[i].is_new_to_send = false;
+        c->peers[i].is_new_to_receive = false;
+    }
+}
+
 void me_device_memory_kernel(me_device_memory *memory)
 {
+    memory->owes_kernel |= !memory->has_kernel;
     once(memory, &memory->has_kernel, memory->card.first_kernel_bytes);
 }
 
 void me_device_memory_matmul(me_device_memory *memory, me_device_thread thread)
 {
+    const bool is_first = !memory->has_cublas[ME_DEVICE_TRAINING_THREAD] &&
+                          !memory->has_cublas[ME_DEVICE_AUTOGRAD_THREAD];
+    if (!memory->has_cublas[thread]) {
+        me_device_take_cublas(memory, is_first);
+    }
     once(memory, &memory->has_cublas[thread], memory->card.cublas_handle_bytes);
 }
 
@@ -73,11 +99,13 @@ static me_device_communicator *find(me_device_memory *m,
     *c = (me_device_communicator){
         .group = call->group,
         .pair_peer = pair,
+        .position = call->position,
         .shape = pair < 0 ? call->shape
                           : (me_group_shape){2, call->is_peer_remote ? 1 : 2},
         .has_ring = m->costs.setup.connects_at_init,
     };
     grow(m, c, me_nccl_base_bytes(&m->costs, c->shape));
+    me_device_take_communicator(m, c);
     return c;
 }
 
@@ -89,6 +117,7 @@ static void connect_net(me_device_memory *m, me_device_communicator *c,
     bool *has = is_send ? &c->has_net_send_pool : &c->has_net_recv_pool;
     if (!*has) {
         grow(m, c, me_nccl_net_pool_bytes(&m->costs));
+        me_device_take_buffers(m, me_nccl_net_pool_bytes(&m->costs));
     }
     *has = true;
 }
@@ -117,6 +146,8 @@ static me_status connect_peer(me_device_memory *m, me_device_communicator *c,
         is_send ? &c->peers[i].is_sent_to : &c->peers[i].is_received_from;
     if (!*has && !c->is_all_to_all) {
         grow(m, c, me_nccl_peer_bytes(&m->costs, c->shape, is_send));
+        c->peers[i].is_new_to_send |= is_send;
+        c->peers[i].is_new_to_receive |= !is_send;
     }
     *has = true;
     return ME_OK;
@@ -138,6 +169,7 @@ static void connect_all(me_device_memory *m, me_device_communicator *c)
     }
     c->is_all_to_all = true;
     grow(m, c, bytes);
+    me_device_take_all_peers(m, c);
     if (c->shape.local < c->shape.size) {
         connect_net(m, c, true);
         connect_net(m, c, false);
@@ -147,21 +179,41 @@ static void connect_all(me_device_memory *m, me_device_communicator *c)
 static void connect_ring(me_device_memory *m, me_device_communicator *c,
                          const me_device_call *call)
 {
-    once(m, &m->has_collective, m->card.nccl.first_collective_bytes);
-    if (call->collective == ME_COLLECTIVE_BROADCAST) {
-        once(m, &m->has_broadcast, m->card.nccl.first_broadcast_bytes);
-    }
     if (!c->has_ring) {
         grow(m, c, me_nccl_ring_bytes(&m->costs, c->shape));
+        me_device_take_ring(m, c);
         c->has_ring = true;
+    }
+    if (!m->has_collective) {
+        me_device_take_collective(m);
+    }
+    once(m, &m->has_collective, m->card.nccl.first_collective_bytes);
+    if (call->collective == ME_COLLECTIVE_BROADCAST) {
+        if (!m->has_broadcast) {
+            me_device_take_broadcast(m);
+        }
+        once(m, &m->has_broadcast, m->card.nccl.first_broadcast_bytes);
     }
     const uint64_t nvls = me_nccl_nvls_bytes(
         &m->costs, c->shape, call->collective == ME_COLLECTIVE_ALL_REDUCE,
         call->bytes);
     if (nvls > 0 && !c->has_nvls) {
         grow(m, c, nvls);
+        me_device_take_buffers(m, nvls);
         c->has_nvls = true;
     }
+}
+
+/* Part of the batch that runs, or the first of one. */
+static me_status call_peer(me_device_memory *m, me_device_communicator *c,
+                           const me_device_call *call, me_diag *diag)
+{
+    m->batch = c;
+    const me_status status = connect_peer(m, c, call, diag);
+    if (status == ME_OK && call->is_lone) {
+        me_device_memory_settle(m);
+    }
+    return status;
 }
 
 me_status me_device_memory_call(me_device_memory *memory,
@@ -169,6 +221,10 @@ me_status me_device_memory_call(me_device_memory *memory,
 {
     const bool is_peer_to_peer = is_send_recv(call->collective);
     const int32_t pair = is_peer_to_peer && call->is_lone ? call->peer : -1;
+    if (!is_peer_to_peer || call->is_lone ||
+        (memory->batch != NULL && memory->batch->group != call->group)) {
+        me_device_memory_settle(memory);
+    }
     me_device_communicator *c = find(memory, call, pair);
     if (c == NULL) {
         return me_fail(diag, ME_ERR_UNSUPPORTED,
@@ -182,12 +238,16 @@ me_status me_device_memory_call(me_device_memory *memory,
         connect_ring(memory, c, call);
         return ME_OK;
     }
+    const bool is_first = !memory->has_send_recv;
     once(memory, &memory->has_send_recv,
          memory->card.nccl.first_send_recv_bytes);
     if (is_peer_to_peer) {
-        return connect_peer(memory, c, call, diag);
+        return call_peer(memory, c, call, diag);
     }
     connect_all(memory, c);
+    if (is_first) {
+        me_device_take_send_recv(memory);
+    }
     return ME_OK;
 }
 

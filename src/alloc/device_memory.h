@@ -11,6 +11,7 @@
 
 #include "alloc/card.h"
 #include "alloc/nccl_setup.h"
+#include "alloc/pool.h"
 #include "memest/event.h"
 
 #include <stdbool.h>
@@ -34,12 +35,15 @@ typedef struct me_device_peer {
     int32_t rank;
     bool is_sent_to;
     bool is_received_from;
+    bool is_new_to_send; /**< since the batch that runs */
+    bool is_new_to_receive;
 } me_device_peer;
 
 /** A communicator of this rank. */
 typedef struct me_device_communicator {
     me_group_kind group;
     int32_t pair_peer; /**< of a pair's own communicator; -1: the group's */
+    int32_t position;  /**< this rank's place in it */
     me_group_shape shape;
     bool has_ring;
     bool has_nvls;
@@ -50,6 +54,9 @@ typedef struct me_device_communicator {
     uint32_t n_peers;
     me_device_peer peers[ME_DEVICE_MAX_PEERS];
 } me_device_communicator;
+
+/** Told of each piece of addresses as me_pool_take() wants it. */
+typedef void me_device_on_take(void *self, me_pool_taker taker, uint64_t bytes);
 
 /** A rank's device memory outside of the allocator; from
  * me_device_memory_begin(). */
@@ -68,6 +75,11 @@ typedef struct me_device_memory {
     bool has_send_recv;
     size_t n_communicators;
     me_device_communicator communicators[ME_DEVICE_MAX_COMMUNICATORS];
+    bool owes_kernel; /**< the kernel behind the first allocation */
+    me_device_communicator *batch; /**< whose new connections have no
+                                        addresses yet, or NULL */
+    me_device_on_take *on_take;    /**< NULL: nobody wants to know */
+    void *take_self;
 } me_device_memory;
 
 /** A call of NCCL. */
@@ -75,7 +87,8 @@ typedef struct me_device_call {
     me_group_kind group;
     me_group_shape shape; /**< of the group */
     me_collective collective;
-    int32_t peer; /**< the other side, by any number; send, receive */
+    int32_t position; /**< this rank's place in the group */
+    int32_t peer;     /**< the other side's; send, receive */
     bool is_lone; /**< a send or receive outside of a batch: PyTorch gives the
                      pair a communicator of its own */
     bool is_peer_remote; /**< on another node */
@@ -86,6 +99,10 @@ typedef struct me_device_call {
 void me_device_memory_begin(me_device_memory *memory,
                             const me_device_card *card,
                             const me_nccl_setup *setup);
+
+/** What was called has run, and the program goes on: the addresses of a kernel
+ * or a batch are taken. Local. */
+void me_device_memory_settle(me_device_memory *memory);
 
 /** An arithmetic kernel of PyTorch runs. Local. */
 void me_device_memory_kernel(me_device_memory *memory);

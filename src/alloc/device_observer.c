@@ -41,6 +41,7 @@ static void follow_collective(me_device_observer *o, const me_event *event)
         .group = group,
         .shape = o->place.shape[group],
         .collective = kind,
+        .position = o->place.position[group],
         .peer = event->peer,
         .is_lone = event->is_lone,
         .is_peer_remote = has_peer && o->place.is_remote != NULL &&
@@ -57,6 +58,9 @@ static void on_event(void *self, const me_event *event)
         return;
     }
     const uint64_t before = me_device_memory_bytes(&o->memory);
+    if (event->kind != ME_EVENT_COLLECTIVE) {
+        me_device_memory_settle(&o->memory);
+    }
     if (event->kind == ME_EVENT_ALLOC) {
         follow_alloc(o, event);
     } else if (event->kind == ME_EVENT_COLLECTIVE) {
@@ -116,6 +120,13 @@ void me_device_observer_on_growth(me_device_observer *observer,
 {
     observer->on_growth = on_growth;
     observer->growth_self = self;
+}
+
+void me_device_observer_on_take(me_device_observer *observer,
+                                me_device_on_take *on_take, void *self)
+{
+    observer->memory.on_take = on_take;
+    observer->memory.take_self = self;
 }
 
 const me_device_memory *

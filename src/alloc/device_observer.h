@@ -18,6 +18,7 @@
 /** Where the rank's groups lie on the machine. */
 typedef struct me_device_place {
     me_group_shape shape[ME_GROUP_COUNT];
+    int32_t position[ME_GROUP_COUNT]; /**< this rank's place in the group */
     /** Is member @p peer of the group on another node? */
     bool (*is_remote)(void *self, me_group_kind group, int32_t peer);
     void *self;
@@ -51,6 +52,11 @@ me_observer me_device_observer_handle(me_device_observer *observer);
 /** Be told of growth; NULL switches it off. Local. */
 void me_device_observer_on_growth(me_device_observer *observer,
                                   me_device_on_growth *on_growth, void *self);
+
+/** Be told of addresses that are taken, in order; NULL switches it off. An
+ * observer of allocations that minds must come after this one. Local. */
+void me_device_observer_on_take(me_device_observer *observer,
+                                me_device_on_take *on_take, void *self);
 
 /** What is there now; borrowed. Local. */
 const me_device_memory *

@@ -142,27 +142,27 @@ static uint64_t p2p_channels(const me_nccl_costs *c, me_group_shape shape)
         c->setup.max_p2p_channels));
 }
 
-static uint64_t p2p_channels_per_peer(const me_nccl_costs *c,
-                                      me_group_shape shape)
+uint64_t me_nccl_peer_channels(const me_nccl_costs *costs, me_group_shape shape)
 {
-    const uint64_t net = c->setup.net_channels_per_peer == 0
-                             ? c->card.nodes_p2p_channels_per_peer
-                             : c->setup.net_channels_per_peer;
-    return me_min_u64(spans_nodes(shape) ? net : c->card.p2p_channels_per_peer,
-                      p2p_channels(c, shape));
+    const uint64_t net = costs->setup.net_channels_per_peer == 0
+                             ? costs->card.nodes_p2p_channels_per_peer
+                             : costs->setup.net_channels_per_peer;
+    return me_min_u64(spans_nodes(shape) ? net
+                                         : costs->card.p2p_channels_per_peer,
+                      p2p_channels(costs, shape));
 }
 
 /** p2pSendSetup() and p2pRecvSetup(): one side of a connection of a channel;
  *  in shared host memory it costs the device nothing. */
-static uint64_t connection_bytes(const me_nccl_costs *c, bool is_send)
+uint64_t me_nccl_connection_bytes(const me_nccl_costs *costs, bool is_send)
 {
-    if (c->card.has_peer_access == 0 || c->setup.is_p2p_off) {
+    if (costs->card.has_peer_access == 0 || costs->setup.is_p2p_off) {
         return 0;
     }
-    const bool has_simple = is_send == (c->card.reads_from_peer != 0);
-    uint64_t bytes = MEM_BYTES + (has_simple ? c->setup.simple_bytes : 0);
+    const bool has_simple = is_send == (costs->card.reads_from_peer != 0);
+    uint64_t bytes = MEM_BYTES + (has_simple ? costs->setup.simple_bytes : 0);
     if (!is_send) {
-        bytes += c->setup.ll_bytes + c->setup.ll128_bytes;
+        bytes += costs->setup.ll_bytes + costs->setup.ll128_bytes;
     }
     return me_round_up(bytes, 2 * MIB); /* CUDA_IPC_MIN */
 }
@@ -202,7 +202,8 @@ static uint64_t tree_bytes(const me_nccl_costs *c, me_group_shape shape)
     return shape.size <= 2 ? 0 : me_nccl_ring_bytes(c, shape) / 2;
 }
 
-uint64_t me_nccl_base_bytes(const me_nccl_costs *costs, me_group_shape shape)
+uint64_t me_nccl_base_allocations(const me_nccl_costs *costs,
+                                  me_group_shape shape)
 {
     const me_card_nccl *card = &costs->card;
     const uint64_t channels =
@@ -217,9 +218,14 @@ uint64_t me_nccl_base_bytes(const me_nccl_costs *costs, me_group_shape shape)
         n_allocations = 1;
     }
     const uint64_t nvls = nvls_channels(costs, shape);
-    n_allocations += nvls == 0 ? 0 : nvls + 1;
+    return n_allocations + (nvls == 0 ? 0 : nvls + 1);
+}
+
+uint64_t me_nccl_base_bytes(const me_nccl_costs *costs, me_group_shape shape)
+{
     uint64_t bytes =
-        card->granularity_bytes * n_allocations + card->bookkeeping_bytes;
+        costs->card.granularity_bytes * me_nccl_base_allocations(costs, shape) +
+        costs->card.bookkeeping_bytes;
     if (costs->setup.connects_at_init) {
         bytes += init_pool_bytes(costs, shape) +
                  me_nccl_ring_bytes(costs, shape) + tree_bytes(costs, shape);
@@ -227,27 +233,34 @@ uint64_t me_nccl_base_bytes(const me_nccl_costs *costs, me_group_shape shape)
     return bytes;
 }
 
+/** Channels of its ring that enter and leave the node, each does once. */
+static uint64_t net_ring_channels(const me_nccl_costs *c, me_group_shape shape)
+{
+    return spans_nodes(shape)
+               ? me_div_up(coll_channels(c, shape), (uint64_t)shape.local)
+               : 0;
+}
+
+uint64_t me_nccl_ring_channels(const me_nccl_costs *costs, me_group_shape shape)
+{
+    return shape.size == 1
+               ? 0
+               : coll_channels(costs, shape) - net_ring_channels(costs, shape);
+}
+
 uint64_t me_nccl_ring_bytes(const me_nccl_costs *costs, me_group_shape shape)
 {
-    if (shape.size == 1) {
-        return 0;
-    }
-    const uint64_t channels = coll_channels(costs, shape);
-    const uint64_t local =
-        connection_bytes(costs, true) + connection_bytes(costs, false);
-    if (!spans_nodes(shape)) {
-        return channels * local;
-    }
-    /* Each channel enters and leaves a node once. */
-    const uint64_t n_net = me_div_up(channels, (uint64_t)shape.local);
-    return (channels - n_net) * local + n_net * 2 * net_connection_bytes(costs);
+    return me_nccl_ring_channels(costs, shape) *
+               (me_nccl_connection_bytes(costs, true) +
+                me_nccl_connection_bytes(costs, false)) +
+           net_ring_channels(costs, shape) * 2 * net_connection_bytes(costs);
 }
 
 uint64_t me_nccl_peer_bytes(const me_nccl_costs *costs, me_group_shape shape,
                             bool is_send)
 {
-    return p2p_channels_per_peer(costs, shape) *
-           connection_bytes(costs, is_send);
+    return me_nccl_peer_channels(costs, shape) *
+           me_nccl_connection_bytes(costs, is_send);
 }
 
 uint64_t me_nccl_net_pool_bytes(const me_nccl_costs *costs)

@@ -64,6 +64,22 @@ typedef struct me_nccl_costs {
  * and what is connected at once. Local. */
 uint64_t me_nccl_base_bytes(const me_nccl_costs *costs, me_group_shape shape);
 
+/** The allocations of its creation, each of the card's granularity. Local. */
+uint64_t me_nccl_base_allocations(const me_nccl_costs *costs,
+                                  me_group_shape shape);
+
+/** Channels of its ring that stay within the node. Local. */
+uint64_t me_nccl_ring_channels(const me_nccl_costs *costs,
+                               me_group_shape shape);
+
+/** Channels to and from each peer. Local. */
+uint64_t me_nccl_peer_channels(const me_nccl_costs *costs,
+                               me_group_shape shape);
+
+/** What one side of a channel's connection on the node takes; 0 where it lies
+ * in host memory. Local. */
+uint64_t me_nccl_connection_bytes(const me_nccl_costs *costs, bool is_send);
+
 /** The ring, which the first collective makes unless it is made at once. */
 uint64_t me_nccl_ring_bytes(const me_nccl_costs *costs, me_group_shape shape);
 

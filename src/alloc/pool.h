@@ -209,6 +209,24 @@ me_status me_pool_empty_cache(me_pool *pool) ME_MUST_CHECK;
  */
 bool me_pool_set_outside(me_pool *pool, uint64_t outside_bytes);
 
+/** Who beside this allocator takes of the device's addresses. */
+typedef enum me_pool_taker {
+    ME_POOL_TAKER_DRIVER,      /**< CUDA, a library, or another's cudaMalloc */
+    ME_POOL_TAKER_MAPPED,      /**< mapped memory, as NCCL's */
+    ME_POOL_TAKER_LOCAL_MEMORY /**< of kernels, instead of what they had */
+} me_pool_taker;
+
+/**
+ * Others take addresses of the device, for ever; only where segments lie
+ * follows from it. Local.
+ *
+ * @param bytes  one piece; of local memory, what it is larger than at first,
+ *               and nothing happens where it has that much already
+ * @return ME_OK, ME_ERR_OVERFLOW, ME_ERR_NOMEM
+ */
+me_status me_pool_take(me_pool *pool, me_pool_taker taker,
+                       uint64_t bytes) ME_MUST_CHECK;
+
 /** torch.cuda.reset_peak_memory_stats(). Local. */
 void me_pool_reset_peaks(me_pool *pool);
 

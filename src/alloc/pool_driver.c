@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the driver puts segments. Addresses decide which of two equal blocks
- * is used first. The rule is read off the addresses that 200 cudaMalloc calls
- * gave on an H200 (driver 580): the driver takes chunks of a multiple of
- * 32 MiB, each below the one before, and serves a request from the newest
- * chunk that has room, there from the smallest hole; a chunk that has become
- * empty is given up. The CUDA context has used the first 4 MiB of the first
- * chunk.
+/* Where the driver puts segments. Addresses decide which of two equal blocks is
+ * used first, and with that fragmentation. The rule was read off the addresses
+ * that several thousand calls of cudaMalloc, cudaFree and cuMemAddressReserve
+ * gave on H200 and H100 (driver 580), which follow it without exception:
  *
- * Real addresses can differ, because NCCL is not modelled. Seen on two H200
- * with NCCL 2.28.9 and its log of allocations, and in the order of the segments
- * of measured jobs, which is the same for every run of a program: a
- * communicator's granules of 2 MiB and its connections' buffers come out of the
- * same chunks, newest first, and where none has room out of new ones of 32 MiB
- * that ascend from 0x402000000, far below. They leave holes, such as 20 MiB in
- * the last chunk of a ring, which segments then fill. A process with peers
- * also fills a window of 504 MiB upwards before it takes new chunks. Given the
- * measured order of their segments, the 1F1B jobs of four stages are exact. */
+ * - Addresses come in chunks of a multiple of 32 MiB. A request is served from
+ *   the newest chunk that has room, there from the smallest hole.
+ * - A new chunk lies below all others, or at the top of the highest gap that is
+ *   32 MiB larger than it (to align it). An empty chunk leaves a gap.
+ * - Memory that is mapped (cuMemMap, as NCCL does) uses the same holes, but its
+ *   new chunks ascend, far below.
+ * - The kernels' local memory moves when a kernel needs more: the new one is
+ *   taken, then the old one goes back, and segments fill the hole.
+ *
+ * What CUDA and NCCL take comes through me_pool_take(); device_addresses.c says
+ * when. */
 #include "alloc/pool_internal.h"
 #include "base/alloc.h"
 
@@ -23,26 +22,38 @@
 #include <string.h>
 
 #define CHUNK   (32 * MIB)
-#define CONTEXT (4 * MIB)
+#define GRANULE (2 * MIB)
+
+/* What a process has once PyTorch has set CUDA up, read off the first addresses
+ * that it gets: two pieces of the context, and local memory. */
+#define CONTEXT        (8 * MIB)
+#define CONTEXT_BESIDE (64 * MIB)
+#define LOCAL_MEMORY   (412 * MIB)
+#define LOCAL_BESIDE   (4 * MIB)
 
 /* Below 2^53, so that viewers that count in doubles show them exactly. */
 #define HIGHEST_CHUNK      (UINT64_C(1) << 52)
 #define LOWEST_RESERVATION HIGHEST_CHUNK
+#define LOWEST_MAPPED      (UINT64_C(1) << 34)
 
 enum {
-    FIRST_LEAVES = 64
+    FIRST_LEAVES = 64,
+    FIRST_GAPS = 16
 };
 
 void me_pool_driver_init(driver *d)
 {
     d->floor = HIGHEST_CHUNK;
+    d->mapped_next = LOWEST_MAPPED;
     d->reserve_next = LOWEST_RESERVATION;
 }
 
 void me_pool_driver_fini(driver *d)
 {
     me_free(d->largest);
+    me_free(d->gaps);
     d->largest = NULL;
+    d->gaps = NULL;
 }
 
 static void set_largest(driver *d, uint32_t chunk, uint64_t bytes)
@@ -126,27 +137,94 @@ static me_status make_leaf(me_pool *pool)
     return ME_OK;
 }
 
+/* Room to remember the gap of one more chunk. */
+static me_status make_gap(driver *d)
+{
+    if (d->n_gaps + d->n_live < d->n_gap_capacity) {
+        return ME_OK;
+    }
+    const uint32_t n =
+        d->n_gap_capacity == 0 ? FIRST_GAPS : d->n_gap_capacity * 2;
+    gap *gaps = me_realloc(d->gaps, n, sizeof *gaps, "alloc.gaps");
+    if (gaps == NULL) {
+        return ME_ERR_NOMEM;
+    }
+    d->gaps = gaps;
+    d->n_gap_capacity = n;
+    return ME_OK;
+}
+
+/* A chunk is empty and goes; its addresses join the gaps beside it. */
+static void leave_gap(driver *d, uint64_t address, uint64_t size)
+{
+    gap g = {address, size};
+    for (uint32_t i = d->n_gaps; i-- > 0;) {
+        const gap other = d->gaps[i];
+        if (other.address + other.size != g.address &&
+            g.address + g.size != other.address) {
+            continue;
+        }
+        g = (gap){me_min_u64(g.address, other.address), g.size + other.size};
+        d->gaps[i] = d->gaps[--d->n_gaps];
+    }
+    if (g.address == d->floor) {
+        d->floor += g.size;
+    } else {
+        d->gaps[d->n_gaps++] = g; /* make_gap() has made room */
+    }
+}
+
+/* Where a chunk goes; 0: nowhere. */
+static uint64_t find_addresses(driver *d, uint64_t size, bool is_mapped)
+{
+    if (size >= d->floor - d->mapped_next) {
+        return 0;
+    }
+    if (is_mapped) {
+        d->mapped_next += size;
+        return d->mapped_next - size;
+    }
+    gap *best = NULL;
+    for (uint32_t i = 0; i < d->n_gaps; i++) {
+        gap *g = &d->gaps[i];
+        if (g->size >= size + CHUNK &&
+            (best == NULL || g->address > best->address)) {
+            best = g;
+        }
+    }
+    if (best == NULL) {
+        d->floor -= size;
+        return d->floor;
+    }
+    best->size -= size;
+    return best->address + best->size;
+}
+
 /* A new chunk, one hole; the hole. */
-static me_status add_chunk(me_pool *pool, uint64_t bytes, uint32_t *hole_out)
+static me_status add_chunk(me_pool *pool, uint64_t bytes, bool is_mapped,
+                           uint32_t *hole_out)
 {
     driver *d = &pool->driver;
     const uint64_t size = me_round_up(bytes, CHUNK);
-    if (size >= d->floor) {
-        return ME_ERR_OVERFLOW;
-    }
     me_status status = make_leaf(pool);
+    if (status == ME_OK) {
+        status = make_gap(d);
+    }
     if (status == ME_OK) {
         status = me_pool_store_reserve(pool, 2);
     }
     if (status != ME_OK) {
         return status;
     }
-    d->floor -= size;
+    const uint64_t address = find_addresses(d, size, is_mapped);
+    if (address == 0) {
+        return ME_ERR_OVERFLOW;
+    }
     const uint32_t hole = me_pool_record(pool);
     block *b = at(pool, hole);
     b->stream = d->n_chunks++;
     b->size = size;
-    b->address = d->floor;
+    b->address = address;
     b->state = BLOCK_HOLE;
     d->n_live++;
     me_pool_set_insert(pool, &d->holes, hole);
@@ -197,13 +275,44 @@ static uint32_t find_hole(const me_pool *pool, uint64_t bytes)
     return me_pool_set_lower_bound(pool, &d->holes, i - d->n_leaves, bytes, 0);
 }
 
-static me_status begin_context(me_pool *pool)
+/* An extent of the driver's, from a hole or a new chunk. */
+static me_status take(me_pool *pool, uint64_t bytes, bool is_mapped,
+                      uint32_t *extent_out)
 {
-    uint32_t hole = NIL;
-    const me_status status = add_chunk(pool, CONTEXT, &hole);
-    if (status == ME_OK) {
-        (void)carve(pool, hole, CONTEXT);
+    uint32_t hole = find_hole(pool, bytes);
+    me_status status = ME_OK;
+    if (hole == NIL) {
+        status = add_chunk(pool, bytes, is_mapped, &hole);
     }
+    if (status == ME_OK) {
+        status = me_pool_store_reserve(pool, 1);
+    }
+    if (status == ME_OK) {
+        *extent_out = carve(pool, hole, bytes);
+    }
+    return status;
+}
+
+/* What is there before the first request. */
+static me_status begin(me_pool *pool)
+{
+    driver *d = &pool->driver;
+    uint32_t extent = NIL;
+    if (d->n_chunks > 0) {
+        return ME_OK;
+    }
+    me_status status = take(pool, CONTEXT, false, &extent);
+    if (status == ME_OK) {
+        status = take(pool, CONTEXT_BESIDE, false, &extent);
+    }
+    if (status == ME_OK) {
+        status = take(pool, LOCAL_MEMORY + LOCAL_BESIDE / 2, false,
+                      &d->local_memory);
+    }
+    if (status == ME_OK) {
+        status = take(pool, LOCAL_BESIDE / 2, false, &extent);
+    }
+    d->local_bytes = LOCAL_MEMORY;
     return status;
 }
 
@@ -216,26 +325,14 @@ me_status me_pool_driver_place(me_pool *pool, uint64_t bytes,
             pool->options.place(pool->options.place_self, bytes, address_out);
         return is_placed ? ME_OK : ME_ERR_CAPACITY;
     }
-    me_status status = ME_OK;
-    if (pool->driver.n_chunks == 0) {
-        status = begin_context(pool);
-    }
-    uint32_t hole = NIL;
+    me_status status = begin(pool);
     if (status == ME_OK) {
-        hole = find_hole(pool, bytes);
-    }
-    if (status == ME_OK && hole == NIL) {
-        status = add_chunk(pool, bytes, &hole);
+        status = take(pool, bytes, false, extent_out);
     }
     if (status == ME_OK) {
-        status = me_pool_store_reserve(pool, 1);
+        *address_out = at(pool, *extent_out)->address;
     }
-    if (status != ME_OK) {
-        return status;
-    }
-    *extent_out = carve(pool, hole, bytes);
-    *address_out = at(pool, *extent_out)->address;
-    return ME_OK;
+    return status;
 }
 
 /* Let a hole swallow a neighbouring hole. */
@@ -276,10 +373,45 @@ void me_pool_driver_free(me_pool *pool, uint32_t extent)
     if (is_split(b)) {
         me_pool_set_insert(pool, &pool->driver.holes, extent);
     } else {
+        if (b->address >= pool->driver.floor) {
+            leave_gap(&pool->driver, b->address, b->size);
+        }
         me_pool_record_drop(pool, extent);
         pool->driver.n_live--;
     }
     update_largest(pool, chunk);
+}
+
+static me_status move_local_memory(me_pool *pool, uint64_t bytes)
+{
+    driver *d = &pool->driver;
+    if (bytes <= d->local_bytes) {
+        return ME_OK;
+    }
+    uint32_t extent = NIL;
+    const me_status status = take(pool, bytes, false, &extent);
+    if (status == ME_OK) {
+        me_pool_driver_free(pool, d->local_memory);
+        d->local_memory = extent;
+        d->local_bytes = bytes;
+    }
+    return status;
+}
+
+me_status me_pool_take(me_pool *pool, me_pool_taker taker, uint64_t bytes)
+{
+    if (pool->options.place != NULL || bytes == 0) {
+        return ME_OK;
+    }
+    uint32_t extent = NIL;
+    const me_status status = begin(pool);
+    if (status != ME_OK) {
+        return status;
+    }
+    return taker == ME_POOL_TAKER_LOCAL_MEMORY
+               ? move_local_memory(pool, LOCAL_MEMORY + bytes)
+               : take(pool, me_round_up(bytes, GRANULE),
+                      taker == ME_POOL_TAKER_MAPPED, &extent);
 }
 
 me_status me_pool_driver_reserve(me_pool *pool, uint64_t bytes,

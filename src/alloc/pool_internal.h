@@ -84,9 +84,22 @@ typedef struct reservation {
     uint32_t next_unused; /**< chain of those that were given back */
 } reservation;
 
+/** Addresses that a chunk has given back. */
+typedef struct gap {
+    uint64_t address;
+    uint64_t size;
+} gap;
+
 /** The device's driver: where segments are placed. See pool_driver.c. */
 typedef struct driver {
-    uint64_t floor;        /**< lowest address of any chunk so far */
+    uint64_t floor; /**< no chunk lies below, but those of mapped memory,
+                              which ascend to `mapped_next` */
+    uint64_t mapped_next;
+    gap *gaps; /**< above the floor, in no order */
+    uint32_t n_gaps;
+    uint32_t n_gap_capacity;
+    uint32_t local_memory; /**< extent of the kernels' local memory */
+    uint64_t local_bytes;
     uint64_t reserve_next; /**< next address of a reservation */
     uint64_t *largest;     /**< a heap of maxima over the largest hole of each
                               chunk; NULL until the first chunk */

@@ -248,6 +248,18 @@ void me_pool_observer_set_outside(me_pool_observer *observer,
     }
 }
 
+void me_pool_observer_take(me_pool_observer *observer, me_pool_taker taker,
+                           uint64_t bytes)
+{
+    if (observer->is_ended) {
+        return;
+    }
+    const me_status status = me_pool_take(observer->pool, taker, bytes);
+    if (status != ME_OK) {
+        end(observer, status, 0);
+    }
+}
+
 void me_pool_observer_oom_text(const me_pool_observer *observer, me_str *text)
 {
     if (observer->limit.is_oom && !observer->limit.is_outside) {

@@ -74,6 +74,11 @@ void me_pool_observer_set_outside(me_pool_observer *observer,
                                   uint64_t outside_bytes,
                                   const me_event *event);
 
+/** As me_pool_take(), with a failure kept for me_pool_observer_status(). Local.
+ */
+void me_pool_observer_take(me_pool_observer *observer, me_pool_taker taker,
+                           uint64_t bytes);
+
 /** The message that PyTorch ends with; nothing unless the allocator has found
  * no memory. Local. */
 void me_pool_observer_oom_text(const me_pool_observer *observer, me_str *text);

@@ -82,20 +82,29 @@ static bool is_remote(void *self, me_group_kind kind, int32_t peer)
 }
 
 static me_status set_shape(const parts *p, me_group_kind kind, me_diag *diag,
-                           me_group_shape *shape_out)
+                           me_device_place *place)
 {
     me_comm_group group = {0};
     const int index = p->simulation->group_of(p->simulation->group_self,
                                               p->place_rank, kind, &group);
-    *shape_out = (me_group_shape){.size = group.count};
+    me_group_shape *shape = &place->shape[kind];
+    *shape = (me_group_shape){.size = group.count};
     if (index == ME_GROUP_HAS_NO_LIST) {
         return me_fail(diag, ME_ERR_NOMEM, "no host memory for the groups");
     }
     for (int i = 0; i < group.count; i++) {
-        shape_out->local += node_of(p, me_comm_group_member(&group, i)) ==
-                            node_of(p, p->place_rank);
+        const int member = me_comm_group_member(&group, i);
+        shape->local += node_of(p, member) == node_of(p, p->place_rank);
+        if (member == p->place_rank) {
+            place->position[kind] = i;
+        }
     }
     return ME_OK;
+}
+
+static void tell_pool_addresses(void *self, me_pool_taker taker, uint64_t bytes)
+{
+    me_pool_observer_take(self, taker, bytes);
 }
 
 static me_status make_device(parts *p, me_diag *diag)
@@ -103,7 +112,7 @@ static me_status make_device(parts *p, me_diag *diag)
     me_device_place place = {.is_remote = is_remote, .self = p};
     me_status status = ME_OK;
     for (int kind = 0; status == ME_OK && kind < ME_GROUP_COUNT; kind++) {
-        status = set_shape(p, (me_group_kind)kind, diag, &place.shape[kind]);
+        status = set_shape(p, (me_group_kind)kind, diag, &place);
     }
     if (status != ME_OK) {
         return status;
@@ -114,6 +123,7 @@ static me_status make_device(parts *p, me_diag *diag)
     if (status != ME_OK) {
         return me_fail(diag, status, "no host memory for device memory");
     }
+    me_device_observer_on_take(p->device, tell_pool_addresses, p->pool);
     me_engine_observe(p->engine, me_device_observer_handle(p->device));
     return ME_OK;
 }
@@ -144,8 +154,10 @@ static me_status make_observers(parts *p, me_diag *diag)
     }
     status = make_tracker(p, diag);
     if (status == ME_OK) {
-        me_engine_observe(p->engine, me_pool_observer_handle(p->pool));
         status = make_device(p, diag);
+    }
+    if (status == ME_OK) {
+        me_engine_observe(p->engine, me_pool_observer_handle(p->pool));
     }
     if (status == ME_OK && s->events_path != NULL &&
         s->events_rank == p->rank) {
