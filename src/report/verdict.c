@@ -9,12 +9,15 @@
 /*
  * The band. Equal runs of a job on equal cards repeat to the byte but for
  * these: one segment of the allocator's small kind (2 MiB: g2_tp2_sp,
- * g4_tp2_pp2); gradient reduction on a stream of its own beside interleaved
- * transfers (g4_pp2_vpp2_dp2_do_ov, rank 3: 250 of 1658 MiB between six runs);
- * routing of tokens to experts (g4_ep4_do, rank 1: 12 of 2292 MiB). Blocks
- * that NCCL's stream still uses come back when the host happens to look: over
- * the measured pipelined ranks memest's reserved bytes are off by at most
- * 2.44 % (g4_pp4_full, rank 2). The device's part comes with each result.
+ * g4_tp2_pp2); transfers of interleaved schedules that overlap with kernels, so
+ * that blocks come back when a neighbour lets the GPU go on
+ * (g4_pp2_vpp2_dp2_do_ov, rank 3: 250 of 1658 MiB between six runs; memest is
+ * off by at most 9.6 % on the other measured ranks); routing of tokens to
+ * experts (g4_ep4_do, rank 1: 12 of 2292 MiB). What is left of pipelines is
+ * where the driver puts segments: with another order of them than the measured
+ * one reserved bytes were off by at most 2.44 % (g4_pp4_full, rank 2), and
+ * another driver or NCCL may have another. The device's part comes with each
+ * result.
  */
 static const uint64_t segment_band_bytes = UINT64_C(2) << 20;
 
@@ -137,7 +140,8 @@ static me_band band_of(const me_report *report, me_basis basis,
         band.late_frees = per_mille(reserved, LATE_FREES_PER_MILLE);
     }
     if (config->parallel.virtual_pipeline > 1 &&
-        config->optimizer.overlap_grad_reduce) {
+        (config->optimizer.overlap_grad_reduce ||
+         config->parallel.overlap_p2p_comm)) {
         band.overlap = per_mille(reserved, OVERLAP_PER_MILLE);
     }
     if (config->parallel.expert > 1) {

@@ -103,6 +103,11 @@ static void test_verdict__doubts_what_depends_on_timing(void **state)
     assert_int_equal(v.band_bytes, v.band.device + v.band.segment +
                                        v.band.late_frees + v.band.overlap);
     assert_false(me_verdict_lets_go(&v));
+    w.config.optimizer.overlap_grad_reduce = false;
+    assert_int_equal(me_verdict_judge(&w.report, CAPACITY).band.overlap, 0);
+    w.config.parallel.overlap_p2p_comm = true;
+    assert_int_equal(me_verdict_judge(&w.report, CAPACITY).band.overlap,
+                     v.band.overlap);
 }
 
 static void test_verdict__takes_the_nearer_limit(void **state)
