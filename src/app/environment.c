@@ -11,7 +11,9 @@
 /* Names, or beginnings of names where they end in '*'. */
 static const char *const without_effect[] = {
     "NCCL_DEBUG*",
-    "NCCL_PROTO", /* buffers of all protocols are made whatever it says */
+    /* Read by graph/tuning.cc alone, where it decides which kernels run;
+     * p2pRecvSetup() and the network's proxies allocate for all protocols. */
+    "NCCL_PROTO",
     "NCCL_SOCKET_*",
     "NCCL_NSOCKS_*",
     "NCCL_IB_*",
