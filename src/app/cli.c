@@ -230,8 +230,8 @@ static const command *read_command(int argc, char **argv, me_diag *diag)
         }
     }
     (void)me_fail(diag, ME_ERR_CONFIG,
-                  "%s: no such command; estimate, check, replay and options "
-                  "are",
+                  "%s: no such command; estimate, check, replay, schedule "
+                  "and options are",
                   argv[1]);
     return NULL;
 }
