@@ -64,6 +64,8 @@ static const flag flags[] = {
      "ticks of F, I, W, B, FB and comm, of schedule"},
     {"--comms", NULL, NULL, FLAG_SWITCH, AT(comms),
      "sends and receives as well, of schedule"},
+    {"--legacy-b", NULL, NULL, FLAG_SWITCH, AT(legacy_b),
+     "B of the file is the input's gradient and BW both, of schedule"},
     {"--strict", NULL, NULL, FLAG_SWITCH, AT(strict),
      "what is not modelled is an error"},
     {"--no-fold", NULL, NULL, FLAG_SWITCH, AT(no_fold),

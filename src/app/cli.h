@@ -41,6 +41,7 @@ typedef struct me_cli {
     int32_t in_flight;     /**< chunk micro-batches */
     const char *durations; /**< or NULL */
     bool comms;            /**< sends and receives as well */
+    bool legacy_b;         /**< B of the file is the input gradient */
     const char *log_level; /**< or NULL */
     const char *log_file;  /**< or NULL */
     bool strict;

@@ -66,7 +66,9 @@ static me_status read_order(const me_cli *cli, me_diag *diag,
     }
     me_status status = check_file_flags(cli, diag);
     if (status == ME_OK) {
-        status = me_schedule_file_read(cli->operand, true, diag, order_out);
+        status = me_schedule_file_read(
+            cli->operand, cli->legacy_b ? ME_CSV_OLDER : ME_CSV_GUESS, diag,
+            order_out);
     }
     if (status == ME_OK && cli->pp != 0 && cli->pp != (*order_out)->n_ranks) {
         status = me_fail(diag, ME_ERR_CONFIG,

@@ -2,7 +2,6 @@
 #include "config/schedule.h"
 
 #include "config/source.h"
-#include "parallel/schedule_csv.h"
 #include "parallel/schedule_lower.h"
 #include "parallel/timeline.h"
 
@@ -27,16 +26,17 @@ me_status me_schedule_named(const char *where, const char *name, me_diag *diag,
     return status;
 }
 
-me_status me_schedule_file_read(const char *path, bool has_transfers,
+me_status me_schedule_file_read(const char *path, me_csv_dialect dialect,
                                 me_diag *diag, me_pipeline_order **order_out)
 {
     me_str bytes = {0};
     me_status status = me_source_read_file(path, diag, &bytes);
     if (status == ME_OK) {
-        status = me_schedule_csv_read(
-            me_str_text(&bytes), bytes.length,
-            &(me_csv_options){.where = path, .has_transfers = has_transfers},
-            diag, order_out);
+        status = me_schedule_csv_read(me_str_text(&bytes), bytes.length,
+                                      &(me_csv_options){.where = path,
+                                                        .has_transfers = true,
+                                                        .dialect = dialect},
+                                      diag, order_out);
     }
     me_str_fini(&bytes);
     return status;
@@ -77,8 +77,8 @@ me_status me_config_schedule_shape(const me_config *config, me_diag *diag,
     *shape_out = (me_schedule_shape){.chunks = 0, .copies = 1};
     if (has_file(config)) {
         me_pipeline_order *order = NULL;
-        const me_status status =
-            me_schedule_file_read(config->pipeline.file, true, diag, &order);
+        const me_status status = me_schedule_file_read(
+            config->pipeline.file, ME_CSV_GUESS, diag, &order);
         if (status == ME_OK) {
             *shape_out = shape_of(order->placement, order->n_chunks);
         }
@@ -177,8 +177,8 @@ static me_status read_order(const me_config *config,
                             me_pipeline_order **order_out)
 {
     if (has_file(config)) {
-        const me_status status =
-            me_schedule_file_read(config->pipeline.file, true, diag, order_out);
+        const me_status status = me_schedule_file_read(
+            config->pipeline.file, ME_CSV_GUESS, diag, order_out);
         return status == ME_OK ? check_file(config, pipeline, *order_out, diag)
                                : status;
     }

@@ -9,7 +9,7 @@
 #define MEMEST_CONFIG_SCHEDULE_H
 
 #include "config/config.h"
-#include "parallel/pipeline_order.h"
+#include "parallel/schedule_csv.h"
 
 /** Does the job run as Megatron-LM itself would, by one of its own functions?
  *  Else an order of `pipeline` is run. Local. */
@@ -53,14 +53,15 @@ me_status me_schedule_named(const char *where, const char *name, me_diag *diag,
                             const me_schedule **schedule_out) ME_MUST_CHECK;
 
 /**
- * The order of a file of the user's, as me_schedule_csv_read(). Local.
+ * The order of a file of the user's, as me_schedule_csv_read(); it may have
+ * sends and receives. Local.
  *
- * @param has_transfers  it may have sends and receives
- * @param order_out      to be destroyed by the caller
+ * @param dialect    of B
+ * @param order_out  to be destroyed by the caller
  * @return ME_OK; ME_ERR_CONFIG, ME_ERR_SYNTAX or ME_ERR_IO with the file, and
  *         row where there is one; ME_ERR_NOMEM
  */
-me_status me_schedule_file_read(const char *path, bool has_transfers,
+me_status me_schedule_file_read(const char *path, me_csv_dialect dialect,
                                 me_diag *diag,
                                 me_pipeline_order **order_out) ME_MUST_CHECK;
 
