@@ -56,6 +56,8 @@ typedef struct me_action {
     uint8_t phase;      /**< me_action_phase */
     bool is_overlapped; /**< a forward: runs as one block with the backward
                              that stands behind it (PyTorch: OVERLAP_F_B) */
+    bool is_batched;    /**< a send or receive: one batch with the one that
+                             stands behind it, all wait for all */
     int32_t chunk;      /**< of this rank, from 0 */
     int32_t stage;      /**< of the pipeline, see parallel/placement.h */
     int32_t microbatch; /**< from 0; of actions on parameters meaningless */

@@ -126,9 +126,11 @@ static int label_width(const me_pipeline_order *order)
     size_t most = 3;
     for (int32_t rank = 0; rank < order->n_ranks; rank++) {
         for (int32_t i = 0; i < order->ranks[rank].count;) {
+            const bool is_shown = me_action_computes(
+                (me_action_kind)order->ranks[rank].items[i].kind);
             me_str label = {0};
             i += label_work(order, rank, i, &label);
-            most = label.length > most ? label.length : most;
+            most = is_shown && label.length > most ? label.length : most;
             me_str_fini(&label);
         }
     }
@@ -144,12 +146,15 @@ static void write_course(const me_pipeline_order *order,
     const me_timeline_rank *course = &timeline->ranks[rank];
     int64_t column = 0;
     for (int32_t i = 0; i < actions->count;) {
+        if (!me_action_computes((me_action_kind)actions->items[i].kind)) {
+            i++;
+            continue;
+        }
         const me_span *span = &course->spans[i];
         me_str label = {0};
-        const int32_t n = label_work(order, rank, i, &label);
-        const int64_t last = course->spans[i + n - 1].end;
-        if (me_action_computes((me_action_kind)actions->items[i].kind) &&
-            last > span->start && span->start / unit >= column) {
+        i += label_work(order, rank, i, &label);
+        const int64_t last = course->spans[i - 1].end;
+        if (last > span->start && span->start / unit >= column) {
             for (; column < span->start / unit; column++) {
                 me_str_printf(text, " %-*s", width, ".");
             }
@@ -160,7 +165,6 @@ static void write_course(const me_pipeline_order *order,
             me_str_printf(text, " %-*s", width, "-");
         }
         me_str_fini(&label);
-        i += n;
     }
     for (; column < timeline->makespan / unit; column++) {
         me_str_printf(text, " %-*s", width, ".");

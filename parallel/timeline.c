@@ -2,6 +2,7 @@
 #include "parallel/timeline.h"
 
 #include "base/alloc.h"
+#include "parallel/timeline_private.h"
 
 enum {
     FORWARDS,
@@ -156,6 +157,15 @@ static void note_action(course *c, int32_t rank, const me_action *action,
     }
 }
 
+void me_timeline_note(me_timeline_rank *rank, me_span span)
+{
+    if (rank->busy == 0 && rank->end == 0) {
+        rank->first_start = span.start;
+    }
+    rank->busy += span.end - span.start;
+    rank->end = span.end;
+}
+
 /** Give a work its time. */
 static void run_work(course *c, const me_timeline_work *work)
 {
@@ -165,11 +175,7 @@ static void run_work(course *c, const me_timeline_work *work)
     const me_span whole = {
         span.start,
         work->other != NULL && other.end > span.end ? other.end : span.end};
-    if (r->busy == 0 && r->end == 0) {
-        r->first_start = whole.start;
-    }
-    r->busy += whole.end - whole.start;
-    r->end = whole.end;
+    me_timeline_note(r, whole);
     c->is_free[work->rank] = whole.end;
     note_action(c, work->rank, work->action, span);
     if (work->other != NULL) {
@@ -270,7 +276,7 @@ static me_status run_all(course *c, me_diag *diag)
     return ME_OK;
 }
 
-static void sum_up(me_timeline *t)
+void me_timeline_sum_up(me_timeline *t)
 {
     int64_t busiest = 0;
     for (int32_t i = 0; i < t->n_ranks; i++) {
@@ -288,6 +294,29 @@ static void sum_up(me_timeline *t)
     }
 }
 
+me_timeline *me_timeline_new(const me_pipeline_order *order)
+{
+    me_timeline *t = me_alloc(1, sizeof *t, "timeline");
+    if (t == NULL) {
+        return NULL;
+    }
+    const size_t n = (size_t)order->n_ranks;
+    t->ranks = me_alloc(n, sizeof *t->ranks, "timeline.ranks");
+    t->n_ranks = t->ranks == NULL ? 0 : order->n_ranks;
+    bool has_room = t->ranks != NULL;
+    for (size_t i = 0; has_room && i < n; i++) {
+        t->ranks[i].count = order->ranks[i].count;
+        t->ranks[i].spans = me_alloc((size_t)order->ranks[i].count,
+                                     sizeof(me_span), "timeline.spans");
+        has_room = t->ranks[i].spans != NULL;
+    }
+    if (!has_room) {
+        me_timeline_destroy(t);
+        return NULL;
+    }
+    return t;
+}
+
 /** Room for the results and the ranks. */
 static bool make_room(course *c, int64_t n_actions)
 {
@@ -295,32 +324,17 @@ static bool make_room(course *c, int64_t n_actions)
     const size_t n = (size_t)o->n_ranks;
     const size_t results =
         (size_t)DIRECTIONS * (size_t)o->n_stages * (size_t)o->n_microbatches;
-    me_timeline *t = me_alloc(1, sizeof *t, "timeline");
-    c->timeline = t;
+    c->timeline = me_timeline_new(o);
     c->ends = me_alloc(results, sizeof *c->ends, "timeline.ends");
     c->at = me_alloc(n, sizeof *c->at, "timeline.at");
     c->is_free = me_alloc(n, sizeof *c->is_free, "timeline.free");
     c->stack =
         me_alloc((size_t)n_actions + n, sizeof *c->stack, "timeline.stack");
-    if (t != NULL) {
-        t->ranks = me_alloc(n, sizeof *t->ranks, "timeline.ranks");
-        t->n_ranks = t->ranks == NULL ? 0 : o->n_ranks;
-    }
-    if (t == NULL || t->ranks == NULL || c->ends == NULL || c->at == NULL ||
-        c->is_free == NULL || c->stack == NULL) {
-        return false;
-    }
-    for (size_t i = 0; i < results; i++) {
+    for (size_t i = 0; c->ends != NULL && i < results; i++) {
         c->ends[i] = -1;
     }
-    bool has_room = true;
-    for (size_t i = 0; i < n; i++) {
-        t->ranks[i].count = o->ranks[i].count;
-        t->ranks[i].spans = me_alloc((size_t)o->ranks[i].count, sizeof(me_span),
-                                     "timeline.spans");
-        has_room = has_room && t->ranks[i].spans != NULL;
-    }
-    return has_room;
+    return c->timeline != NULL && c->ends != NULL && c->at != NULL &&
+           c->is_free != NULL && c->stack != NULL;
 }
 
 me_status me_timeline_create(const me_pipeline_order *order,
@@ -339,7 +353,7 @@ me_status me_timeline_create(const me_pipeline_order *order,
         me_fail(diag, status, "no host memory for a timeline");
     }
     if (status == ME_OK) {
-        sum_up(c.timeline);
+        me_timeline_sum_up(c.timeline);
         *timeline_out = c.timeline;
         c.timeline = NULL;
     }

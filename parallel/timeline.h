@@ -121,6 +121,19 @@ me_status me_timeline_create(const me_pipeline_order *order,
                              const me_timeline_model *model, me_diag *diag,
                              me_timeline **timeline_out) ME_MUST_CHECK;
 
+/**
+ * Run an order whose transfers block: a batch of sends and receives ends when
+ * every rank that it talks to has come to the other end, and the tensors have
+ * arrived; nothing is computed meanwhile. Blocks are their two actions.
+ *
+ * @param order  with transfers, as me_megatron_order_create() makes it
+ * @return as me_timeline_create()
+ */
+me_status me_timeline_create_blocking(const me_pipeline_order *order,
+                                      const me_timeline_model *model,
+                                      me_diag *diag,
+                                      me_timeline **timeline_out) ME_MUST_CHECK;
+
 /** Give back a timeline; NULL is allowed. */
 void me_timeline_destroy(me_timeline *timeline);
 

@@ -64,6 +64,8 @@ static const flag flags[] = {
      "ticks of F, I, W, B, FB and comm, of schedule"},
     {"--comms", NULL, NULL, FLAG_SWITCH, AT(comms),
      "sends and receives as well, of schedule"},
+    {"--blocking", NULL, NULL, FLAG_SWITCH, AT(blocking),
+     "transfers are waited for, of schedule 1f1b and interleaved"},
     {"--legacy-b", NULL, NULL, FLAG_SWITCH, AT(legacy_b),
      "B of the file is the input's gradient and BW both, of schedule"},
     {"--strict", NULL, NULL, FLAG_SWITCH, AT(strict),

@@ -42,6 +42,7 @@ typedef struct me_cli {
     const char *durations; /**< or NULL */
     bool comms;            /**< sends and receives as well */
     bool legacy_b;         /**< B of the file is the input gradient */
+    bool blocking;         /**< transfers are waited for */
     const char *log_level; /**< or NULL */
     const char *log_file;  /**< or NULL */
     bool strict;

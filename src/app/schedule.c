@@ -3,6 +3,7 @@
 
 #include "base/parse.h"
 #include "config/schedule.h"
+#include "parallel/megatron_order.h"
 #include "parallel/schedule_csv.h"
 #include "parallel/schedule_lower.h"
 #include "parallel/schedule_text.h"
@@ -43,17 +44,27 @@ static me_status read_named(const me_cli *cli, me_diag *diag,
                        schedule->name);
     }
     const me_pipeline p = pipeline_of(cli, schedule);
-    return me_pipeline_order_create(schedule, &p, diag, order_out);
+    if (!cli->blocking) {
+        return me_pipeline_order_create(schedule, &p, diag, order_out);
+    }
+    if (schedule != me_schedule_find(p.chunks == 1 ? "1f1b" : "interleaved")) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "memest schedule %s: --blocking is for 1f1b and "
+                       "interleaved, Megatron-LM's own",
+                       schedule->name);
+    }
+    return me_megatron_order_create(&p, diag, order_out);
 }
 
 static me_status check_file_flags(const me_cli *cli, me_diag *diag)
 {
     if (cli->chunks != 0 || cli->group_size != 0 || cli->in_flight != 0 ||
-        cli->microbatches != 0) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "memest schedule %s: the file says what --microbatches, "
-                       "--chunks, --group-size and --in-flight would",
-                       cli->operand);
+        cli->microbatches != 0 || cli->blocking) {
+        return me_fail(
+            diag, ME_ERR_CONFIG,
+            "memest schedule %s: the file says what --microbatches, "
+            "--chunks, --group-size, --in-flight and --blocking would",
+            cli->operand);
     }
     return ME_OK;
 }
@@ -159,7 +170,10 @@ static me_status write_text(const me_cli *cli, const me_pipeline_order *order,
                            : me_ticks_parse(cli->durations, diag, &ticks);
     if (status == ME_OK) {
         const me_timeline_model model = me_ticks_model(&ticks);
-        status = me_timeline_create(order, &model, diag, &timeline);
+        status =
+            cli->blocking
+                ? me_timeline_create_blocking(order, &model, diag, &timeline)
+                : me_timeline_create(order, &model, diag, &timeline);
     }
     if (status == ME_OK) {
         write_head(cli, order, &ticks, timeline, text);
@@ -217,7 +231,7 @@ me_status me_schedule_command(const me_cli *cli, me_diag *diag, me_str *text)
     if (order == NULL) {
         return status == ME_ERR_IO ? ME_ERR_CONFIG : status;
     }
-    if (status == ME_OK && cli->comms) {
+    if (status == ME_OK && cli->comms && !cli->blocking) {
         status = me_pipeline_order_lower(order, diag, &lowered);
     }
     if (status == ME_OK) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
+#include "parallel/megatron_order.h"
 #include "parallel/schedule_csv.h"
 #include "parallel/schedule_lower.h"
 #include "parallel/schedule_text.h"
@@ -147,6 +148,48 @@ static void test_timeline__transfers(void **state)
         me_timeline *timeline = run(order, ticks);
         assert_int_equal(timeline->makespan, cases[i].makespan);
         me_timeline_destroy(timeline);
+        me_pipeline_order_destroy(order);
+    }
+}
+
+/** Megatron-LM's batches, which are waited for: with a tick for each transfer
+ *  they take longer, without any they take as long. */
+static void test_timeline__batches_that_block(void **state)
+{
+    (void)state;
+
+    static const struct {
+        me_pipeline pipeline;
+        int64_t makespan;
+    } cases[] = {
+        {{2, 0, 8, 1, 0, 0, 0}, 36},   {{4, 0, 8, 1, 0, 0, 0}, 52},
+        {{8, 0, 16, 1, 0, 0, 0}, 112}, {{4, 0, 8, 2, 0, 0, 0}, 82},
+        {{4, 0, 16, 2, 0, 0, 0}, 146}, {{8, 0, 8, 2, 0, 0, 0}, 107},
+        {{8, 0, 16, 2, 0, 0, 0}, 170},
+    };
+
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        me_pipeline_order *order = NULL;
+        assert_int_equal(
+            me_megatron_order_create(&cases[i].pipeline, NULL, &order), ME_OK);
+        assert_int_equal(me_pipeline_order_check(order, NULL), ME_OK);
+        assert_int_equal(me_pipeline_order_check_transfers(order, NULL), ME_OK);
+        me_ticks ticks = units;
+        ticks.transfer = 1;
+        const me_timeline_model model = me_ticks_model(&ticks);
+        me_timeline *timeline = NULL;
+        assert_int_equal(
+            me_timeline_create_blocking(order, &model, NULL, &timeline), ME_OK);
+        assert_int_equal(timeline->makespan, cases[i].makespan);
+        me_timeline_destroy(timeline);
+
+        ticks.transfer = 0;
+        me_timeline *free_of_charge = run(order, ticks);
+        assert_int_equal(
+            me_timeline_create_blocking(order, &model, NULL, &timeline), ME_OK);
+        assert_int_equal(timeline->makespan, free_of_charge->makespan);
+        me_timeline_destroy(timeline);
+        me_timeline_destroy(free_of_charge);
         me_pipeline_order_destroy(order);
     }
 }
@@ -321,6 +364,7 @@ int main(void)
         cmocka_unit_test(test_timeline__larger_groups_and_overlaps),
         cmocka_unit_test(test_timeline__limits_of_memory),
         cmocka_unit_test(test_timeline__transfers),
+        cmocka_unit_test(test_timeline__batches_that_block),
         cmocka_unit_test(test_timeline__both_bubbles),
         cmocka_unit_test(test_timeline__bytes_of_split_backwards),
         cmocka_unit_test(test_timeline__names_the_cycle),
