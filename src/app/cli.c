@@ -105,7 +105,7 @@ static const command commands[] = {
      "FILE|-  feed a recorded stream through the allocator"},
     {"schedule", "NAME|FILE.csv|list",
      " --pp --microbatches --chunks --group-size --in-flight --durations "
-     "--comms --format --output ",
+     "--comms --blocking --legacy-b --format --output ",
      "NAME|FILE.csv|list  draw a pipeline's order, count it, convert it"},
     {"options", NULL, " --format --output ",
      "every option with its type, default and meaning"},
@@ -116,7 +116,7 @@ static const char every_command[] = " --log-level --log-file --help --version ";
 /** Flags that only a command has that lists them. */
 static const char not_of_jobs[] =
     " --pp --microbatches --chunks --group-size --in-flight --durations "
-    "--comms ";
+    "--comms --blocking --legacy-b ";
 
 enum {
     N_COMMANDS = sizeof commands / sizeof commands[0]
