@@ -97,15 +97,18 @@ typedef struct command {
     const char *help;
 } command;
 
+/** Flags of `schedule` that no job has; a new one is written here too. */
+#define SCHEDULE_FLAGS                                                         \
+    " --pp --microbatches --chunks --group-size --in-flight --durations "      \
+    "--comms --blocking --legacy-b "
+
 static const command commands[] = {
     {"estimate", NULL, NULL, "how much memory every rank takes (the default)"},
     {"check", NULL, NULL, "the verdict alone: exit 0 if it fits, 3 if not"},
     {"replay", "FILE|-",
      " --memory-limit --alloc-conf --device --format --output --require-fit ",
      "FILE|-  feed a recorded stream through the allocator"},
-    {"schedule", "NAME|FILE.csv|list",
-     " --pp --microbatches --chunks --group-size --in-flight --durations "
-     "--comms --blocking --legacy-b --format --output ",
+    {"schedule", "NAME|FILE.csv|list", SCHEDULE_FLAGS "--format --output ",
      "NAME|FILE.csv|list  draw a pipeline's order, count it, convert it"},
     {"options", NULL, " --format --output ",
      "every option with its type, default and meaning"},
@@ -114,9 +117,7 @@ static const command commands[] = {
 static const char every_command[] = " --log-level --log-file --help --version ";
 
 /** Flags that only a command has that lists them. */
-static const char not_of_jobs[] =
-    " --pp --microbatches --chunks --group-size --in-flight --durations "
-    "--comms --blocking --legacy-b ";
+static const char not_of_jobs[] = SCHEDULE_FLAGS;
 
 enum {
     N_COMMANDS = sizeof commands / sizeof commands[0]
