@@ -25,6 +25,7 @@ static me_node *new_node(me_engine *e, const me_op *op, uint64_t sequence)
         return NULL;
     }
     node->op = op;
+    node->edges = node->few_edges;
     node->sequence = sequence;
     node->refs = 1;
     node->thread = (uint8_t)e->thread;
@@ -50,6 +51,10 @@ static void dismantle(me_engine *e, me_node *node, me_node **dead)
             next->next_free = *dead;
             *dead = next;
         }
+    }
+    if (node->wide != NULL) {
+        node->wide->next_free = e->tape.free_wides;
+        e->tape.free_wides = node->wide;
     }
 }
 
@@ -128,9 +133,15 @@ static const me_op accumulate_grad_op = {"AccumulateGrad",
 
 static void set_output(me_node *node, const me_tensor *x)
 {
-    ME_ASSERT(node->n_outputs < ME_MAX_OUTPUTS);
-    node->output_shape[node->n_outputs] = x->shape;
-    node->output_dtype[node->n_outputs] = x->dtype;
+    const uint32_t nr = node->n_outputs;
+    if (node->wide != NULL) {
+        ME_ASSERT(nr < node->wide->capacity);
+        node->output_dtype[0] = x->dtype;
+    } else {
+        ME_ASSERT(nr < ME_MAX_OUTPUTS);
+        node->output_dtype[nr] = x->dtype;
+    }
+    *me_output_shape(node, nr) = x->shape;
     node->n_outputs++;
 }
 
@@ -162,23 +173,22 @@ me_node *me_accumulator_hold(me_engine *e, me_tensor *parameter)
     return node;
 }
 
-me_node *me_record(me_engine *e, const me_op *op, uint32_t n_inputs,
-                   me_tensor *const *inputs)
+/** Will anybody ask for the gradients of @p inputs? */
+static bool is_recorded(const me_engine *e, uint32_t n_inputs,
+                        me_tensor *const *inputs)
 {
     bool is_needed = false;
     for (uint32_t i = 0; i < n_inputs; i++) {
         is_needed =
             is_needed || (inputs[i] != NULL && inputs[i]->requires_grad);
     }
-    if (!e->grad_enabled || !is_needed || !me_engine_is_ok(e)) {
-        return NULL;
-    }
-    ME_ASSERT(n_inputs <= ME_MAX_INPUTS);
-    me_node *node = new_node(e, op, e->tape.sequence[e->thread]++);
-    if (node == NULL) {
-        return NULL;
-    }
-    node->n_inputs = (uint8_t)n_inputs;
+    return e->grad_enabled && is_needed && me_engine_is_ok(e);
+}
+
+static void set_edges(me_engine *e, me_node *node, uint32_t n_inputs,
+                      me_tensor *const *inputs)
+{
+    node->n_inputs = (uint16_t)n_inputs;
     node->refs = 0; /* until an output owns it */
     for (uint32_t i = 0; i < n_inputs; i++) {
         me_tensor *x = inputs[i];
@@ -191,6 +201,63 @@ me_node *me_record(me_engine *e, const me_op *op, uint32_t n_inputs,
         } else {
             node->edges[i] = (me_edge){accumulator(e, x), 0};
         }
+    }
+}
+
+me_node *me_record(me_engine *e, const me_op *op, uint32_t n_inputs,
+                   me_tensor *const *inputs)
+{
+    if (!is_recorded(e, n_inputs, inputs)) {
+        return NULL;
+    }
+    ME_ASSERT(n_inputs <= ME_MAX_INPUTS);
+    me_node *node = new_node(e, op, e->tape.sequence[e->thread]++);
+    if (node != NULL) {
+        set_edges(e, node, n_inputs, inputs);
+    }
+    return node;
+}
+
+/** Room for @p count inputs or outputs, all zero; NULL without memory. */
+static me_wide *new_wide(me_engine *e, uint32_t count)
+{
+    me_wide **place = &e->tape.free_wides;
+    while (*place != NULL && (*place)->capacity < count) {
+        place = &(*place)->next_free;
+    }
+    me_wide *wide = *place;
+    if (wide != NULL) {
+        *place = wide->next_free;
+        memset(wide->edges, 0, wide->capacity * sizeof *wide->edges);
+        return wide; /* its gradients have been handed on */
+    }
+    wide = me_engine_alloc(e, 1, sizeof *wide);
+    if (wide == NULL) {
+        return NULL;
+    }
+    wide->capacity = count;
+    wide->edges = me_engine_alloc(e, count, sizeof *wide->edges);
+    wide->extents = me_engine_alloc(e, count, sizeof *wide->extents);
+    wide->shapes = me_engine_alloc(e, count, sizeof *wide->shapes);
+    wide->gradients = me_engine_alloc(e, count, sizeof(me_tensor *));
+    wide->made = me_engine_alloc(e, count, sizeof(me_tensor *));
+    return me_engine_is_ok(e) ? wide : NULL;
+}
+
+me_node *me_record_wide(me_engine *e, const me_op *op, uint32_t n_inputs,
+                        me_tensor *const *inputs, uint32_t n_outputs)
+{
+    if (!is_recorded(e, n_inputs, inputs)) {
+        return NULL;
+    }
+    ME_ASSERT(n_inputs <= ME_MAX_LIST && n_outputs <= ME_MAX_LIST);
+    me_wide *wide = new_wide(e, n_inputs > n_outputs ? n_inputs : n_outputs);
+    me_node *node =
+        wide == NULL ? NULL : new_node(e, op, e->tape.sequence[e->thread]++);
+    if (node != NULL) {
+        node->wide = wide;
+        node->edges = wide->edges;
+        set_edges(e, node, n_inputs, inputs);
     }
     return node;
 }
@@ -233,7 +300,7 @@ me_tensor *me_output(me_engine *e, me_node *node, me_tensor *y)
         return y;
     }
     me_node *before = y->grad_fn;
-    y->output_nr = node->n_outputs;
+    y->output_nr = (uint8_t)node->n_outputs;
     set_output(node, y);
     node->refs++;
     y->grad_fn = node;

@@ -17,10 +17,12 @@
 
 #include <stddef.h>
 
+/** Of an operation; those of a list of tensors have more (me_record_wide()). */
 enum {
     ME_MAX_INPUTS = 4,
     ME_MAX_OUTPUTS = 3,
-    ME_MAX_SAVED = 8
+    ME_MAX_SAVED = 8,
+    ME_MAX_LIST = 256
 };
 
 /**
@@ -52,15 +54,29 @@ typedef struct me_node_data {
     const void *context; /**< borrowed; a module, a checkpoint */
 } me_node_data;
 
+/** What the node of a list of tensors (a concatenation, a split) needs beyond
+ *  the places that every node has; of the engine, used again. */
+typedef struct me_wide {
+    struct me_wide *next_free;
+    uint32_t capacity;     /**< inputs or outputs */
+    me_edge *edges;        /**< of the inputs */
+    uint64_t *extents;     /**< of the inputs, for the operation */
+    me_shape *shapes;      /**< of the outputs, which share a dtype */
+    me_tensor **gradients; /**< of the outputs, awaited */
+    me_tensor **made;      /**< gradients of the inputs, while it runs */
+} me_wide;
+
 struct me_node {
     const me_op *op;
     uint64_t sequence;
     uint32_t refs;
-    uint8_t n_inputs;
-    uint8_t n_outputs;
+    uint16_t n_inputs;
+    uint16_t n_outputs;
     uint8_t thread;
     me_module_id module;
-    me_edge edges[ME_MAX_INPUTS];
+    me_edge *edges; /**< `few_edges`, or those of `wide` */
+    me_wide *wide;  /**< NULL: few inputs and outputs */
+    me_edge few_edges[ME_MAX_INPUTS];
     me_tensor *saved[ME_MAX_SAVED]; /**< released in this order */
     me_tensor *variable;            /**< of an AccumulateGrad: the leaf */
     me_node_data data;
@@ -95,6 +111,7 @@ typedef struct me_tape {
     uint32_t n_heap;
     uint32_t heap_capacity;
     me_node *free_nodes;
+    me_wide *free_wides;
     void (*on_grad)(void *self, me_engine *e, me_tensor *parameter);
     void *on_grad_self;
     me_tensor *(*sum_to)(me_engine *e, me_tensor *gradient,
@@ -117,6 +134,13 @@ me_node *me_record1(me_engine *e, const me_op *op, me_tensor *a);
 /** As me_record() for two inputs. */
 me_node *me_record2(me_engine *e, const me_op *op, me_tensor *a, me_tensor *b);
 
+/**
+ * As me_record() for an operation on lists, of @p n_inputs tensors or with
+ * @p n_outputs outputs, at most ME_MAX_LIST.
+ */
+me_node *me_record_wide(me_engine *e, const me_op *op, uint32_t n_inputs,
+                        me_tensor *const *inputs, uint32_t n_outputs);
+
 /** The node keeps @p x until it has run; @p index, below ME_MAX_SAVED, orders
  *  the release. @p x or the node may be NULL. A temporary becomes an
  *  activation. */
@@ -124,6 +148,19 @@ void me_save(me_engine *e, me_node *node, uint32_t index, const me_tensor *x);
 
 /** @p y is the node's next output. @return @p y */
 me_tensor *me_output(me_engine *e, me_node *node, me_tensor *y);
+
+/** Shape of output @p nr. */
+static inline me_shape *me_output_shape(me_node *node, uint32_t nr)
+{
+    return node->wide != NULL ? &node->wide->shapes[nr]
+                              : &node->output_shape[nr];
+}
+
+/** Its dtype. */
+static inline me_dtype me_output_dtype(const me_node *node, uint32_t nr)
+{
+    return (me_dtype)node->output_dtype[node->wide != NULL ? 0 : nr];
+}
 
 /** Does the gradient of input @p index go anywhere? */
 static inline bool me_needs(const me_node *node, uint32_t index)

@@ -162,6 +162,8 @@ static void add_gradient(me_engine *e, me_tensor **sum, me_tensor *gradient)
         *sum = me_retain(gradient);
         return;
     }
+    /* A view made in the backward keeps its base, so that it is not the only
+     * one to hold its storage. */
     const bool in_place = first->refs == 1 && first->storage != NULL &&
                           first->storage->refs == 1 && !first->is_view &&
                           me_is_dense(&first->shape, first->strides);
@@ -174,6 +176,13 @@ static void add_gradient(me_engine *e, me_tensor **sum, me_tensor *gradient)
     }
 }
 
+/** Where the gradients of the node's outputs are collected. */
+static me_tensor **awaited(me_engine *e, const me_node *node)
+{
+    return node->wide != NULL ? node->wide->gradients
+                              : e->tape.slots[node->slot].gradients;
+}
+
 static void hand_on(me_engine *e, const run *r, me_edge edge,
                     me_tensor *gradient)
 {
@@ -181,14 +190,13 @@ static void hand_on(me_engine *e, const run *r, me_edge edge,
     if (gradient != NULL && next->variable != NULL && next->data.flag) {
         me_record_stream(gradient);
     }
-    me_task_slot *slot = &e->tape.slots[next->slot];
     if (gradient != NULL) {
-        me_tensor *sum = slot->gradients[edge.output_nr];
+        me_tensor *sum = awaited(e, next)[edge.output_nr];
         add_gradient(e, &sum, gradient);
-        slot->gradients[edge.output_nr] = sum;
+        awaited(e, next)[edge.output_nr] = sum;
         me_release(e, gradient);
     }
-    if (--slot->dependencies == 0) {
+    if (--e->tape.slots[next->slot].dependencies == 0) {
         push_ready(e, r, next);
     }
 }
@@ -196,8 +204,8 @@ static void hand_on(me_engine *e, const run *r, me_edge edge,
 /** Sum to the input's shape and cast to its dtype, as the engine does. */
 static me_tensor *validate(me_engine *e, me_edge edge, me_tensor *gradient)
 {
-    const me_shape *shape = &edge.node->output_shape[edge.output_nr];
-    const me_dtype dtype = edge.node->output_dtype[edge.output_nr];
+    const me_shape *shape = me_output_shape(edge.node, edge.output_nr);
+    const me_dtype dtype = me_output_dtype(edge.node, edge.output_nr);
     const me_frame frame = me_enter(e);
     me_tensor *right = gradient;
     if (!me_shape_equal(&right->shape, shape)) {
@@ -233,16 +241,36 @@ static void run_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     }
 }
 
+/** What a node gets and makes; of a list it lies in the node itself. */
+typedef struct exchange {
+    me_tensor **gy;
+    me_tensor **gx;
+    me_tensor *few_gy[ME_MAX_OUTPUTS];
+    me_tensor *few_gx[ME_MAX_INPUTS];
+} exchange;
+
+static void take_gradients(me_engine *e, const me_node *node, exchange *x)
+{
+    if (node->wide != NULL) {
+        x->gy = node->wide->gradients;
+        x->gx = node->wide->made;
+        return;
+    }
+    memset(x->few_gx, 0, sizeof x->few_gx);
+    memcpy(x->few_gy, e->tape.slots[node->slot].gradients, sizeof x->few_gy);
+    memset(e->tape.slots[node->slot].gradients, 0, sizeof x->few_gy);
+    x->gy = x->few_gy;
+    x->gx = x->few_gx;
+}
+
 static void run_node(me_engine *e, const run *r, me_node *node)
 {
-    me_tensor *gy[ME_MAX_OUTPUTS] = {NULL};
-    me_tensor *gx[ME_MAX_INPUTS] = {NULL};
-    memcpy(gy, e->tape.slots[node->slot].gradients, sizeof gy);
-    memset(e->tape.slots[node->slot].gradients, 0, sizeof gy);
+    exchange x;
+    take_gradients(e, node, &x);
     me_module_switch(e, node->module);
-    run_backward(e, node, gy, gx);
-    for (int i = 0; i < ME_MAX_OUTPUTS; i++) {
-        me_release(e, gy[i]);
+    run_backward(e, node, x.gy, x.gx);
+    for (uint32_t i = 0; i < node->n_outputs; i++) {
+        me_clear(e, &x.gy[i]);
     }
     for (int i = 0; i < ME_MAX_SAVED; i++) {
         if (node->saved[i] != NULL) {
@@ -251,7 +279,9 @@ static void run_node(me_engine *e, const run *r, me_node *node)
     }
     for (uint32_t i = 0; i < node->n_inputs; i++) {
         if (node->edges[i].node != NULL) {
-            hand_on(e, r, node->edges[i], gx[i]);
+            me_tensor *gradient = x.gx[i];
+            x.gx[i] = NULL;
+            hand_on(e, r, node->edges[i], gradient);
         }
     }
 }
@@ -266,6 +296,10 @@ static void finish(me_engine *e, const run *r)
         slot->node->slot = slot->outer_slot;
         for (int k = 0; k < ME_MAX_OUTPUTS; k++) {
             me_clear(e, &slot->gradients[k]);
+        }
+        for (uint32_t k = 0;
+             slot->node->wide != NULL && k < slot->node->n_outputs; k++) {
+            me_clear(e, &slot->node->wide->gradients[k]);
         }
         me_node_release(e, slot->node);
     }
@@ -291,8 +325,7 @@ void me_backward(me_engine *e, me_tensor *root, me_tensor *gradient)
 
     count_dependencies(e, &r, root->grad_fn);
     if (me_engine_is_ok(e)) {
-        e->tape.slots[root->grad_fn->slot].gradients[root->output_nr] =
-            me_retain(gradient);
+        awaited(e, root->grad_fn)[root->output_nr] = me_retain(gradient);
         push_ready(e, &r, root->grad_fn);
     }
     while (e->tape.n_heap > r.first_ready && me_engine_is_ok(e)) {

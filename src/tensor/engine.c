@@ -183,6 +183,16 @@ void me_iteration(me_engine *e, int32_t iteration)
     me_emit(e, &(me_event){.kind = ME_EVENT_ITERATION});
 }
 
+int32_t me_iteration_get(const me_engine *e)
+{
+    return e->iteration;
+}
+
+int32_t me_microbatch_get(const me_engine *e)
+{
+    return e->microbatch;
+}
+
 void me_microbatch(me_engine *e, int32_t microbatch)
 {
     e->microbatch = microbatch;

@@ -87,7 +87,7 @@ typedef struct me_compiled {
 
 enum {
     ME_MAX_OBSERVERS = 8,
-    ME_MAX_COMPILED = 16
+    ME_MAX_COMPILED = 24
 };
 
 /** CUDA streams: the default one and the one DDP builds its buffers on. */
@@ -172,6 +172,10 @@ void me_point(me_engine *e, const char *name);
 void me_iteration(me_engine *e, int32_t iteration);
 /** What follows is of a micro-batch, or of none: ME_NO_MICROBATCH. */
 void me_microbatch(me_engine *e, int32_t microbatch);
+/** The iteration that runs, -1 during set-up. */
+int32_t me_iteration_get(const me_engine *e);
+/** The micro-batch that runs, or ME_NO_MICROBATCH. */
+int32_t me_microbatch_get(const me_engine *e);
 /** @return the phase before, to be given back to this function */
 me_phase me_phase_set(me_engine *e, me_phase phase);
 /** The phase that runs. */

@@ -88,6 +88,10 @@ bool me_is_dense(const me_shape *shape, const uint64_t *strides)
 bool me_strides_reshape(const me_shape *from, const uint64_t *strides,
                         const me_shape *to, uint64_t *strides_out)
 {
+    if (me_shape_numel(from) == 0) {
+        me_strides_contiguous(to, strides_out);
+        return me_shape_numel(to) == 0;
+    }
     /* Runs of old dimensions that are contiguous among themselves must each
      * be a product of new dimensions. */
     int32_t view = to->ndim - 1;

@@ -154,6 +154,12 @@ uint64_t me_numel(const me_tensor *x)
     return me_shape_numel(&x->shape);
 }
 
+uint64_t me_rows(const me_tensor *x)
+{
+    const uint64_t width = me_dim(x, -1);
+    return width == 0 ? 0 : me_numel(x) / width;
+}
+
 uint64_t me_bytes(const me_tensor *x)
 {
     return me_size_mul(me_numel(x), me_dtype_bytes((me_dtype)x->dtype));

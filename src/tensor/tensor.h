@@ -64,6 +64,9 @@ static inline uint64_t me_dim(const me_tensor *x, int32_t i)
 /** Elements. */
 uint64_t me_numel(const me_tensor *x);
 
+/** Elements over the extent of the last dimension; 0 of none. */
+uint64_t me_rows(const me_tensor *x);
+
 /** Bytes of the elements (a view's own, not its storage's). */
 uint64_t me_bytes(const me_tensor *x);
 
