@@ -60,6 +60,38 @@ void me_compiled_run(me_engine *e, me_compiled_kernel kernel,
     }
 }
 
+/** Bits of `versions` where rows are told apart. */
+enum {
+    FOR_FIRST_ROWS = 1,
+    FOR_ANY_ROWS = 2,
+    FOR_ONE_ROW = 4
+};
+
+static uint32_t version_for(const me_compiled *known, uint64_t rows)
+{
+    if (rows == 1) {
+        return FOR_ONE_ROW;
+    }
+    return (known->versions & FOR_FIRST_ROWS) == 0 || known->strides[0] == rows
+               ? FOR_FIRST_ROWS
+               : FOR_ANY_ROWS;
+}
+
+void me_compiled_run_rows(me_engine *e, me_compiled_kernel kernel,
+                          uint64_t rows)
+{
+    me_compiled *known = me_engine_compiled(e, kernel);
+    const uint32_t version = version_for(known, rows);
+    if (!me_engine_is_ok(e) || rows == 0 || (known->versions & version) != 0) {
+        return;
+    }
+    if (version == FOR_FIRST_ROWS) {
+        known->strides[0] = rows;
+    }
+    known->versions |= version;
+    time_kernel(e, NULL);
+}
+
 void me_compiled_run_in_place(me_engine *e, me_compiled_kernel kernel,
                               const me_tensor *changed)
 {

@@ -22,6 +22,8 @@ typedef enum me_compiled_kernel {
     ME_COMPILED_BIAS_GELU_BACKWARD,
     ME_COMPILED_SWIGLU,
     ME_COMPILED_SWIGLU_BACKWARD,
+    ME_COMPILED_WEIGHTED_SWIGLU,
+    ME_COMPILED_WEIGHTED_SWIGLU_BACKWARD,
     ME_COMPILED_BIAS_DROPOUT_ADD,
     ME_COMPILED_BIAS_DROPOUT_ADD_BACKWARD,
     ME_COMPILED_LOSS_TARGET,
@@ -42,6 +44,14 @@ typedef enum me_compiled_kernel {
  */
 void me_compiled_run(me_engine *e, me_compiled_kernel kernel,
                      const me_tensor *input);
+
+/**
+ * As me_compiled_run() for a function whose inputs have now these, now those
+ * rows: it is compiled for the first number, then for any, and once more for a
+ * single row, which torch.compile never takes for any; for none it does not run.
+ */
+void me_compiled_run_rows(me_engine *e, me_compiled_kernel kernel,
+                          uint64_t rows);
 
 /** As me_compiled_run() for a kernel that writes to @p changed, of which every
  *  timed run gets a copy. */

@@ -248,3 +248,51 @@ me_tensor *me_fused_swiglu(me_engine *e, me_tensor *x)
     me_compiled_run(e, ME_COMPILED_SWIGLU, NULL);
     return me_output(e, node, y);
 }
+
+enum {
+    WEIGHTED_SWIGLU_SAVED_INPUT,
+    WEIGHTED_SWIGLU_SAVED_WEIGHTS
+};
+
+/** What a compiled function that was promised alignment copies first. */
+static me_tensor *align(me_engine *e, const me_tensor *x, bool is_aligned)
+{
+    return is_aligned ? NULL : unary(e, "clone", x);
+}
+
+static void weighted_swiglu_backward(me_engine *e, me_node *node,
+                                     me_tensor *const *gy, me_tensor **gx)
+{
+    (void)gy;
+    const me_tensor *x = node->saved[WEIGHTED_SWIGLU_SAVED_INPUT];
+    const me_tensor *weights = node->saved[WEIGHTED_SWIGLU_SAVED_WEIGHTS];
+    me_tensor *copy = align(e, weights, node->data.flag);
+    gx[0] = unary(e, "weighted_swiglu_backward", x);
+    me_drop(e, copy);
+    gx[1] = unary(e, "weighted_swiglu_backward", weights);
+    me_compiled_run_rows(e, ME_COMPILED_WEIGHTED_SWIGLU_BACKWARD, me_dim(x, 0));
+}
+
+static const me_op weighted_swiglu_op = {"WeightedSwiGLUFunctionBackward",
+                                         weighted_swiglu_backward};
+
+me_tensor *me_fused_weighted_swiglu(me_engine *e, me_tensor *x,
+                                    me_tensor *weights, bool is_aligned)
+{
+    me_node *node = me_record2(e, &weighted_swiglu_op, x, weights);
+    me_save(e, node, WEIGHTED_SWIGLU_SAVED_INPUT, x);
+    me_save(e, node, WEIGHTED_SWIGLU_SAVED_WEIGHTS, weights);
+    if (node != NULL) {
+        node->data.flag = is_aligned;
+    }
+    me_shape shape = x->shape;
+    if (me_engine_is_ok(e)) {
+        shape.dim[shape.ndim - 1] /= 2;
+    }
+    me_tensor *copy = align(e, weights, is_aligned);
+    me_tensor *y = me_empty(e, "weighted_swiglu", (me_dtype)x->dtype, shape);
+    me_work_done(e, me_numel(x), me_size_add(me_bytes(x), me_bytes(y)));
+    me_compiled_run_rows(e, ME_COMPILED_WEIGHTED_SWIGLU, me_dim(x, 0));
+    me_drop(e, copy);
+    return me_output(e, node, y);
+}

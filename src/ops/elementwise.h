@@ -62,6 +62,10 @@ me_tensor *me_squared_relu(me_engine *e, me_tensor *x);
 me_tensor *me_bias_gelu(me_engine *e, me_tensor *x, me_tensor *bias);
 /** silu(first half) · second half, x (…, 2f) to (…, f); saves x. */
 me_tensor *me_fused_swiglu(me_engine *e, me_tensor *x);
+/** The same times a weight of each row, x (n, 2f) and weights (n, 1) to (n, f);
+ *  saves both. Weights that are not aligned to 16 bytes are copied for it. */
+me_tensor *me_fused_weighted_swiglu(me_engine *e, me_tensor *x,
+                                    me_tensor *weights, bool is_aligned);
 /** @} */
 
 #endif /* MEMEST_OPS_ELEMENTWISE_H */

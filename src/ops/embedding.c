@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "ops/elementwise.h"
+#include "ops/sort.h"
 #include "tensor/autograd.h"
 
 /** Above so many indices the gradient is made by sorting them
@@ -21,25 +22,6 @@ static me_tensor *indices_buffer(me_engine *e, const char *op, uint64_t count)
     return me_empty(e, op, ME_DTYPE_INT64, ME_SHAPE(count));
 }
 
-/**
- * Temporary of CUB's one-sweep radix sort of 8-byte keys with 8-byte values,
- * as cub/device/dispatch/dispatch_radix_sort.cuh adds it up: histograms of 8
- * passes over 256 digits, a look-back word for each digit and tile of 384
- * threads times 12 items (tuning_radix_sort.cuh, 64-bit keys on sm_90), second
- * buffers for keys and values, and counters; each rounded to 256 bytes.
- */
-static uint64_t sort_temporary_bytes(uint64_t n)
-{
-    const uint64_t digits = 256;
-    const uint64_t passes = 8;
-    const uint64_t tiles = me_div_up(n, UINT64_C(384) * 12);
-    uint64_t bytes = passes * digits * 8;
-    bytes = me_size_add(bytes, me_size_mul(tiles, digits * 4));
-    bytes = me_size_add(bytes, 2 * me_round_up(me_size_mul(8, n), 256));
-    bytes = me_size_add(bytes, me_round_up(passes * 4, 256));
-    return me_size_add(bytes, 255);
-}
-
 /** Sort indices with their positions. */
 static void sort_indices(me_engine *e, uint64_t n, me_tensor **sorted,
                          me_tensor **positions)
@@ -47,7 +29,9 @@ static void sort_indices(me_engine *e, uint64_t n, me_tensor **sorted,
     *sorted = indices_buffer(e, "embedding_backward.sorted", n);
     *positions = indices_buffer(e, "embedding_backward.positions", n);
     me_tensor *range = indices_buffer(e, "arange", n);
-    me_tensor *temporary = me_scratch(e, "cub.sort", sort_temporary_bytes(n));
+    me_tensor *temporary = me_scratch(
+        e, "cub.sort",
+        me_radix_sort_bytes(&(me_radix_sort){n, 64, ME_RADIX_TILE_KEY8}));
     me_drop(e, temporary);
     me_drop(e, range);
 }

@@ -134,14 +134,16 @@ void me_reduce(me_engine *e, const me_reduction *reduction)
     me_drop(e, partial);
 }
 
-/** Reduce all of @p x, or all but its last dimension. */
+/** Reduce all of @p x, all but its last dimension, or the last alone. */
 static me_reduction reduction_to(const me_tensor *x, const me_shape *shape)
 {
     const uint64_t outputs = me_shape_numel(shape);
+    const bool is_last =
+        shape->ndim == x->shape.ndim && shape->dim[shape->ndim - 1] == 1;
     return (me_reduction){
         .inputs = outputs == 0 ? 0 : me_numel(x) / outputs,
         .outputs = outputs,
-        .is_outer = outputs > 1,
+        .is_outer = outputs > 1 && !is_last,
         .element_bytes = me_dtype_bytes((me_dtype)x->dtype),
         .accumulator_bytes = 4,
     };
@@ -159,7 +161,10 @@ me_tensor *me_sum_to(me_engine *e, me_tensor *gradient, const me_shape *shape)
 static void sum_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                          me_tensor **gx)
 {
-    const uint64_t strides[ME_MAX_DIMS] = {0};
+    uint64_t strides[ME_MAX_DIMS] = {0};
+    if (node->data.shape.ndim > 0) {
+        strides[node->data.shape.ndim - 1] = node->data.n[0];
+    }
     gx[0] = me_alias(e, gy[0], node->data.shape, strides);
 }
 
@@ -191,6 +196,17 @@ me_tensor *me_sum_detached(me_engine *e, const me_tensor *x)
     me_tensor *sum = me_empty(e, "sum", (me_dtype)x->dtype, ME_SCALAR);
     me_reduce_all(e, x);
     return sum;
+}
+
+me_tensor *me_sum_rows(me_engine *e, me_tensor *x)
+{
+    me_node *node = me_record1(e, &sum_op, x);
+    if (node != NULL) {
+        node->data.shape = x->shape;
+        node->data.n[0] = 1; /* the gradient's stride along its columns */
+    }
+    const me_shape columns = ME_SHAPE(me_dim(x, -1));
+    return me_output(e, node, me_sum_to(e, x, &columns));
 }
 
 me_tensor *me_sum_last_detached(me_engine *e, const me_tensor *x)

@@ -49,6 +49,9 @@ void me_reduce_all(me_engine *e, const me_tensor *x);
 /** `x.sum()`, off the tape: a scalar, int64 of whole numbers. */
 me_tensor *me_sum_detached(me_engine *e, const me_tensor *x);
 
+/** `x.sum(dim=0)`: (n, m) to (m), on the tape. */
+me_tensor *me_sum_rows(me_engine *e, me_tensor *x);
+
 /** Sum over the last dimension, off the tape, in float32. */
 me_tensor *me_sum_last_detached(me_engine *e, const me_tensor *x);
 

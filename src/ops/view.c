@@ -285,34 +285,83 @@ me_tensor *me_expand(me_engine *e, me_tensor *x, int32_t dim, uint64_t n)
     return me_output(e, node, y);
 }
 
-/** Narrow views of the incoming gradient, one an input. */
 static void cat_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                          me_tensor **gx)
 {
+    const uint64_t first = node->data.n[0];
+    const int32_t last = gy[0]->shape.ndim - 1;
+    gx[0] = narrow(e, gy[0], last, 0, first);
+    gx[1] = narrow(e, gy[0], last, first, me_dim(gy[0], -1));
+}
+
+static const me_op cat_op = {"CatBackward0", cat_backward};
+
+me_tensor *me_cat_last(me_engine *e, me_tensor *a, me_tensor *b)
+{
+    me_node *node = me_record2(e, &cat_op, a, b);
+    me_shape shape = a->shape;
+    if (me_engine_is_ok(e)) {
+        shape.dim[shape.ndim - 1] = me_size_add(me_dim(a, -1), me_dim(b, -1));
+    }
+    if (node != NULL) {
+        node->data.n[0] = me_dim(a, -1);
+    }
+    me_tensor *y = me_empty(e, "cat", (me_dtype)a->dtype, shape);
+    me_work_done(e, 0, 2 * me_bytes(y));
+    return me_output(e, node, y);
+}
+
+/** The gradients of all parts, concatenated. */
+static void split_rows_backward(me_engine *e, me_node *node,
+                                me_tensor *const *gy, me_tensor **gx)
+{
+    (void)gy;
+    gx[0] = me_empty(e, "cat", me_output_dtype(node, 0), node->data.shape);
+    me_work_done(e, 0, 2 * me_bytes(gx[0]));
+}
+
+static const me_op split_rows_op = {"SplitWithSizesBackward0",
+                                    split_rows_backward};
+
+void me_split_rows(me_engine *e, me_tensor *x, uint32_t count,
+                   const uint64_t *sizes, me_tensor **parts_out)
+{
+    me_node *node =
+        me_record_wide(e, &split_rows_op, 1, (me_tensor *[]){x}, count);
+    if (node != NULL) {
+        node->data.shape = x->shape;
+    }
+    uint64_t begin = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        me_tensor *part = narrow(e, x, 0, begin, begin + sizes[i]);
+        parts_out[i] = me_output(e, node, part);
+        begin += sizes[i];
+    }
+}
+
+/** Each part's rows of the gradient, views of it. */
+static void cat_first_backward(me_engine *e, me_node *node,
+                               me_tensor *const *gy, me_tensor **gx)
+{
     uint64_t begin = 0;
     for (uint32_t i = 0; i < node->n_inputs; i++) {
-        const uint64_t end = begin + node->data.strides[i];
-        gx[i] = narrow(e, gy[0], node->data.dim, begin, end);
+        const uint64_t end = begin + node->wide->extents[i];
+        gx[i] = narrow(e, gy[0], 0, begin, end);
         begin = end;
     }
 }
 
-_Static_assert((int)ME_MAX_INPUTS <= (int)ME_MAX_DIMS, "an extent an input");
+static const me_op cat_first_op = {"CatBackward0", cat_first_backward};
 
-static const me_op cat_op = {"CatBackward0", cat_backward};
-
-static me_tensor *cat(me_engine *e, int32_t dim, uint32_t count,
-                      me_tensor *const *parts)
+me_tensor *me_cat_first(me_engine *e, uint32_t count, me_tensor *const *parts)
 {
-    me_node *node = me_record(e, &cat_op, count, parts);
+    me_node *node = me_record_wide(e, &cat_first_op, count, parts, 1);
     me_shape shape = parts[0]->shape;
-    for (uint32_t i = 1; i < count && me_engine_is_ok(e); i++) {
-        shape.dim[dim] = me_size_add(shape.dim[dim], me_dim(parts[i], dim));
-    }
-    if (node != NULL) {
-        node->data.dim = dim;
-        for (uint32_t i = 0; i < count; i++) {
-            node->data.strides[i] = me_dim(parts[i], dim); // extents
+    shape.dim[0] = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        shape.dim[0] = me_size_add(shape.dim[0], me_dim(parts[i], 0));
+        if (node != NULL) {
+            node->wide->extents[i] = me_dim(parts[i], 0);
         }
     }
     me_tensor *y = me_empty(e, "cat", (me_dtype)parts[0]->dtype, shape);
@@ -320,15 +369,19 @@ static me_tensor *cat(me_engine *e, int32_t dim, uint32_t count,
     return me_output(e, node, y);
 }
 
-me_tensor *me_cat_last(me_engine *e, me_tensor *a, me_tensor *b)
+static void reorder_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                             me_tensor **gx)
 {
-    return cat(e, a->shape.ndim - 1, 2, (me_tensor *[]){a, b});
+    (void)node;
+    gx[0] = copy_contiguous(e, "cat", gy[0]);
 }
 
-me_tensor *me_cat_first(me_engine *e, uint32_t count, me_tensor *const *parts)
+static const me_op reorder_op = {"CatBackward0", reorder_backward};
+
+me_tensor *me_reorder_rows(me_engine *e, me_tensor *x)
 {
-    ME_ASSERT(count > 0 && count <= ME_MAX_INPUTS);
-    return cat(e, 0, count, parts);
+    me_node *node = me_record1(e, &reorder_op, x);
+    return me_output(e, node, copy_contiguous(e, "cat", x));
 }
 
 static const me_op viewless_op = {"MakeViewlessTensor", identity_backward};

@@ -53,8 +53,17 @@ me_tensor *me_expand(me_engine *e, me_tensor *x, int32_t dim, uint64_t n);
 /** `torch.cat((a, b), dim=-1)`: a copy. */
 me_tensor *me_cat_last(me_engine *e, me_tensor *a, me_tensor *b);
 
-/** `torch.cat(parts, dim=0)`: a copy; at most ME_MAX_INPUTS of them. */
+/** `torch.split(x, sizes)`: @p count views of rows, which @p sizes add up to; at
+ *  most ME_MAX_LIST. */
+void me_split_rows(me_engine *e, me_tensor *x, uint32_t count,
+                   const uint64_t *sizes, me_tensor **parts_out);
+
+/** `torch.cat(parts, dim=0)`: rows of @p count tensors, at most ME_MAX_LIST, copied. */
 me_tensor *me_cat_first(me_engine *e, uint32_t count, me_tensor *const *parts);
+
+/** `torch.cat` of all the parts of `torch.split(x)`, in another order: a copy,
+ *  as is its gradient. */
+me_tensor *me_reorder_rows(me_engine *e, me_tensor *x);
 
 /** Megatron's make_viewless_tensor(): hides that @p x is a view. */
 me_tensor *me_make_viewless(me_engine *e, me_tensor *x);

@@ -1,0 +1,48 @@
+/**
+ * @file
+ * Picking and placing by index: what routes tokens to experts
+ * (aten/native/cuda/TensorTopK.cpp, ScatterGatherKernel.cu, Indexing.cu,
+ * derivatives.yaml).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_OPS_INDEX_H
+#define MEMEST_OPS_INDEX_H
+
+#include "tensor/tensor.h"
+
+/** `torch.topk(x, k, dim=1)`: (n, m) to values (n, k) and indices (n, k)
+ *  int64, which it saves. */
+me_tensor *me_topk(me_engine *e, me_tensor *x, uint64_t k,
+                   me_tensor **indices_out);
+
+/** `torch.zeros_like(x).scatter(1, index, values)`: (n, m), of the dtype of @p
+ *  x; saves the indices. */
+me_tensor *me_scatter_into_zeros(me_engine *e, const me_tensor *x,
+                                 me_tensor *index, me_tensor *values);
+
+/** `torch.zeros_like(x).int().scatter(1, index, 1).bool()`: (n, m) flags, off
+ *  the tape. */
+me_tensor *me_scatter_flags(me_engine *e, const me_tensor *x);
+
+/** `x.index_select(0, index)`: rows; saves the indices. */
+me_tensor *me_index_select(me_engine *e, me_tensor *x, me_tensor *index);
+
+/** `x[index]` of one dimension; saves the indices. Its gradient is accumulated
+ *  in the order of sorted indices. */
+me_tensor *me_index(me_engine *e, me_tensor *x, me_tensor *index);
+
+/** `torch.zeros(shape).scatter_add_(0, index, x)`: rows of @p x added up to
+ *  @p rows rows; saves the indices. */
+me_tensor *me_scatter_add_rows(me_engine *e, me_tensor *x, me_tensor *index,
+                               uint64_t rows);
+
+/** `x.masked_select(mask)`: @p selected elements, one dimension; saves mask and
+ *  @p x. */
+me_tensor *me_masked_select(me_engine *e, me_tensor *x, const me_tensor *mask,
+                            uint64_t selected);
+
+/** `x.sum(dim=0).long()` of flags (n, m): int64 counts (m), off the tape. */
+me_tensor *me_count_flags(me_engine *e, const me_tensor *x);
+
+#endif /* MEMEST_OPS_INDEX_H */

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ops/sort.h"
+
+#include "base/size.h"
+
+enum {
+    /** Up to so many elements a row is sorted in place by one block
+     *  (aten/native/cuda/Sort.cpp, should_use_small_sort). */
+    SMALL_SORT = 4096,
+    /** Pairs that one block sorts, with a byte of temporary. */
+    SINGLE_TILE = 256 * 9,
+    /** Tiles of selections and scans; documented in docs/accounting.md. */
+    SELECT_TILE = 3584,
+    SCAN_TILE = 896,
+    LOOK_BACK_PADDING = 32
+};
+
+uint64_t me_radix_sort_bytes(const me_radix_sort *sort)
+{
+    const uint64_t digits = 256;
+    const uint64_t passes = me_div_up(sort->key_bits, 8);
+    const uint64_t tiles = me_div_up(sort->items, sort->tile);
+    uint64_t bytes = passes * digits * 8;
+    bytes = me_size_add(bytes, me_size_mul(tiles, digits * 4));
+    if (passes > 1) {
+        bytes = me_size_add(bytes,
+                            2 * me_round_up(me_size_mul(8, sort->items), 256));
+    }
+    bytes = me_size_add(bytes, me_round_up(passes * 4, 256));
+    return me_size_add(bytes, 255);
+}
+
+static me_tensor *indices(me_engine *e, const char *op, uint64_t count)
+{
+    return me_empty(e, op, ME_DTYPE_INT64, ME_SHAPE(count));
+}
+
+static void blip(me_engine *e, const char *op, uint64_t bytes)
+{
+    me_drop(e, me_scratch(e, op, bytes));
+}
+
+me_tensor *me_argsort_flags(me_engine *e, const me_tensor *x)
+{
+    const uint64_t n = me_numel(x);
+    me_tensor *values = me_empty(e, "sort", ME_DTYPE_BOOL, ME_SHAPE(n));
+    me_tensor *positions = indices(e, "sort", n);
+    if (n > SMALL_SORT) {
+        me_tensor *range = indices(e, "arange", n);
+        blip(e, "cub.sort",
+             me_radix_sort_bytes(&(me_radix_sort){n, 8, ME_RADIX_TILE_KEY1}));
+        me_drop(e, range);
+    }
+    me_work_done(e, 0, 2 * me_size_add(me_bytes(values), me_bytes(positions)));
+    me_drop(e, values);
+    return positions;
+}
+
+static uint64_t bits_of(uint64_t x)
+{
+    uint64_t bits = 0;
+    while (x > 0) {
+        bits++;
+        x >>= 1;
+    }
+    return bits;
+}
+
+void me_index_accumulate(me_engine *e, uint64_t n, uint64_t range)
+{
+    me_tensor *remainder = indices(e, "remainder", n);
+    me_tensor *linear = indices(e, "linear_index", n);
+    me_drop(e, remainder);
+    me_tensor *sorted = indices(e, "index_put.sorted", n);
+    me_tensor *original = indices(e, "index_put.positions", n);
+    me_tensor *positions = indices(e, "arange", n);
+    const me_radix_sort sort = {n, range > 1 ? bits_of(range - 1) : 1,
+                                ME_RADIX_TILE_KEY8};
+    blip(e, "cub.sort", n > SINGLE_TILE ? me_radix_sort_bytes(&sort) : 1);
+    me_drop(e, positions);
+    me_drop(e, original);
+    me_drop(e, sorted);
+    me_drop(e, linear);
+}
+
+me_tensor *me_nonzero(me_engine *e, uint64_t n, uint64_t selected)
+{
+    const me_card *card = me_engine_card(e);
+    me_tensor *count = me_scratch(e, "nonzero.count", 4);
+    /* Partial sums of five blocks for each of eight that fit an SM. */
+    const uint64_t blocks = UINT64_C(8) * 5 * card->multiprocessors;
+    blip(e, "cub.reduce", me_round_up(4 * blocks, 256) + 255);
+    me_tensor *found =
+        me_empty(e, "nonzero", ME_DTYPE_INT64, ME_SHAPE(selected, 2));
+    const uint64_t tiles = me_div_up(n, SELECT_TILE) + LOOK_BACK_PADDING;
+    blip(e, "cub.select",
+         me_size_add(me_round_up(me_size_mul(8, tiles), 256), 511));
+    me_drop(e, count);
+    return found;
+}
+
+void me_mask_prefix_sum(me_engine *e, uint64_t n)
+{
+    me_tensor *sums = indices(e, "mask_prefix_sum", n);
+    const uint64_t tiles = me_div_up(n, SCAN_TILE) + LOOK_BACK_PADDING;
+    blip(e, "cub.scan",
+         me_size_add(me_round_up(me_size_mul(16, tiles), 256), 511));
+    me_drop(e, sums);
+}

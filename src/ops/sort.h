@@ -1,0 +1,56 @@
+/**
+ * @file
+ * Sorting and selecting on the device, and the scratch memory that CUB's
+ * kernels ask for (aten/native/cuda/Sort.cu, Indexing.cu, Nonzero.cu).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_OPS_SORT_H
+#define MEMEST_OPS_SORT_H
+
+#include "tensor/tensor.h"
+
+/** A radix sort of pairs. */
+typedef struct me_radix_sort {
+    uint64_t items;
+    uint64_t key_bits; /**< that are looked at */
+    uint64_t tile;     /**< items that a thread block takes */
+} me_radix_sort;
+
+/** Items of a thread block on sm_90, by bytes of the key; values of 8 bytes
+ *  (cub/device/dispatch/tuning/tuning_radix_sort.cuh). */
+enum {
+    ME_RADIX_TILE_KEY8 = 384 * 12,
+    ME_RADIX_TILE_KEY1 = 384 * 9
+};
+
+/**
+ * Temporary of CUB's one-sweep radix sort of keys with 8-byte values, as
+ * cub/device/dispatch/dispatch_radix_sort.cuh adds it up: histograms of 256
+ * digits for each pass of 8 bits, a look-back word for each digit and tile,
+ * second buffers for 8-byte keys and for values if there are several passes,
+ * and counters; each rounded to 256 bytes.
+ */
+uint64_t me_radix_sort_bytes(const me_radix_sort *sort);
+
+/** `x.argsort(descending=True, stable=True)` of one-dimensional flags (n):
+ *  positions (n) int64. */
+me_tensor *me_argsort_flags(me_engine *e, const me_tensor *x);
+
+/**
+ * What `index_put_(accumulate=True)` takes beside its result: @p n indices made
+ * linear and sorted with their positions.
+ *
+ * @param range  indices are below it
+ */
+void me_index_accumulate(me_engine *e, uint64_t n, uint64_t range);
+
+/** What the selection of @p selected of @p n elements by a mask takes
+ *  (masked_select by way of nonzero): indices, dropped by the caller. @p selected
+ *  has to be waited for. */
+me_tensor *me_nonzero(me_engine *e, uint64_t n, uint64_t selected);
+
+/** What `masked_scatter_` over @p n elements takes: prefix sums of the mask. */
+void me_mask_prefix_sum(me_engine *e, uint64_t n);
+
+#endif /* MEMEST_OPS_SORT_H */
