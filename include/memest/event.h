@@ -67,6 +67,7 @@ extern "C" {
     X(ME_GROUP_OPTIMIZER_INSTANCE, "optimizer_instance")                       \
     X(ME_GROUP_EXPERT, "expert")                                               \
     X(ME_GROUP_EXPERT_TENSOR, "expert_tensor")                                 \
+    X(ME_GROUP_EXPERT_TENSOR_EXPERT, "expert_tensor_expert")                   \
     X(ME_GROUP_EXPERT_DATA, "expert_data")                                     \
     X(ME_GROUP_EXPERT_MODEL, "expert_model")                                   \
     X(ME_GROUP_TENSOR_CONTEXT, "tensor_context")                               \

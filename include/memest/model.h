@@ -64,6 +64,16 @@ typedef enum me_recompute_method {
     ME_RECOMPUTE_BLOCK
 } me_recompute_method;
 
+typedef enum me_load_balancing {
+    ME_LOAD_BALANCING_NONE,
+    ME_LOAD_BALANCING_AUX_LOSS
+} me_load_balancing;
+
+typedef enum me_token_dispatcher {
+    ME_DISPATCHER_ALL_GATHER,
+    ME_DISPATCHER_ALL_TO_ALL
+} me_token_dispatcher;
+
 #ifdef __cplusplus
 }
 #endif

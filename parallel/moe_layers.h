@@ -1,0 +1,29 @@
+/**
+ * @file
+ * Which layers of a model have experts, as Megatron-LM's --moe-layer-freq says
+ * it: a period (`2`: layers 0, 2, 4 …) or a list with a 1 for each layer that
+ * has them and a 0 for the others, in Python's way: `[0,1,1,1]` or
+ * `([0]*1+[1]*26)`.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_PARALLEL_MOE_LAYERS_H
+#define MEMEST_PARALLEL_MOE_LAYERS_H
+
+#include "memest/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/**
+ * Read one.
+ *
+ * @param text        the period or the list
+ * @param n_layers    of the model
+ * @param is_moe_out  for each layer; on failure not to be read
+ * @return ME_OK; ME_ERR_CONFIG saying what is wrong with it
+ */
+me_status me_moe_layers_read(const char *text, int32_t n_layers, me_diag *diag,
+                             bool *is_moe_out) ME_MUST_CHECK;
+
+#endif /* MEMEST_PARALLEL_MOE_LAYERS_H */

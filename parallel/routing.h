@@ -1,0 +1,94 @@
+/**
+ * @file
+ * How many tokens the experts get. Routing is data, so it is an input: counts
+ * that were measured, or a rule under which all ranks fare alike. All figures
+ * are in tokens that one expert gets (a token that goes to two experts counts
+ * twice).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_PARALLEL_ROUTING_H
+#define MEMEST_PARALLEL_ROUTING_H
+
+#include "memest/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    ME_MAX_LOCAL_EXPERTS = 256 /**< of a rank, that memest can simulate */
+};
+
+/** One dispatch: where and when. All count from 0; `layer` those of the model. */
+typedef struct me_routing_place {
+    int32_t rank; /**< of the world, that holds the experts */
+    int32_t iteration;
+    int32_t layer;
+    int32_t microbatch;
+} me_routing_place;
+
+/** The counts of one dispatch. */
+typedef struct me_routing_row {
+    me_routing_place at;
+    uint32_t first; /**< of its counts */
+} me_routing_row;
+
+/**
+ * Given counts, or none: then every rank gets `imbalance` times what it would
+ * get if all ranks got the same, and shares it evenly among its experts. That
+ * is one rank's view (all ranks together get more than there is); 1 is a
+ * routing that can be.
+ */
+typedef struct me_routing {
+    double imbalance;
+    uint32_t n_experts;   /**< local ones: counts of a row */
+    me_routing_row *rows; /**< sorted by place; owned */
+    uint32_t n_rows;      /**< 0: no counts are given */
+    uint64_t *counts;     /**< owned */
+} me_routing;
+
+/**
+ * Read counts: a line a dispatch, `iteration layer microbatch rank` and then
+ * the tokens of each local expert of the rank; `#` begins a comment.
+ *
+ * @param text         the lines
+ * @param name         of the text, for errors
+ * @param n_experts    local experts of a rank
+ * @param routing_out  for me_routing_fini()
+ * @return ME_OK; ME_ERR_CONFIG naming the line; ME_ERR_NOMEM
+ */
+me_status me_routing_read(const char *text, const char *name,
+                          uint32_t n_experts, me_diag *diag,
+                          me_routing *routing_out) ME_MUST_CHECK;
+
+/** Give back what it owns. */
+void me_routing_fini(me_routing *routing);
+
+/** Are there counts for @p at, or is none given at all? Local. */
+bool me_routing_has(const me_routing *routing, const me_routing_place *at);
+
+/** Do all ranks get the same number, in all dispatches? Local. */
+bool me_routing_is_uniform(const me_routing *routing);
+
+/**
+ * Tokens of each local expert.
+ *
+ * @param at          has counts
+ * @param balanced    tokens that each rank would get if all got the same
+ * @param n_experts   local experts
+ * @param counts_out  for each of them
+ */
+void me_routing_counts(const me_routing *routing, const me_routing_place *at,
+                       uint64_t balanced, uint32_t n_experts,
+                       uint64_t *counts_out);
+
+/** Their sum. Local. */
+uint64_t me_routing_received(const me_routing *routing,
+                             const me_routing_place *at, uint64_t balanced);
+
+/** Part @p index of @p whole cut into @p parts as equal as can be: what one
+ *  expert gets of its rank's tokens, and one rank's part of what another gets
+ *  (how the sources share it is not given and decides no memory). Local. */
+uint64_t me_routing_share(uint64_t whole, uint64_t parts, uint64_t index);
+
+#endif /* MEMEST_PARALLEL_ROUTING_H */

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "parallel/moe_layers.h"
+#include "support/test.h"
+
+#include <string.h>
+
+enum {
+    LAYERS = 6
+};
+
+static void test_moe_layers__reads(void **state)
+{
+    (void)state;
+
+    static const char *const cases[][2] = {
+        {"1", "111111"},
+        {"2", "101010"},
+        {"6", "100000"},
+        {" 3", "100100"},
+        {"[0,1,1,0,1,1]", "011011"},
+        {"([0]*1+[1]*5)", "011111"},
+        {"[1]*6", "111111"},
+        {"([0, 1]*2)+[1]*2", "010111"},
+        {"([0]+[1]*2)*2", "011011"},
+        {"[1]*0+[0]*6", "000000"},
+    };
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        me_diag diag = {.status = ME_OK};
+        bool layers[LAYERS] = {false};
+        char text[LAYERS + 1] = "";
+        assert_int_equal(me_moe_layers_read(cases[i][0], LAYERS, &diag, layers),
+                         ME_OK);
+        for (int k = 0; k < LAYERS; k++) {
+            text[k] = layers[k] ? '1' : '0';
+        }
+        assert_string_equal(text, cases[i][1]);
+    }
+}
+
+static void test_moe_layers__refuses(void **state)
+{
+    (void)state;
+
+    static const char *const unreadable[] = {
+        "",
+        "0",
+        "-1",
+        "x",
+        "1x",
+        "[0,1",
+        "[2]*6",
+        "[1]*",
+        "[1]*6]",
+        "([1]*6",
+        "[]",
+        "[1]+",
+        "[1]*6+[x]",
+        "6*[1]",
+        "1 2",
+        "[1 1]",
+        "((((((((((((((((((",
+    };
+    static const char *const long_or_short[] = {"[1]*5", "[1]*7", "[1]*99999",
+                                                "(([1]*1000)*1000)*1000"};
+    me_diag diag = {.status = ME_OK};
+    bool layers[LAYERS] = {false};
+    for (unsigned i = 0; i < sizeof unreadable / sizeof unreadable[0]; i++) {
+        assert_int_equal(
+            me_moe_layers_read(unreadable[i], LAYERS, &diag, layers),
+            ME_ERR_CONFIG);
+        if (strstr(diag.text, "must be a number of layers") == NULL) {
+            fail_msg("%s: %s", unreadable[i], diag.text);
+        }
+    }
+    for (unsigned i = 0; i < sizeof long_or_short / sizeof long_or_short[0];
+         i++) {
+        assert_int_equal(
+            me_moe_layers_read(long_or_short[i], LAYERS, &diag, layers),
+            ME_ERR_CONFIG);
+        if (strstr(diag.text, "is not as long as model.num_layers = 6") ==
+            NULL) {
+            fail_msg("%s: %s", long_or_short[i], diag.text);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_moe_layers__reads),
+        cmocka_unit_test(test_moe_layers__refuses),
+    };
+    return cmocka_run_group_tests_name("moe_layers", tests, NULL, NULL);
+}

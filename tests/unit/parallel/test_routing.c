@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/alloc.h"
+#include "parallel/routing.h"
+#include "support/faults.h"
+#include "support/test.h"
+
+static const char two_experts[] = "# a comment\n"
+                                  "0 1 0 0  7 9\n"
+                                  "\n"
+                                  "0 0 0 0 1 2 # and another\r\n"
+                                  "1 0 3 2 0 4";
+
+static void test_routing__reads_counts(void **state)
+{
+    (void)state;
+    me_diag diag = {.status = ME_OK};
+    me_routing r;
+    assert_int_equal(me_routing_read(two_experts, "f", 2, &diag, &r), ME_OK);
+    uint64_t counts[2] = {0, 0};
+    const me_routing_place first = {.layer = 1};
+    const me_routing_place last = {
+        .rank = 2, .iteration = 1, .layer = 0, .microbatch = 3};
+    const me_routing_place none = {.layer = 2};
+    me_routing_counts(&r, &first, 100, 2, counts);
+    assert_int_equal(counts[0], 7);
+    assert_int_equal(counts[1], 9);
+    assert_int_equal(me_routing_received(&r, &last, 100), 4);
+    assert_true(me_routing_has(&r, &last));
+    assert_false(me_routing_has(&r, &none));
+    assert_false(me_routing_is_uniform(&r));
+    me_routing_fini(&r);
+}
+
+static void test_routing__says_what_is_wrong(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *text;
+        const char *said;
+    } cases[] = {
+        {"", "f: no counts in it"},
+        {"0 0 0 0 1\n", "f, line 1: expected numbers: iteration, layer, "
+                        "micro-batch, rank and the tokens of its 2 experts"},
+        {"0 0 0 0 1 2\n0 1 0 0 1 2 3\n",
+         "f, line 2: expected numbers: iteration, layer, micro-batch, rank and "
+         "the tokens of its 2 experts"},
+        {"0 0 0 0 1 x\n", "f, line 1: expected numbers: iteration, layer, "
+                          "micro-batch, rank and the tokens of its 2 experts"},
+        {"0 0 0 0 1 4294967296\n",
+         "f, line 1: expected numbers: iteration, layer, micro-batch, rank and "
+         "the tokens of its 2 experts"},
+        {"0 0 0 1 1 2\n0 0 0 1 2 1\n",
+         "f: two lines for iteration 0, layer 0, micro-batch 0, rank 1"},
+    };
+
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        me_diag diag = {.status = ME_OK};
+        me_routing r;
+        assert_int_equal(me_routing_read(cases[i].text, "f", 2, &diag, &r),
+                         ME_ERR_CONFIG);
+        assert_string_equal(diag.text, cases[i].said);
+        assert_null(r.rows);
+    }
+}
+
+/* Without counts: the rule, evenly among the experts. */
+static void test_routing__rule(void **state)
+{
+    (void)state;
+    const me_routing r = {.imbalance = 1.5};
+    const me_routing_place at = {.rank = 3};
+    uint64_t counts[4] = {0, 0, 0, 0};
+    assert_true(me_routing_is_uniform(&r));
+    assert_true(me_routing_has(&r, &at));
+    assert_int_equal(me_routing_received(&r, &at, 10), 15);
+    me_routing_counts(&r, &at, 10, 4, counts);
+    assert_int_equal(counts[0], 4);
+    assert_int_equal(counts[2], 4);
+    assert_int_equal(counts[3], 3);
+}
+
+static void test_routing__without_memory(void **state)
+{
+    (void)state;
+    uint64_t nth = 1;
+    for (;; nth++) {
+        me_diag diag = {.status = ME_OK};
+        me_routing r;
+        me_alloc_fail_at(nth);
+        const me_status status =
+            me_routing_read(two_experts, "f", 2, &diag, &r);
+        me_alloc_fail_at(0);
+        if (status == ME_OK) {
+            me_routing_fini(&r);
+            break;
+        }
+        assert_int_equal(status, ME_ERR_NOMEM);
+    }
+    assert_true(nth > 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_routing__reads_counts),
+        cmocka_unit_test(test_routing__says_what_is_wrong),
+        cmocka_unit_test(test_routing__rule),
+        cmocka_unit_test(test_routing__without_memory),
+    };
+    return cmocka_run_group_tests_name("routing", tests, NULL, NULL);
+}
