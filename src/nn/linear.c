@@ -6,24 +6,34 @@
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
 
+/** @p whole over the ranks that the layer is cut over. */
+static uint64_t cut(const me_nn *nn, const me_linear_spec *spec, uint64_t whole)
+{
+    return spec->is_expert
+               ? whole / (uint64_t)nn->config->moe.expert_tensor_parallel
+               : me_over_tensor(nn, whole);
+}
+
 static me_linear create(me_nn *nn, const me_linear_spec *spec,
                         bool is_row_parallel)
 {
     me_linear linear = {
         .module = me_module_add(nn->e, spec->parent, spec->name),
         .is_row_parallel = is_row_parallel,
+        .is_expert = spec->is_expert,
         .skip_bias_add = spec->skip_bias_add,
     };
     const uint64_t outputs =
-        is_row_parallel ? spec->outputs : me_over_tensor(nn, spec->outputs);
+        is_row_parallel ? spec->outputs : cut(nn, spec, spec->outputs);
     const uint64_t inputs =
-        is_row_parallel ? me_over_tensor(nn, spec->inputs) : spec->inputs;
+        is_row_parallel ? cut(nn, spec, spec->inputs) : spec->inputs;
     linear.weight =
         me_parameter_create(nn, &(me_parameter_spec){
                                     .name = "weight",
                                     .module = linear.module,
                                     .shape = ME_SHAPE(outputs, inputs),
                                     .is_tensor_sharded = true,
+                                    .is_expert = spec->is_expert,
                                 });
     if (spec->has_bias) {
         linear.bias =
@@ -189,7 +199,7 @@ me_tensor *me_column_linear(me_nn *nn, const me_linear *linear, me_tensor *x,
     }
     const me_parameter *bias = linear->skip_bias_add ? NULL : linear->bias;
     const me_parameter *used = weight == NULL ? linear->weight : weight;
-    me_tensor *y = linear_function(nn, true, x, used->tensor,
+    me_tensor *y = linear_function(nn, !linear->is_expert, x, used->tensor,
                                    bias == NULL ? NULL : bias->tensor);
     me_leave(nn->e, frame, y);
     me_module_leave(nn->e);
@@ -204,7 +214,9 @@ me_tensor *me_row_linear(me_nn *nn, const me_linear *linear, me_tensor *x)
     me_module_enter(nn->e, linear->module);
     const me_frame frame = me_enter(nn->e);
     me_tensor *y = linear_function(nn, false, x, linear->weight->tensor, NULL);
-    if (nn->config->sequence_parallel) {
+    if (linear->is_expert) {
+        /* left to the dispatcher */
+    } else if (nn->config->sequence_parallel) {
         y = me_reduce_scatter_to_sequence_region(nn->e, nn->comm, y);
     } else if (nn->config->tensor_parallel > 1) {
         y = me_reduce_from_tensor_region(nn->e, nn->comm, y);

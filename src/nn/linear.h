@@ -15,6 +15,8 @@ typedef struct me_linear {
     me_parameter *weight;
     me_parameter *bias;   /**< NULL: none */
     bool is_row_parallel; /**< cut along its input, else along its output */
+    bool is_expert;       /**< cut over expert tensor ranks; the dispatcher does
+                               what there is to communicate */
     bool skip_bias_add;   /**< the caller adds the bias */
 } me_linear;
 
@@ -26,6 +28,7 @@ typedef struct me_linear_spec {
     uint64_t outputs;
     bool has_bias;
     bool skip_bias_add;
+    bool is_expert;
 } me_linear_spec;
 
 /** Output cut over tensor ranks; weight (outputs/t, inputs). */

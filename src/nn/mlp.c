@@ -26,11 +26,12 @@ static const struct {
     [ME_ACTIVATION_SQUARED_RELU] = {false, me_squared_relu},
 };
 
-void me_mlp_create(me_nn *nn, me_module_id parent, me_mlp *mlp)
+void me_mlp_create(me_nn *nn, me_module_id module, const me_mlp_spec *spec,
+                   me_mlp *mlp)
 {
     const me_transformer_config *c = nn->config;
-    const uint64_t f = c->ffn_hidden_size;
-    mlp->module = me_module_add(nn->e, parent, "mlp");
+    const uint64_t f = spec->ffn_hidden_size;
+    mlp->module = module;
     mlp->linear_fc1 = me_column_linear_create(
         nn, &(me_linear_spec){
                 .name = "linear_fc1",
@@ -39,6 +40,7 @@ void me_mlp_create(me_nn *nn, me_module_id parent, me_mlp *mlp)
                 .outputs = activations[c->activation].is_gated ? 2 * f : f,
                 .has_bias = c->add_bias_linear,
                 .skip_bias_add = true,
+                .is_expert = spec->is_expert,
             });
     mlp->linear_fc2 =
         me_row_linear_create(nn, &(me_linear_spec){
@@ -48,11 +50,35 @@ void me_mlp_create(me_nn *nn, me_module_id parent, me_mlp *mlp)
                                      .outputs = c->hidden_size,
                                      .has_bias = c->add_bias_linear,
                                      .skip_bias_add = true,
+                                     .is_expert = spec->is_expert,
                                  });
 }
 
+/** A row's weight for each of its elements: (n) to (n, 1). */
+static me_tensor *column(me_engine *e, const me_token_scale *scale)
+{
+    return me_view(e, scale->probs, ME_SHAPE(me_numel(scale->probs), 1));
+}
+
+/** weighted_bias_swiglu_impl(). */
+static me_tensor *fused_weighted_swiglu(me_engine *e, me_tensor *u,
+                                        const me_token_scale *scale)
+{
+    enum {
+        ALIGNMENT_BYTES = 16
+    };
+
+    const uint64_t begin =
+        scale->first * me_dtype_bytes((me_dtype)scale->probs->dtype);
+    const me_frame frame = me_enter(e);
+    return me_leave(e, frame,
+                    me_fused_weighted_swiglu(e, u, column(e, scale),
+                                             begin % ALIGNMENT_BYTES == 0));
+}
+
 /** The compiled function, if the model's activation has one that applies. */
-static me_tensor *fused_activation(me_nn *nn, me_tensor *u, me_parameter *bias)
+static me_tensor *fused_activation(me_nn *nn, me_tensor *u, me_parameter *bias,
+                                   const me_token_scale *scale)
 {
     const me_transformer_config *c = nn->config;
     if (!c->bias_activation_fusion) {
@@ -62,12 +88,27 @@ static me_tensor *fused_activation(me_nn *nn, me_tensor *u, me_parameter *bias)
         return me_bias_gelu(nn->e, u, bias->tensor);
     }
     if (c->activation == ME_ACTIVATION_SWIGLU && bias == NULL) {
-        return me_fused_swiglu(nn->e, u);
+        return scale == NULL ? me_fused_swiglu(nn->e, u)
+                             : fused_weighted_swiglu(nn->e, u, scale);
     }
     return NULL;
 }
 
-me_tensor *me_mlp_forward(me_nn *nn, const me_mlp *mlp, me_tensor *x)
+/** Activation and weights as separate operations. */
+static me_tensor *activation(me_nn *nn, me_tensor *u,
+                             const me_token_scale *scale)
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *a = activations[nn->config->activation].forward(e, u);
+    if (scale != NULL) {
+        a = me_rebind(e, a, me_mul(e, a, column(e, scale)));
+    }
+    return me_leave(e, frame, a);
+}
+
+me_tensor *me_mlp_forward(me_nn *nn, const me_mlp *mlp, me_tensor *x,
+                          const me_token_scale *scale)
 {
     me_engine *e = nn->e;
     if (!me_engine_is_ok(e)) {
@@ -77,12 +118,12 @@ me_tensor *me_mlp_forward(me_nn *nn, const me_mlp *mlp, me_tensor *x)
     const me_frame frame = me_enter(e);
     me_parameter *bias = mlp->linear_fc1.bias;
     me_tensor *u = me_column_linear(nn, &mlp->linear_fc1, x, NULL);
-    me_tensor *a = fused_activation(nn, u, bias);
+    me_tensor *a = fused_activation(nn, u, bias, scale);
     if (a == NULL && bias != NULL) {
         u = me_rebind(e, u, me_add(e, u, bias->tensor));
     }
     if (a == NULL) {
-        a = activations[nn->config->activation].forward(e, u); // (s, b, f/t)
+        a = activation(nn, u, scale); // (s, b, f/t)
     }
     a = me_rebind(e, u, a); // the name that u had
     me_tensor *y = me_row_linear(nn, &mlp->linear_fc2, a);

@@ -15,10 +15,29 @@ typedef struct me_mlp {
     me_linear linear_fc2;
 } me_mlp;
 
-/** The module and its parameters below @p parent. */
-void me_mlp_create(me_nn *nn, me_module_id parent, me_mlp *mlp);
+/** The routing weights of an expert's tokens. */
+typedef struct me_token_scale {
+    me_tensor *probs; /**< (n), a part of the weights of all tokens */
+    uint64_t first;   /**< where that part begins */
+} me_token_scale;
 
-/** (s, b, h) to (s, b, h); the bias of fc2 is left to the caller. */
-me_tensor *me_mlp_forward(me_nn *nn, const me_mlp *mlp, me_tensor *x);
+/** How an MLP is made. */
+typedef struct me_mlp_spec {
+    uint64_t ffn_hidden_size; /**< whole */
+    bool is_expert;
+} me_mlp_spec;
+
+/** Its parameters below @p module, its own. */
+void me_mlp_create(me_nn *nn, me_module_id module, const me_mlp_spec *spec,
+                   me_mlp *mlp);
+
+/**
+ * (s, b, h) to (s, b, h), of an expert (n, h) to (n, h); the bias of fc2 is
+ * left to the caller.
+ *
+ * @param scale  of an expert's tokens, or NULL
+ */
+me_tensor *me_mlp_forward(me_nn *nn, const me_mlp *mlp, me_tensor *x,
+                          const me_token_scale *scale);
 
 #endif /* MEMEST_NN_MLP_H */

@@ -16,7 +16,24 @@
 #include "memest/model.h"
 #include "nn/communicate.h"
 #include "nn/weight_gradients.h"
+#include "parallel/routing.h"
 #include "tensor/tensor.h"
+
+/** The mixture of experts; all zero: none. */
+typedef struct me_moe_config {
+    uint64_t num_experts;                     /**< E */
+    uint64_t router_topk;                     /**< K */
+    uint64_t ffn_hidden_size;                 /**< of an expert */
+    uint64_t shared_expert_intermediate_size; /**< 0: no shared expert */
+    me_token_dispatcher token_dispatcher;
+    bool router_pre_softmax; /**< softmax over all experts, then top-k */
+    bool has_aux_loss;
+    uint64_t n_losses;              /**< layers whose loss is logged */
+    const bool *is_moe_layer;       /**< of each of the model's; borrowed */
+    const me_routing *routing;      /**< who gets how many tokens; borrowed */
+    int32_t expert_parallel;        /**< p */
+    int32_t expert_tensor_parallel; /**< u */
+} me_moe_config;
 
 /** Megatron's TransformerConfig, as far as it decides about memory. */
 typedef struct me_transformer_config {
@@ -61,6 +78,7 @@ typedef struct me_transformer_config {
     int32_t recompute_num_layers;
     bool recompute_core_attention;
     bool distribute_saved_activations;
+    me_moe_config moe;
 } me_transformer_config;
 
 /** A parameter and what the framework marks on it. */
@@ -70,13 +88,15 @@ typedef struct me_parameter {
     const char *name; /**< own name, "weight" or "bias"; static */
     uint64_t numel;
     me_shape shape;
-    bool is_made_on_host;   /**< moved to the device after the model is built */
-    bool is_tensor_sharded; /**< each tensor rank has another part */
+    bool is_made_on_host; /**< moved to the device after the model is built */
+    bool is_made_in_params_dtype; /**< there, and so not cast any more */
+    bool is_tensor_sharded;       /**< each tensor rank has another part */
     bool is_sequence_parallel; /**< its gradient is summed over tensor ranks */
     bool is_qk_norm;           /**< of the norm of queries or keys */
     bool is_shared_embedding;  /**< tied word embeddings under a pipeline */
     bool is_replica_of_tied;   /**< the last stage's copy of them */
-    int32_t chunk;             /**< model chunk that it belongs to */
+    bool is_expert;       /**< of experts that are spread over expert ranks */
+    int32_t chunk;        /**< model chunk that it belongs to */
     me_tensor *main_grad; /**< its slice of the gradient buffer; borrowed */
     uint32_t index;       /**< in registration order */
 } me_parameter;
@@ -97,12 +117,19 @@ typedef struct me_parameter_list {
     uint32_t buffers_capacity;
 } me_parameter_list;
 
+/** What the routers of a process share. */
+typedef struct me_moe_state {
+    me_tensor *losses; /**< each layer's, for the log; owned; NULL: none yet */
+    bool has_routed;   /**< a router has run */
+} me_moe_state;
+
 /** What every module of a rank is built with and runs on. */
 typedef struct me_nn {
     me_engine *e;
     const me_transformer_config *config;
     const me_communicators *comm;
     me_parameter_list *parameters;
+    me_moe_state *moe;
     int32_t chunk;                /**< that is being built */
     me_weight_gradients *weights; /**< where split backwards keep theirs; NULL:
                                        no backward is split */
@@ -115,8 +142,10 @@ typedef struct me_parameter_spec {
     me_module_id module;
     me_shape shape; /**< this rank's part */
     bool is_made_on_host;
+    bool is_made_in_params_dtype; /**< there; else float32 */
     bool is_tensor_sharded;
     bool is_sequence_parallel;
+    bool is_expert;
 } me_parameter_spec;
 
 /**

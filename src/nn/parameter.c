@@ -49,9 +49,11 @@ me_parameter *me_parameter_create(me_nn *nn, const me_parameter_spec *spec)
         .numel = me_shape_numel(&spec->shape),
         .shape = spec->shape,
         .is_made_on_host = spec->is_made_on_host,
+        .is_made_in_params_dtype = spec->is_made_in_params_dtype,
         .is_tensor_sharded = spec->is_tensor_sharded,
         .is_sequence_parallel =
             spec->is_sequence_parallel && nn->config->sequence_parallel,
+        .is_expert = spec->is_expert && nn->config->moe.expert_parallel > 1,
         .chunk = nn->chunk,
         .index = index,
     };
@@ -95,7 +97,10 @@ void me_parameters_to_device(me_nn *nn)
         me_parameter *parameter = nn->parameters->parameters[i];
         if (parameter->is_made_on_host && me_engine_is_ok(nn->e)) {
             me_module_switch(nn->e, parameter->module);
-            parameter->tensor = device_tensor(nn, parameter, ME_DTYPE_FLOAT32);
+            parameter->tensor = device_tensor(nn, parameter,
+                                              parameter->is_made_in_params_dtype
+                                                  ? nn->config->params_dtype
+                                                  : ME_DTYPE_FLOAT32);
             parameter->tensor->requires_grad = true;
             parameter->tensor->parameter = parameter;
         }
@@ -126,7 +131,8 @@ void me_parameters_to_half(me_nn *nn)
             buffer_to_half(nn, list->buffers[b].tensor);
         }
         me_parameter *parameter = list->parameters[i];
-        if (!parameter->is_made_on_host || !me_engine_is_ok(nn->e)) {
+        if (!parameter->is_made_on_host || parameter->is_made_in_params_dtype ||
+            !me_engine_is_ok(nn->e)) {
             continue;
         }
         me_module_switch(nn->e, parameter->module);
