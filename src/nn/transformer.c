@@ -5,7 +5,27 @@
 #include "ops/elementwise.h"
 #include "ops/view.h"
 
-void me_transformer_layer_create(me_nn *nn, me_module_id module,
+static bool is_moe_layer(const me_nn *nn, int32_t number)
+{
+    const me_moe_config *moe = &nn->config->moe;
+    return moe->num_experts > 0 && number >= 0 && moe->is_moe_layer[number];
+}
+
+static void create_mlp(me_nn *nn, int32_t number, me_transformer_layer *l)
+{
+    const me_module_id module = me_module_add(nn->e, l->module, "mlp");
+    if (is_moe_layer(nn, number)) {
+        l->moe = me_engine_alloc(nn->e, 1, sizeof *l->moe);
+        if (l->moe != NULL) {
+            me_moe_layer_create(nn, module, number, l->moe);
+        }
+        return;
+    }
+    const me_mlp_spec spec = {.ffn_hidden_size = nn->config->ffn_hidden_size};
+    me_mlp_create(nn, module, &spec, &l->mlp);
+}
+
+void me_transformer_layer_create(me_nn *nn, me_module_id module, int32_t number,
                                  me_transformer_layer *layer)
 {
     const uint64_t h = nn->config->hidden_size;
@@ -19,12 +39,15 @@ void me_transformer_layer_create(me_nn *nn, me_module_id module,
     }
     l->pre_mlp_layernorm =
         me_norm_create(nn, l->module, "pre_mlp_layernorm", h);
-    me_mlp_create(nn, l->module, &l->mlp);
+    create_mlp(nn, number, l);
 }
 
 void me_transformer_layer_fini(me_engine *e, me_transformer_layer *layer)
 {
     me_multi_latent_attention_fini(e, &layer->mla);
+    if (layer->moe != NULL) {
+        me_moe_layer_fini(e, layer->moe);
+    }
 }
 
 /** residual + dropout(x + bias); the tape is on even under recomputation. */
@@ -76,7 +99,9 @@ static me_tensor *mlp_part(me_nn *nn, const me_transformer_layer *layer,
 {
     const me_frame frame = me_enter(nn->e);
     me_tensor *n = me_norm_forward(nn, &layer->pre_mlp_layernorm, x);
-    me_tensor *y = me_mlp_forward(nn, &layer->mlp, n);
+    me_tensor *y = layer->moe != NULL
+                       ? me_moe_layer_forward(nn, layer->moe, n)
+                       : me_mlp_forward(nn, &layer->mlp, n, NULL);
     me_tensor *out = bias_dropout_add(nn, y, layer->mlp.linear_fc2.bias, x);
     return me_leave(nn->e, frame, out); // (s, b, h)
 }
@@ -138,7 +163,7 @@ void me_transformer_block_create(me_nn *nn, me_module_id parent,
     for (int32_t i = 0; i < num_layers; i++) {
         me_transformer_layer_create(
             nn, me_module_add_index(e, layers, (uint32_t)(first_layer + i)),
-            &block->layers[i]);
+            first_layer + i, &block->layers[i]);
         block->sections[i] = (me_section){
             .nn = nn, .run = run_section, .self = block, .first = i};
     }

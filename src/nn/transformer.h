@@ -10,6 +10,7 @@
 
 #include "nn/attention.h"
 #include "nn/mlp.h"
+#include "nn/moe.h"
 #include "nn/multi_latent_attention.h"
 
 typedef struct me_transformer_layer {
@@ -19,6 +20,7 @@ typedef struct me_transformer_layer {
     me_multi_latent_attention mla; /**< instead, with multi_latent_attention */
     me_norm pre_mlp_layernorm;
     me_mlp mlp;
+    me_moe_layer *moe; /**< in its place; of the engine; NULL: no experts */
 } me_transformer_layer;
 
 typedef struct me_transformer_block {
@@ -32,8 +34,10 @@ typedef struct me_transformer_block {
     me_tensor *input_tensor; /**< what a pipeline handed in; owned */
 } me_transformer_block;
 
-/** The parameters of a layer below @p module, in Megatron's order. */
-void me_transformer_layer_create(me_nn *nn, me_module_id module,
+/** The parameters of a layer below @p module, in Megatron's order. @p number is
+ *  its place in the model from 0 on, which says whether it has experts; -1: it is
+ *  none of the decoder's and has none. */
+void me_transformer_layer_create(me_nn *nn, me_module_id module, int32_t number,
                                  me_transformer_layer *layer);
 
 /** Let go of what a layer holds beside its parameters. */

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/token_dispatcher.h"
+
+#include "base/size.h"
+#include "nn/moe_utils.h"
+#include "ops/view.h"
+
+static const me_dispatcher_kind *const kinds[] = {
+    [ME_DISPATCHER_ALL_GATHER] = &me_dispatcher_all_gather,
+    [ME_DISPATCHER_ALL_TO_ALL] = &me_dispatcher_all_to_all,
+};
+
+void me_dispatcher_create(me_nn *nn, int32_t layer, me_dispatcher *dispatcher)
+{
+    const me_moe_config *c = &nn->config->moe;
+    const uint64_t n_local = c->num_experts / (uint64_t)c->expert_parallel;
+    *dispatcher = (me_dispatcher){
+        .kind = kinds[c->token_dispatcher],
+        .nn = nn,
+        .n_local = (uint32_t)n_local,
+        .counts = me_engine_alloc(nn->e, n_local, sizeof(uint64_t)),
+        .exchange = {.nn = nn, .layer = layer},
+    };
+}
+
+void me_dispatcher_fini(me_engine *e, me_dispatcher *dispatcher)
+{
+    me_clear(e, &dispatcher->probs);
+    me_clear(e, &dispatcher->routing_map);
+    me_clear(e, &dispatcher->row_numbers);
+}
+
+/** What the router said, as far as the program sees it: how many rows. */
+static void count_rows(me_dispatcher *d, uint64_t n_tokens)
+{
+    const me_moe_config *c = &d->nn->config->moe;
+    const me_routing_place at = {
+        .rank = d->nn->comm->index[ME_GROUP_WORLD],
+        .iteration = me_iteration_get(d->nn->e),
+        .layer = d->exchange.layer,
+        .microbatch = me_microbatch_get(d->nn->e),
+    };
+    d->n_tokens = n_tokens;
+    d->exchange.balanced = me_size_mul(n_tokens, c->router_topk);
+    d->n_rows = me_expert_rows(&d->exchange);
+    me_routing_counts(
+        c->routing, &at,
+        me_size_mul(d->exchange.balanced, (uint64_t)c->expert_tensor_parallel),
+        d->n_local, d->counts);
+}
+
+me_dispatched me_dispatch_preprocess(me_dispatcher *d, me_tensor *x,
+                                     me_tensor *probs, me_tensor *map)
+{
+    me_engine *e = d->nn->e;
+    if (!me_engine_is_ok(e)) {
+        return (me_dispatched){me_none(e), me_none(e)};
+    }
+    const me_frame frame = me_enter(e);
+    const uint64_t h = me_dim(x, -1);
+    d->shape = x->shape;
+    count_rows(d, me_rows(x));
+    me_tensor *tokens = me_view(e, x, ME_SHAPE(me_rows(x), h)); // (T, h)
+    const me_dispatched rows =
+        d->kind->dispatch_preprocess(d, tokens, probs, map);
+    me_leave_with(e, frame, 2, (me_tensor *[]){rows.tokens, rows.probs});
+    return rows;
+}
+
+me_dispatched me_token_dispatch(me_dispatcher *d, me_dispatched rows)
+{
+    me_engine *e = d->nn->e;
+    if (d->nn->config->moe.expert_parallel == 1) {
+        me_hold(e, rows.tokens); // by another name
+        return rows;
+    }
+    const me_frame frame = me_enter(e);
+    const me_dispatched sent = d->kind->token_dispatch(d, rows);
+    me_leave_with(e, frame, 2, (me_tensor *[]){sent.tokens, sent.probs});
+    return sent;
+}
+
+me_dispatched me_dispatch_postprocess(me_dispatcher *d, me_dispatched rows)
+{
+    return d->kind->dispatch_postprocess(d, rows);
+}
+
+me_tensor *me_combine_preprocess(me_dispatcher *d, me_tensor *rows)
+{
+    return d->kind->combine_preprocess == NULL
+               ? rows
+               : d->kind->combine_preprocess(d, rows);
+}
+
+me_tensor *me_token_combine(me_dispatcher *d, me_tensor *rows)
+{
+    return d->kind->token_combine == NULL ? rows
+                                          : d->kind->token_combine(d, rows);
+}
+
+me_tensor *me_combine_postprocess(me_dispatcher *d, me_tensor *rows)
+{
+    me_engine *e = d->nn->e;
+    if (!me_engine_is_ok(e)) {
+        return me_none(e);
+    }
+    const me_frame frame = me_enter(e);
+    me_tensor *sum = me_unpermute(e, rows, d->row_numbers,
+                                  d->n_tokens);           // (T, h)
+    return me_leave(e, frame, me_view(e, sum, d->shape)); // (s, b, h)
+}
