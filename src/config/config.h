@@ -51,6 +51,21 @@ typedef struct me_model_config {
     bool fp32_residual_connection;
 } me_model_config;
 
+/** The mixture of experts of the model. */
+typedef struct me_moe_options {
+    uint64_t num_experts;     /**< 0: none */
+    uint64_t router_topk;     /**< experts of a token */
+    uint64_t ffn_hidden_size; /**< of an expert; default the MLP's */
+    uint64_t shared_expert_intermediate_size; /**< 0: no shared expert */
+    char layer_freq[256];                     /**< see parallel/moe_layers.h */
+    me_token_dispatcher token_dispatcher;
+    bool router_pre_softmax;
+    me_load_balancing load_balancing;
+    double aux_loss_coeff; /**< 0: no such loss */
+    double imbalance;      /**< see parallel/routing.h */
+    char tokens[1024];     /**< file of measured counts; "": none */
+} me_moe_options;
+
 /** How it is spread over ranks. */
 typedef struct me_parallel_config {
     int32_t world_size;
@@ -58,6 +73,7 @@ typedef struct me_parallel_config {
     int32_t pipeline;
     int32_t context;
     int32_t expert;
+    int32_t expert_tensor;    /**< of each expert; default `tensor` */
     int32_t data;             /**< derived: world / (tp pp cp) */
     bool sequence;            /**< Megatron's sequence parallelism */
     int32_t virtual_pipeline; /**< chunks of a rank, 1: none */
@@ -159,6 +175,7 @@ typedef struct me_flag_list {
 typedef struct me_config {
     char name[64]; /**< of the job, for the report's head */
     me_model_config model;
+    me_moe_options moe;
     me_parallel_config parallel;
     me_schedule_config pipeline;
     me_train_config train;

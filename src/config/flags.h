@@ -31,7 +31,8 @@ typedef struct me_flag_rule {
     const char *option;   /**< that the flag sets, or NULL */
     const char *constant; /**< what it sets; NULL: the value given */
     const char *neutral;  /**< value, or values with bars between them, at
-                               which nothing is left that is not modelled */
+                               which nothing is left that is not modelled; of
+                               a flag that sets an option: as if not given */
     const char *needs;    /**< has no effect without one of these: a flag, or
                                `--flag=value|value`; `!` before it: with it */
     const char *note;     /**< one phrase for the report, or NULL */

@@ -14,15 +14,12 @@ const me_flag_rule me_flags_not_modelled[] = {
     {"--context-parallel-size:i",
      .option = "parallel.context", .neutral = "1",
      .note = "context parallelism"},
-    {"--expert-model-parallel-size:i",
-     .option = "parallel.expert", .neutral = "1", .note = "expert parallelism"},
     {"--hierarchical-context-parallel-sizes:+i --max-seqlen-per-dp-cp-rank:i "
      "--hybrid-context-parallel",
      .note = "hybrid context parallelism"},
     {"--cp-comm-type:+s",
      .needs = "--context-parallel-size", .note = "context parallelism"},
-    {"--expert-tensor-parallel-size:i "
-     "--expert-tensor-parallel-num-weight-shards:i",
+    {"--expert-tensor-parallel-num-weight-shards:i",
      .needs = "--num-experts", .note = "expert parallelism"},
     {"--tensor-parallel-num-weight-shards:i",
      .note = "weights sharded beyond tensor parallelism"},
@@ -133,25 +130,23 @@ const me_flag_rule me_flags_not_modelled[] = {
      .note = "quantisation"},
     {"--kitchen-attention-backend:sdpa|fa",
      .needs = "--use-kitchen-attention", .note = "quantisation"},
-    {"--num-experts:i", .neutral = "0", .note = "experts"},
     {"--overlap-moe-expert-parallel-comm "
      "--overlap-dispatch-backward-with-experts-wgrad "
      "--ep-overlap-early-attn-memory-release "
      "--use-fused-weighted-squared-relu --high-priority-a2a-comm-stream "
-     "--moe-shared-expert-intermediate-size:i --moe-shared-expert-gate "
+     "--moe-shared-expert-gate "
      "--moe-shared-expert-overlap --use-grouped-gemm-for-shared-expert "
-     "--moe-shared-expert-glu-interleave-size:i --moe-ffn-hidden-size:i "
-     "--moe-router-topk:i --moe-enable-routing-replay "
+     "--moe-shared-expert-glu-interleave-size:i --moe-enable-routing-replay "
      "--moe-router-padding-for-quantization --moe-router-padding-for-fp8 "
      "--moe-router-num-groups:i --moe-router-group-topk:i "
-     "--moe-router-pre-softmax --moe-router-topk-scaling-factor:f "
+     "--moe-router-topk-scaling-factor:f "
      "--moe-router-score-function:softmax|sigmoid|sqrtsoftplus "
      "--moe-router-dtype:fp32|fp64 --moe-router-enable-expert-bias "
      "--moe-router-bias-update-rate:f --moe-router-quantile-balancing-ema:f "
      "--moe-router-force-load-balancing --moe-router-force-biased:f "
      "--moe-grouped-gemm --moe-single-grouped-weight "
      "--moe-single-grouped-bias --moe-z-loss-coeff:f --moe-input-jitter-eps:f "
-     "--moe-token-dispatcher-type:allgather|alltoall|flex --moe-enable-deepep "
+     "--moe-enable-deepep "
      "--moe-flex-dispatcher-backend:deepep|hybridep|ncclep "
      "--moe-permute-fusion-into-hybridep "
      "--moe-hybridep-pad-uneven-dispatch-inputs --moe-per-layer-logging "
@@ -168,10 +163,8 @@ const me_flag_rule me_flags_not_modelled[] = {
      "--moe-expert-rank-capacity-factor:f --moe-paged-stash "
      "--moe-paged-stash-page-size:i "
      "--moe-paged-stash-buffer-size-factor-cuda:f "
-     "--moe-paged-stash-buffer-size-factor-cpu:f --moe-layer-freq:s "
+     "--moe-paged-stash-buffer-size-factor-cpu:f "
      "--moe-use-upcycling "
-     "--moe-router-load-balancing-type:+aux_loss|seq_aux_loss|global_aux_loss|"
-     "sinkhorn|quantile_balancing|none --moe-aux-loss-coeff:+f "
      "--moe-upcycling-granularity:i --moe-routing-trace-path:s "
      "--moe-routing-trace-max-training-iters:i "
      "--moe-routing-trace-capture-logits "

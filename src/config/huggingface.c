@@ -327,8 +327,9 @@ static me_status fail_architecture(reading *r, const char *name,
     char buffer[64];
     return me_fail_at(r->diag, ME_ERR_UNSUPPORTED, r->where, line_of(r, key),
                       "%s is not modelled: LlamaForCausalLM, "
-                      "MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM "
-                      "and GPT2LMHeadModel are",
+                      "MistralForCausalLM, MixtralForCausalLM, "
+                      "Qwen2ForCausalLM, Qwen3ForCausalLM and "
+                      "GPT2LMHeadModel are",
                       shown(name, buffer));
 }
 

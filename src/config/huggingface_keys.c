@@ -17,7 +17,8 @@ static const me_hf_rule common_rules[] = {
      "quantised weights; train.params_dtype is estimated"},
     {"num_experts|num_local_experts|n_routed_experts|num_experts_per_tok|"
      "moe_intermediate_size|moe_num_experts",
-     ME_HF_REFUSED, NULL, "0", "experts are not modelled"},
+     ME_HF_REFUSED, NULL, "0", "of models with experts only Mixtral is "
+     "read"},
     {"num_nextn_predict_layers", ME_HF_REFUSED, NULL, "0",
      "multi-token prediction is not modelled"},
     {"is_decoder", ME_HF_NO_EFFECT, NULL, NULL, NULL},
@@ -67,6 +68,15 @@ static const me_hf_rule llama_rules[] = {
     {.keys = NULL},
 };
 
+static const me_hf_rule mixtral_rules[] = {
+    OPTION("num_local_experts", "moe.num_experts"),
+    OPTION("num_experts_per_tok", "moe.router_topk"),
+    OPTION("router_aux_loss_coef", "moe.aux_loss_coeff"),
+    {"output_router_logits|router_jitter_noise",
+     ME_HF_NO_EFFECT, NULL, NULL, NULL},
+    {.keys = NULL},
+};
+
 static const me_hf_rule gpt2_rules[] = {
     OPTION("n_layer", "model.num_layers"),
     OPTION("n_embd", "model.hidden_size"),
@@ -106,6 +116,11 @@ static const me_hf_architecture architectures[] = {
     {.name = "MistralForCausalLM", .model_type = "mistral",
      .required = LLAMA_REQUIRED "|num_key_value_heads",
      .settings = LLAMA_SETTINGS, .rules = llama_rules, .is_windowed = true},
+    {.name = "MixtralForCausalLM", .model_type = "mixtral",
+     .required = LLAMA_REQUIRED
+                 "|num_key_value_heads|num_local_experts|num_experts_per_tok",
+     .settings = LLAMA_SETTINGS " moe.token_dispatcher=alltoall",
+     .own = mixtral_rules, .rules = llama_rules, .is_windowed = true},
     {.name = "Qwen2ForCausalLM", .model_type = "qwen2",
      .required = LLAMA_REQUIRED "|num_key_value_heads",
      .settings = LLAMA_SETTINGS " model.add_qkv_bias=true",
@@ -136,7 +151,9 @@ static const me_hf_rule *find_in(const me_hf_rule *rules, const char *key)
 const me_hf_rule *me_hf_rule_find(const me_hf_architecture *architecture,
                                   const char *key)
 {
-    const me_hf_rule *rule = find_in(architecture->rules, key);
+    const me_hf_rule *rule =
+        architecture->own == NULL ? NULL : find_in(architecture->own, key);
+    rule = rule != NULL ? rule : find_in(architecture->rules, key);
     return rule != NULL ? rule : find_in(common_rules, key);
 }
 

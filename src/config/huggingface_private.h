@@ -39,6 +39,7 @@ typedef struct me_hf_architecture {
     const char *model_type; /**< for files without `architectures` */
     const char *required;   /**< keys, bars between them */
     const char *settings;   /**< option=value, blanks between them */
+    const me_hf_rule *own;  /**< before `rules`, or NULL */
     const me_hf_rule *rules;
     bool is_windowed; /**< sliding_window counts without use_sliding_window */
 } me_hf_architecture;

@@ -79,7 +79,12 @@ static void judge_modelled(const me_flag_use *use, me_config *config,
         (void)snprintf(v->note, sizeof v->note, "%.40s; %.40s is estimated",
                        use->values[0], me_str_text(&value));
         me_str_fini(&value);
-    } else if (rule->neutral != NULL && !me_flag_use_is_neutral(use)) {
+    } else if (rule->option != NULL && use->n_values > 1) {
+        v->list = &config->not_modelled;
+        (void)snprintf(v->note, sizeof v->note,
+                       "several values; %.40s is estimated", use->values[0]);
+    } else if (rule->option == NULL && rule->neutral != NULL &&
+               !me_flag_use_is_neutral(use)) {
         v->list = &config->not_modelled;
         set_note(v, rule->note);
     } else {

@@ -11,11 +11,6 @@ static bool has_context(const me_config *config)
     return config->parallel.context > 1;
 }
 
-static bool has_expert(const me_config *config)
-{
-    return config->parallel.expert > 1;
-}
-
 static bool has_fp32_residual(const me_config *config)
 {
     return config->model.fp32_residual_connection;
@@ -70,8 +65,6 @@ static const struct {
 } notes[] = {
     {"parallel.context", "--context-parallel-size", has_context,
      "context parallelism"},
-    {"parallel.expert", "--expert-model-parallel-size", has_expert,
-     "expert parallelism"},
     {"model.fp32_residual_connection", "--fp32-residual-connection",
      has_fp32_residual, "the float32 residual stream"},
     {"model.kv_channels", "--kv-channels", has_padded_heads,

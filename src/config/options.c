@@ -32,6 +32,18 @@ static const me_option_word rope_type_words[] = {
     {NULL, 0},
 };
 
+static const me_option_word dispatcher_words[] = {
+    {"allgather", ME_DISPATCHER_ALL_GATHER},
+    {"alltoall", ME_DISPATCHER_ALL_TO_ALL},
+    {NULL, 0},
+};
+
+static const me_option_word load_balancing_words[] = {
+    {"aux_loss", ME_LOAD_BALANCING_AUX_LOSS},
+    {"none", ME_LOAD_BALANCING_NONE},
+    {NULL, 0},
+};
+
 static const me_option_word dtype_words[] = {
     {"float32", ME_DTYPE_FLOAT32},
     {"bfloat16", ME_DTYPE_BFLOAT16},
@@ -79,6 +91,7 @@ static const me_option_word optimizer_impl_words[] = {
 static const double ranks_max = 1 << 24;
 static const double layers_max = 100000;
 static const double width_max = 1 << 24;
+static const double experts_max = 1 << 16;
 static const double tokens_max = 1 << 28;
 static const double batch_max = 1 << 30;
 
@@ -181,6 +194,36 @@ BOOL("model.attention_softmax_in_fp32", "false",
 BOOL("model.fp32_residual_connection", "false", model.fp32_residual_connection,
     "The residual stream is float32 in a half precision job."),
 
+COUNT("moe.num_experts", "0", 0, experts_max, "experts", NULL,
+    moe.num_experts, "Experts in place of the MLP; 0: none."),
+COUNT("moe.router_topk", "2", 1, experts_max, "experts", NULL, moe.router_topk,
+    "Experts that each token goes to."),
+COUNT("moe.ffn_hidden_size", "0", 1, width_max, "elements",
+    "model.ffn_hidden_size", moe.ffn_hidden_size,
+    "Width of an expert; of each half where it is gated."),
+COUNT("moe.shared_expert_intermediate_size", "0", 1, width_max, "elements",
+    "none", moe.shared_expert_intermediate_size,
+    "Width of the shared experts, which all tokens go through."),
+STRING("moe.layer_freq", "1", moe.layer_freq,
+    "Which layers have experts: every so many, or a list of 0 and 1 such as "
+    "([0]*1+[1]*26)."),
+ENUM("moe.token_dispatcher", "allgather", dispatcher_words,
+    moe.token_dispatcher, "How tokens come to the ranks of their experts."),
+BOOL("moe.router_pre_softmax", "false", moe.router_pre_softmax,
+    "Softmax over all experts before the best are taken."),
+ENUM("moe.router_load_balancing", "aux_loss", load_balancing_words,
+    moe.load_balancing, "What keeps the experts' loads equal."),
+DOUBLE("moe.aux_loss_coeff", "0", 0.0, 1e6, moe.aux_loss_coeff,
+    "Coefficient of the auxiliary loss; 0 leaves it out."),
+DOUBLE("moe.imbalance", "1", 0.0, 1e6, moe.imbalance,
+    "Tokens that a rank's experts get, times what they would get if every rank "
+    "got the same: taken for each rank, layer and micro-batch, shared evenly "
+    "by the rank's experts. Routing is data; 1 is balanced."),
+STRING("moe.tokens", "", moe.tokens,
+    "File of measured routing instead: a line for each iteration, layer, "
+    "micro-batch and rank, these four numbers from 0 and then the tokens of "
+    "each expert of the rank."),
+
 INT("parallel.world_size", "0", 1, ranks_max, "ranks",
     "the MPI processes if more than one, else tensor x pipeline x context",
     parallel.world_size, "Ranks of the job, one GPU each."),
@@ -192,6 +235,9 @@ INT("parallel.context", "1", 1, ranks_max, "ranks", NULL, parallel.context,
     "Ranks that share each sequence (context parallel size)."),
 INT("parallel.expert", "1", 1, ranks_max, "ranks", NULL, parallel.expert,
     "Ranks that share the experts (expert model parallel size)."),
+INT("parallel.expert_tensor", "0", 1, ranks_max, "ranks", "parallel.tensor",
+    parallel.expert_tensor,
+    "Ranks that share each expert (expert tensor parallel size)."),
 BOOL("parallel.sequence", "false", parallel.sequence,
     "Split norms and dropouts along the sequence; ignored at tensor size 1."),
 INT("parallel.virtual_pipeline", "1", 1, layers_max, "chunks", NULL,

@@ -75,6 +75,9 @@ const me_rule *me_model_rules(size_t *count_out);
 /** The rules of splitting layers over stages, checked last; static. */
 const me_rule *me_pipeline_rules(size_t *count_out);
 
+/** The rules of experts; of a job without them, that it asks for none. */
+const me_rule *me_moe_rules(const me_config *config, size_t *count_out);
+
 /** @p a, which is called @p a_name, must be a multiple of @p b. */
 me_status me_divides(const char *b_name, uint64_t b, const char *a_name,
                      uint64_t a, me_diag *diag) ME_MUST_CHECK;

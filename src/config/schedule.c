@@ -145,6 +145,8 @@ static me_status check_modelled(const me_config *config,
     const char *what = NULL;
     if (order->placement == ME_PLACEMENT_TWO_WAYS && p->virtual_pipeline > 1) {
         what = "parallel.virtual_pipeline over 1 with two directions";
+    } else if (config->moe.num_experts > 0) {
+        what = "experts (moe.num_experts)";
     } else if (!is_even(order)) {
         what = "ranks with different numbers of stages";
     } else if (config->optimizer.overlap_grad_reduce ||

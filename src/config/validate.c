@@ -159,14 +159,6 @@ static me_status check_world(const me_config *config, me_diag *diag)
                    (int)p->context, (unsigned long long)product);
 }
 
-static me_status check_expert(const me_config *config, me_diag *diag)
-{
-    const me_parallel_config *p = &config->parallel;
-    return me_divides("parallel.expert", (uint64_t)p->expert,
-                      "data parallel size x parallel.context",
-                      (uint64_t)p->data * (uint64_t)p->context, diag);
-}
-
 static me_status check_batch(const me_config *config, me_diag *diag)
 {
     const me_train_config *t = &config->train;
@@ -366,7 +358,6 @@ static const me_rule rules_of_sizes[] = {
     {"vocab", check_vocab},
     {"positions", check_positions},
     {"world", check_world},
-    {"expert", check_expert},
     {"batch", check_batch},
     {"microbatches", check_microbatches},
     {"sequence", check_sequence},
@@ -401,6 +392,12 @@ me_status me_config_validate(const me_config *config, me_diag *diag)
     status = check_all(model, n_model, config, diag);
     if (status != ME_OK) {
         return status;
+    }
+    size_t n_moe = 0;
+    const me_rule *moe = me_moe_rules(config, &n_moe);
+    const me_status moe_status = check_all(moe, n_moe, config, diag);
+    if (moe_status != ME_OK) {
+        return moe_status;
     }
     size_t n_pipeline = 0;
     const me_rule *pipeline = me_pipeline_rules(&n_pipeline);

@@ -90,6 +90,21 @@ static void test_huggingface__other_shapes_of_llama(void **state)
     me_config_destroy(config);
 }
 
+static void test_huggingface__mixtral(void **state)
+{
+    (void)state;
+    me_config *config = job_of(
+        "{\"model_type\": \"mixtral\", " SIZES ", \"num_local_experts\": 8, "
+        "\"num_experts_per_tok\": 2, \"router_aux_loss_coef\": 0.02, "
+        "\"output_router_logits\": false, \"sliding_window\": null}");
+    assert_int_equal(config->moe.num_experts, 8);
+    assert_int_equal(config->moe.router_topk, 2);
+    assert_true(config->moe.aux_loss_coeff > 0);
+    assert_int_equal(config->moe.token_dispatcher, ME_DISPATCHER_ALL_TO_ALL);
+    assert_int_equal(config->not_modelled.count, 0);
+    me_config_destroy(config);
+}
+
 static void test_huggingface__gpt2(void **state)
 {
     (void)state;
@@ -203,7 +218,7 @@ static const struct {
     {"{" LLAMA ",\n\"hidden_act\": \"a\\nb\"}", ME_ERR_UNSUPPORTED, 6,
      "hidden_act a?b: of gated"},
     {"{" LLAMA ",\n\"num_local_experts\": 8}", ME_ERR_UNSUPPORTED, 6,
-     "num_local_experts 8: experts are not modelled"},
+     "num_local_experts 8: of models with experts only Mixtral is read"},
     {"{" LLAMA ",\n\"tie_word_embeddings\": 1}", ME_ERR_CONFIG, 6,
      "tie_word_embeddings is a whole number: must be true or false"},
     {"{" LLAMA ",\n\"mlp_bias\": \"no\"}", ME_ERR_CONFIG, 6,
@@ -295,6 +310,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_huggingface__llama),
         cmocka_unit_test(test_huggingface__other_shapes_of_llama),
+        cmocka_unit_test(test_huggingface__mixtral),
         cmocka_unit_test(test_huggingface__gpt2),
         cmocka_unit_test(test_huggingface__lists),
         cmocka_unit_test(test_huggingface__errors_name_file_line_and_key),

@@ -95,7 +95,38 @@ static const char *const rule_cases[][2] = {
     {"parallel.world_size=6 parallel.tensor=2 parallel.pipeline=2",
      "parallel.world_size = 6 is no multiple of parallel.tensor x "
      "parallel.pipeline x parallel.context = 2 x 2 x 1 = 4"},
-    {"parallel.world_size=4 parallel.expert=3", "parallel.expert = 3"},
+    {"parallel.world_size=4 parallel.expert=2",
+     "parallel.expert = 2 needs experts: give moe.num_experts"},
+    {"parallel.world_size=4 parallel.expert=4 moe.num_experts=6",
+     "parallel.expert = 4 does not divide moe.num_experts = 6"},
+    {"moe.num_experts=1024",
+     "moe.num_experts / parallel.expert = 1024 must be at most 256"},
+    {"moe.num_experts=4 moe.router_topk=5",
+     "moe.router_topk = 5 must be at most moe.num_experts = 4"},
+    {"parallel.world_size=2 parallel.tensor=2 moe.num_experts=4",
+     "parallel.sequence = false must be true with experts and "
+     "parallel.tensor = 2"},
+    {"parallel.world_size=4 parallel.expert=2 parallel.expert_tensor=3 "
+     "moe.num_experts=4 moe.ffn_hidden_size=6",
+     "parallel.world_size = 4 is no multiple of parallel.expert_tensor x "
+     "parallel.expert x parallel.pipeline = 3 x 2 x 1"},
+    {"parallel.world_size=4 parallel.expert=2 moe.num_experts=4",
+     "moe.token_dispatcher = allgather over 2 x 1 expert ranks is not "
+     "modelled"},
+    {"moe.num_experts=4", "model.add_bias_linear = true with experts is not "
+                          "modelled"},
+    {"moe.num_experts=4 model.add_bias_linear=false", ""},
+    {"moe.num_experts=4 model.add_bias_linear=false moe.imbalance=1.5",
+     "moe.imbalance = 1.5 must be at most 1"},
+    {"moe.num_experts=4 model.add_bias_linear=false moe.imbalance=0.5",
+     "moe.imbalance = 0.5 must be 1 where parallel.expert is 1"},
+    {"moe.num_experts=4 moe.shared_expert_intermediate_size=3 "
+     "parallel.tensor=2 parallel.sequence=true moe.token_dispatcher=alltoall",
+     "parallel.tensor = 2 does not divide "
+     "moe.shared_expert_intermediate_size = 3"},
+    {"moe.num_experts=4 model.add_bias_linear=false moe.imbalance=0.5 "
+     "moe.tokens=file",
+     "moe.imbalance = 0.5 beside moe.tokens = file"},
     {"parallel.world_size=4 train.global_batch_size=6",
      "train.global_batch_size = 6 is no multiple of "
      "train.micro_batch_size x data parallel size = 1 x 4"},
