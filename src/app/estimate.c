@@ -234,13 +234,15 @@ static void answers_fini(answers *a)
 static me_rank_place place_of(const me_plan *plan, int32_t rank)
 {
     const me_coordinates c = me_plan_coordinates(plan, rank);
+    const me_coordinates of_experts =
+        me_grid_coordinates(&plan->grid, ME_GRID_EXPERT, rank);
     return (me_rank_place){
         .rank = rank,
         .tp = c.at[ME_AXIS_TENSOR],
         .pp = c.at[ME_AXIS_PIPELINE],
         .dp = c.at[ME_AXIS_DATA],
         .cp = c.at[ME_AXIS_CONTEXT],
-        .ep = c.at[ME_AXIS_EXPERT],
+        .ep = of_experts.at[ME_AXIS_EXPERT],
         .class_id = plan->class_of[rank],
     };
 }

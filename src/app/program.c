@@ -17,8 +17,30 @@ static bool is_scaled_dynamically(const me_config *c)
            !(c->train.loss_scale > 0);
 }
 
-static me_transformer_config transformer_config(const me_config *c)
+static me_moe_config moe_config(const me_plan *plan)
 {
+    const me_config *c = plan->config;
+    return (me_moe_config){
+        .num_experts = c->moe.num_experts,
+        .router_topk = c->moe.router_topk,
+        .ffn_hidden_size = c->moe.ffn_hidden_size,
+        .shared_expert_intermediate_size =
+            c->moe.shared_expert_intermediate_size,
+        .token_dispatcher = c->moe.token_dispatcher,
+        .router_pre_softmax = c->moe.router_pre_softmax,
+        .has_aux_loss = c->moe.num_experts > 0 && c->moe.aux_loss_coeff > 0 &&
+                        c->moe.load_balancing == ME_LOAD_BALANCING_AUX_LOSS,
+        .n_losses = (uint64_t)c->model.num_layers,
+        .is_moe_layer = plan->is_moe_layer,
+        .routing = &plan->routing,
+        .expert_parallel = c->parallel.expert,
+        .expert_tensor_parallel = c->parallel.expert_tensor,
+    };
+}
+
+static me_transformer_config transformer_config(const me_plan *plan)
+{
+    const me_config *c = plan->config;
     const me_model_config *m = &c->model;
     return (me_transformer_config){
         .micro_batch_size = c->train.micro_batch_size,
@@ -64,6 +86,7 @@ static me_transformer_config transformer_config(const me_config *c)
         .recompute_core_attention = c->recompute.core_attn,
         .distribute_saved_activations =
             c->recompute.distribute_saved_activations,
+        .moe = moe_config(plan),
     };
 }
 
@@ -78,6 +101,8 @@ static me_communicators communicators(const me_plan *plan, int32_t rank)
     }
     const me_group stages = me_grid_group(&plan->grid, ME_GROUP_PIPELINE, rank);
     comm.stage_stride = stages.n_axes > 0 ? stages.axes[0].stride : 0;
+    const me_group experts = me_grid_group(&plan->grid, ME_GROUP_EXPERT, rank);
+    comm.expert_stride = experts.n_axes > 0 ? experts.axes[0].stride : 0;
     return comm;
 }
 
@@ -104,7 +129,7 @@ me_status me_program_init(const me_plan *plan, int32_t rank,
         };
     }
     p->config = (me_megatron_config){
-        .model = transformer_config(c),
+        .model = transformer_config(plan),
         .chunks = p->chunks,
         .n_chunks = plan->n_chunks,
         .pipeline = me_plan_pipeline(plan, rank),
@@ -127,6 +152,7 @@ me_status me_program_init(const me_plan *plan, int32_t rank,
         .decays_weights = c->optimizer.weight_decay > 0,
         .has_momentum = c->optimizer.sgd_momentum > 0,
         .iterations = c->train.iterations,
+        .runs_all_rounds = !me_routing_is_uniform(&plan->routing),
     };
     return ME_OK;
 }

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "config/schedule.h"
+#include "plan/routing.h"
 
 me_coordinates me_plan_coordinates(const me_plan *plan, int32_t rank)
 {
@@ -48,6 +49,7 @@ static me_status make_grid(const me_config *config, me_diag *diag,
             .context = p->context,
             .pipeline = p->pipeline,
             .expert = p->expert,
+            .expert_tensor = p->expert_tensor,
             .pipeline_before_data = p->tp_pp_dp_mapping,
             .is_tied = has_shared_embedding(config),
         },
@@ -110,8 +112,40 @@ static me_status make_order(me_plan *plan, me_diag *diag)
     return ME_OK;
 }
 
-/** Shard classes of every stage; NULL: all shards differ. */
+/** Shard classes of every stage and kind of tensor rank; NULL: all differ. */
 typedef const int32_t *shard_table;
+
+/**
+ * Do tensor ranks that are not the first differ in what they own? Only where
+ * experts are cut over another number of ranks: then tensor ranks stand in
+ * different places of their experts' groups.
+ */
+static bool tells_tensor_ranks(const me_plan *plan)
+{
+    const me_parallel_config *p = &plan->config->parallel;
+    return plan->config->optimizer.distributed &&
+           plan->config->moe.num_experts > 0 && p->expert > 1 &&
+           p->expert_tensor != p->tensor;
+}
+
+/** How many tensor ranks programs know. */
+static int32_t tensor_kinds(const me_plan *plan)
+{
+    return tells_tensor_ranks(plan) ? plan->config->parallel.tensor : 2;
+}
+
+static int32_t tensor_kind(const me_plan *plan, int32_t tensor_rank)
+{
+    return tells_tensor_ranks(plan) ? tensor_rank : tensor_rank > 0;
+}
+
+/** Rows of a table of shard classes: one a stage, and a kind of tensor rank if
+ *  those differ. */
+static int32_t shard_rows(const me_plan *plan)
+{
+    const int32_t stages = plan->config->parallel.pipeline;
+    return tells_tensor_ranks(plan) ? stages * tensor_kinds(plan) : stages;
+}
 
 /** Ranks that share the shards of a stage. */
 static int32_t shard_ranks(const me_plan *plan)
@@ -129,7 +163,8 @@ static int64_t program_key(const me_plan *plan, shard_table shards,
 {
     const me_coordinates c = me_plan_coordinates(plan, rank);
     const int32_t stage = c.at[ME_AXIS_PIPELINE];
-    const int64_t key = 2 * stage + (c.at[ME_AXIS_TENSOR] == 0 ? 0 : 1);
+    const int64_t key = (int64_t)stage * tensor_kinds(plan) +
+                        tensor_kind(plan, c.at[ME_AXIS_TENSOR]);
     if (!plan->config->optimizer.distributed) {
         return key;
     }
@@ -137,7 +172,10 @@ static int64_t program_key(const me_plan *plan, shard_table shards,
         me_grid_group(&plan->grid, ME_GROUP_DATA_CONTEXT, rank);
     const int32_t index = me_group_index(&group, rank);
     const int32_t shard =
-        shards == NULL ? index : shards[stage * group.size + index];
+        shards == NULL
+            ? index
+            : shards[(tells_tensor_ranks(plan) ? key : stage) * group.size +
+                     index];
     return key * group.size + shard;
 }
 
@@ -164,13 +202,16 @@ static void sort_members(me_plan *plan)
     first[0] = 0;
 }
 
-/** Classes in the order of their lowest rank. */
+/** Classes in the order of their lowest rank. Where tokens are counted, each
+ *  rank has counts of its own. */
 static me_status make_classes(me_plan *plan, bool folds, shard_table shards)
 {
     const int32_t world = plan->config->parallel.world_size;
-    const int64_t n_keys =
-        folds ? INT64_C(2) * plan->config->parallel.pipeline * shard_ranks(plan)
-              : world;
+    folds = folds && me_routing_is_uniform(&plan->routing);
+    const int64_t n_keys = folds ? (int64_t)tensor_kinds(plan) *
+                                       plan->config->parallel.pipeline *
+                                       shard_ranks(plan)
+                                 : world;
     int32_t *class_of_key =
         me_alloc((size_t)n_keys, sizeof(int32_t), "plan.keys");
     if (class_of_key == NULL) {
@@ -217,6 +258,9 @@ me_status me_plan_create(const me_config *config, bool folds, me_diag *diag,
         status = make_order(plan, diag);
     }
     if (status == ME_OK) {
+        status = me_plan_route(plan, diag);
+    }
+    if (status == ME_OK) {
         status = alloc_classes(plan);
     }
     if (status == ME_OK) {
@@ -230,10 +274,11 @@ me_status me_plan_create(const me_config *config, bool folds, me_diag *diag,
     return ME_OK;
 }
 
-/** The lowest rank of a stage. */
-static int32_t rank_of_stage(const me_plan *plan, int32_t stage)
+/** The lowest rank of a stage with a tensor rank. */
+static int32_t rank_at(const me_plan *plan, int32_t stage, int32_t tensor)
 {
-    const me_coordinates c = {.at = {[ME_AXIS_PIPELINE] = stage}};
+    const me_coordinates c = {
+        .at = {[ME_AXIS_PIPELINE] = stage, [ME_AXIS_TENSOR] = tensor}};
     return me_grid_rank(&plan->grid, ME_GRID_DENSE, &c);
 }
 
@@ -243,17 +288,19 @@ me_status me_plan_fold_shards(me_plan *plan, const me_shard_classes *shards,
     if (!plan->config->optimizer.distributed) {
         return ME_OK;
     }
-    const int32_t stages = plan->config->parallel.pipeline;
+    const int32_t rows = shard_rows(plan);
+    const int32_t kinds = rows / plan->config->parallel.pipeline;
     const int32_t ranks = shard_ranks(plan);
     int32_t *table =
-        me_alloc((size_t)stages * (size_t)ranks, sizeof *table, "plan.shards");
+        me_alloc((size_t)rows * (size_t)ranks, sizeof *table, "plan.shards");
     if (table == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no host memory for the plan");
     }
     me_status status = ME_OK;
-    for (int32_t s = 0; s < stages && status == ME_OK; s++) {
-        status = shards->find(shards->self, plan, rank_of_stage(plan, s), diag,
-                              table + (size_t)s * (size_t)ranks);
+    for (int32_t i = 0; i < rows && status == ME_OK; i++) {
+        status = shards->find(shards->self, plan,
+                              rank_at(plan, i / kinds, i % kinds), diag,
+                              table + (size_t)i * (size_t)ranks);
     }
     if (status == ME_OK) {
         status = make_classes(plan, true, table);
@@ -279,6 +326,8 @@ void me_plan_destroy(me_plan *plan)
         me_free(plan->stage_of);
         me_free(plan->members);
         me_free(plan->first_member);
+        me_free(plan->is_moe_layer);
+        me_routing_fini(&plan->routing);
         me_free(plan);
     }
 }
@@ -286,9 +335,11 @@ void me_plan_destroy(me_plan *plan)
 static void dump_rank(const me_plan *plan, int32_t rank, me_str *text)
 {
     const me_coordinates c = me_plan_coordinates(plan, rank);
+    const me_coordinates of_experts =
+        me_grid_coordinates(&plan->grid, ME_GRID_EXPERT, rank);
     me_str_printf(text, "rank %d: class %d tp %d cp %d ep %d dp %d pp %d", rank,
                   plan->class_of[rank], c.at[ME_AXIS_TENSOR],
-                  c.at[ME_AXIS_CONTEXT], c.at[ME_AXIS_EXPERT],
+                  c.at[ME_AXIS_CONTEXT], of_experts.at[ME_AXIS_EXPERT],
                   c.at[ME_AXIS_DATA], c.at[ME_AXIS_PIPELINE]);
     for (int32_t chunk = 0; chunk < plan->n_chunks; chunk++) {
         const me_stage s = me_plan_stage(plan, rank, chunk);

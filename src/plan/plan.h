@@ -14,6 +14,7 @@
 #include "parallel/grid.h"
 #include "parallel/layers.h"
 #include "parallel/pipeline_order.h"
+#include "parallel/routing.h"
 
 /** Frozen once it is made. */
 typedef struct me_plan {
@@ -25,6 +26,8 @@ typedef struct me_plan {
     me_pipeline_order *order; /**< with sends and receives; owned; NULL: a
                                    schedule of Megatron-LM's own */
     int32_t *stage_of;        /**< of the order: see me_layer_split; owned */
+    bool *is_moe_layer;       /**< of the model's; owned; NULL: no experts */
+    me_routing routing;       /**< who gets how many tokens; owned */
     int32_t n_classes;
     int32_t *class_of;     /**< world_size of them; owned */
     int32_t *members;      /**< all ranks, class by class, ascending; owned */

@@ -2,9 +2,11 @@
 #include "base/size.h"
 #include "train/megatron/trainer.h"
 
-/** Bytes of the pickled keys of the optimizer's parameter groups. */
+/** Bytes of the pickled keys of the optimizer's parameter groups; longer where
+ *  experts are spread over ranks. */
 enum {
-    PICKLED_GROUP_KEYS_BYTES = 46
+    PICKLED_GROUP_KEYS_BYTES = 46,
+    PICKLED_GROUP_KEYS_WITH_EXPERTS_BYTES = 50
 };
 
 /** Timers that report before training (8 bytes each and rank), and the five
@@ -76,7 +78,9 @@ void me_gather_parameter_groups(me_trainer *t)
 {
     me_engine *e = t->e;
     const uint64_t world = world_size(t);
-    const uint64_t k = PICKLED_GROUP_KEYS_BYTES;
+    const uint64_t k = t->config->model.moe.expert_parallel > 1
+                           ? PICKLED_GROUP_KEYS_WITH_EXPERTS_BYTES
+                           : PICKLED_GROUP_KEYS_BYTES;
     const me_frame frame = me_enter(e);
     me_tensor *object = me_scratch(e, "all_gather_object", k);
     me_tensor *size = me_scratch(e, "all_gather_object", 8);
@@ -194,10 +198,47 @@ static void add_to_total(me_trainer *t)
     t->total_loss = total;
 }
 
+/** MoEMetricsTracker.report(): the mean over layers, in a running total. */
+static void log_aux_loss(me_trainer *t)
+{
+    me_engine *e = t->e;
+    const uint64_t n = t->config->model.moe.n_losses;
+    if (!t->config->model.moe.has_aux_loss) {
+        return;
+    }
+    const me_group_kind groups[] = {ME_GROUP_PIPELINE, ME_GROUP_TENSOR_CONTEXT};
+    for (int i = 0; i < 2; i++) {
+        me_communicate(e, t->comm,
+                       (me_call){groups[i], ME_COLLECTIVE_ALL_REDUCE,
+                                 ME_DTYPE_FLOAT32, n, -1});
+    }
+    const me_frame frame = me_enter(e);
+    me_tensor *losses = me_scratch(e, "mul", 4 * n);
+    me_tensor *sum = me_scratch(e, "sum", 4);
+    me_tensor *mean = me_retain(me_scratch(e, "div", 4));
+    me_drop(e, sum);
+    me_drop(e, losses);
+    me_leave(e, frame, NULL);
+    if (t->total_aux_loss == NULL) {
+        t->total_aux_loss = mean;
+    } else {
+        me_release(e, mean); // added in place
+    }
+}
+
+/** What was logged begins at zero again. */
+static void reset_total(me_trainer *t, me_tensor **total)
+{
+    me_tensor *zero = me_keep_scalar(t->e, "zeros", 4);
+    me_release(t->e, *total);
+    *total = zero;
+}
+
 void me_log_iteration(me_trainer *t, bool is_skipped)
 {
     me_engine *e = t->e;
     const bool had_logged = t->has_logged;
+    const bool had_aux_loss = t->total_aux_loss != NULL;
     me_release(e, t->mean_loss);
     t->mean_loss = t->new_mean_loss;
     t->new_mean_loss = NULL;
@@ -208,12 +249,14 @@ void me_log_iteration(me_trainer *t, bool is_skipped)
     if (is_skipped) {
         me_blip(e, "loss_scale", 4);
     }
+    log_aux_loss(t);
     me_track_mtp_metrics(t);
     me_barriers(t, 2);
     if (is_last_stage(t) && !is_skipped && had_logged) {
-        me_tensor *zero = me_keep_scalar(e, "zeros", 4);
-        me_release(e, t->total_loss);
-        t->total_loss = zero;
+        reset_total(t, &t->total_loss);
+    }
+    if (had_aux_loss) {
+        reset_total(t, &t->total_aux_loss);
     }
     me_reset_mtp_totals(t);
 }

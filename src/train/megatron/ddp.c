@@ -21,17 +21,30 @@ static me_tensor *side_stream_buffer(me_trainer *t, const char *op,
     return buffer;
 }
 
+static me_sharing sharing_of(const me_parameter *p)
+{
+    return p->is_expert ? ME_SHARING_EXPERT : ME_SHARING_DENSE;
+}
+
 /** The chunk's parameters, in registration order. */
 static bool collect(me_trainer *t, int32_t chunk, me_ddp *ddp)
 {
     const me_parameter_list *all = &t->parameters;
-    ddp->parameters = me_engine_alloc(t->e, all->count, sizeof(me_parameter *));
-    if (ddp->parameters == NULL) {
+    ddp->buffers[ME_SHARING_DENSE].group = ME_GROUP_DATA_CONTEXT;
+    ddp->buffers[ME_SHARING_EXPERT].group = ME_GROUP_EXPERT_DATA;
+    for (int i = 0; i < ME_SHARINGS; i++) {
+        ddp->buffers[i].parameters =
+            me_engine_alloc(t->e, all->count, sizeof(me_parameter *));
+    }
+    ddp->bucket_of = me_engine_alloc(t->e, all->count, sizeof(uint32_t));
+    if (!me_engine_is_ok(t->e)) {
         return false;
     }
     for (uint32_t i = 0; i < all->count; i++) {
-        if (all->parameters[i]->chunk == chunk) {
-            ddp->parameters[ddp->n_parameters++] = all->parameters[i];
+        me_parameter *p = all->parameters[i];
+        if (p->chunk == chunk) {
+            me_ddp_buffer *b = &ddp->buffers[sharing_of(p)];
+            b->parameters[b->n_parameters++] = p;
         }
     }
     return true;
@@ -50,20 +63,20 @@ static uint64_t given_bucket_numel(const me_trainer *t)
     return me_max_u64(numel / t->config->ddp_num_buckets, 1);
 }
 
-static void lay_out(me_trainer *t, int32_t chunk, me_ddp *ddp)
+static void lay_out(me_trainer *t, int32_t chunk, me_ddp_buffer *buffer)
 {
     const me_megatron_config *c = t->config;
-    const int32_t ranks = t->comm->size[ME_GROUP_DATA_CONTEXT];
+    const int32_t ranks = t->comm->size[buffer->group];
     me_buffer_param *params =
-        me_alloc(ddp->n_parameters, sizeof *params, "ddp.layout");
+        me_alloc(buffer->n_parameters, sizeof *params, "ddp.layout");
     if (params == NULL) {
         me_engine_fail(t->e, ME_ERR_NOMEM, "no host memory for a buffer");
         return;
     }
-    for (uint32_t i = 0; i < ddp->n_parameters; i++) {
+    for (uint32_t i = 0; i < buffer->n_parameters; i++) {
         params[i] = (me_buffer_param){
-            .numel = ddp->parameters[i]->numel,
-            .is_shared_embedding = ddp->parameters[i]->is_shared_embedding,
+            .numel = buffer->parameters[i]->numel,
+            .is_shared_embedding = buffer->parameters[i]->is_shared_embedding,
         };
     }
     const me_buffer_rules rules = {
@@ -74,13 +87,13 @@ static void lay_out(me_trainer *t, int32_t chunk, me_ddp *ddp)
             .overlaps_reduction = c->overlap_grad_reduce,
             .pipeline_rank = c->pipeline.rank,
             .chunk = chunk,
-            .shard_ranks = ranks,
+            .shard_ranks = t->comm->size[ME_GROUP_DATA_CONTEXT],
             .given_numel = given_bucket_numel(t),
         }),
     };
     me_diag diag = {.status = ME_OK};
-    const me_status status = me_buffer_create(params, ddp->n_parameters, &rules,
-                                              &diag, &ddp->layout);
+    const me_status status = me_buffer_create(params, buffer->n_parameters,
+                                              &rules, &diag, &buffer->layout);
     me_free(params);
     if (status != ME_OK) {
         me_engine_fail(t->e, status, "%s", diag.text);
@@ -88,32 +101,31 @@ static void lay_out(me_trainer *t, int32_t chunk, me_ddp *ddp)
 }
 
 /** Parameters move into their buffer; each old storage goes at once. */
-static void move_parameters(me_trainer *t, me_ddp *ddp)
+static void move_parameters(me_trainer *t, me_ddp_buffer *buffer)
 {
     me_engine *e = t->e;
-    for (uint32_t i = 0; i < ddp->layout->n_slots && me_engine_is_ok(e); i++) {
-        me_parameter *p = ddp->parameters[ddp->layout->slots[i].param];
+    for (uint32_t i = 0; i < buffer->layout->n_slots && me_engine_is_ok(e);
+         i++) {
+        me_parameter *p = buffer->parameters[buffer->layout->slots[i].param];
         const me_frame frame = me_enter(e);
         uint64_t strides[ME_MAX_DIMS] = {0};
         me_strides_contiguous(&p->shape, strides);
         me_set_data(e, p->tensor,
-                    me_alias(e, ddp->param_buffer, p->shape, strides));
+                    me_alias(e, buffer->param_buffer, p->shape, strides));
         me_leave(e, frame, NULL);
     }
 }
 
-static void watch_parameters(me_trainer *t, me_ddp *ddp)
+static void watch_parameters(me_trainer *t, me_ddp *ddp, me_ddp_buffer *buffer)
 {
-    ddp->bucket_of =
-        me_engine_alloc(t->e, t->parameters.count, sizeof(uint32_t));
-    ddp->left_in_bucket =
-        me_engine_alloc(t->e, ddp->layout->n_buckets, sizeof(uint32_t));
+    buffer->left_in_bucket =
+        me_engine_alloc(t->e, buffer->layout->n_buckets, sizeof(uint32_t));
     if (!me_engine_is_ok(t->e)) {
         return;
     }
-    for (uint32_t i = 0; i < ddp->layout->n_slots; i++) {
-        const me_slot *slot = &ddp->layout->slots[i];
-        const me_parameter *p = ddp->parameters[slot->param];
+    for (uint32_t i = 0; i < buffer->layout->n_slots; i++) {
+        const me_slot *slot = &buffer->layout->slots[i];
+        const me_parameter *p = buffer->parameters[slot->param];
         ddp->bucket_of[p->index] = slot->bucket;
         me_accumulator_hold(t->e, p->tensor);
     }
@@ -134,6 +146,57 @@ static bool reduces_in_backward(const me_trainer *t)
            t->iteration > 0;
 }
 
+/** The norm of a bucket, looked at for NaN and infinity. It takes the name of
+ *  the bucket's before, which goes once the new one exists. */
+static me_tensor *check_bucket(me_trainer *t, const me_ddp_buffer *buffer,
+                               uint32_t bucket, me_tensor *before)
+{
+    me_engine *e = t->e;
+    const me_bucket *b = &buffer->layout->buckets[bucket];
+    const me_dtype dtype = t->config->grad_dtype;
+    const uint64_t strides[ME_MAX_DIMS] = {1};
+    me_tensor *view =
+        me_alias(e, buffer->grad_buffer, ME_SHAPE(b->end - b->start), strides);
+    me_tensor *norm = me_vector_norm(e, view, dtype);
+    me_drop(e, view);
+    me_drop(e, before);
+    me_validate_scalar(t, me_dtype_bytes(dtype));
+    return norm;
+}
+
+static void communicate_bucket(me_trainer *t, const me_ddp_buffer *buffer,
+                               uint32_t bucket)
+{
+    const me_megatron_config *c = t->config;
+    const me_bucket *b = &buffer->layout->buckets[bucket];
+    const uint64_t numel = b->end - b->start;
+    const uint64_t ranks = (uint64_t)t->comm->size[buffer->group];
+    const me_collective kind = c->distributed_optimizer
+                                   ? ME_COLLECTIVE_REDUCE_SCATTER
+                                   : ME_COLLECTIVE_ALL_REDUCE;
+    me_communicate(t->e, t->comm,
+                   (me_call){buffer->group, kind, c->grad_dtype,
+                             c->distributed_optimizer ? numel / ranks : numel,
+                             -1});
+}
+
+/** A bucket group: all of its buckets are checked, then all are reduced. */
+static void reduce_group(me_trainer *t, const me_ddp_buffer *buffer,
+                         uint32_t begin, uint32_t end)
+{
+    const me_phase phase = me_phase_set(t->e, ME_PHASE_GRADIENT_REDUCTION);
+    const me_frame frame = me_enter(t->e);
+    me_tensor *norm = NULL;
+    for (uint32_t b = begin; b < end && t->config->check_for_nan; b++) {
+        norm = check_bucket(t, buffer, b, norm);
+    }
+    me_leave(t->e, frame, NULL);
+    for (uint32_t b = begin; b < end; b++) {
+        communicate_bucket(t, buffer, b);
+    }
+    me_phase_set(t->e, phase);
+}
+
 /** The hook of a parameter's AccumulateGrad: main_grad += grad; grad = None. */
 static void on_grad(void *self, me_engine *e, me_tensor *tensor)
 {
@@ -143,10 +206,11 @@ static void on_grad(void *self, me_engine *e, me_tensor *tensor)
     me_work_done(e, parameter->numel, 3 * me_bytes(tensor));
     if (reduces_in_backward(t)) {
         const uint32_t bucket = ddp->bucket_of[parameter->index];
-        ddp->left_in_bucket[bucket]--;
-        if (ddp->left_in_bucket[bucket] == 0) {
+        const me_ddp_buffer *buffer = &ddp->buffers[sharing_of(parameter)];
+        buffer->left_in_bucket[bucket]--;
+        if (buffer->left_in_bucket[bucket] == 0) {
             const uint8_t stream = me_stream_set(e, ME_STREAM_SIDE);
-            me_ddp_reduce_bucket(t, ddp, bucket);
+            reduce_group(t, buffer, bucket, bucket + 1);
             me_stream_set(e, stream);
             ddp->is_reduced = true;
         }
@@ -154,121 +218,91 @@ static void on_grad(void *self, me_engine *e, me_tensor *tensor)
     me_clear(e, &tensor->grad);
 }
 
-void me_ddp_create(me_trainer *t, int32_t chunk)
+static void create_buffer(me_trainer *t, int32_t chunk, me_ddp *ddp,
+                          me_ddp_buffer *buffer)
 {
-    me_ddp *ddp = &t->ddp[chunk];
     const me_megatron_config *c = t->config;
-    if (!me_engine_is_ok(t->e) || !collect(t, chunk, ddp)) {
-        return;
-    }
-    lay_out(t, chunk, ddp);
+    lay_out(t, chunk, buffer);
     if (!me_engine_is_ok(t->e)) {
         return;
     }
     if (c->distributed_optimizer) {
-        ddp->param_buffer =
+        buffer->param_buffer =
             side_stream_buffer(t, "param_data", c->model.params_dtype,
-                               ddp->layout->numel, ME_CATEGORY_PARAMETER);
+                               buffer->layout->numel, ME_CATEGORY_PARAMETER);
     }
-    ddp->grad_buffer =
-        side_stream_buffer(t, "grad_data", c->grad_dtype, ddp->layout->numel,
+    buffer->grad_buffer =
+        side_stream_buffer(t, "grad_data", c->grad_dtype, buffer->layout->numel,
                            ME_CATEGORY_GRADIENT);
     if (c->distributed_optimizer) {
-        move_parameters(t, ddp);
+        move_parameters(t, buffer);
     }
-    watch_parameters(t, ddp);
+    watch_parameters(t, ddp, buffer);
+}
+
+void me_ddp_create(me_trainer *t, int32_t chunk)
+{
+    me_ddp *ddp = &t->ddp[chunk];
+    if (!me_engine_is_ok(t->e) || !collect(t, chunk, ddp)) {
+        return;
+    }
+    for (int i = 0; i < ME_SHARINGS && me_engine_is_ok(t->e); i++) {
+        if (i == ME_SHARING_DENSE || ddp->buffers[i].n_parameters > 0) {
+            create_buffer(t, chunk, ddp, &ddp->buffers[i]);
+        }
+    }
     me_tape_on_grad(t->e, on_grad, t);
 }
 
 void me_ddp_destroy(me_trainer *t, me_ddp *ddp)
 {
-    me_buffer_destroy(ddp->layout);
-    me_clear(t->e, &ddp->param_buffer);
-    me_clear(t->e, &ddp->grad_buffer);
+    for (int i = 0; i < ME_SHARINGS; i++) {
+        me_buffer_destroy(ddp->buffers[i].layout);
+        me_clear(t->e, &ddp->buffers[i].param_buffer);
+        me_clear(t->e, &ddp->buffers[i].grad_buffer);
+    }
+}
+
+static void await_all(const me_ddp_buffer *buffer)
+{
+    for (uint32_t b = 0;
+         buffer->layout != NULL && b < buffer->layout->n_buckets; b++) {
+        buffer->left_in_bucket[b] = buffer->layout->buckets[b].n_slots;
+    }
 }
 
 void me_ddp_zero_grad(me_trainer *t)
 {
     for (int32_t c = 0; c < t->config->n_chunks; c++) {
-        me_ddp *ddp = &t->ddp[c];
-        ddp->is_reduced = false;
-        for (uint32_t b = 0; ddp->layout != NULL && b < ddp->layout->n_buckets;
-             b++) {
-            ddp->left_in_bucket[b] = ddp->layout->buckets[b].n_slots;
+        t->ddp[c].is_reduced = false;
+        for (int i = 0; i < ME_SHARINGS; i++) {
+            await_all(&t->ddp[c].buffers[i]);
         }
     }
-}
-
-/** The norm of a bucket, looked at for NaN and infinity. It takes the name of
- *  the bucket's before, which goes once the new one exists. */
-static me_tensor *check_bucket(me_trainer *t, const me_ddp *ddp,
-                               uint32_t bucket, me_tensor *before)
-{
-    me_engine *e = t->e;
-    const me_bucket *b = &ddp->layout->buckets[bucket];
-    const me_dtype dtype = t->config->grad_dtype;
-    const uint64_t strides[ME_MAX_DIMS] = {1};
-    me_tensor *view =
-        me_alias(e, ddp->grad_buffer, ME_SHAPE(b->end - b->start), strides);
-    me_tensor *norm = me_vector_norm(e, view, dtype);
-    me_drop(e, view);
-    me_drop(e, before);
-    me_validate_scalar(t, me_dtype_bytes(dtype));
-    return norm;
-}
-
-static void communicate_bucket(me_trainer *t, const me_ddp *ddp,
-                               uint32_t bucket)
-{
-    const me_megatron_config *c = t->config;
-    const me_bucket *b = &ddp->layout->buckets[bucket];
-    const uint64_t numel = b->end - b->start;
-    const uint64_t ranks = (uint64_t)t->comm->size[ME_GROUP_DATA_CONTEXT];
-    const me_collective kind = c->distributed_optimizer
-                                   ? ME_COLLECTIVE_REDUCE_SCATTER
-                                   : ME_COLLECTIVE_ALL_REDUCE;
-    me_communicate(t->e, t->comm,
-                   (me_call){ME_GROUP_DATA_CONTEXT, kind, c->grad_dtype,
-                             c->distributed_optimizer ? numel / ranks : numel,
-                             -1});
-}
-
-/** A bucket group: all of its buckets are checked, then all are reduced. */
-static void reduce_group(me_trainer *t, const me_ddp *ddp, uint32_t begin,
-                         uint32_t end)
-{
-    const me_phase phase = me_phase_set(t->e, ME_PHASE_GRADIENT_REDUCTION);
-    const me_frame frame = me_enter(t->e);
-    me_tensor *norm = NULL;
-    for (uint32_t b = begin; b < end && t->config->check_for_nan; b++) {
-        norm = check_bucket(t, ddp, b, norm);
-    }
-    me_leave(t->e, frame, NULL);
-    for (uint32_t b = begin; b < end; b++) {
-        communicate_bucket(t, ddp, b);
-    }
-    me_phase_set(t->e, phase);
-}
-
-void me_ddp_reduce_bucket(me_trainer *t, const me_ddp *ddp, uint32_t bucket)
-{
-    reduce_group(t, ddp, bucket, bucket + 1);
 }
 
 /** A chunk's buckets are a group each in the first chunk, and one group in the
  *  others, for which bucketing is off (get_model's disable_bucketing). */
+static void reduce_buffer(me_trainer *t, int32_t chunk,
+                          const me_ddp_buffer *buffer)
+{
+    const uint32_t n = buffer->layout == NULL ? 0 : buffer->layout->n_buckets;
+    for (uint32_t b = 0; chunk == 0 && b < n; b++) {
+        reduce_group(t, buffer, b, b + 1);
+    }
+    if (chunk > 0 && n > 0) {
+        reduce_group(t, buffer, 0, n);
+    }
+}
+
 void me_ddp_reduce(me_trainer *t, int32_t chunk)
 {
     me_ddp *ddp = &t->ddp[chunk];
-    if (ddp->is_reduced || ddp->layout == NULL) {
+    if (ddp->is_reduced) {
         return;
     }
-    if (chunk > 0) {
-        reduce_group(t, ddp, 0, ddp->layout->n_buckets);
-    } else {
-        for (uint32_t b = 0; b < ddp->layout->n_buckets; b++) {
-            me_ddp_reduce_bucket(t, ddp, b);
-        }
+    for (int i = 0; i < ME_SHARINGS; i++) {
+        reduce_buffer(t, chunk, &ddp->buffers[i]);
     }
     ddp->is_reduced = true;
 }

@@ -64,11 +64,12 @@ static void reduce_stage_copies(me_trainer *t)
     const int32_t first = c->pipeline.rank < c->pipeline.ranks / 2 ? 0 : 1;
     for (int32_t i = 0; i < c->n_chunks; i++) {
         const me_ddp *ddp = &t->ddp[i == 0 ? first : 1 - first];
+        const me_buffer *layout = ddp->buffers[ME_SHARING_DENSE].layout;
         const int32_t data = t->comm->size[ME_GROUP_DATA_CONTEXT];
-        if (ddp->layout == NULL) {
+        if (layout == NULL) {
             continue;
         }
-        const uint64_t numel = ddp->layout->numel;
+        const uint64_t numel = layout->numel;
         me_communicate(
             t->e, t->comm,
             (me_call){

@@ -55,12 +55,15 @@ me_status me_megatron_run(me_engine *e, const me_megatron_config *config,
  * step the same parts of the same parameters, so that their programs are
  * equal. Builds the model on @p e, which must be new.
  *
- * @param class_out  a number for each member of the group, from 0 on
+ * @param expert_index  of each member of the group, its place in its expert
+ *                      data-parallel group
+ * @param class_out     a number for each member of the group, from 0 on
  * @return the engine's status
  */
 me_status me_megatron_shard_classes(me_engine *e,
                                     const me_megatron_config *config,
                                     const me_communicators *comm,
+                                    const int32_t *expert_index,
                                     int32_t *class_out);
 
 #endif /* MEMEST_TRAIN_MEGATRON_MEGATRON_H */

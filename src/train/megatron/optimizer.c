@@ -47,40 +47,41 @@ static void append(me_optimizer *o, me_parameter *parameter, uint64_t numel)
 }
 
 /** This data-parallel rank's parts of a chunk's parameters, buffer order. */
-static void append_shards(me_trainer *t, const me_ddp *ddp, bool decayed)
+static void append_shards(me_trainer *t, me_optimizer *o,
+                          const me_ddp_buffer *buffer, bool decayed)
 {
     me_shards *shards = NULL;
     me_diag diag = {.status = ME_OK};
     const me_status status =
-        me_shards_create(ddp->layout, t->comm->size[ME_GROUP_DATA_CONTEXT],
-                         t->comm->index[ME_GROUP_DATA_CONTEXT], &diag, &shards);
+        me_shards_create(buffer->layout, t->comm->size[buffer->group],
+                         t->comm->index[buffer->group], &diag, &shards);
     if (status != ME_OK) {
         me_engine_fail(t->e, status, "%s", diag.text);
         return;
     }
     for (uint32_t i = 0; i < shards->count; i++) {
-        me_parameter *p = ddp->parameters[shards->items[i].param];
+        me_parameter *p = buffer->parameters[shards->items[i].param];
         if (is_decayed(p) == decayed) {
-            append(&t->optimizer, p, shards->items[i].numel);
+            append(o, p, shards->items[i].numel);
         }
     }
     me_shards_destroy(shards);
 }
 
-static void append_parameters(me_trainer *t, const me_ddp *ddp, bool decayed)
+static void append_parameters(me_optimizer *o, const me_ddp_buffer *buffer,
+                              bool decayed)
 {
-    for (uint32_t i = 0; i < ddp->n_parameters; i++) {
-        if (is_decayed(ddp->parameters[i]) == decayed) {
-            append(&t->optimizer, ddp->parameters[i],
-                   ddp->parameters[i]->numel);
+    for (uint32_t i = 0; i < buffer->n_parameters; i++) {
+        if (is_decayed(buffer->parameters[i]) == decayed) {
+            append(o, buffer->parameters[i], buffer->parameters[i]->numel);
         }
     }
 }
 
 /* Group by group: decayed first. */
-void me_optimizer_collect(me_trainer *t)
+static void collect(me_trainer *t, me_sharing sharing)
 {
-    me_optimizer *o = &t->optimizer;
+    me_optimizer *o = &t->optimizers[sharing];
     o->shards =
         me_alloc(t->parameters.count, sizeof *o->shards, "optimizer.shards");
     if (o->shards == NULL) {
@@ -90,21 +91,27 @@ void me_optimizer_collect(me_trainer *t)
     for (int group = 0; group < ME_OPTIMIZER_GROUPS; group++) {
         const bool decayed = group == ME_GROUP_DECAYED;
         for (int32_t c = 0; c < t->config->n_chunks; c++) {
-            if (t->config->distributed_optimizer) {
-                append_shards(t, &t->ddp[c], decayed);
+            const me_ddp_buffer *buffer = &t->ddp[c].buffers[sharing];
+            if (buffer->layout != NULL && t->config->distributed_optimizer) {
+                append_shards(t, o, buffer, decayed);
             } else {
-                append_parameters(t, &t->ddp[c], decayed);
+                append_parameters(o, buffer, decayed);
             }
         }
         o->group_end[group] = o->count;
     }
 }
 
+void me_optimizer_collect(me_trainer *t)
+{
+    collect(t, ME_SHARING_DENSE);
+    collect(t, ME_SHARING_EXPERT);
+}
+
 /** A clone in the model's dtype, and from it the float32 main parameter. */
-static void make_main_parameters(me_trainer *t)
+static void make_main_parameters(me_trainer *t, me_optimizer *o)
 {
     me_engine *e = t->e;
-    me_optimizer *o = &t->optimizer;
     for (uint32_t i = 0; i < o->count && me_engine_is_ok(e); i++) {
         me_shard_state *s = &o->shards[i];
         const me_frame frame = me_enter(e);
@@ -122,27 +129,40 @@ static void make_main_parameters(me_trainer *t)
     me_module_switch(e, ME_NO_MODULE);
 }
 
-void me_optimizer_create(me_trainer *t)
+/** Loss scale and main parameters of one of the chained optimizers. */
+static void create(me_trainer *t, me_optimizer *o)
 {
-    me_optimizer *o = &t->optimizer;
-    me_optimizer_collect(t);
-    if (!me_engine_is_ok(t->e)) {
-        return;
-    }
-    me_gather_parameter_groups(t);
     const int n = count_constants(t);
     for (int i = 0; i < n; i++) {
         o->constants[i] = me_keep_scalar(t->e, "loss_scale", 4);
     }
     if (has_main_parameters(t)) {
-        make_main_parameters(t);
+        make_main_parameters(t, o);
     }
-    me_gather_parameter_groups(t);
 }
 
-void me_optimizer_destroy(me_trainer *t)
+/** Is there anything for it to step? The first always exists. */
+static bool is_used(const me_optimizer *o)
 {
-    me_optimizer *o = &t->optimizer;
+    return o->count > 0;
+}
+
+void me_optimizer_create(me_trainer *t)
+{
+    me_optimizer_collect(t);
+    if (!me_engine_is_ok(t->e)) {
+        return;
+    }
+    me_gather_parameter_groups(t);
+    create(t, &t->optimizers[ME_SHARING_DENSE]);
+    me_gather_parameter_groups(t);
+    if (is_used(&t->optimizers[ME_SHARING_EXPERT])) {
+        create(t, &t->optimizers[ME_SHARING_EXPERT]);
+    }
+}
+
+static void destroy(me_trainer *t, me_optimizer *o)
+{
     for (uint32_t i = 0; i < o->count; i++) {
         me_clear(t->e, &o->shards[i].main);
         me_clear(t->e, &o->shards[i].gradient);
@@ -157,23 +177,32 @@ void me_optimizer_destroy(me_trainer *t)
     o->count = 0;
 }
 
+void me_optimizer_destroy(me_trainer *t)
+{
+    for (int i = 0; i < ME_SHARINGS; i++) {
+        destroy(t, &t->optimizers[i]);
+    }
+}
+
 void me_optimizer_zero_grad(me_trainer *t)
 {
-    for (uint32_t i = 0; i < t->optimizer.count; i++) {
-        me_clear(t->e, &t->optimizer.shards[i].gradient);
+    for (int i = 0; i < ME_SHARINGS; i++) {
+        for (uint32_t k = 0; k < t->optimizers[i].count; k++) {
+            me_clear(t->e, &t->optimizers[i].shards[k].gradient);
+        }
     }
 }
 
 /** Gradients that are not float32 get a float32 copy until they are zeroed. */
-static void copy_gradients(me_trainer *t)
+static void copy_gradients(me_trainer *t, me_optimizer *o)
 {
     me_engine *e = t->e;
     if (t->config->grad_dtype == ME_DTYPE_FLOAT32) {
         return;
     }
     const me_category category = me_category_set(e, ME_CATEGORY_GRADIENT);
-    for (uint32_t i = 0; i < t->optimizer.count; i++) {
-        me_shard_state *s = &t->optimizer.shards[i];
+    for (uint32_t i = 0; i < o->count; i++) {
+        me_shard_state *s = &o->shards[i];
         const me_frame frame = me_enter(e);
         me_module_switch(e, s->parameter->module);
         s->gradient = me_retain(
@@ -185,7 +214,7 @@ static void copy_gradients(me_trainer *t)
 }
 
 /** Unscale by the inverse of the loss scale, and look for an overflow. */
-static void unscale(me_trainer *t)
+static void unscale(me_trainer *t, me_group_kind group)
 {
     me_engine *e = t->e;
     const me_frame frame = me_enter(e);
@@ -194,20 +223,20 @@ static void unscale(me_trainer *t)
     me_drop(e, wide);
     me_tensor *inverse = me_scratch(e, "float", 4);
     me_drop(e, reciprocal);
-    me_communicate(e, t->comm,
-                   (me_call){ME_GROUP_MODEL, ME_COLLECTIVE_ALL_REDUCE,
-                             ME_DTYPE_FLOAT32, 1, -1});
+    me_communicate(
+        e, t->comm,
+        (me_call){group, ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_FLOAT32, 1, -1});
     me_drop(e, inverse);
     me_leave(e, frame, NULL);
 }
 
 /** A dynamic scale starts at 2^32, which the first steps never survive; from
  *  the second overflow in a row on it is lowered. */
-static void overflow(me_trainer *t)
+static void overflow(me_trainer *t, me_optimizer *o)
 {
     me_engine *e = t->e;
-    t->optimizer.overflows++;
-    if (t->optimizer.overflows == 1) {
+    o->overflows++;
+    if (o->overflows == 1) {
         return;
     }
     const me_frame frame = me_enter(e);
@@ -216,8 +245,8 @@ static void overflow(me_trainer *t)
     me_tensor *scale = me_retain(me_scratch(e, "max", 4)); // it stays
     me_category_set(e, category);
     me_drop(e, lower);
-    me_release(e, t->optimizer.constants[0]);
-    t->optimizer.constants[0] = scale;
+    me_release(e, o->constants[0]);
+    o->constants[0] = scale;
     me_leave(e, frame, NULL);
 }
 
@@ -230,26 +259,38 @@ static bool counts(const me_trainer *t, const me_parameter *p)
     return p->is_tensor_sharded || t->comm->index[ME_GROUP_TENSOR] == 0;
 }
 
-/** get_grad_norm_fp32(). */
-static void gradient_norm(me_trainer *t)
+/** The norm of each gradient of an optimizer that counts, after the others. */
+static uint32_t append_norms(me_trainer *t, const me_optimizer *o,
+                             me_tensor **norms, uint32_t n)
 {
     me_engine *e = t->e;
-    const me_optimizer *o = &t->optimizer;
-    const me_frame frame = me_enter(e);
-    me_tensor *zero = me_scratch(e, "zeros", 4);
-    me_tensor *flag = me_scratch(e, "zeros", 4);
-    const me_frame norms = me_enter(e);
-    me_tensor **all = me_alloc(o->count, sizeof(me_tensor *), "norms");
-    uint32_t n = 0;
-    for (uint32_t i = 0; all != NULL && i < o->count; i++) {
+    for (uint32_t i = 0; norms != NULL && i < o->count; i++) {
         if (counts(t, o->shards[i].parameter)) {
             const uint64_t strides[ME_MAX_DIMS] = {1};
             me_tensor *gradient = me_alias(
                 e, o->constants[0], ME_SHAPE(o->shards[i].numel), strides);
             gradient->dtype = ME_DTYPE_FLOAT32;
-            all[n++] = me_vector_norm(e, gradient, ME_DTYPE_FLOAT32);
+            norms[n++] = me_vector_norm(e, gradient, ME_DTYPE_FLOAT32);
             me_drop(e, gradient);
         }
+    }
+    return n;
+}
+
+/** get_grad_norm_fp32() of optimizers from @p begin to before @p end. */
+static void gradient_norm(me_trainer *t, int begin, int end,
+                          me_group_kind group)
+{
+    me_engine *e = t->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *zero = me_scratch(e, "zeros", 4);
+    me_tensor *flag = me_scratch(e, "zeros", 4);
+    const me_frame norms = me_enter(e);
+    me_tensor **all =
+        me_alloc(t->parameters.count, sizeof(me_tensor *), "norms");
+    uint32_t n = 0;
+    for (int i = begin; i < end; i++) {
+        n = append_norms(t, &t->optimizers[i], all, n);
     }
     me_tensor *total = me_scratch(e, "linalg_vector_norm", 4);
     while (n > 0) {
@@ -261,32 +302,48 @@ static void gradient_norm(me_trainer *t)
     me_drop(e, zero);
     me_communicate(
         e, t->comm,
-        (me_call){t->config->distributed_optimizer ? ME_GROUP_OPTIMIZER_INSTANCE
-                                                   : ME_GROUP_MODEL,
-                  ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_FLOAT32, 1, -1});
+        (me_call){group, ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_FLOAT32, 1, -1});
     me_drop(e, square);
     me_drop(e, flag);
     me_drop(e, total);
     me_leave(e, frame, NULL);
 }
 
+/** Ranks that hold the other parts of what an optimizer steps. */
+static const me_group_kind model_groups[ME_SHARINGS] = {
+    [ME_SHARING_DENSE] = ME_GROUP_MODEL,
+    [ME_SHARING_EXPERT] = ME_GROUP_EXPERT_MODEL,
+};
+
+/** ChainedOptimizer.get_grad_norm(): one norm of all where the same ranks add
+ *  it up, as all do under the distributed optimizer. */
+static void gradient_norms(me_trainer *t, int count)
+{
+    if (t->config->distributed_optimizer) {
+        gradient_norm(t, 0, count, ME_GROUP_OPTIMIZER_INSTANCE);
+        return;
+    }
+    for (int i = 0; i < count; i++) {
+        gradient_norm(t, i, i + 1, model_groups[i]);
+    }
+}
+
 /** clip_grad_by_total_norm_fp32(), when the norm exceeds the limit. */
-static void clip_gradients(me_trainer *t)
+static void clip_gradients(me_trainer *t, const me_optimizer *o)
 {
     me_engine *e = t->e;
     const me_frame frame = me_enter(e);
     me_tensor *coefficient = me_scratch(e, "clip_coeff", 4);
-    for (uint32_t i = 0; i < t->optimizer.count; i++) {
-        me_blip(e, "mul", 4 * t->optimizer.shards[i].numel);
+    for (uint32_t i = 0; i < o->count; i++) {
+        me_blip(e, "mul", 4 * o->shards[i].numel);
     }
     me_drop(e, coefficient);
     me_leave(e, frame, NULL);
 }
 
 /** The optimizer's own step, group by group. */
-static void step_groups(me_trainer *t)
+static void step_groups(me_trainer *t, me_optimizer *o)
 {
-    me_optimizer *o = &t->optimizer;
     uint32_t begin = 0;
     for (int group = 0; group < ME_OPTIMIZER_GROUPS; group++) {
         const me_step_group g = {
@@ -305,33 +362,53 @@ static void step_groups(me_trainer *t)
 
 /** _copy_main_params_to_model_params(): fp16 takes the way of multi-tensor
  *  scaling, which makes each scaled parameter before it is copied. */
-static void copy_to_model(me_trainer *t)
+static void copy_to_model(me_trainer *t, const me_optimizer *o)
 {
     if (!is_fp16(t) || t->config->distributed_optimizer) {
         return;
     }
-    for (uint32_t i = 0; i < t->optimizer.count; i++) {
-        me_blip(t->e, "multi_tensor_scale", 4 * t->optimizer.shards[i].numel);
+    for (uint32_t i = 0; i < o->count; i++) {
+        me_blip(t->e, "multi_tensor_scale", 4 * o->shards[i].numel);
     }
 }
 
 /** Updated shards go to all data-parallel ranks, in the buffer itself. */
-static void gather_parameters(me_trainer *t)
+static void gather_parameters(me_trainer *t, me_sharing sharing)
 {
     if (!t->config->distributed_optimizer) {
         return;
     }
-    const uint64_t ranks = (uint64_t)t->comm->size[ME_GROUP_DATA_CONTEXT];
     for (int32_t c = 0; c < t->config->n_chunks; c++) {
-        const me_buffer *layout = t->ddp[c].layout;
+        const me_ddp_buffer *buffer = &t->ddp[c].buffers[sharing];
+        const me_buffer *layout = buffer->layout;
+        const uint64_t ranks = (uint64_t)t->comm->size[buffer->group];
         for (uint32_t b = 0; layout != NULL && b < layout->n_buckets; b++) {
             const me_bucket *bucket = &layout->buckets[b];
-            me_communicate(
-                t->e, t->comm,
-                (me_call){ME_GROUP_DATA_CONTEXT, ME_COLLECTIVE_ALL_GATHER,
-                          t->config->model.params_dtype,
-                          (bucket->end - bucket->start) / ranks, -1});
+            me_communicate(t->e, t->comm,
+                           (me_call){buffer->group, ME_COLLECTIVE_ALL_GATHER,
+                                     t->config->model.params_dtype,
+                                     (bucket->end - bucket->start) / ranks,
+                                     -1});
         }
+    }
+}
+
+/** The gradients are ready and no step is skipped. */
+static void step_all(me_trainer *t, int count)
+{
+    gradient_norms(t, count);
+    for (int i = 0; i < count && !t->optimizers[i].has_stepped; i++) {
+        me_blip(t->e, "first_step", 4);
+    }
+    for (int i = 0; i < count; i++) {
+        if (t->config->clips_gradients && t->parameters.count > 0) {
+            clip_gradients(t, &t->optimizers[i]);
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        step_groups(t, &t->optimizers[i]);
+        copy_to_model(t, &t->optimizers[i]);
+        gather_parameters(t, (me_sharing)i);
     }
 }
 
@@ -340,25 +417,20 @@ bool me_optimizer_step(me_trainer *t)
     me_engine *e = t->e;
     const me_phase phase = me_phase_set(e, ME_PHASE_OPTIMIZER);
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
+    const int count = is_used(&t->optimizers[ME_SHARING_EXPERT]) ? 2 : 1;
     me_point(e, "optimizer_begin");
-    copy_gradients(t);
-    const bool is_skipped = is_fp16(t) && t->config->has_dynamic_loss_scale;
-    if (is_fp16(t)) {
-        unscale(t);
+    for (int i = 0; i < count; i++) {
+        copy_gradients(t, &t->optimizers[i]);
+        if (is_fp16(t)) {
+            unscale(t, model_groups[i]);
+        }
     }
-    if (is_skipped) {
-        overflow(t);
-    } else {
-        gradient_norm(t);
-        if (!t->optimizer.has_stepped) {
-            me_blip(e, "first_step", 4);
-        }
-        if (t->config->clips_gradients && t->parameters.count > 0) {
-            clip_gradients(t);
-        }
-        step_groups(t);
-        copy_to_model(t);
-        gather_parameters(t);
+    const bool is_skipped = is_fp16(t) && t->config->has_dynamic_loss_scale;
+    for (int i = 0; i < count && is_skipped; i++) {
+        overflow(t, &t->optimizers[i]);
+    }
+    if (!is_skipped) {
+        step_all(t, count);
     }
     me_point(e, "optimizer_end");
     me_category_set(e, category);

@@ -28,13 +28,11 @@ static uint64_t mix(uint64_t hash, uint64_t value)
  *  order says which group a piece is in. */
 static void read_pieces(const me_optimizer *o, owned *out)
 {
-    out->count = o->count;
-    out->hash = o->count;
     for (uint32_t i = 0; i < o->count; i++) {
-        out->pieces[i] =
-            (piece){o->shards[i].parameter->index, o->shards[i].numel};
-        out->hash = mix(out->hash, out->pieces[i].parameter);
-        out->hash = mix(out->hash, out->pieces[i].numel);
+        const piece p = {o->shards[i].parameter->index, o->shards[i].numel};
+        out->pieces[out->count++] = p;
+        out->hash = mix(out->hash, p.parameter);
+        out->hash = mix(out->hash, p.numel);
     }
 }
 
@@ -57,11 +55,13 @@ static int32_t find(const owned *classes, int32_t n)
 /** Ask the optimizer as each member of the group in turn; @p comm is what the
  *  trainer reads. */
 static void number_members(me_trainer *t, me_communicators *comm,
-                           owned *classes, int32_t *class_out)
+                           const int32_t *expert_index, owned *classes,
+                           int32_t *class_out)
 {
     int32_t n = 0;
     for (int32_t i = 0; i < comm->size[ME_GROUP_DATA_CONTEXT]; i++) {
         comm->index[ME_GROUP_DATA_CONTEXT] = i;
+        comm->index[ME_GROUP_EXPERT_DATA] = expert_index[i];
         if (classes[n].pieces == NULL) {
             classes[n].pieces =
                 me_engine_alloc(t->e, t->parameters.count, sizeof(piece));
@@ -70,7 +70,11 @@ static void number_members(me_trainer *t, me_communicators *comm,
         if (!me_engine_is_ok(t->e)) {
             return;
         }
-        read_pieces(&t->optimizer, &classes[n]);
+        classes[n].count = 0;
+        classes[n].hash = 0;
+        for (int k = 0; k < ME_SHARINGS; k++) {
+            read_pieces(&t->optimizers[k], &classes[n]);
+        }
         me_optimizer_destroy(t);
         class_out[i] = find(classes, n);
         n += class_out[i] == n ? 1 : 0;
@@ -80,6 +84,7 @@ static void number_members(me_trainer *t, me_communicators *comm,
 me_status me_megatron_shard_classes(me_engine *e,
                                     const me_megatron_config *config,
                                     const me_communicators *comm,
+                                    const int32_t *expert_index,
                                     int32_t *class_out)
 {
     me_trainer t;
@@ -91,7 +96,7 @@ me_status me_megatron_shard_classes(me_engine *e,
         me_build_model(&t);
     }
     if (me_engine_is_ok(e)) {
-        number_members(&t, &as_member, classes, class_out);
+        number_members(&t, &as_member, expert_index, classes, class_out);
     }
     me_trainer_fini(&t);
     return me_engine_status(e, NULL);

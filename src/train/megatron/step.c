@@ -124,6 +124,23 @@ static me_tensor *loss_function(me_trainer *t, me_tensor *losses,
     return me_leave(e, frame, loss);
 }
 
+/** The scale of the auxiliary loss's gradient: the loss scale over the
+ *  micro-batches. The running frame keeps one of the products. */
+static void set_aux_loss_scale(me_trainer *t)
+{
+    me_engine *e = t->e;
+    if (t->config->model.moe.num_experts == 0) {
+        return;
+    }
+    me_tensor *ones = me_scratch(e, "ones", 4);
+    me_scratch(e, "scale_loss", 4);
+    me_drop(e, ones);
+    me_tensor *of_contexts = me_scratch(e, "mul", 4);
+    me_tensor *of_microbatches = me_scratch(e, "div", 4);
+    me_drop(e, of_contexts);
+    me_drop(e, of_microbatches); // copied into the class's
+}
+
 /** forward_step_calc_loss(): the mean over tokens and micro-batches. */
 static me_tensor *calculate_loss(me_trainer *t, me_tensor *losses,
                                  me_tensor *loss_mask, me_tensor **num_tokens)
@@ -135,6 +152,7 @@ static me_tensor *calculate_loss(me_trainer *t, me_tensor *losses,
     loss = me_div_in_place(e, loss, divisor);
     me_drop(e, divisor);
     loss = me_div_number_in_place(e, loss);
+    set_aux_loss_scale(t);
     return me_leave(e, frame, loss);
 }
 
@@ -221,6 +239,10 @@ me_tensor *me_forward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
     if (loss != NULL) {
         me_drop(e, loss_mask);
         y = me_rebind(e, y, loss);
+    } else {
+        const me_frame calculation = me_enter(e);
+        set_aux_loss_scale(t);
+        me_leave(e, calculation, NULL);
     }
     me_retain(y);
     me_leave(e, frame, NULL);
@@ -234,7 +256,7 @@ me_tensor *me_forward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
 static me_tensor *scale_loss(me_trainer *t, me_tensor *loss)
 {
     me_engine *e = t->e;
-    me_tensor *scale = t->optimizer.constants[0];
+    me_tensor *scale = t->optimizers[ME_SHARING_DENSE].constants[0];
     me_tensor *ones = me_alias(e, scale, ME_SHAPE(1), (uint64_t[]){1});
     ones->dtype = ME_DTYPE_FLOAT32;
     me_tensor *scaled = me_mul(e, loss, ones);

@@ -12,16 +12,30 @@
 #include "tensor/cycle.h"
 #include "train/megatron/megatron.h"
 
-/** One chunk's DistributedDataParallel: buffers and who fills them. */
-typedef struct me_ddp {
+/** Parameters that share a data-parallel group: experts that are spread over
+ *  expert ranks have one of their own. */
+typedef enum me_sharing {
+    ME_SHARING_DENSE,
+    ME_SHARING_EXPERT,
+    ME_SHARINGS
+} me_sharing;
+
+/** A buffer of gradients, and of parameters, and who fills it. */
+typedef struct me_ddp_buffer {
     me_buffer *layout;         /**< owned */
     me_tensor *param_buffer;   /**< distributed optimizer; owned */
     me_tensor *grad_buffer;    /**< owned */
     me_parameter **parameters; /**< of the chunk, registration order */
     uint32_t n_parameters;
-    uint32_t *bucket_of;      /**< each parameter's bucket */
     uint32_t *left_in_bucket; /**< parameters whose gradient is awaited */
-    bool is_reduced;          /**< in this iteration, during the backward */
+    me_group_kind group;      /**< that its gradients are summed over */
+} me_ddp_buffer;
+
+/** One chunk's DistributedDataParallel. */
+typedef struct me_ddp {
+    me_ddp_buffer buffers[ME_SHARINGS]; /**< without parameters: empty */
+    uint32_t *bucket_of;                /**< each parameter's bucket */
+    bool is_reduced; /**< in this iteration, during the backward */
 } me_ddp;
 
 /** What the optimizer steps: a parameter or this rank's shard of one. */
@@ -64,8 +78,9 @@ typedef struct me_trainer {
     me_weight_gradients weights; /**< of the backward that runs, if split */
     me_rope_cache rope_cache;
     me_gpt *chunks;
-    me_ddp *ddp; /**< one a chunk */
-    me_optimizer optimizer;
+    me_ddp *ddp;                          /**< one a chunk */
+    me_optimizer optimizers[ME_SHARINGS]; /**< chained; without parameters the
+                                               second does nothing */
     int32_t iteration;
     int32_t forwards;        /**< of the iteration so far */
     bool is_last_microbatch; /**< gradients are synchronised */
@@ -78,6 +93,9 @@ typedef struct me_trainer {
     me_tensor *total_loss;
     bool has_logged; /**< a total of losses exists */
     me_mtp_state mtp;
+    me_moe_state moe;
+    me_tensor *aux_loss_scale; /**< MoEAuxLossAutoScaler's */
+    me_tensor *total_aux_loss;
 } me_trainer;
 
 /** @name the trainer itself (training.c)
@@ -132,8 +150,6 @@ void me_ddp_create(me_trainer *t, int32_t chunk);
 void me_ddp_destroy(me_trainer *t, me_ddp *ddp);
 /** A new iteration: every bucket awaits all its gradients. */
 void me_ddp_zero_grad(me_trainer *t);
-/** Checks and reduces one bucket. */
-void me_ddp_reduce_bucket(me_trainer *t, const me_ddp *ddp, uint32_t bucket);
 /** Checks and reduces all buckets of a chunk, once an iteration. */
 void me_ddp_reduce(me_trainer *t, int32_t chunk);
 /** @} */

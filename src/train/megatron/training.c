@@ -45,6 +45,9 @@ void me_build_model(me_trainer *t)
 static void set_up(me_trainer *t)
 {
     me_phase_set(t->e, ME_PHASE_SETUP);
+    if (t->config->model.moe.num_experts > 0) {
+        t->aux_loss_scale = me_keep_scalar(t->e, "aux_loss_scale", 4);
+    }
     me_point(t->e, "initialized");
     me_start_up(t);
     me_build_model(t);
@@ -114,6 +117,7 @@ void me_trainer_init(me_trainer *t, me_engine *e,
         .parameters = &t->parameters,
         .weights = config->order == NULL ? NULL : &t->weights,
         .rope_cache = &t->rope_cache,
+        .moe = &t->moe,
     };
     const size_t chunks = (size_t)config->n_chunks;
     t->chunks = me_engine_alloc(e, chunks, sizeof *t->chunks);

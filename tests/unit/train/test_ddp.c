@@ -27,9 +27,12 @@ static void test_ddp__gradient_buffer(void **state)
     (void)me_test_events_take(&r.model.events);
     me_ddp_create(&r.t, 0);
     EXPECT_EVENTS(&r.model.events, "+60");
-    assert_int_equal(r.ddp.grad_buffer->storage->stream, ME_STREAM_SIDE);
-    assert_int_equal(r.ddp.grad_buffer->storage->category,
-                     ME_CATEGORY_GRADIENT);
+    assert_int_equal(
+        r.ddp.buffers[ME_SHARING_DENSE].grad_buffer->storage->stream,
+        ME_STREAM_SIDE);
+    assert_int_equal(
+        r.ddp.buffers[ME_SHARING_DENSE].grad_buffer->storage->category,
+        ME_CATEGORY_GRADIENT);
     test_trainer_fini(&r);
 }
 
@@ -46,7 +49,8 @@ static void test_ddp__distributed_optimizer_moves_parameters(void **state)
     r.config.distributed_optimizer = true;
     me_ddp_create(&r.t, 0);
     EXPECT_EVENTS(&r.model.events, "+256 +512 -6 -24");
-    assert_ptr_equal(r.fc.weight->tensor->storage, r.ddp.param_buffer->storage);
+    assert_ptr_equal(r.fc.weight->tensor->storage,
+                     r.ddp.buffers[ME_SHARING_DENSE].param_buffer->storage);
     test_trainer_fini(&r);
 }
 
