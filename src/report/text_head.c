@@ -3,6 +3,7 @@
 #include "report/units.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static const char *normalization_name(me_normalization normalization)
 {
@@ -75,6 +76,35 @@ static void append_model(const me_model_config *m, me_str *text)
                   m->seq_length);
 }
 
+static const char *dispatcher_name(me_token_dispatcher dispatcher)
+{
+    return dispatcher == ME_DISPATCHER_ALL_TO_ALL ? "alltoall" : "allgather";
+}
+
+/** Nothing without experts. */
+static void append_experts(const me_moe_options *m, me_str *text)
+{
+    if (m->num_experts == 0) {
+        return;
+    }
+    me_str_printf(
+        text, "  experts     %" PRIu64 ", %" PRIu64 " of a token, ffn %" PRIu64,
+        m->num_experts, m->router_topk, m->ffn_hidden_size);
+    if (m->shared_expert_intermediate_size > 0) {
+        me_str_printf(text, ", shared %" PRIu64,
+                      m->shared_expert_intermediate_size);
+    }
+    if (strcmp(m->layer_freq, "1") != 0) {
+        me_str_printf(text, ", layers %s", m->layer_freq);
+    }
+    me_str_printf(text, ", %s", dispatcher_name(m->token_dispatcher));
+    if (m->tokens[0] != '\0') {
+        me_str_printf(text, ", tokens as in %s\n", m->tokens);
+    } else {
+        me_str_printf(text, ", imbalance %g\n", m->imbalance);
+    }
+}
+
 static void append_grid(const me_report *report, me_str *text)
 {
     const me_parallel_config *p = &report->config->parallel;
@@ -139,6 +169,7 @@ void me_text_head(const me_report *report, me_str *text)
     }
     me_str_append(text, "\n\n");
     append_model(&config->model, text);
+    append_experts(&report->config->moe, text);
     append_grid(report, text);
     append_training(config, text);
     append_recompute(&config->recompute, text);
