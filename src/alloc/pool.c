@@ -56,7 +56,7 @@ void me_pool_cache(me_pool *pool, uint32_t index)
     block *b = at(pool, index);
     b->state = BLOCK_FREE;
     b->age_base = pool->n_searches[b->slot];
-    me_pool_set_insert(pool, &pool->free_blocks[b->slot], index);
+    me_pool_free_insert(pool, index);
 }
 
 uint64_t me_pool_merge(me_pool *pool, uint32_t into, uint32_t from)
@@ -69,10 +69,11 @@ uint64_t me_pool_merge(me_pool *pool, uint32_t into, uint32_t from)
         return 0;
     }
     const uint64_t size = src->size;
-    me_pool_set_erase(pool,
-                      wanted == BLOCK_FREE ? &pool->free_blocks[src->slot]
-                                           : &pool->unmapped[src->slot],
-                      from);
+    if (wanted == BLOCK_FREE) {
+        me_pool_free_erase(pool, from);
+    } else {
+        me_pool_set_erase(pool, &pool->unmapped[src->slot], from);
+    }
     if (dst->prev == from) {
         dst->address = src->address;
         dst->placed_at = src->placed_at;
@@ -100,18 +101,18 @@ static uint32_t skip_expandable(const me_pool *pool, uint32_t i,
                                 uint64_t stream)
 {
     if (pool->options.conf.expandable_segments) {
-        uint32_t next = me_pool_set_next(pool, i);
+        uint32_t next = me_pool_free_next(pool, i);
         while (at(pool, i)->is_expandable && next != NIL &&
                at(pool, next)->stream == stream &&
                growable_size(pool, next) < growable_size(pool, i)) {
             i = next;
-            next = me_pool_set_next(pool, i);
+            next = me_pool_free_next(pool, i);
         }
         return i;
     }
     while (i != NIL && at(pool, i)->is_expandable &&
            at(pool, i)->stream == stream) {
-        i = me_pool_set_next(pool, i);
+        i = me_pool_free_next(pool, i);
     }
     return i;
 }
@@ -125,7 +126,7 @@ static uint32_t choose(const me_pool *pool, uint32_t first)
     for (uint32_t i = first; i != NIL && n < MAX_EQUAL &&
                              at(pool, i)->size == at(pool, first)->size &&
                              at(pool, i)->stream == at(pool, first)->stream;
-         i = me_pool_set_next(pool, i)) {
+         i = me_pool_free_next(pool, i)) {
         indices[n] = i;
         addresses[n++] = at(pool, i)->address;
     }
@@ -137,10 +138,9 @@ static uint32_t choose(const me_pool *pool, uint32_t first)
 static bool find_free(me_pool *pool, request *r)
 {
     const me_alloc_conf *conf = &pool->options.conf;
-    block_set *set = &pool->free_blocks[r->slot];
     pool->n_searches[r->slot]++;
-    uint32_t i = me_pool_set_lower_bound(pool, set, r->stream, r->size, 0);
-    if (i == NIL || at(pool, i)->stream != r->stream) {
+    uint32_t i = me_pool_free_find(pool, r->slot, r->stream, r->size);
+    if (i == NIL) {
         return false;
     }
     if (at(pool, i)->is_expandable) {
@@ -160,7 +160,7 @@ static bool find_free(me_pool *pool, request *r)
     if (pool->options.choose != NULL) {
         i = choose(pool, i);
     }
-    me_pool_set_erase(pool, set, i);
+    me_pool_free_erase(pool, i);
     r->found = i;
     return true;
 }
@@ -290,6 +290,9 @@ me_status me_pool_alloc(me_pool *pool, uint64_t bytes, uint64_t stream,
         return ME_ERR_CAPACITY;
     }
     me_status status = me_pool_store_reserve(pool, RECORDS_PER_CALL);
+    if (status == ME_OK) {
+        status = me_pool_free_reserve(pool, stream);
+    }
     if (status != ME_OK) {
         return status;
     }
@@ -483,6 +486,7 @@ void me_pool_destroy(me_pool *pool)
     }
     me_pool_driver_fini(&pool->driver);
     me_free(pool->reservations);
+    me_pool_free_fini(pool);
     me_free(pool->blocks);
     me_free(pool);
 }

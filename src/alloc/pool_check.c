@@ -132,40 +132,76 @@ static bool is_ordered(const block *a, const block *b, bool is_by_address)
     return a->address < b->address;
 }
 
-static me_status check_set(const me_pool *pool, const block_set *set,
-                           block_state state, unsigned slot, uint64_t n,
-                           me_diag *diag)
+/** What a set has to hold. */
+typedef struct expected {
+    block_state state;
+    unsigned slot;
+    uint64_t n;
+    bool is_by_address;
+} expected;
+
+static me_status check_next_of_set(const me_pool *pool, const expected *e,
+                                   uint32_t previous, uint32_t i, me_diag *diag)
 {
-    uint32_t previous = NIL;
-    for (uint32_t i = me_pool_set_first(pool, set); i != NIL;
-         i = me_pool_set_next(pool, i)) {
-        const block *b = at(pool, i);
-        if (b->state != state || b->slot != slot) {
-            return wrong(diag, "is in a set that it does not belong to", i);
-        }
-        if (previous != NIL &&
-            !is_ordered(at(pool, previous), b, set->is_by_address)) {
-            return wrong(diag, "is out of order in its set", i);
-        }
-        previous = i;
-        if (n-- == 0) {
-            break;
-        }
+    const block *b = at(pool, i);
+    if (b->state != e->state || b->slot != e->slot) {
+        return wrong(diag, "is in a set that it does not belong to", i);
     }
-    return n == 0 ? ME_OK : wrong(diag, "a set misses blocks", previous);
+    if (previous != NIL &&
+        !is_ordered(at(pool, previous), b, e->is_by_address)) {
+        return wrong(diag, "is out of order in its set", i);
+    }
+    return ME_OK;
+}
+
+static me_status check_set(const me_pool *pool, const block_set *set,
+                           const expected *e, me_diag *diag)
+{
+    me_status status = ME_OK;
+    uint32_t previous = NIL;
+    uint64_t n = 0;
+    for (uint32_t i = me_pool_set_first(pool, set);
+         i != NIL && n <= e->n && status == ME_OK;
+         i = me_pool_set_next(pool, i)) {
+        status = check_next_of_set(pool, e, previous, i, diag);
+        previous = i;
+        n++;
+    }
+    return status == ME_OK && n != e->n
+               ? wrong(diag, "a set misses blocks", previous)
+               : status;
+}
+
+static me_status check_free(const me_pool *pool, const expected *e,
+                            me_diag *diag)
+{
+    me_status status = ME_OK;
+    uint32_t previous = NIL;
+    uint64_t n = 0;
+    for (uint32_t i = me_pool_free_first(pool, e->slot);
+         i != NIL && n <= e->n && status == ME_OK;
+         i = me_pool_free_next(pool, i)) {
+        status = check_next_of_set(pool, e, previous, i, diag);
+        previous = i;
+        n++;
+    }
+    return status == ME_OK && n != e->n
+               ? wrong(diag, "the cache misses blocks", previous)
+               : status;
 }
 
 static me_status check_sets(const me_pool *pool, me_diag *diag, const tally *t)
 {
-    me_status status = check_set(pool, &pool->driver.holes, BLOCK_HOLE,
-                                 ME_POOL_ALL, t->n_holes, diag);
+    const expected holes = {BLOCK_HOLE, ME_POOL_ALL, t->n_holes, false};
+    me_status status = check_set(pool, &pool->driver.holes, &holes, diag);
     for (unsigned slot = ME_POOL_SMALL;
          slot <= ME_POOL_LARGE && status == ME_OK; slot++) {
-        status = check_set(pool, &pool->free_blocks[slot], BLOCK_FREE, slot,
-                           t->n_free[slot], diag);
+        const expected cached = {BLOCK_FREE, slot, t->n_free[slot], false};
+        const expected unmapped = {BLOCK_UNMAPPED, slot, t->n_unmapped[slot],
+                                   true};
+        status = check_free(pool, &cached, diag);
         if (status == ME_OK) {
-            status = check_set(pool, &pool->unmapped[slot], BLOCK_UNMAPPED,
-                               slot, t->n_unmapped[slot], diag);
+            status = check_set(pool, &pool->unmapped[slot], &unmapped, diag);
         }
     }
     return status;

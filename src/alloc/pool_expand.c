@@ -192,7 +192,7 @@ me_status me_pool_expand(me_pool *pool, request *r)
         status = map(pool, i, me_min_u64(at(pool, i)->size, missing));
     }
     if (status == ME_OK) {
-        me_pool_set_erase(pool, &pool->free_blocks[r->slot], i);
+        me_pool_free_erase(pool, i);
         r->found = i;
     }
     return status;
@@ -242,7 +242,7 @@ me_status me_pool_unmap(me_pool *pool, uint32_t index)
         return ME_OK;
     }
     const uint64_t unmapped = end - begin;
-    me_pool_set_erase(pool, &pool->free_blocks[b->slot], index);
+    me_pool_free_erase(pool, index);
     cut_out(pool, index, begin, end);
     b->state = BLOCK_UNMAPPED;
     (void)me_pool_merge(pool, index, b->prev);

@@ -68,6 +68,23 @@ typedef struct block_set {
     bool is_by_address;
 } block_set;
 
+enum {
+    FREE_CLASSES = 512
+};
+
+/** Cached blocks of one stream by classes of sizes; see pool_free.c. */
+typedef struct free_stream {
+    uint64_t stream;
+    uint64_t used[FREE_CLASSES / 64]; /**< bits of classes that hold blocks */
+    block_set classes[FREE_CLASSES];
+} free_stream;
+
+/** Cached blocks in the order of stream, size and address. */
+typedef struct free_set {
+    free_stream **streams; /**< rising; owned, with what they point to */
+    uint32_t n_streams;
+} free_set;
+
 /** One counter; `freed` follows from the rest. */
 typedef struct counter {
     uint64_t current;
@@ -119,7 +136,7 @@ struct me_pool {
     uint32_t unused; /**< chain of records by next */
     uint32_t n_unused;
 
-    block_set free_blocks[ME_POOL_SLOTS];
+    free_set free_blocks[ME_POOL_SLOTS];
     block_set unmapped[ME_POOL_SLOTS];
     uint32_t n_searches[ME_POOL_SLOTS]; /**< age of free blocks */
     uint32_t pending_first;
@@ -224,9 +241,39 @@ uint32_t me_pool_set_first(const me_pool *pool, const block_set *set);
 uint32_t me_pool_set_next(const me_pool *pool, uint32_t index);
 uint32_t me_pool_set_prev(const me_pool *pool, uint32_t index);
 
+/** Last record; NIL if there is none. */
+uint32_t me_pool_set_last(const me_pool *pool, const block_set *set);
+
 /** The record before NIL, that is the last one, or before @p index. */
 uint32_t me_pool_set_before(const me_pool *pool, const block_set *set,
                             uint32_t index);
+
+/* pool_free.c: the cached blocks */
+
+/** Make room for blocks of @p stream. */
+me_status me_pool_free_reserve(me_pool *pool, uint64_t stream) ME_MUST_CHECK;
+
+/** Give back what the sets of cached blocks hold. */
+void me_pool_free_fini(me_pool *pool);
+
+/** Put a block into its set, or take it out; while it is there its stream,
+ *  size and address stay. */
+void me_pool_free_insert(me_pool *pool, uint32_t index);
+void me_pool_free_erase(me_pool *pool, uint32_t index);
+
+/** The smallest block of a stream that is large enough, of equals the one at
+ *  the lowest address; NIL if there is none. */
+uint32_t me_pool_free_find(const me_pool *pool, unsigned slot, uint64_t stream,
+                           uint64_t size);
+
+/** The largest block of a stream, and the one before a block; NIL at the
+ *  beginning of the stream. */
+uint32_t me_pool_free_last(const me_pool *pool, unsigned slot, uint64_t stream);
+uint32_t me_pool_free_prev(const me_pool *pool, uint32_t index);
+
+/** All blocks in order, stream after stream; NIL at the end. */
+uint32_t me_pool_free_first(const me_pool *pool, unsigned slot);
+uint32_t me_pool_free_next(const me_pool *pool, uint32_t index);
 
 /* pool.c */
 

@@ -169,13 +169,8 @@ uint64_t me_pool_largest_free(const me_pool *pool, uint64_t stream)
 {
     uint64_t largest = 0;
     for (int slot = ME_POOL_SMALL; slot <= ME_POOL_LARGE; slot++) {
-        const block_set *set = &pool->free_blocks[slot];
-        const uint32_t after =
-            stream == UINT64_MAX
-                ? NIL
-                : me_pool_set_lower_bound(pool, set, stream + 1, 0, 0);
-        const uint32_t last = me_pool_set_before(pool, set, after);
-        if (last != NIL && at(pool, last)->stream == stream) {
+        const uint32_t last = me_pool_free_last(pool, (unsigned)slot, stream);
+        if (last != NIL) {
             largest = me_max_u64(largest, at(pool, last)->size);
         }
     }

@@ -61,7 +61,7 @@ static void release_block(me_pool *pool, uint32_t index)
     if (b->size >= pool->options.conf.max_split_bytes) {
         pool->oversize_segments.current--;
     }
-    me_pool_set_erase(pool, &pool->free_blocks[b->slot], index);
+    me_pool_free_erase(pool, index);
     me_pool_driver_free(pool, b->placed_at);
     me_pool_record_drop(pool, index);
 }
@@ -71,16 +71,16 @@ static bool is_releasable(const block *b)
     return !b->is_expandable && !is_split(b);
 }
 
-/* No single block is large enough: from the largest one downwards. */
+/* No single block will do: from the largest one that is smaller downwards. */
 static bool release_several(me_pool *pool, const request *r, uint32_t from,
                             uint64_t wanted)
 {
     const uint64_t least = pool->options.conf.max_split_bytes;
     uint64_t released = 0;
-    uint32_t i = me_pool_set_before(pool, &pool->free_blocks[r->slot], from);
-    while (i != NIL && released < wanted && at(pool, i)->size >= least &&
-           at(pool, i)->stream == r->stream) {
-        const uint32_t previous = me_pool_set_prev(pool, i);
+    uint32_t i = from == NIL ? me_pool_free_last(pool, r->slot, r->stream)
+                             : me_pool_free_prev(pool, from);
+    while (i != NIL && released < wanted && at(pool, i)->size >= least) {
+        const uint32_t previous = me_pool_free_prev(pool, i);
         if (is_releasable(at(pool, i))) {
             released += at(pool, i)->size;
             release_block(pool, i);
@@ -97,10 +97,8 @@ bool me_pool_release_available(me_pool *pool, const request *r)
         return false;
     }
     const uint64_t wanted = me_max_u64(r->size, least);
-    const uint32_t i = me_pool_set_lower_bound(
-        pool, &pool->free_blocks[r->slot], r->stream, wanted, 0);
-    if (i == NIL || at(pool, i)->stream != r->stream ||
-        !is_releasable(at(pool, i))) {
+    const uint32_t i = me_pool_free_find(pool, r->slot, r->stream, wanted);
+    if (i == NIL || !is_releasable(at(pool, i))) {
         return release_several(pool, r, i, wanted);
     }
     release_block(pool, i);
@@ -111,18 +109,17 @@ bool me_pool_release_available(me_pool *pool, const request *r)
  * again does nothing, since it holds no whole page. */
 static me_status release_slot(me_pool *pool, me_pool_slot slot)
 {
-    const block_set *set = &pool->free_blocks[slot];
     uint32_t next = NIL;
-    for (uint32_t i = me_pool_set_first(pool, set); i != NIL; i = next) {
-        next = me_pool_set_next(pool, i);
+    for (uint32_t i = me_pool_free_first(pool, slot); i != NIL; i = next) {
+        next = me_pool_free_next(pool, i);
         if (is_releasable(at(pool, i))) {
             release_block(pool, i);
         }
     }
     me_status status = ME_OK;
-    for (uint32_t i = me_pool_set_first(pool, set); i != NIL && status == ME_OK;
-         i = next) {
-        next = me_pool_set_next(pool, i);
+    for (uint32_t i = me_pool_free_first(pool, slot);
+         i != NIL && status == ME_OK; i = next) {
+        next = me_pool_free_next(pool, i);
         if (at(pool, i)->is_expandable) {
             status = me_pool_unmap(pool, i);
         }
@@ -147,9 +144,8 @@ static uint64_t total_age(const me_pool *pool, uint64_t *n_out)
 {
     uint64_t sum = 0;
     *n_out = 0;
-    const block_set *set = &pool->free_blocks[ME_POOL_LARGE];
-    for (uint32_t i = me_pool_set_first(pool, set); i != NIL;
-         i = me_pool_set_next(pool, i)) {
+    for (uint32_t i = me_pool_free_first(pool, ME_POOL_LARGE); i != NIL;
+         i = me_pool_free_next(pool, i)) {
         if (is_releasable(at(pool, i))) {
             sum += age(pool, at(pool, i));
             *n_out += 1;
@@ -165,10 +161,9 @@ static uint64_t release_old(me_pool *pool, double threshold, uint64_t *sum,
 {
     uint64_t released = 0;
     uint32_t next = NIL;
-    for (uint32_t i =
-             me_pool_set_first(pool, &pool->free_blocks[ME_POOL_LARGE]);
-         i != NIL; i = next) {
-        next = me_pool_set_next(pool, i);
+    for (uint32_t i = me_pool_free_first(pool, ME_POOL_LARGE); i != NIL;
+         i = next) {
+        next = me_pool_free_next(pool, i);
         const uint32_t years = age(pool, at(pool, i));
         if (is_releasable(at(pool, i)) && (double)years >= threshold) {
             released += at(pool, i)->size;

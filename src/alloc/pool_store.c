@@ -198,6 +198,11 @@ uint32_t me_pool_set_first(const me_pool *pool, const block_set *set)
     return leftmost(pool, set->root);
 }
 
+uint32_t me_pool_set_last(const me_pool *pool, const block_set *set)
+{
+    return rightmost(pool, set->root);
+}
+
 uint32_t me_pool_set_next(const me_pool *pool, uint32_t index)
 {
     if (at(pool, index)->right != NIL) {
