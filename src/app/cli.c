@@ -43,6 +43,8 @@ static const flag flags[] = {
      "the card: a name of configs/cards, a file of one, or the machine's"},
     {"--format", NULL, "text|json|csv", FLAG_NAME, AT(format),
      "of the report; text if not given"},
+    {"--json-ranks", NULL, "all|classes", FLAG_NAME, AT(json_ranks),
+     "a record of JSON for every rank (the default) or for equal ones together"},
     {"--output", "-o", "FILE", FLAG_NAME, AT(output),
      "write the report to a file, whole or not at all"},
     {"--events", NULL, "FILE", FLAG_NAME, AT(events),

@@ -29,6 +29,7 @@ typedef struct me_cli {
     const char *alloc_conf;   /**< or NULL */
     const char *device;       /**< or NULL */
     const char *format;       /**< "text" if none was given */
+    const char *json_ranks;   /**< as given, or NULL */
     const char *output;       /**< NULL: stdout */
     const char *events;       /**< file, or NULL */
     int32_t rank;             /**< whose events; -1: not given */

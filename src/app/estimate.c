@@ -71,17 +71,16 @@ static double stage_seconds(estimate *s)
 static me_status read_command(estimate *s, me_diag *diag)
 {
     const me_cli *cli = s->cli;
-    if (!me_format_find(cli->format, &s->format)) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "--format %s: text, json and csv are known",
-                       cli->format);
+    me_status status =
+        me_format_read(cli->format, cli->json_ranks, diag, &s->format);
+    if (status != ME_OK) {
+        return status;
     }
     s->config = me_config_create();
     if (s->config == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no host memory for the job");
     }
-    me_status status =
-        me_job_read(cli, me_transport_size(s->transport), s->config, diag);
+    status = me_job_read(cli, me_transport_size(s->transport), s->config, diag);
     if (status == ME_OK) {
         status = me_job_card_make(s->config, diag, &s->card);
     }

@@ -15,9 +15,11 @@
  * Print @p report to @p stream. Whether the stream took everything is for the
  * caller to ask it. Local.
  *
+ * @param by_class  ranks of one class with equal results are one record, which
+ *                  lists them, instead of one each
  * @return ME_OK, ME_ERR_NOMEM; JSON also ME_ERR_OVERFLOW
  */
-me_status me_json_print(const me_report *report, FILE *stream,
+me_status me_json_print(const me_report *report, bool by_class, FILE *stream,
                         me_diag *diag) ME_MUST_CHECK;
 me_status me_csv_print(const me_report *report, FILE *stream,
                        me_diag *diag) ME_MUST_CHECK;

@@ -306,17 +306,15 @@ static json_t *make_verdict(const me_report *report)
                      "worst_by", make_worst(report));
 }
 
-/** The rank's place, then the text of its result without its first brace. */
-static void print_rank(const me_report *report, int32_t rank, const char *body,
-                       FILE *stream)
+/** The rank's place; the record goes on. */
+static void print_place(const me_report *report, int32_t rank, FILE *stream)
 {
     const me_rank_place *p = &report->ranks[rank].place;
     (void)fprintf(stream,
                   "%s  {\"rank\": %d, \"tp\": %d, \"pp\": %d, \"dp\": %d, "
-                  "\"cp\": %d, \"ep\": %d, \"class\": %d, %s",
+                  "\"cp\": %d, \"ep\": %d, \"class\": %d, ",
                   rank == 0 ? "" : ",\n", (int)p->rank, (int)p->tp, (int)p->pp,
-                  (int)p->dp, (int)p->cp, (int)p->ep, (int)p->class_id,
-                  body + 1);
+                  (int)p->dp, (int)p->cp, (int)p->ep, (int)p->class_id);
 }
 
 /** The text of one result; NULL if jansson cannot make it. */
@@ -328,6 +326,8 @@ static char *make_body(const me_rank_result *result)
     return body;
 }
 
+/** Texts of results are kept, since a result comes back with every rank that
+ *  has it. */
 static bool print_ranks(const me_report *report, char **bodies, FILE *stream)
 {
     for (int32_t rank = 0; rank < report->world_size; rank++) {
@@ -338,26 +338,96 @@ static bool print_ranks(const me_report *report, char **bodies, FILE *stream)
         if (bodies[result] == NULL) {
             return false;
         }
-        print_rank(report, rank, bodies[result], stream);
+        print_place(report, rank, stream);
+        (void)fputs(bodies[result] + 1, stream); /* without its first brace */
     }
     return true;
 }
 
-me_status me_json_print(const me_report *report, FILE *stream, me_diag *diag)
+static bool is_equal(const me_report *report, int32_t a, int32_t b)
+{
+    return report->ranks[a].result == report->ranks[b].result &&
+           report->ranks[a].place.class_id == report->ranks[b].place.class_id;
+}
+
+/** All ranks that are as @p first, the lowest one, as ranges with both ends;
+ *  they are marked as printed. */
+static void print_equal(const me_report *report, int32_t first, bool *printed,
+                        FILE *stream)
+{
+    (void)fputs("\"ranks\": [", stream);
+    for (int32_t i = first; i < report->world_size; i++) {
+        if (!is_equal(report, first, i)) {
+            continue;
+        }
+        const int32_t begin = i;
+        for (; i < report->world_size && is_equal(report, first, i); i++) {
+            printed[i] = true;
+        }
+        (void)fprintf(stream, "%s[%d, %d]", begin == first ? "" : ", ",
+                      (int)begin, (int)i - 1);
+    }
+    (void)fputs("], ", stream);
+}
+
+static bool print_classes(const me_report *report, bool *printed, FILE *stream)
+{
+    for (int32_t rank = 0; rank < report->world_size; rank++) {
+        if (printed[rank]) {
+            continue;
+        }
+        char *body = make_body(report->results[report->ranks[rank].result]);
+        if (body == NULL) {
+            return false;
+        }
+        print_place(report, rank, stream);
+        print_equal(report, rank, printed, stream);
+        (void)fputs(body + 1, stream);
+        me_free(body); /* made by jansson */
+    }
+    return true;
+}
+
+/** @return ME_ERR_OVERFLOW if jansson cannot make a text */
+static me_status print_all_ranks(const me_report *report, FILE *stream)
 {
     char **bodies = me_alloc(report->n_results, sizeof *bodies, "json.bodies");
     if (bodies == NULL) {
-        return me_fail(diag, ME_ERR_NOMEM, "no memory for the JSON report");
+        return ME_ERR_NOMEM;
     }
-    bool is_good = print_head(report, stream);
-    is_good = is_good && print_ranks(report, bodies, stream);
-    (void)fputs("\n ],\n \"verdict\": ", stream);
-    is_good = is_good && print_value(make_verdict(report), 0, stream);
-    (void)fputs("}\n", stream);
+    const bool is_good = print_ranks(report, bodies, stream);
     for (uint32_t i = 0; i < report->n_results; i++) {
         me_free(bodies[i]); /* made by jansson */
     }
     me_free(bodies);
+    return is_good ? ME_OK : ME_ERR_OVERFLOW;
+}
+
+static me_status print_all_classes(const me_report *report, FILE *stream)
+{
+    bool *printed =
+        me_alloc((size_t)report->world_size, sizeof *printed, "json.printed");
+    if (printed == NULL) {
+        return ME_ERR_NOMEM;
+    }
+    const bool is_good = print_classes(report, printed, stream);
+    me_free(printed);
+    return is_good ? ME_OK : ME_ERR_OVERFLOW;
+}
+
+me_status me_json_print(const me_report *report, bool by_class, FILE *stream,
+                        me_diag *diag)
+{
+    bool is_good = print_head(report, stream);
+    const me_status status = by_class ? print_all_classes(report, stream)
+                                      : print_all_ranks(report, stream);
+    if (status == ME_ERR_NOMEM) {
+        return me_fail(diag, status, "no memory for the JSON report");
+    }
+    is_good = is_good && status == ME_OK;
+    (void)fputs("\n ],\n \"verdict\": ", stream);
+    is_good = is_good && print_value(make_verdict(report), 0, stream);
+    (void)fputs("}\n", stream);
     return is_good ? ME_OK
                    : me_fail(diag, ME_ERR_OVERFLOW,
                              "a number or text of the report does not go into "

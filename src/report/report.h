@@ -149,11 +149,19 @@ typedef enum me_format {
 #define ME_FORMAT_ENUM(constant, name) constant,
     ME_FORMAT_LIST(ME_FORMAT_ENUM)
 #undef ME_FORMAT_ENUM
+    ME_FORMAT_JSON_CLASSES, /**< JSON with a record for equal ranks together;
+                                 has no name */
     ME_FORMAT_CHECK /**< text of `memest check`: one screen; has no name */
 } me_format;
 
-/** Format of that name. @return false if there is none. Local. */
-bool me_format_find(const char *name, me_format *format_out);
+/**
+ * The format that `--format` and `--json-ranks` ask for. Local.
+ *
+ * @param json_ranks  NULL: not given
+ * @return ME_OK; ME_ERR_CONFIG naming the flag and what would be right
+ */
+me_status me_format_read(const char *name, const char *json_ranks,
+                         me_diag *diag, me_format *format_out) ME_MUST_CHECK;
 
 /**
  * Print the report. Local.

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-bool me_format_find(const char *name, me_format *format_out)
+static bool find_format(const char *name, me_format *format_out)
 {
 #define FIND_FORMAT(constant, text)                                            \
     if (strcmp(name, text) == 0) {                                             \
@@ -17,6 +17,30 @@ bool me_format_find(const char *name, me_format *format_out)
     ME_FORMAT_LIST(FIND_FORMAT)
 #undef FIND_FORMAT
     return false;
+}
+
+me_status me_format_read(const char *name, const char *json_ranks,
+                         me_diag *diag, me_format *format_out)
+{
+    me_format format = ME_FORMAT_TEXT;
+    if (!find_format(name, &format)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--format %s: text, json and csv are known", name);
+    }
+    if (json_ranks != NULL && format != ME_FORMAT_JSON) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--json-ranks %s: --format must be json, not %s",
+                       json_ranks, name);
+    }
+    if (json_ranks != NULL && strcmp(json_ranks, "classes") == 0) {
+        format = ME_FORMAT_JSON_CLASSES;
+    } else if (json_ranks != NULL && strcmp(json_ranks, "all") != 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--json-ranks %s: all and classes are known",
+                       json_ranks);
+    }
+    *format_out = format;
+    return ME_OK;
 }
 
 static me_status print_check(const me_report *report, FILE *stream,
@@ -39,7 +63,9 @@ static me_status print_format(const me_report *report, me_format format,
 {
     switch (format) {
     case ME_FORMAT_TEXT: return me_text_print(report, is_colored, stream, diag);
-    case ME_FORMAT_JSON: return me_json_print(report, stream, diag);
+    case ME_FORMAT_JSON: return me_json_print(report, false, stream, diag);
+    case ME_FORMAT_JSON_CLASSES:
+        return me_json_print(report, true, stream, diag);
     case ME_FORMAT_CSV: return me_csv_print(report, stream, diag);
     case ME_FORMAT_CHECK: return print_check(report, stream, diag);
     }

@@ -143,6 +143,57 @@ static void test_report__writes_the_agreed_json(void **state)
     me_report_destroy(report);
 }
 
+/** Is @p rank in the ranges of a record? */
+static bool speaks_for(const json_t *record, json_int_t rank)
+{
+    size_t i = 0;
+    const json_t *range = NULL;
+    json_array_foreach(json_object_get(record, "ranks"), i, range)
+    {
+        if (json_integer_value(json_array_get(range, 0)) <= rank &&
+            rank <= json_integer_value(json_array_get(range, 1))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Each rank is in one record, which says what the rank's own would. */
+static void test_report__writes_json_by_class(void **state)
+{
+    (void)state;
+    const me_config config = me_tiny_config();
+    me_report *report = NULL;
+    assert_int_equal(gather(&config, true, &report), ME_OK);
+    json_t *all = json_loads(print(report, ME_FORMAT_JSON), 0, NULL);
+    json_t *root = json_loads(print(report, ME_FORMAT_JSON_CLASSES), 0, NULL);
+    assert_non_null(all);
+    assert_non_null(root);
+    json_t *records = json_object_get(root, "ranks");
+    assert_int_equal(json_array_size(records), 2);
+    for (size_t rank = 0; rank < TINY_WORLD; rank++) {
+        json_t *own = json_array_get(json_object_get(all, "ranks"), rank);
+        const bool is_second =
+            speaks_for(json_array_get(records, 1), (json_int_t)rank);
+        json_t *shared = json_copy(json_array_get(records, is_second ? 1 : 0));
+        assert_true(speaks_for(shared, (json_int_t)rank));
+        static const char *const places[] = {"rank", "tp", "dp"};
+        for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+            (void)json_object_del(own, places[i]);
+            (void)json_object_del(shared, places[i]);
+        }
+        (void)json_object_del(shared, "ranks");
+        assert_true(json_equal(own, shared));
+        json_decref(shared);
+    }
+    (void)json_object_del(root, "ranks");
+    (void)json_object_del(all, "ranks");
+    assert_true(json_equal(root, all));
+    json_decref(all);
+    json_decref(root);
+    me_report_destroy(report);
+}
+
 static void gather_parts(const me_report_part *parts, uint32_t n_parts,
                          const char *expected)
 {
@@ -204,7 +255,7 @@ static me_status report_all(void *context)
     me_report *report = NULL;
     (void)context;
     me_status status = gather(&config, true, &report);
-    for (int format = ME_FORMAT_TEXT; format <= ME_FORMAT_CSV; format++) {
+    for (int format = ME_FORMAT_TEXT; format < ME_FORMAT_CHECK; format++) {
         if (status == ME_OK) {
             status = me_report_write(report, (me_format)format, "/dev/null",
                                      false, NULL);
@@ -226,6 +277,7 @@ int main(void)
         cmocka_unit_test(test_report__prints_what_is_expected),
         cmocka_unit_test(test_report__does_not_depend_on_folding),
         cmocka_unit_test(test_report__writes_the_agreed_json),
+        cmocka_unit_test(test_report__writes_json_by_class),
         cmocka_unit_test(test_report__misses_no_rank),
         cmocka_unit_test(test_report__prints_empty_results),
         cmocka_unit_test(test_report__survives_failing_memory),
