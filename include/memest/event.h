@@ -158,11 +158,17 @@ typedef struct me_observer {
     void *self;
     uint32_t kinds; /**< bits of the kinds that it is told of; 0: all */
     /**
-     * Optional: all live blocks get other ids at once; each stands once in
-     * `from` and once in `to`. An observer that has this can be told a round
-     * of a loop again (see tensor/cycle.h) instead of having it run again.
+     * Optional: the round of a loop that it has been told is about to be told
+     * again (see tensor/cycle.h), for which all live blocks get other ids at
+     * once; each stands once in `from` and once in `to`. An observer that has
+     * not this has every round run.
+     *
+     * @return bits of the kinds that it must be told of this round; what it
+     *         leaves out changes nothing in it but what it knows by itself
      */
-    void (*on_rename)(void *self, const me_rename *renames, uint32_t count);
+    uint32_t (*on_again)(void *self, const me_rename *renames, uint32_t count);
+    /** Optional: the last of these rounds has been told. */
+    void (*on_again_end)(void *self);
 } me_observer;
 
 /** Lower-case name as reports and JSON write it; static. */

@@ -96,11 +96,14 @@ void me_device_observer_destroy(me_device_observer *observer)
 }
 
 /* No block is remembered here. */
-static void on_rename(void *self, const me_rename *renames, uint32_t count)
+static uint32_t on_again(void *self, const me_rename *renames, uint32_t count)
 {
-    (void)self;
+    const me_device_observer *o = self;
     (void)renames;
     (void)count;
+    return o->memory.has_cublas[ME_DEVICE_AUTOGRAD_THREAD]
+               ? ~ME_EVENT_BIT(ME_EVENT_ALLOC)
+               : UINT32_MAX;
 }
 
 me_observer me_device_observer_handle(me_device_observer *observer)
@@ -108,7 +111,7 @@ me_observer me_device_observer_handle(me_device_observer *observer)
     return (me_observer){
         .on_event = on_event,
         .self = observer,
-        .on_rename = on_rename,
+        .on_again = on_again,
         .kinds = ME_EVENT_BIT(ME_EVENT_ALLOC) |
                  ME_EVENT_BIT(ME_EVENT_COLLECTIVE) |
                  ME_EVENT_BIT(ME_EVENT_PHASE),

@@ -147,12 +147,9 @@ static void on_event(void *self, const me_event *event)
     }
 }
 
-static void on_rename(void *self, const me_rename *renames, uint32_t count)
+static void rename_ids(me_pool_observer *o, const me_rename *renames,
+                       uint32_t count)
 {
-    me_pool_observer *o = self;
-    if (o->is_ended || count == 0) {
-        return;
-    }
     known_id *moved = o->moved;
     if (count > o->n_moved) {
         moved = me_realloc(moved, count, sizeof *moved, "alloc.renames");
@@ -170,6 +167,17 @@ static void on_rename(void *self, const me_rename *renames, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         o->ids[renames[i].to] = moved[i];
     }
+}
+
+/* Where blocks are placed depends on all that was placed before: every event
+ * counts. */
+static uint32_t on_again(void *self, const me_rename *renames, uint32_t count)
+{
+    me_pool_observer *o = self;
+    if (!o->is_ended && count > 0) {
+        rename_ids(o, renames, count);
+    }
+    return UINT32_MAX;
 }
 
 me_status me_pool_observer_create(const me_pool_options *options,
@@ -204,7 +212,7 @@ me_observer me_pool_observer_handle(me_pool_observer *observer)
     return (me_observer){
         .on_event = on_event,
         .self = observer,
-        .on_rename = on_rename,
+        .on_again = on_again,
         .kinds = ME_EVENT_BIT(ME_EVENT_ALLOC) |
                  ME_EVENT_BIT(ME_EVENT_FREE_REQUESTED) |
                  ME_EVENT_BIT(ME_EVENT_FREE_COMPLETED) |

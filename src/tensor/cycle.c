@@ -51,10 +51,10 @@ static uint64_t place_of(const me_engine *e)
            (uint64_t)e->grad_enabled;
 }
 
-static bool can_rename(const me_engine *e)
+static bool can_repeat(const me_engine *e)
 {
     for (uint32_t i = 0; i < e->n_observers; i++) {
-        if (e->observers[i].on_rename == NULL) {
+        if (e->observers[i].on_again == NULL) {
             return false;
         }
     }
@@ -150,7 +150,7 @@ static bool pair_blocks(me_cycle *c, const me_cycle_block *blocks)
 bool me_cycle_mark(me_engine *e, me_cycle *cycle, uint64_t position)
 {
     uint32_t count = 0;
-    if (!me_engine_is_ok(e) || !can_rename(e)) {
+    if (!me_engine_is_ok(e) || !can_repeat(e)) {
         return false;
     }
     me_cycle_block *blocks = read_blocks(e, &count);
@@ -178,23 +178,42 @@ bool me_cycle_mark(me_engine *e, me_cycle *cycle, uint64_t position)
     return false;
 }
 
+/** Who is told of which kinds this time; bits by observer. @return of all */
+static uint32_t begin_round(me_engine *e, const me_cycle *c,
+                            uint32_t kinds[ME_MAX_OBSERVERS])
+{
+    uint32_t all = 0;
+    for (uint32_t i = 0; i < e->n_observers; i++) {
+        const me_observer *o = &e->observers[i];
+        kinds[i] = o->kinds & o->on_again(o->self, c->renames, c->n_renames);
+        all |= kinds[i];
+    }
+    return all;
+}
+
+/** The recorded round becomes the next one, and observers are told it. */
 static void tell_round(me_engine *e, const me_cycle *c, int32_t times,
                        const me_cycle_names *names)
 {
-    for (uint32_t i = 0; i < e->n_observers; i++) {
-        const me_observer *o = &e->observers[i];
-        o->on_rename(o->self, c->renames, c->n_renames);
-    }
+    uint32_t kinds[ME_MAX_OBSERVERS];
+    const uint32_t all = begin_round(e, c, kinds);
     for (uint32_t i = 0; i < e->recording.count; i++) {
-        me_event event = e->recording.events[i];
-        if (event.microbatch != ME_NO_MICROBATCH) {
-            event.microbatch += times;
+        me_event *event = &e->recording.events[i];
+        const uint32_t bit = ME_EVENT_BIT(event->kind);
+        event->microbatch += event->microbatch != ME_NO_MICROBATCH;
+        if ((all & bit) == 0) {
+            continue;
         }
-        if (event.kind == ME_EVENT_POINT) {
-            event.name = names->find(names->self, event.name, times);
+        if (event->kind == ME_EVENT_POINT) {
+            event->name = names->find(names->self, event->name, times);
         }
-        me_deliver(e, &event);
+        for (uint32_t j = 0; j < e->n_observers; j++) {
+            if ((kinds[j] & bit) != 0) {
+                e->observers[j].on_event(e->observers[j].self, event);
+            }
+        }
     }
+    e->n_events += e->recording.count;
 }
 
 /** Count the work since the last mark @p times more. */
@@ -215,6 +234,12 @@ void me_cycle_again(me_engine *e, me_cycle *cycle, int32_t times,
 {
     for (int32_t i = 1; i <= times && me_engine_is_ok(e); i++) {
         tell_round(e, cycle, i, names);
+    }
+    for (uint32_t i = 0; i < e->n_observers; i++) {
+        const me_observer *o = &e->observers[i];
+        if (o->on_again_end != NULL) {
+            o->on_again_end(o->self);
+        }
     }
     add_work(e, cycle, (uint64_t)times);
 }

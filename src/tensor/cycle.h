@@ -6,10 +6,11 @@
  * The program marks the end of each round. If what is live then is what was
  * live at the mark before, one round later (in order of birth the same
  * modules and operations, bytes, references, categories and streams), the
- * next rounds emit the events of this one with other blocks. Those rounds need not be run: observers are told the
- * events again, with blocks renamed, so that the allocator places and the
- * trackers count every one of them as they always do. Only tensors and the
- * tape are spared.
+ * next rounds emit the events of this one with other blocks. Those rounds need
+ * not be run: observers are told the events again, with blocks renamed, so
+ * that the allocator places every one of them as it always does. Tensors and
+ * the tape are spared, and whoever knows what a round does to it says which
+ * events it can do without.
  *
  * The program promises that a round depends on its number in nothing but the
  * micro-batch of its events and the names of its points.

@@ -288,13 +288,19 @@ static void on_collective(me_tracker *t, const me_event *event)
         me_size_mul(event->count, me_dtype_bytes((me_dtype)event->dtype)));
 }
 
+static bool has_failed(const me_tracker *t)
+{
+    return t->status != ME_OK || t->live.status != ME_OK ||
+           t->modules.status != ME_OK || t->rounds.status != ME_OK;
+}
+
 static void on_event(void *self, const me_event *event)
 {
     me_tracker *t = self;
-    if (t->status != ME_OK || t->live.status != ME_OK ||
-        t->modules.status != ME_OK) {
+    if (has_failed(t)) {
         return;
     }
+    me_rounds_event(&t->rounds, t, event);
     switch (event->kind) {
     case ME_EVENT_ALLOC: on_alloc(t, event); break;
     case ME_EVENT_FREE_REQUESTED: on_free_requested(t, event); break;
@@ -313,12 +319,17 @@ static void on_event(void *self, const me_event *event)
     }
 }
 
-static void on_rename(void *self, const me_rename *renames, uint32_t count)
+static uint32_t on_again(void *self, const me_rename *renames, uint32_t count)
 {
     me_tracker *t = self;
-    if (t->live.status == ME_OK && count > 0) {
-        me_live_rename(&t->live, renames, count);
-    }
+    return has_failed(t) ? UINT32_MAX
+                         : me_rounds_begin(&t->rounds, t, renames, count);
+}
+
+static void on_again_end(void *self)
+{
+    me_tracker *t = self;
+    me_rounds_end(&t->rounds, t);
 }
 
 me_tracker *me_tracker_create(const me_module_tree *tree,
@@ -351,6 +362,7 @@ void me_tracker_destroy(me_tracker *tracker)
     me_free(tracker->iterations);
     me_free(tracker->points);
     me_free(tracker->places);
+    me_rounds_fini(&tracker->rounds);
     me_live_fini(&tracker->live);
     me_module_stats_fini(&tracker->modules);
     me_free(tracker);
@@ -358,8 +370,10 @@ void me_tracker_destroy(me_tracker *tracker)
 
 me_observer me_tracker_observer(me_tracker *tracker)
 {
-    return (me_observer){
-        .on_event = on_event, .self = tracker, .on_rename = on_rename};
+    return (me_observer){.on_event = on_event,
+                         .self = tracker,
+                         .on_again = on_again,
+                         .on_again_end = on_again_end};
 }
 
 uint64_t me_tracker_requested(const me_tracker *tracker)

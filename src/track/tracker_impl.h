@@ -10,6 +10,7 @@
 
 #include "track/live.h"
 #include "track/module_stats.h"
+#include "track/rounds.h"
 #include "track/tracker.h"
 
 #include <stdbool.h>
@@ -58,6 +59,7 @@ struct me_tracker {
     me_device_counter device;
     me_live live;
     me_module_stats modules;
+    me_rounds rounds;
     uint64_t span_requested; /**< peak since the span began */
     uint64_t open_peak;      /**< of the open iteration; UINT64_MAX: none */
     uint8_t phase;

@@ -72,7 +72,7 @@ static job make_job(me_random *random)
     const int64_t tensor = pick_power(random, 1);
     const int64_t pipeline = pick_power(random, 2);
     const int64_t data = pick_power(random, 2);
-    const int64_t rounds = me_random_in(random, 1, 3) * 4;
+    const int64_t rounds = me_random_in(random, 1, 6) * 4;
     set(&j, "parallel.tensor", tensor);
     set(&j, "parallel.pipeline", pipeline);
     set(&j, "parallel.world_size", tensor * pipeline * data);
