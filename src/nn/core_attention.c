@@ -55,12 +55,15 @@ static me_tensor *scores_of(me_nn *nn, me_tensor *query, me_tensor *key)
     const uint64_t a = me_dim(query, 2);
     const uint64_t d = me_dim(query, 3);
     query = me_reshape(e, query, ME_SHAPE(s, b * a, d));
-    key = me_view(e, key, ME_SHAPE(s, b * a, d));
+    me_tensor *rows = me_view(e, key, ME_SHAPE(s, b * a, d)); // named key
     me_global_buffer(nn, query->dtype, ME_SHAPE(b * a, s, s));
     me_tensor *q = me_transpose(e, query, 0, 1); // (ba, s, d)
-    me_tensor *k = me_transpose(e, key, 0, 1);
+    me_tensor *k = me_transpose(e, rows, 0, 1);
     me_tensor *kt = me_transpose(e, k, 1, 2);  // (ba, d, s)
     me_tensor *product = me_baddbmm(e, q, kt); // (ba, s, s)
+    me_drop(e, kt);
+    me_drop(e, k);
+    me_drop(e, rows); // the caller's name keeps what it views
     return me_view(e, product, ME_SHAPE(b, a, s, s));
 }
 
@@ -71,10 +74,12 @@ static me_tensor *context_of(me_engine *e, me_tensor *probs, me_tensor *value)
     const uint64_t b = me_dim(value, 1);
     const uint64_t a = me_dim(value, 2);
     const uint64_t d = me_dim(value, 3);
-    value = me_view(e, value, ME_SHAPE(s, b * a, d));
+    me_tensor *named = me_view(e, value, ME_SHAPE(s, b * a, d));
     me_tensor *p = me_view(e, probs, ME_SHAPE(b * a, s, s));
-    me_tensor *v = me_transpose(e, value, 0, 1);
+    me_tensor *v = me_transpose(e, named, 0, 1);
     me_tensor *rows = me_bmm(e, p, v); // (ba, s, d)
+    me_drop(e, v);
+    me_drop(e, named); // as in scores_of()
     me_tensor *heads = me_view(e, rows, ME_SHAPE(b, a, s, d));
     me_tensor *turned = me_permute(e, heads, (int32_t[]){2, 0, 1, 3});
     me_tensor *context = me_contiguous(e, turned); // (s, b, a, d)
