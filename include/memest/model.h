@@ -20,6 +20,7 @@ typedef enum me_normalization {
 typedef enum me_activation {
     ME_ACTIVATION_GELU,
     ME_ACTIVATION_SWIGLU,
+    ME_ACTIVATION_QUICK_GEGLU,
     ME_ACTIVATION_SQUARED_RELU
 } me_activation;
 

@@ -84,6 +84,8 @@ static me_transformer_config transformer_config(const me_plan *plan)
         .recompute_method = c->recompute.method,
         .recompute_num_layers = c->recompute.num_layers,
         .recompute_core_attention = c->recompute.core_attn,
+        .recompute_layernorm = c->recompute.layernorm,
+        .recompute_mlp = c->recompute.mlp,
         .distribute_saved_activations =
             c->recompute.distribute_saved_activations,
         .moe = moe_config(plan),

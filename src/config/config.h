@@ -137,6 +137,8 @@ typedef struct me_recompute_config {
     me_recompute_method method; /**< of full */
     int32_t num_layers;         /**< of full */
     bool core_attn;             /**< selective: modules named */
+    bool layernorm;
+    bool mlp;
     bool distribute_saved_activations;
 } me_recompute_config;
 

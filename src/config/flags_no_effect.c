@@ -171,6 +171,7 @@ const me_flag_rule me_flags_no_effect[] = {
      "--no-flight-recorder-extra-dump-on-exec "
      "--disable-flight-recorder-extra-dump-on-exec",
      .note = "debugging of collectives"},
+    {"--openai-gelu", .note = "read by nothing: gelu stays what it is"},
     {"--no-align-param-gather --ddp-average-in-collective",
      .note = "when and how gradients are averaged, in place"},
     {"--eval-iters:i --eval-interval:i --start-eval-at-iter:i "

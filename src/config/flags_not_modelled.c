@@ -207,7 +207,6 @@ const me_flag_rule me_flags_not_modelled[] = {
     {"--no-position-embedding",
      .needs = "!--position-embedding-type=rope|none",
      .note = "deprecated; learned positions unless rope is given"},
-    {"--openai-gelu --quick-geglu", .note = "another activation"},
     {"--onnx-safe:s", .note = "workarounds for ONNX"},
     {"--decoder-num-layers:i --decoder-seq-length:i",
      .note = "encoder-decoder models"},

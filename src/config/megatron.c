@@ -201,6 +201,7 @@ static me_status check_pairs(const me_config *config, const me_flag_uses *uses,
     static const char *const pairs[][2] = {
         {"--bf16", "--fp16"},
         {"--swiglu", "--squared-relu"},
+        {"--swiglu", "--quick-geglu"},
         {"--num-layers", "--encoder-num-layers"},
         {"--seq-length", "--encoder-seq-length"},
         {"--num-layers-per-virtual-pipeline-stage",
@@ -241,6 +242,16 @@ static me_status check_pairs(const me_config *config, const me_flag_uses *uses,
     return ME_OK;
 }
 
+static bool has_value(const me_flag_use *use, const char *value)
+{
+    for (int i = 0; i < use->n_values; i++) {
+        if (strcmp(use->values[i], value) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static me_status settle_modules(me_config *config, const me_flag_uses *uses,
                                 me_diag *diag)
 {
@@ -248,13 +259,19 @@ static me_status settle_modules(me_config *config, const me_flag_uses *uses,
     if (use == NULL || !me_flag_needs_hold(uses, use->flag.rule->needs)) {
         return ME_OK;
     }
-    bool has_core_attn = false;
-    for (int i = 0; i < use->n_values; i++) {
-        has_core_attn =
-            has_core_attn || strcmp(use->values[i], "core_attn") == 0;
+    static const char *const modules[][2] = {
+        {"core_attn", "recompute.core_attn"},
+        {"layernorm", "recompute.layernorm"},
+        {"mlp", "recompute.mlp"},
+    };
+    me_status status = ME_OK;
+    for (size_t i = 0;
+         i < sizeof modules / sizeof modules[0] && status == ME_OK; i++) {
+        const bool is_given = has_value(use, modules[i][0]);
+        status = me_config_set(config, modules[i][1],
+                               is_given ? "true" : "false", diag);
     }
-    return me_config_set(config, "recompute.core_attn",
-                         has_core_attn ? "true" : "false", diag);
+    return status;
 }
 
 /* Without `--transformer-impl local` layers come from Transformer Engine. Its

@@ -45,13 +45,6 @@ static bool has_softmax_fusion(const me_config *config)
            config->train.params_dtype != ME_DTYPE_FLOAT32;
 }
 
-/* The compiled swiglu that adds biases is another one. */
-static bool has_biased_swiglu(const me_config *config)
-{
-    return config->train.bias_swiglu_fusion && config->model.add_bias_linear &&
-           config->model.activation == ME_ACTIVATION_SWIGLU;
-}
-
 static bool has_gradient_fusion(const me_config *config)
 {
     return config->train.gradient_accumulation_fusion;
@@ -76,9 +69,6 @@ static const struct {
      "on by default, off with --no-rope-fusion; unfused is estimated"},
     {"train.masked_softmax_fusion", NULL, has_softmax_fusion,
      "on by default, off with --no-masked-softmax-fusion; unfused is "
-     "estimated"},
-    {"train.bias_swiglu_fusion", NULL, has_biased_swiglu,
-     "with biases; on by default, off with --no-bias-swiglu-fusion; unfused is "
      "estimated"},
     {"train.gradient_accumulation_fusion", NULL, has_gradient_fusion,
      "on by default, off with --no-gradient-accumulation-fusion; unfused is "

@@ -241,16 +241,28 @@ static me_status check_dtype(const me_config *config, me_diag *diag)
     return ME_OK;
 }
 
+/** Megatron-LM itself stops at these, or never ends. */
 static me_status check_fusion(const me_config *config, me_diag *diag)
 {
-    if (config->model.activation != ME_ACTIVATION_SQUARED_RELU ||
-        !config->train.bias_gelu_fusion) {
-        return ME_OK;
+    const me_activation activation = config->model.activation;
+    const bool is_squared = activation == ME_ACTIVATION_SQUARED_RELU;
+    if (config->train.bias_gelu_fusion &&
+        (is_squared || activation == ME_ACTIVATION_QUICK_GEGLU)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "train.bias_gelu_fusion = true does not go with "
+                       "model.activation = %s: set it to false "
+                       "(--no-bias-gelu-fusion)",
+                       is_squared ? "squared_relu" : "quick_geglu");
     }
-    return me_fail(diag, ME_ERR_CONFIG,
-                   "train.bias_gelu_fusion = true does not go with "
-                   "model.activation = squared_relu: set it to false "
-                   "(--no-bias-gelu-fusion)");
+    if (config->recompute.granularity == ME_RECOMPUTE_SELECTIVE &&
+        config->recompute.mlp && config->model.add_bias_linear) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "recompute.mlp = true does not go with "
+                       "model.add_bias_linear = true, with which Megatron-LM's "
+                       "backward never ends: set it to false "
+                       "(--disable-bias-linear)");
+    }
+    return ME_OK;
 }
 
 static me_status check_optimizer(const me_config *config, me_diag *diag)

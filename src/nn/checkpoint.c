@@ -106,3 +106,86 @@ me_tensor *me_checkpoint(me_nn *nn, const me_section *section,
     }
     return me_output(e, node, y);
 }
+
+struct me_output_checkpoint {
+    const me_section *section;
+    me_node *node;     /**< borrowed: it holds the input until it has run */
+    me_tensor *output; /**< discarded, until it is there again */
+    me_tensor *leaf;   /**< input of the second run */
+    me_tensor *again;  /**< its output */
+};
+
+/** `_recompute`: the output's storage gets what the second run made. */
+static void run_again(me_engine *e, void *self)
+{
+    me_output_checkpoint *c = self;
+    const me_section *section = c->section;
+    if (!me_engine_is_ok(e) || c->output == NULL) {
+        return;
+    }
+    const me_frame frame = me_enter(e);
+    me_tensor *leaf = me_detach(e, c->node->saved[0]);
+    leaf->is_view = false;
+    leaf->requires_grad = me_needs(c->node, 0);
+    const bool grad = me_grad_enable(e, true);
+    const me_phase phase = me_phase_set(e, ME_PHASE_RECOMPUTE);
+    const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
+    me_tensor *again = section->run(section, &leaf);
+    me_category_set(e, category);
+    me_phase_set(e, phase);
+    me_grad_enable(e, grad);
+    me_restore_data(e, c->output, again);
+    c->leaf = me_retain(leaf);
+    c->again = me_retain(again);
+    me_clear(e, &c->output);
+    me_leave(e, frame, NULL);
+}
+
+static void output_checkpoint_backward(me_engine *e, me_node *node,
+                                       me_tensor *const *gy, me_tensor **gx)
+{
+    me_output_checkpoint *c = node->data.checkpoint;
+    if (c->leaf == NULL) {
+        return;
+    }
+    me_backward(e, c->again, gy[0]);
+    gx[0] = me_hold(e, c->leaf)->grad;
+    (void)me_hold(e, c->again);
+    me_clear(e, &c->again);
+    me_clear(e, &c->leaf);
+}
+
+static const me_op output_checkpoint_op = {
+    "CheckpointWithoutOutputFunctionBackward", output_checkpoint_backward};
+
+me_tensor *me_checkpoint_output(me_nn *nn, const me_section *section,
+                                me_tensor *input,
+                                me_output_checkpoint **checkpoint_out)
+{
+    me_engine *e = nn->e;
+    *checkpoint_out = NULL;
+    me_node *node = me_record1(e, &output_checkpoint_op, input);
+    const bool grad = me_grad_enable(e, false);
+    me_tensor *y = section->run(section, &input);
+    me_grad_enable(e, grad);
+    me_output_checkpoint *c =
+        node == NULL ? NULL : me_engine_alloc(e, 1, sizeof *c);
+    if (c == NULL) {
+        return y;
+    }
+    *c = (me_output_checkpoint){.section = section, .node = node};
+    node->data.checkpoint = c;
+    me_save(e, node, 0, input);
+    me_output(e, node, y);
+    c->output = me_retain(y);
+    *checkpoint_out = c;
+    return y;
+}
+
+void me_checkpoint_discard(me_output_checkpoint *checkpoint, me_tensor *hooked)
+{
+    if (checkpoint != NULL) {
+        me_discard_data(checkpoint->section->nn->e, checkpoint->output);
+        me_on_gradient(hooked, run_again, checkpoint);
+    }
+}

@@ -35,4 +35,21 @@ me_tensor *me_checkpoint(me_nn *nn, const me_section *section,
                          me_tensor *const inputs[ME_CHECKPOINT_INPUTS],
                          bool distribute);
 
+/** One use of Megatron's CheckpointWithoutOutput: what ran is discarded once
+ *  others have saved it, and run again before they need it. */
+typedef struct me_output_checkpoint me_output_checkpoint;
+
+/**
+ * Run a section of one input under it.
+ *
+ * @param checkpoint_out  lives with the model; NULL without a tape
+ */
+me_tensor *me_checkpoint_output(me_nn *nn, const me_section *section,
+                                me_tensor *input,
+                                me_output_checkpoint **checkpoint_out);
+
+/** discard_output_and_register_recompute(): the output's memory goes; it comes
+ *  back when the gradient of @p hooked is there. NULL is allowed. */
+void me_checkpoint_discard(me_output_checkpoint *checkpoint, me_tensor *hooked);
+
 #endif /* MEMEST_NN_CHECKPOINT_H */

@@ -4,16 +4,27 @@
 #include "ops/elementwise.h"
 #include "ops/view.h"
 
-/** silu(first half) · (second half + offset). */
-static me_tensor *glu(me_engine *e, me_tensor *u)
+/** activation(first half) · (second half + offset). */
+static me_tensor *glu(me_engine *e, me_tensor *u,
+                      me_tensor *(*activation)(me_engine *e, me_tensor *x))
 {
     const me_frame frame = me_enter(e);
     const uint64_t f = me_dim(u, -1) / 2;
     me_tensor *halves[2] = {NULL, NULL};
     me_split_last(e, u, 2, (uint64_t[]){f, f}, halves);
-    me_tensor *gate = me_silu(e, halves[0]);         // (s, b, f/t)
+    me_tensor *gate = activation(e, halves[0]);      // (s, b, f/t)
     me_tensor *linear = me_add_number(e, halves[1]); // copied, even for + 0
     return me_leave(e, frame, me_mul(e, gate, linear));
+}
+
+static me_tensor *swiglu(me_engine *e, me_tensor *u)
+{
+    return glu(e, u, me_silu);
+}
+
+static me_tensor *quick_geglu(me_engine *e, me_tensor *u)
+{
+    return glu(e, u, me_quick_gelu);
 }
 
 /** One row an activation: as separate operations, and as one compiled. */
@@ -22,7 +33,8 @@ static const struct {
     me_tensor *(*forward)(me_engine *e, me_tensor *u);
 } activations[] = {
     [ME_ACTIVATION_GELU] = {false, me_gelu},
-    [ME_ACTIVATION_SWIGLU] = {true, glu},
+    [ME_ACTIVATION_SWIGLU] = {true, swiglu},
+    [ME_ACTIVATION_QUICK_GEGLU] = {true, quick_geglu},
     [ME_ACTIVATION_SQUARED_RELU] = {false, me_squared_relu},
 };
 
@@ -87,8 +99,9 @@ static me_tensor *fused_activation(me_nn *nn, me_tensor *u, me_parameter *bias,
     if (c->activation == ME_ACTIVATION_GELU && bias != NULL) {
         return me_bias_gelu(nn->e, u, bias->tensor);
     }
-    if (c->activation == ME_ACTIVATION_SWIGLU && bias == NULL) {
-        return scale == NULL ? me_fused_swiglu(nn->e, u)
+    if (c->activation == ME_ACTIVATION_SWIGLU) {
+        return scale == NULL ? me_fused_swiglu(
+                                   nn->e, u, bias == NULL ? NULL : bias->tensor)
                              : fused_weighted_swiglu(nn->e, u, scale);
     }
     return NULL;

@@ -76,7 +76,9 @@ typedef struct me_transformer_config {
     me_recompute recompute;
     me_recompute_method recompute_method;
     int32_t recompute_num_layers;
-    bool recompute_core_attention;
+    bool recompute_core_attention; /**< these: selective */
+    bool recompute_layernorm;
+    bool recompute_mlp;
     bool distribute_saved_activations;
     me_moe_config moe;
 } me_transformer_config;

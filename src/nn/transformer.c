@@ -25,6 +25,17 @@ static void create_mlp(me_nn *nn, int32_t number, me_transformer_layer *l)
     me_mlp_create(nn, module, &spec, &l->mlp);
 }
 
+static me_tensor *run_norm(const me_section *section, me_tensor *const *inputs)
+{
+    return me_norm_forward(section->nn, section->self, inputs[0]);
+}
+
+static me_tensor *run_mlp(const me_section *section, me_tensor *const *inputs)
+{
+    const me_transformer_layer *layer = section->self;
+    return me_mlp_forward(section->nn, &layer->mlp, inputs[0], NULL);
+}
+
 void me_transformer_layer_create(me_nn *nn, me_module_id module, int32_t number,
                                  me_transformer_layer *layer)
 {
@@ -39,7 +50,12 @@ void me_transformer_layer_create(me_nn *nn, me_module_id module, int32_t number,
     }
     l->pre_mlp_layernorm =
         me_norm_create(nn, l->module, "pre_mlp_layernorm", h);
-    create_mlp(nn, number, l);
+    create_mlp(nn, number, layer);
+    layer->input_layernorm_section = (me_section){
+        .nn = nn, .run = run_norm, .self = &layer->input_layernorm};
+    layer->pre_mlp_layernorm_section = (me_section){
+        .nn = nn, .run = run_norm, .self = &layer->pre_mlp_layernorm};
+    layer->mlp_section = (me_section){.nn = nn, .run = run_mlp, .self = layer};
 }
 
 void me_transformer_layer_fini(me_engine *e, me_transformer_layer *layer)
@@ -77,6 +93,18 @@ static me_tensor *bias_dropout_add(me_nn *nn, me_tensor *x, me_parameter *bias,
     return out;
 }
 
+/** A norm whose output is run again for the backward, or is not. */
+static me_tensor *layernorm(me_nn *nn, const me_section *section, me_tensor *x,
+                            me_output_checkpoint **checkpoint_out)
+{
+    *checkpoint_out = NULL;
+    if (nn->config->recompute == ME_RECOMPUTE_SELECTIVE &&
+        nn->config->recompute_layernorm) {
+        return me_checkpoint_output(nn, section, x, checkpoint_out);
+    }
+    return section->run(section, &x);
+}
+
 static me_tensor *attention_part(me_nn *nn, const me_transformer_layer *layer,
                                  me_tensor *x, me_tensor *mask,
                                  me_tensor *angles)
@@ -84,24 +112,39 @@ static me_tensor *attention_part(me_nn *nn, const me_transformer_layer *layer,
     const me_frame frame = me_enter(nn->e);
     const bool is_latent = nn->config->multi_latent_attention;
     const me_attention *attention = &layer->self_attention;
-    me_tensor *n = me_norm_forward(nn, &layer->input_layernorm, x);
+    me_output_checkpoint *c = NULL;
+    me_tensor *n = layernorm(nn, &layer->input_layernorm_section, x, &c);
     me_tensor *y =
         is_latent ? me_multi_latent_attention_forward(nn, &layer->mla, n, mask)
                   : me_attention_forward(nn, attention, n, mask, angles);
+    me_checkpoint_discard(c, y);
     const me_linear *projection =
         is_latent ? &layer->mla.linear_proj : &attention->linear_proj;
     me_tensor *out = bias_dropout_add(nn, y, projection->bias, x);
     return me_leave(nn->e, frame, out); // (s, b, h)
 }
 
+static me_tensor *run_or_checkpoint_mlp(me_nn *nn,
+                                        const me_transformer_layer *layer,
+                                        me_tensor *x)
+{
+    if (nn->config->recompute == ME_RECOMPUTE_SELECTIVE &&
+        nn->config->recompute_mlp) {
+        me_tensor *const inputs[ME_CHECKPOINT_INPUTS] = {x};
+        return me_checkpoint(nn, &layer->mlp_section, inputs, false);
+    }
+    return me_mlp_forward(nn, &layer->mlp, x, NULL);
+}
+
 static me_tensor *mlp_part(me_nn *nn, const me_transformer_layer *layer,
                            me_tensor *x)
 {
     const me_frame frame = me_enter(nn->e);
-    me_tensor *n = me_norm_forward(nn, &layer->pre_mlp_layernorm, x);
-    me_tensor *y = layer->moe != NULL
-                       ? me_moe_layer_forward(nn, layer->moe, n)
-                       : me_mlp_forward(nn, &layer->mlp, n, NULL);
+    me_output_checkpoint *c = NULL;
+    me_tensor *n = layernorm(nn, &layer->pre_mlp_layernorm_section, x, &c);
+    me_tensor *y = layer->moe != NULL ? me_moe_layer_forward(nn, layer->moe, n)
+                                      : run_or_checkpoint_mlp(nn, layer, n);
+    me_checkpoint_discard(c, y);
     me_tensor *out = bias_dropout_add(nn, y, layer->mlp.linear_fc2.bias, x);
     return me_leave(nn->e, frame, out); // (s, b, h)
 }

@@ -21,6 +21,9 @@ typedef struct me_transformer_layer {
     me_norm pre_mlp_layernorm;
     me_mlp mlp;
     me_moe_layer *moe; /**< in its place; of the engine; NULL: no experts */
+    me_section input_layernorm_section; /**< these: when recomputed */
+    me_section pre_mlp_layernorm_section;
+    me_section mlp_section;
 } me_transformer_layer;
 
 typedef struct me_transformer_block {

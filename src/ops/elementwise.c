@@ -186,10 +186,18 @@ me_tensor *me_gelu(me_engine *e, me_tensor *x)
     return activation(e, &gelu_op, "gelu", x);
 }
 
+/** Compiled code lets go of what was saved before the gradients go. */
+static void compiled_activation_backward(me_engine *e, me_node *node,
+                                         me_tensor *const *gy, me_tensor **gx)
+{
+    activation_backward(e, node, gy, gx);
+    me_clear(e, &node->saved[0]);
+}
+
 static void squared_relu_backward(me_engine *e, me_node *node,
                                   me_tensor *const *gy, me_tensor **gx)
 {
-    activation_backward(e, node, gy, gx);
+    compiled_activation_backward(e, node, gy, gx);
     me_compiled_run(e, ME_COMPILED_SQUARED_RELU_BACKWARD, NULL);
 }
 
@@ -200,6 +208,23 @@ me_tensor *me_squared_relu(me_engine *e, me_tensor *x)
 {
     me_tensor *y = activation(e, &squared_relu_op, "squared_relu", x);
     me_compiled_run(e, ME_COMPILED_SQUARED_RELU, NULL);
+    return y;
+}
+
+static void quick_gelu_backward(me_engine *e, me_node *node,
+                                me_tensor *const *gy, me_tensor **gx)
+{
+    compiled_activation_backward(e, node, gy, gx);
+    me_compiled_run(e, ME_COMPILED_QUICK_GELU_BACKWARD, NULL);
+}
+
+static const me_op quick_gelu_op = {"CompiledFunctionBackward",
+                                    quick_gelu_backward};
+
+me_tensor *me_quick_gelu(me_engine *e, me_tensor *x)
+{
+    me_tensor *y = activation(e, &quick_gelu_op, "quick_gelu", x);
+    me_compiled_run(e, ME_COMPILED_QUICK_GELU, NULL);
     return y;
 }
 
@@ -224,21 +249,29 @@ me_tensor *me_bias_gelu(me_engine *e, me_tensor *x, me_tensor *bias)
     return me_output(e, node, y);
 }
 
+/** As of bias_gelu_backward(). */
 static void fused_swiglu_backward(me_engine *e, me_node *node,
                                   me_tensor *const *gy, me_tensor **gx)
 {
     (void)gy;
     gx[0] = unary(e, "swiglu_backward", node->saved[0]);
     me_compiled_run(e, ME_COMPILED_SWIGLU_BACKWARD, NULL);
+    if (node->n_inputs > 1) {
+        gx[1] = me_needs(node, 1) ? gx[0] : NULL;
+    }
 }
 
 static const me_op fused_swiglu_op = {"SwiGLUFunctionBackward",
                                       fused_swiglu_backward};
+static const me_op bias_swiglu_op = {"BiasSwiGLUFunctionBackward",
+                                     fused_swiglu_backward};
 
-me_tensor *me_fused_swiglu(me_engine *e, me_tensor *x)
+me_tensor *me_fused_swiglu(me_engine *e, me_tensor *x, me_tensor *bias)
 {
-    me_node *node = me_record1(e, &fused_swiglu_op, x);
+    me_node *node = bias == NULL ? me_record1(e, &fused_swiglu_op, x)
+                                 : me_record2(e, &bias_swiglu_op, x, bias);
     me_save(e, node, 0, x);
+    me_save(e, node, 1, bias);
     me_shape shape = x->shape;
     if (me_engine_is_ok(e)) {
         shape.dim[shape.ndim - 1] /= 2;

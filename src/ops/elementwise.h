@@ -52,6 +52,8 @@ me_tensor *me_pointwise(me_engine *e, const char *op, const me_tensor *a,
 me_tensor *me_silu(me_engine *e, me_tensor *x);
 /** `gelu(x)`. */
 me_tensor *me_gelu(me_engine *e, me_tensor *x);
+/** `x · sigmoid(1.702 x)` as one compiled function. */
+me_tensor *me_quick_gelu(me_engine *e, me_tensor *x);
 /** `relu(x)²` as one compiled function. */
 me_tensor *me_squared_relu(me_engine *e, me_tensor *x);
 /** @} */
@@ -60,10 +62,12 @@ me_tensor *me_squared_relu(me_engine *e, me_tensor *x);
  *  @{ */
 /** gelu(x + bias); saves x and the bias. */
 me_tensor *me_bias_gelu(me_engine *e, me_tensor *x, me_tensor *bias);
-/** silu(first half) · second half, x (…, 2f) to (…, f); saves x. */
-me_tensor *me_fused_swiglu(me_engine *e, me_tensor *x);
-/** The same times a weight of each row, x (n, 2f) and weights (n, 1) to (n, f);
- *  saves both. Weights that are not aligned to 16 bytes are copied for it. */
+/** silu(first half) · second half of x + bias, x (…, 2f) to (…, f); saves x
+ *  and the bias, which may be NULL. */
+me_tensor *me_fused_swiglu(me_engine *e, me_tensor *x, me_tensor *bias);
+/** The same without a bias times a weight of each row, x (n, 2f) and weights
+ *  (n, 1) to (n, f); saves both. Weights that are not aligned to 16 bytes are
+ *  copied for it. */
 me_tensor *me_fused_weighted_swiglu(me_engine *e, me_tensor *x,
                                     me_tensor *weights, bool is_aligned);
 /** @} */

@@ -19,6 +19,7 @@ static const char *activation_name(me_activation activation)
     switch (activation) {
     case ME_ACTIVATION_GELU: return "gelu";
     case ME_ACTIVATION_SWIGLU: return "swiglu";
+    case ME_ACTIVATION_QUICK_GEGLU: return "quick geglu";
     case ME_ACTIVATION_SQUARED_RELU: return "squared relu";
     }
     return "?";

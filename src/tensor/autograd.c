@@ -330,3 +330,12 @@ void me_tape_fini(me_tape *tape)
     me_free(tape->heap);
     *tape = (me_tape){0};
 }
+
+void me_on_gradient(me_tensor *x, void (*hook)(me_engine *e, void *self),
+                    void *self)
+{
+    if (x->grad_fn != NULL) {
+        x->grad_fn->hook = hook;
+        x->grad_fn->hook_self = self;
+    }
+}

@@ -52,6 +52,7 @@ typedef struct me_node_data {
     int32_t dim;
     bool flag;
     const void *context; /**< borrowed; a module, a checkpoint */
+    struct me_output_checkpoint *checkpoint; /**< borrowed */
 } me_node_data;
 
 /** What the node of a list of tensors (a concatenation, a split) needs beyond
@@ -82,6 +83,8 @@ struct me_node {
     me_node_data data;
     uint64_t task; /**< which backward it waits in, 0: none */
     uint32_t slot; /**< where in that backward's list */
+    void (*hook)(me_engine *e, void *self); /**< before it runs; NULL: none */
+    void *hook_self;                        /**< borrowed */
     me_node *next_free;
     /** Of the outputs there are; not cleared when made. */
     uint8_t output_dtype[ME_MAX_OUTPUTS];
@@ -161,6 +164,11 @@ static inline me_dtype me_output_dtype(const me_node *node, uint32_t nr)
 {
     return (me_dtype)node->output_dtype[node->wide != NULL ? 0 : nr];
 }
+
+/** `x.register_hook()`: told when the gradient of @p x is there, before the
+ *  node that made @p x runs; one a node. Nothing without a node. */
+void me_on_gradient(me_tensor *x, void (*hook)(me_engine *e, void *self),
+                    void *self);
 
 /** Does the gradient of input @p index go anywhere? */
 static inline bool me_needs(const me_node *node, uint32_t index)

@@ -268,6 +268,10 @@ static void run_node(me_engine *e, const run *r, me_node *node)
     exchange x;
     take_gradients(e, node, &x);
     me_module_switch(e, node->module);
+    if (node->hook != NULL) {
+        node->hook(e, node->hook_self);
+        me_module_switch(e, node->module);
+    }
     run_backward(e, node, x.gy, x.gx);
     for (uint32_t i = 0; i < node->n_outputs; i++) {
         me_clear(e, &x.gy[i]);

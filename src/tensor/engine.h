@@ -46,6 +46,8 @@ typedef struct me_storage {
     const char *op;           /**< of the allocation, static */
     struct me_storage *older; /**< of those that the allocator still has */
     struct me_storage *newer; /**< or the next unused one */
+    bool is_empty;            /**< it has given its block back */
+    struct me_storage *data; /**< then: whose block it shares; owned, or NULL */
 } me_storage;
 
 /** A view of a storage, with what autograd knows of it. */

@@ -85,6 +85,11 @@ void me_storage_retain(me_storage *storage);
  *  uses it. NULL is allowed. */
 void me_storage_release(me_engine *e, me_storage *storage);
 
+/** Its block goes, it stays: `resize_(0)`. */
+void me_storage_empty(me_engine *e, me_storage *storage);
+/** One that is empty has the data of another one from now on. */
+void me_storage_share(me_storage *empty, me_storage *data);
+
 /** A tensor object with one reference and nothing else; NULL on failure. */
 me_tensor *me_tensor_new(me_engine *e);
 

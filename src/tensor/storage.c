@@ -76,14 +76,9 @@ static void complete_pending(me_engine *e)
     e->pending.count = 0;
 }
 
-me_storage *me_storage_new(me_engine *e, const char *op, uint64_t bytes)
+/** Room for a storage, not cleared; NULL after a failure. */
+static me_storage *take_storage(me_engine *e)
 {
-    complete_pending(e);
-    if (!me_size_is_valid(bytes) || bytes > UINT64_MAX / 2) {
-        me_engine_fail(e, ME_ERR_OVERFLOW,
-                       "the size of a tensor of %s exceeds 64 bits", op);
-        return NULL;
-    }
     me_storage *storage = e->free_storages;
     if (storage != NULL) {
         e->free_storages = storage->newer;
@@ -92,6 +87,20 @@ me_storage *me_storage_new(me_engine *e, const char *op, uint64_t bytes)
     }
     if (storage == NULL) {
         me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a storage");
+    }
+    return storage;
+}
+
+me_storage *me_storage_new(me_engine *e, const char *op, uint64_t bytes)
+{
+    complete_pending(e);
+    if (!me_size_is_valid(bytes) || bytes > UINT64_MAX / 2) {
+        me_engine_fail(e, ME_ERR_OVERFLOW,
+                       "the size of a tensor of %s exceeds 64 bits", op);
+        return NULL;
+    }
+    me_storage *storage = take_storage(e);
+    if (storage == NULL) {
         return NULL;
     }
     *storage = (me_storage){
@@ -141,10 +150,46 @@ void me_storage_release(me_engine *e, me_storage *storage)
     if (--storage->refs > 0) {
         return;
     }
+    if (storage->is_empty) {
+        me_storage *data = storage->data;
+        storage->newer = e->free_storages;
+        e->free_storages = storage;
+        me_storage_release(e, data);
+        return;
+    }
     emit_block(e, ME_EVENT_FREE_REQUESTED, storage, "");
     if (storage->is_late) {
         hold_back(e, storage);
     } else {
         complete_free(e, storage);
     }
+}
+
+void me_storage_empty(me_engine *e, me_storage *storage)
+{
+    me_storage *block = take_storage(e); // takes over the block and its place
+    if (block == NULL) {
+        return;
+    }
+    *block = *storage;
+    block->refs = 1;
+    if (block->newer != NULL) {
+        block->newer->older = block;
+    } else {
+        e->newest = block;
+    }
+    if (block->older != NULL) {
+        block->older->newer = block;
+    }
+    *storage = (me_storage){.refs = storage->refs,
+                            .category = ME_CATEGORY_ACTIVATION,
+                            .is_empty = true};
+    me_storage_release(e, block);
+}
+
+void me_storage_share(me_storage *empty, me_storage *data)
+{
+    ME_ASSERT(empty->is_empty && empty->data == NULL);
+    me_storage_retain(data);
+    empty->data = data;
 }

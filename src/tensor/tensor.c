@@ -124,6 +124,20 @@ void me_set_data(me_engine *e, me_tensor *x, const me_tensor *y)
     me_storage_release(e, old);
 }
 
+void me_discard_data(me_engine *e, me_tensor *x)
+{
+    if (me_engine_is_ok(e) && x->storage != NULL) {
+        me_storage_empty(e, x->storage);
+    }
+}
+
+void me_restore_data(me_engine *e, me_tensor *x, const me_tensor *y)
+{
+    if (me_engine_is_ok(e) && x->storage != NULL) {
+        me_storage_share(x->storage, y->storage);
+    }
+}
+
 void me_record_stream(me_tensor *x)
 {
     if (x->storage != NULL) {
@@ -134,7 +148,8 @@ void me_record_stream(me_tensor *x)
 void me_categorize(me_engine *e, const me_tensor *x, me_category category)
 {
     me_storage *storage = x->storage;
-    if (storage == NULL || storage->category == (uint8_t)category) {
+    if (storage == NULL || storage->is_empty ||
+        storage->category == (uint8_t)category) {
         return;
     }
     me_event event = {

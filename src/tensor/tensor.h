@@ -43,6 +43,13 @@ me_tensor *me_detach(me_engine *e, const me_tensor *x);
 /** `x.data = y.data`: @p x lets go of its storage and shares that of @p y. */
 void me_set_data(me_engine *e, me_tensor *x, const me_tensor *y);
 
+/** `x.untyped_storage().resize_(0)`: the block goes, whoever holds it. */
+void me_discard_data(me_engine *e, me_tensor *x);
+
+/** What me_discard_data() took from @p x and all that share its storage, they
+ *  get back: the data of @p y, which they hold from now on. */
+void me_restore_data(me_engine *e, me_tensor *x, const me_tensor *y);
+
 /** Another stream uses the storage: its free completes late. */
 void me_record_stream(me_tensor *x);
 

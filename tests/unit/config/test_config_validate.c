@@ -143,6 +143,13 @@ static const char *const rule_cases[][2] = {
      "fp32_residual_connection = true needs"},
     {"model.activation=squared_relu", "does not go with"},
     {"model.activation=squared_relu train.bias_gelu_fusion=false", ""},
+    {"model.activation=quick_geglu",
+     "model.activation = quick_geglu: set it to false"},
+    {"model.activation=quick_geglu train.bias_gelu_fusion=false", ""},
+    {"recompute.granularity=selective recompute.mlp=true", "never ends"},
+    {"recompute.granularity=selective recompute.mlp=true "
+     "model.add_bias_linear=false",
+     ""},
     {"optimizer.overlap_param_gather=true", "optimizer.distributed = true"},
     {"optimizer.overlap_param_gather=true optimizer.distributed=true",
      "optimizer.overlap_grad_reduce = true"},

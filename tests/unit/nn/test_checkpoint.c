@@ -100,6 +100,48 @@ static void test_checkpoint__phases(void **state)
     test_model_fini(&m);
 }
 
+/* What is discarded once it is saved comes back before it is needed. */
+static void test_checkpoint__output_is_discarded(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+    me_engine *e = m.nn.e;
+
+    const me_section section = {.nn = &m.nn, .run = two};
+    me_tensor *x = me_test_leaf(e, ME_SHAPE(4, 3));
+    (void)me_test_events_take(&m.events);
+    me_output_checkpoint *checkpoint = NULL;
+    me_tensor *n = me_checkpoint_output(&m.nn, &section, x, &checkpoint);
+    me_tensor *y = me_silu(e, n); /* saves n */
+    EXPECT_EVENTS(&m.events, "+24 +24 -24 +24");
+    me_checkpoint_discard(checkpoint, y);
+    me_drop(e, n);
+    EXPECT_EVENTS(&m.events, "-24"); /* n's */
+    /* both again, the second is n; silu's gradient; n is held by the section's
+     * second run alone: its silu's gradient, its input goes; neg's, silu's
+     * goes; then n, and the gradient of n */
+    assert_string_equal(test_backward(&m.events, y),
+                        "+24 +24 +24 +24 -24 +24 -24 -24 -24");
+    assert_non_null(x->grad);
+    test_model_fini(&m);
+}
+
+static void test_checkpoint__output_off_the_tape(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+
+    const me_section section = {.nn = &m.nn, .run = two};
+    me_tensor *x = test_tensor(m.nn.e, ME_DTYPE_BFLOAT16, ME_SHAPE(4, 3));
+    me_output_checkpoint *checkpoint = NULL;
+    me_tensor *n = me_checkpoint_output(&m.nn, &section, x, &checkpoint);
+    assert_null(n->grad_fn);
+    assert_null(checkpoint);
+    test_model_fini(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -107,6 +149,8 @@ int main(void)
         cmocka_unit_test(test_checkpoint__off_the_tape),
         cmocka_unit_test(test_checkpoint__distributed_input),
         cmocka_unit_test(test_checkpoint__phases),
+        cmocka_unit_test(test_checkpoint__output_is_discarded),
+        cmocka_unit_test(test_checkpoint__output_off_the_tape),
     };
     return cmocka_run_group_tests_name("checkpoint", tests, NULL, NULL);
 }

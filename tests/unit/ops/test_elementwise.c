@@ -178,10 +178,25 @@ test_elementwise__fused_swiglu_halves_the_last_dimension(void **state)
 
     const me_frame frame = me_enter(e);
     me_tensor *x = me_test_leaf(e, ME_SHAPE(4, 6));
-    me_tensor *y = me_fused_swiglu(e, x);
+    me_tensor *y = me_fused_swiglu(e, x, NULL);
     assert_true(me_shape_equal(&y->shape, &ME_SHAPE(4, 3)));
     EXPECT_EVENTS(events, "+48 +24");
     assert_string_equal(test_backward(events, y), "+48");
+    me_leave(e, frame, NULL);
+}
+
+/* With a bias as with gelu: its gradient is the sum of the input's. */
+static void test_elementwise__bias_swiglu(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *x = me_neg(e, me_test_leaf(e, ME_SHAPE(4, 6)));
+    me_tensor *y = me_fused_swiglu(e, x, me_test_leaf(e, ME_SHAPE(6)));
+    me_drop(e, x);
+    EXPECT_EVENTS(events, "+48 +48 +12 +24");
+    assert_string_equal(test_backward(events, y), "+48 +12 -48 +48 -48");
     me_leave(e, frame, NULL);
 }
 
@@ -275,6 +290,7 @@ int main(void)
         ENGINE_TEST(test_elementwise__cast),
         ENGINE_TEST(test_elementwise__in_place_division),
         ENGINE_TEST(test_elementwise__bias_gelu),
+        ENGINE_TEST(test_elementwise__bias_swiglu),
         ENGINE_TEST(test_elementwise__fused_swiglu_halves_the_last_dimension),
         ENGINE_TEST(test_elementwise__dropout),
         ENGINE_TEST(test_elementwise__dropout_off_the_tape),

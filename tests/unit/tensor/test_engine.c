@@ -68,7 +68,7 @@ static void test_engine__operations_do_nothing_after_a_failure(void **state)
     x = me_layer_norm(e, x, good, good);
     x = me_cat_last(e, x, x);
     x = me_slice(e, x, -1, 0, 2);
-    x = me_fused_swiglu(e, x);
+    x = me_fused_swiglu(e, x, NULL);
     x = me_bmm(e, x, x);
     x = me_sdpa_flash(e, x, x, x, 0.1);
     me_drop(e, x);
