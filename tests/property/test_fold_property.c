@@ -90,6 +90,12 @@ static job make_job(me_random *random)
     if (tensor > 1) {
         set_flag(&j, random, "parallel.sequence");
     }
+    if (me_random_in(random, 0, 2) == 0) {
+        (void)snprintf(j.sets[j.n++], SET_BYTES,
+                       "recompute.granularity=selective");
+        set_flag(&j, random, "recompute.core_attn");
+        set_flag(&j, random, "recompute.layernorm");
+    }
     return j;
 }
 
