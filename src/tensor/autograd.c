@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "tensor/engine_private.h"
+#include "tensor/region.h"
 #include "tensor/tensor.h"
 
 #include <string.h>
@@ -41,6 +42,7 @@ static void dismantle(me_engine *e, me_node *node, me_node **dead)
             me_clear(e, &node->saved[i]);
         }
     }
+    me_region_let_go(e, node);
     if (node->variable != NULL) {
         node->variable->accumulator = NULL;
         me_clear(e, &node->variable);
@@ -161,6 +163,12 @@ static me_node *accumulator(me_engine *e, me_tensor *leaf)
     return node;
 }
 
+me_node *me_leaf_accumulator(me_engine *e, me_tensor *leaf)
+{
+    return me_engine_is_ok(e) && leaf->requires_grad ? accumulator(e, leaf)
+                                                     : NULL;
+}
+
 me_node *me_accumulator_hold(me_engine *e, me_tensor *parameter)
 {
     if (!me_engine_is_ok(e)) {
@@ -278,6 +286,10 @@ void me_save(me_engine *e, me_node *node, uint32_t index, const me_tensor *x)
         return;
     }
     ME_ASSERT(index < ME_MAX_SAVED && node->saved[index] == NULL);
+    if (e->packing != NULL) {
+        node->saved[index] = me_region_hold(e, node);
+        return;
+    }
     me_tensor *saved = me_tensor_new(e);
     if (saved == NULL) {
         return;
@@ -292,11 +304,26 @@ void me_save(me_engine *e, me_node *node, uint32_t index, const me_tensor *x)
         saved->storage->category == ME_CATEGORY_TEMPORARY) {
         me_categorize(e, saved, ME_CATEGORY_ACTIVATION);
     }
+    if (e->recomputing != NULL) {
+        me_region_fill(e, saved);
+    }
+}
+
+/** A node that no output will own, because a recomputation ended in its
+ *  operation, lets go of what it saved; once, whatever outputs there are. */
+static void discard(me_engine *e, me_node *node)
+{
+    if (node != NULL && e->is_stopped && node->refs == 0 && node->op != NULL) {
+        node->refs = 1;
+        me_node_release(e, node);
+        node->op = NULL;
+    }
 }
 
 me_tensor *me_output(me_engine *e, me_node *node, me_tensor *y)
 {
     if (node == NULL || !me_engine_is_ok(e)) {
+        discard(e, node);
         return y;
     }
     me_node *before = y->grad_fn;
@@ -307,6 +334,14 @@ me_tensor *me_output(me_engine *e, me_node *node, me_tensor *y)
     y->requires_grad = true;
     me_node_release(e, before); /* of an in-place operation */
     return y;
+}
+
+void me_detach_in_place(me_engine *e, me_tensor *x)
+{
+    me_node *node = x->grad_fn;
+    x->grad_fn = NULL;
+    x->requires_grad = false;
+    me_node_release(e, node);
 }
 
 void me_tape_on_grad(me_engine *e,
@@ -329,13 +364,4 @@ void me_tape_fini(me_tape *tape)
     me_free(tape->stack);
     me_free(tape->heap);
     *tape = (me_tape){0};
-}
-
-void me_on_gradient(me_tensor *x, void (*hook)(me_engine *e, void *self),
-                    void *self)
-{
-    if (x->grad_fn != NULL) {
-        x->grad_fn->hook = hook;
-        x->grad_fn->hook_self = self;
-    }
 }

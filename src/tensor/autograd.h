@@ -38,11 +38,18 @@ typedef struct me_op {
                      me_tensor **gx);
 } me_op;
 
-/** Where a gradient goes: input @p output_nr of @p node. */
+/** Where a gradient goes: input @p output_nr of @p node (a GradientEdge). */
 typedef struct me_edge {
     me_node *node;
     uint32_t output_nr;
 } me_edge;
+
+/** Told of the gradients of a node's outputs before it runs
+ *  (Node.register_prehook); they are borrowed. */
+typedef struct me_prehook {
+    void (*run)(void *self, me_engine *e, me_tensor *const *gy);
+    void *self;
+} me_prehook;
 
 /** Numbers that a backward needs besides tensors. */
 typedef struct me_node_data {
@@ -74,17 +81,20 @@ struct me_node {
     uint16_t n_inputs;
     uint16_t n_outputs;
     uint8_t thread;
+    uint8_t needed; /**< a bit an input: the backward that runs wants its
+                         gradient */
     me_module_id module;
-    me_edge *edges; /**< `few_edges`, or those of `wide` */
-    me_wide *wide;  /**< NULL: few inputs and outputs */
+    const me_prehook *prehook; /**< borrowed; NULL: none */
+    me_edge *edges;            /**< `few_edges`, or those of `wide` */
+    me_wide *wide;             /**< NULL: few inputs and outputs */
     me_edge few_edges[ME_MAX_INPUTS];
     me_tensor *saved[ME_MAX_SAVED]; /**< released in this order */
     me_tensor *variable;            /**< of an AccumulateGrad: the leaf */
     me_node_data data;
-    uint64_t task; /**< which backward it waits in, 0: none */
-    uint32_t slot; /**< where in that backward's list */
-    void (*hook)(me_engine *e, void *self); /**< before it runs; NULL: none */
-    void *hook_self;                        /**< borrowed */
+    struct me_region *region; /**< what it saved stands there, see region.h */
+    uint32_t n_holders;       /**< of its region */
+    uint64_t task;            /**< which backward it waits in, 0: none */
+    uint32_t slot;            /**< where in that backward's list */
     me_node *next_free;
     /** Of the outputs there are; not cleared when made. */
     uint8_t output_dtype[ME_MAX_OUTPUTS];
@@ -97,6 +107,8 @@ typedef struct me_task_slot {
     uint32_t dependencies;
     uint64_t outer_task; /**< what the node's fields were before */
     uint32_t outer_slot;
+    bool is_needed;    /**< it leads to what the run was asked for */
+    me_tensor **taken; /**< its gradient is handed out there, or NULL */
     me_tensor *gradients[ME_MAX_OUTPUTS];
 } me_task_slot;
 
@@ -165,15 +177,14 @@ static inline me_dtype me_output_dtype(const me_node *node, uint32_t nr)
     return (me_dtype)node->output_dtype[node->wide != NULL ? 0 : nr];
 }
 
-/** `x.register_hook()`: told when the gradient of @p x is there, before the
- *  node that made @p x runs; one a node. Nothing without a node. */
-void me_on_gradient(me_tensor *x, void (*hook)(me_engine *e, void *self),
-                    void *self);
+/** `x.detach_()`: @p x lets go of its graph. */
+void me_detach_in_place(me_engine *e, me_tensor *x);
 
-/** Does the gradient of input @p index go anywhere? */
+/** Does the backward that runs want the gradient of input @p index? */
 static inline bool me_needs(const me_node *node, uint32_t index)
 {
-    return node->edges[index].node != NULL;
+    return node->wide != NULL ? node->edges[index].node != NULL
+                              : ((unsigned)node->needed >> index & 1U) != 0;
 }
 
 /**
@@ -188,6 +199,26 @@ void me_backward(me_engine *e, me_tensor *root, me_tensor *gradient);
  *  for gradients of parameters that are made later. @p gradient is borrowed. */
 void me_accumulate_grad(me_engine *e, me_tensor *leaf, me_tensor *gradient);
 
+/** What torch.autograd.grad() is asked; all of it is borrowed. */
+typedef struct me_grad_request {
+    uint32_t n_roots;
+    const me_edge *roots;        /**< where the backward begins */
+    me_tensor *const *gradients; /**< of each root */
+    uint32_t n_inputs;
+    me_node *const *inputs;    /**< whose incoming gradients are asked for:
+                                    the AccumulateGrad of a leaf */
+    me_tensor **gradients_out; /**< of each input; the caller's, NULL where
+                                    none arrived */
+    bool retain_graph;         /**< nodes keep what they saved */
+} me_grad_request;
+
+/**
+ * Run backward over nothing but the paths from the roots to the inputs: nodes
+ * beside them do not run, and nodes on them make only the gradients that lead
+ * there. Nothing is collected in any `grad`.
+ */
+void me_autograd_grad(me_engine *e, const me_grad_request *request);
+
 /** What is told when a parameter has got its gradient (a post-accumulate hook). */
 void me_tape_on_grad(me_engine *e,
                      void (*on_grad)(void *self, me_engine *e,
@@ -196,6 +227,10 @@ void me_tape_on_grad(me_engine *e,
 
 /** Make the parameter's AccumulateGrad now and hold it (as DDP's hooks do). */
 me_node *me_accumulator_hold(me_engine *e, me_tensor *parameter);
+
+/** The leaf's AccumulateGrad, made if it is not alive; the caller holds it.
+ *  NULL if it needs no gradient. */
+me_node *me_leaf_accumulator(me_engine *e, me_tensor *leaf);
 
 /** One holder of a node lets go; NULL is allowed. */
 void me_node_release(me_engine *e, me_node *node);

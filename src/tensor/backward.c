@@ -1,160 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/alloc.h"
-#include "base/assert.h"
 #include "tensor/autograd.h"
 #include "tensor/engine_private.h"
+#include "tensor/region.h"
+#include "tensor/run.h"
 #include "tensor/tensor.h"
 
 #include <string.h>
 
-/** One run of the tape. */
-typedef struct run {
-    uint64_t task;
-    uint32_t first_slot;
-    uint32_t first_ready; /**< where this run's heap begins */
-} run;
-
-static bool reserve(me_engine *e, void **items, uint32_t count,
-                    uint32_t *capacity, size_t size)
-{
-    if (count < *capacity) {
-        return true;
-    }
-    const uint32_t wanted = *capacity == 0 ? 128 : *capacity * 2;
-    void *larger = me_realloc(*items, wanted, size, "tape");
-    if (larger == NULL) {
-        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for the tape");
-        return false;
-    }
-    *items = larger;
-    *capacity = wanted;
-    return true;
-}
-
-static bool runs_before(const me_node *a, const me_node *b)
-{
-    return a->sequence < b->sequence;
-}
-
-/* The order in which equal numbers leave the ready queue is that of the C++
- * library's heap (std::push_heap, std::pop_heap of libstdc++), so these two
- * move elements as those do. */
-static void sift_up(me_node **heap, uint32_t hole, uint32_t top, me_node *node)
-{
-    while (hole > top && runs_before(heap[(hole - 1) / 2], node)) {
-        heap[hole] = heap[(hole - 1) / 2];
-        hole = (hole - 1) / 2;
-    }
-    heap[hole] = node;
-}
-
-static void sift_down(me_node **heap, uint32_t length, me_node *node)
-{
-    uint32_t hole = 0;
-    uint32_t child = 0;
-    while (length > 0 && child < (length - 1) / 2) {
-        child = 2 * (child + 1);
-        if (runs_before(heap[child], heap[child - 1])) {
-            child--;
-        }
-        heap[hole] = heap[child];
-        hole = child;
-    }
-    if (length % 2 == 0 && length >= 2 && child == (length - 2) / 2) {
-        child = 2 * (child + 1);
-        heap[hole] = heap[child - 1];
-        hole = child - 1;
-    }
-    sift_up(heap, hole, 0, node);
-}
-
-static void push_ready(me_engine *e, const run *r, me_node *node)
-{
-    me_tape *tape = &e->tape;
-    void *items = tape->heap;
-    if (!reserve(e, &items, tape->n_heap, &tape->heap_capacity,
-                 sizeof *tape->heap)) {
-        return;
-    }
-    tape->heap = items;
-    tape->n_heap++;
-    sift_up(tape->heap + r->first_ready, tape->n_heap - 1 - r->first_ready, 0,
-            node);
-}
-
-static me_node *pop_ready(me_engine *e, const run *r)
-{
-    me_tape *tape = &e->tape;
-    me_node **heap = tape->heap + r->first_ready;
-    me_node *node = heap[0];
-    const uint32_t last = tape->n_heap - 1 - r->first_ready;
-    if (last > 0) {
-        sift_down(heap, last, heap[last]);
-    }
-    tape->n_heap--;
-    return node;
-}
-
-/** Find or make the node's slot in this run. @return was it new? */
-static bool visit(me_engine *e, const run *r, me_node *node)
-{
-    me_tape *tape = &e->tape;
-    if (node->task == r->task) {
-        return false;
-    }
-    void *items = tape->slots;
-    if (!reserve(e, &items, tape->n_slots, &tape->slots_capacity,
-                 sizeof *tape->slots)) {
-        return false;
-    }
-    tape->slots = items;
-    tape->slots[tape->n_slots] = (me_task_slot){
-        .node = node,
-        .outer_task = node->task,
-        .outer_slot = node->slot,
-    };
-    node->task = r->task;
-    node->slot = tape->n_slots++;
-    node->refs++;
-    return true;
-}
-
-static void push_search(me_engine *e, me_node *node)
-{
-    me_tape *tape = &e->tape;
-    void *items = tape->stack;
-    if (reserve(e, &items, tape->n_stack, &tape->stack_capacity,
-                sizeof *tape->stack)) {
-        tape->stack = items;
-        tape->stack[tape->n_stack++] = node;
-    }
-}
-
-/** Count for every node that can be reached how many gradients it awaits. */
-static void count_dependencies(me_engine *e, const run *r, me_node *root)
-{
-    me_tape *tape = &e->tape;
-    const uint32_t base = tape->n_stack;
-    visit(e, r, root);
-    push_search(e, root);
-    while (tape->n_stack > base && me_engine_is_ok(e)) {
-        me_node *node = tape->stack[--tape->n_stack];
-        for (uint32_t i = 0; i < node->n_inputs; i++) {
-            me_node *next = node->edges[i].node;
-            if (next == NULL) {
-                continue;
-            }
-            if (visit(e, r, next)) {
-                push_search(e, next);
-            }
-            tape->slots[next->slot].dependencies++;
-        }
-    }
-    tape->n_stack = base;
-}
-
-/** A second gradient for the same input: in place where PyTorch may, which it
- *  may not into a view, since that holds its base. */
+/** A second gradient for the same input: in place where PyTorch may. */
 static void add_gradient(me_engine *e, me_tensor **sum, me_tensor *gradient)
 {
     me_tensor *first = *sum;
@@ -183,7 +36,7 @@ static me_tensor **awaited(me_engine *e, const me_node *node)
                               : e->tape.slots[node->slot].gradients;
 }
 
-static void hand_on(me_engine *e, const run *r, me_edge edge,
+static void hand_on(me_engine *e, const me_run *r, me_edge edge,
                     me_tensor *gradient)
 {
     me_node *next = edge.node;
@@ -197,7 +50,7 @@ static void hand_on(me_engine *e, const run *r, me_edge edge,
         me_release(e, gradient);
     }
     if (--e->tape.slots[next->slot].dependencies == 0) {
-        push_ready(e, r, next);
+        me_run_push(e, r, next);
     }
 }
 
@@ -223,6 +76,14 @@ static me_tensor *validate(me_engine *e, me_edge edge, me_tensor *gradient)
     return right;
 }
 
+/** Tensors of a region are the formula's alone; the last one goes first. */
+static void clear_unpacked(me_engine *e, me_node *node)
+{
+    for (int i = ME_MAX_SAVED; i > 0; i--) {
+        me_clear(e, &node->saved[i - 1]);
+    }
+}
+
 static void run_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                          me_tensor **gx)
 {
@@ -232,8 +93,11 @@ static void run_backward(me_engine *e, me_node *node, me_tensor *const *gy,
         me_retain(gx[i]);
     }
     me_leave(e, frame, NULL);
+    if (node->region != NULL) {
+        clear_unpacked(e, node);
+    }
     for (uint32_t i = 0; i < node->n_inputs; i++) {
-        if (node->edges[i].node == NULL) {
+        if (!me_needs(node, i)) {
             me_clear(e, &gx[i]);
         } else if (gx[i] != NULL) {
             gx[i] = validate(e, node->edges[i], gx[i]);
@@ -263,24 +127,42 @@ static void take_gradients(me_engine *e, const me_node *node, exchange *x)
     x->gx = x->few_gx;
 }
 
-static void run_node(me_engine *e, const run *r, me_node *node)
+/** Which gradients of its inputs the node has to make. */
+static void set_needed(const me_engine *e, const me_run *r, me_node *node)
+{
+    node->needed = 0;
+    for (uint32_t i = 0; node->wide == NULL && i < node->n_inputs; i++) {
+        const me_node *next = node->edges[i].node;
+        if (next != NULL &&
+            (!r->is_partial || e->tape.slots[next->slot].is_needed)) {
+            node->needed |= (uint8_t)(1U << i);
+        }
+    }
+}
+
+static void run_node(me_engine *e, const me_run *r, me_node *node)
 {
     exchange x;
     take_gradients(e, node, &x);
     me_module_switch(e, node->module);
-    if (node->hook != NULL) {
-        node->hook(e, node->hook_self);
+    if (node->prehook != NULL) {
+        node->prehook->run(node->prehook->self, e, x.gy);
         me_module_switch(e, node->module);
     }
+    if (node->region != NULL) {
+        me_region_unpack(e, node);
+    }
+    set_needed(e, r, node);
     run_backward(e, node, x.gy, x.gx);
     for (uint32_t i = 0; i < node->n_outputs; i++) {
         me_clear(e, &x.gy[i]);
     }
-    for (int i = 0; i < ME_MAX_SAVED; i++) {
+    for (int i = 0; i < ME_MAX_SAVED && !r->retains_graph; i++) {
         if (node->saved[i] != NULL) {
             me_clear(e, &node->saved[i]);
         }
     }
+    me_region_let_go(e, node);
     for (uint32_t i = 0; i < node->n_inputs; i++) {
         if (node->edges[i].node != NULL) {
             me_tensor *gradient = x.gx[i];
@@ -290,25 +172,51 @@ static void run_node(me_engine *e, const run *r, me_node *node)
     }
 }
 
-/** Forget the run; after a failure gradients may still wait in it. */
-static void finish(me_engine *e, const run *r)
+/** A node of a partial run: hands its gradient out, runs, or neither. */
+static void run_asked(me_engine *e, const me_run *r, me_node *node)
 {
-    me_tape *tape = &e->tape;
-    for (uint32_t i = r->first_slot; i < tape->n_slots; i++) {
-        me_task_slot *slot = &tape->slots[i];
-        slot->node->task = slot->outer_task;
-        slot->node->slot = slot->outer_slot;
-        for (int k = 0; k < ME_MAX_OUTPUTS; k++) {
-            me_clear(e, &slot->gradients[k]);
+    me_task_slot *slot = &e->tape.slots[node->slot];
+    if (slot->taken != NULL) {
+        *slot->taken = slot->gradients[0];
+        slot->gradients[0] = NULL;
+    } else if (slot->is_needed) {
+        run_node(e, r, node);
+    } else {
+        for (uint32_t i = 0; i < node->n_inputs; i++) {
+            if (node->edges[i].node != NULL) {
+                hand_on(e, r, node->edges[i], NULL);
+            }
         }
-        for (uint32_t k = 0;
-             slot->node->wide != NULL && k < slot->node->n_outputs; k++) {
-            me_clear(e, &slot->node->wide->gradients[k]);
-        }
-        me_node_release(e, slot->node);
     }
-    tape->n_slots = r->first_slot;
-    tape->n_heap = r->first_ready;
+}
+
+/** What a backward changes about the engine, to be put back after it. */
+typedef struct surroundings {
+    me_phase phase;
+    me_category category;
+    int thread;
+    bool grad;
+    me_module_id module;
+} surroundings;
+
+static surroundings enter_backward(me_engine *e)
+{
+    return (surroundings){
+        .phase = me_phase_set(e, ME_PHASE_BACKWARD),
+        .category = me_category_set(e, ME_CATEGORY_TEMPORARY),
+        .thread = me_thread_set(e, ME_THREAD_AUTOGRAD),
+        .grad = me_grad_enable(e, false),
+        .module = e->module,
+    };
+}
+
+static void leave_backward(me_engine *e, const surroundings *before)
+{
+    me_module_switch(e, before->module);
+    me_grad_enable(e, before->grad);
+    me_thread_set(e, before->thread);
+    me_category_set(e, before->category);
+    me_phase_set(e, before->phase);
 }
 
 void me_backward(me_engine *e, me_tensor *root, me_tensor *gradient)
@@ -316,30 +224,71 @@ void me_backward(me_engine *e, me_tensor *root, me_tensor *gradient)
     if (!me_engine_is_ok(e) || root->grad_fn == NULL) {
         return;
     }
-    const run r = {
-        .task = ++e->tape.tasks,
-        .first_slot = e->tape.n_slots,
-        .first_ready = e->tape.n_heap,
-    };
-    const me_phase phase = me_phase_set(e, ME_PHASE_BACKWARD);
-    const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
-    const int thread = me_thread_set(e, ME_THREAD_AUTOGRAD);
-    const bool grad = me_grad_enable(e, false);
-    const me_module_id module = e->module;
-
-    count_dependencies(e, &r, root->grad_fn);
+    const me_run r = me_run_begin(e);
+    const surroundings before = enter_backward(e);
+    me_run_count(e, &r, root->grad_fn);
     if (me_engine_is_ok(e)) {
         awaited(e, root->grad_fn)[root->output_nr] = me_retain(gradient);
-        push_ready(e, &r, root->grad_fn);
+        me_run_push(e, &r, root->grad_fn);
     }
     while (e->tape.n_heap > r.first_ready && me_engine_is_ok(e)) {
-        run_node(e, &r, pop_ready(e, &r));
+        run_node(e, &r, me_run_pop(e, &r));
     }
-    finish(e, &r);
+    me_run_finish(e, &r);
+    leave_backward(e, &before);
+}
 
-    me_module_switch(e, module);
-    me_grad_enable(e, grad);
-    me_thread_set(e, thread);
-    me_category_set(e, category);
-    me_phase_set(e, phase);
+/** Roots that others lead to wait for those (GraphRoot comes first). */
+static void begin_at_roots(me_engine *e, const me_run *r,
+                           const me_grad_request *request)
+{
+    for (uint32_t i = 0; i < request->n_roots; i++) {
+        const me_edge *root = &request->roots[i];
+        me_task_slot *slot = &e->tape.slots[root->node->slot];
+        me_tensor *sum = slot->gradients[root->output_nr];
+        add_gradient(e, &sum, request->gradients[i]);
+        slot->gradients[root->output_nr] = sum;
+    }
+    for (uint32_t i = 0; i < request->n_roots; i++) {
+        me_node *node = request->roots[i].node;
+        bool is_first = e->tape.slots[node->slot].dependencies == 0;
+        for (uint32_t k = 0; k < i; k++) {
+            is_first = is_first && request->roots[k].node != node;
+        }
+        if (is_first) {
+            me_run_push(e, r, node);
+        }
+    }
+}
+
+void me_autograd_grad(me_engine *e, const me_grad_request *request)
+{
+    for (uint32_t i = 0; i < request->n_inputs; i++) {
+        request->gradients_out[i] = NULL;
+    }
+    if (!me_engine_is_ok(e)) {
+        return;
+    }
+    me_run r = me_run_begin(e);
+    r.retains_graph = request->retain_graph;
+    r.is_partial = true;
+    const surroundings before = enter_backward(e);
+    for (uint32_t i = 0; i < request->n_roots; i++) {
+        me_run_count(e, &r, request->roots[i].node);
+    }
+    if (me_engine_is_ok(e)) {
+        me_run_mark(e, &r, request->n_inputs, request->inputs);
+        for (uint32_t i = 0; i < request->n_inputs; i++) {
+            const me_node *input = request->inputs[i];
+            if (input != NULL && input->task == r.task) {
+                e->tape.slots[input->slot].taken = &request->gradients_out[i];
+            }
+        }
+        begin_at_roots(e, &r, request);
+    }
+    while (e->tape.n_heap > r.first_ready && me_engine_is_ok(e)) {
+        run_asked(e, &r, me_run_pop(e, &r));
+    }
+    me_run_finish(e, &r);
+    leave_backward(e, &before);
 }

@@ -89,7 +89,7 @@ void me_engine_fail(me_engine *e, me_status status, const char *format, ...)
 
 bool me_engine_is_ok(const me_engine *e)
 {
-    return e->status == ME_OK;
+    return e->status == ME_OK && !e->is_stopped;
 }
 
 void *me_engine_alloc(me_engine *e, size_t count, size_t size)
@@ -114,6 +114,11 @@ me_work me_engine_work(const me_engine *e, me_phase phase)
 me_tensor **me_engine_workspace(me_engine *e)
 {
     return &e->workspaces[e->thread];
+}
+
+me_tensor **me_engine_lt_workspace(me_engine *e)
+{
+    return &e->lt_workspaces[e->thread];
 }
 
 me_tensor **me_engine_global_buffer(me_engine *e, me_dtype dtype)

@@ -46,7 +46,7 @@ typedef struct me_storage {
     const char *op;           /**< of the allocation, static */
     struct me_storage *older; /**< of those that the allocator still has */
     struct me_storage *newer; /**< or the next unused one */
-    bool is_empty;            /**< it has given its block back */
+    bool is_empty;            /**< its block is gone, see me_storage_free() */
     struct me_storage *data; /**< then: whose block it shares; owned, or NULL */
 } me_storage;
 
@@ -92,10 +92,12 @@ enum {
     ME_MAX_COMPILED = 24
 };
 
-/** CUDA streams: the default one and the one DDP builds its buffers on. */
+/** CUDA streams: the default one; the one that Megatron-LM's DDP builds its
+ *  buffers on, and on which FSDP gathers parameters; FSDP's for gradients. */
 enum {
     ME_STREAM_DEFAULT = 0,
-    ME_STREAM_SIDE = 1
+    ME_STREAM_SIDE = 1,
+    ME_STREAM_REDUCE = 2
 };
 
 /**
@@ -125,7 +127,8 @@ me_status me_engine_status(const me_engine *e, me_diag *diag);
 void me_engine_fail(me_engine *e, me_status status, const char *format, ...)
     ME_PRINTF(3, 4);
 
-/** Has nothing failed so far? Guards arithmetic on shapes. */
+/** Has nothing failed so far? Guards arithmetic on shapes. No as well while a
+ *  recomputation that has what it ran for unwinds (region.h). */
 bool me_engine_is_ok(const me_engine *e);
 
 /**
@@ -144,6 +147,8 @@ me_work me_engine_work(const me_engine *e, me_phase phase);
 /** Where cuBLAS's workspace of the running host thread is kept, which outlives
  *  every frame: NULL until its first product; the engine's. */
 me_tensor **me_engine_workspace(me_engine *e);
+/** As me_engine_workspace() for cuBLASLt, which has one of its own. */
+me_tensor **me_engine_lt_workspace(me_engine *e);
 /** Where the scratch of a type that kernels share is kept (Megatron's global
  *  memory buffer): NULL until first used; the engine's. */
 me_tensor **me_engine_global_buffer(me_engine *e, me_dtype dtype);
@@ -224,6 +229,12 @@ void me_module_switch(me_engine *e, me_module_id module);
  *  above it. */
 void me_module_count_parameter(me_engine *e, me_module_id module,
                                uint64_t numel, uint64_t bytes);
+
+/** Take back what me_module_count_parameter() counted. */
+void me_module_discount_parameter(me_engine *e, me_module_id module,
+                                  uint64_t numel, uint64_t bytes);
+/** Dotted name of the module that runs, "" for none; borrowed. */
+const char *me_module_path(const me_engine *e);
 
 /** @} */
 

@@ -70,8 +70,12 @@ struct me_engine {
     me_recording recording;
     me_tensor *free_tensors; /**< linked through grad */
     me_tensor *workspaces[ME_THREADS];
+    me_tensor *lt_workspaces[ME_THREADS];
     me_tensor *global_buffers[ME_DTYPE_COUNT];
     me_compiled compiled[ME_MAX_COMPILED];
+    struct me_region *packing;     /**< whose operations save holders */
+    struct me_region *recomputing; /**< that runs again */
+    bool is_stopped;               /**< it has all that it ran for */
     me_tensor none; /**< what operations return after a failure */
 
     me_tape tape;
@@ -84,11 +88,6 @@ void me_storage_retain(me_storage *storage);
 /** One reference less; the last one frees the block, late if another stream
  *  uses it. NULL is allowed. */
 void me_storage_release(me_engine *e, me_storage *storage);
-
-/** Its block goes, it stays: `resize_(0)`. */
-void me_storage_empty(me_engine *e, me_storage *storage);
-/** One that is empty has the data of another one from now on. */
-void me_storage_share(me_storage *empty, me_storage *data);
 
 /** A tensor object with one reference and nothing else; NULL on failure. */
 me_tensor *me_tensor_new(me_engine *e);

@@ -136,3 +136,20 @@ void me_module_count_parameter(me_engine *e, me_module_id module,
         }
     }
 }
+
+void me_module_discount_parameter(me_engine *e, me_module_id module,
+                                  uint64_t numel, uint64_t bytes)
+{
+    for (me_module_id m = module;; m = e->tree.modules[m].parent) {
+        e->tree.modules[m].parameters -= numel;
+        e->tree.modules[m].parameter_bytes -= bytes;
+        if (m == ME_NO_MODULE) {
+            return;
+        }
+    }
+}
+
+const char *me_module_path(const me_engine *e)
+{
+    return e->tree.modules[e->module].path;
+}

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/size.h"
 #include "tensor/engine_private.h"
+#include "tensor/tensor.h"
 
 /** Room for one more item in a growing array of pointers or ids. */
 static bool grow(void **items, uint32_t count, uint32_t *capacity, size_t size)
@@ -51,7 +52,8 @@ static void emit_block(me_engine *e, me_event_kind kind,
                });
 }
 
-static void complete_free(me_engine *e, me_storage *storage)
+/** The allocator has the block back; the object may live on without one. */
+static void give_back(me_engine *e, me_storage *storage)
 {
     emit_block(e, ME_EVENT_FREE_COMPLETED, storage, "");
     forget_block(e, storage->block);
@@ -63,8 +65,19 @@ static void complete_free(me_engine *e, me_storage *storage)
     if (storage->older != NULL) {
         storage->older->newer = storage->newer;
     }
+}
+
+/** Nobody names the object any more. */
+static void recycle(me_engine *e, me_storage *storage)
+{
     storage->newer = e->free_storages;
     e->free_storages = storage;
+}
+
+static void complete_free(me_engine *e, me_storage *storage)
+{
+    give_back(e, storage);
+    recycle(e, storage);
 }
 
 /** The allocator looks at late frees at the start of each allocation. */
@@ -74,6 +87,25 @@ static void complete_pending(me_engine *e)
         complete_free(e, e->pending.storages[i]);
     }
     e->pending.count = 0;
+}
+
+/** A block of what the running code allocates, for a storage object. */
+static void take_block(me_engine *e, me_storage *storage, const char *op,
+                       uint64_t bytes)
+{
+    storage->bytes = bytes;
+    storage->block = new_block(e);
+    storage->category = (uint8_t)e->category;
+    storage->stream = e->stream;
+    storage->module = e->module;
+    storage->op = op;
+    storage->older = e->newest;
+    storage->newer = NULL;
+    if (e->newest != NULL) {
+        e->newest->newer = storage;
+    }
+    e->newest = storage;
+    emit_block(e, ME_EVENT_ALLOC, storage, op);
 }
 
 /** Room for a storage, not cleared; NULL after a failure. */
@@ -103,21 +135,8 @@ me_storage *me_storage_new(me_engine *e, const char *op, uint64_t bytes)
     if (storage == NULL) {
         return NULL;
     }
-    *storage = (me_storage){
-        .bytes = bytes,
-        .refs = 1,
-        .block = new_block(e),
-        .category = (uint8_t)e->category,
-        .stream = e->stream,
-        .module = e->module,
-        .op = op,
-        .older = e->newest,
-    };
-    if (e->newest != NULL) {
-        e->newest->newer = storage;
-    }
-    e->newest = storage;
-    emit_block(e, ME_EVENT_ALLOC, storage, op);
+    *storage = (me_storage){.refs = 1};
+    take_block(e, storage, op, bytes);
     return storage;
 }
 
@@ -152,8 +171,7 @@ void me_storage_release(me_engine *e, me_storage *storage)
     }
     if (storage->is_empty) {
         me_storage *data = storage->data;
-        storage->newer = e->free_storages;
-        e->free_storages = storage;
+        recycle(e, storage);
         me_storage_release(e, data);
         return;
     }
@@ -165,8 +183,12 @@ void me_storage_release(me_engine *e, me_storage *storage)
     }
 }
 
-void me_storage_empty(me_engine *e, me_storage *storage)
+void me_storage_free(me_engine *e, const me_tensor *x)
 {
+    me_storage *storage = x->storage;
+    if (storage == NULL || storage->is_empty || !me_engine_is_ok(e)) {
+        return;
+    }
     me_storage *block = take_storage(e); // takes over the block and its place
     if (block == NULL) {
         return;
@@ -187,9 +209,23 @@ void me_storage_empty(me_engine *e, me_storage *storage)
     me_storage_release(e, block);
 }
 
-void me_storage_share(me_storage *empty, me_storage *data)
+void me_storage_alloc(me_engine *e, const me_tensor *x, const char *op)
 {
-    ME_ASSERT(empty->is_empty && empty->data == NULL);
-    me_storage_retain(data);
-    empty->data = data;
+    me_storage *storage = x->storage;
+    if (storage != NULL && storage->is_empty && me_engine_is_ok(e)) {
+        complete_pending(e);
+        *storage = (me_storage){.refs = storage->refs};
+        take_block(e, storage, op, me_bytes(x));
+    }
+}
+
+void me_restore_data(me_engine *e, me_tensor *x, const me_tensor *y)
+{
+    me_storage *storage = x->storage;
+    if (storage == NULL || !me_engine_is_ok(e)) {
+        return;
+    }
+    ME_ASSERT(storage->is_empty && storage->data == NULL);
+    me_storage_retain(y->storage);
+    storage->data = y->storage;
 }

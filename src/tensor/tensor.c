@@ -124,20 +124,6 @@ void me_set_data(me_engine *e, me_tensor *x, const me_tensor *y)
     me_storage_release(e, old);
 }
 
-void me_discard_data(me_engine *e, me_tensor *x)
-{
-    if (me_engine_is_ok(e) && x->storage != NULL) {
-        me_storage_empty(e, x->storage);
-    }
-}
-
-void me_restore_data(me_engine *e, me_tensor *x, const me_tensor *y)
-{
-    if (me_engine_is_ok(e) && x->storage != NULL) {
-        me_storage_share(x->storage, y->storage);
-    }
-}
-
 void me_record_stream(me_tensor *x)
 {
     if (x->storage != NULL) {
@@ -178,6 +164,15 @@ uint64_t me_rows(const me_tensor *x)
 uint64_t me_bytes(const me_tensor *x)
 {
     return me_size_mul(me_numel(x), me_dtype_bytes((me_dtype)x->dtype));
+}
+
+bool me_tensor_is_expanded(const me_tensor *x)
+{
+    uint64_t strides = 0;
+    for (int32_t i = 0; i < x->shape.ndim; i++) {
+        strides |= x->shape.dim[i] == 1 ? 0 : x->strides[i];
+    }
+    return strides == 0 && me_numel(x) > 1;
 }
 
 bool me_tensor_is_contiguous(const me_tensor *x)

@@ -43,10 +43,15 @@ me_tensor *me_detach(me_engine *e, const me_tensor *x);
 /** `x.data = y.data`: @p x lets go of its storage and shares that of @p y. */
 void me_set_data(me_engine *e, me_tensor *x, const me_tensor *y);
 
-/** `x.untyped_storage().resize_(0)`: the block goes, whoever holds it. */
-void me_discard_data(me_engine *e, me_tensor *x);
+/** `x.untyped_storage().resize_(0)`: the block goes, and whatever shows the
+ *  storage keeps showing it. */
+void me_storage_free(me_engine *e, const me_tensor *x);
 
-/** What me_discard_data() took from @p x and all that share its storage, they
+/** `resize_()` back to the size of @p x, which shows all of its storage: a new
+ *  block. */
+void me_storage_alloc(me_engine *e, const me_tensor *x, const char *op);
+
+/** What me_storage_free() took from @p x and all that share its storage, they
  *  get back: the data of @p y, which they hold from now on. */
 void me_restore_data(me_engine *e, me_tensor *x, const me_tensor *y);
 
@@ -76,6 +81,9 @@ uint64_t me_rows(const me_tensor *x);
 
 /** Bytes of the elements (a view's own, not its storage's). */
 uint64_t me_bytes(const me_tensor *x);
+
+/** One number shown as many (Tensor.expand of a scalar)? */
+bool me_tensor_is_expanded(const me_tensor *x);
 
 /** Row-major without holes? */
 bool me_tensor_is_contiguous(const me_tensor *x);

@@ -1,0 +1,61 @@
+/**
+ * @file
+ * A backward in two halves, the input's gradient now and the weights' later:
+ * torch/distributed/pipelining/_backward.py (PyTorch 2.11).
+ *
+ * Parameters are grouped by the nodes at which the way to them leaves the way
+ * to the input: weight and bias of one layer at its node. The first half runs
+ * the way to the input alone and keeps the graph and the gradients that come to
+ * those nodes; the second runs backward from each of them to its parameters.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_TENSOR_PARAMETER_GROUPS_H
+#define MEMEST_TENSOR_PARAMETER_GROUPS_H
+
+#include "tensor/autograd.h"
+
+/** A node where the ways part, and what came to it. */
+typedef struct me_intermediate {
+    me_node *node;       /**< held until its group has its gradients */
+    me_tensor *gradient; /**< of its output, held from the first half on */
+    me_prehook prehook;
+} me_intermediate;
+
+/** Parameters that are reached through the same nodes. */
+typedef struct me_parameter_group {
+    uint32_t *parameters; /**< indices of the list that was split */
+    uint32_t n_parameters;
+    me_intermediate *intermediates;
+    uint32_t n_intermediates;
+} me_parameter_group;
+
+/** Between the halves; owned by the engine's memory, to be released. */
+typedef struct me_parameter_groups {
+    me_parameter_group *groups; /**< in the order of their first parameter */
+    uint32_t count;
+} me_parameter_groups;
+
+/**
+ * stage_backward_input(): the gradient of @p input goes to its `grad`, added to
+ * what is there.
+ *
+ * @param output      forgets its graph, as detach_() does
+ * @param gradient    of @p output; borrowed
+ * @param input       a leaf that needs a gradient
+ * @param n_weights   parameters of the stage, in their order
+ * @param groups_out  for me_backward_weight(), which gives it back
+ */
+void me_backward_input(me_engine *e, me_tensor *output, me_tensor *gradient,
+                       me_tensor *input, uint32_t n_weights,
+                       me_tensor *const *weights,
+                       me_parameter_groups *groups_out);
+
+/** stage_backward_weight(): group by group, to each weight's `grad`. */
+void me_backward_weight(me_engine *e, me_tensor *const *weights,
+                        me_parameter_groups *groups);
+
+/** Give back what is held, if the second half does not come. */
+void me_parameter_groups_fini(me_engine *e, me_parameter_groups *groups);
+
+#endif /* MEMEST_TENSOR_PARAMETER_GROUPS_H */

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tensor/region.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "tensor/engine_private.h"
+#include "tensor/tensor.h"
+
+#include <string.h>
+
+/** One run of the function that the backward may ask for again. */
+typedef struct me_region {
+    me_region_function function;
+    me_tensor *input; /**< owned; kept until the last holder goes */
+    me_module_id module;
+    uint32_t refs;       /**< holders, and the forward while it runs */
+    uint32_t n_holders;  /**< ever made: places in the list */
+    uint32_t n_filled;   /**< of them, by the run that goes on */
+    me_tensor **tensors; /**< one a holder, until it is handed out; owned */
+} me_region;
+
+static void release(me_engine *e, me_region *region, uint32_t count)
+{
+    region->refs -= count;
+    if (region->refs > 0) {
+        return;
+    }
+    for (uint32_t i = 0; region->tensors != NULL && i < region->n_holders;
+         i++) {
+        me_release(e, region->tensors[i]);
+    }
+    me_free(region->tensors);
+    me_release(e, region->input);
+    me_free(region);
+}
+
+me_tensor *me_region_forward(me_engine *e, const me_region_function *function,
+                             me_tensor *x)
+{
+    if (!me_engine_is_ok(e) || !me_grad_enabled(e)) {
+        return function->run(function->self, e, x);
+    }
+    ME_ASSERT(e->packing == NULL);
+    me_region *region = me_alloc(1, sizeof *region, "region");
+    if (region == NULL) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a region");
+        return me_none(e);
+    }
+    const me_frame frame = me_enter(e);
+    me_tensor *input = me_detach(e, x);
+    input->is_view = false;
+    input->requires_grad = x->requires_grad;
+    *region = (me_region){
+        .function = *function,
+        .input = me_retain(input),
+        .module = e->module,
+        .refs = 1,
+    };
+    me_leave(e, frame, NULL);
+    e->packing = region;
+    me_tensor *y = function->run(function->self, e, x);
+    e->packing = NULL;
+    if (region->input->storage != NULL && region->refs > 1 &&
+        region->input->storage->category == ME_CATEGORY_TEMPORARY) {
+        me_categorize(e, region->input, ME_CATEGORY_ACTIVATION);
+    }
+    release(e, region, 1);
+    return y;
+}
+
+me_tensor *me_region_hold(me_engine *e, me_node *node)
+{
+    me_tensor *holder = me_tensor_new(e);
+    if (holder == NULL) {
+        return NULL;
+    }
+    holder->shape = ME_SCALAR;
+    holder->strides[0] = e->packing->n_holders++; /* its place in the list */
+    e->packing->refs++;
+    node->region = e->packing;
+    node->n_holders++;
+    return holder;
+}
+
+void me_region_fill(me_engine *e, const me_tensor *saved)
+{
+    me_region *region = e->recomputing;
+    if (region->n_filled == region->n_holders) {
+        return;
+    }
+    me_tensor *handle = me_tensor_new(e);
+    if (handle == NULL) {
+        return;
+    }
+    handle->storage = saved->storage;
+    handle->dtype = saved->dtype;
+    handle->shape = saved->shape;
+    memcpy(handle->strides, saved->strides, sizeof handle->strides);
+    me_storage_retain(handle->storage);
+    region->tensors[region->n_filled++] = handle;
+    e->is_stopped = region->n_filled == region->n_holders;
+}
+
+/** Until the last holder has its tensor: an exception then ends the function,
+ *  whose variables go, and its graph with them. */
+static void run_again(me_engine *e, me_region *region)
+{
+    region->tensors =
+        me_alloc(region->n_holders, sizeof(me_tensor *), "region");
+    if (region->tensors == NULL) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a region");
+        return;
+    }
+    const bool grad = me_grad_enable(e, true);
+    const me_phase phase = me_phase_set(e, ME_PHASE_RECOMPUTE);
+    const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
+    const me_module_id module = e->module;
+    me_module_switch(e, region->module);
+    e->recomputing = region;
+    const me_frame frame = me_enter(e);
+    me_tensor *x = me_detach(e, region->input);
+    x->is_view = false;
+    x->requires_grad = region->input->requires_grad;
+    region->function.run(region->function.self, e, x);
+    me_leave(e, frame, NULL);
+    e->is_stopped = false;
+    e->recomputing = NULL;
+    me_module_switch(e, module);
+    me_category_set(e, category);
+    me_phase_set(e, phase);
+    me_grad_enable(e, grad);
+}
+
+void me_region_unpack(me_engine *e, me_node *node)
+{
+    me_region *region = node->region;
+    if (region->tensors == NULL) {
+        run_again(e, region);
+    }
+    for (int i = 0; region->tensors != NULL && i < ME_MAX_SAVED; i++) {
+        me_tensor *holder = node->saved[i];
+        if (holder != NULL) {
+            const uint64_t place = holder->strides[0];
+            node->saved[i] = region->tensors[place];
+            region->tensors[place] = NULL;
+            me_release(e, holder);
+        }
+    }
+}
+
+void me_region_let_go(me_engine *e, me_node *node)
+{
+    me_region *region = node->region;
+    const uint32_t count = node->n_holders;
+    node->region = NULL;
+    node->n_holders = 0;
+    if (region != NULL) {
+        release(e, region, count);
+    }
+}
