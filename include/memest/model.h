@@ -46,8 +46,23 @@ typedef enum me_norm_impl {
 } me_norm_impl;
 
 typedef enum me_optimizer_impl {
-    ME_OPTIMIZER_TORCH_FOREACH
+    ME_OPTIMIZER_TORCH_FOREACH, /**< multi-tensor kernels */
+    ME_OPTIMIZER_TORCH_FUSED,
+    ME_OPTIMIZER_TORCH_FOR_LOOP /**< one parameter after the other */
 } me_optimizer_impl;
+
+/** Whose training loop a job runs. */
+typedef enum me_framework {
+    ME_FRAMEWORK_MEGATRON,
+    ME_FRAMEWORK_TORCH
+} me_framework;
+
+/** How plain PyTorch spreads a model over the ranks of a batch. */
+typedef enum me_data_parallel {
+    ME_DATA_PARALLEL_NONE,
+    ME_DATA_PARALLEL_DDP,        /**< DistributedDataParallel */
+    ME_DATA_PARALLEL_FULLY_SHARD /**< FSDP2 */
+} me_data_parallel;
 
 typedef enum me_optimizer_kind {
     ME_OPTIMIZER_ADAM,

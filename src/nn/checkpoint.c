@@ -113,11 +113,13 @@ struct me_output_checkpoint {
     me_tensor *output; /**< discarded, until it is there again */
     me_tensor *leaf;   /**< input of the second run */
     me_tensor *again;  /**< its output */
+    me_prehook hook;   /**< on what the discarded output went into */
 };
 
 /** `_recompute`: the output's storage gets what the second run made. */
-static void run_again(me_engine *e, void *self)
+static void run_again(void *self, me_engine *e, me_tensor *const *gy)
 {
+    (void)gy;
     me_output_checkpoint *c = self;
     const me_section *section = c->section;
     if (!me_engine_is_ok(e) || c->output == NULL) {
@@ -126,7 +128,7 @@ static void run_again(me_engine *e, void *self)
     const me_frame frame = me_enter(e);
     me_tensor *leaf = me_detach(e, c->node->saved[0]);
     leaf->is_view = false;
-    leaf->requires_grad = me_needs(c->node, 0);
+    leaf->requires_grad = c->node->edges[0].node != NULL;
     const bool grad = me_grad_enable(e, true);
     const me_phase phase = me_phase_set(e, ME_PHASE_RECOMPUTE);
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
@@ -184,8 +186,12 @@ me_tensor *me_checkpoint_output(me_nn *nn, const me_section *section,
 
 void me_checkpoint_discard(me_output_checkpoint *checkpoint, me_tensor *hooked)
 {
-    if (checkpoint != NULL) {
-        me_discard_data(checkpoint->section->nn->e, checkpoint->output);
-        me_on_gradient(hooked, run_again, checkpoint);
+    if (checkpoint == NULL) {
+        return;
+    }
+    me_storage_free(checkpoint->section->nn->e, checkpoint->output);
+    checkpoint->hook = (me_prehook){.run = run_again, .self = checkpoint};
+    if (hooked->grad_fn != NULL) {
+        hooked->grad_fn->prehook = &checkpoint->hook;
     }
 }

@@ -90,6 +90,7 @@ typedef struct me_parameter {
     const char *name; /**< own name, "weight" or "bias"; static */
     uint64_t numel;
     me_shape shape;
+    me_dtype dtype;       /**< that its module was built with */
     bool is_made_on_host; /**< moved to the device after the model is built */
     bool is_made_in_params_dtype; /**< there, and so not cast any more */
     bool is_tensor_sharded;       /**< each tensor rank has another part */
@@ -163,12 +164,26 @@ me_parameter *me_parameter_create(me_nn *nn, const me_parameter_spec *spec);
  *  holds it; the module owns it. */
 void me_buffer_register(me_nn *nn, me_tensor **tensor);
 
+/** As me_parameter_create() in a dtype of its own. */
+me_parameter *me_parameter_create_as(me_nn *nn, const me_parameter_spec *spec,
+                                     me_dtype dtype);
+
+/** A module's attribute is bound to another parameter: the one that it had
+ *  goes, if it was registered last, and is not counted any more. */
+void me_parameter_remove(me_nn *nn, me_parameter *parameter);
+
 /** Move the parameters that were made on the host, each as float32. */
 void me_parameters_to_device(me_nn *nn);
 
 /** Cast those, and buffers, to the model's dtype (Float16Module), one after
  *  another. */
 void me_parameters_to_half(me_nn *nn);
+
+/** `module.to("cuda")` or `.to(dtype)`: every parameter, in the order of
+ *  registration, moved from the host or cast, one after another.
+ *
+ *  @param dtype  NULL: each stays as it is */
+void me_parameters_to(me_nn *nn, const me_dtype *dtype);
 
 /** Let go of all parameters and the list's memory. */
 void me_parameter_list_fini(me_engine *e, me_parameter_list *list);

@@ -36,7 +36,22 @@ static me_tensor *device_tensor(me_nn *nn, const me_parameter *parameter,
     return x;
 }
 
+static void set_tensor(me_nn *nn, me_parameter *parameter, me_dtype dtype)
+{
+    parameter->tensor = device_tensor(nn, parameter, dtype);
+    if (me_engine_is_ok(nn->e)) {
+        parameter->tensor->requires_grad = true;
+        parameter->tensor->parameter = parameter;
+    }
+}
+
 me_parameter *me_parameter_create(me_nn *nn, const me_parameter_spec *spec)
+{
+    return me_parameter_create_as(nn, spec, nn->config->params_dtype);
+}
+
+me_parameter *me_parameter_create_as(me_nn *nn, const me_parameter_spec *spec,
+                                     me_dtype dtype)
 {
     me_parameter *parameter = me_engine_alloc(nn->e, 1, sizeof *parameter);
     if (parameter == NULL || !append(nn, parameter)) {
@@ -48,6 +63,7 @@ me_parameter *me_parameter_create(me_nn *nn, const me_parameter_spec *spec)
         .name = spec->name,
         .numel = me_shape_numel(&spec->shape),
         .shape = spec->shape,
+        .dtype = dtype,
         .is_made_on_host = spec->is_made_on_host,
         .is_made_in_params_dtype = spec->is_made_in_params_dtype,
         .is_tensor_sharded = spec->is_tensor_sharded,
@@ -60,15 +76,11 @@ me_parameter *me_parameter_create(me_nn *nn, const me_parameter_spec *spec)
     const me_module_id before = me_module_current(nn->e);
     me_module_switch(nn->e, spec->module);
     if (!spec->is_made_on_host) {
-        parameter->tensor =
-            device_tensor(nn, parameter, nn->config->params_dtype);
-        parameter->tensor->requires_grad = true;
-        parameter->tensor->parameter = parameter;
+        set_tensor(nn, parameter, dtype);
     }
     me_module_switch(nn->e, before);
     me_module_count_parameter(nn->e, spec->module, parameter->numel,
-                              parameter->numel *
-                                  me_dtype_bytes(nn->config->params_dtype));
+                              parameter->numel * me_dtype_bytes(dtype));
     return parameter;
 }
 
@@ -91,18 +103,30 @@ void me_buffer_register(me_nn *nn, me_tensor **tensor)
         (me_module_buffer){.tensor = tensor, .parameters = list->count};
 }
 
+void me_parameter_remove(me_nn *nn, me_parameter *parameter)
+{
+    me_parameter_list *list = nn->parameters;
+    list->count--;
+    for (uint32_t i = parameter->index; i < list->count; i++) {
+        list->parameters[i] = list->parameters[i + 1];
+        list->parameters[i]->index = i;
+    }
+    me_module_discount_parameter(nn->e, parameter->module, parameter->numel,
+                                 parameter->numel *
+                                     me_dtype_bytes(parameter->dtype));
+    me_clear(nn->e, &parameter->tensor);
+}
+
 void me_parameters_to_device(me_nn *nn)
 {
     for (uint32_t i = 0; i < nn->parameters->count; i++) {
         me_parameter *parameter = nn->parameters->parameters[i];
         if (parameter->is_made_on_host && me_engine_is_ok(nn->e)) {
             me_module_switch(nn->e, parameter->module);
-            parameter->tensor = device_tensor(nn, parameter,
-                                              parameter->is_made_in_params_dtype
-                                                  ? nn->config->params_dtype
-                                                  : ME_DTYPE_FLOAT32);
-            parameter->tensor->requires_grad = true;
-            parameter->tensor->parameter = parameter;
+            set_tensor(nn, parameter,
+                       parameter->is_made_in_params_dtype
+                           ? nn->config->params_dtype
+                           : ME_DTYPE_FLOAT32);
         }
     }
     me_module_switch(nn->e, ME_NO_MODULE);
@@ -139,6 +163,39 @@ void me_parameters_to_half(me_nn *nn)
         me_tensor *half = device_tensor(nn, parameter, dtype);
         me_set_data(nn->e, parameter->tensor, half);
         me_release(nn->e, half);
+    }
+    me_module_switch(nn->e, ME_NO_MODULE);
+}
+
+/** Another dtype takes as many elements and other bytes. */
+static void count_cast(me_nn *nn, me_parameter *parameter, me_dtype dtype)
+{
+    const uint64_t numel = parameter->numel;
+    me_module_discount_parameter(nn->e, parameter->module, numel,
+                                 numel * me_dtype_bytes(parameter->dtype));
+    me_module_count_parameter(nn->e, parameter->module, numel,
+                              numel * me_dtype_bytes(dtype));
+    parameter->dtype = dtype;
+}
+
+void me_parameters_to(me_nn *nn, const me_dtype *dtype)
+{
+    for (uint32_t i = 0; i < nn->parameters->count && me_engine_is_ok(nn->e);
+         i++) {
+        me_parameter *parameter = nn->parameters->parameters[i];
+        const me_dtype to = dtype == NULL ? parameter->dtype : *dtype;
+        const bool is_cast = parameter->dtype != to;
+        me_module_switch(nn->e, parameter->module);
+        if (is_cast) {
+            count_cast(nn, parameter, to);
+        }
+        if (parameter->tensor == NULL) {
+            set_tensor(nn, parameter, to);
+        } else if (is_cast) {
+            me_tensor *cast = device_tensor(nn, parameter, to);
+            me_set_data(nn->e, parameter->tensor, cast);
+            me_release(nn->e, cast);
+        }
     }
     me_module_switch(nn->e, ME_NO_MODULE);
 }

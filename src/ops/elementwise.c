@@ -68,6 +68,43 @@ me_tensor *me_add_number(me_engine *e, me_tensor *a)
     return me_output(e, node, unary(e, "add", a));
 }
 
+static void sub_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                         me_tensor **gx)
+{
+    if (me_needs(node, 1)) {
+        gx[1] = unary(e, "neg", gy[0]);
+    }
+    gx[0] = gy[0];
+}
+
+static const me_op sub_op = {"SubBackward0", sub_backward};
+
+me_tensor *me_sub(me_engine *e, me_tensor *a, me_tensor *b)
+{
+    me_node *node = me_record2(e, &sub_op, a, b);
+    return me_output(e, node, binary(e, "sub", a, b));
+}
+
+/** grad · (2 · x¹), as FunctionsManual.cpp's pow_backward writes it. */
+static void square_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                            me_tensor **gx)
+{
+    me_tensor *power = unary(e, "pow", node->saved[0]);
+    me_tensor *doubled = unary(e, "mul", power);
+    gx[0] = binary(e, "mul", gy[0], doubled);
+    me_drop(e, doubled);
+    me_drop(e, power);
+}
+
+static const me_op square_op = {"PowBackward0", square_backward};
+
+me_tensor *me_square(me_engine *e, me_tensor *a)
+{
+    me_node *node = me_record1(e, &square_op, a);
+    me_save(e, node, 0, a);
+    return me_output(e, node, unary(e, "pow", a));
+}
+
 enum {
     MUL_SAVED_OTHER,
     MUL_SAVED_SELF
@@ -192,6 +229,16 @@ static void compiled_activation_backward(me_engine *e, me_node *node,
 {
     activation_backward(e, node, gy, gx);
     me_clear(e, &node->saved[0]);
+}
+
+static const me_op relu_op = {"ReluBackward0", activation_backward};
+
+me_tensor *me_relu(me_engine *e, me_tensor *x)
+{
+    me_node *node = me_record1(e, &relu_op, x);
+    me_tensor *y = unary(e, "relu", x);
+    me_save(e, node, 0, y);
+    return me_output(e, node, y);
 }
 
 static void squared_relu_backward(me_engine *e, me_node *node,

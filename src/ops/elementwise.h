@@ -15,6 +15,12 @@
 /** `a + b`; saves nothing; both gradients are the incoming one. */
 me_tensor *me_add(me_engine *e, me_tensor *a, me_tensor *b);
 
+/** `a - b`; saves nothing; the gradient of @p b is the incoming one negated. */
+me_tensor *me_sub(me_engine *e, me_tensor *a, me_tensor *b);
+
+/** `a ** 2`; saves @p a. */
+me_tensor *me_square(me_engine *e, me_tensor *a);
+
 /** `a * b`; saves each factor that the other's gradient needs. */
 me_tensor *me_mul(me_engine *e, me_tensor *a, me_tensor *b);
 
@@ -45,6 +51,9 @@ me_tensor *me_clone_detached(me_engine *e, const me_tensor *a);
 /** An element-wise result of @p dtype that is not on the tape. */
 me_tensor *me_pointwise(me_engine *e, const char *op, const me_tensor *a,
                         me_dtype dtype);
+
+/** `relu(x)`; saves its result. */
+me_tensor *me_relu(me_engine *e, me_tensor *x);
 
 /** @name Activation functions; each saves its input
  *  @{ */

@@ -4,28 +4,42 @@
 #include "base/size.h"
 #include "tensor/autograd.h"
 
-/** cuBLAS's workspace of the running host thread, on its first product. */
-static void ensure_workspace(me_engine *e)
+/** CUBLASLT_WORKSPACE_SIZE's default (ATen/cuda/CUDABlas.cpp). */
+static const uint64_t LT_WORKSPACE_BYTES = UINT64_C(1) << 20;
+
+/** A workspace that its holder keeps for good. */
+static void ensure(me_engine *e, me_tensor **workspace, const char *op,
+                   uint64_t bytes)
 {
-    me_tensor **workspace = me_engine_workspace(e);
     if (*workspace != NULL || !me_engine_is_ok(e)) {
         return;
     }
     const me_frame frame = me_enter(e);
     const me_category category = me_category_set(e, ME_CATEGORY_BUFFER);
-    *workspace = me_retain(me_scratch(
-        e, "cublas_workspace", me_engine_card(e)->cublas_workspace_bytes));
+    *workspace = me_retain(me_scratch(e, op, bytes));
     me_category_set(e, category);
     me_leave(e, frame, NULL);
+}
+
+void me_lt_workspace(me_engine *e)
+{
+    ensure(e, me_engine_lt_workspace(e), "cublaslt_workspace",
+           LT_WORKSPACE_BYTES);
+}
+
+void me_gemm_run(me_engine *e, const me_tensor *y, uint64_t inner)
+{
+    ensure(e, me_engine_workspace(e), "cublas_workspace",
+           me_engine_card(e)->cublas_workspace_bytes);
+    me_work_done(e, me_size_mul(me_size_mul(2, inner), me_numel(y)),
+                 me_bytes(y));
 }
 
 me_tensor *me_gemm(me_engine *e, const char *op, me_dtype dtype, me_shape shape,
                    uint64_t inner)
 {
     me_tensor *y = me_empty(e, op, dtype, shape);
-    ensure_workspace(e);
-    me_work_done(e, me_size_mul(me_size_mul(2, inner), me_numel(y)),
-                 me_bytes(y));
+    me_gemm_run(e, y, inner);
     return y;
 }
 

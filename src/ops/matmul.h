@@ -21,6 +21,13 @@
 me_tensor *me_gemm(me_engine *e, const char *op, me_dtype dtype, me_shape shape,
                    uint64_t inner);
 
+/** A product into @p y, which exists already; the workspace comes first. */
+void me_gemm_run(me_engine *e, const me_tensor *y, uint64_t inner);
+
+/** cuBLASLt's workspace of the running host thread, at its first product with
+ *  a bias. */
+void me_lt_workspace(me_engine *e);
+
 /** `torch.bmm(a, b)`: (n, p, q) · (n, q, r) to (n, p, r). */
 me_tensor *me_bmm(me_engine *e, me_tensor *a, me_tensor *b);
 

@@ -86,13 +86,17 @@ static void layer_norm_backward(me_engine *e, me_node *node,
 {
     const me_tensor *x = node->saved[LAYER_NORM_SAVED_INPUT];
     me_tensor *copy = rows_of(e, x);
-    gx[0] = norm_output(e, "native_layer_norm_backward", gy[0]);
-    gx[1] = parameter_gradient(e, node->saved[LAYER_NORM_SAVED_WEIGHT],
-                               "native_layer_norm_backward");
-    gx[2] = parameter_gradient(e, node->saved[LAYER_NORM_SAVED_BIAS],
-                               "native_layer_norm_backward");
-    me_drop(e, rows_of(e, gy[0]));
-    sum_blocks(e, x, 2, gx + 1);
+    if (me_needs(node, 0)) {
+        gx[0] = norm_output(e, "native_layer_norm_backward", gy[0]);
+    }
+    if (me_needs(node, 1) || me_needs(node, 2)) { /* one kernel for both */
+        gx[1] = parameter_gradient(e, node->saved[LAYER_NORM_SAVED_WEIGHT],
+                                   "native_layer_norm_backward");
+        gx[2] = parameter_gradient(e, node->saved[LAYER_NORM_SAVED_BIAS],
+                                   "native_layer_norm_backward");
+        me_drop(e, rows_of(e, gy[0]));
+        sum_blocks(e, x, 2, gx + 1);
+    }
     me_drop(e, copy);
 }
 
@@ -130,11 +134,15 @@ static void rms_norm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 {
     const me_tensor *x = node->saved[RMS_NORM_SAVED_INPUT];
     me_tensor *copy = rows_of(e, x);
-    gx[0] = norm_output(e, "_fused_rms_norm_backward", gy[0]);
-    gx[1] = parameter_gradient(e, node->saved[RMS_NORM_SAVED_WEIGHT],
-                               "_fused_rms_norm_backward");
-    me_drop(e, rows_of(e, gy[0]));
-    sum_blocks(e, x, 1, gx + 1);
+    if (me_needs(node, 0)) {
+        gx[0] = norm_output(e, "_fused_rms_norm_backward", gy[0]);
+    }
+    if (me_needs(node, 1)) {
+        gx[1] = parameter_gradient(e, node->saved[RMS_NORM_SAVED_WEIGHT],
+                                   "_fused_rms_norm_backward");
+        me_drop(e, rows_of(e, gy[0]));
+        sum_blocks(e, x, 1, gx + 1);
+    }
     me_drop(e, copy);
 }
 

@@ -36,7 +36,7 @@ static layout lay_out(const me_reduction *r)
     uint64_t width = r->inputs;
     uint64_t height = r->outputs;
     if (r->is_outer) {
-        l.vector = MAX_VECTOR;
+        l.vector = r->is_expanded ? 1 : MAX_VECTOR;
         while (r->outputs % l.vector != 0) {
             l.vector /= 2;
         }
@@ -144,6 +144,7 @@ static me_reduction reduction_to(const me_tensor *x, const me_shape *shape)
         .inputs = outputs == 0 ? 0 : me_numel(x) / outputs,
         .outputs = outputs,
         .is_outer = outputs > 1 && !is_last,
+        .is_expanded = me_tensor_is_expanded(x),
         .element_bytes = me_dtype_bytes((me_dtype)x->dtype),
         .accumulator_bytes = 4,
     };
@@ -207,6 +208,26 @@ me_tensor *me_sum_rows(me_engine *e, me_tensor *x)
     }
     const me_shape columns = ME_SHAPE(me_dim(x, -1));
     return me_output(e, node, me_sum_to(e, x, &columns));
+}
+
+/** The incoming scalar, expanded, over the number of elements. */
+static void mean_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                          me_tensor **gx)
+{
+    gx[0] = me_empty(e, "div", (me_dtype)gy[0]->dtype, node->data.shape);
+    me_work_done(e, me_numel(gx[0]), me_bytes(gx[0]));
+}
+
+static const me_op mean_op = {"MeanBackward0", mean_backward};
+
+me_tensor *me_mean(me_engine *e, me_tensor *x)
+{
+    me_node *node = me_record1(e, &mean_op, x);
+    if (node != NULL) {
+        node->data.shape = x->shape;
+    }
+    const me_shape scalar = ME_SCALAR;
+    return me_output(e, node, me_sum_to(e, x, &scalar));
 }
 
 me_tensor *me_sum_last_detached(me_engine *e, const me_tensor *x)

@@ -18,6 +18,7 @@ typedef struct me_reduction {
     uint64_t element_bytes; /**< of the input */
     uint64_t
         accumulator_bytes; /**< of one partial result: 4, or 16 with index */
+    bool is_expanded;      /**< the input is one number shown as many */
 } me_reduction;
 
 /** Staging buffer and semaphores of a reduction; both 0 if it needs none. */
@@ -51,6 +52,9 @@ me_tensor *me_sum_detached(me_engine *e, const me_tensor *x);
 
 /** `x.sum(dim=0)`: (n, m) to (m), on the tape. */
 me_tensor *me_sum_rows(me_engine *e, me_tensor *x);
+
+/** `x.mean()`: a scalar, on the tape. */
+me_tensor *me_mean(me_engine *e, me_tensor *x);
 
 /** Sum over the last dimension, off the tape, in float32. */
 me_tensor *me_sum_last_detached(me_engine *e, const me_tensor *x);

@@ -20,18 +20,22 @@ static void test_reduce__scratch_as_measured(void **state)
         uint64_t semaphores;
     } cases[] = {
         {"bias gradient of 1024 over 2048 rows",
-         {2048, 1024, true, 2, 4},
+         {2048, 1024, true, 2, 4, false},
          16777216,
          32},
-        {"of 4096", {2048, 4096, true, 2, 4}, 67108864, 128},
-        {"of QKV, 3072", {2048, 3072, true, 2, 4}, 50331648, 96},
-        {"norm of 110,633,984", {110633984, 1, false, 4, 4}, 3380, 4},
-        {"norm of 32,768,000", {32768000, 1, false, 4, 4}, 2112, 4},
-        {"norm of 1,048,576", {1048576, 1, false, 4, 4}, 512, 4},
-        {"norm of 1024", {1024, 1, false, 4, 4}, 0, 0},
-        {"bias gradient of 3 over 4 rows", {4, 3, true, 2, 4}, 0, 0},
-        {"nothing", {0, 1, false, 4, 4}, 0, 0},
-        {"nothing into nothing", {1, 0, false, 4, 4}, 0, 0},
+        {"of 4096", {2048, 4096, true, 2, 4, false}, 67108864, 128},
+        {"of QKV, 3072", {2048, 3072, true, 2, 4, false}, 50331648, 96},
+        {"norm of 110,633,984", {110633984, 1, false, 4, 4, false}, 3380, 4},
+        {"norm of 32,768,000", {32768000, 1, false, 4, 4, false}, 2112, 4},
+        {"norm of 1,048,576", {1048576, 1, false, 4, 4, false}, 512, 4},
+        {"1024 over an expanded scalar",
+         {131072, 1024, true, 4, 4, true},
+         4194304,
+         128},
+        {"norm of 1024", {1024, 1, false, 4, 4, false}, 0, 0},
+        {"bias gradient of 3 over 4 rows", {4, 3, true, 2, 4, false}, 0, 0},
+        {"nothing", {0, 1, false, 4, 4, false}, 0, 0},
+        {"nothing into nothing", {1, 0, false, 4, 4, false}, 0, 0},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -51,7 +55,7 @@ static void test_reduce__buffer_of_a_bias_gradient(void **state)
     (void)state;
 
     for (uint64_t n = 1024; n <= 8192; n += 1024) {
-        const me_reduction reduction = {2048, n, true, 2, 4};
+        const me_reduction reduction = {2048, n, true, 2, 4, false};
         assert_int_equal(
             me_reduction_scratch_of(&hopper, &reduction).staging_bytes,
             8 * n * 2048);

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/forward.h"
+
+#include "base/size.h"
+#include "ops/elementwise.h"
+#include "ops/reduce.h"
+#include "ops/sdpa.h"
+#include "ops/view.h"
+
+/** A running forward. */
+typedef struct scope {
+    me_engine *e;
+    const me_layer *self;
+    me_tensor *variables[ME_FORWARD_VARIABLES];
+} scope;
+
+/** What an expression gives: a variable's tensor, or one that nobody names and
+ *  that the running frame holds until it is dropped. */
+typedef struct value {
+    me_tensor *x;
+    bool is_temporary;
+} value;
+
+static void drop(scope *s, value v)
+{
+    if (v.is_temporary) {
+        me_drop(s->e, v.x);
+    }
+}
+
+me_tensor *me_rebind_result(me_engine *e, me_tensor *name, me_tensor *y)
+{
+    if (name == y) {
+        me_drop(e, y); // the frame holds it twice
+        return y;
+    }
+    return me_rebind(e, name, y);
+}
+
+static value evaluate(scope *s, const me_expression *x);
+
+/** An operation of two operands, which die from the left. */
+static value binary(scope *s, const me_expression *x,
+                    me_tensor *(*op)(me_engine *e, me_tensor *a, me_tensor *b))
+{
+    const value a = evaluate(s, x->operands[0]);
+    const value b = evaluate(s, x->operands[1]);
+    me_tensor *y = op(s->e, a.x, b.x);
+    drop(s, a);
+    drop(s, b);
+    return (value){y, true};
+}
+
+static value unary(scope *s, const me_expression *x,
+                   me_tensor *(*op)(me_engine *e, me_tensor *a))
+{
+    const value a = evaluate(s, x->operands[0]);
+    me_tensor *y = op(s->e, a.x);
+    drop(s, a);
+    return (value){y, true};
+}
+
+/** A cast hands its operand out where there is nothing to cast. */
+static value cast(scope *s, const me_expression *x)
+{
+    const value a = evaluate(s, x->operands[0]);
+    me_tensor *y = me_cast(s->e, a.x, (me_dtype)x->index);
+    if (y == a.x) {
+        return a;
+    }
+    drop(s, a);
+    return (value){y, true};
+}
+
+/** The tuple of arguments lives until the call returns. */
+static value call(scope *s, const me_expression *x)
+{
+    const value a = evaluate(s, x->operands[0]);
+    me_tensor *y = me_layer_call(&s->self->children[x->index], a.x);
+    drop(s, a);
+    return (value){y, true};
+}
+
+static value arange(scope *s, const me_expression *x)
+{
+    const value a = evaluate(s, x->operands[0]);
+    const uint64_t n = me_dim(a.x, (int32_t)x->index);
+    drop(s, a);
+    return (value){me_empty(s->e, "arange", ME_DTYPE_INT64, ME_SHAPE(n)), true};
+}
+
+/** (b, s, h) to (b, a, s, d), a view. */
+static me_tensor *heads_of(me_engine *e, me_tensor *x, uint64_t heads)
+{
+    const uint64_t d = me_dim(x, 2) / heads;
+    me_tensor *view =
+        me_view(e, x, ME_SHAPE(me_dim(x, 0), me_dim(x, 1), heads, d));
+    return me_transpose(e, view, 1, 2);
+}
+
+/** The attention of heads that lie beside each other: (b, s, h) to (b, s, h). */
+static me_tensor *attend(me_engine *e, me_tensor *const *qkv, uint64_t heads)
+{
+    const me_frame frame = me_enter(e);
+    me_tensor *q = heads_of(e, qkv[0], heads);
+    me_tensor *k = heads_of(e, qkv[1], heads);
+    me_tensor *v = heads_of(e, qkv[2], heads);
+    me_tensor *out = me_sdpa(e, q, k, v); // (b, a, s, d)
+    me_tensor *rows = me_contiguous(e, me_transpose(e, out, 1, 2));
+    return me_leave(e, frame, me_view(e, rows, qkv[0]->shape));
+}
+
+static value attention(scope *s, const me_expression *x)
+{
+    value operands[ME_EXPRESSION_OPERANDS];
+    me_tensor *qkv[ME_EXPRESSION_OPERANDS];
+    for (int i = 0; i < ME_EXPRESSION_OPERANDS; i++) {
+        operands[i] = evaluate(s, x->operands[i]);
+        qkv[i] = operands[i].x;
+    }
+    me_tensor *y = me_none(s->e);
+    const uint64_t heads = x->index;
+    if (me_engine_is_ok(s->e)) {
+        if (qkv[0]->shape.ndim != 3 || me_dim(qkv[0], 2) % heads != 0 ||
+            !me_shape_equal(&qkv[0]->shape, &qkv[1]->shape) ||
+            !me_shape_equal(&qkv[0]->shape, &qkv[2]->shape)) {
+            me_engine_fail(s->e, ME_ERR_CONFIG,
+                           "module %s: scaled_dot_product_attention wants "
+                           "three tensors (batch, sequence, width) of one "
+                           "shape, the width a multiple of n_heads = %u",
+                           me_module_path(s->e), (unsigned)heads);
+        } else {
+            y = attend(s->e, qkv, heads);
+        }
+    }
+    for (int i = 0; i < ME_EXPRESSION_OPERANDS; i++) {
+        drop(s, operands[i]);
+    }
+    return (value){y, true};
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the text's brackets
+static value evaluate(scope *s, const me_expression *x)
+{
+    switch (x->kind) {
+    case ME_EXPRESSION_NAME: return (value){s->variables[x->index], false};
+    case ME_EXPRESSION_CALL: return call(s, x);
+    case ME_EXPRESSION_ADD: return binary(s, x, me_add);
+    case ME_EXPRESSION_SUB: return binary(s, x, me_sub);
+    case ME_EXPRESSION_MUL: return binary(s, x, me_mul);
+    case ME_EXPRESSION_SQUARE: return unary(s, x, me_square);
+    case ME_EXPRESSION_CAST: return cast(s, x);
+    case ME_EXPRESSION_SUM: return unary(s, x, me_sum);
+    case ME_EXPRESSION_MEAN: return unary(s, x, me_mean);
+    case ME_EXPRESSION_ARANGE: return arange(s, x);
+    case ME_EXPRESSION_ATTENTION: return attention(s, x);
+    }
+    return (value){me_none(s->e), false};
+}
+
+/** `x = layers(x)` of a ModuleList stands for Python's loop over it, in which
+ *  the name is bound anew each time. */
+static bool is_loop(const scope *s, const me_statement *statement)
+{
+    const me_expression *x = statement->value;
+    return x->kind == ME_EXPRESSION_CALL &&
+           s->self->children[x->index].spec->kind == ME_LAYER_MODULE_LIST &&
+           x->operands[0]->kind == ME_EXPRESSION_NAME &&
+           x->operands[0]->index == statement->variable;
+}
+
+static void loop(scope *s, const me_statement *statement)
+{
+    const me_layer *list = &s->self->children[statement->value->index];
+    me_tensor **name = &s->variables[statement->variable];
+    for (uint32_t i = 0; i < list->n_children; i++) {
+        *name = me_rebind_result(s->e, *name,
+                                 me_layer_call(&list->children[i], *name));
+    }
+}
+
+static void assign(scope *s, const me_statement *statement)
+{
+    me_tensor **name = &s->variables[statement->variable];
+    const value v = evaluate(s, statement->value);
+    if (!v.is_temporary) {
+        me_hold(s->e, v.x);
+    }
+    *name = *name == NULL ? v.x : me_rebind_result(s->e, *name, v.x);
+}
+
+me_tensor *me_forward_evaluate(me_nn *nn, const me_forward *forward,
+                               const me_layer *self, uint32_t n_parameters,
+                               me_tensor *const *parameters)
+{
+    me_engine *e = nn->e;
+    scope s = {.e = e, .self = self};
+    const me_frame frame = me_enter(e);
+    for (uint32_t i = 0; i < n_parameters; i++) {
+        s.variables[i] =
+            parameters[i] == NULL ? NULL : me_hold(e, parameters[i]);
+    }
+    me_tensor *y = me_none(e);
+    for (uint32_t i = 0; i < forward->n_statements && me_engine_is_ok(e); i++) {
+        const me_statement *statement = &forward->statements[i];
+        if (statement->variable == ME_FORWARD_RETURNS) {
+            y = evaluate(&s, statement->value).x;
+        } else if (is_loop(&s, statement)) {
+            loop(&s, statement);
+        } else {
+            assign(&s, statement);
+        }
+    }
+    return me_leave(e, frame, y);
+}
+
+me_tensor *me_forward_run(me_nn *nn, const me_forward *forward,
+                          uint32_t n_parameters, me_tensor *const *parameters)
+{
+    return me_forward_evaluate(nn, forward, NULL, n_parameters, parameters);
+}

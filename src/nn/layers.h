@@ -1,0 +1,61 @@
+/**
+ * @file
+ * PyTorch's plain layers, built and run from a tree (memest/layer.h): Linear,
+ * Embedding, norms, activations, Dropout, Sequential, ModuleList, and modules
+ * with a forward of their own.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_NN_LAYERS_H
+#define MEMEST_NN_LAYERS_H
+
+#include "memest/layer.h"
+#include "nn/nn.h"
+
+typedef struct me_layer me_layer;
+
+/** Forward hooks of a module, as FSDP registers them; NULL: none. */
+typedef struct me_layer_hooks {
+    /** Before the forward. @return the input, or what takes its place: a new
+     *  variable of the running frame */
+    me_tensor *(*pre_forward)(void *self, me_layer *layer, me_tensor *x);
+    /** After it, with the output. */
+    void (*post_forward)(void *self, me_layer *layer, me_tensor *y);
+    void *self;
+} me_layer_hooks;
+
+/** A module; the engine's memory. */
+struct me_layer {
+    const me_layer_spec *spec;
+    me_nn *nn;
+    me_module_id module;
+    me_parameter *weight; /**< NULL: none */
+    me_parameter *bias;
+    me_layer *children;
+    uint32_t n_children;
+    const me_layer_hooks *hooks; /**< borrowed */
+};
+
+/**
+ * Build a model as its constructor does: parameters in the order of
+ * registration, on the device unless the tree is built on the host; then
+ * `.to()`.
+ *
+ * @param name  of the root in the tree of modules; NULL: it has none
+ * @return the root; NULL after a failure of the engine
+ */
+me_layer *me_layers_build(me_nn *nn, const me_layer_tree *tree,
+                          const char *name);
+
+/** Call a module. @return its output, a variable of the running frame */
+me_tensor *me_layer_forward(me_layer *layer, me_tensor *x);
+
+/**
+ * Run a forward that has no children, such as a loss.
+ *
+ * @param parameters  its first variables; borrowed
+ */
+me_tensor *me_forward_run(me_nn *nn, const me_forward *forward,
+                          uint32_t n_parameters, me_tensor *const *parameters);
+
+#endif /* MEMEST_NN_LAYERS_H */

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ops/functional_linear.h"
+
+#include "base/size.h"
+#include "ops/matmul.h"
+#include "ops/view.h"
+#include "tensor/autograd.h"
+
+/** What addmm and mm remember, in the order in which it is released. */
+enum {
+    LINEAR_SAVED_INPUT,
+    LINEAR_SAVED_WEIGHT
+};
+
+/** Inputs of AddmmBackward0; MmBackward0 has the last two. */
+enum {
+    ADDMM_BIAS,
+    ADDMM_INPUT,
+    ADDMM_WEIGHT
+};
+
+/** A product with a gradient that may be one number expanded (that of a sum):
+ *  the kernel wants it dense. */
+static me_tensor *product_with(me_engine *e, const char *op,
+                               const me_tensor *gradient, me_shape shape,
+                               uint64_t inner)
+{
+    me_tensor *y = me_empty(e, op, (me_dtype)gradient->dtype, shape);
+    me_tensor *copy = NULL;
+    if (me_tensor_is_expanded(gradient)) {
+        copy = me_empty(e, "clone", (me_dtype)gradient->dtype, gradient->shape);
+    }
+    me_gemm_run(e, y, inner);
+    me_drop(e, copy);
+    return y;
+}
+
+/** Gradient of the input, (n, in). */
+static me_tensor *input_gradient(me_engine *e, const me_node *node,
+                                 const me_tensor *gy)
+{
+    const uint64_t inputs = node->data.n[0];
+    return product_with(e, "linear.dgrad", gy, ME_SHAPE(me_dim(gy, 0), inputs),
+                        me_dim(gy, 1));
+}
+
+/** Gradient of weightᵀ, (in, out): made as (out, in), so that it comes back
+ *  from its transpose with the weight's own strides. */
+static me_tensor *weight_gradient(me_engine *e, const me_node *node,
+                                  const me_tensor *gy)
+{
+    const uint64_t inputs = node->data.n[0];
+    me_tensor *grad = product_with(
+        e, "linear.wgrad", gy, ME_SHAPE(me_dim(gy, 1), inputs), me_dim(gy, 0));
+    return me_alias(e, grad, ME_SHAPE(inputs, me_dim(gy, 1)),
+                    (uint64_t[]){1, inputs});
+}
+
+static void addmm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                           me_tensor **gx)
+{
+    if (me_needs(node, ADDMM_INPUT)) {
+        gx[ADDMM_INPUT] = input_gradient(e, node, gy[0]);
+    }
+    if (me_needs(node, ADDMM_WEIGHT)) {
+        gx[ADDMM_WEIGHT] = weight_gradient(e, node, gy[0]);
+    }
+    gx[ADDMM_BIAS] = gy[0]; // summed to (out) by the tape
+}
+
+static void mm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                        me_tensor **gx)
+{
+    if (me_needs(node, 1)) {
+        gx[1] = weight_gradient(e, node, gy[0]);
+    }
+    if (me_needs(node, 0)) {
+        gx[0] = input_gradient(e, node, gy[0]);
+    }
+}
+
+static const me_op addmm_op = {"AddmmBackward0", addmm_backward};
+static const me_op mm_op = {"MmBackward0", mm_backward};
+
+/** What the kernel's node keeps, before the kernel runs. */
+static void save(me_engine *e, me_node *node, me_tensor *x, me_tensor *wt)
+{
+    if (node != NULL) {
+        node->data.n[0] = me_dim(wt, 0);
+    }
+    me_save(e, node, LINEAR_SAVED_INPUT, wt->requires_grad ? x : NULL);
+    me_save(e, node, LINEAR_SAVED_WEIGHT, x->requires_grad ? wt : NULL);
+}
+
+/** `torch.addmm(bias, x, wt)` through cuBLASLt: (n, in) to (n, out). */
+static me_tensor *addmm(me_engine *e, me_tensor *x, me_tensor *wt,
+                        me_tensor *bias)
+{
+    me_node *node = me_record(e, &addmm_op, 3, (me_tensor *[]){bias, x, wt});
+    save(e, node, x, wt);
+    me_tensor *y = me_empty(e, "addmm", (me_dtype)x->dtype,
+                            ME_SHAPE(me_dim(x, 0), me_dim(wt, 1)));
+    me_gemm_run(e, y, me_dim(wt, 0));
+    me_lt_workspace(e);
+    return me_output(e, node, y);
+}
+
+/** `torch.mm(x, wt)`: (n, in) to (n, out). */
+static me_tensor *mm(me_engine *e, me_tensor *x, me_tensor *wt)
+{
+    me_node *node = me_record2(e, &mm_op, x, wt);
+    save(e, node, x, wt);
+    me_tensor *y = me_empty(e, "mm", (me_dtype)x->dtype,
+                            ME_SHAPE(me_dim(x, 0), me_dim(wt, 1)));
+    me_gemm_run(e, y, me_dim(wt, 0));
+    return me_output(e, node, y);
+}
+
+/** The rows of all dimensions but the last. */
+static me_shape rows_of(const me_tensor *x)
+{
+    const uint64_t columns = me_dim(x, -1);
+    return ME_SHAPE(columns == 0 ? 0 : me_numel(x) / columns, columns);
+}
+
+me_tensor *me_functional_linear(me_engine *e, me_tensor *x, me_tensor *weight,
+                                me_tensor *bias)
+{
+    if (!me_engine_is_ok(e)) {
+        return me_none(e);
+    }
+    const me_frame frame = me_enter(e);
+    me_tensor *rows = x;
+    me_tensor *wt = NULL;
+    me_shape shape = x->shape;
+    shape.dim[shape.ndim - 1] = me_dim(weight, 0);
+    if (bias == NULL) {
+        wt = me_transpose(e, weight, 0, 1); // matmul gets it, and then folds
+    }
+    if (shape.ndim > 2) {
+        rows = me_reshape(e, x, rows_of(x));
+    }
+    if (bias != NULL) {
+        wt = me_transpose(e, weight, 0, 1);
+    }
+    me_tensor *y = bias == NULL ? mm(e, rows, wt) : addmm(e, rows, wt, bias);
+    if (shape.ndim > 2 && me_engine_is_ok(e)) {
+        y = me_view(e, y, shape);
+        y->is_view = bias != NULL; // matmul's is an _unsafe_view
+    }
+    return me_leave(e, frame, y); // (…, out)
+}
