@@ -11,6 +11,7 @@
 #include "parallel/shards.h"
 #include "tensor/cycle.h"
 #include "train/megatron/megatron.h"
+#include "train/optim/optim.h"
 
 /** Parameters that share a data-parallel group: experts that are spread over
  *  expert ranks have one of their own. */
@@ -37,15 +38,6 @@ typedef struct me_ddp {
     uint32_t *bucket_of;                /**< each parameter's bucket */
     bool is_reduced; /**< in this iteration, during the backward */
 } me_ddp;
-
-/** What the optimizer steps: a parameter or this rank's shard of one. */
-typedef struct me_shard_state {
-    me_parameter *parameter;
-    uint64_t numel;
-    me_tensor *main;       /**< float32 copy, NULL in float32 models */
-    me_tensor *gradient;   /**< float32 copy of the gradient, or NULL */
-    me_tensor *moments[2]; /**< exp_avg, exp_avg_sq; or momentum */
-} me_shard_state;
 
 enum {
     ME_GROUP_DECAYED,

@@ -3,13 +3,13 @@
 
 #include "base/alloc.h"
 
-/** State of one shard, float32, that lives from now on. */
-static me_tensor *make_state(me_engine *e, const char *op, uint64_t numel)
+/** State of one shard that lives from now on. */
+static me_tensor *make_state(me_engine *e, const char *op, me_dtype dtype,
+                             me_shape shape)
 {
     const me_frame frame = me_enter(e);
     const me_category before = me_category_set(e, ME_CATEGORY_OPTIMIZER_STATE);
-    me_tensor *x =
-        me_retain(me_empty(e, op, ME_DTYPE_FLOAT32, ME_SHAPE(numel)));
+    me_tensor *x = me_retain(me_empty(e, op, dtype, shape));
     me_category_set(e, before);
     me_leave(e, frame, NULL);
     return x;
@@ -28,7 +28,7 @@ static me_tensor **make_temporaries(me_engine *e, const char *op,
     for (uint32_t i = 0; i < group->count; i++) {
         const me_frame frame = me_enter(e);
         me_module_switch(e, group->shards[i].parameter->module);
-        list[i] = me_retain(me_empty(e, op, ME_DTYPE_FLOAT32,
+        list[i] = me_retain(me_empty(e, op, group->shards[i].dtype,
                                      ME_SHAPE(group->shards[i].numel)));
         me_leave(e, frame, NULL);
     }
@@ -45,18 +45,61 @@ static void free_temporaries(me_engine *e, const me_step_group *group,
     me_free(list);
 }
 
-/** torch.optim.AdamW: both moments of each; then the roots of all the second
- *  moments, which the update divides by. */
+/** A step for which all temporaries of one kind are there together: the roots
+ *  of all the second moments, which the update divides by. */
+static void adam_foreach(me_engine *e, const me_step_group *group)
+{
+    me_tensor **roots = make_temporaries(e, "_foreach_sqrt", group);
+    free_temporaries(e, group, roots);
+}
+
+/** Parameter by parameter: the root, the root over its bias correction, which
+ *  the loop's variable keeps until the next one is there. */
+static void adam_for_loop(me_engine *e, const me_step_group *group)
+{
+    me_tensor *denom = NULL;
+    for (uint32_t i = 0; i < group->count; i++) {
+        const me_shard_state *s = &group->shards[i];
+        const me_frame frame = me_enter(e);
+        me_module_switch(e, s->parameter->module);
+        me_tensor *root = me_empty(e, "sqrt", s->dtype, ME_SHAPE(s->numel));
+        me_tensor *next = me_empty(e, "div", s->dtype, ME_SHAPE(s->numel));
+        me_drop(e, root);
+        me_assign(e, &denom, next);
+        me_leave(e, frame, NULL);
+    }
+    me_release(e, denom);
+}
+
+/** One kernel that needs nothing. */
+static void adam_fused(me_engine *e, const me_step_group *group)
+{
+    (void)e;
+    (void)group;
+}
+
+/** One row an implementation. */
+static void (*const adam_kernels[])(me_engine *e,
+                                    const me_step_group *group) = {
+    [ME_OPTIMIZER_TORCH_FOREACH] = adam_foreach,
+    [ME_OPTIMIZER_TORCH_FUSED] = adam_fused,
+    [ME_OPTIMIZER_TORCH_FOR_LOOP] = adam_for_loop,
+};
+
+/** torch.optim.Adam and AdamW: both moments of each, then the kernels. */
 static void adam(me_engine *e, const me_step_group *group)
 {
     for (uint32_t i = 0; group->is_first_step && i < group->count; i++) {
         me_shard_state *s = &group->shards[i];
         me_module_switch(e, s->parameter->module);
-        s->moments[0] = make_state(e, "exp_avg", s->numel);
-        s->moments[1] = make_state(e, "exp_avg_sq", s->numel);
+        if (group->impl == ME_OPTIMIZER_TORCH_FUSED) {
+            s->step = make_state(e, "step", ME_DTYPE_FLOAT32, ME_SCALAR);
+        }
+        s->moments[0] = make_state(e, "exp_avg", s->dtype, ME_SHAPE(s->numel));
+        s->moments[1] =
+            make_state(e, "exp_avg_sq", s->dtype, ME_SHAPE(s->numel));
     }
-    me_tensor **roots = make_temporaries(e, "_foreach_sqrt", group);
-    free_temporaries(e, group, roots);
+    adam_kernels[group->impl](e, group);
 }
 
 /** torch.optim.SGD: gradients with decay, and on the first step momentum. */
@@ -68,7 +111,8 @@ static void sgd(me_engine *e, const me_step_group *group)
     for (uint32_t i = 0; makes_state && i < group->count; i++) {
         me_shard_state *s = &group->shards[i];
         me_module_switch(e, s->parameter->module);
-        s->moments[0] = make_state(e, "momentum_buffer", s->numel);
+        s->moments[0] =
+            make_state(e, "momentum_buffer", s->dtype, ME_SHAPE(s->numel));
     }
     free_temporaries(e, group, decayed);
 }

@@ -1,19 +1,32 @@
 /**
  * @file
  * What PyTorch's optimizers allocate in a step: state on the first one, and
- * the temporaries of their multi-tensor (foreach) kernels.
+ * the temporaries of their kernels.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef MEMEST_TRAIN_OPTIM_OPTIM_H
 #define MEMEST_TRAIN_OPTIM_OPTIM_H
 
-#include "train/megatron/trainer.h"
+#include "memest/model.h"
+#include "nn/nn.h"
+
+/** What the optimizer steps: a parameter or this rank's shard of one. */
+typedef struct me_shard_state {
+    me_parameter *parameter;
+    uint64_t numel;
+    me_dtype dtype;        /**< of its state */
+    me_tensor *main;       /**< float32 copy, or NULL */
+    me_tensor *gradient;   /**< float32 copy of the gradient, or NULL */
+    me_tensor *moments[2]; /**< exp_avg, exp_avg_sq; or momentum */
+    me_tensor *step;       /**< on the device with fused kernels, or NULL */
+} me_shard_state;
 
 /** A parameter group in one step. */
 typedef struct me_step_group {
     me_shard_state *shards; /**< borrowed; their moments are made here */
     uint32_t count;
+    me_optimizer_impl impl;
     bool is_first_step;
     bool is_decayed;   /**< weight decay is not 0 */
     bool has_momentum; /**< of SGD */

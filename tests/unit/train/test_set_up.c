@@ -73,13 +73,14 @@ static seen set_up(const char *op, const char *const *more, int n_more)
     assert_int_equal(me_plan_create(config, true, &diag, &plan), ME_OK);
     me_program program;
     assert_int_equal(me_program_init(plan, 0, &program), ME_OK);
-    program.config.iterations = 0;
+    program.iterations = 0;
     const me_card card = {.multiprocessors = 132};
     me_engine *e = NULL;
     assert_int_equal(me_engine_create(&card, &e), ME_OK);
     seen s = {.op = op};
     me_engine_observe(e, (me_observer){.on_event = on_event, .self = &s});
-    assert_int_equal(me_megatron_run(e, &program.config, &program.comm), ME_OK);
+    me_program_run(e, &program);
+    assert_int_equal(me_engine_status(e, NULL), ME_OK);
     me_engine_destroy(e);
     me_program_fini(&program);
     me_plan_destroy(plan);

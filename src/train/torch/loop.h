@@ -1,0 +1,62 @@
+/**
+ * @file
+ * State of one rank's training loop, for the files of this folder.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_TRAIN_TORCH_LOOP_H
+#define MEMEST_TRAIN_TORCH_LOOP_H
+
+#include "nn/layers.h"
+#include "train/optim/optim.h"
+#include "train/torch/torch.h"
+
+struct me_loop;
+
+/** What stands around a model: one row a kind. */
+typedef struct me_wrapper {
+    /** Wrap the loop's model. @return its state, the engine's memory */
+    void *(*wrap)(struct me_loop *l);
+    /** Before the model's forward; NULL: nothing. */
+    void (*pre_forward)(void *self);
+    /** At the end of each backward; NULL: nothing. */
+    void (*end_backward)(void *self);
+    /** Give back what the state holds; NULL is allowed. */
+    void (*unwrap)(void *self);
+} me_wrapper;
+
+typedef struct me_loop {
+    me_engine *e;
+    const me_torch_config *config;
+    const me_communicators *comm;
+    me_transformer_config no_config; /**< the plain layers have none */
+    me_nn nn;
+    me_parameter_list parameters;
+    me_layer *model;           /**< without a pipeline */
+    const me_wrapper *wrapper; /**< NULL: none */
+    void *wrapper_state;
+    me_shard_state *states; /**< of the optimizer, one a parameter; owned */
+    uint32_t n_states;
+    bool has_stepped; /**< states exist */
+    me_tensor *barrier_byte;
+    me_tensor *input;  /**< owned; NULL on ranks that are given none */
+    me_tensor *target; /**< as the input */
+    int32_t iteration;
+} me_loop;
+
+/** The point "iterI_WHAT", or "iterI_WHATK" of micro-batch K; -1: of none. */
+void me_loop_point(me_loop *l, const char *what, int microbatch);
+
+/** A tensor that somebody keeps, of @p category. */
+me_tensor *me_loop_keep(me_loop *l, const char *op, me_category category,
+                        me_dtype dtype, me_shape shape);
+
+/** `loss.backward()` with the seed, `ones_like(loss)`. */
+void me_loop_backward(me_loop *l, me_tensor *loss);
+
+/** `optimizer.step()` (optimizer.c). */
+void me_loop_step(me_loop *l);
+/** `optimizer.zero_grad()`: set to None, in the order of parameters. */
+void me_loop_zero_grad(me_loop *l);
+
+#endif /* MEMEST_TRAIN_TORCH_LOOP_H */

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/alloc.h"
+#include "train/torch/loop.h"
+
+/** The optimizer lists parameters that have a gradient. */
+static uint32_t list_states(me_loop *l)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < l->parameters.count; i++) {
+        me_parameter *parameter = l->parameters.parameters[i];
+        if (parameter->tensor->grad != NULL) {
+            l->states[count++] = (me_shard_state){
+                .parameter = parameter,
+                .numel = me_numel(parameter->tensor),
+                .dtype = (me_dtype)parameter->tensor->dtype,
+            };
+        }
+    }
+    return count;
+}
+
+void me_loop_step(me_loop *l)
+{
+    me_engine *e = l->e;
+    if (!me_engine_is_ok(e)) {
+        return;
+    }
+    const me_torch_config *c = l->config;
+    const me_phase phase = me_phase_set(e, ME_PHASE_OPTIMIZER);
+    const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
+    if (!l->has_stepped) {
+        l->states = me_alloc((size_t)l->parameters.count + 1, sizeof *l->states,
+                             "torch.optimizer");
+        if (l->states == NULL) {
+            me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a step");
+            return;
+        }
+        l->n_states = list_states(l);
+    }
+    me_optim_step(e, c->optimizer,
+                  &(me_step_group){
+                      .shards = l->states,
+                      .count = l->n_states,
+                      .impl = c->optimizer_impl,
+                      .is_first_step = !l->has_stepped,
+                      .is_decayed = c->decays_weights,
+                      .has_momentum = c->has_momentum,
+                  });
+    l->has_stepped = true;
+    me_category_set(e, category);
+    me_phase_set(e, phase);
+}
+
+void me_loop_zero_grad(me_loop *l)
+{
+    for (uint32_t i = 0; i < l->parameters.count; i++) {
+        me_clear(l->e, &l->parameters.parameters[i]->tensor->grad);
+    }
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/torch/pipelining.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "ops/reduce.h"
+#include "ops/view.h"
+#include "parallel/schedule_lower.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    NAME_BYTES = 16
+};
+
+/** The part of the model that a stage holds: a Sequential of its share of the
+ *  children, numbered anew. NULL after a failure of the engine. */
+static const me_layer_tree *part_of_model(me_loop *l, int32_t stage,
+                                          int32_t n_stages)
+{
+    const me_layer_tree *whole = l->config->tree;
+    const uint32_t n = whole->root.n_children / (uint32_t)n_stages;
+    me_layer_tree *part = me_engine_alloc(l->e, 1, sizeof *part);
+    me_layer_spec *children = me_engine_alloc(l->e, n, sizeof *children);
+    if (part == NULL || children == NULL) {
+        return NULL;
+    }
+    *part = *whole;
+    memcpy(children, whole->root.children + (size_t)stage * n,
+           n * sizeof *children);
+    for (uint32_t i = 0; i < n; i++) {
+        children[i].name = whole->root.children[i].name;
+    }
+    part->root.children = children;
+    part->root.n_children = n;
+    return part;
+}
+
+/** The rank of a stage if there is one on another rank. */
+static int32_t rank_of(const me_torch_config *c, int32_t stage,
+                       int32_t n_stages)
+{
+    return stage < 0 || stage >= n_stages
+               ? -1
+               : me_placement_rank(c->schedule->placement, c->pipeline.ranks,
+                                   stage);
+}
+
+/**
+ * What passes between stages, which ranks tell each other: found by a forward
+ * of the whole model on an engine of its own, which nobody listens to.
+ *
+ * @param boundaries  n_stages + 1 of them
+ */
+static me_status find_boundaries(const me_loop *l, me_engine *e,
+                                 int32_t n_stages, me_boundary *boundaries)
+{
+    const me_torch_config *c = l->config;
+    me_parameter_list parameters = {.count = 0};
+    me_nn nn = l->nn;
+    nn.e = e;
+    nn.parameters = &parameters;
+    me_ops_install(e);
+    me_layer *model = me_layers_build(&nn, c->tree, NULL);
+    const me_frame frame = me_enter(e);
+    me_grad_enable(e, false);
+    me_tensor *x = me_empty(e, "input", c->input_dtype, c->input_shape);
+    boundaries[0] = (me_boundary){x->shape, (me_dtype)x->dtype};
+    for (uint32_t i = 0; model != NULL && i < model->n_children; i++) {
+        x = me_layer_forward(&model->children[i], x);
+        const uint64_t stage =
+            (uint64_t)i * (uint64_t)n_stages / model->n_children;
+        boundaries[stage + 1] = (me_boundary){x->shape, (me_dtype)x->dtype};
+    }
+    me_leave(e, frame, NULL);
+    me_parameter_list_fini(e, &parameters);
+    return me_engine_status(e, NULL);
+}
+
+static void set_boundaries(me_loop *l, me_schedule_run *run)
+{
+    const int32_t n = l->config->pipeline.ranks * l->config->pipeline.chunks;
+    me_boundary *all = me_engine_alloc(l->e, (size_t)n + 1, sizeof *all);
+    me_engine *e = NULL;
+    if (all == NULL || me_engine_create(me_engine_card(l->e), &e) != ME_OK) {
+        me_engine_fail(l->e, ME_ERR_NOMEM, "no host memory for stages");
+        return;
+    }
+    me_diag diag = {.status = ME_OK};
+    const me_status status = find_boundaries(l, e, n, all);
+    if (me_engine_status(e, &diag) != ME_OK) {
+        me_engine_fail(l->e, status, "%s", diag.text);
+    }
+    me_engine_destroy(e);
+    for (int32_t i = 0; i < run->n_stages; i++) {
+        run->stages[i].input = all[run->stages[i].index];
+        run->stages[i].output = all[run->stages[i].index + 1];
+    }
+}
+
+static void build_stage(me_loop *l, me_stage *stage, int32_t chunk)
+{
+    const me_torch_config *c = l->config;
+    const int32_t n_stages = c->pipeline.ranks * c->pipeline.chunks;
+    const int32_t index = me_placement_stage(
+        c->schedule->placement, c->pipeline.ranks, c->pipeline.rank, chunk);
+    const int32_t previous = rank_of(c, index - 1, n_stages);
+    const int32_t next = rank_of(c, index + 1, n_stages);
+    *stage = (me_stage){
+        .loop = l,
+        .index = index,
+        .n_stages = n_stages,
+        .has_previous_here = previous == c->pipeline.rank,
+        .has_next_here = next == c->pipeline.rank,
+        .previous_rank = previous,
+        .next_rank = next,
+        .n_microbatches = c->pipeline.microbatches,
+    };
+    stage->microbatches = me_engine_alloc(l->e, (size_t)stage->n_microbatches,
+                                          sizeof *stage->microbatches);
+    const uint32_t first = l->parameters.count;
+    const me_layer_tree *part = part_of_model(l, index, n_stages);
+    char *name = me_engine_alloc(l->e, NAME_BYTES, 1);
+    if (part == NULL || name == NULL) {
+        return;
+    }
+    (void)snprintf(name, NAME_BYTES, "stage%d", index);
+    stage->model = me_layers_build(&l->nn, part, name);
+    stage->n_weights = l->parameters.count - first;
+    stage->weights = me_engine_alloc(l->e, (size_t)stage->n_weights + 1,
+                                     sizeof(me_tensor *));
+    for (uint32_t i = 0; i < stage->n_weights && me_engine_is_ok(l->e); i++) {
+        stage->weights[i] = l->parameters.parameters[first + i]->tensor;
+    }
+}
+
+/** This rank's list of actions; of several stages a rank with transfers. */
+static void make_actions(me_loop *l, me_schedule_run *run)
+{
+    const me_torch_config *c = l->config;
+    me_diag diag = {.status = ME_OK};
+    me_pipeline_order *order = NULL;
+    me_pipeline_order *lowered = NULL;
+    me_status status =
+        me_pipeline_order_create(c->schedule, &c->pipeline, &diag, &order);
+    if (status == ME_OK) {
+        status = me_pipeline_order_lower(order, &diag, &lowered);
+    }
+    run->actions = me_alloc(1, sizeof *run->actions, "torch.actions");
+    if (status == ME_OK && run->actions != NULL) {
+        me_actions *own = &lowered->ranks[c->pipeline.rank];
+        *run->actions = *own;
+        *own = (me_actions){.count = 0}; // its list is the run's now
+    }
+    me_pipeline_order_destroy(lowered);
+    me_pipeline_order_destroy(order);
+    if (status != ME_OK) {
+        me_engine_fail(l->e, status, "%s", diag.text);
+    } else if (run->actions == NULL) {
+        me_engine_fail(l->e, ME_ERR_NOMEM, "no host memory for a schedule");
+    }
+}
+
+void me_schedule_build(me_loop *l, me_schedule_run *run_out)
+{
+    const me_torch_config *c = l->config;
+    me_schedule_run *run = run_out;
+    *run = (me_schedule_run){.loop = l, .n_stages = c->pipeline.chunks};
+    run->stages =
+        me_engine_alloc(l->e, (size_t)run->n_stages, sizeof *run->stages);
+    run->losses = me_engine_alloc(l->e, (size_t)c->pipeline.microbatches,
+                                  sizeof(me_tensor *));
+    for (int32_t i = 0; i < run->n_stages && me_engine_is_ok(l->e); i++) {
+        build_stage(l, &run->stages[i], i);
+    }
+    if (me_engine_is_ok(l->e)) {
+        set_boundaries(l, run);
+    }
+    if (me_engine_is_ok(l->e) && run->n_stages > 1) {
+        make_actions(l, run);
+    }
+}
+
+void me_schedule_send(me_stage *stage, me_tensor *x, int32_t rank)
+{
+    if (x == NULL || rank < 0 || !me_engine_is_ok(stage->loop->e)) {
+        return;
+    }
+    me_record_stream(x);
+    me_communicate(stage->loop->e, stage->loop->comm,
+                   (me_call){ME_GROUP_WORLD, ME_COLLECTIVE_SEND, x->dtype,
+                             me_numel(x), rank});
+}
+
+void me_schedule_receive(me_stage *stage, const me_tensor *x, int32_t rank)
+{
+    if (x == NULL || rank < 0 || !me_engine_is_ok(stage->loop->e)) {
+        return;
+    }
+    me_communicate(stage->loop->e, stage->loop->comm,
+                   (me_call){ME_GROUP_WORLD, ME_COLLECTIVE_RECV, x->dtype,
+                             me_numel(x), rank});
+}
+
+/** A micro-batch's rows of the whole batch, a view; NULL of NULL. */
+static me_tensor *rows_of(me_loop *l, me_tensor *whole, int32_t m)
+{
+    if (whole == NULL || !me_engine_is_ok(l->e)) {
+        return NULL;
+    }
+    const uint64_t rows =
+        me_dim(whole, 0) / (uint64_t)l->config->pipeline.microbatches;
+    return me_slice(l->e, whole, 0, rows * (uint64_t)m,
+                    rows * (uint64_t)(m + 1));
+}
+
+me_tensor *me_schedule_forward(me_schedule_run *run, me_stage *stage, int32_t m)
+{
+    me_engine *e = run->loop->e;
+    const me_frame frame = me_enter(e);
+    me_microbatch(e, m);
+    me_tensor *x =
+        stage->index == 0 ? rows_of(run->loop, run->loop->input, m) : NULL;
+    me_tensor *y = me_stage_forward(stage, m, x);
+    me_leave(e, frame, NULL);
+    return y;
+}
+
+void me_schedule_add_loss(me_schedule_run *run, me_stage *stage, int32_t m)
+{
+    me_engine *e = run->loop->e;
+    if (stage->index != stage->n_stages - 1 || !me_engine_is_ok(e)) {
+        return;
+    }
+    const me_frame frame = me_enter(e);
+    const me_phase phase = me_phase_set(e, ME_PHASE_FORWARD);
+    const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
+    me_tensor *operands[] = {stage->microbatches[m].output,
+                             rows_of(run->loop, run->loop->target, m)};
+    me_tensor *loss =
+        me_forward_run(&run->loop->nn, run->loop->config->loss, 2, operands);
+    me_assign(e, &run->losses[m], loss);
+    me_category_set(e, category);
+    me_phase_set(e, phase);
+    me_leave(e, frame, NULL);
+}
+
+me_tensor *me_schedule_loss(const me_schedule_run *run, const me_stage *stage,
+                            int32_t m)
+{
+    return stage->index == stage->n_stages - 1 ? run->losses[m] : NULL;
+}
+
+/** _get_init_p2p_neighbors_ops(): a number to and from each neighbour, so that
+ *  the connections exist. @p dummies are the caller's: two a stage. */
+static void connect(me_schedule_run *run, me_tensor **dummies)
+{
+    me_loop *l = run->loop;
+    for (int32_t i = 0; i < 2 * run->n_stages; i++) {
+        dummies[i] =
+            me_loop_keep(l, "init_p2p_neighbors", ME_CATEGORY_COMMUNICATION,
+                         ME_DTYPE_FLOAT32, ME_SHAPE(1));
+    }
+    me_communicate_group(l->e, l->comm, true);
+    for (int32_t i = 0; i < run->n_stages; i++) {
+        me_stage *stage = &run->stages[i];
+        me_tensor *received = dummies[2 * i];
+        me_tensor *sent = dummies[2 * i + 1];
+        const int32_t previous =
+            stage->has_previous_here ? -1 : stage->previous_rank;
+        const int32_t next = stage->has_next_here ? -1 : stage->next_rank;
+        me_schedule_receive(stage, received, previous);
+        me_schedule_send(stage, sent, next);
+        me_schedule_send(stage, sent, previous);
+        me_schedule_receive(stage, received, next);
+        if (me_engine_is_ok(l->e)) {
+            me_record_stream(received);
+        }
+    }
+    me_communicate_group(l->e, l->comm, false);
+}
+
+/** _initialize_stages(), in the first step. */
+static void initialize(me_schedule_run *run)
+{
+    me_engine *e = run->loop->e;
+    me_tensor **dummies =
+        me_engine_alloc(e, 2 * (size_t)run->n_stages, sizeof(me_tensor *));
+    if (run->is_initialized || dummies == NULL) {
+        return;
+    }
+    run->is_initialized = true;
+    connect(run, dummies);
+    for (int32_t i = 0; i < run->n_stages; i++) {
+        me_stage_prepare_forward(&run->stages[i]);
+    }
+    for (int32_t i = 0; i < run->n_stages; i++) {
+        me_stage_prepare_backward(&run->stages[i]);
+    }
+    for (int32_t i = 0; i < 2 * run->n_stages; i++) {
+        me_release(e, dummies[i]);
+    }
+}
+
+/** _merge_outputs(): returned to a caller who does not want it. */
+static void merge_outputs(me_schedule_run *run)
+{
+    me_engine *e = run->loop->e;
+    const me_stage *last = &run->stages[0];
+    for (int32_t i = 0; i < run->n_stages; i++) {
+        last = run->stages[i].index == run->stages[i].n_stages - 1
+                   ? &run->stages[i]
+                   : last;
+    }
+    if (last->index != last->n_stages - 1 || !me_engine_is_ok(e)) {
+        return;
+    }
+    me_shape shape = last->output.shape;
+    if (shape.ndim == 0) {
+        return;
+    }
+    shape.dim[0] = me_size_mul(shape.dim[0], (uint64_t)last->n_microbatches);
+    const me_frame frame = me_enter(e);
+    me_empty(e, "cat", last->output.dtype, shape);
+    me_leave(e, frame, NULL);
+}
+
+static void step_microbatches(me_schedule_run *run)
+{
+    if (run->n_stages > 1) {
+        me_schedule_runtime(run);
+    } else if (strcmp(run->loop->config->schedule->name, "gpipe") == 0) {
+        me_schedule_gpipe(run);
+    } else {
+        me_schedule_1f1b(run);
+    }
+}
+
+void me_schedule_step(me_schedule_run *run)
+{
+    me_engine *e = run->loop->e;
+    for (int32_t i = 0; i < run->n_stages; i++) {
+        me_stage_clear(&run->stages[i]);
+    }
+    initialize(run);
+    if (me_engine_is_ok(e)) {
+        step_microbatches(run);
+    }
+    merge_outputs(run);
+    for (int32_t m = run->loop->config->pipeline.microbatches - 1; m >= 0;
+         m--) {
+        me_clear(e, &run->losses[m]); // with the caller's list
+    }
+}
+
+void me_schedule_fini(me_schedule_run *run)
+{
+    for (int32_t i = 0; run->stages != NULL && i < run->n_stages; i++) {
+        if (run->stages[i].loop != NULL &&
+            run->stages[i].microbatches != NULL) {
+            me_stage_fini(&run->stages[i]);
+        }
+    }
+    me_actions_destroy(run->actions);
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/torch/stage.h"
+
+#include "tensor/autograd.h"
+
+/** Bytes of pickled shapes: a list of one tensor's shape, strides and dtype. */
+enum {
+    PICKLED_SHAPES_BYTES = 114,
+    SIZE_BYTES = 8
+};
+
+static bool is_first(const me_stage *stage)
+{
+    return stage->index == 0;
+}
+
+static bool is_last(const me_stage *stage)
+{
+    return stage->index == stage->n_stages - 1;
+}
+
+/** `name = x` where the reference to @p x is taken over. */
+static void take(me_engine *e, me_tensor **name, me_tensor *x)
+{
+    me_tensor *before = *name;
+    *name = x;
+    me_release(e, before);
+}
+
+me_tensor *me_stage_forward(me_stage *stage, int32_t m, me_tensor *input)
+{
+    me_engine *e = stage->loop->e;
+    me_stage_microbatch *mb = &stage->microbatches[m];
+    me_tensor *x = is_first(stage) ? input : mb->input_buffer;
+    const me_frame frame = me_enter(e);
+    const me_phase phase = me_phase_set(e, ME_PHASE_FORWARD);
+    const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
+    me_tensor *y = me_layer_forward(stage->model, x);
+    if (is_last(stage)) {
+        me_assign(e, &mb->output_chunk, y);
+    }
+    me_assign(e, &mb->output, y);
+    me_assign(e, &mb->input, x);
+    me_category_set(e, category);
+    me_phase_set(e, phase);
+    me_leave(e, frame, NULL);
+    return mb->output;
+}
+
+/** The tensor that a stage's backward begins at, with its gradient: the loss
+ *  and ones, or the output and what the next stage sent. */
+static void begin_at(const me_stage *stage, me_stage_microbatch *mb,
+                     me_tensor *loss, me_tensor *output, me_tensor **root,
+                     me_tensor **gradient)
+{
+    *root = is_last(stage) ? loss : output;
+    *gradient = is_last(stage)
+                    ? me_empty_like(stage->loop->e, "ones_like", loss)
+                    : mb->gradient_buffer;
+}
+
+/** stage_backward(): the input's gradient leaves its `grad`. */
+static me_tensor *backward_full(me_stage *stage, me_stage_microbatch *mb,
+                                me_tensor *loss, me_tensor *output)
+{
+    me_engine *e = stage->loop->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *root = NULL;
+    me_tensor *gradient = NULL;
+    begin_at(stage, mb, loss, output, &root, &gradient);
+    me_backward(e, root, gradient);
+    me_tensor *of_input = NULL;
+    if (!is_first(stage) && me_engine_is_ok(e)) {
+        me_tensor *leaf = mb->input_buffer;
+        of_input = leaf->grad;
+        leaf->grad = NULL;
+    }
+    me_leave(e, frame, NULL);
+    return of_input;
+}
+
+/** stage_backward_input(): it stays in the buffer's `grad` as well. */
+static me_tensor *backward_input(me_stage *stage, me_stage_microbatch *mb,
+                                 me_tensor *loss, me_tensor *output)
+{
+    me_engine *e = stage->loop->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *root = NULL;
+    me_tensor *gradient = NULL;
+    begin_at(stage, mb, loss, output, &root, &gradient);
+    me_backward_input(e, root, gradient, mb->input_buffer, stage->n_weights,
+                      stage->weights, &mb->groups);
+    me_tensor *of_input =
+        me_engine_is_ok(e) ? me_retain(mb->input_buffer->grad) : NULL;
+    me_leave(e, frame, NULL);
+    return of_input;
+}
+
+void me_stage_backward(me_stage *stage, int32_t m, me_tensor *loss,
+                       bool is_full)
+{
+    me_engine *e = stage->loop->e;
+    me_stage_microbatch *mb = &stage->microbatches[m];
+    if (!me_engine_is_ok(e)) {
+        return;
+    }
+    me_tensor *output = mb->output; /* fwd_cache.pop() */
+    me_tensor *input = mb->input;
+    mb->output = NULL;
+    mb->input = NULL;
+    me_tensor *of_input = NULL;
+    if (is_full) {
+        of_input = backward_full(stage, mb, loss, output);
+    } else {
+        if (!is_first(stage)) {
+            of_input = backward_input(stage, mb, loss, output);
+        }
+        me_assign(e, &mb->state_input, input);
+        me_assign(e, &mb->state_output, is_last(stage) ? loss : output);
+        me_assign(e, &mb->state_gradient,
+                  is_last(stage) ? NULL : mb->gradient_buffer);
+    }
+    take(e, &mb->input_gradient, of_input);
+    if (is_last(stage) && !is_first(stage)) {
+        me_detach_in_place(e, output);
+    }
+    me_release(e, output);
+    me_release(e, input);
+}
+
+void me_stage_backward_weight(me_stage *stage, int32_t m)
+{
+    me_engine *e = stage->loop->e;
+    me_stage_microbatch *mb = &stage->microbatches[m];
+    if (!me_engine_is_ok(e)) {
+        return;
+    }
+    if (is_first(stage)) { /* whose first half was put off */
+        me_backward(e, mb->state_output, mb->state_gradient);
+    } else {
+        me_backward_weight(e, stage->weights, &mb->groups);
+    }
+    me_clear(e, &mb->state_input);
+    me_clear(e, &mb->state_output);
+    me_clear(e, &mb->state_gradient);
+}
+
+void me_stage_set_input(me_stage *stage, int32_t m, me_tensor *output)
+{
+    me_engine *e = stage->loop->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *leaf = me_detach(e, output);
+    if (me_engine_is_ok(e)) {
+        leaf->is_view = false;
+        leaf->requires_grad = true;
+    }
+    me_assign(e, &stage->microbatches[m].input_buffer, leaf);
+    me_leave(e, frame, NULL);
+}
+
+void me_stage_take_gradient(me_stage *stage, int32_t m, me_stage *next)
+{
+    take(stage->loop->e, &stage->microbatches[m].gradient_buffer,
+         me_stage_pop_gradient(next, m));
+}
+
+me_tensor *me_stage_pop_gradient(me_stage *stage, int32_t m)
+{
+    me_tensor *gradient = stage->microbatches[m].input_gradient;
+    stage->microbatches[m].input_gradient = NULL;
+    return gradient;
+}
+
+void me_stage_clear(me_stage *stage)
+{
+    me_engine *e = stage->loop->e;
+    for (int32_t m = stage->n_microbatches - 1; m >= 0; m--) {
+        me_clear(e, &stage->microbatches[m].output_chunk);
+    }
+    for (int32_t m = 0; m < stage->n_microbatches; m++) {
+        me_tensor *buffer = stage->microbatches[m].input_buffer;
+        if (buffer != NULL && me_engine_is_ok(e)) {
+            me_clear(e, &buffer->grad);
+        }
+    }
+}
+
+static void tell(me_stage *stage, me_collective kind, const me_tensor *x,
+                 int32_t rank)
+{
+    me_communicate(
+        stage->loop->e, stage->loop->comm,
+        (me_call){ME_GROUP_WORLD, kind, x->dtype, me_numel(x), rank});
+}
+
+/** recv_object_list(): sizes, then the bytes, each from whoever sent it. */
+static void receive_shapes(me_stage *stage)
+{
+    me_engine *e = stage->loop->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *sizes = me_scratch(e, "recv_object_list", SIZE_BYTES);
+    me_record_stream(sizes);
+    tell(stage, ME_COLLECTIVE_RECV, sizes, stage->previous_rank);
+    me_drop(e, me_scratch(e, "sum", SIZE_BYTES));
+    me_tensor *object = me_scratch(e, "recv_object_list", PICKLED_SHAPES_BYTES);
+    me_record_stream(object);
+    tell(stage, ME_COLLECTIVE_RECV, object, stage->previous_rank);
+    me_drop(e, me_scratch(e, "item", SIZE_BYTES));
+    me_drop(e, me_scratch(e, "item", SIZE_BYTES));
+    me_drop(e, sizes);
+    me_drop(e, object);
+    me_leave(e, frame, NULL);
+}
+
+/** send_object_list(). */
+static void send_shapes(me_stage *stage)
+{
+    me_engine *e = stage->loop->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *object = me_scratch(e, "send_object_list", PICKLED_SHAPES_BYTES);
+    me_tensor *size = me_scratch(e, "send_object_list", SIZE_BYTES);
+    me_tensor *sizes = me_scratch(e, "cat", SIZE_BYTES);
+    me_record_stream(sizes);
+    me_record_stream(object);
+    tell(stage, ME_COLLECTIVE_SEND, sizes, stage->next_rank);
+    tell(stage, ME_COLLECTIVE_SEND, object, stage->next_rank);
+    me_drop(e, size);
+    me_drop(e, sizes);
+    me_drop(e, object);
+    me_leave(e, frame, NULL);
+}
+
+/** A forward on zeros says what the outputs look like. */
+static void infer_shapes(me_stage *stage)
+{
+    me_engine *e = stage->loop->e;
+    const me_frame frame = me_enter(e);
+    const bool grad = me_grad_enable(e, false);
+    const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
+    me_tensor *zeros =
+        me_empty(e, "zeros_like", stage->input.dtype, stage->input.shape);
+    me_layer_forward(stage->model, zeros);
+    if (stage->next_rank >= 0 && !stage->has_next_here) {
+        send_shapes(stage);
+    }
+    me_category_set(e, category);
+    me_grad_enable(e, grad);
+    me_leave(e, frame, NULL);
+}
+
+void me_stage_prepare_forward(me_stage *stage)
+{
+    if (!is_first(stage) && !stage->has_previous_here) {
+        receive_shapes(stage);
+    }
+    infer_shapes(stage);
+    for (int32_t m = 0; m < stage->n_microbatches && !is_first(stage); m++) {
+        me_tensor *buffer =
+            me_loop_keep(stage->loop, "recv_forward", ME_CATEGORY_COMMUNICATION,
+                         stage->input.dtype, stage->input.shape);
+        if (me_engine_is_ok(stage->loop->e)) {
+            buffer->requires_grad = true;
+            stage->microbatches[m].input_buffer = buffer;
+        }
+    }
+}
+
+void me_stage_prepare_backward(me_stage *stage)
+{
+    for (int32_t m = 0; m < stage->n_microbatches && !is_last(stage); m++) {
+        stage->microbatches[m].gradient_buffer = me_loop_keep(
+            stage->loop, "recv_backward", ME_CATEGORY_COMMUNICATION,
+            stage->output.dtype, stage->output.shape);
+    }
+}
+
+void me_stage_fini(me_stage *stage)
+{
+    me_engine *e = stage->loop->e;
+    for (int32_t m = 0; m < stage->n_microbatches; m++) {
+        me_stage_microbatch *mb = &stage->microbatches[m];
+        me_parameter_groups_fini(e, &mb->groups);
+        me_clear(e, &mb->state_gradient);
+        me_clear(e, &mb->state_output);
+        me_clear(e, &mb->state_input);
+        me_clear(e, &mb->output_chunk);
+        me_clear(e, &mb->input_gradient);
+        me_clear(e, &mb->output);
+        me_clear(e, &mb->input);
+        me_clear(e, &mb->gradient_buffer);
+        me_clear(e, &mb->input_buffer);
+    }
+}

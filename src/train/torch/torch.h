@@ -1,0 +1,52 @@
+/**
+ * @file
+ * A training loop of plain PyTorch on one rank: a model of torch.nn's layers,
+ * an optimizer of torch.optim, and around them nothing,
+ * DistributedDataParallel, fully_shard or torch.distributed.pipelining.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_TRAIN_TORCH_TORCH_H
+#define MEMEST_TRAIN_TORCH_TORCH_H
+
+#include "memest/layer.h"
+#include "memest/model.h"
+#include "nn/nn.h"
+#include "parallel/schedule.h"
+
+/** fully_shard()'s arguments. */
+typedef struct me_fully_shard_config {
+    bool reshard_after_forward;
+    bool has_param_dtype; /**< MixedPrecisionPolicy's */
+    me_dtype param_dtype;
+    bool has_reduce_dtype;
+    me_dtype reduce_dtype;
+} me_fully_shard_config;
+
+/** What a rank's program is made from; read-only while it runs. */
+typedef struct me_torch_config {
+    const me_layer_tree *tree; /**< borrowed */
+    const me_forward *loss;    /**< of y and target; borrowed */
+    me_shape input_shape;      /**< of one micro-batch */
+    me_dtype input_dtype;
+    me_data_parallel data_parallel;
+    me_fully_shard_config fully_shard;
+    me_pipeline pipeline;        /**< ranks, micro-batches, chunks */
+    const me_schedule *schedule; /**< NULL: no pipeline */
+    me_optimizer_kind optimizer;
+    me_optimizer_impl optimizer_impl;
+    bool decays_weights;
+    bool has_momentum;   /**< of SGD */
+    bool is_distributed; /**< there is a process group */
+    int32_t iterations;
+} me_torch_config;
+
+/**
+ * Run the program on @p e, which tells its observers. Set-up is iteration -1.
+ *
+ * @return the engine's status; a failure's reason is the engine's
+ */
+me_status me_torch_run(me_engine *e, const me_torch_config *config,
+                       const me_communicators *comm);
+
+#endif /* MEMEST_TRAIN_TORCH_TORCH_H */

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/alloc.h"
+#include "base/size.h"
+#include "ops/reduce.h"
+#include "tensor/autograd.h"
+#include "train/torch/ddp.h"
+#include "train/torch/fsdp.h"
+#include "train/torch/loop.h"
+#include "train/torch/pipelining.h"
+
+#include <stdio.h>
+
+enum {
+    POINT_NAME_BYTES = 32
+};
+
+void me_loop_point(me_loop *l, const char *what, int microbatch)
+{
+    char *name = me_engine_alloc(l->e, POINT_NAME_BYTES, 1);
+    if (name == NULL) {
+        return;
+    }
+    if (microbatch < 0) {
+        (void)snprintf(name, POINT_NAME_BYTES, "iter%d_%s", l->iteration, what);
+    } else {
+        (void)snprintf(name, POINT_NAME_BYTES, "iter%d_%s%d", l->iteration,
+                       what, microbatch);
+    }
+    me_point(l->e, name);
+}
+
+me_tensor *me_loop_keep(me_loop *l, const char *op, me_category category,
+                        me_dtype dtype, me_shape shape)
+{
+    me_engine *e = l->e;
+    const me_frame frame = me_enter(e);
+    const me_category before = me_category_set(e, category);
+    me_tensor *x = me_retain(me_empty(e, op, dtype, shape));
+    me_category_set(e, before);
+    me_leave(e, frame, NULL);
+    return x;
+}
+
+void me_loop_backward(me_loop *l, me_tensor *loss)
+{
+    me_engine *e = l->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *seed = me_empty_like(e, "ones_like", loss);
+    me_backward(e, loss, seed);
+    if (l->wrapper != NULL && l->wrapper->end_backward != NULL) {
+        l->wrapper->end_backward(l->wrapper_state);
+    }
+    me_leave(e, frame, NULL);
+}
+
+/** One row a kind of wrapper. */
+static const me_wrapper *const wrappers[] = {
+    [ME_DATA_PARALLEL_NONE] = NULL,
+    [ME_DATA_PARALLEL_DDP] = &me_ddp_wrapper_row,
+    [ME_DATA_PARALLEL_FULLY_SHARD] = &me_fsdp_wrapper_row,
+};
+
+/** Does a wrapper stand around the model? Such jobs count their passes. */
+static bool is_wrapped(const me_loop *l)
+{
+    return l->wrapper != NULL;
+}
+
+/** A process group has made a barrier, whose tensor it keeps. */
+static void begin(me_loop *l)
+{
+    if (l->config->is_distributed) {
+        l->barrier_byte = me_loop_keep(l, "barrier", ME_CATEGORY_BUFFER,
+                                       ME_DTYPE_UINT8, ME_SHAPE(1));
+        me_communicate(l->e, l->comm,
+                       (me_call){ME_GROUP_WORLD, ME_COLLECTIVE_ALL_REDUCE,
+                                 ME_DTYPE_UINT8, 1, -1});
+    }
+    me_point(l->e, "start");
+}
+
+static void set_up(me_loop *l)
+{
+    const me_torch_config *c = l->config;
+    me_phase_set(l->e, ME_PHASE_SETUP);
+    begin(l);
+    l->model = me_layers_build(&l->nn, c->tree, NULL);
+    if (is_wrapped(l) && me_engine_is_ok(l->e)) {
+        l->wrapper_state = l->wrapper->wrap(l);
+    }
+    me_point(l->e, is_wrapped(l) ? "wrapped" : "model_built");
+    l->input = me_loop_keep(l, "input", ME_CATEGORY_INPUT, c->input_dtype,
+                            c->input_shape);
+    me_point(l->e, "input");
+}
+
+/** What a point of a micro-batch is numbered with. */
+static int counted(const me_loop *l, int32_t microbatch)
+{
+    return is_wrapped(l) || l->config->pipeline.microbatches > 1 ? microbatch
+                                                                 : -1;
+}
+
+/** `y = model(x); loss(y).backward(); del y`: one micro-batch. */
+static void forward_backward(me_loop *l, int32_t microbatch)
+{
+    me_engine *e = l->e;
+    const me_frame frame = me_enter(e);
+    me_microbatch(e, microbatch);
+    me_phase_set(e, ME_PHASE_FORWARD);
+    me_category_set(e, ME_CATEGORY_TEMPORARY);
+    if (is_wrapped(l) && l->wrapper->pre_forward != NULL) {
+        l->wrapper->pre_forward(l->wrapper_state);
+    }
+    me_tensor *y = me_layer_forward(l->model, l->input);
+    me_loop_point(l, "forward", counted(l, microbatch));
+    me_tensor *operands[] = {y, l->target};
+    me_tensor *loss = me_forward_run(&l->nn, l->config->loss, 2, operands);
+    me_loop_backward(l, loss);
+    if (!is_wrapped(l) && loss != y) {
+        me_drop(e, loss); // nobody names it; else `del y, loss`
+    }
+    me_leave(e, frame, NULL);
+    me_phase_set(e, ME_PHASE_OTHER);
+    me_microbatch(e, ME_NO_MICROBATCH);
+    me_loop_point(l, "backward", counted(l, microbatch));
+}
+
+/** An optimizer's step, and gradients set to None. */
+static void update(me_loop *l)
+{
+    me_loop_step(l);
+    me_loop_point(l, "step", -1);
+    me_loop_zero_grad(l);
+    me_loop_point(l, "end", -1);
+}
+
+/** One iteration without a pipeline. */
+static void train_step(me_loop *l)
+{
+    me_iteration(l->e, l->iteration);
+    if (!is_wrapped(l)) {
+        me_loop_point(l, "begin", -1);
+    }
+    const int32_t n = l->config->pipeline.microbatches;
+    for (int32_t i = 0; i < n && me_engine_is_ok(l->e); i++) {
+        forward_backward(l, i);
+    }
+    update(l);
+}
+
+static void run_loop(me_loop *l)
+{
+    set_up(l);
+    for (int32_t i = 0; i < l->config->iterations && me_engine_is_ok(l->e);
+         i++) {
+        l->iteration = i;
+        train_step(l);
+    }
+}
+
+/** The whole batch of a pipeline: all micro-batches. */
+static me_tensor *batch(me_loop *l, const char *op,
+                        const me_boundary *microbatch)
+{
+    me_shape shape = microbatch->shape;
+    shape.dim[0] =
+        me_size_mul(shape.dim[0], (uint64_t)l->config->pipeline.microbatches);
+    return me_loop_keep(l, op, ME_CATEGORY_INPUT, microbatch->dtype, shape);
+}
+
+static void set_up_pipeline(me_loop *l, me_schedule_run *run)
+{
+    me_phase_set(l->e, ME_PHASE_SETUP);
+    begin(l);
+    me_schedule_build(l, run);
+    for (int32_t i = 0; i < run->n_stages && me_engine_is_ok(l->e); i++) {
+        if (run->stages[i].index == 0) {
+            l->input = batch(l, "input", &run->stages[i].input);
+        }
+    }
+    for (int32_t i = 0; i < run->n_stages && me_engine_is_ok(l->e); i++) {
+        if (run->stages[i].index == run->stages[i].n_stages - 1) {
+            l->target = batch(l, "target", &run->stages[i].output);
+        }
+    }
+    me_point(l->e, "input");
+}
+
+static void run_pipeline(me_loop *l, me_schedule_run *run)
+{
+    set_up_pipeline(l, run);
+    for (int32_t i = 0; i < l->config->iterations && me_engine_is_ok(l->e);
+         i++) {
+        l->iteration = i;
+        me_iteration(l->e, i);
+        me_phase_set(l->e, ME_PHASE_OTHER);
+        me_schedule_step(run);
+        me_loop_point(l, "schedule", -1);
+        update(l);
+    }
+}
+
+static void loop_init(me_loop *l, me_engine *e, const me_torch_config *config,
+                      const me_communicators *comm)
+{
+    *l = (me_loop){.e = e, .config = config, .comm = comm, .iteration = -1};
+    l->wrapper = wrappers[config->data_parallel];
+    l->no_config = (me_transformer_config){.tensor_parallel = 1};
+    l->nn = (me_nn){
+        .e = e,
+        .config = &l->no_config,
+        .comm = comm,
+        .parameters = &l->parameters,
+    };
+    me_ops_install(e);
+}
+
+static void loop_fini(me_loop *l)
+{
+    for (uint32_t i = 0; i < l->n_states; i++) {
+        me_release(l->e, l->states[i].moments[0]);
+        me_release(l->e, l->states[i].moments[1]);
+        me_release(l->e, l->states[i].step);
+    }
+    me_free(l->states);
+    if (l->wrapper != NULL) {
+        l->wrapper->unwrap(l->wrapper_state);
+    }
+    me_release(l->e, l->barrier_byte);
+    me_release(l->e, l->input);
+    me_release(l->e, l->target);
+    me_parameter_list_fini(l->e, &l->parameters);
+}
+
+me_status me_torch_run(me_engine *e, const me_torch_config *config,
+                       const me_communicators *comm)
+{
+    me_loop l;
+    me_schedule_run run = {.n_stages = 0};
+    loop_init(&l, e, config, comm);
+    if (config->schedule == NULL) {
+        run_loop(&l);
+    } else {
+        run_pipeline(&l, &run);
+    }
+    /* What the program still holds at its end is no event of the job. */
+    const me_status status = me_engine_status(e, NULL);
+    me_engine_mute(e);
+    me_schedule_fini(&run);
+    loop_fini(&l);
+    return status;
+}
