@@ -4,6 +4,7 @@
 #include "app/groups.h"
 #include "app/job.h"
 #include "app/output.h"
+#include "app/program.h"
 #include "app/shards.h"
 #include "app/simulate.h"
 #include "base/alloc.h"
@@ -384,16 +385,14 @@ static me_status dump_program(const estimate *s, me_diag *diag, me_str *text)
 {
     const int32_t rank = s->cli->rank < 0 ? 0 : s->cli->rank;
     const me_pipeline p = me_plan_pipeline(s->plan, rank);
-    const char *name = p.ranks == 1   ? "none"
-                       : p.chunks > 1 ? "interleaved"
-                                      : "1f1b";
     me_actions *own = NULL;
     const me_actions *actions = NULL;
     me_status status = ME_OK;
     if (s->plan->order != NULL) {
         actions = &s->plan->order->ranks[p.rank];
     } else {
-        status = me_actions_create(me_schedule_find(name), &p, diag, &own);
+        status =
+            me_actions_create(me_program_schedule(s->plan), &p, diag, &own);
         actions = own;
     }
     for (int32_t i = 0; status == ME_OK && i < actions->count; i++) {

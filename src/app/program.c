@@ -3,94 +3,11 @@
 
 #include "base/alloc.h"
 
-static bool fuses_activation(const me_config *c)
-{
-    return c->model.activation == ME_ACTIVATION_SWIGLU
-               ? c->train.bias_swiglu_fusion
-               : c->train.bias_gelu_fusion;
-}
-
-/** An overflow is expected then, so gradients are not checked for one. */
-static bool is_scaled_dynamically(const me_config *c)
-{
-    return c->train.params_dtype == ME_DTYPE_FLOAT16 &&
-           !(c->train.loss_scale > 0);
-}
-
-static me_moe_config moe_config(const me_plan *plan)
-{
-    const me_config *c = plan->config;
-    return (me_moe_config){
-        .num_experts = c->moe.num_experts,
-        .router_topk = c->moe.router_topk,
-        .ffn_hidden_size = c->moe.ffn_hidden_size,
-        .shared_expert_intermediate_size =
-            c->moe.shared_expert_intermediate_size,
-        .token_dispatcher = c->moe.token_dispatcher,
-        .router_pre_softmax = c->moe.router_pre_softmax,
-        .has_aux_loss = c->moe.num_experts > 0 && c->moe.aux_loss_coeff > 0 &&
-                        c->moe.load_balancing == ME_LOAD_BALANCING_AUX_LOSS,
-        .n_losses = (uint64_t)c->model.num_layers,
-        .is_moe_layer = plan->is_moe_layer,
-        .routing = &plan->routing,
-        .expert_parallel = c->parallel.expert,
-        .expert_tensor_parallel = c->parallel.expert_tensor,
-    };
-}
-
-static me_transformer_config transformer_config(const me_plan *plan)
-{
-    const me_config *c = plan->config;
-    const me_model_config *m = &c->model;
-    return (me_transformer_config){
-        .micro_batch_size = c->train.micro_batch_size,
-        .seq_length = m->seq_length,
-        .hidden_size = m->hidden_size,
-        .num_attention_heads = m->num_attention_heads,
-        .num_query_groups = m->num_query_groups,
-        .kv_channels = m->kv_channels,
-        .ffn_hidden_size = m->ffn_hidden_size,
-        .padded_vocab_size = m->padded_vocab_size,
-        .max_position_embeddings = m->max_position_embeddings,
-        .rotary_size = me_config_rotary_size(c),
-        .multi_latent_attention = m->multi_latent_attention,
-        .rope_type = m->rope_type,
-        .q_lora_rank = m->q_lora_rank,
-        .kv_lora_rank = m->kv_lora_rank,
-        .qk_head_dim = m->qk_head_dim,
-        .qk_pos_emb_head_dim = m->qk_pos_emb_head_dim,
-        .v_head_dim = m->v_head_dim,
-        .mtp_num_layers = m->mtp_num_layers,
-        .mtp_use_repeated_layer = m->mtp_use_repeated_layer,
-        .params_dtype = c->train.params_dtype,
-        .normalization = m->normalization,
-        .activation = m->activation,
-        .position_embedding = m->position_embedding,
-        .core_attention = c->impl.core_attention,
-        .attention_dropout = m->attention_dropout,
-        .hidden_dropout = m->hidden_dropout,
-        .add_bias_linear = m->add_bias_linear,
-        .add_qkv_bias = m->add_qkv_bias,
-        .qk_layernorm = m->qk_layernorm,
-        .attention_softmax_in_fp32 = m->attention_softmax_in_fp32,
-        .bias_activation_fusion = fuses_activation(c),
-        .bias_dropout_fusion = c->train.bias_dropout_fusion,
-        .cross_entropy_loss_fusion = c->train.cross_entropy_loss_fusion,
-        .untie_embeddings_and_output_weights =
-            m->untie_embeddings_and_output_weights,
-        .sequence_parallel = c->parallel.sequence,
-        .tensor_parallel = c->parallel.tensor,
-        .recompute = c->recompute.granularity,
-        .recompute_method = c->recompute.method,
-        .recompute_num_layers = c->recompute.num_layers,
-        .recompute_core_attention = c->recompute.core_attn,
-        .recompute_layernorm = c->recompute.layernorm,
-        .recompute_mlp = c->recompute.mlp,
-        .distribute_saved_activations =
-            c->recompute.distribute_saved_activations,
-        .moe = moe_config(plan),
-    };
-}
+/** One row a framework. */
+static const me_program_kind *const kinds[] = {
+    [ME_FRAMEWORK_MEGATRON] = &me_megatron_program,
+    [ME_FRAMEWORK_TORCH] = &me_torch_program,
+};
 
 static me_communicators communicators(const me_plan *plan, int32_t rank)
 {
@@ -111,56 +28,26 @@ static me_communicators communicators(const me_plan *plan, int32_t rank)
 me_status me_program_init(const me_plan *plan, int32_t rank,
                           me_program *program_out)
 {
-    const me_config *c = plan->config;
-    me_program *p = program_out;
-    *p = (me_program){.comm = communicators(plan, rank)};
-    p->chunks =
-        me_alloc((size_t)plan->n_chunks, sizeof *p->chunks, "program.chunks");
-    if (p->chunks == NULL) {
-        return ME_ERR_NOMEM;
-    }
-    for (int32_t i = 0; i < plan->n_chunks; i++) {
-        const me_stage s = me_plan_stage(plan, rank, i);
-        p->chunks[i] = (me_gpt_spec){
-            .first_layer = s.first_layer,
-            .num_layers = s.n_layers,
-            .pre_process = s.has_embedding,
-            .post_process = s.has_head,
-            .is_pipelined = c->parallel.pipeline > 1,
-            .chunk = i,
-        };
-    }
-    p->config = (me_megatron_config){
-        .model = transformer_config(plan),
-        .chunks = p->chunks,
-        .n_chunks = plan->n_chunks,
-        .pipeline = me_plan_pipeline(plan, rank),
-        .order = plan->order,
-        .create_attention_mask = c->train.create_attention_mask_in_dataloader,
-        .check_for_nan = c->train.check_for_nan_in_loss_and_grad &&
-                         !is_scaled_dynamically(c),
-        .has_dynamic_loss_scale = is_scaled_dynamically(c),
-        .grad_dtype = c->train.grad_dtype,
-        .optimizer = c->optimizer.kind,
-        .distributed_optimizer = c->optimizer.distributed,
-        .overlap_grad_reduce = c->optimizer.overlap_grad_reduce,
-        .overlap_param_gather = c->optimizer.overlap_param_gather,
-        .align_grad_reduce = c->optimizer.align_grad_reduce,
-        .overlap_p2p_comm = c->parallel.overlap_p2p_comm,
-        .ddp_num_buckets = c->optimizer.ddp_num_buckets,
-        .ddp_bucket_size = c->optimizer.ddp_bucket_size,
-        .pads_buckets = c->optimizer.ddp_pad_buckets_for_high_nccl_busbw,
-        .clips_gradients = c->optimizer.clip_grad > 0,
-        .decays_weights = c->optimizer.weight_decay > 0,
-        .has_momentum = c->optimizer.sgd_momentum > 0,
-        .iterations = c->train.iterations,
-        .runs_all_rounds = !me_routing_is_uniform(&plan->routing),
+    *program_out = (me_program){
+        .kind = kinds[plan->config->framework],
+        .comm = communicators(plan, rank),
+        .iterations = plan->config->train.iterations,
     };
-    return ME_OK;
+    return program_out->kind->init(plan, rank, program_out);
+}
+
+void me_program_run(me_engine *e, me_program *program)
+{
+    program->kind->run(e, program);
 }
 
 void me_program_fini(me_program *program)
 {
     me_free(program->chunks);
     program->chunks = NULL;
+}
+
+const me_schedule *me_program_schedule(const me_plan *plan)
+{
+    return kinds[plan->config->framework]->schedule(plan);
 }

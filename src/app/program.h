@@ -1,6 +1,8 @@
 /**
  * @file
- * From a plan to the program of one rank: the engine's own configuration.
+ * From a plan to the program of one rank. The one place that knows which
+ * frameworks there are: each is a row of functions, and everybody else runs a
+ * program without asking whose it is.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -9,19 +11,49 @@
 
 #include "plan/plan.h"
 #include "train/megatron/megatron.h"
+#include "train/torch/torch.h"
+
+struct me_program;
+
+/** A framework: how its programs are made and run. */
+typedef struct me_program_kind {
+    const char *name;
+    /** Fill in the framework's part. @return ME_OK or ME_ERR_NOMEM */
+    me_status (*init)(const me_plan *plan, int32_t rank,
+                      struct me_program *program);
+    /** Run it; a failure is the engine's. */
+    void (*run)(me_engine *e, struct me_program *program);
+    /** The order of forwards and backwards, a line each, for `--dump`. */
+    const me_schedule *(*schedule)(const me_plan *plan);
+} me_program_kind;
 
 /** A rank's program and what it points to. */
 typedef struct me_program {
-    me_megatron_config config;
+    const me_program_kind *kind;
     me_communicators comm;
-    me_gpt_spec *chunks; /**< owned */
+    int32_t iterations;   /**< to run */
+    bool runs_all_rounds; /**< micro-batches that repeat are run as well */
+    me_megatron_config megatron;
+    me_torch_config torch;
+    me_gpt_spec *chunks; /**< owned; Megatron-LM's */
 } me_program;
 
 /** @return ME_OK or ME_ERR_NOMEM; @p program_out is for me_program_fini() */
 me_status me_program_init(const me_plan *plan, int32_t rank,
                           me_program *program_out);
 
+/** Run the program on @p e, which tells its observers; a failure is the
+ *  engine's. */
+void me_program_run(me_engine *e, me_program *program);
+
 /** Give back what me_program_init() made. */
 void me_program_fini(me_program *program);
+
+/** The schedule that a job's pipeline ranks run; static. */
+const me_schedule *me_program_schedule(const me_plan *plan);
+
+/** The rows (program_megatron.c, program_torch.c). */
+extern const me_program_kind me_megatron_program;
+extern const me_program_kind me_torch_program;
 
 #endif /* MEMEST_APP_PROGRAM_H */

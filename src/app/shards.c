@@ -38,8 +38,8 @@ me_status me_shards_find(void *self, const me_plan *plan, int32_t rank,
     if (status != ME_OK) {
         (void)me_fail(diag, status, "no host memory for the plan");
     } else {
-        (void)me_megatron_shard_classes(engine, &program.config, &program.comm,
-                                        experts, class_out);
+        (void)me_megatron_shard_classes(engine, &program.megatron,
+                                        &program.comm, experts, class_out);
         status = me_engine_status(engine, diag);
     }
     me_program_fini(&program);

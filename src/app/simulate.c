@@ -230,7 +230,7 @@ static me_status make_program(parts *p, me_call_log *log, me_diag *diag)
     if (status != ME_OK) {
         return me_fail(diag, status, "no host memory for communicators");
     }
-    p->program.config.runs_all_rounds = s->runs_all_rounds;
+    p->program.runs_all_rounds = s->runs_all_rounds;
     p->program.comm.call = me_rank_comms_call;
     p->program.comm.group_call = me_rank_comms_group_call;
     p->program.comm.position = me_rank_comms_position;
@@ -330,7 +330,7 @@ static me_status set_device(const parts *p, me_rank_result *result)
 
 static me_status run_program(parts *p, me_diag *diag)
 {
-    (void)me_megatron_run(p->engine, &p->program.config, &p->program.comm);
+    me_program_run(p->engine, &p->program);
     me_status status = me_engine_status(p->engine, diag);
     if (status == ME_OK) {
         status = me_pool_observer_status(p->pool, diag);
@@ -382,7 +382,7 @@ static me_status run_limited(const me_simulation *simulation, int32_t rank,
 {
     parts p = begin(simulation, rank);
     me_status status = make_program(&p, NULL, diag);
-    p.program.config.iterations = ME_LIMIT_ITERATIONS;
+    p.program.iterations = ME_LIMIT_ITERATIONS;
     if (status == ME_OK) {
         status = make_limited_observers(&p, diag);
     }
@@ -446,8 +446,8 @@ me_status me_simulate_modules(const me_plan *plan, int32_t rank, me_diag *diag,
         me_engine_destroy(engine);
         return me_fail(diag, status, "no host memory for the engine");
     }
-    program.config.iterations = 0;
-    (void)me_megatron_run(engine, &program.config, &program.comm);
+    program.iterations = 0;
+    me_program_run(engine, &program);
     status = me_engine_status(engine, diag);
     const me_module_tree *tree = me_engine_modules(engine);
     for (uint32_t i = 1; status == ME_OK && i < tree->count; i++) {

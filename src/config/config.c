@@ -3,6 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/clean.h"
+#include "config/framework.h"
+#include "config/layers.h"
 #include "config/private.h"
 
 #include <stdarg.h>
@@ -74,6 +76,7 @@ void me_config_destroy(me_config *config)
     for (int i = 0; list_at(config, i) != NULL; i++) {
         me_free(list_at(config, i)->flags);
     }
+    me_layers_release(config->layers);
     if (config->own != NULL) {
         me_arena_destroy(config->own->text);
     }
@@ -106,6 +109,7 @@ me_config *me_config_clone(const me_config *config)
     memcpy(own->is_set, config->own->is_set, sizeof own->is_set);
     *copy = *config;
     copy->own = own;
+    copy->layers = me_layers_retain(config->layers);
     for (int i = 0; list_at(copy, i) != NULL; i++) {
         *list_at(copy, i) = (me_flag_list){0};
     }
@@ -202,12 +206,16 @@ const char *me_config_variable(const me_config *config, const char *name)
 me_status me_config_finish(me_config *config, int32_t num_processes,
                            me_diag *diag)
 {
-    me_status status = me_config_derive(config, num_processes, diag);
+    const me_framework_rules *rules = me_framework_rules_of(config->framework);
+    me_status status = me_framework_check_foreign(config, diag);
     if (status == ME_OK) {
-        status = me_config_validate(config, diag);
+        status = rules->derive(config, num_processes, diag);
     }
     if (status == ME_OK) {
-        status = me_config_note(config, diag);
+        status = rules->validate(config, diag);
+    }
+    if (status == ME_OK) {
+        status = rules->note(config, diag);
     }
     return status;
 }

@@ -9,6 +9,7 @@
 #define MEMEST_CONFIG_CONFIG_H
 
 #include "memest/dtype.h"
+#include "memest/layer.h"
 #include "memest/model.h"
 #include "memest/status.h"
 
@@ -142,6 +143,25 @@ typedef struct me_recompute_config {
     bool distribute_saved_activations;
 } me_recompute_config;
 
+/** What plain PyTorch jobs say besides their model. */
+typedef struct me_torch_options {
+    char input_shape[64]; /**< "(8, 1024)": what one forward is given */
+    me_dtype input_dtype;
+    char loss[128]; /**< an expression of y and target */
+    me_data_parallel data_parallel;
+    bool reshard_after_forward; /**< fully_shard's */
+    int32_t param_dtype;        /**< fully_shard's; -1: as they are */
+    int32_t reduce_dtype;       /**< fully_shard's; -1: as they are */
+} me_torch_options;
+
+/** What is derived of a plain PyTorch job; borrowed from the job. */
+typedef struct me_torch_job {
+    const me_layer_tree *tree;
+    const me_forward *loss;
+    uint64_t input_dims[5]; /**< outermost first */
+    int32_t n_input_dims;
+} me_torch_job;
+
 /** Which code runs a part. */
 typedef struct me_impl_config {
     me_core_attention core_attention;
@@ -176,6 +196,7 @@ typedef struct me_flag_list {
  */
 typedef struct me_config {
     char name[64]; /**< of the job, for the report's head */
+    me_framework framework;
     me_model_config model;
     me_moe_options moe;
     me_parallel_config parallel;
@@ -185,6 +206,9 @@ typedef struct me_config {
     me_recompute_config recompute;
     me_impl_config impl;
     me_device_config device;
+    me_torch_options torch;
+    struct me_layers *layers;      /**< owned; the `module` group, or NULL */
+    me_torch_job torch_job;        /**< derived */
     me_flag_list modelled;         /**< launch flags that the model uses */
     me_flag_list no_effect;        /**< that do not change memory */
     me_flag_list not_modelled;     /**< that may, and are not modelled */

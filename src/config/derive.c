@@ -78,8 +78,8 @@ static void derive_model(me_config *config)
     m->add_qkv_bias = m->add_qkv_bias || m->add_bias_linear;
 }
 
-static me_status derive_world_size(me_config *config, int32_t num_processes,
-                                   me_diag *diag)
+me_status me_config_derive_world(me_config *config, int32_t num_processes,
+                                 me_diag *diag)
 {
     me_parallel_config *p = &config->parallel;
     const uint64_t model_parallel = me_config_model_parallel(config);
@@ -146,7 +146,7 @@ static me_status derive_parallel(me_config *config, int32_t num_processes,
                                  me_diag *diag)
 {
     me_parallel_config *p = &config->parallel;
-    me_status status = derive_world_size(config, num_processes, diag);
+    me_status status = me_config_derive_world(config, num_processes, diag);
     if (status == ME_OK) {
         status = derive_chunks(config, diag);
     }

@@ -3,6 +3,7 @@
 
 #include "base/data_files.h"
 #include "config/huggingface.h"
+#include "config/layers.h"
 #include "config/private.h"
 #include "config/source.h"
 
@@ -117,9 +118,25 @@ static me_status set_by_name(reading *r, const char *name,
                       nearest->name);
 }
 
+/* The tree of a file takes the place of one that it included. */
+static me_status set_layers(reading *r, config_setting_t *group,
+                            const char *where)
+{
+    me_layers *layers = NULL;
+    const me_status status = me_layers_read(group, where, r->diag, &layers);
+    if (status == ME_OK) {
+        me_layers_release(r->config->layers);
+        r->config->layers = layers;
+    }
+    return status;
+}
+
 static me_status set_group(reading *r, config_setting_t *group,
                            const char *where)
 {
+    if (strcmp(config_setting_name(group), "module") == 0) {
+        return set_layers(r, group, where);
+    }
     const int count = config_setting_length(group);
     for (int i = 0; i < count; i++) {
         const config_setting_t *setting =

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/framework.h"
+#include "config/layers.h"
 #include "config/private.h"
 
 #include <string.h>
@@ -150,20 +152,38 @@ static void append_setting(const me_option *option, const me_config *config,
     me_str_fini(&value);
 }
 
+/** Options from @p i on of one group: as far as the framework looks at them. */
+static size_t dump_group(const me_option *options, size_t i, size_t count,
+                         const me_config *config, me_str *text)
+{
+    const size_t group = group_length(&options[i]);
+    bool is_open = false;
+    size_t end = i;
+    do {
+        if (!me_framework_is_foreign(config->framework, options[end].name)) {
+            if (group != 0 && !is_open) {
+                me_str_append(text, "\n");
+                me_str_append_n(text, options[i].name, group);
+                me_str_append(text, " = {\n");
+                is_open = true;
+            }
+            append_setting(&options[end], config, text);
+        }
+        end++;
+    } while (end < count && !starts_group(options, end) && group != 0);
+    me_str_append(text, is_open ? "};\n" : "");
+    return end;
+}
+
 void me_config_dump(const me_config *config, me_str *text)
 {
     size_t count = 0;
     const me_option *options = me_options(&count);
-    for (size_t i = 0; i < count; i++) {
-        const size_t group = group_length(&options[i]);
-        if (starts_group(options, i) && group != 0) {
-            me_str_append(text, i == 0 ? "" : "\n");
-            me_str_append_n(text, options[i].name, group);
-            me_str_append(text, " = {\n");
-        }
-        append_setting(&options[i], config, text);
-        if (group != 0 && (i + 1 == count || starts_group(options, i + 1))) {
-            me_str_append(text, "};\n");
-        }
+    for (size_t i = 0; i < count;) {
+        i = dump_group(options, i, count, config, text);
+    }
+    if (config->layers != NULL) {
+        me_str_append(text, "\n");
+        me_layers_dump(config->layers, text);
     }
 }

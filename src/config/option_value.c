@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clean.h"
 #include "base/parse.h"
+#include "config/framework.h"
 #include "config/private.h"
 
 #include <stdio.h>
@@ -302,7 +303,8 @@ bool me_config_is_equal(const me_config *a, const me_config *b)
     for (size_t i = 0; i < count; i++) {
         const void *of_a = const_field_of(&options[i], a);
         const void *of_b = const_field_of(&options[i], b);
-        if (memcmp(of_a, of_b, options[i].size) != 0) {
+        if (!me_framework_is_foreign(a->framework, options[i].name) &&
+            memcmp(of_a, of_b, options[i].size) != 0) {
             return false;
         }
     }

@@ -84,6 +84,37 @@ static const me_option_word norm_words[] = {
 
 static const me_option_word optimizer_impl_words[] = {
     {"torch_foreach", ME_OPTIMIZER_TORCH_FOREACH},
+    {"torch_fused", ME_OPTIMIZER_TORCH_FUSED},
+    {"torch_for_loop", ME_OPTIMIZER_TORCH_FOR_LOOP},
+    {NULL, 0},
+};
+
+static const me_option_word framework_words[] = {
+    {"megatron", ME_FRAMEWORK_MEGATRON},
+    {"torch", ME_FRAMEWORK_TORCH},
+    {NULL, 0},
+};
+
+static const me_option_word input_dtype_words[] = {
+    {"float32", ME_DTYPE_FLOAT32},
+    {"bfloat16", ME_DTYPE_BFLOAT16},
+    {"float16", ME_DTYPE_FLOAT16},
+    {"int64", ME_DTYPE_INT64},
+    {NULL, 0},
+};
+
+static const me_option_word policy_words[] = {
+    {"none", -1},
+    {"float32", ME_DTYPE_FLOAT32},
+    {"bfloat16", ME_DTYPE_BFLOAT16},
+    {"float16", ME_DTYPE_FLOAT16},
+    {NULL, 0},
+};
+
+static const me_option_word data_parallel_words[] = {
+    {"none", ME_DATA_PARALLEL_NONE},
+    {"ddp", ME_DATA_PARALLEL_DDP},
+    {"fully_shard", ME_DATA_PARALLEL_FULLY_SHARD},
     {NULL, 0},
 };
 
@@ -118,6 +149,9 @@ static const double batch_max = 1 << 30;
 
 static const me_option options[] = {
 STRING("name", "", name, "Name of the job, for the report's head."),
+ENUM("framework", "megatron", framework_words, framework,
+    "Whose training loop: Megatron-LM's, or plain PyTorch's for the layers of "
+    "the `module` group (docs/modules.md)."),
 
 INT("model.num_layers", "0", 1, layers_max, "layers", "required",
     model.num_layers, "Transformer layers of the whole model."),
@@ -365,6 +399,22 @@ BOOL("recompute.mlp", "false", recompute.mlp,
 BOOL("recompute.distribute_saved_activations", "false",
     recompute.distribute_saved_activations,
     "Split saved layer inputs over the tensor-parallel ranks."),
+
+STRING("torch.input_shape", "", torch.input_shape,
+    "Shape of what one forward is given, \"(8, 1024)\"; its first dimension "
+    "is the micro-batch."),
+ENUM("torch.input_dtype", "float32", input_dtype_words, torch.input_dtype,
+    "Its type; int64 are token numbers."),
+STRING("torch.loss", "y.sum()", torch.loss,
+    "The loss: an expression of y, the model's output, and target."),
+ENUM("torch.data_parallel", "none", data_parallel_words, torch.data_parallel,
+    "What spreads a batch over ranks: DistributedDataParallel or FSDP2."),
+BOOL("torch.reshard_after_forward", "true", torch.reshard_after_forward,
+    "fully_shard frees gathered parameters after each forward."),
+ENUM("torch.param_dtype", "none", policy_words, torch.param_dtype,
+    "fully_shard's MixedPrecisionPolicy: type of gathered parameters."),
+ENUM("torch.reduce_dtype", "none", policy_words, torch.reduce_dtype,
+    "fully_shard's MixedPrecisionPolicy: type of reduced gradients."),
 
 ENUM("impl.core_attention", "unfused", core_attention_words,
     impl.core_attention,

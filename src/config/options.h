@@ -87,7 +87,7 @@ void me_options_markdown(me_str *text);
 /** `--dump config`: the job as a `.cfg` file that reads back equal. Local. */
 void me_config_dump(const me_config *config, me_str *text);
 
-/** Do all options of both have equal values? Local. */
+/** Do all options that the framework looks at have equal values? Local. */
 bool me_config_is_equal(const me_config *a, const me_config *b);
 
 #endif /* MEMEST_CONFIG_OPTIONS_H */

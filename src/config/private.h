@@ -59,6 +59,10 @@ bool me_flag_list_has(const me_flag_list *list, const char *flag);
 /** tensor x pipeline x context, saturating as sizes do. */
 uint64_t me_config_model_parallel(const me_config *config);
 
+/** The world size, where nothing gives it, and the data-parallel size. */
+me_status me_config_derive_world(me_config *config, int32_t num_processes,
+                                 me_diag *diag) ME_MUST_CHECK;
+
 /** Fill in derived values: all but the checks of me_config_finish(). */
 me_status me_config_derive(me_config *config, int32_t num_processes,
                            me_diag *diag) ME_MUST_CHECK;

@@ -46,6 +46,8 @@ static const char *optimizer_impl_name(me_optimizer_impl optimizer)
 {
     switch (optimizer) {
     case ME_OPTIMIZER_TORCH_FOREACH: return "torch_foreach";
+    case ME_OPTIMIZER_TORCH_FUSED: return "torch_fused";
+    case ME_OPTIMIZER_TORCH_FOR_LOOP: return "torch_for_loop";
     }
     return "?";
 }
@@ -161,14 +163,9 @@ static void append_recompute(const me_recompute_config *r, me_str *text)
     me_str_append(text, "\n");
 }
 
-void me_text_head(const me_report *report, me_str *text)
+static void append_megatron(const me_report *report, me_str *text)
 {
     const me_config *config = report->config;
-    me_str_printf(text, "memest %s", report->version);
-    if (config->name[0] != '\0') {
-        me_str_printf(text, ": %s", config->name);
-    }
-    me_str_append(text, "\n\n");
     append_model(&config->model, text);
     append_experts(&report->config->moe, text);
     append_grid(report, text);
@@ -179,6 +176,58 @@ void me_text_head(const me_report *report, me_str *text)
                   attention_name(config->impl.core_attention),
                   norm_name(config->impl.norm),
                   optimizer_impl_name(config->impl.optimizer));
+}
+
+static const char *wrapper_name(me_data_parallel kind)
+{
+    switch (kind) {
+    case ME_DATA_PARALLEL_NONE: return "";
+    case ME_DATA_PARALLEL_DDP: return ", DistributedDataParallel";
+    case ME_DATA_PARALLEL_FULLY_SHARD: return ", fully_shard";
+    }
+    return "";
+}
+
+static void append_torch(const me_report *report, me_str *text)
+{
+    const me_config *config = report->config;
+    const me_layer_spec *root = &config->torch_job.tree->root;
+    const me_parallel_config *p = &config->parallel;
+    me_str_printf(text, "  model       PyTorch's layers: %s of %u modules\n",
+                  me_layer_kind_name(root->kind), (unsigned)root->n_children);
+    me_str_printf(text, "  grid        %d ranks: pipeline %d",
+                  (int)report->world_size, (int)p->pipeline);
+    if (p->pipeline > 1) {
+        me_str_printf(text, " (%d stages a rank, %s)", (int)p->virtual_pipeline,
+                      config->pipeline.name);
+    }
+    me_str_printf(text, ", data %d%s\n", (int)p->data,
+                  wrapper_name(config->torch.data_parallel));
+    me_str_printf(
+        text, "  batch       input %s %s, %d micro-batches an iteration\n",
+        config->torch.input_shape, me_dtype_name(config->torch.input_dtype),
+        (int)config->train.num_microbatches);
+    me_str_printf(text, "  loss        %s\n", config->torch.loss);
+    me_str_printf(text, "  optimizer   %s, %s\n",
+                  optimizer_name(config->optimizer.kind),
+                  optimizer_impl_name(config->impl.optimizer));
+}
+
+/** What of a job its head shows: one row a framework. */
+static void (*const jobs[])(const me_report *report, me_str *text) = {
+    [ME_FRAMEWORK_MEGATRON] = append_megatron,
+    [ME_FRAMEWORK_TORCH] = append_torch,
+};
+
+void me_text_head(const me_report *report, me_str *text)
+{
+    const me_config *config = report->config;
+    me_str_printf(text, "memest %s", report->version);
+    if (config->name[0] != '\0') {
+        me_str_printf(text, ": %s", config->name);
+    }
+    me_str_append(text, "\n\n");
+    jobs[config->framework](report, text);
     if (config->device.name[0] != '\0') {
         me_str_printf(text, "  card        %s\n", config->device.name);
     }

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "app/program.h"
+
+static const me_schedule *schedule(const me_plan *plan)
+{
+    const me_config *c = plan->config;
+    return me_schedule_find(c->parallel.pipeline == 1 ? "none"
+                                                      : c->pipeline.name);
+}
+
+static me_fully_shard_config fully_shard_config(const me_torch_options *t)
+{
+    return (me_fully_shard_config){
+        .reshard_after_forward = t->reshard_after_forward,
+        .has_param_dtype = t->param_dtype >= 0,
+        .param_dtype = t->param_dtype >= 0 ? (me_dtype)t->param_dtype : 0,
+        .has_reduce_dtype = t->reduce_dtype >= 0,
+        .reduce_dtype = t->reduce_dtype >= 0 ? (me_dtype)t->reduce_dtype : 0,
+    };
+}
+
+static me_status init(const me_plan *plan, int32_t rank, me_program *p)
+{
+    const me_config *c = plan->config;
+    const me_torch_job *job = &c->torch_job;
+    me_shape shape = {.ndim = job->n_input_dims};
+    for (int32_t i = 0; i < job->n_input_dims; i++) {
+        shape.dim[i] = job->input_dims[i];
+    }
+    p->torch = (me_torch_config){
+        .tree = job->tree,
+        .loss = job->loss,
+        .input_shape = shape,
+        .input_dtype = c->torch.input_dtype,
+        .data_parallel = c->torch.data_parallel,
+        .fully_shard = fully_shard_config(&c->torch),
+        .pipeline = me_plan_pipeline(plan, rank),
+        .schedule = c->parallel.pipeline > 1 ? schedule(plan) : NULL,
+        .optimizer = c->optimizer.kind,
+        .optimizer_impl = c->impl.optimizer,
+        .decays_weights = c->optimizer.weight_decay > 0,
+        .has_momentum = c->optimizer.sgd_momentum > 0,
+        .is_distributed = c->parallel.world_size > 1,
+    };
+    return ME_OK;
+}
+
+static void run(me_engine *e, me_program *p)
+{
+    p->torch.iterations = p->iterations;
+    (void)me_torch_run(e, &p->torch, &p->comm);
+}
+
+const me_program_kind me_torch_program = {
+    .name = "torch",
+    .init = init,
+    .run = run,
+    .schedule = schedule,
+};

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "memest/layer.h"
+
+#include "base/assert.h"
+
+static const struct {
+    const char *name;
+    bool has_children;
+} kinds[] = {
+
+#define LAYER_ROW(constant, name, has_children) {name, has_children},
+    ME_LAYER_LIST(LAYER_ROW)
+#undef LAYER_ROW
+};
+
+const char *me_layer_kind_name(me_layer_kind kind)
+{
+    ME_ASSERT(kind < ME_LAYER_COUNT);
+    return kinds[kind].name;
+}
+
+bool me_layer_kind_has_children(me_layer_kind kind)
+{
+    ME_ASSERT(kind < ME_LAYER_COUNT);
+    return kinds[kind].has_children;
+}

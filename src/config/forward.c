@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/forward.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    NAME_MAX_BYTES = 64,
+    STATEMENTS_MAX = 32,
+    DEPTH_MAX = 24
+};
+
+/** A walk over the text. After the first failure every step does nothing. */
+typedef struct parser {
+    me_arena *arena;
+    const me_forward_scope *scope;
+    me_str *why;
+    const char *at;
+    int depth;
+    me_status status;
+    char variables[ME_FORWARD_VARIABLES][NAME_MAX_BYTES];
+    uint32_t n_variables;
+} parser;
+
+/** The first failure speaks: what is wrong with @p word, and where. */
+static void fail_at_word(parser *p, const char *what, const char *word)
+{
+    if (p->status == ME_OK) {
+        me_str_printf(p->why, "%s%s at '%.30s'", what, word,
+                      *p->at == '\0' ? "the end" : p->at);
+        p->status = ME_ERR_CONFIG;
+    }
+}
+
+static void fail(parser *p, const char *what)
+{
+    fail_at_word(p, what, "");
+}
+
+static void skip_blank(parser *p)
+{
+    p->at += strspn(p->at, " \t\r\n");
+}
+
+/** Is @p text next? Then it is read. */
+static bool accept(parser *p, const char *text)
+{
+    skip_blank(p);
+    const size_t length = strlen(text);
+    if (p->status != ME_OK || strncmp(p->at, text, length) != 0) {
+        return false;
+    }
+    p->at += length;
+    return true;
+}
+
+static void expect(parser *p, const char *text)
+{
+    if (!accept(p, text)) {
+        fail_at_word(p, "expected ", text);
+    }
+}
+
+static bool is_name_byte(char c, bool is_first)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+           (!is_first && c >= '0' && c <= '9');
+}
+
+/** A name, or nothing and false. `self.` before it is Python's habit. */
+static bool read_name(parser *p, char *name_out)
+{
+    (void)accept(p, "self.");
+    skip_blank(p);
+    size_t n = 0;
+    while (is_name_byte(p->at[n], n == 0)) {
+        n++;
+    }
+    if (n == 0 || n >= NAME_MAX_BYTES || p->status != ME_OK) {
+        return false;
+    }
+    memcpy(name_out, p->at, n);
+    name_out[n] = '\0';
+    p->at += n;
+    return true;
+}
+
+static uint32_t read_number(parser *p)
+{
+    skip_blank(p);
+    uint32_t value = 0;
+    const char *begin = p->at;
+    while (*p->at >= '0' && *p->at <= '9' && value < 100000) {
+        value = value * 10 + (uint32_t)(*p->at - '0');
+        p->at++;
+    }
+    if (p->at == begin) {
+        fail(p, "expected a whole number");
+    }
+    return value;
+}
+
+static const me_expression *make(parser *p, me_expression expression)
+{
+    me_expression *e = me_arena_alloc(p->arena, 1, sizeof *e);
+    if (e == NULL) {
+        p->status = p->status == ME_OK ? ME_ERR_NOMEM : p->status;
+        return NULL;
+    }
+    *e = expression;
+    return e;
+}
+
+static int find_variable(const parser *p, const char *name)
+{
+    for (uint32_t i = 0; i < p->n_variables; i++) {
+        if (strcmp(p->variables[i], name) == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+static int find_child(const parser *p, const char *name)
+{
+    for (uint32_t i = 0; i < p->scope->n_children; i++) {
+        if (strcmp(p->scope->children[i].name, name) == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+static const me_expression *read_sum(parser *p);
+
+/** `arange(x.size(1))`, behind the opening bracket. */
+static const me_expression *read_arange(parser *p)
+{
+    char name[NAME_MAX_BYTES] = "";
+    const int variable = read_name(p, name) ? find_variable(p, name) : -1;
+    if (variable < 0) {
+        fail(p, "expected a variable, as in arange(x.size(1))");
+        return NULL;
+    }
+    const me_expression *x =
+        make(p, (me_expression){.kind = ME_EXPRESSION_NAME,
+                                .index = (uint32_t)variable});
+    expect(p, ".size(");
+    const uint32_t dim = read_number(p);
+    expect(p, ")");
+    expect(p, ")");
+    return make(p, (me_expression){.kind = ME_EXPRESSION_ARANGE,
+                                   .index = dim,
+                                   .operands = {x}});
+}
+
+/** `scaled_dot_product_attention(q, k, v, n_heads=12)`, behind the bracket. */
+static const me_expression *read_attention(parser *p)
+{
+    me_expression e = {.kind = ME_EXPRESSION_ATTENTION};
+    for (int i = 0; i < ME_EXPRESSION_OPERANDS; i++) {
+        e.operands[i] = read_sum(p);
+        expect(p, ",");
+    }
+    expect(p, "n_heads");
+    expect(p, "=");
+    e.index = read_number(p);
+    if (e.index == 0) {
+        fail(p, "n_heads must be at least 1");
+    }
+    expect(p, ")");
+    return make(p, e);
+}
+
+/** What can be called besides children. */
+static const struct {
+    const char *name;
+    const me_expression *(*read)(parser *p);
+} functions[] = {
+    {"arange", read_arange},
+    {"scaled_dot_product_attention", read_attention},
+};
+
+static const me_expression *read_call(parser *p, const char *name)
+{
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+        if (strcmp(functions[i].name, name) == 0) {
+            return functions[i].read(p);
+        }
+    }
+    const int child = find_child(p, name);
+    if (child < 0) {
+        fail_at_word(p, "no module or function ", name);
+        return NULL;
+    }
+    const me_expression *argument = read_sum(p);
+    expect(p, ")");
+    return make(p, (me_expression){.kind = ME_EXPRESSION_CALL,
+                                   .index = (uint32_t)child,
+                                   .operands = {argument}});
+}
+
+static const me_expression *read_primary(parser *p)
+{
+    char name[NAME_MAX_BYTES] = "";
+    if (accept(p, "(")) {
+        const me_expression *inner = read_sum(p);
+        expect(p, ")");
+        return inner;
+    }
+    if (!read_name(p, name)) {
+        fail(p, "expected a name");
+        return NULL;
+    }
+    if (accept(p, "(")) {
+        return read_call(p, name);
+    }
+    const int variable = find_variable(p, name);
+    if (variable < 0) {
+        fail_at_word(p, "no variable ", name);
+        return NULL;
+    }
+    return make(p, (me_expression){.kind = ME_EXPRESSION_NAME,
+                                   .index = (uint32_t)variable});
+}
+
+/** Methods of a tensor. */
+static const struct {
+    const char *call;
+    me_expression_kind kind;
+    uint32_t index;
+} methods[] = {
+    {".float()", ME_EXPRESSION_CAST, ME_DTYPE_FLOAT32},
+    {".bfloat16()", ME_EXPRESSION_CAST, ME_DTYPE_BFLOAT16},
+    {".half()", ME_EXPRESSION_CAST, ME_DTYPE_FLOAT16},
+    {".sum()", ME_EXPRESSION_SUM, 0},
+    {".mean()", ME_EXPRESSION_MEAN, 0},
+};
+
+static const me_expression *read_postfix(parser *p)
+{
+    const me_expression *e = read_primary(p);
+    size_t i = 0;
+    while (i < sizeof methods / sizeof methods[0]) {
+        if (accept(p, methods[i].call)) {
+            e = make(p, (me_expression){.kind = methods[i].kind,
+                                        .index = methods[i].index,
+                                        .operands = {e}});
+            i = 0;
+        } else {
+            i++;
+        }
+    }
+    if (p->status == ME_OK && *p->at == '.') {
+        fail(p, "no such method (float, bfloat16, half, sum, mean)");
+    }
+    return e;
+}
+
+static const me_expression *read_power(parser *p)
+{
+    const me_expression *e = read_postfix(p);
+    if (accept(p, "**")) {
+        expect(p, "2");
+        e = make(
+            p, (me_expression){.kind = ME_EXPRESSION_SQUARE, .operands = {e}});
+    }
+    return e;
+}
+
+static const me_expression *read_product(parser *p)
+{
+    const me_expression *e = read_power(p);
+    while (accept(p, "*")) {
+        const me_expression *b = read_power(p);
+        e = make(
+            p, (me_expression){.kind = ME_EXPRESSION_MUL, .operands = {e, b}});
+    }
+    return e;
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): brackets nest, at most DEPTH_MAX deep
+static const me_expression *read_sum(parser *p)
+{
+    if (++p->depth > DEPTH_MAX) {
+        fail(p, "brackets are nested too deep");
+    }
+    const me_expression *e = p->status == ME_OK ? read_product(p) : NULL;
+    while (p->status == ME_OK) {
+        me_expression_kind kind = ME_EXPRESSION_ADD;
+        if (!accept(p, "+")) {
+            if (!accept(p, "-")) {
+                break;
+            }
+            kind = ME_EXPRESSION_SUB;
+        }
+        const me_expression *b = read_product(p);
+        e = make(p, (me_expression){.kind = kind, .operands = {e, b}});
+    }
+    p->depth--;
+    return e;
+}
+
+static uint32_t add_variable(parser *p, const char *name)
+{
+    const int known = find_variable(p, name);
+    if (known >= 0) {
+        return (uint32_t)known;
+    }
+    if (p->n_variables == ME_FORWARD_VARIABLES) {
+        fail(p, "more than 16 variables");
+        return 0;
+    }
+    (void)snprintf(p->variables[p->n_variables], NAME_MAX_BYTES, "%s", name);
+    return p->n_variables++;
+}
+
+/** `name = value`, or `return value`, or a last `value` alone. */
+static me_statement read_statement(parser *p)
+{
+    me_statement s = {.variable = ME_FORWARD_RETURNS};
+    const char *begin = p->at;
+    char name[NAME_MAX_BYTES] = "";
+    if (!accept(p, "return ") && read_name(p, name) && accept(p, "=")) {
+        s.value = read_sum(p);
+        s.variable = add_variable(p, name);
+        return s;
+    }
+    if (name[0] != '\0') {
+        p->at = begin;
+    }
+    s.value = read_sum(p);
+    return s;
+}
+
+me_status me_forward_parse(me_arena *arena, const char *text,
+                           const me_forward_scope *scope, me_str *why,
+                           me_forward *forward_out)
+{
+    parser p = {.arena = arena, .scope = scope, .why = why, .at = text};
+    me_forward f = {.text = me_arena_strdup(arena, text)};
+    f.statements = me_arena_alloc(arena, STATEMENTS_MAX, sizeof *f.statements);
+    if (f.text == NULL || f.statements == NULL) {
+        return ME_ERR_NOMEM;
+    }
+    for (uint32_t i = 0; i < scope->n_parameters; i++) {
+        (void)add_variable(&p, scope->parameters[i]);
+    }
+    bool has_returned = false;
+    while (p.status == ME_OK && !has_returned) {
+        if (f.n_statements == STATEMENTS_MAX) {
+            fail(&p, "more than 32 statements");
+            break;
+        }
+        me_statement s = read_statement(&p);
+        has_returned = s.variable == ME_FORWARD_RETURNS;
+        f.statements[f.n_statements++] = s;
+        if (!accept(&p, ";") && !has_returned) {
+            fail(&p, "the last statement must return a value: expected ';'");
+        }
+    }
+    skip_blank(&p);
+    if (*p.at != '\0') {
+        fail(&p, "nothing may follow what is returned:");
+    }
+    f.n_variables = p.n_variables;
+    *forward_out = f;
+    return p.status;
+}
