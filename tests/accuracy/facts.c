@@ -149,6 +149,10 @@ static bool read_line(facts *f, char *line)
     if (strcmp(key, "args") == 0) {
         return read_words(f, at);
     }
+    if (strcmp(key, "model") == 0) {
+        f->model = next_word(&at);
+        return f->model != NULL && next_word(&at) == NULL;
+    }
     if (strcmp(key, "set") == 0) {
         return read_set(f, at);
     }
@@ -173,7 +177,7 @@ static bool read_lines(const char *path, facts *f)
         }
         line = next;
     }
-    return f->n_ranks > 0 && f->n_words > 0;
+    return f->n_ranks > 0 && (f->n_words > 0 || f->model != NULL);
 }
 
 bool me_facts_read(const char *path, facts *facts_out)

@@ -44,6 +44,8 @@ typedef struct facts_rank {
 
 typedef struct facts {
     int32_t world;
+    const char *model; /**< file of the job, in the source folder; NULL: words.
+                            Its events are digested with frees sorted. */
     const char *sets[FACTS_SETS + 1];
     uint32_t n_sets;
     const char *words[FACTS_WORDS];

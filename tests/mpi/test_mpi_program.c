@@ -201,7 +201,7 @@ static me_status run_program(run *r, mistake what, int rank, me_call_log *log,
         program.comm.call = sabotaged_call;
         program.comm.group_call = sabotaged_group;
         program.comm.self = &s;
-        (void)me_megatron_run(engine, &program.config, &program.comm);
+        me_program_run(engine, &program);
         status = me_engine_status(engine, diag);
         me_program_fini(&program);
     }

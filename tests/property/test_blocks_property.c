@@ -112,10 +112,10 @@ static void run_program(const test_job *job, int32_t rank, blocks *b)
     me_program program;
     assert_int_equal(me_engine_create(&card, &engine), ME_OK);
     assert_int_equal(me_program_init(job->plan, rank, &program), ME_OK);
-    program.config.iterations = ITERATIONS;
+    program.iterations = ITERATIONS;
     me_engine_observe(engine, (me_observer){.on_event = on_event, .self = b});
-    assert_int_equal(me_megatron_run(engine, &program.config, &program.comm),
-                     ME_OK);
+    me_program_run(engine, &program);
+    assert_int_equal(me_engine_status(engine, NULL), ME_OK);
     me_program_fini(&program);
     me_engine_destroy(engine);
 }

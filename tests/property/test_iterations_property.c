@@ -121,8 +121,8 @@ static void run_rank(const char *job, const me_plan *plan, int32_t rank)
     assert_int_equal(me_engine_create(&card, &engine), ME_OK);
     assert_int_equal(me_program_init(plan, rank, &program), ME_OK);
     me_engine_observe(engine, (me_observer){.on_event = on_event, .self = &r});
-    assert_int_equal(me_megatron_run(engine, &program.config, &program.comm),
-                     ME_OK);
+    me_program_run(engine, &program);
+    assert_int_equal(me_engine_status(engine, NULL), ME_OK);
     assert_int_equal(me_engine_status(engine, &diag), ME_OK);
     assert_repeats(job, &r);
     me_free(r.steps);
