@@ -70,12 +70,13 @@ static void exchange_rows(const me_token_exchange *x, me_dtype dtype,
         if (sent > 0) {
             me_communicate(e, comm,
                            (me_call){ME_GROUP_EXPERT, ME_COLLECTIVE_SEND, dtype,
-                                     me_size_mul(sent, width), peer});
+                                     me_size_mul(sent, width), peer, false});
         }
         if (received > 0) {
             me_communicate(e, comm,
                            (me_call){ME_GROUP_EXPERT, ME_COLLECTIVE_RECV, dtype,
-                                     me_size_mul(received, width), peer});
+                                     me_size_mul(received, width), peer,
+                                     false});
         }
     }
     me_communicate_group(e, comm, false);
@@ -116,10 +117,10 @@ static me_tensor *exchange_data(const me_token_exchange *exchange,
         return y;
     }
     const uint64_t most = me_size_mul(me_max_u64(rows, me_dim(x, 0)), width);
-    me_communicate(e, comm,
-                   (me_call){ME_GROUP_EXPERT, ME_COLLECTIVE_ALL_TO_ALL,
-                             (me_dtype)x->dtype,
-                             most / (uint64_t)comm->size[ME_GROUP_EXPERT], -1});
+    me_communicate(
+        e, comm,
+        (me_call){ME_GROUP_EXPERT, ME_COLLECTIVE_ALL_TO_ALL, (me_dtype)x->dtype,
+                  most / (uint64_t)comm->size[ME_GROUP_EXPERT], -1, false});
     return y;
 }
 
@@ -161,7 +162,7 @@ static void call_for_each(const me_token_exchange *exchange, me_collective kind,
             exchange->nn->e, comm,
             (me_call){ME_GROUP_EXPERT_TENSOR, kind, (me_dtype)x->dtype,
                       me_size_mul(me_arriving_rows(exchange, i), width_of(x)),
-                      i});
+                      i, false});
     }
 }
 

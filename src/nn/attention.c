@@ -4,6 +4,7 @@
 #include "nn/core_attention.h"
 #include "nn/rope.h"
 #include "ops/view.h"
+#include "tensor/launch.h"
 
 static me_tensor *run_core(const me_section *section, me_tensor *const *inputs)
 {
@@ -140,6 +141,7 @@ me_tensor *me_attention_forward(me_nn *nn, const me_attention *attention,
     me_module_enter(e, attention->module);
     const me_frame frame = me_enter(e);
     me_tensor *qkv[3] = {NULL, NULL, NULL}; // held to the end: a tuple
+    me_launch_host(e, ME_HOST_ATTENTION);
     query_key_value(nn, attention, x, qkv);
     me_tensor *turned[3] = {qkv[0], qkv[1], qkv[2]};
     if (angles != NULL) {

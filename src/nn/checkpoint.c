@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "tensor/autograd.h"
+#include "tensor/launch.h"
 
 /** The first input's storage is replaced by this tensor rank's part of it. */
 static void keep_part(me_nn *nn, me_tensor *x)
@@ -37,7 +38,7 @@ static void restore_whole(me_nn *nn, me_tensor *x, const me_shape *shape)
     me_tensor *whole = me_empty(e, "gather_split_1d_tensor", x->dtype, *shape);
     me_communicate(e, nn->comm,
                    (me_call){ME_GROUP_TENSOR, ME_COLLECTIVE_ALL_GATHER,
-                             x->dtype, me_numel(x), -1});
+                             x->dtype, me_numel(x), -1, false});
     me_set_data(e, x, whole);
     me_leave(e, frame, NULL);
 }
@@ -59,6 +60,7 @@ static void checkpoint_backward(me_engine *e, me_node *node,
                                 me_tensor *const *gy, me_tensor **gx)
 {
     const me_section *section = node->data.context;
+    me_launch_host(e, ME_HOST_CHECKPOINT);
     if (node->data.flag) {
         restore_whole(section->nn, node->saved[0], &node->data.shape);
     }
@@ -90,6 +92,7 @@ me_tensor *me_checkpoint(me_nn *nn, const me_section *section,
     }
     me_node *node = me_record(e, &checkpoint_op, ME_CHECKPOINT_INPUTS, inputs);
     const bool grad = me_grad_enable(e, false);
+    me_launch_host(e, ME_HOST_CHECKPOINT);
     me_tensor *y = section->run(section, inputs);
     me_grad_enable(e, grad);
     if (node != NULL) {
@@ -129,6 +132,7 @@ static void run_again(void *self, me_engine *e, me_tensor *const *gy)
     me_tensor *leaf = me_detach(e, c->node->saved[0]);
     leaf->is_view = false;
     leaf->requires_grad = c->node->edges[0].node != NULL;
+    me_launch_host(e, ME_HOST_CHECKPOINT);
     const bool grad = me_grad_enable(e, true);
     const me_phase phase = me_phase_set(e, ME_PHASE_RECOMPUTE);
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
@@ -168,6 +172,7 @@ me_tensor *me_checkpoint_output(me_nn *nn, const me_section *section,
     *checkpoint_out = NULL;
     me_node *node = me_record1(e, &output_checkpoint_op, input);
     const bool grad = me_grad_enable(e, false);
+    me_launch_host(e, ME_HOST_CHECKPOINT);
     me_tensor *y = section->run(section, &input);
     me_grad_enable(e, grad);
     me_output_checkpoint *c =

@@ -4,6 +4,32 @@
 #include "base/size.h"
 #include "ops/view.h"
 #include "tensor/autograd.h"
+#include "tensor/launch.h"
+
+/** Bytes of the whole buffer: gathered or not yet scattered. */
+static uint64_t buffer_bytes(const me_communicators *comm, const me_call *call)
+{
+    const uint64_t bytes =
+        me_size_mul(call->count, me_dtype_bytes(call->dtype));
+    const bool is_part = call->kind == ME_COLLECTIVE_ALL_GATHER ||
+                         call->kind == ME_COLLECTIVE_REDUCE_SCATTER;
+    return is_part ? me_size_mul(bytes, (uint64_t)comm->size[call->group])
+                   : bytes;
+}
+
+/** Sends and receives are told as the exchange that they are part of. */
+static void tell(me_engine *e, const me_communicators *comm,
+                 const me_call *call)
+{
+    if (call->kind == ME_COLLECTIVE_SEND || call->kind == ME_COLLECTIVE_RECV) {
+        return;
+    }
+    me_launch_tell(e, (me_launch){.kind = ME_LAUNCH_COLLECTIVE,
+                                  .collective = (uint8_t)call->kind,
+                                  .group = (uint8_t)call->group,
+                                  .is_async = call->is_async,
+                                  .bytes = buffer_bytes(comm, call)});
+}
 
 static void communicate(me_engine *e, const me_communicators *comm,
                         me_call call, bool is_lone)
@@ -20,6 +46,7 @@ static void communicate(me_engine *e, const me_communicators *comm,
                    .peer = call.peer,
                    .count = call.count,
                });
+    tell(e, comm, &call);
     if (comm->self == NULL) {
         return;
     }
@@ -85,9 +112,9 @@ void me_communicate_again(me_engine *e, const me_communicators *comm,
 void me_all_reduce(me_engine *e, const me_communicators *comm,
                    me_group_kind group, const me_tensor *x)
 {
-    me_communicate(
-        e, comm,
-        (me_call){group, ME_COLLECTIVE_ALL_REDUCE, x->dtype, me_numel(x), -1});
+    me_communicate(e, comm,
+                   (me_call){group, ME_COLLECTIVE_ALL_REDUCE, x->dtype,
+                             me_numel(x), -1, false});
 }
 
 /** A new communication buffer like @p x with @p rows rows. */
@@ -108,21 +135,36 @@ me_tensor *me_all_gather_first(me_engine *e, const me_communicators *comm,
     const uint64_t size = (uint64_t)comm->size[group];
     me_tensor *y =
         buffer_like(e, "all_gather", x, me_size_mul(me_dim(x, 0), size));
-    me_communicate(
-        e, comm,
-        (me_call){group, ME_COLLECTIVE_ALL_GATHER, x->dtype, me_numel(x), -1});
+    me_communicate(e, comm,
+                   (me_call){group, ME_COLLECTIVE_ALL_GATHER, x->dtype,
+                             me_numel(x), -1, false});
+    return y;
+}
+
+static me_tensor *reduce_scatter(me_engine *e, const me_communicators *comm,
+                                 me_group_kind group, const me_tensor *x,
+                                 bool is_async)
+{
+    const uint64_t size = (uint64_t)comm->size[group];
+    me_tensor *y = buffer_like(e, "reduce_scatter", x, me_dim(x, 0) / size);
+    me_communicate(e, comm,
+                   (me_call){group, ME_COLLECTIVE_REDUCE_SCATTER, x->dtype,
+                             me_numel(y), -1, is_async});
     return y;
 }
 
 me_tensor *me_reduce_scatter_first(me_engine *e, const me_communicators *comm,
                                    me_group_kind group, const me_tensor *x)
 {
-    const uint64_t size = (uint64_t)comm->size[group];
-    me_tensor *y = buffer_like(e, "reduce_scatter", x, me_dim(x, 0) / size);
-    me_communicate(e, comm,
-                   (me_call){group, ME_COLLECTIVE_REDUCE_SCATTER, x->dtype,
-                             me_numel(y), -1});
-    return y;
+    return reduce_scatter(e, comm, group, x, false);
+}
+
+me_tensor *me_reduce_scatter_first_async(me_engine *e,
+                                         const me_communicators *comm,
+                                         me_group_kind group,
+                                         const me_tensor *x)
+{
+    return reduce_scatter(e, comm, group, x, true);
 }
 
 static const me_communicators *communicators_of(const me_node *node)
@@ -231,7 +273,7 @@ static me_tensor *regroup_last(me_engine *e, const me_tensor *x,
         shape.dim[shape.ndim - 1] =
             me_size_mul(shape.dim[shape.ndim - 1], factor) / divisor;
     }
-    me_work_done(e, 0, 2 * me_bytes(x));
+    me_launch_kernel(e, ME_KERNEL_STRIDED, 0, 2 * me_bytes(x));
     return me_empty(e, "cat", x->dtype, shape);
 }
 
@@ -258,7 +300,7 @@ static void split_last_backward(me_engine *e, me_node *node,
     me_shape shape = gy[0]->shape;
     shape.dim[shape.ndim - 1] = columns;
     gx[0] = me_empty(e, "contiguous", gy[0]->dtype, shape);
-    me_work_done(e, 0, 2 * me_bytes(gx[0]));
+    me_launch_kernel(e, ME_KERNEL_STRIDED, 0, 2 * me_bytes(gx[0]));
 }
 
 static const me_op gather_op = {"_GatherFromModelParallelRegionBackward",

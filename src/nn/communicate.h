@@ -38,6 +38,7 @@ typedef struct me_call {
     me_dtype dtype;
     uint64_t count; /**< elements, as NCCL counts them for this kind */
     int32_t peer;   /**< index in the group: the other side, the root; or -1 */
+    bool is_async;  /**< kernels run on until me_launch_stream_waits() */
 } me_call;
 
 /** Make a call: an event, and a call of the stub. */
@@ -72,6 +73,12 @@ me_tensor *me_all_gather_first(me_engine *e, const me_communicators *comm,
 /** Reduce-scatter along the first dimension: (n, …) to (n / size, …), new. */
 me_tensor *me_reduce_scatter_first(me_engine *e, const me_communicators *comm,
                                    me_group_kind group, const me_tensor *x);
+
+/** As me_reduce_scatter_first(), and kernels run on meanwhile. */
+me_tensor *me_reduce_scatter_first_async(me_engine *e,
+                                         const me_communicators *comm,
+                                         me_group_kind group,
+                                         const me_tensor *x);
 
 /** @name Megatron's regions: custom autograd functions
  *  @{ */

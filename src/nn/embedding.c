@@ -6,6 +6,7 @@
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
 #include "ops/view.h"
+#include "tensor/launch.h"
 
 static bool reduce_scatters(const me_nn *nn)
 {
@@ -101,6 +102,7 @@ me_tensor *me_embedding_forward(me_nn *nn, const me_embedding_layer *embedding,
     }
     me_module_enter(e, embedding->module);
     const me_frame frame = me_enter(e);
+    me_launch_host(e, ME_HOST_EMBEDDING);
     me_tensor *words = vocab_parallel(nn, embedding, tokens);
     me_tensor *y = NULL;
     if (embedding->position != NULL) {

@@ -3,6 +3,7 @@
 
 #include "nn/loss.h"
 #include "ops/view.h"
+#include "tensor/launch.h"
 
 /** Of the model's own; layers of multi-latent attention have theirs. */
 static bool has_rotary_embedding(const me_transformer_config *c)
@@ -128,6 +129,7 @@ static me_tensor *postprocess(me_gpt *gpt, const me_batch *batch, me_tensor *x,
     if (gpt->has_mtp) {
         x = predict_further(gpt, batch, x, angles, weight);
     }
+    me_launch_host(nn->e, ME_HOST_HEAD);
     me_tensor *logits = me_column_linear(nn, &gpt->output_layer, x, weight);
     return me_leave(nn->e, frame,
                     me_language_model_loss(nn, batch->labels, logits));

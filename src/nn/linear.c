@@ -5,6 +5,7 @@
 #include "ops/matmul.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
+#include "tensor/launch.h"
 
 /** @p whole over the ranks that the layer is cut over. */
 static uint64_t cut(const me_nn *nn, const me_linear_spec *spec, uint64_t whole)
@@ -77,7 +78,7 @@ void me_global_buffer(me_nn *nn, me_dtype dtype, me_shape shape)
     me_leave(e, frame, NULL);
 }
 
-void me_gather_rows(me_nn *nn, const me_tensor *x)
+void me_gather_rows(me_nn *nn, const me_tensor *x, bool is_async)
 {
     me_shape shape = x->shape;
     shape.dim[0] =
@@ -85,7 +86,7 @@ void me_gather_rows(me_nn *nn, const me_tensor *x)
     me_global_buffer(nn, x->dtype, shape);
     me_communicate(nn->e, nn->comm,
                    (me_call){ME_GROUP_TENSOR, ME_COLLECTIVE_ALL_GATHER,
-                             x->dtype, me_numel(x), -1});
+                             x->dtype, me_numel(x), -1, is_async});
 }
 
 static me_shape with_last(const me_shape *shape, uint64_t last)
@@ -134,15 +135,18 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     const bool is_split =
         me_needs(node, 1) && nn.weights != NULL && nn.weights->is_split;
     if (gathers(&nn, node) && !is_split) {
-        me_gather_rows(&nn, x);
+        me_gather_rows(&nn, x, true);
     }
-    me_tensor *dx = me_gemm(e, "linear.dgrad", gy[0]->dtype,
+    me_tensor *dx = me_gemm(e, ME_KERNEL_LINEAR_DGRAD, gy[0]->dtype,
                             with_last(&gy[0]->shape, inputs), outputs);
     gx[0] = dx;
     if (gathers(&nn, node)) {
-        gx[0] = me_reduce_scatter_first(e, nn.comm, ME_GROUP_TENSOR, dx);
+        me_launch_stream_waits(e);
+        gx[0] = me_reduce_scatter_first_async(e, nn.comm, ME_GROUP_TENSOR, dx);
     } else if (is_column && nn.config->tensor_parallel > 1) {
-        me_all_reduce(e, nn.comm, ME_GROUP_TENSOR, dx);
+        me_communicate(e, nn.comm,
+                       (me_call){ME_GROUP_TENSOR, ME_COLLECTIVE_ALL_REDUCE,
+                                 dx->dtype, me_numel(dx), -1, true});
     }
     if (is_split) {
         keep_weight_gradient(&nn, node, gy[0]);
@@ -151,6 +155,9 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     }
     if (me_needs(node, 2)) {
         gx[2] = me_sum_to(e, gy[0], &ME_SHAPE(outputs));
+    }
+    if (is_column && nn.config->tensor_parallel > 1) {
+        me_launch_stream_waits(e);
     }
 }
 
@@ -168,7 +175,7 @@ static me_tensor *linear_function(me_nn *nn, bool is_column, me_tensor *x,
     me_save(e, node, LINEAR_SAVED_WEIGHT, weight);
     me_shape shape = with_last(&x->shape, me_dim(weight, 0));
     if (is_column && nn->config->sequence_parallel && me_engine_is_ok(e)) {
-        me_gather_rows(nn, x);
+        me_gather_rows(nn, x, false);
         shape.dim[0] =
             me_size_mul(shape.dim[0], (uint64_t)nn->config->tensor_parallel);
     }
@@ -176,11 +183,11 @@ static me_tensor *linear_function(me_nn *nn, bool is_column, me_tensor *x,
         node->data.context = nn;
         node->data.flag = is_column;
     }
-    me_tensor *y = me_gemm(e, "linear", x->dtype, shape, me_dim(weight, 1));
+    me_tensor *y = me_gemm(e, ME_KERNEL_LINEAR, x->dtype, shape, me_dim(weight, 1));
     if (bias != NULL) {
         me_tensor *product = y;
         y = me_empty_like(e, "add", product);
-        me_work_done(e, me_numel(y), 2 * me_bytes(y));
+        me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(y), 2 * me_bytes(y));
         me_drop(e, product);
     }
     return me_output(e, node, y);

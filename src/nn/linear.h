@@ -52,7 +52,7 @@ me_tensor *me_row_linear(me_nn *nn, const me_linear *linear, me_tensor *x);
 
 /** The rows of @p x, (s/t, b, inputs), of all tensor ranks, in the shared
  *  buffer. */
-void me_gather_rows(me_nn *nn, const me_tensor *x);
+void me_gather_rows(me_nn *nn, const me_tensor *x, bool is_async);
 
 /** Megatron's global memory buffer "mpu" of a dtype: at least @p shape's
  *  elements from now on; grown, never shrunk (core/utils.py). */

@@ -7,6 +7,16 @@
 #include "ops/reduce.h"
 #include "ops/view.h"
 #include "tensor/autograd.h"
+#include "tensor/launch.h"
+
+/** Kernels that change @p x in place. */
+static void pass_over(me_engine *e, me_kernel_class kernel, const me_tensor *x,
+                      int times)
+{
+    for (int i = 0; i < times; i++) {
+        me_launch_kernel(e, kernel, me_numel(x), 2 * me_bytes(x));
+    }
+}
 
 enum {
     CE_SAVED_PROBABILITIES,
@@ -20,6 +30,7 @@ static void cross_entropy_backward(me_engine *e, me_node *node,
 {
     const me_tensor *probabilities = node->saved[CE_SAVED_PROBABILITIES];
     const me_tensor *mask = node->saved[CE_SAVED_TARGET_MASK];
+    me_launch_host(e, ME_HOST_LOSS);
     gx[0] = me_detach(e, probabilities);
     me_tensor *range = me_pointwise(e, "arange", mask, ME_DTYPE_INT64); // (s b)
     me_tensor *ones = me_pointwise(e, "to", mask, ME_DTYPE_FLOAT32);
@@ -29,7 +40,8 @@ static void cross_entropy_backward(me_engine *e, me_node *node,
     me_drop(e, picked);
     me_drop(e, range);
     me_drop(e, update);
-    me_work_done(e, 2 * me_numel(gx[0]), 2 * me_bytes(gx[0]));
+    me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, 2 * me_numel(gx[0]),
+                     2 * me_bytes(gx[0]));
 }
 
 static const me_op cross_entropy_op = {"_VocabParallelCrossEntropyBackward",
@@ -39,8 +51,8 @@ static const me_op cross_entropy_op = {"_VocabParallelCrossEntropyBackward",
 static me_tensor *row_maximum(me_engine *e, const me_tensor *x,
                               const me_tensor *target)
 {
-    me_tensor *values = me_pointwise(e, "max", target, ME_DTYPE_FLOAT32);
-    me_tensor *indices = me_pointwise(e, "max", target, ME_DTYPE_INT64);
+    me_tensor *values = me_empty_like_as(e, "max", target, ME_DTYPE_FLOAT32);
+    me_tensor *indices = me_empty_like_as(e, "max", target, ME_DTYPE_INT64);
     me_reduce(e, &(me_reduction){
                      .inputs = me_dim(x, -1),
                      .outputs = me_numel(target),
@@ -84,7 +96,8 @@ static me_tensor *cross_entropy(me_nn *nn, me_tensor *logits, me_tensor *target)
     me_tensor *log = me_pointwise(e, "log", sum_exp, ME_DTYPE_FLOAT32);
     me_tensor *loss = me_pointwise(e, "sub", log, ME_DTYPE_FLOAT32);
     me_drop(e, log);
-    me_work_done(e, 4 * me_numel(x), 6 * me_bytes(x));
+    pass_over(e, ME_KERNEL_ELEMENTWISE, x, 3); // -= maximum; exp_; /= sum_exp
+    me_launch_host(e, ME_HOST_LOSS);
     me_save(e, node, CE_SAVED_PROBABILITIES, x);
     me_save(e, node, CE_SAVED_TARGET_MASK, mask);
     me_save(e, node, CE_SAVED_TARGET, masked);
@@ -107,6 +120,7 @@ static void fused_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 {
     (void)gy;
     const me_tensor *x = node->saved[FUSED_SAVED_PROBABILITIES];
+    me_launch_host(e, ME_HOST_LOSS);
     me_tensor *gradient =
         me_pointwise(e, "cross_entropy_backward", x, ME_DTYPE_FLOAT32);
     gx[0] = gradient;
@@ -153,7 +167,8 @@ static me_tensor *fused_cross_entropy(me_nn *nn, me_tensor *logits,
     me_tensor *loss = me_pointwise(e, "sub", target, ME_DTYPE_FLOAT32);
     me_compiled_run(e, ME_COMPILED_LOSS, NULL);
     me_compiled_run_in_place(e, ME_COMPILED_LOSS_PROBABILITIES, x);
-    me_work_done(e, 4 * me_numel(x), 4 * me_bytes(x));
+    pass_over(e, ME_KERNEL_COMPILED, x, 2);
+    me_launch_host(e, ME_HOST_LOSS);
     me_save(e, node, FUSED_SAVED_PROBABILITIES, x);
     me_save(e, node, FUSED_SAVED_TARGET_MASK, mask);
     me_save(e, node, FUSED_SAVED_TARGET, masked);

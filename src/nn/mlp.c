@@ -3,6 +3,7 @@
 
 #include "ops/elementwise.h"
 #include "ops/view.h"
+#include "tensor/launch.h"
 
 /** activation(first half) · (second half + offset). */
 static me_tensor *glu(me_engine *e, me_tensor *u,
@@ -130,6 +131,7 @@ me_tensor *me_mlp_forward(me_nn *nn, const me_mlp *mlp, me_tensor *x,
     me_module_enter(e, mlp->module);
     const me_frame frame = me_enter(e);
     me_parameter *bias = mlp->linear_fc1.bias;
+    me_launch_host(e, ME_HOST_ACTIVATION);
     me_tensor *u = me_column_linear(nn, &mlp->linear_fc1, x, NULL);
     me_tensor *a = fused_activation(nn, u, bias, scale);
     if (a == NULL && bias != NULL) {

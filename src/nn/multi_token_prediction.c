@@ -258,7 +258,7 @@ static me_tensor *vocab_parallel_argmax(me_nn *nn, const me_tensor *logits,
                                    ME_SHAPE(ranks, n));
         me_communicate(e, nn->comm,
                        (me_call){ME_GROUP_TENSOR, ME_COLLECTIVE_ALL_GATHER,
-                                 own[i]->dtype, n, -1});
+                                 own[i]->dtype, n, -1, false});
         me_drop(e, flat);
     }
     for (int i = 0; i < 2; i++) {

@@ -3,6 +3,7 @@
 
 #include "ops/elementwise.h"
 #include "ops/view.h"
+#include "tensor/launch.h"
 
 enum {
     YARN_ORIGINAL_POSITIONS = 4096 /**< original_max_position_embeddings, which
@@ -223,6 +224,7 @@ me_tensor *me_apply_rotary(me_nn *nn, me_tensor *t, me_tensor *angles,
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
     const uint64_t rotary = nn->config->rotary_size;
+    me_launch_host(e, ME_HOST_ROTARY);
     me_tensor *turning = me_slice(e, t, -1, 0, rotary);
     me_tensor *passing = me_slice(e, t, -1, rotary, me_dim(t, -1));
     if (mla_rotary_interleaved) {

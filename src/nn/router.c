@@ -37,9 +37,10 @@ static void gating_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     const me_tensor *x = node->saved[GATING_SAVED_INPUT];
     const me_tensor *weight = node->saved[GATING_SAVED_WEIGHT];
     const uint64_t experts = me_dim(weight, 0);
-    gx[0] = me_gemm(e, "router.dgrad", (me_dtype)x->dtype, x->shape, experts);
-    gx[1] = me_gemm(e, "router.wgrad", (me_dtype)weight->dtype, weight->shape,
-                    me_rows(x));
+    gx[0] = me_gemm(e, ME_KERNEL_ROUTER_DGRAD, (me_dtype)x->dtype, x->shape,
+                    experts);
+    gx[1] = me_gemm(e, ME_KERNEL_ROUTER_WGRAD, (me_dtype)weight->dtype,
+                    weight->shape, me_rows(x));
 }
 
 static const me_op gating_op = {"RouterGatingLinearFunctionBackward",
@@ -55,7 +56,7 @@ static me_tensor *gating(me_engine *e, const me_router *router, me_tensor *x)
     me_shape shape = x->shape;
     shape.dim[shape.ndim - 1] = me_dim(weight, 0);
     me_tensor *logits =
-        me_gemm(e, "router", (me_dtype)x->dtype, shape, me_dim(x, -1));
+        me_gemm(e, ME_KERNEL_ROUTER, (me_dtype)x->dtype, shape, me_dim(x, -1));
     return me_output(e, node, logits);
 }
 

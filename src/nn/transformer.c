@@ -4,6 +4,7 @@
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
 #include "ops/view.h"
+#include "tensor/launch.h"
 
 static bool is_moe_layer(const me_nn *nn, int32_t number)
 {
@@ -75,6 +76,7 @@ static me_tensor *bias_dropout_add(me_nn *nn, me_tensor *x, me_parameter *bias,
     const bool grad = me_grad_enable(e, true);
     const me_frame frame = me_enter(e);
     me_tensor *out = NULL;
+    me_launch_host(e, ME_HOST_RESIDUAL);
     if (nn->config->bias_dropout_fusion) {
         out = me_fused_bias_dropout_add(
             e, x, bias == NULL ? NULL : bias->tensor, residual, p);

@@ -49,7 +49,7 @@ me_tensor *me_weight_gradient(me_engine *e, me_tensor *gy, me_tensor *x,
     const uint64_t outputs = me_dim(weight, 0);
     me_tensor *dense_gy = me_contiguous(e, gy);
     me_tensor *dense_x = me_contiguous(e, x);
-    me_tensor *dw = me_gemm(e, "linear.wgrad", weight->dtype, weight->shape,
+    me_tensor *dw = me_gemm(e, ME_KERNEL_LINEAR_WGRAD, weight->dtype, weight->shape,
                             outputs == 0 ? 0 : me_numel(gy) / outputs);
     if (dense_gy != gy) {
         me_drop(e, dense_gy);
@@ -67,7 +67,7 @@ static void make(me_nn *nn, me_weight_work *work)
     const me_frame frame = me_enter(e);
     me_module_switch(e, work->module);
     if (work->gathers_rows) {
-        me_gather_rows(nn, work->x);
+        me_gather_rows(nn, work->x, false);
     }
     me_tensor *dw = me_weight_gradient(e, work->gy, work->x, work->weight);
     if (me_engine_is_ok(e)) {

@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "tensor/autograd.h"
+#include "tensor/launch.h"
 
 enum {
     FLASH_SAVED_KEY,
@@ -79,6 +80,7 @@ static me_tensor *kernel_order(me_engine *e, const me_tensor *x)
     if (!me_engine_is_ok(e) || is_kernel_order(x)) {
         return NULL;
     }
+    me_launch_kernel(e, ME_KERNEL_STRIDED, 0, 2 * me_bytes(x));
     return me_empty(
         e, "contiguous", (me_dtype)x->dtype,
         ME_SHAPE(me_dim(x, 0), me_dim(x, 2), me_dim(x, 1), me_dim(x, 3)));
@@ -95,6 +97,16 @@ static uint64_t attention_flops(const me_tensor *query, const me_tensor *key)
     /* Two products over the causal half: 2 · 2 · b a s s d / 2. */
     const uint64_t scores = me_size_mul(me_numel(query), me_dim(key, 2));
     return me_size_mul(2, scores);
+}
+
+/** Rows of queries, heads and their size stand for a product's m, batch, k. */
+static void tell_flash(me_engine *e, me_kernel_class kernel,
+                       const me_tensor *query, uint64_t flops)
+{
+    const uint64_t heads = me_size_mul(me_dim(query, 0), me_dim(query, 1));
+    me_launch_attention(
+        e, kernel, flops,
+        (uint64_t[3]){heads, me_dim(query, 2), me_dim(query, 3)});
 }
 
 static void flash_backward(me_engine *e, me_node *node, me_tensor *const *gy,
@@ -122,8 +134,8 @@ static void flash_backward(me_engine *e, me_node *node, me_tensor *const *gy,
         dk = per_head_gradient(e, query);
         dv = per_head_gradient(e, query);
     }
-    me_work_done(e, me_size_mul(attention_flops(query, key), 5) / 2,
-                 me_size_mul(4, me_bytes(query)));
+    tell_flash(e, ME_KERNEL_FLASH_BACKWARD, query,
+               me_size_mul(attention_flops(query, key), 5) / 2);
     me_drop(e, dv);
     me_drop(e, dk);
     me_drop(e, dq_accum);
@@ -177,8 +189,7 @@ me_tensor *me_sdpa_flash(me_engine *e, me_tensor *query, me_tensor *key,
     }
     me_drop(e, splits[0]);
     me_drop(e, splits[1]);
-    me_work_done(e, attention_flops(query, key),
-                 me_size_mul(2, me_bytes(query)));
+    tell_flash(e, ME_KERNEL_FLASH, query, attention_flops(query, key));
     me_save(e, node, FLASH_SAVED_KEY, key);
     me_save(e, node, FLASH_SAVED_QUERY, query);
     me_save(e, node, FLASH_SAVED_VALUE, value);
@@ -196,7 +207,7 @@ static void repeat_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                             me_tensor **gx)
 {
     gx[0] = me_empty(e, "sum", (me_dtype)gy[0]->dtype, node->data.shape);
-    me_work_done(e, me_numel(gy[0]), me_bytes(gy[0]));
+    me_launch_kernel(e, ME_KERNEL_REDUCE, me_numel(gy[0]), me_bytes(gy[0]));
 }
 
 static const me_op repeat_op = {"RepeatInterleaveBackward", repeat_backward};
@@ -212,6 +223,6 @@ me_tensor *me_repeat_heads(me_engine *e, me_tensor *x, uint64_t n)
         shape.dim[2] = me_size_mul(shape.dim[2], n);
     }
     me_tensor *y = me_empty(e, "repeat_interleave", (me_dtype)x->dtype, shape);
-    me_work_done(e, 0, me_size_mul(2, me_bytes(y)));
+    me_launch_kernel(e, ME_KERNEL_STRIDED, 0, me_size_mul(2, me_bytes(y)));
     return me_output(e, node, y);
 }

@@ -5,13 +5,14 @@
 #include "ops/compiled.h"
 #include "ops/elementwise.h"
 #include "tensor/autograd.h"
+#include "tensor/launch.h"
 
 static void dropout_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                              me_tensor **gx)
 {
     (void)node;
-    gx[0] = me_pointwise(e, "native_dropout_backward", gy[0],
-                         (me_dtype)gy[0]->dtype);
+    gx[0] = me_kernel(e, ME_KERNEL_DROPOUT, "native_dropout_backward", gy[0],
+                      2 * me_bytes(gy[0]) + me_numel(gy[0]));
 }
 
 static const me_op dropout_op = {"NativeDropoutBackward0", dropout_backward};
@@ -22,8 +23,10 @@ me_tensor *me_dropout(me_engine *e, me_tensor *x, double p)
         return x;
     }
     me_node *node = me_record1(e, &dropout_op, x);
-    me_tensor *mask = me_pointwise(e, "native_dropout.mask", x, ME_DTYPE_BOOL);
-    me_tensor *y = me_pointwise(e, "native_dropout", x, (me_dtype)x->dtype);
+    me_tensor *mask =
+        me_empty_like_as(e, "native_dropout.mask", x, ME_DTYPE_BOOL);
+    me_tensor *y = me_kernel(e, ME_KERNEL_DROPOUT, "native_dropout", x,
+                             2 * me_bytes(x) + me_numel(x));
     me_save(e, node, 0, mask);
     me_drop(e, mask);
     return me_output(e, node, y);
@@ -74,6 +77,7 @@ static me_tensor *compiled_bias_gradient(me_engine *e, const me_tensor *gx,
             me_empty(e, "partial_sums", ME_DTYPE_FLOAT32, ME_SHAPE(k, columns));
     }
     me_tensor *sum = me_empty(e, "sum", (me_dtype)gx->dtype, *shape);
+    me_launch_kernel(e, ME_KERNEL_REDUCE, me_numel(gx), me_bytes(gx));
     me_drop(e, partial);
     return sum;
 }
@@ -90,8 +94,9 @@ static void fused_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[BDA_RESIDUAL] = gy[0];
     gx[BDA_X] = gy[0];
     if (node->data.flag) {
-        gx[BDA_X] = me_pointwise(e, "bias_dropout_add_backward", gy[0],
-                                 (me_dtype)gy[0]->dtype);
+        gx[BDA_X] =
+            me_kernel(e, ME_KERNEL_COMPILED, "bias_dropout_add_backward", gy[0],
+                      2 * me_bytes(gy[0]) + me_numel(gy[0]));
         me_compiled_run(e, ME_COMPILED_BIAS_DROPOUT_ADD_BACKWARD, NULL);
         me_clear(e, &node->saved[0]);
     }
@@ -115,10 +120,12 @@ me_tensor *me_fused_bias_dropout_add(me_engine *e, me_tensor *x,
     me_tensor *mask = NULL;
     if (p > 0) {
         seed = me_empty(e, "seed", ME_DTYPE_INT64, ME_SHAPE(1));
-        mask = me_pointwise(e, "dropout.mask", x, ME_DTYPE_BOOL);
+        mask = me_empty_like_as(e, "dropout.mask", x, ME_DTYPE_BOOL);
         me_save(e, node, 0, mask);
     }
-    me_tensor *y = me_pointwise(e, "bias_dropout_add", x, (me_dtype)x->dtype);
+    const uint64_t mask_bytes = p > 0 ? me_numel(x) : 0;
+    me_tensor *y = me_kernel(e, ME_KERNEL_COMPILED, "bias_dropout_add", x,
+                             3 * me_bytes(x) + mask_bytes);
     me_compiled_run(e, ME_COMPILED_BIAS_DROPOUT_ADD, residual);
     if (node != NULL) {
         node->data.flag = p > 0;

@@ -19,7 +19,10 @@ static me_tensor *kernel(me_engine *e, const char *op, const me_tensor *like,
                          me_dtype dtype, uint64_t read_bytes)
 {
     me_tensor *y = me_empty_like_as(e, op, like, dtype);
-    me_work_done(e, me_numel(y), me_size_add(read_bytes, me_bytes(y)));
+    const me_kernel_class class =
+        like->dtype == (uint8_t)dtype ? ME_KERNEL_ELEMENTWISE : ME_KERNEL_CAST;
+    me_launch_kernel(e, class, me_numel(y),
+                     me_size_add(read_bytes, me_bytes(y)));
     return y;
 }
 
@@ -39,6 +42,14 @@ me_tensor *me_pointwise(me_engine *e, const char *op, const me_tensor *a,
                         me_dtype dtype)
 {
     return kernel(e, op, a, dtype, me_bytes(a));
+}
+
+me_tensor *me_kernel(me_engine *e, me_kernel_class kernel, const char *op,
+                     const me_tensor *a, uint64_t bytes)
+{
+    me_tensor *y = me_empty_like(e, op, a);
+    me_launch_kernel(e, kernel, me_numel(y), bytes);
+    return y;
 }
 
 me_tensor *me_clone_detached(me_engine *e, const me_tensor *a)
@@ -163,7 +174,7 @@ me_tensor *me_div(me_engine *e, me_tensor *a, me_tensor *b)
 me_tensor *me_div_number_in_place(me_engine *e, me_tensor *a)
 {
     me_node *node = me_record1(e, &div_number_op, a);
-    me_work_done(e, me_numel(a), 2 * me_bytes(a));
+    me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(a), 2 * me_bytes(a));
     return me_output(e, node, a);
 }
 
@@ -171,7 +182,7 @@ me_tensor *me_div_in_place(me_engine *e, me_tensor *a, me_tensor *b)
 {
     me_node *node = me_record1(e, &div_number_op, a);
     me_save(e, node, 0, b);
-    me_work_done(e, me_numel(a), 2 * me_bytes(a));
+    me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(a), 2 * me_bytes(a));
     return me_output(e, node, a);
 }
 
@@ -199,28 +210,33 @@ me_tensor *me_cast(me_engine *e, me_tensor *a, me_dtype dtype)
 static void activation_backward(me_engine *e, me_node *node,
                                 me_tensor *const *gy, me_tensor **gx)
 {
-    gx[0] = binary(e, node->op->name, gy[0], node->saved[0]);
+    gx[0] = me_kernel(e, (me_kernel_class)node->data.n[0], node->op->name,
+                      wider(gy[0], node->saved[0]), 3 * me_bytes(gy[0]));
 }
 
 static const me_op silu_op = {"SiluBackward0", activation_backward};
 static const me_op gelu_op = {"GeluBackward0", activation_backward};
 
-static me_tensor *activation(me_engine *e, const me_op *op, const char *name,
+static me_tensor *activation(me_engine *e, const me_op *op,
+                             me_kernel_class kernel, const char *name,
                              me_tensor *x)
 {
     me_node *node = me_record1(e, op, x);
+    if (node != NULL) {
+        node->data.n[0] = (uint64_t)kernel;
+    }
     me_save(e, node, 0, x);
-    return me_output(e, node, unary(e, name, x));
+    return me_output(e, node, me_kernel(e, kernel, name, x, 2 * me_bytes(x)));
 }
 
 me_tensor *me_silu(me_engine *e, me_tensor *x)
 {
-    return activation(e, &silu_op, "silu", x);
+    return activation(e, &silu_op, ME_KERNEL_SILU, "silu", x);
 }
 
 me_tensor *me_gelu(me_engine *e, me_tensor *x)
 {
-    return activation(e, &gelu_op, "gelu", x);
+    return activation(e, &gelu_op, ME_KERNEL_GELU, "gelu", x);
 }
 
 /** Compiled code lets go of what was saved before the gradients go. */
@@ -253,7 +269,8 @@ static const me_op squared_relu_op = {"CompiledFunctionBackward",
 
 me_tensor *me_squared_relu(me_engine *e, me_tensor *x)
 {
-    me_tensor *y = activation(e, &squared_relu_op, "squared_relu", x);
+    me_tensor *y =
+        activation(e, &squared_relu_op, ME_KERNEL_COMPILED, "squared_relu", x);
     me_compiled_run(e, ME_COMPILED_SQUARED_RELU, NULL);
     return y;
 }
@@ -270,7 +287,8 @@ static const me_op quick_gelu_op = {"CompiledFunctionBackward",
 
 me_tensor *me_quick_gelu(me_engine *e, me_tensor *x)
 {
-    me_tensor *y = activation(e, &quick_gelu_op, "quick_gelu", x);
+    me_tensor *y =
+        activation(e, &quick_gelu_op, ME_KERNEL_COMPILED, "quick_gelu", x);
     me_compiled_run(e, ME_COMPILED_QUICK_GELU, NULL);
     return y;
 }
@@ -279,7 +297,8 @@ me_tensor *me_quick_gelu(me_engine *e, me_tensor *x)
 static void bias_gelu_backward(me_engine *e, me_node *node,
                                me_tensor *const *gy, me_tensor **gx)
 {
-    gx[0] = unary(e, "bias_gelu_backward", gy[0]);
+    gx[0] = me_kernel(e, ME_KERNEL_COMPILED, "bias_gelu_backward", gy[0],
+                      3 * me_bytes(gy[0]));
     me_compiled_run(e, ME_COMPILED_BIAS_GELU_BACKWARD, NULL);
     gx[1] = me_needs(node, 1) ? gx[0] : NULL;
 }
@@ -291,7 +310,8 @@ me_tensor *me_bias_gelu(me_engine *e, me_tensor *x, me_tensor *bias)
     me_node *node = me_record2(e, &bias_gelu_op, x, bias);
     me_save(e, node, 0, x);
     me_save(e, node, 1, bias);
-    me_tensor *y = unary(e, "bias_gelu", x);
+    me_tensor *y =
+        me_kernel(e, ME_KERNEL_COMPILED, "bias_gelu", x, 2 * me_bytes(x));
     me_compiled_run(e, ME_COMPILED_BIAS_GELU, NULL);
     return me_output(e, node, y);
 }
@@ -301,7 +321,9 @@ static void fused_swiglu_backward(me_engine *e, me_node *node,
                                   me_tensor *const *gy, me_tensor **gx)
 {
     (void)gy;
-    gx[0] = unary(e, "swiglu_backward", node->saved[0]);
+    const me_tensor *x = node->saved[0];
+    gx[0] = me_kernel(e, ME_KERNEL_COMPILED, "swiglu_backward", x,
+                      me_size_mul(5, me_bytes(x)) / 2);
     me_compiled_run(e, ME_COMPILED_SWIGLU_BACKWARD, NULL);
     if (node->n_inputs > 1) {
         gx[1] = me_needs(node, 1) ? gx[0] : NULL;
@@ -324,7 +346,8 @@ me_tensor *me_fused_swiglu(me_engine *e, me_tensor *x, me_tensor *bias)
         shape.dim[shape.ndim - 1] /= 2;
     }
     me_tensor *y = me_empty(e, "swiglu", (me_dtype)x->dtype, shape);
-    me_work_done(e, me_numel(x), me_size_add(me_bytes(x), me_bytes(y)));
+    me_launch_kernel(e, ME_KERNEL_COMPILED, me_numel(x),
+                     me_size_add(me_bytes(x), me_bytes(y)));
     me_compiled_run(e, ME_COMPILED_SWIGLU, NULL);
     return me_output(e, node, y);
 }
@@ -347,7 +370,8 @@ static void weighted_swiglu_backward(me_engine *e, me_node *node,
     const me_tensor *x = node->saved[WEIGHTED_SWIGLU_SAVED_INPUT];
     const me_tensor *weights = node->saved[WEIGHTED_SWIGLU_SAVED_WEIGHTS];
     me_tensor *copy = align(e, weights, node->data.flag);
-    gx[0] = unary(e, "weighted_swiglu_backward", x);
+    gx[0] = me_kernel(e, ME_KERNEL_COMPILED, "weighted_swiglu_backward", x,
+                      me_size_mul(5, me_bytes(x)) / 2);
     me_drop(e, copy);
     gx[1] = unary(e, "weighted_swiglu_backward", weights);
     me_compiled_run_rows(e, ME_COMPILED_WEIGHTED_SWIGLU_BACKWARD, me_dim(x, 0));
@@ -371,7 +395,8 @@ me_tensor *me_fused_weighted_swiglu(me_engine *e, me_tensor *x,
     }
     me_tensor *copy = align(e, weights, is_aligned);
     me_tensor *y = me_empty(e, "weighted_swiglu", (me_dtype)x->dtype, shape);
-    me_work_done(e, me_numel(x), me_size_add(me_bytes(x), me_bytes(y)));
+    me_launch_kernel(e, ME_KERNEL_COMPILED, me_numel(x),
+                     me_size_add(me_bytes(x), me_bytes(y)));
     me_compiled_run_rows(e, ME_COMPILED_WEIGHTED_SWIGLU, me_dim(x, 0));
     me_drop(e, copy);
     return me_output(e, node, y);

@@ -10,6 +10,7 @@
 #ifndef MEMEST_OPS_ELEMENTWISE_H
 #define MEMEST_OPS_ELEMENTWISE_H
 
+#include "tensor/launch.h"
 #include "tensor/tensor.h"
 
 /** `a + b`; saves nothing; both gradients are the incoming one. */
@@ -51,6 +52,11 @@ me_tensor *me_clone_detached(me_engine *e, const me_tensor *a);
 /** An element-wise result of @p dtype that is not on the tape. */
 me_tensor *me_pointwise(me_engine *e, const char *op, const me_tensor *a,
                         me_dtype dtype);
+
+/** The result of a kernel of some class, like @p a and not on the tape;
+ *  @p bytes are those it moves. */
+me_tensor *me_kernel(me_engine *e, me_kernel_class kernel, const char *op,
+                     const me_tensor *a, uint64_t bytes);
 
 /** `relu(x)`; saves its result. */
 me_tensor *me_relu(me_engine *e, me_tensor *x);

@@ -5,6 +5,7 @@
 #include "ops/elementwise.h"
 #include "ops/sort.h"
 #include "tensor/autograd.h"
+#include "tensor/launch.h"
 
 /** Above so many indices the gradient is made by sorting them
  *  (aten/native/cuda/Embedding.cu). */
@@ -87,6 +88,12 @@ static void embedding_backward(me_engine *e, me_node *node,
     const uint64_t n = me_numel(node->saved[0]);
     const me_dtype dtype = gy[0]->dtype;
     me_tensor *grad = NULL;
+    /* Zeros of the whole table, then each row is read and added. */
+    me_launch_kernel(e, ME_KERNEL_EMBEDDING, 0,
+                     me_size_add(3 * me_bytes(gy[0]),
+                                 me_size_mul(me_shape_numel(&node->data.shape),
+                                             me_dtype_bytes(dtype))));
+    me_launch_host(e, ME_HOST_EMBEDDING);
     if (!me_tensor_is_contiguous(gy[0])) {
         grad = me_empty(e, "contiguous", dtype, gy[0]->shape);
     }
@@ -120,7 +127,7 @@ me_tensor *me_embedding(me_engine *e, me_tensor *indices, me_tensor *weight)
         shape.dim[shape.ndim++] = me_dim(weight, 1);
     }
     me_tensor *y = me_empty(e, "embedding", (me_dtype)weight->dtype, shape);
-    me_work_done(e, 0, 2 * me_bytes(y));
+    me_launch_kernel(e, ME_KERNEL_EMBEDDING, 0, 2 * me_bytes(y));
     return me_output(e, node, y);
 }
 

@@ -21,16 +21,17 @@ enum {
 
 /** A product with a gradient that may be one number expanded (that of a sum):
  *  the kernel wants it dense. */
-static me_tensor *product_with(me_engine *e, const char *op,
+static me_tensor *product_with(me_engine *e, me_kernel_class kernel,
                                const me_tensor *gradient, me_shape shape,
                                uint64_t inner)
 {
-    me_tensor *y = me_empty(e, op, (me_dtype)gradient->dtype, shape);
+    me_tensor *y = me_empty(e, me_kernel_class_name(kernel),
+                            (me_dtype)gradient->dtype, shape);
     me_tensor *copy = NULL;
     if (me_tensor_is_expanded(gradient)) {
         copy = me_empty(e, "clone", (me_dtype)gradient->dtype, gradient->shape);
     }
-    me_gemm_run(e, y, inner);
+    me_gemm_run(e, kernel, y, inner);
     me_drop(e, copy);
     return y;
 }
@@ -40,8 +41,8 @@ static me_tensor *input_gradient(me_engine *e, const me_node *node,
                                  const me_tensor *gy)
 {
     const uint64_t inputs = node->data.n[0];
-    return product_with(e, "linear.dgrad", gy, ME_SHAPE(me_dim(gy, 0), inputs),
-                        me_dim(gy, 1));
+    return product_with(e, ME_KERNEL_LINEAR_DGRAD, gy,
+                        ME_SHAPE(me_dim(gy, 0), inputs), me_dim(gy, 1));
 }
 
 /** Gradient of weightᵀ, (in, out): made as (out, in), so that it comes back
@@ -50,8 +51,9 @@ static me_tensor *weight_gradient(me_engine *e, const me_node *node,
                                   const me_tensor *gy)
 {
     const uint64_t inputs = node->data.n[0];
-    me_tensor *grad = product_with(
-        e, "linear.wgrad", gy, ME_SHAPE(me_dim(gy, 1), inputs), me_dim(gy, 0));
+    me_tensor *grad =
+        product_with(e, ME_KERNEL_LINEAR_WGRAD, gy,
+                     ME_SHAPE(me_dim(gy, 1), inputs), me_dim(gy, 0));
     return me_alias(e, grad, ME_SHAPE(inputs, me_dim(gy, 1)),
                     (uint64_t[]){1, inputs});
 }
@@ -100,7 +102,7 @@ static me_tensor *addmm(me_engine *e, me_tensor *x, me_tensor *wt,
     save(e, node, x, wt);
     me_tensor *y = me_empty(e, "addmm", (me_dtype)x->dtype,
                             ME_SHAPE(me_dim(x, 0), me_dim(wt, 1)));
-    me_gemm_run(e, y, me_dim(wt, 0));
+    me_gemm_run(e, ME_KERNEL_LINEAR, y, me_dim(wt, 0));
     me_lt_workspace(e);
     return me_output(e, node, y);
 }
@@ -112,7 +114,7 @@ static me_tensor *mm(me_engine *e, me_tensor *x, me_tensor *wt)
     save(e, node, x, wt);
     me_tensor *y = me_empty(e, "mm", (me_dtype)x->dtype,
                             ME_SHAPE(me_dim(x, 0), me_dim(wt, 1)));
-    me_gemm_run(e, y, me_dim(wt, 0));
+    me_gemm_run(e, ME_KERNEL_LINEAR, y, me_dim(wt, 0));
     return me_output(e, node, y);
 }
 

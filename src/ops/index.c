@@ -6,6 +6,7 @@
 #include "ops/reduce.h"
 #include "ops/sort.h"
 #include "tensor/autograd.h"
+#include "tensor/launch.h"
 
 /** Zeros in the shape of the input, into which the gradient is written. */
 static me_tensor *zeros_of_input(me_engine *e, const me_node *node,
@@ -13,7 +14,8 @@ static me_tensor *zeros_of_input(me_engine *e, const me_node *node,
 {
     me_tensor *zeros = me_empty(e, node->op->name, (me_dtype)gradient->dtype,
                                 node->data.shape);
-    me_work_done(e, 0, me_size_add(me_bytes(zeros), 2 * me_bytes(gradient)));
+    me_launch_kernel(e, ME_KERNEL_INDEX, 0,
+                     me_size_add(me_bytes(zeros), 2 * me_bytes(gradient)));
     return zeros;
 }
 
@@ -40,7 +42,7 @@ me_tensor *me_topk(me_engine *e, me_tensor *x, uint64_t k,
     const me_shape shape = ME_SHAPE(me_dim(x, 0), k);
     me_tensor *values = me_empty(e, "topk", (me_dtype)x->dtype, shape);
     me_tensor *indices = me_empty(e, "topk", ME_DTYPE_INT64, shape);
-    me_work_done(e, 0, me_bytes(x));
+    me_launch_kernel(e, ME_KERNEL_INDEX, 0, me_bytes(x));
     me_save(e, node, 0, indices);
     *indices_out = indices;
     return me_output(e, node, values);
@@ -51,7 +53,7 @@ static void scatter_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                              me_tensor **gx)
 {
     gx[0] = me_empty(e, "gather", (me_dtype)gy[0]->dtype, node->data.shape);
-    me_work_done(e, 0, 2 * me_bytes(gx[0]));
+    me_launch_kernel(e, ME_KERNEL_INDEX, 0, 2 * me_bytes(gx[0]));
 }
 
 static const me_op scatter_op = {"ScatterBackward0", scatter_backward};
@@ -96,7 +98,7 @@ static me_tensor *with_rows(me_engine *e, const char *op, const me_tensor *x,
     me_shape shape = x->shape;
     shape.dim[0] = rows;
     me_tensor *y = me_empty(e, op, (me_dtype)x->dtype, shape);
-    me_work_done(e, 0, 2 * me_bytes(y));
+    me_launch_kernel(e, ME_KERNEL_INDEX, 0, 2 * me_bytes(y));
     return y;
 }
 
@@ -134,7 +136,7 @@ me_tensor *me_scatter_add_rows(me_engine *e, me_tensor *x, me_tensor *index,
     remember_shape(node, x);
     me_save(e, node, 0, index);
     me_tensor *y = with_rows(e, "zeros", x, rows);
-    me_work_done(e, me_numel(x), 3 * me_bytes(x));
+    me_launch_kernel(e, ME_KERNEL_INDEX, me_numel(x), 3 * me_bytes(x));
     return me_output(e, node, y);
 }
 
@@ -163,7 +165,8 @@ me_tensor *me_masked_select(me_engine *e, me_tensor *x, const me_tensor *mask,
     me_tensor *found = me_nonzero(e, me_numel(x), selected);
     me_tensor *y =
         me_empty(e, "masked_select", (me_dtype)x->dtype, ME_SHAPE(selected));
-    me_work_done(e, 0, me_size_add(me_bytes(x), me_bytes(y)));
+    me_launch_kernel(e, ME_KERNEL_INDEX, 0,
+                     me_size_add(me_bytes(x), me_bytes(y)));
     me_drop(e, found);
     return me_output(e, node, y);
 }

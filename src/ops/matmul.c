@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ops/matmul.h"
 
-#include "base/size.h"
 #include "tensor/autograd.h"
 
 /** CUBLASLT_WORKSPACE_SIZE's default (ATen/cuda/CUDABlas.cpp). */
@@ -27,30 +26,33 @@ void me_lt_workspace(me_engine *e)
            LT_WORKSPACE_BYTES);
 }
 
-void me_gemm_run(me_engine *e, const me_tensor *y, uint64_t inner)
+void me_gemm_run(me_engine *e, me_kernel_class kernel, const me_tensor *y,
+                 uint64_t inner)
 {
     ensure(e, me_engine_workspace(e), "cublas_workspace",
            me_engine_card(e)->cublas_workspace_bytes);
-    me_work_done(e, me_size_mul(me_size_mul(2, inner), me_numel(y)),
-                 me_bytes(y));
+    const uint64_t batch = kernel == ME_KERNEL_BMM ? me_dim(y, 0) : 1;
+    const uint64_t columns = me_dim(y, -1);
+    const uint64_t rows =
+        columns == 0 || batch == 0 ? 0 : me_numel(y) / columns / batch;
+    me_launch_product(e, kernel, (me_dtype)y->dtype, batch,
+                      (uint64_t[3]){rows, columns, inner});
 }
 
-me_tensor *me_gemm(me_engine *e, const char *op, me_dtype dtype, me_shape shape,
-                   uint64_t inner)
+me_tensor *me_gemm(me_engine *e, me_kernel_class kernel, me_dtype dtype,
+                   me_shape shape, uint64_t inner)
 {
-    me_tensor *y = me_empty(e, op, dtype, shape);
-    me_gemm_run(e, y, inner);
+    me_tensor *y = me_empty(e, me_kernel_class_name(kernel), dtype, shape);
+    me_gemm_run(e, kernel, y, inner);
     return y;
 }
 
 /** (n, p, q) · (n, q, r), off the tape. */
 static me_tensor *product(me_engine *e, const me_tensor *a, const me_tensor *b)
 {
-    me_tensor *y = me_gemm(e, "bmm", (me_dtype)a->dtype,
-                           ME_SHAPE(me_dim(a, 0), me_dim(a, 1), me_dim(b, 2)),
-                           me_dim(a, 2));
-    me_work_done(e, 0, me_size_add(me_bytes(a), me_bytes(b)));
-    return y;
+    return me_gemm(e, ME_KERNEL_BMM, (me_dtype)a->dtype,
+                   ME_SHAPE(me_dim(a, 0), me_dim(a, 1), me_dim(b, 2)),
+                   me_dim(a, 2));
 }
 
 /** The last two dimensions exchanged, off the tape. */
@@ -99,7 +101,7 @@ enum {
 static me_tensor *scaled(me_engine *e, me_tensor *x)
 {
     me_tensor *y = me_empty_like(e, "mul", x);
-    me_work_done(e, me_numel(x), 2 * me_bytes(x));
+    me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(x), 2 * me_bytes(x));
     me_drop(e, x);
     return y;
 }

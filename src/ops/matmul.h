@@ -9,20 +9,23 @@
 #ifndef MEMEST_OPS_MATMUL_H
 #define MEMEST_OPS_MATMUL_H
 
+#include "tensor/launch.h"
 #include "tensor/tensor.h"
 
 /**
  * A product into a new tensor, off the tape: what custom functions call.
  *
- * @param op     names the allocation
+ * @param kernel  one of products, whose name the allocation has; bmm is one
+ *                product for each index of the first dimension
  * @param shape  of the result
  * @param inner  length of the summed dimension; gives the FLOPs
  */
-me_tensor *me_gemm(me_engine *e, const char *op, me_dtype dtype, me_shape shape,
-                   uint64_t inner);
+me_tensor *me_gemm(me_engine *e, me_kernel_class kernel, me_dtype dtype,
+                   me_shape shape, uint64_t inner);
 
 /** A product into @p y, which exists already; the workspace comes first. */
-void me_gemm_run(me_engine *e, const me_tensor *y, uint64_t inner);
+void me_gemm_run(me_engine *e, me_kernel_class kernel, const me_tensor *y,
+                 uint64_t inner);
 
 /** cuBLASLt's workspace of the running host thread, at its first product with
  *  a bias. */

@@ -4,6 +4,7 @@
 #include "base/size.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
+#include "tensor/launch.h"
 
 /** The kernel wants dense rows: a view with holes is copied first. */
 static me_tensor *rows_of(me_engine *e, const me_tensor *x)
@@ -12,7 +13,7 @@ static me_tensor *rows_of(me_engine *e, const me_tensor *x)
         return NULL;
     }
     me_tensor *copy = me_empty(e, "contiguous", (me_dtype)x->dtype, x->shape);
-    me_work_done(e, 0, 2 * me_bytes(x));
+    me_launch_kernel(e, ME_KERNEL_STRIDED, 0, 2 * me_bytes(x));
     return copy;
 }
 
@@ -32,10 +33,14 @@ static me_tensor *parameter_gradient(me_engine *e, const me_tensor *parameter,
     return me_empty(e, op, (me_dtype)parameter->dtype, parameter->shape);
 }
 
-static me_tensor *norm_output(me_engine *e, const char *op, const me_tensor *x)
+/** @param passes  over the tensor: 2 forward (read, write); 5 backward, of
+ *                 the input's gradient and the weights' */
+static me_tensor *norm_output(me_engine *e, const char *op, const me_tensor *x,
+                              uint64_t passes)
 {
     me_tensor *y = me_empty(e, op, (me_dtype)x->dtype, x->shape);
-    me_work_done(e, me_size_mul(5, me_numel(x)), 2 * me_bytes(x));
+    me_launch_kernel(e, ME_KERNEL_NORM, me_size_mul(5, me_numel(x)),
+                     me_size_mul(passes, me_bytes(x)));
     return y;
 }
 
@@ -87,7 +92,7 @@ static void layer_norm_backward(me_engine *e, me_node *node,
     const me_tensor *x = node->saved[LAYER_NORM_SAVED_INPUT];
     me_tensor *copy = rows_of(e, x);
     if (me_needs(node, 0)) {
-        gx[0] = norm_output(e, "native_layer_norm_backward", gy[0]);
+        gx[0] = norm_output(e, "native_layer_norm_backward", gy[0], 5);
     }
     if (me_needs(node, 1) || me_needs(node, 2)) { /* one kernel for both */
         gx[1] = parameter_gradient(e, node->saved[LAYER_NORM_SAVED_WEIGHT],
@@ -109,7 +114,7 @@ me_tensor *me_layer_norm(me_engine *e, me_tensor *x, me_tensor *weight,
     me_node *node =
         me_record(e, &layer_norm_op, 3, (me_tensor *[]){x, weight, bias});
     me_tensor *copy = rows_of(e, x);
-    me_tensor *y = norm_output(e, "native_layer_norm", x);
+    me_tensor *y = norm_output(e, "native_layer_norm", x, 2);
     me_tensor *mean = statistic(e, "native_layer_norm", x);
     me_tensor *rstd = statistic(e, "native_layer_norm", x);
     me_save(e, node, LAYER_NORM_SAVED_INPUT, x);
@@ -135,7 +140,7 @@ static void rms_norm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     const me_tensor *x = node->saved[RMS_NORM_SAVED_INPUT];
     me_tensor *copy = rows_of(e, x);
     if (me_needs(node, 0)) {
-        gx[0] = norm_output(e, "_fused_rms_norm_backward", gy[0]);
+        gx[0] = norm_output(e, "_fused_rms_norm_backward", gy[0], 5);
     }
     if (me_needs(node, 1)) {
         gx[1] = parameter_gradient(e, node->saved[RMS_NORM_SAVED_WEIGHT],
@@ -152,7 +157,7 @@ me_tensor *me_rms_norm(me_engine *e, me_tensor *x, me_tensor *weight)
 {
     me_node *node = me_record2(e, &rms_norm_op, x, weight);
     me_tensor *copy = rows_of(e, x);
-    me_tensor *y = norm_output(e, "_fused_rms_norm", x);
+    me_tensor *y = norm_output(e, "_fused_rms_norm", x, 2);
     me_tensor *rstd = statistic(e, "_fused_rms_norm", x);
     me_save(e, node, RMS_NORM_SAVED_INPUT, x);
     me_save(e, node, RMS_NORM_SAVED_RSTD, rstd);

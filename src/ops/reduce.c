@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "tensor/autograd.h"
+#include "tensor/launch.h"
 
 /** Threads of a block of the reduction kernel for 4-byte accumulators. */
 enum {
@@ -108,8 +109,9 @@ static void reduce_part(me_engine *e, const me_reduction *reduction)
     }
     const me_reduction_scratch scratch =
         me_reduction_scratch_of(me_engine_card(e), reduction);
-    me_work_done(e, me_size_mul(reduction->inputs, reduction->outputs),
-                 input_bytes(reduction));
+    me_launch_kernel(e, ME_KERNEL_REDUCE,
+                     me_size_mul(reduction->inputs, reduction->outputs),
+                     input_bytes(reduction));
     if (scratch.staging_bytes == 0) {
         return;
     }
@@ -215,7 +217,8 @@ static void mean_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                           me_tensor **gx)
 {
     gx[0] = me_empty(e, "div", (me_dtype)gy[0]->dtype, node->data.shape);
-    me_work_done(e, me_numel(gx[0]), me_bytes(gx[0]));
+    me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(gx[0]),
+                     me_bytes(gx[0]));
 }
 
 static const me_op mean_op = {"MeanBackward0", mean_backward};

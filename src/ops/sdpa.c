@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "tensor/autograd.h"
+#include "tensor/launch.h"
 
 /** In the order in which they are released. */
 enum {
@@ -44,8 +45,10 @@ static void count_work(me_engine *e, const me_tensor *query,
                        const me_tensor *key, uint64_t products)
 {
     const uint64_t scores = me_size_mul(me_numel(query), me_dim(key, 2));
-    me_work_done(e, me_size_mul(2 * products, scores),
-                 me_size_mul(2 + products, me_bytes(query)));
+    me_launch_kernel(e,
+                     products == 2 ? ME_KERNEL_FLASH : ME_KERNEL_FLASH_BACKWARD,
+                     me_size_mul(2 * products, scores),
+                     me_size_mul(2 + products, me_bytes(query)));
 }
 
 /**

@@ -10,9 +10,10 @@ static void softmax_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                              me_tensor **gx)
 {
     (void)node;
-    const me_dtype dtype = gy[0]->dtype;
-    gx[0] = me_pointwise(e, "_softmax_backward_data", gy[0], dtype);
-    me_tensor *scaled = me_pointwise(e, "mul", gy[0], dtype);
+    gx[0] = me_kernel(e, ME_KERNEL_SOFTMAX, "_softmax_backward_data", gy[0],
+                      3 * me_bytes(gy[0]));
+    me_tensor *scaled =
+        me_kernel(e, ME_KERNEL_ELEMENTWISE, "mul", gy[0], 3 * me_bytes(gy[0]));
     me_drop(e, scaled);
 }
 
@@ -21,7 +22,8 @@ static const me_op softmax_op = {"SoftmaxBackward0", softmax_backward};
 me_tensor *me_softmax(me_engine *e, me_tensor *x)
 {
     me_node *node = me_record1(e, &softmax_op, x);
-    me_tensor *y = me_pointwise(e, "_softmax", x, (me_dtype)x->dtype);
+    me_tensor *y =
+        me_kernel(e, ME_KERNEL_SOFTMAX, "_softmax", x, 2 * me_bytes(x));
     me_save(e, node, 0, y);
     return me_output(e, node, y);
 }
@@ -68,7 +70,7 @@ static const me_op regenerate_op = {"AsStridedBackward0", regenerate_backward};
 me_tensor *me_masked_fill_in_place(me_engine *e, me_tensor *x,
                                    const me_tensor *mask)
 {
-    me_work_done(e, me_numel(x), 2 * me_bytes(x));
+    me_launch_kernel(e, ME_KERNEL_MASKED_FILL, me_numel(x), 2 * me_bytes(x));
     if (!x->is_view) {
         me_node *node = me_record1(e, &masked_fill_op, x);
         me_save(e, node, 0, mask);

@@ -2,6 +2,7 @@
 #include "ops/sort.h"
 
 #include "base/size.h"
+#include "tensor/launch.h"
 
 enum {
     /** Up to so many elements a row is sorted in place by one block
@@ -51,7 +52,8 @@ me_tensor *me_argsort_flags(me_engine *e, const me_tensor *x)
              me_radix_sort_bytes(&(me_radix_sort){n, 8, ME_RADIX_TILE_KEY1}));
         me_drop(e, range);
     }
-    me_work_done(e, 0, 2 * me_size_add(me_bytes(values), me_bytes(positions)));
+    me_launch_kernel(e, ME_KERNEL_INDEX, 0,
+                     2 * me_size_add(me_bytes(values), me_bytes(positions)));
     me_drop(e, values);
     return positions;
 }

@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
+#include "tensor/launch.h"
 
 #include <string.h>
 
@@ -13,7 +14,7 @@ static me_tensor *copy_contiguous(me_engine *e, const char *op,
                                   const me_tensor *x)
 {
     me_tensor *copy = me_empty(e, op, (me_dtype)x->dtype, x->shape);
-    me_work_done(e, 0, me_bytes(x) + me_bytes(copy));
+    me_launch_kernel(e, ME_KERNEL_STRIDED, 0, me_bytes(x) + me_bytes(copy));
     return copy;
 }
 
@@ -77,7 +78,7 @@ me_tensor *me_clone(me_engine *e, me_tensor *x)
 {
     me_node *node = me_record1(e, &clone_op, x);
     me_tensor *y = me_empty_like(e, "clone", x);
-    me_work_done(e, 0, 2 * me_bytes(y));
+    me_launch_kernel(e, ME_KERNEL_COPY, 0, 2 * me_bytes(y));
     return me_output(e, node, y);
 }
 
@@ -172,7 +173,7 @@ static void split_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     }
     gx[0] =
         me_empty(e, "cat", (me_dtype)node->output_dtype[0], node->data.shape);
-    me_work_done(e, 0, 2 * me_bytes(gx[0]));
+    me_launch_kernel(e, ME_KERNEL_STRIDED, 0, 2 * me_bytes(gx[0]));
 }
 
 static const me_op split_op = {"SplitWithSizesBackward0", split_backward};
@@ -230,7 +231,8 @@ static void slice_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     }
     gx[0] = me_empty(e, "slice_backward", (me_dtype)node->output_dtype[0],
                      node->data.shape);
-    me_work_done(e, 0, me_bytes(gx[0]) + 2 * me_bytes(gy[0]));
+    me_launch_kernel(e, ME_KERNEL_STRIDED, 0,
+                     me_bytes(gx[0]) + 2 * me_bytes(gy[0]));
 }
 
 static const me_op slice_op = {"SliceBackward0", slice_backward};
@@ -307,7 +309,7 @@ me_tensor *me_cat_last(me_engine *e, me_tensor *a, me_tensor *b)
         node->data.n[0] = me_dim(a, -1);
     }
     me_tensor *y = me_empty(e, "cat", (me_dtype)a->dtype, shape);
-    me_work_done(e, 0, 2 * me_bytes(y));
+    me_launch_kernel(e, ME_KERNEL_STRIDED, 0, 2 * me_bytes(y));
     return me_output(e, node, y);
 }
 
@@ -317,7 +319,7 @@ static void split_rows_backward(me_engine *e, me_node *node,
 {
     (void)gy;
     gx[0] = me_empty(e, "cat", me_output_dtype(node, 0), node->data.shape);
-    me_work_done(e, 0, 2 * me_bytes(gx[0]));
+    me_launch_kernel(e, ME_KERNEL_STRIDED, 0, 2 * me_bytes(gx[0]));
 }
 
 static const me_op split_rows_op = {"SplitWithSizesBackward0",
@@ -365,7 +367,7 @@ me_tensor *me_cat_first(me_engine *e, uint32_t count, me_tensor *const *parts)
         }
     }
     me_tensor *y = me_empty(e, "cat", (me_dtype)parts[0]->dtype, shape);
-    me_work_done(e, 0, 2 * me_bytes(y));
+    me_launch_kernel(e, ME_KERNEL_STRIDED, 0, 2 * me_bytes(y));
     return me_output(e, node, y);
 }
 

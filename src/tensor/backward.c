@@ -20,7 +20,8 @@ static void add_gradient(me_engine *e, me_tensor **sum, me_tensor *gradient)
     const bool in_place = first->refs == 1 && first->storage != NULL &&
                           first->storage->refs == 1 && !first->is_view &&
                           me_is_dense(&first->shape, first->strides);
-    me_work_done(e, me_numel(first), 3 * me_bytes(first));
+    me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(first),
+                     3 * me_bytes(first));
     if (!in_place) {
         const me_frame frame = me_enter(e);
         *sum = me_retain(me_empty_like(e, "add", first));
@@ -68,7 +69,8 @@ static me_tensor *validate(me_engine *e, me_edge edge, me_tensor *gradient)
     }
     if (right->dtype != (uint8_t)dtype && right != &e->none) {
         me_tensor *cast = me_retain(me_empty_like_as(e, "to", right, dtype));
-        me_work_done(e, 0, me_bytes(right) + me_bytes(cast));
+        me_launch_kernel(e, ME_KERNEL_CAST, 0,
+                         me_bytes(right) + me_bytes(cast));
         me_release(e, right);
         right = cast;
     }

@@ -159,6 +159,7 @@ bool me_cycle_mark(me_engine *e, me_cycle *cycle, uint64_t position)
         return false;
     }
     cycle->position = cycle->last_position;
+    me_launch_tell(e, (me_launch){.kind = ME_LAUNCH_ROUND});
     if (is_repeated(e, cycle, blocks, count)) {
         e->recording.is_on = false;
         const bool has_pairs = pair_blocks(cycle, blocks);
@@ -242,6 +243,7 @@ void me_cycle_again(me_engine *e, me_cycle *cycle, int32_t times,
         }
     }
     add_work(e, cycle, (uint64_t)times);
+    me_launch_tell(e, (me_launch){.kind = ME_LAUNCH_AGAIN, .times = times});
 }
 
 void me_cycle_fini(me_engine *e, me_cycle *cycle)

@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "base/size.h"
 #include "tensor/engine_private.h"
 
 #include <stdarg.h>
@@ -166,13 +165,6 @@ void me_emit(me_engine *e, me_event *event)
         me_record_event(e, event);
     }
     me_deliver(e, event);
-}
-
-void me_work_done(me_engine *e, uint64_t flops, uint64_t bytes)
-{
-    me_work *work = &e->work[e->phase];
-    work->flops = me_size_add(work->flops, flops);
-    work->bytes = me_size_add(work->bytes, bytes);
 }
 
 void me_point(me_engine *e, const char *name)

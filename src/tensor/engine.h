@@ -167,9 +167,6 @@ uint64_t me_engine_events(const me_engine *e);
  *  micro-batch, phase and module. */
 void me_emit(me_engine *e, me_event *event);
 
-/** Add FLOPs and bytes moved to the running phase. */
-void me_work_done(me_engine *e, uint64_t flops, uint64_t bytes);
-
 /** @name Where the program is: what events carry
  *  @{ */
 /** A named moment: observers read and reset their peaks. @p name lives as long

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "tensor/autograd.h"
 #include "tensor/engine.h"
+#include "tensor/launch.h"
 
 /** Freed storages that another stream still used. */
 typedef struct me_pending_frees {
@@ -60,6 +61,7 @@ struct me_engine {
     int thread;
     bool grad_enabled;
     me_work work[ME_PHASE_COUNT];
+    me_launch_listener listener;
 
     me_module_tree tree;
     me_variables variables;

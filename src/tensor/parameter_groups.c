@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "tensor/engine_private.h"
+#include "tensor/launch.h"
 #include "tensor/run.h"
 #include "tensor/tensor.h"
 
@@ -270,7 +271,8 @@ static void bind_sum(me_engine *e, locals *l, me_intermediate *intermediate)
     me_clear(e, &intermediate->gradient);
     const me_frame frame = me_enter(e);
     me_tensor *sum = me_empty_like(e, "add", l->captured);
-    me_work_done(e, me_numel(sum), 2 * me_bytes(sum));
+    me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(sum),
+                     2 * me_bytes(sum));
     me_assign(e, &l->summed_grad, sum);
     me_leave(e, frame, NULL);
     l->intermediate = intermediate->node; // its reference moves here

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/size.h"
+#include "tensor/launch.h"
 #include "train/megatron/trainer.h"
 
 /** Bytes of the pickled keys of the optimizer's parameter groups; longer where
@@ -41,7 +42,7 @@ static void world_collective(me_trainer *t, me_collective kind, me_dtype dtype,
                              uint64_t count)
 {
     me_communicate(t->e, t->comm,
-                   (me_call){ME_GROUP_WORLD, kind, dtype, count, -1});
+                   (me_call){ME_GROUP_WORLD, kind, dtype, count, -1, false});
 }
 
 /** A barrier all-reduces one byte, which lives until the next barrier's. */
@@ -108,7 +109,7 @@ static void share_dataset_flags(me_trainer *t)
     me_blip(t->e, "dataset_flags", DATASET_FLAGS_BYTES);
     me_communicate(t->e, t->comm,
                    (me_call){ME_GROUP_WORLD, ME_COLLECTIVE_BROADCAST,
-                             ME_DTYPE_INT64, 3, 0});
+                             ME_DTYPE_INT64, 3, 0, false});
 }
 
 void me_before_training(me_trainer *t)
@@ -135,6 +136,10 @@ void me_validate_scalar(me_trainer *t, uint64_t bytes)
     me_tensor *isinf = me_scratch(e, "isinf", 1);
     me_drop(e, magnitude);
     me_drop(e, isinf);
+    for (int i = 0; i < 2; i++) { /* is it NaN; is it infinite */
+        me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, 1, bytes);
+        me_launch_host_waits(e);
+    }
     me_leave(e, frame, NULL);
 }
 
@@ -158,7 +163,7 @@ static void average_losses(me_trainer *t)
     me_drop(e, stack);
     me_communicate(e, t->comm,
                    (me_call){ME_GROUP_DATA_CONTEXT, ME_COLLECTIVE_ALL_REDUCE,
-                             ME_DTYPE_FLOAT32, 2, -1});
+                             ME_DTYPE_FLOAT32, 2, -1, false});
     t->new_mean_loss = me_retain(me_scratch(e, "div", 4));
     for (int32_t i = 0; i < t->n_reports; i++) {
         me_clear(e, &t->reports[i]);
@@ -174,7 +179,7 @@ void me_reduce_losses(me_trainer *t)
         me_blip(t->e, "reduce_across_model_parallel_group", 4);
         me_communicate(t->e, t->comm,
                        (me_call){ME_GROUP_MODEL, ME_COLLECTIVE_ALL_REDUCE,
-                                 ME_DTYPE_FLOAT32, 1, -1});
+                                 ME_DTYPE_FLOAT32, 1, -1, false});
     }
     if (is_last_stage(t)) {
         average_losses(t);
@@ -210,7 +215,7 @@ static void log_aux_loss(me_trainer *t)
     for (int i = 0; i < 2; i++) {
         me_communicate(e, t->comm,
                        (me_call){groups[i], ME_COLLECTIVE_ALL_REDUCE,
-                                 ME_DTYPE_FLOAT32, n, -1});
+                                 ME_DTYPE_FLOAT32, n, -1, false});
     }
     const me_frame frame = me_enter(e);
     me_tensor *losses = me_scratch(e, "mul", 4 * n);

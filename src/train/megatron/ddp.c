@@ -3,6 +3,7 @@
 #include "base/size.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
+#include "tensor/launch.h"
 #include "train/megatron/trainer.h"
 
 /** A buffer on the stream that DDP is built on, held by its wrapper. */
@@ -174,10 +175,15 @@ static void communicate_bucket(me_trainer *t, const me_ddp_buffer *buffer,
     const me_collective kind = c->distributed_optimizer
                                    ? ME_COLLECTIVE_REDUCE_SCATTER
                                    : ME_COLLECTIVE_ALL_REDUCE;
+    /* gradient_scaling_factor: experts' too has all data-parallel ranks. */
+    if (t->comm->size[ME_GROUP_DATA_CONTEXT] > 1) {
+        me_launch_kernel(t->e, ME_KERNEL_ELEMENTWISE, numel,
+                         me_size_mul(2 * me_dtype_bytes(c->grad_dtype), numel));
+    }
     me_communicate(t->e, t->comm,
                    (me_call){buffer->group, kind, c->grad_dtype,
                              c->distributed_optimizer ? numel / ranks : numel,
-                             -1});
+                             -1, c->overlap_grad_reduce});
 }
 
 /** A bucket group: all of its buckets are checked, then all are reduced. */
@@ -203,7 +209,11 @@ static void on_grad(void *self, me_engine *e, me_tensor *tensor)
     me_trainer *t = self;
     const me_parameter *parameter = tensor->parameter;
     me_ddp *ddp = &t->ddp[parameter->chunk];
-    me_work_done(e, parameter->numel, 3 * me_bytes(tensor));
+    me_launch_kernel(
+        e, ME_KERNEL_ACCUMULATE, parameter->numel,
+        me_size_add(me_bytes(tensor),
+                    me_size_mul(2 * parameter->numel,
+                                me_dtype_bytes(t->config->grad_dtype))));
     if (reduces_in_backward(t)) {
         const uint32_t bucket = ddp->bucket_of[parameter->index];
         const me_ddp_buffer *buffer = &ddp->buffers[sharing_of(parameter)];
@@ -271,12 +281,22 @@ static void await_all(const me_ddp_buffer *buffer)
     }
 }
 
+static void zero_buffer(me_trainer *t, const me_ddp_buffer *buffer)
+{
+    if (buffer->layout != NULL) {
+        me_launch_kernel(t->e, ME_KERNEL_OPTIMIZER, 0,
+                         me_size_mul(buffer->layout->numel,
+                                     me_dtype_bytes(t->config->grad_dtype)));
+    }
+}
+
 void me_ddp_zero_grad(me_trainer *t)
 {
     for (int32_t c = 0; c < t->config->n_chunks; c++) {
         t->ddp[c].is_reduced = false;
         for (int i = 0; i < ME_SHARINGS; i++) {
             await_all(&t->ddp[c].buffers[i]);
+            zero_buffer(t, &t->ddp[c].buffers[i]);
         }
     }
 }

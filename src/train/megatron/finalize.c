@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/size.h"
+#include "tensor/launch.h"
 #include "train/megatron/trainer.h"
 
 /** Gradients that each tensor rank has only a part of the sum of. */
@@ -44,10 +45,10 @@ static void reduce_embedding_gradients(me_trainer *t)
     for (uint32_t i = 0; i < t->parameters.count; i++) {
         const me_parameter *p = t->parameters.parameters[i];
         if (p->is_shared_embedding) {
-            me_communicate(t->e, t->comm,
-                           (me_call){ME_GROUP_EMBEDDING,
-                                     ME_COLLECTIVE_ALL_REDUCE,
-                                     t->config->grad_dtype, p->numel, -1});
+            me_communicate(
+                t->e, t->comm,
+                (me_call){ME_GROUP_EMBEDDING, ME_COLLECTIVE_ALL_REDUCE,
+                          t->config->grad_dtype, p->numel, -1, false});
         }
     }
 }
@@ -74,7 +75,8 @@ static void reduce_stage_copies(me_trainer *t)
             t->e, t->comm,
             (me_call){
                 ME_GROUP_STAGE_COPIES, ME_COLLECTIVE_ALL_REDUCE, c->grad_dtype,
-                c->distributed_optimizer ? numel / (uint64_t)data : numel, -1});
+                c->distributed_optimizer ? numel / (uint64_t)data : numel, -1,
+                false});
     }
 }
 
@@ -83,9 +85,11 @@ void me_finalize_model_grads(me_trainer *t)
     me_engine *e = t->e;
     const me_phase phase = me_phase_set(e, ME_PHASE_GRADIENT_REDUCTION);
     me_point(e, "finalize_begin");
+    me_launch_tell(e, (me_launch){.kind = ME_LAUNCH_OPTIMIZER});
     for (int32_t c = 0; c < t->config->n_chunks; c++) {
         me_ddp_reduce(t, c);
     }
+    me_launch_stream_waits(e); /* finish_grad_sync() */
     if (t->config->model.tensor_parallel > 1) {
         reduce_partial_gradients(t);
     }

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "ops/reduce.h"
+#include "tensor/launch.h"
 #include "train/megatron/trainer.h"
 #include "train/optim/optim.h"
 
@@ -207,6 +208,7 @@ static void copy_gradients(me_trainer *t, me_optimizer *o)
         me_module_switch(e, s->parameter->module);
         s->gradient = me_retain(
             me_empty(e, "float", ME_DTYPE_FLOAT32, ME_SHAPE(s->numel)));
+        me_launch_kernel(e, ME_KERNEL_CAST, 0, 6 * s->numel);
         me_leave(e, frame, NULL);
     }
     me_category_set(e, category);
@@ -214,7 +216,7 @@ static void copy_gradients(me_trainer *t, me_optimizer *o)
 }
 
 /** Unscale by the inverse of the loss scale, and look for an overflow. */
-static void unscale(me_trainer *t, me_group_kind group)
+static void unscale(me_trainer *t, const me_optimizer *o, me_group_kind group)
 {
     me_engine *e = t->e;
     const me_frame frame = me_enter(e);
@@ -223,9 +225,14 @@ static void unscale(me_trainer *t, me_group_kind group)
     me_drop(e, wide);
     me_tensor *inverse = me_scratch(e, "float", 4);
     me_drop(e, reciprocal);
-    me_communicate(
-        e, t->comm,
-        (me_call){group, ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_FLOAT32, 1, -1});
+    me_communicate(e, t->comm,
+                   (me_call){group, ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_FLOAT32,
+                             1, -1, false});
+    for (uint32_t i = 0; i < o->count; i++) {
+        const uint64_t numel = o->shards[i].numel;
+        me_launch_kernel(e, ME_KERNEL_OPTIMIZER, numel, 8 * numel);
+    }
+    me_launch_host_waits(e); /* found_inf.item() */
     me_drop(e, inverse);
     me_leave(e, frame, NULL);
 }
@@ -294,15 +301,16 @@ static void gradient_norm(me_trainer *t, int begin, int end,
     }
     me_tensor *total = me_scratch(e, "linalg_vector_norm", 4);
     while (n > 0) {
+        me_launch_host_waits(e); /* each norm is read back */
         me_drop(e, all[--n]);
     }
     me_free(all);
     me_leave(e, norms, total);
     me_tensor *square = me_scratch(e, "pow", 4);
     me_drop(e, zero);
-    me_communicate(
-        e, t->comm,
-        (me_call){group, ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_FLOAT32, 1, -1});
+    me_communicate(e, t->comm,
+                   (me_call){group, ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_FLOAT32,
+                             1, -1, false});
     me_drop(e, square);
     me_drop(e, flag);
     me_drop(e, total);
@@ -335,7 +343,10 @@ static void clip_gradients(me_trainer *t, const me_optimizer *o)
     const me_frame frame = me_enter(e);
     me_tensor *coefficient = me_scratch(e, "clip_coeff", 4);
     for (uint32_t i = 0; i < o->count; i++) {
-        me_blip(e, "mul", 4 * o->shards[i].numel);
+        const uint64_t numel = o->shards[i].numel;
+        me_blip(e, "mul", 4 * numel);
+        me_launch_kernel(e, ME_KERNEL_OPTIMIZER, numel, 8 * numel);
+        me_launch_kernel(e, ME_KERNEL_OPTIMIZER, 0, 8 * numel); /* copy_ */
     }
     me_drop(e, coefficient);
     me_leave(e, frame, NULL);
@@ -364,6 +375,10 @@ static void step_groups(me_trainer *t, me_optimizer *o)
  *  scaling, which makes each scaled parameter before it is copied. */
 static void copy_to_model(me_trainer *t, const me_optimizer *o)
 {
+    for (uint32_t i = 0; has_main_parameters(t) && i < o->count; i++) {
+        const uint64_t numel = o->shards[i].numel;
+        me_launch_kernel(t->e, ME_KERNEL_CAST, 0, 6 * numel);
+    }
     if (!is_fp16(t) || t->config->distributed_optimizer) {
         return;
     }
@@ -387,8 +402,8 @@ static void gather_parameters(me_trainer *t, me_sharing sharing)
             me_communicate(t->e, t->comm,
                            (me_call){buffer->group, ME_COLLECTIVE_ALL_GATHER,
                                      t->config->model.params_dtype,
-                                     (bucket->end - bucket->start) / ranks,
-                                     -1});
+                                     (bucket->end - bucket->start) / ranks, -1,
+                                     false});
         }
     }
 }
@@ -422,7 +437,7 @@ bool me_optimizer_step(me_trainer *t)
     for (int i = 0; i < count; i++) {
         copy_gradients(t, &t->optimizers[i]);
         if (is_fp16(t)) {
-            unscale(t, model_groups[i]);
+            unscale(t, &t->optimizers[i], model_groups[i]);
         }
     }
     const bool is_skipped = is_fp16(t) && t->config->has_dynamic_loss_scale;

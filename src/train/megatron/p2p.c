@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/size.h"
+#include "tensor/launch.h"
 #include "train/megatron/trainer.h"
 
 /** Room for what a neighbour sends: (s/t, b, h), late. */
@@ -52,7 +54,8 @@ static void transfer_with(me_trainer *t, me_collective kind, me_tensor *x,
                              : t->comm->index[ME_GROUP_WORLD] +
                                    (stage - p->rank) * t->comm->stage_stride;
     me_record_stream(x);
-    const me_call call = {group, kind, x->dtype, me_numel(x), peer};
+    const me_call call = {group, kind, x->dtype, me_numel(x), peer,
+                          false};
     if (t->config->overlap_p2p_comm) {
         me_communicate_lone(t->e, t->comm, call);
     } else {
@@ -93,6 +96,31 @@ void me_send_to(me_trainer *t, me_tensor *x, int32_t rank)
     transfer_with(t, ME_COLLECTIVE_SEND, x, rank);
 }
 
+static void tell_exchange(me_trainer *t, const me_exchange *x)
+{
+    const me_transformer_config *c = &t->config->model;
+    const uint64_t rows = c->sequence_parallel
+                              ? me_over_tensor(&t->nn, c->seq_length)
+                              : c->seq_length;
+    const int transfers =
+        (x->to_next != NULL ? ME_TRANSFER_TO_NEXT : 0) |
+        (x->to_previous != NULL ? ME_TRANSFER_TO_PREVIOUS : 0) |
+        (x->from_previous ? ME_TRANSFER_FROM_PREVIOUS : 0) |
+        (x->from_next ? ME_TRANSFER_FROM_NEXT : 0);
+    if (transfers == 0) {
+        return;
+    }
+    me_launch_tell(
+        t->e,
+        (me_launch){.kind = ME_LAUNCH_EXCHANGE,
+                    .transfers = (uint8_t)transfers,
+                    .is_async = t->config->overlap_p2p_comm,
+                    .bytes = me_size_mul(
+                        me_size_mul(rows, c->micro_batch_size),
+                        me_size_mul(c->hidden_size,
+                                    me_dtype_bytes(c->params_dtype)))});
+}
+
 void me_exchange_run(me_trainer *t, const me_exchange *exchange,
                      me_tensor **from_previous_out, me_tensor **from_next_out)
 {
@@ -104,6 +132,7 @@ void me_exchange_run(me_trainer *t, const me_exchange *exchange,
     if (exchange->from_next) {
         gradient = gradient_buffer(t);
     }
+    tell_exchange(t, exchange);
     me_communicate_group(t->e, t->comm, true);
     transfer(t, ME_COLLECTIVE_SEND, exchange->to_previous, -1);
     transfer(t, ME_COLLECTIVE_RECV, input, -1);

@@ -2,6 +2,7 @@
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
+#include "tensor/launch.h"
 #include "train/megatron/trainer.h"
 
 #include <stdio.h>
@@ -47,7 +48,7 @@ static void broadcast(me_trainer *t, const me_tensor *x)
     if (x != NULL) {
         me_communicate(t->e, t->comm,
                        (me_call){ME_GROUP_TENSOR, ME_COLLECTIVE_BROADCAST,
-                                 x->dtype, me_numel(x), 0});
+                                 x->dtype, me_numel(x), 0, false});
     }
 }
 
@@ -73,6 +74,7 @@ static void get_batch(me_trainer *t, const me_gpt_spec *stage, me_batch *batch)
     }
     const bool has_tokens = stage->pre_process || has_mtp(t, stage);
     const me_category category = me_category_set(t->e, ME_CATEGORY_INPUT);
+    me_launch_host(t->e, ME_HOST_LOADER);
     make_batch(t, batch);
     me_category_set(t->e, category);
     if (has_tokens) {
@@ -215,6 +217,17 @@ void me_rounds_again(me_trainer *t, me_cycle *cycle, int32_t times)
     t->forwards += times;
 }
 
+/** A forward or backward, as the phase says, begins or ends. */
+static void tell_action(me_engine *e, me_launch_kind kind, int32_t chunk,
+                        int32_t microbatch)
+{
+    me_launch_tell(
+        e, (me_launch){.kind = kind,
+                       .is_backward = me_phase_get(e) == ME_PHASE_BACKWARD,
+                       .chunk = chunk,
+                       .microbatch = microbatch});
+}
+
 me_tensor *me_forward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
                            me_tensor *input, me_tensor **num_tokens_out)
 {
@@ -224,6 +237,8 @@ me_tensor *me_forward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
     const me_phase phase = me_phase_set(e, ME_PHASE_FORWARD);
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     const me_frame frame = me_enter(e);
+    tell_action(e, ME_LAUNCH_ACTION_BEGIN, chunk, microbatch);
+    me_launch_host(e, ME_HOST_MICROBATCH);
     me_gpt_set_input(e, gpt, input);
     forward_point(t, "begin");
     me_tensor *loss_mask = NULL;
@@ -246,6 +261,7 @@ me_tensor *me_forward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
     }
     me_retain(y);
     me_leave(e, frame, NULL);
+    tell_action(e, ME_LAUNCH_ACTION_END, chunk, microbatch);
     me_category_set(e, category);
     me_phase_set(e, phase);
     me_microbatch(e, ME_NO_MICROBATCH);
@@ -275,6 +291,8 @@ void me_backward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
     const me_phase phase = me_phase_set(e, ME_PHASE_BACKWARD);
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     const me_frame frame = me_enter(e);
+    tell_action(e, ME_LAUNCH_ACTION_BEGIN, chunk, microbatch);
+    me_launch_host(e, ME_HOST_MICROBATCH);
     if (t->chunks[chunk].spec.post_process) {
         me_tensor *scaled = scale_loss(t, *output);
         me_assign(e, output, scaled);
@@ -283,6 +301,7 @@ void me_backward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
     }
     me_backward(e, *output, gradient);
     me_leave(e, frame, NULL);
+    tell_action(e, ME_LAUNCH_ACTION_END, chunk, microbatch);
     me_category_set(e, category);
     me_phase_set(e, phase);
     me_microbatch(e, ME_NO_MICROBATCH);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "ops/reduce.h"
+#include "tensor/launch.h"
 #include "train/megatron/megatron.h"
 #include "train/megatron/trainer.h"
 
@@ -89,6 +90,8 @@ static void train_step(me_trainer *t)
     me_point(e, iteration_names[t->iteration][1]);
     me_phase_set(e, ME_PHASE_OTHER);
     me_log_iteration(t, !has_stepped);
+    me_launch_host(e, ME_HOST_STEP);
+    me_launch_host_waits(e); /* the barriers of training_log()'s timers */
 }
 
 void me_trainer_fini(me_trainer *t)

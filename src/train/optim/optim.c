@@ -2,6 +2,8 @@
 #include "train/optim/optim.h"
 
 #include "base/alloc.h"
+#include "base/size.h"
+#include "tensor/launch.h"
 
 /** State of one shard that lives from now on. */
 static me_tensor *make_state(me_engine *e, const char *op, me_dtype dtype,
@@ -45,12 +47,34 @@ static void free_temporaries(me_engine *e, const me_step_group *group,
     me_free(list);
 }
 
+/** Bytes that the foreach kernels move for an element: each reads its operands
+ *  and writes its result. AdamW: decay 8, lerp 12, mul 8, addcmul 12, sqrt 8,
+ *  two divisions 16, add 8, addcdiv 16. Fused, it reads four tensors and writes
+ *  three. Of float32. */
+enum {
+    ADAMW_BYTES = 88,
+    ADAMW_FUSED_BYTES = 28,
+    SGD_UPDATE_BYTES = 12,
+    SGD_DECAY_BYTES = 12,
+    SGD_MOMENTUM_BYTES = 20
+};
+
+static void pass_over(me_engine *e, const me_step_group *group,
+                      me_kernel_class kernel, uint64_t bytes)
+{
+    for (uint32_t i = 0; i < group->count; i++) {
+        const uint64_t numel = group->shards[i].numel;
+        me_launch_kernel(e, kernel, numel, me_size_mul(bytes, numel));
+    }
+}
+
 /** A step for which all temporaries of one kind are there together: the roots
  *  of all the second moments, which the update divides by. */
 static void adam_foreach(me_engine *e, const me_step_group *group)
 {
     me_tensor **roots = make_temporaries(e, "_foreach_sqrt", group);
     free_temporaries(e, group, roots);
+    pass_over(e, group, ME_KERNEL_ADAMW, ADAMW_BYTES);
 }
 
 /** Parameter by parameter: the root, the root over its bias correction, which
@@ -69,13 +93,13 @@ static void adam_for_loop(me_engine *e, const me_step_group *group)
         me_leave(e, frame, NULL);
     }
     me_release(e, denom);
+    pass_over(e, group, ME_KERNEL_ADAMW, ADAMW_BYTES);
 }
 
-/** One kernel that needs nothing. */
+/** One kernel that needs no memory. */
 static void adam_fused(me_engine *e, const me_step_group *group)
 {
-    (void)e;
-    (void)group;
+    pass_over(e, group, ME_KERNEL_OPTIMIZER, ADAMW_FUSED_BYTES);
 }
 
 /** One row an implementation. */
@@ -115,6 +139,10 @@ static void sgd(me_engine *e, const me_step_group *group)
             make_state(e, "momentum_buffer", s->dtype, ME_SHAPE(s->numel));
     }
     free_temporaries(e, group, decayed);
+    uint64_t bytes = SGD_UPDATE_BYTES;
+    bytes += group->is_decayed ? SGD_DECAY_BYTES : 0;
+    bytes += group->has_momentum ? SGD_MOMENTUM_BYTES : 0;
+    pass_over(e, group, ME_KERNEL_OPTIMIZER, bytes);
 }
 
 /** One row an optimizer. */

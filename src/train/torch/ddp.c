@@ -30,7 +30,7 @@ static void tell(me_loop *l, me_collective kind, me_dtype dtype, uint64_t count)
 {
     me_communicate(l->e, l->comm,
                    (me_call){ME_GROUP_WORLD, kind, dtype, count,
-                             kind == ME_COLLECTIVE_BROADCAST ? 0 : -1});
+                             kind == ME_COLLECTIVE_BROADCAST ? 0 : -1, false});
 }
 
 static uint64_t bytes_of(const me_parameter *parameter)

@@ -36,7 +36,7 @@ static void tell(me_fsdp_group *group, me_collective kind, me_dtype dtype)
     me_loop *l = group->fsdp->loop;
     me_communicate(
         l->e, l->comm,
-        (me_call){ME_GROUP_WORLD, kind, dtype, group->shard_numel, -1});
+        (me_call){ME_GROUP_WORLD, kind, dtype, group->shard_numel, -1, false});
 }
 
 /** A flat tensor on a stream of FSDP's, the caller's. */

@@ -190,7 +190,7 @@ void me_schedule_send(me_stage *stage, me_tensor *x, int32_t rank)
     me_record_stream(x);
     me_communicate(stage->loop->e, stage->loop->comm,
                    (me_call){ME_GROUP_WORLD, ME_COLLECTIVE_SEND, x->dtype,
-                             me_numel(x), rank});
+                             me_numel(x), rank, false});
 }
 
 void me_schedule_receive(me_stage *stage, const me_tensor *x, int32_t rank)
@@ -200,7 +200,7 @@ void me_schedule_receive(me_stage *stage, const me_tensor *x, int32_t rank)
     }
     me_communicate(stage->loop->e, stage->loop->comm,
                    (me_call){ME_GROUP_WORLD, ME_COLLECTIVE_RECV, x->dtype,
-                             me_numel(x), rank});
+                             me_numel(x), rank, false});
 }
 
 /** A micro-batch's rows of the whole batch, a view; NULL of NULL. */

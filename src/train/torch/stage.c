@@ -190,7 +190,7 @@ static void tell(me_stage *stage, me_collective kind, const me_tensor *x,
 {
     me_communicate(
         stage->loop->e, stage->loop->comm,
-        (me_call){ME_GROUP_WORLD, kind, x->dtype, me_numel(x), rank});
+        (me_call){ME_GROUP_WORLD, kind, x->dtype, me_numel(x), rank, false});
 }
 
 /** recv_object_list(): sizes, then the bytes, each from whoever sent it. */

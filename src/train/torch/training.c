@@ -74,7 +74,7 @@ static void begin(me_loop *l)
                                        ME_DTYPE_UINT8, ME_SHAPE(1));
         me_communicate(l->e, l->comm,
                        (me_call){ME_GROUP_WORLD, ME_COLLECTIVE_ALL_REDUCE,
-                                 ME_DTYPE_UINT8, 1, -1});
+                                 ME_DTYPE_UINT8, 1, -1, false});
     }
     me_point(l->e, "start");
 }

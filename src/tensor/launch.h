@@ -1,0 +1,163 @@
+/**
+ * @file
+ * What the host of a simulated rank launches, in program order: kernels by
+ * class, collectives, transfers, its own work, and where it or the card waits.
+ * Predicted times are made of it. Nobody has to listen: then a launch is the
+ * count of its FLOPs and bytes and nothing else.
+ *
+ * Launches are no events: they say what takes time and not what takes memory,
+ * and a round of a loop that is not run (see cycle.h) launches nothing, but
+ * says how often it repeats.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_TENSOR_LAUNCH_H
+#define MEMEST_TENSOR_LAUNCH_H
+
+#include "tensor/engine.h"
+
+/** X(constant, name): classes of kernels. Those of one class have one rate on
+ *  a card and one cost on the host. Products are called as their results are
+ *  in events. */
+#define ME_KERNEL_LIST(X)                                                      \
+    X(ME_KERNEL_LINEAR, "linear")                                              \
+    X(ME_KERNEL_LINEAR_DGRAD, "linear.dgrad")                                  \
+    X(ME_KERNEL_LINEAR_WGRAD, "linear.wgrad")                                  \
+    X(ME_KERNEL_ROUTER, "router")                                              \
+    X(ME_KERNEL_ROUTER_DGRAD, "router.dgrad")                                  \
+    X(ME_KERNEL_ROUTER_WGRAD, "router.wgrad")                                  \
+    X(ME_KERNEL_BMM, "bmm")                                                    \
+    X(ME_KERNEL_FLASH, "flash_fwd")                                            \
+    X(ME_KERNEL_FLASH_BACKWARD, "flash_bwd")                                   \
+    X(ME_KERNEL_COPY, "copy")                                                  \
+    X(ME_KERNEL_STRIDED, "strided_copy")                                       \
+    X(ME_KERNEL_ELEMENTWISE, "elementwise")                                    \
+    X(ME_KERNEL_CAST, "cast")                                                  \
+    X(ME_KERNEL_ACCUMULATE, "accumulate")                                      \
+    X(ME_KERNEL_SILU, "silu")                                                  \
+    X(ME_KERNEL_GELU, "gelu")                                                  \
+    X(ME_KERNEL_DROPOUT, "dropout")                                            \
+    X(ME_KERNEL_SOFTMAX, "softmax")                                            \
+    X(ME_KERNEL_MASKED_FILL, "masked_fill")                                    \
+    X(ME_KERNEL_NORM, "norm")                                                  \
+    X(ME_KERNEL_REDUCE, "reduce")                                              \
+    X(ME_KERNEL_EMBEDDING, "embedding")                                        \
+    X(ME_KERNEL_INDEX, "index")                                                \
+    X(ME_KERNEL_COMPILED, "compiled")                                          \
+    X(ME_KERNEL_OPTIMIZER, "optimizer")                                        \
+    X(ME_KERNEL_ADAMW, "adamw")
+
+/** X(constant, name): what the host does beside launching kernels. */
+#define ME_HOST_LIST(X)                                                        \
+    X(ME_HOST_MICROBATCH, "micro-batch")                                       \
+    X(ME_HOST_LOADER, "loader")                                                \
+    X(ME_HOST_EMBEDDING, "embedding")                                          \
+    X(ME_HOST_ATTENTION, "attention")                                          \
+    X(ME_HOST_ROTARY, "rotary")                                                \
+    X(ME_HOST_ACTIVATION, "activation")                                        \
+    X(ME_HOST_RESIDUAL, "residual")                                            \
+    X(ME_HOST_CHECKPOINT, "checkpoint")                                        \
+    X(ME_HOST_HEAD, "head")                                                    \
+    X(ME_HOST_LOSS, "loss")                                                    \
+    X(ME_HOST_STEP, "step")
+
+#define ME_LAUNCH_ENUM(constant, name) constant,
+
+typedef enum me_kernel_class {
+    ME_KERNEL_LIST(ME_LAUNCH_ENUM) ME_KERNEL_COUNT
+} me_kernel_class;
+
+typedef enum me_host_work {
+    ME_HOST_LIST(ME_LAUNCH_ENUM) ME_HOST_COUNT
+} me_host_work;
+
+#undef ME_LAUNCH_ENUM
+
+typedef enum me_launch_kind {
+    ME_LAUNCH_KERNEL,
+    ME_LAUNCH_COLLECTIVE,   /**< on the communication stream, which waits for
+                                 what was launched before */
+    ME_LAUNCH_STREAM_WAITS, /**< kernels from now on wait for collectives */
+    ME_LAUNCH_HOST,         /**< the host works */
+    ME_LAUNCH_HOST_WAITS,   /**< the host waits for the card: `.item()` */
+    ME_LAUNCH_EXCHANGE,     /**< sends and receives between stages */
+    ME_LAUNCH_ACTION_BEGIN, /**< a forward or backward of a micro-batch */
+    ME_LAUNCH_ACTION_END,
+    ME_LAUNCH_ROUND, /**< a round of a loop ends, and the next may be like it */
+    ME_LAUNCH_AGAIN, /**< the last round comes `times` more */
+    ME_LAUNCH_OPTIMIZER /**< the rest of the iteration is the optimizer's */
+} me_launch_kind;
+
+/** Bits of me_launch.transfers. */
+enum {
+    ME_TRANSFER_TO_NEXT = 1,
+    ME_TRANSFER_TO_PREVIOUS = 2,
+    ME_TRANSFER_FROM_PREVIOUS = 4,
+    ME_TRANSFER_FROM_NEXT = 8
+};
+
+/** One launch; what a kind does not use is zero. */
+typedef struct me_launch {
+    me_launch_kind kind;
+    uint8_t kernel;     /**< me_kernel_class; kernel */
+    uint8_t dtype;      /**< me_dtype of a product's operands; kernel */
+    uint8_t host;       /**< me_host_work; host */
+    uint8_t collective; /**< me_collective; collective */
+    uint8_t group;      /**< me_group_kind; collective */
+    uint8_t phase;      /**< me_phase that runs */
+    uint8_t transfers;  /**< bits; exchange */
+    bool is_async;      /**< kernels do not wait for it by themselves, or of an
+                             exchange: it is not batched; collective, exchange */
+    bool is_backward;   /**< which action it is; action */
+    int32_t chunk;      /**< action */
+    int32_t microbatch; /**< action */
+    int32_t times;      /**< again */
+    uint64_t flops;     /**< kernel */
+    uint64_t bytes;     /**< moved by a kernel; the whole buffer of a
+                             collective; one transfer of an exchange */
+    uint64_t batch;     /**< products of (m, k) and (k, n), or heads of
+                             attention over (m, k) queries; kernel */
+    uint64_t m, n, k;
+} me_launch;
+
+/** Hears the launches of one iteration. */
+typedef struct me_launch_listener {
+    void (*on_launch)(void *self, const me_launch *launch);
+    void *self;
+    int32_t iteration;
+} me_launch_listener;
+
+/** Have @p listener told from now on; what it points to is borrowed. */
+void me_engine_listen(me_engine *e, me_launch_listener listener);
+
+/** Tell the listener, if there is one; fills in the phase. */
+void me_launch_tell(me_engine *e, me_launch launch);
+
+/** A kernel that memory bounds; adds FLOPs and bytes to the running phase. */
+void me_launch_kernel(me_engine *e, me_kernel_class kernel, uint64_t flops,
+                      uint64_t bytes);
+
+/** @p batch products of (m, k) and (k, n) into (m, n). */
+void me_launch_product(me_engine *e, me_kernel_class kernel, me_dtype dtype,
+                       uint64_t batch, const uint64_t mnk[3]);
+
+/** Attention of @p heads_rows_size[0] heads, samples times heads of each, over
+ *  that many rows of queries of that size. */
+void me_launch_attention(me_engine *e, me_kernel_class kernel, uint64_t flops,
+                         const uint64_t heads_rows_size[3]);
+
+/** Work of the host's own. */
+void me_launch_host(me_engine *e, me_host_work work);
+
+/** The host waits for all that it has launched. */
+void me_launch_host_waits(me_engine *e);
+
+/** Kernels wait for the collectives so far. */
+void me_launch_stream_waits(me_engine *e);
+
+/** As reports write it; static. */
+const char *me_kernel_class_name(me_kernel_class kernel);
+/** As reports write it; static. */
+const char *me_host_work_name(me_host_work work);
+
+#endif /* MEMEST_TENSOR_LAUNCH_H */
