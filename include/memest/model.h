@@ -64,6 +64,12 @@ typedef enum me_data_parallel {
     ME_DATA_PARALLEL_FULLY_SHARD /**< FSDP2 */
 } me_data_parallel;
 
+/** Who makes a micro-batch's data, for predicted times. */
+typedef enum me_loader {
+    ME_LOADER_NONE,
+    ME_LOADER_MOCK_GPT
+} me_loader;
+
 typedef enum me_optimizer_kind {
     ME_OPTIMIZER_ADAM,
     ME_OPTIMIZER_SGD

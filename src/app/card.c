@@ -10,12 +10,15 @@
 static const char stand_in[] = "h200-141gb";
 
 static me_status load_named(const char *name, me_diag *diag,
-                            me_device_card *card_out)
+                            me_device_card *card_out, me_rates *rates_out)
 {
     me_str path = {0};
     me_status status = me_data_find(&me_data_cards, name, diag, &path);
     if (status == ME_OK) {
         status = me_device_card_load(me_str_text(&path), diag, card_out);
+    }
+    if (status == ME_OK) {
+        status = me_rates_load(me_str_text(&path), diag, rates_out);
     }
     me_str_fini(&path);
     /* A card that cannot be read is the user's input, not our trouble. */
@@ -26,6 +29,7 @@ static me_status load_named(const char *name, me_diag *diag,
 typedef struct search {
     const char *nvidia_name;
     me_device_card card;
+    me_rates rates;
 } search;
 
 static bool is_of_card(void *self, const char *name, const char *path)
@@ -38,11 +42,13 @@ static bool is_of_card(void *self, const char *name, const char *path)
         return false;
     }
     s->card = card;
-    return true;
+    s->rates = (me_rates){.is_known = false};
+    return me_rates_load(path, NULL, &s->rates) == ME_OK;
 }
 
 /** What is known of such a card, and what the machine says of its own. */
-static me_status find_own(me_diag *diag, me_device_card *card_out)
+static me_status find_own(me_diag *diag, me_device_card *card_out,
+                          me_rates *rates_out)
 {
     me_machine_card own;
     me_status status = me_machine_find_card(diag, &own);
@@ -52,6 +58,7 @@ static me_status find_own(me_diag *diag, me_device_card *card_out)
     search s = {.nvidia_name = own.name};
     if (me_data_visit(&me_data_cards, is_of_card, &s)) {
         *card_out = s.card;
+        *rates_out = s.rates;
         card_out->total_bytes =
             own.total_bytes == 0 ? s.card.total_bytes : own.total_bytes;
         return ME_OK;
@@ -63,7 +70,8 @@ static me_status find_own(me_diag *diag, me_device_card *card_out)
                        own.name, own.seen_by);
     }
     me_device_card like;
-    status = load_named(stand_in, diag, &like);
+    me_rates unknown; /* its rates are not those of the one that stands in */
+    status = load_named(stand_in, diag, &like, &unknown);
     if (status == ME_OK) {
         *card_out = me_device_card_stand_in(
             &like,
@@ -78,10 +86,12 @@ static me_status find_own(me_diag *diag, me_device_card *card_out)
 }
 
 me_status me_card_choose(const char *name, me_diag *diag,
-                         me_device_card *card_out)
+                         me_device_card *card_out, me_rates *rates_out)
 {
-    return strcmp(name, "auto") == 0 ? find_own(diag, card_out)
-                                     : load_named(name, diag, card_out);
+    *rates_out = (me_rates){.is_known = false};
+    return strcmp(name, "auto") == 0
+               ? find_own(diag, card_out, rates_out)
+               : load_named(name, diag, card_out, rates_out);
 }
 
 /** What the numbers of device memory rest on. */
@@ -140,7 +150,8 @@ me_status me_job_card_make(me_config *config, me_diag *diag,
 {
     me_job_card job = {.nccl = me_nccl_setup_default(),
                        .gpus_per_node = config->device.gpus_per_node};
-    me_status status = me_card_choose(config->device.name, diag, &job.card);
+    me_status status =
+        me_card_choose(config->device.name, diag, &job.card, &job.rates);
     if (status == ME_OK) {
         status = me_environment_apply(config, diag, &job);
     }

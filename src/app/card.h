@@ -11,23 +11,26 @@
 #include "alloc/nccl_setup.h"
 #include "config/config.h"
 #include "plan/plan.h"
+#include "time/rates.h"
 
 /** What every rank's simulation is told of the machine. */
 typedef struct me_job_card {
     me_device_card card;
     me_nccl_setup nccl;
     int32_t gpus_per_node;
+    me_rates rates; /**< is_known: its file has them */
 } me_job_card;
 
 /**
  * The card that @p name means: a name of configs/cards, a file, or "auto" for
- * the machine's own. Local.
+ * the machine's own, and its rates if its file has them. Local.
  *
  * @return ME_OK; ME_ERR_CONFIG for a card that nobody knows; failures of its
  *         file
  */
 me_status me_card_choose(const char *name, me_diag *diag,
-                         me_device_card *card_out) ME_MUST_CHECK;
+                         me_device_card *card_out,
+                         me_rates *rates_out) ME_MUST_CHECK;
 
 /**
  * The card of a finished job, changed by what the launch command puts into the

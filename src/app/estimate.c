@@ -330,6 +330,7 @@ static me_status exchange(estimate *s, const answers *a, me_diag *diag)
                                 .capacity_bytes = s->card.card.total_bytes,
                                 .assumptions = unchecked,
                                 .n_assumptions = checked.is_replayed ? 0 : 1,
+                                .rates = &s->card.rates,
                             },
                             a->parts, (uint32_t)a->n_units, diag, &s->report);
 }

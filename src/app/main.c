@@ -37,7 +37,8 @@ static me_status replay_card(const char *name, me_diag *diag,
                              me_pool_options *pool)
 {
     me_device_card card;
-    const me_status status = me_card_choose(name, diag, &card);
+    me_rates rates;
+    const me_status status = me_card_choose(name, diag, &card, &rates);
     if (status == ME_OK) {
         pool->device_total_bytes = card.total_bytes;
         pool->outside_bytes = card.context_bytes;

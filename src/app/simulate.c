@@ -3,6 +3,7 @@
 
 #include "alloc/device_observer.h"
 #include "alloc/pool_observer.h"
+#include "app/clock.h"
 #include "app/program.h"
 #include "base/log.h"
 #include "base/size.h"
@@ -35,6 +36,7 @@ typedef struct parts {
     me_tracker *tracker;
     me_event_log *events;
     me_rank_comms *comms;
+    me_time_recorder *clock; /**< NULL: the card's rates are not known */
 } parts;
 
 static void read_pool(void *self, me_pool_counter *allocated_out,
@@ -128,6 +130,18 @@ static me_status make_device(parts *p, me_diag *diag)
     return ME_OK;
 }
 
+static me_status make_clock(parts *p, me_diag *diag)
+{
+    const me_simulation *s = p->simulation;
+    const me_status status =
+        me_clock_create(s->plan, s->card, p->place_rank, diag, &p->clock);
+    if (status == ME_OK && p->clock != NULL) {
+        me_engine_listen(p->engine, me_time_recorder_listener(
+                                        p->clock, ME_STEADY_ITERATION));
+    }
+    return status;
+}
+
 static me_status make_tracker(parts *p, me_diag *diag)
 {
     const me_pool_counters counters = {
@@ -153,6 +167,9 @@ static me_status make_observers(parts *p, me_diag *diag)
         return me_fail(diag, status, "no host memory for the allocator");
     }
     status = make_tracker(p, diag);
+    if (status == ME_OK) {
+        status = make_clock(p, diag);
+    }
     if (status == ME_OK) {
         status = make_device(p, diag);
     }
@@ -328,6 +345,16 @@ static me_status set_device(const parts *p, me_rank_result *result)
                 });
 }
 
+static me_status set_time(const parts *p, me_diag *diag, me_rank_result *result)
+{
+    me_time_program program;
+    me_status status = me_time_recorder_finish(p->clock, diag, &program);
+    if (status == ME_OK && me_rank_result_set_time(result, &program) != ME_OK) {
+        status = me_fail(diag, ME_ERR_NOMEM, "no host memory for times");
+    }
+    return status;
+}
+
 static me_status run_program(parts *p, me_diag *diag)
 {
     me_program_run(p->engine, &p->program);
@@ -357,6 +384,9 @@ static me_status collect(parts *p, me_diag *diag, me_rank_result **result_out)
     if (status == ME_OK) {
         status = set_end(p, diag, result);
     }
+    if (status == ME_OK && p->clock != NULL) {
+        status = set_time(p, diag, result);
+    }
     if (status != ME_OK) {
         me_rank_result_destroy(result);
         return status;
@@ -368,6 +398,7 @@ static me_status collect(parts *p, me_diag *diag, me_rank_result **result_out)
 static void parts_fini(parts *p)
 {
     me_rank_comms_destroy(p->comms);
+    me_time_recorder_destroy(p->clock);
     me_event_log_destroy(p->events);
     me_tracker_destroy(p->tracker);
     me_program_fini(&p->program);

@@ -178,6 +178,11 @@ typedef struct me_device_config {
     int32_t gpus_per_node;
 } me_device_config;
 
+/** What predicted times count beside the job itself. */
+typedef struct me_time_config {
+    me_loader loader;
+} me_time_config;
+
 /** A flag of a launch command, and why it is in the list it is in. */
 typedef struct me_flag_note {
     const char *flag; /**< "--use-flash-attn" */
@@ -206,6 +211,7 @@ typedef struct me_config {
     me_recompute_config recompute;
     me_impl_config impl;
     me_device_config device;
+    me_time_config time;
     me_torch_options torch;
     struct me_layers *layers;      /**< owned; the `module` group, or NULL */
     me_torch_job torch_job;        /**< derived */

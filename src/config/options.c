@@ -118,6 +118,12 @@ static const me_option_word data_parallel_words[] = {
     {NULL, 0},
 };
 
+static const me_option_word loader_words[] = {
+    {"none", ME_LOADER_NONE},
+    {"mock_gpt", ME_LOADER_MOCK_GPT},
+    {NULL, 0},
+};
+
 /* Upper bounds keep each product of two sizes far from 64 bits; validate.c
  * checks the products of more. */
 static const double ranks_max = 1 << 24;
@@ -433,6 +439,10 @@ SIZE("device.memory_limit", "0", 1, 1e18, "what the card has left",
     device.memory_limit_bytes, "What PyTorch's allocator may reserve."),
 STRING("device.alloc_conf", "", device.alloc_conf,
     "Settings of PyTorch's allocator, as in PYTORCH_CUDA_ALLOC_CONF."),
+
+ENUM("time.loader", "none", loader_words, time.loader,
+    "What the host takes for data in predicted times: nothing, or what "
+    "Megatron-LM's mock data set takes to make its masks."),
 };
 /* clang-format on */
 

@@ -183,11 +183,13 @@ static me_tensor *linear_function(me_nn *nn, bool is_column, me_tensor *x,
         node->data.context = nn;
         node->data.flag = is_column;
     }
-    me_tensor *y = me_gemm(e, ME_KERNEL_LINEAR, x->dtype, shape, me_dim(weight, 1));
+    me_tensor *y =
+        me_gemm(e, ME_KERNEL_LINEAR, x->dtype, shape, me_dim(weight, 1));
     if (bias != NULL) {
         me_tensor *product = y;
         y = me_empty_like(e, "add", product);
-        me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(y), 2 * me_bytes(y));
+        me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(y),
+                         2 * me_bytes(y));
         me_drop(e, product);
     }
     return me_output(e, node, y);

@@ -49,8 +49,9 @@ me_tensor *me_weight_gradient(me_engine *e, me_tensor *gy, me_tensor *x,
     const uint64_t outputs = me_dim(weight, 0);
     me_tensor *dense_gy = me_contiguous(e, gy);
     me_tensor *dense_x = me_contiguous(e, x);
-    me_tensor *dw = me_gemm(e, ME_KERNEL_LINEAR_WGRAD, weight->dtype, weight->shape,
-                            outputs == 0 ? 0 : me_numel(gy) / outputs);
+    me_tensor *dw =
+        me_gemm(e, ME_KERNEL_LINEAR_WGRAD, weight->dtype, weight->shape,
+                outputs == 0 ? 0 : me_numel(gy) / outputs);
     if (dense_gy != gy) {
         me_drop(e, dense_gy);
     }

@@ -11,6 +11,7 @@ typedef struct csv_row {
     const me_report_rank *rank;
     const me_rank_result *result;
     const me_peak_result *peak; /**< may be NULL */
+    const me_time_stage *stage; /**< NULL: no time is predicted */
 } csv_row;
 
 typedef struct csv_column {
@@ -90,6 +91,33 @@ static void get_iteration_0(const csv_row *row, me_str *cell)
     }
 }
 
+/** Of the rank's stage; an empty field where nothing is predicted. */
+static void put_seconds(const csv_row *row, int64_t ns, me_str *cell)
+{
+    if (row->stage != NULL) {
+        me_str_printf(cell, "%.6f", (double)ns * 1e-9);
+    }
+}
+
+#define TIME_COLUMN(name, field)                                               \
+    static void get_##name(const csv_row *row, me_str *cell)                   \
+    {                                                                          \
+        put_seconds(row, row->stage == NULL ? 0 : row->stage->field, cell);    \
+    }
+
+TIME_COLUMN(compute, compute_ns)
+TIME_COLUMN(exposed, exposed_ns)
+TIME_COLUMN(stage_wait, transfer_ns)
+TIME_COLUMN(host, host_ns)
+TIME_COLUMN(optimizer, optimizer_ns)
+TIME_COLUMN(idle, idle_ns)
+
+static void get_step(const csv_row *row, me_str *cell)
+{
+    const me_step_time *step = row->report->time.step;
+    put_seconds(row, step == NULL ? 0 : step->step_ns, cell);
+}
+
 static const csv_column csv_columns[] = {
     {"rank", get_rank},
     {"tp", get_tp},
@@ -118,6 +146,13 @@ static const csv_column csv_columns[] = {
     {"peak_input_bytes", get_input},
     {"peak_buffer_bytes", get_buffer},
     {"peak_other_bytes", get_other},
+    {"step_seconds", get_step},
+    {"compute_seconds", get_compute},
+    {"exposed_communication_seconds", get_exposed},
+    {"stage_wait_seconds", get_stage_wait},
+    {"host_seconds", get_host},
+    {"optimizer_seconds", get_optimizer},
+    {"idle_seconds", get_idle},
 };
 
 static const size_t n_csv_columns = sizeof csv_columns / sizeof *csv_columns;
@@ -153,6 +188,9 @@ me_status me_csv_print(const me_report *report, FILE *stream, me_diag *diag)
         csv_row row = {.report = report, .rank = &report->ranks[i]};
         row.result = report->results[row.rank->result];
         row.peak = me_rank_result_peak(row.result);
+        row.stage = report->time.step == NULL
+                        ? NULL
+                        : &report->time.step->stages[row.rank->place.pp];
         if (print_row(&row, stream) != ME_OK) {
             return me_fail(diag, ME_ERR_NOMEM, "no memory for the CSV report");
         }

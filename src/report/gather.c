@@ -14,8 +14,10 @@ enum {
 
 /*
  * A process's block is a run of parts: 8 bytes the length of the encoded
- * result, 4 bytes the number of places, the places of seven numbers of 4 bytes
- * each, the encoded result. All little-endian.
+ * result, 8 that of its times, 4 bytes the number of places, the places of
+ * seven numbers of 4 bytes each, the encoded result, its times. All
+ * little-endian. Of a stage the times of the lowest rank count, so others are
+ * not sent.
  */
 static void put_number(me_str *out, uint64_t value, unsigned width)
 {
@@ -36,21 +38,38 @@ static void put_place(me_str *out, const me_rank_place *place)
     }
 }
 
+static bool is_lowest(const me_rank_place *place)
+{
+    return place->tp == 0 && place->dp == 0 && place->cp == 0 && place->ep == 0;
+}
+
 static me_status put_part(me_str *out, const me_report_part *part)
 {
     unsigned char *bytes = NULL;
     size_t size = 0;
-    const me_status status = me_rank_result_encode(part->result, &bytes, &size);
+    me_status status = me_rank_result_encode(part->result, &bytes, &size);
     if (status != ME_OK) {
         return status;
     }
+    unsigned char *times = NULL;
+    size_t times_size = 0;
+    status = is_lowest(&part->places[0])
+                 ? me_rank_result_encode_time(part->result, &times, &times_size)
+                 : ME_OK;
+    if (status != ME_OK) {
+        me_free(bytes);
+        return status;
+    }
     put_number(out, size, SIZE_BYTES);
+    put_number(out, times_size, SIZE_BYTES);
     put_number(out, part->n_places, NUMBER_BYTES);
     for (uint32_t i = 0; i < part->n_places; i++) {
         put_place(out, &part->places[i]);
     }
     me_str_append_n(out, (const char *)bytes, size);
+    me_str_append_n(out, (const char *)times, times_size);
     me_free(bytes);
+    me_free(times);
     return me_str_status(out);
 }
 
@@ -106,16 +125,20 @@ typedef struct encoded {
 typedef struct rank_table {
     me_rank_place *places;
     encoded *results;
+    encoded *times; /**< of the lowest rank of each stage; by stage */
+    int32_t n_stages;
     int32_t world_size;
 } rank_table;
 
 static me_status read_part(reader *in, rank_table *table, me_diag *diag)
 {
     const uint64_t size = get_number(in, SIZE_BYTES);
+    const uint64_t times_size = get_number(in, SIZE_BYTES);
     const uint64_t n_places = get_number(in, NUMBER_BYTES);
     const uint64_t place_bytes = (uint64_t)PLACE_NUMBERS * NUMBER_BYTES;
     if (in->is_short || n_places > in->left / place_bytes ||
-        size > in->left - n_places * place_bytes) {
+        size > in->left - n_places * place_bytes ||
+        times_size > in->left - n_places * place_bytes - size) {
         return me_fail(diag, ME_ERR_INTERNAL, "a gathered result is cut short");
     }
     const encoded result = {in->bytes + n_places * place_bytes, size};
@@ -132,9 +155,12 @@ static me_status read_part(reader *in, rank_table *table, me_diag *diag)
         }
         table->places[place.rank] = place;
         table->results[place.rank] = result;
+        if (is_lowest(&place) && place.pp >= 0 && place.pp < table->n_stages) {
+            table->times[place.pp] = (encoded){result.bytes + size, times_size};
+        }
     }
-    in->bytes += size;
-    in->left -= size;
+    in->bytes += size + times_size;
+    in->left -= size + times_size;
     return ME_OK;
 }
 
@@ -233,11 +259,45 @@ static me_status fill_ranks(const rank_table *table, const int32_t *firsts,
     return ME_OK;
 }
 
-static me_status fill_results(const me_blob *blobs, int n_blobs, me_diag *diag,
+/** The step's time, if the times of all stages are there. */
+static me_status predict(const rank_table *table, const me_rates *rates,
+                         me_diag *diag, me_report *report)
+{
+    static const uint64_t ceiling_bytes = UINT64_C(1) << 30;
+    const size_t n = (size_t)table->n_stages;
+    if (rates == NULL || !rates->is_known) {
+        return ME_OK;
+    }
+    me_arena *arena = me_arena_create(ceiling_bytes, "report.times");
+    me_time_program *programs = me_alloc(n, sizeof *programs, "report.times");
+    me_status status = ME_ERR_NOMEM;
+    bool is_complete = true;
+    if (arena != NULL && programs != NULL) {
+        status = ME_OK;
+    }
+    for (size_t i = 0; status == ME_OK && i < n; i++) {
+        status =
+            me_time_program_decode(table->times[i].bytes, table->times[i].size,
+                                   arena, diag, &programs[i]);
+        is_complete = is_complete && programs[i].n_items > 0;
+    }
+    if (status == ME_OK && is_complete) {
+        status = me_report_predict(report, rates, programs, diag);
+    }
+    me_free(programs);
+    me_arena_destroy(arena);
+    return status;
+}
+
+static me_status fill_results(const me_blob *blobs, int n_blobs,
+                              const me_rates *rates, me_diag *diag,
                               me_report *report)
 {
     const size_t count = (size_t)report->world_size;
-    rank_table table = {.world_size = report->world_size};
+    rank_table table = {.world_size = report->world_size,
+                        .n_stages = report->config->parallel.pipeline};
+    table.times =
+        me_alloc((size_t)table.n_stages, sizeof *table.times, "report.encoded");
     int32_t *firsts = me_alloc(count, sizeof *firsts, "report.firsts");
     table.places = me_alloc(count, sizeof *table.places, "report.places");
     table.results = me_alloc(count, sizeof *table.results, "report.encoded");
@@ -246,7 +306,8 @@ static me_status fill_results(const me_blob *blobs, int n_blobs, me_diag *diag,
         me_alloc(count, sizeof(me_rank_result *), "report.results");
     me_status status = ME_ERR_NOMEM;
     if (firsts != NULL && table.places != NULL && table.results != NULL &&
-        report->ranks != NULL && report->results != NULL) {
+        table.times != NULL && report->ranks != NULL &&
+        report->results != NULL) {
         status = read_blocks(blobs, n_blobs, &table, diag);
         if (status == ME_OK) {
             status = find_firsts(&table, firsts);
@@ -254,10 +315,14 @@ static me_status fill_results(const me_blob *blobs, int n_blobs, me_diag *diag,
         if (status == ME_OK) {
             status = fill_ranks(&table, firsts, diag, report);
         }
+        if (status == ME_OK) {
+            status = predict(&table, rates, diag, report);
+        }
     }
     me_free(firsts);
     me_free(table.places);
     me_free(table.results);
+    me_free(table.times);
     return status;
 }
 
@@ -300,7 +365,7 @@ static me_status build_report(const me_report_input *input,
                            ? ME_ERR_NOMEM
                            : copy_assumptions(input, report);
     if (status == ME_OK) {
-        status = fill_results(blobs, n_blobs, diag, report);
+        status = fill_results(blobs, n_blobs, input->rates, diag, report);
     }
     if (status != ME_OK) {
         me_report_destroy(report);
@@ -372,5 +437,6 @@ void me_report_destroy(me_report *report)
     me_free(report->ranks);
     me_free(report->assumptions);
     me_free(report->version);
+    me_step_time_destroy(report->time.step);
     me_free(report);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "report/json.h"
+
 #include "base/alloc.h"
 #include "report/format.h"
 #include "report/verdict.h"
 
-#include <jansson.h>
 #include <string.h>
 
 /*
@@ -27,9 +28,8 @@ static json_t *known(bool is_known, uint64_t value)
     return is_known ? number(value) : json_null();
 }
 
-/** An array of what @p make makes of items 0 to count - 1. */
-static json_t *array_of(const void *items, uint32_t count,
-                        json_t *(*make)(const void *items, uint32_t i))
+json_t *me_json_array(const void *items, uint32_t count,
+                      json_t *(*make)(const void *items, uint32_t i))
 {
     json_t *array = json_array();
     for (uint32_t i = 0; i < count && array != NULL; i++) {
@@ -80,7 +80,8 @@ static json_t *make_peak(const me_peak_result *peak)
         number(peak->device_bytes), "iteration", (int)peak->iteration, "phase",
         peak->phase, "module", peak->module, "op", peak->op, "microbatch",
         microbatch, "by_category", make_categories(peak), "contributors",
-        array_of(peak->contributors, peak->n_contributors, make_contributor));
+        me_json_array(peak->contributors, peak->n_contributors,
+                      make_contributor));
 }
 
 static json_t *make_point(const void *items, uint32_t i)
@@ -115,7 +116,7 @@ static json_t *make_iteration(const void *items, uint32_t i)
                      number(it->reserved_bytes), "phase", it->peak.phase,
                      "module", it->peak.module, "op", it->peak.op,
                      "by_category", make_categories(&it->peak), "phases",
-                     array_of(it->phases, it->n_phases, make_phase));
+                     me_json_array(it->phases, it->n_phases, make_phase));
 }
 
 /** Set-up is not an iteration: its numbers are in the points. */
@@ -126,8 +127,8 @@ static json_t *make_iterations(const me_rank_result *result)
            result->iterations[first].iteration < 0) {
         first++;
     }
-    return array_of(result->iterations + first, result->n_iterations - first,
-                    make_iteration);
+    return me_json_array(result->iterations + first,
+                         result->n_iterations - first, make_iteration);
 }
 
 static json_t *make_module(const void *items, uint32_t i)
@@ -165,9 +166,10 @@ static json_t *make_communicator(const void *items, uint32_t i)
 static json_t *make_device(const me_device_result *device)
 {
     json_t *communicators =
-        device->is_known ? array_of(device->communicators,
-                                    device->n_communicators, make_communicator)
-                         : json_null();
+        device->is_known
+            ? me_json_array(device->communicators, device->n_communicators,
+                            make_communicator)
+            : json_null();
     return json_pack(
         "{s:o, s:o, s:o, s:o, s:o}", "context_bytes",
         known(device->is_known, device->context_bytes), "library_bytes",
@@ -207,11 +209,11 @@ static json_t *make_result(const me_rank_result *r)
                      "parameters", number(r->parameters), "parameter_bytes",
                      number(r->parameter_bytes), "peak",
                      make_peak(me_rank_result_peak(r)), "points",
-                     array_of(r->points, r->n_points, make_point), "iterations",
-                     make_iterations(r), "modules",
-                     array_of(r->modules, r->n_modules, make_module), "limit",
-                     make_limit(&r->limit), "device", make_device(&r->device),
-                     "communication", make_volume(r));
+                     me_json_array(r->points, r->n_points, make_point),
+                     "iterations", make_iterations(r), "modules",
+                     me_json_array(r->modules, r->n_modules, make_module),
+                     "limit", make_limit(&r->limit), "device",
+                     make_device(&r->device), "communication", make_volume(r));
 }
 
 /** Prints @p value and gives it back; false for NULL. */
@@ -243,15 +245,15 @@ static bool print_head(const me_report *report, FILE *stream)
     bool is_good = print_value(json_string(report->version), 0, stream);
     (void)fprintf(stream, ",\n \"world_size\": %d,\n \"assumptions\": ",
                   (int)report->world_size);
-    is_good =
-        is_good && print_value(array_of(report->assumptions,
+    is_good = is_good &&
+              print_value(me_json_array(report->assumptions,
                                         report->n_assumptions, make_assumption),
-                               0, stream);
+                          0, stream);
     (void)fputs(",\n \"not_modelled\": ", stream);
-    is_good =
-        is_good && print_value(array_of(missing->flags,
+    is_good = is_good &&
+              print_value(me_json_array(missing->flags,
                                         (uint32_t)missing->count, make_flag),
-                               0, stream);
+                          0, stream);
     (void)fputs(",\n \"ranks\": [\n", stream);
     return is_good;
 }
@@ -307,14 +309,17 @@ static json_t *make_verdict(const me_report *report)
 }
 
 /** The rank's place; the record goes on. */
-static void print_place(const me_report *report, int32_t rank, FILE *stream)
+static void print_place(const me_report *report, int32_t rank,
+                        char *const *times, FILE *stream)
 {
     const me_rank_place *p = &report->ranks[rank].place;
     (void)fprintf(stream,
                   "%s  {\"rank\": %d, \"tp\": %d, \"pp\": %d, \"dp\": %d, "
-                  "\"cp\": %d, \"ep\": %d, \"class\": %d, ",
+                  "\"cp\": %d, \"ep\": %d, \"class\": %d, "
+                  "\"time\": %s, ",
                   rank == 0 ? "" : ",\n", (int)p->rank, (int)p->tp, (int)p->pp,
-                  (int)p->dp, (int)p->cp, (int)p->ep, (int)p->class_id);
+                  (int)p->dp, (int)p->cp, (int)p->ep, (int)p->class_id,
+                  times[p->pp]);
 }
 
 /** The text of one result; NULL if jansson cannot make it. */
@@ -328,7 +333,8 @@ static char *make_body(const me_rank_result *result)
 
 /** Texts of results are kept, since a result comes back with every rank that
  *  has it. */
-static bool print_ranks(const me_report *report, char **bodies, FILE *stream)
+static bool print_ranks(const me_report *report, char *const *times,
+                        char **bodies, FILE *stream)
 {
     for (int32_t rank = 0; rank < report->world_size; rank++) {
         const uint32_t result = report->ranks[rank].result;
@@ -338,16 +344,19 @@ static bool print_ranks(const me_report *report, char **bodies, FILE *stream)
         if (bodies[result] == NULL) {
             return false;
         }
-        print_place(report, rank, stream);
+        print_place(report, rank, times, stream);
         (void)fputs(bodies[result] + 1, stream); /* without its first brace */
     }
     return true;
 }
 
+/** Stages have different times even where their ranks' memory is equal. */
 static bool is_equal(const me_report *report, int32_t a, int32_t b)
 {
     return report->ranks[a].result == report->ranks[b].result &&
-           report->ranks[a].place.class_id == report->ranks[b].place.class_id;
+           report->ranks[a].place.class_id == report->ranks[b].place.class_id &&
+           (report->time.step == NULL ||
+            report->ranks[a].place.pp == report->ranks[b].place.pp);
 }
 
 /** All ranks that are as @p first, the lowest one, as ranges with both ends;
@@ -370,7 +379,8 @@ static void print_equal(const me_report *report, int32_t first, bool *printed,
     (void)fputs("], ", stream);
 }
 
-static bool print_classes(const me_report *report, bool *printed, FILE *stream)
+static bool print_classes(const me_report *report, char *const *times,
+                          bool *printed, FILE *stream)
 {
     for (int32_t rank = 0; rank < report->world_size; rank++) {
         if (printed[rank]) {
@@ -380,7 +390,7 @@ static bool print_classes(const me_report *report, bool *printed, FILE *stream)
         if (body == NULL) {
             return false;
         }
-        print_place(report, rank, stream);
+        print_place(report, rank, times, stream);
         print_equal(report, rank, printed, stream);
         (void)fputs(body + 1, stream);
         me_free(body); /* made by jansson */
@@ -389,13 +399,14 @@ static bool print_classes(const me_report *report, bool *printed, FILE *stream)
 }
 
 /** @return ME_ERR_OVERFLOW if jansson cannot make a text */
-static me_status print_all_ranks(const me_report *report, FILE *stream)
+static me_status print_all_ranks(const me_report *report, char *const *times,
+                                 FILE *stream)
 {
     char **bodies = me_alloc(report->n_results, sizeof *bodies, "json.bodies");
     if (bodies == NULL) {
         return ME_ERR_NOMEM;
     }
-    const bool is_good = print_ranks(report, bodies, stream);
+    const bool is_good = print_ranks(report, times, bodies, stream);
     for (uint32_t i = 0; i < report->n_results; i++) {
         me_free(bodies[i]); /* made by jansson */
     }
@@ -403,30 +414,54 @@ static me_status print_all_ranks(const me_report *report, FILE *stream)
     return is_good ? ME_OK : ME_ERR_OVERFLOW;
 }
 
-static me_status print_all_classes(const me_report *report, FILE *stream)
+static me_status print_all_classes(const me_report *report, char *const *times,
+                                   FILE *stream)
 {
     bool *printed =
         me_alloc((size_t)report->world_size, sizeof *printed, "json.printed");
     if (printed == NULL) {
         return ME_ERR_NOMEM;
     }
-    const bool is_good = print_classes(report, printed, stream);
+    const bool is_good = print_classes(report, times, printed, stream);
     me_free(printed);
     return is_good ? ME_OK : ME_ERR_OVERFLOW;
+}
+
+/** @return ME_ERR_OVERFLOW if jansson cannot make a text */
+static me_status print_records(const me_report *report, bool by_class,
+                               FILE *stream)
+{
+    const int32_t n_stages = report->config->parallel.pipeline;
+    char **times = me_alloc((size_t)n_stages, sizeof *times, "json.times");
+    me_status status = times == NULL ? ME_ERR_NOMEM : ME_OK;
+    for (int32_t i = 0; status == ME_OK && i < n_stages; i++) {
+        times[i] = me_json_stage_time(report, i);
+        status = times[i] == NULL ? ME_ERR_OVERFLOW : ME_OK;
+    }
+    if (status == ME_OK) {
+        status = by_class ? print_all_classes(report, times, stream)
+                          : print_all_ranks(report, times, stream);
+    }
+    for (int32_t i = 0; times != NULL && i < n_stages; i++) {
+        me_free(times[i]); /* made by jansson */
+    }
+    me_free(times);
+    return status;
 }
 
 me_status me_json_print(const me_report *report, bool by_class, FILE *stream,
                         me_diag *diag)
 {
     bool is_good = print_head(report, stream);
-    const me_status status = by_class ? print_all_classes(report, stream)
-                                      : print_all_ranks(report, stream);
+    const me_status status = print_records(report, by_class, stream);
     if (status == ME_ERR_NOMEM) {
         return me_fail(diag, status, "no memory for the JSON report");
     }
     is_good = is_good && status == ME_OK;
     (void)fputs("\n ],\n \"verdict\": ", stream);
     is_good = is_good && print_value(make_verdict(report), 0, stream);
+    (void)fputs(",\n \"time\": ", stream);
+    is_good = is_good && print_value(me_json_time(report), 0, stream);
     (void)fputs("}\n", stream);
     return is_good ? ME_OK
                    : me_fail(diag, ME_ERR_OVERFLOW,

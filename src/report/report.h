@@ -12,6 +12,8 @@
 #include "collectives/transport.h"
 #include "config/config.h"
 #include "memest/status.h"
+#include "time/rates.h"
+#include "time/step.h"
 #include "track/result.h"
 
 #include <stdbool.h>
@@ -43,6 +45,7 @@ typedef struct me_report_input {
     uint64_t capacity_bytes;        /**< of the card; 0: nobody knows */
     const char *const *assumptions; /**< beside those of the configuration */
     uint32_t n_assumptions;
+    const me_rates *rates; /**< of the card; is_known: times are predicted */
 } me_report_input;
 
 /** X(constant, name): how sure the verdict is. */
@@ -105,6 +108,24 @@ typedef struct me_report_rank {
     uint32_t result; /**< index into the report's results */
 } me_report_rank;
 
+/** Two predictions nearer than this are a tie: of pairs of measured jobs whose
+ *  times differ by less, a third is predicted in the wrong order
+ *  (docs/time.md). */
+#define ME_TIME_TIE 0.15
+
+/** How long a training step takes, as predicted. */
+typedef struct me_report_time {
+    me_step_time *step;         /**< NULL: not predicted; owned */
+    char reason[ME_DIAG_TEXT];  /**< why it is not, where it should be */
+    char source[ME_RATES_TEXT]; /**< of the card's rates */
+    char network_source[ME_RATES_TEXT]; /**< ""; the job is on one node */
+    double uncertainty;                 /**< of the card's rates: 0.1 is 10 % */
+    double tokens_per_second;           /**< of all ranks */
+    double flops_utilisation; /**< model FLOPs, nothing counted twice for
+                                     recomputation, of what the card's products
+                                     reach */
+} me_report_time;
+
 /** The whole report; on process 0 only. */
 typedef struct me_report {
     const me_config *config;
@@ -117,6 +138,7 @@ typedef struct me_report {
     char **assumptions;    /**< owned */
     uint32_t n_assumptions;
     me_verdict verdict;
+    me_report_time time;
 } me_report;
 
 /**
@@ -135,6 +157,17 @@ me_status me_report_gather(me_transport *transport,
                            const me_report_input *input,
                            const me_report_part *parts, uint32_t n_parts,
                            me_diag *diag, me_report **report_out) ME_MUST_CHECK;
+
+/**
+ * Predict the step's time. Local.
+ *
+ * @param programs  one a stage
+ * @return ME_OK, also for stages that would wait for each other for ever: then
+ *         the time's reason says so; ME_ERR_NOMEM
+ */
+me_status me_report_predict(me_report *report, const me_rates *rates,
+                            const me_time_program *programs,
+                            me_diag *diag) ME_MUST_CHECK;
 
 /** Give back; NULL is allowed. Local. */
 void me_report_destroy(me_report *report);

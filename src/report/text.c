@@ -63,8 +63,8 @@ me_status me_text_print(const me_report *report, bool is_colored, FILE *stream,
                         me_diag *diag)
 {
     me_status (*const sections[])(const me_report *, me_str *) = {
-        me_text_ranks,  me_text_peak,    me_text_device,
-        me_text_volume, me_text_modules, me_text_course};
+        me_text_ranks, me_text_peak,    me_text_device, me_text_volume,
+        me_text_time,  me_text_modules, me_text_course};
     me_str text = {0};
     me_text_head(report, &text);
     append_verdict(report, is_colored, &text);

@@ -109,8 +109,14 @@ typedef struct me_launch {
     bool is_async;      /**< kernels do not wait for it by themselves, or of an
                              exchange: it is not batched; collective, exchange */
     bool is_backward;   /**< which action it is; action */
-    int32_t chunk;      /**< action */
-    int32_t microbatch; /**< action */
+    bool is_weights;    /**< a backward of the weights alone; action */
+    int32_t chunk;      /**< action; of an asynchronous exchange what it is
+                             received for, and with its micro-batch -1 for
+                             whatever comes next */
+    int32_t microbatch; /**< as chunk */
+    int32_t next;       /**< pipeline rank that outputs go to and their
+                             gradients come from; exchange */
+    int32_t previous;   /**< the other way round; exchange */
     int32_t times;      /**< again */
     uint64_t flops;     /**< kernel */
     uint64_t bytes;     /**< moved by a kernel; the whole buffer of a

@@ -93,3 +93,24 @@ me_status me_rank_result_set_device(me_rank_result *result,
     result->device = copy;
     return ME_OK;
 }
+
+me_status me_rank_result_set_time(me_rank_result *result,
+                                  const me_time_program *time)
+{
+    me_time_program copy = *time;
+    copy.stretches = me_arena_alloc(result->arena, time->n_stretches,
+                                    sizeof *copy.stretches);
+    copy.items =
+        me_arena_alloc(result->arena, time->n_items, sizeof *copy.items);
+    if (copy.stretches == NULL || copy.items == NULL) {
+        return ME_ERR_NOMEM;
+    }
+    for (uint32_t i = 0; i < time->n_stretches; i++) {
+        copy.stretches[i] = time->stretches[i];
+    }
+    for (uint32_t i = 0; i < time->n_items; i++) {
+        copy.items[i] = time->items[i];
+    }
+    result->time = copy;
+    return ME_OK;
+}

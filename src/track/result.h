@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "memest/event.h"
 #include "memest/status.h"
+#include "time/program.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -151,6 +152,8 @@ typedef struct me_rank_result {
     uint32_t n_modules;
     me_limit_result limit;
     me_device_result device;
+    me_time_program time; /**< empty: the card's rates are not known, or the
+                               result was decoded */
     me_volume_result volume[ME_GROUP_COUNT][ME_COLLECTIVE_COUNT];
     me_arena *arena;
 } me_rank_result;
@@ -188,6 +191,38 @@ me_status me_rank_result_set_limit(me_rank_result *result,
 me_status
 me_rank_result_set_device(me_rank_result *result,
                           const me_device_result *device) ME_MUST_CHECK;
+
+/**
+ * Say how the steady iteration runs in time. Copied. Local.
+ *
+ * @return ME_OK, ME_ERR_NOMEM
+ */
+me_status me_rank_result_set_time(me_rank_result *result,
+                                  const me_time_program *time) ME_MUST_CHECK;
+
+/**
+ * Write the times of @p result as bytes, which are no part of those of
+ * me_rank_result_encode(): ranks that take the same memory are equal whatever
+ * they do in time. Local.
+ *
+ * @param bytes_out  owned by the caller, for me_free()
+ * @param size_out   bytes
+ * @return ME_OK, ME_ERR_NOMEM
+ */
+me_status me_rank_result_encode_time(const me_rank_result *result,
+                                     unsigned char **bytes_out,
+                                     size_t *size_out) ME_MUST_CHECK;
+
+/**
+ * Read what me_rank_result_encode_time() wrote. The bytes may be anything.
+ * Local.
+ *
+ * @param arena  the program's items live there
+ * @return ME_OK, ME_ERR_SYNTAX, ME_ERR_NOMEM
+ */
+me_status me_time_program_decode(const unsigned char *bytes, size_t size,
+                                 me_arena *arena, me_diag *diag,
+                                 me_time_program *program_out) ME_MUST_CHECK;
 
 /**
  * Write @p result as bytes: fixed widths, little-endian, with a version; equal

@@ -73,10 +73,10 @@ static void reduce_stage_copies(me_trainer *t)
         const uint64_t numel = layout->numel;
         me_communicate(
             t->e, t->comm,
-            (me_call){
-                ME_GROUP_STAGE_COPIES, ME_COLLECTIVE_ALL_REDUCE, c->grad_dtype,
-                c->distributed_optimizer ? numel / (uint64_t)data : numel, -1,
-                false});
+            (me_call){ME_GROUP_STAGE_COPIES, ME_COLLECTIVE_ALL_REDUCE,
+                      c->grad_dtype,
+                      c->distributed_optimizer ? numel / (uint64_t)data : numel,
+                      -1, false});
     }
 }
 

@@ -54,8 +54,7 @@ static void transfer_with(me_trainer *t, me_collective kind, me_tensor *x,
                              : t->comm->index[ME_GROUP_WORLD] +
                                    (stage - p->rank) * t->comm->stage_stride;
     me_record_stream(x);
-    const me_call call = {group, kind, x->dtype, me_numel(x), peer,
-                          false};
+    const me_call call = {group, kind, x->dtype, me_numel(x), peer, false};
     if (t->config->overlap_p2p_comm) {
         me_communicate_lone(t->e, t->comm, call);
     } else {
@@ -84,6 +83,31 @@ static me_tensor *gradient_buffer(me_trainer *t)
     return receive_buffer(t, "recv_backward", ME_CATEGORY_COMMUNICATION);
 }
 
+/** Bytes of what travels: (s/t, b, h). */
+static uint64_t travelling_bytes(const me_trainer *t)
+{
+    const me_transformer_config *c = &t->config->model;
+    const uint64_t rows = c->sequence_parallel
+                              ? me_over_tensor(&t->nn, c->seq_length)
+                              : c->seq_length;
+    return me_size_mul(
+        me_size_mul(rows, c->micro_batch_size),
+        me_size_mul(c->hidden_size, me_dtype_bytes(c->params_dtype)));
+}
+
+void me_tell_transfer(me_trainer *t, int transfer, int32_t rank, int32_t chunk,
+                      int32_t microbatch)
+{
+    me_launch_tell(t->e, (me_launch){.kind = ME_LAUNCH_EXCHANGE,
+                                     .transfers = (uint8_t)transfer,
+                                     .is_async = true,
+                                     .chunk = chunk,
+                                     .microbatch = microbatch,
+                                     .next = rank,
+                                     .previous = rank,
+                                     .bytes = travelling_bytes(t)});
+}
+
 me_tensor *me_receive_from(me_trainer *t, bool is_forward, int32_t rank)
 {
     me_tensor *x = is_forward ? input_buffer(t) : gradient_buffer(t);
@@ -98,10 +122,7 @@ void me_send_to(me_trainer *t, me_tensor *x, int32_t rank)
 
 static void tell_exchange(me_trainer *t, const me_exchange *x)
 {
-    const me_transformer_config *c = &t->config->model;
-    const uint64_t rows = c->sequence_parallel
-                              ? me_over_tensor(&t->nn, c->seq_length)
-                              : c->seq_length;
+    const me_pipeline *p = &t->config->pipeline;
     const int transfers =
         (x->to_next != NULL ? ME_TRANSFER_TO_NEXT : 0) |
         (x->to_previous != NULL ? ME_TRANSFER_TO_PREVIOUS : 0) |
@@ -110,15 +131,15 @@ static void tell_exchange(me_trainer *t, const me_exchange *x)
     if (transfers == 0) {
         return;
     }
-    me_launch_tell(
-        t->e,
-        (me_launch){.kind = ME_LAUNCH_EXCHANGE,
-                    .transfers = (uint8_t)transfers,
-                    .is_async = t->config->overlap_p2p_comm,
-                    .bytes = me_size_mul(
-                        me_size_mul(rows, c->micro_batch_size),
-                        me_size_mul(c->hidden_size,
-                                    me_dtype_bytes(c->params_dtype)))});
+    me_launch_tell(t->e,
+                   (me_launch){.kind = ME_LAUNCH_EXCHANGE,
+                               .transfers = (uint8_t)transfers,
+                               .is_async = t->config->overlap_p2p_comm,
+                               .chunk = -1,
+                               .microbatch = -1,
+                               .next = (p->rank + 1) % p->ranks,
+                               .previous = (p->rank + p->ranks - 1) % p->ranks,
+                               .bytes = travelling_bytes(t)});
 }
 
 void me_exchange_run(me_trainer *t, const me_exchange *exchange,

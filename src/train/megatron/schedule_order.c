@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "parallel/pipeline_order.h"
+#include "tensor/launch.h"
 #include "train/megatron/trainer.h"
 
 /*
@@ -111,16 +112,31 @@ static void make_weight_gradients(locals *l, const me_action *a)
     me_microbatch(e, a->microbatch);
     const me_phase phase = me_phase_set(e, ME_PHASE_BACKWARD);
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
+    me_launch_tell(e, (me_launch){.kind = ME_LAUNCH_ACTION_BEGIN,
+                                  .is_weights = true,
+                                  .chunk = a->chunk,
+                                  .microbatch = a->microbatch});
     me_weight_gradients_make(&l->t->nn,
                              &item_of(l, a->chunk, a->microbatch)->weights);
+    me_launch_tell(e, (me_launch){.kind = ME_LAUNCH_ACTION_END});
     me_category_set(e, category);
     me_phase_set(e, phase);
     me_microbatch(e, ME_NO_MICROBATCH);
 }
 
+static void tell_transfer(locals *l, const me_action *a, int transfer)
+{
+    const bool is_next =
+        transfer == ME_TRANSFER_TO_NEXT || transfer == ME_TRANSFER_FROM_NEXT;
+    const int32_t stage = is_next ? next_stage(l, a) : previous_stage(l, a);
+    me_tell_transfer(l->t, transfer, l->order->rank_of_stage[stage], a->chunk,
+                     a->microbatch);
+}
+
 static void send_output(locals *l, const me_action *a)
 {
     me_tensor *output = item_of(l, a->chunk, a->microbatch)->output;
+    tell_transfer(l, a, ME_TRANSFER_TO_NEXT);
     me_send_to(l->t, output, l->order->rank_of_stage[next_stage(l, a)]);
     if (me_engine_is_ok(l->t->e)) {
         me_deallocate_output(l->t, output);
@@ -130,6 +146,7 @@ static void send_output(locals *l, const me_action *a)
 static void send_gradient(locals *l, const me_action *a)
 {
     in_flight *i = item_of(l, a->chunk, a->microbatch);
+    tell_transfer(l, a, ME_TRANSFER_TO_PREVIOUS);
     me_send_to(l->t, i->input_grad,
                l->order->rank_of_stage[previous_stage(l, a)]);
     me_clear(l->t->e, &i->input_grad);
@@ -146,10 +163,12 @@ static void run_action(locals *l, const me_action *a)
     case ME_ACTION_SEND_FORWARD: send_output(l, a); break;
     case ME_ACTION_SEND_BACKWARD: send_gradient(l, a); break;
     case ME_ACTION_RECV_FORWARD:
+        tell_transfer(l, a, ME_TRANSFER_FROM_PREVIOUS);
         i->input = me_receive_from(
             l->t, true, l->order->rank_of_stage[previous_stage(l, a)]);
         break;
     case ME_ACTION_RECV_BACKWARD:
+        tell_transfer(l, a, ME_TRANSFER_FROM_NEXT);
         i->output_grad = me_receive_from(
             l->t, false, l->order->rank_of_stage[next_stage(l, a)]);
         break;

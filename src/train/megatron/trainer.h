@@ -193,6 +193,11 @@ void me_exchange_run(me_trainer *t, const me_exchange *exchange,
 /** Receive an input (@p is_forward) or an output's gradient from a rank of the
  *  pipeline. @return owned by the caller */
 me_tensor *me_receive_from(me_trainer *t, bool is_forward, int32_t rank);
+/** Say that one transfer of an order is launched, for times: @p transfer is
+ *  an ME_TRANSFER_ bit, @p rank the other side's, chunk and micro-batch what
+ *  it belongs to. */
+void me_tell_transfer(me_trainer *t, int transfer, int32_t rank, int32_t chunk,
+                      int32_t microbatch);
 /** Send a tensor to a rank of the pipeline. */
 void me_send_to(me_trainer *t, me_tensor *x, int32_t rank);
 /** @} */

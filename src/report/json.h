@@ -1,0 +1,26 @@
+/**
+ * @file
+ * Parts of the JSON report. A value that jansson cannot make is NULL, and
+ * whatever it is put into becomes NULL.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_REPORT_JSON_H
+#define MEMEST_REPORT_JSON_H
+
+#include "report/report.h"
+
+#include <jansson.h>
+
+/** An array of what @p make makes of items 0 to count - 1. */
+json_t *me_json_array(const void *items, uint32_t count,
+                      json_t *(*make)(const void *items, uint32_t i));
+
+/** The step, with the actions of each stage; null: it is not predicted. */
+json_t *me_json_time(const me_report *report);
+
+/** The text of a stage's time, jansson's to free, which is as me_free(); NULL
+ *  if jansson cannot make it. */
+char *me_json_stage_time(const me_report *report, int32_t stage);
+
+#endif /* MEMEST_REPORT_JSON_H */

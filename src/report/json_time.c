@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "report/json.h"
+
+static json_t *nanoseconds(int64_t ns)
+{
+    return json_integer(ns);
+}
+
+static json_t *make_span(const void *items, uint32_t i)
+{
+    const me_time_span *s = (const me_time_span *)items + i;
+    return json_pack("{s:s, s:i, s:i, s:o, s:o}", "kind",
+                     me_time_part_name((me_time_part)s->part), "chunk",
+                     (int)s->chunk, "microbatch", (int)s->microbatch,
+                     "start_ns", nanoseconds(s->start_ns), "end_ns",
+                     nanoseconds(s->end_ns));
+}
+
+/** What a stage's step is spent on; the first five add up to it. */
+static json_t *make_stage_time(const me_time_stage *s, bool has_actions)
+{
+    json_t *object = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "compute_ns",
+        nanoseconds(s->compute_ns), "exposed_communication_ns",
+        nanoseconds(s->exposed_ns), "stage_wait_ns",
+        nanoseconds(s->transfer_ns), "host_ns", nanoseconds(s->host_ns),
+        "optimizer_ns", nanoseconds(s->optimizer_ns), "busy_ns",
+        nanoseconds(s->busy_ns), "idle_ns", nanoseconds(s->idle_ns),
+        "host_busy_ns", nanoseconds(s->host_busy_ns), "card_busy_ns",
+        nanoseconds(s->card_busy_ns));
+    if (has_actions && object != NULL &&
+        json_object_set_new(object, "actions",
+                            me_json_array(s->spans, s->n_spans, make_span)) !=
+            0) {
+        json_decref(object);
+        object = NULL;
+    }
+    return object;
+}
+
+json_t *me_json_time(const me_report *report)
+{
+    const me_report_time *t = &report->time;
+    if (t->step == NULL) {
+        return json_null();
+    }
+    json_t *stages = json_array();
+    for (int32_t i = 0; i < t->step->n_stages && stages != NULL; i++) {
+        if (json_array_append_new(
+                stages, make_stage_time(&t->step->stages[i], true)) != 0) {
+            json_decref(stages);
+            stages = NULL;
+        }
+    }
+    return json_pack(
+        "{s:o, s:f, s:f, s:o, s:o, s:o, s:s, s:s?, s:f, s:f, s:o}", "step_ns",
+        nanoseconds(t->step->step_ns), "tokens_per_second",
+        t->tokens_per_second, "model_flops_utilization", t->flops_utilisation,
+        "forward_backward_ns", nanoseconds(t->step->forward_backward_ns),
+        "bubble_ns", nanoseconds(t->step->bubble_ns), "span_bubble_ns",
+        nanoseconds(t->step->span_bubble_ns), "rates", t->source, "network",
+        t->network_source[0] == '\0' ? NULL : t->network_source, "uncertainty",
+        t->uncertainty, "tie", ME_TIME_TIE, "stages", stages);
+}
+
+char *me_json_stage_time(const me_report *report, int32_t stage)
+{
+    json_t *value =
+        report->time.step == NULL
+            ? json_null()
+            : make_stage_time(&report->time.step->stages[stage], false);
+    char *body = value == NULL ? NULL : json_dumps(value, JSON_ENCODE_ANY);
+    json_decref(value);
+    return body;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/alloc.h"
+#include "report/table.h"
+#include "report/text.h"
+
+static double milliseconds(int64_t ns)
+{
+    return (double)ns * 1e-6;
+}
+
+#define TIME_COLUMN(name, field)                                               \
+    static void get_##name(const void *row, me_str *cell)                      \
+    {                                                                          \
+        me_str_printf(cell, "%.2f",                                            \
+                      milliseconds(((const me_time_stage *)row)->field));      \
+    }
+
+TIME_COLUMN(compute, compute_ns)
+TIME_COLUMN(exposed, exposed_ns)
+TIME_COLUMN(transfer, transfer_ns)
+TIME_COLUMN(host, host_ns)
+TIME_COLUMN(optimizer, optimizer_ns)
+TIME_COLUMN(idle, idle_ns)
+TIME_COLUMN(host_busy, host_busy_ns)
+TIME_COLUMN(card_busy, card_busy_ns)
+
+/** A stage in the table. */
+typedef struct stage_row {
+    me_time_stage stage; /**< first: the columns above read it */
+    int32_t number;
+} stage_row;
+
+static void get_stage(const void *row, me_str *cell)
+{
+    me_str_printf(cell, "%d", (int)((const stage_row *)row)->number);
+}
+
+/** What the stage waits for most. */
+static void get_bound(const void *row, me_str *cell)
+{
+    const me_time_stage *s = &((const stage_row *)row)->stage;
+    me_str_append(cell, s->host_busy_ns > s->card_busy_ns ? "host" : "card");
+}
+
+static const me_column columns[] = {
+    {"stage", NULL, true, false, get_stage},
+    {"compute", NULL, true, false, get_compute},
+    {"exposed comm", NULL, true, false, get_exposed},
+    {"stage wait", NULL, true, false, get_transfer},
+    {"host", NULL, true, false, get_host},
+    {"optimizer", NULL, true, false, get_optimizer},
+    {"idle", NULL, true, false, get_idle},
+    {"host busy", NULL, true, false, get_host_busy},
+    {"card busy", NULL, true, false, get_card_busy},
+    {"bound by", NULL, false, false, get_bound},
+};
+
+static me_status append_stages(const me_step_time *step, me_str *text)
+{
+    stage_row *rows =
+        me_alloc((size_t)step->n_stages, sizeof *rows, "text.stages");
+    if (rows == NULL) {
+        return ME_ERR_NOMEM;
+    }
+    for (int32_t i = 0; i < step->n_stages; i++) {
+        rows[i] = (stage_row){step->stages[i], i};
+    }
+    const me_status status = me_table_print(
+        &(me_table){.columns = columns,
+                    .n_columns = sizeof columns / sizeof *columns,
+                    .rows = rows,
+                    .n_rows = (size_t)step->n_stages,
+                    .row_bytes = sizeof *rows},
+        text);
+    me_free(rows);
+    return status;
+}
+
+me_status me_text_time(const me_report *report, me_str *text)
+{
+    const me_report_time *time = &report->time;
+    const me_step_time *step = time->step;
+    if (step == NULL && time->reason[0] != '\0') {
+        me_str_printf(text, "\nPredicted time: not known: %s\n", time->reason);
+    }
+    if (step == NULL) {
+        return ME_OK;
+    }
+    me_str_printf(text,
+                  "\nPredicted time: %.1f ms a step, %.0f tokens/s, %.1f %% of "
+                  "the cards' FLOPs; by stage, in ms\n",
+                  milliseconds(step->step_ns), time->tokens_per_second,
+                  100 * time->flops_utilisation);
+    if (step->n_stages > 1) {
+        me_str_printf(text,
+                      "  bubble %.2f ms of the %.2f ms until the last backward "
+                      "ends; %.2f ms within the span of a stage\n",
+                      milliseconds(step->bubble_ns),
+                      milliseconds(step->forward_backward_ns),
+                      milliseconds(step->span_bubble_ns));
+    }
+    const me_status status = append_stages(step, text);
+    me_str_printf(text,
+                  "  card: %s, within %.0f %%; host: the one that the H200 was "
+                  "measured with, another may take half or twice as long\n",
+                  time->source, 100 * time->uncertainty);
+    if (time->network_source[0] != '\0') {
+        me_str_printf(text, "  network between nodes: %s\n",
+                      time->network_source);
+    }
+    if (report->config->train.params_dtype == ME_DTYPE_FLOAT16 &&
+        !(report->config->train.loss_scale > 0)) {
+        me_str_append(text, "  the optimizer does not step in it: float16's "
+                            "first steps overflow\n");
+    }
+    me_str_printf(
+        text,
+        "  two settings whose predictions differ by less than %.0f %% "
+        "are a tie\n",
+        100 * ME_TIME_TIE);
+    return status;
+}
