@@ -30,6 +30,12 @@ static double flops_of_token(const me_config *c)
            (double)m->num_layers * 12 * width * (double)m->seq_length / 2;
 }
 
+/** Is flops_of_token() about such layers? */
+static bool has_plain_layers(const me_config *c)
+{
+    return !c->model.multi_latent_attention && c->model.mtp_num_layers == 0;
+}
+
 static void fill_in(const me_report *report, const me_rates *rates,
                     me_report_time *time)
 {
@@ -47,8 +53,10 @@ static void fill_in(const me_report *report, const me_rates *rates,
     }
     time->uncertainty = rates->uncertainty;
     time->tokens_per_second = tokens / seconds;
-    time->flops_utilisation = flops_of_token(c) * time->tokens_per_second /
-                              (sheet * (double)report->world_size);
+    time->flops_utilisation =
+        !has_plain_layers(c) ? 0
+                             : flops_of_token(c) * time->tokens_per_second /
+                                   (sheet * (double)report->world_size);
 }
 
 /** Why a job's time is not predicted; NULL: it is. */

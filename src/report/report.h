@@ -122,8 +122,8 @@ typedef struct me_report_time {
     double uncertainty;                 /**< of the card's rates: 0.1 is 10 % */
     double tokens_per_second;           /**< of all ranks */
     double flops_utilisation; /**< model FLOPs, nothing counted twice for
-                                     recomputation, of what the card's products
-                                     reach */
+                                   recomputation, of the data sheet's; 0: not
+                                   counted */
 } me_report_time;
 
 /** The whole report; on process 0 only. */

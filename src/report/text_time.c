@@ -86,11 +86,13 @@ me_status me_text_time(const me_report *report, me_str *text)
     if (step == NULL) {
         return ME_OK;
     }
-    me_str_printf(text,
-                  "\nPredicted time: %.1f ms a step, %.0f tokens/s, %.1f %% of "
-                  "the cards' FLOPs; by stage, in ms\n",
-                  milliseconds(step->step_ns), time->tokens_per_second,
-                  100 * time->flops_utilisation);
+    me_str_printf(text, "\nPredicted time: %.1f ms a step, %.0f tokens/s",
+                  milliseconds(step->step_ns), time->tokens_per_second);
+    if (time->flops_utilisation > 0) {
+        me_str_printf(text, ", %.1f %% of the cards' FLOPs",
+                      100 * time->flops_utilisation);
+    }
+    me_str_append(text, "; by stage, in ms\n");
     if (step->n_stages > 1) {
         me_str_printf(text,
                       "  bubble %.2f ms of the %.2f ms until the last backward "

@@ -27,6 +27,7 @@ static const char by_nvlink[] = "nvlink_gbs";
         path, unit, offsetof(me_rates, member), scales                         \
     }
 #define MEMORY(path, kernel, scales) RATE(path, 1e12, memory[kernel], scales)
+// NOLINTBEGIN(bugprone-macro-parentheses): a literal is joined to others
 #define LINK(name, member, scales)                                             \
     RATE(name ".latency_us", 1e-6, member.latency_s, NULL),                    \
         RATE(name ".all_reduce_gbs", 1e9, member.all_reduce, scales),          \
@@ -34,6 +35,7 @@ static const char by_nvlink[] = "nvlink_gbs";
         RATE(name ".all_to_all_gbs", 1e9, member.all_to_all, scales),          \
         RATE(name ".p2p_latency_us", 1e-6, member.p2p_latency_s, NULL),        \
         RATE(name ".p2p_gbs", 1e9, member.p2p, scales)
+// NOLINTEND(bugprone-macro-parentheses)
 
 static const field fields[] = {
     RATE("uncertainty_percent", 0.01, uncertainty, NULL),
