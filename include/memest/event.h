@@ -104,6 +104,8 @@ typedef enum me_event_kind {
                                   else (a temporary that was saved) */
     ME_EVENT_MODULE_ENTER,   /**< forward, backward or recompute of a module */
     ME_EVENT_MODULE_LEAVE,
+    ME_EVENT_ACTION_BEGIN, /**< of a pipeline's order: `name` of `chunk` */
+    ME_EVENT_ACTION_END,
     ME_EVENT_PHASE,      /**< the phase has changed to `phase` */
     ME_EVENT_ITERATION,  /**< iteration `iteration` begins */
     ME_EVENT_COLLECTIVE, /**< a collective or a send or receive */
@@ -132,15 +134,21 @@ typedef struct me_event {
                                PyTorch does on a communicator of the pair */
     int32_t iteration;    /**< training iteration, -1 during set-up */
     int32_t microbatch;   /**< ME_NO_MICROBATCH outside of one */
-    int32_t peer;         /**< the other side, by its place in the group; send,
-                               receive */
-    uint32_t module;      /**< index into the module tree */
-    uint32_t block;       /**< id of the block: unique among live blocks, used
+
+    union {
+        int32_t peer;  /**< the other side, by its place in the group; send,
+                            receive */
+        int32_t chunk; /**< of the rank, from 0; action */
+    };
+
+    uint32_t module;  /**< index into the module tree */
+    uint32_t block;   /**< id of the block: unique among live blocks, used
                               again after the block's FREE_COMPLETED */
-    uint64_t bytes;       /**< requested bytes; alloc, free, recategorize */
-    uint64_t count;       /**< elements; collective */
-    const char *op;       /**< the operation that runs, as PyTorch names it */
-    const char *name;     /**< the point's name; point */
+    uint64_t bytes;   /**< requested bytes; alloc, free, recategorize */
+    uint64_t count;   /**< elements; collective */
+    const char *op;   /**< the operation that runs, as PyTorch names it */
+    const char *name; /**< the point's name; point. F, B, I or W, as
+                               parallel/schedule.h has them; action */
 } me_event;
 
 /** What was known as block `from` is known as block `to` from now on. */

@@ -51,6 +51,8 @@ static const flag flags[] = {
      "write every allocation and free of one iteration of one rank"},
     {"--rank", NULL, "R", FLAG_NUMBER, AT(rank), "whose events; 0"},
     {"--iteration", NULL, "N", FLAG_NUMBER, AT(iteration), "of --events; 1"},
+    {"--course", NULL, NULL, FLAG_SWITCH, AT(course),
+     "put the memory over the course of iteration 1 into the JSON"},
     {"--dump", NULL, "STAGE", FLAG_NAME, AT(dump),
      "print config, plan, program or modules and stop"},
     {"--pp", NULL, "N", FLAG_COUNT, AT(pp), "pipeline ranks of schedule"},

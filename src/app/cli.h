@@ -48,6 +48,7 @@ typedef struct me_cli {
     const char *log_file;  /**< or NULL */
     bool strict;
     bool no_fold;
+    bool course;
     bool require_fit;
     bool help;
     bool version;

@@ -152,6 +152,9 @@ static me_status make_tracker(parts *p, me_diag *diag)
     if (p->tracker == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no host memory for the tracker");
     }
+    if (p->simulation->keeps_course) {
+        me_tracker_keep_course(p->tracker);
+    }
     me_engine_observe(p->engine, me_tracker_observer(p->tracker));
     return ME_OK;
 }

@@ -27,6 +27,7 @@ typedef struct me_simulation {
     int32_t events_rank;
     int32_t events_iteration;
     bool runs_all_rounds; /**< see me_megatron_config */
+    bool keeps_course;    /**< see me_tracker_keep_course() */
     uint64_t *n_events;   /**< events are counted here, for messages; or NULL */
 } me_simulation;
 

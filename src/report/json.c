@@ -203,6 +203,42 @@ static json_t *make_volume(const me_rank_result *r)
     return list;
 }
 
+static json_t *make_course_bytes(const me_course_bytes *bytes)
+{
+    return json_pack("{s:o, s:o, s:o}", "begin", number(bytes->begin), "peak",
+                     number(bytes->peak), "end", number(bytes->end));
+}
+
+static json_t *make_course_part(const void *items, uint32_t i)
+{
+    const me_course_part *p = (const me_course_part *)items + i;
+    const bool is_action = p->chunk >= 0;
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "name", p->name, "chunk",
+                     is_action ? json_integer(p->chunk) : json_null(),
+                     "microbatch",
+                     is_action ? json_integer(p->microbatch) : json_null(),
+                     "requested_bytes", make_course_bytes(&p->requested),
+                     "allocated_bytes", make_course_bytes(&p->allocated),
+                     "reserved_bytes", make_course_bytes(&p->reserved));
+}
+
+/** The course, if it was kept. */
+static json_t *add_course(const me_rank_result *r, json_t *object)
+{
+    if (object == NULL || r->n_course == 0) {
+        return object;
+    }
+    if (json_object_set_new(
+            object, "course",
+            array_of(r->course, r->n_course, make_course_part)) != 0 ||
+        json_object_set_new(object, "course_left_out",
+                            json_integer(r->course_left_out)) != 0) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
 static json_t *make_result(const me_rank_result *r)
 {
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
@@ -325,7 +361,7 @@ static void print_place(const me_report *report, int32_t rank,
 /** The text of one result; NULL if jansson cannot make it. */
 static char *make_body(const me_rank_result *result)
 {
-    json_t *value = make_result(result);
+    json_t *value = add_course(result, make_result(result));
     char *body = value == NULL ? NULL : json_dumps(value, 0);
     json_decref(value);
     return body;

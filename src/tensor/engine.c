@@ -195,6 +195,18 @@ void me_microbatch(me_engine *e, int32_t microbatch)
     e->microbatch = microbatch;
 }
 
+void me_action_begin(me_engine *e, const char *name, int32_t chunk)
+{
+    me_emit(e, &(me_event){.kind = ME_EVENT_ACTION_BEGIN,
+                           .chunk = chunk,
+                           .name = name});
+}
+
+void me_action_end(me_engine *e)
+{
+    me_emit(e, &(me_event){.kind = ME_EVENT_ACTION_END});
+}
+
 me_phase me_phase_set(me_engine *e, me_phase phase)
 {
     const me_phase before = e->phase;

@@ -180,6 +180,11 @@ void me_microbatch(me_engine *e, int32_t microbatch);
 int32_t me_iteration_get(const me_engine *e);
 /** The micro-batch that runs, or ME_NO_MICROBATCH. */
 int32_t me_microbatch_get(const me_engine *e);
+/** An action of the pipeline's order begins: F, B, I or W (@p name, static) of
+ *  a chunk of the rank and the running micro-batch. Actions do not nest. */
+void me_action_begin(me_engine *e, const char *name, int32_t chunk);
+/** It ends. */
+void me_action_end(me_engine *e);
 /** @return the phase before, to be given back to this function */
 me_phase me_phase_set(me_engine *e, me_phase phase);
 /** The phase that runs. */

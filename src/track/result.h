@@ -23,10 +23,11 @@
 
 enum {
     ME_SETUP_ITERATION = -1,
-    ME_STEADY_ITERATION = 1,  /**< the one whose peak is the rank's peak */
-    ME_LIMIT_ITERATIONS = 3,  /**< run under a limit: what is cached after the
+    ME_STEADY_ITERATION = 1,   /**< the one whose peak is the rank's peak */
+    ME_LIMIT_ITERATIONS = 3,   /**< run under a limit: what is cached after the
                                    steady one may make the next one retry */
-    ME_CONTRIBUTORS_MAX = 128 /**< largest ones that a peak keeps */
+    ME_CONTRIBUTORS_MAX = 128, /**< largest ones that a peak keeps */
+    ME_COURSE_MAX = 32768      /**< parts of an iteration that are kept */
 };
 
 /** The allocator's counters at a named moment; peaks since the one before. */
@@ -140,6 +141,25 @@ typedef struct me_volume_result {
                          received of a reduce-scatter */
 } me_volume_result;
 
+/** Bytes while a part of an iteration ran. */
+typedef struct me_course_bytes {
+    uint64_t begin; /**< when it began */
+    uint64_t peak;  /**< the most since the part before had ended, so that the
+                         largest of an iteration is the iteration's peak */
+    uint64_t end;   /**< when it ended */
+} me_course_bytes;
+
+/** A part of the steady iteration; parts follow each other in time. */
+typedef struct me_course_part {
+    const char *name;   /**< an action: F, B, I or W; the phases outside of
+                             actions; "other": the rest, up to the end */
+    int32_t chunk;      /**< of an action, from 0; -1 */
+    int32_t microbatch; /**< of an action; ME_NO_MICROBATCH */
+    me_course_bytes requested;
+    me_course_bytes allocated; /**< all three may be unknown */
+    me_course_bytes reserved;  /**< likewise */
+} me_course_part;
+
 /** Owned by whoever got it; what its pointers name lives in its arena. */
 typedef struct me_rank_result {
     uint64_t parameters; /**< elements */
@@ -155,6 +175,10 @@ typedef struct me_rank_result {
     me_time_program time; /**< empty: the card's rates are not known, or the
                                result was decoded */
     me_volume_result volume[ME_GROUP_COUNT][ME_COLLECTIVE_COUNT];
+    me_course_part *course; /**< of the steady iteration, if it was kept */
+    uint32_t n_course;
+    uint32_t course_left_out; /**< parts after ME_COURSE_MAX ones; the last one
+                                   kept, "other", has their peak */
     me_arena *arena;
 } me_rank_result;
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    VERSION = 3
+    VERSION = 4
 };
 
 static const char format_magic[8] = "memestRR";
@@ -140,6 +140,29 @@ static void code_volume(me_codec *c, me_rank_result *result)
     }
 }
 
+static void code_course_bytes(me_codec *c, me_course_bytes *bytes)
+{
+    me_code_u64(c, &bytes->begin);
+    me_code_u64(c, &bytes->peak);
+    me_code_u64(c, &bytes->end);
+}
+
+static void code_course(me_codec *c, me_rank_result *result)
+{
+    result->course = me_code_array(c, result->course, &result->n_course,
+                                sizeof *result->course, 12);
+    for (uint32_t i = 0; i < result->n_course; i++) {
+        me_course_part *part = &result->course[i];
+        me_code_name(c, &part->name);
+        me_code_i32(c, &part->chunk);
+        me_code_i32(c, &part->microbatch);
+        code_course_bytes(c, &part->requested);
+        code_course_bytes(c, &part->allocated);
+        code_course_bytes(c, &part->reserved);
+    }
+    me_code_u32(c, &result->course_left_out);
+}
+
 static void code_head(me_codec *c)
 {
     uint32_t version = VERSION;
@@ -182,6 +205,7 @@ static void code_result(me_codec *c, me_rank_result *result)
     code_limit(c, &result->limit);
     code_device(c, &result->device);
     code_volume(c, result);
+    code_course(c, result);
 }
 
 me_status me_rank_result_encode(const me_rank_result *result,

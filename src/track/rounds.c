@@ -13,6 +13,8 @@ enum {
 /** What a settled round is still told: where a span ends, and volumes. */
 static const uint32_t SETTLED_KINDS = ME_EVENT_BIT(ME_EVENT_PHASE) |
                                       ME_EVENT_BIT(ME_EVENT_POINT) |
+                                      ME_EVENT_BIT(ME_EVENT_ACTION_BEGIN) |
+                                      ME_EVENT_BIT(ME_EVENT_ACTION_END) |
                                       ME_EVENT_BIT(ME_EVENT_COLLECTIVE);
 
 void me_rounds_fini(me_rounds *rounds)
@@ -26,7 +28,7 @@ static void add_mark(me_rounds *r, const me_tracker *t)
     if (r->n_marks == r->capacity) {
         const uint32_t capacity =
             r->capacity == 0 ? FIRST_MARKS : r->capacity * 2;
-        uint64_t *grown =
+        me_rounds_mark *grown =
             me_realloc(r->marks, capacity, sizeof *grown, "rounds.marks");
         if (grown == NULL) {
             r->status = ME_ERR_NOMEM;
@@ -35,12 +37,15 @@ static void add_mark(me_rounds *r, const me_tracker *t)
         r->marks = grown;
         r->capacity = capacity;
     }
-    r->marks[r->n_marks++] = t->live.requested;
+    r->marks[r->n_marks++] = (me_rounds_mark){t->live.requested,
+                                              t->span_requested};
 }
 
 static void go_to_mark(me_rounds *r, me_tracker *t)
 {
-    t->live.requested = r->marks[r->next++];
+    const me_rounds_mark *mark = &r->marks[r->next++];
+    t->live.requested = mark->requested;
+    t->span_requested = mark->peak;
 }
 
 /** Blocks that are others in every round must be younger than the peak, since
@@ -107,8 +112,11 @@ void me_rounds_event(me_rounds *rounds, me_tracker *tracker,
     if (rounds->state == ME_ROUNDS_NONE) {
         return;
     }
-    const bool ends_span =
-        event->kind == ME_EVENT_PHASE || event->kind == ME_EVENT_POINT;
+    const bool is_action = event->kind == ME_EVENT_ACTION_BEGIN ||
+                           event->kind == ME_EVENT_ACTION_END;
+    const bool ends_span = event->kind == ME_EVENT_PHASE ||
+                           event->kind == ME_EVENT_POINT ||
+                           (is_action && tracker->course.is_on);
     if (rounds->state == ME_ROUNDS_SETTLED) {
         if (ends_span) {
             go_to_mark(rounds, tracker);

@@ -25,11 +25,17 @@ typedef enum me_rounds_state {
     ME_ROUNDS_SETTLED /**< of this one the marks are known */
 } me_rounds_state;
 
+/** Requested bytes where a span of a round ends, and the most in it. */
+typedef struct me_rounds_mark {
+    uint64_t requested;
+    uint64_t peak;
+} me_rounds_mark;
+
 /** All zero is a tracker that was never told a round again. */
 typedef struct me_rounds {
     me_rounds_state state;
-    uint64_t *marks; /**< requested bytes where spans of a round end, and at
-                          its own end; owned */
+    me_rounds_mark *marks; /**< where spans of a round end, and at its own
+                                end; owned */
     uint32_t n_marks;
     uint32_t capacity;
     uint32_t next;     /**< mark of a settled round */

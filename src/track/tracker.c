@@ -29,14 +29,6 @@ static me_peaks no_peaks(const me_tracker *t)
     return (me_peaks){.allocated = pool, .reserved = pool};
 }
 
-/** Unknown is the largest number, so that it stays unknown. */
-static void raise_peaks(me_peaks *peaks, const me_peaks *by)
-{
-    peaks->requested = me_max_u64(peaks->requested, by->requested);
-    peaks->allocated = me_max_u64(peaks->allocated, by->allocated);
-    peaks->reserved = me_max_u64(peaks->reserved, by->reserved);
-}
-
 static me_seen_iteration *open_iteration(me_tracker *t)
 {
     return t->open_peak == no_iteration ? NULL
@@ -49,8 +41,8 @@ static me_seen_iteration *open_iteration(me_tracker *t)
  */
 static void close_span(me_tracker *t)
 {
-    me_pool_counter allocated = {0, ME_BYTES_UNKNOWN};
-    me_pool_counter reserved = {0, ME_BYTES_UNKNOWN};
+    me_pool_counter allocated = {ME_BYTES_UNKNOWN, ME_BYTES_UNKNOWN};
+    me_pool_counter reserved = allocated;
     if (t->pool.read != NULL) {
         t->pool.read(t->pool.self, &allocated, &reserved);
         if (t->pool.reset_peaks != NULL) {
@@ -63,16 +55,20 @@ static void close_span(me_tracker *t)
     const me_peaks unknown = {.requested = span.requested,
                               .allocated = ME_BYTES_UNKNOWN,
                               .reserved = ME_BYTES_UNKNOWN};
-    raise_peaks(&t->since_point, &span);
+    me_peaks_raise(&t->since_point, &span);
     t->reserved_ever = me_max_u64(t->reserved_ever, span.reserved);
     me_seen_iteration *iteration = open_iteration(t);
     if (iteration != NULL) {
-        raise_peaks(&iteration->peaks, &span);
-        raise_peaks(&iteration->phases[t->phase],
-                    t->pool.reset_peaks == NULL ? &unknown : &span);
+        me_peaks_raise(&iteration->peaks, &span);
+        me_peaks_raise(&iteration->phases[t->phase],
+                       t->pool.reset_peaks == NULL ? &unknown : &span);
         iteration->has_phase[t->phase] = true;
     }
+    me_course_raise(&t->course, &span);
     t->span_requested = t->live.requested;
+    t->now = (me_peaks){.requested = t->live.requested,
+                        .allocated = allocated.current,
+                        .reserved = reserved.current};
 }
 
 /** The level it begins at is the first peak of an iteration. */
@@ -92,6 +88,7 @@ static void reset_iteration(me_tracker *t, me_seen_iteration *seen,
     me_live_mark_peak(&t->live);
     if (iteration == ME_STEADY_ITERATION && !t->is_steady_over) {
         me_module_stats_begin(&t->modules);
+        me_course_begin(&t->course, &t->now);
     }
 }
 
@@ -155,6 +152,7 @@ void me_tracker_close_iteration(me_tracker *tracker)
     keep_parts(tracker, seen);
     if (seen->iteration == ME_STEADY_ITERATION && !tracker->is_steady_over) {
         me_module_stats_end(&tracker->modules);
+        me_course_end(&tracker->course, &tracker->now);
         tracker->is_steady_over = true;
     }
     tracker->open_peak = no_iteration;
@@ -272,6 +270,20 @@ static void on_phase(me_tracker *t, const me_event *event)
     close_span(t);
     me_module_stats_phase(&t->modules);
     t->phase = event->phase;
+    me_course_phase(&t->course, (me_phase)event->phase, &t->now);
+}
+
+static void on_action(me_tracker *t, const me_event *event)
+{
+    if (!t->course.is_on) {
+        return;
+    }
+    close_span(t);
+    if (event->kind == ME_EVENT_ACTION_BEGIN) {
+        me_course_action_begin(&t->course, event, &t->now);
+    } else {
+        me_course_action_end(&t->course, &t->now);
+    }
 }
 
 static void on_collective(me_tracker *t, const me_event *event)
@@ -291,7 +303,8 @@ static void on_collective(me_tracker *t, const me_event *event)
 static bool has_failed(const me_tracker *t)
 {
     return t->status != ME_OK || t->live.status != ME_OK ||
-           t->modules.status != ME_OK || t->rounds.status != ME_OK;
+           t->modules.status != ME_OK || t->rounds.status != ME_OK ||
+           t->course.status != ME_OK;
 }
 
 static void on_event(void *self, const me_event *event)
@@ -312,6 +325,8 @@ static void on_event(void *self, const me_event *event)
     case ME_EVENT_MODULE_LEAVE:
         me_module_stats_leave(&t->modules, event);
         break;
+    case ME_EVENT_ACTION_BEGIN:
+    case ME_EVENT_ACTION_END: on_action(t, event); break;
     case ME_EVENT_PHASE: on_phase(t, event); break;
     case ME_EVENT_ITERATION: begin_iteration(t, event->iteration); break;
     case ME_EVENT_POINT: on_point(t, event); break;
@@ -363,9 +378,15 @@ void me_tracker_destroy(me_tracker *tracker)
     me_free(tracker->points);
     me_free(tracker->places);
     me_rounds_fini(&tracker->rounds);
+    me_course_fini(&tracker->course);
     me_live_fini(&tracker->live);
     me_module_stats_fini(&tracker->modules);
     me_free(tracker);
+}
+
+void me_tracker_keep_course(me_tracker *tracker)
+{
+    tracker->course.keeps = true;
 }
 
 me_observer me_tracker_observer(me_tracker *tracker)

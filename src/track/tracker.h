@@ -60,6 +60,10 @@ me_tracker *me_tracker_create(const me_module_tree *tree,
 /** Give back; NULL is allowed. Local. */
 void me_tracker_destroy(me_tracker *tracker);
 
+/** Keep the course of the steady iteration, part by part; before events come.
+ *  Local. */
+void me_tracker_keep_course(me_tracker *tracker);
+
 /** What to wire to the rank's engine; borrows @p tracker. Local. */
 me_observer me_tracker_observer(me_tracker *tracker);
 

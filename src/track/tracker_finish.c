@@ -360,6 +360,9 @@ static me_status seen_status(const me_tracker *t)
     if (t->status != ME_OK) {
         return t->status;
     }
+    if (t->course.status != ME_OK) {
+        return t->course.status;
+    }
     return t->live.status != ME_OK ? t->live.status : t->modules.status;
 }
 
@@ -377,6 +380,9 @@ static me_status fill_result(me_tracker *t, me_rank_result *result)
     }
     if (status == ME_OK) {
         status = fill_iterations(t, result);
+    }
+    if (status == ME_OK) {
+        status = me_course_copy(&t->course, result);
     }
     return status == ME_OK ? fill_modules(t, result) : status;
 }

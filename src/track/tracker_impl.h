@@ -8,6 +8,7 @@
 #ifndef MEMEST_TRACK_TRACKER_IMPL_H
 #define MEMEST_TRACK_TRACKER_IMPL_H
 
+#include "track/course.h"
 #include "track/live.h"
 #include "track/module_stats.h"
 #include "track/rounds.h"
@@ -15,13 +16,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-
-/** Three peaks over the same span of time; unknown ones stay unknown. */
-typedef struct me_peaks {
-    uint64_t requested;
-    uint64_t allocated;
-    uint64_t reserved;
-} me_peaks;
 
 /** The cause of an iteration's peak. */
 typedef struct me_peak_cause {
@@ -65,6 +59,8 @@ struct me_tracker {
     uint8_t phase;
     bool is_steady_over; /**< the steady iteration's modules are final */
     me_peaks since_point;
+    me_peaks now; /**< when the last span ended */
+    me_course course;
     uint64_t reserved_ever;
     me_seen_iteration *iterations; /**< the last one may be open */
     uint32_t n_iterations;

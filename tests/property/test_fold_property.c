@@ -108,7 +108,8 @@ static char *run(const job *j, bool folds, const char *path)
                   .output = path,
                   .rank = -1,
                   .iteration = -1,
-                  .no_fold = !folds};
+                  .no_fold = !folds,
+                  .course = true};
     for (int32_t i = 0; i < j->n; i++) {
         cli.sets[cli.n_sets++] = j->sets[i];
     }

@@ -78,6 +78,14 @@ void me_stream_iteration(me_test_stream *s, int32_t iteration)
     emit(s, (me_event){.kind = ME_EVENT_ITERATION});
 }
 
+void me_stream_action(me_test_stream *s, const char *name, int32_t chunk)
+{
+    emit(s, (me_event){.kind = name == NULL ? ME_EVENT_ACTION_END
+                                            : ME_EVENT_ACTION_BEGIN,
+                       .name = name,
+                       .chunk = chunk});
+}
+
 void me_stream_point(me_test_stream *s, const char *name)
 {
     emit(s, (me_event){.kind = ME_EVENT_POINT, .name = name});

@@ -41,6 +41,8 @@ void me_stream_enter(me_test_stream *s, uint32_t module);
 void me_stream_leave(me_test_stream *s);
 void me_stream_phase(me_test_stream *s, me_phase phase);
 void me_stream_iteration(me_test_stream *s, int32_t iteration);
+/** An action of chunk @p chunk; NULL: it ends. */
+void me_stream_action(me_test_stream *s, const char *name, int32_t chunk);
 void me_stream_point(me_test_stream *s, const char *name);
 
 /**

@@ -234,6 +234,7 @@ me_tensor *me_forward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
     me_engine *e = t->e;
     me_gpt *gpt = &t->chunks[chunk];
     me_microbatch(e, microbatch);
+    me_action_begin(e, me_action_letter(ME_ACTION_FORWARD), chunk);
     const me_phase phase = me_phase_set(e, ME_PHASE_FORWARD);
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     const me_frame frame = me_enter(e);
@@ -264,6 +265,7 @@ me_tensor *me_forward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
     tell_action(e, ME_LAUNCH_ACTION_END, chunk, microbatch);
     me_category_set(e, category);
     me_phase_set(e, phase);
+    me_action_end(e);
     me_microbatch(e, ME_NO_MICROBATCH);
     return y;
 }
@@ -288,6 +290,7 @@ void me_backward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
         return;
     }
     me_microbatch(e, microbatch);
+    me_action_begin(e, me_action_letter(ME_ACTION_BACKWARD), chunk);
     const me_phase phase = me_phase_set(e, ME_PHASE_BACKWARD);
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     const me_frame frame = me_enter(e);
@@ -304,6 +307,7 @@ void me_backward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
     tell_action(e, ME_LAUNCH_ACTION_END, chunk, microbatch);
     me_category_set(e, category);
     me_phase_set(e, phase);
+    me_action_end(e);
     me_microbatch(e, ME_NO_MICROBATCH);
 }
 

@@ -36,6 +36,9 @@ static me_iteration_result iterations[] = {{
 static me_module_result modules[] = {
     {"decoder", UINT32_MAX, 7, 8, 9, 18, 11},
     {"decoder.head", 0, ME_BYTES_UNKNOWN, 8, 9, 18, 11}};
+static me_course_part course[] = {
+    {"F", 1, 2, {1, 3, 2}, {4, 6, 5}, {7, 7, 7}},
+    {"other", -1, ME_NO_MICROBATCH, {2, 2, 1}, {5, 5, 4}, {7, 7, 7}}};
 static me_communicator_result communicators[] = {{"tensor", 4, 12345}};
 
 static const me_rank_result example = {
@@ -47,6 +50,9 @@ static const me_rank_result example = {
     .n_iterations = 1,
     .modules = modules,
     .n_modules = 2,
+    .course = course,
+    .n_course = 2,
+    .course_left_out = 5,
     .limit = {.is_known = true,
               .oom = true,
               .iteration = 1,
@@ -88,6 +94,11 @@ static void test_rank_result__comes_back_whole(void **state)
     assert_int_equal(back->modules[0].parent, UINT32_MAX);
     assert_string_equal(back->limit.op, "aten::mm");
     assert_string_equal(back->device.communicators[0].group, "tensor");
+    assert_int_equal(back->n_course, 2);
+    assert_string_equal(back->course[1].name, "other");
+    assert_int_equal(back->course[1].chunk, -1);
+    assert_int_equal(back->course[0].allocated.peak, 6);
+    assert_int_equal(back->course_left_out, 5);
     unsigned char *again = NULL;
     size_t again_size = 0;
     encode(back, &again, &again_size);
