@@ -41,7 +41,7 @@ static const flag flags[] = {
      "as PYTORCH_CUDA_ALLOC_CONF"},
     {"--device", NULL, "NAME|FILE|auto", FLAG_NAME, AT(device),
      "the card: a name of configs/cards, a file of one, or the machine's"},
-    {"--format", NULL, "text|json|csv", FLAG_NAME, AT(format),
+    {"--format", NULL, "text|json|csv|html", FLAG_NAME, AT(format),
      "of the report; text if not given"},
     {"--json-ranks", NULL, "all|classes", FLAG_NAME, AT(json_ranks),
      "a record of JSON for every rank (the default) or for equal ones together"},

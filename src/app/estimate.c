@@ -120,7 +120,7 @@ static me_status make_plan(estimate *s, me_diag *diag)
         .group_self = s->groups,
         .n_events = &s->n_events,
         .runs_all_rounds = s->cli->no_fold,
-        .keeps_course = s->cli->course,
+        .keeps_course = s->cli->course || s->format == ME_FORMAT_HTML,
         .events_path = s->cli->events,
         .events_rank = s->cli->rank < 0 ? 0 : s->cli->rank,
         .events_iteration = s->cli->iteration < 0 ? 1 : s->cli->iteration,

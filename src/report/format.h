@@ -17,12 +17,15 @@
  *
  * @param by_class  ranks of one class with equal results are one record, which
  *                  lists them, instead of one each
- * @return ME_OK, ME_ERR_NOMEM; JSON also ME_ERR_OVERFLOW
+ * @return ME_OK, ME_ERR_NOMEM; JSON also ME_ERR_OVERFLOW; HTML also
+ *         ME_ERR_INTERNAL, without Vega
  */
 me_status me_json_print(const me_report *report, bool by_class, FILE *stream,
                         me_diag *diag) ME_MUST_CHECK;
 me_status me_csv_print(const me_report *report, FILE *stream,
                        me_diag *diag) ME_MUST_CHECK;
+me_status me_html_print(const me_report *report, FILE *stream,
+                        me_diag *diag) ME_MUST_CHECK;
 me_status me_text_print(const me_report *report, bool is_colored, FILE *stream,
                         me_diag *diag) ME_MUST_CHECK;
 

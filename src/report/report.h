@@ -176,7 +176,8 @@ void me_report_destroy(me_report *report);
 #define ME_FORMAT_LIST(X)                                                      \
     X(ME_FORMAT_TEXT, "text")                                                  \
     X(ME_FORMAT_JSON, "json")                                                  \
-    X(ME_FORMAT_CSV, "csv")
+    X(ME_FORMAT_CSV, "csv")                                                    \
+    X(ME_FORMAT_HTML, "html")
 
 typedef enum me_format {
 #define ME_FORMAT_ENUM(constant, name) constant,
@@ -191,7 +192,8 @@ typedef enum me_format {
  * The format that `--format` and `--json-ranks` ask for. Local.
  *
  * @param json_ranks  NULL: not given
- * @return ME_OK; ME_ERR_CONFIG naming the flag and what would be right
+ * @return ME_OK; ME_ERR_CONFIG naming the flag and what would be right;
+ *         ME_ERR_UNSUPPORTED for html without Vega
  */
 me_status me_format_read(const char *name, const char *json_ranks,
                          me_diag *diag, me_format *format_out) ME_MUST_CHECK;

@@ -41,4 +41,7 @@ typedef struct me_table {
  */
 me_status me_table_print(const me_table *table, me_str *text) ME_MUST_CHECK;
 
+/** Who writes a table: me_table_print(), or another in another format. */
+typedef me_status (*me_table_printer)(const me_table *table, me_str *text);
+
 #endif /* MEMEST_REPORT_TABLE_H */

@@ -36,7 +36,7 @@ static void append_verdict(const me_report *report, bool is_colored,
     me_str_append(text, *color == '\0' ? "\n" : PLAIN "\n");
 }
 
-static void append_notes(const me_report *report, me_str *text)
+void me_text_notes(const me_report *report, me_str *text)
 {
     const me_flag_list *missing = &report->config->not_modelled;
     if (missing->count > 0) {
@@ -59,27 +59,30 @@ static void append_notes(const me_report *report, me_str *text)
     }
 }
 
-me_status me_text_print(const me_report *report, bool is_colored, FILE *stream,
-                        me_diag *diag)
+me_status me_text_append(const me_report *report, bool is_colored, me_str *text)
 {
     me_status (*const sections[])(const me_report *, me_str *) = {
         me_text_ranks, me_text_peak,    me_text_device, me_text_volume,
         me_text_time,  me_text_modules, me_text_course};
-    me_str text = {0};
-    me_text_head(report, &text);
-    append_verdict(report, is_colored, &text);
-    me_text_band(report, &text);
-    me_text_end(report, &text);
+    me_text_head(report, text);
+    append_verdict(report, is_colored, text);
+    me_text_band(report, text);
+    me_text_end(report, text);
     me_status status = ME_OK;
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
         if (status == ME_OK) {
-            status = sections[i](report, &text);
+            status = sections[i](report, text);
         }
     }
-    append_notes(report, &text);
-    if (status == ME_OK) {
-        status = me_str_status(&text);
-    }
+    me_text_notes(report, text);
+    return status == ME_OK ? me_str_status(text) : status;
+}
+
+me_status me_text_print(const me_report *report, bool is_colored, FILE *stream,
+                        me_diag *diag)
+{
+    me_str text = {0};
+    const me_status status = me_text_append(report, is_colored, &text);
     if (status == ME_OK) {
         (void)fwrite(me_str_text(&text), 1, text.length, stream);
     } else {

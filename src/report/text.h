@@ -9,12 +9,23 @@
 #define MEMEST_REPORT_TEXT_H
 
 #include "report/report.h"
+#include "report/table.h"
+
+/** The whole text report. Local.
+ *
+ *  @return ME_OK, ME_ERR_NOMEM */
+me_status me_text_append(const me_report *report, bool is_colored,
+                         me_str *text) ME_MUST_CHECK;
 
 /** What the job is: model, grid, batch, precision, implementations. */
 void me_text_head(const me_report *report, me_str *text);
 
 /** Ranks by stage and tensor rank with their peaks; how stages differ. */
 me_status me_text_ranks(const me_report *report, me_str *text) ME_MUST_CHECK;
+
+/** The table of me_text_ranks() alone, as @p print writes tables. Local. */
+me_status me_ranks_table(const me_report *report, me_table_printer print,
+                         me_str *text) ME_MUST_CHECK;
 
 /** Where the worst rank's peak goes. */
 me_status me_text_peak(const me_report *report, me_str *text) ME_MUST_CHECK;
@@ -32,6 +43,10 @@ me_status me_text_time(const me_report *report, me_str *text) ME_MUST_CHECK;
 /** Modules of the worst rank, equal ones folded. */
 me_status me_text_modules(const me_report *report, me_str *text) ME_MUST_CHECK;
 
+/** The table of me_text_modules() alone, as @p print writes tables. Local. */
+me_status me_modules_table(const me_report *report, me_table_printer print,
+                           me_str *text) ME_MUST_CHECK;
+
 /** Iterations and points of the worst rank. */
 me_status me_text_course(const me_report *report, me_str *text) ME_MUST_CHECK;
 
@@ -40,6 +55,9 @@ me_status me_text_device(const me_report *report, me_str *text) ME_MUST_CHECK;
 
 /** How the job ends where memory does not suffice, and the band. */
 void me_text_end(const me_report *report, me_str *text);
+
+/** What is not modelled, and what was assumed. */
+void me_text_notes(const me_report *report, me_str *text);
 
 /** The band of the verdict, with its parts; nothing if there is none. */
 void me_text_band(const me_report *report, me_str *text);

@@ -252,9 +252,10 @@ static void link_children(module_view *view)
     }
 }
 
-static me_status print_rows(const module_view *view, me_str *text)
+static me_status print_rows(const module_view *view, me_table_printer print,
+                            me_str *text)
 {
-    return me_table_print(
+    return print(
         &(me_table){.columns = module_columns,
                     .n_columns = sizeof module_columns / sizeof *module_columns,
                     .rows = view->rows,
@@ -264,13 +265,11 @@ static me_status print_rows(const module_view *view, me_str *text)
         text);
 }
 
-me_status me_text_modules(const me_report *report, me_str *text)
+me_status me_modules_table(const me_report *report, me_table_printer print,
+                           me_str *text)
 {
     module_view view = {.result = me_report_worst(report)};
     const uint32_t count = view.result->n_modules;
-    if (count == 0) {
-        return ME_OK;
-    }
     me_status status = ME_ERR_NOMEM;
     view.first_child = me_alloc(count, sizeof *view.first_child, "text.first");
     view.next = me_alloc(count, sizeof *view.next, "text.next");
@@ -281,12 +280,7 @@ me_status me_text_modules(const me_report *report, me_str *text)
         status = add_siblings(&view, &top, 1, -1);
     }
     if (status == ME_OK) {
-        me_str_printf(text,
-                      "\nModules of rank %d in iteration %d: the rank's peak "
-                      "while each ran, parameters and the activation of one "
-                      "micro-batch of each\n",
-                      (int)report->verdict.worst_rank, ME_STEADY_ITERATION);
-        status = print_rows(&view, text);
+        status = print_rows(&view, print, text);
     }
     for (size_t i = 0; i < view.n_rows; i++) {
         me_free(view.rows[i].label);
@@ -295,4 +289,17 @@ me_status me_text_modules(const me_report *report, me_str *text)
     me_free(view.next);
     me_free(view.first_child);
     return status;
+}
+
+me_status me_text_modules(const me_report *report, me_str *text)
+{
+    if (me_report_worst(report)->n_modules == 0) {
+        return ME_OK;
+    }
+    me_str_printf(text,
+                  "\nModules of rank %d in iteration %d: the rank's peak "
+                  "while each ran, parameters and the activation of one "
+                  "micro-batch of each\n",
+                  (int)report->verdict.worst_rank, ME_STEADY_ITERATION);
+    return me_modules_table(report, me_table_print, text);
 }

@@ -334,7 +334,13 @@ static void append_worst(const me_report *report, me_str *text)
     }
 }
 
-me_status me_text_ranks(const me_report *report, me_str *text)
+/** What becomes of the rows, while they are there. */
+typedef me_status (*rows_user)(const me_report *report, const rank_row *rows,
+                               size_t n_rows, me_table_printer print,
+                               me_str *text);
+
+static me_status with_rows(const me_report *report, rows_user use,
+                           me_table_printer print, me_str *text)
 {
     const size_t count = (size_t)report->world_size;
     const me_report_rank **ranks =
@@ -342,24 +348,50 @@ me_status me_text_ranks(const me_report *report, me_str *text)
     rank_row *rows = me_alloc(count, sizeof *rows, "text.rank_rows");
     me_status status = ME_ERR_NOMEM;
     if (ranks != NULL && rows != NULL) {
-        me_column columns[COLUMNS_MAX];
-        const size_t n_columns = choose_columns(report, columns);
         const size_t n_rows = make_rows(report, ranks, rows);
-        me_str_append(text,
-                      "\nRanks: peaks in GiB, ranks with equal numbers in one "
-                      "line, * marks the worst\n"
-                      "  setup to requested are requested bytes; backward "
-                      "includes recomputation\n");
-        status = me_table_print(&(me_table){.columns = columns,
-                                            .n_columns = n_columns,
-                                            .rows = rows,
-                                            .n_rows = n_rows,
-                                            .row_bytes = sizeof *rows},
-                                text);
-        append_imbalance(report, rows, n_rows, text);
-        append_worst(report, text);
+        status = use(report, rows, n_rows, print, text);
     }
     me_free(ranks);
     me_free(rows);
     return status;
+}
+
+static me_status print_table(const me_report *report, const rank_row *rows,
+                             size_t n_rows, me_table_printer print,
+                             me_str *text)
+{
+    me_column columns[COLUMNS_MAX];
+    const size_t n_columns = choose_columns(report, columns);
+    return print(&(me_table){.columns = columns,
+                             .n_columns = n_columns,
+                             .rows = rows,
+                             .n_rows = n_rows,
+                             .row_bytes = sizeof *rows},
+                 text);
+}
+
+static me_status print_section(const me_report *report, const rank_row *rows,
+                               size_t n_rows, me_table_printer print,
+                               me_str *text)
+{
+    me_str_append(text,
+                  "\nRanks: peaks in GiB, ranks with equal numbers in one "
+                  "line, * marks the worst\n"
+                  "  setup to requested are requested bytes; backward "
+                  "includes recomputation\n");
+    const me_status status = print_table(report, rows, n_rows, print, text);
+    append_imbalance(report, rows, n_rows, text);
+    append_worst(report, text);
+    return status;
+}
+
+me_status me_ranks_table(const me_report *report, me_table_printer print,
+                         me_str *text)
+{
+    return with_rows(report, print_table, print, text);
+}
+
+me_status me_text_ranks(const me_report *report, me_str *text)
+{
+    return with_rows(report, print_section, me_table_print, text);
 }

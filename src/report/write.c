@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/outfile.h"
 #include "report/format.h"
+#include "report/page.h"
 #include "report/report.h"
 #include "report/text.h"
 
@@ -19,13 +20,22 @@ static bool find_format(const char *name, me_format *format_out)
     return false;
 }
 
+static me_status check_vega(me_diag *diag)
+{
+    return me_page_is_available()
+               ? ME_OK
+               : me_fail(diag, ME_ERR_UNSUPPORTED,
+                         "--format html: this memest was built without Vega "
+                         "(Debian's libjs-vega); text, json and csv work");
+}
+
 me_status me_format_read(const char *name, const char *json_ranks,
                          me_diag *diag, me_format *format_out)
 {
     me_format format = ME_FORMAT_TEXT;
     if (!find_format(name, &format)) {
         return me_fail(diag, ME_ERR_CONFIG,
-                       "--format %s: text, json and csv are known", name);
+                       "--format %s: text, json, csv and html are known", name);
     }
     if (json_ranks != NULL && format != ME_FORMAT_JSON) {
         return me_fail(diag, ME_ERR_CONFIG,
@@ -40,7 +50,7 @@ me_status me_format_read(const char *name, const char *json_ranks,
                        json_ranks);
     }
     *format_out = format;
-    return ME_OK;
+    return format == ME_FORMAT_HTML ? check_vega(diag) : ME_OK;
 }
 
 static me_status print_check(const me_report *report, FILE *stream,
@@ -67,6 +77,7 @@ static me_status print_format(const me_report *report, me_format format,
     case ME_FORMAT_JSON_CLASSES:
         return me_json_print(report, true, stream, diag);
     case ME_FORMAT_CSV: return me_csv_print(report, stream, diag);
+    case ME_FORMAT_HTML: return me_html_print(report, stream, diag);
     case ME_FORMAT_CHECK: return print_check(report, stream, diag);
     }
     return me_fail(diag, ME_ERR_INTERNAL, "no such report format");

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "report/format.h"
+#include "report/html_charts.h"
+#include "report/page.h"
+#include "report/text.h"
+
+/** The job's name is the page's. */
+static void append_title(const me_report *report, me_str *page)
+{
+    me_str title = {0};
+    const char *name = report->config->name;
+    me_str_printf(&title, "memest%s%s", *name == '\0' ? "" : ": ", name);
+    me_page_begin(page, me_str_text(&title));
+    me_str_fini(&title);
+}
+
+static void append_verdict(const me_report *report, me_str *page)
+{
+    me_str verdict = {0};
+    me_verdict_print(report, &verdict);
+    me_str_printf(page, "<p class=\"verdict %s\">",
+                  me_risk_name(report->verdict.risk));
+    me_html_append(page, me_str_text(&verdict));
+    me_str_append(page, "</p>\n");
+    me_str_fini(&verdict);
+}
+
+/** Lines that a section of the text report has. */
+static void append_lines(const me_report *report,
+                         void (*section)(const me_report *, me_str *),
+                         me_str *page)
+{
+    me_str lines = {0};
+    section(report, &lines);
+    if (lines.length > 0) {
+        me_page_lines(page, me_str_text(&lines));
+    }
+    me_str_fini(&lines);
+}
+
+static me_status append_text_report(const me_report *report, me_str *page)
+{
+    me_str text = {0};
+    const me_status status = me_text_append(report, false, &text);
+    me_page_details(page, "The whole report as text", me_str_text(&text));
+    me_str_fini(&text);
+    return status;
+}
+
+/** Tables and charts, each with its heading; the first failure ends it. */
+static me_status append_sections(const me_report *report, me_str *page)
+{
+    me_page_heading(page, "Ranks: peaks in GiB, * marks the worst");
+    me_status status = me_ranks_table(report, me_page_table, page);
+    if (status == ME_OK) {
+        me_page_heading(page, "What each stage has at its peak");
+        me_page_note(page, "The rank of the stage that requests most, in the "
+                           "steady iteration.");
+        status = me_html_peaks(report, page);
+    }
+    if (status == ME_OK) {
+        me_page_heading(page, "Memory over the course of iteration 1");
+        status = me_html_course(report, page);
+    }
+    if (status == ME_OK) {
+        me_page_heading(page, "Modules of the worst rank");
+        status = me_modules_table(report, me_page_table, page);
+    }
+    return status;
+}
+
+me_status me_html_print(const me_report *report, FILE *stream, me_diag *diag)
+{
+    me_str page = {0};
+    if (!me_page_is_available()) {
+        return me_fail(diag, ME_ERR_INTERNAL, "no Vega, and nobody asked");
+    }
+    append_title(report, &page);
+    append_verdict(report, &page);
+    append_lines(report, me_text_head, &page);
+    append_lines(report, me_text_band, &page);
+    append_lines(report, me_text_end, &page);
+    me_status status = append_sections(report, &page);
+    append_lines(report, me_text_notes, &page);
+    if (status == ME_OK) {
+        status = append_text_report(report, &page);
+    }
+    me_page_end(&page);
+    if (status == ME_OK) {
+        status = me_str_status(&page);
+    }
+    if (status == ME_OK) {
+        (void)fwrite(me_str_text(&page), 1, page.length, stream);
+    } else {
+        (void)me_fail(diag, status, "cannot make the page: %s",
+                      me_status_text(status));
+    }
+    me_str_fini(&page);
+    return status;
+}

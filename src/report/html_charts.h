@@ -1,0 +1,22 @@
+/**
+ * @file
+ * The charts of a report's page, with the pipeline's stages under each other.
+ * A stage is shown by the rank of it that requests most.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_REPORT_HTML_CHARTS_H
+#define MEMEST_REPORT_HTML_CHARTS_H
+
+#include "report/report.h"
+
+/**
+ * Append a chart: bytes by category at the peak of each stage; the course of
+ * the steady iteration of each stage, if it was kept. Local.
+ *
+ * @return ME_OK, ME_ERR_NOMEM; ME_ERR_INTERNAL for a chart that is not there
+ */
+me_status me_html_peaks(const me_report *report, me_str *page) ME_MUST_CHECK;
+me_status me_html_course(const me_report *report, me_str *page) ME_MUST_CHECK;
+
+#endif /* MEMEST_REPORT_HTML_CHARTS_H */

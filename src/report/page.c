@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "report/page.h"
+
+#include "report/page_files.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+    SVG_ROWS_MAX = 3000 /* beyond it a picture is faster to show than marks */
+};
+
+bool me_page_is_available(void)
+{
+    return me_page_files[0].name != NULL;
+}
+
+static const me_page_file *find_file(const char *name)
+{
+    const me_page_file *file = me_page_files;
+    while (file->name != NULL && strcmp(file->name, name) != 0) {
+        file++;
+    }
+    return file->name == NULL ? NULL : file;
+}
+
+static void append_file(me_str *page, const me_page_file *file)
+{
+    if (file != NULL) {
+        me_str_append_n(page, (const char *)file->bytes, file->size);
+    }
+}
+
+static const char *entity(char c)
+{
+    switch (c) {
+    case '&': return "&amp;";
+    case '<': return "&lt;";
+    case '>': return "&gt;";
+    case '"': return "&quot;";
+    case '\'': return "&#39;";
+    default: return NULL;
+    }
+}
+
+/** What is no control character; bytes of UTF-8 are for the browser. */
+static bool is_shown(char c)
+{
+    return (unsigned char)c >= ' ' && c != '\177';
+}
+
+void me_html_append(me_str *page, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        const char *escaped = entity(*text);
+        if (escaped != NULL) {
+            me_str_append(page, escaped);
+        } else {
+            const bool is_kept = is_shown(*text) || *text == '\n';
+            me_str_append_n(page, is_kept ? text : "?", 1);
+        }
+    }
+}
+
+void me_page_begin(me_str *page, const char *title)
+{
+    me_str_append(
+        page,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
+        "'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'\">\n"
+        "<title>");
+    me_html_append(page, title);
+    me_str_append(page, "</title>\n<style>\n");
+    append_file(page, find_file("page.css"));
+    me_str_append(page, "</style>\n</head>\n<body>\n<h1>");
+    me_html_append(page, title);
+    me_str_append(page, "</h1>\n");
+}
+
+static void append_element(me_str *page, const char *begin, const char *text,
+                           const char *end)
+{
+    me_str_append(page, begin);
+    me_html_append(page, text);
+    me_str_append(page, end);
+}
+
+void me_page_heading(me_str *page, const char *title)
+{
+    append_element(page, "<h2>", title, "</h2>\n");
+}
+
+void me_page_note(me_str *page, const char *text)
+{
+    append_element(page, "<p class=\"note\">", text, "</p>\n");
+}
+
+void me_page_lines(me_str *page, const char *lines)
+{
+    append_element(page, "<pre>", lines, "</pre>\n");
+}
+
+void me_page_details(me_str *page, const char *title, const char *lines)
+{
+    append_element(page, "<details><summary>", title, "</summary>\n");
+    me_page_lines(page, lines);
+    me_str_append(page, "</details>\n");
+}
+
+/** The modules that Vega comes in, each inside of a function. */
+static void append_modules(me_str *page)
+{
+    for (const me_page_file *file = me_page_files; file->name != NULL; file++) {
+        if (strncmp(file->name, "vega-", 5) == 0) {
+            me_str_printf(page,
+                          "define(\"%s\", function (exports, module, require) "
+                          "{\n",
+                          file->name);
+            append_file(page, file);
+            me_str_append(page, "\n});\n");
+        }
+    }
+}
+
+void me_page_end(me_str *page)
+{
+    me_str_append(page, "<!--\n");
+    append_file(page, find_file("notice.txt"));
+    me_str_append(page, "-->\n<script>\n");
+    append_file(page, find_file("modules.js"));
+    append_modules(page);
+    me_str_append(page, "</script>\n<script>\n");
+    append_file(page, find_file("page.js"));
+    me_str_append(page, "</script>\n</body>\n</html>\n");
+}
+
+void me_chart_row_begin(me_chart_rows *rows)
+{
+    me_str_append(&rows->text, rows->count == 0 ? "[" : ",\n[");
+    rows->count++;
+}
+
+void me_chart_row_end(me_chart_rows *rows)
+{
+    me_str_append(&rows->text, "]");
+}
+
+/** A cell is not the first one of its row if something stands before it. */
+static void begin_cell(me_chart_rows *rows)
+{
+    const me_str *text = &rows->text;
+    if (text->length > 0 && text->text[text->length - 1] != '[') {
+        me_str_append(&rows->text, ",");
+    }
+}
+
+void me_chart_number(me_chart_rows *rows, uint64_t number)
+{
+    begin_cell(rows);
+    if (number == UINT64_MAX) {
+        me_str_append(&rows->text, "null");
+    } else {
+        me_str_printf(&rows->text, "%" PRIu64, number);
+    }
+}
+
+void me_chart_integer(me_chart_rows *rows, int64_t number)
+{
+    begin_cell(rows);
+    me_str_printf(&rows->text, "%" PRId64, number);
+}
+
+void me_chart_text(me_chart_rows *rows, const char *text)
+{
+    begin_cell(rows);
+    me_str_append(&rows->text, "\"");
+    for (; *text != '\0'; text++) {
+        if (*text == '"' || *text == '\\') {
+            me_str_printf(&rows->text, "\\u%04x", (unsigned)*text);
+        } else {
+            me_str_append_n(&rows->text, is_shown(*text) ? text : "?", 1);
+        }
+    }
+    me_str_append(&rows->text, "\"");
+}
+
+void me_chart_rows_fini(me_chart_rows *rows)
+{
+    me_str_fini(&rows->text);
+    rows->count = 0;
+}
+
+/** Set the value of one signal. */
+static bool set_signal(json_t *spec, const char *name, json_t *value)
+{
+    size_t i = 0;
+    json_t *signal = NULL;
+    json_array_foreach(json_object_get(spec, "signals"), i, signal)
+    {
+        const char *its_name =
+            json_string_value(json_object_get(signal, "name"));
+        if (its_name != NULL && strcmp(its_name, name) == 0) {
+            return json_object_set(signal, "value", value) == 0;
+        }
+    }
+    return false;
+}
+
+/** The specification of a chart with its signals set; NULL on failure. */
+static json_t *make_spec(const me_chart *chart)
+{
+    const me_page_file *file = find_file(chart->spec);
+    json_t *spec = file == NULL ? NULL
+                                : json_loadb((const char *)file->bytes,
+                                             file->size, 0, NULL);
+    const char *name = NULL;
+    json_t *value = NULL;
+    bool is_good = spec != NULL;
+    json_object_foreach(chart->signals, name, value)
+    {
+        is_good = is_good && set_signal(spec, name, value);
+    }
+    if (!is_good) {
+        json_decref(spec);
+        return NULL;
+    }
+    return spec;
+}
+
+/** JSON inside of a script: only strings hold a "<", and there it has another
+ *  name as well. */
+static void append_json(me_str *page, const char *json)
+{
+    while (*json != '\0') {
+        const size_t length = strcspn(json, "<");
+        me_str_append_n(page, json, length);
+        json += length;
+        if (*json == '<') {
+            me_str_append(page, "\\u003c");
+            json++;
+        }
+    }
+}
+
+static int append_piece(const char *piece, size_t size, void *text)
+{
+    me_str_append_n(text, piece, size);
+    return 0;
+}
+
+me_status me_page_chart(me_str *page, const me_chart *chart)
+{
+    json_t *spec = make_spec(chart);
+    json_decref(chart->signals);
+    if (spec == NULL) {
+        return ME_ERR_INTERNAL;
+    }
+    me_str json = {0};
+    const bool is_good =
+        json_dump_callback(spec, append_piece, &json, JSON_COMPACT) == 0;
+    json_decref(spec);
+    me_str_append(page, "<div class=\"wide\"></div>\n"
+                        "<script type=\"application/json\" class=\"chart\">");
+    me_str_printf(page, "{\"renderer\":\"%s\",\"spec\":",
+                  chart->rows->count > SVG_ROWS_MAX ? "canvas" : "svg");
+    append_json(page, me_str_text(&json));
+    me_str_printf(page, ",\n\"data\":{\"%s\":{\"columns\":[%s],\"rows\":[\n",
+                  chart->data, chart->columns);
+    append_json(page, me_str_text(&chart->rows->text));
+    me_str_append(page, "]}}}</script>\n");
+    me_status status = is_good ? me_str_status(&json) : ME_ERR_NOMEM;
+    if (status == ME_OK) {
+        status = me_str_status(&chart->rows->text);
+    }
+    me_str_fini(&json);
+    return status == ME_OK ? me_str_status(page) : status;
+}
