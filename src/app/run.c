@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "app/run.h"
+
+#include "app/card.h"
+#include "app/groups.h"
+#include "app/shards.h"
+#include "app/simulate.h"
+#include "base/alloc.h"
+#include "base/log.h"
+#include "collectives/check.h"
+
+#ifndef ME_VERSION
+#    define ME_VERSION "unknown"
+#endif
+
+/** One process's part of a job; what is NULL is not made yet. */
+struct me_run {
+    me_transport *transport;
+    me_run_options options;
+    me_config *config;
+    me_plan *plan;
+    me_groups *groups;
+    me_job_card card;
+    me_simulation simulation;
+    int32_t n_units;    /**< programs to simulate over all processes */
+    me_call_log **logs; /**< of this process's units, else NULL */
+    int32_t *log_unit;  /**< the unit whose log a unit shares, or itself */
+    me_rank_result **results;
+    me_report *report;
+    uint64_t n_events;  /**< of this process's units */
+    double cpu_seconds; /**< at the end of the stage before; for messages */
+};
+
+/** Seconds of CPU since the last stage ended; for messages alone. */
+static double stage_seconds(me_run *s)
+{
+    const double before = s->cpu_seconds;
+    s->cpu_seconds = me_log_cpu_seconds();
+    return s->cpu_seconds - before;
+}
+
+static me_status make_plan(me_run *s, me_diag *diag)
+{
+    me_status status = me_plan_create(s->config, true, diag, &s->plan);
+    if (status == ME_OK) {
+        const me_shard_classes shards = {.find = me_shards_find};
+        status = me_plan_fold_shards(s->plan, &shards, diag);
+    }
+    if (status == ME_OK) {
+        status = me_groups_create(s->plan, &s->groups);
+    }
+    if (status == ME_OK) {
+        status = me_job_card_note_places(s->plan, &s->card, s->config, diag);
+    }
+    if (status != ME_OK) {
+        return status;
+    }
+    const int32_t world = s->config->parallel.world_size;
+    const bool is_rank_each = me_transport_size(s->transport) == world;
+    const bool folds = !s->options.no_fold && !is_rank_each;
+    s->n_units = folds ? s->plan->n_classes : world;
+    s->simulation = (me_simulation){
+        .plan = s->plan,
+        .card = &s->card,
+        .memory_limit_bytes = s->config->device.memory_limit_bytes,
+        .group_of = me_groups_find,
+        .group_self = s->groups,
+        .n_events = &s->n_events,
+        .runs_all_rounds = s->options.no_fold,
+        .keeps_course = s->options.keeps_course,
+        .events_path = s->options.events_path,
+        .events_rank = s->options.events_rank,
+        .events_iteration = s->options.events_iteration,
+    };
+    if (s->simulation.events_rank >= world) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--rank %d: the job has ranks 0 to %d",
+                       s->options.events_rank, world - 1);
+    }
+    const double seconds = stage_seconds(s);
+    if (me_transport_rank(s->transport) == 0) {
+        me_log(ME_LOG_INFO, "plan: %d ranks, %d programs, %.3f s", world,
+               s->plan->n_classes, seconds);
+    }
+    return me_alloc_conf_parse(s->config->device.alloc_conf, diag,
+                               &s->simulation.alloc_conf);
+}
+
+static bool folds(const me_run *s)
+{
+    return s->n_units != s->config->parallel.world_size ||
+           s->n_units == s->plan->n_classes;
+}
+
+/** The rank that stands for a unit. With --events its own rank is asked for,
+ *  so the class that holds it is represented by it. */
+static int32_t rank_of_unit(const me_run *s, int32_t unit)
+{
+    if (!folds(s)) {
+        return unit;
+    }
+    const int32_t asked = s->simulation.events_rank;
+    return s->simulation.events_path != NULL && s->plan->class_of[asked] == unit
+               ? asked
+               : me_plan_representative(s->plan, unit);
+}
+
+static bool is_mine(const me_run *s, int32_t unit)
+{
+    const int size = me_transport_size(s->transport);
+    return unit % size == me_transport_rank(s->transport);
+}
+
+/** Programs that differ in memory alone make the same calls: keep them once. */
+static void share_log(me_run *s, int32_t unit)
+{
+    s->log_unit[unit] = unit;
+    for (int32_t i = 0; i < unit; i++) {
+        if (s->logs[i] != NULL &&
+            me_call_log_is_same(s->logs[i], s->logs[unit])) {
+            s->log_unit[unit] = i;
+            me_call_log_destroy(s->logs[unit]);
+            s->logs[unit] = NULL;
+            return;
+        }
+    }
+}
+
+static me_status simulate(me_run *s, me_diag *diag)
+{
+    const size_t n = (size_t)s->n_units;
+    s->logs = me_alloc(n, sizeof(me_call_log *), "estimate.logs");
+    s->results = me_alloc(n, sizeof(me_rank_result *), "estimate.results");
+    s->log_unit = me_alloc(n, sizeof(int32_t), "estimate.logs");
+    if (s->logs == NULL || s->results == NULL || s->log_unit == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no host memory for the ranks");
+    }
+    me_status status = ME_OK;
+    for (int32_t i = 0; status == ME_OK && i < s->n_units; i++) {
+        if (!is_mine(s, i)) {
+            continue;
+        }
+        status = me_call_log_create(&s->logs[i]);
+        if (status == ME_OK) {
+            status = me_simulate_rank(&s->simulation, rank_of_unit(s, i),
+                                      s->logs[i], diag, &s->results[i]);
+        }
+        if (status == ME_OK) {
+            share_log(s, i);
+        }
+    }
+    const double seconds = stage_seconds(s);
+    me_log(ME_LOG_INFO, "simulate: %llu events, %.3f s, %.1f ns an event",
+           (unsigned long long)s->n_events, seconds,
+           1e9 * seconds / (double)(s->n_events + (s->n_events == 0)));
+    return status;
+}
+
+/** The ranks that this process answers for, unit by unit. */
+typedef struct answers {
+    int *ranks;
+    int *log_of;
+    me_rank_place *places;
+    const me_call_log **logs;
+    int *log_of_unit;
+    me_report_part *parts;
+    int n_ranks;
+    int n_logs;
+    int n_units;
+} answers;
+
+static void answers_fini(answers *a)
+{
+    me_free(a->ranks);
+    me_free(a->log_of);
+    me_free(a->places);
+    me_free(a->logs);
+    me_free(a->log_of_unit);
+    me_free(a->parts);
+}
+
+static me_rank_place place_of(const me_plan *plan, int32_t rank)
+{
+    const me_coordinates c = me_plan_coordinates(plan, rank);
+    const me_coordinates of_experts =
+        me_grid_coordinates(&plan->grid, ME_GRID_EXPERT, rank);
+    return (me_rank_place){
+        .rank = rank,
+        .tp = c.at[ME_AXIS_TENSOR],
+        .pp = c.at[ME_AXIS_PIPELINE],
+        .dp = c.at[ME_AXIS_DATA],
+        .cp = c.at[ME_AXIS_CONTEXT],
+        .ep = of_experts.at[ME_AXIS_EXPERT],
+        .class_id = plan->class_of[rank],
+    };
+}
+
+static void add_rank(const me_run *s, answers *a, int32_t rank, int log)
+{
+    a->ranks[a->n_ranks] = rank;
+    a->log_of[a->n_ranks] = log;
+    a->places[a->n_ranks] = place_of(s->plan, rank);
+    a->n_ranks++;
+}
+
+static void add_unit(const me_run *s, answers *a, int32_t unit)
+{
+    const int before = a->n_ranks;
+    if (s->logs[unit] != NULL) {
+        a->log_of_unit[unit] = a->n_logs;
+        a->logs[a->n_logs++] = s->logs[unit];
+    }
+    int32_t count = 1;
+    const int32_t *members =
+        folds(s) ? me_plan_members(s->plan, unit, &count) : &unit;
+    for (int32_t i = 0; i < count; i++) {
+        add_rank(s, a, members[i], a->log_of_unit[s->log_unit[unit]]);
+    }
+    a->parts[a->n_units] = (me_report_part){
+        .result = s->results[unit],
+        .places = a->places + before,
+        .n_places = (uint32_t)(a->n_ranks - before),
+    };
+    a->n_units++;
+}
+
+static me_status make_answers(const me_run *s, me_diag *diag, answers *a)
+{
+    const size_t world = (size_t)s->config->parallel.world_size;
+    const size_t units = (size_t)s->n_units;
+    a->ranks = me_alloc(world, sizeof(int), "answers");
+    a->log_of = me_alloc(world, sizeof(int), "answers");
+    a->places = me_alloc(world, sizeof *a->places, "answers");
+    a->logs = me_alloc(units, sizeof(me_call_log *), "answers");
+    a->log_of_unit = me_alloc(units, sizeof(int), "answers");
+    a->parts = me_alloc(units, sizeof *a->parts, "answers");
+    if (a->ranks == NULL || a->log_of == NULL || a->places == NULL ||
+        a->logs == NULL || a->log_of_unit == NULL || a->parts == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no host memory for the report");
+    }
+    for (int32_t i = 0; i < s->n_units; i++) {
+        if (is_mine(s, i)) {
+            add_unit(s, a, i);
+        }
+    }
+    return ME_OK;
+}
+
+/** Check that the ranks agree, and bring what they took to process 0. */
+static me_status exchange(me_run *s, const answers *a, me_diag *diag)
+{
+    me_check_report checked = {.n_programs = 0};
+    const me_status status =
+        me_collectives_check(s->transport,
+                             &(me_check_part){
+                                 .world_size = s->config->parallel.world_size,
+                                 .logs = a->logs,
+                                 .n_logs = a->n_logs,
+                                 .ranks = a->ranks,
+                                 .log_of = a->log_of,
+                                 .n_ranks = a->n_ranks,
+                                 .group_of = me_groups_find,
+                                 .self = s->groups,
+                             },
+                             diag, &checked);
+    if (status != ME_OK) {
+        return status;
+    }
+    me_log(ME_LOG_INFO, "check: %llu calls replayed, %.3f s",
+           (unsigned long long)checked.replayed_calls, stage_seconds(s));
+    static const char *const unchecked[] = {
+        "too many collective calls to search for waits that never end"};
+    return me_report_gather(s->transport,
+                            &(me_report_input){
+                                .config = s->config,
+                                .version = ME_VERSION,
+                                .world_size = s->config->parallel.world_size,
+                                .capacity_bytes = s->card.card.total_bytes,
+                                .assumptions = unchecked,
+                                .n_assumptions = checked.is_replayed ? 0 : 1,
+                                .rates = &s->card.rates,
+                            },
+                            a->parts, (uint32_t)a->n_units, diag, &s->report);
+}
+
+void me_run_destroy(me_run *run)
+{
+    me_run *s = run;
+    if (s == NULL) {
+        return;
+    }
+    for (int32_t i = 0; i < s->n_units; i++) {
+        if (s->logs != NULL) {
+            me_call_log_destroy(s->logs[i]);
+        }
+        if (s->results != NULL) {
+            me_rank_result_destroy(s->results[i]);
+        }
+    }
+    me_free(s->logs);
+    me_free(s->log_unit);
+    me_free(s->results);
+    me_report_destroy(s->report);
+    me_groups_destroy(s->groups);
+    me_plan_destroy(s->plan);
+    me_config_destroy(s->config);
+    me_free(s);
+}
+
+/** Everybody goes on, or everybody leaves with the same reason. */
+static me_status agree(const me_run *s, me_status status, me_diag *diag)
+{
+    return me_transport_agree(s->transport, status, diag);
+}
+
+me_status me_run_create(me_transport *transport, me_config *config,
+                        const me_run_options *options, me_diag *diag,
+                        me_run **run_out)
+{
+    me_run *s = me_alloc(1, sizeof *s, "run");
+    if (s == NULL) {
+        me_config_destroy(config);
+        return me_fail(diag, ME_ERR_NOMEM, "no host memory for the job");
+    }
+    s->transport = transport;
+    s->options = *options;
+    s->config = config;
+    me_status status = me_job_card_make(config, diag, &s->card);
+    if (status == ME_OK && options->strict) {
+        status = me_config_check_strict(config, diag);
+    }
+    if (status == ME_OK) {
+        status = make_plan(s, diag);
+    }
+    /* A job that cannot be read is the user's input, not our trouble. */
+    if (status != ME_OK) {
+        me_run_destroy(s);
+        return status == ME_ERR_IO ? ME_ERR_CONFIG : status;
+    }
+    *run_out = s;
+    return ME_OK;
+}
+
+const me_plan *me_run_plan(const me_run *run)
+{
+    return run->plan;
+}
+
+const me_config *me_run_config(const me_run *run)
+{
+    return run->config;
+}
+
+const me_report *me_run_report(const me_run *run)
+{
+    return run->report;
+}
+
+me_status me_run_simulate(me_run *run, me_diag *diag)
+{
+    me_status status = agree(run, simulate(run, diag), diag);
+    answers a = {.n_ranks = 0};
+    if (status == ME_OK) {
+        status = agree(run, make_answers(run, diag, &a), diag);
+    }
+    if (status == ME_OK) {
+        status = exchange(run, &a, diag);
+    }
+    if (status == ME_OK) {
+        me_log(ME_LOG_INFO, "gather: %.3f s", stage_seconds(run));
+    }
+    answers_fini(&a);
+    return status;
+}
