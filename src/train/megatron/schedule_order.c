@@ -112,13 +112,10 @@ static void make_weight_gradients(locals *l, const me_action *a)
     me_microbatch(e, a->microbatch);
     const me_phase phase = me_phase_set(e, ME_PHASE_BACKWARD);
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
-    me_launch_tell(e, (me_launch){.kind = ME_LAUNCH_ACTION_BEGIN,
-                                  .is_weights = true,
-                                  .chunk = a->chunk,
-                                  .microbatch = a->microbatch});
+    me_begin_action(l->t, ME_ACTION_WEIGHT_GRADIENT, a->chunk, a->microbatch);
     me_weight_gradients_make(&l->t->nn,
                              &item_of(l, a->chunk, a->microbatch)->weights);
-    me_launch_tell(e, (me_launch){.kind = ME_LAUNCH_ACTION_END});
+    me_end_action(l->t);
     me_category_set(e, category);
     me_phase_set(e, phase);
     me_microbatch(e, ME_NO_MICROBATCH);

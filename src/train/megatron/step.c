@@ -217,15 +217,22 @@ void me_rounds_again(me_trainer *t, me_cycle *cycle, int32_t times)
     t->forwards += times;
 }
 
-/** A forward or backward, as the phase says, begins or ends. */
-static void tell_action(me_engine *e, me_launch_kind kind, int32_t chunk,
-                        int32_t microbatch)
+void me_begin_action(me_trainer *t, me_action_kind kind, int32_t chunk,
+                     int32_t microbatch)
 {
-    me_launch_tell(
-        e, (me_launch){.kind = kind,
-                       .is_backward = me_phase_get(e) == ME_PHASE_BACKWARD,
-                       .chunk = chunk,
-                       .microbatch = microbatch});
+    me_action_begin(t->e, me_action_letter(kind), chunk);
+    me_launch_tell(t->e, (me_launch){.kind = ME_LAUNCH_ACTION_BEGIN,
+                                     .is_backward = kind != ME_ACTION_FORWARD,
+                                     .is_weights =
+                                         kind == ME_ACTION_WEIGHT_GRADIENT,
+                                     .chunk = chunk,
+                                     .microbatch = microbatch});
+}
+
+void me_end_action(me_trainer *t)
+{
+    me_launch_tell(t->e, (me_launch){.kind = ME_LAUNCH_ACTION_END});
+    me_action_end(t->e);
 }
 
 me_tensor *me_forward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
@@ -234,11 +241,10 @@ me_tensor *me_forward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
     me_engine *e = t->e;
     me_gpt *gpt = &t->chunks[chunk];
     me_microbatch(e, microbatch);
-    me_action_begin(e, me_action_letter(ME_ACTION_FORWARD), chunk);
     const me_phase phase = me_phase_set(e, ME_PHASE_FORWARD);
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     const me_frame frame = me_enter(e);
-    tell_action(e, ME_LAUNCH_ACTION_BEGIN, chunk, microbatch);
+    me_begin_action(t, ME_ACTION_FORWARD, chunk, microbatch);
     me_launch_host(e, ME_HOST_MICROBATCH);
     me_gpt_set_input(e, gpt, input);
     forward_point(t, "begin");
@@ -262,10 +268,9 @@ me_tensor *me_forward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
     }
     me_retain(y);
     me_leave(e, frame, NULL);
-    tell_action(e, ME_LAUNCH_ACTION_END, chunk, microbatch);
+    me_end_action(t);
     me_category_set(e, category);
     me_phase_set(e, phase);
-    me_action_end(e);
     me_microbatch(e, ME_NO_MICROBATCH);
     return y;
 }
@@ -290,11 +295,12 @@ void me_backward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
         return;
     }
     me_microbatch(e, microbatch);
-    me_action_begin(e, me_action_letter(ME_ACTION_BACKWARD), chunk);
     const me_phase phase = me_phase_set(e, ME_PHASE_BACKWARD);
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     const me_frame frame = me_enter(e);
-    tell_action(e, ME_LAUNCH_ACTION_BEGIN, chunk, microbatch);
+    me_begin_action(
+        t, t->weights.is_split ? ME_ACTION_INPUT_GRADIENT : ME_ACTION_BACKWARD,
+        chunk, microbatch);
     me_launch_host(e, ME_HOST_MICROBATCH);
     if (t->chunks[chunk].spec.post_process) {
         me_tensor *scaled = scale_loss(t, *output);
@@ -304,10 +310,9 @@ void me_backward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
     }
     me_backward(e, *output, gradient);
     me_leave(e, frame, NULL);
-    tell_action(e, ME_LAUNCH_ACTION_END, chunk, microbatch);
+    me_end_action(t);
     me_category_set(e, category);
     me_phase_set(e, phase);
-    me_action_end(e);
     me_microbatch(e, ME_NO_MICROBATCH);
 }
 

@@ -148,6 +148,13 @@ void me_ddp_reduce(me_trainer *t, int32_t chunk);
 
 /** @name forward and backward of one micro-batch (step.c)
  *  @{ */
+/** An action of the pipeline's order begins, of the running micro-batch: its
+ *  events and its launches belong to it until it ends. */
+void me_begin_action(me_trainer *t, me_action_kind kind, int32_t chunk,
+                     int32_t microbatch);
+/** It ends. */
+void me_end_action(me_trainer *t);
+
 /**
  * forward_step(): @p input is what the previous stage sent, or NULL.
  *
