@@ -12,7 +12,9 @@ typedef enum flag_kind {
     FLAG_NUMBER, /**< not negative, 31 bits */
     FLAG_COUNT,  /**< the same, and not 0 */
     FLAG_SWITCH,
-    FLAG_SET
+    FLAG_SET, /**< text; may be repeated, as those below */
+    FLAG_SCHEDULE,
+    FLAG_VARIANT
 } flag_kind;
 
 /** A flag: what it is called, what it takes, where it goes, what it is for. */
@@ -33,6 +35,10 @@ static const flag flags[] = {
      "configs/models"},
     {"--set", NULL, "KEY=VALUE", FLAG_SET, AT(sets),
      "set one option; wins over file and launch command (memest options)"},
+    {"--schedule", NULL, "NAME[:CHUNKS]", FLAG_SCHEDULE, AT(schedules),
+     "a schedule for compare; may be repeated"},
+    {"--variant", NULL, "[NAME:]KEY=VALUE,…", FLAG_VARIANT, AT(variants),
+     "options for compare to set beside the job's; may be repeated"},
     {"--world-size", NULL, "N", FLAG_COUNT, AT(world_size),
      "training ranks to simulate"},
     {"--memory-limit", NULL, "SIZE", FLAG_TEXT, AT(memory_limit),
@@ -97,7 +103,7 @@ typedef struct command {
     const char *name;
     const char *operand; /**< what it reads, NULL: it takes no word */
     const char *takes;   /**< its flags, a space around each; NULL: every one
-                            and a launch command */
+                            and a launch command, which a list has as -- */
     const char *help;
 } command;
 
@@ -109,6 +115,11 @@ typedef struct command {
 static const command commands[] = {
     {"estimate", NULL, NULL, "how much memory every rank takes (the default)"},
     {"check", NULL, NULL, "the verdict alone: exit 0 if it fits, 3 if not"},
+    {"compare", NULL,
+     " --model --set --schedule --variant --world-size --memory-limit "
+     "--alloc-conf --device --format --output --course --strict --no-fold "
+     "--require-fit -- ",
+     "schedules and settings of one job in one table"},
     {"replay", "FILE|-",
      " --memory-limit --alloc-conf --device --format --output --require-fit ",
      "FILE|-  feed a recorded stream through the allocator"},
@@ -121,7 +132,7 @@ static const command commands[] = {
 static const char every_command[] = " --log-level --log-file --help --version ";
 
 /** Flags that only a command has that lists them. */
-static const char not_of_jobs[] = SCHEDULE_FLAGS;
+static const char not_of_jobs[] = SCHEDULE_FLAGS "--schedule --variant ";
 
 enum {
     N_COMMANDS = sizeof commands / sizeof commands[0]
@@ -147,13 +158,15 @@ static const flag *find_flag(const char *word, size_t length)
     return NULL;
 }
 
-static me_status store_set(me_cli *cli, const char *value, me_diag *diag)
+/** One more of a flag that may be repeated. */
+static me_status store_next(const char **values, int32_t *count, const flag *f,
+                            const char *value, me_diag *diag)
 {
-    if (cli->n_sets == ME_CLI_MAX_SETS) {
-        return me_fail(diag, ME_ERR_CONFIG, "--set: more than %d times",
+    if (*count == ME_CLI_MAX_SETS) {
+        return me_fail(diag, ME_ERR_CONFIG, "%s: more than %d times", f->name,
                        ME_CLI_MAX_SETS);
     }
-    cli->sets[cli->n_sets++] = value;
+    values[(*count)++] = value;
     return ME_OK;
 }
 
@@ -186,7 +199,11 @@ static me_status store(me_cli *cli, const flag *f, const char *value,
         *(const char **)(void *)at = value;
         return ME_OK;
     case FLAG_TEXT: *(const char **)(void *)at = value; return ME_OK;
-    case FLAG_SET: return store_set(cli, value, diag);
+    case FLAG_SET: return store_next(cli->sets, &cli->n_sets, f, value, diag);
+    case FLAG_SCHEDULE:
+        return store_next(cli->schedules, &cli->n_schedules, f, value, diag);
+    case FLAG_VARIANT:
+        return store_next(cli->variants, &cli->n_variants, f, value, diag);
     case FLAG_NUMBER:
     case FLAG_COUNT: return store_number((int32_t *)(void *)at, f, value, diag);
     }
@@ -239,8 +256,8 @@ static const command *read_command(int argc, char **argv, me_diag *diag)
         }
     }
     (void)me_fail(diag, ME_ERR_CONFIG,
-                  "%s: no such command; estimate, check, replay, schedule "
-                  "and options are",
+                  "%s: no such command; estimate, check, compare, replay, "
+                  "schedule and options are",
                   argv[1]);
     return NULL;
 }
@@ -313,7 +330,8 @@ static me_status check_words(const command *c, const me_cli *cli, me_diag *diag)
             return refuse_flag(c, &flags[i], diag);
         }
     }
-    if (c->takes != NULL && cli->launch_argv != NULL) {
+    if (c->takes != NULL && cli->launch_argv != NULL &&
+        !has_name(c->takes, "--")) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "--: memest %s takes no launch command", c->name);
     }

@@ -24,6 +24,10 @@ typedef struct me_cli {
     const char *model;   /**< --model, or NULL */
     const char *sets[ME_CLI_MAX_SETS];
     int32_t n_sets;
+    const char *schedules[ME_CLI_MAX_SETS]; /**< of `compare` */
+    int32_t n_schedules;
+    const char *variants[ME_CLI_MAX_SETS]; /**< of `compare` */
+    int32_t n_variants;
     int32_t world_size;       /**< 0: not given */
     const char *memory_limit; /**< as given, or NULL */
     const char *alloc_conf;   /**< or NULL */

@@ -46,8 +46,8 @@ static me_status read_flags(const me_cli *cli, me_config *config, me_diag *diag)
     return status;
 }
 
-me_status me_job_read(const me_cli *cli, int32_t num_processes,
-                      me_config *config, me_diag *diag)
+me_status me_job_read_unfinished(const me_cli *cli, me_config *config,
+                                 me_diag *diag)
 {
     if (cli->model == NULL && cli->launch_argc == 0) {
         return me_fail(diag, ME_ERR_CONFIG,
@@ -68,6 +68,13 @@ me_status me_job_read(const me_cli *cli, int32_t num_processes,
     for (int32_t i = 0; status == ME_OK && i < cli->n_sets; i++) {
         status = me_config_set_assignment(config, cli->sets[i], diag);
     }
+    return status;
+}
+
+me_status me_job_read(const me_cli *cli, int32_t num_processes,
+                      me_config *config, me_diag *diag)
+{
+    me_status status = me_job_read_unfinished(cli, config, diag);
     if (status == ME_OK) {
         status = me_config_finish(config, num_processes, diag);
     }

@@ -11,6 +11,13 @@
 #include "config/config.h"
 
 /**
+ * As me_job_read(), without finishing the job: it can be copied and varied.
+ * Local.
+ */
+me_status me_job_read_unfinished(const me_cli *cli, me_config *config,
+                                 me_diag *diag) ME_MUST_CHECK;
+
+/**
  * Read defaults, file, launch command, flags and `--set`, in that order, and
  * finish the job. Local.
  *

@@ -2,6 +2,7 @@
 #include "alloc/replay.h"
 #include "app/card.h"
 #include "app/cli.h"
+#include "app/compare.h"
 #include "app/estimate.h"
 #include "app/output.h"
 #include "app/schedule.h"
@@ -159,7 +160,9 @@ static int run(me_transport *transport, int argc, char **argv, me_diag *diag)
         return me_exit_code(status);
     }
     if (!is_serial(&cli)) {
-        return me_estimate(transport, &cli, diag);
+        return strcmp(cli.command, "compare") == 0
+                   ? me_compare(transport, &cli, diag)
+                   : me_estimate(transport, &cli, diag);
     }
     return me_transport_rank(transport) == 0 ? run_serial(&cli, diag)
                                              : ME_EXIT_OK;

@@ -22,6 +22,11 @@ static json_t *number(uint64_t value)
     return value > INT64_MAX ? NULL : json_integer((json_int_t)value);
 }
 
+json_t *me_json_bytes(uint64_t bytes)
+{
+    return number(bytes);
+}
+
 /** The numbers of @p limit make sense only if it is known. */
 static json_t *known(bool is_known, uint64_t value)
 {
@@ -203,23 +208,9 @@ static json_t *make_volume(const me_rank_result *r)
     return list;
 }
 
-static json_t *make_course_bytes(const me_course_bytes *bytes)
-{
-    return json_pack("{s:o, s:o, s:o}", "begin", number(bytes->begin), "peak",
-                     number(bytes->peak), "end", number(bytes->end));
-}
-
 static json_t *make_course_part(const void *items, uint32_t i)
 {
-    const me_course_part *p = (const me_course_part *)items + i;
-    const bool is_action = p->chunk >= 0;
-    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "name", p->name, "chunk",
-                     is_action ? json_integer(p->chunk) : json_null(),
-                     "microbatch",
-                     is_action ? json_integer(p->microbatch) : json_null(),
-                     "requested_bytes", make_course_bytes(&p->requested),
-                     "allocated_bytes", make_course_bytes(&p->allocated),
-                     "reserved_bytes", make_course_bytes(&p->reserved));
+    return me_json_course_part((const me_course_part *)items + i);
 }
 
 /** The course, if it was kept. */
@@ -230,7 +221,7 @@ static json_t *add_course(const me_rank_result *r, json_t *object)
     }
     if (json_object_set_new(
             object, "course",
-            array_of(r->course, r->n_course, make_course_part)) != 0 ||
+            me_json_array(r->course, r->n_course, make_course_part)) != 0 ||
         json_object_set_new(object, "course_left_out",
                             json_integer(r->course_left_out)) != 0) {
         json_decref(object);

@@ -12,6 +12,12 @@
 
 #include <jansson.h>
 
+/** Exact; null when unknown; NULL when JSON's integers cannot hold it. */
+json_t *me_json_bytes(uint64_t bytes);
+
+/** A part of a course. */
+json_t *me_json_course_part(const me_course_part *part);
+
 /** An array of what @p make makes of items 0 to count - 1. */
 json_t *me_json_array(const void *items, uint32_t count,
                       json_t *(*make)(const void *items, uint32_t i));

@@ -150,7 +150,7 @@ static void code_course_bytes(me_codec *c, me_course_bytes *bytes)
 static void code_course(me_codec *c, me_rank_result *result)
 {
     result->course = me_code_array(c, result->course, &result->n_course,
-                                sizeof *result->course, 12);
+                                   sizeof *result->course, 12);
     for (uint32_t i = 0; i < result->n_course; i++) {
         me_course_part *part = &result->course[i];
         me_code_name(c, &part->name);

@@ -11,11 +11,10 @@ enum {
 };
 
 /** What a settled round is still told: where a span ends, and volumes. */
-static const uint32_t SETTLED_KINDS = ME_EVENT_BIT(ME_EVENT_PHASE) |
-                                      ME_EVENT_BIT(ME_EVENT_POINT) |
-                                      ME_EVENT_BIT(ME_EVENT_ACTION_BEGIN) |
-                                      ME_EVENT_BIT(ME_EVENT_ACTION_END) |
-                                      ME_EVENT_BIT(ME_EVENT_COLLECTIVE);
+static const uint32_t SETTLED_KINDS =
+    ME_EVENT_BIT(ME_EVENT_PHASE) | ME_EVENT_BIT(ME_EVENT_POINT) |
+    ME_EVENT_BIT(ME_EVENT_ACTION_BEGIN) | ME_EVENT_BIT(ME_EVENT_ACTION_END) |
+    ME_EVENT_BIT(ME_EVENT_COLLECTIVE);
 
 void me_rounds_fini(me_rounds *rounds)
 {
@@ -37,8 +36,8 @@ static void add_mark(me_rounds *r, const me_tracker *t)
         r->marks = grown;
         r->capacity = capacity;
     }
-    r->marks[r->n_marks++] = (me_rounds_mark){t->live.requested,
-                                              t->span_requested};
+    r->marks[r->n_marks++] =
+        (me_rounds_mark){t->live.requested, t->span_requested};
 }
 
 static void go_to_mark(me_rounds *r, me_tracker *t)

@@ -221,12 +221,12 @@ void me_begin_action(me_trainer *t, me_action_kind kind, int32_t chunk,
                      int32_t microbatch)
 {
     me_action_begin(t->e, me_action_letter(kind), chunk);
-    me_launch_tell(t->e, (me_launch){.kind = ME_LAUNCH_ACTION_BEGIN,
-                                     .is_backward = kind != ME_ACTION_FORWARD,
-                                     .is_weights =
-                                         kind == ME_ACTION_WEIGHT_GRADIENT,
-                                     .chunk = chunk,
-                                     .microbatch = microbatch});
+    me_launch_tell(t->e,
+                   (me_launch){.kind = ME_LAUNCH_ACTION_BEGIN,
+                               .is_backward = kind != ME_ACTION_FORWARD,
+                               .is_weights = kind == ME_ACTION_WEIGHT_GRADIENT,
+                               .chunk = chunk,
+                               .microbatch = microbatch});
 }
 
 void me_end_action(me_trainer *t)

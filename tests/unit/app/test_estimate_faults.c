@@ -3,8 +3,10 @@
  * failing: the first, the second, and so on in growing steps, since there are
  * thousands; and random ones of random jobs. Each time memest must say so and
  * leave nothing behind. */
+#include "app/compare.h"
 #include "app/estimate.h"
 #include "base/alloc.h"
+#include "report/report.h"
 #include "support/random_assignments.h"
 #include "support/test.h"
 
@@ -44,6 +46,7 @@ typedef struct scenario {
     bool writes_events;
     const char *const *sets;
     int n_sets;
+    bool compares;
 } scenario;
 
 static me_cli cli_of(const scenario *s)
@@ -63,6 +66,12 @@ static me_cli cli_of(const scenario *s)
     for (int i = 0; i < s->n_sets; i++) {
         cli.sets[i] = s->sets[i];
     }
+    if (s->compares) {
+        cli.command = "compare";
+        cli.course = true;
+        cli.schedules[cli.n_schedules++] = "interleaved:2";
+        cli.variants[cli.n_variants++] = "small:train.micro_batch_size=1";
+    }
     return cli;
 }
 
@@ -75,7 +84,8 @@ static uint64_t run(const scenario *s, uint64_t nth, int *code_out,
     me_transport *transport = NULL;
     assert_int_equal(me_transport_local_create(&transport), ME_OK);
     me_alloc_fail_at(nth == 0 ? UINT64_MAX : nth);
-    *code_out = me_estimate(transport, &cli, diag);
+    *code_out = s->compares ? me_compare(transport, &cli, diag)
+                            : me_estimate(transport, &cli, diag);
     const uint64_t requests = me_alloc_count();
     me_alloc_fail_at(0);
     me_transport_destroy(transport);
@@ -101,17 +111,48 @@ static bool fail_at(const scenario *s, uint64_t nth)
     return has_failed;
 }
 
-static void sweep(const char *format, bool writes_events)
+static void sweep_scenario(const scenario *s)
 {
-    const scenario s = {format, writes_events, sets, N_SETS};
     uint64_t nth = 1;
     (void)unlink(REPORT);
-    while (nth < MOST && fail_at(&s, nth)) {
+    while (nth < MOST && fail_at(s, nth)) {
         nth += 1 + nth / STEP;
     }
     assert_true(nth < MOST && nth > 1000);
     (void)unlink(REPORT);
     (void)unlink(EVENTS);
+}
+
+static void sweep(const char *format, bool writes_events)
+{
+    sweep_scenario(&(scenario){.format = format,
+                               .writes_events = writes_events,
+                               .sets = sets,
+                               .n_sets = N_SETS});
+}
+
+static void sweep_comparison(const char *format)
+{
+    sweep_scenario(&(scenario){
+        .format = format, .sets = sets, .n_sets = N_SETS, .compares = true});
+}
+
+static void test_estimate_faults__comparison(void **state)
+{
+    (void)state;
+    sweep_comparison("json");
+}
+
+static void test_estimate_faults__html(void **state)
+{
+    (void)state;
+    me_diag diag = {0};
+    me_format format = ME_FORMAT_TEXT;
+    if (me_format_read("html", NULL, &diag, &format) != ME_OK) {
+        skip();
+    }
+    sweep("html", false);
+    sweep_comparison("html");
 }
 
 static void test_estimate_faults__text(void **state)
@@ -140,7 +181,8 @@ static const char *some_requests_fail(me_random *random)
     for (int i = 0; i < job.n_sets; i++) {
         job_sets[i] = job.sets[i];
     }
-    const scenario s = {"json", false, job_sets, job.n_sets};
+    const scenario s = {
+        .format = "json", .sets = job_sets, .n_sets = job.n_sets};
     int code = ME_EXIT_OK;
     me_diag diag = {0};
     const uint64_t requests = run(&s, 0, &code, &diag);
@@ -169,6 +211,8 @@ int main(void)
         cmocka_unit_test(test_estimate_faults__text),
         cmocka_unit_test(test_estimate_faults__json),
         cmocka_unit_test(test_estimate_faults__csv),
+        cmocka_unit_test(test_estimate_faults__html),
+        cmocka_unit_test(test_estimate_faults__comparison),
         cmocka_unit_test(test_estimate_faults__random_jobs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

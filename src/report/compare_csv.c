@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "report/compare_format.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/** A field; in quotes where it must be. */
+static void append_field(me_str *text, const char *field)
+{
+    if (strpbrk(field, ",\"\r\n") == NULL) {
+        me_str_append(text, field);
+        return;
+    }
+    me_str_append(text, "\"");
+    for (; *field != '\0'; field++) {
+        me_str_append_n(text, field, 1);
+        if (*field == '"') {
+            me_str_append(text, "\"");
+        }
+    }
+    me_str_append(text, "\"");
+}
+
+static void append_bytes(me_str *text, uint64_t bytes)
+{
+    if (bytes == ME_BYTES_UNKNOWN) {
+        me_str_append(text, ",");
+    } else {
+        me_str_printf(text, ",%" PRIu64, bytes);
+    }
+}
+
+static void append_setting(const me_compare_line *line, me_str *text)
+{
+    const me_compare_row *row = line->row;
+    const me_step_time *step = me_compare_step(line);
+    append_field(text, row->schedule);
+    me_str_append(text, ",");
+    append_field(text, row->variant);
+    me_str_append(text, ",");
+    append_field(text, row->assignments);
+    me_str_append(text, ",");
+    append_field(text, row->reason == NULL ? "" : row->reason);
+    if (line->n_stages == 0) {
+        me_str_append(text, ",,,,,,,");
+        return;
+    }
+    me_str_printf(text, ",%s,", me_risk_name(row->report->verdict.risk));
+    if (line->place > 0) {
+        me_str_printf(text, "%d", (int)line->place);
+    }
+    if (step == NULL) {
+        me_str_append(text, ",,,,,");
+    } else {
+        me_str_printf(text, ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",",
+                      step->step_ns, step->forward_backward_ns, step->bubble_ns,
+                      me_compare_exposed_ns(step));
+    }
+    me_str_printf(text, "%d", (int)me_compare_chunks(line));
+}
+
+static void append_stage(const me_compare_stage *stage, me_str *text)
+{
+    me_str_printf(text, ",%d,%d,%d", (int)stage->stage, (int)stage->rank,
+                  (int)stage->in_flight);
+    append_bytes(text, stage->requested_bytes);
+    append_bytes(text, stage->allocated_bytes);
+    append_bytes(text, stage->reserved_bytes);
+    append_bytes(text, stage->device_bytes);
+}
+
+/** A line a stage; one without a stage for what cannot run. */
+me_status me_compare_csv(const me_compare_print *print, me_str *text)
+{
+    me_str_append(text,
+                  "schedule,variant,assignments,reason,risk,place,step_ns,"
+                  "forward_backward_ns,bubble_ns,exposed_ns,chunks,stage,rank,"
+                  "in_flight_chunk_microbatches,requested_bytes,"
+                  "allocated_bytes,reserved_bytes,device_bytes\n");
+    for (size_t i = 0; i < print->comparison->n_rows; i++) {
+        const me_compare_line *line = &print->lines[i];
+        for (int32_t s = 0; s < line->n_stages; s++) {
+            append_setting(line, text);
+            append_stage(&line->stages[s], text);
+            me_str_append(text, "\n");
+        }
+        if (line->n_stages == 0) {
+            append_setting(line, text);
+            me_str_append(text, ",,,,,,,\n");
+        }
+    }
+    return me_str_status(text);
+}

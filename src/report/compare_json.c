@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "report/compare_format.h"
+#include "report/compare_timeline.h"
+#include "report/json.h"
+
+/*
+ * A value that jansson cannot make is NULL, and whatever it was put into
+ * becomes NULL.
+ */
+
+static json_t *nanoseconds(const me_step_time *step, int64_t ns)
+{
+    return step == NULL ? json_null() : json_integer(ns);
+}
+
+static json_t *make_bytes(const me_compare_stage *stage)
+{
+    return json_pack("{s:o, s:o, s:o, s:o}", "requested_bytes",
+                     me_json_bytes(stage->requested_bytes), "allocated_bytes",
+                     me_json_bytes(stage->allocated_bytes), "reserved_bytes",
+                     me_json_bytes(stage->reserved_bytes), "device_bytes",
+                     me_json_bytes(stage->device_bytes));
+}
+
+static json_t *make_timed_part(const me_timed_part *timed)
+{
+    json_t *part = me_json_course_part(timed->part);
+    if (part != NULL &&
+        (json_object_set_new(part, "start_ns", json_integer(timed->start_ns)) !=
+             0 ||
+         json_object_set_new(part, "end_ns", json_integer(timed->end_ns)) !=
+             0)) {
+        json_decref(part);
+        return NULL;
+    }
+    return part;
+}
+
+/** Empty where there are no times. */
+static json_t *make_timeline(const me_compare_line *line, int32_t stage)
+{
+    me_timed_course course = {.n_parts = 0};
+    if (me_compare_step(line) != NULL &&
+        me_timed_course_init(line, stage, &course) != ME_OK) {
+        return NULL;
+    }
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < course.n_parts && list != NULL; i++) {
+        if (json_array_append_new(list, make_timed_part(&course.parts[i])) !=
+            0) {
+            json_decref(list);
+            list = NULL;
+        }
+    }
+    me_timed_course_fini(&course);
+    return list;
+}
+
+static json_t *make_stage(const me_compare_print *print,
+                          const me_compare_line *line, int32_t i)
+{
+    const me_compare_stage *stage = &line->stages[i];
+    json_t *object = json_pack(
+        "{s:i, s:i, s:i, s:o}", "stage", (int)stage->stage, "worst_rank",
+        (int)stage->rank, "in_flight_chunk_microbatches", (int)stage->in_flight,
+        "peak", make_bytes(stage));
+    if (object != NULL && print->has_course &&
+        json_object_set_new(object, "timeline", make_timeline(line, i)) != 0) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
+static json_t *make_stages(const me_compare_print *print,
+                           const me_compare_line *line)
+{
+    json_t *list = json_array();
+    for (int32_t i = 0; i < line->n_stages && list != NULL; i++) {
+        if (json_array_append_new(list, make_stage(print, line, i)) != 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    }
+    return list;
+}
+
+/** What a row has that can run. */
+static json_t *make_figures(const me_compare_print *print,
+                            const me_compare_line *line)
+{
+    const me_verdict *v = &line->row->report->verdict;
+    const me_step_time *step = me_compare_step(line);
+    const bool is_judged = v->risk != ME_RISK_UNKNOWN;
+    return json_pack(
+        "{s:o, s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o}",
+        "fits", is_judged ? json_boolean(v->fits) : json_null(), "risk",
+        me_risk_name(v->risk), "place",
+        line->place > 0 ? json_integer(line->place) : json_null(), "is_tie",
+        (int)line->is_tie, "step_ns",
+        nanoseconds(step, step == NULL ? 0 : step->step_ns),
+        "tokens_per_second",
+        step == NULL ? json_null()
+                     : json_real(line->row->report->time.tokens_per_second),
+        "forward_backward_ns",
+        nanoseconds(step, step == NULL ? 0 : step->forward_backward_ns),
+        "bubble_ns", nanoseconds(step, step == NULL ? 0 : step->bubble_ns),
+        "exposed_communication_ns",
+        nanoseconds(step, step == NULL ? 0 : me_compare_exposed_ns(step)),
+        "chunks", (int)me_compare_chunks(line), "in_flight_chunk_microbatches",
+        (int)line->worst.in_flight, "worst_rank", (int)line->worst.rank, "peak",
+        make_bytes(&line->worst), "stages", make_stages(print, line));
+}
+
+static json_t *make_row(const me_compare_print *print,
+                        const me_compare_line *line)
+{
+    const me_compare_row *row = line->row;
+    json_t *head =
+        json_pack("{s:s, s:s, s:s, s:b, s:s?}", "schedule", row->schedule,
+                  "variant", row->variant, "assignments", row->assignments,
+                  "runs", (int)(row->report != NULL), "reason", row->reason);
+    if (head == NULL || line->n_stages == 0) {
+        return head;
+    }
+    json_t *figures = make_figures(print, line);
+    if (figures == NULL || json_object_update(head, figures) != 0) {
+        json_decref(head);
+        head = NULL;
+    }
+    json_decref(figures);
+    return head;
+}
+
+static int append_piece(const char *piece, size_t size, void *text)
+{
+    me_str_append_n(text, piece, size);
+    return 0;
+}
+
+/** A row a line, in the order of the table. */
+me_status me_compare_json(const me_compare_print *print, me_str *text)
+{
+    const me_comparison *c = print->comparison;
+    json_t *head = json_pack("{s:s, s:s, s:f}", "memest", c->version, "name",
+                             c->name, "tie_below", ME_TIME_TIE);
+    bool is_good = head != NULL;
+    me_str_append(text, "{\"head\": ");
+    is_good = is_good && json_dump_callback(head, append_piece, text,
+                                            JSON_REAL_PRECISION(6)) == 0;
+    json_decref(head);
+    me_str_append(text, ",\n \"rows\": [\n");
+    for (size_t i = 0; i < c->n_rows && is_good; i++) {
+        json_t *row = make_row(print, &print->lines[i]);
+        me_str_append(text, i == 0 ? "  " : ",\n  ");
+        is_good =
+            row != NULL && json_dump_callback(row, append_piece, text, 0) == 0;
+        json_decref(row);
+    }
+    me_str_append(text, "\n ]}\n");
+    return is_good ? me_str_status(text) : ME_ERR_OVERFLOW;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "report/compare.h"
+#include "report/compare_timeline.h"
+#include "support/test.h"
+
+#include <string.h>
+
+enum {
+    ROWS = 6
+};
+
+/** One rank of one stage, with a forward and a backward of two micro-batches:
+ *  two are in flight at most. */
+typedef struct job {
+    me_config config;
+    me_course_part course[5];
+    me_rank_result result;
+    me_rank_result *results[1];
+    me_report_rank ranks[1];
+    me_time_span spans[4];
+    me_time_stage stages[1];
+    me_step_time step;
+    me_report report;
+} job;
+
+static me_course_part part(const char *name, int32_t microbatch, uint64_t begin,
+                           uint64_t peak, uint64_t end)
+{
+    return (me_course_part){
+        .name = name,
+        .chunk = microbatch < 0 ? -1 : 0,
+        .microbatch = microbatch,
+        .requested = {begin, peak, end},
+        .allocated = {begin, peak, end},
+        .reserved = {99, 99, 99},
+    };
+}
+
+/** Fits, and takes @p step_ns; 0: nobody knows. */
+static void make_job(job *j, int64_t step_ns, bool fits)
+{
+    memset(j, 0, sizeof *j);
+    j->config.parallel.pipeline = 1;
+    j->config.parallel.virtual_pipeline = 1;
+    j->course[0] = part("F", 0, 1, 5, 4);
+    j->course[1] = part("F", 1, 4, 8, 7);
+    j->course[2] = part("B", 0, 7, 9, 4);
+    j->course[3] = part("W", 1, 4, 6, 1);
+    j->course[4] = part("other", -1, 1, 3, 2);
+    j->result.course = j->course;
+    j->result.n_course = 5;
+    j->results[0] = &j->result;
+    for (int i = 0; i < 4; i++) {
+        j->spans[i] = (me_time_span){
+            .part = i < 2 ? ME_TIME_FORWARD : ME_TIME_BACKWARD,
+            .microbatch = i % 2,
+            .start_ns = 10 * i,
+            .end_ns = 10 * i + 8,
+        };
+    }
+    j->stages[0] = (me_time_stage){.spans = j->spans, .n_spans = 4};
+    j->step =
+        (me_step_time){.n_stages = 1, .stages = j->stages, .step_ns = step_ns};
+    j->report = (me_report){
+        .config = &j->config,
+        .world_size = 1,
+        .results = j->results,
+        .n_results = 1,
+        .ranks = j->ranks,
+        .verdict = {.risk = fits ? ME_RISK_FITS : ME_RISK_DOES_NOT_FIT,
+                    .fits = fits},
+        .time.step = step_ns == 0 ? NULL : &j->step,
+    };
+}
+
+static void test_compare__sorts_and_ties(void **state)
+{
+    (void)state;
+    static job jobs[ROWS];
+    /* 100 and 114 are a tie, 115 is not, though 114 and 115 are close. */
+    make_job(&jobs[0], 115, true);
+    make_job(&jobs[1], 50, false);
+    make_job(&jobs[3], 114, true);
+    make_job(&jobs[4], 100, true);
+    make_job(&jobs[5], 200, true);
+    me_compare_row rows[ROWS];
+    for (int i = 0; i < ROWS; i++) {
+        rows[i] = (me_compare_row){.schedule = "s",
+                                   .variant = "",
+                                   .assignments = "",
+                                   .report = &jobs[i].report};
+    }
+    rows[2].report = NULL;
+    rows[2].reason = "no";
+    const me_comparison comparison = {
+        .version = "1", .name = "", .rows = rows, .n_rows = ROWS};
+    me_compare_line *lines = NULL;
+    assert_int_equal(me_compare_lines_create(&comparison, NULL, &lines), ME_OK);
+
+    const struct {
+        int row;
+        int place;
+        bool is_tie;
+    } expected[ROWS] = {{4, 1, true},  {3, 1, true},  {0, 2, false},
+                        {5, 3, false}, {1, 0, false}, {2, 0, false}};
+
+    for (int i = 0; i < ROWS; i++) {
+        assert_ptr_equal(lines[i].row, &rows[expected[i].row]);
+        assert_int_equal(lines[i].place, expected[i].place);
+        assert_int_equal(lines[i].is_tie, expected[i].is_tie);
+    }
+    assert_int_equal(lines[0].worst.in_flight, 2);
+    assert_int_equal(lines[ROWS - 1].n_stages, 0);
+    me_compare_lines_destroy(lines, ROWS);
+}
+
+static void test_compare__keeps_the_order_without_times(void **state)
+{
+    (void)state;
+    static job jobs[2];
+    make_job(&jobs[0], 0, true);
+    make_job(&jobs[1], 0, true);
+    const me_compare_row rows[] = {
+        {.schedule = "a", .variant = "", .report = &jobs[0].report},
+        {.schedule = "b", .variant = "", .report = &jobs[1].report}};
+    const me_comparison comparison = {
+        .version = "1", .name = "", .rows = rows, .n_rows = 2};
+    me_compare_line *lines = NULL;
+    assert_int_equal(me_compare_lines_create(&comparison, NULL, &lines), ME_OK);
+    assert_string_equal(lines[0].row->schedule, "a");
+    assert_int_equal(lines[0].place, 0);
+    assert_int_equal(lines[1].place, 0);
+    me_compare_lines_destroy(lines, 2);
+}
+
+static void test_compare__puts_memory_on_the_time_axis(void **state)
+{
+    (void)state;
+    static job j;
+    make_job(&j, 60, true);
+    me_compare_stage stage = {.result = &j.result};
+    const me_compare_row row = {.report = &j.report};
+    const me_compare_line line = {.row = &row, .stages = &stage, .n_stages = 1};
+    me_timed_course course;
+    assert_int_equal(me_timed_course_init(&line, 0, &course), ME_OK);
+    assert_int_equal(course.n_parts, 5);
+    assert_int_equal(course.parts[2].start_ns, 20);
+    assert_string_equal(course.parts[2].part->name, "B");
+    assert_string_equal(course.parts[4].part->name, "optimizer");
+    assert_int_equal(course.parts[4].start_ns, 38);
+    assert_int_equal(course.parts[4].end_ns, 60);
+    assert_int_equal(course.parts[4].part->requested.peak, 3);
+    me_timed_course_fini(&course);
+    j.spans[1].microbatch = 5; /* times of another order */
+    assert_int_equal(me_timed_course_init(&line, 0, &course), ME_OK);
+    assert_int_equal(course.n_parts, 0);
+    me_timed_course_fini(&course);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_compare__sorts_and_ties),
+        cmocka_unit_test(test_compare__keeps_the_order_without_times),
+        cmocka_unit_test(test_compare__puts_memory_on_the_time_axis),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
