@@ -18,25 +18,25 @@ static const me_schedule *const schedules[] = {ME_ORDER_LIST(ME_ORDER_ADDRESS)};
 
 /** Letters and digits of @p text, small: the next one at *cursor, 0 at the
  *  end. */
-static char next_letter(const char **cursor)
+static int next_letter(const char **cursor)
 {
     while (**cursor == '-' || **cursor == '_') {
         (*cursor)++;
     }
-    const char c = **cursor;
+    const int c = (unsigned char)**cursor;
     *cursor += c != '\0';
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+    return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
 }
 
 static bool is_same_name(const char *a, const char *b)
 {
-    char letter = '\0';
+    int letter = 0;
     do {
         letter = next_letter(&a);
         if (letter != next_letter(&b)) {
             return false;
         }
-    } while (letter != '\0');
+    } while (letter != 0);
     return true;
 }
 

@@ -163,7 +163,7 @@ static value evaluate(scope *s, const me_expression *x)
 static bool is_loop(const scope *s, const me_statement *statement)
 {
     const me_expression *x = statement->value;
-    return x->kind == ME_EXPRESSION_CALL &&
+    return x->kind == ME_EXPRESSION_CALL && s->self != NULL &&
            s->self->children[x->index].spec->kind == ME_LAYER_MODULE_LIST &&
            x->operands[0]->kind == ME_EXPRESSION_NAME &&
            x->operands[0]->index == statement->variable;
