@@ -60,7 +60,7 @@ typedef enum me_expression_kind {
 enum {
     ME_EXPRESSION_OPERANDS = 3,
     ME_FORWARD_VARIABLES = 16,
-    ME_FORWARD_RETURNS = UINT32_MAX
+    ME_FORWARD_RETURNS = INT32_MAX
 };
 
 typedef struct me_expression {

@@ -192,18 +192,19 @@ static void remove_prehooks(const me_parameter_groups *groups)
     }
 }
 
-void me_backward_input(me_engine *e, me_tensor *output, me_tensor *gradient,
-                       me_tensor *input, uint32_t n_weights,
-                       me_tensor *const *weights,
+void me_backward_input(me_engine *e, const me_backward_way *way,
+                       uint32_t n_weights, me_tensor *const *weights,
                        me_parameter_groups *groups_out)
 {
+    me_tensor *output = way->output;
+    me_tensor *input = way->input;
     *groups_out = (me_parameter_groups){.count = 0};
     if (!me_engine_is_ok(e) || output->grad_fn == NULL) {
         return;
     }
     me_node *target = gradient_node(e, input);
     me_node **accumulators = hold_accumulators(e, n_weights, weights);
-    if (me_engine_is_ok(e)) {
+    if (me_engine_is_ok(e) && accumulators != NULL) {
         find_groups(e, output->grad_fn, target, n_weights, accumulators,
                     groups_out);
     }
@@ -212,7 +213,7 @@ void me_backward_input(me_engine *e, me_tensor *output, me_tensor *gradient,
     me_autograd_grad(e, &(me_grad_request){
                             .n_roots = 1,
                             .roots = &root,
-                            .gradients = &gradient,
+                            .gradients = &way->gradient,
                             .n_inputs = 1,
                             .inputs = &target,
                             .gradients_out = &of_input,

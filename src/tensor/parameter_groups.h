@@ -36,19 +36,22 @@ typedef struct me_parameter_groups {
     uint32_t count;
 } me_parameter_groups;
 
+/** From where to where the first half goes; all borrowed. */
+typedef struct me_backward_way {
+    me_tensor *output;   /**< forgets its graph, as detach_() does */
+    me_tensor *gradient; /**< of the output */
+    me_tensor *input;    /**< a leaf that needs a gradient */
+} me_backward_way;
+
 /**
- * stage_backward_input(): the gradient of @p input goes to its `grad`, added to
+ * stage_backward_input(): the gradient of the input goes to its `grad`, added to
  * what is there.
  *
- * @param output      forgets its graph, as detach_() does
- * @param gradient    of @p output; borrowed
- * @param input       a leaf that needs a gradient
  * @param n_weights   parameters of the stage, in their order
  * @param groups_out  for me_backward_weight(), which gives it back
  */
-void me_backward_input(me_engine *e, me_tensor *output, me_tensor *gradient,
-                       me_tensor *input, uint32_t n_weights,
-                       me_tensor *const *weights,
+void me_backward_input(me_engine *e, const me_backward_way *way,
+                       uint32_t n_weights, me_tensor *const *weights,
                        me_parameter_groups *groups_out);
 
 /** stage_backward_weight(): group by group, to each weight's `grad`. */

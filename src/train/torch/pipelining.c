@@ -265,8 +265,8 @@ static void connect(me_schedule_run *run, me_tensor **dummies)
     me_communicate_group(l->e, l->comm, true);
     for (int32_t i = 0; i < run->n_stages; i++) {
         me_stage *stage = &run->stages[i];
-        me_tensor *received = dummies[2 * i];
-        me_tensor *sent = dummies[2 * i + 1];
+        me_tensor *received = dummies[2 * (size_t)i];
+        me_tensor *sent = dummies[2 * (size_t)i + 1];
         const int32_t previous =
             stage->has_previous_here ? -1 : stage->previous_rank;
         const int32_t next = stage->has_next_here ? -1 : stage->next_rank;

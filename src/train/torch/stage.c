@@ -88,8 +88,8 @@ static me_tensor *backward_input(me_stage *stage, me_stage_microbatch *mb,
     me_tensor *root = NULL;
     me_tensor *gradient = NULL;
     begin_at(stage, mb, loss, output, &root, &gradient);
-    me_backward_input(e, root, gradient, mb->input_buffer, stage->n_weights,
-                      stage->weights, &mb->groups);
+    const me_backward_way way = {root, gradient, mb->input_buffer};
+    me_backward_input(e, &way, stage->n_weights, stage->weights, &mb->groups);
     me_tensor *of_input =
         me_engine_is_ok(e) ? me_retain(mb->input_buffer->grad) : NULL;
     me_leave(e, frame, NULL);

@@ -56,7 +56,8 @@ static void test_parameter_groups__halves_run_what_they_need(void **state)
 {
     layer l = make_layer(*state);
     me_parameter_groups groups;
-    me_backward_input(l.e, l.y, l.gradient, l.x, WEIGHTS, l.weights, &groups);
+    me_backward_input(l.e, &(me_backward_way){l.y, l.gradient, l.x}, WEIGHTS,
+                      l.weights, &groups);
     /* Gradients of g, of u, and of x, which cannot be added to the gradient
      * of y that the caller holds: a sum. That of g goes when gelu has run,
      * that of u stays for the weights. */
@@ -88,7 +89,8 @@ static void test_parameter_groups__second_gradients_are_added(void **state)
 {
     layer l = make_layer(*state);
     me_parameter_groups groups;
-    me_backward_input(l.e, l.y, l.gradient, l.x, WEIGHTS, l.weights, &groups);
+    me_backward_input(l.e, &(me_backward_way){l.y, l.gradient, l.x}, WEIGHTS,
+                      l.weights, &groups);
     me_backward_weight(l.e, l.weights, &groups);
     me_leave(l.e, l.frame, NULL);
 
@@ -97,8 +99,9 @@ static void test_parameter_groups__second_gradients_are_added(void **state)
         again.weights[i]->grad =
             me_retain(me_empty_like(again.e, "grad", again.weights[i]));
     }
-    me_backward_input(again.e, again.y, again.gradient, again.x, WEIGHTS,
-                      again.weights, &groups);
+    me_backward_input(again.e,
+                      &(me_backward_way){again.y, again.gradient, again.x},
+                      WEIGHTS, again.weights, &groups);
     (void)me_test_events_take(again.events);
     me_backward_weight(again.e, again.weights, &groups);
     EXPECT_EVENTS(again.events,
@@ -110,7 +113,8 @@ static void test_parameter_groups__a_half_can_be_left_out(void **state)
 {
     layer l = make_layer(*state);
     me_parameter_groups groups;
-    me_backward_input(l.e, l.y, l.gradient, l.x, WEIGHTS, l.weights, &groups);
+    me_backward_input(l.e, &(me_backward_way){l.y, l.gradient, l.x}, WEIGHTS,
+                      l.weights, &groups);
     me_parameter_groups_fini(l.e, &groups);
     assert_int_equal(groups.count, 0);
     me_leave(l.e, l.frame, NULL);
