@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/alloc.h"
+#include "base/arena.h"
 #include "config/file.h"
 #include "facts.h"
 #include "support/simulate.h"
@@ -203,6 +205,23 @@ static void check_events(accuracy *a, const facts_rank *want)
     compare(a, want->rank, "digest of events", digest, want->events_digest);
 }
 
+/** What a rank does in time can be written and read, as gathering does. */
+static void check_times(const facts_rank *want, const me_rank_result *result)
+{
+    unsigned char *bytes = NULL;
+    size_t size = 0;
+    me_diag diag = {.status = ME_OK};
+    me_time_program program;
+    me_arena *arena = me_arena_create(UINT64_MAX, "times");
+    assert_non_null(arena);
+    assert_int_equal(me_rank_result_encode_time(result, &bytes, &size), ME_OK);
+    if (me_time_program_decode(bytes, size, arena, &diag, &program) != ME_OK) {
+        fail_msg("rank %d: %s", (int)want->rank, diag.text);
+    }
+    me_free(bytes);
+    me_arena_destroy(arena);
+}
+
 static void check_rank(accuracy *a, const facts_rank *want)
 {
     me_diag diag = {.status = ME_OK};
@@ -211,6 +230,7 @@ static void check_rank(accuracy *a, const facts_rank *want)
     if (test_job_run(&a->job, want->rank, &diag, &result) != ME_OK) {
         fail_msg("rank %d: %s", (int)want->rank, diag.text);
     }
+    check_times(want, result);
     check_parameters(a, want, result);
     check_points(a, want, result);
     check_events(a, want);
