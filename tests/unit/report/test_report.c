@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/format.h"
+#include "report/page.h"
 #include "report/report.h"
 #include "support/faults.h"
 #include "support/test.h"
@@ -256,7 +257,9 @@ static me_status report_all(void *context)
     (void)context;
     me_status status = gather(&config, true, &report);
     for (int format = ME_FORMAT_TEXT; format < ME_FORMAT_CHECK; format++) {
-        if (status == ME_OK) {
+        const bool is_there =
+            format != ME_FORMAT_HTML || me_page_is_available();
+        if (status == ME_OK && is_there) {
             status = me_report_write(report, (me_format)format, "/dev/null",
                                      false, NULL);
         }
