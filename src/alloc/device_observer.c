@@ -19,11 +19,17 @@ struct me_device_observer {
  *  training thread is made first, autograd's second. */
 static void follow_alloc(me_device_observer *o, const me_event *event)
 {
+    const char *op = event->op == NULL ? "" : event->op;
+    if (strcmp(op, "cudnn_workspace") == 0) { /* recomputed by autograd */
+        me_device_memory_cudnn(&o->memory, event->phase == ME_PHASE_FORWARD
+                                               ? ME_DEVICE_TRAINING_THREAD
+                                               : ME_DEVICE_AUTOGRAD_THREAD);
+    }
     if (o->memory.has_cublas[ME_DEVICE_AUTOGRAD_THREAD]) {
         return; /* nothing more comes with an allocation */
     }
     me_device_memory_kernel(&o->memory);
-    if (event->op != NULL && strcmp(event->op, "cublas_workspace") == 0) {
+    if (strcmp(op, "cublas_workspace") == 0) {
         me_device_memory_matmul(&o->memory,
                                 o->memory.has_cublas[ME_DEVICE_TRAINING_THREAD]
                                     ? ME_DEVICE_AUTOGRAD_THREAD

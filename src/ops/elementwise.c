@@ -252,6 +252,9 @@ static const me_op relu_op = {"ReluBackward0", activation_backward};
 me_tensor *me_relu(me_engine *e, me_tensor *x)
 {
     me_node *node = me_record1(e, &relu_op, x);
+    if (node != NULL) {
+        node->data.n[0] = ME_KERNEL_ELEMENTWISE;
+    }
     me_tensor *y = unary(e, "relu", x);
     me_save(e, node, 0, y);
     return me_output(e, node, y);

@@ -120,7 +120,7 @@ static void cudnn_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     const uint64_t queries = me_size_mul(heads, me_dim(query, 2));
     gradients(e, node, gx);
     me_tensor *workspace = me_scratch(
-        e, "sdpa_bwd.workspace",
+        e, "cudnn_workspace",
         me_size_add(me_size_mul(4 * queries, me_dim(query, 3)),
                     me_size_add(4 * queries, CUDNN_SMALL_WORKSPACE)));
     count_work(e, query, node->saved[SDPA_SAVED_KEY], 5);
@@ -141,7 +141,7 @@ static me_tensor *cudnn(me_engine *e, me_tensor *query, me_tensor *key,
     me_tensor *offset = me_empty(e, "sdpa.offset", ME_DTYPE_INT64, ME_SCALAR);
     me_tensor *out = me_empty_like(e, "sdpa.out", query);
     me_tensor *lse = per_query(e, "sdpa.lse", query, 1);
-    me_drop(e, me_scratch(e, "sdpa.workspace", CUDNN_SMALL_WORKSPACE));
+    me_drop(e, me_scratch(e, "cudnn_workspace", CUDNN_SMALL_WORKSPACE));
     count_work(e, query, key, 2);
     me_save(e, node, SDPA_SAVED_LSE, lse);
     me_save(e, node, SDPA_SAVED_OUTPUT, out);
