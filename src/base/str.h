@@ -26,7 +26,7 @@ void me_str_fini(me_str *str);
 
 /** Append; the first failure is kept, and what follows it does nothing. */
 void me_str_append(me_str *str, const char *text);
-/** As me_str_append(), @p length bytes. */
+/** As me_str_append(), @p length bytes; @p text may be NULL if that is 0. */
 void me_str_append_n(me_str *str, const char *text, size_t length);
 /** As me_str_append(), formatted as printf() does. */
 void me_str_printf(me_str *str, const char *format, ...) ME_PRINTF(2, 3);
