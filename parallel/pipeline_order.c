@@ -140,8 +140,8 @@ enum {
     SEEN_ALL = 7
 };
 
-static me_status fail_action(me_diag *diag, int32_t rank,
-                             const me_action *action, const char *what)
+me_status me_action_fail(me_diag *diag, int32_t rank, const me_action *action,
+                         const char *what)
 {
     me_str text = {0};
     me_action_write(action, &text);
@@ -204,22 +204,23 @@ static me_status check_rank(const me_pipeline_order *order, int32_t rank,
         }
         if (action->stage < 0 || action->stage >= order->n_stages ||
             order->rank_of_stage[action->stage] != rank) {
-            return fail_action(diag, rank, action,
-                               "is of a stage that another rank holds");
+            return me_action_fail(diag, rank, action,
+                                  "is of a stage that another rank holds");
         }
         int32_t count = 0;
         const int32_t first =
             me_pipeline_order_microbatches(order, action->stage, &count);
         if (action->microbatch < first || action->microbatch >= first + count) {
-            return fail_action(diag, rank, action,
-                               "is of a micro-batch that does not pass here");
+            return me_action_fail(
+                diag, rank, action,
+                "is of a micro-batch that does not pass here");
         }
         uint8_t *of_action =
             &seen[(size_t)action->stage * (size_t)order->n_microbatches +
                   (size_t)action->microbatch];
         const char *wrong = check_seen(action, of_action);
         if (wrong != NULL) {
-            return fail_action(diag, rank, action, wrong);
+            return me_action_fail(diag, rank, action, wrong);
         }
     }
     return ME_OK;
@@ -240,11 +241,11 @@ static me_status check_missing(const me_pipeline_order *order,
                     (had & SEEN_FORWARD) == 0 ? ME_ACTION_FORWARD
                     : (had & SEEN_INPUT) == 0 ? ME_ACTION_BACKWARD
                                               : ME_ACTION_WEIGHT_GRADIENT;
-                return fail_action(diag, order->rank_of_stage[stage],
-                                   &(me_action){.kind = (uint8_t)kind,
-                                                .stage = stage,
-                                                .microbatch = i},
-                                   "is missing");
+                return me_action_fail(diag, order->rank_of_stage[stage],
+                                      &(me_action){.kind = (uint8_t)kind,
+                                                   .stage = stage,
+                                                   .microbatch = i},
+                                      "is missing");
             }
         }
     }

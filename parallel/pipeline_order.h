@@ -74,4 +74,9 @@ me_status me_pipeline_order_check(const me_pipeline_order *order,
 /** The action as PyTorch writes it: `3F0`, `1SEND_B2`, `0UNSHARD`. */
 void me_action_write(const me_action *action, me_str *text);
 
+/** An action that cannot stand where it does: "rank 2: 2B3 WHAT".
+ *  @return ME_ERR_CONFIG */
+me_status me_action_fail(me_diag *diag, int32_t rank, const me_action *action,
+                         const char *what);
+
 #endif /* MEMEST_PARALLEL_PIPELINE_ORDER_H */

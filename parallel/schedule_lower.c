@@ -219,17 +219,6 @@ out:
     return status;
 }
 
-static me_status fail_action(me_diag *diag, int32_t rank,
-                             const me_action *action, const char *what)
-{
-    me_str text = {0};
-    me_action_write(action, &text);
-    const me_status status = me_fail(diag, ME_ERR_CONFIG, "rank %d: %s %s",
-                                     rank, me_str_text(&text), what);
-    me_str_fini(&text);
-    return status;
-}
-
 /** The mark that an action leaves, of its own stage. */
 static uint8_t mark(me_action_kind kind)
 {
@@ -281,17 +270,17 @@ static me_status check_transfer(const me_pipeline_order *o, uint8_t *has,
     }
     uint8_t *seen = has_of(o, has, action->stage, action->microbatch);
     if ((all_marks(o, action->stage) & mark(kind)) != mark(kind)) {
-        return fail_action(diag, rank, action,
-                           "has no other rank to exchange with");
+        return me_action_fail(diag, rank, action,
+                              "has no other rank to exchange with");
     }
     if ((*seen & mark(kind)) != 0) {
-        return fail_action(diag, rank, action, "is there twice");
+        return me_action_fail(diag, rank, action, "is there twice");
     }
     const uint8_t needed =
         needs(o, action) & (all_marks(o, action->stage) | HAS_RUN_FORWARD);
     if ((*seen & needed) != needed) {
-        return fail_action(diag, rank, action,
-                           "comes before what it needs is received or made");
+        return me_action_fail(diag, rank, action,
+                              "comes before what it needs is received or made");
     }
     *seen |= mark(kind);
     return ME_OK;
