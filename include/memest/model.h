@@ -36,10 +36,10 @@ typedef enum me_rope_type {
     ME_ROPE_TYPE_YARN
 } me_rope_type;
 
-typedef enum me_core_attention {
+typedef enum me_core_attention_kind {
     ME_CORE_ATTENTION_UNFUSED,
     ME_CORE_ATTENTION_SDPA_FLASH
-} me_core_attention;
+} me_core_attention_kind;
 
 typedef enum me_norm_impl {
     ME_NORM_IMPL_TORCH

@@ -164,7 +164,7 @@ typedef struct me_torch_job {
 
 /** Which code runs a part. */
 typedef struct me_impl_config {
-    me_core_attention core_attention;
+    me_core_attention_kind core_attention;
     me_norm_impl norm;
     me_optimizer_impl optimizer;
 } me_impl_config;

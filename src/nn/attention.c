@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/attention.h"
 
-#include "nn/core_attention.h"
 #include "nn/rope.h"
 #include "ops/view.h"
 #include "tensor/launch.h"
-
-static me_tensor *run_core(const me_section *section, me_tensor *const *inputs)
-{
-    const me_attention *attention = section->self;
-    return me_core_attention_forward(section->nn, attention->core_module,
-                                     inputs[0], inputs[1], inputs[2],
-                                     inputs[3]);
-}
 
 static void mark_qk_norm(const me_norm *norm)
 {
@@ -32,7 +23,7 @@ void me_attention_create(me_nn *nn, me_module_id parent,
     const uint64_t heads = c->num_attention_heads;
     me_attention *a = attention;
     a->module = me_module_add(nn->e, parent, "self_attention");
-    a->core_module = me_module_add(nn->e, a->module, "core_attention");
+    me_core_attention_create(nn, a->module, &a->core_attention);
     a->linear_proj =
         me_row_linear_create(nn, &(me_linear_spec){
                                      .name = "linear_proj",
@@ -56,7 +47,6 @@ void me_attention_create(me_nn *nn, me_module_id parent,
         mark_qk_norm(&a->q_layernorm);
         mark_qk_norm(&a->k_layernorm);
     }
-    a->core_section = (me_section){.nn = nn, .run = run_core, .self = a};
 }
 
 /** Fewer query groups than tensor ranks: each rank gets the mixed projection
@@ -117,19 +107,6 @@ static void query_key_value(me_nn *nn, const me_attention *attention,
     me_leave_with(e, frame, 3, qkv_out);
 }
 
-static me_tensor *core(me_nn *nn, const me_attention *attention,
-                       me_tensor *const *qkv, me_tensor *mask)
-{
-    if (nn->config->recompute == ME_RECOMPUTE_SELECTIVE &&
-        nn->config->recompute_core_attention) {
-        me_tensor *const inputs[ME_CHECKPOINT_INPUTS] = {qkv[0], qkv[1], qkv[2],
-                                                         mask};
-        return me_checkpoint(nn, &attention->core_section, inputs, false);
-    }
-    return me_core_attention_forward(nn, attention->core_module, qkv[0], qkv[1],
-                                     qkv[2], mask);
-}
-
 me_tensor *me_attention_forward(me_nn *nn, const me_attention *attention,
                                 me_tensor *x, me_tensor *mask,
                                 me_tensor *angles)
@@ -150,7 +127,8 @@ me_tensor *me_attention_forward(me_nn *nn, const me_attention *attention,
         turned[1] =
             me_apply_rotary(nn, qkv[1], angles, false); // (s, b, g/t, d)
     }
-    me_tensor *context = core(nn, attention, turned, mask);
+    me_tensor *context = me_core_attention_forward(
+        nn, &attention->core_attention, turned[0], turned[1], turned[2], mask);
     me_tensor *y = me_row_linear(nn, &attention->linear_proj, context);
 
     if (angles != NULL) { // the tuple goes, its last item first

@@ -7,18 +7,17 @@
 #ifndef MEMEST_NN_ATTENTION_H
 #define MEMEST_NN_ATTENTION_H
 
-#include "nn/checkpoint.h"
+#include "nn/core_attention.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
 
 typedef struct me_attention {
     me_module_id module;
-    me_module_id core_module;
+    me_core_attention core_attention;
     me_linear linear_proj;
     me_linear linear_qkv;
     me_norm q_layernorm; /**< with qk_layernorm */
     me_norm k_layernorm;
-    me_section core_section; /**< the core, when it is recomputed */
 } me_attention;
 
 /** The module and its parameters below @p parent, in Megatron's order. */

@@ -137,16 +137,40 @@ static me_tensor *(*const implementations[])(me_nn *nn, me_tensor *query,
     [ME_CORE_ATTENTION_SDPA_FLASH] = sdpa_flash,
 };
 
-me_tensor *me_core_attention_forward(me_nn *nn, me_module_id module,
+static me_tensor *forward(me_nn *nn, const me_core_attention *core,
+                          me_tensor *const *inputs)
+{
+    me_module_enter(nn->e, core->module);
+    me_tensor *y = implementations[nn->config->core_attention](
+        nn, inputs[0], inputs[1], inputs[2], inputs[3]);
+    me_module_leave(nn->e);
+    return y;
+}
+
+static me_tensor *run_section(const me_section *section,
+                              me_tensor *const *inputs)
+{
+    return forward(section->nn, section->self, inputs);
+}
+
+void me_core_attention_create(me_nn *nn, me_module_id parent,
+                              me_core_attention *core)
+{
+    core->module = me_module_add(nn->e, parent, "core_attention");
+    core->section = (me_section){.nn = nn, .run = run_section, .self = core};
+}
+
+me_tensor *me_core_attention_forward(me_nn *nn, const me_core_attention *core,
                                      me_tensor *query, me_tensor *key,
                                      me_tensor *value, me_tensor *mask)
 {
     if (!me_engine_is_ok(nn->e)) {
         return me_none(nn->e);
     }
-    me_module_enter(nn->e, module);
-    me_tensor *y = implementations[nn->config->core_attention](nn, query, key,
-                                                               value, mask);
-    me_module_leave(nn->e);
-    return y;
+    me_tensor *const inputs[ME_CHECKPOINT_INPUTS] = {query, key, value, mask};
+    if (nn->config->recompute == ME_RECOMPUTE_SELECTIVE &&
+        nn->config->recompute_core_attention) {
+        return me_checkpoint(nn, &core->section, inputs, false);
+    }
+    return forward(nn, core, inputs);
 }

@@ -1,16 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/multi_latent_attention.h"
 
-#include "nn/core_attention.h"
 #include "ops/view.h"
-
-static me_tensor *run_core(const me_section *section, me_tensor *const *inputs)
-{
-    const me_multi_latent_attention *attention = section->self;
-    return me_core_attention_forward(section->nn, attention->core_module,
-                                     inputs[0], inputs[1], inputs[2],
-                                     inputs[3]);
-}
 
 /** Attention.__init__() makes a projection for heads of kv_channels, which
  *  MultiLatentAttention.__init__() then replaces. */
@@ -73,7 +64,7 @@ void me_multi_latent_attention_create(me_nn *nn, me_module_id parent,
     const me_transformer_config *c = nn->config;
     me_multi_latent_attention *a = attention;
     a->module = me_module_add(nn->e, parent, "self_attention");
-    a->core_module = me_module_add(nn->e, a->module, "core_attention");
+    me_core_attention_create(nn, a->module, &a->core_attention);
     a->rotary_pos_emb = me_engine_alloc(nn->e, 1, sizeof *a->rotary_pos_emb);
     if (a->rotary_pos_emb == NULL) {
         return;
@@ -105,7 +96,6 @@ void me_multi_latent_attention_create(me_nn *nn, me_module_id parent,
             me_norm_create(nn, a->module, "kv_layernorm", c->kv_lora_rank);
     }
     me_leave(nn->e, frame, NULL);
-    a->core_section = (me_section){.nn = nn, .run = run_core, .self = a};
 }
 
 void me_multi_latent_attention_fini(me_engine *e,
@@ -236,19 +226,6 @@ static void query_key_value(me_nn *nn,
     me_leave_with(nn->e, frame, 5, out);
 }
 
-static me_tensor *core(me_nn *nn, const me_multi_latent_attention *attention,
-                       me_tensor *const *qkv, me_tensor *mask)
-{
-    if (nn->config->recompute == ME_RECOMPUTE_SELECTIVE &&
-        nn->config->recompute_core_attention) {
-        me_tensor *const inputs[ME_CHECKPOINT_INPUTS] = {qkv[0], qkv[1], qkv[2],
-                                                         mask};
-        return me_checkpoint(nn, &attention->core_section, inputs, false);
-    }
-    return me_core_attention_forward(nn, attention->core_module, qkv[0], qkv[1],
-                                     qkv[2], mask);
-}
-
 me_tensor *
 me_multi_latent_attention_forward(me_nn *nn,
                                   const me_multi_latent_attention *attention,
@@ -263,7 +240,9 @@ me_multi_latent_attention_forward(me_nn *nn,
     me_tensor *qkv_and_latents[5] = {NULL, NULL, NULL, NULL, NULL};
     query_key_value(nn, attention, x, qkv_and_latents);
     me_hold(e, qkv_and_latents[0]); // core_attn_manager, for offloading
-    me_tensor *context = core(nn, attention, qkv_and_latents, mask);
+    me_tensor *context = me_core_attention_forward(
+        nn, &attention->core_attention, qkv_and_latents[0], qkv_and_latents[1],
+        qkv_and_latents[2], mask);
     me_tensor *y = me_row_linear(nn, &attention->linear_proj, context);
     me_leave(e, frame, y);
     me_module_leave(e);

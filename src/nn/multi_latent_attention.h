@@ -15,14 +15,14 @@
 #ifndef MEMEST_NN_MULTI_LATENT_ATTENTION_H
 #define MEMEST_NN_MULTI_LATENT_ATTENTION_H
 
-#include "nn/checkpoint.h"
+#include "nn/core_attention.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
 #include "nn/rope.h"
 
 typedef struct me_multi_latent_attention {
     me_module_id module;
-    me_module_id core_module;
+    me_core_attention core_attention;
     me_linear linear_proj;
     me_linear linear_q_proj;      /**< without a query latent */
     me_linear linear_q_down_proj; /**< with one, as the next */
@@ -32,7 +32,6 @@ typedef struct me_multi_latent_attention {
     me_norm q_layernorm; /**< of the latents, with qk_layernorm */
     me_norm kv_layernorm;
     me_rope *rotary_pos_emb; /**< each layer's own; the engine's memory */
-    me_section core_section; /**< the core, when it is recomputed */
 } me_multi_latent_attention;
 
 /** The module and its parameters below @p parent, in Megatron's order. */

@@ -60,7 +60,7 @@ typedef struct me_transformer_config {
     me_normalization normalization;
     me_activation activation;
     me_position_embedding position_embedding;
-    me_core_attention core_attention;
+    me_core_attention_kind core_attention;
     double attention_dropout;
     double hidden_dropout;
     bool add_bias_linear;

@@ -25,7 +25,7 @@ static const char *activation_name(me_activation activation)
     return "?";
 }
 
-static const char *attention_name(me_core_attention attention)
+static const char *attention_name(me_core_attention_kind attention)
 {
     switch (attention) {
     case ME_CORE_ATTENTION_UNFUSED: return "unfused";
