@@ -142,6 +142,27 @@ static me_status assume_schedule(me_config *config, me_diag *diag)
                                          : config->pipeline.name);
 }
 
+/** A file that says what Megatron-LM does anyway is run by the function that
+ *  does it, which keeps a tensor here and there for longer than it must. */
+static me_status derive_schedule(me_config *config, me_diag *diag)
+{
+    bool is_own = false;
+    me_status status = me_config_file_is_own_schedule(config, diag, &is_own);
+    if (status == ME_OK && is_own) {
+        status = me_config_assume(config, diag,
+                                  "%s is the order of Megatron-LM's own "
+                                  "schedule, and run by its own function",
+                                  config->pipeline.file);
+        config->pipeline.file[0] = '\0';
+        config->pipeline.name[0] = '\0';
+    }
+    const bool has_own = me_config_has_own_schedule(config);
+    if (config->parallel.virtual_pipeline == 1 || !has_own) {
+        config->parallel.overlap_p2p_comm = false;
+    }
+    return status == ME_OK && !has_own ? assume_schedule(config, diag) : status;
+}
+
 static me_status derive_parallel(me_config *config, int32_t num_processes,
                                  me_diag *diag)
 {
@@ -163,12 +184,6 @@ static me_status derive_parallel(me_config *config, int32_t num_processes,
     if (shape.chunks > 0 &&
         !me_config_is_set(config, "parallel.virtual_pipeline")) {
         p->virtual_pipeline = shape.chunks;
-    }
-    if (p->virtual_pipeline == 1 || !me_config_has_own_schedule(config)) {
-        p->overlap_p2p_comm = false;
-    }
-    if (status == ME_OK && !me_config_has_own_schedule(config)) {
-        status = assume_schedule(config, diag);
     }
     if (status == ME_OK && shape.copies > 1) {
         status = me_config_assume(
@@ -241,6 +256,9 @@ me_status me_config_derive(me_config *config, int32_t num_processes,
     me_status status = derive_parallel(config, num_processes, diag);
     derive_model(config);
     derive_train(config);
+    if (status == ME_OK) {
+        status = derive_schedule(config, diag);
+    }
     if (status == ME_OK) {
         status = assume_routing(config, diag);
     }

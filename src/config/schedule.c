@@ -64,6 +64,53 @@ bool me_config_has_own_schedule(const me_config *config)
             me_schedule_find(name) == me_schedule_find(own_schedule(config)));
 }
 
+static bool are_equal(const me_actions *a, const me_actions *b)
+{
+    if (a->count != b->count) {
+        return false;
+    }
+    for (int32_t i = 0; i < a->count; i++) {
+        const me_action *x = &a->items[i];
+        const me_action *y = &b->items[i];
+        if (x->kind != y->kind || x->microbatch != y->microbatch ||
+            x->stage != y->stage) {
+            return false;
+        }
+    }
+    return true;
+}
+
+me_status me_config_file_is_own_schedule(const me_config *config, me_diag *diag,
+                                         bool *is_own_out)
+{
+    const me_schedule *own = me_schedule_find(own_schedule(config));
+    const me_pipeline pipeline = {
+        .ranks = config->parallel.pipeline,
+        .microbatches = config->train.num_microbatches,
+        .chunks = config->parallel.virtual_pipeline,
+        .group_size = config->parallel.microbatch_group_size,
+    };
+    *is_own_out = false;
+    me_pipeline_order *order = NULL;
+    me_pipeline_order *expected = NULL;
+    if (!has_file(config) || me_schedule_check(own, &pipeline, NULL) != ME_OK ||
+        me_schedule_file_read(config->pipeline.file, ME_CSV_GUESS, NULL,
+                              &order) != ME_OK ||
+        order->n_ranks != pipeline.ranks) {
+        me_pipeline_order_destroy(order);
+        return ME_OK;
+    }
+    const me_status status =
+        me_pipeline_order_create(own, &pipeline, diag, &expected);
+    *is_own_out = status == ME_OK;
+    for (int32_t r = 0; r < order->n_ranks && *is_own_out; r++) {
+        *is_own_out = are_equal(&order->ranks[r], &expected->ranks[r]);
+    }
+    me_pipeline_order_destroy(expected);
+    me_pipeline_order_destroy(order);
+    return status;
+}
+
 static me_schedule_shape shape_of(me_placement placement, int32_t chunks)
 {
     return placement == ME_PLACEMENT_TWO_WAYS

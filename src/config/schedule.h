@@ -16,6 +16,17 @@
 bool me_config_has_own_schedule(const me_config *config);
 
 /**
+ * Does `pipeline.schedule_file` say, for this job's ranks, chunks and
+ * micro-batches, what Megatron-LM's own function does, without sends and
+ * receives of its own? False without a file. Local.
+ *
+ * @return ME_OK; ME_ERR_NOMEM; what is wrong with the file is left to
+ *         me_config_order()
+ */
+me_status me_config_file_is_own_schedule(const me_config *config, me_diag *diag,
+                                         bool *is_own_out) ME_MUST_CHECK;
+
+/**
  * The order of a job that has none of Megatron-LM's own, checked. Local.
  *
  * @param pipeline   of the job; its rank does not matter

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 // What orders cost on the engine, against what their lists say.
 
-#include "parallel/schedule.h"
+#include "parallel/schedule_csv.h"
 #include "support/simulate.h"
 #include "support/test.h"
+
+#include <stdio.h>
 
 enum {
     RANKS = 6,
@@ -41,24 +43,26 @@ static const char *const small[] = {
     NULL,
 };
 
-static me_status plan_job(test_job *job, const char *schedule, me_diag *diag)
+/** With an option that names the schedule. */
+static me_status plan_job(test_job *job, const char *option,
+                          const char *schedule, me_diag *diag)
 {
     *job = (test_job){.config = me_config_create()};
     assert_non_null(job->config);
     me_status status = test_job_set(job, small, diag);
     if (status == ME_OK) {
-        status =
-            me_config_set(job->config, "pipeline.schedule", schedule, diag);
+        status = me_config_set(job->config, option, schedule, diag);
     }
     return status == ME_OK ? test_job_plan(job, diag) : status;
 }
 
 /** Requested bytes at the peak of each rank. */
-static void run_job(const char *schedule, uint64_t peaks[RANKS])
+static void run_as(const char *option, const char *schedule,
+                   uint64_t peaks[RANKS])
 {
     test_job job;
     me_diag diag = {.status = ME_OK};
-    if (plan_job(&job, schedule, &diag) != ME_OK) {
+    if (plan_job(&job, option, schedule, &diag) != ME_OK) {
         fail_msg("%s: %s", schedule, diag.text);
     }
     for (int32_t rank = 0; rank < RANKS; rank++) {
@@ -70,6 +74,11 @@ static void run_job(const char *schedule, uint64_t peaks[RANKS])
         me_rank_result_destroy(result);
     }
     test_job_fini(&job);
+}
+
+static void run_job(const char *schedule, uint64_t peaks[RANKS])
+{
+    run_as("pipeline.schedule", schedule, peaks);
 }
 
 /** Of the middle ranks, which hold layers alone, rank r holds p - r
@@ -132,7 +141,7 @@ static void test_schedule_memory__v_places_the_model(void **state)
     (void)state;
     test_job job;
     me_diag diag = {.status = ME_OK};
-    assert_int_equal(plan_job(&job, "zbv", &diag), ME_OK);
+    assert_int_equal(plan_job(&job, "pipeline.schedule", "zbv", &diag), ME_OK);
     assert_int_equal(job.plan->n_chunks, 2);
     const me_stage first = me_plan_stage(job.plan, 0, 0);
     const me_stage last = me_plan_stage(job.plan, 0, 1);
@@ -154,8 +163,9 @@ static void test_schedule_memory__two_directions(void **state)
     test_job one;
     test_job two;
     me_diag diag = {.status = ME_OK};
-    assert_int_equal(plan_job(&one, "1f1b", &diag), ME_OK);
-    assert_int_equal(plan_job(&two, "dualpipe", &diag), ME_OK);
+    assert_int_equal(plan_job(&one, "pipeline.schedule", "1f1b", &diag), ME_OK);
+    assert_int_equal(plan_job(&two, "pipeline.schedule", "dualpipe", &diag),
+                     ME_OK);
     assert_int_equal(two.plan->n_chunks, 2);
     uint64_t parameters[RANKS];
     for (int32_t rank = 0; rank < RANKS; rank++) {
@@ -243,6 +253,48 @@ static void test_schedule_memory__refuses_what_is_not_modelled(void **state)
     }
 }
 
+/** The actions of a schedule as a file, but for the transfers. */
+static void write_file(const char *path, const char *schedule)
+{
+    const me_pipeline pipeline = {
+        .ranks = RANKS, .microbatches = MICROBATCHES, .chunks = 1};
+    me_diag diag = {.status = ME_OK};
+    me_pipeline_order *order = NULL;
+    assert_int_equal(me_pipeline_order_create(me_schedule_find(schedule),
+                                              &pipeline, &diag, &order),
+                     ME_OK);
+    me_str text = {0};
+    me_schedule_csv_write(order, &text);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(fputs(me_str_text(&text), file) >= 0, true);
+    assert_int_equal(fclose(file), 0);
+    me_str_fini(&text);
+    me_pipeline_order_destroy(order);
+}
+
+/* Megatron-LM's 1F1B keeps the last stage's loss in a list while the next
+ * micro-batch's runs, which no order of actions says: a file of its order takes
+ * the same bytes, since its own function runs it. */
+static void test_schedule_memory__own_order_from_a_file(void **state)
+{
+    (void)state;
+    static const char *const path = "own_order.csv";
+    uint64_t own[RANKS];
+    uint64_t read[RANKS];
+    run_job("1f1b", own);
+    write_file(path, "1f1b");
+    run_as("pipeline.schedule_file", path, read);
+    assert_memory_equal(own, read, sizeof own);
+
+    uint64_t gpipe[RANKS];
+    run_job("gpipe", gpipe);
+    write_file(path, "gpipe");
+    run_as("pipeline.schedule_file", path, read);
+    assert_memory_equal(gpipe, read, sizeof gpipe);
+    assert_int_equal(remove(path), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +302,7 @@ int main(void)
         cmocka_unit_test(test_schedule_memory__follows_in_flight),
         cmocka_unit_test(test_schedule_memory__v_places_the_model),
         cmocka_unit_test(test_schedule_memory__two_directions),
+        cmocka_unit_test(test_schedule_memory__own_order_from_a_file),
         cmocka_unit_test(test_schedule_memory__refuses_what_is_not_modelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
