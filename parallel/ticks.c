@@ -7,17 +7,18 @@
 #include <stdio.h>
 #include <string.h>
 
-static int64_t backward(const me_ticks *t)
+int64_t me_ticks_backward(const me_ticks *ticks)
 {
-    return t->backward != 0 ? t->backward
-                            : t->input_gradient + t->weight_gradient;
+    return ticks->backward != 0
+               ? ticks->backward
+               : ticks->input_gradient + ticks->weight_gradient;
 }
 
 static int64_t duration(const me_ticks *t, const me_action *action)
 {
     switch ((me_action_kind)action->kind) {
     case ME_ACTION_FORWARD: return t->forward;
-    case ME_ACTION_BACKWARD: return backward(t);
+    case ME_ACTION_BACKWARD: return me_ticks_backward(t);
     case ME_ACTION_INPUT_GRADIENT: return t->input_gradient;
     case ME_ACTION_WEIGHT_GRADIENT: return t->weight_gradient;
     case ME_ACTION_SEND_FORWARD:

@@ -76,6 +76,9 @@ typedef struct me_ticks {
     bool is_serial;     /**< blocks are their two actions, one by one */
 } me_ticks;
 
+/** Ticks of a whole backward. */
+int64_t me_ticks_backward(const me_ticks *ticks);
+
 /** The model of @p ticks, which must live as long. */
 me_timeline_model me_ticks_model(me_ticks *ticks);
 

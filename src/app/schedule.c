@@ -6,7 +6,7 @@
 #include "parallel/megatron_order.h"
 #include "parallel/schedule_csv.h"
 #include "parallel/schedule_lower.h"
-#include "parallel/schedule_text.h"
+#include "report/schedule.h"
 
 #include <string.h>
 
@@ -90,102 +90,44 @@ static me_status read_order(const me_cli *cli, me_diag *diag,
     return status;
 }
 
-static double percent(int64_t part, int64_t whole)
+static me_status make_timeline(const me_cli *cli,
+                               const me_pipeline_order *order, me_ticks *ticks,
+                               me_diag *diag, me_timeline **timeline_out)
 {
-    return whole == 0 ? 0.0 : 100.0 * (double)part / (double)whole;
-}
-
-static void write_head(const me_cli *cli, const me_pipeline_order *order,
-                       const me_ticks *ticks, const me_timeline *timeline,
-                       me_str *text)
-{
-    const me_schedule *schedule = me_schedule_find(cli->operand);
-    me_str_printf(text, "schedule %s%s%s\n",
-                  schedule == NULL ? cli->operand : schedule->name,
-                  schedule == NULL ? "" : ": ",
-                  schedule == NULL ? "" : schedule->summary);
-    me_str_printf(text,
-                  "%d pipeline ranks, %d stages placed %s, %d micro-batches\n",
-                  order->n_ranks, order->n_stages,
-                  me_placement_name(order->placement), order->n_microbatches);
-    me_str_printf(
-        text, "ticks F=%lld I=%lld W=%lld B=%lld comm=%lld\n",
-        (long long)ticks->forward, (long long)ticks->input_gradient,
-        (long long)ticks->weight_gradient,
-        (long long)(ticks->backward != 0
-                        ? ticks->backward
-                        : ticks->input_gradient + ticks->weight_gradient),
-        (long long)ticks->transfer);
-    me_str_printf(text,
-                  "makespan %lld, bubble %lld (%.2f %%), within a rank %lld\n",
-                  (long long)timeline->makespan, (long long)timeline->bubble,
-                  percent(timeline->bubble, timeline->makespan),
-                  (long long)timeline->span_bubble);
-}
-
-/** The stages of a rank, ascending. */
-static void write_stages(const me_pipeline_order *order, int32_t rank,
-                         me_str *text)
-{
-    const char *comma = "";
-    me_str stages = {0};
-    for (int32_t s = 0; s < order->n_stages; s++) {
-        if (order->rank_of_stage[s] == rank) {
-            me_str_printf(&stages, "%s%d", comma, s);
-            comma = ",";
-        }
+    const me_status status = cli->durations == NULL
+                                 ? ME_OK
+                                 : me_ticks_parse(cli->durations, diag, ticks);
+    if (status != ME_OK) {
+        return status;
     }
-    me_str_printf(text, "  %-8s", me_str_text(&stages));
-    me_str_fini(&stages);
+    const me_timeline_model model = me_ticks_model(ticks);
+    return cli->blocking
+               ? me_timeline_create_blocking(order, &model, diag, timeline_out)
+               : me_timeline_create(order, &model, diag, timeline_out);
 }
 
-static void write_ranks(const me_pipeline_order *order,
-                        const me_timeline *timeline, me_str *text)
-{
-    me_str_append(text, "\nrank  stages    in_flight  activations  pending_w  "
-                        "first  begin    end   busy   idle  within\n");
-    for (int32_t rank = 0; rank < order->n_ranks; rank++) {
-        const me_timeline_rank *r = &timeline->ranks[rank];
-        const me_action_peaks peaks = me_actions_peaks(&order->ranks[rank]);
-        me_str_printf(text, "%4d", rank);
-        write_stages(order, rank, text);
-        me_str_printf(text,
-                      "  %9d  %11d  %9d  %5d  %5lld  %5lld  %5lld  %5lld  "
-                      "%6lld\n",
-                      peaks.full, peaks.activation, peaks.pending_w,
-                      peaks.forwards_first, (long long)r->first_start,
-                      (long long)r->end, (long long)r->busy, (long long)r->idle,
-                      (long long)r->span_idle);
-    }
-}
-
-static me_status write_text(const me_cli *cli, const me_pipeline_order *order,
-                            const me_pipeline_order *shown, me_diag *diag,
-                            me_str *text)
+static me_status write_report(const me_cli *cli, const me_pipeline_order *order,
+                              const me_pipeline_order *shown, me_diag *diag,
+                              me_str *text)
 {
     me_ticks ticks = {.forward = 1, .input_gradient = 1, .weight_gradient = 1};
     me_timeline *timeline = NULL;
-    me_status status = cli->durations == NULL
-                           ? ME_OK
-                           : me_ticks_parse(cli->durations, diag, &ticks);
+    me_status status = make_timeline(cli, order, &ticks, diag, &timeline);
     if (status == ME_OK) {
-        const me_timeline_model model = me_ticks_model(&ticks);
-        status =
-            cli->blocking
-                ? me_timeline_create_blocking(order, &model, diag, &timeline)
-                : me_timeline_create(order, &model, diag, &timeline);
-    }
-    if (status == ME_OK) {
-        write_head(cli, order, &ticks, timeline, text);
-        write_ranks(order, timeline, text);
-        me_str grid = {0};
-        const int64_t unit = me_schedule_text_time(order, timeline, 1, &grid);
-        me_str_printf(text, "\ntime, a column for %lld tick%s\n%s",
-                      (long long)unit, unit == 1 ? "" : "s",
-                      me_str_text(&grid));
-        me_str_fini(&grid);
-        me_str_append(text, "\norder\n");
-        me_schedule_text_steps(shown, text);
+        const me_schedule *schedule = me_schedule_find(cli->operand);
+        const me_schedule_report report = {
+            .name = schedule == NULL ? cli->operand : schedule->name,
+            .summary = schedule == NULL ? NULL : schedule->summary,
+            .order = order,
+            .shown = shown,
+            .ticks = &ticks,
+            .timeline = timeline,
+        };
+        if (strcmp(cli->format, "json") == 0) {
+            status = me_schedule_report_json(&report, diag, text);
+        } else {
+            me_schedule_report_text(&report, text);
+        }
     }
     me_timeline_destroy(timeline);
     return status;
@@ -195,15 +137,15 @@ static me_status write_order(const me_cli *cli, const me_pipeline_order *order,
                              const me_pipeline_order *shown, me_diag *diag,
                              me_str *text)
 {
-    if (strcmp(cli->format, "text") == 0) {
-        return write_text(cli, order, shown, diag, text);
+    if (strcmp(cli->format, "text") == 0 || strcmp(cli->format, "json") == 0) {
+        return write_report(cli, order, shown, diag, text);
     }
     if (strcmp(cli->format, "csv") == 0) {
         me_schedule_csv_write(shown, text);
         return ME_OK;
     }
     return me_fail(diag, ME_ERR_CONFIG,
-                   "--format %s: memest schedule knows text and csv",
+                   "--format %s: memest schedule knows text, json and csv",
                    cli->format);
 }
 
