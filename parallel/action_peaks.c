@@ -8,25 +8,18 @@ typedef struct held {
     int32_t pending_w;
 } held;
 
+/** What an action adds; those that compute nothing, nothing. */
+static const held added[ME_ACTION_COUNT] = {
+    [ME_ACTION_FORWARD] = {.activation = 1},
+    [ME_ACTION_BACKWARD] = {.activation = -1},
+    [ME_ACTION_INPUT_GRADIENT] = {.activation = -1, .pending_w = 1},
+    [ME_ACTION_WEIGHT_GRADIENT] = {.pending_w = -1},
+};
+
 static void hold(held *h, const me_action *action)
 {
-    switch ((me_action_kind)action->kind) {
-    case ME_ACTION_FORWARD: h->activation++; break;
-    case ME_ACTION_BACKWARD: h->activation--; break;
-    case ME_ACTION_INPUT_GRADIENT:
-        h->activation--;
-        h->pending_w++;
-        break;
-    case ME_ACTION_WEIGHT_GRADIENT: h->pending_w--; break;
-    case ME_ACTION_SEND_FORWARD:
-    case ME_ACTION_RECV_FORWARD:
-    case ME_ACTION_SEND_BACKWARD:
-    case ME_ACTION_RECV_BACKWARD:
-    case ME_ACTION_UNSHARD:
-    case ME_ACTION_RESHARD:
-    case ME_ACTION_REDUCE_GRAD:
-    case ME_ACTION_COUNT: break;
-    }
+    h->activation += added[action->kind].activation;
+    h->pending_w += added[action->kind].pending_w;
 }
 
 static int32_t larger(int32_t a, int32_t b)

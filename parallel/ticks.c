@@ -16,21 +16,13 @@ int64_t me_ticks_backward(const me_ticks *ticks)
 
 static int64_t duration(const me_ticks *t, const me_action *action)
 {
-    switch ((me_action_kind)action->kind) {
-    case ME_ACTION_FORWARD: return t->forward;
-    case ME_ACTION_BACKWARD: return me_ticks_backward(t);
-    case ME_ACTION_INPUT_GRADIENT: return t->input_gradient;
-    case ME_ACTION_WEIGHT_GRADIENT: return t->weight_gradient;
-    case ME_ACTION_SEND_FORWARD:
-    case ME_ACTION_RECV_FORWARD:
-    case ME_ACTION_SEND_BACKWARD:
-    case ME_ACTION_RECV_BACKWARD:
-    case ME_ACTION_UNSHARD:
-    case ME_ACTION_RESHARD:
-    case ME_ACTION_REDUCE_GRAD:
-    case ME_ACTION_COUNT: break;
-    }
-    return 0;
+    const int64_t durations[ME_ACTION_COUNT] = {
+        [ME_ACTION_FORWARD] = t->forward,
+        [ME_ACTION_BACKWARD] = me_ticks_backward(t),
+        [ME_ACTION_INPUT_GRADIENT] = t->input_gradient,
+        [ME_ACTION_WEIGHT_GRADIENT] = t->weight_gradient,
+    };
+    return durations[action->kind];
 }
 
 static me_span run(void *self, const me_timeline_work *work, me_span *other_out)
