@@ -81,13 +81,20 @@ me_module_id me_module_add_index(me_engine *e, me_module_id parent,
 void me_module_enter(me_engine *e, me_module_id module)
 {
     e->module = module;
+    e->tree.modules[module].entered++;
     me_emit(e, &(me_event){.kind = ME_EVENT_MODULE_ENTER, .module = module});
 }
 
+/* A list of modules is not entered by the forward of what is in it, so it is
+ * not what runs after that either. */
 void me_module_leave(me_engine *e)
 {
+    me_module_info *modules = e->tree.modules;
     me_emit(e, &(me_event){.kind = ME_EVENT_MODULE_LEAVE, .module = e->module});
-    e->module = e->tree.modules[e->module].parent;
+    modules[e->module].entered--;
+    do {
+        e->module = modules[e->module].parent;
+    } while (e->module != ME_NO_MODULE && modules[e->module].entered == 0);
 }
 
 me_module_id me_module_current(const me_engine *e)

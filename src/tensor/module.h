@@ -19,6 +19,7 @@ typedef struct me_module_info {
     uint32_t depth;      /**< 0 for the root */
     uint64_t parameters; /**< elements of its own and its children's */
     uint64_t parameter_bytes;
+    uint32_t entered; /**< how often it runs now: 0 or 1 but for recursion */
 } me_module_info;
 
 /** All modules of one rank in the order they were made; parents come first. */

@@ -2,14 +2,14 @@
 #include "support/stream.h"
 
 static me_module_info modules[TEST_MODULES] = {
-    {"", "", 0, 0, 25, 50},
-    {"decoder", "decoder", 0, 1, 20, 40},
-    {"layers", "decoder.layers", 1, 2, 20, 40},
-    {"0", "decoder.layers.0", 2, 3, 10, 20},
-    {"mlp", "decoder.layers.0.mlp", 3, 4, 10, 20},
-    {"1", "decoder.layers.1", 2, 3, 10, 20},
-    {"mlp", "decoder.layers.1.mlp", 5, 4, 10, 20},
-    {"head", "head", 0, 1, 5, 10},
+    {"", "", 0, 0, 25, 50, 0},
+    {"decoder", "decoder", 0, 1, 20, 40, 0},
+    {"layers", "decoder.layers", 1, 2, 20, 40, 0},
+    {"0", "decoder.layers.0", 2, 3, 10, 20, 0},
+    {"mlp", "decoder.layers.0.mlp", 3, 4, 10, 20, 0},
+    {"1", "decoder.layers.1", 2, 3, 10, 20, 0},
+    {"mlp", "decoder.layers.1.mlp", 5, 4, 10, 20, 0},
+    {"head", "head", 0, 1, 5, 10, 0},
 };
 
 const me_module_tree me_stream_tree = {modules, TEST_MODULES, TEST_MODULES};
