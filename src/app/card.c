@@ -94,6 +94,21 @@ me_status me_card_choose(const char *name, me_diag *diag,
                : load_named(name, diag, card_out, rates_out);
 }
 
+me_status me_card_pool(const char *name, me_diag *diag, me_pool_options *pool)
+{
+    me_device_card card;
+    me_rates rates;
+    const me_status status = me_card_choose(name, diag, &card, &rates);
+    if (status == ME_OK) {
+        pool->device_total_bytes = card.total_bytes;
+        pool->outside_bytes = card.context_bytes;
+        pool->capacity_bytes = card.total_bytes > card.context_bytes
+                                   ? card.total_bytes - card.context_bytes
+                                   : 1;
+    }
+    return status;
+}
+
 /** What the numbers of device memory rest on. */
 static me_status assume_card(me_config *config, me_diag *diag,
                              const me_job_card *job)

@@ -32,24 +32,6 @@ static int fail(const me_diag *diag)
     return me_exit_code(diag->status);
 }
 
-/** The card that a recording is replayed on: what CUDA itself takes of it is
- *  gone; what else lay outside of the allocator, no recording says. */
-static me_status replay_card(const char *name, me_diag *diag,
-                             me_pool_options *pool)
-{
-    me_device_card card;
-    me_rates rates;
-    const me_status status = me_card_choose(name, diag, &card, &rates);
-    if (status == ME_OK) {
-        pool->device_total_bytes = card.total_bytes;
-        pool->outside_bytes = card.context_bytes;
-        pool->capacity_bytes = card.total_bytes > card.context_bytes
-                                   ? card.total_bytes - card.context_bytes
-                                   : 1;
-    }
-    return status;
-}
-
 /** The allocator's flags of `memest replay`. */
 static me_status replay_options(const me_cli *cli, me_diag *diag,
                                 me_replay_options *options)
@@ -74,7 +56,7 @@ static me_status replay_options(const me_cli *cli, me_diag *diag,
             me_alloc_conf_parse(cli->alloc_conf, diag, &options->pool.conf);
     }
     return status == ME_OK && cli->device != NULL
-               ? replay_card(cli->device, diag, &options->pool)
+               ? me_card_pool(cli->device, diag, &options->pool)
                : status;
 }
 

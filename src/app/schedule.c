@@ -20,12 +20,7 @@ static me_pipeline pipeline_of(const me_cli *cli, const me_schedule *schedule)
         .group_size = cli->group_size,
         .memory_limit = cli->in_flight,
     };
-    if (p.chunks == 0) {
-        p.chunks = 1;
-        if (me_schedule_check(schedule, &p, NULL) != ME_OK) {
-            p.chunks = 2;
-        }
-    }
+    p.chunks = me_schedule_chunks(schedule, &p);
     return p;
 }
 
@@ -110,7 +105,7 @@ static me_status write_report(const me_cli *cli, const me_pipeline_order *order,
                               const me_pipeline_order *shown, me_diag *diag,
                               me_str *text)
 {
-    me_ticks ticks = {.forward = 1, .input_gradient = 1, .weight_gradient = 1};
+    me_ticks ticks = me_ticks_default();
     me_timeline *timeline = NULL;
     me_status status = make_timeline(cli, order, &ticks, diag, &timeline);
     if (status == ME_OK) {

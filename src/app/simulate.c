@@ -188,6 +188,9 @@ static me_status make_observers(parts *p, me_diag *diag)
             me_engine_observe(p->engine, me_event_log_observer(p->events));
         }
     }
+    if (status == ME_OK && s->watcher != NULL) {
+        s->watcher->watch(s->watcher->self, p->engine);
+    }
     return status;
 }
 
@@ -456,7 +459,7 @@ me_status me_simulate_rank(const me_simulation *simulation, int32_t rank,
                (unsigned long long)me_call_log_count(log));
     }
     parts_fini(&p);
-    if (status == ME_OK && !is_enough) {
+    if (status == ME_OK && !is_enough && simulation->watcher == NULL) {
         status = run_limited(simulation, rank, diag, result);
     }
     if (status != ME_OK) {

@@ -13,7 +13,16 @@
 #include "collectives/call_log.h"
 #include "collectives/group.h"
 #include "plan/plan.h"
+#include "tensor/engine.h"
 #include "track/result.h"
+
+/** Somebody from outside who is told of the rank's events, after all others
+ *  and without a limit of memory. */
+typedef struct me_watcher {
+    /** Called before the program runs, to add observers to the engine. */
+    void (*watch)(void *self, me_engine *engine);
+    void *self;
+} me_watcher;
 
 /** What does not change from rank to rank. All borrowed. */
 typedef struct me_simulation {
@@ -26,13 +35,14 @@ typedef struct me_simulation {
     const char *events_path; /**< NULL: no event log */
     int32_t events_rank;
     int32_t events_iteration;
-    bool runs_all_rounds; /**< see me_megatron_config */
-    bool keeps_course;    /**< see me_tracker_keep_course() */
-    uint64_t *n_events;   /**< events are counted here, for messages; or NULL */
+    bool runs_all_rounds;      /**< see me_megatron_config */
+    bool keeps_course;         /**< see me_tracker_keep_course() */
+    const me_watcher *watcher; /**< NULL: none */
+    uint64_t *n_events; /**< events are counted here, for messages; or NULL */
 } me_simulation;
 
 /**
- * Simulate a rank.
+ * Simulate a rank. With a watcher nobody asks how it ends under the limit.
  *
  * @param log         the rank's calls of collectives are recorded here
  * @param result_out  owned by the caller

@@ -199,6 +199,14 @@ me_status me_format_read(const char *name, const char *json_ranks,
                          me_diag *diag, me_format *format_out) ME_MUST_CHECK;
 
 /**
+ * Append the report, without colours. Local.
+ *
+ * @return ME_OK; ME_ERR_NOMEM, ME_ERR_OVERFLOW, as me_report_write()
+ */
+me_status me_report_append(const me_report *report, me_format format,
+                           me_diag *diag, me_str *text) ME_MUST_CHECK;
+
+/**
  * Print the report. Local.
  *
  * @param path       of a file that is written whole or not at all; NULL or
