@@ -96,7 +96,7 @@ me_status me_card_choose(const char *name, me_diag *diag,
 
 me_status me_card_pool(const char *name, me_diag *diag, me_pool_options *pool)
 {
-    me_device_card card;
+    me_device_card card = {.total_bytes = 0};
     me_rates rates;
     const me_status status = me_card_choose(name, diag, &card, &rates);
     if (status == ME_OK) {

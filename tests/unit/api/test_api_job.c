@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "support/faults.h"
+#include "support/small_job.h"
 #include "support/test.h"
-#include "unit/api/small_job.h"
 
 #include <string.h>
 
@@ -16,7 +16,7 @@ static char *text_of(const memest_job *job)
 static void test_api_job__text_reads_back(void **state)
 {
     (void)state;
-    memest_job *job = small_job_create(NULL);
+    memest_job *job = me_small_job_create(NULL);
     memest_job *again = memest_job_create();
     assert_non_null(job);
     assert_non_null(again);
@@ -39,7 +39,7 @@ static void test_api_job__failure_changes_nothing(void **state)
     static const char broken[] =
         "model = {\n num_layers = 7;\n heads = 1; };\n";
     memest_error *error = memest_error_create();
-    memest_job *job = small_job_create(error);
+    memest_job *job = me_small_job_create(error);
     assert_non_null(job);
     assert_int_equal(memest_error_status(error), MEMEST_OK);
     assert_string_equal(memest_error_text(error), "");
@@ -68,7 +68,7 @@ static void test_api_job__failure_changes_nothing(void **state)
 static void test_api_job__clones_are_independent(void **state)
 {
     (void)state;
-    memest_job *job = small_job_create(NULL);
+    memest_job *job = me_small_job_create(NULL);
     memest_job *copy = memest_job_clone(job);
     assert_non_null(copy);
     char *before = text_of(job);
@@ -96,7 +96,7 @@ static void test_api_job__reads_launch_commands(void **state)
                                         "4",
                                         "--no-such-flag-known"};
     memest_error *error = memest_error_create();
-    memest_job *job = small_job_create(error);
+    memest_job *job = me_small_job_create(error);
     assert_int_equal(memest_job_set(job, "parallel.pipeline", "1", error),
                      MEMEST_OK);
     if (memest_job_read_launch(job, sizeof words / sizeof words[0], words,
@@ -114,7 +114,7 @@ static void test_api_job__checks_the_whole(void **state)
 {
     (void)state;
     memest_error *error = memest_error_create();
-    memest_job *job = small_job_create(error);
+    memest_job *job = me_small_job_create(error);
     assert_int_equal(memest_job_check(job, error), MEMEST_OK);
     assert_int_equal(memest_job_set(job, "parallel.tensor", "3", error),
                      MEMEST_OK);
@@ -142,7 +142,7 @@ static me_status read_and_print(void *context)
     (void)context;
     char *text = NULL;
     memest_error *error = memest_error_create();
-    memest_job *job = error == NULL ? NULL : small_job_create(error);
+    memest_job *job = error == NULL ? NULL : me_small_job_create(error);
     memest_status status =
         job == NULL ? MEMEST_ERR_NOMEM : memest_job_text(job, &text, error);
     memest_text_destroy(text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "support/small_job.h"
 #include "support/test.h"
-#include "unit/api/small_job.h"
 
 #include <string.h>
 
@@ -166,7 +166,7 @@ static void test_api_observe__agrees_with_the_report(void **state)
 {
     (void)state;
     static seen s;
-    memest_job *job = small_job_create(NULL);
+    memest_job *job = me_small_job_create(NULL);
     memest_report *report = NULL;
     assert_int_equal(memest_estimate(job, NULL, &report, NULL), MEMEST_OK);
     for (int32_t rank = 0; rank < SMALL_JOB_RANKS; rank++) {
@@ -194,7 +194,7 @@ static void test_api_observe__several(void **state)
     (void)state;
     static seen first;
     static seen second;
-    memest_job *job = small_job_create(NULL);
+    memest_job *job = me_small_job_create(NULL);
     const memest_observer a = observer_of(&first);
     memest_observer b = observer_of(&second);
     b.struct_size = offsetof(memest_observer, category_changed);
@@ -210,7 +210,7 @@ static void test_api_observe__refuses(void **state)
 {
     (void)state;
     static seen s;
-    memest_job *job = small_job_create(NULL);
+    memest_job *job = me_small_job_create(NULL);
     memest_error *error = memest_error_create();
     memest_observer observer = observer_of(&s);
     const memest_observer *all[] = {&observer};

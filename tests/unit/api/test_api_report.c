@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "support/small_job.h"
 #include "support/test.h"
-#include "unit/api/small_job.h"
 
 #include <string.h>
 
@@ -19,7 +19,7 @@ static memest_report *estimate(memest_job *job)
 static void test_api_report__ranks(void **state)
 {
     (void)state;
-    memest_job *job = small_job_create(NULL);
+    memest_job *job = me_small_job_create(NULL);
     memest_report *report = estimate(job);
     memest_job_destroy(job); /* the report does not need it */
     assert_int_equal(memest_report_world_size(report), SMALL_JOB_RANKS);
@@ -42,7 +42,7 @@ static void test_api_report__ranks(void **state)
 static void test_api_report__peak_adds_up(void **state)
 {
     (void)state;
-    memest_job *job = small_job_create(NULL);
+    memest_job *job = me_small_job_create(NULL);
     memest_report *report = estimate(job);
     for (int32_t i = 0; i < SMALL_JOB_RANKS; i++) {
         memest_peak peak = MEMEST_INIT(memest_peak);
@@ -84,7 +84,7 @@ static void test_api_report__records_have_sizes(void **state)
         uint64_t behind;
     } wide = {.newer = 7, .behind = 7};
 
-    memest_job *job = small_job_create(NULL);
+    memest_job *job = me_small_job_create(NULL);
     memest_report *report = estimate(job);
     wide.rank.struct_size = sizeof wide.rank + sizeof wide.newer;
     assert_true(memest_report_rank(report, 3, &wide.rank));
@@ -107,7 +107,7 @@ static void test_api_report__records_have_sizes(void **state)
 static void test_api_report__points_and_modules(void **state)
 {
     (void)state;
-    memest_job *job = small_job_create(NULL);
+    memest_job *job = me_small_job_create(NULL);
     memest_report *report = estimate(job);
     memest_point point = MEMEST_INIT(memest_point);
     assert_true(memest_report_n_points(report, 0) > 2);
@@ -130,7 +130,7 @@ static void test_api_report__points_and_modules(void **state)
 static void test_api_report__verdict(void **state)
 {
     (void)state;
-    memest_job *job = small_job_create(NULL);
+    memest_job *job = me_small_job_create(NULL);
     memest_report *report = estimate(job);
     memest_verdict verdict = MEMEST_INIT(memest_verdict);
     memest_limit limit = MEMEST_INIT(memest_limit);
@@ -163,7 +163,7 @@ static void test_api_report__verdict(void **state)
 static void test_api_report__text(void **state)
 {
     (void)state;
-    memest_job *job = small_job_create(NULL);
+    memest_job *job = me_small_job_create(NULL);
     memest_report *report = estimate(job);
     memest_error *error = memest_error_create();
     char *text = NULL;
@@ -190,7 +190,7 @@ static void test_api_report__options(void **state)
 {
     (void)state;
     static const char *const words[] = {"--no-such-flag-known"};
-    memest_job *job = small_job_create(NULL);
+    memest_job *job = me_small_job_create(NULL);
     memest_error *error = memest_error_create();
     memest_report *report = NULL;
     memest_estimate_options options = MEMEST_INIT(memest_estimate_options);

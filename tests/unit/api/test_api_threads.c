@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One job, estimated and observed by several threads at once. */
+#include "support/small_job.h"
 #include "support/test.h"
-#include "unit/api/small_job.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -63,7 +63,7 @@ static void test_api_threads__share_a_job(void **state)
 {
     (void)state;
     work all[N_THREADS];
-    memest_job *job = small_job_create(NULL);
+    memest_job *job = me_small_job_create(NULL);
     assert_non_null(job);
     for (int i = 0; i < N_THREADS; i++) {
         all[i] = (work){.job = job};

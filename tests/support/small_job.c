@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "unit/api/small_job.h"
+#include "support/small_job.h"
 
 static const char text[] =
     "model = { num_layers = 4; hidden_size = 64; num_attention_heads = 4;\n"
@@ -10,7 +10,7 @@ static const char text[] =
     "recompute = { granularity = \"full\"; method = \"uniform\";\n"
     "              num_layers = 1; };\n";
 
-memest_job *small_job_create(memest_error *error)
+memest_job *me_small_job_create(memest_error *error)
 {
     memest_job *job = memest_job_create();
     if (job != NULL &&

@@ -4,8 +4,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef MEMEST_TESTS_UNIT_API_SMALL_JOB_H
-#define MEMEST_TESTS_UNIT_API_SMALL_JOB_H
+#ifndef MEMEST_TESTS_SUPPORT_SMALL_JOB_H
+#define MEMEST_TESTS_SUPPORT_SMALL_JOB_H
 
 #include "memest/memest.h"
 
@@ -14,6 +14,6 @@ enum {
 };
 
 /** Tensor 2 by pipeline 2, recomputed; NULL without memory. The caller's. */
-memest_job *small_job_create(memest_error *error);
+memest_job *me_small_job_create(memest_error *error);
 
-#endif /* MEMEST_TESTS_UNIT_API_SMALL_JOB_H */
+#endif /* MEMEST_TESTS_SUPPORT_SMALL_JOB_H */
