@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One observer of the engine tells all of the caller's. */
 #include "api/private.h"
+#include "app/simulate.h"
 #include "base/alloc.h"
 #include "memest/event.h"
 #include "tensor/module.h"
@@ -190,12 +191,35 @@ static void on_event(void *self, const me_event *event)
     }
 }
 
-/** Without an `on_again` every round of a loop is run, and told. */
-static void begin_watch(void *self, me_engine *engine)
+static me_status begin_watch(void *self, me_engine *e, me_diag *diag)
 {
+    (void)diag;
     watch *w = self;
-    w->tree = me_engine_modules(engine);
-    me_engine_observe(engine, (me_observer){.on_event = on_event, .self = w});
+    w->tree = me_engine_modules(e);
+    me_engine_observe(e, (me_observer){.on_event = on_event, .self = w});
+    return ME_OK;
+}
+
+static me_status end_watch(void *self, me_diag *diag)
+{
+    const watch *w = self;
+    return w->status == ME_OK
+               ? ME_OK
+               : me_fail(diag, w->status, "no host memory for an event");
+}
+
+static me_status run_rank(watch *w, const me_run *run, int32_t rank,
+                          me_diag *diag)
+{
+    const int32_t world = me_run_config(run)->parallel.world_size;
+    if (rank < 0 || rank >= world) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "rank %d: the job has ranks 0 to %d", rank, world - 1);
+    }
+    const me_watcher watcher = {
+        .begin = begin_watch, .end = end_watch, .self = w};
+    return me_simulate_watched(me_run_plan(run), me_run_card(run), rank,
+                               &watcher, diag);
 }
 
 static me_status watch_init(watch *w, const memest_observer *const *observers,
@@ -231,11 +255,7 @@ memest_status memest_observe(const memest_job *job, int32_t rank,
         status = me_api_plan(job, &options, diag, &run);
     }
     if (status == ME_OK) {
-        const me_watcher watcher = {.watch = begin_watch, .self = &w};
-        status = me_run_watch(run.run, rank, &watcher, diag);
-    }
-    if (status == ME_OK && w.status != ME_OK) {
-        status = me_fail(diag, w.status, "no host memory for an event");
+        status = run_rank(&w, run.run, rank, diag);
     }
     me_api_run_fini(&run);
     me_free(w.parents);

@@ -4,6 +4,7 @@
 #include "app/card.h"
 #include "app/groups.h"
 #include "app/shards.h"
+#include "app/simulate.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "collectives/check.h"
@@ -340,6 +341,11 @@ me_status me_run_create(me_transport *transport, me_config *config,
     return ME_OK;
 }
 
+const me_job_card *me_run_card(const me_run *run)
+{
+    return &run->card;
+}
+
 const me_plan *me_run_plan(const me_run *run)
 {
     return run->plan;
@@ -369,29 +375,5 @@ me_status me_run_simulate(me_run *run, me_diag *diag)
         me_log(ME_LOG_INFO, "gather: %.3f s", stage_seconds(run));
     }
     answers_fini(&a);
-    return status;
-}
-
-me_status me_run_watch(const me_run *run, int32_t rank,
-                       const me_watcher *watcher, me_diag *diag)
-{
-    const int32_t world = run->config->parallel.world_size;
-    if (rank < 0 || rank >= world) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "rank %d: the job has ranks 0 to %d", rank, world - 1);
-    }
-    me_simulation simulation = run->simulation;
-    simulation.watcher = watcher;
-    simulation.n_events = NULL;
-    me_rank_result *result = NULL;
-    me_call_log *log = NULL;
-    me_status status = me_call_log_create(&log);
-    if (status == ME_OK) {
-        status = me_simulate_rank(&simulation, rank, log, diag, &result);
-    } else {
-        (void)me_fail(diag, status, "no host memory for the rank's calls");
-    }
-    me_rank_result_destroy(result);
-    me_call_log_destroy(log);
     return status;
 }

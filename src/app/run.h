@@ -8,7 +8,7 @@
 #ifndef MEMEST_APP_RUN_H
 #define MEMEST_APP_RUN_H
 
-#include "app/simulate.h"
+#include "app/card.h"
 #include "collectives/transport.h"
 #include "config/config.h"
 #include "plan/plan.h"
@@ -46,6 +46,8 @@ void me_run_destroy(me_run *run);
 /** The job and what each rank holds of it; borrowed. Local. */
 const me_config *me_run_config(const me_run *run);
 const me_plan *me_run_plan(const me_run *run);
+/** The card of its ranks; borrowed. Local. */
+const me_job_card *me_run_card(const me_run *run);
 
 /**
  * Simulate the ranks and gather what they took. Collective: every process
@@ -55,15 +57,6 @@ const me_plan *me_run_plan(const me_run *run);
  *         agree; ME_ERR_NOMEM, ME_ERR_IO, ME_ERR_MPI
  */
 me_status me_run_simulate(me_run *run, me_diag *diag) ME_MUST_CHECK;
-
-/**
- * Run one rank for a watcher alone. Local.
- *
- * @return ME_OK; ME_ERR_CONFIG for a rank that the job has not; the engine's
- *         failure; ME_ERR_NOMEM
- */
-me_status me_run_watch(const me_run *run, int32_t rank,
-                       const me_watcher *watcher, me_diag *diag) ME_MUST_CHECK;
 
 /** The report, borrowed; NULL before, and on other processes than 0. Local. */
 const me_report *me_run_report(const me_run *run);

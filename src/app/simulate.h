@@ -16,14 +16,6 @@
 #include "tensor/engine.h"
 #include "track/result.h"
 
-/** Somebody from outside who is told of the rank's events, after all others
- *  and without a limit of memory. */
-typedef struct me_watcher {
-    /** Called before the program runs, to add observers to the engine. */
-    void (*watch)(void *self, me_engine *engine);
-    void *self;
-} me_watcher;
-
 /** What does not change from rank to rank. All borrowed. */
 typedef struct me_simulation {
     const me_plan *plan;
@@ -35,14 +27,13 @@ typedef struct me_simulation {
     const char *events_path; /**< NULL: no event log */
     int32_t events_rank;
     int32_t events_iteration;
-    bool runs_all_rounds;      /**< see me_megatron_config */
-    bool keeps_course;         /**< see me_tracker_keep_course() */
-    const me_watcher *watcher; /**< NULL: none */
-    uint64_t *n_events; /**< events are counted here, for messages; or NULL */
+    bool runs_all_rounds; /**< see me_megatron_config */
+    bool keeps_course;    /**< see me_tracker_keep_course() */
+    uint64_t *n_events;   /**< events are counted here, for messages; or NULL */
 } me_simulation;
 
 /**
- * Simulate a rank. With a watcher nobody asks how it ends under the limit.
+ * Simulate a rank.
  *
  * @param log         the rank's calls of collectives are recorded here
  * @param result_out  owned by the caller
@@ -51,6 +42,21 @@ typedef struct me_simulation {
 me_status me_simulate_rank(const me_simulation *simulation, int32_t rank,
                            me_call_log *log, me_diag *diag,
                            me_rank_result **result_out) ME_MUST_CHECK;
+
+/** Who hooks into the engine of a rank before its program runs. */
+typedef struct me_watcher {
+    /** @return ME_OK, or the failure that ends the simulation */
+    me_status (*begin)(void *self, me_engine *e, me_diag *diag);
+    /** The program has ended; the engine still is. @return as begin() */
+    me_status (*end)(void *self, me_diag *diag);
+    void *self;
+} me_watcher;
+
+/** Run the program of a rank for a watcher alone. Local.
+ *  @return ME_OK; the engine's failure; ME_ERR_NOMEM */
+me_status me_simulate_watched(const me_plan *plan, const me_job_card *card,
+                              int32_t rank, const me_watcher *watcher,
+                              me_diag *diag) ME_MUST_CHECK;
 
 /** Append the rank's module tree, a line a module (`--dump modules`). */
 me_status me_simulate_modules(const me_plan *plan, int32_t rank, me_diag *diag,
