@@ -3,7 +3,7 @@
 #include "api/private.h"
 #include "app/simulate.h"
 #include "base/alloc.h"
-#include "memest/event.h"
+#include "base/event.h"
 #include "tensor/module.h"
 
 /** All of the caller's observers of one rank. */

@@ -9,11 +9,11 @@
 #define MEMEST_API_PRIVATE_H
 
 #include "app/run.h"
+#include "base/status.h"
 #include "base/str.h"
 #include "collectives/transport.h"
 #include "config/config.h"
 #include "memest/memest.h"
-#include "memest/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

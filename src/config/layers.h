@@ -1,7 +1,7 @@
 /**
  * @file
  * The `module` group of a `.cfg` file: a model as a tree of PyTorch's layers
- * (memest/layer.h). The format is docs/modules.md.
+ * (base/layer.h). The format is docs/modules.md.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -9,8 +9,8 @@
 #define MEMEST_CONFIG_LAYERS_H
 
 #include "base/arena.h"
+#include "base/layer.h"
 #include "base/str.h"
-#include "memest/layer.h"
 
 #include <libconfig.h>
 

@@ -1,6 +1,6 @@
 /**
  * @file
- * PyTorch's plain layers, built and run from a tree (memest/layer.h): Linear,
+ * PyTorch's plain layers, built and run from a tree (base/layer.h): Linear,
  * Embedding, norms, activations, Dropout, Sequential, ModuleList, and modules
  * with a forward of their own.
  *
@@ -9,7 +9,7 @@
 #ifndef MEMEST_NN_LAYERS_H
 #define MEMEST_NN_LAYERS_H
 
-#include "memest/layer.h"
+#include "base/layer.h"
 #include "nn/nn.h"
 
 typedef struct me_layer me_layer;

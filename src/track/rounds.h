@@ -11,8 +11,8 @@
 #ifndef MEMEST_TRACK_ROUNDS_H
 #define MEMEST_TRACK_ROUNDS_H
 
-#include "memest/event.h"
-#include "memest/status.h"
+#include "base/event.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>
