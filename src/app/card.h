@@ -33,6 +33,9 @@ me_status me_card_choose(const char *name, me_diag *diag,
                          me_device_card *card_out,
                          me_rates *rates_out) ME_MUST_CHECK;
 
+/** What the engine's operations ask of the card. */
+me_card me_job_card_kernels(const me_job_card *job);
+
 /**
  * The card that a pool without a job takes from: what CUDA itself takes of it
  * is gone; what else lies outside of the allocator nobody knows. Local.
