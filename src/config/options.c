@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/options.h"
 
-#include "base/nearest.h"
 #include "config/private.h"
-
-#include <string.h>
 
 static const me_option_word normalization_words[] = {
     {"LayerNorm", ME_NORMALIZATION_LAYER_NORM},
@@ -453,47 +450,4 @@ const me_option *me_options(size_t *count_out)
 {
     *count_out = sizeof options / sizeof options[0];
     return options;
-}
-
-const me_option *me_option_find(const char *name)
-{
-    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-        if (strcmp(options[i].name, name) == 0) {
-            return &options[i];
-        }
-    }
-    return NULL;
-}
-
-/* The group is often what people leave out: a last part that fits wins. */
-static const me_option *find_by_last_part(const char *name)
-{
-    const char *dot = strrchr(name, '.');
-    const char *last = dot == NULL ? name : dot + 1;
-    const me_option *found = NULL;
-    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-        const char *other = strrchr(options[i].name, '.');
-        if (other != NULL && strcmp(other + 1, last) == 0) {
-            if (found != NULL) {
-                return NULL;
-            }
-            found = &options[i];
-        }
-    }
-    return found;
-}
-
-const me_option *me_option_nearest(const char *name)
-{
-    const me_option *found = find_by_last_part(name);
-    if (found != NULL) {
-        return found;
-    }
-    me_nearest nearest = me_nearest_begin(name);
-    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-        if (me_nearest_offer(&nearest, options[i].name)) {
-            found = &options[i];
-        }
-    }
-    return found;
 }
