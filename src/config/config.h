@@ -87,6 +87,8 @@ typedef struct me_parallel_config {
     bool account_for_embedding_in_pipeline_split;
     bool account_for_loss_in_pipeline_split;
     char pipeline_layout[1024]; /**< see parallel/layout.h; "": not given */
+    bool torch_fsdp2;           /**< --use-torch-fsdp2, in place of DDP */
+    bool torch_fsdp2_reshard_after_forward;
 } me_parallel_config;
 
 /** In which order the pipeline runs. */

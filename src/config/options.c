@@ -308,6 +308,12 @@ BOOL("parallel.account_for_loss_in_pipeline_split", "false",
 STRING("parallel.pipeline_layout", "", parallel.pipeline_layout,
     "What each stage holds, in the language of Megatron-LM's layouts; "
     "virtual_pipeline follows from it."),
+BOOL("parallel.torch_fsdp2", "false", parallel.torch_fsdp2,
+    "Shard parameters, gradients and optimizer over the data-parallel ranks "
+    "with PyTorch's FSDP2, in place of DDP."),
+BOOL("parallel.torch_fsdp2_reshard_after_forward", "true",
+    parallel.torch_fsdp2_reshard_after_forward,
+    "FSDP2 frees gathered parameters after each forward."),
 
 STRING("pipeline.schedule", "", pipeline.name,
     "Order of forwards and backwards, a name of `memest schedule list`; empty: "

@@ -120,6 +120,7 @@ static const char *const foreign[] = {
     "parallel.decoder_",
     "parallel.account_",
     "parallel.pipeline_layout",
+    "parallel.torch_fsdp2",
     "train.micro_batch_size",
     "train.params_dtype",
     "train.grad",

@@ -66,6 +66,21 @@ static void set_schedule(job *j, me_random *random, int64_t pipeline,
                    "model.untie_embeddings_and_output_weights=true");
 }
 
+/** FSDP2 in place of DDP, over a vocabulary that some ranks have less of. */
+static void set_fsdp2(job *j, me_random *random, int64_t pipeline)
+{
+    if (pipeline > 1 || me_random_in(random, 0, 1) == 0) {
+        return;
+    }
+    set(j, "model.padded_vocab_size", 1000 + 2 * me_random_in(random, 0, 8));
+    (void)snprintf(j->sets[j->n++], SET_BYTES, "parallel.torch_fsdp2=true");
+    (void)snprintf(j->sets[j->n++], SET_BYTES, "optimizer.distributed=false");
+    (void)snprintf(j->sets[j->n++], SET_BYTES,
+                   "train.gradient_accumulation_fusion=false");
+    (void)snprintf(j->sets[j->n++], SET_BYTES,
+                   "model.untie_embeddings_and_output_weights=true");
+}
+
 static job make_job(me_random *random)
 {
     job j = {.n = 0};
@@ -87,6 +102,7 @@ static job make_job(me_random *random)
     set(&j, "model.vocab_size", 1000);
     set_flag(&j, random, "optimizer.distributed");
     set_schedule(&j, random, pipeline, rounds);
+    set_fsdp2(&j, random, pipeline);
     if (tensor > 1) {
         set_flag(&j, random, "parallel.sequence");
     }
