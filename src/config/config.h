@@ -123,7 +123,8 @@ typedef struct me_train_config {
 
 typedef struct me_optimizer_config {
     me_optimizer_kind kind;
-    bool distributed; /**< --use-distributed-optimizer */
+    bool distributed;      /**< --use-distributed-optimizer */
+    int32_t num_instances; /**< of the distributed optimizer */
     bool overlap_grad_reduce;
     bool overlap_param_gather;
     bool align_grad_reduce;   /**< stages begin to reduce together */

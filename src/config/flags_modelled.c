@@ -151,6 +151,8 @@ const me_flag_rule me_flags_modelled[] = {
      .option = "optimizer.kind"},
     {"--use-distributed-optimizer",
      .option = "optimizer.distributed", .constant = "true"},
+    {"--num-distributed-optimizer-instances:i",
+     .option = "optimizer.num_distributed_optimizer_instances"},
     {"--use-torch-fsdp2",
      .option = "parallel.torch_fsdp2", .constant = "true"},
     {"--torch-fsdp2-no-reshard-after-forward",

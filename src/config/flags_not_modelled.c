@@ -316,8 +316,6 @@ const me_flag_rule me_flags_not_modelled[] = {
      .needs = "--use-nccl-ub", .note = "registered communication buffers"},
     {"--create-all-gather-group", .note = "one more communicator"},
     {"--fake-process-group", .note = "a process group without peers"},
-    {"--num-distributed-optimizer-instances:i",
-     .neutral = "1", .note = "several distributed optimizers"},
     {"--ddp-reduce-scatter-with-fp32-accumulation "
      "--ddp-param-name-patterns-for-fp32-local-accumulation:+s",
      .note = "gradient reduction with copies"},

@@ -133,6 +133,7 @@ static const char *const foreign[] = {
     "train.cross_",
     "train.check_",
     "optimizer.distributed",
+    "optimizer.num_",
     "optimizer.overlap_",
     "optimizer.align_",
     "optimizer.ddp_",

@@ -275,6 +275,25 @@ static me_status check_optimizer(const me_config *config, me_diag *diag)
                        "optimizer.distributed = true needs optimizer.kind = "
                        "adam, not sgd");
     }
+    if (o->num_instances > 1 && !o->distributed) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "optimizer.num_distributed_optimizer_instances = %d "
+                       "needs optimizer.distributed = true",
+                       (int)o->num_instances);
+    }
+    if (o->num_instances > 1 &&
+        (config->moe.num_experts > 0 || config->parallel.context > 1)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "optimizer.num_distributed_optimizer_instances = %d "
+                       "with experts or parallel.context over 1 is not "
+                       "modelled",
+                       (int)o->num_instances);
+    }
+    if (config->parallel.data % o->num_instances != 0) {
+        return me_divides("optimizer.num_distributed_optimizer_instances",
+                          (uint64_t)o->num_instances, "data parallel size",
+                          (uint64_t)config->parallel.data, diag);
+    }
     if (o->ddp_num_buckets != 0 && o->ddp_bucket_size != 0) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "optimizer.ddp_num_buckets and "

@@ -50,6 +50,7 @@ static me_status make_grid(const me_config *config, me_diag *diag,
             .pipeline = p->pipeline,
             .expert = p->expert,
             .expert_tensor = p->expert_tensor,
+            .instances = config->optimizer.num_instances,
             .pipeline_before_data = p->tp_pp_dp_mapping,
             .is_tied = has_shared_embedding(config),
         },
@@ -347,7 +348,8 @@ static void dump_rank(const me_plan *plan, int32_t rank, me_str *text)
     me_str_printf(text, "rank %d: class %d tp %d cp %d ep %d dp %d pp %d", rank,
                   plan->class_of[rank], c.at[ME_AXIS_TENSOR],
                   c.at[ME_AXIS_CONTEXT], of_experts.at[ME_AXIS_EXPERT],
-                  c.at[ME_AXIS_DATA], c.at[ME_AXIS_PIPELINE]);
+                  me_grid_data_rank(&plan->grid, ME_GRID_DENSE, &c),
+                  c.at[ME_AXIS_PIPELINE]);
     for (int32_t chunk = 0; chunk < plan->n_chunks; chunk++) {
         const me_stage s = me_plan_stage(plan, rank, chunk);
         me_str_printf(text, " | chunk %d:", chunk);

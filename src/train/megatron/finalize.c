@@ -69,7 +69,8 @@ static void reduce_stage_copies(me_trainer *t)
     for (int32_t i = 0; i < c->n_chunks; i++) {
         const me_ddp *ddp = &t->ddp[i == 0 ? first : 1 - first];
         const me_buffer *layout = ddp->buffers[ME_SHARING_DENSE].layout;
-        const int32_t data = t->comm->size[ME_GROUP_DATA_CONTEXT];
+        const int32_t data =
+            t->comm->size[ddp->buffers[ME_SHARING_DENSE].group];
         if (layout == NULL) {
             continue;
         }

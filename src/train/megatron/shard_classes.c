@@ -77,6 +77,8 @@ static void number_members(me_trainer *t, me_communicators *comm,
     int32_t n = 0;
     for (int32_t i = 0; i < comm->size[ME_GROUP_DATA_CONTEXT]; i++) {
         comm->index[ME_GROUP_DATA_CONTEXT] = i;
+        comm->index[ME_GROUP_PARTIAL_DATA_CONTEXT] =
+            i % comm->size[ME_GROUP_PARTIAL_DATA_CONTEXT];
         comm->index[ME_GROUP_EXPERT_DATA] = expert_index[i];
         if (classes[n].pieces == NULL) {
             classes[n].pieces = me_engine_alloc(

@@ -181,6 +181,8 @@ static const char *const list_cases[][3] = {
      "--overlap-grad-reduce",
      "--overlap-grad-reduce", "no effect"},
     {"--use-megatron-fsdp", "--use-megatron-fsdp", "not modelled"},
+    {"--num-distributed-optimizer-instances 1",
+     "--num-distributed-optimizer-instances", "modelled"},
     {"--num-layer 4 5", "--num-layer", "not modelled"},
     {"--num_layers=4", "--num_layers", "not modelled"},
     {"-x", "-x", "not modelled"},

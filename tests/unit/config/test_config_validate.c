@@ -157,6 +157,19 @@ static const char *const rule_cases[][2] = {
     {"optimizer.overlap_param_gather=true", "optimizer.distributed = true"},
     {"optimizer.overlap_param_gather=true optimizer.distributed=true",
      "optimizer.overlap_grad_reduce = true"},
+    {"optimizer.num_distributed_optimizer_instances=2",
+     "needs optimizer.distributed = true"},
+    {"optimizer.num_distributed_optimizer_instances=2 parallel.world_size=4 "
+     "optimizer.distributed=true",
+     ""},
+    {"optimizer.num_distributed_optimizer_instances=3 parallel.world_size=4 "
+     "optimizer.distributed=true",
+     "optimizer.num_distributed_optimizer_instances = 3 does not divide data "
+     "parallel size = 4"},
+    {"optimizer.num_distributed_optimizer_instances=2 parallel.world_size=4 "
+     "optimizer.distributed=true moe.num_experts=4 "
+     "model.add_bias_linear=false",
+     "with experts or parallel.context over 1 is not modelled"},
     {FSDP2, ""},
     {FSDP2 " parallel.tensor=2 parallel.world_size=4", ""},
     {FSDP2 " parallel.pipeline=2", "needs parallel.pipeline = 1"},

@@ -42,10 +42,44 @@ static void test_set_up__flags_of_a_chunk(void **state)
     assert_int_equal(chunks.allocations, 4);
 }
 
+static void on_main(void *self, const me_event *event)
+{
+    uint64_t *bytes = self;
+    if (event->kind == ME_EVENT_ALLOC &&
+        event->category == ME_CATEGORY_MAIN_PARAMETER) {
+        *bytes += event->bytes;
+    }
+}
+
+static uint64_t main_parameters(const char *command, int32_t world_size,
+                                int32_t rank)
+{
+    uint64_t bytes = 0;
+    launched job = {.command = command, .world_size = world_size, .rank = rank};
+    run_launched(&job, (me_observer){.on_event = on_main, .self = &bytes});
+    return bytes;
+}
+
+/* An instance of the distributed optimizer owns what the ranks of a job of its
+ * size would. */
+static void test_set_up__optimizer_instances(void **state)
+{
+    (void)state;
+    for (int32_t rank = 0; rank < 4; rank++) {
+        assert_int_equal(
+            main_parameters(SMALL_JOB "--use-distributed-optimizer "
+                                      "--num-distributed-optimizer-instances 2",
+                            4, rank),
+            main_parameters(SMALL_JOB "--use-distributed-optimizer", 2,
+                            rank % 2));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_set_up__flags_of_a_chunk),
+        cmocka_unit_test(test_set_up__optimizer_instances),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
