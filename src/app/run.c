@@ -188,7 +188,7 @@ static me_rank_place place_of(const me_plan *plan, int32_t rank)
         .rank = rank,
         .tp = c.at[ME_AXIS_TENSOR],
         .pp = c.at[ME_AXIS_PIPELINE],
-        .dp = c.at[ME_AXIS_DATA],
+        .dp = me_grid_data_rank(&plan->grid, ME_GRID_DENSE, &c),
         .cp = c.at[ME_AXIS_CONTEXT],
         .ep = of_experts.at[ME_AXIS_EXPERT],
         .class_id = plan->class_of[rank],

@@ -192,7 +192,7 @@ static me_status make_limited_observers(parts *p, me_diag *diag)
         card->total_bytes - me_min_u64(card->context_bytes, card->total_bytes);
     const me_pool_options options = {
         .conf = p->simulation->alloc_conf,
-        .device_index = p->rank % p->simulation->card->gpus_per_node,
+        .device_index = 0, /* in the text of a result that ranks share */
         .limit_bytes = p->simulation->memory_limit_bytes,
         .device_total_bytes = card->total_bytes,
         .outside_bytes = card->context_bytes,

@@ -51,8 +51,10 @@ extern "C" {
     X(ME_COLLECTIVE_SEND, "Send")                                              \
     X(ME_COLLECTIVE_RECV, "Recv")
 
-/** X(constant, name): the kinds of process groups, Megatron's names; last the
- *  two pipeline ranks that hold copies of the same stages, which only schedules
+/** X(constant, name): the kinds of process groups, Megatron's names: a part of the
+ *  data-parallel ranks that is one instance of the distributed optimizer, ranks
+ *  with the same place in theirs, and all ranks of an instance among them; last
+ *  the two pipeline ranks that hold copies of the same stages, which only schedules
  *  of two directions have. */
 #define ME_GROUP_LIST(X)                                                       \
     X(ME_GROUP_WORLD, "world")                                                 \
@@ -64,6 +66,8 @@ extern "C" {
     X(ME_GROUP_MODEL, "model")                                                 \
     X(ME_GROUP_EMBEDDING, "embedding")                                         \
     X(ME_GROUP_POSITION_EMBEDDING, "position_embedding")                       \
+    X(ME_GROUP_PARTIAL_DATA_CONTEXT, "partial_data_context")                   \
+    X(ME_GROUP_INTER_INSTANCE, "inter_instance")                               \
     X(ME_GROUP_OPTIMIZER_INSTANCE, "optimizer_instance")                       \
     X(ME_GROUP_EXPERT, "expert")                                               \
     X(ME_GROUP_EXPERT_TENSOR, "expert_tensor")                                 \

@@ -87,6 +87,8 @@ typedef struct me_parallel_config {
     bool account_for_embedding_in_pipeline_split;
     bool account_for_loss_in_pipeline_split;
     char pipeline_layout[1024]; /**< see parallel/layout.h; "": not given */
+    bool torch_fsdp2;           /**< --use-torch-fsdp2, in place of DDP */
+    bool torch_fsdp2_reshard_after_forward;
 } me_parallel_config;
 
 /** In which order the pipeline runs. */
@@ -121,7 +123,8 @@ typedef struct me_train_config {
 
 typedef struct me_optimizer_config {
     me_optimizer_kind kind;
-    bool distributed; /**< --use-distributed-optimizer */
+    bool distributed;      /**< --use-distributed-optimizer */
+    int32_t num_instances; /**< of the distributed optimizer */
     bool overlap_grad_reduce;
     bool overlap_param_gather;
     bool align_grad_reduce;   /**< stages begin to reduce together */

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/options.h"
 
-#include "base/nearest.h"
 #include "config/private.h"
-
-#include <string.h>
 
 static const me_option_word normalization_words[] = {
     {"LayerNorm", ME_NORMALIZATION_LAYER_NORM},
@@ -311,6 +308,12 @@ BOOL("parallel.account_for_loss_in_pipeline_split", "false",
 STRING("parallel.pipeline_layout", "", parallel.pipeline_layout,
     "What each stage holds, in the language of Megatron-LM's layouts; "
     "virtual_pipeline follows from it."),
+BOOL("parallel.torch_fsdp2", "false", parallel.torch_fsdp2,
+    "Shard parameters, gradients and optimizer over the data-parallel ranks "
+    "with PyTorch's FSDP2, in place of DDP."),
+BOOL("parallel.torch_fsdp2_reshard_after_forward", "true",
+    parallel.torch_fsdp2_reshard_after_forward,
+    "FSDP2 frees gathered parameters after each forward."),
 
 STRING("pipeline.schedule", "", pipeline.name,
     "Order of forwards and backwards, a name of `memest schedule list`; empty: "
@@ -365,6 +368,10 @@ ENUM("optimizer.kind", "adam", optimizer_words, optimizer.kind,
     "The optimizer."),
 BOOL("optimizer.distributed", "false", optimizer.distributed,
     "Split main parameters and states over the data-parallel ranks."),
+INT("optimizer.num_distributed_optimizer_instances", "1", 1, ranks_max,
+    "instances", NULL, optimizer.num_instances,
+    "Copies of the distributed optimizer, each over a part of the data-parallel "
+    "ranks."),
 BOOL("optimizer.overlap_grad_reduce", "false", optimizer.overlap_grad_reduce,
     "Reduce gradients bucket by bucket during the backward."),
 BOOL("optimizer.overlap_param_gather", "false",
@@ -453,47 +460,4 @@ const me_option *me_options(size_t *count_out)
 {
     *count_out = sizeof options / sizeof options[0];
     return options;
-}
-
-const me_option *me_option_find(const char *name)
-{
-    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-        if (strcmp(options[i].name, name) == 0) {
-            return &options[i];
-        }
-    }
-    return NULL;
-}
-
-/* The group is often what people leave out: a last part that fits wins. */
-static const me_option *find_by_last_part(const char *name)
-{
-    const char *dot = strrchr(name, '.');
-    const char *last = dot == NULL ? name : dot + 1;
-    const me_option *found = NULL;
-    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-        const char *other = strrchr(options[i].name, '.');
-        if (other != NULL && strcmp(other + 1, last) == 0) {
-            if (found != NULL) {
-                return NULL;
-            }
-            found = &options[i];
-        }
-    }
-    return found;
-}
-
-const me_option *me_option_nearest(const char *name)
-{
-    const me_option *found = find_by_last_part(name);
-    if (found != NULL) {
-        return found;
-    }
-    me_nearest nearest = me_nearest_begin(name);
-    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-        if (me_nearest_offer(&nearest, options[i].name)) {
-            found = &options[i];
-        }
-    }
-    return found;
 }

@@ -266,14 +266,9 @@ me_tensor *me_layer_forward(me_layer *layer, me_tensor *x)
         me_module_enter(e, layer->module);
     }
     const me_frame frame = me_enter(e);
-    const me_layer_hooks *hooks = layer->hooks;
-    if (hooks != NULL) {
-        x = hooks->pre_forward(hooks->self, layer, x);
-    }
+    x = me_pre_forward(layer->hooks, x);
     me_tensor *y = kinds[layer->spec->kind].run(e, layer, x);
-    if (hooks != NULL && me_engine_is_ok(e)) {
-        hooks->post_forward(hooks->self, layer, y);
-    }
+    me_post_forward(layer->hooks, y);
     me_leave(e, frame, y);
     if (is_named) {
         me_module_leave(e);

@@ -10,19 +10,10 @@
 #define MEMEST_NN_LAYERS_H
 
 #include "base/layer.h"
+#include "nn/hooks.h"
 #include "nn/nn.h"
 
 typedef struct me_layer me_layer;
-
-/** Forward hooks of a module, as FSDP registers them; NULL: none. */
-typedef struct me_layer_hooks {
-    /** Before the forward. @return the input, or what takes its place: a new
-     *  variable of the running frame */
-    me_tensor *(*pre_forward)(void *self, me_layer *layer, me_tensor *x);
-    /** After it, with the output. */
-    void (*post_forward)(void *self, me_layer *layer, me_tensor *y);
-    void *self;
-} me_layer_hooks;
 
 /** A module; the engine's memory. */
 struct me_layer {
@@ -33,7 +24,7 @@ struct me_layer {
     me_parameter *bias;
     me_layer *children;
     uint32_t n_children;
-    const me_layer_hooks *hooks; /**< borrowed */
+    const me_module_hooks *hooks; /**< borrowed; NULL: none */
 };
 
 /**

@@ -172,6 +172,9 @@ me_parameter *me_parameter_create_as(me_nn *nn, const me_parameter_spec *spec,
  *  goes, if it was registered last, and is not counted any more. */
 void me_parameter_remove(me_nn *nn, me_parameter *parameter);
 
+/** Move one parameter that is on the host, as @p dtype; its module runs then. */
+void me_parameter_to_device(me_nn *nn, me_parameter *parameter, me_dtype dtype);
+
 /** Move the parameters that were made on the host, each as float32. */
 void me_parameters_to_device(me_nn *nn);
 

@@ -65,6 +65,9 @@ static const char *reason_against(const me_config *c)
     if (c->framework != ME_FRAMEWORK_MEGATRON) {
         return "the host's time is modelled for Megatron-LM's loop alone";
     }
+    if (c->parallel.torch_fsdp2) {
+        return "the host's time for FSDP2's hooks and DTensors is not modelled";
+    }
     return c->moe.num_experts > 0 ? "the host's time for experts, their router "
                                     "and the exchange of tokens is not modelled"
                                   : NULL;

@@ -92,12 +92,13 @@ enum {
     ME_MAX_COMPILED = 24
 };
 
-/** CUDA streams: the default one; the one that Megatron-LM's DDP builds its
- *  buffers on, and on which FSDP gathers parameters; FSDP's for gradients. */
+/** CUDA streams: the default one; the one that Megatron-LM wraps its models on
+ *  and that DDP's buffers are of; FSDP's for gradients and for parameters. */
 enum {
     ME_STREAM_DEFAULT = 0,
     ME_STREAM_SIDE = 1,
-    ME_STREAM_REDUCE = 2
+    ME_STREAM_REDUCE = 2,
+    ME_STREAM_GATHER = 3
 };
 
 /**

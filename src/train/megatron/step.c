@@ -309,6 +309,9 @@ void me_backward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
         gradient = me_pointwise(e, "ones_like", *output, ME_DTYPE_FLOAT32);
     }
     me_backward(e, *output, gradient);
+    if (t->fsdp != NULL) {
+        me_fsdp_end_backward(t->fsdp);
+    }
     me_leave(e, frame, NULL);
     me_end_action(t);
     me_category_set(e, category);

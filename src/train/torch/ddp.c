@@ -83,8 +83,8 @@ static void broadcast_parameters(me_loop *l)
 
 static me_tensor *bucket(me_loop *l, uint64_t bytes)
 {
-    return me_loop_keep(l, "bucket", ME_CATEGORY_COMMUNICATION, ME_DTYPE_UINT8,
-                        ME_SHAPE(bytes));
+    return me_keep(l->e, "bucket", ME_CATEGORY_COMMUNICATION, ME_DTYPE_UINT8,
+                   ME_SHAPE(bytes));
 }
 
 /** Reduce a bucket once all its gradients are there. */

@@ -47,10 +47,6 @@ typedef struct me_loop {
 /** The point "iterI_WHAT", or "iterI_WHATK" of micro-batch K; -1: of none. */
 void me_loop_point(me_loop *l, const char *what, int microbatch);
 
-/** A tensor that somebody keeps, of @p category. */
-me_tensor *me_loop_keep(me_loop *l, const char *op, me_category category,
-                        me_dtype dtype, me_shape shape);
-
 /** `loss.backward()` with the seed, `ones_like(loss)`. */
 void me_loop_backward(me_loop *l, me_tensor *loss);
 

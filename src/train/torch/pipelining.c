@@ -259,8 +259,8 @@ static void connect(me_schedule_run *run, me_tensor **dummies)
     me_loop *l = run->loop;
     for (int32_t i = 0; i < 2 * run->n_stages; i++) {
         dummies[i] =
-            me_loop_keep(l, "init_p2p_neighbors", ME_CATEGORY_COMMUNICATION,
-                         ME_DTYPE_FLOAT32, ME_SHAPE(1));
+            me_keep(l->e, "init_p2p_neighbors", ME_CATEGORY_COMMUNICATION,
+                    ME_DTYPE_FLOAT32, ME_SHAPE(1));
     }
     me_communicate_group(l->e, l->comm, true);
     for (int32_t i = 0; i < run->n_stages; i++) {

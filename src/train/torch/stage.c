@@ -256,8 +256,8 @@ void me_stage_prepare_forward(me_stage *stage)
     infer_shapes(stage);
     for (int32_t m = 0; m < stage->n_microbatches && !is_first(stage); m++) {
         me_tensor *buffer =
-            me_loop_keep(stage->loop, "recv_forward", ME_CATEGORY_COMMUNICATION,
-                         stage->input.dtype, stage->input.shape);
+            me_keep(stage->loop->e, "recv_forward", ME_CATEGORY_COMMUNICATION,
+                    stage->input.dtype, stage->input.shape);
         if (me_engine_is_ok(stage->loop->e)) {
             buffer->requires_grad = true;
             stage->microbatches[m].input_buffer = buffer;
@@ -268,9 +268,9 @@ void me_stage_prepare_forward(me_stage *stage)
 void me_stage_prepare_backward(me_stage *stage)
 {
     for (int32_t m = 0; m < stage->n_microbatches && !is_last(stage); m++) {
-        stage->microbatches[m].gradient_buffer = me_loop_keep(
-            stage->loop, "recv_backward", ME_CATEGORY_COMMUNICATION,
-            stage->output.dtype, stage->output.shape);
+        stage->microbatches[m].gradient_buffer =
+            me_keep(stage->loop->e, "recv_backward", ME_CATEGORY_COMMUNICATION,
+                    stage->output.dtype, stage->output.shape);
     }
 }
 

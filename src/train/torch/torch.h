@@ -13,15 +13,7 @@
 #include "base/model.h"
 #include "nn/nn.h"
 #include "parallel/schedule.h"
-
-/** fully_shard()'s arguments. */
-typedef struct me_fully_shard_config {
-    bool reshard_after_forward;
-    bool has_param_dtype; /**< MixedPrecisionPolicy's */
-    me_dtype param_dtype;
-    bool has_reduce_dtype;
-    me_dtype reduce_dtype;
-} me_fully_shard_config;
+#include "train/fsdp/fsdp.h"
 
 /** What a rank's program is made from; read-only while it runs. */
 typedef struct me_torch_config {

@@ -29,18 +29,6 @@ void me_loop_point(me_loop *l, const char *what, int microbatch)
     me_point(l->e, name);
 }
 
-me_tensor *me_loop_keep(me_loop *l, const char *op, me_category category,
-                        me_dtype dtype, me_shape shape)
-{
-    me_engine *e = l->e;
-    const me_frame frame = me_enter(e);
-    const me_category before = me_category_set(e, category);
-    me_tensor *x = me_retain(me_empty(e, op, dtype, shape));
-    me_category_set(e, before);
-    me_leave(e, frame, NULL);
-    return x;
-}
-
 void me_loop_backward(me_loop *l, me_tensor *loss)
 {
     me_engine *e = l->e;
@@ -70,8 +58,8 @@ static bool is_wrapped(const me_loop *l)
 static void begin(me_loop *l)
 {
     if (l->config->is_distributed) {
-        l->barrier_byte = me_loop_keep(l, "barrier", ME_CATEGORY_BUFFER,
-                                       ME_DTYPE_UINT8, ME_SHAPE(1));
+        l->barrier_byte = me_keep(l->e, "barrier", ME_CATEGORY_BUFFER,
+                                  ME_DTYPE_UINT8, ME_SHAPE(1));
         me_communicate(l->e, l->comm,
                        (me_call){ME_GROUP_WORLD, ME_COLLECTIVE_ALL_REDUCE,
                                  ME_DTYPE_UINT8, 1, -1, false});
@@ -89,8 +77,8 @@ static void set_up(me_loop *l)
         l->wrapper_state = l->wrapper->wrap(l);
     }
     me_point(l->e, is_wrapped(l) ? "wrapped" : "model_built");
-    l->input = me_loop_keep(l, "input", ME_CATEGORY_INPUT, c->input_dtype,
-                            c->input_shape);
+    l->input = me_keep(l->e, "input", ME_CATEGORY_INPUT, c->input_dtype,
+                       c->input_shape);
     me_point(l->e, "input");
 }
 
@@ -166,7 +154,7 @@ static me_tensor *batch(me_loop *l, const char *op,
     me_shape shape = microbatch->shape;
     shape.dim[0] =
         me_size_mul(shape.dim[0], (uint64_t)l->config->pipeline.microbatches);
-    return me_loop_keep(l, op, ME_CATEGORY_INPUT, microbatch->dtype, shape);
+    return me_keep(l->e, op, ME_CATEGORY_INPUT, microbatch->dtype, shape);
 }
 
 static void set_up_pipeline(me_loop *l, me_schedule_run *run)
