@@ -86,8 +86,9 @@ typedef struct me_forward {
 /** One module of the tree. */
 typedef struct me_layer_spec {
     me_layer_kind kind;
-    const char *name;     /**< its own: an attribute's, or a number in a list */
-    me_dtype dtype;       /**< of its parameters */
+    const char *name; /**< its own: an attribute's, or a number in a list */
+    const char *class_name; /**< of the user's; NULL: that of its kind */
+    me_dtype dtype;         /**< of its parameters */
     uint64_t inputs;      /**< in_features, num_embeddings, normalized_shape */
     uint64_t outputs;     /**< out_features, embedding_dim */
     bool has_bias;        /**< of Linear */

@@ -341,6 +341,11 @@ me_status me_run_create(me_transport *transport, me_config *config,
     return ME_OK;
 }
 
+const me_job_card *me_run_card(const me_run *run)
+{
+    return &run->card;
+}
+
 const me_plan *me_run_plan(const me_run *run)
 {
     return run->plan;

@@ -138,6 +138,19 @@ static me_status set_weight(const me_layers_reading *r,
     return ME_OK;
 }
 
+static me_status set_class_name(const me_layers_reading *r,
+                                const config_setting_t *setting,
+                                const me_layer_target *t)
+{
+    const char *text = config_setting_get_string(setting);
+    if (text == NULL || text[0] == '\0' || strchr(text, '.') != NULL) {
+        return me_layers_fail(r, setting,
+                              "must be the name of a class, in quotes");
+    }
+    t->layer->class_name = me_arena_strdup(r->arena, text);
+    return t->layer->class_name == NULL ? me_layers_no_memory(r) : ME_OK;
+}
+
 static me_status set_checkpoint(const me_layers_reading *r,
                                 const config_setting_t *setting,
                                 const me_layer_target *t)
@@ -218,6 +231,7 @@ static const struct {
     {"p", KIND(ME_LAYER_DROPOUT), false, false, set_p},
     {"weight", KIND(ME_LAYER_LINEAR), false, false, set_weight},
     {"repeat_children", LISTS, false, false, set_repeat_children},
+    {"class_name", ~0U, false, false, set_class_name},
     {"dtype", ~0U, false, false, set_dtype},
     {"fully_shard", ~0U, false, false, set_fully_shard},
     {"checkpoint", ~0U, false, false, set_checkpoint},

@@ -8,6 +8,7 @@
 #include "ops/embedding.h"
 #include "ops/functional_linear.h"
 #include "ops/norm.h"
+#include "tensor/hooks.h"
 #include "tensor/region.h"
 
 #include <inttypes.h>
@@ -181,6 +182,10 @@ static void build_layer(const build *b, me_layer *layer,
                         const me_layer_spec *spec, me_module_id module)
 {
     *layer = (me_layer){.spec = spec, .nn = b->nn, .module = module};
+    me_module_set_class(b->nn->e, module,
+                        spec->class_name != NULL
+                            ? spec->class_name
+                            : me_layer_kind_name(spec->kind));
     if (kinds[spec->kind].build != NULL) {
         kinds[spec->kind].build(b, layer);
     }
@@ -229,6 +234,9 @@ static void tie(const build *b, me_layer *layer)
         }
         me_parameter_remove(b->nn, layer->weight);
         layer->weight = other->weight;
+        me_module_share_parameter(b->nn->e, layer->module, other->module,
+                                  layer->weight->numel *
+                                      me_dtype_bytes(layer->weight->dtype));
     }
     for (uint32_t i = 0; i < layer->n_children; i++) {
         tie(b, &layer->children[i]);
@@ -266,12 +274,20 @@ me_tensor *me_layer_forward(me_layer *layer, me_tensor *x)
         me_module_enter(e, layer->module);
     }
     const me_frame frame = me_enter(e);
+    const bool is_called = layer->spec->kind != ME_LAYER_MODULE_LIST;
+    if (is_called) {
+        me_tell_pre_forward(e, layer->module, x);
+    }
     const me_layer_hooks *hooks = layer->hooks;
     if (hooks != NULL) {
         x = hooks->pre_forward(hooks->self, layer, x);
     }
     me_tensor *y = kinds[layer->spec->kind].run(e, layer, x);
-    if (hooks != NULL && me_engine_is_ok(e)) {
+    if (is_called) {
+        me_tell_post_forward(e, layer->module, y);
+    }
+    if (hooks != NULL &&
+        (me_engine_is_ok(e) || me_phase_get(e) == ME_PHASE_RECOMPUTE)) {
         hooks->post_forward(hooks->self, layer, y);
     }
     me_leave(e, frame, y);

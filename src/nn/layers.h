@@ -19,7 +19,8 @@ typedef struct me_layer_hooks {
     /** Before the forward. @return the input, or what takes its place: a new
      *  variable of the running frame */
     me_tensor *(*pre_forward)(void *self, me_layer *layer, me_tensor *x);
-    /** After it, with the output. */
+    /** After it, with the output; and where a recomputation was stopped inside
+     *  (always_call), with the engine's empty tensor. */
     void (*post_forward)(void *self, me_layer *layer, me_tensor *y);
     void *self;
 } me_layer_hooks;

@@ -20,7 +20,7 @@ enum {
 
 static me_tensor *indices_buffer(me_engine *e, const char *op, uint64_t count)
 {
-    return me_empty(e, op, ME_DTYPE_INT64, ME_SHAPE(count));
+    return me_empty_inside(e, op, ME_DTYPE_INT64, ME_SHAPE(count));
 }
 
 /** Sort indices with their positions. */
@@ -71,8 +71,8 @@ static void sum_segments(me_engine *e, uint64_t n, const me_shape *weight)
     me_tensor *total = indices_buffer(e, "embedding_backward.total", 1);
     const uint64_t q = me_size_add(n / 10, k);
     me_tensor *starts = indices_buffer(e, "embedding_backward.starts", q);
-    me_tensor *sums = me_empty(e, "embedding_backward.partial_sums",
-                               ME_DTYPE_FLOAT32, ME_SHAPE(q, columns));
+    me_tensor *sums = me_empty_inside(e, "embedding_backward.partial_sums",
+                                      ME_DTYPE_FLOAT32, ME_SHAPE(q, columns));
     me_drop(e, sums);
     me_drop(e, starts);
     me_drop(e, total);
@@ -95,7 +95,7 @@ static void embedding_backward(me_engine *e, me_node *node,
                                              me_dtype_bytes(dtype))));
     me_launch_host(e, ME_HOST_EMBEDDING);
     if (!me_tensor_is_contiguous(gy[0])) {
-        grad = me_empty(e, "contiguous", dtype, gy[0]->shape);
+        grad = me_empty_inside(e, "contiguous", dtype, gy[0]->shape);
     }
     if (n <= EMBEDDING_SORT_ABOVE) {
         gx[0] =

@@ -29,7 +29,8 @@ static me_tensor *product_with(me_engine *e, me_kernel_class kernel,
                             (me_dtype)gradient->dtype, shape);
     me_tensor *copy = NULL;
     if (me_tensor_is_expanded(gradient)) {
-        copy = me_empty(e, "clone", (me_dtype)gradient->dtype, gradient->shape);
+        copy = me_empty_inside(e, "clone", (me_dtype)gradient->dtype,
+                               gradient->shape);
     }
     me_gemm_run(e, kernel, y, inner);
     me_drop(e, copy);

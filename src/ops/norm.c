@@ -12,7 +12,8 @@ static me_tensor *rows_of(me_engine *e, const me_tensor *x)
     if (me_tensor_is_contiguous(x)) {
         return NULL;
     }
-    me_tensor *copy = me_empty(e, "contiguous", (me_dtype)x->dtype, x->shape);
+    me_tensor *copy =
+        me_empty_inside(e, "contiguous", (me_dtype)x->dtype, x->shape);
     me_launch_kernel(e, ME_KERNEL_STRIDED, 0, 2 * me_bytes(x));
     return copy;
 }
@@ -65,8 +66,8 @@ static void sum_blocks(me_engine *e, const me_tensor *x, int count,
         me_min_u64(32768 / me_div_up(columns, 32), me_div_up(rows, 32));
     me_tensor *blocks[2] = {NULL, NULL};
     for (int i = 0; i < count; i++) {
-        blocks[i] = me_empty(e, "gamma_beta_blocks", gradients[i]->dtype,
-                             ME_SHAPE(n, columns));
+        blocks[i] = me_empty_inside(e, "gamma_beta_blocks", gradients[i]->dtype,
+                                    ME_SHAPE(n, columns));
     }
     for (int i = 0; i < count; i++) {
         me_tensor *first = gradients[i];

@@ -43,6 +43,7 @@ static void dismantle(me_engine *e, me_node *node, me_node **dead)
         }
     }
     me_region_let_go(e, node);
+    me_node_hooks_free(e, node);
     if (node->variable != NULL) {
         node->variable->accumulator = NULL;
         me_clear(e, &node->variable);

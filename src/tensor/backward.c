@@ -147,6 +147,10 @@ static void run_node(me_engine *e, const me_run *r, me_node *node)
     exchange x;
     take_gradients(e, node, &x);
     me_module_switch(e, node->module);
+    if (node->hooks != NULL) {
+        me_node_hooks_run(node);
+        me_module_switch(e, node->module);
+    }
     if (node->prehook != NULL) {
         node->prehook->run(node->prehook->self, e, x.gy);
         me_module_switch(e, node->module);
@@ -179,6 +183,7 @@ static void run_asked(me_engine *e, const me_run *r, me_node *node)
 {
     me_task_slot *slot = &e->tape.slots[node->slot];
     if (slot->taken != NULL) {
+        me_node_hooks_run(node);
         *slot->taken = slot->gradients[0];
         slot->gradients[0] = NULL;
     } else if (slot->is_needed) {
@@ -235,6 +240,9 @@ void me_backward(me_engine *e, me_tensor *root, me_tensor *gradient)
     }
     while (e->tape.n_heap > r.first_ready && me_engine_is_ok(e)) {
         run_node(e, &r, me_run_pop(e, &r));
+    }
+    if (r.first_ready == 0) { /* not of one inside another */
+        me_tell_end_backward(e);
     }
     me_run_finish(e, &r);
     leave_backward(e, &before);

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "tensor/hooks.h"
 #include "tensor/launch.h"
 
 /** State of one shard that lives from now on. */
@@ -110,6 +111,16 @@ static void (*const adam_kernels[])(me_engine *e,
     [ME_OPTIMIZER_TORCH_FOR_LOOP] = adam_for_loop,
 };
 
+/** A step counter on the host, a float32, and while it is made the number that
+ *  it is made from. */
+static void count_step_on_host(me_engine *e)
+{
+    const int64_t bytes = (int64_t)me_dtype_bytes(ME_DTYPE_FLOAT32);
+    me_tell_host_memory(e, bytes);
+    me_tell_host_memory(e, bytes);
+    me_tell_host_memory(e, -bytes);
+}
+
 /** torch.optim.Adam and AdamW: both moments of each, then the kernels. */
 static void adam(me_engine *e, const me_step_group *group)
 {
@@ -118,6 +129,8 @@ static void adam(me_engine *e, const me_step_group *group)
         me_module_switch(e, s->parameter->module);
         if (group->impl == ME_OPTIMIZER_TORCH_FUSED) {
             s->step = make_state(e, "step", ME_DTYPE_FLOAT32, ME_SCALAR);
+        } else {
+            count_step_on_host(e);
         }
         s->moments[0] = make_state(e, "exp_avg", s->dtype, ME_SHAPE(s->numel));
         s->moments[1] =

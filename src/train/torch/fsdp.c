@@ -1,12 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/torch/fsdp.h"
 
-/** _pre_backward(): parameters, and the next gather ahead of its use. */
-static void pre_backward(void *self, me_engine *e, me_tensor *const *gy)
+#include "ops/elementwise.h"
+#include "tensor/hooks.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/** Whoever watches is told; of modules that have parameters of their own. */
+static void tell(const me_fsdp_group *group, me_shard_moment moment)
 {
-    (void)gy;
-    me_fsdp_group *group = self;
-    me_fsdp *fsdp = group->fsdp;
+    if (group->n_params > 0) {
+        me_tell_shard_moment(group->fsdp->loop->e, group->layer->module,
+                             moment);
+    }
+}
+
+/** _pre_backward(): parameters, and the next gather ahead of its use. */
+static void pre_backward(void *self, uint32_t number)
+{
+    me_fsdp *fsdp = self;
+    me_fsdp_group *group = &fsdp->groups[number];
+    me_engine *e = fsdp->loop->e;
+    tell(group, ME_SHARD_BEFORE_PRE_BACKWARD);
     me_fsdp_group_unshard(group);
     me_release(e, me_fsdp_group_wait(group));
     for (uint32_t i = 1; i < fsdp->n_post_forward; i++) {
@@ -14,13 +30,29 @@ static void pre_backward(void *self, me_engine *e, me_tensor *const *gy)
             me_fsdp_group_unshard(fsdp->post_forward_order[i - 1]);
         }
     }
+    tell(group, ME_SHARD_AFTER_PRE_BACKWARD);
 }
 
 static void post_backward(me_fsdp_group *group)
 {
+    me_engine *e = group->fsdp->loop->e;
     group->has_run_backward = true;
+    if (group->n_params == 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < group->n_params; i++) {
+        const me_tensor *unsharded = group->params[i].unsharded;
+        me_tell_shard_role(e, unsharded == NULL ? NULL : unsharded->grad,
+                           ME_SHARD_UNSHARDED_GRADIENT);
+    }
+    tell(group, ME_SHARD_BEFORE_POST_BACKWARD);
     me_fsdp_group_reshard(group);
     me_fsdp_group_reduce(group);
+    for (uint32_t i = 0; i < group->n_params; i++) {
+        me_tell_shard_role(e, group->params[i].sharded->grad,
+                           ME_SHARD_SHARDED_GRADIENT);
+    }
+    tell(group, ME_SHARD_AFTER_POST_BACKWARD);
 }
 
 static void input_backward(me_engine *e, me_node *node, me_tensor *const *gy,
@@ -40,12 +72,28 @@ static const me_op input_op = {"RegisterPostBackwardFunctionBackward",
 static me_tensor *register_post_backward(me_fsdp_group *group, me_tensor *x)
 {
     me_engine *e = group->fsdp->loop->e;
-    me_node *node = me_record1(e, &input_op, x);
+    me_node *node = group->n_params == 0 ? NULL : me_record1(e, &input_op, x);
     if (node == NULL) {
         return x;
     }
     node->data.context = &group->hooks.self;
     return me_output(e, node, me_alias(e, x, x->shape, x->strides));
+}
+
+/** Mixed precision casts what a module is given. */
+static me_tensor *cast_input(const me_fsdp_group *group, me_tensor *x)
+{
+    const me_fully_shard_config *c = &group->fsdp->loop->config->fully_shard;
+    return c->has_param_dtype && me_dtype_is_floating((me_dtype)x->dtype)
+               ? me_cast(group->fsdp->loop->e, x, c->param_dtype)
+               : x;
+}
+
+/** A recomputation is part of the module's backward, for which its parameters
+ *  are there already. */
+static bool is_recomputed(const me_engine *e)
+{
+    return me_phase_get(e) == ME_PHASE_RECOMPUTE;
 }
 
 static me_tensor *pre_forward(void *self, me_layer *layer, me_tensor *x)
@@ -54,7 +102,13 @@ static me_tensor *pre_forward(void *self, me_layer *layer, me_tensor *x)
     me_fsdp_group *group = self;
     me_fsdp *fsdp = group->fsdp;
     me_engine *e = fsdp->loop->e;
+    tell(group, ME_SHARD_BEFORE_PRE_FORWARD);
+    if (is_recomputed(e)) {
+        tell(group, ME_SHARD_AFTER_PRE_FORWARD);
+        return x;
+    }
     group->has_run_backward = false;
+    x = cast_input(group, x);
     me_fsdp_group_unshard(group);
     me_tensor *gathered = me_fsdp_group_wait(group);
     if (gathered != NULL) { /* kept until the next one is copied out */
@@ -62,7 +116,13 @@ static me_tensor *pre_forward(void *self, me_layer *layer, me_tensor *x)
         fsdp->last_gathered = gathered;
         me_release(e, before);
     }
-    return register_post_backward(group, x);
+    for (uint32_t i = 0; i < group->n_params; i++) {
+        me_tell_shard_role(e, group->params[i].unsharded,
+                           ME_SHARD_UNSHARDED_PARAMETER);
+    }
+    x = register_post_backward(group, x);
+    tell(group, ME_SHARD_AFTER_PRE_FORWARD);
+    return x;
 }
 
 static bool is_root(const me_fsdp_group *group)
@@ -75,16 +135,22 @@ static void post_forward(void *self, me_layer *layer, me_tensor *y)
     (void)layer;
     me_fsdp_group *group = self;
     me_fsdp *fsdp = group->fsdp;
+    tell(group, ME_SHARD_BEFORE_POST_FORWARD);
+    if (is_recomputed(fsdp->loop->e)) {
+        return;
+    }
     if (fsdp->loop->config->fully_shard.reshard_after_forward) {
         me_fsdp_group_reshard(group);
     }
     if (is_root(group)) {
         me_clear(fsdp->loop->e, &fsdp->last_gathered);
     }
-    fsdp->post_forward_order[fsdp->n_post_forward++] = group;
-    if (y->grad_fn != NULL) {
-        y->grad_fn->prehook = &group->pre_backward;
+    if (group->n_params > 0) {
+        fsdp->post_forward_order[fsdp->n_post_forward++] = group;
+        me_tensor_hook(fsdp->loop->e, y, pre_backward, fsdp,
+                       (uint32_t)(group - fsdp->groups));
     }
+    tell(group, ME_SHARD_AFTER_POST_FORWARD);
 }
 
 /** Does a group have the parameter already? */
@@ -111,6 +177,19 @@ static bool is_below(const me_loop *l, me_module_id module,
     return module == layer->module;
 }
 
+/** fully_shard() makes a class of its own of the module's: FSDPLinear. */
+static void rename_class(me_engine *e, me_module_id module)
+{
+    const char *name = me_engine_modules(e)->modules[module].class_name;
+    name = name == NULL ? "Module" : name;
+    const size_t bytes = strlen(name) + sizeof "FSDP";
+    char *renamed = me_engine_alloc(e, bytes, 1);
+    if (renamed != NULL) {
+        (void)snprintf(renamed, bytes, "FSDP%s", name);
+        me_module_set_class(e, module, renamed);
+    }
+}
+
 /** fully_shard(layer): what no other group has, in the order of parameters. */
 static void add_group(me_fsdp *fsdp, me_layer *layer)
 {
@@ -130,11 +209,11 @@ static void add_group(me_fsdp *fsdp, me_layer *layer)
         }
     }
     fsdp->n_groups++;
-    group->pre_backward = (me_prehook){.run = pre_backward, .self = group};
     group->hooks = (me_layer_hooks){.pre_forward = pre_forward,
                                     .post_forward = post_forward,
                                     .self = group};
     layer->hooks = &group->hooks;
+    rename_class(l->e, layer->module);
     me_fsdp_group_shard(group);
 }
 

@@ -36,7 +36,6 @@ typedef struct me_fsdp_group {
     bool is_unsharded;
     bool has_run_backward; /**< its gradients are reduced, in this backward */
     me_tensor *gathered;   /**< of a gather that is not waited for; owned */
-    me_prehook pre_backward;
     me_layer_hooks hooks;
 } me_fsdp_group;
 

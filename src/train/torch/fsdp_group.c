@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/size.h"
+#include "tensor/hooks.h"
 #include "train/torch/fsdp.h"
 
 /** Bytes that a block of the copy kernels handles (aten/native/cuda/
@@ -84,7 +85,8 @@ void me_fsdp_group_shard(me_fsdp_group *group)
 void me_fsdp_group_unshard(me_fsdp_group *group)
 {
     me_engine *e = group->fsdp->loop->e;
-    if (group->is_unsharded || group->gathered != NULL || !me_engine_is_ok(e)) {
+    if (group->n_params == 0 || group->is_unsharded ||
+        group->gathered != NULL || !me_engine_is_ok(e)) {
         return;
     }
     const me_dtype dtype = param_dtype(group);
@@ -96,6 +98,7 @@ void me_fsdp_group_unshard(me_fsdp_group *group)
     group->gathered = flat(group, "all_gather", ME_STREAM_SIDE, dtype,
                            me_size_mul(group->shard_numel, ranks_of(group)));
     tell(group, ME_COLLECTIVE_ALL_GATHER, dtype);
+    me_tell_shard_role(e, group->gathered, ME_SHARD_GATHERED);
     me_release(e, cast);
 }
 
@@ -157,6 +160,7 @@ static void alloc_unsharded(me_fsdp_group *group, me_fsdp_param *p)
     const me_category before = me_category_set(e, ME_CATEGORY_PARAMETER);
     if (p->unsharded != NULL) {
         me_storage_alloc(e, p->unsharded, "unshard");
+        me_tell_shard_role(e, p->unsharded, ME_SHARD_UNSHARDED_PARAMETER);
     } else {
         p->unsharded = me_loop_keep(l, "unshard", ME_CATEGORY_PARAMETER,
                                     param_dtype(group), p->parameter->shape);
@@ -243,6 +247,7 @@ void me_fsdp_group_reduce(me_fsdp_group *group)
     me_tensor *output = flat(group, "reduce_scatter", ME_STREAM_REDUCE, dtype,
                              group->shard_numel);
     tell(group, ME_COLLECTIVE_REDUCE_SCATTER, dtype);
+    me_tell_shard_role(e, fsdp->reduce_input, ME_SHARD_REDUCE_SCATTER);
     me_clear(e, &group->params[group->n_params - 1].unsharded->grad);
     if (dtype != original_dtype(group)) {
         me_tensor *cast = flat(group, "to", ME_STREAM_REDUCE,

@@ -116,6 +116,9 @@ static void forward_backward(me_loop *l, int32_t microbatch)
     me_loop_point(l, "forward", counted(l, microbatch));
     me_tensor *operands[] = {y, l->target};
     me_tensor *loss = me_forward_run(&l->nn, l->config->loss, 2, operands);
+    if (!l->config->keeps_output && loss != y) {
+        me_drop(e, y);
+    }
     me_loop_backward(l, loss);
     if (!is_wrapped(l) && loss != y) {
         me_drop(e, loss); // nobody names it; else `del y, loss`

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "app/track.h"
+
+#include "app/estimate.h"
+#include "app/job.h"
+#include "app/output.h"
+#include "app/run.h"
+#include "app/simulate.h"
+#include "report/mem_text.h"
+#include "track/mem_tracker.h"
+
+#include <string.h>
+
+enum {
+    DEFAULT_DEPTH = 2
+};
+
+/** The command, and what it is made of. */
+typedef struct command {
+    const me_cli *cli;
+    bool is_json;
+    me_mem_format format;
+    me_run *run;
+    me_str text;
+    me_engine *engine; /**< while it runs */
+    me_mod_tracker *mod;
+    me_mem_tracker *mem;
+} command;
+
+static const struct {
+    const char *name;
+    bool is_fsdp;
+    bool is_mod; /**< events of ModTracker alone */
+} tools[] = {
+    {"mem", false, false}, {"fsdp2", true, false}, {"mod", false, true}};
+
+static int tool_of(const me_cli *cli)
+{
+    const char *name = cli->tool == NULL ? "mem" : cli->tool;
+    for (int i = 0; i < (int)(sizeof tools / sizeof tools[0]); i++) {
+        if (strcmp(tools[i].name, name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static const char *kind_names[] = {
+    [ME_MOD_PRE_FORWARD] = "pre_fw",
+    [ME_MOD_POST_FORWARD] = "post_fw",
+    [ME_MOD_PRE_BACKWARD] = "pre_bw",
+    [ME_MOD_POST_BACKWARD] = "post_bw",
+};
+
+static int32_t iteration_of(const me_cli *cli)
+{
+    return cli->iteration < 0 ? ME_STEADY_ITERATION : cli->iteration;
+}
+
+/** A line an event: what, of which module, and who runs then. */
+static void on_module(void *self, const me_mod_event *event)
+{
+    command *c = self;
+    if (me_iteration_get(c->engine) != iteration_of(c->cli)) {
+        return;
+    }
+    me_str_printf(&c->text, "%s\t%s\t%d\t%d\t", kind_names[event->kind],
+                  event->fqn, event->is_parent, event->is_backward);
+    const char *name = NULL;
+    for (uint32_t i = 0; (name = me_mod_tracker_parent(c->mod, i)) != NULL;
+         i++) {
+        me_str_printf(&c->text, "%s%s", i == 0 ? "" : ",", name);
+    }
+    me_str_append(&c->text, "\n");
+}
+
+static me_status begin(void *self, me_engine *e, me_diag *diag)
+{
+    command *c = self;
+    const int tool = tool_of(c->cli);
+    c->engine = e;
+    c->mod = me_mod_tracker_create(e);
+    if (c->mod == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no host memory for ModTracker");
+    }
+    if (tools[tool].is_mod) {
+        me_str_append(&c->text,
+                      "event\tmodule\tis_parent\tis_backward\tparents\n");
+        me_mod_tracker_observe(
+            c->mod, (me_mod_observer){.on_event = on_module, .self = c});
+        return ME_OK;
+    }
+    const me_mem_options options = {
+        .is_fsdp = tools[tool].is_fsdp,
+        .as_memtracker = c->cli->as_memtracker,
+        .is_input_inside = c->cli->input_inside,
+        .iteration = iteration_of(c->cli),
+    };
+    c->mem = me_mem_tracker_create(e, c->mod, &options);
+    return c->mem == NULL ? me_fail(diag, ME_ERR_NOMEM,
+                                    "no host memory for the memory tracker")
+                          : ME_OK;
+}
+
+static void append_text(command *c)
+{
+    uint32_t count = 0;
+    const me_mem_point *points = me_mem_tracker_points(c->mem, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        me_str_printf(&c->text, "Point:  %s\n", points[i].name);
+        me_mem_snapshot_append(&c->text, c->mem, &points[i].snapshot,
+                               &c->format);
+        me_str_append(&c->text, "\n");
+    }
+    me_str_append(&c->text, "Peak\n");
+    me_mem_snapshot_append(&c->text, c->mem, me_mem_tracker_peak(c->mem),
+                           &c->format);
+    me_str_append(&c->text, "\n");
+}
+
+static void end(void *self)
+{
+    command *c = self;
+    if (c->mem == NULL) {
+        return;
+    }
+    if (c->is_json) {
+        (void)me_mem_json_append(&c->text, c->mem, c->format.depth);
+        return;
+    }
+    append_text(c);
+    (void)me_mem_modules_append(&c->text, c->mem, &c->format);
+}
+
+/** What the flags ask for that the command has not. */
+static me_status check_flags(command *c, me_diag *diag)
+{
+    const me_cli *cli = c->cli;
+    const int tool = tool_of(cli);
+    c->is_json = strcmp(cli->format, "json") == 0;
+    c->format.depth = cli->depth == 0 ? DEFAULT_DEPTH : (uint32_t)cli->depth;
+    c->format.tabulates = cli->tabulate;
+    if (tool < 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--tool %s: mem, fsdp2 and mod are tools", cli->tool);
+    }
+    if (!c->is_json && strcmp(cli->format, "text") != 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--format %s: memest track knows text and json",
+                       cli->format);
+    }
+    if (c->is_json && tools[tool].is_mod) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--format json: --tool mod writes text");
+    }
+    return me_mem_units_find(cli->units == NULL ? "B" : cli->units, diag,
+                             &c->format);
+}
+
+/** Jobs that the tools have nothing to say of. */
+static me_status check_job(const command *c, me_diag *diag)
+{
+    const me_config *config = me_run_config(c->run);
+    const int32_t rank = c->cli->rank < 0 ? 0 : c->cli->rank;
+    if (config->framework != ME_FRAMEWORK_TORCH) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "memest track: the job must be one of framework = "
+                       "\"torch\", whose modules PyTorch's tools see");
+    }
+    if (tools[tool_of(c->cli)].is_fsdp &&
+        config->torch.data_parallel != ME_DATA_PARALLEL_FULLY_SHARD) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--tool fsdp2: the job's torch.data_parallel must be "
+                       "fully_shard");
+    }
+    if (rank >= config->parallel.world_size) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--rank %d: the job has ranks 0 to %d", rank,
+                       config->parallel.world_size - 1);
+    }
+    if (iteration_of(c->cli) >= config->train.iterations) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--iteration %d: the job has iterations 0 to %d",
+                       iteration_of(c->cli), config->train.iterations - 1);
+    }
+    return ME_OK;
+}
+
+static me_status read_job(command *c, me_transport *transport, me_diag *diag)
+{
+    me_status status = check_flags(c, diag);
+    if (status != ME_OK) {
+        return status;
+    }
+    me_config *config = me_config_create();
+    if (config == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no host memory for the job");
+    }
+    status = me_job_read(c->cli, me_transport_size(transport), config, diag);
+    if (status != ME_OK) {
+        me_config_destroy(config);
+        return status == ME_ERR_IO ? ME_ERR_CONFIG : status;
+    }
+    const me_run_options options = {.strict = c->cli->strict};
+    status = me_run_create(transport, config, &options, diag, &c->run);
+    return status == ME_OK ? check_job(c, diag) : status;
+}
+
+static me_status simulate(command *c, me_diag *diag)
+{
+    const me_watcher watcher = {.begin = begin, .end = end, .self = c};
+    me_status status = me_simulate_watched(
+        me_run_plan(c->run), me_run_card(c->run),
+        c->cli->rank < 0 ? 0 : c->cli->rank, &watcher, diag);
+    if (status == ME_OK && me_str_status(&c->text) != ME_OK) {
+        status = me_fail(diag, ME_ERR_NOMEM, "no host memory for the text");
+    }
+    return status == ME_OK ? me_print_text(&c->text, c->cli->output, diag)
+                           : status;
+}
+
+int me_track(me_transport *transport, const me_cli *cli, me_diag *diag)
+{
+    command c = {.cli = cli};
+    me_status status =
+        me_transport_agree(transport, read_job(&c, transport, diag), diag);
+    if (status == ME_OK && me_transport_rank(transport) == 0) {
+        status = simulate(&c, diag);
+    }
+    status = me_transport_agree(transport, status, diag);
+    me_mem_tracker_destroy(c.mem);
+    me_mod_tracker_destroy(c.mod);
+    me_str_fini(&c.text);
+    me_run_destroy(c.run);
+    return me_exit_code(status);
+}
