@@ -6,6 +6,7 @@
 #include "ops/reduce.h"
 #include "ops/sdpa.h"
 #include "ops/view.h"
+#include "tensor/region.h"
 
 /** A running forward. */
 typedef struct scope {
@@ -77,6 +78,7 @@ static value call(scope *s, const me_expression *x)
 {
     const value a = evaluate(s, x->operands[0]);
     me_tensor *y = me_layer_call(&s->self->children[x->index], a.x);
+    me_region_hold_local(s->e, a.x); // the child's own name for it
     drop(s, a);
     return (value){y, true};
 }
@@ -210,6 +212,9 @@ me_tensor *me_forward_evaluate(me_nn *nn, const me_forward *forward,
         } else {
             assign(&s, statement);
         }
+    }
+    for (int i = 0; me_region_is_stopped(e) && i < ME_FORWARD_VARIABLES; i++) {
+        me_region_hold_local(e, s.variables[i]);
     }
     return me_leave(e, frame, y);
 }

@@ -29,21 +29,18 @@ static me_node_hook *take_hook(me_engine *e)
     return me_engine_alloc(e, 1, sizeof *hook);
 }
 
-void me_tensor_hook(me_engine *e, me_tensor *x,
-                    void (*run)(void *self, uint32_t number), void *self,
-                    uint32_t number)
+me_node *me_tensor_hook(me_engine *e, me_tensor *x,
+                        void (*run)(void *self, uint32_t number), void *self,
+                        uint32_t number)
 {
     if (!me_engine_is_ok(e) || !x->requires_grad) {
-        return;
+        return NULL;
     }
-    me_node *node = x->grad_fn;
-    if (node == NULL) {
-        /* The tensor keeps hooks of a leaf: for the run, so does the node. */
-        node = me_leaf_accumulator(e, x);
-    }
+    me_node *leaf = x->grad_fn == NULL ? me_leaf_accumulator(e, x) : NULL;
+    me_node *node = x->grad_fn == NULL ? leaf : x->grad_fn;
     me_node_hook *hook = node == NULL ? NULL : take_hook(e);
     if (hook == NULL) {
-        return;
+        return leaf;
     }
     *hook = (me_node_hook){.run = run, .self = self, .number = number};
     me_node_hook **end = &node->hooks;
@@ -51,6 +48,7 @@ void me_tensor_hook(me_engine *e, me_tensor *x,
         end = &(*end)->next;
     }
     *end = hook;
+    return leaf;
 }
 
 void me_node_hooks_run(me_node *node)

@@ -68,10 +68,13 @@ bool me_is_backward(const me_engine *e);
  * the order they were made. Nothing happens where @p x needs no gradient.
  *
  * @param number  handed to the function
+ * @return the node of a leaf, which keeps its hooks only while somebody holds it;
+ *         the caller's, for me_node_release() once the graph has it. NULL for
+ *         other tensors
  */
-void me_tensor_hook(me_engine *e, me_tensor *x,
-                    void (*run)(void *self, uint32_t number), void *self,
-                    uint32_t number);
+me_node *me_tensor_hook(me_engine *e, me_tensor *x,
+                        void (*run)(void *self, uint32_t number), void *self,
+                        uint32_t number);
 
 /** @name For modules, fully_shard, optimizers
  *  @{ */

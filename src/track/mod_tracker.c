@@ -34,6 +34,10 @@ struct me_mod_tracker {
     me_module_id *queue; /**< whose backward ends with the whole backward */
     uint32_t n_queue;
     uint32_t queue_capacity;
+    uint32_t n_running; /**< forwards, one inside another */
+    me_node **leaves;   /**< of their inputs; held */
+    uint32_t n_leaves;
+    uint32_t leaves_capacity;
     bool is_armed; /**< the backward that runs ends with the queue's modules */
     uint32_t n_queued; /**< of them, when it was armed */
     me_mod_observer observers[ME_MAX_MOD_OBSERVERS];
@@ -197,9 +201,26 @@ static void begin_backward_of(void *self, uint32_t module)
     tell(t, ME_MOD_PRE_BACKWARD, module, NULL);
 }
 
+/** A leaf's node, which must live until its graph is there; NULL is allowed. */
+static void hold_leaf(me_mod_tracker *t, me_node *leaf)
+{
+    void *items = t->leaves;
+    if (leaf == NULL) {
+        return;
+    }
+    if (!reserve(t, &items, t->n_leaves, &t->leaves_capacity,
+                 sizeof(me_node *))) {
+        me_node_release(t->e, leaf);
+        return;
+    }
+    t->leaves = items;
+    t->leaves[t->n_leaves++] = leaf;
+}
+
 static void pre_forward(void *self, me_module_id module, me_tensor *x)
 {
     me_mod_tracker *t = self;
+    t->n_running++;
     if (!know(t, module)) {
         return;
     }
@@ -209,7 +230,7 @@ static void pre_forward(void *self, me_module_id module, me_tensor *x)
         return;
     }
     if (x->requires_grad) {
-        me_tensor_hook(t->e, x, end_backward_of, t, module);
+        hold_leaf(t, me_tensor_hook(t->e, x, end_backward_of, t, module));
         return;
     }
     void *items = t->queue;
@@ -222,6 +243,7 @@ static void pre_forward(void *self, me_module_id module, me_tensor *x)
 static void post_forward(void *self, me_module_id module, me_tensor *y)
 {
     me_mod_tracker *t = self;
+    t->n_running--;
     if (!know(t, module)) {
         return;
     }
@@ -231,7 +253,14 @@ static void post_forward(void *self, me_module_id module, me_tensor *y)
         name->active--;
     }
     if (!me_is_backward(t->e)) {
-        me_tensor_hook(t->e, y, begin_backward_of, t, module);
+        me_node_release(t->e,
+                        me_tensor_hook(t->e, y, begin_backward_of, t, module));
+    }
+    if (t->n_running == 0) { /* the graph holds its leaves by now */
+        for (uint32_t i = 0; i < t->n_leaves; i++) {
+            me_node_release(t->e, t->leaves[i]);
+        }
+        t->n_leaves = 0;
     }
 }
 
@@ -278,6 +307,7 @@ void me_mod_tracker_destroy(me_mod_tracker *t)
     me_free(t->name_of);
     me_free(t->visits);
     me_free(t->queue);
+    me_free(t->leaves);
     me_free(t);
 }
 

@@ -147,8 +147,9 @@ static void post_forward(void *self, me_layer *layer, me_tensor *y)
     }
     if (group->n_params > 0) {
         fsdp->post_forward_order[fsdp->n_post_forward++] = group;
-        me_tensor_hook(fsdp->loop->e, y, pre_backward, fsdp,
-                       (uint32_t)(group - fsdp->groups));
+        me_node_release(fsdp->loop->e,
+                        me_tensor_hook(fsdp->loop->e, y, pre_backward, fsdp,
+                                       (uint32_t)(group - fsdp->groups)));
     }
     tell(group, ME_SHARD_AFTER_POST_FORWARD);
 }
