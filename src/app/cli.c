@@ -80,9 +80,13 @@ static const flag flags[] = {
      "transfers are waited for, of schedule 1f1b and interleaved"},
     {"--legacy-b", NULL, NULL, FLAG_SWITCH, AT(legacy_b),
      "B of the file is the input's gradient and BW both, of schedule"},
-    {"--tool", NULL, "mem|fsdp2|mod", FLAG_NAME, AT(tool),
+    {"--tool", NULL, "mem|fsdp2|mod|memory", FLAG_NAME, AT(tool),
      "which of PyTorch's tools track is: MemTracker (the default), "
-     "FSDPMemTracker, ModTracker"},
+     "FSDPMemTracker, ModTracker, MemoryTracker"},
+    {"--top", NULL, "N", FLAG_COUNT, AT(top),
+     "operations of the summary of track --tool memory; 20"},
+    {"--load", NULL, "FILE", FLAG_NAME, AT(load),
+     "a series that track --tool memory --format json wrote"},
     {"--as-memtracker", NULL, NULL, FLAG_SWITCH, AT(as_memtracker),
      "what PyTorch's own tool would say, of track"},
     {"--input-inside", NULL, NULL, FLAG_SWITCH, AT(input_inside),
@@ -129,7 +133,8 @@ typedef struct command {
 
 /** Flags of `track` that no other command has. */
 #define TRACK_FLAGS                                                            \
-    " --tool --as-memtracker --input-inside --depth --units --tabulate "
+    " --tool --as-memtracker --input-inside --depth --units --tabulate "       \
+    "--top --load "
 
 static const command commands[] = {
     {"estimate", NULL, NULL, "how much memory every rank takes (the default)"},

@@ -50,7 +50,9 @@ typedef struct me_cli {
     bool blocking;         /**< transfers are waited for */
     const char *tool;      /**< of `track`, or NULL */
     const char *units;     /**< or NULL */
+    const char *load;      /**< or NULL */
     int32_t depth;         /**< 0: not given */
+    int32_t top;           /**< 0: not given */
     bool as_memtracker;
     bool input_inside;
     bool tabulate;

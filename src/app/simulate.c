@@ -489,7 +489,7 @@ me_status me_simulate_watched(const me_plan *plan, const me_job_card *card,
         status = me_engine_status(engine, diag);
     }
     if (status == ME_OK) {
-        watcher->end(watcher->self);
+        status = watcher->end(watcher->self, diag);
     }
     me_program_fini(&program);
     me_engine_destroy(engine);

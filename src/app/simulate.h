@@ -47,8 +47,8 @@ me_status me_simulate_rank(const me_simulation *simulation, int32_t rank,
 typedef struct me_watcher {
     /** @return ME_OK, or the failure that ends the simulation */
     me_status (*begin)(void *self, me_engine *e, me_diag *diag);
-    /** The program has ended; the engine still is. */
-    void (*end)(void *self);
+    /** The program has ended; the engine still is. @return as begin() */
+    me_status (*end)(void *self, me_diag *diag);
     void *self;
 } me_watcher;
 

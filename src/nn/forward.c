@@ -6,6 +6,7 @@
 #include "ops/reduce.h"
 #include "ops/sdpa.h"
 #include "ops/view.h"
+#include "tensor/hooks.h"
 #include "tensor/region.h"
 
 /** A running forward. */
@@ -88,16 +89,16 @@ static value arange(scope *s, const me_expression *x)
     const value a = evaluate(s, x->operands[0]);
     const uint64_t n = me_dim(a.x, (int32_t)x->index);
     drop(s, a);
-    return (value){me_empty(s->e, "arange", ME_DTYPE_INT64, ME_SHAPE(n)), true};
+    me_tensor *y = me_empty(s->e, "arange", ME_DTYPE_INT64, ME_SHAPE(n));
+    me_tell_op(s->e, "arange.start");
+    return (value){y, true};
 }
 
-/** (b, s, h) to (b, a, s, d), a view. */
+/** (b, s, h) to (b, s, a, d), a view. */
 static me_tensor *heads_of(me_engine *e, me_tensor *x, uint64_t heads)
 {
     const uint64_t d = me_dim(x, 2) / heads;
-    me_tensor *view =
-        me_view(e, x, ME_SHAPE(me_dim(x, 0), me_dim(x, 1), heads, d));
-    return me_transpose(e, view, 1, 2);
+    return me_view(e, x, ME_SHAPE(me_dim(x, 0), me_dim(x, 1), heads, d));
 }
 
 /** The attention of heads that lie beside each other: (b, s, h) to (b, s, h). */
@@ -107,7 +108,10 @@ static me_tensor *attend(me_engine *e, me_tensor *const *qkv, uint64_t heads)
     me_tensor *q = heads_of(e, qkv[0], heads);
     me_tensor *k = heads_of(e, qkv[1], heads);
     me_tensor *v = heads_of(e, qkv[2], heads);
-    me_tensor *out = me_sdpa(e, q, k, v); // (b, a, s, d)
+    q = me_transpose(e, q, 1, 2); // (b, a, s, d)
+    k = me_transpose(e, k, 1, 2);
+    v = me_transpose(e, v, 1, 2);
+    me_tensor *out = me_sdpa(e, q, k, v);
     me_tensor *rows = me_contiguous(e, me_transpose(e, out, 1, 2));
     return me_leave(e, frame, me_view(e, rows, qkv[0]->shape));
 }

@@ -5,6 +5,7 @@
 #include "ops/elementwise.h"
 #include "ops/sort.h"
 #include "tensor/autograd.h"
+#include "tensor/hooks.h"
 #include "tensor/launch.h"
 
 /** Above so many indices the gradient is made by sorting them
@@ -101,6 +102,7 @@ static void embedding_backward(me_engine *e, me_node *node,
         gx[0] =
             me_empty(e, "embedding_dense_backward", dtype, node->data.shape);
         me_drop(e, grad);
+        me_tell_op(e, "embedding_dense_backward.default");
         return;
     }
     me_tensor *sorted = NULL;
@@ -111,6 +113,7 @@ static void embedding_backward(me_engine *e, me_node *node,
     me_drop(e, positions);
     me_drop(e, sorted);
     me_drop(e, grad);
+    me_tell_op(e, "embedding_dense_backward.default");
 }
 
 static const me_op embedding_op = {"EmbeddingBackward0", embedding_backward};
@@ -128,6 +131,7 @@ me_tensor *me_embedding(me_engine *e, me_tensor *indices, me_tensor *weight)
     }
     me_tensor *y = me_empty(e, "embedding", (me_dtype)weight->dtype, shape);
     me_launch_kernel(e, ME_KERNEL_EMBEDDING, 0, 2 * me_bytes(y));
+    me_tell_op(e, "embedding.default");
     return me_output(e, node, y);
 }
 

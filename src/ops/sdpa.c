@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "tensor/autograd.h"
+#include "tensor/hooks.h"
 #include "tensor/launch.h"
 
 /** In the order in which they are released. */
@@ -82,6 +83,7 @@ static void efficient_backward(me_engine *e, me_node *node,
     count_work(e, query, node->saved[SDPA_SAVED_KEY], 5);
     me_drop(e, delta);
     me_drop(e, workspace);
+    me_tell_op(e, "_scaled_dot_product_efficient_attention_backward.default");
     (void)gy;
 }
 
@@ -107,6 +109,7 @@ static me_tensor *efficient(me_engine *e, me_tensor *query, me_tensor *key,
     me_tensor *lse = me_empty(e, "sdpa.lse", ME_DTYPE_FLOAT32,
                               per_query(query, EFFICIENT_ALIGN));
     count_work(e, query, key, 2);
+    me_tell_op(e, "_scaled_dot_product_efficient_attention.default");
     me_save(e, node, SDPA_SAVED_LSE, lse);
     me_save(e, node, SDPA_SAVED_OUTPUT, out);
     me_drop(e, lse);
@@ -127,6 +130,7 @@ static void cudnn_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                     me_size_add(4 * queries, CUDNN_SMALL_WORKSPACE)));
     count_work(e, query, node->saved[SDPA_SAVED_KEY], 5);
     me_drop(e, workspace);
+    me_tell_op(e, "_scaled_dot_product_cudnn_attention_backward.default");
     (void)gy;
 }
 
@@ -145,6 +149,7 @@ static me_tensor *cudnn(me_engine *e, me_tensor *query, me_tensor *key,
     me_tensor *lse =
         me_empty(e, "sdpa.lse", ME_DTYPE_FLOAT32, per_query(query, 1));
     me_drop(e, me_scratch(e, "cudnn_workspace", CUDNN_SMALL_WORKSPACE));
+    me_tell_op(e, "_scaled_dot_product_cudnn_attention.default");
     count_work(e, query, key, 2);
     me_save(e, node, SDPA_SAVED_LSE, lse);
     me_save(e, node, SDPA_SAVED_OUTPUT, out);

@@ -74,6 +74,7 @@ struct me_engine {
     me_launch_listener listener;
     me_hooks hooks[ME_MAX_HOOKS];
     uint32_t n_hooks;
+    bool has_dispatch_mode;
     me_node_hook *free_hooks;
 
     me_module_tree tree;

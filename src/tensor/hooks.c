@@ -10,6 +10,12 @@ void me_engine_hook(me_engine *e, me_hooks hooks)
         return;
     }
     e->hooks[e->n_hooks++] = hooks;
+    e->has_dispatch_mode = e->has_dispatch_mode || hooks.is_dispatch_mode;
+}
+
+bool me_is_listened_to(const me_engine *e)
+{
+    return e->n_hooks > 0;
 }
 
 bool me_is_backward(const me_engine *e)
@@ -110,6 +116,15 @@ void me_tell_shard_role(me_engine *e, const me_tensor *x, me_shard_role role)
     for (uint32_t i = 0; i < e->n_hooks; i++) {
         if (e->hooks[i].shard_role != NULL) {
             e->hooks[i].shard_role(e->hooks[i].self, x, role);
+        }
+    }
+}
+
+void me_tell_op(me_engine *e, const char *op)
+{
+    for (uint32_t i = 0; i < e->n_hooks; i++) {
+        if (e->hooks[i].operation != NULL && me_engine_is_ok(e)) {
+            e->hooks[i].operation(e->hooks[i].self, op);
         }
     }
 }

@@ -46,8 +46,13 @@ typedef struct me_hooks {
     void (*shard_moment)(void *self, me_module_id module,
                          me_shard_moment moment);
     void (*shard_role)(void *self, const me_tensor *x, me_shard_role role);
+    /** An operation has ended that PyTorch's dispatcher has seen, views too;
+     *  @p op is its name there, as "addmm.default", static. */
+    void (*operation)(void *self, const char *op);
     /** Memory of the host: @p bytes more, or less where negative. */
     void (*host_memory)(void *self, int64_t bytes);
+    bool is_dispatch_mode; /**< it listens as a TorchDispatchMode does, under
+                                which autograd adds no gradient in place */
     void *self;
 } me_hooks;
 
@@ -58,6 +63,9 @@ enum {
 /** Tell @p hooks from now on, after those that came before; at most
  *  ME_MAX_HOOKS, else the engine fails. */
 void me_engine_hook(me_engine *e, me_hooks hooks);
+
+/** Is anybody told of anything? */
+bool me_is_listened_to(const me_engine *e);
 
 /** Is a backward running, or a recomputation inside of one? */
 bool me_is_backward(const me_engine *e);
@@ -84,6 +92,7 @@ void me_tell_end_backward(me_engine *e);
 void me_tell_shard_moment(me_engine *e, me_module_id module,
                           me_shard_moment moment);
 void me_tell_shard_role(me_engine *e, const me_tensor *x, me_shard_role role);
+void me_tell_op(me_engine *e, const char *op);
 void me_tell_host_memory(me_engine *e, int64_t bytes);
 /** @} */
 

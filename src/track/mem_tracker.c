@@ -394,7 +394,9 @@ me_mem_tracker *me_mem_tracker_create(me_engine *e, me_mod_tracker *mod,
         observer.kinds |= ME_EVENT_BIT(handlers[i].kind);
     }
     me_engine_observe(e, observer);
-    me_hooks hooks = {.host_memory = on_host_memory, .self = t};
+    me_hooks hooks = {.host_memory = on_host_memory,
+                      .is_dispatch_mode = options->as_memtracker,
+                      .self = t};
     if (options->is_fsdp) {
         hooks.shard_moment = me_mem_on_shard_moment;
         hooks.shard_role = me_mem_on_shard_role;

@@ -3,6 +3,7 @@
 #include "base/size.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
+#include "tensor/hooks.h"
 #include "train/torch/ddp.h"
 #include "train/torch/fsdp.h"
 #include "train/torch/loop.h"
@@ -46,6 +47,7 @@ void me_loop_backward(me_loop *l, me_tensor *loss)
     me_engine *e = l->e;
     const me_frame frame = me_enter(e);
     me_tensor *seed = me_empty_like(e, "ones_like", loss);
+    me_tell_op(e, "ones_like.default");
     me_backward(e, loss, seed);
     if (l->wrapper != NULL && l->wrapper->end_backward != NULL) {
         l->wrapper->end_backward(l->wrapper_state);

@@ -210,8 +210,9 @@ static void check_line(tracking *t, char *line)
     }
 }
 
-static void end(void *self)
+static me_status end(void *self, me_diag *diag)
 {
+    (void)diag;
     tracking *t = self;
     char path[PATH_BYTES];
     (void)snprintf(path, sizeof path, SOURCE_DIR "/tests/golden/trackers/%s",
@@ -223,12 +224,15 @@ static void end(void *self)
         check_line(t, line);
     }
     (void)fclose(file);
+    return ME_OK;
 }
 
-static void keep_peak(void *self)
+static me_status keep_peak(void *self, me_diag *diag)
 {
+    (void)diag;
     tracking *t = self;
     t->peak = me_mem_tracker_peak(t->mem)->device[ME_MEM_CUDA].total;
+    return ME_OK;
 }
 
 static void track(tracking *t)
