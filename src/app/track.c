@@ -242,8 +242,9 @@ static me_status check_flags(command *c, me_diag *diag)
     }
     if (strchr(cli->format, ' ') != NULL ||
         strstr(tool->formats, cli->format) == NULL) {
-        return me_fail(diag, ME_ERR_CONFIG, "--format %s: --tool %s knows%s",
-                       cli->format, tool->name, tool->formats);
+        return me_fail(diag, ME_ERR_CONFIG, "--format %s: --tool %s knows%.*s", cli->format,
+                       tool->name, (int)strlen(tool->formats) - 1,
+                       tool->formats);
     }
     if (cli->load != NULL && tool->begin != begin_memory) {
         return me_fail(diag, ME_ERR_CONFIG,
@@ -268,6 +269,12 @@ static me_status check_job(const command *c, me_diag *diag)
         return me_fail(diag, ME_ERR_CONFIG,
                        "--tool fsdp2: the job's torch.data_parallel must be "
                        "fully_shard");
+    }
+    if (tool_of(c->cli)->begin == begin_memory &&
+        config->parallel.pipeline > 1) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--tool memory: it watches one module, and the ranks of "
+                       "a pipeline have several");
     }
     if (rank >= config->parallel.world_size) {
         return me_fail(diag, ME_ERR_CONFIG,

@@ -13,7 +13,8 @@ static void end_moment(me_mem_tracker *t)
 
 static void before_forward(me_mem_tracker *t, me_module_id module)
 {
-    if (me_mem_find(t, module) != NULL && me_is_backward(t->e)) {
+    if (me_mem_find(t, module) != NULL &&
+        (me_is_backward(t->e) || me_mem_is_refused(t))) {
         return;
     }
     me_mem_module *m = me_mem_record(t, module);

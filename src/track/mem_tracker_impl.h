@@ -56,6 +56,10 @@ void me_mem_append(me_mem_tracker *t, me_mem_module *m, uint32_t state);
 /** The module's own peak begins anew. */
 void me_mem_reset_peak(const me_mem_tracker *t, me_mem_module *m);
 
+/** Would PyTorch's tool refuse the call of a known module in forward? A root must
+ *  not be called twice; the engine has failed then. */
+bool me_mem_is_refused(me_mem_tracker *t);
+
 /** An operation has ended: peaks of all, and of modules that run. */
 void me_mem_check_peaks(me_mem_tracker *t);
 

@@ -1,6 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "track/mem_tracker_impl.h"
 
+bool me_mem_is_refused(me_mem_tracker *t)
+{
+    /* The module that is called is a parent already. */
+    const bool is_root = me_mod_tracker_parent(t->mod, 1) == NULL;
+    if (is_root && t->keeps_modules && t->options.as_memtracker) {
+        me_engine_fail(t->e, ME_ERR_UNSUPPORTED,
+                       "--as-memtracker: PyTorch's tool refuses a model that "
+                       "runs forward again in the same iteration "
+                       "(NotImplementedError)");
+        return true;
+    }
+    return false;
+}
+
 static void pre_forward(me_mem_tracker *t, const me_mod_event *event)
 {
     me_mem_module *m = me_mem_find(t, event->module);
@@ -15,6 +29,9 @@ static void pre_forward(me_mem_tracker *t, const me_mod_event *event)
             t->recomputed = event->module;
         }
         me_mem_append(t, m, ME_MEM_PRE_FW_AC);
+        return;
+    }
+    if (is_known && me_mem_is_refused(t)) {
         return;
     }
     m->input_bytes = me_mem_bytes_of(t, event->data);
