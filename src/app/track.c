@@ -242,8 +242,8 @@ static me_status check_flags(command *c, me_diag *diag)
     }
     if (strchr(cli->format, ' ') != NULL ||
         strstr(tool->formats, cli->format) == NULL) {
-        return me_fail(diag, ME_ERR_CONFIG, "--format %s: --tool %s knows%.*s", cli->format,
-                       tool->name, (int)strlen(tool->formats) - 1,
+        return me_fail(diag, ME_ERR_CONFIG, "--format %s: --tool %s knows%.*s",
+                       cli->format, tool->name, (int)strlen(tool->formats) - 1,
                        tool->formats);
     }
     if (cli->load != NULL && tool->begin != begin_memory) {

@@ -6,6 +6,7 @@
 #include "ops/reduce.h"
 #include "ops/sdpa.h"
 #include "ops/view.h"
+#include "ops/vision.h"
 #include "tensor/hooks.h"
 #include "tensor/region.h"
 
@@ -145,6 +146,28 @@ static value attention(scope *s, const me_expression *x)
     return (value){y, true};
 }
 
+static value cross_entropy(scope *s, const me_expression *x)
+{
+    const value a = evaluate(s, x->operands[0]);
+    const value target = evaluate(s, x->operands[1]);
+    me_tensor *y = me_none(s->e);
+    if (!me_engine_is_ok(s->e)) {
+        return (value){y, false};
+    }
+    if (target.x == NULL || a.x->shape.ndim != 2 || target.x->shape.ndim != 1 ||
+        target.x->dtype != ME_DTYPE_INT64 ||
+        me_dim(target.x, 0) != me_dim(a.x, 0)) {
+        me_engine_fail(s->e, ME_ERR_CONFIG,
+                       "cross_entropy wants (batch, classes), and the target's "
+                       "whole numbers (batch)");
+    } else {
+        y = me_cross_entropy(s->e, a.x, target.x);
+    }
+    drop(s, a);
+    drop(s, target);
+    return (value){y, true};
+}
+
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the text's brackets
 static value evaluate(scope *s, const me_expression *x)
 {
@@ -159,6 +182,7 @@ static value evaluate(scope *s, const me_expression *x)
     case ME_EXPRESSION_SUM: return unary(s, x, me_sum);
     case ME_EXPRESSION_MEAN: return unary(s, x, me_mean);
     case ME_EXPRESSION_ARANGE: return arange(s, x);
+    case ME_EXPRESSION_CROSS_ENTROPY: return cross_entropy(s, x);
     case ME_EXPRESSION_ATTENTION: return attention(s, x);
     }
     return (value){me_none(s->e), false};

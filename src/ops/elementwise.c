@@ -307,6 +307,18 @@ me_tensor *me_relu(me_engine *e, me_tensor *x)
     return me_output(e, node, y);
 }
 
+me_tensor *me_relu_in_place(me_engine *e, me_tensor *x)
+{
+    me_node *node = me_record1(e, &relu_op, x);
+    if (node != NULL) {
+        node->data.n[0] = ME_KERNEL_ELEMENTWISE;
+    }
+    me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(x), 2 * me_bytes(x));
+    me_tell_op(e, "relu_.default");
+    me_save(e, node, 0, x);
+    return me_output(e, node, x);
+}
+
 static void squared_relu_backward(me_engine *e, me_node *node,
                                   me_tensor *const *gy, me_tensor **gx)
 {

@@ -233,6 +233,9 @@ void me_module_switch(me_engine *e, me_module_id module);
 void me_module_count_parameter(me_engine *e, me_module_id module,
                                uint64_t numel, uint64_t bytes);
 
+/** Count a buffer of @p bytes for a module and those above it. */
+void me_module_count_buffer(me_engine *e, me_module_id module, uint64_t bytes);
+
 /** A module uses a parameter of another one: it and those above it that do not
  *  hold the owner have its blocks as well. */
 void me_module_share_parameter(me_engine *e, me_module_id module,

@@ -135,6 +135,18 @@ static uint64_t block_bytes(uint64_t bytes)
     return me_round_up(bytes, 512);
 }
 
+void me_module_count_buffer(me_engine *e, me_module_id module, uint64_t bytes)
+{
+    for (me_module_id m = module;; m = e->tree.modules[m].parent) {
+        me_module_info *info = &e->tree.modules[m];
+        info->buffer_blocks =
+            me_size_add(info->buffer_blocks, block_bytes(bytes));
+        if (m == ME_NO_MODULE) {
+            return;
+        }
+    }
+}
+
 void me_module_share_parameter(me_engine *e, me_module_id module,
                                me_module_id owner, uint64_t bytes)
 {

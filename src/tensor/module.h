@@ -23,6 +23,7 @@ typedef struct me_module_info {
     uint64_t parameter_bytes;
     uint64_t parameter_blocks; /**< their bytes, each rounded to a block of
                                     PyTorch's allocator; shared ones too */
+    uint64_t buffer_blocks;    /**< the same of its buffers */
 } me_module_info;
 
 /** All modules of one rank in the order they were made; parents come first. */

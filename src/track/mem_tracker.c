@@ -84,6 +84,7 @@ me_mem_module *me_mem_record(me_mem_tracker *t, me_module_id module)
         .fqn = me_mod_tracker_fqn(t->mod, module),
         .parameter_bytes =
             me_engine_modules(t->e)->modules[module].parameter_blocks,
+        .buffer_bytes = me_engine_modules(t->e)->modules[module].buffer_blocks,
     };
     return m;
 }
@@ -229,6 +230,8 @@ static uint8_t category_before(const me_mem_tracker *t, uint8_t category)
         return is_fsdp ? ME_FSDP_MEM_SHARDED_GRAD : ME_MEM_GRADIENT;
     case ME_CATEGORY_OPTIMIZER_STATE:
         return is_fsdp ? ME_FSDP_MEM_OPTSTATE : ME_MEM_OPTSTATE;
+    case ME_CATEGORY_BUFFER:
+        return is_fsdp ? ME_FSDP_MEM_BUFFER : ME_MEM_BUFFER;
     case ME_CATEGORY_INPUT:
         return t->options.is_input_inside ? activation : input;
     default: return (uint8_t)(t->labels->n_categories - 1);
@@ -247,7 +250,7 @@ static void on_alloc(me_mem_tracker *t, const me_event *event)
         .category = t->is_listening ? category_inside(t)
                                     : category_before(t, event->category),
     };
-    if (event->is_scratch || event->category == ME_CATEGORY_BUFFER) {
+    if (event->is_scratch) {
         block->category = unseen;
     }
     block->is_counted = block->category != unseen || !t->options.as_memtracker;
