@@ -200,3 +200,14 @@ me_status me_job_card_note_places(const me_plan *plan, const me_job_card *card,
         "place of the lowest one is taken for all",
         (int)card->gpus_per_node);
 }
+
+me_card me_job_card_kernels(const me_job_card *job)
+{
+    return (me_card){
+        .multiprocessors = (uint32_t)job->card.multiprocessors,
+        .threads_per_multiprocessor =
+            (uint32_t)job->card.threads_per_multiprocessor,
+        .cublas_workspace_bytes = job->card.cublas_workspace_bytes,
+        .l2_cache_bytes = job->card.l2_cache_bytes,
+    };
+}

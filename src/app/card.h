@@ -32,6 +32,9 @@ me_status me_card_choose(const char *name, me_diag *diag,
                          me_device_card *card_out,
                          me_rates *rates_out) ME_MUST_CHECK;
 
+/** What the engine's operations ask of the card. */
+me_card me_job_card_kernels(const me_job_card *job);
+
 /**
  * The card of a finished job, changed by what the launch command puts into the
  * environment. What is assumed and what is not modelled is added to the job.

@@ -11,18 +11,6 @@
 #include "track/event_log.h"
 #include "track/tracker.h"
 
-/** What the engine's operations ask of the card. */
-static me_card kernels_of(const me_job_card *job)
-{
-    return (me_card){
-        .multiprocessors = (uint32_t)job->card.multiprocessors,
-        .threads_per_multiprocessor =
-            (uint32_t)job->card.threads_per_multiprocessor,
-        .cublas_workspace_bytes = job->card.cublas_workspace_bytes,
-        .l2_cache_bytes = job->card.l2_cache_bytes,
-    };
-}
-
 /** What one rank's simulation is made of; NULL until it is made. */
 typedef struct parts {
     const me_simulation *simulation;
@@ -235,7 +223,7 @@ static parts begin(const me_simulation *simulation, int32_t rank)
 static me_status make_program(parts *p, me_call_log *log, me_diag *diag)
 {
     const me_simulation *s = p->simulation;
-    const me_card kernels = kernels_of(s->card);
+    const me_card kernels = me_job_card_kernels(s->card);
     me_status status = me_engine_create(&kernels, &p->engine);
     if (status == ME_OK) {
         status = me_program_init(s->plan, p->rank, &p->program);
@@ -465,62 +453,4 @@ me_status me_simulate_rank(const me_simulation *simulation, int32_t rank,
     }
     *result_out = result;
     return ME_OK;
-}
-
-me_status me_simulate_watched(const me_plan *plan, const me_job_card *card,
-                              int32_t rank, const me_watcher *watcher,
-                              me_diag *diag)
-{
-    const me_card kernels = kernels_of(card);
-    me_engine *engine = NULL;
-    me_program program = {.kind = NULL};
-    me_status status = me_engine_create(&kernels, &engine);
-    if (status == ME_OK) {
-        status = me_program_init(plan, rank, &program);
-    }
-    if (status != ME_OK) {
-        me_engine_destroy(engine);
-        return me_fail(diag, status, "no host memory for the engine");
-    }
-    program.runs_all_rounds = true;
-    status = watcher->begin(watcher->self, engine, diag);
-    if (status == ME_OK) {
-        me_program_run(engine, &program);
-        status = me_engine_status(engine, diag);
-    }
-    if (status == ME_OK) {
-        status = watcher->end(watcher->self, diag);
-    }
-    me_program_fini(&program);
-    me_engine_destroy(engine);
-    return status;
-}
-
-me_status me_simulate_modules(const me_plan *plan, int32_t rank, me_diag *diag,
-                              me_str *text)
-{
-    const me_card kernels = {.multiprocessors = 1}; /* no kernel runs */
-    me_engine *engine = NULL;
-    me_program program;
-    me_status status = me_engine_create(&kernels, &engine);
-    if (status == ME_OK) {
-        status = me_program_init(plan, rank, &program);
-    }
-    if (status != ME_OK) {
-        me_engine_destroy(engine);
-        return me_fail(diag, status, "no host memory for the engine");
-    }
-    program.iterations = 0;
-    me_program_run(engine, &program);
-    status = me_engine_status(engine, diag);
-    const me_module_tree *tree = me_engine_modules(engine);
-    for (uint32_t i = 1; status == ME_OK && i < tree->count; i++) {
-        const me_module_info *m = &tree->modules[i];
-        me_str_printf(text, "%s parameters %llu bytes %llu\n", m->path,
-                      (unsigned long long)m->parameters,
-                      (unsigned long long)m->parameter_bytes);
-    }
-    me_program_fini(&program);
-    me_engine_destroy(engine);
-    return status;
 }

@@ -407,15 +407,13 @@ BOOL("recompute.distribute_saved_activations", "false",
     "Split saved layer inputs over the tensor-parallel ranks."),
 
 STRING("torch.input_shape", "", torch.input_shape,
-    "Shape of what one forward is given, \"(8, 1024)\"; its first dimension "
-    "is the micro-batch."),
+    "Shape of a forward's input, \"(8, 1024)\"; the micro-batch comes first."),
 ENUM("torch.input_dtype", "float32", input_dtype_words, torch.input_dtype,
     "Its type; int64 are token numbers."),
 STRING("torch.loss", "y.sum()", torch.loss,
     "The loss: an expression of y, the model's output, and target."),
 BOOL("torch.keeps_output", "true", torch.keeps_output,
-    "The loop has a name for the model's output, which lives through the "
-    "backward; without one it is loss(model(x))."),
+    "The loop names the model's output, which lives through the backward."),
 ENUM("torch.data_parallel", "none", data_parallel_words, torch.data_parallel,
     "What spreads a batch over ranks: DistributedDataParallel or FSDP2."),
 BOOL("torch.reshard_after_forward", "true", torch.reshard_after_forward,

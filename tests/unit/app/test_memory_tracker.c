@@ -102,12 +102,13 @@ static void check_local_model(const me_op_series *s)
         if (line[0] == '#') {
             continue;
         }
-        const char *name = strtok(line, "\t");
-        const char *allocated = strtok(NULL, "\t");
-        const char *active = strtok(NULL, "\t\n");
+        const size_t length = strcspn(line, "\t");
+        const char *allocated = line + length + 1;
+        const char *active = allocated + strcspn(allocated, "\t") + 1;
         assert_in_range(n + 1, 1, s->n_rows);
         const me_op_row *row = &s->rows[n++];
-        assert_string_equal(row->name, name);
+        assert_int_equal(strlen(row->name), length);
+        assert_memory_equal(row->name, line, length);
         assert_int_equal(row->memory.allocated, bytes_of(allocated));
         assert_int_equal(row->memory.active, bytes_of(active));
         assert_true(row->memory.reserved >= row->memory.active);
