@@ -222,10 +222,18 @@ static me_status begin(void *self, me_engine *e, me_diag *diag)
     return tool_of(c->cli)->begin(c, e, diag);
 }
 
+/** Printing fails for want of memory alone, unless it has said why. */
+static me_status say_memory(me_status status, me_diag *diag)
+{
+    return status == ME_ERR_NOMEM
+               ? me_fail(diag, status, "no host memory for the text")
+               : status;
+}
+
 static me_status end(void *self, me_diag *diag)
 {
     command *c = self;
-    return tool_of(c->cli)->end(c, diag);
+    return say_memory(tool_of(c->cli)->end(c, diag), diag);
 }
 
 /** What the flags ask for that the command has not. */
@@ -330,7 +338,7 @@ static me_status show_loaded(command *c, me_diag *diag)
         status = me_op_series_load(c->cli->load, diag, &c->loaded);
     }
     if (status == ME_OK) {
-        status = append_series(c, &c->loaded, diag);
+        status = say_memory(append_series(c, &c->loaded, diag), diag);
     }
     if (status == ME_ERR_IO) {
         return ME_ERR_CONFIG; /* there is no such file */

@@ -14,20 +14,21 @@ static const char *const device_names[] = {
 static const struct {
     const char *name;
     double divisor;
-} units[] = {{"B", 1}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}};
+} known_units[] = {
+    {"B", 1}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}};
 
-me_status me_mem_units_find(const char *name, me_diag *diag,
+me_status me_mem_units_find(const char *units, me_diag *diag,
                             me_mem_format *format)
 {
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-        if (strcmp(units[i].name, name) == 0) {
-            format->units = units[i].name;
-            format->divisor = units[i].divisor;
+    for (size_t i = 0; i < sizeof known_units / sizeof known_units[0]; i++) {
+        if (strcmp(known_units[i].name, units) == 0) {
+            format->units = known_units[i].name;
+            format->divisor = known_units[i].divisor;
             return ME_OK;
         }
     }
     return me_fail(diag, ME_ERR_CONFIG, "--units %s: B, KiB, MiB and GiB are",
-                   name);
+                   units);
 }
 
 enum {

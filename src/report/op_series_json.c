@@ -126,11 +126,11 @@ static me_status read_rows(const char *path, const json_t *root, me_diag *diag,
 static me_status read_markers(const char *path, const json_t *root,
                               me_diag *diag, me_op_series *s)
 {
-    const json_t *markers = json_object_get(root, "markers");
+    json_t *markers = json_object_get(root, "markers");
     const char *name = NULL;
     json_t *at = NULL;
     me_status status = ME_OK;
-    json_object_foreach((json_t *)(uintptr_t)markers, name, at)
+    json_object_foreach(markers, name, at)
     {
         const json_int_t value = json_integer_value(at);
         if (!json_is_integer(at) || value < 0 ||

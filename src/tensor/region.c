@@ -121,7 +121,8 @@ void me_region_hold_local(me_engine *e, me_tensor *x)
     }
     me_local *local = me_alloc(1, sizeof *local, "region.local");
     if (local == NULL) {
-        return; /* it goes a moment too early */
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a region");
+        return;
     }
     local->x = me_retain(x);
     me_local **end = &region->traceback;
