@@ -12,6 +12,7 @@
 #include "alloc/pool.h"
 #include "config/config.h"
 #include "plan/plan.h"
+#include "tensor/engine.h"
 #include "time/rates.h"
 
 /** What every rank's simulation is told of the machine. */

@@ -55,8 +55,10 @@ static const flag flags[] = {
      "write the report to a file, whole or not at all"},
     {"--events", NULL, "FILE", FLAG_NAME, AT(events),
      "write every allocation and free of one iteration of one rank"},
-    {"--rank", NULL, "R", FLAG_NUMBER, AT(rank), "whose events; 0"},
-    {"--iteration", NULL, "N", FLAG_NUMBER, AT(iteration), "of --events; 1"},
+    {"--rank", NULL, "R", FLAG_NUMBER, AT(rank),
+     "whose events, or of track; 0"},
+    {"--iteration", NULL, "N", FLAG_NUMBER, AT(iteration),
+     "of --events, or of track's modules; 1"},
     {"--course", NULL, NULL, FLAG_SWITCH, AT(course),
      "put the memory over the course of iteration 1 into the JSON"},
     {"--dump", NULL, "STAGE", FLAG_NAME, AT(dump),
@@ -78,6 +80,23 @@ static const flag flags[] = {
      "transfers are waited for, of schedule 1f1b and interleaved"},
     {"--legacy-b", NULL, NULL, FLAG_SWITCH, AT(legacy_b),
      "B of the file is the input's gradient and BW both, of schedule"},
+    {"--tool", NULL, "mem|fsdp2|mod|memory", FLAG_NAME, AT(tool),
+     "which of PyTorch's tools track is: MemTracker (the default), "
+     "FSDPMemTracker, ModTracker, MemoryTracker"},
+    {"--top", NULL, "N", FLAG_COUNT, AT(top),
+     "operations of the summary of track --tool memory; 20"},
+    {"--load", NULL, "FILE", FLAG_NAME, AT(load),
+     "a series that track --tool memory --format json wrote"},
+    {"--as-memtracker", NULL, NULL, FLAG_SWITCH, AT(as_memtracker),
+     "what PyTorch's own tool would say, of track"},
+    {"--input-inside", NULL, NULL, FLAG_SWITCH, AT(input_inside),
+     "the batch is made while the tool listens: an activation, of track"},
+    {"--depth", NULL, "N", FLAG_COUNT, AT(depth),
+     "names of a module's path at most, of track; 2"},
+    {"--units", NULL, "B|KiB|MiB|GiB", FLAG_NAME, AT(units),
+     "of the text of track; B"},
+    {"--tabulate", NULL, NULL, FLAG_SWITCH, AT(tabulate),
+     "tables in the text of track"},
     {"--strict", NULL, NULL, FLAG_SWITCH, AT(strict),
      "what is not modelled is an error"},
     {"--no-fold", NULL, NULL, FLAG_SWITCH, AT(no_fold),
@@ -112,6 +131,11 @@ typedef struct command {
     " --pp --microbatches --chunks --group-size --in-flight --durations "      \
     "--comms --blocking --legacy-b "
 
+/** Flags of `track` that no other command has. */
+#define TRACK_FLAGS                                                            \
+    " --tool --as-memtracker --input-inside --depth --units --tabulate "       \
+    "--top --load "
+
 static const command commands[] = {
     {"estimate", NULL, NULL, "how much memory every rank takes (the default)"},
     {"check", NULL, NULL, "the verdict alone: exit 0 if it fits, 3 if not"},
@@ -125,6 +149,10 @@ static const command commands[] = {
      "FILE|-  feed a recorded stream through the allocator"},
     {"schedule", "NAME|FILE.csv|list", SCHEDULE_FLAGS "--format --output ",
      "NAME|FILE.csv|list  draw a pipeline's order, count it, convert it"},
+    {"track", NULL,
+     TRACK_FLAGS "--model --set --world-size --device --rank --iteration "
+                 "--format --output --strict -- ",
+     "what PyTorch's own memory tools say of a rank"},
     {"options", NULL, " --format --output ",
      "every option with its type, default and meaning"},
 };
@@ -132,7 +160,8 @@ static const command commands[] = {
 static const char every_command[] = " --log-level --log-file --help --version ";
 
 /** Flags that only a command has that lists them. */
-static const char not_of_jobs[] = SCHEDULE_FLAGS "--schedule --variant ";
+static const char not_of_jobs[] =
+    SCHEDULE_FLAGS TRACK_FLAGS "--schedule --variant ";
 
 enum {
     N_COMMANDS = sizeof commands / sizeof commands[0]
@@ -257,7 +286,7 @@ static const command *read_command(int argc, char **argv, me_diag *diag)
     }
     (void)me_fail(diag, ME_ERR_CONFIG,
                   "%s: no such command; estimate, check, compare, replay, "
-                  "schedule and options are",
+                  "schedule, track and options are",
                   argv[1]);
     return NULL;
 }

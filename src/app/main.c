@@ -6,6 +6,7 @@
 #include "app/estimate.h"
 #include "app/output.h"
 #include "app/schedule.h"
+#include "app/track.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "collectives/transport.h"
@@ -140,6 +141,9 @@ static int run(me_transport *transport, int argc, char **argv, me_diag *diag)
     }
     if (status != ME_OK) {
         return me_exit_code(status);
+    }
+    if (strcmp(cli.command, "track") == 0 && !is_serial(&cli)) {
+        return me_track(transport, &cli, diag);
     }
     if (!is_serial(&cli)) {
         return strcmp(cli.command, "compare") == 0

@@ -136,6 +136,8 @@ typedef struct me_event {
     uint8_t dtype;        /**< me_dtype of the elements; collective */
     bool is_lone;         /**< outside of a batch of sends and receives, which
                                PyTorch does on a communicator of the pair */
+    bool is_scratch;      /**< a kernel's own memory or a library's workspace,
+                               no tensor of the program; alloc */
     int32_t iteration;    /**< training iteration, -1 during set-up */
     int32_t microbatch;   /**< ME_NO_MICROBATCH outside of one */
 

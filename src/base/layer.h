@@ -31,7 +31,12 @@ extern "C" {
     X(ME_LAYER_RELU, "ReLU", false)                                            \
     X(ME_LAYER_GELU, "GELU", false)                                            \
     X(ME_LAYER_SILU, "SiLU", false)                                            \
-    X(ME_LAYER_DROPOUT, "Dropout", false)
+    X(ME_LAYER_DROPOUT, "Dropout", false)                                      \
+    X(ME_LAYER_CONV2D, "Conv2d", false)                                        \
+    X(ME_LAYER_BATCH_NORM2D, "BatchNorm2d", false)                             \
+    X(ME_LAYER_MAX_POOL2D, "MaxPool2d", false)                                 \
+    X(ME_LAYER_ADAPTIVE_AVG_POOL2D, "AdaptiveAvgPool2d", false)                \
+    X(ME_LAYER_FLATTEN, "Flatten", false)
 
 typedef enum me_layer_kind {
 #define ME_LAYER_ENUM(constant, name, has_children) constant,
@@ -42,17 +47,18 @@ typedef enum me_layer_kind {
 
 /** What an expression of a forward does. */
 typedef enum me_expression_kind {
-    ME_EXPRESSION_NAME,      /**< variable `index` */
-    ME_EXPRESSION_CALL,      /**< child `index` of one operand */
-    ME_EXPRESSION_ADD,       /**< a + b */
-    ME_EXPRESSION_SUB,       /**< a - b */
-    ME_EXPRESSION_MUL,       /**< a * b */
-    ME_EXPRESSION_SQUARE,    /**< a ** 2 */
-    ME_EXPRESSION_CAST,      /**< a.float() and the like: to `index`, a dtype */
-    ME_EXPRESSION_SUM,       /**< a.sum() */
-    ME_EXPRESSION_MEAN,      /**< a.mean() */
-    ME_EXPRESSION_ARANGE,    /**< arange(a.size(index)): int64 */
-    ME_EXPRESSION_ATTENTION, /**< scaled_dot_product_attention(a, b, c,
+    ME_EXPRESSION_NAME,   /**< variable `index` */
+    ME_EXPRESSION_CALL,   /**< child `index` of one operand */
+    ME_EXPRESSION_ADD,    /**< a + b */
+    ME_EXPRESSION_SUB,    /**< a - b */
+    ME_EXPRESSION_MUL,    /**< a * b */
+    ME_EXPRESSION_SQUARE, /**< a ** 2 */
+    ME_EXPRESSION_CAST,   /**< a.float() and the like: to `index`, a dtype */
+    ME_EXPRESSION_SUM,    /**< a.sum() */
+    ME_EXPRESSION_MEAN,   /**< a.mean() */
+    ME_EXPRESSION_ARANGE, /**< arange(a.size(index)): int64 */
+    ME_EXPRESSION_CROSS_ENTROPY, /**< cross_entropy(a, b) */
+    ME_EXPRESSION_ATTENTION,     /**< scaled_dot_product_attention(a, b, c,
                                   n_heads=index): heads of (batch, sequence,
                                   width) are viewed, attended and viewed back */
 } me_expression_kind;
@@ -86,18 +92,24 @@ typedef struct me_forward {
 /** One module of the tree. */
 typedef struct me_layer_spec {
     me_layer_kind kind;
-    const char *name;     /**< its own: an attribute's, or a number in a list */
-    me_dtype dtype;       /**< of its parameters */
-    uint64_t inputs;      /**< in_features, num_embeddings, normalized_shape */
-    uint64_t outputs;     /**< out_features, embedding_dim */
-    bool has_bias;        /**< of Linear */
-    double p;             /**< of Dropout */
-    bool is_checkpointed; /**< called through torch.utils.checkpoint with
+    const char *name; /**< its own: an attribute's, or a number in a list */
+    const char *class_name; /**< of the user's; NULL: that of its kind */
+    me_dtype dtype;         /**< of its parameters */
+    uint64_t inputs;        /**< in_features, in_channels, num_embeddings,
+                               normalized_shape, num_features */
+    uint64_t outputs;       /**< out_features, out_channels, embedding_dim */
+    bool has_bias;          /**< of Linear and Conv2d */
+    double p;               /**< of Dropout */
+    uint64_t kernel;        /**< of Conv2d and MaxPool2d, square */
+    uint64_t stride;        /**< of theirs; 0: MaxPool2d's kernel, else 1 */
+    uint64_t padding;       /**< of theirs */
+    bool is_in_place;       /**< of ReLU */
+    bool is_checkpointed;   /**< called through torch.utils.checkpoint with
                                use_reentrant=False */
-    bool is_sharded;      /**< fully_shard() is called for it */
-    const char *tied_to;  /**< path of the module whose weight is its own; NULL:
+    bool is_sharded;        /**< fully_shard() is called for it */
+    const char *tied_to; /**< path of the module whose weight is its own; NULL:
                                none */
-    me_forward forward;   /**< of Module */
+    me_forward forward;  /**< of Module */
     struct me_layer_spec *children;
     uint32_t n_children;
 } me_layer_spec;

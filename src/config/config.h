@@ -150,7 +150,8 @@ typedef struct me_recompute_config {
 typedef struct me_torch_options {
     char input_shape[64]; /**< "(8, 1024)": what one forward is given */
     me_dtype input_dtype;
-    char loss[128]; /**< an expression of y and target */
+    char loss[128];    /**< an expression of y and target */
+    bool keeps_output; /**< the loop names it: it lives through the backward */
     me_data_parallel data_parallel;
     bool reshard_after_forward; /**< fully_shard's */
     int32_t param_dtype;        /**< fully_shard's; -1: as they are */

@@ -172,12 +172,24 @@ static const me_expression *read_attention(parser *p)
     return make(p, e);
 }
 
+/** `cross_entropy(y, target)`, behind the bracket. */
+static const me_expression *read_cross_entropy(parser *p)
+{
+    me_expression e = {.kind = ME_EXPRESSION_CROSS_ENTROPY};
+    e.operands[0] = read_sum(p);
+    expect(p, ",");
+    e.operands[1] = read_sum(p);
+    expect(p, ")");
+    return make(p, e);
+}
+
 /** What can be called besides children. */
 static const struct {
     const char *name;
     const me_expression *(*read)(parser *p);
 } functions[] = {
     {"arange", read_arange},
+    {"cross_entropy", read_cross_entropy},
     {"scaled_dot_product_attention", read_attention},
 };
 

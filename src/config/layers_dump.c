@@ -14,7 +14,14 @@ static void dump_sizes(const me_layer_spec *layer, me_str *text)
 {
     const unsigned long long inputs = layer->inputs;
     const unsigned long long outputs = layer->outputs;
-    if (layer->kind == ME_LAYER_LINEAR) {
+    if (layer->kind == ME_LAYER_CONV2D) {
+        me_str_printf(text, " in_channels = %llu; out_channels = %llu;%s",
+                      inputs, outputs, layer->has_bias ? "" : " bias = false;");
+    } else if (layer->kind == ME_LAYER_BATCH_NORM2D) {
+        me_str_printf(text, " num_features = %llu;", inputs);
+    } else if (layer->kind == ME_LAYER_ADAPTIVE_AVG_POOL2D) {
+        me_str_append(text, " output_size = 1;");
+    } else if (layer->kind == ME_LAYER_LINEAR) {
         me_str_printf(text, " in_features = %llu; out_features = %llu;%s",
                       inputs, outputs, layer->has_bias ? "" : " bias = false;");
     } else if (layer->kind == ME_LAYER_EMBEDDING) {
@@ -28,6 +35,25 @@ static void dump_sizes(const me_layer_spec *layer, me_str *text)
         me_option_format_double(layer->p, text);
         me_str_append(text, ";");
     }
+    if (layer->kernel > 0) {
+        me_str_printf(text, " kernel_size = %llu; padding = %llu;",
+                      (unsigned long long)layer->kernel,
+                      (unsigned long long)layer->padding);
+    }
+    if (layer->stride > 0) {
+        me_str_printf(text, " stride = %llu;",
+                      (unsigned long long)layer->stride);
+    }
+    if (layer->is_in_place) {
+        me_str_append(text, " inplace = true;");
+    }
+}
+
+static void dump_class_name(const me_layer_spec *layer, me_str *text)
+{
+    if (layer->class_name != NULL) {
+        me_str_printf(text, " class_name = \"%s\";", layer->class_name);
+    }
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the file's groups
@@ -38,6 +64,7 @@ static void dump_layer(const me_layer_spec *layer, const me_layer_spec *parent,
     me_str_printf(text, "%s%s: { class = \"%s\"; dtype = \"%s\";",
                   me_layer_is_list(parent) ? "m" : "", layer->name,
                   me_layer_kind_name(layer->kind), me_dtype_name(layer->dtype));
+    dump_class_name(layer, text);
     dump_sizes(layer, text);
     if (layer->tied_to != NULL) {
         me_str_printf(text, " weight = \"%s.weight\";", layer->tied_to);
@@ -69,6 +96,7 @@ void me_layers_dump(const me_layers *layers, me_str *text)
     const me_layer_spec *root = &tree->root;
     me_str_printf(text, "module: {\n    class = \"%s\"; dtype = \"%s\";",
                   me_layer_kind_name(root->kind), me_dtype_name(root->dtype));
+    dump_class_name(root, text);
     me_str_printf(text, " device = \"%s\";",
                   tree->is_built_on_host ? "cpu" : "cuda");
     if (tree->has_cast) {

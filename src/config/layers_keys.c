@@ -96,6 +96,58 @@ static me_status set_bias(const me_layers_reading *r,
     return read_bool(r, setting, &t->layer->has_bias);
 }
 
+static me_status set_kernel(const me_layers_reading *r,
+                            const config_setting_t *setting,
+                            const me_layer_target *t)
+{
+    int64_t value = 0;
+    const me_status status = read_extent(r, setting, &value);
+    t->layer->kernel = (uint64_t)value;
+    return status;
+}
+
+static me_status set_stride(const me_layers_reading *r,
+                            const config_setting_t *setting,
+                            const me_layer_target *t)
+{
+    int64_t value = 0;
+    const me_status status = read_extent(r, setting, &value);
+    t->layer->stride = (uint64_t)value;
+    return status;
+}
+
+static me_status set_padding(const me_layers_reading *r,
+                             const config_setting_t *setting,
+                             const me_layer_target *t)
+{
+    const int64_t value =
+        is_whole(setting) ? (int64_t)config_setting_get_int64(setting) : -1;
+    if (value < 0 || value > extent_max) {
+        return me_layers_fail(r, setting,
+                              "must be a whole number from 0 to 268435456");
+    }
+    t->layer->padding = (uint64_t)value;
+    return ME_OK;
+}
+
+static me_status set_in_place(const me_layers_reading *r,
+                              const config_setting_t *setting,
+                              const me_layer_target *t)
+{
+    return read_bool(r, setting, &t->layer->is_in_place);
+}
+
+/** The mean of each channel is the one that is known. */
+static me_status set_output_size(const me_layers_reading *r,
+                                 const config_setting_t *setting,
+                                 const me_layer_target *t)
+{
+    (void)t;
+    return is_whole(setting) && config_setting_get_int64(setting) == 1
+               ? ME_OK
+               : me_layers_fail(r, setting, "must be 1");
+}
+
 static me_status set_p(const me_layers_reading *r,
                        const config_setting_t *setting,
                        const me_layer_target *t)
@@ -136,6 +188,19 @@ static me_status set_weight(const me_layers_reading *r,
     path[length - (sizeof end - 1)] = '\0';
     t->layer->tied_to = path;
     return ME_OK;
+}
+
+static me_status set_class_name(const me_layers_reading *r,
+                                const config_setting_t *setting,
+                                const me_layer_target *t)
+{
+    const char *text = config_setting_get_string(setting);
+    if (text == NULL || text[0] == '\0' || strchr(text, '.') != NULL) {
+        return me_layers_fail(r, setting,
+                              "must be the name of a class, in quotes");
+    }
+    t->layer->class_name = me_arena_strdup(r->arena, text);
+    return t->layer->class_name == NULL ? me_layers_no_memory(r) : ME_OK;
 }
 
 static me_status set_checkpoint(const me_layers_reading *r,
@@ -198,6 +263,8 @@ static me_status set_device(const me_layers_reading *r,
 #define KIND(kind) (1U << (unsigned)(kind))
 #define LISTS      (KIND(ME_LAYER_SEQUENTIAL) | KIND(ME_LAYER_MODULE_LIST))
 #define NORMS      (KIND(ME_LAYER_LAYER_NORM) | KIND(ME_LAYER_RMS_NORM))
+#define WINDOWS    (KIND(ME_LAYER_CONV2D) | KIND(ME_LAYER_MAX_POOL2D))
+#define BIASED     (KIND(ME_LAYER_LINEAR) | KIND(ME_LAYER_CONV2D))
 
 /* Keys that are no children: of which classes, and where they go. `class` and
  * `forward` are read before and after the others. */
@@ -214,10 +281,20 @@ static const struct {
     {"num_embeddings", KIND(ME_LAYER_EMBEDDING), false, true, set_inputs},
     {"embedding_dim", KIND(ME_LAYER_EMBEDDING), false, true, set_outputs},
     {"normalized_shape", NORMS, false, true, set_inputs},
-    {"bias", KIND(ME_LAYER_LINEAR), false, false, set_bias},
+    {"bias", BIASED, false, false, set_bias},
+    {"in_channels", KIND(ME_LAYER_CONV2D), false, true, set_inputs},
+    {"out_channels", KIND(ME_LAYER_CONV2D), false, true, set_outputs},
+    {"kernel_size", WINDOWS, false, true, set_kernel},
+    {"stride", WINDOWS, false, false, set_stride},
+    {"padding", WINDOWS, false, false, set_padding},
+    {"num_features", KIND(ME_LAYER_BATCH_NORM2D), false, true, set_inputs},
+    {"output_size", KIND(ME_LAYER_ADAPTIVE_AVG_POOL2D), false, true,
+     set_output_size},
+    {"inplace", KIND(ME_LAYER_RELU), false, false, set_in_place},
     {"p", KIND(ME_LAYER_DROPOUT), false, false, set_p},
     {"weight", KIND(ME_LAYER_LINEAR), false, false, set_weight},
     {"repeat_children", LISTS, false, false, set_repeat_children},
+    {"class_name", ~0U, false, false, set_class_name},
     {"dtype", ~0U, false, false, set_dtype},
     {"fully_shard", ~0U, false, false, set_fully_shard},
     {"checkpoint", ~0U, false, false, set_checkpoint},

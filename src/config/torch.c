@@ -185,6 +185,29 @@ static bool has_checkpoint(const me_layer_spec *layer)
     return has;
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
+static bool has_kind(const me_layer_spec *layer, me_layer_kind kind)
+{
+    bool has = layer->kind == kind;
+    for (uint32_t i = 0; i < layer->n_children && !has; i++) {
+        has = has_kind(&layer->children[i], kind);
+    }
+    return has;
+}
+
+/** Buffers are not sent, cast or moved. */
+static me_status check_buffers(const me_config *config, me_diag *diag)
+{
+    const me_layer_tree *tree = config->torch_job.tree;
+    const bool is_plain = config->parallel.world_size == 1 &&
+                          !tree->is_built_on_host && !tree->has_cast;
+    return is_plain || !has_kind(&tree->root, ME_LAYER_BATCH_NORM2D)
+               ? ME_OK
+               : me_fail(diag, ME_ERR_CONFIG,
+                         "module: BatchNorm2d is modelled on one rank, built "
+                         "on the device and not cast");
+}
+
 static me_status check_pipeline(const me_config *config, me_diag *diag)
 {
     const me_parallel_config *p = &config->parallel;
@@ -247,11 +270,24 @@ static me_status validate(const me_config *config, me_diag *diag)
     if (status == ME_OK) {
         status = check_pipeline(config, diag);
     }
+    if (status == ME_OK) {
+        status = check_buffers(config, diag);
+    }
     return status;
 }
 
 static me_status note(me_config *config, me_diag *diag)
 {
+    if (has_kind(&config->torch_job.tree->root, ME_LAYER_CONV2D)) {
+        const me_status status = me_config_add_not_modelled(
+            config, "Conv2d",
+            "cuDNN's workspaces and times, whose algorithm is chosen at run "
+            "time",
+            diag);
+        if (status != ME_OK) {
+            return status;
+        }
+    }
     if (config->parallel.pipeline == 1) {
         return ME_OK;
     }

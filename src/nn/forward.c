@@ -6,6 +6,9 @@
 #include "ops/reduce.h"
 #include "ops/sdpa.h"
 #include "ops/view.h"
+#include "ops/vision.h"
+#include "tensor/hooks.h"
+#include "tensor/region.h"
 
 /** A running forward. */
 typedef struct scope {
@@ -77,6 +80,7 @@ static value call(scope *s, const me_expression *x)
 {
     const value a = evaluate(s, x->operands[0]);
     me_tensor *y = me_layer_call(&s->self->children[x->index], a.x);
+    me_region_hold_local(s->e, a.x); // the child's own name for it
     drop(s, a);
     return (value){y, true};
 }
@@ -86,16 +90,16 @@ static value arange(scope *s, const me_expression *x)
     const value a = evaluate(s, x->operands[0]);
     const uint64_t n = me_dim(a.x, (int32_t)x->index);
     drop(s, a);
-    return (value){me_empty(s->e, "arange", ME_DTYPE_INT64, ME_SHAPE(n)), true};
+    me_tensor *y = me_empty(s->e, "arange", ME_DTYPE_INT64, ME_SHAPE(n));
+    me_tell_op(s->e, "arange.start");
+    return (value){y, true};
 }
 
-/** (b, s, h) to (b, a, s, d), a view. */
+/** (b, s, h) to (b, s, a, d), a view. */
 static me_tensor *heads_of(me_engine *e, me_tensor *x, uint64_t heads)
 {
     const uint64_t d = me_dim(x, 2) / heads;
-    me_tensor *view =
-        me_view(e, x, ME_SHAPE(me_dim(x, 0), me_dim(x, 1), heads, d));
-    return me_transpose(e, view, 1, 2);
+    return me_view(e, x, ME_SHAPE(me_dim(x, 0), me_dim(x, 1), heads, d));
 }
 
 /** The attention of heads that lie beside each other: (b, s, h) to (b, s, h). */
@@ -105,7 +109,10 @@ static me_tensor *attend(me_engine *e, me_tensor *const *qkv, uint64_t heads)
     me_tensor *q = heads_of(e, qkv[0], heads);
     me_tensor *k = heads_of(e, qkv[1], heads);
     me_tensor *v = heads_of(e, qkv[2], heads);
-    me_tensor *out = me_sdpa(e, q, k, v); // (b, a, s, d)
+    q = me_transpose(e, q, 1, 2); // (b, a, s, d)
+    k = me_transpose(e, k, 1, 2);
+    v = me_transpose(e, v, 1, 2);
+    me_tensor *out = me_sdpa(e, q, k, v);
     me_tensor *rows = me_contiguous(e, me_transpose(e, out, 1, 2));
     return me_leave(e, frame, me_view(e, rows, qkv[0]->shape));
 }
@@ -139,6 +146,28 @@ static value attention(scope *s, const me_expression *x)
     return (value){y, true};
 }
 
+static value cross_entropy(scope *s, const me_expression *x)
+{
+    const value a = evaluate(s, x->operands[0]);
+    const value target = evaluate(s, x->operands[1]);
+    me_tensor *y = me_none(s->e);
+    if (!me_engine_is_ok(s->e)) {
+        return (value){y, false};
+    }
+    if (target.x == NULL || a.x->shape.ndim != 2 || target.x->shape.ndim != 1 ||
+        target.x->dtype != ME_DTYPE_INT64 ||
+        me_dim(target.x, 0) != me_dim(a.x, 0)) {
+        me_engine_fail(s->e, ME_ERR_CONFIG,
+                       "cross_entropy wants (batch, classes), and the target's "
+                       "whole numbers (batch)");
+    } else {
+        y = me_cross_entropy(s->e, a.x, target.x);
+    }
+    drop(s, a);
+    drop(s, target);
+    return (value){y, true};
+}
+
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the text's brackets
 static value evaluate(scope *s, const me_expression *x)
 {
@@ -153,6 +182,7 @@ static value evaluate(scope *s, const me_expression *x)
     case ME_EXPRESSION_SUM: return unary(s, x, me_sum);
     case ME_EXPRESSION_MEAN: return unary(s, x, me_mean);
     case ME_EXPRESSION_ARANGE: return arange(s, x);
+    case ME_EXPRESSION_CROSS_ENTROPY: return cross_entropy(s, x);
     case ME_EXPRESSION_ATTENTION: return attention(s, x);
     }
     return (value){me_none(s->e), false};
@@ -210,6 +240,9 @@ me_tensor *me_forward_evaluate(me_nn *nn, const me_forward *forward,
         } else {
             assign(&s, statement);
         }
+    }
+    for (int i = 0; me_region_is_stopped(e) && i < ME_FORWARD_VARIABLES; i++) {
+        me_region_hold_local(e, s.variables[i]);
     }
     return me_leave(e, frame, y);
 }

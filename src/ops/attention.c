@@ -88,8 +88,8 @@ static me_tensor *kernel_order(me_engine *e, const me_tensor *x)
 
 static me_tensor *per_head_gradient(me_engine *e, const me_tensor *query)
 {
-    return me_empty(e, "flash_bwd.expanded", (me_dtype)query->dtype,
-                    query->shape);
+    return me_empty_inside(e, "flash_bwd.expanded", (me_dtype)query->dtype,
+                           query->shape);
 }
 
 static uint64_t attention_flops(const me_tensor *query, const me_tensor *key)
@@ -124,10 +124,10 @@ static void flash_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = me_empty_like(e, "flash_bwd.dq", query);
     gx[1] = me_empty_like(e, "flash_bwd.dk", key);
     gx[2] = me_empty_like(e, "flash_bwd.dv", value);
-    me_tensor *softmax_d =
-        me_empty(e, "flash_bwd.softmax_d", ME_DTYPE_FLOAT32, ME_SHAPE(b, a, s));
-    me_tensor *dq_accum = me_empty(e, "flash_bwd.dq_accum", ME_DTYPE_FLOAT32,
-                                   ME_SHAPE(b, a, s, d));
+    me_tensor *softmax_d = me_empty_inside(e, "flash_bwd.softmax_d",
+                                           ME_DTYPE_FLOAT32, ME_SHAPE(b, a, s));
+    me_tensor *dq_accum = me_empty_inside(
+        e, "flash_bwd.dq_accum", ME_DTYPE_FLOAT32, ME_SHAPE(b, a, s, d));
     me_tensor *dk = NULL;
     me_tensor *dv = NULL;
     if (me_dim(key, 1) != a) {
@@ -158,10 +158,11 @@ static void split_buffers(me_engine *e, const me_tensor *query,
     const uint64_t k =
         me_flash_key_splits(me_engine_card(e), b, a, s, me_dim(key, 2), d);
     if (k > 1) {
-        buffers_out[0] = me_empty(e, "flash_fwd.lse_accum", ME_DTYPE_FLOAT32,
-                                  ME_SHAPE(k, b, a, s));
-        buffers_out[1] = me_empty(e, "flash_fwd.out_accum", ME_DTYPE_FLOAT32,
-                                  ME_SHAPE(k, b, a, s, me_round_up(d, 32)));
+        buffers_out[0] = me_empty_inside(
+            e, "flash_fwd.lse_accum", ME_DTYPE_FLOAT32, ME_SHAPE(k, b, a, s));
+        buffers_out[1] =
+            me_empty_inside(e, "flash_fwd.out_accum", ME_DTYPE_FLOAT32,
+                            ME_SHAPE(k, b, a, s, me_round_up(d, 32)));
     }
 }
 
@@ -180,10 +181,12 @@ me_tensor *me_sdpa_flash(me_engine *e, me_tensor *query, me_tensor *key,
     if (dropout <= 0 && me_engine_is_ok(e)) {
         split_buffers(e, query, key, splits);
     }
-    me_tensor *rng = me_scratch(e, "flash_fwd.rng", 16);
-    me_tensor *unused = me_scratch(e, "flash_fwd.unused", 8);
+    me_tensor *rng = me_empty(e, "flash_fwd.rng", ME_DTYPE_UINT8, ME_SHAPE(16));
+    me_tensor *unused =
+        me_empty(e, "flash_fwd.unused", ME_DTYPE_UINT8, ME_SHAPE(8));
     if (dropout > 0) {
-        me_tensor *state = me_scratch(e, "flash_fwd.rng", 16);
+        me_tensor *state =
+            me_empty(e, "flash_fwd.rng", ME_DTYPE_UINT8, ME_SHAPE(16));
         me_drop(e, rng);
         rng = state;
     }

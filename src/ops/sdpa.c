@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "tensor/autograd.h"
+#include "tensor/hooks.h"
 #include "tensor/launch.h"
 
 /** In the order in which they are released. */
@@ -24,13 +25,11 @@ enum {
     CUDNN_SMALL_WORKSPACE = 256
 };
 
-/** One float32 a query. */
-static me_tensor *per_query(me_engine *e, const char *op,
-                            const me_tensor *query, uint64_t align)
+/** One number a query. */
+static me_shape per_query(const me_tensor *query, uint64_t align)
 {
-    return me_empty(e, op, ME_DTYPE_FLOAT32,
-                    ME_SHAPE(me_dim(query, 0), me_dim(query, 1),
-                             me_round_up(me_dim(query, 2), align)));
+    return ME_SHAPE(me_dim(query, 0), me_dim(query, 1),
+                    me_round_up(me_dim(query, 2), align));
 }
 
 static void gradients(me_engine *e, const me_node *node, me_tensor **gx)
@@ -71,9 +70,12 @@ static void efficient_backward(me_engine *e, me_node *node,
     const me_tensor *query = node->saved[SDPA_SAVED_QUERY];
     gradients(e, node, gx);
     /* delta = (grad · out).sum(-1): the product, its sum, the sum in float32. */
-    me_tensor *product = me_empty(e, "mul", ME_DTYPE_FLOAT32, query->shape);
-    me_tensor *sum = per_query(e, "sum", query, 1);
-    me_tensor *delta = per_query(e, "sdpa_bwd.delta", query, 1);
+    me_tensor *product =
+        me_empty_inside(e, "mul", ME_DTYPE_FLOAT32, query->shape);
+    me_tensor *sum =
+        me_empty_inside(e, "sum", ME_DTYPE_FLOAT32, per_query(query, 1));
+    me_tensor *delta = me_empty_inside(e, "sdpa_bwd.delta", ME_DTYPE_FLOAT32,
+                                       per_query(query, 1));
     me_drop(e, sum);
     me_drop(e, product);
     me_tensor *workspace =
@@ -81,6 +83,7 @@ static void efficient_backward(me_engine *e, me_node *node,
     count_work(e, query, node->saved[SDPA_SAVED_KEY], 5);
     me_drop(e, delta);
     me_drop(e, workspace);
+    me_tell_op(e, "_scaled_dot_product_efficient_attention_backward.default");
     (void)gy;
 }
 
@@ -103,8 +106,10 @@ static me_tensor *efficient(me_engine *e, me_tensor *query, me_tensor *key,
         me_record(e, &efficient_op, 3, (me_tensor *[]){query, key, value});
     save_inputs(e, node, query, key, value);
     me_tensor *out = me_empty_like(e, "sdpa.out", query);
-    me_tensor *lse = per_query(e, "sdpa.lse", query, EFFICIENT_ALIGN);
+    me_tensor *lse = me_empty(e, "sdpa.lse", ME_DTYPE_FLOAT32,
+                              per_query(query, EFFICIENT_ALIGN));
     count_work(e, query, key, 2);
+    me_tell_op(e, "_scaled_dot_product_efficient_attention.default");
     me_save(e, node, SDPA_SAVED_LSE, lse);
     me_save(e, node, SDPA_SAVED_OUTPUT, out);
     me_drop(e, lse);
@@ -125,6 +130,7 @@ static void cudnn_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                     me_size_add(4 * queries, CUDNN_SMALL_WORKSPACE)));
     count_work(e, query, node->saved[SDPA_SAVED_KEY], 5);
     me_drop(e, workspace);
+    me_tell_op(e, "_scaled_dot_product_cudnn_attention_backward.default");
     (void)gy;
 }
 
@@ -140,8 +146,10 @@ static me_tensor *cudnn(me_engine *e, me_tensor *query, me_tensor *key,
     me_tensor *seed = me_empty(e, "sdpa.seed", ME_DTYPE_INT64, ME_SCALAR);
     me_tensor *offset = me_empty(e, "sdpa.offset", ME_DTYPE_INT64, ME_SCALAR);
     me_tensor *out = me_empty_like(e, "sdpa.out", query);
-    me_tensor *lse = per_query(e, "sdpa.lse", query, 1);
+    me_tensor *lse =
+        me_empty(e, "sdpa.lse", ME_DTYPE_FLOAT32, per_query(query, 1));
     me_drop(e, me_scratch(e, "cudnn_workspace", CUDNN_SMALL_WORKSPACE));
+    me_tell_op(e, "_scaled_dot_product_cudnn_attention.default");
     count_work(e, query, key, 2);
     me_save(e, node, SDPA_SAVED_LSE, lse);
     me_save(e, node, SDPA_SAVED_OUTPUT, out);

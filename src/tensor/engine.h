@@ -42,6 +42,7 @@ typedef struct me_storage {
     uint8_t category;         /**< me_category */
     uint8_t stream;           /**< CUDA stream that it was allocated on */
     bool is_late;             /**< another stream uses it: freed late */
+    bool is_scratch;          /**< see me_event */
     uint32_t module;          /**< that allocated it */
     const char *op;           /**< of the allocation, static */
     struct me_storage *older; /**< of those that the allocator still has */
@@ -232,6 +233,18 @@ void me_module_switch(me_engine *e, me_module_id module);
  *  above it. */
 void me_module_count_parameter(me_engine *e, me_module_id module,
                                uint64_t numel, uint64_t bytes);
+
+/** Count a buffer of @p bytes for a module and those above it. */
+void me_module_count_buffer(me_engine *e, me_module_id module, uint64_t bytes);
+
+/** A module uses a parameter of another one: it and those above it that do not
+ *  hold the owner have its blocks as well. */
+void me_module_share_parameter(me_engine *e, me_module_id module,
+                               me_module_id owner, uint64_t bytes);
+
+/** The class of a module, for PyTorch's names of roots; @p name lives as long
+ *  as the engine. */
+void me_module_set_class(me_engine *e, me_module_id module, const char *name);
 
 /** Take back what me_module_count_parameter() counted. */
 void me_module_discount_parameter(me_engine *e, me_module_id module,

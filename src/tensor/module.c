@@ -102,6 +102,11 @@ me_module_id me_module_current(const me_engine *e)
     return e->module;
 }
 
+void me_module_set_class(me_engine *e, me_module_id module, const char *name)
+{
+    e->tree.modules[module].class_name = name;
+}
+
 static bool is_within(const me_module_tree *tree, me_module_id module,
                       me_module_id ancestor)
 {
@@ -131,6 +136,35 @@ void me_module_switch(me_engine *e, me_module_id module)
     enter_down(e, e->module, module);
 }
 
+/** What PyTorch's allocator rounds a small block to. */
+static uint64_t block_bytes(uint64_t bytes)
+{
+    return me_round_up(bytes, 512);
+}
+
+void me_module_count_buffer(me_engine *e, me_module_id module, uint64_t bytes)
+{
+    for (me_module_id m = module;; m = e->tree.modules[m].parent) {
+        me_module_info *info = &e->tree.modules[m];
+        info->buffer_blocks =
+            me_size_add(info->buffer_blocks, block_bytes(bytes));
+        if (m == ME_NO_MODULE) {
+            return;
+        }
+    }
+}
+
+void me_module_share_parameter(me_engine *e, me_module_id module,
+                               me_module_id owner, uint64_t bytes)
+{
+    for (me_module_id m = module; !is_within(&e->tree, owner, m);
+         m = e->tree.modules[m].parent) {
+        me_module_info *info = &e->tree.modules[m];
+        info->parameter_blocks =
+            me_size_add(info->parameter_blocks, block_bytes(bytes));
+    }
+}
+
 void me_module_count_parameter(me_engine *e, me_module_id module,
                                uint64_t numel, uint64_t bytes)
 {
@@ -138,6 +172,8 @@ void me_module_count_parameter(me_engine *e, me_module_id module,
         me_module_info *info = &e->tree.modules[m];
         info->parameters = me_size_add(info->parameters, numel);
         info->parameter_bytes = me_size_add(info->parameter_bytes, bytes);
+        info->parameter_blocks =
+            me_size_add(info->parameter_blocks, block_bytes(bytes));
         if (m == ME_NO_MODULE) {
             return;
         }
@@ -150,6 +186,7 @@ void me_module_discount_parameter(me_engine *e, me_module_id module,
     for (me_module_id m = module;; m = e->tree.modules[m].parent) {
         e->tree.modules[m].parameters -= numel;
         e->tree.modules[m].parameter_bytes -= bytes;
+        e->tree.modules[m].parameter_blocks -= block_bytes(bytes);
         if (m == ME_NO_MODULE) {
             return;
         }

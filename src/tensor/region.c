@@ -8,6 +8,12 @@
 
 #include <string.h>
 
+/** A tensor that an exception's traceback holds. */
+typedef struct me_local {
+    struct me_local *next;
+    me_tensor *x;
+} me_local;
+
 /** One run of the function that the backward may ask for again. */
 typedef struct me_region {
     me_region_function function;
@@ -16,6 +22,7 @@ typedef struct me_region {
     uint32_t refs;       /**< holders, and the forward while it runs */
     uint32_t n_holders;  /**< ever made: places in the list */
     uint32_t n_filled;   /**< of them, by the run that goes on */
+    me_local *traceback; /**< while it unwinds; owned, innermost first */
     me_tensor **tensors; /**< one a holder, until it is handed out; owned */
 } me_region;
 
@@ -101,6 +108,41 @@ void me_region_fill(me_engine *e, const me_tensor *saved)
     e->is_stopped = region->n_filled == region->n_holders;
 }
 
+bool me_region_is_stopped(const me_engine *e)
+{
+    return e->is_stopped;
+}
+
+void me_region_hold_local(me_engine *e, me_tensor *x)
+{
+    me_region *region = e->recomputing;
+    if (!e->is_stopped || x == NULL || x->storage == NULL) {
+        return;
+    }
+    me_local *local = me_alloc(1, sizeof *local, "region.local");
+    if (local == NULL) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a region");
+        return;
+    }
+    local->x = me_retain(x);
+    me_local **end = &region->traceback;
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    *end = local;
+}
+
+/** The exception has been caught: frames go, the innermost first. */
+static void drop_traceback(me_engine *e, me_region *region)
+{
+    while (region->traceback != NULL) {
+        me_local *local = region->traceback;
+        region->traceback = local->next;
+        me_release(e, local->x);
+        me_free(local);
+    }
+}
+
 /** Until the last holder has its tensor: an exception then ends the function,
  *  whose variables go, and its graph with them. */
 static void run_again(me_engine *e, me_region *region)
@@ -122,6 +164,7 @@ static void run_again(me_engine *e, me_region *region)
     x->is_view = false;
     x->requires_grad = region->input->requires_grad;
     region->function.run(region->function.self, e, x);
+    drop_traceback(e, region);
     me_leave(e, frame, NULL);
     e->is_stopped = false;
     e->recomputing = NULL;

@@ -25,6 +25,13 @@ typedef struct me_region_function {
 me_tensor *me_region_forward(me_engine *e, const me_region_function *function,
                              me_tensor *x);
 
+/** Has the recomputation that runs all that it ran for? Its functions unwind. */
+bool me_region_is_stopped(const me_engine *e);
+
+/** A local variable of a function that unwinds: the traceback holds it until the
+ *  recomputation has ended. Nothing happens otherwise. */
+void me_region_hold_local(me_engine *e, me_tensor *x);
+
 /** @name For the tape alone
  *  @{ */
 /** The holder that stands for a tensor that @p node saves now. */

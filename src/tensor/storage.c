@@ -47,6 +47,7 @@ static void emit_block(me_engine *e, me_event_kind kind,
                    .category = storage->category,
                    .stream = storage->stream,
                    .block = storage->block,
+                   .is_scratch = storage->is_scratch,
                    .bytes = storage->bytes,
                    .op = op,
                });
@@ -97,6 +98,7 @@ static void take_block(me_engine *e, me_storage *storage, const char *op,
     storage->block = new_block(e);
     storage->category = (uint8_t)e->category;
     storage->stream = e->stream;
+    storage->is_scratch = e->is_scratch;
     storage->module = e->module;
     storage->op = op;
     storage->older = e->newest;

@@ -85,9 +85,18 @@ me_tensor *me_empty_like(me_engine *e, const char *op, const me_tensor *x)
     return me_empty_like_as(e, op, x, (me_dtype)x->dtype);
 }
 
+me_tensor *me_empty_inside(me_engine *e, const char *op, me_dtype dtype,
+                           me_shape shape)
+{
+    e->is_scratch = true;
+    me_tensor *x = me_empty(e, op, dtype, shape);
+    e->is_scratch = false;
+    return x;
+}
+
 me_tensor *me_scratch(me_engine *e, const char *op, uint64_t bytes)
 {
-    return me_empty(e, op, ME_DTYPE_UINT8, ME_SHAPE(bytes));
+    return me_empty_inside(e, op, ME_DTYPE_UINT8, ME_SHAPE(bytes));
 }
 
 me_tensor *me_keep(me_engine *e, const char *op, me_category category,

@@ -2,6 +2,17 @@
 #include "train/fsdp/fsdp.h"
 
 #include "base/alloc.h"
+#include "ops/elementwise.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void me_fsdp_tell(const me_fsdp_group *group, me_shard_moment moment)
+{
+    if (group->n_params > 0) {
+        me_tell_shard_moment(group->fsdp->spec.nn->e, group->module, moment);
+    }
+}
 
 /** FSDPParamGroup._backward_prefetch(): the group that was used before the last
  *  use of this one that has not asked for it yet. */
@@ -23,10 +34,11 @@ static void backward_prefetch(me_fsdp_group *group)
 }
 
 /** _pre_backward(): parameters, and the next gather ahead of its use. */
-static void pre_backward(void *self, me_engine *e, me_tensor *const *gy)
+static void pre_backward(void *self, uint32_t number)
 {
-    (void)gy;
-    me_fsdp_group *group = self;
+    me_fsdp_group *group = &((me_fsdp *)self)->groups[number];
+    me_engine *e = group->fsdp->spec.nn->e;
+    me_fsdp_tell(group, ME_SHARD_BEFORE_PRE_BACKWARD);
     group->is_in_backward = true;
     if (group->state != ME_FSDP_PRE_BACKWARD) {
         group->state = ME_FSDP_PRE_BACKWARD;
@@ -39,6 +51,7 @@ static void pre_backward(void *self, me_engine *e, me_tensor *const *gy)
     if (group->backward_prefetch != NULL) {
         me_fsdp_group_unshard(group->backward_prefetch);
     }
+    me_fsdp_tell(group, ME_SHARD_AFTER_PRE_BACKWARD);
 }
 
 static void input_backward(me_engine *e, me_node *node, me_tensor *const *gy,
@@ -58,12 +71,21 @@ static const me_op input_op = {"RegisterPostBackwardFunctionBackward",
 static me_tensor *register_post_backward(me_fsdp_group *group, me_tensor *x)
 {
     me_engine *e = group->fsdp->spec.nn->e;
-    me_node *node = me_record1(e, &input_op, x);
+    me_node *node = group->n_params == 0 ? NULL : me_record1(e, &input_op, x);
     if (node == NULL) {
         return x;
     }
     node->data.context = &group->hooks.self;
     return me_output(e, node, me_alias(e, x, x->shape, x->strides));
+}
+
+/** Mixed precision casts what a module is given. */
+static me_tensor *cast_input(const me_fsdp_group *group, me_tensor *x)
+{
+    const me_fully_shard_config *c = group->fsdp->spec.config;
+    return c->has_param_dtype && me_dtype_is_floating((me_dtype)x->dtype)
+               ? me_cast(group->fsdp->spec.nn->e, x, c->param_dtype)
+               : x;
 }
 
 /* Where a hook of a module's output has come before, in a recomputation of the
@@ -73,13 +95,16 @@ static me_tensor *pre_forward(void *self, me_tensor *x)
     me_fsdp_group *group = self;
     me_fsdp *fsdp = group->fsdp;
     me_engine *e = fsdp->spec.nn->e;
+    me_fsdp_tell(group, ME_SHARD_BEFORE_PRE_FORWARD);
     if (group->is_in_backward || !me_engine_is_ok(e)) {
+        me_fsdp_tell(group, ME_SHARD_AFTER_PRE_FORWARD);
         return x;
     }
     if (fsdp->forward_root == NULL) {
         fsdp->forward_root = group;
     }
     group->state = ME_FSDP_FORWARD;
+    x = cast_input(group, x);
     me_fsdp_group_unshard(group);
     me_tensor *gathered = me_fsdp_group_wait(group);
     if (gathered != NULL) { /* kept until the next one is copied out */
@@ -87,7 +112,13 @@ static me_tensor *pre_forward(void *self, me_tensor *x)
         fsdp->last_gathered = gathered;
         me_release(e, before);
     }
-    return register_post_backward(group, x);
+    for (uint32_t i = 0; i < group->n_params; i++) {
+        me_tell_shard_role(e, group->params[i].unsharded,
+                           ME_SHARD_UNSHARDED_PARAMETER);
+    }
+    x = register_post_backward(group, x);
+    me_fsdp_tell(group, ME_SHARD_AFTER_PRE_FORWARD);
+    return x;
 }
 
 /** _record_post_forward(). */
@@ -115,21 +146,24 @@ static void post_forward(void *self, me_tensor *y)
     me_fsdp_group *group = self;
     me_fsdp *fsdp = group->fsdp;
     me_engine *e = fsdp->spec.nn->e;
+    me_fsdp_tell(group, ME_SHARD_BEFORE_POST_FORWARD);
     if (group->is_in_backward || !me_engine_is_ok(e)) {
         return;
     }
     if (fsdp->spec.config->reshard_after_forward) {
         me_fsdp_group_reshard(group);
     }
-    record_use(group);
     group->state = ME_FSDP_IDLE;
-    if (y->grad_fn != NULL) {
-        y->grad_fn->prehook = &group->pre_backward;
+    if (group->n_params > 0) {
+        record_use(group);
+        me_node_release(e, me_tensor_hook(e, y, pre_backward, fsdp,
+                                          (uint32_t)(group - fsdp->groups)));
     }
     if (fsdp->forward_root == group) {
         me_clear(e, &fsdp->last_gathered);
         fsdp->forward_root = NULL;
     }
+    me_fsdp_tell(group, ME_SHARD_AFTER_POST_FORWARD);
 }
 
 /** Does a group have the parameter already? */
@@ -170,6 +204,19 @@ me_fsdp *me_fsdp_create(const me_fully_shard_spec *spec)
     return me_engine_is_ok(e) ? fsdp : NULL;
 }
 
+/** fully_shard() makes a class of its own of the module's: FSDPLinear. */
+static void rename_class(me_engine *e, me_module_id module)
+{
+    const char *name = me_engine_modules(e)->modules[module].class_name;
+    name = name == NULL ? "Module" : name;
+    const size_t bytes = strlen(name) + sizeof "FSDP";
+    char *renamed = me_engine_alloc(e, bytes, 1);
+    if (renamed != NULL) {
+        (void)snprintf(renamed, bytes, "FSDP%s", name);
+        me_module_set_class(e, module, renamed);
+    }
+}
+
 /** A model's modules are listed parents first. */
 static void list_state(me_fsdp *fsdp, me_fsdp_group *group)
 {
@@ -202,10 +249,10 @@ me_fsdp_group *me_fsdp_wrap(me_fsdp *fsdp, me_module_id module)
     }
     list_state(fsdp, group);
     fsdp->n_groups++;
-    group->pre_backward = (me_prehook){.run = pre_backward, .self = group};
     group->hooks = (me_module_hooks){.pre_forward = pre_forward,
                                      .post_forward = post_forward,
                                      .self = group};
+    rename_class(e, module);
     me_fsdp_group_shard(group);
     return group;
 }

@@ -15,7 +15,7 @@
 
 #include "nn/hooks.h"
 #include "nn/nn.h"
-#include "tensor/autograd.h"
+#include "tensor/hooks.h"
 
 /** fully_shard()'s arguments. */
 typedef struct me_fully_shard_config {
@@ -68,8 +68,7 @@ struct me_fsdp_group {
     bool has_backward_prefetch;       /**< set_modules_to_backward_prefetch() */
     me_fsdp_group *backward_prefetch; /**< NULL: a module without parameters */
     bool is_pending;                  /**< a gather that is not waited for */
-    me_tensor *gathered; /**< its output; owned; NULL among one rank */
-    me_prehook pre_backward;
+    me_tensor *gathered;   /**< its output; owned; NULL among one rank */
     me_module_hooks hooks; /**< the module's */
 };
 
@@ -124,6 +123,9 @@ void me_fsdp_fini(me_fsdp *fsdp);
 /** Rows of a parameter of @p rows rows on the rank in place @p index of
  *  @p ranks, as torch.chunk() cuts them. */
 uint64_t me_fsdp_local_rows(uint64_t rows, uint64_t ranks, uint64_t index);
+
+/** Whoever watches is told; of modules that have parameters of their own. */
+void me_fsdp_tell(const me_fsdp_group *group, me_shard_moment moment);
 
 /** @name A group's steps (group.c)
  *  @{ */

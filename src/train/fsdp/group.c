@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/size.h"
+#include "tensor/hooks.h"
 #include "train/fsdp/fsdp.h"
 
 /** Bytes that a block of the copy kernels handles (aten/native/cuda/
@@ -134,6 +135,7 @@ void me_fsdp_group_unshard(me_fsdp_group *group)
     group->gathered = flat(group, "all_gather", ME_STREAM_GATHER, dtype,
                            me_size_mul(group->shard_numel, ranks_of(group)));
     tell(group, ME_COLLECTIVE_ALL_GATHER, dtype, group->shard_numel);
+    me_tell_shard_role(e, group->gathered, ME_SHARD_GATHERED);
     me_release(e, cast);
 }
 
@@ -202,6 +204,7 @@ static void alloc_unsharded(me_fsdp_group *group, me_fsdp_param *p)
     const me_category before = me_category_set(e, ME_CATEGORY_PARAMETER);
     if (p->unsharded != NULL) {
         me_storage_alloc(e, p->unsharded, "unshard");
+        me_tell_shard_role(e, p->unsharded, ME_SHARD_UNSHARDED_PARAMETER);
     } else {
         p->unsharded = me_keep(e, "unshard", ME_CATEGORY_PARAMETER,
                                param_dtype(group), p->parameter->shape);
@@ -299,6 +302,7 @@ static void reduce(me_fsdp_group *group, const reduction *r)
     me_tensor *output =
         flat(group, "reduce_scatter", ME_STREAM_REDUCE, dtype, r->shard_numel);
     tell(group, ME_COLLECTIVE_REDUCE_SCATTER, dtype, r->shard_numel);
+    me_tell_shard_role(e, fsdp->reduce_input, ME_SHARD_REDUCE_SCATTER);
     me_clear(e, &r->params[r->count - 1]->unsharded->grad);
     if (dtype != original_dtype(group)) {
         me_tensor *cast = flat(group, "to", ME_STREAM_REDUCE,
@@ -314,11 +318,22 @@ static void reduce(me_fsdp_group *group, const reduction *r)
 
 void me_fsdp_group_post_backward(me_fsdp_group *group)
 {
+    me_engine *e = engine_of(group);
     group->state = ME_FSDP_POST_BACKWARD;
     const reduction r = list_gradients(group);
+    for (uint32_t i = 0; i < r.count; i++) {
+        me_tell_shard_role(e, r.params[i]->unsharded->grad,
+                           ME_SHARD_UNSHARDED_GRADIENT);
+    }
+    me_fsdp_tell(group, ME_SHARD_BEFORE_POST_BACKWARD);
     me_fsdp_group_reshard(group);
-    if (r.count > 0 && me_engine_is_ok(engine_of(group))) {
-        me_clear(engine_of(group), &group->fsdp->reduce_input);
+    if (r.count > 0 && me_engine_is_ok(e)) {
+        me_clear(e, &group->fsdp->reduce_input);
         reduce(group, &r);
     }
+    for (uint32_t i = 0; i < group->n_params; i++) {
+        me_tell_shard_role(e, group->params[i].sharded->grad,
+                           ME_SHARD_SHARDED_GRADIENT);
+    }
+    me_fsdp_tell(group, ME_SHARD_AFTER_POST_BACKWARD);
 }

@@ -21,6 +21,7 @@ typedef struct me_torch_config {
     const me_forward *loss;    /**< of y and target; borrowed */
     me_shape input_shape;      /**< of one micro-batch */
     me_dtype input_dtype;
+    bool keeps_output; /**< through the backward */
     me_data_parallel data_parallel;
     me_fully_shard_config fully_shard;
     me_pipeline pipeline;        /**< ranks, micro-batches, chunks */

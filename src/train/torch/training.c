@@ -3,6 +3,7 @@
 #include "base/size.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
+#include "tensor/hooks.h"
 #include "train/torch/ddp.h"
 #include "train/torch/fsdp.h"
 #include "train/torch/loop.h"
@@ -34,6 +35,7 @@ void me_loop_backward(me_loop *l, me_tensor *loss)
     me_engine *e = l->e;
     const me_frame frame = me_enter(e);
     me_tensor *seed = me_empty_like(e, "ones_like", loss);
+    me_tell_op(e, "ones_like.default");
     me_backward(e, loss, seed);
     if (l->wrapper != NULL && l->wrapper->end_backward != NULL) {
         l->wrapper->end_backward(l->wrapper_state);
@@ -58,13 +60,37 @@ static bool is_wrapped(const me_loop *l)
 static void begin(me_loop *l)
 {
     if (l->config->is_distributed) {
-        l->barrier_byte = me_keep(l->e, "barrier", ME_CATEGORY_BUFFER,
-                                  ME_DTYPE_UINT8, ME_SHAPE(1));
+        const me_frame frame = me_enter(l->e);
+        const me_category before = me_category_set(l->e, ME_CATEGORY_BUFFER);
+        l->barrier_byte = me_retain(me_scratch(l->e, "barrier", 1));
+        me_category_set(l->e, before);
+        me_leave(l->e, frame, NULL);
         me_communicate(l->e, l->comm,
                        (me_call){ME_GROUP_WORLD, ME_COLLECTIVE_ALL_REDUCE,
                                  ME_DTYPE_UINT8, 1, -1, false});
     }
     me_point(l->e, "start");
+}
+
+/** Does the loss name it, its second parameter, as whole numbers? */
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the text's brackets
+static bool has_cross_entropy(const me_expression *x)
+{
+    bool has = x->kind == ME_EXPRESSION_CROSS_ENTROPY;
+    for (int i = 0; i < ME_EXPRESSION_OPERANDS && !has; i++) {
+        has = x->operands[i] != NULL && has_cross_entropy(x->operands[i]);
+    }
+    return has;
+}
+
+static bool has_target(const me_loop *l)
+{
+    const me_forward *loss = l->config->loss;
+    bool has = false;
+    for (uint32_t i = 0; i < loss->n_statements && !has; i++) {
+        has = has_cross_entropy(loss->statements[i].value);
+    }
+    return has;
 }
 
 static void set_up(me_loop *l)
@@ -79,6 +105,10 @@ static void set_up(me_loop *l)
     me_point(l->e, is_wrapped(l) ? "wrapped" : "model_built");
     l->input = me_keep(l->e, "input", ME_CATEGORY_INPUT, c->input_dtype,
                        c->input_shape);
+    if (has_target(l)) { /* a class for each sample */
+        l->target = me_keep(l->e, "target", ME_CATEGORY_INPUT, ME_DTYPE_INT64,
+                            ME_SHAPE(c->input_shape.dim[0]));
+    }
     me_point(l->e, "input");
 }
 
@@ -104,6 +134,9 @@ static void forward_backward(me_loop *l, int32_t microbatch)
     me_loop_point(l, "forward", counted(l, microbatch));
     me_tensor *operands[] = {y, l->target};
     me_tensor *loss = me_forward_run(&l->nn, l->config->loss, 2, operands);
+    if (!l->config->keeps_output && loss != y) {
+        me_drop(e, y);
+    }
     me_loop_backward(l, loss);
     if (!is_wrapped(l) && loss != y) {
         me_drop(e, loss); // nobody names it; else `del y, loss`
