@@ -75,7 +75,8 @@ static void post_forward(void *self, me_layer *layer, me_tensor *y)
     (void)layer;
     me_fsdp_group *group = self;
     me_fsdp *fsdp = group->fsdp;
-    if (fsdp->loop->config->fully_shard.reshard_after_forward) {
+    if (fsdp->loop->config->fully_shard.reshard_after_forward &&
+        !group->layer->spec->keeps_unsharded) {
         me_fsdp_group_reshard(group);
     }
     if (is_root(group)) {

@@ -84,7 +84,8 @@ void me_fsdp_group_shard(me_fsdp_group *group)
 void me_fsdp_group_unshard(me_fsdp_group *group)
 {
     me_engine *e = group->fsdp->loop->e;
-    if (group->is_unsharded || group->gathered != NULL || !me_engine_is_ok(e)) {
+    if (group->n_params == 0 || group->is_unsharded ||
+        group->gathered != NULL || !me_engine_is_ok(e)) {
         return;
     }
     const me_dtype dtype = param_dtype(group);

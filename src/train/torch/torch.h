@@ -27,7 +27,11 @@ typedef struct me_fully_shard_config {
 typedef struct me_torch_config {
     const me_layer_tree *tree; /**< borrowed */
     const me_forward *loss;    /**< of y and target; borrowed */
-    me_shape input_shape;      /**< of one micro-batch */
+    me_torch_target target;
+    bool del_output; /**< `del y` before the loss's backward */
+    me_sdpa_backend attention;
+    bool clips_gradients; /**< clip_grad_norm_() before each step */
+    me_shape input_shape; /**< of one micro-batch */
     me_dtype input_dtype;
     me_data_parallel data_parallel;
     me_fully_shard_config fully_shard;

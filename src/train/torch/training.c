@@ -79,6 +79,13 @@ static void begin(me_loop *l)
     me_point(l->e, "start");
 }
 
+void me_loop_to_empty(me_loop *l)
+{
+    if (l->config->tree->is_meta && me_engine_is_ok(l->e)) {
+        me_parameters_to(&l->nn, NULL);
+    }
+}
+
 static void set_up(me_loop *l)
 {
     const me_torch_config *c = l->config;
@@ -88,9 +95,14 @@ static void set_up(me_loop *l)
     if (is_wrapped(l) && me_engine_is_ok(l->e)) {
         l->wrapper_state = l->wrapper->wrap(l);
     }
+    me_loop_to_empty(l);
     me_point(l->e, is_wrapped(l) ? "wrapped" : "model_built");
     l->input = me_loop_keep(l, "input", ME_CATEGORY_INPUT, c->input_dtype,
                             c->input_shape);
+    if (c->target == ME_TORCH_TARGET_LABELS) {
+        l->target = me_loop_keep(l, "labels", ME_CATEGORY_INPUT, ME_DTYPE_INT64,
+                                 c->input_shape);
+    }
     me_point(l->e, "input");
 }
 
@@ -116,6 +128,9 @@ static void forward_backward(me_loop *l, int32_t microbatch)
     me_loop_point(l, "forward", counted(l, microbatch));
     me_tensor *operands[] = {y, l->target};
     me_tensor *loss = me_forward_run(&l->nn, l->config->loss, 2, operands);
+    if (l->config->del_output && loss != y) {
+        me_drop(e, y);
+    }
     me_loop_backward(l, loss);
     if (!is_wrapped(l) && loss != y) {
         me_drop(e, loss); // nobody names it; else `del y, loss`
@@ -129,6 +144,9 @@ static void forward_backward(me_loop *l, int32_t microbatch)
 /** An optimizer's step, and gradients set to None. */
 static void update(me_loop *l)
 {
+    if (l->config->clips_gradients) {
+        me_loop_clip_gradients(l);
+    }
     me_loop_step(l);
     me_loop_point(l, "step", -1);
     me_loop_zero_grad(l);
@@ -181,7 +199,10 @@ static void set_up_pipeline(me_loop *l, me_schedule_run *run)
     }
     for (int32_t i = 0; i < run->n_stages && me_engine_is_ok(l->e); i++) {
         if (run->stages[i].index == run->stages[i].n_stages - 1) {
-            l->target = batch(l, "target", &run->stages[i].output);
+            const me_boundary labels = {l->config->input_shape, ME_DTYPE_INT64};
+            l->target = l->config->target == ME_TORCH_TARGET_LABELS
+                            ? batch(l, "labels", &labels)
+                            : batch(l, "target", &run->stages[i].output);
         }
     }
     me_point(l->e, "input");
@@ -206,7 +227,12 @@ static void loop_init(me_loop *l, me_engine *e, const me_torch_config *config,
 {
     *l = (me_loop){.e = e, .config = config, .comm = comm, .iteration = -1};
     l->wrapper = wrappers[config->data_parallel];
-    l->no_config = (me_transformer_config){.tensor_parallel = 1};
+    l->no_config = (me_transformer_config){
+        .tensor_parallel = 1,
+        .core_attention = config->attention == ME_SDPA_FLASH
+                              ? ME_CORE_ATTENTION_SDPA_FLASH
+                              : ME_CORE_ATTENTION_UNFUSED,
+    };
     l->nn = (me_nn){
         .e = e,
         .config = &l->no_config,
