@@ -132,7 +132,7 @@ me_status me_data_find(const me_data_kind *kind, const char *name,
                        me_diag *diag, me_str *path_out)
 {
     bool is_found = strchr(name, '/') != NULL || me_ends_with(name, ".cfg") ||
-                    me_ends_with(name, ".json");
+                    me_ends_with(name, ".json") || me_ends_with(name, ".toml");
     if (is_found) {
         me_str_append(path_out, name);
     }
