@@ -150,9 +150,12 @@ typedef struct me_recompute_config {
 typedef struct me_torch_options {
     char input_shape[64]; /**< "(8, 1024)": what one forward is given */
     me_dtype input_dtype;
-    char loss[128];    /**< an expression of y and target */
+    char loss[128]; /**< an expression of y and target */
+    me_torch_target target;
     bool keeps_output; /**< the loop names it: it lives through the backward */
+    me_sdpa_backend attention;
     me_data_parallel data_parallel;
+    bool wrap_one_rank;         /**< also where a batch has one rank alone */
     bool reshard_after_forward; /**< fully_shard's */
     int32_t param_dtype;        /**< fully_shard's; -1: as they are */
     int32_t reduce_dtype;       /**< fully_shard's; -1: as they are */

@@ -30,6 +30,9 @@ static void dump_sizes(const me_layer_spec *layer, me_str *text)
     } else if (layer->kind == ME_LAYER_LAYER_NORM ||
                layer->kind == ME_LAYER_RMS_NORM) {
         me_str_printf(text, " normalized_shape = %llu;", inputs);
+    } else if (layer->kind == ME_LAYER_PARAMETER ||
+               layer->kind == ME_LAYER_BUFFER) {
+        me_str_printf(text, " shape = %llu;", inputs);
     } else if (layer->kind == ME_LAYER_DROPOUT) {
         me_str_append(text, " p = ");
         me_option_format_double(layer->p, text);
@@ -72,8 +75,17 @@ static void dump_layer(const me_layer_spec *layer, const me_layer_spec *parent,
     if (layer->is_checkpointed) {
         me_str_append(text, " checkpoint = true;");
     }
+    if (layer->is_selective) {
+        me_str_append(text, " checkpoint_policy = \"op\";");
+    }
+    if (layer->is_recomputed_to_end) {
+        me_str_append(text, " checkpoint_early_stop = false;");
+    }
     if (layer->is_sharded) {
         me_str_append(text, " fully_shard = true;");
+    }
+    if (layer->keeps_unsharded) {
+        me_str_append(text, " reshard_after_forward = false;");
     }
     if (layer->kind == ME_LAYER_MODULE) {
         me_str_printf(text, " forward = \"%s\";", layer->forward.text);
@@ -98,12 +110,17 @@ void me_layers_dump(const me_layers *layers, me_str *text)
                   me_layer_kind_name(root->kind), me_dtype_name(root->dtype));
     dump_class_name(root, text);
     me_str_printf(text, " device = \"%s\";",
-                  tree->is_built_on_host ? "cpu" : "cuda");
+                  tree->is_meta            ? "meta"
+                  : tree->is_built_on_host ? "cpu"
+                                           : "cuda");
     if (tree->has_cast) {
         me_str_printf(text, " to = \"%s\";", me_dtype_name(tree->cast));
     }
     if (root->is_checkpointed) {
         me_str_append(text, " checkpoint = true;");
+    }
+    if (root->keeps_unsharded) {
+        me_str_append(text, " reshard_after_forward = false;");
     }
     if (root->kind == ME_LAYER_MODULE) {
         me_str_printf(text, " forward = \"%s\";", root->forward.text);

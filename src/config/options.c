@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/options.h"
 
+#include "base/nearest.h"
+#include "config/options_torch.h"
 #include "config/private.h"
 
 static const me_option_word normalization_words[] = {
@@ -89,29 +91,6 @@ static const me_option_word optimizer_impl_words[] = {
 static const me_option_word framework_words[] = {
     {"megatron", ME_FRAMEWORK_MEGATRON},
     {"torch", ME_FRAMEWORK_TORCH},
-    {NULL, 0},
-};
-
-static const me_option_word input_dtype_words[] = {
-    {"float32", ME_DTYPE_FLOAT32},
-    {"bfloat16", ME_DTYPE_BFLOAT16},
-    {"float16", ME_DTYPE_FLOAT16},
-    {"int64", ME_DTYPE_INT64},
-    {NULL, 0},
-};
-
-static const me_option_word policy_words[] = {
-    {"none", -1},
-    {"float32", ME_DTYPE_FLOAT32},
-    {"bfloat16", ME_DTYPE_BFLOAT16},
-    {"float16", ME_DTYPE_FLOAT16},
-    {NULL, 0},
-};
-
-static const me_option_word data_parallel_words[] = {
-    {"none", ME_DATA_PARALLEL_NONE},
-    {"ddp", ME_DATA_PARALLEL_DDP},
-    {"fully_shard", ME_DATA_PARALLEL_FULLY_SHARD},
     {NULL, 0},
 };
 
@@ -414,20 +393,28 @@ BOOL("recompute.distribute_saved_activations", "false",
     "Split saved layer inputs over the tensor-parallel ranks."),
 
 STRING("torch.input_shape", "", torch.input_shape,
-    "Shape of a forward's input, \"(8, 1024)\"; the micro-batch comes first."),
-ENUM("torch.input_dtype", "float32", input_dtype_words, torch.input_dtype,
+    "Shape of what one forward is given, \"(8, 1024)\"; its first dimension "
+    "is the micro-batch."),
+ENUM("torch.input_dtype", "float32", me_torch_input_dtype_words, torch.input_dtype,
     "Its type; int64 are token numbers."),
 STRING("torch.loss", "y.sum()", torch.loss,
     "The loss: an expression of y, the model's output, and target."),
+ENUM("torch.target", "output", me_torch_target_words, torch.target,
+    "What target is: in pipelines a tensor like the output; int64 labels of the "
+    "input's shape; or int64 classes, one a sample."),
 BOOL("torch.keeps_output", "true", torch.keeps_output,
     "The loop names the model's output, which lives through the backward."),
-ENUM("torch.data_parallel", "none", data_parallel_words, torch.data_parallel,
+ENUM("torch.attention", "cudnn", me_torch_sdpa_words, torch.attention,
+    "Kernel of scaled_dot_product_attention for 16-bit heads."),
+ENUM("torch.data_parallel", "none", me_torch_data_parallel_words, torch.data_parallel,
     "What spreads a batch over ranks: DistributedDataParallel or FSDP2."),
+BOOL("torch.wrap_one_rank", "true", torch.wrap_one_rank,
+    "Wrap the model also where one rank has the whole batch."),
 BOOL("torch.reshard_after_forward", "true", torch.reshard_after_forward,
     "fully_shard frees gathered parameters after each forward."),
-ENUM("torch.param_dtype", "none", policy_words, torch.param_dtype,
+ENUM("torch.param_dtype", "none", me_torch_policy_words, torch.param_dtype,
     "fully_shard's MixedPrecisionPolicy: type of gathered parameters."),
-ENUM("torch.reduce_dtype", "none", policy_words, torch.reduce_dtype,
+ENUM("torch.reduce_dtype", "none", me_torch_policy_words, torch.reduce_dtype,
     "fully_shard's MixedPrecisionPolicy: type of reduced gradients."),
 
 ENUM("impl.core_attention", "unfused", core_attention_words,

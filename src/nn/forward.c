@@ -2,6 +2,8 @@
 #include "nn/forward.h"
 
 #include "base/size.h"
+#include "nn/rotary_attention.h"
+#include "ops/cross_entropy.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
 #include "ops/sdpa.h"
@@ -13,6 +15,7 @@
 /** A running forward. */
 typedef struct scope {
     me_engine *e;
+    me_nn *nn;
     const me_layer *self;
     me_tensor *variables[ME_FORWARD_VARIABLES];
 } scope;
@@ -64,15 +67,37 @@ static value unary(scope *s, const me_expression *x,
 }
 
 /** A cast hands its operand out where there is nothing to cast. */
-static value cast(scope *s, const me_expression *x)
+static value cast_to(scope *s, value a, me_dtype dtype)
 {
-    const value a = evaluate(s, x->operands[0]);
-    me_tensor *y = me_cast(s->e, a.x, (me_dtype)x->index);
+    me_tensor *y = me_cast(s->e, a.x, dtype);
     if (y == a.x) {
         return a;
     }
     drop(s, a);
     return (value){y, true};
+}
+
+static value cast(scope *s, const me_expression *x)
+{
+    return cast_to(s, evaluate(s, x->operands[0]), (me_dtype)x->index);
+}
+
+static value type_as(scope *s, const me_expression *x)
+{
+    const value a = evaluate(s, x->operands[0]);
+    const value b = evaluate(s, x->operands[1]);
+    const me_dtype dtype = (me_dtype)b.x->dtype;
+    drop(s, b);
+    return cast_to(s, a, dtype);
+}
+
+/** What FSDP or a cast has put in the parameter's place, if any has. */
+static value parameter(const scope *s, const me_expression *x)
+{
+    const me_layer *self = s->self; // of a loss there is none, and no Parameter
+    return (value){self == NULL ? me_none(s->e)
+                                : self->children[x->index].weight->tensor,
+                   false};
 }
 
 /** The tuple of arguments lives until the call returns. */
@@ -146,26 +171,17 @@ static value attention(scope *s, const me_expression *x)
     return (value){y, true};
 }
 
-static value cross_entropy(scope *s, const me_expression *x)
+/** Its operands are variables of the running frame, whoever names them. */
+static value rotary_attention(scope *s, const me_expression *x)
 {
-    const value a = evaluate(s, x->operands[0]);
-    const value target = evaluate(s, x->operands[1]);
-    me_tensor *y = me_none(s->e);
-    if (!me_engine_is_ok(s->e)) {
-        return (value){y, false};
+    me_tensor *operands[ME_EXPRESSION_OPERANDS];
+    for (int i = 0; i < ME_EXPRESSION_OPERANDS; i++) {
+        const value v = evaluate(s, x->operands[i]);
+        operands[i] = v.is_temporary ? v.x : me_hold(s->e, v.x);
     }
-    if (target.x == NULL || a.x->shape.ndim != 2 || target.x->shape.ndim != 1 ||
-        target.x->dtype != ME_DTYPE_INT64 ||
-        me_dim(target.x, 0) != me_dim(a.x, 0)) {
-        me_engine_fail(s->e, ME_ERR_CONFIG,
-                       "cross_entropy wants (batch, classes), and the target's "
-                       "whole numbers (batch)");
-    } else {
-        y = me_cross_entropy(s->e, a.x, target.x);
-    }
-    drop(s, a);
-    drop(s, target);
-    return (value){y, true};
+    const bool repeats = x->kind == ME_EXPRESSION_ROTARY_ATTENTION;
+    return (value){me_rotary_attention(s->nn, operands, x->index, repeats),
+                   true};
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the text's brackets
@@ -182,8 +198,15 @@ static value evaluate(scope *s, const me_expression *x)
     case ME_EXPRESSION_SUM: return unary(s, x, me_sum);
     case ME_EXPRESSION_MEAN: return unary(s, x, me_mean);
     case ME_EXPRESSION_ARANGE: return arange(s, x);
-    case ME_EXPRESSION_CROSS_ENTROPY: return cross_entropy(s, x);
     case ME_EXPRESSION_ATTENTION: return attention(s, x);
+    case ME_EXPRESSION_ROTARY_ATTENTION:
+    case ME_EXPRESSION_GROUPED_ROTARY_ATTENTION: return rotary_attention(s, x);
+    case ME_EXPRESSION_CROSS_ENTROPY: return binary(s, x, me_cross_entropy);
+    case ME_EXPRESSION_PARAMETER: return parameter(s, x);
+    case ME_EXPRESSION_ADD_NUMBER: return unary(s, x, me_add_number);
+    case ME_EXPRESSION_RSQRT: return unary(s, x, me_rsqrt);
+    case ME_EXPRESSION_MEAN_LAST: return unary(s, x, me_mean_last);
+    case ME_EXPRESSION_TYPE_AS: return type_as(s, x);
     }
     return (value){me_none(s->e), false};
 }
@@ -224,7 +247,7 @@ me_tensor *me_forward_evaluate(me_nn *nn, const me_forward *forward,
                                me_tensor *const *parameters)
 {
     me_engine *e = nn->e;
-    scope s = {.e = e, .self = self};
+    scope s = {.e = e, .nn = nn, .self = self};
     const me_frame frame = me_enter(e);
     for (uint32_t i = 0; i < n_parameters; i++) {
         s.variables[i] =

@@ -31,7 +31,8 @@ static me_parameter *parameter(const build *b, const me_layer *layer,
         &(me_parameter_spec){.name = name,
                              .module = layer->module,
                              .shape = shape,
-                             .is_made_on_host = b->tree->is_built_on_host},
+                             .is_made_on_host =
+                                 b->tree->is_built_on_host || b->tree->is_meta},
         layer->spec->dtype);
 }
 
@@ -97,6 +98,25 @@ static void build_batch_norm(const build *b, me_layer *layer)
     buffer(b, layer, "running_mean", ME_DTYPE_FLOAT32, shape);
     buffer(b, layer, "running_var", ME_DTYPE_FLOAT32, shape);
     buffer(b, layer, "num_batches_tracked", ME_DTYPE_INT64, ME_SCALAR);
+}
+
+/** Of the module above, whose `self.name = nn.Parameter(…)` it is. */
+static void build_parameter(const build *b, me_layer *layer)
+{
+    layer->weight =
+        parameter(b, layer, layer->spec->name, ME_SHAPE(layer->spec->inputs));
+}
+
+/** `register_buffer(name, …)`. */
+static void build_buffer(const build *b, me_layer *layer)
+{
+    me_engine *e = b->nn->e;
+    const me_category category = me_category_set(e, ME_CATEGORY_BUFFER);
+    const me_frame frame = me_enter(e);
+    layer->buffer = me_retain(me_empty(e, layer->spec->name, layer->spec->dtype,
+                                       ME_SHAPE(layer->spec->inputs)));
+    me_leave(e, frame, NULL);
+    me_category_set(e, category);
 }
 
 /** The last dimension of what a layer gets must be what it was made for. */
@@ -268,6 +288,14 @@ static me_tensor *run_module(me_engine *e, const me_layer *layer, me_tensor *x)
     return me_forward_evaluate(layer->nn, &layer->spec->forward, layer, 1, &x);
 }
 
+/** What is no module cannot be called (config/forward.c refuses it). */
+static me_tensor *run_nothing(me_engine *e, const me_layer *layer, me_tensor *x)
+{
+    (void)layer;
+    (void)x;
+    return me_none(e);
+}
+
 /** One row a class; NULL: no parameters. */
 static const struct {
     void (*build)(const build *b, me_layer *layer);
@@ -289,7 +317,14 @@ static const struct {
     [ME_LAYER_MAX_POOL2D] = {NULL, run_max_pool2d},
     [ME_LAYER_ADAPTIVE_AVG_POOL2D] = {NULL, run_average},
     [ME_LAYER_FLATTEN] = {NULL, run_flatten},
+    [ME_LAYER_PARAMETER] = {build_parameter, run_nothing},
+    [ME_LAYER_BUFFER] = {build_buffer, run_nothing},
 };
+
+static bool is_module(const me_layer_spec *spec)
+{
+    return spec->kind != ME_LAYER_PARAMETER && spec->kind != ME_LAYER_BUFFER;
+}
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
 static void build_layer(const build *b, me_layer *layer,
@@ -310,7 +345,9 @@ static void build_layer(const build *b, me_layer *layer,
         const me_layer_spec *child = &spec->children[i];
         layer->n_children = i + 1;
         build_layer(b, &layer->children[i], child,
-                    me_module_add(b->nn->e, module, child->name));
+                    is_module(child)
+                        ? me_module_add(b->nn->e, module, child->name)
+                        : module);
     }
 }
 
@@ -416,6 +453,11 @@ me_tensor *me_layer_call(me_layer *layer, me_tensor *x)
     if (!layer->spec->is_checkpointed) {
         return me_layer_forward(layer, x);
     }
-    const me_region_function function = {.run = run_region, .self = layer};
+    const me_region_function function = {
+        .run = run_region,
+        .self = layer,
+        .is_selective = layer->spec->is_selective,
+        .runs_to_end = layer->spec->is_recomputed_to_end,
+    };
     return me_region_forward(layer->nn->e, &function, x);
 }

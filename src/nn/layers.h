@@ -22,6 +22,7 @@ struct me_layer {
     me_module_id module;
     me_parameter *weight; /**< NULL: none */
     me_parameter *bias;
+    me_tensor *buffer; /**< of a Buffer; the engine's memory */
     me_layer *children;
     uint32_t n_children;
     const me_module_hooks *hooks; /**< borrowed; NULL: none */

@@ -4,6 +4,7 @@
 #include "base/size.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
+#include "tensor/region.h"
 
 enum {
     FLASH_SAVED_KEY,
@@ -166,11 +167,18 @@ static void split_buffers(me_engine *e, const me_tensor *query,
     }
 }
 
-me_tensor *me_sdpa_flash(me_engine *e, me_tensor *query, me_tensor *key,
-                         me_tensor *value, double dropout)
+/** What the forward kernel makes. */
+enum {
+    FLASH_OUT,
+    FLASH_LSE,
+    FLASH_RNG,
+    FLASH_UNUSED,
+    FLASH_RESULTS
+};
+
+static void run_flash(me_engine *e, me_tensor *query, me_tensor *key,
+                      me_tensor *value, double dropout, me_tensor **results_out)
 {
-    me_node *node =
-        me_record(e, &flash_op, 3, (me_tensor *[]){query, key, value});
     const bool is_narrow = me_dim(value, 3) != me_dim(query, 3);
     me_tensor *out =
         me_empty_like(e, "flash_fwd.out", is_narrow ? value : query);
@@ -193,17 +201,33 @@ me_tensor *me_sdpa_flash(me_engine *e, me_tensor *query, me_tensor *key,
     me_drop(e, splits[0]);
     me_drop(e, splits[1]);
     tell_flash(e, ME_KERNEL_FLASH, query, attention_flops(query, key));
+    results_out[FLASH_OUT] = out;
+    results_out[FLASH_LSE] = lse;
+    results_out[FLASH_RNG] = rng;
+    results_out[FLASH_UNUSED] = unused;
+}
+
+me_tensor *me_sdpa_flash(me_engine *e, me_tensor *query, me_tensor *key,
+                         me_tensor *value, double dropout)
+{
+    me_node *node =
+        me_record(e, &flash_op, 3, (me_tensor *[]){query, key, value});
+    me_tensor *results[FLASH_RESULTS] = {NULL};
+    if (!me_region_kept(e, ME_REGION_ATTENTION, FLASH_RESULTS, results)) {
+        run_flash(e, query, key, value, dropout, results);
+        me_region_keep(e, ME_REGION_ATTENTION, FLASH_RESULTS, results);
+    }
     me_save(e, node, FLASH_SAVED_KEY, key);
     me_save(e, node, FLASH_SAVED_QUERY, query);
     me_save(e, node, FLASH_SAVED_VALUE, value);
-    me_save(e, node, FLASH_SAVED_LSE, lse);
-    me_save(e, node, FLASH_SAVED_OUTPUT, out);
-    me_save(e, node, FLASH_SAVED_RNG, rng);
-    me_save(e, node, FLASH_SAVED_UNUSED, unused);
-    me_drop(e, lse);
-    me_drop(e, rng);
-    me_drop(e, unused);
-    return me_output(e, node, out);
+    me_save(e, node, FLASH_SAVED_LSE, results[FLASH_LSE]);
+    me_save(e, node, FLASH_SAVED_OUTPUT, results[FLASH_OUT]);
+    me_save(e, node, FLASH_SAVED_RNG, results[FLASH_RNG]);
+    me_save(e, node, FLASH_SAVED_UNUSED, results[FLASH_UNUSED]);
+    me_drop(e, results[FLASH_LSE]);
+    me_drop(e, results[FLASH_RNG]);
+    me_drop(e, results[FLASH_UNUSED]);
+    return me_output(e, node, results[FLASH_OUT]);
 }
 
 static void repeat_backward(me_engine *e, me_node *node, me_tensor *const *gy,

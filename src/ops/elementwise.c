@@ -205,6 +205,27 @@ me_tensor *me_mul_number(me_engine *e, me_tensor *a)
     return me_output(e, node, unary(e, "mul", a));
 }
 
+/** -0.5 · grad · result³. */
+static void rsqrt_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                           me_tensor **gx)
+{
+    me_tensor *scaled = unary(e, "mul", gy[0]);
+    me_tensor *cube = unary(e, "pow", node->saved[0]);
+    gx[0] = unary(e, "mul", scaled);
+    me_drop(e, cube);
+    me_drop(e, scaled);
+}
+
+static const me_op rsqrt_op = {"RsqrtBackward0", rsqrt_backward};
+
+me_tensor *me_rsqrt(me_engine *e, me_tensor *a)
+{
+    me_node *node = me_record1(e, &rsqrt_op, a);
+    me_tensor *y = unary(e, "rsqrt", a);
+    me_save(e, node, 0, y);
+    return me_output(e, node, y);
+}
+
 me_tensor *me_neg(me_engine *e, me_tensor *a)
 {
     me_node *node = me_record1(e, &neg_op, a);

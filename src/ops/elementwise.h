@@ -31,6 +31,9 @@ me_tensor *me_add_number(me_engine *e, me_tensor *a);
 /** `a * number`: one gradient tensor. */
 me_tensor *me_mul_number(me_engine *e, me_tensor *a);
 
+/** `rsqrt(a)`; saves its result. */
+me_tensor *me_rsqrt(me_engine *e, me_tensor *a);
+
 /** `-a`. */
 me_tensor *me_neg(me_engine *e, me_tensor *a);
 

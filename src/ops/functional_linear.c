@@ -6,6 +6,7 @@
 #include "ops/view.h"
 #include "tensor/autograd.h"
 #include "tensor/hooks.h"
+#include "tensor/region.h"
 
 /** What addmm and mm remember, in the order in which it is released. */
 enum {
@@ -119,10 +120,14 @@ static me_tensor *mm(me_engine *e, me_tensor *x, me_tensor *wt)
 {
     me_node *node = me_record2(e, &mm_op, x, wt);
     save(e, node, x, wt);
-    me_tensor *y = me_empty(e, "mm", (me_dtype)x->dtype,
-                            ME_SHAPE(me_dim(x, 0), me_dim(wt, 1)));
-    me_gemm_run(e, ME_KERNEL_LINEAR, y, me_dim(wt, 0));
-    me_tell_op(e, "mm.default");
+    me_tensor *y = NULL;
+    if (!me_region_kept(e, ME_REGION_MM, 1, &y)) {
+        y = me_empty(e, "mm", (me_dtype)x->dtype,
+                     ME_SHAPE(me_dim(x, 0), me_dim(wt, 1)));
+        me_gemm_run(e, ME_KERNEL_LINEAR, y, me_dim(wt, 0));
+        me_tell_op(e, "mm.default");
+        me_region_keep(e, ME_REGION_MM, 1, &y);
+    }
     return me_output(e, node, y);
 }
 

@@ -241,6 +241,19 @@ me_tensor *me_mean(me_engine *e, me_tensor *x)
     return me_output(e, node, mean);
 }
 
+me_tensor *me_mean_last(me_engine *e, me_tensor *x)
+{
+    me_node *node = me_record1(e, &mean_op, x);
+    if (node != NULL) {
+        node->data.shape = x->shape;
+    }
+    me_shape shape = x->shape;
+    if (shape.ndim > 0) {
+        shape.dim[shape.ndim - 1] = 1;
+    }
+    return me_output(e, node, me_sum_to(e, x, &shape));
+}
+
 me_tensor *me_sum_last_detached(me_engine *e, const me_tensor *x)
 {
     me_shape shape = x->shape;

@@ -5,6 +5,7 @@
 #include "tensor/autograd.h"
 #include "tensor/hooks.h"
 #include "tensor/launch.h"
+#include "tensor/region.h"
 
 /** In the order in which they are released. */
 enum {
@@ -105,15 +106,19 @@ static me_tensor *efficient(me_engine *e, me_tensor *query, me_tensor *key,
     me_node *node =
         me_record(e, &efficient_op, 3, (me_tensor *[]){query, key, value});
     save_inputs(e, node, query, key, value);
-    me_tensor *out = me_empty_like(e, "sdpa.out", query);
-    me_tensor *lse = me_empty(e, "sdpa.lse", ME_DTYPE_FLOAT32,
+    me_tensor *results[2] = {NULL, NULL};
+    if (!me_region_kept(e, ME_REGION_ATTENTION, 2, results)) {
+        results[0] = me_empty_like(e, "sdpa.out", query);
+        results[1] = me_empty(e, "sdpa.lse", ME_DTYPE_FLOAT32,
                               per_query(query, EFFICIENT_ALIGN));
-    count_work(e, query, key, 2);
-    me_tell_op(e, "_scaled_dot_product_efficient_attention.default");
-    me_save(e, node, SDPA_SAVED_LSE, lse);
-    me_save(e, node, SDPA_SAVED_OUTPUT, out);
-    me_drop(e, lse);
-    return me_output(e, node, out);
+        count_work(e, query, key, 2);
+        me_tell_op(e, "_scaled_dot_product_efficient_attention.default");
+        me_region_keep(e, ME_REGION_ATTENTION, 2, results);
+    }
+    me_save(e, node, SDPA_SAVED_LSE, results[1]);
+    me_save(e, node, SDPA_SAVED_OUTPUT, results[0]);
+    me_drop(e, results[1]);
+    return me_output(e, node, results[0]);
 }
 
 /** cuDNN's workspace: the query's gradient and one number a query in float32. */
@@ -137,28 +142,49 @@ static void cudnn_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 static const me_op cudnn_op = {"ScaledDotProductCudnnAttentionBackward0",
                                cudnn_backward};
 
+/** What the forward kernel makes. */
+enum {
+    CUDNN_SEED,
+    CUDNN_OFFSET,
+    CUDNN_OUT,
+    CUDNN_LSE,
+    CUDNN_RESULTS
+};
+
+static void run_cudnn(me_engine *e, me_tensor *query, me_tensor *key,
+                      me_tensor **results_out)
+{
+    results_out[CUDNN_SEED] =
+        me_empty(e, "sdpa.seed", ME_DTYPE_INT64, ME_SCALAR);
+    results_out[CUDNN_OFFSET] =
+        me_empty(e, "sdpa.offset", ME_DTYPE_INT64, ME_SCALAR);
+    results_out[CUDNN_OUT] = me_empty_like(e, "sdpa.out", query);
+    results_out[CUDNN_LSE] =
+        me_empty(e, "sdpa.lse", ME_DTYPE_FLOAT32, per_query(query, 1));
+    me_drop(e, me_scratch(e, "cudnn_workspace", CUDNN_SMALL_WORKSPACE));
+    me_tell_op(e, "_scaled_dot_product_cudnn_attention.default");
+    count_work(e, query, key, 2);
+}
+
 static me_tensor *cudnn(me_engine *e, me_tensor *query, me_tensor *key,
                         me_tensor *value)
 {
     me_node *node =
         me_record(e, &cudnn_op, 3, (me_tensor *[]){query, key, value});
     save_inputs(e, node, query, key, value);
-    me_tensor *seed = me_empty(e, "sdpa.seed", ME_DTYPE_INT64, ME_SCALAR);
-    me_tensor *offset = me_empty(e, "sdpa.offset", ME_DTYPE_INT64, ME_SCALAR);
-    me_tensor *out = me_empty_like(e, "sdpa.out", query);
-    me_tensor *lse =
-        me_empty(e, "sdpa.lse", ME_DTYPE_FLOAT32, per_query(query, 1));
-    me_drop(e, me_scratch(e, "cudnn_workspace", CUDNN_SMALL_WORKSPACE));
-    me_tell_op(e, "_scaled_dot_product_cudnn_attention.default");
-    count_work(e, query, key, 2);
-    me_save(e, node, SDPA_SAVED_LSE, lse);
-    me_save(e, node, SDPA_SAVED_OUTPUT, out);
-    me_save(e, node, SDPA_SAVED_OFFSET, offset);
-    me_save(e, node, SDPA_SAVED_SEED, seed);
-    me_drop(e, lse);
-    me_drop(e, offset);
-    me_drop(e, seed);
-    return me_output(e, node, out);
+    me_tensor *results[CUDNN_RESULTS] = {NULL};
+    if (!me_region_kept(e, ME_REGION_ATTENTION, CUDNN_RESULTS, results)) {
+        run_cudnn(e, query, key, results);
+        me_region_keep(e, ME_REGION_ATTENTION, CUDNN_RESULTS, results);
+    }
+    me_save(e, node, SDPA_SAVED_LSE, results[CUDNN_LSE]);
+    me_save(e, node, SDPA_SAVED_OUTPUT, results[CUDNN_OUT]);
+    me_save(e, node, SDPA_SAVED_OFFSET, results[CUDNN_OFFSET]);
+    me_save(e, node, SDPA_SAVED_SEED, results[CUDNN_SEED]);
+    me_drop(e, results[CUDNN_LSE]);
+    me_drop(e, results[CUDNN_OFFSET]);
+    me_drop(e, results[CUDNN_SEED]);
+    return me_output(e, node, results[CUDNN_OUT]);
 }
 
 me_tensor *me_sdpa(me_engine *e, me_tensor *query, me_tensor *key,

@@ -39,8 +39,4 @@ me_tensor *me_max_pool2d(me_engine *e, me_tensor *x, const me_window *window);
 /** `torch.nn.functional.adaptive_avg_pool2d(x, 1)`: the mean of each channel. */
 me_tensor *me_average_channels(me_engine *e, me_tensor *x);
 
-/** `torch.nn.functional.cross_entropy(x, target)` of (batch, classes) and whole
- *  numbers (batch). */
-me_tensor *me_cross_entropy(me_engine *e, me_tensor *x, me_tensor *target);
-
 #endif /* MEMEST_OPS_VISION_H */

@@ -47,9 +47,15 @@ typedef struct me_loop {
 /** The point "iterI_WHAT", or "iterI_WHATK" of micro-batch K; -1: of none. */
 void me_loop_point(me_loop *l, const char *what, int microbatch);
 
+/** `model.to_empty(device=…)` of a model that was built on the meta device;
+ *  what a wrapper has sharded has its memory. */
+void me_loop_to_empty(me_loop *l);
+
 /** `loss.backward()` with the seed, `ones_like(loss)`. */
 void me_loop_backward(me_loop *l, me_tensor *loss);
 
+/** `clip_grad_norm_(model.parameters(), …)` (optimizer.c). */
+void me_loop_clip_gradients(me_loop *l);
 /** `optimizer.step()` (optimizer.c). */
 void me_loop_step(me_loop *l);
 /** `optimizer.zero_grad()`: set to None, in the order of parameters. */

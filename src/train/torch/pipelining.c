@@ -62,7 +62,9 @@ static me_status find_boundaries(const me_loop *l, me_engine *e,
     nn.e = e;
     nn.parameters = &parameters;
     me_ops_install(e);
-    me_layer *model = me_layers_build(&nn, c->tree, NULL);
+    me_layer_tree tree = *c->tree;
+    tree.is_meta = false; /* there it is only a matter of shapes */
+    me_layer *model = me_layers_build(&nn, &tree, NULL);
     const me_frame frame = me_enter(e);
     me_grad_enable(e, false);
     me_tensor *x = me_empty(e, "input", c->input_dtype, c->input_shape);
@@ -127,6 +129,7 @@ static void build_stage(me_loop *l, me_stage *stage, int32_t chunk)
     }
     (void)snprintf(name, NAME_BYTES, "stage%d", index);
     stage->model = me_layers_build(&l->nn, part, name);
+    me_loop_to_empty(l);
     stage->n_weights = l->parameters.count - first;
     stage->weights = me_engine_alloc(l->e, (size_t)stage->n_weights + 1,
                                      sizeof(me_tensor *));

@@ -19,7 +19,10 @@
 typedef struct me_torch_config {
     const me_layer_tree *tree; /**< borrowed */
     const me_forward *loss;    /**< of y and target; borrowed */
-    me_shape input_shape;      /**< of one micro-batch */
+    me_torch_target target;
+    me_sdpa_backend attention;
+    bool clips_gradients; /**< clip_grad_norm_() before each step */
+    me_shape input_shape; /**< of one micro-batch */
     me_dtype input_dtype;
     bool keeps_output; /**< through the backward */
     me_data_parallel data_parallel;

@@ -72,25 +72,20 @@ static void begin(me_loop *l)
     me_point(l->e, "start");
 }
 
-/** Does the loss name it, its second parameter, as whole numbers? */
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the text's brackets
-static bool has_cross_entropy(const me_expression *x)
+/** The targets of a batch, where they are numbers. */
+static me_boundary labels_of(const me_torch_config *c)
 {
-    bool has = x->kind == ME_EXPRESSION_CROSS_ENTROPY;
-    for (int i = 0; i < ME_EXPRESSION_OPERANDS && !has; i++) {
-        has = x->operands[i] != NULL && has_cross_entropy(x->operands[i]);
-    }
-    return has;
+    const bool has_one_each = c->target == ME_TORCH_TARGET_CLASSES;
+    return (me_boundary){has_one_each ? ME_SHAPE(c->input_shape.dim[0])
+                                      : c->input_shape,
+                         ME_DTYPE_INT64};
 }
 
-static bool has_target(const me_loop *l)
+void me_loop_to_empty(me_loop *l)
 {
-    const me_forward *loss = l->config->loss;
-    bool has = false;
-    for (uint32_t i = 0; i < loss->n_statements && !has; i++) {
-        has = has_cross_entropy(loss->statements[i].value);
+    if (l->config->tree->is_meta && me_engine_is_ok(l->e)) {
+        me_parameters_to(&l->nn, NULL);
     }
-    return has;
 }
 
 static void set_up(me_loop *l)
@@ -102,12 +97,14 @@ static void set_up(me_loop *l)
     if (is_wrapped(l) && me_engine_is_ok(l->e)) {
         l->wrapper_state = l->wrapper->wrap(l);
     }
+    me_loop_to_empty(l);
     me_point(l->e, is_wrapped(l) ? "wrapped" : "model_built");
     l->input = me_keep(l->e, "input", ME_CATEGORY_INPUT, c->input_dtype,
                        c->input_shape);
-    if (has_target(l)) { /* a class for each sample */
-        l->target = me_keep(l->e, "target", ME_CATEGORY_INPUT, ME_DTYPE_INT64,
-                            ME_SHAPE(c->input_shape.dim[0]));
+    if (c->target != ME_TORCH_TARGET_OUTPUT) {
+        const me_boundary labels = labels_of(c);
+        l->target = me_keep(l->e, "labels", ME_CATEGORY_INPUT, labels.dtype,
+                            labels.shape);
     }
     me_point(l->e, "input");
 }
@@ -150,6 +147,9 @@ static void forward_backward(me_loop *l, int32_t microbatch)
 /** An optimizer's step, and gradients set to None. */
 static void update(me_loop *l)
 {
+    if (l->config->clips_gradients) {
+        me_loop_clip_gradients(l);
+    }
     me_loop_step(l);
     me_loop_point(l, "step", -1);
     me_loop_zero_grad(l);
@@ -202,7 +202,10 @@ static void set_up_pipeline(me_loop *l, me_schedule_run *run)
     }
     for (int32_t i = 0; i < run->n_stages && me_engine_is_ok(l->e); i++) {
         if (run->stages[i].index == run->stages[i].n_stages - 1) {
-            l->target = batch(l, "target", &run->stages[i].output);
+            const me_boundary labels = labels_of(l->config);
+            l->target = l->config->target == ME_TORCH_TARGET_OUTPUT
+                            ? batch(l, "target", &run->stages[i].output)
+                            : batch(l, "labels", &labels);
         }
     }
     me_point(l->e, "input");
@@ -227,7 +230,12 @@ static void loop_init(me_loop *l, me_engine *e, const me_torch_config *config,
 {
     *l = (me_loop){.e = e, .config = config, .comm = comm, .iteration = -1};
     l->wrapper = wrappers[config->data_parallel];
-    l->no_config = (me_transformer_config){.tensor_parallel = 1};
+    l->no_config = (me_transformer_config){
+        .tensor_parallel = 1,
+        .core_attention = config->attention == ME_SDPA_FLASH
+                              ? ME_CORE_ATTENTION_SDPA_FLASH
+                              : ME_CORE_ATTENTION_UNFUSED,
+    };
     l->nn = (me_nn){
         .e = e,
         .config = &l->no_config,
