@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/torch/fsdp.h"
 
+#include "tensor/launch.h"
+
 /** _pre_backward(): parameters, and the next gather ahead of its use. */
 static void pre_backward(void *self, me_engine *e, me_tensor *const *gy)
 {
@@ -195,6 +197,7 @@ static void end_backward(void *self)
         }
     }
     me_clear(e, &fsdp->reduce_input);
+    me_launch_stream_waits(e);
     me_phase_set(e, phase);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/size.h"
+#include "tensor/launch.h"
 #include "train/torch/fsdp.h"
 
 /** Bytes that a block of the copy kernels handles (aten/native/cuda/
@@ -31,12 +32,32 @@ static me_dtype reduce_dtype(const me_fsdp_group *group)
     return c->has_reduce_dtype ? c->reduce_dtype : param_dtype(group);
 }
 
-static void tell(me_fsdp_group *group, me_collective kind, me_dtype dtype)
+/** On a stream of FSDP's; who needs the result waits for it. */
+static void tell(me_fsdp_group *group, me_collective kind, me_dtype dtype,
+                 uint8_t stream)
 {
     me_loop *l = group->fsdp->loop;
+    const uint8_t before = me_stream_set(l->e, stream);
     me_communicate(
         l->e, l->comm,
-        (me_call){ME_GROUP_WORLD, kind, dtype, group->shard_numel, -1, false});
+        (me_call){ME_GROUP_WORLD, kind, dtype, group->shard_numel, -1, true});
+    me_stream_set(l->e, before);
+}
+
+/** A kernel that reads and writes all of @p numel elements. */
+static void copy(me_fsdp_group *group, me_dtype from, me_dtype to,
+                 uint64_t numel)
+{
+    const uint64_t bytes =
+        me_size_mul(numel, me_dtype_bytes(from) + me_dtype_bytes(to));
+    me_launch_kernel(group->fsdp->loop->e,
+                     from == to ? ME_KERNEL_COPY : ME_KERNEL_CAST, 0, bytes);
+}
+
+/** Elements of all its parameters, with padding. */
+static uint64_t whole_numel(const me_fsdp_group *group)
+{
+    return me_size_mul(group->shard_numel, ranks_of(group));
 }
 
 /** A flat tensor on a stream of FSDP's, the caller's. */
@@ -95,7 +116,9 @@ void me_fsdp_group_unshard(me_fsdp_group *group)
     }
     group->gathered = flat(group, "all_gather", ME_STREAM_SIDE, dtype,
                            me_size_mul(group->shard_numel, ranks_of(group)));
-    tell(group, ME_COLLECTIVE_ALL_GATHER, dtype);
+    me_launch_host(e, ME_HOST_FSDP);
+    copy(group, original_dtype(group), dtype, group->shard_numel);
+    tell(group, ME_COLLECTIVE_ALL_GATHER, dtype, ME_STREAM_SIDE);
     me_release(e, cast);
 }
 
@@ -179,6 +202,8 @@ me_tensor *me_fsdp_group_wait(me_fsdp_group *group)
         alloc_unsharded(group, &group->params[i]);
     }
     blip(e, "split_with_sizes_copy", copy_out_bytes(group));
+    me_launch_stream_waits(e);
+    copy(group, param_dtype(group), param_dtype(group), whole_numel(group));
     me_tensor *gathered = group->gathered;
     group->gathered = NULL;
     group->is_unsharded = true;
@@ -239,10 +264,11 @@ void me_fsdp_group_reduce(me_fsdp_group *group)
         flat(group, "reduce_scatter_copy_in", ME_STREAM_DEFAULT, dtype,
              me_size_mul(group->shard_numel, ranks_of(group)));
     blip(e, "chunk_cat", copy_in_bytes(group));
+    copy(group, param_dtype(group), dtype, whole_numel(group));
     release_gradients(group);
     me_tensor *output = flat(group, "reduce_scatter", ME_STREAM_REDUCE, dtype,
                              group->shard_numel);
-    tell(group, ME_COLLECTIVE_REDUCE_SCATTER, dtype);
+    tell(group, ME_COLLECTIVE_REDUCE_SCATTER, dtype, ME_STREAM_REDUCE);
     me_clear(e, &group->params[group->n_params - 1].unsharded->grad);
     if (dtype != original_dtype(group)) {
         me_tensor *cast = flat(group, "to", ME_STREAM_REDUCE,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
+#include "tensor/launch.h"
 #include "train/torch/loop.h"
 
 /** The optimizer lists parameters that have a gradient. */
@@ -37,6 +38,7 @@ void me_loop_step(me_loop *l)
         }
         l->n_states = list_states(l);
     }
+    me_launch_host(e, ME_HOST_STEP);
     me_optim_step(e, c->optimizer,
                   &(me_step_group){
                       .shards = l->states,
