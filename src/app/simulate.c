@@ -4,7 +4,9 @@
 #include "alloc/device_observer.h"
 #include "alloc/pool_observer.h"
 #include "app/clock.h"
+#include "app/late.h"
 #include "app/program.h"
+#include "app/rank_device.h"
 #include "base/log.h"
 #include "base/size.h"
 #include "collectives/rank_comms.h"
@@ -20,6 +22,7 @@ typedef struct parts {
     me_engine *engine;
     me_program program;
     me_pool_observer *pool;
+    me_late_frees late;
     me_device_observer *device;
     me_tracker *tracker;
     me_event_log *events;
@@ -94,7 +97,9 @@ static me_status set_shape(const parts *p, me_group_kind kind, me_diag *diag,
 
 static void tell_pool_addresses(void *self, me_pool_taker taker, uint64_t bytes)
 {
-    me_pool_observer_take(self, taker, bytes);
+    parts *p = self;
+    me_pool_observer_take(p->pool, taker, bytes);
+    me_late_frees_take(&p->late, taker, bytes);
 }
 
 static me_status make_device(parts *p, me_diag *diag)
@@ -113,7 +118,7 @@ static me_status make_device(parts *p, me_diag *diag)
     if (status != ME_OK) {
         return me_fail(diag, status, "no host memory for device memory");
     }
-    me_device_observer_on_take(p->device, tell_pool_addresses, p->pool);
+    me_device_observer_on_take(p->device, tell_pool_addresses, p);
     me_engine_observe(p->engine, me_device_observer_handle(p->device));
     return ME_OK;
 }
@@ -166,6 +171,13 @@ static me_status make_observers(parts *p, me_diag *diag)
     }
     if (status == ME_OK) {
         me_engine_observe(p->engine, me_pool_observer_handle(p->pool));
+    }
+    if (status == ME_OK && me_late_frees_matter(s->plan->config)) {
+        status = me_late_frees_init(&options, &p->late);
+        if (status != ME_OK) {
+            return me_fail(diag, status, "no host memory for the allocator");
+        }
+        me_engine_observe(p->engine, me_pool_observer_handle(p->late.pool));
     }
     if (status == ME_OK && s->events_path != NULL &&
         s->events_rank == p->rank) {
@@ -313,30 +325,6 @@ static bool has_room(const parts *p)
            me_size_add(reserved, outside) <= s->card->card.total_bytes;
 }
 
-static me_status set_device(const parts *p, me_rank_result *result)
-{
-    const me_device_memory *memory = me_device_observer_memory(p->device);
-    me_communicator_result communicators[ME_DEVICE_MAX_COMMUNICATORS];
-    for (size_t i = 0; i < memory->n_communicators; i++) {
-        const me_device_communicator *c = &memory->communicators[i];
-        communicators[i] = (me_communicator_result){
-            .group = me_group_kind_name(c->group),
-            .size = c->shape.size,
-            .bytes = c->bytes,
-        };
-    }
-    return me_rank_result_set_device(
-        result, &(me_device_result){
-                    .is_known = true,
-                    .context_bytes = memory->context_bytes,
-                    .library_bytes = memory->library_bytes,
-                    .communicator_bytes = memory->communicator_bytes,
-                    .band_bytes = me_device_memory_band_bytes(memory),
-                    .communicators = communicators,
-                    .n_communicators = (uint32_t)memory->n_communicators,
-                });
-}
-
 static me_status set_time(const parts *p, me_diag *diag, me_rank_result *result)
 {
     me_time_program program;
@@ -353,6 +341,9 @@ static me_status run_program(parts *p, me_diag *diag)
     me_status status = me_engine_status(p->engine, diag);
     if (status == ME_OK) {
         status = me_pool_observer_status(p->pool, diag);
+    }
+    if (status == ME_OK && p->late.pool != NULL) {
+        status = me_pool_observer_status(p->late.pool, diag);
     }
     if (status == ME_OK) {
         status = me_device_observer_status(p->device, diag);
@@ -371,7 +362,9 @@ static me_status collect(parts *p, me_diag *diag, me_rank_result **result_out)
         status = me_tracker_finish(p->tracker, diag, &result);
     }
     if (status == ME_OK) {
-        status = set_device(p, result);
+        result->late = p->late.peaks;
+        status =
+            me_rank_device_set(me_device_observer_memory(p->device), result);
     }
     if (status == ME_OK) {
         status = set_end(p, diag, result);
@@ -397,6 +390,7 @@ static void parts_fini(parts *p)
     me_engine_destroy(p->engine);
     me_device_observer_destroy(p->device);
     me_pool_observer_destroy(p->pool);
+    me_late_frees_fini(&p->late);
 }
 
 /** The second run, without anybody who listens but pool and device. */

@@ -138,6 +138,7 @@ typedef struct me_event {
                                PyTorch does on a communicator of the pair */
     bool is_scratch;      /**< a kernel's own memory or a library's workspace,
                                no tensor of the program; alloc */
+    bool is_late;         /**< another stream uses the block as well; free */
     int32_t iteration;    /**< training iteration, -1 during set-up */
     int32_t microbatch;   /**< ME_NO_MICROBATCH outside of one */
 

@@ -106,7 +106,7 @@ static void tell_flash(me_engine *e, me_kernel_class kernel,
 {
     const uint64_t heads = me_size_mul(me_dim(query, 0), me_dim(query, 1));
     me_launch_attention(
-        e, kernel, flops,
+        e, kernel, (me_dtype)query->dtype, flops,
         (uint64_t[3]){heads, me_dim(query, 2), me_dim(query, 3)});
 }
 

@@ -45,10 +45,11 @@ static void count_work(me_engine *e, const me_tensor *query,
                        const me_tensor *key, uint64_t products)
 {
     const uint64_t scores = me_size_mul(me_numel(query), me_dim(key, 2));
-    me_launch_kernel(e,
-                     products == 2 ? ME_KERNEL_FLASH : ME_KERNEL_FLASH_BACKWARD,
-                     me_size_mul(2 * products, scores),
-                     me_size_mul(2 + products, me_bytes(query)));
+    me_launch_attention(
+        e, products == 2 ? ME_KERNEL_FLASH : ME_KERNEL_FLASH_BACKWARD,
+        (me_dtype)query->dtype, me_size_mul(2 * products, scores),
+        (uint64_t[3]){me_size_mul(me_dim(query, 0), me_dim(query, 1)),
+                      me_dim(query, 2), me_dim(query, 3)});
 }
 
 /**

@@ -120,7 +120,7 @@ typedef struct me_report_time {
     char source[ME_RATES_TEXT]; /**< of the card's rates */
     char network_source[ME_RATES_TEXT]; /**< ""; the job is on one node */
     double uncertainty;                 /**< of the card's rates: 0.1 is 10 % */
-    double tokens_per_second;           /**< of all ranks */
+    double tokens_per_second;           /**< of all ranks; 0: not known */
     double flops_utilisation; /**< model FLOPs, nothing counted twice for
                                    recomputation, of the data sheet's; 0: not
                                    counted */

@@ -18,22 +18,17 @@
  * 6.9 % below the measured ones). What is left of pipelines is
  * where the driver puts segments: with another order of them than the measured
  * one reserved bytes were off by at most 2.44 % (g4_pp4_full, rank 2), and
- * another driver or NCCL may have another. The device's part comes with each
- * result.
+ * another driver or NCCL may have another. Where a result has the latest that
+ * frees can be (pipelines of plain PyTorch) their part is what that reserves
+ * more. The device's part comes with each result.
  */
 static const uint64_t segment_band_bytes = UINT64_C(2) << 20;
 
 enum {
+    LATE_FREES_PER_MILLE = 25,
     OVERLAP_PER_MILLE = 151,
     ROUTING_PER_MILLE = 6,
     BALANCED_ROUTING_PER_MILLE = 69
-};
-
-/** Late frees, by framework; of torch.distributed.pipelining over 20 measured
- *  ranks: the worst is 12.65 % (pp4_1f1b, rank 2). */
-static const uint64_t late_frees_per_mille[] = {
-    [ME_FRAMEWORK_MEGATRON] = 25,
-    [ME_FRAMEWORK_TORCH] = 127,
 };
 
 const char *me_risk_name(me_risk risk)
@@ -145,9 +140,12 @@ static me_band band_of(const me_report *report, me_basis basis,
     if (basis == ME_BASIS_DEVICE && result->device.is_known) {
         band.device = result->device.band_bytes;
     }
-    if (config->parallel.pipeline > 1) {
-        band.late_frees =
-            per_mille(reserved, late_frees_per_mille[config->framework]);
+    if (result->late.is_known) {
+        band.late_frees = result->late.reserved_bytes > reserved
+                              ? result->late.reserved_bytes - reserved
+                              : 0;
+    } else if (config->parallel.pipeline > 1) {
+        band.late_frees = per_mille(reserved, LATE_FREES_PER_MILLE);
     }
     if (config->parallel.virtual_pipeline > 1 &&
         (config->optimizer.overlap_grad_reduce ||

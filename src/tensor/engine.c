@@ -229,6 +229,11 @@ me_category me_category_set(me_engine *e, me_category category)
     return before;
 }
 
+uint8_t me_stream_get(const me_engine *e)
+{
+    return e->stream;
+}
+
 uint8_t me_stream_set(me_engine *e, uint8_t stream)
 {
     const uint8_t before = e->stream;

@@ -195,6 +195,8 @@ me_phase me_phase_get(const me_engine *e);
 me_category me_category_set(me_engine *e, me_category category);
 /** Stream of what is allocated from now on. @return the one before */
 uint8_t me_stream_set(me_engine *e, uint8_t stream);
+/** The stream that kernels and blocks go to. */
+uint8_t me_stream_get(const me_engine *e);
 /** Is the tape recording? @return the setting before (torch.no_grad) */
 bool me_grad_enable(me_engine *e, bool enable);
 /** Does the tape record? */

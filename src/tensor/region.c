@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "tensor/engine_private.h"
+#include "tensor/launch.h"
 #include "tensor/tensor.h"
 
 #include <string.h>
@@ -67,6 +68,7 @@ me_tensor *me_region_forward(me_engine *e, const me_region_function *function,
         me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a region");
         return me_none(e);
     }
+    me_launch_host(e, ME_HOST_CHECKPOINT);
     const me_frame frame = me_enter(e);
     me_tensor *input = me_detach(e, x);
     input->is_view = false;
@@ -168,6 +170,7 @@ static void run_again(me_engine *e, me_region *region)
         me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a region");
         return;
     }
+    me_launch_host(e, ME_HOST_CHECKPOINT);
     const bool grad = me_grad_enable(e, true);
     const me_phase phase = me_phase_set(e, ME_PHASE_RECOMPUTE);
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "ops/elementwise.h"
+#include "tensor/launch.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -280,6 +281,7 @@ void me_fsdp_end_backward(me_fsdp *fsdp)
     }
     fsdp->n_uses = 0;
     me_clear(e, &fsdp->reduce_input);
+    me_launch_stream_waits(e);
     me_phase_set(e, phase);
 }
 

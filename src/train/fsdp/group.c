@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/size.h"
 #include "tensor/hooks.h"
+#include "tensor/launch.h"
 #include "train/fsdp/fsdp.h"
 
 /** Bytes that a block of the copy kernels handles (aten/native/cuda/
@@ -38,14 +39,27 @@ static me_dtype reduce_dtype(const me_fsdp_group *group)
     return c->has_reduce_dtype ? c->reduce_dtype : param_dtype(group);
 }
 
+/** On a stream of FSDP's; who needs the result waits for it. */
 static void tell(me_fsdp_group *group, me_collective kind, me_dtype dtype,
-                 uint64_t numel)
+                 uint64_t numel, uint8_t stream)
 {
     const me_fully_shard_spec *spec = &group->fsdp->spec;
     if (ranks_of(group) > 1) {
+        const uint8_t before = me_stream_set(spec->nn->e, stream);
         me_communicate(spec->nn->e, spec->nn->comm,
-                       (me_call){spec->group, kind, dtype, numel, -1, false});
+                       (me_call){spec->group, kind, dtype, numel, -1, true});
+        me_stream_set(spec->nn->e, before);
     }
+}
+
+/** A kernel that reads and writes all of @p numel elements. */
+static void copy(me_fsdp_group *group, me_dtype from, me_dtype to,
+                 uint64_t numel)
+{
+    const uint64_t bytes =
+        me_size_mul(numel, me_dtype_bytes(from) + me_dtype_bytes(to));
+    me_launch_kernel(engine_of(group),
+                     from == to ? ME_KERNEL_COPY : ME_KERNEL_CAST, 0, bytes);
 }
 
 /** A flat tensor on a stream of FSDP's, the caller's. */
@@ -134,7 +148,10 @@ void me_fsdp_group_unshard(me_fsdp_group *group)
     }
     group->gathered = flat(group, "all_gather", ME_STREAM_GATHER, dtype,
                            me_size_mul(group->shard_numel, ranks_of(group)));
-    tell(group, ME_COLLECTIVE_ALL_GATHER, dtype, group->shard_numel);
+    me_launch_host(e, ME_HOST_FSDP);
+    copy(group, original_dtype(group), dtype, group->shard_numel);
+    tell(group, ME_COLLECTIVE_ALL_GATHER, dtype, group->shard_numel,
+         ME_STREAM_GATHER);
     me_tell_shard_role(e, group->gathered, ME_SHARD_GATHERED);
     me_release(e, cast);
 }
@@ -229,6 +246,9 @@ me_tensor *me_fsdp_group_wait(me_fsdp_group *group)
     if (ranks_of(group) > 1) {
         blip(e, "split_with_sizes_copy", copy_out_bytes(group));
     }
+    me_launch_stream_waits(e);
+    copy(group, param_dtype(group), param_dtype(group),
+         me_size_mul(group->shard_numel, ranks_of(group)));
     me_tensor *gathered = group->gathered;
     group->gathered = NULL;
     group->is_pending = false;
@@ -298,10 +318,13 @@ static void reduce(me_fsdp_group *group, const reduction *r)
         flat(group, "reduce_scatter_copy_in", ME_STREAM_DEFAULT, dtype,
              me_size_mul(r->shard_numel, ranks_of(group)));
     blip(e, "chunk_cat", copy_in_bytes(r, dtype));
+    copy(group, param_dtype(group), dtype,
+         me_size_mul(r->shard_numel, ranks_of(group)));
     release_gradients(e, r);
     me_tensor *output =
         flat(group, "reduce_scatter", ME_STREAM_REDUCE, dtype, r->shard_numel);
-    tell(group, ME_COLLECTIVE_REDUCE_SCATTER, dtype, r->shard_numel);
+    tell(group, ME_COLLECTIVE_REDUCE_SCATTER, dtype, r->shard_numel,
+         ME_STREAM_REDUCE);
     me_tell_shard_role(e, fsdp->reduce_input, ME_SHARD_REDUCE_SCATTER);
     me_clear(e, &r->params[r->count - 1]->unsharded->grad);
     if (dtype != original_dtype(group)) {

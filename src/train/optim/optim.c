@@ -114,6 +114,9 @@ static void adam_for_loop(me_engine *e, const me_step_group *group)
         me_leave(e, frame, NULL);
     }
     me_release(e, denom);
+    for (uint32_t i = 0; i < group->count; i++) {
+        me_launch_host(e, ME_HOST_PARAMETER);
+    }
     pass_over(e, group, ME_KERNEL_ADAMW, ADAMW_BYTES);
 }
 

@@ -54,6 +54,14 @@ void me_loop_to_empty(me_loop *l);
 /** `loss.backward()` with the seed, `ones_like(loss)`. */
 void me_loop_backward(me_loop *l, me_tensor *loss);
 
+/** @name A forward or backward of a micro-batch: a part of a course, and of
+ *  what is predicted of time
+ *  @{ */
+void me_loop_begin_action(me_loop *l, me_action_kind kind, int32_t chunk,
+                          int32_t microbatch);
+void me_loop_end_action(me_loop *l);
+/** @} */
+
 /** `clip_grad_norm_(model.parameters(), …)` (optimizer.c). */
 void me_loop_clip_gradients(me_loop *l);
 /** `optimizer.step()` (optimizer.c). */

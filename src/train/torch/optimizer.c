@@ -100,6 +100,7 @@ void me_loop_step(me_loop *l)
         }
         l->n_states = list_states(l);
     }
+    me_launch_host(e, ME_HOST_STEP);
     me_optim_step(e, c->optimizer,
                   &(me_step_group){
                       .shards = l->states,

@@ -6,6 +6,7 @@
 #include "ops/reduce.h"
 #include "ops/view.h"
 #include "parallel/schedule_lower.h"
+#include "tensor/launch.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -112,6 +113,7 @@ static void build_stage(me_loop *l, me_stage *stage, int32_t chunk)
     *stage = (me_stage){
         .loop = l,
         .index = index,
+        .chunk = chunk,
         .n_stages = n_stages,
         .has_previous_here = previous == c->pipeline.rank,
         .has_next_here = next == c->pipeline.rank,
@@ -183,6 +185,41 @@ void me_schedule_build(me_loop *l, me_schedule_run *run_out)
     if (me_engine_is_ok(l->e) && run->n_stages > 1) {
         make_actions(l, run);
     }
+}
+
+static uint64_t boundary_bytes(const me_boundary *b)
+{
+    return me_size_mul(me_shape_numel(&b->shape), me_dtype_bytes(b->dtype));
+}
+
+void me_schedule_tell(const me_stage *stage, const me_stage_exchange *exchange)
+{
+    const int with_next = ME_TRANSFER_TO_NEXT | ME_TRANSFER_FROM_NEXT;
+    int transfers = exchange->transfers;
+    if (stage->next_rank < 0 || stage->has_next_here) {
+        transfers &= ~with_next;
+    }
+    if (stage->previous_rank < 0 || stage->has_previous_here) {
+        transfers &= with_next;
+    }
+    if (transfers == 0) {
+        return;
+    }
+    const me_boundary *boundary =
+        (transfers & with_next) != 0 ? &stage->output : &stage->input;
+    me_launch_tell(
+        stage->loop->e,
+        (me_launch){
+            .kind = ME_LAUNCH_EXCHANGE,
+            .transfers = (uint8_t)transfers,
+            .is_async = exchange->is_async,
+            .is_queued = true,
+            .chunk = stage->chunk,
+            .microbatch = exchange->microbatch,
+            .next = stage->next_rank < 0 ? 0 : stage->next_rank,
+            .previous = stage->previous_rank < 0 ? 0 : stage->previous_rank,
+            .bytes = boundary_bytes(boundary),
+        });
 }
 
 void me_schedule_send(me_stage *stage, me_tensor *x, int32_t rank)

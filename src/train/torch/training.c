@@ -4,6 +4,7 @@
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
 #include "tensor/hooks.h"
+#include "tensor/launch.h"
 #include "train/torch/ddp.h"
 #include "train/torch/fsdp.h"
 #include "train/torch/loop.h"
@@ -30,12 +31,31 @@ void me_loop_point(me_loop *l, const char *what, int microbatch)
     me_point(l->e, name);
 }
 
+void me_loop_begin_action(me_loop *l, me_action_kind kind, int32_t chunk,
+                          int32_t microbatch)
+{
+    me_action_begin(l->e, me_action_letter(kind), chunk);
+    me_launch_tell(l->e,
+                   (me_launch){.kind = ME_LAUNCH_ACTION_BEGIN,
+                               .is_backward = kind != ME_ACTION_FORWARD,
+                               .is_weights = kind == ME_ACTION_WEIGHT_GRADIENT,
+                               .chunk = chunk,
+                               .microbatch = microbatch});
+}
+
+void me_loop_end_action(me_loop *l)
+{
+    me_launch_tell(l->e, (me_launch){.kind = ME_LAUNCH_ACTION_END});
+    me_action_end(l->e);
+}
+
 void me_loop_backward(me_loop *l, me_tensor *loss)
 {
     me_engine *e = l->e;
     const me_frame frame = me_enter(e);
     me_tensor *seed = me_empty_like(e, "ones_like", loss);
     me_tell_op(e, "ones_like.default");
+    me_launch_host(e, ME_HOST_BACKWARD);
     me_backward(e, loss, seed);
     if (l->wrapper != NULL && l->wrapper->end_backward != NULL) {
         l->wrapper->end_backward(l->wrapper_state);
@@ -124,6 +144,7 @@ static void forward_backward(me_loop *l, int32_t microbatch)
     me_microbatch(e, microbatch);
     me_phase_set(e, ME_PHASE_FORWARD);
     me_category_set(e, ME_CATEGORY_TEMPORARY);
+    me_loop_begin_action(l, ME_ACTION_FORWARD, 0, microbatch);
     if (is_wrapped(l) && l->wrapper->pre_forward != NULL) {
         l->wrapper->pre_forward(l->wrapper_state);
     }
@@ -134,11 +155,14 @@ static void forward_backward(me_loop *l, int32_t microbatch)
     if (!l->config->keeps_output && loss != y) {
         me_drop(e, y);
     }
+    me_loop_end_action(l);
+    me_loop_begin_action(l, ME_ACTION_BACKWARD, 0, microbatch);
     me_loop_backward(l, loss);
     if (!is_wrapped(l) && loss != y) {
         me_drop(e, loss); // nobody names it; else `del y, loss`
     }
     me_leave(e, frame, NULL);
+    me_loop_end_action(l);
     me_phase_set(e, ME_PHASE_OTHER);
     me_microbatch(e, ME_NO_MICROBATCH);
     me_loop_point(l, "backward", counted(l, microbatch));
@@ -147,6 +171,7 @@ static void forward_backward(me_loop *l, int32_t microbatch)
 /** An optimizer's step, and gradients set to None. */
 static void update(me_loop *l)
 {
+    me_launch_tell(l->e, (me_launch){.kind = ME_LAUNCH_OPTIMIZER});
     if (l->config->clips_gradients) {
         me_loop_clip_gradients(l);
     }
