@@ -16,7 +16,9 @@ struct me_stream {
     FILE *file;
     const char *name;
     uint64_t line;
-    snapshot *snapshot; /**< NULL: the file has lines */
+    int device;         /**< of a snapshot, or -1: the only one */
+    bool is_snapshot;   /**< else the file has lines */
+    snapshot *snapshot; /**< NULL until the first call is asked for */
     uint64_t n_held;    /**< lines of blocks from before the recording */
     char *at;           /**< what has not been read yet */
     char *end;
@@ -196,17 +198,15 @@ me_status me_stream_create(FILE *file, const char *name, int device,
     }
     s->file = file;
     s->name = name;
+    s->device = device;
     s->at = s->buffer;
     s->end = s->buffer;
-    me_status status = fill(s, diag);
+    const me_status status = fill(s, diag);
     const char *text = s->at;
     while (text < s->end && strchr(" \t\r\n", *text) != NULL) {
         text++;
     }
-    if (status == ME_OK && text < s->end && (*text == '{' || *text == '[')) {
-        const snapshot_source source = {text, (size_t)(s->end - text), file};
-        status = me_snapshot_create(source, name, device, diag, &s->snapshot);
-    }
+    s->is_snapshot = text < s->end && (*text == '{' || *text == '[');
     if (status != ME_OK) {
         me_stream_destroy(s);
         return status;
@@ -223,12 +223,27 @@ void me_stream_destroy(me_stream *stream)
     }
 }
 
+static me_status next_of_snapshot(me_stream *s, me_diag *diag,
+                                  me_stream_event *event_out)
+{
+    if (s->snapshot == NULL) {
+        const snapshot_source source = {s->at, (size_t)(s->end - s->at),
+                                        s->file};
+        const me_status status =
+            me_snapshot_create(source, s->name, s->device, diag, &s->snapshot);
+        if (status != ME_OK) {
+            return status;
+        }
+    }
+    return me_snapshot_next(s->snapshot, diag, event_out);
+}
+
 me_status me_stream_next(me_stream *stream, me_diag *diag,
                          me_stream_event *event_out)
 {
     *event_out = (me_stream_event){.kind = ME_STREAM_END};
-    if (stream->snapshot != NULL) {
-        return me_snapshot_next(stream->snapshot, diag, event_out);
+    if (stream->is_snapshot) {
+        return next_of_snapshot(stream, diag, event_out);
     }
     cursor line = {0};
     do {
@@ -243,7 +258,7 @@ me_status me_stream_next(me_stream *stream, me_diag *diag,
 
 bool me_stream_is_snapshot(const me_stream *stream)
 {
-    return stream->snapshot != NULL;
+    return stream->is_snapshot;
 }
 
 uint64_t me_stream_n_before(const me_stream *stream)

@@ -46,8 +46,7 @@ typedef struct me_stream me_stream;
  * @param device      whose trace of a snapshot to take; -1: the only one that
  *                    is not empty
  * @param stream_out  to be destroyed by the caller
- * @return ME_OK; ME_ERR_SYNTAX or ME_ERR_CONFIG for a snapshot that cannot be
- *         used; ME_ERR_IO, ME_ERR_NOMEM
+ * @return ME_OK, ME_ERR_IO, ME_ERR_NOMEM
  */
 me_status me_stream_create(FILE *file, const char *name, int device,
                            me_diag *diag, me_stream **stream_out) ME_MUST_CHECK;
@@ -58,7 +57,8 @@ void me_stream_destroy(me_stream *stream);
 /**
  * The next call, ME_STREAM_END after the last. Local.
  *
- * @return ME_OK; ME_ERR_SYNTAX with the line; ME_ERR_IO
+ * @return ME_OK; ME_ERR_SYNTAX with the line; ME_ERR_SYNTAX or ME_ERR_CONFIG
+ *         for a snapshot that cannot be used; ME_ERR_IO, ME_ERR_NOMEM
  */
 me_status me_stream_next(me_stream *stream, me_diag *diag,
                          me_stream_event *event_out) ME_MUST_CHECK;

@@ -7,6 +7,12 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+
+enum {
+    MANY_ENTRIES = 60000,
+    GROWTH_KIB = 16 << 10
+};
 
 static me_status replay(const char *text, const me_replay_options *options,
                         me_diag *diag, me_replay_summary *summary,
@@ -128,7 +134,13 @@ static void test_replay__refuses(void **state)
         {"{\"device_traces\": [[], [{}]]}", "entry 0: action is missing", 0},
         {"{\"device_traces\": [[{\"action\": \"x\"}]]}", "action is unknown",
          0},
-        {"{\"device_traces\": [[1], [2]]}", "2 devices have a trace", 0},
+        {"{\"device_traces\": [[{\"action\": \"oom\"}], [2]]}",
+         "2 devices have a trace", 0},
+        {"{\"device_traces\": 3}", "device_traces is no list", 0},
+        {"{\"device_traces\": [[{\"action\": \"oom\", \"action\": 1}]]}",
+         "an object has action twice", 0},
+        {"{\"segments\": [{\"address\": 1}], \"device_traces\": [[]]}",
+         "segments are not those", 0},
     };
 
     const me_replay_options options = me_replay_options_default();
@@ -176,6 +188,66 @@ static void test_replay__snapshot(void **state)
            "", 0, parts);
 }
 
+/* Keys sorted, as some writers have them: blocks come before the address of
+ * their segment, and traces before segments. */
+static void test_replay__snapshot_with_sorted_keys(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {"\"blocks_before_recording\": 1",
+                                        "\"events\": 2", NULL};
+    expect("{\"device_traces\": [[{\"action\": \"alloc\", \"addr\": 512, "
+           "\"frames\": [{\"line\": 3}], \"size\": 9, \"stream\": 0}]], "
+           "\"segments\": [{\"blocks\": [{\"requested_size\": 3, \"size\": "
+           "512, \"state\": \"active_allocated\"}, {\"size\": 512, \"state\": "
+           "\"active_allocated\"}], \"address\": 0, \"device\": 0, "
+           "\"stream\": 0}]}",
+           "", 0, parts);
+}
+
+static long peak_kib(void)
+{
+    struct rusage usage;
+    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    return usage.ru_maxrss;
+}
+
+/* A snapshot is never held: 30 MB of text, of which two blocks live at once,
+ * must not show in the process. */
+static void test_replay__snapshot_is_not_held(void **state)
+{
+    (void)state;
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    (void)fputs("{\"device_traces\": [[", file);
+    for (int i = 0; i < MANY_ENTRIES; i++) {
+        (void)fprintf(file,
+                      "%s{\"action\": \"%s\", \"addr\": %d, \"size\": 9, "
+                      "\"stream\": 0, \"frames\": [",
+                      i == 0 ? "" : ", ",
+                      i % 2 == 0 ? "alloc" : "free_completed", i / 2 * 512);
+        for (int frame = 0; frame < 8; frame++) {
+            (void)fprintf(file,
+                          "%s{\"name\": \"forward\", \"filename\": "
+                          "\"layers.py\", \"line\": %d}",
+                          frame == 0 ? "" : ", ", frame);
+        }
+        (void)fputs("]}", file);
+    }
+    (void)fputs("]]}", file);
+    rewind(file);
+    const me_replay_options options = me_replay_options_default();
+    me_replay_summary summary = {0};
+    me_str report = {0};
+    const long before = peak_kib();
+    assert_int_equal(
+        me_replay_file(&options, file, "test", NULL, &summary, &report), ME_OK);
+    assert_true(peak_kib() - before < GROWTH_KIB);
+    assert_int_equal(summary.n_events, MANY_ENTRIES);
+    assert_int_equal(summary.reserved_peak_bytes, 2 << 20);
+    me_str_fini(&report);
+    (void)fclose(file);
+}
+
 /* Two equal segments, the newer one below the older in the model. The ids say
  * that it was the other way: `a`, the older, was taken first again, and where
  * `b` came back shows it for the halves that nobody had seen before. */
@@ -199,23 +271,32 @@ static void test_replay__reads_order_off_the_recording(void **state)
            "", 0, plain);
 }
 
-static void test_replay__survives_missing_memory(void **state)
+static void fail_everywhere(const char *text)
 {
-    (void)state;
     const me_replay_options options = me_replay_options_default();
     me_status status = ME_ERR_NOMEM;
     for (uint64_t n = 1; status == ME_ERR_NOMEM; n++) {
         me_diag diag = {0};
         me_str report = {0};
         me_alloc_fail_at(n);
-        status = replay("alloc\t30000000\tan id that is quite long\t0\n"
-                        "alloc\t3\tb\t0\npoint\tp\n",
-                        &options, &diag, NULL, &report);
+        status = replay(text, &options, &diag, NULL, &report);
         me_alloc_fail_at(0);
         assert_true(status == ME_OK || status == ME_ERR_NOMEM);
         me_str_fini(&report);
     }
     assert_int_equal(status, ME_OK);
+}
+
+static void test_replay__survives_missing_memory(void **state)
+{
+    (void)state;
+    fail_everywhere("alloc\t30000000\tan id that is quite long\t0\n"
+                    "alloc\t3\tb\t0\npoint\tp\n");
+    fail_everywhere(
+        "{\"segments\": [{\"device\": 0, \"address\": 0, \"stream\": 0, "
+        "\"blocks\": [{\"size\": 512, \"state\": \"active_allocated\"}]}], "
+        "\"device_traces\": [[{\"action\": \"free_completed\", \"addr\": 512, "
+        "\"size\": 9, \"stream\": 0}]]}");
 }
 
 static void test_id_map__holds_and_forgets(void **state)
@@ -262,6 +343,8 @@ int main(void)
         cmocka_unit_test(test_replay__runs_out_of_memory),
         cmocka_unit_test(test_replay__refuses),
         cmocka_unit_test(test_replay__snapshot),
+        cmocka_unit_test(test_replay__snapshot_with_sorted_keys),
+        cmocka_unit_test(test_replay__snapshot_is_not_held),
         cmocka_unit_test(test_replay__reads_order_off_the_recording),
         cmocka_unit_test(test_replay__survives_missing_memory),
         cmocka_unit_test(test_id_map__holds_and_forgets),
