@@ -319,8 +319,7 @@ static bool has_room(const parts *p)
         me_pool_current(me_pool_observer_pool(p->pool), ME_POOL_RESERVED_BYTES);
     const uint64_t outside =
         me_device_memory_bytes(me_device_observer_memory(p->device));
-    return s->alloc_conf.per_process_memory_fraction < 0.0 &&
-           s->alloc_conf.garbage_collection_threshold <= 0.0 &&
+    return s->alloc_conf.garbage_collection_threshold <= 0.0 &&
            (s->memory_limit_bytes == 0 || reserved <= s->memory_limit_bytes) &&
            me_size_add(reserved, outside) <= s->card->card.total_bytes;
 }

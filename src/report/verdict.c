@@ -248,7 +248,7 @@ static bool is_closer(const me_verdict *a, const me_verdict *b)
 me_verdict me_verdict_judge(const me_report *report, uint64_t capacity_bytes)
 {
     me_verdict v = weigh(report, choose_basis(report), capacity_bytes);
-    const uint64_t limit = report->config->device.memory_limit_bytes;
+    const uint64_t limit = report->limit_bytes;
     if (limit != 0 && is_known_everywhere(report, ME_BASIS_RESERVED)) {
         const me_verdict limited = weigh(report, ME_BASIS_RESERVED, limit);
         if (capacity_bytes == 0 || is_closer(&limited, &v)) {
