@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-    WORDS_MAX = 16
+    WORDS_MAX = 24
 };
 
 /** Parse `memest` and the words up to a NULL. */
