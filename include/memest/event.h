@@ -132,6 +132,8 @@ typedef struct me_event {
     uint8_t dtype;        /**< me_dtype of the elements; collective */
     bool is_lone;         /**< outside of a batch of sends and receives, which
                                PyTorch does on a communicator of the pair */
+    bool is_drawn;        /**< filled with random numbers as it is made, for
+                               which no arithmetic kernel runs; alloc */
     int32_t iteration;    /**< training iteration, -1 during set-up */
     int32_t microbatch;   /**< ME_NO_MICROBATCH outside of one */
 

@@ -191,6 +191,9 @@ me_phase me_phase_set(me_engine *e, me_phase phase);
 me_phase me_phase_get(const me_engine *e);
 /** Category of what is allocated from now on. @return the one before */
 me_category me_category_set(me_engine *e, me_category category);
+/** Is what is allocated from now on filled with random numbers as it is made,
+ *  with uniform_(), randn() and the like? @return the setting before */
+bool me_drawn_set(me_engine *e, bool is_drawn);
 /** Stream of what is allocated from now on. @return the one before */
 uint8_t me_stream_set(me_engine *e, uint8_t stream);
 /** Is the tape recording? @return the setting before (torch.no_grad) */

@@ -35,7 +35,9 @@ me_tensor *me_loop_keep(me_loop *l, const char *op, me_category category,
     me_engine *e = l->e;
     const me_frame frame = me_enter(e);
     const me_category before = me_category_set(e, category);
+    const bool was_drawn = me_drawn_set(e, category == ME_CATEGORY_INPUT);
     me_tensor *x = me_retain(me_empty(e, op, dtype, shape));
+    me_drawn_set(e, was_drawn);
     me_category_set(e, before);
     me_leave(e, frame, NULL);
     return x;
