@@ -85,10 +85,18 @@ static me_status do_free(replay *r, const me_stream_event *event)
 
 static void keep_peaks(replay *r)
 {
+    me_pool_stats stats;
+    me_pool_read(r->pool, &stats);
     for (int kind = 0; kind < ME_POOL_STAT_COUNT; kind++) {
-        r->peaks[kind] = me_max_u64(
-            r->peaks[kind], me_pool_peak(r->pool, (me_pool_stat_kind)kind));
+        for (int slot = 0; slot < ME_POOL_SLOTS; slot++) {
+            uint64_t *peak = &r->peaks[kind][slot];
+            *peak = me_max_u64(*peak, stats.stat[kind][slot].peak);
+        }
     }
+    r->oversize_peaks[0] =
+        me_max_u64(r->oversize_peaks[0], stats.oversize_allocations.peak);
+    r->oversize_peaks[1] =
+        me_max_u64(r->oversize_peaks[1], stats.oversize_segments.peak);
 }
 
 static me_status do_point(replay *r, const me_stream_event *event)
@@ -185,7 +193,8 @@ static me_status replay_pass(replay r, FILE *file,
                                                : me_str_status(report);
     }
     if (status == ME_OK) {
-        summary_out->reserved_peak_bytes = r.peaks[ME_POOL_RESERVED_BYTES];
+        summary_out->reserved_peak_bytes =
+            r.peaks[ME_POOL_RESERVED_BYTES][ME_POOL_ALL];
         summary_out->num_alloc_retries = me_pool_num_alloc_retries(r.pool);
         summary_out->is_oom = is_oom;
     }

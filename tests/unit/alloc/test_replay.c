@@ -188,6 +188,25 @@ static void test_replay__snapshot(void **state)
            "", 0, parts);
 }
 
+/* By pool: 20 MiB of the large one of which 3 MiB are used, 2 MiB of the small one
+ * of which 1024 are; peaks are of all points. */
+static void test_replay__summary_by_pool(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {
+        "\"allocated_bytes\": {\"all\": {\"current\": 3146752, \"peak\": "
+        "6292480, \"allocated\": 6292480, \"freed\": 3145728}, \"large_pool\": "
+        "{\"current\": 3145728, \"peak\": 6291456, \"allocated\": 6291456, "
+        "\"freed\": 3145728}, \"small_pool\": {\"current\": 1024, \"peak\": "
+        "1024, \"allocated\": 1024, \"freed\": 0}}",
+        "\"inactive_split_bytes\": {\"all\": {\"current\": 19921920, ",
+        "\"segment\": {\"all\": {\"current\": 2, \"peak\": 2, ",
+        "\"num_device_alloc\": 2", NULL};
+    expect("alloc\t3145728\ta\t0\nalloc\t3145728\tb\t0\nalloc\t1000\tc\t0\n"
+           "point\tp\nfree\t3145728\tb\t0\npoint\tq\n",
+           "", 0, parts);
+}
+
 /* Keys sorted, as some writers have them: blocks come before the address of
  * their segment, and traces before segments. */
 static void test_replay__snapshot_with_sorted_keys(void **state)
@@ -343,6 +362,7 @@ int main(void)
         cmocka_unit_test(test_replay__runs_out_of_memory),
         cmocka_unit_test(test_replay__refuses),
         cmocka_unit_test(test_replay__snapshot),
+        cmocka_unit_test(test_replay__summary_by_pool),
         cmocka_unit_test(test_replay__snapshot_with_sorted_keys),
         cmocka_unit_test(test_replay__snapshot_is_not_held),
         cmocka_unit_test(test_replay__reads_order_off_the_recording),
