@@ -9,7 +9,9 @@
 
 enum {
     BUFFER_BYTES = 1 << 18, /* also the longest line */
-    SHOWN_BYTES = 40        /* of a bad line, in an error */
+    SHOWN_BYTES = 40,       /* of a bad line, in an error */
+    STREAM_COLUMN = 3,      /* of a line of --events, behind the id */
+    LATE_COLUMN = 8
 };
 
 struct me_stream {
@@ -159,14 +161,67 @@ static me_status read_alloc(const me_stream *s, me_diag *diag, cursor *c,
     return ME_OK;
 }
 
+/* The line of a free that another stream delays ends with the word. */
+static bool is_late(cursor c)
+{
+    field f = {0};
+    for (int column = STREAM_COLUMN; column <= LATE_COLUMN; column++) {
+        f = next_field(&c);
+    }
+    return field_is(&f, "late", 4);
+}
+
+static me_status read_own_free(const me_stream *s, me_diag *diag, cursor *c,
+                               me_stream_event *event)
+{
+    (void)next_field(c); /* bytes */
+    const me_status status = read_id(s, diag, c, event);
+    event->has_no_addresses = true;
+    event->kind = is_late(*c) ? ME_STREAM_FREE_REQUESTED : ME_STREAM_FREE;
+    return status;
+}
+
+static me_status read_take(const me_stream *s, me_diag *diag, cursor *c,
+                           me_stream_event *event)
+{
+    event->kind = ME_STREAM_TAKE;
+    event->has_no_addresses = true;
+    const field name = next_field(c);
+    int taker = 0;
+    while (taker < ME_POOL_TAKER_COUNT) {
+        const char *known = me_pool_taker_name((me_pool_taker)taker);
+        if (field_is(&name, known, strlen(known))) {
+            break;
+        }
+        taker++;
+    }
+    if (taker == ME_POOL_TAKER_COUNT) {
+        return bad_line(
+            s, diag, "expected driver, mapped or local_memory but got", &name);
+    }
+    event->taker = (me_pool_taker)taker;
+    const field bytes = next_field(c);
+    return read_number(&bytes, &event->bytes)
+               ? ME_OK
+               : bad_line(s, diag, "not a number of bytes", &bytes);
+}
+
 static me_status read_line(me_stream *s, me_diag *diag, cursor c,
                            me_stream_event *event)
 {
     const field action = next_field(&c);
     const bool is_held = field_is(&action, "held", 4);
-    if (field_is(&action, "alloc", 5) || is_held) {
+    const bool is_earlier = field_is(&action, "earlier_alloc", 13);
+    if (field_is(&action, "alloc", 5) || is_held || is_earlier) {
         s->n_held += is_held ? 1 : 0;
+        event->has_no_addresses = is_held || is_earlier;
         return read_alloc(s, diag, &c, event);
+    }
+    if (field_is(&action, "free", 4) || field_is(&action, "earlier_free", 12)) {
+        return read_own_free(s, diag, &c, event);
+    }
+    if (field_is(&action, "take", 4)) {
+        return read_take(s, diag, &c, event);
     }
     if (field_is(&action, "free_requested", 14)) {
         event->kind = ME_STREAM_FREE_REQUESTED;
@@ -174,16 +229,16 @@ static me_status read_line(me_stream *s, me_diag *diag, cursor c,
         event->kind = ME_STREAM_FREE_COMPLETED;
     } else if (field_is(&action, "point", 5)) {
         event->kind = ME_STREAM_POINT;
-    } else if (field_is(&action, "free", 4)) {
-        event->kind = ME_STREAM_FREE;
-        (void)next_field(&c);
+    } else if (field_is(&action, "mark", 4)) {
+        event->kind = ME_STREAM_MARK;
     } else if (field_is(&action, "empty_cache", 11)) {
         event->kind = ME_STREAM_EMPTY_CACHE;
         return ME_OK;
     } else {
         return bad_line(s, diag,
                         "expected alloc, free, free_requested, "
-                        "free_completed, empty_cache or point but got",
+                        "free_completed, empty_cache, take, point or mark but "
+                        "got",
                         &action);
     }
     return read_id(s, diag, &c, event);

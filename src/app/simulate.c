@@ -104,9 +104,13 @@ static me_status set_shape(const parts *p, me_group_kind kind, me_diag *diag,
     return ME_OK;
 }
 
-static void tell_pool_addresses(void *self, me_pool_taker taker, uint64_t bytes)
+static void tell_addresses(void *self, me_pool_taker taker, uint64_t bytes)
 {
-    me_pool_observer_take(self, taker, bytes);
+    const parts *p = self;
+    me_pool_observer_take(p->pool, taker, bytes);
+    if (p->events != NULL) {
+        me_event_log_take(p->events, me_pool_taker_name(taker), bytes);
+    }
 }
 
 static me_status make_device(parts *p, me_diag *diag)
@@ -125,7 +129,7 @@ static me_status make_device(parts *p, me_diag *diag)
     if (status != ME_OK) {
         return me_fail(diag, status, "no host memory for device memory");
     }
-    me_device_observer_on_take(p->device, tell_pool_addresses, p->pool);
+    me_device_observer_on_take(p->device, tell_addresses, p);
     me_engine_observe(p->engine, me_device_observer_handle(p->device));
     return ME_OK;
 }

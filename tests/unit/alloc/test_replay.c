@@ -129,6 +129,8 @@ static void test_replay__refuses(void **state)
         {"alloc\t1\n", "the id is missing", 1},
         {"\nfrobnicate\t1\n", "but got: 'frobnicate'", 2},
         {"point\n", "the id is missing", 1},
+        {"take\tnobody\t1\n", "driver, mapped or local_memory", 1},
+        {"take\tdriver\tx\n", "not a number of bytes", 1},
         {"{", "", 1},
         {"{}", "device_traces is missing", 0},
         {"{\"device_traces\": [[], [{}]]}", "entry 0: action is missing", 0},
@@ -204,6 +206,26 @@ static void test_replay__summary_by_pool(void **state)
         "\"num_device_alloc\": 2", NULL};
     expect("alloc\t3145728\ta\t0\nalloc\t3145728\tb\t0\nalloc\t1000\tc\t0\n"
            "point\tp\nfree\t3145728\tb\t0\npoint\tq\n",
+           "", 0, parts);
+}
+
+/* memest's own file: what was before counts, a late free is done later, a mark
+ * leaves peaks alone, and what others take moves addresses alone. */
+static void test_replay__own_file(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {
+        "{\"name\": \"fwd0_begin\", \"requested\": {\"current\": 700, \"peak\": "
+        "1000}, \"allocated\": {\"current\": 512, \"peak\": 1536}",
+        "{\"name\": \"end\", \"requested\": {\"current\": 500, \"peak\": 1000}",
+        "\"events\": 9", "\"segment_order\": \"modelled\"", NULL};
+    expect("take\tdriver\t2097152\n"
+           "earlier_alloc\t300\t1\t0\tparameter\tsetup\t\tempty\n"
+           "earlier_alloc\t500\t2\t0\tparameter\tsetup\t\tempty\n"
+           "alloc\t200\t3\t0\tactivation\tforward\t\tmm\n"
+           "free\t200\t3\t0\tactivation\tforward\t\t\tlate\n"
+           "free\t300\t1\t0\tparameter\tforward\t\t\n"
+           "mark\tfwd0_begin\nfree_completed\t3\npoint\tend\n",
            "", 0, parts);
 }
 
@@ -363,6 +385,7 @@ int main(void)
         cmocka_unit_test(test_replay__refuses),
         cmocka_unit_test(test_replay__snapshot),
         cmocka_unit_test(test_replay__summary_by_pool),
+        cmocka_unit_test(test_replay__own_file),
         cmocka_unit_test(test_replay__snapshot_with_sorted_keys),
         cmocka_unit_test(test_replay__snapshot_is_not_held),
         cmocka_unit_test(test_replay__reads_order_off_the_recording),
