@@ -226,6 +226,9 @@ me_module_id me_module_add_index(me_engine *e, me_module_id parent,
 void me_module_enter(me_engine *e, me_module_id module);
 /** Leave it: its parent is current again. */
 void me_module_leave(me_engine *e);
+/** After me_module_leave() of a module whose parent is a list, which has no forward
+ *  and was never entered: @p module runs on. */
+void me_module_resume(me_engine *e, me_module_id module);
 /** The module that runs, 0: none. */
 me_module_id me_module_current(const me_engine *e);
 /** Go to a module by whatever enters and leaves that takes (backward). */

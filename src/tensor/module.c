@@ -90,6 +90,11 @@ void me_module_leave(me_engine *e)
     e->module = e->tree.modules[e->module].parent;
 }
 
+void me_module_resume(me_engine *e, me_module_id module)
+{
+    e->module = module;
+}
+
 me_module_id me_module_current(const me_engine *e)
 {
     return e->module;

@@ -141,6 +141,7 @@ static void update(me_loop *l)
 static void train_step(me_loop *l)
 {
     me_iteration(l->e, l->iteration);
+    me_phase_set(l->e, ME_PHASE_OTHER);
     if (!is_wrapped(l)) {
         me_loop_point(l, "begin", -1);
     }
