@@ -56,7 +56,7 @@ static const flag flags[] = {
     {"--events", NULL, "FILE", FLAG_NAME, AT(events),
      "write every allocation and free of one iteration of one rank"},
     {"--rank", NULL, "R", FLAG_NUMBER, AT(rank),
-     "whose events, or of track; 0"},
+     "whose events, program or modules, or of track; 0"},
     {"--iteration", NULL, "N", FLAG_NUMBER, AT(iteration),
      "of --events, or of track's modules; 1"},
     {"--course", NULL, NULL, FLAG_SWITCH, AT(course),
@@ -163,7 +163,20 @@ static const char every_command[] = " --log-level --log-file --help --version ";
 static const char not_of_jobs[] =
     SCHEDULE_FLAGS TRACK_FLAGS "--schedule --variant ";
 
+/** A flag that changes nothing without one of others, or beside them. */
+static const struct {
+    const char *flag;
+    const char *needs;    /**< one of these, a space around each; or NULL */
+    const char *not_with; /**< none of these; or NULL */
+} conditions[] = {
+    {"--rank", " --events --dump ", NULL}, {"--iteration", " --events ", NULL},
+    {"--events", NULL, " --dump "},        {"--course", NULL, " --dump "},
+    {"--json-ranks", NULL, " --dump "},    {"--require-fit", NULL, " --dump "},
+    {"--no-fold", NULL, " --dump "},
+};
+
 enum {
+    N_CONDITIONS = sizeof conditions / sizeof conditions[0],
     N_COMMANDS = sizeof commands / sizeof commands[0]
 };
 
@@ -347,6 +360,52 @@ static me_status refuse_flag(const command *c, const flag *f, me_diag *diag)
                          (int)sizeof every_command - 2, every_command);
 }
 
+static bool is_given(const me_cli *cli, const flag *f)
+{
+    return (cli->given >> (unsigned)(f - flags) & 1U) != 0;
+}
+
+/** Whether one of the flags of @p list was given. */
+static bool is_any_given(const me_cli *cli, const char *list)
+{
+    for (int i = 0; i < N_FLAGS; i++) {
+        if (is_given(cli, &flags[i]) && has_name(list, flags[i].name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Flags that others leave without effect. */
+static me_status check_conditions(const me_cli *cli, me_diag *diag)
+{
+    for (int i = 0; i < N_CONDITIONS; i++) {
+        const char *name = conditions[i].flag;
+        const char *needs = conditions[i].needs;
+        const char *not_with = conditions[i].not_with;
+        if (!is_given(cli, find_flag(name, strlen(name)))) {
+            continue;
+        }
+        if (needs != NULL && !is_any_given(cli, needs)) {
+            return me_fail(diag, ME_ERR_CONFIG,
+                           "%s has no effect by itself: give one of%.*s with "
+                           "it",
+                           name, (int)strlen(needs) - 1, needs);
+        }
+        if (not_with != NULL && is_any_given(cli, not_with)) {
+            return me_fail(diag, ME_ERR_CONFIG, "%s has no effect with%.*s",
+                           name, (int)strlen(not_with) - 1, not_with);
+        }
+    }
+    if (cli->course && strcmp(cli->format, "json") != 0 &&
+        strcmp(cli->format, "html") != 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--course: --format must be json or html, not %s",
+                       cli->format);
+    }
+    return ME_OK;
+}
+
 /** What was given and would have no effect is an error, and what is missing. */
 static me_status check_words(const command *c, const me_cli *cli, me_diag *diag)
 {
@@ -355,7 +414,7 @@ static me_status check_words(const command *c, const me_cli *cli, me_diag *diag)
                        c->help);
     }
     for (int i = 0; i < N_FLAGS; i++) {
-        if ((cli->given >> (unsigned)i & 1U) != 0 && !takes(c, &flags[i])) {
+        if (is_given(cli, &flags[i]) && !takes(c, &flags[i])) {
             return refuse_flag(c, &flags[i], diag);
         }
     }
@@ -364,7 +423,7 @@ static me_status check_words(const command *c, const me_cli *cli, me_diag *diag)
         return me_fail(diag, ME_ERR_CONFIG,
                        "--: memest %s takes no launch command", c->name);
     }
-    return ME_OK;
+    return check_conditions(cli, diag);
 }
 
 me_status me_cli_parse(int argc, char **argv, me_diag *diag, me_cli *cli_out)

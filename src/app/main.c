@@ -56,6 +56,14 @@ static me_status replay_options(const me_cli *cli, me_diag *diag,
         status =
             me_alloc_conf_parse(cli->alloc_conf, diag, &options->pool.conf);
     }
+    if (status == ME_OK && cli->device == NULL &&
+        options->pool.conf.per_process_memory_fraction >= 0.0) {
+        status = me_fail(diag, ME_ERR_CONFIG,
+                         "--alloc-conf %s: per_process_memory_fraction is of "
+                         "the card's memory: give --device NAME, or "
+                         "--memory-limit SIZE in its place",
+                         cli->alloc_conf);
+    }
     return status == ME_OK && cli->device != NULL
                ? me_card_pool(cli->device, diag, &options->pool)
                : status;

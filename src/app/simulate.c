@@ -95,11 +95,14 @@ static me_status set_shape(const parts *p, me_group_kind kind, me_diag *diag,
     return ME_OK;
 }
 
-static void tell_pool_addresses(void *self, me_pool_taker taker, uint64_t bytes)
+static void tell_addresses(void *self, me_pool_taker taker, uint64_t bytes)
 {
     parts *p = self;
     me_pool_observer_take(p->pool, taker, bytes);
     me_late_frees_take(&p->late, taker, bytes);
+    if (p->events != NULL) {
+        me_event_log_take(p->events, me_pool_taker_name(taker), bytes);
+    }
 }
 
 static me_status make_device(parts *p, me_diag *diag)
@@ -118,7 +121,7 @@ static me_status make_device(parts *p, me_diag *diag)
     if (status != ME_OK) {
         return me_fail(diag, status, "no host memory for device memory");
     }
-    me_device_observer_on_take(p->device, tell_pool_addresses, p);
+    me_device_observer_on_take(p->device, tell_addresses, p);
     me_engine_observe(p->engine, me_device_observer_handle(p->device));
     return ME_OK;
 }
@@ -319,8 +322,7 @@ static bool has_room(const parts *p)
         me_pool_current(me_pool_observer_pool(p->pool), ME_POOL_RESERVED_BYTES);
     const uint64_t outside =
         me_device_memory_bytes(me_device_observer_memory(p->device));
-    return s->alloc_conf.per_process_memory_fraction < 0.0 &&
-           s->alloc_conf.garbage_collection_threshold <= 0.0 &&
+    return s->alloc_conf.garbage_collection_threshold <= 0.0 &&
            (s->memory_limit_bytes == 0 || reserved <= s->memory_limit_bytes) &&
            me_size_add(reserved, outside) <= s->card->card.total_bytes;
 }

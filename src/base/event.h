@@ -139,6 +139,8 @@ typedef struct me_event {
     bool is_scratch;      /**< a kernel's own memory or a library's workspace,
                                no tensor of the program; alloc */
     bool is_late;         /**< another stream uses the block as well; free */
+    bool is_drawn;        /**< filled with random numbers as it is made, for
+                               which no arithmetic kernel runs; alloc */
     int32_t iteration;    /**< training iteration, -1 during set-up */
     int32_t microbatch;   /**< ME_NO_MICROBATCH outside of one */
 

@@ -27,6 +27,7 @@ void me_embedding_create(me_nn *nn, me_module_id parent,
                                     .name = "weight",
                                     .module = l->word_module,
                                     .shape = ME_SHAPE(rows, c->hidden_size),
+                                    .is_drawn = true,
                                     .is_tensor_sharded = true,
                                 });
     if (c->position_embedding == ME_POSITION_LEARNED_ABSOLUTE) {

@@ -23,57 +23,70 @@ typedef struct build {
     me_layer *root;
 } build;
 
-static me_parameter *parameter(const build *b, const me_layer *layer,
-                               const char *name, me_shape shape)
+static me_parameter *make(const build *b, const me_layer *layer,
+                          const char *name, me_shape shape, bool is_drawn)
 {
     return me_parameter_create_as(
         b->nn,
         &(me_parameter_spec){.name = name,
                              .module = layer->module,
                              .shape = shape,
+                             .is_drawn = is_drawn,
                              .is_made_on_host =
                                  b->tree->is_built_on_host || b->tree->is_meta},
         layer->spec->dtype);
 }
 
+/** Drawn with uniform_() or normal_(). */
+static me_parameter *drawn(const build *b, const me_layer *layer,
+                           const char *name, me_shape shape)
+{
+    return make(b, layer, name, shape, true);
+}
+
+/** Filled with ones_() or zeros_(). */
+static me_parameter *filled(const build *b, const me_layer *layer,
+                            const char *name, me_shape shape)
+{
+    return make(b, layer, name, shape, false);
+}
+
 static void build_linear(const build *b, me_layer *layer)
 {
     const me_layer_spec *s = layer->spec;
-    layer->weight =
-        parameter(b, layer, "weight", ME_SHAPE(s->outputs, s->inputs));
+    layer->weight = drawn(b, layer, "weight", ME_SHAPE(s->outputs, s->inputs));
     if (s->has_bias) {
-        layer->bias = parameter(b, layer, "bias", ME_SHAPE(s->outputs));
+        layer->bias = drawn(b, layer, "bias", ME_SHAPE(s->outputs));
     }
 }
 
 static void build_embedding(const build *b, me_layer *layer)
 {
     const me_layer_spec *s = layer->spec;
-    layer->weight =
-        parameter(b, layer, "weight", ME_SHAPE(s->inputs, s->outputs));
+    layer->weight = drawn(b, layer, "weight", ME_SHAPE(s->inputs, s->outputs));
 }
 
 static void build_layer_norm(const build *b, me_layer *layer)
 {
     const uint64_t n = layer->spec->inputs;
-    layer->weight = parameter(b, layer, "weight", ME_SHAPE(n));
-    layer->bias = parameter(b, layer, "bias", ME_SHAPE(n));
+    layer->weight = filled(b, layer, "weight", ME_SHAPE(n));
+    layer->bias = filled(b, layer, "bias", ME_SHAPE(n));
 }
 
 static void build_rms_norm(const build *b, me_layer *layer)
 {
     const uint64_t n = layer->spec->inputs;
-    layer->weight = parameter(b, layer, "weight", ME_SHAPE(n));
+    layer->weight = filled(b, layer, "weight", ME_SHAPE(n));
 }
 
 static void build_conv2d(const build *b, me_layer *layer)
 {
     const me_layer_spec *s = layer->spec;
     layer->weight =
-        parameter(b, layer, "weight",
-                  ME_SHAPE(s->outputs, s->inputs, s->kernel, s->kernel));
+        drawn(b, layer, "weight",
+              ME_SHAPE(s->outputs, s->inputs, s->kernel, s->kernel));
     if (s->has_bias) {
-        layer->bias = parameter(b, layer, "bias", ME_SHAPE(s->outputs));
+        layer->bias = drawn(b, layer, "bias", ME_SHAPE(s->outputs));
     }
 }
 
@@ -93,8 +106,8 @@ static void buffer(const build *b, const me_layer *layer, const char *name,
 static void build_batch_norm(const build *b, me_layer *layer)
 {
     const me_shape shape = ME_SHAPE(layer->spec->inputs);
-    layer->weight = parameter(b, layer, "weight", shape);
-    layer->bias = parameter(b, layer, "bias", shape);
+    layer->weight = filled(b, layer, "weight", shape);
+    layer->bias = filled(b, layer, "bias", shape);
     buffer(b, layer, "running_mean", ME_DTYPE_FLOAT32, shape);
     buffer(b, layer, "running_var", ME_DTYPE_FLOAT32, shape);
     buffer(b, layer, "num_batches_tracked", ME_DTYPE_INT64, ME_SCALAR);
@@ -104,7 +117,7 @@ static void build_batch_norm(const build *b, me_layer *layer)
 static void build_parameter(const build *b, me_layer *layer)
 {
     layer->weight =
-        parameter(b, layer, layer->spec->name, ME_SHAPE(layer->spec->inputs));
+        filled(b, layer, layer->spec->name, ME_SHAPE(layer->spec->inputs));
 }
 
 /** `register_buffer(name, …)`. */

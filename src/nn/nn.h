@@ -144,6 +144,7 @@ typedef struct me_parameter_spec {
     const char *name;
     me_module_id module;
     me_shape shape; /**< this rank's part */
+    bool is_drawn;  /**< with random numbers; else filled with one number */
     bool is_made_on_host;
     bool is_made_in_params_dtype; /**< there; else float32 */
     bool is_tensor_sharded;

@@ -76,7 +76,9 @@ me_parameter *me_parameter_create_as(me_nn *nn, const me_parameter_spec *spec,
     };
     const me_module_id before = me_module_current(nn->e);
     if (!spec->is_made_on_host) {
+        const bool was_drawn = me_drawn_set(nn->e, spec->is_drawn);
         me_parameter_to_device(nn, parameter, dtype);
+        me_drawn_set(nn->e, was_drawn);
     }
     me_module_switch(nn->e, before);
     me_module_count_parameter(nn->e, spec->module, parameter->numel,

@@ -170,6 +170,7 @@ me_tensor *me_transformer_layer_forward(me_nn *nn,
     if (!me_engine_is_ok(e)) {
         return me_none(e);
     }
+    const me_module_id before = me_module_current(e);
     me_module_enter(e, layer->module);
     const me_frame frame = me_enter(e);
     x = me_pre_forward(layer->hooks, x);
@@ -177,6 +178,7 @@ me_tensor *me_transformer_layer_forward(me_nn *nn,
     me_post_forward(layer->hooks, y);
     me_leave(e, frame, y);
     me_module_leave(e);
+    me_module_resume(e, before);
     return y;
 }
 

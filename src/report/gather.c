@@ -376,6 +376,7 @@ static me_status build_report(const me_report_input *input,
                    ? me_fail(diag, status, "no memory for the report")
                    : status;
     }
+    report->limit_bytes = input->limit_bytes;
     report->verdict = me_verdict_judge(report, input->capacity_bytes);
     *report_out = report;
     return ME_OK;

@@ -40,9 +40,10 @@ typedef struct me_report_part {
 /** What the report is told beside the results. All borrowed. */
 typedef struct me_report_input {
     const me_config *config;
-    const char *version;            /**< of memest */
-    int32_t world_size;             /**< ranks */
-    uint64_t capacity_bytes;        /**< of the card; 0: nobody knows */
+    const char *version;     /**< of memest */
+    int32_t world_size;      /**< ranks */
+    uint64_t capacity_bytes; /**< of the card; 0: nobody knows */
+    uint64_t limit_bytes;    /**< what the allocator may hold; 0: no limit */
     const char *const *assumptions; /**< beside those of the configuration */
     uint32_t n_assumptions;
     const me_rates *rates; /**< of the card; is_known: times are predicted */
@@ -137,6 +138,7 @@ typedef struct me_report {
     me_report_rank *ranks; /**< world_size of them, by rank */
     char **assumptions;    /**< owned */
     uint32_t n_assumptions;
+    uint64_t limit_bytes; /**< what the allocator may hold; 0: no limit */
     me_verdict verdict;
     me_report_time time;
 } me_report;

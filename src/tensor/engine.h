@@ -193,6 +193,9 @@ me_phase me_phase_set(me_engine *e, me_phase phase);
 me_phase me_phase_get(const me_engine *e);
 /** Category of what is allocated from now on. @return the one before */
 me_category me_category_set(me_engine *e, me_category category);
+/** Is what is allocated from now on filled with random numbers as it is made,
+ *  with uniform_(), randn() and the like? @return the setting before */
+bool me_drawn_set(me_engine *e, bool is_drawn);
 /** Stream of what is allocated from now on. @return the one before */
 uint8_t me_stream_set(me_engine *e, uint8_t stream);
 /** The stream that kernels and blocks go to. */
@@ -227,6 +230,9 @@ me_module_id me_module_add_index(me_engine *e, me_module_id parent,
 void me_module_enter(me_engine *e, me_module_id module);
 /** Leave it: its parent is current again. */
 void me_module_leave(me_engine *e);
+/** After me_module_leave() of a module whose parent is a list, which has no forward
+ *  and was never entered: @p module runs on. */
+void me_module_resume(me_engine *e, me_module_id module);
 /** The module that runs, 0: none. */
 me_module_id me_module_current(const me_engine *e);
 /** Go to a module by whatever enters and leaves that takes (backward). */

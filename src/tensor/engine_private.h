@@ -66,6 +66,7 @@ struct me_engine {
     int32_t microbatch;
     me_module_id module;
     me_category category;
+    bool is_drawn; /**< what is allocated, see me_drawn_set() */
     uint8_t stream;
     int thread;
     bool grad_enabled;

@@ -97,6 +97,11 @@ void me_module_leave(me_engine *e)
     } while (e->module != ME_NO_MODULE && modules[e->module].entered == 0);
 }
 
+void me_module_resume(me_engine *e, me_module_id module)
+{
+    e->module = module;
+}
+
 me_module_id me_module_current(const me_engine *e)
 {
     return e->module;

@@ -82,6 +82,7 @@ static void train_step(me_trainer *t)
 {
     me_engine *e = t->e;
     me_iteration(e, t->iteration);
+    me_phase_set(e, ME_PHASE_OTHER);
     me_point(e, iteration_names[t->iteration][0]);
     t->forwards = 0;
     t->n_reports = 0;

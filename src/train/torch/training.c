@@ -31,6 +31,16 @@ void me_loop_point(me_loop *l, const char *what, int microbatch)
     me_point(l->e, name);
 }
 
+/** A batch of the loop's, of random numbers. */
+static me_tensor *keep_drawn(me_loop *l, const char *op, me_dtype dtype,
+                             me_shape shape)
+{
+    const bool was_drawn = me_drawn_set(l->e, true);
+    me_tensor *x = me_keep(l->e, op, ME_CATEGORY_INPUT, dtype, shape);
+    me_drawn_set(l->e, was_drawn);
+    return x;
+}
+
 void me_loop_begin_action(me_loop *l, me_action_kind kind, int32_t chunk,
                           int32_t microbatch)
 {
@@ -119,12 +129,10 @@ static void set_up(me_loop *l)
     }
     me_loop_to_empty(l);
     me_point(l->e, is_wrapped(l) ? "wrapped" : "model_built");
-    l->input = me_keep(l->e, "input", ME_CATEGORY_INPUT, c->input_dtype,
-                       c->input_shape);
+    l->input = keep_drawn(l, "input", c->input_dtype, c->input_shape);
     if (c->target != ME_TORCH_TARGET_OUTPUT) {
         const me_boundary labels = labels_of(c);
-        l->target = me_keep(l->e, "labels", ME_CATEGORY_INPUT, labels.dtype,
-                            labels.shape);
+        l->target = keep_drawn(l, "labels", labels.dtype, labels.shape);
     }
     me_point(l->e, "input");
 }
@@ -185,6 +193,7 @@ static void update(me_loop *l)
 static void train_step(me_loop *l)
 {
     me_iteration(l->e, l->iteration);
+    me_phase_set(l->e, ME_PHASE_OTHER);
     if (!is_wrapped(l)) {
         me_loop_point(l, "begin", -1);
     }

@@ -167,6 +167,7 @@ static const char *const list_cases[][3] = {
      "not modelled"},
     {"--optimizer sgd --muon-num-ns-steps 5", "--muon-num-ns-steps",
      "no effect"},
+    {"--bf16 --initial-loss-scale 1024", "--initial-loss-scale", "no effect"},
     {"--attention-backend flash", "--attention-backend", "no effect"},
     {"--transformer-impl transformer_engine --attention-backend flash",
      "--attention-backend", "not modelled"},

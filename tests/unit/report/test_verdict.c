@@ -124,7 +124,7 @@ static void test_verdict__takes_the_nearer_limit(void **state)
     world w;
     make_world(&w, ME_BASIS_DEVICE, (uint64_t)500 * MIB);
     w.points[1].reserved_peak_bytes = (uint64_t)300 * MIB;
-    w.config.device.memory_limit_bytes = (uint64_t)250 * MIB;
+    w.report.limit_bytes = (uint64_t)250 * MIB;
     const me_verdict v = me_verdict_judge(&w.report, CAPACITY);
     assert_int_equal(v.basis, ME_BASIS_RESERVED);
     assert_int_equal(v.capacity_bytes, (uint64_t)250 * MIB);
