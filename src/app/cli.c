@@ -163,7 +163,8 @@ static const char every_command[] = " --log-level --log-file --help --version ";
 static const char not_of_jobs[] =
     SCHEDULE_FLAGS TRACK_FLAGS "--schedule --variant ";
 
-/** A flag that changes nothing without one of others, or beside them. */
+/** A flag that changes nothing without one of others, or beside them; of
+ *  commands that take those. */
 static const struct {
     const char *flag;
     const char *needs;    /**< one of these, a space around each; or NULL */
@@ -376,8 +377,20 @@ static bool is_any_given(const me_cli *cli, const char *list)
     return false;
 }
 
+/** Whether the command takes one of the flags of @p list. */
+static bool takes_any(const command *c, const char *list)
+{
+    bool takes = c->takes == NULL;
+    for (int i = 0; i < N_FLAGS && !takes; i++) {
+        takes =
+            has_name(list, flags[i].name) && has_name(c->takes, flags[i].name);
+    }
+    return takes;
+}
+
 /** Flags that others leave without effect. */
-static me_status check_conditions(const me_cli *cli, me_diag *diag)
+static me_status check_conditions(const command *c, const me_cli *cli,
+                                  me_diag *diag)
 {
     for (int i = 0; i < N_CONDITIONS; i++) {
         const char *name = conditions[i].flag;
@@ -386,7 +399,7 @@ static me_status check_conditions(const me_cli *cli, me_diag *diag)
         if (!is_given(cli, find_flag(name, strlen(name)))) {
             continue;
         }
-        if (needs != NULL && !is_any_given(cli, needs)) {
+        if (needs != NULL && takes_any(c, needs) && !is_any_given(cli, needs)) {
             return me_fail(diag, ME_ERR_CONFIG,
                            "%s has no effect by itself: give one of%.*s with "
                            "it",
@@ -423,7 +436,7 @@ static me_status check_words(const command *c, const me_cli *cli, me_diag *diag)
         return me_fail(diag, ME_ERR_CONFIG,
                        "--: memest %s takes no launch command", c->name);
     }
-    return check_conditions(cli, diag);
+    return check_conditions(c, cli, diag);
 }
 
 me_status me_cli_parse(int argc, char **argv, me_diag *diag, me_cli *cli_out)

@@ -151,7 +151,7 @@ static void post_forward(void *self, me_tensor *y)
     if (group->is_in_backward || !me_engine_is_ok(e)) {
         return;
     }
-    if (fsdp->spec.config->reshard_after_forward) {
+    if (fsdp->spec.config->reshard_after_forward && !group->keeps_unsharded) {
         me_fsdp_group_reshard(group);
     }
     group->state = ME_FSDP_IDLE;

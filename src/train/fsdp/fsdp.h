@@ -32,6 +32,8 @@ typedef struct me_fully_shard_spec {
     me_group_kind group;
     const me_fully_shard_config *config; /**< borrowed */
     uint32_t n_modules;                  /**< that are wrapped, at most */
+    bool is_meta; /**< the model is on the meta device, and its shards are what
+                       to_empty() gives memory to */
 } me_fully_shard_spec;
 
 /** A parameter of a group. */
@@ -65,7 +67,8 @@ struct me_fsdp_group {
     me_fsdp_state state;
     bool is_in_backward; /**< the module's own state is PRE_BACKWARD */
     bool is_unsharded;
-    bool has_backward_prefetch;       /**< set_modules_to_backward_prefetch() */
+    bool keeps_unsharded;       /**< fully_shard(reshard_after_forward=False) */
+    bool has_backward_prefetch; /**< set_modules_to_backward_prefetch() */
     me_fsdp_group *backward_prefetch; /**< NULL: a module without parameters */
     bool is_pending;                  /**< a gather that is not waited for */
     me_tensor *gathered;   /**< its output; owned; NULL among one rank */

@@ -114,7 +114,8 @@ void me_fsdp_group_shard(me_fsdp_group *group)
     me_nn *nn = group->fsdp->spec.nn;
     for (uint32_t i = 0; i < group->n_params; i++) {
         me_parameter *parameter = group->params[i].parameter;
-        if (parameter->tensor == NULL) { /* _move_states_to_device() */
+        if (parameter->tensor == NULL &&
+            !group->fsdp->spec.is_meta) { /* _move_states_to_device() */
             me_parameter_to_device(nn, parameter, parameter->dtype);
         }
     }

@@ -15,8 +15,11 @@ static uint32_t count_marked(const me_layer *layer)
 
 static void wrap_layer(me_fsdp *fsdp, me_layer *layer)
 {
-    const me_fsdp_group *group = me_fsdp_wrap(fsdp, layer->module);
-    layer->hooks = group == NULL ? NULL : &group->hooks;
+    me_fsdp_group *group = me_fsdp_wrap(fsdp, layer->module);
+    if (group != NULL) {
+        group->keeps_unsharded = layer->spec->keeps_unsharded;
+        layer->hooks = &group->hooks;
+    }
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
@@ -37,6 +40,7 @@ static void *wrap(me_loop *l)
         .group = ME_GROUP_WORLD,
         .config = &l->config->fully_shard,
         .n_modules = count_marked(l->model) + 1,
+        .is_meta = l->config->tree->is_meta,
     });
     if (fsdp != NULL) {
         wrap_marked(fsdp, l->model, l->model);
