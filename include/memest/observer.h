@@ -30,7 +30,8 @@ typedef struct memest_moment {
     memest_phase phase;
     int32_t iteration;  /**< from 0; -1: set-up */
     int32_t microbatch; /**< from 0; -1: outside of one */
-    uint32_t module;    /**< number of the running module; 0: none */
+    uint32_t module;    /**< number of the running module; 0: none, or the
+                             model itself */
 } memest_moment;
 
 /** A module begins or ends. Borrowed for the call, and so are its texts, but
@@ -38,7 +39,8 @@ typedef struct memest_moment {
 typedef struct memest_module_event {
     size_t struct_size;
     memest_moment at;
-    uint32_t module;            /**< its number, from 1; of one rank */
+    uint32_t module;            /**< its number, from 1; of one rank; 0: the
+                                     model itself, whose name and path are "" */
     const char *name;           /**< its own: "mlp", "3" */
     const char *path;           /**< dotted: "decoder.layers.3.mlp" */
     const char *const *parents; /**< paths of the modules around it, outermost
@@ -81,10 +83,15 @@ typedef struct memest_mark_event {
  * the library, and may call any of its functions on other objects.
  *
  * A module's forward hooks are called around its forward, and around the
- * recomputation of one. Its backward hooks are called when the backward of its
- * operations begins and when that of others is next, and so more than once
- * where autograd's order leaves a module and comes back. Work on a module's
- * parameters outside of both (set-up, the optimizer) calls neither.
+ * recomputation of one. Its backward hooks, in jobs of plain PyTorch, are those
+ * of torch.distributed._tools.mod_tracker.ModTracker, once a forward: before the
+ * backward of the operation that made its output, when the gradient of that is
+ * there; and when the gradient of its input is there, or with the whole backward
+ * where the input needs none. They do not nest. Lists of modules have no hooks. In jobs of
+ * Megatron-LM backward hooks are called when the backward of its operations
+ * begins and when that of others is next, and so more than once where autograd's
+ * order leaves a module and comes back. Work on a module's parameters outside of
+ * both (set-up, the optimizer) calls neither.
  */
 typedef struct memest_observer {
     size_t struct_size;

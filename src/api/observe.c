@@ -5,13 +5,18 @@
 #include "base/alloc.h"
 #include "base/event.h"
 #include "tensor/module.h"
+#include "track/mod_tracker.h"
 
 /** All of the caller's observers of one rank. */
 typedef struct watch {
     memest_observer *observers; /**< as large as ours are; owned */
     size_t n_observers;
+    const me_engine *engine;    /**< while it runs */
     const me_module_tree *tree; /**< the engine's */
-    const char **parents;       /**< paths, for one event; owned */
+    me_mod_tracker *mod;        /**< of plain PyTorch, whose module hooks are
+                              ModTracker's; owned; else NULL */
+    bool is_torch;
+    const char **parents; /**< paths, for one event; owned */
     size_t max_parents;
     me_status status; /**< after a failure nobody is told any more */
 } watch;
@@ -59,36 +64,60 @@ static bool is_forward(const me_event *event)
 }
 
 static module_hook *module_hook_of(const memest_observer *o,
-                                   const me_event *event)
+                                   me_mod_event_kind kind)
 {
-    const bool enters = event->kind == ME_EVENT_MODULE_ENTER;
-    if (is_forward(event)) {
-        return enters ? o->pre_forward : o->post_forward;
-    }
-    if (event->phase == ME_PHASE_BACKWARD) {
-        return enters ? o->pre_backward : o->post_backward;
-    }
-    return NULL;
+    return kind == ME_MOD_PRE_FORWARD    ? o->pre_forward
+           : kind == ME_MOD_POST_FORWARD ? o->post_forward
+           : kind == ME_MOD_PRE_BACKWARD ? o->pre_backward
+                                         : o->post_backward;
 }
 
-static void tell_module(watch *w, const me_event *event)
+static void tell_module(watch *w, me_mod_event_kind kind, memest_moment at,
+                        bool is_backward)
 {
-    const me_module_info *m = &w->tree->modules[event->module];
+    const me_module_info *m = &w->tree->modules[at.module];
+    const size_t n_parents = find_parents(w, at.module); /* may move them */
     const memest_module_event told = {
         .struct_size = sizeof told,
-        .at = moment_of(event),
-        .module = event->module,
+        .at = at,
+        .module = at.module,
         .name = m->name,
         .path = m->path,
-        .n_parents = find_parents(w, event->module),
+        .n_parents = n_parents,
         .parents = w->parents,
-        .is_backward = event->phase != ME_PHASE_FORWARD,
+        .is_backward = is_backward,
     };
     for (size_t i = 0; w->status == ME_OK && i < w->n_observers; i++) {
-        module_hook *hook = module_hook_of(&w->observers[i], event);
+        module_hook *hook = module_hook_of(&w->observers[i], kind);
         if (hook != NULL) {
             hook(w->observers[i].self, &told);
         }
+    }
+}
+
+/** A hook of PyTorch's has fired. */
+static void on_module(void *self, const me_mod_event *event)
+{
+    watch *w = self;
+    const memest_moment at = {
+        .phase = (memest_phase)me_phase_get(w->engine),
+        .iteration = me_iteration_get(w->engine),
+        .microbatch = me_microbatch_get(w->engine),
+        .module = event->module,
+    };
+    tell_module(w, event->kind, at, event->is_backward);
+}
+
+/** Operations of a module begin or end. */
+static void tell_operations(watch *w, const me_event *event)
+{
+    const bool enters = event->kind == ME_EVENT_MODULE_ENTER;
+    if (is_forward(event)) {
+        tell_module(w, enters ? ME_MOD_PRE_FORWARD : ME_MOD_POST_FORWARD,
+                    moment_of(event), event->phase != ME_PHASE_FORWARD);
+    } else if (event->phase == ME_PHASE_BACKWARD) {
+        tell_module(w, enters ? ME_MOD_PRE_BACKWARD : ME_MOD_POST_BACKWARD,
+                    moment_of(event), true);
     }
 }
 
@@ -177,7 +206,11 @@ static void on_event(void *self, const me_event *event)
     }
     switch (event->kind) {
     case ME_EVENT_MODULE_ENTER:
-    case ME_EVENT_MODULE_LEAVE: tell_module(w, event); break;
+    case ME_EVENT_MODULE_LEAVE:
+        if (!w->is_torch) {
+            tell_operations(w, event);
+        }
+        break;
     case ME_EVENT_ALLOC:
     case ME_EVENT_FREE_REQUESTED:
     case ME_EVENT_FREE_COMPLETED:
@@ -193,10 +226,19 @@ static void on_event(void *self, const me_event *event)
 
 static me_status begin_watch(void *self, me_engine *e, me_diag *diag)
 {
-    (void)diag;
     watch *w = self;
+    w->engine = e;
     w->tree = me_engine_modules(e);
     me_engine_observe(e, (me_observer){.on_event = on_event, .self = w});
+    if (!w->is_torch) {
+        return ME_OK;
+    }
+    w->mod = me_mod_tracker_create(e);
+    if (w->mod == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no host memory for ModTracker");
+    }
+    me_mod_tracker_observe(w->mod,
+                           (me_mod_observer){.on_event = on_module, .self = w});
     return ME_OK;
 }
 
@@ -211,7 +253,9 @@ static me_status end_watch(void *self, me_diag *diag)
 static me_status run_rank(watch *w, const me_run *run, int32_t rank,
                           me_diag *diag)
 {
-    const int32_t world = me_run_config(run)->parallel.world_size;
+    const me_config *config = me_run_config(run);
+    const int32_t world = config->parallel.world_size;
+    w->is_torch = config->framework == ME_FRAMEWORK_TORCH;
     if (rank < 0 || rank >= world) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "rank %d: the job has ranks 0 to %d", rank, world - 1);
@@ -258,6 +302,7 @@ memest_status memest_observe(const memest_job *job, int32_t rank,
         status = run_rank(&w, run.run, rank, diag);
     }
     me_api_run_fini(&run);
+    me_mod_tracker_destroy(w.mod);
     me_free(w.parents);
     me_free(w.observers);
     return me_api_status(status);

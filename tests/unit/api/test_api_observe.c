@@ -2,6 +2,7 @@
 #include "support/small_job.h"
 #include "support/test.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -225,12 +226,99 @@ static void test_api_observe__refuses(void **state)
     memest_job_destroy(job);
 }
 
+/** The module hooks of iteration 1, a line each. */
+typedef struct hook_log {
+    char text[1024];
+    size_t length;
+} hook_log;
+
+static void note(void *self, const char *hook, const memest_module_event *event)
+{
+    hook_log *log = self;
+    if (event->at.iteration != 1) {
+        return;
+    }
+    const int n =
+        snprintf(log->text + log->length, sizeof log->text - log->length,
+                 "%s %s %zu %d\n", hook, event->path, event->n_parents,
+                 event->is_backward);
+    assert_true(n > 0 && (size_t)n < sizeof log->text - log->length);
+    log->length += (size_t)n;
+}
+
+static void note_pre_forward(void *self, const memest_module_event *event)
+{
+    note(self, "pre_fw", event);
+}
+
+static void note_post_forward(void *self, const memest_module_event *event)
+{
+    note(self, "post_fw", event);
+}
+
+static void note_pre_backward(void *self, const memest_module_event *event)
+{
+    note(self, "pre_bw", event);
+}
+
+static void note_post_backward(void *self, const memest_module_event *event)
+{
+    note(self, "post_bw", event);
+}
+
+/* The hooks of a job of plain PyTorch are ModTracker's: once a forward, those of
+ * one tensor in the order in which forwards made them. The root's input needs no
+ * gradient, nor does that of `first`, so these end with the whole backward. */
+static void test_api_observe__fires_as_mod_tracker(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "framework = \"torch\";\n"
+        "torch: { input_shape = \"(4, 8)\"; };\n"
+        "module: {\n"
+        "  first: { class = \"Linear\"; in_features = 8; out_features = 8; };\n"
+        "  block: { inner: { class = \"Linear\"; in_features = 8;\n"
+        "                    out_features = 8; }; };\n"
+        "};\n";
+    hook_log log = {.length = 0};
+    memest_job *job = memest_job_create();
+    assert_int_equal(
+        memest_job_read_text(job, "torch", text, sizeof text - 1, NULL),
+        MEMEST_OK);
+    memest_observer observer = MEMEST_INIT(memest_observer);
+    observer.self = &log;
+    observer.pre_forward = note_pre_forward;
+    observer.post_forward = note_post_forward;
+    observer.pre_backward = note_pre_backward;
+    observer.post_backward = note_post_backward;
+    const memest_observer *all[] = {&observer};
+    assert_int_equal(memest_observe(job, 0, all, 1, NULL), MEMEST_OK);
+    assert_string_equal(log.text, "pre_fw  0 0\n"
+                                  "pre_fw first 0 0\n"
+                                  "post_fw first 0 0\n"
+                                  "pre_fw block 0 0\n"
+                                  "pre_fw block.inner 1 0\n"
+                                  "post_fw block.inner 1 0\n"
+                                  "post_fw block 0 0\n"
+                                  "post_fw  0 0\n"
+                                  "pre_bw block.inner 1 1\n"
+                                  "pre_bw block 0 1\n"
+                                  "pre_bw  0 1\n"
+                                  "pre_bw first 0 1\n"
+                                  "post_bw block 0 1\n"
+                                  "post_bw block.inner 1 1\n"
+                                  "post_bw first 0 1\n"
+                                  "post_bw  0 1\n");
+    memest_job_destroy(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_api_observe__agrees_with_the_report),
         cmocka_unit_test(test_api_observe__several),
         cmocka_unit_test(test_api_observe__refuses),
+        cmocka_unit_test(test_api_observe__fires_as_mod_tracker),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
