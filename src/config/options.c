@@ -2,6 +2,7 @@
 #include "config/options.h"
 
 #include "base/nearest.h"
+#include "config/options_torch.h"
 #include "config/private.h"
 
 #include <string.h>
@@ -92,29 +93,6 @@ static const me_option_word optimizer_impl_words[] = {
 static const me_option_word framework_words[] = {
     {"megatron", ME_FRAMEWORK_MEGATRON},
     {"torch", ME_FRAMEWORK_TORCH},
-    {NULL, 0},
-};
-
-static const me_option_word input_dtype_words[] = {
-    {"float32", ME_DTYPE_FLOAT32},
-    {"bfloat16", ME_DTYPE_BFLOAT16},
-    {"float16", ME_DTYPE_FLOAT16},
-    {"int64", ME_DTYPE_INT64},
-    {NULL, 0},
-};
-
-static const me_option_word policy_words[] = {
-    {"none", -1},
-    {"float32", ME_DTYPE_FLOAT32},
-    {"bfloat16", ME_DTYPE_BFLOAT16},
-    {"float16", ME_DTYPE_FLOAT16},
-    {NULL, 0},
-};
-
-static const me_option_word data_parallel_words[] = {
-    {"none", ME_DATA_PARALLEL_NONE},
-    {"ddp", ME_DATA_PARALLEL_DDP},
-    {"fully_shard", ME_DATA_PARALLEL_FULLY_SHARD},
     {NULL, 0},
 };
 
@@ -409,17 +387,24 @@ BOOL("recompute.distribute_saved_activations", "false",
 STRING("torch.input_shape", "", torch.input_shape,
     "Shape of what one forward is given, \"(8, 1024)\"; its first dimension "
     "is the micro-batch."),
-ENUM("torch.input_dtype", "float32", input_dtype_words, torch.input_dtype,
+ENUM("torch.input_dtype", "float32", me_torch_input_dtype_words, torch.input_dtype,
     "Its type; int64 are token numbers."),
 STRING("torch.loss", "y.sum()", torch.loss,
     "The loss: an expression of y, the model's output, and target."),
-ENUM("torch.data_parallel", "none", data_parallel_words, torch.data_parallel,
+ENUM("torch.data_parallel", "none", me_torch_data_parallel_words, torch.data_parallel,
     "What spreads a batch over ranks: DistributedDataParallel or FSDP2."),
+INT("torch.data_parallel_replicate", "1", 1, ranks_max, "copies", NULL,
+    torch.data_parallel_replicate,
+    "HSDP: copies of fully_shard's shards, whose gradients are all-reduced."),
+BOOL("torch.requires_gradient_sync", "true", torch.requires_gradient_sync,
+    "Each pass before a step reduces gradients; false: the last one alone."),
+BOOL("torch.requires_all_reduce", "true", torch.requires_all_reduce,
+    "Each pass all-reduces them over copies; false: the last one alone."),
 BOOL("torch.reshard_after_forward", "true", torch.reshard_after_forward,
     "fully_shard frees gathered parameters after each forward."),
-ENUM("torch.param_dtype", "none", policy_words, torch.param_dtype,
+ENUM("torch.param_dtype", "none", me_torch_policy_words, torch.param_dtype,
     "fully_shard's MixedPrecisionPolicy: type of gathered parameters."),
-ENUM("torch.reduce_dtype", "none", policy_words, torch.reduce_dtype,
+ENUM("torch.reduce_dtype", "none", me_torch_policy_words, torch.reduce_dtype,
     "fully_shard's MixedPrecisionPolicy: type of reduced gradients."),
 
 ENUM("impl.core_attention", "unfused", core_attention_words,

@@ -143,6 +143,36 @@ static const char *const foreign[] = {
     NULL,
 };
 
+/** Options of fully_shard() where there is none, and copies that do not divide
+ *  the ranks. */
+static me_status check_sharding(const me_config *config, me_diag *diag)
+{
+    const me_torch_options *t = &config->torch;
+    const bool is_sharded = t->data_parallel == ME_DATA_PARALLEL_FULLY_SHARD;
+    if (!is_sharded &&
+        (t->data_parallel_replicate > 1 || !t->requires_gradient_sync ||
+         !t->requires_all_reduce)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "torch.data_parallel_replicate, "
+                       "torch.requires_gradient_sync and "
+                       "torch.requires_all_reduce are fully_shard's: "
+                       "torch.data_parallel must be \"fully_shard\"");
+    }
+    if (config->parallel.data % t->data_parallel_replicate != 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "torch.data_parallel_replicate = %d does not divide the "
+                       "%d ranks of a batch",
+                       (int)t->data_parallel_replicate,
+                       (int)config->parallel.data);
+    }
+    if (!t->requires_all_reduce && t->data_parallel_replicate == 1) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "torch.requires_all_reduce = false needs copies: "
+                       "torch.data_parallel_replicate over 1");
+    }
+    return ME_OK;
+}
+
 static me_status check_parallel(const me_config *config, me_diag *diag)
 {
     const me_parallel_config *p = &config->parallel;
@@ -171,7 +201,7 @@ static me_status check_parallel(const me_config *config, me_diag *diag)
                        "stages in a wrapper are not modelled",
                        (int)p->pipeline);
     }
-    return ME_OK;
+    return check_sharding(config, diag);
 }
 
 static bool has_checkpoint(const me_layer_spec *layer)

@@ -93,11 +93,13 @@ enum {
 };
 
 /** CUDA streams: the default one; the one that Megatron-LM's DDP builds its
- *  buffers on, and on which FSDP gathers parameters; FSDP's for gradients. */
+ *  buffers on, and on which FSDP gathers parameters; FSDP's for gradients, and
+ *  for their all-reduce over copies of the shards. */
 enum {
     ME_STREAM_DEFAULT = 0,
     ME_STREAM_SIDE = 1,
-    ME_STREAM_REDUCE = 2
+    ME_STREAM_REDUCE = 2,
+    ME_STREAM_ALL_REDUCE = 3
 };
 
 /**

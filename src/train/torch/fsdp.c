@@ -18,9 +18,15 @@ static void pre_backward(void *self, me_engine *e, me_tensor *const *gy)
 
 static void post_backward(me_fsdp_group *group)
 {
+    const me_loop *l = group->fsdp->loop;
     group->has_run_backward = true;
+    me_fsdp_group_accumulate(group);
     me_fsdp_group_reshard(group);
-    me_fsdp_group_reduce(group);
+    if (l->config->fully_shard.syncs_last && !l->is_last_pass) {
+        me_fsdp_group_keep_gradients(group);
+    } else {
+        me_fsdp_group_reduce(group);
+    }
 }
 
 static void input_backward(me_engine *e, me_node *node, me_tensor *const *gy,
@@ -193,6 +199,7 @@ static void end_backward(void *self)
         if (!fsdp->groups[i - 1].has_run_backward) {
             post_backward(&fsdp->groups[i - 1]);
         }
+        me_clear(e, &fsdp->groups[i - 1].all_reduced);
     }
     me_clear(e, &fsdp->reduce_input);
     me_phase_set(e, phase);
@@ -210,9 +217,12 @@ static void unwrap(void *self)
     for (uint32_t i = 0; i < fsdp->n_groups; i++) {
         me_fsdp_group *group = &fsdp->groups[i];
         me_release(e, group->gathered);
+        me_release(e, group->partial);
+        me_release(e, group->all_reduced);
         for (uint32_t k = 0; k < group->n_params; k++) {
             me_release(e, group->params[k].sharded);
             me_release(e, group->params[k].unsharded);
+            me_release(e, group->params[k].accumulated);
         }
     }
 }

@@ -21,6 +21,10 @@ typedef struct me_fully_shard_config {
     me_dtype param_dtype;
     bool has_reduce_dtype;
     me_dtype reduce_dtype;
+    bool syncs_last;       /**< of passes before a step only the last reduces:
+                                set_requires_gradient_sync() */
+    bool all_reduces_last; /**< likewise over copies of the shards:
+                                set_requires_all_reduce() */
 } me_fully_shard_config;
 
 /** What a rank's program is made from; read-only while it runs. */

@@ -144,6 +144,7 @@ static void train_step(me_loop *l)
     }
     const int32_t n = l->config->pipeline.microbatches;
     for (int32_t i = 0; i < n && me_engine_is_ok(l->e); i++) {
+        l->is_last_pass = i == n - 1;
         forward_backward(l, i);
     }
     update(l);

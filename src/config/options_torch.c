@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/options_torch.h"
+
+const me_option_word me_torch_input_dtype_words[] = {
+    {"float32", ME_DTYPE_FLOAT32},
+    {"bfloat16", ME_DTYPE_BFLOAT16},
+    {"float16", ME_DTYPE_FLOAT16},
+    {"int64", ME_DTYPE_INT64},
+    {NULL, 0},
+};
+
+const me_option_word me_torch_policy_words[] = {
+    {"none", -1},
+    {"float32", ME_DTYPE_FLOAT32},
+    {"bfloat16", ME_DTYPE_BFLOAT16},
+    {"float16", ME_DTYPE_FLOAT16},
+    {NULL, 0},
+};
+
+const me_option_word me_torch_data_parallel_words[] = {
+    {"none", ME_DATA_PARALLEL_NONE},
+    {"ddp", ME_DATA_PARALLEL_DDP},
+    {"fully_shard", ME_DATA_PARALLEL_FULLY_SHARD},
+    {NULL, 0},
+};
