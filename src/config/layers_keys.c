@@ -2,6 +2,7 @@
 #include "config/layers_keys.h"
 
 #include "base/nearest.h"
+#include "config/layers_plan.h"
 
 #include <string.h>
 
@@ -195,6 +196,17 @@ static me_status set_device(const me_layers_reading *r,
     return ME_OK;
 }
 
+static me_status set_plan(const me_layers_reading *r,
+                          const config_setting_t *setting,
+                          const me_layer_target *t)
+{
+    return me_layers_read_plan(
+        r,
+        config_setting_get_member(config_setting_parent(setting),
+                                  config_setting_name(setting)),
+        t->tree);
+}
+
 #define KIND(kind) (1U << (unsigned)(kind))
 #define LISTS      (KIND(ME_LAYER_SEQUENTIAL) | KIND(ME_LAYER_MODULE_LIST))
 #define NORMS      (KIND(ME_LAYER_LAYER_NORM) | KIND(ME_LAYER_RMS_NORM))
@@ -225,6 +237,7 @@ static const struct {
     {"repeat", ~0U, false, false, set_repeat},
     {"to", ~0U, true, false, set_to},
     {"device", ~0U, true, false, set_device},
+    {"parallelize_plan", ~0U, true, false, set_plan},
 };
 
 enum {

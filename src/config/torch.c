@@ -143,6 +143,34 @@ static const char *const foreign[] = {
     NULL,
 };
 
+/** Tensor-parallel ranks need a plan, and a plan ranks. */
+static me_status check_plan(const me_config *config, me_diag *diag)
+{
+    const me_parallel_config *p = &config->parallel;
+    const bool has_plan = config->torch_job.tree->n_styles > 0;
+    if (has_plan != (p->tensor > 1)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       has_plan ? "module: parallelize_plan needs "
+                                  "parallel.tensor over 1"
+                                : "parallel.tensor = %d needs a "
+                                  "parallelize_plan in `module` "
+                                  "(docs/modules.md)",
+                       (int)p->tensor);
+    }
+    if (has_plan && (p->pipeline > 1 ||
+                     config->torch.data_parallel == ME_DATA_PARALLEL_DDP)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "module: parallelize_plan with parallel.pipeline over 1 "
+                       "or torch.data_parallel = \"ddp\" is not modelled");
+    }
+    if (has_plan && config->optimizer.kind == ME_OPTIMIZER_SGD) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "optimizer.kind = \"sgd\" with parallelize_plan is not "
+                       "modelled");
+    }
+    return ME_OK;
+}
+
 /** Options of fully_shard() where there is none, and copies that do not divide
  *  the ranks. */
 static me_status check_sharding(const me_config *config, me_diag *diag)
@@ -177,23 +205,28 @@ static me_status check_parallel(const me_config *config, me_diag *diag)
 {
     const me_parallel_config *p = &config->parallel;
     const me_data_parallel wrapper = config->torch.data_parallel;
-    if (p->tensor > 1 || p->context > 1 || p->expert > 1) {
+    if (p->context > 1 || p->expert > 1) {
         return me_fail(diag, ME_ERR_CONFIG,
-                       "framework = \"torch\": parallel.tensor, "
-                       "parallel.context and parallel.expert are not modelled, "
-                       "leave them 1");
+                       "framework = \"torch\": parallel.context and "
+                       "parallel.expert are not modelled, leave them 1");
     }
-    if (p->world_size != p->data * p->pipeline) {
+    if (p->world_size != p->data * p->pipeline * p->tensor) {
         return me_fail(diag, ME_ERR_CONFIG,
-                       "parallel.pipeline = %d does not divide "
-                       "parallel.world_size = %d",
-                       (int)p->pipeline, (int)p->world_size);
+                       "parallel.tensor = %d x parallel.pipeline = %d does not "
+                       "divide parallel.world_size = %d",
+                       (int)p->tensor, (int)p->pipeline, (int)p->world_size);
+    }
+    const me_status status = check_plan(config, diag);
+    if (status != ME_OK) {
+        return status;
     }
     if (wrapper == ME_DATA_PARALLEL_NONE && p->data > 1) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "%d ranks and parallel.pipeline = %d leave %d copies of "
-                       "the model: torch.data_parallel must say what they are",
-                       (int)p->world_size, (int)p->pipeline, (int)p->data);
+        return me_fail(
+            diag, ME_ERR_CONFIG,
+            "%d ranks and parallel.pipeline = %d x parallel.tensor = "
+            "%d leave %d copies of the model: torch.data_parallel "
+            "must say what they are",
+            (int)p->world_size, (int)p->pipeline, (int)p->tensor, (int)p->data);
     }
     if (wrapper != ME_DATA_PARALLEL_NONE && p->pipeline > 1) {
         return me_fail(diag, ME_ERR_CONFIG,

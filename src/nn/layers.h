@@ -14,6 +14,10 @@
 
 typedef struct me_layer me_layer;
 
+enum {
+    ME_LAYER_STYLES = 2 /**< of a module, at most: what goes in and out */
+};
+
 /** Forward hooks of a module, as FSDP registers them; NULL: none. */
 typedef struct me_layer_hooks {
     /** Before the forward. @return the input, or what takes its place: a new
@@ -33,7 +37,9 @@ struct me_layer {
     me_parameter *bias;
     me_layer *children;
     uint32_t n_children;
-    const me_layer_hooks *hooks; /**< borrowed */
+    const me_layer_hooks *hooks;             /**< borrowed */
+    const me_style *styles[ME_LAYER_STYLES]; /**< of the plan; borrowed */
+    uint32_t n_styles;
 };
 
 /**

@@ -21,10 +21,12 @@ static void post_backward(me_fsdp_group *group)
     const me_loop *l = group->fsdp->loop;
     group->has_run_backward = true;
     me_fsdp_group_accumulate(group);
-    me_fsdp_group_reshard(group);
     if (l->config->fully_shard.syncs_last && !l->is_last_pass) {
+        me_fsdp_group_reshard(group);
         me_fsdp_group_keep_gradients(group);
     } else {
+        me_fsdp_group_place_gradients(group);
+        me_fsdp_group_reshard(group);
         me_fsdp_group_reduce(group);
     }
 }

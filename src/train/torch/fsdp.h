@@ -36,6 +36,8 @@ typedef struct me_fsdp_group {
     uint32_t n_params;
     uint64_t shard_numel; /**< of all parameters */
     bool is_unsharded;
+    bool is_alone; /**< one rank has the whole, and parameters wait to be
+                        copied without a gather */
     bool has_run_backward; /**< its gradients are reduced, in this backward */
     me_tensor *gathered;   /**< of a gather that is not waited for; owned */
     me_tensor *partial; /**< reduced over shards, not yet over copies; owned */
@@ -75,6 +77,8 @@ void me_fsdp_group_accumulate(me_fsdp_group *group);
 /** Gradients stay, in the dtype of the reduction, for a later pass
  *  (set_requires_gradient_sync(False)). */
 void me_fsdp_group_keep_gradients(me_fsdp_group *group);
+/** Gradients of DTensors come to lie as their parameters do. */
+void me_fsdp_group_place_gradients(me_fsdp_group *group);
 /** Reduce-scatter the gradients, and all-reduce shards that have copies. */
 void me_fsdp_group_reduce(me_fsdp_group *group);
 

@@ -64,6 +64,7 @@ void me_fsdp_group_shard(me_fsdp_group *group)
                                   p->parameter->dtype, shape);
         if (me_engine_is_ok(l->e)) {
             p->sharded->requires_grad = true;
+            p->sharded->layout = p->parameter->layout;
             p->sharded->parameter = p->parameter;
         }
     }
@@ -77,6 +78,10 @@ void me_fsdp_group_unshard(me_fsdp_group *group)
 {
     me_engine *e = group->fsdp->loop->e;
     if (group->is_unsharded || group->gathered != NULL || !me_engine_is_ok(e)) {
+        return;
+    }
+    if (me_fsdp_ranks(group) == 1) {
+        group->is_alone = true;
         return;
     }
     const me_dtype dtype = me_fsdp_param_dtype(group);
@@ -144,6 +149,7 @@ static void alloc_unsharded(me_fsdp_group *group, me_fsdp_param *p)
                          me_fsdp_param_dtype(group), p->parameter->shape);
         if (me_engine_is_ok(e)) {
             p->unsharded->requires_grad = true;
+            p->unsharded->layout = p->parameter->layout;
             p->unsharded->parameter = p->parameter;
         }
     }
@@ -151,9 +157,33 @@ static void alloc_unsharded(me_fsdp_group *group, me_fsdp_param *p)
     me_assign(e, &p->parameter->tensor, p->unsharded);
 }
 
+/** One rank: each parameter is copied, or cast first. */
+static void copy_alone(me_fsdp_group *group)
+{
+    me_engine *e = group->fsdp->loop->e;
+    const me_dtype dtype = me_fsdp_param_dtype(group);
+    me_tensor *cast = NULL;
+    for (uint32_t i = 0; i < group->n_params && me_engine_is_ok(e); i++) {
+        if (dtype != me_fsdp_original_dtype(group)) {
+            me_tensor *next = me_fsdp_flat(group, "to", ME_STREAM_DEFAULT,
+                                           dtype, group->params[i].shard_numel);
+            me_release(e, cast);
+            cast = next;
+        }
+        alloc_unsharded(group, &group->params[i]);
+    }
+    me_release(e, cast);
+    group->is_alone = false;
+    group->is_unsharded = true;
+}
+
 me_tensor *me_fsdp_group_wait(me_fsdp_group *group)
 {
     me_engine *e = group->fsdp->loop->e;
+    if (group->is_alone) {
+        copy_alone(group);
+        return NULL;
+    }
     if (group->gathered == NULL || !me_engine_is_ok(e)) {
         return NULL;
     }

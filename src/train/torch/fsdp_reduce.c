@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/size.h"
+#include "nn/dtensor.h"
 #include "train/torch/fsdp.h"
 
 /* What becomes of a group's gradients (_fsdp_param_group.py, post_backward(),
@@ -44,6 +45,24 @@ void me_fsdp_group_keep_gradients(me_fsdp_group *group)
             p->accumulated = me_loop_keep(l, "to", ME_CATEGORY_GRADIENT, dtype,
                                           p->unsharded->grad->shape);
             me_clear(l->e, &p->unsharded->grad);
+        }
+    }
+}
+
+void me_fsdp_group_place_gradients(me_fsdp_group *group)
+{
+    me_loop *l = group->fsdp->loop;
+    for (uint32_t i = 0; i < group->n_params && me_engine_is_ok(l->e); i++) {
+        me_fsdp_param *p = &group->params[i];
+        me_tensor **held = p->unsharded == NULL ? NULL : gradient(p);
+        if (held != NULL && *held != NULL) {
+            const me_frame frame = me_enter(l->e);
+            me_assign(
+                l->e, held,
+                me_redistribute_local(&l->nn, *held,
+                                      (me_dlayout)p->parameter->gradient_layout,
+                                      (me_dlayout)p->parameter->layout, false));
+            me_leave(l->e, frame, NULL);
         }
     }
 }
@@ -108,11 +127,12 @@ static void set_gradients(me_fsdp_group *group, const me_tensor *reduced)
 }
 
 /** The list of gradients goes from its end; the last one is named by the loop
- *  over them until the function returns. */
+ *  over them, which one rank has not, until the function returns. */
 static void release_gradients(me_fsdp_group *group)
 {
     me_engine *e = group->fsdp->loop->e;
-    for (uint32_t i = group->n_params - 1; i > 0; i--) {
+    const uint32_t named = me_fsdp_ranks(group) > 1 ? 1 : 0;
+    for (uint32_t i = group->n_params - named; i > 0; i--) {
         me_clear(e, gradient(&group->params[i - 1]));
     }
 }
@@ -122,7 +142,6 @@ static void release_gradients(me_fsdp_group *group)
 static me_tensor *reduce_scatter(me_fsdp_group *group, me_dtype dtype)
 {
     me_fsdp *fsdp = group->fsdp;
-    me_engine *e = fsdp->loop->e;
     fsdp->reduce_input =
         me_fsdp_flat(group, "reduce_scatter_copy_in", ME_STREAM_DEFAULT, dtype,
                      me_size_mul(group->shard_numel, me_fsdp_ranks(group)));
@@ -139,14 +158,12 @@ static me_tensor *reduce_scatter(me_fsdp_group *group, me_dtype dtype)
  *  kept for the pass that does. @return @p output if it goes on, else NULL */
 static me_tensor *all_reduce(me_fsdp_group *group, me_tensor *output)
 {
-    me_fsdp *fsdp = group->fsdp;
-    me_engine *e = fsdp->loop->e;
-    const bool is_last = fsdp->loop->is_last_pass;
+    const bool is_last = group->fsdp->loop->is_last_pass;
     if (policy(group)->all_reduces_last && !is_last) {
         if (group->partial == NULL) {
             group->partial = output;
         } else {
-            me_release(e, output);
+            me_release(group->fsdp->loop->e, output);
         }
         return NULL;
     }

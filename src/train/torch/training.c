@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "base/size.h"
+#include "nn/parallelize.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
 #include "train/torch/ddp.h"
@@ -85,6 +86,10 @@ static void set_up(me_loop *l)
     me_phase_set(l->e, ME_PHASE_SETUP);
     begin(l);
     l->model = me_layers_build(&l->nn, c->tree, NULL);
+    if (c->tree->n_styles > 0 && me_engine_is_ok(l->e)) {
+        me_parallelize(&l->nn, l->model, c->tree);
+        me_point(l->e, "parallelized");
+    }
     if (is_wrapped(l) && me_engine_is_ok(l->e)) {
         l->wrapper_state = l->wrapper->wrap(l);
     }
