@@ -237,6 +237,34 @@ static me_status check_parallel(const me_config *config, me_diag *diag)
     return check_sharding(config, diag);
 }
 
+/** The first module that is checkpointed below one that is; NULL: none. */
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
+static const me_layer_spec *nested_checkpoint(const me_layer_spec *layer,
+                                              bool is_inside)
+{
+    if (is_inside && layer->is_checkpointed) {
+        return layer;
+    }
+    const me_layer_spec *found = NULL;
+    for (uint32_t i = 0; i < layer->n_children && found == NULL; i++) {
+        found = nested_checkpoint(&layer->children[i],
+                                  is_inside || layer->is_checkpointed);
+    }
+    return found;
+}
+
+static me_status check_checkpoints(const me_config *config, me_diag *diag)
+{
+    const me_layer_spec *nested =
+        nested_checkpoint(&config->torch_job.tree->root, false);
+    return nested == NULL
+               ? ME_OK
+               : me_fail(diag, ME_ERR_CONFIG,
+                         "module: %s has checkpoint = true below a module that "
+                         "is checkpointed as well, which is not modelled",
+                         nested->name);
+}
+
 static bool has_checkpoint(const me_layer_spec *layer)
 {
     bool has = layer->is_checkpointed;
@@ -304,6 +332,9 @@ static me_status validate(const me_config *config, me_diag *diag)
     me_status status = check_parallel(config, diag);
     if (status == ME_OK) {
         status = check_batch(config, diag);
+    }
+    if (status == ME_OK) {
+        status = check_checkpoints(config, diag);
     }
     if (status == ME_OK) {
         status = check_pipeline(config, diag);

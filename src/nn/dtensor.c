@@ -28,8 +28,8 @@ static uint64_t ranks_of(const me_nn *nn)
 static void tell(const me_nn *nn, me_collective kind, const me_tensor *part)
 {
     me_communicate(nn->e, nn->comm,
-                   (me_call){ME_GROUP_TENSOR, kind, (me_dtype)part->dtype,
-                             me_numel(part), -1, false});
+                   (me_call){me_mesh_group(nn->comm, ME_GROUP_TENSOR), kind,
+                             (me_dtype)part->dtype, me_numel(part), -1, false});
 }
 
 /** A new tensor like @p x, longer or shorter along @p dim. */

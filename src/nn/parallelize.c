@@ -23,15 +23,17 @@ static uint64_t ranks_of(const me_nn *nn)
 /** scatter() from the first rank, which copies its own part. */
 static void tell_scatter(const me_nn *nn, const me_parameter *p)
 {
-    const int32_t index = nn->comm->index[ME_GROUP_TENSOR];
+    const me_group_kind group = me_mesh_group(nn->comm, ME_GROUP_TENSOR);
+    const int32_t index = nn->comm->index[group];
     me_communicate_group(nn->e, nn->comm, true);
-    for (int32_t r = 1; r < nn->comm->size[ME_GROUP_TENSOR]; r++) {
-        if (index == 0 || index == r) {
+    for (int32_t r = 1; r < nn->comm->size[group]; r++) {
+        const bool is_root = index == 0;
+        if (is_root || index == r) {
             me_communicate(
                 nn->e, nn->comm,
-                (me_call){ME_GROUP_TENSOR,
-                          index == 0 ? ME_COLLECTIVE_SEND : ME_COLLECTIVE_RECV,
-                          p->dtype, p->numel, index == 0 ? r : 0, false});
+                (me_call){group,
+                          is_root ? ME_COLLECTIVE_SEND : ME_COLLECTIVE_RECV,
+                          p->dtype, p->numel, is_root ? r : 0, false});
         }
     }
     me_communicate_group(nn->e, nn->comm, false);
@@ -186,15 +188,80 @@ static uint32_t apply_below(const me_nn *nn, me_layer *layer,
     return count;
 }
 
+/** Characters of a path up to its first part with a star; 0: it has none. */
+static size_t star_end(const char *path)
+{
+    const char *star = strchr(path, '*');
+    return star == NULL ? 0 : (size_t)(star - path) + strcspn(star, ".");
+}
+
+/** Entries from @p first on that loop over the same modules. */
+static uint32_t count_loop(const me_layer_tree *tree, uint32_t first)
+{
+    const char *path = tree->plan[first].path;
+    const size_t length = star_end(path);
+    uint32_t n = 1;
+    while (length > 0 && first + n < tree->n_styles &&
+           star_end(tree->plan[first + n].path) == length &&
+           strncmp(tree->plan[first + n].path, path, length) == 0) {
+        n++;
+    }
+    return n;
+}
+
+/** `for layer in layers: parallelize_module(layer, …)`: entries of the loop,
+ *  module by module. @p at is where the rest of their common path begins */
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
+static void apply_loop(const me_nn *nn, me_layer *layer, const me_style *styles,
+                       uint32_t *counts, uint32_t n, size_t at)
+{
+    char pattern[PATTERN_BYTES] = "";
+    const char *path = styles[0].path;
+    const size_t length = strcspn(path + at, ".");
+    const size_t end = at + length;
+    if (length < sizeof pattern) {
+        memcpy(pattern, path + at, length);
+    }
+    for (uint32_t i = 0; i < layer->n_children && me_engine_is_ok(nn->e); i++) {
+        me_layer *child = &layer->children[i];
+        if (fnmatch(pattern, child->spec->name, 0) != 0) {
+            continue;
+        }
+        if (end < star_end(path)) {
+            apply_loop(nn, child, styles, counts, n, end + 1);
+            continue;
+        }
+        for (uint32_t k = 0; k < n && me_engine_is_ok(nn->e); k++) {
+            if (styles[k].path[end] == '\0') {
+                apply(nn, child, &styles[k]);
+                counts[k]++;
+            } else {
+                counts[k] += apply_below(nn, child, &styles[k],
+                                         styles[k].path + end + 1);
+            }
+        }
+    }
+}
+
 void me_parallelize(me_nn *nn, me_layer *root, const me_layer_tree *tree)
 {
+    uint32_t *counts =
+        me_engine_alloc(nn->e, (size_t)tree->n_styles + 1, sizeof *counts);
+    for (uint32_t i = 0; i < tree->n_styles && me_engine_is_ok(nn->e);) {
+        const uint32_t n = count_loop(tree, i);
+        if (n > 1) {
+            apply_loop(nn, root, &tree->plan[i], &counts[i], n, 0);
+        } else {
+            counts[i] =
+                apply_below(nn, root, &tree->plan[i], tree->plan[i].path);
+        }
+        i += n;
+    }
     for (uint32_t i = 0; i < tree->n_styles && me_engine_is_ok(nn->e); i++) {
-        const me_style *style = &tree->plan[i];
-        if (apply_below(nn, root, style, style->path) == 0 &&
-            me_engine_is_ok(nn->e)) {
+        if (counts[i] == 0) {
             me_engine_fail(nn->e, ME_ERR_CONFIG,
                            "parallelize_plan: \"%s\" names no module",
-                           style->path);
+                           tree->plan[i].path);
         }
     }
 }

@@ -27,9 +27,9 @@ void me_fsdp_tell(me_fsdp_group *group, me_group_kind ranks, me_collective kind,
                   me_dtype dtype)
 {
     me_loop *l = group->fsdp->loop;
-    me_communicate(
-        l->e, l->comm,
-        (me_call){ranks, kind, dtype, group->shard_numel, -1, false});
+    me_communicate(l->e, l->comm,
+                   (me_call){me_mesh_group(l->comm, ranks), kind, dtype,
+                             group->shard_numel, -1, false});
 }
 
 me_tensor *me_fsdp_flat(me_fsdp_group *group, const char *op, uint8_t stream,
