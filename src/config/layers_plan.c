@@ -125,8 +125,10 @@ static me_status set_sequence_dim(const me_layers_reading *r,
                                   const config_setting_t *setting,
                                   me_style *style)
 {
-    const int dim = config_setting_get_int(setting);
-    if (config_setting_type(setting) != CONFIG_TYPE_INT || dim < 0 || dim > 4) {
+    const int type = config_setting_type(setting);
+    const int64_t dim = (int64_t)config_setting_get_int64(setting);
+    if ((type != CONFIG_TYPE_INT && type != CONFIG_TYPE_INT64) || dim < 0 ||
+        dim > 4) {
         return me_layers_fail(r, setting, "must be a dimension from 0 to 4");
     }
     style->input = (me_dlayout)(ME_DLAYOUT_SHARD_0 + dim);

@@ -143,6 +143,16 @@ static const char *const foreign[] = {
     NULL,
 };
 
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
+static bool has_tied(const me_layer_spec *layer)
+{
+    bool has = layer->tied_to != NULL;
+    for (uint32_t i = 0; i < layer->n_children && !has; i++) {
+        has = has_tied(&layer->children[i]);
+    }
+    return has;
+}
+
 /** Tensor-parallel ranks need a plan, and a plan ranks. */
 static me_status check_plan(const me_config *config, me_diag *diag)
 {
@@ -162,6 +172,11 @@ static me_status check_plan(const me_config *config, me_diag *diag)
         return me_fail(diag, ME_ERR_CONFIG,
                        "module: parallelize_plan with parallel.pipeline over 1 "
                        "or torch.data_parallel = \"ddp\" is not modelled");
+    }
+    if (has_plan && has_tied(&config->torch_job.tree->root)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "module: parallelize_plan with tied weights is not "
+                       "modelled");
     }
     if (has_plan && config->optimizer.kind == ME_OPTIMIZER_SGD) {
         return me_fail(diag, ME_ERR_CONFIG,

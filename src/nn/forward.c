@@ -39,13 +39,32 @@ me_tensor *me_rebind_result(me_engine *e, me_tensor *name, me_tensor *y)
 
 static value evaluate(scope *s, const me_expression *x);
 
+/** A DTensor where only plain tensors are modelled. @return true: refused */
+static bool refuse_dtensor(scope *s, const me_tensor *x, const char *what)
+{
+    if (x->layout != 0 && me_engine_is_ok(s->e)) {
+        me_engine_fail(s->e, ME_ERR_CONFIG,
+                       "module %s: %s of a DTensor is not modelled: "
+                       "use_local_output = true hands out plain tensors",
+                       me_module_path(s->e), what);
+    }
+    return x->layout != 0;
+}
+
 /** An operation of two operands, which die from the left. */
 static value binary(scope *s, const me_expression *x,
                     me_tensor *(*op)(me_engine *e, me_tensor *a, me_tensor *b))
 {
     const value a = evaluate(s, x->operands[0]);
     const value b = evaluate(s, x->operands[1]);
+    if (a.x->layout != b.x->layout) {
+        (void)refuse_dtensor(s, a.x->layout != 0 ? a.x : b.x,
+                             "arithmetic with a plain tensor");
+    }
     me_tensor *y = op(s->e, a.x, b.x);
+    if (me_engine_is_ok(s->e)) {
+        y->layout = a.x->layout;
+    }
     drop(s, a);
     drop(s, b);
     return (value){y, true};
@@ -55,7 +74,9 @@ static value unary(scope *s, const me_expression *x,
                    me_tensor *(*op)(me_engine *e, me_tensor *a))
 {
     const value a = evaluate(s, x->operands[0]);
-    me_tensor *y = op(s->e, a.x);
+    me_tensor *y = refuse_dtensor(s, a.x, "sum, mean or square")
+                       ? me_none(s->e)
+                       : op(s->e, a.x);
     drop(s, a);
     return (value){y, true};
 }
@@ -67,6 +88,9 @@ static value cast(scope *s, const me_expression *x)
     me_tensor *y = me_cast(s->e, a.x, (me_dtype)x->index);
     if (y == a.x) {
         return a;
+    }
+    if (me_engine_is_ok(s->e)) {
+        y->layout = a.x->layout;
     }
     drop(s, a);
     return (value){y, true};
@@ -117,6 +141,7 @@ static value attention(scope *s, const me_expression *x)
     for (int i = 0; i < ME_EXPRESSION_OPERANDS; i++) {
         operands[i] = evaluate(s, x->operands[i]);
         qkv[i] = operands[i].x;
+        (void)refuse_dtensor(s, qkv[i], "attention");
     }
     me_tensor *y = me_none(s->e);
     const uint64_t heads = x->index;

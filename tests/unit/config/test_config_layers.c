@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/layers.h"
 #include "job.h"
 
 #include <stdio.h>
@@ -139,9 +140,48 @@ static void test_layers__copies_of_shards_must_fit(void **state)
     }
 }
 
+/** What a plan's defaults are, and that a dump of it reads back equal. */
+static void test_layers__a_plan_reads_back_equal(void **state)
+{
+    (void)state;
+    static const char plan[] =
+        "parallelize_plan: {\n"
+        " a: { module = \"up\"; style = \"RowwiseParallel\"; };\n"
+        " b: { module = \"n\"; style = \"SequenceParallel\"; sequence_dim = 0; "
+        "};\n"
+        "};\n"
+        "n: { class = \"LayerNorm\"; normalized_shape = 8; };";
+    char text[1024] = "";
+    (void)snprintf(text, sizeof text, job,
+                   "parallel: { tensor = 2; world_size = 2; };", plan);
+    me_config *config = job_from_text(text);
+    const me_layer_tree *tree = &config->layers->tree;
+    const me_style *styles = tree->plan;
+    assert_int_equal(tree->n_styles, 2);
+    assert_int_equal(styles[0].desired_input, ME_DLAYOUT_SHARD_LAST);
+    assert_int_equal(styles[0].output, ME_DLAYOUT_REPLICATE);
+    assert_true(styles[0].use_local_output);
+    assert_int_equal(styles[1].desired_input, ME_DLAYOUT_SHARD_0);
+    assert_false(styles[1].use_local_output);
+    me_str dump = {0};
+    me_layers_dump(config->layers, &dump);
+    char whole[4096] = "";
+    (void)snprintf(whole, sizeof whole, "framework = \"torch\";\n%s",
+                   me_str_text(&dump));
+    me_config *again = job_from_text(whole);
+    me_str dump_again = {0};
+    me_layers_dump(again->layers, &dump_again);
+    assert_string_equal(me_str_text(&dump), me_str_text(&dump_again));
+    me_str_fini(&dump);
+    me_str_fini(&dump_again);
+    me_config_destroy(again);
+    me_config_destroy(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_layers__a_plan_reads_back_equal),
         cmocka_unit_test(test_layers__errors_say_what_would_be_right),
         cmocka_unit_test(test_layers__copies_of_shards_must_fit),
     };
