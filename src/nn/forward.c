@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/forward.h"
 
+#include "base/assert.h"
 #include "base/size.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
@@ -99,6 +100,7 @@ static value cast(scope *s, const me_expression *x)
 /** The tuple of arguments lives until the call returns. */
 static value call(scope *s, const me_expression *x)
 {
+    ME_ASSERT(s->self != NULL); // a loss has no children that it could call
     const value a = evaluate(s, x->operands[0]);
     me_tensor *y = me_layer_call(&s->self->children[x->index], a.x);
     drop(s, a);
