@@ -105,6 +105,9 @@ void me_storage_retain(me_storage *storage);
 /** One reference less; the last one frees the block, late if another stream
  *  uses it. NULL is allowed. */
 void me_storage_release(me_engine *e, me_storage *storage);
+/** Somebody works on what a collective wrote: it is waited for, and the input
+ *  goes. NULL is allowed. */
+void me_storage_await(me_engine *e, me_storage *storage);
 
 /** A tensor object with one reference and nothing else; NULL on failure. */
 me_tensor *me_tensor_new(me_engine *e);
