@@ -417,6 +417,7 @@ static me_status run_limited(const me_simulation *simulation, int32_t rank,
 {
     parts p = begin(simulation, rank);
     me_status status = make_program(&p, NULL, diag);
+    p.program.runs_all_rounds = simulation->runs_all_rounds;
     p.program.iterations = ME_LIMIT_ITERATIONS;
     if (status == ME_OK) {
         status = make_limited_observers(&p, diag);
@@ -431,9 +432,15 @@ static me_status run_limited(const me_simulation *simulation, int32_t rank,
     return status;
 }
 
-me_status me_simulate_rank(const me_simulation *simulation, int32_t rank,
-                           me_call_log *log, me_diag *diag,
-                           me_rank_result **result_out)
+/**
+ * As me_simulate_rank().
+ *
+ * @param must_run_all_out  micro-batches were taken for like that are not
+ */
+static me_status simulate_rank(const me_simulation *simulation, int32_t rank,
+                               me_call_log *log, me_diag *diag,
+                               me_rank_result **result_out,
+                               bool *must_run_all_out)
 {
     parts p = begin(simulation, rank);
     me_rank_result *result = NULL;
@@ -444,6 +451,7 @@ me_status me_simulate_rank(const me_simulation *simulation, int32_t rank,
     }
     if (status == ME_OK) {
         status = run_program(&p, diag);
+        *must_run_all_out = p.program.must_run_all;
     }
     if (status == ME_OK) {
         status = collect(&p, diag, &result);
@@ -467,31 +475,26 @@ me_status me_simulate_rank(const me_simulation *simulation, int32_t rank,
     return ME_OK;
 }
 
-me_status me_simulate_modules(const me_plan *plan, int32_t rank, me_diag *diag,
-                              me_str *text)
+me_status me_simulate_rank(const me_simulation *simulation, int32_t rank,
+                           me_call_log *log, me_diag *diag,
+                           me_rank_result **result_out)
 {
-    const me_card kernels = {.multiprocessors = 1}; /* no kernel runs */
-    me_engine *engine = NULL;
-    me_program program;
-    me_status status = me_engine_create(&kernels, &engine);
-    if (status == ME_OK) {
-        status = me_program_init(plan, rank, &program);
+    me_diag own = {.status = ME_OK};
+    bool must_run_all = false;
+    me_status status =
+        simulate_rank(simulation, rank, log, &own, result_out, &must_run_all);
+    if (must_run_all) {
+        me_log(ME_LOG_INFO, "rank %d: %s: every micro-batch is run", rank,
+               own.text);
+        me_simulation all = *simulation;
+        all.runs_all_rounds = true;
+        own = (me_diag){.status = ME_OK};
+        me_call_log_clear(log);
+        status =
+            simulate_rank(&all, rank, log, &own, result_out, &must_run_all);
     }
     if (status != ME_OK) {
-        me_engine_destroy(engine);
-        return me_fail(diag, status, "no host memory for the engine");
+        *diag = own;
     }
-    program.iterations = 0;
-    me_program_run(engine, &program);
-    status = me_engine_status(engine, diag);
-    const me_module_tree *tree = me_engine_modules(engine);
-    for (uint32_t i = 1; status == ME_OK && i < tree->count; i++) {
-        const me_module_info *m = &tree->modules[i];
-        me_str_printf(text, "%s parameters %llu bytes %llu\n", m->path,
-                      (unsigned long long)m->parameters,
-                      (unsigned long long)m->parameter_bytes);
-    }
-    me_program_fini(&program);
-    me_engine_destroy(engine);
     return status;
 }

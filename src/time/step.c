@@ -34,9 +34,6 @@ typedef struct meetings {
 typedef struct runner {
     const me_time_program *program;
     uint32_t cursor;
-    uint32_t again; /**< rounds of the loop at the cursor still to come */
-    int32_t rounds; /**< of the loop that have been repeated */
-    bool is_repeating;
     bool is_posted; /**< the item at the cursor has told the others */
     bool is_optimizing;
     int64_t optimizer_begin;
@@ -224,7 +221,7 @@ static void add_span(simulation *s, runner *r, const me_time_item *x,
     stage->spans[stage->n_spans++] = (me_time_span){
         .part = x->part,
         .chunk = x->chunk,
-        .microbatch = x->microbatch + r->rounds,
+        .microbatch = x->microbatch,
         .start_ns = start,
         .end_ns = end,
     };
@@ -297,22 +294,6 @@ static bool run_meeting(simulation *s, runner *r, const me_time_item *x)
     return true;
 }
 
-static void repeat(runner *r, const me_time_item *x)
-{
-    if (!r->is_repeating) {
-        r->is_repeating = true;
-        r->again = x->times;
-    }
-    if (r->again == 0) {
-        r->is_repeating = false;
-        r->cursor++;
-        return; /* what comes after is numbered by the program */
-    }
-    r->again--;
-    r->rounds++;
-    r->cursor -= x->count;
-}
-
 /** One item, if it can run. @return did it? */
 static bool run_item(simulation *s, runner *r)
 {
@@ -322,10 +303,6 @@ static bool run_item(simulation *s, runner *r)
     case ME_TIME_RUN: has_run = run_stretch(s, r, x); break;
     case ME_TIME_EXCHANGE: has_run = run_exchange(s, r, x); break;
     case ME_TIME_MEET: has_run = run_meeting(s, r, x); break;
-    case ME_TIME_REPEAT:
-        repeat(r, x);
-        r->rounds = r->is_repeating ? r->rounds : 0;
-        return true;
     case ME_TIME_ITEM_KINDS: break;
     }
     if (has_run) {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    VERSION = 4
+    VERSION = 5
 };
 
 static const char format_magic[8] = "memestRR";

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "app/program.h"
+#include "app/simulate.h"
+
+me_status me_simulate_modules(const me_plan *plan, int32_t rank, me_diag *diag,
+                              me_str *text)
+{
+    const me_card kernels = {.multiprocessors = 1}; /* no kernel runs */
+    me_engine *engine = NULL;
+    me_program program;
+    me_status status = me_engine_create(&kernels, &engine);
+    if (status == ME_OK) {
+        status = me_program_init(plan, rank, &program);
+    }
+    if (status != ME_OK) {
+        me_engine_destroy(engine);
+        return me_fail(diag, status, "no host memory for the engine");
+    }
+    program.iterations = 0;
+    me_program_run(engine, &program);
+    status = me_engine_status(engine, diag);
+    const me_module_tree *tree = me_engine_modules(engine);
+    for (uint32_t i = 1; status == ME_OK && i < tree->count; i++) {
+        const me_module_info *m = &tree->modules[i];
+        me_str_printf(text, "%s parameters %llu bytes %llu\n", m->path,
+                      (unsigned long long)m->parameters,
+                      (unsigned long long)m->parameter_bytes);
+    }
+    me_program_fini(&program);
+    me_engine_destroy(engine);
+    return status;
+}
