@@ -9,9 +9,9 @@
 #ifndef MEMEST_COLLECTIVES_CALL_LOG_H
 #define MEMEST_COLLECTIVES_CALL_LOG_H
 
+#include "base/status.h"
 #include "collectives/group.h"
 #include "collectives/nccl_stub.h"
-#include "memest/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

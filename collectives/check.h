@@ -9,10 +9,10 @@
 #ifndef MEMEST_COLLECTIVES_CHECK_H
 #define MEMEST_COLLECTIVES_CHECK_H
 
+#include "base/status.h"
 #include "collectives/call_log.h"
 #include "collectives/group.h"
 #include "collectives/transport.h"
-#include "memest/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>

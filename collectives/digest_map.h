@@ -7,8 +7,8 @@
 #ifndef MEMEST_COLLECTIVES_DIGEST_MAP_H
 #define MEMEST_COLLECTIVES_DIGEST_MAP_H
 
+#include "base/status.h"
 #include "collectives/digest.h"
-#include "memest/status.h"
 
 #include <stddef.h>
 

@@ -7,8 +7,8 @@
 #ifndef MEMEST_COLLECTIVES_NCCL_THREAD_H
 #define MEMEST_COLLECTIVES_NCCL_THREAD_H
 
+#include "base/status.h"
 #include "collectives/nccl_stub.h"
-#include "memest/status.h"
 
 #include <stdint.h>
 

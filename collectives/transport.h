@@ -8,7 +8,7 @@
 #ifndef MEMEST_COLLECTIVES_TRANSPORT_H
 #define MEMEST_COLLECTIVES_TRANSPORT_H
 
-#include "memest/status.h"
+#include "base/status.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -8,7 +8,7 @@
 #ifndef MEMEST_COLLECTIVES_WIRE_H
 #define MEMEST_COLLECTIVES_WIRE_H
 
-#include "memest/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -13,7 +13,7 @@
 #ifndef MEMEST_PARALLEL_BUFFER_H
 #define MEMEST_PARALLEL_BUFFER_H
 
-#include "memest/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>

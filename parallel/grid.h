@@ -14,8 +14,8 @@
 #ifndef MEMEST_PARALLEL_GRID_H
 #define MEMEST_PARALLEL_GRID_H
 
-#include "memest/event.h"
-#include "memest/status.h"
+#include "base/event.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>

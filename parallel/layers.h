@@ -12,7 +12,7 @@
 #ifndef MEMEST_PARALLEL_LAYERS_H
 #define MEMEST_PARALLEL_LAYERS_H
 
-#include "memest/status.h"
+#include "base/status.h"
 #include "parallel/layout.h"
 
 #include <stdbool.h>

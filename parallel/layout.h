@@ -12,7 +12,7 @@
 #ifndef MEMEST_PARALLEL_LAYOUT_H
 #define MEMEST_PARALLEL_LAYOUT_H
 
-#include "memest/status.h"
+#include "base/status.h"
 
 #include <stdint.h>
 

@@ -10,7 +10,7 @@
 #ifndef MEMEST_PARALLEL_MOE_LAYERS_H
 #define MEMEST_PARALLEL_MOE_LAYERS_H
 
-#include "memest/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -10,7 +10,7 @@
 #ifndef MEMEST_PARALLEL_ROUTING_H
 #define MEMEST_PARALLEL_ROUTING_H
 
-#include "memest/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -13,7 +13,7 @@
 #ifndef MEMEST_PARALLEL_SCHEDULE_H
 #define MEMEST_PARALLEL_SCHEDULE_H
 
-#include "memest/status.h"
+#include "base/status.h"
 #include "parallel/placement.h"
 
 #include <stdbool.h>

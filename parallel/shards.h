@@ -11,7 +11,7 @@
 #ifndef MEMEST_PARALLEL_SHARDS_H
 #define MEMEST_PARALLEL_SHARDS_H
 
-#include "memest/status.h"
+#include "base/status.h"
 #include "parallel/buffer.h"
 
 #include <stdint.h>

@@ -8,7 +8,7 @@
 #ifndef MEMEST_ALLOC_ALLOC_CONF_H
 #define MEMEST_ALLOC_ALLOC_CONF_H
 
-#include "memest/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>

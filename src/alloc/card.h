@@ -9,8 +9,8 @@
 #ifndef MEMEST_ALLOC_CARD_H
 #define MEMEST_ALLOC_CARD_H
 
+#include "base/status.h"
 #include "base/str.h"
-#include "memest/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>

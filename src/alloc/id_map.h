@@ -8,7 +8,7 @@
 #ifndef MEMEST_ALLOC_ID_MAP_H
 #define MEMEST_ALLOC_ID_MAP_H
 
-#include "memest/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

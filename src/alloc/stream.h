@@ -9,7 +9,7 @@
 #ifndef MEMEST_ALLOC_STREAM_H
 #define MEMEST_ALLOC_STREAM_H
 
-#include "memest/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,8 +7,8 @@
 #ifndef MEMEST_APP_CLI_H
 #define MEMEST_APP_CLI_H
 
+#include "base/status.h"
 #include "base/str.h"
-#include "memest/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>

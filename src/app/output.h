@@ -7,8 +7,8 @@
 #ifndef MEMEST_APP_OUTPUT_H
 #define MEMEST_APP_OUTPUT_H
 
+#include "base/status.h"
 #include "base/str.h"
-#include "memest/status.h"
 
 /**
  * Text to a file or stdout, all of it or a reason. Local.

@@ -8,8 +8,8 @@
 #ifndef MEMEST_APP_VARIANT_H
 #define MEMEST_APP_VARIANT_H
 
+#include "base/status.h"
 #include "config/config.h"
-#include "memest/status.h"
 #include "parallel/schedule.h"
 
 #include <stdint.h>

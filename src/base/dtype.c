@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "memest/dtype.h"
+#include "base/dtype.h"
 
 #include "base/assert.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "memest/layer.h"
+#include "base/layer.h"
 
 #include "base/assert.h"
 

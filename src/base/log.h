@@ -8,7 +8,7 @@
 #ifndef MEMEST_BASE_LOG_H
 #define MEMEST_BASE_LOG_H
 
-#include "memest/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 

@@ -10,7 +10,7 @@
 #ifndef MEMEST_BASE_OUTFILE_H
 #define MEMEST_BASE_OUTFILE_H
 
-#include "memest/status.h"
+#include "base/status.h"
 
 #include <stdint.h>
 #include <stdio.h>

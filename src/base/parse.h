@@ -8,7 +8,7 @@
 #ifndef MEMEST_BASE_PARSE_H
 #define MEMEST_BASE_PARSE_H
 
-#include "memest/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>

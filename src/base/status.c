@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "memest/status.h"
+#include "base/status.h"
 
 #include "base/clean.h"
 

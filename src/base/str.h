@@ -8,7 +8,7 @@
 #ifndef MEMEST_BASE_STR_H
 #define MEMEST_BASE_STR_H
 
-#include "memest/status.h"
+#include "base/status.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -8,10 +8,10 @@
 #ifndef MEMEST_CONFIG_CONFIG_H
 #define MEMEST_CONFIG_CONFIG_H
 
-#include "memest/dtype.h"
-#include "memest/layer.h"
-#include "memest/model.h"
-#include "memest/status.h"
+#include "base/dtype.h"
+#include "base/layer.h"
+#include "base/model.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -9,8 +9,8 @@
 #ifndef MEMEST_CONFIG_SOURCE_H
 #define MEMEST_CONFIG_SOURCE_H
 
+#include "base/status.h"
 #include "base/str.h"
-#include "memest/status.h"
 
 #include <stddef.h>
 

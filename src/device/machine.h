@@ -7,7 +7,7 @@
 #ifndef MEMEST_DEVICE_MACHINE_H
 #define MEMEST_DEVICE_MACHINE_H
 
-#include "memest/status.h"
+#include "base/status.h"
 
 #include <stdint.h>
 

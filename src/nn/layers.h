@@ -9,7 +9,7 @@
 #ifndef MEMEST_NN_LAYERS_H
 #define MEMEST_NN_LAYERS_H
 
-#include "memest/layer.h"
+#include "base/layer.h"
 #include "nn/nn.h"
 
 typedef struct me_layer me_layer;

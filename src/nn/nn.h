@@ -13,7 +13,7 @@
 #ifndef MEMEST_NN_NN_H
 #define MEMEST_NN_NN_H
 
-#include "memest/model.h"
+#include "base/model.h"
 #include "nn/communicate.h"
 #include "nn/weight_gradients.h"
 #include "parallel/routing.h"

@@ -8,9 +8,9 @@
 #ifndef MEMEST_PLAN_PLAN_H
 #define MEMEST_PLAN_PLAN_H
 
+#include "base/status.h"
 #include "base/str.h"
 #include "config/config.h"
-#include "memest/status.h"
 #include "parallel/grid.h"
 #include "parallel/layers.h"
 #include "parallel/pipeline_order.h"

@@ -9,8 +9,8 @@
 #ifndef MEMEST_REPORT_PAGE_H
 #define MEMEST_REPORT_PAGE_H
 
+#include "base/status.h"
 #include "base/str.h"
-#include "memest/status.h"
 #include "report/table.h"
 
 #include <jansson.h>

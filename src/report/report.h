@@ -8,10 +8,10 @@
 #ifndef MEMEST_REPORT_REPORT_H
 #define MEMEST_REPORT_REPORT_H
 
+#include "base/status.h"
 #include "base/str.h"
 #include "collectives/transport.h"
 #include "config/config.h"
-#include "memest/status.h"
 #include "time/rates.h"
 #include "time/step.h"
 #include "track/result.h"

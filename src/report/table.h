@@ -8,8 +8,8 @@
 #ifndef MEMEST_REPORT_TABLE_H
 #define MEMEST_REPORT_TABLE_H
 
+#include "base/status.h"
 #include "base/str.h"
-#include "memest/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -20,9 +20,9 @@
 #ifndef MEMEST_TENSOR_ENGINE_H
 #define MEMEST_TENSOR_ENGINE_H
 
-#include "memest/dtype.h"
-#include "memest/event.h"
-#include "memest/status.h"
+#include "base/dtype.h"
+#include "base/event.h"
+#include "base/status.h"
 #include "tensor/module.h"
 #include "tensor/shape.h"
 

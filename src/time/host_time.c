@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "memest/event.h"
+#include "base/event.h"
 #include "time/rates.h"
 
 /*

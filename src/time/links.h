@@ -8,7 +8,7 @@
 #ifndef MEMEST_TIME_LINKS_H
 #define MEMEST_TIME_LINKS_H
 
-#include "memest/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -15,7 +15,7 @@
 #ifndef MEMEST_TIME_PROGRAM_H
 #define MEMEST_TIME_PROGRAM_H
 
-#include "memest/status.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>

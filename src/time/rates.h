@@ -12,7 +12,7 @@
 #ifndef MEMEST_TIME_RATES_H
 #define MEMEST_TIME_RATES_H
 
-#include "memest/status.h"
+#include "base/status.h"
 #include "tensor/launch.h"
 
 #include <stdbool.h>

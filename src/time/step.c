@@ -2,7 +2,7 @@
 #include "time/step.h"
 
 #include "base/alloc.h"
-#include "memest/event.h"
+#include "base/event.h"
 #include "tensor/launch.h"
 #include "time/links.h"
 

@@ -11,8 +11,8 @@
 #define MEMEST_TRACK_CODEC_H
 
 #include "base/arena.h"
+#include "base/status.h"
 #include "base/str.h"
-#include "memest/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -12,8 +12,8 @@
 #ifndef MEMEST_TRACK_EVENT_LOG_H
 #define MEMEST_TRACK_EVENT_LOG_H
 
-#include "memest/event.h"
-#include "memest/status.h"
+#include "base/event.h"
+#include "base/status.h"
 #include "tensor/module.h"
 
 #include <stdint.h>

@@ -8,8 +8,8 @@
 #ifndef MEMEST_TRACK_FOLD_H
 #define MEMEST_TRACK_FOLD_H
 
+#include "base/status.h"
 #include "base/str.h"
-#include "memest/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

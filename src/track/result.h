@@ -10,8 +10,8 @@
 #define MEMEST_TRACK_RESULT_H
 
 #include "base/arena.h"
-#include "memest/event.h"
-#include "memest/status.h"
+#include "base/event.h"
+#include "base/status.h"
 #include "time/program.h"
 
 #include <stdbool.h>

@@ -10,7 +10,7 @@
 #ifndef MEMEST_TESTS_SUPPORT_FAULTS_H
 #define MEMEST_TESTS_SUPPORT_FAULTS_H
 
-#include "memest/status.h"
+#include "base/status.h"
 
 #include <stdint.h>
 

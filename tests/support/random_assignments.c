@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "support/random_assignments.h"
 
-#include "memest/status.h"
+#include "base/status.h"
 
 #include <stdarg.h>
 #include <stdbool.h>

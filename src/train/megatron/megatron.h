@@ -9,7 +9,7 @@
 #ifndef MEMEST_TRAIN_MEGATRON_MEGATRON_H
 #define MEMEST_TRAIN_MEGATRON_MEGATRON_H
 
-#include "memest/model.h"
+#include "base/model.h"
 #include "nn/gpt.h"
 #include "parallel/pipeline_order.h"
 

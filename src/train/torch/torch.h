@@ -9,8 +9,8 @@
 #ifndef MEMEST_TRAIN_TORCH_TORCH_H
 #define MEMEST_TRAIN_TORCH_TORCH_H
 
-#include "memest/layer.h"
-#include "memest/model.h"
+#include "base/layer.h"
+#include "base/model.h"
 #include "nn/nn.h"
 #include "parallel/schedule.h"
 

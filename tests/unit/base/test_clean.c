@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clean.h"
-#include "memest/status.h"
+#include "base/status.h"
 #include "support/test.h"
 
 #include <stdio.h>

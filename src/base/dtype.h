@@ -4,8 +4,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef MEMEST_DTYPE_H
-#define MEMEST_DTYPE_H
+#ifndef MEMEST_BASE_DTYPE_H
+#define MEMEST_BASE_DTYPE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,4 +42,4 @@ const char *me_dtype_name(me_dtype dtype);
 }
 #endif
 
-#endif /* MEMEST_DTYPE_H */
+#endif /* MEMEST_BASE_DTYPE_H */

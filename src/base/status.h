@@ -5,8 +5,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef MEMEST_STATUS_H
-#define MEMEST_STATUS_H
+#ifndef MEMEST_BASE_STATUS_H
+#define MEMEST_BASE_STATUS_H
 
 #ifdef __cplusplus
 extern "C" {
@@ -77,4 +77,4 @@ const char *me_status_text(me_status status);
 }
 #endif
 
-#endif /* MEMEST_STATUS_H */
+#endif /* MEMEST_BASE_STATUS_H */
