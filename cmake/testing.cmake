@@ -14,6 +14,17 @@ set(ME_TEST_ENVIRONMENT
   LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0
   UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1)
 
+# Where tests find this build installed, by their fixture `installed`, and what
+# users' programs are compiled with to link its libraries.
+set(ME_TEST_PREFIX ${PROJECT_BINARY_DIR}/prefix)
+set(ME_USER_FLAGS "")
+if(ME_SANITIZE)
+  set(ME_USER_FLAGS "-fsanitize=${ME_SANITIZE} -fno-sanitize-recover=all")
+endif()
+if(ME_FUZZ)
+  string(APPEND ME_USER_FLAGS " -fsanitize=fuzzer-no-link")
+endif()
+
 # me_add_test(NAME KIND PROCESSES command…): KIND may name several labels.
 function(me_add_test name kind processes)
   add_test(NAME ${name} COMMAND ${ARGN})

@@ -9,7 +9,9 @@ enum {
     ME_T = 1 << ME_AXIS_TENSOR,
     ME_C = 1 << ME_AXIS_CONTEXT,
     ME_E = 1 << ME_AXIS_EXPERT,
-    ME_D = 1 << ME_AXIS_DATA,
+    ME_PART = 1 << ME_AXIS_DATA, /**< of an instance */
+    ME_I = 1 << ME_AXIS_INSTANCE,
+    ME_D = ME_PART | ME_I,
     ME_P = 1 << ME_AXIS_PIPELINE,
     ME_TCEDP = ME_T | ME_C | ME_E | ME_D | ME_P
 };
@@ -40,7 +42,11 @@ static const me_family families[ME_GROUP_COUNT] = {
     [ME_GROUP_MODEL] = {ME_GRID_DENSE, ME_T | ME_P, ME_ENDS_ALL},
     [ME_GROUP_EMBEDDING] = {ME_GRID_DENSE, ME_P, ME_ENDS_FIRST_LAST},
     [ME_GROUP_POSITION_EMBEDDING] = {ME_GRID_DENSE, ME_P, ME_ENDS_FIRST},
-    [ME_GROUP_OPTIMIZER_INSTANCE] = {ME_GRID_DENSE, ME_TCEDP, ME_ENDS_ALL},
+    [ME_GROUP_PARTIAL_DATA_CONTEXT] = {ME_GRID_DENSE, ME_PART | ME_C,
+                                       ME_ENDS_ALL},
+    [ME_GROUP_INTER_INSTANCE] = {ME_GRID_DENSE, ME_I, ME_ENDS_ALL},
+    [ME_GROUP_OPTIMIZER_INSTANCE] = {ME_GRID_DENSE, ME_TCEDP & ~(unsigned)ME_I,
+                                     ME_ENDS_ALL},
     [ME_GROUP_EXPERT] = {ME_GRID_EXPERT, ME_E, ME_ENDS_ALL},
     [ME_GROUP_EXPERT_TENSOR] = {ME_GRID_EXPERT, ME_T, ME_ENDS_ALL},
     [ME_GROUP_EXPERT_TENSOR_EXPERT] = {ME_GRID_EXPERT, ME_T | ME_E,
@@ -60,7 +66,8 @@ typedef struct me_creation {
     bool has_host_twin;
 } me_creation;
 
-/** The order of initialize_model_parallel() in parallel_state.py. */
+/** The order of initialize_model_parallel() in parallel_state.py, with one
+ *  instance of the distributed optimizer. */
 static const me_creation creations[] = {
     {.kind = ME_GROUP_COUNT,
      .name = "weight_remat",
@@ -171,9 +178,16 @@ static me_status derive_extents(const me_grid_sizes *sizes, me_diag *diag,
                        "data size %d must equal expert data size %d",
                        dp, edp);
     }
+    const int32_t n = sizes->instances == 0 ? 1 : sizes->instances;
+    if (n < 0 || dp % n != 0 || edp % n != 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "%d instances of the distributed optimizer do not "
+                       "divide data size %d and expert data size %d",
+                       n, dp, edp);
+    }
     const int32_t extents[ME_GRID_SIDE_COUNT][ME_AXIS_COUNT] = {
-        {sizes->tensor, sizes->context, 1, dp, sizes->pipeline},
-        {etp, 1, sizes->expert, edp, sizes->pipeline},
+        {sizes->tensor, sizes->context, 1, dp / n, n, sizes->pipeline},
+        {etp, 1, sizes->expert, edp / n, n, sizes->pipeline},
     };
     for (int side = 0; side < ME_GRID_SIDE_COUNT; side++) {
         for (int axis = 0; axis < ME_AXIS_COUNT; axis++) {
@@ -190,15 +204,14 @@ me_status me_grid_init(const me_grid_sizes *sizes, me_diag *diag,
     if (status != ME_OK) {
         return status;
     }
-    const me_axis late[2] = {
-        sizes->pipeline_before_data ? ME_AXIS_PIPELINE : ME_AXIS_DATA,
-        sizes->pipeline_before_data ? ME_AXIS_DATA : ME_AXIS_PIPELINE,
-    };
+    const bool is_early = sizes->pipeline_before_data;
     me_grid grid = {
         .world = sizes->world,
         .is_tied = sizes->is_tied,
-        .order = {ME_AXIS_TENSOR, ME_AXIS_CONTEXT, ME_AXIS_EXPERT, late[0],
-                  late[1]},
+        .order = {ME_AXIS_TENSOR, ME_AXIS_CONTEXT, ME_AXIS_EXPERT,
+                  is_early ? ME_AXIS_PIPELINE : ME_AXIS_DATA,
+                  is_early ? ME_AXIS_DATA : ME_AXIS_INSTANCE,
+                  is_early ? ME_AXIS_INSTANCE : ME_AXIS_PIPELINE},
     };
     status = derive_extents(sizes, diag, &grid);
     if (status != ME_OK) {
@@ -244,6 +257,14 @@ int32_t me_grid_rank(const me_grid *grid, me_grid_side side,
         rank += coordinates->at[i] * grid->axes[side][i].stride;
     }
     return rank;
+}
+
+int32_t me_grid_data_rank(const me_grid *grid, me_grid_side side,
+                          const me_coordinates *coordinates)
+{
+    return coordinates->at[ME_AXIS_INSTANCE] *
+               grid->axes[side][ME_AXIS_DATA].extent +
+           coordinates->at[ME_AXIS_DATA];
 }
 
 /** Is @p axis part of a family? Axes of one rank never are. */

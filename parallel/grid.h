@@ -6,8 +6,9 @@
  * Ranks are numbered as Megatron-LM core_v0.19.0 numbers them (its
  * parallel_state.py): tensor fastest, then context, expert, data, pipeline, or
  * with pipeline before data. Experts have a grid of their own over the same
- * ranks, in which expert takes the place of context. One instance of the
- * distributed optimizer. Nothing here is Collective.
+ * ranks, in which expert takes the place of context. Instances of the
+ * distributed optimizer cut the data axis in equal parts. Nothing here is
+ * Collective.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -25,7 +26,8 @@ typedef enum me_axis {
     ME_AXIS_TENSOR,
     ME_AXIS_CONTEXT,
     ME_AXIS_EXPERT,
-    ME_AXIS_DATA,
+    ME_AXIS_DATA,     /**< within an instance of the distributed optimizer */
+    ME_AXIS_INSTANCE, /**< instances of it */
     ME_AXIS_PIPELINE,
     ME_AXIS_COUNT
 } me_axis;
@@ -45,6 +47,7 @@ typedef struct me_grid_sizes {
     int32_t pipeline;
     int32_t expert;
     int32_t expert_tensor;     /**< 0: as `tensor` */
+    int32_t instances;         /**< of the distributed optimizer; 0: one */
     bool pipeline_before_data; /**< order tp-cp-ep-pp-dp */
     bool is_tied; /**< input embedding and output layer share a weight */
 } me_grid_sizes;
@@ -69,7 +72,7 @@ typedef struct me_coordinates {
 } me_coordinates;
 
 enum {
-    ME_GROUP_AXES = 4 /**< axes that a group can span at most */
+    ME_GROUP_AXES = 5 /**< axes that a group can span at most */
 };
 
 /**
@@ -115,6 +118,10 @@ me_coordinates me_grid_coordinates(const me_grid *grid, me_grid_side side,
 /** The rank at coordinates that are within the grid; inverse of the above. */
 int32_t me_grid_rank(const me_grid *grid, me_grid_side side,
                      const me_coordinates *coordinates);
+
+/** The data-parallel rank at coordinates of @p side, over all instances. */
+int32_t me_grid_data_rank(const me_grid *grid, me_grid_side side,
+                          const me_coordinates *coordinates);
 
 /**
  * The group of a kind that @p rank is a member of. Cost: O(1).

@@ -163,6 +163,17 @@ me_status me_schedule_check(const me_schedule *schedule,
     return schedule->check(pipeline, diag);
 }
 
+int32_t me_schedule_chunks(const me_schedule *schedule,
+                           const me_pipeline *pipeline)
+{
+    if (pipeline->chunks != 0) {
+        return pipeline->chunks;
+    }
+    me_pipeline p = *pipeline;
+    p.chunks = 1;
+    return me_schedule_check(schedule, &p, NULL) == ME_OK ? 1 : 2;
+}
+
 int32_t me_schedule_in_flight(const me_schedule *schedule,
                               const me_pipeline *pipeline)
 {

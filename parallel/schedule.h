@@ -139,6 +139,11 @@ me_status me_schedule_check(const me_schedule *schedule,
                             const me_pipeline *pipeline,
                             me_diag *diag) ME_MUST_CHECK;
 
+/** Chunks of each rank for a pipeline that does not say how many (0): 1, or 2
+ *  if the schedule cannot run 1. */
+int32_t me_schedule_chunks(const me_schedule *schedule,
+                           const me_pipeline *pipeline);
+
 /**
  * How many chunk micro-batches a rank holds activations of at most: those
  * whose forward has begun and whose (weight) backward has not ended. The

@@ -46,6 +46,11 @@ static int64_t arrive(void *self, const me_timeline_transfer *transfer)
     return transfer->made + t->transfer;
 }
 
+me_ticks me_ticks_default(void)
+{
+    return (me_ticks){.forward = 1, .input_gradient = 1, .weight_gradient = 1};
+}
+
 me_timeline_model me_ticks_model(me_ticks *ticks)
 {
     return (me_timeline_model){

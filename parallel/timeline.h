@@ -78,6 +78,8 @@ typedef struct me_ticks {
 
 /** Ticks of a whole backward. */
 int64_t me_ticks_backward(const me_ticks *ticks);
+/** Forward, input gradient and weight gradient of 1, transfers of none. */
+me_ticks me_ticks_default(void);
 
 /** The model of @p ticks, which must live as long. */
 me_timeline_model me_ticks_model(me_ticks *ticks);

@@ -404,3 +404,16 @@ me_status me_alloc_conf_parse(const char *text, me_diag *diag,
     }
     return status;
 }
+
+uint64_t me_alloc_conf_limit_bytes(const me_alloc_conf *conf,
+                                   uint64_t limit_bytes,
+                                   uint64_t device_total_bytes)
+{
+    const double fraction = conf->per_process_memory_fraction;
+    if (limit_bytes != 0 || fraction < 0.0 || device_total_bytes == 0) {
+        return limit_bytes;
+    }
+    /* 0 would be no limit; a fraction of 0 lets no segment be taken. */
+    const uint64_t limit = (uint64_t)(fraction * (double)device_total_bytes);
+    return limit > 0 ? limit : 1;
+}

@@ -54,4 +54,17 @@ me_alloc_conf me_alloc_conf_default(void);
 me_status me_alloc_conf_parse(const char *text, me_diag *diag,
                               me_alloc_conf *conf_out) ME_MUST_CHECK;
 
+/**
+ * What the allocator lets itself hold: @p limit_bytes if that is not 0, else
+ * the setting's fraction of the card, as set_per_process_memory_fraction().
+ * Local.
+ *
+ * @param device_total_bytes  the card's memory; 0: not known, and no fraction
+ *                            of it is
+ * @return 0: no limit
+ */
+uint64_t me_alloc_conf_limit_bytes(const me_alloc_conf *conf,
+                                   uint64_t limit_bytes,
+                                   uint64_t device_total_bytes);
+
 #endif /* MEMEST_ALLOC_ALLOC_CONF_H */

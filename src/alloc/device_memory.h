@@ -104,7 +104,8 @@ void me_device_memory_begin(me_device_memory *memory,
  * or a batch are taken. Local. */
 void me_device_memory_settle(me_device_memory *memory);
 
-/** An arithmetic kernel of PyTorch runs. Local. */
+/** An arithmetic kernel of PyTorch runs: the first makes CUDA take the local
+ * memory of all its threads. Those that draw random numbers need none. Local. */
 void me_device_memory_kernel(me_device_memory *memory);
 
 /** A matrix product runs on a thread. Local. */

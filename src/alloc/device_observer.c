@@ -28,6 +28,9 @@ static void follow_alloc(me_device_observer *o, const me_event *event)
     if (o->memory.has_cublas[ME_DEVICE_AUTOGRAD_THREAD]) {
         return; /* nothing more comes with an allocation */
     }
+    if (event->is_drawn) {
+        return; /* whatever loads later */
+    }
     me_device_memory_kernel(&o->memory);
     if (strcmp(op, "cublas_workspace") == 0) {
         me_device_memory_matmul(&o->memory,

@@ -447,16 +447,11 @@ bool me_pool_set_outside(me_pool *pool, uint64_t outside_bytes)
     return reserved_bytes(pool) <= left;
 }
 
-static uint64_t limit_of(const me_pool_options *options)
+static uint64_t limit_of(const me_pool_options *o)
 {
-    if (options->limit_bytes != 0) {
-        return options->limit_bytes;
-    }
-    const double fraction = options->conf.per_process_memory_fraction;
-    if (fraction < 0.0 || options->device_total_bytes == 0) {
-        return UINT64_MAX;
-    }
-    return (uint64_t)(fraction * (double)options->device_total_bytes);
+    const uint64_t limit = me_alloc_conf_limit_bytes(&o->conf, o->limit_bytes,
+                                                     o->device_total_bytes);
+    return limit == 0 ? UINT64_MAX : limit;
 }
 
 me_status me_pool_create(const me_pool_options *options, me_pool **pool_out)

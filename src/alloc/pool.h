@@ -209,11 +209,18 @@ me_status me_pool_empty_cache(me_pool *pool) ME_MUST_CHECK;
  */
 bool me_pool_set_outside(me_pool *pool, uint64_t outside_bytes);
 
-/** Who beside this allocator takes of the device's addresses. */
+/** X(constant, name): who beside this allocator takes of the device's
+ * addresses: CUDA, a library or another's cudaMalloc; mapped memory, as NCCL's;
+ * local memory of kernels, instead of what they had. */
+#define ME_POOL_TAKER_LIST(X)                                                  \
+    X(ME_POOL_TAKER_DRIVER, "driver")                                          \
+    X(ME_POOL_TAKER_MAPPED, "mapped")                                          \
+    X(ME_POOL_TAKER_LOCAL_MEMORY, "local_memory")
+
 typedef enum me_pool_taker {
-    ME_POOL_TAKER_DRIVER,      /**< CUDA, a library, or another's cudaMalloc */
-    ME_POOL_TAKER_MAPPED,      /**< mapped memory, as NCCL's */
-    ME_POOL_TAKER_LOCAL_MEMORY /**< of kernels, instead of what they had */
+#define ME_POOL_TAKER_ENUM(constant, name) constant,
+    ME_POOL_TAKER_LIST(ME_POOL_TAKER_ENUM) ME_POOL_TAKER_COUNT
+#undef ME_POOL_TAKER_ENUM
 } me_pool_taker;
 
 /**
@@ -282,5 +289,8 @@ uint64_t me_pool_segment_bytes(const me_alloc_conf *conf, uint64_t rounded);
 /** Names as PyTorch has them; static. */
 const char *me_pool_stat_name(me_pool_stat_kind kind);
 const char *me_pool_action_name(me_pool_action action);
+
+/** As recordings of memest name them; static. */
+const char *me_pool_taker_name(me_pool_taker taker);
 
 #endif /* MEMEST_ALLOC_POOL_H */

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 enum {
     FIRST_IDS = 1024
@@ -22,10 +23,21 @@ typedef struct known_id {
     uint32_t state; /**< id_state */
 } known_id;
 
+/** A block that the engine has done with and the device has not. */
+typedef struct late_block {
+    me_pool_block block;
+    uint32_t epoch;
+} late_block;
+
 struct me_pool_observer {
     me_pool *pool;
     known_id *ids; /**< by block id */
     uint32_t n_ids;
+    late_block *late; /**< in the order of their frees */
+    uint32_t n_late;
+    uint32_t late_capacity;
+    uint32_t n_late_done; /**< of them, before the last point */
+    bool frees_at_points;
     me_status status;
     uint32_t bad_block; /**< that the engine's events contradict */
     bool is_ended;      /**< no event is followed any more */
@@ -87,8 +99,39 @@ static void note_oom(me_pool_observer *o, const me_event *event)
     o->limit.oom = *me_pool_last_oom(o->pool);
 }
 
+/** The device has come as far as the last point. */
+static void complete_late(me_pool_observer *o)
+{
+    for (uint32_t i = 0; i < o->n_late_done; i++) {
+        me_pool_free_completed(o->pool, o->late[i].block, o->late[i].epoch);
+    }
+    o->n_late -= o->n_late_done;
+    if (o->n_late_done > 0 && o->n_late > 0) {
+        memmove(o->late, o->late + o->n_late_done, o->n_late * sizeof *o->late);
+    }
+    o->n_late_done = 0;
+}
+
+static void keep_late(me_pool_observer *o, const known_id *id, uint32_t number)
+{
+    if (o->n_late == o->late_capacity) {
+        const uint32_t wanted =
+            o->late_capacity == 0 ? FIRST_IDS : 2 * o->late_capacity;
+        late_block *larger =
+            me_realloc(o->late, wanted, sizeof *larger, "alloc.late");
+        if (larger == NULL) {
+            end(o, ME_ERR_NOMEM, number);
+            return;
+        }
+        o->late = larger;
+        o->late_capacity = wanted;
+    }
+    o->late[o->n_late++] = (late_block){id->block, id->epoch};
+}
+
 static void follow_alloc(me_pool_observer *o, const me_event *event)
 {
+    complete_late(o);
     if (!has_id(o, event->block)) {
         return;
     }
@@ -120,10 +163,14 @@ static void follow_free(me_pool_observer *o, const me_event *event)
     if (is_request) {
         id->epoch = me_pool_free_requested(o->pool, id->block);
         id->state = ID_PENDING;
+        return;
+    }
+    if (event->is_late && o->frees_at_points) {
+        keep_late(o, id, event->block);
     } else {
         me_pool_free_completed(o->pool, id->block, id->epoch);
-        id->state = ID_UNUSED;
     }
+    id->state = ID_UNUSED;
 }
 
 static void on_event(void *self, const me_event *event)
@@ -142,6 +189,7 @@ static void on_event(void *self, const me_event *event)
             o->on_point(o->point_self, event, o->pool);
         }
         me_pool_reset_peaks(o->pool);
+        o->n_late_done = o->n_late;
     }
 }
 
@@ -176,8 +224,14 @@ void me_pool_observer_destroy(me_pool_observer *observer)
     if (observer != NULL) {
         me_pool_destroy(observer->pool);
         me_free(observer->ids);
+        me_free(observer->late);
         me_free(observer);
     }
+}
+
+void me_pool_observer_free_at_points(me_pool_observer *observer)
+{
+    observer->frees_at_points = true;
 }
 
 me_observer me_pool_observer_handle(me_pool_observer *observer)

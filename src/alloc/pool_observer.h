@@ -51,6 +51,13 @@ me_pool_observer_create(const me_pool_options *options,
 /** Give back the observer and its pool; NULL is allowed. Local. */
 void me_pool_observer_destroy(me_pool_observer *observer);
 
+/**
+ * From now on what another stream uses comes back at an allocation after the
+ * next point, where the host waits for the device, and not at the next
+ * allocation: the latest that is possible. Local.
+ */
+void me_pool_observer_free_at_points(me_pool_observer *observer);
+
 /** What the engine is given; borrows @p observer. Local. */
 me_observer me_pool_observer_handle(me_pool_observer *observer);
 

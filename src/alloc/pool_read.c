@@ -28,6 +28,16 @@ const char *me_pool_action_name(me_pool_action action)
     return action_names[action];
 }
 
+const char *me_pool_taker_name(me_pool_taker taker)
+{
+    static const char *const names[] = {
+#define TAKER_NAME(constant, name) [constant] = (name),
+        ME_POOL_TAKER_LIST(TAKER_NAME)
+#undef TAKER_NAME
+    };
+    return names[taker];
+}
+
 static me_pool_stat read_counter(const counter *c)
 {
     return (me_pool_stat){

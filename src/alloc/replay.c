@@ -85,10 +85,18 @@ static me_status do_free(replay *r, const me_stream_event *event)
 
 static void keep_peaks(replay *r)
 {
+    me_pool_stats stats;
+    me_pool_read(r->pool, &stats);
     for (int kind = 0; kind < ME_POOL_STAT_COUNT; kind++) {
-        r->peaks[kind] = me_max_u64(
-            r->peaks[kind], me_pool_peak(r->pool, (me_pool_stat_kind)kind));
+        for (int slot = 0; slot < ME_POOL_SLOTS; slot++) {
+            uint64_t *peak = &r->peaks[kind][slot];
+            *peak = me_max_u64(*peak, stats.stat[kind][slot].peak);
+        }
     }
+    r->oversize_peaks[0] =
+        me_max_u64(r->oversize_peaks[0], stats.oversize_allocations.peak);
+    r->oversize_peaks[1] =
+        me_max_u64(r->oversize_peaks[1], stats.oversize_segments.peak);
 }
 
 static me_status do_point(replay *r, const me_stream_event *event)
@@ -98,26 +106,40 @@ static me_status do_point(replay *r, const me_stream_event *event)
     }
     keep_peaks(r);
     me_replay_point(r, event->id, event->id_length);
-    me_pool_reset_peaks(r->pool);
+    if (event->kind == ME_STREAM_POINT) {
+        me_pool_reset_peaks(r->pool);
+    }
     r->point.length = 0;
     me_str_append_n(&r->point, event->id, event->id_length);
     return me_str_status(&r->point);
 }
 
+static me_status do_take(replay *r, const me_stream_event *event)
+{
+    const me_status status = me_pool_take(r->pool, event->taker, event->bytes);
+    return status == ME_ERR_OVERFLOW
+               ? me_fail(r->diag, status,
+                         "the device's address space has run out after %" PRIu64
+                         " calls",
+                         r->n_events)
+               : status;
+}
+
 static me_status do_call(replay *r, const me_stream_event *event)
 {
+    if (event->has_no_addresses && r->order != NULL) {
+        me_replay_order_give_up(r->order);
+        return ME_ERR_MISMATCH;
+    }
     switch (event->kind) {
     case ME_STREAM_ALLOC: return do_alloc(r, event);
     case ME_STREAM_FREE:
-        if (r->order != NULL) {
-            me_replay_order_give_up(r->order);
-            return ME_ERR_MISMATCH;
-        }
-        return do_free(r, event);
     case ME_STREAM_FREE_REQUESTED:
     case ME_STREAM_FREE_COMPLETED: return do_free(r, event);
+    case ME_STREAM_TAKE: return do_take(r, event);
     case ME_STREAM_EMPTY_CACHE: return me_pool_empty_cache(r->pool);
-    case ME_STREAM_POINT: return do_point(r, event);
+    case ME_STREAM_POINT:
+    case ME_STREAM_MARK: return do_point(r, event);
     case ME_STREAM_END: break;
     }
     return ME_OK;
@@ -185,7 +207,8 @@ static me_status replay_pass(replay r, FILE *file,
                                                : me_str_status(report);
     }
     if (status == ME_OK) {
-        summary_out->reserved_peak_bytes = r.peaks[ME_POOL_RESERVED_BYTES];
+        summary_out->reserved_peak_bytes =
+            r.peaks[ME_POOL_RESERVED_BYTES][ME_POOL_ALL];
         summary_out->num_alloc_retries = me_pool_num_alloc_retries(r.pool);
         summary_out->is_oom = is_oom;
     }

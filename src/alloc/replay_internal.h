@@ -23,8 +23,10 @@ typedef struct replay {
     me_id_map ids;
     uint64_t n_events;
     uint64_t n_points;
-    uint64_t peaks[ME_POOL_STAT_COUNT]; /**< up to the last point */
-    me_str point;                       /**< name of the last point */
+    uint64_t peaks[ME_POOL_STAT_COUNT][ME_POOL_SLOTS]; /**< up to the last
+                                                           point */
+    uint64_t oversize_peaks[2]; /**< allocations, segments */
+    me_str point;               /**< name of the last point */
     me_str *report;
 } replay;
 
@@ -37,5 +39,9 @@ void me_replay_point(replay *r, const char *name, size_t length);
 /** The moment at which memory ran out; the part of the report after the last
  * point. @p oom is NULL if it never did. */
 void me_replay_end(replay *r, const me_stream_event *oom);
+
+/** All counters by pool at the end: a table, or an object of JSON. */
+void me_replay_summary_text(const replay *r);
+void me_replay_summary_json(const replay *r);
 
 #endif /* MEMEST_ALLOC_REPLAY_INTERNAL_H */

@@ -249,10 +249,12 @@ static void end_json(replay *r, const me_stream_event *oom)
     me_str_append(r->report, "},\n  \"peak\": {");
     for (int i = 0; i < N_SHOWN; i++) {
         me_str_printf(r->report, "%s\"%s\": %" PRIu64, i == 0 ? "" : ", ",
-                      shown[i].key, r->peaks[shown[i].kind]);
+                      shown[i].key, r->peaks[shown[i].kind][ME_POOL_ALL]);
     }
+    me_str_append(r->report, "},\n  \"summary\": ");
+    me_replay_summary_json(r);
     me_str_printf(r->report,
-                  "},\n  \"events\": %" PRIu64
+                  ",\n  \"events\": %" PRIu64
                   ",\n  \"blocks_before_recording\": %" PRIu64
                   ",\n  \"segment_order\": \"%s\",\n  \"oom\": ",
                   r->n_events, me_stream_n_before(r->stream),
@@ -290,6 +292,7 @@ static void end_text(replay *r, const uint64_t peaks[N_SHOWN],
     static const char last[] = "end, peak of all";
     append_text_line(r, last, sizeof last - 1, peaks);
     append_text_notes(r);
+    me_replay_summary_text(r);
     if (oom == NULL) {
         return;
     }
@@ -305,7 +308,7 @@ void me_replay_end(replay *r, const me_stream_event *oom)
 {
     uint64_t peaks[N_SHOWN];
     for (int i = 0; i < N_SHOWN; i++) {
-        peaks[i] = r->peaks[shown[i].kind];
+        peaks[i] = r->peaks[shown[i].kind][ME_POOL_ALL];
     }
     switch (r->options->format) {
     case ME_REPLAY_TEXT: end_text(r, peaks, oom); break;

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* PyTorch's memory snapshot as JSON: `device_traces` is the recording, and
- * `segments`, the state at its end, says which blocks it does not begin with. */
+ * `segments`, the state at its end, says which blocks it does not begin with.
+ * The text is read once, token by token; what is replayed of it goes to a
+ * temporary file, so that only blocks that live at once are held. */
 #include "alloc/id_map.h"
 #include "alloc/stream_internal.h"
 #include "base/alloc.h"
+#include "base/json_object.h"
 
+#include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,250 +18,399 @@ enum {
     ID_TEXT = 24
 };
 
-/** A block that was there before the recording began. */
-typedef struct early_block {
+/** A block that was there before the recording began, or is at its end. */
+typedef struct block {
     uint64_t address;
     uint64_t bytes;
     uint64_t stream;
-} early_block;
+    uint64_t device;
+} block;
+
+/** A list of blocks; all zero is an empty one. */
+typedef struct blocks {
+    block *block;
+    size_t count;
+    size_t capacity;
+} blocks;
+
+/** An entry of the trace as the temporary file has it. */
+typedef struct entry {
+    uint64_t number; /**< in the trace, from 1 */
+    uint64_t address;
+    uint64_t bytes;
+    uint64_t stream;
+    me_stream_kind kind; /**< ME_STREAM_END: nothing that is replayed */
+} entry;
 
 struct snapshot {
-    json_t *root;
-    const json_t *trace; /**< of the device, borrowed from root */
     const char *name;
-    early_block *early; /**< by address */
-    size_t n_early;
-    size_t n_early_capacity;
+    int device;           /**< that was asked for, or -1 */
+    uint64_t chosen;      /**< whose trace is taken */
+    uint64_t n_devices;   /**< whose traces have been read */
+    uint64_t n_filled;    /**< traces with entries */
+    uint64_t n_entries;   /**< of the chosen trace */
+    uint64_t offset;      /**< in the segment that is read */
+    bool has_other;       /**< an entry of a trace that is not chosen */
+    bool has_trace;       /**< of the chosen device */
+    me_json_reader *json; /**< NULL once all is read */
+    FILE *trace;          /**< temporary, of entries */
+    me_id_map live;       /**< addresses that the trace knows */
+    blocks at_end;        /**< in use in the segments */
+    blocks early;         /**< by address */
     size_t at_early;
-    size_t at_trace;
     char id[ID_TEXT];
 };
 
-/** An entry of the trace, or a block of the segments. */
-typedef struct entry {
-    me_stream_kind kind; /**< ME_STREAM_END: nothing that is replayed */
-    uint64_t address;
-    uint64_t bytes;
-    uint64_t stream;
-} entry;
-
-/** The file's beginning, then the file. */
-static size_t read_source(void *buffer, size_t size, void *data)
+static me_status not_a_snapshot(const snapshot *s, me_diag *diag,
+                                const char *what)
 {
-    snapshot_source *s = data;
-    if (s->head_length > 0) {
-        const size_t n = s->head_length < size ? s->head_length : size;
-        memcpy(buffer, s->head, n);
-        s->head += n;
-        s->head_length -= n;
-        return n;
-    }
-    const size_t n = fread(buffer, 1, size, s->file);
-    return n == 0 && ferror(s->file) ? (size_t)-1 : n;
+    return me_fail_at(diag, ME_ERR_SYNTAX, s->name, 0,
+                      "not a memory snapshot: %s", what);
 }
 
-static me_status bad_entry(const snapshot *s, me_diag *diag, size_t index,
+static me_status no_memory(const snapshot *s, me_diag *diag)
+{
+    return me_fail(diag, ME_ERR_NOMEM, "no memory to read %s", s->name);
+}
+
+static me_status bad_entry(const snapshot *s, me_diag *diag, uint64_t number,
                            const char *what)
 {
     return me_fail_at(diag, ME_ERR_SYNTAX, s->name, 0,
-                      "device_traces entry %zu: %s", index, what);
+                      "device_traces entry %" PRIu64 ": %s", number - 1, what);
 }
 
-static bool read_field(const json_t *object, const char *key,
-                       uint64_t *number_out)
+static me_status bad_segments(const snapshot *s, me_diag *diag)
 {
-    const json_t *value = json_object_get(object, key);
-    if (!json_is_integer(value) || json_integer_value(value) < 0) {
-        return false;
+    return me_fail_at(diag, ME_ERR_SYNTAX, s->name, 0,
+                      "segments are not those of a memory snapshot");
+}
+
+static me_status bad_trace_file(const snapshot *s, me_diag *diag)
+{
+    return me_fail(diag, ME_ERR_IO,
+                   "%s cannot be copied to a temporary file: %s", s->name,
+                   strerror(errno));
+}
+
+static me_status append(blocks *list, const block *b)
+{
+    if (list->count == list->capacity) {
+        const size_t capacity = list->capacity == 0 ? 64 : list->capacity * 2;
+        block *grown =
+            me_realloc(list->block, capacity, sizeof *grown, "alloc.snapshot");
+        if (grown == NULL) {
+            return ME_ERR_NOMEM;
+        }
+        list->block = grown;
+        list->capacity = capacity;
     }
-    *number_out = (uint64_t)json_integer_value(value);
-    return true;
+    list->block[list->count++] = *b;
+    return ME_OK;
 }
 
-static bool is_ignored(const char *action)
+/** What to do with an action. @return false if there is none of that name */
+static bool find_action(const char *action, me_stream_kind *kind_out)
 {
-    static const char *const ignored[] = {
-        "segment_alloc", "segment_free", "segment_map",  "segment_unmap",
-        "snapshot",      "oom",          "user_defined", "workspace_snapshot",
+    static const struct {
+        const char *name;
+        me_stream_kind kind;
+    } actions[] = {
+        {"alloc", ME_STREAM_ALLOC},
+        {"free_requested", ME_STREAM_FREE_REQUESTED},
+        {"free_completed", ME_STREAM_FREE_COMPLETED},
+        {"segment_alloc", ME_STREAM_END},
+        {"segment_free", ME_STREAM_END},
+        {"segment_map", ME_STREAM_END},
+        {"segment_unmap", ME_STREAM_END},
+        {"snapshot", ME_STREAM_END},
+        {"oom", ME_STREAM_END},
+        {"user_defined", ME_STREAM_END},
+        {"workspace_snapshot", ME_STREAM_END},
     };
-    for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++) {
-        if (strcmp(action, ignored[i]) == 0) {
+
+    for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++) {
+        if (strcmp(action, actions[i].name) == 0) {
+            *kind_out = actions[i].kind;
             return true;
         }
     }
     return false;
 }
 
-static me_status read_entry(const snapshot *s, me_diag *diag, size_t index,
-                            entry *entry_out)
+static me_status parse_entry(snapshot *s, me_diag *diag,
+                             const me_json_token *token, entry *e)
 {
-    const json_t *object = json_array_get(s->trace, index);
-    const char *action = json_string_value(json_object_get(object, "action"));
-    *entry_out = (entry){.kind = ME_STREAM_END};
-    if (action == NULL) {
-        return bad_entry(s, diag, index, "action is missing");
+    enum {
+        ACTION,
+        ADDRESS,
+        SIZE,
+        STREAM,
+        N_FIELDS
+    };
+
+    me_json_field fields[N_FIELDS] = {[ACTION] = {.key = "action"},
+                                      [ADDRESS] = {.key = "addr"},
+                                      [SIZE] = {.key = "size"},
+                                      [STREAM] = {.key = "stream"}};
+    const me_status status =
+        token->kind == ME_JSON_OBJECT
+            ? me_json_read_object(s->json, diag, fields, N_FIELDS, s)
+            : ME_OK;
+    if (status != ME_OK) {
+        return status;
     }
-    if (is_ignored(action)) {
-        return ME_OK;
+    if (fields[ACTION].word[0] == '\0') {
+        return bad_entry(s, diag, e->number, "action is missing");
     }
-    if (strcmp(action, "alloc") == 0) {
-        entry_out->kind = ME_STREAM_ALLOC;
-    } else if (strcmp(action, "free_requested") == 0) {
-        entry_out->kind = ME_STREAM_FREE_REQUESTED;
-    } else if (strcmp(action, "free_completed") == 0) {
-        entry_out->kind = ME_STREAM_FREE_COMPLETED;
-    } else {
-        return bad_entry(s, diag, index, "action is unknown");
+    if (!find_action(fields[ACTION].word, &e->kind)) {
+        return bad_entry(s, diag, e->number, "action is unknown");
     }
-    if (!read_field(object, "addr", &entry_out->address) ||
-        !read_field(object, "size", &entry_out->bytes) ||
-        !read_field(object, "stream", &entry_out->stream)) {
-        return bad_entry(s, diag, index,
+    if (e->kind != ME_STREAM_END &&
+        (!fields[ADDRESS].is_number || !fields[SIZE].is_number ||
+         !fields[STREAM].is_number)) {
+        return bad_entry(s, diag, e->number,
                          "addr, size and stream must be numbers of bytes");
     }
+    e->address = fields[ADDRESS].number;
+    e->bytes = fields[SIZE].number;
+    e->stream = fields[STREAM].number;
     return ME_OK;
 }
 
-static me_status add_early(snapshot *s, const entry *e)
-{
-    if (s->n_early == s->n_early_capacity) {
-        const size_t capacity =
-            s->n_early_capacity == 0 ? 64 : s->n_early_capacity * 2;
-        early_block *grown =
-            me_realloc(s->early, capacity, sizeof *grown, "alloc.snapshot");
-        if (grown == NULL) {
-            return ME_ERR_NOMEM;
-        }
-        s->early = grown;
-        s->n_early_capacity = capacity;
-    }
-    s->early[s->n_early++] = (early_block){e->address, e->bytes, e->stream};
-    return ME_OK;
-}
-
-/* Follow the trace: what is freed without having been allocated was there. */
-static me_status follow(snapshot *s, const entry *e, me_id_map *live)
+/* Keep an entry; what is freed without having been allocated was there. */
+static me_status follow(snapshot *s, me_diag *diag, const entry *e)
 {
     bool is_new = false;
     me_id_value *value = NULL;
-    me_status status = me_id_map_add(live, (const char *)&e->address,
+    me_status status = me_id_map_add(&s->live, (const char *)&e->address,
                                      sizeof e->address, &is_new, &value);
     if (status == ME_OK && is_new && e->kind != ME_STREAM_ALLOC) {
-        status = add_early(s, e);
+        const block b = {e->address, e->bytes, e->stream, 0};
+        status = append(&s->early, &b);
     }
-    if (status == ME_OK && e->kind == ME_STREAM_FREE_COMPLETED) {
-        me_id_map_remove(live, value);
+    if (status != ME_OK) {
+        return no_memory(s, diag);
     }
+    if (e->kind == ME_STREAM_FREE_COMPLETED) {
+        me_id_map_remove(&s->live, value);
+    }
+    return fwrite(e, sizeof *e, 1, s->trace) == 1 ? ME_OK
+                                                  : bad_trace_file(s, diag);
+}
+
+static me_status read_entry(void *self, me_diag *diag,
+                            const me_json_token *token)
+{
+    snapshot *s = self;
+    entry e = {.number = ++s->n_entries};
+    const me_status status = parse_entry(s, diag, token, &e);
+    return status == ME_OK && e.kind != ME_STREAM_END ? follow(s, diag, &e)
+                                                      : status;
+}
+
+/* Of more than one trace with entries only how many there are counts. */
+static me_status count_entry(void *self, me_diag *diag,
+                             const me_json_token *token)
+{
+    snapshot *s = self;
+    s->has_other = true;
+    return me_json_skip(s->json, diag, token);
+}
+
+/* The trace of a device: kept if it is the one that was asked for, or where
+ * none was the first with entries. */
+static me_status read_trace(void *self, me_diag *diag,
+                            const me_json_token *token)
+{
+    snapshot *s = self;
+    const uint64_t device = s->n_devices++;
+    const bool is_asked_for = s->device >= 0 && device == (uint64_t)s->device;
+    if (token->kind != ME_JSON_ARRAY || (s->device >= 0 && !is_asked_for)) {
+        return me_json_skip(s->json, diag, token);
+    }
+    s->has_trace |= is_asked_for || device == 0;
+    if (s->n_entries == 0) {
+        const me_status status =
+            me_json_read_list(s->json, diag, read_entry, s);
+        if (s->n_entries > 0) {
+            s->has_trace = true;
+            s->chosen = device;
+            s->n_filled = 1;
+        }
+        return status;
+    }
+    s->has_other = false;
+    const me_status status = me_json_read_list(s->json, diag, count_entry, s);
+    s->n_filled += s->has_other ? 1 : 0;
     return status;
 }
 
-/* Blocks in use at the end that the trace does not know were there, too. */
-static me_status add_blocks(snapshot *s, const json_t *segment,
-                            const me_id_map *live)
+static me_status read_traces(void *self, me_diag *diag,
+                             const me_json_token *token)
 {
-    entry e = {.kind = ME_STREAM_ALLOC};
-    uint64_t address = 0;
-    if (!read_field(segment, "address", &address) ||
-        !read_field(segment, "stream", &e.stream)) {
-        return ME_ERR_SYNTAX;
+    snapshot *s = self;
+    return token->kind == ME_JSON_ARRAY
+               ? me_json_read_list(s->json, diag, read_trace, s)
+               : not_a_snapshot(s, diag, "device_traces is no list");
+}
+
+/* A block of a segment; where it lies in it, since the segment's address may
+ * stand behind its blocks. */
+static me_status read_block(void *self, me_diag *diag,
+                            const me_json_token *token)
+{
+    snapshot *s = self;
+
+    enum {
+        SIZE,
+        REQUESTED,
+        STATE,
+        N_FIELDS
+    };
+
+    me_json_field fields[N_FIELDS] = {[SIZE] = {.key = "size"},
+                                      [REQUESTED] = {.key = "requested_size"},
+                                      [STATE] = {.key = "state"}};
+    me_status status =
+        token->kind == ME_JSON_OBJECT
+            ? me_json_read_object(s->json, diag, fields, N_FIELDS, s)
+            : ME_OK;
+    if (status != ME_OK) {
+        return status;
     }
-    size_t i = 0;
-    const json_t *block = NULL;
-    json_array_foreach(json_object_get(segment, "blocks"), i, block)
-    {
-        const char *state = json_string_value(json_object_get(block, "state"));
-        uint64_t size = 0;
-        if (state == NULL || !read_field(block, "size", &size) ||
-            size > (uint64_t)INT64_MAX - address) {
-            return ME_ERR_SYNTAX;
+    if (fields[STATE].word[0] == '\0' || !fields[SIZE].is_number ||
+        fields[SIZE].number > (uint64_t)INT64_MAX - s->offset) {
+        return bad_segments(s, diag);
+    }
+    const uint64_t size = fields[SIZE].number;
+    const block b = {
+        .address = s->offset,
+        .bytes = fields[REQUESTED].is_number ? fields[REQUESTED].number : size};
+    s->offset += size;
+    if (strcmp(fields[STATE].word, "inactive") != 0) {
+        status = append(&s->at_end, &b);
+    }
+    return status == ME_OK ? ME_OK : no_memory(s, diag);
+}
+
+static me_status read_blocks(void *self, me_diag *diag,
+                             const me_json_token *token)
+{
+    snapshot *s = self;
+    s->offset = 0;
+    return token->kind == ME_JSON_ARRAY
+               ? me_json_read_list(s->json, diag, read_block, s)
+               : bad_segments(s, diag);
+}
+
+static me_status read_segment(void *self, me_diag *diag,
+                              const me_json_token *token)
+{
+    snapshot *s = self;
+
+    enum {
+        ADDRESS,
+        STREAM,
+        DEVICE,
+        BLOCKS,
+        N_FIELDS
+    };
+
+    me_json_field fields[N_FIELDS] = {
+        [ADDRESS] = {.key = "address"},
+        [STREAM] = {.key = "stream"},
+        [DEVICE] = {.key = "device"},
+        [BLOCKS] = {.key = "blocks", read_blocks}};
+    const size_t first = s->at_end.count;
+    const me_status status =
+        token->kind == ME_JSON_OBJECT
+            ? me_json_read_object(s->json, diag, fields, N_FIELDS, s)
+            : ME_OK;
+    if (status != ME_OK) {
+        return status;
+    }
+    if (!fields[ADDRESS].is_number || !fields[STREAM].is_number) {
+        return bad_segments(s, diag);
+    }
+    for (size_t i = first; i < s->at_end.count; i++) {
+        block *b = &s->at_end.block[i];
+        if (b->address > (uint64_t)INT64_MAX - fields[ADDRESS].number) {
+            return bad_segments(s, diag);
         }
-        e.address = address;
-        address += size;
-        if (strcmp(state, "inactive") == 0 ||
-            me_id_map_find(live, (const char *)&e.address, sizeof e.address) !=
-                NULL) {
-            continue;
-        }
-        if (!read_field(block, "requested_size", &e.bytes)) {
-            e.bytes = size;
-        }
-        const me_status status = add_early(s, &e);
-        if (status != ME_OK) {
-            return status;
-        }
+        b->address += fields[ADDRESS].number;
+        b->stream = fields[STREAM].number;
+        b->device = fields[DEVICE].number;
     }
     return ME_OK;
 }
 
-static int compare_early(const void *a, const void *b)
+static me_status read_segments(void *self, me_diag *diag,
+                               const me_json_token *token)
 {
-    const uint64_t x = ((const early_block *)a)->address;
-    const uint64_t y = ((const early_block *)b)->address;
+    snapshot *s = self;
+    return token->kind == ME_JSON_ARRAY
+               ? me_json_read_list(s->json, diag, read_segment, s)
+               : bad_segments(s, diag);
+}
+
+static int compare_address(const void *a, const void *b)
+{
+    const uint64_t x = ((const block *)a)->address;
+    const uint64_t y = ((const block *)b)->address;
     return (x > y) - (x < y);
 }
 
-static me_status find_early(snapshot *s, uint64_t device, me_diag *diag)
+/* Blocks in use at the end that the trace does not know were there, too. */
+static me_status finish_early(snapshot *s, me_diag *diag)
 {
-    me_id_map live = {0};
-    me_status status = ME_OK;
-    for (size_t i = 0; i < json_array_size(s->trace) && status == ME_OK; i++) {
-        entry e;
-        status = read_entry(s, diag, i, &e);
-        if (status == ME_OK && e.kind != ME_STREAM_END) {
-            status = follow(s, &e, &live);
+    for (size_t i = 0; i < s->at_end.count; i++) {
+        const block *b = &s->at_end.block[i];
+        if (b->device != s->chosen ||
+            me_id_map_find(&s->live, (const char *)&b->address,
+                           sizeof b->address) != NULL) {
+            continue;
+        }
+        if (append(&s->early, b) != ME_OK) {
+            return no_memory(s, diag);
         }
     }
-    size_t i = 0;
-    const json_t *segment = NULL;
-    json_array_foreach(json_object_get(s->root, "segments"), i, segment)
-    {
-        uint64_t of_device = 0;
-        (void)read_field(segment, "device", &of_device);
-        if (status == ME_OK && of_device == device) {
-            status = add_blocks(s, segment, &live);
-        }
+    if (s->early.count > 0) {
+        qsort(s->early.block, s->early.count, sizeof *s->early.block,
+              compare_address);
     }
-    if (status == ME_OK && s->n_early > 0) {
-        qsort(s->early, s->n_early, sizeof *s->early, compare_early);
-    }
-    me_id_map_fini(&live);
-    if (status == ME_ERR_NOMEM) {
-        return me_fail(diag, status, "no memory to read %s", s->name);
-    }
-    if (status == ME_ERR_SYNTAX && (diag == NULL || diag->status == ME_OK)) {
-        return me_fail_at(diag, status, s->name, 0,
-                          "segments are not those of a memory snapshot");
-    }
-    return status;
+    me_id_map_fini(&s->live);
+    return ME_OK;
 }
 
-/* The device that was asked for, or the only one with a trace. */
-static me_status choose_device(snapshot *s, int device, me_diag *diag,
-                               uint64_t *device_out)
+static me_status read_root(snapshot *s, me_diag *diag)
 {
-    const json_t *traces = json_object_get(s->root, "device_traces");
-    if (!json_is_array(traces)) {
-        return me_fail_at(diag, ME_ERR_SYNTAX, s->name, 0,
-                          "not a memory snapshot: device_traces is missing");
+    me_json_field fields[] = {{.key = "segments", read_segments},
+                              {.key = "device_traces", read_traces}};
+    me_json_token token;
+    me_status status = me_json_next(s->json, diag, &token);
+    if (status == ME_OK && token.kind == ME_JSON_OBJECT) {
+        status = me_json_read_object(s->json, diag, fields,
+                                     sizeof fields / sizeof fields[0], s);
     }
-    size_t chosen = device < 0 ? 0 : (size_t)device;
-    size_t n_filled = 0;
-    for (size_t i = 0; device < 0 && i < json_array_size(traces); i++) {
-        if (json_array_size(json_array_get(traces, i)) > 0) {
-            chosen = i;
-            n_filled++;
-        }
+    if (status == ME_OK && !fields[1].is_there) {
+        return not_a_snapshot(s, diag, "device_traces is missing");
     }
-    if (n_filled > 1) {
+    return status == ME_OK ? me_json_next(s->json, diag, &token) : status;
+}
+
+static me_status check_choice(const snapshot *s, me_diag *diag)
+{
+    if (s->device < 0 && s->n_filled > 1) {
         return me_fail_at(diag, ME_ERR_CONFIG, s->name, 0,
-                          "%zu devices have a trace: choose one", n_filled);
+                          "%" PRIu64 " devices have a trace: choose one",
+                          s->n_filled);
     }
-    s->trace = json_array_get(traces, chosen);
-    if (!json_is_array(s->trace)) {
+    if (!s->has_trace) {
         return me_fail_at(diag, ME_ERR_CONFIG, s->name, 0,
-                          "device %zu has no trace", chosen);
+                          "device %d has no trace",
+                          s->device < 0 ? 0 : s->device);
     }
-    *device_out = chosen;
     return ME_OK;
 }
 
@@ -270,21 +422,25 @@ me_status me_snapshot_create(snapshot_source source, const char *name,
         return me_fail(diag, ME_ERR_NOMEM, "no memory to read %s", name);
     }
     s->name = name;
-    json_error_t error;
-    s->root = json_load_callback(read_source, &source, JSON_REJECT_DUPLICATES,
-                                 &error);
-    me_status status = ME_OK;
-    if (s->root == NULL) {
-        status =
-            me_fail_at(diag, ME_ERR_SYNTAX, name, error.line, "%s", error.text);
-    }
-    uint64_t of_device = 0;
+    s->device = device;
+    s->chosen = device < 0 ? 0 : (uint64_t)device;
+    s->json = me_json_reader_create(source.head, source.head_length,
+                                    source.file, name);
+    s->trace = tmpfile();
+    me_status status = s->json == NULL    ? no_memory(s, diag)
+                       : s->trace == NULL ? bad_trace_file(s, diag)
+                                          : read_root(s, diag);
     if (status == ME_OK) {
-        status = choose_device(s, device, diag, &of_device);
+        status = check_choice(s, diag);
     }
     if (status == ME_OK) {
-        status = find_early(s, of_device, diag);
+        status = finish_early(s, diag);
     }
+    if (status == ME_OK && fseek(s->trace, 0, SEEK_SET) != 0) {
+        status = bad_trace_file(s, diag);
+    }
+    me_json_reader_destroy(s->json);
+    s->json = NULL;
     if (status != ME_OK) {
         me_snapshot_destroy(s);
         return status;
@@ -296,8 +452,12 @@ me_status me_snapshot_create(snapshot_source source, const char *name,
 void me_snapshot_destroy(snapshot *s)
 {
     if (s != NULL) {
-        json_decref(s->root);
-        me_free(s->early);
+        if (s->trace != NULL) {
+            (void)fclose(s->trace);
+        }
+        me_id_map_fini(&s->live);
+        me_free(s->at_end.block);
+        me_free(s->early.block);
         me_free(s);
     }
 }
@@ -310,34 +470,28 @@ static void show(snapshot *s, const entry *e, me_stream_event *event)
     event->stream = e->stream;
     event->id = s->id;
     event->id_length = (size_t)n;
-    event->line = s->at_trace;
+    event->line = e->number;
 }
 
 me_status me_snapshot_next(snapshot *s, me_diag *diag,
                            me_stream_event *event_out)
 {
-    if (s->at_early < s->n_early) {
-        const early_block *b = &s->early[s->at_early++];
-        const entry e = {ME_STREAM_ALLOC, b->address, b->bytes, b->stream};
+    if (s->at_early < s->early.count) {
+        const block *b = &s->early.block[s->at_early++];
+        const entry e = {0, b->address, b->bytes, b->stream, ME_STREAM_ALLOC};
         show(s, &e, event_out);
         return ME_OK;
     }
-    while (s->at_trace < json_array_size(s->trace)) {
-        entry e;
-        const me_status status = read_entry(s, diag, s->at_trace, &e);
-        s->at_trace++;
-        if (status != ME_OK) {
-            return status;
-        }
-        if (e.kind != ME_STREAM_END) {
-            show(s, &e, event_out);
-            return ME_OK;
-        }
+    entry e;
+    if (fread(&e, sizeof e, 1, s->trace) == 1) {
+        show(s, &e, event_out);
+    } else if (ferror(s->trace)) {
+        return bad_trace_file(s, diag);
     }
     return ME_OK;
 }
 
 uint64_t me_snapshot_n_before(const snapshot *s)
 {
-    return s->n_early;
+    return s->early.count;
 }

@@ -9,14 +9,18 @@
 
 enum {
     BUFFER_BYTES = 1 << 18, /* also the longest line */
-    SHOWN_BYTES = 40        /* of a bad line, in an error */
+    SHOWN_BYTES = 40,       /* of a bad line, in an error */
+    STREAM_COLUMN = 3,      /* of a line of --events, behind the id */
+    LATE_COLUMN = 8
 };
 
 struct me_stream {
     FILE *file;
     const char *name;
     uint64_t line;
-    snapshot *snapshot; /**< NULL: the file has lines */
+    int device;         /**< of a snapshot, or -1: the only one */
+    bool is_snapshot;   /**< else the file has lines */
+    snapshot *snapshot; /**< NULL until the first call is asked for */
     uint64_t n_held;    /**< lines of blocks from before the recording */
     char *at;           /**< what has not been read yet */
     char *end;
@@ -157,14 +161,67 @@ static me_status read_alloc(const me_stream *s, me_diag *diag, cursor *c,
     return ME_OK;
 }
 
+/* The line of a free that another stream delays ends with the word. */
+static bool is_late(cursor c)
+{
+    field f = {0};
+    for (int column = STREAM_COLUMN; column <= LATE_COLUMN; column++) {
+        f = next_field(&c);
+    }
+    return field_is(&f, "late", 4);
+}
+
+static me_status read_own_free(const me_stream *s, me_diag *diag, cursor *c,
+                               me_stream_event *event)
+{
+    (void)next_field(c); /* bytes */
+    const me_status status = read_id(s, diag, c, event);
+    event->has_no_addresses = true;
+    event->kind = is_late(*c) ? ME_STREAM_FREE_REQUESTED : ME_STREAM_FREE;
+    return status;
+}
+
+static me_status read_take(const me_stream *s, me_diag *diag, cursor *c,
+                           me_stream_event *event)
+{
+    event->kind = ME_STREAM_TAKE;
+    event->has_no_addresses = true;
+    const field name = next_field(c);
+    int taker = 0;
+    while (taker < ME_POOL_TAKER_COUNT) {
+        const char *known = me_pool_taker_name((me_pool_taker)taker);
+        if (field_is(&name, known, strlen(known))) {
+            break;
+        }
+        taker++;
+    }
+    if (taker == ME_POOL_TAKER_COUNT) {
+        return bad_line(
+            s, diag, "expected driver, mapped or local_memory but got", &name);
+    }
+    event->taker = (me_pool_taker)taker;
+    const field bytes = next_field(c);
+    return read_number(&bytes, &event->bytes)
+               ? ME_OK
+               : bad_line(s, diag, "not a number of bytes", &bytes);
+}
+
 static me_status read_line(me_stream *s, me_diag *diag, cursor c,
                            me_stream_event *event)
 {
     const field action = next_field(&c);
     const bool is_held = field_is(&action, "held", 4);
-    if (field_is(&action, "alloc", 5) || is_held) {
+    const bool is_earlier = field_is(&action, "earlier_alloc", 13);
+    if (field_is(&action, "alloc", 5) || is_held || is_earlier) {
         s->n_held += is_held ? 1 : 0;
+        event->has_no_addresses = is_held || is_earlier;
         return read_alloc(s, diag, &c, event);
+    }
+    if (field_is(&action, "free", 4) || field_is(&action, "earlier_free", 12)) {
+        return read_own_free(s, diag, &c, event);
+    }
+    if (field_is(&action, "take", 4)) {
+        return read_take(s, diag, &c, event);
     }
     if (field_is(&action, "free_requested", 14)) {
         event->kind = ME_STREAM_FREE_REQUESTED;
@@ -172,16 +229,16 @@ static me_status read_line(me_stream *s, me_diag *diag, cursor c,
         event->kind = ME_STREAM_FREE_COMPLETED;
     } else if (field_is(&action, "point", 5)) {
         event->kind = ME_STREAM_POINT;
-    } else if (field_is(&action, "free", 4)) {
-        event->kind = ME_STREAM_FREE;
-        (void)next_field(&c);
+    } else if (field_is(&action, "mark", 4)) {
+        event->kind = ME_STREAM_MARK;
     } else if (field_is(&action, "empty_cache", 11)) {
         event->kind = ME_STREAM_EMPTY_CACHE;
         return ME_OK;
     } else {
         return bad_line(s, diag,
                         "expected alloc, free, free_requested, "
-                        "free_completed, empty_cache or point but got",
+                        "free_completed, empty_cache, take, point or mark but "
+                        "got",
                         &action);
     }
     return read_id(s, diag, &c, event);
@@ -196,17 +253,15 @@ me_status me_stream_create(FILE *file, const char *name, int device,
     }
     s->file = file;
     s->name = name;
+    s->device = device;
     s->at = s->buffer;
     s->end = s->buffer;
-    me_status status = fill(s, diag);
+    const me_status status = fill(s, diag);
     const char *text = s->at;
     while (text < s->end && strchr(" \t\r\n", *text) != NULL) {
         text++;
     }
-    if (status == ME_OK && text < s->end && (*text == '{' || *text == '[')) {
-        const snapshot_source source = {text, (size_t)(s->end - text), file};
-        status = me_snapshot_create(source, name, device, diag, &s->snapshot);
-    }
+    s->is_snapshot = text < s->end && (*text == '{' || *text == '[');
     if (status != ME_OK) {
         me_stream_destroy(s);
         return status;
@@ -223,12 +278,27 @@ void me_stream_destroy(me_stream *stream)
     }
 }
 
+static me_status next_of_snapshot(me_stream *s, me_diag *diag,
+                                  me_stream_event *event_out)
+{
+    if (s->snapshot == NULL) {
+        const snapshot_source source = {s->at, (size_t)(s->end - s->at),
+                                        s->file};
+        const me_status status =
+            me_snapshot_create(source, s->name, s->device, diag, &s->snapshot);
+        if (status != ME_OK) {
+            return status;
+        }
+    }
+    return me_snapshot_next(s->snapshot, diag, event_out);
+}
+
 me_status me_stream_next(me_stream *stream, me_diag *diag,
                          me_stream_event *event_out)
 {
     *event_out = (me_stream_event){.kind = ME_STREAM_END};
-    if (stream->snapshot != NULL) {
-        return me_snapshot_next(stream->snapshot, diag, event_out);
+    if (stream->is_snapshot) {
+        return next_of_snapshot(stream, diag, event_out);
     }
     cursor line = {0};
     do {
@@ -243,7 +313,7 @@ me_status me_stream_next(me_stream *stream, me_diag *diag,
 
 bool me_stream_is_snapshot(const me_stream *stream)
 {
-    return stream->snapshot != NULL;
+    return stream->is_snapshot;
 }
 
 uint64_t me_stream_n_before(const me_stream *stream)

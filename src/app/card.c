@@ -94,6 +94,21 @@ me_status me_card_choose(const char *name, me_diag *diag,
                : load_named(name, diag, card_out, rates_out);
 }
 
+me_status me_card_pool(const char *name, me_diag *diag, me_pool_options *pool)
+{
+    me_device_card card = {.total_bytes = 0};
+    me_rates rates;
+    const me_status status = me_card_choose(name, diag, &card, &rates);
+    if (status == ME_OK) {
+        pool->device_total_bytes = card.total_bytes;
+        pool->outside_bytes = card.context_bytes;
+        pool->capacity_bytes = card.total_bytes > card.context_bytes
+                                   ? card.total_bytes - card.context_bytes
+                                   : 1;
+    }
+    return status;
+}
+
 /** What the numbers of device memory rest on. */
 static me_status assume_card(me_config *config, me_diag *diag,
                              const me_job_card *job)
@@ -199,4 +214,15 @@ me_status me_job_card_note_places(const me_plan *plan, const me_job_card *card,
         "ranks with equal programs lie on nodes of %d in different ways: the "
         "place of the lowest one is taken for all",
         (int)card->gpus_per_node);
+}
+
+me_card me_job_card_kernels(const me_job_card *job)
+{
+    return (me_card){
+        .multiprocessors = (uint32_t)job->card.multiprocessors,
+        .threads_per_multiprocessor =
+            (uint32_t)job->card.threads_per_multiprocessor,
+        .cublas_workspace_bytes = job->card.cublas_workspace_bytes,
+        .l2_cache_bytes = job->card.l2_cache_bytes,
+    };
 }

@@ -9,8 +9,10 @@
 
 #include "alloc/card.h"
 #include "alloc/nccl_setup.h"
+#include "alloc/pool.h"
 #include "config/config.h"
 #include "plan/plan.h"
+#include "tensor/engine.h"
 #include "time/rates.h"
 
 /** What every rank's simulation is told of the machine. */
@@ -31,6 +33,19 @@ typedef struct me_job_card {
 me_status me_card_choose(const char *name, me_diag *diag,
                          me_device_card *card_out,
                          me_rates *rates_out) ME_MUST_CHECK;
+
+/** What the engine's operations ask of the card. */
+me_card me_job_card_kernels(const me_job_card *job);
+
+/**
+ * The card that a pool without a job takes from: what CUDA itself takes of it
+ * is gone; what else lies outside of the allocator nobody knows. Local.
+ *
+ * @param pool  its bytes of the device are set
+ * @return as me_card_choose()
+ */
+me_status me_card_pool(const char *name, me_diag *diag,
+                       me_pool_options *pool) ME_MUST_CHECK;
 
 /**
  * The card of a finished job, changed by what the launch command puts into the

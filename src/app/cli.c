@@ -31,8 +31,8 @@ typedef struct flag {
 
 static const flag flags[] = {
     {"--model", "-m", "FILE|NAME", FLAG_NAME, AT(model),
-     "job or model: a .cfg file, a Hugging Face config.json, or a name of "
-     "configs/models"},
+     "job or model: a .cfg file, a Hugging Face config.json, a .toml of "
+     "torchtitan, or a name of configs/models"},
     {"--set", NULL, "KEY=VALUE", FLAG_SET, AT(sets),
      "set one option; wins over file and launch command (memest options)"},
     {"--schedule", NULL, "NAME[:CHUNKS]", FLAG_SCHEDULE, AT(schedules),
@@ -55,8 +55,10 @@ static const flag flags[] = {
      "write the report to a file, whole or not at all"},
     {"--events", NULL, "FILE", FLAG_NAME, AT(events),
      "write every allocation and free of one iteration of one rank"},
-    {"--rank", NULL, "R", FLAG_NUMBER, AT(rank), "whose events; 0"},
-    {"--iteration", NULL, "N", FLAG_NUMBER, AT(iteration), "of --events; 1"},
+    {"--rank", NULL, "R", FLAG_NUMBER, AT(rank),
+     "whose events, program or modules, or of track; 0"},
+    {"--iteration", NULL, "N", FLAG_NUMBER, AT(iteration),
+     "of --events, or of track's modules; 1"},
     {"--course", NULL, NULL, FLAG_SWITCH, AT(course),
      "put the memory over the course of iteration 1 into the JSON"},
     {"--dump", NULL, "STAGE", FLAG_NAME, AT(dump),
@@ -78,6 +80,23 @@ static const flag flags[] = {
      "transfers are waited for, of schedule 1f1b and interleaved"},
     {"--legacy-b", NULL, NULL, FLAG_SWITCH, AT(legacy_b),
      "B of the file is the input's gradient and BW both, of schedule"},
+    {"--tool", NULL, "mem|fsdp2|mod|memory", FLAG_NAME, AT(tool),
+     "which of PyTorch's tools track is: MemTracker (the default), "
+     "FSDPMemTracker, ModTracker, MemoryTracker"},
+    {"--top", NULL, "N", FLAG_COUNT, AT(top),
+     "operations of the summary of track --tool memory; 20"},
+    {"--load", NULL, "FILE", FLAG_NAME, AT(load),
+     "a series that track --tool memory --format json wrote"},
+    {"--as-memtracker", NULL, NULL, FLAG_SWITCH, AT(as_memtracker),
+     "what PyTorch's own tool would say, of track"},
+    {"--input-inside", NULL, NULL, FLAG_SWITCH, AT(input_inside),
+     "the batch is made while the tool listens: an activation, of track"},
+    {"--depth", NULL, "N", FLAG_COUNT, AT(depth),
+     "names of a module's path at most, of track; 2"},
+    {"--units", NULL, "B|KiB|MiB|GiB", FLAG_NAME, AT(units),
+     "of the text of track; B"},
+    {"--tabulate", NULL, NULL, FLAG_SWITCH, AT(tabulate),
+     "tables in the text of track"},
     {"--strict", NULL, NULL, FLAG_SWITCH, AT(strict),
      "what is not modelled is an error"},
     {"--no-fold", NULL, NULL, FLAG_SWITCH, AT(no_fold),
@@ -112,6 +131,11 @@ typedef struct command {
     " --pp --microbatches --chunks --group-size --in-flight --durations "      \
     "--comms --blocking --legacy-b "
 
+/** Flags of `track` that no other command has. */
+#define TRACK_FLAGS                                                            \
+    " --tool --as-memtracker --input-inside --depth --units --tabulate "       \
+    "--top --load "
+
 static const command commands[] = {
     {"estimate", NULL, NULL, "how much memory every rank takes (the default)"},
     {"check", NULL, NULL, "the verdict alone: exit 0 if it fits, 3 if not"},
@@ -125,6 +149,10 @@ static const command commands[] = {
      "FILE|-  feed a recorded stream through the allocator"},
     {"schedule", "NAME|FILE.csv|list", SCHEDULE_FLAGS "--format --output ",
      "NAME|FILE.csv|list  draw a pipeline's order, count it, convert it"},
+    {"track", NULL,
+     TRACK_FLAGS "--model --set --world-size --device --rank --iteration "
+                 "--format --output --strict -- ",
+     "what PyTorch's own memory tools say of a rank"},
     {"options", NULL, " --format --output ",
      "every option with its type, default and meaning"},
 };
@@ -132,9 +160,24 @@ static const command commands[] = {
 static const char every_command[] = " --log-level --log-file --help --version ";
 
 /** Flags that only a command has that lists them. */
-static const char not_of_jobs[] = SCHEDULE_FLAGS "--schedule --variant ";
+static const char not_of_jobs[] =
+    SCHEDULE_FLAGS TRACK_FLAGS "--schedule --variant ";
+
+/** A flag that changes nothing without one of others, or beside them; of
+ *  commands that take those. */
+static const struct {
+    const char *flag;
+    const char *needs;    /**< one of these, a space around each; or NULL */
+    const char *not_with; /**< none of these; or NULL */
+} conditions[] = {
+    {"--rank", " --events --dump ", NULL}, {"--iteration", " --events ", NULL},
+    {"--events", NULL, " --dump "},        {"--course", NULL, " --dump "},
+    {"--json-ranks", NULL, " --dump "},    {"--require-fit", NULL, " --dump "},
+    {"--no-fold", NULL, " --dump "},
+};
 
 enum {
+    N_CONDITIONS = sizeof conditions / sizeof conditions[0],
     N_COMMANDS = sizeof commands / sizeof commands[0]
 };
 
@@ -257,7 +300,7 @@ static const command *read_command(int argc, char **argv, me_diag *diag)
     }
     (void)me_fail(diag, ME_ERR_CONFIG,
                   "%s: no such command; estimate, check, compare, replay, "
-                  "schedule and options are",
+                  "schedule, track and options are",
                   argv[1]);
     return NULL;
 }
@@ -318,6 +361,64 @@ static me_status refuse_flag(const command *c, const flag *f, me_diag *diag)
                          (int)sizeof every_command - 2, every_command);
 }
 
+static bool is_given(const me_cli *cli, const flag *f)
+{
+    return (cli->given >> (unsigned)(f - flags) & 1U) != 0;
+}
+
+/** Whether one of the flags of @p list was given. */
+static bool is_any_given(const me_cli *cli, const char *list)
+{
+    for (int i = 0; i < N_FLAGS; i++) {
+        if (is_given(cli, &flags[i]) && has_name(list, flags[i].name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Whether the command takes one of the flags of @p list. */
+static bool takes_any(const command *c, const char *list)
+{
+    bool takes = c->takes == NULL;
+    for (int i = 0; i < N_FLAGS && !takes; i++) {
+        takes =
+            has_name(list, flags[i].name) && has_name(c->takes, flags[i].name);
+    }
+    return takes;
+}
+
+/** Flags that others leave without effect. */
+static me_status check_conditions(const command *c, const me_cli *cli,
+                                  me_diag *diag)
+{
+    for (int i = 0; i < N_CONDITIONS; i++) {
+        const char *name = conditions[i].flag;
+        const char *needs = conditions[i].needs;
+        const char *not_with = conditions[i].not_with;
+        if (!is_given(cli, find_flag(name, strlen(name)))) {
+            continue;
+        }
+        if (needs != NULL && takes_any(c, needs) && !is_any_given(cli, needs)) {
+            return me_fail(diag, ME_ERR_CONFIG,
+                           "%s has no effect by itself: give one of%.*s with "
+                           "it",
+                           name, (int)strlen(needs) - 1, needs);
+        }
+        if (not_with != NULL && is_any_given(cli, not_with)) {
+            return me_fail(diag, ME_ERR_CONFIG, "%s has no effect with%.*s",
+                           name, (int)strlen(not_with) - 1, not_with);
+        }
+    }
+    if (cli->course && strcmp(cli->format, "json") != 0 &&
+        strcmp(cli->format, "html") != 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--course: --format must be json or html, not %s",
+                       cli->format);
+    }
+    return ME_OK;
+}
+
 /** What was given and would have no effect is an error, and what is missing. */
 static me_status check_words(const command *c, const me_cli *cli, me_diag *diag)
 {
@@ -326,7 +427,7 @@ static me_status check_words(const command *c, const me_cli *cli, me_diag *diag)
                        c->help);
     }
     for (int i = 0; i < N_FLAGS; i++) {
-        if ((cli->given >> (unsigned)i & 1U) != 0 && !takes(c, &flags[i])) {
+        if (is_given(cli, &flags[i]) && !takes(c, &flags[i])) {
             return refuse_flag(c, &flags[i], diag);
         }
     }
@@ -335,7 +436,7 @@ static me_status check_words(const command *c, const me_cli *cli, me_diag *diag)
         return me_fail(diag, ME_ERR_CONFIG,
                        "--: memest %s takes no launch command", c->name);
     }
-    return ME_OK;
+    return check_conditions(c, cli, diag);
 }
 
 me_status me_cli_parse(int argc, char **argv, me_diag *diag, me_cli *cli_out)

@@ -48,6 +48,14 @@ typedef struct me_cli {
     bool comms;            /**< sends and receives as well */
     bool legacy_b;         /**< B of the file is the input gradient */
     bool blocking;         /**< transfers are waited for */
+    const char *tool;      /**< of `track`, or NULL */
+    const char *units;     /**< or NULL */
+    const char *load;      /**< or NULL */
+    int32_t depth;         /**< 0: not given */
+    int32_t top;           /**< 0: not given */
+    bool as_memtracker;
+    bool input_inside;
+    bool tabulate;
     const char *log_level; /**< or NULL */
     const char *log_file;  /**< or NULL */
     bool strict;

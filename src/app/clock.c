@@ -53,7 +53,12 @@ me_status me_clock_create(const me_plan *plan, const me_job_card *card,
     if (!card->rates.is_known) {
         return ME_OK;
     }
-    me_time_place place = {.loader_ns = loader_ns(plan->config)};
+    me_time_place place = {
+        .program = plan->config->framework == ME_FRAMEWORK_TORCH
+                       ? ME_HOST_OF_TORCH
+                       : ME_HOST_OF_MEGATRON,
+        .loader_ns = loader_ns(plan->config),
+    };
     for (int kind = 0; kind < ME_GROUP_COUNT; kind++) {
         place_group(plan, card->gpus_per_node, rank, (me_group_kind)kind,
                     &place);

@@ -130,9 +130,15 @@ static me_status dump(const estimate *s, me_diag *diag)
     const char *stage = s->cli->dump;
     const int32_t rank = s->cli->rank < 0 ? 0 : s->cli->rank;
     me_status status = ME_OK;
+    const bool is_of_all =
+        strcmp(stage, "config") == 0 || strcmp(stage, "plan") == 0;
     if (s->format != ME_FORMAT_TEXT) {
         status = me_fail(diag, ME_ERR_CONFIG, "--format %s: --dump has text",
                          s->cli->format);
+    } else if (is_of_all && s->cli->rank >= 0) {
+        status =
+            me_fail(diag, ME_ERR_CONFIG, "--rank %d: --dump %s is of all ranks",
+                    s->cli->rank, stage);
     } else if (strcmp(stage, "config") == 0) {
         me_config_dump(me_run_config(s->run), &text);
     } else if (strcmp(stage, "plan") == 0) {

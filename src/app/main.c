@@ -6,6 +6,7 @@
 #include "app/estimate.h"
 #include "app/output.h"
 #include "app/schedule.h"
+#include "app/track.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "collectives/transport.h"
@@ -32,24 +33,6 @@ static int fail(const me_diag *diag)
     return me_exit_code(diag->status);
 }
 
-/** The card that a recording is replayed on: what CUDA itself takes of it is
- *  gone; what else lay outside of the allocator, no recording says. */
-static me_status replay_card(const char *name, me_diag *diag,
-                             me_pool_options *pool)
-{
-    me_device_card card;
-    me_rates rates;
-    const me_status status = me_card_choose(name, diag, &card, &rates);
-    if (status == ME_OK) {
-        pool->device_total_bytes = card.total_bytes;
-        pool->outside_bytes = card.context_bytes;
-        pool->capacity_bytes = card.total_bytes > card.context_bytes
-                                   ? card.total_bytes - card.context_bytes
-                                   : 1;
-    }
-    return status;
-}
-
 /** The allocator's flags of `memest replay`. */
 static me_status replay_options(const me_cli *cli, me_diag *diag,
                                 me_replay_options *options)
@@ -73,8 +56,16 @@ static me_status replay_options(const me_cli *cli, me_diag *diag,
         status =
             me_alloc_conf_parse(cli->alloc_conf, diag, &options->pool.conf);
     }
+    if (status == ME_OK && cli->device == NULL &&
+        options->pool.conf.per_process_memory_fraction >= 0.0) {
+        status = me_fail(diag, ME_ERR_CONFIG,
+                         "--alloc-conf %s: per_process_memory_fraction is of "
+                         "the card's memory: give --device NAME, or "
+                         "--memory-limit SIZE in its place",
+                         cli->alloc_conf);
+    }
     return status == ME_OK && cli->device != NULL
-               ? replay_card(cli->device, diag, &options->pool)
+               ? me_card_pool(cli->device, diag, &options->pool)
                : status;
 }
 
@@ -158,6 +149,9 @@ static int run(me_transport *transport, int argc, char **argv, me_diag *diag)
     }
     if (status != ME_OK) {
         return me_exit_code(status);
+    }
+    if (strcmp(cli.command, "track") == 0 && !is_serial(&cli)) {
+        return me_track(transport, &cli, diag);
     }
     if (!is_serial(&cli)) {
         return strcmp(cli.command, "compare") == 0

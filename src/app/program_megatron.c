@@ -123,6 +123,9 @@ static me_status init(const me_plan *plan, int32_t rank, me_program *p)
         .grad_dtype = c->train.grad_dtype,
         .optimizer = c->optimizer.kind,
         .distributed_optimizer = c->optimizer.distributed,
+        .torch_fsdp2 = c->parallel.torch_fsdp2,
+        .fully_shard = {.reshard_after_forward =
+                            c->parallel.torch_fsdp2_reshard_after_forward},
         .overlap_grad_reduce = c->optimizer.overlap_grad_reduce,
         .overlap_param_gather = c->optimizer.overlap_param_gather,
         .align_grad_reduce = c->optimizer.align_grad_reduce,

@@ -30,8 +30,12 @@ static me_status init(const me_plan *plan, int32_t rank, me_program *p)
     p->torch = (me_torch_config){
         .tree = job->tree,
         .loss = job->loss,
+        .target = c->torch.target,
+        .attention = c->torch.attention,
+        .clips_gradients = c->optimizer.clip_grad > 0,
         .input_shape = shape,
         .input_dtype = c->torch.input_dtype,
+        .keeps_output = c->torch.keeps_output,
         .data_parallel = c->torch.data_parallel,
         .fully_shard = fully_shard_config(&c->torch),
         .pipeline = me_plan_pipeline(plan, rank),

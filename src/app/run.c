@@ -39,6 +39,24 @@ static double stage_seconds(me_run *s)
     return s->cpu_seconds - before;
 }
 
+/** What the allocator may hold, of all that says so. */
+static me_status set_limit(me_run *s, me_diag *diag)
+{
+    me_alloc_conf *conf = &s->simulation.alloc_conf;
+    const uint64_t limit = s->config->device.memory_limit_bytes;
+    me_status status =
+        me_alloc_conf_parse(s->config->device.alloc_conf, diag, conf);
+    if (status == ME_OK && limit != 0 &&
+        conf->per_process_memory_fraction >= 0.0) {
+        status = me_config_assume(s->config, diag,
+                                  "the memory limit counts, and not "
+                                  "per_process_memory_fraction");
+    }
+    s->simulation.memory_limit_bytes =
+        me_alloc_conf_limit_bytes(conf, limit, s->card.card.total_bytes);
+    return status;
+}
+
 static me_status make_plan(me_run *s, me_diag *diag)
 {
     me_status status = me_plan_create(s->config, true, diag, &s->plan);
@@ -62,7 +80,6 @@ static me_status make_plan(me_run *s, me_diag *diag)
     s->simulation = (me_simulation){
         .plan = s->plan,
         .card = &s->card,
-        .memory_limit_bytes = s->config->device.memory_limit_bytes,
         .group_of = me_groups_find,
         .group_self = s->groups,
         .n_events = &s->n_events,
@@ -82,8 +99,7 @@ static me_status make_plan(me_run *s, me_diag *diag)
         me_log(ME_LOG_INFO, "plan: %d ranks, %d programs, %.3f s", world,
                s->plan->n_classes, seconds);
     }
-    return me_alloc_conf_parse(s->config->device.alloc_conf, diag,
-                               &s->simulation.alloc_conf);
+    return set_limit(s, diag);
 }
 
 static bool folds(const me_run *s)
@@ -188,7 +204,7 @@ static me_rank_place place_of(const me_plan *plan, int32_t rank)
         .rank = rank,
         .tp = c.at[ME_AXIS_TENSOR],
         .pp = c.at[ME_AXIS_PIPELINE],
-        .dp = c.at[ME_AXIS_DATA],
+        .dp = me_grid_data_rank(&plan->grid, ME_GRID_DENSE, &c),
         .cp = c.at[ME_AXIS_CONTEXT],
         .ep = of_experts.at[ME_AXIS_EXPERT],
         .class_id = plan->class_of[rank],
@@ -276,6 +292,7 @@ static me_status exchange(me_run *s, const answers *a, me_diag *diag)
                                 .version = ME_VERSION,
                                 .world_size = s->config->parallel.world_size,
                                 .capacity_bytes = s->card.card.total_bytes,
+                                .limit_bytes = s->simulation.memory_limit_bytes,
                                 .assumptions = unchecked,
                                 .n_assumptions = checked.is_replayed ? 0 : 1,
                                 .rates = &s->card.rates,
@@ -339,6 +356,11 @@ me_status me_run_create(me_transport *transport, me_config *config,
     }
     *run_out = s;
     return ME_OK;
+}
+
+const me_job_card *me_run_card(const me_run *run)
+{
+    return &run->card;
 }
 
 const me_plan *me_run_plan(const me_run *run)

@@ -8,6 +8,7 @@
 #ifndef MEMEST_APP_RUN_H
 #define MEMEST_APP_RUN_H
 
+#include "app/card.h"
 #include "collectives/transport.h"
 #include "config/config.h"
 #include "plan/plan.h"
@@ -45,6 +46,8 @@ void me_run_destroy(me_run *run);
 /** The job and what each rank holds of it; borrowed. Local. */
 const me_config *me_run_config(const me_run *run);
 const me_plan *me_run_plan(const me_run *run);
+/** The card of its ranks; borrowed. Local. */
+const me_job_card *me_run_card(const me_run *run);
 
 /**
  * Simulate the ranks and gather what they took. Collective: every process

@@ -20,21 +20,45 @@ static me_pipeline pipeline_of(const me_cli *cli, const me_schedule *schedule)
         .group_size = cli->group_size,
         .memory_limit = cli->in_flight,
     };
-    if (p.chunks == 0) {
-        p.chunks = 1;
-        if (me_schedule_check(schedule, &p, NULL) != ME_OK) {
-            p.chunks = 2;
-        }
-    }
+    p.chunks = me_schedule_chunks(schedule, &p);
     return p;
+}
+
+/** Flags that the schedule does not read. */
+static me_status check_named_flags(const me_cli *cli,
+                                   const me_schedule *schedule, me_diag *diag)
+{
+    const bool is_searched = schedule == me_schedule_find("zb_auto") ||
+                             schedule == me_schedule_find("v_auto");
+    if (cli->group_size != 0 && schedule != me_schedule_find("interleaved")) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "memest schedule %s: --group-size is for interleaved",
+                       schedule->name);
+    }
+    if (cli->in_flight != 0 && !is_searched) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "memest schedule %s: --in-flight is for zb_auto and "
+                       "v_auto",
+                       schedule->name);
+    }
+    if (cli->legacy_b) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "memest schedule %s: --legacy-b is for a file of "
+                       "actions, FILE.csv",
+                       schedule->name);
+    }
+    return ME_OK;
 }
 
 static me_status read_named(const me_cli *cli, me_diag *diag,
                             me_pipeline_order **order_out)
 {
     const me_schedule *schedule = NULL;
-    const me_status status =
+    me_status status =
         me_schedule_named("memest schedule", cli->operand, diag, &schedule);
+    if (status == ME_OK) {
+        status = check_named_flags(cli, schedule, diag);
+    }
     if (status != ME_OK) {
         return status;
     }
@@ -110,7 +134,7 @@ static me_status write_report(const me_cli *cli, const me_pipeline_order *order,
                               const me_pipeline_order *shown, me_diag *diag,
                               me_str *text)
 {
-    me_ticks ticks = {.forward = 1, .input_gradient = 1, .weight_gradient = 1};
+    me_ticks ticks = me_ticks_default();
     me_timeline *timeline = NULL;
     me_status status = make_timeline(cli, order, &ticks, diag, &timeline);
     if (status == ME_OK) {
@@ -141,6 +165,10 @@ static me_status write_order(const me_cli *cli, const me_pipeline_order *order,
         return write_report(cli, order, shown, diag, text);
     }
     if (strcmp(cli->format, "csv") == 0) {
+        if (cli->durations != NULL) {
+            return me_fail(diag, ME_ERR_CONFIG,
+                           "--durations: --format must be text, not csv");
+        }
         me_schedule_csv_write(shown, text);
         return ME_OK;
     }
@@ -149,8 +177,15 @@ static me_status write_order(const me_cli *cli, const me_pipeline_order *order,
                    cli->format);
 }
 
-static void list_schedules(me_str *text)
+static me_status list_schedules(const me_cli *cli, me_diag *diag, me_str *text)
 {
+    if (cli->pp != 0 || cli->microbatches != 0 || cli->chunks != 0 ||
+        cli->group_size != 0 || cli->in_flight != 0 || cli->comms ||
+        cli->blocking || cli->legacy_b || cli->durations != NULL ||
+        strcmp(cli->format, "text") != 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "memest schedule list takes --output alone");
+    }
     const me_schedule *schedule = NULL;
     for (uint32_t i = 0; (schedule = me_schedule_at(i)) != NULL; i++) {
         me_str_printf(text, "%-18s %s", schedule->name, schedule->summary);
@@ -159,13 +194,13 @@ static void list_schedules(me_str *text)
         }
         me_str_append(text, "\n");
     }
+    return ME_OK;
 }
 
 me_status me_schedule_command(const me_cli *cli, me_diag *diag, me_str *text)
 {
     if (strcmp(cli->operand, "list") == 0) {
-        list_schedules(text);
-        return ME_OK;
+        return list_schedules(cli, diag, text);
     }
     me_pipeline_order *order = NULL;
     me_pipeline_order *lowered = NULL;

@@ -4,24 +4,14 @@
 #include "alloc/device_observer.h"
 #include "alloc/pool_observer.h"
 #include "app/clock.h"
+#include "app/late.h"
 #include "app/program.h"
+#include "app/rank_device.h"
 #include "base/log.h"
 #include "base/size.h"
 #include "collectives/rank_comms.h"
 #include "track/event_log.h"
 #include "track/tracker.h"
-
-/** What the engine's operations ask of the card. */
-static me_card kernels_of(const me_job_card *job)
-{
-    return (me_card){
-        .multiprocessors = (uint32_t)job->card.multiprocessors,
-        .threads_per_multiprocessor =
-            (uint32_t)job->card.threads_per_multiprocessor,
-        .cublas_workspace_bytes = job->card.cublas_workspace_bytes,
-        .l2_cache_bytes = job->card.l2_cache_bytes,
-    };
-}
 
 /** What one rank's simulation is made of; NULL until it is made. */
 typedef struct parts {
@@ -32,6 +22,7 @@ typedef struct parts {
     me_engine *engine;
     me_program program;
     me_pool_observer *pool;
+    me_late_frees late;
     me_device_observer *device;
     me_tracker *tracker;
     me_event_log *events;
@@ -104,9 +95,14 @@ static me_status set_shape(const parts *p, me_group_kind kind, me_diag *diag,
     return ME_OK;
 }
 
-static void tell_pool_addresses(void *self, me_pool_taker taker, uint64_t bytes)
+static void tell_addresses(void *self, me_pool_taker taker, uint64_t bytes)
 {
-    me_pool_observer_take(self, taker, bytes);
+    parts *p = self;
+    me_pool_observer_take(p->pool, taker, bytes);
+    me_late_frees_take(&p->late, taker, bytes);
+    if (p->events != NULL) {
+        me_event_log_take(p->events, me_pool_taker_name(taker), bytes);
+    }
 }
 
 static me_status make_device(parts *p, me_diag *diag)
@@ -125,7 +121,7 @@ static me_status make_device(parts *p, me_diag *diag)
     if (status != ME_OK) {
         return me_fail(diag, status, "no host memory for device memory");
     }
-    me_device_observer_on_take(p->device, tell_pool_addresses, p->pool);
+    me_device_observer_on_take(p->device, tell_addresses, p);
     me_engine_observe(p->engine, me_device_observer_handle(p->device));
     return ME_OK;
 }
@@ -179,6 +175,13 @@ static me_status make_observers(parts *p, me_diag *diag)
     if (status == ME_OK) {
         me_engine_observe(p->engine, me_pool_observer_handle(p->pool));
     }
+    if (status == ME_OK && me_late_frees_matter(s->plan->config)) {
+        status = me_late_frees_init(&options, &p->late);
+        if (status != ME_OK) {
+            return me_fail(diag, status, "no host memory for the allocator");
+        }
+        me_engine_observe(p->engine, me_pool_observer_handle(p->late.pool));
+    }
     if (status == ME_OK && s->events_path != NULL &&
         s->events_rank == p->rank) {
         status =
@@ -204,7 +207,7 @@ static me_status make_limited_observers(parts *p, me_diag *diag)
         card->total_bytes - me_min_u64(card->context_bytes, card->total_bytes);
     const me_pool_options options = {
         .conf = p->simulation->alloc_conf,
-        .device_index = p->rank % p->simulation->card->gpus_per_node,
+        .device_index = 0, /* in the text of a result that ranks share */
         .limit_bytes = p->simulation->memory_limit_bytes,
         .device_total_bytes = card->total_bytes,
         .outside_bytes = card->context_bytes,
@@ -235,7 +238,7 @@ static parts begin(const me_simulation *simulation, int32_t rank)
 static me_status make_program(parts *p, me_call_log *log, me_diag *diag)
 {
     const me_simulation *s = p->simulation;
-    const me_card kernels = kernels_of(s->card);
+    const me_card kernels = me_job_card_kernels(s->card);
     me_status status = me_engine_create(&kernels, &p->engine);
     if (status == ME_OK) {
         status = me_program_init(s->plan, p->rank, &p->program);
@@ -319,34 +322,9 @@ static bool has_room(const parts *p)
         me_pool_current(me_pool_observer_pool(p->pool), ME_POOL_RESERVED_BYTES);
     const uint64_t outside =
         me_device_memory_bytes(me_device_observer_memory(p->device));
-    return s->alloc_conf.per_process_memory_fraction < 0.0 &&
-           s->alloc_conf.garbage_collection_threshold <= 0.0 &&
+    return s->alloc_conf.garbage_collection_threshold <= 0.0 &&
            (s->memory_limit_bytes == 0 || reserved <= s->memory_limit_bytes) &&
            me_size_add(reserved, outside) <= s->card->card.total_bytes;
-}
-
-static me_status set_device(const parts *p, me_rank_result *result)
-{
-    const me_device_memory *memory = me_device_observer_memory(p->device);
-    me_communicator_result communicators[ME_DEVICE_MAX_COMMUNICATORS];
-    for (size_t i = 0; i < memory->n_communicators; i++) {
-        const me_device_communicator *c = &memory->communicators[i];
-        communicators[i] = (me_communicator_result){
-            .group = me_group_kind_name(c->group),
-            .size = c->shape.size,
-            .bytes = c->bytes,
-        };
-    }
-    return me_rank_result_set_device(
-        result, &(me_device_result){
-                    .is_known = true,
-                    .context_bytes = memory->context_bytes,
-                    .library_bytes = memory->library_bytes,
-                    .communicator_bytes = memory->communicator_bytes,
-                    .band_bytes = me_device_memory_band_bytes(memory),
-                    .communicators = communicators,
-                    .n_communicators = (uint32_t)memory->n_communicators,
-                });
 }
 
 static me_status set_time(const parts *p, me_diag *diag, me_rank_result *result)
@@ -366,6 +344,9 @@ static me_status run_program(parts *p, me_diag *diag)
     if (status == ME_OK) {
         status = me_pool_observer_status(p->pool, diag);
     }
+    if (status == ME_OK && p->late.pool != NULL) {
+        status = me_pool_observer_status(p->late.pool, diag);
+    }
     if (status == ME_OK) {
         status = me_device_observer_status(p->device, diag);
     }
@@ -383,7 +364,9 @@ static me_status collect(parts *p, me_diag *diag, me_rank_result **result_out)
         status = me_tracker_finish(p->tracker, diag, &result);
     }
     if (status == ME_OK) {
-        status = set_device(p, result);
+        result->late = p->late.peaks;
+        status =
+            me_rank_device_set(me_device_observer_memory(p->device), result);
     }
     if (status == ME_OK) {
         status = set_end(p, diag, result);
@@ -409,6 +392,7 @@ static void parts_fini(parts *p)
     me_engine_destroy(p->engine);
     me_device_observer_destroy(p->device);
     me_pool_observer_destroy(p->pool);
+    me_late_frees_fini(&p->late);
 }
 
 /** The second run, without anybody who listens but pool and device. */

@@ -13,6 +13,7 @@
 #include "collectives/call_log.h"
 #include "collectives/group.h"
 #include "plan/plan.h"
+#include "tensor/engine.h"
 #include "track/result.h"
 
 /** What does not change from rank to rank. All borrowed. */
@@ -41,6 +42,21 @@ typedef struct me_simulation {
 me_status me_simulate_rank(const me_simulation *simulation, int32_t rank,
                            me_call_log *log, me_diag *diag,
                            me_rank_result **result_out) ME_MUST_CHECK;
+
+/** Who hooks into the engine of a rank before its program runs. */
+typedef struct me_watcher {
+    /** @return ME_OK, or the failure that ends the simulation */
+    me_status (*begin)(void *self, me_engine *e, me_diag *diag);
+    /** The program has ended; the engine still is. @return as begin() */
+    me_status (*end)(void *self, me_diag *diag);
+    void *self;
+} me_watcher;
+
+/** Run the program of a rank for a watcher alone. Local.
+ *  @return ME_OK; the engine's failure; ME_ERR_NOMEM */
+me_status me_simulate_watched(const me_plan *plan, const me_job_card *card,
+                              int32_t rank, const me_watcher *watcher,
+                              me_diag *diag) ME_MUST_CHECK;
 
 /** Append the rank's module tree, a line a module (`--dump modules`). */
 me_status me_simulate_modules(const me_plan *plan, int32_t rank, me_diag *diag,

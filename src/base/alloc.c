@@ -6,11 +6,11 @@
 #include <string.h>
 
 /* Writable at file scope because a test must reach every caller; not part of
- * any result. */
+ * any result. Each thread has its own, so that several may use the library. */
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): see above
-static uint64_t requests;
+static _Thread_local uint64_t requests;
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): see above
-static uint64_t failing_from;
+static _Thread_local uint64_t failing_from;
 
 static bool is_refused(void)
 {

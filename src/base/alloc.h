@@ -40,13 +40,14 @@ void me_free(void *block);
 char *me_strdup(const char *text, const char *name) ME_MUST_CHECK;
 
 /**
- * For tests: let the n-th request from now on fail, and all after it.
+ * For tests: let the n-th request of this thread from now on fail, and all
+ * after it.
  *
  * @param nth  1 for the very next; 0 switches failing off
  */
 void me_alloc_fail_at(uint64_t nth);
 
-/** Requests since the last me_alloc_fail_at(). */
+/** Requests of this thread since the last me_alloc_fail_at(). */
 uint64_t me_alloc_count(void);
 
 #endif /* MEMEST_BASE_ALLOC_H */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/data_files.h"
 
+#include "base/data_roots.h"
 #include "base/nearest.h"
 #include "base/parse.h"
 
@@ -10,10 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#ifndef ME_DATA_DIR
-#    define ME_DATA_DIR "."
-#endif
-
 enum {
     NAME_BYTES = 64,
     MAX_NAMES = 128 /**< of a directory; more are not offered */
@@ -22,28 +19,17 @@ enum {
 const me_data_kind me_data_models = {"model", "configs/models"};
 const me_data_kind me_data_cards = {"card", "configs/cards"};
 
-static const char *const roots[] = {".", ME_DATA_DIR};
-
-enum {
-    N_ROOTS = sizeof roots / sizeof roots[0]
-};
-
 typedef struct names {
     char name[MAX_NAMES][NAME_BYTES];
     size_t count;
 } names;
 
-static void append_path(me_str *path, size_t root, const me_data_kind *kind,
-                        const char *name)
+static void append_path(me_str *path, const char *root,
+                        const me_data_kind *kind, const char *name)
 {
-    const char *slash = name[0] == '\0' ? "" : "/";
-    const char *end = name[0] == '\0' ? "" : ".cfg";
-    if (root == 0) {
-        me_str_printf(path, "%s%s%s%s", kind->folder, slash, name, end);
-    } else {
-        me_str_printf(path, "%s/%s%s%s%s", roots[root], kind->folder, slash,
-                      name, end);
-    }
+    me_str_printf(path, "%s%s%s%s%s%s", root, root[0] == '\0' ? "" : "/",
+                  kind->folder, name[0] == '\0' ? "" : "/", name,
+                  name[0] == '\0' ? "" : ".cfg");
 }
 
 static bool is_file(const char *path)
@@ -57,7 +43,7 @@ static int compare(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-static void list(size_t root, const me_data_kind *kind, names *all)
+static void list(const char *root, const me_data_kind *kind, names *all)
 {
     all->count = 0;
     me_str path = {0};
@@ -86,25 +72,29 @@ bool me_data_visit(const me_data_kind *kind,
                    void *self)
 {
     bool is_done = false;
-    for (size_t root = 0; root < N_ROOTS && !is_done; root++) {
+    me_data_roots roots = me_data_roots_find();
+    for (size_t root = 0; root < roots.count && !is_done; root++) {
+        const char *folder = me_str_text(&roots.path[root]);
         names all;
-        list(root, kind, &all);
+        list(folder, kind, &all);
         for (size_t i = 0; i < all.count && !is_done; i++) {
             me_str path = {0};
-            append_path(&path, root, kind, all.name[i]);
+            append_path(&path, folder, kind, all.name[i]);
             is_done = on_file(self, all.name[i], me_str_text(&path));
             me_str_fini(&path);
         }
     }
+    me_data_roots_fini(&roots);
     return is_done;
 }
 
-static me_status fail_unknown(const me_data_kind *kind, const char *wanted,
+static me_status fail_unknown(const me_data_kind *kind,
+                              const me_data_roots *roots, const char *wanted,
                               me_diag *diag)
 {
     names all = {.count = 0};
-    for (size_t root = 0; root < N_ROOTS && all.count == 0; root++) {
-        list(root, kind, &all);
+    for (size_t root = 0; root < roots->count && all.count == 0; root++) {
+        list(me_str_text(&roots->path[root]), kind, &all);
     }
     me_str known = {0};
     me_nearest nearest = me_nearest_begin(wanted);
@@ -128,31 +118,51 @@ static me_status fail_unknown(const me_data_kind *kind, const char *wanted,
     return status;
 }
 
-me_status me_data_find(const me_data_kind *kind, const char *name,
-                       me_diag *diag, me_str *path_out)
+/** Append NAME.cfg of the first root that has it. @return whether one has */
+static bool find_named(const me_data_kind *kind, const me_data_roots *roots,
+                       const char *name, me_str *path_out)
 {
-    bool is_found = strchr(name, '/') != NULL || me_ends_with(name, ".cfg") ||
-                    me_ends_with(name, ".json");
-    if (is_found) {
-        me_str_append(path_out, name);
-    }
-    bool has_room = true;
-    for (size_t root = 0; !is_found && root < N_ROOTS; root++) {
+    bool is_found = false;
+    for (size_t root = 0; !is_found && root < roots->count; root++) {
         me_str path = {0};
-        append_path(&path, root, kind, name);
+        append_path(&path, me_str_text(&roots->path[root]), kind, name);
         is_found = is_file(me_str_text(&path));
         if (is_found) {
             me_str_append(path_out, me_str_text(&path));
         }
-        has_room = has_room && me_str_status(&path) == ME_OK;
+        if (me_str_status(&path) != ME_OK) {
+            path_out->status = me_str_status(&path);
+        }
         me_str_fini(&path);
     }
-    if (!is_found && is_file(name)) {
+    return is_found;
+}
+
+static bool looks_like_path(const char *name)
+{
+    return strchr(name, '/') != NULL || me_ends_with(name, ".cfg") ||
+           me_ends_with(name, ".json");
+}
+
+me_status me_data_find(const me_data_kind *kind, const char *name,
+                       me_diag *diag, me_str *path_out)
+{
+    me_data_roots roots = me_data_roots_find();
+    const bool is_named =
+        !looks_like_path(name) && find_named(kind, &roots, name, path_out);
+    const bool is_found = is_named || looks_like_path(name) || is_file(name);
+    if (!is_named && is_found) {
         me_str_append(path_out, name);
-        is_found = true;
     }
-    if (!has_room || me_str_status(path_out) != ME_OK) {
-        return me_fail(diag, ME_ERR_NOMEM, "no host memory for a path");
+    me_status status = me_str_status(path_out);
+    for (size_t i = 0; status == ME_OK && i < roots.count; i++) {
+        status = me_str_status(&roots.path[i]);
     }
-    return is_found ? ME_OK : fail_unknown(kind, name, diag);
+    if (status != ME_OK) {
+        (void)me_fail(diag, status, "no host memory for a path");
+    } else if (!is_found) {
+        status = fail_unknown(kind, &roots, name, diag);
+    }
+    me_data_roots_fini(&roots);
+    return status;
 }

@@ -2,7 +2,7 @@
  * @file
  * Files that come with memest and are asked for by name: NAME.cfg of
  * `configs/models`, `configs/cards`, …, looked up in the working directory first
- * and then where memest was installed from.
+ * and then where memest is installed (base/data_roots.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

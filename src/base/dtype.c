@@ -17,6 +17,20 @@ uint64_t me_dtype_bytes(me_dtype dtype)
     return 0;
 }
 
+bool me_dtype_is_floating(me_dtype dtype)
+{
+    switch (dtype) {
+#define FLOATING_CASE(constant, name, bytes, is_floating)                      \
+    case constant: return is_floating;
+        // NOLINTNEXTLINE(bugprone-branch-clone): most types are alike
+        ME_DTYPE_LIST(FLOATING_CASE)
+#undef FLOATING_CASE
+    case ME_DTYPE_COUNT: break;
+    }
+    ME_ASSERT(false);
+    return false;
+}
+
 const char *me_dtype_name(me_dtype dtype)
 {
     switch (dtype) {

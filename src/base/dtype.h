@@ -35,6 +35,9 @@ typedef enum me_dtype {
 /** Bytes of one element. */
 uint64_t me_dtype_bytes(me_dtype dtype);
 
+/** A floating-point type? */
+bool me_dtype_is_floating(me_dtype dtype);
+
 /** PyTorch's name of the type; static. */
 const char *me_dtype_name(me_dtype dtype);
 

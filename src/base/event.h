@@ -51,8 +51,10 @@ extern "C" {
     X(ME_COLLECTIVE_SEND, "Send")                                              \
     X(ME_COLLECTIVE_RECV, "Recv")
 
-/** X(constant, name): the kinds of process groups, Megatron's names; last the
- *  two pipeline ranks that hold copies of the same stages, which only schedules
+/** X(constant, name): the kinds of process groups, Megatron's names: a part of the
+ *  data-parallel ranks that is one instance of the distributed optimizer, ranks
+ *  with the same place in theirs, and all ranks of an instance among them; last
+ *  the two pipeline ranks that hold copies of the same stages, which only schedules
  *  of two directions have. */
 #define ME_GROUP_LIST(X)                                                       \
     X(ME_GROUP_WORLD, "world")                                                 \
@@ -64,6 +66,8 @@ extern "C" {
     X(ME_GROUP_MODEL, "model")                                                 \
     X(ME_GROUP_EMBEDDING, "embedding")                                         \
     X(ME_GROUP_POSITION_EMBEDDING, "position_embedding")                       \
+    X(ME_GROUP_PARTIAL_DATA_CONTEXT, "partial_data_context")                   \
+    X(ME_GROUP_INTER_INSTANCE, "inter_instance")                               \
     X(ME_GROUP_OPTIMIZER_INSTANCE, "optimizer_instance")                       \
     X(ME_GROUP_EXPERT, "expert")                                               \
     X(ME_GROUP_EXPERT_TENSOR, "expert_tensor")                                 \
@@ -132,6 +136,11 @@ typedef struct me_event {
     uint8_t dtype;        /**< me_dtype of the elements; collective */
     bool is_lone;         /**< outside of a batch of sends and receives, which
                                PyTorch does on a communicator of the pair */
+    bool is_scratch;      /**< a kernel's own memory or a library's workspace,
+                               no tensor of the program; alloc */
+    bool is_late;         /**< another stream uses the block as well; free */
+    bool is_drawn;        /**< filled with random numbers as it is made, for
+                               which no arithmetic kernel runs; alloc */
     int32_t iteration;    /**< training iteration, -1 during set-up */
     int32_t microbatch;   /**< ME_NO_MICROBATCH outside of one */
 

@@ -19,7 +19,8 @@ extern "C" {
 #endif
 
 /** X(constant, class, has children): the classes of layers, as torch.nn names
- *  them. */
+ *  them. Parameter and Buffer are no modules: what a module of its own forward
+ *  registers besides its children. */
 #define ME_LAYER_LIST(X)                                                       \
     X(ME_LAYER_MODULE, "Module", true)                                         \
     X(ME_LAYER_SEQUENTIAL, "Sequential", true)                                 \
@@ -31,7 +32,14 @@ extern "C" {
     X(ME_LAYER_RELU, "ReLU", false)                                            \
     X(ME_LAYER_GELU, "GELU", false)                                            \
     X(ME_LAYER_SILU, "SiLU", false)                                            \
-    X(ME_LAYER_DROPOUT, "Dropout", false)
+    X(ME_LAYER_DROPOUT, "Dropout", false)                                      \
+    X(ME_LAYER_CONV2D, "Conv2d", false)                                        \
+    X(ME_LAYER_BATCH_NORM2D, "BatchNorm2d", false)                             \
+    X(ME_LAYER_MAX_POOL2D, "MaxPool2d", false)                                 \
+    X(ME_LAYER_ADAPTIVE_AVG_POOL2D, "AdaptiveAvgPool2d", false)                \
+    X(ME_LAYER_FLATTEN, "Flatten", false)                                      \
+    X(ME_LAYER_PARAMETER, "Parameter", false)                                  \
+    X(ME_LAYER_BUFFER, "Buffer", false)
 
 typedef enum me_layer_kind {
 #define ME_LAYER_ENUM(constant, name, has_children) constant,
@@ -55,6 +63,16 @@ typedef enum me_expression_kind {
     ME_EXPRESSION_ATTENTION, /**< scaled_dot_product_attention(a, b, c,
                                   n_heads=index): heads of (batch, sequence,
                                   width) are viewed, attended and viewed back */
+    ME_EXPRESSION_ROTARY_ATTENTION,         /**< apply_rotary_emb, repeat_kv and
+                                  scaled_dot_product_attention of heads of
+                                  `index` elements */
+    ME_EXPRESSION_GROUPED_ROTARY_ATTENTION, /**< without repeat_kv: enable_gqa */
+    ME_EXPRESSION_CROSS_ENTROPY, /**< cross_entropy(a, b): a (…, classes) */
+    ME_EXPRESSION_PARAMETER,     /**< the Parameter that is child `index` */
+    ME_EXPRESSION_ADD_NUMBER,    /**< a + a number */
+    ME_EXPRESSION_RSQRT,         /**< a.rsqrt() */
+    ME_EXPRESSION_MEAN_LAST,     /**< a.mean(-1), the dimension kept */
+    ME_EXPRESSION_TYPE_AS,       /**< a.type_as(b) */
 } me_expression_kind;
 
 enum {
@@ -86,18 +104,29 @@ typedef struct me_forward {
 /** One module of the tree. */
 typedef struct me_layer_spec {
     me_layer_kind kind;
-    const char *name;     /**< its own: an attribute's, or a number in a list */
-    me_dtype dtype;       /**< of its parameters */
-    uint64_t inputs;      /**< in_features, num_embeddings, normalized_shape */
-    uint64_t outputs;     /**< out_features, embedding_dim */
-    bool has_bias;        /**< of Linear */
-    double p;             /**< of Dropout */
-    bool is_checkpointed; /**< called through torch.utils.checkpoint with
+    const char *name; /**< its own: an attribute's, or a number in a list */
+    const char *class_name; /**< of the user's; NULL: that of its kind */
+    me_dtype dtype;         /**< of its parameters */
+    uint64_t inputs;        /**< in_features, in_channels, num_embeddings,
+                               normalized_shape, num_features, elements of a
+                               Parameter or Buffer */
+    uint64_t outputs;       /**< out_features, out_channels, embedding_dim */
+    bool has_bias;          /**< of Linear and Conv2d */
+    double p;               /**< of Dropout */
+    uint64_t kernel;        /**< of Conv2d and MaxPool2d, square */
+    uint64_t stride;        /**< of theirs; 0: MaxPool2d's kernel, else 1 */
+    uint64_t padding;       /**< of theirs */
+    bool is_in_place;       /**< of ReLU */
+    bool is_checkpointed;   /**< called through torch.utils.checkpoint with
                                use_reentrant=False */
-    bool is_sharded;      /**< fully_shard() is called for it */
-    const char *tied_to;  /**< path of the module whose weight is its own; NULL:
+    bool is_selective;      /**< its checkpoint keeps the results of attention
+                               and of every other matrix product */
+    bool is_recomputed_to_end; /**< its checkpoint has early_stop=False */
+    bool is_sharded;           /**< fully_shard() is called for it */
+    bool keeps_unsharded;      /**< with reshard_after_forward=False */
+    const char *tied_to; /**< path of the module whose weight is its own; NULL:
                                none */
-    me_forward forward;   /**< of Module */
+    me_forward forward;  /**< of Module */
     struct me_layer_spec *children;
     uint32_t n_children;
 } me_layer_spec;
@@ -106,6 +135,8 @@ typedef struct me_layer_spec {
 typedef struct me_layer_tree {
     me_layer_spec root;
     bool is_built_on_host; /**< and moved to the device once it is built */
+    bool is_meta;          /**< built without memory, which it gets once it is
+                                wrapped (to_empty()) */
     bool has_cast;         /**< `.to(cast)` once it is built */
     me_dtype cast;
 } me_layer_tree;

@@ -64,6 +64,19 @@ typedef enum me_data_parallel {
     ME_DATA_PARALLEL_FULLY_SHARD /**< FSDP2 */
 } me_data_parallel;
 
+/** The kernel of scaled_dot_product_attention for 16-bit heads. */
+typedef enum me_sdpa_backend {
+    ME_SDPA_CUDNN,
+    ME_SDPA_FLASH
+} me_sdpa_backend;
+
+/** What a plain PyTorch job's loss is given besides the model's output. */
+typedef enum me_torch_target {
+    ME_TORCH_TARGET_OUTPUT, /**< of the output's shape and type; of pipelines */
+    ME_TORCH_TARGET_LABELS, /**< int64 of the input's shape */
+    ME_TORCH_TARGET_CLASSES /**< int64, one a sample */
+} me_torch_target;
+
 /** Who makes a micro-batch's data, for predicted times. */
 typedef enum me_loader {
     ME_LOADER_NONE,

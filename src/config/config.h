@@ -87,6 +87,8 @@ typedef struct me_parallel_config {
     bool account_for_embedding_in_pipeline_split;
     bool account_for_loss_in_pipeline_split;
     char pipeline_layout[1024]; /**< see parallel/layout.h; "": not given */
+    bool torch_fsdp2;           /**< --use-torch-fsdp2, in place of DDP */
+    bool torch_fsdp2_reshard_after_forward;
 } me_parallel_config;
 
 /** In which order the pipeline runs. */
@@ -121,7 +123,8 @@ typedef struct me_train_config {
 
 typedef struct me_optimizer_config {
     me_optimizer_kind kind;
-    bool distributed; /**< --use-distributed-optimizer */
+    bool distributed;      /**< --use-distributed-optimizer */
+    int32_t num_instances; /**< of the distributed optimizer */
     bool overlap_grad_reduce;
     bool overlap_param_gather;
     bool align_grad_reduce;   /**< stages begin to reduce together */
@@ -148,7 +151,11 @@ typedef struct me_torch_options {
     char input_shape[64]; /**< "(8, 1024)": what one forward is given */
     me_dtype input_dtype;
     char loss[128]; /**< an expression of y and target */
+    me_torch_target target;
+    bool keeps_output; /**< the loop names it: it lives through the backward */
+    me_sdpa_backend attention;
     me_data_parallel data_parallel;
+    bool wrap_one_rank;         /**< also where a batch has one rank alone */
     bool reshard_after_forward; /**< fully_shard's */
     int32_t param_dtype;        /**< fully_shard's; -1: as they are */
     int32_t reduce_dtype;       /**< fully_shard's; -1: as they are */

@@ -216,8 +216,10 @@ static void derive_train(me_config *config)
     if (is_bf16) {
         t->accumulate_allreduce_grads_in_fp32 = !t->grad_reduce_in_bf16;
     }
-    t->grad_dtype = t->accumulate_allreduce_grads_in_fp32 ? ME_DTYPE_FLOAT32
-                                                          : t->params_dtype;
+    /* FSDP2 has no main gradients: they are of the parameters' type. */
+    const bool has_fp32_grads =
+        t->accumulate_allreduce_grads_in_fp32 && !config->parallel.torch_fsdp2;
+    t->grad_dtype = has_fp32_grads ? ME_DTYPE_FLOAT32 : t->params_dtype;
     if (t->params_dtype == ME_DTYPE_FLOAT16 && t->loss_scale == 0.0) {
         t->check_for_nan_in_loss_and_grad = false;
     }

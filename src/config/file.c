@@ -2,10 +2,12 @@
 #include "config/file.h"
 
 #include "base/data_files.h"
+#include "base/parse.h"
 #include "config/huggingface.h"
 #include "config/layers.h"
 #include "config/private.h"
 #include "config/source.h"
+#include "config/torchtitan.h"
 
 #include <libconfig.h>
 #include <stdio.h>
@@ -247,22 +249,17 @@ static me_status read_text(reading *r, const char *where, const char *text,
     return status;
 }
 
-static bool is_json(const char *path)
-{
-    static const char end[] = ".json";
-    const size_t length = strlen(path);
-    return length >= sizeof end - 1 &&
-           strcmp(path + length - (sizeof end - 1), end) == 0;
-}
-
 static me_status read_path(reading *r, const char *path)
 {
     me_str bytes = {0};
     r->n_files++;
     me_status status = me_source_read_file(path, r->diag, &bytes);
-    if (status == ME_OK && is_json(path)) {
+    if (status == ME_OK && me_ends_with(path, ".json")) {
         status = me_huggingface_read(r->config, path, me_str_text(&bytes),
                                      bytes.length, r->diag);
+    } else if (status == ME_OK && me_ends_with(path, ".toml")) {
+        status = me_torchtitan_read(r->config, path, me_str_text(&bytes),
+                                    bytes.length, r->diag);
     } else if (status == ME_OK) {
         status = read_text(r, path, me_str_text(&bytes), bytes.length);
     }

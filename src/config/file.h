@@ -19,8 +19,9 @@
  * @param config  set; on failure only good for me_config_destroy()
  * @param model   a path, or the name of a model in `configs/models` of the
  *                working directory or of the installation: a name has neither
- *                a slash nor `.cfg` or `.json` at its end. `.json` at the
- *                end is a config.json of Hugging Face: huggingface.h
+ *                a slash nor `.cfg`, `.json` or `.toml` at its end. `.json` at the
+ *                end is a config.json of Hugging Face: huggingface.h;
+ *                `.toml` a job of torchtitan's: torchtitan.h
  * @return ME_OK; ME_ERR_IO, ME_ERR_SYNTAX, ME_ERR_CONFIG or ME_ERR_NOMEM with
  *         file, line, option and what would be right in @p diag
  */

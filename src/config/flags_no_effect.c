@@ -40,7 +40,7 @@ const me_flag_rule me_flags_no_effect[] = {
      .note = "schedule of learning rate and decay"},
     {"--adam-beta1:f --adam-beta2:f --adam-eps:f",
      .note = "a number that the optimizer uses"},
-    {"--initial-loss-scale:f --min-loss-scale:f --loss-scale-window:f "
+    {"--min-loss-scale:f --loss-scale-window:f "
      "--hysteresis:i",
      .note = "values of the loss scale"},
     {"--save:s --save-interval:i --persistent-save-interval:i "

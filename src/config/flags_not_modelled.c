@@ -8,6 +8,9 @@ const me_flag_rule me_flags_not_modelled[] = {
     {"--apply-query-key-layer-scaling",
      .option = "model.attention_softmax_in_fp32", .constant = "true",
      .note = "temporary of the scaling; float32 softmax is estimated"},
+    {"--initial-loss-scale:f",
+     .neutral = "4294967296", .needs = "--fp16",
+     .note = "the first steps are taken to overflow, as from 2^32"},
     {"--fp32-residual-connection",
      .option = "model.fp32_residual_connection", .constant = "true",
      .note = "the float32 residual stream is not modelled"},
@@ -293,7 +296,7 @@ const me_flag_rule me_flags_not_modelled[] = {
     {"--save-activations-interval:i --save-wgrads-interval:i "
      "--save-dgrads-interval:i --save-tokens-per-expert-interval:i",
      .note = "saving activations or gradients"},
-    {"--use-megatron-fsdp --use-torch-fsdp2",
+    {"--use-megatron-fsdp",
      .note = "fully sharded data parallelism"},
     {"--data-parallel-sharding-strategy:no_shard|optim|optim_grads|"
      "optim_grads_params --outer-dp-sharding-strategy:no_shard|optim "
@@ -307,8 +310,6 @@ const me_flag_rule me_flags_not_modelled[] = {
      "--megatron-fsdp-max-pool-double-buffer "
      "--fsdp-db-use-persist-buf-on-alloc-fail",
      .needs = "--use-megatron-fsdp", .note = "fully sharded data parallelism"},
-    {"--torch-fsdp2-no-reshard-after-forward",
-     .needs = "--use-torch-fsdp2", .note = "fully sharded data parallelism"},
     {"--nccl-communicator-config-path:s", .note = "settings of communicators"},
     {"--use-sharp", .note = "in-network reduction"},
     {"--sharp-enabled-group:dp|dp_replica",
@@ -318,8 +319,6 @@ const me_flag_rule me_flags_not_modelled[] = {
      .needs = "--use-nccl-ub", .note = "registered communication buffers"},
     {"--create-all-gather-group", .note = "one more communicator"},
     {"--fake-process-group", .note = "a process group without peers"},
-    {"--num-distributed-optimizer-instances:i",
-     .neutral = "1", .note = "several distributed optimizers"},
     {"--ddp-reduce-scatter-with-fp32-accumulation "
      "--ddp-param-name-patterns-for-fp32-local-accumulation:+s",
      .note = "gradient reduction with copies"},

@@ -2,6 +2,7 @@
 #include "config/forward.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -154,20 +155,50 @@ static const me_expression *read_arange(parser *p)
                                    .operands = {x}});
 }
 
-/** `scaled_dot_product_attention(q, k, v, n_heads=12)`, behind the bracket. */
-static const me_expression *read_attention(parser *p)
+/** `q, k, v, name=12)` behind the bracket. */
+static const me_expression *read_heads(parser *p, me_expression_kind kind,
+                                       const char *name)
 {
-    me_expression e = {.kind = ME_EXPRESSION_ATTENTION};
+    me_expression e = {.kind = kind};
     for (int i = 0; i < ME_EXPRESSION_OPERANDS; i++) {
         e.operands[i] = read_sum(p);
         expect(p, ",");
     }
-    expect(p, "n_heads");
+    expect(p, name);
     expect(p, "=");
     e.index = read_number(p);
     if (e.index == 0) {
-        fail(p, "n_heads must be at least 1");
+        fail_at_word(p, "must be at least 1: ", name);
     }
+    expect(p, ")");
+    return make(p, e);
+}
+
+/** `scaled_dot_product_attention(q, k, v, n_heads=12)`. */
+static const me_expression *read_attention(parser *p)
+{
+    return read_heads(p, ME_EXPRESSION_ATTENTION, "n_heads");
+}
+
+/** `rotary_attention(q, k, v, head_dim=128)`. */
+static const me_expression *read_rotary_attention(parser *p)
+{
+    return read_heads(p, ME_EXPRESSION_ROTARY_ATTENTION, "head_dim");
+}
+
+/** `grouped_rotary_attention(q, k, v, head_dim=128)`. */
+static const me_expression *read_grouped_rotary_attention(parser *p)
+{
+    return read_heads(p, ME_EXPRESSION_GROUPED_ROTARY_ATTENTION, "head_dim");
+}
+
+/** `cross_entropy(y, target)`. */
+static const me_expression *read_cross_entropy(parser *p)
+{
+    me_expression e = {.kind = ME_EXPRESSION_CROSS_ENTROPY};
+    e.operands[0] = read_sum(p);
+    expect(p, ",");
+    e.operands[1] = read_sum(p);
     expect(p, ")");
     return make(p, e);
 }
@@ -179,7 +210,15 @@ static const struct {
 } functions[] = {
     {"arange", read_arange},
     {"scaled_dot_product_attention", read_attention},
+    {"rotary_attention", read_rotary_attention},
+    {"grouped_rotary_attention", read_grouped_rotary_attention},
+    {"cross_entropy", read_cross_entropy},
 };
+
+static bool is_module(const me_layer_spec *layer)
+{
+    return layer->kind != ME_LAYER_PARAMETER && layer->kind != ME_LAYER_BUFFER;
+}
 
 static const me_expression *read_call(parser *p, const char *name)
 {
@@ -189,7 +228,7 @@ static const me_expression *read_call(parser *p, const char *name)
         }
     }
     const int child = find_child(p, name);
-    if (child < 0) {
+    if (child < 0 || !is_module(&p->scope->children[child])) {
         fail_at_word(p, "no module or function ", name);
         return NULL;
     }
@@ -198,6 +237,23 @@ static const me_expression *read_call(parser *p, const char *name)
     return make(p, (me_expression){.kind = ME_EXPRESSION_CALL,
                                    .index = (uint32_t)child,
                                    .operands = {argument}});
+}
+
+/** A variable, or a Parameter of the module. */
+static const me_expression *read_variable(parser *p, const char *name)
+{
+    const int variable = find_variable(p, name);
+    const int child = variable < 0 ? find_child(p, name) : -1;
+    if (child >= 0 && p->scope->children[child].kind == ME_LAYER_PARAMETER) {
+        return make(p, (me_expression){.kind = ME_EXPRESSION_PARAMETER,
+                                       .index = (uint32_t)child});
+    }
+    if (variable < 0) {
+        fail_at_word(p, "no variable ", name);
+        return NULL;
+    }
+    return make(p, (me_expression){.kind = ME_EXPRESSION_NAME,
+                                   .index = (uint32_t)variable});
 }
 
 static const me_expression *read_primary(parser *p)
@@ -215,13 +271,7 @@ static const me_expression *read_primary(parser *p)
     if (accept(p, "(")) {
         return read_call(p, name);
     }
-    const int variable = find_variable(p, name);
-    if (variable < 0) {
-        fail_at_word(p, "no variable ", name);
-        return NULL;
-    }
-    return make(p, (me_expression){.kind = ME_EXPRESSION_NAME,
-                                   .index = (uint32_t)variable});
+    return read_variable(p, name);
 }
 
 /** Methods of a tensor. */
@@ -235,13 +285,27 @@ static const struct {
     {".half()", ME_EXPRESSION_CAST, ME_DTYPE_FLOAT16},
     {".sum()", ME_EXPRESSION_SUM, 0},
     {".mean()", ME_EXPRESSION_MEAN, 0},
+    {".mean(-1)", ME_EXPRESSION_MEAN_LAST, 0},
+    {".rsqrt()", ME_EXPRESSION_RSQRT, 0},
 };
+
+/** `.type_as(x)`, behind the bracket. */
+static const me_expression *read_type_as(parser *p, const me_expression *e)
+{
+    const me_expression *other = read_sum(p);
+    expect(p, ")");
+    return make(p, (me_expression){.kind = ME_EXPRESSION_TYPE_AS,
+                                   .operands = {e, other}});
+}
 
 static const me_expression *read_postfix(parser *p)
 {
     const me_expression *e = read_primary(p);
     size_t i = 0;
     while (i < sizeof methods / sizeof methods[0]) {
+        if (accept(p, ".type_as(")) {
+            e = read_type_as(p, e);
+        }
         if (accept(p, methods[i].call)) {
             e = make(p, (me_expression){.kind = methods[i].kind,
                                         .index = methods[i].index,
@@ -252,7 +316,8 @@ static const me_expression *read_postfix(parser *p)
         }
     }
     if (p->status == ME_OK && *p->at == '.') {
-        fail(p, "no such method (float, bfloat16, half, sum, mean)");
+        fail(p, "no such method (float, bfloat16, half, type_as, sum, mean, "
+                "rsqrt)");
     }
     return e;
 }
@@ -279,6 +344,19 @@ static const me_expression *read_product(parser *p)
     return e;
 }
 
+/** Digits, a point and an exponent: how large it is does not matter. */
+static bool accept_number(parser *p)
+{
+    skip_blank(p);
+    char *end = NULL;
+    if (p->status != ME_OK || *p->at < '0' || *p->at > '9') {
+        return false;
+    }
+    (void)strtod(p->at, &end);
+    p->at = end;
+    return true;
+}
+
 // NOLINTNEXTLINE(misc-no-recursion): brackets nest, at most DEPTH_MAX deep
 static const me_expression *read_sum(parser *p)
 {
@@ -293,6 +371,10 @@ static const me_expression *read_sum(parser *p)
                 break;
             }
             kind = ME_EXPRESSION_SUB;
+        } else if (accept_number(p)) {
+            e = make(p, (me_expression){.kind = ME_EXPRESSION_ADD_NUMBER,
+                                        .operands = {e}});
+            continue;
         }
         const me_expression *b = read_product(p);
         e = make(p, (me_expression){.kind = kind, .operands = {e, b}});

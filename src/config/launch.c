@@ -4,10 +4,24 @@
 #include "base/parse.h"
 #include "config/megatron.h"
 #include "config/private.h"
+#include "config/torchtitan.h"
 #include "config/wrappers.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/** A script of a framework's, and who reads the flags behind it. */
+typedef struct script {
+    const char *path;
+    const char *module; /**< its name after -m */
+    me_status (*read)(me_config *config, int argc, const char *const *argv,
+                      me_diag *diag);
+} script;
+
+static const script scripts[] = {
+    {"pretrain_gpt.py", "pretrain_gpt", me_megatron_read},
+    {"train.py", "torchtitan.train", me_torchtitan_read_flags},
+};
 
 /* What one kind of wrapper says of the number of processes; 0: nothing. */
 typedef struct counts {
@@ -28,6 +42,7 @@ typedef struct walk {
     counts torchrun;
     counts environment; /* WORLD_SIZE=8 python … */
     bool is_python;     /* the next word is a script */
+    const script *script;
     me_diag *diag;
 } walk;
 
@@ -207,15 +222,24 @@ static me_status step_option(walk *w, const me_wrapper *wrapper,
     return status;
 }
 
-static bool is_script(const char *word)
+/** Is the last part of a path @p name? Copies of pretrain_gpt.py are often
+ *  called my_pretrain_gpt.py; much ends in train.py. */
+static bool is_called(const char *word, const char *name)
 {
-    static const char end[] = "pretrain_gpt.py";
-    static const char module_end[] = "pretrain_gpt";
-    const size_t length = strlen(word);
-    return (length >= sizeof end - 1 &&
-            strcmp(word + length - (sizeof end - 1), end) == 0) ||
-           (length >= sizeof module_end - 1 &&
-            strcmp(word + length - (sizeof module_end - 1), module_end) == 0);
+    const size_t before = strlen(word) - strlen(name);
+    return me_ends_with(word, name) &&
+           (before == 0 || word[before - 1] == '/' || strlen(name) > 10);
+}
+
+static const script *find_script(const char *word)
+{
+    for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
+        if (is_called(word, scripts[i].path) ||
+            is_called(word, scripts[i].module)) {
+            return &scripts[i];
+        }
+    }
+    return NULL;
 }
 
 static me_status step_wrapper(walk *w, const me_wrapper *wrapper,
@@ -248,7 +272,9 @@ static me_status step_to_flags(walk *w)
     while (word_at(w, 0) != NULL) {
         const char *word = word_at(w, 0);
         const me_wrapper *wrapper = me_wrapper_find(word);
-        if (is_script(word) || (w->at == 0 && word[0] == '-')) {
+        const script *found = find_script(word);
+        if (found != NULL || (w->at == 0 && word[0] == '-')) {
+            w->script = found != NULL ? found : &scripts[0];
             w->at += word[0] != '-';
             return ME_OK;
         }
@@ -263,8 +289,9 @@ static me_status step_to_flags(walk *w)
             status = me_fail(
                 w->diag, ME_ERR_UNSUPPORTED,
                 w->is_python
-                    ? "'%.80s' is not modelled: the script that is, is "
-                      "Megatron-LM's pretrain_gpt.py"
+                    ? "'%.80s' is not modelled: the scripts that are, are "
+                      "Megatron-LM's pretrain_gpt.py and torchtitan's "
+                      "train.py"
                     : "launch command: '%.80s' is no program that memest "
                       "knows: begin at torchrun, srun, mpirun or python",
                 word);
@@ -274,8 +301,8 @@ static me_status step_to_flags(walk *w)
         }
     }
     return me_fail(w->diag, ME_ERR_SYNTAX,
-                   "launch command without a script: pretrain_gpt.py and its "
-                   "flags are missing");
+                   "launch command without a script: pretrain_gpt.py or "
+                   "train.py and its flags are missing");
 }
 
 static uint64_t ranks_of(const counts *said)
@@ -367,8 +394,8 @@ me_status me_config_read_launch(me_config *config, int argc,
     if (status == ME_OK) {
         status = settle_gpus_per_node(&w);
     }
-    if (status == ME_OK) {
-        status = me_megatron_read(config, argc - w.at, argv + w.at, diag);
+    if (status == ME_OK && w.script != NULL) {
+        status = w.script->read(config, argc - w.at, argv + w.at, diag);
     }
     return status;
 }

@@ -175,7 +175,10 @@ static me_status read_forward(const me_layers_reading *r,
         me_str_append(&text, config_setting_get_string(setting));
     } else {
         for (uint32_t i = 0; i < layer->n_children; i++) {
-            me_str_printf(&text, "x = %s(x); ", layer->children[i].name);
+            const me_layer_kind kind = layer->children[i].kind;
+            if (kind != ME_LAYER_PARAMETER && kind != ME_LAYER_BUFFER) {
+                me_str_printf(&text, "x = %s(x); ", layer->children[i].name);
+            }
         }
         me_str_append(&text, "return x");
     }

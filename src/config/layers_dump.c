@@ -14,7 +14,14 @@ static void dump_sizes(const me_layer_spec *layer, me_str *text)
 {
     const unsigned long long inputs = layer->inputs;
     const unsigned long long outputs = layer->outputs;
-    if (layer->kind == ME_LAYER_LINEAR) {
+    if (layer->kind == ME_LAYER_CONV2D) {
+        me_str_printf(text, " in_channels = %llu; out_channels = %llu;%s",
+                      inputs, outputs, layer->has_bias ? "" : " bias = false;");
+    } else if (layer->kind == ME_LAYER_BATCH_NORM2D) {
+        me_str_printf(text, " num_features = %llu;", inputs);
+    } else if (layer->kind == ME_LAYER_ADAPTIVE_AVG_POOL2D) {
+        me_str_append(text, " output_size = 1;");
+    } else if (layer->kind == ME_LAYER_LINEAR) {
         me_str_printf(text, " in_features = %llu; out_features = %llu;%s",
                       inputs, outputs, layer->has_bias ? "" : " bias = false;");
     } else if (layer->kind == ME_LAYER_EMBEDDING) {
@@ -23,10 +30,32 @@ static void dump_sizes(const me_layer_spec *layer, me_str *text)
     } else if (layer->kind == ME_LAYER_LAYER_NORM ||
                layer->kind == ME_LAYER_RMS_NORM) {
         me_str_printf(text, " normalized_shape = %llu;", inputs);
+    } else if (layer->kind == ME_LAYER_PARAMETER ||
+               layer->kind == ME_LAYER_BUFFER) {
+        me_str_printf(text, " shape = %llu;", inputs);
     } else if (layer->kind == ME_LAYER_DROPOUT) {
         me_str_append(text, " p = ");
         me_option_format_double(layer->p, text);
         me_str_append(text, ";");
+    }
+    if (layer->kernel > 0) {
+        me_str_printf(text, " kernel_size = %llu; padding = %llu;",
+                      (unsigned long long)layer->kernel,
+                      (unsigned long long)layer->padding);
+    }
+    if (layer->stride > 0) {
+        me_str_printf(text, " stride = %llu;",
+                      (unsigned long long)layer->stride);
+    }
+    if (layer->is_in_place) {
+        me_str_append(text, " inplace = true;");
+    }
+}
+
+static void dump_class_name(const me_layer_spec *layer, me_str *text)
+{
+    if (layer->class_name != NULL) {
+        me_str_printf(text, " class_name = \"%s\";", layer->class_name);
     }
 }
 
@@ -38,6 +67,7 @@ static void dump_layer(const me_layer_spec *layer, const me_layer_spec *parent,
     me_str_printf(text, "%s%s: { class = \"%s\"; dtype = \"%s\";",
                   me_layer_is_list(parent) ? "m" : "", layer->name,
                   me_layer_kind_name(layer->kind), me_dtype_name(layer->dtype));
+    dump_class_name(layer, text);
     dump_sizes(layer, text);
     if (layer->tied_to != NULL) {
         me_str_printf(text, " weight = \"%s.weight\";", layer->tied_to);
@@ -45,8 +75,17 @@ static void dump_layer(const me_layer_spec *layer, const me_layer_spec *parent,
     if (layer->is_checkpointed) {
         me_str_append(text, " checkpoint = true;");
     }
+    if (layer->is_selective) {
+        me_str_append(text, " checkpoint_policy = \"op\";");
+    }
+    if (layer->is_recomputed_to_end) {
+        me_str_append(text, " checkpoint_early_stop = false;");
+    }
     if (layer->is_sharded) {
         me_str_append(text, " fully_shard = true;");
+    }
+    if (layer->keeps_unsharded) {
+        me_str_append(text, " reshard_after_forward = false;");
     }
     if (layer->kind == ME_LAYER_MODULE) {
         me_str_printf(text, " forward = \"%s\";", layer->forward.text);
@@ -69,13 +108,19 @@ void me_layers_dump(const me_layers *layers, me_str *text)
     const me_layer_spec *root = &tree->root;
     me_str_printf(text, "module: {\n    class = \"%s\"; dtype = \"%s\";",
                   me_layer_kind_name(root->kind), me_dtype_name(root->dtype));
+    dump_class_name(root, text);
     me_str_printf(text, " device = \"%s\";",
-                  tree->is_built_on_host ? "cpu" : "cuda");
+                  tree->is_meta            ? "meta"
+                  : tree->is_built_on_host ? "cpu"
+                                           : "cuda");
     if (tree->has_cast) {
         me_str_printf(text, " to = \"%s\";", me_dtype_name(tree->cast));
     }
     if (root->is_checkpointed) {
         me_str_append(text, " checkpoint = true;");
+    }
+    if (root->keeps_unsharded) {
+        me_str_append(text, " reshard_after_forward = false;");
     }
     if (root->kind == ME_LAYER_MODULE) {
         me_str_printf(text, " forward = \"%s\";", root->forward.text);

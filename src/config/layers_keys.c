@@ -96,6 +96,58 @@ static me_status set_bias(const me_layers_reading *r,
     return read_bool(r, setting, &t->layer->has_bias);
 }
 
+static me_status set_kernel(const me_layers_reading *r,
+                            const config_setting_t *setting,
+                            const me_layer_target *t)
+{
+    int64_t value = 0;
+    const me_status status = read_extent(r, setting, &value);
+    t->layer->kernel = (uint64_t)value;
+    return status;
+}
+
+static me_status set_stride(const me_layers_reading *r,
+                            const config_setting_t *setting,
+                            const me_layer_target *t)
+{
+    int64_t value = 0;
+    const me_status status = read_extent(r, setting, &value);
+    t->layer->stride = (uint64_t)value;
+    return status;
+}
+
+static me_status set_padding(const me_layers_reading *r,
+                             const config_setting_t *setting,
+                             const me_layer_target *t)
+{
+    const int64_t value =
+        is_whole(setting) ? (int64_t)config_setting_get_int64(setting) : -1;
+    if (value < 0 || value > extent_max) {
+        return me_layers_fail(r, setting,
+                              "must be a whole number from 0 to 268435456");
+    }
+    t->layer->padding = (uint64_t)value;
+    return ME_OK;
+}
+
+static me_status set_in_place(const me_layers_reading *r,
+                              const config_setting_t *setting,
+                              const me_layer_target *t)
+{
+    return read_bool(r, setting, &t->layer->is_in_place);
+}
+
+/** The mean of each channel is the one that is known. */
+static me_status set_output_size(const me_layers_reading *r,
+                                 const config_setting_t *setting,
+                                 const me_layer_target *t)
+{
+    (void)t;
+    return is_whole(setting) && config_setting_get_int64(setting) == 1
+               ? ME_OK
+               : me_layers_fail(r, setting, "must be 1");
+}
+
 static me_status set_p(const me_layers_reading *r,
                        const config_setting_t *setting,
                        const me_layer_target *t)
@@ -138,11 +190,57 @@ static me_status set_weight(const me_layers_reading *r,
     return ME_OK;
 }
 
+static me_status set_class_name(const me_layers_reading *r,
+                                const config_setting_t *setting,
+                                const me_layer_target *t)
+{
+    const char *text = config_setting_get_string(setting);
+    if (text == NULL || text[0] == '\0' || strchr(text, '.') != NULL) {
+        return me_layers_fail(r, setting,
+                              "must be the name of a class, in quotes");
+    }
+    t->layer->class_name = me_arena_strdup(r->arena, text);
+    return t->layer->class_name == NULL ? me_layers_no_memory(r) : ME_OK;
+}
+
 static me_status set_checkpoint(const me_layers_reading *r,
                                 const config_setting_t *setting,
                                 const me_layer_target *t)
 {
     return read_bool(r, setting, &t->layer->is_checkpointed);
+}
+
+static me_status set_checkpoint_policy(const me_layers_reading *r,
+                                       const config_setting_t *setting,
+                                       const me_layer_target *t)
+{
+    const char *word = config_setting_get_string(setting);
+    if (word == NULL ||
+        (strcmp(word, "op") != 0 && strcmp(word, "none") != 0)) {
+        return me_layers_fail(r, setting, "must be one of none, op");
+    }
+    t->layer->is_selective = strcmp(word, "op") == 0;
+    return ME_OK;
+}
+
+static me_status set_early_stop(const me_layers_reading *r,
+                                const config_setting_t *setting,
+                                const me_layer_target *t)
+{
+    bool stops = true;
+    const me_status status = read_bool(r, setting, &stops);
+    t->layer->is_recomputed_to_end = !stops;
+    return status;
+}
+
+static me_status set_reshard(const me_layers_reading *r,
+                             const config_setting_t *setting,
+                             const me_layer_target *t)
+{
+    bool reshards = true;
+    const me_status status = read_bool(r, setting, &reshards);
+    t->layer->keeps_unsharded = !reshards;
+    return status;
 }
 
 static me_status set_fully_shard(const me_layers_reading *r,
@@ -188,16 +286,22 @@ static me_status set_device(const me_layers_reading *r,
 {
     const char *word = config_setting_get_string(setting);
     if (word == NULL ||
-        (strcmp(word, "cpu") != 0 && strcmp(word, "cuda") != 0)) {
-        return me_layers_fail(r, setting, "must be one of cpu, cuda");
+        (strcmp(word, "cpu") != 0 && strcmp(word, "cuda") != 0 &&
+         strcmp(word, "meta") != 0)) {
+        return me_layers_fail(r, setting, "must be one of cpu, cuda, meta");
     }
     t->tree->is_built_on_host = strcmp(word, "cpu") == 0;
+    t->tree->is_meta = strcmp(word, "meta") == 0;
     return ME_OK;
 }
 
 #define KIND(kind) (1U << (unsigned)(kind))
 #define LISTS      (KIND(ME_LAYER_SEQUENTIAL) | KIND(ME_LAYER_MODULE_LIST))
+#define TENSORS    (KIND(ME_LAYER_PARAMETER) | KIND(ME_LAYER_BUFFER))
+#define MODULES    (~TENSORS)
 #define NORMS      (KIND(ME_LAYER_LAYER_NORM) | KIND(ME_LAYER_RMS_NORM))
+#define WINDOWS    (KIND(ME_LAYER_CONV2D) | KIND(ME_LAYER_MAX_POOL2D))
+#define BIASED     (KIND(ME_LAYER_LINEAR) | KIND(ME_LAYER_CONV2D))
 
 /* Keys that are no children: of which classes, and where they go. `class` and
  * `forward` are read before and after the others. */
@@ -214,15 +318,29 @@ static const struct {
     {"num_embeddings", KIND(ME_LAYER_EMBEDDING), false, true, set_inputs},
     {"embedding_dim", KIND(ME_LAYER_EMBEDDING), false, true, set_outputs},
     {"normalized_shape", NORMS, false, true, set_inputs},
-    {"bias", KIND(ME_LAYER_LINEAR), false, false, set_bias},
+    {"shape", TENSORS, false, true, set_inputs},
+    {"bias", BIASED, false, false, set_bias},
+    {"in_channels", KIND(ME_LAYER_CONV2D), false, true, set_inputs},
+    {"out_channels", KIND(ME_LAYER_CONV2D), false, true, set_outputs},
+    {"kernel_size", WINDOWS, false, true, set_kernel},
+    {"stride", WINDOWS, false, false, set_stride},
+    {"padding", WINDOWS, false, false, set_padding},
+    {"num_features", KIND(ME_LAYER_BATCH_NORM2D), false, true, set_inputs},
+    {"output_size", KIND(ME_LAYER_ADAPTIVE_AVG_POOL2D), false, true,
+     set_output_size},
+    {"inplace", KIND(ME_LAYER_RELU), false, false, set_in_place},
     {"p", KIND(ME_LAYER_DROPOUT), false, false, set_p},
     {"weight", KIND(ME_LAYER_LINEAR), false, false, set_weight},
     {"repeat_children", LISTS, false, false, set_repeat_children},
+    {"class_name", ~0U, false, false, set_class_name},
     {"dtype", ~0U, false, false, set_dtype},
-    {"fully_shard", ~0U, false, false, set_fully_shard},
-    {"checkpoint", ~0U, false, false, set_checkpoint},
-    {"checkpoint_from", ~0U, false, false, set_checkpoint_from},
-    {"repeat", ~0U, false, false, set_repeat},
+    {"fully_shard", MODULES, false, false, set_fully_shard},
+    {"reshard_after_forward", MODULES, false, false, set_reshard},
+    {"checkpoint", MODULES, false, false, set_checkpoint},
+    {"checkpoint_policy", MODULES, false, false, set_checkpoint_policy},
+    {"checkpoint_early_stop", MODULES, false, false, set_early_stop},
+    {"checkpoint_from", MODULES, false, false, set_checkpoint_from},
+    {"repeat", MODULES, false, false, set_repeat},
     {"to", ~0U, true, false, set_to},
     {"device", ~0U, true, false, set_device},
 };

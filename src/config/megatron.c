@@ -212,6 +212,7 @@ static me_status check_pairs(const me_config *config, const me_flag_uses *uses,
          "--num-virtual-stages-per-pipeline-rank"},
         {"--rampup-batch-size", "--step-batch-size-schedule"},
         {"--global-batch-size", "--step-batch-size-schedule"},
+        {"--use-megatron-fsdp", "--use-torch-fsdp2"},
     };
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         if (me_flag_use_find(uses, pairs[i][0]) != NULL &&
@@ -250,6 +251,30 @@ static bool has_value(const me_flag_use *use, const char *value)
         }
     }
     return false;
+}
+
+/* Only with a checkpoint in DTensors can FSDP2 go, and the other way round. */
+static me_status check_checkpoint(const me_config *config,
+                                  const me_flag_uses *uses, me_diag *diag)
+{
+    const me_flag_use *format = me_flag_use_find(uses, "--ckpt-format");
+    const bool has_fsdp2 = config->parallel.torch_fsdp2;
+    if (format == NULL) {
+        return ME_OK;
+    }
+    const bool is_dcp = has_value(format, "torch_dcp");
+    if (has_fsdp2 && !is_dcp && !has_value(format, "torch_dist")) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--ckpt-format %s does not go with --use-torch-fsdp2: "
+                       "give torch_dist or torch_dcp",
+                       format->values[0]);
+    }
+    if (is_dcp && (!has_fsdp2 || config->parallel.tensor > 1)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--ckpt-format torch_dcp needs --use-torch-fsdp2 and a "
+                       "tensor size of 1");
+    }
+    return ME_OK;
 }
 
 static me_status settle_modules(me_config *config, const me_flag_uses *uses,
@@ -351,6 +376,9 @@ static me_status apply(me_config *config, const me_flag_uses *uses,
     }
     if (status == ME_OK) {
         status = check_pairs(config, uses, diag);
+    }
+    if (status == ME_OK) {
+        status = check_checkpoint(config, uses, diag);
     }
     if (status == ME_OK) {
         status = settle_modules(config, uses, diag);

@@ -2,9 +2,8 @@
 #include "config/options.h"
 
 #include "base/nearest.h"
+#include "config/options_torch.h"
 #include "config/private.h"
-
-#include <string.h>
 
 static const me_option_word normalization_words[] = {
     {"LayerNorm", ME_NORMALIZATION_LAYER_NORM},
@@ -92,29 +91,6 @@ static const me_option_word optimizer_impl_words[] = {
 static const me_option_word framework_words[] = {
     {"megatron", ME_FRAMEWORK_MEGATRON},
     {"torch", ME_FRAMEWORK_TORCH},
-    {NULL, 0},
-};
-
-static const me_option_word input_dtype_words[] = {
-    {"float32", ME_DTYPE_FLOAT32},
-    {"bfloat16", ME_DTYPE_BFLOAT16},
-    {"float16", ME_DTYPE_FLOAT16},
-    {"int64", ME_DTYPE_INT64},
-    {NULL, 0},
-};
-
-static const me_option_word policy_words[] = {
-    {"none", -1},
-    {"float32", ME_DTYPE_FLOAT32},
-    {"bfloat16", ME_DTYPE_BFLOAT16},
-    {"float16", ME_DTYPE_FLOAT16},
-    {NULL, 0},
-};
-
-static const me_option_word data_parallel_words[] = {
-    {"none", ME_DATA_PARALLEL_NONE},
-    {"ddp", ME_DATA_PARALLEL_DDP},
-    {"fully_shard", ME_DATA_PARALLEL_FULLY_SHARD},
     {NULL, 0},
 };
 
@@ -311,6 +287,12 @@ BOOL("parallel.account_for_loss_in_pipeline_split", "false",
 STRING("parallel.pipeline_layout", "", parallel.pipeline_layout,
     "What each stage holds, in the language of Megatron-LM's layouts; "
     "virtual_pipeline follows from it."),
+BOOL("parallel.torch_fsdp2", "false", parallel.torch_fsdp2,
+    "Shard parameters, gradients and optimizer over the data-parallel ranks "
+    "with PyTorch's FSDP2, in place of DDP."),
+BOOL("parallel.torch_fsdp2_reshard_after_forward", "true",
+    parallel.torch_fsdp2_reshard_after_forward,
+    "FSDP2 frees gathered parameters after each forward."),
 
 STRING("pipeline.schedule", "", pipeline.name,
     "Order of forwards and backwards, a name of `memest schedule list`; empty: "
@@ -365,6 +347,10 @@ ENUM("optimizer.kind", "adam", optimizer_words, optimizer.kind,
     "The optimizer."),
 BOOL("optimizer.distributed", "false", optimizer.distributed,
     "Split main parameters and states over the data-parallel ranks."),
+INT("optimizer.num_distributed_optimizer_instances", "1", 1, ranks_max,
+    "instances", NULL, optimizer.num_instances,
+    "Copies of the distributed optimizer, each over a part of the data-parallel "
+    "ranks."),
 BOOL("optimizer.overlap_grad_reduce", "false", optimizer.overlap_grad_reduce,
     "Reduce gradients bucket by bucket during the backward."),
 BOOL("optimizer.overlap_param_gather", "false",
@@ -409,17 +395,26 @@ BOOL("recompute.distribute_saved_activations", "false",
 STRING("torch.input_shape", "", torch.input_shape,
     "Shape of what one forward is given, \"(8, 1024)\"; its first dimension "
     "is the micro-batch."),
-ENUM("torch.input_dtype", "float32", input_dtype_words, torch.input_dtype,
+ENUM("torch.input_dtype", "float32", me_torch_input_dtype_words, torch.input_dtype,
     "Its type; int64 are token numbers."),
 STRING("torch.loss", "y.sum()", torch.loss,
     "The loss: an expression of y, the model's output, and target."),
-ENUM("torch.data_parallel", "none", data_parallel_words, torch.data_parallel,
+ENUM("torch.target", "output", me_torch_target_words, torch.target,
+    "What target is: in pipelines a tensor like the output; int64 labels of the "
+    "input's shape; or int64 classes, one a sample."),
+BOOL("torch.keeps_output", "true", torch.keeps_output,
+    "The loop names the model's output, which lives through the backward."),
+ENUM("torch.attention", "cudnn", me_torch_sdpa_words, torch.attention,
+    "Kernel of scaled_dot_product_attention for 16-bit heads."),
+ENUM("torch.data_parallel", "none", me_torch_data_parallel_words, torch.data_parallel,
     "What spreads a batch over ranks: DistributedDataParallel or FSDP2."),
+BOOL("torch.wrap_one_rank", "true", torch.wrap_one_rank,
+    "Wrap the model also where one rank has the whole batch."),
 BOOL("torch.reshard_after_forward", "true", torch.reshard_after_forward,
     "fully_shard frees gathered parameters after each forward."),
-ENUM("torch.param_dtype", "none", policy_words, torch.param_dtype,
+ENUM("torch.param_dtype", "none", me_torch_policy_words, torch.param_dtype,
     "fully_shard's MixedPrecisionPolicy: type of gathered parameters."),
-ENUM("torch.reduce_dtype", "none", policy_words, torch.reduce_dtype,
+ENUM("torch.reduce_dtype", "none", me_torch_policy_words, torch.reduce_dtype,
     "fully_shard's MixedPrecisionPolicy: type of reduced gradients."),
 
 ENUM("impl.core_attention", "unfused", core_attention_words,
@@ -453,47 +448,4 @@ const me_option *me_options(size_t *count_out)
 {
     *count_out = sizeof options / sizeof options[0];
     return options;
-}
-
-const me_option *me_option_find(const char *name)
-{
-    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-        if (strcmp(options[i].name, name) == 0) {
-            return &options[i];
-        }
-    }
-    return NULL;
-}
-
-/* The group is often what people leave out: a last part that fits wins. */
-static const me_option *find_by_last_part(const char *name)
-{
-    const char *dot = strrchr(name, '.');
-    const char *last = dot == NULL ? name : dot + 1;
-    const me_option *found = NULL;
-    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-        const char *other = strrchr(options[i].name, '.');
-        if (other != NULL && strcmp(other + 1, last) == 0) {
-            if (found != NULL) {
-                return NULL;
-            }
-            found = &options[i];
-        }
-    }
-    return found;
-}
-
-const me_option *me_option_nearest(const char *name)
-{
-    const me_option *found = find_by_last_part(name);
-    if (found != NULL) {
-        return found;
-    }
-    me_nearest nearest = me_nearest_begin(name);
-    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-        if (me_nearest_offer(&nearest, options[i].name)) {
-            found = &options[i];
-        }
-    }
-    return found;
 }

@@ -88,8 +88,14 @@ static me_status derive(me_config *config, int32_t num_processes, me_diag *diag)
                        "model's layers (docs/modules.md)");
     }
     config->torch_job.tree = &config->layers->tree;
+    if (!me_option_is_set(me_option_find("optimizer.clip_grad"), config)) {
+        config->optimizer.clip_grad = 0; /* a loop of one's own has none */
+    }
     me_status status = me_config_derive_world(config, num_processes, diag);
     if (status == ME_OK) {
+        if (config->parallel.data == 1 && !config->torch.wrap_one_rank) {
+            config->torch.data_parallel = ME_DATA_PARALLEL_NONE;
+        }
         status = read_shape(config, diag);
     }
     if (status == ME_OK) {
@@ -120,6 +126,7 @@ static const char *const foreign[] = {
     "parallel.decoder_",
     "parallel.account_",
     "parallel.pipeline_layout",
+    "parallel.torch_fsdp2",
     "train.micro_batch_size",
     "train.params_dtype",
     "train.grad",
@@ -132,10 +139,10 @@ static const char *const foreign[] = {
     "train.cross_",
     "train.check_",
     "optimizer.distributed",
+    "optimizer.num_",
     "optimizer.overlap_",
     "optimizer.align_",
     "optimizer.ddp_",
-    "optimizer.clip_grad",
     "impl.core_attention",
     "impl.norm",
     "pipeline.schedule_file",
@@ -183,6 +190,47 @@ static bool has_checkpoint(const me_layer_spec *layer)
     return has;
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
+static bool has_kind(const me_layer_spec *layer, me_layer_kind kind)
+{
+    bool has = layer->kind == kind;
+    for (uint32_t i = 0; i < layer->n_children && !has; i++) {
+        has = has_kind(&layer->children[i], kind);
+    }
+    return has;
+}
+
+/** Buffers are not sent, cast or moved. */
+static me_status check_buffers(const me_config *config, me_diag *diag)
+{
+    const me_layer_tree *tree = config->torch_job.tree;
+    const bool is_plain = config->parallel.world_size == 1 &&
+                          !tree->is_built_on_host && !tree->has_cast;
+    return is_plain || !has_kind(&tree->root, ME_LAYER_BATCH_NORM2D)
+               ? ME_OK
+               : me_fail(diag, ME_ERR_CONFIG,
+                         "module: BatchNorm2d is modelled on one rank, built "
+                         "on the device and not cast");
+}
+
+/** Half a backward would run a region again for one half of its nodes. */
+static me_status check_whole_backward(const me_schedule *schedule,
+                                      const me_pipeline *first, me_diag *diag)
+{
+    me_actions *actions = NULL;
+    me_status status = me_actions_create(schedule, first, diag, &actions);
+    for (int32_t i = 0; status == ME_OK && i < actions->count; i++) {
+        if (actions->items[i].kind == ME_ACTION_INPUT_GRADIENT) {
+            status = me_fail(diag, ME_ERR_CONFIG,
+                             "module: checkpoint in a stage whose backward is "
+                             "split, as that of %s, is not modelled",
+                             schedule->torch_name);
+        }
+    }
+    me_actions_destroy(actions);
+    return status;
+}
+
 static me_status check_pipeline(const me_config *config, me_diag *diag)
 {
     const me_parallel_config *p = &config->parallel;
@@ -210,15 +258,13 @@ static me_status check_pipeline(const me_config *config, me_diag *diag)
                        "whose children, here %u, they share evenly",
                        (int)stages, (unsigned)root->n_children);
     }
-    if (has_checkpoint(root)) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "module: checkpoint in a pipeline stage is not "
-                       "modelled");
-    }
     const me_pipeline first = {.ranks = p->pipeline,
                                .microbatches = config->train.num_microbatches,
                                .chunks = p->virtual_pipeline};
-    return me_schedule_check(schedule, &first, diag);
+    const me_status status = me_schedule_check(schedule, &first, diag);
+    return status == ME_OK && has_checkpoint(root)
+               ? check_whole_backward(schedule, &first, diag)
+               : status;
 }
 
 static me_status check_batch(const me_config *config, me_diag *diag)
@@ -245,13 +291,52 @@ static me_status validate(const me_config *config, me_diag *diag)
     if (status == ME_OK) {
         status = check_pipeline(config, diag);
     }
+    if (status == ME_OK) {
+        status = check_buffers(config, diag);
+    }
     return status;
+}
+
+/** A model that stands alone because one rank has the whole batch. */
+static me_status note_unwrapped(me_config *config, me_diag *diag)
+{
+    if (config->torch.wrap_one_rank || config->parallel.data > 1) {
+        return ME_OK;
+    }
+    return me_config_assume(
+        config, diag,
+        "one rank has the whole batch, so that the model is not wrapped and "
+        "keeps the types that it is built with; autocast, as torchtitan 0.2 has "
+        "it there, is not modelled");
 }
 
 static me_status note(me_config *config, me_diag *diag)
 {
+    const me_status unwrapped = note_unwrapped(config, diag);
+    if (unwrapped != ME_OK) {
+        return unwrapped;
+    }
+    if (has_kind(&config->torch_job.tree->root, ME_LAYER_CONV2D)) {
+        const me_status status = me_config_add_not_modelled(
+            config, "Conv2d",
+            "cuDNN's workspaces and times, whose algorithm is chosen at run "
+            "time",
+            diag);
+        if (status != ME_OK) {
+            return status;
+        }
+    }
     if (config->parallel.pipeline == 1) {
         return ME_OK;
+    }
+    if (has_checkpoint(&config->torch_job.tree->root)) {
+        const me_status status = me_config_assume(
+            config, diag,
+            "checkpoints in pipeline stages run as they do without a pipeline; "
+            "no measured job has them");
+        if (status != ME_OK) {
+            return status;
+        }
     }
     return me_config_assume(
         config, diag,

@@ -2,6 +2,8 @@
 #include "base/size.h"
 #include "config/private.h"
 
+#include <string.h>
+
 /* The options of one kind that have no default. */
 static me_status check_required(const me_config *config, me_diag *diag)
 {
@@ -273,6 +275,25 @@ static me_status check_optimizer(const me_config *config, me_diag *diag)
                        "optimizer.distributed = true needs optimizer.kind = "
                        "adam, not sgd");
     }
+    if (o->num_instances > 1 && !o->distributed) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "optimizer.num_distributed_optimizer_instances = %d "
+                       "needs optimizer.distributed = true",
+                       (int)o->num_instances);
+    }
+    if (o->num_instances > 1 &&
+        (config->moe.num_experts > 0 || config->parallel.context > 1)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "optimizer.num_distributed_optimizer_instances = %d "
+                       "with experts or parallel.context over 1 is not "
+                       "modelled",
+                       (int)o->num_instances);
+    }
+    if (config->parallel.data % o->num_instances != 0) {
+        return me_divides("optimizer.num_distributed_optimizer_instances",
+                          (uint64_t)o->num_instances, "data parallel size",
+                          (uint64_t)config->parallel.data, diag);
+    }
     if (o->ddp_num_buckets != 0 && o->ddp_bucket_size != 0) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "optimizer.ddp_num_buckets and "
@@ -288,6 +309,43 @@ static me_status check_optimizer(const me_config *config, me_diag *diag)
         return me_fail(diag, ME_ERR_CONFIG,
                        "optimizer.overlap_param_gather = true needs "
                        "optimizer.overlap_grad_reduce = true");
+    }
+    return ME_OK;
+}
+
+/* torch_FSDP: what validate_args() asserts. */
+static me_status check_fsdp2(const me_config *config, me_diag *diag)
+{
+    const me_parallel_config *p = &config->parallel;
+    const char *connections =
+        me_config_variable(config, "CUDA_DEVICE_MAX_CONNECTIONS");
+
+    const struct {
+        bool is_wrong;
+        const char *what;
+    } rules[] = {
+        {p->pipeline > 1, "needs parallel.pipeline = 1"},
+        {p->expert > 1, "needs parallel.expert = 1"},
+        {config->optimizer.distributed, "needs optimizer.distributed = false"},
+        {config->train.gradient_accumulation_fusion,
+         "needs train.gradient_accumulation_fusion = false "
+         "(--no-gradient-accumulation-fusion)"},
+        {!config->model.untie_embeddings_and_output_weights,
+         "needs model.untie_embeddings_and_output_weights = true "
+         "(--untie-embeddings-and-output-weights)"},
+        {config->train.params_dtype == ME_DTYPE_FLOAT16,
+         "does not go with train.params_dtype = float16 (--fp16)"},
+        {connections != NULL && strcmp(connections, "1") == 0,
+         "does not go with CUDA_DEVICE_MAX_CONNECTIONS=1: give more, or none"},
+    };
+
+    for (size_t i = 0; p->torch_fsdp2 && i < sizeof rules / sizeof rules[0];
+         i++) {
+        if (rules[i].is_wrong) {
+            return me_fail(diag, ME_ERR_CONFIG,
+                           "parallel.torch_fsdp2 = true (--use-torch-fsdp2) %s",
+                           rules[i].what);
+        }
     }
     return ME_OK;
 }
@@ -376,6 +434,7 @@ static const me_rule rules_of_sizes[] = {
     {"dtype", check_dtype},
     {"fusion", check_fusion},
     {"optimizer", check_optimizer},
+    {"fsdp2", check_fsdp2},
     {"recompute", check_recompute},
     {"sizes", check_sizes},
 };

@@ -17,6 +17,14 @@ static uint64_t buffer_bytes(const me_communicators *comm, const me_call *call)
                    : bytes;
 }
 
+/** What a side stream gathers waits for no kernel; what it reduces does, for
+ *  those that make it. */
+static bool is_ahead(const me_engine *e, const me_call *call)
+{
+    return call->kind == ME_COLLECTIVE_ALL_GATHER &&
+           me_stream_get(e) == ME_STREAM_GATHER;
+}
+
 /** Sends and receives are told as the exchange that they are part of. */
 static void tell(me_engine *e, const me_communicators *comm,
                  const me_call *call)
@@ -28,6 +36,7 @@ static void tell(me_engine *e, const me_communicators *comm,
                                   .collective = (uint8_t)call->kind,
                                   .group = (uint8_t)call->group,
                                   .is_async = call->is_async,
+                                  .is_ahead = is_ahead(e, call),
                                   .bytes = buffer_bytes(comm, call)});
 }
 

@@ -27,6 +27,7 @@ void me_embedding_create(me_nn *nn, me_module_id parent,
                                     .name = "weight",
                                     .module = l->word_module,
                                     .shape = ME_SHAPE(rows, c->hidden_size),
+                                    .is_drawn = true,
                                     .is_tensor_sharded = true,
                                 });
     if (c->position_embedding == ME_POSITION_LEARNED_ABSOLUTE) {
@@ -93,14 +94,11 @@ static me_tensor *sequence_first(me_engine *e, me_tensor *x)
     return me_leave(e, frame, me_contiguous(e, turned)); // (s, b, h)
 }
 
-me_tensor *me_embedding_forward(me_nn *nn, const me_embedding_layer *embedding,
-                                me_tensor *tokens, me_tensor *positions)
+/** LanguageModelEmbedding.forward. */
+static me_tensor *embed(me_nn *nn, const me_embedding_layer *embedding,
+                        me_tensor *tokens, me_tensor *positions)
 {
     me_engine *e = nn->e;
-    if (!me_engine_is_ok(e)) {
-        return me_none(e);
-    }
-    me_module_enter(e, embedding->module);
     const me_frame frame = me_enter(e);
     me_launch_host(e, ME_HOST_EMBEDDING);
     me_tensor *words = vocab_parallel(nn, embedding, tokens);
@@ -121,7 +119,20 @@ me_tensor *me_embedding_forward(me_nn *nn, const me_embedding_layer *embedding,
         y = me_rebind(e, y, me_clone(e, y)); // (s/t, b, h)
     }
     y = me_rebind(e, y, me_dropout(e, y, nn->config->hidden_dropout));
-    me_leave(e, frame, y);
+    return me_leave(e, frame, y);
+}
+
+me_tensor *me_embedding_forward(me_nn *nn, const me_embedding_layer *embedding,
+                                me_tensor *tokens, me_tensor *positions)
+{
+    me_engine *e = nn->e;
+    if (!me_engine_is_ok(e)) {
+        return me_none(e);
+    }
+    me_module_enter(e, embedding->module);
+    tokens = me_pre_forward(embedding->hooks, tokens);
+    me_tensor *y = embed(nn, embedding, tokens, positions);
+    me_post_forward(embedding->hooks, y);
     me_module_leave(e);
     return y;
 }

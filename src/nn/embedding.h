@@ -8,14 +8,16 @@
 #ifndef MEMEST_NN_EMBEDDING_H
 #define MEMEST_NN_EMBEDDING_H
 
+#include "nn/hooks.h"
 #include "nn/nn.h"
 
 typedef struct me_embedding_layer {
     me_module_id module;
     me_module_id word_module;
     me_module_id position_module;
-    me_parameter *word;     /**< (v/t, h) */
-    me_parameter *position; /**< (p, h), or NULL */
+    me_parameter *word;           /**< (v/t, h) */
+    me_parameter *position;       /**< (p, h), or NULL */
+    const me_module_hooks *hooks; /**< borrowed; NULL: none */
 } me_embedding_layer;
 
 /** The module and its parameters below @p parent; no position table unless

@@ -2,14 +2,20 @@
 #include "nn/forward.h"
 
 #include "base/size.h"
+#include "nn/rotary_attention.h"
+#include "ops/cross_entropy.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
 #include "ops/sdpa.h"
 #include "ops/view.h"
+#include "ops/vision.h"
+#include "tensor/hooks.h"
+#include "tensor/region.h"
 
 /** A running forward. */
 typedef struct scope {
     me_engine *e;
+    me_nn *nn;
     const me_layer *self;
     me_tensor *variables[ME_FORWARD_VARIABLES];
 } scope;
@@ -61,10 +67,9 @@ static value unary(scope *s, const me_expression *x,
 }
 
 /** A cast hands its operand out where there is nothing to cast. */
-static value cast(scope *s, const me_expression *x)
+static value cast_to(scope *s, value a, me_dtype dtype)
 {
-    const value a = evaluate(s, x->operands[0]);
-    me_tensor *y = me_cast(s->e, a.x, (me_dtype)x->index);
+    me_tensor *y = me_cast(s->e, a.x, dtype);
     if (y == a.x) {
         return a;
     }
@@ -72,11 +77,35 @@ static value cast(scope *s, const me_expression *x)
     return (value){y, true};
 }
 
+static value cast(scope *s, const me_expression *x)
+{
+    return cast_to(s, evaluate(s, x->operands[0]), (me_dtype)x->index);
+}
+
+static value type_as(scope *s, const me_expression *x)
+{
+    const value a = evaluate(s, x->operands[0]);
+    const value b = evaluate(s, x->operands[1]);
+    const me_dtype dtype = (me_dtype)b.x->dtype;
+    drop(s, b);
+    return cast_to(s, a, dtype);
+}
+
+/** What FSDP or a cast has put in the parameter's place, if any has. */
+static value parameter(const scope *s, const me_expression *x)
+{
+    const me_layer *self = s->self; // of a loss there is none, and no Parameter
+    return (value){self == NULL ? me_none(s->e)
+                                : self->children[x->index].weight->tensor,
+                   false};
+}
+
 /** The tuple of arguments lives until the call returns. */
 static value call(scope *s, const me_expression *x)
 {
     const value a = evaluate(s, x->operands[0]);
     me_tensor *y = me_layer_call(&s->self->children[x->index], a.x);
+    me_region_hold_local(s->e, a.x); // the child's own name for it
     drop(s, a);
     return (value){y, true};
 }
@@ -86,16 +115,16 @@ static value arange(scope *s, const me_expression *x)
     const value a = evaluate(s, x->operands[0]);
     const uint64_t n = me_dim(a.x, (int32_t)x->index);
     drop(s, a);
-    return (value){me_empty(s->e, "arange", ME_DTYPE_INT64, ME_SHAPE(n)), true};
+    me_tensor *y = me_empty(s->e, "arange", ME_DTYPE_INT64, ME_SHAPE(n));
+    me_tell_op(s->e, "arange.start");
+    return (value){y, true};
 }
 
-/** (b, s, h) to (b, a, s, d), a view. */
+/** (b, s, h) to (b, s, a, d), a view. */
 static me_tensor *heads_of(me_engine *e, me_tensor *x, uint64_t heads)
 {
     const uint64_t d = me_dim(x, 2) / heads;
-    me_tensor *view =
-        me_view(e, x, ME_SHAPE(me_dim(x, 0), me_dim(x, 1), heads, d));
-    return me_transpose(e, view, 1, 2);
+    return me_view(e, x, ME_SHAPE(me_dim(x, 0), me_dim(x, 1), heads, d));
 }
 
 /** The attention of heads that lie beside each other: (b, s, h) to (b, s, h). */
@@ -105,7 +134,10 @@ static me_tensor *attend(me_engine *e, me_tensor *const *qkv, uint64_t heads)
     me_tensor *q = heads_of(e, qkv[0], heads);
     me_tensor *k = heads_of(e, qkv[1], heads);
     me_tensor *v = heads_of(e, qkv[2], heads);
-    me_tensor *out = me_sdpa(e, q, k, v); // (b, a, s, d)
+    q = me_transpose(e, q, 1, 2); // (b, a, s, d)
+    k = me_transpose(e, k, 1, 2);
+    v = me_transpose(e, v, 1, 2);
+    me_tensor *out = me_sdpa(e, q, k, v);
     me_tensor *rows = me_contiguous(e, me_transpose(e, out, 1, 2));
     return me_leave(e, frame, me_view(e, rows, qkv[0]->shape));
 }
@@ -139,6 +171,19 @@ static value attention(scope *s, const me_expression *x)
     return (value){y, true};
 }
 
+/** Its operands are variables of the running frame, whoever names them. */
+static value rotary_attention(scope *s, const me_expression *x)
+{
+    me_tensor *operands[ME_EXPRESSION_OPERANDS];
+    for (int i = 0; i < ME_EXPRESSION_OPERANDS; i++) {
+        const value v = evaluate(s, x->operands[i]);
+        operands[i] = v.is_temporary ? v.x : me_hold(s->e, v.x);
+    }
+    const bool repeats = x->kind == ME_EXPRESSION_ROTARY_ATTENTION;
+    return (value){me_rotary_attention(s->nn, operands, x->index, repeats),
+                   true};
+}
+
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the text's brackets
 static value evaluate(scope *s, const me_expression *x)
 {
@@ -154,6 +199,14 @@ static value evaluate(scope *s, const me_expression *x)
     case ME_EXPRESSION_MEAN: return unary(s, x, me_mean);
     case ME_EXPRESSION_ARANGE: return arange(s, x);
     case ME_EXPRESSION_ATTENTION: return attention(s, x);
+    case ME_EXPRESSION_ROTARY_ATTENTION:
+    case ME_EXPRESSION_GROUPED_ROTARY_ATTENTION: return rotary_attention(s, x);
+    case ME_EXPRESSION_CROSS_ENTROPY: return binary(s, x, me_cross_entropy);
+    case ME_EXPRESSION_PARAMETER: return parameter(s, x);
+    case ME_EXPRESSION_ADD_NUMBER: return unary(s, x, me_add_number);
+    case ME_EXPRESSION_RSQRT: return unary(s, x, me_rsqrt);
+    case ME_EXPRESSION_MEAN_LAST: return unary(s, x, me_mean_last);
+    case ME_EXPRESSION_TYPE_AS: return type_as(s, x);
     }
     return (value){me_none(s->e), false};
 }
@@ -194,7 +247,7 @@ me_tensor *me_forward_evaluate(me_nn *nn, const me_forward *forward,
                                me_tensor *const *parameters)
 {
     me_engine *e = nn->e;
-    scope s = {.e = e, .self = self};
+    scope s = {.e = e, .nn = nn, .self = self};
     const me_frame frame = me_enter(e);
     for (uint32_t i = 0; i < n_parameters; i++) {
         s.variables[i] =
@@ -210,6 +263,9 @@ me_tensor *me_forward_evaluate(me_nn *nn, const me_forward *forward,
         } else {
             assign(&s, statement);
         }
+    }
+    for (int i = 0; me_region_is_stopped(e) && i < ME_FORWARD_VARIABLES; i++) {
+        me_region_hold_local(e, s.variables[i]);
     }
     return me_leave(e, frame, y);
 }

@@ -5,8 +5,7 @@
 #include "ops/view.h"
 #include "tensor/launch.h"
 
-/** Of the model's own; layers of multi-latent attention have theirs. */
-static bool has_rotary_embedding(const me_transformer_config *c)
+bool me_gpt_has_rotary_embedding(const me_transformer_config *c)
 {
     return c->position_embedding == ME_POSITION_ROPE &&
            !c->multi_latent_attention;
@@ -66,7 +65,7 @@ void me_gpt_create(const me_nn *nn, const me_gpt_spec *spec, me_gpt *gpt)
     if (spec->pre_process || gpt->has_mtp) {
         me_embedding_create(&gpt->nn, spec->parent, &gpt->embedding);
     }
-    if (has_rotary_embedding(c)) {
+    if (me_gpt_has_rotary_embedding(c)) {
         me_rope_create(&gpt->nn, &gpt->rope);
     }
     me_transformer_block_create(&gpt->nn, spec->parent, spec->first_layer,
@@ -135,25 +134,35 @@ static me_tensor *postprocess(me_gpt *gpt, const me_batch *batch, me_tensor *x,
                     me_language_model_loss(nn, batch->labels, logits));
 }
 
-me_tensor *me_gpt_forward(me_gpt *gpt, const me_batch *batch)
+/** GPTModel.forward. */
+static me_tensor *run_model(me_gpt *gpt, const me_batch *batch)
 {
     me_nn *nn = &gpt->nn;
     me_engine *e = nn->e;
-    if (!me_engine_is_ok(e)) {
-        return me_none(e);
-    }
     const me_frame frame = me_enter(e);
     me_tensor *x = gpt->decoder.input_tensor;
     if (gpt->spec.pre_process) {
         x = me_embedding_forward(nn, &gpt->embedding, batch->tokens,
                                  batch->position_ids);
     }
-    me_tensor *angles =
-        has_rotary_embedding(nn->config) ? me_rope_table(nn, &gpt->rope) : NULL;
+    me_tensor *angles = me_gpt_has_rotary_embedding(nn->config)
+                            ? me_rope_table(nn, &gpt->rope)
+                            : NULL;
     me_tensor *y = me_transformer_block_forward(nn, &gpt->decoder, x,
                                                 batch->attention_mask, angles);
     if (gpt->spec.post_process) {
         y = postprocess(gpt, batch, y, angles);
     }
     return me_leave(e, frame, y);
+}
+
+me_tensor *me_gpt_forward(me_gpt *gpt, const me_batch *batch)
+{
+    if (!me_engine_is_ok(gpt->nn.e)) {
+        return me_none(gpt->nn.e);
+    }
+    (void)me_pre_forward(gpt->hooks, batch->tokens);
+    me_tensor *y = run_model(gpt, batch);
+    me_post_forward(gpt->hooks, y);
+    return y;
 }

@@ -34,6 +34,7 @@ typedef struct me_gpt {
     me_linear output_layer;
     bool has_mtp;
     bool is_tied; /**< uses the embedding's weight for its output */
+    const me_module_hooks *hooks; /**< borrowed; NULL: none */
 } me_gpt;
 
 /** A micro-batch on the device; what a stage does not need is NULL. */
@@ -48,6 +49,10 @@ typedef struct me_batch {
 /** Build a chunk; norms and positions stay on the host for now. @p nn and
  *  @p spec are copied; @p gpt must not move afterwards. */
 void me_gpt_create(const me_nn *nn, const me_gpt_spec *spec, me_gpt *gpt);
+
+/** Has the model a rotary embedding of its own? Layers of multi-latent attention
+ *  have theirs. */
+bool me_gpt_has_rotary_embedding(const me_transformer_config *c);
 
 /** Let go of what the chunk holds beside its parameters. */
 void me_gpt_fini(me_engine *e, me_gpt *gpt);

@@ -8,6 +8,9 @@
 #include "ops/embedding.h"
 #include "ops/functional_linear.h"
 #include "ops/norm.h"
+#include "ops/view.h"
+#include "ops/vision.h"
+#include "tensor/hooks.h"
 #include "tensor/region.h"
 
 #include <inttypes.h>
@@ -20,46 +23,113 @@ typedef struct build {
     me_layer *root;
 } build;
 
-static me_parameter *parameter(const build *b, const me_layer *layer,
-                               const char *name, me_shape shape)
+static me_parameter *make(const build *b, const me_layer *layer,
+                          const char *name, me_shape shape, bool is_drawn)
 {
     return me_parameter_create_as(
         b->nn,
         &(me_parameter_spec){.name = name,
                              .module = layer->module,
                              .shape = shape,
-                             .is_made_on_host = b->tree->is_built_on_host},
+                             .is_drawn = is_drawn,
+                             .is_made_on_host =
+                                 b->tree->is_built_on_host || b->tree->is_meta},
         layer->spec->dtype);
+}
+
+/** Drawn with uniform_() or normal_(). */
+static me_parameter *drawn(const build *b, const me_layer *layer,
+                           const char *name, me_shape shape)
+{
+    return make(b, layer, name, shape, true);
+}
+
+/** Filled with ones_() or zeros_(). */
+static me_parameter *filled(const build *b, const me_layer *layer,
+                            const char *name, me_shape shape)
+{
+    return make(b, layer, name, shape, false);
 }
 
 static void build_linear(const build *b, me_layer *layer)
 {
     const me_layer_spec *s = layer->spec;
-    layer->weight =
-        parameter(b, layer, "weight", ME_SHAPE(s->outputs, s->inputs));
+    layer->weight = drawn(b, layer, "weight", ME_SHAPE(s->outputs, s->inputs));
     if (s->has_bias) {
-        layer->bias = parameter(b, layer, "bias", ME_SHAPE(s->outputs));
+        layer->bias = drawn(b, layer, "bias", ME_SHAPE(s->outputs));
     }
 }
 
 static void build_embedding(const build *b, me_layer *layer)
 {
     const me_layer_spec *s = layer->spec;
-    layer->weight =
-        parameter(b, layer, "weight", ME_SHAPE(s->inputs, s->outputs));
+    layer->weight = drawn(b, layer, "weight", ME_SHAPE(s->inputs, s->outputs));
 }
 
 static void build_layer_norm(const build *b, me_layer *layer)
 {
     const uint64_t n = layer->spec->inputs;
-    layer->weight = parameter(b, layer, "weight", ME_SHAPE(n));
-    layer->bias = parameter(b, layer, "bias", ME_SHAPE(n));
+    layer->weight = filled(b, layer, "weight", ME_SHAPE(n));
+    layer->bias = filled(b, layer, "bias", ME_SHAPE(n));
 }
 
 static void build_rms_norm(const build *b, me_layer *layer)
 {
     const uint64_t n = layer->spec->inputs;
-    layer->weight = parameter(b, layer, "weight", ME_SHAPE(n));
+    layer->weight = filled(b, layer, "weight", ME_SHAPE(n));
+}
+
+static void build_conv2d(const build *b, me_layer *layer)
+{
+    const me_layer_spec *s = layer->spec;
+    layer->weight =
+        drawn(b, layer, "weight",
+              ME_SHAPE(s->outputs, s->inputs, s->kernel, s->kernel));
+    if (s->has_bias) {
+        layer->bias = drawn(b, layer, "bias", ME_SHAPE(s->outputs));
+    }
+}
+
+/** A buffer of a module, which lives as long as the engine. */
+static void buffer(const build *b, const me_layer *layer, const char *name,
+                   me_dtype dtype, me_shape shape)
+{
+    me_engine *e = b->nn->e;
+    const me_frame frame = me_enter(e);
+    const me_category before = me_category_set(e, ME_CATEGORY_BUFFER);
+    const me_tensor *x = me_retain(me_empty(e, name, dtype, shape));
+    me_module_count_buffer(e, layer->module, me_bytes(x));
+    me_category_set(e, before);
+    me_leave(e, frame, NULL);
+}
+
+static void build_batch_norm(const build *b, me_layer *layer)
+{
+    const me_shape shape = ME_SHAPE(layer->spec->inputs);
+    layer->weight = filled(b, layer, "weight", shape);
+    layer->bias = filled(b, layer, "bias", shape);
+    buffer(b, layer, "running_mean", ME_DTYPE_FLOAT32, shape);
+    buffer(b, layer, "running_var", ME_DTYPE_FLOAT32, shape);
+    buffer(b, layer, "num_batches_tracked", ME_DTYPE_INT64, ME_SCALAR);
+}
+
+/** Of the module above, whose `self.name = nn.Parameter(…)` it is. */
+static void build_parameter(const build *b, me_layer *layer)
+{
+    layer->weight =
+        filled(b, layer, layer->spec->name, ME_SHAPE(layer->spec->inputs));
+}
+
+/** `register_buffer(name, …)`. */
+static void build_buffer(const build *b, me_layer *layer)
+{
+    me_engine *e = b->nn->e;
+    const me_category category = me_category_set(e, ME_CATEGORY_BUFFER);
+    const me_frame frame = me_enter(e);
+    layer->buffer = me_retain(me_empty(e, layer->spec->name, layer->spec->dtype,
+                                       ME_SHAPE(layer->spec->inputs)));
+    me_leave(e, frame, NULL);
+    me_category_set(e, category);
 }
 
 /** The last dimension of what a layer gets must be what it was made for. */
@@ -120,8 +190,81 @@ static me_tensor *run_rms_norm(me_engine *e, const me_layer *layer,
 
 static me_tensor *run_relu(me_engine *e, const me_layer *layer, me_tensor *x)
 {
+    return layer->spec->is_in_place ? me_hold(e, me_relu_in_place(e, x))
+                                    : me_relu(e, x);
+}
+
+static me_window window_of(const me_layer_spec *s)
+{
+    const uint64_t stride = s->kind == ME_LAYER_MAX_POOL2D ? s->kernel : 1;
+    return (me_window){.kernel = s->kernel,
+                       .stride = s->stride == 0 ? stride : s->stride,
+                       .padding = s->padding};
+}
+
+/** Images that a layer of @p channels takes (0: of any), and that hold a window
+ *  where the layer moves one. */
+static bool are_images(me_engine *e, const me_layer *layer, const me_tensor *x,
+                       uint64_t channels)
+{
+    const me_layer_spec *s = layer->spec;
+    const me_window window = window_of(s);
+    const bool has_window = s->kernel > 0;
+    if (!me_engine_is_ok(e)) {
+        return false;
+    }
+    if (x->shape.ndim != 4 || (channels != 0 && me_dim(x, 1) != channels) ||
+        (has_window && (me_window_count(&window, me_dim(x, 2)) == 0 ||
+                        me_window_count(&window, me_dim(x, 3)) == 0))) {
+        me_engine_fail(e, ME_ERR_CONFIG,
+                       "module %s: %s wants (batch, channels, height, width) "
+                       "of its channels, and at least as large as its window",
+                       me_module_path(e), me_layer_kind_name(s->kind));
+        return false;
+    }
+    return true;
+}
+
+static me_tensor *run_conv2d(me_engine *e, const me_layer *layer, me_tensor *x)
+{
+    const me_window window = window_of(layer->spec);
+    return are_images(e, layer, x, layer->spec->inputs)
+               ? me_conv2d(e, x, layer->weight->tensor,
+                           layer->bias == NULL ? NULL : layer->bias->tensor,
+                           &window)
+               : me_none(e);
+}
+
+static me_tensor *run_batch_norm(me_engine *e, const me_layer *layer,
+                                 me_tensor *x)
+{
+    return are_images(e, layer, x, layer->spec->inputs)
+               ? me_batch_norm(e, x, layer->weight->tensor, layer->bias->tensor)
+               : me_none(e);
+}
+
+static me_tensor *run_max_pool2d(me_engine *e, const me_layer *layer,
+                                 me_tensor *x)
+{
+    const me_window window = window_of(layer->spec);
+    return are_images(e, layer, x, 0) ? me_max_pool2d(e, x, &window)
+                                      : me_none(e);
+}
+
+static me_tensor *run_average(me_engine *e, const me_layer *layer, me_tensor *x)
+{
+    return are_images(e, layer, x, 0) ? me_average_channels(e, x) : me_none(e);
+}
+
+/** All dimensions but the first become one. */
+static me_tensor *run_flatten(me_engine *e, const me_layer *layer, me_tensor *x)
+{
     (void)layer;
-    return me_relu(e, x);
+    if (!me_engine_is_ok(e) || x->shape.ndim < 2 || me_dim(x, 0) == 0) {
+        return x->shape.ndim < 2 ? me_hold(e, x) : me_none(e);
+    }
+    const uint64_t columns = me_numel(x) / me_dim(x, 0);
+    return me_reshape(e, x, ME_SHAPE(me_dim(x, 0), columns));
 }
 
 static me_tensor *run_gelu(me_engine *e, const me_layer *layer, me_tensor *x)
@@ -158,6 +301,14 @@ static me_tensor *run_module(me_engine *e, const me_layer *layer, me_tensor *x)
     return me_forward_evaluate(layer->nn, &layer->spec->forward, layer, 1, &x);
 }
 
+/** What is no module cannot be called (config/forward.c refuses it). */
+static me_tensor *run_nothing(me_engine *e, const me_layer *layer, me_tensor *x)
+{
+    (void)layer;
+    (void)x;
+    return me_none(e);
+}
+
 /** One row a class; NULL: no parameters. */
 static const struct {
     void (*build)(const build *b, me_layer *layer);
@@ -174,13 +325,29 @@ static const struct {
     [ME_LAYER_GELU] = {NULL, run_gelu},
     [ME_LAYER_SILU] = {NULL, run_silu},
     [ME_LAYER_DROPOUT] = {NULL, run_dropout},
+    [ME_LAYER_CONV2D] = {build_conv2d, run_conv2d},
+    [ME_LAYER_BATCH_NORM2D] = {build_batch_norm, run_batch_norm},
+    [ME_LAYER_MAX_POOL2D] = {NULL, run_max_pool2d},
+    [ME_LAYER_ADAPTIVE_AVG_POOL2D] = {NULL, run_average},
+    [ME_LAYER_FLATTEN] = {NULL, run_flatten},
+    [ME_LAYER_PARAMETER] = {build_parameter, run_nothing},
+    [ME_LAYER_BUFFER] = {build_buffer, run_nothing},
 };
+
+static bool is_module(const me_layer_spec *spec)
+{
+    return spec->kind != ME_LAYER_PARAMETER && spec->kind != ME_LAYER_BUFFER;
+}
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
 static void build_layer(const build *b, me_layer *layer,
                         const me_layer_spec *spec, me_module_id module)
 {
     *layer = (me_layer){.spec = spec, .nn = b->nn, .module = module};
+    me_module_set_class(b->nn->e, module,
+                        spec->class_name != NULL
+                            ? spec->class_name
+                            : me_layer_kind_name(spec->kind));
     if (kinds[spec->kind].build != NULL) {
         kinds[spec->kind].build(b, layer);
     }
@@ -191,7 +358,9 @@ static void build_layer(const build *b, me_layer *layer,
         const me_layer_spec *child = &spec->children[i];
         layer->n_children = i + 1;
         build_layer(b, &layer->children[i], child,
-                    me_module_add(b->nn->e, module, child->name));
+                    is_module(child)
+                        ? me_module_add(b->nn->e, module, child->name)
+                        : module);
     }
 }
 
@@ -229,6 +398,9 @@ static void tie(const build *b, me_layer *layer)
         }
         me_parameter_remove(b->nn, layer->weight);
         layer->weight = other->weight;
+        me_module_share_parameter(b->nn->e, layer->module, other->module,
+                                  layer->weight->numel *
+                                      me_dtype_bytes(layer->weight->dtype));
     }
     for (uint32_t i = 0; i < layer->n_children; i++) {
         tie(b, &layer->children[i]);
@@ -266,14 +438,16 @@ me_tensor *me_layer_forward(me_layer *layer, me_tensor *x)
         me_module_enter(e, layer->module);
     }
     const me_frame frame = me_enter(e);
-    const me_layer_hooks *hooks = layer->hooks;
-    if (hooks != NULL) {
-        x = hooks->pre_forward(hooks->self, layer, x);
+    const bool is_called = layer->spec->kind != ME_LAYER_MODULE_LIST;
+    if (is_called) {
+        me_tell_pre_forward(e, layer->module, x);
     }
+    x = me_pre_forward(layer->hooks, x);
     me_tensor *y = kinds[layer->spec->kind].run(e, layer, x);
-    if (hooks != NULL && me_engine_is_ok(e)) {
-        hooks->post_forward(hooks->self, layer, y);
+    if (is_called) {
+        me_tell_post_forward(e, layer->module, y);
     }
+    me_post_forward(layer->hooks, y);
     me_leave(e, frame, y);
     if (is_named) {
         me_module_leave(e);
@@ -292,6 +466,11 @@ me_tensor *me_layer_call(me_layer *layer, me_tensor *x)
     if (!layer->spec->is_checkpointed) {
         return me_layer_forward(layer, x);
     }
-    const me_region_function function = {.run = run_region, .self = layer};
+    const me_region_function function = {
+        .run = run_region,
+        .self = layer,
+        .is_selective = layer->spec->is_selective,
+        .runs_to_end = layer->spec->is_recomputed_to_end,
+    };
     return me_region_forward(layer->nn->e, &function, x);
 }

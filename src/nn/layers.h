@@ -1,6 +1,6 @@
 /**
  * @file
- * PyTorch's plain layers, built and run from a tree (memest/layer.h): Linear,
+ * PyTorch's plain layers, built and run from a tree (base/layer.h): Linear,
  * Embedding, norms, activations, Dropout, Sequential, ModuleList, and modules
  * with a forward of their own.
  *
@@ -10,19 +10,10 @@
 #define MEMEST_NN_LAYERS_H
 
 #include "base/layer.h"
+#include "nn/hooks.h"
 #include "nn/nn.h"
 
 typedef struct me_layer me_layer;
-
-/** Forward hooks of a module, as FSDP registers them; NULL: none. */
-typedef struct me_layer_hooks {
-    /** Before the forward. @return the input, or what takes its place: a new
-     *  variable of the running frame */
-    me_tensor *(*pre_forward)(void *self, me_layer *layer, me_tensor *x);
-    /** After it, with the output. */
-    void (*post_forward)(void *self, me_layer *layer, me_tensor *y);
-    void *self;
-} me_layer_hooks;
 
 /** A module; the engine's memory. */
 struct me_layer {
@@ -31,9 +22,10 @@ struct me_layer {
     me_module_id module;
     me_parameter *weight; /**< NULL: none */
     me_parameter *bias;
+    me_tensor *buffer; /**< of a Buffer; the engine's memory */
     me_layer *children;
     uint32_t n_children;
-    const me_layer_hooks *hooks; /**< borrowed */
+    const me_module_hooks *hooks; /**< borrowed; NULL: none */
 };
 
 /**

@@ -33,6 +33,7 @@ static me_linear create(me_nn *nn, const me_linear_spec *spec,
                                     .name = "weight",
                                     .module = linear.module,
                                     .shape = ME_SHAPE(outputs, inputs),
+                                    .is_drawn = true,
                                     .is_tensor_sharded = true,
                                     .is_expert = spec->is_expert,
                                 });

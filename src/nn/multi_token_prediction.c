@@ -139,6 +139,7 @@ static void layer_forward(me_nn *nn, const me_mtp_layer *layer,
 {
     me_engine *e = nn->e;
     const me_transformer_config *c = nn->config;
+    const me_module_id before = me_module_current(e);
     me_module_enter(e, layer->module);
     const me_frame frame = me_enter(e);
     me_tensor *decoder_input = get_embeddings(nn, inputs->embedding, state);
@@ -155,6 +156,7 @@ static void layer_forward(me_nn *nn, const me_mtp_layer *layer,
     state[DEPTH_HIDDEN] = me_rebind(e, state[DEPTH_HIDDEN], y);
     me_leave_with(e, frame, DEPTH_STATE, state);
     me_module_leave(e);
+    me_module_resume(e, before);
 }
 
 me_tensor *me_mtp_block_forward(me_nn *nn, me_mtp_block *block,

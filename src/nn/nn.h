@@ -144,6 +144,7 @@ typedef struct me_parameter_spec {
     const char *name;
     me_module_id module;
     me_shape shape; /**< this rank's part */
+    bool is_drawn;  /**< with random numbers; else filled with one number */
     bool is_made_on_host;
     bool is_made_in_params_dtype; /**< there; else float32 */
     bool is_tensor_sharded;
@@ -171,6 +172,9 @@ me_parameter *me_parameter_create_as(me_nn *nn, const me_parameter_spec *spec,
 /** A module's attribute is bound to another parameter: the one that it had
  *  goes, if it was registered last, and is not counted any more. */
 void me_parameter_remove(me_nn *nn, me_parameter *parameter);
+
+/** Move one parameter that is on the host, as @p dtype; its module runs then. */
+void me_parameter_to_device(me_nn *nn, me_parameter *parameter, me_dtype dtype);
 
 /** Move the parameters that were made on the host, each as float32. */
 void me_parameters_to_device(me_nn *nn);

@@ -36,8 +36,9 @@ static me_tensor *device_tensor(me_nn *nn, const me_parameter *parameter,
     return x;
 }
 
-static void set_tensor(me_nn *nn, me_parameter *parameter, me_dtype dtype)
+void me_parameter_to_device(me_nn *nn, me_parameter *parameter, me_dtype dtype)
 {
+    me_module_switch(nn->e, parameter->module);
     parameter->tensor = device_tensor(nn, parameter, dtype);
     if (me_engine_is_ok(nn->e)) {
         parameter->tensor->requires_grad = true;
@@ -74,9 +75,10 @@ me_parameter *me_parameter_create_as(me_nn *nn, const me_parameter_spec *spec,
         .index = index,
     };
     const me_module_id before = me_module_current(nn->e);
-    me_module_switch(nn->e, spec->module);
     if (!spec->is_made_on_host) {
-        set_tensor(nn, parameter, dtype);
+        const bool was_drawn = me_drawn_set(nn->e, spec->is_drawn);
+        me_parameter_to_device(nn, parameter, dtype);
+        me_drawn_set(nn->e, was_drawn);
     }
     me_module_switch(nn->e, before);
     me_module_count_parameter(nn->e, spec->module, parameter->numel,
@@ -122,11 +124,10 @@ void me_parameters_to_device(me_nn *nn)
     for (uint32_t i = 0; i < nn->parameters->count; i++) {
         me_parameter *parameter = nn->parameters->parameters[i];
         if (parameter->is_made_on_host && me_engine_is_ok(nn->e)) {
-            me_module_switch(nn->e, parameter->module);
-            set_tensor(nn, parameter,
-                       parameter->is_made_in_params_dtype
-                           ? nn->config->params_dtype
-                           : ME_DTYPE_FLOAT32);
+            me_parameter_to_device(nn, parameter,
+                                   parameter->is_made_in_params_dtype
+                                       ? nn->config->params_dtype
+                                       : ME_DTYPE_FLOAT32);
         }
     }
     me_module_switch(nn->e, ME_NO_MODULE);
@@ -190,7 +191,7 @@ void me_parameters_to(me_nn *nn, const me_dtype *dtype)
             count_cast(nn, parameter, to);
         }
         if (parameter->tensor == NULL) {
-            set_tensor(nn, parameter, to);
+            me_parameter_to_device(nn, parameter, to);
         } else if (is_cast) {
             me_tensor *cast = device_tensor(nn, parameter, to);
             me_set_data(nn->e, parameter->tensor, cast);

@@ -151,6 +151,16 @@ static me_tensor *mlp_part(me_nn *nn, const me_transformer_layer *layer,
     return me_leave(nn->e, frame, out); // (s, b, h)
 }
 
+/** TransformerLayer.forward. */
+static me_tensor *run_layer(me_nn *nn, const me_transformer_layer *layer,
+                            me_tensor *x, me_tensor *mask, me_tensor *angles)
+{
+    const me_frame frame = me_enter(nn->e);
+    me_tensor *y = attention_part(nn, layer, x, mask, angles);
+    y = mlp_part(nn, layer, y);
+    return me_leave(nn->e, frame, y);
+}
+
 me_tensor *me_transformer_layer_forward(me_nn *nn,
                                         const me_transformer_layer *layer,
                                         me_tensor *x, me_tensor *mask,
@@ -160,12 +170,15 @@ me_tensor *me_transformer_layer_forward(me_nn *nn,
     if (!me_engine_is_ok(e)) {
         return me_none(e);
     }
+    const me_module_id before = me_module_current(e);
     me_module_enter(e, layer->module);
     const me_frame frame = me_enter(e);
-    me_tensor *y = attention_part(nn, layer, x, mask, angles);
-    y = mlp_part(nn, layer, y);
+    x = me_pre_forward(layer->hooks, x);
+    me_tensor *y = run_layer(nn, layer, x, mask, angles);
+    me_post_forward(layer->hooks, y);
     me_leave(e, frame, y);
     me_module_leave(e);
+    me_module_resume(e, before);
     return y;
 }
 

@@ -9,6 +9,7 @@
 #define MEMEST_NN_TRANSFORMER_H
 
 #include "nn/attention.h"
+#include "nn/hooks.h"
 #include "nn/mlp.h"
 #include "nn/moe.h"
 #include "nn/multi_latent_attention.h"
@@ -24,6 +25,7 @@ typedef struct me_transformer_layer {
     me_section input_layernorm_section; /**< these: when recomputed */
     me_section pre_mlp_layernorm_section;
     me_section mlp_section;
+    const me_module_hooks *hooks; /**< borrowed; NULL: none */
 } me_transformer_layer;
 
 typedef struct me_transformer_block {

@@ -4,6 +4,7 @@
 #include "base/size.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
+#include "tensor/region.h"
 
 enum {
     FLASH_SAVED_KEY,
@@ -88,8 +89,8 @@ static me_tensor *kernel_order(me_engine *e, const me_tensor *x)
 
 static me_tensor *per_head_gradient(me_engine *e, const me_tensor *query)
 {
-    return me_empty(e, "flash_bwd.expanded", (me_dtype)query->dtype,
-                    query->shape);
+    return me_empty_inside(e, "flash_bwd.expanded", (me_dtype)query->dtype,
+                           query->shape);
 }
 
 static uint64_t attention_flops(const me_tensor *query, const me_tensor *key)
@@ -105,7 +106,7 @@ static void tell_flash(me_engine *e, me_kernel_class kernel,
 {
     const uint64_t heads = me_size_mul(me_dim(query, 0), me_dim(query, 1));
     me_launch_attention(
-        e, kernel, flops,
+        e, kernel, (me_dtype)query->dtype, flops,
         (uint64_t[3]){heads, me_dim(query, 2), me_dim(query, 3)});
 }
 
@@ -124,10 +125,10 @@ static void flash_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = me_empty_like(e, "flash_bwd.dq", query);
     gx[1] = me_empty_like(e, "flash_bwd.dk", key);
     gx[2] = me_empty_like(e, "flash_bwd.dv", value);
-    me_tensor *softmax_d =
-        me_empty(e, "flash_bwd.softmax_d", ME_DTYPE_FLOAT32, ME_SHAPE(b, a, s));
-    me_tensor *dq_accum = me_empty(e, "flash_bwd.dq_accum", ME_DTYPE_FLOAT32,
-                                   ME_SHAPE(b, a, s, d));
+    me_tensor *softmax_d = me_empty_inside(e, "flash_bwd.softmax_d",
+                                           ME_DTYPE_FLOAT32, ME_SHAPE(b, a, s));
+    me_tensor *dq_accum = me_empty_inside(
+        e, "flash_bwd.dq_accum", ME_DTYPE_FLOAT32, ME_SHAPE(b, a, s, d));
     me_tensor *dk = NULL;
     me_tensor *dv = NULL;
     if (me_dim(key, 1) != a) {
@@ -158,18 +159,26 @@ static void split_buffers(me_engine *e, const me_tensor *query,
     const uint64_t k =
         me_flash_key_splits(me_engine_card(e), b, a, s, me_dim(key, 2), d);
     if (k > 1) {
-        buffers_out[0] = me_empty(e, "flash_fwd.lse_accum", ME_DTYPE_FLOAT32,
-                                  ME_SHAPE(k, b, a, s));
-        buffers_out[1] = me_empty(e, "flash_fwd.out_accum", ME_DTYPE_FLOAT32,
-                                  ME_SHAPE(k, b, a, s, me_round_up(d, 32)));
+        buffers_out[0] = me_empty_inside(
+            e, "flash_fwd.lse_accum", ME_DTYPE_FLOAT32, ME_SHAPE(k, b, a, s));
+        buffers_out[1] =
+            me_empty_inside(e, "flash_fwd.out_accum", ME_DTYPE_FLOAT32,
+                            ME_SHAPE(k, b, a, s, me_round_up(d, 32)));
     }
 }
 
-me_tensor *me_sdpa_flash(me_engine *e, me_tensor *query, me_tensor *key,
-                         me_tensor *value, double dropout)
+/** What the forward kernel makes. */
+enum {
+    FLASH_OUT,
+    FLASH_LSE,
+    FLASH_RNG,
+    FLASH_UNUSED,
+    FLASH_RESULTS
+};
+
+static void run_flash(me_engine *e, me_tensor *query, me_tensor *key,
+                      me_tensor *value, double dropout, me_tensor **results_out)
 {
-    me_node *node =
-        me_record(e, &flash_op, 3, (me_tensor *[]){query, key, value});
     const bool is_narrow = me_dim(value, 3) != me_dim(query, 3);
     me_tensor *out =
         me_empty_like(e, "flash_fwd.out", is_narrow ? value : query);
@@ -180,27 +189,45 @@ me_tensor *me_sdpa_flash(me_engine *e, me_tensor *query, me_tensor *key,
     if (dropout <= 0 && me_engine_is_ok(e)) {
         split_buffers(e, query, key, splits);
     }
-    me_tensor *rng = me_scratch(e, "flash_fwd.rng", 16);
-    me_tensor *unused = me_scratch(e, "flash_fwd.unused", 8);
+    me_tensor *rng = me_empty(e, "flash_fwd.rng", ME_DTYPE_UINT8, ME_SHAPE(16));
+    me_tensor *unused =
+        me_empty(e, "flash_fwd.unused", ME_DTYPE_UINT8, ME_SHAPE(8));
     if (dropout > 0) {
-        me_tensor *state = me_scratch(e, "flash_fwd.rng", 16);
+        me_tensor *state =
+            me_empty(e, "flash_fwd.rng", ME_DTYPE_UINT8, ME_SHAPE(16));
         me_drop(e, rng);
         rng = state;
     }
     me_drop(e, splits[0]);
     me_drop(e, splits[1]);
     tell_flash(e, ME_KERNEL_FLASH, query, attention_flops(query, key));
+    results_out[FLASH_OUT] = out;
+    results_out[FLASH_LSE] = lse;
+    results_out[FLASH_RNG] = rng;
+    results_out[FLASH_UNUSED] = unused;
+}
+
+me_tensor *me_sdpa_flash(me_engine *e, me_tensor *query, me_tensor *key,
+                         me_tensor *value, double dropout)
+{
+    me_node *node =
+        me_record(e, &flash_op, 3, (me_tensor *[]){query, key, value});
+    me_tensor *results[FLASH_RESULTS] = {NULL};
+    if (!me_region_kept(e, ME_REGION_ATTENTION, FLASH_RESULTS, results)) {
+        run_flash(e, query, key, value, dropout, results);
+        me_region_keep(e, ME_REGION_ATTENTION, FLASH_RESULTS, results);
+    }
     me_save(e, node, FLASH_SAVED_KEY, key);
     me_save(e, node, FLASH_SAVED_QUERY, query);
     me_save(e, node, FLASH_SAVED_VALUE, value);
-    me_save(e, node, FLASH_SAVED_LSE, lse);
-    me_save(e, node, FLASH_SAVED_OUTPUT, out);
-    me_save(e, node, FLASH_SAVED_RNG, rng);
-    me_save(e, node, FLASH_SAVED_UNUSED, unused);
-    me_drop(e, lse);
-    me_drop(e, rng);
-    me_drop(e, unused);
-    return me_output(e, node, out);
+    me_save(e, node, FLASH_SAVED_LSE, results[FLASH_LSE]);
+    me_save(e, node, FLASH_SAVED_OUTPUT, results[FLASH_OUT]);
+    me_save(e, node, FLASH_SAVED_RNG, results[FLASH_RNG]);
+    me_save(e, node, FLASH_SAVED_UNUSED, results[FLASH_UNUSED]);
+    me_drop(e, results[FLASH_LSE]);
+    me_drop(e, results[FLASH_RNG]);
+    me_drop(e, results[FLASH_UNUSED]);
+    return me_output(e, node, results[FLASH_OUT]);
 }
 
 static void repeat_backward(me_engine *e, me_node *node, me_tensor *const *gy,

@@ -73,8 +73,8 @@ static me_tensor *compiled_bias_gradient(me_engine *e, const me_tensor *gx,
     const uint64_t k = partial_sums(me_engine_card(e), rows, columns);
     me_tensor *partial = NULL;
     if (k > 1) {
-        partial =
-            me_empty(e, "partial_sums", ME_DTYPE_FLOAT32, ME_SHAPE(k, columns));
+        partial = me_empty_inside(e, "partial_sums", ME_DTYPE_FLOAT32,
+                                  ME_SHAPE(k, columns));
     }
     me_tensor *sum = me_empty(e, "sum", (me_dtype)gx->dtype, *shape);
     me_launch_kernel(e, ME_KERNEL_REDUCE, me_numel(gx), me_bytes(gx));

@@ -4,6 +4,9 @@
 #include "base/size.h"
 #include "ops/compiled.h"
 #include "tensor/autograd.h"
+#include "tensor/hooks.h"
+
+#include <string.h>
 
 /** The operand that already has the shape of the result. */
 static const me_tensor *wider(const me_tensor *a, const me_tensor *b)
@@ -12,6 +15,48 @@ static const me_tensor *wider(const me_tensor *a, const me_tensor *b)
         return a->shape.ndim > b->shape.ndim ? a : b;
     }
     return me_numel(a) >= me_numel(b) ? a : b;
+}
+
+/** The dispatcher's names of what PyTorch jobs run; NULL: of others. */
+static const char *dispatch_name(const char *op)
+{
+    static const struct {
+        const char *op;
+        const char *name;
+    } names[] = {
+        {"add", "add.Tensor"},
+        {"sub", "sub.Tensor"},
+        {"mul", "mul.Tensor"},
+        {"div", "div.Tensor"},
+        {"neg", "neg.default"},
+        {"pow", "pow.Tensor_Scalar"},
+        {"to", "_to_copy.default"},
+        {"clone", "clone.default"},
+        {"relu", "relu.default"},
+        {"gelu", "gelu.default"},
+        {"silu", "silu.default"},
+        {"ReluBackward0", "threshold_backward.default"},
+        {"GeluBackward0", "gelu_backward.default"},
+        {"SiluBackward0", "silu_backward.default"},
+        {"native_dropout", "native_dropout.default"},
+        {"native_dropout_backward", "native_dropout_backward.default"},
+    };
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(names[i].op, op) == 0) {
+            return names[i].name;
+        }
+    }
+    return NULL;
+}
+
+/** Whoever listens is told of the kernel of @p op. */
+static void tell(me_engine *e, const char *op)
+{
+    const char *name = me_is_listened_to(e) ? dispatch_name(op) : NULL;
+    if (name != NULL) {
+        me_tell_op(e, name);
+    }
 }
 
 /** An element-wise kernel: the result, and the work that it takes. */
@@ -23,6 +68,7 @@ static me_tensor *kernel(me_engine *e, const char *op, const me_tensor *like,
         like->dtype == (uint8_t)dtype ? ME_KERNEL_ELEMENTWISE : ME_KERNEL_CAST;
     me_launch_kernel(e, class, me_numel(y),
                      me_size_add(read_bytes, me_bytes(y)));
+    tell(e, op);
     return y;
 }
 
@@ -49,6 +95,7 @@ me_tensor *me_kernel(me_engine *e, me_kernel_class kernel, const char *op,
 {
     me_tensor *y = me_empty_like(e, op, a);
     me_launch_kernel(e, kernel, me_numel(y), bytes);
+    tell(e, op);
     return y;
 }
 
@@ -158,6 +205,27 @@ me_tensor *me_mul_number(me_engine *e, me_tensor *a)
     return me_output(e, node, unary(e, "mul", a));
 }
 
+/** -0.5 · grad · result³. */
+static void rsqrt_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                           me_tensor **gx)
+{
+    me_tensor *scaled = unary(e, "mul", gy[0]);
+    me_tensor *cube = unary(e, "pow", node->saved[0]);
+    gx[0] = unary(e, "mul", scaled);
+    me_drop(e, cube);
+    me_drop(e, scaled);
+}
+
+static const me_op rsqrt_op = {"RsqrtBackward0", rsqrt_backward};
+
+me_tensor *me_rsqrt(me_engine *e, me_tensor *a)
+{
+    me_node *node = me_record1(e, &rsqrt_op, a);
+    me_tensor *y = unary(e, "rsqrt", a);
+    me_save(e, node, 0, y);
+    return me_output(e, node, y);
+}
+
 me_tensor *me_neg(me_engine *e, me_tensor *a)
 {
     me_node *node = me_record1(e, &neg_op, a);
@@ -258,6 +326,18 @@ me_tensor *me_relu(me_engine *e, me_tensor *x)
     me_tensor *y = unary(e, "relu", x);
     me_save(e, node, 0, y);
     return me_output(e, node, y);
+}
+
+me_tensor *me_relu_in_place(me_engine *e, me_tensor *x)
+{
+    me_node *node = me_record1(e, &relu_op, x);
+    if (node != NULL) {
+        node->data.n[0] = ME_KERNEL_ELEMENTWISE;
+    }
+    me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(x), 2 * me_bytes(x));
+    me_tell_op(e, "relu_.default");
+    me_save(e, node, 0, x);
+    return me_output(e, node, x);
 }
 
 static void squared_relu_backward(me_engine *e, me_node *node,

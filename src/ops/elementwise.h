@@ -31,6 +31,9 @@ me_tensor *me_add_number(me_engine *e, me_tensor *a);
 /** `a * number`: one gradient tensor. */
 me_tensor *me_mul_number(me_engine *e, me_tensor *a);
 
+/** `rsqrt(a)`; saves its result. */
+me_tensor *me_rsqrt(me_engine *e, me_tensor *a);
+
 /** `-a`. */
 me_tensor *me_neg(me_engine *e, me_tensor *a);
 
@@ -60,6 +63,9 @@ me_tensor *me_kernel(me_engine *e, me_kernel_class kernel, const char *op,
 
 /** `relu(x)`; saves its result. */
 me_tensor *me_relu(me_engine *e, me_tensor *x);
+
+/** `x.relu_()`; saves what @p x is then. @return @p x */
+me_tensor *me_relu_in_place(me_engine *e, me_tensor *x);
 
 /** @name Activation functions; each saves its input
  *  @{ */

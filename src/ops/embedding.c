@@ -5,6 +5,7 @@
 #include "ops/elementwise.h"
 #include "ops/sort.h"
 #include "tensor/autograd.h"
+#include "tensor/hooks.h"
 #include "tensor/launch.h"
 
 /** Above so many indices the gradient is made by sorting them
@@ -20,7 +21,7 @@ enum {
 
 static me_tensor *indices_buffer(me_engine *e, const char *op, uint64_t count)
 {
-    return me_empty(e, op, ME_DTYPE_INT64, ME_SHAPE(count));
+    return me_empty_inside(e, op, ME_DTYPE_INT64, ME_SHAPE(count));
 }
 
 /** Sort indices with their positions. */
@@ -71,8 +72,8 @@ static void sum_segments(me_engine *e, uint64_t n, const me_shape *weight)
     me_tensor *total = indices_buffer(e, "embedding_backward.total", 1);
     const uint64_t q = me_size_add(n / 10, k);
     me_tensor *starts = indices_buffer(e, "embedding_backward.starts", q);
-    me_tensor *sums = me_empty(e, "embedding_backward.partial_sums",
-                               ME_DTYPE_FLOAT32, ME_SHAPE(q, columns));
+    me_tensor *sums = me_empty_inside(e, "embedding_backward.partial_sums",
+                                      ME_DTYPE_FLOAT32, ME_SHAPE(q, columns));
     me_drop(e, sums);
     me_drop(e, starts);
     me_drop(e, total);
@@ -95,12 +96,13 @@ static void embedding_backward(me_engine *e, me_node *node,
                                              me_dtype_bytes(dtype))));
     me_launch_host(e, ME_HOST_EMBEDDING);
     if (!me_tensor_is_contiguous(gy[0])) {
-        grad = me_empty(e, "contiguous", dtype, gy[0]->shape);
+        grad = me_empty_inside(e, "contiguous", dtype, gy[0]->shape);
     }
     if (n <= EMBEDDING_SORT_ABOVE) {
         gx[0] =
             me_empty(e, "embedding_dense_backward", dtype, node->data.shape);
         me_drop(e, grad);
+        me_tell_op(e, "embedding_dense_backward.default");
         return;
     }
     me_tensor *sorted = NULL;
@@ -111,6 +113,7 @@ static void embedding_backward(me_engine *e, me_node *node,
     me_drop(e, positions);
     me_drop(e, sorted);
     me_drop(e, grad);
+    me_tell_op(e, "embedding_dense_backward.default");
 }
 
 static const me_op embedding_op = {"EmbeddingBackward0", embedding_backward};
@@ -128,6 +131,7 @@ me_tensor *me_embedding(me_engine *e, me_tensor *indices, me_tensor *weight)
     }
     me_tensor *y = me_empty(e, "embedding", (me_dtype)weight->dtype, shape);
     me_launch_kernel(e, ME_KERNEL_EMBEDDING, 0, 2 * me_bytes(y));
+    me_tell_op(e, "embedding.default");
     return me_output(e, node, y);
 }
 

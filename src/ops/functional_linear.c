@@ -5,6 +5,8 @@
 #include "ops/matmul.h"
 #include "ops/view.h"
 #include "tensor/autograd.h"
+#include "tensor/hooks.h"
+#include "tensor/region.h"
 
 /** What addmm and mm remember, in the order in which it is released. */
 enum {
@@ -29,10 +31,12 @@ static me_tensor *product_with(me_engine *e, me_kernel_class kernel,
                             (me_dtype)gradient->dtype, shape);
     me_tensor *copy = NULL;
     if (me_tensor_is_expanded(gradient)) {
-        copy = me_empty(e, "clone", (me_dtype)gradient->dtype, gradient->shape);
+        copy = me_empty_inside(e, "clone", (me_dtype)gradient->dtype,
+                               gradient->shape);
     }
     me_gemm_run(e, kernel, y, inner);
     me_drop(e, copy);
+    me_tell_op(e, "mm.default");
     return y;
 }
 
@@ -41,6 +45,7 @@ static me_tensor *input_gradient(me_engine *e, const me_node *node,
                                  const me_tensor *gy)
 {
     const uint64_t inputs = node->data.n[0];
+    me_tell_op(e, "t.default");
     return product_with(e, ME_KERNEL_LINEAR_DGRAD, gy,
                         ME_SHAPE(me_dim(gy, 0), inputs), me_dim(gy, 1));
 }
@@ -51,9 +56,11 @@ static me_tensor *weight_gradient(me_engine *e, const me_node *node,
                                   const me_tensor *gy)
 {
     const uint64_t inputs = node->data.n[0];
+    me_tell_op(e, "t.default");
     me_tensor *grad =
         product_with(e, ME_KERNEL_LINEAR_WGRAD, gy,
                      ME_SHAPE(me_dim(gy, 1), inputs), me_dim(gy, 0));
+    me_tell_op(e, "t.default");
     return me_alias(e, grad, ME_SHAPE(inputs, me_dim(gy, 1)),
                     (uint64_t[]){1, inputs});
 }
@@ -104,6 +111,7 @@ static me_tensor *addmm(me_engine *e, me_tensor *x, me_tensor *wt,
                             ME_SHAPE(me_dim(x, 0), me_dim(wt, 1)));
     me_gemm_run(e, ME_KERNEL_LINEAR, y, me_dim(wt, 0));
     me_lt_workspace(e);
+    me_tell_op(e, "addmm.default");
     return me_output(e, node, y);
 }
 
@@ -112,9 +120,14 @@ static me_tensor *mm(me_engine *e, me_tensor *x, me_tensor *wt)
 {
     me_node *node = me_record2(e, &mm_op, x, wt);
     save(e, node, x, wt);
-    me_tensor *y = me_empty(e, "mm", (me_dtype)x->dtype,
-                            ME_SHAPE(me_dim(x, 0), me_dim(wt, 1)));
-    me_gemm_run(e, ME_KERNEL_LINEAR, y, me_dim(wt, 0));
+    me_tensor *y = NULL;
+    if (!me_region_kept(e, ME_REGION_MM, 1, &y)) {
+        y = me_empty(e, "mm", (me_dtype)x->dtype,
+                     ME_SHAPE(me_dim(x, 0), me_dim(wt, 1)));
+        me_gemm_run(e, ME_KERNEL_LINEAR, y, me_dim(wt, 0));
+        me_tell_op(e, "mm.default");
+        me_region_keep(e, ME_REGION_MM, 1, &y);
+    }
     return me_output(e, node, y);
 }
 
@@ -147,8 +160,7 @@ me_tensor *me_functional_linear(me_engine *e, me_tensor *x, me_tensor *weight,
     }
     me_tensor *y = bias == NULL ? mm(e, rows, wt) : addmm(e, rows, wt, bias);
     if (shape.ndim > 2 && me_engine_is_ok(e)) {
-        y = me_view(e, y, shape);
-        y->is_view = bias != NULL; // matmul's is an _unsafe_view
+        y = bias == NULL ? me_unsafe_view(e, y, shape) : me_view(e, y, shape);
     }
     return me_leave(e, frame, y); // (…, out)
 }

@@ -4,6 +4,7 @@
 #include "base/size.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
+#include "tensor/hooks.h"
 #include "tensor/launch.h"
 
 /** The kernel wants dense rows: a view with holes is copied first. */
@@ -12,7 +13,8 @@ static me_tensor *rows_of(me_engine *e, const me_tensor *x)
     if (me_tensor_is_contiguous(x)) {
         return NULL;
     }
-    me_tensor *copy = me_empty(e, "contiguous", (me_dtype)x->dtype, x->shape);
+    me_tensor *copy =
+        me_empty_inside(e, "contiguous", (me_dtype)x->dtype, x->shape);
     me_launch_kernel(e, ME_KERNEL_STRIDED, 0, 2 * me_bytes(x));
     return copy;
 }
@@ -65,8 +67,8 @@ static void sum_blocks(me_engine *e, const me_tensor *x, int count,
         me_min_u64(32768 / me_div_up(columns, 32), me_div_up(rows, 32));
     me_tensor *blocks[2] = {NULL, NULL};
     for (int i = 0; i < count; i++) {
-        blocks[i] = me_empty(e, "gamma_beta_blocks", gradients[i]->dtype,
-                             ME_SHAPE(n, columns));
+        blocks[i] = me_empty_inside(e, "gamma_beta_blocks", gradients[i]->dtype,
+                                    ME_SHAPE(n, columns));
     }
     for (int i = 0; i < count; i++) {
         me_tensor *first = gradients[i];
@@ -103,6 +105,7 @@ static void layer_norm_backward(me_engine *e, me_node *node,
         sum_blocks(e, x, 2, gx + 1);
     }
     me_drop(e, copy);
+    me_tell_op(e, "native_layer_norm_backward.default");
 }
 
 static const me_op layer_norm_op = {"NativeLayerNormBackward0",
@@ -123,6 +126,7 @@ me_tensor *me_layer_norm(me_engine *e, me_tensor *x, me_tensor *weight,
     me_save(e, node, LAYER_NORM_SAVED_WEIGHT, weight);
     me_save(e, node, LAYER_NORM_SAVED_BIAS, bias);
     me_drop(e, copy);
+    me_tell_op(e, "native_layer_norm.default");
     me_drop(e, rstd);
     me_drop(e, mean);
     return me_output(e, node, y);
@@ -149,6 +153,7 @@ static void rms_norm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
         sum_blocks(e, x, 1, gx + 1);
     }
     me_drop(e, copy);
+    me_tell_op(e, "_fused_rms_norm_backward.default");
 }
 
 static const me_op rms_norm_op = {"FusedRmsNormBackward0", rms_norm_backward};
@@ -163,6 +168,7 @@ me_tensor *me_rms_norm(me_engine *e, me_tensor *x, me_tensor *weight)
     me_save(e, node, RMS_NORM_SAVED_RSTD, rstd);
     me_save(e, node, RMS_NORM_SAVED_WEIGHT, weight);
     me_drop(e, copy);
+    me_tell_op(e, "_fused_rms_norm.default");
     me_drop(e, rstd);
     return me_output(e, node, y);
 }

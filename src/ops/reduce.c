@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "tensor/autograd.h"
+#include "tensor/hooks.h"
 #include "tensor/launch.h"
 
 /** Threads of a block of the reduction kernel for 4-byte accumulators. */
@@ -168,6 +169,7 @@ static void sum_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     if (node->data.shape.ndim > 0) {
         strides[node->data.shape.ndim - 1] = node->data.n[0];
     }
+    me_tell_op(e, "expand.default");
     gx[0] = me_alias(e, gy[0], node->data.shape, strides);
 }
 
@@ -180,7 +182,9 @@ me_tensor *me_sum(me_engine *e, me_tensor *x)
         node->data.shape = x->shape;
     }
     const me_shape scalar = ME_SCALAR;
-    return me_output(e, node, me_sum_to(e, x, &scalar));
+    me_tensor *sum = me_sum_to(e, x, &scalar);
+    me_tell_op(e, "sum.default");
+    return me_output(e, node, sum);
 }
 
 void me_reduce_all(me_engine *e, const me_tensor *x)
@@ -219,6 +223,8 @@ static void mean_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = me_empty(e, "div", (me_dtype)gy[0]->dtype, node->data.shape);
     me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(gx[0]),
                      me_bytes(gx[0]));
+    me_tell_op(e, "expand.default");
+    me_tell_op(e, "div.Scalar");
 }
 
 static const me_op mean_op = {"MeanBackward0", mean_backward};
@@ -230,7 +236,22 @@ me_tensor *me_mean(me_engine *e, me_tensor *x)
         node->data.shape = x->shape;
     }
     const me_shape scalar = ME_SCALAR;
-    return me_output(e, node, me_sum_to(e, x, &scalar));
+    me_tensor *mean = me_sum_to(e, x, &scalar);
+    me_tell_op(e, "mean.default");
+    return me_output(e, node, mean);
+}
+
+me_tensor *me_mean_last(me_engine *e, me_tensor *x)
+{
+    me_node *node = me_record1(e, &mean_op, x);
+    if (node != NULL) {
+        node->data.shape = x->shape;
+    }
+    me_shape shape = x->shape;
+    if (shape.ndim > 0) {
+        shape.dim[shape.ndim - 1] = 1;
+    }
+    return me_output(e, node, me_sum_to(e, x, &shape));
 }
 
 me_tensor *me_sum_last_detached(me_engine *e, const me_tensor *x)

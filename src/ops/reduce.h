@@ -56,6 +56,9 @@ me_tensor *me_sum_rows(me_engine *e, me_tensor *x);
 /** `x.mean()`: a scalar, on the tape. */
 me_tensor *me_mean(me_engine *e, me_tensor *x);
 
+/** `x.mean(-1, keepdim=True)`: (…, n) to (…, 1), on the tape. */
+me_tensor *me_mean_last(me_engine *e, me_tensor *x);
+
 /** Sum over the last dimension, off the tape, in float32. */
 me_tensor *me_sum_last_detached(me_engine *e, const me_tensor *x);
 

@@ -3,7 +3,9 @@
 
 #include "base/size.h"
 #include "tensor/autograd.h"
+#include "tensor/hooks.h"
 #include "tensor/launch.h"
+#include "tensor/region.h"
 
 /** In the order in which they are released. */
 enum {
@@ -24,13 +26,11 @@ enum {
     CUDNN_SMALL_WORKSPACE = 256
 };
 
-/** One float32 a query. */
-static me_tensor *per_query(me_engine *e, const char *op,
-                            const me_tensor *query, uint64_t align)
+/** One number a query. */
+static me_shape per_query(const me_tensor *query, uint64_t align)
 {
-    return me_empty(e, op, ME_DTYPE_FLOAT32,
-                    ME_SHAPE(me_dim(query, 0), me_dim(query, 1),
-                             me_round_up(me_dim(query, 2), align)));
+    return ME_SHAPE(me_dim(query, 0), me_dim(query, 1),
+                    me_round_up(me_dim(query, 2), align));
 }
 
 static void gradients(me_engine *e, const me_node *node, me_tensor **gx)
@@ -45,10 +45,11 @@ static void count_work(me_engine *e, const me_tensor *query,
                        const me_tensor *key, uint64_t products)
 {
     const uint64_t scores = me_size_mul(me_numel(query), me_dim(key, 2));
-    me_launch_kernel(e,
-                     products == 2 ? ME_KERNEL_FLASH : ME_KERNEL_FLASH_BACKWARD,
-                     me_size_mul(2 * products, scores),
-                     me_size_mul(2 + products, me_bytes(query)));
+    me_launch_attention(
+        e, products == 2 ? ME_KERNEL_FLASH : ME_KERNEL_FLASH_BACKWARD,
+        (me_dtype)query->dtype, me_size_mul(2 * products, scores),
+        (uint64_t[3]){me_size_mul(me_dim(query, 0), me_dim(query, 1)),
+                      me_dim(query, 2), me_dim(query, 3)});
 }
 
 /**
@@ -71,9 +72,12 @@ static void efficient_backward(me_engine *e, me_node *node,
     const me_tensor *query = node->saved[SDPA_SAVED_QUERY];
     gradients(e, node, gx);
     /* delta = (grad · out).sum(-1): the product, its sum, the sum in float32. */
-    me_tensor *product = me_empty(e, "mul", ME_DTYPE_FLOAT32, query->shape);
-    me_tensor *sum = per_query(e, "sum", query, 1);
-    me_tensor *delta = per_query(e, "sdpa_bwd.delta", query, 1);
+    me_tensor *product =
+        me_empty_inside(e, "mul", ME_DTYPE_FLOAT32, query->shape);
+    me_tensor *sum =
+        me_empty_inside(e, "sum", ME_DTYPE_FLOAT32, per_query(query, 1));
+    me_tensor *delta = me_empty_inside(e, "sdpa_bwd.delta", ME_DTYPE_FLOAT32,
+                                       per_query(query, 1));
     me_drop(e, sum);
     me_drop(e, product);
     me_tensor *workspace =
@@ -81,6 +85,7 @@ static void efficient_backward(me_engine *e, me_node *node,
     count_work(e, query, node->saved[SDPA_SAVED_KEY], 5);
     me_drop(e, delta);
     me_drop(e, workspace);
+    me_tell_op(e, "_scaled_dot_product_efficient_attention_backward.default");
     (void)gy;
 }
 
@@ -102,13 +107,19 @@ static me_tensor *efficient(me_engine *e, me_tensor *query, me_tensor *key,
     me_node *node =
         me_record(e, &efficient_op, 3, (me_tensor *[]){query, key, value});
     save_inputs(e, node, query, key, value);
-    me_tensor *out = me_empty_like(e, "sdpa.out", query);
-    me_tensor *lse = per_query(e, "sdpa.lse", query, EFFICIENT_ALIGN);
-    count_work(e, query, key, 2);
-    me_save(e, node, SDPA_SAVED_LSE, lse);
-    me_save(e, node, SDPA_SAVED_OUTPUT, out);
-    me_drop(e, lse);
-    return me_output(e, node, out);
+    me_tensor *results[2] = {NULL, NULL};
+    if (!me_region_kept(e, ME_REGION_ATTENTION, 2, results)) {
+        results[0] = me_empty_like(e, "sdpa.out", query);
+        results[1] = me_empty(e, "sdpa.lse", ME_DTYPE_FLOAT32,
+                              per_query(query, EFFICIENT_ALIGN));
+        count_work(e, query, key, 2);
+        me_tell_op(e, "_scaled_dot_product_efficient_attention.default");
+        me_region_keep(e, ME_REGION_ATTENTION, 2, results);
+    }
+    me_save(e, node, SDPA_SAVED_LSE, results[1]);
+    me_save(e, node, SDPA_SAVED_OUTPUT, results[0]);
+    me_drop(e, results[1]);
+    return me_output(e, node, results[0]);
 }
 
 /** cuDNN's workspace: the query's gradient and one number a query in float32. */
@@ -125,11 +136,36 @@ static void cudnn_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                     me_size_add(4 * queries, CUDNN_SMALL_WORKSPACE)));
     count_work(e, query, node->saved[SDPA_SAVED_KEY], 5);
     me_drop(e, workspace);
+    me_tell_op(e, "_scaled_dot_product_cudnn_attention_backward.default");
     (void)gy;
 }
 
 static const me_op cudnn_op = {"ScaledDotProductCudnnAttentionBackward0",
                                cudnn_backward};
+
+/** What the forward kernel makes. */
+enum {
+    CUDNN_SEED,
+    CUDNN_OFFSET,
+    CUDNN_OUT,
+    CUDNN_LSE,
+    CUDNN_RESULTS
+};
+
+static void run_cudnn(me_engine *e, me_tensor *query, me_tensor *key,
+                      me_tensor **results_out)
+{
+    results_out[CUDNN_SEED] =
+        me_empty(e, "sdpa.seed", ME_DTYPE_INT64, ME_SCALAR);
+    results_out[CUDNN_OFFSET] =
+        me_empty(e, "sdpa.offset", ME_DTYPE_INT64, ME_SCALAR);
+    results_out[CUDNN_OUT] = me_empty_like(e, "sdpa.out", query);
+    results_out[CUDNN_LSE] =
+        me_empty(e, "sdpa.lse", ME_DTYPE_FLOAT32, per_query(query, 1));
+    me_drop(e, me_scratch(e, "cudnn_workspace", CUDNN_SMALL_WORKSPACE));
+    me_tell_op(e, "_scaled_dot_product_cudnn_attention.default");
+    count_work(e, query, key, 2);
+}
 
 static me_tensor *cudnn(me_engine *e, me_tensor *query, me_tensor *key,
                         me_tensor *value)
@@ -137,20 +173,19 @@ static me_tensor *cudnn(me_engine *e, me_tensor *query, me_tensor *key,
     me_node *node =
         me_record(e, &cudnn_op, 3, (me_tensor *[]){query, key, value});
     save_inputs(e, node, query, key, value);
-    me_tensor *seed = me_empty(e, "sdpa.seed", ME_DTYPE_INT64, ME_SCALAR);
-    me_tensor *offset = me_empty(e, "sdpa.offset", ME_DTYPE_INT64, ME_SCALAR);
-    me_tensor *out = me_empty_like(e, "sdpa.out", query);
-    me_tensor *lse = per_query(e, "sdpa.lse", query, 1);
-    me_drop(e, me_scratch(e, "cudnn_workspace", CUDNN_SMALL_WORKSPACE));
-    count_work(e, query, key, 2);
-    me_save(e, node, SDPA_SAVED_LSE, lse);
-    me_save(e, node, SDPA_SAVED_OUTPUT, out);
-    me_save(e, node, SDPA_SAVED_OFFSET, offset);
-    me_save(e, node, SDPA_SAVED_SEED, seed);
-    me_drop(e, lse);
-    me_drop(e, offset);
-    me_drop(e, seed);
-    return me_output(e, node, out);
+    me_tensor *results[CUDNN_RESULTS] = {NULL};
+    if (!me_region_kept(e, ME_REGION_ATTENTION, CUDNN_RESULTS, results)) {
+        run_cudnn(e, query, key, results);
+        me_region_keep(e, ME_REGION_ATTENTION, CUDNN_RESULTS, results);
+    }
+    me_save(e, node, SDPA_SAVED_LSE, results[CUDNN_LSE]);
+    me_save(e, node, SDPA_SAVED_OUTPUT, results[CUDNN_OUT]);
+    me_save(e, node, SDPA_SAVED_OFFSET, results[CUDNN_OFFSET]);
+    me_save(e, node, SDPA_SAVED_SEED, results[CUDNN_SEED]);
+    me_drop(e, results[CUDNN_LSE]);
+    me_drop(e, results[CUDNN_OFFSET]);
+    me_drop(e, results[CUDNN_SEED]);
+    return me_output(e, node, results[CUDNN_OUT]);
 }
 
 me_tensor *me_sdpa(me_engine *e, me_tensor *query, me_tensor *key,

@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
+#include "tensor/hooks.h"
 #include "tensor/launch.h"
 
 #include <string.h>
@@ -24,9 +25,12 @@ static me_tensor *reshape_data(me_engine *e, const me_tensor *x,
 {
     uint64_t strides[ME_MAX_DIMS] = {0};
     if (me_strides_reshape(&x->shape, x->strides, shape, strides)) {
+        me_tell_op(e, "view.default");
         return me_alias(e, x, *shape, strides);
     }
     me_tensor *copy = copy_contiguous(e, "clone", x);
+    me_tell_op(e, "clone.default");
+    me_tell_op(e, "_unsafe_view.default");
     copy->shape = *shape;
     me_strides_contiguous(shape, copy->strides);
     return copy;
@@ -40,7 +44,8 @@ static void view_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 
 static const me_op view_op = {"ViewBackward0", view_backward};
 
-me_tensor *me_view(me_engine *e, me_tensor *x, me_shape shape)
+static me_tensor *view(me_engine *e, me_tensor *x, me_shape shape,
+                       const char *op)
 {
     uint64_t strides[ME_MAX_DIMS] = {0};
     if (me_engine_is_ok(e) &&
@@ -52,7 +57,20 @@ me_tensor *me_view(me_engine *e, me_tensor *x, me_shape shape)
     if (node != NULL) {
         node->data.shape = x->shape;
     }
+    me_tell_op(e, op);
     return me_output(e, node, me_alias(e, x, shape, strides));
+}
+
+me_tensor *me_view(me_engine *e, me_tensor *x, me_shape shape)
+{
+    return view(e, x, shape, "view.default");
+}
+
+me_tensor *me_unsafe_view(me_engine *e, me_tensor *x, me_shape shape)
+{
+    me_tensor *y = view(e, x, shape, "_unsafe_view.default");
+    y->is_view = false;
+    return y;
 }
 
 static void identity_backward(me_engine *e, me_node *node, me_tensor *const *gy,
@@ -71,7 +89,9 @@ me_tensor *me_contiguous(me_engine *e, me_tensor *x)
         return x;
     }
     me_node *node = me_record1(e, &clone_op, x);
-    return me_output(e, node, copy_contiguous(e, "contiguous", x));
+    me_tensor *copy = copy_contiguous(e, "contiguous", x);
+    me_tell_op(e, "clone.default");
+    return me_output(e, node, copy);
 }
 
 me_tensor *me_clone(me_engine *e, me_tensor *x)
@@ -79,6 +99,7 @@ me_tensor *me_clone(me_engine *e, me_tensor *x)
     me_node *node = me_record1(e, &clone_op, x);
     me_tensor *y = me_empty_like(e, "clone", x);
     me_launch_kernel(e, ME_KERNEL_COPY, 0, 2 * me_bytes(y));
+    me_tell_op(e, "clone.default");
     return me_output(e, node, y);
 }
 
@@ -90,10 +111,16 @@ me_tensor *me_reshape(me_engine *e, me_tensor *x, me_shape shape)
     }
     me_node *clone = me_record1(e, &clone_op, x);
     me_tensor *copy = me_output(e, clone, copy_contiguous(e, "reshape", x));
-    me_tensor *y = me_view(e, copy, shape);
-    y->is_view = false; /* _unsafe_view */
+    me_tell_op(e, "clone.default");
+    me_tensor *y = me_unsafe_view(e, copy, shape);
     me_drop(e, copy);
     return y;
+}
+
+/** `x.t()` of a matrix. */
+static const char *transpose_name(const me_tensor *x)
+{
+    return x->shape.ndim == 2 ? "t.default" : "transpose.int";
 }
 
 static void transpose_backward(me_engine *e, me_node *node,
@@ -106,6 +133,7 @@ static void transpose_backward(me_engine *e, me_node *node,
     x->shape.dim[b] = gy[0]->shape.dim[a];
     x->strides[a] = gy[0]->strides[b];
     x->strides[b] = gy[0]->strides[a];
+    me_tell_op(e, transpose_name(x));
     gx[0] = x;
 }
 
@@ -129,6 +157,7 @@ me_tensor *me_transpose(me_engine *e, me_tensor *x, int32_t a, int32_t b)
         node->data.n[0] = (uint64_t)a;
         node->data.n[1] = (uint64_t)b;
     }
+    me_tell_op(e, transpose_name(x));
     return me_output(e, node, me_alias(e, x, shape, strides));
 }
 

@@ -13,6 +13,10 @@
 /** `x.view(shape)`; a failure of the engine if the strides do not allow it. */
 me_tensor *me_view(me_engine *e, me_tensor *x, me_shape shape);
 
+/** As me_view(), of a tensor that nobody else sees: PyTorch does not count the
+ *  result as a view. */
+me_tensor *me_unsafe_view(me_engine *e, me_tensor *x, me_shape shape);
+
 /** `x.reshape(shape)`: a view, or a copy where the strides do not allow one. */
 me_tensor *me_reshape(me_engine *e, me_tensor *x, me_shape shape);
 

@@ -50,6 +50,7 @@ static me_status make_grid(const me_config *config, me_diag *diag,
             .pipeline = p->pipeline,
             .expert = p->expert,
             .expert_tensor = p->expert_tensor,
+            .instances = config->optimizer.num_instances,
             .pipeline_before_data = p->tp_pp_dp_mapping,
             .is_tied = has_shared_embedding(config),
         },
@@ -147,6 +148,13 @@ static int32_t shard_rows(const me_plan *plan)
     return tells_tensor_ranks(plan) ? stages * tensor_kinds(plan) : stages;
 }
 
+/** Does a data-parallel rank step another part of the parameters? */
+static bool shards_parameters(const me_plan *plan)
+{
+    return plan->config->optimizer.distributed ||
+           plan->config->parallel.torch_fsdp2;
+}
+
 /** Ranks that share the shards of a stage. */
 static int32_t shard_ranks(const me_plan *plan)
 {
@@ -156,7 +164,7 @@ static int32_t shard_ranks(const me_plan *plan)
 /**
  * What tells programs apart: the stage; whether the rank is the first of its
  * tensor group, which alone counts replicated gradients and reads the data;
- * and with the distributed optimizer the shard.
+ * and with the distributed optimizer or FSDP2 the shard.
  */
 static int64_t program_key(const me_plan *plan, shard_table shards,
                            int32_t rank)
@@ -165,7 +173,7 @@ static int64_t program_key(const me_plan *plan, shard_table shards,
     const int32_t stage = c.at[ME_AXIS_PIPELINE];
     const int64_t key = (int64_t)stage * tensor_kinds(plan) +
                         tensor_kind(plan, c.at[ME_AXIS_TENSOR]);
-    if (!plan->config->optimizer.distributed) {
+    if (!shards_parameters(plan)) {
         return key;
     }
     const me_group group =
@@ -285,7 +293,7 @@ static int32_t rank_at(const me_plan *plan, int32_t stage, int32_t tensor)
 me_status me_plan_fold_shards(me_plan *plan, const me_shard_classes *shards,
                               me_diag *diag)
 {
-    if (!plan->config->optimizer.distributed) {
+    if (!shards_parameters(plan)) {
         return ME_OK;
     }
     const int32_t rows = shard_rows(plan);
@@ -340,7 +348,8 @@ static void dump_rank(const me_plan *plan, int32_t rank, me_str *text)
     me_str_printf(text, "rank %d: class %d tp %d cp %d ep %d dp %d pp %d", rank,
                   plan->class_of[rank], c.at[ME_AXIS_TENSOR],
                   c.at[ME_AXIS_CONTEXT], of_experts.at[ME_AXIS_EXPERT],
-                  c.at[ME_AXIS_DATA], c.at[ME_AXIS_PIPELINE]);
+                  me_grid_data_rank(&plan->grid, ME_GRID_DENSE, &c),
+                  c.at[ME_AXIS_PIPELINE]);
     for (int32_t chunk = 0; chunk < plan->n_chunks; chunk++) {
         const me_stage s = me_plan_stage(plan, rank, chunk);
         me_str_printf(text, " | chunk %d:", chunk);

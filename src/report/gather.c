@@ -3,6 +3,7 @@
 #include "report/report.h"
 #include "report/verdict.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -266,6 +267,8 @@ static me_status predict(const rank_table *table, const me_rates *rates,
     static const uint64_t ceiling_bytes = UINT64_C(1) << 30;
     const size_t n = (size_t)table->n_stages;
     if (rates == NULL || !rates->is_known) {
+        (void)snprintf(report->time.reason, sizeof report->time.reason,
+                       "the card's rates are not known");
         return ME_OK;
     }
     me_arena *arena = me_arena_create(ceiling_bytes, "report.times");
@@ -373,6 +376,7 @@ static me_status build_report(const me_report_input *input,
                    ? me_fail(diag, status, "no memory for the report")
                    : status;
     }
+    report->limit_bytes = input->limit_bytes;
     report->verdict = me_verdict_judge(report, input->capacity_bytes);
     *report_out = report;
     return ME_OK;

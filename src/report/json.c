@@ -161,29 +161,6 @@ static json_t *make_limit(const me_limit_result *limit)
         known(limit->is_known, limit->reserved_bytes));
 }
 
-static json_t *make_communicator(const void *items, uint32_t i)
-{
-    const me_communicator_result *c = (const me_communicator_result *)items + i;
-    return json_pack("{s:s, s:i, s:o}", "group", c->group, "size", (int)c->size,
-                     "bytes", number(c->bytes));
-}
-
-static json_t *make_device(const me_device_result *device)
-{
-    json_t *communicators =
-        device->is_known
-            ? me_json_array(device->communicators, device->n_communicators,
-                            make_communicator)
-            : json_null();
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o}", "context_bytes",
-        known(device->is_known, device->context_bytes), "library_bytes",
-        known(device->is_known, device->library_bytes), "communicator_bytes",
-        known(device->is_known, device->communicator_bytes), "band_bytes",
-        known(device->is_known, device->band_bytes), "communicators",
-        communicators);
-}
-
 /** The collectives that are called at all. */
 static json_t *make_volume(const me_rank_result *r)
 {
@@ -232,15 +209,16 @@ static json_t *add_course(const me_rank_result *r, json_t *object)
 
 static json_t *make_result(const me_rank_result *r)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-                     "parameters", number(r->parameters), "parameter_bytes",
-                     number(r->parameter_bytes), "peak",
-                     make_peak(me_rank_result_peak(r)), "points",
-                     me_json_array(r->points, r->n_points, make_point),
-                     "iterations", make_iterations(r), "modules",
-                     me_json_array(r->modules, r->n_modules, make_module),
-                     "limit", make_limit(&r->limit), "device",
-                     make_device(&r->device), "communication", make_volume(r));
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "parameters",
+        number(r->parameters), "parameter_bytes", number(r->parameter_bytes),
+        "peak", make_peak(me_rank_result_peak(r)), "late_peak",
+        me_json_late(&r->late), "points",
+        me_json_array(r->points, r->n_points, make_point), "iterations",
+        make_iterations(r), "modules",
+        me_json_array(r->modules, r->n_modules, make_module), "limit",
+        make_limit(&r->limit), "device", me_json_device(&r->device),
+        "communication", make_volume(r));
 }
 
 /** Prints @p value and gives it back; false for NULL. */
@@ -476,6 +454,13 @@ static me_status print_records(const me_report *report, bool by_class,
     return status;
 }
 
+/** Why there is no time. */
+static json_t *make_time_reason(const me_report *report)
+{
+    return report->time.step != NULL ? json_null()
+                                     : json_string(report->time.reason);
+}
+
 me_status me_json_print(const me_report *report, bool by_class, FILE *stream,
                         me_diag *diag)
 {
@@ -489,6 +474,8 @@ me_status me_json_print(const me_report *report, bool by_class, FILE *stream,
     is_good = is_good && print_value(make_verdict(report), 0, stream);
     (void)fputs(",\n \"time\": ", stream);
     is_good = is_good && print_value(me_json_time(report), 0, stream);
+    (void)fputs(",\n \"time_unknown\": ", stream);
+    is_good = is_good && print_value(make_time_reason(report), 0, stream);
     (void)fputs("}\n", stream);
     return is_good ? ME_OK
                    : me_fail(diag, ME_ERR_OVERFLOW,

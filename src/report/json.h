@@ -15,6 +15,12 @@
 /** Exact; null when unknown; NULL when JSON's integers cannot hold it. */
 json_t *me_json_bytes(uint64_t bytes);
 
+/** The upper ends of peaks that are ranges; null: they are none. */
+json_t *me_json_late(const me_late_result *late);
+
+/** What the device holds beside the allocator. */
+json_t *me_json_device(const me_device_result *device);
+
 /** A part of a course. */
 json_t *me_json_course_part(const me_course_part *part);
 

@@ -53,9 +53,11 @@ json_t *me_json_time(const me_report *report)
         }
     }
     return json_pack(
-        "{s:o, s:f, s:o, s:o, s:o, s:o, s:s, s:s?, s:f, s:f, s:o}", "step_ns",
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:s?, s:f, s:f, s:o}", "step_ns",
         nanoseconds(t->step->step_ns), "tokens_per_second",
-        t->tokens_per_second, "model_flops_utilization",
+        t->tokens_per_second > 0 ? json_real(t->tokens_per_second)
+                                 : json_null(),
+        "model_flops_utilization",
         t->flops_utilisation > 0 ? json_real(t->flops_utilisation)
                                  : json_null(),
         "forward_backward_ns", nanoseconds(t->step->forward_backward_ns),

@@ -52,6 +52,9 @@ static void fill_in(const me_report *report, const me_rates *rates,
                        rates->network_source);
     }
     time->uncertainty = rates->uncertainty;
+    if (c->framework == ME_FRAMEWORK_TORCH) {
+        return; /* nobody says what of its input is a token */
+    }
     time->tokens_per_second = tokens / seconds;
     time->flops_utilisation =
         !has_plain_layers(c) ? 0
@@ -62,8 +65,8 @@ static void fill_in(const me_report *report, const me_rates *rates,
 /** Why a job's time is not predicted; NULL: it is. */
 static const char *reason_against(const me_config *c)
 {
-    if (c->framework != ME_FRAMEWORK_MEGATRON) {
-        return "the host's time is modelled for Megatron-LM's loop alone";
+    if (c->parallel.torch_fsdp2) {
+        return "the host's time for FSDP2's hooks and DTensors is not modelled";
     }
     return c->moe.num_experts > 0 ? "the host's time for experts, their router "
                                     "and the exchange of tokens is not modelled"

@@ -40,9 +40,10 @@ typedef struct me_report_part {
 /** What the report is told beside the results. All borrowed. */
 typedef struct me_report_input {
     const me_config *config;
-    const char *version;            /**< of memest */
-    int32_t world_size;             /**< ranks */
-    uint64_t capacity_bytes;        /**< of the card; 0: nobody knows */
+    const char *version;     /**< of memest */
+    int32_t world_size;      /**< ranks */
+    uint64_t capacity_bytes; /**< of the card; 0: nobody knows */
+    uint64_t limit_bytes;    /**< what the allocator may hold; 0: no limit */
     const char *const *assumptions; /**< beside those of the configuration */
     uint32_t n_assumptions;
     const me_rates *rates; /**< of the card; is_known: times are predicted */
@@ -120,7 +121,7 @@ typedef struct me_report_time {
     char source[ME_RATES_TEXT]; /**< of the card's rates */
     char network_source[ME_RATES_TEXT]; /**< ""; the job is on one node */
     double uncertainty;                 /**< of the card's rates: 0.1 is 10 % */
-    double tokens_per_second;           /**< of all ranks */
+    double tokens_per_second;           /**< of all ranks; 0: not known */
     double flops_utilisation; /**< model FLOPs, nothing counted twice for
                                    recomputation, of the data sheet's; 0: not
                                    counted */
@@ -137,6 +138,7 @@ typedef struct me_report {
     me_report_rank *ranks; /**< world_size of them, by rank */
     char **assumptions;    /**< owned */
     uint32_t n_assumptions;
+    uint64_t limit_bytes; /**< what the allocator may hold; 0: no limit */
     me_verdict verdict;
     me_report_time time;
 } me_report;
@@ -197,6 +199,14 @@ typedef enum me_format {
  */
 me_status me_format_read(const char *name, const char *json_ranks,
                          me_diag *diag, me_format *format_out) ME_MUST_CHECK;
+
+/**
+ * Append the report, without colours. Local.
+ *
+ * @return ME_OK; ME_ERR_NOMEM, ME_ERR_OVERFLOW, as me_report_write()
+ */
+me_status me_report_append(const me_report *report, me_format format,
+                           me_diag *diag, me_str *text) ME_MUST_CHECK;
 
 /**
  * Print the report. Local.

@@ -27,6 +27,9 @@ me_status me_text_ranks(const me_report *report, me_str *text) ME_MUST_CHECK;
 me_status me_ranks_table(const me_report *report, me_table_printer print,
                          me_str *text) ME_MUST_CHECK;
 
+/** Ranges of peaks, where late frees make them ranges. */
+me_status me_text_late(const me_report *report, me_str *text) ME_MUST_CHECK;
+
 /** Where the worst rank's peak goes. */
 me_status me_text_peak(const me_report *report, me_str *text) ME_MUST_CHECK;
 

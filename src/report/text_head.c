@@ -118,7 +118,8 @@ static void append_grid(const me_report *report, me_str *text)
     if (p->virtual_pipeline > 1) {
         me_str_printf(text, " (%d chunks a rank)", (int)p->virtual_pipeline);
     }
-    me_str_printf(text, ", context %d, data %d", (int)p->context, (int)p->data);
+    me_str_printf(text, ", context %d, data %d%s", (int)p->context,
+                  (int)p->data, p->torch_fsdp2 ? " with FSDP2" : "");
     if (p->expert > 1) {
         me_str_printf(text, ", expert %d", (int)p->expert);
     }
@@ -138,7 +139,7 @@ static void append_training(const me_config *config, me_str *text)
                   me_dtype_name(t->params_dtype));
     if (t->params_dtype != ME_DTYPE_FLOAT32) {
         me_str_printf(text, ", gradients reduced in %s",
-                      t->grad_reduce_in_bf16 ? "bfloat16" : "float32");
+                      me_dtype_name(t->grad_dtype));
     }
     me_str_printf(text, "\n  optimizer   %s%s%s%s\n", optimizer_name(o->kind),
                   o->distributed ? ", distributed" : "",

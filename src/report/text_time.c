@@ -86,8 +86,11 @@ me_status me_text_time(const me_report *report, me_str *text)
     if (step == NULL) {
         return ME_OK;
     }
-    me_str_printf(text, "\nPredicted time: %.1f ms a step, %.0f tokens/s",
-                  milliseconds(step->step_ns), time->tokens_per_second);
+    me_str_printf(text, "\nPredicted time: %.1f ms a step",
+                  milliseconds(step->step_ns));
+    if (time->tokens_per_second > 0) {
+        me_str_printf(text, ", %.0f tokens/s", time->tokens_per_second);
+    }
     if (time->flops_utilisation > 0) {
         me_str_printf(text, ", %.1f %% of the cards' FLOPs",
                       100 * time->flops_utilisation);

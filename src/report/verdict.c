@@ -7,33 +7,28 @@
 #include <inttypes.h>
 
 /*
- * The band. Equal runs of a job on equal cards repeat to the byte but for
- * these: one segment of the allocator's small kind (2 MiB: g2_tp2_sp,
- * g4_tp2_pp2); transfers of interleaved schedules that overlap with kernels, so
- * that blocks come back when a neighbour lets the GPU go on
- * (g4_pp2_vpp2_dp2_do_ov, rank 3: 250 of 1658 MiB between six runs; memest is
- * off by at most 9.6 % on the other measured ranks); routing of tokens to
- * experts (g4_ep4_do, rank 1: 12 of 2292 MiB), and where no routing is given the
- * balanced one that is taken for it (g4_pp2_ep2, rank 2: memest's reserved bytes
- * 6.9 % below the measured ones). What is left of pipelines is
- * where the driver puts segments: with another order of them than the measured
- * one reserved bytes were off by at most 2.44 % (g4_pp4_full, rank 2), and
- * another driver or NCCL may have another. The device's part comes with each
- * result.
+ * The band, as tests/accuracy/bands derives it: shares of the reserved bytes that
+ * memest gives. Equal runs of a job on equal cards, and ranks with equal programs,
+ * repeat to the byte but for these: one segment of the allocator's small kind
+ * (2 MiB: g2_tp2_sp, g4_tp2_pp2); transfers of interleaved schedules that overlap
+ * with kernels, so that blocks come back when a neighbour lets the GPU go on
+ * (g4_pp2_vpp2_dp2_do_ov, rank 3: 250 MiB over 1408 between six runs); routing of
+ * tokens to experts (g4_ep4_do, rank 1: 12 over 2280 MiB), and where no routing is
+ * given the balanced one that is taken for it (g4_pp2_ep2, rank 2: the measured
+ * reserved bytes 6.9 % from memest's). What is left of pipelines is where the
+ * driver puts segments: with another order of them than the measured one reserved
+ * bytes are off by at most 2.5 % (g4_pp4_full, rank 2), and another driver or NCCL
+ * may have another. Where a result has the latest that frees can be (pipelines of
+ * plain PyTorch) their part is what that reserves more. The device's part comes
+ * with each result.
  */
 static const uint64_t segment_band_bytes = UINT64_C(2) << 20;
 
 enum {
-    OVERLAP_PER_MILLE = 151,
+    LATE_FREES_PER_MILLE = 25,
+    OVERLAP_PER_MILLE = 153, /* beyond late frees */
     ROUTING_PER_MILLE = 6,
     BALANCED_ROUTING_PER_MILLE = 69
-};
-
-/** Late frees, by framework; of torch.distributed.pipelining over 20 measured
- *  ranks: the worst is 12.65 % (pp4_1f1b, rank 2). */
-static const uint64_t late_frees_per_mille[] = {
-    [ME_FRAMEWORK_MEGATRON] = 25,
-    [ME_FRAMEWORK_TORCH] = 127,
 };
 
 const char *me_risk_name(me_risk risk)
@@ -145,9 +140,12 @@ static me_band band_of(const me_report *report, me_basis basis,
     if (basis == ME_BASIS_DEVICE && result->device.is_known) {
         band.device = result->device.band_bytes;
     }
-    if (config->parallel.pipeline > 1) {
-        band.late_frees =
-            per_mille(reserved, late_frees_per_mille[config->framework]);
+    if (result->late.is_known) {
+        band.late_frees = result->late.reserved_bytes > reserved
+                              ? result->late.reserved_bytes - reserved
+                              : 0;
+    } else if (config->parallel.pipeline > 1) {
+        band.late_frees = per_mille(reserved, LATE_FREES_PER_MILLE);
     }
     if (config->parallel.virtual_pipeline > 1 &&
         (config->optimizer.overlap_grad_reduce ||
@@ -248,7 +246,7 @@ static bool is_closer(const me_verdict *a, const me_verdict *b)
 me_verdict me_verdict_judge(const me_report *report, uint64_t capacity_bytes)
 {
     me_verdict v = weigh(report, choose_basis(report), capacity_bytes);
-    const uint64_t limit = report->config->device.memory_limit_bytes;
+    const uint64_t limit = report->limit_bytes;
     if (limit != 0 && is_known_everywhere(report, ME_BASIS_RESERVED)) {
         const me_verdict limited = weigh(report, ME_BASIS_RESERVED, limit);
         if (capacity_bytes == 0 || is_closer(&limited, &v)) {

@@ -6,6 +6,7 @@
 #include "report/text.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool find_format(const char *name, me_format *format_out)
@@ -116,5 +117,30 @@ me_status me_report_write(const me_report *report, me_format format,
         status = me_outfile_commit(file, diag);
     }
     me_outfile_destroy(file);
+    return status;
+}
+
+me_status me_report_append(const me_report *report, me_format format,
+                           me_diag *diag, me_str *text)
+{
+    char *bytes = NULL;
+    size_t length = 0;
+    FILE *stream = open_memstream(&bytes, &length);
+    if (stream == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no host memory for the report");
+    }
+    me_status status = print_format(report, format, stream, false, diag);
+    if (fclose(stream) != 0 && status == ME_OK) {
+        status = me_fail(diag, ME_ERR_NOMEM, "no host memory for the report");
+    }
+    if (status == ME_OK) {
+        me_str_append_n(text, bytes, length);
+        status = me_str_status(text);
+        if (status != ME_OK) {
+            (void)me_fail(diag, status, "no host memory for the report");
+        }
+    }
+    /* style-allow(free): open_memstream's allocation */
+    free(bytes);
     return status;
 }

@@ -43,6 +43,7 @@ static void dismantle(me_engine *e, me_node *node, me_node **dead)
         }
     }
     me_region_let_go(e, node);
+    me_node_hooks_free(e, node);
     if (node->variable != NULL) {
         node->variable->accumulator = NULL;
         me_clear(e, &node->variable);
@@ -88,6 +89,7 @@ static void clone_into_grad(me_engine *e, me_tensor *variable,
         copy = me_empty(e, "clone", (me_dtype)gradient->dtype, variable->shape);
     }
     variable->grad = me_retain(copy);
+    me_tell_op(e, "clone.default");
 }
 
 static bool layout_fits(const me_tensor *variable, const me_tensor *gradient)

@@ -51,6 +51,8 @@ typedef struct me_prehook {
     void *self;
 } me_prehook;
 
+typedef struct me_node_hook me_node_hook;
+
 /** Numbers that a backward needs besides tensors. */
 typedef struct me_node_data {
     me_shape shape;
@@ -85,6 +87,7 @@ struct me_node {
                          gradient */
     me_module_id module;
     const me_prehook *prehook; /**< borrowed; NULL: none */
+    me_node_hook *hooks;       /**< of the tensors it made, see hooks.h */
     me_edge *edges;            /**< `few_edges`, or those of `wide` */
     me_wide *wide;             /**< NULL: few inputs and outputs */
     me_edge few_edges[ME_MAX_INPUTS];

@@ -17,8 +17,9 @@ static void add_gradient(me_engine *e, me_tensor **sum, me_tensor *gradient)
     }
     /* A view made in the backward keeps its base, so that it is not the only
      * one to hold its storage. */
-    const bool in_place = first->refs == 1 && first->storage != NULL &&
-                          first->storage->refs == 1 && !first->is_view &&
+    const bool in_place = !e->has_dispatch_mode && first->refs == 1 &&
+                          first->storage != NULL && first->storage->refs == 1 &&
+                          !first->is_view &&
                           me_is_dense(&first->shape, first->strides);
     me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(first),
                      3 * me_bytes(first));
@@ -28,6 +29,7 @@ static void add_gradient(me_engine *e, me_tensor **sum, me_tensor *gradient)
         me_leave(e, frame, NULL);
         me_release(e, first);
     }
+    me_tell_op(e, in_place ? "add_.Tensor" : "add.Tensor");
 }
 
 /** Where the gradients of the node's outputs are collected. */
@@ -65,12 +67,15 @@ static me_tensor *validate(me_engine *e, me_edge edge, me_tensor *gradient)
     if (!me_shape_equal(&right->shape, shape)) {
         right = e->tape.sum_to(e, right, shape);
         me_retain(right);
+        me_tell_op(e, "sum.dim_IntList");
+        me_tell_op(e, "view.default");
         me_release(e, gradient);
     }
     if (right->dtype != (uint8_t)dtype && right != &e->none) {
         me_tensor *cast = me_retain(me_empty_like_as(e, "to", right, dtype));
         me_launch_kernel(e, ME_KERNEL_CAST, 0,
                          me_bytes(right) + me_bytes(cast));
+        me_tell_op(e, "_to_copy.default");
         me_release(e, right);
         right = cast;
     }
@@ -147,6 +152,10 @@ static void run_node(me_engine *e, const me_run *r, me_node *node)
     exchange x;
     take_gradients(e, node, &x);
     me_module_switch(e, node->module);
+    if (node->hooks != NULL) {
+        me_node_hooks_run(node);
+        me_module_switch(e, node->module);
+    }
     if (node->prehook != NULL) {
         node->prehook->run(node->prehook->self, e, x.gy);
         me_module_switch(e, node->module);
@@ -179,6 +188,7 @@ static void run_asked(me_engine *e, const me_run *r, me_node *node)
 {
     me_task_slot *slot = &e->tape.slots[node->slot];
     if (slot->taken != NULL) {
+        me_node_hooks_run(node);
         *slot->taken = slot->gradients[0];
         slot->gradients[0] = NULL;
     } else if (slot->is_needed) {
@@ -235,6 +245,9 @@ void me_backward(me_engine *e, me_tensor *root, me_tensor *gradient)
     }
     while (e->tape.n_heap > r.first_ready && me_engine_is_ok(e)) {
         run_node(e, &r, me_run_pop(e, &r));
+    }
+    if (r.first_ready == 0) { /* not of one inside another */
+        me_tell_end_backward(e);
     }
     me_run_finish(e, &r);
     leave_backward(e, &before);

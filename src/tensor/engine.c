@@ -230,6 +230,18 @@ me_category me_category_set(me_engine *e, me_category category)
     return before;
 }
 
+uint8_t me_stream_get(const me_engine *e)
+{
+    return e->stream;
+}
+
+bool me_drawn_set(me_engine *e, bool is_drawn)
+{
+    const bool before = e->is_drawn;
+    e->is_drawn = is_drawn;
+    return before;
+}
+
 uint8_t me_stream_set(me_engine *e, uint8_t stream)
 {
     const uint8_t before = e->stream;

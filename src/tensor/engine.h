@@ -42,6 +42,7 @@ typedef struct me_storage {
     uint8_t category; /**< me_category */
     uint8_t stream;   /**< CUDA stream that it was allocated on */
     bool is_late;     /**< another stream uses it: freed late */
+    bool is_scratch;  /**< see me_event */
     uint32_t module;  /**< that allocated it */
     const char *op;   /**< of the allocation, static */
     struct me_storage *next_free;
@@ -91,12 +92,13 @@ enum {
     ME_MAX_COMPILED = 24
 };
 
-/** CUDA streams: the default one; the one that Megatron-LM's DDP builds its
- *  buffers on, and on which FSDP gathers parameters; FSDP's for gradients. */
+/** CUDA streams: the default one; the one that Megatron-LM wraps its models on
+ *  and that DDP's buffers are of; FSDP's for gradients and for parameters. */
 enum {
     ME_STREAM_DEFAULT = 0,
     ME_STREAM_SIDE = 1,
-    ME_STREAM_REDUCE = 2
+    ME_STREAM_REDUCE = 2,
+    ME_STREAM_GATHER = 3
 };
 
 /**
@@ -190,8 +192,13 @@ me_phase me_phase_set(me_engine *e, me_phase phase);
 me_phase me_phase_get(const me_engine *e);
 /** Category of what is allocated from now on. @return the one before */
 me_category me_category_set(me_engine *e, me_category category);
+/** Is what is allocated from now on filled with random numbers as it is made,
+ *  with uniform_(), randn() and the like? @return the setting before */
+bool me_drawn_set(me_engine *e, bool is_drawn);
 /** Stream of what is allocated from now on. @return the one before */
 uint8_t me_stream_set(me_engine *e, uint8_t stream);
+/** The stream that kernels and blocks go to. */
+uint8_t me_stream_get(const me_engine *e);
 /** Is the tape recording? @return the setting before (torch.no_grad) */
 bool me_grad_enable(me_engine *e, bool enable);
 /** Does the tape record? */
@@ -222,6 +229,9 @@ me_module_id me_module_add_index(me_engine *e, me_module_id parent,
 void me_module_enter(me_engine *e, me_module_id module);
 /** Leave it: its parent is current again. */
 void me_module_leave(me_engine *e);
+/** After me_module_leave() of a module whose parent is a list, which has no forward
+ *  and was never entered: @p module runs on. */
+void me_module_resume(me_engine *e, me_module_id module);
 /** The module that runs, 0: none. */
 me_module_id me_module_current(const me_engine *e);
 /** Go to a module by whatever enters and leaves that takes (backward). */
@@ -230,6 +240,18 @@ void me_module_switch(me_engine *e, me_module_id module);
  *  above it. */
 void me_module_count_parameter(me_engine *e, me_module_id module,
                                uint64_t numel, uint64_t bytes);
+
+/** Count a buffer of @p bytes for a module and those above it. */
+void me_module_count_buffer(me_engine *e, me_module_id module, uint64_t bytes);
+
+/** A module uses a parameter of another one: it and those above it that do not
+ *  hold the owner have its blocks as well. */
+void me_module_share_parameter(me_engine *e, me_module_id module,
+                               me_module_id owner, uint64_t bytes);
+
+/** The class of a module, for PyTorch's names of roots; @p name lives as long
+ *  as the engine. */
+void me_module_set_class(me_engine *e, me_module_id module, const char *name);
 
 /** Take back what me_module_count_parameter() counted. */
 void me_module_discount_parameter(me_engine *e, me_module_id module,

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "tensor/autograd.h"
 #include "tensor/engine.h"
+#include "tensor/hooks.h"
 #include "tensor/launch.h"
 
 /** Freed storages that another stream still used. */
@@ -62,6 +63,14 @@ typedef struct me_recording {
     bool is_on;
 } me_recording;
 
+/** A hook of a tensor, at the node that made it; see hooks.h. */
+struct me_node_hook {
+    struct me_node_hook *next;
+    void (*run)(void *self, uint32_t number);
+    void *self;
+    uint32_t number;
+};
+
 struct me_engine {
     me_arena *arena;
     me_status status;
@@ -76,11 +85,17 @@ struct me_engine {
     int32_t microbatch;
     me_module_id module;
     me_category category;
+    bool is_drawn; /**< what is allocated, see me_drawn_set() */
     uint8_t stream;
     int thread;
     bool grad_enabled;
+    bool is_scratch; /**< of what is allocated now */
     me_work work[ME_PHASE_COUNT];
     me_launch_listener listener;
+    me_hooks hooks[ME_MAX_HOOKS];
+    uint32_t n_hooks;
+    bool has_dispatch_mode;
+    me_node_hook *free_hooks;
 
     me_module_tree tree;
     me_variables variables;

@@ -82,12 +82,13 @@ void me_launch_product(me_engine *e, me_kernel_class kernel, me_dtype dtype,
     }
 }
 
-void me_launch_attention(me_engine *e, me_kernel_class kernel, uint64_t flops,
-                         const uint64_t heads_rows_size[3])
+void me_launch_attention(me_engine *e, me_kernel_class kernel, me_dtype dtype,
+                         uint64_t flops, const uint64_t heads_rows_size[3])
 {
     count_work(e, flops, 0);
     me_launch_tell(e, (me_launch){.kind = ME_LAUNCH_KERNEL,
                                   .kernel = (uint8_t)kernel,
+                                  .dtype = (uint8_t)dtype,
                                   .flops = flops,
                                   .batch = heads_rows_size[0],
                                   .m = heads_rows_size[1],

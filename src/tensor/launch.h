@@ -59,7 +59,14 @@
     X(ME_HOST_CHECKPOINT, "checkpoint")                                        \
     X(ME_HOST_HEAD, "head")                                                    \
     X(ME_HOST_LOSS, "loss")                                                    \
-    X(ME_HOST_STEP, "step")
+    X(ME_HOST_STEP, "step")                                                    \
+    X(ME_HOST_PARAMETER, "parameter")                                          \
+    X(ME_HOST_BACKWARD, "backward")                                            \
+    X(ME_HOST_ACTION, "action")                                                \
+    X(ME_HOST_INPUT_GROUP, "input_group")                                      \
+    X(ME_HOST_WEIGHT_GROUP, "weight_group")                                    \
+    X(ME_HOST_DDP, "ddp")                                                      \
+    X(ME_HOST_FSDP, "fsdp")
 
 #define ME_LAUNCH_ENUM(constant, name) constant,
 
@@ -107,6 +114,10 @@ typedef struct me_launch {
     uint8_t transfers;  /**< bits; exchange */
     bool is_async;      /**< kernels do not wait for it by themselves, or of an
                              exchange: it is not batched; collective, exchange */
+    bool is_ahead;      /**< it does not wait for kernels; collective */
+    bool is_queued;     /**< all of a rank run one after the other, the host
+                             waits for none, and unless it is asynchronous
+                             kernels wait for it at once; exchange */
     bool is_backward;   /**< which action it is; action */
     bool is_input;      /**< a backward of the input alone; action */
     bool is_weights;    /**< a backward of the weights alone; action */
@@ -151,8 +162,8 @@ void me_launch_product(me_engine *e, me_kernel_class kernel, me_dtype dtype,
 
 /** Attention of @p heads_rows_size[0] heads, samples times heads of each, over
  *  that many rows of queries of that size. */
-void me_launch_attention(me_engine *e, me_kernel_class kernel, uint64_t flops,
-                         const uint64_t heads_rows_size[3]);
+void me_launch_attention(me_engine *e, me_kernel_class kernel, me_dtype dtype,
+                         uint64_t flops, const uint64_t heads_rows_size[3]);
 
 /** Work of the host's own. */
 void me_launch_host(me_engine *e, me_host_work work);

@@ -81,18 +81,35 @@ me_module_id me_module_add_index(me_engine *e, me_module_id parent,
 void me_module_enter(me_engine *e, me_module_id module)
 {
     e->module = module;
+    e->tree.modules[module].entered++;
     me_emit(e, &(me_event){.kind = ME_EVENT_MODULE_ENTER, .module = module});
 }
 
+/* A list of modules is not entered by the forward of what is in it, so it is
+ * not what runs after that either. */
 void me_module_leave(me_engine *e)
 {
+    me_module_info *modules = e->tree.modules;
     me_emit(e, &(me_event){.kind = ME_EVENT_MODULE_LEAVE, .module = e->module});
-    e->module = e->tree.modules[e->module].parent;
+    modules[e->module].entered--;
+    do {
+        e->module = modules[e->module].parent;
+    } while (e->module != ME_NO_MODULE && modules[e->module].entered == 0);
+}
+
+void me_module_resume(me_engine *e, me_module_id module)
+{
+    e->module = module;
 }
 
 me_module_id me_module_current(const me_engine *e)
 {
     return e->module;
+}
+
+void me_module_set_class(me_engine *e, me_module_id module, const char *name)
+{
+    e->tree.modules[module].class_name = name;
 }
 
 static bool is_within(const me_module_tree *tree, me_module_id module,
@@ -143,6 +160,35 @@ void me_module_switch(me_engine *e, me_module_id module)
     }
 }
 
+/** What PyTorch's allocator rounds a small block to. */
+static uint64_t block_bytes(uint64_t bytes)
+{
+    return me_round_up(bytes, 512);
+}
+
+void me_module_count_buffer(me_engine *e, me_module_id module, uint64_t bytes)
+{
+    for (me_module_id m = module;; m = e->tree.modules[m].parent) {
+        me_module_info *info = &e->tree.modules[m];
+        info->buffer_blocks =
+            me_size_add(info->buffer_blocks, block_bytes(bytes));
+        if (m == ME_NO_MODULE) {
+            return;
+        }
+    }
+}
+
+void me_module_share_parameter(me_engine *e, me_module_id module,
+                               me_module_id owner, uint64_t bytes)
+{
+    for (me_module_id m = module; !is_within(&e->tree, owner, m);
+         m = e->tree.modules[m].parent) {
+        me_module_info *info = &e->tree.modules[m];
+        info->parameter_blocks =
+            me_size_add(info->parameter_blocks, block_bytes(bytes));
+    }
+}
+
 void me_module_count_parameter(me_engine *e, me_module_id module,
                                uint64_t numel, uint64_t bytes)
 {
@@ -150,6 +196,8 @@ void me_module_count_parameter(me_engine *e, me_module_id module,
         me_module_info *info = &e->tree.modules[m];
         info->parameters = me_size_add(info->parameters, numel);
         info->parameter_bytes = me_size_add(info->parameter_bytes, bytes);
+        info->parameter_blocks =
+            me_size_add(info->parameter_blocks, block_bytes(bytes));
         if (m == ME_NO_MODULE) {
             return;
         }
@@ -162,6 +210,7 @@ void me_module_discount_parameter(me_engine *e, me_module_id module,
     for (me_module_id m = module;; m = e->tree.modules[m].parent) {
         e->tree.modules[m].parameters -= numel;
         e->tree.modules[m].parameter_bytes -= bytes;
+        e->tree.modules[m].parameter_blocks -= block_bytes(bytes);
         if (m == ME_NO_MODULE) {
             return;
         }

@@ -285,6 +285,7 @@ static void bind_sum(me_engine *e, locals *l, me_intermediate *intermediate)
 static void run_group(me_engine *e, locals *l, me_tensor *const *weights,
                       me_parameter_group *group)
 {
+    me_launch_host(e, ME_HOST_WEIGHT_GROUP);
     bind_sum(e, l, &group->intermediates[0]);
     const uint32_t n = group->n_parameters;
     me_node **inputs = me_alloc(n, sizeof(me_node *), "parameter_groups");

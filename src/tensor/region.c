@@ -4,9 +4,24 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "tensor/engine_private.h"
+#include "tensor/launch.h"
 #include "tensor/tensor.h"
 
 #include <string.h>
+
+/** A tensor that an exception's traceback holds. */
+typedef struct me_local {
+    struct me_local *next;
+    me_tensor *x;
+} me_local;
+
+/** Results of operations that a selective region keeps, in their order. */
+typedef struct kept_results {
+    me_tensor **tensors; /**< NULL once it is handed out; owned */
+    uint32_t count;
+    uint32_t capacity;
+    uint32_t next; /**< to be handed out */
+} kept_results;
 
 /** One run of the function that the backward may ask for again. */
 typedef struct me_region {
@@ -16,7 +31,10 @@ typedef struct me_region {
     uint32_t refs;       /**< holders, and the forward while it runs */
     uint32_t n_holders;  /**< ever made: places in the list */
     uint32_t n_filled;   /**< of them, by the run that goes on */
+    me_local *traceback; /**< while it unwinds; owned, innermost first */
     me_tensor **tensors; /**< one a holder, until it is handed out; owned */
+    kept_results kept;
+    uint32_t n_products; /**< of the run that goes on */
 } me_region;
 
 static void release(me_engine *e, me_region *region, uint32_t count)
@@ -30,6 +48,10 @@ static void release(me_engine *e, me_region *region, uint32_t count)
         me_release(e, region->tensors[i]);
     }
     me_free(region->tensors);
+    for (uint32_t i = region->kept.next; i < region->kept.count; i++) {
+        me_release(e, region->kept.tensors[i]);
+    }
+    me_free(region->kept.tensors);
     me_release(e, region->input);
     me_free(region);
 }
@@ -46,6 +68,7 @@ me_tensor *me_region_forward(me_engine *e, const me_region_function *function,
         me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a region");
         return me_none(e);
     }
+    me_launch_host(e, ME_HOST_CHECKPOINT);
     const me_frame frame = me_enter(e);
     me_tensor *input = me_detach(e, x);
     input->is_view = false;
@@ -98,7 +121,43 @@ void me_region_fill(me_engine *e, const me_tensor *saved)
     memcpy(handle->strides, saved->strides, sizeof handle->strides);
     me_storage_retain(handle->storage);
     region->tensors[region->n_filled++] = handle;
-    e->is_stopped = region->n_filled == region->n_holders;
+    e->is_stopped =
+        region->n_filled == region->n_holders && !region->function.runs_to_end;
+}
+
+bool me_region_is_stopped(const me_engine *e)
+{
+    return e->is_stopped;
+}
+
+void me_region_hold_local(me_engine *e, me_tensor *x)
+{
+    me_region *region = e->recomputing;
+    if (!e->is_stopped || x == NULL || x->storage == NULL) {
+        return;
+    }
+    me_local *local = me_alloc(1, sizeof *local, "region.local");
+    if (local == NULL) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a region");
+        return;
+    }
+    local->x = me_retain(x);
+    me_local **end = &region->traceback;
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    *end = local;
+}
+
+/** The exception has been caught: frames go, the innermost first. */
+static void drop_traceback(me_engine *e, me_region *region)
+{
+    while (region->traceback != NULL) {
+        me_local *local = region->traceback;
+        region->traceback = local->next;
+        me_release(e, local->x);
+        me_free(local);
+    }
 }
 
 /** Until the last holder has its tensor: an exception then ends the function,
@@ -111,17 +170,20 @@ static void run_again(me_engine *e, me_region *region)
         me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a region");
         return;
     }
+    me_launch_host(e, ME_HOST_CHECKPOINT);
     const bool grad = me_grad_enable(e, true);
     const me_phase phase = me_phase_set(e, ME_PHASE_RECOMPUTE);
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     const me_module_id module = e->module;
     me_module_switch(e, region->module);
     e->recomputing = region;
+    region->n_products = 0;
     const me_frame frame = me_enter(e);
     me_tensor *x = me_detach(e, region->input);
     x->is_view = false;
     x->requires_grad = region->input->requires_grad;
     region->function.run(region->function.self, e, x);
+    drop_traceback(e, region);
     me_leave(e, frame, NULL);
     e->is_stopped = false;
     e->recomputing = NULL;
@@ -129,6 +191,68 @@ static void run_again(me_engine *e, me_region *region)
     me_category_set(e, category);
     me_phase_set(e, phase);
     me_grad_enable(e, grad);
+}
+
+/** torchtitan's policy: every second matrix product is made again. */
+static bool is_kept(me_region *region, me_region_op op)
+{
+    if (region == NULL || !region->function.is_selective) {
+        return false;
+    }
+    return op != ME_REGION_MM || ++region->n_products % 2 == 1;
+}
+
+static bool make_room(me_engine *e, kept_results *list, uint32_t count)
+{
+    if (list->count + count <= list->capacity) {
+        return true;
+    }
+    const uint32_t capacity = list->capacity == 0 ? 16 : list->capacity * 2;
+    me_tensor **larger =
+        me_realloc(list->tensors, capacity, sizeof(me_tensor *), "region.kept");
+    if (larger == NULL) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a region");
+        return false;
+    }
+    list->tensors = larger;
+    list->capacity = capacity;
+    return true;
+}
+
+void me_region_keep(me_engine *e, me_region_op op, uint32_t count,
+                    me_tensor *const *results)
+{
+    if (!me_engine_is_ok(e) || !is_kept(e->packing, op) ||
+        !make_room(e, &e->packing->kept, count)) {
+        return;
+    }
+    kept_results *list = &e->packing->kept;
+    const me_frame frame = me_enter(e);
+    for (uint32_t i = 0; i < count; i++) {
+        me_tensor *x = me_detach(e, results[i]);
+        x->is_view = false;
+        list->tensors[list->count++] = me_retain(x);
+        if (x->storage != NULL &&
+            x->storage->category == ME_CATEGORY_TEMPORARY) {
+            me_categorize(e, x, ME_CATEGORY_ACTIVATION);
+        }
+    }
+    me_leave(e, frame, NULL);
+}
+
+bool me_region_kept(me_engine *e, me_region_op op, uint32_t count,
+                    me_tensor **results_out)
+{
+    if (!me_engine_is_ok(e) || !is_kept(e->recomputing, op)) {
+        return false;
+    }
+    kept_results *list = &e->recomputing->kept;
+    ME_ASSERT(list->next + count <= list->count);
+    for (uint32_t i = 0; i < count; i++) {
+        results_out[i] = me_adopt(e, list->tensors[list->next]);
+        list->tensors[list->next++] = NULL;
+    }
+    return true;
 }
 
 void me_region_unpack(me_engine *e, me_node *node)

@@ -6,6 +6,11 @@
  * again, until its last holder has its tensor. Each holder hands its tensor out
  * once, to the operation that saved it.
  *
+ * A selective region (create_selective_checkpoint_contexts) keeps the results of
+ * some operations besides: when it runs again they are handed out where they
+ * would be made. Which ones is the policy that torchtitan's training and
+ * PyTorch's tutorial use: attention, and every other matrix product.
+ *
  * Regions do not nest.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -19,11 +24,39 @@
 typedef struct me_region_function {
     me_tensor *(*run)(void *self, me_engine *e, me_tensor *x);
     void *self;
+    bool is_selective;
+    bool runs_to_end; /**< again: with early_stop=False */
 } me_region_function;
+
+/** Operations that a selective region knows. */
+typedef enum me_region_op {
+    ME_REGION_MM,       /**< aten.mm: the first, the third, … of a run */
+    ME_REGION_ATTENTION /**< scaled_dot_product_attention, all results */
+} me_region_op;
 
 /** Run a function as a region. @return a variable of the running frame */
 me_tensor *me_region_forward(me_engine *e, const me_region_function *function,
                              me_tensor *x);
+
+/** Has the recomputation that runs all that it ran for? Its functions unwind. */
+bool me_region_is_stopped(const me_engine *e);
+
+/** A local variable of a function that unwinds: the traceback holds it until the
+ *  recomputation has ended. Nothing happens otherwise. */
+void me_region_hold_local(me_engine *e, me_tensor *x);
+/** An operation has made its results: a selective region that runs for the
+ *  first time may keep them. */
+void me_region_keep(me_engine *e, me_region_op op, uint32_t count,
+                    me_tensor *const *results);
+
+/**
+ * What a selective region that runs again has kept of an operation, which then
+ * does not run.
+ *
+ * @param results_out  variables of the running frame; set where true comes back
+ */
+bool me_region_kept(me_engine *e, me_region_op op, uint32_t count,
+                    me_tensor **results_out);
 
 /** @name For the tape alone
  *  @{ */

@@ -12,8 +12,8 @@
 uint64_t me_script_place(const me_engine *e)
 {
     return (uint64_t)e->phase << 12 | (uint64_t)e->category << 8 |
-           (uint64_t)e->stream << 4 | (uint64_t)e->thread << 1 |
-           (uint64_t)e->grad_enabled;
+           (uint64_t)e->is_drawn << 16 | (uint64_t)e->stream << 4 |
+           (uint64_t)e->thread << 1 | (uint64_t)e->grad_enabled;
 }
 
 bool me_script_can_tell(const me_engine *e)
@@ -23,7 +23,7 @@ bool me_script_can_tell(const me_engine *e)
             return false;
         }
     }
-    return true;
+    return e->n_hooks == 0 && !e->has_dispatch_mode;
 }
 
 void me_script_find(me_script *s, const me_script_found *found)
@@ -48,8 +48,10 @@ static bool is_same_event(const me_script_event *a, const me_script_event *b)
            x->phase == y->phase && x->stream == y->stream &&
            x->collective == y->collective && x->group == y->group &&
            x->dtype == y->dtype && x->is_lone == y->is_lone &&
-           x->peer == y->peer && (a->is_outer || x->module == y->module) &&
-           x->bytes == y->bytes && x->count == y->count && x->op == y->op;
+           x->is_scratch == y->is_scratch && x->is_late == y->is_late &&
+           x->is_drawn == y->is_drawn && x->peer == y->peer &&
+           (a->is_outer || x->module == y->module) && x->bytes == y->bytes &&
+           x->count == y->count && x->op == y->op;
 }
 
 /** The next event that is no point, from @p at on; the end: none. */
@@ -133,7 +135,8 @@ static me_storage *late_storage(me_engine *e, const me_event *event)
                              .category = event->category,
                              .stream = event->stream,
                              .module = event->module,
-                             .is_late = true};
+                             .is_late = true,
+                             .is_scratch = event->is_scratch};
     return me_storage_adopt(e, &like, event->block);
 }
 
@@ -221,6 +224,16 @@ bool me_script_keep(me_engine *e, const me_script *script, me_blocks *kept)
     return true;
 }
 
+/** The tree knows which modules are entered. */
+static void follow_module(me_engine *e, const me_event *event)
+{
+    if (event->kind == ME_EVENT_MODULE_ENTER) {
+        e->tree.modules[event->module].entered++;
+    } else if (event->kind == ME_EVENT_MODULE_LEAVE) {
+        e->tree.modules[event->module].entered--;
+    }
+}
+
 /** Tell all events, from and back to the module @p outer. */
 static void tell_events(me_engine *e, me_script *s, me_module_id outer,
                         const uint32_t *kinds, uint32_t all,
@@ -230,8 +243,11 @@ static void tell_events(me_engine *e, me_script *s, me_module_id outer,
         me_script_event *x = &s->events[i];
         if (x->turn != ME_SCRIPT_EVENT) {
             turn(e, x, outer);
-        } else if (x->slot < ME_SCRIPT_TENSORS &&
-                   x->event.kind == ME_EVENT_FREE_REQUESTED) {
+            continue;
+        }
+        follow_module(e, &x->event);
+        if (x->slot < ME_SCRIPT_TENSORS &&
+            x->event.kind == ME_EVENT_FREE_REQUESTED) {
             part->release(part->self, x->slot);
         } else if (x->slot != ME_SCRIPT_NO_SLOT ||
                    (all & ME_EVENT_BIT(x->event.kind)) != 0) {

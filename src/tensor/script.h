@@ -96,7 +96,8 @@ typedef struct me_script_part {
     bool is_usual; /**< nobody else does this time */
 } me_script_part;
 
-/** Do all observers know what to do with actions that are told again? */
+/** Do all observers know what to do with actions that are told again, and does
+ *  nobody hook into operations, of which there are none then? */
 bool me_script_can_tell(const me_engine *e);
 
 /** Write down what happens from now on. Local. */

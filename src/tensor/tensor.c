@@ -100,9 +100,29 @@ me_tensor *me_empty_like(me_engine *e, const char *op, const me_tensor *x)
     return me_empty_like_as(e, op, x, (me_dtype)x->dtype);
 }
 
+me_tensor *me_empty_inside(me_engine *e, const char *op, me_dtype dtype,
+                           me_shape shape)
+{
+    e->is_scratch = true;
+    me_tensor *x = me_empty(e, op, dtype, shape);
+    e->is_scratch = false;
+    return x;
+}
+
 me_tensor *me_scratch(me_engine *e, const char *op, uint64_t bytes)
 {
-    return me_empty(e, op, ME_DTYPE_UINT8, ME_SHAPE(bytes));
+    return me_empty_inside(e, op, ME_DTYPE_UINT8, ME_SHAPE(bytes));
+}
+
+me_tensor *me_keep(me_engine *e, const char *op, me_category category,
+                   me_dtype dtype, me_shape shape)
+{
+    const me_frame frame = me_enter(e);
+    const me_category before = me_category_set(e, category);
+    me_tensor *x = me_retain(me_empty(e, op, dtype, shape));
+    me_category_set(e, before);
+    me_leave(e, frame, NULL);
+    return x;
 }
 
 me_tensor *me_alias(me_engine *e, const me_tensor *x, me_shape shape,

@@ -30,8 +30,17 @@ me_tensor *me_empty_like(me_engine *e, const char *op, const me_tensor *x);
 me_tensor *me_empty_like_as(me_engine *e, const char *op, const me_tensor *x,
                             me_dtype dtype);
 
+/** As me_empty(), of what an operation needs while it runs and nobody outside of
+ *  it sees. */
+me_tensor *me_empty_inside(me_engine *e, const char *op, me_dtype dtype,
+                           me_shape shape);
+
 /** Scratch of @p bytes: a one-dimensional uint8 tensor. */
 me_tensor *me_scratch(me_engine *e, const char *op, uint64_t bytes);
+
+/** A new tensor of @p category that another holder than a frame holds. */
+me_tensor *me_keep(me_engine *e, const char *op, me_category category,
+                   me_dtype dtype, me_shape shape);
 
 /** A view of @p x: shares the storage. @p strides in elements. */
 me_tensor *me_alias(me_engine *e, const me_tensor *x, me_shape shape,

@@ -74,6 +74,7 @@ typedef struct me_time_item {
     uint8_t transfers;  /**< bits as in me_launch; exchange */
     uint8_t group;      /**< me_group_kind; meet */
     bool is_async;      /**< the host and the sender go on; exchange */
+    bool is_queued;     /**< as in me_launch; exchange */
     int32_t chunk;      /**< action; exchange as in me_launch */
     int32_t microbatch; /**< as chunk */
     int32_t next;       /**< pipeline ranks as in me_launch; exchange */

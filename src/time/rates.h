@@ -80,8 +80,16 @@ int64_t me_collective_ns(const me_rates *rates, const me_launch *collective,
 /** Nanoseconds of a transfer between two stages. */
 int64_t me_transfer_ns(const me_rates *rates, uint64_t bytes, bool is_remote);
 
+/** Whose Python and C++ the host runs. */
+typedef enum me_host_program {
+    ME_HOST_OF_MEGATRON,
+    ME_HOST_OF_TORCH,
+    ME_HOST_PROGRAMS
+} me_host_program;
+
 /** Nanoseconds of the host for a launch: of a kernel, a collective, its own
  *  work, or one exchange. */
-int64_t me_host_ns(const me_rates *rates, const me_launch *launch);
+int64_t me_host_ns(const me_rates *rates, me_host_program program,
+                   const me_launch *launch);
 
 #endif /* MEMEST_TIME_RATES_H */

@@ -154,10 +154,16 @@ static void host_works(me_time_recorder *r, int64_t ns)
     r->has_launched = true;
 }
 
+/** What the launch keeps the host. */
+static int64_t host_ns(const me_time_recorder *r, const me_launch *launch)
+{
+    return me_host_ns(r->rates, r->place.program, launch);
+}
+
 static void run_kernel(me_time_recorder *r, const me_launch *launch)
 {
     const int64_t ns = me_kernel_ns(r->rates, launch);
-    host_works(r, me_host_ns(r->rates, launch));
+    host_works(r, host_ns(r, launch));
     wait_for(r, ME_CLOCK_COMPUTE, ME_CLOCK_HOST);
     advance(r, ME_CLOCK_COMPUTE, ns);
     r->stretch.compute_ns += ns;
@@ -179,7 +185,7 @@ static void communicate(me_time_recorder *r, const me_launch *launch)
 {
     const int64_t ns =
         me_collective_ns(r->rates, launch, &r->place.group[launch->group]);
-    host_works(r, me_host_ns(r->rates, launch));
+    host_works(r, host_ns(r, launch));
     if (r->place.spans_stages[launch->group]) {
         close_stretch(r);
         add_item(r, &(me_time_item){.kind = ME_TIME_MEET,
@@ -191,7 +197,9 @@ static void communicate(me_time_recorder *r, const me_launch *launch)
         return;
     }
     wait_for(r, ME_CLOCK_COMMUNICATION, ME_CLOCK_HOST);
-    wait_for(r, ME_CLOCK_COMMUNICATION, ME_CLOCK_COMPUTE);
+    if (!launch->is_ahead) {
+        wait_for(r, ME_CLOCK_COMMUNICATION, ME_CLOCK_COMPUTE);
+    }
     advance(r, ME_CLOCK_COMMUNICATION, ns);
     r->stretch.communication_ns += ns;
     if (!launch->is_async) {
@@ -221,13 +229,14 @@ static void exchange(me_time_recorder *r, const me_launch *launch)
                             is_remote_stage(&r->place, launch->next)) ||
                            ((launch->transfers & ~next) != 0 &&
                             is_remote_stage(&r->place, launch->previous));
-    host_works(r, me_host_ns(r->rates, launch));
+    host_works(r, host_ns(r, launch));
     close_stretch(r);
     add_item(r, &(me_time_item){
                     .kind = ME_TIME_EXCHANGE,
                     .part = (uint8_t)r->part,
                     .transfers = launch->transfers,
                     .is_async = launch->is_async,
+                    .is_queued = launch->is_queued,
                     .chunk = launch->chunk,
                     .microbatch = launch->microbatch,
                     .next = launch->next,
@@ -322,9 +331,8 @@ static void on_launch(void *self, const me_launch *launch)
     case ME_LAUNCH_COLLECTIVE: communicate(r, launch); break;
     case ME_LAUNCH_STREAM_WAITS: stream_waits(r); break;
     case ME_LAUNCH_HOST:
-        host_works(r, launch->host == ME_HOST_LOADER
-                          ? r->place.loader_ns
-                          : me_host_ns(r->rates, launch));
+        host_works(r, launch->host == ME_HOST_LOADER ? r->place.loader_ns
+                                                     : host_ns(r, launch));
         break;
     case ME_LAUNCH_HOST_WAITS: host_waits(r); break;
     case ME_LAUNCH_EXCHANGE: exchange(r, launch); break;

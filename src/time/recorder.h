@@ -21,6 +21,7 @@ typedef struct me_time_place {
     int32_t stage;        /**< pipeline rank */
     int32_t stage_stride; /**< between ranks of a pipeline */
     int32_t gpus_per_node;
+    me_host_program program;
     int64_t loader_ns; /**< of the host for each micro-batch's data */
 } me_time_place;
 

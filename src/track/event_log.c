@@ -4,8 +4,8 @@
 #include "base/alloc.h"
 #include "base/outfile.h"
 #include "base/parse.h"
-#include "base/size.h"
 #include "base/str.h"
+#include "track/tracker.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -13,30 +13,31 @@
 #include <string.h>
 
 enum {
-    NO_BLOCK = 0 /**< index in the list of held blocks: none */
+    SINCE_BYTES = 1 << 20 /* of lines before a "begin" point */
 };
 
-/** A block that is held, at its number + 1; place 0 begins the list. */
-typedef struct held_block {
-    me_event alloc;
-    uint32_t next; /**< allocated after it; NO_BLOCK: none */
-    uint32_t prev;
-    bool is_held;
-} held_block;
+/** Where the log is. */
+typedef enum stage {
+    EARLIER,   /**< before the iteration */
+    MAYBE,     /**< in it, but its "begin" point may be still to come */
+    ITERATION, /**< in it */
+    OVER
+} stage;
 
 struct me_event_log {
     me_outfile *file;
     FILE *stream; /**< of the file */
     const me_module_tree *tree;
     int32_t iteration;
-    bool is_on;
+    stage stage;
     bool has_begun;
-    bool is_empty;       /**< nothing after the first line */
-    uint64_t head_bytes; /**< length of the first line */
-    held_block *held;    /**< by number, in order of allocation */
-    uint32_t n_held;     /**< places of `held` */
-    me_str line;         /**< being written */
-    me_status status;    /**< the first failure */
+    uint64_t bytes;       /**< written */
+    uint64_t begun_bytes; /**< written when the iteration began */
+    me_str since;         /**< since then, as lines of before it */
+    bool has_free;        /**< a free that may be late is not written yet */
+    me_event free;
+    me_str line;      /**< being written */
+    me_status status; /**< the first failure */
     me_diag diag;
 };
 
@@ -56,147 +57,145 @@ me_status me_event_log_create(const char *path, const me_module_tree *tree,
     log->stream = me_outfile_stream(log->file);
     log->tree = tree;
     log->iteration = iteration;
-    log->is_empty = true;
     static const char head[] = "# action\trequested_bytes\tblock\tstream\t"
-                               "category\tphase\tmodule\top\n";
-    log->head_bytes = sizeof head - 1;
-    (void)fwrite(head, 1, log->head_bytes, log->stream);
+                               "category\tphase\tmodule\top\tlate\n";
+    log->bytes = sizeof head - 1;
+    (void)fwrite(head, 1, log->bytes, log->stream);
     *log_out = log;
     return ME_OK;
 }
 
-static void fail(me_event_log *log, me_status status, const char *why)
+/** The line, and what it would be if the iteration had not begun. */
+static void put(me_event_log *log, bool has_prefix)
 {
-    if (log->status == ME_OK) {
-        log->status = me_fail(&log->diag, status, "%s", why);
-    }
-}
-
-/** Room for block number @p block. @return false without memory */
-static bool make_place(me_event_log *log, uint32_t block)
-{
-    if (block + 1 < log->n_held) {
-        return true;
-    }
-    const uint32_t count = (uint32_t)me_max_u64(2 * (uint64_t)block, 256);
-    held_block *held =
-        me_realloc(log->held, count, sizeof *held, "event_log.held");
-    if (held == NULL) {
-        fail(log, ME_ERR_NOMEM, "no memory for the blocks that are held");
-        return false;
-    }
-    memset(held + log->n_held, 0, (count - log->n_held) * sizeof *held);
-    log->held = held;
-    log->n_held = count;
-    return true;
-}
-
-static void hold(me_event_log *log, const me_event *event)
-{
-    if (!make_place(log, event->block)) {
+    static const char prefix[] = "earlier_";
+    if (log->stage == OVER) {
         return;
     }
-    const uint32_t at = event->block + 1;
-    const uint32_t last = log->held[0].prev;
-    log->held[at] = (held_block){
-        .alloc = *event, .next = NO_BLOCK, .prev = last, .is_held = true};
-    log->held[last].next = at;
-    log->held[0].prev = at;
-}
-
-static void let_go(me_event_log *log, uint32_t block)
-{
-    const uint32_t at = block + 1;
-    if (at >= log->n_held || !log->held[at].is_held) {
-        return;
+    if (log->stage == EARLIER && has_prefix) {
+        (void)fwrite(prefix, 1, sizeof prefix - 1, log->stream);
+        log->bytes += sizeof prefix - 1;
     }
-    const held_block h = log->held[at];
-    log->held[h.prev].next = h.next;
-    log->held[h.next].prev = h.prev;
-    log->held[at].is_held = false;
-}
-
-static const char *action_name(const me_event *event, bool is_held)
-{
-    if (is_held) {
-        return "held";
+    (void)fwrite(me_str_text(&log->line), 1, log->line.length, log->stream);
+    log->bytes += log->line.length;
+    if (log->stage == MAYBE && log->since.length < SINCE_BYTES) {
+        me_str_append(&log->since, has_prefix ? prefix : "");
+        me_str_append_n(&log->since, me_str_text(&log->line), log->line.length);
     }
-    return event->kind == ME_EVENT_ALLOC ? "alloc" : "free";
 }
 
-static void write_event(me_event_log *log, const me_event *event, bool is_held)
+static void write_event(me_event_log *log, const me_event *event, bool is_late)
 {
     const char *path = event->module < log->tree->count
                            ? log->tree->modules[event->module].path
                            : "?";
-    log->is_empty = false;
     log->line.length = 0;
-    me_str_printf(
-        &log->line, "%s\t%" PRIu64 "\t%" PRIu32 "\t%u\t%s\t%s\t%s\t%s\n",
-        action_name(event, is_held), event->bytes, event->block,
-        (unsigned)event->stream, me_category_name((me_category)event->category),
-        me_phase_name((me_phase)event->phase), path,
-        event->op == NULL ? "" : event->op);
-    (void)fwrite(me_str_text(&log->line), 1, log->line.length, log->stream);
+    me_str_printf(&log->line,
+                  "%s\t%" PRIu64 "\t%" PRIu32 "\t%u\t%s\t%s\t%s\t%s%s\n",
+                  event->kind == ME_EVENT_ALLOC ? "alloc" : "free",
+                  event->bytes, event->block, (unsigned)event->stream,
+                  me_category_name((me_category)event->category),
+                  me_phase_name((me_phase)event->phase), path,
+                  event->op == NULL ? "" : event->op, is_late ? "\tlate" : "");
+    put(log, true);
+}
+
+/** A free that was asked for: late unless @p next completes it. */
+static void settle_free(me_event_log *log, const me_event *next)
+{
+    if (!log->has_free) {
+        return;
+    }
+    const bool is_prompt = next != NULL &&
+                           next->kind == ME_EVENT_FREE_COMPLETED &&
+                           next->block == log->free.block;
+    log->has_free = false;
+    write_event(log, &log->free, !is_prompt);
+}
+
+static void write_completed(me_event_log *log, const me_event *event)
+{
+    log->line.length = 0;
+    me_str_printf(&log->line, "free_completed\t%" PRIu32 "\n", event->block);
+    put(log, false);
+}
+
+static void write_point(me_event_log *log, const char *name)
+{
+    log->line.length = 0;
+    me_str_printf(&log->line, "%s\t%s\n",
+                  me_point_keeps_peaks(name) ? "mark" : "point", name);
+    put(log, false);
 }
 
 static void begin(me_event_log *log)
 {
-    log->is_on = true;
+    log->stage = MAYBE;
     log->has_begun = true;
-    for (uint32_t i = log->n_held == 0 ? NO_BLOCK : log->held[0].next;
-         i != NO_BLOCK; i = log->held[i].next) {
-        write_event(log, &log->held[i].alloc, true);
+    log->begun_bytes = log->bytes;
+    log->since.length = 0;
+}
+
+/** What was written since the iteration began was before it. */
+static void begin_again(me_event_log *log)
+{
+    if (log->since.length == 0 || log->since.length >= SINCE_BYTES ||
+        log->status != ME_OK) {
+        return;
     }
+    log->status = me_outfile_truncate(log->file, log->begun_bytes, &log->diag);
+    (void)fwrite(me_str_text(&log->since), 1, log->since.length, log->stream);
+    log->bytes = log->begun_bytes + log->since.length;
 }
 
 static void on_point(me_event_log *log, const me_event *event)
 {
-    if (event->iteration != log->iteration || event->name == NULL ||
-        strncmp(event->name, "iter", 4) != 0) {
-        return;
+    const bool is_own = event->iteration == log->iteration &&
+                        event->name != NULL &&
+                        strncmp(event->name, "iter", 4) == 0;
+    if (is_own && log->stage == MAYBE && me_ends_with(event->name, "_begin")) {
+        begin_again(log);
+        log->stage = ITERATION;
     }
-    if (me_ends_with(event->name, "_end")) {
-        log->is_on = false;
-        return;
+    if (event->name != NULL) {
+        write_point(log, event->name);
     }
-    if (!me_ends_with(event->name, "_begin")) {
-        return;
+    if (is_own && me_ends_with(event->name, "_end")) {
+        log->stage = OVER;
     }
-    if (!log->is_empty && log->status == ME_OK) {
-        log->status =
-            me_outfile_truncate(log->file, log->head_bytes, &log->diag);
-        log->is_empty = true;
-    }
-    begin(log);
 }
 
 static void on_event(void *self, const me_event *event)
 {
     me_event_log *log = self;
+    const bool completes_free = log->has_free &&
+                                event->kind == ME_EVENT_FREE_COMPLETED &&
+                                event->block == log->free.block;
+    settle_free(log, event);
     if (event->kind == ME_EVENT_ITERATION) {
-        log->is_on = false;
         if (event->iteration == log->iteration) {
             begin(log);
+        } else if (log->stage != EARLIER) {
+            log->stage = OVER;
         }
-        return;
-    }
-    if (event->kind == ME_EVENT_POINT) {
+    } else if (event->kind == ME_EVENT_POINT) {
         on_point(log, event);
-        return;
-    }
-    if (event->kind != ME_EVENT_ALLOC &&
-        event->kind != ME_EVENT_FREE_REQUESTED) {
-        return;
-    }
-    if (log->is_on) {
+    } else if (event->kind == ME_EVENT_ALLOC) {
         write_event(log, event, false);
+    } else if (event->kind == ME_EVENT_FREE_REQUESTED) {
+        log->has_free = true;
+        log->free = *event;
+    } else if (event->kind == ME_EVENT_FREE_COMPLETED && !completes_free) {
+        write_completed(log, event);
     }
-    if (event->kind == ME_EVENT_ALLOC) {
-        hold(log, event);
-    } else {
-        let_go(log, event->block);
-    }
+}
+
+void me_event_log_take(me_event_log *log, const char *taker, uint64_t bytes)
+{
+    settle_free(log, NULL);
+    log->line.length = 0;
+    me_str_printf(&log->line, "take\t%s\t%" PRIu64 "\n", taker, bytes);
+    put(log, false);
 }
 
 me_observer me_event_log_observer(me_event_log *log)
@@ -206,10 +205,12 @@ me_observer me_event_log_observer(me_event_log *log)
 
 me_status me_event_log_finish(me_event_log *log, me_diag *diag)
 {
+    settle_free(log, NULL);
     if (log->status != ME_OK) {
         return me_fail(diag, log->status, "%s", log->diag.text);
     }
-    if (me_str_status(&log->line) != ME_OK) {
+    if (me_str_status(&log->line) != ME_OK ||
+        me_str_status(&log->since) != ME_OK) {
         return me_fail(diag, ME_ERR_NOMEM, "no memory for a line of events");
     }
     if (!log->has_begun) {
@@ -227,6 +228,6 @@ void me_event_log_destroy(me_event_log *log)
     }
     me_outfile_destroy(log->file);
     me_str_fini(&log->line);
-    me_free(log->held);
+    me_str_fini(&log->since);
     me_free(log);
 }

@@ -86,6 +86,7 @@ void me_module_stats_enter(me_module_stats *stats, const me_event *event,
         .module = event->module,
         .is_backward = event->phase == ME_PHASE_BACKWARD ||
                        event->phase == ME_PHASE_RECOMPUTE,
+        .is_forward = event->phase == ME_PHASE_FORWARD,
         .peak = requested,
     };
     if (!push_frame(stats, frame) || event->phase != ME_PHASE_FORWARD) {
@@ -105,7 +106,7 @@ static void raise_peak(me_module_stats *stats, uint32_t module,
                        const me_module_frame *frame)
 {
     me_module_stat *stat = find_stat(stats, module);
-    if (stat == NULL) {
+    if (stat == NULL || (!frame->is_forward && !frame->is_backward)) {
         return;
     }
     uint64_t *peak =

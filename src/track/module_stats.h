@@ -29,6 +29,7 @@ typedef struct me_module_stat {
 typedef struct me_module_frame {
     uint32_t module;
     bool is_backward;
+    bool is_forward; /**< neither: work on parameters, as the optimizer's */
     uint64_t peak;
 } me_module_frame;
 

@@ -116,6 +116,16 @@ typedef struct me_limit_result {
     uint64_t reserved_bytes;
 } me_limit_result;
 
+/** The peaks of the steady iteration if what another stream uses comes back as
+ *  late as is possible: the upper ends of ranges whose lower ones are those of
+ *  the iteration itself. */
+typedef struct me_late_result {
+    bool is_known; /**< false: nobody asked */
+    uint64_t requested_bytes;
+    uint64_t allocated_bytes;
+    uint64_t reserved_bytes; /**< the most since the process began */
+} me_late_result;
+
 typedef struct me_communicator_result {
     const char *group; /**< me_group_kind's name */
     int32_t size;      /**< ranks */
@@ -172,6 +182,7 @@ typedef struct me_rank_result {
     uint32_t n_modules;
     me_limit_result limit;
     me_device_result device;
+    me_late_result late;
     me_time_program time; /**< empty: the card's rates are not known, or the
                                result was decoded */
     me_volume_result volume[ME_GROUP_COUNT][ME_COLLECTIVE_COUNT];

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    VERSION = 5
+    VERSION = 6
 };
 
 static const char format_magic[8] = "memestRR";
@@ -130,6 +130,14 @@ static void code_device(me_codec *c, me_device_result *device)
     }
 }
 
+static void code_late(me_codec *c, me_late_result *late)
+{
+    me_code_bool(c, &late->is_known);
+    me_code_u64(c, &late->requested_bytes);
+    me_code_u64(c, &late->allocated_bytes);
+    me_code_u64(c, &late->reserved_bytes);
+}
+
 static void code_volume(me_codec *c, me_rank_result *result)
 {
     for (int group = 0; group < ME_GROUP_COUNT; group++) {
@@ -204,6 +212,7 @@ static void code_result(me_codec *c, me_rank_result *result)
     }
     code_limit(c, &result->limit);
     code_device(c, &result->device);
+    code_late(c, &result->late);
     code_volume(c, result);
     code_course(c, result);
 }

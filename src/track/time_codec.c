@@ -37,6 +37,7 @@ static void code_time_item(me_codec *c, const me_time_program *time,
     me_code_u8(c, &item->transfers, 16);
     me_code_u8(c, &item->group, ME_GROUP_COUNT);
     me_code_bool(c, &item->is_async);
+    me_code_bool(c, &item->is_queued);
     me_code_i32(c, &item->chunk);
     me_code_i32(c, &item->microbatch);
     me_code_i32(c, &item->next);
@@ -60,7 +61,7 @@ static void code_time(me_codec *c, me_time_program *time)
         code_stretch(c, &time->stretches[i]);
     }
     time->items =
-        me_code_array(c, time->items, &time->n_items, sizeof *time->items, 12);
+        me_code_array(c, time->items, &time->n_items, sizeof *time->items, 13);
     for (uint32_t i = 0; i < time->n_items; i++) {
         code_time_item(c, time, i);
     }

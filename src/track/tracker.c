@@ -192,6 +192,11 @@ static void add_point(me_tracker *t, const char *name)
     };
 }
 
+bool me_point_keeps_peaks(const char *name)
+{
+    return strncmp(name, "fwd", 3) == 0;
+}
+
 /**
  * A named moment. An iteration runs from its own "begin" point, where there is
  * one, to its "end"; points inside a forward do not reset the peaks. Those of
@@ -205,7 +210,7 @@ static void on_point(me_tracker *t, const me_event *event)
     if (event->iteration <= ME_STEADY_ITERATION) {
         add_point(t, name);
     }
-    if (strncmp(name, "fwd", 3) != 0) {
+    if (!me_point_keeps_peaks(name)) {
         t->since_point = no_peaks(t);
         me_quiet_forget(&t->quiet);
     }

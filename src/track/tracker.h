@@ -81,4 +81,8 @@ uint64_t me_tracker_requested(const me_tracker *tracker);
 me_status me_tracker_finish(me_tracker *tracker, me_diag *diag,
                             me_rank_result **result_out) ME_MUST_CHECK;
 
+/** Do peaks go on at the point? Those inside a forward, fwdK_begin and fwdK_end,
+ *  are looked at alone. Local. */
+bool me_point_keeps_peaks(const char *name);
+
 #endif /* MEMEST_TRACK_TRACKER_H */

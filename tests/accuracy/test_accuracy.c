@@ -187,8 +187,9 @@ static void check_events(accuracy *a, const facts_rank *want)
     FILE *stream = fopen(a->events, "r");
     assert_non_null(stream);
     while (fgets(line, sizeof line, stream) != NULL) {
-        if (line[0] == '#' || strncmp(line, "held", 4) == 0) {
-            continue;
+        if (strncmp(line, "alloc\t", 6) != 0 &&
+            strncmp(line, "free\t", 5) != 0) {
+            continue; /* before the iteration, and not of the program */
         }
         count++;
         if (a->measured.model != NULL && strncmp(line, "free\t", 5) == 0) {

@@ -67,6 +67,33 @@ static void set_schedule(job *j, me_random *random, int64_t pipeline,
                    "model.untie_embeddings_and_output_weights=true");
 }
 
+static void set_optimizer(job *j, me_random *random, int64_t data)
+{
+    const bool is_distributed = me_random_in(random, 0, 1) == 1;
+    (void)snprintf(j->sets[j->n++], SET_BYTES, "optimizer.distributed=%s",
+                   is_distributed ? "true" : "false");
+    if (is_distributed && data > 1) {
+        set(j, "optimizer.num_distributed_optimizer_instances",
+            me_random_in(random, 1, 2));
+    }
+}
+
+/** FSDP2 in place of DDP, over a vocabulary that some ranks have less of. */
+static void set_fsdp2(job *j, me_random *random, int64_t pipeline)
+{
+    if (pipeline > 1 || me_random_in(random, 0, 1) == 0) {
+        return;
+    }
+    set(j, "model.padded_vocab_size", 1000 + 2 * me_random_in(random, 0, 8));
+    (void)snprintf(j->sets[j->n++], SET_BYTES, "parallel.torch_fsdp2=true");
+    (void)snprintf(j->sets[j->n++], SET_BYTES, "optimizer.distributed=false");
+    set(j, "optimizer.num_distributed_optimizer_instances", 1);
+    (void)snprintf(j->sets[j->n++], SET_BYTES,
+                   "train.gradient_accumulation_fusion=false");
+    (void)snprintf(j->sets[j->n++], SET_BYTES,
+                   "model.untie_embeddings_and_output_weights=true");
+}
+
 static job make_job(me_random *random)
 {
     job j = {.n = 0};
@@ -86,8 +113,9 @@ static job make_job(me_random *random)
     set(&j, "model.seq_length", 128);
     set(&j, "model.max_position_embeddings", 128);
     set(&j, "model.vocab_size", 1000);
-    set_flag(&j, random, "optimizer.distributed");
+    set_optimizer(&j, random, data);
     set_schedule(&j, random, pipeline, rounds);
+    set_fsdp2(&j, random, pipeline);
     if (tensor > 1) {
         set_flag(&j, random, "parallel.sequence");
     }

@@ -22,6 +22,7 @@ static bool make_grid(me_random *random, me_grid *grid_out)
         .pipeline = p,
         .expert = me_random_in(random, 1, 4),
         .expert_tensor = me_random_in(random, 0, 1),
+        .instances = me_random_in(random, 0, 2),
         .pipeline_before_data = me_random_in(random, 0, 1) == 1,
         .is_tied = me_random_in(random, 0, 1) == 1,
     };
@@ -150,9 +151,12 @@ static const char *check_creation(me_random *random)
             const bool is_member =
                 me_grid_group(&grid, (me_group_kind)kind, rank).size > 0;
             // The world's group is not made; it is there. Copies of stages
-            // are not Megatron-LM's.
-            const bool is_made =
-                kind != ME_GROUP_WORLD && kind != ME_GROUP_STAGE_COPIES;
+            // are not Megatron-LM's, and parts of data-parallel groups are
+            // made with several instances only.
+            const bool is_made = kind != ME_GROUP_WORLD &&
+                                 kind != ME_GROUP_STAGE_COPIES &&
+                                 kind != ME_GROUP_PARTIAL_DATA_CONTEXT &&
+                                 kind != ME_GROUP_INTER_INSTANCE;
             if (is_made && seen[kind][rank] != is_member) {
                 return "a rank is not in exactly one group of a kind";
             }

@@ -143,6 +143,21 @@ static void draw_recompute(draw *d)
         rarely(d, 5) ? "true" : "false");
 }
 
+/** FSDP2 in place of DDP, or two instances of the distributed optimizer. */
+static void draw_sharding(draw *d)
+{
+    if (d->pp == 1 && rarely(d, 2)) {
+        set(d, "parallel.torch_fsdp2=true");
+        flip(d, "parallel.torch_fsdp2_reshard_after_forward");
+        set(d, "model.untie_embeddings_and_output_weights=true");
+        set(d, "train.gradient_accumulation_fusion=false");
+        set(d, "optimizer.distributed=false");
+        set(d, "optimizer.overlap_param_gather=false");
+    } else if (d->dp % 2 == 0) {
+        set(d, "optimizer.num_distributed_optimizer_instances=%d", in(d, 1, 2));
+    }
+}
+
 void me_random_job_draw(me_random *random, random_job *job_out)
 {
     *job_out = (random_job){0};
@@ -156,4 +171,5 @@ void me_random_job_draw(me_random *random, random_job *job_out)
     if (rarely(&d, 4)) {
         set(&d, "device.memory_limit=%dMiB", in(&d, 1, 64) * 20);
     }
+    draw_sharding(&d);
 }

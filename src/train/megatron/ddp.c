@@ -27,11 +27,20 @@ static me_sharing sharing_of(const me_parameter *p)
     return p->is_expert ? ME_SHARING_EXPERT : ME_SHARING_DENSE;
 }
 
+/** Are there several instances of the distributed optimizer? With one, the group
+ *  of its ranks is that of all data-parallel ones. */
+static bool has_instances(const me_trainer *t)
+{
+    return t->comm->size[ME_GROUP_INTER_INSTANCE] > 1;
+}
+
 /** The chunk's parameters, in registration order. */
 static bool collect(me_trainer *t, int32_t chunk, me_ddp *ddp)
 {
     const me_parameter_list *all = &t->parameters;
-    ddp->buffers[ME_SHARING_DENSE].group = ME_GROUP_DATA_CONTEXT;
+    ddp->buffers[ME_SHARING_DENSE].group = has_instances(t)
+                                               ? ME_GROUP_PARTIAL_DATA_CONTEXT
+                                               : ME_GROUP_DATA_CONTEXT;
     ddp->buffers[ME_SHARING_EXPERT].group = ME_GROUP_EXPERT_DATA;
     for (int i = 0; i < ME_SHARINGS; i++) {
         ddp->buffers[i].parameters =
@@ -186,6 +195,23 @@ static void communicate_bucket(me_trainer *t, const me_ddp_buffer *buffer,
                              -1, c->overlap_grad_reduce});
 }
 
+/** With several instances each sums its own gradients, and then ranks that hold
+ *  the same shard add theirs up. */
+static void communicate_instances(me_trainer *t, const me_ddp_buffer *buffer,
+                                  uint32_t begin, uint32_t end)
+{
+    const uint64_t ranks = (uint64_t)t->comm->size[buffer->group];
+    for (uint32_t b = begin; has_instances(t) && b < end; b++) {
+        const me_bucket *bucket = &buffer->layout->buckets[b];
+        me_communicate(t->e, t->comm,
+                       (me_call){ME_GROUP_INTER_INSTANCE,
+                                 ME_COLLECTIVE_ALL_REDUCE,
+                                 t->config->grad_dtype,
+                                 (bucket->end - bucket->start) / ranks, -1,
+                                 t->config->overlap_grad_reduce});
+    }
+}
+
 /** A bucket group: all of its buckets are checked, then all are reduced. */
 static void reduce_group(me_trainer *t, const me_ddp_buffer *buffer,
                          uint32_t begin, uint32_t end)
@@ -200,6 +226,7 @@ static void reduce_group(me_trainer *t, const me_ddp_buffer *buffer,
     for (uint32_t b = begin; b < end; b++) {
         communicate_bucket(t, buffer, b);
     }
+    communicate_instances(t, buffer, begin, end);
     me_phase_set(t->e, phase);
 }
 

@@ -3,8 +3,7 @@
 #include "tensor/launch.h"
 #include "train/megatron/trainer.h"
 
-/** Gradients that each tensor rank has only a part of the sum of. */
-static bool is_partial(const me_trainer *t, const me_parameter *p)
+bool me_gradient_is_partial(const me_trainer *t, const me_parameter *p)
 {
     return t->config->model.sequence_parallel ? p->is_sequence_parallel
                                               : p->is_qk_norm;
@@ -18,11 +17,15 @@ static void reduce_partial_gradients(me_trainer *t)
     uint64_t numel = 0;
     for (uint32_t i = 0; i < t->parameters.count; i++) {
         const me_parameter *p = t->parameters.parameters[i];
-        if (is_partial(t, p)) {
+        if (me_gradient_is_partial(t, p)) {
             numel = me_size_add(numel, p->numel);
         }
     }
     if (numel == 0) {
+        return;
+    }
+    if (t->fsdp != NULL) {
+        me_fsdp_reduce_partial_gradients(t, numel);
         return;
     }
     const me_frame frame = me_enter(e);
@@ -66,7 +69,8 @@ static void reduce_stage_copies(me_trainer *t)
     for (int32_t i = 0; i < c->n_chunks; i++) {
         const me_ddp *ddp = &t->ddp[i == 0 ? first : 1 - first];
         const me_buffer *layout = ddp->buffers[ME_SHARING_DENSE].layout;
-        const int32_t data = t->comm->size[ME_GROUP_DATA_CONTEXT];
+        const int32_t data =
+            t->comm->size[ddp->buffers[ME_SHARING_DENSE].group];
         if (layout == NULL) {
             continue;
         }

@@ -12,6 +12,7 @@
 #include "base/model.h"
 #include "nn/gpt.h"
 #include "parallel/pipeline_order.h"
+#include "train/fsdp/fsdp.h"
 
 /** What a rank's program is made from; read-only while it runs. */
 typedef struct me_megatron_config {
@@ -27,6 +28,8 @@ typedef struct me_megatron_config {
     me_dtype grad_dtype;            /**< of the gradient buffer */
     me_optimizer_kind optimizer;
     bool distributed_optimizer;
+    bool torch_fsdp2; /**< in place of DDP; with the next */
+    me_fully_shard_config fully_shard;
     bool overlap_grad_reduce;
     bool overlap_param_gather;
     bool align_grad_reduce;   /**< stages begin to reduce together */

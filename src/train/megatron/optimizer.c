@@ -79,6 +79,17 @@ static void append_parameters(me_optimizer *o, const me_ddp_buffer *buffer,
     }
 }
 
+/** This data-parallel rank's rows of each parameter. */
+static void append_rows(me_trainer *t, me_optimizer *o, bool decayed)
+{
+    for (uint32_t i = 0; i < t->parameters.count; i++) {
+        me_parameter *p = t->parameters.parameters[i];
+        if (is_decayed(p) == decayed) {
+            append(o, p, me_fsdp_local_numel(t, p));
+        }
+    }
+}
+
 /* Group by group: decayed first. */
 static void collect(me_trainer *t, me_sharing sharing)
 {
@@ -91,6 +102,9 @@ static void collect(me_trainer *t, me_sharing sharing)
     }
     for (int group = 0; group < ME_OPTIMIZER_GROUPS; group++) {
         const bool decayed = group == ME_GROUP_DECAYED;
+        if (t->fsdp != NULL && sharing == ME_SHARING_DENSE) {
+            append_rows(t, o, decayed);
+        }
         for (int32_t c = 0; c < t->config->n_chunks; c++) {
             const me_ddp_buffer *buffer = &t->ddp[c].buffers[sharing];
             if (buffer->layout != NULL && t->config->distributed_optimizer) {
@@ -189,7 +203,11 @@ void me_optimizer_zero_grad(me_trainer *t)
 {
     for (int i = 0; i < ME_SHARINGS; i++) {
         for (uint32_t k = 0; k < t->optimizers[i].count; k++) {
-            me_clear(t->e, &t->optimizers[i].shards[k].gradient);
+            me_shard_state *s = &t->optimizers[i].shards[k];
+            me_clear(t->e, &s->gradient);
+            if (t->fsdp != NULL) {
+                me_clear(t->e, &s->parameter->tensor->grad);
+            }
         }
     }
 }
@@ -209,6 +227,9 @@ static void copy_gradients(me_trainer *t, me_optimizer *o)
         s->gradient = me_retain(
             me_empty(e, "float", ME_DTYPE_FLOAT32, ME_SHAPE(s->numel)));
         me_launch_kernel(e, ME_KERNEL_CAST, 0, 6 * s->numel);
+        if (t->fsdp != NULL) { /* model_param.grad = None */
+            me_clear(e, &s->parameter->tensor->grad);
+        }
         me_leave(e, frame, NULL);
     }
     me_category_set(e, category);
@@ -308,6 +329,12 @@ static void gradient_norm(me_trainer *t, int begin, int end,
     me_leave(e, norms, total);
     me_tensor *square = me_scratch(e, "pow", 4);
     me_drop(e, zero);
+    if (t->fsdp != NULL) { /* shards of the gradients are DTensors */
+        me_communicate(e, t->comm,
+                       (me_call){ME_GROUP_DATA_CONTEXT,
+                                 ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_FLOAT32, 1,
+                                 -1, false});
+    }
     me_communicate(e, t->comm,
                    (me_call){group, ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_FLOAT32,
                              1, -1, false});

@@ -17,6 +17,8 @@
  * A micro-batch is told from its forward on, or run to its end. Should its
  * backward turn out to be another one each time, the rank is run anew without
  * this.
+ *
+ * FSDP2 follows which actions have come, so with it all are run.
  */
 
 enum {
@@ -67,7 +69,8 @@ void me_repeats_init(me_trainer *t)
     me_repeats *r = &t->repeats;
     const size_t chunks = (size_t)c->n_chunks;
     r->n_microbatches = c->pipeline.microbatches;
-    r->is_off = c->runs_all_rounds || !me_script_can_tell(t->e) ||
+    r->is_off = c->runs_all_rounds || c->torch_fsdp2 ||
+                !me_script_can_tell(t->e) ||
                 !me_communicate_can_repeat(t->comm);
     if (r->is_off) {
         return;

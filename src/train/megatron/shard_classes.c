@@ -11,7 +11,7 @@ typedef struct piece {
     uint64_t numel;
 } piece;
 
-/** The pieces of one class, a list of `n_parameters` places. */
+/** The pieces of one class, a list of one more place than parameters. */
 typedef struct owned {
     piece *pieces;
     uint32_t count;
@@ -24,16 +24,32 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return hash ^ hash >> 29;
 }
 
+static void append(owned *out, uint64_t parameter, uint64_t numel)
+{
+    out->pieces[out->count++] = (piece){parameter, numel};
+    out->hash = mix(out->hash, parameter);
+    out->hash = mix(out->hash, numel);
+}
+
 /** What the optimizer has collected; decayed parameters come first, so the
  *  order says which group a piece is in. */
 static void read_pieces(const me_optimizer *o, owned *out)
 {
     for (uint32_t i = 0; i < o->count; i++) {
-        const piece p = {o->shards[i].parameter->index, o->shards[i].numel};
-        out->pieces[out->count++] = p;
-        out->hash = mix(out->hash, p.parameter);
-        out->hash = mix(out->hash, p.numel);
+        append(out, o->shards[i].parameter->index, o->shards[i].numel);
     }
+}
+
+/** Under FSDP2 the first rank deals out gradients that tensor ranks have only
+ *  parts of: each of the others stands in another place to it. */
+static bool scatters(const me_trainer *t)
+{
+    for (uint32_t i = 0; t->fsdp != NULL && i < t->parameters.count; i++) {
+        if (me_gradient_is_partial(t, t->parameters.parameters[i])) {
+            return t->config->model.tensor_parallel > 1;
+        }
+    }
+    return false;
 }
 
 static bool is_same(const owned *a, const owned *b)
@@ -61,10 +77,12 @@ static void number_members(me_trainer *t, me_communicators *comm,
     int32_t n = 0;
     for (int32_t i = 0; i < comm->size[ME_GROUP_DATA_CONTEXT]; i++) {
         comm->index[ME_GROUP_DATA_CONTEXT] = i;
+        comm->index[ME_GROUP_PARTIAL_DATA_CONTEXT] =
+            i % comm->size[ME_GROUP_PARTIAL_DATA_CONTEXT];
         comm->index[ME_GROUP_EXPERT_DATA] = expert_index[i];
         if (classes[n].pieces == NULL) {
-            classes[n].pieces =
-                me_engine_alloc(t->e, t->parameters.count, sizeof(piece));
+            classes[n].pieces = me_engine_alloc(
+                t->e, (size_t)t->parameters.count + 1, sizeof(piece));
         }
         me_optimizer_collect(t);
         if (!me_engine_is_ok(t->e)) {
@@ -74,6 +92,9 @@ static void number_members(me_trainer *t, me_communicators *comm,
         classes[n].hash = 0;
         for (int k = 0; k < ME_SHARINGS; k++) {
             read_pieces(&t->optimizers[k], &classes[n]);
+        }
+        if (scatters(t)) {
+            append(&classes[n], UINT64_MAX, (uint64_t)i);
         }
         me_optimizer_destroy(t);
         class_out[i] = find(classes, n);

@@ -314,6 +314,9 @@ static void backward(me_trainer *t, int32_t chunk, me_tensor **output,
         gradient = me_pointwise(e, "ones_like", *output, ME_DTYPE_FLOAT32);
     }
     me_backward(e, *output, gradient);
+    if (t->fsdp != NULL) {
+        me_fsdp_end_backward(t->fsdp);
+    }
     me_leave(e, frame, NULL);
 }
 

@@ -11,6 +11,7 @@
 #include "parallel/shards.h"
 #include "tensor/launch.h"
 #include "tensor/script.h"
+#include "train/fsdp/fsdp.h"
 #include "train/megatron/megatron.h"
 #include "train/optim/optim.h"
 
@@ -144,6 +145,7 @@ typedef struct me_trainer {
     me_rope_cache rope_cache;
     me_gpt *chunks;
     me_ddp *ddp;                          /**< one a chunk */
+    me_fsdp *fsdp;                        /**< in its place; NULL: DDP */
     me_optimizer optimizers[ME_SHARINGS]; /**< chained; without parameters the
                                                second does nothing */
     int32_t iteration;
@@ -218,6 +220,17 @@ void me_ddp_destroy(me_trainer *t, me_ddp *ddp);
 void me_ddp_zero_grad(me_trainer *t);
 /** Checks and reduces all buckets of a chunk, once an iteration. */
 void me_ddp_reduce(me_trainer *t, int32_t chunk);
+/** @} */
+
+/** @name torch_FSDP instead (fsdp.c)
+ *  @{ */
+/** TorchFullyShardedDataParallel of the only chunk, on the side stream. */
+void me_fsdp_wrap_model(me_trainer *t);
+/** What DTensor makes of the partial gradients' sum over tensor ranks, which
+ *  have @p numel elements in all. */
+void me_fsdp_reduce_partial_gradients(me_trainer *t, uint64_t numel);
+/** Elements of a parameter that this rank's shard has. */
+uint64_t me_fsdp_local_numel(const me_trainer *t, const me_parameter *p);
 /** @} */
 
 /** @name forward and backward of one micro-batch (step.c)
@@ -319,6 +332,8 @@ void me_forward_backward_interleaved(me_trainer *t);
 void me_forward_backward_order(me_trainer *t);
 /** @} */
 
+/** Gradients that each tensor rank has only a part of the sum of. */
+bool me_gradient_is_partial(const me_trainer *t, const me_parameter *p);
 /** finalize_model_grads() (finalize.c). */
 void me_finalize_model_grads(me_trainer *t);
 

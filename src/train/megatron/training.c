@@ -35,6 +35,10 @@ void me_build_model(me_trainer *t)
     if (!me_engine_is_ok(t->e)) {
         return;
     }
+    if (c->torch_fsdp2) { /* which moves what half precision was cast to */
+        me_fsdp_wrap_model(t);
+        return;
+    }
     me_parameters_to_device(&t->nn);
     me_parameters_to_half(&t->nn);
     for (int32_t i = 0; i < c->n_chunks; i++) {
@@ -78,6 +82,7 @@ static void train_step(me_trainer *t)
 {
     me_engine *e = t->e;
     me_iteration(e, t->iteration);
+    me_phase_set(e, ME_PHASE_OTHER);
     me_point(e, iteration_names[t->iteration][0]);
     t->forwards = 0;
     me_repeats_begin_iteration(t);
@@ -104,6 +109,7 @@ void me_trainer_fini(me_trainer *t)
     for (int32_t i = 0; t->ddp != NULL && i < t->config->n_chunks; i++) {
         me_ddp_destroy(t, &t->ddp[i]);
     }
+    me_fsdp_fini(t->fsdp);
     me_optimizer_destroy(t);
     me_weight_gradients_fini(e, &t->weights);
     me_parameter_list_fini(e, &t->parameters);

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "tensor/hooks.h"
 #include "tensor/launch.h"
 
 /** State of one shard that lives from now on. */
@@ -68,11 +69,31 @@ static void pass_over(me_engine *e, const me_step_group *group,
     }
 }
 
+/** Operations as the dispatcher sees them, up to a NULL. */
+static void tell_ops(me_engine *e, const char *const *ops)
+{
+    for (; *ops != NULL; ops++) {
+        me_tell_op(e, *ops);
+    }
+}
+
 /** A step for which all temporaries of one kind are there together: the roots
  *  of all the second moments, which the update divides by. */
 static void adam_foreach(me_engine *e, const me_step_group *group)
 {
+    static const char *const moments[] = {
+        "lift_fresh.default",       "_foreach_add_.Tensor",
+        "_foreach_lerp_.Scalar",    "_foreach_mul_.Scalar",
+        "_foreach_addcmul_.Scalar", NULL};
+    static const char *const update[] = {
+        "_foreach_sqrt.default", "_foreach_div_.ScalarList",
+        "_foreach_add_.Scalar", "_foreach_addcdiv_.ScalarList", NULL};
+    if (group->is_decayed) {
+        me_tell_op(e, "_foreach_mul_.Scalar");
+    }
+    tell_ops(e, moments);
     me_tensor **roots = make_temporaries(e, "_foreach_sqrt", group);
+    tell_ops(e, update);
     free_temporaries(e, group, roots);
     pass_over(e, group, ME_KERNEL_ADAMW, ADAMW_BYTES);
 }
@@ -93,6 +114,9 @@ static void adam_for_loop(me_engine *e, const me_step_group *group)
         me_leave(e, frame, NULL);
     }
     me_release(e, denom);
+    for (uint32_t i = 0; i < group->count; i++) {
+        me_launch_host(e, ME_HOST_PARAMETER);
+    }
     pass_over(e, group, ME_KERNEL_ADAMW, ADAMW_BYTES);
 }
 
@@ -110,6 +134,16 @@ static void (*const adam_kernels[])(me_engine *e,
     [ME_OPTIMIZER_TORCH_FOR_LOOP] = adam_for_loop,
 };
 
+/** A step counter on the host, a float32, and while it is made the number that
+ *  it is made from. */
+static void count_step_on_host(me_engine *e)
+{
+    const int64_t bytes = (int64_t)me_dtype_bytes(ME_DTYPE_FLOAT32);
+    me_tell_host_memory(e, bytes);
+    me_tell_host_memory(e, bytes);
+    me_tell_host_memory(e, -bytes);
+}
+
 /** torch.optim.Adam and AdamW: both moments of each, then the kernels. */
 static void adam(me_engine *e, const me_step_group *group)
 {
@@ -118,10 +152,14 @@ static void adam(me_engine *e, const me_step_group *group)
         me_module_switch(e, s->parameter->module);
         if (group->impl == ME_OPTIMIZER_TORCH_FUSED) {
             s->step = make_state(e, "step", ME_DTYPE_FLOAT32, ME_SCALAR);
+        } else {
+            count_step_on_host(e);
         }
         s->moments[0] = make_state(e, "exp_avg", s->dtype, ME_SHAPE(s->numel));
+        me_tell_op(e, "zeros_like.default");
         s->moments[1] =
             make_state(e, "exp_avg_sq", s->dtype, ME_SHAPE(s->numel));
+        me_tell_op(e, "zeros_like.default");
     }
     adam_kernels[group->impl](e, group);
 }
@@ -131,6 +169,9 @@ static void sgd(me_engine *e, const me_step_group *group)
 {
     me_tensor **decayed =
         group->is_decayed ? make_temporaries(e, "_foreach_add", group) : NULL;
+    if (group->is_decayed) {
+        me_tell_op(e, "_foreach_add.List");
+    }
     const bool makes_state = group->is_first_step && group->has_momentum;
     for (uint32_t i = 0; makes_state && i < group->count; i++) {
         me_shard_state *s = &group->shards[i];
@@ -138,6 +179,11 @@ static void sgd(me_engine *e, const me_step_group *group)
         s->moments[0] =
             make_state(e, "momentum_buffer", s->dtype, ME_SHAPE(s->numel));
     }
+    if (group->has_momentum && !group->is_first_step) {
+        me_tell_op(e, "_foreach_mul_.Scalar");
+        me_tell_op(e, "_foreach_add_.List");
+    }
+    me_tell_op(e, "_foreach_add_.List");
     free_temporaries(e, group, decayed);
     uint64_t bytes = SGD_UPDATE_BYTES;
     bytes += group->is_decayed ? SGD_DECAY_BYTES : 0;

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "tensor/autograd.h"
+#include "tensor/launch.h"
 
 /** The wrapper of one model. */
 typedef struct wrapper {
@@ -30,7 +31,8 @@ static void tell(me_loop *l, me_collective kind, me_dtype dtype, uint64_t count)
 {
     me_communicate(l->e, l->comm,
                    (me_call){ME_GROUP_WORLD, kind, dtype, count,
-                             kind == ME_COLLECTIVE_BROADCAST ? 0 : -1, false});
+                             kind == ME_COLLECTIVE_BROADCAST ? 0 : -1,
+                             kind == ME_COLLECTIVE_ALL_REDUCE});
 }
 
 static uint64_t bytes_of(const me_parameter *parameter)
@@ -83,8 +85,8 @@ static void broadcast_parameters(me_loop *l)
 
 static me_tensor *bucket(me_loop *l, uint64_t bytes)
 {
-    return me_loop_keep(l, "bucket", ME_CATEGORY_COMMUNICATION, ME_DTYPE_UINT8,
-                        ME_SHAPE(bytes));
+    return me_keep(l->e, "bucket", ME_CATEGORY_COMMUNICATION, ME_DTYPE_UINT8,
+                   ME_SHAPE(bytes));
 }
 
 /** Reduce a bucket once all its gradients are there. */
@@ -102,6 +104,7 @@ static void reduce(const wrapper *ddp, uint32_t begin, uint32_t end)
 static void on_grad(void *self, me_engine *e, me_tensor *parameter)
 {
     wrapper *ddp = self;
+    me_launch_kernel(e, ME_KERNEL_COPY, 0, 2 * me_bytes(parameter));
     if (!ddp->is_rebuilt) {
         if (ddp->n_ready < ddp->loop->parameters.count) {
             ddp->ready[ddp->n_ready++] = parameter->parameter;
@@ -167,6 +170,7 @@ static void pre_forward(void *self)
     me_loop *l = ddp->loop;
     me_engine *e = l->e;
     ddp->n_arrived = 0;
+    me_launch_host(e, ME_HOST_DDP);
     if (ddp->is_rebuilt || ddp->n_ready == 0 || !me_engine_is_ok(e)) {
         return;
     }
@@ -197,6 +201,19 @@ static void pre_forward(void *self)
     }
 }
 
+/** finalize_backward(): gradients come back out of the buckets. */
+static void end_backward(void *self)
+{
+    const wrapper *ddp = self;
+    me_engine *e = ddp->loop->e;
+    const me_phase phase = me_phase_set(e, ME_PHASE_BACKWARD);
+    me_launch_stream_waits(e);
+    for (uint32_t i = 0; i < ddp->n_ready; i++) {
+        me_launch_kernel(e, ME_KERNEL_COPY, 0, 2 * bytes_of(ddp->ready[i]));
+    }
+    me_phase_set(e, phase);
+}
+
 static void unwrap(void *self)
 {
     wrapper *ddp = self;
@@ -215,5 +232,6 @@ static void unwrap(void *self)
 const me_wrapper me_ddp_wrapper_row = {
     .wrap = wrap,
     .pre_forward = pre_forward,
+    .end_backward = end_backward,
     .unwrap = unwrap,
 };

@@ -1,69 +1,16 @@
 /**
  * @file
- * FSDP2, `fully_shard` (torch/distributed/fsdp/_fully_shard, PyTorch 2.11): each
- * wrapped module's parameters are one group, gathered before its forward and
- * its backward, and sharded again after them.
+ * The wrapper of a model whose marked layers, and then the model itself, are
+ * passed to fully_shard() (train/fsdp/fsdp.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef MEMEST_TRAIN_TORCH_FSDP_H
 #define MEMEST_TRAIN_TORCH_FSDP_H
 
-#include "tensor/autograd.h"
 #include "train/torch/loop.h"
 
 /** Wraps the modules that are marked, in order, and then the model. */
 extern const me_wrapper me_fsdp_wrapper_row;
-
-/** A parameter of a group. */
-typedef struct me_fsdp_param {
-    me_parameter *parameter; /**< whose tensor is one of the two */
-    me_tensor *sharded;      /**< this rank's rows; owned */
-    me_tensor *unsharded;    /**< all rows, with a block while they are needed;
-                                  owned, NULL until first gathered */
-    uint64_t shard_numel;    /**< padded */
-} me_fsdp_param;
-
-typedef struct me_fsdp me_fsdp;
-
-/** FSDPParamGroup. */
-typedef struct me_fsdp_group {
-    me_fsdp *fsdp;
-    me_layer *layer;
-    me_fsdp_param *params;
-    uint32_t n_params;
-    uint64_t shard_numel; /**< of all parameters */
-    bool is_unsharded;
-    bool has_run_backward; /**< its gradients are reduced, in this backward */
-    me_tensor *gathered;   /**< of a gather that is not waited for; owned */
-    me_prehook pre_backward;
-    me_layer_hooks hooks;
-} me_fsdp_group;
-
-/** FSDPCommContext and FSDPState of the root. */
-struct me_fsdp {
-    me_loop *loop;
-    me_fsdp_group *groups; /**< the root's is the last */
-    uint32_t n_groups;
-    me_fsdp_group **post_forward_order;
-    uint32_t n_post_forward;
-    me_tensor *last_gathered; /**< of the forward; owned */
-    me_tensor *reduce_input;  /**< of the group before; owned */
-};
-
-/** @name A group's steps (fsdp_group.c)
- *  @{ */
-/** Shards in the place of whole parameters, which go. */
-void me_fsdp_group_shard(me_fsdp_group *group);
-/** Issue the all-gather, unless it is issued or the group is unsharded. */
-void me_fsdp_group_unshard(me_fsdp_group *group);
-/** Wait for it and copy out. @return the gathered tensor, the caller's; NULL if
- *  there was nothing to wait for */
-me_tensor *me_fsdp_group_wait(me_fsdp_group *group);
-/** Whole parameters give their blocks back. */
-void me_fsdp_group_reshard(me_fsdp_group *group);
-/** Reduce-scatter the gradients. */
-void me_fsdp_group_reduce(me_fsdp_group *group);
-/** @} */
 
 #endif /* MEMEST_TRAIN_TORCH_FSDP_H */

@@ -47,13 +47,23 @@ typedef struct me_loop {
 /** The point "iterI_WHAT", or "iterI_WHATK" of micro-batch K; -1: of none. */
 void me_loop_point(me_loop *l, const char *what, int microbatch);
 
-/** A tensor that somebody keeps, of @p category. */
-me_tensor *me_loop_keep(me_loop *l, const char *op, me_category category,
-                        me_dtype dtype, me_shape shape);
+/** `model.to_empty(device=…)` of a model that was built on the meta device;
+ *  what a wrapper has sharded has its memory. */
+void me_loop_to_empty(me_loop *l);
 
 /** `loss.backward()` with the seed, `ones_like(loss)`. */
 void me_loop_backward(me_loop *l, me_tensor *loss);
 
+/** @name A forward or backward of a micro-batch: a part of a course, and of
+ *  what is predicted of time
+ *  @{ */
+void me_loop_begin_action(me_loop *l, me_action_kind kind, int32_t chunk,
+                          int32_t microbatch);
+void me_loop_end_action(me_loop *l);
+/** @} */
+
+/** `clip_grad_norm_(model.parameters(), …)` (optimizer.c). */
+void me_loop_clip_gradients(me_loop *l);
 /** `optimizer.step()` (optimizer.c). */
 void me_loop_step(me_loop *l);
 /** `optimizer.zero_grad()`: set to None, in the order of parameters. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
+#include "base/size.h"
+#include "tensor/launch.h"
 #include "train/torch/loop.h"
 
 /** The optimizer lists parameters that have a gradient. */
@@ -17,6 +19,67 @@ static uint32_t list_states(me_loop *l)
         }
     }
     return count;
+}
+
+/** Elements that a block of the foreach kernels takes
+ *  (aten/native/cuda/MultiTensorApply.cuh). */
+enum {
+    FOREACH_CHUNK = 65536
+};
+
+/** `torch._foreach_norm(grads)`: a partial result a chunk of the largest, then
+ *  a scalar each, which the list keeps (ForeachReduceOp.cu). @return how many */
+static uint32_t foreach_norm(me_loop *l)
+{
+    me_engine *e = l->e;
+    uint64_t largest = 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < l->parameters.count; i++) {
+        const me_tensor *grad = l->parameters.parameters[i]->tensor->grad;
+        if (grad != NULL) {
+            largest = me_max_u64(largest, me_numel(grad));
+            count++;
+        }
+    }
+    me_tensor *partial = me_empty(
+        e, "_foreach_norm", ME_DTYPE_FLOAT32,
+        ME_SHAPE(me_size_mul(count, me_div_up(largest, FOREACH_CHUNK))));
+    for (uint32_t i = 0; i < l->parameters.count; i++) {
+        const me_tensor *grad = l->parameters.parameters[i]->tensor->grad;
+        if (grad != NULL) {
+            (void)me_empty(e, "_foreach_norm", (me_dtype)grad->dtype,
+                           ME_SCALAR);
+            me_launch_kernel(e, ME_KERNEL_REDUCE, me_numel(grad),
+                             me_bytes(grad));
+        }
+    }
+    me_drop(e, partial);
+    return count;
+}
+
+/** The norms stacked, their norm, the coefficient max_norm / (norm + 1e-6) and
+ *  what it is clamped to; gradients are multiplied in place
+ *  (torch/nn/utils/clip_grad.py). */
+void me_loop_clip_gradients(me_loop *l)
+{
+    me_engine *e = l->e;
+    if (!me_engine_is_ok(e)) {
+        return;
+    }
+    const me_phase phase = me_phase_set(e, ME_PHASE_OPTIMIZER);
+    const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
+    const me_frame frame = me_enter(e);
+    const uint32_t count = foreach_norm(l);
+    me_tensor *stack = me_empty(e, "stack", ME_DTYPE_FLOAT32, ME_SHAPE(count));
+    (void)me_empty(e, "linalg_vector_norm", ME_DTYPE_FLOAT32, ME_SCALAR);
+    me_drop(e, stack);
+    me_tensor *sum = me_empty(e, "add", ME_DTYPE_FLOAT32, ME_SCALAR);
+    (void)me_empty(e, "div", ME_DTYPE_FLOAT32, ME_SCALAR);
+    me_drop(e, sum);
+    (void)me_empty(e, "clamp", ME_DTYPE_FLOAT32, ME_SCALAR);
+    me_leave(e, frame, NULL);
+    me_category_set(e, category);
+    me_phase_set(e, phase);
 }
 
 void me_loop_step(me_loop *l)
@@ -37,6 +100,7 @@ void me_loop_step(me_loop *l)
         }
         l->n_states = list_states(l);
     }
+    me_launch_host(e, ME_HOST_STEP);
     me_optim_step(e, c->optimizer,
                   &(me_step_group){
                       .shards = l->states,

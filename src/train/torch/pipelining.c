@@ -6,6 +6,7 @@
 #include "ops/reduce.h"
 #include "ops/view.h"
 #include "parallel/schedule_lower.h"
+#include "tensor/launch.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -62,7 +63,9 @@ static me_status find_boundaries(const me_loop *l, me_engine *e,
     nn.e = e;
     nn.parameters = &parameters;
     me_ops_install(e);
-    me_layer *model = me_layers_build(&nn, c->tree, NULL);
+    me_layer_tree tree = *c->tree;
+    tree.is_meta = false; /* there it is only a matter of shapes */
+    me_layer *model = me_layers_build(&nn, &tree, NULL);
     const me_frame frame = me_enter(e);
     me_grad_enable(e, false);
     me_tensor *x = me_empty(e, "input", c->input_dtype, c->input_shape);
@@ -110,6 +113,7 @@ static void build_stage(me_loop *l, me_stage *stage, int32_t chunk)
     *stage = (me_stage){
         .loop = l,
         .index = index,
+        .chunk = chunk,
         .n_stages = n_stages,
         .has_previous_here = previous == c->pipeline.rank,
         .has_next_here = next == c->pipeline.rank,
@@ -127,6 +131,7 @@ static void build_stage(me_loop *l, me_stage *stage, int32_t chunk)
     }
     (void)snprintf(name, NAME_BYTES, "stage%d", index);
     stage->model = me_layers_build(&l->nn, part, name);
+    me_loop_to_empty(l);
     stage->n_weights = l->parameters.count - first;
     stage->weights = me_engine_alloc(l->e, (size_t)stage->n_weights + 1,
                                      sizeof(me_tensor *));
@@ -180,6 +185,41 @@ void me_schedule_build(me_loop *l, me_schedule_run *run_out)
     if (me_engine_is_ok(l->e) && run->n_stages > 1) {
         make_actions(l, run);
     }
+}
+
+static uint64_t boundary_bytes(const me_boundary *b)
+{
+    return me_size_mul(me_shape_numel(&b->shape), me_dtype_bytes(b->dtype));
+}
+
+void me_schedule_tell(const me_stage *stage, const me_stage_exchange *exchange)
+{
+    const int with_next = ME_TRANSFER_TO_NEXT | ME_TRANSFER_FROM_NEXT;
+    int transfers = exchange->transfers;
+    if (stage->next_rank < 0 || stage->has_next_here) {
+        transfers &= ~with_next;
+    }
+    if (stage->previous_rank < 0 || stage->has_previous_here) {
+        transfers &= with_next;
+    }
+    if (transfers == 0) {
+        return;
+    }
+    const me_boundary *boundary =
+        (transfers & with_next) != 0 ? &stage->output : &stage->input;
+    me_launch_tell(
+        stage->loop->e,
+        (me_launch){
+            .kind = ME_LAUNCH_EXCHANGE,
+            .transfers = (uint8_t)transfers,
+            .is_async = exchange->is_async,
+            .is_queued = true,
+            .chunk = stage->chunk,
+            .microbatch = exchange->microbatch,
+            .next = stage->next_rank < 0 ? 0 : stage->next_rank,
+            .previous = stage->previous_rank < 0 ? 0 : stage->previous_rank,
+            .bytes = boundary_bytes(boundary),
+        });
 }
 
 void me_schedule_send(me_stage *stage, me_tensor *x, int32_t rank)
@@ -259,8 +299,8 @@ static void connect(me_schedule_run *run, me_tensor **dummies)
     me_loop *l = run->loop;
     for (int32_t i = 0; i < 2 * run->n_stages; i++) {
         dummies[i] =
-            me_loop_keep(l, "init_p2p_neighbors", ME_CATEGORY_COMMUNICATION,
-                         ME_DTYPE_FLOAT32, ME_SHAPE(1));
+            me_keep(l->e, "init_p2p_neighbors", ME_CATEGORY_COMMUNICATION,
+                    ME_DTYPE_FLOAT32, ME_SHAPE(1));
     }
     me_communicate_group(l->e, l->comm, true);
     for (int32_t i = 0; i < run->n_stages; i++) {

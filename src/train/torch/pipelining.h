@@ -39,6 +39,16 @@ void me_schedule_add_loss(me_schedule_run *run, me_stage *stage, int32_t m);
 /** The loss of a micro-batch where there is one. */
 me_tensor *me_schedule_loss(const me_schedule_run *run, const me_stage *stage,
                             int32_t m);
+
+/** What a stage exchanges with its neighbours at once: bits as in me_launch. */
+typedef struct me_stage_exchange {
+    int transfers;
+    bool is_async; /**< kernels do not wait, or not yet */
+    int32_t microbatch;
+} me_stage_exchange;
+
+/** Say that it takes time; nothing that stays on the rank is in it. */
+void me_schedule_tell(const me_stage *stage, const me_stage_exchange *exchange);
 /** One side of a transfer; NULL: of nothing. What is sent is freed late. */
 void me_schedule_send(me_stage *stage, me_tensor *x, int32_t rank);
 void me_schedule_receive(me_stage *stage, const me_tensor *x, int32_t rank);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "tensor/launch.h"
 #include "train/torch/pipelining.h"
 
 /* Each action is a function of its own, so that no variable outlives one. */
@@ -22,8 +23,10 @@ static me_stage *stage_at(const me_schedule_run *run, int32_t index)
 static void forward(me_schedule_run *run, const me_action *a)
 {
     me_stage *stage = stage_of(run, a);
+    me_loop_begin_action(run->loop, a->kind, a->chunk, a->microbatch);
     me_tensor *output = me_schedule_forward(run, stage, a->microbatch);
     me_schedule_add_loss(run, stage, a->microbatch);
+    me_loop_end_action(run->loop);
     if (stage->has_next_here) {
         me_stage_set_input(stage_at(run, stage->index + 1), a->microbatch,
                            output);
@@ -34,9 +37,11 @@ static void forward(me_schedule_run *run, const me_action *a)
 static void backward(me_schedule_run *run, const me_action *a)
 {
     me_stage *stage = stage_of(run, a);
+    me_loop_begin_action(run->loop, a->kind, a->chunk, a->microbatch);
     me_stage_backward(stage, a->microbatch,
                       me_schedule_loss(run, stage, a->microbatch),
                       a->kind == ME_ACTION_BACKWARD);
+    me_loop_end_action(run->loop);
     if (stage->has_previous_here) {
         me_stage_take_gradient(stage_at(run, stage->index - 1), a->microbatch,
                                stage);
@@ -45,12 +50,26 @@ static void backward(me_schedule_run *run, const me_action *a)
 
 static void backward_weight(me_schedule_run *run, const me_action *a)
 {
+    me_loop_begin_action(run->loop, a->kind, a->chunk, a->microbatch);
     me_stage_backward_weight(stage_of(run, a), a->microbatch);
+    me_loop_end_action(run->loop);
+}
+
+/** A transfer on its own. What is received, the action that needs it waits
+ *  for; for what is sent nothing does. */
+static void tell(const me_stage *stage, const me_action *a, int transfer)
+{
+    me_schedule_tell(stage, &(me_stage_exchange){
+                                .transfers = transfer,
+                                .is_async = true,
+                                .microbatch = a->microbatch,
+                            });
 }
 
 static void send_forward(me_schedule_run *run, const me_action *a)
 {
     me_stage *stage = stage_of(run, a);
+    tell(stage, a, ME_TRANSFER_TO_NEXT);
     me_schedule_send(stage, stage->microbatches[a->microbatch].output,
                      stage->next_rank);
 }
@@ -60,6 +79,7 @@ static void send_backward(me_schedule_run *run, const me_action *a)
 {
     me_stage *stage = stage_of(run, a);
     me_tensor *gradient = me_stage_pop_gradient(stage, a->microbatch);
+    tell(stage, a, ME_TRANSFER_TO_PREVIOUS);
     me_schedule_send(stage, gradient, stage->previous_rank);
     me_release(stage->loop->e, gradient);
 }
@@ -67,6 +87,7 @@ static void send_backward(me_schedule_run *run, const me_action *a)
 static void receive_forward(me_schedule_run *run, const me_action *a)
 {
     me_stage *stage = stage_of(run, a);
+    tell(stage, a, ME_TRANSFER_FROM_PREVIOUS);
     me_schedule_receive(stage, stage->microbatches[a->microbatch].input_buffer,
                         stage->previous_rank);
 }
@@ -74,6 +95,7 @@ static void receive_forward(me_schedule_run *run, const me_action *a)
 static void receive_backward(me_schedule_run *run, const me_action *a)
 {
     me_stage *stage = stage_of(run, a);
+    tell(stage, a, ME_TRANSFER_FROM_NEXT);
     me_schedule_receive(stage,
                         stage->microbatches[a->microbatch].gradient_buffer,
                         stage->next_rank);

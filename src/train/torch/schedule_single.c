@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "tensor/launch.h"
 #include "train/torch/pipelining.h"
 
 /*
@@ -35,6 +36,24 @@ static void list_gradient(me_stage *stage, int32_t m, me_tensor **ops)
     me_release(stage->loop->e, before);
 }
 
+/** Kernels wait for what is received, and for what is sent beside it; for what
+ *  is sent alone they wait at the end of the next action, when it has long
+ *  arrived. */
+static void tell(const me_stage *stage, bool to_next, bool to_previous,
+                 int32_t forward_m, int32_t backward_m)
+{
+    const bool receives = forward_m >= 0 || backward_m >= 0;
+    me_schedule_tell(
+        stage,
+        &(me_stage_exchange){
+            .transfers = (to_next ? ME_TRANSFER_TO_NEXT : 0) |
+                         (to_previous ? ME_TRANSFER_TO_PREVIOUS : 0) |
+                         (forward_m >= 0 ? ME_TRANSFER_FROM_PREVIOUS : 0) |
+                         (backward_m >= 0 ? ME_TRANSFER_FROM_NEXT : 0),
+            .is_async = !receives,
+        });
+}
+
 /** What is sent and what is received complete together. */
 static void exchange(me_stage *stage, me_tensor *to_next,
                      me_tensor *to_previous, int32_t forward_m,
@@ -42,6 +61,7 @@ static void exchange(me_stage *stage, me_tensor *to_next,
 {
     me_engine *e = stage->loop->e;
     const me_communicators *comm = stage->loop->comm;
+    tell(stage, to_next != NULL, to_previous != NULL, forward_m, backward_m);
     me_communicate_group(e, comm, true);
     me_schedule_send(stage, to_next, stage->next_rank);
     me_schedule_send(stage, to_previous, stage->previous_rank);
@@ -58,7 +78,19 @@ static void backward(me_schedule_run *run, int32_t m)
 {
     me_stage *stage = &run->stages[0];
     me_microbatch(run->loop->e, m);
+    me_loop_begin_action(run->loop, ME_ACTION_BACKWARD, 0, m);
     me_stage_backward(stage, m, me_schedule_loss(run, stage, m), true);
+    me_loop_end_action(run->loop);
+}
+
+/** A forward, whose output @p output names.
+ **/
+static void forward(me_schedule_run *run, int32_t m, me_tensor **output)
+{
+    me_loop_begin_action(run->loop, ME_ACTION_FORWARD, 0, m);
+    me_assign(run->loop->e, output,
+              me_schedule_forward(run, &run->stages[0], m));
+    me_loop_end_action(run->loop);
 }
 
 void me_schedule_gpipe(me_schedule_run *run)
@@ -70,7 +102,7 @@ void me_schedule_gpipe(me_schedule_run *run)
     for (int32_t m = 0; m < stage->n_microbatches; m++) {
         me_assign(e, &ops, NULL); // the list of receives
         exchange(stage, NULL, NULL, m, -1);
-        me_assign(e, &output, me_schedule_forward(run, stage, m));
+        forward(run, m, &output);
         list_output(stage, m, &ops);
         exchange(stage, ops, NULL, -1, -1);
         me_schedule_add_loss(run, stage, m);
@@ -99,7 +131,7 @@ void me_schedule_1f1b(me_schedule_run *run)
     me_tensor *bwd_sends = NULL;
     for (int32_t m = 0; m < warmup; m++) {
         exchange(stage, NULL, NULL, m, -1);
-        me_assign(e, &output, me_schedule_forward(run, stage, m));
+        forward(run, m, &output);
         list_output(stage, m, &fwd_sends);
         if (m != warmup - 1) {
             exchange(stage, fwd_sends, NULL, -1, -1);
@@ -116,7 +148,7 @@ void me_schedule_1f1b(me_schedule_run *run)
             break;
         }
         exchange(stage, NULL, bwd_sends, f, -1);
-        me_assign(e, &output, me_schedule_forward(run, stage, f));
+        forward(run, f, &output);
         me_schedule_add_loss(run, stage, f);
         list_output(stage, f, &fwd_sends);
     }

@@ -2,6 +2,7 @@
 #include "train/torch/stage.h"
 
 #include "tensor/autograd.h"
+#include "tensor/launch.h"
 
 /** Bytes of pickled shapes: a list of one tensor's shape, strides and dtype. */
 enum {
@@ -35,6 +36,7 @@ me_tensor *me_stage_forward(me_stage *stage, int32_t m, me_tensor *input)
     const me_frame frame = me_enter(e);
     const me_phase phase = me_phase_set(e, ME_PHASE_FORWARD);
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
+    me_launch_host(e, ME_HOST_ACTION);
     me_tensor *y = me_layer_forward(stage->model, x);
     if (is_last(stage)) {
         me_assign(e, &mb->output_chunk, y);
@@ -90,6 +92,9 @@ static me_tensor *backward_input(me_stage *stage, me_stage_microbatch *mb,
     begin_at(stage, mb, loss, output, &root, &gradient);
     const me_backward_way way = {root, gradient, mb->input_buffer};
     me_backward_input(e, &way, stage->n_weights, stage->weights, &mb->groups);
+    for (uint32_t i = 0; i < mb->groups.count; i++) {
+        me_launch_host(e, ME_HOST_INPUT_GROUP);
+    }
     me_tensor *of_input =
         me_engine_is_ok(e) ? me_retain(mb->input_buffer->grad) : NULL;
     me_leave(e, frame, NULL);
@@ -104,6 +109,10 @@ void me_stage_backward(me_stage *stage, int32_t m, me_tensor *loss,
     if (!me_engine_is_ok(e)) {
         return;
     }
+    const me_phase phase = me_phase_set(e, ME_PHASE_BACKWARD);
+    me_launch_host(e, ME_HOST_ACTION);
+    me_launch_host(e, ME_HOST_BACKWARD);
+    me_phase_set(e, phase);
     me_tensor *output = mb->output; /* fwd_cache.pop() */
     me_tensor *input = mb->input;
     mb->output = NULL;
@@ -256,8 +265,8 @@ void me_stage_prepare_forward(me_stage *stage)
     infer_shapes(stage);
     for (int32_t m = 0; m < stage->n_microbatches && !is_first(stage); m++) {
         me_tensor *buffer =
-            me_loop_keep(stage->loop, "recv_forward", ME_CATEGORY_COMMUNICATION,
-                         stage->input.dtype, stage->input.shape);
+            me_keep(stage->loop->e, "recv_forward", ME_CATEGORY_COMMUNICATION,
+                    stage->input.dtype, stage->input.shape);
         if (me_engine_is_ok(stage->loop->e)) {
             buffer->requires_grad = true;
             stage->microbatches[m].input_buffer = buffer;
@@ -268,9 +277,9 @@ void me_stage_prepare_forward(me_stage *stage)
 void me_stage_prepare_backward(me_stage *stage)
 {
     for (int32_t m = 0; m < stage->n_microbatches && !is_last(stage); m++) {
-        stage->microbatches[m].gradient_buffer = me_loop_keep(
-            stage->loop, "recv_backward", ME_CATEGORY_COMMUNICATION,
-            stage->output.dtype, stage->output.shape);
+        stage->microbatches[m].gradient_buffer =
+            me_keep(stage->loop->e, "recv_backward", ME_CATEGORY_COMMUNICATION,
+                    stage->output.dtype, stage->output.shape);
     }
 }
 

@@ -36,6 +36,7 @@ typedef struct me_stage_microbatch {
 typedef struct me_stage {
     me_loop *loop;
     int32_t index; /**< of n_stages */
+    int32_t chunk; /**< of this rank's, from 0 */
     int32_t n_stages;
     bool has_previous_here; /**< the stage before is on this rank */
     bool has_next_here;

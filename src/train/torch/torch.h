@@ -13,22 +13,18 @@
 #include "base/model.h"
 #include "nn/nn.h"
 #include "parallel/schedule.h"
-
-/** fully_shard()'s arguments. */
-typedef struct me_fully_shard_config {
-    bool reshard_after_forward;
-    bool has_param_dtype; /**< MixedPrecisionPolicy's */
-    me_dtype param_dtype;
-    bool has_reduce_dtype;
-    me_dtype reduce_dtype;
-} me_fully_shard_config;
+#include "train/fsdp/fsdp.h"
 
 /** What a rank's program is made from; read-only while it runs. */
 typedef struct me_torch_config {
     const me_layer_tree *tree; /**< borrowed */
     const me_forward *loss;    /**< of y and target; borrowed */
-    me_shape input_shape;      /**< of one micro-batch */
+    me_torch_target target;
+    me_sdpa_backend attention;
+    bool clips_gradients; /**< clip_grad_norm_() before each step */
+    me_shape input_shape; /**< of one micro-batch */
     me_dtype input_dtype;
+    bool keeps_output; /**< through the backward */
     me_data_parallel data_parallel;
     me_fully_shard_config fully_shard;
     me_pipeline pipeline;        /**< ranks, micro-batches, chunks */

@@ -3,6 +3,8 @@
 #include "base/size.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
+#include "tensor/hooks.h"
+#include "tensor/launch.h"
 #include "train/torch/ddp.h"
 #include "train/torch/fsdp.h"
 #include "train/torch/loop.h"
@@ -29,16 +31,32 @@ void me_loop_point(me_loop *l, const char *what, int microbatch)
     me_point(l->e, name);
 }
 
-me_tensor *me_loop_keep(me_loop *l, const char *op, me_category category,
-                        me_dtype dtype, me_shape shape)
+/** A batch of the loop's, of random numbers. */
+static me_tensor *keep_drawn(me_loop *l, const char *op, me_dtype dtype,
+                             me_shape shape)
 {
-    me_engine *e = l->e;
-    const me_frame frame = me_enter(e);
-    const me_category before = me_category_set(e, category);
-    me_tensor *x = me_retain(me_empty(e, op, dtype, shape));
-    me_category_set(e, before);
-    me_leave(e, frame, NULL);
+    const bool was_drawn = me_drawn_set(l->e, true);
+    me_tensor *x = me_keep(l->e, op, ME_CATEGORY_INPUT, dtype, shape);
+    me_drawn_set(l->e, was_drawn);
     return x;
+}
+
+void me_loop_begin_action(me_loop *l, me_action_kind kind, int32_t chunk,
+                          int32_t microbatch)
+{
+    me_action_begin(l->e, me_action_letter(kind), chunk);
+    me_launch_tell(l->e,
+                   (me_launch){.kind = ME_LAUNCH_ACTION_BEGIN,
+                               .is_backward = kind != ME_ACTION_FORWARD,
+                               .is_weights = kind == ME_ACTION_WEIGHT_GRADIENT,
+                               .chunk = chunk,
+                               .microbatch = microbatch});
+}
+
+void me_loop_end_action(me_loop *l)
+{
+    me_launch_tell(l->e, (me_launch){.kind = ME_LAUNCH_ACTION_END});
+    me_action_end(l->e);
 }
 
 void me_loop_backward(me_loop *l, me_tensor *loss)
@@ -46,6 +64,8 @@ void me_loop_backward(me_loop *l, me_tensor *loss)
     me_engine *e = l->e;
     const me_frame frame = me_enter(e);
     me_tensor *seed = me_empty_like(e, "ones_like", loss);
+    me_tell_op(e, "ones_like.default");
+    me_launch_host(e, ME_HOST_BACKWARD);
     me_backward(e, loss, seed);
     if (l->wrapper != NULL && l->wrapper->end_backward != NULL) {
         l->wrapper->end_backward(l->wrapper_state);
@@ -70,13 +90,32 @@ static bool is_wrapped(const me_loop *l)
 static void begin(me_loop *l)
 {
     if (l->config->is_distributed) {
-        l->barrier_byte = me_loop_keep(l, "barrier", ME_CATEGORY_BUFFER,
-                                       ME_DTYPE_UINT8, ME_SHAPE(1));
+        const me_frame frame = me_enter(l->e);
+        const me_category before = me_category_set(l->e, ME_CATEGORY_BUFFER);
+        l->barrier_byte = me_retain(me_scratch(l->e, "barrier", 1));
+        me_category_set(l->e, before);
+        me_leave(l->e, frame, NULL);
         me_communicate(l->e, l->comm,
                        (me_call){ME_GROUP_WORLD, ME_COLLECTIVE_ALL_REDUCE,
                                  ME_DTYPE_UINT8, 1, -1, false});
     }
     me_point(l->e, "start");
+}
+
+/** The targets of a batch, where they are numbers. */
+static me_boundary labels_of(const me_torch_config *c)
+{
+    const bool has_one_each = c->target == ME_TORCH_TARGET_CLASSES;
+    return (me_boundary){has_one_each ? ME_SHAPE(c->input_shape.dim[0])
+                                      : c->input_shape,
+                         ME_DTYPE_INT64};
+}
+
+void me_loop_to_empty(me_loop *l)
+{
+    if (l->config->tree->is_meta && me_engine_is_ok(l->e)) {
+        me_parameters_to(&l->nn, NULL);
+    }
 }
 
 static void set_up(me_loop *l)
@@ -88,9 +127,13 @@ static void set_up(me_loop *l)
     if (is_wrapped(l) && me_engine_is_ok(l->e)) {
         l->wrapper_state = l->wrapper->wrap(l);
     }
+    me_loop_to_empty(l);
     me_point(l->e, is_wrapped(l) ? "wrapped" : "model_built");
-    l->input = me_loop_keep(l, "input", ME_CATEGORY_INPUT, c->input_dtype,
-                            c->input_shape);
+    l->input = keep_drawn(l, "input", c->input_dtype, c->input_shape);
+    if (c->target != ME_TORCH_TARGET_OUTPUT) {
+        const me_boundary labels = labels_of(c);
+        l->target = keep_drawn(l, "labels", labels.dtype, labels.shape);
+    }
     me_point(l->e, "input");
 }
 
@@ -109,6 +152,7 @@ static void forward_backward(me_loop *l, int32_t microbatch)
     me_microbatch(e, microbatch);
     me_phase_set(e, ME_PHASE_FORWARD);
     me_category_set(e, ME_CATEGORY_TEMPORARY);
+    me_loop_begin_action(l, ME_ACTION_FORWARD, 0, microbatch);
     if (is_wrapped(l) && l->wrapper->pre_forward != NULL) {
         l->wrapper->pre_forward(l->wrapper_state);
     }
@@ -116,11 +160,17 @@ static void forward_backward(me_loop *l, int32_t microbatch)
     me_loop_point(l, "forward", counted(l, microbatch));
     me_tensor *operands[] = {y, l->target};
     me_tensor *loss = me_forward_run(&l->nn, l->config->loss, 2, operands);
+    if (!l->config->keeps_output && loss != y) {
+        me_drop(e, y);
+    }
+    me_loop_end_action(l);
+    me_loop_begin_action(l, ME_ACTION_BACKWARD, 0, microbatch);
     me_loop_backward(l, loss);
     if (!is_wrapped(l) && loss != y) {
         me_drop(e, loss); // nobody names it; else `del y, loss`
     }
     me_leave(e, frame, NULL);
+    me_loop_end_action(l);
     me_phase_set(e, ME_PHASE_OTHER);
     me_microbatch(e, ME_NO_MICROBATCH);
     me_loop_point(l, "backward", counted(l, microbatch));
@@ -129,6 +179,10 @@ static void forward_backward(me_loop *l, int32_t microbatch)
 /** An optimizer's step, and gradients set to None. */
 static void update(me_loop *l)
 {
+    me_launch_tell(l->e, (me_launch){.kind = ME_LAUNCH_OPTIMIZER});
+    if (l->config->clips_gradients) {
+        me_loop_clip_gradients(l);
+    }
     me_loop_step(l);
     me_loop_point(l, "step", -1);
     me_loop_zero_grad(l);
@@ -139,6 +193,7 @@ static void update(me_loop *l)
 static void train_step(me_loop *l)
 {
     me_iteration(l->e, l->iteration);
+    me_phase_set(l->e, ME_PHASE_OTHER);
     if (!is_wrapped(l)) {
         me_loop_point(l, "begin", -1);
     }
@@ -166,7 +221,7 @@ static me_tensor *batch(me_loop *l, const char *op,
     me_shape shape = microbatch->shape;
     shape.dim[0] =
         me_size_mul(shape.dim[0], (uint64_t)l->config->pipeline.microbatches);
-    return me_loop_keep(l, op, ME_CATEGORY_INPUT, microbatch->dtype, shape);
+    return me_keep(l->e, op, ME_CATEGORY_INPUT, microbatch->dtype, shape);
 }
 
 static void set_up_pipeline(me_loop *l, me_schedule_run *run)
@@ -181,7 +236,10 @@ static void set_up_pipeline(me_loop *l, me_schedule_run *run)
     }
     for (int32_t i = 0; i < run->n_stages && me_engine_is_ok(l->e); i++) {
         if (run->stages[i].index == run->stages[i].n_stages - 1) {
-            l->target = batch(l, "target", &run->stages[i].output);
+            const me_boundary labels = labels_of(l->config);
+            l->target = l->config->target == ME_TORCH_TARGET_OUTPUT
+                            ? batch(l, "target", &run->stages[i].output)
+                            : batch(l, "labels", &labels);
         }
     }
     me_point(l->e, "input");
@@ -206,7 +264,12 @@ static void loop_init(me_loop *l, me_engine *e, const me_torch_config *config,
 {
     *l = (me_loop){.e = e, .config = config, .comm = comm, .iteration = -1};
     l->wrapper = wrappers[config->data_parallel];
-    l->no_config = (me_transformer_config){.tensor_parallel = 1};
+    l->no_config = (me_transformer_config){
+        .tensor_parallel = 1,
+        .core_attention = config->attention == ME_SDPA_FLASH
+                              ? ME_CORE_ATTENTION_SDPA_FLASH
+                              : ME_CORE_ATTENTION_UNFUSED,
+    };
     l->nn = (me_nn){
         .e = e,
         .config = &l->no_config,

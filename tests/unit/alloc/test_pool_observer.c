@@ -52,6 +52,37 @@ static void on_point(void *self, const me_event *point, const me_pool *pool)
     s->peak = me_pool_peak(pool, ME_POOL_REQUESTED_BYTES);
 }
 
+/** A block that another stream uses comes back after the next point, at an
+ *  allocation; others at once. */
+static void test_observer__frees_at_points(void **state)
+{
+    (void)state;
+    me_pool_observer *o = make_observer(0);
+    me_pool_observer_free_at_points(o);
+    const me_pool *pool = me_pool_observer_pool(o);
+    emit_alloc(o, 0, 3 * MIB);
+    emit_alloc(o, 1, 5 * MIB);
+    emit_free(o, ME_EVENT_FREE_REQUESTED, 1);
+    emit_free(o, ME_EVENT_FREE_COMPLETED, 1);
+    assert_int_equal(me_pool_current(pool, ME_POOL_REQUESTED_BYTES), 3 * MIB);
+    for (uint32_t i = 0; i < 2; i++) { /* the engine uses its id again */
+        emit_free(o, ME_EVENT_FREE_REQUESTED, 0);
+        emit(o, (me_event){.kind = ME_EVENT_FREE_COMPLETED,
+                           .block = 0,
+                           .is_late = true});
+        emit_alloc(o, 0, 4 * MIB);
+    }
+    assert_int_equal(me_pool_current(pool, ME_POOL_REQUESTED_BYTES), 11 * MIB);
+    emit(o, (me_event){.kind = ME_EVENT_POINT, .name = "built"});
+    assert_int_equal(me_pool_current(pool, ME_POOL_REQUESTED_BYTES), 11 * MIB);
+    emit_free(o, ME_EVENT_FREE_REQUESTED, 0);
+    emit(o, (me_event){.kind = ME_EVENT_FREE_COMPLETED, .is_late = true});
+    emit_alloc(o, 2, MIB); /* what was late before the point, and no more */
+    assert_int_equal(me_pool_current(pool, ME_POOL_REQUESTED_BYTES), 5 * MIB);
+    assert_int_equal(me_pool_observer_status(o, NULL), ME_OK);
+    me_pool_observer_destroy(o);
+}
+
 static void test_observer__follows(void **state)
 {
     (void)state;
@@ -129,6 +160,7 @@ static void test_observer__refuses_contradictions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_observer__frees_at_points),
         cmocka_unit_test(test_observer__follows),
         cmocka_unit_test(test_observer__says_where_memory_ran_out),
         cmocka_unit_test(test_observer__refuses_contradictions),

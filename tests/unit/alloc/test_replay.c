@@ -7,6 +7,12 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+
+enum {
+    MANY_ENTRIES = 60000,
+    GROWTH_KIB = 16 << 10
+};
 
 static me_status replay(const char *text, const me_replay_options *options,
                         me_diag *diag, me_replay_summary *summary,
@@ -123,12 +129,20 @@ static void test_replay__refuses(void **state)
         {"alloc\t1\n", "the id is missing", 1},
         {"\nfrobnicate\t1\n", "but got: 'frobnicate'", 2},
         {"point\n", "the id is missing", 1},
+        {"take\tnobody\t1\n", "driver, mapped or local_memory", 1},
+        {"take\tdriver\tx\n", "not a number of bytes", 1},
         {"{", "", 1},
         {"{}", "device_traces is missing", 0},
         {"{\"device_traces\": [[], [{}]]}", "entry 0: action is missing", 0},
         {"{\"device_traces\": [[{\"action\": \"x\"}]]}", "action is unknown",
          0},
-        {"{\"device_traces\": [[1], [2]]}", "2 devices have a trace", 0},
+        {"{\"device_traces\": [[{\"action\": \"oom\"}], [2]]}",
+         "2 devices have a trace", 0},
+        {"{\"device_traces\": 3}", "device_traces is no list", 0},
+        {"{\"device_traces\": [[{\"action\": \"oom\", \"action\": 1}]]}",
+         "an object has action twice", 0},
+        {"{\"segments\": [{\"address\": 1}], \"device_traces\": [[]]}",
+         "segments are not those", 0},
     };
 
     const me_replay_options options = me_replay_options_default();
@@ -176,6 +190,105 @@ static void test_replay__snapshot(void **state)
            "", 0, parts);
 }
 
+/* By pool: 20 MiB of the large one of which 3 MiB are used, 2 MiB of the small one
+ * of which 1024 are; peaks are of all points. */
+static void test_replay__summary_by_pool(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {
+        "\"allocated_bytes\": {\"all\": {\"current\": 3146752, \"peak\": "
+        "6292480, \"allocated\": 6292480, \"freed\": 3145728}, \"large_pool\": "
+        "{\"current\": 3145728, \"peak\": 6291456, \"allocated\": 6291456, "
+        "\"freed\": 3145728}, \"small_pool\": {\"current\": 1024, \"peak\": "
+        "1024, \"allocated\": 1024, \"freed\": 0}}",
+        "\"inactive_split_bytes\": {\"all\": {\"current\": 19921920, ",
+        "\"segment\": {\"all\": {\"current\": 2, \"peak\": 2, ",
+        "\"num_device_alloc\": 2", NULL};
+    expect("alloc\t3145728\ta\t0\nalloc\t3145728\tb\t0\nalloc\t1000\tc\t0\n"
+           "point\tp\nfree\t3145728\tb\t0\npoint\tq\n",
+           "", 0, parts);
+}
+
+/* memest's own file: what was before counts, a late free is done later, a mark
+ * leaves peaks alone, and what others take moves addresses alone. */
+static void test_replay__own_file(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {
+        "{\"name\": \"fwd0_begin\", \"requested\": {\"current\": 700, \"peak\": "
+        "1000}, \"allocated\": {\"current\": 512, \"peak\": 1536}",
+        "{\"name\": \"end\", \"requested\": {\"current\": 500, \"peak\": 1000}",
+        "\"events\": 9", "\"segment_order\": \"modelled\"", NULL};
+    expect("take\tdriver\t2097152\n"
+           "earlier_alloc\t300\t1\t0\tparameter\tsetup\t\tempty\n"
+           "earlier_alloc\t500\t2\t0\tparameter\tsetup\t\tempty\n"
+           "alloc\t200\t3\t0\tactivation\tforward\t\tmm\n"
+           "free\t200\t3\t0\tactivation\tforward\t\t\tlate\n"
+           "free\t300\t1\t0\tparameter\tforward\t\t\n"
+           "mark\tfwd0_begin\nfree_completed\t3\npoint\tend\n",
+           "", 0, parts);
+}
+
+/* Keys sorted, as some writers have them: blocks come before the address of
+ * their segment, and traces before segments. */
+static void test_replay__snapshot_with_sorted_keys(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {"\"blocks_before_recording\": 1",
+                                        "\"events\": 2", NULL};
+    expect("{\"device_traces\": [[{\"action\": \"alloc\", \"addr\": 512, "
+           "\"frames\": [{\"line\": 3}], \"size\": 9, \"stream\": 0}]], "
+           "\"segments\": [{\"blocks\": [{\"requested_size\": 3, \"size\": "
+           "512, \"state\": \"active_allocated\"}, {\"size\": 512, \"state\": "
+           "\"active_allocated\"}], \"address\": 0, \"device\": 0, "
+           "\"stream\": 0}]}",
+           "", 0, parts);
+}
+
+static long peak_kib(void)
+{
+    struct rusage usage;
+    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    return usage.ru_maxrss;
+}
+
+/* A snapshot is never held: 30 MB of text, of which two blocks live at once,
+ * must not show in the process. */
+static void test_replay__snapshot_is_not_held(void **state)
+{
+    (void)state;
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    (void)fputs("{\"device_traces\": [[", file);
+    for (int i = 0; i < MANY_ENTRIES; i++) {
+        (void)fprintf(file,
+                      "%s{\"action\": \"%s\", \"addr\": %d, \"size\": 9, "
+                      "\"stream\": 0, \"frames\": [",
+                      i == 0 ? "" : ", ",
+                      i % 2 == 0 ? "alloc" : "free_completed", i / 2 * 512);
+        for (int frame = 0; frame < 8; frame++) {
+            (void)fprintf(file,
+                          "%s{\"name\": \"forward\", \"filename\": "
+                          "\"layers.py\", \"line\": %d}",
+                          frame == 0 ? "" : ", ", frame);
+        }
+        (void)fputs("]}", file);
+    }
+    (void)fputs("]]}", file);
+    rewind(file);
+    const me_replay_options options = me_replay_options_default();
+    me_replay_summary summary = {0};
+    me_str report = {0};
+    const long before = peak_kib();
+    assert_int_equal(
+        me_replay_file(&options, file, "test", NULL, &summary, &report), ME_OK);
+    assert_true(peak_kib() - before < GROWTH_KIB);
+    assert_int_equal(summary.n_events, MANY_ENTRIES);
+    assert_int_equal(summary.reserved_peak_bytes, 2 << 20);
+    me_str_fini(&report);
+    (void)fclose(file);
+}
+
 /* Two equal segments, the newer one below the older in the model. The ids say
  * that it was the other way: `a`, the older, was taken first again, and where
  * `b` came back shows it for the halves that nobody had seen before. */
@@ -199,23 +312,32 @@ static void test_replay__reads_order_off_the_recording(void **state)
            "", 0, plain);
 }
 
-static void test_replay__survives_missing_memory(void **state)
+static void fail_everywhere(const char *text)
 {
-    (void)state;
     const me_replay_options options = me_replay_options_default();
     me_status status = ME_ERR_NOMEM;
     for (uint64_t n = 1; status == ME_ERR_NOMEM; n++) {
         me_diag diag = {0};
         me_str report = {0};
         me_alloc_fail_at(n);
-        status = replay("alloc\t30000000\tan id that is quite long\t0\n"
-                        "alloc\t3\tb\t0\npoint\tp\n",
-                        &options, &diag, NULL, &report);
+        status = replay(text, &options, &diag, NULL, &report);
         me_alloc_fail_at(0);
         assert_true(status == ME_OK || status == ME_ERR_NOMEM);
         me_str_fini(&report);
     }
     assert_int_equal(status, ME_OK);
+}
+
+static void test_replay__survives_missing_memory(void **state)
+{
+    (void)state;
+    fail_everywhere("alloc\t30000000\tan id that is quite long\t0\n"
+                    "alloc\t3\tb\t0\npoint\tp\n");
+    fail_everywhere(
+        "{\"segments\": [{\"device\": 0, \"address\": 0, \"stream\": 0, "
+        "\"blocks\": [{\"size\": 512, \"state\": \"active_allocated\"}]}], "
+        "\"device_traces\": [[{\"action\": \"free_completed\", \"addr\": 512, "
+        "\"size\": 9, \"stream\": 0}]]}");
 }
 
 static void test_id_map__holds_and_forgets(void **state)
@@ -262,6 +384,10 @@ int main(void)
         cmocka_unit_test(test_replay__runs_out_of_memory),
         cmocka_unit_test(test_replay__refuses),
         cmocka_unit_test(test_replay__snapshot),
+        cmocka_unit_test(test_replay__summary_by_pool),
+        cmocka_unit_test(test_replay__own_file),
+        cmocka_unit_test(test_replay__snapshot_with_sorted_keys),
+        cmocka_unit_test(test_replay__snapshot_is_not_held),
         cmocka_unit_test(test_replay__reads_order_off_the_recording),
         cmocka_unit_test(test_replay__survives_missing_memory),
         cmocka_unit_test(test_id_map__holds_and_forgets),

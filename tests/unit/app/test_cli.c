@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-    WORDS_MAX = 16
+    WORDS_MAX = 24
 };
 
 /** Parse `memest` and the words up to a NULL. */
@@ -51,8 +51,8 @@ static void test_cli__flags(void **state)
 
     assert_int_equal(
         parse(WORDS("check", "--model=a.cfg", "--set", "a=1", "--set", "b=2",
-                    "--world-size", "16", "--rank", "3", "--strict", "--format",
-                    "json", "-o", "out"),
+                    "--world-size", "16", "--events", "e.tsv", "--rank", "3",
+                    "--strict", "--format", "json", "-o", "out"),
               &diag, &cli),
         ME_OK);
     assert_string_equal(cli.command, "check");
@@ -103,6 +103,12 @@ static void test_cli__errors_name_the_flag(void **state)
         {{"schedule", "1f1b", "--model", "x"}, "--model"},
         {{"schedule", "--pp", "4"}, "FILE.csv"},
         {{"check", "--pp", "4"}, "--pp"},
+        {{"--rank", "1"}, "--rank has no effect by itself"},
+        {{"--iteration", "1"}, "give one of --events with it"},
+        {{"--iteration", "1", "--dump", "plan"}, "--iteration"},
+        {{"--events", "x", "--dump", "plan"}, "--events has no effect with"},
+        {{"--no-fold", "--dump", "plan"}, "--no-fold has no effect with"},
+        {{"--course"}, "--course: --format must be json or html, not text"},
     };
 
     (void)state;

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "job.h"
 
+#define FSDP2                                                                  \
+    "parallel.torch_fsdp2=true "                                               \
+    "model.untie_embeddings_and_output_weights=true"
+
 /* What is set on JOB_TEXT (8 layers, 512 wide, 8 heads), and what the one
  * line must say; "" is a job that is right. */
 static const char *const rule_cases[][2] = {
@@ -153,6 +157,37 @@ static const char *const rule_cases[][2] = {
     {"optimizer.overlap_param_gather=true", "optimizer.distributed = true"},
     {"optimizer.overlap_param_gather=true optimizer.distributed=true",
      "optimizer.overlap_grad_reduce = true"},
+    {"optimizer.num_distributed_optimizer_instances=2",
+     "needs optimizer.distributed = true"},
+    {"optimizer.num_distributed_optimizer_instances=2 parallel.world_size=4 "
+     "optimizer.distributed=true",
+     ""},
+    {"optimizer.num_distributed_optimizer_instances=3 parallel.world_size=4 "
+     "optimizer.distributed=true",
+     "optimizer.num_distributed_optimizer_instances = 3 does not divide data "
+     "parallel size = 4"},
+    {"optimizer.num_distributed_optimizer_instances=2 parallel.world_size=4 "
+     "optimizer.distributed=true moe.num_experts=4 "
+     "model.add_bias_linear=false",
+     "with experts or parallel.context over 1 is not modelled"},
+    {FSDP2, ""},
+    {FSDP2 " parallel.tensor=2 parallel.world_size=4", ""},
+    {FSDP2 " parallel.pipeline=2", "needs parallel.pipeline = 1"},
+    {FSDP2 " moe.num_experts=4 model.add_bias_linear=false "
+           "parallel.expert=2 parallel.world_size=2 "
+           "moe.token_dispatcher=alltoall",
+     "needs parallel.expert = 1"},
+    {FSDP2 " optimizer.distributed=true",
+     "needs optimizer.distributed = false"},
+    {FSDP2 " train.gradient_accumulation_fusion=true",
+     "needs train.gradient_accumulation_fusion = false "
+     "(--no-gradient-accumulation-fusion)"},
+    {"parallel.torch_fsdp2=true",
+     "parallel.torch_fsdp2 = true (--use-torch-fsdp2) needs "
+     "model.untie_embeddings_and_output_weights = true"},
+    {FSDP2 " train.params_dtype=float16",
+     "does not go with train.params_dtype = float16"},
+    {FSDP2 " train.params_dtype=float32", ""},
     {"recompute.granularity=full", "needs recompute.num_layers"},
     {"recompute.granularity=full recompute.num_layers=1", ""},
     {"recompute.distribute_saved_activations=true",

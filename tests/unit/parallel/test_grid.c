@@ -83,6 +83,33 @@ static void test_grid__groups_of_a_cube(void **state)
     check_groups(&grid, cases, sizeof cases / sizeof cases[0]);
 }
 
+/** Two instances of the distributed optimizer over t = 2, p = 1, d = 4, as
+ *  parallel_state.py cuts its lists of data-parallel ranks. */
+static void test_grid__groups_of_instances(void **state)
+{
+    (void)state;
+    static const group_case cases[] = {
+        {ME_GROUP_DATA_CONTEXT, 4, {0, 2, 4, 6, 1, 3, 5, 7}},
+        {ME_GROUP_PARTIAL_DATA_CONTEXT, 2, {0, 2, 4, 6, 1, 3, 5, 7}},
+        {ME_GROUP_INTER_INSTANCE, 2, {0, 4, 2, 6, 1, 5, 3, 7}},
+        {ME_GROUP_OPTIMIZER_INSTANCE, 4, {0, 1, 2, 3, 4, 5, 6, 7}},
+        {ME_GROUP_EXPERT_DATA, 4, {0, 2, 4, 6, 1, 3, 5, 7}},
+        {ME_GROUP_WORLD, 8, {0, 1, 2, 3, 4, 5, 6, 7}},
+    };
+    const me_grid grid = make_grid(&(me_grid_sizes){.world = 8,
+                                                    .tensor = 2,
+                                                    .context = 1,
+                                                    .pipeline = 1,
+                                                    .expert = 1,
+                                                    .instances = 2});
+    check_groups(&grid, cases, sizeof cases / sizeof cases[0]);
+    for (int32_t rank = 0; rank < 8; rank++) {
+        const me_coordinates c =
+            me_grid_coordinates(&grid, ME_GRID_DENSE, rank);
+        assert_int_equal(me_grid_data_rank(&grid, ME_GRID_DENSE, &c), rank / 2);
+    }
+}
+
 /** Lists of the reference: world 4, p = d = ep = 2. */
 static void test_grid__groups_with_experts(void **state)
 {
@@ -322,6 +349,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_grid__groups_of_a_cube),
+        cmocka_unit_test(test_grid__groups_of_instances),
         cmocka_unit_test(test_grid__groups_with_experts),
         cmocka_unit_test(test_grid__context_is_inside_data),
         cmocka_unit_test(test_grid__pipeline_before_data),

@@ -96,6 +96,14 @@ static void test_verdict__doubts_what_depends_on_timing(void **state)
     me_verdict v = me_verdict_judge(&w.report, CAPACITY);
     assert_int_equal(v.band.late_frees, (uint64_t)10 * MIB);
     assert_int_equal(v.risk, ME_RISK_TIGHT);
+    me_late_result *late = &w.report.results[1]->late;
+    *late = (me_late_result){.is_known = true,
+                             .reserved_bytes = (uint64_t)417 * MIB};
+    assert_int_equal(me_verdict_judge(&w.report, CAPACITY).band.late_frees,
+                     (uint64_t)17 * MIB);
+    late->reserved_bytes = (uint64_t)399 * MIB;
+    assert_int_equal(me_verdict_judge(&w.report, CAPACITY).band.late_frees, 0);
+    *late = (me_late_result){.is_known = false};
     w.config.parallel.virtual_pipeline = 2;
     w.config.optimizer.overlap_grad_reduce = true;
     v = me_verdict_judge(&w.report, CAPACITY);
@@ -116,7 +124,7 @@ static void test_verdict__takes_the_nearer_limit(void **state)
     world w;
     make_world(&w, ME_BASIS_DEVICE, (uint64_t)500 * MIB);
     w.points[1].reserved_peak_bytes = (uint64_t)300 * MIB;
-    w.config.device.memory_limit_bytes = (uint64_t)250 * MIB;
+    w.report.limit_bytes = (uint64_t)250 * MIB;
     const me_verdict v = me_verdict_judge(&w.report, CAPACITY);
     assert_int_equal(v.basis, ME_BASIS_RESERVED);
     assert_int_equal(v.capacity_bytes, (uint64_t)250 * MIB);

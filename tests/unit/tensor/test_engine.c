@@ -112,6 +112,8 @@ static void test_engine__events_say_where_they_happen(void **state)
 
     const me_module_id decoder = me_module_add(e, ME_NO_MODULE, "decoder");
     const me_module_id layer = me_module_add_index(e, decoder, 3);
+    const me_module_id list = me_module_add(e, decoder, "list");
+    const me_module_id in_list = me_module_add_index(e, list, 0);
     assert_string_equal(me_engine_modules(e)->modules[layer].path, "decoder.3");
     const me_frame frame = me_enter(e);
     me_iteration(e, 1);
@@ -119,6 +121,7 @@ static void test_engine__events_say_where_they_happen(void **state)
     me_phase_set(e, ME_PHASE_FORWARD);
     me_category_set(e, ME_CATEGORY_ACTIVATION);
     me_stream_set(e, ME_STREAM_SIDE);
+    me_module_enter(e, decoder);
     me_module_enter(e, layer);
     me_scratch(e, "probe", 7);
     assert_int_equal(last.event.kind, ME_EVENT_ALLOC);
@@ -132,7 +135,21 @@ static void test_engine__events_say_where_they_happen(void **state)
     assert_string_equal(last.event.op, "probe");
     me_module_leave(e);
     assert_int_equal(last.event.kind, ME_EVENT_MODULE_LEAVE);
-    assert_int_equal(me_module_current(e), decoder); /* its parent */
+    assert_int_equal(me_module_current(e), decoder);
+
+    /* A list has no forward: what follows a module of it is not in the list,
+     * and the list is not left. */
+    me_module_enter(e, in_list);
+    me_module_leave(e);
+    assert_int_equal(me_module_current(e), decoder);
+    me_module_switch(e, list);
+    assert_int_equal(last.event.kind, ME_EVENT_MODULE_ENTER);
+    assert_int_equal(last.event.module, list);
+    me_module_leave(e);
+    me_module_leave(e);
+    assert_int_equal(last.event.kind, ME_EVENT_MODULE_LEAVE);
+    assert_int_equal(last.event.module, decoder);
+    assert_int_equal(me_module_current(e), ME_NO_MODULE);
     me_leave(e, frame, NULL);
 }
 

@@ -58,8 +58,9 @@ static void test_memory_kernel__bytes_over_rate(void **state)
 static void test_flash__a_wave_that_is_not_full(void **state)
 {
     (void)state;
-    const me_rates r = rates_example();
+    me_rates r = rates_example();
     me_launch f = {.kernel = ME_KERNEL_FLASH,
+                   .dtype = ME_DTYPE_BFLOAT16,
                    .flops = 1000000000,
                    .batch = 66,
                    .m = 128,
@@ -70,6 +71,9 @@ static void test_flash__a_wave_that_is_not_full(void **state)
     f.k = 64;
     f.kernel = ME_KERNEL_FLASH_BACKWARD;
     assert_int_equal(me_kernel_ns(&r, &f), 5000 + 5000);
+    f.dtype = ME_DTYPE_FLOAT32; /* no faster than products */
+    r.single_product = 1e11;
+    assert_int_equal(me_kernel_ns(&r, &f), 5000 + 10000000);
 }
 
 /* An all-reduce crosses 2 (n - 1) / n times: 7/4 on 8 ranks where the rate was
@@ -99,16 +103,19 @@ static void test_host__by_phase_and_launch(void **state)
     (void)state;
     me_rates r = rates_example();
     me_launch k = {.kind = ME_LAUNCH_KERNEL, .kernel = ME_KERNEL_COPY};
-    assert_int_equal(me_host_ns(&r, &k), 17000);
+    assert_int_equal(me_host_ns(&r, ME_HOST_OF_MEGATRON, &k), 17000);
     k.phase = ME_PHASE_BACKWARD;
-    assert_int_equal(me_host_ns(&r, &k), 24000);
+    assert_int_equal(me_host_ns(&r, ME_HOST_OF_MEGATRON, &k), 24000);
     r.launch_s *= 2;
-    assert_int_equal(me_host_ns(&r, &k), 48000);
+    assert_int_equal(me_host_ns(&r, ME_HOST_OF_MEGATRON, &k), 48000);
     const me_launch exchange = {.kind = ME_LAUNCH_EXCHANGE,
                                 .transfers = ME_TRANSFER_TO_NEXT |
                                              ME_TRANSFER_FROM_NEXT};
     r.launch_s /= 2;
-    assert_int_equal(me_host_ns(&r, &exchange), 300000);
+    assert_int_equal(me_host_ns(&r, ME_HOST_OF_MEGATRON, &exchange), 300000);
+    r.launch_s = 15e-6; /* twice that of the host it was measured on */
+    assert_int_equal(me_host_ns(&r, ME_HOST_OF_TORCH, &exchange), 246000);
+    assert_int_equal(me_host_ns(&r, ME_HOST_OF_TORCH, &k), 34000);
 }
 
 int main(void)

@@ -81,6 +81,29 @@ static void test_recorder__collectives(void **state)
     }
 }
 
+/* What a side stream asks for begins while kernels run. */
+static void test_recorder__ahead(void **state)
+{
+    (void)state;
+    const me_rates rates = rates_example();
+    for (int is_ahead = 0; is_ahead < 2; is_ahead++) {
+        const me_launch gather = {.kind = ME_LAUNCH_COLLECTIVE,
+                                  .collective = ME_COLLECTIVE_ALL_REDUCE,
+                                  .group = ME_GROUP_TENSOR,
+                                  .is_async = true,
+                                  .is_ahead = is_ahead == 1,
+                                  .bytes = 100000000};
+        me_time_program p;
+        me_time_recorder *r = record(&rates, &gather, 1, &p);
+        int64_t clocks[ME_CLOCKS] = {0, 5000000, 0};
+        me_stretch_run(&p.stretches[0], clocks);
+        assert_int_equal(clocks[ME_CLOCK_COMMUNICATION],
+                         (is_ahead == 1 ? 115000 : 5000000) + 1010000);
+        assert_int_equal(clocks[ME_CLOCK_COMPUTE], 5000000);
+        me_time_recorder_destroy(r);
+    }
+}
+
 static void test_recorder__host(void **state)
 {
     (void)state;
@@ -139,6 +162,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_recorder__kernels),
         cmocka_unit_test(test_recorder__collectives),
+        cmocka_unit_test(test_recorder__ahead),
         cmocka_unit_test(test_recorder__host),
         cmocka_unit_test(test_recorder__items),
     };

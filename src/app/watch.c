@@ -2,6 +2,35 @@
 #include "app/program.h"
 #include "app/simulate.h"
 
+me_status me_simulate_watched(const me_plan *plan, const me_job_card *card,
+                              int32_t rank, const me_watcher *watcher,
+                              me_diag *diag)
+{
+    const me_card kernels = me_job_card_kernels(card);
+    me_engine *engine = NULL;
+    me_program program = {.kind = NULL};
+    me_status status = me_engine_create(&kernels, &engine);
+    if (status == ME_OK) {
+        status = me_program_init(plan, rank, &program);
+    }
+    if (status != ME_OK) {
+        me_engine_destroy(engine);
+        return me_fail(diag, status, "no host memory for the engine");
+    }
+    program.runs_all_rounds = true;
+    status = watcher->begin(watcher->self, engine, diag);
+    if (status == ME_OK) {
+        me_program_run(engine, &program);
+        status = me_engine_status(engine, diag);
+    }
+    if (status == ME_OK) {
+        status = watcher->end(watcher->self, diag);
+    }
+    me_program_fini(&program);
+    me_engine_destroy(engine);
+    return status;
+}
+
 me_status me_simulate_modules(const me_plan *plan, int32_t rank, me_diag *diag,
                               me_str *text)
 {

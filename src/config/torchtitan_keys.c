@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/nearest.h"
+#include "config/flags.h"
+#include "config/torchtitan_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* clang-format off */
+#define SET(table, key, versions, type, field) \
+    {table, key, versions, ME_TITAN_SETS, ME_TOML_##type, field, NULL, NULL}
+#define NO_EFFECT(table, keys, versions) \
+    {table, keys, versions, ME_TITAN_NO_EFFECT, ME_TOML_TEXT, \
+     ME_TITAN_NOTHING, NULL, NULL}
+#define UNMODELLED(table, keys, versions, neutral, note) \
+    {table, keys, versions, ME_TITAN_UNMODELLED, ME_TOML_TEXT, \
+     ME_TITAN_NOTHING, neutral, note}
+#define REFUSED(table, keys, versions, neutral, note) \
+    {table, keys, versions, ME_TITAN_REFUSED, ME_TOML_TEXT, \
+     ME_TITAN_NOTHING, neutral, note}
+
+#define OLD ME_TITAN_2024
+#define NEW ME_TITAN_0_2
+#define ALL ME_TITAN_ALL
+
+static const me_titan_rule rules[] = {
+NO_EFFECT("job", "config_file|dump_folder|description", ALL),
+NO_EFFECT("job", "print_args|use_for_integration_test", OLD),
+NO_EFFECT("job", "print_config|save_config_file", NEW),
+UNMODELLED("job", "custom_config_module", NEW, "", "code of the job's own"),
+NO_EFFECT("profiling",
+    "enable_profiling|save_traces_folder|profile_freq|enable_memory_snapshot|"
+    "save_memory_snapshot_folder", ALL),
+NO_EFFECT("profiling", "profiler_active|profiler_warmup", NEW),
+NO_EFFECT("metrics",
+    "log_freq|enable_tensorboard|disable_color_printing|save_tb_folder|"
+    "enable_wandb", ALL),
+NO_EFFECT("metrics", "rank_0_only", OLD),
+NO_EFFECT("metrics", "save_for_all_ranks", NEW),
+
+SET("model", "name", ALL, TEXT, ME_TITAN_MODEL),
+SET("model", "flavor", ALL, TEXT, ME_TITAN_FLAVOR),
+SET("model", "tokenizer_path", ALL, TEXT, ME_TITAN_TOKENIZER),
+NO_EFFECT("model", "hf_assets_path|print_after_conversion", NEW),
+UNMODELLED("model", "norm_type", OLD, "rmsnorm",
+    "another norm; rmsnorm is estimated"),
+UNMODELLED("model", "converters", NEW, "",
+    "converted layers; bfloat16 ones are estimated"),
+
+SET("optimizer", "name", ALL, TEXT, ME_TITAN_OPTIMIZER),
+SET("optimizer", "fused", OLD, BOOL, ME_TITAN_FUSED),
+SET("optimizer", "implementation", NEW, TEXT, ME_TITAN_IMPLEMENTATION),
+NO_EFFECT("optimizer", "lr", ALL),
+NO_EFFECT("optimizer", "beta1|beta2|eps|weight_decay", NEW),
+REFUSED("optimizer", "early_step_in_backward", ALL, "false",
+    "steps inside of the backward are not modelled"),
+NO_EFFECT("lr_scheduler",
+    "warmup_steps|total_steps|decay_ratio|decay_type|min_lr_factor", NEW),
+
+SET("training", "batch_size", OLD, WHOLE, ME_TITAN_BATCH_SIZE),
+SET("training", "local_batch_size", NEW, WHOLE, ME_TITAN_BATCH_SIZE),
+SET("training", "global_batch_size", NEW, WHOLE, ME_TITAN_GLOBAL_BATCH_SIZE),
+SET("training", "seq_len", ALL, WHOLE, ME_TITAN_SEQ_LEN),
+SET("training", "max_norm", ALL, DECIMAL, ME_TITAN_MAX_NORM),
+SET("training", "mixed_precision_param", ALL, TEXT, ME_TITAN_PARAM_DTYPE),
+REFUSED("training", "mixed_precision_reduce", ALL, "float32",
+    "torchtitan reduces in float32 alone"),
+REFUSED("training", "dtype", NEW, "float32",
+    "parameters are modelled in float32 alone"),
+REFUSED("training", "enable_cpu_offload", ALL, "false",
+    "CPU offload is not modelled"),
+UNMODELLED("training", "compile", OLD, "false",
+    "compiled blocks; eager ones are estimated, which take more"),
+UNMODELLED("training", "deterministic", OLD, "false",
+    "deterministic kernels may take other scratch memory"),
+NO_EFFECT("training", "dataset|dataset_path|steps|gc_freq", ALL),
+NO_EFFECT("training", "warmup_steps|seed", OLD),
+NO_EFFECT("training", "gc_debug", NEW),
+NO_EFFECT("training.dataloader",
+    "num_workers|persistent_workers|pin_memory|prefetch_factor", NEW),
+
+SET("training", "data_parallel_replicate_degree", OLD, WHOLE,
+    ME_TITAN_REPLICATE),
+SET("training", "data_parallel_shard_degree", OLD, WHOLE, ME_TITAN_SHARD),
+REFUSED("training", "tensor_parallel_degree", OLD, "1",
+    "tensor parallelism of DTensors is not modelled"),
+NO_EFFECT("training", "disable_loss_parallel", OLD),
+SET("parallelism", "data_parallel_replicate_degree", NEW, WHOLE,
+    ME_TITAN_REPLICATE),
+SET("parallelism", "data_parallel_shard_degree", NEW, WHOLE, ME_TITAN_SHARD),
+SET("parallelism", "fsdp_reshard_after_forward", NEW, TEXT, ME_TITAN_RESHARD),
+REFUSED("parallelism", "tensor_parallel_degree", NEW, "1",
+    "tensor parallelism of DTensors is not modelled"),
+NO_EFFECT("parallelism", "disable_loss_parallel", NEW),
+UNMODELLED("parallelism", "enable_async_tensor_parallel", NEW, "false",
+    "asynchronous tensor parallelism"),
+REFUSED("parallelism", "pipeline_parallel_degree", NEW, "1",
+    "of releases 0.2 stages are not modelled; of December 2024 they are"),
+NO_EFFECT("parallelism",
+    "module_fqns_per_model_part|pipeline_parallel_first_stage_less_layers|"
+    "pipeline_parallel_last_stage_less_layers|"
+    "pipeline_parallel_layers_per_stage|pipeline_parallel_schedule|"
+    "pipeline_parallel_schedule_csv|pipeline_parallel_microbatch_size|"
+    "pipeline_parallel_expert_parallel_overlap", NEW),
+REFUSED("parallelism", "context_parallel_degree", NEW, "1",
+    "context parallelism is not modelled"),
+NO_EFFECT("parallelism",
+    "context_parallel_load_balancer|context_parallel_rotate_method", NEW),
+REFUSED("parallelism", "expert_parallel_degree|expert_tensor_parallel_degree",
+    NEW, "1", "models with experts are not modelled"),
+NO_EFFECT("parallelism", "expert_parallel_comm_backend", NEW),
+
+REFUSED("experimental", "context_parallel_degree", OLD, "1",
+    "context parallelism is not modelled"),
+NO_EFFECT("experimental", "context_parallel_rotate_method", OLD),
+SET("experimental", "pipeline_parallel_degree", OLD, WHOLE, ME_TITAN_PIPELINE),
+SET("experimental", "pipeline_parallel_split_points", OLD, LIST,
+    ME_TITAN_SPLIT_POINTS),
+SET("experimental", "pipeline_parallel_schedule", OLD, TEXT,
+    ME_TITAN_SCHEDULE),
+REFUSED("experimental", "pipeline_parallel_schedule_csv", OLD, "",
+    "an order from a file is not modelled"),
+SET("experimental", "pipeline_parallel_microbatches", OLD, WHOLE,
+    ME_TITAN_MICROBATCHES),
+UNMODELLED("experimental", "enable_async_tensor_parallel", OLD, "false",
+    "asynchronous tensor parallelism"),
+UNMODELLED("experimental", "enable_compiled_autograd", OLD, "false",
+    "a compiled backward; the eager one is estimated"),
+UNMODELLED("experimental", "custom_import|custom_args_module", NEW, "",
+    "code of the job's own"),
+
+NO_EFFECT("checkpoint",
+    "folder|interval|export_dtype|async_mode|keep_latest_k|load_step", ALL),
+NO_EFFECT("checkpoint", "enable_checkpoint|interval_type|model_weights_only",
+    OLD),
+NO_EFFECT("checkpoint",
+    "enable|enable_ft_dataloader_checkpoints|initial_load_path|"
+    "initial_load_model_only|initial_load_in_hf|initial_load_in_hf_quantized|"
+    "last_save_model_only|last_save_in_hf|exclude_from_loading|"
+    "enable_first_step_checkpoint|load_only", NEW),
+REFUSED("checkpoint", "create_seed_checkpoint", ALL, "false",
+    "such a job does not train"),
+
+SET("activation_checkpoint", "mode", ALL, TEXT, ME_TITAN_CHECKPOINT),
+SET("activation_checkpoint", "selective_ac_option", ALL, TEXT,
+    ME_TITAN_CHECKPOINT_OPTION),
+SET("activation_checkpoint", "early_stop", NEW, BOOL, ME_TITAN_EARLY_STOP),
+UNMODELLED("activation_checkpoint",
+    "per_op_sac_force_recompute_mm_shapes_by_fqns", NEW, "|moe.router.gate",
+    "products that are made again; those of the policy are estimated"),
+NO_EFFECT("activation_checkpoint",
+    "memory_budget|visualize_memory_budget_pareto|preserve_rng_state|"
+    "determinism_check|debug", NEW),
+
+UNMODELLED("compile", "enable", NEW, "false",
+    "compiled blocks and loss; eager ones are estimated, which take more"),
+NO_EFFECT("compile", "components|backend", NEW),
+UNMODELLED("float8",
+    "enable_float8_linear|enable_fsdp_float8_all_gather|"
+    "precompute_float8_dynamic_scale_for_fsdp", OLD, "false",
+    "float8 layers; bfloat16 ones are estimated"),
+NO_EFFECT("float8",
+    "scaling_type_input|scaling_type_weight|scaling_type_grad_output", OLD),
+NO_EFFECT("quantize.linear.float8",
+    "enable_fsdp_float8_all_gather|precompute_float8_dynamic_scale_for_fsdp|"
+    "recipe_name|filter_fqns|emulate", NEW),
+NO_EFFECT("quantize.linear.mx",
+    "mxfp8_dim1_cast_kernel_choice|recipe_name|filter_fqns", NEW),
+NO_EFFECT("quantize.grouped_mm.float8", "fqns", NEW),
+NO_EFFECT("quantize.grouped_mm.mx", "recipe_name|fqns", NEW),
+
+NO_EFFECT("comm",
+    "init_timeout_seconds|train_timeout_seconds|trace_buf_size", ALL),
+NO_EFFECT("comm", "save_traces_folder|save_traces_file_prefix", NEW),
+REFUSED("comm", "mode", NEW, "default", "such a job does not train"),
+NO_EFFECT("memory_estimation", "disable_fake_mode", ALL),
+NO_EFFECT("memory_estimation", "enabled", OLD),
+NO_EFFECT("memory_estimation", "enable", NEW),
+UNMODELLED("fault_tolerance", "enable", NEW, "false", "fault tolerance"),
+NO_EFFECT("fault_tolerance",
+    "process_group|process_group_timeout_ms|replica_id|group_size|"
+    "min_replica_size|semi_sync_method", NEW),
+UNMODELLED("validation", "enable", NEW, "false",
+    "forwards between the steps"),
+NO_EFFECT("validation",
+    "dataset|dataset_path|local_batch_size|seq_len|freq|steps", NEW),
+NO_EFFECT("validation.dataloader",
+    "num_workers|persistent_workers|pin_memory|prefetch_factor", NEW),
+UNMODELLED("debug", "deterministic", NEW, "false",
+    "deterministic kernels may take other scratch memory"),
+NO_EFFECT("debug", "seed|deterministic_warn_only|moe_force_load_balance", NEW),
+};
+
+/* clang-format on */
+
+const me_titan_rule *me_titan_rule_find(const char *table, const char *key)
+{
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        if (strcmp(rules[i].table, table) == 0 &&
+            me_words_have(rules[i].keys, strlen(rules[i].keys), key)) {
+            return &rules[i];
+        }
+    }
+    return NULL;
+}
+
+bool me_titan_nearest(const char *table, const char *key, me_str *name_out)
+{
+    char written[160];
+    char best[160] = "";
+    (void)snprintf(written, sizeof written, "%.79s.%.79s", table, key);
+    me_nearest nearest = me_nearest_begin(written);
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        for (const char *k = rules[i].keys; *k != '\0';) {
+            const size_t length = strcspn(k, "|");
+            char known[160];
+            (void)snprintf(known, sizeof known, "%.79s.%.*s", rules[i].table,
+                           (int)length, k);
+            if (me_nearest_offer(&nearest, known)) {
+                memcpy(best, known, sizeof best);
+            }
+            k += length + (k[length] == '|');
+        }
+    }
+    me_str_append(name_out, best);
+    return best[0] != '\0';
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ops/cross_entropy.h"
+
+#include "base/size.h"
+#include "tensor/hooks.h"
+#include "tensor/launch.h"
+
+#include <inttypes.h>
+
+enum {
+    LOG_SOFTMAX_SAVED_RESULT
+};
+
+static me_tensor *rows(me_engine *e, const char *op, const me_tensor *x,
+                       uint64_t passes)
+{
+    me_tensor *y = me_empty(e, op, (me_dtype)x->dtype, x->shape);
+    me_launch_kernel(e, ME_KERNEL_SOFTMAX, me_numel(x),
+                     me_size_mul(passes, me_bytes(x)));
+    return y;
+}
+
+static void log_softmax_backward(me_engine *e, me_node *node,
+                                 me_tensor *const *gy, me_tensor **gx)
+{
+    (void)node;
+    gx[0] = rows(e, "_log_softmax_backward_data", gy[0], 3);
+    me_tell_op(e, "_log_softmax_backward_data.default");
+}
+
+static const me_op log_softmax_op = {"LogSoftmaxBackward0",
+                                     log_softmax_backward};
+
+static me_tensor *log_softmax(me_engine *e, me_tensor *x)
+{
+    me_node *node = me_record1(e, &log_softmax_op, x);
+    me_tensor *y = rows(e, "_log_softmax", x, 2);
+    me_tell_op(e, "_log_softmax.default");
+    me_save(e, node, LOG_SOFTMAX_SAVED_RESULT, y);
+    return me_output(e, node, y);
+}
+
+enum {
+    NLL_SAVED_SELF,
+    NLL_SAVED_TARGET,
+    NLL_SAVED_TOTAL_WEIGHT
+};
+
+/** Zeros but for one element a row. */
+static void nll_loss_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                              me_tensor **gx)
+{
+    (void)gy;
+    gx[0] = rows(e, "nll_loss_backward", node->saved[NLL_SAVED_SELF], 1);
+    me_tell_op(e, "nll_loss_backward.default");
+}
+
+static const me_op nll_loss_op = {"NllLossBackward0", nll_loss_backward};
+
+static me_tensor *nll_loss(me_engine *e, me_tensor *x, me_tensor *target)
+{
+    me_node *node = me_record1(e, &nll_loss_op, x);
+    me_tensor *loss =
+        me_empty(e, "nll_loss_forward", (me_dtype)x->dtype, ME_SCALAR);
+    me_tensor *total_weight =
+        me_empty(e, "nll_loss_forward", (me_dtype)x->dtype, ME_SCALAR);
+    me_tell_op(e, "nll_loss_forward.default");
+    me_save(e, node, NLL_SAVED_SELF, x);
+    me_save(e, node, NLL_SAVED_TARGET, target);
+    me_save(e, node, NLL_SAVED_TOTAL_WEIGHT, total_weight);
+    me_drop(e, total_weight);
+    return me_output(e, node, loss);
+}
+
+me_tensor *me_cross_entropy(me_engine *e, me_tensor *x, me_tensor *target)
+{
+    if (!me_engine_is_ok(e)) {
+        return me_none(e);
+    }
+    if (target == NULL || target->dtype != ME_DTYPE_INT64 ||
+        me_rows(x) != me_numel(target)) {
+        me_engine_fail(e, ME_ERR_CONFIG,
+                       "cross_entropy: %" PRIu64
+                       " rows need as many int64 targets, not %" PRIu64
+                       " of %s",
+                       me_rows(x), target == NULL ? 0 : me_numel(target),
+                       target == NULL ? "nothing"
+                                      : me_dtype_name((me_dtype)target->dtype));
+        return me_none(e);
+    }
+    const me_frame frame = me_enter(e);
+    return me_leave(e, frame, nll_loss(e, log_softmax(e, x), target));
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ops/vision.h"
+
+#include "base/size.h"
+#include "tensor/autograd.h"
+#include "tensor/hooks.h"
+#include "tensor/launch.h"
+
+uint64_t me_window_count(const me_window *window, uint64_t extent)
+{
+    const uint64_t padded =
+        me_size_add(extent, me_size_mul(2, window->padding));
+    return padded < window->kernel
+               ? 0
+               : (padded - window->kernel) / window->stride + 1;
+}
+
+/** What the window leaves of an image, in @p channels. */
+static me_shape windows(const me_tensor *x, uint64_t channels,
+                        const me_window *window)
+{
+    return ME_SHAPE(me_dim(x, 0), channels,
+                    me_window_count(window, me_dim(x, 2)),
+                    me_window_count(window, me_dim(x, 3)));
+}
+
+enum {
+    CONV_INPUT,
+    CONV_WEIGHT,
+    CONV_BIAS
+};
+
+/** Two for each element of the output and of the weight of its channel. */
+static uint64_t conv_flops(const me_tensor *weight, uint64_t outputs)
+{
+    const uint64_t channels = me_dim(weight, 0);
+    return channels == 0
+               ? 0
+               : me_size_mul(2,
+                             me_size_mul(outputs, me_numel(weight) / channels));
+}
+
+static void conv2d_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                            me_tensor **gx)
+{
+    static const char op[] = "convolution_backward";
+    const me_tensor *x = node->saved[CONV_INPUT];
+    const me_tensor *weight = node->saved[CONV_WEIGHT];
+    const uint64_t flops = conv_flops(weight, me_numel(gy[0]));
+    if (me_needs(node, CONV_INPUT)) {
+        gx[CONV_INPUT] = me_empty_like(e, op, x);
+        me_launch_kernel(e, ME_KERNEL_COMPILED, flops,
+                         me_bytes(gy[0]) + me_bytes(x));
+    }
+    if (me_needs(node, CONV_WEIGHT)) {
+        gx[CONV_WEIGHT] = me_empty_like(e, op, weight);
+        me_launch_kernel(e, ME_KERNEL_COMPILED, flops,
+                         me_bytes(gy[0]) + me_bytes(x));
+    }
+    if (node->n_inputs > CONV_BIAS && me_needs(node, CONV_BIAS)) {
+        gx[CONV_BIAS] =
+            me_empty(e, op, (me_dtype)gy[0]->dtype, ME_SHAPE(me_dim(gy[0], 1)));
+    }
+    me_tell_op(e, "convolution_backward.default");
+}
+
+static const me_op conv2d_op = {"ConvolutionBackward0", conv2d_backward};
+
+me_tensor *me_conv2d(me_engine *e, me_tensor *x, me_tensor *weight,
+                     me_tensor *bias, const me_window *window)
+{
+    me_node *node = me_record(e, &conv2d_op, bias == NULL ? 2 : 3,
+                              (me_tensor *[]){x, weight, bias});
+    me_save(e, node, CONV_INPUT, x);
+    me_save(e, node, CONV_WEIGHT, weight);
+    me_tensor *y = me_empty(e, "convolution", (me_dtype)x->dtype,
+                            windows(x, me_dim(weight, 0), window));
+    me_launch_kernel(e, ME_KERNEL_COMPILED, conv_flops(weight, me_numel(y)),
+                     me_bytes(x) + me_bytes(y));
+    me_tell_op(e, "convolution.default");
+    return me_output(e, node, y);
+}
+
+enum {
+    BATCH_NORM_INPUT,
+    BATCH_NORM_WEIGHT,
+    BATCH_NORM_MEAN,
+    BATCH_NORM_RSTD
+};
+
+/** One float32 a channel. */
+static me_tensor *per_channel(me_engine *e, const char *op, const me_tensor *x)
+{
+    return me_empty(e, op, ME_DTYPE_FLOAT32, ME_SHAPE(me_dim(x, 1)));
+}
+
+static void batch_norm_backward(me_engine *e, me_node *node,
+                                me_tensor *const *gy, me_tensor **gx)
+{
+    static const char op[] = "cudnn_batch_norm_backward";
+    gx[0] = me_empty_like(e, op, gy[0]);
+    gx[1] = me_empty_like(e, op, node->saved[BATCH_NORM_WEIGHT]);
+    gx[2] = me_empty_like(e, op, node->saved[BATCH_NORM_WEIGHT]);
+    me_launch_kernel(e, ME_KERNEL_NORM, 0, 3 * me_bytes(gy[0]));
+    me_tell_op(e, "cudnn_batch_norm_backward.default");
+}
+
+static const me_op batch_norm_op = {"CudnnBatchNormBackward0",
+                                    batch_norm_backward};
+
+me_tensor *me_batch_norm(me_engine *e, me_tensor *x, me_tensor *weight,
+                         me_tensor *bias)
+{
+    me_tell_op(e, "add_.Tensor"); /* num_batches_tracked */
+    me_node *node =
+        me_record(e, &batch_norm_op, 3, (me_tensor *[]){x, weight, bias});
+    me_tensor *y = me_empty_like(e, "cudnn_batch_norm", x);
+    me_tensor *mean = per_channel(e, "cudnn_batch_norm", x);
+    me_tensor *rstd = per_channel(e, "cudnn_batch_norm", x);
+    me_launch_kernel(e, ME_KERNEL_NORM, 0, 2 * me_bytes(x));
+    me_tell_op(e, "cudnn_batch_norm.default");
+    me_save(e, node, BATCH_NORM_INPUT, x);
+    me_save(e, node, BATCH_NORM_WEIGHT, weight);
+    me_save(e, node, BATCH_NORM_MEAN, mean);
+    me_save(e, node, BATCH_NORM_RSTD, rstd);
+    me_drop(e, rstd);
+    me_drop(e, mean);
+    return me_output(e, node, y);
+}
+
+static void max_pool2d_backward(me_engine *e, me_node *node,
+                                me_tensor *const *gy, me_tensor **gx)
+{
+    gx[0] = me_empty_like(e, "max_pool2d_backward", node->saved[0]);
+    me_launch_kernel(e, ME_KERNEL_INDEX, 0, me_bytes(gy[0]) + me_bytes(gx[0]));
+    me_tell_op(e, "max_pool2d_with_indices_backward.default");
+}
+
+static const me_op max_pool2d_op = {"MaxPool2DWithIndicesBackward0",
+                                    max_pool2d_backward};
+
+me_tensor *me_max_pool2d(me_engine *e, me_tensor *x, const me_window *window)
+{
+    static const char op[] = "max_pool2d_with_indices";
+    me_node *node = me_record1(e, &max_pool2d_op, x);
+    const me_shape shape = windows(x, me_dim(x, 1), window);
+    me_tensor *y = me_empty(e, op, (me_dtype)x->dtype, shape);
+    me_tensor *indices = me_empty(e, op, ME_DTYPE_INT64, shape);
+    me_launch_kernel(e, ME_KERNEL_INDEX, 0, me_bytes(x) + me_bytes(y));
+    me_tell_op(e, "max_pool2d_with_indices.default");
+    me_save(e, node, 0, x);
+    me_save(e, node, 1, indices);
+    me_drop(e, indices);
+    return me_output(e, node, y);
+}
+
+static void average_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                             me_tensor **gx)
+{
+    me_tell_op(e, "expand.default");
+    gx[0] = me_empty(e, "div", (me_dtype)gy[0]->dtype, node->data.shape);
+    me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(gx[0]),
+                     me_bytes(gx[0]));
+    me_tell_op(e, "div.Scalar");
+}
+
+static const me_op average_op = {"MeanBackward1", average_backward};
+
+me_tensor *me_average_channels(me_engine *e, me_tensor *x)
+{
+    me_node *node = me_record1(e, &average_op, x);
+    if (node != NULL) {
+        node->data.shape = x->shape;
+    }
+    me_tensor *y = me_empty(e, "mean", (me_dtype)x->dtype,
+                            ME_SHAPE(me_dim(x, 0), me_dim(x, 1), 1, 1));
+    me_launch_kernel(e, ME_KERNEL_REDUCE, me_numel(x), me_bytes(x));
+    me_tell_op(e, "mean.dim");
+    return me_output(e, node, y);
+}

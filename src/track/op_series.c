@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "track/op_series.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+/** Room for one more item; NULL without memory. */
+static void *reserve(void *items, uint32_t count, uint32_t *capacity,
+                     size_t size)
+{
+    if (count < *capacity) {
+        return items;
+    }
+    const uint32_t wanted = *capacity == 0 ? 64 : *capacity * 2;
+    void *larger = me_realloc(items, wanted, size, "op_series");
+    if (larger != NULL) {
+        *capacity = wanted;
+    }
+    return larger;
+}
+
+me_status me_op_series_append(me_op_series *s, const char *name,
+                              const me_op_memory *memory)
+{
+    void *rows = reserve(s->rows, s->n_rows, &s->capacity, sizeof *s->rows);
+    if (rows == NULL) {
+        return ME_ERR_NOMEM;
+    }
+    s->rows = rows;
+    char *copy = me_strdup(name, "op_series");
+    if (copy == NULL) {
+        return ME_ERR_NOMEM;
+    }
+    s->rows[s->n_rows++] = (me_op_row){.name = copy, .memory = *memory};
+    return ME_OK;
+}
+
+me_status me_op_series_mark(me_op_series *s, const char *name, uint64_t at)
+{
+    for (uint32_t i = 0; i < s->n_markers; i++) {
+        if (strcmp(s->markers[i].name, name) == 0) {
+            s->markers[i].at = at;
+            return ME_OK;
+        }
+    }
+    void *markers = reserve(s->markers, s->n_markers, &s->markers_capacity,
+                            sizeof *s->markers);
+    if (markers == NULL) {
+        return ME_ERR_NOMEM;
+    }
+    s->markers = markers;
+    char *copy = me_strdup(name, "op_series");
+    if (copy == NULL) {
+        return ME_ERR_NOMEM;
+    }
+    s->markers[s->n_markers++] = (me_op_marker){.name = copy, .at = at};
+    return ME_OK;
+}
+
+void me_op_series_fini(me_op_series *s)
+{
+    for (uint32_t i = 0; i < s->n_rows; i++) {
+        me_free(s->rows[i].name);
+    }
+    for (uint32_t i = 0; i < s->n_markers; i++) {
+        me_free(s->markers[i].name);
+    }
+    me_free(s->rows);
+    me_free(s->markers);
+    *s = (me_op_series){.rows = NULL};
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* MemoryTracker: the operations that PyTorch's was recorded with, in their
+ * order, and memory after each. */
+#include "alloc/pool_observer.h"
+#include "config/file.h"
+#include "support/simulate.h"
+#include "support/test.h"
+#include "track/memory_tracker.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LINE_BYTES = 256,
+    PATH_BYTES = 512
+};
+
+/** A rank's tracker, while its engine is there. */
+typedef struct tracking {
+    int32_t iteration;
+    me_pool_observer *pool;
+    me_memory_tracker *tracker;
+    void (*check)(const me_op_series *series);
+} tracking;
+
+static void read_pool(void *self, me_op_memory *memory_out)
+{
+    const me_pool *pool = me_pool_observer_pool(self);
+    *memory_out = (me_op_memory){
+        .allocated = me_pool_current(pool, ME_POOL_ALLOCATED_BYTES),
+        .active = me_pool_current(pool, ME_POOL_ACTIVE_BYTES),
+        .reserved = me_pool_current(pool, ME_POOL_RESERVED_BYTES),
+    };
+}
+
+static me_status begin(void *self, me_engine *e, me_diag *diag)
+{
+    tracking *t = self;
+    me_pool_options options = {.limit_bytes = 0};
+    assert_int_equal(me_alloc_conf_parse("", diag, &options.conf), ME_OK);
+    assert_int_equal(me_pool_observer_create(&options, &t->pool), ME_OK);
+    me_engine_observe(e, me_pool_observer_handle(t->pool));
+    t->tracker = me_memory_tracker_create(
+        e, ME_NO_MODULE, t->iteration,
+        &(me_op_counters){.read = read_pool, .self = t->pool}, true);
+    assert_non_null(t->tracker);
+    return ME_OK;
+}
+
+static me_status end(void *self, me_diag *diag)
+{
+    (void)diag;
+    tracking *t = self;
+    t->check(me_memory_tracker_series(t->tracker));
+    return ME_OK;
+}
+
+static void track(const char *model, const char *const *sets, tracking *t)
+{
+    test_job job = {.config = me_config_create()};
+    me_diag diag = {.status = ME_OK};
+    char path[PATH_BYTES];
+    assert_non_null(job.config);
+    (void)snprintf(path, sizeof path, SOURCE_DIR "/configs/%s", model);
+    assert_int_equal(me_config_read_file(job.config, path, &diag), ME_OK);
+    assert_int_equal(test_job_set(&job, sets, &diag), ME_OK);
+    assert_int_equal(test_job_plan(&job, &diag), ME_OK);
+    const me_watcher watcher = {.begin = begin, .end = end, .self = t};
+    const me_status status =
+        me_simulate_watched(job.plan, &job.card, 0, &watcher, &diag);
+    if (status != ME_OK) {
+        fail_msg("%s", diag.text);
+    }
+    me_memory_tracker_destroy(t->tracker);
+    me_pool_observer_destroy(t->pool);
+    test_job_fini(&job);
+}
+
+static FILE *open_table(const char *name)
+{
+    char path[PATH_BYTES];
+    (void)snprintf(path, sizeof path, SOURCE_DIR "/tests/golden/trackers/%s",
+                   name);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    return file;
+}
+
+/** Megabytes of a table, as bytes. */
+static uint64_t bytes_of(const char *mb)
+{
+    return (uint64_t)(strtod(mb, NULL) * 1048576.0);
+}
+
+static void check_local_model(const me_op_series *s)
+{
+    FILE *file = open_table("memory_tracker.tsv");
+    char line[LINE_BYTES];
+    uint32_t n = 0;
+    while (fgets(line, sizeof line, file) != NULL) {
+        if (line[0] == '#') {
+            continue;
+        }
+        const size_t length = strcspn(line, "\t");
+        const char *allocated = line + length + 1;
+        const char *active = allocated + strcspn(allocated, "\t") + 1;
+        assert_in_range(n + 1, 1, s->n_rows);
+        const me_op_row *row = &s->rows[n++];
+        assert_int_equal(strlen(row->name), length);
+        assert_memory_equal(row->name, line, length);
+        assert_int_equal(row->memory.allocated, bytes_of(allocated));
+        assert_int_equal(row->memory.active, bytes_of(active));
+        assert_true(row->memory.reserved >= row->memory.active);
+    }
+    (void)fclose(file);
+    assert_int_equal(n, 29);
+    assert_int_equal(s->n_markers, 2);
+    assert_string_equal(s->markers[0].name, "fw_start");
+    assert_int_equal(s->markers[0].at, 0);
+    assert_string_equal(s->markers[1].name, "fw_bw_boundary");
+    assert_int_equal(s->markers[1].at, 9);
+}
+
+static void test_local_model(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {NULL};
+    tracking t = {.iteration = 0, .check = check_local_model};
+    track("trackers/memory_tracker.cfg", sets, &t);
+}
+
+/** "a.b.forward.mm.default_3" is "mm.default". */
+static void check_operation(const char *name, const char *want)
+{
+    static const char end_of_module[] = "forward.";
+    const char *at = name;
+    const char *next = NULL;
+    while ((next = strstr(at, end_of_module)) != NULL) {
+        at = next + strlen(end_of_module);
+    }
+    const size_t length = strlen(want);
+    assert_true(strlen(at) > length + 1);
+    assert_memory_equal(at, want, length);
+    assert_int_equal(at[length], '_');
+}
+
+static void check_transformer(const me_op_series *s)
+{
+    FILE *file = open_table("transformer_ops.tsv");
+    char line[LINE_BYTES];
+    uint32_t n = 0;
+    while (fgets(line, sizeof line, file) != NULL) {
+        if (line[0] != '#') {
+            line[strcspn(line, "\n")] = '\0';
+            assert_in_range(n + 1, 1, s->n_rows);
+            check_operation(s->rows[n++].name, line);
+        }
+    }
+    (void)fclose(file);
+    assert_int_equal(n, s->n_rows);
+    assert_int_equal(n, 477);
+}
+
+static void test_transformer(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"optimizer.weight_decay=0", NULL};
+    tracking t = {.iteration = 1, .check = check_transformer};
+    track("jobs/seed_tf.cfg", sets, &t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_local_model),
+        cmocka_unit_test(test_transformer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/toml.h"
+#include "support/test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static me_arena *arena(void)
+{
+    me_arena *made = me_arena_create(UINT64_C(1) << 20, "test");
+    assert_non_null(made);
+    return made;
+}
+
+/** The message as it is printed. */
+static const char *shown(const me_diag *diag)
+{
+    static char text[ME_DIAG_TEXT + ME_DIAG_WHERE + 16];
+    if (diag->line > 0) {
+        (void)snprintf(text, sizeof text, "%s:%d: %s", diag->where, diag->line,
+                       diag->text);
+    } else {
+        (void)snprintf(text, sizeof text, "%s%s%s", diag->where,
+                       diag->where[0] == '\0' ? "" : ": ", diag->text);
+    }
+    return text;
+}
+
+static void test_toml__tables_and_values(void **state)
+{
+    (void)state;
+    static const char text[] = "top = 1 # a comment\n"
+                               "\n"
+                               "[a]\n"
+                               "text = \"x \\\"y\\\" \\\\\"\n"
+                               "plain = 'c:\\dir'\n"
+                               "whole = 1_000\r\n"
+                               "negative = -1\n"
+                               "[a.b]\n"
+                               "decimal = 3.5e-4\n"
+                               "yes = true\n"
+                               "no = false\n"
+                               "list = [\"p\", # in it\n"
+                               "  'q',\n"
+                               "]\n"
+                               "nested = [[1, 2], []]";
+
+    static const struct {
+        const char *table, *key;
+        me_toml_type type;
+        const char *text;
+        int line;
+    } expected[] = {
+        {"", "top", ME_TOML_WHOLE, "1", 1},
+        {"a", "text", ME_TOML_TEXT, "x \"y\" \\", 4},
+        {"a", "plain", ME_TOML_TEXT, "c:\\dir", 5},
+        {"a", "whole", ME_TOML_WHOLE, "1000", 6},
+        {"a", "negative", ME_TOML_WHOLE, "-1", 7},
+        {"a.b", "decimal", ME_TOML_DECIMAL, "3.5e-4", 9},
+        {"a.b", "yes", ME_TOML_BOOL, "true", 10},
+        {"a.b", "no", ME_TOML_BOOL, "false", 11},
+        {"a.b", "list", ME_TOML_LIST, "p,q", 12},
+        {"a.b", "nested", ME_TOML_LIST, "1,2,", 15},
+    };
+
+    enum {
+        N = sizeof expected / sizeof expected[0]
+    };
+
+    me_arena *memory = arena();
+    me_diag diag = {0};
+    me_toml toml;
+    assert_int_equal(
+        me_toml_read(memory, "f.toml", text, sizeof text - 1, &diag, &toml),
+        ME_OK);
+    assert_int_equal(toml.count, N);
+    for (uint32_t i = 0; i < N; i++) {
+        assert_string_equal(toml.values[i].table, expected[i].table);
+        assert_string_equal(toml.values[i].key, expected[i].key);
+        assert_int_equal(toml.values[i].type, expected[i].type);
+        assert_string_equal(toml.values[i].text, expected[i].text);
+        assert_int_equal(toml.values[i].line, expected[i].line);
+    }
+    me_arena_destroy(memory);
+}
+
+static void test_toml__what_is_refused(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"a = ", "f.toml:1: is no value: a text in quotes, a number, true or "
+                 "false, or a list of those"},
+        {"\na = 1979-05-27", "f.toml:2: is no value: a text in quotes, a "
+                             "number, true or false, or a list of those"},
+        {"a = 0x10", "f.toml:1: is no value: a text in quotes, a number, true "
+                     "or false, or a list of those"},
+        {"a = tru", "f.toml:1: is no value: a text in quotes, a number, true "
+                    "or false, or a list of those"},
+        {"a = \"x", "f.toml:1: text in quotes is not closed on its line"},
+        {"a = \"\"\"x\"\"\"", "f.toml:1: a text of several lines is not read"},
+        {"a = \"\\x\"", "f.toml:1: after a backslash only n, t, r, \" and \\ "
+                        "are read"},
+        {"a = {b = 1}", "f.toml:1: an inline table, {…}, is not read"},
+        {"a.b = 1",
+         "f.toml:1: a dotted key is not read: write its table in brackets"},
+        {"a 1", "f.toml:1: expected key = value, or a table in brackets"},
+        {"a = 1 2", "f.toml:1: nothing may follow a value on its line"},
+        {"a = [1 2]", "f.toml:1: a list goes on with ',' or ends with ']'"},
+        {"a = [[[[[[[[[[1]]]]]]]]]]", "f.toml:1: lists are nested too deep"},
+        {"[[a]]", "f.toml:1: [[…]], an array of tables, is not read"},
+        {"[a", "f.toml:1: a table is a name in brackets, as [training]"},
+        {"[a] b = 1",
+         "f.toml:1: nothing may follow a table's name on its line"},
+        {"[t]\na = 1\na = 2", "f.toml:3: a of [t] stands in line 2 already"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        me_arena *memory = arena();
+        me_diag diag = {0};
+        me_toml toml;
+        assert_int_equal(me_toml_read(memory, "f.toml", cases[i].text,
+                                      strlen(cases[i].text), &diag, &toml),
+                         ME_ERR_SYNTAX);
+        assert_string_equal(shown(&diag), cases[i].message);
+        me_arena_destroy(memory);
+    }
+}
+
+static void test_toml__a_nul_byte(void **state)
+{
+    (void)state;
+    me_arena *memory = arena();
+    me_diag diag = {0};
+    me_toml toml;
+    assert_int_equal(
+        me_toml_read(memory, "f.toml", "a = 1\0b", 7, &diag, &toml),
+        ME_ERR_SYNTAX);
+    assert_string_equal(shown(&diag),
+                        "f.toml:1: binary file: it has a NUL byte");
+    me_arena_destroy(memory);
+}
+
+static void test_toml__no_memory(void **state)
+{
+    (void)state;
+    me_arena *memory = me_arena_create(1024, "test");
+    assert_non_null(memory);
+    me_diag diag = {0};
+    me_toml toml;
+    assert_int_equal(me_toml_read(memory, "f.toml", "a = 1", 5, &diag, &toml),
+                     ME_ERR_NOMEM);
+    me_arena_destroy(memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_toml__tables_and_values),
+        cmocka_unit_test(test_toml__what_is_refused),
+        cmocka_unit_test(test_toml__a_nul_byte),
+        cmocka_unit_test(test_toml__no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/layers.h"
+#include "config/torchtitan.h"
+#include "job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define OLD                                                                    \
+    "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nbatch_size = 2\nseq_len = 1024\n"
+#define NEW                                                                    \
+    "[model]\nflavor = \"8B\"\n[training]\nlocal_batch_size = 2\nseq_len = 1024\n"
+
+/** The message as it is printed. */
+static const char *shown(const me_diag *diag)
+{
+    static char text[ME_DIAG_TEXT + ME_DIAG_WHERE + 16];
+    if (diag->line > 0) {
+        (void)snprintf(text, sizeof text, "%s:%d: %s", diag->where, diag->line,
+                       diag->text);
+    } else {
+        (void)snprintf(text, sizeof text, "%s%s%s", diag->where,
+                       diag->where[0] == '\0' ? "" : ": ", diag->text);
+    }
+    return text;
+}
+
+static me_config *job_of(const char *text)
+{
+    me_diag diag = {0};
+    me_config *config = me_config_create();
+    assert_non_null(config);
+    const me_status status =
+        me_torchtitan_read(config, "job.toml", text, strlen(text), &diag);
+    assert_string_equal(diag.text, "");
+    assert_int_equal(status, ME_OK);
+    return config;
+}
+
+static const me_layer_spec *child(const me_layer_spec *layer, const char *name)
+{
+    for (uint32_t i = 0; i < layer->n_children; i++) {
+        if (strcmp(layer->children[i].name, name) == 0) {
+            return &layer->children[i];
+        }
+    }
+    fail_msg("%s has no %s", layer->name, name);
+    abort();
+}
+
+/* int(2 · 4 · 4096 / 3) = 10922; int(1.3 · 10922) = 14198; up to 14 · 1024. */
+static void test_torchtitan__the_model_of_2024(void **state)
+{
+    (void)state;
+    me_config *config =
+        job_of(OLD "[activation_checkpoint]\nmode = \"full\"\n");
+    const me_layer_tree *tree = &config->layers->tree;
+    assert_true(tree->is_meta);
+    assert_true(tree->root.keeps_unsharded);
+    assert_int_equal(child(&tree->root, "tok_embeddings")->inputs, 128256);
+    assert_false(child(&tree->root, "tok_embeddings")->is_sharded);
+    /* a complex64 for each of 1024 positions and 64 pairs: 2 · 65536 floats */
+    assert_int_equal(child(&tree->root, "freqs_cis")->inputs, 131072);
+    const me_layer_spec *layers = child(&tree->root, "layers");
+    assert_int_equal(layers->n_children, 32);
+    for (uint32_t i = 0; i < 32; i++) {
+        assert_true(layers->children[i].is_sharded);
+        assert_int_equal(layers->children[i].keeps_unsharded, i == 31);
+        assert_true(child(&layers->children[i], "wrapped")->is_checkpointed);
+        assert_false(child(&layers->children[i], "wrapped")->is_selective);
+    }
+    const me_layer_spec *block = child(&layers->children[0], "wrapped");
+    const me_layer_spec *mlp = child(block, "feed_forward");
+    assert_int_equal(child(mlp, "w1")->outputs, 14336);
+    assert_int_equal(child(child(block, "attention"), "wk")->outputs, 1024);
+    assert_int_equal(child(block, "ffn_norm")->kind, ME_LAYER_MODULE);
+    assert_int_equal(config->torch.attention, ME_SDPA_FLASH);
+    assert_int_equal(config->impl.optimizer, ME_OPTIMIZER_TORCH_FOREACH);
+    assert_string_equal(config->torch.input_shape, "(2, 1024)");
+    assert_true(list_has(&config->modelled, "training.batch_size"));
+    assert_int_equal(config->not_modelled.count, 0);
+    me_config_destroy(config);
+}
+
+static void test_torchtitan__the_model_of_0_2(void **state)
+{
+    (void)state;
+    me_config *config =
+        job_of(NEW "[parallelism]\ndata_parallel_shard_degree = 8\n");
+    const me_layer_spec *root = &config->layers->tree.root;
+    assert_false(root->keeps_unsharded);
+    assert_true(child(root, "tok_embeddings")->is_sharded);
+    assert_true(child(root, "head")->is_sharded);
+    assert_true(child(root, "head")->keeps_unsharded);
+    const me_layer_spec *layers = child(root, "layers");
+    assert_false(layers->children[31].keeps_unsharded);
+    /* selective, every second block, which is the default */
+    assert_int_equal(layers->children[0].n_children, 4);
+    const me_layer_spec *wrapped = child(&layers->children[1], "wrapped");
+    assert_true(wrapped->is_checkpointed && wrapped->is_recomputed_to_end);
+    assert_int_equal(child(wrapped, "ffn_norm")->kind, ME_LAYER_RMS_NORM);
+    assert_int_equal(config->torch.attention, ME_SDPA_CUDNN);
+    assert_int_equal(config->impl.optimizer, ME_OPTIMIZER_TORCH_FUSED);
+    assert_int_equal(config->parallel.world_size, 8);
+    me_config_destroy(config);
+}
+
+/* 32 layers on 2 ranks of 2 stages: 8, 8, 8, 8; of 3: 10, 11, 11. */
+static void test_torchtitan__stages(void **state)
+{
+    (void)state;
+    me_config *config =
+        job_of(OLD "[experimental]\npipeline_parallel_degree = 2\n"
+                   "pipeline_parallel_schedule = \"Interleaved1F1B\"\n");
+    const me_layer_spec *root = &config->layers->tree.root;
+    assert_int_equal(root->n_children, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(child(&root->children[i], "layers")->n_children, 8);
+    }
+    assert_int_equal(config->parallel.virtual_pipeline, 2);
+    assert_string_equal(config->pipeline.name, "ScheduleInterleaved1F1B");
+    assert_string_equal(config->torch.input_shape, "(1, 1024)");
+    me_config_destroy(config);
+
+    config = job_of("[model]\nflavor = \"8B\"\n[training]\nbatch_size = 3\n"
+                    "[experimental]\npipeline_parallel_degree = 3\n");
+    root = &config->layers->tree.root;
+    static const uint32_t layers[] = {10, 11, 11};
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(child(&root->children[i], "layers")->n_children,
+                         layers[i]);
+    }
+    me_config_destroy(config);
+
+    config = job_of(OLD "[experimental]\npipeline_parallel_degree = 2\n"
+                        "pipeline_parallel_split_points = [\"layers.30\"]\n");
+    root = &config->layers->tree.root;
+    assert_int_equal(child(&root->children[0], "layers")->n_children, 30);
+    assert_int_equal(child(&root->children[1], "layers")->n_children, 2);
+    me_config_destroy(config);
+}
+
+static void test_torchtitan__every_key_ends_in_a_list(void **state)
+{
+    (void)state;
+    me_config *config = job_of(OLD "compile = true\nsteps = 10\n"
+                                   "[float8]\nenable_float8_linear = false\n"
+                                   "[job]\ndescription = \"x\"\n");
+    assert_true(list_has(&config->not_modelled, "training.compile"));
+    assert_true(list_has(&config->no_effect, "training.steps"));
+    assert_true(list_has(&config->no_effect, "float8.enable_float8_linear"));
+    assert_true(list_has(&config->no_effect, "job.description"));
+    me_config_destroy(config);
+}
+
+static void test_torchtitan__what_is_refused(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *text;
+        me_status status;
+        const char *message;
+    } cases[] = {
+        {"[training]\nseqlen = 1", ME_ERR_CONFIG,
+         "job.toml:2: training.seqlen = 1: torchtitan has no such key: did you "
+         "mean training.seq_len?"},
+        {OLD "[parallelism]\ntensor_parallel_degree = 1", ME_ERR_CONFIG,
+         "job.toml:8: parallelism.tensor_parallel_degree = 1: is a key of "
+         "torchtitan 0.2, and training.batch_size one of December 2024"},
+        {OLD "tensor_parallel_degree = 8", ME_ERR_UNSUPPORTED,
+         "job.toml:7: training.tensor_parallel_degree = 8: tensor parallelism "
+         "of DTensors is not modelled"},
+        {"[training]\nseq_len = \"8\"", ME_ERR_CONFIG,
+         "job.toml:2: training.seq_len = 8: must be a whole number up to "
+         "268435456"},
+        {"[training]\nseq_len = 0", ME_ERR_CONFIG,
+         "job.toml:2: training.seq_len = 0: must be at least 1"},
+        {"[training]\nmax_norm = true", ME_ERR_CONFIG,
+         "job.toml:2: training.max_norm = true: must be a number"},
+        {"[optimizer]\nfused = 1", ME_ERR_CONFIG,
+         "job.toml:2: optimizer.fused = 1: must be true or false"},
+        {"[optimizer]\nname = \"Muon\"", ME_ERR_UNSUPPORTED,
+         "job.toml:2: optimizer.name = Muon: AdamW is modelled"},
+        {"[model]\nname = \"llama4\"", ME_ERR_UNSUPPORTED,
+         "job.toml:2: model.name = llama4: of torchtitan's models llama3 is "
+         "modelled"},
+        {"[model]\nflavor = \"9B\"", ME_ERR_UNSUPPORTED,
+         "job.toml:2: model.flavor = 9B: of llama3 debugmodel, 8B, 70B and "
+         "405B are modelled"},
+        {"[activation_checkpoint]\nmode = \"some\"", ME_ERR_CONFIG,
+         "job.toml:2: activation_checkpoint.mode = some: must be one of none, "
+         "selective, full"},
+        {"[activation_checkpoint]\nselective_ac_option = \"x\"", ME_ERR_CONFIG,
+         "job.toml:2: activation_checkpoint.selective_ac_option = x: must be "
+         "op, or every how many blocks"},
+        {OLD "data_parallel_replicate_degree = 2", ME_ERR_UNSUPPORTED,
+         "job.toml:7: training.data_parallel_replicate_degree = 2: replicas of "
+         "a sharded model (HSDP), and DDP with buckets of 100 MB, are not "
+         "modelled"},
+        {OLD "[experimental]\npipeline_parallel_degree = 64", ME_ERR_CONFIG,
+         "job.toml:8: experimental.pipeline_parallel_degree = 64: there are "
+         "more stages than layers"},
+        {OLD "[experimental]\npipeline_parallel_degree = 2\n"
+             "pipeline_parallel_split_points = [\"layers.40\"]",
+         ME_ERR_CONFIG,
+         "job.toml:9: experimental.pipeline_parallel_split_points = layers.40: "
+         "must be layers in their order, as layers.4,layers.8"},
+        {OLD "[experimental]\npipeline_parallel_degree = 2\n"
+             "pipeline_parallel_microbatches = 3",
+         ME_ERR_CONFIG,
+         "job.toml:9: experimental.pipeline_parallel_microbatches = 3: must "
+         "divide the batch size"},
+        {"[training]\nbatch_size = 3\n[experimental]\n"
+         "pipeline_parallel_degree = 2",
+         ME_ERR_CONFIG,
+         "job.toml:4: experimental.pipeline_parallel_degree = 2: as many "
+         "micro-batches must divide the batch size; "
+         "pipeline_parallel_microbatches says another number"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        me_diag diag = {0};
+        me_config *config = me_config_create();
+        assert_non_null(config);
+        const me_status status = me_torchtitan_read(
+            config, "job.toml", cases[i].text, strlen(cases[i].text), &diag);
+        assert_string_equal(shown(&diag), cases[i].message);
+        assert_int_equal(status, cases[i].status);
+        me_config_destroy(config);
+    }
+}
+
+static me_status read_flags(me_config *config, int argc,
+                            const char *const *argv, me_diag *diag)
+{
+    return me_torchtitan_read_flags(config, argc, argv, diag);
+}
+
+static void test_torchtitan__flags_win(void **state)
+{
+    (void)state;
+    static const char *const argv[] = {
+        "--training.batch_size",
+        "4",
+        "--model.flavor=8B",
+        "--optimizer.fused",
+        "--training.seq_len=512",
+        "--training.max_norm",
+        "0",
+    };
+    me_diag diag = {0};
+    me_config *config = me_config_create();
+    assert_non_null(config);
+    assert_int_equal(
+        read_flags(config, sizeof argv / sizeof argv[0], argv, &diag), ME_OK);
+    assert_string_equal(config->torch.input_shape, "(4, 512)");
+    assert_int_equal(config->impl.optimizer, ME_OPTIMIZER_TORCH_FUSED);
+    assert_true(config->optimizer.clip_grad <= 0);
+    me_config_destroy(config);
+
+    static const struct {
+        const char *flags[2];
+        int n;
+        const char *message;
+    } wrong[] = {
+        {{"training.seq_len", "4"},
+         2,
+         "'training.seq_len' is no flag of torchtitan's: those are "
+         "--table.key, such as --training.seq_len"},
+        {{"--training.batch_sise=4"},
+         1,
+         "--training.batch_sise 4: torchtitan has no such key: did you mean "
+         "training.batch_size?"},
+        {{"--job.config_file=no.toml"},
+         1,
+         "no.toml: cannot open: No such file or directory"},
+    };
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        config = me_config_create();
+        assert_non_null(config);
+        assert_int_not_equal(
+            read_flags(config, wrong[i].n, wrong[i].flags, &diag), ME_OK);
+        assert_string_equal(shown(&diag), wrong[i].message);
+        me_config_destroy(config);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_torchtitan__the_model_of_2024),
+        cmocka_unit_test(test_torchtitan__the_model_of_0_2),
+        cmocka_unit_test(test_torchtitan__stages),
+        cmocka_unit_test(test_torchtitan__every_key_ends_in_a_list),
+        cmocka_unit_test(test_torchtitan__what_is_refused),
+        cmocka_unit_test(test_torchtitan__flags_win),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

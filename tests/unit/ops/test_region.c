@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ops/elementwise.h"
+#include "ops/functional_linear.h"
+#include "support/backward.h"
+#include "support/test.h"
+#include "tensor/region.h"
+
+/** Two products with an activation between: (2, 4) to (2, 8) to (2, 4). */
+typedef struct mlp {
+    me_tensor *up;   /**< (8, 4), 64 bytes */
+    me_tensor *down; /**< (4, 8), 64 bytes */
+} mlp;
+
+static me_tensor *run(void *self, me_engine *e, me_tensor *x)
+{
+    const mlp *m = self;
+    const me_frame frame = me_enter(e);
+    me_tensor *h = me_functional_linear(e, x, m->up, NULL);
+    me_tensor *a = me_silu(e, h);
+    return me_leave(e, frame, me_functional_linear(e, a, m->down, NULL));
+}
+
+/** Both threads' cuBLAS workspaces are there, so that they do not show. */
+static mlp make(me_engine *e)
+{
+    mlp m = {me_test_leaf(e, ME_SHAPE(8, 4)), me_test_leaf(e, ME_SHAPE(4, 8))};
+    const me_frame frame = me_enter(e);
+    me_tensor *x = me_test_leaf(e, ME_SHAPE(2, 4));
+    me_tensor *y = run(&m, e, x);
+    me_backward(e, y, me_empty_like(e, "gradient", y));
+    me_clear(e, &m.up->grad);
+    me_clear(e, &m.down->grad);
+    me_leave(e, frame, NULL);
+    return m;
+}
+
+static const char *backward_of(me_test_events *events, mlp *m,
+                               const me_region_function *function,
+                               const char *forward)
+{
+    me_engine *e = events->e;
+    me_tensor *x = me_test_leaf(e, ME_SHAPE(2, 4)); /* 16 bytes */
+    (void)m;
+    (void)me_test_events_take(events);
+    me_tensor *y = me_region_forward(e, function, x);
+    EXPECT_EVENTS(events, forward);
+    return test_backward(events, y);
+}
+
+/* h and a are 32 bytes, y is 16. */
+static void test_region__plain(void **state)
+{
+    me_test_events *events = *state;
+    const me_frame frame = me_enter(events->e);
+    mlp m = make(events->e);
+    const me_region_function function = {.run = run, .self = &m};
+    /* h and a again, and no second product: its input is there. h is given
+     * up where silu has used it, a where the product has */
+    assert_string_equal(
+        backward_of(events, &m, &function, "+32 +32 +16 -32 -32"),
+        "+32 +32 +64 +32 -32 +32 -32 -32 +64 +16 -32");
+    me_leave(events->e, frame, NULL);
+}
+
+/* The first product's result stays, the second's is made again if at all. */
+static void test_region__selective_keeps_every_other_product(void **state)
+{
+    me_test_events *events = *state;
+    const me_frame frame = me_enter(events->e);
+    mlp m = make(events->e);
+    const me_region_function function = {
+        .run = run, .self = &m, .is_selective = true};
+    /* only a goes in the forward, and only a is made again */
+    assert_string_equal(backward_of(events, &m, &function, "+32 +32 +16 -32"),
+                        "+32 +64 +32 -32 +32 -32 -32 +64 +16 -32");
+    me_leave(events->e, frame, NULL);
+}
+
+/* early_stop=False: the second product runs again, for nothing. */
+static void test_region__to_its_end(void **state)
+{
+    me_test_events *events = *state;
+    const me_frame frame = me_enter(events->e);
+    mlp m = make(events->e);
+    const me_region_function function = {
+        .run = run, .self = &m, .runs_to_end = true};
+    assert_string_equal(
+        backward_of(events, &m, &function, "+32 +32 +16 -32 -32"),
+        "+32 +32 +16 -16 +64 +32 -32 +32 -32 -32 +64 +16 -32");
+    me_leave(events->e, frame, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ENGINE_TEST(test_region__plain),
+        ENGINE_TEST(test_region__selective_keeps_every_other_product),
+        ENGINE_TEST(test_region__to_its_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
