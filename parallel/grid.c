@@ -21,7 +21,9 @@ typedef enum me_ends {
     ME_ENDS_ALL,        /**< every member */
     ME_ENDS_FIRST,      /**< the first of each pipeline */
     ME_ENDS_FIRST_LAST, /**< and the last, if embeddings are tied */
-    ME_ENDS_MIRRORED    /**< a rank and the one as far from the other end */
+    ME_ENDS_MIRRORED,   /**< a rank and the one as far from the other end */
+    ME_ENDS_SHARD,      /**< of the data axis: those that share shards */
+    ME_ENDS_REPLICATE   /**< of the data axis: those with copies of one shard */
 } me_ends;
 
 /** A kind of group: all ranks that agree on the axes that are not in it. */
@@ -55,6 +57,8 @@ static const me_family families[ME_GROUP_COUNT] = {
     [ME_GROUP_EXPERT_MODEL] = {ME_GRID_EXPERT, ME_T | ME_E | ME_P, ME_ENDS_ALL},
     [ME_GROUP_TENSOR_CONTEXT] = {ME_GRID_DENSE, ME_T | ME_C, ME_ENDS_ALL},
     [ME_GROUP_STAGE_COPIES] = {ME_GRID_DENSE, ME_P, ME_ENDS_MIRRORED},
+    [ME_GROUP_DATA_SHARD] = {ME_GRID_DENSE, ME_D, ME_ENDS_SHARD},
+    [ME_GROUP_DATA_REPLICATE] = {ME_GRID_DENSE, ME_D, ME_ENDS_REPLICATE},
 };
 
 /** One step of start-up: all groups of a family, one after another. */
@@ -164,6 +168,13 @@ static me_status derive_extents(const me_grid_sizes *sizes, me_diag *diag,
                        sizes->world, sizes->tensor, sizes->context,
                        sizes->pipeline);
     }
+    if (sizes->data_replicate < 0 ||
+        (sizes->data_replicate > 0 && dp % sizes->data_replicate != 0)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "data size %d is not a multiple of its %d copies of the "
+                       "shards",
+                       dp, sizes->data_replicate);
+    }
     const int32_t edp =
         data_extent(sizes->world, etp, sizes->expert, sizes->pipeline);
     if (edp == 0) {
@@ -184,6 +195,12 @@ static me_status derive_extents(const me_grid_sizes *sizes, me_diag *diag,
                        "%d instances of the distributed optimizer do not "
                        "divide data size %d and expert data size %d",
                        n, dp, edp);
+    }
+    if (n > 1 && sizes->data_replicate > 1) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "%d copies of the shards (HSDP) and %d instances of the "
+                       "distributed optimizer belong to different frameworks",
+                       sizes->data_replicate, n);
     }
     const int32_t extents[ME_GRID_SIDE_COUNT][ME_AXIS_COUNT] = {
         {sizes->tensor, sizes->context, 1, dp / n, n, sizes->pipeline},
@@ -207,6 +224,7 @@ me_status me_grid_init(const me_grid_sizes *sizes, me_diag *diag,
     const bool is_early = sizes->pipeline_before_data;
     me_grid grid = {
         .world = sizes->world,
+        .data_replicate = sizes->data_replicate > 0 ? sizes->data_replicate : 1,
         .is_tied = sizes->is_tied,
         .order = {ME_AXIS_TENSOR, ME_AXIS_CONTEXT, ME_AXIS_EXPERT,
                   is_early ? ME_AXIS_PIPELINE : ME_AXIS_DATA,
@@ -319,6 +337,24 @@ static me_group mirrored_group(const me_grid *grid, int32_t rank, int32_t at)
     };
 }
 
+/** The part of the data axis that @p rank, at @p at there, is in. */
+static me_group data_group(const me_grid *grid, me_ends part, int32_t rank,
+                           int32_t at)
+{
+    const me_grid_axis axis = grid->axes[ME_GRID_DENSE][ME_AXIS_DATA];
+    const int32_t copies = grid->data_replicate;
+    const int32_t shards = axis.extent / copies;
+    const bool is_copies = part == ME_ENDS_REPLICATE;
+    const me_grid_axis line = {is_copies ? copies : shards,
+                               is_copies ? axis.stride * shards : axis.stride};
+    return (me_group){
+        .size = line.extent,
+        .base = rank - (is_copies ? at / shards : at % shards) * line.stride,
+        .n_axes = line.extent > 1 ? 1 : 0,
+        .axes = {line},
+    };
+}
+
 me_group me_grid_group(const me_grid *grid, me_group_kind kind, int32_t rank)
 {
     ME_ASSERT((int)kind >= 0 && kind < ME_GROUP_COUNT);
@@ -326,6 +362,9 @@ me_group me_grid_group(const me_grid *grid, me_group_kind kind, int32_t rank)
     const me_coordinates own = me_grid_coordinates(grid, family.side, rank);
     if (family.ends == ME_ENDS_MIRRORED) {
         return mirrored_group(grid, rank, own.at[ME_AXIS_PIPELINE]);
+    }
+    if (family.ends == ME_ENDS_SHARD || family.ends == ME_ENDS_REPLICATE) {
+        return data_group(grid, family.ends, rank, own.at[ME_AXIS_DATA]);
     }
     int32_t base = rank;
     for (int i = 0; i < ME_AXIS_COUNT; i++) {

@@ -48,6 +48,8 @@ typedef struct me_grid_sizes {
     int32_t expert;
     int32_t expert_tensor;     /**< 0: as `tensor` */
     int32_t instances;         /**< of the distributed optimizer; 0: one */
+    int32_t data_replicate;    /**< HSDP: copies of the shards along the data
+                                    axis, outermost; 0: 1 */
     bool pipeline_before_data; /**< order tp-cp-ep-pp-dp */
     bool is_tied; /**< input embedding and output layer share a weight */
 } me_grid_sizes;
@@ -61,6 +63,7 @@ typedef struct me_grid_axis {
 /** The grid; a value, made by me_grid_init(), then read-only. */
 typedef struct me_grid {
     int32_t world;
+    int32_t data_replicate; /**< at least 1 */
     bool is_tied;
     me_axis order[ME_AXIS_COUNT]; /**< fastest axis first */
     me_grid_axis axes[ME_GRID_SIDE_COUNT][ME_AXIS_COUNT];

@@ -16,6 +16,8 @@ static me_fully_shard_config fully_shard_config(const me_torch_options *t)
         .param_dtype = t->param_dtype >= 0 ? (me_dtype)t->param_dtype : 0,
         .has_reduce_dtype = t->reduce_dtype >= 0,
         .reduce_dtype = t->reduce_dtype >= 0 ? (me_dtype)t->reduce_dtype : 0,
+        .syncs_last = !t->requires_gradient_sync,
+        .all_reduces_last = !t->requires_all_reduce,
     };
 }
 

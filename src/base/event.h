@@ -75,7 +75,9 @@ extern "C" {
     X(ME_GROUP_EXPERT_DATA, "expert_data")                                     \
     X(ME_GROUP_EXPERT_MODEL, "expert_model")                                   \
     X(ME_GROUP_TENSOR_CONTEXT, "tensor_context")                               \
-    X(ME_GROUP_STAGE_COPIES, "stage_copies")
+    X(ME_GROUP_STAGE_COPIES, "stage_copies")                                   \
+    X(ME_GROUP_DATA_SHARD, "data_shard")                                       \
+    X(ME_GROUP_DATA_REPLICATE, "data_replicate")
 
 #define ME_EVENT_ENUM(constant, name) constant,
 

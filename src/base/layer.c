@@ -19,6 +19,17 @@ const char *me_layer_kind_name(me_layer_kind kind)
     return kinds[kind].name;
 }
 
+const char *me_style_kind_name(me_style_kind kind)
+{
+    static const char *const names[] = {
+#define STYLE_NAME(constant, name) name,
+        ME_STYLE_LIST(STYLE_NAME)
+#undef STYLE_NAME
+    };
+    ME_ASSERT(kind < ME_STYLE_COUNT);
+    return names[kind];
+}
+
 bool me_layer_kind_has_children(me_layer_kind kind)
 {
     ME_ASSERT(kind < ME_LAYER_COUNT);

@@ -101,6 +101,45 @@ typedef struct me_forward {
     uint32_t n_variables;
 } me_forward;
 
+/** How a DTensor lies on the tensor-parallel ranks: whole on each, a summand on
+ *  each, or cut along a dimension, -1 for the last. */
+typedef enum me_dlayout {
+    ME_DLAYOUT_NONE, /**< not given; of a tensor: no DTensor */
+    ME_DLAYOUT_REPLICATE,
+    ME_DLAYOUT_PARTIAL,
+    ME_DLAYOUT_SHARD_LAST, /**< Shard(-1) */
+    ME_DLAYOUT_SHARD_0,    /**< Shard(0), Shard(1) and so on follow */
+    ME_DLAYOUT_END = ME_DLAYOUT_SHARD_0 + 5
+} me_dlayout;
+
+/** X(constant, class): torch.distributed.tensor.parallel's styles. */
+#define ME_STYLE_LIST(X)                                                       \
+    X(ME_STYLE_COLWISE, "ColwiseParallel")                                     \
+    X(ME_STYLE_ROWWISE, "RowwiseParallel")                                     \
+    X(ME_STYLE_SEQUENCE, "SequenceParallel")                                   \
+    X(ME_STYLE_PREPARE_INPUT, "PrepareModuleInput")                            \
+    X(ME_STYLE_PREPARE_OUTPUT, "PrepareModuleOutput")
+
+typedef enum me_style_kind {
+#define ME_STYLE_ENUM(constant, name) constant,
+    ME_STYLE_LIST(ME_STYLE_ENUM)
+#undef ME_STYLE_ENUM
+    ME_STYLE_COUNT
+} me_style_kind;
+
+/** One entry of a parallelize_plan; layouts that PyTorch has a default for are
+ *  filled in. */
+typedef struct me_style {
+    const char *path; /**< each part of it a pattern of fnmatch() */
+    me_style_kind kind;
+    me_dlayout input; /**< what a plain tensor that comes in is */
+    me_dlayout desired_input;
+    me_dlayout output; /**< what goes out; of PrepareModuleOutput: what a plain
+                           tensor is */
+    me_dlayout desired_output; /**< of PrepareModuleOutput */
+    bool use_local_output;
+} me_style;
+
 /** One module of the tree. */
 typedef struct me_layer_spec {
     me_layer_kind kind;
@@ -139,7 +178,12 @@ typedef struct me_layer_tree {
                                 wrapped (to_empty()) */
     bool has_cast;         /**< `.to(cast)` once it is built */
     me_dtype cast;
+    me_style *plan; /**< parallelize_module()'s */
+    uint32_t n_styles;
 } me_layer_tree;
+
+/** The name of a style's class; static. */
+const char *me_style_kind_name(me_style_kind kind);
 
 /** The name of a class; static. */
 const char *me_layer_kind_name(me_layer_kind kind);

@@ -157,8 +157,11 @@ typedef struct me_torch_options {
     me_data_parallel data_parallel;
     bool wrap_one_rank;         /**< also where a batch has one rank alone */
     bool reshard_after_forward; /**< fully_shard's */
-    int32_t param_dtype;        /**< fully_shard's; -1: as they are */
-    int32_t reduce_dtype;       /**< fully_shard's; -1: as they are */
+    int32_t data_parallel_replicate; /**< HSDP: copies of the shards */
+    bool requires_gradient_sync;     /**< of every pass; else of the last */
+    bool requires_all_reduce;        /**< likewise, over copies of shards */
+    int32_t param_dtype;             /**< fully_shard's; -1: as they are */
+    int32_t reduce_dtype;            /**< fully_shard's; -1: as they are */
 } me_torch_options;
 
 /** What is derived of a plain PyTorch job; borrowed from the job. */

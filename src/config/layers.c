@@ -43,7 +43,8 @@ static me_status read_class(const me_layers_reading *r,
 
 static bool is_child(const config_setting_t *setting)
 {
-    return config_setting_is_group(setting) != 0;
+    return config_setting_is_group(setting) != 0 &&
+           strcmp(config_setting_name(setting), "parallelize_plan") != 0;
 }
 
 /* All keys of a group but for its children and its forward. */

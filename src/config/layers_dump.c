@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/layers.h"
 #include "config/layers_keys.h"
+#include "config/layers_plan.h"
 #include "config/private.h"
 
 static void indent(me_str *text, int depth)
@@ -126,6 +127,7 @@ void me_layers_dump(const me_layers *layers, me_str *text)
         me_str_printf(text, " forward = \"%s\";", root->forward.text);
     }
     me_str_append(text, "\n");
+    me_layers_dump_plan(tree, text);
     for (uint32_t i = 0; i < root->n_children; i++) {
         dump_layer(&root->children[i], root, 1, text);
     }

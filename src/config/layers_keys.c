@@ -2,6 +2,7 @@
 #include "config/layers_keys.h"
 
 #include "base/nearest.h"
+#include "config/layers_plan.h"
 
 #include <string.h>
 
@@ -295,6 +296,17 @@ static me_status set_device(const me_layers_reading *r,
     return ME_OK;
 }
 
+static me_status set_plan(const me_layers_reading *r,
+                          const config_setting_t *setting,
+                          const me_layer_target *t)
+{
+    return me_layers_read_plan(
+        r,
+        config_setting_get_member(config_setting_parent(setting),
+                                  config_setting_name(setting)),
+        t->tree);
+}
+
 #define KIND(kind) (1U << (unsigned)(kind))
 #define LISTS      (KIND(ME_LAYER_SEQUENTIAL) | KIND(ME_LAYER_MODULE_LIST))
 #define TENSORS    (KIND(ME_LAYER_PARAMETER) | KIND(ME_LAYER_BUFFER))
@@ -343,6 +355,7 @@ static const struct {
     {"repeat", MODULES, false, false, set_repeat},
     {"to", ~0U, true, false, set_to},
     {"device", ~0U, true, false, set_device},
+    {"parallelize_plan", ~0U, true, false, set_plan},
 };
 
 enum {

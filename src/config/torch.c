@@ -150,27 +150,105 @@ static const char *const foreign[] = {
     NULL,
 };
 
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
+static bool has_tied(const me_layer_spec *layer)
+{
+    bool has = layer->tied_to != NULL;
+    for (uint32_t i = 0; i < layer->n_children && !has; i++) {
+        has = has_tied(&layer->children[i]);
+    }
+    return has;
+}
+
+/** Tensor-parallel ranks need a plan, and a plan ranks. */
+static me_status check_plan(const me_config *config, me_diag *diag)
+{
+    const me_parallel_config *p = &config->parallel;
+    const bool has_plan = config->torch_job.tree->n_styles > 0;
+    if (has_plan != (p->tensor > 1)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       has_plan ? "module: parallelize_plan needs "
+                                  "parallel.tensor over 1"
+                                : "parallel.tensor = %d needs a "
+                                  "parallelize_plan in `module` "
+                                  "(docs/modules.md)",
+                       (int)p->tensor);
+    }
+    if (has_plan && (p->pipeline > 1 ||
+                     config->torch.data_parallel == ME_DATA_PARALLEL_DDP)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "module: parallelize_plan with parallel.pipeline over 1 "
+                       "or torch.data_parallel = \"ddp\" is not modelled");
+    }
+    if (has_plan && has_tied(&config->torch_job.tree->root)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "module: parallelize_plan with tied weights is not "
+                       "modelled");
+    }
+    if (has_plan && config->optimizer.kind == ME_OPTIMIZER_SGD) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "optimizer.kind = \"sgd\" with parallelize_plan is not "
+                       "modelled");
+    }
+    return ME_OK;
+}
+
+/** Options of fully_shard() where there is none, and copies that do not divide
+ *  the ranks. */
+static me_status check_sharding(const me_config *config, me_diag *diag)
+{
+    const me_torch_options *t = &config->torch;
+    const bool is_sharded = t->data_parallel == ME_DATA_PARALLEL_FULLY_SHARD;
+    if (!is_sharded &&
+        (t->data_parallel_replicate > 1 || !t->requires_gradient_sync ||
+         !t->requires_all_reduce)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "torch.data_parallel_replicate, "
+                       "torch.requires_gradient_sync and "
+                       "torch.requires_all_reduce are fully_shard's: "
+                       "torch.data_parallel must be \"fully_shard\"");
+    }
+    if (config->parallel.data % t->data_parallel_replicate != 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "torch.data_parallel_replicate = %d does not divide the "
+                       "%d ranks of a batch",
+                       (int)t->data_parallel_replicate,
+                       (int)config->parallel.data);
+    }
+    if (!t->requires_all_reduce && t->data_parallel_replicate == 1) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "torch.requires_all_reduce = false needs copies: "
+                       "torch.data_parallel_replicate over 1");
+    }
+    return ME_OK;
+}
+
 static me_status check_parallel(const me_config *config, me_diag *diag)
 {
     const me_parallel_config *p = &config->parallel;
     const me_data_parallel wrapper = config->torch.data_parallel;
-    if (p->tensor > 1 || p->context > 1 || p->expert > 1) {
+    if (p->context > 1 || p->expert > 1) {
         return me_fail(diag, ME_ERR_CONFIG,
-                       "framework = \"torch\": parallel.tensor, "
-                       "parallel.context and parallel.expert are not modelled, "
-                       "leave them 1");
+                       "framework = \"torch\": parallel.context and "
+                       "parallel.expert are not modelled, leave them 1");
     }
-    if (p->world_size != p->data * p->pipeline) {
+    if (p->world_size != p->data * p->pipeline * p->tensor) {
         return me_fail(diag, ME_ERR_CONFIG,
-                       "parallel.pipeline = %d does not divide "
-                       "parallel.world_size = %d",
-                       (int)p->pipeline, (int)p->world_size);
+                       "parallel.tensor = %d x parallel.pipeline = %d does not "
+                       "divide parallel.world_size = %d",
+                       (int)p->tensor, (int)p->pipeline, (int)p->world_size);
+    }
+    const me_status status = check_plan(config, diag);
+    if (status != ME_OK) {
+        return status;
     }
     if (wrapper == ME_DATA_PARALLEL_NONE && p->data > 1) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "%d ranks and parallel.pipeline = %d leave %d copies of "
-                       "the model: torch.data_parallel must say what they are",
-                       (int)p->world_size, (int)p->pipeline, (int)p->data);
+        return me_fail(
+            diag, ME_ERR_CONFIG,
+            "%d ranks and parallel.pipeline = %d x parallel.tensor = "
+            "%d leave %d copies of the model: torch.data_parallel "
+            "must say what they are",
+            (int)p->world_size, (int)p->pipeline, (int)p->tensor, (int)p->data);
     }
     if (wrapper != ME_DATA_PARALLEL_NONE && p->pipeline > 1) {
         return me_fail(diag, ME_ERR_CONFIG,
@@ -178,7 +256,35 @@ static me_status check_parallel(const me_config *config, me_diag *diag)
                        "stages in a wrapper are not modelled",
                        (int)p->pipeline);
     }
-    return ME_OK;
+    return check_sharding(config, diag);
+}
+
+/** The first module that is checkpointed below one that is; NULL: none. */
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
+static const me_layer_spec *nested_checkpoint(const me_layer_spec *layer,
+                                              bool is_inside)
+{
+    if (is_inside && layer->is_checkpointed) {
+        return layer;
+    }
+    const me_layer_spec *found = NULL;
+    for (uint32_t i = 0; i < layer->n_children && found == NULL; i++) {
+        found = nested_checkpoint(&layer->children[i],
+                                  is_inside || layer->is_checkpointed);
+    }
+    return found;
+}
+
+static me_status check_checkpoints(const me_config *config, me_diag *diag)
+{
+    const me_layer_spec *nested =
+        nested_checkpoint(&config->torch_job.tree->root, false);
+    return nested == NULL
+               ? ME_OK
+               : me_fail(diag, ME_ERR_CONFIG,
+                         "module: %s has checkpoint = true below a module that "
+                         "is checkpointed as well, which is not modelled",
+                         nested->name);
 }
 
 static bool has_checkpoint(const me_layer_spec *layer)
@@ -287,6 +393,9 @@ static me_status validate(const me_config *config, me_diag *diag)
     me_status status = check_parallel(config, diag);
     if (status == ME_OK) {
         status = check_batch(config, diag);
+    }
+    if (status == ME_OK) {
+        status = check_checkpoints(config, diag);
     }
     if (status == ME_OK) {
         status = check_pipeline(config, diag);

@@ -68,6 +68,12 @@ static void communicate(me_engine *e, const me_communicators *comm,
     }
 }
 
+me_group_kind me_mesh_group(const me_communicators *comm, me_group_kind kind)
+{
+    return comm->size[kind] == comm->size[ME_GROUP_WORLD] ? ME_GROUP_WORLD
+                                                          : kind;
+}
+
 void me_communicate(me_engine *e, const me_communicators *comm, me_call call)
 {
     communicate(e, comm, call, false);

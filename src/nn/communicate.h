@@ -41,6 +41,10 @@ typedef struct me_call {
     bool is_async;  /**< kernels run on until me_launch_stream_waits() */
 } me_call;
 
+/** Whose communicator a dimension of a device mesh has: the default process
+ *  group's where it spans all ranks (init_device_mesh()). */
+me_group_kind me_mesh_group(const me_communicators *comm, me_group_kind kind);
+
 /** Make a call: an event, and a call of the stub. */
 void me_communicate(me_engine *e, const me_communicators *comm, me_call call);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/forward.h"
 
+#include "base/assert.h"
 #include "base/size.h"
 #include "nn/rotary_attention.h"
 #include "ops/cross_entropy.h"
@@ -45,13 +46,32 @@ me_tensor *me_rebind_result(me_engine *e, me_tensor *name, me_tensor *y)
 
 static value evaluate(scope *s, const me_expression *x);
 
+/** A DTensor where only plain tensors are modelled. @return true: refused */
+static bool refuse_dtensor(scope *s, const me_tensor *x, const char *what)
+{
+    if (x->layout != 0 && me_engine_is_ok(s->e)) {
+        me_engine_fail(s->e, ME_ERR_CONFIG,
+                       "module %s: %s of a DTensor is not modelled: "
+                       "use_local_output = true hands out plain tensors",
+                       me_module_path(s->e), what);
+    }
+    return x->layout != 0;
+}
+
 /** An operation of two operands, which die from the left. */
 static value binary(scope *s, const me_expression *x,
                     me_tensor *(*op)(me_engine *e, me_tensor *a, me_tensor *b))
 {
     const value a = evaluate(s, x->operands[0]);
     const value b = evaluate(s, x->operands[1]);
+    if (a.x->layout != b.x->layout) {
+        (void)refuse_dtensor(s, a.x->layout != 0 ? a.x : b.x,
+                             "arithmetic with a plain tensor");
+    }
     me_tensor *y = op(s->e, a.x, b.x);
+    if (me_engine_is_ok(s->e)) {
+        y->layout = a.x->layout;
+    }
     drop(s, a);
     drop(s, b);
     return (value){y, true};
@@ -61,7 +81,9 @@ static value unary(scope *s, const me_expression *x,
                    me_tensor *(*op)(me_engine *e, me_tensor *a))
 {
     const value a = evaluate(s, x->operands[0]);
-    me_tensor *y = op(s->e, a.x);
+    me_tensor *y = refuse_dtensor(s, a.x, "sum, mean or square")
+                       ? me_none(s->e)
+                       : op(s->e, a.x);
     drop(s, a);
     return (value){y, true};
 }
@@ -72,6 +94,9 @@ static value cast_to(scope *s, value a, me_dtype dtype)
     me_tensor *y = me_cast(s->e, a.x, dtype);
     if (y == a.x) {
         return a;
+    }
+    if (me_engine_is_ok(s->e)) {
+        y->layout = a.x->layout;
     }
     drop(s, a);
     return (value){y, true};
@@ -103,6 +128,7 @@ static value parameter(const scope *s, const me_expression *x)
 /** The tuple of arguments lives until the call returns. */
 static value call(scope *s, const me_expression *x)
 {
+    ME_ASSERT(s->self != NULL); // a loss has no children that it could call
     const value a = evaluate(s, x->operands[0]);
     me_tensor *y = me_layer_call(&s->self->children[x->index], a.x);
     me_region_hold_local(s->e, a.x); // the child's own name for it
@@ -149,6 +175,7 @@ static value attention(scope *s, const me_expression *x)
     for (int i = 0; i < ME_EXPRESSION_OPERANDS; i++) {
         operands[i] = evaluate(s, x->operands[i]);
         qkv[i] = operands[i].x;
+        (void)refuse_dtensor(s, qkv[i], "attention");
     }
     me_tensor *y = me_none(s->e);
     const uint64_t heads = x->index;

@@ -3,10 +3,9 @@
 
 #include "base/size.h"
 #include "nn/forward.h"
+#include "nn/parallelize.h"
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
-#include "ops/embedding.h"
-#include "ops/functional_linear.h"
 #include "ops/norm.h"
 #include "ops/view.h"
 #include "ops/vision.h"
@@ -132,10 +131,11 @@ static void build_buffer(const build *b, me_layer *layer)
     me_category_set(e, category);
 }
 
-/** The last dimension of what a layer gets must be what it was made for. */
+/** The last dimension of what a layer gets must be what it was made for, or
+ *  what a plan has left of it. */
 static bool has_columns(me_engine *e, const me_layer *layer, const me_tensor *x)
 {
-    const uint64_t columns = layer->spec->inputs;
+    const uint64_t columns = me_dim(layer->weight->tensor, -1);
     if (x->shape.ndim == 0 || me_dim(x, -1) != columns) {
         me_engine_fail(
             e, ME_ERR_CONFIG,
@@ -153,9 +153,7 @@ static me_tensor *run_linear(me_engine *e, const me_layer *layer, me_tensor *x)
     if (!has_columns(e, layer, x)) {
         return me_none(e);
     }
-    return me_functional_linear(e, x, layer->weight->tensor,
-                                layer->bias == NULL ? NULL
-                                                    : layer->bias->tensor);
+    return me_rowwise_linear(layer, x);
 }
 
 static me_tensor *run_embedding(me_engine *e, const me_layer *layer,
@@ -167,7 +165,7 @@ static me_tensor *run_embedding(me_engine *e, const me_layer *layer,
                        me_module_path(e), me_dtype_name((me_dtype)x->dtype));
         return me_none(e);
     }
-    return me_embedding(e, x, layer->weight->tensor);
+    return me_rowwise_embedding(layer, x);
 }
 
 static me_tensor *run_layer_norm(me_engine *e, const me_layer *layer,
@@ -443,7 +441,9 @@ me_tensor *me_layer_forward(me_layer *layer, me_tensor *x)
         me_tell_pre_forward(e, layer->module, x);
     }
     x = me_pre_forward(layer->hooks, x);
+    x = me_style_input(layer, x);
     me_tensor *y = kinds[layer->spec->kind].run(e, layer, x);
+    y = me_style_output(layer, x, y);
     if (is_called) {
         me_tell_post_forward(e, layer->module, y);
     }

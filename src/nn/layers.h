@@ -15,6 +15,10 @@
 
 typedef struct me_layer me_layer;
 
+enum {
+    ME_LAYER_STYLES = 2 /**< of a module, at most: what goes in and out */
+};
+
 /** A module; the engine's memory. */
 struct me_layer {
     const me_layer_spec *spec;
@@ -25,7 +29,9 @@ struct me_layer {
     me_tensor *buffer; /**< of a Buffer; the engine's memory */
     me_layer *children;
     uint32_t n_children;
-    const me_module_hooks *hooks; /**< borrowed; NULL: none */
+    const me_module_hooks *hooks;            /**< borrowed; NULL: none */
+    const me_style *styles[ME_LAYER_STYLES]; /**< of the plan; borrowed */
+    uint32_t n_styles;
 };
 
 /**

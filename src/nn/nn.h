@@ -98,7 +98,11 @@ typedef struct me_parameter {
     bool is_qk_norm;           /**< of the norm of queries or keys */
     bool is_shared_embedding;  /**< tied word embeddings under a pipeline */
     bool is_replica_of_tied;   /**< the last stage's copy of them */
-    bool is_expert;       /**< of experts that are spread over expert ranks */
+    bool is_expert; /**< of experts that are spread over expert ranks */
+    uint8_t layout; /**< of a DTensor (nn/dtensor.h); 0: it is none */
+    uint8_t gradient_layout; /**< of what its backward makes */
+    uint64_t whole_rows;  /**< of a DTensor: the first dimension of all ranks'
+                                  parts together */
     int32_t chunk;        /**< model chunk that it belongs to */
     me_tensor *main_grad; /**< its slice of the gradient buffer; borrowed */
     uint32_t index;       /**< in registration order */

@@ -53,7 +53,7 @@ static me_tensor *view(me_engine *e, me_tensor *x, me_shape shape,
         me_engine_fail(e, ME_ERR_INTERNAL,
                        "view: the strides do not allow the shape");
     }
-    me_node *node = me_record1(e, &view_op, x);
+    me_node *node = me_record_view(e, &view_op, x);
     if (node != NULL) {
         node->data.shape = x->shape;
     }
@@ -152,7 +152,7 @@ me_tensor *me_transpose(me_engine *e, me_tensor *x, int32_t a, int32_t b)
         strides[a] = x->strides[b];
         strides[b] = x->strides[a];
     }
-    me_node *node = me_record1(e, &transpose_op, x);
+    me_node *node = me_record_view(e, &transpose_op, x);
     if (node != NULL) {
         node->data.n[0] = (uint64_t)a;
         node->data.n[1] = (uint64_t)b;

@@ -51,6 +51,7 @@ static me_status make_grid(const me_config *config, me_diag *diag,
             .expert = p->expert,
             .expert_tensor = p->expert_tensor,
             .instances = config->optimizer.num_instances,
+            .data_replicate = config->torch.data_parallel_replicate,
             .pipeline_before_data = p->tp_pp_dp_mapping,
             .is_tied = has_shared_embedding(config),
         },
@@ -340,6 +341,20 @@ void me_plan_destroy(me_plan *plan)
     }
 }
 
+/** A tree of layers: what stands in a stage are children of its root. */
+static void dump_children(const me_layer_spec *root, const me_stage *s,
+                          me_str *text)
+{
+    if (root->n_children == 0 || s->n_layers == 0) {
+        me_str_append(text, " the module");
+        return;
+    }
+    me_str_append(text, " modules");
+    for (int32_t i = 0; i < s->n_layers; i++) {
+        me_str_printf(text, " %s", root->children[s->first_layer + i].name);
+    }
+}
+
 static void dump_rank(const me_plan *plan, int32_t rank, me_str *text)
 {
     const me_coordinates c = me_plan_coordinates(plan, rank);
@@ -353,6 +368,10 @@ static void dump_rank(const me_plan *plan, int32_t rank, me_str *text)
     for (int32_t chunk = 0; chunk < plan->n_chunks; chunk++) {
         const me_stage s = me_plan_stage(plan, rank, chunk);
         me_str_printf(text, " | chunk %d:", chunk);
+        if (plan->config->torch_job.tree != NULL) {
+            dump_children(&plan->config->torch_job.tree->root, &s, text);
+            continue;
+        }
         if (s.has_embedding) {
             me_str_append(text, " embedding");
         }

@@ -159,6 +159,7 @@ static me_node *accumulator(me_engine *e, me_tensor *leaf)
     me_node *node = new_node(e, &accumulate_grad_op, SEQUENCE_LEAF);
     if (node != NULL) {
         node->variable = me_retain(leaf);
+        node->is_dtensor = leaf->layout != 0;
         leaf->accumulator = node;
         set_output(node, leaf);
     }
@@ -183,6 +184,17 @@ me_node *me_accumulator_hold(me_engine *e, me_tensor *parameter)
     return node;
 }
 
+/** Whoever works on the output of a collective waits for it first. */
+static void await_inputs(me_engine *e, uint32_t n_inputs,
+                         me_tensor *const *inputs)
+{
+    for (uint32_t i = 0; i < n_inputs; i++) {
+        if (inputs[i] != NULL) {
+            me_storage_await(e, inputs[i]->storage);
+        }
+    }
+}
+
 /** Will anybody ask for the gradients of @p inputs? */
 static bool is_recorded(const me_engine *e, uint32_t n_inputs,
                         me_tensor *const *inputs)
@@ -205,6 +217,7 @@ static void set_edges(me_engine *e, me_node *node, uint32_t n_inputs,
         if (x == NULL || !x->requires_grad) {
             continue;
         }
+        node->is_dtensor = node->is_dtensor || x->layout != 0;
         if (x->grad_fn != NULL) {
             x->grad_fn->refs++;
             node->edges[i] = (me_edge){x->grad_fn, x->output_nr};
@@ -214,8 +227,8 @@ static void set_edges(me_engine *e, me_node *node, uint32_t n_inputs,
     }
 }
 
-me_node *me_record(me_engine *e, const me_op *op, uint32_t n_inputs,
-                   me_tensor *const *inputs)
+static me_node *record(me_engine *e, const me_op *op, uint32_t n_inputs,
+                       me_tensor *const *inputs)
 {
     if (!is_recorded(e, n_inputs, inputs)) {
         return NULL;
@@ -224,6 +237,22 @@ me_node *me_record(me_engine *e, const me_op *op, uint32_t n_inputs,
     me_node *node = new_node(e, op, e->tape.sequence[e->thread]++);
     if (node != NULL) {
         set_edges(e, node, n_inputs, inputs);
+    }
+    return node;
+}
+
+me_node *me_record(me_engine *e, const me_op *op, uint32_t n_inputs,
+                   me_tensor *const *inputs)
+{
+    await_inputs(e, n_inputs, inputs);
+    return record(e, op, n_inputs, inputs);
+}
+
+me_node *me_record_view(me_engine *e, const me_op *op, me_tensor *a)
+{
+    me_node *node = record(e, op, 1, &a);
+    if (node != NULL) {
+        node->is_view = true;
     }
     return node;
 }

@@ -83,7 +83,10 @@ struct me_node {
     uint16_t n_inputs;
     uint16_t n_outputs;
     uint8_t thread;
-    uint8_t needed; /**< a bit an input: the backward that runs wants its
+    bool is_view;    /**< me_record_view() made it */
+    bool is_dtensor; /**< its outputs are, and so their gradients, which are
+                          never summed in place */
+    uint8_t needed;  /**< a bit an input: the backward that runs wants its
                          gradient */
     me_module_id module;
     const me_prehook *prehook; /**< borrowed; NULL: none */
@@ -146,6 +149,10 @@ typedef struct me_tape {
  */
 me_node *me_record(me_engine *e, const me_op *op, uint32_t n_inputs,
                    me_tensor *const *inputs);
+
+/** As me_record() for another view of @p a, which waits for no collective: its
+ *  output is awaited as its input is. */
+me_node *me_record_view(me_engine *e, const me_op *op, me_tensor *a);
 
 /** As me_record() for one input. */
 me_node *me_record1(me_engine *e, const me_op *op, me_tensor *a);

@@ -8,18 +8,21 @@
 #include <string.h>
 
 /** A second gradient for the same input: in place where PyTorch may. */
-static void add_gradient(me_engine *e, me_tensor **sum, me_tensor *gradient)
+static void add_gradient(me_engine *e, const me_node *next, me_tensor **sum,
+                         me_tensor *gradient)
 {
     me_tensor *first = *sum;
     if (first == NULL) {
         *sum = me_retain(gradient);
         return;
     }
+    me_storage_await(e, first->storage);
+    me_storage_await(e, gradient->storage);
     /* A view made in the backward keeps its base, so that it is not the only
      * one to hold its storage. */
-    const bool in_place = !e->has_dispatch_mode && first->refs == 1 &&
-                          first->storage != NULL && first->storage->refs == 1 &&
-                          !first->is_view &&
+    const bool in_place = !e->has_dispatch_mode && !next->is_dtensor &&
+                          first->refs == 1 && first->storage != NULL &&
+                          first->storage->refs == 1 && !first->is_view &&
                           me_is_dense(&first->shape, first->strides);
     me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(first),
                      3 * me_bytes(first));
@@ -48,7 +51,7 @@ static void hand_on(me_engine *e, const me_run *r, me_edge edge,
     }
     if (gradient != NULL) {
         me_tensor *sum = awaited(e, next)[edge.output_nr];
-        add_gradient(e, &sum, gradient);
+        add_gradient(e, next, &sum, gradient);
         awaited(e, next)[edge.output_nr] = sum;
         me_release(e, gradient);
     }
@@ -64,7 +67,10 @@ static me_tensor *validate(me_engine *e, me_edge edge, me_tensor *gradient)
     const me_dtype dtype = me_output_dtype(edge.node, edge.output_nr);
     const me_frame frame = me_enter(e);
     me_tensor *right = gradient;
-    if (!me_shape_equal(&right->shape, shape)) {
+    /* The parts of a DTensor may be cut otherwise than those of its gradient. */
+    const bool is_other_part =
+        edge.node->is_dtensor && shape->ndim == right->shape.ndim;
+    if (!me_shape_equal(&right->shape, shape) && !is_other_part) {
         right = e->tape.sum_to(e, right, shape);
         me_retain(right);
         me_tell_op(e, "sum.dim_IntList");
@@ -95,6 +101,11 @@ static void run_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                          me_tensor **gx)
 {
     const me_frame frame = me_enter(e);
+    for (uint32_t i = 0; !node->is_view && i < node->n_outputs; i++) {
+        if (gy[i] != NULL) {
+            me_storage_await(e, gy[i]->storage);
+        }
+    }
     node->op->backward(e, node, gy, gx);
     for (uint32_t i = 0; i < node->n_inputs; i++) {
         me_retain(gx[i]);
@@ -261,7 +272,7 @@ static void begin_at_roots(me_engine *e, const me_run *r,
         const me_edge *root = &request->roots[i];
         me_task_slot *slot = &e->tape.slots[root->node->slot];
         me_tensor *sum = slot->gradients[root->output_nr];
-        add_gradient(e, &sum, request->gradients[i]);
+        add_gradient(e, root->node, &sum, request->gradients[i]);
         slot->gradients[root->output_nr] = sum;
     }
     for (uint32_t i = 0; i < request->n_roots; i++) {

@@ -48,6 +48,8 @@ typedef struct me_storage {
     struct me_storage *next_free;
     bool is_empty;           /**< its block is gone, see me_storage_free() */
     struct me_storage *data; /**< then: whose block it shares; owned, or NULL */
+    struct me_storage *awaited; /**< of a collective's output that nobody has
+                                     used yet: its input, owned; or NULL */
 } me_storage;
 
 /** A view of a storage, with what autograd knows of it. */
@@ -58,6 +60,7 @@ struct me_tensor {
     uint8_t output_nr; /**< which output of grad_fn it is */
     bool requires_grad;
     bool is_view;         /**< PyTorch's `_base is not None` */
+    uint8_t layout;       /**< of a DTensor (nn/dtensor.h); 0: it is none */
     me_node *grad_fn;     /**< owned; NULL for a leaf */
     me_node *accumulator; /**< borrowed: the leaf's AccumulateGrad, if alive */
     me_tensor *grad;      /**< owned; of a leaf */
@@ -93,12 +96,14 @@ enum {
 };
 
 /** CUDA streams: the default one; the one that Megatron-LM wraps its models on
- *  and that DDP's buffers are of; FSDP's for gradients and for parameters. */
+ *  and that DDP's buffers are of; FSDP's for gradients, for parameters, and for
+ *  the all-reduce of gradients over copies of the shards. */
 enum {
     ME_STREAM_DEFAULT = 0,
     ME_STREAM_SIDE = 1,
     ME_STREAM_REDUCE = 2,
-    ME_STREAM_GATHER = 3
+    ME_STREAM_GATHER = 3,
+    ME_STREAM_ALL_REDUCE = 4
 };
 
 /**

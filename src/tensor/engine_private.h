@@ -124,6 +124,9 @@ void me_storage_retain(me_storage *storage);
 /** One reference less; the last one frees the block, late if another stream
  *  uses it. NULL is allowed. */
 void me_storage_release(me_engine *e, me_storage *storage);
+/** Somebody works on what a collective wrote: it is waited for, and the input
+ *  goes. NULL is allowed. */
+void me_storage_await(me_engine *e, me_storage *storage);
 
 /** An id for a block, and back with it. */
 uint32_t me_block_new(me_engine *e);

@@ -161,6 +161,17 @@ void me_storage_hold_back(me_engine *e, me_storage *storage)
     pending->storages[pending->count++] = storage;
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): an output's input awaits nothing
+void me_storage_await(me_engine *e, me_storage *storage)
+{
+    me_storage *input = storage == NULL ? NULL : storage->awaited;
+    if (input != NULL) {
+        storage->awaited = NULL;
+        me_storage_release(e, input);
+    }
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): an output's input awaits nothing
 void me_storage_release(me_engine *e, me_storage *storage)
 {
     if (storage == NULL) {
@@ -170,6 +181,7 @@ void me_storage_release(me_engine *e, me_storage *storage)
     if (--storage->refs > 0) {
         return;
     }
+    me_storage_await(e, storage);
     if (storage->is_empty) {
         me_storage *data = storage->data;
         me_storage_forget(e, storage);

@@ -166,6 +166,19 @@ void me_record_stream(me_tensor *x)
     }
 }
 
+void me_await_later(me_tensor *output, const me_tensor *input)
+{
+    if (output->storage != NULL && input->storage != NULL) {
+        me_storage_retain(input->storage);
+        output->storage->awaited = input->storage;
+    }
+}
+
+void me_await(me_engine *e, const me_tensor *x)
+{
+    me_storage_await(e, x->storage);
+}
+
 void me_categorize(me_engine *e, const me_tensor *x, me_category category)
 {
     me_storage *storage = x->storage;

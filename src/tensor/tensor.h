@@ -64,6 +64,13 @@ void me_storage_alloc(me_engine *e, const me_tensor *x, const char *op);
  *  get back: the data of @p y, which they hold from now on. */
 void me_restore_data(me_engine *e, me_tensor *x, const me_tensor *y);
 
+/** A collective that nobody has waited for writes @p output (PyTorch's
+ *  AsyncCollectiveTensor): @p input lives until the first operation on it. */
+void me_await_later(me_tensor *output, const me_tensor *input);
+
+/** wait_tensor(): the collective that writes @p x is done. */
+void me_await(me_engine *e, const me_tensor *x);
+
 /** Another stream uses the storage: its free completes late. */
 void me_record_stream(me_tensor *x);
 

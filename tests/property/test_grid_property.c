@@ -15,6 +15,7 @@ static bool make_grid(me_random *random, me_grid *grid_out)
     const int32_t c = me_random_in(random, 1, 3);
     const int32_t p = me_random_in(random, 1, 5);
     const int32_t d = me_random_in(random, 1, 8);
+    const int32_t copies = me_random_in(random, 0, 2);
     const me_grid_sizes sizes = {
         .world = t * c * p * d,
         .tensor = t,
@@ -23,6 +24,7 @@ static bool make_grid(me_random *random, me_grid *grid_out)
         .expert = me_random_in(random, 1, 4),
         .expert_tensor = me_random_in(random, 0, 1),
         .instances = me_random_in(random, 0, 2),
+        .data_replicate = copies > 0 && d % copies == 0 ? copies : 0,
         .pipeline_before_data = me_random_in(random, 0, 1) == 1,
         .is_tied = me_random_in(random, 0, 1) == 1,
     };
@@ -155,6 +157,8 @@ static const char *check_creation(me_random *random)
             // made with several instances only.
             const bool is_made = kind != ME_GROUP_WORLD &&
                                  kind != ME_GROUP_STAGE_COPIES &&
+                                 kind != ME_GROUP_DATA_SHARD &&
+                                 kind != ME_GROUP_DATA_REPLICATE &&
                                  kind != ME_GROUP_PARTIAL_DATA_CONTEXT &&
                                  kind != ME_GROUP_INTER_INSTANCE;
             if (is_made && seen[kind][rank] != is_member) {

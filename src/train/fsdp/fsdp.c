@@ -277,6 +277,7 @@ void me_fsdp_end_backward(me_fsdp *fsdp)
         group->state = ME_FSDP_IDLE;
         group->is_in_backward = false;
         group->is_pending = false; /* of a gather that nobody waited for */
+        me_clear(e, &group->all_reduced);
         me_clear(e, &group->gathered);
     }
     fsdp->n_uses = 0;
@@ -296,9 +297,12 @@ void me_fsdp_fini(me_fsdp *fsdp)
     for (uint32_t i = 0; i < fsdp->n_groups; i++) {
         me_fsdp_group *group = &fsdp->groups[i];
         me_release(e, group->gathered);
+        me_release(e, group->partial);
+        me_release(e, group->all_reduced);
         for (uint32_t k = 0; k < group->n_params; k++) {
             me_release(e, group->params[k].sharded);
             me_release(e, group->params[k].unsharded);
+            me_release(e, group->params[k].accumulated);
         }
     }
     me_free(fsdp->post_forward_order);

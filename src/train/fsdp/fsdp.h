@@ -5,8 +5,9 @@
  * its backward, and sharded again after them. A training loop wraps modules,
  * gives each the hooks of its group, and says when a backward has ended.
  *
- * Left out: sharding along another dimension than the first, meshes of two
- * dimensions, and gradients that are accumulated without being reduced.
+ * On a mesh of two dimensions (HSDP) the ranks of one share the shards, and
+ * those of the other have copies of them. Left out: sharding along another
+ * dimension than the first.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -24,12 +25,20 @@ typedef struct me_fully_shard_config {
     me_dtype param_dtype;
     bool has_reduce_dtype;
     me_dtype reduce_dtype;
+    bool syncs_last;       /**< of passes before a step only the last reduces:
+                                set_requires_gradient_sync() */
+    bool all_reduces_last; /**< likewise over copies of the shards:
+                                set_requires_all_reduce() */
 } me_fully_shard_config;
 
 /** What fully_shard() is called with, for all modules of a model. */
 typedef struct me_fully_shard_spec {
-    me_nn *nn; /**< whose parameters are sharded; borrowed */
-    me_group_kind group;
+    me_nn *nn;           /**< whose parameters are sharded; borrowed */
+    me_group_kind group; /**< of the ranks that share the shards */
+    bool has_copies;     /**< HSDP: `copies` have the same shards */
+    me_group_kind copies;
+    const bool *is_last_pass; /**< of those before a step, as it changes;
+                                   borrowed; NULL: each is */
     const me_fully_shard_config *config; /**< borrowed */
     uint32_t n_modules;                  /**< that are wrapped, at most */
     bool is_meta; /**< the model is on the meta device, and its shards are what
@@ -42,6 +51,8 @@ typedef struct me_fsdp_param {
     me_tensor *sharded;      /**< this rank's rows; owned */
     me_tensor *unsharded;    /**< all rows, with a block while they are needed;
                                   owned, NULL until first gathered */
+    me_tensor *accumulated;  /**< the gradient of passes that reduced nothing,
+                                  in the dtype of the reduction; owned */
     uint64_t shard_numel;    /**< padded */
 } me_fsdp_param;
 
@@ -71,8 +82,10 @@ struct me_fsdp_group {
     bool has_backward_prefetch; /**< set_modules_to_backward_prefetch() */
     me_fsdp_group *backward_prefetch; /**< NULL: a module without parameters */
     bool is_pending;                  /**< a gather that is not waited for */
-    me_tensor *gathered;   /**< its output; owned; NULL among one rank */
-    me_module_hooks hooks; /**< the module's */
+    me_tensor *gathered; /**< its output; owned; NULL among one rank */
+    me_tensor *partial;  /**< reduced over shards, not yet over copies; owned */
+    me_tensor *all_reduced; /**< until the backward ends (AllReduceState) */
+    me_module_hooks hooks;  /**< the module's */
 };
 
 /** One use of a group in the forward. */
@@ -141,7 +154,8 @@ void me_fsdp_group_unshard(me_fsdp_group *group);
 me_tensor *me_fsdp_group_wait(me_fsdp_group *group);
 /** Whole parameters give their blocks back. */
 void me_fsdp_group_reshard(me_fsdp_group *group);
-/** post_backward(): reshard, and reduce-scatter the gradients there are. */
+/** post_backward(): reshard, and reduce-scatter the gradients there are, or keep
+ *  them for a later pass (reduce.c). */
 void me_fsdp_group_post_backward(me_fsdp_group *group);
 /** @} */
 

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "nn/dtensor.h"
 #include "tensor/hooks.h"
 #include "tensor/launch.h"
 
@@ -46,6 +47,58 @@ static void free_temporaries(me_engine *e, const me_step_group *group,
         me_release(e, list[i - 1]);
     }
     me_free(list);
+}
+
+/** Does a gradient lie otherwise than its parameter does? */
+static bool lies_otherwise(const me_step_group *group, uint32_t i)
+{
+    const me_parameter *p = group->shards[i].parameter;
+    return group->nn != NULL && p->layout != p->gradient_layout &&
+           p->tensor->grad != NULL;
+}
+
+/**
+ * Operations that take the gradients of DTensors of shards [@p first, @p end)
+ * as @p uses of their operands: each redistributes those that lie otherwise
+ * than their parameters, and lets them go after it, the last one first.
+ */
+static void redistribute(me_engine *e, const me_step_group *group,
+                         uint32_t first, uint32_t end, uint32_t uses)
+{
+    const size_t room = (size_t)(end - first) * uses;
+    me_tensor **copies =
+        me_alloc(room + 1, sizeof(me_tensor *), "optim.redistributed");
+    uint32_t n = 0;
+    if (copies == NULL) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a step");
+        return;
+    }
+    for (uint32_t i = 0; i < room; i++) {
+        const uint32_t at = first + i % (end - first);
+        if (lies_otherwise(group, at) && me_engine_is_ok(e)) {
+            const me_parameter *p = group->shards[at].parameter;
+            const me_frame frame = me_enter(e);
+            me_module_switch(e, p->module);
+            copies[n++] = me_retain(me_redistribute_local(
+                group->nn, p->tensor->grad, (me_dlayout)p->gradient_layout,
+                (me_dlayout)p->layout, false));
+            me_leave(e, frame, NULL);
+        }
+    }
+    while (n > 0) {
+        me_release(e, copies[--n]);
+    }
+    me_free(copies);
+}
+
+/** exp_avg.lerp_(grad), then exp_avg_sq.addcmul_(grad, grad). */
+static void update_moments(me_engine *e, const me_step_group *group,
+                           uint32_t first, uint32_t end)
+{
+    if (group->nn != NULL) {
+        redistribute(e, group, first, end, 1);
+        redistribute(e, group, first, end, 2);
+    }
 }
 
 /** Bytes that the foreach kernels move for an element: each reads its operands
@@ -92,6 +145,7 @@ static void adam_foreach(me_engine *e, const me_step_group *group)
         me_tell_op(e, "_foreach_mul_.Scalar");
     }
     tell_ops(e, moments);
+    update_moments(e, group, 0, group->count);
     me_tensor **roots = make_temporaries(e, "_foreach_sqrt", group);
     tell_ops(e, update);
     free_temporaries(e, group, roots);
@@ -105,6 +159,7 @@ static void adam_for_loop(me_engine *e, const me_step_group *group)
     me_tensor *denom = NULL;
     for (uint32_t i = 0; i < group->count; i++) {
         const me_shard_state *s = &group->shards[i];
+        update_moments(e, group, i, i + 1);
         const me_frame frame = me_enter(e);
         me_module_switch(e, s->parameter->module);
         me_tensor *root = me_empty(e, "sqrt", s->dtype, ME_SHAPE(s->numel));
@@ -123,6 +178,9 @@ static void adam_for_loop(me_engine *e, const me_step_group *group)
 /** One kernel that needs no memory. */
 static void adam_fused(me_engine *e, const me_step_group *group)
 {
+    if (group->nn != NULL) {
+        redistribute(e, group, 0, group->count, 1);
+    }
     pass_over(e, group, ME_KERNEL_OPTIMIZER, ADAMW_FUSED_BYTES);
 }
 

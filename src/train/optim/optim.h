@@ -26,6 +26,7 @@ typedef struct me_shard_state {
 typedef struct me_step_group {
     me_shard_state *shards; /**< borrowed; their moments are made here */
     uint32_t count;
+    const me_nn *nn; /**< redistributes gradients of DTensors; NULL: none are */
     me_optimizer_impl impl;
     bool is_first_step;
     bool is_decayed;   /**< weight decay is not 0 */

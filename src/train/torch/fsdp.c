@@ -37,7 +37,10 @@ static void *wrap(me_loop *l)
 {
     me_fsdp *fsdp = me_fsdp_create(&(me_fully_shard_spec){
         .nn = &l->nn,
-        .group = ME_GROUP_WORLD,
+        .group = me_mesh_group(l->comm, ME_GROUP_DATA_SHARD),
+        .has_copies = l->comm->size[ME_GROUP_DATA_REPLICATE] > 1,
+        .copies = me_mesh_group(l->comm, ME_GROUP_DATA_REPLICATE),
+        .is_last_pass = &l->is_last_pass,
         .config = &l->config->fully_shard,
         .n_modules = count_marked(l->model) + 1,
         .is_meta = l->config->tree->is_meta,

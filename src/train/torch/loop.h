@@ -42,6 +42,7 @@ typedef struct me_loop {
     me_tensor *input;  /**< owned; NULL on ranks that are given none */
     me_tensor *target; /**< as the input */
     int32_t iteration;
+    bool is_last_pass; /**< of those before the optimizer's step */
 } me_loop;
 
 /** The point "iterI_WHAT", or "iterI_WHATK" of micro-batch K; -1: of none. */

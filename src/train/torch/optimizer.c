@@ -82,6 +82,14 @@ void me_loop_clip_gradients(me_loop *l)
     me_phase_set(e, phase);
 }
 
+/** Are parameters DTensors whose gradients come as backward makes them?
+ *  fully_shard() hands out gradients that lie as the parameters do. */
+static bool has_dtensors(const me_loop *l)
+{
+    return l->config->tree->n_styles > 0 &&
+           l->config->data_parallel == ME_DATA_PARALLEL_NONE;
+}
+
 void me_loop_step(me_loop *l)
 {
     me_engine *e = l->e;
@@ -105,6 +113,7 @@ void me_loop_step(me_loop *l)
                   &(me_step_group){
                       .shards = l->states,
                       .count = l->n_states,
+                      .nn = has_dtensors(l) ? &l->nn : NULL,
                       .impl = c->optimizer_impl,
                       .is_first_step = !l->has_stepped,
                       .is_decayed = c->decays_weights,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "base/size.h"
+#include "nn/parallelize.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
 #include "tensor/hooks.h"
@@ -124,6 +125,10 @@ static void set_up(me_loop *l)
     me_phase_set(l->e, ME_PHASE_SETUP);
     begin(l);
     l->model = me_layers_build(&l->nn, c->tree, NULL);
+    if (c->tree->n_styles > 0 && me_engine_is_ok(l->e)) {
+        me_parallelize(&l->nn, l->model, c->tree);
+        me_point(l->e, "parallelized");
+    }
     if (is_wrapped(l) && me_engine_is_ok(l->e)) {
         l->wrapper_state = l->wrapper->wrap(l);
     }
@@ -199,6 +204,7 @@ static void train_step(me_loop *l)
     }
     const int32_t n = l->config->pipeline.microbatches;
     for (int32_t i = 0; i < n && me_engine_is_ok(l->e); i++) {
+        l->is_last_pass = i == n - 1;
         forward_backward(l, i);
     }
     update(l);

@@ -212,6 +212,39 @@ static void test_grid__stage_copies(void **state)
     check_members(&group, (const int32_t[]){1});
 }
 
+/** World 8, t = 2, 2 copies of 2 shards: along the data axis shards are next to
+ *  each other, copies are not. */
+static void test_grid__shards_and_their_copies(void **state)
+{
+    (void)state;
+    const me_grid grid = make_grid(&(me_grid_sizes){.world = 8,
+                                                    .tensor = 2,
+                                                    .context = 1,
+                                                    .pipeline = 1,
+                                                    .expert = 1,
+                                                    .data_replicate = 2});
+    me_group group = me_grid_group(&grid, ME_GROUP_DATA_SHARD, 7);
+    assert_int_equal(group.size, 2);
+    check_members(&group, (const int32_t[]){5, 7});
+    assert_int_equal(me_group_index(&group, 7), 1);
+    group = me_grid_group(&grid, ME_GROUP_DATA_REPLICATE, 7);
+    check_members(&group, (const int32_t[]){3, 7});
+    group = me_grid_group(&grid, ME_GROUP_DATA_SHARD, 0);
+    check_members(&group, (const int32_t[]){0, 2});
+    me_grid none = {0};
+    me_diag diag = {0};
+    assert_int_equal(me_grid_init(&(me_grid_sizes){.world = 6,
+                                                   .tensor = 1,
+                                                   .context = 1,
+                                                   .pipeline = 1,
+                                                   .expert = 1,
+                                                   .data_replicate = 4},
+                                  &diag, &none),
+                     ME_ERR_CONFIG);
+    assert_non_null(
+        strstr(diag.text, "data size 6 is not a multiple of its 4"));
+}
+
 /** World 4, p = d = ep = 2, tied: all groups in the order of creation. */
 static const struct {
     const char *name;
@@ -356,6 +389,7 @@ int main(void)
         cmocka_unit_test(test_grid__embedding_groups),
         cmocka_unit_test(test_grid__middle_stages_have_no_embedding),
         cmocka_unit_test(test_grid__stage_copies),
+        cmocka_unit_test(test_grid__shards_and_their_copies),
         cmocka_unit_test(test_grid__creation_order),
         cmocka_unit_test(test_grid__names_what_does_not_fit),
         cmocka_unit_test(test_grid__without_memory),

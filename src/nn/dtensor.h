@@ -1,0 +1,52 @@
+/**
+ * @file
+ * Tensors that lie on several ranks (torch.distributed.tensor, PyTorch 2.11), on
+ * a mesh of one dimension, the tensor-parallel ranks: this rank's part is a
+ * tensor whose layout says how the whole lies.
+ *
+ * A redistribution hands its output out before the collective is done; what the
+ * collective reads lives until the output is used (AsyncCollectiveTensor).
+ * Dimensions that are cut must divide.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_NN_DTENSOR_H
+#define MEMEST_NN_DTENSOR_H
+
+#include "base/layer.h"
+#include "nn/nn.h"
+
+/** @p layout of a tensor of @p ndim dimensions, with Shard(-1) resolved. */
+me_dlayout me_dlayout_of(me_dlayout layout, int32_t ndim);
+
+/** "Replicate", "Partial", "Shard(1)", …; static. */
+const char *me_dlayout_name(me_dlayout layout);
+
+/**
+ * DTensor.from_local(): @p x is this rank's part of a whole that lies as
+ * @p layout says.
+ *
+ * @param gradient  how the gradient that comes back lies, which is
+ *                  redistributed to @p layout
+ */
+me_tensor *me_from_local(const me_nn *nn, me_tensor *x, me_dlayout layout,
+                         me_dlayout gradient);
+
+/**
+ * DTensor.redistribute(async_op=True).
+ *
+ * @param gradient  how the gradient of the output lies
+ * @return @p x if it lies so
+ */
+me_tensor *me_redistribute(const me_nn *nn, me_tensor *x, me_dlayout layout,
+                           me_dlayout gradient);
+
+/** DTensor.to_local(): an alias that is a plain tensor. */
+me_tensor *me_to_local(const me_nn *nn, me_tensor *x);
+
+/** What redistribute_local_tensor() allocates, without the tape. @return @p x
+ *  if nothing is to do */
+me_tensor *me_redistribute_local(const me_nn *nn, me_tensor *x, me_dlayout from,
+                                 me_dlayout to, bool is_async);
+
+#endif /* MEMEST_NN_DTENSOR_H */

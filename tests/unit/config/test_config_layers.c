@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/layers.h"
+#include "job.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A job of one Linear, with a line of the test's in its `module` group and some
+ * options beside it. */
+static const char job[] = "framework = \"torch\";\n"
+                          "torch: { input_shape = \"(4, 8)\"; };\n"
+                          "%s\n"
+                          "module:\n"
+                          "{\n"
+                          "%s\n"
+                          "up: { class = \"Linear\"; in_features = 8; "
+                          "out_features = 6; };\n"
+                          "};\n";
+
+enum {
+    LINE = 6 /* of the test's own line */
+};
+
+static const struct {
+    const char *options;
+    const char *module;
+    int line; /* 0: the error is of the whole job */
+    const char *part;
+} wrong[] = {
+    {"", "a: { class = \"Conv3d\"; };", LINE,
+     "class: must be one of Module, Sequential, ModuleList, Linear"},
+    {"", "a: { class = 4; };", LINE, "class: must be one of"},
+    {"", "a: { class = \"Linear\"; in_features = 8; };", LINE,
+     "Linear a needs out_features"},
+    {"", "a: { class = \"Linear\"; in_features = 0; out_features = 4; };", LINE,
+     "in_features: must be a whole number from 1"},
+    {"", "a: { class = \"Linear\"; in_feature = 8; out_features = 4; };", LINE,
+     "Linear has no 'in_feature': did you mean in_features?"},
+    {"", "a: { class = \"Dropout\"; p = 2; };", LINE,
+     "p: must be a number from 0 to 1"},
+    {"", "a: { class = \"ReLU\"; b: { class = \"ReLU\"; }; };", LINE,
+     "b: this class has no children"},
+    {"", "a: { class = \"ReLU\"; repeat = 2; };", LINE,
+     "repeat:  is no Sequential or ModuleList"},
+    {"", "dtype = \"int8\";", LINE, "dtype: must be one of float32"},
+    {"", "checkpoint = 1;", LINE, "checkpoint: must be true or false"},
+    {"", "forward = \"return down(x)\";", LINE, "down"},
+    {"", "forward = 3;", LINE, "forward: must be text in quotes"},
+    {"", "device = \"tpu\";", LINE, "device: must be one of cpu, cuda"},
+    {"", "parallelize_plan = 3;", LINE,
+     "parallelize_plan: must be a group of groups"},
+    {"", "parallelize_plan: { a: { module = \"up\"; style = \"Rows\"; }; };",
+     LINE, "style: must be one of ColwiseParallel, RowwiseParallel"},
+    {"", "parallelize_plan: { a: { style = \"ColwiseParallel\"; }; };", LINE,
+     "ColwiseParallel needs module"},
+    {"",
+     "parallelize_plan: { a: { module = \"up\"; style = \"ColwiseParallel\"; "
+     "output_layouts = \"Shard(9)\"; }; };",
+     LINE, "output_layouts: must be Replicate or Shard(d)"},
+    {"",
+     "parallelize_plan: { a: { module = \"up\"; style = \"ColwiseParallel\"; "
+     "sequence_dim = 1; }; };",
+     LINE, "ColwiseParallel has no 'sequence_dim'"},
+    {"",
+     "parallelize_plan: { a: { module = \"up\"; style = \"PrepareModuleInput\"; "
+     "input_layouts = \"Shard(1)\"; }; };",
+     LINE, "PrepareModuleInput needs desired_input_layouts"},
+    {"parallel: { tensor = 2; world_size = 2; };", "", 0,
+     "parallel.tensor = 2 needs a parallelize_plan"},
+    {"",
+     "parallelize_plan: { a: { module = \"up\"; style = \"ColwiseParallel\"; "
+     "}; };",
+     0, "parallelize_plan needs parallel.tensor over 1"},
+    {"parallel: { tensor = 2; world_size = 2; }; optimizer: { kind = \"sgd\"; };",
+     "parallelize_plan: { a: { module = \"up\"; style = \"ColwiseParallel\"; "
+     "}; };",
+     0, "optimizer.kind = \"sgd\" with parallelize_plan is not modelled"},
+    {"", "checkpoint = true; a: { class = \"ReLU\"; checkpoint = true; };", 0,
+     "a has checkpoint = true below a module that is checkpointed"},
+};
+
+static void test_layers__errors_say_what_would_be_right(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        char text[1024] = "";
+        (void)snprintf(text, sizeof text, job, wrong[i].options,
+                       wrong[i].module);
+        me_diag diag = {0};
+        me_config *config = me_config_create();
+        me_status status =
+            me_config_read_text(config, "job.cfg", text, strlen(text), &diag);
+        if (status == ME_OK) {
+            status = me_config_finish(config, 0, &diag);
+        }
+        if (strstr(diag.text, wrong[i].part) == NULL) {
+            fail_msg("case %zu: %s", i, diag.text);
+        }
+        assert_int_equal(status, ME_ERR_CONFIG);
+        assert_int_equal(diag.line, wrong[i].line);
+        me_config_destroy(config);
+    }
+}
+
+static const struct {
+    const char *options;
+    const char *part;
+} wrong_sharding[] = {
+    {"data_parallel = \"ddp\"; data_parallel_replicate = 2;",
+     "are fully_shard's"},
+    {"data_parallel = \"ddp\"; requires_gradient_sync = false;",
+     "are fully_shard's"},
+    {"data_parallel = \"fully_shard\"; data_parallel_replicate = 3;",
+     "torch.data_parallel_replicate = 3 does not divide the 4 ranks"},
+    {"data_parallel = \"fully_shard\"; requires_all_reduce = false;",
+     "torch.requires_all_reduce = false needs copies"},
+};
+
+static void test_layers__copies_of_shards_must_fit(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(wrong_sharding); i++) {
+        char text[512] = "";
+        (void)snprintf(
+            text, sizeof text,
+            "framework = \"torch\"; parallel: { world_size = 4; };\n"
+            "torch: { input_shape = \"(4, 8)\"; %s };\n"
+            "module: { class = \"LayerNorm\"; normalized_shape = 8; };",
+            wrong_sharding[i].options);
+        me_diag diag = {0};
+        me_config *config = me_config_create();
+        assert_int_equal(
+            me_config_read_text(config, "job.cfg", text, strlen(text), &diag),
+            ME_OK);
+        assert_int_equal(me_config_finish(config, 0, &diag), ME_ERR_CONFIG);
+        if (strstr(diag.text, wrong_sharding[i].part) == NULL) {
+            fail_msg("case %zu: %s", i, diag.text);
+        }
+        me_config_destroy(config);
+    }
+}
+
+/** What a plan's defaults are, and that a dump of it reads back equal. */
+static void test_layers__a_plan_reads_back_equal(void **state)
+{
+    (void)state;
+    static const char plan[] =
+        "parallelize_plan: {\n"
+        " a: { module = \"up\"; style = \"RowwiseParallel\"; };\n"
+        " b: { module = \"n\"; style = \"SequenceParallel\"; sequence_dim = 0; "
+        "};\n"
+        "};\n"
+        "n: { class = \"LayerNorm\"; normalized_shape = 8; };";
+    char text[1024] = "";
+    (void)snprintf(text, sizeof text, job,
+                   "parallel: { tensor = 2; world_size = 2; };", plan);
+    me_config *config = job_from_text(text);
+    const me_layer_tree *tree = &config->layers->tree;
+    const me_style *styles = tree->plan;
+    assert_int_equal(tree->n_styles, 2);
+    assert_int_equal(styles[0].desired_input, ME_DLAYOUT_SHARD_LAST);
+    assert_int_equal(styles[0].output, ME_DLAYOUT_REPLICATE);
+    assert_true(styles[0].use_local_output);
+    assert_int_equal(styles[1].desired_input, ME_DLAYOUT_SHARD_0);
+    assert_false(styles[1].use_local_output);
+    me_str dump = {0};
+    me_layers_dump(config->layers, &dump);
+    char whole[4096] = "";
+    (void)snprintf(whole, sizeof whole, "framework = \"torch\";\n%s",
+                   me_str_text(&dump));
+    me_config *again = job_from_text(whole);
+    me_str dump_again = {0};
+    me_layers_dump(again->layers, &dump_again);
+    assert_string_equal(me_str_text(&dump), me_str_text(&dump_again));
+    me_str_fini(&dump);
+    me_str_fini(&dump_again);
+    me_config_destroy(again);
+    me_config_destroy(config);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_layers__a_plan_reads_back_equal),
+        cmocka_unit_test(test_layers__errors_say_what_would_be_right),
+        cmocka_unit_test(test_layers__copies_of_shards_must_fit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
