@@ -196,6 +196,16 @@ static void turn(me_engine *e, const me_script_event *x, me_module_id outer)
     me_module_switch(e, x->turn == ME_SCRIPT_BACK ? outer : x->event.module);
 }
 
+/** What its events make of the caller's blocks, which are freed as that. */
+static void set_categories(const me_script *s, const me_script_found *found)
+{
+    for (uint32_t i = 0; i < ME_SCRIPT_TENSORS; i++) {
+        if (s->is_recategorized[i] && found->tensors[i] != NULL) {
+            found->tensors[i]->category = s->category[i];
+        }
+    }
+}
+
 static void add_work(me_engine *e, const me_script *s)
 {
     for (int i = 0; i < ME_PHASE_COUNT; i++) {
@@ -281,6 +291,7 @@ bool me_script_tell(me_engine *e, me_script *script, uint32_t id,
     uint32_t kinds[ME_MAX_OBSERVERS] = {0};
     const uint32_t all = begin_telling(e, &again, kinds);
     me_script_find(script, found);
+    set_categories(script, found);
     tell_events(e, script, e->module, kinds, all, part);
     end_telling(e);
     add_work(e, script);

@@ -62,7 +62,9 @@ typedef struct me_script {
     uint32_t *kept; /**< slots that it leaves to the micro-batch; owned */
     uint32_t n_kept;
     bool is_freed[ME_SCRIPT_TENSORS]; /**< the caller's block has gone */
-    me_again_mark *marks;             /**< owned */
+    bool is_recategorized[ME_SCRIPT_TENSORS];
+    uint8_t category[ME_SCRIPT_TENSORS]; /**< me_category it then has */
+    me_again_mark *marks;                /**< owned */
     uint32_t n_marks;
     me_work work[ME_PHASE_COUNT];
     uint64_t place; /**< where the program is before and after it, without its

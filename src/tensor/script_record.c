@@ -195,6 +195,9 @@ static void read_event(reader *r, const me_event *event)
     } else {
         if (event->kind == ME_EVENT_FREE_REQUESTED) {
             r->asked[slot] = r->script->n_events;
+        } else if (slot < ME_SCRIPT_TENSORS) {
+            r->script->is_recategorized[slot] = true;
+            r->script->category[slot] = event->category;
         }
         (void)add_event(r, event, slot);
     }
