@@ -170,25 +170,19 @@ me_status me_call_log_append(me_call_log *log, me_call call)
     return ME_OK;
 }
 
-me_status me_call_log_again(me_call_log *log, uint64_t position, uint64_t times)
+me_status me_call_log_again(me_call_log *log, uint64_t begin, uint64_t end)
 {
-    const uint32_t begin = (uint32_t)position;
-    const uint32_t end = log->n_calls;
-    uint32_t sections = 0;
-    for (uint32_t i = begin; i < end; i++) {
-        const uint32_t group = log->calls[i].group;
-        const bool is_new = i == begin || log->calls[i - 1].group != group;
-        sections += group != 0 && is_new ? 1 : 0;
-    }
-    for (uint64_t r = 0; r < times; r++) {
-        for (uint32_t i = begin; i < end && log->status == ME_OK; i++) {
-            me_call call = log->calls[i];
-            if (call.group != 0) {
-                call.group += (uint32_t)(r + 1) * sections;
-            }
-            (void)me_call_log_append(log, call);
+    const uint32_t first_new = log->n_groups + 1;
+    uint32_t first = 0; /* section of those that are copied */
+    for (uint64_t i = begin; i < end && log->status == ME_OK; i++) {
+        me_call call = log->calls[i];
+        if (call.group != 0) {
+            first = first == 0 ? call.group : first;
+            call.group = call.group - first + first_new;
+            log->n_groups =
+                log->n_groups < call.group ? call.group : log->n_groups;
         }
-        log->n_groups += sections;
+        (void)me_call_log_append(log, call);
     }
     return log->status;
 }
@@ -379,11 +373,8 @@ void me_call_log_reset(me_call_log *log)
     }
 }
 
-void me_call_log_destroy(me_call_log *log)
+void me_call_log_clear(me_call_log *log)
 {
-    if (log == NULL) {
-        return;
-    }
     for (uint32_t i = 0; i < log->n_comms; i++) {
         if (log->comms[i]->self_sends + log->comms[i]->self_recvs > 0) {
             me_nccl_section_drop(); /* it is in the open section's list */
@@ -394,5 +385,13 @@ void me_call_log_destroy(me_call_log *log)
     me_free(log->calls);
     me_free(log->channels);
     me_free(log->buckets);
-    me_free(log);
+    *log = (me_call_log){.n_calls = 0};
+}
+
+void me_call_log_destroy(me_call_log *log)
+{
+    if (log != NULL) {
+        me_call_log_clear(log);
+        me_free(log);
+    }
 }

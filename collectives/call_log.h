@@ -34,6 +34,9 @@ void me_call_log_destroy(me_call_log *log);
 /** Forget all calls; communicators stay as they are. */
 void me_call_log_reset(me_call_log *log);
 
+/** Forget everything, communicators as well: the log is new. */
+void me_call_log_clear(me_call_log *log);
+
 /**
  * Make a communicator. Several of one kind are told apart by the order in
  * which they are made, which must be the same on all members.
@@ -74,13 +77,12 @@ me_status me_call_log_wait(me_call_log *log, cudaStream_t waiter,
                            cudaStream_t awaited);
 
 /**
- * Record everything since the call @p position, which began no group section
- * that was open before, @p times more.
+ * Record the calls from @p begin to before @p end once more; group sections
+ * that they began they have ended.
  *
  * @return ME_OK, or the log's failure
  */
-me_status me_call_log_again(me_call_log *log, uint64_t position,
-                            uint64_t times);
+me_status me_call_log_again(me_call_log *log, uint64_t begin, uint64_t end);
 
 /** A training step begins: me_call_log_volume() counts from here. */
 void me_call_log_begin_step(me_call_log *log);

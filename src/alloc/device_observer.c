@@ -105,11 +105,10 @@ void me_device_observer_destroy(me_device_observer *observer)
 }
 
 /* No block is remembered here. */
-static uint32_t on_again(void *self, const me_rename *renames, uint32_t count)
+static uint32_t on_again(void *self, const me_again *action)
 {
     const me_device_observer *o = self;
-    (void)renames;
-    (void)count;
+    (void)action;
     return o->memory.has_cublas[ME_DEVICE_AUTOGRAD_THREAD]
                ? ~ME_EVENT_BIT(ME_EVENT_ALLOC)
                : UINT32_MAX;

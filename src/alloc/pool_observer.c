@@ -33,8 +33,6 @@ struct me_pool_observer {
     me_pool *pool;
     known_id *ids; /**< by block id */
     uint32_t n_ids;
-    known_id *moved; /**< room for renaming */
-    uint32_t n_moved;
     late_block *late; /**< in the order of their frees */
     uint32_t n_late;
     uint32_t late_capacity;
@@ -195,36 +193,12 @@ static void on_event(void *self, const me_event *event)
     }
 }
 
-static void rename_ids(me_pool_observer *o, const me_rename *renames,
-                       uint32_t count)
-{
-    known_id *moved = o->moved;
-    if (count > o->n_moved) {
-        moved = me_realloc(moved, count, sizeof *moved, "alloc.renames");
-        if (moved == NULL) {
-            end(o, ME_ERR_NOMEM, renames[0].from);
-            return;
-        }
-        o->moved = moved;
-        o->n_moved = count;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        moved[i] = o->ids[renames[i].from];
-        o->ids[renames[i].from] = (known_id){0};
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        o->ids[renames[i].to] = moved[i];
-    }
-}
-
 /* Where blocks are placed depends on all that was placed before: every event
  * counts. */
-static uint32_t on_again(void *self, const me_rename *renames, uint32_t count)
+static uint32_t on_again(void *self, const me_again *action)
 {
-    me_pool_observer *o = self;
-    if (!o->is_ended && count > 0) {
-        rename_ids(o, renames, count);
-    }
+    (void)self;
+    (void)action;
     return UINT32_MAX;
 }
 
@@ -250,7 +224,6 @@ void me_pool_observer_destroy(me_pool_observer *observer)
     if (observer != NULL) {
         me_pool_destroy(observer->pool);
         me_free(observer->ids);
-        me_free(observer->moved);
         me_free(observer->late);
         me_free(observer);
     }

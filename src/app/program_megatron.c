@@ -146,6 +146,7 @@ static void run(me_engine *e, me_program *p)
     p->megatron.iterations = p->iterations;
     p->megatron.runs_all_rounds =
         p->megatron.runs_all_rounds || p->runs_all_rounds;
+    p->megatron.must_run_all = &p->must_run_all;
     (void)me_megatron_run(e, &p->megatron, &p->comm);
 }
 

@@ -401,6 +401,7 @@ static me_status run_limited(const me_simulation *simulation, int32_t rank,
 {
     parts p = begin(simulation, rank);
     me_status status = make_program(&p, NULL, diag);
+    p.program.runs_all_rounds = simulation->runs_all_rounds;
     p.program.iterations = ME_LIMIT_ITERATIONS;
     if (status == ME_OK) {
         status = make_limited_observers(&p, diag);
@@ -415,9 +416,15 @@ static me_status run_limited(const me_simulation *simulation, int32_t rank,
     return status;
 }
 
-me_status me_simulate_rank(const me_simulation *simulation, int32_t rank,
-                           me_call_log *log, me_diag *diag,
-                           me_rank_result **result_out)
+/**
+ * As me_simulate_rank().
+ *
+ * @param must_run_all_out  micro-batches were taken for like that are not
+ */
+static me_status simulate_rank(const me_simulation *simulation, int32_t rank,
+                               me_call_log *log, me_diag *diag,
+                               me_rank_result **result_out,
+                               bool *must_run_all_out)
 {
     parts p = begin(simulation, rank);
     me_rank_result *result = NULL;
@@ -428,6 +435,7 @@ me_status me_simulate_rank(const me_simulation *simulation, int32_t rank,
     }
     if (status == ME_OK) {
         status = run_program(&p, diag);
+        *must_run_all_out = p.program.must_run_all;
     }
     if (status == ME_OK) {
         status = collect(&p, diag, &result);
@@ -449,4 +457,28 @@ me_status me_simulate_rank(const me_simulation *simulation, int32_t rank,
     }
     *result_out = result;
     return ME_OK;
+}
+
+me_status me_simulate_rank(const me_simulation *simulation, int32_t rank,
+                           me_call_log *log, me_diag *diag,
+                           me_rank_result **result_out)
+{
+    me_diag own = {.status = ME_OK};
+    bool must_run_all = false;
+    me_status status =
+        simulate_rank(simulation, rank, log, &own, result_out, &must_run_all);
+    if (must_run_all) {
+        me_log(ME_LOG_INFO, "rank %d: %s: every micro-batch is run", rank,
+               own.text);
+        me_simulation all = *simulation;
+        all.runs_all_rounds = true;
+        own = (me_diag){.status = ME_OK};
+        me_call_log_clear(log);
+        status =
+            simulate_rank(&all, rank, log, &own, result_out, &must_run_all);
+    }
+    if (status != ME_OK) {
+        *diag = own;
+    }
+    return status;
 }

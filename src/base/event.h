@@ -162,14 +162,33 @@ typedef struct me_event {
                                parallel/schedule.h has them; action */
 } me_event;
 
-/** What was known as block `from` is known as block `to` from now on. */
-typedef struct me_rename {
-    uint32_t from;
-    uint32_t to;
-} me_rename;
+/** Requested bytes where a span of an action ends (at a change of phase, a
+ *  point, its own end), and the most in that span; beyond those at the action's
+ *  beginning. */
+typedef struct me_again_mark {
+    int64_t requested;
+    int64_t peak;
+    bool is_early; /**< before its first allocation: what is pending is there */
+} me_again_mark;
+
+/** An action whose events are told again with other blocks; see
+ *  tensor/script.h. */
+typedef struct me_again {
+    uint32_t id; /**< small, of the rank; what has the same is the same */
+    const me_again_mark *marks; /**< borrowed while it is told */
+    uint32_t n_marks;
+    uint64_t pending_bytes; /**< freed late, with its first allocation; marks
+                                 are beyond what is left */
+    uint64_t entered_bytes; /**< of them, still there when it enters modules */
+    bool is_usual; /**< it leaves the modules that it enters, and no others, and
+                        frees what it did when it was written down */
+} me_again;
 
 /** The bit of a kind of event in me_observer.kinds. */
 #define ME_EVENT_BIT(kind) (UINT32_C(1) << (unsigned)(kind))
+
+/** Beside the bits of kinds in what me_observer.on_again returns. */
+#define ME_AGAIN_PASSING (UINT32_C(1) << 31)
 
 /** Reads events. `on_event` must not keep the pointer. */
 typedef struct me_observer {
@@ -177,16 +196,15 @@ typedef struct me_observer {
     void *self;
     uint32_t kinds; /**< bits of the kinds that it is told of; 0: all */
     /**
-     * Optional: the round of a loop that it has been told is about to be told
-     * again (see tensor/cycle.h), for which all live blocks get other ids at
-     * once; each stands once in `from` and once in `to`. An observer that has
-     * not this has every round run.
+     * Optional: an action that it was told before is about to be told again.
+     * An observer that has not this has every action run.
      *
-     * @return bits of the kinds that it must be told of this round; what it
-     *         leaves out changes nothing in it but what it knows by itself
+     * @return bits of the kinds that it must be told of this time, with
+     *         ME_AGAIN_PASSING unless it can do without the blocks that come
+     *         and go within the action
      */
-    uint32_t (*on_again)(void *self, const me_rename *renames, uint32_t count);
-    /** Optional: the last of these rounds has been told. */
+    uint32_t (*on_again)(void *self, const me_again *action);
+    /** Optional: it has been told. */
     void (*on_again_end)(void *self);
 } me_observer;
 

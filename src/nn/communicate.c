@@ -113,12 +113,12 @@ uint64_t me_communicate_position(const me_communicators *comm)
 }
 
 void me_communicate_again(me_engine *e, const me_communicators *comm,
-                          uint64_t position, uint64_t times)
+                          uint64_t begin, uint64_t end)
 {
     if (!me_engine_is_ok(e) || comm->self == NULL) {
         return;
     }
-    const me_status status = comm->again(comm->self, position, times);
+    const me_status status = comm->again(comm->self, begin, end);
     if (status != ME_OK) {
         me_engine_fail(e, status, "no host memory for calls");
     }

@@ -26,8 +26,8 @@ typedef struct me_communicators {
     me_status (*group_call)(void *self, bool begin, me_diag *diag);
     /** How many calls were made so far. NULL: calls cannot be repeated. */
     uint64_t (*position)(void *self);
-    /** Make all calls since @p position @p times more. */
-    me_status (*again)(void *self, uint64_t position, uint64_t times);
+    /** Make the calls from @p begin to before @p end once more. */
+    me_status (*again)(void *self, uint64_t begin, uint64_t end);
     void *self; /**< NULL: nobody is told */
 } me_communicators;
 
@@ -60,11 +60,11 @@ void me_communicate_group(me_engine *e, const me_communicators *comm,
 /** Can calls be made again without being told one by one? Local. */
 bool me_communicate_can_repeat(const me_communicators *comm);
 
-/** Calls so far, and those since then made again, without events: the rounds
- *  of a loop that are not run (see tensor/cycle.h). */
+/** Calls so far, and some of them made again, without events: those of an
+ *  action that is not run (see tensor/script.h). */
 uint64_t me_communicate_position(const me_communicators *comm);
 void me_communicate_again(me_engine *e, const me_communicators *comm,
-                          uint64_t position, uint64_t times);
+                          uint64_t begin, uint64_t end);
 
 /** All-reduce in place. */
 void me_all_reduce(me_engine *e, const me_communicators *comm,

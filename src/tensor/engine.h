@@ -38,16 +38,15 @@ typedef struct me_node me_node;
 typedef struct me_storage {
     uint64_t bytes; /**< requested */
     uint32_t refs;
-    uint32_t block;           /**< id in events */
-    uint8_t category;         /**< me_category */
-    uint8_t stream;           /**< CUDA stream that it was allocated on */
-    bool is_late;             /**< another stream uses it: freed late */
-    bool is_scratch;          /**< see me_event */
-    uint32_t module;          /**< that allocated it */
-    const char *op;           /**< of the allocation, static */
-    struct me_storage *older; /**< of those that the allocator still has */
-    struct me_storage *newer; /**< or the next unused one */
-    bool is_empty;            /**< its block is gone, see me_storage_free() */
+    uint32_t block;   /**< id in events */
+    uint8_t category; /**< me_category */
+    uint8_t stream;   /**< CUDA stream that it was allocated on */
+    bool is_late;     /**< another stream uses it: freed late */
+    bool is_scratch;  /**< see me_event */
+    uint32_t module;  /**< that allocated it */
+    const char *op;   /**< of the allocation, static */
+    struct me_storage *next_free;
+    bool is_empty;           /**< its block is gone, see me_storage_free() */
     struct me_storage *data; /**< then: whose block it shares; owned, or NULL */
     struct me_storage *awaited; /**< of a collective's output that nobody has
                                      used yet: its input, owned; or NULL */

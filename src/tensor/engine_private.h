@@ -36,11 +36,30 @@ typedef struct me_variables {
     uint32_t base; /**< where the running frame begins */
 } me_variables;
 
-/** Events of the round of a loop that runs; see cycle.h. */
+/** Events with which the running module was switched. */
+typedef struct me_module_switch_events {
+    uint32_t begin;
+    uint32_t end;
+    me_module_id from;
+    me_module_id to;
+    bool is_there;
+} me_module_switch_events;
+
+/** Events of the action that is being written down; see script.c. */
 typedef struct me_recording {
     me_event *events;
     uint32_t count;
     uint32_t capacity;
+    uint32_t *slots; /**< of each block id, while they are read */
+    uint32_t n_slots;
+    uint64_t place;               /**< where the program was when it began */
+    me_module_id module;          /**< that ran then */
+    bool has_module;              /**< one was entered or left since */
+    me_module_switch_events lead; /**< the first change, if by a switch */
+    me_module_switch_events last; /**< the last switch */
+    uint32_t n_switches;
+    bool stays_outer; /**< a switch came before that changed nothing */
+    me_work work[ME_PHASE_COUNT];
     bool is_on;
 } me_recording;
 
@@ -83,7 +102,6 @@ struct me_engine {
     me_pending_frees pending;
     me_block_ids blocks;
     me_storage *free_storages;
-    me_storage *newest; /**< of those that the allocator has */
     me_recording recording;
     me_tensor *free_tensors; /**< linked through grad */
     me_tensor *workspaces[ME_THREADS];
@@ -93,6 +111,7 @@ struct me_engine {
     struct me_region *packing;     /**< whose operations save holders */
     struct me_region *recomputing; /**< that runs again */
     bool is_stopped;               /**< it has all that it ran for */
+    bool is_mute;                  /**< launches are not told */
     me_tensor none; /**< what operations return after a failure */
 
     me_tape tape;
@@ -109,6 +128,19 @@ void me_storage_release(me_engine *e, me_storage *storage);
  *  goes. NULL is allowed. */
 void me_storage_await(me_engine *e, me_storage *storage);
 
+/** An id for a block, and back with it. */
+uint32_t me_block_new(me_engine *e);
+void me_block_forget(me_engine *e, uint32_t block);
+/** An object, with one reference, for a block that observers know. */
+me_storage *me_storage_adopt(me_engine *e, const me_storage *like,
+                             uint32_t block);
+/** Nobody names the object any more, and nobody is told. */
+void me_storage_forget(me_engine *e, me_storage *storage);
+/** Its free has been asked for and completes with the next allocation. */
+void me_storage_hold_back(me_engine *e, me_storage *storage);
+/** The allocator looks at late frees at the start of each allocation. */
+void me_complete_pending(me_engine *e);
+
 /** A tensor object with one reference and nothing else; NULL on failure. */
 me_tensor *me_tensor_new(me_engine *e);
 
@@ -118,7 +150,7 @@ void me_frame_push(me_engine *e, me_tensor *x);
 /** Tell observers an event that is complete. */
 void me_deliver(me_engine *e, const me_event *event);
 
-/** Write down an event for cycle.c, which turns recordings on. */
+/** Write down an event for script_record.c, which turns recordings on. */
 void me_record_event(me_engine *e, const me_event *event);
 
 /** Give back the tree of modules. */

@@ -16,8 +16,13 @@ void me_engine_listen(me_engine *e, me_launch_listener listener)
 
 static bool is_heard(const me_engine *e)
 {
-    return e->listener.on_launch != NULL &&
+    return e->listener.on_launch != NULL && !e->is_mute &&
            e->iteration == e->listener.iteration;
+}
+
+void me_launch_mute(me_engine *e, bool is_mute)
+{
+    e->is_mute = is_mute;
 }
 
 void me_launch_tell(me_engine *e, me_launch launch)

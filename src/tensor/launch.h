@@ -90,9 +90,8 @@ typedef enum me_launch_kind {
     ME_LAUNCH_EXCHANGE,     /**< sends and receives between stages */
     ME_LAUNCH_ACTION_BEGIN, /**< a forward or backward of a micro-batch */
     ME_LAUNCH_ACTION_END,
-    ME_LAUNCH_ROUND, /**< a round of a loop ends, and the next may be like it */
-    ME_LAUNCH_AGAIN, /**< the last round comes `times` more */
-    ME_LAUNCH_OPTIMIZER /**< the rest of the iteration is the optimizer's */
+    ME_LAUNCH_ACTION_AGAIN, /**< the last like action comes again */
+    ME_LAUNCH_OPTIMIZER     /**< the rest of the iteration is the optimizer's */
 } me_launch_kind;
 
 /** Bits of me_launch.transfers. */
@@ -120,6 +119,7 @@ typedef struct me_launch {
                              waits for none, and unless it is asynchronous
                              kernels wait for it at once; exchange */
     bool is_backward;   /**< which action it is; action */
+    bool is_input;      /**< a backward of the input alone; action */
     bool is_weights;    /**< a backward of the weights alone; action */
     int32_t chunk;      /**< action; of an asynchronous exchange what it is
                              received for, and with its micro-batch -1 for
@@ -128,7 +128,6 @@ typedef struct me_launch {
     int32_t next;       /**< pipeline rank that outputs go to and their
                              gradients come from; exchange */
     int32_t previous;   /**< the other way round; exchange */
-    int32_t times;      /**< again */
     uint64_t flops;     /**< kernel */
     uint64_t bytes;     /**< moved by a kernel; the whole buffer of a
                              collective; one transfer of an exchange */
@@ -146,6 +145,9 @@ typedef struct me_launch_listener {
 
 /** Have @p listener told from now on; what it points to is borrowed. */
 void me_engine_listen(me_engine *e, me_launch_listener listener);
+
+/** The listener hears nothing, until it is told otherwise. */
+void me_launch_mute(me_engine *e, bool is_mute);
 
 /** Tell the listener, if there is one; fills in the phase. */
 void me_launch_tell(me_engine *e, me_launch launch);

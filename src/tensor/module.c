@@ -130,7 +130,7 @@ static void enter_down(me_engine *e, me_module_id ancestor, me_module_id module)
     }
 }
 
-void me_module_switch(me_engine *e, me_module_id module)
+static void switch_to(me_engine *e, me_module_id module)
 {
     if (module == e->module) {
         return;
@@ -139,6 +139,25 @@ void me_module_switch(me_engine *e, me_module_id module)
         me_module_leave(e);
     }
     enter_down(e, e->module, module);
+}
+
+void me_module_switch(me_engine *e, me_module_id module)
+{
+    me_recording *r = &e->recording;
+    me_module_switch_events x = {.begin = r->count,
+                                 .from = e->module,
+                                 .to = module,
+                                 .is_there = r->is_on};
+    const bool is_first = r->is_on && !r->has_module && !r->lead.is_there;
+    const bool leads = is_first && (r->stays_outer || module != e->module);
+    r->stays_outer = r->stays_outer || (is_first && !leads);
+    switch_to(e, module);
+    if (r->is_on) {
+        x.end = r->count;
+        r->lead = leads ? x : r->lead;
+        r->last = x;
+        r->n_switches++;
+    }
 }
 
 /** What PyTorch's allocator rounds a small block to. */

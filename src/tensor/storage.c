@@ -21,7 +21,7 @@ static bool grow(void **items, uint32_t count, uint32_t *capacity, size_t size)
     return true;
 }
 
-static void forget_block(me_engine *e, uint32_t block)
+void me_block_forget(me_engine *e, uint32_t block)
 {
     me_block_ids *ids = &e->blocks;
     void *items = ids->freed;
@@ -33,7 +33,7 @@ static void forget_block(me_engine *e, uint32_t block)
     ids->freed[ids->count++] = block;
 }
 
-static uint32_t new_block(me_engine *e)
+uint32_t me_block_new(me_engine *e)
 {
     me_block_ids *ids = &e->blocks;
     return ids->count > 0 ? ids->freed[--ids->count] : ids->next++;
@@ -59,32 +59,23 @@ static void emit_block(me_engine *e, me_event_kind kind,
 static void give_back(me_engine *e, me_storage *storage)
 {
     emit_block(e, ME_EVENT_FREE_COMPLETED, storage, "");
-    forget_block(e, storage->block);
-    if (storage->newer != NULL) {
-        storage->newer->older = storage->older;
-    } else {
-        e->newest = storage->older;
-    }
-    if (storage->older != NULL) {
-        storage->older->newer = storage->newer;
-    }
+    me_block_forget(e, storage->block);
 }
 
-/** Nobody names the object any more. */
-static void recycle(me_engine *e, me_storage *storage)
+void me_storage_forget(me_engine *e, me_storage *storage)
 {
-    storage->newer = e->free_storages;
+    storage->next_free = e->free_storages;
     e->free_storages = storage;
 }
 
 static void complete_free(me_engine *e, me_storage *storage)
 {
     give_back(e, storage);
-    recycle(e, storage);
+    me_storage_forget(e, storage);
 }
 
 /** The allocator looks at late frees at the start of each allocation. */
-static void complete_pending(me_engine *e)
+void me_complete_pending(me_engine *e)
 {
     for (uint32_t i = 0; i < e->pending.count; i++) {
         complete_free(e, e->pending.storages[i]);
@@ -97,18 +88,12 @@ static void take_block(me_engine *e, me_storage *storage, const char *op,
                        uint64_t bytes)
 {
     storage->bytes = bytes;
-    storage->block = new_block(e);
+    storage->block = me_block_new(e);
     storage->category = (uint8_t)e->category;
     storage->stream = e->stream;
     storage->is_scratch = e->is_scratch;
     storage->module = e->module;
     storage->op = op;
-    storage->older = e->newest;
-    storage->newer = NULL;
-    if (e->newest != NULL) {
-        e->newest->newer = storage;
-    }
-    e->newest = storage;
     emit_block(e, ME_EVENT_ALLOC, storage, op);
 }
 
@@ -117,7 +102,7 @@ static me_storage *take_storage(me_engine *e)
 {
     me_storage *storage = e->free_storages;
     if (storage != NULL) {
-        e->free_storages = storage->newer;
+        e->free_storages = storage->next_free;
     } else {
         storage = me_arena_alloc(e->arena, 1, sizeof *storage);
     }
@@ -129,7 +114,7 @@ static me_storage *take_storage(me_engine *e)
 
 me_storage *me_storage_new(me_engine *e, const char *op, uint64_t bytes)
 {
-    complete_pending(e);
+    me_complete_pending(e);
     if (!me_size_is_valid(bytes) || bytes > UINT64_MAX / 2) {
         me_engine_fail(e, ME_ERR_OVERFLOW,
                        "the size of a tensor of %s exceeds 64 bits", op);
@@ -144,6 +129,18 @@ me_storage *me_storage_new(me_engine *e, const char *op, uint64_t bytes)
     return storage;
 }
 
+me_storage *me_storage_adopt(me_engine *e, const me_storage *like,
+                             uint32_t block)
+{
+    me_storage *storage = take_storage(e);
+    if (storage != NULL) {
+        *storage = *like;
+        storage->refs = 1;
+        storage->block = block;
+    }
+    return storage;
+}
+
 void me_storage_retain(me_storage *storage)
 {
     if (storage != NULL) {
@@ -151,7 +148,7 @@ void me_storage_retain(me_storage *storage)
     }
 }
 
-static void hold_back(me_engine *e, me_storage *storage)
+void me_storage_hold_back(me_engine *e, me_storage *storage)
 {
     me_pending_frees *pending = &e->pending;
     void *items = pending->storages;
@@ -187,13 +184,13 @@ void me_storage_release(me_engine *e, me_storage *storage)
     me_storage_await(e, storage);
     if (storage->is_empty) {
         me_storage *data = storage->data;
-        recycle(e, storage);
+        me_storage_forget(e, storage);
         me_storage_release(e, data);
         return;
     }
     emit_block(e, ME_EVENT_FREE_REQUESTED, storage, "");
     if (storage->is_late) {
-        hold_back(e, storage);
+        me_storage_hold_back(e, storage);
     } else {
         complete_free(e, storage);
     }
@@ -205,20 +202,12 @@ void me_storage_free(me_engine *e, const me_tensor *x)
     if (storage == NULL || storage->is_empty || !me_engine_is_ok(e)) {
         return;
     }
-    me_storage *block = take_storage(e); // takes over the block and its place
+    me_storage *block = take_storage(e); // takes over the block
     if (block == NULL) {
         return;
     }
     *block = *storage;
     block->refs = 1;
-    if (block->newer != NULL) {
-        block->newer->older = block;
-    } else {
-        e->newest = block;
-    }
-    if (block->older != NULL) {
-        block->older->newer = block;
-    }
     *storage = (me_storage){.refs = storage->refs,
                             .category = ME_CATEGORY_ACTIVATION,
                             .is_empty = true};
@@ -229,7 +218,7 @@ void me_storage_alloc(me_engine *e, const me_tensor *x, const char *op)
 {
     me_storage *storage = x->storage;
     if (storage != NULL && storage->is_empty && me_engine_is_ok(e)) {
-        complete_pending(e);
+        me_complete_pending(e);
         *storage = (me_storage){.refs = storage->refs};
         take_block(e, storage, op, me_bytes(x));
     }

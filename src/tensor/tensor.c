@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/size.h"
 #include "tensor/engine_private.h"
+#include "tensor/script.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -22,6 +23,20 @@ me_tensor *me_tensor_new(me_engine *e)
         return NULL;
     }
     x->refs = 1;
+    return x;
+}
+
+me_tensor *me_tensor_adopt(me_engine *e, const me_tensor *like,
+                           const me_storage *storage, uint32_t block)
+{
+    me_tensor *x = me_tensor_new(e);
+    if (x != NULL) {
+        x->dtype = like->dtype;
+        x->requires_grad = like->requires_grad;
+        x->shape = like->shape;
+        memcpy(x->strides, like->strides, sizeof x->strides);
+        x->storage = me_storage_adopt(e, storage, block);
+    }
     return x;
 }
 

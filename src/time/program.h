@@ -64,7 +64,6 @@ typedef enum me_time_item_kind {
     ME_TIME_RUN,      /**< a stretch */
     ME_TIME_EXCHANGE, /**< sends and receives with the stages beside it */
     ME_TIME_MEET,     /**< a collective over ranks of several stages */
-    ME_TIME_REPEAT,   /**< the `count` items before it come `times` more */
     ME_TIME_ITEM_KINDS
 } me_time_item_kind;
 
@@ -82,8 +81,6 @@ typedef struct me_time_item {
     int32_t previous;
     int32_t first_stage; /**< of those that meet */
     uint32_t stretch;    /**< index; run */
-    uint32_t count;      /**< items; repeat */
-    uint32_t times;      /**< repeat */
     int64_t ns;          /**< a transfer's or the collective's own; exchange,
                              meet */
 } me_time_item;

@@ -5,6 +5,15 @@
 
 #include <string.h>
 
+/** Where the last action of its kind stands. */
+typedef struct action {
+    me_time_part part;
+    bool is_input; /**< a backward of the input alone */
+    int32_t chunk;
+    uint32_t begin; /**< items */
+    uint32_t end;
+} action;
+
 struct me_time_recorder {
     const me_rates *rates;
     me_time_place place;
@@ -15,8 +24,10 @@ struct me_time_recorder {
     int32_t microbatch;
     bool is_optimizer; /**< from here to the end */
     bool has_launched; /**< in the open stretch */
-    uint32_t round_begin;
-    uint32_t round_end;
+    action *actions;   /**< the last of each kind; owned */
+    uint32_t n_actions;
+    uint32_t actions_capacity;
+    action open; /**< the one that runs */
     me_time_program program;
     uint32_t items_capacity;
     uint32_t stretches_capacity;
@@ -46,6 +57,7 @@ me_status me_time_recorder_create(const me_rates *rates,
 void me_time_recorder_destroy(me_time_recorder *recorder)
 {
     if (recorder != NULL) {
+        me_free(recorder->actions);
         me_free(recorder->program.items);
         me_free(recorder->program.stretches);
         me_free(recorder);
@@ -232,37 +244,83 @@ static void exchange(me_time_recorder *r, const me_launch *launch)
                     .ns = me_transfer_ns(r->rates, launch->bytes, is_remote)});
 }
 
+static me_time_part part_of(const me_launch *launch)
+{
+    return launch->is_weights    ? ME_TIME_WEIGHTS
+           : launch->is_backward ? ME_TIME_BACKWARD
+                                 : ME_TIME_FORWARD;
+}
+
+static action action_of(const me_time_recorder *r, const me_launch *launch)
+{
+    return (action){.part = part_of(launch),
+                    .is_input = launch->is_input,
+                    .chunk = launch->chunk,
+                    .begin = r->program.n_items};
+}
+
 static void begin_action(me_time_recorder *r, const me_launch *launch)
 {
     close_stretch(r);
-    r->part = launch->is_weights    ? ME_TIME_WEIGHTS
-              : launch->is_backward ? ME_TIME_BACKWARD
-                                    : ME_TIME_FORWARD;
+    r->part = part_of(launch);
     r->chunk = launch->chunk;
     r->microbatch = launch->microbatch;
+    r->open = action_of(r, launch);
+}
+
+/** The last one like @p x; NULL: there was none. */
+static action *find_action(const me_time_recorder *r, const action *x)
+{
+    for (uint32_t i = 0; i < r->n_actions; i++) {
+        action *a = &r->actions[i];
+        if (a->part == x->part && a->is_input == x->is_input &&
+            a->chunk == x->chunk) {
+            return a;
+        }
+    }
+    return NULL;
+}
+
+/** The action that ends is the last one of its kind. */
+static void keep_action(me_time_recorder *r)
+{
+    action *a = find_action(r, &r->open);
+    if (a == NULL) {
+        action *actions = grow(r, r->actions, r->n_actions,
+                               &r->actions_capacity, sizeof *actions);
+        if (actions == NULL) {
+            return;
+        }
+        r->actions = actions;
+        a = &r->actions[r->n_actions++];
+    }
+    *a = r->open;
+    a->end = r->program.n_items;
 }
 
 static void end_action(me_time_recorder *r)
 {
     r->has_launched = true; /* an action is an item even if it is empty */
     close_stretch(r);
+    keep_action(r);
     r->part = r->is_optimizer ? ME_TIME_OPTIMIZER : ME_TIME_OTHER;
     r->chunk = 0;
     r->microbatch = -1;
 }
 
-static void mark_round(me_time_recorder *r)
+/** The items of the last like action, of another micro-batch. */
+static void repeat_action(me_time_recorder *r, const me_launch *launch)
 {
     close_stretch(r);
-    r->round_begin = r->round_end;
-    r->round_end = r->program.n_items;
-}
-
-static void repeat(me_time_recorder *r, int32_t times)
-{
-    add_item(r, &(me_time_item){.kind = ME_TIME_REPEAT,
-                                .count = r->round_end - r->round_begin,
-                                .times = (uint32_t)times});
+    const action like = action_of(r, launch);
+    const action *a = find_action(r, &like);
+    for (uint32_t i = a == NULL ? 0 : a->begin; a != NULL && i < a->end; i++) {
+        me_time_item item = r->program.items[i];
+        if (item.kind == ME_TIME_RUN) {
+            item.microbatch = launch->microbatch;
+        }
+        add_item(r, &item);
+    }
 }
 
 static void on_launch(void *self, const me_launch *launch)
@@ -280,8 +338,7 @@ static void on_launch(void *self, const me_launch *launch)
     case ME_LAUNCH_EXCHANGE: exchange(r, launch); break;
     case ME_LAUNCH_ACTION_BEGIN: begin_action(r, launch); break;
     case ME_LAUNCH_ACTION_END: end_action(r); break;
-    case ME_LAUNCH_ROUND: mark_round(r); break;
-    case ME_LAUNCH_AGAIN: repeat(r, launch->times); break;
+    case ME_LAUNCH_ACTION_AGAIN: repeat_action(r, launch); break;
     case ME_LAUNCH_OPTIMIZER:
         close_stretch(r);
         r->is_optimizer = true;

@@ -161,7 +161,7 @@ static void add_span(me_step_run *s, me_step_runner *r, const me_time_item *x,
     stage->spans[stage->n_spans++] = (me_time_span){
         .part = x->part,
         .chunk = x->chunk,
-        .microbatch = x->microbatch + r->rounds,
+        .microbatch = x->microbatch,
         .start_ns = start,
         .end_ns = end,
     };
@@ -198,22 +198,6 @@ static bool run_stretch(me_step_run *s, me_step_runner *r,
     return true;
 }
 
-static void repeat(me_step_runner *r, const me_time_item *x)
-{
-    if (!r->is_repeating) {
-        r->is_repeating = true;
-        r->again = x->times;
-    }
-    if (r->again == 0) {
-        r->is_repeating = false;
-        r->cursor++;
-        return; /* what comes after is numbered by the program */
-    }
-    r->again--;
-    r->rounds++;
-    r->cursor -= x->count;
-}
-
 /** One item, if it can run. @return did it? */
 static bool run_item(me_step_run *s, me_step_runner *r)
 {
@@ -223,10 +207,6 @@ static bool run_item(me_step_run *s, me_step_runner *r)
     case ME_TIME_RUN: has_run = run_stretch(s, r, x); break;
     case ME_TIME_EXCHANGE: has_run = run_exchange(s, r, x); break;
     case ME_TIME_MEET: has_run = me_step_meet(s, r, x); break;
-    case ME_TIME_REPEAT:
-        repeat(r, x);
-        r->rounds = r->is_repeating ? r->rounds : 0;
-        return true;
     case ME_TIME_ITEM_KINDS: break;
     }
     if (has_run) {

@@ -39,9 +39,6 @@ typedef struct me_meetings {
 typedef struct me_step_runner {
     const me_time_program *program;
     uint32_t cursor;
-    uint32_t again; /**< rounds of the loop at the cursor still to come */
-    int32_t rounds; /**< of the loop that have been repeated */
-    bool is_repeating;
     bool is_posted; /**< the item at the cursor has told the others */
     bool is_optimizing;
     int64_t optimizer_begin;

@@ -198,9 +198,18 @@ void me_event_log_take(me_event_log *log, const char *taker, uint64_t bytes)
     put(log, false);
 }
 
+/* Every event is a line. */
+static uint32_t on_again(void *self, const me_again *action)
+{
+    (void)self;
+    (void)action;
+    return UINT32_MAX;
+}
+
 me_observer me_event_log_observer(me_event_log *log)
 {
-    return (me_observer){.on_event = on_event, .self = log};
+    return (me_observer){
+        .on_event = on_event, .self = log, .on_again = on_again};
 }
 
 me_status me_event_log_finish(me_event_log *log, me_diag *diag)

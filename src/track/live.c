@@ -15,7 +15,6 @@ void me_live_fini(me_live *live)
     me_free(live->blocks);
     me_free(live->kinds);
     me_free(live->table);
-    me_free(live->moved);
     *live = (me_live){0};
 }
 
@@ -213,27 +212,6 @@ void me_live_recategorize(me_live *live, const me_event *event)
         block->drift = live->peak_serial;
     }
     block->kind = index;
-}
-
-void me_live_rename(me_live *live, const me_rename *renames, uint32_t count)
-{
-    me_live_block *moved = live->moved;
-    if (count > live->n_moved) {
-        moved = me_realloc(moved, count, sizeof *moved, "live.renames");
-        if (moved == NULL) {
-            refuse(live, ME_ERR_NOMEM);
-            return;
-        }
-        live->moved = moved;
-        live->n_moved = count;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        moved[i] = live->blocks[renames[i].from];
-        live->blocks[renames[i].from] = (me_live_block){0};
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        live->blocks[renames[i].to] = moved[i];
-    }
 }
 
 void me_live_mark_peak(me_live *live)

@@ -41,8 +41,6 @@ typedef struct me_live_block {
 typedef struct me_live {
     me_live_block *blocks; /**< by id */
     uint32_t n_blocks;
-    me_live_block *moved; /**< room for renaming */
-    uint32_t n_moved;
     me_live_kind *kinds;
     uint32_t n_kinds;
     uint32_t kinds_capacity;
@@ -74,9 +72,6 @@ uint64_t me_live_free(me_live *live, const me_event *event);
  * the block was then what it is now known to be.
  */
 void me_live_recategorize(me_live *live, const me_event *event);
-
-/** Live blocks get other ids, all at once. Local. */
-void me_live_rename(me_live *live, const me_rename *renames, uint32_t count);
 
 /** The live block with this id, borrowed until the next event, or NULL. */
 me_live_block *me_live_find(me_live *live, uint32_t block);

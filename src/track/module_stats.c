@@ -159,6 +159,14 @@ void me_module_stats_leave(me_module_stats *stats, const me_event *event)
     }
 }
 
+void me_module_stats_raise(me_module_stats *stats, uint64_t requested)
+{
+    if (stats->is_on && stats->n_frames > 0) {
+        me_module_frame *top = &stats->frames[stats->n_frames - 1];
+        top->peak = me_max_u64(top->peak, requested);
+    }
+}
+
 void me_module_stats_phase(me_module_stats *stats)
 {
     stats->epoch++;

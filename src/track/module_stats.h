@@ -63,6 +63,10 @@ void me_module_stats_enter(me_module_stats *stats, const me_event *event,
 /** The innermost frame of the event's module is left. Local. */
 void me_module_stats_leave(me_module_stats *stats, const me_event *event);
 
+/** The modules that are running took @p requested bytes, somewhere in an action
+ *  that is not told. Local. */
+void me_module_stats_raise(me_module_stats *stats, uint64_t requested);
+
 /** The phase has changed: the forward's activation is what it is. Local. */
 void me_module_stats_phase(me_module_stats *stats);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    VERSION = 5
+    VERSION = 6
 };
 
 static const char format_magic[8] = "memestRR";

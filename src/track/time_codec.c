@@ -3,7 +3,6 @@
 #include "track/result.h"
 
 static const int64_t LONGEST_NS = INT64_C(1) << 50;
-static const uint32_t MOST_TIMES = UINT32_C(1) << 30;
 
 /** Of times: none is longer than some days, so sums of them never overflow. */
 static void code_ns(me_codec *c, int64_t *ns)
@@ -45,15 +44,11 @@ static void code_time_item(me_codec *c, const me_time_program *time,
     me_code_i32(c, &item->previous);
     me_code_i32(c, &item->first_stage);
     me_code_u32(c, &item->stretch);
-    me_code_u32(c, &item->count);
-    me_code_u32(c, &item->times);
     code_ns(c, &item->ns);
     if (item->next < 0 || item->previous < 0 || item->first_stage < 0) {
         me_codec_refuse(c, ME_ERR_SYNTAX);
     }
-    if ((item->kind == ME_TIME_RUN && item->stretch >= time->n_stretches) ||
-        (item->kind == ME_TIME_REPEAT &&
-         (item->count > index || item->times > MOST_TIMES))) {
+    if (item->kind == ME_TIME_RUN && item->stretch >= time->n_stretches) {
         me_codec_refuse(c, ME_ERR_SYNTAX);
     }
 }
@@ -66,7 +61,7 @@ static void code_time(me_codec *c, me_time_program *time)
         code_stretch(c, &time->stretches[i]);
     }
     time->items =
-        me_code_array(c, time->items, &time->n_items, sizeof *time->items, 15);
+        me_code_array(c, time->items, &time->n_items, sizeof *time->items, 13);
     for (uint32_t i = 0; i < time->n_items; i++) {
         code_time_item(c, time, i);
     }

@@ -95,6 +95,7 @@ static void reset_iteration(me_tracker *t, me_seen_iteration *seen,
 static void begin_iteration(me_tracker *t, int32_t iteration)
 {
     me_tracker_close_iteration(t);
+    me_quiet_forget(&t->quiet);
     if (t->n_iterations == t->iterations_capacity) {
         const uint32_t capacity = t->iterations_capacity == 0
                                       ? FIRST_ITERATIONS
@@ -211,6 +212,7 @@ static void on_point(me_tracker *t, const me_event *event)
     }
     if (!me_point_keeps_peaks(name)) {
         t->since_point = no_peaks(t);
+        me_quiet_forget(&t->quiet);
     }
     if (is_iteration && me_ends_with(name, "_begin")) {
         me_seen_iteration *seen = open_iteration(t);
@@ -308,17 +310,12 @@ static void on_collective(me_tracker *t, const me_event *event)
 static bool has_failed(const me_tracker *t)
 {
     return t->status != ME_OK || t->live.status != ME_OK ||
-           t->modules.status != ME_OK || t->rounds.status != ME_OK ||
+           t->modules.status != ME_OK || t->quiet.status != ME_OK ||
            t->course.status != ME_OK;
 }
 
-static void on_event(void *self, const me_event *event)
+static void follow(me_tracker *t, const me_event *event)
 {
-    me_tracker *t = self;
-    if (has_failed(t)) {
-        return;
-    }
-    me_rounds_event(&t->rounds, t, event);
     switch (event->kind) {
     case ME_EVENT_ALLOC: on_alloc(t, event); break;
     case ME_EVENT_FREE_REQUESTED: on_free_requested(t, event); break;
@@ -339,17 +336,35 @@ static void on_event(void *self, const me_event *event)
     }
 }
 
-static uint32_t on_again(void *self, const me_rename *renames, uint32_t count)
+static void on_event(void *self, const me_event *event)
 {
     me_tracker *t = self;
-    return has_failed(t) ? UINT32_MAX
-                         : me_rounds_begin(&t->rounds, t, renames, count);
+    if (has_failed(t)) {
+        return;
+    }
+    const bool ends_span =
+        event->kind == ME_EVENT_PHASE || event->kind == ME_EVENT_POINT;
+    const bool is_module = event->kind == ME_EVENT_MODULE_ENTER ||
+                           event->kind == ME_EVENT_MODULE_LEAVE;
+    if (t->quiet.is_on && ends_span) {
+        me_quiet_enter_mark(&t->quiet, t);
+        follow(t, event);
+        me_quiet_leave_mark(&t->quiet, t);
+    } else if (!t->quiet.is_on || !is_module) {
+        follow(t, event);
+    }
+}
+
+static uint32_t on_again(void *self, const me_again *action)
+{
+    me_tracker *t = self;
+    return has_failed(t) ? UINT32_MAX : me_quiet_begin(&t->quiet, t, action);
 }
 
 static void on_again_end(void *self)
 {
     me_tracker *t = self;
-    me_rounds_end(&t->rounds, t);
+    me_quiet_end(&t->quiet, t);
 }
 
 me_tracker *me_tracker_create(const me_module_tree *tree,
@@ -382,7 +397,7 @@ void me_tracker_destroy(me_tracker *tracker)
     me_free(tracker->iterations);
     me_free(tracker->points);
     me_free(tracker->places);
-    me_rounds_fini(&tracker->rounds);
+    me_quiet_fini(&tracker->quiet);
     me_course_fini(&tracker->course);
     me_live_fini(&tracker->live);
     me_module_stats_fini(&tracker->modules);

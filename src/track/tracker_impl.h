@@ -11,7 +11,7 @@
 #include "track/course.h"
 #include "track/live.h"
 #include "track/module_stats.h"
-#include "track/rounds.h"
+#include "track/quiet.h"
 #include "track/tracker.h"
 
 #include <stdbool.h>
@@ -53,7 +53,7 @@ struct me_tracker {
     me_device_counter device;
     me_live live;
     me_module_stats modules;
-    me_rounds rounds;
+    me_quiet quiet;
     uint64_t span_requested; /**< peak since the span began */
     uint64_t open_peak;      /**< of the open iteration; UINT64_MAX: none */
     uint8_t phase;

@@ -3,6 +3,7 @@
  * for byte, as every rank and every micro-batch run by itself. */
 #include "app/estimate.h"
 #include "base/str.h"
+#include "parallel/schedule.h"
 #include "support/random.h"
 #include "support/test.h"
 
@@ -190,10 +191,63 @@ static void test_fold__changes_nothing(void **state)
     me_property_run(folding_changes_nothing, JOBS);
 }
 
+/** A small job of a schedule on so many stages with so many micro-batches. */
+static job make_scheduled(const char *name, int64_t pipeline,
+                          int64_t microbatches, bool recomputes)
+{
+    job j = {.n = 0};
+    set(&j, "parallel.tensor", 2);
+    set(&j, "parallel.pipeline", pipeline);
+    set(&j, "parallel.world_size", 2 * pipeline);
+    set(&j, "train.global_batch_size", microbatches);
+    set(&j, "train.micro_batch_size", 1);
+    set(&j, "model.num_layers", 8);
+    set(&j, "model.hidden_size", 256);
+    set(&j, "model.num_attention_heads", 4);
+    set(&j, "model.ffn_hidden_size", 512);
+    set(&j, "model.seq_length", 128);
+    set(&j, "model.max_position_embeddings", 128);
+    set(&j, "model.vocab_size", 1000);
+    (void)snprintf(j.sets[j.n++], SET_BYTES, "pipeline.schedule=%s", name);
+    (void)snprintf(j.sets[j.n++], SET_BYTES,
+                   "model.untie_embeddings_and_output_weights=true");
+    if (recomputes) {
+        (void)snprintf(j.sets[j.n++], SET_BYTES, "recompute.granularity=full");
+        (void)snprintf(j.sets[j.n++], SET_BYTES, "recompute.method=uniform");
+        set(&j, "recompute.num_layers", 1);
+    }
+    if (strncmp(name, "interleaved", strlen("interleaved")) == 0 ||
+        strcmp(name, "looped_bfs") == 0) {
+        set(&j, "parallel.virtual_pipeline", 2);
+    }
+    return j;
+}
+
+static void test_fold__changes_nothing_in_any_schedule(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][2] = {{2, 8}, {2, 12}, {4, 8}, {4, 16}};
+    for (uint32_t i = 0; me_schedule_at(i) != NULL; i++) {
+        const char *name = me_schedule_at(i)->name;
+        for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++) {
+            const int64_t stages = strcmp(name, "none") == 0 ? 1 : shapes[k][0];
+            const job j = make_scheduled(name, stages, shapes[k][1], k == 1);
+            char *folded = run(&j, true, "fold_schedules.json");
+            char *full = run(&j, false, "fold_schedules.json");
+            assert_non_null(folded);
+            assert_non_null(full);
+            assert_string_equal(folded, full);
+            test_free(folded);
+            test_free(full);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fold__changes_nothing),
+        cmocka_unit_test(test_fold__changes_nothing_in_any_schedule),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

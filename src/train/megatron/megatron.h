@@ -42,6 +42,7 @@ typedef struct me_megatron_config {
     bool has_momentum;        /**< of SGD */
     int32_t iterations;       /**< to run */
     bool runs_all_rounds;     /**< micro-batches that repeat are run as well */
+    bool *must_run_all; /**< set where they turn out not to repeat; borrowed */
 } me_megatron_config;
 
 /**

@@ -26,7 +26,6 @@ typedef struct locals {
     me_tensor *output_grad;
     me_tensor *input_grad;
     me_tensor *num_tokens;
-    me_cycle cycle; /**< of the micro-batches in the steady state */
 } locals;
 
 /** Takes over the reference to @p x. */
@@ -166,30 +165,6 @@ static void send_backward(locals *l, bool receives)
     bind(l->t, &l->input, receives ? new_box(l->t, x) : NULL);
 }
 
-/**
- * Micro-batches after the @p last one that need not be run, because they go
- * as this one and the one before did; the very last of the loop is another.
- * On the last stage the report of each loss stays, so that nothing repeats.
- */
-static int32_t leave_out(locals *l, int32_t last, int32_t end)
-{
-    me_trainer *t = l->t;
-    const int32_t left = end - 2 - last;
-    if (left <= 0 || is_last(t) || t->config->runs_all_rounds ||
-        !me_communicate_can_repeat(t->comm) ||
-        !me_cycle_mark(t->e, &l->cycle, me_communicate_position(t->comm))) {
-        return 0;
-    }
-    me_rounds_again(t, &l->cycle, left);
-    for (int32_t i = l->tail - 1; i >= l->head; i--) { /* in flight */
-        l->inputs[i + left] = l->inputs[i];
-        l->outputs[i + left] = l->outputs[i];
-    }
-    l->head += left;
-    l->tail += left;
-    return left;
-}
-
 static void steady(locals *l, int32_t begin, int32_t end)
 {
     if (begin < end) {
@@ -203,9 +178,7 @@ static void steady(locals *l, int32_t begin, int32_t end)
         l->t->is_last_microbatch = i == end - 1 && begin == 0;
         backward(l, l->head - 1);
         send_backward(l, i < end - 1);
-        i += leave_out(l, i, end);
     }
-    me_cycle_fini(l->t->e, &l->cycle);
 }
 
 static void cool_down(locals *l, int32_t count)

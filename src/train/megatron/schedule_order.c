@@ -108,17 +108,8 @@ static void backward(locals *l, const me_action *a, bool is_split)
 
 static void make_weight_gradients(locals *l, const me_action *a)
 {
-    me_engine *e = l->t->e;
-    me_microbatch(e, a->microbatch);
-    const me_phase phase = me_phase_set(e, ME_PHASE_BACKWARD);
-    const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
-    me_begin_action(l->t, ME_ACTION_WEIGHT_GRADIENT, a->chunk, a->microbatch);
-    me_weight_gradients_make(&l->t->nn,
-                             &item_of(l, a->chunk, a->microbatch)->weights);
-    me_end_action(l->t);
-    me_category_set(e, category);
-    me_phase_set(e, phase);
-    me_microbatch(e, ME_NO_MICROBATCH);
+    me_weight_step(l->t, a->chunk, a->microbatch,
+                   &item_of(l, a->chunk, a->microbatch)->weights);
 }
 
 static void tell_transfer(locals *l, const me_action *a, int transfer)

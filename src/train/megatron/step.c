@@ -178,8 +178,7 @@ static me_tensor *forward_model(me_trainer *t, me_gpt *gpt,
     return y;
 }
 
-static const char *forward_name(me_trainer *t, int32_t forward,
-                                const char *what)
+const char *me_forward_name(me_trainer *t, const char *what)
 {
     enum {
         NAME_BYTES = 32
@@ -187,7 +186,7 @@ static const char *forward_name(me_trainer *t, int32_t forward,
 
     char *name = me_engine_alloc(t->e, NAME_BYTES, 1);
     if (name != NULL) {
-        (void)snprintf(name, NAME_BYTES, "fwd%d_%s", forward, what);
+        (void)snprintf(name, NAME_BYTES, "fwd%d_%s", t->forwards, what);
     }
     return name;
 }
@@ -196,66 +195,53 @@ static const char *forward_name(me_trainer *t, int32_t forward,
 static void forward_point(me_trainer *t, const char *what)
 {
     if (t->iteration == 1) {
-        me_point(t->e, forward_name(t, t->forwards, what));
+        me_point(t->e, me_forward_name(t, what));
     }
 }
 
-/** Its name in a round @p times later; the last forward was the round's. */
-static const char *later_name(void *self, const char *name, int32_t times)
+/** How the launches of the running action begin. */
+static me_launch launch_of_action(const me_trainer *t)
 {
-    me_trainer *t = self;
-    const char *what = strchr(name, '_');
-    return what == NULL ? name
-                        : forward_name(t, t->forwards - 1 + times, what + 1);
+    const me_repeats *r = &t->repeats;
+    return (me_launch){.kind = ME_LAUNCH_ACTION_BEGIN,
+                       .is_backward = r->kind != ME_ACTION_FORWARD,
+                       .is_input = r->kind == ME_ACTION_INPUT_GRADIENT,
+                       .is_weights = r->kind == ME_ACTION_WEIGHT_GRADIENT,
+                       .chunk = r->chunk,
+                       .microbatch = r->microbatch};
 }
 
-void me_rounds_again(me_trainer *t, me_cycle *cycle, int32_t times)
+/** An action of the pipeline's order begins, of the running micro-batch: its
+ *  events and its launches belong to it until it ends. */
+static void begin_action(me_trainer *t, me_action_kind kind, int32_t chunk,
+                         int32_t microbatch)
 {
-    const me_cycle_names names = {.find = later_name, .self = t};
-    me_cycle_again(t->e, cycle, times, &names);
-    me_communicate_again(t->e, t->comm, cycle->position, (uint64_t)times);
-    t->forwards += times;
-}
-
-void me_begin_action(me_trainer *t, me_action_kind kind, int32_t chunk,
-                     int32_t microbatch)
-{
+    me_repeats_begin_action(t, kind, chunk, microbatch);
     me_action_begin(t->e, me_action_letter(kind), chunk);
-    me_launch_tell(t->e,
-                   (me_launch){.kind = ME_LAUNCH_ACTION_BEGIN,
-                               .is_backward = kind != ME_ACTION_FORWARD,
-                               .is_weights = kind == ME_ACTION_WEIGHT_GRADIENT,
-                               .chunk = chunk,
-                               .microbatch = microbatch});
+    me_launch_tell(t->e, launch_of_action(t));
 }
 
-void me_end_action(me_trainer *t)
+static void end_action(me_trainer *t)
 {
+    const me_launch begin = launch_of_action(t);
     me_launch_tell(t->e, (me_launch){.kind = ME_LAUNCH_ACTION_END});
+    me_repeats_end_action(t, &begin);
     me_action_end(t->e);
 }
 
-me_tensor *me_forward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
-                           me_tensor *input, me_tensor **num_tokens_out)
+/** The model and its loss. @return owned, as are the others */
+static me_tensor *forward(me_trainer *t, me_gpt *gpt, me_tensor **num_tokens,
+                          me_tensor **report)
 {
     me_engine *e = t->e;
-    me_gpt *gpt = &t->chunks[chunk];
-    me_microbatch(e, microbatch);
-    const me_phase phase = me_phase_set(e, ME_PHASE_FORWARD);
-    const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     const me_frame frame = me_enter(e);
-    me_begin_action(t, ME_ACTION_FORWARD, chunk, microbatch);
-    me_launch_host(e, ME_HOST_MICROBATCH);
-    me_gpt_set_input(e, gpt, input);
-    forward_point(t, "begin");
+    const int32_t n_reports = t->n_reports;
     me_tensor *loss_mask = NULL;
-    *num_tokens_out = NULL;
     me_tensor *y = forward_model(t, gpt, &loss_mask);
     forward_point(t, "end");
-    t->forwards++;
     me_tensor *loss = NULL;
     if (gpt->spec.post_process && me_engine_is_ok(e)) {
-        loss = calculate_loss(t, y, loss_mask, num_tokens_out);
+        loss = calculate_loss(t, y, loss_mask, num_tokens);
     }
     me_set_mtp_loss_scale(t);
     if (loss != NULL) {
@@ -268,11 +254,40 @@ me_tensor *me_forward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
     }
     me_retain(y);
     me_leave(e, frame, NULL);
-    me_end_action(t);
+    if (t->n_reports > n_reports) {
+        *report = t->reports[--t->n_reports];
+    }
+    return y;
+}
+
+me_tensor *me_forward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
+                           me_tensor *input, me_tensor **num_tokens_out)
+{
+    me_engine *e = t->e;
+    me_gpt *gpt = &t->chunks[chunk];
+    me_microbatch(e, microbatch);
+    const me_phase phase = me_phase_set(e, ME_PHASE_FORWARD);
+    const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
+    begin_action(t, ME_ACTION_FORWARD, chunk, microbatch);
+    me_launch_host(e, ME_HOST_MICROBATCH);
+    me_gpt_set_input(e, gpt, input);
+    forward_point(t, "begin");
+    me_tensor *const found[ME_SCRIPT_TENSORS] = {input};
+    me_tensor *made[ME_REPEATED_MADE] = {NULL}; // output, tokens, report
+    if (!me_repeats_tell(t, found, made)) {
+        made[0] = forward(t, gpt, &made[1], &made[2]);
+        me_repeats_end(t, found, made);
+    }
+    t->forwards++;
+    *num_tokens_out = made[1];
+    if (made[2] != NULL) {
+        t->reports[t->n_reports++] = made[2];
+    }
+    end_action(t);
     me_category_set(e, category);
     me_phase_set(e, phase);
     me_microbatch(e, ME_NO_MICROBATCH);
-    return y;
+    return made[0];
 }
 
 /** The loss times the loss scale, a tensor of one element. */
@@ -287,21 +302,11 @@ static me_tensor *scale_loss(me_trainer *t, me_tensor *loss)
     return scaled;
 }
 
-void me_backward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
-                      me_tensor **output, me_tensor *gradient)
+static void backward(me_trainer *t, int32_t chunk, me_tensor **output,
+                     me_tensor *gradient)
 {
     me_engine *e = t->e;
-    if (!me_engine_is_ok(e)) {
-        return;
-    }
-    me_microbatch(e, microbatch);
-    const me_phase phase = me_phase_set(e, ME_PHASE_BACKWARD);
-    const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     const me_frame frame = me_enter(e);
-    me_begin_action(
-        t, t->weights.is_split ? ME_ACTION_INPUT_GRADIENT : ME_ACTION_BACKWARD,
-        chunk, microbatch);
-    me_launch_host(e, ME_HOST_MICROBATCH);
     if (t->chunks[chunk].spec.post_process) {
         me_tensor *scaled = scale_loss(t, *output);
         me_assign(e, output, scaled);
@@ -313,7 +318,71 @@ void me_backward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
         me_fsdp_end_backward(t->fsdp);
     }
     me_leave(e, frame, NULL);
-    me_end_action(t);
+}
+
+/** Tell the backward, or run it. */
+static void step_back(me_trainer *t, int32_t chunk, me_tensor **output,
+                      me_tensor *gradient)
+{
+    me_engine *e = t->e;
+    me_tensor *input = me_repeats_input(t);
+    me_tensor *const before = *output;
+    me_tensor *const found[ME_SCRIPT_TENSORS] = {input, before, gradient};
+    me_tensor *made[ME_REPEATED_MADE] = {
+        NULL}; // gradient of input, scaled loss
+    me_repeats_name_output(t, output);
+    if (!me_repeats_tell(t, found, made)) {
+        backward(t, chunk, output, gradient);
+        made[0] = input == NULL ? NULL : input->grad;
+        made[1] = *output == before ? NULL : *output;
+        me_repeats_end(t, found, made);
+        return;
+    }
+    if (input != NULL) {
+        input->grad = made[0];
+    }
+    if (made[1] != NULL) {
+        me_assign(e, output, made[1]);
+        me_release(e, made[1]);
+    }
+}
+
+void me_backward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
+                      me_tensor **output, me_tensor *gradient)
+{
+    me_engine *e = t->e;
+    if (!me_engine_is_ok(e)) {
+        return;
+    }
+    me_microbatch(e, microbatch);
+    const me_phase phase = me_phase_set(e, ME_PHASE_BACKWARD);
+    const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
+    begin_action(
+        t, t->weights.is_split ? ME_ACTION_INPUT_GRADIENT : ME_ACTION_BACKWARD,
+        chunk, microbatch);
+    me_launch_host(e, ME_HOST_MICROBATCH);
+    step_back(t, chunk, output, gradient);
+    end_action(t);
+    me_category_set(e, category);
+    me_phase_set(e, phase);
+    me_microbatch(e, ME_NO_MICROBATCH);
+}
+
+void me_weight_step(me_trainer *t, int32_t chunk, int32_t microbatch,
+                    me_weight_gradients *weights)
+{
+    me_engine *e = t->e;
+    me_microbatch(e, microbatch);
+    const me_phase phase = me_phase_set(e, ME_PHASE_BACKWARD);
+    const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
+    begin_action(t, ME_ACTION_WEIGHT_GRADIENT, chunk, microbatch);
+    me_tensor *const found[ME_SCRIPT_TENSORS] = {NULL};
+    me_tensor *made[ME_REPEATED_MADE] = {NULL};
+    if (!me_repeats_tell(t, found, made)) {
+        me_weight_gradients_make(&t->nn, weights);
+        me_repeats_end(t, found, made);
+    }
+    end_action(t);
     me_category_set(e, category);
     me_phase_set(e, phase);
     me_microbatch(e, ME_NO_MICROBATCH);

@@ -9,7 +9,8 @@
 
 #include "parallel/buffer.h"
 #include "parallel/shards.h"
-#include "tensor/cycle.h"
+#include "tensor/launch.h"
+#include "tensor/script.h"
 #include "train/fsdp/fsdp.h"
 #include "train/megatron/megatron.h"
 #include "train/optim/optim.h"
@@ -62,6 +63,78 @@ typedef struct me_mtp_state {
     me_tensor *total_loss[ME_MTP_MAX_DEPTHS]; /**< since the last log */
 } me_mtp_state;
 
+enum {
+    ME_REPEATED_KINDS = ME_ACTION_WEIGHT_GRADIENT + 1,
+    ME_REPEATED_MADE = 3 /**< tensors that an action makes for its caller */
+};
+
+/** Tensors of its caller that an action works on. */
+enum {
+    ME_FOUND_INPUT,
+    ME_FOUND_OUTPUT,
+    ME_FOUND_GRADIENT /**< of the output */
+};
+
+/** A tensor that an action makes for its caller. */
+typedef struct me_repeated_tensor {
+    bool is_there;
+    bool has_graph; /**< it is no leaf */
+    uint32_t slot;
+    me_tensor like;
+    me_storage storage;
+} me_repeated_tensor;
+
+/** What one kind of action of a chunk did last. */
+typedef struct me_repeated_action {
+    me_script script;
+    uint32_t id;
+    bool is_proven;   /**< the one before did the same */
+    int32_t n_places; /**< of it in the order */
+    int32_t n_unlike; /**< that touched blocks of others, as the first may */
+    int32_t iteration;
+    uint64_t calls_begin; /**< of collectives */
+    uint64_t calls_end;
+    me_repeated_tensor made[ME_REPEATED_MADE];
+    bool keeps_gradient; /**< of the output, or a view of it, for the weights */
+    bool keeps_view;
+} me_repeated_action;
+
+typedef struct me_repeated_chunk {
+    int32_t n_run_now; /**< micro-batches that were run in this iteration */
+    bool is_unlike;    /**< its micro-batches are run, all of them */
+} me_repeated_chunk;
+
+typedef struct me_repeated_microbatch {
+    bool is_told;     /**< not run */
+    int32_t place;    /**< the least that it has among the chunk's backwards, or
+                           other actions of a kind */
+    me_tensor *input; /**< of its forward; borrowed, its caller has it as long
+                           as its gradient is made */
+    me_blocks kept;   /**< between its actions */
+    me_tensor *gradient; /**< of the output, held for weights that are told;
+                              owned */
+    me_storage *gradient_storage; /**< for weights that are run; borrowed */
+} me_repeated_microbatch;
+
+/** Micro-batches that are told and not run (repeat.c). */
+typedef struct me_repeats {
+    bool is_off;
+    me_repeated_chunk *chunks;
+    me_repeated_action *actions;          /**< chunk x kinds */
+    me_repeated_microbatch *microbatches; /**< chunk x micro-batches */
+    int32_t n_microbatches;
+    uint32_t n_ids;
+    me_action_kind kind; /**< of the action that runs or is told */
+    int32_t chunk;
+    int32_t microbatch;
+    bool is_told;
+    me_tensor **output; /**< the name of what the backward goes out from */
+    me_script_found found;
+    uint32_t gradient_refs; /**< when it began */
+    uint32_t gradient_storage_refs;
+    uint64_t calls;
+} me_repeats;
+
 typedef struct me_trainer {
     me_engine *e;
     const me_megatron_config *config;
@@ -90,6 +163,7 @@ typedef struct me_trainer {
     me_moe_state moe;
     me_tensor *aux_loss_scale; /**< MoEAuxLossAutoScaler's */
     me_tensor *total_aux_loss;
+    me_repeats repeats;
 } me_trainer;
 
 /** @name the trainer itself (training.c)
@@ -161,13 +235,6 @@ uint64_t me_fsdp_local_numel(const me_trainer *t, const me_parameter *p);
 
 /** @name forward and backward of one micro-batch (step.c)
  *  @{ */
-/** An action of the pipeline's order begins, of the running micro-batch: its
- *  events and its launches belong to it until it ends. */
-void me_begin_action(me_trainer *t, me_action_kind kind, int32_t chunk,
-                     int32_t microbatch);
-/** It ends. */
-void me_end_action(me_trainer *t);
-
 /**
  * forward_step(): @p input is what the previous stage sent, or NULL.
  *
@@ -185,11 +252,42 @@ me_tensor *me_forward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
  */
 void me_backward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
                       me_tensor **output, me_tensor *gradient);
-/** Rounds of one forward and one backward, as the last one was, @p times more
- *  without running them. */
-void me_rounds_again(me_trainer *t, me_cycle *cycle, int32_t times);
+/** weight_backward(): the gradients of the weights that a backward of inputs
+ *  left for later. */
+void me_weight_step(me_trainer *t, int32_t chunk, int32_t microbatch,
+                    me_weight_gradients *weights);
+/** Name of a point of the forward that runs, for the engine's life. */
+const char *me_forward_name(me_trainer *t, const char *what);
 /** deallocate_output_tensor(): one element takes the data's place. */
 void me_deallocate_output(me_trainer *t, me_tensor *output);
+
+/** @} */
+
+/** @name micro-batches that are told and not run (repeat.c)
+ *  @{ */
+void me_repeats_init(me_trainer *t);
+void me_repeats_fini(me_trainer *t);
+void me_repeats_begin_iteration(me_trainer *t);
+/** An action begins; whether it is told is settled. */
+void me_repeats_begin_action(me_trainer *t, me_action_kind kind, int32_t chunk,
+                             int32_t microbatch);
+/** It ends. @param begin  the launch that it began with */
+void me_repeats_end_action(me_trainer *t, const me_launch *begin);
+/**
+ * Tell the running action, if it is one that need not be run.
+ *
+ * @param found  what it works on, ME_SCRIPT_TENSORS; NULL: none
+ * @param made   what it makes, ME_REPEATED_MADE, the caller's; set if told
+ * @return false: it is to be run, up to me_repeats_end()
+ */
+bool me_repeats_tell(me_trainer *t, me_tensor *const *found, me_tensor **made);
+/** The name of the output that the backward which begins may let go of. */
+void me_repeats_name_output(me_trainer *t, me_tensor **output);
+/** What the running micro-batch's forward worked on; NULL: nothing. */
+me_tensor *me_repeats_input(const me_trainer *t);
+/** It has run. @param made  as above, borrowed */
+void me_repeats_end(me_trainer *t, me_tensor *const *found,
+                    me_tensor *const *made);
 
 /** @} */
 

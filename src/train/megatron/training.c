@@ -85,6 +85,7 @@ static void train_step(me_trainer *t)
     me_phase_set(e, ME_PHASE_OTHER);
     me_point(e, iteration_names[t->iteration][0]);
     t->forwards = 0;
+    me_repeats_begin_iteration(t);
     t->n_reports = 0;
     me_ddp_zero_grad(t);
     me_optimizer_zero_grad(t);
@@ -112,6 +113,7 @@ void me_trainer_fini(me_trainer *t)
     me_optimizer_destroy(t);
     me_weight_gradients_fini(e, &t->weights);
     me_parameter_list_fini(e, &t->parameters);
+    me_repeats_fini(t);
 }
 
 void me_trainer_init(me_trainer *t, me_engine *e,
@@ -134,6 +136,7 @@ void me_trainer_init(me_trainer *t, me_engine *e,
     t->reports = me_engine_alloc(e, (size_t)config->pipeline.microbatches,
                                  sizeof(me_tensor *));
     me_ops_install(e);
+    me_repeats_init(t);
 }
 
 me_status me_megatron_run(me_engine *e, const me_megatron_config *config,

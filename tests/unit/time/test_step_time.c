@@ -187,28 +187,6 @@ static void test_step__parts_add_up(void **state)
     me_step_time_destroy(step);
 }
 
-/** Rounds that are said to repeat are as if they were all there. */
-static void test_step__repeats(void **state)
-{
-    (void)state;
-    static pipeline p;
-    begin(&p, 1, false, 0);
-    run(&p, 0, FORWARD, 0);
-    run(&p, 0, BACKWARD, 0);
-    add(&p, 0, (me_time_item){.kind = ME_TIME_REPEAT, .count = 2, .times = 3});
-    run(&p, 0, FORWARD, 4);
-    run(&p, 0, BACKWARD, 4);
-    me_step_time *step = simulate(&p);
-    const me_time_stage *s = &step->stages[0];
-    assert_int_equal(ticks(step->step_ns), 15);
-    assert_int_equal(s->n_spans, 10);
-    for (uint32_t i = 0; i < s->n_spans; i++) {
-        assert_int_equal(s->spans[i].microbatch, i / 2);
-        assert_int_equal(ticks(s->spans[i].start_ns), i / 2 * 3 + i % 2);
-    }
-    me_step_time_destroy(step);
-}
-
 /** All ranks of a group leave a collective together, after the last came. */
 static void test_step__meets(void **state)
 {
@@ -258,7 +236,6 @@ int main(void)
         cmocka_unit_test(test_step__bubble_of_1f1b),
         cmocka_unit_test(test_step__transfers_of_a_tick),
         cmocka_unit_test(test_step__parts_add_up),
-        cmocka_unit_test(test_step__repeats),
         cmocka_unit_test(test_step__meets),
         cmocka_unit_test(test_step__waits_for_ever),
     };

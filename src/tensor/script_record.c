@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What an action does is written down. */
+#include "base/alloc.h"
+#include "tensor/engine_private.h"
+#include "tensor/script.h"
+
+#include <string.h>
+
+enum {
+    FIRST_EVENTS = 4096,
+    DEPTH_MAX = 32 /**< of modules in one another */
+};
+
+/** A recording on its way into a script. */
+typedef struct reader {
+    me_engine *e;
+    me_script *script;
+    const me_script_found *found;
+    uint32_t *birth; /**< slot -> event that makes it */
+    uint32_t *asked; /**< slot -> event that asks for its free, or none */
+    bool *is_gone;   /**< slot -> has its block been given back? */
+    int64_t level;   /**< requested bytes, beyond those at the beginning */
+    int64_t peak;
+    bool is_outer; /**< the module is still the program's, or again */
+    bool is_sound;
+} reader;
+
+static bool is_module(const me_event *event)
+{
+    return event->kind == ME_EVENT_MODULE_ENTER ||
+           event->kind == ME_EVENT_MODULE_LEAVE;
+}
+
+void me_record_event(me_engine *e, const me_event *event)
+{
+    me_recording *r = &e->recording;
+    if (r->count == r->capacity) {
+        const uint32_t capacity =
+            r->capacity == 0 ? FIRST_EVENTS : r->capacity * 2;
+        me_event *events =
+            me_realloc(r->events, capacity, sizeof *events, "script.events");
+        if (events == NULL) {
+            me_engine_fail(e, ME_ERR_NOMEM, "no host memory for an action");
+            r->is_on = false;
+            return;
+        }
+        r->events = events;
+        r->capacity = capacity;
+    }
+    r->has_module = r->has_module || is_module(event);
+    r->events[r->count++] = *event;
+}
+
+void me_script_begin(me_engine *e)
+{
+    me_recording *r = &e->recording;
+    r->is_on = me_engine_is_ok(e);
+    r->count = 0;
+    r->module = e->module;
+    r->has_module = false;
+    r->lead.is_there = false;
+    r->last.is_there = false;
+    r->n_switches = 0;
+    r->stays_outer = false;
+    r->place = me_script_place(e);
+    memcpy(r->work, e->work, sizeof r->work);
+}
+
+static bool has_block(const me_event *event)
+{
+    return event->kind == ME_EVENT_ALLOC ||
+           event->kind == ME_EVENT_FREE_REQUESTED ||
+           event->kind == ME_EVENT_FREE_COMPLETED ||
+           event->kind == ME_EVENT_RECATEGORIZE;
+}
+
+/** The slots of all block ids there are, none yet. */
+static bool clear_slots(me_engine *e)
+{
+    me_recording *r = &e->recording;
+    if (r->n_slots < e->blocks.next) {
+        uint32_t *slots =
+            me_realloc(r->slots, e->blocks.next, sizeof *slots, "script.slots");
+        if (slots == NULL) {
+            return false;
+        }
+        r->slots = slots;
+        r->n_slots = e->blocks.next;
+    }
+    memset(r->slots, 0xff, r->n_slots * sizeof *r->slots);
+    return true;
+}
+
+static void find_slots(reader *r)
+{
+    me_script_find(r->script, r->found);
+    uint32_t *slots = r->e->recording.slots;
+    for (uint32_t i = 0; i < ME_SCRIPT_TENSORS; i++) {
+        if (r->found->tensors[i] != NULL) {
+            slots[r->found->blocks[i]] = i;
+        }
+    }
+    for (uint32_t i = 0; i < r->found->kept->count; i++) {
+        slots[r->found->kept->ids[i]] = ME_SCRIPT_TENSORS + i;
+    }
+    r->script->n_found = ME_SCRIPT_TENSORS + r->found->kept->count;
+    r->script->n_slots = r->script->n_found;
+}
+
+static void add_mark(reader *r)
+{
+    r->script->marks[r->script->n_marks++] =
+        (me_again_mark){r->level, r->peak, !r->script->allocates};
+    r->peak = r->level;
+}
+
+static me_script_event *add_event(reader *r, const me_event *event,
+                                  uint32_t slot)
+{
+    me_script_event *added = &r->script->events[r->script->n_events++];
+    *added = (me_script_event){.event = *event, .slot = slot};
+    added->event.iteration = 0;
+    added->event.microbatch = 0;
+    added->event.block = 0;
+    added->is_outer = r->is_outer && !is_module(event);
+    added->event.module = added->is_outer ? ME_NO_MODULE : event->module;
+    return added;
+}
+
+static void read_alloc(reader *r, const me_event *event)
+{
+    const uint32_t slot = r->script->n_slots++;
+    r->script->ids[slot] = event->block;
+    r->e->recording.slots[event->block] = slot;
+    r->birth[slot] = r->script->n_events;
+    (void)add_event(r, event, slot);
+    r->script->allocates = true;
+    r->level += (int64_t)event->bytes;
+    r->peak = r->peak > r->level ? r->peak : r->level;
+}
+
+/** What was asked for before the action completes with its first allocation:
+ *  that is no event of its own. */
+static void read_completed(reader *r, const me_event *event, uint32_t slot)
+{
+    if (slot == ME_SCRIPT_NO_SLOT) {
+        r->is_sound = r->is_sound && !r->script->allocates;
+        return;
+    }
+    const uint32_t asked = r->asked[slot];
+    if (asked == UINT32_MAX) {
+        r->is_sound = false;
+        return;
+    }
+    r->level -= (int64_t)event->bytes;
+    r->is_gone[slot] = true;
+    r->e->recording.slots[event->block] = ME_SCRIPT_NO_SLOT;
+    if (slot < ME_SCRIPT_TENSORS) {
+        return; /* its release says the rest */
+    }
+    if (asked + 1 != r->script->n_events) {
+        r->script->events[asked].is_late = true;
+        return;
+    }
+    (void)add_event(r, event, slot);
+    if (slot >= r->script->n_found) {
+        r->script->events[r->birth[slot]].passes = true;
+    }
+}
+
+static void read_event(reader *r, const me_event *event)
+{
+    r->is_outer = r->is_outer && !is_module(event);
+    if (is_module(event) && !r->script->allocates) {
+        r->script->enters_first = true;
+    }
+    if (!has_block(event)) {
+        const bool ends_span =
+            event->kind == ME_EVENT_PHASE || event->kind == ME_EVENT_POINT;
+        (void)add_event(r, event, ME_SCRIPT_NO_SLOT);
+        if (ends_span) {
+            add_mark(r);
+        }
+        return;
+    }
+    if (event->kind == ME_EVENT_ALLOC) {
+        read_alloc(r, event);
+        return;
+    }
+    const uint32_t slot = r->e->recording.slots[event->block];
+    if (event->kind == ME_EVENT_FREE_COMPLETED) {
+        read_completed(r, event, slot);
+    } else if (slot == ME_SCRIPT_NO_SLOT) {
+        r->is_sound = false;
+    } else {
+        if (event->kind == ME_EVENT_FREE_REQUESTED) {
+            r->asked[slot] = r->script->n_events;
+        } else if (slot < ME_SCRIPT_TENSORS) {
+            r->script->is_recategorized[slot] = true;
+            r->script->category[slot] = event->category;
+        }
+        (void)add_event(r, event, slot);
+    }
+}
+
+static void add_turn(reader *r, me_script_turn turn, me_module_id module)
+{
+    me_script_event *added = add_event(
+        r, &(me_event){.kind = ME_EVENT_MODULE_ENTER, .module = module},
+        ME_SCRIPT_NO_SLOT);
+    added->turn = (uint8_t)turn;
+    if (!r->script->allocates) {
+        r->script->enters_first = true;
+    }
+    r->is_outer = turn == ME_SCRIPT_BACK;
+}
+
+/** All events, with the two switches from and to the program's module left to
+ *  when they are told. */
+static void read_events(reader *r, bool restores)
+{
+    const me_recording *x = &r->e->recording;
+    r->is_outer = true;
+    r->script->stays_outer = x->stays_outer;
+    r->is_sound =
+        r->is_sound && (!restores || (x->n_switches > 1 && x->lead.is_there &&
+                                      x->last.to == x->module));
+    for (uint32_t i = 0; i <= x->count && r->is_sound; i++) {
+        if (x->lead.is_there && i == x->lead.begin) {
+            add_turn(r, ME_SCRIPT_THERE, x->lead.to);
+            i = x->lead.end;
+        }
+        if (restores && i == x->last.begin) {
+            add_turn(r, ME_SCRIPT_BACK, x->last.from);
+            i = x->last.end;
+        }
+        if (i < x->count) {
+            read_event(r, &x->events[i]);
+        }
+    }
+    r->script->module = x->module;
+    r->script->module_after = r->e->module;
+}
+
+/** Does it leave what it enters, and nothing else? */
+static bool is_balanced(const me_recording *x)
+{
+    uint32_t open[DEPTH_MAX];
+    uint32_t depth = 0;
+    for (uint32_t i = 0; i < x->count; i++) {
+        const me_event *event = &x->events[i];
+        if (event->kind == ME_EVENT_MODULE_ENTER) {
+            if (depth == DEPTH_MAX) {
+                return false;
+            }
+            open[depth++] = event->module;
+        } else if (event->kind == ME_EVENT_MODULE_LEAVE) {
+            if (depth == 0 || open[depth - 1] != event->module) {
+                return false;
+            }
+            depth--;
+        }
+    }
+    return depth == 0;
+}
+
+/** A slot's blocks pass if its birth says so; frees that are asked for and not
+ *  completed are late. */
+static void settle(reader *r)
+{
+    me_script *s = r->script;
+    for (uint32_t i = 0; i < s->n_events; i++) {
+        me_script_event *x = &s->events[i];
+        if (x->slot == ME_SCRIPT_NO_SLOT) {
+            continue;
+        }
+        x->passes =
+            x->slot >= s->n_found && s->events[r->birth[x->slot]].passes;
+        if (x->event.kind == ME_EVENT_FREE_REQUESTED &&
+            x->slot >= ME_SCRIPT_TENSORS && !r->is_gone[x->slot]) {
+            x->is_late = true;
+        }
+    }
+    for (uint32_t i = 0; i < ME_SCRIPT_TENSORS; i++) {
+        s->is_freed[i] = r->asked[i] != UINT32_MAX;
+    }
+    add_mark(r);
+    s->place = r->e->recording.place;
+    s->is_balanced = is_balanced(&r->e->recording);
+    for (int i = 0; i < ME_PHASE_COUNT; i++) {
+        s->work[i] =
+            (me_work){r->e->work[i].flops - r->e->recording.work[i].flops,
+                      r->e->work[i].bytes - r->e->recording.work[i].bytes};
+    }
+}
+
+static bool is_among(const uint32_t *slots, uint32_t count, uint32_t slot)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (slots[i] == slot) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** What lives on and was not handed out is the micro-batch's. */
+static void list_kept(reader *r, const me_storage *const *handed_out,
+                      uint32_t *slots_out)
+{
+    me_script *s = r->script;
+    uint32_t n_out = 0;
+    for (; handed_out[n_out] != NULL; n_out++) {
+        slots_out[n_out] = r->e->recording.slots[handed_out[n_out]->block];
+        r->is_sound = r->is_sound && slots_out[n_out] >= s->n_found &&
+                      slots_out[n_out] != ME_SCRIPT_NO_SLOT;
+    }
+    for (uint32_t slot = ME_SCRIPT_TENSORS; slot < s->n_slots; slot++) {
+        if (r->asked[slot] == UINT32_MAX && !is_among(slots_out, n_out, slot)) {
+            s->kept[s->n_kept++] = slot;
+        }
+    }
+}
+
+/** Room for everything that so many events can lead to. */
+static bool make_room(reader *r, me_script *s, size_t n_events)
+{
+    const size_t n_slots = n_events + r->found->kept->count + ME_SCRIPT_TENSORS;
+    s->events = me_alloc(n_events + 2, sizeof *s->events, "script.events");
+    s->marks = me_alloc(n_events + 1, sizeof *s->marks, "script.marks");
+    s->ids = me_alloc(n_slots, sizeof *s->ids, "script.ids");
+    s->kept = me_alloc(n_slots, sizeof *s->kept, "script.kept");
+    r->birth = me_alloc(n_slots, sizeof *r->birth, "script.birth");
+    r->asked = me_alloc(n_slots, sizeof *r->asked, "script.asked");
+    r->is_gone = me_alloc(n_slots, sizeof *r->is_gone, "script.gone");
+    const bool has_room = s->events != NULL && s->marks != NULL &&
+                          s->ids != NULL && s->kept != NULL &&
+                          r->birth != NULL && r->asked != NULL &&
+                          r->is_gone != NULL;
+    if (has_room) {
+        memset(r->asked, 0xff, n_slots * sizeof *r->asked);
+    }
+    return has_room;
+}
+
+bool me_script_end(me_engine *e, bool restores, const me_script_found *found,
+                   const me_storage *const *handed_out, uint32_t *slots_out,
+                   me_script *script_out)
+{
+    me_script s = {.n_events = 0};
+    reader r = {.e = e, .script = &s, .found = found};
+    const bool was_on = e->recording.is_on;
+    e->recording.is_on = false;
+    r.is_sound = was_on && me_script_place(e) == e->recording.place;
+    if (!me_engine_is_ok(e) || !r.is_sound) {
+        return false;
+    }
+    if (!make_room(&r, &s, e->recording.count) || !clear_slots(e)) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for an action");
+        r.is_sound = false;
+    }
+    if (r.is_sound) {
+        find_slots(&r);
+        read_events(&r, restores);
+    }
+    if (r.is_sound) {
+        settle(&r);
+        list_kept(&r, handed_out, slots_out);
+    }
+    me_free(r.birth);
+    me_free(r.asked);
+    me_free(r.is_gone);
+    if (!r.is_sound) {
+        me_script_fini(&s);
+        return false;
+    }
+    *script_out = s;
+    return true;
+}

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tensor/autograd.h"
+#include "tensor/launch.h"
+#include "train/megatron/trainer.h"
+
+#include <string.h>
+
+/*
+ * Micro-batches that need not be run. A chunk's forward does for every
+ * micro-batch what it did for the last, and so does its backward, whatever the
+ * order of the pipeline: once two of them in a row were the same, those of later
+ * micro-batches are told from what was written down (tensor/script.h). What an
+ * action hands to its caller (outputs, gradients of inputs) are tensors like
+ * any other; what lies between the forward and the backward is a list of
+ * blocks.
+ *
+ * A micro-batch is told from its forward on, or run to its end. Should its
+ * backward turn out to be another one each time, the rank is run anew without
+ * this.
+ *
+ * FSDP2 follows which actions have come, so with it all are run.
+ */
+
+enum {
+    RUN_LATER = 1,    /* of each kind, in later iterations */
+    RUN_AT_FIRST = 3, /* a first backward makes workspaces: two more are like */
+    UNLIKE_MAX = 3    /* the first of each kind may make what lasts */
+};
+
+static me_repeated_microbatch *microbatch_of(const me_repeats *r)
+{
+    return &r->microbatches[(size_t)r->chunk * (size_t)r->n_microbatches +
+                            (size_t)r->microbatch];
+}
+
+static me_repeated_action *action_of(const me_repeats *r, me_action_kind kind)
+{
+    return &r->actions[(size_t)r->chunk * ME_REPEATED_KINDS + kind];
+}
+
+/** Where each micro-batch stands among the actions of a kind and chunk: those
+ *  that come first are run. Without an order all go as they come. */
+static void find_places(me_repeats *r, const me_megatron_config *c)
+{
+    const me_pipeline_order *order = c->order;
+    const me_actions *list =
+        order == NULL ? NULL : &order->ranks[c->pipeline.rank];
+    const int32_t all = c->n_chunks * r->n_microbatches;
+    for (int32_t i = 0; i < all; i++) {
+        r->microbatches[i].place =
+            list == NULL ? i % r->n_microbatches : INT32_MAX;
+    }
+    for (int32_t i = 0; list != NULL && i < list->count; i++) {
+        const me_action *x = &list->items[i];
+        if (x->kind > ME_ACTION_FORWARD && x->kind < ME_REPEATED_KINDS) {
+            r->chunk = x->chunk;
+            r->microbatch = x->microbatch;
+            me_repeated_microbatch *m = microbatch_of(r);
+            const int32_t place =
+                action_of(r, (me_action_kind)x->kind)->n_places++;
+            m->place = place < m->place ? place : m->place;
+        }
+    }
+}
+
+void me_repeats_init(me_trainer *t)
+{
+    const me_megatron_config *c = t->config;
+    me_repeats *r = &t->repeats;
+    const size_t chunks = (size_t)c->n_chunks;
+    r->n_microbatches = c->pipeline.microbatches;
+    r->is_off = c->runs_all_rounds || c->torch_fsdp2 ||
+                !me_script_can_tell(t->e) ||
+                !me_communicate_can_repeat(t->comm);
+    if (r->is_off) {
+        return;
+    }
+    r->chunks = me_engine_alloc(t->e, chunks, sizeof *r->chunks);
+    r->actions =
+        me_engine_alloc(t->e, chunks * ME_REPEATED_KINDS, sizeof *r->actions);
+    r->microbatches = me_engine_alloc(t->e, chunks * (size_t)r->n_microbatches,
+                                      sizeof *r->microbatches);
+    r->is_off = r->microbatches == NULL;
+    if (!r->is_off) {
+        find_places(r, c);
+    }
+}
+
+void me_repeats_fini(me_trainer *t)
+{
+    me_repeats *r = &t->repeats;
+    const size_t chunks = (size_t)t->config->n_chunks;
+    if (r->microbatches == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < chunks * ME_REPEATED_KINDS; i++) {
+        me_script_fini(&r->actions[i].script);
+    }
+    for (size_t i = 0; i < chunks * (size_t)r->n_microbatches; i++) {
+        me_blocks_fini(&r->microbatches[i].kept);
+    }
+}
+
+void me_repeats_begin_iteration(me_trainer *t)
+{
+    for (int32_t i = 0; !t->repeats.is_off && i < t->config->n_chunks; i++) {
+        t->repeats.chunks[i].n_run_now = 0;
+    }
+}
+
+/** The last one may begin the reduction of gradients. */
+static bool is_like_others(const me_trainer *t)
+{
+    return !t->config->overlap_grad_reduce ||
+           t->repeats.microbatch < t->repeats.n_microbatches - 1;
+}
+
+static bool can_tell_forward(const me_trainer *t)
+{
+    const me_repeats *r = &t->repeats;
+    const me_repeated_chunk *chunk = &r->chunks[r->chunk];
+    const int32_t n_run = t->iteration == 0 ? RUN_AT_FIRST : RUN_LATER;
+    return !chunk->is_unlike && microbatch_of(r)->place >= n_run &&
+           chunk->n_run_now >= n_run && is_like_others(t) &&
+           action_of(r, ME_ACTION_FORWARD)->is_proven;
+}
+
+void me_repeats_begin_action(me_trainer *t, me_action_kind kind, int32_t chunk,
+                             int32_t microbatch)
+{
+    me_repeats *r = &t->repeats;
+    r->kind = kind;
+    r->chunk = chunk;
+    r->microbatch = microbatch;
+    r->is_told = false;
+    r->output = NULL;
+    if (r->is_off || !me_engine_is_ok(t->e)) {
+        return;
+    }
+    me_repeated_microbatch *m = microbatch_of(r);
+    if (kind == ME_ACTION_FORWARD) {
+        m->input = NULL;
+        m->is_told = can_tell_forward(t);
+        m->kept.count = 0;
+        m->gradient_storage = NULL;
+    }
+    r->is_told = m->is_told;
+    me_launch_mute(t->e, r->is_told);
+}
+
+void me_repeats_end_action(me_trainer *t, const me_launch *begin)
+{
+    me_launch_mute(t->e, false);
+    if (t->repeats.is_told) {
+        me_launch again = *begin;
+        again.kind = ME_LAUNCH_ACTION_AGAIN;
+        me_launch_tell(t->e, again);
+    }
+    t->repeats.is_told = false;
+}
+
+/** What the action finds: its tensors, and what the micro-batch has kept. */
+static void find(me_repeats *r, me_tensor *const *found)
+{
+    me_repeated_microbatch *m = microbatch_of(r);
+    if (r->kind == ME_ACTION_FORWARD) {
+        m->input = found[ME_FOUND_INPUT];
+    }
+    r->found = (me_script_found){.kept = &m->kept};
+    for (int i = 0; i < ME_SCRIPT_TENSORS; i++) {
+        r->found.tensors[i] = found[i] == NULL ? NULL : found[i]->storage;
+    }
+    const me_tensor *gradient = found[ME_FOUND_GRADIENT];
+    if (r->kind == ME_ACTION_WEIGHT_GRADIENT) {
+        r->found.tensors[ME_FOUND_GRADIENT] =
+            m->gradient == NULL ? m->gradient_storage : m->gradient->storage;
+    } else if (gradient != NULL && gradient->storage != NULL) {
+        r->gradient_refs = gradient->refs;
+        r->gradient_storage_refs = gradient->storage->refs;
+    }
+    for (int i = 0; i < ME_SCRIPT_TENSORS; i++) {
+        const me_storage *storage = r->found.tensors[i];
+        r->found.blocks[i] = storage == NULL ? 0 : storage->block;
+    }
+}
+
+/** What was told of this micro-batch already may be wrong. */
+static void give_up(me_trainer *t)
+{
+    if (t->config->must_run_all != NULL) {
+        *t->config->must_run_all = true;
+    }
+    me_engine_fail(t->e, ME_ERR_INTERNAL,
+                   "micro-batch %d of chunk %d is not like those before",
+                   t->repeats.microbatch, t->repeats.chunk);
+}
+
+/** Name of a forward's point, of which only the end is inside. */
+static const char *point_name(void *self, const char *name)
+{
+    const char *what = strchr(name, '_');
+    return what == NULL ? name : me_forward_name(self, what + 1);
+}
+
+/** A backward of inputs alone has kept the output's gradient for its weights,
+ *  as a tensor or a view of it; once those are made, it is gone. */
+static void hold_gradient(me_trainer *t, const me_repeated_action *a,
+                          me_tensor *gradient)
+{
+    me_repeated_microbatch *m = microbatch_of(&t->repeats);
+    if (a->keeps_gradient) {
+        m->gradient = me_retain(gradient);
+    } else if (a->keeps_view) {
+        const me_frame frame = me_enter(t->e);
+        m->gradient = me_retain(me_detach(t->e, gradient));
+        me_leave(t->e, frame, NULL);
+    }
+}
+
+/** The action's last hold on what its caller has given to it. */
+static void release(void *self, uint32_t index)
+{
+    me_trainer *t = self;
+    if (index == ME_FOUND_OUTPUT) {
+        me_clear(t->e, t->repeats.output);
+    } else {
+        me_clear(t->e, &microbatch_of(&t->repeats)->gradient);
+    }
+}
+
+static bool is_last_holder(const me_tensor *x)
+{
+    return x != NULL && x->refs == 1 && x->storage->refs == 1;
+}
+
+/** Is nobody else left who holds what the action frees? */
+static bool frees_all(const me_trainer *t, const me_repeated_action *a)
+{
+    const me_repeats *r = &t->repeats;
+    return (!a->script.is_freed[ME_FOUND_OUTPUT] ||
+            (r->output != NULL && is_last_holder(*r->output))) &&
+           (!a->script.is_freed[ME_FOUND_GRADIENT] ||
+            is_last_holder(microbatch_of(r)->gradient));
+}
+
+static const me_op told_op = {"told", NULL}; /* it is never run backward */
+
+/** A tensor that the action hands out. Its graph holds the leaf that the
+ *  gradients go to, the input of the chunk, for as long as it lives itself. */
+static me_tensor *make(me_trainer *t, const me_repeated_action *a,
+                       const me_repeated_tensor *x)
+{
+    me_tensor *input = me_repeats_input(t);
+    me_tensor *y =
+        me_tensor_adopt(t->e, &x->like, &x->storage, a->script.ids[x->slot]);
+    if (y != NULL && x->has_graph && input != NULL) {
+        y = me_output(t->e, me_record1(t->e, &told_op, input), y);
+    }
+    return y;
+}
+
+/** After the events: objects are what they would be. */
+static void follow(me_trainer *t, me_repeated_action *a,
+                   me_tensor *const *found, me_tensor **made)
+{
+    me_repeats *r = &t->repeats;
+    for (int i = 0; i < ME_REPEATED_MADE; i++) {
+        const me_repeated_tensor *x = &a->made[i];
+        made[i] = x->is_there ? make(t, a, x) : NULL;
+    }
+    if (r->kind == ME_ACTION_INPUT_GRADIENT) {
+        hold_gradient(t, a, found[ME_FOUND_GRADIENT]);
+    }
+}
+
+void me_repeats_name_output(me_trainer *t, me_tensor **output)
+{
+    t->repeats.output = output;
+}
+
+me_tensor *me_repeats_input(const me_trainer *t)
+{
+    return t->repeats.is_off ? NULL : microbatch_of(&t->repeats)->input;
+}
+
+bool me_repeats_tell(me_trainer *t, me_tensor *const *found, me_tensor **made)
+{
+    me_repeats *r = &t->repeats;
+    if (r->is_off || !me_engine_is_ok(t->e)) {
+        return false;
+    }
+    find(r, found);
+    if (!r->is_told) {
+        r->calls = me_communicate_position(t->comm);
+        me_script_begin(t->e);
+        return false;
+    }
+    me_repeated_action *a = action_of(r, r->kind);
+    const me_script_part part = {.name = point_name,
+                                 .release = release,
+                                 .self = t,
+                                 .is_usual = frees_all(t, a)};
+    if (!a->is_proven || a->iteration != t->iteration ||
+        !me_script_tell(t->e, &a->script, a->id, &r->found, &part)) {
+        give_up(t);
+        return true;
+    }
+    me_communicate_again(t->e, t->comm, a->calls_begin, a->calls_end);
+    if (me_script_keep(t->e, &a->script, &microbatch_of(r)->kept)) {
+        follow(t, a, found, made);
+    }
+    return true;
+}
+
+/** Tensors that the action hands out, and nobody else has. */
+static bool read_made(me_repeated_action *a, me_tensor *const *made,
+                      const me_storage **storages)
+{
+    uint32_t n = 0;
+    for (int i = 0; i < ME_REPEATED_MADE; i++) {
+        const me_tensor *x = made[i];
+        a->made[i] = (me_repeated_tensor){.is_there = x != NULL};
+        if (x == NULL) {
+            continue;
+        }
+        if (x->storage == NULL || x->storage->refs != 1 || x->refs != 1 ||
+            x->storage->is_empty) {
+            return false;
+        }
+        a->made[i].like = *x;
+        a->made[i].has_graph = x->grad_fn != NULL;
+        a->made[i].storage = *x->storage;
+        storages[n++] = x->storage;
+    }
+    return true;
+}
+
+static void read_slots(me_repeated_action *a, const uint32_t *slots)
+{
+    for (int i = 0; i < ME_REPEATED_MADE; i++) {
+        if (a->made[i].is_there) {
+            a->made[i].slot = *slots++;
+        }
+    }
+}
+
+static void read_gradient(me_repeats *r, me_repeated_action *a,
+                          const me_tensor *gradient)
+{
+    const bool is_there = gradient != NULL && gradient->storage != NULL;
+    a->keeps_gradient = is_there && gradient->refs > r->gradient_refs;
+    a->keeps_view =
+        is_there && gradient->storage->refs > r->gradient_storage_refs;
+    if (a->keeps_gradient || a->keeps_view) {
+        microbatch_of(r)->gradient_storage = gradient->storage;
+    }
+}
+
+/** Is all that the micro-batch has kept gone when its last action ends? */
+static bool is_complete(const me_repeats *r, const me_repeated_action *a,
+                        const me_script *s)
+{
+    const bool holds = a->keeps_gradient || a->keeps_view;
+    const bool is_last =
+        r->kind == ME_ACTION_BACKWARD || r->kind == ME_ACTION_WEIGHT_GRADIENT;
+    const bool has_gradient = r->kind == ME_ACTION_WEIGHT_GRADIENT &&
+                              r->found.tensors[ME_FOUND_GRADIENT] != NULL;
+    return !s->is_freed[ME_FOUND_INPUT] && (!is_last || s->n_kept == 0) &&
+           s->is_freed[ME_FOUND_GRADIENT] == has_gradient &&
+           (!holds || r->kind == ME_ACTION_INPUT_GRADIENT);
+}
+
+/** The backward engine ends where it was called; the others where they end. */
+static bool restores_module(me_action_kind kind)
+{
+    return kind == ME_ACTION_BACKWARD || kind == ME_ACTION_INPUT_GRADIENT;
+}
+
+void me_repeats_end(me_trainer *t, me_tensor *const *found,
+                    me_tensor *const *made)
+{
+    me_repeats *r = &t->repeats;
+    if (r->is_off || !me_engine_is_ok(t->e)) {
+        return;
+    }
+    me_repeated_action *a = action_of(r, r->kind);
+    me_repeated_chunk *chunk = &r->chunks[r->chunk];
+    if (r->kind == ME_ACTION_FORWARD) {
+        chunk->n_run_now++;
+    }
+    const me_storage *storages[ME_REPEATED_MADE + 1] = {NULL};
+    uint32_t slots[ME_REPEATED_MADE] = {0};
+    me_script script = {.n_events = 0};
+    const bool is_sound = read_made(a, made, storages);
+    const bool is_written =
+        me_script_end(t->e, restores_module(r->kind), &r->found, storages,
+                      slots, &script) &&
+        is_sound;
+    read_gradient(r, a, found[ME_FOUND_GRADIENT]);
+    if (!is_written || !is_complete(r, a, &script) || chunk->is_unlike) {
+        me_script_fini(&script);
+        a->is_proven = false;
+        a->n_unlike++;
+        chunk->is_unlike = chunk->is_unlike || a->n_unlike >= UNLIKE_MAX;
+        microbatch_of(r)->kept.count = 0;
+        return;
+    }
+    read_slots(a, slots);
+    (void)me_script_keep(t->e, &script, &microbatch_of(r)->kept);
+    a->is_proven =
+        a->script.events != NULL && me_script_is_same(&a->script, &script);
+    /* A last stage's backward begins with the loss's scale, made there. */
+    script.follows_outer = t->chunks[r->chunk].spec.post_process;
+    a->id = a->is_proven ? a->id : r->n_ids++;
+    me_script_fini(&a->script);
+    a->script = script;
+    a->iteration = t->iteration;
+    a->calls_begin = r->calls;
+    a->calls_end = me_communicate_position(t->comm);
+}
