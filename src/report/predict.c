@@ -68,6 +68,9 @@ static const char *reason_against(const me_config *c)
     if (c->parallel.torch_fsdp2) {
         return "the host's time for FSDP2's hooks and DTensors is not modelled";
     }
+    if (c->framework == ME_FRAMEWORK_TORCH && c->parallel.tensor > 1) {
+        return "the host's time for DTensor's dispatch is not modelled";
+    }
     return c->moe.num_experts > 0 ? "the host's time for experts, their router "
                                     "and the exchange of tokens is not modelled"
                                   : NULL;
