@@ -128,31 +128,9 @@ static job make_job(me_random *random)
     return j;
 }
 
-/** The job's report as JSON, owned by the caller; NULL: it failed. */
-static char *run(const job *j, bool folds, const char *path)
+/** All of a file, which is removed; owned by the caller. */
+static char *take_file(const char *path)
 {
-    me_cli cli = {.command = "estimate",
-                  .format = "json",
-                  .model = ME_MODEL,
-                  .output = path,
-                  .rank = -1,
-                  .iteration = -1,
-                  .no_fold = !folds,
-                  .course = true};
-    for (int32_t i = 0; i < j->n; i++) {
-        cli.sets[cli.n_sets++] = j->sets[i];
-    }
-    me_diag diag = {.status = ME_OK};
-    me_transport *transport = NULL;
-    if (me_transport_local_create(&transport) != ME_OK) {
-        return NULL;
-    }
-    const int code = me_estimate(transport, &cli, &diag);
-    me_transport_destroy(transport);
-    if (code != ME_EXIT_OK) {
-        print_error("%s\n", diag.text);
-        return NULL;
-    }
     FILE *file = fopen(path, "rb");
     assert_non_null(file);
     assert_int_equal(fseek(file, 0, SEEK_END), 0);
@@ -166,22 +144,71 @@ static char *run(const job *j, bool folds, const char *path)
     return text;
 }
 
+/** A job's report as JSON and the events of its rank 0; NULL: it failed. */
+typedef struct outcome {
+    char *report;
+    char *events;
+} outcome;
+
+static void outcome_fini(outcome *x)
+{
+    test_free(x->report);
+    test_free(x->events);
+}
+
+static const char *find_difference(const outcome *a, const outcome *b)
+{
+    if (a->report == NULL || b->report == NULL) {
+        return "a job was refused";
+    }
+    if (strcmp(a->report, b->report) != 0) {
+        return "the reports differ";
+    }
+    return strcmp(a->events, b->events) != 0 ? "the events differ" : NULL;
+}
+
+static outcome run(const job *j, bool folds)
+{
+    static const char path[] = "fold_property.json";
+    static const char events_path[] = "fold_property.tsv";
+    me_cli cli = {.command = "estimate",
+                  .format = "json",
+                  .model = ME_MODEL,
+                  .output = path,
+                  .events = events_path,
+                  .rank = 0,
+                  .iteration = -1,
+                  .no_fold = !folds,
+                  .course = true};
+    for (int32_t i = 0; i < j->n; i++) {
+        cli.sets[cli.n_sets++] = j->sets[i];
+    }
+    me_diag diag = {.status = ME_OK};
+    me_transport *transport = NULL;
+    if (me_transport_local_create(&transport) != ME_OK) {
+        return (outcome){.report = NULL};
+    }
+    const int code = me_estimate(transport, &cli, &diag);
+    me_transport_destroy(transport);
+    if (code != ME_EXIT_OK) {
+        print_error("%s\n", diag.text);
+        return (outcome){.report = NULL};
+    }
+    return (outcome){.report = take_file(path),
+                     .events = take_file(events_path)};
+}
+
 static const char *folding_changes_nothing(me_random *random)
 {
     const job j = make_job(random);
-    char *folded = run(&j, true, "fold_property.json");
-    char *full = run(&j, false, "fold_property.json");
-    const char *wrong = NULL;
-    if (folded == NULL || full == NULL) {
-        wrong = "a job was refused";
-    } else if (strcmp(folded, full) != 0) {
-        wrong = "the reports differ";
-    }
+    outcome folded = run(&j, true);
+    outcome full = run(&j, false);
+    const char *wrong = find_difference(&folded, &full);
     for (int32_t i = 0; wrong != NULL && i < j.n; i++) {
         print_error("--set %s\n", j.sets[i]);
     }
-    test_free(folded);
-    test_free(full);
+    outcome_fini(&folded);
+    outcome_fini(&full);
     return wrong;
 }
 
@@ -232,13 +259,12 @@ static void test_fold__changes_nothing_in_any_schedule(void **state)
         for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++) {
             const int64_t stages = strcmp(name, "none") == 0 ? 1 : shapes[k][0];
             const job j = make_scheduled(name, stages, shapes[k][1], k == 1);
-            char *folded = run(&j, true, "fold_schedules.json");
-            char *full = run(&j, false, "fold_schedules.json");
-            assert_non_null(folded);
-            assert_non_null(full);
-            assert_string_equal(folded, full);
-            test_free(folded);
-            test_free(full);
+            outcome folded = run(&j, true);
+            outcome full = run(&j, false);
+            const char *wrong = find_difference(&folded, &full);
+            assert_string_equal(wrong == NULL ? "" : wrong, "");
+            outcome_fini(&folded);
+            outcome_fini(&full);
         }
     }
 }
