@@ -5,6 +5,8 @@
 #include "alloc/pool_observer.h"
 #include "app/clock.h"
 #include "app/late.h"
+#include "app/limit_end.h"
+#include "app/margin.h"
 #include "app/program.h"
 #include "app/rank_device.h"
 #include "base/log.h"
@@ -200,15 +202,19 @@ static void tell_pool(void *self, uint64_t bytes, const me_event *event)
 }
 
 /** With the card's memory, or what the allocator may hold: how it ends. */
-static me_status make_limited_observers(parts *p, me_diag *diag)
+static me_status make_limited_observers(parts *p, me_margin margin,
+                                        me_diag *diag)
 {
     const me_device_card *card = &p->simulation->card->card;
-    const uint64_t left =
-        card->total_bytes - me_min_u64(card->context_bytes, card->total_bytes);
+    const uint64_t limit = p->simulation->memory_limit_bytes;
+    const uint64_t total =
+        me_margin_apply(card->total_bytes, margin.card_bytes);
+    const uint64_t left = total - me_min_u64(card->context_bytes, total);
     const me_pool_options options = {
         .conf = p->simulation->alloc_conf,
         .device_index = 0, /* in the text of a result that ranks share */
-        .limit_bytes = p->simulation->memory_limit_bytes,
+        .limit_bytes =
+            limit == 0 ? 0 : me_margin_apply(limit, margin.limit_bytes),
         .device_total_bytes = card->total_bytes,
         .outside_bytes = card->context_bytes,
         .capacity_bytes = me_max_u64(left, 1),
@@ -263,68 +269,14 @@ static me_status make_program(parts *p, me_call_log *log, me_diag *diag)
     return ME_OK;
 }
 
-static const char *module_path(const parts *p, uint32_t module)
+static me_room room_of(const parts *p)
 {
-    return me_engine_modules(p->engine)->modules[module].path;
-}
-
-/** What the job prints when it dies. */
-static void append_message(const me_pool_observer *pool,
-                           const me_pool_limit *end, me_str *text)
-{
-    if (end->is_outside) {
-        me_str_printf(text,
-                      "NCCL error: unhandled cuda error: Cuda failure 2 'out "
-                      "of memory' (%s)",
-                      end->op == NULL ? "outside of NCCL" : end->op);
-    } else {
-        me_pool_observer_oom_text(pool, text);
-    }
-}
-
-/** How the job ends under the limit, in the result's terms. */
-static me_status set_end(const parts *p, me_diag *diag, me_rank_result *result)
-{
-    me_status status = me_pool_observer_status(p->pool, diag);
-    if (status != ME_OK) {
-        return status;
-    }
-    const me_pool_limit end = me_pool_observer_limit(p->pool);
-    me_limit_result limit = {
-        .is_known = true,
-        .oom = end.is_oom,
-        .num_alloc_retries = end.num_alloc_retries,
-        .reserved_bytes = end.reserved_bytes,
+    return (me_room){
+        .reserved_bytes = me_pool_current(me_pool_observer_pool(p->pool),
+                                          ME_POOL_RESERVED_BYTES),
+        .outside_bytes =
+            me_device_memory_bytes(me_device_observer_memory(p->device)),
     };
-    me_str message = {0};
-    if (end.is_oom) {
-        append_message(p->pool, &end, &message);
-        limit.iteration = end.iteration;
-        limit.phase = me_phase_name(end.phase);
-        limit.module = module_path(p, end.module);
-        limit.op = end.op;
-        limit.tried_bytes = end.oom.tried_bytes;
-        limit.message = me_str_text(&message);
-    }
-    status = me_rank_result_set_limit(result, &limit);
-    me_str_fini(&message);
-    return status;
-}
-
-/**
- * Would a limit change anything? Without one neither the pool nor what lies
- * outside ever shrinks, so the end is the most that was there at once.
- */
-static bool has_room(const parts *p)
-{
-    const me_simulation *s = p->simulation;
-    const uint64_t reserved =
-        me_pool_current(me_pool_observer_pool(p->pool), ME_POOL_RESERVED_BYTES);
-    const uint64_t outside =
-        me_device_memory_bytes(me_device_observer_memory(p->device));
-    return s->alloc_conf.garbage_collection_threshold <= 0.0 &&
-           (s->memory_limit_bytes == 0 || reserved <= s->memory_limit_bytes) &&
-           me_size_add(reserved, outside) <= s->card->card.total_bytes;
 }
 
 static me_status set_time(const parts *p, me_diag *diag, me_rank_result *result)
@@ -369,7 +321,7 @@ static me_status collect(parts *p, me_diag *diag, me_rank_result **result_out)
             me_rank_device_set(me_device_observer_memory(p->device), result);
     }
     if (status == ME_OK) {
-        status = set_end(p, diag, result);
+        status = me_limit_end_set(p->pool, p->engine, diag, result);
     }
     if (status == ME_OK && p->clock != NULL) {
         status = set_time(p, diag, result);
@@ -395,24 +347,58 @@ static void parts_fini(parts *p)
     me_late_frees_fini(&p->late);
 }
 
-/** The second run, without anybody who listens but pool and device. */
+/**
+ * Another run, without anybody who listens but pool and device.
+ *
+ * @param result   told how it ends; NULL: only whether it dies is asked
+ * @param oom_out  whether it dies
+ */
 static me_status run_limited(const me_simulation *simulation, int32_t rank,
-                             me_diag *diag, me_rank_result *result)
+                             me_margin margin, me_diag *diag,
+                             me_rank_result *result, bool *oom_out)
 {
     parts p = begin(simulation, rank);
     me_status status = make_program(&p, NULL, diag);
     p.program.runs_all_rounds = simulation->runs_all_rounds;
     p.program.iterations = ME_LIMIT_ITERATIONS;
     if (status == ME_OK) {
-        status = make_limited_observers(&p, diag);
+        status = make_limited_observers(&p, margin, diag);
     }
     if (status == ME_OK) {
         status = run_program(&p, diag);
     }
+    if (status == ME_OK && result != NULL) {
+        status = me_limit_end_set(p.pool, p.engine, diag, result);
+    }
     if (status == ME_OK) {
-        status = set_end(&p, diag, result);
+        *oom_out = me_pool_observer_limit(p.pool).is_oom;
     }
     parts_fini(&p);
+    return status;
+}
+
+/** How it ends with the memory that there is, where the first run did not show
+ *  it; and with a band less if it runs, with a band more if it dies. */
+static me_status find_end(const me_simulation *simulation, int32_t rank,
+                          const me_room *room, me_diag *diag,
+                          me_rank_result *result)
+{
+    const me_config *config = simulation->plan->config;
+    const me_margin none = {0, 0};
+    bool oom = false;
+    me_status status = ME_OK;
+    if (!me_margin_has_room(simulation, room, none)) {
+        status = run_limited(simulation, rank, none, diag, result, &oom);
+    }
+    me_limit_result *limit = &result->limit;
+    const me_margin other = limit->oom ? me_margin_more(config, result)
+                                       : me_margin_less(config, result);
+    oom = false;
+    if (status == ME_OK && !me_margin_has_room(simulation, room, other)) {
+        status = run_limited(simulation, rank, other, diag, NULL, &oom);
+    }
+    limit->oom_with_less = limit->oom || oom;
+    limit->oom_with_more = limit->oom && oom;
     return status;
 }
 
@@ -428,7 +414,7 @@ static me_status simulate_rank(const me_simulation *simulation, int32_t rank,
 {
     parts p = begin(simulation, rank);
     me_rank_result *result = NULL;
-    bool is_enough = true;
+    me_room room = {0, 0};
     me_status status = make_program(&p, log, diag);
     if (status == ME_OK) {
         status = make_observers(&p, diag);
@@ -439,7 +425,7 @@ static me_status simulate_rank(const me_simulation *simulation, int32_t rank,
     }
     if (status == ME_OK) {
         status = collect(&p, diag, &result);
-        is_enough = has_room(&p);
+        room = room_of(&p);
         if (simulation->n_events != NULL) {
             *simulation->n_events += me_engine_events(p.engine);
         }
@@ -448,8 +434,8 @@ static me_status simulate_rank(const me_simulation *simulation, int32_t rank,
                (unsigned long long)me_call_log_count(log));
     }
     parts_fini(&p);
-    if (status == ME_OK && !is_enough) {
-        status = run_limited(simulation, rank, diag, result);
+    if (status == ME_OK) {
+        status = find_end(simulation, rank, &room, diag, result);
     }
     if (status != ME_OK) {
         me_rank_result_destroy(result);

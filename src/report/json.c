@@ -151,14 +151,17 @@ static json_t *make_limit(const me_limit_result *limit)
 {
     const bool died = limit->is_known && limit->oom;
     return json_pack(
-        "{s:o, s:o, s:s?, s:s?, s:s?, s:s?, s:o, s:o, s:o}", "oom",
+        "{s:o, s:o, s:s?, s:s?, s:s?, s:s?, s:o, s:o, s:o, s:o, s:o}", "oom",
         limit->is_known ? json_boolean(limit->oom) : json_null(), "iteration",
         died ? json_integer(limit->iteration) : json_null(), "phase",
         died ? limit->phase : NULL, "module", died ? limit->module : NULL, "op",
         died ? limit->op : NULL, "message", died ? limit->message : NULL,
         "tried_bytes", known(died, limit->tried_bytes), "num_alloc_retries",
         known(limit->is_known, limit->num_alloc_retries), "reserved_bytes",
-        known(limit->is_known, limit->reserved_bytes));
+        known(limit->is_known, limit->reserved_bytes), "oom_with_band_less",
+        limit->is_known ? json_boolean(limit->oom_with_less) : json_null(),
+        "oom_with_band_more",
+        limit->is_known ? json_boolean(limit->oom_with_more) : json_null());
 }
 
 /** The collectives that are called at all. */

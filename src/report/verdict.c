@@ -106,18 +106,29 @@ static me_basis choose_basis(const me_report *report)
                                                           : ME_BASIS_REQUESTED;
 }
 
-/** Lowest rank that dies under its limit; -1: none. */
-static int32_t find_oom(const me_report *report, bool *is_known_out)
+/** How ranks end with the memory that there is, and with a band less or more. */
+typedef struct ends {
+    bool is_known;
+    int32_t oom_rank; /**< the lowest that dies; -1: none */
+    bool oom_with_less;
+    bool oom_with_more;
+} ends;
+
+static ends find_ends(const me_report *report)
 {
-    *is_known_out = true;
-    int32_t found = -1;
+    ends found = {.is_known = true, .oom_rank = -1};
     for (int32_t i = 0; i < report->world_size; i++) {
         const me_limit_result *limit =
             &report->results[report->ranks[i].result]->limit;
-        *is_known_out = *is_known_out && limit->is_known;
-        if (found < 0 && limit->is_known && limit->oom) {
-            found = i;
+        found.is_known = found.is_known && limit->is_known;
+        if (!limit->is_known) {
+            continue;
         }
+        if (found.oom_rank < 0 && limit->oom) {
+            found.oom_rank = i;
+        }
+        found.oom_with_less = found.oom_with_less || limit->oom_with_less;
+        found.oom_with_more = found.oom_with_more || limit->oom_with_more;
     }
     return found;
 }
@@ -127,10 +138,9 @@ static uint64_t per_mille(uint64_t bytes, uint64_t parts)
     return bytes / 1000 * parts + bytes % 1000 * parts / 1000;
 }
 
-static me_band band_of(const me_report *report, me_basis basis,
-                       const me_rank_result *result)
+me_band me_verdict_band(const me_config *config, me_basis basis,
+                        const me_rank_result *result)
 {
-    const me_config *config = report->config;
     const uint64_t reserved = me_result_most_bytes(result, ME_BASIS_RESERVED);
     me_band band = {0};
     if (basis == ME_BASIS_REQUESTED || reserved == ME_BYTES_UNKNOWN) {
@@ -147,7 +157,7 @@ static me_band band_of(const me_report *report, me_basis basis,
     } else if (config->parallel.pipeline > 1) {
         band.late_frees = per_mille(reserved, LATE_FREES_PER_MILLE);
     }
-    if (config->parallel.virtual_pipeline > 1 &&
+    if (!result->late.is_known && config->parallel.virtual_pipeline > 1 &&
         (config->optimizer.overlap_grad_reduce ||
          config->parallel.overlap_p2p_comm)) {
         band.overlap = per_mille(reserved, OVERLAP_PER_MILLE);
@@ -161,7 +171,7 @@ static me_band band_of(const me_report *report, me_basis basis,
     return band;
 }
 
-static uint64_t sum_of(const me_band *band)
+uint64_t me_band_bytes(const me_band *band)
 {
     uint64_t sum = 0;
 #define ADD_PART(member, what) sum += band->member;
@@ -181,16 +191,29 @@ static uint64_t distance(const me_verdict *v)
                       : v->capacity_bytes - v->worst_bytes;
 }
 
-/** Tight: it has to give cached blocks back, or a second context on the card,
- *  such as a data loader makes, would bring it within the band. */
-static void judge_risk(me_verdict *v, bool is_limit_known)
+/** Without simulated ends: by what ranks want alone. */
+static me_risk risk_by_bytes(const me_verdict *v)
 {
-    const bool runs_under_limit = is_limit_known && v->oom_rank < 0;
-    v->fits = v->oom_rank < 0 && (!is_over(v) || runs_under_limit);
     if (distance(v) <= v->band_bytes && v->band_bytes > 0) {
-        v->risk = ME_RISK_COIN_FLIP;
-    } else if (!v->fits) {
+        return ME_RISK_COIN_FLIP;
+    }
+    if (is_over(v)) {
+        return ME_RISK_DOES_NOT_FIT;
+    }
+    return distance(v) < v->tight_bytes ? ME_RISK_TIGHT : ME_RISK_FITS;
+}
+
+/** Tight: it has to give cached blocks back, or a second context on the card,
+ *  such as a data loader makes, or a band less would make it do so. */
+static void judge_risk(me_verdict *v, const ends *found)
+{
+    v->fits = v->oom_rank < 0 && (!is_over(v) || found->is_known);
+    if (!found->is_known) {
+        v->risk = risk_by_bytes(v);
+    } else if (found->oom_with_more) {
         v->risk = ME_RISK_DOES_NOT_FIT;
+    } else if (v->oom_rank >= 0 || found->oom_with_less) {
+        v->risk = ME_RISK_COIN_FLIP;
     } else if (is_over(v) || distance(v) < v->tight_bytes) {
         v->risk = ME_RISK_TIGHT;
     } else {
@@ -225,8 +248,8 @@ static me_verdict weigh(const me_report *report, me_basis basis,
     v.worst_bytes = bytes == ME_BYTES_UNKNOWN ? 0 : bytes;
     const me_rank_result *worst =
         report->results[report->ranks[v.worst_rank].result];
-    v.band = band_of(report, basis, worst);
-    v.band_bytes = sum_of(&v.band);
+    v.band = me_verdict_band(report->config, basis, worst);
+    v.band_bytes = me_band_bytes(&v.band);
     v.tight_bytes = v.band_bytes;
     if (basis == ME_BASIS_DEVICE && worst->device.is_known) {
         v.tight_bytes += worst->device.context_bytes;
@@ -253,10 +276,10 @@ me_verdict me_verdict_judge(const me_report *report, uint64_t capacity_bytes)
             v = limited;
         }
     }
-    bool is_limit_known = false;
-    v.oom_rank = find_oom(report, &is_limit_known);
+    const ends found = find_ends(report);
+    v.oom_rank = found.oom_rank;
     if (v.capacity_bytes != 0) {
-        judge_risk(&v, is_limit_known);
+        judge_risk(&v, &found);
     } else if (v.oom_rank >= 0) {
         v.risk = ME_RISK_DOES_NOT_FIT;
     }

@@ -29,6 +29,13 @@ int32_t me_report_worst_by(const me_report *report, me_basis basis,
  *  fragmentation costs; ME_BYTES_UNKNOWN if nobody knows. Local. */
 uint64_t me_peak_fragmentation(const me_peak_result *peak);
 
+/** How far a rank's bytes of one kind may be off, by causes. Local. */
+me_band me_verdict_band(const me_config *config, me_basis basis,
+                        const me_rank_result *result);
+
+/** All parts of a band together. Local. */
+uint64_t me_band_bytes(const me_band *band);
+
 /** Judge the ranks of @p report against @p capacity_bytes (0: unknown). */
 me_verdict me_verdict_judge(const me_report *report, uint64_t capacity_bytes);
 

@@ -114,6 +114,8 @@ typedef struct me_limit_result {
     uint64_t tried_bytes; /**< of the allocation that failed */
     uint64_t num_alloc_retries;
     uint64_t reserved_bytes;
+    bool oom_with_less; /**< it dies where there is less memory by the band */
+    bool oom_with_more; /**< it dies even with more by the band */
 } me_limit_result;
 
 /** The peaks of the steady iteration if what another stream uses comes back as

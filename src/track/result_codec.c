@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    VERSION = 6
+    VERSION = 7
 };
 
 static const char format_magic[8] = "memestRR";
@@ -110,6 +110,8 @@ static void code_limit(me_codec *c, me_limit_result *limit)
     me_code_u64(c, &limit->tried_bytes);
     me_code_u64(c, &limit->num_alloc_retries);
     me_code_u64(c, &limit->reserved_bytes);
+    me_code_bool(c, &limit->oom_with_less);
+    me_code_bool(c, &limit->oom_with_more);
 }
 
 static void code_device(me_codec *c, me_device_result *device)

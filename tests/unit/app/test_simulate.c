@@ -78,6 +78,49 @@ static void test_simulate__limit(void **state)
     test_job_fini(&job);
 }
 
+/** Sure to die 0, a coin flip 1, or sure to run 2. */
+static int end_under(const test_job *job)
+{
+    me_diag diag = {.status = ME_OK};
+    me_rank_result *result = NULL;
+    assert_int_equal(test_job_run(job, 0, &diag, &result), ME_OK);
+    const me_limit_result limit = result->limit;
+    me_rank_result_destroy(result);
+    assert_true(limit.oom_with_less || !limit.oom);
+    assert_true(limit.oom || !limit.oom_with_more);
+    return limit.oom_with_more ? 0 : limit.oom_with_less ? 1 : 2;
+}
+
+/* With more memory a job never ends worse, and between dying for sure and
+ * running for sure lies a coin flip, a band to each side of the least memory
+ * that it runs in: which may be less than it wants, since it frees what it
+ * only caches. */
+static void test_simulate__more_memory_never_ends_worse(void **state)
+{
+    (void)state;
+    test_job job;
+    me_diag diag = {.status = ME_OK};
+    int seen[3] = {0, 0, 0};
+    int before = 0;
+
+    assert_int_equal(
+        plan(&job,
+             (const char *[]){"train.bias_gelu_fusion=false",
+                              "train.bias_dropout_fusion=false", NULL},
+             &diag),
+        ME_OK);
+    for (uint64_t mib = 60; mib <= 84; mib++) {
+        job.simulation.memory_limit_bytes = mib << 20;
+        const int end = end_under(&job);
+        assert_true(end >= before);
+        before = end;
+        seen[end]++;
+    }
+    assert_true(seen[0] > 0 && seen[2] > 0);
+    assert_in_range(seen[1], 3, 5); /* 2 MiB to each side */
+    test_job_fini(&job);
+}
+
 static void test_simulate__modules(void **state)
 {
     (void)state;
@@ -120,6 +163,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_simulate__points),
         cmocka_unit_test(test_simulate__limit),
+        cmocka_unit_test(test_simulate__more_memory_never_ends_worse),
         cmocka_unit_test(test_simulate__modules),
         cmocka_unit_test(test_simulate__no_host_memory),
     };

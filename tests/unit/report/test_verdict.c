@@ -149,8 +149,16 @@ static void test_verdict__believes_the_limited_run(void **state)
     me_verdict v = me_verdict_judge(&w.report, CAPACITY);
     assert_int_equal(v.risk, ME_RISK_TIGHT);
     assert_true(v.fits);
+    w.results[1].limit.oom_with_less = true;
+    v = me_verdict_judge(&w.report, CAPACITY);
+    assert_int_equal(v.risk, ME_RISK_COIN_FLIP);
+    assert_true(v.fits);
     w.results[1].limit.oom = true;
     w.results[1].limit.tried_bytes = 77;
+    v = me_verdict_judge(&w.report, CAPACITY);
+    assert_int_equal(v.risk, ME_RISK_COIN_FLIP);
+    assert_false(v.fits);
+    w.results[1].limit.oom_with_more = true;
     v = me_verdict_judge(&w.report, CAPACITY);
     assert_int_equal(v.risk, ME_RISK_DOES_NOT_FIT);
     assert_false(v.fits);

@@ -61,6 +61,7 @@ static const me_rank_result example = {
               .op = "aten::mm",
               .tried_bytes = 77,
               .num_alloc_retries = 3,
+              .oom_with_less = true,
               .reserved_bytes = 99},
     .device = {.is_known = true,
                .context_bytes = 1,
