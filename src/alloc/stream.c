@@ -8,6 +8,7 @@
 #include <string.h>
 
 enum {
+    PICKLE_PROTO = '\x80',  /**< first byte of a pickle */
     BUFFER_BYTES = 1 << 18, /* also the longest line */
     SHOWN_BYTES = 40,       /* of a bad line, in an error */
     STREAM_COLUMN = 3,      /* of a line of --events, behind the id */
@@ -256,12 +257,17 @@ me_status me_stream_create(FILE *file, const char *name, int device,
     s->device = device;
     s->at = s->buffer;
     s->end = s->buffer;
-    const me_status status = fill(s, diag);
+    me_status status = fill(s, diag);
     const char *text = s->at;
     while (text < s->end && strchr(" \t\r\n", *text) != NULL) {
         text++;
     }
     s->is_snapshot = text < s->end && (*text == '{' || *text == '[');
+    if (status == ME_OK && text < s->end && *text == PICKLE_PROTO) {
+        status = me_fail_at(diag, ME_ERR_SYNTAX, name, 0,
+                            "is a pickle; what is read is JSON, which Python "
+                            "makes of it: docs/replay.md has the line");
+    }
     if (status != ME_OK) {
         me_stream_destroy(s);
         return status;

@@ -410,6 +410,11 @@ static me_status check_conditions(const command *c, const me_cli *cli,
                            name, (int)strlen(not_with) - 1, not_with);
         }
     }
+    if (cli->events != NULL && strcmp(cli->events, "-") == 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--events -: must be a file's name; what goes to "
+                       "standard output is the report");
+    }
     if (cli->course && strcmp(cli->format, "json") != 0 &&
         strcmp(cli->format, "html") != 0) {
         return me_fail(diag, ME_ERR_CONFIG,

@@ -45,10 +45,12 @@ static me_status replay_options(const me_cli *cli, me_diag *diag,
     }
     options->conf_text = cli->alloc_conf;
     if (cli->memory_limit != NULL &&
-        me_parse_bytes(cli->memory_limit, &options->pool.limit_bytes) !=
-            ME_OK) {
+        (me_parse_bytes(cli->memory_limit, &options->pool.limit_bytes) !=
+             ME_OK ||
+         options->pool.limit_bytes == 0)) {
         return me_fail(diag, ME_ERR_CONFIG,
-                       "--memory-limit %s: give bytes, or KiB, MiB, GiB, TiB",
+                       "--memory-limit %s: must be a whole number over 0 of "
+                       "bytes, or of KiB, MiB, GiB or TiB, such as 80GiB",
                        cli->memory_limit);
     }
     me_status status = ME_OK;
