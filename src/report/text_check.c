@@ -95,6 +95,10 @@ void me_check_print(const me_report *report, me_str *text)
         append_peak(peak, text);
         append_bytes(worst, peak, text);
     }
+    if (report->config->device.alloc_conf[0] != '\0') {
+        me_str_printf(text, "  allocator   %s\n",
+                      report->config->device.alloc_conf);
+    }
     append_margin(&report->verdict, text);
     me_text_band(report, text);
     me_text_end(report, text);

@@ -232,4 +232,7 @@ void me_text_head(const me_report *report, me_str *text)
     if (config->device.name[0] != '\0') {
         me_str_printf(text, "  card        %s\n", config->device.name);
     }
+    if (config->device.alloc_conf[0] != '\0') {
+        me_str_printf(text, "  allocator   %s\n", config->device.alloc_conf);
+    }
 }
