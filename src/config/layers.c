@@ -112,6 +112,9 @@ static me_status add_child(me_layers_reading *r, config_setting_t *group,
     }
     *first = (me_layer_spec){.dtype = parent->dtype};
     first->name = name_of(r, parent, config_setting_name(group));
+    if (first->name == NULL) {
+        return me_layers_no_memory(r);
+    }
     me_layer_spec child = *first;
     const me_status status = read_layer(
         r, group, &(me_layer_target){.layer = &child, .placing = &placing});
@@ -132,6 +135,9 @@ static me_status add_child(me_layers_reading *r, config_setting_t *group,
         }
         *copy = child;
         copy->name = name_of(r, parent, child.name);
+        if (copy->name == NULL) {
+            return me_layers_no_memory(r);
+        }
         copy->is_checkpointed =
             child.is_checkpointed && i >= placing.checkpoint_from;
     }

@@ -12,9 +12,7 @@ typedef struct fqn {
     uint32_t active; /**< how often it runs */
 } fqn;
 
-enum {
-    NO_NAME = UINT32_MAX
-};
+static const uint32_t NO_NAME = UINT32_MAX;
 
 /** Have a module's children been named? */
 enum {

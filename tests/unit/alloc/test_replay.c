@@ -215,10 +215,12 @@ static void test_replay__own_file(void **state)
 {
     (void)state;
     static const char *const parts[] = {
-        "{\"name\": \"fwd0_begin\", \"requested\": {\"current\": 700, \"peak\": "
-        "1000}, \"allocated\": {\"current\": 512, \"peak\": 1536}",
+        "\"requested\": {\"current\": 700, \"peak\": 1000}",
+        "\"allocated\": {\"current\": 512, \"peak\": 1536}",
         "{\"name\": \"end\", \"requested\": {\"current\": 500, \"peak\": 1000}",
-        "\"events\": 9", "\"segment_order\": \"modelled\"", NULL};
+        "\"events\": 9",
+        "\"segment_order\": \"modelled\"",
+        NULL};
     expect("take\tdriver\t2097152\n"
            "earlier_alloc\t300\t1\t0\tparameter\tsetup\t\tempty\n"
            "earlier_alloc\t500\t2\t0\tparameter\tsetup\t\tempty\n"

@@ -39,70 +39,71 @@ static me_config *job_of(const char *more)
     return config;
 }
 
+static const struct {
+    const char *flags;
+    me_status status;
+    const char *part;
+} wrong_values[] = {
+    {"--num-layers", ME_ERR_SYNTAX, "--num-layers has no value"},
+    {"--num-layers --bf16", ME_ERR_SYNTAX, "--num-layers has no value"},
+    {"--num-layers four", ME_ERR_CONFIG,
+     "--num-layers four: must be a whole number from 1"},
+    {"--num-layers=-4", ME_ERR_CONFIG, "--num-layers -4: must be"},
+    {"--num-layers 0", ME_ERR_CONFIG, "--num-layers 0: must be"},
+    {"--num-layers 4.5", ME_ERR_CONFIG, "--num-layers 4.5"},
+    {"--hidden-size 99999999999999999999", ME_ERR_CONFIG,
+     "--hidden-size 99999999999999999999: must be a whole number"},
+    {"--train-iters ten", ME_ERR_CONFIG,
+     "--train-iters ten: must be a whole number"},
+    {"--lr high", ME_ERR_CONFIG, "--lr high: must be a number"},
+    {"--normalization Layer", ME_ERR_CONFIG,
+     "--normalization Layer: must be one of LayerNorm, RMSNorm"},
+    {"--swiglu=1", ME_ERR_SYNTAX, "--swiglu=1: the flag takes no value"},
+    {"--swiglu 1", ME_ERR_SYNTAX,
+     "'1' belongs to no flag: it comes after --swiglu"},
+    {"--rampup-batch-size 1 2", ME_ERR_SYNTAX, "three values"},
+    {"--batch-size 4", ME_ERR_CONFIG, "use --micro-batch-size"},
+    {"--checkpoint-activations", ME_ERR_CONFIG, "--recompute-activations"},
+    {"--fp16", ME_ERR_CONFIG, "--bf16 and --fp16 exclude each other"},
+    {"--swiglu --squared-relu", ME_ERR_CONFIG, "exclude each other"},
+    {"--use-torch-fsdp2 --use-megatron-fsdp", ME_ERR_CONFIG,
+     "exclude each other"},
+    {"--use-torch-fsdp2 --ckpt-format torch", ME_ERR_CONFIG,
+     "--ckpt-format torch does not go with --use-torch-fsdp2"},
+    {"--ckpt-format torch_dcp", ME_ERR_CONFIG,
+     "--ckpt-format torch_dcp needs --use-torch-fsdp2"},
+    {"--use-torch-fsdp2 --ckpt-format torch_dcp "
+     "--tensor-model-parallel-size 2",
+     ME_ERR_CONFIG, "needs --use-torch-fsdp2 and a tensor size of 1"},
+    {"--swiglu --quick-geglu", ME_ERR_CONFIG, "exclude each other"},
+    {"--pipeline-model-parallel-layout Et|tL "
+     "--num-virtual-stages-per-pipeline-rank 1",
+     ME_ERR_CONFIG, "exclude each other"},
+    {"--pipeline-model-parallel-layout Et|tL "
+     "--num-layers-per-virtual-pipeline-stage 1",
+     ME_ERR_CONFIG, "exclude each other"},
+    {"--recompute-granularity full --recompute-num-layers 1", ME_ERR_CONFIG,
+     "needs --recompute-method"},
+    {"--recompute-activations --recompute-num-layers 1", ME_ERR_CONFIG,
+     "does not go with selective"},
+    {"--recompute-granularity selective --recompute-modules all", ME_ERR_CONFIG,
+     "--recompute-modules all: must be one of core_attn"},
+    {"--attention-dropout 2", ME_ERR_CONFIG, "a number from 0 to 1"},
+};
+
 static void test_megatron__values_that_are_wrong(void **state)
 {
     (void)state;
 
-    static const struct {
-        const char *flags;
-        me_status status;
-        const char *part;
-    } cases[] = {
-        {"--num-layers", ME_ERR_SYNTAX, "--num-layers has no value"},
-        {"--num-layers --bf16", ME_ERR_SYNTAX, "--num-layers has no value"},
-        {"--num-layers four", ME_ERR_CONFIG,
-         "--num-layers four: must be a whole number from 1"},
-        {"--num-layers=-4", ME_ERR_CONFIG, "--num-layers -4: must be"},
-        {"--num-layers 0", ME_ERR_CONFIG, "--num-layers 0: must be"},
-        {"--num-layers 4.5", ME_ERR_CONFIG, "--num-layers 4.5"},
-        {"--hidden-size 99999999999999999999", ME_ERR_CONFIG,
-         "--hidden-size 99999999999999999999: must be a whole number"},
-        {"--train-iters ten", ME_ERR_CONFIG,
-         "--train-iters ten: must be a whole number"},
-        {"--lr high", ME_ERR_CONFIG, "--lr high: must be a number"},
-        {"--normalization Layer", ME_ERR_CONFIG,
-         "--normalization Layer: must be one of LayerNorm, RMSNorm"},
-        {"--swiglu=1", ME_ERR_SYNTAX, "--swiglu=1: the flag takes no value"},
-        {"--swiglu 1", ME_ERR_SYNTAX,
-         "'1' belongs to no flag: it comes after --swiglu"},
-        {"--rampup-batch-size 1 2", ME_ERR_SYNTAX, "three values"},
-        {"--batch-size 4", ME_ERR_CONFIG, "use --micro-batch-size"},
-        {"--checkpoint-activations", ME_ERR_CONFIG, "--recompute-activations"},
-        {"--fp16", ME_ERR_CONFIG, "--bf16 and --fp16 exclude each other"},
-        {"--swiglu --squared-relu", ME_ERR_CONFIG, "exclude each other"},
-        {"--use-torch-fsdp2 --use-megatron-fsdp", ME_ERR_CONFIG,
-         "exclude each other"},
-        {"--use-torch-fsdp2 --ckpt-format torch", ME_ERR_CONFIG,
-         "--ckpt-format torch does not go with --use-torch-fsdp2"},
-        {"--ckpt-format torch_dcp", ME_ERR_CONFIG,
-         "--ckpt-format torch_dcp needs --use-torch-fsdp2"},
-        {"--use-torch-fsdp2 --ckpt-format torch_dcp "
-         "--tensor-model-parallel-size 2",
-         ME_ERR_CONFIG, "needs --use-torch-fsdp2 and a tensor size of 1"},
-        {"--swiglu --quick-geglu", ME_ERR_CONFIG, "exclude each other"},
-        {"--pipeline-model-parallel-layout Et|tL "
-         "--num-virtual-stages-per-pipeline-rank 1",
-         ME_ERR_CONFIG, "exclude each other"},
-        {"--pipeline-model-parallel-layout Et|tL "
-         "--num-layers-per-virtual-pipeline-stage 1",
-         ME_ERR_CONFIG, "exclude each other"},
-        {"--recompute-granularity full --recompute-num-layers 1", ME_ERR_CONFIG,
-         "needs --recompute-method"},
-        {"--recompute-activations --recompute-num-layers 1", ME_ERR_CONFIG,
-         "does not go with selective"},
-        {"--recompute-granularity selective --recompute-modules all",
-         ME_ERR_CONFIG, "--recompute-modules all: must be one of core_attn"},
-        {"--attention-dropout 2", ME_ERR_CONFIG, "a number from 0 to 1"},
-    };
-
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+    for (size_t i = 0; i < COUNT_OF(wrong_values); i++) {
         me_diag diag = {0};
         me_config *config = me_config_create();
-        const me_status status = read_flags(config, cases[i].flags, &diag);
-        if (strstr(diag.text, cases[i].part) == NULL) {
-            fail_msg("%s: %s", cases[i].flags, diag.text);
+        const me_status status =
+            read_flags(config, wrong_values[i].flags, &diag);
+        if (strstr(diag.text, wrong_values[i].part) == NULL) {
+            fail_msg("%s: %s", wrong_values[i].flags, diag.text);
         }
-        assert_int_equal(status, cases[i].status);
+        assert_int_equal(status, wrong_values[i].status);
         me_config_destroy(config);
     }
 }

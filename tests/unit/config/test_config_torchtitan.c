@@ -153,80 +153,81 @@ static void test_torchtitan__every_key_ends_in_a_list(void **state)
     me_config_destroy(config);
 }
 
+static const struct {
+    const char *text;
+    me_status status;
+    const char *message;
+} refused[] = {
+    {"[training]\nseqlen = 1", ME_ERR_CONFIG,
+     "job.toml:2: training.seqlen = 1: torchtitan has no such key: did you "
+     "mean training.seq_len?"},
+    {OLD "[parallelism]\ntensor_parallel_degree = 1", ME_ERR_CONFIG,
+     "job.toml:8: parallelism.tensor_parallel_degree = 1: is a key of "
+     "torchtitan 0.2, and training.batch_size one of December 2024"},
+    {OLD "tensor_parallel_degree = 8", ME_ERR_UNSUPPORTED,
+     "job.toml:7: training.tensor_parallel_degree = 8: tensor parallelism "
+     "of DTensors is not modelled"},
+    {"[training]\nseq_len = \"8\"", ME_ERR_CONFIG,
+     "job.toml:2: training.seq_len = 8: must be a whole number up to "
+     "268435456"},
+    {"[training]\nseq_len = 0", ME_ERR_CONFIG,
+     "job.toml:2: training.seq_len = 0: must be at least 1"},
+    {"[training]\nmax_norm = true", ME_ERR_CONFIG,
+     "job.toml:2: training.max_norm = true: must be a number"},
+    {"[optimizer]\nfused = 1", ME_ERR_CONFIG,
+     "job.toml:2: optimizer.fused = 1: must be true or false"},
+    {"[optimizer]\nname = \"Muon\"", ME_ERR_UNSUPPORTED,
+     "job.toml:2: optimizer.name = Muon: AdamW is modelled"},
+    {"[model]\nname = \"llama4\"", ME_ERR_UNSUPPORTED,
+     "job.toml:2: model.name = llama4: of torchtitan's models llama3 is "
+     "modelled"},
+    {"[model]\nflavor = \"9B\"", ME_ERR_UNSUPPORTED,
+     "job.toml:2: model.flavor = 9B: of llama3 debugmodel, 8B, 70B and "
+     "405B are modelled"},
+    {"[activation_checkpoint]\nmode = \"some\"", ME_ERR_CONFIG,
+     "job.toml:2: activation_checkpoint.mode = some: must be one of none, "
+     "selective, full"},
+    {"[activation_checkpoint]\nselective_ac_option = \"x\"", ME_ERR_CONFIG,
+     "job.toml:2: activation_checkpoint.selective_ac_option = x: must be "
+     "op, or every how many blocks"},
+    {OLD "data_parallel_replicate_degree = 2", ME_ERR_UNSUPPORTED,
+     "job.toml:7: training.data_parallel_replicate_degree = 2: replicas of "
+     "a sharded model (HSDP), and DDP with buckets of 100 MB, are not "
+     "modelled"},
+    {OLD "[experimental]\npipeline_parallel_degree = 64", ME_ERR_CONFIG,
+     "job.toml:8: experimental.pipeline_parallel_degree = 64: there are "
+     "more stages than layers"},
+    {OLD "[experimental]\npipeline_parallel_degree = 2\n"
+         "pipeline_parallel_split_points = [\"layers.40\"]",
+     ME_ERR_CONFIG,
+     "job.toml:9: experimental.pipeline_parallel_split_points = layers.40: "
+     "must be layers in their order, as layers.4,layers.8"},
+    {OLD "[experimental]\npipeline_parallel_degree = 2\n"
+         "pipeline_parallel_microbatches = 3",
+     ME_ERR_CONFIG,
+     "job.toml:9: experimental.pipeline_parallel_microbatches = 3: must "
+     "divide the batch size"},
+    {"[training]\nbatch_size = 3\n[experimental]\n"
+     "pipeline_parallel_degree = 2",
+     ME_ERR_CONFIG,
+     "job.toml:4: experimental.pipeline_parallel_degree = 2: as many "
+     "micro-batches must divide the batch size; "
+     "pipeline_parallel_microbatches says another number"},
+};
+
 static void test_torchtitan__what_is_refused(void **state)
 {
     (void)state;
 
-    static const struct {
-        const char *text;
-        me_status status;
-        const char *message;
-    } cases[] = {
-        {"[training]\nseqlen = 1", ME_ERR_CONFIG,
-         "job.toml:2: training.seqlen = 1: torchtitan has no such key: did you "
-         "mean training.seq_len?"},
-        {OLD "[parallelism]\ntensor_parallel_degree = 1", ME_ERR_CONFIG,
-         "job.toml:8: parallelism.tensor_parallel_degree = 1: is a key of "
-         "torchtitan 0.2, and training.batch_size one of December 2024"},
-        {OLD "tensor_parallel_degree = 8", ME_ERR_UNSUPPORTED,
-         "job.toml:7: training.tensor_parallel_degree = 8: tensor parallelism "
-         "of DTensors is not modelled"},
-        {"[training]\nseq_len = \"8\"", ME_ERR_CONFIG,
-         "job.toml:2: training.seq_len = 8: must be a whole number up to "
-         "268435456"},
-        {"[training]\nseq_len = 0", ME_ERR_CONFIG,
-         "job.toml:2: training.seq_len = 0: must be at least 1"},
-        {"[training]\nmax_norm = true", ME_ERR_CONFIG,
-         "job.toml:2: training.max_norm = true: must be a number"},
-        {"[optimizer]\nfused = 1", ME_ERR_CONFIG,
-         "job.toml:2: optimizer.fused = 1: must be true or false"},
-        {"[optimizer]\nname = \"Muon\"", ME_ERR_UNSUPPORTED,
-         "job.toml:2: optimizer.name = Muon: AdamW is modelled"},
-        {"[model]\nname = \"llama4\"", ME_ERR_UNSUPPORTED,
-         "job.toml:2: model.name = llama4: of torchtitan's models llama3 is "
-         "modelled"},
-        {"[model]\nflavor = \"9B\"", ME_ERR_UNSUPPORTED,
-         "job.toml:2: model.flavor = 9B: of llama3 debugmodel, 8B, 70B and "
-         "405B are modelled"},
-        {"[activation_checkpoint]\nmode = \"some\"", ME_ERR_CONFIG,
-         "job.toml:2: activation_checkpoint.mode = some: must be one of none, "
-         "selective, full"},
-        {"[activation_checkpoint]\nselective_ac_option = \"x\"", ME_ERR_CONFIG,
-         "job.toml:2: activation_checkpoint.selective_ac_option = x: must be "
-         "op, or every how many blocks"},
-        {OLD "data_parallel_replicate_degree = 2", ME_ERR_UNSUPPORTED,
-         "job.toml:7: training.data_parallel_replicate_degree = 2: replicas of "
-         "a sharded model (HSDP), and DDP with buckets of 100 MB, are not "
-         "modelled"},
-        {OLD "[experimental]\npipeline_parallel_degree = 64", ME_ERR_CONFIG,
-         "job.toml:8: experimental.pipeline_parallel_degree = 64: there are "
-         "more stages than layers"},
-        {OLD "[experimental]\npipeline_parallel_degree = 2\n"
-             "pipeline_parallel_split_points = [\"layers.40\"]",
-         ME_ERR_CONFIG,
-         "job.toml:9: experimental.pipeline_parallel_split_points = layers.40: "
-         "must be layers in their order, as layers.4,layers.8"},
-        {OLD "[experimental]\npipeline_parallel_degree = 2\n"
-             "pipeline_parallel_microbatches = 3",
-         ME_ERR_CONFIG,
-         "job.toml:9: experimental.pipeline_parallel_microbatches = 3: must "
-         "divide the batch size"},
-        {"[training]\nbatch_size = 3\n[experimental]\n"
-         "pipeline_parallel_degree = 2",
-         ME_ERR_CONFIG,
-         "job.toml:4: experimental.pipeline_parallel_degree = 2: as many "
-         "micro-batches must divide the batch size; "
-         "pipeline_parallel_microbatches says another number"},
-    };
-
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         me_diag diag = {0};
         me_config *config = me_config_create();
         assert_non_null(config);
-        const me_status status = me_torchtitan_read(
-            config, "job.toml", cases[i].text, strlen(cases[i].text), &diag);
-        assert_string_equal(shown(&diag), cases[i].message);
-        assert_int_equal(status, cases[i].status);
+        const me_status status =
+            me_torchtitan_read(config, "job.toml", refused[i].text,
+                               strlen(refused[i].text), &diag);
+        assert_string_equal(shown(&diag), refused[i].message);
+        assert_int_equal(status, refused[i].status);
         me_config_destroy(config);
     }
 }
