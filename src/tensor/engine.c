@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "tensor/engine_private.h"
+#include "tensor/region.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -38,6 +39,7 @@ void me_engine_destroy(me_engine *e)
         return;
     }
     me_modules_fini(e);
+    me_regions_fini(e);
     me_tape_fini(&e->tape);
     me_free(e->variables.tensors);
     me_free(e->pending.storages);

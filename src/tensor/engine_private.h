@@ -108,6 +108,7 @@ struct me_engine {
     me_tensor *lt_workspaces[ME_THREADS];
     me_tensor *global_buffers[ME_DTYPE_COUNT];
     me_compiled compiled[ME_MAX_COMPILED];
+    struct me_region *regions;     /**< all that are alive */
     struct me_region *packing;     /**< whose operations save holders */
     struct me_region *recomputing; /**< that runs again */
     bool is_stopped;               /**< it has all that it ran for */

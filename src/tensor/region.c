@@ -25,6 +25,8 @@ typedef struct kept_results {
 
 /** One run of the function that the backward may ask for again. */
 typedef struct me_region {
+    struct me_region *next; /**< of the engine's list of those alive */
+    struct me_region *before;
     me_region_function function;
     me_tensor *input; /**< owned; kept until the last holder goes */
     me_module_id module;
@@ -36,6 +38,38 @@ typedef struct me_region {
     kept_results kept;
     uint32_t n_products; /**< of the run that goes on */
 } me_region;
+
+static void link_region(me_engine *e, me_region *region)
+{
+    region->next = e->regions;
+    if (e->regions != NULL) {
+        e->regions->before = region;
+    }
+    e->regions = region;
+}
+
+static void unlink_region(me_engine *e, const me_region *region)
+{
+    if (region->before == NULL) {
+        e->regions = region->next;
+    } else {
+        region->before->next = region->next;
+    }
+    if (region->next != NULL) {
+        region->next->before = region->before;
+    }
+}
+
+void me_regions_fini(me_engine *e)
+{
+    while (e->regions != NULL) {
+        me_region *region = e->regions;
+        e->regions = region->next;
+        me_free(region->tensors);
+        me_free(region->kept.tensors);
+        me_free(region);
+    }
+}
 
 static void release(me_engine *e, me_region *region, uint32_t count)
 {
@@ -53,6 +87,7 @@ static void release(me_engine *e, me_region *region, uint32_t count)
     }
     me_free(region->kept.tensors);
     me_release(e, region->input);
+    unlink_region(e, region);
     me_free(region);
 }
 
@@ -79,6 +114,7 @@ me_tensor *me_region_forward(me_engine *e, const me_region_function *function,
         .module = e->module,
         .refs = 1,
     };
+    link_region(e, region);
     me_leave(e, frame, NULL);
     e->packing = region;
     me_tensor *y = function->run(function->self, e, x);

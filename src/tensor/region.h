@@ -58,6 +58,10 @@ void me_region_keep(me_engine *e, me_region_op op, uint32_t count,
 bool me_region_kept(me_engine *e, me_region_op op, uint32_t count,
                     me_tensor **results_out);
 
+/** What a failure has left of regions: their own memory, for the tensors that
+ *  they hold are the engine's and go with it. */
+void me_regions_fini(me_engine *e);
+
 /** @name For the tape alone
  *  @{ */
 /** The holder that stands for a tensor that @p node saves now. */

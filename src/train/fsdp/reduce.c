@@ -275,6 +275,9 @@ void me_fsdp_group_post_backward(me_fsdp_group *group)
 {
     me_engine *e = me_fsdp_engine(group);
     group->state = ME_FSDP_POST_BACKWARD;
+    if (!me_engine_is_ok(e)) {
+        return;
+    }
     tell_unsharded_gradients(group);
     me_fsdp_tell(group, ME_SHARD_BEFORE_POST_BACKWARD);
     accumulate(group);
