@@ -2,6 +2,22 @@
 #include "app/program.h"
 #include "app/simulate.h"
 
+/** An engine and the program that it is to run; neither after a failure. */
+static me_status make(const me_plan *plan, const me_card *kernels, int32_t rank,
+                      me_diag *diag, me_engine **engine_out,
+                      me_program *program_out)
+{
+    me_status status = me_engine_create(kernels, engine_out);
+    if (status == ME_OK) {
+        status = me_program_init(plan, rank, program_out);
+    }
+    if (status != ME_OK) {
+        me_engine_destroy(*engine_out);
+        return me_fail(diag, status, "no host memory for the engine");
+    }
+    return ME_OK;
+}
+
 me_status me_simulate_watched(const me_plan *plan, const me_job_card *card,
                               int32_t rank, const me_watcher *watcher,
                               me_diag *diag)
@@ -9,13 +25,9 @@ me_status me_simulate_watched(const me_plan *plan, const me_job_card *card,
     const me_card kernels = me_job_card_kernels(card);
     me_engine *engine = NULL;
     me_program program = {.kind = NULL};
-    me_status status = me_engine_create(&kernels, &engine);
-    if (status == ME_OK) {
-        status = me_program_init(plan, rank, &program);
-    }
+    me_status status = make(plan, &kernels, rank, diag, &engine, &program);
     if (status != ME_OK) {
-        me_engine_destroy(engine);
-        return me_fail(diag, status, "no host memory for the engine");
+        return status;
     }
     program.runs_all_rounds = true;
     status = watcher->begin(watcher->self, engine, diag);
@@ -36,14 +48,10 @@ me_status me_simulate_modules(const me_plan *plan, int32_t rank, me_diag *diag,
 {
     const me_card kernels = {.multiprocessors = 1}; /* no kernel runs */
     me_engine *engine = NULL;
-    me_program program;
-    me_status status = me_engine_create(&kernels, &engine);
-    if (status == ME_OK) {
-        status = me_program_init(plan, rank, &program);
-    }
+    me_program program = {.kind = NULL};
+    me_status status = make(plan, &kernels, rank, diag, &engine, &program);
     if (status != ME_OK) {
-        me_engine_destroy(engine);
-        return me_fail(diag, status, "no host memory for the engine");
+        return status;
     }
     program.iterations = 0;
     me_program_run(engine, &program);

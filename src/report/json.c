@@ -22,6 +22,19 @@ static json_t *number(uint64_t value)
     return value > INT64_MAX ? NULL : json_integer((json_int_t)value);
 }
 
+me_status me_json_append(json_t *value, size_t flags, me_str *text)
+{
+    char *body = value == NULL ? NULL : json_dumps(value, flags);
+    json_decref(value);
+    if (body == NULL) {
+        return ME_ERR_NOMEM;
+    }
+    me_str_append(text, body);
+    me_str_append(text, "\n");
+    me_free(body); /* made by jansson */
+    return me_str_status(text);
+}
+
 json_t *me_json_bytes(uint64_t bytes)
 {
     return number(bytes);

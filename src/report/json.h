@@ -28,6 +28,15 @@ json_t *me_json_course_part(const me_course_part *part);
 json_t *me_json_array(const void *items, uint32_t count,
                       json_t *(*make)(const void *items, uint32_t i));
 
+/**
+ * Append @p value, which goes, and a line's end.
+ *
+ * @param value  or NULL, where jansson could not make it
+ * @param flags  of json_dumps()
+ * @return ME_OK; ME_ERR_NOMEM
+ */
+me_status me_json_append(json_t *value, size_t flags, me_str *text);
+
 /** The step, with the actions of each stage; null: it is not predicted. */
 json_t *me_json_time(const me_report *report);
 

@@ -119,13 +119,5 @@ me_status me_mem_json_append(me_str *text, const me_mem_tracker *t,
     root = put(root, "peak", make_snapshot(t, me_mem_tracker_peak(t)));
     root = put(root, "points", make_points(t));
     root = put(root, "modules", make_modules(t, depth));
-    char *dump = root == NULL ? NULL : json_dumps(root, JSON_INDENT(2));
-    json_decref(root);
-    if (dump == NULL) {
-        return ME_ERR_NOMEM;
-    }
-    me_str_append(text, dump);
-    me_str_append(text, "\n");
-    me_free(dump);
-    return me_str_status(text);
+    return me_json_append(root, JSON_INDENT(2), text);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
+#include "report/json.h"
 #include "report/op_series.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -68,15 +68,7 @@ me_status me_op_series_save(me_str *text, const me_op_series *s)
         counters[1].key, make_counter(s, 1), counters[2].key,
         make_counter(s, 2), "markers", make_markers(s), "num_alloc_retries",
         (json_int_t)s->num_alloc_retries, "op_index", (json_int_t)s->n_rows);
-    char *dump = root == NULL ? NULL : json_dumps(root, JSON_INDENT(1));
-    json_decref(root);
-    if (dump == NULL) {
-        return ME_ERR_NOMEM;
-    }
-    me_str_append(text, dump);
-    me_str_append(text, "\n");
-    me_free(dump);
-    return me_str_status(text);
+    return me_json_append(root, JSON_INDENT(1), text);
 }
 
 static me_status no_series(const char *path, const char *what, me_diag *diag)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/alloc.h"
 #include "parallel/schedule.h"
+#include "report/json.h"
 #include "report/schedule.h"
-
-#include <jansson.h>
 
 /*
  * A value that jansson cannot make is NULL, and whatever it was put into
@@ -112,14 +110,8 @@ static json_t *make_report(const me_schedule_report *report)
 me_status me_schedule_report_json(const me_schedule_report *report,
                                   me_diag *diag, me_str *text)
 {
-    json_t *value = make_report(report);
-    char *body = value == NULL ? NULL : json_dumps(value, 0);
-    json_decref(value);
-    if (body == NULL) {
-        return me_fail(diag, ME_ERR_NOMEM, "no host memory for the report");
-    }
-    me_str_append(text, body);
-    me_str_append(text, "\n");
-    me_free(body); /* made by jansson */
-    return ME_OK;
+    const me_status status = me_json_append(make_report(report), 0, text);
+    return status == ME_OK
+               ? ME_OK
+               : me_fail(diag, status, "no host memory for the report");
 }
