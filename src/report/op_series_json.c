@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/alloc.h"
 #include "report/json.h"
 #include "report/op_series.h"
 
