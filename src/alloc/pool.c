@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests and frees: rounding, best fit, splitting, merging. */
-#include "alloc/pool_internal.h"
+#include "alloc/pool_count.h"
 #include "base/alloc.h"
 
 #include <string.h>
@@ -9,37 +9,6 @@ enum {
     RECORDS_PER_CALL = 8, /* a request makes at most this many at a time */
     MAX_EQUAL = 64        /* blocks that somebody may choose among */
 };
-
-uint64_t me_pool_round(const me_alloc_conf *conf, uint64_t bytes)
-{
-    if (bytes < MIN_BLOCK) {
-        return MIN_BLOCK;
-    }
-    const uint32_t log2 = 63U - (uint32_t)__builtin_clzll(bytes);
-    uint32_t index = log2 < 20U ? 0U : log2 - 20U;
-    if (index >= ME_ALLOC_CONF_INTERVALS) {
-        index = ME_ALLOC_CONF_INTERVALS - 1;
-    }
-    const uint64_t divisions = conf->roundup_power2_divisions[index];
-    if (divisions <= 1 || bytes / MIN_BLOCK < divisions ||
-        bytes == MIN_BLOCK * divisions) {
-        return me_round_up(bytes, MIN_BLOCK);
-    }
-    const uint64_t floor = UINT64_C(1) << log2;
-    const uint64_t step = floor >> (63U - (uint32_t)__builtin_clzll(divisions));
-    return step == 0 ? floor << 1U : me_round_up(bytes, step);
-}
-
-uint64_t me_pool_segment_bytes(const me_alloc_conf *conf, uint64_t rounded)
-{
-    if (rounded <= SMALL_REQUEST) {
-        return SMALL_SEGMENT;
-    }
-    if (rounded < MIN_LARGE_SEGMENT) {
-        return conf->large_segment_bytes;
-    }
-    return me_round_up(rounded, ROUND_LARGE);
-}
 
 void me_pool_emit(const me_pool *pool, me_pool_action action, uint64_t address,
                   uint64_t bytes, uint64_t stream)
@@ -160,8 +129,8 @@ static bool find_free(me_pool *pool, request *r)
     if (pool->options.choose != NULL) {
         i = choose(pool, i);
     }
-    me_pool_free_erase(pool, i);
     r->found = i;
+    r->is_cached = true;
     return true;
 }
 
@@ -175,62 +144,67 @@ static bool should_split(const me_pool *pool, const block *b, uint64_t size)
            remaining > SMALL_REQUEST;
 }
 
-/* Cut @p size bytes off the lower end of a block; the rest is cached. */
-static uint32_t split(me_pool *pool, uint32_t index, uint64_t size)
+/* The rest of a block that is split is cached. */
+static void cache_rest(me_pool *pool, const request *r)
 {
-    const bool was_split = is_split(at(pool, index));
+    block *rest = at(pool, r->found);
+    const uint64_t address = rest->address + r->size;
+    const uint64_t size = rest->size - r->size;
+    if (r->is_cached) {
+        rest->age_base = pool->n_searches[rest->slot];
+        me_pool_free_resize(pool, r->found, address, size);
+        return;
+    }
+    rest->address = address;
+    rest->size = size;
+    me_pool_cache(pool, r->found);
+}
+
+/* Cut what is asked for off the lower end of the block that was found. */
+static uint32_t split(me_pool *pool, const request *r)
+{
     const uint32_t lower = me_pool_record(pool);
-    block *rest = at(pool, index);
+    block *rest = at(pool, r->found);
     block *b = at(pool, lower);
+    const bool was_split = is_split(rest);
     b->stream = rest->stream;
-    b->size = size;
+    b->size = r->size;
     b->address = rest->address;
     b->placed_at = rest->placed_at;
     b->slot = rest->slot;
     b->is_expandable = rest->is_expandable;
     b->prev = rest->prev;
-    b->next = index;
+    b->next = r->found;
     if (b->prev != NIL) {
         at(pool, b->prev)->next = lower;
     }
     rest->prev = lower;
-    rest->address += size;
-    rest->size -= size;
-    me_pool_cache(pool, index);
-    if (b->is_expandable) {
-        return lower;
-    }
-    if (was_split) {
-        stat_down(pool, ME_POOL_INACTIVE_SPLIT_BYTES, b->slot, size);
-    } else {
-        stat_up(pool, ME_POOL_INACTIVE_SPLIT_BYTES, b->slot, rest->size);
-        stat_up(pool, ME_POOL_INACTIVE_SPLIT, b->slot, 1);
-    }
+    cache_rest(pool, r);
+    count_split(pool, b, rest, was_split);
     return lower;
+}
+
+/* As a whole. */
+static uint32_t take_found(me_pool *pool, const request *r)
+{
+    const block *b = at(pool, r->found);
+    if (r->is_cached) {
+        me_pool_free_erase(pool, r->found);
+    }
+    count_taken(pool, b);
+    return r->found;
 }
 
 static uint32_t hand_out(me_pool *pool, const request *r, uint64_t bytes)
 {
-    uint32_t index = r->found;
+    const uint32_t index = should_split(pool, at(pool, r->found), r->size)
+                               ? split(pool, r)
+                               : take_found(pool, r);
     block *b = at(pool, index);
-    if (should_split(pool, b, r->size)) {
-        index = split(pool, index, r->size);
-        b = at(pool, index);
-    } else if (is_split(b) && !b->is_expandable) {
-        stat_down(pool, ME_POOL_INACTIVE_SPLIT_BYTES, b->slot, b->size);
-        stat_down(pool, ME_POOL_INACTIVE_SPLIT, b->slot, 1);
-    }
     b->state = BLOCK_ALLOCATED;
     b->requested = bytes;
     me_pool_emit(pool, ME_POOL_TRACE_ALLOC, b->address, bytes, b->stream);
-    stat_up(pool, ME_POOL_ALLOCATION, b->slot, 1);
-    stat_up(pool, ME_POOL_ALLOCATED_BYTES, b->slot, b->size);
-    stat_up(pool, ME_POOL_ACTIVE, b->slot, 1);
-    stat_up(pool, ME_POOL_ACTIVE_BYTES, b->slot, b->size);
-    stat_up(pool, ME_POOL_REQUESTED_BYTES, b->slot, bytes);
-    if (b->size >= pool->options.conf.max_split_bytes) {
-        count_up(&pool->oversize_allocations, 1);
-    }
+    count_alloc(pool, b, bytes);
     return index;
 }
 
@@ -318,56 +292,77 @@ me_status me_pool_alloc(me_pool *pool, uint64_t bytes, uint64_t stream,
     return ME_OK;
 }
 
-/* The net change decides which of the counter's sums moves. */
-static void count_inactive_split(me_pool *pool, const block *b,
-                                 uint64_t n_merged, uint64_t merged_bytes)
+/* @p index, or NIL if it is not cached. */
+static uint32_t if_free(const me_pool *pool, uint32_t index)
 {
-    const uint64_t n_after = is_split(b) ? 1 : 0;
-    const uint64_t bytes_after = is_split(b) ? b->size : 0;
-    if (n_after > n_merged) {
-        stat_up(pool, ME_POOL_INACTIVE_SPLIT, b->slot, n_after - n_merged);
-    } else {
-        stat_down(pool, ME_POOL_INACTIVE_SPLIT, b->slot, n_merged - n_after);
+    return index != NIL && at(pool, index)->state == BLOCK_FREE ? index : NIL;
+}
+
+/* A block that is no longer used becomes part of the cached one below it, or
+ * above it. */
+static void join_prev(me_pool *pool, uint32_t index, uint32_t prev)
+{
+    const block *b = at(pool, index);
+    block *kept = at(pool, prev);
+    kept->next = b->next;
+    at(pool, b->next)->prev = b->next == NIL ? NIL : prev;
+    me_pool_free_resize(pool, prev, kept->address, kept->size + b->size);
+}
+
+static void join_next(me_pool *pool, uint32_t index, uint32_t next)
+{
+    const block *b = at(pool, index);
+    block *kept = at(pool, next);
+    kept->prev = b->prev;
+    kept->placed_at = b->placed_at;
+    at(pool, b->prev)->next = b->prev == NIL ? NIL : next;
+    me_pool_free_resize(pool, next, b->address, kept->size + b->size);
+}
+
+/* Cache a block, as one with those beside it that are. @return that one */
+static uint32_t cache_freed(me_pool *pool, uint32_t index, uint32_t prev,
+                            uint32_t next)
+{
+    const uint32_t into = prev != NIL ? prev : next;
+    if (into == NIL) {
+        me_pool_cache(pool, index);
+        return index;
     }
-    if (bytes_after > merged_bytes) {
-        stat_up(pool, ME_POOL_INACTIVE_SPLIT_BYTES, b->slot,
-                bytes_after - merged_bytes);
+    at(pool, into)->age_base = pool->n_searches[at(pool, into)->slot];
+    if (prev == NIL) {
+        join_next(pool, index, next);
     } else {
-        stat_down(pool, ME_POOL_INACTIVE_SPLIT_BYTES, b->slot,
-                  merged_bytes - bytes_after);
+        (void)me_pool_merge(pool, index, next);
+        join_prev(pool, index, prev);
     }
+    me_pool_record_drop(pool, index);
+    return into;
 }
 
 static void complete_free(me_pool *pool, uint32_t index)
 {
-    block *b = at(pool, index);
-    me_pool_emit(pool, ME_POOL_TRACE_FREE_COMPLETED, b->address, b->requested,
-                 b->stream);
-    const uint64_t size = b->size;
-    const uint64_t before = me_pool_merge(pool, index, b->prev);
-    const uint64_t after = me_pool_merge(pool, index, b->next);
-    me_pool_cache(pool, index);
-    if (!b->is_expandable) {
-        count_inactive_split(pool, b,
-                             (uint64_t)(before > 0) + (uint64_t)(after > 0),
-                             before + after);
-    }
-    stat_down(pool, ME_POOL_ACTIVE, b->slot, 1);
-    stat_down(pool, ME_POOL_ACTIVE_BYTES, b->slot, size);
-    stat_down(pool, ME_POOL_REQUESTED_BYTES, b->slot, b->requested);
+    const block *freed = at(pool, index);
+    const uint64_t size = freed->size;
+    const uint64_t requested = freed->requested;
+    me_pool_emit(pool, ME_POOL_TRACE_FREE_COMPLETED, freed->address, requested,
+                 freed->stream);
+    const uint32_t prev = if_free(pool, freed->prev);
+    const uint32_t next = if_free(pool, freed->next);
+    const inactive_split merged = {
+        .count = (uint64_t)(prev != NIL) + (uint64_t)(next != NIL),
+        .bytes = at(pool, prev)->size + at(pool, next)->size,
+    };
+    const block *b = at(pool, cache_freed(pool, index, prev, next));
+    count_free_completed(pool, b, size, requested, merged);
 }
 
 static void request_free(me_pool *pool, uint32_t index)
 {
     const block *b = at(pool, index);
     ME_ASSERT(b->state == BLOCK_ALLOCATED);
-    stat_down(pool, ME_POOL_ALLOCATION, b->slot, 1);
-    stat_down(pool, ME_POOL_ALLOCATED_BYTES, b->slot, b->size);
     me_pool_emit(pool, ME_POOL_TRACE_FREE_REQUESTED, b->address, b->requested,
                  b->stream);
-    if (b->size >= pool->options.conf.max_split_bytes) {
-        pool->oversize_allocations.current--;
-    }
+    count_free_requested(pool, b);
 }
 
 void me_pool_free(me_pool *pool, me_pool_block block_index)

@@ -104,8 +104,11 @@ typedef struct me_pool_options {
                                 set_per_process_memory_fraction does; 0: none,
                                 or by conf.per_process_memory_fraction */
     uint64_t device_total_bytes; /**< the card's memory; 0: not known */
-    uint64_t outside_bytes; /**< of it, gone to others than this allocator */
-    int device_index;       /**< in the text of an error */
+    uint64_t outside_bytes;  /**< of it, gone to others than this allocator */
+    int device_index;        /**< in the text of an error */
+    bool counts_bytes_alone; /**< of the counters keep those of segments, and of
+                                allocated bytes over both pools: the others,
+                                which are half of the work, stay 0 */
     /** Where the driver puts @p bytes, for tests that know; NULL: built in.
      * False: it refuses. */
     bool (*place)(void *self, uint64_t bytes, uint64_t *address_out);

@@ -123,6 +123,24 @@ void me_pool_free_erase(me_pool *pool, uint32_t index)
     }
 }
 
+/* A block alone in its class, as what is left of a segment mostly is, stays
+ * where it is. */
+void me_pool_free_resize(me_pool *pool, uint32_t index, uint64_t address,
+                         uint64_t size)
+{
+    block *b = at(pool, index);
+    const bool is_alone = b->parent == NIL && b->left == NIL && b->right == NIL;
+    if (!is_alone || class_of(size) != class_of(b->size)) {
+        me_pool_free_erase(pool, index);
+        b->address = address;
+        b->size = size;
+        me_pool_free_insert(pool, index);
+        return;
+    }
+    b->address = address;
+    b->size = size;
+}
+
 /* The first block of @p class or of one above; NIL if there is none. */
 static uint32_t first_from(const me_pool *pool, const free_stream *s,
                            uint32_t class)

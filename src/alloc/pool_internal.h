@@ -166,7 +166,8 @@ typedef struct request {
     uint64_t segment; /**< what would be taken from the driver */
     uint64_t stream;
     me_pool_slot slot;
-    uint32_t found; /**< the block that serves it, out of the free set */
+    uint32_t found; /**< the block that serves it */
+    bool is_cached; /**< which is in the set of cached blocks still */
 } request;
 
 static inline block *at(const me_pool *pool, uint32_t index)
@@ -260,6 +261,10 @@ void me_pool_free_fini(me_pool *pool);
  *  size and address stay. */
 void me_pool_free_insert(me_pool *pool, uint32_t index);
 void me_pool_free_erase(me_pool *pool, uint32_t index);
+
+/** A cached block begins at another address and has another size. */
+void me_pool_free_resize(me_pool *pool, uint32_t index, uint64_t address,
+                         uint64_t size);
 
 /** The smallest block of a stream that is large enough, of equals the one at
  *  the lowest address; NIL if there is none. */

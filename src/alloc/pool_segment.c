@@ -1,8 +1,40 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Segments: memory from the driver, and the ways it goes back. */
+/* Sizes of requests and segments; memory from the driver, and the ways it goes
+ * back. */
 #include "alloc/pool_internal.h"
 
 #include <stddef.h>
+
+uint64_t me_pool_round(const me_alloc_conf *conf, uint64_t bytes)
+{
+    if (bytes < MIN_BLOCK) {
+        return MIN_BLOCK;
+    }
+    const uint32_t log2 = 63U - (uint32_t)__builtin_clzll(bytes);
+    uint32_t index = log2 < 20U ? 0U : log2 - 20U;
+    if (index >= ME_ALLOC_CONF_INTERVALS) {
+        index = ME_ALLOC_CONF_INTERVALS - 1;
+    }
+    const uint64_t divisions = conf->roundup_power2_divisions[index];
+    if (divisions <= 1 || bytes / MIN_BLOCK < divisions ||
+        bytes == MIN_BLOCK * divisions) {
+        return me_round_up(bytes, MIN_BLOCK);
+    }
+    const uint64_t floor = UINT64_C(1) << log2;
+    const uint64_t step = floor >> (63U - (uint32_t)__builtin_clzll(divisions));
+    return step == 0 ? floor << 1U : me_round_up(bytes, step);
+}
+
+uint64_t me_pool_segment_bytes(const me_alloc_conf *conf, uint64_t rounded)
+{
+    if (rounded <= SMALL_REQUEST) {
+        return SMALL_SEGMENT;
+    }
+    if (rounded < MIN_LARGE_SEGMENT) {
+        return conf->large_segment_bytes;
+    }
+    return me_round_up(rounded, ROUND_LARGE);
+}
 
 me_status me_pool_segment_take(me_pool *pool, request *r, bool is_retry)
 {

@@ -162,7 +162,8 @@ static me_status make_tracker(parts *p, me_diag *diag)
 static me_status make_observers(parts *p, me_diag *diag)
 {
     const me_simulation *s = p->simulation;
-    const me_pool_options options = {.conf = s->alloc_conf};
+    const me_pool_options options = {.conf = s->alloc_conf,
+                                     .counts_bytes_alone = true};
     me_status status = me_pool_observer_create(&options, &p->pool);
     if (status != ME_OK) {
         return me_fail(diag, status, "no host memory for the allocator");
@@ -178,7 +179,8 @@ static me_status make_observers(parts *p, me_diag *diag)
         me_engine_observe(p->engine, me_pool_observer_handle(p->pool));
     }
     if (status == ME_OK && me_late_frees_matter(s->plan->config)) {
-        status = me_late_frees_init(&options, &p->late);
+        const me_pool_options late = {.conf = s->alloc_conf};
+        status = me_late_frees_init(&late, &p->late);
         if (status != ME_OK) {
             return me_fail(diag, status, "no host memory for the allocator");
         }
@@ -212,6 +214,7 @@ static me_status make_limited_observers(parts *p, me_margin margin,
     const uint64_t left = total - me_min_u64(card->context_bytes, total);
     const me_pool_options options = {
         .conf = p->simulation->alloc_conf,
+        .counts_bytes_alone = true,
         .device_index = 0, /* in the text of a result that ranks share */
         .limit_bytes =
             limit == 0 ? 0 : me_margin_apply(limit, margin.limit_bytes),
