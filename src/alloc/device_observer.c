@@ -104,14 +104,14 @@ void me_device_observer_destroy(me_device_observer *observer)
     me_free(observer);
 }
 
-/* No block is remembered here. */
+/* What was done before takes nothing more: kernels are loaded, handles made,
+ * ranks connected. */
 static uint32_t on_again(void *self, const me_again *action)
 {
-    const me_device_observer *o = self;
+    me_device_observer *o = self;
     (void)action;
-    return o->memory.has_cublas[ME_DEVICE_AUTOGRAD_THREAD]
-               ? ~ME_EVENT_BIT(ME_EVENT_ALLOC)
-               : UINT32_MAX;
+    me_device_memory_settle(&o->memory);
+    return 0;
 }
 
 me_observer me_device_observer_handle(me_device_observer *observer)
@@ -120,6 +120,7 @@ me_observer me_device_observer_handle(me_device_observer *observer)
         .on_event = on_event,
         .self = observer,
         .on_again = on_again,
+        .skips_echoes = true,
         .kinds = ME_EVENT_BIT(ME_EVENT_ALLOC) |
                  ME_EVENT_BIT(ME_EVENT_COLLECTIVE) |
                  ME_EVENT_BIT(ME_EVENT_PHASE),

@@ -129,48 +129,75 @@ static void keep_late(me_pool_observer *o, const known_id *id, uint32_t number)
     o->late[o->n_late++] = (late_block){id->block, id->epoch};
 }
 
-static void follow_alloc(me_pool_observer *o, const me_event *event)
+/** @return ME_ERR_CAPACITY: there is no memory for it; other failures have
+ *  been noted */
+static me_status take(me_pool_observer *o, uint32_t block, uint64_t bytes,
+                      uint64_t stream)
 {
     complete_late(o);
-    if (!has_id(o, event->block)) {
-        return;
+    if (!has_id(o, block)) {
+        return o->status;
     }
-    known_id *id = &o->ids[event->block];
+    known_id *id = &o->ids[block];
     if (id->state != ID_UNUSED) {
-        end(o, ME_ERR_INTERNAL, event->block);
-        return;
+        end(o, ME_ERR_INTERNAL, block);
+        return o->status;
     }
-    const me_status status =
-        me_pool_alloc(o->pool, event->bytes, event->stream, &id->block);
-    if (status == ME_ERR_CAPACITY) {
-        note_oom(o, event);
-    } else if (status != ME_OK) {
-        end(o, status, event->block);
-    } else {
+    const me_status status = me_pool_alloc(o->pool, bytes, stream, &id->block);
+    if (status == ME_OK) {
         id->state = ID_ALLOCATED;
+    } else if (status != ME_ERR_CAPACITY) {
+        end(o, status, block);
+    }
+    return status;
+}
+
+/** What is known of a block that must be in @p state; NULL: it is not. */
+static known_id *find_id(me_pool_observer *o, uint32_t block, id_state state)
+{
+    if (block >= o->n_ids || o->ids[block].state != state) {
+        end(o, ME_ERR_INTERNAL, block);
+        return NULL;
+    }
+    return &o->ids[block];
+}
+
+static void request_free(me_pool_observer *o, uint32_t block)
+{
+    known_id *id = find_id(o, block, ID_ALLOCATED);
+    if (id != NULL) {
+        id->epoch = me_pool_free_requested(o->pool, id->block);
+        id->state = ID_PENDING;
     }
 }
 
-static void follow_free(me_pool_observer *o, const me_event *event)
+static void complete_free(me_pool_observer *o, uint32_t block, bool is_late)
 {
-    const bool is_request = event->kind == ME_EVENT_FREE_REQUESTED;
-    const id_state wanted = is_request ? ID_ALLOCATED : ID_PENDING;
-    if (event->block >= o->n_ids || o->ids[event->block].state != wanted) {
-        end(o, ME_ERR_INTERNAL, event->block);
+    known_id *id = find_id(o, block, ID_PENDING);
+    if (id == NULL) {
         return;
     }
-    known_id *id = &o->ids[event->block];
-    if (is_request) {
-        id->epoch = me_pool_free_requested(o->pool, id->block);
-        id->state = ID_PENDING;
-        return;
-    }
-    if (event->is_late && o->frees_at_points) {
-        keep_late(o, id, event->block);
+    if (is_late && o->frees_at_points) {
+        keep_late(o, id, block);
     } else {
         me_pool_free_completed(o->pool, id->block, id->epoch);
     }
     id->state = ID_UNUSED;
+}
+
+/** Both at once. */
+static void free_now(me_pool_observer *o, uint32_t block, bool is_late)
+{
+    if (is_late && o->frees_at_points) {
+        request_free(o, block);
+        complete_free(o, block, is_late);
+        return;
+    }
+    known_id *id = find_id(o, block, ID_ALLOCATED);
+    if (id != NULL) {
+        me_pool_free(o->pool, id->block);
+        id->state = ID_UNUSED;
+    }
 }
 
 static void on_event(void *self, const me_event *event)
@@ -180,10 +207,14 @@ static void on_event(void *self, const me_event *event)
         return;
     }
     if (event->kind == ME_EVENT_ALLOC) {
-        follow_alloc(o, event);
-    } else if (event->kind == ME_EVENT_FREE_REQUESTED ||
-               event->kind == ME_EVENT_FREE_COMPLETED) {
-        follow_free(o, event);
+        if (take(o, event->block, event->bytes, event->stream) ==
+            ME_ERR_CAPACITY) {
+            note_oom(o, event);
+        }
+    } else if (event->kind == ME_EVENT_FREE_REQUESTED) {
+        request_free(o, event->block);
+    } else if (event->kind == ME_EVENT_FREE_COMPLETED) {
+        complete_free(o, event->block, event->is_late);
     } else if (event->kind == ME_EVENT_POINT) {
         if (o->on_point != NULL) {
             o->on_point(o->point_self, event, o->pool);
@@ -200,6 +231,33 @@ static uint32_t on_again(void *self, const me_again *action)
     (void)self;
     (void)action;
     return UINT32_MAX;
+}
+
+static void take_again(me_pool_observer *o, const me_block_ops *blocks,
+                       uint32_t i)
+{
+    const me_block_op *op = &blocks->ops[i];
+    if (take(o, blocks->ids[op->slot], op->bytes, op->stream) ==
+        ME_ERR_CAPACITY) {
+        me_event event;
+        blocks->describe(blocks, i, &event);
+        note_oom(o, &event);
+    }
+}
+
+static void on_blocks(void *self, const me_block_ops *blocks)
+{
+    me_pool_observer *o = self;
+    for (uint32_t i = 0; i < blocks->n_ops && !o->is_ended; i++) {
+        const me_block_op *op = &blocks->ops[i];
+        const uint32_t block = blocks->ids[op->slot];
+        switch (op->change) {
+        case ME_BLOCK_ALLOC: take_again(o, blocks, i); break;
+        case ME_BLOCK_FREE: free_now(o, block, op->is_late); break;
+        case ME_BLOCK_FREE_REQUESTED: request_free(o, block); break;
+        default: complete_free(o, block, op->is_late); break;
+        }
+    }
 }
 
 me_status me_pool_observer_create(const me_pool_options *options,
@@ -240,6 +298,8 @@ me_observer me_pool_observer_handle(me_pool_observer *observer)
         .on_event = on_event,
         .self = observer,
         .on_again = on_again,
+        .on_blocks = on_blocks,
+        .skips_echoes = true,
         .kinds = ME_EVENT_BIT(ME_EVENT_ALLOC) |
                  ME_EVENT_BIT(ME_EVENT_FREE_REQUESTED) |
                  ME_EVENT_BIT(ME_EVENT_FREE_COMPLETED) |

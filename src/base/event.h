@@ -184,6 +184,36 @@ typedef struct me_again {
                         frees what it did when it was written down */
 } me_again;
 
+/** What happens to a block in an action that is told again. */
+typedef enum me_block_change {
+    ME_BLOCK_ALLOC,
+    ME_BLOCK_FREE, /**< asked for and completed at once */
+    ME_BLOCK_FREE_REQUESTED,
+    ME_BLOCK_FREE_COMPLETED
+} me_block_change;
+
+/** One of them, small: an action has thousands. */
+typedef struct me_block_op {
+    uint64_t bytes; /**< requested; alloc */
+    uint32_t slot;  /**< of the block in me_block_ops.ids */
+    uint8_t change; /**< me_block_change */
+    uint8_t stream; /**< alloc */
+    bool is_late;   /**< another stream uses the block; free */
+} me_block_op;
+
+/** What happens to blocks in a stretch of such an action, in order. */
+typedef struct me_block_ops {
+    const me_block_op *ops;
+    uint32_t n_ops;
+    const uint32_t *ids; /**< slot -> id of its block, as in events */
+    /** The event that an alloc would have been; for who must say where it
+     *  failed. */
+    void (*describe)(const struct me_block_ops *blocks, uint32_t op,
+                     me_event *event_out);
+    const void *self; /**< for `describe` */
+    uint32_t first;   /**< likewise */
+} me_block_ops;
+
 /** The bit of a kind of event in me_observer.kinds. */
 #define ME_EVENT_BIT(kind) (UINT32_C(1) << (unsigned)(kind))
 
@@ -197,7 +227,9 @@ typedef struct me_observer {
     uint32_t kinds; /**< bits of the kinds that it is told of; 0: all */
     /**
      * Optional: an action that it was told before is about to be told again.
-     * An observer that has not this has every action run.
+     * An observer that has not this has every action run; one that has it
+     * looks at other observers only at changes of phase and points, and where
+     * the action begins and ends.
      *
      * @return bits of the kinds that it must be told of this time, with
      *         ME_AGAIN_PASSING unless it can do without the blocks that come
@@ -206,6 +238,15 @@ typedef struct me_observer {
     uint32_t (*on_again)(void *self, const me_again *action);
     /** Optional: it has been told. */
     void (*on_again_end)(void *self);
+    /**
+     * Optional: what happens to blocks in a stretch of an action that is told
+     * again, instead of event by event. A stretch has no change of phase, no
+     * point and nothing else that it could be told of in between.
+     */
+    void (*on_blocks)(void *self, const me_block_ops *blocks);
+    /** A block that comes and goes exactly as one did just before leaves it as
+     *  it is: it need not be told of such echoes. */
+    bool skips_echoes;
 } me_observer;
 
 /** Lower-case name as reports and JSON write it; static. */

@@ -144,6 +144,21 @@ uint64_t me_engine_events(const me_engine *e)
     return e->n_events;
 }
 
+bool me_engine_skips_echoes(const me_engine *e)
+{
+    for (uint32_t i = 0; i < e->n_observers; i++) {
+        if (!e->observers[i].skips_echoes) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void me_engine_count_events(me_engine *e, uint64_t count)
+{
+    e->n_events += count;
+}
+
 void me_deliver(me_engine *e, const me_event *event)
 {
     e->n_events++;

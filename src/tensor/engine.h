@@ -169,6 +169,12 @@ const me_card *me_engine_card(const me_engine *e);
 /** Events emitted so far. */
 uint64_t me_engine_events(const me_engine *e);
 
+/** Do all observers skip echoes (me_observer)? */
+bool me_engine_skips_echoes(const me_engine *e);
+
+/** Count @p count events of which nobody is told. */
+void me_engine_count_events(me_engine *e, uint64_t count);
+
 /** Tell observers of @p event, which is borrowed; fills in its iteration,
  *  micro-batch, phase and module. */
 void me_emit(me_engine *e, me_event *event);

@@ -106,17 +106,14 @@ static uint64_t pending_bytes(const me_engine *e)
     return bytes;
 }
 
-/** Who is told of which kinds this time; bits by observer. @return of all */
-static uint32_t begin_telling(const me_engine *e, const me_again *again,
-                              uint32_t kinds[ME_MAX_OBSERVERS])
+/** Who is told of which kinds this time; bits by observer. */
+static void begin_telling(const me_engine *e, const me_again *again,
+                          uint32_t kinds[ME_MAX_OBSERVERS])
 {
-    uint32_t all = 0;
     for (uint32_t i = 0; i < e->n_observers; i++) {
         const me_observer *o = &e->observers[i];
         kinds[i] = (o->kinds | ME_AGAIN_PASSING) & o->on_again(o->self, again);
-        all |= kinds[i];
     }
-    return all;
 }
 
 static void end_telling(const me_engine *e)
@@ -140,51 +137,112 @@ static me_storage *late_storage(me_engine *e, const me_event *event)
     return me_storage_adopt(e, &like, event->block);
 }
 
-/** After observers know of it: what the free means for ids and objects. */
-static void follow_free(me_engine *e, const me_script_event *x)
+/** What happens to blocks means for their ids, and for what stays pending. */
+static void follow_blocks(me_engine *e, me_script *s, uint32_t from,
+                          uint32_t to)
 {
-    if (x->event.kind == ME_EVENT_FREE_COMPLETED) {
-        me_block_forget(e, x->event.block);
-    } else if (x->event.kind == ME_EVENT_FREE_REQUESTED && x->is_late) {
-        me_storage *storage = late_storage(e, &x->event);
-        if (storage != NULL) {
-            me_storage_hold_back(e, storage);
+    const me_script_stretches *x = &s->stretches;
+    for (uint32_t i = from; i < to; i++) {
+        const me_block_op *op = &x->ops[i];
+        if (op->change == ME_BLOCK_ALLOC) {
+            s->ids[op->slot] = me_block_new(e);
+        } else if (op->change != ME_BLOCK_FREE_REQUESTED) {
+            me_block_forget(e, s->ids[op->slot]);
+        } else if (x->holds[i]) {
+            me_event event = s->events[x->op_events[i]].event;
+            event.block = s->ids[op->slot];
+            me_storage *storage = late_storage(e, &event);
+            if (storage != NULL) {
+                me_storage_hold_back(e, storage);
+            }
         }
     }
 }
 
-static void deliver(const me_engine *e, const me_script_event *x,
-                    const uint32_t *kinds)
+/** A script that is told. */
+typedef struct telling {
+    me_engine *e;
+    me_script *script;
+    me_module_id outer; /**< the program's module */
+    uint32_t kinds[ME_MAX_OBSERVERS];
+} telling;
+
+/** The event as it is this time. */
+static me_event fill(const telling *t, const me_script_event *x)
 {
-    const uint32_t bit = ME_EVENT_BIT(x->event.kind);
+    me_event event = x->event;
+    event.iteration = t->e->iteration;
+    event.microbatch = t->e->microbatch;
+    event.module = x->is_outer ? t->outer : event.module;
+    if (x->slot != ME_SCRIPT_NO_SLOT) {
+        event.block = t->script->ids[x->slot];
+    }
+    return event;
+}
+
+static void describe(const me_block_ops *blocks, uint32_t op,
+                     me_event *event_out)
+{
+    const telling *t = blocks->self;
+    const me_script *s = t->script;
+    *event_out =
+        fill(t, &s->events[s->stretches.op_events[blocks->first + op]]);
+}
+
+static void tell_blocks(const telling *t, const me_observer *o, uint32_t from,
+                        uint32_t to)
+{
+    const me_block_ops blocks = {
+        .ops = t->script->stretches.ops + from,
+        .n_ops = to - from,
+        .ids = t->script->ids,
+        .describe = describe,
+        .self = t,
+        .first = from,
+    };
+    if (from < to) {
+        o->on_blocks(o->self, &blocks);
+    }
+}
+
+static void tell_steps(const telling *t, const me_observer *o, uint32_t kinds,
+                       const me_script_step *steps, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const me_script_event *x = &t->script->events[steps[i].event];
+        const uint32_t kind =
+            steps[i].completes ? ME_EVENT_FREE_COMPLETED : x->event.kind;
+        if ((kinds & ME_EVENT_BIT(kind)) != 0) {
+            me_event event = fill(t, x);
+            event.kind = (me_event_kind)kind;
+            o->on_event(o->self, &event);
+        }
+    }
+}
+
+/** From where the stretch before ended to where this one ends. */
+static void tell_stretch(const telling *t, const me_script_stretch *from,
+                         const me_script_stretch *to)
+{
+    me_engine *e = t->e;
+    const me_script_stretches *x = &t->script->stretches;
+    if (to->completes && e->pending.count > 0) {
+        me_complete_pending(e);
+    }
+    follow_blocks(e, t->script, from->ops_end, to->ops_end);
     for (uint32_t i = 0; i < e->n_observers; i++) {
         const me_observer *o = &e->observers[i];
-        const bool hears = (kinds[i] & bit) != 0 &&
-                           (!x->passes || (kinds[i] & ME_AGAIN_PASSING) != 0);
-        if (hears) {
-            o->on_event(o->self, &x->event);
+        const uint32_t kinds = t->kinds[i];
+        if (o->on_blocks != NULL) {
+            tell_blocks(t, o, from->ops_end, to->ops_end);
+        } else if ((kinds & ME_AGAIN_PASSING) != 0) {
+            tell_steps(t, o, kinds, x->steps + from->steps_end,
+                       to->steps_end - from->steps_end);
+        } else if (kinds != 0) {
+            tell_steps(t, o, kinds, x->lasting + from->lasting_end,
+                       to->lasting_end - from->lasting_end);
         }
     }
-}
-
-static void tell_event(me_engine *e, me_script *s, me_script_event *x,
-                       const uint32_t *kinds, const me_script_part *part)
-{
-    x->event.iteration = e->iteration;
-    x->event.microbatch = e->microbatch;
-    if (x->event.kind == ME_EVENT_ALLOC) {
-        if (e->pending.count > 0) {
-            me_complete_pending(e);
-        }
-        s->ids[x->slot] = me_block_new(e);
-    } else if (x->event.kind == ME_EVENT_POINT) {
-        x->event.name = part->name(part->self, x->event.name);
-    }
-    if (x->slot != ME_SCRIPT_NO_SLOT) {
-        x->event.block = s->ids[x->slot];
-    }
-    deliver(e, x, kinds);
-    follow_free(e, x);
 }
 
 /** Into the script's modules, or back. */
@@ -234,38 +292,45 @@ bool me_script_keep(me_engine *e, const me_script *script, me_blocks *kept)
     return true;
 }
 
-/** The tree knows which modules are entered. */
-static void follow_module(me_engine *e, const me_event *event)
+/** What stands alone between two stretches. */
+static void tell_alone(const telling *t, const me_script_event *x,
+                       const me_script_part *part)
 {
-    if (event->kind == ME_EVENT_MODULE_ENTER) {
-        e->tree.modules[event->module].entered++;
-    } else if (event->kind == ME_EVENT_MODULE_LEAVE) {
-        e->tree.modules[event->module].entered--;
+    me_engine *e = t->e;
+    if (x->turn != ME_SCRIPT_EVENT) {
+        turn(e, x, t->outer);
+        return;
+    }
+    if (x->event.kind == ME_EVENT_FREE_REQUESTED) {
+        part->release(part->self, x->slot);
+        return;
+    }
+    me_event event = fill(t, x);
+    if (event.kind == ME_EVENT_POINT) {
+        event.name = part->name(part->self, event.name);
+    }
+    for (uint32_t i = 0; i < e->n_observers; i++) {
+        if ((t->kinds[i] & ME_EVENT_BIT(event.kind)) != 0) {
+            e->observers[i].on_event(e->observers[i].self, &event);
+        }
     }
 }
 
-/** Tell all events, from and back to the module @p outer. */
-static void tell_events(me_engine *e, me_script *s, me_module_id outer,
-                        const uint32_t *kinds, uint32_t all,
-                        const me_script_part *part)
+/** Tell all events, from and back to the program's module. */
+static void tell_events(telling *t, const me_script_part *part)
 {
-    for (uint32_t i = 0; i < s->n_events; i++) {
-        me_script_event *x = &s->events[i];
-        if (x->turn != ME_SCRIPT_EVENT) {
-            turn(e, x, outer);
-            continue;
+    me_engine *e = t->e;
+    const me_script *s = t->script;
+    me_script_stretch from = {.ops_end = 0};
+    for (uint32_t i = 0; i < s->stretches.count; i++) {
+        const me_script_stretch *to = &s->stretches.items[i];
+        tell_stretch(t, &from, to);
+        if (to->event != ME_SCRIPT_NO_EVENT) {
+            tell_alone(t, &s->events[to->event], part);
         }
-        follow_module(e, &x->event);
-        if (x->slot < ME_SCRIPT_TENSORS &&
-            x->event.kind == ME_EVENT_FREE_REQUESTED) {
-            part->release(part->self, x->slot);
-        } else if (x->slot != ME_SCRIPT_NO_SLOT ||
-                   (all & ME_EVENT_BIT(x->event.kind)) != 0) {
-            x->event.module = x->is_outer ? outer : x->event.module;
-            tell_event(e, s, x, kinds, part);
-        }
+        from = *to;
     }
-    e->module = has_back(s) ? outer : s->module_after;
+    e->module = has_back(s) ? t->outer : s->module_after;
     e->n_events += s->n_events;
 }
 
@@ -288,11 +353,15 @@ bool me_script_tell(me_engine *e, me_script *script, uint32_t id,
         .is_usual = part->is_usual && script->is_balanced &&
                     script->module == e->module,
     };
-    uint32_t kinds[ME_MAX_OBSERVERS] = {0};
-    const uint32_t all = begin_telling(e, &again, kinds);
+    if (!me_script_divide(script)) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for an action");
+        return false;
+    }
+    telling t = {.e = e, .script = script, .outer = e->module};
+    begin_telling(e, &again, t.kinds);
     me_script_find(script, found);
     set_categories(script, found);
-    tell_events(e, script, e->module, kinds, all, part);
+    tell_events(&t, part);
     end_telling(e);
     add_work(e, script);
     return me_engine_is_ok(e);
@@ -304,6 +373,7 @@ void me_script_fini(me_script *script)
     me_free(script->ids);
     me_free(script->kept);
     me_free(script->marks);
+    me_script_stretches_fini(&script->stretches);
     *script = (me_script){.n_events = 0};
 }
 

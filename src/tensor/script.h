@@ -26,7 +26,8 @@ enum {
     ME_SCRIPT_TENSORS = 3 /**< of the caller that an action may work on */
 };
 
-#define ME_SCRIPT_NO_SLOT UINT32_MAX
+#define ME_SCRIPT_NO_SLOT  UINT32_MAX
+#define ME_SCRIPT_NO_EVENT UINT32_MAX
 
 /** Ids of blocks; all zero is none. */
 typedef struct me_blocks {
@@ -51,6 +52,34 @@ typedef struct me_script_event {
     bool is_outer; /**< its module is the program's */
     uint8_t turn;  /**< me_script_turn */
 } me_script_event;
+
+/** A stretch of events in which nobody looks at anybody else, and what comes
+ *  after it: up to where it reaches in each of the script's lists. */
+typedef struct me_script_stretch {
+    uint32_t ops_end;
+    uint32_t steps_end;
+    uint32_t lasting_end;
+    uint32_t event; /**< that comes after it alone; or ME_SCRIPT_NO_EVENT */
+    bool completes; /**< its first alloc completes what is pending */
+} me_script_stretch;
+
+/** An event of a stretch. */
+typedef struct me_script_step {
+    uint32_t event;
+    bool completes; /**< the free that it asks for, now */
+} me_script_step;
+
+/** A script in stretches; all zero: not divided yet. */
+typedef struct me_script_stretches {
+    me_script_stretch *items; /**< owned */
+    uint32_t count;
+    me_block_op *ops;        /**< of blocks alone; owned */
+    uint32_t *op_events;     /**< where they come from; owned */
+    bool *holds;             /**< the free stays pending; owned */
+    me_script_step *steps;   /**< all; owned */
+    me_script_step *lasting; /**< without blocks that come and go within the
+                                  action, and without modules; owned */
+} me_script_stretches;
 
 /** One action; all zero is none. */
 typedef struct me_script {
@@ -77,6 +106,7 @@ typedef struct me_script {
     bool allocates;
     bool enters_first; /**< a module, before it allocates */
     bool is_balanced;  /**< see me_again */
+    me_script_stretches stretches;
 } me_script;
 
 /** What there is when an action begins. */
@@ -140,6 +170,10 @@ bool me_script_keep(me_engine *e, const me_script *script, me_blocks *kept);
 
 /** @name for script.c and script_record.c alone
  *  @{ */
+/** Divide into stretches, once. @return false without memory */
+bool me_script_divide(me_script *s);
+/** Give the stretches back. */
+void me_script_stretches_fini(me_script_stretches *stretches);
 /** Where the program is, without its tensors and its module. */
 uint64_t me_script_place(const me_engine *e);
 /** The first slots' blocks. */
