@@ -414,7 +414,8 @@ me_observer me_tracker_observer(me_tracker *tracker)
     return (me_observer){.on_event = on_event,
                          .self = tracker,
                          .on_again = on_again,
-                         .on_again_end = on_again_end};
+                         .on_again_end = on_again_end,
+                         .skips_echoes = true};
 }
 
 uint64_t me_tracker_requested(const me_tracker *tracker)

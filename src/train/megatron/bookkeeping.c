@@ -25,6 +25,22 @@ void me_blip(me_engine *e, const char *op, uint64_t bytes)
     me_leave(e, frame, NULL);
 }
 
+enum {
+    BLIPS_RUN = 2,   /* the first completes what is pending */
+    BLIP_EVENTS = 3, /* a block is asked for, let go of and back */
+};
+
+void me_blips(me_trainer *t, const char *op, uint64_t bytes, uint64_t count)
+{
+    const bool skips =
+        !t->config->runs_all_rounds && me_engine_skips_echoes(t->e);
+    const uint64_t n_run = skips ? me_min_u64(count, BLIPS_RUN) : count;
+    for (uint64_t i = 0; i < n_run; i++) {
+        me_blip(t->e, op, bytes);
+    }
+    me_engine_count_events(t->e, BLIP_EVENTS * (count - n_run));
+}
+
 me_tensor *me_keep_scalar(me_engine *e, const char *op, uint64_t bytes)
 {
     const me_frame frame = me_enter(e);
@@ -89,9 +105,7 @@ void me_gather_parameter_groups(me_trainer *t)
     me_tensor *gathered_sizes = me_scratch(e, "all_gather", 8 * world);
     world_collective(t, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_INT64, 1);
     me_drop(e, gathered_sizes);
-    for (uint64_t i = 1; i < world; i++) {
-        me_blip(e, "max", 1);
-    }
+    me_blips(t, "max", 1, world - 1);
     me_tensor *objects = me_scratch(e, "all_gather_object", k * world);
     me_tensor *gathered = me_scratch(e, "all_gather", k * world);
     world_collective(t, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_UINT8, k);
