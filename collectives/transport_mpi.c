@@ -321,7 +321,10 @@ me_status me_transport_mpi_create(int *argc, char ***argv, me_diag *diag,
     (void)MPI_Initialized(&is_initialized);
     me_status status = ME_OK;
     if (!is_initialized) {
-        status = translate(MPI_Init(argc, argv), "MPI_Init", diag);
+        int provided = 0; /* threads that simulate call nothing of MPI */
+        status = translate(
+            MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided),
+            "MPI_Init_thread", diag);
         mpi->is_owner = status == ME_OK;
     }
     if (status == ME_OK) {

@@ -36,6 +36,8 @@ typedef struct memest_estimate_options {
     bool no_fold;     /**< every rank and micro-batch runs by itself: the same
                            numbers, slower */
     bool keep_course; /**< JSON has the course of the steady iteration too */
+    uint32_t
+        threads; /**< of the host that simulate ranks; 0: one, the caller's */
 } memest_estimate_options;
 
 /**

@@ -44,6 +44,7 @@ memest_status memest_estimate(const memest_job *job,
         .strict = asked.strict,
         .no_fold = asked.no_fold,
         .keeps_course = asked.keep_course,
+        .threads = asked.threads,
     };
     me_status status = me_api_plan(job, &run_options, diag, &report->run);
     if (status == ME_OK) {

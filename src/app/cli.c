@@ -101,6 +101,8 @@ static const flag flags[] = {
      "what is not modelled is an error"},
     {"--no-fold", NULL, NULL, FLAG_SWITCH, AT(no_fold),
      "simulate every rank, equal ones too"},
+    {"--threads", NULL, "N", FLAG_COUNT, AT(threads),
+     "host threads of each process; as many as it has CPUs"},
     {"--require-fit", NULL, NULL, FLAG_SWITCH, AT(require_fit),
      "exit 3 if the job does not fit"},
     {"--log-level", NULL, "LEVEL", FLAG_NAME, AT(log_level),
@@ -142,7 +144,7 @@ static const command commands[] = {
     {"compare", NULL,
      " --model --set --schedule --variant --world-size --memory-limit "
      "--alloc-conf --device --format --output --course --strict --no-fold "
-     "--require-fit -- ",
+     "--threads --require-fit -- ",
      "schedules and settings of one job in one table"},
     {"replay", "FILE|-",
      " --memory-limit --alloc-conf --device --format --output --require-fit ",

@@ -60,6 +60,7 @@ typedef struct me_cli {
     const char *log_file;  /**< or NULL */
     bool strict;
     bool no_fold;
+    int32_t threads; /**< of each process; 0: not given */
     bool course;
     bool require_fit;
     bool help;

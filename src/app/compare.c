@@ -8,6 +8,7 @@
 #include "app/variant.h"
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/workers.h"
 #include "report/compare.h"
 
 #include <stdio.h>
@@ -167,6 +168,8 @@ static me_status plan_setting(const comparison *c, setting *s, me_diag *diag)
         .strict = c->cli->strict,
         .no_fold = c->cli->no_fold,
         .keeps_course = true,
+        .threads = me_workers_share((uint32_t)c->cli->threads,
+                                    (uint32_t)me_transport_size(c->transport)),
         .events_iteration = ME_STEADY_ITERATION,
     };
     me_config *config = NULL;

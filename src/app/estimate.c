@@ -6,6 +6,7 @@
 #include "app/program.h"
 #include "app/run.h"
 #include "app/simulate.h"
+#include "base/workers.h"
 #include "collectives/launcher.h"
 #include "config/options.h"
 #include "report/report.h"
@@ -63,6 +64,8 @@ static me_status read_command(estimate *s, me_diag *diag)
         .strict = cli->strict,
         .no_fold = cli->no_fold,
         .keeps_course = cli->course || s->format == ME_FORMAT_HTML,
+        .threads = me_workers_share((uint32_t)cli->threads,
+                                    (uint32_t)me_transport_size(s->transport)),
         .events_path = cli->events,
         .events_rank = cli->rank < 0 ? 0 : cli->rank,
         .events_iteration =

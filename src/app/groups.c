@@ -3,13 +3,16 @@
 
 #include "base/alloc.h"
 
+#include <stdatomic.h>
+
 /**
  * Groups that a single stride describes need no list; the others (a group
  * over several axes) get theirs once, kept by kind and lowest member.
  */
 struct me_groups {
     const me_plan *plan;
-    int **lists; /**< kinds × world_size; owned */
+    _Atomic(int *) *lists; /**< kinds × world_size; owned. Whoever asks first
+                                makes one, on whichever thread */
 };
 
 me_status me_groups_create(const me_plan *plan, me_groups **groups_out)
@@ -21,7 +24,7 @@ me_status me_groups_create(const me_plan *plan, me_groups **groups_out)
     const size_t world = (size_t)plan->config->parallel.world_size;
     groups->plan = plan;
     groups->lists =
-        me_alloc(world * ME_GROUP_COUNT, sizeof(int *), "groups.lists");
+        me_alloc(world * ME_GROUP_COUNT, sizeof *groups->lists, "groups.lists");
     if (groups->lists == NULL) {
         me_free(groups);
         return ME_ERR_NOMEM;
@@ -37,7 +40,7 @@ void me_groups_destroy(me_groups *groups)
     }
     const size_t world = (size_t)groups->plan->config->parallel.world_size;
     for (size_t i = 0; i < world * ME_GROUP_COUNT; i++) {
-        me_free(groups->lists[i]);
+        me_free(atomic_load(&groups->lists[i]));
     }
     me_free(groups->lists);
     me_free(groups);
@@ -48,14 +51,21 @@ static const int *members_of(const me_groups *groups, me_group_kind kind,
                              const me_group *group)
 {
     const size_t world = (size_t)groups->plan->config->parallel.world_size;
-    int **list = &groups->lists[(size_t)kind * world + (size_t)group->base];
-    if (*list == NULL) {
-        *list = me_alloc((size_t)group->size, sizeof(int), "groups.members");
-        for (int i = 0; *list != NULL && i < group->size; i++) {
-            (*list)[i] = me_group_member(group, i);
-        }
+    _Atomic(int *) *place =
+        &groups->lists[(size_t)kind * world + (size_t)group->base];
+    int *there = atomic_load(place);
+    if (there != NULL) {
+        return there;
     }
-    return *list;
+    int *list = me_alloc((size_t)group->size, sizeof *list, "groups.members");
+    for (int i = 0; list != NULL && i < group->size; i++) {
+        list[i] = me_group_member(group, i);
+    }
+    if (list == NULL || atomic_compare_exchange_strong(place, &there, list)) {
+        return list;
+    }
+    me_free(list);
+    return there;
 }
 
 int me_groups_find(const void *self, int rank, me_group_kind kind,

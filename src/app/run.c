@@ -7,6 +7,7 @@
 #include "app/simulate.h"
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/workers.h"
 #include "collectives/check.h"
 
 #ifndef ME_VERSION
@@ -82,7 +83,6 @@ static me_status make_plan(me_run *s, me_diag *diag)
         .card = &s->card,
         .group_of = me_groups_find,
         .group_self = s->groups,
-        .n_events = &s->n_events,
         .runs_all_rounds = s->options.no_fold,
         .keeps_course = s->options.keeps_course,
         .events_path = s->options.events_path,
@@ -142,29 +142,74 @@ static void share_log(me_run *s, int32_t unit)
     }
 }
 
+/** How simulating a unit ended. */
+typedef struct outcome {
+    me_status status;
+    me_diag diag;
+    uint64_t n_events;
+} outcome;
+
+/** Units on their way, for several threads at once. */
+typedef struct unit_tasks {
+    me_run *run;
+    outcome *outcomes;
+} unit_tasks;
+
+static bool simulate_unit(void *self, uint32_t task)
+{
+    const unit_tasks *u = self;
+    me_run *s = u->run;
+    const int32_t unit = (int32_t)task;
+    outcome *o = &u->outcomes[task];
+    if (!is_mine(s, unit)) {
+        return true;
+    }
+    me_simulation simulation = s->simulation;
+    simulation.n_events = &o->n_events;
+    o->status = me_call_log_create(&s->logs[unit]);
+    if (o->status == ME_OK) {
+        o->status =
+            me_simulate_rank(&simulation, rank_of_unit(s, unit), s->logs[unit],
+                             &o->diag, &s->results[unit]);
+    }
+    return o->status == ME_OK;
+}
+
+/** The first failure in the order of units, which is always the same: those
+ *  before one that failed have been simulated too. */
+static me_status join_units(me_run *s, const outcome *outcomes, me_diag *diag)
+{
+    for (int32_t i = 0; i < s->n_units; i++) {
+        const outcome *o = &outcomes[i];
+        if (o->status != ME_OK) {
+            *diag = o->diag;
+            return o->status;
+        }
+        s->n_events += o->n_events;
+        if (s->logs[i] != NULL) {
+            share_log(s, i);
+        }
+    }
+    return ME_OK;
+}
+
 static me_status simulate(me_run *s, me_diag *diag)
 {
     const size_t n = (size_t)s->n_units;
     s->logs = me_alloc(n, sizeof(me_call_log *), "estimate.logs");
     s->results = me_alloc(n, sizeof(me_rank_result *), "estimate.results");
     s->log_unit = me_alloc(n, sizeof(int32_t), "estimate.logs");
-    if (s->logs == NULL || s->results == NULL || s->log_unit == NULL) {
-        return me_fail(diag, ME_ERR_NOMEM, "no host memory for the ranks");
+    outcome *outcomes = me_alloc(n, sizeof *outcomes, "estimate.outcomes");
+    me_status status = ME_ERR_NOMEM;
+    if (s->logs == NULL || s->results == NULL || s->log_unit == NULL ||
+        outcomes == NULL) {
+        (void)me_fail(diag, status, "no host memory for the ranks");
+    } else {
+        unit_tasks u = {.run = s, .outcomes = outcomes};
+        me_workers_run(s->options.threads, (uint32_t)n, simulate_unit, &u);
+        status = join_units(s, outcomes, diag);
     }
-    me_status status = ME_OK;
-    for (int32_t i = 0; status == ME_OK && i < s->n_units; i++) {
-        if (!is_mine(s, i)) {
-            continue;
-        }
-        status = me_call_log_create(&s->logs[i]);
-        if (status == ME_OK) {
-            status = me_simulate_rank(&s->simulation, rank_of_unit(s, i),
-                                      s->logs[i], diag, &s->results[i]);
-        }
-        if (status == ME_OK) {
-            share_log(s, i);
-        }
-    }
+    me_free(outcomes);
     const double seconds = stage_seconds(s);
     me_log(ME_LOG_INFO, "simulate: %llu events, %.3f s, %.1f ns an event",
            (unsigned long long)s->n_events, seconds,

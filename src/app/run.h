@@ -22,6 +22,7 @@ typedef struct me_run_options {
     bool strict;             /**< what is not modelled is an error */
     bool no_fold;            /**< every rank and micro-batch runs by itself */
     bool keeps_course;       /**< see me_tracker_keep_course() */
+    uint32_t threads;        /**< of the host that simulate; 0: one */
     const char *events_path; /**< NULL: no event log */
     int32_t events_rank;     /**< 0 if nobody asked */
     int32_t events_iteration;

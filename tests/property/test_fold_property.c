@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is simulated once and what is not run again give the same report, byte
- * for byte, as every rank and every micro-batch run by itself. */
+/* What is simulated once and what is not run again, by several threads, give
+ * the same report, byte for byte, as every rank and every micro-batch run by
+ * itself, one after the other. */
 #include "app/estimate.h"
 #include "base/str.h"
 #include "parallel/schedule.h"
@@ -179,6 +180,7 @@ static outcome run(const job *j, bool folds)
                   .rank = 0,
                   .iteration = -1,
                   .no_fold = !folds,
+                  .threads = folds ? 3 : 1,
                   .course = true};
     for (int32_t i = 0; i < j->n; i++) {
         cli.sets[cli.n_sets++] = j->sets[i];
