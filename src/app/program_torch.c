@@ -34,6 +34,11 @@ static me_status init(const me_plan *plan, int32_t rank, me_program *p)
         .loss = job->loss,
         .target = c->torch.target,
         .attention = c->torch.attention,
+        .autocast = {.is_enabled = c->torch.autocast >= 0,
+                     .dtype = c->torch.autocast >= 0
+                                  ? (me_dtype)c->torch.autocast
+                                  : ME_DTYPE_FLOAT32},
+        .scales_gradients = c->torch.grad_scaler,
         .clips_gradients = c->optimizer.clip_grad > 0,
         .input_shape = shape,
         .input_dtype = c->torch.input_dtype,

@@ -31,6 +31,15 @@ bool me_dtype_is_floating(me_dtype dtype)
     return false;
 }
 
+me_dtype me_dtype_promote(me_dtype a, me_dtype b)
+{
+    if (a == b || !me_dtype_is_floating(a) || !me_dtype_is_floating(b)) {
+        return a;
+    }
+    return a == ME_DTYPE_FLOAT64 || b == ME_DTYPE_FLOAT64 ? ME_DTYPE_FLOAT64
+                                                          : ME_DTYPE_FLOAT32;
+}
+
 const char *me_dtype_name(me_dtype dtype)
 {
     switch (dtype) {

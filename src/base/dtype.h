@@ -38,6 +38,10 @@ uint64_t me_dtype_bytes(me_dtype dtype);
 /** A floating-point type? */
 bool me_dtype_is_floating(me_dtype dtype);
 
+/** torch.promote_types() of floating-point types: neither of two of 16 bits
+ *  holds the other. Of others, and of one that is none, the first. */
+me_dtype me_dtype_promote(me_dtype a, me_dtype b);
+
 /** PyTorch's name of the type; static. */
 const char *me_dtype_name(me_dtype dtype);
 

@@ -154,6 +154,8 @@ typedef struct me_torch_options {
     me_torch_target target;
     bool keeps_output; /**< the loop names it: it lives through the backward */
     me_sdpa_backend attention;
+    int32_t autocast; /**< dtype of forward and loss; -1: none */
+    bool grad_scaler;
     me_data_parallel data_parallel;
     bool wrap_one_rank;         /**< also where a batch has one rank alone */
     bool reshard_after_forward; /**< fully_shard's */

@@ -17,6 +17,13 @@ const me_option_word me_torch_policy_words[] = {
     {NULL, 0},
 };
 
+const me_option_word me_torch_autocast_words[] = {
+    {"none", -1},
+    {"bfloat16", ME_DTYPE_BFLOAT16},
+    {"float16", ME_DTYPE_FLOAT16},
+    {NULL, 0},
+};
+
 const me_option_word me_torch_data_parallel_words[] = {
     {"none", ME_DATA_PARALLEL_NONE},
     {"ddp", ME_DATA_PARALLEL_DDP},

@@ -12,6 +12,7 @@
 /** @name Ends with a word that is NULL
  *  @{ */
 extern const me_option_word me_torch_input_dtype_words[];
+extern const me_option_word me_torch_autocast_words[];
 extern const me_option_word me_torch_policy_words[];
 extern const me_option_word me_torch_data_parallel_words[];
 extern const me_option_word me_torch_target_words[];

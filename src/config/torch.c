@@ -4,6 +4,7 @@
 #include "config/framework.h"
 #include "config/layers.h"
 #include "config/private.h"
+#include "config/torch_autocast.h"
 #include "parallel/schedule.h"
 
 #include <limits.h>
@@ -403,6 +404,9 @@ static me_status validate(const me_config *config, me_diag *diag)
     if (status == ME_OK) {
         status = check_buffers(config, diag);
     }
+    if (status == ME_OK) {
+        status = me_torch_check_autocast(config, diag);
+    }
     return status;
 }
 
@@ -416,7 +420,7 @@ static me_status note_unwrapped(me_config *config, me_diag *diag)
         config, diag,
         "one rank has the whole batch, so that the model is not wrapped and "
         "keeps the types that it is built with; autocast, as torchtitan 0.2 has "
-        "it there, is not modelled");
+        "it there, is torch.autocast's");
 }
 
 static me_status note(me_config *config, me_diag *diag)
@@ -424,6 +428,10 @@ static me_status note(me_config *config, me_diag *diag)
     const me_status unwrapped = note_unwrapped(config, diag);
     if (unwrapped != ME_OK) {
         return unwrapped;
+    }
+    const me_status scaled = me_torch_note_autocast(config, diag);
+    if (scaled != ME_OK) {
+        return scaled;
     }
     if (has_kind(&config->torch_job.tree->root, ME_LAYER_CONV2D)) {
         const me_status status = me_config_add_not_modelled(

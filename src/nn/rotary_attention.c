@@ -2,6 +2,7 @@
 #include "nn/rotary_attention.h"
 
 #include "ops/attention.h"
+#include "ops/autocast.h"
 #include "ops/rotary.h"
 #include "ops/sdpa.h"
 #include "ops/view.h"
@@ -42,11 +43,17 @@ static me_tensor *repeat_kv(me_engine *e, me_tensor *x, uint64_t times)
 
 static me_tensor *attend(me_nn *nn, me_tensor *q, me_tensor *k, me_tensor *v)
 {
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    v = me_autocast_lower(e, v);
+    k = me_autocast_lower(e, k);
+    q = me_autocast_lower(e, q);
     const bool is_flash =
         nn->config->core_attention == ME_CORE_ATTENTION_SDPA_FLASH &&
         q->dtype != ME_DTYPE_FLOAT32;
-    return is_flash ? me_sdpa_flash(nn->e, q, k, v, 0)
-                    : me_sdpa(nn->e, q, k, v);
+    return me_leave(e, frame,
+                    is_flash ? me_sdpa_flash(e, q, k, v, 0)
+                             : me_sdpa(e, q, k, v));
 }
 
 me_tensor *me_rotary_attention(me_nn *nn, me_tensor *const projected[3],

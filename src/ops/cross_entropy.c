@@ -2,6 +2,7 @@
 #include "ops/cross_entropy.h"
 
 #include "base/size.h"
+#include "ops/autocast.h"
 #include "tensor/hooks.h"
 #include "tensor/launch.h"
 
@@ -89,5 +90,6 @@ me_tensor *me_cross_entropy(me_engine *e, me_tensor *x, me_tensor *target)
         return me_none(e);
     }
     const me_frame frame = me_enter(e);
-    return me_leave(e, frame, nll_loss(e, log_softmax(e, x), target));
+    me_tensor *log_probabilities = me_autocast_float(e, log_softmax(e, x));
+    return me_leave(e, frame, nll_loss(e, log_probabilities, target));
 }

@@ -2,6 +2,7 @@
 #include "ops/elementwise.h"
 
 #include "base/size.h"
+#include "ops/autocast.h"
 #include "ops/compiled.h"
 #include "tensor/autograd.h"
 #include "tensor/hooks.h"
@@ -77,10 +78,18 @@ static me_tensor *unary(me_engine *e, const char *op, const me_tensor *x)
     return kernel(e, op, x, (me_dtype)x->dtype, me_bytes(x));
 }
 
+/** Type of a result: numbers without dimensions widen no tensor that has some. */
+static me_dtype promoted(const me_tensor *a, const me_tensor *b)
+{
+    const me_dtype type = me_dtype_promote(a->dtype, b->dtype);
+    const bool is_mixed = (a->shape.ndim == 0) != (b->shape.ndim == 0);
+    return is_mixed ? (me_dtype)wider(a, b)->dtype : type;
+}
+
 static me_tensor *binary(me_engine *e, const char *op, const me_tensor *a,
                          const me_tensor *b)
 {
-    return kernel(e, op, wider(a, b), (me_dtype)a->dtype,
+    return kernel(e, op, wider(a, b), promoted(a, b),
                   me_size_add(me_bytes(a), me_bytes(b)));
 }
 
@@ -158,9 +167,11 @@ static const me_op square_op = {"PowBackward0", square_backward};
 
 me_tensor *me_square(me_engine *e, me_tensor *a)
 {
+    const me_frame frame = me_enter(e);
+    a = me_autocast_float(e, a);
     me_node *node = me_record1(e, &square_op, a);
     me_save(e, node, 0, a);
-    return me_output(e, node, unary(e, "pow", a));
+    return me_leave(e, frame, me_output(e, node, unary(e, "pow", a)));
 }
 
 enum {
@@ -199,6 +210,18 @@ static const me_op mul_number_op = {"MulBackward0", unary_backward};
 static const me_op div_number_op = {"DivBackward0", unary_backward};
 static const me_op neg_op = {"NegBackward0", unary_backward};
 
+static me_tensor *in_place(me_engine *e, const me_op *op, me_tensor *a)
+{
+    me_node *node = me_record1(e, op, a);
+    me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(a), 2 * me_bytes(a));
+    return me_output(e, node, a);
+}
+
+me_tensor *me_add_number_in_place(me_engine *e, me_tensor *a)
+{
+    return in_place(e, &add_op, a);
+}
+
 me_tensor *me_mul_number(me_engine *e, me_tensor *a)
 {
     me_node *node = me_record1(e, &mul_number_op, a);
@@ -220,10 +243,12 @@ static const me_op rsqrt_op = {"RsqrtBackward0", rsqrt_backward};
 
 me_tensor *me_rsqrt(me_engine *e, me_tensor *a)
 {
+    const me_frame frame = me_enter(e);
+    a = me_autocast_float(e, a);
     me_node *node = me_record1(e, &rsqrt_op, a);
     me_tensor *y = unary(e, "rsqrt", a);
     me_save(e, node, 0, y);
-    return me_output(e, node, y);
+    return me_leave(e, frame, me_output(e, node, y));
 }
 
 me_tensor *me_neg(me_engine *e, me_tensor *a)
@@ -241,9 +266,7 @@ me_tensor *me_div(me_engine *e, me_tensor *a, me_tensor *b)
 
 me_tensor *me_div_number_in_place(me_engine *e, me_tensor *a)
 {
-    me_node *node = me_record1(e, &div_number_op, a);
-    me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(a), 2 * me_bytes(a));
-    return me_output(e, node, a);
+    return in_place(e, &div_number_op, a);
 }
 
 me_tensor *me_div_in_place(me_engine *e, me_tensor *a, me_tensor *b)
@@ -252,26 +275,6 @@ me_tensor *me_div_in_place(me_engine *e, me_tensor *a, me_tensor *b)
     me_save(e, node, 0, b);
     me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(a), 2 * me_bytes(a));
     return me_output(e, node, a);
-}
-
-static void cast_backward(me_engine *e, me_node *node, me_tensor *const *gy,
-                          me_tensor **gx)
-{
-    gx[0] = kernel(e, "to", gy[0], (me_dtype)node->data.n[0], me_bytes(gy[0]));
-}
-
-static const me_op cast_op = {"ToCopyBackward0", cast_backward};
-
-me_tensor *me_cast(me_engine *e, me_tensor *a, me_dtype dtype)
-{
-    if (a->dtype == (uint8_t)dtype) {
-        return a;
-    }
-    me_node *node = me_record1(e, &cast_op, a);
-    if (node != NULL) {
-        node->data.n[0] = a->dtype;
-    }
-    return me_output(e, node, kernel(e, "to", a, dtype, me_bytes(a)));
 }
 
 /** One gradient from the saved input. */

@@ -28,6 +28,9 @@ me_tensor *me_mul(me_engine *e, me_tensor *a, me_tensor *b);
 /** `a + number`; saves nothing; its gradient is the incoming one. */
 me_tensor *me_add_number(me_engine *e, me_tensor *a);
 
+/** `a.add_(number)`: in place, returns @p a. */
+me_tensor *me_add_number_in_place(me_engine *e, me_tensor *a);
+
 /** `a * number`: one gradient tensor. */
 me_tensor *me_mul_number(me_engine *e, me_tensor *a);
 

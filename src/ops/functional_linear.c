@@ -2,16 +2,23 @@
 #include "ops/functional_linear.h"
 
 #include "base/size.h"
+#include "ops/autocast.h"
 #include "ops/matmul.h"
 #include "ops/view.h"
 #include "tensor/autograd.h"
 #include "tensor/hooks.h"
 #include "tensor/region.h"
 
-/** What addmm and mm remember, in the order in which it is released. */
+/** What addmm (mat1, mat2) and mm (mat2, self) remember, in the order in which
+ *  it is released. */
 enum {
-    LINEAR_SAVED_INPUT,
-    LINEAR_SAVED_WEIGHT
+    ADDMM_SAVED_INPUT,
+    ADDMM_SAVED_WEIGHT
+};
+
+enum {
+    MM_SAVED_WEIGHT,
+    MM_SAVED_INPUT
 };
 
 /** Inputs of AddmmBackward0; MmBackward0 has the last two. */
@@ -91,14 +98,19 @@ static void mm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 static const me_op addmm_op = {"AddmmBackward0", addmm_backward};
 static const me_op mm_op = {"MmBackward0", mm_backward};
 
-/** What the kernel's node keeps, before the kernel runs. */
-static void save(me_engine *e, me_node *node, me_tensor *x, me_tensor *wt)
+/** How long a row of the input is, for the formulas. */
+static void note_inputs(me_node *node, const me_tensor *wt)
 {
     if (node != NULL) {
         node->data.n[0] = me_dim(wt, 0);
     }
-    me_save(e, node, LINEAR_SAVED_INPUT, wt->requires_grad ? x : NULL);
-    me_save(e, node, LINEAR_SAVED_WEIGHT, x->requires_grad ? wt : NULL);
+}
+
+/** What a product keeps of one operand, before the kernel runs, for the
+ *  gradient of the other. */
+static const me_tensor *kept_for(const me_tensor *other, const me_tensor *x)
+{
+    return other->requires_grad ? x : NULL;
 }
 
 /** `torch.addmm(bias, x, wt)` through cuBLASLt: (n, in) to (n, out). */
@@ -106,7 +118,9 @@ static me_tensor *addmm(me_engine *e, me_tensor *x, me_tensor *wt,
                         me_tensor *bias)
 {
     me_node *node = me_record(e, &addmm_op, 3, (me_tensor *[]){bias, x, wt});
-    save(e, node, x, wt);
+    note_inputs(node, wt);
+    me_save(e, node, ADDMM_SAVED_INPUT, kept_for(wt, x));
+    me_save(e, node, ADDMM_SAVED_WEIGHT, kept_for(x, wt));
     me_tensor *y = me_empty(e, "addmm", (me_dtype)x->dtype,
                             ME_SHAPE(me_dim(x, 0), me_dim(wt, 1)));
     me_gemm_run(e, ME_KERNEL_LINEAR, y, me_dim(wt, 0));
@@ -119,7 +133,9 @@ static me_tensor *addmm(me_engine *e, me_tensor *x, me_tensor *wt,
 static me_tensor *mm(me_engine *e, me_tensor *x, me_tensor *wt)
 {
     me_node *node = me_record2(e, &mm_op, x, wt);
-    save(e, node, x, wt);
+    note_inputs(node, wt);
+    me_save(e, node, MM_SAVED_WEIGHT, kept_for(x, wt));
+    me_save(e, node, MM_SAVED_INPUT, kept_for(wt, x));
     me_tensor *y = NULL;
     if (!me_region_kept(e, ME_REGION_MM, 1, &y)) {
         y = me_empty(e, "mm", (me_dtype)x->dtype,
@@ -145,6 +161,12 @@ me_tensor *me_functional_linear(me_engine *e, me_tensor *x, me_tensor *weight,
         return me_none(e);
     }
     const me_frame frame = me_enter(e);
+    bias = me_autocast_lower(e, bias);
+    weight = me_autocast_lower(e, weight);
+    x = me_autocast_lower(e, x);
+    if (!me_engine_is_ok(e)) { // a cast may have failed
+        return me_leave(e, frame, me_none(e));
+    }
     me_tensor *rows = x;
     me_tensor *wt = NULL;
     me_shape shape = x->shape;

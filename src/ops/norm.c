@@ -2,6 +2,8 @@
 #include "ops/norm.h"
 
 #include "base/size.h"
+#include "ops/autocast.h"
+#include "ops/elementwise.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
 #include "tensor/hooks.h"
@@ -114,6 +116,10 @@ static const me_op layer_norm_op = {"NativeLayerNormBackward0",
 me_tensor *me_layer_norm(me_engine *e, me_tensor *x, me_tensor *weight,
                          me_tensor *bias)
 {
+    const me_frame frame = me_enter(e);
+    bias = me_autocast_float(e, bias);
+    weight = me_autocast_float(e, weight);
+    x = me_autocast_float(e, x);
     me_node *node =
         me_record(e, &layer_norm_op, 3, (me_tensor *[]){x, weight, bias});
     me_tensor *copy = rows_of(e, x);
@@ -129,7 +135,7 @@ me_tensor *me_layer_norm(me_engine *e, me_tensor *x, me_tensor *weight,
     me_tell_op(e, "native_layer_norm.default");
     me_drop(e, rstd);
     me_drop(e, mean);
-    return me_output(e, node, y);
+    return me_leave(e, frame, me_output(e, node, y));
 }
 
 enum {
@@ -158,8 +164,37 @@ static void rms_norm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 
 static const me_op rms_norm_op = {"FusedRmsNormBackward0", rms_norm_backward};
 
+/** rms_norm_composite() of layer_norm.cpp: x · rsqrt(mean(x²) + eps) · weight in
+ *  float32, and that as the input is; there is no kernel for an input and a
+ *  weight of two types. */
+static me_tensor *composite_rms_norm(me_engine *e, me_tensor *x,
+                                     me_tensor *weight)
+{
+    const me_frame frame = me_enter(e);
+    me_tensor *input = me_cast(e, x, ME_DTYPE_FLOAT32);
+    me_tensor *squares = me_square(e, input);
+    me_tensor *mean = me_add_number_in_place(e, me_mean_last(e, squares));
+    me_tensor *scale = me_rsqrt(e, mean);
+    me_drop(e, mean);
+    me_drop(e, squares);
+    me_tensor *scaled = me_mul(e, input, scale);
+    me_tensor *product = me_mul(e, scaled, weight);
+    me_drop(e, scaled);
+    if (input != x) {
+        me_drop(e, input);
+    }
+    me_tensor *y = me_cast(e, product, (me_dtype)x->dtype);
+    if (y != product) {
+        me_drop(e, product);
+    }
+    return me_leave(e, frame, y);
+}
+
 me_tensor *me_rms_norm(me_engine *e, me_tensor *x, me_tensor *weight)
 {
+    if (me_engine_is_ok(e) && x->dtype != weight->dtype) {
+        return composite_rms_norm(e, x, weight);
+    }
     me_node *node = me_record2(e, &rms_norm_op, x, weight);
     me_tensor *copy = rows_of(e, x);
     me_tensor *y = norm_output(e, "_fused_rms_norm", x, 2);

@@ -2,6 +2,7 @@
 #include "ops/reduce.h"
 
 #include "base/size.h"
+#include "ops/autocast.h"
 #include "tensor/autograd.h"
 #include "tensor/hooks.h"
 #include "tensor/launch.h"
@@ -182,7 +183,9 @@ me_tensor *me_sum(me_engine *e, me_tensor *x)
         node->data.shape = x->shape;
     }
     const me_shape scalar = ME_SCALAR;
-    me_tensor *sum = me_sum_to(e, x, &scalar);
+    me_tensor *sum = me_empty(e, "sum", me_autocast_float_dtype(e, x), scalar);
+    const me_reduction reduction = reduction_to(x, &scalar);
+    me_reduce(e, &reduction);
     me_tell_op(e, "sum.default");
     return me_output(e, node, sum);
 }

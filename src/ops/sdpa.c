@@ -2,6 +2,7 @@
 #include "ops/sdpa.h"
 
 #include "base/size.h"
+#include "ops/autocast.h"
 #include "tensor/autograd.h"
 #include "tensor/hooks.h"
 #include "tensor/launch.h"
@@ -194,6 +195,12 @@ me_tensor *me_sdpa(me_engine *e, me_tensor *query, me_tensor *key,
     if (!me_engine_is_ok(e)) {
         return me_none(e);
     }
-    return query->dtype == ME_DTYPE_FLOAT32 ? efficient(e, query, key, value)
-                                            : cudnn(e, query, key, value);
+    const me_frame frame = me_enter(e);
+    value = me_autocast_lower(e, value);
+    key = me_autocast_lower(e, key);
+    query = me_autocast_lower(e, query);
+    me_tensor *y = query->dtype == ME_DTYPE_FLOAT32
+                       ? efficient(e, query, key, value)
+                       : cudnn(e, query, key, value);
+    return me_leave(e, frame, y);
 }

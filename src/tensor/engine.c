@@ -41,6 +41,7 @@ void me_engine_destroy(me_engine *e)
     me_modules_fini(e);
     me_regions_fini(e);
     me_tape_fini(&e->tape);
+    me_autocast_fini(&e->autocast);
     me_free(e->variables.tensors);
     me_free(e->pending.storages);
     me_free(e->blocks.freed);

@@ -8,6 +8,7 @@
 #define MEMEST_TENSOR_ENGINE_PRIVATE_H
 
 #include "base/arena.h"
+#include "tensor/autocast.h"
 #include "tensor/autograd.h"
 #include "tensor/engine.h"
 #include "tensor/hooks.h"
@@ -89,6 +90,7 @@ struct me_engine {
     uint8_t stream;
     int thread;
     bool grad_enabled;
+    me_autocast autocast;
     bool is_scratch; /**< of what is allocated now */
     me_work work[ME_PHASE_COUNT];
     me_launch_listener listener;

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "tensor/autocast.h"
 #include "tensor/engine_private.h"
 #include "tensor/launch.h"
 #include "tensor/tensor.h"
@@ -30,10 +31,11 @@ typedef struct me_region {
     me_region_function function;
     me_tensor *input; /**< owned; kept until the last holder goes */
     me_module_id module;
-    uint32_t refs;       /**< holders, and the forward while it runs */
-    uint32_t n_holders;  /**< ever made: places in the list */
-    uint32_t n_filled;   /**< of them, by the run that goes on */
-    me_local *traceback; /**< while it unwinds; owned, innermost first */
+    me_autocast_state autocast; /**< that it ran under */
+    uint32_t refs;              /**< holders, and the forward while it runs */
+    uint32_t n_holders;         /**< ever made: places in the list */
+    uint32_t n_filled;          /**< of them, by the run that goes on */
+    me_local *traceback;        /**< while it unwinds; owned, innermost first */
     me_tensor **tensors; /**< one a holder, until it is handed out; owned */
     kept_results kept;
     uint32_t n_products; /**< of the run that goes on */
@@ -112,6 +114,7 @@ me_tensor *me_region_forward(me_engine *e, const me_region_function *function,
         .function = *function,
         .input = me_retain(input),
         .module = e->module,
+        .autocast = me_autocast_now(e),
         .refs = 1,
     };
     link_region(e, region);
@@ -218,7 +221,9 @@ static void run_again(me_engine *e, me_region *region)
     me_tensor *x = me_detach(e, region->input);
     x->is_view = false;
     x->requires_grad = region->input->requires_grad;
+    const me_autocast_state outer = me_autocast_enter(e, region->autocast);
     region->function.run(region->function.self, e, x);
+    me_autocast_exit(e, outer);
     drop_traceback(e, region);
     me_leave(e, frame, NULL);
     e->is_stopped = false;

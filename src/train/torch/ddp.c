@@ -63,11 +63,19 @@ static void verify_shapes(me_loop *l)
     me_leave(e, frame, NULL);
 }
 
+/** Broadcasts that are under way together (broadcast_coalesced() of
+ *  c10d/comm.cpp): the oldest ends before one more begins. */
+enum {
+    BROADCASTS_IN_FLIGHT = 2
+};
+
 /** _sync_module_states(): parameters of rank 0, flattened piece by piece. */
 static void broadcast_parameters(me_loop *l)
 {
     me_engine *e = l->e;
     const uint32_t n = l->parameters.count;
+    me_tensor *in_flight[BROADCASTS_IN_FLIGHT] = {NULL};
+    uint32_t oldest = 0;
     for (uint32_t i = 0; i < n && me_engine_is_ok(e);) {
         const me_dtype dtype =
             (me_dtype)l->parameters.parameters[i]->tensor->dtype;
@@ -76,10 +84,16 @@ static void broadcast_parameters(me_loop *l)
             bytes = me_size_add(bytes, bytes_of(l->parameters.parameters[i]));
             i++;
         } while (i < n && bytes < BROADCAST_BYTES);
+        me_clear(e, &in_flight[oldest]);
         const me_frame frame = me_enter(e);
-        me_scratch(e, "broadcast_coalesced", bytes);
+        in_flight[oldest] =
+            me_retain(me_scratch(e, "broadcast_coalesced", bytes));
         tell(l, ME_COLLECTIVE_BROADCAST, dtype, bytes / me_dtype_bytes(dtype));
         me_leave(e, frame, NULL);
+        oldest = (oldest + 1) % BROADCASTS_IN_FLIGHT;
+    }
+    for (uint32_t i = 0; i < BROADCASTS_IN_FLIGHT; i++) {
+        me_clear(e, &in_flight[(oldest + i) % BROADCASTS_IN_FLIGHT]);
     }
 }
 

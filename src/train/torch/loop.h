@@ -25,6 +25,14 @@ typedef struct me_wrapper {
     void (*unwrap)(void *self);
 } me_wrapper;
 
+/** State of a GradScaler (grad_scaler.h); each owned, or NULL. */
+typedef struct me_grad_scaler {
+    me_tensor *scale; /**< made when a loss is first scaled */
+    me_tensor *growth_tracker;
+    me_tensor *found_inf; /**< of the gradients, until the update */
+    bool is_unscaled;     /**< the gradients are, since the last update */
+} me_grad_scaler;
+
 typedef struct me_loop {
     me_engine *e;
     const me_torch_config *config;
@@ -38,6 +46,7 @@ typedef struct me_loop {
     me_shard_state *states; /**< of the optimizer, one a parameter; owned */
     uint32_t n_states;
     bool has_stepped; /**< states exist */
+    me_grad_scaler scaler;
     me_tensor *barrier_byte;
     me_tensor *input;  /**< owned; NULL on ranks that are given none */
     me_tensor *target; /**< as the input */

@@ -57,9 +57,22 @@ static uint32_t foreach_norm(me_loop *l)
     return count;
 }
 
-/** The norms stacked, their norm, the coefficient max_norm / (norm + 1e-6) and
- *  what it is clamped to; gradients are multiplied in place
- *  (torch/nn/utils/clip_grad.py). */
+/** _get_total_norm(): the norms stacked, and their norm, which outlives them. */
+static me_tensor *total_norm(me_loop *l)
+{
+    me_engine *e = l->e;
+    const me_frame frame = me_enter(e);
+    const uint32_t count = foreach_norm(l);
+    me_tensor *stack = me_empty(e, "stack", ME_DTYPE_FLOAT32, ME_SHAPE(count));
+    me_tensor *total =
+        me_empty(e, "linalg_vector_norm", ME_DTYPE_FLOAT32, ME_SCALAR);
+    me_drop(e, stack);
+    return me_leave(e, frame, total);
+}
+
+/** The norm, the coefficient max_norm / (norm + 1e-6), which Python makes of
+ *  the sum's reciprocal, and what it is clamped to; gradients are multiplied in
+ *  place (torch/nn/utils/clip_grad.py). */
 void me_loop_clip_gradients(me_loop *l)
 {
     me_engine *e = l->e;
@@ -69,14 +82,14 @@ void me_loop_clip_gradients(me_loop *l)
     const me_phase phase = me_phase_set(e, ME_PHASE_OPTIMIZER);
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     const me_frame frame = me_enter(e);
-    const uint32_t count = foreach_norm(l);
-    me_tensor *stack = me_empty(e, "stack", ME_DTYPE_FLOAT32, ME_SHAPE(count));
-    (void)me_empty(e, "linalg_vector_norm", ME_DTYPE_FLOAT32, ME_SCALAR);
-    me_drop(e, stack);
+    (void)total_norm(l);
     me_tensor *sum = me_empty(e, "add", ME_DTYPE_FLOAT32, ME_SCALAR);
-    (void)me_empty(e, "div", ME_DTYPE_FLOAT32, ME_SCALAR);
+    me_tensor *inverse = me_empty(e, "reciprocal", ME_DTYPE_FLOAT32, ME_SCALAR);
+    me_tensor *coefficient = me_empty(e, "mul", ME_DTYPE_FLOAT32, ME_SCALAR);
+    me_drop(e, inverse);
     me_drop(e, sum);
     (void)me_empty(e, "clamp", ME_DTYPE_FLOAT32, ME_SCALAR);
+    me_drop(e, coefficient);
     me_leave(e, frame, NULL);
     me_category_set(e, category);
     me_phase_set(e, phase);

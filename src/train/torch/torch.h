@@ -13,6 +13,7 @@
 #include "base/model.h"
 #include "nn/nn.h"
 #include "parallel/schedule.h"
+#include "tensor/autocast.h"
 #include "train/fsdp/fsdp.h"
 
 /** What a rank's program is made from; read-only while it runs. */
@@ -21,8 +22,10 @@ typedef struct me_torch_config {
     const me_forward *loss;    /**< of y and target; borrowed */
     me_torch_target target;
     me_sdpa_backend attention;
-    bool clips_gradients; /**< clip_grad_norm_() before each step */
-    me_shape input_shape; /**< of one micro-batch */
+    me_autocast_state autocast; /**< of the forward and the loss */
+    bool scales_gradients;      /**< with a GradScaler */
+    bool clips_gradients;       /**< clip_grad_norm_() before each step */
+    me_shape input_shape;       /**< of one micro-batch */
     me_dtype input_dtype;
     bool keeps_output; /**< through the backward */
     me_data_parallel data_parallel;

@@ -8,6 +8,7 @@
 #include "tensor/launch.h"
 #include "train/torch/ddp.h"
 #include "train/torch/fsdp.h"
+#include "train/torch/grad_scaler.h"
 #include "train/torch/loop.h"
 #include "train/torch/pipelining.h"
 
@@ -149,7 +150,43 @@ static int counted(const me_loop *l, int32_t microbatch)
                                                                  : -1;
 }
 
-/** `y = model(x); loss(y).backward(); del y`: one micro-batch. */
+/** `y = model(x)`, then the loss, both under autocast where there is one.
+ *  @param y_out  a variable of the running frame, as the loss is */
+static me_tensor *forward_loss(me_loop *l, int32_t microbatch,
+                               me_tensor **y_out)
+{
+    me_engine *e = l->e;
+    const me_autocast_state outer = me_autocast_enter(e, l->config->autocast);
+    if (is_wrapped(l) && l->wrapper->pre_forward != NULL) {
+        l->wrapper->pre_forward(l->wrapper_state);
+    }
+    me_tensor *y = me_layer_forward(l->model, l->input);
+    me_loop_point(l, "forward", counted(l, microbatch));
+    me_tensor *operands[] = {y, l->target};
+    me_tensor *loss = me_forward_run(&l->nn, l->config->loss, 2, operands);
+    me_autocast_exit(e, outer);
+    *y_out = y;
+    return loss;
+}
+
+/** `loss.backward()`, or of the loss that the scaler has scaled. */
+static void backward(me_loop *l, me_tensor *loss)
+{
+    const me_frame frame = me_enter(l->e);
+    me_loop_backward(
+        l, l->config->scales_gradients ? me_grad_scaler_scale(l, loss) : loss);
+    me_leave(l->e, frame, NULL);
+}
+
+/** Does the loop name the loss? `loss(y).backward(); del y` does not; one that
+ *  is made in a context, or of a wrapped model, ends with `del y, loss`. */
+static bool names_loss(const me_loop *l)
+{
+    return is_wrapped(l) || l->config->autocast.is_enabled ||
+           l->config->scales_gradients;
+}
+
+/** One micro-batch. */
 static void forward_backward(me_loop *l, int32_t microbatch)
 {
     me_engine *e = l->e;
@@ -158,21 +195,16 @@ static void forward_backward(me_loop *l, int32_t microbatch)
     me_phase_set(e, ME_PHASE_FORWARD);
     me_category_set(e, ME_CATEGORY_TEMPORARY);
     me_loop_begin_action(l, ME_ACTION_FORWARD, 0, microbatch);
-    if (is_wrapped(l) && l->wrapper->pre_forward != NULL) {
-        l->wrapper->pre_forward(l->wrapper_state);
-    }
-    me_tensor *y = me_layer_forward(l->model, l->input);
-    me_loop_point(l, "forward", counted(l, microbatch));
-    me_tensor *operands[] = {y, l->target};
-    me_tensor *loss = me_forward_run(&l->nn, l->config->loss, 2, operands);
+    me_tensor *y = NULL;
+    me_tensor *loss = forward_loss(l, microbatch, &y);
     if (!l->config->keeps_output && loss != y) {
         me_drop(e, y);
     }
     me_loop_end_action(l);
     me_loop_begin_action(l, ME_ACTION_BACKWARD, 0, microbatch);
-    me_loop_backward(l, loss);
-    if (!is_wrapped(l) && loss != y) {
-        me_drop(e, loss); // nobody names it; else `del y, loss`
+    backward(l, loss);
+    if (!names_loss(l) && loss != y) {
+        me_drop(e, loss);
     }
     me_leave(e, frame, NULL);
     me_loop_end_action(l);
@@ -185,10 +217,19 @@ static void forward_backward(me_loop *l, int32_t microbatch)
 static void update(me_loop *l)
 {
     me_launch_tell(l->e, (me_launch){.kind = ME_LAUNCH_OPTIMIZER});
+    const bool is_scaled = l->config->scales_gradients;
+    if (l->config->clips_gradients && is_scaled) {
+        me_grad_scaler_unscale(l);
+    }
     if (l->config->clips_gradients) {
         me_loop_clip_gradients(l);
     }
-    me_loop_step(l);
+    if (is_scaled) {
+        me_grad_scaler_step(l);
+        me_grad_scaler_update(l);
+    } else {
+        me_loop_step(l);
+    }
     me_loop_point(l, "step", -1);
     me_loop_zero_grad(l);
     me_loop_point(l, "end", -1);
@@ -296,6 +337,7 @@ static void loop_fini(me_loop *l)
     if (l->wrapper != NULL) {
         l->wrapper->unwrap(l->wrapper_state);
     }
+    me_grad_scaler_fini(l);
     me_release(l->e, l->barrier_byte);
     me_release(l->e, l->input);
     me_release(l->e, l->target);

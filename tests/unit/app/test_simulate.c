@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/file.h"
 #include "support/faults.h"
 #include "support/simulate.h"
 #include "support/test.h"
@@ -158,6 +159,45 @@ static void test_simulate__no_host_memory(void **state)
     me_sweep_faults(scenario, NULL, 50);
 }
 
+/** Of plain PyTorch: autocast, a layer that runs again, a GradScaler. */
+static const char torch_job[] =
+    "framework = \"torch\";\n"
+    "torch: { input_shape = \"(2, 4)\"; autocast = \"float16\";\n"
+    "         grad_scaler = true; };\n"
+    "optimizer: { clip_grad = 1.0; };\n"
+    "module: { class = \"Sequential\";\n"
+    "  up: { class = \"Linear\"; in_features = 4; out_features = 8; };\n"
+    "  down: { class = \"Linear\"; in_features = 8; out_features = 4;\n"
+    "          checkpoint = true; }; };";
+
+static me_status torch_scenario(void *context)
+{
+    (void)context;
+    test_job job = {.config = me_config_create()};
+    me_diag diag = {.status = ME_OK};
+    me_rank_result *result = NULL;
+    me_status status =
+        job.config == NULL
+            ? ME_ERR_NOMEM
+            : me_config_read_text(job.config, "job.cfg", torch_job,
+                                  strlen(torch_job), &diag);
+    if (status == ME_OK) {
+        status = test_job_plan(&job, &diag);
+    }
+    if (status == ME_OK) {
+        status = test_job_run(&job, 0, &diag, &result);
+    }
+    me_rank_result_destroy(result);
+    test_job_fini(&job);
+    return status;
+}
+
+static void test_simulate__no_host_memory_for_autocast(void **state)
+{
+    (void)state;
+    me_sweep_faults(torch_scenario, NULL, 50);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,6 +206,7 @@ int main(void)
         cmocka_unit_test(test_simulate__more_memory_never_ends_worse),
         cmocka_unit_test(test_simulate__modules),
         cmocka_unit_test(test_simulate__no_host_memory),
+        cmocka_unit_test(test_simulate__no_host_memory_for_autocast),
     };
     return cmocka_run_group_tests_name("simulate", tests, NULL, NULL);
 }

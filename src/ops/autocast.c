@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ops/autocast.h"
+
+#include "ops/elementwise.h"
+#include "tensor/autocast.h"
+
+/** Is @p x cast at all (is_eligible())? */
+static bool is_eligible(const me_engine *e, const me_tensor *x)
+{
+    return me_autocast_now(e).is_enabled && me_engine_is_ok(e) && x != NULL &&
+           me_dtype_is_floating((me_dtype)x->dtype);
+}
+
+me_tensor *me_autocast_lower(me_engine *e, me_tensor *x)
+{
+    if (!is_eligible(e, x)) {
+        return x;
+    }
+    /* A leaf that requires a gradient and is no view: a parameter. */
+    const bool is_kept = x->parameter != NULL && x->dtype == ME_DTYPE_FLOAT32 &&
+                         x->requires_grad;
+    me_tensor *kept = is_kept ? me_autocast_cached(e, x) : NULL;
+    if (kept != NULL) {
+        return me_hold(e, kept);
+    }
+    me_tensor *cast = me_cast(e, x, me_autocast_now(e).dtype);
+    if (is_kept && cast != x) {
+        me_autocast_cache(e, x, cast);
+    }
+    return cast;
+}
+
+me_tensor *me_autocast_float(me_engine *e, me_tensor *x)
+{
+    return is_eligible(e, x) ? me_cast(e, x, ME_DTYPE_FLOAT32) : x;
+}
+
+me_dtype me_autocast_float_dtype(const me_engine *e, const me_tensor *x)
+{
+    return is_eligible(e, x) ? ME_DTYPE_FLOAT32 : (me_dtype)x->dtype;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ops/elementwise.h"
+#include "tensor/autograd.h"
+
+static void cast_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                          me_tensor **gx)
+{
+    gx[0] = me_pointwise(e, "to", gy[0], (me_dtype)node->data.n[0]);
+}
+
+static const me_op cast_op = {"ToCopyBackward0", cast_backward};
+
+me_tensor *me_cast(me_engine *e, me_tensor *a, me_dtype dtype)
+{
+    if (a->dtype == (uint8_t)dtype) {
+        return a;
+    }
+    me_node *node = me_record1(e, &cast_op, a);
+    if (node != NULL) {
+        node->data.n[0] = a->dtype;
+    }
+    return me_output(e, node, me_pointwise(e, "to", a, dtype));
+}
