@@ -29,10 +29,23 @@ if(ME_LTO)
   check_ipo_supported(RESULT me_lto_works OUTPUT me_lto_why LANGUAGES C)
   if(me_lto_works)
     set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ON)
+    # Tests are linked without it, or a hundred of them would be optimised as a
+    # whole each: objects hold the code for both.
+    if(ME_TESTS AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+      set(CMAKE_C_COMPILE_OPTIONS_IPO -flto=auto -ffat-lto-objects)
+    endif()
   else()
     message(STATUS "ME_LTO: not supported here, built without")
   endif()
 endif()
+
+# me_without_lto(TARGET): a program that is linked in a moment, ME_LTO or not.
+function(me_without_lto target)
+  set_target_properties(${target} PROPERTIES INTERPROCEDURAL_OPTIMIZATION OFF)
+  if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    target_link_options(${target} PRIVATE -fno-lto)
+  endif()
+endfunction()
 
 # me_program(TARGET): what every executable of the project needs. Under
 # AddressSanitizer plug-ins of MPI stay loaded, so that leaks have names.

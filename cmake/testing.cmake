@@ -45,6 +45,7 @@ endfunction()
 
 function(me_test_program name)
   add_executable(test_${name} test_${name}.c)
+  me_without_lto(test_${name})
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(test_${name} PRIVATE me_test_support ext::cmocka)
   me_program(test_${name})

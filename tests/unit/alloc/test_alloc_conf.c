@@ -13,7 +13,7 @@ static me_alloc_conf parse(const char *text)
     me_diag diag = {0};
     const me_status status = me_alloc_conf_parse(text, &diag, &conf);
     if (status != ME_OK) {
-        print_error("'%s': %s\n", text, diag.text);
+        print_error("'%s': %s\n", text == NULL ? "" : text, diag.text);
     }
     assert_int_equal(status, ME_OK);
     return conf;
