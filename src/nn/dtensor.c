@@ -102,8 +102,7 @@ static me_tensor *scatter_sum(const me_nn *nn, me_tensor *x, int32_t dim,
     return y;
 }
 
-/** all_reduce(): a copy, in place. */
-static me_tensor *sum(const me_nn *nn, me_tensor *x)
+me_tensor *me_all_reduce_local(const me_nn *nn, const me_tensor *x)
 {
     me_tensor *y = me_empty(nn->e, "all_reduce", (me_dtype)x->dtype, x->shape);
     tell(nn, ME_COLLECTIVE_ALL_REDUCE, y);
@@ -136,7 +135,7 @@ me_tensor *me_redistribute_local(const me_nn *nn, me_tensor *x, me_dlayout from,
         return scatter_sum(nn, x, target, is_async);
     }
     if (from == ME_DLAYOUT_PARTIAL && to == ME_DLAYOUT_REPLICATE) {
-        return sum(nn, x);
+        return me_all_reduce_local(nn, x);
     }
     if (from == ME_DLAYOUT_REPLICATE && target >= 0) {
         me_tensor *y = resized(e, "clone", x, target, 1, ranks_of(nn));

@@ -44,6 +44,10 @@ me_tensor *me_redistribute(const me_nn *nn, me_tensor *x, me_dlayout layout,
 /** DTensor.to_local(): an alias that is a plain tensor. */
 me_tensor *me_to_local(const me_nn *nn, me_tensor *x);
 
+/** funcol.all_reduce() of a local tensor over the tensor-parallel ranks: a copy,
+ *  in place. */
+me_tensor *me_all_reduce_local(const me_nn *nn, const me_tensor *x);
+
 /** What redistribute_local_tensor() allocates, without the tape. @return @p x
  *  if nothing is to do */
 me_tensor *me_redistribute_local(const me_nn *nn, me_tensor *x, me_dlayout from,

@@ -3,6 +3,8 @@
 
 #include "base/assert.h"
 #include "base/size.h"
+#include "nn/dtensor.h"
+#include "nn/loss_parallel.h"
 #include "nn/rotary_attention.h"
 #include "ops/cross_entropy.h"
 #include "ops/elementwise.h"
@@ -77,6 +79,32 @@ static value binary(scope *s, const me_expression *x,
     return (value){y, true};
 }
 
+/** Of logits that the ranks share in loss_parallel(), which alone takes such. */
+static value cross_entropy(scope *s, const me_expression *x)
+{
+    const value y = evaluate(s, x->operands[0]);
+    const value target = evaluate(s, x->operands[1]);
+    const int32_t last = y.x->shape.ndim - 1;
+    const bool is_shared =
+        y.x->layout == (int32_t)ME_DLAYOUT_SHARD_0 + last && last >= 0;
+    me_tensor *loss = NULL;
+    if (is_shared && s->nn->is_loss_parallel) {
+        loss = me_loss_parallel(s->nn, y.x, target.x);
+    } else if (y.x->layout != ME_DLAYOUT_NONE && me_engine_is_ok(s->e)) {
+        me_engine_fail(s->e, ME_ERR_CONFIG,
+                       "module %s: cross_entropy of a DTensor wants it cut "
+                       "along its last dimension, the classes, and "
+                       "torch.loss_parallel = true",
+                       me_module_path(s->e));
+    }
+    if (loss == NULL) {
+        loss = me_cross_entropy(s->e, y.x, target.x);
+    }
+    drop(s, y);
+    drop(s, target);
+    return (value){loss, true};
+}
+
 static value unary(scope *s, const me_expression *x,
                    me_tensor *(*op)(me_engine *e, me_tensor *a))
 {
@@ -146,11 +174,36 @@ static value arange(scope *s, const me_expression *x)
     return (value){y, true};
 }
 
+/** A result that is a DTensor where what it was made of is one. */
+static me_tensor *laid(me_engine *e, me_tensor *x, me_dlayout layout)
+{
+    if (me_engine_is_ok(e)) {
+        x->layout = (uint8_t)layout;
+    }
+    return x;
+}
+
+/** Views of DTensors are cut where their heads lie. */
+static me_dlayout cut_along(const me_tensor *x, int32_t dim)
+{
+    return x->layout < ME_DLAYOUT_SHARD_0
+               ? (me_dlayout)x->layout
+               : (me_dlayout)(ME_DLAYOUT_SHARD_0 + dim);
+}
+
 /** (b, s, h) to (b, s, a, d), a view. */
 static me_tensor *heads_of(me_engine *e, me_tensor *x, uint64_t heads)
 {
     const uint64_t d = me_dim(x, 2) / heads;
-    return me_view(e, x, ME_SHAPE(me_dim(x, 0), me_dim(x, 1), heads, d));
+    return laid(
+        e, me_view(e, x, ME_SHAPE(me_dim(x, 0), me_dim(x, 1), heads, d)),
+        cut_along(x, 2));
+}
+
+/** (b, s, a, d) to (b, a, s, d) or back. */
+static me_tensor *turned(me_engine *e, me_tensor *x, int32_t heads_dim)
+{
+    return laid(e, me_transpose(e, x, 1, 2), cut_along(x, heads_dim));
 }
 
 /** The attention of heads that lie beside each other: (b, s, h) to (b, s, h). */
@@ -160,12 +213,40 @@ static me_tensor *attend(me_engine *e, me_tensor *const *qkv, uint64_t heads)
     me_tensor *q = heads_of(e, qkv[0], heads);
     me_tensor *k = heads_of(e, qkv[1], heads);
     me_tensor *v = heads_of(e, qkv[2], heads);
-    q = me_transpose(e, q, 1, 2); // (b, a, s, d)
-    k = me_transpose(e, k, 1, 2);
-    v = me_transpose(e, v, 1, 2);
-    me_tensor *out = me_sdpa(e, q, k, v);
-    me_tensor *rows = me_contiguous(e, me_transpose(e, out, 1, 2));
-    return me_leave(e, frame, me_view(e, rows, qkv[0]->shape));
+    q = turned(e, q, 1); // (b, a, s, d)
+    k = turned(e, k, 1);
+    v = turned(e, v, 1);
+    me_tensor *out = laid(e, me_sdpa(e, q, k, v), (me_dlayout)q->layout);
+    me_tensor *back = turned(e, out, 2);
+    me_tensor *rows =
+        laid(e, me_contiguous(e, back), (me_dlayout)back->layout);
+    return me_leave(e, frame,
+                    laid(e, me_view(e, rows, qkv[0]->shape),
+                         (me_dlayout)qkv[0]->layout));
+}
+
+/** Those of a model's @p heads that lie on this rank; a failure of the engine
+ *  where DTensors are cut otherwise than in whole heads. */
+static uint64_t heads_here(scope *s, me_tensor *const *qkv, uint64_t heads)
+{
+    const uint8_t layout = qkv[0]->layout;
+    const uint64_t ranks =
+        layout == ME_DLAYOUT_SHARD_0 + 2
+            ? (uint64_t)s->nn->comm->size[ME_GROUP_TENSOR]
+            : 1;
+    const bool is_alike =
+        layout == qkv[1]->layout && layout == qkv[2]->layout;
+    const bool is_known = ranks > 1 || layout == ME_DLAYOUT_NONE ||
+                          layout == ME_DLAYOUT_REPLICATE;
+    if (me_engine_is_ok(s->e) &&
+        (!is_alike || !is_known || heads % ranks != 0)) {
+        me_engine_fail(s->e, ME_ERR_CONFIG,
+                       "module %s: attention of DTensors wants q, k and v cut "
+                       "alike along their last dimension, with n_heads = %u "
+                       "all heads of the model, which %u ranks divide",
+                       me_module_path(s->e), (unsigned)heads, (unsigned)ranks);
+    }
+    return heads / ranks;
 }
 
 static value attention(scope *s, const me_expression *x)
@@ -175,10 +256,9 @@ static value attention(scope *s, const me_expression *x)
     for (int i = 0; i < ME_EXPRESSION_OPERANDS; i++) {
         operands[i] = evaluate(s, x->operands[i]);
         qkv[i] = operands[i].x;
-        (void)refuse_dtensor(s, qkv[i], "attention");
     }
     me_tensor *y = me_none(s->e);
-    const uint64_t heads = x->index;
+    const uint64_t heads = heads_here(s, qkv, x->index);
     if (me_engine_is_ok(s->e)) {
         if (qkv[0]->shape.ndim != 3 || me_dim(qkv[0], 2) % heads != 0 ||
             !me_shape_equal(&qkv[0]->shape, &qkv[1]->shape) ||
@@ -187,7 +267,7 @@ static value attention(scope *s, const me_expression *x)
                            "module %s: scaled_dot_product_attention wants "
                            "three tensors (batch, sequence, width) of one "
                            "shape, the width a multiple of n_heads = %u",
-                           me_module_path(s->e), (unsigned)heads);
+                           me_module_path(s->e), (unsigned)x->index);
         } else {
             y = attend(s->e, qkv, heads);
         }
@@ -228,7 +308,7 @@ static value evaluate(scope *s, const me_expression *x)
     case ME_EXPRESSION_ATTENTION: return attention(s, x);
     case ME_EXPRESSION_ROTARY_ATTENTION:
     case ME_EXPRESSION_GROUPED_ROTARY_ATTENTION: return rotary_attention(s, x);
-    case ME_EXPRESSION_CROSS_ENTROPY: return binary(s, x, me_cross_entropy);
+    case ME_EXPRESSION_CROSS_ENTROPY: return cross_entropy(s, x);
     case ME_EXPRESSION_PARAMETER: return parameter(s, x);
     case ME_EXPRESSION_ADD_NUMBER: return unary(s, x, me_add_number);
     case ME_EXPRESSION_RSQRT: return unary(s, x, me_rsqrt);

@@ -138,6 +138,7 @@ typedef struct me_nn {
     me_parameter_list *parameters;
     me_moe_state *moe;
     int32_t chunk;                /**< that is being built */
+    bool is_loss_parallel;        /**< runs in PyTorch's loss_parallel() */
     me_weight_gradients *weights; /**< where split backwards keep theirs; NULL:
                                        no backward is split */
     struct me_rope_cache *rope_cache; /**< the rank's; NULL: unlimited */
