@@ -151,14 +151,24 @@ static const char *const foreign[] = {
     NULL,
 };
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
-static bool has_tied(const me_layer_spec *layer)
+/** What SGD does to DTensors. */
+static me_status check_plan_optimizer(const me_config *config, me_diag *diag)
 {
-    bool has = layer->tied_to != NULL;
-    for (uint32_t i = 0; i < layer->n_children && !has; i++) {
-        has = has_tied(&layer->children[i]);
+    if (config->optimizer.kind != ME_OPTIMIZER_SGD) {
+        return ME_OK;
     }
-    return has;
+    if (config->optimizer.weight_decay > 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "optimizer.weight_decay = %g with optimizer.kind = "
+                       "\"sgd\" and parallelize_plan is not modelled, 0 is",
+                       config->optimizer.weight_decay);
+    }
+    if (config->impl.optimizer != ME_OPTIMIZER_TORCH_FOREACH) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "impl.optimizer with optimizer.kind = \"sgd\" and "
+                       "parallelize_plan: only torch_foreach is modelled");
+    }
+    return ME_OK;
 }
 
 /** Tensor-parallel ranks need a plan, and a plan ranks. */
@@ -181,17 +191,7 @@ static me_status check_plan(const me_config *config, me_diag *diag)
                        "module: parallelize_plan with parallel.pipeline over 1 "
                        "or torch.data_parallel = \"ddp\" is not modelled");
     }
-    if (has_plan && has_tied(&config->torch_job.tree->root)) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "module: parallelize_plan with tied weights is not "
-                       "modelled");
-    }
-    if (has_plan && config->optimizer.kind == ME_OPTIMIZER_SGD) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "optimizer.kind = \"sgd\" with parallelize_plan is not "
-                       "modelled");
-    }
-    return ME_OK;
+    return has_plan ? check_plan_optimizer(config, diag) : ME_OK;
 }
 
 /** Options of fully_shard() where there is none, and copies that do not divide
