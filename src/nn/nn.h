@@ -103,6 +103,9 @@ typedef struct me_parameter {
     uint8_t gradient_layout; /**< of what its backward makes */
     uint64_t whole_rows;  /**< of a DTensor: the first dimension of all ranks'
                                   parts together */
+    bool is_tied;         /**< two modules have it */
+    me_tensor *spare;     /**< while a parallelize_plan is applied: what the
+                               other module has of a tied one; owned */
     int32_t chunk;        /**< model chunk that it belongs to */
     me_tensor *main_grad; /**< its slice of the gradient buffer; borrowed */
     uint32_t index;       /**< in registration order */

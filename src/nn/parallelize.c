@@ -39,6 +39,29 @@ static void tell_scatter(const me_nn *nn, const me_parameter *p)
     me_communicate_group(nn->e, nn->comm, false);
 }
 
+/** This rank's part of a parameter, received from the first rank. @return the
+ *  caller's */
+static me_tensor *receive_part(const me_nn *nn, const me_parameter *p,
+                               int32_t dim)
+{
+    me_engine *e = nn->e;
+    const me_category category = me_category_set(e, ME_CATEGORY_PARAMETER);
+    const me_frame frame = me_enter(e);
+    const me_frame pieces = me_enter(e);
+    for (uint64_t i = 0; dim != 0 && i < ranks_of(nn); i++) {
+        me_empty(e, "contiguous", p->dtype, p->shape);
+    }
+    me_tensor *part = me_retain(me_empty(e, p->name, p->dtype, p->shape));
+    tell_scatter(nn, p);
+    me_leave(e, pieces, NULL);
+    me_leave(e, frame, NULL);
+    me_category_set(e, category);
+    if (me_engine_is_ok(e)) {
+        part->requires_grad = true;
+    }
+    return part;
+}
+
 /** distribute_tensor() with Shard(dim). @return the whole one, the caller's */
 static me_tensor *shard(const me_nn *nn, me_parameter *p, int32_t dim)
 {
@@ -58,30 +81,53 @@ static me_tensor *shard(const me_nn *nn, me_parameter *p, int32_t dim)
     p->numel /= ranks;
     me_module_count_parameter(e, p->module, p->numel,
                               p->numel * me_dtype_bytes(p->dtype));
-    const me_category category = me_category_set(e, ME_CATEGORY_PARAMETER);
-    const me_frame frame = me_enter(e);
-    const me_frame pieces = me_enter(e);
-    for (uint64_t i = 0; dim != 0 && i < ranks; i++) {
-        me_empty(e, "contiguous", p->dtype, p->shape);
-    }
-    p->tensor = me_retain(me_empty(e, p->name, p->dtype, p->shape));
-    tell_scatter(nn, p);
-    me_leave(e, pieces, NULL);
-    me_leave(e, frame, NULL);
-    me_category_set(e, category);
+    p->tensor = receive_part(nn, p, dim);
     if (me_engine_is_ok(e)) {
-        p->tensor->requires_grad = true;
         p->tensor->parameter = p;
     }
     return whole;
 }
 
+/** A tied parameter's second module makes a part of its own of the whole one,
+ *  until it is tied again; @p is_owner: to this module's part. */
+static void distribute_again(const me_nn *nn, me_parameter *p,
+                             me_dlayout layout, bool is_owner)
+{
+    me_engine *e = nn->e;
+    if (p->layout != (uint8_t)layout || layout < ME_DLAYOUT_SHARD_0) {
+        me_engine_fail(e, ME_ERR_CONFIG,
+                       "parallelize_plan: modules with tied weights cut them "
+                       "differently, %s and %s, which is not modelled",
+                       me_dlayout_name((me_dlayout)p->layout),
+                       me_dlayout_name(layout));
+        return;
+    }
+    me_tensor *part = receive_part(
+        nn, p, (int32_t)layout - (int32_t)ME_DLAYOUT_SHARD_0);
+    me_release(e, p->spare);
+    p->spare = part;
+    if (is_owner && me_engine_is_ok(e)) {
+        p->spare = p->tensor;
+        p->tensor = part;
+        part->parameter = p;
+        part->layout = p->layout;
+        p->spare->parameter = NULL;
+    }
+}
+
 /** The parameter becomes a DTensor. @return what it was, the caller's; NULL if
  *  it lives on */
 static me_tensor *distribute(const me_nn *nn, me_parameter *p,
-                             me_dlayout layout, me_dlayout gradient)
+                             me_dlayout layout, me_dlayout gradient,
+                             bool is_owner)
 {
-    if (p == NULL || p->layout != 0 || !me_engine_is_ok(nn->e)) {
+    if (p == NULL || !me_engine_is_ok(nn->e)) {
+        return NULL;
+    }
+    if (p->layout != 0) {
+        if (p->spare != NULL) {
+            distribute_again(nn, p, layout, is_owner);
+        }
         return NULL;
     }
     p->whole_rows = p->shape.dim[0];
@@ -93,6 +139,11 @@ static me_tensor *distribute(const me_nn *nn, me_parameter *p,
     p->gradient_layout = (uint8_t)gradient;
     if (me_engine_is_ok(nn->e)) {
         p->tensor->layout = (uint8_t)layout;
+    }
+    if (p->is_tied && whole != NULL) { // which its other module still has
+        p->gradient_layout = (uint8_t)layout; // of the sum of both modules'
+        p->spare = whole;
+        return NULL;
     }
     return whole;
 }
@@ -120,22 +171,23 @@ static void partition(const me_nn *nn, me_layer *layer, me_style_kind kind)
     const bool is_table = layer->spec->kind == ME_LAYER_EMBEDDING;
     const me_dlayout first = ME_DLAYOUT_SHARD_0;
     const me_dlayout second = (me_dlayout)(ME_DLAYOUT_SHARD_0 + 1);
+    const bool is_owner = layer->spec->tied_to == NULL;
     me_tensor *whole[2] = {NULL, NULL};
     if (kind == ME_STYLE_COLWISE) {
         const me_dlayout layout = is_table ? second : first;
-        whole[0] = distribute(nn, layer->weight, layout, layout);
-        whole[1] = distribute(nn, layer->bias, first, first);
+        whole[0] = distribute(nn, layer->weight, layout, layout, is_owner);
+        whole[1] = distribute(nn, layer->bias, first, first, is_owner);
     } else if (kind == ME_STYLE_ROWWISE) {
         whole[0] = is_table ? distribute(nn, layer->weight, first,
-                                         ME_DLAYOUT_REPLICATE)
-                            : distribute(nn, layer->weight, second, second);
+                                         ME_DLAYOUT_REPLICATE, is_owner)
+                            : distribute(nn, layer->weight, second, second, is_owner);
         whole[1] = distribute(nn, layer->bias, ME_DLAYOUT_REPLICATE,
-                              ME_DLAYOUT_REPLICATE);
+                              ME_DLAYOUT_REPLICATE, is_owner);
     } else if (kind == ME_STYLE_SEQUENCE) {
         whole[0] = distribute(nn, layer->weight, ME_DLAYOUT_REPLICATE,
-                              ME_DLAYOUT_PARTIAL);
+                              ME_DLAYOUT_PARTIAL, is_owner);
         whole[1] = distribute(nn, layer->bias, ME_DLAYOUT_REPLICATE,
-                              ME_DLAYOUT_PARTIAL);
+                              ME_DLAYOUT_PARTIAL, is_owner);
     }
     me_release(nn->e, whole[0]);
     me_release(nn->e, whole[1]);
@@ -256,6 +308,9 @@ void me_parallelize(me_nn *nn, me_layer *root, const me_layer_tree *tree)
                 apply_below(nn, root, &tree->plan[i], tree->plan[i].path);
         }
         i += n;
+    }
+    for (uint32_t i = 0; i < nn->parameters->count; i++) { // tied again
+        me_clear(nn->e, &nn->parameters->parameters[i]->spare);
     }
     for (uint32_t i = 0; i < tree->n_styles && me_engine_is_ok(nn->e); i++) {
         if (counts[i] == 0) {
