@@ -6,7 +6,8 @@
  *
  * A redistribution hands its output out before the collective is done; what the
  * collective reads lives until the output is used (AsyncCollectiveTensor).
- * Dimensions that are cut must divide.
+ * Where ranks do not divide a dimension the last ones have less of it, and
+ * gathers pad; what is reduced and scattered must divide.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,6 +19,16 @@
 
 /** @p layout of a tensor of @p ndim dimensions, with Shard(-1) resolved. */
 me_dlayout me_dlayout_of(me_dlayout layout, int32_t ndim);
+
+/** This rank's part of a dimension of @p whole elements, as torch.chunk() cuts
+ *  it: the last ranks may have less, or nothing. */
+uint64_t me_part_of(const me_nn *nn, uint64_t whole);
+
+/** The largest part, to which collectives pad the others. */
+uint64_t me_padded_part(const me_nn *nn, uint64_t whole);
+
+/** @p y, made of @p x element by element, lies as @p x does. @return @p y */
+me_tensor *me_lies_as(me_engine *e, me_tensor *y, const me_tensor *x);
 
 /** "Replicate", "Partial", "Shard(1)", …; static. */
 const char *me_dlayout_name(me_dlayout layout);

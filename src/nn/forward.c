@@ -71,9 +71,7 @@ static value binary(scope *s, const me_expression *x,
                              "arithmetic with a plain tensor");
     }
     me_tensor *y = op(s->e, a.x, b.x);
-    if (me_engine_is_ok(s->e)) {
-        y->layout = a.x->layout;
-    }
+    me_lies_as(s->e, y, a.x);
     drop(s, a);
     drop(s, b);
     return (value){y, true};
@@ -123,9 +121,7 @@ static value cast_to(scope *s, value a, me_dtype dtype)
     if (y == a.x) {
         return a;
     }
-    if (me_engine_is_ok(s->e)) {
-        y->layout = a.x->layout;
-    }
+    me_lies_as(s->e, y, a.x);
     drop(s, a);
     return (value){y, true};
 }

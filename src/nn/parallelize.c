@@ -20,8 +20,8 @@ static uint64_t ranks_of(const me_nn *nn)
     return (uint64_t)nn->comm->size[ME_GROUP_TENSOR];
 }
 
-/** scatter() from the first rank, which copies its own part. */
-static void tell_scatter(const me_nn *nn, const me_parameter *p)
+/** scatter() of parts of @p numel from the first rank, which copies its own. */
+static void tell_scatter(const me_nn *nn, const me_parameter *p, uint64_t numel)
 {
     const me_group_kind group = me_mesh_group(nn->comm, ME_GROUP_TENSOR);
     const int32_t index = nn->comm->index[group];
@@ -33,30 +33,47 @@ static void tell_scatter(const me_nn *nn, const me_parameter *p)
                 nn->e, nn->comm,
                 (me_call){group,
                           is_root ? ME_COLLECTIVE_SEND : ME_COLLECTIVE_RECV,
-                          p->dtype, p->numel, is_root ? r : 0, false});
+                          p->dtype, numel, is_root ? r : 0, false});
         }
     }
     me_communicate_group(nn->e, nn->comm, false);
 }
 
-/** This rank's part of a parameter, received from the first rank. @return the
- *  caller's */
+/** The pieces that scatter() sends: copies, where they do not lie in one piece
+ *  or are padded to @p shape. */
+static void make_pieces(const me_nn *nn, const me_parameter *p, int32_t dim,
+                        me_shape shape)
+{
+    const uint64_t extent = shape.dim[dim];
+    for (uint64_t i = 0; i < ranks_of(nn); i++) {
+        if (dim != 0 || (i + 1) * extent > p->whole[dim]) {
+            me_empty(nn->e, "contiguous", p->dtype, shape);
+        }
+    }
+}
+
+/** This rank's part of a parameter, received from the first rank; of one that
+ *  was padded the memory stays. @return the caller's */
 static me_tensor *receive_part(const me_nn *nn, const me_parameter *p,
                                int32_t dim)
 {
     me_engine *e = nn->e;
+    me_shape shape = p->shape;
+    shape.dim[dim] = me_padded_part(nn, p->whole[dim]);
+    const bool is_padded = shape.dim[dim] != p->shape.dim[dim];
     const me_category category = me_category_set(e, ME_CATEGORY_PARAMETER);
     const me_frame frame = me_enter(e);
-    const me_frame pieces = me_enter(e);
-    for (uint64_t i = 0; dim != 0 && i < ranks_of(nn); i++) {
-        me_empty(e, "contiguous", p->dtype, p->shape);
+    make_pieces(nn, p, dim, shape);
+    me_tensor *part = me_empty(e, p->name, p->dtype, shape);
+    tell_scatter(nn, p, me_numel(part));
+    if (is_padded && dim != 0) {
+        part = me_empty(e, p->name, p->dtype, p->shape);
     }
-    me_tensor *part = me_retain(me_empty(e, p->name, p->dtype, p->shape));
-    tell_scatter(nn, p);
-    me_leave(e, pieces, NULL);
+    me_retain(part);
     me_leave(e, frame, NULL);
     me_category_set(e, category);
     if (me_engine_is_ok(e)) {
+        part->shape = p->shape;
         part->requires_grad = true;
     }
     return part;
@@ -66,19 +83,21 @@ static me_tensor *receive_part(const me_nn *nn, const me_parameter *p,
 static me_tensor *shard(const me_nn *nn, me_parameter *p, int32_t dim)
 {
     me_engine *e = nn->e;
-    const uint64_t ranks = ranks_of(nn);
-    if (p->shape.dim[dim] % ranks != 0) {
+    const uint64_t part = me_part_of(nn, p->whole[dim]);
+    if (part == 0) {
         me_engine_fail(e, ME_ERR_CONFIG,
-                       "parallelize_plan: parallel.tensor = %" PRIu64
-                       " does not divide dimension %d of %s, which is %" PRIu64,
-                       ranks, (int)dim, p->name, p->shape.dim[dim]);
+                       "parallelize_plan: dimension %d of %s, which is %" PRIu64
+                       ", leaves some of parallel.tensor = %" PRIu64
+                       " ranks without a part",
+                       (int)dim, p->name, p->whole[dim], ranks_of(nn));
         return NULL;
     }
     me_module_discount_parameter(e, p->module, p->numel,
                                  p->numel * me_dtype_bytes(p->dtype));
     me_tensor *whole = p->tensor;
-    p->shape.dim[dim] /= ranks;
-    p->numel /= ranks;
+    p->numel = p->numel / p->whole[dim] * part;
+    p->shape.dim[dim] = part;
+    p->is_uneven = p->whole[dim] % ranks_of(nn) != 0;
     me_module_count_parameter(e, p->module, p->numel,
                               p->numel * me_dtype_bytes(p->dtype));
     p->tensor = receive_part(nn, p, dim);
@@ -130,7 +149,8 @@ static me_tensor *distribute(const me_nn *nn, me_parameter *p,
         }
         return NULL;
     }
-    p->whole_rows = p->shape.dim[0];
+    p->whole[0] = p->shape.dim[0];
+    p->whole[1] = p->shape.ndim > 1 ? p->shape.dim[1] : 1;
     me_tensor *whole = NULL;
     if (layout >= ME_DLAYOUT_SHARD_0) {
         whole = shard(nn, p, (int32_t)layout - (int32_t)ME_DLAYOUT_SHARD_0);
@@ -343,6 +363,16 @@ static me_tensor *prepare_input(const me_layer *layer, const me_style *style,
     const me_dlayout gradient = input_gradient(style);
     if (x->layout == ME_DLAYOUT_NONE) {
         const me_dlayout input = me_dlayout_of(style->input, n);
+        if (style->kind == ME_STYLE_ROWWISE && !is_table &&
+            layer->spec->inputs % ranks_of(nn) != 0) {
+            me_engine_fail(nn->e, ME_ERR_CONFIG,
+                           "module %s: %" PRIu64
+                           " in_features, which %" PRIu64
+                           " ranks do not divide, of a plain tensor: the "
+                           "module before needs use_local_output = false",
+                           me_module_path(nn->e), layer->spec->inputs,
+                           ranks_of(nn));
+        }
         x = me_from_local(nn, x, input, input == desired ? gradient : input);
     }
     x = me_redistribute(nn, x, desired, gradient);
@@ -381,13 +411,22 @@ static void check_plain(const me_layer *layer)
     }
 }
 
-static me_tensor *prepare_output(const me_nn *nn, const me_style *style,
+/** Columns of all ranks together, where they do not divide them; else 0. */
+static uint64_t uneven_outputs(const me_layer *layer)
+{
+    const uint64_t outputs = layer->spec->outputs;
+    return outputs % ranks_of(layer->nn) == 0 ? 0 : outputs;
+}
+
+static me_tensor *prepare_output(const me_layer *layer, const me_style *style,
                                  me_tensor *y)
 {
+    const me_nn *nn = layer->nn;
     const int32_t n = y->shape.ndim;
     me_dlayout to = me_dlayout_of(style->output, n);
     if (style->kind == ME_STYLE_COLWISE) {
         y->layout = (uint8_t)me_dlayout_of(ME_DLAYOUT_SHARD_LAST, n);
+        y->whole_extent = uneven_outputs(layer);
     } else if (style->kind == ME_STYLE_ROWWISE) {
         y->layout = ME_DLAYOUT_PARTIAL;
     } else if (style->kind == ME_STYLE_SEQUENCE) {
@@ -413,11 +452,11 @@ me_tensor *me_style_output(const me_layer *layer, const me_tensor *x,
         me_engine_is_ok(e)) {
         check_plain(layer);
         if (keeps_layout(layer->spec->kind)) {
-            y->layout = x->layout;
+            me_lies_as(e, y, x);
         }
     }
     for (uint32_t i = 0; i < layer->n_styles && me_engine_is_ok(e); i++) {
-        y = prepare_output(layer->nn, layer->styles[i], y);
+        y = prepare_output(layer, layer->styles[i], y);
     }
     return y;
 }
@@ -465,7 +504,7 @@ me_tensor *me_rowwise_embedding(const me_layer *layer, me_tensor *x)
     me_drop(e, copy);
     me_tensor *y = me_embedding(e, x, table->tensor);
     if (y->grad_fn != NULL) { // a gradient of all rows
-        y->grad_fn->data.shape.dim[0] = table->whole_rows;
+        y->grad_fn->data.shape.dim[0] = table->whole[0];
     }
     me_drop(e, shifted);
     me_drop(e, mask); // applied before the sum

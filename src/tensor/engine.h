@@ -61,6 +61,8 @@ struct me_tensor {
     bool requires_grad;
     bool is_view;         /**< PyTorch's `_base is not None` */
     uint8_t layout;       /**< of a DTensor (nn/dtensor.h); 0: it is none */
+    uint64_t whole_extent; /**< of a DTensor whose ranks do not divide the
+                                dimension it is cut along: all of it; else 0 */
     me_node *grad_fn;     /**< owned; NULL for a leaf */
     me_node *accumulator; /**< borrowed: the leaf's AccumulateGrad, if alive */
     me_tensor *grad;      /**< owned; of a leaf */
