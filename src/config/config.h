@@ -153,7 +153,8 @@ typedef struct me_torch_options {
     char loss[128]; /**< an expression of y and target */
     me_torch_target target;
     bool keeps_output; /**< the loop names it: it lives through the backward */
-    bool loss_parallel; /**< cross_entropy of a DTensor that is cut in classes */
+    bool
+        loss_parallel; /**< cross_entropy of a DTensor that is cut in classes */
     me_sdpa_backend attention;
     int32_t autocast; /**< dtype of forward and loss; -1: none */
     bool grad_scaler;

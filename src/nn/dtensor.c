@@ -106,8 +106,8 @@ static me_tensor *gather(const me_nn *nn, me_tensor *x, int32_t dim,
         me_await_later(y, part);
     }
     if (dim != 0) {
-        me_tensor *whole = resized(e, "cat", part, dim,
-                                   me_size_mul(me_dim(part, dim), ranks));
+        me_tensor *whole =
+            resized(e, "cat", part, dim, me_size_mul(me_dim(part, dim), ranks));
         me_launch_kernel(e, ME_KERNEL_COPY, 0, 2 * me_bytes(whole));
         me_drop(e, y);
         y = whole;

@@ -191,9 +191,9 @@ static me_dlayout cut_along(const me_tensor *x, int32_t dim)
 static me_tensor *heads_of(me_engine *e, me_tensor *x, uint64_t heads)
 {
     const uint64_t d = me_dim(x, 2) / heads;
-    return laid(
-        e, me_view(e, x, ME_SHAPE(me_dim(x, 0), me_dim(x, 1), heads, d)),
-        cut_along(x, 2));
+    return laid(e,
+                me_view(e, x, ME_SHAPE(me_dim(x, 0), me_dim(x, 1), heads, d)),
+                cut_along(x, 2));
 }
 
 /** (b, s, a, d) to (b, a, s, d) or back. */
@@ -214,11 +214,10 @@ static me_tensor *attend(me_engine *e, me_tensor *const *qkv, uint64_t heads)
     v = turned(e, v, 1);
     me_tensor *out = laid(e, me_sdpa(e, q, k, v), (me_dlayout)q->layout);
     me_tensor *back = turned(e, out, 2);
-    me_tensor *rows =
-        laid(e, me_contiguous(e, back), (me_dlayout)back->layout);
-    return me_leave(e, frame,
-                    laid(e, me_view(e, rows, qkv[0]->shape),
-                         (me_dlayout)qkv[0]->layout));
+    me_tensor *rows = laid(e, me_contiguous(e, back), (me_dlayout)back->layout);
+    return me_leave(
+        e, frame,
+        laid(e, me_view(e, rows, qkv[0]->shape), (me_dlayout)qkv[0]->layout));
 }
 
 /** Those of a model's @p heads that lie on this rank; a failure of the engine
@@ -226,12 +225,10 @@ static me_tensor *attend(me_engine *e, me_tensor *const *qkv, uint64_t heads)
 static uint64_t heads_here(scope *s, me_tensor *const *qkv, uint64_t heads)
 {
     const uint8_t layout = qkv[0]->layout;
-    const uint64_t ranks =
-        layout == ME_DLAYOUT_SHARD_0 + 2
-            ? (uint64_t)s->nn->comm->size[ME_GROUP_TENSOR]
-            : 1;
-    const bool is_alike =
-        layout == qkv[1]->layout && layout == qkv[2]->layout;
+    const uint64_t ranks = layout == ME_DLAYOUT_SHARD_0 + 2
+                               ? (uint64_t)s->nn->comm->size[ME_GROUP_TENSOR]
+                               : 1;
+    const bool is_alike = layout == qkv[1]->layout && layout == qkv[2]->layout;
     const bool is_known = ranks > 1 || layout == ME_DLAYOUT_NONE ||
                           layout == ME_DLAYOUT_REPLICATE;
     if (me_engine_is_ok(s->e) &&

@@ -59,22 +59,21 @@ static me_tensor *log_softmax_local(const me_nn *nn, me_tensor *x)
     const me_frame frame = me_enter(e);
     const me_dtype dtype = (me_dtype)x->dtype;
     const me_dtype wide = ME_DTYPE_FLOAT32;
-    me_tensor *logits =
-        dtype == wide ? me_hold(e, x)
-                      : made(e, "to", wide, x->shape, me_bytes(x));
+    me_tensor *logits = dtype == wide
+                            ? me_hold(e, x)
+                            : made(e, "to", wide, x->shape, me_bytes(x));
     me_tensor *most = made(e, "amax", wide, column_of(x), me_bytes(logits));
     most = me_rebind(e, most, me_all_reduce_local(nn, most));
     me_tensor *shifted = each(e, "sub", logits);
     me_tensor *exponentials = each(e, "exp", shifted);
-    me_tensor *sum =
-        made(e, "sum", wide, column_of(x), me_bytes(exponentials));
+    me_tensor *sum = made(e, "sum", wide, column_of(x), me_bytes(exponentials));
     me_drop(e, exponentials);
     sum = me_rebind(e, sum, me_all_reduce_local(nn, sum));
     each(e, "log", sum);
     me_tensor *result = each(e, "sub", shifted);
     if (dtype != wide) {
-        result = me_rebind(
-            e, result, made(e, "to", dtype, x->shape, me_bytes(result)));
+        result = me_rebind(e, result,
+                           made(e, "to", dtype, x->shape, me_bytes(result)));
     }
     return me_leave(e, frame, result);
 }
@@ -164,8 +163,7 @@ static me_tensor *nll_loss_local(const me_nn *nn, me_tensor *x,
     me_drop(e, mask); // other ranks' rows are 0
     const me_tensor *all = me_all_reduce_local(nn, own);
     me_tensor *losses = made(e, "neg", dtype, rows_of(x), me_bytes(all));
-    losses = me_rebind(e, losses,
-                       where_counted(e, target, losses, rows_of(x)));
+    losses = me_rebind(e, losses, where_counted(e, target, losses, rows_of(x)));
     me_tensor *result = mean(e, target, losses, total_weight_out);
     me_retain(*total_weight_out);
     return me_leave(e, frame, result);
@@ -175,7 +173,8 @@ static me_tensor *nll_loss_local(const me_nn *nn, me_tensor *x,
 static me_tensor *one_hot(me_engine *e, const me_tensor *x,
                           const me_tensor *safe_target)
 {
-    me_tensor *gradient = made(e, "zeros_like", (me_dtype)x->dtype, x->shape, 0);
+    me_tensor *gradient =
+        made(e, "zeros_like", (me_dtype)x->dtype, x->shape, 0);
     me_tensor *mask = NULL;
     partition(e, safe_target, &mask);
     me_tensor *numbers =
@@ -194,11 +193,9 @@ static void nll_loss_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     const me_tensor *target = node->saved[NLL_SAVED_TARGET];
     const me_frame frame = me_enter(e);
     me_tensor *mean_gradient = each(e, "div", gy[0]);
-    const me_tensor *safe_target =
-        where_counted(e, target, target, rows_of(x));
+    const me_tensor *safe_target = where_counted(e, target, target, rows_of(x));
     me_tensor *gradient = one_hot(e, x, safe_target);
-    me_tensor *of_row =
-        where_counted(e, target, mean_gradient, column_of(x));
+    me_tensor *of_row = where_counted(e, target, mean_gradient, column_of(x));
     me_drop(e, mean_gradient);
     me_tensor *probabilities = each(e, "exp", x);
     me_tensor *sum = each(e, "add", gradient);

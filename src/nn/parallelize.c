@@ -2,6 +2,7 @@
 #include "nn/parallelize.h"
 
 #include "base/size.h"
+#include "nn/distribute.h"
 #include "nn/dtensor.h"
 #include "ops/embedding.h"
 #include "ops/functional_linear.h"
@@ -18,154 +19,6 @@ enum {
 static uint64_t ranks_of(const me_nn *nn)
 {
     return (uint64_t)nn->comm->size[ME_GROUP_TENSOR];
-}
-
-/** scatter() of parts of @p numel from the first rank, which copies its own. */
-static void tell_scatter(const me_nn *nn, const me_parameter *p, uint64_t numel)
-{
-    const me_group_kind group = me_mesh_group(nn->comm, ME_GROUP_TENSOR);
-    const int32_t index = nn->comm->index[group];
-    me_communicate_group(nn->e, nn->comm, true);
-    for (int32_t r = 1; r < nn->comm->size[group]; r++) {
-        const bool is_root = index == 0;
-        if (is_root || index == r) {
-            me_communicate(
-                nn->e, nn->comm,
-                (me_call){group,
-                          is_root ? ME_COLLECTIVE_SEND : ME_COLLECTIVE_RECV,
-                          p->dtype, numel, is_root ? r : 0, false});
-        }
-    }
-    me_communicate_group(nn->e, nn->comm, false);
-}
-
-/** The pieces that scatter() sends: copies, where they do not lie in one piece
- *  or are padded to @p shape. */
-static void make_pieces(const me_nn *nn, const me_parameter *p, int32_t dim,
-                        me_shape shape)
-{
-    const uint64_t extent = shape.dim[dim];
-    for (uint64_t i = 0; i < ranks_of(nn); i++) {
-        if (dim != 0 || (i + 1) * extent > p->whole[dim]) {
-            me_empty(nn->e, "contiguous", p->dtype, shape);
-        }
-    }
-}
-
-/** This rank's part of a parameter, received from the first rank; of one that
- *  was padded the memory stays. @return the caller's */
-static me_tensor *receive_part(const me_nn *nn, const me_parameter *p,
-                               int32_t dim)
-{
-    me_engine *e = nn->e;
-    me_shape shape = p->shape;
-    shape.dim[dim] = me_padded_part(nn, p->whole[dim]);
-    const bool is_padded = shape.dim[dim] != p->shape.dim[dim];
-    const me_category category = me_category_set(e, ME_CATEGORY_PARAMETER);
-    const me_frame frame = me_enter(e);
-    make_pieces(nn, p, dim, shape);
-    me_tensor *part = me_empty(e, p->name, p->dtype, shape);
-    tell_scatter(nn, p, me_numel(part));
-    if (is_padded && dim != 0) {
-        part = me_empty(e, p->name, p->dtype, p->shape);
-    }
-    me_retain(part);
-    me_leave(e, frame, NULL);
-    me_category_set(e, category);
-    if (me_engine_is_ok(e)) {
-        part->shape = p->shape;
-        part->requires_grad = true;
-    }
-    return part;
-}
-
-/** distribute_tensor() with Shard(dim). @return the whole one, the caller's */
-static me_tensor *shard(const me_nn *nn, me_parameter *p, int32_t dim)
-{
-    me_engine *e = nn->e;
-    const uint64_t part = me_part_of(nn, p->whole[dim]);
-    if (part == 0) {
-        me_engine_fail(e, ME_ERR_CONFIG,
-                       "parallelize_plan: dimension %d of %s, which is %" PRIu64
-                       ", leaves some of parallel.tensor = %" PRIu64
-                       " ranks without a part",
-                       (int)dim, p->name, p->whole[dim], ranks_of(nn));
-        return NULL;
-    }
-    me_module_discount_parameter(e, p->module, p->numel,
-                                 p->numel * me_dtype_bytes(p->dtype));
-    me_tensor *whole = p->tensor;
-    p->numel = p->numel / p->whole[dim] * part;
-    p->shape.dim[dim] = part;
-    p->is_uneven = p->whole[dim] % ranks_of(nn) != 0;
-    me_module_count_parameter(e, p->module, p->numel,
-                              p->numel * me_dtype_bytes(p->dtype));
-    p->tensor = receive_part(nn, p, dim);
-    if (me_engine_is_ok(e)) {
-        p->tensor->parameter = p;
-    }
-    return whole;
-}
-
-/** A tied parameter's second module makes a part of its own of the whole one,
- *  until it is tied again; @p is_owner: to this module's part. */
-static void distribute_again(const me_nn *nn, me_parameter *p,
-                             me_dlayout layout, bool is_owner)
-{
-    me_engine *e = nn->e;
-    if (p->layout != (uint8_t)layout || layout < ME_DLAYOUT_SHARD_0) {
-        me_engine_fail(e, ME_ERR_CONFIG,
-                       "parallelize_plan: modules with tied weights cut them "
-                       "differently, %s and %s, which is not modelled",
-                       me_dlayout_name((me_dlayout)p->layout),
-                       me_dlayout_name(layout));
-        return;
-    }
-    me_tensor *part = receive_part(
-        nn, p, (int32_t)layout - (int32_t)ME_DLAYOUT_SHARD_0);
-    me_release(e, p->spare);
-    p->spare = part;
-    if (is_owner && me_engine_is_ok(e)) {
-        p->spare = p->tensor;
-        p->tensor = part;
-        part->parameter = p;
-        part->layout = p->layout;
-        p->spare->parameter = NULL;
-    }
-}
-
-/** The parameter becomes a DTensor. @return what it was, the caller's; NULL if
- *  it lives on */
-static me_tensor *distribute(const me_nn *nn, me_parameter *p,
-                             me_dlayout layout, me_dlayout gradient,
-                             bool is_owner)
-{
-    if (p == NULL || !me_engine_is_ok(nn->e)) {
-        return NULL;
-    }
-    if (p->layout != 0) {
-        if (p->spare != NULL) {
-            distribute_again(nn, p, layout, is_owner);
-        }
-        return NULL;
-    }
-    p->whole[0] = p->shape.dim[0];
-    p->whole[1] = p->shape.ndim > 1 ? p->shape.dim[1] : 1;
-    me_tensor *whole = NULL;
-    if (layout >= ME_DLAYOUT_SHARD_0) {
-        whole = shard(nn, p, (int32_t)layout - (int32_t)ME_DLAYOUT_SHARD_0);
-    }
-    p->layout = (uint8_t)layout;
-    p->gradient_layout = (uint8_t)gradient;
-    if (me_engine_is_ok(nn->e)) {
-        p->tensor->layout = (uint8_t)layout;
-    }
-    if (p->is_tied && whole != NULL) { // which its other module still has
-        p->gradient_layout = (uint8_t)layout; // of the sum of both modules'
-        p->spare = whole;
-        return NULL;
-    }
-    return whole;
 }
 
 static bool can_have(const me_layer *layer, me_style_kind kind)
@@ -195,19 +48,20 @@ static void partition(const me_nn *nn, me_layer *layer, me_style_kind kind)
     me_tensor *whole[2] = {NULL, NULL};
     if (kind == ME_STYLE_COLWISE) {
         const me_dlayout layout = is_table ? second : first;
-        whole[0] = distribute(nn, layer->weight, layout, layout, is_owner);
-        whole[1] = distribute(nn, layer->bias, first, first, is_owner);
+        whole[0] = me_distribute(nn, layer->weight, layout, layout, is_owner);
+        whole[1] = me_distribute(nn, layer->bias, first, first, is_owner);
     } else if (kind == ME_STYLE_ROWWISE) {
-        whole[0] = is_table ? distribute(nn, layer->weight, first,
-                                         ME_DLAYOUT_REPLICATE, is_owner)
-                            : distribute(nn, layer->weight, second, second, is_owner);
-        whole[1] = distribute(nn, layer->bias, ME_DLAYOUT_REPLICATE,
-                              ME_DLAYOUT_REPLICATE, is_owner);
+        whole[0] = is_table ? me_distribute(nn, layer->weight, first,
+                                            ME_DLAYOUT_REPLICATE, is_owner)
+                            : me_distribute(nn, layer->weight, second, second,
+                                            is_owner);
+        whole[1] = me_distribute(nn, layer->bias, ME_DLAYOUT_REPLICATE,
+                                 ME_DLAYOUT_REPLICATE, is_owner);
     } else if (kind == ME_STYLE_SEQUENCE) {
-        whole[0] = distribute(nn, layer->weight, ME_DLAYOUT_REPLICATE,
-                              ME_DLAYOUT_PARTIAL, is_owner);
-        whole[1] = distribute(nn, layer->bias, ME_DLAYOUT_REPLICATE,
-                              ME_DLAYOUT_PARTIAL, is_owner);
+        whole[0] = me_distribute(nn, layer->weight, ME_DLAYOUT_REPLICATE,
+                                 ME_DLAYOUT_PARTIAL, is_owner);
+        whole[1] = me_distribute(nn, layer->bias, ME_DLAYOUT_REPLICATE,
+                                 ME_DLAYOUT_PARTIAL, is_owner);
     }
     me_release(nn->e, whole[0]);
     me_release(nn->e, whole[1]);
@@ -329,9 +183,7 @@ void me_parallelize(me_nn *nn, me_layer *root, const me_layer_tree *tree)
         }
         i += n;
     }
-    for (uint32_t i = 0; i < nn->parameters->count; i++) { // tied again
-        me_clear(nn->e, &nn->parameters->parameters[i]->spare);
-    }
+    me_distribute_end(nn);
     for (uint32_t i = 0; i < tree->n_styles && me_engine_is_ok(nn->e); i++) {
         if (counts[i] == 0) {
             me_engine_fail(nn->e, ME_ERR_CONFIG,
@@ -366,8 +218,7 @@ static me_tensor *prepare_input(const me_layer *layer, const me_style *style,
         if (style->kind == ME_STYLE_ROWWISE && !is_table &&
             layer->spec->inputs % ranks_of(nn) != 0) {
             me_engine_fail(nn->e, ME_ERR_CONFIG,
-                           "module %s: %" PRIu64
-                           " in_features, which %" PRIu64
+                           "module %s: %" PRIu64 " in_features, which %" PRIu64
                            " ranks do not divide, of a plain tensor: the "
                            "module before needs use_local_output = false",
                            me_module_path(nn->e), layer->spec->inputs,

@@ -33,8 +33,27 @@ static void wrap_marked(me_fsdp *fsdp, me_layer *layer, const me_layer *model)
     }
 }
 
+/** fully_shard() over parts of DTensors that are padded, or that two modules
+ *  have. */
+static void refuse_parts(me_loop *l)
+{
+    for (uint32_t i = 0; i < l->parameters.count && me_engine_is_ok(l->e);
+         i++) {
+        const me_parameter *p = l->parameters.parameters[i];
+        if (p->is_uneven || (p->is_tied && p->layout != 0)) {
+            me_engine_fail(l->e, ME_ERR_CONFIG,
+                           "torch.data_parallel = \"fully_shard\" over a "
+                           "parallelize_plan with %s is not modelled",
+                           p->is_uneven ? "dimensions that parallel.tensor "
+                                          "does not divide"
+                                        : "tied weights");
+        }
+    }
+}
+
 static void *wrap(me_loop *l)
 {
+    refuse_parts(l);
     me_fsdp *fsdp = me_fsdp_create(&(me_fully_shard_spec){
         .nn = &l->nn,
         .group = me_mesh_group(l->comm, ME_GROUP_DATA_SHARD),

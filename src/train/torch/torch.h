@@ -27,7 +27,7 @@ typedef struct me_torch_config {
     bool clips_gradients;       /**< clip_grad_norm_() before each step */
     me_shape input_shape;       /**< of one micro-batch */
     me_dtype input_dtype;
-    bool keeps_output; /**< through the backward */
+    bool keeps_output;     /**< through the backward */
     bool is_loss_parallel; /**< the loop runs in loss_parallel() */
     me_data_parallel data_parallel;
     me_fully_shard_config fully_shard;
