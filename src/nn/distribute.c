@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/distribute.h"
 
+#include "base/alloc.h"
 #include "nn/dtensor.h"
 
 #include <inttypes.h>
@@ -30,16 +31,34 @@ static void tell_scatter(const me_nn *nn, const me_parameter *p, uint64_t numel)
 }
 
 /** The pieces that scatter() sends: copies, where they do not lie in one piece
- *  or are padded to @p shape. */
-static void make_pieces(const me_nn *nn, const me_parameter *p, int32_t dim,
-                        me_shape shape)
+ *  or are padded to @p shape; NULL where none is made. @return to be freed by
+ *  drop_pieces() */
+static me_tensor **make_pieces(const me_nn *nn, const me_parameter *p,
+                               int32_t dim, me_shape shape)
 {
     const uint64_t extent = shape.dim[dim];
+    me_tensor **pieces = me_alloc(ranks_of(nn), sizeof *pieces, "nn.pieces");
+    if (pieces == NULL) {
+        me_engine_fail(nn->e, ME_ERR_NOMEM, "no host memory for a scatter");
+        return NULL;
+    }
     for (uint64_t i = 0; i < ranks_of(nn); i++) {
         if (dim != 0 || (i + 1) * extent > p->whole[dim]) {
-            me_empty(nn->e, "contiguous", p->dtype, shape);
+            pieces[i] = me_empty(nn->e, "contiguous", p->dtype, shape);
         }
     }
+    return pieces;
+}
+
+/** A list's items go from its end. */
+static void drop_pieces(const me_nn *nn, me_tensor **pieces)
+{
+    for (uint64_t i = ranks_of(nn); pieces != NULL && i > 0; i--) {
+        if (pieces[i - 1] != NULL) {
+            me_drop(nn->e, pieces[i - 1]);
+        }
+    }
+    me_free(pieces);
 }
 
 /** This rank's part of a parameter, received from the first rank; of one that
@@ -53,13 +72,14 @@ static me_tensor *receive_part(const me_nn *nn, const me_parameter *p,
     const bool is_padded = shape.dim[dim] != p->shape.dim[dim];
     const me_category category = me_category_set(e, ME_CATEGORY_PARAMETER);
     const me_frame frame = me_enter(e);
-    make_pieces(nn, p, dim, shape);
+    me_tensor **pieces = make_pieces(nn, p, dim, shape);
     me_tensor *part = me_empty(e, p->name, p->dtype, shape);
     tell_scatter(nn, p, me_numel(part));
     if (is_padded && dim != 0) {
         part = me_empty(e, p->name, p->dtype, p->shape);
     }
     me_retain(part);
+    drop_pieces(nn, pieces);
     me_leave(e, frame, NULL);
     me_category_set(e, category);
     if (me_engine_is_ok(e)) {

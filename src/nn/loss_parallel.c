@@ -75,6 +75,8 @@ static me_tensor *log_softmax_local(const me_nn *nn, me_tensor *x)
         result = me_rebind(e, result,
                            made(e, "to", dtype, x->shape, me_bytes(result)));
     }
+    me_drop(e, logits); // Python's locals go by where they first stand
+    me_drop(e, shifted);
     return me_leave(e, frame, result);
 }
 
@@ -165,6 +167,7 @@ static me_tensor *nll_loss_local(const me_nn *nn, me_tensor *x,
     me_tensor *losses = made(e, "neg", dtype, rows_of(x), me_bytes(all));
     losses = me_rebind(e, losses, where_counted(e, target, losses, rows_of(x)));
     me_tensor *result = mean(e, target, losses, total_weight_out);
+    me_drop(e, losses);
     me_retain(*total_weight_out);
     return me_leave(e, frame, result);
 }
@@ -203,6 +206,7 @@ static void nll_loss_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = made(e, "mul", (me_dtype)x->dtype, x->shape,
                  me_size_add(me_bytes(sum), me_bytes(of_row)));
     me_drop(e, sum);
+    me_drop(e, of_row);
     gx[0] = me_leave(e, frame, gx[0]);
 }
 
