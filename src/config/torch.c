@@ -191,6 +191,11 @@ static me_status check_plan(const me_config *config, me_diag *diag)
                        "module: parallelize_plan with parallel.pipeline over 1 "
                        "or torch.data_parallel = \"ddp\" is not modelled");
     }
+    if (config->torch.loss_parallel && !has_plan) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "torch.loss_parallel needs a parallelize_plan in "
+                       "`module`: logits that tensor-parallel ranks share");
+    }
     return has_plan ? check_plan_optimizer(config, diag) : ME_OK;
 }
 

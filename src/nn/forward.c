@@ -90,10 +90,9 @@ static value cross_entropy(scope *s, const me_expression *x)
         loss = me_loss_parallel(s->nn, y.x, target.x);
     } else if (y.x->layout != ME_DLAYOUT_NONE && me_engine_is_ok(s->e)) {
         me_engine_fail(s->e, ME_ERR_CONFIG,
-                       "module %s: cross_entropy of a DTensor wants it cut "
-                       "along its last dimension, the classes, and "
-                       "torch.loss_parallel = true",
-                       me_module_path(s->e));
+                       "cross_entropy of a DTensor wants it cut along its last "
+                       "dimension, the classes, and torch.loss_parallel = "
+                       "true");
     }
     if (loss == NULL) {
         loss = me_cross_entropy(s->e, y.x, target.x);
@@ -220,23 +219,34 @@ static me_tensor *attend(me_engine *e, me_tensor *const *qkv, uint64_t heads)
         laid(e, me_view(e, rows, qkv[0]->shape), (me_dlayout)qkv[0]->layout));
 }
 
-/** Those of a model's @p heads that lie on this rank; a failure of the engine
- *  where DTensors are cut otherwise than in whole heads. */
-static uint64_t heads_here(scope *s, me_tensor *const *qkv, uint64_t heads)
+/** Ranks over which q, k and v are cut in whole heads; a failure of the engine
+ *  where they lie otherwise. */
+static uint64_t head_ranks(scope *s, me_tensor *const *qkv)
 {
     const uint8_t layout = qkv[0]->layout;
-    const uint64_t ranks = layout == ME_DLAYOUT_SHARD_0 + 2
-                               ? (uint64_t)s->nn->comm->size[ME_GROUP_TENSOR]
-                               : 1;
+    const bool is_cut = layout == ME_DLAYOUT_SHARD_0 + 2;
     const bool is_alike = layout == qkv[1]->layout && layout == qkv[2]->layout;
-    const bool is_known = ranks > 1 || layout == ME_DLAYOUT_NONE ||
-                          layout == ME_DLAYOUT_REPLICATE;
-    if (me_engine_is_ok(s->e) &&
-        (!is_alike || !is_known || heads % ranks != 0)) {
+    const bool is_known =
+        is_cut || layout == ME_DLAYOUT_NONE || layout == ME_DLAYOUT_REPLICATE;
+    const bool is_even = qkv[0]->whole_extent == 0 &&
+                         qkv[1]->whole_extent == 0 && qkv[2]->whole_extent == 0;
+    if (me_engine_is_ok(s->e) && !(is_alike && is_known && is_even)) {
         me_engine_fail(s->e, ME_ERR_CONFIG,
                        "module %s: attention of DTensors wants q, k and v cut "
-                       "alike along their last dimension, with n_heads = %u "
-                       "all heads of the model, which %u ranks divide",
+                       "alike along their last dimension, which ranks divide",
+                       me_module_path(s->e));
+    }
+    return is_cut ? (uint64_t)s->nn->comm->size[ME_GROUP_TENSOR] : 1;
+}
+
+/** Those of a model's @p heads that lie on this rank. */
+static uint64_t heads_here(scope *s, me_tensor *const *qkv, uint64_t heads)
+{
+    const uint64_t ranks = head_ranks(s, qkv);
+    if (me_engine_is_ok(s->e) && heads % ranks != 0) {
+        me_engine_fail(s->e, ME_ERR_CONFIG,
+                       "module %s: n_heads = %u of DTensors are all heads of "
+                       "the model, which %u ranks must divide",
                        me_module_path(s->e), (unsigned)heads, (unsigned)ranks);
     }
     return heads / ranks;
@@ -280,8 +290,10 @@ static value rotary_attention(scope *s, const me_expression *x)
         operands[i] = v.is_temporary ? v.x : me_hold(s->e, v.x);
     }
     const bool repeats = x->kind == ME_EXPRESSION_ROTARY_ATTENTION;
-    return (value){me_rotary_attention(s->nn, operands, x->index, repeats),
-                   true};
+    const me_dlayout layout = (me_dlayout)operands[0]->layout;
+    (void)head_ranks(s, operands);
+    me_tensor *y = me_rotary_attention(s->nn, operands, x->index, repeats);
+    return (value){laid(s->e, y, layout), true};
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the text's brackets

@@ -237,12 +237,12 @@ static void make_momentum(me_engine *e, const me_step_group *group)
 {
     for (uint32_t i = 0; i < group->count; i++) {
         me_shard_state *s = &group->shards[i];
-        const me_tensor *grad = s->parameter->tensor->grad;
-        const bool is_dtensor = group->nn != NULL && grad != NULL;
+        const me_tensor *grad =
+            group->nn == NULL ? NULL : s->parameter->tensor->grad;
         me_module_switch(e, s->parameter->module);
         s->moments[0] =
             make_state(e, "momentum_buffer", s->dtype,
-                       ME_SHAPE(is_dtensor ? me_numel(grad) : s->numel));
+                       ME_SHAPE(grad == NULL ? s->numel : me_numel(grad)));
     }
 }
 
