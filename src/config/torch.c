@@ -196,6 +196,12 @@ static me_status check_plan(const me_config *config, me_diag *diag)
                        "torch.loss_parallel needs a parallelize_plan in "
                        "`module`: logits that tensor-parallel ranks share");
     }
+    if (has_plan && config->optimizer.clip_grad > 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "optimizer.clip_grad = %g with parallelize_plan is not "
+                       "modelled, 0 is",
+                       config->optimizer.clip_grad);
+    }
     return has_plan ? check_plan_optimizer(config, diag) : ME_OK;
 }
 
