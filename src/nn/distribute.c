@@ -107,7 +107,7 @@ static me_tensor *shard(const me_nn *nn, me_parameter *p, int32_t dim)
     me_tensor *whole = p->tensor;
     p->numel = p->numel / p->whole[dim] * part;
     p->shape.dim[dim] = part;
-    p->is_uneven = p->whole[dim] % ranks_of(nn) != 0;
+    p->is_uneven = me_uneven_extent(nn, p->whole[dim]) != 0;
     me_module_count_parameter(e, p->module, p->numel,
                               p->numel * me_dtype_bytes(p->dtype));
     p->tensor = receive_part(nn, p, dim);

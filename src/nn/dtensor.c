@@ -44,6 +44,13 @@ uint64_t me_part_of(const me_nn *nn, uint64_t whole)
     return begin >= whole ? 0 : me_min_u64(part, whole - begin);
 }
 
+uint64_t me_uneven_extent(const me_nn *nn, uint64_t whole)
+{
+    const uint64_t padded =
+        me_size_mul(me_padded_part(nn, whole), ranks_of(nn));
+    return padded == whole ? 0 : whole;
+}
+
 me_tensor *me_lies_as(me_engine *e, me_tensor *y, const me_tensor *x)
 {
     if (me_engine_is_ok(e)) {
@@ -184,8 +191,8 @@ me_tensor *me_redistribute_local(const me_nn *nn, me_tensor *x, me_dlayout from,
         const uint64_t whole = me_dim(x, target);
         me_tensor *y = resized(e, "clone", x, target, me_part_of(nn, whole));
         me_launch_kernel(e, ME_KERNEL_COPY, 0, 2 * me_bytes(y));
-        if (whole % ranks_of(nn) != 0 && me_engine_is_ok(e)) {
-            y->whole_extent = whole;
+        if (me_engine_is_ok(e)) {
+            y->whole_extent = me_uneven_extent(nn, whole);
         }
         return y;
     }
@@ -216,9 +223,8 @@ static void redistribute(me_engine *e, me_node *node, me_tensor *const *gy,
     const me_dlayout to = (me_dlayout)node->data.n[DTENSOR_TO];
     const int32_t cut = (int32_t)from - (int32_t)ME_DLAYOUT_SHARD_0;
     if (cut >= 0 && cut < node->data.shape.ndim) {
-        const uint64_t whole = node->data.shape.dim[cut];
         gy[0]->whole_extent =
-            whole % ranks_of(node->data.context) != 0 ? whole : 0;
+            me_uneven_extent(node->data.context, node->data.shape.dim[cut]);
     }
     gx[0] = me_redistribute_local(
         node->data.context, gy[0], from,

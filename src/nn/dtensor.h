@@ -27,6 +27,10 @@ uint64_t me_part_of(const me_nn *nn, uint64_t whole);
 /** The largest part, to which collectives pad the others. */
 uint64_t me_padded_part(const me_nn *nn, uint64_t whole);
 
+/** @p whole where the ranks do not divide it (me_tensor's whole_extent); else
+ *  0. */
+uint64_t me_uneven_extent(const me_nn *nn, uint64_t whole);
+
 /** @p y, made of @p x element by element, lies as @p x does. @return @p y */
 me_tensor *me_lies_as(me_engine *e, me_tensor *y, const me_tensor *x);
 

@@ -63,7 +63,7 @@ static me_tensor *log_softmax_local(const me_nn *nn, me_tensor *x)
                             ? me_hold(e, x)
                             : made(e, "to", wide, x->shape, me_bytes(x));
     me_tensor *most = made(e, "amax", wide, column_of(x), me_bytes(logits));
-    most = me_rebind(e, most, me_all_reduce_local(nn, most));
+    (void)me_rebind(e, most, me_all_reduce_local(nn, most));
     me_tensor *shifted = each(e, "sub", logits);
     me_tensor *exponentials = each(e, "exp", shifted);
     me_tensor *sum = made(e, "sum", wide, column_of(x), me_bytes(exponentials));

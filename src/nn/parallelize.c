@@ -216,7 +216,7 @@ static me_tensor *prepare_input(const me_layer *layer, const me_style *style,
     if (x->layout == ME_DLAYOUT_NONE) {
         const me_dlayout input = me_dlayout_of(style->input, n);
         if (style->kind == ME_STYLE_ROWWISE && !is_table &&
-            layer->spec->inputs % ranks_of(nn) != 0) {
+            me_uneven_extent(nn, layer->spec->inputs) != 0) {
             me_engine_fail(nn->e, ME_ERR_CONFIG,
                            "module %s: %" PRIu64 " in_features, which %" PRIu64
                            " ranks do not divide, of a plain tensor: the "
@@ -262,13 +262,6 @@ static void check_plain(const me_layer *layer)
     }
 }
 
-/** Columns of all ranks together, where they do not divide them; else 0. */
-static uint64_t uneven_outputs(const me_layer *layer)
-{
-    const uint64_t outputs = layer->spec->outputs;
-    return outputs % ranks_of(layer->nn) == 0 ? 0 : outputs;
-}
-
 static me_tensor *prepare_output(const me_layer *layer, const me_style *style,
                                  me_tensor *y)
 {
@@ -277,7 +270,7 @@ static me_tensor *prepare_output(const me_layer *layer, const me_style *style,
     me_dlayout to = me_dlayout_of(style->output, n);
     if (style->kind == ME_STYLE_COLWISE) {
         y->layout = (uint8_t)me_dlayout_of(ME_DLAYOUT_SHARD_LAST, n);
-        y->whole_extent = uneven_outputs(layer);
+        y->whole_extent = me_uneven_extent(nn, layer->spec->outputs);
     } else if (style->kind == ME_STYLE_ROWWISE) {
         y->layout = ME_DLAYOUT_PARTIAL;
     } else if (style->kind == ME_STYLE_SEQUENCE) {

@@ -46,7 +46,7 @@ static void test_dtensor__loss_parallel(void **state)
 
     me_tensor *logits = test_tensor(e, ME_DTYPE_FLOAT32, ME_SHAPE(2, 2, 6));
     logits->requires_grad = true;
-    logits->layout = me_dlayout_of(ME_DLAYOUT_SHARD_LAST, 3);
+    logits->layout = (uint8_t)me_dlayout_of(ME_DLAYOUT_SHARD_LAST, 3);
     me_tensor *target = test_tensor(e, ME_DTYPE_INT64, ME_SHAPE(2, 2));
     (void)me_test_events_take(&m.events);
     me_tensor *loss = me_loss_parallel(&m.nn, logits, target);
@@ -66,7 +66,7 @@ static void test_dtensor__loss_parallel_of_bfloat16(void **state)
     me_engine *e = m.nn.e;
 
     me_tensor *logits = me_test_leaf(e, ME_SHAPE(4, 6));
-    logits->layout = me_dlayout_of(ME_DLAYOUT_SHARD_LAST, 2);
+    logits->layout = (uint8_t)me_dlayout_of(ME_DLAYOUT_SHARD_LAST, 2);
     me_tensor *target = test_tensor(e, ME_DTYPE_INT64, ME_SHAPE(4));
     (void)me_test_events_take(&m.events);
     me_tensor *loss = me_loss_parallel(&m.nn, logits, target);
