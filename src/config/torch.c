@@ -75,7 +75,8 @@ static void derive_batch(me_config *config)
     const uint64_t samples =
         me_size_mul(t->micro_batch_size, (uint64_t)config->parallel.data);
     if (t->global_batch_size == 0) {
-        t->global_batch_size = samples;
+        t->global_batch_size =
+            me_size_mul(samples, (uint64_t)config->torch.num_microbatches);
     }
     const uint64_t n = samples == 0 ? 0 : t->global_batch_size / samples;
     t->num_microbatches = n > INT32_MAX ? INT32_MAX : (int32_t)n;
@@ -185,11 +186,15 @@ static me_status check_plan(const me_config *config, me_diag *diag)
                                   "(docs/modules.md)",
                        (int)p->tensor);
     }
-    if (has_plan && (p->pipeline > 1 ||
-                     config->torch.data_parallel == ME_DATA_PARALLEL_DDP)) {
+    if (has_plan && config->torch.data_parallel == ME_DATA_PARALLEL_DDP) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "module: parallelize_plan with torch.data_parallel = "
+                       "\"ddp\" is not modelled");
+    }
+    if (has_plan && p->pipeline > 1 && !config->torch_job.tree->is_meta) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "module: parallelize_plan with parallel.pipeline over 1 "
-                       "or torch.data_parallel = \"ddp\" is not modelled");
+                       "is modelled with device = \"meta\" alone");
     }
     if (config->torch.loss_parallel && !has_plan) {
         return me_fail(diag, ME_ERR_CONFIG,
@@ -227,6 +232,14 @@ static me_status check_sharding(const me_config *config, me_diag *diag)
                        (int)t->data_parallel_replicate,
                        (int)config->parallel.data);
     }
+    if (is_sharded && !t->wrap_one_rank && t->data_parallel_replicate > 1 &&
+        config->parallel.data == t->data_parallel_replicate) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "torch.data_parallel_replicate = %d copies of one shard: "
+                       "torchtitan has DDP with buckets of 100 MB there, which "
+                       "is not modelled",
+                       (int)t->data_parallel_replicate);
+    }
     if (!t->requires_all_reduce && t->data_parallel_replicate == 1) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "torch.requires_all_reduce = false needs copies: "
@@ -262,10 +275,10 @@ static me_status check_parallel(const me_config *config, me_diag *diag)
             "must say what they are",
             (int)p->world_size, (int)p->pipeline, (int)p->tensor, (int)p->data);
     }
-    if (wrapper != ME_DATA_PARALLEL_NONE && p->pipeline > 1) {
+    if (wrapper == ME_DATA_PARALLEL_DDP && p->pipeline > 1) {
         return me_fail(diag, ME_ERR_CONFIG,
-                       "torch.data_parallel with parallel.pipeline = %d: "
-                       "stages in a wrapper are not modelled",
+                       "torch.data_parallel = \"ddp\" with parallel.pipeline = "
+                       "%d: stages in DistributedDataParallel are not modelled",
                        (int)p->pipeline);
     }
     return check_sharding(config, diag);
@@ -331,18 +344,24 @@ static me_status check_buffers(const me_config *config, me_diag *diag)
                          "on the device and not cast");
 }
 
-/** Half a backward would run a region again for one half of its nodes. */
+/**
+ * Half a backward would run a region again for one half of its nodes, and would
+ * gather a shard for each.
+ *
+ * @param what  a stage has, which allows whole backwards alone
+ */
 static me_status check_whole_backward(const me_schedule *schedule,
-                                      const me_pipeline *first, me_diag *diag)
+                                      const me_pipeline *first,
+                                      const char *what, me_diag *diag)
 {
     me_actions *actions = NULL;
     me_status status = me_actions_create(schedule, first, diag, &actions);
     for (int32_t i = 0; status == ME_OK && i < actions->count; i++) {
         if (actions->items[i].kind == ME_ACTION_INPUT_GRADIENT) {
             status = me_fail(diag, ME_ERR_CONFIG,
-                             "module: checkpoint in a stage whose backward is "
+                             "module: %s in a stage whose backward is "
                              "split, as that of %s, is not modelled",
-                             schedule->torch_name);
+                             what, schedule->torch_name);
         }
     }
     me_actions_destroy(actions);
@@ -380,8 +399,13 @@ static me_status check_pipeline(const me_config *config, me_diag *diag)
                                .microbatches = config->train.num_microbatches,
                                .chunks = p->virtual_pipeline};
     const me_status status = me_schedule_check(schedule, &first, diag);
-    return status == ME_OK && has_checkpoint(root)
-               ? check_whole_backward(schedule, &first, diag)
+    const char *what =
+        has_checkpoint(root) ? "checkpoint"
+        : config->torch.data_parallel == ME_DATA_PARALLEL_FULLY_SHARD
+            ? "fully_shard"
+            : NULL;
+    return status == ME_OK && what != NULL
+               ? check_whole_backward(schedule, &first, what, diag)
                : status;
 }
 
@@ -462,6 +486,16 @@ static me_status note(me_config *config, me_diag *diag)
             config, diag,
             "checkpoints in pipeline stages run as they do without a pipeline; "
             "no measured job has them");
+        if (status != ME_OK) {
+            return status;
+        }
+    }
+    if (config->torch.data_parallel != ME_DATA_PARALLEL_NONE ||
+        config->parallel.tensor > 1) {
+        const me_status status = me_config_assume(
+            config, diag,
+            "fully_shard and parallelize_plan in pipeline stages follow "
+            "PyTorch's source; no measured job has them");
         if (status != ME_OK) {
             return status;
         }

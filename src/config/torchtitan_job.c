@@ -119,14 +119,34 @@ static me_status read_data_parallel(me_titan_model *m)
     if (m->shard == 0) {
         return fail(m, ME_TITAN_SHARD, "must be at least 1, or -1");
     }
-    if (m->replicate > 1) {
+    if (m->replicate > 1 && m->shard == 1) {
         return unsupported(m, ME_TITAN_REPLICATE,
-                           "replicas of a sharded model (HSDP), and DDP with "
-                           "buckets of 100 MB, are not modelled");
+                           "DDP with buckets of 100 MB is not modelled; copies "
+                           "of a sharded model (HSDP) are");
     }
     m->is_sharded = m->shard != 1;
     return check_words(m, ME_TITAN_RESHARD, "default|always|never",
                        "must be one of default, always, never");
+}
+
+/** The plan cuts heads, words and positions. */
+static me_status read_tensor(me_titan_model *m)
+{
+    me_status status = read_count(m, ME_TITAN_TENSOR, 1, &m->tensor);
+    if (status != ME_OK) {
+        return status;
+    }
+    const char *off = me_titan_text(m, ME_TITAN_NO_LOSS_PARALLEL, "false");
+    m->is_loss_parallel = m->tensor > 1 && strcmp(off, "true") != 0;
+    if (m->flavor->n_kv_heads % m->tensor != 0) {
+        return fail(m, ME_TITAN_TENSOR,
+                    "must divide the heads of keys and values");
+    }
+    if (m->vocabulary % m->tensor != 0 || m->seq_len % m->tensor != 0) {
+        return fail(m, ME_TITAN_TENSOR,
+                    "must divide the vocabulary and training.seq_len");
+    }
+    return ME_OK;
 }
 
 static me_status read_checkpoint(me_titan_model *m)
@@ -267,7 +287,8 @@ static me_status set_world(const me_titan_model *m)
         return ME_OK;
     }
     me_config *c = m->job->config;
-    const uint64_t ranks = (uint64_t)(m->shard * m->replicate) * m->pipeline;
+    const uint64_t ranks =
+        (uint64_t)(m->shard * m->replicate) * m->pipeline * m->tensor;
     const int32_t said = c->parallel.world_size;
     if (me_option_is_set(me_option_find("parallel.world_size"), c) &&
         (uint64_t)said != ranks) {
@@ -296,8 +317,8 @@ static me_status note(const me_titan_model *m)
 static me_status read_all(me_titan_model *m)
 {
     static me_status (*const steps[])(me_titan_model * m) = {
-        find_vocabulary, read_batch,    read_data_parallel,
-        read_checkpoint, read_pipeline,
+        find_vocabulary, read_batch,      read_data_parallel,
+        read_tensor,     read_checkpoint, read_pipeline,
     };
     me_status status = find_flavor(m);
     if (status != ME_OK || m->flavor == NULL) {

@@ -110,6 +110,9 @@ static me_tensor *shard(const me_nn *nn, me_parameter *p, int32_t dim)
     p->is_uneven = me_uneven_extent(nn, p->whole[dim]) != 0;
     me_module_count_parameter(e, p->module, p->numel,
                               p->numel * me_dtype_bytes(p->dtype));
+    if (whole == NULL) { // on the meta device, where nothing is scattered
+        return NULL;
+    }
     p->tensor = receive_part(nn, p, dim);
     if (me_engine_is_ok(e)) {
         p->tensor->parameter = p;
@@ -164,10 +167,10 @@ me_tensor *me_distribute(const me_nn *nn, me_parameter *p, me_dlayout layout,
     }
     p->layout = (uint8_t)layout;
     p->gradient_layout = (uint8_t)gradient;
-    if (me_engine_is_ok(nn->e)) {
+    if (p->tensor != NULL && me_engine_is_ok(nn->e)) {
         p->tensor->layout = (uint8_t)layout;
     }
-    if (p->is_tied && whole != NULL) { // which its other module still has
+    if (p->is_tied && layout >= ME_DLAYOUT_SHARD_0) { // its other module has it
         p->gradient_layout = (uint8_t)layout; // of the sum of both modules'
         p->spare = whole;
         return NULL;

@@ -4,6 +4,7 @@
 #include "base/size.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
+#include "tensor/region.h"
 
 me_dlayout me_dlayout_of(me_dlayout layout, int32_t ndim)
 {
@@ -140,11 +141,15 @@ static me_tensor *scatter_sum(const me_nn *nn, me_tensor *x, int32_t dim,
         }
         whole = pieces;
     }
-    me_tensor *y = resized(e, "reduce_scatter_tensor", x, dim,
-                           me_dim(x, dim) / ranks_of(nn));
-    tell(nn, ME_COLLECTIVE_REDUCE_SCATTER, y);
-    if (is_async) {
-        me_await_later(y, whole);
+    me_tensor *y = NULL;
+    if (!me_region_kept(e, ME_REGION_REDUCE_SCATTER, 1, &y)) {
+        y = resized(e, "reduce_scatter_tensor", x, dim,
+                    me_dim(x, dim) / ranks_of(nn));
+        tell(nn, ME_COLLECTIVE_REDUCE_SCATTER, y);
+        if (is_async) {
+            me_await_later(y, whole);
+        }
+        me_region_keep(e, ME_REGION_REDUCE_SCATTER, 1, &y);
     }
     if (whole != x) {
         me_drop(e, whole);

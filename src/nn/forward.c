@@ -60,13 +60,31 @@ static bool refuse_dtensor(scope *s, const me_tensor *x, const char *what)
     return x->layout != 0;
 }
 
+/** A DTensor that is cut times what all ranks have whole, of fewer dimensions
+ *  than the one that is cut: each rank's part is scaled as it lies. */
+static bool is_scaled(const me_tensor *a, const me_tensor *b)
+{
+    const int32_t cut = (int32_t)a->layout - (int32_t)ME_DLAYOUT_SHARD_0;
+    return cut >= 0 && b->layout == ME_DLAYOUT_REPLICATE &&
+           cut < a->shape.ndim - b->shape.ndim;
+}
+
+/** Does an operation on each row of the last dimension leave a tensor as it
+ *  lies? Not one whose rows are cut, or of which each rank has a summand. */
+static bool has_whole_rows(const me_tensor *x)
+{
+    return x->layout != ME_DLAYOUT_PARTIAL &&
+           (int32_t)x->layout !=
+               (int32_t)ME_DLAYOUT_SHARD_0 + x->shape.ndim - 1;
+}
+
 /** An operation of two operands, which die from the left. */
 static value binary(scope *s, const me_expression *x,
                     me_tensor *(*op)(me_engine *e, me_tensor *a, me_tensor *b))
 {
     const value a = evaluate(s, x->operands[0]);
     const value b = evaluate(s, x->operands[1]);
-    if (a.x->layout != b.x->layout) {
+    if (a.x->layout != b.x->layout && !is_scaled(a.x, b.x)) {
         (void)refuse_dtensor(s, a.x->layout != 0 ? a.x : b.x,
                              "arithmetic with a plain tensor");
     }
@@ -106,9 +124,24 @@ static value unary(scope *s, const me_expression *x,
                    me_tensor *(*op)(me_engine *e, me_tensor *a))
 {
     const value a = evaluate(s, x->operands[0]);
-    me_tensor *y = refuse_dtensor(s, a.x, "sum, mean or square")
+    me_tensor *y = refuse_dtensor(s, a.x, "sum or mean") ? me_none(s->e)
+                                                         : op(s->e, a.x);
+    drop(s, a);
+    return (value){y, true};
+}
+
+/** Of each row of the last dimension on its own. */
+static value rowwise(scope *s, const me_expression *x,
+                     me_tensor *(*op)(me_engine *e, me_tensor *a))
+{
+    const value a = evaluate(s, x->operands[0]);
+    me_tensor *y = !has_whole_rows(a.x) &&
+                           refuse_dtensor(s, a.x, "arithmetic within rows")
                        ? me_none(s->e)
                        : op(s->e, a.x);
+    if (me_engine_is_ok(s->e)) {
+        y->layout = a.x->layout;
+    }
     drop(s, a);
     return (value){y, true};
 }
@@ -305,7 +338,7 @@ static value evaluate(scope *s, const me_expression *x)
     case ME_EXPRESSION_ADD: return binary(s, x, me_add);
     case ME_EXPRESSION_SUB: return binary(s, x, me_sub);
     case ME_EXPRESSION_MUL: return binary(s, x, me_mul);
-    case ME_EXPRESSION_SQUARE: return unary(s, x, me_square);
+    case ME_EXPRESSION_SQUARE: return rowwise(s, x, me_square);
     case ME_EXPRESSION_CAST: return cast(s, x);
     case ME_EXPRESSION_SUM: return unary(s, x, me_sum);
     case ME_EXPRESSION_MEAN: return unary(s, x, me_mean);
@@ -315,9 +348,9 @@ static value evaluate(scope *s, const me_expression *x)
     case ME_EXPRESSION_GROUPED_ROTARY_ATTENTION: return rotary_attention(s, x);
     case ME_EXPRESSION_CROSS_ENTROPY: return cross_entropy(s, x);
     case ME_EXPRESSION_PARAMETER: return parameter(s, x);
-    case ME_EXPRESSION_ADD_NUMBER: return unary(s, x, me_add_number);
-    case ME_EXPRESSION_RSQRT: return unary(s, x, me_rsqrt);
-    case ME_EXPRESSION_MEAN_LAST: return unary(s, x, me_mean_last);
+    case ME_EXPRESSION_ADD_NUMBER: return rowwise(s, x, me_add_number);
+    case ME_EXPRESSION_RSQRT: return rowwise(s, x, me_rsqrt);
+    case ME_EXPRESSION_MEAN_LAST: return rowwise(s, x, me_mean_last);
     case ME_EXPRESSION_TYPE_AS: return type_as(s, x);
     }
     return (value){me_none(s->e), false};

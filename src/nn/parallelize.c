@@ -30,12 +30,25 @@ static bool can_have(const me_layer *layer, me_style_kind kind)
         return k == ME_LAYER_LINEAR || k == ME_LAYER_EMBEDDING;
     case ME_STYLE_SEQUENCE:
         return k == ME_LAYER_LAYER_NORM || k == ME_LAYER_RMS_NORM ||
-               k == ME_LAYER_DROPOUT;
+               k == ME_LAYER_DROPOUT || k == ME_LAYER_MODULE;
     case ME_STYLE_PREPARE_INPUT:
     case ME_STYLE_PREPARE_OUTPUT:
     case ME_STYLE_COUNT: break;
     }
     return true;
+}
+
+/** DTensor.from_local() of all parameters, and those of Parameters below. */
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
+static void replicate(const me_nn *nn, me_layer *layer, bool is_owner)
+{
+    (void)me_distribute(nn, layer->weight, ME_DLAYOUT_REPLICATE,
+                        ME_DLAYOUT_PARTIAL, is_owner);
+    (void)me_distribute(nn, layer->bias, ME_DLAYOUT_REPLICATE,
+                        ME_DLAYOUT_PARTIAL, is_owner);
+    for (uint32_t i = 0; i < layer->n_children; i++) {
+        replicate(nn, &layer->children[i], is_owner);
+    }
 }
 
 /** What becomes of a module's parameters. */
@@ -58,10 +71,7 @@ static void partition(const me_nn *nn, me_layer *layer, me_style_kind kind)
         whole[1] = me_distribute(nn, layer->bias, ME_DLAYOUT_REPLICATE,
                                  ME_DLAYOUT_REPLICATE, is_owner);
     } else if (kind == ME_STYLE_SEQUENCE) {
-        whole[0] = me_distribute(nn, layer->weight, ME_DLAYOUT_REPLICATE,
-                                 ME_DLAYOUT_PARTIAL, is_owner);
-        whole[1] = me_distribute(nn, layer->bias, ME_DLAYOUT_REPLICATE,
-                                 ME_DLAYOUT_PARTIAL, is_owner);
+        replicate(nn, layer, is_owner);
     }
     me_release(nn->e, whole[0]);
     me_release(nn->e, whole[1]);
@@ -169,10 +179,10 @@ static void apply_loop(const me_nn *nn, me_layer *layer, const me_style *styles,
     }
 }
 
-void me_parallelize(me_nn *nn, me_layer *root, const me_layer_tree *tree)
+/** @param counts  of modules that each entry names */
+static void apply_plan(const me_nn *nn, me_layer *root,
+                       const me_layer_tree *tree, uint32_t *counts)
 {
-    uint32_t *counts =
-        me_engine_alloc(nn->e, (size_t)tree->n_styles + 1, sizeof *counts);
     for (uint32_t i = 0; i < tree->n_styles && me_engine_is_ok(nn->e);) {
         const uint32_t n = count_loop(tree, i);
         if (n > 1) {
@@ -184,6 +194,23 @@ void me_parallelize(me_nn *nn, me_layer *root, const me_layer_tree *tree)
         i += n;
     }
     me_distribute_end(nn);
+}
+
+static uint32_t *counts_of(const me_nn *nn, const me_layer_tree *tree)
+{
+    return me_engine_alloc(nn->e, (size_t)tree->n_styles + 1,
+                           sizeof(uint32_t));
+}
+
+void me_parallelize_stage(me_nn *nn, me_layer *root, const me_layer_tree *tree)
+{
+    apply_plan(nn, root, tree, counts_of(nn, tree));
+}
+
+void me_parallelize(me_nn *nn, me_layer *root, const me_layer_tree *tree)
+{
+    uint32_t *counts = counts_of(nn, tree);
+    apply_plan(nn, root, tree, counts);
     for (uint32_t i = 0; i < tree->n_styles && me_engine_is_ok(nn->e); i++) {
         if (counts[i] == 0) {
             me_engine_fail(nn->e, ME_ERR_CONFIG,

@@ -51,7 +51,7 @@ static void refuse_parts(me_loop *l)
     }
 }
 
-static void *wrap(me_loop *l)
+me_fsdp *me_loop_fully_shard(me_loop *l, me_layer *model, bool is_stage)
 {
     refuse_parts(l);
     me_fsdp *fsdp = me_fsdp_create(&(me_fully_shard_spec){
@@ -61,14 +61,20 @@ static void *wrap(me_loop *l)
         .copies = me_mesh_group(l->comm, ME_GROUP_DATA_REPLICATE),
         .is_last_pass = &l->is_last_pass,
         .config = &l->config->fully_shard,
-        .n_modules = count_marked(l->model) + 1,
+        .n_modules = count_marked(model) + 1,
         .is_meta = l->config->tree->is_meta,
+        .is_stage = is_stage,
     });
     if (fsdp != NULL) {
-        wrap_marked(fsdp, l->model, l->model);
-        wrap_layer(fsdp, l->model);
+        wrap_marked(fsdp, model, model);
+        wrap_layer(fsdp, model);
     }
     return fsdp;
+}
+
+static void *wrap(me_loop *l)
+{
+    return me_loop_fully_shard(l, l->model, false);
 }
 
 static void end_backward(void *self)
