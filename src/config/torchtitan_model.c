@@ -225,8 +225,9 @@ static void write_torch(me_titan_model *m)
                       (long long)m->replicate);
     }
     if (m->pipeline > 1) {
-        me_str_printf(&m->text, "num_microbatches = %llu;\n",
-                      (unsigned long long)m->microbatches);
+        me_str_printf(&m->text, "num_microbatches = %llu;%s\n",
+                      (unsigned long long)m->microbatches,
+                      m->is_0_2 ? "" : " unshard_stages = false;");
     }
     me_str_append(&m->text, "};\n");
 }

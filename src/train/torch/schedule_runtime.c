@@ -199,7 +199,8 @@ void me_schedule_runtime(me_schedule_run *run)
             finished = NULL;
         }
         me_microbatch(e, a->microbatch);
-        if (is_compute(a) && stage_of(run, a)->fsdp != NULL) {
+        if (is_compute(a) && run->loop->config->unshards_stages &&
+            stage_of(run, a)->fsdp != NULL) {
             activate(run, i);
         }
         kinds[a->kind](run, a);
