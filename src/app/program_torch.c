@@ -46,6 +46,7 @@ static me_status init(const me_plan *plan, int32_t rank, me_program *p)
         .is_loss_parallel = c->torch.loss_parallel,
         .data_parallel = c->torch.data_parallel,
         .fully_shard = fully_shard_config(&c->torch),
+        .returns_outputs = c->torch.returns_outputs,
         .unshards_stages = c->torch.unshard_stages,
         .pipeline = me_plan_pipeline(plan, rank),
         .schedule = c->parallel.pipeline > 1 ? schedule(plan) : NULL,

@@ -164,6 +164,7 @@ typedef struct me_torch_options {
     int32_t data_parallel_replicate; /**< HSDP: copies of the shards */
     int32_t num_microbatches;        /**< of a step, without a global batch */
     bool unshard_stages;             /**< of a pipeline, ahead of their use */
+    bool returns_outputs;            /**< a pipeline's step does */
     bool requires_gradient_sync;     /**< of every pass; else of the last */
     bool requires_all_reduce;        /**< likewise, over copies of shards */
     int32_t param_dtype;             /**< fully_shard's; -1: as they are */

@@ -424,6 +424,9 @@ INT("torch.num_microbatches", "1", 1, ranks_max, "micro-batches", NULL,
 BOOL("torch.unshard_stages", "true", torch.unshard_stages,
     "Pipelines of several stages a rank gather whole stages of fully_shard ahead, "
     "as PyTorch 2.11 does; false: each module as it runs, as in 2024."),
+BOOL("torch.returns_outputs", "true", torch.returns_outputs,
+    "A pipeline's step returns the outputs of all micro-batches in one tensor "
+    "(return_outputs), and keeps them until then."),
 BOOL("torch.requires_gradient_sync", "true", torch.requires_gradient_sync,
     "Each pass before a step reduces gradients; false: the last one alone."),
 BOOL("torch.requires_all_reduce", "true", torch.requires_all_reduce,

@@ -234,11 +234,12 @@ static me_status check_sharding(const me_config *config, me_diag *diag)
     }
     if (is_sharded && !t->wrap_one_rank && t->data_parallel_replicate > 1 &&
         config->parallel.data == t->data_parallel_replicate) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "torch.data_parallel_replicate = %d copies of one shard: "
-                       "torchtitan has DDP with buckets of 100 MB there, which "
-                       "is not modelled",
-                       (int)t->data_parallel_replicate);
+        return me_fail(
+            diag, ME_ERR_CONFIG,
+            "torch.data_parallel_replicate = %d copies of one shard: "
+            "torchtitan has DDP with buckets of 100 MB there, which "
+            "is not modelled",
+            (int)t->data_parallel_replicate);
     }
     if (!t->requires_all_reduce && t->data_parallel_replicate == 1) {
         return me_fail(diag, ME_ERR_CONFIG,

@@ -71,20 +71,27 @@ static void write_block(me_titan_model *m)
     write_norm(m, "ffn_norm");
 }
 
+/** fsdp_reshard_after_forward of releases 0.2: by default where micro-batches
+ *  follow each other. */
+static bool keeps_gathered(const me_titan_model *m)
+{
+    const char *policy = me_titan_text(m, ME_TITAN_RESHARD, "default");
+    return strcmp(policy, "never") == 0 ||
+           (strcmp(policy, "default") == 0 && m->pipeline > 1);
+}
+
 me_titan_block me_titan_block_of(const me_titan_model *m, uint64_t layer,
                                  uint64_t last)
 {
     const bool is_op = strcmp(m->option, "op") == 0;
     const uint64_t every = is_op ? 1 : strtoull(m->option, NULL, 10);
-    const char *policy = me_titan_text(m, ME_TITAN_RESHARD, "default");
     me_titan_block kind = {.is_checkpointed =
                                strcmp(m->checkpoint, "none") != 0};
     if (strcmp(m->checkpoint, "selective") == 0 && every > 1) {
         kind.is_checkpointed = (layer + 1) % every == 0;
     }
     kind.keeps_unsharded =
-        m->is_0_2 ? strcmp(policy, "never") == 0
-                  : m->pipeline > 1 || layer == last;
+        m->is_0_2 ? keeps_gathered(m) : m->pipeline > 1 || layer == last;
     return kind;
 }
 
@@ -152,16 +159,14 @@ static void write_head(me_titan_model *m)
 
 static void write_embedding(me_titan_model *m)
 {
-    const char *policy = me_titan_text(m, ME_TITAN_RESHARD, "default");
-    me_str_printf(&m->text,
-                  "tok_embeddings: { class = \"Embedding\"; num_embeddings = "
-                  "%llu; embedding_dim = %llu;%s%s };\n",
-                  (unsigned long long)m->vocabulary,
-                  (unsigned long long)m->flavor->dim,
-                  m->is_0_2 && m->is_sharded ? " fully_shard = true;" : "",
-                  m->is_0_2 && strcmp(policy, "never") == 0
-                      ? " reshard_after_forward = false;"
-                      : "");
+    me_str_printf(
+        &m->text,
+        "tok_embeddings: { class = \"Embedding\"; num_embeddings = "
+        "%llu; embedding_dim = %llu;%s%s };\n",
+        (unsigned long long)m->vocabulary, (unsigned long long)m->flavor->dim,
+        m->is_0_2 && m->is_sharded ? " fully_shard = true;" : "",
+        m->is_0_2 && keeps_gathered(m) ? " reshard_after_forward = false;"
+                                       : "");
 }
 
 /** Transformer, or what a stage has of it. */
@@ -225,9 +230,9 @@ static void write_torch(me_titan_model *m)
                       (long long)m->replicate);
     }
     if (m->pipeline > 1) {
-        me_str_printf(&m->text, "num_microbatches = %llu;%s\n",
+        me_str_printf(&m->text, "num_microbatches = %llu; %s = false;\n",
                       (unsigned long long)m->microbatches,
-                      m->is_0_2 ? "" : " unshard_stages = false;");
+                      m->is_0_2 ? "returns_outputs" : "unshard_stages");
     }
     me_str_append(&m->text, "};\n");
 }
@@ -249,8 +254,7 @@ static void write_parallel(me_titan_model *m)
     }
     me_str_append(&m->text, " };\n");
     if (m->pipeline > 1) {
-        me_str_printf(&m->text,
-                      "pipeline: { schedule = \"Schedule%s\"; };\n",
+        me_str_printf(&m->text, "pipeline: { schedule = \"Schedule%s\"; };\n",
                       me_titan_text(m, ME_TITAN_SCHEDULE, "1F1B"));
     }
 }

@@ -78,6 +78,18 @@ me_titan_block me_titan_block_of(const me_titan_model *m, uint64_t layer,
  *  So in releases 0.2. */
 bool me_titan_has_head(const me_titan_model *m);
 
+/** Fail for a value that is wrong, naming it. */
+me_status me_titan_wrong(const me_titan_model *m, me_titan_field field,
+                         const char *what);
+
+/** A number that must be at least one. */
+me_status me_titan_count(const me_titan_model *m, me_titan_field field,
+                         uint64_t otherwise, uint64_t *count_out);
+
+/** The stages of a pipeline, their layers and micro-batches (torchtitan_stages.c);
+ *  one stage without a pipeline. */
+me_status me_titan_read_stages(me_titan_model *m);
+
 /** Append the plan of apply_tp() (torchtitan_plan.c); nothing without tensor
  *  parallelism. */
 void me_titan_plan_write(me_titan_model *m);

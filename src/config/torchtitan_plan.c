@@ -10,8 +10,8 @@ typedef struct entry {
     const char *style;
 } entry;
 
-#define SEQUENCE "SequenceParallel\""
-#define COLWISE  "ColwiseParallel\""
+#define SEQUENCE        "SequenceParallel\""
+#define COLWISE         "ColwiseParallel\""
 #define TO_SHARD(style) style "\"; output_layouts = \"Shard(1)\""
 #define PREPARE                                                                \
     "PrepareModuleInput\"; input_layouts = \"Shard(1)\"; "                     \
@@ -43,8 +43,9 @@ static bool has_block(const me_titan_model *m, bool is_checkpointed)
 {
     bool has = false;
     for (uint64_t i = 0; i < m->flavor->n_layers && !has; i++) {
-        has = me_titan_block_of(m, i, m->flavor->n_layers - 1)
-                  .is_checkpointed == is_checkpointed;
+        has =
+            me_titan_block_of(m, i, m->flavor->n_layers - 1).is_checkpointed ==
+            is_checkpointed;
     }
     return has;
 }
@@ -55,11 +56,11 @@ void me_titan_plan_write(me_titan_model *m)
         return;
     }
     const char *head = me_titan_has_head(m) ? "head." : "";
-    const entry output = {
-        "output", m->is_loss_parallel
-                      ? COLWISE "; input_layouts = \"Shard(1)\""
-                      : COLWISE "; input_layouts = \"Shard(1)\"; "
-                                "output_layouts = \"Replicate\""};
+    const entry output = {"output", m->is_loss_parallel ? COLWISE
+                                        "; input_layouts = \"Shard(1)\""
+                                                        : COLWISE
+                                        "; input_layouts = \"Shard(1)\"; "
+                                        "output_layouts = \"Replicate\""};
     const entry table = {"tok_embeddings",
                          TO_SHARD("RowwiseParallel") "; input_layouts = "
                                                      "\"Replicate\""};
@@ -70,8 +71,8 @@ void me_titan_plan_write(me_titan_model *m)
     write_entry(m, number++, head, &norm);
     write_entry(m, number++, head, &output);
     for (int i = 0; i < 2; i++) {
-        for (size_t k = 0; k < sizeof of_block / sizeof of_block[0] &&
-                           has_block(m, i == 1);
+        for (size_t k = 0;
+             k < sizeof of_block / sizeof of_block[0] && has_block(m, i == 1);
              k++) {
             write_entry(m, number++, i == 1 ? "layers.*.wrapped." : "layers.*.",
                         &of_block[k]);

@@ -124,8 +124,8 @@ static value unary(scope *s, const me_expression *x,
                    me_tensor *(*op)(me_engine *e, me_tensor *a))
 {
     const value a = evaluate(s, x->operands[0]);
-    me_tensor *y = refuse_dtensor(s, a.x, "sum or mean") ? me_none(s->e)
-                                                         : op(s->e, a.x);
+    me_tensor *y =
+        refuse_dtensor(s, a.x, "sum or mean") ? me_none(s->e) : op(s->e, a.x);
     drop(s, a);
     return (value){y, true};
 }
@@ -135,10 +135,10 @@ static value rowwise(scope *s, const me_expression *x,
                      me_tensor *(*op)(me_engine *e, me_tensor *a))
 {
     const value a = evaluate(s, x->operands[0]);
-    me_tensor *y = !has_whole_rows(a.x) &&
-                           refuse_dtensor(s, a.x, "arithmetic within rows")
-                       ? me_none(s->e)
-                       : op(s->e, a.x);
+    me_tensor *y =
+        !has_whole_rows(a.x) && refuse_dtensor(s, a.x, "arithmetic within rows")
+            ? me_none(s->e)
+            : op(s->e, a.x);
     if (me_engine_is_ok(s->e)) {
         y->layout = a.x->layout;
     }

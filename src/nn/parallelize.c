@@ -198,8 +198,7 @@ static void apply_plan(const me_nn *nn, me_layer *root,
 
 static uint32_t *counts_of(const me_nn *nn, const me_layer_tree *tree)
 {
-    return me_engine_alloc(nn->e, (size_t)tree->n_styles + 1,
-                           sizeof(uint32_t));
+    return me_engine_alloc(nn->e, (size_t)tree->n_styles + 1, sizeof(uint32_t));
 }
 
 void me_parallelize_stage(me_nn *nn, me_layer *root, const me_layer_tree *tree)

@@ -373,7 +373,8 @@ static void merge_outputs(me_schedule_run *run)
                    ? &run->stages[i]
                    : last;
     }
-    if (last->index != last->n_stages - 1 || !me_engine_is_ok(e)) {
+    if (last->index != last->n_stages - 1 || !me_engine_is_ok(e) ||
+        !run->loop->config->returns_outputs) {
         return;
     }
     me_shape shape = last->output.shape;

@@ -43,7 +43,7 @@ me_tensor *me_stage_forward(me_stage *stage, int32_t m, me_tensor *input)
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     me_launch_host(e, ME_HOST_ACTION);
     me_tensor *y = me_layer_forward(stage->model, x);
-    if (is_last(stage)) {
+    if (is_last(stage) && stage->loop->config->returns_outputs) {
         me_assign(e, &mb->output_chunk, y);
     }
     me_assign(e, &mb->output, y);
@@ -213,10 +213,9 @@ void me_stage_clear(me_stage *stage)
 static void tell(me_stage *stage, me_collective kind, const me_tensor *x,
                  int32_t rank)
 {
-    me_communicate(
-        stage->loop->e, stage->loop->comm,
-        (me_call){me_stage_group(stage), kind, x->dtype, me_numel(x), rank,
-                  false});
+    me_communicate(stage->loop->e, stage->loop->comm,
+                   (me_call){me_stage_group(stage), kind, x->dtype, me_numel(x),
+                             rank, false});
 }
 
 /** recv_object_list(): sizes, then the bytes, each from whoever sent it. */

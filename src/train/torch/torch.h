@@ -31,8 +31,9 @@ typedef struct me_torch_config {
     bool is_loss_parallel; /**< the loop runs in loss_parallel() */
     me_data_parallel data_parallel;
     me_fully_shard_config fully_shard;
+    bool returns_outputs; /**< a pipeline's step, of all micro-batches */
     bool unshards_stages; /**< of a pipeline, ahead of their use (UNSHARD) */
-    me_pipeline pipeline;        /**< ranks, micro-batches, chunks */
+    me_pipeline pipeline; /**< ranks, micro-batches, chunks */
     const me_schedule *schedule; /**< NULL: no pipeline */
     me_optimizer_kind optimizer;
     me_optimizer_impl optimizer_impl;
