@@ -225,6 +225,9 @@ static void write_torch(me_titan_model *m)
                       "param_dtype = \"%s\"; reduce_dtype = \"float32\";\n",
                       me_titan_text(m, ME_TITAN_PARAM_DTYPE, "bfloat16"));
     }
+    if (m->is_loss_parallel) {
+        me_str_append(&m->text, "loss_parallel = true;\n");
+    }
     if (m->replicate > 1) {
         me_str_printf(&m->text, "data_parallel_replicate = %lld;\n",
                       (long long)m->replicate);

@@ -56,11 +56,13 @@ void me_titan_plan_write(me_titan_model *m)
         return;
     }
     const char *head = me_titan_has_head(m) ? "head." : "";
-    const entry output = {"output", m->is_loss_parallel ? COLWISE
-                                        "; input_layouts = \"Shard(1)\""
-                                                        : COLWISE
-                                        "; input_layouts = \"Shard(1)\"; "
-                                        "output_layouts = \"Replicate\""};
+    const entry output = {
+        "output", m->is_loss_parallel ? COLWISE
+                      "; input_layouts = \"Shard(1)\"; output_layouts = "
+                      "\"Shard(-1)\"; use_local_output = false"
+                                      : COLWISE
+                      "; input_layouts = \"Shard(1)\"; output_layouts = "
+                      "\"Replicate\""};
     const entry table = {"tok_embeddings",
                          TO_SHARD("RowwiseParallel") "; input_layouts = "
                                                      "\"Replicate\""};
