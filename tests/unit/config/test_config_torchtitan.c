@@ -205,8 +205,9 @@ static void test_torchtitan__the_plan(void **state)
 {
     (void)state;
     const me_dlayout shard_1 = (me_dlayout)(ME_DLAYOUT_SHARD_0 + 1);
-    me_config *config = job_of(OLD "tensor_parallel_degree = 8\n"
-                                   "[activation_checkpoint]\nmode = \"full\"\n");
+    me_config *config =
+        job_of(OLD "tensor_parallel_degree = 8\n"
+                   "[activation_checkpoint]\nmode = \"full\"\n");
     const me_layer_tree *tree = &config->layers->tree;
     assert_int_equal(config->parallel.tensor, 8);
     assert_true(config->torch.loss_parallel);

@@ -54,9 +54,9 @@ static void on_event(void *self, const me_event *event)
     if ((event->kind == ME_EVENT_ALLOC ||
          event->kind == ME_EVENT_FREE_REQUESTED) &&
         s->count < MOST_EVENTS) {
-        s->entries[s->count++] = (entry){event->kind,  event->category,
-                                         event->stream, event->block,
-                                         event->bytes,  event->op};
+        s->entries[s->count++] =
+            (entry){event->kind,  event->category, event->stream,
+                    event->block, event->bytes,    event->op};
     }
 }
 
