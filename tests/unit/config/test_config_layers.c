@@ -86,7 +86,14 @@ static const struct {
      "};",
      "parallelize_plan: { a: { module = \"up\"; style = \"ColwiseParallel\"; "
      "}; };",
-     0, "optimizer.clip_grad = 1 with parallelize_plan is not modelled, 0 is"},
+     0,
+     "optimizer.clip_grad = 1 with parallelize_plan and without fully_shard"},
+    {"parallel: { tensor = 2; pipeline = 2; world_size = 4; };",
+     "parallelize_plan: { a: { module = \"up\"; style = \"ColwiseParallel\"; "
+     "}; };",
+     0, "parallel.pipeline over 1 is modelled with device = \"meta\" alone"},
+    {"parallel: { pipeline = 2; world_size = 4; };", "", 0,
+     "leave 2 copies of the model"},
     {"", "checkpoint = true; a: { class = \"ReLU\"; checkpoint = true; };", 0,
      "a has checkpoint = true below a module that is checkpointed"},
 };
