@@ -133,17 +133,19 @@ static me_status read_data_parallel(me_titan_model *m)
 /** The plan cuts heads, words and positions. */
 static me_status read_tensor(me_titan_model *m)
 {
-    me_status status = me_titan_count(m, ME_TITAN_TENSOR, 1, &m->tensor);
+    uint64_t ranks = 1;
+    const me_status status = me_titan_count(m, ME_TITAN_TENSOR, 1, &ranks);
+    m->tensor = ranks;
     if (status != ME_OK) {
         return status;
     }
     const char *off = me_titan_text(m, ME_TITAN_NO_LOSS_PARALLEL, "false");
-    m->is_loss_parallel = m->tensor > 1 && strcmp(off, "true") != 0;
-    if (m->flavor->n_kv_heads % m->tensor != 0) {
+    m->is_loss_parallel = ranks > 1 && strcmp(off, "true") != 0;
+    if (m->flavor->n_kv_heads % ranks != 0) {
         return me_titan_wrong(m, ME_TITAN_TENSOR,
                               "must divide the heads of keys and values");
     }
-    if (m->vocabulary % m->tensor != 0 || m->seq_len % m->tensor != 0) {
+    if (m->vocabulary % ranks != 0 || m->seq_len % ranks != 0) {
         return me_titan_wrong(
             m, ME_TITAN_TENSOR,
             "must divide the vocabulary and training.seq_len");
