@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/parse.h"
+#include "base/size.h"
 #include "config/file.h"
 #include "config/flags.h"
 #include "config/private.h"
@@ -200,8 +201,8 @@ static me_status set_world(const me_titan_model *m)
         return ME_OK;
     }
     me_config *c = m->job->config;
-    const uint64_t ranks =
-        (uint64_t)(m->shard * m->replicate) * m->pipeline * m->tensor;
+    const uint64_t ranks = me_size_mul((uint64_t)(m->shard * m->replicate),
+                                       m->pipeline * m->tensor);
     const int32_t said = c->parallel.world_size;
     if (me_option_is_set(me_option_find("parallel.world_size"), c) &&
         (uint64_t)said != ranks) {
