@@ -153,6 +153,8 @@ typedef struct me_torch_options {
     char loss[128]; /**< an expression of y and target */
     me_torch_target target;
     bool keeps_output; /**< the loop names it: it lives through the backward */
+    bool
+        loss_parallel; /**< cross_entropy of a DTensor that is cut in classes */
     me_sdpa_backend attention;
     int32_t autocast; /**< dtype of forward and loss; -1: none */
     bool grad_scaler;
@@ -160,6 +162,9 @@ typedef struct me_torch_options {
     bool wrap_one_rank;         /**< also where a batch has one rank alone */
     bool reshard_after_forward; /**< fully_shard's */
     int32_t data_parallel_replicate; /**< HSDP: copies of the shards */
+    int32_t num_microbatches;        /**< of a step, without a global batch */
+    bool unshard_stages;             /**< of a pipeline, ahead of their use */
+    bool returns_outputs;            /**< a pipeline's step does */
     bool requires_gradient_sync;     /**< of every pass; else of the last */
     bool requires_all_reduce;        /**< likewise, over copies of shards */
     int32_t param_dtype;             /**< fully_shard's; -1: as they are */

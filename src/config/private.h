@@ -14,7 +14,7 @@
 #include <stdbool.h>
 
 enum {
-    ME_OPTION_MAX = 128
+    ME_OPTION_MAX = 192
 };
 
 struct me_config_private {
@@ -62,6 +62,10 @@ uint64_t me_config_model_parallel(const me_config *config);
 /** The world size, where nothing gives it, and the data-parallel size. */
 me_status me_config_derive_world(me_config *config, int32_t num_processes,
                                  me_diag *diag) ME_MUST_CHECK;
+
+/** Check the degrees of a plain PyTorch job, its plan and its wrapper. */
+me_status me_torch_check_parallel(const me_config *config,
+                                  me_diag *diag) ME_MUST_CHECK;
 
 /** Fill in derived values: all but the checks of me_config_finish(). */
 me_status me_config_derive(me_config *config, int32_t num_processes,

@@ -75,7 +75,8 @@ static void derive_batch(me_config *config)
     const uint64_t samples =
         me_size_mul(t->micro_batch_size, (uint64_t)config->parallel.data);
     if (t->global_batch_size == 0) {
-        t->global_batch_size = samples;
+        t->global_batch_size =
+            me_size_mul(samples, (uint64_t)config->torch.num_microbatches);
     }
     const uint64_t n = samples == 0 ? 0 : t->global_batch_size / samples;
     t->num_microbatches = n > INT32_MAX ? INT32_MAX : (int32_t)n;
@@ -151,115 +152,6 @@ static const char *const foreign[] = {
     NULL,
 };
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
-static bool has_tied(const me_layer_spec *layer)
-{
-    bool has = layer->tied_to != NULL;
-    for (uint32_t i = 0; i < layer->n_children && !has; i++) {
-        has = has_tied(&layer->children[i]);
-    }
-    return has;
-}
-
-/** Tensor-parallel ranks need a plan, and a plan ranks. */
-static me_status check_plan(const me_config *config, me_diag *diag)
-{
-    const me_parallel_config *p = &config->parallel;
-    const bool has_plan = config->torch_job.tree->n_styles > 0;
-    if (has_plan != (p->tensor > 1)) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       has_plan ? "module: parallelize_plan needs "
-                                  "parallel.tensor over 1"
-                                : "parallel.tensor = %d needs a "
-                                  "parallelize_plan in `module` "
-                                  "(docs/modules.md)",
-                       (int)p->tensor);
-    }
-    if (has_plan && (p->pipeline > 1 ||
-                     config->torch.data_parallel == ME_DATA_PARALLEL_DDP)) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "module: parallelize_plan with parallel.pipeline over 1 "
-                       "or torch.data_parallel = \"ddp\" is not modelled");
-    }
-    if (has_plan && has_tied(&config->torch_job.tree->root)) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "module: parallelize_plan with tied weights is not "
-                       "modelled");
-    }
-    if (has_plan && config->optimizer.kind == ME_OPTIMIZER_SGD) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "optimizer.kind = \"sgd\" with parallelize_plan is not "
-                       "modelled");
-    }
-    return ME_OK;
-}
-
-/** Options of fully_shard() where there is none, and copies that do not divide
- *  the ranks. */
-static me_status check_sharding(const me_config *config, me_diag *diag)
-{
-    const me_torch_options *t = &config->torch;
-    const bool is_sharded = t->data_parallel == ME_DATA_PARALLEL_FULLY_SHARD;
-    if (!is_sharded &&
-        (t->data_parallel_replicate > 1 || !t->requires_gradient_sync ||
-         !t->requires_all_reduce)) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "torch.data_parallel_replicate, "
-                       "torch.requires_gradient_sync and "
-                       "torch.requires_all_reduce are fully_shard's: "
-                       "torch.data_parallel must be \"fully_shard\"");
-    }
-    if (config->parallel.data % t->data_parallel_replicate != 0) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "torch.data_parallel_replicate = %d does not divide the "
-                       "%d ranks of a batch",
-                       (int)t->data_parallel_replicate,
-                       (int)config->parallel.data);
-    }
-    if (!t->requires_all_reduce && t->data_parallel_replicate == 1) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "torch.requires_all_reduce = false needs copies: "
-                       "torch.data_parallel_replicate over 1");
-    }
-    return ME_OK;
-}
-
-static me_status check_parallel(const me_config *config, me_diag *diag)
-{
-    const me_parallel_config *p = &config->parallel;
-    const me_data_parallel wrapper = config->torch.data_parallel;
-    if (p->context > 1 || p->expert > 1) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "framework = \"torch\": parallel.context and "
-                       "parallel.expert are not modelled, leave them 1");
-    }
-    if (p->world_size != p->data * p->pipeline * p->tensor) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "parallel.tensor = %d x parallel.pipeline = %d does not "
-                       "divide parallel.world_size = %d",
-                       (int)p->tensor, (int)p->pipeline, (int)p->world_size);
-    }
-    const me_status status = check_plan(config, diag);
-    if (status != ME_OK) {
-        return status;
-    }
-    if (wrapper == ME_DATA_PARALLEL_NONE && p->data > 1) {
-        return me_fail(
-            diag, ME_ERR_CONFIG,
-            "%d ranks and parallel.pipeline = %d x parallel.tensor = "
-            "%d leave %d copies of the model: torch.data_parallel "
-            "must say what they are",
-            (int)p->world_size, (int)p->pipeline, (int)p->tensor, (int)p->data);
-    }
-    if (wrapper != ME_DATA_PARALLEL_NONE && p->pipeline > 1) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "torch.data_parallel with parallel.pipeline = %d: "
-                       "stages in a wrapper are not modelled",
-                       (int)p->pipeline);
-    }
-    return check_sharding(config, diag);
-}
-
 /** The first module that is checkpointed below one that is; NULL: none. */
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
 static const me_layer_spec *nested_checkpoint(const me_layer_spec *layer,
@@ -320,18 +212,24 @@ static me_status check_buffers(const me_config *config, me_diag *diag)
                          "on the device and not cast");
 }
 
-/** Half a backward would run a region again for one half of its nodes. */
+/**
+ * Half a backward would run a region again for one half of its nodes, and would
+ * gather a shard for each.
+ *
+ * @param what  a stage has, which allows whole backwards alone
+ */
 static me_status check_whole_backward(const me_schedule *schedule,
-                                      const me_pipeline *first, me_diag *diag)
+                                      const me_pipeline *first,
+                                      const char *what, me_diag *diag)
 {
     me_actions *actions = NULL;
     me_status status = me_actions_create(schedule, first, diag, &actions);
     for (int32_t i = 0; status == ME_OK && i < actions->count; i++) {
         if (actions->items[i].kind == ME_ACTION_INPUT_GRADIENT) {
             status = me_fail(diag, ME_ERR_CONFIG,
-                             "module: checkpoint in a stage whose backward is "
+                             "module: %s in a stage whose backward is "
                              "split, as that of %s, is not modelled",
-                             schedule->torch_name);
+                             what, schedule->torch_name);
         }
     }
     me_actions_destroy(actions);
@@ -369,8 +267,13 @@ static me_status check_pipeline(const me_config *config, me_diag *diag)
                                .microbatches = config->train.num_microbatches,
                                .chunks = p->virtual_pipeline};
     const me_status status = me_schedule_check(schedule, &first, diag);
-    return status == ME_OK && has_checkpoint(root)
-               ? check_whole_backward(schedule, &first, diag)
+    const char *what =
+        has_checkpoint(root) ? "checkpoint"
+        : config->torch.data_parallel == ME_DATA_PARALLEL_FULLY_SHARD
+            ? "fully_shard"
+            : NULL;
+    return status == ME_OK && what != NULL
+               ? check_whole_backward(schedule, &first, what, diag)
                : status;
 }
 
@@ -391,7 +294,7 @@ static me_status check_batch(const me_config *config, me_diag *diag)
 
 static me_status validate(const me_config *config, me_diag *diag)
 {
-    me_status status = check_parallel(config, diag);
+    me_status status = me_torch_check_parallel(config, diag);
     if (status == ME_OK) {
         status = check_batch(config, diag);
     }
@@ -451,6 +354,16 @@ static me_status note(me_config *config, me_diag *diag)
             config, diag,
             "checkpoints in pipeline stages run as they do without a pipeline; "
             "no measured job has them");
+        if (status != ME_OK) {
+            return status;
+        }
+    }
+    if (config->torch.data_parallel != ME_DATA_PARALLEL_NONE ||
+        config->parallel.tensor > 1) {
+        const me_status status = me_config_assume(
+            config, diag,
+            "fully_shard and parallelize_plan in pipeline stages follow "
+            "PyTorch's source; no measured job has them");
         if (status != ME_OK) {
             return status;
         }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/parse.h"
+#include "base/size.h"
 #include "config/file.h"
 #include "config/flags.h"
 #include "config/private.h"
@@ -24,8 +25,8 @@ enum {
     VOCABULARY_DEBUG_MODEL = 2048
 };
 
-static me_status fail(const me_titan_model *m, me_titan_field field,
-                      const char *what)
+me_status me_titan_wrong(const me_titan_model *m, me_titan_field field,
+                         const char *what)
 {
     return me_titan_fail(m->job, ME_ERR_CONFIG, me_titan_given(m, field), what);
 }
@@ -44,7 +45,7 @@ static me_status check_words(const me_titan_model *m, me_titan_field field,
     const char *text = me_titan_given(m, field)->text;
     return text == NULL || me_words_have(words, strlen(words), text)
                ? ME_OK
-               : fail(m, field, what);
+               : me_titan_wrong(m, field, what);
 }
 
 static me_status find_flavor(me_titan_model *m)
@@ -82,13 +83,12 @@ static me_status find_vocabulary(me_titan_model *m)
         is_test ? "torchtitan's tests/assets one" : "Llama 3's");
 }
 
-/** Number that must be at least one. */
-static me_status read_count(const me_titan_model *m, me_titan_field field,
-                            uint64_t otherwise, uint64_t *count_out)
+me_status me_titan_count(const me_titan_model *m, me_titan_field field,
+                         uint64_t otherwise, uint64_t *count_out)
 {
     const int64_t value = me_titan_number(m, field, (int64_t)otherwise);
     if (value < 1) {
-        return fail(m, field, "must be at least 1");
+        return me_titan_wrong(m, field, "must be at least 1");
     }
     *count_out = (uint64_t)value;
     return ME_OK;
@@ -96,9 +96,10 @@ static me_status read_count(const me_titan_model *m, me_titan_field field,
 
 static me_status read_batch(me_titan_model *m)
 {
-    me_status status = read_count(m, ME_TITAN_BATCH_SIZE, 8, &m->batch_size);
+    me_status status =
+        me_titan_count(m, ME_TITAN_BATCH_SIZE, 8, &m->batch_size);
     if (status == ME_OK) {
-        status = read_count(m, ME_TITAN_SEQ_LEN, 2048, &m->seq_len);
+        status = me_titan_count(m, ME_TITAN_SEQ_LEN, 2048, &m->seq_len);
     }
     if (status == ME_OK) {
         status = check_words(m, ME_TITAN_PARAM_DTYPE, "bfloat16|float32",
@@ -110,23 +111,47 @@ static me_status read_batch(me_titan_model *m)
 static me_status read_data_parallel(me_titan_model *m)
 {
     uint64_t replicate = 1;
-    const me_status status = read_count(m, ME_TITAN_REPLICATE, 1, &replicate);
+    const me_status status =
+        me_titan_count(m, ME_TITAN_REPLICATE, 1, &replicate);
     m->replicate = (int64_t)replicate;
     m->shard = me_titan_number(m, ME_TITAN_SHARD, -1);
     if (status != ME_OK) {
         return status;
     }
     if (m->shard == 0) {
-        return fail(m, ME_TITAN_SHARD, "must be at least 1, or -1");
+        return me_titan_wrong(m, ME_TITAN_SHARD, "must be at least 1, or -1");
     }
-    if (m->replicate > 1) {
+    if (m->replicate > 1 && m->shard == 1) {
         return unsupported(m, ME_TITAN_REPLICATE,
-                           "replicas of a sharded model (HSDP), and DDP with "
-                           "buckets of 100 MB, are not modelled");
+                           "DDP with buckets of 100 MB is not modelled; copies "
+                           "of a sharded model (HSDP) are");
     }
     m->is_sharded = m->shard != 1;
     return check_words(m, ME_TITAN_RESHARD, "default|always|never",
                        "must be one of default, always, never");
+}
+
+/** The plan cuts heads, words and positions. */
+static me_status read_tensor(me_titan_model *m)
+{
+    uint64_t ranks = 1;
+    const me_status status = me_titan_count(m, ME_TITAN_TENSOR, 1, &ranks);
+    m->tensor = ranks;
+    if (status != ME_OK) {
+        return status;
+    }
+    const char *off = me_titan_text(m, ME_TITAN_NO_LOSS_PARALLEL, "false");
+    m->is_loss_parallel = ranks > 1 && strcmp(off, "true") != 0;
+    if (m->flavor->n_kv_heads % ranks != 0) {
+        return me_titan_wrong(m, ME_TITAN_TENSOR,
+                              "must divide the heads of keys and values");
+    }
+    if (m->vocabulary % ranks != 0 || m->seq_len % ranks != 0) {
+        return me_titan_wrong(
+            m, ME_TITAN_TENSOR,
+            "must divide the vocabulary and training.seq_len");
+    }
+    return ME_OK;
 }
 
 static me_status read_checkpoint(me_titan_model *m)
@@ -143,102 +168,11 @@ static me_status read_checkpoint(me_titan_model *m)
     uint64_t every = 0;
     if (strcmp(m->option, "op") != 0 &&
         me_parse_u64(m->option, &every) != ME_OK) {
-        return fail(m, ME_TITAN_CHECKPOINT_OPTION,
-                    "must be op, or every how many blocks");
+        return me_titan_wrong(m, ME_TITAN_CHECKPOINT_OPTION,
+                              "must be op, or every how many blocks");
     }
     return check_words(m, ME_TITAN_CHECKPOINT, "none|selective|full",
                        "must be one of none, selective, full");
-}
-
-/** Schedules with one stage a rank (PipelineScheduleSingle). */
-static bool has_one_stage(const char *schedule)
-{
-    return strcmp(schedule, "1F1B") == 0 || strcmp(schedule, "GPipe") == 0;
-}
-
-/** generate_split_points() of pipelining_utils.py: what is over goes to the
- *  stages in the middle. */
-static me_status spread_layers(me_titan_model *m)
-{
-    const uint64_t layers = m->flavor->n_layers;
-    if (m->stages > layers) {
-        return fail(m, ME_TITAN_PIPELINE, "there are more stages than layers");
-    }
-    uint64_t over = layers % m->stages;
-    uint64_t layer = 0;
-    for (uint64_t i = 0; i + 1 < m->stages; i++) {
-        const uint64_t one_more = i > 0 && over > 0 ? 1 : 0;
-        over -= one_more;
-        layer += layers / m->stages + one_more;
-        m->first_layer[i + 1] = layer;
-    }
-    m->first_layer[m->stages] = layers;
-    return ME_OK;
-}
-
-/** "layers.4,layers.8": the first layer of each stage but the first. */
-static me_status read_split_points(me_titan_model *m, const char *points)
-{
-    static const char begin[] = "layers.";
-    m->stages = 1;
-    while (*points != '\0') {
-        const bool is_layer = strncmp(points, begin, sizeof begin - 1) == 0;
-        char *end = NULL;
-        const uint64_t layer =
-            is_layer ? strtoull(points + sizeof begin - 1, &end, 10) : 0;
-        if (!is_layer || (*end != ',' && *end != '\0') ||
-            layer <= m->first_layer[m->stages - 1] ||
-            layer >= m->flavor->n_layers || m->stages == ME_TITAN_STAGES_MAX) {
-            return fail(m, ME_TITAN_SPLIT_POINTS,
-                        "must be layers in their order, as "
-                        "layers.4,layers.8");
-        }
-        m->first_layer[m->stages++] = layer;
-        points = *end == ',' ? end + 1 : end;
-    }
-    m->first_layer[m->stages] = m->flavor->n_layers;
-    if (m->stages % m->pipeline != 0) {
-        return fail(m, ME_TITAN_SPLIT_POINTS,
-                    "the stages must be a multiple of "
-                    "pipeline_parallel_degree");
-    }
-    return ME_OK;
-}
-
-/** The batch is cut into as many as there are ranks, unless it is said. */
-static me_status check_microbatches(const me_titan_model *m)
-{
-    if (m->batch_size % m->microbatches == 0) {
-        return ME_OK;
-    }
-    return me_titan_given(m, ME_TITAN_MICROBATCHES)->text != NULL
-               ? fail(m, ME_TITAN_MICROBATCHES, "must divide the batch size")
-               : fail(m, ME_TITAN_PIPELINE,
-                      "as many micro-batches must divide the batch size; "
-                      "pipeline_parallel_microbatches says another number");
-}
-
-static me_status read_pipeline(me_titan_model *m)
-{
-    me_status status = read_count(m, ME_TITAN_PIPELINE, 1, &m->pipeline);
-    if (status == ME_OK) {
-        status =
-            read_count(m, ME_TITAN_MICROBATCHES, m->pipeline, &m->microbatches);
-    }
-    if (status != ME_OK || m->pipeline == 1) {
-        m->stages = 1;
-        m->microbatches = 1;
-        m->first_layer[1] = m->flavor->n_layers;
-        return status;
-    }
-    if (m->pipeline > ME_TITAN_STAGES_MAX / 2) {
-        return fail(m, ME_TITAN_PIPELINE, "must be at most 256");
-    }
-    const char *points = me_titan_text(m, ME_TITAN_SPLIT_POINTS, "");
-    const char *schedule = me_titan_text(m, ME_TITAN_SCHEDULE, "1F1B");
-    m->stages = m->pipeline * (has_one_stage(schedule) ? 1 : 2);
-    status = *points != '\0' ? read_split_points(m, points) : spread_layers(m);
-    return status == ME_OK ? check_microbatches(m) : status;
 }
 
 static me_status check_optimizer(const me_titan_model *m)
@@ -267,12 +201,14 @@ static me_status set_world(const me_titan_model *m)
         return ME_OK;
     }
     me_config *c = m->job->config;
-    const uint64_t ranks = (uint64_t)(m->shard * m->replicate) * m->pipeline;
+    const uint64_t ranks = me_size_mul((uint64_t)(m->shard * m->replicate),
+                                       m->pipeline * m->tensor);
     const int32_t said = c->parallel.world_size;
     if (me_option_is_set(me_option_find("parallel.world_size"), c) &&
         (uint64_t)said != ranks) {
-        return fail(m, ME_TITAN_SHARD,
-                    "the product of all degrees is not the number of ranks");
+        return me_titan_wrong(
+            m, ME_TITAN_SHARD,
+            "the product of all degrees is not the number of ranks");
     }
     me_str text = {0};
     me_str_printf(&text, "%llu", (unsigned long long)ranks);
@@ -296,8 +232,8 @@ static me_status note(const me_titan_model *m)
 static me_status read_all(me_titan_model *m)
 {
     static me_status (*const steps[])(me_titan_model * m) = {
-        find_vocabulary, read_batch,    read_data_parallel,
-        read_checkpoint, read_pipeline,
+        find_vocabulary, read_batch,      read_data_parallel,
+        read_tensor,     read_checkpoint, me_titan_read_stages,
     };
     me_status status = find_flavor(m);
     if (status != ME_OK || m->flavor == NULL) {

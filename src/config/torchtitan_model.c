@@ -6,12 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Which blocks have what around them. */
-typedef struct block_kind {
-    bool is_checkpointed;
-    bool keeps_unsharded;
-} block_kind;
-
 static void write_linear(me_titan_model *m, const char *name, uint64_t inputs,
                          uint64_t outputs)
 {
@@ -77,24 +71,31 @@ static void write_block(me_titan_model *m)
     write_norm(m, "ffn_norm");
 }
 
-/** What stands around block @p layer of a whole model or stage whose last one
- *  is @p last. */
-static block_kind kind_of(const me_titan_model *m, uint64_t layer,
-                          uint64_t last)
+/** fsdp_reshard_after_forward of releases 0.2: by default where micro-batches
+ *  follow each other. */
+static bool keeps_gathered(const me_titan_model *m)
+{
+    const char *policy = me_titan_text(m, ME_TITAN_RESHARD, "default");
+    return strcmp(policy, "never") == 0 ||
+           (strcmp(policy, "default") == 0 && m->pipeline > 1);
+}
+
+me_titan_block me_titan_block_of(const me_titan_model *m, uint64_t layer,
+                                 uint64_t last)
 {
     const bool is_op = strcmp(m->option, "op") == 0;
     const uint64_t every = is_op ? 1 : strtoull(m->option, NULL, 10);
-    const char *policy = me_titan_text(m, ME_TITAN_RESHARD, "default");
-    block_kind kind = {.is_checkpointed = strcmp(m->checkpoint, "none") != 0};
+    me_titan_block kind = {.is_checkpointed =
+                               strcmp(m->checkpoint, "none") != 0};
     if (strcmp(m->checkpoint, "selective") == 0 && every > 1) {
         kind.is_checkpointed = (layer + 1) % every == 0;
     }
     kind.keeps_unsharded =
-        m->is_0_2 ? strcmp(policy, "never") == 0 : layer == last;
+        m->is_0_2 ? keeps_gathered(m) : m->pipeline > 1 || layer == last;
     return kind;
 }
 
-static void write_blocks(me_titan_model *m, uint64_t count, block_kind kind)
+static void write_blocks(me_titan_model *m, uint64_t count, me_titan_block kind)
 {
     me_str_printf(&m->text, "block%llu: { repeat = %llu;%s%s\n",
                   (unsigned long long)m->n_blocks++, (unsigned long long)count,
@@ -117,10 +118,10 @@ static void write_layers(me_titan_model *m, uint64_t begin, uint64_t end)
 {
     me_str_append(&m->text, "layers: { class = \"ModuleList\";\n");
     while (begin < end) {
-        const block_kind kind = kind_of(m, begin, end - 1);
+        const me_titan_block kind = me_titan_block_of(m, begin, end - 1);
         uint64_t next = begin + 1;
         while (next < end) {
-            const block_kind other = kind_of(m, next, end - 1);
+            const me_titan_block other = me_titan_block_of(m, next, end - 1);
             if (other.is_checkpointed != kind.is_checkpointed ||
                 other.keeps_unsharded != kind.keeps_unsharded) {
                 break;
@@ -133,12 +134,16 @@ static void write_layers(me_titan_model *m, uint64_t begin, uint64_t end)
     me_str_append(&m->text, "};\n");
 }
 
-/** norm and output: in releases 0.2 one group of fully_shard, which a module
- *  around them stands for. */
+bool me_titan_has_head(const me_titan_model *m)
+{
+    return m->is_0_2 && m->is_sharded;
+}
+
+/** norm and output, and what stands around them. */
 static void write_head(me_titan_model *m)
 {
     const char *policy = me_titan_text(m, ME_TITAN_RESHARD, "default");
-    const bool is_group = m->is_0_2 && m->is_sharded;
+    const bool is_group = me_titan_has_head(m);
     if (is_group) {
         me_str_printf(&m->text, "head: { fully_shard = true;%s\n",
                       strcmp(policy, "always") == 0
@@ -154,16 +159,14 @@ static void write_head(me_titan_model *m)
 
 static void write_embedding(me_titan_model *m)
 {
-    const char *policy = me_titan_text(m, ME_TITAN_RESHARD, "default");
-    me_str_printf(&m->text,
-                  "tok_embeddings: { class = \"Embedding\"; num_embeddings = "
-                  "%llu; embedding_dim = %llu;%s%s };\n",
-                  (unsigned long long)m->vocabulary,
-                  (unsigned long long)m->flavor->dim,
-                  m->is_0_2 && m->is_sharded ? " fully_shard = true;" : "",
-                  m->is_0_2 && strcmp(policy, "never") == 0
-                      ? " reshard_after_forward = false;"
-                      : "");
+    me_str_printf(
+        &m->text,
+        "tok_embeddings: { class = \"Embedding\"; num_embeddings = "
+        "%llu; embedding_dim = %llu;%s%s };\n",
+        (unsigned long long)m->vocabulary, (unsigned long long)m->flavor->dim,
+        m->is_0_2 && m->is_sharded ? " fully_shard = true;" : "",
+        m->is_0_2 && keeps_gathered(m) ? " reshard_after_forward = false;"
+                                       : "");
 }
 
 /** Transformer, or what a stage has of it. */
@@ -173,8 +176,7 @@ static void write_transformer(me_titan_model *m, uint64_t stage)
     const unsigned long long numbers = m->seq_len * (f->dim / f->n_heads);
     const bool is_first = stage == 0;
     const bool is_last = stage + 1 == m->stages;
-    const char *head =
-        m->is_0_2 && m->is_sharded ? "head(h)" : "output(norm(h))";
+    const char *head = me_titan_has_head(m) ? "head(h)" : "output(norm(h))";
     me_str_printf(&m->text, "forward = \"h = %s; h = layers(h); return %s\";\n",
                   is_first ? "tok_embeddings(x)" : "x", is_last ? head : "h");
     if (is_first) {
@@ -194,6 +196,7 @@ static void write_module(me_titan_model *m)
 {
     me_str_printf(&m->text, "module: { device = \"meta\";%s\n",
                   m->is_0_2 ? "" : " reshard_after_forward = false;");
+    me_titan_plan_write(m);
     if (m->stages == 1) {
         write_transformer(m, 0);
     } else {
@@ -222,20 +225,41 @@ static void write_torch(me_titan_model *m)
                       "param_dtype = \"%s\"; reduce_dtype = \"float32\";\n",
                       me_titan_text(m, ME_TITAN_PARAM_DTYPE, "bfloat16"));
     }
+    if (m->is_loss_parallel) {
+        me_str_append(&m->text, "loss_parallel = true;\n");
+    }
+    if (m->replicate > 1) {
+        me_str_printf(&m->text, "data_parallel_replicate = %lld;\n",
+                      (long long)m->replicate);
+    }
+    if (m->pipeline > 1) {
+        me_str_printf(&m->text, "num_microbatches = %llu; %s = false;\n",
+                      (unsigned long long)m->microbatches,
+                      m->is_0_2 ? "returns_outputs" : "unshard_stages");
+    }
     me_str_append(&m->text, "};\n");
 }
 
-static void write_pipeline(me_titan_model *m)
+static void write_parallel(me_titan_model *m)
 {
-    if (m->pipeline == 1) {
+    if (m->tensor == 1 && m->pipeline == 1) {
         return;
     }
-    me_str_printf(&m->text,
-                  "parallel: { pipeline = %llu; virtual_pipeline = %llu; };\n"
-                  "pipeline: { schedule = \"Schedule%s\"; };\n",
-                  (unsigned long long)m->pipeline,
-                  (unsigned long long)(m->stages / m->pipeline),
-                  me_titan_text(m, ME_TITAN_SCHEDULE, "1F1B"));
+    me_str_append(&m->text, "parallel: {");
+    if (m->tensor > 1) {
+        me_str_printf(&m->text, " tensor = %llu;",
+                      (unsigned long long)m->tensor);
+    }
+    if (m->pipeline > 1) {
+        me_str_printf(&m->text, " pipeline = %llu; virtual_pipeline = %llu;",
+                      (unsigned long long)m->pipeline,
+                      (unsigned long long)(m->stages / m->pipeline));
+    }
+    me_str_append(&m->text, " };\n");
+    if (m->pipeline > 1) {
+        me_str_printf(&m->text, "pipeline: { schedule = \"Schedule%s\"; };\n",
+                      me_titan_text(m, ME_TITAN_SCHEDULE, "1F1B"));
+    }
 }
 
 static void write_optimizer(me_titan_model *m)
@@ -257,19 +281,14 @@ static void write_optimizer(me_titan_model *m)
                                                           : implementation);
 }
 
-/** Batches before a step: global_batch_size over all ranks; a pipeline's is the
- *  whole batch of each of its copies, if their number is known. */
+/** Batches before a step: global_batch_size over all ranks. */
 static void write_train(me_titan_model *m)
 {
-    int64_t global = me_titan_number(m, ME_TITAN_GLOBAL_BATCH_SIZE, -1);
-    if (global <= 0 && m->pipeline > 1) {
-        global = (int64_t)m->batch_size * (m->shard > 0 ? m->shard : 1);
-    }
+    const int64_t global = me_titan_number(m, ME_TITAN_GLOBAL_BATCH_SIZE, -1);
     me_str_append(&m->text, "framework = \"torch\";\n");
     if (global > 0) {
-        const long long samples = global;
         me_str_printf(&m->text, "train: { global_batch_size = %lld; };\n",
-                      samples);
+                      (long long)global);
     }
 }
 
@@ -277,7 +296,7 @@ void me_titan_model_write(me_titan_model *m)
 {
     write_train(m);
     write_torch(m);
-    write_pipeline(m);
+    write_parallel(m);
     write_optimizer(m);
     write_module(m);
 }

@@ -37,6 +37,8 @@ typedef struct me_titan_model {
     uint64_t seq_len;
     int64_t replicate;
     int64_t shard; /**< -1: what is left */
+    uint64_t tensor;
+    bool is_loss_parallel;
     uint64_t pipeline;
     uint64_t stages;
     uint64_t microbatches;
@@ -49,6 +51,12 @@ typedef struct me_titan_model {
     me_str text;
 } me_titan_model;
 
+/** What stands around a block. */
+typedef struct me_titan_block {
+    bool is_checkpointed;
+    bool keeps_unsharded;
+} me_titan_block;
+
 /** A value that was given. */
 const me_titan_value *me_titan_given(const me_titan_model *m,
                                      me_titan_field field);
@@ -60,6 +68,31 @@ const char *me_titan_text(const me_titan_model *m, me_titan_field field,
 /** A whole number that was checked when it was read, or @p otherwise. */
 int64_t me_titan_number(const me_titan_model *m, me_titan_field field,
                         int64_t otherwise);
+
+/** What stands around block @p layer of a whole model or stage whose last one is
+ *  @p last. */
+me_titan_block me_titan_block_of(const me_titan_model *m, uint64_t layer,
+                                 uint64_t last);
+
+/** Are norm and output in a module that stands for their group of fully_shard?
+ *  So in releases 0.2. */
+bool me_titan_has_head(const me_titan_model *m);
+
+/** Fail for a value that is wrong, naming it. */
+me_status me_titan_wrong(const me_titan_model *m, me_titan_field field,
+                         const char *what);
+
+/** A number that must be at least one. */
+me_status me_titan_count(const me_titan_model *m, me_titan_field field,
+                         uint64_t otherwise, uint64_t *count_out);
+
+/** The stages of a pipeline, their layers and micro-batches (torchtitan_stages.c);
+ *  one stage without a pipeline. */
+me_status me_titan_read_stages(me_titan_model *m);
+
+/** Append the plan of apply_tp() (torchtitan_plan.c); nothing without tensor
+ *  parallelism. */
+void me_titan_plan_write(me_titan_model *m);
 
 /** Append the job to the model's text, as a `.cfg` file describes it. */
 void me_titan_model_write(me_titan_model *m);

@@ -4,6 +4,7 @@
 #include "base/size.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
+#include "tensor/region.h"
 
 me_dlayout me_dlayout_of(me_dlayout layout, int32_t ndim)
 {
@@ -32,13 +33,41 @@ static void tell(const me_nn *nn, me_collective kind, const me_tensor *part)
                              (me_dtype)part->dtype, me_numel(part), -1, false});
 }
 
+uint64_t me_padded_part(const me_nn *nn, uint64_t whole)
+{
+    return me_div_up(whole, ranks_of(nn));
+}
+
+uint64_t me_part_of(const me_nn *nn, uint64_t whole)
+{
+    const uint64_t part = me_padded_part(nn, whole);
+    const uint64_t begin = part * (uint64_t)nn->comm->index[ME_GROUP_TENSOR];
+    return begin >= whole ? 0 : me_min_u64(part, whole - begin);
+}
+
+uint64_t me_uneven_extent(const me_nn *nn, uint64_t whole)
+{
+    const uint64_t padded =
+        me_size_mul(me_padded_part(nn, whole), ranks_of(nn));
+    return padded == whole ? 0 : whole;
+}
+
+me_tensor *me_lies_as(me_engine *e, me_tensor *y, const me_tensor *x)
+{
+    if (me_engine_is_ok(e)) {
+        y->layout = x->layout;
+        y->whole_extent = x->whole_extent;
+    }
+    return y;
+}
+
 /** A new tensor like @p x, longer or shorter along @p dim. */
 static me_tensor *resized(me_engine *e, const char *op, const me_tensor *x,
-                          int32_t dim, uint64_t times, uint64_t parts)
+                          int32_t dim, uint64_t extent)
 {
     me_shape shape = x->shape;
     if (me_engine_is_ok(e)) {
-        shape.dim[dim] = me_size_mul(shape.dim[dim], times) / parts;
+        shape.dim[dim] = extent;
     }
     return me_empty(e, op, (me_dtype)x->dtype, shape);
 }
@@ -51,29 +80,50 @@ static me_tensor *contiguous(me_engine *e, me_tensor *x)
                : me_empty(e, "contiguous", (me_dtype)x->dtype, x->shape);
 }
 
+/** What a gather reads: padded where other ranks have more. */
+static me_tensor *padded(const me_nn *nn, me_tensor *x, int32_t dim)
+{
+    const uint64_t extent = me_padded_part(nn, x->whole_extent);
+    return me_dim(x, dim) >= extent
+               ? contiguous(nn->e, x)
+               : resized(nn->e, "constant_pad_nd", x, dim, extent);
+}
+
+/** What it made, without what was padded: a view that keeps all of it. */
+static me_tensor *unpadded(me_engine *e, me_tensor *y, const me_tensor *x,
+                           int32_t dim)
+{
+    if (x->whole_extent != 0 && me_engine_is_ok(e)) {
+        y->shape.dim[dim] = x->whole_extent;
+    }
+    return y;
+}
+
 /** all_gather_tensor(): parts one after the other; along another dimension than
  *  the first they are put together in a second tensor. */
 static me_tensor *gather(const me_nn *nn, me_tensor *x, int32_t dim,
                          bool is_async)
 {
     me_engine *e = nn->e;
-    me_tensor *part = contiguous(e, x);
-    me_tensor *y =
-        resized(e, "all_gather_into_tensor", part, 0, ranks_of(nn), 1);
+    me_tensor *part = padded(nn, x, dim);
+    const uint64_t ranks = ranks_of(nn);
+    me_tensor *y = resized(e, "all_gather_into_tensor", part, 0,
+                           me_size_mul(me_dim(part, 0), ranks));
     tell(nn, ME_COLLECTIVE_ALL_GATHER, part);
-    if (dim == 0 && is_async) {
+    if (dim == 0 && is_async && x->whole_extent == 0) {
         me_await_later(y, part);
+    }
+    if (dim != 0) {
+        me_tensor *whole =
+            resized(e, "cat", part, dim, me_size_mul(me_dim(part, dim), ranks));
+        me_launch_kernel(e, ME_KERNEL_COPY, 0, 2 * me_bytes(whole));
+        me_drop(e, y);
+        y = whole;
     }
     if (part != x) {
         me_drop(e, part);
     }
-    if (dim == 0) {
-        return y;
-    }
-    me_tensor *whole = resized(e, "cat", x, dim, ranks_of(nn), 1);
-    me_launch_kernel(e, ME_KERNEL_COPY, 0, 2 * me_bytes(whole));
-    me_drop(e, y);
-    return whole;
+    return unpadded(e, y, x, dim);
 }
 
 /** reduce_scatter_tensor(): along another dimension than the first the pieces
@@ -91,10 +141,15 @@ static me_tensor *scatter_sum(const me_nn *nn, me_tensor *x, int32_t dim,
         }
         whole = pieces;
     }
-    me_tensor *y = resized(e, "reduce_scatter_tensor", x, dim, 1, ranks_of(nn));
-    tell(nn, ME_COLLECTIVE_REDUCE_SCATTER, y);
-    if (is_async) {
-        me_await_later(y, whole);
+    me_tensor *y = NULL;
+    if (!me_region_kept(e, ME_REGION_REDUCE_SCATTER, 1, &y)) {
+        y = resized(e, "reduce_scatter_tensor", x, dim,
+                    me_dim(x, dim) / ranks_of(nn));
+        tell(nn, ME_COLLECTIVE_REDUCE_SCATTER, y);
+        if (is_async) {
+            me_await_later(y, whole);
+        }
+        me_region_keep(e, ME_REGION_REDUCE_SCATTER, 1, &y);
     }
     if (whole != x) {
         me_drop(e, whole);
@@ -102,8 +157,7 @@ static me_tensor *scatter_sum(const me_nn *nn, me_tensor *x, int32_t dim,
     return y;
 }
 
-/** all_reduce(): a copy, in place. */
-static me_tensor *sum(const me_nn *nn, me_tensor *x)
+me_tensor *me_all_reduce_local(const me_nn *nn, const me_tensor *x)
 {
     me_tensor *y = me_empty(nn->e, "all_reduce", (me_dtype)x->dtype, x->shape);
     tell(nn, ME_COLLECTIVE_ALL_REDUCE, y);
@@ -121,11 +175,11 @@ me_tensor *me_redistribute_local(const me_nn *nn, me_tensor *x, me_dlayout from,
     const int32_t source = (int32_t)from - (int32_t)ME_DLAYOUT_SHARD_0;
     const int32_t target = (int32_t)to - (int32_t)ME_DLAYOUT_SHARD_0;
     const int32_t cut = source >= 0 ? source : target;
-    if (cut >= x->shape.ndim || (source < 0 && target >= 0 &&
+    if (cut >= x->shape.ndim || (from == ME_DLAYOUT_PARTIAL && target >= 0 &&
                                  x->shape.dim[target] % ranks_of(nn) != 0)) {
         me_engine_fail(e, ME_ERR_CONFIG,
-                       "module %s: parallelize_plan cuts dimension %d of a "
-                       "tensor, which %d ranks do not divide",
+                       "module %s: parallelize_plan cuts dimension %d of a sum "
+                       "over ranks, which %d ranks do not divide",
                        me_module_path(e), (int)cut, (int)ranks_of(nn));
         return me_none(e);
     }
@@ -136,11 +190,15 @@ me_tensor *me_redistribute_local(const me_nn *nn, me_tensor *x, me_dlayout from,
         return scatter_sum(nn, x, target, is_async);
     }
     if (from == ME_DLAYOUT_PARTIAL && to == ME_DLAYOUT_REPLICATE) {
-        return sum(nn, x);
+        return me_all_reduce_local(nn, x);
     }
     if (from == ME_DLAYOUT_REPLICATE && target >= 0) {
-        me_tensor *y = resized(e, "clone", x, target, 1, ranks_of(nn));
+        const uint64_t whole = me_dim(x, target);
+        me_tensor *y = resized(e, "clone", x, target, me_part_of(nn, whole));
         me_launch_kernel(e, ME_KERNEL_COPY, 0, 2 * me_bytes(y));
+        if (me_engine_is_ok(e)) {
+            y->whole_extent = me_uneven_extent(nn, whole);
+        }
         return y;
     }
     if (from == ME_DLAYOUT_REPLICATE && to == ME_DLAYOUT_PARTIAL) {
@@ -168,6 +226,11 @@ static void redistribute(me_engine *e, me_node *node, me_tensor *const *gy,
     (void)e;
     const me_dlayout from = (me_dlayout)node->data.n[DTENSOR_FROM];
     const me_dlayout to = (me_dlayout)node->data.n[DTENSOR_TO];
+    const int32_t cut = (int32_t)from - (int32_t)ME_DLAYOUT_SHARD_0;
+    if (cut >= 0 && cut < node->data.shape.ndim) {
+        gy[0]->whole_extent =
+            me_uneven_extent(node->data.context, node->data.shape.dim[cut]);
+    }
     gx[0] = me_redistribute_local(
         node->data.context, gy[0], from,
         to == ME_DLAYOUT_PARTIAL ? ME_DLAYOUT_REPLICATE : to, is_async);
@@ -242,6 +305,9 @@ me_tensor *me_redistribute(const me_nn *nn, me_tensor *x, me_dlayout layout,
     const me_dlayout from = (me_dlayout)x->layout;
     me_node *node = me_record_view(e, &redistribute_op, x);
     remember(nn, node, me_dlayout_of(gradient, x->shape.ndim), from);
+    if (node != NULL && from < ME_DLAYOUT_SHARD_0) { // of all of it
+        node->data.shape = x->shape;
+    }
     me_tensor *y = me_redistribute_local(nn, x, from, layout, true);
     if (me_engine_is_ok(e)) {
         y->layout = (uint8_t)layout;

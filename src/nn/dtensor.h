@@ -6,7 +6,8 @@
  *
  * A redistribution hands its output out before the collective is done; what the
  * collective reads lives until the output is used (AsyncCollectiveTensor).
- * Dimensions that are cut must divide.
+ * Where ranks do not divide a dimension the last ones have less of it, and
+ * gathers pad; what is reduced and scattered must divide.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,6 +19,20 @@
 
 /** @p layout of a tensor of @p ndim dimensions, with Shard(-1) resolved. */
 me_dlayout me_dlayout_of(me_dlayout layout, int32_t ndim);
+
+/** This rank's part of a dimension of @p whole elements, as torch.chunk() cuts
+ *  it: the last ranks may have less, or nothing. */
+uint64_t me_part_of(const me_nn *nn, uint64_t whole);
+
+/** The largest part, to which collectives pad the others. */
+uint64_t me_padded_part(const me_nn *nn, uint64_t whole);
+
+/** @p whole where the ranks do not divide it (me_tensor's whole_extent); else
+ *  0. */
+uint64_t me_uneven_extent(const me_nn *nn, uint64_t whole);
+
+/** @p y, made of @p x element by element, lies as @p x does. @return @p y */
+me_tensor *me_lies_as(me_engine *e, me_tensor *y, const me_tensor *x);
 
 /** "Replicate", "Partial", "Shard(1)", …; static. */
 const char *me_dlayout_name(me_dlayout layout);
@@ -43,6 +58,10 @@ me_tensor *me_redistribute(const me_nn *nn, me_tensor *x, me_dlayout layout,
 
 /** DTensor.to_local(): an alias that is a plain tensor. */
 me_tensor *me_to_local(const me_nn *nn, me_tensor *x);
+
+/** funcol.all_reduce() of a local tensor over the tensor-parallel ranks: a copy,
+ *  in place. */
+me_tensor *me_all_reduce_local(const me_nn *nn, const me_tensor *x);
 
 /** What redistribute_local_tensor() allocates, without the tape. @return @p x
  *  if nothing is to do */

@@ -3,6 +3,8 @@
 
 #include "base/assert.h"
 #include "base/size.h"
+#include "nn/dtensor.h"
+#include "nn/loss_parallel.h"
 #include "nn/rotary_attention.h"
 #include "ops/cross_entropy.h"
 #include "ops/elementwise.h"
@@ -58,32 +60,88 @@ static bool refuse_dtensor(scope *s, const me_tensor *x, const char *what)
     return x->layout != 0;
 }
 
+/** A DTensor that is cut times what all ranks have whole, of fewer dimensions
+ *  than the one that is cut: each rank's part is scaled as it lies. */
+static bool is_scaled(const me_tensor *a, const me_tensor *b)
+{
+    const int32_t cut = (int32_t)a->layout - (int32_t)ME_DLAYOUT_SHARD_0;
+    return cut >= 0 && b->layout == ME_DLAYOUT_REPLICATE &&
+           cut < a->shape.ndim - b->shape.ndim;
+}
+
+/** Does an operation on each row of the last dimension leave a tensor as it
+ *  lies? Not one whose rows are cut, or of which each rank has a summand. */
+static bool has_whole_rows(const me_tensor *x)
+{
+    return x->layout != ME_DLAYOUT_PARTIAL &&
+           (int32_t)x->layout !=
+               (int32_t)ME_DLAYOUT_SHARD_0 + x->shape.ndim - 1;
+}
+
 /** An operation of two operands, which die from the left. */
 static value binary(scope *s, const me_expression *x,
                     me_tensor *(*op)(me_engine *e, me_tensor *a, me_tensor *b))
 {
     const value a = evaluate(s, x->operands[0]);
     const value b = evaluate(s, x->operands[1]);
-    if (a.x->layout != b.x->layout) {
+    if (a.x->layout != b.x->layout && !is_scaled(a.x, b.x)) {
         (void)refuse_dtensor(s, a.x->layout != 0 ? a.x : b.x,
                              "arithmetic with a plain tensor");
     }
     me_tensor *y = op(s->e, a.x, b.x);
-    if (me_engine_is_ok(s->e)) {
-        y->layout = a.x->layout;
-    }
+    me_lies_as(s->e, y, a.x);
     drop(s, a);
     drop(s, b);
     return (value){y, true};
+}
+
+/** Of logits that the ranks share in loss_parallel(), which alone takes such. */
+static value cross_entropy(scope *s, const me_expression *x)
+{
+    const value y = evaluate(s, x->operands[0]);
+    const value target = evaluate(s, x->operands[1]);
+    const int32_t last = y.x->shape.ndim - 1;
+    const bool is_shared =
+        y.x->layout == (int32_t)ME_DLAYOUT_SHARD_0 + last && last >= 0;
+    me_tensor *loss = NULL;
+    if (is_shared && s->nn->is_loss_parallel) {
+        loss = me_loss_parallel(s->nn, y.x, target.x);
+    } else if (y.x->layout != ME_DLAYOUT_NONE && me_engine_is_ok(s->e)) {
+        me_engine_fail(s->e, ME_ERR_CONFIG,
+                       "cross_entropy of a DTensor wants it cut along its last "
+                       "dimension, the classes, and torch.loss_parallel = "
+                       "true");
+    }
+    if (loss == NULL) {
+        loss = me_cross_entropy(s->e, y.x, target.x);
+    }
+    drop(s, y);
+    drop(s, target);
+    return (value){loss, true};
 }
 
 static value unary(scope *s, const me_expression *x,
                    me_tensor *(*op)(me_engine *e, me_tensor *a))
 {
     const value a = evaluate(s, x->operands[0]);
-    me_tensor *y = refuse_dtensor(s, a.x, "sum, mean or square")
-                       ? me_none(s->e)
-                       : op(s->e, a.x);
+    me_tensor *y =
+        refuse_dtensor(s, a.x, "sum or mean") ? me_none(s->e) : op(s->e, a.x);
+    drop(s, a);
+    return (value){y, true};
+}
+
+/** Of each row of the last dimension on its own. */
+static value rowwise(scope *s, const me_expression *x,
+                     me_tensor *(*op)(me_engine *e, me_tensor *a))
+{
+    const value a = evaluate(s, x->operands[0]);
+    me_tensor *y =
+        !has_whole_rows(a.x) && refuse_dtensor(s, a.x, "arithmetic within rows")
+            ? me_none(s->e)
+            : op(s->e, a.x);
+    if (me_engine_is_ok(s->e)) {
+        y->layout = a.x->layout;
+    }
     drop(s, a);
     return (value){y, true};
 }
@@ -95,9 +153,7 @@ static value cast_to(scope *s, value a, me_dtype dtype)
     if (y == a.x) {
         return a;
     }
-    if (me_engine_is_ok(s->e)) {
-        y->layout = a.x->layout;
-    }
+    me_lies_as(s->e, y, a.x);
     drop(s, a);
     return (value){y, true};
 }
@@ -146,11 +202,36 @@ static value arange(scope *s, const me_expression *x)
     return (value){y, true};
 }
 
+/** A result that is a DTensor where what it was made of is one. */
+static me_tensor *laid(me_engine *e, me_tensor *x, me_dlayout layout)
+{
+    if (me_engine_is_ok(e)) {
+        x->layout = (uint8_t)layout;
+    }
+    return x;
+}
+
+/** Views of DTensors are cut where their heads lie. */
+static me_dlayout cut_along(const me_tensor *x, int32_t dim)
+{
+    return x->layout < ME_DLAYOUT_SHARD_0
+               ? (me_dlayout)x->layout
+               : (me_dlayout)(ME_DLAYOUT_SHARD_0 + dim);
+}
+
 /** (b, s, h) to (b, s, a, d), a view. */
 static me_tensor *heads_of(me_engine *e, me_tensor *x, uint64_t heads)
 {
     const uint64_t d = me_dim(x, 2) / heads;
-    return me_view(e, x, ME_SHAPE(me_dim(x, 0), me_dim(x, 1), heads, d));
+    return laid(e,
+                me_view(e, x, ME_SHAPE(me_dim(x, 0), me_dim(x, 1), heads, d)),
+                cut_along(x, 2));
+}
+
+/** (b, s, a, d) to (b, a, s, d) or back. */
+static me_tensor *turned(me_engine *e, me_tensor *x, int32_t heads_dim)
+{
+    return laid(e, me_transpose(e, x, 1, 2), cut_along(x, heads_dim));
 }
 
 /** The attention of heads that lie beside each other: (b, s, h) to (b, s, h). */
@@ -160,12 +241,48 @@ static me_tensor *attend(me_engine *e, me_tensor *const *qkv, uint64_t heads)
     me_tensor *q = heads_of(e, qkv[0], heads);
     me_tensor *k = heads_of(e, qkv[1], heads);
     me_tensor *v = heads_of(e, qkv[2], heads);
-    q = me_transpose(e, q, 1, 2); // (b, a, s, d)
-    k = me_transpose(e, k, 1, 2);
-    v = me_transpose(e, v, 1, 2);
-    me_tensor *out = me_sdpa(e, q, k, v);
-    me_tensor *rows = me_contiguous(e, me_transpose(e, out, 1, 2));
-    return me_leave(e, frame, me_view(e, rows, qkv[0]->shape));
+    q = turned(e, q, 1); // (b, a, s, d)
+    k = turned(e, k, 1);
+    v = turned(e, v, 1);
+    me_tensor *out = laid(e, me_sdpa(e, q, k, v), (me_dlayout)q->layout);
+    me_tensor *back = turned(e, out, 2);
+    me_tensor *rows = laid(e, me_contiguous(e, back), (me_dlayout)back->layout);
+    return me_leave(
+        e, frame,
+        laid(e, me_view(e, rows, qkv[0]->shape), (me_dlayout)qkv[0]->layout));
+}
+
+/** Ranks over which q, k and v are cut in whole heads; a failure of the engine
+ *  where they lie otherwise. */
+static uint64_t head_ranks(scope *s, me_tensor *const *qkv)
+{
+    const uint8_t layout = qkv[0]->layout;
+    const bool is_cut = layout == ME_DLAYOUT_SHARD_0 + 2;
+    const bool is_alike = layout == qkv[1]->layout && layout == qkv[2]->layout;
+    const bool is_known =
+        is_cut || layout == ME_DLAYOUT_NONE || layout == ME_DLAYOUT_REPLICATE;
+    const bool is_even = qkv[0]->whole_extent == 0 &&
+                         qkv[1]->whole_extent == 0 && qkv[2]->whole_extent == 0;
+    if (me_engine_is_ok(s->e) && !(is_alike && is_known && is_even)) {
+        me_engine_fail(s->e, ME_ERR_CONFIG,
+                       "module %s: attention of DTensors wants q, k and v cut "
+                       "alike along their last dimension, which ranks divide",
+                       me_module_path(s->e));
+    }
+    return is_cut ? (uint64_t)s->nn->comm->size[ME_GROUP_TENSOR] : 1;
+}
+
+/** Those of a model's @p heads that lie on this rank. */
+static uint64_t heads_here(scope *s, me_tensor *const *qkv, uint64_t heads)
+{
+    const uint64_t ranks = head_ranks(s, qkv);
+    if (me_engine_is_ok(s->e) && heads % ranks != 0) {
+        me_engine_fail(s->e, ME_ERR_CONFIG,
+                       "module %s: n_heads = %u of DTensors are all heads of "
+                       "the model, which %u ranks must divide",
+                       me_module_path(s->e), (unsigned)heads, (unsigned)ranks);
+    }
+    return heads / ranks;
 }
 
 static value attention(scope *s, const me_expression *x)
@@ -175,10 +292,9 @@ static value attention(scope *s, const me_expression *x)
     for (int i = 0; i < ME_EXPRESSION_OPERANDS; i++) {
         operands[i] = evaluate(s, x->operands[i]);
         qkv[i] = operands[i].x;
-        (void)refuse_dtensor(s, qkv[i], "attention");
     }
     me_tensor *y = me_none(s->e);
-    const uint64_t heads = x->index;
+    const uint64_t heads = heads_here(s, qkv, x->index);
     if (me_engine_is_ok(s->e)) {
         if (qkv[0]->shape.ndim != 3 || me_dim(qkv[0], 2) % heads != 0 ||
             !me_shape_equal(&qkv[0]->shape, &qkv[1]->shape) ||
@@ -187,7 +303,7 @@ static value attention(scope *s, const me_expression *x)
                            "module %s: scaled_dot_product_attention wants "
                            "three tensors (batch, sequence, width) of one "
                            "shape, the width a multiple of n_heads = %u",
-                           me_module_path(s->e), (unsigned)heads);
+                           me_module_path(s->e), (unsigned)x->index);
         } else {
             y = attend(s->e, qkv, heads);
         }
@@ -207,8 +323,10 @@ static value rotary_attention(scope *s, const me_expression *x)
         operands[i] = v.is_temporary ? v.x : me_hold(s->e, v.x);
     }
     const bool repeats = x->kind == ME_EXPRESSION_ROTARY_ATTENTION;
-    return (value){me_rotary_attention(s->nn, operands, x->index, repeats),
-                   true};
+    const me_dlayout layout = (me_dlayout)operands[0]->layout;
+    (void)head_ranks(s, operands);
+    me_tensor *y = me_rotary_attention(s->nn, operands, x->index, repeats);
+    return (value){laid(s->e, y, layout), true};
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the text's brackets
@@ -220,7 +338,7 @@ static value evaluate(scope *s, const me_expression *x)
     case ME_EXPRESSION_ADD: return binary(s, x, me_add);
     case ME_EXPRESSION_SUB: return binary(s, x, me_sub);
     case ME_EXPRESSION_MUL: return binary(s, x, me_mul);
-    case ME_EXPRESSION_SQUARE: return unary(s, x, me_square);
+    case ME_EXPRESSION_SQUARE: return rowwise(s, x, me_square);
     case ME_EXPRESSION_CAST: return cast(s, x);
     case ME_EXPRESSION_SUM: return unary(s, x, me_sum);
     case ME_EXPRESSION_MEAN: return unary(s, x, me_mean);
@@ -228,11 +346,11 @@ static value evaluate(scope *s, const me_expression *x)
     case ME_EXPRESSION_ATTENTION: return attention(s, x);
     case ME_EXPRESSION_ROTARY_ATTENTION:
     case ME_EXPRESSION_GROUPED_ROTARY_ATTENTION: return rotary_attention(s, x);
-    case ME_EXPRESSION_CROSS_ENTROPY: return binary(s, x, me_cross_entropy);
+    case ME_EXPRESSION_CROSS_ENTROPY: return cross_entropy(s, x);
     case ME_EXPRESSION_PARAMETER: return parameter(s, x);
-    case ME_EXPRESSION_ADD_NUMBER: return unary(s, x, me_add_number);
-    case ME_EXPRESSION_RSQRT: return unary(s, x, me_rsqrt);
-    case ME_EXPRESSION_MEAN_LAST: return unary(s, x, me_mean_last);
+    case ME_EXPRESSION_ADD_NUMBER: return rowwise(s, x, me_add_number);
+    case ME_EXPRESSION_RSQRT: return rowwise(s, x, me_rsqrt);
+    case ME_EXPRESSION_MEAN_LAST: return rowwise(s, x, me_mean_last);
     case ME_EXPRESSION_TYPE_AS: return type_as(s, x);
     }
     return (value){me_none(s->e), false};

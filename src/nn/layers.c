@@ -396,6 +396,7 @@ static void tie(const build *b, me_layer *layer)
         }
         me_parameter_remove(b->nn, layer->weight);
         layer->weight = other->weight;
+        layer->weight->is_tied = true;
         me_module_share_parameter(b->nn->e, layer->module, other->module,
                                   layer->weight->numel *
                                       me_dtype_bytes(layer->weight->dtype));

@@ -101,11 +101,15 @@ typedef struct me_parameter {
     bool is_expert; /**< of experts that are spread over expert ranks */
     uint8_t layout; /**< of a DTensor (nn/dtensor.h); 0: it is none */
     uint8_t gradient_layout; /**< of what its backward makes */
-    uint64_t whole_rows;  /**< of a DTensor: the first dimension of all ranks'
-                                  parts together */
-    int32_t chunk;        /**< model chunk that it belongs to */
-    me_tensor *main_grad; /**< its slice of the gradient buffer; borrowed */
-    uint32_t index;       /**< in registration order */
+    uint64_t whole[2];       /**< of a DTensor: the first two dimensions of all
+                               ranks' parts together */
+    bool is_uneven;          /**< of a DTensor: ranks do not divide it */
+    bool is_tied;            /**< two modules have it */
+    me_tensor *spare;        /**< while a parallelize_plan is applied: what the
+                               other module has of a tied one; owned */
+    int32_t chunk;           /**< model chunk that it belongs to */
+    me_tensor *main_grad;    /**< its slice of the gradient buffer; borrowed */
+    uint32_t index;          /**< in registration order */
 } me_parameter;
 
 /** A module's registered buffer: cast like parameters, and nothing else. */
@@ -138,6 +142,7 @@ typedef struct me_nn {
     me_parameter_list *parameters;
     me_moe_state *moe;
     int32_t chunk;                /**< that is being built */
+    bool is_loss_parallel;        /**< runs in PyTorch's loss_parallel() */
     me_weight_gradients *weights; /**< where split backwards keep theirs; NULL:
                                        no backward is split */
     struct me_rope_cache *rope_cache; /**< the rank's; NULL: unlimited */

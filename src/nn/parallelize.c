@@ -2,6 +2,7 @@
 #include "nn/parallelize.h"
 
 #include "base/size.h"
+#include "nn/distribute.h"
 #include "nn/dtensor.h"
 #include "ops/embedding.h"
 #include "ops/functional_linear.h"
@@ -20,83 +21,6 @@ static uint64_t ranks_of(const me_nn *nn)
     return (uint64_t)nn->comm->size[ME_GROUP_TENSOR];
 }
 
-/** scatter() from the first rank, which copies its own part. */
-static void tell_scatter(const me_nn *nn, const me_parameter *p)
-{
-    const me_group_kind group = me_mesh_group(nn->comm, ME_GROUP_TENSOR);
-    const int32_t index = nn->comm->index[group];
-    me_communicate_group(nn->e, nn->comm, true);
-    for (int32_t r = 1; r < nn->comm->size[group]; r++) {
-        const bool is_root = index == 0;
-        if (is_root || index == r) {
-            me_communicate(
-                nn->e, nn->comm,
-                (me_call){group,
-                          is_root ? ME_COLLECTIVE_SEND : ME_COLLECTIVE_RECV,
-                          p->dtype, p->numel, is_root ? r : 0, false});
-        }
-    }
-    me_communicate_group(nn->e, nn->comm, false);
-}
-
-/** distribute_tensor() with Shard(dim). @return the whole one, the caller's */
-static me_tensor *shard(const me_nn *nn, me_parameter *p, int32_t dim)
-{
-    me_engine *e = nn->e;
-    const uint64_t ranks = ranks_of(nn);
-    if (p->shape.dim[dim] % ranks != 0) {
-        me_engine_fail(e, ME_ERR_CONFIG,
-                       "parallelize_plan: parallel.tensor = %" PRIu64
-                       " does not divide dimension %d of %s, which is %" PRIu64,
-                       ranks, (int)dim, p->name, p->shape.dim[dim]);
-        return NULL;
-    }
-    me_module_discount_parameter(e, p->module, p->numel,
-                                 p->numel * me_dtype_bytes(p->dtype));
-    me_tensor *whole = p->tensor;
-    p->shape.dim[dim] /= ranks;
-    p->numel /= ranks;
-    me_module_count_parameter(e, p->module, p->numel,
-                              p->numel * me_dtype_bytes(p->dtype));
-    const me_category category = me_category_set(e, ME_CATEGORY_PARAMETER);
-    const me_frame frame = me_enter(e);
-    const me_frame pieces = me_enter(e);
-    for (uint64_t i = 0; dim != 0 && i < ranks; i++) {
-        me_empty(e, "contiguous", p->dtype, p->shape);
-    }
-    p->tensor = me_retain(me_empty(e, p->name, p->dtype, p->shape));
-    tell_scatter(nn, p);
-    me_leave(e, pieces, NULL);
-    me_leave(e, frame, NULL);
-    me_category_set(e, category);
-    if (me_engine_is_ok(e)) {
-        p->tensor->requires_grad = true;
-        p->tensor->parameter = p;
-    }
-    return whole;
-}
-
-/** The parameter becomes a DTensor. @return what it was, the caller's; NULL if
- *  it lives on */
-static me_tensor *distribute(const me_nn *nn, me_parameter *p,
-                             me_dlayout layout, me_dlayout gradient)
-{
-    if (p == NULL || p->layout != 0 || !me_engine_is_ok(nn->e)) {
-        return NULL;
-    }
-    p->whole_rows = p->shape.dim[0];
-    me_tensor *whole = NULL;
-    if (layout >= ME_DLAYOUT_SHARD_0) {
-        whole = shard(nn, p, (int32_t)layout - (int32_t)ME_DLAYOUT_SHARD_0);
-    }
-    p->layout = (uint8_t)layout;
-    p->gradient_layout = (uint8_t)gradient;
-    if (me_engine_is_ok(nn->e)) {
-        p->tensor->layout = (uint8_t)layout;
-    }
-    return whole;
-}
-
 static bool can_have(const me_layer *layer, me_style_kind kind)
 {
     const me_layer_kind k = layer->spec->kind;
@@ -106,12 +30,25 @@ static bool can_have(const me_layer *layer, me_style_kind kind)
         return k == ME_LAYER_LINEAR || k == ME_LAYER_EMBEDDING;
     case ME_STYLE_SEQUENCE:
         return k == ME_LAYER_LAYER_NORM || k == ME_LAYER_RMS_NORM ||
-               k == ME_LAYER_DROPOUT;
+               k == ME_LAYER_DROPOUT || k == ME_LAYER_MODULE;
     case ME_STYLE_PREPARE_INPUT:
     case ME_STYLE_PREPARE_OUTPUT:
     case ME_STYLE_COUNT: break;
     }
     return true;
+}
+
+/** DTensor.from_local() of all parameters, and those of Parameters below. */
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
+static void replicate(const me_nn *nn, me_layer *layer, bool is_owner)
+{
+    (void)me_distribute(nn, layer->weight, ME_DLAYOUT_REPLICATE,
+                        ME_DLAYOUT_PARTIAL, is_owner);
+    (void)me_distribute(nn, layer->bias, ME_DLAYOUT_REPLICATE,
+                        ME_DLAYOUT_PARTIAL, is_owner);
+    for (uint32_t i = 0; i < layer->n_children; i++) {
+        replicate(nn, &layer->children[i], is_owner);
+    }
 }
 
 /** What becomes of a module's parameters. */
@@ -120,22 +57,21 @@ static void partition(const me_nn *nn, me_layer *layer, me_style_kind kind)
     const bool is_table = layer->spec->kind == ME_LAYER_EMBEDDING;
     const me_dlayout first = ME_DLAYOUT_SHARD_0;
     const me_dlayout second = (me_dlayout)(ME_DLAYOUT_SHARD_0 + 1);
+    const bool is_owner = layer->spec->tied_to == NULL;
     me_tensor *whole[2] = {NULL, NULL};
     if (kind == ME_STYLE_COLWISE) {
         const me_dlayout layout = is_table ? second : first;
-        whole[0] = distribute(nn, layer->weight, layout, layout);
-        whole[1] = distribute(nn, layer->bias, first, first);
+        whole[0] = me_distribute(nn, layer->weight, layout, layout, is_owner);
+        whole[1] = me_distribute(nn, layer->bias, first, first, is_owner);
     } else if (kind == ME_STYLE_ROWWISE) {
-        whole[0] = is_table ? distribute(nn, layer->weight, first,
-                                         ME_DLAYOUT_REPLICATE)
-                            : distribute(nn, layer->weight, second, second);
-        whole[1] = distribute(nn, layer->bias, ME_DLAYOUT_REPLICATE,
-                              ME_DLAYOUT_REPLICATE);
+        whole[0] = is_table ? me_distribute(nn, layer->weight, first,
+                                            ME_DLAYOUT_REPLICATE, is_owner)
+                            : me_distribute(nn, layer->weight, second, second,
+                                            is_owner);
+        whole[1] = me_distribute(nn, layer->bias, ME_DLAYOUT_REPLICATE,
+                                 ME_DLAYOUT_REPLICATE, is_owner);
     } else if (kind == ME_STYLE_SEQUENCE) {
-        whole[0] = distribute(nn, layer->weight, ME_DLAYOUT_REPLICATE,
-                              ME_DLAYOUT_PARTIAL);
-        whole[1] = distribute(nn, layer->bias, ME_DLAYOUT_REPLICATE,
-                              ME_DLAYOUT_PARTIAL);
+        replicate(nn, layer, is_owner);
     }
     me_release(nn->e, whole[0]);
     me_release(nn->e, whole[1]);
@@ -243,10 +179,10 @@ static void apply_loop(const me_nn *nn, me_layer *layer, const me_style *styles,
     }
 }
 
-void me_parallelize(me_nn *nn, me_layer *root, const me_layer_tree *tree)
+/** @param counts  of modules that each entry names */
+static void apply_plan(const me_nn *nn, me_layer *root,
+                       const me_layer_tree *tree, uint32_t *counts)
 {
-    uint32_t *counts =
-        me_engine_alloc(nn->e, (size_t)tree->n_styles + 1, sizeof *counts);
     for (uint32_t i = 0; i < tree->n_styles && me_engine_is_ok(nn->e);) {
         const uint32_t n = count_loop(tree, i);
         if (n > 1) {
@@ -257,6 +193,23 @@ void me_parallelize(me_nn *nn, me_layer *root, const me_layer_tree *tree)
         }
         i += n;
     }
+    me_distribute_end(nn);
+}
+
+static uint32_t *counts_of(const me_nn *nn, const me_layer_tree *tree)
+{
+    return me_engine_alloc(nn->e, (size_t)tree->n_styles + 1, sizeof(uint32_t));
+}
+
+void me_parallelize_stage(me_nn *nn, me_layer *root, const me_layer_tree *tree)
+{
+    apply_plan(nn, root, tree, counts_of(nn, tree));
+}
+
+void me_parallelize(me_nn *nn, me_layer *root, const me_layer_tree *tree)
+{
+    uint32_t *counts = counts_of(nn, tree);
+    apply_plan(nn, root, tree, counts);
     for (uint32_t i = 0; i < tree->n_styles && me_engine_is_ok(nn->e); i++) {
         if (counts[i] == 0) {
             me_engine_fail(nn->e, ME_ERR_CONFIG,
@@ -288,6 +241,15 @@ static me_tensor *prepare_input(const me_layer *layer, const me_style *style,
     const me_dlayout gradient = input_gradient(style);
     if (x->layout == ME_DLAYOUT_NONE) {
         const me_dlayout input = me_dlayout_of(style->input, n);
+        if (style->kind == ME_STYLE_ROWWISE && !is_table &&
+            me_uneven_extent(nn, layer->spec->inputs) != 0) {
+            me_engine_fail(nn->e, ME_ERR_CONFIG,
+                           "module %s: %" PRIu64 " in_features, which %" PRIu64
+                           " ranks do not divide, of a plain tensor: the "
+                           "module before needs use_local_output = false",
+                           me_module_path(nn->e), layer->spec->inputs,
+                           ranks_of(nn));
+        }
         x = me_from_local(nn, x, input, input == desired ? gradient : input);
     }
     x = me_redistribute(nn, x, desired, gradient);
@@ -326,13 +288,15 @@ static void check_plain(const me_layer *layer)
     }
 }
 
-static me_tensor *prepare_output(const me_nn *nn, const me_style *style,
+static me_tensor *prepare_output(const me_layer *layer, const me_style *style,
                                  me_tensor *y)
 {
+    const me_nn *nn = layer->nn;
     const int32_t n = y->shape.ndim;
     me_dlayout to = me_dlayout_of(style->output, n);
     if (style->kind == ME_STYLE_COLWISE) {
         y->layout = (uint8_t)me_dlayout_of(ME_DLAYOUT_SHARD_LAST, n);
+        y->whole_extent = me_uneven_extent(nn, layer->spec->outputs);
     } else if (style->kind == ME_STYLE_ROWWISE) {
         y->layout = ME_DLAYOUT_PARTIAL;
     } else if (style->kind == ME_STYLE_SEQUENCE) {
@@ -358,11 +322,11 @@ me_tensor *me_style_output(const me_layer *layer, const me_tensor *x,
         me_engine_is_ok(e)) {
         check_plain(layer);
         if (keeps_layout(layer->spec->kind)) {
-            y->layout = x->layout;
+            me_lies_as(e, y, x);
         }
     }
     for (uint32_t i = 0; i < layer->n_styles && me_engine_is_ok(e); i++) {
-        y = prepare_output(layer->nn, layer->styles[i], y);
+        y = prepare_output(layer, layer->styles[i], y);
     }
     return y;
 }
@@ -410,7 +374,7 @@ me_tensor *me_rowwise_embedding(const me_layer *layer, me_tensor *x)
     me_drop(e, copy);
     me_tensor *y = me_embedding(e, x, table->tensor);
     if (y->grad_fn != NULL) { // a gradient of all rows
-        y->grad_fn->data.shape.dim[0] = table->whole_rows;
+        y->grad_fn->data.shape.dim[0] = table->whole[0];
     }
     me_drop(e, shifted);
     me_drop(e, mask); // applied before the sum

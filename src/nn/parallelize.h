@@ -15,6 +15,10 @@
  *  over the tensor-parallel ranks. */
 void me_parallelize(me_nn *nn, me_layer *root, const me_layer_tree *tree);
 
+/** As me_parallelize() for a stage of a pipeline, where entries may name modules
+ *  that other stages have. */
+void me_parallelize_stage(me_nn *nn, me_layer *root, const me_layer_tree *tree);
+
 /** @p x as the module's style wants it; @p x for a module without one. */
 me_tensor *me_style_input(const me_layer *layer, me_tensor *x);
 

@@ -5,6 +5,9 @@
 static void cast_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                           me_tensor **gx)
 {
+    if (node->is_dtensor) { // `.to(options)` names the device
+        me_fake_device(e);
+    }
     gx[0] = me_pointwise(e, "to", gy[0], (me_dtype)node->data.n[0]);
 }
 

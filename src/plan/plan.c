@@ -118,13 +118,18 @@ static me_status make_order(me_plan *plan, me_diag *diag)
 typedef const int32_t *shard_table;
 
 /**
- * Do tensor ranks that are not the first differ in what they own? Only where
- * experts are cut over another number of ranks: then tensor ranks stand in
- * different places of their experts' groups.
+ * Do tensor ranks that are not the first differ in what they own or call? Where
+ * experts are cut over another number of ranks they stand in different places
+ * of their experts' groups; under a parallelize_plan each receives its parts
+ * from the first, and the last ones' may be smaller.
  */
 static bool tells_tensor_ranks(const me_plan *plan)
 {
     const me_parallel_config *p = &plan->config->parallel;
+    const me_layer_tree *tree = plan->config->torch_job.tree;
+    if (tree != NULL && tree->n_styles > 0) {
+        return true;
+    }
     return plan->config->optimizer.distributed &&
            plan->config->moe.num_experts > 0 && p->expert > 1 &&
            p->expert_tensor != p->tensor;

@@ -71,6 +71,11 @@ static const char *reason_against(const me_config *c)
     if (c->framework == ME_FRAMEWORK_TORCH && c->parallel.tensor > 1) {
         return "the host's time for DTensor's dispatch is not modelled";
     }
+    if (c->framework == ME_FRAMEWORK_TORCH && c->parallel.pipeline > 1 &&
+        c->torch.data_parallel != ME_DATA_PARALLEL_NONE) {
+        return "the host's time for fully_shard in pipeline stages is not "
+               "modelled";
+    }
     return c->moe.num_experts > 0 ? "the host's time for experts, their router "
                                     "and the exchange of tokens is not modelled"
                                   : NULL;

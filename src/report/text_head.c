@@ -202,8 +202,16 @@ static void append_torch(const me_report *report, me_str *text)
         me_str_printf(text, " (%d stages a rank, %s)", (int)p->virtual_pipeline,
                       config->pipeline.name);
     }
-    me_str_printf(text, ", data %d%s\n", (int)p->data,
+    if (p->tensor > 1) {
+        me_str_printf(text, ", tensor %d", (int)p->tensor);
+    }
+    me_str_printf(text, ", data %d%s", (int)p->data,
                   wrapper_name(config->torch.data_parallel));
+    if (config->torch.data_parallel_replicate > 1) {
+        me_str_printf(text, " in %d copies",
+                      (int)config->torch.data_parallel_replicate);
+    }
+    me_str_append(text, "\n");
     me_str_printf(
         text, "  batch       input %s %s, %d micro-batches an iteration\n",
         config->torch.input_shape, me_dtype_name(config->torch.input_dtype),

@@ -28,7 +28,13 @@ static void add_gradient(me_engine *e, const me_node *next, me_tensor **sum,
                      3 * me_bytes(first));
     if (!in_place) {
         const me_frame frame = me_enter(e);
-        *sum = me_retain(me_empty_like(e, "add", first));
+        const me_tensor *part = first;
+        if (next->is_dtensor && me_numel(gradient) != me_numel(first)) {
+            /* One of them is whole: this rank's part of it is added. */
+            part = me_numel(gradient) < me_numel(first) ? gradient : first;
+            (void)me_empty_like(e, "clone", part);
+        }
+        *sum = me_retain(me_empty_like(e, "add", part));
         me_leave(e, frame, NULL);
         me_release(e, first);
     }

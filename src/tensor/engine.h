@@ -59,11 +59,13 @@ struct me_tensor {
     uint8_t dtype;     /**< me_dtype */
     uint8_t output_nr; /**< which output of grad_fn it is */
     bool requires_grad;
-    bool is_view;         /**< PyTorch's `_base is not None` */
-    uint8_t layout;       /**< of a DTensor (nn/dtensor.h); 0: it is none */
-    me_node *grad_fn;     /**< owned; NULL for a leaf */
-    me_node *accumulator; /**< borrowed: the leaf's AccumulateGrad, if alive */
-    me_tensor *grad;      /**< owned; of a leaf */
+    bool is_view;          /**< PyTorch's `_base is not None` */
+    uint8_t layout;        /**< of a DTensor (nn/dtensor.h); 0: it is none */
+    uint64_t whole_extent; /**< of a DTensor whose ranks do not divide the
+                                dimension it is cut along: all of it; else 0 */
+    me_node *grad_fn;      /**< owned; NULL for a leaf */
+    me_node *accumulator;  /**< borrowed: the leaf's AccumulateGrad, if alive */
+    me_tensor *grad;       /**< owned; of a leaf */
     struct me_parameter *parameter; /**< borrowed; NULL if it is none */
     me_shape shape;                 /**< from here on not cleared when made */
     uint64_t strides[ME_MAX_DIMS];

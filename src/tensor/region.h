@@ -9,7 +9,8 @@
  * A selective region (create_selective_checkpoint_contexts) keeps the results of
  * some operations besides: when it runs again they are handed out where they
  * would be made. Which ones is the policy that torchtitan's training and
- * PyTorch's tutorial use: attention, and every other matrix product.
+ * PyTorch's tutorial use: attention, every other matrix product, and what is
+ * reduced and scattered over tensor-parallel ranks.
  *
  * Regions do not nest.
  *
@@ -30,8 +31,9 @@ typedef struct me_region_function {
 
 /** Operations that a selective region knows. */
 typedef enum me_region_op {
-    ME_REGION_MM,       /**< aten.mm: the first, the third, … of a run */
-    ME_REGION_ATTENTION /**< scaled_dot_product_attention, all results */
+    ME_REGION_MM,            /**< aten.mm: the first, the third, … of a run */
+    ME_REGION_ATTENTION,     /**< scaled_dot_product_attention, all results */
+    ME_REGION_REDUCE_SCATTER /**< reduce_scatter_tensor of a DTensor */
 } me_region_op;
 
 /** Run a function as a region. @return a variable of the running frame */

@@ -35,6 +35,11 @@ me_tensor *me_empty_like_as(me_engine *e, const char *op, const me_tensor *x,
 me_tensor *me_empty_inside(me_engine *e, const char *op, me_dtype dtype,
                            me_shape shape);
 
+/** What PyTorch's first fake tensor on the card does, by which DTensor learns
+ *  what an operation that names a device makes: a real one, for a moment
+ *  (_subclasses/fake_tensor.py, init_gpu_context()). Later ones do nothing. */
+void me_fake_device(me_engine *e);
+
 /** Scratch of @p bytes: a one-dimensional uint8 tensor. */
 me_tensor *me_scratch(me_engine *e, const char *op, uint64_t bytes);
 

@@ -264,10 +264,19 @@ void me_fsdp_set_backward_prefetch(me_fsdp_group *group, me_fsdp_group *other)
     group->backward_prefetch = other;
 }
 
+/** FSDPState._finalize_backward(), of the last pass. */
+static void finalize(me_engine *e, me_fsdp_group *group)
+{
+    group->is_pending = false; /* of a gather that nobody waited for */
+    me_clear(e, &group->all_reduced);
+    me_clear(e, &group->gathered);
+}
+
 /* Groups whose inputs needed no gradient come only now. */
 void me_fsdp_end_backward(me_fsdp *fsdp)
 {
     me_engine *e = fsdp->spec.nn->e;
+    const bool is_last = !fsdp->spec.is_stage || fsdp->is_reducing;
     const me_phase phase = me_phase_set(e, ME_PHASE_BACKWARD);
     for (uint32_t i = 0; i < fsdp->n_groups; i++) {
         me_fsdp_group *group = fsdp->all_states[i];
@@ -276,13 +285,50 @@ void me_fsdp_end_backward(me_fsdp *fsdp)
         }
         group->state = ME_FSDP_IDLE;
         group->is_in_backward = false;
-        group->is_pending = false; /* of a gather that nobody waited for */
-        me_clear(e, &group->all_reduced);
-        me_clear(e, &group->gathered);
+        if (is_last) {
+            finalize(e, group);
+        }
     }
-    fsdp->n_uses = 0;
-    me_clear(e, &fsdp->reduce_input);
-    me_launch_stream_waits(e);
+    if (is_last) {
+        fsdp->n_uses = 0;
+        me_clear(e, &fsdp->reduce_input);
+        me_launch_stream_waits(e);
+    }
+    me_phase_set(e, phase);
+}
+
+void me_fsdp_unshard(me_fsdp *fsdp)
+{
+    for (uint32_t i = 0; i < fsdp->n_groups; i++) {
+        me_fsdp_group_unshard(fsdp->all_states[i]);
+    }
+}
+
+void me_fsdp_wait(me_fsdp *fsdp)
+{
+    for (uint32_t i = 0; i < fsdp->n_groups; i++) {
+        me_release(fsdp->spec.nn->e, me_fsdp_group_wait(fsdp->all_states[i]));
+    }
+}
+
+void me_fsdp_reshard(me_fsdp *fsdp)
+{
+    for (uint32_t i = 0; i < fsdp->n_groups; i++) {
+        me_fsdp_group_reshard(fsdp->all_states[i]);
+    }
+}
+
+/* PipelineStage._post_backward(). */
+void me_fsdp_reduce(me_fsdp *fsdp)
+{
+    me_engine *e = fsdp->spec.nn->e;
+    const me_phase phase = me_phase_set(e, ME_PHASE_BACKWARD);
+    fsdp->is_reducing = true;
+    for (uint32_t i = 0; i < fsdp->n_groups; i++) {
+        me_fsdp_group_post_backward(fsdp->all_states[i]);
+    }
+    me_fsdp_end_backward(fsdp);
+    fsdp->is_reducing = false;
     me_phase_set(e, phase);
 }
 

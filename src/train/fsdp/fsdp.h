@@ -41,8 +41,10 @@ typedef struct me_fully_shard_spec {
                                    borrowed; NULL: each is */
     const me_fully_shard_config *config; /**< borrowed */
     uint32_t n_modules;                  /**< that are wrapped, at most */
-    bool is_meta; /**< the model is on the meta device, and its shards are what
-                       to_empty() gives memory to */
+    bool is_meta;  /**< the model is on the meta device, and its shards are what
+                        to_empty() gives memory to */
+    bool is_stage; /**< of a pipeline: passes leave parameters whole and reduce
+                        nothing until me_fsdp_reduce() */
 } me_fully_shard_spec;
 
 /** A parameter of a group. */
@@ -106,6 +108,7 @@ struct me_fsdp {
     me_fsdp_group *forward_root; /**< whose forward runs; NULL: none */
     me_tensor *last_gathered;    /**< of the forward; owned */
     me_tensor *reduce_input;     /**< of the group before; owned */
+    bool is_reducing;            /**< me_fsdp_reduce() runs */
 };
 
 /**
@@ -132,6 +135,19 @@ void me_fsdp_set_backward_prefetch(me_fsdp_group *group, me_fsdp_group *other);
 
 /** The end-of-backward callback of the root. */
 void me_fsdp_end_backward(me_fsdp *fsdp);
+
+/** @name What a pipeline's runtime does with the groups of a stage
+ *  (torch/distributed/pipelining), in the order of modules
+ *  @{ */
+/** UNSHARD: issue all gathers that are not. */
+void me_fsdp_unshard(me_fsdp *fsdp);
+/** Wait for what me_fsdp_unshard() has issued. */
+void me_fsdp_wait(me_fsdp *fsdp);
+/** RESHARD: whole parameters give their blocks back. */
+void me_fsdp_reshard(me_fsdp *fsdp);
+/** REDUCE_GRAD: reduce the gradients of all passes, which ends them. */
+void me_fsdp_reduce(me_fsdp *fsdp);
+/** @} */
 
 /** Let go of everything; NULL is allowed. */
 void me_fsdp_fini(me_fsdp *fsdp);

@@ -31,6 +31,15 @@ static bool is_last_pass(const me_fsdp *fsdp)
     return fsdp->spec.is_last_pass == NULL || *fsdp->spec.is_last_pass;
 }
 
+/** set_requires_gradient_sync(False): a later pass reduces, or the runtime of a
+ *  pipeline. */
+static bool waits(const me_fsdp *fsdp)
+{
+    return fsdp->spec.is_stage
+               ? !fsdp->is_reducing
+               : fsdp->spec.config->syncs_last && !is_last_pass(fsdp);
+}
+
 /** Where the gradient that is to be reduced is held; NULL: there is none. */
 static me_tensor **gradient(me_fsdp_param *p)
 {
@@ -281,8 +290,10 @@ void me_fsdp_group_post_backward(me_fsdp_group *group)
     tell_unsharded_gradients(group);
     me_fsdp_tell(group, ME_SHARD_BEFORE_POST_BACKWARD);
     accumulate(group);
-    if (policy(group)->syncs_last && !is_last_pass(group->fsdp)) {
-        me_fsdp_group_reshard(group);
+    if (waits(group->fsdp)) {
+        if (!group->fsdp->spec.is_stage) { /* set_reshard_after_backward() */
+            me_fsdp_group_reshard(group);
+        }
         keep_gradients(group);
     } else {
         place_gradients(group);

@@ -49,12 +49,21 @@ static void free_temporaries(me_engine *e, const me_step_group *group,
     me_free(list);
 }
 
-/** Does a gradient lie otherwise than its parameter does? */
-static bool lies_otherwise(const me_step_group *group, uint32_t i)
+/** What an operation over DTensors redistributes. */
+typedef enum operand {
+    OPERAND_GRADIENT, /**< what lies otherwise than the parameter does */
+    OPERAND_SUMMAND,  /**< what is a summand on each rank, alone: no parameter
+                           takes part */
+} operand;
+
+/** Does a gradient lie so that an operation redistributes it? */
+static bool lies_otherwise(const me_step_group *group, uint32_t i, operand kind)
 {
     const me_parameter *p = group->shards[i].parameter;
     return group->nn != NULL && p->layout != p->gradient_layout &&
-           p->tensor->grad != NULL;
+           p->tensor->grad != NULL &&
+           (kind == OPERAND_GRADIENT ||
+            p->gradient_layout == ME_DLAYOUT_PARTIAL);
 }
 
 /**
@@ -63,7 +72,8 @@ static bool lies_otherwise(const me_step_group *group, uint32_t i)
  * than their parameters, and lets them go after it, the last one first.
  */
 static void redistribute(me_engine *e, const me_step_group *group,
-                         uint32_t first, uint32_t end, uint32_t uses)
+                         uint32_t first, uint32_t end, uint32_t uses,
+                         operand kind)
 {
     const size_t room = (size_t)(end - first) * uses;
     me_tensor **copies =
@@ -75,7 +85,7 @@ static void redistribute(me_engine *e, const me_step_group *group,
     }
     for (uint32_t i = 0; i < room; i++) {
         const uint32_t at = first + i % (end - first);
-        if (lies_otherwise(group, at) && me_engine_is_ok(e)) {
+        if (lies_otherwise(group, at, kind) && me_engine_is_ok(e)) {
             const me_parameter *p = group->shards[at].parameter;
             const me_frame frame = me_enter(e);
             me_module_switch(e, p->module);
@@ -96,8 +106,8 @@ static void update_moments(me_engine *e, const me_step_group *group,
                            uint32_t first, uint32_t end)
 {
     if (group->nn != NULL) {
-        redistribute(e, group, first, end, 1);
-        redistribute(e, group, first, end, 2);
+        redistribute(e, group, first, end, 1, OPERAND_GRADIENT);
+        redistribute(e, group, first, end, 2, OPERAND_GRADIENT);
     }
 }
 
@@ -179,7 +189,7 @@ static void adam_for_loop(me_engine *e, const me_step_group *group)
 static void adam_fused(me_engine *e, const me_step_group *group)
 {
     if (group->nn != NULL) {
-        redistribute(e, group, 0, group->count, 1);
+        redistribute(e, group, 0, group->count, 1, OPERAND_GRADIENT);
     }
     pass_over(e, group, ME_KERNEL_OPTIMIZER, ADAMW_FUSED_BYTES);
 }
@@ -222,6 +232,31 @@ static void adam(me_engine *e, const me_step_group *group)
     adam_kernels[group->impl](e, group);
 }
 
+/** The first step's `grad.clone()`, which lies as the gradient does. */
+static void make_momentum(me_engine *e, const me_step_group *group)
+{
+    for (uint32_t i = 0; i < group->count; i++) {
+        me_shard_state *s = &group->shards[i];
+        const me_tensor *grad =
+            group->nn == NULL ? NULL : s->parameter->tensor->grad;
+        me_module_switch(e, s->parameter->module);
+        s->moments[0] =
+            make_state(e, "momentum_buffer", s->dtype,
+                       ME_SHAPE(grad == NULL ? s->numel : me_numel(grad)));
+    }
+}
+
+/** `buffer *= momentum`, then `buffer += grad`. */
+static void update_momentum(me_engine *e, const me_step_group *group)
+{
+    if (group->nn != NULL) {
+        redistribute(e, group, 0, group->count, 1, OPERAND_SUMMAND);
+        redistribute(e, group, 0, group->count, 2, OPERAND_SUMMAND);
+    }
+    me_tell_op(e, "_foreach_mul_.Scalar");
+    me_tell_op(e, "_foreach_add_.List");
+}
+
 /** torch.optim.SGD: gradients with decay, and on the first step momentum. */
 static void sgd(me_engine *e, const me_step_group *group)
 {
@@ -230,16 +265,13 @@ static void sgd(me_engine *e, const me_step_group *group)
     if (group->is_decayed) {
         me_tell_op(e, "_foreach_add.List");
     }
-    const bool makes_state = group->is_first_step && group->has_momentum;
-    for (uint32_t i = 0; makes_state && i < group->count; i++) {
-        me_shard_state *s = &group->shards[i];
-        me_module_switch(e, s->parameter->module);
-        s->moments[0] =
-            make_state(e, "momentum_buffer", s->dtype, ME_SHAPE(s->numel));
+    if (group->has_momentum && group->is_first_step) {
+        make_momentum(e, group);
+    } else if (group->has_momentum) {
+        update_momentum(e, group);
     }
-    if (group->has_momentum && !group->is_first_step) {
-        me_tell_op(e, "_foreach_mul_.Scalar");
-        me_tell_op(e, "_foreach_add_.List");
+    if (group->nn != NULL) {
+        redistribute(e, group, 0, group->count, 1, OPERAND_GRADIENT);
     }
     me_tell_op(e, "_foreach_add_.List");
     free_temporaries(e, group, decayed);

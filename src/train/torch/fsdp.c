@@ -33,8 +33,27 @@ static void wrap_marked(me_fsdp *fsdp, me_layer *layer, const me_layer *model)
     }
 }
 
-static void *wrap(me_loop *l)
+/** fully_shard() over parts of DTensors that are padded, or that two modules
+ *  have. */
+static void refuse_parts(me_loop *l)
 {
+    for (uint32_t i = 0; i < l->parameters.count && me_engine_is_ok(l->e);
+         i++) {
+        const me_parameter *p = l->parameters.parameters[i];
+        if (p->is_uneven || (p->is_tied && p->layout != 0)) {
+            me_engine_fail(l->e, ME_ERR_CONFIG,
+                           "torch.data_parallel = \"fully_shard\" over a "
+                           "parallelize_plan with %s is not modelled",
+                           p->is_uneven ? "dimensions that parallel.tensor "
+                                          "does not divide"
+                                        : "tied weights");
+        }
+    }
+}
+
+me_fsdp *me_loop_fully_shard(me_loop *l, me_layer *model, bool is_stage)
+{
+    refuse_parts(l);
     me_fsdp *fsdp = me_fsdp_create(&(me_fully_shard_spec){
         .nn = &l->nn,
         .group = me_mesh_group(l->comm, ME_GROUP_DATA_SHARD),
@@ -42,14 +61,20 @@ static void *wrap(me_loop *l)
         .copies = me_mesh_group(l->comm, ME_GROUP_DATA_REPLICATE),
         .is_last_pass = &l->is_last_pass,
         .config = &l->config->fully_shard,
-        .n_modules = count_marked(l->model) + 1,
+        .n_modules = count_marked(model) + 1,
         .is_meta = l->config->tree->is_meta,
+        .is_stage = is_stage,
     });
     if (fsdp != NULL) {
-        wrap_marked(fsdp, l->model, l->model);
-        wrap_layer(fsdp, l->model);
+        wrap_marked(fsdp, model, model);
+        wrap_layer(fsdp, model);
     }
     return fsdp;
+}
+
+static void *wrap(me_loop *l)
+{
+    return me_loop_fully_shard(l, l->model, false);
 }
 
 static void end_backward(void *self)

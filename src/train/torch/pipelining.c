@@ -3,10 +3,12 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "nn/parallelize.h"
 #include "ops/reduce.h"
 #include "ops/view.h"
 #include "parallel/schedule_lower.h"
 #include "tensor/launch.h"
+#include "train/torch/fsdp.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -58,14 +60,25 @@ static me_status find_boundaries(const me_loop *l, me_engine *e,
                                  int32_t n_stages, me_boundary *boundaries)
 {
     const me_torch_config *c = l->config;
+    const bool is_cast = c->data_parallel == ME_DATA_PARALLEL_FULLY_SHARD &&
+                         c->fully_shard.has_param_dtype;
     me_parameter_list parameters = {.count = 0};
     me_nn nn = l->nn;
     nn.e = e;
     nn.parameters = &parameters;
+    me_communicators comm = *l->comm;
+    comm.self = NULL; /* here it is only a matter of shapes */
+    nn.comm = &comm;
     me_ops_install(e);
     me_layer_tree tree = *c->tree;
-    tree.is_meta = false; /* there it is only a matter of shapes */
+    tree.is_meta = true;
     me_layer *model = me_layers_build(&nn, &tree, NULL);
+    if (tree.n_styles > 0 && model != NULL) {
+        me_parallelize(&nn, model, &tree);
+    }
+    if (me_engine_is_ok(e)) {
+        me_parameters_to(&nn, is_cast ? &c->fully_shard.param_dtype : NULL);
+    }
     const me_frame frame = me_enter(e);
     me_grad_enable(e, false);
     me_tensor *x = me_empty(e, "input", c->input_dtype, c->input_shape);
@@ -131,6 +144,13 @@ static void build_stage(me_loop *l, me_stage *stage, int32_t chunk)
     }
     (void)snprintf(name, NAME_BYTES, "stage%d", index);
     stage->model = me_layers_build(&l->nn, part, name);
+    if (part->n_styles > 0 && me_engine_is_ok(l->e)) {
+        me_parallelize_stage(&l->nn, stage->model, part);
+    }
+    if (c->data_parallel == ME_DATA_PARALLEL_FULLY_SHARD &&
+        me_engine_is_ok(l->e)) {
+        stage->fsdp = me_loop_fully_shard(l, stage->model, true);
+    }
     me_loop_to_empty(l);
     stage->n_weights = l->parameters.count - first;
     stage->weights = me_engine_alloc(l->e, (size_t)stage->n_weights + 1,
@@ -229,8 +249,8 @@ void me_schedule_send(me_stage *stage, me_tensor *x, int32_t rank)
     }
     me_record_stream(x);
     me_communicate(stage->loop->e, stage->loop->comm,
-                   (me_call){ME_GROUP_WORLD, ME_COLLECTIVE_SEND, x->dtype,
-                             me_numel(x), rank, false});
+                   (me_call){me_stage_group(stage), ME_COLLECTIVE_SEND,
+                             x->dtype, me_numel(x), rank, false});
 }
 
 void me_schedule_receive(me_stage *stage, const me_tensor *x, int32_t rank)
@@ -239,8 +259,8 @@ void me_schedule_receive(me_stage *stage, const me_tensor *x, int32_t rank)
         return;
     }
     me_communicate(stage->loop->e, stage->loop->comm,
-                   (me_call){ME_GROUP_WORLD, ME_COLLECTIVE_RECV, x->dtype,
-                             me_numel(x), rank, false});
+                   (me_call){me_stage_group(stage), ME_COLLECTIVE_RECV,
+                             x->dtype, me_numel(x), rank, false});
 }
 
 /** A micro-batch's rows of the whole batch, a view; NULL of NULL. */
@@ -353,7 +373,8 @@ static void merge_outputs(me_schedule_run *run)
                    ? &run->stages[i]
                    : last;
     }
-    if (last->index != last->n_stages - 1 || !me_engine_is_ok(e)) {
+    if (last->index != last->n_stages - 1 || !me_engine_is_ok(e) ||
+        !run->loop->config->returns_outputs) {
         return;
     }
     me_shape shape = last->output.shape;

@@ -115,6 +115,7 @@ void me_schedule_gpipe(me_schedule_run *run)
         exchange(stage, NULL, ops, -1, -1);
     }
     me_microbatch(e, ME_NO_MICROBATCH);
+    me_stage_reduce(stage);
     me_release(e, output);
     me_release(e, ops);
 }
@@ -160,6 +161,7 @@ void me_schedule_1f1b(me_schedule_run *run)
         exchange(stage, NULL, bwd_sends, -1, -1);
     }
     me_microbatch(e, ME_NO_MICROBATCH);
+    me_stage_reduce(stage);
     me_release(e, output);
     me_release(e, fwd_sends);
     me_release(e, bwd_sends);

@@ -20,6 +20,11 @@ static bool is_last(const me_stage *stage)
     return stage->index == stage->n_stages - 1;
 }
 
+me_group_kind me_stage_group(const me_stage *stage)
+{
+    return me_mesh_group(stage->loop->comm, ME_GROUP_PIPELINE);
+}
+
 /** `name = x` where the reference to @p x is taken over. */
 static void take(me_engine *e, me_tensor **name, me_tensor *x)
 {
@@ -38,7 +43,7 @@ me_tensor *me_stage_forward(me_stage *stage, int32_t m, me_tensor *input)
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     me_launch_host(e, ME_HOST_ACTION);
     me_tensor *y = me_layer_forward(stage->model, x);
-    if (is_last(stage)) {
+    if (is_last(stage) && stage->loop->config->returns_outputs) {
         me_assign(e, &mb->output_chunk, y);
     }
     me_assign(e, &mb->output, y);
@@ -71,6 +76,9 @@ static me_tensor *backward_full(me_stage *stage, me_stage_microbatch *mb,
     me_tensor *gradient = NULL;
     begin_at(stage, mb, loss, output, &root, &gradient);
     me_backward(e, root, gradient);
+    if (stage->fsdp != NULL) {
+        me_fsdp_end_backward(stage->fsdp);
+    }
     me_tensor *of_input = NULL;
     if (!is_first(stage) && me_engine_is_ok(e)) {
         me_tensor *leaf = mb->input_buffer;
@@ -154,6 +162,13 @@ void me_stage_backward_weight(me_stage *stage, int32_t m)
     me_clear(e, &mb->state_gradient);
 }
 
+void me_stage_reduce(me_stage *stage)
+{
+    if (stage->fsdp != NULL && me_engine_is_ok(stage->loop->e)) {
+        me_fsdp_reduce(stage->fsdp);
+    }
+}
+
 void me_stage_set_input(me_stage *stage, int32_t m, me_tensor *output)
 {
     me_engine *e = stage->loop->e;
@@ -183,6 +198,7 @@ me_tensor *me_stage_pop_gradient(me_stage *stage, int32_t m)
 void me_stage_clear(me_stage *stage)
 {
     me_engine *e = stage->loop->e;
+    stage->n_passed = 0;
     for (int32_t m = stage->n_microbatches - 1; m >= 0; m--) {
         me_clear(e, &stage->microbatches[m].output_chunk);
     }
@@ -197,9 +213,9 @@ void me_stage_clear(me_stage *stage)
 static void tell(me_stage *stage, me_collective kind, const me_tensor *x,
                  int32_t rank)
 {
-    me_communicate(
-        stage->loop->e, stage->loop->comm,
-        (me_call){ME_GROUP_WORLD, kind, x->dtype, me_numel(x), rank, false});
+    me_communicate(stage->loop->e, stage->loop->comm,
+                   (me_call){me_stage_group(stage), kind, x->dtype, me_numel(x),
+                             rank, false});
 }
 
 /** recv_object_list(): sizes, then the bytes, each from whoever sent it. */
@@ -299,4 +315,5 @@ void me_stage_fini(me_stage *stage)
         me_clear(e, &mb->gradient_buffer);
         me_clear(e, &mb->input_buffer);
     }
+    me_fsdp_fini(stage->fsdp);
 }

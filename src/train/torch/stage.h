@@ -10,6 +10,7 @@
 #define MEMEST_TRAIN_TORCH_STAGE_H
 
 #include "tensor/parameter_groups.h"
+#include "train/fsdp/fsdp.h"
 #include "train/torch/loop.h"
 
 /** What passes from a stage to the next. */
@@ -43,6 +44,9 @@ typedef struct me_stage {
     int32_t previous_rank; /**< where the neighbours are; -1: there is none */
     int32_t next_rank;
     me_layer *model;
+    me_fsdp *fsdp;       /**< fully_shard()'s; owned; NULL: none */
+    int32_t n_passed;    /**< backwards of this step so far */
+    bool is_whole;       /**< UNSHARD has come, and RESHARD not yet */
     me_tensor **weights; /**< parameters in their order; borrowed tensors */
     uint32_t n_weights;
     int32_t n_microbatches;
@@ -74,6 +78,12 @@ void me_stage_take_gradient(me_stage *stage, int32_t m, me_stage *next);
 /** What the stage sends to the one before; the caller's. NULL: nothing. */
 me_tensor *me_stage_pop_gradient(me_stage *stage, int32_t m);
 /** @} */
+
+/** Whose communicator stages talk over: the pipeline's dimension of the mesh. */
+me_group_kind me_stage_group(const me_stage *stage);
+
+/** perform_reduce_grad(), once all micro-batches are through. */
+void me_stage_reduce(me_stage *stage);
 
 /** clear_runtime_states(): what is left of the step before goes. */
 void me_stage_clear(me_stage *stage);

@@ -27,10 +27,13 @@ typedef struct me_torch_config {
     bool clips_gradients;       /**< clip_grad_norm_() before each step */
     me_shape input_shape;       /**< of one micro-batch */
     me_dtype input_dtype;
-    bool keeps_output; /**< through the backward */
+    bool keeps_output;     /**< through the backward */
+    bool is_loss_parallel; /**< the loop runs in loss_parallel() */
     me_data_parallel data_parallel;
     me_fully_shard_config fully_shard;
-    me_pipeline pipeline;        /**< ranks, micro-batches, chunks */
+    bool returns_outputs; /**< a pipeline's step, of all micro-batches */
+    bool unshards_stages; /**< of a pipeline, ahead of their use (UNSHARD) */
+    me_pipeline pipeline; /**< ranks, micro-batches, chunks */
     const me_schedule *schedule; /**< NULL: no pipeline */
     me_optimizer_kind optimizer;
     me_optimizer_impl optimizer_impl;

@@ -322,6 +322,7 @@ static void loop_init(me_loop *l, me_engine *e, const me_torch_config *config,
         .config = &l->no_config,
         .comm = comm,
         .parameters = &l->parameters,
+        .is_loss_parallel = config->is_loss_parallel,
     };
     me_ops_install(e);
 }

@@ -74,7 +74,26 @@ static const struct {
     {"parallel: { tensor = 2; world_size = 2; }; optimizer: { kind = \"sgd\"; };",
      "parallelize_plan: { a: { module = \"up\"; style = \"ColwiseParallel\"; "
      "}; };",
-     0, "optimizer.kind = \"sgd\" with parallelize_plan is not modelled"},
+     0,
+     "optimizer.weight_decay = 0.01 with optimizer.kind = \"sgd\" and "
+     "parallelize_plan is not modelled, 0 is"},
+    {"parallel: { tensor = 2; world_size = 2; }; optimizer: { kind = \"sgd\"; "
+     "weight_decay = 0.0; }; impl: { optimizer = \"torch_for_loop\"; };",
+     "parallelize_plan: { a: { module = \"up\"; style = \"ColwiseParallel\"; "
+     "}; };",
+     0, "only torch_foreach is modelled"},
+    {"parallel: { tensor = 2; world_size = 2; }; optimizer: { clip_grad = 1.0; "
+     "};",
+     "parallelize_plan: { a: { module = \"up\"; style = \"ColwiseParallel\"; "
+     "}; };",
+     0,
+     "optimizer.clip_grad = 1 with parallelize_plan and without fully_shard"},
+    {"parallel: { tensor = 2; pipeline = 2; world_size = 4; };",
+     "parallelize_plan: { a: { module = \"up\"; style = \"ColwiseParallel\"; "
+     "}; };",
+     0, "parallel.pipeline over 1 is modelled with device = \"meta\" alone"},
+    {"parallel: { pipeline = 2; world_size = 4; };", "", 0,
+     "leave 2 copies of the model"},
     {"", "checkpoint = true; a: { class = \"ReLU\"; checkpoint = true; };", 0,
      "a has checkpoint = true below a module that is checkpointed"},
 };
@@ -112,6 +131,8 @@ static const struct {
      "are fully_shard's"},
     {"data_parallel = \"fully_shard\"; data_parallel_replicate = 3;",
      "torch.data_parallel_replicate = 3 does not divide the 4 ranks"},
+    {"data_parallel = \"fully_shard\"; loss_parallel = true;",
+     "torch.loss_parallel needs a parallelize_plan in `module`"},
     {"data_parallel = \"fully_shard\"; requires_all_reduce = false;",
      "torch.requires_all_reduce = false needs copies"},
 };

@@ -140,6 +140,105 @@ static void test_torchtitan__stages(void **state)
     me_config_destroy(config);
 }
 
+static void assert_layers(const char *text, uint32_t n, const uint32_t *layers)
+{
+    me_config *config = job_of(text);
+    const me_layer_spec *root = &config->layers->tree.root;
+    assert_int_equal(root->n_children, n);
+    for (uint32_t i = 0; i < n; i++) {
+        assert_int_equal(child(&root->children[i], "layers")->n_children,
+                         layers[i]);
+    }
+    me_config_destroy(config);
+}
+
+/* Embedding and head count as a layer each: 34 on 2 stages, 17 each; on 8, 4
+ * each and one more on the first two. Of 17 layers a stage there are 2. */
+static void test_torchtitan__stages_of_0_2(void **state)
+{
+    (void)state;
+    assert_layers(NEW "[parallelism]\npipeline_parallel_degree = 2", 2,
+                  (const uint32_t[]){16, 16});
+    assert_layers(NEW "[parallelism]\npipeline_parallel_degree = 4\n"
+                      "pipeline_parallel_schedule = \"Interleaved1F1B\"",
+                  8, (const uint32_t[]){4, 5, 4, 4, 4, 4, 4, 3});
+    assert_layers(NEW "[parallelism]\npipeline_parallel_degree = 2\n"
+                      "pipeline_parallel_layers_per_stage = 17\n"
+                      "pipeline_parallel_first_stage_less_layers = 0",
+                  2, (const uint32_t[]){17, 15});
+    me_config *config =
+        job_of("[training]\nlocal_batch_size = 8\n[parallelism]\n"
+               "pipeline_parallel_degree = 2\n"
+               "pipeline_parallel_microbatch_size = 2\n");
+    assert_int_equal(config->torch.num_microbatches, 4);
+    assert_false(config->torch.returns_outputs);
+    assert_true(config->torch.unshard_stages);
+    assert_true(child(&config->layers->tree.root.children[0], "tok_embeddings")
+                    ->keeps_unsharded);
+    me_config_destroy(config);
+}
+
+static void test_torchtitan__copies_of_shards(void **state)
+{
+    (void)state;
+    me_config *config = job_of(OLD "data_parallel_replicate_degree = 2\n"
+                                   "data_parallel_shard_degree = 4\n");
+    assert_int_equal(config->torch.data_parallel_replicate, 2);
+    assert_int_equal(config->torch.data_parallel, ME_DATA_PARALLEL_FULLY_SHARD);
+    assert_int_equal(config->parallel.world_size, 8);
+    me_config_destroy(config);
+}
+
+/** The entry of the plan for a path. */
+static const me_style *style_of(const me_layer_tree *tree, const char *path)
+{
+    for (uint32_t i = 0; i < tree->n_styles; i++) {
+        if (strcmp(tree->plan[i].path, path) == 0) {
+            return &tree->plan[i];
+        }
+    }
+    fail_msg("no entry for %s", path);
+    abort();
+}
+
+static void test_torchtitan__the_plan(void **state)
+{
+    (void)state;
+    const me_dlayout shard_1 = (me_dlayout)(ME_DLAYOUT_SHARD_0 + 1);
+    me_config *config =
+        job_of(OLD "tensor_parallel_degree = 8\n"
+                   "[activation_checkpoint]\nmode = \"full\"\n");
+    const me_layer_tree *tree = &config->layers->tree;
+    assert_int_equal(config->parallel.tensor, 8);
+    assert_true(config->torch.loss_parallel);
+    assert_int_equal(tree->n_styles, 12); // wq, wk and wv are one entry
+    const me_style *style = style_of(tree, "output");
+    assert_int_equal(style->kind, ME_STYLE_COLWISE);
+    assert_int_equal(style->output, ME_DLAYOUT_SHARD_LAST);
+    assert_false(style->use_local_output);
+    style = style_of(tree, "layers.*.wrapped.feed_forward");
+    assert_int_equal(style->kind, ME_STYLE_PREPARE_INPUT);
+    assert_int_equal(style->input, shard_1);
+    assert_int_equal(style->desired_input, ME_DLAYOUT_REPLICATE);
+    style = style_of(tree, "layers.*.wrapped.attention.wo");
+    assert_int_equal(style->kind, ME_STYLE_ROWWISE);
+    assert_int_equal(style->output, shard_1);
+    me_config_destroy(config);
+
+    /* Every second block is checkpointed; stages are the whole's children. */
+    config = job_of(NEW "[parallelism]\ntensor_parallel_degree = 2\n"
+                        "disable_loss_parallel = true\n"
+                        "pipeline_parallel_degree = 2\n");
+    tree = &config->layers->tree;
+    assert_int_equal(tree->n_styles, 21);
+    assert_false(config->torch.loss_parallel);
+    assert_int_equal(style_of(tree, "*.head.output")->output,
+                     ME_DLAYOUT_REPLICATE);
+    (void)style_of(tree, "*.layers.*.ffn_norm");
+    (void)style_of(tree, "*.layers.*.wrapped.ffn_norm");
+    me_config_destroy(config);
+}
+
 static void test_torchtitan__every_key_ends_in_a_list(void **state)
 {
     (void)state;
@@ -164,9 +263,17 @@ static const struct {
     {OLD "[parallelism]\ntensor_parallel_degree = 1", ME_ERR_CONFIG,
      "job.toml:8: parallelism.tensor_parallel_degree = 1: is a key of "
      "torchtitan 0.2, and training.batch_size one of December 2024"},
-    {OLD "tensor_parallel_degree = 8", ME_ERR_UNSUPPORTED,
-     "job.toml:7: training.tensor_parallel_degree = 8: tensor parallelism "
-     "of DTensors is not modelled"},
+    {OLD "tensor_parallel_degree = 16", ME_ERR_CONFIG,
+     "job.toml:7: training.tensor_parallel_degree = 16: must divide the heads "
+     "of keys and values"},
+    {"[model]\nflavor = \"8B\"\n[training]\nseq_len = 1023\n"
+     "tensor_parallel_degree = 2",
+     ME_ERR_CONFIG,
+     "job.toml:5: training.tensor_parallel_degree = 2: must divide the "
+     "vocabulary and training.seq_len"},
+    {OLD "[experimental]\ncontext_parallel_degree = 2", ME_ERR_UNSUPPORTED,
+     "job.toml:8: experimental.context_parallel_degree = 2: context "
+     "parallelism is not modelled"},
     {"[training]\nseq_len = \"8\"", ME_ERR_CONFIG,
      "job.toml:2: training.seq_len = 8: must be a whole number up to "
      "268435456"},
@@ -190,10 +297,31 @@ static const struct {
     {"[activation_checkpoint]\nselective_ac_option = \"x\"", ME_ERR_CONFIG,
      "job.toml:2: activation_checkpoint.selective_ac_option = x: must be "
      "op, or every how many blocks"},
-    {OLD "data_parallel_replicate_degree = 2", ME_ERR_UNSUPPORTED,
-     "job.toml:7: training.data_parallel_replicate_degree = 2: replicas of "
-     "a sharded model (HSDP), and DDP with buckets of 100 MB, are not "
-     "modelled"},
+    {OLD "data_parallel_replicate_degree = 2\n"
+         "data_parallel_shard_degree = 1",
+     ME_ERR_UNSUPPORTED,
+     "job.toml:7: training.data_parallel_replicate_degree = 2: DDP with "
+     "buckets of 100 MB is not modelled; copies of a sharded model (HSDP) "
+     "are"},
+    {NEW "[parallelism]\npipeline_parallel_degree = 2\n"
+         "pipeline_parallel_microbatch_size = 3",
+     ME_ERR_CONFIG,
+     "job.toml:8: parallelism.pipeline_parallel_microbatch_size = 3: must "
+     "divide training.local_batch_size"},
+    {NEW "[parallelism]\npipeline_parallel_degree = 16\n"
+         "pipeline_parallel_schedule = \"Interleaved1F1B\"",
+     ME_ERR_CONFIG,
+     "job.toml:7: parallelism.pipeline_parallel_degree = 16: there would be a "
+     "stage without layers"},
+    {NEW "[parallelism]\npipeline_parallel_degree = 2\n"
+         "pipeline_parallel_layers_per_stage = 10",
+     ME_ERR_CONFIG,
+     "job.toml:8: parallelism.pipeline_parallel_layers_per_stage = 10: must "
+     "make as many stages a rank as the schedule has: one, or two and more"},
+    {NEW "[parallelism]\npipeline_parallel_schedule_csv = \"a.csv\"",
+     ME_ERR_UNSUPPORTED,
+     "job.toml:7: parallelism.pipeline_parallel_schedule_csv = a.csv: an order "
+     "from a file is not modelled"},
     {OLD "[experimental]\npipeline_parallel_degree = 64", ME_ERR_CONFIG,
      "job.toml:8: experimental.pipeline_parallel_degree = 64: there are "
      "more stages than layers"},
@@ -294,6 +422,9 @@ int main(void)
         cmocka_unit_test(test_torchtitan__the_model_of_2024),
         cmocka_unit_test(test_torchtitan__the_model_of_0_2),
         cmocka_unit_test(test_torchtitan__stages),
+        cmocka_unit_test(test_torchtitan__stages_of_0_2),
+        cmocka_unit_test(test_torchtitan__copies_of_shards),
+        cmocka_unit_test(test_torchtitan__the_plan),
         cmocka_unit_test(test_torchtitan__every_key_ends_in_a_list),
         cmocka_unit_test(test_torchtitan__what_is_refused),
         cmocka_unit_test(test_torchtitan__flags_win),

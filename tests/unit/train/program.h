@@ -57,13 +57,11 @@ static inline void read_command(me_config *config, const char *command)
     assert_int_equal(status, ME_OK);
 }
 
-/** Run it, and tell @p observer. */
-static inline void run_launched(launched *job, me_observer observer)
+/** Run a job that has been read, which goes with it. */
+static inline void run_config(launched *job, me_config *config,
+                              me_observer observer)
 {
     me_diag diag = {.status = ME_OK};
-    me_config *config = me_config_create();
-    assert_non_null(config);
-    read_command(config, job->command);
     config->parallel.world_size = job->world_size;
     me_status status = me_config_finish(config, 1, &diag);
     assert_string_equal(diag.text, "");
@@ -87,6 +85,15 @@ static inline void run_launched(launched *job, me_observer observer)
     me_program_fini(&program);
     me_plan_destroy(plan);
     me_config_destroy(config);
+}
+
+/** Run it, and tell @p observer. */
+static inline void run_launched(launched *job, me_observer observer)
+{
+    me_config *config = me_config_create();
+    assert_non_null(config);
+    read_command(config, job->command);
+    run_config(job, config, observer);
 }
 
 #endif /* MEMEST_TESTS_UNIT_TRAIN_PROGRAM_H */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/layer.h"
 #include "support/events.h"
 #include "support/test.h"
 #include "train/optim/optim.h"
@@ -78,6 +79,54 @@ static void test_optim__sgd_without_decay(void **state)
     let_go(events, &group);
 }
 
+/* On two ranks: a whole parameter whose gradient is a summand (4 bytes), and one
+ * that is cut (8) whose gradient is whole (16). Momentum lies as gradients do:
+ * summands are all-reduced for each operation that takes them, a whole one is
+ * cut where it meets its parameter. */
+static void test_optim__sgd_of_dtensors(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+    me_communicators comm = {.size = {[ME_GROUP_TENSOR] = 2}};
+    const me_nn nn = {.e = e, .comm = &comm};
+    me_tensor *tensors[2] = {me_empty(e, "p", ME_DTYPE_FLOAT32, ME_SHAPE(1)),
+                             me_empty(e, "p", ME_DTYPE_FLOAT32, ME_SHAPE(2))};
+    tensors[0]->grad =
+        me_keep(e, "grad", ME_CATEGORY_GRADIENT, ME_DTYPE_FLOAT32, ME_SHAPE(1));
+    tensors[1]->grad =
+        me_keep(e, "grad", ME_CATEGORY_GRADIENT, ME_DTYPE_FLOAT32, ME_SHAPE(4));
+    me_parameter parameters[2] = {
+        {.tensor = tensors[0],
+         .layout = ME_DLAYOUT_REPLICATE,
+         .gradient_layout = ME_DLAYOUT_PARTIAL},
+        {.tensor = tensors[1],
+         .layout = ME_DLAYOUT_SHARD_0,
+         .gradient_layout = ME_DLAYOUT_REPLICATE},
+    };
+    me_shard_state shards[2] = {{.parameter = &parameters[0], .numel = 1},
+                                {.parameter = &parameters[1], .numel = 2}};
+    me_step_group group = {.shards = shards,
+                           .count = 2,
+                           .nn = &nn,
+                           .is_first_step = true,
+                           .has_momentum = true};
+
+    (void)me_test_events_take(events);
+    me_optim_step(e, ME_OPTIMIZER_SGD, &group);
+    EXPECT_EVENTS(events, "+4 +16 +4 AllReduce:1 +8 -8 -4");
+    group.is_first_step = false;
+    me_optim_step(e, ME_OPTIMIZER_SGD, &group);
+    EXPECT_EVENTS(events, "+4 AllReduce:1 -4 "
+                          "+4 AllReduce:1 +4 AllReduce:1 -4 -4 "
+                          "+4 AllReduce:1 +8 -8 -4");
+    for (int i = 0; i < 2; i++) {
+        me_clear(e, &shards[i].moments[0]);
+        me_clear(e, &tensors[i]->grad);
+        me_drop(e, tensors[i]);
+    }
+    assert_int_equal(events->live, 0);
+}
+
 static void test_optim__an_empty_group(void **state)
 {
     me_test_events *events = *state;
@@ -95,6 +144,7 @@ int main(void)
         ENGINE_TEST(test_optim__adam),
         ENGINE_TEST(test_optim__sgd),
         ENGINE_TEST(test_optim__sgd_without_decay),
+        ENGINE_TEST(test_optim__sgd_of_dtensors),
         ENGINE_TEST(test_optim__an_empty_group),
     };
     return cmocka_run_group_tests_name("optim", tests, NULL, NULL);

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/private.h"
+
+/* What plain PyTorch's ranks may be to each other. */
+
+/** What SGD does to DTensors. */
+static me_status check_plan_optimizer(const me_config *config, me_diag *diag)
+{
+    if (config->optimizer.kind != ME_OPTIMIZER_SGD) {
+        return ME_OK;
+    }
+    if (config->optimizer.weight_decay > 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "optimizer.weight_decay = %g with optimizer.kind = "
+                       "\"sgd\" and parallelize_plan is not modelled, 0 is",
+                       config->optimizer.weight_decay);
+    }
+    if (config->impl.optimizer != ME_OPTIMIZER_TORCH_FOREACH) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "impl.optimizer with optimizer.kind = \"sgd\" and "
+                       "parallelize_plan: only torch_foreach is modelled");
+    }
+    return ME_OK;
+}
+
+/** Tensor-parallel ranks need a plan, and a plan ranks. */
+static me_status check_plan(const me_config *config, me_diag *diag)
+{
+    const me_parallel_config *p = &config->parallel;
+    const bool has_plan = config->torch_job.tree->n_styles > 0;
+    if (has_plan != (p->tensor > 1)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       has_plan ? "module: parallelize_plan needs "
+                                  "parallel.tensor over 1"
+                                : "parallel.tensor = %d needs a "
+                                  "parallelize_plan in `module` "
+                                  "(docs/modules.md)",
+                       (int)p->tensor);
+    }
+    if (has_plan && config->torch.data_parallel == ME_DATA_PARALLEL_DDP) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "module: parallelize_plan with torch.data_parallel = "
+                       "\"ddp\" is not modelled");
+    }
+    if (has_plan && p->pipeline > 1 && !config->torch_job.tree->is_meta) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "module: parallelize_plan with parallel.pipeline over 1 "
+                       "is modelled with device = \"meta\" alone");
+    }
+    if (config->torch.loss_parallel && !has_plan) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "torch.loss_parallel needs a parallelize_plan in "
+                       "`module`: logits that tensor-parallel ranks share");
+    }
+    if (has_plan && config->optimizer.clip_grad > 0 &&
+        config->torch.data_parallel == ME_DATA_PARALLEL_NONE) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "optimizer.clip_grad = %g with parallelize_plan and "
+                       "without fully_shard is not modelled, 0 is",
+                       config->optimizer.clip_grad);
+    }
+    return has_plan ? check_plan_optimizer(config, diag) : ME_OK;
+}
+
+/** Options of fully_shard() where there is none, and copies that do not divide
+ *  the ranks. */
+static me_status check_sharding(const me_config *config, me_diag *diag)
+{
+    const me_torch_options *t = &config->torch;
+    const bool is_sharded = t->data_parallel == ME_DATA_PARALLEL_FULLY_SHARD;
+    if (!is_sharded &&
+        (t->data_parallel_replicate > 1 || !t->requires_gradient_sync ||
+         !t->requires_all_reduce)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "torch.data_parallel_replicate, "
+                       "torch.requires_gradient_sync and "
+                       "torch.requires_all_reduce are fully_shard's: "
+                       "torch.data_parallel must be \"fully_shard\"");
+    }
+    if (config->parallel.data % t->data_parallel_replicate != 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "torch.data_parallel_replicate = %d does not divide the "
+                       "%d ranks of a batch",
+                       (int)t->data_parallel_replicate,
+                       (int)config->parallel.data);
+    }
+    if (is_sharded && !t->wrap_one_rank && t->data_parallel_replicate > 1 &&
+        config->parallel.data == t->data_parallel_replicate) {
+        return me_fail(
+            diag, ME_ERR_CONFIG,
+            "torch.data_parallel_replicate = %d copies of one shard: "
+            "torchtitan has DDP with buckets of 100 MB there, which "
+            "is not modelled",
+            (int)t->data_parallel_replicate);
+    }
+    if (!t->requires_all_reduce && t->data_parallel_replicate == 1) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "torch.requires_all_reduce = false needs copies: "
+                       "torch.data_parallel_replicate over 1");
+    }
+    return ME_OK;
+}
+
+me_status me_torch_check_parallel(const me_config *config, me_diag *diag)
+{
+    const me_parallel_config *p = &config->parallel;
+    const me_data_parallel wrapper = config->torch.data_parallel;
+    if (p->context > 1 || p->expert > 1) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "framework = \"torch\": parallel.context and "
+                       "parallel.expert are not modelled, leave them 1");
+    }
+    if (p->world_size != p->data * p->pipeline * p->tensor) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "parallel.tensor = %d x parallel.pipeline = %d does not "
+                       "divide parallel.world_size = %d",
+                       (int)p->tensor, (int)p->pipeline, (int)p->world_size);
+    }
+    const me_status status = check_plan(config, diag);
+    if (status != ME_OK) {
+        return status;
+    }
+    if (wrapper == ME_DATA_PARALLEL_NONE && p->data > 1) {
+        return me_fail(
+            diag, ME_ERR_CONFIG,
+            "%d ranks and parallel.pipeline = %d x parallel.tensor = "
+            "%d leave %d copies of the model: torch.data_parallel "
+            "must say what they are",
+            (int)p->world_size, (int)p->pipeline, (int)p->tensor, (int)p->data);
+    }
+    if (wrapper == ME_DATA_PARALLEL_DDP && p->pipeline > 1) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "torch.data_parallel = \"ddp\" with parallel.pipeline = "
+                       "%d: stages in DistributedDataParallel are not modelled",
+                       (int)p->pipeline);
+    }
+    return check_sharding(config, diag);
+}
