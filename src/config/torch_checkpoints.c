@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/torch_checkpoints.h"
+
+#include <stddef.h>
+
+/** What is around a module. */
+typedef struct search {
+    bool is_in_checkpoint;
+    bool is_in_selective; /**< one of those checkpoints is */
+} search;
+
+/** Checkpoints that PyTorch itself takes but memest does not. */
+static bool is_selective_nest(const me_layer_spec *layer, const search *s)
+{
+    return layer->is_checkpointed && s->is_in_checkpoint &&
+           (layer->is_selective || s->is_in_selective);
+}
+
+/** `context_fn` with use_reentrant=True, which PyTorch refuses. */
+static bool is_selective_reentrant(const me_layer_spec *layer, const search *s)
+{
+    (void)s;
+    return layer->is_reentrant && layer->is_selective;
+}
+
+static bool is_reentrant(const me_layer_spec *layer, const search *s)
+{
+    (void)s;
+    return layer->is_reentrant;
+}
+
+static bool is_nested(const me_layer_spec *layer, const search *s)
+{
+    return layer->is_checkpointed && s->is_in_checkpoint;
+}
+
+/** The first module at or below @p layer that @p is_meant, NULL: none. */
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
+static const me_layer_spec *find(const me_layer_spec *layer, search s,
+                                 bool (*is_meant)(const me_layer_spec *layer,
+                                                  const search *s))
+{
+    if (is_meant(layer, &s)) {
+        return layer;
+    }
+    if (layer->is_checkpointed) {
+        s.is_in_checkpoint = true;
+        s.is_in_selective = s.is_in_selective || layer->is_selective;
+    }
+    const me_layer_spec *found = NULL;
+    for (uint32_t i = 0; i < layer->n_children && found == NULL; i++) {
+        found = find(&layer->children[i], s, is_meant);
+    }
+    return found;
+}
+
+me_status me_torch_check_checkpoints(const me_config *config, me_diag *diag)
+{
+    static const struct {
+        bool (*is_meant)(const me_layer_spec *layer, const search *s);
+        const char *why;
+        bool needs_fsdp;
+        bool needs_plan;
+    } rules[] = {
+        {is_selective_reentrant,
+         "checkpoint_policy = \"op\" wants checkpoint = true: PyTorch has no "
+         "context_fn with use_reentrant=True",
+         false, false},
+        {is_selective_nest,
+         "of two checkpoints inside each other one has checkpoint_policy = "
+         "\"op\", which is not modelled",
+         false, false},
+        {is_reentrant,
+         "checkpoint = \"reentrant\" with torch.data_parallel = "
+         "\"fully_shard\" is not modelled, checkpoint = true is",
+         true, false},
+        {is_nested,
+         "a checkpoint inside another with torch.data_parallel = "
+         "\"fully_shard\" is not modelled",
+         true, false},
+        {is_reentrant,
+         "checkpoint = \"reentrant\" with a parallelize_plan is not modelled, "
+         "checkpoint = true is",
+         false, true},
+    };
+
+    const me_layer_tree *tree = config->torch_job.tree;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        const bool applies =
+            (!rules[i].needs_fsdp ||
+             config->torch.data_parallel == ME_DATA_PARALLEL_FULLY_SHARD) &&
+            (!rules[i].needs_plan || tree->n_styles > 0);
+        const me_layer_spec *found =
+            applies ? find(&tree->root, (search){0}, rules[i].is_meant) : NULL;
+        if (found != NULL) {
+            return me_fail(diag, ME_ERR_CONFIG, "module: %s: %s", found->name,
+                           rules[i].why);
+        }
+    }
+    return ME_OK;
+}

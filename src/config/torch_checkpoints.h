@@ -1,0 +1,17 @@
+/**
+ * @file
+ * Which checkpoints of modules are modelled where: their kinds, and one inside
+ * another.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_CONFIG_TORCH_CHECKPOINTS_H
+#define MEMEST_CONFIG_TORCH_CHECKPOINTS_H
+
+#include "config/config.h"
+
+/** Refuse the tree's first checkpoint that is not modelled, by name: one with
+ *  what its kind does not have, or in surroundings where it was not measured. */
+me_status me_torch_check_checkpoints(const me_config *config, me_diag *diag);
+
+#endif /* MEMEST_CONFIG_TORCH_CHECKPOINTS_H */
