@@ -29,11 +29,6 @@ static bool is_reentrant(const me_layer_spec *layer, const search *s)
     return layer->is_reentrant;
 }
 
-static bool is_nested(const me_layer_spec *layer, const search *s)
-{
-    return layer->is_checkpointed && s->is_in_checkpoint;
-}
-
 /** The first module at or below @p layer that @p is_meant, NULL: none. */
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
 static const me_layer_spec *find(const me_layer_spec *layer, search s,
@@ -58,38 +53,23 @@ me_status me_torch_check_checkpoints(const me_config *config, me_diag *diag)
 {
     static const struct {
         bool (*is_meant)(const me_layer_spec *layer, const search *s);
+        bool is_of_plans; /**< of tensor parallelism alone */
         const char *why;
-        bool needs_fsdp;
-        bool needs_plan;
     } rules[] = {
-        {is_selective_reentrant,
+        {is_selective_reentrant, false,
          "checkpoint_policy = \"op\" wants checkpoint = true: PyTorch has no "
-         "context_fn with use_reentrant=True",
-         false, false},
-        {is_selective_nest,
+         "context_fn with use_reentrant=True"},
+        {is_selective_nest, false,
          "of two checkpoints inside each other one has checkpoint_policy = "
-         "\"op\", which is not modelled",
-         false, false},
-        {is_reentrant,
-         "checkpoint = \"reentrant\" with torch.data_parallel = "
-         "\"fully_shard\" is not modelled, checkpoint = true is",
-         true, false},
-        {is_nested,
-         "a checkpoint inside another with torch.data_parallel = "
-         "\"fully_shard\" is not modelled",
-         true, false},
-        {is_reentrant,
+         "\"op\", which is not modelled"},
+        {is_reentrant, true,
          "checkpoint = \"reentrant\" with a parallelize_plan is not modelled, "
-         "checkpoint = true is",
-         false, true},
+         "checkpoint = true is"},
     };
 
     const me_layer_tree *tree = config->torch_job.tree;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        const bool applies =
-            (!rules[i].needs_fsdp ||
-             config->torch.data_parallel == ME_DATA_PARALLEL_FULLY_SHARD) &&
-            (!rules[i].needs_plan || tree->n_styles > 0);
+        const bool applies = !rules[i].is_of_plans || tree->n_styles > 0;
         const me_layer_spec *found =
             applies ? find(&tree->root, (search){0}, rules[i].is_meant) : NULL;
         if (found != NULL) {

@@ -11,7 +11,7 @@
 #include "config/config.h"
 
 /** Refuse the tree's first checkpoint that is not modelled, by name: one with
- *  what its kind does not have, or in surroundings where it was not measured. */
+ *  what its kind does not have, or beside what it was not measured with. */
 me_status me_torch_check_checkpoints(const me_config *config, me_diag *diag);
 
 #endif /* MEMEST_CONFIG_TORCH_CHECKPOINTS_H */
