@@ -29,24 +29,26 @@ static bool is_reentrant(const me_layer_spec *layer, const search *s)
     return layer->is_reentrant;
 }
 
-/** The first module at or below @p layer that @p is_meant, NULL: none. */
+/** The name of the first module at or below @p layer that @p is_meant.
+ *  @return is there one? */
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
-static const me_layer_spec *find(const me_layer_spec *layer, search s,
-                                 bool (*is_meant)(const me_layer_spec *layer,
-                                                  const search *s))
+static bool find(const me_layer_spec *layer, search s,
+                 bool (*is_meant)(const me_layer_spec *layer, const search *s),
+                 const char **name_out)
 {
     if (is_meant(layer, &s)) {
-        return layer;
+        *name_out = layer->name;
+        return true;
     }
     if (layer->is_checkpointed) {
         s.is_in_checkpoint = true;
         s.is_in_selective = s.is_in_selective || layer->is_selective;
     }
-    const me_layer_spec *found = NULL;
-    for (uint32_t i = 0; i < layer->n_children && found == NULL; i++) {
-        found = find(&layer->children[i], s, is_meant);
+    bool is_found = false;
+    for (uint32_t i = 0; i < layer->n_children && !is_found; i++) {
+        is_found = find(&layer->children[i], s, is_meant, name_out);
     }
-    return found;
+    return is_found;
 }
 
 me_status me_torch_check_checkpoints(const me_config *config, me_diag *diag)
@@ -69,11 +71,10 @@ me_status me_torch_check_checkpoints(const me_config *config, me_diag *diag)
 
     const me_layer_tree *tree = config->torch_job.tree;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        const bool applies = !rules[i].is_of_plans || tree->n_styles > 0;
-        const me_layer_spec *found =
-            applies ? find(&tree->root, (search){0}, rules[i].is_meant) : NULL;
-        if (found != NULL) {
-            return me_fail(diag, ME_ERR_CONFIG, "module: %s: %s", found->name,
+        const char *name = "";
+        if ((!rules[i].is_of_plans || tree->n_styles > 0) &&
+            find(&tree->root, (search){0}, rules[i].is_meant, &name)) {
+            return me_fail(diag, ME_ERR_CONFIG, "module: %s: %s", name,
                            rules[i].why);
         }
     }
