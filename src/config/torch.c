@@ -403,6 +403,10 @@ static me_status note(me_config *config, me_diag *diag)
     if (unwrapped != ME_OK) {
         return unwrapped;
     }
+    const me_status nested = me_torch_note_checkpoints(config, diag);
+    if (nested != ME_OK) {
+        return nested;
+    }
     const me_status scaled = me_torch_note_autocast(config, diag);
     if (scaled != ME_OK) {
         return scaled;

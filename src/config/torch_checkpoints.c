@@ -23,6 +23,11 @@ static bool is_selective_reentrant(const me_layer_spec *layer, const search *s)
     return layer->is_reentrant && layer->is_selective;
 }
 
+static bool is_nested(const me_layer_spec *layer, const search *s)
+{
+    return layer->is_checkpointed && s->is_in_checkpoint;
+}
+
 static bool is_reentrant(const me_layer_spec *layer, const search *s)
 {
     (void)s;
@@ -55,28 +60,56 @@ me_status me_torch_check_checkpoints(const me_config *config, me_diag *diag)
 {
     static const struct {
         bool (*is_meant)(const me_layer_spec *layer, const search *s);
-        bool is_of_plans; /**< of tensor parallelism alone */
+
+        enum {
+            ALWAYS,
+            WITH_PLAN,
+            WITH_AUTOCAST
+        } when;
+
         const char *why;
     } rules[] = {
-        {is_selective_reentrant, false,
+        {is_selective_reentrant, ALWAYS,
          "checkpoint_policy = \"op\" wants checkpoint = true: PyTorch has no "
          "context_fn with use_reentrant=True"},
-        {is_selective_nest, false,
+        {is_selective_nest, ALWAYS,
          "of two checkpoints inside each other one has checkpoint_policy = "
          "\"op\", which is not modelled"},
-        {is_reentrant, true,
+        {is_reentrant, WITH_PLAN,
          "checkpoint = \"reentrant\" with a parallelize_plan is not modelled, "
+         "checkpoint = true is"},
+        {is_reentrant, WITH_AUTOCAST,
+         "checkpoint = \"reentrant\" with torch.autocast is not modelled, "
          "checkpoint = true is"},
     };
 
     const me_layer_tree *tree = config->torch_job.tree;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         const char *name = "";
-        if ((!rules[i].is_of_plans || tree->n_styles > 0) &&
+        const bool applies[] = {
+            [ALWAYS] = true,
+            [WITH_PLAN] = tree->n_styles > 0,
+            [WITH_AUTOCAST] = config->torch.autocast >= 0,
+        };
+        if (applies[rules[i].when] &&
             find(&tree->root, (search){0}, rules[i].is_meant, &name)) {
             return me_fail(diag, ME_ERR_CONFIG, "module: %s: %s", name,
                            rules[i].why);
         }
     }
     return ME_OK;
+}
+
+me_status me_torch_note_checkpoints(me_config *config, me_diag *diag)
+{
+    const me_layer_spec *root = &config->torch_job.tree->root;
+    const char *name = NULL;
+    if (config->torch.autocast < 0 ||
+        !find(root, (search){0}, is_nested, &name)) {
+        return ME_OK;
+    }
+    return me_config_assume(
+        config, diag,
+        "checkpoints inside each other run again under the autocast that they "
+        "ran under; no measured job has both");
 }
