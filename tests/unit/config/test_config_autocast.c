@@ -137,7 +137,12 @@ static void test_autocast__says_that_nests_are_not_measured(void **state)
                        "module: { a: { checkpoint = true; b: { " NORM
                        " checkpoint = %s; }; }; };",
                        nests == 1 ? "true" : "false");
-        me_config *config = job_from_text(text);
+        me_diag diag = {0};
+        me_config *config = me_config_create();
+        assert_int_equal(
+            me_config_read_text(config, "job.cfg", text, strlen(text), &diag),
+            ME_OK);
+        assert_int_equal(me_config_finish(config, 0, &diag), ME_OK);
         assert_int_equal(assumes(config, "checkpoints inside each other"),
                          nests);
         me_config_destroy(config);
