@@ -156,8 +156,8 @@ typedef struct me_layer_spec {
     uint64_t stride;        /**< of theirs; 0: MaxPool2d's kernel, else 1 */
     uint64_t padding;       /**< of theirs */
     bool is_in_place;       /**< of ReLU */
-    bool is_checkpointed;   /**< called through torch.utils.checkpoint with
-                               use_reentrant=False */
+    bool is_checkpointed;   /**< called through torch.utils.checkpoint */
+    bool is_reentrant;      /**< its checkpoint has use_reentrant=True */
     bool is_selective;      /**< its checkpoint keeps the results of attention
                                and of every other matrix product */
     bool is_recomputed_to_end; /**< its checkpoint has early_stop=False */

@@ -60,6 +60,20 @@ static void dump_class_name(const me_layer_spec *layer, me_str *text)
     }
 }
 
+static void dump_checkpoint(const me_layer_spec *layer, me_str *text)
+{
+    if (layer->is_checkpointed) {
+        me_str_printf(text, " checkpoint = %s;",
+                      layer->is_reentrant ? "\"reentrant\"" : "true");
+    }
+    if (layer->is_selective) {
+        me_str_append(text, " checkpoint_policy = \"op\";");
+    }
+    if (layer->is_recomputed_to_end) {
+        me_str_append(text, " checkpoint_early_stop = false;");
+    }
+}
+
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the file's groups
 static void dump_layer(const me_layer_spec *layer, const me_layer_spec *parent,
                        int depth, me_str *text)
@@ -73,15 +87,7 @@ static void dump_layer(const me_layer_spec *layer, const me_layer_spec *parent,
     if (layer->tied_to != NULL) {
         me_str_printf(text, " weight = \"%s.weight\";", layer->tied_to);
     }
-    if (layer->is_checkpointed) {
-        me_str_append(text, " checkpoint = true;");
-    }
-    if (layer->is_selective) {
-        me_str_append(text, " checkpoint_policy = \"op\";");
-    }
-    if (layer->is_recomputed_to_end) {
-        me_str_append(text, " checkpoint_early_stop = false;");
-    }
+    dump_checkpoint(layer, text);
     if (layer->is_sharded) {
         me_str_append(text, " fully_shard = true;");
     }
@@ -117,9 +123,7 @@ void me_layers_dump(const me_layers *layers, me_str *text)
     if (tree->has_cast) {
         me_str_printf(text, " to = \"%s\";", me_dtype_name(tree->cast));
     }
-    if (root->is_checkpointed) {
-        me_str_append(text, " checkpoint = true;");
-    }
+    dump_checkpoint(root, text);
     if (root->keeps_unsharded) {
         me_str_append(text, " reshard_after_forward = false;");
     }

@@ -208,7 +208,17 @@ static me_status set_checkpoint(const me_layers_reading *r,
                                 const config_setting_t *setting,
                                 const me_layer_target *t)
 {
-    return read_bool(r, setting, &t->layer->is_checkpointed);
+    const char *word = config_setting_get_string(setting);
+    if (word == NULL) {
+        return read_bool(r, setting, &t->layer->is_checkpointed);
+    }
+    if (strcmp(word, "reentrant") != 0) {
+        return me_layers_fail(r, setting,
+                              "must be true, false or \"reentrant\"");
+    }
+    t->layer->is_checkpointed = true;
+    t->layer->is_reentrant = true;
+    return ME_OK;
 }
 
 static me_status set_checkpoint_policy(const me_layers_reading *r,

@@ -5,6 +5,7 @@
 #include "config/layers.h"
 #include "config/private.h"
 #include "config/torch_autocast.h"
+#include "config/torch_checkpoints.h"
 #include "parallel/schedule.h"
 
 #include <limits.h>
@@ -152,34 +153,7 @@ static const char *const foreign[] = {
     NULL,
 };
 
-/** The first module that is checkpointed below one that is; NULL: none. */
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
-static const me_layer_spec *nested_checkpoint(const me_layer_spec *layer,
-                                              bool is_inside)
-{
-    if (is_inside && layer->is_checkpointed) {
-        return layer;
-    }
-    const me_layer_spec *found = NULL;
-    for (uint32_t i = 0; i < layer->n_children && found == NULL; i++) {
-        found = nested_checkpoint(&layer->children[i],
-                                  is_inside || layer->is_checkpointed);
-    }
-    return found;
-}
-
-static me_status check_checkpoints(const me_config *config, me_diag *diag)
-{
-    const me_layer_spec *nested =
-        nested_checkpoint(&config->torch_job.tree->root, false);
-    return nested == NULL
-               ? ME_OK
-               : me_fail(diag, ME_ERR_CONFIG,
-                         "module: %s has checkpoint = true below a module that "
-                         "is checkpointed as well, which is not modelled",
-                         nested->name);
-}
-
 static bool has_checkpoint(const me_layer_spec *layer)
 {
     bool has = layer->is_checkpointed;
@@ -299,7 +273,7 @@ static me_status validate(const me_config *config, me_diag *diag)
         status = check_batch(config, diag);
     }
     if (status == ME_OK) {
-        status = check_checkpoints(config, diag);
+        status = me_torch_check_checkpoints(config, diag);
     }
     if (status == ME_OK) {
         status = check_pipeline(config, diag);
@@ -331,6 +305,10 @@ static me_status note(me_config *config, me_diag *diag)
     const me_status unwrapped = note_unwrapped(config, diag);
     if (unwrapped != ME_OK) {
         return unwrapped;
+    }
+    const me_status nested = me_torch_note_checkpoints(config, diag);
+    if (nested != ME_OK) {
+        return nested;
     }
     const me_status scaled = me_torch_note_autocast(config, diag);
     if (scaled != ME_OK) {

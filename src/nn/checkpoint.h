@@ -1,8 +1,9 @@
 /**
  * @file
- * Activation recomputation: Megatron's CheckpointFunction
- * (core/tensor_parallel/random.py). The section runs without the tape in the
- * forward; in the backward it runs again with it, and then backward.
+ * Re-entrant activation recomputation: Megatron's CheckpointFunction
+ * (core/tensor_parallel/random.py), and PyTorch's, which is
+ * `torch.utils.checkpoint` with use_reentrant=True. The section runs without the
+ * tape in the forward; in the backward it runs again with it, and then backward.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -337,11 +337,19 @@ static bool is_module(const me_layer_spec *spec)
     return spec->kind != ME_LAYER_PARAMETER && spec->kind != ME_LAYER_BUFFER;
 }
 
+static me_tensor *run_section(const me_section *section,
+                              me_tensor *const *inputs)
+{
+    return me_layer_forward(section->self, inputs[0]);
+}
+
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
 static void build_layer(const build *b, me_layer *layer,
                         const me_layer_spec *spec, me_module_id module)
 {
     *layer = (me_layer){.spec = spec, .nn = b->nn, .module = module};
+    layer->section =
+        (me_section){.nn = b->nn, .run = run_section, .self = layer};
     me_module_set_class(b->nn->e, module,
                         spec->class_name != NULL
                             ? spec->class_name
@@ -426,7 +434,7 @@ me_layer *me_layers_build(me_nn *nn, const me_layer_tree *tree,
     return me_engine_is_ok(nn->e) ? root : NULL;
 }
 
-me_tensor *me_layer_forward(me_layer *layer, me_tensor *x)
+me_tensor *me_layer_forward(const me_layer *layer, me_tensor *x)
 {
     me_engine *e = layer->nn->e;
     if (!me_engine_is_ok(e)) {
@@ -466,6 +474,10 @@ me_tensor *me_layer_call(me_layer *layer, me_tensor *x)
 {
     if (!layer->spec->is_checkpointed) {
         return me_layer_forward(layer, x);
+    }
+    if (layer->spec->is_reentrant) {
+        return me_checkpoint(layer->nn, &layer->section,
+                             (me_tensor *[ME_CHECKPOINT_INPUTS]){x}, false);
     }
     const me_region_function function = {
         .run = run_region,

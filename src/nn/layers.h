@@ -10,6 +10,7 @@
 #define MEMEST_NN_LAYERS_H
 
 #include "base/layer.h"
+#include "nn/checkpoint.h"
 #include "nn/hooks.h"
 #include "nn/nn.h"
 
@@ -29,7 +30,8 @@ struct me_layer {
     me_tensor *buffer; /**< of a Buffer; the engine's memory */
     me_layer *children;
     uint32_t n_children;
-    const me_module_hooks *hooks;            /**< borrowed; NULL: none */
+    me_section section;           /**< itself, for a re-entrant checkpoint */
+    const me_module_hooks *hooks; /**< borrowed; NULL: none */
     const me_style *styles[ME_LAYER_STYLES]; /**< of the plan; borrowed */
     uint32_t n_styles;
 };
@@ -46,7 +48,7 @@ me_layer *me_layers_build(me_nn *nn, const me_layer_tree *tree,
                           const char *name);
 
 /** Call a module. @return its output, a variable of the running frame */
-me_tensor *me_layer_forward(me_layer *layer, me_tensor *x);
+me_tensor *me_layer_forward(const me_layer *layer, me_tensor *x);
 
 /**
  * Run a forward that has no children, such as a loss.

@@ -34,6 +34,17 @@ static me_shape per_query(const me_tensor *query, uint64_t align)
                     me_round_up(me_dim(query, 2), align));
 }
 
+/** Log-sum-exps, which these two kernels make only where a backward will read
+ *  them (attention.cpp, should_compute_logsumexp()). */
+static me_tensor *make_lse(me_engine *e, const me_node *node,
+                           const me_tensor *query, uint64_t align)
+{
+    return me_empty(e, "sdpa.lse", ME_DTYPE_FLOAT32,
+                    node == NULL
+                        ? ME_SHAPE(me_dim(query, 0), me_dim(query, 1), 0)
+                        : per_query(query, align));
+}
+
 static void gradients(me_engine *e, const me_node *node, me_tensor **gx)
 {
     gx[0] = me_empty_like(e, "sdpa_bwd.dq", node->saved[SDPA_SAVED_QUERY]);
@@ -111,8 +122,7 @@ static me_tensor *efficient(me_engine *e, me_tensor *query, me_tensor *key,
     me_tensor *results[2] = {NULL, NULL};
     if (!me_region_kept(e, ME_REGION_ATTENTION, 2, results)) {
         results[0] = me_empty_like(e, "sdpa.out", query);
-        results[1] = me_empty(e, "sdpa.lse", ME_DTYPE_FLOAT32,
-                              per_query(query, EFFICIENT_ALIGN));
+        results[1] = make_lse(e, node, query, EFFICIENT_ALIGN);
         count_work(e, query, key, 2);
         me_tell_op(e, "_scaled_dot_product_efficient_attention.default");
         me_region_keep(e, ME_REGION_ATTENTION, 2, results);
@@ -153,16 +163,15 @@ enum {
     CUDNN_RESULTS
 };
 
-static void run_cudnn(me_engine *e, me_tensor *query, me_tensor *key,
-                      me_tensor **results_out)
+static void run_cudnn(me_engine *e, const me_node *node, me_tensor *query,
+                      me_tensor *key, me_tensor **results_out)
 {
     results_out[CUDNN_SEED] =
         me_empty(e, "sdpa.seed", ME_DTYPE_INT64, ME_SCALAR);
     results_out[CUDNN_OFFSET] =
         me_empty(e, "sdpa.offset", ME_DTYPE_INT64, ME_SCALAR);
     results_out[CUDNN_OUT] = me_empty_like(e, "sdpa.out", query);
-    results_out[CUDNN_LSE] =
-        me_empty(e, "sdpa.lse", ME_DTYPE_FLOAT32, per_query(query, 1));
+    results_out[CUDNN_LSE] = make_lse(e, node, query, 1);
     me_drop(e, me_scratch(e, "cudnn_workspace", CUDNN_SMALL_WORKSPACE));
     me_tell_op(e, "_scaled_dot_product_cudnn_attention.default");
     count_work(e, query, key, 2);
@@ -176,7 +185,7 @@ static me_tensor *cudnn(me_engine *e, me_tensor *query, me_tensor *key,
     save_inputs(e, node, query, key, value);
     me_tensor *results[CUDNN_RESULTS] = {NULL};
     if (!me_region_kept(e, ME_REGION_ATTENTION, CUDNN_RESULTS, results)) {
-        run_cudnn(e, query, key, results);
+        run_cudnn(e, node, query, key, results);
         me_region_keep(e, ME_REGION_ATTENTION, CUDNN_RESULTS, results);
     }
     me_save(e, node, SDPA_SAVED_LSE, results[CUDNN_LSE]);

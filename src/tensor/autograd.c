@@ -37,6 +37,9 @@ static me_node *new_node(me_engine *e, const me_op *op, uint64_t sequence)
 /** Let go of what a node holds; edges whose node died go on @p dead. */
 static void dismantle(me_engine *e, me_node *node, me_node **dead)
 {
+    if (node->region != NULL) {
+        me_region_give_up(e, node);
+    }
     for (int i = 0; i < ME_MAX_SAVED; i++) {
         if (node->saved[i] != NULL) {
             me_clear(e, &node->saved[i]);

@@ -263,7 +263,7 @@ void me_backward(me_engine *e, me_tensor *root, me_tensor *gradient)
     while (e->tape.n_heap > r.first_ready && me_engine_is_ok(e)) {
         run_node(e, &r, me_run_pop(e, &r));
     }
-    if (r.first_ready == 0) { /* not of one inside another */
+    if (before.thread != ME_THREAD_AUTOGRAD) { /* not of one inside another */
         me_tell_end_backward(e);
     }
     me_run_finish(e, &r);

@@ -24,19 +24,31 @@ typedef struct kept_results {
     uint32_t next; /**< to be handed out */
 } kept_results;
 
+/** What a holder stands for. */
+typedef struct place {
+    me_tensor *tensor; /**< from the second run until it is handed out; owned */
+    bool is_given_up;  /**< its holder has gone before the second run */
+} place;
+
 /** One run of the function that the backward may ask for again. */
 typedef struct me_region {
     struct me_region *next; /**< of the engine's list of those alive */
     struct me_region *before;
     me_region_function function;
-    me_tensor *input; /**< owned; kept until the last holder goes */
+    me_tensor *input; /**< owned; kept until the last holder goes; NULL: the
+                           region around this one has a holder of it */
+    struct me_region *outer; /**< it, which that holder keeps alive */
+    uint32_t input_place;    /**< there */
+    bool needs_gradient;     /**< the input does */
+    bool has_run_again;
     me_module_id module;
     me_autocast_state autocast; /**< that it ran under */
     uint32_t refs;              /**< holders, and the forward while it runs */
     uint32_t n_holders;         /**< ever made: places in the list */
-    uint32_t n_filled;          /**< of them, by the run that goes on */
+    uint32_t capacity;          /**< of the list */
+    uint32_t n_filled;          /**< places, by the run that goes on */
     me_local *traceback;        /**< while it unwinds; owned, innermost first */
-    me_tensor **tensors; /**< one a holder, until it is handed out; owned */
+    place *places;              /**< one a holder; owned */
     kept_results kept;
     uint32_t n_products; /**< of the run that goes on */
 } me_region;
@@ -67,30 +79,90 @@ void me_regions_fini(me_engine *e)
     while (e->regions != NULL) {
         me_region *region = e->regions;
         e->regions = region->next;
-        me_free(region->tensors);
+        me_free(region->places);
         me_free(region->kept.tensors);
         me_free(region);
     }
 }
 
+/** A holder that nobody unpacked has gone, and what stood for it. */
+static void give_up(me_engine *e, me_region *region, uint64_t number)
+{
+    place *p = &region->places[number];
+    p->is_given_up = true;
+    me_clear(e, &p->tensor);
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): as deep as regions nest
 static void release(me_engine *e, me_region *region, uint32_t count)
 {
     region->refs -= count;
     if (region->refs > 0) {
         return;
     }
-    for (uint32_t i = 0; region->tensors != NULL && i < region->n_holders;
-         i++) {
-        me_release(e, region->tensors[i]);
+    for (uint32_t i = 0; i < region->n_holders; i++) {
+        me_release(e, region->places[i].tensor);
     }
-    me_free(region->tensors);
+    me_free(region->places);
     for (uint32_t i = region->kept.next; i < region->kept.count; i++) {
         me_release(e, region->kept.tensors[i]);
     }
     me_free(region->kept.tensors);
     me_release(e, region->input);
     unlink_region(e, region);
+    if (region->outer != NULL) {
+        give_up(e, region->outer, region->input_place);
+        release(e, region->outer, 1);
+    }
     me_free(region);
+}
+
+/** The place of one more holder, which keeps the region alive. */
+static bool add_place(me_engine *e, me_region *region, uint32_t *number_out)
+{
+    if (region->n_holders == region->capacity) {
+        const uint32_t capacity =
+            region->capacity == 0 ? 16 : region->capacity * 2;
+        place *larger = me_realloc(region->places, capacity, sizeof *larger,
+                                   "region.places");
+        if (larger == NULL) {
+            me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a region");
+            return false;
+        }
+        region->places = larger;
+        region->capacity = capacity;
+    }
+    region->places[region->n_holders] = (place){0};
+    *number_out = region->n_holders++;
+    region->refs++;
+    return true;
+}
+
+/** `_NoopSaveInputs`: what saves the region's input, until it runs again. Under
+ *  another region that is a holder of its. */
+static void save_input(me_engine *e, me_region *region, const me_tensor *x)
+{
+    region->needs_gradient = x->requires_grad;
+    if (e->packing != NULL) {
+        if (add_place(e, e->packing, &region->input_place)) {
+            region->outer = e->packing;
+        }
+        return;
+    }
+    const me_frame frame = me_enter(e);
+    me_tensor *input = me_detach(e, x);
+    input->is_view = false;
+    region->input = me_retain(input);
+    me_leave(e, frame, NULL);
+}
+
+static void categorize_input(me_engine *e, const me_region *region)
+{
+    const me_tensor *input = region->input;
+    if (input != NULL && input->storage != NULL && region->refs > 1 &&
+        input->storage->category == ME_CATEGORY_TEMPORARY) {
+        me_categorize(e, input, ME_CATEGORY_ACTIVATION);
+    }
 }
 
 me_tensor *me_region_forward(me_engine *e, const me_region_function *function,
@@ -99,33 +171,31 @@ me_tensor *me_region_forward(me_engine *e, const me_region_function *function,
     if (!me_engine_is_ok(e) || !me_grad_enabled(e)) {
         return function->run(function->self, e, x);
     }
-    ME_ASSERT(e->packing == NULL);
-    me_region *region = me_alloc(1, sizeof *region, "region");
+    me_launch_host(e, ME_HOST_CHECKPOINT);
+    if (e->packing == NULL && e->recomputing != NULL) {
+        me_region_fill(e, x); /* the run that goes on saves it */
+    }
+    me_region *region =
+        me_engine_is_ok(e) ? me_alloc(1, sizeof *region, "region") : NULL;
     if (region == NULL) {
-        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a region");
+        if (!e->is_stopped) {
+            me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a region");
+        }
         return me_none(e);
     }
-    me_launch_host(e, ME_HOST_CHECKPOINT);
-    const me_frame frame = me_enter(e);
-    me_tensor *input = me_detach(e, x);
-    input->is_view = false;
-    input->requires_grad = x->requires_grad;
     *region = (me_region){
         .function = *function,
-        .input = me_retain(input),
         .module = e->module,
         .autocast = me_autocast_now(e),
         .refs = 1,
     };
     link_region(e, region);
-    me_leave(e, frame, NULL);
+    save_input(e, region, x);
+    me_region *outer = e->packing;
     e->packing = region;
     me_tensor *y = function->run(function->self, e, x);
-    e->packing = NULL;
-    if (region->input->storage != NULL && region->refs > 1 &&
-        region->input->storage->category == ME_CATEGORY_TEMPORARY) {
-        me_categorize(e, region->input, ME_CATEGORY_ACTIVATION);
-    }
+    e->packing = outer;
+    categorize_input(e, region);
     release(e, region, 1);
     return y;
 }
@@ -133,12 +203,13 @@ me_tensor *me_region_forward(me_engine *e, const me_region_function *function,
 me_tensor *me_region_hold(me_engine *e, me_node *node)
 {
     me_tensor *holder = me_tensor_new(e);
-    if (holder == NULL) {
+    uint32_t number = 0;
+    if (holder == NULL || !add_place(e, e->packing, &number)) {
+        me_release(e, holder);
         return NULL;
     }
     holder->shape = ME_SCALAR;
-    holder->strides[0] = e->packing->n_holders++; /* its place in the list */
-    e->packing->refs++;
+    holder->strides[0] = number;
     node->region = e->packing;
     node->n_holders++;
     return holder;
@@ -150,16 +221,19 @@ void me_region_fill(me_engine *e, const me_tensor *saved)
     if (region->n_filled == region->n_holders) {
         return;
     }
-    me_tensor *handle = me_tensor_new(e);
-    if (handle == NULL) {
-        return;
+    place *p = &region->places[region->n_filled++];
+    if (!p->is_given_up) {
+        me_tensor *handle = me_tensor_new(e);
+        if (handle == NULL) {
+            return;
+        }
+        handle->storage = saved->storage;
+        handle->dtype = saved->dtype;
+        handle->shape = saved->shape;
+        memcpy(handle->strides, saved->strides, sizeof handle->strides);
+        me_storage_retain(handle->storage);
+        p->tensor = handle;
     }
-    handle->storage = saved->storage;
-    handle->dtype = saved->dtype;
-    handle->shape = saved->shape;
-    memcpy(handle->strides, saved->strides, sizeof handle->strides);
-    me_storage_retain(handle->storage);
-    region->tensors[region->n_filled++] = handle;
     e->is_stopped =
         region->n_filled == region->n_holders && !region->function.runs_to_end;
 }
@@ -201,26 +275,21 @@ static void drop_traceback(me_engine *e, me_region *region)
 
 /** Until the last holder has its tensor: an exception then ends the function,
  *  whose variables go, and its graph with them. */
-static void run_again(me_engine *e, me_region *region)
+static void recompute(me_engine *e, me_region *region, const me_tensor *input)
 {
-    region->tensors =
-        me_alloc(region->n_holders, sizeof(me_tensor *), "region");
-    if (region->tensors == NULL) {
-        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a region");
-        return;
-    }
     me_launch_host(e, ME_HOST_CHECKPOINT);
     const bool grad = me_grad_enable(e, true);
     const me_phase phase = me_phase_set(e, ME_PHASE_RECOMPUTE);
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     const me_module_id module = e->module;
     me_module_switch(e, region->module);
+    ME_ASSERT(e->packing == NULL && e->recomputing == NULL);
     e->recomputing = region;
     region->n_products = 0;
     const me_frame frame = me_enter(e);
-    me_tensor *x = me_detach(e, region->input);
+    me_tensor *x = me_detach(e, input);
     x->is_view = false;
-    x->requires_grad = region->input->requires_grad;
+    x->requires_grad = region->needs_gradient;
     const me_autocast_state outer = me_autocast_enter(e, region->autocast);
     region->function.run(region->function.self, e, x);
     me_autocast_exit(e, outer);
@@ -232,6 +301,35 @@ static void run_again(me_engine *e, me_region *region)
     me_category_set(e, category);
     me_phase_set(e, phase);
     me_grad_enable(e, grad);
+}
+
+/** What stands in a place, handed out; NULL after a failure of the engine. */
+static me_tensor *take(me_region *region, uint64_t number)
+{
+    me_tensor *x = region->places[number].tensor;
+    region->places[number].tensor = NULL;
+    return x;
+}
+
+/** The first holder that is unpacked makes the region run again. The input may
+ *  have to be made by the region around it, and goes once it has been used. */
+// NOLINTNEXTLINE(misc-no-recursion): as deep as regions nest
+static void run_again(me_engine *e, me_region *region)
+{
+    if (region->has_run_again || !me_engine_is_ok(e)) {
+        return;
+    }
+    region->has_run_again = true;
+    if (region->outer == NULL) {
+        recompute(e, region, region->input);
+        return;
+    }
+    run_again(e, region->outer);
+    me_tensor *input = take(region->outer, region->input_place);
+    if (input != NULL) {
+        recompute(e, region, input);
+        me_release(e, input);
+    }
 }
 
 /** torchtitan's policy: every second matrix product is made again. */
@@ -299,16 +397,21 @@ bool me_region_kept(me_engine *e, me_region_op op, uint32_t count,
 void me_region_unpack(me_engine *e, me_node *node)
 {
     me_region *region = node->region;
-    if (region->tensors == NULL) {
-        run_again(e, region);
-    }
-    for (int i = 0; region->tensors != NULL && i < ME_MAX_SAVED; i++) {
+    run_again(e, region);
+    for (int i = 0; me_engine_is_ok(e) && i < ME_MAX_SAVED; i++) {
         me_tensor *holder = node->saved[i];
         if (holder != NULL) {
-            const uint64_t place = holder->strides[0];
-            node->saved[i] = region->tensors[place];
-            region->tensors[place] = NULL;
+            node->saved[i] = take(region, holder->strides[0]);
             me_release(e, holder);
+        }
+    }
+}
+
+void me_region_give_up(me_engine *e, const me_node *node)
+{
+    for (int i = 0; i < ME_MAX_SAVED; i++) {
+        if (node->saved[i] != NULL) {
+            give_up(e, node->region, node->saved[i]->strides[0]);
         }
     }
 }

@@ -6,13 +6,17 @@
  * again, until its last holder has its tensor. Each holder hands its tensor out
  * once, to the operation that saved it.
  *
+ * Regions nest. What is saved is the innermost one's, and the input of a region
+ * is saved by the one around it: while that runs again, regions in it run as in
+ * a forward, and the run ends with the last of what it itself saved.
+ *
  * A selective region (create_selective_checkpoint_contexts) keeps the results of
  * some operations besides: when it runs again they are handed out where they
  * would be made. Which ones is the policy that torchtitan's training and
  * PyTorch's tutorial use: attention, every other matrix product, and what is
  * reduced and scattered over tensor-parallel ranks.
  *
- * Regions do not nest.
+ * In a selective region there are no others.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -72,6 +76,8 @@ me_tensor *me_region_hold(me_engine *e, me_node *node);
 void me_region_fill(me_engine *e, const me_tensor *saved);
 /** Put tensors into the places of the holders of @p node. */
 void me_region_unpack(me_engine *e, me_node *node);
+/** The node goes without having run, and its holders with it. */
+void me_region_give_up(me_engine *e, const me_node *node);
 /** The node has no holders any more. */
 void me_region_let_go(me_engine *e, me_node *node);
 /** @} */

@@ -151,12 +151,17 @@ static void post_forward(void *self, me_tensor *y)
     if (group->is_in_backward || !me_engine_is_ok(e)) {
         return;
     }
-    if (fsdp->spec.config->reshard_after_forward && !group->keeps_unsharded) {
+    /* A forward that a backward runs again keeps what it has gathered. */
+    const bool is_in_backward = me_thread_get(e) == ME_THREAD_AUTOGRAD;
+    if (!is_in_backward && fsdp->spec.config->reshard_after_forward &&
+        !group->keeps_unsharded) {
         me_fsdp_group_reshard(group);
     }
     group->state = ME_FSDP_IDLE;
     if (group->n_params > 0) {
-        record_use(group);
+        if (!is_in_backward) {
+            record_use(group);
+        }
         me_node_release(e, me_tensor_hook(e, y, pre_backward, fsdp,
                                           (uint32_t)(group - fsdp->groups)));
     }

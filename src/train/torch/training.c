@@ -64,6 +64,12 @@ void me_loop_end_action(me_loop *l)
 void me_loop_backward(me_loop *l, me_tensor *loss)
 {
     me_engine *e = l->e;
+    if (me_engine_is_ok(e) && loss->grad_fn == NULL) {
+        me_engine_fail(e, ME_ERR_CONFIG,
+                       "module: nothing that the loss is made of needs a "
+                       "gradient, which PyTorch's backward() refuses; a "
+                       "re-entrant checkpoint wants an input that does");
+    }
     const me_frame frame = me_enter(e);
     me_tensor *seed = me_empty_like(e, "ones_like", loss);
     me_tell_op(e, "ones_like.default");

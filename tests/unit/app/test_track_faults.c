@@ -79,6 +79,13 @@ static void test_mem(void **state)
     sweep(model, "mod", "text");
 }
 
+/* Checkpoints of both kinds in another. */
+static void test_nested(void **state)
+{
+    (void)state;
+    sweep(SOURCE_DIR "/tests/golden/torch_checkpoints/job.cfg", "mem", "text");
+}
+
 static void test_fsdp2(void **state)
 {
     (void)state;
@@ -98,6 +105,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mem),
+        cmocka_unit_test(test_nested),
         cmocka_unit_test(test_fsdp2),
         cmocka_unit_test(test_memory),
     };

@@ -34,6 +34,10 @@ static const job_case cases[] = {
     {"grad_scaler = true;", "", NORM, ""},
     {FP16 "data_parallel = \"ddp\";", "world_size = 2;", NORM, ""},
     {BF16 "data_parallel = \"fully_shard\";", "world_size = 2;", NORM, ""},
+    {BF16, "", "a: { " NORM " checkpoint = true; };", ""},
+    {BF16, "", "a: { " NORM " checkpoint = \"reentrant\"; };",
+     "module: a: checkpoint = \"reentrant\" with torch.autocast is not "
+     "modelled"},
     {FP16 "data_parallel = \"fully_shard\";", "world_size = 2;", NORM,
      "torch.grad_scaler with torch.data_parallel = \"fully_shard\" is not "
      "modelled"},
@@ -120,11 +124,37 @@ static void test_autocast__says_what_it_assumes(void **state)
     }
 }
 
+/** Checkpoints inside each other have not been measured under it. */
+static void test_autocast__says_that_nests_are_not_measured(void **state)
+{
+    (void)state;
+    for (int nests = 0; nests <= 1; nests++) {
+        char text[512] = "";
+        (void)snprintf(text, sizeof text,
+                       "framework = \"torch\";\n"
+                       "torch: { input_shape = \"(4, 8)\"; autocast = "
+                       "\"bfloat16\"; };\n"
+                       "module: { a: { checkpoint = true; b: { " NORM
+                       " checkpoint = %s; }; }; };",
+                       nests == 1 ? "true" : "false");
+        me_diag diag = {0};
+        me_config *config = me_config_create();
+        assert_int_equal(
+            me_config_read_text(config, "job.cfg", text, strlen(text), &diag),
+            ME_OK);
+        assert_int_equal(me_config_finish(config, 0, &diag), ME_OK);
+        assert_int_equal(assumes(config, "checkpoints inside each other"),
+                         nests);
+        me_config_destroy(config);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_autocast__what_goes_together),
         cmocka_unit_test(test_autocast__says_what_it_assumes),
+        cmocka_unit_test(test_autocast__says_that_nests_are_not_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

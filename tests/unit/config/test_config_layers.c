@@ -44,6 +44,8 @@ static const struct {
      "repeat:  is no Sequential or ModuleList"},
     {"", "dtype = \"int8\";", LINE, "dtype: must be one of float32"},
     {"", "checkpoint = 1;", LINE, "checkpoint: must be true or false"},
+    {"", "checkpoint = \"both\";", LINE,
+     "checkpoint: must be true, false or \"reentrant\""},
     {"", "forward = \"return down(x)\";", LINE, "down"},
     {"", "forward = 3;", LINE, "forward: must be text in quotes"},
     {"", "device = \"tpu\";", LINE, "device: must be one of cpu, cuda"},
@@ -94,8 +96,22 @@ static const struct {
      0, "parallel.pipeline over 1 is modelled with device = \"meta\" alone"},
     {"parallel: { pipeline = 2; world_size = 4; };", "", 0,
      "leave 2 copies of the model"},
-    {"", "checkpoint = true; a: { class = \"ReLU\"; checkpoint = true; };", 0,
-     "a has checkpoint = true below a module that is checkpointed"},
+    {"",
+     "a: { class = \"ReLU\"; checkpoint = \"reentrant\"; checkpoint_policy = "
+     "\"op\"; };",
+     0, "module: a: checkpoint_policy = \"op\" wants checkpoint = true"},
+    {"",
+     "a: { checkpoint = true; checkpoint_policy = \"op\"; b: { class = "
+     "\"ReLU\"; checkpoint = true; }; };",
+     0, "module: b: of two checkpoints inside each other one has"},
+    {"",
+     "a: { checkpoint = true; b: { class = \"ReLU\"; checkpoint = true; "
+     "checkpoint_policy = \"op\"; }; };",
+     0, "module: b: of two checkpoints inside each other one has"},
+    {"parallel: { tensor = 2; world_size = 2; };",
+     "parallelize_plan: { a: { module = \"up\"; style = \"ColwiseParallel\"; "
+     "}; }; a: { class = \"ReLU\"; checkpoint = \"reentrant\"; };",
+     0, "module: a: checkpoint = \"reentrant\" with a parallelize_plan"},
 };
 
 static void test_layers__errors_say_what_would_be_right(void **state)
@@ -199,10 +215,34 @@ static void test_layers__a_plan_reads_back_equal(void **state)
     me_config_destroy(config);
 }
 
+/** Both kinds, one inside the other, and a dump that says so. */
+static void test_layers__checkpoints_read_back(void **state)
+{
+    (void)state;
+    char text[1024] = "";
+    (void)snprintf(text, sizeof text, job, "",
+                   "a: { checkpoint = \"reentrant\"; b: { class = \"ReLU\"; "
+                   "checkpoint = true; checkpoint_early_stop = false; }; };");
+    me_config *config = job_from_text(text);
+    const me_layer_spec *a = &config->layers->tree.root.children[0];
+    assert_true(a->is_checkpointed && a->is_reentrant);
+    assert_true(a->children[0].is_checkpointed);
+    assert_false(a->children[0].is_reentrant);
+    me_str dump = {0};
+    me_layers_dump(config->layers, &dump);
+    assert_non_null(strstr(me_str_text(&dump), " checkpoint = \"reentrant\";"));
+    assert_non_null(
+        strstr(me_str_text(&dump),
+               " checkpoint = true; checkpoint_early_stop = false;"));
+    me_str_fini(&dump);
+    me_config_destroy(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layers__a_plan_reads_back_equal),
+        cmocka_unit_test(test_layers__checkpoints_read_back),
         cmocka_unit_test(test_layers__errors_say_what_would_be_right),
         cmocka_unit_test(test_layers__copies_of_shards_must_fit),
     };

@@ -2,6 +2,8 @@
 #include "nn/checkpoint.h"
 #include "ops/elementwise.h"
 #include "support/model.h"
+#include "tensor/hooks.h"
+#include "tensor/region.h"
 
 /** Two operations, the second of which saves what the first made. */
 static me_tensor *two(const me_section *section, me_tensor *const *inputs)
@@ -69,6 +71,78 @@ static void test_checkpoint__distributed_input(void **state)
     assert_string_equal(test_backward(&m.events, y),
                         "+24 AllGather:6 -12 "
                         "+24 +24 +24 -24 +24 -24 -24 -24 +24 -24");
+    test_model_fini(&m);
+}
+
+/** (4, 3) in bfloat16, 24 bytes, to float32. */
+static me_tensor *widen(const me_section *section, me_tensor *const *inputs)
+{
+    me_engine *e = section->nn->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *a = me_silu(e, inputs[0]);
+    return me_leave(e, frame, me_cast(e, a, ME_DTYPE_FLOAT32));
+}
+
+/** A section in a region. */
+static me_tensor *run_around(void *self, me_engine *e, me_tensor *x)
+{
+    const me_section *section = self;
+    const me_frame frame = me_enter(e);
+    me_tensor *a = me_neg(e, x);
+    me_tensor *y = me_checkpoint(section->nn, section,
+                                 (me_tensor *[ME_CHECKPOINT_INPUTS]){a}, false);
+    return me_leave(e, frame, y);
+}
+
+/* The region saves the section's input, and nothing else. */
+static void test_checkpoint__in_a_region(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+    me_engine *e = m.nn.e;
+
+    me_section section = {.nn = &m.nn, .run = widen};
+    const me_region_function function = {.run = run_around, .self = &section};
+    me_tensor *x = me_test_leaf(e, ME_SHAPE(4, 3));
+    (void)me_test_events_take(&m.events);
+    me_tensor *y = me_region_forward(e, &function, x);
+    EXPECT_EVENTS(&m.events, "+24 +24 +48 -24 -24");
+    assert_string_equal(
+        test_backward(&m.events, y),
+        /* The region runs again, and in it the section without the tape, until
+         * the section's input is saved: after it has run. */
+        "+24 +24 +48 -24 -48 "
+        "+24 +48 -24 " /* the section with the tape, which saves its input */
+        "+24 "         /* backward: the cast's */
+        "+24 -24 "     /* silu's; what came in goes */
+        "-24 -48 "     /* the input, then the output */
+        "+24 -24");    /* neg's */
+    test_model_fini(&m);
+}
+
+static void count_end(void *self)
+{
+    int *ends = self;
+    (*ends)++;
+}
+
+/* A section runs backward inside of a backward, which has one end. */
+static void test_checkpoint__one_end_of_the_backward(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+    int ends = 0;
+    me_engine_hook(m.nn.e,
+                   (me_hooks){.end_backward = count_end, .self = &ends});
+
+    const me_section section = {.nn = &m.nn, .run = two};
+    me_tensor *x = me_test_leaf(m.nn.e, ME_SHAPE(4, 3));
+    me_tensor *y = me_checkpoint(&m.nn, &section,
+                                 (me_tensor *[ME_CHECKPOINT_INPUTS]){x}, false);
+    (void)test_backward(&m.events, y);
+    assert_int_equal(ends, 1);
     test_model_fini(&m);
 }
 
@@ -148,6 +222,8 @@ int main(void)
         cmocka_unit_test(test_checkpoint__runs_again_in_the_backward),
         cmocka_unit_test(test_checkpoint__off_the_tape),
         cmocka_unit_test(test_checkpoint__distributed_input),
+        cmocka_unit_test(test_checkpoint__in_a_region),
+        cmocka_unit_test(test_checkpoint__one_end_of_the_backward),
         cmocka_unit_test(test_checkpoint__phases),
         cmocka_unit_test(test_checkpoint__output_is_discarded),
         cmocka_unit_test(test_checkpoint__output_off_the_tape),

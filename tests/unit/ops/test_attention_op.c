@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ops/attention.h"
+#include "ops/sdpa.h"
 #include "ops/view.h"
 #include "support/backward.h"
 #include "support/test.h"
@@ -169,11 +170,39 @@ static void test_attention__repeated_heads(void **state)
     me_leave(e, frame, NULL);
 }
 
+/* (1, 2, 64, 8) in bfloat16 through cuDNN: 2,048 bytes; in float32 through the
+ * memory-efficient kernel: 4,096. Log-sum-exps, 512 bytes, are made for a
+ * backward alone. */
+static void test_attention__log_sum_exps_of_a_forward_alone(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *q = heads(e, 64, 1, 2, 8);
+    me_tensor *wide = test_tensor(e, ME_DTYPE_FLOAT32, ME_SHAPE(1, 2, 64, 8));
+    wide->requires_grad = true;
+    (void)me_test_events_take(events);
+    me_sdpa(e, q, q, q);
+    EXPECT_EVENTS(events, "+8 +8 +2048 +512 +256 -256");
+    me_sdpa(e, wide, wide, wide);
+    EXPECT_EVENTS(events, "+4096 +512");
+    me_grad_enable(e, false);
+    me_sdpa(e, q, q, q);
+    EXPECT_EVENTS(events, "+8 +8 +2048 +256 -256 -8 -8");
+    me_sdpa(e, wide, wide, wide);
+    EXPECT_EVENTS(events, "+4096");
+    me_grad_enable(e, true);
+    me_leave(e, frame, NULL);
+    assert_int_equal(events->live, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_attention__key_splits),
         ENGINE_TEST(test_attention__flash),
+        ENGINE_TEST(test_attention__log_sum_exps_of_a_forward_alone),
         ENGINE_TEST(test_attention__flash_with_dropout),
         ENGINE_TEST(test_attention__flash_off_the_tape),
         ENGINE_TEST(test_attention__flash_splits_keys),

@@ -90,12 +90,79 @@ static void test_region__to_its_end(void **state)
     me_leave(events->e, frame, NULL);
 }
 
+/* A region in another, whose operations before and after it save as well. */
+static me_tensor *run_around(void *self, me_engine *e, me_tensor *x)
+{
+    const me_region_function inner = {.run = run, .self = self};
+    const me_frame frame = me_enter(e);
+    me_tensor *a = me_silu(e, x);
+    me_tensor *b = me_region_forward(e, &inner, a);
+    return me_leave(e, frame, me_silu(e, b));
+}
+
+/* a and b are 16 bytes, as x. */
+static void test_region__nested(void **state)
+{
+    me_test_events *events = *state;
+    const me_frame frame = me_enter(events->e);
+    mlp m = make(events->e);
+    const me_region_function function = {.run = run_around, .self = &m};
+    assert_string_equal(
+        backward_of(events, &m, &function,
+                    "+16 +32 +32 +16 -32 -32 +16 -16 -16"),
+        /* The last silu wants b: the outer region runs again, the inner one as
+         * in a forward, until b is saved; a stays as well. */
+        "+16 +32 +32 +16 -32 -32 "
+        "+16 -16 "     /* the last silu's gradient, b has been used */
+        "+32 +32 "     /* the second product wants its input: h and it again */
+        "+64 +32 -32 " /* its gradients; the input has been used */
+        "-16 "         /* gradient of b */
+        "+32 -32 -32 " /* silu's: h, and what came in */
+        "+64 +16 -16 " /* the first product's; a has been used */
+        "-32 "
+        "+16 -16"); /* the first silu's */
+    me_leave(events->e, frame, NULL);
+}
+
+static me_tensor *negate(void *self, me_engine *e, me_tensor *x)
+{
+    (void)self;
+    return me_neg(e, x);
+}
+
+static me_tensor *run_around_negation(void *self, me_engine *e, me_tensor *x)
+{
+    const me_region_function inner = {.run = negate, .self = self};
+    const me_frame frame = me_enter(e);
+    me_tensor *a = me_neg(e, x);
+    me_tensor *b = me_region_forward(e, &inner, a);
+    return me_leave(e, frame, me_silu(e, b));
+}
+
+/* The inner region saves nothing, so that its input, a, is nobody's. */
+static void test_region__given_up_before_it_runs_again(void **state)
+{
+    me_test_events *events = *state;
+    const me_frame frame = me_enter(events->e);
+    mlp m = make(events->e);
+    const me_region_function function = {.run = run_around_negation,
+                                         .self = &m};
+    /* a and b again, and a goes with the function; then a gradient each, for
+     * which b and the gradient before go */
+    assert_string_equal(
+        backward_of(events, &m, &function, "+16 +16 +16 -16 -16"),
+        "+16 +16 -16 +16 -16 +16 -16 +16 -16");
+    me_leave(events->e, frame, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         ENGINE_TEST(test_region__plain),
         ENGINE_TEST(test_region__selective_keeps_every_other_product),
         ENGINE_TEST(test_region__to_its_end),
+        ENGINE_TEST(test_region__nested),
+        ENGINE_TEST(test_region__given_up_before_it_runs_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/torch_checkpoints.h"
+
+#include <stddef.h>
+
+/** What is around a module. */
+typedef struct search {
+    bool is_in_checkpoint;
+    bool is_in_selective; /**< one of those checkpoints is */
+} search;
+
+/** Checkpoints that PyTorch itself takes but memest does not. */
+static bool is_selective_nest(const me_layer_spec *layer, const search *s)
+{
+    return layer->is_checkpointed && s->is_in_checkpoint &&
+           (layer->is_selective || s->is_in_selective);
+}
+
+/** `context_fn` with use_reentrant=True, which PyTorch refuses. */
+static bool is_selective_reentrant(const me_layer_spec *layer, const search *s)
+{
+    (void)s;
+    return layer->is_reentrant && layer->is_selective;
+}
+
+static bool is_nested(const me_layer_spec *layer, const search *s)
+{
+    return layer->is_checkpointed && s->is_in_checkpoint;
+}
+
+static bool is_reentrant(const me_layer_spec *layer, const search *s)
+{
+    (void)s;
+    return layer->is_reentrant;
+}
+
+/** The name of the first module at or below @p layer that @p is_meant.
+ *  @return is there one? */
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
+static bool find(const me_layer_spec *layer, search s,
+                 bool (*is_meant)(const me_layer_spec *layer, const search *s),
+                 const char **name_out)
+{
+    if (is_meant(layer, &s)) {
+        *name_out = layer->name;
+        return true;
+    }
+    if (layer->is_checkpointed) {
+        s.is_in_checkpoint = true;
+        s.is_in_selective = s.is_in_selective || layer->is_selective;
+    }
+    bool is_found = false;
+    for (uint32_t i = 0; i < layer->n_children && !is_found; i++) {
+        is_found = find(&layer->children[i], s, is_meant, name_out);
+    }
+    return is_found;
+}
+
+me_status me_torch_check_checkpoints(const me_config *config, me_diag *diag)
+{
+    static const struct {
+        bool (*is_meant)(const me_layer_spec *layer, const search *s);
+
+        enum {
+            ALWAYS,
+            WITH_PLAN,
+            WITH_AUTOCAST
+        } when;
+
+        const char *why;
+    } rules[] = {
+        {is_selective_reentrant, ALWAYS,
+         "checkpoint_policy = \"op\" wants checkpoint = true: PyTorch has no "
+         "context_fn with use_reentrant=True"},
+        {is_selective_nest, ALWAYS,
+         "of two checkpoints inside each other one has checkpoint_policy = "
+         "\"op\", which is not modelled"},
+        {is_reentrant, WITH_PLAN,
+         "checkpoint = \"reentrant\" with a parallelize_plan is not modelled, "
+         "checkpoint = true is"},
+        {is_reentrant, WITH_AUTOCAST,
+         "checkpoint = \"reentrant\" with torch.autocast is not modelled, "
+         "checkpoint = true is"},
+    };
+
+    const me_layer_tree *tree = config->torch_job.tree;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        const char *name = "";
+        const bool applies[] = {
+            [ALWAYS] = true,
+            [WITH_PLAN] = tree->n_styles > 0,
+            [WITH_AUTOCAST] = config->torch.autocast >= 0,
+        };
+        if (applies[rules[i].when] &&
+            find(&tree->root, (search){0}, rules[i].is_meant, &name)) {
+            return me_fail(diag, ME_ERR_CONFIG, "module: %s: %s", name,
+                           rules[i].why);
+        }
+    }
+    return ME_OK;
+}
+
+me_status me_torch_note_checkpoints(me_config *config, me_diag *diag)
+{
+    const me_layer_spec *root = &config->torch_job.tree->root;
+    const char *name = NULL;
+    if (config->torch.autocast < 0 ||
+        !find(root, (search){0}, is_nested, &name)) {
+        return ME_OK;
+    }
+    return me_config_assume(
+        config, diag,
+        "checkpoints inside each other run again under the autocast that they "
+        "ran under; no measured job has both");
+}

@@ -1,0 +1,20 @@
+/**
+ * @file
+ * Which checkpoints of modules are modelled where: their kinds, and one inside
+ * another.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_CONFIG_TORCH_CHECKPOINTS_H
+#define MEMEST_CONFIG_TORCH_CHECKPOINTS_H
+
+#include "config/config.h"
+
+/** Refuse the tree's first checkpoint that is not modelled, by name: one with
+ *  what its kind does not have, or beside what it was not measured with. */
+me_status me_torch_check_checkpoints(const me_config *config, me_diag *diag);
+
+/** Say what of them stands without a measured job. */
+me_status me_torch_note_checkpoints(me_config *config, me_diag *diag);
+
+#endif /* MEMEST_CONFIG_TORCH_CHECKPOINTS_H */
