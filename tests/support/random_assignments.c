@@ -58,6 +58,9 @@ static void draw_grid(draw *d)
     set(d, "parallel.tensor=%d", d->tp);
     set(d, "parallel.pipeline=%d", d->pp);
     set(d, "parallel.virtual_pipeline=%d", d->chunks);
+    if (d->chunks > 1) {
+        flip(d, "parallel.overlap_p2p_comm_warmup_flush");
+    }
     flip(d, "parallel.tp_pp_dp_mapping");
     flip(d, "parallel.sequence");
 }
