@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "report/format.h"
+#include "report/oom_text.h"
 #include "report/verdict.h"
 
 #include <string.h>
@@ -366,7 +367,8 @@ static bool print_ranks(const me_report *report, char *const *times,
             return false;
         }
         print_place(report, rank, times, stream);
-        (void)fputs(bodies[result] + 1, stream); /* without its first brace */
+        me_oom_text_print(bodies[result] + 1, /* without its first brace */
+                          me_report_device_index(report, rank), stream);
     }
     return true;
 }
@@ -413,7 +415,8 @@ static bool print_classes(const me_report *report, char *const *times,
         }
         print_place(report, rank, times, stream);
         print_equal(report, rank, printed, stream);
-        (void)fputs(body + 1, stream);
+        me_oom_text_print(body + 1, me_report_device_index(report, rank),
+                          stream);
         me_free(body); /* made by jansson */
     }
     return true;
@@ -470,13 +473,6 @@ static me_status print_records(const me_report *report, bool by_class,
     return status;
 }
 
-/** Why there is no time. */
-static json_t *make_time_reason(const me_report *report)
-{
-    return report->time.step != NULL ? json_null()
-                                     : json_string(report->time.reason);
-}
-
 me_status me_json_print(const me_report *report, bool by_class, FILE *stream,
                         me_diag *diag)
 {
@@ -491,7 +487,7 @@ me_status me_json_print(const me_report *report, bool by_class, FILE *stream,
     (void)fputs(",\n \"time\": ", stream);
     is_good = is_good && print_value(me_json_time(report), 0, stream);
     (void)fputs(",\n \"time_unknown\": ", stream);
-    is_good = is_good && print_value(make_time_reason(report), 0, stream);
+    is_good = is_good && print_value(me_json_time_reason(report), 0, stream);
     (void)fputs("}\n", stream);
     return is_good ? ME_OK
                    : me_fail(diag, ME_ERR_OVERFLOW,

@@ -40,6 +40,9 @@ me_status me_json_append(json_t *value, size_t flags, me_str *text);
 /** The step, with the actions of each stage; null: it is not predicted. */
 json_t *me_json_time(const me_report *report);
 
+/** Why there is no time; null: there is. */
+json_t *me_json_time_reason(const me_report *report);
+
 /** The text of a stage's time, jansson's to free, which is as me_free(); NULL
  *  if jansson cannot make it. */
 char *me_json_stage_time(const me_report *report, int32_t stage);
