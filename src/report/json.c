@@ -345,9 +345,10 @@ static void print_place(const me_report *report, int32_t rank,
 }
 
 /** The text of one result; NULL if jansson cannot make it. */
-static char *make_body(const me_rank_result *result)
+static char *make_body(const me_report *report, const me_rank_result *result)
 {
-    json_t *value = add_course(result, make_result(result));
+    json_t *value = add_course(
+        result, me_json_add_range(report, result, make_result(result)));
     char *body = value == NULL ? NULL : json_dumps(value, 0);
     json_decref(value);
     return body;
@@ -361,7 +362,7 @@ static bool print_ranks(const me_report *report, char *const *times,
     for (int32_t rank = 0; rank < report->world_size; rank++) {
         const uint32_t result = report->ranks[rank].result;
         if (bodies[result] == NULL) {
-            bodies[result] = make_body(report->results[result]);
+            bodies[result] = make_body(report, report->results[result]);
         }
         if (bodies[result] == NULL) {
             return false;
@@ -409,7 +410,8 @@ static bool print_classes(const me_report *report, char *const *times,
         if (printed[rank]) {
             continue;
         }
-        char *body = make_body(report->results[report->ranks[rank].result]);
+        char *body =
+            make_body(report, report->results[report->ranks[rank].result]);
         if (body == NULL) {
             return false;
         }

@@ -18,6 +18,11 @@ json_t *me_json_bytes(uint64_t bytes);
 /** The upper ends of peaks that are ranges; null: they are none. */
 json_t *me_json_late(const me_late_result *late);
 
+/** Add to @p object between which bytes the rank's reserved memory ends up, if
+ *  its job has such a range. @return the object; NULL, and it is gone, if not */
+json_t *me_json_add_range(const me_report *report, const me_rank_result *result,
+                          json_t *object);
+
 /** What the device holds beside the allocator. */
 json_t *me_json_device(const me_device_result *device);
 
