@@ -58,9 +58,6 @@ static void draw_grid(draw *d)
     set(d, "parallel.tensor=%d", d->tp);
     set(d, "parallel.pipeline=%d", d->pp);
     set(d, "parallel.virtual_pipeline=%d", d->chunks);
-    if (d->chunks > 1) {
-        flip(d, "parallel.overlap_p2p_comm_warmup_flush");
-    }
     flip(d, "parallel.tp_pp_dp_mapping");
     flip(d, "parallel.sequence");
 }
@@ -175,4 +172,7 @@ void me_random_job_draw(me_random *random, random_job *job_out)
         set(&d, "device.memory_limit=%dMiB", in(&d, 1, 64) * 20);
     }
     draw_sharding(&d);
+    if (d.chunks > 1) {
+        flip(&d, "parallel.overlap_p2p_comm_warmup_flush");
+    }
 }
