@@ -37,7 +37,7 @@ static uint64_t lcm(uint64_t a, uint64_t b)
 uint64_t me_bucket_numel(const me_bucket_choice *choice)
 {
     if (!choice->overlaps_reduction || choice->pipeline_rank > 0 ||
-        choice->chunk > 0) {
+        choice->chunk > 0 || choice->gathers_in_step) {
         return 0;
     }
     if (choice->given_numel != 0) {

@@ -68,12 +68,15 @@ typedef struct me_bucket_choice {
     int32_t chunk;
     int32_t shard_ranks;  /**< data x context */
     uint64_t given_numel; /**< by the user, 0: not given */
+    bool gathers_in_step; /**< the first chunk's parameters during the
+                               optimizer's step */
 } me_bucket_choice;
 
 /**
  * Elements after which a bucket closes, for me_buffer_rules.bucket_numel: only
  * the first chunk of the first pipeline rank has more than one bucket, and only
- * with overlapped reduction. Source: resolve_ddp_bucket_size() in training.py.
+ * with overlapped reduction and without a gather during the optimizer's step.
+ * Source: resolve_ddp_bucket_size() and get_model() in training.py.
  *
  * @return elements; 0: one bucket for all
  */

@@ -403,7 +403,8 @@ static me_status check_choice(const snapshot *s, me_diag *diag)
 {
     if (s->device < 0 && s->n_filled > 1) {
         return me_fail_at(diag, ME_ERR_CONFIG, s->name, 0,
-                          "%" PRIu64 " devices have a trace: choose one",
+                          "%" PRIu64 " devices have a trace: choose one "
+                          "(--device-index N)",
                           s->n_filled);
     }
     if (!s->has_trace) {

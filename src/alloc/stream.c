@@ -268,6 +268,12 @@ me_status me_stream_create(FILE *file, const char *name, int device,
                             "is a pickle; what is read is JSON, which Python "
                             "makes of it: docs/replay.md has the line");
     }
+    if (status == ME_OK && device >= 0 && !s->is_snapshot) {
+        status = me_fail_at(diag, ME_ERR_CONFIG, name, 0,
+                            "is no memory snapshot: it has no device to "
+                            "choose (--device-index %d)",
+                            device);
+    }
     if (status != ME_OK) {
         me_stream_destroy(s);
         return status;

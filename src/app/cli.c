@@ -47,6 +47,8 @@ static const flag flags[] = {
      "as PYTORCH_CUDA_ALLOC_CONF"},
     {"--device", NULL, "NAME|FILE|auto", FLAG_NAME, AT(device),
      "the card: a name of configs/cards, a file of one, or the machine's"},
+    {"--device-index", NULL, "N", FLAG_NUMBER, AT(device_index),
+     "whose trace of a snapshot replay takes, where several have one"},
     {"--format", NULL, "text|json|csv|html", FLAG_NAME, AT(format),
      "of the report; text if not given"},
     {"--json-ranks", NULL, "all|classes", FLAG_NAME, AT(json_ranks),
@@ -147,7 +149,8 @@ static const command commands[] = {
      "--threads --require-fit -- ",
      "schedules and settings of one job in one table"},
     {"replay", "FILE|-",
-     " --memory-limit --alloc-conf --device --format --output --require-fit ",
+     " --memory-limit --alloc-conf --device --device-index --format --output "
+     "--require-fit ",
      "FILE|-  feed a recorded stream through the allocator"},
     {"schedule", "NAME|FILE.csv|list", SCHEDULE_FLAGS "--format --output ",
      "NAME|FILE.csv|list  draw a pipeline's order, count it, convert it"},
@@ -163,7 +166,7 @@ static const char every_command[] = " --log-level --log-file --help --version ";
 
 /** Flags that only a command has that lists them. */
 static const char not_of_jobs[] =
-    SCHEDULE_FLAGS TRACK_FLAGS "--schedule --variant ";
+    SCHEDULE_FLAGS TRACK_FLAGS "--schedule --variant --device-index ";
 
 /** A flag that changes nothing without one of others, or beside them; of
  *  commands that take those. */
@@ -449,8 +452,11 @@ static me_status check_words(const command *c, const me_cli *cli, me_diag *diag)
 me_status me_cli_parse(int argc, char **argv, me_diag *diag, me_cli *cli_out)
 {
     me_cli *cli = cli_out;
-    *cli = (me_cli){
-        .command = "estimate", .format = "text", .rank = -1, .iteration = -1};
+    *cli = (me_cli){.command = "estimate",
+                    .format = "text",
+                    .rank = -1,
+                    .iteration = -1,
+                    .device_index = -1};
     const command *c = read_command(argc, argv, diag);
     if (c == NULL) {
         return ME_ERR_CONFIG;

@@ -44,6 +44,7 @@ static me_status replay_options(const me_cli *cli, me_diag *diag,
                        cli->format);
     }
     options->conf_text = cli->alloc_conf;
+    options->device = cli->device_index;
     if (cli->memory_limit != NULL &&
         (me_parse_bytes(cli->memory_limit, &options->pool.limit_bytes) !=
              ME_OK ||

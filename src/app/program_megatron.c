@@ -128,8 +128,12 @@ static me_status init(const me_plan *plan, int32_t rank, me_program *p)
                             c->parallel.torch_fsdp2_reshard_after_forward},
         .overlap_grad_reduce = c->optimizer.overlap_grad_reduce,
         .overlap_param_gather = c->optimizer.overlap_param_gather,
+        .overlap_param_gather_with_step =
+            c->optimizer.overlap_param_gather_with_optimizer_step,
         .align_grad_reduce = c->optimizer.align_grad_reduce,
         .overlap_p2p_comm = c->parallel.overlap_p2p_comm,
+        .overlap_p2p_comm_warmup_flush =
+            c->parallel.overlap_p2p_comm_warmup_flush,
         .ddp_num_buckets = c->optimizer.ddp_num_buckets,
         .ddp_bucket_size = c->optimizer.ddp_bucket_size,
         .pads_buckets = c->optimizer.ddp_pad_buckets_for_high_nccl_busbw,

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 enum {
@@ -88,6 +89,36 @@ bool me_data_visit(const me_data_kind *kind,
     return is_done;
 }
 
+/** Is @p name the beginning of @p known, up to a hyphen, in either case? */
+static bool is_beginning(const char *name, const char *known)
+{
+    const size_t length = strlen(name);
+    return length > 0 && strncasecmp(name, known, length) == 0 &&
+           known[length] == '-';
+}
+
+/** What may have been meant, with commas between: the nearest name, or all
+ *  that begin with what was written. */
+static void append_near(const names *all, const char *wanted, me_str *near)
+{
+    me_nearest nearest = me_nearest_begin(wanted);
+    const char *best = NULL;
+    for (size_t i = 0; i < all->count; i++) {
+        if (me_nearest_offer(&nearest, all->name[i])) {
+            best = all->name[i];
+        }
+    }
+    if (best != NULL) {
+        me_str_append(near, best);
+    }
+    for (size_t i = 0; i < all->count && best == NULL; i++) {
+        if (is_beginning(wanted, all->name[i])) {
+            me_str_printf(near, "%s%s", near->length == 0 ? "" : ", ",
+                          all->name[i]);
+        }
+    }
+}
+
 static me_status fail_unknown(const me_data_kind *kind,
                               const me_data_roots *roots, const char *wanted,
                               me_diag *diag)
@@ -97,23 +128,21 @@ static me_status fail_unknown(const me_data_kind *kind,
         list(me_str_text(&roots->path[root]), kind, &all);
     }
     me_str known = {0};
-    me_nearest nearest = me_nearest_begin(wanted);
-    const char *near = NULL;
+    me_str near = {0};
+    append_near(&all, wanted, &near);
     for (size_t i = 0; i < all.count; i++) {
         me_str_printf(&known, "%s%s", i == 0 ? "" : ", ", all.name[i]);
-        if (me_nearest_offer(&nearest, all.name[i])) {
-            near = all.name[i];
-        }
     }
     const me_status status =
-        near != NULL
+        near.length > 0
             ? me_fail(diag, ME_ERR_CONFIG,
-                      "no %s '%.64s' in %s: did you mean %s?", kind->what,
-                      wanted, kind->folder, near)
+                      "no %s '%.64s' in %s: did you mean %.300s?", kind->what,
+                      wanted, kind->folder, me_str_text(&near))
             : me_fail(diag, ME_ERR_CONFIG,
                       "no %s '%.64s' in %s, and no such file: %.300s are there",
                       kind->what, wanted, kind->folder,
                       all.count == 0 ? "none" : me_str_text(&known));
+    me_str_fini(&near);
     me_str_fini(&known);
     return status;
 }

@@ -82,6 +82,7 @@ typedef struct me_parallel_config {
     int32_t microbatch_group_size; /**< of interleaving; default pipeline */
     bool tp_pp_dp_mapping;         /**< ranks ordered tp-cp-ep-pp-dp */
     bool overlap_p2p_comm;         /**< interleaving: default true */
+    bool overlap_p2p_comm_warmup_flush; /**< its first and last steps too */
     int32_t decoder_first_pipeline_num_layers; /**< 0: not given */
     int32_t decoder_last_pipeline_num_layers;  /**< 0: not given */
     bool account_for_embedding_in_pipeline_split;
@@ -127,6 +128,7 @@ typedef struct me_optimizer_config {
     int32_t num_instances; /**< of the distributed optimizer */
     bool overlap_grad_reduce;
     bool overlap_param_gather;
+    bool overlap_param_gather_with_optimizer_step; /**< of the first chunk */
     bool align_grad_reduce;   /**< stages begin to reduce together */
     uint64_t ddp_bucket_size; /**< elements; 0: Megatron's default */
     uint64_t ddp_num_buckets; /**< 0: as ddp_bucket_size says */

@@ -30,8 +30,6 @@ const me_flag_rule me_flags_not_modelled[] = {
      "--distributed-backend:nccl|gloo",
      .neutral = "nccl", .note = "communication backend"},
     {"--use-ring-exchange-p2p", .note = "ring exchange of pipeline stages"},
-    {"--overlap-p2p-communication-warmup-flush",
-     .note = "overlapped warm-up and flush of the pipeline"},
     {"--use-cpu-initialization --init-model-with-meta-device",
      .note = "initialisation away from the GPU"},
     {"--deterministic-mode --batch-invariant-mode", .note = "other kernels"},
@@ -322,8 +320,6 @@ const me_flag_rule me_flags_not_modelled[] = {
     {"--ddp-reduce-scatter-with-fp32-accumulation "
      "--ddp-param-name-patterns-for-fp32-local-accumulation:+s",
      .note = "gradient reduction with copies"},
-    {"--overlap-param-gather-with-optimizer-step",
-     .note = "parameter gather in the optimizer step"},
     {"--disable-jit-fuser", .note = "compiled functions switched off"},
     {"--eval-micro-batch-size:i --full-validation --multiple-validation-sets",
      .note = "evaluation; training is estimated"},

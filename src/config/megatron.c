@@ -253,12 +253,20 @@ static bool has_value(const me_flag_use *use, const char *value)
     return false;
 }
 
-/* Only with a checkpoint in DTensors can FSDP2 go, and the other way round. */
+/* Only with a checkpoint in DTensors can FSDP2 go, and the other way round; an
+ * optimizer of the first chunk's own goes with none that is distributed. */
 static me_status check_checkpoint(const me_config *config,
                                   const me_flag_uses *uses, me_diag *diag)
 {
     const me_flag_use *format = me_flag_use_find(uses, "--ckpt-format");
     const bool has_fsdp2 = config->parallel.torch_fsdp2;
+    if (config->optimizer.overlap_param_gather_with_optimizer_step &&
+        (format == NULL || !has_value(format, "torch"))) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--overlap-param-gather-with-optimizer-step needs "
+                       "--ckpt-format torch: Megatron-LM stops at it with a "
+                       "distributed checkpoint");
+    }
     if (format == NULL) {
         return ME_OK;
     }

@@ -206,6 +206,13 @@ static me_status check_chunks(const me_config *config, me_diag *diag)
 static me_status check_interleaving(const me_config *config, me_diag *diag)
 {
     const me_parallel_config *p = &config->parallel;
+    if (p->overlap_p2p_comm_warmup_flush && !p->overlap_p2p_comm) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "parallel.overlap_p2p_comm_warmup_flush = true needs "
+                       "Megatron-LM's interleaved schedule "
+                       "(parallel.virtual_pipeline over 1) with "
+                       "parallel.overlap_p2p_comm = true");
+    }
     if (p->virtual_pipeline == 1 || !me_config_has_own_schedule(config)) {
         return ME_OK;
     }
@@ -219,6 +226,29 @@ static me_status check_interleaving(const me_config *config, me_diag *diag)
                    (int)p->virtual_pipeline, (int)least,
                    least == 3 ? " without parallel.overlap_p2p_comm" : "",
                    (int)p->pipeline);
+}
+
+/* What validate_args() asserts, beside a distributed optimizer, which
+ * overlap_param_gather needs. */
+static me_status check_gather_in_step(const me_config *config, me_diag *diag)
+{
+    if (!config->optimizer.overlap_param_gather_with_optimizer_step) {
+        return ME_OK;
+    }
+    const char *what = NULL;
+    if (!config->optimizer.overlap_param_gather) {
+        what = "optimizer.overlap_param_gather = true";
+    } else if (config->parallel.virtual_pipeline == 1 ||
+               !me_config_has_own_schedule(config)) {
+        what = "Megatron-LM's interleaved schedule "
+               "(parallel.virtual_pipeline over 1)";
+    }
+    return what == NULL
+               ? ME_OK
+               : me_fail(diag, ME_ERR_CONFIG,
+                         "optimizer.overlap_param_gather_with_optimizer_step "
+                         "= true needs %s",
+                         what);
 }
 
 static me_status check_microbatch_groups(const me_config *config, me_diag *diag)
@@ -275,6 +305,7 @@ const me_rule *me_pipeline_rules(size_t *count_out)
         {"chunks", check_chunks},
         {"schedule", check_schedule},
         {"interleaving", check_interleaving},
+        {"gather_in_step", check_gather_in_step},
         {"microbatch_groups", check_microbatch_groups},
     };
     *count_out = sizeof rules / sizeof rules[0];

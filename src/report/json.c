@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "report/format.h"
+#include "report/oom_text.h"
 #include "report/verdict.h"
 
 #include <string.h>
@@ -344,9 +345,10 @@ static void print_place(const me_report *report, int32_t rank,
 }
 
 /** The text of one result; NULL if jansson cannot make it. */
-static char *make_body(const me_rank_result *result)
+static char *make_body(const me_report *report, const me_rank_result *result)
 {
-    json_t *value = add_course(result, make_result(result));
+    json_t *value = add_course(
+        result, me_json_add_range(report, result, make_result(result)));
     char *body = value == NULL ? NULL : json_dumps(value, 0);
     json_decref(value);
     return body;
@@ -360,13 +362,14 @@ static bool print_ranks(const me_report *report, char *const *times,
     for (int32_t rank = 0; rank < report->world_size; rank++) {
         const uint32_t result = report->ranks[rank].result;
         if (bodies[result] == NULL) {
-            bodies[result] = make_body(report->results[result]);
+            bodies[result] = make_body(report, report->results[result]);
         }
         if (bodies[result] == NULL) {
             return false;
         }
         print_place(report, rank, times, stream);
-        (void)fputs(bodies[result] + 1, stream); /* without its first brace */
+        me_oom_text_print(bodies[result] + 1, /* without its first brace */
+                          me_report_device_index(report, rank), stream);
     }
     return true;
 }
@@ -407,13 +410,15 @@ static bool print_classes(const me_report *report, char *const *times,
         if (printed[rank]) {
             continue;
         }
-        char *body = make_body(report->results[report->ranks[rank].result]);
+        char *body =
+            make_body(report, report->results[report->ranks[rank].result]);
         if (body == NULL) {
             return false;
         }
         print_place(report, rank, times, stream);
         print_equal(report, rank, printed, stream);
-        (void)fputs(body + 1, stream);
+        me_oom_text_print(body + 1, me_report_device_index(report, rank),
+                          stream);
         me_free(body); /* made by jansson */
     }
     return true;
@@ -470,13 +475,6 @@ static me_status print_records(const me_report *report, bool by_class,
     return status;
 }
 
-/** Why there is no time. */
-static json_t *make_time_reason(const me_report *report)
-{
-    return report->time.step != NULL ? json_null()
-                                     : json_string(report->time.reason);
-}
-
 me_status me_json_print(const me_report *report, bool by_class, FILE *stream,
                         me_diag *diag)
 {
@@ -491,7 +489,7 @@ me_status me_json_print(const me_report *report, bool by_class, FILE *stream,
     (void)fputs(",\n \"time\": ", stream);
     is_good = is_good && print_value(me_json_time(report), 0, stream);
     (void)fputs(",\n \"time_unknown\": ", stream);
-    is_good = is_good && print_value(make_time_reason(report), 0, stream);
+    is_good = is_good && print_value(me_json_time_reason(report), 0, stream);
     (void)fputs("}\n", stream);
     return is_good ? ME_OK
                    : me_fail(diag, ME_ERR_OVERFLOW,

@@ -18,6 +18,11 @@ json_t *me_json_bytes(uint64_t bytes);
 /** The upper ends of peaks that are ranges; null: they are none. */
 json_t *me_json_late(const me_late_result *late);
 
+/** Add to @p object between which bytes the rank's reserved memory ends up, if
+ *  its job has such a range. @return the object; NULL, and it is gone, if not */
+json_t *me_json_add_range(const me_report *report, const me_rank_result *result,
+                          json_t *object);
+
 /** What the device holds beside the allocator. */
 json_t *me_json_device(const me_device_result *device);
 
@@ -39,6 +44,9 @@ me_status me_json_append(json_t *value, size_t flags, me_str *text);
 
 /** The step, with the actions of each stage; null: it is not predicted. */
 json_t *me_json_time(const me_report *report);
+
+/** Why there is no time; null: there is. */
+json_t *me_json_time_reason(const me_report *report);
 
 /** The text of a stage's time, jansson's to free, which is as me_free(); NULL
  *  if jansson cannot make it. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/json.h"
+#include "report/verdict.h"
 
 /** The numbers make sense only if they are known. */
 static json_t *known(bool is_known, uint64_t value)
@@ -16,6 +17,25 @@ json_t *me_json_late(const me_late_result *late)
                                        me_json_bytes(late->allocated_bytes),
                                        "reserved_bytes",
                                        me_json_bytes(late->reserved_bytes));
+}
+
+json_t *me_json_add_range(const me_report *report, const me_rank_result *result,
+                          json_t *object)
+{
+    const me_reserved_range range =
+        me_verdict_reserved_range(report->config, result);
+    if (object == NULL || !range.is_known) {
+        return object;
+    }
+    if (json_object_set_new(object, "reserved_range",
+                            json_pack("{s:o, s:o}", "least_bytes",
+                                      me_json_bytes(range.least_bytes),
+                                      "most_bytes",
+                                      me_json_bytes(range.most_bytes))) != 0) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
 }
 
 static json_t *make_communicator(const void *items, uint32_t i)

@@ -38,6 +38,12 @@ static json_t *make_stage_time(const me_time_stage *s, bool has_actions)
     return object;
 }
 
+json_t *me_json_time_reason(const me_report *report)
+{
+    return report->time.step != NULL ? json_null()
+                                     : json_string(report->time.reason);
+}
+
 json_t *me_json_time(const me_report *report)
 {
     const me_report_time *t = &report->time;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
+#include "report/oom_text.h"
 #include "report/table.h"
 #include "report/text.h"
 #include "report/units.h"
@@ -209,6 +210,13 @@ void me_text_end(const me_report *report, me_str *text)
     }
     me_str_append(text, "\n");
     if (limit->message != NULL) {
-        append_folded(limit->message, text);
+        me_str message = {0};
+        me_oom_text_append(limit->message, me_report_device_index(report, rank),
+                           &message);
+        append_folded(me_str_text(&message), text);
+        if (me_str_status(&message) != ME_OK) {
+            text->status = me_str_status(&message);
+        }
+        me_str_fini(&message);
     }
 }

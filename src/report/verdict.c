@@ -171,6 +171,23 @@ me_band me_verdict_band(const me_config *config, me_basis basis,
     return band;
 }
 
+me_reserved_range me_verdict_reserved_range(const me_config *config,
+                                            const me_rank_result *result)
+{
+    const uint64_t reserved = me_result_most_bytes(result, ME_BASIS_RESERVED);
+    const uint64_t requested = me_result_most_bytes(result, ME_BASIS_REQUESTED);
+    const me_band band = me_verdict_band(config, ME_BASIS_RESERVED, result);
+    if (band.overlap == 0 || requested == ME_BYTES_UNKNOWN) {
+        return (me_reserved_range){.is_known = false};
+    }
+    const uint64_t width = band.late_frees + band.overlap;
+    return (me_reserved_range){
+        .is_known = true,
+        .least_bytes = me_max_u64(reserved - width, requested),
+        .most_bytes = reserved + width,
+    };
+}
+
 uint64_t me_band_bytes(const me_band *band)
 {
     uint64_t sum = 0;

@@ -33,6 +33,22 @@ uint64_t me_peak_fragmentation(const me_peak_result *peak);
 me_band me_verdict_band(const me_config *config, me_basis basis,
                         const me_rank_result *result);
 
+/** Between which bytes a rank's reserved memory ends up. */
+typedef struct me_reserved_range {
+    bool is_known;        /**< its job is one that has a range */
+    uint64_t least_bytes; /**< not below what is requested at once */
+    uint64_t most_bytes;
+} me_reserved_range;
+
+/**
+ * The range of a rank of an interleaved schedule whose transfers or reductions
+ * overlap: when a block comes back that another stream used is decided by how
+ * long neighbours make their communicators, and with it which block serves the
+ * next request. As far as measured ranks lie from what is simulated. Local.
+ */
+me_reserved_range me_verdict_reserved_range(const me_config *config,
+                                            const me_rank_result *result);
+
 /** All parts of a band together. Local. */
 uint64_t me_band_bytes(const me_band *band);
 

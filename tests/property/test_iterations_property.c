@@ -178,6 +178,11 @@ static void test_iterations__repeat_the_second(void **state)
         "parallel.world_size=4 optimizer.distributed=true "
         "optimizer.overlap_grad_reduce=true "
         "optimizer.overlap_param_gather=true",
+        "parallel.world_size=4 parallel.pipeline=2 parallel.virtual_pipeline=2 "
+        "parallel.overlap_p2p_comm_warmup_flush=true "
+        "optimizer.distributed=true optimizer.overlap_grad_reduce=true "
+        "optimizer.overlap_param_gather=true "
+        "optimizer.overlap_param_gather_with_optimizer_step=true",
         "recompute.granularity=full recompute.num_layers=2",
         "recompute.granularity=selective",
         "parallel.world_size=8 parallel.tensor=2 "

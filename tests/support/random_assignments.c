@@ -172,4 +172,7 @@ void me_random_job_draw(me_random *random, random_job *job_out)
         set(&d, "device.memory_limit=%dMiB", in(&d, 1, 64) * 20);
     }
     draw_sharding(&d);
+    if (d.chunks > 1) {
+        flip(&d, "parallel.overlap_p2p_comm_warmup_flush");
+    }
 }

@@ -97,6 +97,7 @@ static void lay_out(me_trainer *t, int32_t chunk, me_ddp_buffer *buffer)
             .overlaps_reduction = c->overlap_grad_reduce,
             .pipeline_rank = c->pipeline.rank,
             .chunk = chunk,
+            .gathers_in_step = c->overlap_param_gather_with_step,
             .shard_ranks = t->comm->size[ME_GROUP_DATA_CONTEXT],
             .given_numel = given_bucket_numel(t),
         }),
@@ -230,27 +231,49 @@ static void reduce_group(me_trainer *t, const me_ddp_buffer *buffer,
     me_phase_set(t->e, phase);
 }
 
+/** Are all buckets of a chunk's buffer one group? They are where bucketing is
+ *  off (get_model's disable_bucketing), and else a group each. */
+static bool is_one_group(const me_trainer *t, int32_t chunk)
+{
+    return chunk > 0 || t->config->overlap_param_gather_with_step;
+}
+
+/** One more gradient of @p bucket is there; a group that has all its own is
+ *  reduced, from the backward's stream. */
+static void register_gradient(me_trainer *t, int32_t chunk,
+                              const me_ddp_buffer *buffer, uint32_t bucket)
+{
+    const bool is_one = is_one_group(t, chunk);
+    const uint32_t begin = is_one ? 0 : bucket;
+    const uint32_t end = is_one ? buffer->layout->n_buckets : bucket + 1;
+    uint32_t left = 0;
+    buffer->left_in_bucket[bucket]--;
+    for (uint32_t b = begin; b < end; b++) {
+        left += buffer->left_in_bucket[b];
+    }
+    if (left == 0) {
+        const uint8_t stream = me_stream_set(t->e, ME_STREAM_SIDE);
+        reduce_group(t, buffer, begin, end);
+        me_stream_set(t->e, stream);
+        t->ddp[chunk].is_reduced = true;
+    }
+}
+
 /** The hook of a parameter's AccumulateGrad: main_grad += grad; grad = None. */
 static void on_grad(void *self, me_engine *e, me_tensor *tensor)
 {
     me_trainer *t = self;
     const me_parameter *parameter = tensor->parameter;
-    me_ddp *ddp = &t->ddp[parameter->chunk];
+    const me_ddp *ddp = &t->ddp[parameter->chunk];
     me_launch_kernel(
         e, ME_KERNEL_ACCUMULATE, parameter->numel,
         me_size_add(me_bytes(tensor),
                     me_size_mul(2 * parameter->numel,
                                 me_dtype_bytes(t->config->grad_dtype))));
     if (reduces_in_backward(t)) {
-        const uint32_t bucket = ddp->bucket_of[parameter->index];
-        const me_ddp_buffer *buffer = &ddp->buffers[sharing_of(parameter)];
-        buffer->left_in_bucket[bucket]--;
-        if (buffer->left_in_bucket[bucket] == 0) {
-            const uint8_t stream = me_stream_set(e, ME_STREAM_SIDE);
-            reduce_group(t, buffer, bucket, bucket + 1);
-            me_stream_set(e, stream);
-            ddp->is_reduced = true;
-        }
+        register_gradient(t, parameter->chunk,
+                          &ddp->buffers[sharing_of(parameter)],
+                          ddp->bucket_of[parameter->index]);
     }
     me_clear(e, &tensor->grad);
 }
@@ -328,16 +351,15 @@ void me_ddp_zero_grad(me_trainer *t)
     }
 }
 
-/** A chunk's buckets are a group each in the first chunk, and one group in the
- *  others, for which bucketing is off (get_model's disable_bucketing). */
 static void reduce_buffer(me_trainer *t, int32_t chunk,
                           const me_ddp_buffer *buffer)
 {
     const uint32_t n = buffer->layout == NULL ? 0 : buffer->layout->n_buckets;
-    for (uint32_t b = 0; chunk == 0 && b < n; b++) {
+    const bool is_one = is_one_group(t, chunk);
+    for (uint32_t b = 0; !is_one && b < n; b++) {
         reduce_group(t, buffer, b, b + 1);
     }
-    if (chunk > 0 && n > 0) {
+    if (is_one && n > 0) {
         reduce_group(t, buffer, 0, n);
     }
 }

@@ -32,16 +32,19 @@ typedef struct me_megatron_config {
     me_fully_shard_config fully_shard;
     bool overlap_grad_reduce;
     bool overlap_param_gather;
-    bool align_grad_reduce;   /**< stages begin to reduce together */
-    bool overlap_p2p_comm;    /**< of the interleaved schedule */
-    uint64_t ddp_num_buckets; /**< 0: ddp_bucket_size counts */
-    uint64_t ddp_bucket_size; /**< elements, 0: Megatron's default */
-    bool pads_buckets;        /**< for high NCCL bus bandwidth */
-    bool clips_gradients;     /**< clip-grad above 0 */
-    bool decays_weights;      /**< weight-decay above 0 */
-    bool has_momentum;        /**< of SGD */
-    int32_t iterations;       /**< to run */
-    bool runs_all_rounds;     /**< micro-batches that repeat are run as well */
+    bool overlap_param_gather_with_step; /**< of the first chunk, which has an
+                                              optimizer and a bucket of its own */
+    bool align_grad_reduce;              /**< stages begin to reduce together */
+    bool overlap_p2p_comm;               /**< of the interleaved schedule */
+    bool overlap_p2p_comm_warmup_flush;  /**< its first and last steps too */
+    uint64_t ddp_num_buckets;            /**< 0: ddp_bucket_size counts */
+    uint64_t ddp_bucket_size;            /**< elements, 0: Megatron's default */
+    bool pads_buckets;                   /**< for high NCCL bus bandwidth */
+    bool clips_gradients;                /**< clip-grad above 0 */
+    bool decays_weights;                 /**< weight-decay above 0 */
+    bool has_momentum;                   /**< of SGD */
+    int32_t iterations;                  /**< to run */
+    bool runs_all_rounds; /**< micro-batches that repeat are run as well */
     bool *must_run_all; /**< set where they turn out not to repeat; borrowed */
 } me_megatron_config;
 

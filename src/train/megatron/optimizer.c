@@ -36,93 +36,6 @@ static bool has_main_parameters(const me_trainer *t)
     return t->config->model.params_dtype != ME_DTYPE_FLOAT32;
 }
 
-static bool is_decayed(const me_parameter *p)
-{
-    return p->shape.ndim > 1;
-}
-
-static void append(me_optimizer *o, me_parameter *parameter, uint64_t numel)
-{
-    o->shards[o->count++] =
-        (me_shard_state){.parameter = parameter, .numel = numel};
-}
-
-/** This data-parallel rank's parts of a chunk's parameters, buffer order. */
-static void append_shards(me_trainer *t, me_optimizer *o,
-                          const me_ddp_buffer *buffer, bool decayed)
-{
-    me_shards *shards = NULL;
-    me_diag diag = {.status = ME_OK};
-    const me_status status =
-        me_shards_create(buffer->layout, t->comm->size[buffer->group],
-                         t->comm->index[buffer->group], &diag, &shards);
-    if (status != ME_OK) {
-        me_engine_fail(t->e, status, "%s", diag.text);
-        return;
-    }
-    for (uint32_t i = 0; i < shards->count; i++) {
-        me_parameter *p = buffer->parameters[shards->items[i].param];
-        if (is_decayed(p) == decayed) {
-            append(o, p, shards->items[i].numel);
-        }
-    }
-    me_shards_destroy(shards);
-}
-
-static void append_parameters(me_optimizer *o, const me_ddp_buffer *buffer,
-                              bool decayed)
-{
-    for (uint32_t i = 0; i < buffer->n_parameters; i++) {
-        if (is_decayed(buffer->parameters[i]) == decayed) {
-            append(o, buffer->parameters[i], buffer->parameters[i]->numel);
-        }
-    }
-}
-
-/** This data-parallel rank's rows of each parameter. */
-static void append_rows(me_trainer *t, me_optimizer *o, bool decayed)
-{
-    for (uint32_t i = 0; i < t->parameters.count; i++) {
-        me_parameter *p = t->parameters.parameters[i];
-        if (is_decayed(p) == decayed) {
-            append(o, p, me_fsdp_local_numel(t, p));
-        }
-    }
-}
-
-/* Group by group: decayed first. */
-static void collect(me_trainer *t, me_sharing sharing)
-{
-    me_optimizer *o = &t->optimizers[sharing];
-    o->shards =
-        me_alloc(t->parameters.count, sizeof *o->shards, "optimizer.shards");
-    if (o->shards == NULL) {
-        me_engine_fail(t->e, ME_ERR_NOMEM, "no host memory for the optimizer");
-        return;
-    }
-    for (int group = 0; group < ME_OPTIMIZER_GROUPS; group++) {
-        const bool decayed = group == ME_GROUP_DECAYED;
-        if (t->fsdp != NULL && sharing == ME_SHARING_DENSE) {
-            append_rows(t, o, decayed);
-        }
-        for (int32_t c = 0; c < t->config->n_chunks; c++) {
-            const me_ddp_buffer *buffer = &t->ddp[c].buffers[sharing];
-            if (buffer->layout != NULL && t->config->distributed_optimizer) {
-                append_shards(t, o, buffer, decayed);
-            } else {
-                append_parameters(o, buffer, decayed);
-            }
-        }
-        o->group_end[group] = o->count;
-    }
-}
-
-void me_optimizer_collect(me_trainer *t)
-{
-    collect(t, ME_SHARING_DENSE);
-    collect(t, ME_SHARING_EXPERT);
-}
-
 /** A clone in the model's dtype, and from it the float32 main parameter. */
 static void make_main_parameters(me_trainer *t, me_optimizer *o)
 {
@@ -156,23 +69,27 @@ static void create(me_trainer *t, me_optimizer *o)
     }
 }
 
-/** Is there anything for it to step? The first always exists. */
-static bool is_used(const me_optimizer *o)
+/** Those that there are: experts' only where there are experts. */
+static int count_used(const me_trainer *t)
 {
-    return o->count > 0;
+    const bool has_experts = t->optimizers[t->n_optimizers - 1].count > 0;
+    return has_experts ? t->n_optimizers : t->n_optimizers - 1;
 }
 
+/* All ranks agree on the groups of each, and of experts before it is known
+ * whether there are any. */
 void me_optimizer_create(me_trainer *t)
 {
     me_optimizer_collect(t);
     if (!me_engine_is_ok(t->e)) {
         return;
     }
-    me_gather_parameter_groups(t);
-    create(t, &t->optimizers[ME_SHARING_DENSE]);
-    me_gather_parameter_groups(t);
-    if (is_used(&t->optimizers[ME_SHARING_EXPERT])) {
-        create(t, &t->optimizers[ME_SHARING_EXPERT]);
+    const int used = count_used(t);
+    for (int i = 0; i < t->n_optimizers; i++) {
+        me_gather_parameter_groups(t);
+        if (i < used) {
+            create(t, &t->optimizers[i]);
+        }
     }
 }
 
@@ -194,14 +111,14 @@ static void destroy(me_trainer *t, me_optimizer *o)
 
 void me_optimizer_destroy(me_trainer *t)
 {
-    for (int i = 0; i < ME_SHARINGS; i++) {
+    for (int i = 0; i < t->n_optimizers; i++) {
         destroy(t, &t->optimizers[i]);
     }
 }
 
 void me_optimizer_zero_grad(me_trainer *t)
 {
-    for (int i = 0; i < ME_SHARINGS; i++) {
+    for (int i = 0; i < t->n_optimizers; i++) {
         for (uint32_t k = 0; k < t->optimizers[i].count; k++) {
             me_shard_state *s = &t->optimizers[i].shards[k];
             me_clear(t->e, &s->gradient);
@@ -359,7 +276,7 @@ static void gradient_norms(me_trainer *t, int count)
         return;
     }
     for (int i = 0; i < count; i++) {
-        gradient_norm(t, i, i + 1, model_groups[i]);
+        gradient_norm(t, i, i + 1, model_groups[t->optimizers[i].sharing]);
     }
 }
 
@@ -415,22 +332,34 @@ static void copy_to_model(me_trainer *t, const me_optimizer *o)
 }
 
 /** Updated shards go to all data-parallel ranks, in the buffer itself. */
-static void gather_parameters(me_trainer *t, me_sharing sharing)
+static void gather_buffer(me_trainer *t, const me_ddp_buffer *buffer)
 {
-    if (!t->config->distributed_optimizer) {
-        return;
+    const me_buffer *layout = buffer->layout;
+    const uint64_t ranks = (uint64_t)t->comm->size[buffer->group];
+    for (uint32_t b = 0; layout != NULL && b < layout->n_buckets; b++) {
+        const me_bucket *bucket = &layout->buckets[b];
+        me_communicate(t->e, t->comm,
+                       (me_call){buffer->group, ME_COLLECTIVE_ALL_GATHER,
+                                 t->config->model.params_dtype,
+                                 (bucket->end - bucket->start) / ranks, -1,
+                                 false});
     }
-    for (int32_t c = 0; c < t->config->n_chunks; c++) {
-        const me_ddp_buffer *buffer = &t->ddp[c].buffers[sharing];
-        const me_buffer *layout = buffer->layout;
-        const uint64_t ranks = (uint64_t)t->comm->size[buffer->group];
-        for (uint32_t b = 0; layout != NULL && b < layout->n_buckets; b++) {
-            const me_bucket *bucket = &layout->buckets[b];
-            me_communicate(t->e, t->comm,
-                           (me_call){buffer->group, ME_COLLECTIVE_ALL_GATHER,
-                                     t->config->model.params_dtype,
-                                     (bucket->end - bucket->start) / ranks, -1,
-                                     false});
+}
+
+/** After a step. A first chunk that has its own optimizer is gathered whole
+ *  then, its experts as well, which are not stepped yet. */
+static void gather_parameters(me_trainer *t, const me_optimizer *o)
+{
+    const bool is_early = t->config->overlap_param_gather_with_step;
+    for (int32_t c = o->chunk_begin;
+         c < o->chunk_end && t->config->distributed_optimizer; c++) {
+        const me_ddp_buffer *buffers = t->ddp[c].buffers;
+        const bool is_expert = o->sharing == ME_SHARING_EXPERT;
+        if (!is_early || c > 0 || !is_expert) {
+            gather_buffer(t, &buffers[o->sharing]);
+        }
+        if (is_early && c == 0 && !is_expert) {
+            gather_buffer(t, &buffers[ME_SHARING_EXPERT]);
         }
     }
 }
@@ -439,18 +368,19 @@ static void gather_parameters(me_trainer *t, me_sharing sharing)
 static void step_all(me_trainer *t, int count)
 {
     gradient_norms(t, count);
-    for (int i = 0; i < count && !t->optimizers[i].has_stepped; i++) {
+    const bool clips = t->config->clips_gradients;
+    for (int i = 0; clips && i < count && !t->optimizers[i].has_stepped; i++) {
         me_blip(t->e, "first_step", 4);
     }
-    for (int i = 0; i < count; i++) {
-        if (t->config->clips_gradients && t->parameters.count > 0) {
+    for (int i = 0; clips && i < count; i++) {
+        if (t->optimizers[i].count > 0) {
             clip_gradients(t, &t->optimizers[i]);
         }
     }
     for (int i = 0; i < count; i++) {
         step_groups(t, &t->optimizers[i]);
         copy_to_model(t, &t->optimizers[i]);
-        gather_parameters(t, (me_sharing)i);
+        gather_parameters(t, &t->optimizers[i]);
     }
 }
 
@@ -459,12 +389,13 @@ bool me_optimizer_step(me_trainer *t)
     me_engine *e = t->e;
     const me_phase phase = me_phase_set(e, ME_PHASE_OPTIMIZER);
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
-    const int count = is_used(&t->optimizers[ME_SHARING_EXPERT]) ? 2 : 1;
+    const int count = count_used(t);
     me_point(e, "optimizer_begin");
     for (int i = 0; i < count; i++) {
         copy_gradients(t, &t->optimizers[i]);
         if (is_fp16(t)) {
-            unscale(t, &t->optimizers[i], model_groups[i]);
+            unscale(t, &t->optimizers[i],
+                    model_groups[t->optimizers[i].sharing]);
         }
     }
     const bool is_skipped = is_fp16(t) && t->config->has_dynamic_loss_scale;

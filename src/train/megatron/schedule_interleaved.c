@@ -6,7 +6,9 @@
  * forward_backward_pipelining_with_interleaving(). Tensors travel bare. With
  * overlapped transfers each is sent and received on its own, and its handle
  * keeps its tensor for as long as the handle has a name; without, all that a
- * step sends and receives is one batch at its end.
+ * step sends and receives is one batch at its end. Where warm-up and flush
+ * overlap as well (overlap_p2p_comm_warmup_flush), a rank that does not lead
+ * the direction asks for what its next step needs before it works on this one.
  */
 
 /** A queue of tensors of one chunk. */
@@ -35,6 +37,7 @@ typedef struct locals {
     slots forward_slots;    /**< receive buffers */
     slots backward_slots;
     queue handles;             /**< of gradients on their way */
+    me_tensor *forward_handle; /**< of the input waited for last in warm-up */
     me_tensor *receive_handle; /**< kept by names to the end */
     me_tensor *send_handle;
 } locals;
@@ -111,6 +114,24 @@ static void forget_loss(locals *l, int32_t k)
     }
 }
 
+/** Send @p sent if there is one, and receive from the other side. @return what
+ *  was received or NULL, owned by the caller */
+static me_tensor *transfer(locals *l, bool is_forward, me_tensor *sent,
+                           bool receives)
+{
+    me_tensor *input = NULL;
+    me_tensor *gradient = NULL;
+    me_exchange_run(l->t,
+                    &(me_exchange){
+                        .to_next = is_forward ? sent : NULL,
+                        .to_previous = is_forward ? NULL : sent,
+                        .from_previous = is_forward && receives,
+                        .from_next = !is_forward && receives,
+                    },
+                    &input, &gradient);
+    return is_forward ? input : gradient;
+}
+
 /**
  * Send the output of step @p k, and receive what is next for its rank.
  *
@@ -119,13 +140,7 @@ static void forget_loss(locals *l, int32_t k)
 static me_tensor *exchange_forward(locals *l, int32_t k, bool receives)
 {
     const me_receive next = me_interleaved_receive(l->p, k, true);
-    me_tensor *x = NULL;
-    me_exchange_run(l->t,
-                    &(me_exchange){
-                        .to_next = l->output,
-                        .from_previous = receives && next.is_expected,
-                    },
-                    &x, NULL);
+    me_tensor *x = transfer(l, true, l->output, receives && next.is_expected);
     if (x != NULL) {
         push(&l->inputs[next.chunk], me_retain(x));
     }
@@ -136,13 +151,7 @@ static me_tensor *exchange_forward(locals *l, int32_t k, bool receives)
 static me_tensor *exchange_backward(locals *l, int32_t k, me_tensor *input_grad)
 {
     const me_receive next = me_interleaved_receive(l->p, k, false);
-    me_tensor *gradient = NULL;
-    me_exchange_run(l->t,
-                    &(me_exchange){
-                        .to_previous = input_grad,
-                        .from_next = next.is_expected,
-                    },
-                    NULL, &gradient);
+    me_tensor *gradient = transfer(l, false, input_grad, next.is_expected);
     if (gradient != NULL) {
         push(&l->output_grads[next.chunk], me_retain(gradient));
     }
@@ -253,11 +262,40 @@ static void receive_first_gradient(locals *l, bool is_all_warmup)
     }
 }
 
+/** Step @p k of an overlapped warm-up. */
+static void warm_up_overlapped(locals *l, int32_t k)
+{
+    const int32_t chunk = me_interleaved_step(l->p, k, true).chunk;
+    const me_receive next = me_interleaved_receive(l->p, k, true);
+    if (k > 0 && !is_first_stage(l, chunk)) {
+        me_tensor *x = l->inputs[chunk].items[l->outputs[chunk].tail];
+        bind(l, &l->forward_handle, me_retain(x));
+    }
+    me_tensor *x =
+        is_first(l) ? NULL : transfer(l, true, NULL, next.is_expected);
+    forward(l, k);
+    forget_loss(l, k);
+    if (is_first(l)) {
+        x = transfer(l, true, l->output, next.is_expected);
+    } else {
+        (void)transfer(l, true, l->output, false);
+    }
+    deallocate(l);
+    if (x != NULL) {
+        push(&l->inputs[next.chunk], me_retain(x));
+    }
+    arrive(l, &l->forward_slots, k, x);
+}
+
 static void warm_up(locals *l, int32_t warmup, int32_t steps)
 {
     const bool overlaps = l->t->config->overlap_p2p_comm;
     receive_first_input(l);
     for (int32_t k = 0; k < warmup && me_engine_is_ok(l->t->e); k++) {
+        if (l->t->config->overlap_p2p_comm_warmup_flush) {
+            warm_up_overlapped(l, k);
+            continue;
+        }
         forward(l, k);
         forget_loss(l, k);
         if (!overlaps && k == warmup - 1 && warmup < steps) {
@@ -315,12 +353,37 @@ static void reduce_the_rest(locals *l)
     }
 }
 
+/** The rest of step @p k of an overlapped flush. The gradient that was sent
+ *  before it is held by its handle until this one is on its way. */
+static void cool_down_overlapped(locals *l, int32_t k)
+{
+    const me_receive next = me_interleaved_receive(l->p, k, false);
+    me_tensor *gradient =
+        is_last(l) ? NULL : transfer(l, false, NULL, next.is_expected);
+    bind(l, &l->input_grad, backward(l, k));
+    if (is_last(l)) {
+        gradient = transfer(l, false, l->input_grad, next.is_expected);
+    } else {
+        (void)transfer(l, false, l->input_grad, false);
+    }
+    bind(l, &l->send_handle, me_retain(l->input_grad));
+    if (gradient != NULL) {
+        push(&l->handles, me_retain(gradient));
+        push(&l->output_grads[next.chunk], me_retain(gradient));
+    }
+    arrive(l, &l->backward_slots, k, gradient);
+}
+
 static void cool_down(locals *l, int32_t begin, int32_t steps)
 {
     for (int32_t k = begin; k < steps && me_engine_is_ok(l->t->e); k++) {
         me_tensor *handle = k == 0 ? NULL : wait_for_gradient(l, k);
         if (handle != NULL) {
             bind(l, &l->receive_handle, handle);
+        }
+        if (l->t->config->overlap_p2p_comm_warmup_flush) {
+            cool_down_overlapped(l, k);
+            continue;
         }
         bind(l, &l->input_grad, backward(l, k));
         bind(l, &l->output_grad, exchange_backward(l, k, l->input_grad));
@@ -345,6 +408,7 @@ static void slots_fini(locals *l, slots *s)
 
 static void forget(locals *l, me_tensor *total_num_tokens)
 {
+    bind(l, &l->forward_handle, NULL);
     bind(l, &l->input, NULL);
     bind(l, &l->output_grad, NULL);
     bind(l, &l->input_grad, NULL);

@@ -90,7 +90,7 @@ static void number_members(me_trainer *t, me_communicators *comm,
         }
         classes[n].count = 0;
         classes[n].hash = 0;
-        for (int k = 0; k < ME_SHARINGS; k++) {
+        for (int k = 0; k < t->n_optimizers; k++) {
             read_pieces(&t->optimizers[k], &classes[n]);
         }
         if (scatters(t)) {

@@ -294,7 +294,7 @@ me_tensor *me_forward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
 static me_tensor *scale_loss(me_trainer *t, me_tensor *loss)
 {
     me_engine *e = t->e;
-    me_tensor *scale = t->optimizers[ME_SHARING_DENSE].constants[0];
+    me_tensor *scale = t->optimizers[0].constants[0];
     me_tensor *ones = me_alias(e, scale, ME_SHAPE(1), (uint64_t[]){1});
     ones->dtype = ME_DTYPE_FLOAT32;
     me_tensor *scaled = me_mul(e, loss, ones);

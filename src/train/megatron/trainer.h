@@ -47,7 +47,15 @@ enum {
     ME_OPTIMIZER_GROUPS
 };
 
+enum {
+    ME_OPTIMIZERS_MAX = 3 /**< the first chunk's, the others', the experts' */
+};
+
+/** One of those that are chained. */
 typedef struct me_optimizer {
+    me_sharing sharing;     /**< whose parameters it steps, and of which */
+    int32_t chunk_begin;    /**< chunks */
+    int32_t chunk_end;      /**< the first that it doesn't */
     me_shard_state *shards; /**< decayed first, then undecayed */
     uint32_t count;
     uint32_t group_end[ME_OPTIMIZER_GROUPS];
@@ -144,10 +152,12 @@ typedef struct me_trainer {
     me_weight_gradients weights; /**< of the backward that runs, if split */
     me_rope_cache rope_cache;
     me_gpt *chunks;
-    me_ddp *ddp;                          /**< one a chunk */
-    me_fsdp *fsdp;                        /**< in its place; NULL: DDP */
-    me_optimizer optimizers[ME_SHARINGS]; /**< chained; without parameters the
-                                               second does nothing */
+    me_ddp *ddp;                                /**< one a chunk */
+    me_fsdp *fsdp;                              /**< in its place; NULL: DDP */
+    me_optimizer optimizers[ME_OPTIMIZERS_MAX]; /**< chained; that of experts
+                                                     is the last, and without
+                                                     parameters does nothing */
+    int n_optimizers;
     int32_t iteration;
     int32_t forwards;        /**< of the iteration so far */
     bool is_last_microbatch; /**< gradients are synchronised */

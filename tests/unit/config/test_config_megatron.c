@@ -75,6 +75,8 @@ static const struct {
     {"--use-torch-fsdp2 --ckpt-format torch_dcp "
      "--tensor-model-parallel-size 2",
      ME_ERR_CONFIG, "needs --use-torch-fsdp2 and a tensor size of 1"},
+    {"--overlap-param-gather-with-optimizer-step", ME_ERR_CONFIG,
+     "--overlap-param-gather-with-optimizer-step needs --ckpt-format torch"},
     {"--swiglu --quick-geglu", ME_ERR_CONFIG, "exclude each other"},
     {"--pipeline-model-parallel-layout Et|tL "
      "--num-virtual-stages-per-pipeline-rank 1",

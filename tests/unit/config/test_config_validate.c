@@ -157,6 +157,12 @@ static const char *const rule_cases[][2] = {
     {"optimizer.overlap_param_gather=true", "optimizer.distributed = true"},
     {"optimizer.overlap_param_gather=true optimizer.distributed=true",
      "optimizer.overlap_grad_reduce = true"},
+    {"optimizer.overlap_param_gather_with_optimizer_step=true",
+     "= true needs optimizer.overlap_param_gather = true"},
+    {"optimizer.overlap_param_gather_with_optimizer_step=true "
+     "optimizer.overlap_param_gather=true optimizer.distributed=true "
+     "optimizer.overlap_grad_reduce=true parallel.pipeline=2",
+     "needs Megatron-LM's interleaved schedule"},
     {"optimizer.num_distributed_optimizer_instances=2",
      "needs optimizer.distributed = true"},
     {"optimizer.num_distributed_optimizer_instances=2 parallel.world_size=4 "
@@ -267,6 +273,14 @@ static const char *const rule_cases[][2] = {
      "at least 3 without parallel.overlap_p2p_comm"},
     {"parallel.pipeline=2 parallel.virtual_pipeline=2 "
      "train.global_batch_size=4",
+     ""},
+    {"parallel.pipeline=4 parallel.virtual_pipeline=2 "
+     "train.global_batch_size=4 parallel.overlap_p2p_comm=false "
+     "parallel.overlap_p2p_comm_warmup_flush=true",
+     "parallel.overlap_p2p_comm_warmup_flush = true needs Megatron-LM's "
+     "interleaved schedule"},
+    {"parallel.pipeline=2 parallel.virtual_pipeline=2 "
+     "train.global_batch_size=4 parallel.overlap_p2p_comm_warmup_flush=true",
      ""},
     {"parallel.pipeline=2 parallel.virtual_pipeline=2 "
      "train.global_batch_size=5",

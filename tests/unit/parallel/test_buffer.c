@@ -122,13 +122,14 @@ static void test_buffer__bucket_size_rule(void **state)
         me_bucket_choice choice;
         uint64_t numel;
     } cases[] = {
-        {{true, 0, 0, 2, 0}, 40000000},
-        {{true, 0, 0, 64, 0}, 64000000},
-        {{true, 0, 0, 16384, 0}, UINT64_C(16384000000)},
-        {{true, 0, 0, 64, 1000}, 1000},
-        {{true, 1, 0, 64, 1000}, 0},
-        {{true, 0, 1, 64, 1000}, 0},
-        {{false, 0, 0, 64, 1000}, 0},
+        {{true, 0, 0, 2, 0, false}, 40000000},
+        {{true, 0, 0, 64, 0, false}, 64000000},
+        {{true, 0, 0, 16384, 0, false}, UINT64_C(16384000000)},
+        {{true, 0, 0, 64, 1000, false}, 1000},
+        {{true, 1, 0, 64, 1000, false}, 0},
+        {{true, 0, 1, 64, 1000, false}, 0},
+        {{false, 0, 0, 64, 1000, false}, 0},
+        {{true, 0, 0, 64, 1000, true}, 0},
     };
 
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -118,6 +118,33 @@ static void test_verdict__doubts_what_depends_on_timing(void **state)
                      v.band.overlap);
 }
 
+/* Interleaved and overlapped: 2.5 and 15.3 % of 400 MiB to either side, but not
+ * below the 350 MiB that are requested at once. */
+static void test_verdict__gives_reserved_bytes_a_range(void **state)
+{
+    (void)state;
+    world w;
+    make_world(&w, ME_BASIS_DEVICE, (uint64_t)975 * MIB);
+    const me_rank_result *result = w.report.results[1];
+    w.points[1].reserved_peak_bytes = (uint64_t)400 * MIB;
+    w.points[1].requested_peak_bytes = (uint64_t)300 * MIB;
+    w.config.parallel.pipeline = 2;
+    w.config.parallel.overlap_p2p_comm = true;
+    assert_false(me_verdict_reserved_range(&w.config, result).is_known);
+    w.config.parallel.virtual_pipeline = 2;
+    me_reserved_range range = me_verdict_reserved_range(&w.config, result);
+    assert_true(range.is_known);
+    const uint64_t width = (uint64_t)400 * MIB / 1000 * 178;
+    assert_in_range(range.least_bytes, (uint64_t)400 * MIB - width - 1000,
+                    (uint64_t)400 * MIB - width);
+    assert_int_equal(range.least_bytes + range.most_bytes, (uint64_t)800 * MIB);
+    w.points[1].requested_peak_bytes = (uint64_t)350 * MIB;
+    range = me_verdict_reserved_range(&w.config, result);
+    assert_int_equal(range.least_bytes, (uint64_t)350 * MIB);
+    w.report.results[1]->late.is_known = true; /* it has both ends */
+    assert_false(me_verdict_reserved_range(&w.config, result).is_known);
+}
+
 static void test_verdict__takes_the_nearer_limit(void **state)
 {
     (void)state;
@@ -175,6 +202,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_verdict__weighs_the_worst_rank),
         cmocka_unit_test(test_verdict__doubts_what_depends_on_timing),
+        cmocka_unit_test(test_verdict__gives_reserved_bytes_a_range),
         cmocka_unit_test(test_verdict__takes_the_nearer_limit),
         cmocka_unit_test(test_verdict__judges_nothing_without_capacity),
         cmocka_unit_test(test_verdict__believes_the_limited_run),

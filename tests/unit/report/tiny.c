@@ -12,6 +12,7 @@ static me_flag_note assumed[] = {{"", "tokens are spread evenly"}};
 me_config me_tiny_config(void)
 {
     return (me_config){
+        .device.gpus_per_node = 8,
         .name = "tiny",
         .model = {.num_layers = 2,
                   .hidden_size = 8,

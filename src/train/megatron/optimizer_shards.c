@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/alloc.h"
+#include "train/megatron/trainer.h"
+
+static bool is_decayed(const me_parameter *p)
+{
+    return p->shape.ndim > 1;
+}
+
+static void append(me_optimizer *o, me_parameter *parameter, uint64_t numel)
+{
+    o->shards[o->count++] =
+        (me_shard_state){.parameter = parameter, .numel = numel};
+}
+
+/** This data-parallel rank's parts of a chunk's parameters, buffer order. */
+static void append_shards(me_trainer *t, me_optimizer *o,
+                          const me_ddp_buffer *buffer, bool decayed)
+{
+    me_shards *shards = NULL;
+    me_diag diag = {.status = ME_OK};
+    const me_status status =
+        me_shards_create(buffer->layout, t->comm->size[buffer->group],
+                         t->comm->index[buffer->group], &diag, &shards);
+    if (status != ME_OK) {
+        me_engine_fail(t->e, status, "%s", diag.text);
+        return;
+    }
+    for (uint32_t i = 0; i < shards->count; i++) {
+        me_parameter *p = buffer->parameters[shards->items[i].param];
+        if (is_decayed(p) == decayed) {
+            append(o, p, shards->items[i].numel);
+        }
+    }
+    me_shards_destroy(shards);
+}
+
+static void append_parameters(me_optimizer *o, const me_ddp_buffer *buffer,
+                              bool decayed)
+{
+    for (uint32_t i = 0; i < buffer->n_parameters; i++) {
+        if (is_decayed(buffer->parameters[i]) == decayed) {
+            append(o, buffer->parameters[i], buffer->parameters[i]->numel);
+        }
+    }
+}
+
+/** This data-parallel rank's rows of each parameter. */
+static void append_rows(me_trainer *t, me_optimizer *o, bool decayed)
+{
+    for (uint32_t i = 0; i < t->parameters.count; i++) {
+        me_parameter *p = t->parameters.parameters[i];
+        if (is_decayed(p) == decayed) {
+            append(o, p, me_fsdp_local_numel(t, p));
+        }
+    }
+}
+
+/* Group by group: decayed first. */
+static void collect_shards(me_trainer *t, me_optimizer *o)
+{
+    o->shards =
+        me_alloc(t->parameters.count, sizeof *o->shards, "optimizer.shards");
+    if (o->shards == NULL) {
+        me_engine_fail(t->e, ME_ERR_NOMEM, "no host memory for the optimizer");
+        return;
+    }
+    for (int group = 0; group < ME_OPTIMIZER_GROUPS; group++) {
+        const bool decayed = group == ME_GROUP_DECAYED;
+        if (t->fsdp != NULL && o->sharing == ME_SHARING_DENSE) {
+            append_rows(t, o, decayed);
+        }
+        for (int32_t c = o->chunk_begin; c < o->chunk_end; c++) {
+            const me_ddp_buffer *buffer = &t->ddp[c].buffers[o->sharing];
+            if (buffer->layout != NULL && t->config->distributed_optimizer) {
+                append_shards(t, o, buffer, decayed);
+            } else {
+                append_parameters(o, buffer, decayed);
+            }
+        }
+        o->group_end[group] = o->count;
+    }
+}
+
+static void chain(me_trainer *t, me_sharing sharing, int32_t chunk_begin,
+                  int32_t chunk_end)
+{
+    me_optimizer *o = &t->optimizers[t->n_optimizers++];
+    o->sharing = sharing;
+    o->chunk_begin = chunk_begin;
+    o->chunk_end = chunk_end;
+    collect_shards(t, o);
+}
+
+/* get_megatron_optimizer(): the first chunk has its own where its parameters
+ * are to be gathered while the others are stepped. */
+void me_optimizer_collect(me_trainer *t)
+{
+    const int32_t chunks = t->config->n_chunks;
+    const int32_t first =
+        t->config->overlap_param_gather_with_step ? 1 : chunks;
+    t->n_optimizers = 0;
+    chain(t, ME_SHARING_DENSE, 0, first);
+    if (first < chunks) {
+        chain(t, ME_SHARING_DENSE, first, chunks);
+    }
+    chain(t, ME_SHARING_EXPERT, 0, chunks);
+}
