@@ -47,6 +47,9 @@ static const flag flags[] = {
      "as PYTORCH_CUDA_ALLOC_CONF"},
     {"--device", NULL, "NAME|FILE|auto", FLAG_NAME, AT(device),
      "the card: a name of configs/cards, a file of one, or the machine's"},
+    {"--machine", NULL, "NAME|FILE", FLAG_NAME, AT(machine),
+     "what joins GPUs and nodes: a name of configs/machines, a file of one, or "
+     "lstopo's XML"},
     {"--format", NULL, "text|json|csv|html", FLAG_NAME, AT(format),
      "of the report; text if not given"},
     {"--json-ranks", NULL, "all|classes", FLAG_NAME, AT(json_ranks),
@@ -143,8 +146,8 @@ static const command commands[] = {
     {"check", NULL, NULL, "the verdict alone: exit 0 if it fits, 3 if not"},
     {"compare", NULL,
      " --model --set --schedule --variant --world-size --memory-limit "
-     "--alloc-conf --device --format --output --course --strict --no-fold "
-     "--threads --require-fit -- ",
+     "--alloc-conf --device --machine --format --output --course --strict "
+     "--no-fold --threads --require-fit -- ",
      "schedules and settings of one job in one table"},
     {"replay", "FILE|-",
      " --memory-limit --alloc-conf --device --format --output --require-fit ",

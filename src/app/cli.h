@@ -32,6 +32,7 @@ typedef struct me_cli {
     const char *memory_limit; /**< as given, or NULL */
     const char *alloc_conf;   /**< or NULL */
     const char *device;       /**< or NULL */
+    const char *machine;      /**< or NULL */
     const char *format;       /**< "text" if none was given */
     const char *json_ranks;   /**< as given, or NULL */
     const char *output;       /**< NULL: stdout */

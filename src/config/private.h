@@ -14,7 +14,7 @@
 #include <stdbool.h>
 
 enum {
-    ME_OPTION_MAX = 128
+    ME_OPTION_MAX = 160
 };
 
 struct me_config_private {

@@ -492,6 +492,10 @@ me_status me_json_print(const me_report *report, bool by_class, FILE *stream,
     is_good = is_good && print_value(me_json_time(report), 0, stream);
     (void)fputs(",\n \"time_unknown\": ", stream);
     is_good = is_good && print_value(make_time_reason(report), 0, stream);
+    if (report->links != NULL && report->links->cluster != NULL) {
+        (void)fputs(",\n \"machine\": ", stream);
+        is_good = is_good && print_value(me_json_machine(report), 0, stream);
+    }
     (void)fputs("}\n", stream);
     return is_good ? ME_OK
                    : me_fail(diag, ME_ERR_OVERFLOW,

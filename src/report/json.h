@@ -44,4 +44,7 @@ json_t *me_json_time(const me_report *report);
  *  if jansson cannot make it. */
 char *me_json_stage_time(const me_report *report, int32_t stage);
 
+/** The machine and what groups cross of its links; of a report that has one. */
+json_t *me_json_machine(const me_report *report);
+
 #endif /* MEMEST_REPORT_JSON_H */
