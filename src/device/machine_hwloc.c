@@ -181,6 +181,26 @@ static int index_of(const gpus *found, hwloc_obj_t object)
     return -1;
 }
 
+/** What goes through NVSwitches is a link of its own from GPU to GPU; without
+ *  them the matrix is that already, and hwloc's closure would empty it. */
+static void see_through_switches(hwloc_topology_t topology,
+                                 struct hwloc_distances_s *matrix)
+{
+    bool has_switch = false;
+    for (unsigned i = 0; i < matrix->nbobjs; i++) {
+        const char *subtype = matrix->objs[i]->subtype;
+        has_switch |= subtype != NULL && strcmp(subtype, "NVSwitch") == 0;
+    }
+    if (has_switch) {
+        (void)hwloc_distances_transform(
+            topology, matrix, HWLOC_DISTANCES_TRANSFORM_MERGE_SWITCH_PORTS,
+            NULL, 0);
+        (void)hwloc_distances_transform(
+            topology, matrix, HWLOC_DISTANCES_TRANSFORM_TRANSITIVE_CLOSURE,
+            NULL, 0);
+    }
+}
+
 /** hwloc's matrix of NVLinks, in MB/s, with what a switch joins. */
 static void read_nvlinks(hwloc_topology_t topology, const gpus *found,
                          me_topology *out)
@@ -192,13 +212,7 @@ static void read_nvlinks(hwloc_topology_t topology, const gpus *found,
         n == 0) {
         return;
     }
-    /* Where there is no switch nothing is to be merged, which is an error. */
-    (void)hwloc_distances_transform(
-        topology, matrix, HWLOC_DISTANCES_TRANSFORM_MERGE_SWITCH_PORTS, NULL,
-        0);
-    (void)hwloc_distances_transform(
-        topology, matrix, HWLOC_DISTANCES_TRANSFORM_TRANSITIVE_CLOSURE, NULL,
-        0);
+    see_through_switches(topology, matrix);
     for (unsigned i = 0; i < matrix->nbobjs; i++) {
         const int a = index_of(found, matrix->objs[i]);
         for (unsigned j = 0; a >= 0 && j < matrix->nbobjs; j++) {

@@ -124,9 +124,15 @@ static me_status find_cheapest(const node_ring *ring, uint32_t *cost_out)
     return ME_OK;
 }
 
+/** The node before, for many are alike. */
+typedef struct known_node {
+    uint32_t set;
+    uint32_t cost;
+} known_node;
+
 /** Add a node's part of the ring. */
 static me_status add_node(const me_cluster *cluster, uint32_t set,
-                          bool is_closed, me_link_path *path)
+                          bool is_closed, known_node *known, me_link_path *path)
 {
     node_ring ring = {.cluster = cluster, .is_closed = is_closed};
     for (int32_t gpu = 0; gpu < cluster->gpus; gpu++) {
@@ -140,17 +146,21 @@ static me_status add_node(const me_cluster *cluster, uint32_t set,
     if (ring.n < 2) {
         return ME_OK;
     }
-    uint32_t cost = 0;
-    const me_status status = find_cheapest(&ring, &cost);
+    me_status status = ME_OK;
+    if (known->set != set) {
+        status = find_cheapest(&ring, &known->cost);
+        known->set = status == ME_OK ? set : 0;
+    }
     for (int kind = 0; status == ME_OK && kind < ME_LINK_NETWORK; kind++) {
-        path->links[kind] += (int32_t)(cost >> (DIGIT_BITS * kind) & 31U);
+        path->links[kind] +=
+            (int32_t)(known->cost >> (DIGIT_BITS * kind) & 31U);
     }
     return status;
 }
 
 /** Peers of a member on its own node, by kind; the rest are on others. */
-static void count_peers(const me_cluster *cluster, uint32_t set, int32_t gpu,
-                        me_link_path *path)
+static void count_peers_of(const me_cluster *cluster, uint32_t set, int32_t gpu,
+                           me_link_path *path)
 {
     int32_t peers[ME_LINK_KINDS] = {0};
     int32_t here = 0;
@@ -167,6 +177,16 @@ static void count_peers(const me_cluster *cluster, uint32_t set, int32_t gpu,
     }
 }
 
+static void count_peers(const me_cluster *cluster, uint32_t set,
+                        me_link_path *path)
+{
+    for (int32_t gpu = 0; gpu < cluster->gpus; gpu++) {
+        if ((set >> (unsigned)gpu & 1U) != 0) {
+            count_peers_of(cluster, set, gpu, path);
+        }
+    }
+}
+
 static me_status add_nodes(const me_cluster *cluster, const uint32_t *sets,
                            int32_t n_nodes, me_link_path *path)
 {
@@ -175,16 +195,15 @@ static me_status add_nodes(const me_cluster *cluster, const uint32_t *sets,
         used += sets[i] != 0;
     }
     me_status status = ME_OK;
+    known_node known = {.set = 0};
     for (int32_t i = 0; i < n_nodes && status == ME_OK; i++) {
         if (sets[i] == 0) {
             continue;
         }
-        status = add_node(cluster, sets[i], used == 1, path);
-        for (int32_t gpu = 0; gpu < cluster->gpus; gpu++) {
-            if ((sets[i] >> (unsigned)gpu & 1U) != 0) {
-                count_peers(cluster, sets[i], gpu, path);
-            }
+        if (known.set != sets[i]) {
+            count_peers(cluster, sets[i], path);
         }
+        status = add_node(cluster, sets[i], used == 1, &known, path);
     }
     path->links[ME_LINK_NETWORK] = used > 1 ? used : 0;
     return status;
