@@ -76,7 +76,8 @@ static const flag flags[] = {
     {"--in-flight", NULL, "N", FLAG_COUNT, AT(in_flight),
      "chunk micro-batches that a rank may hold, of schedule zb_auto, v_auto"},
     {"--durations", NULL, "F=1,I=1,…", FLAG_NAME, AT(durations),
-     "ticks of F, I, W, B, FB and comm, of schedule"},
+     "ticks of F, I, W, B, FB and comm, of schedule; of compare in place of "
+     "predicted times"},
     {"--comms", NULL, NULL, FLAG_SWITCH, AT(comms),
      "sends and receives as well, of schedule"},
     {"--blocking", NULL, NULL, FLAG_SWITCH, AT(blocking),
@@ -145,9 +146,9 @@ static const command commands[] = {
     {"estimate", NULL, NULL, "how much memory every rank takes (the default)"},
     {"check", NULL, NULL, "the verdict alone: exit 0 if it fits, 3 if not"},
     {"compare", NULL,
-     " --model --set --schedule --variant --world-size --memory-limit "
-     "--alloc-conf --device --machine --format --output --course --strict "
-     "--no-fold --threads --require-fit -- ",
+     " --model --set --schedule --variant --durations --world-size "
+     "--memory-limit --alloc-conf --device --machine --format --output "
+     "--course --strict --no-fold --threads --require-fit -- ",
      "schedules and settings of one job in one table"},
     {"replay", "FILE|-",
      " --memory-limit --alloc-conf --device --format --output --require-fit ",
