@@ -47,9 +47,9 @@ static me_status place_group(const me_plan *plan, const me_job_card *card,
             place->first_stage[kind] = stage;
         }
     }
-    return card->has_machine ? me_links_of_group(&card->machine, &group,
-                                                 &place->path[kind])
-                             : ME_OK;
+    return card->has_machine
+               ? me_links_of_group(&card->machine, &group, &place->path[kind])
+               : ME_OK;
 }
 
 me_status me_clock_create(const me_plan *plan, const me_job_card *card,
@@ -79,7 +79,6 @@ me_status me_clock_create(const me_plan *plan, const me_job_card *card,
     if (status == ME_OK) {
         status = me_time_recorder_create(&card->rates, &place, recorder_out);
     }
-    return status == ME_OK
-               ? ME_OK
-               : me_fail(diag, status, "no host memory for times");
+    return status == ME_OK ? ME_OK
+                           : me_fail(diag, status, "no host memory for times");
 }

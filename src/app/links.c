@@ -43,15 +43,13 @@ static me_status count_path(me_group_kind kind, const me_link_path *path,
 {
     for (int32_t i = 0; i < uses->n_items; i++) {
         me_link_use *use = &uses->items[i];
-        if (use->group == kind &&
-            memcmp(&use->path, path, sizeof *path) == 0) {
+        if (use->group == kind && memcmp(&use->path, path, sizeof *path) == 0) {
             use->groups++;
             return ME_OK;
         }
     }
-    me_link_use *items =
-        me_realloc(uses->items, (size_t)uses->n_items + 1, sizeof *items,
-                   "links.uses");
+    me_link_use *items = me_realloc(uses->items, (size_t)uses->n_items + 1,
+                                    sizeof *items, "links.uses");
     if (items == NULL) {
         return ME_ERR_NOMEM;
     }

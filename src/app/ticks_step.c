@@ -90,8 +90,8 @@ me_status me_ticks_step_create(const me_plan *plan, const me_ticks *durations,
     me_timeline *timeline = NULL;
     me_status status = ME_OK;
     if (order == NULL) {
-        status = me_pipeline_order_create(me_program_schedule(plan), &p, diag,
-                                          &own);
+        status =
+            me_pipeline_order_create(me_program_schedule(plan), &p, diag, &own);
         order = own;
     }
     if (status == ME_OK) {
@@ -100,8 +100,8 @@ me_status me_ticks_step_create(const me_plan *plan, const me_ticks *durations,
         const me_timeline_model model = me_ticks_model(&ticks);
         status = me_timeline_create(order, &model, diag, &timeline);
     }
-    if (status == ME_OK && make_step(order, timeline, p.chunks, step_out) !=
-                               ME_OK) {
+    if (status == ME_OK &&
+        make_step(order, timeline, p.chunks, step_out) != ME_OK) {
         status = me_fail(diag, ME_ERR_NOMEM, "no host memory for a step");
     }
     me_timeline_destroy(timeline);

@@ -19,8 +19,8 @@ typedef struct me_data_kind {
     const char *folder; /**< "configs/cards" */
 } me_data_kind;
 
-extern const me_data_kind me_data_models; /**< jobs and models */
-extern const me_data_kind me_data_cards;  /**< graphics cards */
+extern const me_data_kind me_data_models;   /**< jobs and models */
+extern const me_data_kind me_data_cards;    /**< graphics cards */
 extern const me_data_kind me_data_machines; /**< nodes and their links */
 
 /**

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 enum {
-    NVIDIA = 0x10de,      /* PCI vendor */
+    NVIDIA = 0x10de,     /* PCI vendor */
     DISPLAY_CLASS = 0x03 /* upper byte of the PCI classes of GPUs */
 };
 
@@ -181,27 +181,34 @@ static int index_of(const gpus *found, hwloc_obj_t object)
     return -1;
 }
 
-/** What goes through NVSwitches is a link of its own from GPU to GPU; without
- *  them the matrix is that already, and hwloc's closure would empty it. */
-static void see_through_switches(hwloc_topology_t topology,
-                                 struct hwloc_distances_s *matrix)
+static bool is_nvswitch(hwloc_obj_t object)
 {
-    bool has_switch = false;
-    for (unsigned i = 0; i < matrix->nbobjs; i++) {
-        const char *subtype = matrix->objs[i]->subtype;
-        has_switch |= subtype != NULL && strcmp(subtype, "NVSwitch") == 0;
-    }
-    if (has_switch) {
-        (void)hwloc_distances_transform(
-            topology, matrix, HWLOC_DISTANCES_TRANSFORM_MERGE_SWITCH_PORTS,
-            NULL, 0);
-        (void)hwloc_distances_transform(
-            topology, matrix, HWLOC_DISTANCES_TRANSFORM_TRANSITIVE_CLOSURE,
-            NULL, 0);
-    }
+    return object->subtype != NULL && strcmp(object->subtype, "NVSwitch") == 0;
 }
 
-/** hwloc's matrix of NVLinks, in MB/s, with what a switch joins. */
+/** Of object @p i's links to all NVSwitches together. */
+static double to_switches(const struct hwloc_distances_s *matrix, unsigned i)
+{
+    double sum = 0;
+    for (unsigned k = 0; k < matrix->nbobjs; k++) {
+        if (is_nvswitch(matrix->objs[k])) {
+            sum += (double)matrix->values[i * matrix->nbobjs + k];
+        }
+    }
+    return sum;
+}
+
+/** Between two GPUs of the matrix: their own links, and what goes through
+ *  NVSwitches. (hwloc's own transformation of 2.9.0 leaves out the former.) */
+static double between_gpus(const struct hwloc_distances_s *matrix, unsigned i,
+                           unsigned j)
+{
+    const double a = to_switches(matrix, i);
+    const double b = to_switches(matrix, j);
+    return (double)matrix->values[i * matrix->nbobjs + j] + (a < b ? a : b);
+}
+
+/** hwloc's matrix of NVLinks, in MB/s. */
 static void read_nvlinks(hwloc_topology_t topology, const gpus *found,
                          me_topology *out)
 {
@@ -212,14 +219,12 @@ static void read_nvlinks(hwloc_topology_t topology, const gpus *found,
         n == 0) {
         return;
     }
-    see_through_switches(topology, matrix);
     for (unsigned i = 0; i < matrix->nbobjs; i++) {
         const int a = index_of(found, matrix->objs[i]);
         for (unsigned j = 0; a >= 0 && j < matrix->nbobjs; j++) {
             const int b = index_of(found, matrix->objs[j]);
             if (b >= 0 && b != a) {
-                out->nvlink_bytes[a][b] =
-                    1e6 * (double)matrix->values[i * matrix->nbobjs + j];
+                out->nvlink_bytes[a][b] = 1e6 * between_gpus(matrix, i, j);
             }
         }
     }
@@ -237,8 +242,7 @@ static void copy_info(hwloc_obj_t object, const char *key,
 
 static void read_host(hwloc_topology_t topology, me_topology *out)
 {
-    hwloc_obj_t package =
-        hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, 0);
+    hwloc_obj_t package = hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, 0);
     copy_info(package, "CPUVendor", out->cpu_vendor);
     copy_info(hwloc_get_root_obj(topology), "Architecture", out->cpu_arch);
     if (package != NULL) {
@@ -258,12 +262,13 @@ static void read_gpus(hwloc_topology_t topology, const gpus *found,
     out->n_gpus = found->n;
     for (int i = 0; i < found->n; i++) {
         const double bytes = 1e9 * found->at[i]->attr->pcidev.linkspeed;
-        out->pcie_bytes = i == 0 || bytes < out->pcie_bytes ? bytes
-                                                            : out->pcie_bytes;
+        out->pcie_bytes =
+            i == 0 || bytes < out->pcie_bytes ? bytes : out->pcie_bytes;
         for (int j = 0; j < found->n; j++) {
-            out->relation[i][j] = (uint8_t)(
-                i == j ? ME_GPUS_SHARE_SWITCH
-                       : relate(topology, found->at[i], found->at[j]));
+            out->relation[i][j] =
+                (uint8_t)(i == j
+                              ? ME_GPUS_SHARE_SWITCH
+                              : relate(topology, found->at[i], found->at[j]));
         }
     }
 }
@@ -272,8 +277,8 @@ static me_status load_file(const char *path, hwloc_topology_t topology,
                            me_diag *diag)
 {
     if (hwloc_topology_set_xml(topology, path) != 0 ||
-        hwloc_topology_set_io_types_filter(
-            topology, HWLOC_TYPE_FILTER_KEEP_ALL) != 0 ||
+        hwloc_topology_set_io_types_filter(topology,
+                                           HWLOC_TYPE_FILTER_KEEP_ALL) != 0 ||
         hwloc_topology_load(topology) != 0) {
         return me_fail_at(diag, ME_ERR_CONFIG, path, 0,
                           "no topology that hwloc can read; lstopo FILE.xml "

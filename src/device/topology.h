@@ -30,7 +30,7 @@ typedef struct me_topology {
     uint8_t relation[ME_TOPOLOGY_GPUS][ME_TOPOLOGY_GPUS];
     double nvlink_bytes[ME_TOPOLOGY_GPUS][ME_TOPOLOGY_GPUS]; /**< a second, one
                                                 way; 0: no NVLink is known */
-    double pcie_bytes; /**< a second, of the slowest PCIe link of a GPU, as
+    double pcie_bytes;  /**< a second, of the slowest PCIe link of a GPU, as
                             hwloc says; 0: it does not */
     int32_t n_adapters; /**< InfiniBand and RoCE devices */
     char cpu_vendor[ME_TOPOLOGY_TEXT]; /**< "GenuineIntel"; "": not said */

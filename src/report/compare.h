@@ -20,18 +20,18 @@
 
 /** A setting: a schedule of a variant of the job. All borrowed. */
 typedef struct me_compare_row {
-    const char *schedule;    /**< "1f1b", "interleaved:2" */
-    const char *variant;     /**< its name; "": the job as it is */
-    const char *assignments; /**< "KEY=VALUE,…" that make it; "" */
-    const me_report *report; /**< NULL: it cannot run */
+    const char *schedule;           /**< "1f1b", "interleaved:2" */
+    const char *variant;            /**< its name; "": the job as it is */
+    const char *assignments;        /**< "KEY=VALUE,…" that make it; "" */
+    const me_report *report;        /**< NULL: it cannot run */
     const me_step_time *ticks_step; /**< under fixed durations; else NULL */
-    const char *reason;      /**< why it cannot; else NULL */
+    const char *reason;             /**< why it cannot; else NULL */
 } me_compare_row;
 
 /** What is compared, in the order in which it was asked for. All borrowed. */
 typedef struct me_comparison {
-    const char *version; /**< of memest */
-    const char *name;    /**< of the job */
+    const char *version;       /**< of memest */
+    const char *name;          /**< of the job */
     const me_ticks *durations; /**< of actions, in place of predicted times;
                                     NULL: times are predicted */
     const me_compare_row *rows;

@@ -110,14 +110,14 @@ static me_status append_charts(const me_compare_line *line, int64_t end_ns,
                            "were run, so nothing is drawn.");
     } else if (status == ME_OK) {
         status = me_page_chart(
-            page, &(me_chart){.spec = "timeline",
-                              .data = "parts",
-                              .columns = timeline_columns,
-                              .rows = &spans,
-                              .signals = json_pack(
-                                  "{s:i, s:f, s:s}", "rows",
-                                  (int)line->n_stages, "end_ms",
-                                  milliseconds(end_ns), "unit", unit)});
+            page,
+            &(me_chart){.spec = "timeline",
+                        .data = "parts",
+                        .columns = timeline_columns,
+                        .rows = &spans,
+                        .signals = json_pack(
+                            "{s:i, s:f, s:s}", "rows", (int)line->n_stages,
+                            "end_ms", milliseconds(end_ns), "unit", unit)});
         if (status == ME_OK) {
             status = me_page_chart(
                 page, &(me_chart){.spec = "course",

@@ -36,14 +36,13 @@ static json_t *make_timed_part(const me_compare_print *print,
     const double tick = (double)ME_COMPARE_TICK_NS;
     json_t *part = me_json_course_part(timed->part);
     if (part != NULL &&
-        (json_object_set_new(
-             part, has_ticks ? "start_ticks" : "start_ns",
-             has_ticks ? json_real((double)timed->start_ns / tick)
-                       : json_integer(timed->start_ns)) != 0 ||
-         json_object_set_new(
-             part, has_ticks ? "end_ticks" : "end_ns",
-             has_ticks ? json_real((double)timed->end_ns / tick)
-                       : json_integer(timed->end_ns)) != 0)) {
+        (json_object_set_new(part, has_ticks ? "start_ticks" : "start_ns",
+                             has_ticks
+                                 ? json_real((double)timed->start_ns / tick)
+                                 : json_integer(timed->start_ns)) != 0 ||
+         json_object_set_new(part, has_ticks ? "end_ticks" : "end_ns",
+                             has_ticks ? json_real((double)timed->end_ns / tick)
+                                       : json_integer(timed->end_ns)) != 0)) {
         json_decref(part);
         return NULL;
     }
@@ -115,8 +114,7 @@ static bool add_ticks(const me_compare_line *line, json_t *row)
         "{s:o, s:o, s:o, s:o}", "step_ticks",
         ticks(step, step == NULL ? 0 : step->step_ns), "bubble_ticks",
         ticks(step, step == NULL ? 0 : step->bubble_ns), "span_bubble_ticks",
-        ticks(step, step == NULL ? 0 : step->span_bubble_ns),
-        "bubble_fraction",
+        ticks(step, step == NULL ? 0 : step->span_bubble_ns), "bubble_fraction",
         step == NULL || step->step_ns == 0
             ? json_null()
             : json_real((double)step->bubble_ns / (double)step->step_ns));
@@ -176,13 +174,11 @@ static json_t *make_row(const me_compare_print *print,
 
 static json_t *make_durations(const me_ticks *t)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "F",
-                     (json_int_t)t->forward, "I",
-                     (json_int_t)t->input_gradient, "W",
-                     (json_int_t)t->weight_gradient, "B",
-                     (json_int_t)me_ticks_backward(t), "FB",
-                     (json_int_t)t->overlapped, "comm",
-                     (json_int_t)t->transfer);
+    return json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I}", "F", (json_int_t)t->forward, "I",
+        (json_int_t)t->input_gradient, "W", (json_int_t)t->weight_gradient, "B",
+        (json_int_t)me_ticks_backward(t), "FB", (json_int_t)t->overlapped,
+        "comm", (json_int_t)t->transfer);
 }
 
 static int append_piece(const char *piece, size_t size, void *text)
@@ -195,9 +191,9 @@ static int append_piece(const char *piece, size_t size, void *text)
 me_status me_compare_json(const me_compare_print *print, me_str *text)
 {
     const me_comparison *c = print->comparison;
-    json_t *head = json_pack("{s:s, s:s, s:f}", "memest", c->version, "name",
-                             c->name, "tie_below",
-                             c->durations == NULL ? ME_TIME_TIE : 0.0);
+    json_t *head =
+        json_pack("{s:s, s:s, s:f}", "memest", c->version, "name", c->name,
+                  "tie_below", c->durations == NULL ? ME_TIME_TIE : 0.0);
     if (head != NULL && c->durations != NULL &&
         json_object_set_new(head, "durations", make_durations(c->durations)) !=
             0) {

@@ -470,13 +470,6 @@ static me_status print_records(const me_report *report, bool by_class,
     return status;
 }
 
-/** Why there is no time. */
-static json_t *make_time_reason(const me_report *report)
-{
-    return report->time.step != NULL ? json_null()
-                                     : json_string(report->time.reason);
-}
-
 me_status me_json_print(const me_report *report, bool by_class, FILE *stream,
                         me_diag *diag)
 {
@@ -491,7 +484,7 @@ me_status me_json_print(const me_report *report, bool by_class, FILE *stream,
     (void)fputs(",\n \"time\": ", stream);
     is_good = is_good && print_value(me_json_time(report), 0, stream);
     (void)fputs(",\n \"time_unknown\": ", stream);
-    is_good = is_good && print_value(make_time_reason(report), 0, stream);
+    is_good = is_good && print_value(me_json_time_reason(report), 0, stream);
     if (report->links != NULL && report->links->cluster != NULL) {
         (void)fputs(",\n \"machine\": ", stream);
         is_good = is_good && print_value(me_json_machine(report), 0, stream);

@@ -50,13 +50,12 @@ static json_t *make_uses(const me_report *report)
 
 static json_t *make_kind(const me_cluster_link *link, me_link_kind kind)
 {
-    return json_pack("{s:s, s:o, s:o, s:i, s:f, s:s}", "kind",
-                     me_link_kind_name(kind), "bytes_per_second",
-                     make_rate(link->is_cards ? 0 : link->bytes),
-                     "of_card_rates",
-                     link->is_cards ? json_real(link->scale) : json_null(),
-                     "shared", (int)link->shared, "step_us",
-                     link->step_s * 1e6, "source", link->source);
+    return json_pack(
+        "{s:s, s:o, s:o, s:i, s:f, s:s}", "kind", me_link_kind_name(kind),
+        "bytes_per_second", make_rate(link->is_cards ? 0 : link->bytes),
+        "of_card_rates", link->is_cards ? json_real(link->scale) : json_null(),
+        "shared", (int)link->shared, "step_us", link->step_s * 1e6, "source",
+        link->source);
 }
 
 static json_t *make_kinds(const me_cluster *cluster)
@@ -64,9 +63,8 @@ static json_t *make_kinds(const me_cluster *cluster)
     json_t *list = json_array();
     for (int kind = 0; kind < ME_LINK_KINDS && list != NULL; kind++) {
         if (cluster->links[kind].is_there &&
-            json_array_append_new(list,
-                                  make_kind(&cluster->links[kind],
-                                            (me_link_kind)kind)) != 0) {
+            json_array_append_new(list, make_kind(&cluster->links[kind],
+                                                  (me_link_kind)kind)) != 0) {
             json_decref(list);
             list = NULL;
         }
@@ -77,9 +75,9 @@ static json_t *make_kinds(const me_cluster *cluster)
 json_t *me_json_machine(const me_report *report)
 {
     const me_cluster *c = report->links->cluster;
-    return json_pack("{s:s, s:i, s:i, s:s, s:o, s:o}", "name", c->name,
-                     "nodes", (int)me_cluster_nodes(&c->layout),
-                     "ranks_of_node", (int)c->layout.gpus_per_node, "placement",
+    return json_pack("{s:s, s:i, s:i, s:s, s:o, s:o}", "name", c->name, "nodes",
+                     (int)me_cluster_nodes(&c->layout), "ranks_of_node",
+                     (int)c->layout.gpus_per_node, "placement",
                      c->layout.is_cyclic ? "cyclic" : "block", "links",
                      make_kinds(c), "groups", make_uses(report));
 }

@@ -67,6 +67,12 @@ json_t *me_json_time(const me_report *report)
         t->uncertainty, "tie", ME_TIME_TIE, "stages", stages);
 }
 
+json_t *me_json_time_reason(const me_report *report)
+{
+    return report->time.step != NULL ? json_null()
+                                     : json_string(report->time.reason);
+}
+
 char *me_json_stage_time(const me_report *report, int32_t stage)
 {
     json_t *value =

@@ -17,8 +17,7 @@ static const me_link_path *path_of(const void *row)
 
 static void get_group(const void *row, me_str *cell)
 {
-    me_str_append(cell,
-                  me_group_kind_name(((const use_row *)row)->use->group));
+    me_str_append(cell, me_group_kind_name(((const use_row *)row)->use->group));
 }
 
 static void get_groups(const void *row, me_str *cell)
@@ -51,8 +50,8 @@ static void get_links(const void *row, me_str *cell)
 
 static void get_slowest(const void *row, me_str *cell)
 {
-    me_str_append(cell, me_link_kind_name(me_link_use_slowest(
-                            ((const use_row *)row)->use)));
+    me_str_append(cell, me_link_kind_name(
+                            me_link_use_slowest(((const use_row *)row)->use)));
 }
 
 static void get_rate(const void *row, me_str *cell)
@@ -79,8 +78,7 @@ static const me_column columns[] = {
 static me_status append_uses(const me_report *report, me_str *text)
 {
     const me_link_uses *uses = report->links;
-    use_row *rows =
-        me_alloc((size_t)uses->n_items, sizeof *rows, "text.links");
+    use_row *rows = me_alloc((size_t)uses->n_items, sizeof *rows, "text.links");
     if (rows == NULL) {
         return ME_ERR_NOMEM;
     }

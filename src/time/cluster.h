@@ -32,9 +32,11 @@ enum {
     X(ME_LINK_NETWORK, "network")
 
 #define ME_LINK_KIND_ENUM(constant, name) constant,
+
 typedef enum me_link_kind {
     ME_LINK_KIND_LIST(ME_LINK_KIND_ENUM) ME_LINK_KINDS
 } me_link_kind;
+
 #undef ME_LINK_KIND_ENUM
 
 /** As files and reports write it; static. */
@@ -43,10 +45,10 @@ const char *me_link_kind_name(me_link_kind kind);
 /** One kind of link of a machine. */
 typedef struct me_cluster_link {
     bool is_there;
-    bool is_cards; /**< as fast as the card's own rates say; NVLink alone */
-    double scale;  /**< of the card's rates, for a wider or narrower NVLink */
-    double step_s; /**< latency of one step of a ring or one transfer */
-    double bytes;  /**< a second, one way; of a GPU's own link or of one of
+    bool is_cards;  /**< as fast as the card's own rates say; NVLink alone */
+    double scale;   /**< of the card's rates, for a wider or narrower NVLink */
+    double step_s;  /**< latency of one step of a ring or one transfer */
+    double bytes;   /**< a second, one way; of a GPU's own link or of one of
                         `shared` */
     int32_t shared; /**< links of a node that its GPUs share; 0: each GPU has
                          its own */

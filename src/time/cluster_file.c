@@ -43,10 +43,9 @@ static me_status need_number(const reader *r, const config_setting_t *group,
     const config_setting_t *one = config_setting_get_member(group, key);
     double value = 0;
     if (!read_number(one, &value) || !(value > 0) || value > 1e6) {
-        return me_fail_at(r->diag, ME_ERR_CONFIG, r->path,
-                          line_of(one == NULL ? group : one),
-                          "%s%s must be a number above 0 and at most 1e6", what,
-                          key);
+        return me_fail_at(
+            r->diag, ME_ERR_CONFIG, r->path, line_of(one == NULL ? group : one),
+            "%s%s must be a number above 0 and at most 1e6", what, key);
     }
     *out = value;
     return ME_OK;
@@ -115,8 +114,8 @@ static me_status read_speed(const reader *r, const config_setting_t *group,
     link->is_cards = is_nvlink && !has_own;
     link->scale = 1;
     if (!link->is_cards || sheet != NULL) {
-        status = need_number(r, group, what, sheet != NULL ? "sheet_gbs" : "gbs",
-                             &gbs);
+        status = need_number(r, group, what,
+                             sheet != NULL ? "sheet_gbs" : "gbs", &gbs);
     }
     link->bytes = gbs * 1e9;
     return status;
@@ -137,8 +136,8 @@ static me_status read_link(const reader *r, const config_setting_t *group)
     me_cluster_link *link = &r->cluster->links[kind];
     double latency_us = 0;
     double shared = 0;
-    me_status status = check_keys(
-        r, group, what, " gbs sheet_gbs latency_us shared source ");
+    me_status status =
+        check_keys(r, group, what, " gbs sheet_gbs latency_us shared source ");
     if (status == ME_OK) {
         status = read_speed(r, group, what, kind == ME_LINK_NVLINK, link);
     }
@@ -151,8 +150,8 @@ static me_status read_link(const reader *r, const config_setting_t *group)
     if (status == ME_OK && config_setting_get_member(group, "shared") != NULL) {
         status = need_number(r, group, what, "shared", &shared);
     }
-    if (status == ME_OK && (shared != (double)(int32_t)shared ||
-                            (shared > 0 && link->is_cards))) {
+    if (status == ME_OK &&
+        (shared != (double)(int32_t)shared || (shared > 0 && link->is_cards))) {
         status = me_fail_at(r->diag, ME_ERR_CONFIG, r->path, line_of(group),
                             "%sshared must be a whole number of links, of a "
                             "kind with gbs",

@@ -45,8 +45,7 @@ me_link_kind me_cluster_between(const me_cluster *cluster, int32_t a, int32_t b)
     if (me_cluster_node(layout, a) != me_cluster_node(layout, b)) {
         return ME_LINK_NETWORK;
     }
-    return (me_link_kind)cluster
-        ->pairs[gpu_of(cluster, a)][gpu_of(cluster, b)];
+    return (me_link_kind)cluster->pairs[gpu_of(cluster, a)][gpu_of(cluster, b)];
 }
 
 me_link_kind me_link_path_slowest(const me_link_path *path)
@@ -70,7 +69,8 @@ typedef struct node_ring {
 static uint32_t link_cost(const node_ring *ring, int32_t i, int32_t j)
 {
     const me_cluster *c = ring->cluster;
-    return 1U << (DIGIT_BITS * (unsigned)c->pairs[ring->gpus[i]][ring->gpus[j]]);
+    return 1U << (DIGIT_BITS *
+                  (unsigned)c->pairs[ring->gpus[i]][ring->gpus[j]]);
 }
 
 /** Extend every way over a set of GPUs by one. */
@@ -172,8 +172,8 @@ static void count_peers_of(const me_cluster *cluster, uint32_t set, int32_t gpu,
     }
     peers[ME_LINK_NETWORK] = path->size - here;
     for (int kind = 0; kind < ME_LINK_KINDS; kind++) {
-        path->peers[kind] = peers[kind] > path->peers[kind] ? peers[kind]
-                                                            : path->peers[kind];
+        path->peers[kind] =
+            peers[kind] > path->peers[kind] ? peers[kind] : path->peers[kind];
     }
 }
 

@@ -40,12 +40,11 @@ static double ring_rate(const me_rates *rates, const me_cluster *cluster,
     for (int i = 0; i < ME_LINK_KINDS; i++) {
         const me_cluster_link *link = &cluster->links[i];
         if (path->links[i] > 0) {
-            least = fmin(least,
-                         link->is_cards
-                             ? link->scale * me_link_bus_rate(rates, kind,
-                                                              path->local)
-                             : me_cluster_rate(cluster, (me_link_kind)i,
-                                               path->local));
+            least = fmin(
+                least,
+                link->is_cards
+                    ? link->scale * me_link_bus_rate(rates, kind, path->local)
+                    : me_cluster_rate(cluster, (me_link_kind)i, path->local));
         }
     }
     return least;
@@ -102,8 +101,8 @@ static double all_to_all_seconds(const me_rates *rates,
                 ? link->scale * me_link_bus_rate(
                                     rates, ME_COLLECTIVE_ALL_TO_ALL, path->size)
                 : me_cluster_rate(cluster, (me_link_kind)i, 1);
-        most = fmax(most, link->step_s +
-                              bytes * path->peers[i] / path->size / rate);
+        most = fmax(most,
+                    link->step_s + bytes * path->peers[i] / path->size / rate);
     }
     return cluster->base_s + most;
 }
@@ -128,11 +127,11 @@ int64_t me_cluster_collective_ns(const me_rates *rates,
     }
     const double rate = ring_rate(rates, cluster, kind, path);
     const bool is_all_reduce = kind == ME_COLLECTIVE_ALL_REDUCE;
-    const double ring =
-        ring_seconds(cluster, bytes, rate, path, is_all_reduce);
-    return nanoseconds(is_all_reduce && path->nodes > 1
-                           ? fmin(ring, tree_seconds(cluster, bytes, rate, path))
-                           : ring);
+    const double ring = ring_seconds(cluster, bytes, rate, path, is_all_reduce);
+    return nanoseconds(
+        is_all_reduce && path->nodes > 1
+            ? fmin(ring, tree_seconds(cluster, bytes, rate, path))
+            : ring);
 }
 
 int64_t me_cluster_transfer_ns(const me_rates *rates, const me_cluster *cluster,
@@ -144,6 +143,5 @@ int64_t me_cluster_transfer_ns(const me_rates *rates, const me_cluster *cluster,
                               false);
     }
     const double share = me_cluster_rate(cluster, kind, local);
-    return nanoseconds(link->step_s +
-                       (double)bytes / fmin(link->bytes, share));
+    return nanoseconds(link->step_s + (double)bytes / fmin(link->bytes, share));
 }
