@@ -238,6 +238,9 @@ static void copy_info(hwloc_obj_t object, const char *key,
         object == NULL ? NULL : hwloc_obj_get_info_by_name(object, key);
     (void)snprintf(text_out, ME_TOPOLOGY_TEXT, "%.*s", ME_TOPOLOGY_TEXT - 1,
                    text == NULL ? "" : text);
+    for (char *c = text_out; *c != '\0'; c++) {
+        *c = *c >= ' ' && *c <= '~' ? *c : '?';
+    }
 }
 
 static void read_host(hwloc_topology_t topology, me_topology *out)

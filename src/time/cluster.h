@@ -77,11 +77,13 @@ typedef struct me_cluster {
 /**
  * Read a machine's file. Its layout is not filled in. Local.
  *
- * @param path  a libconfig file; see docs/time.md
- * @return ME_OK; ME_ERR_IO; ME_ERR_SYNTAX; ME_ERR_CONFIG for a key that is
- *         missing, unknown or absurd, or a pair that nothing joins
+ * @param text   of libconfig's syntax, fit for libconfig (config/source.h); see
+ *               docs/time.md
+ * @param where  what messages call the file
+ * @return ME_OK; ME_ERR_SYNTAX; ME_ERR_CONFIG for a key that is missing,
+ *         unknown or absurd, or a pair that nothing joins
  */
-me_status me_cluster_load(const char *path, me_diag *diag,
+me_status me_cluster_read(const char *text, const char *where, me_diag *diag,
                           me_cluster *cluster_out) ME_MUST_CHECK;
 
 /** Nodes that a layout needs. Local. */

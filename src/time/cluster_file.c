@@ -27,13 +27,19 @@ static int line_of(const config_setting_t *setting)
 
 static bool read_number(const config_setting_t *setting, double *value_out)
 {
-    const int type = setting == NULL ? 0 : config_setting_type(setting);
-    if (type != CONFIG_TYPE_INT && type != CONFIG_TYPE_FLOAT) {
+    if (setting == NULL) {
         return false;
     }
-    *value_out = type == CONFIG_TYPE_INT ? config_setting_get_int(setting)
-                                         : config_setting_get_float(setting);
-    return true;
+    switch (config_setting_type(setting)) {
+    case CONFIG_TYPE_INT:
+    case CONFIG_TYPE_INT64:
+        *value_out = (double)config_setting_get_int64(setting);
+        return true;
+    case CONFIG_TYPE_FLOAT:
+        *value_out = config_setting_get_float(setting);
+        return true;
+    default: return false;
+    }
 }
 
 /** A number above 0. */
@@ -51,17 +57,27 @@ static me_status need_number(const reader *r, const config_setting_t *group,
     return ME_OK;
 }
 
+static bool is_printable(const char *text)
+{
+    while (*text >= ' ' && *text <= '~') {
+        text++;
+    }
+    return *text == '\0';
+}
+
 static me_status need_text(const reader *r, const config_setting_t *group,
                            const char *what, const char *key,
                            char text_out[ME_CLUSTER_TEXT])
 {
     const config_setting_t *one = config_setting_get_member(group, key);
     const char *text = one == NULL ? NULL : config_setting_get_string(one);
-    if (text == NULL || text[0] == '\0' || strlen(text) >= ME_CLUSTER_TEXT) {
+    if (text == NULL || text[0] == '\0' || strlen(text) >= ME_CLUSTER_TEXT ||
+        !is_printable(text)) {
         return me_fail_at(r->diag, ME_ERR_CONFIG, r->path,
                           line_of(one == NULL ? group : one),
-                          "%s%s must be a string of 1 to %d bytes", what, key,
-                          ME_CLUSTER_TEXT - 1);
+                          "%s%s must be a string of 1 to %d printable ASCII "
+                          "characters",
+                          what, key, ME_CLUSTER_TEXT - 1);
     }
     (void)snprintf(text_out, ME_CLUSTER_TEXT, "%s", text);
     return ME_OK;
@@ -191,9 +207,12 @@ static uint32_t read_gpus(const reader *r, const config_setting_t *array,
     for (int i = 0; i < n; i++) {
         const config_setting_t *one =
             config_setting_get_elem(array, (unsigned)i);
-        const int gpu = config_setting_get_int(one);
-        if (config_setting_type(one) != CONFIG_TYPE_INT || gpu < 0 ||
-            gpu >= r->cluster->gpus || (set >> (unsigned)gpu & 1U) != 0) {
+        double number = -1;
+        const bool is_number = read_number(one, &number) && number >= 0 &&
+                               number < r->cluster->gpus;
+        const int gpu = is_number ? (int)number : 0;
+        if (!is_number || number != (double)gpu ||
+            (set >> (unsigned)gpu & 1U) != 0) {
             return 0;
         }
         gpus[i] = (uint8_t)gpu;
@@ -337,22 +356,18 @@ static me_status read_root(const reader *r, const config_setting_t *root)
     return status == ME_OK ? read_pairs(r, root) : status;
 }
 
-me_status me_cluster_load(const char *path, me_diag *diag,
+me_status me_cluster_read(const char *text, const char *where, me_diag *diag,
                           me_cluster *cluster_out)
 {
     config_t file;
     config_init(&file);
     me_cluster cluster = {.gpus = 0};
-    const reader r = {.path = path, .diag = diag, .cluster = &cluster};
-    me_status status = ME_OK;
-    if (config_read_file(&file, path) != CONFIG_TRUE) {
-        const bool is_syntax = config_error_type(&file) == CONFIG_ERR_PARSE;
-        status = me_fail_at(diag, is_syntax ? ME_ERR_SYNTAX : ME_ERR_IO, path,
-                            is_syntax ? config_error_line(&file) : 0, "%s",
-                            config_error_text(&file));
-    } else {
-        status = read_root(&r, config_root_setting(&file));
-    }
+    const reader r = {.path = where, .diag = diag, .cluster = &cluster};
+    const me_status status =
+        config_read_string(&file, text) == CONFIG_TRUE
+            ? read_root(&r, config_root_setting(&file))
+            : me_fail_at(diag, ME_ERR_SYNTAX, where, config_error_line(&file),
+                         "%s", config_error_text(&file));
     config_destroy(&file);
     if (status == ME_OK) {
         *cluster_out = cluster;

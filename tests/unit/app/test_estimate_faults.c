@@ -15,6 +15,9 @@
 #define REPORT "estimate_faults.report"
 #define EVENTS "estimate_faults.events"
 
+static const char on_machine[] =
+    "machine.file=" SOURCE_DIR "/configs/machines/pcie-gen4.cfg";
+
 /* Pipelined, interleaved, sharded, recomputed: something of everything. */
 static const char *const sets[] = {
     "model.num_layers=4",
@@ -31,7 +34,7 @@ static const char *const sets[] = {
     "recompute.granularity=full",
     "recompute.num_layers=1",
     "device.memory_limit=1GiB",
-    "machine.file=" SOURCE_DIR "/configs/machines/pcie-gen4.cfg",
+    on_machine,
 };
 
 enum {
