@@ -26,17 +26,6 @@ me_status me_links_of_group(const me_cluster *cluster, const me_group *group,
     return status;
 }
 
-/** Of a pipeline what transfers cross: from each stage to the next one. */
-static void count_transfers(const me_cluster *cluster, const me_group *group,
-                            me_link_path *path)
-{
-    memset(path->links, 0, sizeof path->links);
-    for (int32_t i = 1; i < group->size; i++) {
-        path->links[me_cluster_between(cluster, me_group_member(group, i - 1),
-                                       me_group_member(group, i))]++;
-    }
-}
-
 /** One more group with this path. */
 static me_status count_path(me_group_kind kind, const me_link_path *path,
                             me_link_uses *uses)
@@ -76,8 +65,8 @@ static me_status survey_kind(const me_plan *plan, me_group_kind kind,
         me_link_path *path = &of_place[rank % places];
         if (path->size != group.size || c->layout.is_cyclic) {
             status = me_links_of_group(c, &group, path);
-            if (status == ME_OK && kind == ME_GROUP_PIPELINE) {
-                count_transfers(c, &group, path);
+            if (kind != ME_GROUP_PIPELINE) {
+                memset(path->transfers, 0, sizeof path->transfers);
             }
         }
         if (status == ME_OK) {

@@ -8,13 +8,14 @@ static json_t *make_rate(double bytes)
     return bytes > 0 ? json_integer((json_int_t)(bytes + 0.5)) : json_null();
 }
 
-static json_t *make_crossed(const me_link_path *path)
+static json_t *make_crossed(const me_link_use *use)
 {
+    const int32_t *links = me_link_use_links(use);
     json_t *object = json_object();
     for (int kind = 0; kind < ME_LINK_KINDS && object != NULL; kind++) {
-        if (path->links[kind] > 0 &&
+        if (links[kind] > 0 &&
             json_object_set_new(object, me_link_kind_name((me_link_kind)kind),
-                                json_integer(path->links[kind])) != 0) {
+                                json_integer(links[kind])) != 0) {
             json_decref(object);
             object = NULL;
         }
@@ -28,7 +29,7 @@ static json_t *make_use(const me_cluster *cluster, const me_link_use *use)
         "{s:s, s:i, s:i, s:i, s:i, s:o, s:s, s:o}", "group",
         me_group_kind_name(use->group), "groups", (int)use->groups, "ranks",
         (int)use->path.size, "nodes", (int)use->path.nodes, "ranks_of_node",
-        (int)use->path.local, "links", make_crossed(&use->path), "slowest",
+        (int)use->path.local, "links", make_crossed(use), "slowest",
         me_link_kind_name(me_link_use_slowest(use)), "bytes_per_second",
         make_rate(me_link_use_rate(cluster, use)));
 }

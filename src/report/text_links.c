@@ -39,7 +39,7 @@ static void get_links(const void *row, me_str *cell)
 {
     const char *comma = "";
     for (int kind = 0; kind < ME_LINK_KINDS; kind++) {
-        const int n = (int)path_of(row)->links[kind];
+        const int n = (int)me_link_use_links(((const use_row *)row)->use)[kind];
         if (n > 0) {
             me_str_printf(cell, "%s%d %s", comma, n,
                           me_link_kind_name((me_link_kind)kind));

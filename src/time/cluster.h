@@ -104,6 +104,8 @@ typedef struct me_link_path {
     int32_t local;                /**< fewest ranks of it on one of them */
     int32_t links[ME_LINK_KINDS]; /**< of its ring, of each kind */
     int32_t peers[ME_LINK_KINDS]; /**< most that a rank has over each kind */
+    int32_t transfers[ME_LINK_KINDS]; /**< from each rank to the next one, as a
+                                           pipeline has them, of each kind */
 } me_link_path;
 
 /** The farthest kind that a ring crosses; of a path with two ranks or more. */
@@ -144,10 +146,14 @@ int64_t me_cluster_collective_ns(const me_rates *rates,
                                  const me_launch *collective,
                                  const me_link_path *path);
 
-/** Nanoseconds of a transfer between two ranks, of whose pipeline @p local are
- *  on a node. Local. */
+/** Bytes a second of a transfer of a pipeline over a kind of link: of one link,
+ *  or of its share where all transfers of like pipelines run at once. Local. */
+double me_cluster_transfer_rate(const me_cluster *cluster, me_link_kind kind,
+                                const me_link_path *pipeline);
+
+/** Nanoseconds of a transfer between two ranks of a pipeline. Local. */
 int64_t me_cluster_transfer_ns(const me_rates *rates, const me_cluster *cluster,
                                uint64_t bytes, me_link_kind kind,
-                               int32_t local);
+                               const me_link_path *pipeline);
 
 #endif /* MEMEST_TIME_CLUSTER_H */

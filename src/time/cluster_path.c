@@ -226,6 +226,10 @@ me_status me_link_path_find(const me_cluster *cluster, const int32_t *members,
         sets[me_cluster_node(&cluster->layout, members[i])] |=
             1U << (unsigned)gpu_of(cluster, members[i]);
     }
+    for (int32_t i = 1; i < size; i++) {
+        path.transfers[me_cluster_between(cluster, members[i - 1],
+                                          members[i])]++;
+    }
     const me_status status = add_nodes(cluster, sets, n_nodes, &path);
     me_free(sets);
     if (status == ME_OK) {

@@ -134,14 +134,28 @@ int64_t me_cluster_collective_ns(const me_rates *rates,
             : ring);
 }
 
+double me_cluster_transfer_rate(const me_cluster *cluster, me_link_kind kind,
+                                const me_link_path *pipeline)
+{
+    const me_cluster_link *link = &cluster->links[kind];
+    if (link->shared == 0) {
+        return link->bytes;
+    }
+    const double of_node =
+        ceil((double)pipeline->transfers[kind] / pipeline->nodes);
+    const double share = me_cluster_rate(cluster, kind, pipeline->local);
+    return fmin(link->bytes, share / fmax(of_node, 1));
+}
+
 int64_t me_cluster_transfer_ns(const me_rates *rates, const me_cluster *cluster,
-                               uint64_t bytes, me_link_kind kind, int32_t local)
+                               uint64_t bytes, me_link_kind kind,
+                               const me_link_path *pipeline)
 {
     const me_cluster_link *link = &cluster->links[kind];
     if (link->is_cards) {
         return me_transfer_ns(rates, (uint64_t)((double)bytes / link->scale),
                               false);
     }
-    const double share = me_cluster_rate(cluster, kind, local);
-    return nanoseconds(link->step_s + (double)bytes / fmin(link->bytes, share));
+    const double rate = me_cluster_transfer_rate(cluster, kind, pipeline);
+    return nanoseconds(link->step_s + (double)bytes / rate);
 }

@@ -237,7 +237,7 @@ static int64_t transfer_ns(const me_time_recorder *r, uint64_t bytes,
     return me_cluster_transfer_ns(
         r->rates, p->cluster, bytes,
         me_cluster_between(p->cluster, p->rank, other),
-        p->path[ME_GROUP_PIPELINE].local);
+        &p->path[ME_GROUP_PIPELINE]);
 }
 
 /** A batch takes as long as the slower one of its links. */

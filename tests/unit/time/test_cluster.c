@@ -189,18 +189,34 @@ static void test_time__transfers(void **state)
 {
     (void)state;
     const me_rates r = rates_example();
-    const me_cluster c = pairs_of_bridges(16);
-    assert_int_equal(me_cluster_transfer_ns(&r, &c, 1000000, ME_LINK_NVLINK, 1),
-                     1000 + 10000);
-    /* eight pipelines cross the sockets at once, or one does */
-    assert_int_equal(me_cluster_transfer_ns(&r, &c, 1000000, ME_LINK_SOCKET, 1),
-                     3000 + 500000);
-    assert_int_equal(me_cluster_transfer_ns(&r, &c, 1000000, ME_LINK_SOCKET, 8),
-                     3000 + 62500);
-    /* one transfer has one adapter, however many there are */
+    me_cluster c = pairs_of_bridges(16);
+    const me_link_path two = path_of(&c, 3, 1, 2);
+    const me_link_path node = path_of(&c, 0, 1, 8);
+    const me_link_path far = path_of(&c, 0, 8, 2);
+    const int32_t transfers[ME_LINK_KINDS] = {4, 0, 2, 1, 0};
+    assert_memory_equal(node.transfers, transfers, sizeof transfers);
     assert_int_equal(
-        me_cluster_transfer_ns(&r, &c, 1000000, ME_LINK_NETWORK, 8),
+        me_cluster_transfer_ns(&r, &c, 1000000, ME_LINK_NVLINK, &two),
+        1000 + 10000);
+    /* four pipelines of two cross the sockets at once, or one of eight does */
+    assert_int_equal(
+        me_cluster_transfer_ns(&r, &c, 1000000, ME_LINK_SOCKET, &two),
+        3000 + 250000);
+    assert_int_equal(
+        me_cluster_transfer_ns(&r, &c, 1000000, ME_LINK_SOCKET, &node),
+        3000 + 62500);
+    /* one transfer has one adapter, however many there are; dealt in turn, a
+     * pipeline of 16 has eight transfers from each node */
+    assert_int_equal(
+        me_cluster_transfer_ns(&r, &c, 1000000, ME_LINK_NETWORK, &far),
         10000 + 100000);
+    c.layout.is_cyclic = true;
+    c.links[ME_LINK_NETWORK].shared = 1;
+    const me_link_path all = path_of(&c, 0, 1, 16);
+    assert_int_equal(all.transfers[ME_LINK_NETWORK], 15);
+    assert_int_equal(
+        me_cluster_transfer_ns(&r, &c, 1000000, ME_LINK_NETWORK, &all),
+        10000 + 800000);
 }
 
 /* NVLink at the card's rates is what it is without a machine; half as wide it
@@ -221,10 +237,11 @@ static void test_time__the_cards_own_links(void **state)
         assert_int_equal(me_cluster_collective_ns(&r, &c, &l, &path),
                          me_collective_ns(&r, &l, &group));
     }
-    assert_int_equal(me_cluster_transfer_ns(&r, &c, 1000000, ME_LINK_NVLINK, 1),
-                     me_transfer_ns(&r, 1000000, false));
     c.links[ME_LINK_NVLINK].scale = 0.5;
     const me_link_path pair = path_of(&c, 0, 1, 2);
+    assert_int_equal(
+        me_cluster_transfer_ns(&r, &c, 1000000, ME_LINK_NVLINK, &pair),
+        me_transfer_ns(&r, 2000000, false));
     assert_int_equal(me_cluster_collective_ns(&r, &c, &l, &pair),
                      10000 + 20000);
 }
