@@ -239,7 +239,9 @@ static void copy_info(hwloc_obj_t object, const char *key,
     (void)snprintf(text_out, ME_TOPOLOGY_TEXT, "%.*s", ME_TOPOLOGY_TEXT - 1,
                    text == NULL ? "" : text);
     for (char *c = text_out; *c != '\0'; c++) {
-        *c = *c >= ' ' && *c <= '~' ? *c : '?';
+        if (*c < ' ' || *c > '~') {
+            *c = '?';
+        }
     }
 }
 
