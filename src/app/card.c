@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "app/card.h"
 
+#include "app/machine.h"
 #include "base/data_files.h"
 #include "device/machine.h"
 
@@ -150,12 +151,13 @@ static me_status assume_nccl(me_config *config, me_diag *diag,
             "launch command",
             2 * (job->card.nccl.nvls_channels + 1));
     }
-    if (status == ME_OK && config->parallel.world_size > job->gpus_per_node) {
+    if (status == ME_OK &&
+        config->parallel.world_size > job->layout.gpus_per_node) {
         status = me_config_assume(
             config, diag,
             "%d ranks a node; what communicators over several nodes take is "
             "derived from NCCL's source and not measured",
-            (int)job->gpus_per_node);
+            (int)job->layout.gpus_per_node);
     }
     return status;
 }
@@ -163,10 +165,12 @@ static me_status assume_nccl(me_config *config, me_diag *diag,
 me_status me_job_card_make(me_config *config, me_diag *diag,
                            me_job_card *card_out)
 {
-    me_job_card job = {.nccl = me_nccl_setup_default(),
-                       .gpus_per_node = config->device.gpus_per_node};
+    me_job_card job = {.nccl = me_nccl_setup_default()};
     me_status status =
         me_card_choose(config->device.name, diag, &job.card, &job.rates);
+    if (status == ME_OK) {
+        status = me_machine_choose(config, diag, &job);
+    }
     if (status == ME_OK) {
         status = me_environment_apply(config, diag, &job);
     }
@@ -205,15 +209,22 @@ static bool lies_evenly(const me_plan *plan, int32_t gpus_per_node)
 me_status me_job_card_note_places(const me_plan *plan, const me_job_card *card,
                                   me_config *config, me_diag *diag)
 {
-    if (config->parallel.world_size <= card->gpus_per_node ||
-        lies_evenly(plan, card->gpus_per_node)) {
+    const int32_t gpus_per_node = card->layout.gpus_per_node;
+    if (config->parallel.world_size <= gpus_per_node ||
+        (!card->layout.is_cyclic && lies_evenly(plan, gpus_per_node))) {
         return ME_OK;
+    }
+    if (card->layout.is_cyclic) {
+        return me_config_assume(
+            config, diag,
+            "ranks are dealt to nodes in turn: of ranks with equal programs "
+            "the place of the lowest one is taken for all");
     }
     return me_config_assume(
         config, diag,
         "ranks with equal programs lie on nodes of %d in different ways: the "
         "place of the lowest one is taken for all",
-        (int)card->gpus_per_node);
+        (int)gpus_per_node);
 }
 
 me_card me_job_card_kernels(const me_job_card *job)

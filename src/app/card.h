@@ -13,14 +13,17 @@
 #include "config/config.h"
 #include "plan/plan.h"
 #include "tensor/engine.h"
+#include "time/cluster.h"
 #include "time/rates.h"
 
 /** What every rank's simulation is told of the machine. */
 typedef struct me_job_card {
     me_device_card card;
     me_nccl_setup nccl;
-    int32_t gpus_per_node;
     me_rates rates; /**< is_known: its file has them */
+    me_cluster_layout layout;
+    bool has_machine;   /**< else links are the card's */
+    me_cluster machine; /**< with the same layout */
 } me_job_card;
 
 /**

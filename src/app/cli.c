@@ -1,35 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "app/cli.h"
-
-#include "base/parse.h"
+#include "app/cli_flag.h"
 
 #include <stddef.h>
 #include <string.h>
 
-typedef enum flag_kind {
-    FLAG_TEXT,
-    FLAG_NAME,   /**< text that is not empty: a file, a word */
-    FLAG_NUMBER, /**< not negative, 31 bits */
-    FLAG_COUNT,  /**< the same, and not 0 */
-    FLAG_SWITCH,
-    FLAG_SET, /**< text; may be repeated, as those below */
-    FLAG_SCHEDULE,
-    FLAG_VARIANT
-} flag_kind;
-
-/** A flag: what it is called, what it takes, where it goes, what it is for. */
-typedef struct flag {
-    const char *name;
-    const char *short_name;
-    const char *value; /**< placeholder in the help, NULL: none */
-    flag_kind kind;
-    size_t offset;
-    const char *help;
-} flag;
-
 #define AT(member) offsetof(me_cli, member)
 
-static const flag flags[] = {
+static const me_cli_flag flags[] = {
     {"--model", "-m", "FILE|NAME", FLAG_NAME, AT(model),
      "job or model: a .cfg file, a Hugging Face config.json, a .toml of "
      "torchtitan, or a name of configs/models"},
@@ -49,6 +26,8 @@ static const flag flags[] = {
      "the card: a name of configs/cards, a file of one, or the machine's"},
     {"--device-index", NULL, "N", FLAG_NUMBER, AT(device_index),
      "whose trace of a snapshot replay takes, where several have one"},
+    {"--machine", NULL, "NAME|FILE", FLAG_NAME, AT(machine),
+     "what joins GPUs: a name of configs/machines, a file, lstopo's XML"},
     {"--format", NULL, "text|json|csv|html", FLAG_NAME, AT(format),
      "of the report; text if not given"},
     {"--json-ranks", NULL, "all|classes", FLAG_NAME, AT(json_ranks),
@@ -75,7 +54,8 @@ static const flag flags[] = {
     {"--in-flight", NULL, "N", FLAG_COUNT, AT(in_flight),
      "chunk micro-batches that a rank may hold, of schedule zb_auto, v_auto"},
     {"--durations", NULL, "F=1,I=1,…", FLAG_NAME, AT(durations),
-     "ticks of F, I, W, B, FB and comm, of schedule"},
+     "ticks of F, I, W, B, FB and comm, of schedule; of compare in place of "
+     "predicted times"},
     {"--comms", NULL, NULL, FLAG_SWITCH, AT(comms),
      "sends and receives as well, of schedule"},
     {"--blocking", NULL, NULL, FLAG_SWITCH, AT(blocking),
@@ -144,9 +124,9 @@ static const command commands[] = {
     {"estimate", NULL, NULL, "how much memory every rank takes (the default)"},
     {"check", NULL, NULL, "the verdict alone: exit 0 if it fits, 3 if not"},
     {"compare", NULL,
-     " --model --set --schedule --variant --world-size --memory-limit "
-     "--alloc-conf --device --format --output --course --strict --no-fold "
-     "--threads --require-fit -- ",
+     " --model --set --schedule --variant --durations --world-size "
+     "--memory-limit --alloc-conf --device --machine --format --output "
+     "--course --strict --no-fold --threads --require-fit -- ",
      "schedules and settings of one job in one table"},
     {"replay", "FILE|-",
      " --memory-limit --alloc-conf --device --device-index --format --output "
@@ -186,7 +166,7 @@ enum {
     N_COMMANDS = sizeof commands / sizeof commands[0]
 };
 
-static bool is_flag(const flag *f, const char *word, size_t length)
+static bool is_flag(const me_cli_flag *f, const char *word, size_t length)
 {
     const bool is_long =
         strlen(f->name) == length && strncmp(f->name, word, length) == 0;
@@ -196,7 +176,7 @@ static bool is_flag(const flag *f, const char *word, size_t length)
     return is_long || is_short;
 }
 
-static const flag *find_flag(const char *word, size_t length)
+static const me_cli_flag *find_flag(const char *word, size_t length)
 {
     for (int i = 0; i < N_FLAGS; i++) {
         if (is_flag(&flags[i], word, length)) {
@@ -206,65 +186,13 @@ static const flag *find_flag(const char *word, size_t length)
     return NULL;
 }
 
-/** One more of a flag that may be repeated. */
-static me_status store_next(const char **values, int32_t *count, const flag *f,
-                            const char *value, me_diag *diag)
-{
-    if (*count == ME_CLI_MAX_SETS) {
-        return me_fail(diag, ME_ERR_CONFIG, "%s: more than %d times", f->name,
-                       ME_CLI_MAX_SETS);
-    }
-    values[(*count)++] = value;
-    return ME_OK;
-}
-
-static me_status store_number(int32_t *at, const flag *f, const char *value,
-                              me_diag *diag)
-{
-    const uint64_t least = f->kind == FLAG_COUNT ? 1 : 0;
-    uint64_t number = 0;
-    if (me_parse_u64(value, &number) != ME_OK || number > INT32_MAX ||
-        number < least) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "%s: \"%s\" is not a whole number from %d to %d",
-                       f->name, value, (int)least, INT32_MAX);
-    }
-    *at = (int32_t)number;
-    return ME_OK;
-}
-
-static me_status store(me_cli *cli, const flag *f, const char *value,
-                       me_diag *diag)
-{
-    char *at = (char *)cli + f->offset;
-    switch (f->kind) {
-    case FLAG_SWITCH: *(bool *)(void *)at = true; return ME_OK;
-    case FLAG_NAME:
-        if (value[0] == '\0') {
-            return me_fail(diag, ME_ERR_CONFIG, "%s needs a value: %s", f->name,
-                           f->value);
-        }
-        *(const char **)(void *)at = value;
-        return ME_OK;
-    case FLAG_TEXT: *(const char **)(void *)at = value; return ME_OK;
-    case FLAG_SET: return store_next(cli->sets, &cli->n_sets, f, value, diag);
-    case FLAG_SCHEDULE:
-        return store_next(cli->schedules, &cli->n_schedules, f, value, diag);
-    case FLAG_VARIANT:
-        return store_next(cli->variants, &cli->n_variants, f, value, diag);
-    case FLAG_NUMBER:
-    case FLAG_COUNT: return store_number((int32_t *)(void *)at, f, value, diag);
-    }
-    return ME_ERR_INTERNAL;
-}
-
 /** One flag and its value. @return words that it took; 0 on failure */
 static int read_flag(me_cli *cli, int left, char **words, me_diag *diag)
 {
     const char *equals = strchr(words[0], '=');
     const size_t length =
         equals == NULL ? strlen(words[0]) : (size_t)(equals - words[0]);
-    const flag *f = find_flag(words[0], length);
+    const me_cli_flag *f = find_flag(words[0], length);
     if (f == NULL) {
         (void)me_fail(diag, ME_ERR_CONFIG,
                       "%s: no such flag; memest --help lists them, and a "
@@ -278,7 +206,7 @@ static int read_flag(me_cli *cli, int left, char **words, me_diag *diag)
             (void)me_fail(diag, ME_ERR_CONFIG, "%s takes no value", f->name);
             return 0;
         }
-        return store(cli, f, NULL, diag) == ME_OK ? 1 : 0;
+        return me_cli_store(cli, f, NULL, diag) == ME_OK ? 1 : 0;
     }
     if (equals == NULL && left < 2) {
         (void)me_fail(diag, ME_ERR_CONFIG, "%s needs a value: %s", f->name,
@@ -286,7 +214,7 @@ static int read_flag(me_cli *cli, int left, char **words, me_diag *diag)
         return 0;
     }
     const char *value = equals == NULL ? words[1] : equals + 1;
-    if (store(cli, f, value, diag) != ME_OK) {
+    if (me_cli_store(cli, f, value, diag) != ME_OK) {
         return 0;
     }
     return equals == NULL ? 2 : 1;
@@ -347,7 +275,7 @@ static bool has_name(const char *list, const char *name)
     return false;
 }
 
-static bool takes(const command *c, const flag *f)
+static bool takes(const command *c, const me_cli_flag *f)
 {
     if (c->takes == NULL) {
         return !has_name(not_of_jobs, f->name);
@@ -355,7 +283,8 @@ static bool takes(const command *c, const flag *f)
     return has_name(every_command, f->name) || has_name(c->takes, f->name);
 }
 
-static me_status refuse_flag(const command *c, const flag *f, me_diag *diag)
+static me_status refuse_flag(const command *c, const me_cli_flag *f,
+                             me_diag *diag)
 {
     return c->takes == NULL
                ? me_fail(diag, ME_ERR_CONFIG,
@@ -366,7 +295,7 @@ static me_status refuse_flag(const command *c, const flag *f, me_diag *diag)
                          (int)sizeof every_command - 2, every_command);
 }
 
-static bool is_given(const me_cli *cli, const flag *f)
+static bool is_given(const me_cli *cli, const me_cli_flag *f)
 {
     return (cli->given >> (unsigned)(f - flags) & 1U) != 0;
 }
@@ -484,7 +413,7 @@ void me_cli_help(me_str *text)
     }
     me_str_append(text, "\nFlags\n");
     for (int i = 0; i < N_FLAGS; i++) {
-        const flag *f = &flags[i];
+        const me_cli_flag *f = &flags[i];
         me_str left = {0};
         me_str_printf(
             &left, "%s%s%s%s%s", f->short_name == NULL ? "" : f->short_name,

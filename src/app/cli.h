@@ -33,6 +33,7 @@ typedef struct me_cli {
     const char *alloc_conf;   /**< or NULL */
     const char *device;       /**< or NULL */
     int32_t device_index;     /**< of a snapshot; -1: not given */
+    const char *machine;      /**< or NULL */
     const char *format;       /**< "text" if none was given */
     const char *json_ranks;   /**< as given, or NULL */
     const char *output;       /**< NULL: stdout */

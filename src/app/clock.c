@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "app/clock.h"
 
+#include "app/links.h"
+
 /** The host's time for a micro-batch's data. Megatron-LM's mock data set makes
  *  a mask of s x s for each sample: read off recorded jobs at s = 2048 and
  *  4096, the longer ones beyond the host's caches. */
@@ -24,15 +26,17 @@ static int32_t stage_of(const me_plan *plan, int32_t rank)
     return me_plan_coordinates(plan, rank).at[ME_AXIS_PIPELINE];
 }
 
-static void place_group(const me_plan *plan, int32_t gpus_per_node,
-                        int32_t rank, me_group_kind kind, me_time_place *place)
+static me_status place_group(const me_plan *plan, const me_job_card *card,
+                             int32_t rank, me_group_kind kind,
+                             me_time_place *place)
 {
+    const me_cluster_layout *layout = &card->layout;
     const me_group group = me_grid_group(&plan->grid, kind, rank);
     place->group[kind].size = group.size;
     place->first_stage[kind] = stage_of(plan, rank);
     for (int32_t i = 0; i < group.size; i++) {
         const int32_t member = me_group_member(&group, i);
-        if (member / gpus_per_node != rank / gpus_per_node) {
+        if (me_cluster_node(layout, member) != me_cluster_node(layout, rank)) {
             place->group[kind].is_remote = true;
         }
         const int32_t stage = stage_of(plan, member);
@@ -43,6 +47,9 @@ static void place_group(const me_plan *plan, int32_t gpus_per_node,
             place->first_stage[kind] = stage;
         }
     }
+    return card->has_machine
+               ? me_links_of_group(&card->machine, &group, &place->path[kind])
+               : ME_OK;
 }
 
 me_status me_clock_create(const me_plan *plan, const me_job_card *card,
@@ -58,17 +65,20 @@ me_status me_clock_create(const me_plan *plan, const me_job_card *card,
                        ? ME_HOST_OF_TORCH
                        : ME_HOST_OF_MEGATRON,
         .loader_ns = loader_ns(plan->config),
+        .cluster = card->has_machine ? &card->machine : NULL,
+        .layout = card->layout,
     };
-    for (int kind = 0; kind < ME_GROUP_COUNT; kind++) {
-        place_group(plan, card->gpus_per_node, rank, (me_group_kind)kind,
-                    &place);
+    me_status status = ME_OK;
+    for (int kind = 0; kind < ME_GROUP_COUNT && status == ME_OK; kind++) {
+        status = place_group(plan, card, rank, (me_group_kind)kind, &place);
     }
     const me_group stages = me_grid_group(&plan->grid, ME_GROUP_PIPELINE, rank);
     place.rank = rank;
     place.stage = stage_of(plan, rank);
     place.stage_stride = stages.n_axes > 0 ? stages.axes[0].stride : 0;
-    place.gpus_per_node = card->gpus_per_node;
-    return me_time_recorder_create(&card->rates, &place, recorder_out) == ME_OK
-               ? ME_OK
-               : me_fail(diag, ME_ERR_NOMEM, "no host memory for times");
+    if (status == ME_OK) {
+        status = me_time_recorder_create(&card->rates, &place, recorder_out);
+    }
+    return status == ME_OK ? ME_OK
+                           : me_fail(diag, status, "no host memory for times");
 }

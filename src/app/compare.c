@@ -5,6 +5,7 @@
 #include "app/job.h"
 #include "app/output.h"
 #include "app/run.h"
+#include "app/ticks_step.h"
 #include "app/variant.h"
 #include "base/alloc.h"
 #include "base/log.h"
@@ -23,7 +24,8 @@ typedef struct setting {
     const me_schedule_choice *choice;
     const me_variant *variant;
     char schedule[ME_VARIANT_NAME];
-    me_run *run; /**< NULL: it cannot run */
+    me_run *run;        /**< NULL: it cannot run */
+    me_step_time *step; /**< under fixed durations; owned, or NULL */
     char reason[ME_DIAG_TEXT];
 } setting;
 
@@ -32,7 +34,8 @@ typedef struct comparison {
     me_transport *transport;
     const me_cli *cli;
     me_format format;
-    me_config *job; /**< read, not finished */
+    me_ticks durations; /**< with --durations */
+    me_config *job;     /**< read, not finished */
     me_schedule_choice *choices;
     me_variant *variants; /**< the first is the job as it is */
     size_t n_choices;
@@ -75,9 +78,25 @@ static me_status read_choices(comparison *c, me_diag *diag)
     return status;
 }
 
+static me_status read_durations(comparison *c, me_diag *diag)
+{
+    c->durations = me_ticks_default();
+    if (c->cli->durations == NULL) {
+        return ME_OK;
+    }
+    return c->format == ME_FORMAT_CSV
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "--durations: --format must be text, json or html, "
+                         "not csv")
+               : me_ticks_parse(c->cli->durations, diag, &c->durations);
+}
+
 static me_status read_command(comparison *c, me_diag *diag)
 {
     me_status status = me_format_read(c->cli->format, NULL, diag, &c->format);
+    if (status == ME_OK) {
+        status = read_durations(c, diag);
+    }
     if (status == ME_OK) {
         status = read_choices(c, diag);
     }
@@ -180,6 +199,10 @@ static me_status plan_setting(const comparison *c, setting *s, me_diag *diag)
         }
         status = me_run_create(c->transport, config, &options, diag, &s->run);
     }
+    if (status == ME_OK && c->cli->durations != NULL) {
+        status = me_ticks_step_create(me_run_plan(s->run), &c->durations, diag,
+                                      &s->step);
+    }
     return status;
 }
 
@@ -214,6 +237,7 @@ static const me_compare_row *fill_rows(comparison *c)
             .variant = s->variant->name,
             .assignments = s->variant->assignments,
             .report = runs ? me_run_report(s->run) : NULL,
+            .ticks_step = runs ? s->step : NULL,
             .reason = runs ? NULL : s->reason,
         };
     }
@@ -229,6 +253,7 @@ static me_status print(comparison *c, me_diag *diag)
     const me_comparison what = {
         .version = ME_VERSION,
         .name = c->job->name,
+        .durations = c->cli->durations == NULL ? NULL : &c->durations,
         .rows = fill_rows(c),
         .n_rows = c->n_settings,
     };
@@ -273,6 +298,7 @@ static void comparison_fini(comparison *c)
 {
     for (size_t i = 0; i < c->n_settings; i++) {
         me_run_destroy(c->settings[i].run);
+        me_step_time_destroy(c->settings[i].step);
     }
     for (size_t i = 0; c->variants != NULL && i < c->n_variants; i++) {
         me_variant_fini(&c->variants[i]);

@@ -43,6 +43,10 @@ static me_status read_flags(const me_cli *cli, me_config *config, me_diag *diag)
         status =
             set_from_flag(config, "--device", "device.name", cli->device, diag);
     }
+    if (status == ME_OK) {
+        status = set_from_flag(config, "--machine", "machine.file",
+                               cli->machine, diag);
+    }
     return status;
 }
 

@@ -3,6 +3,7 @@
 
 #include "app/card.h"
 #include "app/groups.h"
+#include "app/links.h"
 #include "app/shards.h"
 #include "app/simulate.h"
 #include "base/alloc.h"
@@ -22,6 +23,7 @@ struct me_run {
     me_plan *plan;
     me_groups *groups;
     me_job_card card;
+    me_link_uses links;
     me_simulation simulation;
     int32_t n_units;    /**< programs to simulate over all processes */
     me_call_log **logs; /**< of this process's units, else NULL */
@@ -58,6 +60,14 @@ static me_status set_limit(me_run *s, me_diag *diag)
     return status;
 }
 
+/** What the job's groups cross of the machine. */
+static me_status survey_links(me_run *s, me_diag *diag)
+{
+    const me_status status =
+        me_links_survey(s->plan, &s->card.machine, diag, &s->links);
+    return status == ME_OK ? me_links_note(&s->links, s->config, diag) : status;
+}
+
 static me_status make_plan(me_run *s, me_diag *diag)
 {
     me_status status = me_plan_create(s->config, true, diag, &s->plan);
@@ -70,6 +80,9 @@ static me_status make_plan(me_run *s, me_diag *diag)
     }
     if (status == ME_OK) {
         status = me_job_card_note_places(s->plan, &s->card, s->config, diag);
+    }
+    if (status == ME_OK && s->card.has_machine) {
+        status = survey_links(s, diag);
     }
     if (status != ME_OK) {
         return status;
@@ -341,6 +354,7 @@ static me_status exchange(me_run *s, const answers *a, me_diag *diag)
                                 .assumptions = unchecked,
                                 .n_assumptions = checked.is_replayed ? 0 : 1,
                                 .rates = &s->card.rates,
+                                .links = &s->links,
                             },
                             a->parts, (uint32_t)a->n_units, diag, &s->report);
 }
@@ -363,6 +377,7 @@ void me_run_destroy(me_run *run)
     me_free(s->log_unit);
     me_free(s->results);
     me_report_destroy(s->report);
+    me_links_fini(&s->links);
     me_groups_destroy(s->groups);
     me_plan_destroy(s->plan);
     me_config_destroy(s->config);

@@ -61,7 +61,7 @@ static uint64_t read_device(void *self)
 
 static int node_of(const parts *p, int rank)
 {
-    return rank / p->simulation->card->gpus_per_node;
+    return me_cluster_node(&p->simulation->card->layout, rank);
 }
 
 static bool is_remote(void *self, me_group_kind kind, int32_t peer)

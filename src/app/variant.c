@@ -189,7 +189,7 @@ me_status me_schedule_choice_apply(const me_schedule_choice *choice,
     char text[16] = "";
     me_status status = me_config_set(config, "pipeline.schedule",
                                      choice->schedule->name, diag);
-    if (status == ME_OK) {
+    if (status == ME_OK && config->pipeline.file[0] != '\0') {
         status = me_config_set(config, "pipeline.schedule_file", "", diag);
     }
     if (status == ME_OK) {

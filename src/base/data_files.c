@@ -19,6 +19,7 @@ enum {
 
 const me_data_kind me_data_models = {"model", "configs/models"};
 const me_data_kind me_data_cards = {"card", "configs/cards"};
+const me_data_kind me_data_machines = {"machine", "configs/machines"};
 
 typedef struct names {
     char name[MAX_NAMES][NAME_BYTES];
@@ -170,7 +171,7 @@ static bool find_named(const me_data_kind *kind, const me_data_roots *roots,
 static bool looks_like_path(const char *name)
 {
     return strchr(name, '/') != NULL || me_ends_with(name, ".cfg") ||
-           me_ends_with(name, ".json");
+           me_ends_with(name, ".json") || me_ends_with(name, ".xml");
 }
 
 me_status me_data_find(const me_data_kind *kind, const char *name,

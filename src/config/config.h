@@ -197,6 +197,19 @@ typedef struct me_device_config {
     int32_t gpus_per_node;
 } me_device_config;
 
+/** How ranks are put on nodes. */
+typedef enum me_rank_placement {
+    ME_RANKS_BLOCK, /**< a node is filled before the next one */
+    ME_RANKS_CYCLIC /**< one rank a node in turn */
+} me_rank_placement;
+
+/** Where the job runs. */
+typedef struct me_machine_config {
+    char file[256]; /**< a name of configs/machines, a file of one, or hwloc's
+                         XML; "": links are the card's */
+    me_rank_placement placement;
+} me_machine_config;
+
 /** What predicted times count beside the job itself. */
 typedef struct me_time_config {
     me_loader loader;
@@ -230,6 +243,7 @@ typedef struct me_config {
     me_recompute_config recompute;
     me_impl_config impl;
     me_device_config device;
+    me_machine_config machine;
     me_time_config time;
     me_torch_options torch;
     struct me_layers *layers;      /**< owned; the `module` group, or NULL */

@@ -94,6 +94,12 @@ static const me_option_word framework_words[] = {
     {NULL, 0},
 };
 
+static const me_option_word placement_words[] = {
+    {"block", ME_RANKS_BLOCK},
+    {"cyclic", ME_RANKS_CYCLIC},
+    {NULL, 0},
+};
+
 static const me_option_word loader_words[] = {
     {"none", ME_LOADER_NONE},
     {"mock_gpt", ME_LOADER_MOCK_GPT},
@@ -463,6 +469,12 @@ SIZE("device.memory_limit", "0", 1, 1e18, "what the card has left",
     device.memory_limit_bytes, "What PyTorch's allocator may reserve."),
 STRING("device.alloc_conf", "", device.alloc_conf,
     "Settings of PyTorch's allocator, as in PYTORCH_CUDA_ALLOC_CONF."),
+
+STRING("machine.file", "", machine.file,
+    "What joins GPUs and nodes: a name of configs/machines, a file of one, or "
+    "hwloc's XML of a node (docs/time.md)."),
+ENUM("machine.placement", "block", placement_words, machine.placement,
+    "Ranks fill one node after the other, or are dealt to all in turn."),
 
 ENUM("time.loader", "none", loader_words, time.loader,
     "What the host takes for data in predicted times: nothing, or what "

@@ -27,6 +27,7 @@ typedef struct scanner {
     bool is_line_start;
     me_source *source;
     me_diag *diag;
+    bool allows_lists;
 } scanner;
 
 static char peek(const scanner *s, size_t ahead)
@@ -189,11 +190,11 @@ static me_status scan_include(scanner *s)
 static me_status scan_other(scanner *s)
 {
     const char c = peek(s, 0);
-    if (c == '(' || c == '[') {
+    if ((c == '(' || c == '[') && !s->allows_lists) {
         return fail(s, s->line, "lists and arrays are not used: write a value");
     }
-    s->depth += c == '{';
-    s->depth -= c == '}';
+    s->depth += c == '{' || c == '(' || c == '[';
+    s->depth -= c == '}' || c == ')' || c == ']';
     if (s->depth > DEPTH_MAX) {
         return fail(s, s->line, "groups are nested too deep");
     }
@@ -268,27 +269,42 @@ static me_status refuse_binary(const scanner *s)
     return ME_OK;
 }
 
+static me_status scan(scanner *s)
+{
+    *s->source = (me_source){0};
+    s->line = 1;
+    s->is_line_start = true;
+    me_status status = refuse_binary(s);
+    while (status == ME_OK && s->at < s->length) {
+        status = scan_token(s);
+    }
+    if (status == ME_OK && me_str_status(&s->source->text) != ME_OK) {
+        status =
+            me_fail(s->diag, ME_ERR_NOMEM, "no memory for %.80s", s->where);
+    }
+    return status;
+}
+
 me_status me_source_scan(const char *where, const char *raw, size_t length,
                          me_diag *diag, me_source *source_out)
 {
-    *source_out = (me_source){0};
-    scanner s = {
-        .where = where,
-        .raw = raw,
-        .length = length,
-        .line = 1,
-        .is_line_start = true,
-        .source = source_out,
-        .diag = diag,
-    };
-    me_status status = refuse_binary(&s);
-    while (status == ME_OK && s.at < s.length) {
-        status = scan_token(&s);
-    }
-    if (status == ME_OK && me_str_status(&source_out->text) != ME_OK) {
-        status = me_fail(diag, ME_ERR_NOMEM, "no memory for %.80s", where);
-    }
-    return status;
+    return scan(&(scanner){.where = where,
+                           .raw = raw,
+                           .length = length,
+                           .source = source_out,
+                           .diag = diag});
+}
+
+me_status me_source_scan_lists(const char *where, const char *raw,
+                               size_t length, me_diag *diag,
+                               me_source *source_out)
+{
+    return scan(&(scanner){.where = where,
+                           .raw = raw,
+                           .length = length,
+                           .allows_lists = true,
+                           .source = source_out,
+                           .diag = diag});
 }
 
 void me_source_fini(me_source *source)

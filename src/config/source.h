@@ -45,6 +45,11 @@ typedef struct me_source {
 me_status me_source_scan(const char *where, const char *raw, size_t length,
                          me_diag *diag, me_source *source_out) ME_MUST_CHECK;
 
+/** As me_source_scan(), of a text that may have lists and arrays. Local. */
+me_status me_source_scan_lists(const char *where, const char *raw,
+                               size_t length, me_diag *diag,
+                               me_source *source_out) ME_MUST_CHECK;
+
 /** Give back what a source holds. Local. */
 void me_source_fini(me_source *source);
 

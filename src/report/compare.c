@@ -10,7 +10,11 @@
 
 const me_step_time *me_compare_step(const me_compare_line *line)
 {
-    return line->row->report == NULL ? NULL : line->row->report->time.step;
+    const me_compare_row *row = line->row;
+    if (row->ticks_step != NULL) {
+        return row->ticks_step;
+    }
+    return row->report == NULL ? NULL : row->report->time.step;
 }
 
 int64_t me_compare_exposed_ns(const me_step_time *step)
@@ -140,10 +144,14 @@ static int compare_lines(const void *a, const void *b)
     return (x->row > y->row) - (x->row < y->row);
 }
 
-static bool is_within_tie(const me_step_time *fastest, const me_step_time *step)
+/** Fixed durations have no noise. */
+static bool is_within_tie(const me_step_time *fastest, const me_compare_line *x)
 {
-    return (double)step->step_ns <
-           (double)fastest->step_ns * (1.0 + ME_TIME_TIE);
+    const me_step_time *step = me_compare_step(x);
+    return x->row->ticks_step != NULL
+               ? step->step_ns == fastest->step_ns
+               : (double)step->step_ns <
+                     (double)fastest->step_ns * (1.0 + ME_TIME_TIE);
 }
 
 /** Lines are sorted. */
@@ -156,7 +164,8 @@ static void give_places(me_compare_line *lines, size_t n_lines)
         if (step == NULL || !lines[i].fits) {
             continue;
         }
-        const bool is_tie = fastest != NULL && is_within_tie(fastest, step);
+        const bool is_tie =
+            fastest != NULL && is_within_tie(fastest, &lines[i]);
         if (is_tie) {
             lines[i].is_tie = true;
             lines[i - 1].is_tie = true;

@@ -8,25 +8,32 @@
 #ifndef MEMEST_REPORT_COMPARE_H
 #define MEMEST_REPORT_COMPARE_H
 
+#include "parallel/timeline.h"
 #include "report/report.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+/** What a tick of fixed durations is as a time. */
+#define ME_COMPARE_TICK_NS INT64_C(1000000)
+
 /** A setting: a schedule of a variant of the job. All borrowed. */
 typedef struct me_compare_row {
-    const char *schedule;    /**< "1f1b", "interleaved:2" */
-    const char *variant;     /**< its name; "": the job as it is */
-    const char *assignments; /**< "KEY=VALUE,…" that make it; "" */
-    const me_report *report; /**< NULL: it cannot run */
-    const char *reason;      /**< why it cannot; else NULL */
+    const char *schedule;           /**< "1f1b", "interleaved:2" */
+    const char *variant;            /**< its name; "": the job as it is */
+    const char *assignments;        /**< "KEY=VALUE,…" that make it; "" */
+    const me_report *report;        /**< NULL: it cannot run */
+    const me_step_time *ticks_step; /**< under fixed durations; else NULL */
+    const char *reason;             /**< why it cannot; else NULL */
 } me_compare_row;
 
 /** What is compared, in the order in which it was asked for. All borrowed. */
 typedef struct me_comparison {
-    const char *version; /**< of memest */
-    const char *name;    /**< of the job */
+    const char *version;       /**< of memest */
+    const char *name;          /**< of the job */
+    const me_ticks *durations; /**< of actions, in place of predicted times;
+                                    NULL: times are predicted */
     const me_compare_row *rows;
     size_t n_rows;
 } me_comparison;
@@ -60,9 +67,9 @@ typedef struct me_compare_line {
 
 /**
  * Judge and sort: first what fits, by step time, then what does not, then
- * what cannot run; as asked for where nothing else decides. Two times of which
- * the larger is less than ME_TIME_TIE above the fastest of a place have that
- * place. Local.
+ * what cannot run; as asked for where nothing else decides. Two predicted times
+ * of which the larger is less than ME_TIME_TIE above the fastest of a place have
+ * that place; under fixed durations equal ones do. Local.
  *
  * @param lines_out  n_rows of them, for me_compare_lines_destroy()
  * @return ME_OK, ME_ERR_NOMEM
@@ -74,7 +81,8 @@ me_status me_compare_lines_create(const me_comparison *comparison,
 /** Give back; NULL is allowed. Local. */
 void me_compare_lines_destroy(me_compare_line *lines, size_t n_lines);
 
-/** The predicted step; NULL if there is none. Local. */
+/** The step, predicted or under fixed durations; NULL if there is none.
+ *  Local. */
 const me_step_time *me_compare_step(const me_compare_line *line);
 
 /** Collectives of the stage that waits longest for them, while no kernel could

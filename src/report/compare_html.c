@@ -98,6 +98,7 @@ static me_status add_stage(const me_compare_line *line, int32_t stage,
 static me_status append_charts(const me_compare_line *line, int64_t end_ns,
                                me_str *page)
 {
+    const char *unit = line->row->ticks_step == NULL ? "ms" : "ticks";
     me_chart_rows spans = {.count = 0};
     me_chart_rows bytes = {.count = 0};
     me_status status = ME_OK;
@@ -109,13 +110,14 @@ static me_status append_charts(const me_compare_line *line, int64_t end_ns,
                            "were run, so nothing is drawn.");
     } else if (status == ME_OK) {
         status = me_page_chart(
-            page, &(me_chart){.spec = "timeline",
-                              .data = "parts",
-                              .columns = timeline_columns,
-                              .rows = &spans,
-                              .signals = json_pack(
-                                  "{s:i, s:f}", "rows", (int)line->n_stages,
-                                  "end_ms", milliseconds(end_ns))});
+            page,
+            &(me_chart){.spec = "timeline",
+                        .data = "parts",
+                        .columns = timeline_columns,
+                        .rows = &spans,
+                        .signals = json_pack(
+                            "{s:i, s:f, s:s}", "rows", (int)line->n_stages,
+                            "end_ms", milliseconds(end_ns), "unit", unit)});
         if (status == ME_OK) {
             status = me_page_chart(
                 page, &(me_chart){.spec = "course",
@@ -125,7 +127,7 @@ static me_status append_charts(const me_compare_line *line, int64_t end_ns,
                                   .signals = json_pack(
                                       "{s:i, s:i, s:s, s:f, s:f}", "rows",
                                       (int)line->n_stages, "step", MEMORY_STEP,
-                                      "x_title", "ms", "x_scale", 1000.0,
+                                      "x_title", unit, "x_scale", 1000.0,
                                       "x_end", milliseconds(end_ns))});
         }
     }

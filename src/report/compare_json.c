@@ -22,14 +22,27 @@ static json_t *make_bytes(const me_compare_stage *stage)
                      me_json_bytes(stage->device_bytes));
 }
 
-static json_t *make_timed_part(const me_timed_part *timed)
+/** Of fixed durations. */
+static json_t *ticks(const me_step_time *step, int64_t ns)
 {
+    return step == NULL ? json_null()
+                        : json_real((double)ns / (double)ME_COMPARE_TICK_NS);
+}
+
+static json_t *make_timed_part(const me_compare_print *print,
+                               const me_timed_part *timed)
+{
+    const bool has_ticks = print->comparison->durations != NULL;
+    const double tick = (double)ME_COMPARE_TICK_NS;
     json_t *part = me_json_course_part(timed->part);
     if (part != NULL &&
-        (json_object_set_new(part, "start_ns", json_integer(timed->start_ns)) !=
-             0 ||
-         json_object_set_new(part, "end_ns", json_integer(timed->end_ns)) !=
-             0)) {
+        (json_object_set_new(part, has_ticks ? "start_ticks" : "start_ns",
+                             has_ticks
+                                 ? json_real((double)timed->start_ns / tick)
+                                 : json_integer(timed->start_ns)) != 0 ||
+         json_object_set_new(part, has_ticks ? "end_ticks" : "end_ns",
+                             has_ticks ? json_real((double)timed->end_ns / tick)
+                                       : json_integer(timed->end_ns)) != 0)) {
         json_decref(part);
         return NULL;
     }
@@ -37,7 +50,8 @@ static json_t *make_timed_part(const me_timed_part *timed)
 }
 
 /** Empty where there are no times. */
-static json_t *make_timeline(const me_compare_line *line, int32_t stage)
+static json_t *make_timeline(const me_compare_print *print,
+                             const me_compare_line *line, int32_t stage)
 {
     me_timed_course course = {.n_parts = 0};
     if (me_compare_step(line) != NULL &&
@@ -46,8 +60,8 @@ static json_t *make_timeline(const me_compare_line *line, int32_t stage)
     }
     json_t *list = json_array();
     for (uint32_t i = 0; i < course.n_parts && list != NULL; i++) {
-        if (json_array_append_new(list, make_timed_part(&course.parts[i])) !=
-            0) {
+        if (json_array_append_new(
+                list, make_timed_part(print, &course.parts[i])) != 0) {
             json_decref(list);
             list = NULL;
         }
@@ -65,7 +79,8 @@ static json_t *make_stage(const me_compare_print *print,
         (int)stage->rank, "in_flight_chunk_microbatches", (int)stage->in_flight,
         "peak", make_bytes(stage));
     if (object != NULL && print->has_course &&
-        json_object_set_new(object, "timeline", make_timeline(line, i)) != 0) {
+        json_object_set_new(object, "timeline",
+                            make_timeline(print, line, i)) != 0) {
         json_decref(object);
         return NULL;
     }
@@ -85,12 +100,37 @@ static json_t *make_stages(const me_compare_print *print,
     return list;
 }
 
+/** NULL also where fixed durations stand for it. */
+static const me_step_time *predicted_step(const me_compare_line *line)
+{
+    return line->row->ticks_step != NULL ? NULL : me_compare_step(line);
+}
+
+/** Add what fixed durations give. @return false without memory */
+static bool add_ticks(const me_compare_line *line, json_t *row)
+{
+    const me_step_time *step = line->row->ticks_step;
+    json_t *figures = json_pack(
+        "{s:o, s:o, s:o, s:o}", "step_ticks",
+        ticks(step, step == NULL ? 0 : step->step_ns), "bubble_ticks",
+        ticks(step, step == NULL ? 0 : step->bubble_ns), "span_bubble_ticks",
+        ticks(step, step == NULL ? 0 : step->span_bubble_ns), "bubble_fraction",
+        step == NULL || step->step_ns == 0
+            ? json_null()
+            : json_real((double)step->bubble_ns / (double)step->step_ns));
+    const bool is_good =
+        figures != NULL && json_object_update(row, figures) == 0;
+    json_decref(figures);
+    return is_good;
+}
+
 /** What a row has that can run. */
 static json_t *make_figures(const me_compare_print *print,
                             const me_compare_line *line)
 {
     const me_verdict *v = &line->row->report->verdict;
-    const me_step_time *step = me_compare_step(line);
+    const me_step_time *step = predicted_step(line);
+    const double tokens = line->row->report->time.tokens_per_second;
     const bool is_judged = v->risk != ME_RISK_UNKNOWN;
     return json_pack(
         "{s:o, s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o}",
@@ -100,8 +140,7 @@ static json_t *make_figures(const me_compare_print *print,
         (int)line->is_tie, "step_ns",
         nanoseconds(step, step == NULL ? 0 : step->step_ns),
         "tokens_per_second",
-        step == NULL ? json_null()
-                     : json_real(line->row->report->time.tokens_per_second),
+        step == NULL || !(tokens > 0) ? json_null() : json_real(tokens),
         "forward_backward_ns",
         nanoseconds(step, step == NULL ? 0 : step->forward_backward_ns),
         "bubble_ns", nanoseconds(step, step == NULL ? 0 : step->bubble_ns),
@@ -124,12 +163,22 @@ static json_t *make_row(const me_compare_print *print,
         return head;
     }
     json_t *figures = make_figures(print, line);
-    if (figures == NULL || json_object_update(head, figures) != 0) {
+    if (figures == NULL || json_object_update(head, figures) != 0 ||
+        (print->comparison->durations != NULL && !add_ticks(line, head))) {
         json_decref(head);
         head = NULL;
     }
     json_decref(figures);
     return head;
+}
+
+static json_t *make_durations(const me_ticks *t)
+{
+    return json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I}", "F", (json_int_t)t->forward, "I",
+        (json_int_t)t->input_gradient, "W", (json_int_t)t->weight_gradient, "B",
+        (json_int_t)me_ticks_backward(t), "FB", (json_int_t)t->overlapped,
+        "comm", (json_int_t)t->transfer);
 }
 
 static int append_piece(const char *piece, size_t size, void *text)
@@ -142,8 +191,15 @@ static int append_piece(const char *piece, size_t size, void *text)
 me_status me_compare_json(const me_compare_print *print, me_str *text)
 {
     const me_comparison *c = print->comparison;
-    json_t *head = json_pack("{s:s, s:s, s:f}", "memest", c->version, "name",
-                             c->name, "tie_below", ME_TIME_TIE);
+    json_t *head =
+        json_pack("{s:s, s:s, s:f}", "memest", c->version, "name", c->name,
+                  "tie_below", c->durations == NULL ? ME_TIME_TIE : 0.0);
+    if (head != NULL && c->durations != NULL &&
+        json_object_set_new(head, "durations", make_durations(c->durations)) !=
+            0) {
+        json_decref(head);
+        head = NULL;
+    }
     bool is_good = head != NULL;
     me_str_append(text, "{\"head\": ");
     is_good = is_good && json_dump_callback(head, append_piece, text,

@@ -59,7 +59,8 @@ static void get_step(const void *row, me_str *cell)
 static void get_tokens(const void *row, me_str *cell)
 {
     const me_compare_line *line = line_of(row);
-    if (me_compare_step(line) == NULL) {
+    if (me_compare_step(line) == NULL ||
+        !(line->row->report->time.tokens_per_second > 0)) {
         me_str_append(cell, "-");
     } else {
         me_str_printf(cell, "%.0f", line->row->report->time.tokens_per_second);
@@ -85,6 +86,33 @@ static void get_exposed(const void *row, me_str *cell)
     } else {
         append_ms(cell, me_compare_exposed_ns(step));
     }
+}
+
+static void append_ticks(me_str *cell, const me_step_time *step, int64_t ns)
+{
+    if (step == NULL) {
+        me_str_append(cell, "-");
+    } else {
+        me_str_printf(cell, "%.2f", (double)ns / (double)ME_COMPARE_TICK_NS);
+    }
+}
+
+static void get_step_ticks(const void *row, me_str *cell)
+{
+    const me_step_time *step = me_compare_step(line_of(row));
+    append_ticks(cell, step, step == NULL ? 0 : step->step_ns);
+}
+
+static void get_bubble_ticks(const void *row, me_str *cell)
+{
+    const me_step_time *step = me_compare_step(line_of(row));
+    append_ticks(cell, step, step == NULL ? 0 : step->bubble_ns);
+}
+
+static void get_span_bubble_ticks(const void *row, me_str *cell)
+{
+    const me_step_time *step = me_compare_step(line_of(row));
+    append_ticks(cell, step, step == NULL ? 0 : step->span_bubble_ns);
 }
 
 /** Micro-batches of a whole rank: chunk micro-batches over its chunks. */
@@ -160,12 +188,33 @@ static const me_column line_columns[] = {
     {"verdict", NULL, false, false, get_verdict},
 };
 
+/** With fixed durations. */
+static const me_column tick_columns[] = {
+    {"place", NULL, true, false, get_place},
+    {"schedule", NULL, false, false, get_schedule},
+    {"variant", NULL, false, false, get_variant},
+    {"step", "ticks", true, false, get_step_ticks},
+    {"bubble", "ticks", true, false, get_bubble_ticks},
+    {"bubble", NULL, true, false, get_bubble},
+    {"span bubble", "ticks", true, false, get_span_bubble_ticks},
+    {"in flight", NULL, true, false, get_in_flight},
+    {"requested", NULL, true, false, get_requested},
+    {"allocated", NULL, true, false, get_allocated},
+    {"reserved", NULL, true, false, get_reserved},
+    {"device", NULL, true, false, get_device},
+    {"worst rank", NULL, true, false, get_worst},
+    {"verdict", NULL, false, false, get_verdict},
+};
+
 me_status me_compare_lines_table(const me_compare_print *print,
                                  me_table_printer printer, me_str *text)
 {
+    const bool has_ticks = print->comparison->durations != NULL;
     return printer(
-        &(me_table){.columns = line_columns,
-                    .n_columns = sizeof line_columns / sizeof *line_columns,
+        &(me_table){.columns = has_ticks ? tick_columns : line_columns,
+                    .n_columns =
+                        has_ticks ? sizeof tick_columns / sizeof *tick_columns
+                                  : sizeof line_columns / sizeof *line_columns,
                     .rows = print->lines,
                     .n_rows = print->comparison->n_rows,
                     .row_bytes = sizeof *print->lines},
@@ -257,19 +306,54 @@ static bool has_time(const me_compare_print *print)
     return false;
 }
 
+/** Why there are no times: of the first setting that says so. */
+static const char *reason_against_time(const me_compare_print *print)
+{
+    for (size_t i = 0; i < print->comparison->n_rows; i++) {
+        const me_report *report = print->lines[i].row->report;
+        if (report != NULL && report->time.reason[0] != '\0') {
+            return report->time.reason;
+        }
+    }
+    return "the card has no rates";
+}
+
+static void explain_durations(const me_ticks *t, me_str *text)
+{
+    me_str_printf(text,
+                  " Durations are fixed, in ticks: F=%lld, I=%lld, W=%lld, "
+                  "B=%lld, comm=%lld",
+                  (long long)t->forward, (long long)t->input_gradient,
+                  (long long)t->weight_gradient,
+                  (long long)me_ticks_backward(t), (long long)t->transfer);
+    if (t->overlapped > 0) {
+        me_str_printf(text, ", FB=%lld", (long long)t->overlapped);
+    }
+    me_str_append(
+        text,
+        ", of a rank's whole share of the layers (one of c chunks takes a "
+        "c-th); nothing else is in the step. bubble is the step less the "
+        "busiest stage, span bubble the largest idle within a stage's own "
+        "span. What fits comes first, by step; equal steps share a place (=).");
+}
+
 void me_compare_explain(const me_compare_print *print, me_str *text)
 {
     me_str_append(text, "Bytes are the most of any rank in iteration 1, in "
                         "GiB; in flight are micro-batches of a whole rank.");
-    if (has_time(print)) {
+    if (print->comparison->durations != NULL) {
+        explain_durations(print->comparison->durations, text);
+    } else if (has_time(print)) {
         me_str_printf(text,
                       " What fits comes first, by predicted step time; times "
                       "less than %.0f %% above the fastest of a place share "
                       "it (=), since the prediction is no better.",
                       100 * ME_TIME_TIE);
     } else {
-        me_str_append(text, " Step times are not predicted: the card has no "
-                            "rates. What fits comes first.");
+        me_str_printf(text,
+                      " Step times are not predicted: %s. What fits comes "
+                      "first.",
+                      reason_against_time(print));
     }
     me_str_append(text, "\n");
 }

@@ -363,6 +363,7 @@ static me_status build_report(const me_report_input *input,
     }
     report->config = input->config;
     report->world_size = input->world_size;
+    report->links = input->links;
     report->version = me_strdup(input->version, "report.version");
     me_status status = report->version == NULL
                            ? ME_ERR_NOMEM

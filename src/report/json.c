@@ -250,6 +250,13 @@ static bool print_value(json_t *value, size_t flags, FILE *stream)
     return true;
 }
 
+/** Another member of the report's object. */
+static bool print_member(const char *name, json_t *value, FILE *stream)
+{
+    (void)fprintf(stream, ",\n \"%s\": ", name);
+    return print_value(value, 0, stream);
+}
+
 static json_t *make_assumption(const void *items, uint32_t i)
 {
     return json_string(((char *const *)items)[i]);
@@ -278,56 +285,6 @@ static bool print_head(const me_report *report, FILE *stream)
                           0, stream);
     (void)fputs(",\n \"ranks\": [\n", stream);
     return is_good;
-}
-
-static json_t *make_band(const me_band *band)
-{
-    json_t *object = json_object();
-#define SET_PART(member, what)                                                 \
-    if (object != NULL && json_object_set_new(object, #member "_bytes",        \
-                                              number(band->member)) != 0) {    \
-        json_decref(object);                                                   \
-        object = NULL;                                                         \
-    }
-    ME_BAND_LIST(SET_PART)
-#undef SET_PART
-    return object;
-}
-
-/** The worst rank by each number: they may be different ranks. */
-static json_t *make_worst(const me_report *report)
-{
-    json_t *object = json_object();
-#define SET_WORST(basis, name)                                                 \
-    if (object != NULL) {                                                      \
-        uint64_t bytes = 0;                                                    \
-        const int32_t rank = me_report_worst_by(report, basis, &bytes);        \
-        if (json_object_set_new(object, name,                                  \
-                                json_pack("{s:i, s:o}", "rank", (int)rank,     \
-                                          "bytes", number(bytes))) != 0) {     \
-            json_decref(object);                                               \
-            object = NULL;                                                     \
-        }                                                                      \
-    }
-    ME_BASIS_LIST(SET_WORST)
-#undef SET_WORST
-    return object;
-}
-
-static json_t *make_verdict(const me_report *report)
-{
-    const me_verdict *v = &report->verdict;
-    const bool is_judged = v->risk != ME_RISK_UNKNOWN;
-    const uint64_t capacity =
-        v->capacity_bytes == 0 ? ME_BYTES_UNKNOWN : v->capacity_bytes;
-    return json_pack("{s:o, s:s?, s:o, s:i, s:s, s:o, s:o, s:o, s:o}", "fits",
-                     is_judged ? json_boolean(v->fits) : json_null(), "risk",
-                     is_judged ? me_risk_name(v->risk) : NULL, "capacity_bytes",
-                     number(capacity), "worst_rank", (int)v->worst_rank,
-                     "basis", me_basis_name(v->basis), "worst_bytes",
-                     number(v->worst_bytes), "band_bytes",
-                     number(v->band_bytes), "band", make_band(&v->band),
-                     "worst_by", make_worst(report));
 }
 
 /** The rank's place; the record goes on. */
@@ -484,12 +441,14 @@ me_status me_json_print(const me_report *report, bool by_class, FILE *stream,
         return me_fail(diag, status, "no memory for the JSON report");
     }
     is_good = is_good && status == ME_OK;
-    (void)fputs("\n ],\n \"verdict\": ", stream);
-    is_good = is_good && print_value(make_verdict(report), 0, stream);
-    (void)fputs(",\n \"time\": ", stream);
-    is_good = is_good && print_value(me_json_time(report), 0, stream);
-    (void)fputs(",\n \"time_unknown\": ", stream);
-    is_good = is_good && print_value(me_json_time_reason(report), 0, stream);
+    (void)fputs("\n ]", stream);
+    is_good &= print_member("verdict", me_json_verdict(report), stream);
+    is_good &= print_member("time", me_json_time(report), stream);
+    is_good &=
+        print_member("time_unknown", me_json_time_reason(report), stream);
+    if (report->links != NULL && report->links->cluster != NULL) {
+        is_good &= print_member("machine", me_json_machine(report), stream);
+    }
     (void)fputs("}\n", stream);
     return is_good ? ME_OK
                    : me_fail(diag, ME_ERR_OVERFLOW,

@@ -52,4 +52,10 @@ json_t *me_json_time_reason(const me_report *report);
  *  if jansson cannot make it. */
 char *me_json_stage_time(const me_report *report, int32_t stage);
 
+/** Does it fit, and by which rank; the verdict's band. */
+json_t *me_json_verdict(const me_report *report);
+
+/** The machine and what groups cross of its links; of a report that has one. */
+json_t *me_json_machine(const me_report *report);
+
 #endif /* MEMEST_REPORT_JSON_H */

@@ -47,7 +47,9 @@ static void fill_in(const me_report *report, const me_rates *rates,
                              ? rates->single_sheet
                              : rates->half_sheet;
     (void)snprintf(time->source, sizeof time->source, "%s", rates->source);
-    if (report->world_size > c->device.gpus_per_node) {
+    const bool has_machine =
+        report->links != NULL && report->links->cluster != NULL;
+    if (report->world_size > c->device.gpus_per_node && !has_machine) {
         (void)snprintf(time->network_source, sizeof time->network_source, "%s",
                        rates->network_source);
     }

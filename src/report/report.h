@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "collectives/transport.h"
 #include "config/config.h"
+#include "time/cluster.h"
 #include "time/rates.h"
 #include "time/step.h"
 #include "track/result.h"
@@ -47,6 +48,8 @@ typedef struct me_report_input {
     const char *const *assumptions; /**< beside those of the configuration */
     uint32_t n_assumptions;
     const me_rates *rates; /**< of the card; is_known: times are predicted */
+    const me_link_uses *links; /**< what groups cross; kept. NULL, or without a
+                                    cluster: the card's links */
 } me_report_input;
 
 /** X(constant, name): how sure the verdict is. */
@@ -141,6 +144,7 @@ typedef struct me_report {
     uint64_t limit_bytes; /**< what the allocator may hold; 0: no limit */
     me_verdict verdict;
     me_report_time time;
+    const me_link_uses *links; /**< borrowed; NULL: the card's links */
 } me_report;
 
 /**

@@ -42,6 +42,7 @@ me_status me_text_volume(const me_report *report, me_str *text) ME_MUST_CHECK;
 
 /** Predicted time of a step, and what each stage spends it on. */
 me_status me_text_time(const me_report *report, me_str *text) ME_MUST_CHECK;
+me_status me_text_links(const me_report *report, me_str *text) ME_MUST_CHECK;
 
 /** Modules of the worst rank, equal ones folded. */
 me_status me_text_modules(const me_report *report, me_str *text) ME_MUST_CHECK;

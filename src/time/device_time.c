@@ -107,14 +107,26 @@ static double buffer_rate(const me_link_rates *l, me_collective kind)
                                               : l->all_gather;
 }
 
+enum {
+    PAIR = 2,
+    MEASURED = 4 /**< ranks of the group that `node` is measured with */
+};
+
+/** Bytes that cross each link of a ring in a second. */
+static double bus_rate(const me_link_rates *l, me_collective kind, int32_t size)
+{
+    return buffer_rate(l, kind) *
+           crossings(kind, size == PAIR ? PAIR : MEASURED);
+}
+
+double me_link_bus_rate(const me_rates *rates, me_collective kind, int32_t size)
+{
+    return bus_rate(size == PAIR ? &rates->pair : &rates->node, kind, size);
+}
+
 int64_t me_collective_ns(const me_rates *rates, const me_launch *collective,
                          const me_time_group *group)
 {
-    enum {
-        PAIR = 2,
-        MEASURED = 4 /**< ranks of the group that `node` is measured with */
-    };
-
     const me_collective kind = (me_collective)collective->collective;
     if (group->size <= 1) {
         return nanoseconds(MEMORY_OVERHEAD_S);
@@ -122,9 +134,8 @@ int64_t me_collective_ns(const me_rates *rates, const me_launch *collective,
     const me_link_rates *l = group->is_remote      ? &rates->network
                              : group->size == PAIR ? &rates->pair
                                                    : &rates->node;
-    const int32_t as = group->size == PAIR ? PAIR : MEASURED;
-    const double rate = buffer_rate(l, kind) * crossings(kind, as) /
-                        crossings(kind, group->size);
+    const double rate =
+        bus_rate(l, kind, group->size) / crossings(kind, group->size);
     return nanoseconds(l->latency_s + (double)collective->bytes / rate);
 }
 

@@ -12,6 +12,7 @@
 #ifndef MEMEST_TIME_RATES_H
 #define MEMEST_TIME_RATES_H
 
+#include "base/event.h"
 #include "base/status.h"
 #include "tensor/launch.h"
 
@@ -76,6 +77,11 @@ int64_t me_kernel_ns(const me_rates *rates, const me_launch *kernel);
 /** Nanoseconds of a collective once all are there. */
 int64_t me_collective_ns(const me_rates *rates, const me_launch *collective,
                          const me_time_group *group);
+
+/** Bytes that cross each link of a ring of @p size ranks of a node in a second,
+ *  by the rates of the card's own links. */
+double me_link_bus_rate(const me_rates *rates, me_collective kind,
+                        int32_t size);
 
 /** Nanoseconds of a transfer between two stages. */
 int64_t me_transfer_ns(const me_rates *rates, uint64_t bytes, bool is_remote);

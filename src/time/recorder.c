@@ -181,10 +181,18 @@ static void stream_waits(me_time_recorder *r)
     wait_for(r, ME_CLOCK_COMPUTE, ME_CLOCK_COMMUNICATION);
 }
 
+static int64_t collective_ns(const me_time_recorder *r, const me_launch *launch)
+{
+    const me_time_place *p = &r->place;
+    return p->cluster == NULL
+               ? me_collective_ns(r->rates, launch, &p->group[launch->group])
+               : me_cluster_collective_ns(r->rates, p->cluster, launch,
+                                          &p->path[launch->group]);
+}
+
 static void communicate(me_time_recorder *r, const me_launch *launch)
 {
-    const int64_t ns =
-        me_collective_ns(r->rates, launch, &r->place.group[launch->group]);
+    const int64_t ns = collective_ns(r, launch);
     host_works(r, host_ns(r, launch));
     if (r->place.spans_stages[launch->group]) {
         close_stretch(r);
@@ -215,33 +223,50 @@ static void host_waits(me_time_recorder *r)
     advance(r, ME_CLOCK_HOST, ME_SYNCHRONIZE_NS);
 }
 
-/** Does a stage's rank lie on another node? */
-static bool is_remote_stage(const me_time_place *p, int32_t stage)
+/** To or from a stage's rank. */
+static int64_t transfer_ns(const me_time_recorder *r, uint64_t bytes,
+                           int32_t stage)
 {
+    const me_time_place *p = &r->place;
     const int32_t other = p->rank + (stage - p->stage) * p->stage_stride;
-    return other / p->gpus_per_node != p->rank / p->gpus_per_node;
+    if (p->cluster == NULL || other == p->rank) {
+        return me_transfer_ns(r->rates, bytes,
+                              me_cluster_node(&p->layout, other) !=
+                                  me_cluster_node(&p->layout, p->rank));
+    }
+    return me_cluster_transfer_ns(
+        r->rates, p->cluster, bytes,
+        me_cluster_between(p->cluster, p->rank, other),
+        &p->path[ME_GROUP_PIPELINE]);
+}
+
+/** A batch takes as long as the slower one of its links. */
+static int64_t exchange_ns(const me_time_recorder *r, const me_launch *launch)
+{
+    const unsigned next = ME_TRANSFER_TO_NEXT | ME_TRANSFER_FROM_NEXT;
+    const bool has_next = (launch->transfers & next) != 0;
+    const bool has_previous = (launch->transfers & ~next) != 0;
+    const int64_t to_next =
+        has_next ? transfer_ns(r, launch->bytes, launch->next) : 0;
+    const int64_t to_previous =
+        has_previous ? transfer_ns(r, launch->bytes, launch->previous) : 0;
+    return later(to_next, to_previous);
 }
 
 static void exchange(me_time_recorder *r, const me_launch *launch)
 {
-    const unsigned next = ME_TRANSFER_TO_NEXT | ME_TRANSFER_FROM_NEXT;
-    const bool is_remote = ((launch->transfers & next) != 0 &&
-                            is_remote_stage(&r->place, launch->next)) ||
-                           ((launch->transfers & ~next) != 0 &&
-                            is_remote_stage(&r->place, launch->previous));
     host_works(r, host_ns(r, launch));
     close_stretch(r);
-    add_item(r, &(me_time_item){
-                    .kind = ME_TIME_EXCHANGE,
-                    .part = (uint8_t)r->part,
-                    .transfers = launch->transfers,
-                    .is_async = launch->is_async,
-                    .is_queued = launch->is_queued,
-                    .chunk = launch->chunk,
-                    .microbatch = launch->microbatch,
-                    .next = launch->next,
-                    .previous = launch->previous,
-                    .ns = me_transfer_ns(r->rates, launch->bytes, is_remote)});
+    add_item(r, &(me_time_item){.kind = ME_TIME_EXCHANGE,
+                                .part = (uint8_t)r->part,
+                                .transfers = launch->transfers,
+                                .is_async = launch->is_async,
+                                .is_queued = launch->is_queued,
+                                .chunk = launch->chunk,
+                                .microbatch = launch->microbatch,
+                                .next = launch->next,
+                                .previous = launch->previous,
+                                .ns = exchange_ns(r, launch)});
 }
 
 static me_time_part part_of(const me_launch *launch)

@@ -8,19 +8,23 @@
 #ifndef MEMEST_TIME_RECORDER_H
 #define MEMEST_TIME_RECORDER_H
 
+#include "time/cluster.h"
 #include "time/program.h"
 #include "time/rates.h"
 
 /** Where the rank is and what it waits for. */
 typedef struct me_time_place {
     me_time_group group[ME_GROUP_COUNT];
+    const me_cluster *cluster; /**< of which the links' times are; borrowed as
+                                    long as the recorder. NULL: the card's */
+    me_link_path path[ME_GROUP_COUNT];   /**< with a cluster */
     bool spans_stages[ME_GROUP_COUNT];   /**< its ranks are of several pipeline
                                             stages */
     int32_t first_stage[ME_GROUP_COUNT]; /**< lowest of its ranks' */
     int32_t rank;
     int32_t stage;        /**< pipeline rank */
     int32_t stage_stride; /**< between ranks of a pipeline */
-    int32_t gpus_per_node;
+    me_cluster_layout layout;
     me_host_program program;
     int64_t loader_ns; /**< of the host for each micro-batch's data */
 } me_time_place;

@@ -15,6 +15,9 @@
 #define REPORT "estimate_faults.report"
 #define EVENTS "estimate_faults.events"
 
+static const char on_machine[] =
+    "machine.file=" SOURCE_DIR "/configs/machines/pcie-gen4.cfg";
+
 /* Pipelined, interleaved, sharded, recomputed: something of everything. */
 static const char *const sets[] = {
     "model.num_layers=4",
@@ -31,6 +34,7 @@ static const char *const sets[] = {
     "recompute.granularity=full",
     "recompute.num_layers=1",
     "device.memory_limit=1GiB",
+    on_machine,
 };
 
 enum {
@@ -47,6 +51,7 @@ typedef struct scenario {
     const char *const *sets;
     int n_sets;
     bool compares;
+    bool has_durations;
 } scenario;
 
 static me_cli cli_of(const scenario *s)
@@ -70,6 +75,7 @@ static me_cli cli_of(const scenario *s)
     if (s->compares) {
         cli.command = "compare";
         cli.course = true;
+        cli.durations = s->has_durations ? "F=1,I=2,W=1,comm=1" : NULL;
         cli.schedules[cli.n_schedules++] = "interleaved:2";
         cli.variants[cli.n_variants++] = "small:train.micro_batch_size=1";
     }
@@ -142,6 +148,11 @@ static void test_estimate_faults__comparison(void **state)
 {
     (void)state;
     sweep_comparison("json");
+    sweep_scenario(&(scenario){.format = "text",
+                               .sets = sets,
+                               .n_sets = N_SETS,
+                               .compares = true,
+                               .has_durations = true});
 }
 
 static void test_estimate_faults__html(void **state)

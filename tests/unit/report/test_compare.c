@@ -114,6 +114,40 @@ static void test_compare__sorts_and_ties(void **state)
     me_compare_lines_destroy(lines, ROWS);
 }
 
+/* Fixed durations have no noise: 114 is behind 100, and equal steps tie. */
+static void test_compare__fixed_durations_are_exact(void **state)
+{
+    (void)state;
+    static job jobs[3];
+    const me_ticks durations = me_ticks_default();
+    const me_step_time steps[] = {
+        {.step_ns = 114}, {.step_ns = 100}, {.step_ns = 100}};
+    me_compare_row rows[3];
+    for (int i = 0; i < 3; i++) {
+        make_job(&jobs[i], 100 + 100 * (i == 1), true);
+        rows[i] = (me_compare_row){.schedule = "s",
+                                   .variant = "",
+                                   .report = &jobs[i].report,
+                                   .ticks_step = &steps[i]};
+    }
+    const me_comparison comparison = {.version = "1",
+                                      .name = "",
+                                      .durations = &durations,
+                                      .rows = rows,
+                                      .n_rows = 3};
+    me_compare_line *lines = NULL;
+    assert_int_equal(me_compare_lines_create(&comparison, NULL, &lines), ME_OK);
+    assert_ptr_equal(lines[0].row, &rows[1]);
+    assert_ptr_equal(lines[1].row, &rows[2]);
+    assert_ptr_equal(lines[2].row, &rows[0]);
+    assert_int_equal(lines[1].place, 1);
+    assert_true(lines[0].is_tie && lines[1].is_tie);
+    assert_int_equal(lines[2].place, 2);
+    assert_false(lines[2].is_tie);
+    assert_ptr_equal(me_compare_step(&lines[2]), &steps[0]);
+    me_compare_lines_destroy(lines, 3);
+}
+
 static void test_compare__keeps_the_order_without_times(void **state)
 {
     (void)state;
@@ -161,6 +195,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_compare__sorts_and_ties),
+        cmocka_unit_test(test_compare__fixed_durations_are_exact),
         cmocka_unit_test(test_compare__keeps_the_order_without_times),
         cmocka_unit_test(test_compare__puts_memory_on_the_time_axis),
     };

@@ -21,7 +21,7 @@ static me_time_recorder *record(const me_rates *rates,
         .group =
             {[ME_GROUP_TENSOR] = {2, false}, [ME_GROUP_MODEL] = {4, false}},
         .spans_stages = {[ME_GROUP_MODEL] = true},
-        .gpus_per_node = 8,
+        .layout = {.world = 8, .gpus_per_node = 8},
         .loader_ns = 123};
     me_time_recorder *r = NULL;
     assert_int_equal(me_time_recorder_create(rates, &place, &r), ME_OK);

@@ -1,0 +1,40 @@
+/**
+ * @file
+ * A flag of the command line and where its value goes; for cli.c.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_APP_CLI_FLAG_H
+#define MEMEST_APP_CLI_FLAG_H
+
+#include "app/cli.h"
+
+#include <stddef.h>
+
+typedef enum me_flag_kind {
+    FLAG_TEXT,
+    FLAG_NAME,   /**< text that is not empty: a file, a word */
+    FLAG_NUMBER, /**< not negative, 31 bits */
+    FLAG_COUNT,  /**< the same, and not 0 */
+    FLAG_SWITCH,
+    FLAG_SET, /**< text; may be repeated, as those below */
+    FLAG_SCHEDULE,
+    FLAG_VARIANT
+} me_flag_kind;
+
+/** A flag: what it is called, what it takes, where it goes, what it is for. */
+typedef struct me_cli_flag {
+    const char *name;
+    const char *short_name;
+    const char *value; /**< placeholder in the help, NULL: none */
+    me_flag_kind kind;
+    size_t offset;
+    const char *help;
+} me_cli_flag;
+
+/** Store the value of a flag; text is borrowed. @return ME_OK; ME_ERR_CONFIG
+ *  with what would be right */
+me_status me_cli_store(me_cli *cli, const me_cli_flag *f, const char *value,
+                       me_diag *diag) ME_MUST_CHECK;
+
+#endif /* MEMEST_APP_CLI_FLAG_H */

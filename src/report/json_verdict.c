@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "report/json.h"
+#include "report/verdict.h"
+
+static json_t *make_band(const me_band *band)
+{
+    json_t *object = json_object();
+#define SET_PART(member, what)                                                 \
+    if (object != NULL &&                                                      \
+        json_object_set_new(object, #member "_bytes",                          \
+                            me_json_bytes(band->member)) != 0) {               \
+        json_decref(object);                                                   \
+        object = NULL;                                                         \
+    }
+    ME_BAND_LIST(SET_PART)
+#undef SET_PART
+    return object;
+}
+
+/** The worst rank by each number: they may be different ranks. */
+static json_t *make_worst(const me_report *report)
+{
+    json_t *object = json_object();
+#define SET_WORST(basis, name)                                                 \
+    if (object != NULL) {                                                      \
+        uint64_t bytes = 0;                                                    \
+        const int32_t rank = me_report_worst_by(report, basis, &bytes);        \
+        if (json_object_set_new(object, name,                                  \
+                                json_pack("{s:i, s:o}", "rank", (int)rank,     \
+                                          "bytes", me_json_bytes(bytes))) !=   \
+            0) {                                                               \
+            json_decref(object);                                               \
+            object = NULL;                                                     \
+        }                                                                      \
+    }
+    ME_BASIS_LIST(SET_WORST)
+#undef SET_WORST
+    return object;
+}
+
+json_t *me_json_verdict(const me_report *report)
+{
+    const me_verdict *v = &report->verdict;
+    const bool is_judged = v->risk != ME_RISK_UNKNOWN;
+    const uint64_t capacity =
+        v->capacity_bytes == 0 ? ME_BYTES_UNKNOWN : v->capacity_bytes;
+    return json_pack("{s:o, s:s?, s:o, s:i, s:s, s:o, s:o, s:o, s:o}", "fits",
+                     is_judged ? json_boolean(v->fits) : json_null(), "risk",
+                     is_judged ? me_risk_name(v->risk) : NULL, "capacity_bytes",
+                     me_json_bytes(capacity), "worst_rank", (int)v->worst_rank,
+                     "basis", me_basis_name(v->basis), "worst_bytes",
+                     me_json_bytes(v->worst_bytes), "band_bytes",
+                     me_json_bytes(v->band_bytes), "band", make_band(&v->band),
+                     "worst_by", make_worst(report));
+}
