@@ -46,15 +46,17 @@ static void follow_collective(me_device_observer *o, const me_event *event)
     const me_collective kind = (me_collective)event->collective;
     const bool has_peer =
         kind == ME_COLLECTIVE_SEND || kind == ME_COLLECTIVE_RECV;
+    const int32_t peer =
+        event->peer + (group == ME_GROUP_WORLD ? o->place.world_offset : 0);
     const me_device_call call = {
         .group = group,
         .shape = o->place.shape[group],
         .collective = kind,
         .position = o->place.position[group],
-        .peer = event->peer,
+        .peer = peer,
         .is_lone = event->is_lone,
         .is_peer_remote = has_peer && o->place.is_remote != NULL &&
-                          o->place.is_remote(o->place.self, group, event->peer),
+                          o->place.is_remote(o->place.self, group, peer),
         .bytes = event->count * me_dtype_bytes((me_dtype)event->dtype),
     };
     o->status = me_device_memory_call(&o->memory, &call, &o->diag);

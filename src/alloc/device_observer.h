@@ -19,6 +19,8 @@
 typedef struct me_device_place {
     me_group_shape shape[ME_GROUP_COUNT];
     int32_t position[ME_GROUP_COUNT]; /**< this rank's place in the group */
+    int32_t world_offset; /**< to ranks of the world that calls name: from the
+                               rank that runs to the one whose place this is */
     /** Is member @p peer of the group on another node? */
     bool (*is_remote)(void *self, me_group_kind group, int32_t peer);
     void *self;

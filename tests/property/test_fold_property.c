@@ -220,6 +220,35 @@ static void test_fold__changes_nothing(void **state)
     me_property_run(folding_changes_nothing, JOBS);
 }
 
+/** Pairs of ranks have communicators of their own, numbered in the world, of
+ *  which some lie within a node and others do not. */
+static void test_fold__changes_nothing_in_pairs_over_nodes(void **state)
+{
+    (void)state;
+    job j = {.n = 0};
+    set(&j, "parallel.world_size", 16);
+    set(&j, "parallel.tensor", 4);
+    set(&j, "parallel.pipeline", 2);
+    set(&j, "parallel.virtual_pipeline", 3);
+    set(&j, "train.micro_batch_size", 1);
+    set(&j, "train.global_batch_size", 4);
+    set(&j, "model.num_layers", 12);
+    set(&j, "model.num_attention_heads", 4);
+    set(&j, "optimizer.num_distributed_optimizer_instances", 2);
+    (void)snprintf(j.sets[j.n++], SET_BYTES, "parallel.tp_pp_dp_mapping=true");
+    (void)snprintf(j.sets[j.n++], SET_BYTES, "optimizer.distributed=true");
+    (void)snprintf(j.sets[j.n++], SET_BYTES,
+                   "model.untie_embeddings_and_output_weights=true");
+    outcome folded = run(&j, true);
+    outcome full = run(&j, false);
+    const char *wrong = find_difference(&folded, &full);
+    outcome_fini(&folded);
+    outcome_fini(&full);
+    if (wrong != NULL) {
+        fail_msg("%s", wrong);
+    }
+}
+
 /** A small job of a schedule on so many stages with so many micro-batches. */
 static job make_scheduled(const char *name, int64_t pipeline,
                           int64_t microbatches, bool recomputes)
@@ -275,6 +304,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fold__changes_nothing),
+        cmocka_unit_test(test_fold__changes_nothing_in_pairs_over_nodes),
         cmocka_unit_test(test_fold__changes_nothing_in_any_schedule),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
