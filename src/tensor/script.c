@@ -167,15 +167,16 @@ typedef struct telling {
     uint32_t kinds[ME_MAX_OBSERVERS];
 } telling;
 
-/** The event as it is this time. */
-static me_event fill(const telling *t, const me_script_event *x)
+/** The event as it is this time, which is the script's until it is told
+ *  again. */
+static me_event *fill(const telling *t, me_script_event *x)
 {
-    me_event event = x->event;
-    event.iteration = t->e->iteration;
-    event.microbatch = t->e->microbatch;
-    event.module = x->is_outer ? t->outer : event.module;
+    me_event *event = &x->event;
+    event->iteration = t->e->iteration;
+    event->microbatch = t->e->microbatch;
+    event->module = x->is_outer ? t->outer : event->module;
     if (x->slot != ME_SCRIPT_NO_SLOT) {
-        event.block = t->script->ids[x->slot];
+        event->block = t->script->ids[x->slot];
     }
     return event;
 }
@@ -186,7 +187,7 @@ static void describe(const me_block_ops *blocks, uint32_t op,
     const telling *t = blocks->self;
     const me_script *s = t->script;
     *event_out =
-        fill(t, &s->events[s->stretches.op_events[blocks->first + op]]);
+        *fill(t, &s->events[s->stretches.op_events[blocks->first + op]]);
 }
 
 static void tell_blocks(const telling *t, const me_observer *o, uint32_t from,
@@ -209,13 +210,15 @@ static void tell_steps(const telling *t, const me_observer *o, uint32_t kinds,
                        const me_script_step *steps, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        const me_script_event *x = &t->script->events[steps[i].event];
-        const uint32_t kind =
-            steps[i].completes ? ME_EVENT_FREE_COMPLETED : x->event.kind;
-        if ((kinds & ME_EVENT_BIT(kind)) != 0) {
-            me_event event = fill(t, x);
-            event.kind = (me_event_kind)kind;
-            o->on_event(o->self, &event);
+        me_script_event *x = &t->script->events[steps[i].event];
+        const me_event_kind kind = x->event.kind;
+        const me_event_kind now =
+            steps[i].completes ? ME_EVENT_FREE_COMPLETED : kind;
+        if ((kinds & ME_EVENT_BIT(now)) != 0) {
+            me_event *event = fill(t, x);
+            event->kind = now;
+            o->on_event(o->self, event);
+            event->kind = kind;
         }
     }
 }
@@ -293,7 +296,7 @@ bool me_script_keep(me_engine *e, const me_script *script, me_blocks *kept)
 }
 
 /** What stands alone between two stretches. */
-static void tell_alone(const telling *t, const me_script_event *x,
+static void tell_alone(const telling *t, me_script_event *x,
                        const me_script_part *part)
 {
     me_engine *e = t->e;
@@ -305,13 +308,13 @@ static void tell_alone(const telling *t, const me_script_event *x,
         part->release(part->self, x->slot);
         return;
     }
-    me_event event = fill(t, x);
-    if (event.kind == ME_EVENT_POINT) {
-        event.name = part->name(part->self, event.name);
+    me_event *event = fill(t, x);
+    if (event->kind == ME_EVENT_POINT) {
+        event->name = part->name(part->self, event->name);
     }
     for (uint32_t i = 0; i < e->n_observers; i++) {
-        if ((t->kinds[i] & ME_EVENT_BIT(event.kind)) != 0) {
-            e->observers[i].on_event(e->observers[i].self, &event);
+        if ((t->kinds[i] & ME_EVENT_BIT(event->kind)) != 0) {
+            e->observers[i].on_event(e->observers[i].self, event);
         }
     }
 }
