@@ -65,15 +65,16 @@ def main():
     names = sys.argv[4:] or [n for n in jobs if not n.startswith("slow-")]
     os.chdir(root)
     print(machine(memest, root))
-    print(f"median of {runs} runs, whole process; budget in seconds of CPU\n")
-    print(f"{'job':26} {'CPU s':>7} {'wall s':>7} {'budget':>7} {'MiB':>6} "
+    print(f"median of {runs} runs, whole process: CPU with one thread, all: with "
+          f"as many as CPUs; budget in seconds of CPU\n")
+    print(f"{'job':26} {'CPU s':>7} {'all s':>7} {'budget':>7} {'MiB':>6} "
           f"{'ranks':>6} {'programs':>8} {'events':>11} {'ns/event':>8}")
     for name in names:
         budget, arguments = jobs[name]
         command = [memest, *arguments, "--log-level", "info"]
-        taken = [run_once(command) for _ in range(runs)]
-        cpu, wall, kib = (statistics.median(t[i] for t in taken)
-                          for i in range(3))
+        taken = [run_once([*command, "--threads", "1"]) for _ in range(runs)]
+        cpu, kib = (statistics.median(t[i] for t in taken) for i in (0, 2))
+        wall = statistics.median(run_once(command)[1] for _ in range(runs))
         log = taken[0][3]
         ranks, programs = re.search(r"plan: (\d+) ranks, (\d+) programs",
                                     log).groups()
