@@ -12,6 +12,10 @@ static _Thread_local uint64_t requests;
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): see above
 static _Thread_local uint64_t failing_from;
 
+enum {
+    FIRST_ITEMS = 64
+};
+
 static bool is_refused(void)
 {
     requests++;
@@ -35,6 +39,21 @@ void *me_realloc(void *items, size_t count, size_t size, const char *name)
         return NULL;
     }
     return realloc(items, bytes == 0 ? 1 : bytes);
+}
+
+void *me_grow(void *items, uint32_t count, uint32_t *capacity, size_t size,
+              const char *name)
+{
+    if (count < *capacity) {
+        return items;
+    }
+    if (*capacity > UINT32_MAX / 2) {
+        return NULL;
+    }
+    const uint32_t wanted = *capacity == 0 ? FIRST_ITEMS : *capacity * 2;
+    void *larger = me_realloc(items, wanted, size, name);
+    *capacity = larger == NULL ? *capacity : wanted;
+    return larger;
 }
 
 void me_free(void *block)

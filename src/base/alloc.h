@@ -33,6 +33,16 @@ void *me_alloc(size_t count, size_t size, const char *name) ME_MUST_CHECK;
 void *me_realloc(void *items, size_t count, size_t size,
                  const char *name) ME_MUST_CHECK;
 
+/**
+ * Room for one more item in a growing array, doubled where there is none. Local.
+ *
+ * @param count     items that there are; none if @p items is NULL
+ * @param capacity  for how many there is room; follows
+ * @return as me_realloc(), or @p items where there is room
+ */
+void *me_grow(void *items, uint32_t count, uint32_t *capacity, size_t size,
+              const char *name) ME_MUST_CHECK;
+
 /** Give back a block of me_alloc() or me_realloc(); NULL is allowed. Local. */
 void me_free(void *block);
 

@@ -6,18 +6,14 @@
 static bool append(me_nn *nn, me_parameter *parameter)
 {
     me_parameter_list *list = nn->parameters;
-    if (list->count == list->capacity) {
-        const uint32_t capacity = list->capacity == 0 ? 64 : list->capacity * 2;
-        me_parameter **larger = me_realloc(
-            list->parameters, capacity, sizeof(me_parameter *), "parameters");
-        if (larger == NULL) {
-            me_engine_fail(nn->e, ME_ERR_NOMEM,
-                           "no host memory for parameters");
-            return false;
-        }
-        list->parameters = larger;
-        list->capacity = capacity;
+    me_parameter **larger =
+        me_grow(list->parameters, list->count, &list->capacity,
+                sizeof(me_parameter *), "parameters");
+    if (larger == NULL) {
+        me_engine_fail(nn->e, ME_ERR_NOMEM, "no host memory for parameters");
+        return false;
     }
+    list->parameters = larger;
     parameter->index = list->count;
     list->parameters[list->count++] = parameter;
     return true;

@@ -20,17 +20,13 @@ static void keep(me_engine *e, me_tensor *x)
 void me_weight_gradients_keep(me_engine *e, me_weight_gradients *kept,
                               const me_weight_work *work)
 {
-    if (kept->count == kept->capacity) {
-        const uint32_t wanted = kept->capacity == 0 ? 64 : 2 * kept->capacity;
-        me_weight_work *larger =
-            me_realloc(kept->items, wanted, sizeof *larger, "weight_gradients");
-        if (larger == NULL) {
-            me_engine_fail(e, ME_ERR_NOMEM, "no host memory for the backward");
-            return;
-        }
-        kept->items = larger;
-        kept->capacity = wanted;
+    me_weight_work *items = me_grow(kept->items, kept->count, &kept->capacity,
+                                    sizeof *items, "weight_gradients");
+    if (items == NULL) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for the backward");
+        return;
     }
+    kept->items = items;
     me_weight_work *item = &kept->items[kept->count++];
     *item = *work;
     keep(e, item->x);

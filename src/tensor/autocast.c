@@ -43,18 +43,12 @@ me_tensor *me_autocast_cached(const me_engine *e, const me_tensor *source)
 
 static bool make_room(me_autocast *a)
 {
-    if (a->count < a->capacity) {
-        return true;
+    me_cached_cast *casts = me_grow(a->casts, a->count, &a->capacity,
+                                    sizeof *casts, "engine.autocast");
+    if (casts != NULL) {
+        a->casts = casts;
     }
-    const uint32_t capacity = a->capacity == 0 ? 64 : 2 * a->capacity;
-    me_cached_cast *casts =
-        me_realloc(a->casts, capacity, sizeof *casts, "engine.autocast");
-    if (casts == NULL) {
-        return false;
-    }
-    a->casts = casts;
-    a->capacity = capacity;
-    return true;
+    return casts != NULL;
 }
 
 void me_autocast_cache(me_engine *e, const me_tensor *source, me_tensor *cast)

@@ -10,18 +10,13 @@
 
 static bool reserve(me_module_tree *tree)
 {
-    if (tree->count < tree->capacity) {
-        return true;
-    }
-    const uint32_t capacity = tree->capacity == 0 ? 64 : tree->capacity * 2;
     me_module_info *modules =
-        me_realloc(tree->modules, capacity, sizeof *modules, "module.tree");
-    if (modules == NULL) {
-        return false;
+        me_grow(tree->modules, tree->count, &tree->capacity, sizeof *modules,
+                "module.tree");
+    if (modules != NULL) {
+        tree->modules = modules;
     }
-    tree->modules = modules;
-    tree->capacity = capacity;
-    return true;
+    return modules != NULL;
 }
 
 bool me_modules_init(me_engine *e)

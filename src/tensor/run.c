@@ -7,17 +7,12 @@
 static bool reserve(me_engine *e, void **items, uint32_t count,
                     uint32_t *capacity, size_t size)
 {
-    if (count < *capacity) {
-        return true;
-    }
-    const uint32_t wanted = *capacity == 0 ? 128 : *capacity * 2;
-    void *larger = me_realloc(*items, wanted, size, "tape");
+    void *larger = me_grow(*items, count, capacity, size, "tape");
     if (larger == NULL) {
         me_engine_fail(e, ME_ERR_NOMEM, "no host memory for the tape");
         return false;
     }
     *items = larger;
-    *capacity = wanted;
     return true;
 }
 

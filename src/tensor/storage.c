@@ -8,16 +8,11 @@
 /** Room for one more item in a growing array of pointers or ids. */
 static bool grow(void **items, uint32_t count, uint32_t *capacity, size_t size)
 {
-    if (count < *capacity) {
-        return true;
-    }
-    const uint32_t wanted = *capacity == 0 ? 64 : *capacity * 2;
-    void *larger = me_realloc(*items, wanted, size, "engine.list");
+    void *larger = me_grow(*items, count, capacity, size, "engine.list");
     if (larger == NULL) {
         return false;
     }
     *items = larger;
-    *capacity = wanted;
     return true;
 }
 

@@ -60,16 +60,12 @@ me_status me_links_post(me_links *links, const me_link_end *end, int64_t at,
                         uint32_t *number_out)
 {
     posts *p = side_of(links, end, end->is_send);
-    if (p->count == p->capacity) {
-        const uint32_t wanted = p->capacity == 0 ? 64 : p->capacity * 2;
-        int64_t *larger =
-            me_realloc(p->at, wanted, sizeof *larger, "time.links");
-        if (larger == NULL) {
-            return ME_ERR_NOMEM;
-        }
-        p->at = larger;
-        p->capacity = wanted;
+    int64_t *times =
+        me_grow(p->at, p->count, &p->capacity, sizeof *times, "time.links");
+    if (times == NULL) {
+        return ME_ERR_NOMEM;
     }
+    p->at = times;
     p->at[p->count] = at;
     *number_out = p->count++;
     return ME_OK;

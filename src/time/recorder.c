@@ -68,16 +68,8 @@ void me_time_recorder_destroy(me_time_recorder *recorder)
 static void *grow(me_time_recorder *r, void *items, uint32_t count,
                   uint32_t *capacity, size_t size)
 {
-    if (count < *capacity) {
-        return items;
-    }
-    const uint32_t wanted = *capacity == 0 ? 64 : *capacity * 2;
-    void *larger = me_realloc(items, wanted, size, "time.program");
-    if (larger == NULL) {
-        r->status = ME_ERR_NOMEM;
-        return NULL;
-    }
-    *capacity = wanted;
+    void *larger = me_grow(items, count, capacity, size, "time.program");
+    r->status = larger == NULL ? ME_ERR_NOMEM : r->status;
     return larger;
 }
 

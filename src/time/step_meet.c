@@ -5,17 +5,12 @@
 bool me_step_reserve(me_step_run *s, void **items, uint32_t count,
                      uint32_t *capacity, size_t size)
 {
-    if (count < *capacity) {
-        return true;
-    }
-    const uint32_t wanted = *capacity == 0 ? 64 : *capacity * 2;
-    void *larger = me_realloc(*items, wanted, size, "time.step");
+    void *larger = me_grow(*items, count, capacity, size, "time.step");
     if (larger == NULL) {
         s->status = ME_ERR_NOMEM;
         return false;
     }
     *items = larger;
-    *capacity = wanted;
     return true;
 }
 

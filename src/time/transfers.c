@@ -26,16 +26,12 @@ me_link_end me_link_end_of(const me_time_item *exchange, int32_t stage,
 me_status me_transfers_add(me_transfers *t, const me_time_item *exchange,
                            int64_t asked)
 {
-    if (t->count == t->capacity) {
-        const uint32_t wanted = t->capacity == 0 ? 64 : 2 * t->capacity;
-        me_transfer *larger =
-            me_realloc(t->items, wanted, sizeof *larger, "time.transfers");
-        if (larger == NULL) {
-            return ME_ERR_NOMEM;
-        }
-        t->items = larger;
-        t->capacity = wanted;
+    me_transfer *items = me_grow(t->items, t->count, &t->capacity,
+                                 sizeof *items, "time.transfers");
+    if (items == NULL) {
+        return ME_ERR_NOMEM;
     }
+    t->items = items;
     t->items[t->count++] = (me_transfer){
         .item = *exchange,
         .asked = asked,

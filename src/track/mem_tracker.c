@@ -33,17 +33,12 @@ static void no_memory(me_mem_tracker *t)
 static bool reserve(me_mem_tracker *t, void **items, uint32_t count,
                     uint32_t *capacity, size_t size)
 {
-    if (count < *capacity) {
-        return true;
-    }
-    const uint32_t wanted = *capacity == 0 ? 4 : *capacity * 2;
-    void *larger = me_realloc(*items, wanted, size, "mem_tracker");
+    void *larger = me_grow(*items, count, capacity, size, "mem_tracker");
     if (larger == NULL) {
         no_memory(t);
         return false;
     }
     *items = larger;
-    *capacity = wanted;
     return true;
 }
 

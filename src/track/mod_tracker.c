@@ -46,17 +46,12 @@ struct me_mod_tracker {
 static bool reserve(me_mod_tracker *t, void **items, uint32_t count,
                     uint32_t *capacity, size_t size)
 {
-    if (count < *capacity) {
-        return true;
-    }
-    const uint32_t wanted = *capacity == 0 ? 64 : *capacity * 2;
-    void *larger = me_realloc(*items, wanted, size, "mod_tracker");
+    void *larger = me_grow(*items, count, capacity, size, "mod_tracker");
     if (larger == NULL) {
         me_engine_fail(t->e, ME_ERR_NOMEM, "no host memory for ModTracker");
         return false;
     }
     *items = larger;
-    *capacity = wanted;
     return true;
 }
 

@@ -5,25 +5,11 @@
 
 #include <string.h>
 
-/** Room for one more item; NULL without memory. */
-static void *reserve(void *items, uint32_t count, uint32_t *capacity,
-                     size_t size)
-{
-    if (count < *capacity) {
-        return items;
-    }
-    const uint32_t wanted = *capacity == 0 ? 64 : *capacity * 2;
-    void *larger = me_realloc(items, wanted, size, "op_series");
-    if (larger != NULL) {
-        *capacity = wanted;
-    }
-    return larger;
-}
-
 me_status me_op_series_append(me_op_series *s, const char *name,
                               const me_op_memory *memory)
 {
-    void *rows = reserve(s->rows, s->n_rows, &s->capacity, sizeof *s->rows);
+    void *rows =
+        me_grow(s->rows, s->n_rows, &s->capacity, sizeof *s->rows, "op_series");
     if (rows == NULL) {
         return ME_ERR_NOMEM;
     }
@@ -44,8 +30,8 @@ me_status me_op_series_mark(me_op_series *s, const char *name, uint64_t at)
             return ME_OK;
         }
     }
-    void *markers = reserve(s->markers, s->n_markers, &s->markers_capacity,
-                            sizeof *s->markers);
+    void *markers = me_grow(s->markers, s->n_markers, &s->markers_capacity,
+                            sizeof *s->markers, "op_series");
     if (markers == NULL) {
         return ME_ERR_NOMEM;
     }
