@@ -63,6 +63,7 @@ me_timeline_model me_ticks_model(me_ticks *ticks)
 
 enum {
     NAME_BYTES = 8,
+    TICKS_NAMES = 6,
     NUMBER_BYTES = 16,
     TICKS_MAX = 1000000000 /**< more would not add up in 64 bits */
 };
@@ -107,6 +108,8 @@ static bool parse_number(const char *text, size_t length, int64_t *value_out)
 me_status me_ticks_parse(const char *text, me_diag *diag, me_ticks *ticks)
 {
     const char *item = text;
+    const int64_t *seen[TICKS_NAMES];
+    size_t n_seen = 0;
     for (;;) {
         const size_t length = strcspn(item, ",");
         const char *equals = memchr(item, '=', length);
@@ -121,6 +124,14 @@ me_status me_ticks_parse(const char *text, me_diag *diag, me_ticks *ticks)
                 (int)(length < ME_DIAG_WHERE ? length : ME_DIAG_WHERE), item,
                 TICKS_MAX);
         }
+        for (size_t i = 0; i < n_seen; i++) {
+            if (seen[i] == value) {
+                return me_fail(diag, ME_ERR_CONFIG,
+                               "duration \"%.*s\" is there twice", (int)name,
+                               item);
+            }
+        }
+        seen[n_seen++] = value;
         if (item[length] == '\0') {
             return ME_OK;
         }

@@ -267,6 +267,19 @@ static me_status print(comparison *c, me_diag *diag)
     return status;
 }
 
+/** What is wrong with every setting alike is wrong with the job, and no row. */
+static me_status check_reasons(const comparison *c, me_diag *diag)
+{
+    const setting *first = &c->settings[0];
+    for (size_t i = 0; i < c->n_settings; i++) {
+        const setting *s = &c->settings[i];
+        if (s->run != NULL || strcmp(s->reason, first->reason) != 0) {
+            return ME_OK;
+        }
+    }
+    return me_fail(diag, ME_ERR_CONFIG, "%s", first->reason);
+}
+
 static me_status run(comparison *c, me_diag *diag)
 {
     me_status status = agree(c, read_command(c, diag), diag);
@@ -278,6 +291,9 @@ static me_status run(comparison *c, me_diag *diag)
     }
     for (size_t i = 0; status == ME_OK && i < c->n_settings; i++) {
         status = run_setting(c, &c->settings[i], diag);
+    }
+    if (status == ME_OK) {
+        status = agree(c, check_reasons(c, diag), diag);
     }
     return status == ME_OK ? agree(c, print(c, diag), diag) : status;
 }

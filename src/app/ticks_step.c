@@ -85,6 +85,8 @@ me_status me_ticks_step_create(const me_plan *plan, const me_ticks *durations,
                                me_diag *diag, me_step_time **step_out)
 {
     const me_pipeline p = me_plan_pipeline(plan, 0);
+    /* Chunks of one copy: with two directions each is a stage's whole layers. */
+    const int32_t share = plan->split.chunks;
     const me_pipeline_order *order = plan->order;
     me_pipeline_order *own = NULL;
     me_timeline *timeline = NULL;
@@ -96,12 +98,12 @@ me_status me_ticks_step_create(const me_plan *plan, const me_ticks *durations,
     }
     if (status == ME_OK) {
         me_ticks ticks = *durations;
-        ticks.transfer *= p.chunks;
+        ticks.transfer *= share;
         const me_timeline_model model = me_ticks_model(&ticks);
         status = me_timeline_create(order, &model, diag, &timeline);
     }
     if (status == ME_OK &&
-        make_step(order, timeline, p.chunks, step_out) != ME_OK) {
+        make_step(order, timeline, share, step_out) != ME_OK) {
         status = me_fail(diag, ME_ERR_NOMEM, "no host memory for a step");
     }
     me_timeline_destroy(timeline);

@@ -164,6 +164,7 @@ typedef struct me_torch_options {
     bool wrap_one_rank;         /**< also where a batch has one rank alone */
     bool reshard_after_forward; /**< fully_shard's */
     int32_t data_parallel_replicate; /**< HSDP: copies of the shards */
+    int32_t data_parallel_shard;     /**< ranks of a copy; 0: what is left */
     int32_t num_microbatches;        /**< of a step, without a global batch */
     bool unshard_stages;             /**< of a pipeline, ahead of their use */
     bool returns_outputs;            /**< a pipeline's step does */

@@ -127,6 +127,16 @@ static me_status add_child(me_layers_reading *r, config_setting_t *group,
                           "repeat: %s is no Sequential or ModuleList",
                           parent->name);
     }
+    if (placing.checkpoint_from >= placing.repeat &&
+        placing.checkpoint_from > 0) {
+        return me_fail_at(r->diag, ME_ERR_CONFIG, r->where,
+                          (int)config_setting_source_line(group),
+                          "checkpoint_from = %lld: %s is there %lld times, "
+                          "from 0, so that none is checkpointed",
+                          (long long)placing.checkpoint_from,
+                          config_setting_name(group),
+                          (long long)placing.repeat);
+    }
     for (int64_t i = 0; i < placing.repeat; i++) {
         me_layer_spec *copy = i == 0 ? &parent->children[parent->n_children - 1]
                                      : append(r, parent);

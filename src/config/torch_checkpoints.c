@@ -84,6 +84,14 @@ me_status me_torch_check_checkpoints(const me_config *config, me_diag *diag)
     };
 
     const me_layer_tree *tree = config->torch_job.tree;
+    if (tree->root.is_checkpointed && config->parallel.pipeline > 1) {
+        return me_fail(
+            diag, ME_ERR_CONFIG,
+            "module: checkpoint of the whole model with "
+            "parallel.pipeline = %d: stages have its children, which "
+            "may be checkpointed",
+            (int)config->parallel.pipeline);
+    }
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         const char *name = "";
         const bool applies[] = {

@@ -69,10 +69,10 @@ static me_status check_sharding(const me_config *config, me_diag *diag)
     const me_torch_options *t = &config->torch;
     const bool is_sharded = t->data_parallel == ME_DATA_PARALLEL_FULLY_SHARD;
     if (!is_sharded &&
-        (t->data_parallel_replicate > 1 || !t->requires_gradient_sync ||
-         !t->requires_all_reduce)) {
+        (t->data_parallel_replicate > 1 || t->data_parallel_shard > 0 ||
+         !t->requires_gradient_sync || !t->requires_all_reduce)) {
         return me_fail(diag, ME_ERR_CONFIG,
-                       "torch.data_parallel_replicate, "
+                       "torch.data_parallel_replicate, data_parallel_shard, "
                        "torch.requires_gradient_sync and "
                        "torch.requires_all_reduce are fully_shard's: "
                        "torch.data_parallel must be \"fully_shard\"");
@@ -83,6 +83,16 @@ static me_status check_sharding(const me_config *config, me_diag *diag)
                        "%d ranks of a batch",
                        (int)t->data_parallel_replicate,
                        (int)config->parallel.data);
+    }
+    if (t->data_parallel_shard > 0 &&
+        (int64_t)t->data_parallel_shard * t->data_parallel_replicate !=
+            config->parallel.data) {
+        return me_fail(
+            diag, ME_ERR_CONFIG,
+            "torch.data_parallel_shard = %d in %d copies, and %d "
+            "ranks of parallel.world_size = %d are of a batch",
+            (int)t->data_parallel_shard, (int)t->data_parallel_replicate,
+            (int)config->parallel.data, (int)config->parallel.world_size);
     }
     if (is_sharded && !t->wrap_one_rank && t->data_parallel_replicate > 1 &&
         config->parallel.data == t->data_parallel_replicate) {

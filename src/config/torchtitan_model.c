@@ -232,6 +232,10 @@ static void write_torch(me_titan_model *m)
         me_str_printf(&m->text, "data_parallel_replicate = %lld;\n",
                       (long long)m->replicate);
     }
+    if (m->shard > 1) {
+        me_str_printf(&m->text, "data_parallel_shard = %lld;\n",
+                      (long long)m->shard);
+    }
     if (m->pipeline > 1) {
         me_str_printf(&m->text, "num_microbatches = %llu; %s = false;\n",
                       (unsigned long long)m->microbatches,

@@ -57,6 +57,9 @@ static me_status need_number(const reader *r, const config_setting_t *group,
     return ME_OK;
 }
 
+/** A slower link's times would not go into 64 bits of nanoseconds. */
+static const double LEAST_GBS = 1e-3;
+
 static bool is_printable(const char *text)
 {
     while (*text >= ' ' && *text <= '~') {
@@ -132,6 +135,11 @@ static me_status read_speed(const reader *r, const config_setting_t *group,
     if (!link->is_cards || sheet != NULL) {
         status = need_number(r, group, what,
                              sheet != NULL ? "sheet_gbs" : "gbs", &gbs);
+    }
+    if (status == ME_OK && gbs > 0 && gbs < LEAST_GBS) {
+        return me_fail_at(r->diag, ME_ERR_CONFIG, r->path, line_of(group),
+                          "%s%s = %g: must be at least %g", what,
+                          sheet != NULL ? "sheet_gbs" : "gbs", gbs, LEAST_GBS);
     }
     link->bytes = gbs * 1e9;
     return status;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "base/size.h"
+#include "nn/forward.h"
 #include "nn/parallelize.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
@@ -166,7 +167,7 @@ static me_tensor *forward_loss(me_loop *l, int32_t microbatch,
     if (is_wrapped(l) && l->wrapper->pre_forward != NULL) {
         l->wrapper->pre_forward(l->wrapper_state);
     }
-    me_tensor *y = me_layer_forward(l->model, l->input);
+    me_tensor *y = me_layer_call(l->model, l->input);
     me_loop_point(l, "forward", counted(l, microbatch));
     me_tensor *operands[] = {y, l->target};
     me_tensor *loss = me_forward_run(&l->nn, l->config->loss, 2, operands);

@@ -96,6 +96,12 @@ static const struct {
      0, "parallel.pipeline over 1 is modelled with device = \"meta\" alone"},
     {"parallel: { pipeline = 2; world_size = 4; };", "", 0,
      "leave 2 copies of the model"},
+    {"parallel: { pipeline = 2; world_size = 2; };", "checkpoint = true;", 0,
+     "module: checkpoint of the whole model with parallel.pipeline = 2"},
+    {"",
+     "a: { class = \"Sequential\"; b: { class = \"ReLU\"; repeat = 2; "
+     "checkpoint_from = 2; }; };",
+     6, "checkpoint_from = 2: b is there 2 times, from 0"},
     {"",
      "a: { class = \"ReLU\"; checkpoint = \"reentrant\"; checkpoint_policy = "
      "\"op\"; };",
@@ -151,6 +157,9 @@ static const struct {
      "torch.loss_parallel needs a parallelize_plan in `module`"},
     {"data_parallel = \"fully_shard\"; requires_all_reduce = false;",
      "torch.requires_all_reduce = false needs copies"},
+    {"data_parallel = \"fully_shard\"; data_parallel_shard = 3;",
+     "torch.data_parallel_shard = 3 in 1 copies, and 4 ranks of "
+     "parallel.world_size = 4 are of a batch"},
 };
 
 static void test_layers__copies_of_shards_must_fit(void **state)

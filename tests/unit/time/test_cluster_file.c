@@ -105,6 +105,9 @@ static const char *const bad[][2] = {
     {HEAD "links = { socket = { gbs = -1; latency_us = 1; source = \"s\"; "
           "}; };",
      "links.socket.gbs must be a number"},
+    {HEAD "links = { socket = { gbs = 1e-12; latency_us = 1; source = \"s\"; "
+          "}; };",
+     "links.socket.gbs = 1e-12: must be at least 0.001"},
     {HEAD "links = { socket = { sheet_gbs = 3; latency_us = 1; source = "
           "\"s\"; }; };",
      "sheet_gbs is for nvlink"},
