@@ -26,7 +26,7 @@ typedef struct setting {
     char schedule[ME_VARIANT_NAME];
     me_run *run;        /**< NULL: it cannot run */
     me_step_time *step; /**< under fixed durations; owned, or NULL */
-    char reason[ME_DIAG_TEXT];
+    char reason[ME_DIAG_TEXT + ME_DIAG_WHERE + 16];
 } setting;
 
 /** One process's part of a comparison; what is NULL is not made yet. */
@@ -130,11 +130,30 @@ static me_status make_settings(comparison *c, me_diag *diag)
     return ME_OK;
 }
 
-/** What a variant sets must exist; whether it makes sense is seen later. */
+/** Does it say which schedule runs? */
+static bool sets_schedule(const me_variant *variant)
+{
+    static const char option[] = "pipeline.schedule";
+    for (int32_t i = 0; i < variant->n_sets; i++) {
+        if (strncmp(variant->sets[i], option, sizeof option - 1) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** What a variant sets must exist, and no schedule may take its place; whether
+ *  it makes sense is seen later. */
 static me_status check_variants(const comparison *c, me_diag *diag)
 {
     me_status status = ME_OK;
     for (size_t i = 1; status == ME_OK && i < c->n_variants; i++) {
+        if (c->cli->n_schedules > 0 && sets_schedule(&c->variants[i])) {
+            return me_fail(diag, ME_ERR_CONFIG,
+                           "--variant %.200s: every --schedule takes the place "
+                           "of the schedule that it sets; give one of the two",
+                           c->variants[i].name);
+        }
         me_config *config = me_config_clone(c->job);
         if (config == NULL) {
             return me_fail(diag, ME_ERR_NOMEM, "no host memory for the job");
@@ -206,6 +225,19 @@ static me_status plan_setting(const comparison *c, setting *s, me_diag *diag)
     return status;
 }
 
+/** Why it cannot run, with the place in a file that says so. */
+static void note_reason(setting *s, const me_diag *diag)
+{
+    char line[16] = "";
+    if (diag->line > 0) {
+        (void)snprintf(line, sizeof line, "%d: ", diag->line);
+    }
+    (void)snprintf(s->reason, sizeof s->reason, "%s%s%s%s", diag->where,
+                   diag->where[0] == '\0' ? "" : ":",
+                   diag->where[0] == '\0' || line[0] != '\0' ? line : " ",
+                   diag->text);
+}
+
 /** Simulate one setting; what the job cannot do is written down. */
 static me_status run_setting(const comparison *c, setting *s, me_diag *diag)
 {
@@ -220,11 +252,12 @@ static me_status run_setting(const comparison *c, setting *s, me_diag *diag)
     me_run_destroy(s->run);
     s->run = NULL;
     if (is_reason(status)) {
-        (void)snprintf(s->reason, sizeof s->reason, "%s", own.text);
+        note_reason(s, &own);
         return ME_OK;
     }
     *diag = own;
-    return status;
+    /* A file that cannot be read is the user's input, not our trouble. */
+    return status == ME_ERR_IO ? ME_ERR_CONFIG : status;
 }
 
 static const me_compare_row *fill_rows(comparison *c)
