@@ -26,7 +26,7 @@ typedef struct setting {
     char schedule[ME_VARIANT_NAME];
     me_run *run;        /**< NULL: it cannot run */
     me_step_time *step; /**< under fixed durations; owned, or NULL */
-    char reason[ME_DIAG_TEXT + ME_DIAG_WHERE + 16];
+    char reason[ME_DIAG_LINE];
 } setting;
 
 /** One process's part of a comparison; what is NULL is not made yet. */
@@ -225,19 +225,6 @@ static me_status plan_setting(const comparison *c, setting *s, me_diag *diag)
     return status;
 }
 
-/** Why it cannot run, with the place in a file that says so. */
-static void note_reason(setting *s, const me_diag *diag)
-{
-    char line[16] = "";
-    if (diag->line > 0) {
-        (void)snprintf(line, sizeof line, "%d: ", diag->line);
-    }
-    (void)snprintf(s->reason, sizeof s->reason, "%s%s%s%s", diag->where,
-                   diag->where[0] == '\0' ? "" : ":",
-                   diag->where[0] == '\0' || line[0] != '\0' ? line : " ",
-                   diag->text);
-}
-
 /** Simulate one setting; what the job cannot do is written down. */
 static me_status run_setting(const comparison *c, setting *s, me_diag *diag)
 {
@@ -252,7 +239,7 @@ static me_status run_setting(const comparison *c, setting *s, me_diag *diag)
     me_run_destroy(s->run);
     s->run = NULL;
     if (is_reason(status)) {
-        note_reason(s, &own);
+        me_diag_line(&own, s->reason);
         return ME_OK;
     }
     *diag = own;

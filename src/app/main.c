@@ -23,13 +23,9 @@
 
 static int fail(const me_diag *diag)
 {
-    if (diag->where[0] != '\0' && diag->line > 0) {
-        me_log(ME_LOG_ERROR, "%s:%d: %s", diag->where, diag->line, diag->text);
-    } else if (diag->where[0] != '\0') {
-        me_log(ME_LOG_ERROR, "%s: %s", diag->where, diag->text);
-    } else {
-        me_log(ME_LOG_ERROR, "%s", diag->text);
-    }
+    char line[ME_DIAG_LINE];
+    me_diag_line(diag, line);
+    me_log(ME_LOG_ERROR, "%s", line);
     return me_exit_code(diag->status);
 }
 

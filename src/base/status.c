@@ -51,3 +51,16 @@ const char *me_status_text(me_status status)
     }
     return "unknown status";
 }
+
+void me_diag_line(const me_diag *diag, char line_out[ME_DIAG_LINE])
+{
+    if (diag->where[0] == '\0') {
+        (void)snprintf(line_out, ME_DIAG_LINE, "%s", diag->text);
+    } else if (diag->line > 0) {
+        (void)snprintf(line_out, ME_DIAG_LINE, "%s:%d: %s", diag->where,
+                       diag->line, diag->text);
+    } else {
+        (void)snprintf(line_out, ME_DIAG_LINE, "%s: %s", diag->where,
+                       diag->text);
+    }
+}

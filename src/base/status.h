@@ -70,6 +70,14 @@ me_status me_fail(me_diag *diag, me_status status, const char *format, ...)
 me_status me_fail_at(me_diag *diag, me_status status, const char *where,
                      int line, const char *format, ...) ME_PRINTF(5, 6);
 
+enum {
+    ME_DIAG_LINE = ME_DIAG_WHERE + ME_DIAG_TEXT + 16
+};
+
+/** The line for a person: the place in the user's input, if there is one, and
+ *  what is wrong. Local. */
+void me_diag_line(const me_diag *diag, char line_out[ME_DIAG_LINE]);
+
 /** The meaning of @p status as a phrase; static, never NULL. Local. */
 const char *me_status_text(me_status status);
 
