@@ -72,8 +72,29 @@ static inline void count_free_requested(me_pool *pool, const block *b)
     }
 }
 
-/** A block of @p size bytes is cached as @p b. The net change decides which of
- *  a counter's sums moves. @param merged  what @p b had been before, beside it */
+/** The net change decides which of a counter's sums moves. @param merged  what
+ *  @p b had been before, beside what is cached with it now */
+static inline void count_cached(me_pool *pool, const block *b,
+                                inactive_split merged)
+{
+    const uint64_t n_after = is_split(b) ? 1 : 0;
+    const uint64_t bytes_after = is_split(b) ? b->size : 0;
+    if (n_after > merged.count) {
+        stat_up(pool, ME_POOL_INACTIVE_SPLIT, b->slot, n_after - merged.count);
+    } else {
+        stat_down(pool, ME_POOL_INACTIVE_SPLIT, b->slot,
+                  merged.count - n_after);
+    }
+    if (bytes_after > merged.bytes) {
+        stat_up(pool, ME_POOL_INACTIVE_SPLIT_BYTES, b->slot,
+                bytes_after - merged.bytes);
+    } else {
+        stat_down(pool, ME_POOL_INACTIVE_SPLIT_BYTES, b->slot,
+                  merged.bytes - bytes_after);
+    }
+}
+
+/** A block of @p size bytes is cached as @p b, with what was @p merged. */
 static inline void count_free_completed(me_pool *pool, const block *b,
                                         uint64_t size, uint64_t requested,
                                         inactive_split merged)
@@ -81,20 +102,8 @@ static inline void count_free_completed(me_pool *pool, const block *b,
     if (pool->options.counts_bytes_alone) {
         return;
     }
-    const uint64_t n_after = is_split(b) ? 1 : 0;
-    const uint64_t bytes_after = is_split(b) ? b->size : 0;
-    if (!b->is_expandable && n_after > merged.count) {
-        stat_up(pool, ME_POOL_INACTIVE_SPLIT, b->slot, n_after - merged.count);
-    } else if (!b->is_expandable) {
-        stat_down(pool, ME_POOL_INACTIVE_SPLIT, b->slot,
-                  merged.count - n_after);
-    }
-    if (!b->is_expandable && bytes_after > merged.bytes) {
-        stat_up(pool, ME_POOL_INACTIVE_SPLIT_BYTES, b->slot,
-                bytes_after - merged.bytes);
-    } else if (!b->is_expandable) {
-        stat_down(pool, ME_POOL_INACTIVE_SPLIT_BYTES, b->slot,
-                  merged.bytes - bytes_after);
+    if (!b->is_expandable) {
+        count_cached(pool, b, merged);
     }
     stat_down(pool, ME_POOL_ACTIVE, b->slot, 1);
     stat_down(pool, ME_POOL_ACTIVE_BYTES, b->slot, size);

@@ -130,15 +130,15 @@ void me_pool_free_resize(me_pool *pool, uint32_t index, uint64_t address,
 {
     block *b = at(pool, index);
     const bool is_alone = b->parent == NIL && b->left == NIL && b->right == NIL;
-    if (!is_alone || class_of(size) != class_of(b->size)) {
+    const bool stays = is_alone && class_of(size) == class_of(b->size);
+    if (!stays) {
         me_pool_free_erase(pool, index);
-        b->address = address;
-        b->size = size;
-        me_pool_free_insert(pool, index);
-        return;
     }
     b->address = address;
     b->size = size;
+    if (!stays) {
+        me_pool_free_insert(pool, index);
+    }
 }
 
 /* The first block of @p class or of one above; NIL if there is none. */
