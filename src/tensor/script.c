@@ -333,7 +333,7 @@ static void tell_events(telling *t, const me_script_part *part)
         }
         from = *to;
     }
-    e->module = has_back(s) ? t->outer : s->module_after;
+    e->module = s->stretches.goes_back ? t->outer : s->module_after;
     e->n_events += s->n_events;
 }
 

@@ -77,6 +77,7 @@ typedef struct me_script_stretches {
     uint32_t *op_events;     /**< where they come from; owned */
     bool *holds;             /**< the free stays pending; owned */
     me_script_step *steps;   /**< all; owned */
+    bool goes_back;          /**< it ends where it began, whatever that is */
     me_script_step *lasting; /**< without blocks that come and go within the
                                   action, and without modules; owned */
 } me_script_stretches;

@@ -108,6 +108,7 @@ static void hold_late(divider *d)
 static void add_event(divider *d, uint32_t event)
 {
     const me_script_event *x = &d->script->events[event];
+    d->out.goes_back = d->out.goes_back || x->turn == ME_SCRIPT_BACK;
     if (comes_alone(x)) {
         if (x->slot != ME_SCRIPT_NO_SLOT) {
             hold_late(d); /* its own free may be late as well */

@@ -200,17 +200,24 @@ static outcome run(const job *j, bool folds)
                      .events = take_file(events_path)};
 }
 
+/** What differs between the job folded and not; NULL: nothing. */
+static const char *compare_runs(const job *j)
+{
+    outcome folded = run(j, true);
+    outcome full = run(j, false);
+    const char *wrong = find_difference(&folded, &full);
+    outcome_fini(&folded);
+    outcome_fini(&full);
+    return wrong;
+}
+
 static const char *folding_changes_nothing(me_random *random)
 {
     const job j = make_job(random);
-    outcome folded = run(&j, true);
-    outcome full = run(&j, false);
-    const char *wrong = find_difference(&folded, &full);
+    const char *wrong = compare_runs(&j);
     for (int32_t i = 0; wrong != NULL && i < j.n; i++) {
         print_error("--set %s\n", j.sets[i]);
     }
-    outcome_fini(&folded);
-    outcome_fini(&full);
     return wrong;
 }
 
@@ -239,11 +246,7 @@ static void test_fold__changes_nothing_in_pairs_over_nodes(void **state)
     (void)snprintf(j.sets[j.n++], SET_BYTES, "optimizer.distributed=true");
     (void)snprintf(j.sets[j.n++], SET_BYTES,
                    "model.untie_embeddings_and_output_weights=true");
-    outcome folded = run(&j, true);
-    outcome full = run(&j, false);
-    const char *wrong = find_difference(&folded, &full);
-    outcome_fini(&folded);
-    outcome_fini(&full);
+    const char *wrong = compare_runs(&j);
     if (wrong != NULL) {
         fail_msg("%s", wrong);
     }
@@ -290,12 +293,8 @@ static void test_fold__changes_nothing_in_any_schedule(void **state)
         for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++) {
             const int64_t stages = strcmp(name, "none") == 0 ? 1 : shapes[k][0];
             const job j = make_scheduled(name, stages, shapes[k][1], k == 1);
-            outcome folded = run(&j, true);
-            outcome full = run(&j, false);
-            const char *wrong = find_difference(&folded, &full);
+            const char *wrong = compare_runs(&j);
             assert_string_equal(wrong == NULL ? "" : wrong, "");
-            outcome_fini(&folded);
-            outcome_fini(&full);
         }
     }
 }
