@@ -17,6 +17,14 @@ const me_step_time *me_compare_step(const me_compare_line *line)
     return row->report == NULL ? NULL : row->report->time.step;
 }
 
+const char *me_compare_host_lacks(const me_compare_line *line)
+{
+    const me_compare_row *row = line->row;
+    return row->ticks_step != NULL || row->report == NULL
+               ? NULL
+               : row->report->time.host_lacks;
+}
+
 int64_t me_compare_exposed_ns(const me_step_time *step)
 {
     int64_t most = 0;

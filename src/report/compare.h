@@ -85,6 +85,10 @@ void me_compare_lines_destroy(me_compare_line *lines, size_t n_lines);
  *  Local. */
 const me_step_time *me_compare_step(const me_compare_line *line);
 
+/** What of the host's time the step lacks, so that it is a lower bound; NULL:
+ *  nothing, or durations are fixed. Local. */
+const char *me_compare_host_lacks(const me_compare_line *line);
+
 /** Collectives of the stage that waits longest for them, while no kernel could
  *  run; nanoseconds. Local. */
 int64_t me_compare_exposed_ns(const me_step_time *step);

@@ -42,7 +42,7 @@ static void append_setting(const me_compare_line *line, me_str *text)
     me_str_append(text, ",");
     append_field(text, row->reason == NULL ? "" : row->reason);
     if (line->n_stages == 0) {
-        me_str_append(text, ",,,,,,,");
+        me_str_append(text, ",,,,,,,,");
         return;
     }
     me_str_printf(text, ",%s,", me_risk_name(row->report->verdict.risk));
@@ -50,11 +50,14 @@ static void append_setting(const me_compare_line *line, me_str *text)
         me_str_printf(text, "%d", (int)line->place);
     }
     if (step == NULL) {
-        me_str_append(text, ",,,,,");
+        me_str_append(text, ",,,,,,");
     } else {
+        const char *lacks = me_compare_host_lacks(line);
         me_str_printf(text, ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",",
                       step->step_ns, step->forward_backward_ns, step->bubble_ns,
                       me_compare_exposed_ns(step));
+        append_field(text, lacks == NULL ? "" : lacks);
+        me_str_append(text, ",");
     }
     me_str_printf(text, "%d", (int)me_compare_chunks(line));
 }
@@ -72,11 +75,12 @@ static void append_stage(const me_compare_stage *stage, me_str *text)
 /** A line a stage; one without a stage for what cannot run. */
 me_status me_compare_csv(const me_compare_print *print, me_str *text)
 {
-    me_str_append(text,
-                  "schedule,variant,assignments,reason,risk,place,step_ns,"
-                  "forward_backward_ns,bubble_ns,exposed_ns,chunks,stage,rank,"
-                  "in_flight_chunk_microbatches,requested_bytes,"
-                  "allocated_bytes,reserved_bytes,device_bytes\n");
+    me_str_append(
+        text,
+        "schedule,variant,assignments,reason,risk,place,step_ns,"
+        "forward_backward_ns,bubble_ns,exposed_ns,host_lacks,chunks,stage,rank,"
+        "in_flight_chunk_microbatches,requested_bytes,"
+        "allocated_bytes,reserved_bytes,device_bytes\n");
     for (size_t i = 0; i < print->comparison->n_rows; i++) {
         const me_compare_line *line = &print->lines[i];
         for (int32_t s = 0; s < line->n_stages; s++) {

@@ -161,8 +161,7 @@ static me_status append_line(const me_compare_line *line, int64_t end_ns,
         return ME_OK;
     }
     if (me_compare_step(line) == NULL) {
-        me_page_note(page, "The card has no rates, so there are no times to "
-                           "draw.");
+        me_page_note(page, "There are no times to draw.");
         return ME_OK;
     }
     return append_charts(line, end_ns, page);

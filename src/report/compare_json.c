@@ -133,13 +133,14 @@ static json_t *make_figures(const me_compare_print *print,
     const double tokens = line->row->report->time.tokens_per_second;
     const bool is_judged = v->risk != ME_RISK_UNKNOWN;
     return json_pack(
-        "{s:o, s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o}",
+        "{s:o, s:s, s:o, s:b, s:o, s:s?, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, "
+        "s:o}",
         "fits", is_judged ? json_boolean(v->fits) : json_null(), "risk",
         me_risk_name(v->risk), "place",
         line->place > 0 ? json_integer(line->place) : json_null(), "is_tie",
         (int)line->is_tie, "step_ns",
-        nanoseconds(step, step == NULL ? 0 : step->step_ns),
-        "tokens_per_second",
+        nanoseconds(step, step == NULL ? 0 : step->step_ns), "host_lacks",
+        me_compare_host_lacks(line), "tokens_per_second",
         step == NULL || !(tokens > 0) ? json_null() : json_real(tokens),
         "forward_backward_ns",
         nanoseconds(step, step == NULL ? 0 : step->forward_backward_ns),

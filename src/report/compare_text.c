@@ -52,6 +52,8 @@ static void get_step(const void *row, me_str *cell)
     if (step == NULL) {
         me_str_append(cell, "-");
     } else {
+        me_str_append(cell,
+                      me_compare_host_lacks(line_of(row)) != NULL ? ">=" : "");
         append_ms(cell, step->step_ns);
     }
 }
@@ -63,7 +65,9 @@ static void get_tokens(const void *row, me_str *cell)
         !(line->row->report->time.tokens_per_second > 0)) {
         me_str_append(cell, "-");
     } else {
-        me_str_printf(cell, "%.0f", line->row->report->time.tokens_per_second);
+        me_str_printf(cell, "%s%.0f",
+                      me_compare_host_lacks(line) != NULL ? "<=" : "",
+                      line->row->report->time.tokens_per_second);
     }
 }
 
@@ -318,6 +322,32 @@ static const char *reason_against_time(const me_compare_print *print)
     return "the card has no rates";
 }
 
+/** Of the first setting whose step is a lower bound; NULL: none is. */
+static const char *missing_of_host(const me_compare_print *print)
+{
+    const char *missing = NULL;
+    for (size_t i = 0; i < print->comparison->n_rows && missing == NULL; i++) {
+        missing = me_compare_host_lacks(&print->lines[i]);
+    }
+    return missing;
+}
+
+static void explain_prediction(const me_compare_print *print, me_str *text)
+{
+    me_str_printf(text,
+                  " What fits comes first, by predicted step time; times "
+                  "less than %.0f %% above the fastest of a place share "
+                  "it (=), since the prediction is no better.",
+                  100 * ME_TIME_TIE);
+    const char *missing = missing_of_host(print);
+    if (missing != NULL) {
+        me_str_printf(text,
+                      " >= is a lower bound: the host's time for %s is not in "
+                      "it, and may change the order.",
+                      missing);
+    }
+}
+
 static void explain_durations(const me_ticks *t, me_str *text)
 {
     me_str_printf(text,
@@ -344,11 +374,7 @@ void me_compare_explain(const me_compare_print *print, me_str *text)
     if (print->comparison->durations != NULL) {
         explain_durations(print->comparison->durations, text);
     } else if (has_time(print)) {
-        me_str_printf(text,
-                      " What fits comes first, by predicted step time; times "
-                      "less than %.0f %% above the fastest of a place share "
-                      "it (=), since the prediction is no better.",
-                      100 * ME_TIME_TIE);
+        explain_prediction(print, text);
     } else {
         me_str_printf(text,
                       " Step times are not predicted: %s. What fits comes "

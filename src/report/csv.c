@@ -118,6 +118,15 @@ static void get_step(const csv_row *row, me_str *cell)
     put_seconds(row, step == NULL ? 0 : step->step_ns, cell);
 }
 
+/** Empty without a step. */
+static void get_is_bound(const csv_row *row, me_str *cell)
+{
+    const me_report_time *time = &row->report->time;
+    if (time->step != NULL) {
+        me_str_append(cell, time->host_lacks != NULL ? "1" : "0");
+    }
+}
+
 static const csv_column csv_columns[] = {
     {"rank", get_rank},
     {"tp", get_tp},
@@ -153,6 +162,7 @@ static const csv_column csv_columns[] = {
     {"host_seconds", get_host},
     {"optimizer_seconds", get_optimizer},
     {"idle_seconds", get_idle},
+    {"step_is_lower_bound", get_is_bound},
 };
 
 static const size_t n_csv_columns = sizeof csv_columns / sizeof *csv_columns;

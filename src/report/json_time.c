@@ -59,8 +59,9 @@ json_t *me_json_time(const me_report *report)
         }
     }
     return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:s?, s:f, s:f, s:o}", "step_ns",
-        nanoseconds(t->step->step_ns), "tokens_per_second",
+        "{s:o, s:s?, s:o, s:o, s:o, s:o, s:o, s:s, s:s?, s:f, s:f, s:o}",
+        "step_ns", nanoseconds(t->step->step_ns), "host_lacks", t->host_lacks,
+        "tokens_per_second",
         t->tokens_per_second > 0 ? json_real(t->tokens_per_second)
                                  : json_null(),
         "model_flops_utilization",

@@ -33,13 +33,33 @@ static double flops_of_token(const me_config *c)
 /** Is flops_of_token() about such layers? */
 static bool has_plain_layers(const me_config *c)
 {
-    return !c->model.multi_latent_attention && c->model.mtp_num_layers == 0;
+    return !c->model.multi_latent_attention && c->model.mtp_num_layers == 0 &&
+           c->moe.num_experts == 0;
+}
+
+/** What of the host's time no table has; NULL: nothing. */
+static const char *missing_of_host(const me_config *c)
+{
+    if (c->parallel.torch_fsdp2) {
+        return "FSDP2's hooks and DTensors";
+    }
+    if (c->framework == ME_FRAMEWORK_TORCH && c->parallel.tensor > 1) {
+        return "DTensor's dispatch";
+    }
+    if (c->framework == ME_FRAMEWORK_TORCH && c->parallel.pipeline > 1 &&
+        c->torch.data_parallel != ME_DATA_PARALLEL_NONE) {
+        return "fully_shard in pipeline stages";
+    }
+    return c->moe.num_experts > 0
+               ? "experts, their router and the exchange of tokens"
+               : NULL;
 }
 
 static void fill_in(const me_report *report, const me_rates *rates,
                     me_report_time *time)
 {
     const me_config *c = report->config;
+    time->host_lacks = missing_of_host(c);
     const double seconds = (double)time->step->step_ns * 1e-9;
     const double tokens =
         (double)c->train.global_batch_size * (double)c->model.seq_length;
@@ -64,34 +84,9 @@ static void fill_in(const me_report *report, const me_rates *rates,
                                    (sheet * (double)report->world_size);
 }
 
-/** Why a job's time is not predicted; NULL: it is. */
-static const char *reason_against(const me_config *c)
-{
-    if (c->parallel.torch_fsdp2) {
-        return "the host's time for FSDP2's hooks and DTensors is not modelled";
-    }
-    if (c->framework == ME_FRAMEWORK_TORCH && c->parallel.tensor > 1) {
-        return "the host's time for DTensor's dispatch is not modelled";
-    }
-    if (c->framework == ME_FRAMEWORK_TORCH && c->parallel.pipeline > 1 &&
-        c->torch.data_parallel != ME_DATA_PARALLEL_NONE) {
-        return "the host's time for fully_shard in pipeline stages is not "
-               "modelled";
-    }
-    return c->moe.num_experts > 0 ? "the host's time for experts, their router "
-                                    "and the exchange of tokens is not modelled"
-                                  : NULL;
-}
-
 me_status me_report_predict(me_report *report, const me_rates *rates,
                             const me_time_program *programs, me_diag *diag)
 {
-    const char *reason = reason_against(report->config);
-    if (reason != NULL) {
-        (void)snprintf(report->time.reason, sizeof report->time.reason, "%s",
-                       reason);
-        return ME_OK;
-    }
     me_diag why = {.status = ME_OK};
     const me_status status = me_step_time_create(
         programs, report->config->parallel.pipeline, &why, &report->time.step);

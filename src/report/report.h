@@ -119,12 +119,16 @@ typedef struct me_report_rank {
 
 /** How long a training step takes, as predicted. */
 typedef struct me_report_time {
-    me_step_time *step;         /**< NULL: not predicted; owned */
-    char reason[ME_DIAG_TEXT];  /**< why it is not, where it should be */
-    char source[ME_RATES_TEXT]; /**< of the card's rates */
+    me_step_time *step;        /**< NULL: not predicted; owned */
+    char reason[ME_DIAG_TEXT]; /**< why it is not, where it should be */
+    const char *host_lacks; /**< what of the host's time is not in it, so that
+                                 it is a lower bound; static; NULL: nothing */
+    char source[ME_RATES_TEXT];         /**< of the card's rates */
     char network_source[ME_RATES_TEXT]; /**< ""; the job is on one node */
     double uncertainty;                 /**< of the card's rates: 0.1 is 10 % */
-    double tokens_per_second;           /**< of all ranks; 0: not known */
+    double tokens_per_second;           /**< of all ranks; 0: not known; an
+                                             upper bound as the step is a
+                                             lower one */
     double flops_utilisation; /**< model FLOPs, nothing counted twice for
                                    recomputation, of the data sheet's; 0: not
                                    counted */

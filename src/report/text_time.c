@@ -86,16 +86,23 @@ me_status me_text_time(const me_report *report, me_str *text)
     if (step == NULL) {
         return ME_OK;
     }
-    me_str_printf(text, "\nPredicted time: %.1f ms a step",
-                  milliseconds(step->step_ns));
+    const bool is_bound = time->host_lacks != NULL;
+    me_str_printf(text, "\nPredicted time: %s%.1f ms a step",
+                  is_bound ? "at least " : "", milliseconds(step->step_ns));
     if (time->tokens_per_second > 0) {
-        me_str_printf(text, ", %.0f tokens/s", time->tokens_per_second);
+        me_str_printf(text, ", %s%.0f tokens/s", is_bound ? "at most " : "",
+                      time->tokens_per_second);
     }
     if (time->flops_utilisation > 0) {
         me_str_printf(text, ", %.1f %% of the cards' FLOPs",
                       100 * time->flops_utilisation);
     }
     me_str_append(text, "; by stage, in ms\n");
+    if (is_bound) {
+        me_str_printf(text,
+                      "  a lower bound: the host's time for %s is not in it\n",
+                      time->host_lacks);
+    }
     if (step->n_stages > 1) {
         me_str_printf(text,
                       "  bubble %.2f ms of the %.2f ms until the last backward "

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/compare.h"
+#include "report/compare_format.h"
 #include "report/compare_timeline.h"
 #include "support/test.h"
 
@@ -114,6 +115,39 @@ static void test_compare__sorts_and_ties(void **state)
     me_compare_lines_destroy(lines, ROWS);
 }
 
+/* A step that lacks some of the host's time is a lower bound, in each format;
+ * under fixed durations nothing is missing. */
+static void test_compare__lower_bounds_say_so(void **state)
+{
+    (void)state;
+    static job jobs[1];
+    make_job(&jobs[0], 100000000, true);
+    jobs[0].report.time.host_lacks = "what is missing";
+    jobs[0].report.time.tokens_per_second = 7;
+    const me_step_time ticks = {.step_ns = 1};
+    me_compare_row row = {.schedule = "s",
+                          .variant = "",
+                          .assignments = "",
+                          .report = &jobs[0].report};
+    const me_comparison comparison = {
+        .version = "1", .name = "", .rows = &row, .n_rows = 1};
+    me_compare_line *lines = NULL;
+    assert_int_equal(me_compare_lines_create(&comparison, NULL, &lines), ME_OK);
+    const me_compare_print print = {.comparison = &comparison, .lines = lines};
+    me_str text = {0};
+    assert_int_equal(me_compare_text(&print, &text), ME_OK);
+    assert_non_null(strstr(me_str_text(&text), ">=100.0"));
+    assert_non_null(strstr(me_str_text(&text), "<=7"));
+    assert_non_null(strstr(me_str_text(&text), "what is missing is not in it"));
+    me_str_fini(&text);
+    assert_int_equal(me_compare_csv(&print, &text), ME_OK);
+    assert_non_null(strstr(me_str_text(&text), ",what is missing,"));
+    me_str_fini(&text);
+    row.ticks_step = &ticks;
+    assert_null(me_compare_host_lacks(&lines[0]));
+    me_compare_lines_destroy(lines, 1);
+}
+
 /* Fixed durations have no noise: 114 is behind 100, and equal steps tie. */
 static void test_compare__fixed_durations_are_exact(void **state)
 {
@@ -195,6 +229,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_compare__sorts_and_ties),
+        cmocka_unit_test(test_compare__lower_bounds_say_so),
         cmocka_unit_test(test_compare__fixed_durations_are_exact),
         cmocka_unit_test(test_compare__keeps_the_order_without_times),
         cmocka_unit_test(test_compare__puts_memory_on_the_time_axis),
