@@ -96,6 +96,7 @@ typedef struct me_parallel_config {
 typedef struct me_schedule_config {
     char name[64];  /**< see parallel/schedule.h; "": what the degrees imply */
     char file[256]; /**< an order of the user's own; "": none */
+    bool is_own;    /**< derived: one of Megatron-LM's functions runs it */
     int32_t
         memory_limit; /**< zb_auto, v_auto: chunk micro-batches; 0: as 1f1b */
 } me_schedule_config;

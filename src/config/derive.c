@@ -157,6 +157,7 @@ static me_status derive_schedule(me_config *config, me_diag *diag)
         config->pipeline.name[0] = '\0';
     }
     const bool has_own = me_config_has_own_schedule(config);
+    config->pipeline.is_own = has_own;
     if (config->parallel.virtual_pipeline == 1 || !has_own) {
         config->parallel.overlap_p2p_comm = false;
     }

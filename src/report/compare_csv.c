@@ -30,6 +30,19 @@ static void append_bytes(me_str *text, uint64_t bytes)
     }
 }
 
+/** Flags that are not modelled, with spaces between them. */
+static void append_flags(const me_report *report, me_str *text)
+{
+    const int32_t n = report == NULL ? 0 : report->config->not_modelled.count;
+    me_str flags = {0};
+    for (int32_t i = 0; i < n; i++) {
+        me_str_printf(&flags, "%s%s", i == 0 ? "" : " ",
+                      report->config->not_modelled.flags[i].flag);
+    }
+    append_field(text, me_str_text(&flags));
+    me_str_fini(&flags);
+}
+
 static void append_setting(const me_compare_line *line, me_str *text)
 {
     const me_compare_row *row = line->row;
@@ -41,6 +54,8 @@ static void append_setting(const me_compare_line *line, me_str *text)
     append_field(text, row->assignments);
     me_str_append(text, ",");
     append_field(text, row->reason == NULL ? "" : row->reason);
+    me_str_append(text, ",");
+    append_flags(row->report, text);
     if (line->n_stages == 0) {
         me_str_append(text, ",,,,,,,,");
         return;
@@ -77,7 +92,7 @@ me_status me_compare_csv(const me_compare_print *print, me_str *text)
 {
     me_str_append(
         text,
-        "schedule,variant,assignments,reason,risk,place,step_ns,"
+        "schedule,variant,assignments,reason,not_modelled,risk,place,step_ns,"
         "forward_backward_ns,bubble_ns,exposed_ns,host_lacks,chunks,stage,rank,"
         "in_flight_chunk_microbatches,requested_bytes,"
         "allocated_bytes,reserved_bytes,device_bytes\n");

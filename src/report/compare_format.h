@@ -42,6 +42,10 @@ me_status me_compare_stages_table(const me_compare_print *print,
 /** The sentences that explain the order and its ties. Local. */
 void me_compare_explain(const me_compare_print *print, me_str *text);
 
+/** What settings leave out and assume, each once; nothing where there is
+ *  nothing. Local. */
+void me_compare_notes(const me_comparison *comparison, me_str *text);
+
 /** "schedule" or "schedule, variant". Local. */
 void me_compare_title(const me_compare_row *row, me_str *text);
 

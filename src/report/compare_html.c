@@ -187,6 +187,12 @@ me_status me_compare_html(const me_compare_print *print, me_str *page)
         me_page_heading(page, "Stages");
         status = me_compare_stages_table(print, me_page_table, page);
     }
+    me_compare_notes(c, &text);
+    if (me_str_text(&text)[0] != '\0') {
+        me_page_details(page, "What is not modelled or assumed",
+                        me_str_text(&text));
+    }
+    me_str_fini(&text);
     if (status == ME_OK) {
         status = me_compare_text(print, &text);
         me_page_details(page, "The whole comparison as text",

@@ -74,10 +74,11 @@ static json_t *make_stage(const me_compare_print *print,
                           const me_compare_line *line, int32_t i)
 {
     const me_compare_stage *stage = &line->stages[i];
-    json_t *object = json_pack(
-        "{s:i, s:i, s:i, s:o}", "stage", (int)stage->stage, "worst_rank",
-        (int)stage->rank, "in_flight_chunk_microbatches", (int)stage->in_flight,
-        "peak", make_bytes(stage));
+    json_t *object = json_pack("{s:i, s:i, s:i, s:o, s:o}", "stage",
+                               (int)stage->stage, "worst_rank",
+                               (int)stage->rank, "in_flight_chunk_microbatches",
+                               (int)stage->in_flight, "peak", make_bytes(stage),
+                               "late_peak", me_json_late(&stage->result->late));
     if (object != NULL && print->has_course &&
         json_object_set_new(object, "timeline",
                             make_timeline(print, line, i)) != 0) {
@@ -165,6 +166,10 @@ static json_t *make_row(const me_compare_print *print,
     }
     json_t *figures = make_figures(print, line);
     if (figures == NULL || json_object_update(head, figures) != 0 ||
+        json_object_set_new(head, "not_modelled",
+                            me_json_not_modelled(row->report)) != 0 ||
+        json_object_set_new(head, "assumptions",
+                            me_json_assumptions(row->report)) != 0 ||
         (print->comparison->durations != NULL && !add_ticks(line, head))) {
         json_decref(head);
         head = NULL;

@@ -300,90 +300,6 @@ me_status me_compare_stages_table(const me_compare_print *print,
     return status;
 }
 
-static bool has_time(const me_compare_print *print)
-{
-    for (size_t i = 0; i < print->comparison->n_rows; i++) {
-        if (me_compare_step(&print->lines[i]) != NULL) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/** Why there are no times: of the first setting that says so. */
-static const char *reason_against_time(const me_compare_print *print)
-{
-    for (size_t i = 0; i < print->comparison->n_rows; i++) {
-        const me_report *report = print->lines[i].row->report;
-        if (report != NULL && report->time.reason[0] != '\0') {
-            return report->time.reason;
-        }
-    }
-    return "the card has no rates";
-}
-
-/** Of the first setting whose step is a lower bound; NULL: none is. */
-static const char *missing_of_host(const me_compare_print *print)
-{
-    const char *missing = NULL;
-    for (size_t i = 0; i < print->comparison->n_rows && missing == NULL; i++) {
-        missing = me_compare_host_lacks(&print->lines[i]);
-    }
-    return missing;
-}
-
-static void explain_prediction(const me_compare_print *print, me_str *text)
-{
-    me_str_printf(text,
-                  " What fits comes first, by predicted step time; times "
-                  "less than %.0f %% above the fastest of a place share "
-                  "it (=), since the prediction is no better.",
-                  100 * ME_TIME_TIE);
-    const char *missing = missing_of_host(print);
-    if (missing != NULL) {
-        me_str_printf(text,
-                      " >= is a lower bound: the host's time for %s is not in "
-                      "it, and may change the order.",
-                      missing);
-    }
-}
-
-static void explain_durations(const me_ticks *t, me_str *text)
-{
-    me_str_printf(text,
-                  " Durations are fixed, in ticks: F=%lld, I=%lld, W=%lld, "
-                  "B=%lld, comm=%lld",
-                  (long long)t->forward, (long long)t->input_gradient,
-                  (long long)t->weight_gradient,
-                  (long long)me_ticks_backward(t), (long long)t->transfer);
-    if (t->overlapped > 0) {
-        me_str_printf(text, ", FB=%lld", (long long)t->overlapped);
-    }
-    me_str_append(
-        text,
-        ", of a rank's whole share of the layers (one of c chunks takes a "
-        "c-th); nothing else is in the step. bubble is the step less the "
-        "busiest stage, span bubble the largest idle within a stage's own "
-        "span. What fits comes first, by step; equal steps share a place (=).");
-}
-
-void me_compare_explain(const me_compare_print *print, me_str *text)
-{
-    me_str_append(text, "Bytes are the most of any rank in iteration 1, in "
-                        "GiB; in flight are micro-batches of a whole rank.");
-    if (print->comparison->durations != NULL) {
-        explain_durations(print->comparison->durations, text);
-    } else if (has_time(print)) {
-        explain_prediction(print, text);
-    } else {
-        me_str_printf(text,
-                      " Step times are not predicted: %s. What fits comes "
-                      "first.",
-                      reason_against_time(print));
-    }
-    me_str_append(text, "\n");
-}
-
 static void append_reasons(const me_compare_print *print, me_str *text)
 {
     bool is_first_one = true;
@@ -431,5 +347,6 @@ me_status me_compare_text(const me_compare_print *print, me_str *text)
     if (status == ME_OK) {
         status = me_compare_stages_table(print, me_table_print, text);
     }
+    me_compare_notes(c, text);
     return status == ME_OK ? me_str_status(text) : status;
 }

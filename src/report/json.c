@@ -267,22 +267,27 @@ static json_t *make_flag(const void *items, uint32_t i)
     return json_string(((const me_flag_note *)items)[i].flag);
 }
 
-static bool print_head(const me_report *report, FILE *stream)
+json_t *me_json_assumptions(const me_report *report)
+{
+    return me_json_array(report->assumptions, report->n_assumptions,
+                         make_assumption);
+}
+
+json_t *me_json_not_modelled(const me_report *report)
 {
     const me_flag_list *missing = &report->config->not_modelled;
+    return me_json_array(missing->flags, (uint32_t)missing->count, make_flag);
+}
+
+static bool print_head(const me_report *report, FILE *stream)
+{
     (void)fputs("{\"memest\": ", stream);
     bool is_good = print_value(json_string(report->version), 0, stream);
     (void)fprintf(stream, ",\n \"world_size\": %d,\n \"assumptions\": ",
                   (int)report->world_size);
-    is_good = is_good &&
-              print_value(me_json_array(report->assumptions,
-                                        report->n_assumptions, make_assumption),
-                          0, stream);
+    is_good = is_good && print_value(me_json_assumptions(report), 0, stream);
     (void)fputs(",\n \"not_modelled\": ", stream);
-    is_good = is_good &&
-              print_value(me_json_array(missing->flags,
-                                        (uint32_t)missing->count, make_flag),
-                          0, stream);
+    is_good = is_good && print_value(me_json_not_modelled(report), 0, stream);
     (void)fputs(",\n \"ranks\": [\n", stream);
     return is_good;
 }

@@ -45,6 +45,12 @@ me_status me_json_append(json_t *value, size_t flags, me_str *text);
 /** The step, with the actions of each stage; null: it is not predicted. */
 json_t *me_json_time(const me_report *report);
 
+/** What is assumed: an array of sentences. */
+json_t *me_json_assumptions(const me_report *report);
+
+/** The flags that are not modelled: an array. */
+json_t *me_json_not_modelled(const me_report *report);
+
 /** Why there is no time; null: there is. */
 json_t *me_json_time_reason(const me_report *report);
 

@@ -148,6 +148,39 @@ static void test_compare__lower_bounds_say_so(void **state)
     me_compare_lines_destroy(lines, 1);
 }
 
+/* What a setting leaves out or assumes is said once, of it alone where others
+ * do not. */
+static void test_compare__says_what_is_left_out(void **state)
+{
+    (void)state;
+    static job jobs[2];
+    me_flag_note flags[] = {{"--fp8", "FP8"}, {"--lost", NULL}};
+    char assumption[] = "the moon is round";
+    char *assumptions[] = {assumption};
+    me_compare_row rows[2];
+    for (int i = 0; i < 2; i++) {
+        make_job(&jobs[i], 100, true);
+        jobs[i].config.not_modelled =
+            (me_flag_list){.flags = flags, .count = 1 + i};
+        jobs[i].report.assumptions = assumptions;
+        jobs[i].report.n_assumptions = 1;
+        rows[i] = (me_compare_row){.schedule = i == 0 ? "a" : "b",
+                                   .variant = "",
+                                   .assignments = "",
+                                   .report = &jobs[i].report};
+    }
+    const me_comparison comparison = {
+        .version = "1", .name = "", .rows = rows, .n_rows = 2};
+    me_str text = {0};
+    me_compare_notes(&comparison, &text);
+    assert_string_equal(
+        me_str_text(&text),
+        "\nNot modelled: these flags may change memory, and the numbers above "
+        "leave them out\n  --fp8: FP8\n  --lost (b)\n"
+        "\nAssumptions\n  the moon is round\n");
+    me_str_fini(&text);
+}
+
 /* Fixed durations have no noise: 114 is behind 100, and equal steps tie. */
 static void test_compare__fixed_durations_are_exact(void **state)
 {
@@ -230,6 +263,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_compare__sorts_and_ties),
         cmocka_unit_test(test_compare__lower_bounds_say_so),
+        cmocka_unit_test(test_compare__says_what_is_left_out),
         cmocka_unit_test(test_compare__fixed_durations_are_exact),
         cmocka_unit_test(test_compare__keeps_the_order_without_times),
         cmocka_unit_test(test_compare__puts_memory_on_the_time_axis),
