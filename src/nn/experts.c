@@ -3,6 +3,7 @@
 
 #include "ops/view.h"
 #include "tensor/autograd.h"
+#include "tensor/launch.h"
 
 _Static_assert((int)ME_MAX_LOCAL_EXPERTS <= (int)ME_MAX_LIST,
                "the tape has no room for the lists of all local experts");
@@ -41,11 +42,13 @@ static me_tensor *run_experts(me_nn *nn, const me_experts *experts,
     me_tensor **probs_list = experts->tensors + n;
     me_tensor **outputs = experts->tensors + 2 * (size_t)n;
     const me_frame frame = me_enter(e);
+    me_launch_host(e, ME_HOST_EXPERTS);
     me_split_rows(e, x, n, tokens, tokens_list);
     me_split_rows(e, probs, n, tokens, probs_list);
     uint64_t first = 0;
     for (uint32_t i = 0; i < n; i++) {
         const me_token_scale scale = {probs_list[i], first};
+        me_launch_host(e, ME_HOST_EXPERT);
         outputs[i] = me_mlp_forward(nn, &experts->local[i], tokens_list[i],
                                     &scale); // (n_i, h)
         first += tokens[i];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/router.h"
 
+#include "nn/token_dispatcher.h"
 #include "ops/elementwise.h"
 #include "ops/index.h"
 #include "ops/matmul.h"
@@ -8,6 +9,7 @@
 #include "ops/softmax.h"
 #include "ops/view.h"
 #include "tensor/autograd.h"
+#include "tensor/launch.h"
 
 me_router me_router_create(me_nn *nn, me_module_id parent)
 {
@@ -37,6 +39,8 @@ static void gating_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     const me_tensor *x = node->saved[GATING_SAVED_INPUT];
     const me_tensor *weight = node->saved[GATING_SAVED_WEIGHT];
     const uint64_t experts = me_dim(weight, 0);
+    me_launch_host(e, ME_HOST_ROUTER);
+    me_dispatcher_launch_host(node->data.context); /* its layer's last node */
     gx[0] = me_gemm(e, ME_KERNEL_ROUTER_DGRAD, (me_dtype)x->dtype, x->shape,
                     experts);
     gx[1] = me_gemm(e, ME_KERNEL_ROUTER_WGRAD, (me_dtype)weight->dtype,
@@ -47,10 +51,14 @@ static const me_op gating_op = {"RouterGatingLinearFunctionBackward",
                                 gating_backward};
 
 /** router_gating_linear(): (s, b, h) to logits (s, b, E). */
-static me_tensor *gating(me_engine *e, const me_router *router, me_tensor *x)
+static me_tensor *gating(me_nn *nn, const me_router *router, me_tensor *x)
 {
+    me_engine *e = nn->e;
     me_tensor *weight = router->weight->tensor;
     me_node *node = me_record2(e, &gating_op, x, weight);
+    if (node != NULL) {
+        node->data.context = nn;
+    }
     me_save(e, node, GATING_SAVED_INPUT, x);
     me_save(e, node, GATING_SAVED_WEIGHT, weight);
     me_shape shape = x->shape;
@@ -143,6 +151,7 @@ static void scale_aux_loss_backward(me_engine *e, me_node *node,
                                     me_tensor *const *gy, me_tensor **gx)
 {
     gx[0] = gy[0];
+    me_launch_host(e, ME_HOST_AUX_LOSS);
     me_tensor *ones =
         me_pointwise(e, "ones_like", node->saved[0], ME_DTYPE_FLOAT32);
     gx[1] = me_empty(e, "mul", ME_DTYPE_FLOAT32, ME_SHAPE(1));
@@ -166,6 +175,7 @@ static me_tensor *apply_aux_loss(me_nn *nn, me_tensor *probs, me_tensor *scores,
 {
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
+    me_launch_host(e, ME_HOST_AUX_LOSS);
     me_tensor *tokens_per_expert = me_count_flags(e, map); // (E)
     if (nn->config->tensor_parallel > 1) {
         me_all_reduce(e, nn->comm, ME_GROUP_TENSOR_CONTEXT, tokens_per_expert);
@@ -211,8 +221,9 @@ me_tensor *me_router_forward(me_nn *nn, const me_router *router, me_tensor *x,
         return me_none(e);
     }
     me_module_enter(e, router->module);
+    me_launch_host(e, ME_HOST_ROUTER);
     const me_frame frame = me_enter(e);
-    me_tensor *logits = gating(e, router, x); // (s, b, E)
+    me_tensor *logits = gating(nn, router, x); // (s, b, E)
     me_tensor *probs = routing(nn, logits, map_out);
     me_leave_with(e, frame, 2, (me_tensor *[]){probs, *map_out});
     me_module_leave(e);

@@ -4,6 +4,7 @@
 #include "base/size.h"
 #include "nn/moe_utils.h"
 #include "ops/view.h"
+#include "tensor/launch.h"
 
 static const me_dispatcher_kind *const kinds[] = {
     [ME_DISPATCHER_ALL_GATHER] = &me_dispatcher_all_gather,
@@ -28,6 +29,19 @@ void me_dispatcher_fini(me_engine *e, me_dispatcher *dispatcher)
     me_clear(e, &dispatcher->probs);
     me_clear(e, &dispatcher->routing_map);
     me_clear(e, &dispatcher->row_numbers);
+}
+
+void me_dispatcher_launch_host(const me_nn *nn)
+{
+    static const me_host_work works[] = {
+        [ME_DISPATCHER_ALL_GATHER] = ME_HOST_ALL_GATHER_DISPATCHER,
+        [ME_DISPATCHER_ALL_TO_ALL] = ME_HOST_ALL_TO_ALL_DISPATCHER,
+    };
+    const me_moe_config *c = &nn->config->moe;
+    me_launch_host(nn->e, works[c->token_dispatcher]);
+    if (c->expert_parallel > 1) {
+        me_launch_host(nn->e, ME_HOST_EXPERT_RANKS);
+    }
 }
 
 /** What the router said, as far as the program sees it: how many rows. */
@@ -59,6 +73,7 @@ me_dispatched me_dispatch_preprocess(me_dispatcher *d, me_tensor *x,
     const me_frame frame = me_enter(e);
     const uint64_t h = me_dim(x, -1);
     d->shape = x->shape;
+    me_dispatcher_launch_host(d->nn);
     count_rows(d, me_rows(x));
     me_tensor *tokens = me_view(e, x, ME_SHAPE(me_rows(x), h)); // (T, h)
     const me_dispatched rows =

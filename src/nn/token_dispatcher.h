@@ -56,6 +56,10 @@ void me_dispatcher_create(me_nn *nn, int32_t layer, me_dispatcher *dispatcher);
 /** Let go of what it keeps. */
 void me_dispatcher_fini(me_engine *e, me_dispatcher *dispatcher);
 
+/** What the host does for all stages of a layer beside their kernels, in the
+ *  direction that runs. */
+void me_dispatcher_launch_host(const me_nn *nn);
+
 /** @name The stages of a layer, in their order
  *  @{ */
 /** dispatch_preprocess(): (s, b, h) and routing to rows. */

@@ -3,6 +3,7 @@
 #include "nn/token_dispatcher.h"
 #include "ops/index.h"
 #include "ops/view.h"
+#include "tensor/launch.h"
 
 static me_dispatched dispatch_preprocess(me_dispatcher *d, me_tensor *tokens,
                                          me_tensor *probs, me_tensor *map)
@@ -26,7 +27,8 @@ static me_tensor *select_probs(me_dispatcher *d, me_tensor *probs)
 static me_dispatched dispatch_postprocess(me_dispatcher *d, me_dispatched all)
 {
     me_engine *e = d->nn->e;
-    me_drop(e, me_count_flags(e, d->routing_map)); // waited for
+    me_drop(e, me_count_flags(e, d->routing_map));
+    me_launch_host_waits(e);
     const me_permuted p =
         me_permute_tokens(e, all.tokens, d->routing_map, NULL, d->n_rows);
     me_assign(e, &d->row_numbers, p.row_numbers);

@@ -3,6 +3,7 @@
 #include "nn/token_dispatcher.h"
 #include "ops/index.h"
 #include "ops/view.h"
+#include "tensor/launch.h"
 
 /** Numbers of the ranks, for all to know. */
 static me_tensor *numbers(me_engine *e, const char *op, uint64_t count)
@@ -10,7 +11,8 @@ static me_tensor *numbers(me_engine *e, const char *op, uint64_t count)
     return me_empty(e, op, ME_DTYPE_INT64, ME_SHAPE(count));
 }
 
-/** Copied to the host on a stream of its own; the host's copy takes its name. */
+/** Copied to the host on a stream of its own; the host's copy takes its name.
+ *  It is pageable memory, so that the host waits. */
 static void to_host(me_engine *e, me_tensor *x)
 {
     me_record_stream(x);
@@ -31,6 +33,7 @@ static void preprocess(me_dispatcher *d)
     me_tensor *local = me_count_flags(e, d->routing_map); // (E)
     if (p * u == 1) {
         to_host(e, local);
+        me_launch_host_waits(e);
         me_leave(e, frame, NULL);
         return;
     }
@@ -49,6 +52,7 @@ static void preprocess(me_dispatcher *d)
     to_host(e, output_splits_tp);
     to_host(e, of_experts);
     to_host(e, tokens_per_expert);
+    me_launch_host_waits(e);
     me_leave(e, frame, NULL);
 }
 

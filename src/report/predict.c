@@ -50,9 +50,7 @@ static const char *missing_of_host(const me_config *c)
         c->torch.data_parallel != ME_DATA_PARALLEL_NONE) {
         return "fully_shard in pipeline stages";
     }
-    return c->moe.num_experts > 0
-               ? "experts, their router and the exchange of tokens"
-               : NULL;
+    return NULL;
 }
 
 static void fill_in(const me_report *report, const me_rates *rates,

@@ -116,6 +116,10 @@ me_status me_text_time(const me_report *report, me_str *text)
                   "  card: %s, within %.0f %%; host: the one that the H200 was "
                   "measured with, another may take half or twice as long\n",
                   time->source, 100 * time->uncertainty);
+    if (report->config->moe.num_experts > 0) {
+        me_str_append(text, "  the first steps are slower, while experts' "
+                            "numbers of tokens are new to cuBLAS\n");
+    }
     if (time->network_source[0] != '\0') {
         me_str_printf(text, "  network between nodes: %s\n",
                       time->network_source);

@@ -66,7 +66,14 @@
     X(ME_HOST_INPUT_GROUP, "input_group")                                      \
     X(ME_HOST_WEIGHT_GROUP, "weight_group")                                    \
     X(ME_HOST_DDP, "ddp")                                                      \
-    X(ME_HOST_FSDP, "fsdp")
+    X(ME_HOST_FSDP, "fsdp")                                                    \
+    X(ME_HOST_ROUTER, "router")                                                \
+    X(ME_HOST_AUX_LOSS, "aux_loss")                                            \
+    X(ME_HOST_ALL_GATHER_DISPATCHER, "all_gather_dispatcher")                  \
+    X(ME_HOST_ALL_TO_ALL_DISPATCHER, "all_to_all_dispatcher")                  \
+    X(ME_HOST_EXPERT_RANKS, "expert_ranks")                                    \
+    X(ME_HOST_EXPERTS, "experts")                                              \
+    X(ME_HOST_EXPERT, "expert")
 
 #define ME_LAUNCH_ENUM(constant, name) constant,
 

@@ -70,6 +70,13 @@ static const host_costs megatron = {
             [ME_HOST_HEAD] = {600, 0},
             [ME_HOST_LOSS] = {700, 600},
             [ME_HOST_STEP] = {1500, 1500},
+            [ME_HOST_ROUTER] = {200, 120},
+            [ME_HOST_AUX_LOSS] = {300, 140},
+            [ME_HOST_ALL_GATHER_DISPATCHER] = {800, 80},
+            [ME_HOST_ALL_TO_ALL_DISPATCHER] = {1150, 570},
+            [ME_HOST_EXPERT_RANKS] = {650, 180}, // where there are several
+            [ME_HOST_EXPERTS] = {110, 0},        // splits and puts together
+            [ME_HOST_EXPERT] = {17, 0},          // of several, each
         },
     .collective = {115, 105},
     .exchange_us = 80,

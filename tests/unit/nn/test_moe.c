@@ -2,6 +2,7 @@
 #include "nn/moe.h"
 #include "ops/elementwise.h"
 #include "support/model.h"
+#include "tensor/launch.h"
 
 #include <string.h>
 
@@ -248,6 +249,45 @@ test_moe__compiled_activation_copies_what_is_not_aligned(void **state)
     fini(&t);
 }
 
+/** Calls of the host's own work, by phase (forward, backward); and waits. */
+typedef struct host_calls {
+    int work[2][ME_HOST_COUNT];
+    int waits;
+} host_calls;
+
+static void count_launch(void *self, const me_launch *launch)
+{
+    host_calls *calls = self;
+    if (launch->kind == ME_LAUNCH_HOST) {
+        calls->work[launch->phase == ME_PHASE_BACKWARD][launch->host]++;
+    }
+    calls->waits += launch->kind == ME_LAUNCH_HOST_WAITS ? 1 : 0;
+}
+
+/* The host works for a layer both ways, and for each of its experts; for the
+ * counts of tokens it waits for its card, once. */
+static void test_moe__what_the_host_does(void **state)
+{
+    (void)state;
+    layer_test t;
+    init(&t, 1200, &two_ranks, "0 0 0 0 700 3100\n0 0 0 1 2000 1400\n");
+    host_calls calls = {.waits = 0};
+    me_engine_listen(t.m.nn.e, (me_launch_listener){count_launch, &calls, 0});
+    run(&t, NULL, NULL);
+    static const me_host_work both_ways[] = {ME_HOST_ROUTER, ME_HOST_AUX_LOSS,
+                                             ME_HOST_ALL_TO_ALL_DISPATCHER,
+                                             ME_HOST_EXPERT_RANKS};
+    for (size_t i = 0; i < sizeof both_ways / sizeof *both_ways; i++) {
+        assert_int_equal(
+            calls.work[0][both_ways[i]] + calls.work[1][both_ways[i]], 2);
+    }
+    const int experts =
+        calls.work[0][ME_HOST_EXPERT] + calls.work[1][ME_HOST_EXPERT];
+    assert_int_equal(experts, 2);
+    assert_int_equal(calls.waits, 1);
+    fini(&t);
+}
+
 /* An expert without tokens allocates its two weight gradients and nothing
  * else. */
 static void test_moe__an_expert_without_tokens(void **state)
@@ -281,6 +321,7 @@ int main(void)
         cmocka_unit_test(test_moe__saves_what_the_closed_form_says),
         cmocka_unit_test(
             test_moe__compiled_activation_copies_what_is_not_aligned),
+        cmocka_unit_test(test_moe__what_the_host_does),
         cmocka_unit_test(test_moe__an_expert_without_tokens),
         cmocka_unit_test(test_moe__shared_experts),
     };
