@@ -151,6 +151,7 @@ typedef struct me_recompute_config {
 
 /** What plain PyTorch jobs say besides their model. */
 typedef struct me_torch_options {
+    char model_name[64];  /**< of whoever wrote the tree; "": the user */
     char input_shape[64]; /**< "(8, 1024)": what one forward is given */
     me_dtype input_dtype;
     char loss[128]; /**< an expression of y and target */

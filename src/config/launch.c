@@ -242,6 +242,25 @@ static const script *find_script(const char *word)
     return NULL;
 }
 
+/** Many a script is called train.py: torchtitan's is started as a module, lies
+ *  in its package or has its flags, `--table.key`, behind it. */
+static bool is_train_of_another(const walk *w, const script *found)
+{
+    if (found->read != me_torchtitan_read_flags ||
+        is_called(word_at(w, 0), found->module) ||
+        strstr(word_at(w, 0), "torchtitan/") != NULL) {
+        return false;
+    }
+    for (int i = 1; word_at(w, i) != NULL; i++) {
+        const char *word = word_at(w, i);
+        const size_t name = strcspn(word, "=");
+        if (strncmp(word, "--", 2) == 0 && memchr(word, '.', name) != NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static me_status step_wrapper(walk *w, const me_wrapper *wrapper,
                               const char *program)
 {
@@ -273,6 +292,14 @@ static me_status step_to_flags(walk *w)
         const char *word = word_at(w, 0);
         const me_wrapper *wrapper = me_wrapper_find(word);
         const script *found = find_script(word);
+        if (found != NULL && is_train_of_another(w, found)) {
+            return me_fail(
+                w->diag, ME_ERR_UNSUPPORTED,
+                "'%.80s' has no flag of torchtitan's behind it, such "
+                "as --job.config_file FILE: of scripts with this "
+                "name torchtitan's alone is modelled",
+                word);
+        }
         if (found != NULL || (w->at == 0 && word[0] == '-')) {
             w->script = found != NULL ? found : &scripts[0];
             w->at += word[0] != '-';

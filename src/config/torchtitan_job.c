@@ -6,6 +6,7 @@
 #include "config/private.h"
 #include "config/torchtitan_model.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,6 +61,9 @@ static me_status find_flavor(me_titan_model *m)
         if (strcmp(flavors[i].name, name) == 0 &&
             (flavors[i].versions & version) != 0) {
             m->flavor = &flavors[i];
+            (void)snprintf(m->job->config->torch.model_name,
+                           sizeof m->job->config->torch.model_name,
+                           "torchtitan's llama3 %s", name);
             return ME_OK;
         }
     }
@@ -219,6 +223,16 @@ static me_status set_world(const me_titan_model *m)
 static me_status note(const me_titan_model *m)
 {
     me_config *c = m->job->config;
+    const me_status status =
+        me_titan_given(m, ME_TITAN_FLAVOR)->text != NULL
+            ? ME_OK
+            : me_config_assume(c, m->job->diag,
+                               "no model.flavor is given: torchtitan's "
+                               "default, %s",
+                               m->flavor->name);
+    if (status != ME_OK) {
+        return status;
+    }
     return me_config_assume(c, m->job->diag,
                             "keys, model and order of operations are those of "
                             "torchtitan %s, on PyTorch 2.11's runtime%s",

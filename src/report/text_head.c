@@ -194,7 +194,10 @@ static void append_torch(const me_report *report, me_str *text)
     const me_config *config = report->config;
     const me_layer_spec *root = &config->torch_job.tree->root;
     const me_parallel_config *p = &config->parallel;
-    me_str_printf(text, "  model       PyTorch's layers: %s of %u modules\n",
+    const char *name = config->torch.model_name;
+    me_str_printf(text,
+                  "  model       %s%sPyTorch's layers: %s of %u modules\n",
+                  name, *name == '\0' ? "" : ", as ",
                   me_layer_kind_name(root->kind), (unsigned)root->n_children);
     me_str_printf(text, "  grid        %d ranks: pipeline %d",
                   (int)report->world_size, (int)p->pipeline);
