@@ -23,7 +23,8 @@ static const me_titan_flavor flavors[] = {
 enum {
     VOCABULARY_LLAMA3 = 128256,
     VOCABULARY_TEST = 2256,
-    VOCABULARY_DEBUG_MODEL = 2048
+    VOCABULARY_DEBUG_MODEL = 2048,
+    MOST_TOKENS = 1 << 24 /* of a sample */
 };
 
 me_status me_titan_wrong(const me_titan_model *m, me_titan_field field,
@@ -104,6 +105,15 @@ static me_status read_batch(me_titan_model *m)
         me_titan_count(m, ME_TITAN_BATCH_SIZE, 8, &m->batch_size);
     if (status == ME_OK) {
         status = me_titan_count(m, ME_TITAN_SEQ_LEN, 2048, &m->seq_len);
+    }
+    if (status == ME_OK && m->seq_len > MOST_TOKENS) {
+        status =
+            me_titan_wrong(m, ME_TITAN_SEQ_LEN, "must be at most 16777216");
+    }
+    const char *max_norm = me_titan_text(m, ME_TITAN_MAX_NORM, "1");
+    if (status == ME_OK && !(strtod(max_norm, NULL) >= 0)) {
+        status = me_titan_wrong(m, ME_TITAN_MAX_NORM,
+                                "must be a number from 0 (no clipping)");
     }
     if (status == ME_OK) {
         status = check_words(m, ME_TITAN_PARAM_DTYPE, "bfloat16|float32",
