@@ -296,18 +296,17 @@ static bool is_type_of_hwloc(const char *text)
 
 /** hwloc crashes where a document's type does not say where it is described
  *  (libxml's backend of 2.9 compares no string). A file that cannot be read is
- *  left to hwloc. */
+ *  left to hwloc, which writes the type in one line. */
 static bool may_be_read(const char *path)
 {
     static const char mark[] = "<!DOCTYPE";
     FILE *file = fopen(path, "re");
-    char *line = NULL;
-    size_t capacity = 0;
-    const bool is_read =
-        file != NULL && getdelim(&line, &capacity, '\0', file) > 0;
-    const char *type = is_read ? strstr(line, mark) : NULL;
-    const bool may = type == NULL || is_type_of_hwloc(type + sizeof mark - 1);
-    free(line);
+    char line[4096];
+    bool may = true;
+    while (file != NULL && may && fgets(line, sizeof line, file) != NULL) {
+        const char *type = strstr(line, mark);
+        may = type == NULL || is_type_of_hwloc(type + sizeof mark - 1);
+    }
     if (file != NULL) {
         (void)fclose(file);
     }
