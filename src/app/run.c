@@ -5,7 +5,7 @@
 #include "app/groups.h"
 #include "app/links.h"
 #include "app/shards.h"
-#include "app/simulate.h"
+#include "app/twin.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/workers.h"
@@ -25,10 +25,12 @@ struct me_run {
     me_job_card card;
     me_link_uses links;
     me_simulation simulation;
-    int32_t n_units;    /**< programs to simulate over all processes */
-    me_call_log **logs; /**< of this process's units, else NULL */
-    int32_t *log_unit;  /**< the unit whose log a unit shares, or itself */
-    me_rank_result **results;
+    int32_t n_units;     /**< programs to simulate over all processes */
+    bool shares_results; /**< of twins, where classes are simulated */
+    me_twin *twins;      /**< of each unit */
+    me_call_log **logs;  /**< of this process's units, else NULL */
+    int32_t *log_unit;   /**< the unit whose log a unit shares, or itself */
+    me_rank_result **results; /**< likewise; NULL: its twin's */
     me_report *report;
     uint64_t n_events;  /**< of this process's units */
     double cpu_seconds; /**< at the end of the stage before; for messages */
@@ -91,6 +93,7 @@ static me_status make_plan(me_run *s, me_diag *diag)
     const bool is_rank_each = me_transport_size(s->transport) == world;
     const bool folds = !s->options.no_fold && !is_rank_each;
     s->n_units = folds ? s->plan->n_classes : world;
+    s->shares_results = folds;
     s->simulation = (me_simulation){
         .plan = s->plan,
         .card = &s->card,
@@ -137,7 +140,7 @@ static int32_t rank_of_unit(const me_run *s, int32_t unit)
 static bool is_mine(const me_run *s, int32_t unit)
 {
     const int size = me_transport_size(s->transport);
-    return unit % size == me_transport_rank(s->transport);
+    return s->twins[unit].number % size == me_transport_rank(s->transport);
 }
 
 /** Programs that differ in memory alone make the same calls: keep them once. */
@@ -168,17 +171,15 @@ typedef struct unit_tasks {
     outcome *outcomes;
 } unit_tasks;
 
-static bool simulate_unit(void *self, uint32_t task)
+/** @param is_own_out  see me_simulation
+ *  @return did it end well? */
+static bool simulate_unit(const unit_tasks *u, int32_t unit, bool *is_own_out)
 {
-    const unit_tasks *u = self;
     me_run *s = u->run;
-    const int32_t unit = (int32_t)task;
-    outcome *o = &u->outcomes[task];
-    if (!is_mine(s, unit)) {
-        return true;
-    }
+    outcome *o = &u->outcomes[unit];
     me_simulation simulation = s->simulation;
     simulation.n_events = &o->n_events;
+    simulation.is_own = is_own_out;
     o->status = me_call_log_create(&s->logs[unit]);
     if (o->status == ME_OK) {
         o->status =
@@ -186,6 +187,36 @@ static bool simulate_unit(void *self, uint32_t task)
                              &o->diag, &s->results[unit]);
     }
     return o->status == ME_OK;
+}
+
+/** A unit and those that may have its result, which otherwise run as well. */
+static bool simulate_twins(void *self, uint32_t task)
+{
+    const unit_tasks *u = self;
+    const me_run *s = u->run;
+    const int32_t first = (int32_t)task;
+    if (!is_mine(s, first) || s->twins[first].first != first) {
+        return true;
+    }
+    bool is_own = false;
+    bool is_ok = simulate_unit(u, first, &is_own);
+    for (int32_t i = first + 1; is_ok && is_own && i < s->n_units; i++) {
+        if (s->twins[i].first == first) {
+            is_ok = simulate_unit(u, i, &is_own);
+        }
+    }
+    return is_ok;
+}
+
+static void find_twins(me_run *s)
+{
+    if (s->shares_results) {
+        me_twins_find(&s->simulation, s->twins);
+        return;
+    }
+    for (int32_t i = 0; i < s->n_units; i++) {
+        s->twins[i] = (me_twin){i, i};
+    }
 }
 
 /** The first failure in the order of units, which is always the same: those
@@ -201,6 +232,8 @@ static me_status join_units(me_run *s, const outcome *outcomes, me_diag *diag)
         s->n_events += o->n_events;
         if (s->logs[i] != NULL) {
             share_log(s, i);
+        } else if (is_mine(s, i)) {
+            s->log_unit[i] = s->log_unit[s->twins[i].first];
         }
     }
     return ME_OK;
@@ -209,17 +242,19 @@ static me_status join_units(me_run *s, const outcome *outcomes, me_diag *diag)
 static me_status simulate(me_run *s, me_diag *diag)
 {
     const size_t n = (size_t)s->n_units;
+    s->twins = me_alloc(n, sizeof *s->twins, "estimate.twins");
     s->logs = me_alloc(n, sizeof(me_call_log *), "estimate.logs");
     s->results = me_alloc(n, sizeof(me_rank_result *), "estimate.results");
     s->log_unit = me_alloc(n, sizeof(int32_t), "estimate.logs");
     outcome *outcomes = me_alloc(n, sizeof *outcomes, "estimate.outcomes");
     me_status status = ME_ERR_NOMEM;
-    if (s->logs == NULL || s->results == NULL || s->log_unit == NULL ||
-        outcomes == NULL) {
+    if (s->twins == NULL || s->logs == NULL || s->results == NULL ||
+        s->log_unit == NULL || outcomes == NULL) {
         (void)me_fail(diag, status, "no host memory for the ranks");
     } else {
+        find_twins(s);
         unit_tasks u = {.run = s, .outcomes = outcomes};
-        me_workers_run(s->options.threads, (uint32_t)n, simulate_unit, &u);
+        me_workers_run(s->options.threads, (uint32_t)n, simulate_twins, &u);
         status = join_units(s, outcomes, diag);
     }
     me_free(outcomes);
@@ -291,7 +326,8 @@ static void add_unit(const me_run *s, answers *a, int32_t unit)
         add_rank(s, a, members[i], a->log_of_unit[s->log_unit[unit]]);
     }
     a->parts[a->n_units] = (me_report_part){
-        .result = s->results[unit],
+        .result = s->results[unit] != NULL ? s->results[unit]
+                                           : s->results[s->twins[unit].first],
         .places = a->places + before,
         .n_places = (uint32_t)(a->n_ranks - before),
     };
@@ -373,6 +409,7 @@ void me_run_destroy(me_run *run)
             me_rank_result_destroy(s->results[i]);
         }
     }
+    me_free(s->twins);
     me_free(s->logs);
     me_free(s->log_unit);
     me_free(s->results);

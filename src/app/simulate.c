@@ -9,6 +9,7 @@
 #include "app/margin.h"
 #include "app/program.h"
 #include "app/rank_device.h"
+#include "app/twin.h"
 #include "base/log.h"
 #include "base/size.h"
 #include "collectives/rank_comms.h"
@@ -30,6 +31,7 @@ typedef struct parts {
     me_event_log *events;
     me_rank_comms *comms;
     me_time_recorder *clock; /**< NULL: the card's rates are not known */
+    me_twin_watch watch;
 } parts;
 
 static void read_pool(void *self, me_pool_counter *allocated_out,
@@ -296,6 +298,8 @@ static me_status set_time(const parts *p, me_diag *diag, me_rank_result *result)
 
 static me_status run_program(parts *p, me_diag *diag)
 {
+    p->watch = (me_twin_watch){.pool = p->pool, .tracker = p->tracker};
+    p->program.unlike = (me_unlike){me_twin_watch_tell, &p->watch};
     me_program_run(p->engine, &p->program);
     me_status status = me_engine_status(p->engine, diag);
     if (status == ME_OK) {
@@ -378,6 +382,7 @@ static me_status run_limited(const me_simulation *simulation, int32_t rank,
     if (status == ME_OK) {
         *oom_out = me_pool_observer_limit(p.pool).is_oom;
     }
+    me_twin_watch_end(&p.watch, simulation->is_own);
     parts_fini(&p);
     return status;
 }
@@ -431,6 +436,7 @@ static me_status simulate_rank(const me_simulation *simulation, int32_t rank,
     if (status == ME_OK) {
         status = collect(&p, diag, &result);
         room = room_of(&p);
+        me_twin_watch_end(&p.watch, simulation->is_own);
         if (simulation->n_events != NULL) {
             *simulation->n_events += me_engine_events(p.engine);
         }
