@@ -207,6 +207,12 @@ static void tell_pool(void *self, uint64_t bytes, const me_event *event)
     me_pool_observer_set_outside(self, bytes, event);
 }
 
+/** A job that has died runs no further. */
+static void stop(void *self)
+{
+    me_engine_fail(self, ME_ERR_CAPACITY, "no device memory");
+}
+
 /** With the card's memory, or what the allocator may hold: how it ends. */
 static me_status make_limited_observers(parts *p, me_margin margin,
                                         me_diag *diag)
@@ -233,6 +239,7 @@ static me_status make_limited_observers(parts *p, me_margin margin,
     status = make_device(p, diag);
     if (status == ME_OK) {
         me_device_observer_on_growth(p->device, tell_pool, p->pool);
+        me_pool_observer_on_end(p->pool, stop, p->engine);
         me_engine_observe(p->engine, me_pool_observer_handle(p->pool));
     }
     return status;
@@ -301,7 +308,8 @@ static me_status run_program(parts *p, me_diag *diag)
     p->watch = (me_twin_watch){.pool = p->pool, .tracker = p->tracker};
     p->program.unlike = (me_unlike){me_twin_watch_tell, &p->watch};
     me_program_run(p->engine, &p->program);
-    me_status status = me_engine_status(p->engine, diag);
+    const bool is_dead = me_pool_observer_limit(p->pool).is_oom;
+    me_status status = is_dead ? ME_OK : me_engine_status(p->engine, diag);
     if (status == ME_OK) {
         status = me_pool_observer_status(p->pool, diag);
     }
