@@ -255,6 +255,9 @@ uint64_t me_pool_peak(const me_pool *pool, me_pool_stat_kind kind);
 /** Final attempts after the cache was flushed. Local. */
 uint64_t me_pool_num_alloc_retries(const me_pool *pool);
 
+/** Times that memory was asked of the driver or given back. Local. */
+uint64_t me_pool_driver_calls(const me_pool *pool);
+
 /** The last request that found no memory; all zero if there was none. */
 const me_pool_oom *me_pool_last_oom(const me_pool *pool);
 

@@ -43,6 +43,8 @@ struct me_pool_observer {
     bool is_ended;      /**< no event is followed any more */
     me_pool_on_point *on_point;
     void *point_self;
+    me_pool_on_end *on_end;
+    void *end_self;
     me_pool_limit limit;
     uint64_t outside_bytes;
 };
@@ -91,6 +93,9 @@ static void note_end(me_pool_observer *o, const me_event *event)
         .module = event->module,
         .op = event->op,
     };
+    if (o->on_end != NULL) {
+        o->on_end(o->end_self);
+    }
 }
 
 static void note_oom(me_pool_observer *o, const me_event *event)
@@ -312,6 +317,13 @@ void me_pool_observer_on_point(me_pool_observer *observer,
 {
     observer->on_point = on_point;
     observer->point_self = self;
+}
+
+void me_pool_observer_on_end(me_pool_observer *observer, me_pool_on_end *on_end,
+                             void *self)
+{
+    observer->on_end = on_end;
+    observer->end_self = self;
 }
 
 const me_pool *me_pool_observer_pool(const me_pool_observer *observer)

@@ -33,6 +33,9 @@ typedef struct me_pool_limit {
     uint64_t reserved_bytes; /**< at the end, or at the failure */
 } me_pool_limit;
 
+/** Called once, within the event that found no memory. */
+typedef void me_pool_on_end(void *self);
+
 /** Called at each ME_EVENT_POINT, before the peaks are reset. */
 typedef void me_pool_on_point(void *self, const me_event *point,
                               const me_pool *pool);
@@ -64,6 +67,11 @@ me_observer me_pool_observer_handle(me_pool_observer *observer);
 /** Be told of points; NULL switches it off. Local. */
 void me_pool_observer_on_point(me_pool_observer *observer,
                                me_pool_on_point *on_point, void *self);
+
+/** Be told when the job has run out of device memory, of which no event is
+ *  followed any more; NULL switches it off. Local. */
+void me_pool_observer_on_end(me_pool_observer *observer, me_pool_on_end *on_end,
+                             void *self);
 
 /** The pool, for its counters; borrowed. Local. */
 const me_pool *me_pool_observer_pool(const me_pool_observer *observer);

@@ -80,6 +80,12 @@ uint64_t me_pool_num_alloc_retries(const me_pool *pool)
     return pool->num_alloc_retries;
 }
 
+uint64_t me_pool_driver_calls(const me_pool *pool)
+{
+    return pool->num_device_alloc + pool->num_device_free +
+           pool->num_alloc_retries + pool->num_ooms;
+}
+
 const me_pool_oom *me_pool_last_oom(const me_pool *pool)
 {
     return &pool->oom;

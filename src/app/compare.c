@@ -26,6 +26,8 @@ typedef struct setting {
     char schedule[ME_VARIANT_NAME];
     me_run *run;        /**< NULL: it cannot run */
     me_step_time *step; /**< under fixed durations; owned, or NULL */
+    me_status status;   /**< of what was done last; with `diag` */
+    me_diag diag;
     char reason[ME_DIAG_LINE];
 } setting;
 
@@ -200,14 +202,20 @@ static bool is_reason(me_status status)
            status == ME_ERR_MISMATCH || status == ME_ERR_OVERFLOW;
 }
 
+/** Of this host that are this process's. */
+static uint32_t count_threads(const comparison *c)
+{
+    return me_workers_share((uint32_t)c->cli->threads,
+                            (uint32_t)me_transport_size(c->transport));
+}
+
 static me_status plan_setting(const comparison *c, setting *s, me_diag *diag)
 {
     const me_run_options options = {
         .strict = c->cli->strict,
         .no_fold = c->cli->no_fold,
         .keeps_course = true,
-        .threads = me_workers_share((uint32_t)c->cli->threads,
-                                    (uint32_t)me_transport_size(c->transport)),
+        .threads = count_threads(c),
         .events_iteration = ME_STEADY_ITERATION,
     };
     me_config *config = NULL;
@@ -225,26 +233,75 @@ static me_status plan_setting(const comparison *c, setting *s, me_diag *diag)
     return status;
 }
 
-/** Simulate one setting; what the job cannot do is written down. */
-static me_status run_setting(const comparison *c, setting *s, me_diag *diag)
+static bool plan_task(void *self, uint32_t task)
 {
-    me_diag own = {.status = ME_OK};
-    me_status status = agree(c, plan_setting(c, s, &own), &own);
-    if (status == ME_OK) {
-        status = me_run_simulate(s->run, &own);
+    const comparison *c = self;
+    setting *s = &c->settings[task];
+    s->status = agree(c, plan_setting(c, s, &s->diag), &s->diag);
+    return s->status == ME_OK || is_reason(s->status);
+}
+
+static bool gather_task(void *self, uint32_t task)
+{
+    const comparison *c = self;
+    setting *s = &c->settings[task];
+    if (s->run != NULL) {
+        s->status = me_run_gather(s->run, &s->diag);
     }
+    return s->status == ME_OK || is_reason(s->status);
+}
+
+/** What the job cannot do is written down. */
+static me_status settle(setting *s, me_diag *diag)
+{
+    const me_status status = s->status;
     if (status == ME_OK) {
         return ME_OK;
     }
     me_run_destroy(s->run);
     s->run = NULL;
+    s->status = ME_OK;
     if (is_reason(status)) {
-        me_diag_line(&own, s->reason);
+        me_diag_line(&s->diag, s->reason);
         return ME_OK;
     }
-    *diag = own;
+    *diag = s->diag;
     /* A file that cannot be read is the user's input, not our trouble. */
     return status == ME_ERR_IO ? ME_ERR_CONFIG : status;
+}
+
+/** Do something to each setting: one after the other where processes have to
+ *  do it together. */
+static me_status for_settings(comparison *c,
+                              bool (*run)(void *self, uint32_t task),
+                              me_diag *diag)
+{
+    const bool is_alone = me_transport_size(c->transport) == 1;
+    me_workers_run(is_alone ? count_threads(c) : 1, (uint32_t)c->n_settings,
+                   run, c);
+    me_status status = ME_OK;
+    for (size_t i = 0; status == ME_OK && i < c->n_settings; i++) {
+        status = settle(&c->settings[i], diag);
+    }
+    return status;
+}
+
+/** All settings that can run, in one go. */
+static me_status simulate(const comparison *c, me_diag *diag)
+{
+    me_run **runs = me_alloc(c->n_settings, sizeof(me_run *), "compare.runs");
+    if (runs == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no host memory to compare");
+    }
+    uint32_t n = 0;
+    for (size_t i = 0; i < c->n_settings; i++) {
+        if (c->settings[i].run != NULL) {
+            runs[n++] = c->settings[i].run;
+        }
+    }
+    const me_status status = me_runs_simulate(runs, n, diag);
+    me_free(runs);
+    return status;
 }
 
 static const me_compare_row *fill_rows(comparison *c)
@@ -309,8 +366,14 @@ static me_status run(comparison *c, me_diag *diag)
     if (status == ME_OK) {
         status = agree(c, make_settings(c, diag), diag);
     }
-    for (size_t i = 0; status == ME_OK && i < c->n_settings; i++) {
-        status = run_setting(c, &c->settings[i], diag);
+    if (status == ME_OK) {
+        status = for_settings(c, plan_task, diag);
+    }
+    if (status == ME_OK) {
+        status = agree(c, simulate(c, diag), diag);
+    }
+    if (status == ME_OK) {
+        status = for_settings(c, gather_task, diag);
     }
     if (status == ME_OK) {
         status = agree(c, check_reasons(c, diag), diag);

@@ -5,10 +5,9 @@
 #include "app/groups.h"
 #include "app/links.h"
 #include "app/shards.h"
-#include "app/simulate.h"
+#include "app/units.h"
 #include "base/alloc.h"
 #include "base/log.h"
-#include "base/workers.h"
 #include "collectives/check.h"
 
 #ifndef ME_VERSION
@@ -24,17 +23,13 @@ struct me_run {
     me_groups *groups;
     me_job_card card;
     me_link_uses links;
-    me_simulation simulation;
-    int32_t n_units;    /**< programs to simulate over all processes */
-    me_call_log **logs; /**< of this process's units, else NULL */
-    int32_t *log_unit;  /**< the unit whose log a unit shares, or itself */
-    me_rank_result **results;
+    me_units units;
     me_report *report;
-    uint64_t n_events;  /**< of this process's units */
     double cpu_seconds; /**< at the end of the stage before; for messages */
 };
 
-/** Seconds of CPU since the last stage ended; for messages alone. */
+/** Seconds of CPU of this thread since the last stage ended; for messages
+ *  alone. */
 static double stage_seconds(me_run *s)
 {
     const double before = s->cpu_seconds;
@@ -45,7 +40,7 @@ static double stage_seconds(me_run *s)
 /** What the allocator may hold, of all that says so. */
 static me_status set_limit(me_run *s, me_diag *diag)
 {
-    me_alloc_conf *conf = &s->simulation.alloc_conf;
+    me_alloc_conf *conf = &s->units.simulation.alloc_conf;
     const uint64_t limit = s->config->device.memory_limit_bytes;
     me_status status =
         me_alloc_conf_parse(s->config->device.alloc_conf, diag, conf);
@@ -55,7 +50,7 @@ static me_status set_limit(me_run *s, me_diag *diag)
                                   "the memory limit counts, and not "
                                   "per_process_memory_fraction");
     }
-    s->simulation.memory_limit_bytes =
+    s->units.simulation.memory_limit_bytes =
         me_alloc_conf_limit_bytes(conf, limit, s->card.card.total_bytes);
     return status;
 }
@@ -90,144 +85,29 @@ static me_status make_plan(me_run *s, me_diag *diag)
     const int32_t world = s->config->parallel.world_size;
     const bool is_rank_each = me_transport_size(s->transport) == world;
     const bool folds = !s->options.no_fold && !is_rank_each;
-    s->n_units = folds ? s->plan->n_classes : world;
-    s->simulation = (me_simulation){
-        .plan = s->plan,
-        .card = &s->card,
-        .group_of = me_groups_find,
-        .group_self = s->groups,
-        .runs_all_rounds = s->options.no_fold,
-        .keeps_course = s->options.keeps_course,
-        .events_path = s->options.events_path,
-        .events_rank = s->options.events_rank,
-        .events_iteration = s->options.events_iteration,
+    s->units = (me_units){
+        .simulation = {.plan = s->plan,
+                       .card = &s->card,
+                       .group_of = me_groups_find,
+                       .group_self = s->groups,
+                       .runs_all_rounds = s->options.no_fold,
+                       .keeps_course = s->options.keeps_course,
+                       .events_path = s->options.events_path,
+                       .events_rank = s->options.events_rank,
+                       .events_iteration = s->options.events_iteration},
+        .count = folds ? s->plan->n_classes : world,
+        .are_classes = folds || s->plan->n_classes == world,
+        .shares_results = folds,
+        .process = me_transport_rank(s->transport),
+        .n_processes = me_transport_size(s->transport),
     };
-    if (s->simulation.events_rank >= world) {
+    if (s->options.events_rank >= world) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "--rank %d: the job has ranks 0 to %d",
                        s->options.events_rank, world - 1);
     }
-    const double seconds = stage_seconds(s);
-    if (me_transport_rank(s->transport) == 0) {
-        me_log(ME_LOG_INFO, "plan: %d ranks, %d programs, %.3f s", world,
-               s->plan->n_classes, seconds);
-    }
-    return set_limit(s, diag);
-}
-
-static bool folds(const me_run *s)
-{
-    return s->n_units != s->config->parallel.world_size ||
-           s->n_units == s->plan->n_classes;
-}
-
-/** The rank that stands for a unit. With --events its own rank is asked for,
- *  so the class that holds it is represented by it. */
-static int32_t rank_of_unit(const me_run *s, int32_t unit)
-{
-    if (!folds(s)) {
-        return unit;
-    }
-    const int32_t asked = s->simulation.events_rank;
-    return s->simulation.events_path != NULL && s->plan->class_of[asked] == unit
-               ? asked
-               : me_plan_representative(s->plan, unit);
-}
-
-static bool is_mine(const me_run *s, int32_t unit)
-{
-    const int size = me_transport_size(s->transport);
-    return unit % size == me_transport_rank(s->transport);
-}
-
-/** Programs that differ in memory alone make the same calls: keep them once. */
-static void share_log(me_run *s, int32_t unit)
-{
-    s->log_unit[unit] = unit;
-    for (int32_t i = 0; i < unit; i++) {
-        if (s->logs[i] != NULL &&
-            me_call_log_is_same(s->logs[i], s->logs[unit])) {
-            s->log_unit[unit] = i;
-            me_call_log_destroy(s->logs[unit]);
-            s->logs[unit] = NULL;
-            return;
-        }
-    }
-}
-
-/** How simulating a unit ended. */
-typedef struct outcome {
-    me_status status;
-    me_diag diag;
-    uint64_t n_events;
-} outcome;
-
-/** Units on their way, for several threads at once. */
-typedef struct unit_tasks {
-    me_run *run;
-    outcome *outcomes;
-} unit_tasks;
-
-static bool simulate_unit(void *self, uint32_t task)
-{
-    const unit_tasks *u = self;
-    me_run *s = u->run;
-    const int32_t unit = (int32_t)task;
-    outcome *o = &u->outcomes[task];
-    if (!is_mine(s, unit)) {
-        return true;
-    }
-    me_simulation simulation = s->simulation;
-    simulation.n_events = &o->n_events;
-    o->status = me_call_log_create(&s->logs[unit]);
-    if (o->status == ME_OK) {
-        o->status =
-            me_simulate_rank(&simulation, rank_of_unit(s, unit), s->logs[unit],
-                             &o->diag, &s->results[unit]);
-    }
-    return o->status == ME_OK;
-}
-
-/** The first failure in the order of units, which is always the same: those
- *  before one that failed have been simulated too. */
-static me_status join_units(me_run *s, const outcome *outcomes, me_diag *diag)
-{
-    for (int32_t i = 0; i < s->n_units; i++) {
-        const outcome *o = &outcomes[i];
-        if (o->status != ME_OK) {
-            *diag = o->diag;
-            return o->status;
-        }
-        s->n_events += o->n_events;
-        if (s->logs[i] != NULL) {
-            share_log(s, i);
-        }
-    }
-    return ME_OK;
-}
-
-static me_status simulate(me_run *s, me_diag *diag)
-{
-    const size_t n = (size_t)s->n_units;
-    s->logs = me_alloc(n, sizeof(me_call_log *), "estimate.logs");
-    s->results = me_alloc(n, sizeof(me_rank_result *), "estimate.results");
-    s->log_unit = me_alloc(n, sizeof(int32_t), "estimate.logs");
-    outcome *outcomes = me_alloc(n, sizeof *outcomes, "estimate.outcomes");
-    me_status status = ME_ERR_NOMEM;
-    if (s->logs == NULL || s->results == NULL || s->log_unit == NULL ||
-        outcomes == NULL) {
-        (void)me_fail(diag, status, "no host memory for the ranks");
-    } else {
-        unit_tasks u = {.run = s, .outcomes = outcomes};
-        me_workers_run(s->options.threads, (uint32_t)n, simulate_unit, &u);
-        status = join_units(s, outcomes, diag);
-    }
-    me_free(outcomes);
-    const double seconds = stage_seconds(s);
-    me_log(ME_LOG_INFO, "simulate: %llu events, %.3f s, %.1f ns an event",
-           (unsigned long long)s->n_events, seconds,
-           1e9 * seconds / (double)(s->n_events + (s->n_events == 0)));
-    return status;
+    status = set_limit(s, diag);
+    return status == ME_OK ? me_units_init(&s->units, diag) : status;
 }
 
 /** The ranks that this process answers for, unit by unit. */
@@ -279,19 +159,20 @@ static void add_rank(const me_run *s, answers *a, int32_t rank, int log)
 
 static void add_unit(const me_run *s, answers *a, int32_t unit)
 {
+    const me_units *u = &s->units;
     const int before = a->n_ranks;
-    if (s->logs[unit] != NULL) {
+    if (u->logs[unit] != NULL) {
         a->log_of_unit[unit] = a->n_logs;
-        a->logs[a->n_logs++] = s->logs[unit];
+        a->logs[a->n_logs++] = u->logs[unit];
     }
     int32_t count = 1;
     const int32_t *members =
-        folds(s) ? me_plan_members(s->plan, unit, &count) : &unit;
+        u->are_classes ? me_plan_members(s->plan, unit, &count) : &unit;
     for (int32_t i = 0; i < count; i++) {
-        add_rank(s, a, members[i], a->log_of_unit[s->log_unit[unit]]);
+        add_rank(s, a, members[i], a->log_of_unit[u->log_unit[unit]]);
     }
     a->parts[a->n_units] = (me_report_part){
-        .result = s->results[unit],
+        .result = me_units_result(u, unit),
         .places = a->places + before,
         .n_places = (uint32_t)(a->n_ranks - before),
     };
@@ -301,7 +182,7 @@ static void add_unit(const me_run *s, answers *a, int32_t unit)
 static me_status make_answers(const me_run *s, me_diag *diag, answers *a)
 {
     const size_t world = (size_t)s->config->parallel.world_size;
-    const size_t units = (size_t)s->n_units;
+    const size_t units = (size_t)s->units.count;
     a->ranks = me_alloc(world, sizeof(int), "answers");
     a->log_of = me_alloc(world, sizeof(int), "answers");
     a->places = me_alloc(world, sizeof *a->places, "answers");
@@ -312,8 +193,8 @@ static me_status make_answers(const me_run *s, me_diag *diag, answers *a)
         a->logs == NULL || a->log_of_unit == NULL || a->parts == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no host memory for the report");
     }
-    for (int32_t i = 0; i < s->n_units; i++) {
-        if (is_mine(s, i)) {
+    for (int32_t i = 0; i < s->units.count; i++) {
+        if (me_units_is_mine(&s->units, i)) {
             add_unit(s, a, i);
         }
     }
@@ -344,19 +225,20 @@ static me_status exchange(me_run *s, const answers *a, me_diag *diag)
            (unsigned long long)checked.replayed_calls, stage_seconds(s));
     static const char *const unchecked[] = {
         "too many collective calls to search for waits that never end"};
-    return me_report_gather(s->transport,
-                            &(me_report_input){
-                                .config = s->config,
-                                .version = ME_VERSION,
-                                .world_size = s->config->parallel.world_size,
-                                .capacity_bytes = s->card.card.total_bytes,
-                                .limit_bytes = s->simulation.memory_limit_bytes,
-                                .assumptions = unchecked,
-                                .n_assumptions = checked.is_replayed ? 0 : 1,
-                                .rates = &s->card.rates,
-                                .links = &s->links,
-                            },
-                            a->parts, (uint32_t)a->n_units, diag, &s->report);
+    return me_report_gather(
+        s->transport,
+        &(me_report_input){
+            .config = s->config,
+            .version = ME_VERSION,
+            .world_size = s->config->parallel.world_size,
+            .capacity_bytes = s->card.card.total_bytes,
+            .limit_bytes = s->units.simulation.memory_limit_bytes,
+            .assumptions = unchecked,
+            .n_assumptions = checked.is_replayed ? 0 : 1,
+            .rates = &s->card.rates,
+            .links = &s->links,
+        },
+        a->parts, (uint32_t)a->n_units, diag, &s->report);
 }
 
 void me_run_destroy(me_run *run)
@@ -365,17 +247,7 @@ void me_run_destroy(me_run *run)
     if (s == NULL) {
         return;
     }
-    for (int32_t i = 0; i < s->n_units; i++) {
-        if (s->logs != NULL) {
-            me_call_log_destroy(s->logs[i]);
-        }
-        if (s->results != NULL) {
-            me_rank_result_destroy(s->results[i]);
-        }
-    }
-    me_free(s->logs);
-    me_free(s->log_unit);
-    me_free(s->results);
+    me_units_fini(&s->units);
     me_report_destroy(s->report);
     me_links_fini(&s->links);
     me_groups_destroy(s->groups);
@@ -402,6 +274,7 @@ me_status me_run_create(me_transport *transport, me_config *config,
     s->transport = transport;
     s->options = *options;
     s->config = config;
+    s->cpu_seconds = me_log_cpu_seconds();
     me_status status = me_job_card_make(config, diag, &s->card);
     if (status == ME_OK && options->strict) {
         status = me_config_check_strict(config, diag);
@@ -413,6 +286,11 @@ me_status me_run_create(me_transport *transport, me_config *config,
     if (status != ME_OK) {
         me_run_destroy(s);
         return status == ME_ERR_IO ? ME_ERR_CONFIG : status;
+    }
+    const double seconds = stage_seconds(s);
+    if (me_transport_rank(transport) == 0) {
+        me_log(ME_LOG_INFO, "plan: %d ranks, %d programs, %.3f s",
+               config->parallel.world_size, s->plan->n_classes, seconds);
     }
     *run_out = s;
     return ME_OK;
@@ -438,9 +316,35 @@ const me_report *me_run_report(const me_run *run)
     return run->report;
 }
 
-me_status me_run_simulate(me_run *run, me_diag *diag)
+me_status me_runs_simulate(me_run *const *runs, uint32_t n, me_diag *diag)
 {
-    me_status status = agree(run, simulate(run, diag), diag);
+    me_units **jobs = me_alloc(n, sizeof(me_units *), "run.jobs");
+    if (jobs == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no host memory for the ranks");
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        jobs[i] = &runs[i]->units;
+    }
+    me_units_run(jobs, n, n == 0 ? 1 : runs[0]->options.threads);
+    me_free(jobs);
+    return ME_OK;
+}
+
+/** What the units of this process did, for messages. */
+static me_status join_units(me_run *s, me_diag *diag)
+{
+    const me_status status = me_units_join(&s->units, diag);
+    const uint64_t n = s->units.n_events;
+    me_log(ME_LOG_INFO, "simulate: %llu events, %.3f s, %.1f ns an event",
+           (unsigned long long)n, s->units.seconds,
+           1e9 * s->units.seconds / (double)(n + (n == 0)));
+    return status;
+}
+
+me_status me_run_gather(me_run *run, me_diag *diag)
+{
+    run->cpu_seconds = me_log_cpu_seconds();
+    me_status status = agree(run, join_units(run, diag), diag);
     answers a = {.n_ranks = 0};
     if (status == ME_OK) {
         status = agree(run, make_answers(run, diag, &a), diag);
@@ -453,4 +357,10 @@ me_status me_run_simulate(me_run *run, me_diag *diag)
     }
     answers_fini(&a);
     return status;
+}
+
+me_status me_run_simulate(me_run *run, me_diag *diag)
+{
+    const me_status status = agree(run, me_runs_simulate(&run, 1, diag), diag);
+    return status == ME_OK ? me_run_gather(run, diag) : status;
 }

@@ -51,12 +51,24 @@ const me_plan *me_run_plan(const me_run *run);
 const me_job_card *me_run_card(const me_run *run);
 
 /**
- * Simulate the ranks and gather what they took. Collective: every process
- * returns the same status.
+ * Simulate this process's ranks of @p n jobs in one go, on the threads of the
+ * first. Local: what went wrong in a job is said by me_run_gather().
+ *
+ * @return ME_OK or ME_ERR_NOMEM
+ */
+me_status me_runs_simulate(me_run *const *runs, uint32_t n,
+                           me_diag *diag) ME_MUST_CHECK;
+
+/**
+ * Gather what the ranks took, once they are simulated. Collective: every
+ * process returns the same status.
  *
  * @return ME_OK; the engine's failure; ME_ERR_MISMATCH for ranks that do not
  *         agree; ME_ERR_NOMEM, ME_ERR_IO, ME_ERR_MPI
  */
+me_status me_run_gather(me_run *run, me_diag *diag) ME_MUST_CHECK;
+
+/** Both, of one job. */
 me_status me_run_simulate(me_run *run, me_diag *diag) ME_MUST_CHECK;
 
 /** The report, borrowed; NULL before, and on other processes than 0. Local. */

@@ -9,6 +9,7 @@
 #include "app/margin.h"
 #include "app/program.h"
 #include "app/rank_device.h"
+#include "app/twin.h"
 #include "base/log.h"
 #include "base/size.h"
 #include "collectives/rank_comms.h"
@@ -30,6 +31,7 @@ typedef struct parts {
     me_event_log *events;
     me_rank_comms *comms;
     me_time_recorder *clock; /**< NULL: the card's rates are not known */
+    me_twin_watch watch;
 } parts;
 
 static void read_pool(void *self, me_pool_counter *allocated_out,
@@ -205,6 +207,12 @@ static void tell_pool(void *self, uint64_t bytes, const me_event *event)
     me_pool_observer_set_outside(self, bytes, event);
 }
 
+/** A job that has died runs no further. */
+static void stop(void *self)
+{
+    me_engine_fail(self, ME_ERR_CAPACITY, "no device memory");
+}
+
 /** With the card's memory, or what the allocator may hold: how it ends. */
 static me_status make_limited_observers(parts *p, me_margin margin,
                                         me_diag *diag)
@@ -231,6 +239,7 @@ static me_status make_limited_observers(parts *p, me_margin margin,
     status = make_device(p, diag);
     if (status == ME_OK) {
         me_device_observer_on_growth(p->device, tell_pool, p->pool);
+        me_pool_observer_on_end(p->pool, stop, p->engine);
         me_engine_observe(p->engine, me_pool_observer_handle(p->pool));
     }
     return status;
@@ -296,8 +305,11 @@ static me_status set_time(const parts *p, me_diag *diag, me_rank_result *result)
 
 static me_status run_program(parts *p, me_diag *diag)
 {
+    p->watch = (me_twin_watch){.pool = p->pool, .tracker = p->tracker};
+    p->program.unlike = (me_unlike){me_twin_watch_tell, &p->watch};
     me_program_run(p->engine, &p->program);
-    me_status status = me_engine_status(p->engine, diag);
+    const bool is_dead = me_pool_observer_limit(p->pool).is_oom;
+    me_status status = is_dead ? ME_OK : me_engine_status(p->engine, diag);
     if (status == ME_OK) {
         status = me_pool_observer_status(p->pool, diag);
     }
@@ -378,6 +390,7 @@ static me_status run_limited(const me_simulation *simulation, int32_t rank,
     if (status == ME_OK) {
         *oom_out = me_pool_observer_limit(p.pool).is_oom;
     }
+    me_twin_watch_end(&p.watch, simulation->is_own);
     parts_fini(&p);
     return status;
 }
@@ -431,6 +444,7 @@ static me_status simulate_rank(const me_simulation *simulation, int32_t rank,
     if (status == ME_OK) {
         status = collect(&p, diag, &result);
         room = room_of(&p);
+        me_twin_watch_end(&p.watch, simulation->is_own);
         if (simulation->n_events != NULL) {
             *simulation->n_events += me_engine_events(p.engine);
         }

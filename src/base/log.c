@@ -82,6 +82,6 @@ void me_log(me_log_level level, const char *format, ...)
 double me_log_cpu_seconds(void)
 {
     struct timespec now = {0};
-    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }

@@ -49,7 +49,7 @@ bool me_log_is_on(me_log_level level);
 /** One line: "memest: level: text". */
 void me_log(me_log_level level, const char *format, ...) ME_PRINTF(2, 3);
 
-/** Seconds of CPU that the process has taken, for messages alone. */
+/** Seconds of CPU that this thread has taken, for messages alone. */
 double me_log_cpu_seconds(void);
 
 #endif /* MEMEST_BASE_LOG_H */

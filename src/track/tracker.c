@@ -65,6 +65,8 @@ static void close_span(me_tracker *t)
         iteration->has_phase[t->phase] = true;
     }
     me_course_raise(&t->course, &span);
+    me_own_close_span(&t->own, &(me_own_peaks){.requested = span.requested,
+                                               .allocated = span.allocated});
     t->span_requested = t->live.requested;
     t->now = (me_peaks){.requested = t->live.requested,
                         .allocated = allocated.current,
@@ -85,6 +87,7 @@ static void reset_iteration(me_tracker *t, me_seen_iteration *seen,
         seen->phases[i] = no_peaks(t);
     }
     t->open_peak = t->live.requested;
+    t->own.raised.iteration = 0;
     me_live_mark_peak(&t->live);
     if (iteration == ME_STEADY_ITERATION && !t->is_steady_over) {
         me_module_stats_begin(&t->modules);
@@ -146,6 +149,7 @@ void me_tracker_close_iteration(me_tracker *tracker)
         return;
     }
     seen->peak_requested = tracker->open_peak;
+    me_own_close_iteration(&tracker->own, tracker->open_peak);
     seen->reserved_ever = tracker->reserved_ever;
     if (tracker->device.read_bytes != NULL) {
         seen->device_bytes = tracker->device.read_bytes(tracker->device.self);
@@ -416,6 +420,38 @@ me_observer me_tracker_observer(me_tracker *tracker)
                          .on_again = on_again,
                          .on_again_end = on_again_end,
                          .skips_echoes = true};
+}
+
+static me_own_peaks open_peaks(const me_tracker *t)
+{
+    me_pool_counter allocated = {0, 0};
+    me_pool_counter reserved = {0, 0};
+    if (t->pool.read != NULL) {
+        t->pool.read(t->pool.self, &allocated, &reserved);
+    }
+    return (me_own_peaks){.requested = t->span_requested,
+                          .allocated = allocated.peak,
+                          .iteration = t->open_peak};
+}
+
+void me_tracker_begin_own(me_tracker *tracker)
+{
+    const me_own_peaks peaks = open_peaks(tracker);
+    me_own_begin(&tracker->own, &peaks);
+    if (tracker->modules.is_on && tracker->modules.n_frames > 0) {
+        tracker->own.has_peak = true; /* a module's, maybe */
+    }
+}
+
+void me_tracker_end_own(me_tracker *tracker)
+{
+    const me_own_peaks peaks = open_peaks(tracker);
+    me_own_end(&tracker->own, &peaks);
+}
+
+bool me_tracker_has_own_peak(const me_tracker *tracker)
+{
+    return tracker->own.has_peak;
 }
 
 uint64_t me_tracker_requested(const me_tracker *tracker)

@@ -70,6 +70,14 @@ me_observer me_tracker_observer(me_tracker *tracker);
 /** Requested bytes live now. Local. */
 uint64_t me_tracker_requested(const me_tracker *tracker);
 
+/** From here on, and no longer, another rank may hold fewer blocks; see own.h.
+ *  Local. */
+void me_tracker_begin_own(me_tracker *tracker);
+void me_tracker_end_own(me_tracker *tracker);
+
+/** Once the rank is finished: is one of its peaks its own? Local. */
+bool me_tracker_has_own_peak(const me_tracker *tracker);
+
 /**
  * What the rank took, once all events have come. Local.
  *

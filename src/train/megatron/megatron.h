@@ -14,6 +14,14 @@
 #include "parallel/pipeline_order.h"
 #include "train/fsdp/fsdp.h"
 
+/** Who is told where ranks of a tensor group do not do the same: between its
+ *  beginning and its end each makes scalars that live side by side and go, some
+ *  ranks more of them than others. */
+typedef struct me_unlike {
+    void (*tell)(void *self, bool begins); /**< NULL: nobody */
+    void *self;
+} me_unlike;
+
 /** What a rank's program is made from; read-only while it runs. */
 typedef struct me_megatron_config {
     me_transformer_config model;
@@ -46,6 +54,7 @@ typedef struct me_megatron_config {
     int32_t iterations;                  /**< to run */
     bool runs_all_rounds; /**< micro-batches that repeat are run as well */
     bool *must_run_all; /**< set where they turn out not to repeat; borrowed */
+    me_unlike unlike;
 } me_megatron_config;
 
 /**

@@ -222,6 +222,15 @@ static uint32_t append_norms(me_trainer *t, const me_optimizer *o,
     return n;
 }
 
+/** Ranks of a tensor group differ in how many of the norms they make. */
+static void tell_unlike(const me_trainer *t, bool begins)
+{
+    const me_unlike *unlike = &t->config->unlike;
+    if (unlike->tell != NULL) {
+        unlike->tell(unlike->self, begins);
+    }
+}
+
 /** get_grad_norm_fp32() of optimizers from @p begin to before @p end. */
 static void gradient_norm(me_trainer *t, int begin, int end,
                           me_group_kind group)
@@ -230,6 +239,7 @@ static void gradient_norm(me_trainer *t, int begin, int end,
     const me_frame frame = me_enter(e);
     me_tensor *zero = me_scratch(e, "zeros", 4);
     me_tensor *flag = me_scratch(e, "zeros", 4);
+    tell_unlike(t, true);
     const me_frame norms = me_enter(e);
     me_tensor **all =
         me_alloc(t->parameters.count, sizeof(me_tensor *), "norms");
@@ -258,6 +268,7 @@ static void gradient_norm(me_trainer *t, int begin, int end,
     me_drop(e, square);
     me_drop(e, flag);
     me_drop(e, total);
+    tell_unlike(t, false);
     me_leave(e, frame, NULL);
 }
 

@@ -111,13 +111,23 @@ static void test_observer__follows(void **state)
     me_pool_observer_destroy(o);
 }
 
+static void count_end(void *self)
+{
+    ++*(int *)self;
+}
+
 static void test_observer__says_where_memory_ran_out(void **state)
 {
     (void)state;
     me_pool_observer *o = make_observer(64 * MIB);
+    int n_ends = 0;
+    me_pool_observer_on_end(o, count_end, &n_ends);
     emit_alloc(o, 0, 40 * MIB);
+    assert_int_equal(n_ends, 0);
     emit_alloc(o, 1, 41 * MIB);
+    assert_int_equal(n_ends, 1);
     emit_alloc(o, 2, 1); /* nobody is there any more to ask for this */
+    assert_int_equal(n_ends, 1);
     const me_pool_limit limit = me_pool_observer_limit(o);
     assert_true(limit.is_oom);
     assert_int_equal(limit.iteration, 1);
