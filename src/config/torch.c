@@ -245,6 +245,8 @@ static me_status check_pipeline(const me_config *config, me_diag *diag)
         has_checkpoint(root) ? "checkpoint"
         : config->torch.data_parallel == ME_DATA_PARALLEL_FULLY_SHARD
             ? "fully_shard"
+        : config->torch.data_parallel == ME_DATA_PARALLEL_DDP
+            ? "DistributedDataParallel"
             : NULL;
     return status == ME_OK && what != NULL
                ? check_whole_backward(schedule, &first, what, diag)
@@ -336,7 +338,7 @@ static me_status note(me_config *config, me_diag *diag)
             return status;
         }
     }
-    if (config->torch.data_parallel != ME_DATA_PARALLEL_NONE ||
+    if (config->torch.data_parallel == ME_DATA_PARALLEL_FULLY_SHARD ||
         config->parallel.tensor > 1) {
         const me_status status = me_config_assume(
             config, diag,
