@@ -73,6 +73,7 @@ static const char *ddp_option(const me_torch_options *t)
         {!t->broadcast_buffers, "torch.broadcast_buffers = false"},
         {t->no_sync, "torch.no_sync = true"},
     };
+
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
         if (options[i].is_given) {
             return options[i].name;

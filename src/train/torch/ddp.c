@@ -15,9 +15,9 @@ struct me_ddp_module {
     me_tensor **dtensors; /**< what the model shows of parameters that a plan
                                made DTensors, in whose place are local ones;
                                each owned, or NULL */
-    me_tensor **leaves;  /**< those local ones, while the model shows DTensors;
+    me_tensor **leaves;   /**< those local ones, while the model shows DTensors;
                                borrowed, each or NULL */
-    me_tensor **buffers; /**< in the order of registration; borrowed */
+    me_tensor **buffers;  /**< in the order of registration; borrowed */
     uint32_t n_buffers;
     me_reducer *reducer;
     bool sends_buffers;  /**< require_forward_param_sync: not after a forward in
@@ -111,7 +111,8 @@ static void broadcast(const me_ddp_module *ddp, uint32_t begin, uint32_t end,
 }
 
 /** Is it the first of its dtype from @p begin on? */
-static bool is_first_of_dtype(const me_ddp_module *ddp, uint32_t begin, uint32_t i)
+static bool is_first_of_dtype(const me_ddp_module *ddp, uint32_t begin,
+                              uint32_t i)
 {
     uint32_t at = begin;
     while (at < i && state_of(ddp, at)->dtype != state_of(ddp, i)->dtype) {
@@ -139,7 +140,8 @@ static void broadcast_state(const me_ddp_module *ddp, bool with_parameters)
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
-static uint32_t collect_buffers(me_ddp_module *ddp, const me_layer *layer, uint32_t n)
+static uint32_t collect_buffers(me_ddp_module *ddp, const me_layer *layer,
+                                uint32_t n)
 {
     uint32_t count = n;
     for (uint32_t i = 0; i < layer->n_children; i++) {
@@ -160,8 +162,8 @@ static uint32_t collect_buffers(me_ddp_module *ddp, const me_layer *layer, uint3
 static void find_buffers(me_ddp_module *ddp, const me_layer *model)
 {
     const uint32_t n = collect_buffers(ddp, model, 0);
-    ddp->buffers = me_engine_alloc(ddp->loop->e, (size_t)n + 1,
-                                   sizeof(me_tensor *));
+    ddp->buffers =
+        me_engine_alloc(ddp->loop->e, (size_t)n + 1, sizeof(me_tensor *));
     if (ddp->buffers != NULL) {
         ddp->n_buffers = collect_buffers(ddp, model, 0);
     }

@@ -29,8 +29,8 @@ typedef struct me_reducer {
     me_loop *loop;
     me_group_kind group;
     const me_ddp_config *config;
-    uint32_t first; /**< of the loop's parameters */
-    uint32_t n;     /**< parameters */
+    uint32_t first;        /**< of the loop's parameters */
+    uint32_t n;            /**< parameters */
     me_tensor **variables; /**< their leaves; borrowed */
     me_ddp_bucket *buckets;
     uint32_t n_buckets;
@@ -41,10 +41,10 @@ typedef struct me_reducer {
     uint32_t *hooks;      /**< how often each hook runs in a backward of a
                                static graph, as the first one says */
     uint32_t *hooks_left; /**< in this backward */
-    bool *is_unused;      /**< as the last search, or the first backward, says */
-    bool *is_marked;      /**< ready, in this backward */
-    me_tensor *used_map;  /**< local_used_map_dev_; owned; NULL: none */
-    me_tensor *shelf;     /**< the first bucket, after its time; owned */
+    bool *is_unused;     /**< as the last search, or the first backward, says */
+    bool *is_marked;     /**< ready, in this backward */
+    me_tensor *used_map; /**< local_used_map_dev_; owned; NULL: none */
+    me_tensor *shelf;    /**< the first bucket, after its time; owned */
     uint32_t next_bucket; /**< to be reduced */
     uint32_t n_backwards; /**< of those that ended in a reduction, and this */
     bool has_begun;       /**< n_backwards counts this backward */

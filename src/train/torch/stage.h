@@ -45,7 +45,7 @@ typedef struct me_stage {
     int32_t next_rank;
     me_layer *model;
     me_fsdp *fsdp;       /**< fully_shard()'s; owned; NULL: none */
-    me_ddp_module *ddp;         /**< DistributedDataParallel's; NULL: none */
+    me_ddp_module *ddp;  /**< DistributedDataParallel's; NULL: none */
     int32_t n_backwards; /**< whole ones of this step so far */
     int32_t n_passed;    /**< backwards of this step so far */
     bool is_whole;       /**< UNSHARD has come, and RESHARD not yet */

@@ -16,7 +16,8 @@ static void test_torch_ddp__two_broadcasts_at_once(void **state)
 {
     me_test_events *events = *state;
     me_engine *e = events->e;
-    me_communicators comm = {.size = {[ME_GROUP_WORLD] = 1}};
+    me_communicators comm = {
+        .size = {[ME_GROUP_WORLD] = 1, [ME_GROUP_DATA] = 1}};
     me_parameter parameters[PARAMETERS];
     me_parameter *list[PARAMETERS];
     const me_torch_config config = {.iterations = 1};
