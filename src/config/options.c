@@ -70,21 +70,8 @@ static const me_option_word method_words[] = {
     {NULL, 0},
 };
 
-static const me_option_word core_attention_words[] = {
-    {"unfused", ME_CORE_ATTENTION_UNFUSED},
-    {"sdpa_flash", ME_CORE_ATTENTION_SDPA_FLASH},
-    {NULL, 0},
-};
-
 static const me_option_word norm_words[] = {
     {"torch", ME_NORM_IMPL_TORCH},
-    {NULL, 0},
-};
-
-static const me_option_word optimizer_impl_words[] = {
-    {"torch_foreach", ME_OPTIMIZER_TORCH_FOREACH},
-    {"torch_fused", ME_OPTIMIZER_TORCH_FUSED},
-    {"torch_for_loop", ME_OPTIMIZER_TORCH_FOR_LOOP},
     {NULL, 0},
 };
 
@@ -471,11 +458,11 @@ ENUM("torch.param_dtype", "none", me_torch_policy_words, torch.param_dtype,
 ENUM("torch.reduce_dtype", "none", me_torch_policy_words, torch.reduce_dtype,
     "fully_shard's MixedPrecisionPolicy: type of reduced gradients."),
 
-ENUM("impl.core_attention", "unfused", core_attention_words,
+ENUM("impl.core_attention", "unfused", me_core_attention_words,
     impl.core_attention,
     "Core attention: Megatron-LM's own, or PyTorch's flash kernel."),
 ENUM("impl.norm", "torch", norm_words, impl.norm, "Norm kernels."),
-ENUM("impl.optimizer", "torch_foreach", optimizer_impl_words, impl.optimizer,
+ENUM("impl.optimizer", "torch_foreach", me_optimizer_impl_words, impl.optimizer,
     "Optimizer kernels."),
 
 STRING("device.name", "h200-141gb", device.name,

@@ -24,7 +24,6 @@ struct me_ddp_module {
                               no_sync() */
     bool has_run_static; /**< the first backward of a static graph is over, or
                               under way */
-    struct me_ddp_module *next; /**< of the loop's */
 };
 
 /** Bytes of the pieces in which parameters and buffers are broadcast. */
@@ -169,19 +168,6 @@ static void find_buffers(me_ddp_module *ddp, const me_layer *model)
     }
 }
 
-/** autograd_hook() of whichever wrapper has the parameter. */
-static void on_grad(void *self, me_engine *e, me_tensor *tensor)
-{
-    const me_loop *l = self;
-    (void)e;
-    const uint32_t index = tensor->parameter->index;
-    for (const me_ddp_module *ddp = l->ddps; ddp != NULL; ddp = ddp->next) {
-        if (index >= ddp->first && index - ddp->first < ddp->n) {
-            me_reducer_on_gradient(ddp->reducer, index - ddp->first);
-        }
-    }
-}
-
 /** The engine's memory for a tensor a parameter. */
 static me_tensor **pointers(const me_ddp_module *ddp)
 {
@@ -255,7 +241,6 @@ me_ddp_module *me_ddp_wrap(me_loop *l, const me_layer *model, uint32_t first)
         .first = first,
         .n = l->parameters.count - first,
         .sends_buffers = true,
-        .next = l->ddps,
     };
     ddp->dtensors = pointers(ddp);
     ddp->leaves = pointers(ddp);
@@ -272,8 +257,6 @@ me_ddp_module *me_ddp_wrap(me_loop *l, const me_layer *model, uint32_t first)
     if (ddp->reducer == NULL) {
         return NULL;
     }
-    l->ddps = ddp;
-    me_tape_on_grad(l->e, on_grad, l);
     return ddp;
 }
 

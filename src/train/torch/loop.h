@@ -46,8 +46,8 @@ typedef struct me_loop {
     me_layer *model;           /**< without a pipeline */
     const me_wrapper *wrapper; /**< NULL: none */
     void *wrapper_state;
-    struct me_ddp_module
-        *ddps;              /**< DistributedDataParallel's, the newest first */
+    struct me_reducer *reducers; /**< DistributedDataParallel's, the newest
+                                      first; their own memory */
     me_shard_state *states; /**< of the optimizer, one a parameter; owned */
     uint32_t n_states;
     bool has_stepped; /**< states exist */

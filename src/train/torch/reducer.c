@@ -2,6 +2,7 @@
 #include "train/torch/reducer.h"
 
 #include "base/size.h"
+#include "tensor/autograd.h"
 #include "tensor/launch.h"
 
 #include <string.h>
@@ -158,53 +159,6 @@ static void make_used_map(me_reducer *r)
     me_release(r->loop->e, before);
 }
 
-me_reducer *me_reducer_create(me_loop *l, me_group_kind group, uint32_t first,
-                              uint32_t n)
-{
-    me_engine *e = l->e;
-    me_reducer *r = me_engine_alloc(e, 1, sizeof *r);
-    if (r == NULL) {
-        return NULL;
-    }
-    *r = (me_reducer){.loop = l,
-                      .group = group,
-                      .config = &l->config->ddp,
-                      .first = first,
-                      .n = n};
-    r->buckets = me_engine_alloc(e, (size_t)n + 1, sizeof *r->buckets);
-    r->variables = me_engine_alloc(e, (size_t)n + 1, sizeof *r->variables);
-    r->is_unused = me_engine_alloc(e, (size_t)n + 1, sizeof *r->is_unused);
-    r->is_marked = me_engine_alloc(e, (size_t)n + 1, sizeof *r->is_marked);
-    r->order = numbers(r);
-    r->bucket_of = numbers(r);
-    r->ready = numbers(r);
-    r->hooks = numbers(r);
-    r->hooks_left = numbers(r);
-    for (uint32_t i = 0; i < n && me_engine_is_ok(e); i++) {
-        r->variables[i] = l->parameters.parameters[first + i]->tensor;
-        r->order[i] = i;
-    }
-    if (!me_engine_is_ok(e) || !has_one_dtype(r)) {
-        return NULL;
-    }
-    const uint64_t given = r->config->bucket_bytes;
-    if (finds_unused(r)) {
-        assign_buckets(r, given != 0 ? given : FIRST_BUCKET_BYTES,
-                       given != 0 ? given : BUCKET_BYTES);
-    } else {
-        assign_buckets(r, UINT64_MAX, UINT64_MAX);
-    }
-    reverse_buckets(r);
-    make_buckets(r);
-    if (r->config->finds_unused_parameters) {
-        make_used_map(r);
-    }
-    if (r->config->is_static_graph) {
-        make_used_map(r);
-    }
-    return r;
-}
-
 /** sync_bucket_indices(): rank 0's assignment, as numbers. */
 static void sync_indices(const me_reducer *r)
 {
@@ -283,11 +237,16 @@ void me_reducer_prepare(me_reducer *r)
     }
 }
 
-static void reduce_bucket(me_reducer *r, const me_ddp_bucket *bucket)
+/** What the watchdog has seen the end of goes as the next work is enqueued
+ *  (ProcessGroupNCCL::workEnqueue()). */
+static void reduce_bucket(const me_reducer *r, const me_ddp_bucket *bucket)
 {
     tell(r, ME_COLLECTIVE_ALL_REDUCE, (me_dtype)bucket->gradients->dtype,
          me_numel(bucket->gradients));
-    me_clear(r->loop->e, &r->shelf);
+    for (me_reducer *each = r->loop->reducers; each != NULL;
+         each = each->next) {
+        me_clear(r->loop->e, &each->shelf);
+    }
 }
 
 static void reduce_used_map(const me_reducer *r)
@@ -346,7 +305,8 @@ static void push_ready(me_reducer *r, uint32_t index)
     }
 }
 
-void me_reducer_on_gradient(me_reducer *r, uint32_t index)
+/** autograd_hook() of a parameter whose gradient has come. */
+static void on_gradient(me_reducer *r, uint32_t index)
 {
     if (!r->has_begun) {
         r->has_begun = true;
@@ -420,6 +380,69 @@ void me_reducer_end_backward(me_reducer *r)
         }
     }
     finalize(r);
+}
+
+/** The hook of whichever reducer has the parameter. */
+static void on_grad(void *self, me_engine *e, me_tensor *tensor)
+{
+    const me_loop *l = self;
+    const uint32_t index = tensor->parameter->index;
+    (void)e;
+    for (me_reducer *r = l->reducers; r != NULL; r = r->next) {
+        if (index >= r->first && index - r->first < r->n) {
+            on_gradient(r, index - r->first);
+        }
+    }
+}
+
+me_reducer *me_reducer_create(me_loop *l, me_group_kind group, uint32_t first,
+                              uint32_t n)
+{
+    me_engine *e = l->e;
+    me_reducer *r = me_engine_alloc(e, 1, sizeof *r);
+    if (r == NULL) {
+        return NULL;
+    }
+    *r = (me_reducer){.loop = l,
+                      .group = group,
+                      .config = &l->config->ddp,
+                      .first = first,
+                      .n = n};
+    r->buckets = me_engine_alloc(e, (size_t)n + 1, sizeof *r->buckets);
+    r->variables = me_engine_alloc(e, (size_t)n + 1, sizeof *r->variables);
+    r->is_unused = me_engine_alloc(e, (size_t)n + 1, sizeof *r->is_unused);
+    r->is_marked = me_engine_alloc(e, (size_t)n + 1, sizeof *r->is_marked);
+    r->order = numbers(r);
+    r->bucket_of = numbers(r);
+    r->ready = numbers(r);
+    r->hooks = numbers(r);
+    r->hooks_left = numbers(r);
+    for (uint32_t i = 0; i < n && me_engine_is_ok(e); i++) {
+        r->variables[i] = l->parameters.parameters[first + i]->tensor;
+        r->order[i] = i;
+    }
+    if (!me_engine_is_ok(e) || !has_one_dtype(r)) {
+        return NULL;
+    }
+    const uint64_t given = r->config->bucket_bytes;
+    if (finds_unused(r)) {
+        assign_buckets(r, given != 0 ? given : FIRST_BUCKET_BYTES,
+                       given != 0 ? given : BUCKET_BYTES);
+    } else {
+        assign_buckets(r, UINT64_MAX, UINT64_MAX);
+    }
+    reverse_buckets(r);
+    make_buckets(r);
+    if (r->config->finds_unused_parameters) {
+        make_used_map(r);
+    }
+    if (r->config->is_static_graph) {
+        make_used_map(r);
+    }
+    r->next = l->reducers;
+    l->reducers = r;
+    me_tape_on_grad(e, on_grad, l);
+    return r;
 }
 
 void me_reducer_fini(me_reducer *r)

@@ -7,7 +7,7 @@
  * Buckets of the first iteration follow the order of parameters; at the forward
  * after the first reduction they are made anew in the order in which gradients
  * came, unless unused parameters are looked for. The buckets that go then are
- * held by NCCL's work until the next all-reduce of gradients.
+ * held by NCCL's work until the process group's next all-reduce of gradients.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -52,10 +52,11 @@ typedef struct me_reducer {
     bool has_marked_unused;
     bool must_finalize; /**< a gradient came, and the reduction's end did not */
     bool is_rebuilt;
+    struct me_reducer *next; /**< of the loop's */
 } me_reducer;
 
 /**
- * Make a reducer, with its first buckets, of the @p n parameters of the loop
+ * Make a reducer, with its first buckets and hooks, of the @p n parameters of the loop
  * from @p first on, which are of one dtype and no DTensors any more.
  *
  * @return the engine's memory; NULL after a failure of the engine
@@ -69,9 +70,6 @@ void me_reducer_rebuild(me_reducer *r);
 
 /** prepare_for_backward(): the next backward reduces. */
 void me_reducer_prepare(me_reducer *r);
-
-/** autograd_hook() of parameter @p index, whose gradient has come. */
-void me_reducer_on_gradient(me_reducer *r, uint32_t index);
 
 /** What autograd calls back at the end of a backward. */
 void me_reducer_end_backward(me_reducer *r);
