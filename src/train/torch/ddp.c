@@ -82,7 +82,8 @@ typedef struct in_flight {
     uint32_t oldest;
 } in_flight;
 
-/** Those of one dtype from @p begin to @p end, flattened piece by piece. */
+/** Those of one dtype from @p begin to @p end, flattened piece by piece; one
+ *  alone is flat (flatten_dense_tensors()). */
 static void broadcast(const me_ddp_module *ddp, uint32_t begin, uint32_t end,
                       in_flight *works)
 {
@@ -90,9 +91,11 @@ static void broadcast(const me_ddp_module *ddp, uint32_t begin, uint32_t end,
     const me_dtype dtype = (me_dtype)state_of(ddp, begin)->dtype;
     for (uint32_t i = begin; i < end && me_engine_is_ok(e);) {
         uint64_t bytes = 0;
+        uint32_t n = 0;
         for (; i < end && bytes < BROADCAST_BYTES; i++) {
             if ((me_dtype)state_of(ddp, i)->dtype == dtype) {
                 bytes = me_size_add(bytes, me_bytes(state_of(ddp, i)));
+                n++;
             }
         }
         if (bytes == 0) {
@@ -101,7 +104,9 @@ static void broadcast(const me_ddp_module *ddp, uint32_t begin, uint32_t end,
         me_tensor **flat = &works->flat[works->oldest];
         me_clear(e, flat);
         const me_frame frame = me_enter(e);
-        *flat = me_retain(me_scratch(e, "broadcast_coalesced", bytes));
+        if (n > 1) {
+            *flat = me_retain(me_scratch(e, "broadcast_coalesced", bytes));
+        }
         tell(ddp, ME_COLLECTIVE_BROADCAST, dtype,
              bytes / me_dtype_bytes(dtype));
         me_leave(e, frame, NULL);
