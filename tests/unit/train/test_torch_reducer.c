@@ -262,6 +262,39 @@ static void test_torch_reducer__static_graph(void **state)
     tear_down(&j);
 }
 
+/* Two stages of a rank: what either reduces gives back the first buckets of
+ * both, 120 and 160 bytes, which their process group holds. */
+static void test_torch_reducer__stages_share_a_group(void **state)
+{
+    job j;
+    set_up(&j, *state, (me_ddp_config){.bucket_bytes = 100});
+    me_ddp_wrapper_row.unwrap(j.ddp);
+    j.loop.reducers = NULL;
+    j.loop.parameters.count = 2;
+    me_ddp_module *first = me_ddp_wrap(&j.loop, &j.model, 0);
+    j.loop.parameters.count = 3;
+    me_ddp_module *second = me_ddp_wrap(&j.loop, &j.model, 2);
+    j.ddp = second;
+    skip_set_up(&j);
+    me_ddp_prepare_for_backward(first);
+    me_ddp_prepare_for_backward(second);
+    backward(&j, PARAMETERS);
+    me_ddp_end_backward(first);
+    EXPECT_EVENTS(j.events, "+160 AllReduce:40 +80 +40 AllReduce:30");
+    zero_grad(&j);
+    (void)me_test_events_take(j.events);
+    me_ddp_pre_forward(first);
+    me_ddp_pre_forward(second);
+    EXPECT_EVENTS(j.events, "+12 Broadcast:3 +4 Broadcast:1 -4 -12 +120 "
+                            "+8 Broadcast:2 +4 Broadcast:1 -4 -8 +160");
+    me_ddp_prepare_for_backward(first);
+    me_ddp_prepare_for_backward(second);
+    backward(&j, PARAMETERS);
+    EXPECT_EVENTS(j.events, "+160 AllReduce:40 -160 -120 +80 +40 AllReduce:30");
+    me_ddp_fini(first);
+    tear_down(&j);
+}
+
 static void expect_failure(job *j, const char *text)
 {
     me_diag diag = {.status = ME_OK};
@@ -301,6 +334,7 @@ int main(void)
         ENGINE_TEST(test_torch_reducer__no_sync_keeps_gradients),
         ENGINE_TEST(test_torch_reducer__unused_parameters),
         ENGINE_TEST(test_torch_reducer__static_graph),
+        ENGINE_TEST(test_torch_reducer__stages_share_a_group),
         ENGINE_TEST(test_torch_reducer__a_gradient_must_come),
         ENGINE_TEST(test_torch_reducer__and_once),
     };
