@@ -175,17 +175,25 @@ static void sync_indices(const me_reducer *r)
     me_leave(e, frame, NULL);
 }
 
+/** A parameter that PyTorch raises about. */
+static void fail_about(const me_reducer *r, uint32_t index, const char *what)
+{
+    me_engine *e = r->loop->e;
+    const me_parameter *p = r->loop->parameters.parameters[r->first + index];
+    me_module_switch(e, p->module);
+    me_engine_fail(e, ME_ERR_CONFIG, "module %s: %s %s", me_module_path(e),
+                   p->name, what);
+}
+
 /** ensure_prior_reduction_finished(). */
 static bool is_finished(const me_reducer *r)
 {
     for (uint32_t i = 0; r->must_finalize && i < r->n; i++) {
         if (!r->is_marked[i]) {
-            me_engine_fail(
-                r->loop->e, ME_ERR_CONFIG,
-                "module: %s got no gradient, which DistributedDataParallel "
-                "refuses at the next forward without "
-                "torch.find_unused_parameters = true",
-                r->loop->parameters.parameters[r->first + i]->name);
+            fail_about(r, i,
+                       "got no gradient, which DistributedDataParallel refuses "
+                       "at the next forward without "
+                       "torch.find_unused_parameters = true");
             return false;
         }
     }
@@ -265,13 +273,11 @@ static void copy_to_bucket(me_reducer *r, uint32_t index)
 /** mark_variable_ready(): buckets are reduced in their order. */
 static void mark_ready(me_reducer *r, uint32_t index)
 {
-    me_engine *e = r->loop->e;
     if (r->is_marked[index]) {
-        me_engine_fail(
-            e, ME_ERR_CONFIG,
-            "module: %s gets its gradient twice in a backward, which "
-            "DistributedDataParallel refuses without torch.static_graph = true",
-            r->loop->parameters.parameters[r->first + index]->name);
+        fail_about(r, index,
+                   "gets its gradient twice in a backward, which "
+                   "DistributedDataParallel refuses without "
+                   "torch.static_graph = true");
         return;
     }
     r->is_marked[index] = true;
