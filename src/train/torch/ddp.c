@@ -247,6 +247,12 @@ me_ddp_module *me_ddp_wrap(me_loop *l, const me_layer *model, uint32_t first)
         .n = l->parameters.count - first,
         .sends_buffers = true,
     };
+    if (ddp->n == 0) {
+        me_engine_fail(
+            l->e, ME_ERR_CONFIG,
+            "module: DistributedDataParallel around a module without "
+            "parameters, which PyTorch refuses");
+    }
     ddp->dtensors = pointers(ddp);
     ddp->leaves = pointers(ddp);
     if (!me_engine_is_ok(l->e)) {
