@@ -21,6 +21,18 @@ static me_fully_shard_config fully_shard_config(const me_torch_options *t)
     };
 }
 
+static me_ddp_config ddp_config(const me_torch_options *t)
+{
+    return (me_ddp_config){
+        .bucket_bytes = (uint64_t)(t->bucket_cap_mb * 1024 * 1024),
+        .gradient_as_bucket_view = t->gradient_as_bucket_view,
+        .finds_unused_parameters = t->find_unused_parameters,
+        .is_static_graph = t->static_graph,
+        .broadcasts_buffers = t->broadcast_buffers,
+        .has_no_sync = t->no_sync,
+    };
+}
+
 static me_status init(const me_plan *plan, int32_t rank, me_program *p)
 {
     const me_config *c = plan->config;
@@ -46,6 +58,8 @@ static me_status init(const me_plan *plan, int32_t rank, me_program *p)
         .is_loss_parallel = c->torch.loss_parallel,
         .data_parallel = c->torch.data_parallel,
         .fully_shard = fully_shard_config(&c->torch),
+        .ddp = ddp_config(&c->torch),
+        .keeps_zeros = !c->torch.zero_grad_set_to_none,
         .returns_outputs = c->torch.returns_outputs,
         .unshards_stages = c->torch.unshard_stages,
         .pipeline = me_plan_pipeline(plan, rank),

@@ -262,6 +262,15 @@ static me_status check_flags(command *c, me_diag *diag)
                              &c->format);
 }
 
+/** An option with which it is not known what the tools say; NULL: none. */
+static const char *unknown_option(const me_torch_options *t)
+{
+    return t->autocast >= 0             ? "torch.autocast"
+           : t->grad_scaler             ? "torch.grad_scaler"
+           : t->gradient_as_bucket_view ? "torch.gradient_as_bucket_view"
+                                        : NULL;
+}
+
 /** Jobs that the tools have nothing to say of. */
 static me_status check_job(const command *c, me_diag *diag)
 {
@@ -284,12 +293,12 @@ static me_status check_job(const command *c, me_diag *diag)
                        "--tool memory: it watches one module, and the ranks of "
                        "a pipeline have several");
     }
-    if (config->torch.autocast >= 0 || config->torch.grad_scaler) {
+    const char *unknown = unknown_option(&config->torch);
+    if (unknown != NULL) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "track: what PyTorch's tools say of a job with %s is "
                        "not modelled",
-                       config->torch.autocast >= 0 ? "torch.autocast"
-                                                   : "torch.grad_scaler");
+                       unknown);
     }
     if (rank >= config->parallel.world_size) {
         return me_fail(diag, ME_ERR_CONFIG,

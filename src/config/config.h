@@ -170,10 +170,17 @@ typedef struct me_torch_options {
     int32_t num_microbatches;        /**< of a step, without a global batch */
     bool unshard_stages;             /**< of a pipeline, ahead of their use */
     bool returns_outputs;            /**< a pipeline's step does */
-    bool requires_gradient_sync;     /**< of every pass; else of the last */
-    bool requires_all_reduce;        /**< likewise, over copies of shards */
-    int32_t param_dtype;             /**< fully_shard's; -1: as they are */
-    int32_t reduce_dtype;            /**< fully_shard's; -1: as they are */
+    double bucket_cap_mb;            /**< DDP's, in MiB; 0: its default */
+    bool gradient_as_bucket_view;    /**< DDP's, as the four below */
+    bool find_unused_parameters;
+    bool static_graph;
+    bool broadcast_buffers;
+    bool no_sync; /**< around the passes before a step, but for the last */
+    bool zero_grad_set_to_none;
+    bool requires_gradient_sync; /**< of every pass; else of the last */
+    bool requires_all_reduce;    /**< likewise, over copies of shards */
+    int32_t param_dtype;         /**< fully_shard's; -1: as they are */
+    int32_t reduce_dtype;        /**< fully_shard's; -1: as they are */
 } me_torch_options;
 
 /** What is derived of a plain PyTorch job; borrowed from the job. */

@@ -70,21 +70,8 @@ static const me_option_word method_words[] = {
     {NULL, 0},
 };
 
-static const me_option_word core_attention_words[] = {
-    {"unfused", ME_CORE_ATTENTION_UNFUSED},
-    {"sdpa_flash", ME_CORE_ATTENTION_SDPA_FLASH},
-    {NULL, 0},
-};
-
 static const me_option_word norm_words[] = {
     {"torch", ME_NORM_IMPL_TORCH},
-    {NULL, 0},
-};
-
-static const me_option_word optimizer_impl_words[] = {
-    {"torch_foreach", ME_OPTIMIZER_TORCH_FOREACH},
-    {"torch_fused", ME_OPTIMIZER_TORCH_FUSED},
-    {"torch_for_loop", ME_OPTIMIZER_TORCH_FOR_LOOP},
     {NULL, 0},
 };
 
@@ -442,6 +429,22 @@ BOOL("torch.unshard_stages", "true", torch.unshard_stages,
 BOOL("torch.returns_outputs", "true", torch.returns_outputs,
     "A pipeline's step returns the outputs of all micro-batches in one tensor "
     "(return_outputs), and keeps them until then."),
+BOOL("torch.gradient_as_bucket_view", "false", torch.gradient_as_bucket_view,
+    "DistributedDataParallel: gradients are views of its buckets."),
+DOUBLE("torch.bucket_cap_mb", "0", 0.0, 1e6, torch.bucket_cap_mb,
+    "DistributedDataParallel: MiB at which a bucket is full; 0: 25, and the "
+    "first one 1."),
+BOOL("torch.find_unused_parameters", "false", torch.find_unused_parameters,
+    "DistributedDataParallel looks for parameters that a forward did not use."),
+BOOL("torch.static_graph", "false", torch.static_graph,
+    "DistributedDataParallel: every iteration uses the same parameters."),
+BOOL("torch.broadcast_buffers", "true", torch.broadcast_buffers,
+    "DistributedDataParallel sends the buffers of rank 0 before a forward."),
+BOOL("torch.no_sync", "false", torch.no_sync,
+    "Passes before a step, but for the last, run in DistributedDataParallel's "
+    "no_sync()."),
+BOOL("torch.zero_grad_set_to_none", "true", torch.zero_grad_set_to_none,
+    "zero_grad() sets gradients to None; false: to zeros, in place."),
 BOOL("torch.requires_gradient_sync", "true", torch.requires_gradient_sync,
     "Each pass before a step reduces gradients; false: the last one alone."),
 BOOL("torch.requires_all_reduce", "true", torch.requires_all_reduce,
@@ -455,11 +458,11 @@ ENUM("torch.param_dtype", "none", me_torch_policy_words, torch.param_dtype,
 ENUM("torch.reduce_dtype", "none", me_torch_policy_words, torch.reduce_dtype,
     "fully_shard's MixedPrecisionPolicy: type of reduced gradients."),
 
-ENUM("impl.core_attention", "unfused", core_attention_words,
+ENUM("impl.core_attention", "unfused", me_core_attention_words,
     impl.core_attention,
     "Core attention: Megatron-LM's own, or PyTorch's flash kernel."),
 ENUM("impl.norm", "torch", norm_words, impl.norm, "Norm kernels."),
-ENUM("impl.optimizer", "torch_foreach", optimizer_impl_words, impl.optimizer,
+ENUM("impl.optimizer", "torch_foreach", me_optimizer_impl_words, impl.optimizer,
     "Optimizer kernels."),
 
 STRING("device.name", "h200-141gb", device.name,

@@ -43,3 +43,16 @@ const me_option_word me_torch_sdpa_words[] = {
     {"flash", ME_SDPA_FLASH},
     {NULL, 0},
 };
+
+const me_option_word me_core_attention_words[] = {
+    {"unfused", ME_CORE_ATTENTION_UNFUSED},
+    {"sdpa_flash", ME_CORE_ATTENTION_SDPA_FLASH},
+    {NULL, 0},
+};
+
+const me_option_word me_optimizer_impl_words[] = {
+    {"torch_foreach", ME_OPTIMIZER_TORCH_FOREACH},
+    {"torch_fused", ME_OPTIMIZER_TORCH_FUSED},
+    {"torch_for_loop", ME_OPTIMIZER_TORCH_FOR_LOOP},
+    {NULL, 0},
+};

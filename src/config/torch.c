@@ -245,6 +245,8 @@ static me_status check_pipeline(const me_config *config, me_diag *diag)
         has_checkpoint(root) ? "checkpoint"
         : config->torch.data_parallel == ME_DATA_PARALLEL_FULLY_SHARD
             ? "fully_shard"
+        : config->torch.data_parallel == ME_DATA_PARALLEL_DDP
+            ? "DistributedDataParallel"
             : NULL;
     return status == ME_OK && what != NULL
                ? check_whole_backward(schedule, &first, what, diag)
@@ -300,11 +302,35 @@ static me_status note_unwrapped(me_config *config, me_diag *diag)
         "it there, is torch.autocast's");
 }
 
+/** When DistributedDataParallel makes its buckets anew, and what is held then. */
+static me_status note_ddp(me_config *config, me_diag *diag)
+{
+    const me_torch_options *t = &config->torch;
+    if (t->data_parallel != ME_DATA_PARALLEL_DDP ||
+        (t->find_unused_parameters && !t->static_graph)) {
+        return ME_OK;
+    }
+    return me_config_assume(
+        config, diag,
+        t->static_graph
+            ? "DistributedDataParallel makes the buckets of a static graph anew "
+              "at the third iteration, after those that are reported: the third "
+              "one holds all gradients once more until they are reduced"
+            : "DistributedDataParallel's first bucket, of all gradients, is held "
+              "until the next gradients are reduced: NCCL's watchdog, which "
+              "looks every 100 ms, may let it go when buckets are made anew, or "
+              "in a job of shorter iterations keep it longer");
+}
+
 static me_status note(me_config *config, me_diag *diag)
 {
     const me_status unwrapped = note_unwrapped(config, diag);
     if (unwrapped != ME_OK) {
         return unwrapped;
+    }
+    const me_status held = note_ddp(config, diag);
+    if (held != ME_OK) {
+        return held;
     }
     const me_status nested = me_torch_note_checkpoints(config, diag);
     if (nested != ME_OK) {
@@ -336,7 +362,7 @@ static me_status note(me_config *config, me_diag *diag)
             return status;
         }
     }
-    if (config->torch.data_parallel != ME_DATA_PARALLEL_NONE ||
+    if (config->torch.data_parallel == ME_DATA_PARALLEL_FULLY_SHARD ||
         config->parallel.tensor > 1) {
         const me_status status = me_config_assume(
             config, diag,

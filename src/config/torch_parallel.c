@@ -37,11 +37,6 @@ static me_status check_plan(const me_config *config, me_diag *diag)
                                   "(docs/modules.md)",
                        (int)p->tensor);
     }
-    if (has_plan && config->torch.data_parallel == ME_DATA_PARALLEL_DDP) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "module: parallelize_plan with torch.data_parallel = "
-                       "\"ddp\" is not modelled");
-    }
     if (has_plan && p->pipeline > 1 && !config->torch_job.tree->is_meta) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "module: parallelize_plan with parallel.pipeline over 1 "
@@ -59,7 +54,77 @@ static me_status check_plan(const me_config *config, me_diag *diag)
                        "without fully_shard is not modelled, 0 is",
                        config->optimizer.clip_grad);
     }
-    return has_plan ? check_plan_optimizer(config, diag) : ME_OK;
+    return has_plan && config->torch.data_parallel != ME_DATA_PARALLEL_DDP
+               ? check_plan_optimizer(config, diag)
+               : ME_OK;
+}
+
+/** The first of DistributedDataParallel's arguments that is given; NULL: none. */
+static const char *ddp_option(const me_torch_options *t)
+{
+    const struct {
+        bool is_given;
+        const char *name;
+    } options[] = {
+        {t->gradient_as_bucket_view, "torch.gradient_as_bucket_view = true"},
+        {t->bucket_cap_mb > 0, "torch.bucket_cap_mb"},
+        {t->find_unused_parameters, "torch.find_unused_parameters = true"},
+        {t->static_graph, "torch.static_graph = true"},
+        {!t->broadcast_buffers, "torch.broadcast_buffers = false"},
+        {t->no_sync, "torch.no_sync = true"},
+    };
+
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        if (options[i].is_given) {
+            return options[i].name;
+        }
+    }
+    return NULL;
+}
+
+/** DistributedDataParallel's arguments where there is none, and what PyTorch
+ *  or this program does not do with it. */
+static me_status check_ddp(const me_config *config, me_diag *diag)
+{
+    const me_torch_options *t = &config->torch;
+    const char *option = ddp_option(t);
+    const bool is_ddp = t->data_parallel == ME_DATA_PARALLEL_DDP;
+    const bool is_pipeline = config->parallel.pipeline > 1;
+    if (option != NULL && !is_ddp && t->wrap_one_rank) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "%s is DistributedDataParallel's: torch.data_parallel "
+                       "must be \"ddp\"",
+                       option);
+    }
+    if (is_ddp && config->torch_job.tree->is_meta) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "module: device = \"meta\" with torch.data_parallel = "
+                       "\"ddp\", whose parameters are sent when it is made: "
+                       "the model must be on the device");
+    }
+    if (is_ddp && t->no_sync && is_pipeline) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "torch.no_sync = true with parallel.pipeline = %d: a "
+                       "stage runs in no_sync() until its last micro-batch's "
+                       "backward anyway, leave it false",
+                       (int)config->parallel.pipeline);
+    }
+    if (is_ddp && t->static_graph && (t->no_sync || is_pipeline)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "torch.static_graph = true with %s: PyTorch 2.11 fails, "
+                       "since its first backward reduces though it runs in "
+                       "no_sync(); leave it false",
+                       t->no_sync ? "torch.no_sync = true"
+                                  : "parallel.pipeline over 1");
+    }
+    if (!t->zero_grad_set_to_none &&
+        (t->data_parallel == ME_DATA_PARALLEL_FULLY_SHARD ||
+         config->torch_job.tree->n_styles > 0)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "torch.zero_grad_set_to_none = false with fully_shard "
+                       "or a parallelize_plan is not modelled, true is");
+    }
+    return ME_OK;
 }
 
 /** Options of fully_shard() where there is none, and copies that do not divide
@@ -138,11 +203,6 @@ me_status me_torch_check_parallel(const me_config *config, me_diag *diag)
             "must say what they are",
             (int)p->world_size, (int)p->pipeline, (int)p->tensor, (int)p->data);
     }
-    if (wrapper == ME_DATA_PARALLEL_DDP && p->pipeline > 1) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "torch.data_parallel = \"ddp\" with parallel.pipeline = "
-                       "%d: stages in DistributedDataParallel are not modelled",
-                       (int)p->pipeline);
-    }
-    return check_sharding(config, diag);
+    const me_status ddp = check_ddp(config, diag);
+    return ddp == ME_OK ? check_sharding(config, diag) : ddp;
 }

@@ -1,55 +1,56 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/torch/ddp.h"
 
-#include "base/alloc.h"
 #include "base/size.h"
+#include "nn/dtensor.h"
+#include "ops/view.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
 
-/** The wrapper of one model. */
-typedef struct wrapper {
+struct me_ddp_module {
     me_loop *loop;
-    me_parameter **ready; /**< in the order of the first backward; owned */
-    uint32_t n_ready;
-    uint32_t *bucket_end; /**< of each bucket, in `ready`; owned */
-    me_tensor **buckets;  /**< owned */
-    uint32_t n_buckets;
-    me_tensor *old_bucket; /**< of all parameters; until the first gradient of
-                                the second backward */
-    uint32_t n_arrived;    /**< gradients of this backward */
-    bool is_rebuilt;
-} wrapper;
+    me_group_kind group;
+    uint32_t first; /**< of the loop's parameters */
+    uint32_t n;
+    me_tensor **dtensors; /**< what the model shows of parameters that a plan
+                               made DTensors, in whose place are local ones;
+                               each owned, or NULL */
+    me_tensor **leaves;   /**< those local ones, while the model shows DTensors;
+                               borrowed, each or NULL */
+    me_tensor **buffers;  /**< in the order of registration; borrowed */
+    uint32_t n_buffers;
+    me_reducer *reducer;
+    bool sends_buffers;  /**< require_forward_param_sync: not after a forward in
+                              no_sync() */
+    bool has_run_static; /**< the first backward of a static graph is over, or
+                              under way */
+};
 
-/** Bytes at which a bucket is full: the first one early, so that reducing can
- *  begin (kDefaultFirstBucketBytes, bucket_cap_mb = 25), and pieces in which
- *  parameters are broadcast. */
-static const uint64_t FIRST_BUCKET_BYTES = UINT64_C(1) << 20;
-static const uint64_t BUCKET_BYTES = UINT64_C(25) << 20;
+/** Bytes of the pieces in which parameters and buffers are broadcast. */
 static const uint64_t BROADCAST_BYTES = UINT64_C(250) << 20;
 
-static void tell(me_loop *l, me_collective kind, me_dtype dtype, uint64_t count)
+static me_parameter *parameter_of(const me_ddp_module *ddp, uint32_t index)
 {
-    me_communicate(l->e, l->comm,
-                   (me_call){ME_GROUP_WORLD, kind, dtype, count,
-                             kind == ME_COLLECTIVE_BROADCAST ? 0 : -1,
-                             kind == ME_COLLECTIVE_ALL_REDUCE});
+    return ddp->loop->parameters.parameters[ddp->first + index];
 }
 
-static uint64_t bytes_of(const me_parameter *parameter)
+static void tell(const me_ddp_module *ddp, me_collective kind, me_dtype dtype,
+                 uint64_t count)
 {
-    return me_bytes(parameter->tensor);
+    me_communicate(ddp->loop->e, ddp->loop->comm,
+                   (me_call){ddp->group, kind, dtype, count,
+                             kind == ME_COLLECTIVE_BROADCAST ? 0 : -1, false});
 }
 
 /** _verify_param_shape_across_processes(): the number of parameters from every
  *  rank, then the shapes and strides of rank 0. */
-static void verify_shapes(me_loop *l)
+static void verify_shapes(const me_ddp_module *ddp)
 {
-    me_engine *e = l->e;
-    const uint64_t ranks = (uint64_t)l->comm->size[ME_GROUP_WORLD];
+    me_engine *e = ddp->loop->e;
+    const uint64_t ranks = (uint64_t)ddp->loop->comm->size[ddp->group];
     uint64_t extents = 0;
-    for (uint32_t i = 0; i < l->parameters.count; i++) {
-        const me_shape *shape = &l->parameters.parameters[i]->shape;
-        extents += 2 * (uint64_t)shape->ndim;
+    for (uint32_t i = 0; i < ddp->n; i++) {
+        extents += 2 * (uint64_t)parameter_of(ddp, i)->shape.ndim;
     }
     const me_frame frame = me_enter(e);
     me_empty(e, "param_size", ME_DTYPE_INT64, ME_SHAPE(1));
@@ -57,9 +58,9 @@ static void verify_shapes(me_loop *l)
         me_empty(e, "param_sizes", ME_DTYPE_INT64, ME_SHAPE(1));
     }
     me_drop(e, me_empty(e, "all_gather", ME_DTYPE_INT64, ME_SHAPE(ranks)));
-    tell(l, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_INT64, 1);
+    tell(ddp, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_INT64, 1);
     me_drop(e, me_empty(e, "metadata", ME_DTYPE_INT64, ME_SHAPE(extents)));
-    tell(l, ME_COLLECTIVE_BROADCAST, ME_DTYPE_INT64, extents);
+    tell(ddp, ME_COLLECTIVE_BROADCAST, ME_DTYPE_INT64, extents);
     me_leave(e, frame, NULL);
 }
 
@@ -69,183 +70,294 @@ enum {
     BROADCASTS_IN_FLIGHT = 2
 };
 
-/** _sync_module_states(): parameters of rank 0, flattened piece by piece. */
-static void broadcast_parameters(me_loop *l)
+/** What is sent: parameters, then buffers. */
+static const me_tensor *state_of(const me_ddp_module *ddp, uint32_t index)
 {
-    me_engine *e = l->e;
-    const uint32_t n = l->parameters.count;
-    me_tensor *in_flight[BROADCASTS_IN_FLIGHT] = {NULL};
-    uint32_t oldest = 0;
-    for (uint32_t i = 0; i < n && me_engine_is_ok(e);) {
-        const me_dtype dtype =
-            (me_dtype)l->parameters.parameters[i]->tensor->dtype;
+    return index < ddp->n ? parameter_of(ddp, index)->tensor
+                          : ddp->buffers[index - ddp->n];
+}
+
+typedef struct in_flight {
+    me_tensor *flat[BROADCASTS_IN_FLIGHT]; /**< owned */
+    uint32_t oldest;
+} in_flight;
+
+/** Those of one dtype from @p begin to @p end, flattened piece by piece; one
+ *  alone is flat (flatten_dense_tensors()). */
+static void broadcast(const me_ddp_module *ddp, uint32_t begin, uint32_t end,
+                      in_flight *works)
+{
+    me_engine *e = ddp->loop->e;
+    const me_dtype dtype = (me_dtype)state_of(ddp, begin)->dtype;
+    for (uint32_t i = begin; i < end && me_engine_is_ok(e);) {
         uint64_t bytes = 0;
-        do {
-            bytes = me_size_add(bytes, bytes_of(l->parameters.parameters[i]));
-            i++;
-        } while (i < n && bytes < BROADCAST_BYTES);
-        me_clear(e, &in_flight[oldest]);
+        uint32_t n = 0;
+        for (; i < end && bytes < BROADCAST_BYTES; i++) {
+            if ((me_dtype)state_of(ddp, i)->dtype == dtype) {
+                bytes = me_size_add(bytes, me_bytes(state_of(ddp, i)));
+                n++;
+            }
+        }
+        if (bytes == 0) {
+            break;
+        }
+        me_tensor **flat = &works->flat[works->oldest];
+        me_clear(e, flat);
         const me_frame frame = me_enter(e);
-        in_flight[oldest] =
-            me_retain(me_scratch(e, "broadcast_coalesced", bytes));
-        tell(l, ME_COLLECTIVE_BROADCAST, dtype, bytes / me_dtype_bytes(dtype));
+        if (n > 1) {
+            *flat = me_retain(me_scratch(e, "broadcast_coalesced", bytes));
+        }
+        tell(ddp, ME_COLLECTIVE_BROADCAST, dtype,
+             bytes / me_dtype_bytes(dtype));
         me_leave(e, frame, NULL);
-        oldest = (oldest + 1) % BROADCASTS_IN_FLIGHT;
+        works->oldest = (works->oldest + 1) % BROADCASTS_IN_FLIGHT;
+    }
+}
+
+/** Is it the first of its dtype from @p begin on? */
+static bool is_first_of_dtype(const me_ddp_module *ddp, uint32_t begin,
+                              uint32_t i)
+{
+    uint32_t at = begin;
+    while (at < i && state_of(ddp, at)->dtype != state_of(ddp, i)->dtype) {
+        at++;
+    }
+    return at == i;
+}
+
+/** broadcast_coalesced(): buffers of rank 0, after its parameters if they are
+ *  sent too. */
+static void broadcast_state(const me_ddp_module *ddp, bool with_parameters)
+{
+    const uint32_t begin = with_parameters ? 0 : ddp->n;
+    const uint32_t end = ddp->n + ddp->n_buffers;
+    in_flight works = {.oldest = 0};
+    for (uint32_t i = begin; i < end && me_engine_is_ok(ddp->loop->e); i++) {
+        if (is_first_of_dtype(ddp, begin, i)) {
+            broadcast(ddp, i, end, &works);
+        }
     }
     for (uint32_t i = 0; i < BROADCASTS_IN_FLIGHT; i++) {
-        me_clear(e, &in_flight[(oldest + i) % BROADCASTS_IN_FLIGHT]);
+        me_clear(ddp->loop->e,
+                 &works.flat[(works.oldest + i) % BROADCASTS_IN_FLIGHT]);
     }
 }
 
-static me_tensor *bucket(me_loop *l, uint64_t bytes)
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
+static uint32_t collect_buffers(me_ddp_module *ddp, const me_layer *layer,
+                                uint32_t n)
 {
-    return me_keep(l->e, "bucket", ME_CATEGORY_COMMUNICATION, ME_DTYPE_UINT8,
-                   ME_SHAPE(bytes));
+    uint32_t count = n;
+    for (uint32_t i = 0; i < layer->n_children; i++) {
+        if (layer->children[i].buffer != NULL) {
+            if (ddp->buffers != NULL) {
+                ddp->buffers[count] = layer->children[i].buffer;
+            }
+            count++;
+        }
+    }
+    for (uint32_t i = 0; i < layer->n_children; i++) {
+        count = collect_buffers(ddp, &layer->children[i], count);
+    }
+    return count;
 }
 
-/** Reduce a bucket once all its gradients are there. */
-static void reduce(const wrapper *ddp, uint32_t begin, uint32_t end)
+/** named_buffers(): a module's own before those of its children. */
+static void find_buffers(me_ddp_module *ddp, const me_layer *model)
 {
-    uint64_t count = 0;
-    for (uint32_t i = begin; i < end; i++) {
-        count = me_size_add(count, ddp->ready[i]->numel);
+    const uint32_t n = collect_buffers(ddp, model, 0);
+    ddp->buffers =
+        me_engine_alloc(ddp->loop->e, (size_t)n + 1, sizeof(me_tensor *));
+    if (ddp->buffers != NULL) {
+        ddp->n_buffers = collect_buffers(ddp, model, 0);
     }
-    tell(ddp->loop, ME_COLLECTIVE_ALL_REDUCE,
-         (me_dtype)ddp->ready[begin]->tensor->dtype, count);
 }
 
-/** autograd_hook(): gradients come in the same order every time. */
-static void on_grad(void *self, me_engine *e, me_tensor *parameter)
+/** The engine's memory for a tensor a parameter. */
+static me_tensor **pointers(const me_ddp_module *ddp)
 {
-    wrapper *ddp = self;
-    me_launch_kernel(e, ME_KERNEL_COPY, 0, 2 * me_bytes(parameter));
-    if (!ddp->is_rebuilt) {
-        if (ddp->n_ready < ddp->loop->parameters.count) {
-            ddp->ready[ddp->n_ready++] = parameter->parameter;
+    return me_engine_alloc(ddp->loop->e, (size_t)ddp->n + 1,
+                           sizeof(me_tensor *));
+}
+
+/** _localize_dtensor() of tensor/parallel/ddp.py, for a module that a plan was
+ *  applied to: parameters are the local tensors. */
+static void localize(me_ddp_module *ddp)
+{
+    me_engine *e = ddp->loop->e;
+    for (uint32_t i = 0; i < ddp->n && me_engine_is_ok(e); i++) {
+        me_parameter *p = parameter_of(ddp, i);
+        if (p->layout != 0 && (p->is_uneven || p->is_tied)) {
+            me_engine_fail(e, ME_ERR_CONFIG,
+                           "torch.data_parallel = \"ddp\" around a "
+                           "parallelize_plan with %s is not modelled",
+                           p->is_uneven ? "dimensions that parallel.tensor "
+                                          "does not divide"
+                                        : "tied weights");
         }
-        if (ddp->n_ready == ddp->loop->parameters.count) {
-            reduce(ddp, 0, ddp->n_ready);
-        }
-        return;
+        p->tensor->layout = ME_DLAYOUT_NONE;
     }
-    me_clear(e, &ddp->old_bucket);
-    ddp->n_arrived++;
-    for (uint32_t b = 0; b < ddp->n_buckets; b++) {
-        if (ddp->bucket_end[b] == ddp->n_arrived) {
-            reduce(ddp, b == 0 ? 0 : ddp->bucket_end[b - 1], ddp->n_arrived);
+}
+
+/** _reconstruct_dtensor(), a forward hook: DTensors of the local parameters,
+ *  from whose graph gradients come once all of the model's own are made. */
+static void show_dtensors(me_ddp_module *ddp)
+{
+    me_engine *e = ddp->loop->e;
+    const me_frame frame = me_enter(e);
+    for (uint32_t i = 0; i < ddp->n && me_engine_is_ok(e); i++) {
+        me_parameter *p = parameter_of(ddp, i);
+        if (p->layout == 0) {
+            continue;
         }
+        me_assign(e, &ddp->dtensors[i],
+                  me_from_local(&ddp->loop->nn, p->tensor,
+                                (me_dlayout)p->layout,
+                                (me_dlayout)p->gradient_layout));
+        if (me_engine_is_ok(e)) {
+            ddp->leaves[i] = p->tensor;
+            p->tensor = ddp->dtensors[i];
+        }
+    }
+    me_leave(e, frame, NULL);
+}
+
+/** The optimizer has the local parameters. */
+static void hide_dtensors(me_ddp_module *ddp)
+{
+    for (uint32_t i = 0; i < ddp->n; i++) {
+        if (ddp->leaves[i] != NULL) {
+            parameter_of(ddp, i)->tensor = ddp->leaves[i];
+            ddp->leaves[i] = NULL;
+            me_clear(ddp->loop->e, &ddp->dtensors[i]);
+        }
+    }
+}
+
+me_ddp_module *me_ddp_wrap(me_loop *l, const me_layer *model, uint32_t first)
+{
+    me_ddp_module *ddp = me_engine_alloc(l->e, 1, sizeof *ddp);
+    if (ddp == NULL) {
+        return NULL;
+    }
+    *ddp = (me_ddp_module){
+        .loop = l,
+        .group = me_mesh_group(l->comm, ME_GROUP_DATA),
+        .first = first,
+        .n = l->parameters.count - first,
+        .sends_buffers = true,
+    };
+    if (ddp->n == 0) {
+        me_engine_fail(
+            l->e, ME_ERR_CONFIG,
+            "module: DistributedDataParallel around a module without "
+            "parameters, which PyTorch refuses");
+    }
+    ddp->dtensors = pointers(ddp);
+    ddp->leaves = pointers(ddp);
+    if (!me_engine_is_ok(l->e)) {
+        return NULL;
+    }
+    localize(ddp);
+    if (l->config->ddp.broadcasts_buffers) {
+        find_buffers(ddp, model);
+    }
+    verify_shapes(ddp);
+    broadcast_state(ddp, true);
+    ddp->reducer = me_reducer_create(l, ddp->group, first, ddp->n);
+    if (ddp->reducer == NULL) {
+        return NULL;
+    }
+    return ddp;
+}
+
+void me_ddp_pre_forward(me_ddp_module *ddp)
+{
+    me_launch_host(ddp->loop->e, ME_HOST_DDP);
+    me_reducer_rebuild(ddp->reducer);
+    if (ddp->sends_buffers && ddp->n_buffers > 0) {
+        broadcast_state(ddp, false);
+    }
+    show_dtensors(ddp);
+}
+
+/** Does the output pass _DDPSink, which makes a copy of it? */
+static bool has_sink(const me_ddp_module *ddp)
+{
+    const me_ddp_config *c = &ddp->loop->config->ddp;
+    return c->is_static_graph ? !ddp->has_run_static
+                              : c->finds_unused_parameters;
+}
+
+me_tensor *me_ddp_post_forward(me_ddp_module *ddp, bool syncs, me_tensor *y)
+{
+    me_engine *e = ddp->loop->e;
+    ddp->sends_buffers = syncs;
+    if (syncs) {
+        me_reducer_prepare(ddp->reducer);
+    }
+    if (!has_sink(ddp) || !me_engine_is_ok(e)) {
+        return y;
+    }
+    me_tensor *copy = me_clone(e, y);
+    const bool has_graph = y->grad_fn != NULL;
+    me_drop(e, has_graph ? y : copy);
+    return has_graph ? copy : y;
+}
+
+void me_ddp_prepare_for_backward(me_ddp_module *ddp)
+{
+    me_reducer_prepare(ddp->reducer);
+}
+
+void me_ddp_end_backward(me_ddp_module *ddp)
+{
+    ddp->has_run_static = true;
+    me_reducer_end_backward(ddp->reducer);
+    hide_dtensors(ddp);
+}
+
+void me_ddp_fini(me_ddp_module *ddp)
+{
+    if (ddp != NULL) {
+        me_reducer_fini(ddp->reducer);
+        hide_dtensors(ddp);
     }
 }
 
 static void *wrap(me_loop *l)
 {
-    const size_t n = (size_t)l->parameters.count + 1;
-    wrapper *ddp = me_engine_alloc(l->e, 1, sizeof *ddp);
-    if (ddp == NULL) {
-        return NULL;
-    }
-    ddp->loop = l;
-    ddp->ready = me_alloc(n, sizeof(me_parameter *), "ddp.ready");
-    ddp->bucket_end = me_alloc(n, sizeof(uint32_t), "ddp.buckets");
-    ddp->buckets = me_alloc(n, sizeof(me_tensor *), "ddp.buckets");
-    if (ddp->ready == NULL || ddp->bucket_end == NULL || ddp->buckets == NULL) {
-        me_engine_fail(l->e, ME_ERR_NOMEM, "no host memory for buckets");
-        return ddp;
-    }
-    verify_shapes(l);
-    broadcast_parameters(l);
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < l->parameters.count; i++) {
-        bytes = me_size_add(bytes, bytes_of(l->parameters.parameters[i]));
-    }
-    ddp->old_bucket = bucket(l, bytes);
-    me_tape_on_grad(l->e, on_grad, ddp);
-    return ddp;
+    return me_ddp_wrap(l, l->model, 0);
 }
 
-/** compute_bucket_assignment_by_size(). @return bytes of the bucket */
-static uint64_t fill_bucket(const wrapper *ddp, uint32_t begin, uint64_t limit,
-                            uint32_t *end_out)
-{
-    uint64_t bytes = 0;
-    uint32_t end = begin;
-    while (end < ddp->n_ready && bytes < limit) {
-        bytes = me_size_add(bytes, bytes_of(ddp->ready[end]));
-        end++;
-    }
-    *end_out = end;
-    return bytes;
-}
-
-/** The second time: buckets in the order in which gradients came. */
 static void pre_forward(void *self)
 {
-    wrapper *ddp = self;
-    me_loop *l = ddp->loop;
-    me_engine *e = l->e;
-    ddp->n_arrived = 0;
-    me_launch_host(e, ME_HOST_DDP);
-    if (ddp->is_rebuilt || ddp->n_ready == 0 || !me_engine_is_ok(e)) {
-        return;
-    }
-    ddp->is_rebuilt = true;
-    uint64_t bytes[2] = {0};
-    for (uint32_t at = 0; at < ddp->n_ready;) {
-        (void)fill_bucket(ddp, at, at == 0 ? FIRST_BUCKET_BYTES : BUCKET_BYTES,
-                          &at);
-        ddp->bucket_end[ddp->n_buckets++] = at;
-    }
-    /* sync_bucket_indices(): rank 0's assignment, as numbers. */
-    bytes[0] = 4 * ((uint64_t)ddp->n_ready + 1);
-    bytes[1] = 4 * (uint64_t)ddp->n_buckets;
-    const me_frame frame = me_enter(e);
-    me_tensor *indices = me_scratch(e, "bucket_indices", bytes[0]);
-    tell(l, ME_COLLECTIVE_BROADCAST, ME_DTYPE_INT32, bytes[0] / 4);
-    me_tensor *sizes = me_scratch(e, "bucket_sizes", bytes[1]);
-    tell(l, ME_COLLECTIVE_BROADCAST, ME_DTYPE_INT32, bytes[1] / 4);
-    me_drop(e, sizes);
-    me_drop(e, indices);
-    me_leave(e, frame, NULL);
-    for (uint32_t b = 0; b < ddp->n_buckets; b++) {
-        uint32_t end = 0;
-        const uint32_t begin = b == 0 ? 0 : ddp->bucket_end[b - 1];
-        ddp->buckets[b] = bucket(
-            l, fill_bucket(ddp, begin,
-                           b == 0 ? FIRST_BUCKET_BYTES : BUCKET_BYTES, &end));
-    }
+    me_ddp_pre_forward(self);
 }
 
-/** finalize_backward(): gradients come back out of the buckets. */
+/** All passes before a step but the last one may run in no_sync(). */
+static me_tensor *post_forward(void *self, me_tensor *y)
+{
+    me_ddp_module *ddp = self;
+    const me_loop *l = ddp->loop;
+    return me_ddp_post_forward(
+        ddp, l->is_last_pass || !l->config->ddp.has_no_sync, y);
+}
+
 static void end_backward(void *self)
 {
-    const wrapper *ddp = self;
-    me_engine *e = ddp->loop->e;
-    const me_phase phase = me_phase_set(e, ME_PHASE_BACKWARD);
-    me_launch_stream_waits(e);
-    for (uint32_t i = 0; i < ddp->n_ready; i++) {
-        me_launch_kernel(e, ME_KERNEL_COPY, 0, 2 * bytes_of(ddp->ready[i]));
-    }
-    me_phase_set(e, phase);
+    me_ddp_end_backward(self);
 }
 
 static void unwrap(void *self)
 {
-    wrapper *ddp = self;
-    if (ddp == NULL) {
-        return;
-    }
-    for (uint32_t b = 0; b < ddp->n_buckets; b++) {
-        me_release(ddp->loop->e, ddp->buckets[b]);
-    }
-    me_release(ddp->loop->e, ddp->old_bucket);
-    me_free(ddp->ready);
-    me_free(ddp->bucket_end);
-    me_free(ddp->buckets);
+    me_ddp_fini(self);
 }
 
 const me_wrapper me_ddp_wrapper_row = {
     .wrap = wrap,
     .pre_forward = pre_forward,
+    .post_forward = post_forward,
     .end_backward = end_backward,
     .unwrap = unwrap,
 };

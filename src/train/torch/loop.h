@@ -19,6 +19,9 @@ typedef struct me_wrapper {
     void *(*wrap)(struct me_loop *l);
     /** Before the model's forward; NULL: nothing. */
     void (*pre_forward)(void *self);
+    /** After it. @param y  what the model made, a variable of the running frame
+     *  @return what the wrapper returns; NULL: nothing is done */
+    me_tensor *(*post_forward)(void *self, me_tensor *y);
     /** At the end of each backward; NULL: nothing. */
     void (*end_backward)(void *self);
     /** Give back what the state holds; NULL is allowed. */
@@ -43,6 +46,8 @@ typedef struct me_loop {
     me_layer *model;           /**< without a pipeline */
     const me_wrapper *wrapper; /**< NULL: none */
     void *wrapper_state;
+    struct me_reducer *reducers; /**< DistributedDataParallel's, the newest
+                                      first; their own memory */
     me_shard_state *states; /**< of the optimizer, one a parameter; owned */
     uint32_t n_states;
     bool has_stepped; /**< states exist */

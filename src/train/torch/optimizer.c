@@ -139,6 +139,9 @@ void me_loop_step(me_loop *l)
 
 void me_loop_zero_grad(me_loop *l)
 {
+    if (l->config->keeps_zeros) {
+        return; /* _foreach_zero_(), in place */
+    }
     for (uint32_t i = 0; i < l->parameters.count; i++) {
         me_clear(l->e, &l->parameters.parameters[i]->tensor->grad);
     }

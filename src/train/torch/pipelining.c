@@ -151,6 +151,9 @@ static void build_stage(me_loop *l, me_stage *stage, int32_t chunk)
         me_engine_is_ok(l->e)) {
         stage->fsdp = me_loop_fully_shard(l, stage->model, true);
     }
+    if (c->data_parallel == ME_DATA_PARALLEL_DDP && me_engine_is_ok(l->e)) {
+        stage->ddp = me_ddp_wrap(l, stage->model, first);
+    }
     me_loop_to_empty(l);
     stage->n_weights = l->parameters.count - first;
     stage->weights = me_engine_alloc(l->e, (size_t)stage->n_weights + 1,

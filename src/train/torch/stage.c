@@ -33,6 +33,17 @@ static void take(me_engine *e, me_tensor **name, me_tensor *x)
     me_release(e, before);
 }
 
+/** forward_maybe_with_nosync(). */
+static me_tensor *call(const me_stage *stage, me_tensor *x)
+{
+    if (stage->ddp == NULL) {
+        return me_layer_forward(stage->model, x);
+    }
+    me_ddp_pre_forward(stage->ddp);
+    return me_ddp_post_forward(stage->ddp, false,
+                               me_layer_forward(stage->model, x));
+}
+
 me_tensor *me_stage_forward(me_stage *stage, int32_t m, me_tensor *input)
 {
     me_engine *e = stage->loop->e;
@@ -42,7 +53,7 @@ me_tensor *me_stage_forward(me_stage *stage, int32_t m, me_tensor *input)
     const me_phase phase = me_phase_set(e, ME_PHASE_FORWARD);
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     me_launch_host(e, ME_HOST_ACTION);
-    me_tensor *y = me_layer_forward(stage->model, x);
+    me_tensor *y = call(stage, x);
     if (is_last(stage) && stage->loop->config->returns_outputs) {
         me_assign(e, &mb->output_chunk, y);
     }
@@ -75,7 +86,13 @@ static me_tensor *backward_full(me_stage *stage, me_stage_microbatch *mb,
     me_tensor *root = NULL;
     me_tensor *gradient = NULL;
     begin_at(stage, mb, loss, output, &root, &gradient);
+    if (stage->ddp != NULL && ++stage->n_backwards == stage->n_microbatches) {
+        me_ddp_prepare_for_backward(stage->ddp);
+    }
     me_backward(e, root, gradient);
+    if (stage->ddp != NULL) {
+        me_ddp_end_backward(stage->ddp);
+    }
     if (stage->fsdp != NULL) {
         me_fsdp_end_backward(stage->fsdp);
     }
@@ -199,6 +216,7 @@ void me_stage_clear(me_stage *stage)
 {
     me_engine *e = stage->loop->e;
     stage->n_passed = 0;
+    stage->n_backwards = 0;
     for (int32_t m = stage->n_microbatches - 1; m >= 0; m--) {
         me_clear(e, &stage->microbatches[m].output_chunk);
     }
@@ -264,7 +282,7 @@ static void infer_shapes(me_stage *stage)
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     me_tensor *zeros =
         me_empty(e, "zeros_like", stage->input.dtype, stage->input.shape);
-    me_layer_forward(stage->model, zeros);
+    call(stage, zeros);
     if (stage->next_rank >= 0 && !stage->has_next_here) {
         send_shapes(stage);
     }
@@ -316,4 +334,5 @@ void me_stage_fini(me_stage *stage)
         me_clear(e, &mb->input_buffer);
     }
     me_fsdp_fini(stage->fsdp);
+    me_ddp_fini(stage->ddp);
 }

@@ -11,7 +11,7 @@
 
 #include "tensor/parameter_groups.h"
 #include "train/fsdp/fsdp.h"
-#include "train/torch/loop.h"
+#include "train/torch/ddp.h"
 
 /** What passes from a stage to the next. */
 typedef struct me_boundary {
@@ -45,6 +45,8 @@ typedef struct me_stage {
     int32_t next_rank;
     me_layer *model;
     me_fsdp *fsdp;       /**< fully_shard()'s; owned; NULL: none */
+    me_ddp_module *ddp;  /**< DistributedDataParallel's; NULL: none */
+    int32_t n_backwards; /**< whole ones of this step so far */
     int32_t n_passed;    /**< backwards of this step so far */
     bool is_whole;       /**< UNSHARD has come, and RESHARD not yet */
     me_tensor **weights; /**< parameters in their order; borrowed tensors */

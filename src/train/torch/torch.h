@@ -16,6 +16,17 @@
 #include "tensor/autocast.h"
 #include "train/fsdp/fsdp.h"
 
+/** DistributedDataParallel's arguments. */
+typedef struct me_ddp_config {
+    uint64_t bucket_bytes; /**< bucket_cap_mb; 0: 25 MiB, the first one 1 MiB */
+    bool gradient_as_bucket_view;
+    bool finds_unused_parameters;
+    bool is_static_graph;
+    bool broadcasts_buffers;
+    bool has_no_sync; /**< passes before a step, but for the last, run in
+                           no_sync() */
+} me_ddp_config;
+
 /** What a rank's program is made from; read-only while it runs. */
 typedef struct me_torch_config {
     const me_layer_tree *tree; /**< borrowed */
@@ -31,6 +42,7 @@ typedef struct me_torch_config {
     bool is_loss_parallel; /**< the loop runs in loss_parallel() */
     me_data_parallel data_parallel;
     me_fully_shard_config fully_shard;
+    me_ddp_config ddp;
     bool returns_outputs; /**< a pipeline's step, of all micro-batches */
     bool unshards_stages; /**< of a pipeline, ahead of their use (UNSHARD) */
     me_pipeline pipeline; /**< ranks, micro-batches, chunks */
@@ -39,6 +51,7 @@ typedef struct me_torch_config {
     me_optimizer_impl optimizer_impl;
     bool decays_weights;
     bool has_momentum;   /**< of SGD */
+    bool keeps_zeros;    /**< zero_grad(set_to_none=False) */
     bool is_distributed; /**< there is a process group */
     int32_t iterations;
 } me_torch_config;

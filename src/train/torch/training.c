@@ -168,6 +168,9 @@ static me_tensor *forward_loss(me_loop *l, int32_t microbatch,
         l->wrapper->pre_forward(l->wrapper_state);
     }
     me_tensor *y = me_layer_call(l->model, l->input);
+    if (is_wrapped(l) && l->wrapper->post_forward != NULL) {
+        y = l->wrapper->post_forward(l->wrapper_state, y);
+    }
     me_loop_point(l, "forward", counted(l, microbatch));
     me_tensor *operands[] = {y, l->target};
     me_tensor *loss = me_forward_run(&l->nn, l->config->loss, 2, operands);

@@ -186,6 +186,66 @@ static void test_layers__copies_of_shards_must_fit(void **state)
     }
 }
 
+static const struct {
+    const char *parallel;
+    const char *torch;
+    const char *module;
+    const char *part;
+} wrong_ddp[] = {
+    {"world_size = 2;",
+     "data_parallel = \"fully_shard\"; gradient_as_bucket_view = true;", "",
+     "torch.gradient_as_bucket_view = true is DistributedDataParallel's"},
+    {"world_size = 1;", "bucket_cap_mb = 4.0;", "",
+     "torch.bucket_cap_mb is DistributedDataParallel's"},
+    {"world_size = 1;", "broadcast_buffers = false;", "",
+     "torch.broadcast_buffers = false is DistributedDataParallel's"},
+    {"world_size = 2;", "data_parallel = \"ddp\";", "device = \"meta\";",
+     "device = \"meta\" with torch.data_parallel = \"ddp\""},
+    {"world_size = 2;",
+     "data_parallel = \"ddp\"; static_graph = true; no_sync = true;", "",
+     "torch.static_graph = true with torch.no_sync = true: PyTorch 2.11 fails"},
+    {"world_size = 4; pipeline = 2;",
+     "data_parallel = \"ddp\"; static_graph = true;", "",
+     "torch.static_graph = true with parallel.pipeline over 1: PyTorch"},
+    {"world_size = 4; pipeline = 2;",
+     "data_parallel = \"ddp\"; no_sync = true;", "",
+     "torch.no_sync = true with parallel.pipeline = 2"},
+    {"world_size = 2;",
+     "data_parallel = \"fully_shard\"; zero_grad_set_to_none = false;", "",
+     "torch.zero_grad_set_to_none = false with fully_shard"},
+    {"world_size = 4; pipeline = 2; virtual_pipeline = 2; }; pipeline: { "
+     "schedule = \"ScheduleInterleavedZeroBubble\";",
+     "data_parallel = \"ddp\"; num_microbatches = 4;", "",
+     "DistributedDataParallel in a stage whose backward is split"},
+};
+
+static void test_layers__ddp_says_what_would_be_right(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(wrong_ddp); i++) {
+        char text[1024] = "";
+        (void)snprintf(
+            text, sizeof text,
+            "framework = \"torch\"; parallel: { %s };\n"
+            "torch: { input_shape = \"(4, 8)\"; %s };\n"
+            "module: { class = \"Sequential\"; %s up: { repeat = 4; class = "
+            "\"Linear\"; in_features = 8; out_features = 8; }; };",
+            wrong_ddp[i].parallel, wrong_ddp[i].torch, wrong_ddp[i].module);
+        me_diag diag = {0};
+        me_config *config = me_config_create();
+        me_status status =
+            me_config_read_text(config, "job.cfg", text, strlen(text), &diag);
+        if (status == ME_OK) {
+            status = me_config_finish(config, 0, &diag);
+        }
+        if (strstr(diag.text, wrong_ddp[i].part) == NULL) {
+            fail_msg("case %zu: %s", i, diag.text);
+        }
+        assert_int_equal(status, ME_ERR_CONFIG);
+        me_config_destroy(config);
+    }
+}
+
 /** What a plan's defaults are, and that a dump of it reads back equal. */
 static void test_layers__a_plan_reads_back_equal(void **state)
 {
@@ -254,6 +314,7 @@ int main(void)
         cmocka_unit_test(test_layers__checkpoints_read_back),
         cmocka_unit_test(test_layers__errors_say_what_would_be_right),
         cmocka_unit_test(test_layers__copies_of_shards_must_fit),
+        cmocka_unit_test(test_layers__ddp_says_what_would_be_right),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
