@@ -284,13 +284,6 @@ static me_status check_job(const command *c, me_diag *diag)
                        "--tool memory: it watches one module, and the ranks of "
                        "a pipeline have several");
     }
-    if (config->torch.autocast >= 0 || config->torch.grad_scaler) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "track: what PyTorch's tools say of a job with %s is "
-                       "not modelled",
-                       config->torch.autocast >= 0 ? "torch.autocast"
-                                                   : "torch.grad_scaler");
-    }
     if (rank >= config->parallel.world_size) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "--rank %d: the job has ranks 0 to %d", rank,

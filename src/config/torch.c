@@ -245,7 +245,8 @@ static me_status check_pipeline(const me_config *config, me_diag *diag)
         has_checkpoint(root) ? "checkpoint"
         : config->torch.data_parallel == ME_DATA_PARALLEL_FULLY_SHARD
             ? "fully_shard"
-            : NULL;
+        : config->torch.autocast >= 0 ? "torch.autocast"
+                                      : NULL;
     return status == ME_OK && what != NULL
                ? check_whole_backward(schedule, &first, what, diag)
                : status;

@@ -63,8 +63,7 @@ me_status me_torch_check_checkpoints(const me_config *config, me_diag *diag)
 
         enum {
             ALWAYS,
-            WITH_PLAN,
-            WITH_AUTOCAST
+            WITH_PLAN
         } when;
 
         const char *why;
@@ -77,9 +76,6 @@ me_status me_torch_check_checkpoints(const me_config *config, me_diag *diag)
          "\"op\", which is not modelled"},
         {is_reentrant, WITH_PLAN,
          "checkpoint = \"reentrant\" with a parallelize_plan is not modelled, "
-         "checkpoint = true is"},
-        {is_reentrant, WITH_AUTOCAST,
-         "checkpoint = \"reentrant\" with torch.autocast is not modelled, "
          "checkpoint = true is"},
     };
 
@@ -97,7 +93,6 @@ me_status me_torch_check_checkpoints(const me_config *config, me_diag *diag)
         const bool applies[] = {
             [ALWAYS] = true,
             [WITH_PLAN] = tree->n_styles > 0,
-            [WITH_AUTOCAST] = config->torch.autocast >= 0,
         };
         if (applies[rules[i].when] &&
             find(&tree->root, (search){0}, rules[i].is_meant, &name)) {

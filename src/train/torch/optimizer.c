@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "base/size.h"
+#include "tensor/hooks.h"
 #include "tensor/launch.h"
 #include "train/torch/loop.h"
 
@@ -41,7 +42,7 @@ static uint32_t foreach_norm(me_loop *l)
             count++;
         }
     }
-    me_tensor *partial = me_empty(
+    me_tensor *partial = me_empty_inside(
         e, "_foreach_norm", ME_DTYPE_FLOAT32,
         ME_SHAPE(me_size_mul(count, me_div_up(largest, FOREACH_CHUNK))));
     for (uint32_t i = 0; i < l->parameters.count; i++) {
@@ -54,6 +55,7 @@ static uint32_t foreach_norm(me_loop *l)
         }
     }
     me_drop(e, partial);
+    me_tell_op(e, "_foreach_norm.Scalar");
     return count;
 }
 
@@ -64,10 +66,20 @@ static me_tensor *total_norm(me_loop *l)
     const me_frame frame = me_enter(e);
     const uint32_t count = foreach_norm(l);
     me_tensor *stack = me_empty(e, "stack", ME_DTYPE_FLOAT32, ME_SHAPE(count));
+    me_tell_op(e, "stack.default");
     me_tensor *total =
         me_empty(e, "linalg_vector_norm", ME_DTYPE_FLOAT32, ME_SCALAR);
+    me_tell_op(e, "linalg_vector_norm.default");
     me_drop(e, stack);
     return me_leave(e, frame, total);
+}
+
+/** One number, made by an operation of the dispatcher. */
+static me_tensor *scalar(me_engine *e, const char *name, const char *op)
+{
+    me_tensor *x = me_empty(e, name, ME_DTYPE_FLOAT32, ME_SCALAR);
+    me_tell_op(e, op);
+    return x;
 }
 
 /** The norm, the coefficient max_norm / (norm + 1e-6), which Python makes of
@@ -83,13 +95,14 @@ void me_loop_clip_gradients(me_loop *l)
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     const me_frame frame = me_enter(e);
     (void)total_norm(l);
-    me_tensor *sum = me_empty(e, "add", ME_DTYPE_FLOAT32, ME_SCALAR);
-    me_tensor *inverse = me_empty(e, "reciprocal", ME_DTYPE_FLOAT32, ME_SCALAR);
-    me_tensor *coefficient = me_empty(e, "mul", ME_DTYPE_FLOAT32, ME_SCALAR);
+    me_tensor *sum = scalar(e, "add", "add.Tensor");
+    me_tensor *inverse = scalar(e, "reciprocal", "reciprocal.default");
+    me_tensor *coefficient = scalar(e, "mul", "mul.Tensor");
     me_drop(e, inverse);
     me_drop(e, sum);
-    (void)me_empty(e, "clamp", ME_DTYPE_FLOAT32, ME_SCALAR);
+    (void)scalar(e, "clamp", "clamp.default");
     me_drop(e, coefficient);
+    me_tell_op(e, "_foreach_mul_.Tensor");
     me_leave(e, frame, NULL);
     me_category_set(e, category);
     me_phase_set(e, phase);
@@ -122,6 +135,7 @@ void me_loop_step(me_loop *l)
         l->n_states = list_states(l);
     }
     me_launch_host(e, ME_HOST_STEP);
+    me_tell_optimizer_step(e, true);
     me_optim_step(e, c->optimizer,
                   &(me_step_group){
                       .shards = l->states,
@@ -132,6 +146,7 @@ void me_loop_step(me_loop *l)
                       .is_decayed = c->decays_weights,
                       .has_momentum = c->has_momentum,
                   });
+    me_tell_optimizer_step(e, false);
     l->has_stepped = true;
     me_category_set(e, category);
     me_phase_set(e, phase);

@@ -33,6 +33,18 @@ static void take(me_engine *e, me_tensor **name, me_tensor *x)
     me_release(e, before);
 }
 
+/** The forward of a stage's module, which `torch.autocast()` decorates: each
+ *  call is a context of its own. */
+static me_tensor *run_model(const me_stage *stage, me_tensor *x)
+{
+    me_engine *e = stage->loop->e;
+    const me_autocast_state outer =
+        me_autocast_enter(e, stage->loop->config->autocast);
+    me_tensor *y = me_layer_forward(stage->model, x);
+    me_autocast_exit(e, outer);
+    return y;
+}
+
 me_tensor *me_stage_forward(me_stage *stage, int32_t m, me_tensor *input)
 {
     me_engine *e = stage->loop->e;
@@ -42,7 +54,7 @@ me_tensor *me_stage_forward(me_stage *stage, int32_t m, me_tensor *input)
     const me_phase phase = me_phase_set(e, ME_PHASE_FORWARD);
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     me_launch_host(e, ME_HOST_ACTION);
-    me_tensor *y = me_layer_forward(stage->model, x);
+    me_tensor *y = run_model(stage, x);
     if (is_last(stage) && stage->loop->config->returns_outputs) {
         me_assign(e, &mb->output_chunk, y);
     }
@@ -264,7 +276,7 @@ static void infer_shapes(me_stage *stage)
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     me_tensor *zeros =
         me_empty(e, "zeros_like", stage->input.dtype, stage->input.shape);
-    me_layer_forward(stage->model, zeros);
+    run_model(stage, zeros);
     if (stage->next_rank >= 0 && !stage->has_next_here) {
         send_shapes(stage);
     }
