@@ -12,6 +12,14 @@ static bool is_eligible(const me_engine *e, const me_tensor *x)
            me_dtype_is_floating((me_dtype)x->dtype);
 }
 
+/** A parameter, and what a re-entrant checkpoint or a pipeline's stage hands in;
+ *  of no view. */
+static bool is_leaf(const me_tensor *x)
+{
+    return x->requires_grad && x->grad_fn == NULL && !x->is_view &&
+           !x->is_inner;
+}
+
 /** A DTensor's cast is one that lies as it does. */
 static me_tensor *cast_to(me_engine *e, me_tensor *x, me_dtype dtype)
 {
@@ -28,9 +36,7 @@ me_tensor *me_autocast_lower(me_engine *e, me_tensor *x)
     if (!is_eligible(e, x)) {
         return x;
     }
-    /* A leaf that requires a gradient and is no view: a parameter. */
-    const bool is_kept = x->parameter != NULL && x->dtype == ME_DTYPE_FLOAT32 &&
-                         x->requires_grad;
+    const bool is_kept = x->dtype == ME_DTYPE_FLOAT32 && is_leaf(x);
     me_tensor *kept = is_kept ? me_autocast_cached(e, x) : NULL;
     if (kept != NULL) {
         return me_hold(e, kept);

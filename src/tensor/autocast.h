@@ -1,7 +1,7 @@
 /**
  * @file
  * `with torch.autocast("cuda", dtype)`: whether operations cast what they are
- * given, and the casts of parameters that are kept until the outermost context
+ * given, and the casts of leaves (parameters above all) that are kept until the outermost context
  * ends (torch/amp/autocast_mode.py, aten/src/ATen/autocast_mode.cpp, PyTorch
  * 2.11). What each operation casts is its own matter (ops/autocast.h).
  *
@@ -20,7 +20,7 @@ typedef struct me_autocast_state {
 
 /** A parameter and its cast. */
 typedef struct me_cached_cast {
-    const me_tensor *source; /**< borrowed: parameters outlive the context */
+    const me_tensor *source; /**< borrowed: leaves outlive the context */
     me_tensor *cast;         /**< owned */
 } me_cached_cast;
 
