@@ -60,16 +60,33 @@ static void tell(me_engine *e, const char *op)
     }
 }
 
-/** An element-wise kernel: the result, and the work that it takes. */
-static me_tensor *kernel(me_engine *e, const char *op, const me_tensor *like,
-                         me_dtype dtype, uint64_t read_bytes)
+/** An element-wise kernel that nobody is told of yet. */
+static me_tensor *quiet_kernel(me_engine *e, const char *op,
+                               const me_tensor *like, me_dtype dtype,
+                               uint64_t read_bytes)
 {
     me_tensor *y = me_empty_like_as(e, op, like, dtype);
     const me_kernel_class class =
         like->dtype == (uint8_t)dtype ? ME_KERNEL_ELEMENTWISE : ME_KERNEL_CAST;
     me_launch_kernel(e, class, me_numel(y),
                      me_size_add(read_bytes, me_bytes(y)));
+    return y;
+}
+
+/** An element-wise kernel: the result, and the work that it takes. */
+static me_tensor *kernel(me_engine *e, const char *op, const me_tensor *like,
+                         me_dtype dtype, uint64_t read_bytes)
+{
+    me_tensor *y = quiet_kernel(e, op, like, dtype, read_bytes);
     tell(e, op);
+    return y;
+}
+
+/** `number * a` in C++, where the number stays one. */
+static me_tensor *scaled_by_number(me_engine *e, const me_tensor *a)
+{
+    me_tensor *y = quiet_kernel(e, "mul", a, (me_dtype)a->dtype, me_bytes(a));
+    me_tell_op(e, "mul.Scalar");
     return y;
 }
 
@@ -157,7 +174,7 @@ static void square_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                             me_tensor **gx)
 {
     me_tensor *power = unary(e, "pow", node->saved[0]);
-    me_tensor *doubled = unary(e, "mul", power);
+    me_tensor *doubled = scaled_by_number(e, power);
     gx[0] = binary(e, "mul", gy[0], doubled);
     me_drop(e, doubled);
     me_drop(e, power);
@@ -232,7 +249,7 @@ me_tensor *me_mul_number(me_engine *e, me_tensor *a)
 static void rsqrt_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                            me_tensor **gx)
 {
-    me_tensor *scaled = unary(e, "mul", gy[0]);
+    me_tensor *scaled = scaled_by_number(e, gy[0]);
     me_tensor *cube = unary(e, "pow", node->saved[0]);
     gx[0] = unary(e, "mul", scaled);
     me_drop(e, cube);

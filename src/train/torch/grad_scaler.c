@@ -141,6 +141,7 @@ void me_grad_scaler_step(me_loop *l)
         me_grad_scaler_unscale(l);
     }
     me_launch_host_waits(l->e); /* found_inf.item() */
+    me_tell_op(l->e, "_local_scalar_dense.default");
     me_loop_step(l);
 }
 

@@ -5,6 +5,11 @@
 #include "tensor/launch.h"
 #include "train/torch/loop.h"
 
+/** `torch.autograd.profiler.record_function()`, in which optimizers step and let
+ *  gradients go. */
+static const char RECORD_ENTER[] = "_record_function_enter_new.default";
+static const char RECORD_EXIT[] = "_record_function_exit._RecordFunction";
+
 /** The optimizer lists parameters that have a gradient. */
 static uint32_t list_states(me_loop *l)
 {
@@ -101,8 +106,8 @@ void me_loop_clip_gradients(me_loop *l)
     me_drop(e, inverse);
     me_drop(e, sum);
     (void)scalar(e, "clamp", "clamp.default");
-    me_drop(e, coefficient);
     me_tell_op(e, "_foreach_mul_.Tensor");
+    me_drop(e, coefficient);
     me_leave(e, frame, NULL);
     me_category_set(e, category);
     me_phase_set(e, phase);
@@ -135,6 +140,7 @@ void me_loop_step(me_loop *l)
         l->n_states = list_states(l);
     }
     me_launch_host(e, ME_HOST_STEP);
+    me_tell_op(e, RECORD_ENTER);
     me_tell_optimizer_step(e, true);
     me_optim_step(e, c->optimizer,
                   &(me_step_group){
@@ -143,10 +149,12 @@ void me_loop_step(me_loop *l)
                       .nn = has_dtensors(l) ? &l->nn : NULL,
                       .impl = c->optimizer_impl,
                       .is_first_step = !l->has_stepped,
+                      .is_scaled = c->scales_gradients,
                       .is_decayed = c->decays_weights,
                       .has_momentum = c->has_momentum,
                   });
     me_tell_optimizer_step(e, false);
+    me_tell_op(e, RECORD_EXIT);
     l->has_stepped = true;
     me_category_set(e, category);
     me_phase_set(e, phase);
@@ -154,7 +162,9 @@ void me_loop_step(me_loop *l)
 
 void me_loop_zero_grad(me_loop *l)
 {
+    me_tell_op(l->e, RECORD_ENTER);
     for (uint32_t i = 0; i < l->parameters.count; i++) {
         me_clear(l->e, &l->parameters.parameters[i]->tensor->grad);
     }
+    me_tell_op(l->e, RECORD_EXIT);
 }
