@@ -62,7 +62,7 @@ typedef struct me_node_data {
     int32_t dim;
     bool flag;
     me_autocast_state autocast; /**< that a checkpoint ran under */
-    const void *context; /**< borrowed; a module, a checkpoint */
+    const void *context;        /**< borrowed; a module, a checkpoint */
     struct me_output_checkpoint *checkpoint; /**< borrowed */
 } me_node_data;
 

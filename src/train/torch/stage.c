@@ -37,9 +37,9 @@ static uint64_t pickled_shapes(const me_boundary *b)
     };
 
     const int32_t ndim = b->shape.ndim;
-    uint64_t bytes = FIXED_BYTES + strlen(me_dtype_name(b->dtype)) +
-                     2 * (uint64_t)(TUPLE_BYTES +
-                                    (ndim > SHORT_TUPLE ? MARK_BYTES : 0));
+    uint64_t bytes =
+        FIXED_BYTES + strlen(me_dtype_name(b->dtype)) +
+        2 * (uint64_t)(TUPLE_BYTES + (ndim > SHORT_TUPLE ? MARK_BYTES : 0));
     uint64_t stride = 1;
     for (int32_t i = ndim - 1; i >= 0; i--) {
         bytes += pickled_number(b->shape.dim[i]) + pickled_number(stride);
@@ -277,7 +277,8 @@ static void receive_shapes(me_stage *stage)
     me_record_stream(sizes);
     tell(stage, ME_COLLECTIVE_RECV, sizes, stage->previous_rank);
     me_drop(e, me_scratch(e, "sum", SIZE_BYTES));
-    me_tensor *object = me_scratch(e, "recv_object_list", pickled_shapes(&stage->input));
+    me_tensor *object =
+        me_scratch(e, "recv_object_list", pickled_shapes(&stage->input));
     me_record_stream(object);
     tell(stage, ME_COLLECTIVE_RECV, object, stage->previous_rank);
     me_drop(e, me_scratch(e, "item", SIZE_BYTES));
@@ -292,7 +293,8 @@ static void send_shapes(me_stage *stage)
 {
     me_engine *e = stage->loop->e;
     const me_frame frame = me_enter(e);
-    me_tensor *object = me_scratch(e, "send_object_list", pickled_shapes(&stage->output));
+    me_tensor *object =
+        me_scratch(e, "send_object_list", pickled_shapes(&stage->output));
     me_tensor *size = me_scratch(e, "send_object_list", SIZE_BYTES);
     me_tensor *sizes = me_scratch(e, "cat", SIZE_BYTES);
     me_record_stream(sizes);
