@@ -1,9 +1,10 @@
 /**
  * @file
  * `with torch.autocast("cuda", dtype)`: whether operations cast what they are
- * given, and the casts of leaves (parameters above all) that are kept until the outermost context
- * ends (torch/amp/autocast_mode.py, aten/src/ATen/autocast_mode.cpp, PyTorch
- * 2.11). What each operation casts is its own matter (ops/autocast.h).
+ * given, and the casts of leaves, of parameters above all, that are kept until
+ * the outermost context ends (torch/amp/autocast_mode.py,
+ * aten/src/ATen/autocast_mode.cpp, PyTorch 2.11). What each operation casts is
+ * its own matter (ops/autocast.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
