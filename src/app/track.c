@@ -265,10 +265,9 @@ static me_status check_flags(command *c, me_diag *diag)
 /** An option with which it is not known what the tools say; NULL: none. */
 static const char *unknown_option(const me_torch_options *t)
 {
-    return t->autocast >= 0             ? "torch.autocast"
-           : t->grad_scaler             ? "torch.grad_scaler"
-           : t->gradient_as_bucket_view ? "torch.gradient_as_bucket_view"
-                                        : NULL;
+    return t->gradient_as_bucket_view  ? "torch.gradient_as_bucket_view"
+           : !t->zero_grad_set_to_none ? "torch.zero_grad_set_to_none = false"
+                                       : NULL;
 }
 
 /** Jobs that the tools have nothing to say of. */

@@ -247,7 +247,8 @@ static me_status check_pipeline(const me_config *config, me_diag *diag)
             ? "fully_shard"
         : config->torch.data_parallel == ME_DATA_PARALLEL_DDP
             ? "DistributedDataParallel"
-            : NULL;
+        : config->torch.autocast >= 0 ? "torch.autocast"
+                                      : NULL;
     return status == ME_OK && what != NULL
                ? check_whole_backward(schedule, &first, what, diag)
                : status;

@@ -18,40 +18,53 @@ static const char *unmeasured_layer(const me_layer_spec *layer)
     return found;
 }
 
-/** What autocast, a GradScaler or either does not go with; NULL: nothing. */
-static const char *not_with(const me_config *config)
+/** What a GradScaler does not go with; NULL: nothing. */
+static const char *scaler_not_with(const me_config *config)
 {
-    const me_torch_options *t = &config->torch;
-    const me_layer_tree *tree = config->torch_job.tree;
     if (config->parallel.pipeline > 1) {
         return "parallel.pipeline over 1";
     }
-    if (tree->n_styles > 0) {
+    if (config->torch_job.tree->n_styles > 0) {
         return "a parallelize_plan";
     }
-    if (t->grad_scaler && t->data_parallel == ME_DATA_PARALLEL_FULLY_SHARD) {
-        return "torch.data_parallel = \"fully_shard\"";
-    }
-    if (t->autocast < 0) {
-        return NULL;
+    return config->torch.data_parallel == ME_DATA_PARALLEL_FULLY_SHARD
+               ? "torch.data_parallel = \"fully_shard\""
+               : NULL;
+}
+
+/** What autocast does not go with; NULL: nothing. */
+static const char *autocast_not_with(const me_config *config)
+{
+    const me_torch_options *t = &config->torch;
+    if (config->parallel.pipeline > 1 &&
+        (t->data_parallel != ME_DATA_PARALLEL_NONE ||
+         config->parallel.tensor > 1)) {
+        return "fully_shard or a parallelize_plan in pipeline stages";
     }
     if (t->param_dtype >= 0 || t->reduce_dtype >= 0) {
         return "torch.param_dtype or torch.reduce_dtype";
     }
-    return unmeasured_layer(&tree->root);
+    return unmeasured_layer(&config->torch_job.tree->root);
+}
+
+static me_status check(const char *option, const char *what, me_diag *diag)
+{
+    return what == NULL ? ME_OK
+                        : me_fail(diag, ME_ERR_CONFIG,
+                                  "%s with %s is not modelled", option, what);
 }
 
 me_status me_torch_check_autocast(const me_config *config, me_diag *diag)
 {
     const me_torch_options *t = &config->torch;
-    const bool is_used = t->autocast >= 0 || t->grad_scaler;
-    const char *what = is_used ? not_with(config) : NULL;
-    return what == NULL
-               ? ME_OK
-               : me_fail(diag, ME_ERR_CONFIG, "%s with %s is not modelled",
-                         t->grad_scaler ? "torch.grad_scaler"
-                                        : "torch.autocast",
-                         what);
+    me_status status = ME_OK;
+    if (t->grad_scaler) {
+        status = check("torch.grad_scaler", scaler_not_with(config), diag);
+    }
+    if (status == ME_OK && t->autocast >= 0) {
+        status = check("torch.autocast", autocast_not_with(config), diag);
+    }
+    return status;
 }
 
 me_status me_torch_note_autocast(me_config *config, me_diag *diag)

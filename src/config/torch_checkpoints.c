@@ -7,6 +7,7 @@
 typedef struct search {
     bool is_in_checkpoint;
     bool is_in_selective; /**< one of those checkpoints is */
+    bool is_in_holding;   /**< or one with use_reentrant=False */
 } search;
 
 /** Checkpoints that PyTorch itself takes but memest does not. */
@@ -23,9 +24,10 @@ static bool is_selective_reentrant(const me_layer_spec *layer, const search *s)
     return layer->is_reentrant && layer->is_selective;
 }
 
+/** Two with use_reentrant=False. */
 static bool is_nested(const me_layer_spec *layer, const search *s)
 {
-    return layer->is_checkpointed && s->is_in_checkpoint;
+    return layer->is_checkpointed && !layer->is_reentrant && s->is_in_holding;
 }
 
 static bool is_reentrant(const me_layer_spec *layer, const search *s)
@@ -48,6 +50,7 @@ static bool find(const me_layer_spec *layer, search s,
     if (layer->is_checkpointed) {
         s.is_in_checkpoint = true;
         s.is_in_selective = s.is_in_selective || layer->is_selective;
+        s.is_in_holding = s.is_in_holding || !layer->is_reentrant;
     }
     bool is_found = false;
     for (uint32_t i = 0; i < layer->n_children && !is_found; i++) {
@@ -63,8 +66,7 @@ me_status me_torch_check_checkpoints(const me_config *config, me_diag *diag)
 
         enum {
             ALWAYS,
-            WITH_PLAN,
-            WITH_AUTOCAST
+            WITH_PLAN
         } when;
 
         const char *why;
@@ -77,9 +79,6 @@ me_status me_torch_check_checkpoints(const me_config *config, me_diag *diag)
          "\"op\", which is not modelled"},
         {is_reentrant, WITH_PLAN,
          "checkpoint = \"reentrant\" with a parallelize_plan is not modelled, "
-         "checkpoint = true is"},
-        {is_reentrant, WITH_AUTOCAST,
-         "checkpoint = \"reentrant\" with torch.autocast is not modelled, "
          "checkpoint = true is"},
     };
 
@@ -97,7 +96,6 @@ me_status me_torch_check_checkpoints(const me_config *config, me_diag *diag)
         const bool applies[] = {
             [ALWAYS] = true,
             [WITH_PLAN] = tree->n_styles > 0,
-            [WITH_AUTOCAST] = config->torch.autocast >= 0,
         };
         if (applies[rules[i].when] &&
             find(&tree->root, (search){0}, rules[i].is_meant, &name)) {
@@ -118,6 +116,6 @@ me_status me_torch_note_checkpoints(me_config *config, me_diag *diag)
     }
     return me_config_assume(
         config, diag,
-        "checkpoints inside each other run again under the autocast that they "
-        "ran under; no measured job has both");
+        "checkpoints with use_reentrant=False inside each other run again under "
+        "the autocast that they ran under; no measured job has both");
 }

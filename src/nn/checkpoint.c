@@ -69,7 +69,10 @@ static void checkpoint_backward(me_engine *e, me_node *node,
     const bool grad = me_grad_enable(e, true);
     const me_phase phase = me_phase_set(e, ME_PHASE_RECOMPUTE);
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
+    const me_autocast_state autocast =
+        me_autocast_enter(e, node->data.autocast);
     me_tensor *y = section->run(section, leaves);
+    me_autocast_exit(e, autocast);
     me_category_set(e, category);
     me_phase_set(e, phase);
     me_grad_enable(e, grad);
@@ -102,6 +105,7 @@ me_tensor *me_checkpoint(me_nn *nn, const me_section *section,
         node->data.context = section;
         node->data.shape = inputs[0]->shape;
         node->data.flag = distribute;
+        node->data.autocast = me_autocast_now(e);
     }
     if (distribute) {
         keep_part(nn, inputs[0]);

@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "nn/dtensor.h"
+#include "ops/autocast.h"
 #include "ops/elementwise.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
@@ -243,5 +244,6 @@ me_tensor *me_loss_parallel(const me_nn *nn, me_tensor *x, me_tensor *target)
         return me_none(e);
     }
     const me_frame frame = me_enter(e);
-    return me_leave(e, frame, nll_loss(nn, log_softmax(nn, x), target));
+    me_tensor *log_probabilities = me_autocast_float(e, log_softmax(nn, x));
+    return me_leave(e, frame, nll_loss(nn, log_probabilities, target));
 }

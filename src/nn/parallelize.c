@@ -4,6 +4,7 @@
 #include "base/size.h"
 #include "nn/distribute.h"
 #include "nn/dtensor.h"
+#include "ops/autocast.h"
 #include "ops/embedding.h"
 #include "ops/functional_linear.h"
 #include "tensor/autograd.h"
@@ -344,17 +345,20 @@ static bool is_rowwise(const me_layer *layer)
 me_tensor *me_rowwise_linear(const me_layer *layer, me_tensor *x)
 {
     me_engine *e = layer->nn->e;
+    me_tensor *weight = layer->weight->tensor;
     me_tensor *bias = layer->bias == NULL ? NULL : layer->bias->tensor;
-    const bool is_split = bias != NULL && is_rowwise(layer);
-    me_tensor *part =
-        !is_split ? NULL
-                  : me_redistribute_local(layer->nn, bias, ME_DLAYOUT_REPLICATE,
-                                          ME_DLAYOUT_PARTIAL, false);
-    me_tensor *y = me_functional_linear(e, x, layer->weight->tensor, bias);
-    if (is_split) {
-        me_drop(e, part);
+    if (bias == NULL || !is_rowwise(layer)) {
+        return me_functional_linear(e, x, weight, bias);
     }
-    return y;
+    const me_frame frame = me_enter(e);
+    bias = me_autocast_lower(e, bias);
+    weight = me_autocast_lower(e, weight);
+    x = me_autocast_lower(e, x);
+    me_tensor *part = me_redistribute_local(
+        layer->nn, bias, ME_DLAYOUT_REPLICATE, ME_DLAYOUT_PARTIAL, false);
+    me_tensor *y = me_functional_linear(e, x, weight, bias);
+    me_drop(e, part);
+    return me_leave(e, frame, y);
 }
 
 me_tensor *me_rowwise_embedding(const me_layer *layer, me_tensor *x)

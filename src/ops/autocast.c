@@ -3,6 +3,7 @@
 
 #include "ops/elementwise.h"
 #include "tensor/autocast.h"
+#include "tensor/autograd.h"
 
 /** Is @p x cast at all (is_eligible())? */
 static bool is_eligible(const me_engine *e, const me_tensor *x)
@@ -11,19 +12,41 @@ static bool is_eligible(const me_engine *e, const me_tensor *x)
            me_dtype_is_floating((me_dtype)x->dtype);
 }
 
+/** A parameter, and what a re-entrant checkpoint or a pipeline's stage hands in;
+ *  of no view. */
+static bool is_leaf(const me_tensor *x)
+{
+    return x->requires_grad && x->grad_fn == NULL && !x->is_view &&
+           !x->is_inner;
+}
+
+/** A DTensor's cast is one that lies as it does. */
+static me_tensor *cast_to(me_engine *e, me_tensor *x, me_dtype dtype)
+{
+    me_tensor *cast = me_cast(e, x, dtype);
+    if (me_engine_is_ok(e)) {
+        cast->layout = x->layout;
+        cast->whole_extent = x->whole_extent;
+    }
+    return cast;
+}
+
 me_tensor *me_autocast_lower(me_engine *e, me_tensor *x)
 {
     if (!is_eligible(e, x)) {
         return x;
     }
-    /* A leaf that requires a gradient and is no view: a parameter. */
-    const bool is_kept = x->parameter != NULL && x->dtype == ME_DTYPE_FLOAT32 &&
-                         x->requires_grad;
+    const bool is_kept = x->dtype == ME_DTYPE_FLOAT32 && is_leaf(x);
     me_tensor *kept = is_kept ? me_autocast_cached(e, x) : NULL;
     if (kept != NULL) {
         return me_hold(e, kept);
     }
-    me_tensor *cast = me_cast(e, x, me_autocast_now(e).dtype);
+    /* One that is kept may be taken later where gradients are needed. */
+    const bool grad = is_kept ? me_grad_enable(e, true) : false;
+    me_tensor *cast = cast_to(e, x, me_autocast_now(e).dtype);
+    if (is_kept) {
+        me_grad_enable(e, grad);
+    }
     if (is_kept && cast != x) {
         me_autocast_cache(e, x, cast);
     }
@@ -32,7 +55,7 @@ me_tensor *me_autocast_lower(me_engine *e, me_tensor *x)
 
 me_tensor *me_autocast_float(me_engine *e, me_tensor *x)
 {
-    return is_eligible(e, x) ? me_cast(e, x, ME_DTYPE_FLOAT32) : x;
+    return is_eligible(e, x) ? cast_to(e, x, ME_DTYPE_FLOAT32) : x;
 }
 
 me_dtype me_autocast_float_dtype(const me_engine *e, const me_tensor *x)

@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "ops/autocast.h"
+#include "ops/view.h"
 #include "tensor/hooks.h"
 #include "tensor/launch.h"
 
@@ -90,6 +91,12 @@ me_tensor *me_cross_entropy(me_engine *e, me_tensor *x, me_tensor *target)
         return me_none(e);
     }
     const me_frame frame = me_enter(e);
+    if (x->shape.ndim > 2) { /* `x.flatten(0, -2)`, `target.flatten()` */
+        x = me_reshape(e, x, ME_SHAPE(me_rows(x), me_dim(x, -1)));
+    }
+    if (target->shape.ndim > 1) {
+        target = me_reshape(e, target, ME_SHAPE(me_numel(target)));
+    }
     me_tensor *log_probabilities = me_autocast_float(e, log_softmax(e, x));
     return me_leave(e, frame, nll_loss(e, log_probabilities, target));
 }

@@ -18,8 +18,8 @@ static const me_tensor *wider(const me_tensor *a, const me_tensor *b)
     return me_numel(a) >= me_numel(b) ? a : b;
 }
 
-/** The dispatcher's names of what PyTorch jobs run; NULL: of others. */
-static const char *dispatch_name(const char *op)
+/** The dispatcher's name of what PyTorch jobs run; NULL: none, or nobody asks. */
+static const char *dispatch_name(const me_engine *e, const char *op)
 {
     static const struct {
         const char *op;
@@ -43,34 +43,41 @@ static const char *dispatch_name(const char *op)
         {"native_dropout_backward", "native_dropout_backward.default"},
     };
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(names[i].op, op) == 0) {
-            return names[i].name;
-        }
+    size_t i = me_is_listened_to(e) ? sizeof names / sizeof *names : 0;
+    while (i > 0 && strcmp(names[i - 1].op, op) != 0) {
+        i--;
     }
-    return NULL;
+    return i == 0 ? NULL : names[i - 1].name;
 }
 
-/** Whoever listens is told of the kernel of @p op. */
-static void tell(me_engine *e, const char *op)
-{
-    const char *name = me_is_listened_to(e) ? dispatch_name(op) : NULL;
-    if (name != NULL) {
-        me_tell_op(e, name);
-    }
-}
-
-/** An element-wise kernel: the result, and the work that it takes. */
-static me_tensor *kernel(me_engine *e, const char *op, const me_tensor *like,
-                         me_dtype dtype, uint64_t read_bytes)
+/** An element-wise kernel: the result, and the work that it takes. @p name is the
+ *  dispatcher's; NULL: it has none. */
+static me_tensor *kernel_as(me_engine *e, const char *op, const char *name,
+                            const me_tensor *like, me_dtype dtype,
+                            uint64_t read_bytes)
 {
     me_tensor *y = me_empty_like_as(e, op, like, dtype);
     const me_kernel_class class =
         like->dtype == (uint8_t)dtype ? ME_KERNEL_ELEMENTWISE : ME_KERNEL_CAST;
     me_launch_kernel(e, class, me_numel(y),
                      me_size_add(read_bytes, me_bytes(y)));
-    tell(e, op);
+    if (name != NULL) {
+        me_tell_op(e, name);
+    }
     return y;
+}
+
+static me_tensor *kernel(me_engine *e, const char *op, const me_tensor *like,
+                         me_dtype dtype, uint64_t read_bytes)
+{
+    return kernel_as(e, op, dispatch_name(e, op), like, dtype, read_bytes);
+}
+
+/** `number * a` in C++, where the number stays one. */
+static me_tensor *scaled_by_number(me_engine *e, const me_tensor *a)
+{
+    return kernel_as(e, "mul", "mul.Scalar", a, (me_dtype)a->dtype,
+                     me_bytes(a));
 }
 
 static me_tensor *unary(me_engine *e, const char *op, const me_tensor *x)
@@ -104,7 +111,10 @@ me_tensor *me_kernel(me_engine *e, me_kernel_class kernel, const char *op,
 {
     me_tensor *y = me_empty_like(e, op, a);
     me_launch_kernel(e, kernel, me_numel(y), bytes);
-    tell(e, op);
+    const char *name = dispatch_name(e, op);
+    if (name != NULL) {
+        me_tell_op(e, name);
+    }
     return y;
 }
 
@@ -157,7 +167,7 @@ static void square_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                             me_tensor **gx)
 {
     me_tensor *power = unary(e, "pow", node->saved[0]);
-    me_tensor *doubled = unary(e, "mul", power);
+    me_tensor *doubled = scaled_by_number(e, power);
     gx[0] = binary(e, "mul", gy[0], doubled);
     me_drop(e, doubled);
     me_drop(e, power);
@@ -232,7 +242,7 @@ me_tensor *me_mul_number(me_engine *e, me_tensor *a)
 static void rsqrt_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                            me_tensor **gx)
 {
-    me_tensor *scaled = unary(e, "mul", gy[0]);
+    me_tensor *scaled = scaled_by_number(e, gy[0]);
     me_tensor *cube = unary(e, "pow", node->saved[0]);
     gx[0] = unary(e, "mul", scaled);
     me_drop(e, cube);

@@ -223,10 +223,10 @@ me_tensor *me_sum_rows(me_engine *e, me_tensor *x)
 static void mean_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                           me_tensor **gx)
 {
+    me_tell_op(e, "expand.default");
     gx[0] = me_empty(e, "div", (me_dtype)gy[0]->dtype, node->data.shape);
     me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(gx[0]),
                      me_bytes(gx[0]));
-    me_tell_op(e, "expand.default");
     me_tell_op(e, "div.Scalar");
 }
 

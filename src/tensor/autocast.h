@@ -1,9 +1,10 @@
 /**
  * @file
  * `with torch.autocast("cuda", dtype)`: whether operations cast what they are
- * given, and the casts of parameters that are kept until the outermost context
- * ends (torch/amp/autocast_mode.py, aten/src/ATen/autocast_mode.cpp, PyTorch
- * 2.11). What each operation casts is its own matter (ops/autocast.h).
+ * given, and the casts of leaves, of parameters above all, that are kept until
+ * the outermost context ends (torch/amp/autocast_mode.py,
+ * aten/src/ATen/autocast_mode.cpp, PyTorch 2.11). What each operation casts is
+ * its own matter (ops/autocast.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -20,7 +21,7 @@ typedef struct me_autocast_state {
 
 /** A parameter and its cast. */
 typedef struct me_cached_cast {
-    const me_tensor *source; /**< borrowed: parameters outlive the context */
+    const me_tensor *source; /**< borrowed: leaves outlive the context */
     me_tensor *cast;         /**< owned */
 } me_cached_cast;
 

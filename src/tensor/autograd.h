@@ -13,6 +13,7 @@
 #ifndef MEMEST_TENSOR_AUTOGRAD_H
 #define MEMEST_TENSOR_AUTOGRAD_H
 
+#include "tensor/autocast.h"
 #include "tensor/engine.h"
 
 #include <stddef.h>
@@ -60,7 +61,8 @@ typedef struct me_node_data {
     uint64_t n[2];
     int32_t dim;
     bool flag;
-    const void *context; /**< borrowed; a module, a checkpoint */
+    me_autocast_state autocast; /**< that a checkpoint ran under */
+    const void *context;        /**< borrowed; a module, a checkpoint */
     struct me_output_checkpoint *checkpoint; /**< borrowed */
 } me_node_data;
 

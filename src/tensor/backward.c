@@ -36,9 +36,11 @@ static void add_gradient(me_engine *e, const me_node *next, me_tensor **sum,
         }
         *sum = me_retain(me_empty_like(e, "add", part));
         me_leave(e, frame, NULL);
-        me_release(e, first);
     }
     me_tell_op(e, in_place ? "add_.Tensor" : "add.Tensor");
+    if (!in_place) {
+        me_release(e, first);
+    }
 }
 
 /** Where the gradients of the node's outputs are collected. */

@@ -129,6 +129,15 @@ void me_tell_op(me_engine *e, const char *op)
     }
 }
 
+void me_tell_optimizer_step(me_engine *e, bool begins)
+{
+    for (uint32_t i = 0; i < e->n_hooks; i++) {
+        if (e->hooks[i].optimizer_step != NULL) {
+            e->hooks[i].optimizer_step(e->hooks[i].self, begins);
+        }
+    }
+}
+
 void me_tell_host_memory(me_engine *e, int64_t bytes)
 {
     for (uint32_t i = 0; i < e->n_hooks; i++) {

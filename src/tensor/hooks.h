@@ -49,6 +49,9 @@ typedef struct me_hooks {
     /** An operation has ended that PyTorch's dispatcher has seen, views too;
      *  @p op is its name there, as "addmm.default", static. */
     void (*operation)(void *self, const char *op);
+    /** `register_optimizer_step_pre_hook()` and its post hook: an optimizer's
+     *  step begins, or has ended. */
+    void (*optimizer_step)(void *self, bool begins);
     /** Memory of the host: @p bytes more, or less where negative. */
     void (*host_memory)(void *self, int64_t bytes);
     bool is_dispatch_mode; /**< it listens as a TorchDispatchMode does, under
@@ -93,6 +96,7 @@ void me_tell_shard_moment(me_engine *e, me_module_id module,
                           me_shard_moment moment);
 void me_tell_shard_role(me_engine *e, const me_tensor *x, me_shard_role role);
 void me_tell_op(me_engine *e, const char *op);
+void me_tell_optimizer_step(me_engine *e, bool begins);
 void me_tell_host_memory(me_engine *e, int64_t bytes);
 /** @} */
 

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "tensor/autocast.h"
 #include "tensor/engine_private.h"
+#include "tensor/hooks.h"
 #include "tensor/launch.h"
 #include "tensor/tensor.h"
 
@@ -40,6 +41,7 @@ typedef struct me_region {
     struct me_region *outer; /**< it, which that holder keeps alive */
     uint32_t input_place;    /**< there */
     bool needs_gradient;     /**< the input does */
+    bool is_inner;           /**< and it is no leaf */
     bool has_run_again;
     me_module_id module;
     me_autocast_state autocast; /**< that it ran under */
@@ -142,7 +144,10 @@ static bool add_place(me_engine *e, me_region *region, uint32_t *number_out)
  *  another region that is a holder of its. */
 static void save_input(me_engine *e, me_region *region, const me_tensor *x)
 {
+    me_tell_op(e, "empty.memory_format"); /* what goes in, and out of it */
+    me_tell_op(e, "empty.memory_format");
     region->needs_gradient = x->requires_grad;
+    region->is_inner = x->is_inner || x->grad_fn != NULL;
     if (e->packing != NULL) {
         if (add_place(e, e->packing, &region->input_place)) {
             region->outer = e->packing;
@@ -290,6 +295,7 @@ static void recompute(me_engine *e, me_region *region, const me_tensor *input)
     me_tensor *x = me_detach(e, input);
     x->is_view = false;
     x->requires_grad = region->needs_gradient;
+    x->is_inner = region->is_inner;
     const me_autocast_state outer = me_autocast_enter(e, region->autocast);
     region->function.run(region->function.self, e, x);
     me_autocast_exit(e, outer);

@@ -202,7 +202,7 @@ static void take(me_mem_tracker *t, const me_mem_block *block)
 static uint8_t category_inside(const me_mem_tracker *t)
 {
     const bool is_fsdp = t->options.is_fsdp;
-    if (me_phase_get(t->e) == ME_PHASE_OPTIMIZER) {
+    if (t->is_in_step) {
         return is_fsdp ? ME_FSDP_MEM_OPTSTATE : ME_MEM_OPTSTATE;
     }
     if (me_is_backward(t->e) && !t->is_in_recomputation) {
@@ -353,6 +353,12 @@ static void on_host_memory(void *self, int64_t bytes)
     me_mem_check_peaks(t);
 }
 
+static void on_optimizer_step(void *self, bool begins)
+{
+    me_mem_tracker *t = self;
+    t->is_in_step = begins;
+}
+
 uint64_t me_mem_bytes_of(const me_mem_tracker *t, const me_tensor *x)
 {
     if (x->storage == NULL || x->storage->is_empty ||
@@ -392,7 +398,8 @@ me_mem_tracker *me_mem_tracker_create(me_engine *e, me_mod_tracker *mod,
         observer.kinds |= ME_EVENT_BIT(handlers[i].kind);
     }
     me_engine_observe(e, observer);
-    me_hooks hooks = {.host_memory = on_host_memory,
+    me_hooks hooks = {.optimizer_step = on_optimizer_step,
+                      .host_memory = on_host_memory,
                       .is_dispatch_mode = options->as_memtracker,
                       .self = t};
     if (options->is_fsdp) {

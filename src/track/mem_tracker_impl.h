@@ -25,6 +25,7 @@ struct me_mem_tracker {
     bool keeps_modules; /**< until the asked iteration is over */
     bool has_unchecked; /**< a block of a resized storage: the next operation
                              may make it a peak */
+    bool is_in_step;    /**< of an optimizer */
     bool is_in_recomputation; /**< of `recomputed`, the outermost module */
     me_module_id recomputed;
     me_mem_snapshot current;

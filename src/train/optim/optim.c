@@ -140,21 +140,36 @@ static void tell_ops(me_engine *e, const char *const *ops)
     }
 }
 
+/** A float32 on the host: a step counter, or the 1 that counters go up by. */
+enum {
+    HOST_NUMBER_BYTES = 4
+};
+
+/** `step.item()`. */
+static const char READ_STEP[] = "_local_scalar_dense.default";
+
 /** A step for which all temporaries of one kind are there together: the roots
  *  of all the second moments, which the update divides by. */
 static void adam_foreach(me_engine *e, const me_step_group *group)
 {
-    static const char *const moments[] = {
-        "lift_fresh.default",       "_foreach_add_.Tensor",
-        "_foreach_lerp_.Scalar",    "_foreach_mul_.Scalar",
-        "_foreach_addcmul_.Scalar", NULL};
+    static const char *const counters[] = {"lift_fresh.default",
+                                           "_foreach_add_.Tensor", NULL};
+    static const char *const moments[] = {"_foreach_lerp_.Scalar",
+                                          "_foreach_mul_.Scalar",
+                                          "_foreach_addcmul_.Scalar", NULL};
     static const char *const update[] = {
         "_foreach_sqrt.default", "_foreach_div_.ScalarList",
         "_foreach_add_.Scalar", "_foreach_addcdiv_.ScalarList", NULL};
+    me_tell_host_memory(e, HOST_NUMBER_BYTES);
+    tell_ops(e, counters);
+    me_tell_host_memory(e, -HOST_NUMBER_BYTES);
     if (group->is_decayed) {
         me_tell_op(e, "_foreach_mul_.Scalar");
     }
     tell_ops(e, moments);
+    for (uint32_t i = 0; i < 2 * group->count; i++) { /* bias corrections */
+        me_tell_op(e, READ_STEP);
+    }
     update_moments(e, group, 0, group->count);
     me_tensor **roots = make_temporaries(e, "_foreach_sqrt", group);
     tell_ops(e, update);
@@ -166,16 +181,27 @@ static void adam_foreach(me_engine *e, const me_step_group *group)
  *  the loop's variable keeps until the next one is there. */
 static void adam_for_loop(me_engine *e, const me_step_group *group)
 {
+    static const char *const moments[] = {"lerp_.Scalar", "mul_.Tensor",
+                                          "addcmul_.default", READ_STEP, NULL};
     me_tensor *denom = NULL;
     for (uint32_t i = 0; i < group->count; i++) {
         const me_shard_state *s = &group->shards[i];
+        me_tell_op(e, "add_.Tensor");
+        if (group->is_decayed) {
+            me_tell_op(e, "mul_.Tensor");
+        }
         update_moments(e, group, i, i + 1);
+        tell_ops(e, moments);
         const me_frame frame = me_enter(e);
         me_module_switch(e, s->parameter->module);
         me_tensor *root = me_empty(e, "sqrt", s->dtype, ME_SHAPE(s->numel));
+        me_tell_op(e, "sqrt.default");
         me_tensor *next = me_empty(e, "div", s->dtype, ME_SHAPE(s->numel));
+        me_tell_op(e, "div.Tensor");
         me_drop(e, root);
+        me_tell_op(e, "add_.Tensor");
         me_assign(e, &denom, next);
+        me_tell_op(e, "addcdiv_.default");
         me_leave(e, frame, NULL);
     }
     me_release(e, denom);
@@ -191,6 +217,12 @@ static void adam_fused(me_engine *e, const me_step_group *group)
     if (group->nn != NULL) {
         redistribute(e, group, 0, group->count, 1, OPERAND_GRADIENT);
     }
+    me_tell_op(e, "_foreach_add_.Scalar");
+    me_tell_op(e, group->is_decayed ? "_fused_adamw_.default"
+                                    : "_fused_adam_.default");
+    if (group->is_scaled) { /* steps that were none do not count */
+        me_tell_op(e, "_foreach_sub_.List");
+    }
     pass_over(e, group, ME_KERNEL_OPTIMIZER, ADAMW_FUSED_BYTES);
 }
 
@@ -202,16 +234,6 @@ static void (*const adam_kernels[])(me_engine *e,
     [ME_OPTIMIZER_TORCH_FOR_LOOP] = adam_for_loop,
 };
 
-/** A step counter on the host, a float32, and while it is made the number that
- *  it is made from. */
-static void count_step_on_host(me_engine *e)
-{
-    const int64_t bytes = (int64_t)me_dtype_bytes(ME_DTYPE_FLOAT32);
-    me_tell_host_memory(e, bytes);
-    me_tell_host_memory(e, bytes);
-    me_tell_host_memory(e, -bytes);
-}
-
 /** torch.optim.Adam and AdamW: both moments of each, then the kernels. */
 static void adam(me_engine *e, const me_step_group *group)
 {
@@ -220,8 +242,10 @@ static void adam(me_engine *e, const me_step_group *group)
         me_module_switch(e, s->parameter->module);
         if (group->impl == ME_OPTIMIZER_TORCH_FUSED) {
             s->step = make_state(e, "step", ME_DTYPE_FLOAT32, ME_SCALAR);
+            me_tell_op(e, "zeros.default");
         } else {
-            count_step_on_host(e);
+            me_tell_host_memory(e, HOST_NUMBER_BYTES);
+            me_tell_op(e, "lift_fresh.default");
         }
         s->moments[0] = make_state(e, "exp_avg", s->dtype, ME_SHAPE(s->numel));
         me_tell_op(e, "zeros_like.default");
@@ -243,6 +267,7 @@ static void make_momentum(me_engine *e, const me_step_group *group)
         s->moments[0] =
             make_state(e, "momentum_buffer", s->dtype,
                        ME_SHAPE(grad == NULL ? s->numel : me_numel(grad)));
+        me_tell_op(e, "clone.default");
     }
 }
 

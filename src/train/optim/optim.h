@@ -29,6 +29,7 @@ typedef struct me_step_group {
     const me_nn *nn; /**< redistributes gradients of DTensors; NULL: none are */
     me_optimizer_impl impl;
     bool is_first_step;
+    bool is_scaled;    /**< a GradScaler's found_inf goes in */
     bool is_decayed;   /**< weight decay is not 0 */
     bool has_momentum; /**< of SGD */
 } me_step_group;

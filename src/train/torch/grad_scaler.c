@@ -2,28 +2,40 @@
 #include "train/torch/grad_scaler.h"
 
 #include "ops/elementwise.h"
+#include "tensor/hooks.h"
 #include "tensor/launch.h"
 
-/** One number that the scaler keeps from now on. */
-static me_tensor *keep_number(me_loop *l, const char *op, me_dtype dtype)
+static const char FULL[] = "full.default";
+static const char TO_COPY[] = "_to_copy.default";
+
+/** One number that the scaler keeps from now on, made by an operation of the
+ *  dispatcher. */
+static me_tensor *keep_number(me_loop *l, const char *name, me_dtype dtype,
+                              const char *op)
 {
-    return me_keep(l->e, op, ME_CATEGORY_OPTIMIZER_STATE, dtype, ME_SCALAR);
+    me_tensor *x =
+        me_keep(l->e, name, ME_CATEGORY_OPTIMIZER_STATE, dtype, ME_SCALAR);
+    me_tell_op(l->e, op);
+    return x;
 }
 
 me_tensor *me_grad_scaler_scale(me_loop *l, me_tensor *loss)
 {
     me_grad_scaler *scaler = &l->scaler;
     if (scaler->scale == NULL) {
-        scaler->scale = keep_number(l, "scale", ME_DTYPE_FLOAT32);
+        scaler->scale = keep_number(l, "scale", ME_DTYPE_FLOAT32, FULL);
         scaler->growth_tracker =
-            keep_number(l, "growth_tracker", ME_DTYPE_INT32);
+            keep_number(l, "growth_tracker", ME_DTYPE_INT32, FULL);
     }
     return me_mul(l->e, loss, scaler->scale);
 }
 
-static me_tensor *number(me_loop *l, const char *op, me_dtype dtype)
+static me_tensor *number(me_loop *l, const char *name, me_dtype dtype,
+                         const char *op)
 {
-    return me_empty(l->e, op, dtype, ME_SCALAR);
+    me_tensor *x = me_empty(l->e, name, dtype, ME_SCALAR);
+    me_tell_op(l->e, op);
+    return x;
 }
 
 /** Optimizers that divide by the scale themselves
@@ -42,8 +54,10 @@ static bool is_scaled_inside(const me_loop *l)
 static void check_gradients(me_loop *l)
 {
     me_engine *e = l->e;
-    l->scaler.found_inf = keep_number(l, "found_inf", ME_DTYPE_FLOAT32);
-    (void)number(l, "inv_scale", ME_DTYPE_FLOAT32);
+    l->scaler.found_inf =
+        keep_number(l, "found_inf", ME_DTYPE_FLOAT32, TO_COPY);
+    (void)number(l, "inv_scale", ME_DTYPE_FLOAT32, TO_COPY);
+    me_tell_op(e, "_amp_foreach_non_finite_check_and_unscale_.default");
     for (uint32_t i = 0; i < l->parameters.count; i++) {
         const me_tensor *grad = l->parameters.parameters[i]->tensor->grad;
         if (grad != NULL) {
@@ -56,10 +70,11 @@ static void check_gradients(me_loop *l)
 /** `scale.double().reciprocal().float()`, each of which dies with the next. */
 static void invert_scale(me_loop *l)
 {
-    me_tensor *wide = number(l, "to", ME_DTYPE_FLOAT64);
-    me_tensor *inverse = number(l, "reciprocal", ME_DTYPE_FLOAT64);
+    me_tensor *wide = number(l, "to", ME_DTYPE_FLOAT64, TO_COPY);
+    me_tensor *inverse =
+        number(l, "reciprocal", ME_DTYPE_FLOAT64, "reciprocal.default");
     me_drop(l->e, wide);
-    (void)number(l, "inv_scale", ME_DTYPE_FLOAT32);
+    (void)number(l, "inv_scale", ME_DTYPE_FLOAT32, TO_COPY);
     me_drop(l->e, inverse);
 }
 
@@ -90,7 +105,7 @@ void me_grad_scaler_unscale(me_loop *l)
 {
     const call c = begin(l);
     invert_scale(l);
-    (void)number(l, "found_inf", ME_DTYPE_FLOAT32);
+    (void)number(l, "found_inf", ME_DTYPE_FLOAT32, FULL);
     check_gradients(l);
     l->scaler.is_unscaled = true;
     end(l, c);
@@ -102,15 +117,15 @@ static void step_inside(me_loop *l)
 {
     call c = begin(l);
     if (!l->scaler.is_unscaled) { /* _check_inf_per_device() */
-        (void)number(l, "dummy_inv_scale", ME_DTYPE_FLOAT32);
-        (void)number(l, "found_inf", ME_DTYPE_FLOAT32);
+        (void)number(l, "dummy_inv_scale", ME_DTYPE_FLOAT32, FULL);
+        (void)number(l, "found_inf", ME_DTYPE_FLOAT32, FULL);
         check_gradients(l);
     }
     end(l, c);
     c = begin(l);
-    (void)number(l, "found_inf", ME_DTYPE_FLOAT32);
+    (void)number(l, "found_inf", ME_DTYPE_FLOAT32, "add.Tensor");
     if (!l->scaler.is_unscaled) {
-        (void)number(l, "grad_scale", ME_DTYPE_FLOAT32);
+        (void)number(l, "grad_scale", ME_DTYPE_FLOAT32, "mul.Tensor");
     }
     me_loop_step(l);
     end(l, c);
@@ -126,12 +141,14 @@ void me_grad_scaler_step(me_loop *l)
         me_grad_scaler_unscale(l);
     }
     me_launch_host_waits(l->e); /* found_inf.item() */
+    me_tell_op(l->e, "_local_scalar_dense.default");
     me_loop_step(l);
 }
 
 void me_grad_scaler_update(me_loop *l)
 {
     l->scaler.is_unscaled = false;
+    me_tell_op(l->e, "_amp_update_scale_.default");
     me_clear(l->e, &l->scaler.found_inf);
 }
 

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "base/size.h"
+#include "tensor/hooks.h"
 #include "tensor/launch.h"
 #include "train/torch/loop.h"
+
+/** `torch.autograd.profiler.record_function()`, in which optimizers step and let
+ *  gradients go. */
+static const char RECORD_ENTER[] = "_record_function_enter_new.default";
+static const char RECORD_EXIT[] = "_record_function_exit._RecordFunction";
 
 /** The optimizer lists parameters that have a gradient. */
 static uint32_t list_states(me_loop *l)
@@ -41,7 +47,7 @@ static uint32_t foreach_norm(me_loop *l)
             count++;
         }
     }
-    me_tensor *partial = me_empty(
+    me_tensor *partial = me_empty_inside(
         e, "_foreach_norm", ME_DTYPE_FLOAT32,
         ME_SHAPE(me_size_mul(count, me_div_up(largest, FOREACH_CHUNK))));
     for (uint32_t i = 0; i < l->parameters.count; i++) {
@@ -54,6 +60,7 @@ static uint32_t foreach_norm(me_loop *l)
         }
     }
     me_drop(e, partial);
+    me_tell_op(e, "_foreach_norm.Scalar");
     return count;
 }
 
@@ -64,10 +71,20 @@ static me_tensor *total_norm(me_loop *l)
     const me_frame frame = me_enter(e);
     const uint32_t count = foreach_norm(l);
     me_tensor *stack = me_empty(e, "stack", ME_DTYPE_FLOAT32, ME_SHAPE(count));
+    me_tell_op(e, "stack.default");
     me_tensor *total =
         me_empty(e, "linalg_vector_norm", ME_DTYPE_FLOAT32, ME_SCALAR);
+    me_tell_op(e, "linalg_vector_norm.default");
     me_drop(e, stack);
     return me_leave(e, frame, total);
+}
+
+/** One number, made by an operation of the dispatcher. */
+static me_tensor *scalar(me_engine *e, const char *name, const char *op)
+{
+    me_tensor *x = me_empty(e, name, ME_DTYPE_FLOAT32, ME_SCALAR);
+    me_tell_op(e, op);
+    return x;
 }
 
 /** The norm, the coefficient max_norm / (norm + 1e-6), which Python makes of
@@ -83,12 +100,13 @@ void me_loop_clip_gradients(me_loop *l)
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     const me_frame frame = me_enter(e);
     (void)total_norm(l);
-    me_tensor *sum = me_empty(e, "add", ME_DTYPE_FLOAT32, ME_SCALAR);
-    me_tensor *inverse = me_empty(e, "reciprocal", ME_DTYPE_FLOAT32, ME_SCALAR);
-    me_tensor *coefficient = me_empty(e, "mul", ME_DTYPE_FLOAT32, ME_SCALAR);
+    me_tensor *sum = scalar(e, "add", "add.Tensor");
+    me_tensor *inverse = scalar(e, "reciprocal", "reciprocal.default");
+    me_tensor *coefficient = scalar(e, "mul", "mul.Tensor");
     me_drop(e, inverse);
     me_drop(e, sum);
-    (void)me_empty(e, "clamp", ME_DTYPE_FLOAT32, ME_SCALAR);
+    (void)scalar(e, "clamp", "clamp.default");
+    me_tell_op(e, "_foreach_mul_.Tensor");
     me_drop(e, coefficient);
     me_leave(e, frame, NULL);
     me_category_set(e, category);
@@ -122,6 +140,8 @@ void me_loop_step(me_loop *l)
         l->n_states = list_states(l);
     }
     me_launch_host(e, ME_HOST_STEP);
+    me_tell_op(e, RECORD_ENTER);
+    me_tell_optimizer_step(e, true);
     me_optim_step(e, c->optimizer,
                   &(me_step_group){
                       .shards = l->states,
@@ -129,9 +149,12 @@ void me_loop_step(me_loop *l)
                       .nn = has_dtensors(l) ? &l->nn : NULL,
                       .impl = c->optimizer_impl,
                       .is_first_step = !l->has_stepped,
+                      .is_scaled = c->scales_gradients,
                       .is_decayed = c->decays_weights,
                       .has_momentum = c->has_momentum,
                   });
+    me_tell_optimizer_step(e, false);
+    me_tell_op(e, RECORD_EXIT);
     l->has_stepped = true;
     me_category_set(e, category);
     me_phase_set(e, phase);
@@ -142,7 +165,9 @@ void me_loop_zero_grad(me_loop *l)
     if (l->config->keeps_zeros) {
         return; /* _foreach_zero_(), in place */
     }
+    me_tell_op(l->e, RECORD_ENTER);
     for (uint32_t i = 0; i < l->parameters.count; i++) {
         me_clear(l->e, &l->parameters.parameters[i]->tensor->grad);
     }
+    me_tell_op(l->e, RECORD_EXIT);
 }

@@ -81,6 +81,7 @@ static me_status find_boundaries(const me_loop *l, me_engine *e,
     }
     const me_frame frame = me_enter(e);
     me_grad_enable(e, false);
+    const me_autocast_state outer = me_autocast_enter(e, c->autocast);
     me_tensor *x = me_empty(e, "input", c->input_dtype, c->input_shape);
     boundaries[0] = (me_boundary){x->shape, (me_dtype)x->dtype};
     for (uint32_t i = 0; model != NULL && i < model->n_children; i++) {
@@ -89,6 +90,7 @@ static me_status find_boundaries(const me_loop *l, me_engine *e,
             (uint64_t)i * (uint64_t)n_stages / model->n_children;
         boundaries[stage + 1] = (me_boundary){x->shape, (me_dtype)x->dtype};
     }
+    me_autocast_exit(e, outer);
     me_leave(e, frame, NULL);
     me_parameter_list_fini(e, &parameters);
     return me_engine_status(e, NULL);
@@ -301,8 +303,11 @@ void me_schedule_add_loss(me_schedule_run *run, me_stage *stage, int32_t m)
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     me_tensor *operands[] = {stage->microbatches[m].output,
                              rows_of(run->loop, run->loop->target, m)};
+    const me_autocast_state outer =
+        me_autocast_enter(e, run->loop->config->autocast);
     me_tensor *loss =
         me_forward_run(&run->loop->nn, run->loop->config->loss, 2, operands);
+    me_autocast_exit(e, outer);
     me_assign(e, &run->losses[m], loss);
     me_category_set(e, category);
     me_phase_set(e, phase);

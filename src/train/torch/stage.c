@@ -1,14 +1,52 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/torch/stage.h"
 
+#include "base/size.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
 
-/** Bytes of pickled shapes: a list of one tensor's shape, strides and dtype. */
+#include <string.h>
+
 enum {
-    PICKLED_SHAPES_BYTES = 114,
     SIZE_BYTES = 8
 };
+
+/** Bytes of an opcode and a number in Python's pickle: BININT1, BININT2, BININT,
+ *  or LONG1 with a sign. */
+static uint64_t pickled_number(uint64_t n)
+{
+    if (n <= INT32_MAX) {
+        return n <= UINT8_MAX ? 2 : n <= UINT16_MAX ? 3 : 5;
+    }
+    uint64_t bytes = 3;
+    for (uint64_t rest = n; rest > INT8_MAX; rest >>= 8) {
+        bytes++;
+    }
+    return bytes;
+}
+
+/** `pickle.dumps((x.to("meta"),))`: two names of torch's, the dtype's, shape and
+ *  strides, which are tuples with a mark where they are longer than three. */
+static uint64_t pickled_shapes(const me_boundary *b)
+{
+    enum {
+        FIXED_BYTES = 84,
+        TUPLE_BYTES = 2,
+        MARK_BYTES = 1,
+        SHORT_TUPLE = 3
+    };
+
+    const int32_t ndim = b->shape.ndim;
+    uint64_t bytes =
+        FIXED_BYTES + strlen(me_dtype_name(b->dtype)) +
+        2 * (uint64_t)(TUPLE_BYTES + (ndim > SHORT_TUPLE ? MARK_BYTES : 0));
+    uint64_t stride = 1;
+    for (int32_t i = ndim - 1; i >= 0; i--) {
+        bytes += pickled_number(b->shape.dim[i]) + pickled_number(stride);
+        stride = me_size_mul(stride, b->shape.dim[i]);
+    }
+    return bytes;
+}
 
 static bool is_first(const me_stage *stage)
 {
@@ -33,15 +71,26 @@ static void take(me_engine *e, me_tensor **name, me_tensor *x)
     me_release(e, before);
 }
 
+/** The forward of a stage's module, which `torch.autocast()` decorates: each
+ *  call is a context of its own. */
+static me_tensor *run_model(const me_stage *stage, me_tensor *x)
+{
+    me_engine *e = stage->loop->e;
+    const me_autocast_state outer =
+        me_autocast_enter(e, stage->loop->config->autocast);
+    me_tensor *y = me_layer_forward(stage->model, x);
+    me_autocast_exit(e, outer);
+    return y;
+}
+
 /** forward_maybe_with_nosync(). */
 static me_tensor *call(const me_stage *stage, me_tensor *x)
 {
     if (stage->ddp == NULL) {
-        return me_layer_forward(stage->model, x);
+        return run_model(stage, x);
     }
     me_ddp_pre_forward(stage->ddp);
-    return me_ddp_post_forward(stage->ddp, false,
-                               me_layer_forward(stage->model, x));
+    return me_ddp_post_forward(stage->ddp, false, run_model(stage, x));
 }
 
 me_tensor *me_stage_forward(me_stage *stage, int32_t m, me_tensor *input)
@@ -245,7 +294,8 @@ static void receive_shapes(me_stage *stage)
     me_record_stream(sizes);
     tell(stage, ME_COLLECTIVE_RECV, sizes, stage->previous_rank);
     me_drop(e, me_scratch(e, "sum", SIZE_BYTES));
-    me_tensor *object = me_scratch(e, "recv_object_list", PICKLED_SHAPES_BYTES);
+    me_tensor *object =
+        me_scratch(e, "recv_object_list", pickled_shapes(&stage->input));
     me_record_stream(object);
     tell(stage, ME_COLLECTIVE_RECV, object, stage->previous_rank);
     me_drop(e, me_scratch(e, "item", SIZE_BYTES));
@@ -260,7 +310,8 @@ static void send_shapes(me_stage *stage)
 {
     me_engine *e = stage->loop->e;
     const me_frame frame = me_enter(e);
-    me_tensor *object = me_scratch(e, "send_object_list", PICKLED_SHAPES_BYTES);
+    me_tensor *object =
+        me_scratch(e, "send_object_list", pickled_shapes(&stage->output));
     me_tensor *size = me_scratch(e, "send_object_list", SIZE_BYTES);
     me_tensor *sizes = me_scratch(e, "cat", SIZE_BYTES);
     me_record_stream(sizes);

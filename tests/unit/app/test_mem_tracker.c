@@ -348,6 +348,68 @@ static void test_fsdp_checkpoint(void **state)
     }
 }
 
+/** @p rows as check() has it. */
+typedef struct row_case {
+    const char *name;
+    const char *job;
+    const char *sets[MAX_SETS];
+    int rows;
+} row_case;
+
+static void check_all(const row_case *cases, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        test_case test = {.name = cases[i].name,
+                          .job = cases[i].job,
+                          .options = {.as_memtracker = true}};
+        memcpy(test.sets, cases[i].sets, sizeof test.sets);
+        check(&test, "autocast.tsv", cases[i].rows);
+    }
+}
+
+static void test_autocast(void **state)
+{
+    (void)state;
+    static const row_case cases[] = {
+        {"autocast", "autocast", {NULL}, 137},
+        {"autocast_clip", "autocast", {"optimizer.clip_grad=1"}, 38},
+        {"autocast_reentrant", "autocast_reentrant", {NULL}, 129},
+    };
+    check_all(cases, sizeof cases / sizeof cases[0]);
+}
+
+/** What a GradScaler makes is an activation, if no optimizer's step does. */
+static void test_grad_scaler(void **state)
+{
+    (void)state;
+    static const row_case cases[] = {
+        {"gs", "grad_scaler", {NULL}, 129},
+        {"gs_clip", "grad_scaler", {"optimizer.clip_grad=1"}, 38},
+        {"gs_fused", "grad_scaler", {"impl.optimizer=torch_fused"}, 22},
+        {"gs_fused_clip",
+         "grad_scaler",
+         {"impl.optimizer=torch_fused", "optimizer.clip_grad=1"},
+         22},
+        {"gs_loop", "grad_scaler", {"impl.optimizer=torch_for_loop"}, 38},
+        {"gs_sgd",
+         "grad_scaler",
+         {"optimizer.kind=sgd", "optimizer.sgd_momentum=1",
+          "optimizer.weight_decay=0"},
+         22},
+    };
+    check_all(cases, sizeof cases / sizeof cases[0]);
+}
+
+static void test_fsdp_autocast(void **state)
+{
+    (void)state;
+    const test_case test = {.name = "autocast_fsdp2",
+                            .job = "autocast_fsdp2",
+                            .options = {.is_fsdp = true, .as_memtracker = true},
+                            .world = "4"};
+    check(&test, "autocast_fsdp2.tsv", 62);
+}
+
 /** The device's peak without what was there at the start: both cuBLAS
  *  workspaces and cuBLASLt's, and with a process group its barrier's byte. */
 enum {
@@ -412,6 +474,9 @@ int main(void)
         cmocka_unit_test(test_attribution),
         cmocka_unit_test(test_multi_group),
         cmocka_unit_test(test_fsdp_checkpoint),
+        cmocka_unit_test(test_autocast),
+        cmocka_unit_test(test_grad_scaler),
+        cmocka_unit_test(test_fsdp_autocast),
         cmocka_unit_test(test_real),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,7 +69,13 @@ static void test_autocast__linear_casts_from_the_last_to_the_first(void **state)
     me_leave(e, frame, NULL);
 }
 
-/* A parameter's cast is made once a context, whatever else is cast twice. */
+/** What something made that needs a gradient. */
+static me_tensor *made(me_engine *e, me_shape shape)
+{
+    return me_add(e, leaf(e, shape), leaf(e, shape));
+}
+
+/* A parameter's cast is made once a context, what is no leaf is cast twice. */
 static void test_autocast__keeps_casts_of_parameters(void **state)
 {
     me_test_events *events = *state;
@@ -77,7 +83,7 @@ static void test_autocast__keeps_casts_of_parameters(void **state)
     const me_frame frame = me_enter(e);
     warm_up(e);
     me_tensor *weight = parameter(e, ME_SHAPE(3, 4));
-    me_tensor *x = leaf(e, ME_SHAPE(2, 4));
+    me_tensor *x = made(e, ME_SHAPE(2, 4));
     (void)me_test_events_take(events);
 
     const me_autocast_state outer = me_autocast_enter(e, bfloat16);
@@ -95,6 +101,70 @@ static void test_autocast__keeps_casts_of_parameters(void **state)
     me_autocast_exit(e, again);
     me_leave(e, frame, NULL);
     assert_false(me_autocast_now(e).is_enabled);
+}
+
+/* A leaf that is no parameter, as a re-entrant checkpoint hands in, is cast once
+ * too; the same tensor is none to PyTorch where a checkpoint has unpacked it. */
+static void test_autocast__keeps_casts_of_leaves(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *x = leaf(e, ME_SHAPE(2, 4));
+    me_tensor *unpacked = leaf(e, ME_SHAPE(2, 4));
+    me_tensor *constant = me_empty(e, "x", ME_DTYPE_FLOAT32, ME_SHAPE(2, 4));
+    unpacked->is_inner = true;
+    (void)me_test_events_take(events);
+
+    const me_autocast_state outer = me_autocast_enter(e, bfloat16);
+    assert_ptr_equal(me_autocast_lower(e, x), me_autocast_lower(e, x));
+    EXPECT_EVENTS(events, "+16");
+    (void)me_autocast_lower(e, unpacked);
+    (void)me_autocast_lower(e, unpacked);
+    (void)me_autocast_lower(e, constant);
+    (void)me_autocast_lower(e, constant);
+    EXPECT_EVENTS(events, "+16 +16 +16 +16");
+    me_autocast_exit(e, outer);
+    me_leave(e, frame, NULL);
+}
+
+/* Made where no gradient is recorded, it has one where it is taken again. */
+static void test_autocast__kept_casts_have_a_history(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *weight = parameter(e, ME_SHAPE(3, 4));
+    me_tensor *x = made(e, ME_SHAPE(2, 4));
+    const me_autocast_state outer = me_autocast_enter(e, bfloat16);
+    const bool grad = me_grad_enable(e, false);
+    const me_tensor *kept = me_autocast_lower(e, weight);
+    assert_false(me_autocast_lower(e, x)->requires_grad);
+    assert_false(me_grad_enable(e, grad));
+    assert_true(kept->requires_grad);
+    assert_ptr_equal(me_autocast_lower(e, weight), kept);
+    me_autocast_exit(e, outer);
+    me_leave(e, frame, NULL);
+    (void)me_test_events_take(events);
+}
+
+/* A cast lies as what is cast does. */
+static void test_autocast__casts_of_dtensors(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *weight = parameter(e, ME_SHAPE(3, 4));
+    weight->layout = 4;
+    weight->whole_extent = 5;
+    const me_autocast_state outer = me_autocast_enter(e, bfloat16);
+    const me_tensor *cast = me_autocast_lower(e, weight);
+    assert_int_equal(cast->dtype, ME_DTYPE_BFLOAT16);
+    assert_int_equal(cast->layout, 4);
+    assert_int_equal(cast->whole_extent, 5);
+    me_autocast_exit(e, outer);
+    me_leave(e, frame, NULL);
+    (void)me_test_events_take(events);
 }
 
 /* Outside of a context, and where it is off, nothing is cast. */
@@ -271,6 +341,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ENGINE_TEST(test_autocast__linear_casts_from_the_last_to_the_first),
         ENGINE_TEST(test_autocast__keeps_casts_of_parameters),
+        ENGINE_TEST(test_autocast__keeps_casts_of_leaves),
+        ENGINE_TEST(test_autocast__kept_casts_have_a_history),
+        ENGINE_TEST(test_autocast__casts_of_dtensors),
         ENGINE_TEST(test_autocast__casts_nothing_by_itself),
         ENGINE_TEST(test_autocast__layer_norm_runs_in_float32),
         ENGINE_TEST(test_autocast__rms_norm_of_two_types),
