@@ -109,8 +109,7 @@ void me_mem_reset_peak(const me_mem_tracker *t, me_mem_module *m)
     }
 }
 
-/** The modules of an iteration are forgotten. */
-static void reset_modules(me_mem_tracker *t)
+void me_mem_tracker_reset_modules(me_mem_tracker *t)
 {
     for (uint32_t i = 0; i < t->n_modules; i++) {
         for (uint32_t s = 0; s < ME_MEM_MAX_STATES; s++) {
@@ -304,8 +303,12 @@ static void on_iteration(me_mem_tracker *t, const me_event *event)
         t->is_listening = true;
         t->peak = t->current;
     }
+    if (t->options.keeps_all) {
+        t->keeps_modules = true;
+        return;
+    }
     if (event->iteration <= t->options.iteration) {
-        reset_modules(t);
+        me_mem_tracker_reset_modules(t);
     }
     t->keeps_modules = event->iteration <= t->options.iteration;
 }
@@ -376,6 +379,42 @@ void me_mem_move(me_mem_tracker *t, const me_tensor *x, uint8_t category)
     }
 }
 
+/** What a block of the user's takes of a device. */
+static uint64_t external_bytes(int device, uint64_t bytes)
+{
+    return device == ME_MEM_CUDA ? me_round_up(bytes, BLOCK_BYTES) : bytes;
+}
+
+static void change_external(me_mem_tracker *t, int device, uint64_t more)
+{
+    me_mem_device *d = &t->current.device[device];
+    const uint32_t category =
+        t->options.is_fsdp ? ME_FSDP_MEM_INPUTS : ME_MEM_OTHER;
+    t->external[device] += more; /* less where it wraps, as below */
+    d->by_category[category] += more;
+    d->total += more;
+}
+
+void me_mem_tracker_add_external(me_mem_tracker *t, int device, uint64_t bytes)
+{
+    change_external(t, device, external_bytes(device, bytes));
+    if (t->options.as_memtracker) {
+        t->has_unchecked = true; /* the next operation sees it */
+    } else {
+        me_mem_check_peaks(t);
+    }
+}
+
+bool me_mem_tracker_drop_external(me_mem_tracker *t, int device, uint64_t bytes)
+{
+    const uint64_t less = external_bytes(device, bytes);
+    if (less > t->external[device]) {
+        return false;
+    }
+    change_external(t, device, 0 - less);
+    return true;
+}
+
 me_mem_tracker *me_mem_tracker_create(me_engine *e, me_mod_tracker *mod,
                                       const me_mem_options *options)
 {
@@ -411,7 +450,7 @@ void me_mem_tracker_destroy(me_mem_tracker *t)
     if (t == NULL) {
         return;
     }
-    reset_modules(t);
+    me_mem_tracker_reset_modules(t);
     me_free(t->modules);
     me_free(t->place_of);
     me_free(t->blocks);

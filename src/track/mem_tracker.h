@@ -159,6 +159,8 @@ typedef struct me_mem_options {
                                 is an activation */
     int32_t iteration;    /**< whose modules are kept; those before it are
                                 reset at its beginning (reset_mod_stats) */
+    bool keeps_all;       /**< modules of every iteration are kept, until
+                                me_mem_tracker_reset_modules() */
 } me_mem_options;
 
 typedef struct me_mem_tracker me_mem_tracker;
@@ -190,6 +192,19 @@ const me_mem_module *me_mem_tracker_modules(const me_mem_tracker *t,
 /** Points from the beginning of iteration 0 on; borrowed. */
 const me_mem_point *me_mem_tracker_points(const me_mem_tracker *t,
                                           uint32_t *count_out);
+
+/** Forget the modules and what was seen of them: reset_mod_stats(). */
+void me_mem_tracker_reset_modules(me_mem_tracker *t);
+
+/** Memory that the program does not have and the user's own code takes: what
+ *  track_external() makes of a tensor (Other), in FSDPMemTracker track_inputs()
+ *  (Inputs). @param device  ME_MEM_CUDA, whose blocks are rounded up, or
+ *  ME_MEM_CPU */
+void me_mem_tracker_add_external(me_mem_tracker *t, int device, uint64_t bytes);
+
+/** It is gone again. @return false: there is not as much */
+bool me_mem_tracker_drop_external(me_mem_tracker *t, int device,
+                                  uint64_t bytes);
 
 /** Is a category shown: all of PyTorch's, and memest's own unless the tool says
  *  what PyTorch's would. */
