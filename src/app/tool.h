@@ -84,8 +84,8 @@ me_status me_tool_check(const me_tool_options *options, const me_config *config,
 me_status me_tool_begin(me_tool *t, const me_run *run, me_engine *e,
                         me_diag *diag) ME_MUST_CHECK;
 
-/** Append what the tool knows. @return ME_OK, ME_ERR_NOMEM; ME_ERR_CONFIG for
- *  a page without Vega */
+/** Append what the tool knows. @return ME_OK, ME_ERR_NOMEM;
+ *  ME_ERR_UNSUPPORTED for a page without Vega */
 me_status me_tool_append(const me_tool *t, const me_tool_format *format,
                          me_diag *diag, me_str *text) ME_MUST_CHECK;
 

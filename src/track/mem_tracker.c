@@ -24,6 +24,11 @@ static const me_mem_labels mem_labels = {mem_categories, ME_MEM_CATEGORIES,
 static const me_mem_labels fsdp_labels = {
     fsdp_categories, ME_FSDP_MEM_CATEGORIES, fsdp_states, ME_FSDP_MEM_STATES};
 
+const me_mem_labels *me_mem_labels_of(bool is_fsdp)
+{
+    return is_fsdp ? &fsdp_labels : &mem_labels;
+}
+
 static void no_memory(me_mem_tracker *t)
 {
     me_engine_fail(t->e, ME_ERR_NOMEM, "no host memory for the memory tracker");
@@ -379,25 +384,24 @@ void me_mem_move(me_mem_tracker *t, const me_tensor *x, uint8_t category)
     }
 }
 
-/** What a block of the user's takes of a device. */
-static uint64_t external_bytes(int device, uint64_t bytes)
+uint64_t me_mem_external_bytes(int device, uint64_t bytes)
 {
     return device == ME_MEM_CUDA ? me_round_up(bytes, BLOCK_BYTES) : bytes;
 }
 
+/** @param more  less where the sum wraps */
 static void change_external(me_mem_tracker *t, int device, uint64_t more)
 {
     me_mem_device *d = &t->current.device[device];
     const uint32_t category =
         t->options.is_fsdp ? ME_FSDP_MEM_INPUTS : ME_MEM_OTHER;
-    t->external[device] += more; /* less where it wraps, as below */
     d->by_category[category] += more;
     d->total += more;
 }
 
 void me_mem_tracker_add_external(me_mem_tracker *t, int device, uint64_t bytes)
 {
-    change_external(t, device, external_bytes(device, bytes));
+    change_external(t, device, bytes);
     if (t->options.as_memtracker) {
         t->has_unchecked = true; /* the next operation sees it */
     } else {
@@ -405,14 +409,9 @@ void me_mem_tracker_add_external(me_mem_tracker *t, int device, uint64_t bytes)
     }
 }
 
-bool me_mem_tracker_drop_external(me_mem_tracker *t, int device, uint64_t bytes)
+void me_mem_tracker_drop_external(me_mem_tracker *t, int device, uint64_t bytes)
 {
-    const uint64_t less = external_bytes(device, bytes);
-    if (less > t->external[device]) {
-        return false;
-    }
-    change_external(t, device, 0 - less);
-    return true;
+    change_external(t, device, 0 - bytes);
 }
 
 me_mem_tracker *me_mem_tracker_create(me_engine *e, me_mod_tracker *mod,
@@ -425,7 +424,7 @@ me_mem_tracker *me_mem_tracker_create(me_engine *e, me_mod_tracker *mod,
     t->e = e;
     t->mod = mod;
     t->options = *options;
-    t->labels = options->is_fsdp ? &fsdp_labels : &mem_labels;
+    t->labels = me_mem_labels_of(options->is_fsdp);
     me_observer observer = {.on_event = on_event, .self = t};
     for (size_t i = 0; i < sizeof handlers / sizeof handlers[0]; i++) {
         observer.kinds |= ME_EVENT_BIT(handlers[i].kind);

@@ -178,8 +178,9 @@ me_mem_tracker *me_mem_tracker_create(me_engine *e, me_mod_tracker *mod,
 /** Give back; NULL is allowed. */
 void me_mem_tracker_destroy(me_mem_tracker *t);
 
-/** Of the tool that it is; static. */
+/** Of the tool that it is; of either tool. Static. */
 const me_mem_labels *me_mem_tracker_labels(const me_mem_tracker *t);
+const me_mem_labels *me_mem_labels_of(bool is_fsdp);
 
 /** What is there now, and each device's peak; borrowed. */
 const me_mem_snapshot *me_mem_tracker_current(const me_mem_tracker *t);
@@ -196,14 +197,17 @@ const me_mem_point *me_mem_tracker_points(const me_mem_tracker *t,
 /** Forget the modules and what was seen of them: reset_mod_stats(). */
 void me_mem_tracker_reset_modules(me_mem_tracker *t);
 
+/** What a tensor of the user's own takes of a device, ME_MEM_CUDA or
+ *  ME_MEM_CPU: blocks of the first are rounded up. */
+uint64_t me_mem_external_bytes(int device, uint64_t bytes);
+
 /** Memory that the program does not have and the user's own code takes: what
  *  track_external() makes of a tensor (Other), in FSDPMemTracker track_inputs()
- *  (Inputs). @param device  ME_MEM_CUDA, whose blocks are rounded up, or
- *  ME_MEM_CPU */
+ *  (Inputs). @param bytes  as me_mem_external_bytes() has them */
 void me_mem_tracker_add_external(me_mem_tracker *t, int device, uint64_t bytes);
 
-/** It is gone again. @return false: there is not as much */
-bool me_mem_tracker_drop_external(me_mem_tracker *t, int device,
+/** As much of it is gone again. */
+void me_mem_tracker_drop_external(me_mem_tracker *t, int device,
                                   uint64_t bytes);
 
 /** Is a category shown: all of PyTorch's, and memest's own unless the tool says

@@ -27,7 +27,6 @@ struct me_mem_tracker {
                              may make it a peak */
     bool is_in_recomputation; /**< of `recomputed`, the outermost module */
     me_module_id recomputed;
-    uint64_t external[ME_MEM_DEVICES]; /**< of the current snapshot */
     me_mem_snapshot current;
     me_mem_snapshot peak;
     me_mem_block *blocks; /**< by id */
