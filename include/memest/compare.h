@@ -59,9 +59,10 @@ typedef struct memest_compare_options {
  *         it would be, or for what memest_job_check() would return of all of
  *         them; MEMEST_ERR_NOMEM
  */
-MEMEST_API memest_status memest_compare(
-    const memest_job *job, const memest_compare_options *options,
-    memest_comparison **comparison_out, memest_error *error) MEMEST_MUST_CHECK;
+MEMEST_API memest_status memest_compare(const memest_job *job,
+                                        const memest_compare_options *options,
+                                        memest_comparison **comparison_out,
+                                        memest_error *error) MEMEST_MUST_CHECK;
 
 /** Give back; NULL is allowed. */
 MEMEST_API void memest_comparison_destroy(memest_comparison *comparison);

@@ -82,10 +82,11 @@ MEMEST_API void memest_tracker_destroy(memest_tracker *tracker);
  *         nothing to say of; MEMEST_ERR_UNSUPPORTED where PyTorch's tool
  *         raises; what memest_job_check() returns; MEMEST_ERR_NOMEM
  */
-MEMEST_API memest_status memest_track(
-    const memest_job *job, int32_t rank, memest_tracker *tracker,
-    const memest_observer *const *observers, size_t n_observers,
-    memest_error *error) MEMEST_MUST_CHECK;
+MEMEST_API memest_status memest_track(const memest_job *job, int32_t rank,
+                                      memest_tracker *tracker,
+                                      const memest_observer *const *observers,
+                                      size_t n_observers,
+                                      memest_error *error) MEMEST_MUST_CHECK;
 
 /** Where memory is. */
 typedef enum memest_place {
@@ -102,11 +103,9 @@ typedef enum memest_place {
  * @param bytes  on the GPU a block of 512 bytes or a multiple
  * @return MEMEST_OK; MEMEST_ERR_CONFIG for a tool other than the two
  */
-MEMEST_API memest_status memest_tracker_track_external(memest_tracker *tracker,
-                                                       memest_place place,
-                                                       uint64_t bytes,
-                                                       memest_error *error)
-    MEMEST_MUST_CHECK;
+MEMEST_API memest_status memest_tracker_track_external(
+    memest_tracker *tracker, memest_place place, uint64_t bytes,
+    memest_error *error) MEMEST_MUST_CHECK;
 
 /** Such a tensor is gone. @return MEMEST_OK; MEMEST_ERR_CONFIG if there is not
  *  as much */
@@ -223,11 +222,9 @@ typedef struct memest_track_style {
  *         other units, or a tool that has not run; MEMEST_ERR_UNSUPPORTED for a
  *         page that is not built in; MEMEST_ERR_NOMEM
  */
-MEMEST_API memest_status memest_tracker_text(const memest_tracker *tracker,
-                                             const memest_track_style *style,
-                                             char **text_out,
-                                             memest_error *error)
-    MEMEST_MUST_CHECK;
+MEMEST_API memest_status memest_tracker_text(
+    const memest_tracker *tracker, const memest_track_style *style,
+    char **text_out, memest_error *error) MEMEST_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "app/compare_run.h"
-
 #include "api/private.h"
+#include "app/compare_run.h"
 #include "base/alloc.h"
 
 struct memest_comparison {
@@ -209,10 +208,9 @@ static me_status check_format(const me_comparison *c, memest_format format,
     me_format known = ME_FORMAT_TEXT;
     if ((unsigned)format >= sizeof names / sizeof names[0] ||
         (format == MEMEST_FORMAT_CSV && c->durations != NULL)) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "a comparison%s is not written in format %d",
-                       c->durations == NULL ? "" : " by fixed durations",
-                       (int)format);
+        return me_fail(
+            diag, ME_ERR_CONFIG, "a comparison%s is not written in format %d",
+            c->durations == NULL ? "" : " by fixed durations", (int)format);
     }
     return me_format_read(names[format], NULL, diag, &known);
 }

@@ -72,8 +72,8 @@ static me_status check_job(const memest_tracker *t, const me_run *run,
         return me_fail(diag, ME_ERR_CONFIG,
                        "the tracker is running: a hook cannot start it again");
     }
-    return rank < 0 ? me_fail(diag, ME_ERR_CONFIG, "rank %d: ranks count from 0",
-                              (int)rank)
+    return rank < 0 ? me_fail(diag, ME_ERR_CONFIG,
+                              "rank %d: ranks count from 0", (int)rank)
                     : me_tool_check(&t->tool.options, me_run_config(run), rank,
                                     diag);
 }
@@ -224,8 +224,8 @@ static me_status read_style(const memest_tracker *t,
         .mem.tabulates = asked.tabulate,
         .top = asked.top == 0 ? ME_TOOL_TOP : asked.top,
     };
-    const me_status status = me_tool_check_format(
-        t->tool.options.kind, names[asked.format], diag);
+    const me_status status =
+        me_tool_check_format(t->tool.options.kind, names[asked.format], diag);
     return status == ME_OK
                ? me_mem_units_find(asked.units == NULL ? "B" : asked.units,
                                    diag, &format_out->mem)

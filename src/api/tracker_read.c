@@ -62,8 +62,7 @@ static const me_mem_point *point_at(const memest_tracker *t, size_t index)
 {
     uint32_t count = 0;
     const me_mem_point *points =
-        t->tool.mem == NULL ? NULL
-                            : me_mem_tracker_points(t->tool.mem, &count);
+        t->tool.mem == NULL ? NULL : me_mem_tracker_points(t->tool.mem, &count);
     return index < count ? &points[index] : NULL;
 }
 

@@ -16,7 +16,7 @@ typedef struct watch {
     me_tool *tool;              /**< a tool that listens as well, or NULL */
     me_engine *engine;          /**< while it runs */
     const me_module_tree *tree; /**< the engine's */
-    me_mod_tracker *own; /**< of plain PyTorch, whose module hooks are
+    me_mod_tracker *own;        /**< of plain PyTorch, whose module hooks are
                               ModTracker's, unless the tool has one; owned */
     bool is_torch;
     bool is_over;         /**< after a failure nobody is told any more */
@@ -335,8 +335,7 @@ me_status me_api_watch(const me_run *run, int32_t rank, me_tool *tool,
 {
     watch w = {.run = run,
                .tool = tool,
-               .is_torch =
-                   me_run_config(run)->framework == ME_FRAMEWORK_TORCH};
+               .is_torch = me_run_config(run)->framework == ME_FRAMEWORK_TORCH};
     me_status status = watch_init(&w, observers, n_observers, diag);
     if (status == ME_OK) {
         const me_watcher watcher = {

@@ -101,15 +101,6 @@ enum {
 
 _Static_assert(N_FLAGS <= 64, "me_cli.given has a bit for each flag");
 
-/** A command. Flags of all: --log-level, --log-file, --help, --version. */
-typedef struct command {
-    const char *name;
-    const char *operand; /**< what it reads, NULL: it takes no word */
-    const char *takes;   /**< its flags, a space around each; NULL: every one
-                            and a launch command, which a list has as -- */
-    const char *help;
-} command;
-
 /** Flags of `schedule` that no job has; a new one is written here too. */
 #define SCHEDULE_FLAGS                                                         \
     " --pp --microbatches --chunks --group-size --in-flight --durations "      \
@@ -120,7 +111,7 @@ typedef struct command {
     " --tool --as-memtracker --input-inside --depth --units --tabulate "       \
     "--top --load "
 
-static const command commands[] = {
+static const me_cli_command commands[] = {
     {"estimate", NULL, NULL, "how much memory every rank takes (the default)"},
     {"check", NULL, NULL, "the verdict alone: exit 0 if it fits, 3 if not"},
     {"compare", NULL,
@@ -221,7 +212,7 @@ static int read_flag(me_cli *cli, int left, char **words, me_diag *diag)
 }
 
 /** The first word, if it is a command; else the default one. NULL: none */
-static const command *read_command(int argc, char **argv, me_diag *diag)
+static const me_cli_command *read_command(int argc, char **argv, me_diag *diag)
 {
     if (argc < 2 || argv[1][0] == '-') {
         return &commands[0];
@@ -239,7 +230,7 @@ static const command *read_command(int argc, char **argv, me_diag *diag)
 }
 
 /** The words after the command, up to the launch command. */
-static me_status read_words(const command *c, int argc, char **argv,
+static me_status read_words(const me_cli_command *c, int argc, char **argv,
                             me_diag *diag, me_cli *cli)
 {
     for (int i = argc > 1 && argv[1][0] != '-' ? 2 : 1; i < argc;) {
@@ -275,7 +266,7 @@ static bool has_name(const char *list, const char *name)
     return false;
 }
 
-static bool takes(const command *c, const me_cli_flag *f)
+bool me_cli_takes(const me_cli_command *c, const me_cli_flag *f)
 {
     if (c->takes == NULL) {
         return !has_name(not_of_jobs, f->name);
@@ -283,7 +274,22 @@ static bool takes(const command *c, const me_cli_flag *f)
     return has_name(every_command, f->name) || has_name(c->takes, f->name);
 }
 
-static me_status refuse_flag(const command *c, const me_cli_flag *f,
+bool me_cli_takes_launch(const me_cli_command *c)
+{
+    return c->takes == NULL || has_name(c->takes, "--");
+}
+
+const me_cli_flag *me_cli_flag_at(int index)
+{
+    return index >= 0 && index < N_FLAGS ? &flags[index] : NULL;
+}
+
+const me_cli_command *me_cli_command_at(int index)
+{
+    return index >= 0 && index < N_COMMANDS ? &commands[index] : NULL;
+}
+
+static me_status refuse_flag(const me_cli_command *c, const me_cli_flag *f,
                              me_diag *diag)
 {
     return c->takes == NULL
@@ -312,7 +318,7 @@ static bool is_any_given(const me_cli *cli, const char *list)
 }
 
 /** Whether the command takes one of the flags of @p list. */
-static bool takes_any(const command *c, const char *list)
+static bool takes_any(const me_cli_command *c, const char *list)
 {
     bool takes = c->takes == NULL;
     for (int i = 0; i < N_FLAGS && !takes; i++) {
@@ -323,7 +329,7 @@ static bool takes_any(const command *c, const char *list)
 }
 
 /** Flags that others leave without effect. */
-static me_status check_conditions(const command *c, const me_cli *cli,
+static me_status check_conditions(const me_cli_command *c, const me_cli *cli,
                                   me_diag *diag)
 {
     for (int i = 0; i < N_CONDITIONS; i++) {
@@ -359,19 +365,19 @@ static me_status check_conditions(const command *c, const me_cli *cli,
 }
 
 /** What was given and would have no effect is an error, and what is missing. */
-static me_status check_words(const command *c, const me_cli *cli, me_diag *diag)
+static me_status check_words(const me_cli_command *c, const me_cli *cli,
+                             me_diag *diag)
 {
     if (c->operand != NULL && cli->operand == NULL) {
         return me_fail(diag, ME_ERR_CONFIG, "%s needs an operand: %s", c->name,
                        c->help);
     }
     for (int i = 0; i < N_FLAGS; i++) {
-        if (is_given(cli, &flags[i]) && !takes(c, &flags[i])) {
+        if (is_given(cli, &flags[i]) && !me_cli_takes(c, &flags[i])) {
             return refuse_flag(c, &flags[i], diag);
         }
     }
-    if (c->takes != NULL && cli->launch_argv != NULL &&
-        !has_name(c->takes, "--")) {
+    if (cli->launch_argv != NULL && !me_cli_takes_launch(c)) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "--: memest %s takes no launch command", c->name);
     }
@@ -386,7 +392,7 @@ me_status me_cli_parse(int argc, char **argv, me_diag *diag, me_cli *cli_out)
                     .rank = -1,
                     .iteration = -1,
                     .device_index = -1};
-    const command *c = read_command(argc, argv, diag);
+    const me_cli_command *c = read_command(argc, argv, diag);
     if (c == NULL) {
         return ME_ERR_CONFIG;
     }

@@ -165,7 +165,8 @@ static bool is_reason(me_status status)
            status == ME_ERR_MISMATCH || status == ME_ERR_OVERFLOW;
 }
 
-static me_status plan_setting(const me_compare_run *c, setting *s, me_diag *diag)
+static me_status plan_setting(const me_compare_run *c, setting *s,
+                              me_diag *diag)
 {
     const me_run_options options = {
         .strict = c->request.strict,

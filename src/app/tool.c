@@ -89,9 +89,8 @@ static me_status begin_memory(me_tool *t, const me_run *run, me_engine *e,
     }
     me_engine_observe(e, me_pool_observer_handle(t->pool));
     const me_op_counters counters = {.read = read_pool, .self = t->pool};
-    t->memory =
-        me_memory_tracker_create(e, ME_NO_MODULE, t->options.iteration,
-                                 &counters, t->options.as_memtracker);
+    t->memory = me_memory_tracker_create(e, ME_NO_MODULE, t->options.iteration,
+                                         &counters, t->options.as_memtracker);
     return t->memory == NULL
                ? me_fail(diag, ME_ERR_NOMEM, "no host memory for MemoryTracker")
                : ME_OK;
@@ -187,9 +186,9 @@ me_status me_tool_check_format(me_tool_kind kind, const char *format,
     const tool_row *tool = &tools[kind];
     return strchr(format, ' ') == NULL && strstr(tool->formats, format) != NULL
                ? ME_OK
-               : me_fail(diag, ME_ERR_CONFIG, "--format %s: --tool %s knows%.*s",
-                         format, tool->name, (int)strlen(tool->formats) - 1,
-                         tool->formats);
+               : me_fail(diag, ME_ERR_CONFIG,
+                         "--format %s: --tool %s knows%.*s", format, tool->name,
+                         (int)strlen(tool->formats) - 1, tool->formats);
 }
 
 me_status me_tool_check(const me_tool_options *options, const me_config *config,

@@ -63,9 +63,8 @@ static me_status read_flags(command *c, me_diag *diag)
     }
     if (status == ME_OK && cli->load != NULL &&
         options->kind != ME_TOOL_MEMORY) {
-        status =
-            me_fail(diag, ME_ERR_CONFIG,
-                    "--load %s: --tool memory reads a series", cli->load);
+        status = me_fail(diag, ME_ERR_CONFIG,
+                         "--load %s: --tool memory reads a series", cli->load);
     }
     return status == ME_OK
                ? me_mem_units_find(cli->units == NULL ? "B" : cli->units, diag,

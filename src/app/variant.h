@@ -28,9 +28,9 @@ typedef struct me_schedule_choice {
 
 /** Settings beside those of the job. */
 typedef struct me_variant {
-    char name[ME_VARIANT_NAME]; /**< "": the job as it is */
-    char *text;                 /**< as given; owned */
-    const char *assignments;    /**< of it, without the name */
+    char name[ME_VARIANT_NAME];      /**< "": the job as it is */
+    char *text;                      /**< as given; owned */
+    const char *assignments;         /**< of it, without the name */
     char *sets[ME_VARIANT_MAX_SETS]; /**< "KEY=VALUE"; owned */
     int32_t n_sets;
 } me_variant;

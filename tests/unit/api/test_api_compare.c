@@ -42,11 +42,10 @@ static memest_report *estimate(const memest_compare_row *row)
     memest_job *job = me_small_job_create(NULL);
     memest_report *report = NULL;
     const bool is_interleaved = strcmp(row->schedule, "interleaved:2") == 0;
-    assert_int_equal(memest_job_set(job, "pipeline.schedule",
-                                    is_interleaved ? "interleaved"
-                                                   : row->schedule,
-                                    NULL),
-                     MEMEST_OK);
+    assert_int_equal(
+        memest_job_set(job, "pipeline.schedule",
+                       is_interleaved ? "interleaved" : row->schedule, NULL),
+        MEMEST_OK);
     assert_int_equal(memest_job_set(job, "parallel.virtual_pipeline",
                                     is_interleaved ? "2" : "1", NULL),
                      MEMEST_OK);
@@ -72,8 +71,7 @@ static memest_peak most_of(const memest_report *report, int32_t stage)
         if (stage >= 0 && rank.pp != stage) {
             continue;
         }
-#define RAISE(kind)                                                            \
-    most.kind = peak.kind > most.kind ? peak.kind : most.kind
+#define RAISE(kind) most.kind = peak.kind > most.kind ? peak.kind : most.kind
         RAISE(requested_bytes);
         RAISE(allocated_bytes);
         RAISE(reserved_bytes);
@@ -166,12 +164,12 @@ static void test_api_compare__durations(void **state)
         }
     }
     char *text = NULL;
-    assert_int_equal(memest_comparison_text(c, MEMEST_FORMAT_CSV, false, &text,
-                                            NULL, NULL),
-                     MEMEST_ERR_CONFIG);
-    assert_int_equal(memest_comparison_text(c, MEMEST_FORMAT_TEXT, false, &text,
-                                            NULL, NULL),
-                     MEMEST_OK);
+    assert_int_equal(
+        memest_comparison_text(c, MEMEST_FORMAT_CSV, false, &text, NULL, NULL),
+        MEMEST_ERR_CONFIG);
+    assert_int_equal(
+        memest_comparison_text(c, MEMEST_FORMAT_TEXT, false, &text, NULL, NULL),
+        MEMEST_OK);
     assert_non_null(strstr(text, "ticks"));
     memest_text_destroy(text);
     memest_comparison_destroy(c);

@@ -1,55 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "support/test.h"
-
-#include "memest/memest.h"
+#include "support/tracked.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /** What PyTorch's MemTracker says of its first test, Linear and ReLU four times:
  *  the peak of the GPU (docs/trackers.md). */
 static const uint64_t PEAK_BYTES = 10522624;
-
-static memest_job *read_job(const char *name)
-{
-    char path[512];
-    memest_job *job = memest_job_create();
-    memest_error *error = memest_error_create();
-    (void)snprintf(path, sizeof path, SOURCE_DIR "/configs/trackers/%s.cfg",
-                   name);
-    if (memest_job_read_file(job, path, error) != MEMEST_OK) {
-        fail_msg("%s", memest_error_text(error));
-    }
-    memest_error_destroy(error);
-    return job;
-}
-
-static memest_tracker *create(memest_tool tool, bool as_memtracker)
-{
-    memest_tracker_options options = MEMEST_INIT(memest_tracker_options);
-    memest_tracker *tracker = NULL;
-    options.tool = tool;
-    options.iteration = 1;
-    options.as_memtracker = as_memtracker;
-    assert_int_equal(memest_tracker_create(&options, &tracker, NULL),
-                     MEMEST_OK);
-    return tracker;
-}
-
-static void track(const char *name, memest_tracker *tracker,
-                  const memest_observer *observer)
-{
-    memest_job *job = read_job(name);
-    memest_error *error = memest_error_create();
-    if (memest_track(job, 0, tracker, &observer, observer == NULL ? 0 : 1,
-                     error) != MEMEST_OK) {
-        fail_msg("%s", memest_error_text(error));
-    }
-    memest_error_destroy(error);
-    memest_job_destroy(job);
-}
 
 /** A snapshot, whose categories add up. */
 static memest_snapshot check_sum(const memest_snapshot *s)
@@ -110,10 +68,10 @@ static void check_module(const memest_tracker *t, size_t index)
 static void test_api_tracker__mem(void **state)
 {
     (void)state;
-    memest_tracker *t = create(MEMEST_TOOL_MEM, true);
+    memest_tracker *t = me_tracked_create(MEMEST_TOOL_MEM, true);
     memest_snapshot none = MEMEST_INIT(memest_snapshot);
     assert_false(memest_tracker_peak(t, MEMEST_PLACE_GPU, &none));
-    track("mem_tracker", t, NULL);
+    me_tracked_run("mem_tracker", t, NULL);
     const memest_snapshot gpu = peak_of(t, MEMEST_PLACE_GPU);
     assert_true(gpu.total_bytes == PEAK_BYTES);
     assert_true(category_of(t, &gpu, "Parameter") ==
@@ -146,8 +104,8 @@ static void test_api_tracker__mem(void **state)
 static void test_api_tracker__fsdp(void **state)
 {
     (void)state;
-    memest_tracker *t = create(MEMEST_TOOL_FSDP2, true);
-    track("fsdp2_checkpoint", t, NULL);
+    memest_tracker *t = me_tracked_create(MEMEST_TOOL_FSDP2, true);
+    me_tracked_run("fsdp2_checkpoint", t, NULL);
     assert_true(peak_of(t, MEMEST_PLACE_GPU).total_bytes ==
                 UINT64_C(272958464));
     assert_string_equal(memest_tracker_category_name(t, 0), "Sharded Param");
@@ -183,7 +141,7 @@ static int on_iteration(void *self, const memest_mark_event *event)
         assert_int_equal(memest_tracker_n_modules(r->tracker), 0);
     }
     /* It runs already. */
-    memest_job *job = read_job("mem_tracker");
+    memest_job *job = me_tracked_job("mem_tracker");
     assert_int_equal(memest_track(job, 0, r->tracker, NULL, 0, error),
                      MEMEST_ERR_CONFIG);
     memest_job_destroy(job);
@@ -196,14 +154,14 @@ static int on_iteration(void *self, const memest_mark_event *event)
 static void test_api_tracker__external(void **state)
 {
     (void)state;
-    memest_tracker *t = create(MEMEST_TOOL_MEM, true);
+    memest_tracker *t = me_tracked_create(MEMEST_TOOL_MEM, true);
     assert_int_equal(
         memest_tracker_track_external(t, MEMEST_PLACE_GPU, 1000, NULL),
         MEMEST_OK);
     assert_int_equal(
         memest_tracker_track_external(t, MEMEST_PLACE_HOST, 10, NULL),
         MEMEST_OK);
-    track("mem_tracker", t, NULL);
+    me_tracked_run("mem_tracker", t, NULL);
     const memest_snapshot gpu = peak_of(t, MEMEST_PLACE_GPU);
     const memest_snapshot host = peak_of(t, MEMEST_PLACE_HOST);
     assert_true(gpu.total_bytes == PEAK_BYTES + 1024);
@@ -219,7 +177,7 @@ static void test_api_tracker__external(void **state)
     memest_observer observer = MEMEST_INIT(memest_observer);
     observer.self = &r;
     observer.iteration_begin = on_iteration;
-    track("mem_tracker", t, &observer);
+    me_tracked_run("mem_tracker", t, &observer);
     assert_int_equal(r.n_checked, 2);
     assert_true(peak_of(t, MEMEST_PLACE_GPU).total_bytes == PEAK_BYTES + 1024);
     memest_tracker_destroy(t);
@@ -236,7 +194,7 @@ static size_t n_root_calls(bool resets)
                      MEMEST_OK);
     observer.self = &r;
     observer.iteration_begin = on_iteration;
-    track("mem_tracker", r.tracker, &observer);
+    me_tracked_run("mem_tracker", r.tracker, &observer);
     const size_t n = memest_tracker_n_calls(r.tracker, 0, 0);
     memest_tracker_destroy(r.tracker);
     return n;
@@ -254,7 +212,7 @@ static void test_api_tracker__reset(void **state)
     options.keep_modules = true;
     options.as_memtracker = true;
     assert_int_equal(memest_tracker_create(&options, &t, NULL), MEMEST_OK);
-    memest_job *job = read_job("mem_tracker");
+    memest_job *job = me_tracked_job("mem_tracker");
     assert_int_equal(memest_track(job, 0, t, NULL, 0, NULL),
                      MEMEST_ERR_UNSUPPORTED);
     memest_job_destroy(job);
@@ -282,10 +240,10 @@ static int note(hook_log *log, const char *hook,
         (void)snprintf(parents + at, sizeof parents - at, "%s%s",
                        i == 0 ? "" : ",", name);
     }
-    const int n = snprintf(log->text + log->length,
-                           sizeof log->text - log->length,
-                           "%s\t%s\t%d\t%d\t%s\n", hook, event->fqn,
-                           event->is_parent, event->is_backward, parents);
+    const int n =
+        snprintf(log->text + log->length, sizeof log->text - log->length,
+                 "%s\t%s\t%d\t%d\t%s\n", hook, event->fqn, event->is_parent,
+                 event->is_backward, parents);
     assert_true(n > 0 && (size_t)n < sizeof log->text - log->length);
     log->length += (size_t)n;
     return 0;
@@ -316,7 +274,7 @@ static void test_api_tracker__mod(void **state)
 {
     (void)state;
     static hook_log log;
-    memest_tracker *t = create(MEMEST_TOOL_MOD, false);
+    memest_tracker *t = me_tracked_create(MEMEST_TOOL_MOD, false);
     memest_observer observer = MEMEST_INIT(memest_observer);
     char *text = NULL;
     log = (hook_log){.tracker = t};
@@ -327,95 +285,12 @@ static void test_api_tracker__mod(void **state)
     observer.post_backward = note_post_backward;
     assert_int_equal(memest_tracker_text(t, NULL, &text, NULL),
                      MEMEST_ERR_CONFIG); /* it has not run */
-    track("mem_tracker", t, &observer);
+    me_tracked_run("mem_tracker", t, &observer);
     assert_int_equal(memest_tracker_text(t, NULL, &text, NULL), MEMEST_OK);
     assert_string_equal(strchr(text, '\n') + 1, log.text);
     assert_non_null(strstr(text, "pre_bw\tDummyModel.linears.0\t1\t1"));
     memest_text_destroy(text);
     memest_tracker_destroy(t);
-}
-
-static void check_same(const memest_series *a, const memest_series *b)
-{
-    const size_t n = memest_series_n_operations(a);
-    assert_int_equal(memest_series_n_operations(b), n);
-    for (size_t i = 0; i < n; i++) {
-        memest_operation x = MEMEST_INIT(memest_operation);
-        memest_operation y = MEMEST_INIT(memest_operation);
-        assert_true(memest_series_operation(a, i, &x));
-        assert_true(memest_series_operation(b, i, &y));
-        assert_string_equal(x.name, y.name);
-        assert_true(x.allocated_bytes == y.allocated_bytes &&
-                    x.active_bytes == y.active_bytes &&
-                    x.reserved_bytes == y.reserved_bytes);
-    }
-}
-
-/** Save a series to a file and load that. */
-static memest_series *save_and_load(const memest_series *series)
-{
-    char path[] = "memest_series_XXXXXX";
-    char *text = NULL;
-    memest_series *loaded = NULL;
-    const int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(
-        memest_series_text(series, MEMEST_SERIES_JSON, 0, &text, NULL),
-        MEMEST_OK);
-    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-    assert_int_equal(close(fd), 0);
-    memest_text_destroy(text);
-    assert_int_equal(memest_series_load(path, &loaded, NULL), MEMEST_OK);
-    assert_int_equal(unlink(path), 0);
-    return loaded;
-}
-
-/* Operations, markers, the largest ones; saved and loaded it is the same. */
-static void test_api_tracker__series(void **state)
-{
-    (void)state;
-    memest_tracker *t = create(MEMEST_TOOL_MEMORY, false);
-    assert_null(memest_tracker_series(t));
-    track("memory_tracker", t, NULL);
-    const memest_series *series = memest_tracker_series(t);
-    assert_non_null(series);
-    const size_t n = memest_series_n_operations(series);
-    assert_true(n > 20);
-
-    memest_marker marker = MEMEST_INIT(memest_marker);
-    assert_int_equal(memest_series_n_markers(series), 2);
-    assert_true(memest_series_marker(series, 0, &marker));
-    assert_string_equal(marker.name, "fw_start");
-    assert_true(memest_series_marker(series, 1, &marker));
-    assert_string_equal(marker.name, "fw_bw_boundary");
-    assert_true(marker.at > 0 && marker.at < n);
-    assert_int_equal(memest_series_num_alloc_retries(series), 0);
-
-    memest_growth first = MEMEST_INIT(memest_growth);
-    memest_growth next = MEMEST_INIT(memest_growth);
-    memest_operation at = MEMEST_INIT(memest_operation);
-    memest_operation before = MEMEST_INIT(memest_operation);
-    assert_true(memest_series_top(series, 0, &first));
-    assert_true(memest_series_top(series, 1, &next));
-    assert_string_equal(first.name, "0.1.forward.cudnn_batch_norm.default_0");
-    assert_true(first.bytes >= next.bytes && first.operation > 0);
-    assert_true(memest_series_operation(series, first.operation, &at));
-    assert_true(memest_series_operation(series, first.operation - 1, &before));
-    assert_true(at.allocated_bytes - before.allocated_bytes ==
-                (uint64_t)first.bytes);
-    assert_false(memest_series_top(series, n - 1, &next));
-
-    memest_series *loaded = save_and_load(series);
-    check_same(series, loaded);
-    memest_tracker_destroy(t);
-    char *text = NULL;
-    assert_int_equal(
-        memest_series_text(loaded, MEMEST_SERIES_SUMMARY, 1, &text, NULL),
-        MEMEST_OK);
-    assert_non_null(strstr(text, "Top 1 ops"));
-    memest_text_destroy(text);
-    memest_series_destroy(loaded);
-    memest_series_destroy(NULL);
 }
 
 static int stop_at_layer(void *self, const memest_module_event *event)
@@ -431,9 +306,9 @@ static int stop_at_layer(void *self, const memest_module_event *event)
 static void test_api_tracker__stops(void **state)
 {
     (void)state;
-    memest_tracker *t = create(MEMEST_TOOL_MEM, false);
+    memest_tracker *t = me_tracked_create(MEMEST_TOOL_MEM, false);
     memest_error *error = memest_error_create();
-    memest_job *job = read_job("mem_tracker");
+    memest_job *job = me_tracked_job("mem_tracker");
     memest_observer observer = MEMEST_INIT(memest_observer);
     observer.post_backward = stop_at_layer;
     const memest_observer *all[] = {&observer};
@@ -451,9 +326,9 @@ static void test_api_tracker__stops(void **state)
 static void check_refused(memest_tool tool, const char *name, int32_t rank,
                           const char *part)
 {
-    memest_tracker *t = create(tool, false);
+    memest_tracker *t = me_tracked_create(tool, false);
     memest_error *error = memest_error_create();
-    memest_job *job = read_job(name);
+    memest_job *job = me_tracked_job(name);
     assert_int_equal(memest_track(job, rank, t, NULL, 0, error),
                      MEMEST_ERR_CONFIG);
     if (strstr(memest_error_text(error), part) == NULL) {
@@ -479,18 +354,15 @@ static void test_api_tracker__refuses(void **state)
     options.struct_size = 1;
     assert_int_equal(memest_tracker_create(&options, &t, NULL),
                      MEMEST_ERR_CONFIG);
-    t = create(MEMEST_TOOL_MOD, false);
+    t = me_tracked_create(MEMEST_TOOL_MOD, false);
     assert_int_equal(
         memest_tracker_track_external(t, MEMEST_PLACE_GPU, 1, NULL),
         MEMEST_ERR_CONFIG);
     memest_tracker_destroy(t);
     memest_tracker_destroy(NULL);
 
-    memest_series *series = NULL;
-    assert_int_equal(memest_series_load("/nowhere", &series, NULL),
-                     MEMEST_ERR_IO);
-    t = create(MEMEST_TOOL_MEM, false);
-    track("mem_tracker", t, NULL);
+    t = me_tracked_create(MEMEST_TOOL_MEM, false);
+    me_tracked_run("mem_tracker", t, NULL);
     memest_track_style style = MEMEST_INIT(memest_track_style);
     char *text = NULL;
     style.units = "furlong";
@@ -511,7 +383,6 @@ int main(void)
         cmocka_unit_test(test_api_tracker__external),
         cmocka_unit_test(test_api_tracker__reset),
         cmocka_unit_test(test_api_tracker__mod),
-        cmocka_unit_test(test_api_tracker__series),
         cmocka_unit_test(test_api_tracker__stops),
         cmocka_unit_test(test_api_tracker__refuses),
     };
