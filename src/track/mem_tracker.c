@@ -7,11 +7,6 @@
 
 #include <string.h>
 
-/** What PyTorch's allocator rounds a small block to, and with it its tools. */
-enum {
-    BLOCK_BYTES = 512
-};
-
 #define LABEL(constant, label) [constant] = (label),
 
 static const char *const mem_categories[] = {ME_MEM_CATEGORY_LIST(LABEL)};
@@ -245,7 +240,7 @@ static void on_alloc(me_mem_tracker *t, const me_event *event)
     }
     const uint8_t unseen = (uint8_t)(t->labels->n_categories - 1);
     *block = (me_mem_block){
-        .bytes = me_round_up(event->bytes, BLOCK_BYTES),
+        .bytes = me_round_up(event->bytes, ME_MEM_BLOCK_BYTES),
         .category = t->is_listening ? category_inside(t)
                                     : category_before(t, event->category),
     };
@@ -382,36 +377,6 @@ void me_mem_move(me_mem_tracker *t, const me_tensor *x, uint8_t category)
         block->category = category;
         add(t, block);
     }
-}
-
-uint64_t me_mem_external_bytes(int device, uint64_t bytes)
-{
-    return device == ME_MEM_CUDA ? me_round_up(bytes, BLOCK_BYTES) : bytes;
-}
-
-/** @param more  less where the sum wraps */
-static void change_external(me_mem_tracker *t, int device, uint64_t more)
-{
-    me_mem_device *d = &t->current.device[device];
-    const uint32_t category =
-        t->options.is_fsdp ? ME_FSDP_MEM_INPUTS : ME_MEM_OTHER;
-    d->by_category[category] += more;
-    d->total += more;
-}
-
-void me_mem_tracker_add_external(me_mem_tracker *t, int device, uint64_t bytes)
-{
-    change_external(t, device, bytes);
-    if (t->options.as_memtracker) {
-        t->has_unchecked = true; /* the next operation sees it */
-    } else {
-        me_mem_check_peaks(t);
-    }
-}
-
-void me_mem_tracker_drop_external(me_mem_tracker *t, int device, uint64_t bytes)
-{
-    change_external(t, device, 0 - bytes);
 }
 
 me_mem_tracker *me_mem_tracker_create(me_engine *e, me_mod_tracker *mod,
