@@ -12,7 +12,7 @@
 #include "base/str.h"
 
 /** The manual page, in man's macros and ASCII. */
-void me_cli_man(me_str *text);
+void me_cli_man(me_str *page);
 
 /** The function that completes a command line, for bash. */
 void me_cli_bash(me_str *text);

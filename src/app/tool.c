@@ -111,9 +111,17 @@ static void append_points(const me_tool *t, const me_mem_format *format,
     me_str_append(text, "\n");
 }
 
-me_status me_tool_append_series(const me_op_series *series,
-                                const me_tool_format *format, me_diag *diag,
-                                me_str *text)
+/** Printing fails for want of memory alone, unless it has said why. */
+static me_status say_memory(me_status status, me_diag *diag)
+{
+    return status == ME_ERR_NOMEM
+               ? me_fail(diag, status, "no host memory for the text")
+               : status;
+}
+
+static me_status append_series(const me_op_series *series,
+                               const me_tool_format *format, me_diag *diag,
+                               me_str *text)
 {
     if (strcmp(format->name, "json") == 0) {
         return me_op_series_save(text, series);
@@ -121,6 +129,13 @@ me_status me_tool_append_series(const me_op_series *series,
     return strcmp(format->name, "html") == 0
                ? me_op_series_html(text, series, format->top, diag)
                : me_op_series_summary(text, series, format->top);
+}
+
+me_status me_tool_append_series(const me_op_series *series,
+                                const me_tool_format *format, me_diag *diag,
+                                me_str *text)
+{
+    return say_memory(append_series(series, format, diag, text), diag);
 }
 
 static me_status append_mem(const me_tool *t, const me_tool_format *format,
@@ -137,8 +152,8 @@ static me_status append_mem(const me_tool *t, const me_tool_format *format,
 static me_status append_memory(const me_tool *t, const me_tool_format *format,
                                me_diag *diag, me_str *text)
 {
-    return me_tool_append_series(me_memory_tracker_series(t->memory), format,
-                                 diag, text);
+    return append_series(me_memory_tracker_series(t->memory), format, diag,
+                         text);
 }
 
 static me_status append_mod(const me_tool *t, const me_tool_format *format,
@@ -246,7 +261,8 @@ me_status me_tool_begin(me_tool *t, const me_run *run, me_engine *e,
 me_status me_tool_append(const me_tool *t, const me_tool_format *format,
                          me_diag *diag, me_str *text)
 {
-    return tools[t->options.kind].append(t, format, diag, text);
+    return say_memory(tools[t->options.kind].append(t, format, diag, text),
+                      diag);
 }
 
 void me_tool_fini(me_tool *t)

@@ -25,19 +25,10 @@ static me_status begin(void *self, me_engine *e, me_diag *diag)
     return me_tool_begin(&c->tool, c->run, e, diag);
 }
 
-/** Printing fails for want of memory alone, unless it has said why. */
-static me_status say_memory(me_status status, me_diag *diag)
-{
-    return status == ME_ERR_NOMEM
-               ? me_fail(diag, status, "no host memory for the text")
-               : status;
-}
-
 static me_status end(void *self, me_diag *diag)
 {
     command *c = self;
-    return say_memory(me_tool_append(&c->tool, &c->format, diag, &c->text),
-                      diag);
+    return me_tool_append(&c->tool, &c->format, diag, &c->text);
 }
 
 /** What the flags ask for, and whether the command has it. */
@@ -121,9 +112,7 @@ static me_status show_loaded(command *c, me_diag *diag)
         status = me_op_series_load(c->cli->load, diag, &c->loaded);
     }
     if (status == ME_OK) {
-        status = say_memory(
-            me_tool_append_series(&c->loaded, &c->format, diag, &c->text),
-            diag);
+        status = me_tool_append_series(&c->loaded, &c->format, diag, &c->text);
     }
     if (status == ME_ERR_IO) {
         return ME_ERR_CONFIG; /* there is no such file */
