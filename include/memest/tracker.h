@@ -143,7 +143,7 @@ MEMEST_API bool memest_tracker_peak(const memest_tracker *tracker,
                                     memest_snapshot *snapshot_out);
 
 /** What was there at the named points of the program, from the beginning of
- *  iteration 0 on. The name is static; NULL beyond the last. */
+ *  iteration 0 on; NULL beyond the last. */
 MEMEST_API const char *memest_tracker_point_name(const memest_tracker *tracker,
                                                  size_t index);
 MEMEST_API bool memest_tracker_point(const memest_tracker *tracker,

@@ -293,8 +293,13 @@ static void on_point(me_mem_tracker *t, const me_event *event)
         return;
     }
     t->points = items;
+    char *name = me_strdup(event->name, "mem_tracker");
+    if (name == NULL) {
+        no_memory(t);
+        return;
+    }
     t->points[t->n_points++] =
-        (me_mem_point){.name = event->name, .snapshot = t->current};
+        (me_mem_point){.name = name, .snapshot = t->current};
 }
 
 static void on_iteration(me_mem_tracker *t, const me_event *event)
@@ -418,6 +423,9 @@ void me_mem_tracker_destroy(me_mem_tracker *t)
     me_free(t->modules);
     me_free(t->place_of);
     me_free(t->blocks);
+    for (uint32_t i = 0; i < t->n_points; i++) {
+        me_free(t->points[i].name);
+    }
     me_free(t->points);
     me_free(t);
 }

@@ -148,7 +148,7 @@ typedef struct me_mem_module {
 
 /** A named moment of the program (base/event.h) and what was there then. */
 typedef struct me_mem_point {
-    const char *name; /**< borrowed from the engine */
+    char *name; /**< owned: the tracker outlives the engine */
     me_mem_snapshot snapshot;
 } me_mem_point;
 

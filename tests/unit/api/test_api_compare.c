@@ -154,8 +154,10 @@ static void test_api_compare__durations(void **state)
         const bool is_interleaved = strcmp(row.schedule, "interleaved:2") == 0;
         const bool is_gpipe = strcmp(row.schedule, "gpipe") == 0;
         assert_true(row.has_step);
-        assert_float_equal(row.step, is_interleaved ? 25.5 : 27, 1e-9);
-        assert_float_equal(row.bubble, is_interleaved ? 1.5 : 3, 1e-9);
+        const double bubble = is_interleaved ? 1.5 : 3;
+        assert_true(row.bubble > bubble - 1e-9 && row.bubble < bubble + 1e-9);
+        assert_true(row.step > bubble + 24 - 1e-9 &&
+                    row.step < bubble + 24 + 1e-9);
         assert_int_equal(row.place, is_interleaved ? 1 : 2);
         assert_int_equal(row.is_tie, !is_interleaved);
         assert_int_equal(row.chunks, is_interleaved ? 2 : 1);
