@@ -70,24 +70,13 @@ static void append_flags_of(me_str *page, const me_cli_command *c)
     me_str_append(page, "\n");
 }
 
-/** The help without the operand, which stands before it. */
-static const char *help_of(const me_cli_command *c)
-{
-    const char *help = c->help;
-    if (c->operand != NULL &&
-        strncmp(help, c->operand, strlen(c->operand)) == 0) {
-        help += strlen(c->operand);
-    }
-    return help + strspn(help, " ");
-}
-
 static void append_commands(me_str *page)
 {
     const me_cli_command *c = NULL;
     me_str_append(page, ".SH COMMANDS\n");
     for (int i = 0; (c = me_cli_command_at(i)) != NULL; i++) {
         append_term(page, c->name, c->operand);
-        append_line(page, help_of(c));
+        append_line(page, c->help);
         append_flags_of(page, c);
     }
 }
