@@ -261,6 +261,26 @@ static me_status run_settings(me_compare_run *c, me_diag *diag)
     return status == ME_OK ? agree(c, check_reasons(c, diag), diag) : status;
 }
 
+/** All schedules do the same work, and some. */
+static me_status check_work(const me_ticks *t, me_diag *diag)
+{
+    const int64_t halves = t->input_gradient + t->weight_gradient;
+    if (me_ticks_backward(t) != halves) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--durations: B=%lld is not I=%lld and W=%lld together: "
+                       "schedules that split backwards would do other work "
+                       "than those that do not",
+                       (long long)me_ticks_backward(t),
+                       (long long)t->input_gradient,
+                       (long long)t->weight_gradient);
+    }
+    return t->forward + halves > 0
+               ? ME_OK
+               : me_fail(diag, ME_ERR_CONFIG,
+                         "--durations: F, I and W are all 0: nothing is left "
+                         "to compare");
+}
+
 me_status me_compare_run_create(me_transport *transport,
                                 const me_compare_request *request,
                                 me_diag *diag, me_compare_run **run_out)
@@ -275,6 +295,9 @@ me_status me_compare_run_create(me_transport *transport,
     me_status status = ME_OK;
     if (request->durations != NULL) {
         status = me_ticks_parse(request->durations, diag, &c->durations);
+    }
+    if (status == ME_OK) {
+        status = check_work(&c->durations, diag);
     }
     if (status == ME_OK) {
         status = read_choices(c, diag);
