@@ -48,6 +48,32 @@ static me_status agree(const me_compare_run *c, me_status status, me_diag *diag)
     return me_transport_agree(c->transport, status, diag);
 }
 
+/** Equal rows would not be told apart. */
+static me_status check_names(const me_compare_run *c, me_diag *diag)
+{
+    for (size_t i = 0; i < c->n_choices; i++) {
+        for (size_t j = 0; j < i; j++) {
+            if (strcmp(c->choices[i].name, c->choices[j].name) == 0) {
+                return me_fail(diag, ME_ERR_CONFIG,
+                               "--schedule %s is there "
+                               "twice",
+                               c->choices[i].name);
+            }
+        }
+    }
+    for (size_t i = 0; i < c->n_variants; i++) {
+        for (size_t j = 0; j < i; j++) {
+            if (strcmp(c->variants[i].name, c->variants[j].name) == 0) {
+                return me_fail(diag, ME_ERR_CONFIG,
+                               "--variant %s is there "
+                               "twice",
+                               c->variants[i].name);
+            }
+        }
+    }
+    return ME_OK;
+}
+
 static me_status read_choices(me_compare_run *c, me_diag *diag)
 {
     const me_compare_request *r = &c->request;
@@ -73,7 +99,7 @@ static me_status read_choices(me_compare_run *c, me_diag *diag)
     for (size_t i = 0; status == ME_OK && i < r->n_variants; i++) {
         status = me_variant_parse(r->variants[i], diag, &c->variants[i + 1]);
     }
-    return status;
+    return status == ME_OK ? check_names(c, diag) : status;
 }
 
 static me_status make_settings(me_compare_run *c, me_diag *diag)

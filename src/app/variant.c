@@ -109,6 +109,14 @@ static me_status add_set(const char *text, size_t length, me_diag *diag,
                        "--variant: more than %d assignments in one",
                        ME_VARIANT_MAX_SETS);
     }
+    const size_t key = strcspn(text, "=") + 1;
+    for (int32_t i = 0; i < variant->n_sets; i++) {
+        if (strncmp(variant->sets[i], text, key) == 0) {
+            return me_fail(diag, ME_ERR_CONFIG,
+                           "--variant: %.*s is there twice", (int)key - 1,
+                           text);
+        }
+    }
     char *set = copy_text(text, length, diag);
     if (set == NULL) {
         return ME_ERR_NOMEM;
