@@ -55,6 +55,10 @@ install(FILES ${libmemest} TYPE LIB)
 install(DIRECTORY include/memest TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/memest)
 install(FILES LICENSE README.md TYPE DOC)
+install(FILES ${PROJECT_BINARY_DIR}/memest.1
+  DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${PROJECT_BINARY_DIR}/memest.bash RENAME memest
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 
 set(me_package ${CMAKE_INSTALL_LIBDIR}/cmake/memest)
 install(EXPORT memest DESTINATION ${me_package} NAMESPACE memest::

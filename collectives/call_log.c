@@ -13,20 +13,9 @@
 static bool grow(void **items, uint32_t count, uint32_t *capacity, size_t size,
                  const char *name)
 {
-    if (count < *capacity) {
-        return true;
-    }
-    if (count >= UINT32_MAX / 2) {
-        return false;
-    }
-    const uint32_t more = count < 8 ? 16 : count * 2;
-    void *larger = me_realloc(*items, more, size, name);
-    if (larger == NULL) {
-        return false;
-    }
-    *items = larger;
-    *capacity = more;
-    return true;
+    void *larger = me_grow(*items, count, capacity, size, name);
+    *items = larger == NULL ? *items : larger;
+    return larger != NULL;
 }
 
 static me_status stick(me_call_log *log, me_status status)

@@ -55,7 +55,8 @@ static ncclResult_t create(me_call_log *log, const me_comm_group *group,
     case ME_ERR_MISMATCH:
     case ME_ERR_UNSUPPORTED:
     case ME_ERR_MPI:
-    case ME_ERR_INTERNAL: break;
+    case ME_ERR_INTERNAL:
+    case ME_ERR_STOPPED: break;
     }
     return me_nccl_fail(ncclInvalidArgument, "%s", diag.text);
 }

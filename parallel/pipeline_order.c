@@ -193,6 +193,43 @@ static const char *check_seen(const me_action *action, uint8_t *seen)
     return NULL;
 }
 
+/** What must have run before a backward, or before a weight gradient. */
+static me_action before(const me_action *action)
+{
+    me_action needed = *action;
+    needed.kind = action->kind == ME_ACTION_WEIGHT_GRADIENT
+                      ? ME_ACTION_INPUT_GRADIENT
+                      : ME_ACTION_FORWARD;
+    return needed;
+}
+
+/** Does a rank do it at all? A whole backward makes the input gradient. */
+static bool is_listed(const me_actions *actions, const me_action *needed)
+{
+    for (int32_t i = 0; i < actions->count; i++) {
+        const me_action *a = &actions->items[i];
+        if (a->stage == needed->stage && a->microbatch == needed->microbatch &&
+            (a->kind == needed->kind ||
+             (needed->kind == ME_ACTION_INPUT_GRADIENT &&
+              a->kind == ME_ACTION_BACKWARD))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** An action is wrong where it stands: because it is, or because what it needs
+ *  is nowhere. */
+static me_status fail_seen(const me_actions *actions, int32_t rank,
+                           const me_action *action, const char *wrong,
+                           me_diag *diag)
+{
+    const me_action needed = before(action);
+    return action->kind == ME_ACTION_FORWARD || is_listed(actions, &needed)
+               ? me_action_fail(diag, rank, action, wrong)
+               : me_action_fail(diag, rank, &needed, "is missing");
+}
+
 static me_status check_rank(const me_pipeline_order *order, int32_t rank,
                             uint8_t *seen, me_diag *diag)
 {
@@ -220,7 +257,7 @@ static me_status check_rank(const me_pipeline_order *order, int32_t rank,
                   (size_t)action->microbatch];
         const char *wrong = check_seen(action, of_action);
         if (wrong != NULL) {
-            return me_action_fail(diag, rank, action, wrong);
+            return fail_seen(actions, rank, action, wrong, diag);
         }
     }
     return ME_OK;

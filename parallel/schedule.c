@@ -185,17 +185,15 @@ void me_actions_push(me_actions *actions, me_action action)
     if (actions->status != ME_OK) {
         return;
     }
-    if (actions->count == actions->capacity) {
-        const int32_t wanted =
-            actions->capacity == 0 ? 64 : 2 * actions->capacity;
-        me_action *larger = me_realloc(actions->items, (size_t)wanted,
-                                       sizeof *larger, "actions.items");
+    if ((uint32_t)actions->count == actions->capacity) {
+        me_action *larger =
+            me_grow(actions->items, (uint32_t)actions->count,
+                    &actions->capacity, sizeof *larger, "actions.items");
         if (larger == NULL) {
             actions->status = ME_ERR_NOMEM;
             return;
         }
         actions->items = larger;
-        actions->capacity = wanted;
     }
     actions->items[actions->count++] = action;
 }

@@ -85,7 +85,7 @@ typedef struct me_pipeline {
 typedef struct me_actions {
     me_action *items; /**< owned */
     int32_t count;
-    int32_t capacity;
+    uint32_t capacity;
     me_status status;
 } me_actions;
 

@@ -22,7 +22,7 @@ typedef struct reader {
     const char *end;
     me_actions *rows; /**< owned until the order takes them */
     int32_t n_rows;
-    int32_t capacity;
+    uint32_t capacity;
     int32_t row;    /**< lines so far, from 1 */
     int32_t column; /**< cells of the row so far, from 1 */
     int32_t n_stages;
@@ -199,16 +199,12 @@ static me_status read_cell(reader *r, const char *begin, const char *end)
 
 static bool add_row(reader *r)
 {
-    if (r->n_rows == r->capacity) {
-        const int32_t wanted = r->capacity == 0 ? 16 : 2 * r->capacity;
-        me_actions *larger = me_realloc(r->rows, (size_t)wanted, sizeof *larger,
-                                        "schedule_csv.rows");
-        if (larger == NULL) {
-            return false;
-        }
-        r->rows = larger;
-        r->capacity = wanted;
+    me_actions *larger = me_grow(r->rows, (uint32_t)r->n_rows, &r->capacity,
+                                 sizeof *larger, "schedule_csv.rows");
+    if (larger == NULL) {
+        return false;
     }
+    r->rows = larger;
     r->rows[r->n_rows++] = (me_actions){.items = NULL};
     return true;
 }

@@ -39,7 +39,7 @@ static void note_peak(tracker *t)
     }
 }
 
-static void pre_forward(void *self, const memest_module_event *event)
+static int pre_forward(void *self, const memest_module_event *event)
 {
     tracker *t = self;
     if (event->at.iteration == STEADY && !event->is_backward &&
@@ -50,29 +50,33 @@ static void pre_forward(void *self, const memest_module_event *event)
         t->running[t->n_running++] = event->module;
         note_peak(t);
     }
+    return 0;
 }
 
-static void post_forward(void *self, const memest_module_event *event)
+static int post_forward(void *self, const memest_module_event *event)
 {
     tracker *t = self;
     if (event->at.iteration == STEADY && !event->is_backward &&
         t->n_running > 0) {
         t->n_running--;
     }
+    return 0;
 }
 
-static void on_alloc(void *self, const memest_block_event *event)
+static int on_alloc(void *self, const memest_block_event *event)
 {
     tracker *t = self;
     t->live_bytes += event->bytes;
     t->n_allocations += event->at.iteration == STEADY;
     note_peak(t);
+    return 0;
 }
 
-static void on_free(void *self, const memest_block_event *event)
+static int on_free(void *self, const memest_block_event *event)
 {
     tracker *t = self;
     t->live_bytes -= event->bytes;
+    return 0;
 }
 
 static memest_status track(const memest_job *job, tracker *t,

@@ -30,7 +30,8 @@ typedef enum memest_status {
     MEMEST_ERR_MISMATCH = -7,    /**< ranks disagree in a collective */
     MEMEST_ERR_UNSUPPORTED = -8, /**< not modelled, or not built in */
     MEMEST_ERR_MPI = -9,         /**< MPI failed */
-    MEMEST_ERR_INTERNAL = -10    /**< a bug in memest */
+    MEMEST_ERR_INTERNAL = -10,   /**< a bug in memest */
+    MEMEST_ERR_STOPPED = -11     /**< a hook wanted no more */
 } memest_status;
 
 /** Why a call failed. */

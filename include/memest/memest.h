@@ -5,7 +5,10 @@
  *
  *   job.h       a job from a file, a launch command, options
  *   report.h    the estimate and what it says of every rank
+ *   compare.h   a job under several schedules and settings, side by side
  *   observer.h  hooks: modules, allocations, iterations, as they happen
+ *   tracker.h   PyTorch's own memory tools: MemTracker and the others
+ *   series.h    memory after each operation
  *   pool.h      PyTorch's caching allocator alone
  *   schedule.h  orders of pipeline schedules
  *   names.h, error.h, version.h
@@ -32,6 +35,7 @@
 #ifndef MEMEST_MEMEST_H
 #define MEMEST_MEMEST_H
 
+#include "memest/compare.h"
 #include "memest/error.h"
 #include "memest/job.h"
 #include "memest/names.h"
@@ -39,6 +43,8 @@
 #include "memest/pool.h"
 #include "memest/report.h"
 #include "memest/schedule.h"
+#include "memest/series.h"
+#include "memest/tracker.h"
 #include "memest/version.h"
 
 #endif /* MEMEST_MEMEST_H */

@@ -35,7 +35,7 @@ typedef struct memest_moment {
 } memest_moment;
 
 /** A module begins or ends. Borrowed for the call, and so are its texts, but
- *  `path` and `name` stay until memest_observe() returns. */
+ *  `path`, `name` and `fqn` stay until memest_observe() returns. */
 typedef struct memest_module_event {
     size_t struct_size;
     memest_moment at;
@@ -48,6 +48,10 @@ typedef struct memest_module_event {
     size_t n_parents;
     bool is_backward; /**< within a backward pass: in backward hooks, and in
                             forward hooks where a forward is run again */
+    bool is_parent;   /**< plain PyTorch: ModTracker has its name among the
+                            parents, those that run */
+    const char *fqn;  /**< plain PyTorch: ModTracker's name of it, such as
+                           "Transformer.layers.0"; else NULL */
 } memest_module_event;
 
 /** A block of the device's memory. Borrowed for the call; `op` and `path` stay
@@ -82,6 +86,10 @@ typedef struct memest_mark_event {
  * The hooks; NULL where nobody listens. They must not throw or longjmp through
  * the library, and may call any of its functions on other objects.
  *
+ * A hook returns 0 to go on. Anything else stops the run: no hook is called any
+ * more, and the function that runs the job fails with MEMEST_ERR_STOPPED and a
+ * line that names the observer, the hook, what it returned, and where.
+ *
  * A module's forward hooks are called around its forward, and around the
  * recomputation of one. Its backward hooks, in jobs of plain PyTorch, are those
  * of torch.distributed._tools.mod_tracker.ModTracker, once a forward: before the
@@ -96,25 +104,25 @@ typedef struct memest_mark_event {
 typedef struct memest_observer {
     size_t struct_size;
     void *self; /**< handed to each hook */
-    void (*pre_forward)(void *self, const memest_module_event *event);
-    void (*post_forward)(void *self, const memest_module_event *event);
-    void (*pre_backward)(void *self, const memest_module_event *event);
-    void (*post_backward)(void *self, const memest_module_event *event);
-    void (*alloc)(void *self, const memest_block_event *event);
+    int (*pre_forward)(void *self, const memest_module_event *event);
+    int (*post_forward)(void *self, const memest_module_event *event);
+    int (*pre_backward)(void *self, const memest_module_event *event);
+    int (*post_backward)(void *self, const memest_module_event *event);
+    int (*alloc)(void *self, const memest_block_event *event);
     /** The last reference has gone. */
-    void (*free_requested)(void *self, const memest_block_event *event);
+    int (*free_requested)(void *self, const memest_block_event *event);
     /** The allocator has it back: at once, or where another stream still used
      *  the block at the next allocation. */
-    void (*free_completed)(void *self, const memest_block_event *event);
+    int (*free_completed)(void *self, const memest_block_event *event);
     /** A live block turns out to be something else: a temporary that is saved
      *  for the backward, a gradient that reaches its parameter. */
-    void (*category_changed)(void *self, const memest_block_event *event);
-    void (*iteration_begin)(void *self, const memest_mark_event *event);
-    void (*phase_changed)(void *self, const memest_mark_event *event);
-    void (*point)(void *self, const memest_mark_event *event);
-    void (*collective)(void *self, const memest_mark_event *event);
-    void (*action_begin)(void *self, const memest_mark_event *event);
-    void (*action_end)(void *self, const memest_mark_event *event);
+    int (*category_changed)(void *self, const memest_block_event *event);
+    int (*iteration_begin)(void *self, const memest_mark_event *event);
+    int (*phase_changed)(void *self, const memest_mark_event *event);
+    int (*point)(void *self, const memest_mark_event *event);
+    int (*collective)(void *self, const memest_mark_event *event);
+    int (*action_begin)(void *self, const memest_mark_event *event);
+    int (*action_end)(void *self, const memest_mark_event *event);
 } memest_observer;
 
 /**
@@ -124,7 +132,8 @@ typedef struct memest_observer {
  * @param rank       from 0
  * @param observers  n_observers of them, told one after the other; borrowed
  *                   for the call
- * @return MEMEST_OK; MEMEST_ERR_CONFIG for a rank that the job has not; what
+ * @return MEMEST_OK; MEMEST_ERR_STOPPED by a hook that did not return 0;
+ *         MEMEST_ERR_CONFIG for a rank that the job has not; what
  *         memest_job_check() returns; MEMEST_ERR_OVERFLOW, MEMEST_ERR_NOMEM
  */
 MEMEST_API memest_status memest_observe(const memest_job *job, int32_t rank,

@@ -218,6 +218,8 @@ typedef struct memest_step {
     double tokens_per_second; /**< of all ranks */
     double flops_utilisation; /**< of the data sheet's FLOPs; 0: not counted */
     double uncertainty;       /**< 0.1 is 10 % */
+    const char *host_lacks;   /**< what of the host's time `seconds` lacks, so
+                                   that it is a lower bound; NULL: nothing */
 } memest_step;
 
 /** false as well where it is not predicted. */

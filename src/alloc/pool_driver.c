@@ -37,8 +37,7 @@
 #define LOWEST_MAPPED      (UINT64_C(1) << 34)
 
 enum {
-    FIRST_LEAVES = 64,
-    FIRST_GAPS = 16
+    FIRST_LEAVES = 64
 };
 
 void me_pool_driver_init(driver *d)
@@ -143,14 +142,12 @@ static me_status make_gap(driver *d)
     if (d->n_gaps + d->n_live < d->n_gap_capacity) {
         return ME_OK;
     }
-    const uint32_t n =
-        d->n_gap_capacity == 0 ? FIRST_GAPS : d->n_gap_capacity * 2;
-    gap *gaps = me_realloc(d->gaps, n, sizeof *gaps, "alloc.gaps");
+    gap *gaps = me_grow(d->gaps, d->n_gap_capacity, &d->n_gap_capacity,
+                        sizeof *gaps, "alloc.gaps");
     if (gaps == NULL) {
         return ME_ERR_NOMEM;
     }
     d->gaps = gaps;
-    d->n_gap_capacity = n;
     return ME_OK;
 }
 

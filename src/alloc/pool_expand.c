@@ -4,10 +4,6 @@
 #include "alloc/pool_internal.h"
 #include "base/alloc.h"
 
-enum {
-    FIRST_RESERVATIONS = 4
-};
-
 /* Sizes the range when nobody says how large the card is. */
 #define UNKNOWN_DEVICE (UINT64_C(1) << 40)
 
@@ -53,16 +49,13 @@ static me_status add_reservation(me_pool *pool, uint32_t *index_out)
         return ME_OK;
     }
     if (pool->n_reservations == pool->n_reservation_capacity) {
-        const uint32_t capacity = pool->n_reservation_capacity == 0
-                                      ? FIRST_RESERVATIONS
-                                      : pool->n_reservation_capacity * 2;
-        reservation *grown = me_realloc(pool->reservations, capacity,
-                                        sizeof *grown, "alloc.reservations");
+        reservation *grown = me_grow(pool->reservations, pool->n_reservations,
+                                     &pool->n_reservation_capacity,
+                                     sizeof *grown, "alloc.reservations");
         if (grown == NULL) {
             return ME_ERR_NOMEM;
         }
         pool->reservations = grown;
-        pool->n_reservation_capacity = capacity;
         pool->n_reservations += pool->n_reservations == 0 ? 1 : 0;
     }
     *index_out = pool->n_reservations++;

@@ -7,10 +7,6 @@
 
 #include <string.h>
 
-enum {
-    FIRST_CAPACITY = 256
-};
-
 #define MAX_RECORDS (UINT32_C(1) << 31)
 
 me_status me_pool_store_reserve(me_pool *pool, uint32_t count)
@@ -22,10 +18,8 @@ me_status me_pool_store_reserve(me_pool *pool, uint32_t count)
     if (pool->n_capacity >= MAX_RECORDS) {
         return ME_ERR_NOMEM;
     }
-    const uint32_t capacity =
-        pool->n_capacity == 0 ? FIRST_CAPACITY : pool->n_capacity * 2;
-    block *grown =
-        me_realloc(pool->blocks, capacity, sizeof *grown, "alloc.blocks");
+    block *grown = me_grow(pool->blocks, pool->n_capacity, &pool->n_capacity,
+                           sizeof *grown, "alloc.blocks");
     if (grown == NULL) {
         return ME_ERR_NOMEM;
     }
@@ -34,7 +28,6 @@ me_status me_pool_store_reserve(me_pool *pool, uint32_t count)
         pool->n_blocks = 1;
     }
     pool->blocks = grown;
-    pool->n_capacity = capacity;
     return ME_OK;
 }
 

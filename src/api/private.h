@@ -71,4 +71,9 @@ me_status me_api_plan(const memest_job *job, const me_run_options *options,
 /** Give back. */
 void me_api_run_fini(me_api_run *run);
 
+struct memest_report {
+    me_api_run run;          /**< none where the report is a comparison's */
+    const me_report *report; /**< the run's */
+};
+
 #endif /* MEMEST_API_PRIVATE_H */

@@ -4,11 +4,6 @@
 #include "api/private.h"
 #include "base/alloc.h"
 
-struct memest_report {
-    me_api_run run;
-    const me_report *report; /**< the run's */
-};
-
 /* The public numbers are the internal ones. */
 _Static_assert((int)MEMEST_RISK_UNKNOWN == (int)ME_RISK_UNKNOWN &&
                    (int)MEMEST_RISK_DOES_NOT_FIT == (int)ME_RISK_DOES_NOT_FIT,
@@ -277,6 +272,7 @@ bool memest_report_step(const memest_report *report, memest_step *step_out)
         .tokens_per_second = time->tokens_per_second,
         .flops_utilisation = time->flops_utilisation,
         .uncertainty = time->uncertainty,
+        .host_lacks = time->host_lacks,
     };
     return me_api_fill(step_out, &whole, sizeof whole);
 }

@@ -101,15 +101,6 @@ enum {
 
 _Static_assert(N_FLAGS <= 64, "me_cli.given has a bit for each flag");
 
-/** A command. Flags of all: --log-level, --log-file, --help, --version. */
-typedef struct command {
-    const char *name;
-    const char *operand; /**< what it reads, NULL: it takes no word */
-    const char *takes;   /**< its flags, a space around each; NULL: every one
-                            and a launch command, which a list has as -- */
-    const char *help;
-} command;
-
 /** Flags of `schedule` that no job has; a new one is written here too. */
 #define SCHEDULE_FLAGS                                                         \
     " --pp --microbatches --chunks --group-size --in-flight --durations "      \
@@ -120,7 +111,7 @@ typedef struct command {
     " --tool --as-memtracker --input-inside --depth --units --tabulate "       \
     "--top --load "
 
-static const command commands[] = {
+static const me_cli_command commands[] = {
     {"estimate", NULL, NULL, "how much memory every rank takes (the default)"},
     {"check", NULL, NULL, "the verdict alone: exit 0 if it fits, 3 if not"},
     {"compare", NULL,
@@ -131,9 +122,9 @@ static const command commands[] = {
     {"replay", "FILE|-",
      " --memory-limit --alloc-conf --device --device-index --format --output "
      "--require-fit ",
-     "FILE|-  feed a recorded stream through the allocator"},
+     "feed a recorded stream through the allocator"},
     {"schedule", "NAME|FILE.csv|list", SCHEDULE_FLAGS "--format --output ",
-     "NAME|FILE.csv|list  draw a pipeline's order, count it, convert it"},
+     "draw a pipeline's order, count it, convert it"},
     {"track", NULL,
      TRACK_FLAGS "--model --set --world-size --device --rank --iteration "
                  "--format --output --strict -- ",
@@ -155,10 +146,15 @@ static const struct {
     const char *needs;    /**< one of these, a space around each; or NULL */
     const char *not_with; /**< none of these; or NULL */
 } conditions[] = {
-    {"--rank", " --events --dump ", NULL}, {"--iteration", " --events ", NULL},
-    {"--events", NULL, " --dump "},        {"--course", NULL, " --dump "},
-    {"--json-ranks", NULL, " --dump "},    {"--require-fit", NULL, " --dump "},
+    {"--rank", " --events --dump ", NULL},
+    {"--iteration", " --events ", NULL},
+    {"--events", NULL, " --dump "},
+    {"--course", NULL, " --dump "},
+    {"--json-ranks", NULL, " --dump "},
+    {"--require-fit", NULL, " --dump "},
     {"--no-fold", NULL, " --dump "},
+    {"--load", NULL,
+     " --model --set --world-size --device --rank --iteration "},
 };
 
 enum {
@@ -186,6 +182,12 @@ static const me_cli_flag *find_flag(const char *word, size_t length)
     return NULL;
 }
 
+static bool may_repeat(const me_cli_flag *f)
+{
+    return f->kind == FLAG_SWITCH || f->kind == FLAG_SET ||
+           f->kind == FLAG_SCHEDULE || f->kind == FLAG_VARIANT;
+}
+
 /** One flag and its value. @return words that it took; 0 on failure */
 static int read_flag(me_cli *cli, int left, char **words, me_diag *diag)
 {
@@ -200,7 +202,12 @@ static int read_flag(me_cli *cli, int left, char **words, me_diag *diag)
                       words[0]);
         return 0;
     }
-    cli->given |= UINT64_C(1) << (unsigned)(f - flags);
+    const uint64_t bit = UINT64_C(1) << (unsigned)(f - flags);
+    if ((cli->given & bit) != 0 && !may_repeat(f)) {
+        (void)me_fail(diag, ME_ERR_CONFIG, "%s is given twice", f->name);
+        return 0;
+    }
+    cli->given |= bit;
     if (f->kind == FLAG_SWITCH) {
         if (equals != NULL) {
             (void)me_fail(diag, ME_ERR_CONFIG, "%s takes no value", f->name);
@@ -220,29 +227,43 @@ static int read_flag(me_cli *cli, int left, char **words, me_diag *diag)
     return equals == NULL ? 2 : 1;
 }
 
-/** The first word, if it is a command; else the default one. NULL: none */
-static const command *read_command(int argc, char **argv, me_diag *diag)
+/** The command that a word names; NULL: none. */
+static const me_cli_command *find_command(const char *word, me_diag *diag)
 {
-    if (argc < 2 || argv[1][0] == '-') {
-        return &commands[0];
-    }
     for (int i = 0; i < N_COMMANDS; i++) {
-        if (strcmp(argv[1], commands[i].name) == 0) {
+        if (strcmp(word, commands[i].name) == 0) {
             return &commands[i];
         }
     }
     (void)me_fail(diag, ME_ERR_CONFIG,
                   "%s: no such command; estimate, check, compare, replay, "
-                  "schedule, track and options are",
-                  argv[1]);
+                  "schedule, track and options are, and help of one",
+                  word);
     return NULL;
 }
 
+/** The first word, if it is a command; else the default one. NULL: none. What
+ *  comes next is at @p next_out. */
+static const me_cli_command *read_command(int argc, char **argv, me_diag *diag,
+                                          me_cli *cli, int *next_out)
+{
+    *next_out = 1;
+    if (argc > 1 && strcmp(argv[1], "help") == 0) {
+        cli->help = true;
+        *next_out = 2;
+    }
+    if (argc <= *next_out || argv[*next_out][0] == '-') {
+        return &commands[0];
+    }
+    cli->has_command = true;
+    return find_command(argv[(*next_out)++], diag);
+}
+
 /** The words after the command, up to the launch command. */
-static me_status read_words(const command *c, int argc, char **argv,
+static me_status read_words(const me_cli_command *c, int argc, char **argv,
                             me_diag *diag, me_cli *cli)
 {
-    for (int i = argc > 1 && argv[1][0] != '-' ? 2 : 1; i < argc;) {
+    for (int i = 0; i < argc;) {
         if (strcmp(argv[i], "--") == 0) {
             cli->launch_argc = argc - i - 1;
             cli->launch_argv = (const char *const *)(argv + i + 1);
@@ -275,7 +296,7 @@ static bool has_name(const char *list, const char *name)
     return false;
 }
 
-static bool takes(const command *c, const me_cli_flag *f)
+bool me_cli_takes(const me_cli_command *c, const me_cli_flag *f)
 {
     if (c->takes == NULL) {
         return !has_name(not_of_jobs, f->name);
@@ -283,7 +304,22 @@ static bool takes(const command *c, const me_cli_flag *f)
     return has_name(every_command, f->name) || has_name(c->takes, f->name);
 }
 
-static me_status refuse_flag(const command *c, const me_cli_flag *f,
+bool me_cli_takes_launch(const me_cli_command *c)
+{
+    return c->takes == NULL || has_name(c->takes, "--");
+}
+
+const me_cli_flag *me_cli_flag_at(int index)
+{
+    return index >= 0 && index < N_FLAGS ? &flags[index] : NULL;
+}
+
+const me_cli_command *me_cli_command_at(int index)
+{
+    return index >= 0 && index < N_COMMANDS ? &commands[index] : NULL;
+}
+
+static me_status refuse_flag(const me_cli_command *c, const me_cli_flag *f,
                              me_diag *diag)
 {
     return c->takes == NULL
@@ -312,7 +348,7 @@ static bool is_any_given(const me_cli *cli, const char *list)
 }
 
 /** Whether the command takes one of the flags of @p list. */
-static bool takes_any(const command *c, const char *list)
+static bool takes_any(const me_cli_command *c, const char *list)
 {
     bool takes = c->takes == NULL;
     for (int i = 0; i < N_FLAGS && !takes; i++) {
@@ -323,7 +359,7 @@ static bool takes_any(const command *c, const char *list)
 }
 
 /** Flags that others leave without effect. */
-static me_status check_conditions(const command *c, const me_cli *cli,
+static me_status check_conditions(const me_cli_command *c, const me_cli *cli,
                                   me_diag *diag)
 {
     for (int i = 0; i < N_CONDITIONS; i++) {
@@ -358,24 +394,56 @@ static me_status check_conditions(const command *c, const me_cli *cli,
     return ME_OK;
 }
 
+/** Flags of `track` that are about one of its tools. */
+static me_status check_tool(const me_cli *cli, me_diag *diag)
+{
+    static const struct {
+        const char *flag;
+        const char *tools;
+    } uses[] = {
+        {"--top", " memory "},         {"--load", " memory "},
+        {"--depth", " mem fsdp2 "},    {"--units", " mem fsdp2 "},
+        {"--tabulate", " mem fsdp2 "},
+    };
+
+    const char *tool = cli->tool == NULL ? "mem" : cli->tool;
+    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) {
+        const char *name = uses[i].flag;
+        if (is_given(cli, find_flag(name, strlen(name))) &&
+            !has_name(uses[i].tools, tool)) {
+            return me_fail(diag, ME_ERR_CONFIG,
+                           "%s has no effect with --tool %s; with%.*s it has",
+                           name, tool, (int)strlen(uses[i].tools) - 1,
+                           uses[i].tools);
+        }
+    }
+    return ME_OK;
+}
+
 /** What was given and would have no effect is an error, and what is missing. */
-static me_status check_words(const command *c, const me_cli *cli, me_diag *diag)
+static me_status check_words(const me_cli_command *c, const me_cli *cli,
+                             me_diag *diag)
 {
     if (c->operand != NULL && cli->operand == NULL) {
-        return me_fail(diag, ME_ERR_CONFIG, "%s needs an operand: %s", c->name,
-                       c->help);
+        return me_fail(diag, ME_ERR_CONFIG, "%s needs an operand, %s: %s",
+                       c->name, c->operand, c->help);
     }
     for (int i = 0; i < N_FLAGS; i++) {
-        if (is_given(cli, &flags[i]) && !takes(c, &flags[i])) {
+        if (is_given(cli, &flags[i]) && !me_cli_takes(c, &flags[i])) {
             return refuse_flag(c, &flags[i], diag);
         }
     }
-    if (c->takes != NULL && cli->launch_argv != NULL &&
-        !has_name(c->takes, "--")) {
+    if (cli->launch_argv != NULL && !me_cli_takes_launch(c)) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "--: memest %s takes no launch command", c->name);
     }
-    return check_conditions(c, cli, diag);
+    if (cli->dump != NULL && strcmp(c->name, "check") == 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--dump: memest check ends in a verdict; memest "
+                       "estimate can stop before it");
+    }
+    const me_status status = check_conditions(c, cli, diag);
+    return status == ME_OK ? check_tool(cli, diag) : status;
 }
 
 me_status me_cli_parse(int argc, char **argv, me_diag *diag, me_cli *cli_out)
@@ -386,43 +454,17 @@ me_status me_cli_parse(int argc, char **argv, me_diag *diag, me_cli *cli_out)
                     .rank = -1,
                     .iteration = -1,
                     .device_index = -1};
-    const command *c = read_command(argc, argv, diag);
+    int next = 1;
+    const me_cli_command *c = read_command(argc, argv, diag, cli, &next);
     if (c == NULL) {
         return ME_ERR_CONFIG;
     }
     cli->command = c->name;
-    const me_status status = read_words(c, argc, argv, diag, cli);
+    const me_status status =
+        argc <= next ? ME_OK
+                     : read_words(c, argc - next, argv + next, diag, cli);
     if (status != ME_OK || cli->help || cli->version) {
         return status;
     }
     return check_words(c, cli, diag);
-}
-
-void me_cli_help(me_str *text)
-{
-    me_str_append(
-        text,
-        "memest predicts the memory of every rank of a distributed training "
-        "job.\n\n"
-        "  memest [COMMAND] --model FILE|NAME [FLAG…] [-- LAUNCH COMMAND…]\n"
-        "  mpirun -n 8 memest --model configs/gpt.cfg\n"
-        "  memest --world-size 8 -- pretrain_gpt.py --num-layers 32 …\n\n"
-        "Commands\n");
-    for (int i = 0; i < N_COMMANDS; i++) {
-        me_str_printf(text, "  %-12s %s\n", commands[i].name, commands[i].help);
-    }
-    me_str_append(text, "\nFlags\n");
-    for (int i = 0; i < N_FLAGS; i++) {
-        const me_cli_flag *f = &flags[i];
-        me_str left = {0};
-        me_str_printf(
-            &left, "%s%s%s%s%s", f->short_name == NULL ? "" : f->short_name,
-            f->short_name == NULL ? "" : ", ", f->name,
-            f->value == NULL ? "" : " ", f->value == NULL ? "" : f->value);
-        me_str_printf(text, "  %-26s %s\n", me_str_text(&left), f->help);
-        me_str_fini(&left);
-    }
-    me_str_append(text,
-                  "\nExit codes: 0 report written or job fits, 1 internal or "
-                  "I/O, 2 usage or\nconfiguration, 3 does not fit.\n");
 }

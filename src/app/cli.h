@@ -66,6 +66,7 @@ typedef struct me_cli {
     bool course;
     bool require_fit;
     bool help;
+    bool has_command; /**< the command was named */
     bool version;
     uint64_t given;  /**< flags that were given, by place in the table */
     int launch_argc; /**< words after `--` */
@@ -81,7 +82,7 @@ typedef struct me_cli {
 me_status me_cli_parse(int argc, char **argv, me_diag *diag,
                        me_cli *cli_out) ME_MUST_CHECK;
 
-/** The text of --help. */
-void me_cli_help(me_str *text);
+/** The text of --help: of the command that was named, else of all. */
+void me_cli_help(const me_cli *cli, me_str *text);
 
 #endif /* MEMEST_APP_CLI_H */

@@ -1,6 +1,7 @@
 /**
  * @file
- * A flag of the command line and where its value goes; for cli.c.
+ * A flag of the command line and where its value goes, a command, and the
+ * tables of both; for cli.c and cli_pages.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -31,6 +32,23 @@ typedef struct me_cli_flag {
     size_t offset;
     const char *help;
 } me_cli_flag;
+
+/** A command. Flags of all: --log-level, --log-file, --help, --version. */
+typedef struct me_cli_command {
+    const char *name;
+    const char *operand; /**< what it reads, NULL: it takes no word */
+    const char *takes;   /**< its flags, a space around each; NULL: every one
+                            and a launch command, which a list has as -- */
+    const char *help;
+} me_cli_command;
+
+/** The tables, in their order; NULL beyond the last. */
+const me_cli_flag *me_cli_flag_at(int index);
+const me_cli_command *me_cli_command_at(int index);
+
+/** Has a command this flag? Has it a launch command after `--`? */
+bool me_cli_takes(const me_cli_command *c, const me_cli_flag *f);
+bool me_cli_takes_launch(const me_cli_command *c);
 
 /** Store the value of a flag; text is borrowed. @return ME_OK; ME_ERR_CONFIG
  *  with what would be right */

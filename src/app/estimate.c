@@ -29,7 +29,8 @@ int me_exit_code(me_status status)
     case ME_ERR_IO:
     case ME_ERR_CAPACITY:
     case ME_ERR_MPI:
-    case ME_ERR_INTERNAL: return ME_EXIT_INTERNAL;
+    case ME_ERR_INTERNAL:
+    case ME_ERR_STOPPED: return ME_EXIT_INTERNAL;
     }
     return ME_EXIT_INTERNAL;
 }

@@ -120,7 +120,7 @@ static int run_serial(const me_cli *cli, me_diag *diag)
     bool is_oom = false;
     me_status status = ME_OK;
     if (cli->help) {
-        me_cli_help(&text);
+        me_cli_help(cli, &text);
     } else if (cli->version) {
         me_str_printf(&text, "memest %s\n", ME_VERSION);
     } else if (strcmp(cli->command, "options") == 0) {

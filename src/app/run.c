@@ -70,8 +70,8 @@ static me_status make_plan(me_run *s, me_diag *diag)
         const me_shard_classes shards = {.find = me_shards_find};
         status = me_plan_fold_shards(s->plan, &shards, diag);
     }
-    if (status == ME_OK) {
-        status = me_groups_create(s->plan, &s->groups);
+    if (status == ME_OK && me_groups_create(s->plan, &s->groups) != ME_OK) {
+        status = me_fail(diag, ME_ERR_NOMEM, "no host memory for the groups");
     }
     if (status == ME_OK) {
         status = me_job_card_note_places(s->plan, &s->card, s->config, diag);

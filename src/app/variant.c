@@ -89,6 +89,18 @@ static const char *end_of_assignment(const char *text)
     return text;
 }
 
+/** A text of the variant's own. */
+static char *copy_text(const char *text, size_t length, me_diag *diag)
+{
+    char *copy = me_alloc(length + 1, 1, "variant.text");
+    if (copy == NULL) {
+        (void)me_fail(diag, ME_ERR_NOMEM, "no host memory for a variant");
+        return NULL;
+    }
+    memcpy(copy, text, length);
+    return copy;
+}
+
 static me_status add_set(const char *text, size_t length, me_diag *diag,
                          me_variant *variant)
 {
@@ -97,24 +109,36 @@ static me_status add_set(const char *text, size_t length, me_diag *diag,
                        "--variant: more than %d assignments in one",
                        ME_VARIANT_MAX_SETS);
     }
-    char *set = me_alloc(length + 1, 1, "variant.set");
-    if (set == NULL) {
-        return me_fail(diag, ME_ERR_NOMEM, "no host memory for a variant");
+    const size_t key = strcspn(text, "=") + 1;
+    for (int32_t i = 0; i < variant->n_sets; i++) {
+        if (strncmp(variant->sets[i], text, key) == 0) {
+            return me_fail(diag, ME_ERR_CONFIG,
+                           "--variant: %.*s is there twice", (int)key - 1,
+                           text);
+        }
     }
-    memcpy(set, text, length);
+    char *set = copy_text(text, length, diag);
+    if (set == NULL) {
+        return ME_ERR_NOMEM;
+    }
     variant->sets[variant->n_sets++] = set;
     return ME_OK;
 }
 
-me_status me_variant_parse(const char *text, me_diag *diag,
+me_status me_variant_parse(const char *given, me_diag *diag,
                            me_variant *variant_out)
 {
     me_variant *v = variant_out;
+    *v = (me_variant){.text = copy_text(given, strlen(given), diag)};
+    const char *text = v->text;
+    if (text == NULL) {
+        return ME_ERR_NOMEM;
+    }
     const char *colon = strchr(text, ':');
     const char *equals = strchr(text, '=');
     const bool has_name = colon != NULL && equals != NULL && colon < equals;
     const char *at = has_name ? colon + 1 : text;
-    *v = (me_variant){.assignments = at};
+    v->assignments = at;
     if (!begins_assignment(at) || colon == text) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "--variant %s: [NAME:]KEY=VALUE[,KEY=VALUE...] is "
@@ -138,6 +162,8 @@ void me_variant_fini(me_variant *variant)
         me_free(variant->sets[i]);
     }
     variant->n_sets = 0;
+    me_free(variant->text);
+    variant->text = NULL;
 }
 
 me_status me_variant_apply(const me_variant *variant, me_config *config,

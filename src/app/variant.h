@@ -28,8 +28,9 @@ typedef struct me_schedule_choice {
 
 /** Settings beside those of the job. */
 typedef struct me_variant {
-    char name[ME_VARIANT_NAME]; /**< "": the job as it is */
-    const char *assignments;    /**< as given, without the name; borrowed */
+    char name[ME_VARIANT_NAME];      /**< "": the job as it is */
+    char *text;                      /**< as given; owned */
+    const char *assignments;         /**< of it, without the name */
     char *sets[ME_VARIANT_MAX_SETS]; /**< "KEY=VALUE"; owned */
     int32_t n_sets;
 } me_variant;
@@ -48,11 +49,10 @@ me_schedule_choice_parse(const char *text, me_diag *diag,
  * first `=`; without one the assignments are the name. A comma begins a new
  * assignment if a key and a `=` follow it, else it belongs to the value. Local.
  *
- * @param text         borrowed as long as the variant
  * @param variant_out  for me_variant_fini(), also on failure
  * @return ME_OK; ME_ERR_CONFIG for what is none; ME_ERR_NOMEM
  */
-me_status me_variant_parse(const char *text, me_diag *diag,
+me_status me_variant_parse(const char *given, me_diag *diag,
                            me_variant *variant_out) ME_MUST_CHECK;
 
 /** Give back. Local. */

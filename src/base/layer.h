@@ -160,6 +160,7 @@ typedef struct me_layer_spec {
     bool is_reentrant;      /**< its checkpoint has use_reentrant=True */
     bool is_selective;      /**< its checkpoint keeps the results of attention
                                and of every other matrix product */
+    bool has_early_stop;    /**< early_stop is given */
     bool is_recomputed_to_end; /**< its checkpoint has early_stop=False */
     bool is_sharded;           /**< fully_shard() is called for it */
     bool keeps_unsharded;      /**< with reshard_after_forward=False */

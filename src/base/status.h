@@ -24,7 +24,8 @@ extern "C" {
     X(ME_ERR_MISMATCH, -7, "ranks disagree")                                   \
     X(ME_ERR_UNSUPPORTED, -8, "not modelled")                                  \
     X(ME_ERR_MPI, -9, "MPI failed")                                            \
-    X(ME_ERR_INTERNAL, -10, "a bug in memest")
+    X(ME_ERR_INTERNAL, -10, "a bug in memest")                                 \
+    X(ME_ERR_STOPPED, -11, "stopped by a hook")
 
 typedef enum me_status {
 #define ME_STATUS_ENUM(constant, value, text) constant = (value),

@@ -5,6 +5,7 @@
 #include "parallel/layout.h"
 
 #include <limits.h>
+#include <string.h>
 
 /* The formulas are those of Megatron-LM core_v0.19.0's validate_args() and
  * configuration classes. Here nothing is refused: validate.c says what does
@@ -142,6 +143,21 @@ static me_status assume_schedule(me_config *config, me_diag *diag)
                                          : config->pipeline.name);
 }
 
+/** A limit of micro-batches that no search for an order reads. */
+static me_status assume_no_limit(me_config *config, me_diag *diag)
+{
+    const char *name = config->pipeline.name;
+    const bool is_searched =
+        strcmp(name, "zb_auto") == 0 || strcmp(name, "v_auto") == 0;
+    return config->pipeline.memory_limit == 0 || is_searched
+               ? ME_OK
+               : me_config_assume(config, diag,
+                                  "pipeline.memory_limit = %d is without "
+                                  "effect: it is for the schedules zb_auto "
+                                  "and v_auto",
+                                  (int)config->pipeline.memory_limit);
+}
+
 /** A file that says what Megatron-LM does anyway is run by the function that
  *  does it, which keeps a tensor here and there for longer than it must. */
 static me_status derive_schedule(me_config *config, me_diag *diag)
@@ -161,7 +177,10 @@ static me_status derive_schedule(me_config *config, me_diag *diag)
     if (config->parallel.virtual_pipeline == 1 || !has_own) {
         config->parallel.overlap_p2p_comm = false;
     }
-    return status == ME_OK && !has_own ? assume_schedule(config, diag) : status;
+    if (status == ME_OK && !has_own) {
+        status = assume_schedule(config, diag);
+    }
+    return status == ME_OK ? assume_no_limit(config, diag) : status;
 }
 
 static me_status derive_parallel(me_config *config, int32_t num_processes,

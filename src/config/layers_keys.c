@@ -240,6 +240,7 @@ static me_status set_early_stop(const me_layers_reading *r,
 {
     bool stops = true;
     const me_status status = read_bool(r, setting, &stops);
+    t->layer->has_early_stop = true;
     t->layer->is_recomputed_to_end = !stops;
     return status;
 }

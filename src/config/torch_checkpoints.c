@@ -24,6 +24,14 @@ static bool is_selective_reentrant(const me_layer_spec *layer, const search *s)
     return layer->is_reentrant && layer->is_selective;
 }
 
+/** `early_stop` with use_reentrant=True: PyTorch takes it and does not look at
+ *  it. */
+static bool is_idle_early_stop(const me_layer_spec *layer, const search *s)
+{
+    (void)s;
+    return layer->is_reentrant && layer->has_early_stop;
+}
+
 /** Two with use_reentrant=False. */
 static bool is_nested(const me_layer_spec *layer, const search *s)
 {
@@ -74,6 +82,10 @@ me_status me_torch_check_checkpoints(const me_config *config, me_diag *diag)
         {is_selective_reentrant, ALWAYS,
          "checkpoint_policy = \"op\" wants checkpoint = true: PyTorch has no "
          "context_fn with use_reentrant=True"},
+        {is_idle_early_stop, ALWAYS,
+         "checkpoint_early_stop has no effect with checkpoint = "
+         "\"reentrant\", which always runs again to its end; with checkpoint = "
+         "true it has"},
         {is_selective_nest, ALWAYS,
          "of two checkpoints inside each other one has checkpoint_policy = "
          "\"op\", which is not modelled"},

@@ -4,11 +4,10 @@
 #include "base/size.h"
 #include "nn/dtensor.h"
 #include "ops/autocast.h"
+#include "ops/cross_entropy.h"
 #include "ops/elementwise.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
-
-#include <inttypes.h>
 
 /** A new tensor that a kernel makes, @p reads bytes of others read for it. */
 static me_tensor *made(me_engine *e, const char *op, me_dtype dtype,
@@ -124,12 +123,6 @@ static me_tensor *partition(me_engine *e, const me_tensor *indices,
     return shifted;
 }
 
-enum {
-    NLL_SAVED_SELF,
-    NLL_SAVED_TARGET,
-    NLL_SAVED_TOTAL_WEIGHT
-};
-
 /** The mean of the losses of the rows that count, and how many they are. */
 static me_tensor *mean(me_engine *e, const me_tensor *target,
                        const me_tensor *losses, me_tensor **total_weight_out)
@@ -193,8 +186,8 @@ static me_tensor *one_hot(me_engine *e, const me_tensor *x,
 static void nll_loss_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                               me_tensor **gx)
 {
-    const me_tensor *x = node->saved[NLL_SAVED_SELF];
-    const me_tensor *target = node->saved[NLL_SAVED_TARGET];
+    const me_tensor *x = node->saved[ME_NLL_SAVED_SELF];
+    const me_tensor *target = node->saved[ME_NLL_SAVED_TARGET];
     const me_frame frame = me_enter(e);
     me_tensor *mean_gradient = each(e, "div", gy[0]);
     const me_tensor *safe_target = where_counted(e, target, target, rows_of(x));
@@ -222,9 +215,7 @@ static me_tensor *nll_loss(const me_nn *nn, me_tensor *x, me_tensor *target)
     if (me_engine_is_ok(e)) {
         loss->layout = ME_DLAYOUT_REPLICATE;
     }
-    me_save(e, node, NLL_SAVED_SELF, x);
-    me_save(e, node, NLL_SAVED_TARGET, target);
-    me_save(e, node, NLL_SAVED_TOTAL_WEIGHT, total_weight);
+    me_nll_loss_save(e, node, x, target, total_weight);
     me_release(e, total_weight);
     return me_output(e, node, loss);
 }
@@ -232,15 +223,7 @@ static me_tensor *nll_loss(const me_nn *nn, me_tensor *x, me_tensor *target)
 me_tensor *me_loss_parallel(const me_nn *nn, me_tensor *x, me_tensor *target)
 {
     me_engine *e = nn->e;
-    if (!me_engine_is_ok(e)) {
-        return me_none(e);
-    }
-    if (target == NULL || target->dtype != ME_DTYPE_INT64 ||
-        me_rows(x) != me_numel(target)) {
-        me_engine_fail(e, ME_ERR_CONFIG,
-                       "cross_entropy: %" PRIu64
-                       " rows need as many int64 targets, not %" PRIu64,
-                       me_rows(x), target == NULL ? 0 : me_numel(target));
+    if (!me_cross_entropy_takes(e, x, target)) {
         return me_none(e);
     }
     const me_frame frame = me_enter(e);

@@ -87,16 +87,14 @@ void me_buffer_register(me_nn *nn, me_tensor **tensor)
 {
     me_parameter_list *list = nn->parameters;
     if (list->n_buffers == list->buffers_capacity) {
-        const uint32_t capacity =
-            list->n_buffers == 0 ? 16 : list->n_buffers * 2;
-        me_module_buffer *larger = me_realloc(list->buffers, capacity,
-                                              sizeof *list->buffers, "buffers");
+        me_module_buffer *larger =
+            me_grow(list->buffers, list->n_buffers, &list->buffers_capacity,
+                    sizeof *list->buffers, "buffers");
         if (larger == NULL) {
             me_engine_fail(nn->e, ME_ERR_NOMEM, "no host memory for buffers");
             return;
         }
         list->buffers = larger;
-        list->buffers_capacity = capacity;
     }
     list->buffers[list->n_buffers++] =
         (me_module_buffer){.tensor = tensor, .parameters = list->count};

@@ -42,22 +42,24 @@ static me_tensor *log_softmax(me_engine *e, me_tensor *x)
     return me_output(e, node, y);
 }
 
-enum {
-    NLL_SAVED_SELF,
-    NLL_SAVED_TARGET,
-    NLL_SAVED_TOTAL_WEIGHT
-};
-
 /** Zeros but for one element a row. */
 static void nll_loss_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                               me_tensor **gx)
 {
     (void)gy;
-    gx[0] = rows(e, "nll_loss_backward", node->saved[NLL_SAVED_SELF], 1);
+    gx[0] = rows(e, "nll_loss_backward", node->saved[ME_NLL_SAVED_SELF], 1);
     me_tell_op(e, "nll_loss_backward.default");
 }
 
 static const me_op nll_loss_op = {"NllLossBackward0", nll_loss_backward};
+
+void me_nll_loss_save(me_engine *e, me_node *node, me_tensor *x,
+                      me_tensor *target, me_tensor *total_weight)
+{
+    me_save(e, node, ME_NLL_SAVED_SELF, x);
+    me_save(e, node, ME_NLL_SAVED_TARGET, target);
+    me_save(e, node, ME_NLL_SAVED_TOTAL_WEIGHT, total_weight);
+}
 
 static me_tensor *nll_loss(me_engine *e, me_tensor *x, me_tensor *target)
 {
@@ -67,17 +69,16 @@ static me_tensor *nll_loss(me_engine *e, me_tensor *x, me_tensor *target)
     me_tensor *total_weight =
         me_empty(e, "nll_loss_forward", (me_dtype)x->dtype, ME_SCALAR);
     me_tell_op(e, "nll_loss_forward.default");
-    me_save(e, node, NLL_SAVED_SELF, x);
-    me_save(e, node, NLL_SAVED_TARGET, target);
-    me_save(e, node, NLL_SAVED_TOTAL_WEIGHT, total_weight);
+    me_nll_loss_save(e, node, x, target, total_weight);
     me_drop(e, total_weight);
     return me_output(e, node, loss);
 }
 
-me_tensor *me_cross_entropy(me_engine *e, me_tensor *x, me_tensor *target)
+bool me_cross_entropy_takes(me_engine *e, const me_tensor *x,
+                            const me_tensor *target)
 {
     if (!me_engine_is_ok(e)) {
-        return me_none(e);
+        return false;
     }
     if (target == NULL || target->dtype != ME_DTYPE_INT64 ||
         me_rows(x) != me_numel(target)) {
@@ -88,6 +89,14 @@ me_tensor *me_cross_entropy(me_engine *e, me_tensor *x, me_tensor *target)
                        me_rows(x), target == NULL ? 0 : me_numel(target),
                        target == NULL ? "nothing"
                                       : me_dtype_name((me_dtype)target->dtype));
+        return false;
+    }
+    return true;
+}
+
+me_tensor *me_cross_entropy(me_engine *e, me_tensor *x, me_tensor *target)
+{
+    if (!me_cross_entropy_takes(e, x, target)) {
         return me_none(e);
     }
     const me_frame frame = me_enter(e);

@@ -218,7 +218,8 @@ static void sort_members(me_plan *plan)
 
 /** Classes in the order of their lowest rank. Where tokens are counted, each
  *  rank has counts of its own. */
-static me_status make_classes(me_plan *plan, bool folds, shard_table shards)
+static me_status make_classes(me_plan *plan, bool folds, shard_table shards,
+                              me_diag *diag)
 {
     const int32_t world = plan->config->parallel.world_size;
     folds = folds && me_routing_is_uniform(&plan->routing);
@@ -229,7 +230,7 @@ static me_status make_classes(me_plan *plan, bool folds, shard_table shards)
     int32_t *class_of_key =
         me_alloc((size_t)n_keys, sizeof(int32_t), "plan.keys");
     if (class_of_key == NULL) {
-        return ME_ERR_NOMEM;
+        return me_fail(diag, ME_ERR_NOMEM, "no host memory for the plan");
     }
     plan->n_classes = 0;
     for (int32_t rank = 0; rank < world; rank++) {
@@ -244,7 +245,7 @@ static me_status make_classes(me_plan *plan, bool folds, shard_table shards)
     return ME_OK;
 }
 
-static me_status alloc_classes(me_plan *plan)
+static me_status alloc_classes(me_plan *plan, me_diag *diag)
 {
     const size_t n = (size_t)plan->config->parallel.world_size;
     plan->class_of = me_alloc(n, sizeof(int32_t), "plan.classes");
@@ -252,7 +253,7 @@ static me_status alloc_classes(me_plan *plan)
     plan->first_member = me_alloc(n + 1, sizeof(int32_t), "plan.classes");
     return plan->class_of == NULL || plan->members == NULL ||
                    plan->first_member == NULL
-               ? ME_ERR_NOMEM
+               ? me_fail(diag, ME_ERR_NOMEM, "no host memory for the plan")
                : ME_OK;
 }
 
@@ -275,10 +276,10 @@ me_status me_plan_create(const me_config *config, bool folds, me_diag *diag,
         status = me_plan_route(plan, diag);
     }
     if (status == ME_OK) {
-        status = alloc_classes(plan);
+        status = alloc_classes(plan, diag);
     }
     if (status == ME_OK) {
-        status = make_classes(plan, folds, NULL);
+        status = make_classes(plan, folds, NULL, diag);
     }
     if (status != ME_OK) {
         me_plan_destroy(plan);
@@ -317,7 +318,7 @@ me_status me_plan_fold_shards(me_plan *plan, const me_shard_classes *shards,
                               table + (size_t)i * (size_t)ranks);
     }
     if (status == ME_OK) {
-        status = make_classes(plan, true, table);
+        status = make_classes(plan, true, table, diag);
     }
     me_free(table);
     return status;

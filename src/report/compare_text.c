@@ -289,13 +289,8 @@ me_status me_compare_stages_table(const me_compare_print *print,
                 (stage_row){.line = line, .stage = &line->stages[stage]};
         }
     }
-    const me_status status = printer(
-        &(me_table){.columns = stage_columns,
-                    .n_columns = sizeof stage_columns / sizeof *stage_columns,
-                    .rows = rows,
-                    .n_rows = n_rows,
-                    .row_bytes = sizeof *rows},
-        text);
+    const me_status status =
+        printer(ME_TABLE(stage_columns, rows, n_rows), text);
     me_free(rows);
     return status;
 }

@@ -99,15 +99,13 @@ typedef struct table {
 static char (*add_row(table *b))[CELL_BYTES]
 {
     if (b->n_rows == b->capacity) {
-        const uint32_t wanted = b->capacity == 0 ? 16 : b->capacity * 2;
-        void *larger =
-            me_realloc(b->rows, wanted, sizeof *b->rows, "mem_text.table");
+        void *larger = me_grow(b->rows, b->n_rows, &b->capacity,
+                               sizeof *b->rows, "mem_text.table");
         if (larger == NULL) {
             b->is_out_of_memory = true;
             return NULL;
         }
         b->rows = larger;
-        b->capacity = wanted;
     }
     memset(b->rows[b->n_rows], 0, sizeof *b->rows);
     return b->rows[b->n_rows++];

@@ -11,6 +11,24 @@
 #include "base/str.h"
 #include "track/op_series.h"
 
+/** How much more an operation left allocated than the one before it. */
+typedef struct me_op_growth {
+    const char *name; /**< the series' */
+    int64_t bytes;    /**< negative: less */
+    uint32_t at;      /**< its place in the series */
+} me_op_growth;
+
+/**
+ * All operations but the first, the largest growth first, equal ones in the
+ * order in which they ran.
+ *
+ * @param growths_out  the caller's, for me_free()
+ * @return ME_OK, ME_ERR_NOMEM
+ */
+me_status me_op_series_growths(const me_op_series *s,
+                               me_op_growth **growths_out,
+                               uint32_t *count_out) ME_MUST_CHECK;
+
 /** MemoryTracker.summary(): the operations after which most more was allocated
  *  than before. @return ME_OK, ME_ERR_NOMEM */
 me_status me_op_series_summary(me_str *text, const me_op_series *s,

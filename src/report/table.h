@@ -33,6 +33,14 @@ typedef struct me_table {
     int64_t (*parent)(const void *rows, size_t i);
 } me_table;
 
+/** A table without a tree: of an array of columns, and an array of rows. */
+#define ME_TABLE(columns_of, rows_of, n_rows_of)                               \
+    (&(me_table){.columns = (columns_of),                                      \
+                 .n_columns = sizeof(columns_of) / sizeof *(columns_of),       \
+                 .rows = (rows_of),                                            \
+                 .n_rows = (n_rows_of),                                        \
+                 .row_bytes = sizeof *(rows_of)})
+
 /**
  * Append the table, indented by two spaces, with a line of titles. Characters
  * that are not printable ASCII become "?". Local.

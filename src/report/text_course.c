@@ -111,26 +111,17 @@ static me_status append_points(const me_rank_result *result, me_str *text)
             shown[n_shown++] = result->points[i];
         }
     }
-    const me_status status = me_table_print(
-        &(me_table){.columns = point_columns,
-                    .n_columns = sizeof point_columns / sizeof *point_columns,
-                    .rows = shown,
-                    .n_rows = n_shown,
-                    .row_bytes = sizeof *shown},
-        text);
+    const me_status status =
+        me_table_print(ME_TABLE(point_columns, shown, n_shown), text);
     me_free(shown);
     return status;
 }
 
 static me_status append_iterations(const me_rank_result *result, me_str *text)
 {
-    return me_table_print(&(me_table){.columns = iteration_columns,
-                                      .n_columns = sizeof iteration_columns /
-                                                   sizeof *iteration_columns,
-                                      .rows = result->iterations,
-                                      .n_rows = result->n_iterations,
-                                      .row_bytes = sizeof *result->iterations},
-                          text);
+    return me_table_print(
+        ME_TABLE(iteration_columns, result->iterations, result->n_iterations),
+        text);
 }
 
 me_status me_text_course(const me_report *report, me_str *text)

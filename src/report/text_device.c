@@ -98,13 +98,8 @@ me_status me_text_device(const me_report *report, me_str *text)
                   (int)report->verdict.worst_rank);
     me_count_append(text, whole);
     me_str_append(text, " bytes at the end of iteration 1\n\n");
-    const me_status status = me_table_print(
-        &(me_table){.columns = columns,
-                    .n_columns = sizeof columns / sizeof *columns,
-                    .rows = rows,
-                    .n_rows = n_rows,
-                    .row_bytes = sizeof *rows},
-        text);
+    const me_status status =
+        me_table_print(ME_TABLE(columns, rows, n_rows), text);
     me_free(rows);
     return status;
 }

@@ -92,13 +92,7 @@ static me_status append_uses(const me_report *report, me_str *text)
     if (n_rows == 0) {
         me_str_append(text, "  no group of two ranks or more calls anything\n");
     } else {
-        status = me_table_print(
-            &(me_table){.columns = columns,
-                        .n_columns = sizeof columns / sizeof *columns,
-                        .rows = rows,
-                        .n_rows = n_rows,
-                        .row_bytes = sizeof *rows},
-            text);
+        status = me_table_print(ME_TABLE(columns, rows, n_rows), text);
     }
     me_free(rows);
     return status;

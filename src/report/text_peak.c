@@ -104,13 +104,7 @@ static me_status append_categories(const me_peak_result *peak, me_str *text)
             };
         }
     }
-    return me_table_print(&(me_table){.columns = category_columns,
-                                      .n_columns = sizeof category_columns /
-                                                   sizeof *category_columns,
-                                      .rows = rows,
-                                      .n_rows = n,
-                                      .row_bytes = sizeof *rows},
-                          text);
+    return me_table_print(ME_TABLE(category_columns, rows, n), text);
 }
 
 static me_status append_contributors(const me_peak_result *peak, me_str *text)
@@ -132,13 +126,7 @@ static me_status append_contributors(const me_peak_result *peak, me_str *text)
         rows[n++] = (share_row){
             .bytes = rest, .whole = peak->requested_bytes, .category = ""};
     }
-    return me_table_print(&(me_table){.columns = contributor_columns,
-                                      .n_columns = sizeof contributor_columns /
-                                                   sizeof *contributor_columns,
-                                      .rows = rows,
-                                      .n_rows = n,
-                                      .row_bytes = sizeof *rows},
-                          text);
+    return me_table_print(ME_TABLE(contributor_columns, rows, n), text);
 }
 
 void me_text_instant(const me_peak_result *peak, me_str *text)

@@ -65,13 +65,8 @@ static me_status append_stages(const me_step_time *step, me_str *text)
     for (int32_t i = 0; i < step->n_stages; i++) {
         rows[i] = (stage_row){step->stages[i], i};
     }
-    const me_status status = me_table_print(
-        &(me_table){.columns = columns,
-                    .n_columns = sizeof columns / sizeof *columns,
-                    .rows = rows,
-                    .n_rows = (size_t)step->n_stages,
-                    .row_bytes = sizeof *rows},
-        text);
+    const me_status status =
+        me_table_print(ME_TABLE(columns, rows, (size_t)step->n_stages), text);
     me_free(rows);
     return status;
 }

@@ -66,11 +66,5 @@ me_status me_text_volume(const me_report *report, me_str *text)
                   "\nCommunication of rank %d in iteration 1, as it is passed "
                   "to NCCL\n",
                   (int)report->verdict.worst_rank);
-    return me_table_print(
-        &(me_table){.columns = columns,
-                    .n_columns = sizeof columns / sizeof *columns,
-                    .rows = rows,
-                    .n_rows = n_rows,
-                    .row_bytes = sizeof *rows},
-        text);
+    return me_table_print(ME_TABLE(columns, rows, n_rows), text);
 }

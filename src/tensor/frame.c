@@ -54,15 +54,13 @@ static bool reserve(me_engine *e)
     if (v->count < v->capacity) {
         return true;
     }
-    const uint32_t capacity = v->capacity == 0 ? 256 : v->capacity * 2;
-    me_tensor **tensors =
-        me_realloc(v->tensors, capacity, sizeof *tensors, "engine.variables");
+    me_tensor **tensors = me_grow(v->tensors, v->count, &v->capacity,
+                                  sizeof *tensors, "engine.variables");
     if (tensors == NULL) {
         me_engine_fail(e, ME_ERR_NOMEM, "no host memory for variables");
         return false;
     }
     v->tensors = tensors;
-    v->capacity = capacity;
     return true;
 }
 

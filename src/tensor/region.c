@@ -123,16 +123,14 @@ static void release(me_engine *e, me_region *region, uint32_t count)
 static bool add_place(me_engine *e, me_region *region, uint32_t *number_out)
 {
     if (region->n_holders == region->capacity) {
-        const uint32_t capacity =
-            region->capacity == 0 ? 16 : region->capacity * 2;
-        place *larger = me_realloc(region->places, capacity, sizeof *larger,
-                                   "region.places");
+        place *larger =
+            me_grow(region->places, region->n_holders, &region->capacity,
+                    sizeof *larger, "region.places");
         if (larger == NULL) {
             me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a region");
             return false;
         }
         region->places = larger;
-        region->capacity = capacity;
     }
     region->places[region->n_holders] = (place){0};
     *number_out = region->n_holders++;
@@ -352,15 +350,13 @@ static bool make_room(me_engine *e, kept_results *list, uint32_t count)
     if (list->count + count <= list->capacity) {
         return true;
     }
-    const uint32_t capacity = list->capacity == 0 ? 16 : list->capacity * 2;
-    me_tensor **larger =
-        me_realloc(list->tensors, capacity, sizeof(me_tensor *), "region.kept");
+    me_tensor **larger = me_grow(list->tensors, list->capacity, &list->capacity,
+                                 sizeof(me_tensor *), "region.kept");
     if (larger == NULL) {
         me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a region");
         return false;
     }
     list->tensors = larger;
-    list->capacity = capacity;
     return true;
 }
 

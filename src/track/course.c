@@ -6,10 +6,6 @@
 
 #include <string.h>
 
-enum {
-    FIRST_PARTS = 64
-};
-
 void me_peaks_raise(me_peaks *peaks, const me_peaks *by)
 {
     peaks->requested = me_max_u64(peaks->requested, by->requested);
@@ -63,16 +59,14 @@ static void end_part(me_course_part *part, const me_peaks *peak,
 
 static bool grow(me_course *course)
 {
-    const uint32_t capacity =
-        course->capacity == 0 ? FIRST_PARTS : course->capacity * 2;
     me_course_part *grown =
-        me_realloc(course->parts, capacity, sizeof *grown, "course.parts");
+        me_grow(course->parts, course->n_parts, &course->capacity,
+                sizeof *grown, "course.parts");
     if (grown == NULL) {
         course->status = ME_ERR_NOMEM;
         return false;
     }
     course->parts = grown;
-    course->capacity = capacity;
     return true;
 }
 

@@ -7,11 +7,6 @@
 
 #include <string.h>
 
-/** What PyTorch's allocator rounds a small block to, and with it its tools. */
-enum {
-    BLOCK_BYTES = 512
-};
-
 #define LABEL(constant, label) [constant] = (label),
 
 static const char *const mem_categories[] = {ME_MEM_CATEGORY_LIST(LABEL)};
@@ -23,6 +18,11 @@ static const me_mem_labels mem_labels = {mem_categories, ME_MEM_CATEGORIES,
                                          mem_states, ME_MEM_STATES};
 static const me_mem_labels fsdp_labels = {
     fsdp_categories, ME_FSDP_MEM_CATEGORIES, fsdp_states, ME_FSDP_MEM_STATES};
+
+const me_mem_labels *me_mem_labels_of(bool is_fsdp)
+{
+    return is_fsdp ? &fsdp_labels : &mem_labels;
+}
 
 static void no_memory(me_mem_tracker *t)
 {
@@ -109,8 +109,7 @@ void me_mem_reset_peak(const me_mem_tracker *t, me_mem_module *m)
     }
 }
 
-/** The modules of an iteration are forgotten. */
-static void reset_modules(me_mem_tracker *t)
+void me_mem_tracker_reset_modules(me_mem_tracker *t)
 {
     for (uint32_t i = 0; i < t->n_modules; i++) {
         for (uint32_t s = 0; s < ME_MEM_MAX_STATES; s++) {
@@ -241,7 +240,7 @@ static void on_alloc(me_mem_tracker *t, const me_event *event)
     }
     const uint8_t unseen = (uint8_t)(t->labels->n_categories - 1);
     *block = (me_mem_block){
-        .bytes = me_round_up(event->bytes, BLOCK_BYTES),
+        .bytes = me_round_up(event->bytes, ME_MEM_BLOCK_BYTES),
         .category = t->is_listening ? category_inside(t)
                                     : category_before(t, event->category),
     };
@@ -294,8 +293,13 @@ static void on_point(me_mem_tracker *t, const me_event *event)
         return;
     }
     t->points = items;
+    char *name = me_strdup(event->name, "mem_tracker");
+    if (name == NULL) {
+        no_memory(t);
+        return;
+    }
     t->points[t->n_points++] =
-        (me_mem_point){.name = event->name, .snapshot = t->current};
+        (me_mem_point){.name = name, .snapshot = t->current};
 }
 
 static void on_iteration(me_mem_tracker *t, const me_event *event)
@@ -304,8 +308,12 @@ static void on_iteration(me_mem_tracker *t, const me_event *event)
         t->is_listening = true;
         t->peak = t->current;
     }
+    if (t->options.keeps_all) {
+        t->keeps_modules = true;
+        return;
+    }
     if (event->iteration <= t->options.iteration) {
-        reset_modules(t);
+        me_mem_tracker_reset_modules(t);
     }
     t->keeps_modules = event->iteration <= t->options.iteration;
 }
@@ -392,7 +400,7 @@ me_mem_tracker *me_mem_tracker_create(me_engine *e, me_mod_tracker *mod,
     t->e = e;
     t->mod = mod;
     t->options = *options;
-    t->labels = options->is_fsdp ? &fsdp_labels : &mem_labels;
+    t->labels = me_mem_labels_of(options->is_fsdp);
     me_observer observer = {.on_event = on_event, .self = t};
     for (size_t i = 0; i < sizeof handlers / sizeof handlers[0]; i++) {
         observer.kinds |= ME_EVENT_BIT(handlers[i].kind);
@@ -418,10 +426,13 @@ void me_mem_tracker_destroy(me_mem_tracker *t)
     if (t == NULL) {
         return;
     }
-    reset_modules(t);
+    me_mem_tracker_reset_modules(t);
     me_free(t->modules);
     me_free(t->place_of);
     me_free(t->blocks);
+    for (uint32_t i = 0; i < t->n_points; i++) {
+        me_free(t->points[i].name);
+    }
     me_free(t->points);
     me_free(t);
 }

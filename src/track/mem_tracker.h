@@ -148,7 +148,7 @@ typedef struct me_mem_module {
 
 /** A named moment of the program (base/event.h) and what was there then. */
 typedef struct me_mem_point {
-    const char *name; /**< borrowed from the engine */
+    char *name; /**< owned: the tracker outlives the engine */
     me_mem_snapshot snapshot;
 } me_mem_point;
 
@@ -159,6 +159,8 @@ typedef struct me_mem_options {
                                 is an activation */
     int32_t iteration;    /**< whose modules are kept; those before it are
                                 reset at its beginning (reset_mod_stats) */
+    bool keeps_all;       /**< modules of every iteration are kept, until
+                                me_mem_tracker_reset_modules() */
 } me_mem_options;
 
 typedef struct me_mem_tracker me_mem_tracker;
@@ -176,8 +178,9 @@ me_mem_tracker *me_mem_tracker_create(me_engine *e, me_mod_tracker *mod,
 /** Give back; NULL is allowed. */
 void me_mem_tracker_destroy(me_mem_tracker *t);
 
-/** Of the tool that it is; static. */
+/** Of the tool that it is; of either tool. Static. */
 const me_mem_labels *me_mem_tracker_labels(const me_mem_tracker *t);
+const me_mem_labels *me_mem_labels_of(bool is_fsdp);
 
 /** What is there now, and each device's peak; borrowed. */
 const me_mem_snapshot *me_mem_tracker_current(const me_mem_tracker *t);
@@ -190,6 +193,22 @@ const me_mem_module *me_mem_tracker_modules(const me_mem_tracker *t,
 /** Points from the beginning of iteration 0 on; borrowed. */
 const me_mem_point *me_mem_tracker_points(const me_mem_tracker *t,
                                           uint32_t *count_out);
+
+/** Forget the modules and what was seen of them: reset_mod_stats(). */
+void me_mem_tracker_reset_modules(me_mem_tracker *t);
+
+/** What a tensor of the user's own takes of a device, ME_MEM_CUDA or
+ *  ME_MEM_CPU: blocks of the first are rounded up. */
+uint64_t me_mem_external_bytes(int device, uint64_t bytes);
+
+/** Memory that the program does not have and the user's own code takes: what
+ *  track_external() makes of a tensor (Other), in FSDPMemTracker track_inputs()
+ *  (Inputs). @param bytes  as me_mem_external_bytes() has them */
+void me_mem_tracker_add_external(me_mem_tracker *t, int device, uint64_t bytes);
+
+/** As much of it is gone again. */
+void me_mem_tracker_drop_external(me_mem_tracker *t, int device,
+                                  uint64_t bytes);
 
 /** Is a category shown: all of PyTorch's, and memest's own unless the tool says
  *  what PyTorch's would. */

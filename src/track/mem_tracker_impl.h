@@ -9,6 +9,11 @@
 
 #include "track/mem_tracker.h"
 
+/** What PyTorch's allocator rounds a small block to, and with it its tools. */
+enum {
+    ME_MEM_BLOCK_BYTES = 512
+};
+
 /** A block that is live. */
 typedef struct me_mem_block {
     uint64_t bytes; /**< rounded as PyTorch's allocator does; 0: none */

@@ -6,10 +6,6 @@
 
 #include <string.h>
 
-enum {
-    FIRST_FRAMES = 16
-};
-
 void me_module_stats_init(me_module_stats *stats, const me_module_tree *tree)
 {
     *stats = (me_module_stats){.tree = tree, .epoch = 1};
@@ -59,17 +55,14 @@ static me_module_stat *find_stat(me_module_stats *stats, uint32_t module)
 static bool push_frame(me_module_stats *stats, me_module_frame frame)
 {
     if (stats->n_frames == stats->frames_capacity) {
-        const uint32_t capacity = stats->frames_capacity == 0
-                                      ? FIRST_FRAMES
-                                      : stats->frames_capacity * 2;
-        me_module_frame *frames = me_realloc(
-            stats->frames, capacity, sizeof *frames, "module_stats.frames");
+        me_module_frame *frames =
+            me_grow(stats->frames, stats->n_frames, &stats->frames_capacity,
+                    sizeof *frames, "module_stats.frames");
         if (frames == NULL) {
             stats->status = ME_ERR_NOMEM;
             return false;
         }
         stats->frames = frames;
-        stats->frames_capacity = capacity;
     }
     stats->frames[stats->n_frames++] = frame;
     return true;

@@ -9,11 +9,6 @@
 
 #include <string.h>
 
-enum {
-    FIRST_POINTS = 64,
-    FIRST_ITERATIONS = 4
-};
-
 static const uint64_t no_iteration = UINT64_MAX;
 
 static void refuse(me_tracker *t, me_status status)
@@ -100,17 +95,14 @@ static void begin_iteration(me_tracker *t, int32_t iteration)
     me_tracker_close_iteration(t);
     me_quiet_forget(&t->quiet);
     if (t->n_iterations == t->iterations_capacity) {
-        const uint32_t capacity = t->iterations_capacity == 0
-                                      ? FIRST_ITERATIONS
-                                      : t->iterations_capacity * 2;
-        me_seen_iteration *grown = me_realloc(
-            t->iterations, capacity, sizeof *grown, "tracker.iterations");
+        me_seen_iteration *grown =
+            me_grow(t->iterations, t->n_iterations, &t->iterations_capacity,
+                    sizeof *grown, "tracker.iterations");
         if (grown == NULL) {
             refuse(t, ME_ERR_NOMEM);
             return;
         }
         t->iterations = grown;
-        t->iterations_capacity = capacity;
     }
     me_seen_iteration *seen = &t->iterations[t->n_iterations++];
     seen->parts = NULL;
@@ -166,16 +158,14 @@ void me_tracker_close_iteration(me_tracker *tracker)
 static void add_point(me_tracker *t, const char *name)
 {
     if (t->n_points == t->points_capacity) {
-        const uint32_t capacity =
-            t->points_capacity == 0 ? FIRST_POINTS : t->points_capacity * 2;
         me_point_result *grown =
-            me_realloc(t->points, capacity, sizeof *grown, "tracker.points");
+            me_grow(t->points, t->n_points, &t->points_capacity, sizeof *grown,
+                    "tracker.points");
         if (grown == NULL) {
             refuse(t, ME_ERR_NOMEM);
             return;
         }
         t->points = grown;
-        t->points_capacity = capacity;
     }
     me_pool_counter allocated = {ME_BYTES_UNKNOWN, 0};
     me_pool_counter reserved = {ME_BYTES_UNKNOWN, 0};

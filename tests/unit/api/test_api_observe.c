@@ -59,7 +59,7 @@ static void leave(seen *s, const memest_module_event *event)
     assert_string_equal(s->running[s->n_running], event->path);
 }
 
-static void pre_forward(void *self, const memest_module_event *event)
+static int pre_forward(void *self, const memest_module_event *event)
 {
     seen *s = self;
     enter(s, event);
@@ -69,22 +69,25 @@ static void pre_forward(void *self, const memest_module_event *event)
     }
     assert_int_equal(event->is_backward,
                      event->at.phase == MEMEST_PHASE_RECOMPUTE);
+    return 0;
 }
 
-static void pre_backward(void *self, const memest_module_event *event)
+static int pre_backward(void *self, const memest_module_event *event)
 {
     seen *s = self;
     enter(s, event);
     assert_true(event->is_backward);
     s->n_backwards++;
+    return 0;
 }
 
-static void post(void *self, const memest_module_event *event)
+static int post(void *self, const memest_module_event *event)
 {
     leave(self, event);
+    return 0;
 }
 
-static void on_alloc(void *self, const memest_block_event *event)
+static int on_alloc(void *self, const memest_block_event *event)
 {
     seen *s = self;
     assert_true(event->block < MAX_BLOCKS);
@@ -93,32 +96,36 @@ static void on_alloc(void *self, const memest_block_event *event)
     s->live += event->bytes;
     s->peak = s->live > s->peak ? s->live : s->peak;
     assert_non_null(event->path);
+    return 0;
 }
 
-static void on_free(void *self, const memest_block_event *event)
+static int on_free(void *self, const memest_block_event *event)
 {
     seen *s = self;
     assert_true(s->bytes[event->block] == event->bytes);
     s->bytes[event->block] = 0;
     s->live -= event->bytes;
+    return 0;
 }
 
-static void on_change(void *self, const memest_block_event *event)
+static int on_change(void *self, const memest_block_event *event)
 {
     assert_int_not_equal(event->category, event->category_before);
     ((seen *)self)->n_changes++;
+    return 0;
 }
 
-static void on_iteration(void *self, const memest_mark_event *event)
+static int on_iteration(void *self, const memest_mark_event *event)
 {
     seen *s = self;
     assert_int_equal(event->at.iteration, s->iteration + 1);
     s->steady_peak = s->iteration == 1 ? s->peak : s->steady_peak;
     s->iteration = event->at.iteration;
     s->peak = s->live;
+    return 0;
 }
 
-static void on_collective(void *self, const memest_mark_event *event)
+static int on_collective(void *self, const memest_mark_event *event)
 {
     assert_non_null(event->group);
     assert_non_null(event->dtype);
@@ -126,19 +133,22 @@ static void on_collective(void *self, const memest_mark_event *event)
         strcmp(event->name, "Send") == 0 || strcmp(event->name, "Recv") == 0;
     assert_int_equal(event->peer >= 0, is_pair);
     ((seen *)self)->n_collectives++;
+    return 0;
 }
 
-static void on_point(void *self, const memest_mark_event *event)
+static int on_point(void *self, const memest_mark_event *event)
 {
     assert_non_null(event->name);
     ((seen *)self)->n_points++;
+    return 0;
 }
 
-static void on_action(void *self, const memest_mark_event *event)
+static int on_action(void *self, const memest_mark_event *event)
 {
     assert_non_null(strchr("FBIW", event->name[0]));
     assert_int_equal(event->chunk, 0);
     ((seen *)self)->n_actions++;
+    return 0;
 }
 
 static memest_observer observer_of(seen *s)
@@ -246,24 +256,28 @@ static void note(void *self, const char *hook, const memest_module_event *event)
     log->length += (size_t)n;
 }
 
-static void note_pre_forward(void *self, const memest_module_event *event)
+static int note_pre_forward(void *self, const memest_module_event *event)
 {
     note(self, "pre_fw", event);
+    return 0;
 }
 
-static void note_post_forward(void *self, const memest_module_event *event)
+static int note_post_forward(void *self, const memest_module_event *event)
 {
     note(self, "post_fw", event);
+    return 0;
 }
 
-static void note_pre_backward(void *self, const memest_module_event *event)
+static int note_pre_backward(void *self, const memest_module_event *event)
 {
     note(self, "pre_bw", event);
+    return 0;
 }
 
-static void note_post_backward(void *self, const memest_module_event *event)
+static int note_post_backward(void *self, const memest_module_event *event)
 {
     note(self, "post_bw", event);
+    return 0;
 }
 
 /* The hooks of a job of plain PyTorch are ModTracker's: once a forward, those of
@@ -312,6 +326,67 @@ static void test_api_observe__fires_as_mod_tracker(void **state)
     memest_job_destroy(job);
 }
 
+/** Stops at the @p left-th call. */
+typedef struct stopper {
+    int left;
+    int n_calls;
+} stopper;
+
+static int stop_at_last(void *self, const memest_block_event *event)
+{
+    stopper *s = self;
+    (void)event;
+    s->n_calls++;
+    return --s->left == 0 ? 42 : 0;
+}
+
+static int stop_in_layer(void *self, const memest_module_event *event)
+{
+    stopper *s = self;
+    s->n_calls++;
+    return event->at.iteration == 1 && event->is_backward &&
+                   strcmp(event->path, "decoder.layers.1") == 0
+               ? -1
+               : 0;
+}
+
+/* A hook that does not return 0 ends the run: the observer behind it and later
+ * events are not told, and the caller gets a line that says who and where. */
+static void test_api_observe__stops(void **state)
+{
+    (void)state;
+    stopper first = {.left = 7};
+    stopper second = {.left = 100};
+    memest_job *job = me_small_job_create(NULL);
+    memest_error *error = memest_error_create();
+    memest_observer a = MEMEST_INIT(memest_observer);
+    a.self = &first;
+    a.alloc = stop_at_last;
+    memest_observer b = a;
+    b.self = &second;
+    const memest_observer *all[] = {&b, &a};
+    assert_int_equal(memest_observe(job, 0, all, 2, error), MEMEST_ERR_STOPPED);
+    assert_int_equal(first.n_calls, 7);
+    assert_int_equal(second.n_calls, 7);
+    assert_non_null(strstr(memest_error_text(error),
+                           "observer 1 stopped the run: its hook alloc "
+                           "returned 42 in iteration -1, setup"));
+
+    /* In the middle of a backward, in a forward that is run again. */
+    stopper third = {.left = 0};
+    memest_observer c = MEMEST_INIT(memest_observer);
+    c.self = &third;
+    c.pre_forward = stop_in_layer;
+    const memest_observer *one[] = {&c};
+    assert_int_equal(memest_observe(job, 0, one, 1, error), MEMEST_ERR_STOPPED);
+    assert_non_null(strstr(memest_error_text(error),
+                           "its hook pre_forward returned -1 in iteration 1, "
+                           "recompute, decoder.layers.1"));
+    assert_int_equal(memest_error_status(error), MEMEST_ERR_STOPPED);
+    memest_error_destroy(error);
+    memest_job_destroy(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +394,7 @@ int main(void)
         cmocka_unit_test(test_api_observe__several),
         cmocka_unit_test(test_api_observe__refuses),
         cmocka_unit_test(test_api_observe__fires_as_mod_tracker),
+        cmocka_unit_test(test_api_observe__stops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,10 +18,11 @@ typedef struct work {
     uint64_t n_events;
 } work;
 
-static void count(void *self, const memest_block_event *event)
+static int count(void *self, const memest_block_event *event)
 {
     (void)event;
     ++*(uint64_t *)self;
+    return 0;
 }
 
 static memest_status estimate(const memest_job *job, char **text_out)

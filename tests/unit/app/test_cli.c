@@ -108,6 +108,11 @@ static void test_cli__errors_name_the_flag(void **state)
         {{"--iteration", "1", "--dump", "plan"}, "--iteration"},
         {{"--events", "x", "--dump", "plan"}, "--events has no effect with"},
         {{"--no-fold", "--dump", "plan"}, "--no-fold has no effect with"},
+        {{"--model", "a", "--model", "b"}, "--model is given twice"},
+        {{"help", "us"}, "us: no such command"},
+        {{"check", "--dump", "plan"}, "--dump: memest check"},
+        {{"track", "--top", "3"}, "--top has no effect with --tool mem"},
+        {{"track", "--tool", "mod", "--tabulate"}, "with mem fsdp2 it has"},
         {{"--course"}, "--course: --format must be json or html, not text"},
     };
 
@@ -157,11 +162,32 @@ static void test_cli__help_names_every_flag(void **state)
     (void)state;
     me_str text = {0};
 
-    me_cli_help(&text);
+    const me_cli cli = {.command = "estimate"};
+    me_cli_help(&cli, &text);
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
         assert_non_null(strstr(me_str_text(&text), flags[i]));
     }
     me_str_fini(&text);
+}
+
+/* One command's help has its own flags alone, however it is asked for. */
+static void test_cli__help_of_a_command(void **state)
+{
+    (void)state;
+    static const char *const words[][3] = {{"schedule", "--help"},
+                                           {"help", "schedule"}};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        me_cli cli;
+        me_diag diag;
+        me_str text = {0};
+        assert_int_equal(parse(words[i], &diag, &cli), ME_OK);
+        assert_true(cli.help);
+        me_cli_help(&cli, &text);
+        assert_non_null(strstr(me_str_text(&text), "memest schedule NAME"));
+        assert_non_null(strstr(me_str_text(&text), "--microbatches"));
+        assert_null(strstr(me_str_text(&text), "--model"));
+        me_str_fini(&text);
+    }
 }
 
 int main(void)
@@ -173,6 +199,7 @@ int main(void)
         cmocka_unit_test(test_cli__errors_name_the_flag),
         cmocka_unit_test(test_cli__a_command_reads_its_file_anywhere),
         cmocka_unit_test(test_cli__help_names_every_flag),
+        cmocka_unit_test(test_cli__help_of_a_command),
     };
     return cmocka_run_group_tests_name("cli", tests, NULL, NULL);
 }

@@ -7,12 +7,38 @@
 
 #include <string.h>
 
-/* A model on two tensor ranks of which this is the one at @p index. */
-static void on_two_ranks(test_model *m, int32_t index)
+/** A model on two tensor ranks of which this is the one at @p index. */
+static test_model *on_two_ranks(int32_t index)
 {
-    test_model_init(m, 2);
-    m->comm.index[ME_GROUP_TENSOR] = index;
+    static test_model model;
+    test_model_init(&model, 2);
+    model.comm.index[ME_GROUP_TENSOR] = index;
+    return &model;
 }
+
+static int on_first(void **state)
+{
+    *state = on_two_ranks(0);
+    return 0;
+}
+
+static int on_second(void **state)
+{
+    *state = on_two_ranks(1);
+    return 0;
+}
+
+static int take_down(void **state)
+{
+    test_model_fini(*state);
+    return 0;
+}
+
+/** The test's state is the model; what it did must not have failed. */
+#define FIRST_RANK(test)                                                       \
+    cmocka_unit_test_setup_teardown(test, on_first, take_down)
+#define SECOND_RANK(test)                                                      \
+    cmocka_unit_test_setup_teardown(test, on_second, take_down)
 
 /* 4 rows of 6 classes on this rank: 96 bytes in float32; a float32 of each row
  * 16, an int64 32, a byte 4. */
@@ -39,71 +65,60 @@ static const char loss_backward[] =
 
 static void test_dtensor__loss_parallel(void **state)
 {
-    (void)state;
-    test_model m;
-    on_two_ranks(&m, 0);
-    me_engine *e = m.nn.e;
+    test_model *m = *state;
+    me_engine *e = m->nn.e;
 
     me_tensor *logits = test_tensor(e, ME_DTYPE_FLOAT32, ME_SHAPE(2, 2, 6));
     logits->requires_grad = true;
     logits->layout = (uint8_t)me_dlayout_of(ME_DLAYOUT_SHARD_LAST, 3);
     me_tensor *target = test_tensor(e, ME_DTYPE_INT64, ME_SHAPE(2, 2));
-    (void)me_test_events_take(&m.events);
-    me_tensor *loss = me_loss_parallel(&m.nn, logits, target);
-    EXPECT_EVENTS(&m.events, loss_forward);
+    (void)me_test_events_take(&m->events);
+    me_tensor *loss = me_loss_parallel(&m->nn, logits, target);
+    EXPECT_EVENTS(&m->events, loss_forward);
     assert_int_equal(loss->layout, ME_DLAYOUT_REPLICATE);
-    assert_string_equal(test_backward(&m.events, loss), loss_backward);
+    assert_string_equal(test_backward(&m->events, loss), loss_backward);
     assert_int_equal(me_numel(logits->grad), 24);
-    test_model_fini(&m);
 }
 
 /* What is worked out in float32 (96) of bfloat16 logits is cast back (48). */
 static void test_dtensor__loss_parallel_of_bfloat16(void **state)
 {
-    (void)state;
-    test_model m;
-    on_two_ranks(&m, 1);
-    me_engine *e = m.nn.e;
+    test_model *m = *state;
+    me_engine *e = m->nn.e;
 
     me_tensor *logits = me_test_leaf(e, ME_SHAPE(4, 6));
     logits->layout = (uint8_t)me_dlayout_of(ME_DLAYOUT_SHARD_LAST, 2);
     me_tensor *target = test_tensor(e, ME_DTYPE_INT64, ME_SHAPE(4));
-    (void)me_test_events_take(&m.events);
-    me_tensor *loss = me_loss_parallel(&m.nn, logits, target);
+    (void)me_test_events_take(&m->events);
+    me_tensor *loss = me_loss_parallel(&m->nn, logits, target);
     static const char begin[] = "+96 +16 +16 AllReduce:4 -16 +96 +96 +16 -96 "
                                 "+16 AllReduce:4 -16 +16 +96 +48 -96 -96 -96 ";
-    assert_memory_equal(me_test_events_take(&m.events), begin,
+    assert_memory_equal(me_test_events_take(&m->events), begin,
                         sizeof begin - 1);
     assert_int_equal(loss->dtype, ME_DTYPE_BFLOAT16);
-    test_model_fini(&m);
 }
 
 /* The first cast back of a gradient takes 4 bytes for a moment, later ones do
  * not: 4 bfloat16 numbers are 8 bytes. */
 static void test_dtensor__first_cast_backward(void **state)
 {
-    (void)state;
-    test_model m;
-    on_two_ranks(&m, 0);
-    me_engine *e = m.nn.e;
+    test_model *m = *state;
+    me_engine *e = m->nn.e;
     me_tensor *x = me_test_leaf(e, ME_SHAPE(4));
     x->layout = ME_DLAYOUT_REPLICATE;
     me_tensor *y = me_cast(e, x, ME_DTYPE_FLOAT32);
-    assert_string_equal(test_backward(&m.events, y), "+4 -4 +8");
+    assert_string_equal(test_backward(&m->events, y), "+4 -4 +8");
     me_clear(e, &x->grad);
     me_tensor *z = me_cast(e, x, ME_DTYPE_FLOAT32);
-    assert_string_equal(test_backward(&m.events, z), "+8");
-    test_model_fini(&m);
+    assert_string_equal(test_backward(&m->events, z), "+8");
 }
 
 /* Two gradients of a cut leaf: this rank's part of the whole one (12 of 20
  * bytes) is copied, and their sum is a third. */
 static void test_dtensor__gradients_meet_as_parts(void **state)
 {
-    (void)state;
-    test_model m;
-    on_two_ranks(&m, 0);
-    me_engine *e = m.nn.e;
+    test_model *m = *state;
+    me_engine *e = m->nn.e;
     me_tensor *x = me_test_leaf(e, ME_SHAPE(6));
     x->layout = ME_DLAYOUT_SHARD_0;
     x->whole_extent = 10;
@@ -111,7 +126,7 @@ static void test_dtensor__gradients_meet_as_parts(void **state)
     me_tensor *part = test_tensor(e, ME_DTYPE_BFLOAT16, ME_SHAPE(6));
     me_tensor *whole = test_tensor(e, ME_DTYPE_BFLOAT16, ME_SHAPE(10));
     me_tensor *sum = NULL;
-    (void)me_test_events_take(&m.events);
+    (void)me_test_events_take(&m->events);
     me_autograd_grad(
         e, &(me_grad_request){.n_roots = 2,
                               .roots = (me_edge[]){{leaf, 0}, {leaf, 0}},
@@ -119,11 +134,10 @@ static void test_dtensor__gradients_meet_as_parts(void **state)
                               .n_inputs = 1,
                               .inputs = (me_node *[]){leaf},
                               .gradients_out = &sum});
-    EXPECT_EVENTS(&m.events, "+12 +12 -12");
+    EXPECT_EVENTS(&m->events, "+12 +12 -12");
     assert_int_equal(me_numel(sum), 6);
     me_release(e, sum);
     me_node_release(e, leaf);
-    test_model_fini(&m);
 }
 
 static void test_dtensor__targets_must_fit(void **state)
@@ -166,62 +180,56 @@ static void test_dtensor__parts(void **state)
  * rank takes its part. */
 static void test_dtensor__gather_of_uneven_parts(void **state)
 {
-    (void)state;
-    test_model m;
-    on_two_ranks(&m, 1);
-    me_engine *e = m.nn.e;
+    test_model *m = *state;
+    me_engine *e = m->nn.e;
     const me_dlayout columns = me_dlayout_of(ME_DLAYOUT_SHARD_LAST, 2);
 
     me_tensor *x = me_test_leaf(e, ME_SHAPE(2, 3));
     x->layout = (uint8_t)columns;
     x->whole_extent = 7;
-    (void)me_test_events_take(&m.events);
+    (void)me_test_events_take(&m->events);
     me_tensor *y =
-        me_redistribute(&m.nn, x, ME_DLAYOUT_REPLICATE, ME_DLAYOUT_REPLICATE);
-    EXPECT_EVENTS(&m.events, "+16 +32 AllGather:8 +32 -32 -16");
+        me_redistribute(&m->nn, x, ME_DLAYOUT_REPLICATE, ME_DLAYOUT_REPLICATE);
+    EXPECT_EVENTS(&m->events, "+16 +32 AllGather:8 +32 -32 -16");
     assert_true(me_shape_equal(&y->shape, &ME_SHAPE(2, 7)));
     assert_int_equal(y->strides[0], 8);
     assert_int_equal(y->whole_extent, 0);
-    assert_string_equal(test_backward(&m.events, y), "+12");
+    assert_string_equal(test_backward(&m->events, y), "+12");
     assert_true(me_shape_equal(&x->grad->shape, &ME_SHAPE(2, 3)));
-    test_model_fini(&m);
 }
 
 /* A whole one is cut: what comes back has this rank's part, and is gathered
  * with what others have. */
 static void test_dtensor__cut_into_uneven_parts(void **state)
 {
-    (void)state;
-    test_model m;
-    on_two_ranks(&m, 1);
-    me_engine *e = m.nn.e;
+    test_model *m = *state;
+    me_engine *e = m->nn.e;
 
     me_tensor *x = me_test_leaf(e, ME_SHAPE(7, 2));
     x->layout = ME_DLAYOUT_REPLICATE;
-    (void)me_test_events_take(&m.events);
+    (void)me_test_events_take(&m->events);
     me_tensor *y =
-        me_redistribute(&m.nn, x, ME_DLAYOUT_SHARD_0, ME_DLAYOUT_SHARD_0);
-    EXPECT_EVENTS(&m.events, "+12");
+        me_redistribute(&m->nn, x, ME_DLAYOUT_SHARD_0, ME_DLAYOUT_SHARD_0);
+    EXPECT_EVENTS(&m->events, "+12");
     assert_int_equal(y->whole_extent, 7);
-    assert_string_equal(test_backward(&m.events, y), "+16 +32 AllGather:8 -16");
+    assert_string_equal(test_backward(&m->events, y),
+                        "+16 +32 AllGather:8 -16");
     assert_true(me_shape_equal(&x->grad->shape, &ME_SHAPE(7, 2)));
-    test_model_fini(&m);
 }
 
 /* What is a sum over ranks must divide where it is scattered. */
 static void test_dtensor__sums_must_divide(void **state)
 {
     (void)state;
-    test_model m;
-    on_two_ranks(&m, 0);
-    me_tensor *x = test_tensor(m.nn.e, ME_DTYPE_FLOAT32, ME_SHAPE(7, 2));
-    (void)me_redistribute_local(&m.nn, x, ME_DLAYOUT_PARTIAL,
+    test_model *m = on_two_ranks(0);
+    me_tensor *x = test_tensor(m->nn.e, ME_DTYPE_FLOAT32, ME_SHAPE(7, 2));
+    (void)me_redistribute_local(&m->nn, x, ME_DLAYOUT_PARTIAL,
                                 ME_DLAYOUT_SHARD_0, false);
     me_diag diag = {.status = ME_OK};
-    assert_int_equal(me_engine_status(m.nn.e, &diag), ME_ERR_CONFIG);
+    assert_int_equal(me_engine_status(m->nn.e, &diag), ME_ERR_CONFIG);
     assert_non_null(strstr(diag.text, "cuts dimension 0 of a sum over ranks, "
                                       "which 2 ranks do not divide"));
-    me_test_events_fini(&m.events);
+    me_test_events_fini(&m->events);
 }
 
 static me_parameter *weight(test_model *m, me_shape shape)
@@ -239,37 +247,31 @@ static me_parameter *weight(test_model *m, me_shape shape)
  * where they are sent and where they lie. */
 static void test_dtensor__distribute_uneven_rows(void **state)
 {
-    (void)state;
-    test_model m;
-    on_two_ranks(&m, 1);
+    test_model *m = *state;
 
-    me_parameter *p = weight(&m, ME_SHAPE(7, 2));
+    me_parameter *p = weight(m, ME_SHAPE(7, 2));
     me_tensor *whole =
-        me_distribute(&m.nn, p, ME_DLAYOUT_SHARD_0, ME_DLAYOUT_SHARD_0, true);
-    EXPECT_EVENTS(&m.events, "+32 +32 Recv:8 -32");
-    me_release(m.nn.e, whole);
-    EXPECT_EVENTS(&m.events, "-56");
+        me_distribute(&m->nn, p, ME_DLAYOUT_SHARD_0, ME_DLAYOUT_SHARD_0, true);
+    EXPECT_EVENTS(&m->events, "+32 +32 Recv:8 -32");
+    me_release(m->nn.e, whole);
+    EXPECT_EVENTS(&m->events, "-56");
     assert_int_equal(p->numel, 6);
     assert_true(p->is_uneven);
     assert_int_equal(me_numel(p->tensor), 6);
-    test_model_fini(&m);
 }
 
 /* 2 x 7: each piece is a copy, the padded one too (2 x 4, 32), and the last
  * rank's 3 columns are copied out (24). */
 static void test_dtensor__distribute_uneven_columns(void **state)
 {
-    (void)state;
-    test_model m;
-    on_two_ranks(&m, 1);
+    test_model *m = *state;
 
-    me_parameter *p = weight(&m, ME_SHAPE(2, 7));
+    me_parameter *p = weight(m, ME_SHAPE(2, 7));
     me_tensor *whole =
-        me_distribute(&m.nn, p, (me_dlayout)(ME_DLAYOUT_SHARD_0 + 1),
+        me_distribute(&m->nn, p, (me_dlayout)(ME_DLAYOUT_SHARD_0 + 1),
                       (me_dlayout)(ME_DLAYOUT_SHARD_0 + 1), true);
-    EXPECT_EVENTS(&m.events, "+32 +32 +32 Recv:8 +24 -32 -32 -32");
-    me_release(m.nn.e, whole);
-    test_model_fini(&m);
+    EXPECT_EVENTS(&m->events, "+32 +32 +32 Recv:8 +24 -32 -32 -32");
+    me_release(m->nn.e, whole);
 }
 
 /* Two modules have a weight of 4 x 2 (32 bytes): the first one's part (16)
@@ -277,62 +279,56 @@ static void test_dtensor__distribute_uneven_columns(void **state)
  * lets one part go. */
 static void test_dtensor__tied_weights(void **state)
 {
-    (void)state;
-    test_model m;
-    on_two_ranks(&m, 0);
+    test_model *m = *state;
     const me_dlayout rows = ME_DLAYOUT_SHARD_0;
 
-    me_parameter *p = weight(&m, ME_SHAPE(4, 2));
+    me_parameter *p = weight(m, ME_SHAPE(4, 2));
     p->is_tied = true;
-    assert_null(me_distribute(&m.nn, p, rows, ME_DLAYOUT_REPLICATE, true));
-    EXPECT_EVENTS(&m.events, "+16 Send:4");
+    assert_null(me_distribute(&m->nn, p, rows, ME_DLAYOUT_REPLICATE, true));
+    EXPECT_EVENTS(&m->events, "+16 Send:4");
     const me_tensor *part = p->tensor;
-    assert_null(me_distribute(&m.nn, p, rows, rows, false));
-    EXPECT_EVENTS(&m.events, "+16 Send:4 -32");
-    me_distribute_end(&m.nn);
-    EXPECT_EVENTS(&m.events, "-16");
+    assert_null(me_distribute(&m->nn, p, rows, rows, false));
+    EXPECT_EVENTS(&m->events, "+16 Send:4 -32");
+    me_distribute_end(&m->nn);
+    EXPECT_EVENTS(&m->events, "-16");
     assert_ptr_equal(p->tensor, part);
     assert_int_equal(p->gradient_layout, rows);
-    test_model_fini(&m);
 }
 
 /* The module that has the other's weight may come first: its part goes. */
 static void test_dtensor__tied_weights_the_other_way(void **state)
 {
-    (void)state;
-    test_model m;
-    on_two_ranks(&m, 0);
+    test_model *m = *state;
     const me_dlayout rows = ME_DLAYOUT_SHARD_0;
 
-    me_parameter *p = weight(&m, ME_SHAPE(4, 2));
+    me_parameter *p = weight(m, ME_SHAPE(4, 2));
     p->is_tied = true;
-    assert_null(me_distribute(&m.nn, p, rows, rows, false));
+    assert_null(me_distribute(&m->nn, p, rows, rows, false));
     const me_tensor *part = p->tensor;
-    assert_null(me_distribute(&m.nn, p, rows, ME_DLAYOUT_REPLICATE, true));
+    assert_null(me_distribute(&m->nn, p, rows, ME_DLAYOUT_REPLICATE, true));
     assert_ptr_equal(p->spare, part);
-    me_distribute_end(&m.nn);
+    me_distribute_end(&m->nn);
     assert_true(p->tensor->requires_grad);
     assert_int_equal(p->tensor->layout, rows);
     assert_ptr_equal(p->tensor->parameter, p);
-    test_model_fini(&m);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dtensor__loss_parallel),
-        cmocka_unit_test(test_dtensor__loss_parallel_of_bfloat16),
-        cmocka_unit_test(test_dtensor__first_cast_backward),
-        cmocka_unit_test(test_dtensor__gradients_meet_as_parts),
+        FIRST_RANK(test_dtensor__loss_parallel),
+        SECOND_RANK(test_dtensor__loss_parallel_of_bfloat16),
+        FIRST_RANK(test_dtensor__first_cast_backward),
+        FIRST_RANK(test_dtensor__gradients_meet_as_parts),
         cmocka_unit_test(test_dtensor__targets_must_fit),
         cmocka_unit_test(test_dtensor__parts),
-        cmocka_unit_test(test_dtensor__gather_of_uneven_parts),
-        cmocka_unit_test(test_dtensor__cut_into_uneven_parts),
+        SECOND_RANK(test_dtensor__gather_of_uneven_parts),
+        SECOND_RANK(test_dtensor__cut_into_uneven_parts),
         cmocka_unit_test(test_dtensor__sums_must_divide),
-        cmocka_unit_test(test_dtensor__distribute_uneven_rows),
-        cmocka_unit_test(test_dtensor__distribute_uneven_columns),
-        cmocka_unit_test(test_dtensor__tied_weights),
-        cmocka_unit_test(test_dtensor__tied_weights_the_other_way),
+        SECOND_RANK(test_dtensor__distribute_uneven_rows),
+        SECOND_RANK(test_dtensor__distribute_uneven_columns),
+        FIRST_RANK(test_dtensor__tied_weights),
+        FIRST_RANK(test_dtensor__tied_weights_the_other_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,14 +41,46 @@ static void warm_up(me_engine *e)
     me_leave(e, frame, NULL);
 }
 
+/** What a test runs in: an engine that is warm, and a frame on it. */
+typedef struct setting {
+    me_test_events *events;
+    me_engine *e;
+    me_frame frame;
+} setting;
+
+static int begin(void **state)
+{
+    static setting s;
+    void *events = NULL;
+    if (me_test_events_setup(&events) != 0) {
+        return -1;
+    }
+    s = (setting){.events = events, .e = ((me_test_events *)events)->e};
+    s.frame = me_enter(s.e);
+    warm_up(s.e);
+    *state = &s;
+    return 0;
+}
+
+/** Nothing but the workspaces may be left. */
+static int end(void **state)
+{
+    const setting *s = *state;
+    void *events = s->events;
+    me_leave(s->e, s->frame, NULL);
+    assert_int_equal(s->events->live, 2 * TEST_WORKSPACE + (1 << 20));
+    return me_test_events_teardown(&events);
+}
+
+#define AUTOCAST_TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
 /* Weight (3, 4): 48 bytes, its cast 24; bias 12 and 6; input (2, 4): 32 and
  * 16; output (2, 3): 12. */
 static void test_autocast__linear_casts_from_the_last_to_the_first(void **state)
 {
-    me_test_events *events = *state;
-    me_engine *e = events->e;
-    const me_frame frame = me_enter(e);
-    warm_up(e);
+    const setting *s = *state;
+    me_test_events *events = s->events;
+    me_engine *e = s->e;
     me_tensor *weight = parameter(e, ME_SHAPE(3, 4));
     me_tensor *bias = parameter(e, ME_SHAPE(3));
     me_tensor *x = leaf(e, ME_SHAPE(2, 4));
@@ -66,7 +98,6 @@ static void test_autocast__linear_casts_from_the_last_to_the_first(void **state)
     assert_string_equal(test_backward(events, y),
                         "+16 +24 +6 -16 -24 +32 -16 +48 -24 +12 -6");
     assert_int_equal(weight->grad->dtype, ME_DTYPE_FLOAT32);
-    me_leave(e, frame, NULL);
 }
 
 /** What something made that needs a gradient. */
@@ -78,10 +109,9 @@ static me_tensor *made(me_engine *e, me_shape shape)
 /* A parameter's cast is made once a context, what is no leaf is cast twice. */
 static void test_autocast__keeps_casts_of_parameters(void **state)
 {
-    me_test_events *events = *state;
-    me_engine *e = events->e;
-    const me_frame frame = me_enter(e);
-    warm_up(e);
+    const setting *s = *state;
+    me_test_events *events = s->events;
+    me_engine *e = s->e;
     me_tensor *weight = parameter(e, ME_SHAPE(3, 4));
     me_tensor *x = made(e, ME_SHAPE(2, 4));
     (void)me_test_events_take(events);
@@ -99,7 +129,6 @@ static void test_autocast__keeps_casts_of_parameters(void **state)
     (void)me_functional_linear(e, x, weight, NULL);
     EXPECT_EVENTS(events, "+24 +16 +12");
     me_autocast_exit(e, again);
-    me_leave(e, frame, NULL);
     assert_false(me_autocast_now(e).is_enabled);
 }
 
@@ -107,9 +136,9 @@ static void test_autocast__keeps_casts_of_parameters(void **state)
  * too; the same tensor is none to PyTorch where a checkpoint has unpacked it. */
 static void test_autocast__keeps_casts_of_leaves(void **state)
 {
-    me_test_events *events = *state;
-    me_engine *e = events->e;
-    const me_frame frame = me_enter(e);
+    const setting *s = *state;
+    me_test_events *events = s->events;
+    me_engine *e = s->e;
     me_tensor *x = leaf(e, ME_SHAPE(2, 4));
     me_tensor *unpacked = leaf(e, ME_SHAPE(2, 4));
     me_tensor *constant = me_empty(e, "x", ME_DTYPE_FLOAT32, ME_SHAPE(2, 4));
@@ -125,15 +154,14 @@ static void test_autocast__keeps_casts_of_leaves(void **state)
     (void)me_autocast_lower(e, constant);
     EXPECT_EVENTS(events, "+16 +16 +16 +16");
     me_autocast_exit(e, outer);
-    me_leave(e, frame, NULL);
 }
 
 /* Made where no gradient is recorded, it has one where it is taken again. */
 static void test_autocast__kept_casts_have_a_history(void **state)
 {
-    me_test_events *events = *state;
-    me_engine *e = events->e;
-    const me_frame frame = me_enter(e);
+    const setting *s = *state;
+    me_test_events *events = s->events;
+    me_engine *e = s->e;
     me_tensor *weight = parameter(e, ME_SHAPE(3, 4));
     me_tensor *x = made(e, ME_SHAPE(2, 4));
     const me_autocast_state outer = me_autocast_enter(e, bfloat16);
@@ -144,16 +172,15 @@ static void test_autocast__kept_casts_have_a_history(void **state)
     assert_true(kept->requires_grad);
     assert_ptr_equal(me_autocast_lower(e, weight), kept);
     me_autocast_exit(e, outer);
-    me_leave(e, frame, NULL);
     (void)me_test_events_take(events);
 }
 
 /* A cast lies as what is cast does. */
 static void test_autocast__casts_of_dtensors(void **state)
 {
-    me_test_events *events = *state;
-    me_engine *e = events->e;
-    const me_frame frame = me_enter(e);
+    const setting *s = *state;
+    me_test_events *events = s->events;
+    me_engine *e = s->e;
     me_tensor *weight = parameter(e, ME_SHAPE(3, 4));
     weight->layout = 4;
     weight->whole_extent = 5;
@@ -163,16 +190,14 @@ static void test_autocast__casts_of_dtensors(void **state)
     assert_int_equal(cast->layout, 4);
     assert_int_equal(cast->whole_extent, 5);
     me_autocast_exit(e, outer);
-    me_leave(e, frame, NULL);
     (void)me_test_events_take(events);
 }
 
 /* Outside of a context, and where it is off, nothing is cast. */
 static void test_autocast__casts_nothing_by_itself(void **state)
 {
-    me_test_events *events = *state;
-    me_engine *e = events->e;
-    const me_frame frame = me_enter(e);
+    const setting *s = *state;
+    me_engine *e = s->e;
     me_tensor *x = parameter(e, ME_SHAPE(2, 4));
     me_tensor *indices = test_tensor(e, ME_DTYPE_INT64, ME_SHAPE(4));
     assert_ptr_equal(me_autocast_lower(e, x), x);
@@ -185,15 +210,14 @@ static void test_autocast__casts_nothing_by_itself(void **state)
     assert_ptr_equal(me_autocast_float(e, indices), indices);
     assert_null(me_autocast_lower(e, NULL));
     me_autocast_exit(e, on);
-    me_leave(e, frame, NULL);
 }
 
 /* Input (2, 4) in bfloat16, 16 bytes, in float32 32; statistics 8 each. */
 static void test_autocast__layer_norm_runs_in_float32(void **state)
 {
-    me_test_events *events = *state;
-    me_engine *e = events->e;
-    const me_frame frame = me_enter(e);
+    const setting *s = *state;
+    me_test_events *events = s->events;
+    me_engine *e = s->e;
     me_tensor *weight = parameter(e, ME_SHAPE(4));
     me_tensor *bias = parameter(e, ME_SHAPE(4));
     me_tensor *x = me_test_leaf(e, ME_SHAPE(2, 4));
@@ -205,16 +229,15 @@ static void test_autocast__layer_norm_runs_in_float32(void **state)
     EXPECT_EVENTS(events, "+32 +32 +8 +8");
     assert_string_equal(test_backward(events, y),
                         "+32 +16 +16 -32 -8 -8 +16 -32");
-    me_leave(e, frame, NULL);
 }
 
 /* No list has rms_norm: an input of another type than the weight's is computed
  * step by step. Rows of 2 and 4: 16 bytes, in float32 32, a mean 8. */
 static void test_autocast__rms_norm_of_two_types(void **state)
 {
-    me_test_events *events = *state;
-    me_engine *e = events->e;
-    const me_frame frame = me_enter(e);
+    const setting *s = *state;
+    me_test_events *events = s->events;
+    me_engine *e = s->e;
     me_tensor *weight = parameter(e, ME_SHAPE(4));
     me_tensor *x = me_test_leaf(e, ME_SHAPE(2, 4));
     (void)me_test_events_take(events);
@@ -226,16 +249,14 @@ static void test_autocast__rms_norm_of_two_types(void **state)
     (void)test_backward(events, y);
     assert_int_equal(weight->grad->dtype, ME_DTYPE_FLOAT32);
     assert_int_equal(x->grad->dtype, ME_DTYPE_BFLOAT16);
-    me_leave(e, frame, NULL);
-    assert_int_equal(events->live, 0);
 }
 
 /* The log-softmax is told its type, the loss is not: two rows of three. */
 static void test_autocast__cross_entropy(void **state)
 {
-    me_test_events *events = *state;
-    me_engine *e = events->e;
-    const me_frame frame = me_enter(e);
+    const setting *s = *state;
+    me_test_events *events = s->events;
+    me_engine *e = s->e;
     me_tensor *x = me_test_leaf(e, ME_SHAPE(2, 3));
     me_tensor *target = test_tensor(e, ME_DTYPE_INT64, ME_SHAPE(2));
     (void)me_test_events_take(events);
@@ -246,16 +267,15 @@ static void test_autocast__cross_entropy(void **state)
     EXPECT_EVENTS(events, "+12 +24 +4 +4");
     assert_string_equal(test_backward(events, loss),
                         "+24 -24 -4 +12 -24 +12 -12 -12");
-    me_leave(e, frame, NULL);
 }
 
 /* Squares are made in float32; a sum is told its type, and its gradient is
  * spread in bfloat16. */
 static void test_autocast__squares_and_sums(void **state)
 {
-    me_test_events *events = *state;
-    me_engine *e = events->e;
-    const me_frame frame = me_enter(e);
+    const setting *s = *state;
+    me_test_events *events = s->events;
+    me_engine *e = s->e;
     me_tensor *x = me_test_leaf(e, ME_SHAPE(2, 3));
     (void)me_test_events_take(events);
 
@@ -268,15 +288,14 @@ static void test_autocast__squares_and_sums(void **state)
     EXPECT_EVENTS(events, "+4");
     me_autocast_exit(e, outer);
     assert_string_equal(test_backward(events, sum), "+12");
-    me_leave(e, frame, NULL);
 }
 
 /* Two types of 16 and 32 bits: the wider; a number widens nothing. */
 static void test_autocast__sums_of_two_types(void **state)
 {
-    me_test_events *events = *state;
-    me_engine *e = events->e;
-    const me_frame frame = me_enter(e);
+    const setting *s = *state;
+    me_test_events *events = s->events;
+    me_engine *e = s->e;
     me_tensor *half = me_test_leaf(e, ME_SHAPE(2, 3));
     me_tensor *whole = leaf(e, ME_SHAPE(2, 3));
     me_tensor *number = leaf(e, ME_SCALAR);
@@ -289,7 +308,6 @@ static void test_autocast__sums_of_two_types(void **state)
     assert_string_equal(test_backward(events, sum), "+12 +24");
     (void)me_mul(e, half, number);
     EXPECT_EVENTS(events, "+12");
-    me_leave(e, frame, NULL);
 }
 
 /** Two products: (2, 4) to (2, 8) to (2, 4). */
@@ -311,10 +329,9 @@ static me_tensor *run(void *self, me_engine *e, me_tensor *x)
  * again is cast again, under a context of its own, which ends with it. */
 static void test_autocast__recomputation(void **state)
 {
-    me_test_events *events = *state;
-    me_engine *e = events->e;
-    const me_frame frame = me_enter(e);
-    warm_up(e);
+    const setting *s = *state;
+    me_test_events *events = s->events;
+    me_engine *e = s->e;
     mlp m = {parameter(e, ME_SHAPE(8, 4)), parameter(e, ME_SHAPE(4, 8))};
     me_tensor *x = me_test_leaf(e, ME_SHAPE(2, 4));
     const me_region_function function = {.run = run, .self = &m};
@@ -332,25 +349,23 @@ static void test_autocast__recomputation(void **state)
         /* silu's, the first product's */
         "+32 -32 -32 +64 +16 -64 -32 +128 -64");
     assert_false(me_autocast_now(e).is_enabled);
-    me_leave(e, frame, NULL);
-    assert_int_equal(events->live, 2 * TEST_WORKSPACE + (1 << 20));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ENGINE_TEST(test_autocast__linear_casts_from_the_last_to_the_first),
-        ENGINE_TEST(test_autocast__keeps_casts_of_parameters),
-        ENGINE_TEST(test_autocast__keeps_casts_of_leaves),
-        ENGINE_TEST(test_autocast__kept_casts_have_a_history),
-        ENGINE_TEST(test_autocast__casts_of_dtensors),
-        ENGINE_TEST(test_autocast__casts_nothing_by_itself),
-        ENGINE_TEST(test_autocast__layer_norm_runs_in_float32),
-        ENGINE_TEST(test_autocast__rms_norm_of_two_types),
-        ENGINE_TEST(test_autocast__cross_entropy),
-        ENGINE_TEST(test_autocast__squares_and_sums),
-        ENGINE_TEST(test_autocast__sums_of_two_types),
-        ENGINE_TEST(test_autocast__recomputation),
+        AUTOCAST_TEST(test_autocast__linear_casts_from_the_last_to_the_first),
+        AUTOCAST_TEST(test_autocast__keeps_casts_of_parameters),
+        AUTOCAST_TEST(test_autocast__keeps_casts_of_leaves),
+        AUTOCAST_TEST(test_autocast__kept_casts_have_a_history),
+        AUTOCAST_TEST(test_autocast__casts_of_dtensors),
+        AUTOCAST_TEST(test_autocast__casts_nothing_by_itself),
+        AUTOCAST_TEST(test_autocast__layer_norm_runs_in_float32),
+        AUTOCAST_TEST(test_autocast__rms_norm_of_two_types),
+        AUTOCAST_TEST(test_autocast__cross_entropy),
+        AUTOCAST_TEST(test_autocast__squares_and_sums),
+        AUTOCAST_TEST(test_autocast__sums_of_two_types),
+        AUTOCAST_TEST(test_autocast__recomputation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

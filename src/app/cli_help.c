@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "app/cli_flag.h"
+
+#include <string.h>
+
+static void append_flag(const me_cli_flag *f, me_str *text)
+{
+    me_str left = {0};
+    me_str_printf(
+        &left, "%s%s%s%s%s", f->short_name == NULL ? "" : f->short_name,
+        f->short_name == NULL ? "" : ", ", f->name, f->value == NULL ? "" : " ",
+        f->value == NULL ? "" : f->value);
+    me_str_printf(text, "  %-26s %s\n", me_str_text(&left), f->help);
+    me_str_fini(&left);
+}
+
+static const me_cli_command *named(const char *name)
+{
+    const me_cli_command *c = me_cli_command_at(0);
+    for (int i = 0; c != NULL && strcmp(c->name, name) != 0; i++) {
+        c = me_cli_command_at(i + 1);
+    }
+    return c;
+}
+
+/** What a command reads, and the flags that it takes. */
+static void append_command(const me_cli_command *c, me_str *text)
+{
+    const bool is_default = c == me_cli_command_at(0);
+    me_str_printf(text, "  memest %s%s%s%s%s [FLAG…]%s\n\n",
+                  is_default ? "[" : "", c->name, is_default ? "]" : "",
+                  c->operand == NULL ? "" : " ",
+                  c->operand == NULL ? "" : c->operand,
+                  me_cli_takes_launch(c) ? " [-- LAUNCH COMMAND…]" : "");
+    me_str_printf(text, "%s\n\nFlags\n", c->help);
+    for (int i = 0; me_cli_flag_at(i) != NULL; i++) {
+        if (me_cli_takes(c, me_cli_flag_at(i))) {
+            append_flag(me_cli_flag_at(i), text);
+        }
+    }
+}
+
+static void append_all(me_str *text)
+{
+    me_str_append(
+        text,
+        "memest predicts the memory of every rank of a distributed training "
+        "job.\n\n"
+        "  memest [COMMAND] --model FILE|NAME [FLAG…] [-- LAUNCH COMMAND…]\n"
+        "  mpirun -n 8 memest --model configs/gpt.cfg\n"
+        "  memest --world-size 8 -- pretrain_gpt.py --num-layers 32 …\n\n"
+        "Commands; memest COMMAND --help has the flags of one\n");
+    for (int i = 0; me_cli_command_at(i) != NULL; i++) {
+        const me_cli_command *c = me_cli_command_at(i);
+        me_str_printf(text, "  %-12s %s%s%s\n", c->name,
+                      c->operand == NULL ? "" : c->operand,
+                      c->operand == NULL ? "" : "  ", c->help);
+    }
+    me_str_append(text, "\nFlags\n");
+    for (int i = 0; me_cli_flag_at(i) != NULL; i++) {
+        append_flag(me_cli_flag_at(i), text);
+    }
+}
+
+void me_cli_help(const me_cli *cli, me_str *text)
+{
+    if (cli->has_command) {
+        append_command(named(cli->command), text);
+    } else {
+        append_all(text);
+    }
+    me_str_append(text,
+                  "\nExit codes: 0 report written or job fits, 1 internal or "
+                  "I/O, 2 usage or\nconfiguration, 3 does not fit.\n");
+}

@@ -1,0 +1,20 @@
+/**
+ * @file
+ * What an installation has of the command line beside the program: the manual
+ * page memest.1 and bash's completions, both from the tables of flags, commands
+ * and options.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_APP_CLI_PAGES_H
+#define MEMEST_APP_CLI_PAGES_H
+
+#include "base/str.h"
+
+/** The manual page, in man's macros and ASCII. */
+void me_cli_man(me_str *page);
+
+/** The function that completes a command line, for bash. */
+void me_cli_bash(me_str *text);
+
+#endif /* MEMEST_APP_CLI_PAGES_H */

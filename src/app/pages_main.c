@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Writes memest.1 and memest.bash into a folder, when memest is built. */
+#include "app/cli_pages.h"
+#include "app/output.h"
+#include "base/log.h"
+
+static me_status write_page(const char *folder, const char *name,
+                            void (*append)(me_str *text), me_diag *diag)
+{
+    me_str text = {0};
+    me_str path = {0};
+    append(&text);
+    me_str_printf(&path, "%s/%s", folder, name);
+    me_status status = me_str_status(&path);
+    if (status == ME_OK) {
+        status = me_print_text(&text, me_str_text(&path), diag);
+    }
+    me_str_fini(&path);
+    me_str_fini(&text);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    me_diag diag = {.status = ME_OK};
+    const char *folder = argc == 2 ? argv[1] : ".";
+    me_status status = write_page(folder, "memest.1", me_cli_man, &diag);
+    if (status == ME_OK) {
+        status = write_page(folder, "memest.bash", me_cli_bash, &diag);
+    }
+    if (status != ME_OK) {
+        me_log(ME_LOG_ERROR, "%s", diag.text);
+    }
+    return status == ME_OK ? 0 : 1;
+}

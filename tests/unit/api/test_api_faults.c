@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Comparisons and trackers with one request for host memory failing: each time
+ * the call must say so and leave nothing behind. */
+#include "base/alloc.h"
+#include "support/small_job.h"
+#include "support/test.h"
+#include "support/tracked.h"
+
+#include <string.h>
+
+enum {
+    STEP = 12, /* each step is a 12th of the way longer */
+    MOST = 1000000
+};
+
+/** What is tried, from a job to its text. @return its status */
+typedef memest_status scenario(const memest_job *job, memest_error *error);
+
+static memest_status compare(const memest_job *job, memest_error *error)
+{
+    static const char *const schedules[] = {"1f1b", "interleaved:2"};
+    static const char *const variants[] = {"odd:parallel.tensor=3"};
+    memest_compare_options options = MEMEST_INIT(memest_compare_options);
+    memest_comparison *comparison = NULL;
+    char *text = NULL;
+    options.schedules = schedules;
+    options.n_schedules = 2;
+    options.variants = variants;
+    options.n_variants = 1;
+    memest_status status = memest_compare(job, &options, &comparison, error);
+    if (status == MEMEST_OK) {
+        status = memest_comparison_text(comparison, MEMEST_FORMAT_CSV, false,
+                                        &text, NULL, error);
+    }
+    memest_text_destroy(text);
+    memest_comparison_destroy(comparison);
+    return status;
+}
+
+static int look(void *self, const memest_module_event *event)
+{
+    (void)event;
+    ++*(int *)self;
+    return 0;
+}
+
+static memest_status track(memest_tool tool, const memest_job *job,
+                           memest_error *error)
+{
+    int n_looks = 0;
+    memest_tracker *tracker = NULL;
+    memest_tracker_options options = MEMEST_INIT(memest_tracker_options);
+    memest_observer observer = MEMEST_INIT(memest_observer);
+    const memest_observer *observers[] = {&observer};
+    char *text = NULL;
+    options.tool = tool;
+    observer.self = &n_looks;
+    observer.pre_backward = look;
+    memest_status status = memest_tracker_create(&options, &tracker, error);
+    if (status == MEMEST_OK) {
+        status = memest_track(job, 0, tracker, observers, 1, error);
+    }
+    if (status == MEMEST_OK) {
+        status = memest_tracker_text(tracker, NULL, &text, error);
+    }
+    memest_text_destroy(text);
+    memest_tracker_destroy(tracker);
+    return status;
+}
+
+static memest_status track_mem(const memest_job *job, memest_error *error)
+{
+    return track(MEMEST_TOOL_MEM, job, error);
+}
+
+static memest_status track_mod(const memest_job *job, memest_error *error)
+{
+    return track(MEMEST_TOOL_MOD, job, error);
+}
+
+static memest_status track_memory(const memest_job *job, memest_error *error)
+{
+    return track(MEMEST_TOOL_MEMORY, job, error);
+}
+
+/** @return whether request number @p nth was made, and so failed */
+static bool fail_at(scenario *run, const memest_job *job, uint64_t nth)
+{
+    memest_error *error = memest_error_create();
+    assert_non_null(error);
+    me_alloc_fail_at(nth);
+    const memest_status status = run(job, error);
+    const bool has_failed = me_alloc_count() >= nth;
+    me_alloc_fail_at(0);
+    const memest_status expected = has_failed ? MEMEST_ERR_NOMEM : MEMEST_OK;
+    if (status != expected ||
+        (has_failed && memest_error_text(error)[0] == '\0')) {
+        fail_msg("request %llu: \"%s\", \"%s\"", (unsigned long long)nth,
+                 memest_status_text(status), memest_error_text(error));
+    }
+    memest_error_destroy(error);
+    return has_failed;
+}
+
+static void sweep(scenario *run, memest_job *job)
+{
+    uint64_t nth = 1;
+    while (nth < MOST && fail_at(run, job, nth)) {
+        nth += 1 + nth / STEP;
+    }
+    assert_in_range(nth, 50, MOST - 1);
+    memest_job_destroy(job);
+}
+
+static void test_api_faults__compare(void **state)
+{
+    (void)state;
+    sweep(compare, me_small_job_create(NULL));
+}
+
+static void test_api_faults__track(void **state)
+{
+    (void)state;
+    sweep(track_mem, me_tracked_job("mem_tracker"));
+    sweep(track_mod, me_tracked_job("mem_tracker"));
+    sweep(track_memory, me_tracked_job("memory_tracker"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_api_faults__compare),
+        cmocka_unit_test(test_api_faults__track),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
