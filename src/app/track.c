@@ -291,6 +291,11 @@ static me_status check_job(const command *c, me_diag *diag)
                        config->torch.autocast >= 0 ? "torch.autocast"
                                                    : "torch.grad_scaler");
     }
+    if (config->torch.cpu_offload) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "track: what PyTorch's tools say of a job with "
+                       "torch.cpu_offload is not modelled");
+    }
     if (rank >= config->parallel.world_size) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "--rank %d: the job has ranks 0 to %d", rank,

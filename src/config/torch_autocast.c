@@ -26,17 +26,17 @@ static const char *not_with(const me_config *config)
     if (config->parallel.pipeline > 1) {
         return "parallel.pipeline over 1";
     }
-    if (tree->n_styles > 0) {
-        return "a parallelize_plan";
+    if (t->grad_scaler && t->cpu_offload) {
+        return "torch.cpu_offload";
     }
-    if (t->grad_scaler && t->data_parallel == ME_DATA_PARALLEL_FULLY_SHARD) {
-        return "torch.data_parallel = \"fully_shard\"";
+    if (t->grad_scaler && t->loss_parallel) {
+        return "torch.loss_parallel";
     }
     if (t->autocast < 0) {
         return NULL;
     }
-    if (t->param_dtype >= 0 || t->reduce_dtype >= 0) {
-        return "torch.param_dtype or torch.reduce_dtype";
+    if (tree->n_styles > 0) {
+        return "a parallelize_plan";
     }
     return unmeasured_layer(&tree->root);
 }

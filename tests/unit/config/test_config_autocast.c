@@ -38,17 +38,17 @@ static const job_case cases[] = {
     {BF16, "", "a: { " NORM " checkpoint = \"reentrant\"; };",
      "module: a: checkpoint = \"reentrant\" with torch.autocast is not "
      "modelled"},
-    {FP16 "data_parallel = \"fully_shard\";", "world_size = 2;", NORM,
-     "torch.grad_scaler with torch.data_parallel = \"fully_shard\" is not "
-     "modelled"},
+    {FP16 "data_parallel = \"fully_shard\";", "world_size = 2;", NORM, ""},
     {BF16 "data_parallel = \"fully_shard\"; param_dtype = \"bfloat16\";",
+     "world_size = 2;", NORM, ""},
+    {BF16 "data_parallel = \"fully_shard\"; cpu_offload = true;",
+     "world_size = 2;", NORM, ""},
+    {FP16 "data_parallel = \"fully_shard\"; cpu_offload = true;",
      "world_size = 2;", NORM,
-     "torch.autocast with torch.param_dtype or torch.reduce_dtype is not "
-     "modelled"},
-    {BF16 "data_parallel = \"fully_shard\"; reduce_dtype = \"bfloat16\";",
-     "world_size = 2;", NORM,
-     "torch.autocast with torch.param_dtype or torch.reduce_dtype is not "
-     "modelled"},
+     "torch.grad_scaler with torch.cpu_offload is not modelled"},
+    {"grad_scaler = true;", "world_size = 2; tensor = 2;", PLAN, ""},
+    {"grad_scaler = true; loss_parallel = true;", "world_size = 2; tensor = 2;",
+     PLAN, "torch.grad_scaler with torch.loss_parallel is not modelled"},
     {BF16, "", IMAGES, "torch.autocast with Conv2d is not modelled"},
     {"grad_scaler = true;", "", IMAGES, ""},
     {BF16, "world_size = 2; pipeline = 2;", STAGES,
