@@ -18,6 +18,8 @@ static me_fully_shard_config fully_shard_config(const me_torch_options *t)
         .reduce_dtype = t->reduce_dtype >= 0 ? (me_dtype)t->reduce_dtype : 0,
         .syncs_last = !t->requires_gradient_sync,
         .all_reduces_last = !t->requires_all_reduce,
+        .offloads = t->cpu_offload,
+        .pins_memory = t->pin_memory,
     };
 }
 

@@ -3,6 +3,7 @@
 
 #include "app/program.h"
 #include "base/alloc.h"
+#include "plan/torch_shards.h"
 #include "train/megatron/megatron.h"
 
 /** Of each member of the rank's data-parallel group, its place in its expert
@@ -26,6 +27,11 @@ me_status me_shards_find(void *self, const me_plan *plan, int32_t rank,
                          me_diag *diag, int32_t *class_out)
 {
     (void)self;
+    if (me_torch_shards_parameters(plan->config)) {
+        return me_torch_shard_classes(plan, rank, class_out) == ME_OK
+                   ? ME_OK
+                   : me_fail(diag, ME_ERR_NOMEM, "no host memory for the plan");
+    }
     const me_card no_card = {.multiprocessors = 1};
     me_engine *engine = NULL;
     me_program program = {.chunks = NULL};

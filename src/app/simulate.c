@@ -334,6 +334,7 @@ static me_status collect(parts *p, me_diag *diag, me_rank_result **result_out)
     }
     if (status == ME_OK) {
         result->late = p->late.peaks;
+        result->host = *me_engine_host(p->engine);
         status =
             me_rank_device_set(me_device_observer_memory(p->device), result);
     }

@@ -211,6 +211,7 @@ static const char *unknown_option(const me_torch_options *t)
 {
     return t->gradient_as_bucket_view  ? "torch.gradient_as_bucket_view"
            : !t->zero_grad_set_to_none ? "torch.zero_grad_set_to_none = false"
+           : t->cpu_offload            ? "torch.cpu_offload"
                                        : NULL;
 }
 

@@ -163,6 +163,8 @@ typedef struct me_torch_options {
     int32_t autocast; /**< dtype of forward and loss; -1: none */
     bool grad_scaler;
     me_data_parallel data_parallel;
+    bool cpu_offload;           /**< fully_shard's CPUOffloadPolicy */
+    bool pin_memory;            /**< its pin_memory */
     bool wrap_one_rank;         /**< also where a batch has one rank alone */
     bool reshard_after_forward; /**< fully_shard's */
     int32_t data_parallel_replicate; /**< HSDP: copies of the shards */

@@ -24,11 +24,15 @@ static const char *scaler_not_with(const me_config *config)
     if (config->parallel.pipeline > 1) {
         return "parallel.pipeline over 1";
     }
-    if (config->torch_job.tree->n_styles > 0) {
-        return "a parallelize_plan";
+    if (config->torch.cpu_offload) {
+        return "torch.cpu_offload";
     }
-    return config->torch.data_parallel == ME_DATA_PARALLEL_FULLY_SHARD
-               ? "torch.data_parallel = \"fully_shard\""
+    if (config->torch.loss_parallel) {
+        return "torch.loss_parallel";
+    }
+    return config->torch_job.tree->n_styles > 0 &&
+                   config->torch.data_parallel == ME_DATA_PARALLEL_DDP
+               ? "a parallelize_plan in DistributedDataParallel"
                : NULL;
 }
 
@@ -39,10 +43,8 @@ static const char *autocast_not_with(const me_config *config)
     if (config->parallel.pipeline > 1 &&
         (t->data_parallel != ME_DATA_PARALLEL_NONE ||
          config->parallel.tensor > 1)) {
-        return "fully_shard or a parallelize_plan in pipeline stages";
-    }
-    if (t->param_dtype >= 0 || t->reduce_dtype >= 0) {
-        return "torch.param_dtype or torch.reduce_dtype";
+        return "fully_shard, DistributedDataParallel or a parallelize_plan in "
+               "pipeline stages";
     }
     return unmeasured_layer(&config->torch_job.tree->root);
 }

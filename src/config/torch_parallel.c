@@ -3,24 +3,20 @@
 
 /* What plain PyTorch's ranks may be to each other. */
 
-/** What SGD does to DTensors. */
-static me_status check_plan_optimizer(const me_config *config, me_diag *diag)
+/** What PyTorch has no rule for: DTensors in a fused SGD. */
+static me_status check_fused(const me_config *config, me_diag *diag)
 {
-    if (config->optimizer.kind != ME_OPTIMIZER_SGD) {
-        return ME_OK;
-    }
-    if (config->optimizer.weight_decay > 0) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "optimizer.weight_decay = %g with optimizer.kind = "
-                       "\"sgd\" and parallelize_plan is not modelled, 0 is",
-                       config->optimizer.weight_decay);
-    }
-    if (config->impl.optimizer != ME_OPTIMIZER_TORCH_FOREACH) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "impl.optimizer with optimizer.kind = \"sgd\" and "
-                       "parallelize_plan: only torch_foreach is modelled");
-    }
-    return ME_OK;
+    const bool has_dtensors =
+        config->torch_job.tree->n_styles > 0 ||
+        config->torch.data_parallel == ME_DATA_PARALLEL_FULLY_SHARD;
+    return !has_dtensors || config->optimizer.kind != ME_OPTIMIZER_SGD ||
+                   config->impl.optimizer != ME_OPTIMIZER_TORCH_FUSED
+               ? ME_OK
+               : me_fail(diag, ME_ERR_CONFIG,
+                         "impl.optimizer = \"torch_fused\" with "
+                         "optimizer.kind = \"sgd\": PyTorch has no such "
+                         "operation for DTensors, which fully_shard and "
+                         "parallelize_plan make");
 }
 
 /** Tensor-parallel ranks need a plan, and a plan ranks. */
@@ -47,16 +43,7 @@ static me_status check_plan(const me_config *config, me_diag *diag)
                        "torch.loss_parallel needs a parallelize_plan in "
                        "`module`: logits that tensor-parallel ranks share");
     }
-    if (has_plan && config->optimizer.clip_grad > 0 &&
-        config->torch.data_parallel == ME_DATA_PARALLEL_NONE) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "optimizer.clip_grad = %g with parallelize_plan and "
-                       "without fully_shard is not modelled, 0 is",
-                       config->optimizer.clip_grad);
-    }
-    return has_plan && config->torch.data_parallel != ME_DATA_PARALLEL_DDP
-               ? check_plan_optimizer(config, diag)
-               : ME_OK;
+    return ME_OK;
 }
 
 /** The first of DistributedDataParallel's arguments that is given; NULL: none. */
@@ -135,10 +122,11 @@ static me_status check_sharding(const me_config *config, me_diag *diag)
     const bool is_sharded = t->data_parallel == ME_DATA_PARALLEL_FULLY_SHARD;
     if (!is_sharded &&
         (t->data_parallel_replicate > 1 || t->data_parallel_shard > 0 ||
-         !t->requires_gradient_sync || !t->requires_all_reduce)) {
+         t->cpu_offload || !t->requires_gradient_sync ||
+         !t->requires_all_reduce)) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "torch.data_parallel_replicate, data_parallel_shard, "
-                       "torch.requires_gradient_sync and "
+                       "torch.cpu_offload, torch.requires_gradient_sync and "
                        "torch.requires_all_reduce are fully_shard's: "
                        "torch.data_parallel must be \"fully_shard\"");
     }
@@ -191,7 +179,10 @@ me_status me_torch_check_parallel(const me_config *config, me_diag *diag)
                        "divide parallel.world_size = %d",
                        (int)p->tensor, (int)p->pipeline, (int)p->world_size);
     }
-    const me_status status = check_plan(config, diag);
+    me_status status = check_plan(config, diag);
+    if (status == ME_OK) {
+        status = check_fused(config, diag);
+    }
     if (status != ME_OK) {
         return status;
     }

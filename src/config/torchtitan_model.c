@@ -225,6 +225,9 @@ static void write_torch(me_titan_model *m)
                       "param_dtype = \"%s\"; reduce_dtype = \"float32\";\n",
                       me_titan_text(m, ME_TITAN_PARAM_DTYPE, "bfloat16"));
     }
+    if (strcmp(me_titan_text(m, ME_TITAN_CPU_OFFLOAD, "false"), "true") == 0) {
+        me_str_append(&m->text, "cpu_offload = true;\n");
+    }
     if (m->is_loss_parallel) {
         me_str_append(&m->text, "loss_parallel = true;\n");
     }

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "config/schedule.h"
 #include "plan/routing.h"
+#include "plan/torch_shards.h"
 
 me_coordinates me_plan_coordinates(const me_plan *plan, int32_t rank)
 {
@@ -158,7 +159,8 @@ static int32_t shard_rows(const me_plan *plan)
 static bool shards_parameters(const me_plan *plan)
 {
     return plan->config->optimizer.distributed ||
-           plan->config->parallel.torch_fsdp2;
+           plan->config->parallel.torch_fsdp2 ||
+           me_torch_shards_parameters(plan->config);
 }
 
 /** Ranks that share the shards of a stage. */

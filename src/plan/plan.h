@@ -60,7 +60,7 @@ typedef struct me_shard_classes {
 } me_shard_classes;
 
 /**
- * With the distributed optimizer or FSDP2 every data-parallel rank owns a
+ * With the distributed optimizer, FSDP2 or fully_shard() every data-parallel rank owns a
  * shard, and me_plan_create() takes all shards for different. Fold ranks whose
  * shards are the same; the plan is not yet in use. A plan without them stays as
  * it is.

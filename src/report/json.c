@@ -224,6 +224,26 @@ static json_t *add_course(const me_rank_result *r, json_t *object)
     return object;
 }
 
+/** What the host holds, if it holds anything. */
+static json_t *add_host(const me_rank_result *r, json_t *object)
+{
+    const uint64_t *bytes = r->host.bytes;
+    if (object == NULL || !me_host_memory_is_used(&r->host)) {
+        return object;
+    }
+    json_t *host =
+        json_pack("{s:o, s:o, s:o, s:o}", "parameter_bytes",
+                  number(bytes[ME_HOST_PARAMETERS]), "gradient_bytes",
+                  number(bytes[ME_HOST_GRADIENTS]), "optimizer_state_bytes",
+                  number(bytes[ME_HOST_OPTIMIZER_STATE]), "pinned_bytes",
+                  number(r->host.pinned_bytes));
+    if (json_object_set_new(object, "host", host) != 0) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
 static json_t *make_result(const me_rank_result *r)
 {
     return json_pack(
@@ -310,7 +330,8 @@ static void print_place(const me_report *report, int32_t rank,
 static char *make_body(const me_report *report, const me_rank_result *result)
 {
     json_t *value = add_course(
-        result, me_json_add_range(report, result, make_result(result)));
+        result, add_host(result, me_json_add_range(report, result,
+                                                   make_result(result))));
     char *body = value == NULL ? NULL : json_dumps(value, 0);
     json_decref(value);
     return body;

@@ -50,6 +50,9 @@ static const char *missing_of_host(const me_config *c)
         c->torch.data_parallel != ME_DATA_PARALLEL_NONE) {
         return "fully_shard in pipeline stages";
     }
+    if (c->framework == ME_FRAMEWORK_TORCH && c->torch.cpu_offload) {
+        return "copies and an optimizer of its own";
+    }
     return NULL;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/size.h"
 #include "tensor/engine_private.h"
 #include "tensor/region.h"
 
@@ -138,6 +139,24 @@ me_compiled *me_engine_compiled(me_engine *e, uint32_t kernel)
 const me_card *me_engine_card(const me_engine *e)
 {
     return &e->card;
+}
+
+void me_host_hold(me_engine *e, me_host_use use, uint64_t bytes, bool is_pinned)
+{
+    me_host_memory *host = &e->host;
+    host->bytes[use] = me_size_add(host->bytes[use], bytes);
+    if (is_pinned && bytes > 0) {
+        uint64_t block = 1;
+        while (block < bytes) {
+            block = me_size_mul(block, 2);
+        }
+        host->pinned_bytes = me_size_add(host->pinned_bytes, block);
+    }
+}
+
+const me_host_memory *me_engine_host(const me_engine *e)
+{
+    return &e->host;
 }
 
 uint64_t me_engine_events(const me_engine *e)

@@ -22,6 +22,7 @@
 
 #include "base/dtype.h"
 #include "base/event.h"
+#include "base/host_memory.h"
 #include "base/status.h"
 #include "tensor/module.h"
 #include "tensor/shape.h"
@@ -273,6 +274,16 @@ void me_module_discount_parameter(me_engine *e, me_module_id module,
                                   uint64_t numel, uint64_t bytes);
 /** Dotted name of the module that runs, "" for none; borrowed. */
 const char *me_module_path(const me_engine *e);
+
+/** @} */
+
+/** @name The host's memory, which no event tells of
+ *  @{ */
+/** A tensor of @p bytes for @p use lives from now on, pinned or not. */
+void me_host_hold(me_engine *e, me_host_use use, uint64_t bytes,
+                  bool is_pinned);
+/** What is held; borrowed. */
+const me_host_memory *me_engine_host(const me_engine *e);
 
 /** @} */
 

@@ -100,6 +100,7 @@ struct me_engine {
     bool has_fake_device; /**< see me_fake_device() */
     me_node_hook *free_hooks;
 
+    me_host_memory host;
     me_module_tree tree;
     me_variables variables;
     me_pending_frees pending;

@@ -125,6 +125,18 @@ me_tensor *me_keep(me_engine *e, const char *op, me_category category,
     return x;
 }
 
+me_tensor *me_keep_on_host(me_engine *e, me_dtype dtype, me_shape shape)
+{
+    const me_frame frame = me_enter(e);
+    me_tensor *x = me_retain(new_variable(e, dtype, &shape));
+    if (me_engine_is_ok(e)) {
+        memset(x->strides, 0, sizeof x->strides);
+        me_strides_contiguous(&shape, x->strides);
+    }
+    me_leave(e, frame, NULL);
+    return x;
+}
+
 me_tensor *me_alias(me_engine *e, const me_tensor *x, me_shape shape,
                     const uint64_t *strides)
 {

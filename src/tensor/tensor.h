@@ -47,6 +47,10 @@ me_tensor *me_scratch(me_engine *e, const char *op, uint64_t bytes);
 me_tensor *me_keep(me_engine *e, const char *op, me_category category,
                    me_dtype dtype, me_shape shape);
 
+/** A tensor without a block, of the host's, that another holder than a frame
+ *  holds. */
+me_tensor *me_keep_on_host(me_engine *e, me_dtype dtype, me_shape shape);
+
 /** A view of @p x: shares the storage. @p strides in elements. */
 me_tensor *me_alias(me_engine *e, const me_tensor *x, me_shape shape,
                     const uint64_t *strides);

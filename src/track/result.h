@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/event.h"
+#include "base/host_memory.h"
 #include "base/status.h"
 #include "time/program.h"
 
@@ -184,6 +185,7 @@ typedef struct me_rank_result {
     uint32_t n_modules;
     me_limit_result limit;
     me_device_result device;
+    me_host_memory host; /**< all 0: the job keeps nothing there */
     me_late_result late;
     me_time_program time; /**< empty: the card's rates are not known, or the
                                result was decoded */

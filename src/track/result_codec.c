@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    VERSION = 7
+    VERSION = 8
 };
 
 static const char format_magic[8] = "memestRR";
@@ -214,6 +214,10 @@ static void code_result(me_codec *c, me_rank_result *result)
     }
     code_limit(c, &result->limit);
     code_device(c, &result->device);
+    for (int i = 0; i < ME_HOST_USES; i++) {
+        me_code_u64(c, &result->host.bytes[i]);
+    }
+    me_code_u64(c, &result->host.pinned_bytes);
     code_late(c, &result->late);
     code_volume(c, result);
     code_course(c, result);

@@ -353,6 +353,8 @@ void me_fsdp_fini(me_fsdp *fsdp)
         for (uint32_t k = 0; k < group->n_params; k++) {
             me_release(e, group->params[k].sharded);
             me_release(e, group->params[k].unsharded);
+            me_release(e, group->params[k].gathered);
+            me_release(e, group->params[k].copied);
             me_release(e, group->params[k].accumulated);
         }
     }

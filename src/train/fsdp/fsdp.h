@@ -29,6 +29,9 @@ typedef struct me_fully_shard_config {
                                 set_requires_gradient_sync() */
     bool all_reduces_last; /**< likewise over copies of the shards:
                                 set_requires_all_reduce() */
+    bool offloads;    /**< CPUOffloadPolicy: shards, their gradients and the
+                                optimizer's state are the host's */
+    bool pins_memory; /**< its pin_memory */
 } me_fully_shard_config;
 
 /** What fully_shard() is called with, for all modules of a model. */
@@ -50,12 +53,18 @@ typedef struct me_fully_shard_spec {
 /** A parameter of a group. */
 typedef struct me_fsdp_param {
     me_parameter *parameter; /**< whose tensor is one of the two */
-    me_tensor *sharded;      /**< this rank's rows; owned */
-    me_tensor *unsharded;    /**< all rows, with a block while they are needed;
-                                  owned, NULL until first gathered */
+    me_tensor *sharded;      /**< this rank's rows, without a block if they are
+                                  the host's; owned */
+    me_tensor *copied;       /**< of these on the device, while a gather is
+                                  issued; owned */
+    me_tensor *gathered;     /**< all ranks' rows and what pads them, with a
+                                  block while they are needed; owned, NULL until
+                                  first gathered */
+    me_tensor *unsharded;    /**< of these the parameter's own; owned */
     me_tensor *accumulated;  /**< the gradient of passes that reduced nothing,
                                   in the dtype of the reduction; owned */
     uint64_t shard_numel;    /**< padded */
+    bool has_host_gradient;  /**< the host has held one */
 } me_fsdp_param;
 
 /** TrainingState. */

@@ -75,7 +75,17 @@ uint64_t me_fsdp_local_rows(uint64_t rows, uint64_t ranks, uint64_t index)
     return before >= rows ? 0 : me_min_u64(chunk, rows - before);
 }
 
-/** This rank's rows; the block has room for those of the fullest rank. */
+/** `shard.cpu()`, then pin_memory(): the device's block goes. */
+static void offload_shard(me_fsdp_group *group, me_fsdp_param *p)
+{
+    me_engine *e = me_fsdp_engine(group);
+    me_storage_free(e, p->sharded);
+    me_host_hold(e, ME_HOST_PARAMETERS, me_bytes(p->sharded),
+                 group->fsdp->spec.config->pins_memory);
+}
+
+/** This rank's rows; the block has room for those of the fullest rank. On the
+ *  meta device those of the host never have one on the card. */
 static void make_shard(me_fsdp_group *group, me_fsdp_param *p)
 {
     const me_fully_shard_spec *spec = &group->fsdp->spec;
@@ -85,8 +95,13 @@ static void make_shard(me_fsdp_group *group, me_fsdp_param *p)
     shape.dim[0] = me_div_up(rows, me_fsdp_ranks(group));
     p->shard_numel = me_shape_numel(&shape);
     group->shard_numel = me_size_add(group->shard_numel, p->shard_numel);
-    p->sharded =
-        me_keep(e, "shard", ME_CATEGORY_PARAMETER, p->parameter->dtype, shape);
+    p->sharded = spec->is_meta && spec->config->offloads
+                     ? me_keep_on_host(e, p->parameter->dtype, shape)
+                     : me_keep(e, "shard", ME_CATEGORY_PARAMETER,
+                               p->parameter->dtype, shape);
+    if (spec->config->offloads && me_engine_is_ok(e)) {
+        offload_shard(group, p);
+    }
     if (me_engine_is_ok(e)) {
         p->sharded->shape.dim[0] =
             me_fsdp_local_rows(rows, me_fsdp_ranks(group),
@@ -118,6 +133,33 @@ void me_fsdp_group_shard(me_fsdp_group *group)
     }
 }
 
+/** What the host has comes to the device, parameter by parameter, and is cast
+ *  there (FSDPParam.all_gather_inputs). */
+static void copy_from_host(me_fsdp_group *group)
+{
+    me_engine *e = me_fsdp_engine(group);
+    const me_dtype from = me_fsdp_original_dtype(group);
+    const me_dtype to = me_fsdp_param_dtype(group);
+    for (uint32_t i = 0; i < group->n_params && me_engine_is_ok(e); i++) {
+        me_fsdp_param *p = &group->params[i];
+        p->copied =
+            me_fsdp_flat(group, "to", ME_STREAM_GATHER, from, p->shard_numel);
+        if (from != to) {
+            me_tensor *cast =
+                me_fsdp_flat(group, "to", ME_STREAM_GATHER, to, p->shard_numel);
+            me_clear(e, &p->copied);
+            p->copied = cast;
+        }
+    }
+}
+
+static void drop_copies(me_fsdp_group *group)
+{
+    for (uint32_t i = group->n_params; i > 0; i--) {
+        me_clear(me_fsdp_engine(group), &group->params[i - 1].copied);
+    }
+}
+
 void me_fsdp_group_unshard(me_fsdp_group *group)
 {
     me_engine *e = me_fsdp_engine(group);
@@ -131,7 +173,9 @@ void me_fsdp_group_unshard(me_fsdp_group *group)
     }
     const me_dtype dtype = me_fsdp_param_dtype(group);
     me_tensor *cast = NULL;
-    if (dtype != me_fsdp_original_dtype(group)) {
+    if (group->fsdp->spec.config->offloads) {
+        copy_from_host(group);
+    } else if (dtype != me_fsdp_original_dtype(group)) {
         cast = me_fsdp_flat(group, "all_gather_copy_in", ME_STREAM_GATHER,
                             dtype, group->shard_numel);
     }
@@ -149,6 +193,7 @@ void me_fsdp_group_unshard(me_fsdp_group *group)
                         ME_STREAM_GATHER);
     me_tell_shard_role(e, group->gathered, ME_SHARD_GATHERED);
     me_release(e, cast);
+    drop_copies(group);
 }
 
 /** Smallest whole number whose square is at least @p x. */
@@ -189,17 +234,36 @@ static uint64_t copy_out_bytes(const me_fsdp_group *group)
     return 8 * (4 * (uint64_t)group->n_params + 1 + blocks);
 }
 
+/** `torch.as_strided(all_gather_output, size)` of a parameter: no view to
+ *  autograd. @return the caller's */
+static me_tensor *show_unsharded(me_engine *e, const me_fsdp_param *p)
+{
+    uint64_t strides[ME_MAX_DIMS] = {0};
+    me_strides_contiguous(&p->parameter->shape, strides);
+    const me_frame frame = me_enter(e);
+    me_tensor *x =
+        me_retain(me_alias(e, p->gathered, p->parameter->shape, strides));
+    if (me_engine_is_ok(e)) {
+        x->is_view = false;
+    }
+    me_leave(e, frame, NULL);
+    return x;
+}
+
 /** A whole parameter: made once, later the same storage with a new block. */
 static void alloc_unsharded(me_fsdp_group *group, me_fsdp_param *p)
 {
     me_engine *e = me_fsdp_engine(group);
     const me_category before = me_category_set(e, ME_CATEGORY_PARAMETER);
     if (p->unsharded != NULL) {
-        me_storage_alloc(e, p->unsharded, "unshard");
+        me_storage_alloc(e, p->gathered, "unshard");
         me_tell_shard_role(e, p->unsharded, ME_SHARD_UNSHARDED_PARAMETER);
     } else {
-        p->unsharded = me_keep(e, "unshard", ME_CATEGORY_PARAMETER,
-                               me_fsdp_param_dtype(group), p->parameter->shape);
+        const me_dtype dtype = me_fsdp_param_dtype(group);
+        p->gathered = me_keep(
+            e, "unshard", ME_CATEGORY_PARAMETER, dtype,
+            ME_SHAPE(me_size_mul(p->shard_numel, me_fsdp_ranks(group))));
+        p->unsharded = show_unsharded(e, p);
         if (me_engine_is_ok(e)) {
             p->unsharded->requires_grad = true;
             p->unsharded->layout = p->parameter->layout;
@@ -210,22 +274,39 @@ static void alloc_unsharded(me_fsdp_group *group, me_fsdp_param *p)
     me_assign(e, &p->parameter->tensor, p->unsharded);
 }
 
-/** One rank has the whole: each shard is copied, or cast first. */
+/** What one rank copies of a shard: itself (NULL), or from the host and cast
+ *  before. @return the caller's */
+static me_tensor *copied_alone(me_fsdp_group *group, uint64_t numel)
+{
+    me_engine *e = me_fsdp_engine(group);
+    const me_dtype from = me_fsdp_original_dtype(group);
+    const me_dtype to = me_fsdp_param_dtype(group);
+    me_tensor *x = NULL;
+    if (group->fsdp->spec.config->offloads) {
+        x = me_fsdp_flat(group, "to", ME_STREAM_DEFAULT, from, numel);
+    }
+    if (from != to) {
+        me_tensor *cast =
+            me_fsdp_flat(group, "to", ME_STREAM_DEFAULT, to, numel);
+        me_release(e, x);
+        x = cast;
+    }
+    return x;
+}
+
+/** One rank has the whole: each shard is copied; the one before goes once there
+ *  is the next one. */
 static void copy_alone(me_fsdp_group *group)
 {
     me_engine *e = me_fsdp_engine(group);
-    const me_dtype dtype = me_fsdp_param_dtype(group);
-    me_tensor *cast = NULL;
+    me_tensor *copied = NULL;
     for (uint32_t i = 0; i < group->n_params && me_engine_is_ok(e); i++) {
-        if (dtype != me_fsdp_original_dtype(group)) {
-            me_tensor *next = me_fsdp_flat(group, "to", ME_STREAM_DEFAULT,
-                                           dtype, group->params[i].shard_numel);
-            me_release(e, cast);
-            cast = next;
-        }
+        me_tensor *next = copied_alone(group, group->params[i].shard_numel);
+        me_release(e, copied);
+        copied = next;
         alloc_unsharded(group, &group->params[i]);
     }
-    me_release(e, cast);
+    me_release(e, copied);
 }
 
 /** What was gathered is cut into the parameters. */
@@ -265,7 +346,7 @@ void me_fsdp_group_reshard(me_fsdp_group *group)
     for (uint32_t i = 0; group->is_unsharded && i < group->n_params; i++) {
         me_fsdp_param *p = &group->params[i];
         me_assign(e, &p->parameter->tensor, p->sharded);
-        me_storage_free(e, p->unsharded);
+        me_storage_free(e, p->gathered);
     }
     group->is_unsharded = false;
 }

@@ -209,18 +209,26 @@ static me_tensor *all_reduce(me_fsdp_group *group, const reduction *r,
 }
 
 /** A shard's gradient: its part of what was reduced, or added to what there
- *  is. */
-static void set_gradients(me_engine *e, const reduction *r,
+ *  is. With offloading a copy on the host, of which the device has no block, as
+ *  it has none of the shard. */
+static void set_gradients(const me_fsdp_group *group, const reduction *r,
                           const me_tensor *reduced)
 {
+    me_engine *e = me_fsdp_engine(group);
+    const bool offloads = policy(group)->offloads;
     const me_frame frame = me_enter(e);
     for (uint32_t i = 0; i < r->count; i++) {
         me_tensor *sharded = r->params[i]->sharded;
         uint64_t strides[ME_MAX_DIMS] = {0};
         me_strides_contiguous(&sharded->shape, strides);
         if (sharded->grad == NULL) {
-            sharded->grad =
-                me_retain(me_alias(e, reduced, sharded->shape, strides));
+            sharded->grad = me_retain(me_alias(e, offloads ? sharded : reduced,
+                                               sharded->shape, strides));
+            if (offloads && !r->params[i]->has_host_gradient) {
+                r->params[i]->has_host_gradient = true;
+                me_host_hold(e, ME_HOST_GRADIENTS, me_bytes(sharded),
+                             policy(group)->pins_memory);
+            }
         }
     }
     me_leave(e, frame, NULL);
@@ -247,7 +255,7 @@ static void reduce(me_fsdp_group *group, const reduction *r)
         output = cast;
     }
     if (output != NULL && me_engine_is_ok(e)) {
-        set_gradients(e, r, output);
+        set_gradients(group, r, output);
     }
     me_tensor **last = gradient(r->params[r->count - 1]);
     if (last != NULL) {

@@ -19,9 +19,11 @@ static me_tensor *make_state(me_engine *e, const char *op, me_dtype dtype,
     return x;
 }
 
-/** A list with one temporary a shard; me_temporaries_free() lets it go. */
-static me_tensor **make_temporaries(me_engine *e, const char *op,
-                                    const me_step_group *group)
+/** A list with one temporary a shard, of as many elements as @p numel says;
+ *  free_temporaries() lets it go. */
+static me_tensor **
+make_temporaries(me_engine *e, const char *op, const me_step_group *group,
+                 uint64_t (*numel)(const me_step_group *, uint32_t))
 {
     me_tensor **list =
         me_alloc(group->count, sizeof(me_tensor *), "optim.temporaries");
@@ -32,11 +34,24 @@ static me_tensor **make_temporaries(me_engine *e, const char *op,
     for (uint32_t i = 0; i < group->count; i++) {
         const me_frame frame = me_enter(e);
         me_module_switch(e, group->shards[i].parameter->module);
-        list[i] = me_retain(me_empty(e, op, group->shards[i].dtype,
-                                     ME_SHAPE(group->shards[i].numel)));
+        list[i] = me_retain(
+            me_empty(e, op, group->shards[i].dtype, ME_SHAPE(numel(group, i))));
         me_leave(e, frame, NULL);
     }
     return list;
+}
+
+static uint64_t shard_numel(const me_step_group *group, uint32_t i)
+{
+    return group->shards[i].numel;
+}
+
+/** Of a DTensor the gradient's part, which need not be the parameter's. */
+static uint64_t gradient_numel(const me_step_group *group, uint32_t i)
+{
+    const me_tensor *grad =
+        group->nn == NULL ? NULL : group->shards[i].parameter->tensor->grad;
+    return grad == NULL ? group->shards[i].numel : me_numel(grad);
 }
 
 /** The last one goes first. */
@@ -49,66 +64,113 @@ static void free_temporaries(me_engine *e, const me_step_group *group,
     me_free(list);
 }
 
-/** What an operation over DTensors redistributes. */
+/** What an operation over DTensors redistributes: its operand, and to what. */
 typedef enum operand {
-    OPERAND_GRADIENT, /**< what lies otherwise than the parameter does */
-    OPERAND_SUMMAND,  /**< what is a summand on each rank, alone: no parameter
-                           takes part */
+    OPERAND_GRADIENT, /**< a gradient, to what the parameter is */
+    OPERAND_SUMMAND, /**< the same where it is a summand on each rank, alone: no
+                           parameter takes part */
+    OPERAND_TO_DECAY, /**< a gradient to which decay is added */
+    OPERAND_DECAY,    /**< the parameter that is the decay */
+    OPERAND_DECAYED   /**< their sum, to what the parameter is */
 } operand;
 
-/** Does a gradient lie so that an operation redistributes it? */
-static bool lies_otherwise(const me_step_group *group, uint32_t i, operand kind)
+static bool is_part(me_dlayout layout)
+{
+    return (int)layout >= (int)ME_DLAYOUT_SHARD_0;
+}
+
+/** How `grad + decay * parameter` lies. Of a list as the gradient, summed if it
+ *  is a summand; of one tensor as the operand that is cut, else as the
+ *  gradient (_ops/_pointwise_ops.py). */
+static me_dlayout decayed_layout(const me_step_group *group,
+                                 const me_parameter *p)
+{
+    const me_dlayout gradient = (me_dlayout)p->gradient_layout;
+    const me_dlayout own = (me_dlayout)p->layout;
+    if (group->impl == ME_OPTIMIZER_TORCH_FOR_LOOP) {
+        return is_part(own) && !is_part(gradient) ? own : gradient;
+    }
+    return gradient == ME_DLAYOUT_PARTIAL ? ME_DLAYOUT_REPLICATE : gradient;
+}
+
+/** What redistributions made, until an operation is done. */
+typedef struct copies {
+    me_tensor **items;
+    uint32_t count;
+} copies;
+
+static bool copies_init(me_engine *e, size_t room, copies *c)
+{
+    *c = (copies){.items = me_alloc(room + 1, sizeof(me_tensor *),
+                                    "optim.redistributed")};
+    if (c->items == NULL) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a step");
+    }
+    return c->items != NULL;
+}
+
+/** The last one goes first. */
+static void copies_fini(me_engine *e, copies *c)
+{
+    while (c->count > 0) {
+        me_release(e, c->items[--c->count]);
+    }
+    me_free(c->items);
+}
+
+/** An operation takes an operand of shard @p i, and redistributes it if it lies
+ *  otherwise. */
+static void take(me_engine *e, const me_step_group *group, uint32_t i,
+                 operand kind, copies *c)
 {
     const me_parameter *p = group->shards[i].parameter;
-    return group->nn != NULL && p->layout != p->gradient_layout &&
-           p->tensor->grad != NULL &&
-           (kind == OPERAND_GRADIENT ||
-            p->gradient_layout == ME_DLAYOUT_PARTIAL);
+    const me_dlayout own = (me_dlayout)p->layout;
+    me_dlayout from = (me_dlayout)p->gradient_layout;
+    me_dlayout to = own;
+    if (kind == OPERAND_SUMMAND && from != ME_DLAYOUT_PARTIAL) {
+        return;
+    }
+    if (kind == OPERAND_TO_DECAY || kind == OPERAND_DECAY) {
+        to = decayed_layout(group, p);
+        from = kind == OPERAND_DECAY ? own : from;
+    } else if (kind == OPERAND_DECAYED) {
+        from = decayed_layout(group, p);
+    }
+    me_tensor *x = kind == OPERAND_DECAY ? p->tensor : p->tensor->grad;
+    if (from != to && x != NULL && me_engine_is_ok(e)) {
+        const me_frame frame = me_enter(e);
+        me_module_switch(e, p->module);
+        c->items[c->count++] =
+            me_retain(me_redistribute_local(group->nn, x, from, to, false));
+        me_leave(e, frame, NULL);
+    }
 }
 
 /**
- * Operations that take the gradients of DTensors of shards [@p first, @p end)
- * as @p uses of their operands: each redistributes those that lie otherwise
- * than their parameters, and lets them go after it, the last one first.
+ * An operation that takes the gradients of DTensors of shards [@p first,
+ * @p end) as @p uses of its operands, and makes nothing.
  */
 static void redistribute(me_engine *e, const me_step_group *group,
                          uint32_t first, uint32_t end, uint32_t uses,
                          operand kind)
 {
-    const size_t room = (size_t)(end - first) * uses;
-    me_tensor **copies =
-        me_alloc(room + 1, sizeof(me_tensor *), "optim.redistributed");
-    uint32_t n = 0;
-    if (copies == NULL) {
-        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a step");
+    const uint32_t room = (end - first) * uses;
+    copies c;
+    if (group->nn == NULL || !copies_init(e, room, &c)) {
         return;
     }
     for (uint32_t i = 0; i < room; i++) {
-        const uint32_t at = first + i % (end - first);
-        if (lies_otherwise(group, at, kind) && me_engine_is_ok(e)) {
-            const me_parameter *p = group->shards[at].parameter;
-            const me_frame frame = me_enter(e);
-            me_module_switch(e, p->module);
-            copies[n++] = me_retain(me_redistribute_local(
-                group->nn, p->tensor->grad, (me_dlayout)p->gradient_layout,
-                (me_dlayout)p->layout, false));
-            me_leave(e, frame, NULL);
-        }
+        take(e, group, first + i % (end - first), kind, &c);
     }
-    while (n > 0) {
-        me_release(e, copies[--n]);
-    }
-    me_free(copies);
+    copies_fini(e, &c);
 }
 
 /** exp_avg.lerp_(grad), then exp_avg_sq.addcmul_(grad, grad). */
 static void update_moments(me_engine *e, const me_step_group *group,
                            uint32_t first, uint32_t end)
 {
-    if (group->nn != NULL) {
-        redistribute(e, group, first, end, 1, OPERAND_GRADIENT);
-        redistribute(e, group, first, end, 2, OPERAND_GRADIENT);
-    }
+    redistribute(e, group, first, end, 1, OPERAND_GRADIENT);
+    redistribute(e, group, first, end, 2, OPERAND_GRADIENT);
 }
 
 /** Bytes that the foreach kernels move for an element: each reads its operands
@@ -171,7 +233,8 @@ static void adam_foreach(me_engine *e, const me_step_group *group)
         me_tell_op(e, READ_STEP);
     }
     update_moments(e, group, 0, group->count);
-    me_tensor **roots = make_temporaries(e, "_foreach_sqrt", group);
+    me_tensor **roots =
+        make_temporaries(e, "_foreach_sqrt", group, shard_numel);
     tell_ops(e, update);
     free_temporaries(e, group, roots);
     pass_over(e, group, ME_KERNEL_ADAMW, ADAMW_BYTES);
@@ -214,9 +277,7 @@ static void adam_for_loop(me_engine *e, const me_step_group *group)
 /** One kernel that needs no memory. */
 static void adam_fused(me_engine *e, const me_step_group *group)
 {
-    if (group->nn != NULL) {
-        redistribute(e, group, 0, group->count, 1, OPERAND_GRADIENT);
-    }
+    redistribute(e, group, 0, group->count, 1, OPERAND_GRADIENT);
     me_tell_op(e, "_foreach_add_.Scalar");
     me_tell_op(e, group->is_decayed ? "_fused_adamw_.default"
                                     : "_fused_adam_.default");
@@ -256,25 +317,20 @@ static void adam(me_engine *e, const me_step_group *group)
     adam_kernels[group->impl](e, group);
 }
 
-/** The first step's `grad.clone()`, which lies as the gradient does. */
-static void make_momentum(me_engine *e, const me_step_group *group)
+/** The first step's `grad.clone()`, of @p numel elements. */
+static void make_momentum(me_engine *e, const me_step_group *group, uint32_t i,
+                          uint64_t numel)
 {
-    for (uint32_t i = 0; i < group->count; i++) {
-        me_shard_state *s = &group->shards[i];
-        const me_tensor *grad =
-            group->nn == NULL ? NULL : s->parameter->tensor->grad;
-        me_module_switch(e, s->parameter->module);
-        s->moments[0] =
-            make_state(e, "momentum_buffer", s->dtype,
-                       ME_SHAPE(grad == NULL ? s->numel : me_numel(grad)));
-        me_tell_op(e, "clone.default");
-    }
+    me_shard_state *s = &group->shards[i];
+    me_module_switch(e, s->parameter->module);
+    s->moments[0] = make_state(e, "momentum_buffer", s->dtype, ME_SHAPE(numel));
+    me_tell_op(e, "clone.default");
 }
 
-/** `buffer *= momentum`, then `buffer += grad`. */
+/** `buffer *= momentum`, then `buffer += grad`. With decay both lie alike. */
 static void update_momentum(me_engine *e, const me_step_group *group)
 {
-    if (group->nn != NULL) {
+    if (!group->is_decayed) {
         redistribute(e, group, 0, group->count, 1, OPERAND_SUMMAND);
         redistribute(e, group, 0, group->count, 2, OPERAND_SUMMAND);
     }
@@ -282,24 +338,120 @@ static void update_momentum(me_engine *e, const me_step_group *group)
     me_tell_op(e, "_foreach_add_.List");
 }
 
+/** `_foreach_add(grads, params, alpha=weight_decay)`: all gradients are taken,
+ *  then all parameters. @return the sums; NULL: there is no decay */
+static me_tensor **decay_foreach(me_engine *e, const me_step_group *group)
+{
+    copies c = {.count = 0};
+    if (!group->is_decayed || !copies_init(e, 2 * (size_t)group->count, &c)) {
+        return NULL;
+    }
+    for (uint32_t i = 0; group->nn != NULL && i < group->count; i++) {
+        take(e, group, i, OPERAND_TO_DECAY, &c);
+    }
+    for (uint32_t i = 0; group->nn != NULL && i < group->count; i++) {
+        take(e, group, i, OPERAND_DECAY, &c);
+    }
+    me_tensor **sums =
+        make_temporaries(e, "_foreach_add", group, gradient_numel);
+    me_tell_op(e, "_foreach_add.List");
+    copies_fini(e, &c);
+    return sums;
+}
+
+/** With momentum its buffers take the place of the decayed gradients, which
+ *  go. */
+static void sgd_foreach(me_engine *e, const me_step_group *group)
+{
+    me_tensor **decayed = decay_foreach(e, group);
+    for (uint32_t i = 0;
+         group->has_momentum && group->is_first_step && i < group->count; i++) {
+        make_momentum(e, group, i, gradient_numel(group, i));
+    }
+    if (group->has_momentum && !group->is_first_step) {
+        update_momentum(e, group);
+    }
+    if (group->has_momentum) {
+        free_temporaries(e, group, decayed);
+    }
+    redistribute(e, group, 0, group->count, 1,
+                 group->is_decayed ? OPERAND_DECAYED : OPERAND_GRADIENT);
+    me_tell_op(e, "_foreach_add_.List");
+    if (!group->has_momentum) {
+        free_temporaries(e, group, decayed);
+    }
+}
+
+/** `grad.add(param, alpha=weight_decay)`. @return the caller's */
+static me_tensor *decay_one(me_engine *e, const me_step_group *group,
+                            uint32_t i, uint64_t numel)
+{
+    copies c;
+    if (!copies_init(e, 2, &c)) {
+        return NULL;
+    }
+    if (group->nn != NULL) {
+        take(e, group, i, OPERAND_TO_DECAY, &c);
+        take(e, group, i, OPERAND_DECAY, &c);
+    }
+    const me_frame frame = me_enter(e);
+    me_module_switch(e, group->shards[i].parameter->module);
+    me_tensor *sum =
+        me_retain(me_empty(e, "add", group->shards[i].dtype, ME_SHAPE(numel)));
+    me_leave(e, frame, NULL);
+    copies_fini(e, &c);
+    return sum;
+}
+
+/** Parameter by parameter; a sum without momentum lives until the loop takes
+ *  the next gradient. */
+static void sgd_for_loop(me_engine *e, const me_step_group *group)
+{
+    me_tensor *grad = NULL;
+    for (uint32_t i = 0; i < group->count && me_engine_is_ok(e); i++) {
+        const me_parameter *p = group->shards[i].parameter;
+        const bool lies_as_parameter =
+            group->is_decayed && group->nn != NULL &&
+            decayed_layout(group, p) == (me_dlayout)p->layout;
+        const uint64_t numel = lies_as_parameter ? group->shards[i].numel
+                                                 : gradient_numel(group, i);
+        me_clear(e, &grad);
+        if (group->is_decayed) {
+            grad = decay_one(e, group, i, numel);
+        }
+        if (group->has_momentum) {
+            if (group->is_first_step) {
+                make_momentum(e, group, i, numel);
+            }
+            me_clear(e, &grad);
+        }
+        redistribute(e, group, i, i + 1, 1,
+                     group->is_decayed ? OPERAND_DECAYED : OPERAND_GRADIENT);
+        me_launch_host(e, ME_HOST_PARAMETER);
+    }
+    me_clear(e, &grad);
+}
+
+/** One kernel, which adds the decay itself. */
+static void sgd_fused(me_engine *e, const me_step_group *group)
+{
+    for (uint32_t i = 0;
+         group->has_momentum && group->is_first_step && i < group->count; i++) {
+        make_momentum(e, group, i, group->shards[i].numel);
+    }
+}
+
+/** One row an implementation. */
+static void (*const sgd_kernels[])(me_engine *e, const me_step_group *group) = {
+    [ME_OPTIMIZER_TORCH_FOREACH] = sgd_foreach,
+    [ME_OPTIMIZER_TORCH_FUSED] = sgd_fused,
+    [ME_OPTIMIZER_TORCH_FOR_LOOP] = sgd_for_loop,
+};
+
 /** torch.optim.SGD: gradients with decay, and on the first step momentum. */
 static void sgd(me_engine *e, const me_step_group *group)
 {
-    me_tensor **decayed =
-        group->is_decayed ? make_temporaries(e, "_foreach_add", group) : NULL;
-    if (group->is_decayed) {
-        me_tell_op(e, "_foreach_add.List");
-    }
-    if (group->has_momentum && group->is_first_step) {
-        make_momentum(e, group);
-    } else if (group->has_momentum) {
-        update_momentum(e, group);
-    }
-    if (group->nn != NULL) {
-        redistribute(e, group, 0, group->count, 1, OPERAND_GRADIENT);
-    }
-    me_tell_op(e, "_foreach_add_.List");
-    free_temporaries(e, group, decayed);
+    sgd_kernels[group->impl](e, group);
     uint64_t bytes = SGD_UPDATE_BYTES;
     bytes += group->is_decayed ? SGD_DECAY_BYTES : 0;
     bytes += group->has_momentum ? SGD_MOMENTUM_BYTES : 0;

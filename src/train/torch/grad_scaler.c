@@ -42,8 +42,49 @@ static me_tensor *number(me_loop *l, const char *name, me_dtype dtype,
  *  (`_step_supports_amp_scaling`). */
 static bool is_scaled_inside(const me_loop *l)
 {
-    return l->config->optimizer == ME_OPTIMIZER_ADAM &&
-           l->config->optimizer_impl == ME_OPTIMIZER_TORCH_FUSED;
+    return l->config->optimizer_impl == ME_OPTIMIZER_TORCH_FUSED;
+}
+
+/** The first parameter with a gradient; NULL: none has one. */
+static const me_parameter *first_with_gradient(const me_loop *l)
+{
+    const me_parameter *first = NULL;
+    for (uint32_t i = 0; i < l->parameters.count && first == NULL; i++) {
+        const me_parameter *p = l->parameters.parameters[i];
+        first = p->tensor->grad != NULL ? p : NULL;
+    }
+    return first;
+}
+
+static void all_reduce_number(me_loop *l, me_group_kind group)
+{
+    (void)number(l, "all_reduce", ME_DTYPE_FLOAT32,
+                 "_c10d_functional.all_reduce.default");
+    me_communicate(l->e, l->comm,
+                   (me_call){.group = group,
+                             .kind = ME_COLLECTIVE_ALL_REDUCE,
+                             .dtype = ME_DTYPE_FLOAT32,
+                             .count = 1,
+                             .peer = -1});
+}
+
+/** found_inf_reduce_handler() (torch/distributed/tensor/_dispatch.py): the
+ *  maximum over each dimension of the mesh on which the first DTensor is not
+ *  whole, copied back. */
+static void reduce_found_inf(me_loop *l)
+{
+    const me_parameter *first = first_with_gradient(l);
+    const me_frame frame = me_enter(l->e);
+    if (first != NULL &&
+        l->config->data_parallel == ME_DATA_PARALLEL_FULLY_SHARD &&
+        l->comm->size[ME_GROUP_DATA_SHARD] > 1) {
+        all_reduce_number(l, me_mesh_group(l->comm, ME_GROUP_DATA_SHARD));
+    }
+    if (first != NULL && first->layout != (uint8_t)ME_DLAYOUT_NONE &&
+        me_loop_gradient_layout(l, first) != ME_DLAYOUT_REPLICATE) {
+        all_reduce_number(l, me_mesh_group(l->comm, ME_GROUP_TENSOR));
+    }
+    me_leave(l->e, frame, NULL);
 }
 
 /**
@@ -54,6 +95,9 @@ static bool is_scaled_inside(const me_loop *l)
 static void check_gradients(me_loop *l)
 {
     me_engine *e = l->e;
+    if (l->config->data_parallel == ME_DATA_PARALLEL_NONE) {
+        me_loop_refuse_mixed(l, "torch.grad_scaler");
+    }
     l->scaler.found_inf =
         keep_number(l, "found_inf", ME_DTYPE_FLOAT32, TO_COPY);
     (void)number(l, "inv_scale", ME_DTYPE_FLOAT32, TO_COPY);
@@ -65,6 +109,7 @@ static void check_gradients(me_loop *l)
                              2 * me_bytes(grad));
         }
     }
+    reduce_found_inf(l);
 }
 
 /** `scale.double().reciprocal().float()`, each of which dies with the next. */

@@ -7,6 +7,7 @@
 #ifndef MEMEST_TRAIN_TORCH_LOOP_H
 #define MEMEST_TRAIN_TORCH_LOOP_H
 
+#include "base/layer.h"
 #include "nn/layers.h"
 #include "train/optim/optim.h"
 #include "train/torch/torch.h"
@@ -77,7 +78,15 @@ void me_loop_begin_action(me_loop *l, me_action_kind kind, int32_t chunk,
 void me_loop_end_action(me_loop *l);
 /** @} */
 
-/** `clip_grad_norm_(model.parameters(), …)` (optimizer.c). */
+/** How the gradient of @p p lies on the tensor-parallel ranks: as its backward
+ *  makes it, or under fully_shard() as the parameter does (optimizer.c). */
+me_dlayout me_loop_gradient_layout(const me_loop *l, const me_parameter *p);
+
+/** Operations over lists that have DTensors and other tensors fail the engine,
+ *  as they do in PyTorch. @param what  asks for one (optimizer.c) */
+void me_loop_refuse_mixed(me_loop *l, const char *what);
+
+/** `clip_grad_norm_(model.parameters(), …)` (clip.c). */
 void me_loop_clip_gradients(me_loop *l);
 /** `optimizer.step()` (optimizer.c). */
 void me_loop_step(me_loop *l);

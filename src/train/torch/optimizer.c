@@ -27,90 +27,32 @@ static uint32_t list_states(me_loop *l)
     return count;
 }
 
-/** Elements that a block of the foreach kernels takes
- *  (aten/native/cuda/MultiTensorApply.cuh). */
-enum {
-    FOREACH_CHUNK = 65536
-};
-
-/** `torch._foreach_norm(grads)`: a partial result a chunk of the largest, then
- *  a scalar each, which the list keeps (ForeachReduceOp.cu). @return how many */
-static uint32_t foreach_norm(me_loop *l)
+me_dlayout me_loop_gradient_layout(const me_loop *l, const me_parameter *p)
 {
-    me_engine *e = l->e;
-    uint64_t largest = 0;
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < l->parameters.count; i++) {
-        const me_tensor *grad = l->parameters.parameters[i]->tensor->grad;
-        if (grad != NULL) {
-            largest = me_max_u64(largest, me_numel(grad));
-            count++;
+    switch (l->config->data_parallel) {
+    case ME_DATA_PARALLEL_NONE: return (me_dlayout)p->gradient_layout;
+    case ME_DATA_PARALLEL_DDP: return ME_DLAYOUT_NONE; /* local tensors */
+    case ME_DATA_PARALLEL_FULLY_SHARD: break;
+    }
+    return (me_dlayout)p->layout;
+}
+
+void me_loop_refuse_mixed(me_loop *l, const char *what)
+{
+    const bool has_plan = l->config->tree->n_styles > 0 &&
+                          l->config->data_parallel != ME_DATA_PARALLEL_DDP;
+    for (uint32_t i = 0;
+         has_plan && i < l->parameters.count && me_engine_is_ok(l->e); i++) {
+        const me_parameter *p = l->parameters.parameters[i];
+        if (p->layout == (uint8_t)ME_DLAYOUT_NONE) {
+            me_module_switch(l->e, p->module);
+            me_engine_fail(l->e, ME_ERR_CONFIG,
+                           "%s: PyTorch refuses gradients of which some are "
+                           "DTensors and some are not; parallelize_plan leaves "
+                           "out module %s",
+                           what, me_module_path(l->e));
         }
     }
-    me_tensor *partial = me_empty_inside(
-        e, "_foreach_norm", ME_DTYPE_FLOAT32,
-        ME_SHAPE(me_size_mul(count, me_div_up(largest, FOREACH_CHUNK))));
-    for (uint32_t i = 0; i < l->parameters.count; i++) {
-        const me_tensor *grad = l->parameters.parameters[i]->tensor->grad;
-        if (grad != NULL) {
-            (void)me_empty(e, "_foreach_norm", (me_dtype)grad->dtype,
-                           ME_SCALAR);
-            me_launch_kernel(e, ME_KERNEL_REDUCE, me_numel(grad),
-                             me_bytes(grad));
-        }
-    }
-    me_drop(e, partial);
-    me_tell_op(e, "_foreach_norm.Scalar");
-    return count;
-}
-
-/** _get_total_norm(): the norms stacked, and their norm, which outlives them. */
-static me_tensor *total_norm(me_loop *l)
-{
-    me_engine *e = l->e;
-    const me_frame frame = me_enter(e);
-    const uint32_t count = foreach_norm(l);
-    me_tensor *stack = me_empty(e, "stack", ME_DTYPE_FLOAT32, ME_SHAPE(count));
-    me_tell_op(e, "stack.default");
-    me_tensor *total =
-        me_empty(e, "linalg_vector_norm", ME_DTYPE_FLOAT32, ME_SCALAR);
-    me_tell_op(e, "linalg_vector_norm.default");
-    me_drop(e, stack);
-    return me_leave(e, frame, total);
-}
-
-/** One number, made by an operation of the dispatcher. */
-static me_tensor *scalar(me_engine *e, const char *name, const char *op)
-{
-    me_tensor *x = me_empty(e, name, ME_DTYPE_FLOAT32, ME_SCALAR);
-    me_tell_op(e, op);
-    return x;
-}
-
-/** The norm, the coefficient max_norm / (norm + 1e-6), which Python makes of
- *  the sum's reciprocal, and what it is clamped to; gradients are multiplied in
- *  place (torch/nn/utils/clip_grad.py). */
-void me_loop_clip_gradients(me_loop *l)
-{
-    me_engine *e = l->e;
-    if (!me_engine_is_ok(e)) {
-        return;
-    }
-    const me_phase phase = me_phase_set(e, ME_PHASE_OPTIMIZER);
-    const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
-    const me_frame frame = me_enter(e);
-    (void)total_norm(l);
-    me_tensor *sum = scalar(e, "add", "add.Tensor");
-    me_tensor *inverse = scalar(e, "reciprocal", "reciprocal.default");
-    me_tensor *coefficient = scalar(e, "mul", "mul.Tensor");
-    me_drop(e, inverse);
-    me_drop(e, sum);
-    (void)scalar(e, "clamp", "clamp.default");
-    me_tell_op(e, "_foreach_mul_.Tensor");
-    me_drop(e, coefficient);
-    me_leave(e, frame, NULL);
-    me_category_set(e, category);
-    me_phase_set(e, phase);
 }
 
 /** Are parameters DTensors whose gradients come as backward makes them?
@@ -119,6 +61,43 @@ static bool has_dtensors(const me_loop *l)
 {
     return l->config->tree->n_styles > 0 &&
            l->config->data_parallel == ME_DATA_PARALLEL_NONE;
+}
+
+/** The first step on the host makes the state there. */
+static void step_on_host(me_loop *l)
+{
+    const me_torch_config *c = l->config;
+    const uint64_t moments = c->optimizer == ME_OPTIMIZER_ADAM ? 2
+                             : c->has_momentum                 ? 1
+                                                               : 0;
+    const uint64_t counter = c->optimizer == ME_OPTIMIZER_ADAM
+                                 ? me_dtype_bytes(ME_DTYPE_FLOAT32)
+                                 : 0;
+    for (uint32_t i = 0; !l->has_stepped && i < l->n_states; i++) {
+        const me_shard_state *s = &l->states[i];
+        const uint64_t bytes = me_size_mul(s->numel, me_dtype_bytes(s->dtype));
+        me_host_hold(l->e, ME_HOST_OPTIMIZER_STATE,
+                     me_size_add(me_size_mul(bytes, moments), counter), false);
+    }
+}
+
+static void step_on_device(me_loop *l)
+{
+    const me_torch_config *c = l->config;
+    if (has_dtensors(l) && c->optimizer_impl != ME_OPTIMIZER_TORCH_FOR_LOOP) {
+        me_loop_refuse_mixed(l, "impl.optimizer");
+    }
+    me_optim_step(l->e, c->optimizer,
+                  &(me_step_group){
+                      .shards = l->states,
+                      .count = l->n_states,
+                      .nn = has_dtensors(l) ? &l->nn : NULL,
+                      .impl = c->optimizer_impl,
+                      .is_first_step = !l->has_stepped,
+                      .is_scaled = c->scales_gradients,
+                      .is_decayed = c->decays_weights,
+                      .has_momentum = c->has_momentum,
+                  });
 }
 
 void me_loop_step(me_loop *l)
@@ -142,17 +121,11 @@ void me_loop_step(me_loop *l)
     me_launch_host(e, ME_HOST_STEP);
     me_tell_op(e, RECORD_ENTER);
     me_tell_optimizer_step(e, true);
-    me_optim_step(e, c->optimizer,
-                  &(me_step_group){
-                      .shards = l->states,
-                      .count = l->n_states,
-                      .nn = has_dtensors(l) ? &l->nn : NULL,
-                      .impl = c->optimizer_impl,
-                      .is_first_step = !l->has_stepped,
-                      .is_scaled = c->scales_gradients,
-                      .is_decayed = c->decays_weights,
-                      .has_momentum = c->has_momentum,
-                  });
+    if (c->fully_shard.offloads) {
+        step_on_host(l);
+    } else {
+        step_on_device(l);
+    }
     me_tell_optimizer_step(e, false);
     me_tell_op(e, RECORD_EXIT);
     l->has_stepped = true;

@@ -37,17 +37,17 @@ static const job_case cases[] = {
     {BF16, "", "a: { " NORM " checkpoint = true; };", ""},
     {BF16, "", "a: { " NORM " checkpoint = \"reentrant\"; };", ""},
     {FP16, "", "a: { " NORM " checkpoint = \"reentrant\"; };", ""},
-    {FP16 "data_parallel = \"fully_shard\";", "world_size = 2;", NORM,
-     "torch.grad_scaler with torch.data_parallel = \"fully_shard\" is not "
-     "modelled"},
+    {FP16 "data_parallel = \"fully_shard\";", "world_size = 2;", NORM, ""},
     {BF16 "data_parallel = \"fully_shard\"; param_dtype = \"bfloat16\";",
+     "world_size = 2;", NORM, ""},
+    {BF16 "data_parallel = \"fully_shard\"; cpu_offload = true;",
+     "world_size = 2;", NORM, ""},
+    {FP16 "data_parallel = \"fully_shard\"; cpu_offload = true;",
      "world_size = 2;", NORM,
-     "torch.autocast with torch.param_dtype or torch.reduce_dtype is not "
-     "modelled"},
-    {BF16 "data_parallel = \"fully_shard\"; reduce_dtype = \"bfloat16\";",
-     "world_size = 2;", NORM,
-     "torch.autocast with torch.param_dtype or torch.reduce_dtype is not "
-     "modelled"},
+     "torch.grad_scaler with torch.cpu_offload is not modelled"},
+    {"grad_scaler = true;", "world_size = 2; tensor = 2;", PLAN, ""},
+    {"grad_scaler = true; loss_parallel = true;", "world_size = 2; tensor = 2;",
+     PLAN, "torch.grad_scaler with torch.loss_parallel is not modelled"},
     {BF16, "", IMAGES, "torch.autocast with Conv2d is not modelled"},
     {"grad_scaler = true;", "", IMAGES, ""},
     {BF16, "world_size = 2; pipeline = 2;", STAGES, ""},
@@ -55,13 +55,15 @@ static const job_case cases[] = {
      "torch.grad_scaler with parallel.pipeline over 1 is not modelled"},
     {BF16 "data_parallel = \"fully_shard\";", "world_size = 4; pipeline = 2;",
      STAGES,
-     "torch.autocast with fully_shard or a parallelize_plan in pipeline stages "
-     "is not modelled"},
+     "torch.autocast with fully_shard, DistributedDataParallel or a "
+     "parallelize_plan in pipeline stages is not modelled"},
     {BF16, "world_size = 2; tensor = 2;", PLAN, ""},
     {BF16 "data_parallel = \"fully_shard\";", "world_size = 4; tensor = 2;",
      PLAN, ""},
-    {FP16, "world_size = 2; tensor = 2;", PLAN,
-     "torch.grad_scaler with a parallelize_plan is not modelled"},
+    {FP16, "world_size = 2; tensor = 2;", PLAN, ""},
+    {FP16 "data_parallel = \"ddp\";", "world_size = 4; tensor = 2;", PLAN,
+     "torch.grad_scaler with a parallelize_plan in DistributedDataParallel is "
+     "not modelled"},
 };
 
 static void test_autocast__what_goes_together(void **state)

@@ -73,23 +73,11 @@ static const struct {
      "parallelize_plan: { a: { module = \"up\"; style = \"ColwiseParallel\"; "
      "}; };",
      0, "parallelize_plan needs parallel.tensor over 1"},
-    {"parallel: { tensor = 2; world_size = 2; }; optimizer: { kind = \"sgd\"; };",
-     "parallelize_plan: { a: { module = \"up\"; style = \"ColwiseParallel\"; "
-     "}; };",
-     0,
-     "optimizer.weight_decay = 0.01 with optimizer.kind = \"sgd\" and "
-     "parallelize_plan is not modelled, 0 is"},
     {"parallel: { tensor = 2; world_size = 2; }; optimizer: { kind = \"sgd\"; "
-     "weight_decay = 0.0; }; impl: { optimizer = \"torch_for_loop\"; };",
+     "}; impl: { optimizer = \"torch_fused\"; };",
      "parallelize_plan: { a: { module = \"up\"; style = \"ColwiseParallel\"; "
      "}; };",
-     0, "only torch_foreach is modelled"},
-    {"parallel: { tensor = 2; world_size = 2; }; optimizer: { clip_grad = 1.0; "
-     "};",
-     "parallelize_plan: { a: { module = \"up\"; style = \"ColwiseParallel\"; "
-     "}; };",
-     0,
-     "optimizer.clip_grad = 1 with parallelize_plan and without fully_shard"},
+     0, "optimizer.kind = \"sgd\": PyTorch has no such operation for DTensors"},
     {"parallel: { tensor = 2; pipeline = 2; world_size = 4; };",
      "parallelize_plan: { a: { module = \"up\"; style = \"ColwiseParallel\"; "
      "}; };",
@@ -151,6 +139,8 @@ static const struct {
      "are fully_shard's"},
     {"data_parallel = \"ddp\"; requires_gradient_sync = false;",
      "are fully_shard's"},
+    {"data_parallel = \"ddp\"; cpu_offload = true;",
+     "torch.cpu_offload, torch.requires_gradient_sync and"},
     {"data_parallel = \"fully_shard\"; data_parallel_replicate = 3;",
      "torch.data_parallel_replicate = 3 does not divide the 4 ranks"},
     {"data_parallel = \"fully_shard\"; loss_parallel = true;",

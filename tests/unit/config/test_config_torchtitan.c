@@ -239,6 +239,18 @@ static void test_torchtitan__the_plan(void **state)
     me_config_destroy(config);
 }
 
+static void test_torchtitan__cpu_offload(void **state)
+{
+    (void)state;
+    me_config *config = job_of(OLD "enable_cpu_offload = true\n");
+    assert_true(config->torch.cpu_offload);
+    assert_true(config->torch.pin_memory);
+    me_config_destroy(config);
+    config = job_of(NEW "[training]\nenable_cpu_offload = false\n");
+    assert_false(config->torch.cpu_offload);
+    me_config_destroy(config);
+}
+
 static void test_torchtitan__every_key_ends_in_a_list(void **state)
 {
     (void)state;
@@ -425,6 +437,7 @@ int main(void)
         cmocka_unit_test(test_torchtitan__stages_of_0_2),
         cmocka_unit_test(test_torchtitan__copies_of_shards),
         cmocka_unit_test(test_torchtitan__the_plan),
+        cmocka_unit_test(test_torchtitan__cpu_offload),
         cmocka_unit_test(test_torchtitan__every_key_ends_in_a_list),
         cmocka_unit_test(test_torchtitan__what_is_refused),
         cmocka_unit_test(test_torchtitan__flags_win),

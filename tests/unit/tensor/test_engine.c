@@ -205,6 +205,29 @@ static void test_engine__a_muted_engine_tells_nobody(void **state)
     EXPECT_EVENTS(events, "+1");
 }
 
+/* Pinned blocks are powers of two: 5 bytes take 8, and 4 take 4. */
+static void test_engine__what_the_host_holds(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+    const me_host_memory *host = me_engine_host(e);
+    assert_false(me_host_memory_is_used(host));
+    me_host_hold(e, ME_HOST_PARAMETERS, 5, true);
+    me_host_hold(e, ME_HOST_PARAMETERS, 4, true);
+    me_host_hold(e, ME_HOST_GRADIENTS, 0, true);
+    me_host_hold(e, ME_HOST_OPTIMIZER_STATE, 7, false);
+    assert_true(me_host_memory_is_used(host));
+    assert_int_equal(host->bytes[ME_HOST_PARAMETERS], 9);
+    assert_int_equal(host->bytes[ME_HOST_GRADIENTS], 0);
+    assert_int_equal(host->bytes[ME_HOST_OPTIMIZER_STATE], 7);
+    assert_int_equal(host->pinned_bytes, 12);
+
+    me_tensor *x = me_keep_on_host(e, ME_DTYPE_FLOAT32, ME_SHAPE(2, 3));
+    assert_int_equal(me_bytes(x), 24);
+    me_release(e, x);
+    EXPECT_EVENTS(events, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -216,6 +239,7 @@ int main(void)
         ENGINE_TEST(test_engine__saved_temporaries_become_activations),
         ENGINE_TEST(test_engine__block_ids_are_used_again),
         ENGINE_TEST(test_engine__a_muted_engine_tells_nobody),
+        ENGINE_TEST(test_engine__what_the_host_holds),
     };
     return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
 }

@@ -79,52 +79,155 @@ static void test_optim__sgd_without_decay(void **state)
     let_go(events, &group);
 }
 
-/* On two ranks: a whole parameter whose gradient is a summand (4 bytes), and one
- * that is cut (8) whose gradient is whole (16). Momentum lies as gradients do:
- * summands are all-reduced for each operation that takes them, a whole one is
- * cut where it meets its parameter. */
+/* One sum after the other; with momentum its buffer takes the place of each. */
+static void test_optim__sgd_for_loop(void **state)
+{
+    me_test_events *events = *state;
+    me_shard_state shards[3] = {{.numel = 0}};
+    me_step_group group = {.shards = shards,
+                           .count = 3,
+                           .impl = ME_OPTIMIZER_TORCH_FOR_LOOP,
+                           .is_first_step = true,
+                           .is_decayed = true,
+                           .has_momentum = true};
+
+    step(events, ME_OPTIMIZER_SGD, &group);
+    EXPECT_EVENTS(events, "+4 +4 -4 +8 +8 -8 +12 +12 -12");
+    group.is_first_step = false;
+    step(events, ME_OPTIMIZER_SGD, &group);
+    EXPECT_EVENTS(events, "+4 -4 +8 -8 +12 -12");
+    let_go(events, &group);
+}
+
+/* The kernel adds the decay itself. */
+static void test_optim__sgd_fused(void **state)
+{
+    me_test_events *events = *state;
+    me_shard_state shards[3] = {{.numel = 0}};
+    me_step_group group = {.shards = shards,
+                           .count = 3,
+                           .impl = ME_OPTIMIZER_TORCH_FUSED,
+                           .is_first_step = true,
+                           .is_decayed = true,
+                           .has_momentum = true};
+
+    step(events, ME_OPTIMIZER_SGD, &group);
+    EXPECT_EVENTS(events, "+4 +8 +12");
+    group.is_first_step = false;
+    step(events, ME_OPTIMIZER_SGD, &group);
+    EXPECT_EVENTS(events, "");
+    let_go(events, &group);
+}
+
+/** Two parameters that are DTensors on two ranks. */
+typedef struct distributed {
+    me_communicators comm;
+    me_nn nn;
+    me_tensor *tensors[2];
+    me_parameter parameters[2];
+    me_shard_state shards[2];
+} distributed;
+
+/* A whole parameter whose gradient is a summand (4 bytes), and one that is cut
+ * (8) whose gradient is whole (16). */
+static void distributed_init(distributed *d, me_engine *e)
+{
+    *d = (distributed){.comm = {.size = {[ME_GROUP_TENSOR] = 2}}};
+    d->nn = (me_nn){.e = e, .comm = &d->comm};
+    for (uint64_t i = 0; i < 2; i++) {
+        d->tensors[i] = me_empty(e, "p", ME_DTYPE_FLOAT32, ME_SHAPE(i + 1));
+        d->tensors[i]->grad = me_keep(e, "grad", ME_CATEGORY_GRADIENT,
+                                      ME_DTYPE_FLOAT32, ME_SHAPE(3 * i + 1));
+        d->parameters[i] = (me_parameter){
+            .tensor = d->tensors[i],
+            .layout = i == 0 ? ME_DLAYOUT_REPLICATE : ME_DLAYOUT_SHARD_0,
+            .gradient_layout =
+                i == 0 ? ME_DLAYOUT_PARTIAL : ME_DLAYOUT_REPLICATE};
+        d->shards[i] =
+            (me_shard_state){.parameter = &d->parameters[i], .numel = i + 1};
+    }
+}
+
+static void distributed_fini(distributed *d, me_test_events *events)
+{
+    for (int i = 0; i < 2; i++) {
+        me_clear(events->e, &d->shards[i].moments[0]);
+        me_clear(events->e, &d->tensors[i]->grad);
+        me_drop(events->e, d->tensors[i]);
+    }
+    assert_int_equal(events->live, 0);
+}
+
+/* Of a list the summand is summed, and the parameter that is cut gathered (16):
+ * both sums, and the momentum that takes their place, are whole. */
+static void test_optim__decay_of_dtensors(void **state)
+{
+    me_test_events *events = *state;
+    distributed d;
+    distributed_init(&d, events->e);
+    me_step_group group = {.shards = d.shards,
+                           .count = 2,
+                           .nn = &d.nn,
+                           .is_first_step = true,
+                           .is_decayed = true,
+                           .has_momentum = true};
+
+    (void)me_test_events_take(events);
+    me_optim_step(events->e, ME_OPTIMIZER_SGD, &group);
+    EXPECT_EVENTS(events, "+4 AllReduce:1 +16 AllGather:2 +4 +16 -16 -4 "
+                          "+4 +16 -16 -4 +8 -8");
+    group.is_first_step = false;
+    me_optim_step(events->e, ME_OPTIMIZER_SGD, &group);
+    EXPECT_EVENTS(events, "+4 AllReduce:1 +16 AllGather:2 +4 +16 -16 -4 "
+                          "-16 -4 +8 -8");
+    distributed_fini(&d, events);
+}
+
+/* Of one tensor the sum lies as the operand that is cut, else as the gradient:
+ * a whole parameter is divided into summands (4), and a whole gradient cut
+ * (8). */
+static void test_optim__decay_of_one_dtensor(void **state)
+{
+    me_test_events *events = *state;
+    distributed d;
+    distributed_init(&d, events->e);
+    me_step_group group = {.shards = d.shards,
+                           .count = 2,
+                           .nn = &d.nn,
+                           .impl = ME_OPTIMIZER_TORCH_FOR_LOOP,
+                           .is_first_step = true,
+                           .is_decayed = true,
+                           .has_momentum = true};
+
+    (void)me_test_events_take(events);
+    me_optim_step(events->e, ME_OPTIMIZER_SGD, &group);
+    EXPECT_EVENTS(events, "+4 +4 -4 +4 -4 +4 AllReduce:1 -4 "
+                          "+8 +8 -8 +8 -8");
+    distributed_fini(&d, events);
+}
+
+/* Momentum lies as gradients do: summands are all-reduced for each operation
+ * that takes them, a whole one is cut where it meets its parameter. */
 static void test_optim__sgd_of_dtensors(void **state)
 {
     me_test_events *events = *state;
-    me_engine *e = events->e;
-    me_communicators comm = {.size = {[ME_GROUP_TENSOR] = 2}};
-    const me_nn nn = {.e = e, .comm = &comm};
-    me_tensor *tensors[2] = {me_empty(e, "p", ME_DTYPE_FLOAT32, ME_SHAPE(1)),
-                             me_empty(e, "p", ME_DTYPE_FLOAT32, ME_SHAPE(2))};
-    tensors[0]->grad =
-        me_keep(e, "grad", ME_CATEGORY_GRADIENT, ME_DTYPE_FLOAT32, ME_SHAPE(1));
-    tensors[1]->grad =
-        me_keep(e, "grad", ME_CATEGORY_GRADIENT, ME_DTYPE_FLOAT32, ME_SHAPE(4));
-    me_parameter parameters[2] = {
-        {.tensor = tensors[0],
-         .layout = ME_DLAYOUT_REPLICATE,
-         .gradient_layout = ME_DLAYOUT_PARTIAL},
-        {.tensor = tensors[1],
-         .layout = ME_DLAYOUT_SHARD_0,
-         .gradient_layout = ME_DLAYOUT_REPLICATE},
-    };
-    me_shard_state shards[2] = {{.parameter = &parameters[0], .numel = 1},
-                                {.parameter = &parameters[1], .numel = 2}};
-    me_step_group group = {.shards = shards,
+    distributed d;
+    distributed_init(&d, events->e);
+    me_step_group group = {.shards = d.shards,
                            .count = 2,
-                           .nn = &nn,
+                           .nn = &d.nn,
                            .is_first_step = true,
                            .has_momentum = true};
 
     (void)me_test_events_take(events);
-    me_optim_step(e, ME_OPTIMIZER_SGD, &group);
+    me_optim_step(events->e, ME_OPTIMIZER_SGD, &group);
     EXPECT_EVENTS(events, "+4 +16 +4 AllReduce:1 +8 -8 -4");
     group.is_first_step = false;
-    me_optim_step(e, ME_OPTIMIZER_SGD, &group);
+    me_optim_step(events->e, ME_OPTIMIZER_SGD, &group);
     EXPECT_EVENTS(events, "+4 AllReduce:1 -4 "
                           "+4 AllReduce:1 +4 AllReduce:1 -4 -4 "
                           "+4 AllReduce:1 +8 -8 -4");
-    for (int i = 0; i < 2; i++) {
-        me_clear(e, &shards[i].moments[0]);
-        me_clear(e, &tensors[i]->grad);
-        me_drop(e, tensors[i]);
-    }
-    assert_int_equal(events->live, 0);
+    distributed_fini(&d, events);
 }
 
 static void test_optim__an_empty_group(void **state)
@@ -144,6 +247,10 @@ int main(void)
         ENGINE_TEST(test_optim__adam),
         ENGINE_TEST(test_optim__sgd),
         ENGINE_TEST(test_optim__sgd_without_decay),
+        ENGINE_TEST(test_optim__sgd_for_loop),
+        ENGINE_TEST(test_optim__sgd_fused),
+        ENGINE_TEST(test_optim__decay_of_dtensors),
+        ENGINE_TEST(test_optim__decay_of_one_dtensor),
         ENGINE_TEST(test_optim__sgd_of_dtensors),
         ENGINE_TEST(test_optim__an_empty_group),
     };
