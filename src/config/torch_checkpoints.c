@@ -94,45 +94,46 @@ static bool find(const me_layer_spec *layer, search s,
     return is_found;
 }
 
+/** What is refused, the first rule that applies first. */
+static const struct {
+    bool (*is_meant)(const me_layer_spec *layer, const search *s);
+
+    enum {
+        ALWAYS,
+        WITH_PLAN,
+        WITH_AUTOCAST,
+        WITH_SPLIT, /* of backwards */
+        WITH_SPLIT_SHARDS
+    } when;
+
+    const char *why;
+} rules[] = {
+    {is_selective_reentrant, ALWAYS,
+     "checkpoint_policy = \"op\" wants checkpoint = true: PyTorch has no "
+     "context_fn with use_reentrant=True"},
+    {is_selective_nest, ALWAYS,
+     "of two checkpoints inside each other one has checkpoint_policy = "
+     "\"op\", which is not modelled"},
+    {is_reentrant, WITH_PLAN,
+     "checkpoint = \"reentrant\" with a parallelize_plan is not modelled, "
+     "checkpoint = true is"},
+    {is_reentrant, WITH_AUTOCAST,
+     "checkpoint = \"reentrant\" with torch.autocast is not modelled, "
+     "checkpoint = true is"},
+    {is_reentrant, WITH_SPLIT,
+     "PyTorch runs no checkpoint = \"reentrant\" in a stage whose backward "
+     "is split (it is incompatible with torch.autograd.grad()), checkpoint "
+     "= true it does"},
+    {is_selective, WITH_SPLIT,
+     "PyTorch runs no checkpoint_policy = \"op\" in a stage whose backward "
+     "is split, which would run it again twice"},
+    {is_sharded_inside, WITH_SPLIT_SHARDS,
+     "fully_shard in a checkpoint, in a stage whose backward is split, is "
+     "not modelled; a checkpoint in the module that is sharded is"},
+};
+
 me_status me_torch_check_checkpoints(const me_config *config, me_diag *diag)
 {
-    static const struct {
-        bool (*is_meant)(const me_layer_spec *layer, const search *s);
-
-        enum {
-            ALWAYS,
-            WITH_PLAN,
-            WITH_AUTOCAST,
-            WITH_SPLIT, /* of backwards */
-            WITH_SPLIT_SHARDS
-        } when;
-
-        const char *why;
-    } rules[] = {
-        {is_selective_reentrant, ALWAYS,
-         "checkpoint_policy = \"op\" wants checkpoint = true: PyTorch has no "
-         "context_fn with use_reentrant=True"},
-        {is_selective_nest, ALWAYS,
-         "of two checkpoints inside each other one has checkpoint_policy = "
-         "\"op\", which is not modelled"},
-        {is_reentrant, WITH_PLAN,
-         "checkpoint = \"reentrant\" with a parallelize_plan is not modelled, "
-         "checkpoint = true is"},
-        {is_reentrant, WITH_AUTOCAST,
-         "checkpoint = \"reentrant\" with torch.autocast is not modelled, "
-         "checkpoint = true is"},
-        {is_reentrant, WITH_SPLIT,
-         "PyTorch runs no checkpoint = \"reentrant\" in a stage whose backward "
-         "is split (it is incompatible with torch.autograd.grad()), checkpoint "
-         "= true it does"},
-        {is_selective, WITH_SPLIT,
-         "PyTorch runs no checkpoint_policy = \"op\" in a stage whose backward "
-         "is split, which would run it again twice"},
-        {is_sharded_inside, WITH_SPLIT_SHARDS,
-         "fully_shard in a checkpoint, in a stage whose backward is split, is "
-         "not modelled; a checkpoint in the module that is sharded is"},
-    };
-
     const me_layer_tree *tree = config->torch_job.tree;
     if (tree->root.is_checkpointed && config->parallel.pipeline > 1) {
         return me_fail(
