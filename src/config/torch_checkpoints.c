@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/torch_checkpoints.h"
 
+#include "parallel/schedule.h"
+
 #include <stddef.h>
 
 /** What is around a module. */
@@ -44,6 +46,42 @@ static bool is_reentrant(const me_layer_spec *layer, const search *s)
     return layer->is_reentrant;
 }
 
+/** A shard's module would run again without the hooks of a backward. */
+static bool is_sharded_inside(const me_layer_spec *layer, const search *s)
+{
+    return layer->is_sharded && (s->is_in_checkpoint || layer->is_checkpointed);
+}
+
+static bool is_selective(const me_layer_spec *layer, const search *s)
+{
+    (void)s;
+    return layer->is_selective;
+}
+
+bool me_torch_splits_backward(const me_config *config)
+{
+    const me_schedule *schedule = config->parallel.pipeline > 1
+                                      ? me_schedule_find(config->pipeline.name)
+                                      : NULL;
+    if (schedule == NULL) {
+        return false;
+    }
+    const me_pipeline first = {.ranks = config->parallel.pipeline,
+                               .microbatches = config->train.num_microbatches,
+                               .chunks = config->parallel.virtual_pipeline};
+    me_diag diag = {.status = ME_OK};
+    me_actions *actions = NULL;
+    bool splits = false;
+    if (me_schedule_check(schedule, &first, &diag) == ME_OK &&
+        me_actions_create(schedule, &first, &diag, &actions) == ME_OK) {
+        for (int32_t i = 0; i < actions->count && !splits; i++) {
+            splits = actions->items[i].kind == ME_ACTION_INPUT_GRADIENT;
+        }
+    }
+    me_actions_destroy(actions);
+    return splits;
+}
+
 /** The name of the first module at or below @p layer that @p is_meant.
  *  @return is there one? */
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
@@ -67,33 +105,45 @@ static bool find(const me_layer_spec *layer, search s,
     return is_found;
 }
 
+/** What is refused, the first rule that applies first. */
+static const struct {
+    bool (*is_meant)(const me_layer_spec *layer, const search *s);
+
+    enum {
+        ALWAYS,
+        WITH_PLAN,
+        WITH_SPLIT, /* of backwards */
+        WITH_SPLIT_SHARDS
+    } when;
+
+    const char *why;
+} rules[] = {
+    {is_selective_reentrant, ALWAYS,
+     "checkpoint_policy = \"op\" wants checkpoint = true: PyTorch has no "
+     "context_fn with use_reentrant=True"},
+    {is_idle_early_stop, ALWAYS,
+     "checkpoint_early_stop has no effect with checkpoint = \"reentrant\", "
+     "which always runs again to its end; with checkpoint = true it has"},
+    {is_selective_nest, ALWAYS,
+     "of two checkpoints inside each other one has checkpoint_policy = "
+     "\"op\", which is not modelled"},
+    {is_reentrant, WITH_PLAN,
+     "checkpoint = \"reentrant\" with a parallelize_plan is not modelled, "
+     "checkpoint = true is"},
+    {is_reentrant, WITH_SPLIT,
+     "PyTorch runs no checkpoint = \"reentrant\" in a stage whose backward "
+     "is split (it is incompatible with torch.autograd.grad()), checkpoint "
+     "= true it does"},
+    {is_selective, WITH_SPLIT,
+     "PyTorch runs no checkpoint_policy = \"op\" in a stage whose backward "
+     "is split, which would run it again twice"},
+    {is_sharded_inside, WITH_SPLIT_SHARDS,
+     "fully_shard in a checkpoint, in a stage whose backward is split, is "
+     "not modelled; a checkpoint in the module that is sharded is"},
+};
+
 me_status me_torch_check_checkpoints(const me_config *config, me_diag *diag)
 {
-    static const struct {
-        bool (*is_meant)(const me_layer_spec *layer, const search *s);
-
-        enum {
-            ALWAYS,
-            WITH_PLAN
-        } when;
-
-        const char *why;
-    } rules[] = {
-        {is_selective_reentrant, ALWAYS,
-         "checkpoint_policy = \"op\" wants checkpoint = true: PyTorch has no "
-         "context_fn with use_reentrant=True"},
-        {is_idle_early_stop, ALWAYS,
-         "checkpoint_early_stop has no effect with checkpoint = "
-         "\"reentrant\", which always runs again to its end; with checkpoint = "
-         "true it has"},
-        {is_selective_nest, ALWAYS,
-         "of two checkpoints inside each other one has checkpoint_policy = "
-         "\"op\", which is not modelled"},
-        {is_reentrant, WITH_PLAN,
-         "checkpoint = \"reentrant\" with a parallelize_plan is not modelled, "
-         "checkpoint = true is"},
-    };
-
     const me_layer_tree *tree = config->torch_job.tree;
     if (tree->root.is_checkpointed && config->parallel.pipeline > 1) {
         return me_fail(
@@ -103,11 +153,15 @@ me_status me_torch_check_checkpoints(const me_config *config, me_diag *diag)
             "may be checkpointed",
             (int)config->parallel.pipeline);
     }
+    const bool is_split = me_torch_splits_backward(config);
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         const char *name = "";
         const bool applies[] = {
             [ALWAYS] = true,
             [WITH_PLAN] = tree->n_styles > 0,
+            [WITH_SPLIT] = is_split,
+            [WITH_SPLIT_SHARDS] = is_split && config->torch.data_parallel ==
+                                                  ME_DATA_PARALLEL_FULLY_SHARD,
         };
         if (applies[rules[i].when] &&
             find(&tree->root, (search){0}, rules[i].is_meant, &name)) {
