@@ -145,6 +145,8 @@ typedef struct me_layer_spec {
     me_layer_kind kind;
     const char *name; /**< its own: an attribute's, or a number in a list */
     const char *class_name; /**< of the user's; NULL: that of its kind */
+    const char *where;      /**< file that it is written in, and */
+    int line;               /**< the line of its group or its forward */
     me_dtype dtype;         /**< of its parameters */
     uint64_t inputs;        /**< in_features, in_channels, num_embeddings,
                                normalized_shape, num_features, elements of a

@@ -397,15 +397,22 @@ static uint32_t add_variable(parser *p, const char *name)
     return p->n_variables++;
 }
 
-/** `name = value`, or `return value`, or a last `value` alone. */
+/** `name = value`, or `return value`; of an expression a last `value` alone. */
 static me_statement read_statement(parser *p)
 {
     me_statement s = {.variable = ME_FORWARD_RETURNS};
     const char *begin = p->at;
     char name[NAME_MAX_BYTES] = "";
-    if (!accept(p, "return ") && read_name(p, name) && accept(p, "=")) {
+    const bool returns = accept(p, "return ");
+    if (!returns && read_name(p, name) && accept(p, "=")) {
         s.value = read_sum(p);
         s.variable = add_variable(p, name);
+        return s;
+    }
+    if (!returns && p->scope->must_return) {
+        p->at = begin;
+        fail(p, "without `return` a forward gives None: expected `name = …;` "
+                "or `return …`");
         return s;
     }
     if (name[0] != '\0') {

@@ -141,11 +141,25 @@ static bool has_columns(me_engine *e, const me_layer *layer, const me_tensor *x)
             e, ME_ERR_CONFIG,
             "module %s: %s of %" PRIu64
             " columns gets a tensor whose last dimension is %" PRIu64,
-            me_module_path(e), me_layer_kind_name(layer->spec->kind), columns,
+            me_module_shown(e), me_layer_kind_name(layer->spec->kind), columns,
             x->shape.ndim == 0 ? 0 : me_dim(x, -1));
         return false;
     }
     return true;
+}
+
+/** What has no kernel for whole numbers. */
+static bool is_floating(me_engine *e, const me_layer *layer, const me_tensor *x)
+{
+    if (!me_dtype_is_floating((me_dtype)x->dtype) && me_engine_is_ok(e)) {
+        me_engine_fail(e, ME_ERR_CONFIG,
+                       "module %s: %s gets %s, and is of floating-point "
+                       "numbers alone: .float() makes such",
+                       me_module_shown(e),
+                       me_layer_kind_name(layer->spec->kind),
+                       me_dtype_name((me_dtype)x->dtype));
+    }
+    return me_engine_is_ok(e);
 }
 
 static me_tensor *run_linear(me_engine *e, const me_layer *layer, me_tensor *x)
@@ -162,7 +176,7 @@ static me_tensor *run_embedding(me_engine *e, const me_layer *layer,
     if (x->dtype != ME_DTYPE_INT64) {
         me_engine_fail(e, ME_ERR_CONFIG,
                        "module %s: Embedding gets %s, not int64 indices",
-                       me_module_path(e), me_dtype_name((me_dtype)x->dtype));
+                       me_module_shown(e), me_dtype_name((me_dtype)x->dtype));
         return me_none(e);
     }
     return me_rowwise_embedding(layer, x);
@@ -217,16 +231,38 @@ static bool are_images(me_engine *e, const me_layer *layer, const me_tensor *x,
         me_engine_fail(e, ME_ERR_CONFIG,
                        "module %s: %s wants (batch, channels, height, width) "
                        "of its channels, and at least as large as its window",
-                       me_module_path(e), me_layer_kind_name(s->kind));
+                       me_module_shown(e), me_layer_kind_name(s->kind));
         return false;
     }
     return true;
 }
 
+/** Are images of the type that the weights have? BatchNorm2d takes those of 16
+ *  bits with float32 weights as well (is_mixed_type()). */
+static bool are_of_weights(me_engine *e, const me_layer *layer,
+                           const me_tensor *x)
+{
+    const me_dtype own = (me_dtype)layer->weight->tensor->dtype;
+    const bool is_mixed = layer->spec->kind == ME_LAYER_BATCH_NORM2D &&
+                          own == ME_DTYPE_FLOAT32 &&
+                          me_dtype_is_floating((me_dtype)x->dtype);
+    if (x->dtype != (uint8_t)own && !is_mixed && me_engine_is_ok(e)) {
+        me_engine_fail(e, ME_ERR_CONFIG,
+                       "module %s: %s of %s weights gets %s: PyTorch wants one "
+                       "type of both, by dtype of the module or a cast of its "
+                       "input",
+                       me_module_shown(e),
+                       me_layer_kind_name(layer->spec->kind),
+                       me_dtype_name(own), me_dtype_name((me_dtype)x->dtype));
+    }
+    return me_engine_is_ok(e);
+}
+
 static me_tensor *run_conv2d(me_engine *e, const me_layer *layer, me_tensor *x)
 {
     const me_window window = window_of(layer->spec);
-    return are_images(e, layer, x, layer->spec->inputs)
+    return are_images(e, layer, x, layer->spec->inputs) &&
+                   are_of_weights(e, layer, x)
                ? me_conv2d(e, x, layer->weight->tensor,
                            layer->bias == NULL ? NULL : layer->bias->tensor,
                            &window)
@@ -236,7 +272,8 @@ static me_tensor *run_conv2d(me_engine *e, const me_layer *layer, me_tensor *x)
 static me_tensor *run_batch_norm(me_engine *e, const me_layer *layer,
                                  me_tensor *x)
 {
-    return are_images(e, layer, x, layer->spec->inputs)
+    return are_images(e, layer, x, layer->spec->inputs) &&
+                   are_of_weights(e, layer, x)
                ? me_batch_norm(e, x, layer->weight->tensor, layer->bias->tensor)
                : me_none(e);
 }
@@ -245,13 +282,16 @@ static me_tensor *run_max_pool2d(me_engine *e, const me_layer *layer,
                                  me_tensor *x)
 {
     const me_window window = window_of(layer->spec);
-    return are_images(e, layer, x, 0) ? me_max_pool2d(e, x, &window)
-                                      : me_none(e);
+    return are_images(e, layer, x, 0) && is_floating(e, layer, x)
+               ? me_max_pool2d(e, x, &window)
+               : me_none(e);
 }
 
 static me_tensor *run_average(me_engine *e, const me_layer *layer, me_tensor *x)
 {
-    return are_images(e, layer, x, 0) ? me_average_channels(e, x) : me_none(e);
+    return are_images(e, layer, x, 0) && is_floating(e, layer, x)
+               ? me_average_channels(e, x)
+               : me_none(e);
 }
 
 /** All dimensions but the first become one. */
@@ -267,19 +307,19 @@ static me_tensor *run_flatten(me_engine *e, const me_layer *layer, me_tensor *x)
 
 static me_tensor *run_gelu(me_engine *e, const me_layer *layer, me_tensor *x)
 {
-    (void)layer;
-    return me_gelu(e, x);
+    return is_floating(e, layer, x) ? me_gelu(e, x) : me_none(e);
 }
 
 static me_tensor *run_silu(me_engine *e, const me_layer *layer, me_tensor *x)
 {
-    (void)layer;
-    return me_silu(e, x);
+    return is_floating(e, layer, x) ? me_silu(e, x) : me_none(e);
 }
 
 static me_tensor *run_dropout(me_engine *e, const me_layer *layer, me_tensor *x)
 {
-    return me_dropout(e, x, layer->spec->p);
+    return layer->spec->p == 0 || is_floating(e, layer, x)
+               ? me_dropout(e, x, layer->spec->p)
+               : me_none(e);
 }
 
 /** Sequential, and a loop over a ModuleList: `for m in self: x = m(x)`. */
@@ -354,6 +394,9 @@ static void build_layer(const build *b, me_layer *layer,
                         spec->class_name != NULL
                             ? spec->class_name
                             : me_layer_kind_name(spec->kind));
+    if (is_module(spec)) {
+        me_module_set_source(b->nn->e, module, spec->where, spec->line);
+    }
     if (kinds[spec->kind].build != NULL) {
         kinds[spec->kind].build(b, layer);
     }
@@ -458,6 +501,7 @@ me_tensor *me_layer_forward(const me_layer *layer, me_tensor *x)
     }
     me_post_forward(layer->hooks, y);
     me_leave(e, frame, y);
+    me_engine_locate(e);
     if (is_named) {
         me_module_leave(e);
     }
