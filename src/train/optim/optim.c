@@ -140,8 +140,15 @@ static void tell_ops(me_engine *e, const char *const *ops)
     }
 }
 
-/** A step for which all temporaries of one kind are there together: the roots
- *  of all the second moments, which the update divides by. */
+/** Does Adam's step make `grad + weight_decay * parameter`? */
+static bool adds_decay(const me_step_group *group)
+{
+    return group->is_decayed && group->adds_decay;
+}
+
+/** A step for which all temporaries of one kind are there together: gradients
+ *  with decay, if it is added to them, until the moments are made of them; then
+ *  the roots of all the second moments, which the update divides by. */
 static void adam_foreach(me_engine *e, const me_step_group *group)
 {
     static const char *const moments[] = {
@@ -151,33 +158,48 @@ static void adam_foreach(me_engine *e, const me_step_group *group)
     static const char *const update[] = {
         "_foreach_sqrt.default", "_foreach_div_.ScalarList",
         "_foreach_add_.Scalar", "_foreach_addcdiv_.ScalarList", NULL};
-    if (group->is_decayed) {
+    if (group->is_decayed && !group->adds_decay) {
         me_tell_op(e, "_foreach_mul_.Scalar");
+    }
+    me_tensor **decayed = adds_decay(group)
+                              ? make_temporaries(e, "_foreach_add", group)
+                              : NULL;
+    if (decayed != NULL) {
+        me_tell_op(e, "_foreach_add.List");
     }
     tell_ops(e, moments);
     update_moments(e, group, 0, group->count);
+    free_temporaries(e, group, decayed);
     me_tensor **roots = make_temporaries(e, "_foreach_sqrt", group);
     tell_ops(e, update);
     free_temporaries(e, group, roots);
     pass_over(e, group, ME_KERNEL_ADAMW, ADAMW_BYTES);
 }
 
-/** Parameter by parameter: the root, the root over its bias correction, which
- *  the loop's variable keeps until the next one is there. */
+/** Parameter by parameter: the gradient with decay, until the next gradient; the
+ *  root, the root over its bias correction, which the loop's variable keeps until
+ *  the next one is there. */
 static void adam_for_loop(me_engine *e, const me_step_group *group)
 {
     me_tensor *denom = NULL;
+    me_tensor *grad = NULL;
     for (uint32_t i = 0; i < group->count; i++) {
         const me_shard_state *s = &group->shards[i];
-        update_moments(e, group, i, i + 1);
         const me_frame frame = me_enter(e);
         me_module_switch(e, s->parameter->module);
+        me_clear(e, &grad); /* `grad = grads[i]` */
+        if (adds_decay(group)) {
+            me_assign(e, &grad,
+                      me_empty(e, "add", s->dtype, ME_SHAPE(s->numel)));
+        }
+        update_moments(e, group, i, i + 1);
         me_tensor *root = me_empty(e, "sqrt", s->dtype, ME_SHAPE(s->numel));
         me_tensor *next = me_empty(e, "div", s->dtype, ME_SHAPE(s->numel));
         me_drop(e, root);
         me_assign(e, &denom, next);
         me_leave(e, frame, NULL);
     }
+    me_release(e, grad);
     me_release(e, denom);
     for (uint32_t i = 0; i < group->count; i++) {
         me_launch_host(e, ME_HOST_PARAMETER);
@@ -257,8 +279,8 @@ static void update_momentum(me_engine *e, const me_step_group *group)
     me_tell_op(e, "_foreach_add_.List");
 }
 
-/** torch.optim.SGD: gradients with decay, and on the first step momentum. */
-static void sgd(me_engine *e, const me_step_group *group)
+/** All gradients with decay together, and on the first step momentum. */
+static void sgd_foreach(me_engine *e, const me_step_group *group)
 {
     me_tensor **decayed =
         group->is_decayed ? make_temporaries(e, "_foreach_add", group) : NULL;
@@ -275,6 +297,54 @@ static void sgd(me_engine *e, const me_step_group *group)
     }
     me_tell_op(e, "_foreach_add_.List");
     free_temporaries(e, group, decayed);
+}
+
+/** Parameter by parameter: the gradient with decay, until momentum takes its
+ *  name or the next gradient does. */
+static void sgd_for_loop(me_engine *e, const me_step_group *group)
+{
+    me_tensor *grad = NULL;
+    for (uint32_t i = 0; i < group->count; i++) {
+        me_shard_state *s = &group->shards[i];
+        const me_frame frame = me_enter(e);
+        me_module_switch(e, s->parameter->module);
+        me_clear(e, &grad);
+        if (group->is_decayed) {
+            me_assign(e, &grad,
+                      me_empty(e, "add", s->dtype, ME_SHAPE(s->numel)));
+        }
+        if (group->has_momentum && group->is_first_step) {
+            s->moments[0] = make_state(e, "momentum_buffer", s->dtype,
+                                       ME_SHAPE(s->numel));
+        }
+        if (group->has_momentum) {
+            me_clear(e, &grad);
+        }
+        me_leave(e, frame, NULL);
+        me_launch_host(e, ME_HOST_PARAMETER);
+    }
+    me_clear(e, &grad);
+}
+
+/** One kernel that needs no memory. */
+static void sgd_fused(me_engine *e, const me_step_group *group)
+{
+    if (group->has_momentum && group->is_first_step) {
+        make_momentum(e, group);
+    }
+}
+
+/** One row an implementation. */
+static void (*const sgd_kernels[])(me_engine *e, const me_step_group *group) = {
+    [ME_OPTIMIZER_TORCH_FOREACH] = sgd_foreach,
+    [ME_OPTIMIZER_TORCH_FUSED] = sgd_fused,
+    [ME_OPTIMIZER_TORCH_FOR_LOOP] = sgd_for_loop,
+};
+
+/** torch.optim.SGD. */
+static void sgd(me_engine *e, const me_step_group *group)
+{
+    sgd_kernels[group->impl](e, group);
     uint64_t bytes = SGD_UPDATE_BYTES;
     bytes += group->is_decayed ? SGD_DECAY_BYTES : 0;
     bytes += group->has_momentum ? SGD_MOMENTUM_BYTES : 0;

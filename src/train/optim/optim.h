@@ -30,6 +30,7 @@ typedef struct me_step_group {
     me_optimizer_impl impl;
     bool is_first_step;
     bool is_decayed;   /**< weight decay is not 0 */
+    bool adds_decay;   /**< of Adam: to gradients; AdamW scales parameters */
     bool has_momentum; /**< of SGD */
 } me_step_group;
 

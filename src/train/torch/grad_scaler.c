@@ -30,8 +30,7 @@ static me_tensor *number(me_loop *l, const char *op, me_dtype dtype)
  *  (`_step_supports_amp_scaling`). */
 static bool is_scaled_inside(const me_loop *l)
 {
-    return l->config->optimizer == ME_OPTIMIZER_ADAM &&
-           l->config->optimizer_impl == ME_OPTIMIZER_TORCH_FUSED;
+    return l->config->optimizer_impl == ME_OPTIMIZER_TORCH_FUSED;
 }
 
 /**

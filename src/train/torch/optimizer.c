@@ -130,6 +130,7 @@ void me_loop_step(me_loop *l)
                       .impl = c->optimizer_impl,
                       .is_first_step = !l->has_stepped,
                       .is_decayed = c->decays_weights,
+                      .adds_decay = c->adds_decay,
                       .has_momentum = c->has_momentum,
                   });
     l->has_stepped = true;
