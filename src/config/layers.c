@@ -271,9 +271,10 @@ me_status me_layers_read(config_setting_t *group, const char *where,
         &r, group,
         &(me_layer_target){&layers->tree.root, &placing, &layers->tree});
     if (status == ME_OK && layers->tree.root.kind == ME_LAYER_MODULE_LIST) {
-        status = me_layers_fail(&r, group,
-                                "a ModuleList has no forward; a Sequential or a "
-                                "Module is a model");
+        status =
+            me_layers_fail(&r, group,
+                           "a ModuleList has no forward; a Sequential or a "
+                           "Module is a model");
     }
     if (status == ME_OK && placing.repeat > 1) {
         status =

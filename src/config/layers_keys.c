@@ -261,9 +261,10 @@ static me_status set_fully_shard(const me_layers_reading *r,
     const me_status status = read_bool(r, setting, &t->layer->is_sharded);
     return status == ME_OK && t->layer->is_sharded &&
                    t->layer->kind == ME_LAYER_MODULE_LIST
-               ? me_layers_fail(r, setting,
-                                "a ModuleList has no forward, and fully_shard() "
-                                "refuses it; what is in it can be sharded")
+               ? me_layers_fail(
+                     r, setting,
+                     "a ModuleList has no forward, and fully_shard() "
+                     "refuses it; what is in it can be sharded")
                : status;
 }
 
@@ -434,8 +435,9 @@ static me_status check_pairs(const me_layers_reading *r,
         const config_setting_t *s =
             config_setting_get_member(group, of_checkpoint[i]);
         if (s != NULL) {
-            return me_layers_fail(r, s, "is of a checkpoint, which this module "
-                                        "has not: checkpoint = true");
+            return me_layers_fail(r, s,
+                                  "is of a checkpoint, which this module "
+                                  "has not: checkpoint = true");
         }
     }
     if (layer->kind == ME_LAYER_MAX_POOL2D && padding != NULL &&

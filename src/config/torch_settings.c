@@ -66,10 +66,11 @@ static me_status check_sharding(const me_config *config, me_diag *diag)
     if (t->data_parallel == ME_DATA_PARALLEL_FULLY_SHARD || is_bare) {
         return ME_OK;
     }
-    const char *option = !t->reshard_after_forward ? "torch.reshard_after_forward"
-                         : t->param_dtype >= 0     ? "torch.param_dtype"
-                         : t->reduce_dtype >= 0    ? "torch.reduce_dtype"
-                                                   : NULL;
+    const char *option = !t->reshard_after_forward
+                             ? "torch.reshard_after_forward"
+                         : t->param_dtype >= 0  ? "torch.param_dtype"
+                         : t->reduce_dtype >= 0 ? "torch.reduce_dtype"
+                                                : NULL;
     const me_layer_spec *layer = first_sharded(&config->torch_job.tree->root);
     if (option == NULL && layer == NULL) {
         return ME_OK;
@@ -81,9 +82,11 @@ static me_status check_sharding(const me_config *config, me_diag *diag)
                        option);
     }
     return me_fail_at(diag, ME_ERR_CONFIG, layer->where, layer->line,
-                      "module %s: fully_shard = true or reshard_after_forward "
-                      "= false: torch.data_parallel must be \"fully_shard\"",
-                      layer->name[0] == '\0' ? "(root)" : layer->name);
+                      "module %s: %s: torch.data_parallel must be "
+                      "\"fully_shard\"",
+                      layer->name[0] == '\0' ? "(root)" : layer->name,
+                      layer->is_sharded ? "fully_shard = true"
+                                        : "reshard_after_forward = false");
 }
 
 me_status me_torch_check_settings(const me_config *config, me_diag *diag)

@@ -137,9 +137,8 @@ static value unary(scope *s, const me_expression *x,
                    me_tensor *(*op)(me_engine *e, me_tensor *a))
 {
     const value a = evaluate(s, x->operands[0]);
-    const bool is_refused =
-        (op == me_mean && refuse_whole(s, a.x)) ||
-        refuse_dtensor(s, a.x, "sum or mean");
+    const bool is_refused = (op == me_mean && refuse_whole(s, a.x)) ||
+                            refuse_dtensor(s, a.x, "sum or mean");
     me_tensor *y = is_refused ? me_none(s->e) : op(s->e, a.x);
     drop(s, a);
     return (value){y, true};
@@ -150,10 +149,9 @@ static value rowwise(scope *s, const me_expression *x,
                      me_tensor *(*op)(me_engine *e, me_tensor *a))
 {
     const value a = evaluate(s, x->operands[0]);
-    const bool is_refused =
-        (op == me_mean_last && refuse_whole(s, a.x)) ||
-        (!has_whole_rows(a.x) &&
-         refuse_dtensor(s, a.x, "arithmetic within rows"));
+    const bool is_refused = (op == me_mean_last && refuse_whole(s, a.x)) ||
+                            (!has_whole_rows(a.x) &&
+                             refuse_dtensor(s, a.x, "arithmetic within rows"));
     me_tensor *y = is_refused ? me_none(s->e) : op(s->e, a.x);
     if (me_engine_is_ok(s->e)) {
         y->layout = a.x->layout;

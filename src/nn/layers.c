@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "nn/forward.h"
+#include "nn/layer_inputs.h"
 #include "nn/parallelize.h"
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
@@ -131,40 +132,9 @@ static void build_buffer(const build *b, me_layer *layer)
     me_category_set(e, category);
 }
 
-/** The last dimension of what a layer gets must be what it was made for, or
- *  what a plan has left of it. */
-static bool has_columns(me_engine *e, const me_layer *layer, const me_tensor *x)
-{
-    const uint64_t columns = me_dim(layer->weight->tensor, -1);
-    if (x->shape.ndim == 0 || me_dim(x, -1) != columns) {
-        me_engine_fail(
-            e, ME_ERR_CONFIG,
-            "module %s: %s of %" PRIu64
-            " columns gets a tensor whose last dimension is %" PRIu64,
-            me_module_shown(e), me_layer_kind_name(layer->spec->kind), columns,
-            x->shape.ndim == 0 ? 0 : me_dim(x, -1));
-        return false;
-    }
-    return true;
-}
-
-/** What has no kernel for whole numbers. */
-static bool is_floating(me_engine *e, const me_layer *layer, const me_tensor *x)
-{
-    if (!me_dtype_is_floating((me_dtype)x->dtype) && me_engine_is_ok(e)) {
-        me_engine_fail(e, ME_ERR_CONFIG,
-                       "module %s: %s gets %s, and is of floating-point "
-                       "numbers alone: .float() makes such",
-                       me_module_shown(e),
-                       me_layer_kind_name(layer->spec->kind),
-                       me_dtype_name((me_dtype)x->dtype));
-    }
-    return me_engine_is_ok(e);
-}
-
 static me_tensor *run_linear(me_engine *e, const me_layer *layer, me_tensor *x)
 {
-    if (!has_columns(e, layer, x)) {
+    if (!me_layer_has_columns(e, layer, x)) {
         return me_none(e);
     }
     return me_rowwise_linear(layer, x);
@@ -185,7 +155,7 @@ static me_tensor *run_embedding(me_engine *e, const me_layer *layer,
 static me_tensor *run_layer_norm(me_engine *e, const me_layer *layer,
                                  me_tensor *x)
 {
-    if (!has_columns(e, layer, x)) {
+    if (!me_layer_has_columns(e, layer, x)) {
         return me_none(e);
     }
     return me_layer_norm(e, x, layer->weight->tensor, layer->bias->tensor);
@@ -194,7 +164,7 @@ static me_tensor *run_layer_norm(me_engine *e, const me_layer *layer,
 static me_tensor *run_rms_norm(me_engine *e, const me_layer *layer,
                                me_tensor *x)
 {
-    if (!has_columns(e, layer, x)) {
+    if (!me_layer_has_columns(e, layer, x)) {
         return me_none(e);
     }
     return me_rms_norm(e, x, layer->weight->tensor);
@@ -206,63 +176,11 @@ static me_tensor *run_relu(me_engine *e, const me_layer *layer, me_tensor *x)
                                     : me_relu(e, x);
 }
 
-static me_window window_of(const me_layer_spec *s)
-{
-    const uint64_t stride = s->kind == ME_LAYER_MAX_POOL2D ? s->kernel : 1;
-    return (me_window){.kernel = s->kernel,
-                       .stride = s->stride == 0 ? stride : s->stride,
-                       .padding = s->padding};
-}
-
-/** Images that a layer of @p channels takes (0: of any), and that hold a window
- *  where the layer moves one. */
-static bool are_images(me_engine *e, const me_layer *layer, const me_tensor *x,
-                       uint64_t channels)
-{
-    const me_layer_spec *s = layer->spec;
-    const me_window window = window_of(s);
-    const bool has_window = s->kernel > 0;
-    if (!me_engine_is_ok(e)) {
-        return false;
-    }
-    if (x->shape.ndim != 4 || (channels != 0 && me_dim(x, 1) != channels) ||
-        (has_window && (me_window_count(&window, me_dim(x, 2)) == 0 ||
-                        me_window_count(&window, me_dim(x, 3)) == 0))) {
-        me_engine_fail(e, ME_ERR_CONFIG,
-                       "module %s: %s wants (batch, channels, height, width) "
-                       "of its channels, and at least as large as its window",
-                       me_module_shown(e), me_layer_kind_name(s->kind));
-        return false;
-    }
-    return true;
-}
-
-/** Are images of the type that the weights have? BatchNorm2d takes those of 16
- *  bits with float32 weights as well (is_mixed_type()). */
-static bool are_of_weights(me_engine *e, const me_layer *layer,
-                           const me_tensor *x)
-{
-    const me_dtype own = (me_dtype)layer->weight->tensor->dtype;
-    const bool is_mixed = layer->spec->kind == ME_LAYER_BATCH_NORM2D &&
-                          own == ME_DTYPE_FLOAT32 &&
-                          me_dtype_is_floating((me_dtype)x->dtype);
-    if (x->dtype != (uint8_t)own && !is_mixed && me_engine_is_ok(e)) {
-        me_engine_fail(e, ME_ERR_CONFIG,
-                       "module %s: %s of %s weights gets %s: PyTorch wants one "
-                       "type of both, by dtype of the module or a cast of its "
-                       "input",
-                       me_module_shown(e),
-                       me_layer_kind_name(layer->spec->kind),
-                       me_dtype_name(own), me_dtype_name((me_dtype)x->dtype));
-    }
-    return me_engine_is_ok(e);
-}
-
 static me_tensor *run_conv2d(me_engine *e, const me_layer *layer, me_tensor *x)
 {
-    const me_window window = window_of(layer->spec);
-    return are_images(e, layer, x, layer->spec->inputs) &&
-                   are_of_weights(e, layer, x)
+    const me_window window = me_layer_window(layer->spec);
+    return me_layer_has_images(e, layer, x, layer->spec->inputs) &&
+                   me_layer_has_type(e, layer, x)
                ? me_conv2d(e, x, layer->weight->tensor,
                            layer->bias == NULL ? NULL : layer->bias->tensor,
                            &window)
@@ -272,8 +190,8 @@ static me_tensor *run_conv2d(me_engine *e, const me_layer *layer, me_tensor *x)
 static me_tensor *run_batch_norm(me_engine *e, const me_layer *layer,
                                  me_tensor *x)
 {
-    return are_images(e, layer, x, layer->spec->inputs) &&
-                   are_of_weights(e, layer, x)
+    return me_layer_has_images(e, layer, x, layer->spec->inputs) &&
+                   me_layer_has_type(e, layer, x)
                ? me_batch_norm(e, x, layer->weight->tensor, layer->bias->tensor)
                : me_none(e);
 }
@@ -281,15 +199,17 @@ static me_tensor *run_batch_norm(me_engine *e, const me_layer *layer,
 static me_tensor *run_max_pool2d(me_engine *e, const me_layer *layer,
                                  me_tensor *x)
 {
-    const me_window window = window_of(layer->spec);
-    return are_images(e, layer, x, 0) && is_floating(e, layer, x)
+    const me_window window = me_layer_window(layer->spec);
+    return me_layer_has_images(e, layer, x, 0) &&
+                   me_layer_is_floating(e, layer, x)
                ? me_max_pool2d(e, x, &window)
                : me_none(e);
 }
 
 static me_tensor *run_average(me_engine *e, const me_layer *layer, me_tensor *x)
 {
-    return are_images(e, layer, x, 0) && is_floating(e, layer, x)
+    return me_layer_has_images(e, layer, x, 0) &&
+                   me_layer_is_floating(e, layer, x)
                ? me_average_channels(e, x)
                : me_none(e);
 }
@@ -307,17 +227,17 @@ static me_tensor *run_flatten(me_engine *e, const me_layer *layer, me_tensor *x)
 
 static me_tensor *run_gelu(me_engine *e, const me_layer *layer, me_tensor *x)
 {
-    return is_floating(e, layer, x) ? me_gelu(e, x) : me_none(e);
+    return me_layer_is_floating(e, layer, x) ? me_gelu(e, x) : me_none(e);
 }
 
 static me_tensor *run_silu(me_engine *e, const me_layer *layer, me_tensor *x)
 {
-    return is_floating(e, layer, x) ? me_silu(e, x) : me_none(e);
+    return me_layer_is_floating(e, layer, x) ? me_silu(e, x) : me_none(e);
 }
 
 static me_tensor *run_dropout(me_engine *e, const me_layer *layer, me_tensor *x)
 {
-    return layer->spec->p == 0 || is_floating(e, layer, x)
+    return layer->spec->p == 0 || me_layer_is_floating(e, layer, x)
                ? me_dropout(e, x, layer->spec->p)
                : me_none(e);
 }

@@ -161,9 +161,8 @@ static void adam_foreach(me_engine *e, const me_step_group *group)
     if (group->is_decayed && !group->adds_decay) {
         me_tell_op(e, "_foreach_mul_.Scalar");
     }
-    me_tensor **decayed = adds_decay(group)
-                              ? make_temporaries(e, "_foreach_add", group)
-                              : NULL;
+    me_tensor **decayed =
+        adds_decay(group) ? make_temporaries(e, "_foreach_add", group) : NULL;
     if (decayed != NULL) {
         me_tell_op(e, "_foreach_add.List");
     }
@@ -314,8 +313,8 @@ static void sgd_for_loop(me_engine *e, const me_step_group *group)
                       me_empty(e, "add", s->dtype, ME_SHAPE(s->numel)));
         }
         if (group->has_momentum && group->is_first_step) {
-            s->moments[0] = make_state(e, "momentum_buffer", s->dtype,
-                                       ME_SHAPE(s->numel));
+            s->moments[0] =
+                make_state(e, "momentum_buffer", s->dtype, ME_SHAPE(s->numel));
         }
         if (group->has_momentum) {
             me_clear(e, &grad);
