@@ -397,7 +397,7 @@ static me_status unknown_key(const me_layers_reading *r,
     }
     return me_fail_at(r->diag, ME_ERR_CONFIG, r->where, line,
                       near == NULL ? "%s has no '%.40s'%s"
-                                   : "%s has no '%.40s': did you mean '%s'?",
+                                   : "%s has no '%.40s': did you mean %s?",
                       me_layer_kind_name(layer->kind), name,
                       near == NULL ? "" : near);
 }

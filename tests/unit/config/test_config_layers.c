@@ -73,7 +73,8 @@ static const struct {
      "parallelize_plan: { a: { module = \"up\"; style = \"ColwiseParallel\"; "
      "}; };",
      0, "parallelize_plan needs parallel.tensor over 1"},
-    {"parallel: { tensor = 2; world_size = 2; }; optimizer: { kind = \"sgd\"; };",
+    {"parallel: { tensor = 2; world_size = 2; }; optimizer: { kind = \"sgd\"; "
+     "weight_decay = 0.01; };",
      "parallelize_plan: { a: { module = \"up\"; style = \"ColwiseParallel\"; "
      "}; };",
      0,
