@@ -69,10 +69,10 @@ typedef enum me_expression_kind {
     ME_EXPRESSION_GROUPED_ROTARY_ATTENTION, /**< without repeat_kv: enable_gqa */
     ME_EXPRESSION_CROSS_ENTROPY, /**< cross_entropy(a, b): a (…, classes) */
     ME_EXPRESSION_PARAMETER,     /**< the Parameter that is child `index` */
-    ME_EXPRESSION_ADD_NUMBER,    /**< a + a number */
-    ME_EXPRESSION_RSQRT,         /**< a.rsqrt() */
-    ME_EXPRESSION_MEAN_LAST,     /**< a.mean(-1), the dimension kept */
-    ME_EXPRESSION_TYPE_AS,       /**< a.type_as(b) */
+    ME_EXPRESSION_ADD_NUMBER, /**< a + a number, `index` 1: 0.5 and the like */
+    ME_EXPRESSION_RSQRT,      /**< a.rsqrt() */
+    ME_EXPRESSION_MEAN_LAST,  /**< a.mean(-1), the dimension kept */
+    ME_EXPRESSION_TYPE_AS,    /**< a.type_as(b) */
 } me_expression_kind;
 
 enum {

@@ -120,15 +120,16 @@ static value cross_entropy(scope *s, const me_expression *x)
     return (value){loss, true};
 }
 
-/** Their mean is no whole number: PyTorch refuses it. */
-static bool refuse_whole(scope *s, const me_tensor *x)
+/** What is no whole number of those: their mean PyTorch refuses, and another sum
+ *  is of another type. */
+static bool refuse_whole(scope *s, const me_tensor *x, const char *what)
 {
     const bool is_whole = !me_dtype_is_floating((me_dtype)x->dtype);
     if (is_whole && me_engine_is_ok(s->e)) {
         me_engine_fail(s->e, ME_ERR_CONFIG,
-                       ".mean() of %s: .float() before it makes numbers that "
-                       "have one",
-                       me_dtype_name((me_dtype)x->dtype));
+                       "%s of %s: .float() before it makes numbers that have "
+                       "one",
+                       what, me_dtype_name((me_dtype)x->dtype));
     }
     return is_whole;
 }
@@ -137,8 +138,9 @@ static value unary(scope *s, const me_expression *x,
                    me_tensor *(*op)(me_engine *e, me_tensor *a))
 {
     const value a = evaluate(s, x->operands[0]);
-    const bool is_refused = (op == me_mean && refuse_whole(s, a.x)) ||
-                            refuse_dtensor(s, a.x, "sum or mean");
+    const bool is_refused =
+        (op == me_mean && refuse_whole(s, a.x, ".mean()")) ||
+        refuse_dtensor(s, a.x, "sum or mean");
     me_tensor *y = is_refused ? me_none(s->e) : op(s->e, a.x);
     drop(s, a);
     return (value){y, true};
@@ -149,9 +151,12 @@ static value rowwise(scope *s, const me_expression *x,
                      me_tensor *(*op)(me_engine *e, me_tensor *a))
 {
     const value a = evaluate(s, x->operands[0]);
-    const bool is_refused = (op == me_mean_last && refuse_whole(s, a.x)) ||
-                            (!has_whole_rows(a.x) &&
-                             refuse_dtensor(s, a.x, "arithmetic within rows"));
+    const bool is_refused =
+        (op == me_mean_last && refuse_whole(s, a.x, ".mean(-1)")) ||
+        (op == me_add_number && x->index == 1 &&
+         refuse_whole(s, a.x, "a sum with a number that is no whole one")) ||
+        (!has_whole_rows(a.x) &&
+         refuse_dtensor(s, a.x, "arithmetic within rows"));
     me_tensor *y = is_refused ? me_none(s->e) : op(s->e, a.x);
     if (me_engine_is_ok(s->e)) {
         y->layout = a.x->layout;

@@ -97,6 +97,12 @@ static const struct {
     {"y.mean()", INDICES, "",
      "forward = \"y = a(x.float()); return x\"; " LINEAR(a),
      "torch.loss: .mean() of int64"},
+    {"y.sum()", INDICES, "",
+     "forward = \"return a((x + 1).float()) + a((x + 0.5).float())\"; " LINEAR(
+         a),
+     "module (root): a sum with a number that is no whole one of int64"},
+    {"y.sum()", INDICES, "",
+     "forward = \"return a((x + 1).float())\"; " LINEAR(a), NULL},
     /* what backward() refuses */
     {"y", FLOATS, "", "class = \"Sequential\"; " LINEAR(a),
      "torch.loss: a loss of shape (4, 6, 8)"},
