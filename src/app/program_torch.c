@@ -66,7 +66,9 @@ static me_status init(const me_plan *plan, int32_t rank, me_program *p)
         .unshards_stages = c->torch.unshard_stages,
         .pipeline = me_plan_pipeline(plan, rank),
         .schedule = c->parallel.pipeline > 1 ? schedule(plan) : NULL,
-        .optimizer = c->optimizer.kind,
+        .optimizer = c->optimizer.kind == ME_OPTIMIZER_SGD ? ME_OPTIMIZER_SGD
+                                                           : ME_OPTIMIZER_ADAM,
+        .adds_decay = c->optimizer.kind == ME_OPTIMIZER_ADAM,
         .optimizer_impl = c->impl.optimizer,
         .decays_weights = c->optimizer.weight_decay > 0,
         .has_momentum = c->optimizer.sgd_momentum > 0,

@@ -33,8 +33,11 @@ bool me_dtype_is_floating(me_dtype dtype)
 
 me_dtype me_dtype_promote(me_dtype a, me_dtype b)
 {
-    if (a == b || !me_dtype_is_floating(a) || !me_dtype_is_floating(b)) {
+    if (a == b || !me_dtype_is_floating(b)) {
         return a;
+    }
+    if (!me_dtype_is_floating(a)) {
+        return b;
     }
     return a == ME_DTYPE_FLOAT64 || b == ME_DTYPE_FLOAT64 ? ME_DTYPE_FLOAT64
                                                           : ME_DTYPE_FLOAT32;

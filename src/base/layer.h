@@ -69,10 +69,10 @@ typedef enum me_expression_kind {
     ME_EXPRESSION_GROUPED_ROTARY_ATTENTION, /**< without repeat_kv: enable_gqa */
     ME_EXPRESSION_CROSS_ENTROPY, /**< cross_entropy(a, b): a (…, classes) */
     ME_EXPRESSION_PARAMETER,     /**< the Parameter that is child `index` */
-    ME_EXPRESSION_ADD_NUMBER,    /**< a + a number */
-    ME_EXPRESSION_RSQRT,         /**< a.rsqrt() */
-    ME_EXPRESSION_MEAN_LAST,     /**< a.mean(-1), the dimension kept */
-    ME_EXPRESSION_TYPE_AS,       /**< a.type_as(b) */
+    ME_EXPRESSION_ADD_NUMBER, /**< a + a number, `index` 1: 0.5 and the like */
+    ME_EXPRESSION_RSQRT,      /**< a.rsqrt() */
+    ME_EXPRESSION_MEAN_LAST,  /**< a.mean(-1), the dimension kept */
+    ME_EXPRESSION_TYPE_AS,    /**< a.type_as(b) */
 } me_expression_kind;
 
 enum {
@@ -145,6 +145,8 @@ typedef struct me_layer_spec {
     me_layer_kind kind;
     const char *name; /**< its own: an attribute's, or a number in a list */
     const char *class_name; /**< of the user's; NULL: that of its kind */
+    const char *where;      /**< file that it is written in, and */
+    int line;               /**< the line of its group or its forward */
     me_dtype dtype;         /**< of its parameters */
     uint64_t inputs;        /**< in_features, in_channels, num_embeddings,
                                normalized_shape, num_features, elements of a

@@ -83,9 +83,12 @@ typedef enum me_loader {
     ME_LOADER_MOCK_GPT
 } me_loader;
 
+/** Megatron-LM's adam is AdamW, torch.optim.Adam where a plain PyTorch job says
+ *  it. What runs a step knows ADAM and SGD. */
 typedef enum me_optimizer_kind {
     ME_OPTIMIZER_ADAM,
-    ME_OPTIMIZER_SGD
+    ME_OPTIMIZER_SGD,
+    ME_OPTIMIZER_ADAMW
 } me_optimizer_kind;
 
 typedef enum me_recompute {

@@ -344,8 +344,9 @@ static const me_expression *read_product(parser *p)
     return e;
 }
 
-/** Digits, a point and an exponent: how large it is does not matter. */
-static bool accept_number(parser *p)
+/** Digits, a point and an exponent: how large it is does not matter.
+ *  @param is_floating_out  there is a point or an exponent */
+static bool accept_number(parser *p, bool *is_floating_out)
 {
     skip_blank(p);
     char *end = NULL;
@@ -353,6 +354,7 @@ static bool accept_number(parser *p)
         return false;
     }
     (void)strtod(p->at, &end);
+    *is_floating_out = strcspn(p->at, ".eE") < (size_t)(end - p->at);
     p->at = end;
     return true;
 }
@@ -366,13 +368,15 @@ static const me_expression *read_sum(parser *p)
     const me_expression *e = p->status == ME_OK ? read_product(p) : NULL;
     while (p->status == ME_OK) {
         me_expression_kind kind = ME_EXPRESSION_ADD;
+        bool is_floating = false;
         if (!accept(p, "+")) {
             if (!accept(p, "-")) {
                 break;
             }
             kind = ME_EXPRESSION_SUB;
-        } else if (accept_number(p)) {
+        } else if (accept_number(p, &is_floating)) {
             e = make(p, (me_expression){.kind = ME_EXPRESSION_ADD_NUMBER,
+                                        .index = is_floating ? 1 : 0,
                                         .operands = {e}});
             continue;
         }
@@ -397,15 +401,22 @@ static uint32_t add_variable(parser *p, const char *name)
     return p->n_variables++;
 }
 
-/** `name = value`, or `return value`, or a last `value` alone. */
+/** `name = value`, or `return value`; of an expression a last `value` alone. */
 static me_statement read_statement(parser *p)
 {
     me_statement s = {.variable = ME_FORWARD_RETURNS};
     const char *begin = p->at;
     char name[NAME_MAX_BYTES] = "";
-    if (!accept(p, "return ") && read_name(p, name) && accept(p, "=")) {
+    const bool returns = accept(p, "return ");
+    if (!returns && read_name(p, name) && accept(p, "=")) {
         s.value = read_sum(p);
         s.variable = add_variable(p, name);
+        return s;
+    }
+    if (!returns && p->scope->must_return) {
+        p->at = begin;
+        fail(p, "without `return` a forward gives None: expected `name = …;` "
+                "or `return …`");
         return s;
     }
     if (name[0] != '\0') {

@@ -22,6 +22,8 @@ typedef struct me_forward_scope {
     uint32_t n_parameters;
     const me_layer_spec *children; /**< of its module, borrowed */
     uint32_t n_children;
+    bool must_return; /**< what it gives stands behind `return`: of a function,
+                           as against an expression such as a loss */
 } me_forward_scope;
 
 /**

@@ -18,6 +18,12 @@ static me_status check_megatron(const me_config *config, me_diag *diag)
                        "impl.optimizer: Megatron-LM takes PyTorch's optimizers "
                        "as torch_foreach");
     }
+    if (config->optimizer.kind == ME_OPTIMIZER_ADAMW) {
+        return me_fail(
+            diag, ME_ERR_CONFIG,
+            "optimizer.kind = \"adamw\": Megatron-LM's name of it is "
+            "\"adam\"");
+    }
     return me_config_validate(config, diag);
 }
 

@@ -189,6 +189,7 @@ static me_status read_forward(const me_layers_reading *r,
         return me_layers_fail(r, setting, "must be text in quotes");
     }
     if (setting != NULL) {
+        layer->line = (int)config_setting_source_line(setting);
         me_str_append(&text, config_setting_get_string(setting));
     } else {
         for (uint32_t i = 0; i < layer->n_children; i++) {
@@ -205,6 +206,7 @@ static me_status read_forward(const me_layers_reading *r,
         .n_parameters = 1,
         .children = layer->children,
         .n_children = layer->n_children,
+        .must_return = true,
     };
     me_status status = me_str_status(&text);
     if (status == ME_OK) {
@@ -227,6 +229,8 @@ static me_status read_layer(me_layers_reading *r, config_setting_t *group,
                             const me_layer_target *t)
 {
     me_layer_spec *layer = t->layer;
+    layer->where = r->where;
+    layer->line = (int)config_setting_source_line(group);
     layer->has_bias = true;
     layer->p = 0.5;
     me_status status = read_class(r, group, &layer->kind);
@@ -254,13 +258,24 @@ me_status me_layers_read(config_setting_t *group, const char *where,
         me_layers_release(layers);
         return me_fail(diag, ME_ERR_NOMEM, "no memory for modules");
     }
-    me_layers_reading r = {
-        .arena = layers->arena, .where = where, .diag = diag};
+    me_layers_reading r = {.arena = layers->arena,
+                           .where = me_arena_strdup(layers->arena, where),
+                           .diag = diag};
+    if (r.where == NULL) {
+        me_layers_release(layers);
+        return me_fail(diag, ME_ERR_NOMEM, "no memory for modules");
+    }
     me_layer_placing placing = {.repeat = 1, .repeat_children = 1};
     layers->tree.root.name = "";
     me_status status = read_layer(
         &r, group,
         &(me_layer_target){&layers->tree.root, &placing, &layers->tree});
+    if (status == ME_OK && layers->tree.root.kind == ME_LAYER_MODULE_LIST) {
+        status =
+            me_layers_fail(&r, group,
+                           "a ModuleList has no forward; a Sequential or a "
+                           "Module is a model");
+    }
     if (status == ME_OK && placing.repeat > 1) {
         status =
             me_layers_fail(&r, group, "the whole model cannot be repeated");

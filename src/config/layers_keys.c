@@ -259,7 +259,14 @@ static me_status set_fully_shard(const me_layers_reading *r,
                                  const config_setting_t *setting,
                                  const me_layer_target *t)
 {
-    return read_bool(r, setting, &t->layer->is_sharded);
+    const me_status status = read_bool(r, setting, &t->layer->is_sharded);
+    return status == ME_OK && t->layer->is_sharded &&
+                   t->layer->kind == ME_LAYER_MODULE_LIST
+               ? me_layers_fail(
+                     r, setting,
+                     "a ModuleList has no forward, and fully_shard() "
+                     "refuses it; what is in it can be sharded")
+               : status;
 }
 
 static me_status set_checkpoint_from(const me_layers_reading *r,
@@ -378,14 +385,16 @@ enum {
 
 static me_status unknown_key(const me_layers_reading *r,
                              const config_setting_t *setting,
-                             const me_layer_spec *layer)
+                             const me_layer_target *t)
 {
+    const me_layer_spec *layer = t->layer;
     const char *name = config_setting_name(setting);
     const int line = (int)config_setting_source_line(setting);
     const char *near = NULL;
     me_nearest nearest = me_nearest_begin(name);
     for (size_t i = 0; i < N_KEYS; i++) {
         if ((keys[i].kinds & KIND(layer->kind)) != 0 &&
+            (t->tree != NULL || !keys[i].is_of_root) &&
             me_nearest_offer(&nearest, keys[i].key)) {
             near = keys[i].key;
         }
@@ -409,7 +418,42 @@ me_status me_layer_key_set(const me_layers_reading *r,
             return keys[i].set(r, setting, t);
         }
     }
-    return unknown_key(r, setting, t->layer);
+    for (size_t i = 0; i < N_KEYS; i++) {
+        if (strcmp(keys[i].key, name) == 0 && keys[i].is_of_root) {
+            return me_layers_fail(r, setting, "is of the whole model alone");
+        }
+    }
+    return unknown_key(r, setting, t);
+}
+
+/** A key that looks at another one, which is not there. */
+static me_status check_pairs(const me_layers_reading *r,
+                             config_setting_t *group,
+                             const me_layer_spec *layer)
+{
+    static const char *const of_checkpoint[] = {"checkpoint_policy",
+                                                "checkpoint_early_stop"};
+    const config_setting_t *padding =
+        config_setting_get_member(group, "padding");
+    for (size_t i = 0; i < 2 && !layer->is_checkpointed; i++) {
+        const config_setting_t *s =
+            config_setting_get_member(group, of_checkpoint[i]);
+        if (s != NULL) {
+            return me_layers_fail(r, s,
+                                  "is of a checkpoint, which this module "
+                                  "has not: checkpoint = true");
+        }
+    }
+    if (layer->kind == ME_LAYER_MAX_POOL2D && padding != NULL &&
+        layer->padding > layer->kernel / 2) {
+        return me_fail_at(r->diag, ME_ERR_CONFIG, r->where,
+                          (int)config_setting_source_line(padding),
+                          "padding = %llu: MaxPool2d takes half of kernel_size "
+                          "= %llu at most",
+                          (unsigned long long)layer->padding,
+                          (unsigned long long)layer->kernel);
+    }
+    return ME_OK;
 }
 
 me_status me_layer_keys_check(const me_layers_reading *r,
@@ -422,10 +466,11 @@ me_status me_layer_keys_check(const me_layers_reading *r,
             return me_fail_at(r->diag, ME_ERR_CONFIG, r->where,
                               (int)config_setting_source_line(group),
                               "%s %s needs %s", me_layer_kind_name(layer->kind),
-                              layer->name, keys[i].key);
+                              layer->name[0] == '\0' ? "(root)" : layer->name,
+                              keys[i].key);
         }
     }
-    return ME_OK;
+    return check_pairs(r, group, layer);
 }
 
 bool me_layer_is_list(const me_layer_spec *layer)

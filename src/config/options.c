@@ -53,6 +53,7 @@ static const me_option_word dtype_words[] = {
 
 static const me_option_word optimizer_words[] = {
     {"adam", ME_OPTIMIZER_ADAM},
+    {"adamw", ME_OPTIMIZER_ADAMW},
     {"sgd", ME_OPTIMIZER_SGD},
     {NULL, 0},
 };
@@ -340,7 +341,8 @@ BOOL("train.check_for_nan_in_loss_and_grad", "true",
     "Look for NaN; off where float16 scales the loss dynamically."),
 
 ENUM("optimizer.kind", "adam", optimizer_words, optimizer.kind,
-    "The optimizer."),
+    "The optimizer; Megatron-LM's adam is AdamW, and plain PyTorch's default is "
+    "adamw."),
 BOOL("optimizer.distributed", "false", optimizer.distributed,
     "Split main parameters and states over the data-parallel ranks."),
 INT("optimizer.num_distributed_optimizer_instances", "1", 1, ranks_max,
@@ -370,9 +372,10 @@ BOOL("optimizer.ddp_pad_buckets_for_high_nccl_busbw", "false",
 DOUBLE("optimizer.clip_grad", "1.0", 0.0, 1e18, optimizer.clip_grad,
     "Norm that gradients are clipped to; 0 does not clip."),
 DOUBLE("optimizer.weight_decay", "0.01", 0.0, 1e18, optimizer.weight_decay,
-    "Weight decay; biases and norms have none."),
+    "Weight decay; Megatron-LM's biases and norms have none, and plain "
+    "PyTorch's default is 0 for adam and sgd."),
 DOUBLE("optimizer.sgd_momentum", "0.9", 0.0, 1e18, optimizer.sgd_momentum,
-    "Momentum of sgd; 0 has no state."),
+    "Momentum of sgd; 0 has no state, and is plain PyTorch's default."),
 
 ENUM("recompute.granularity", "none", granularity_words,
     recompute.granularity, "What the backward computes again."),

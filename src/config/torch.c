@@ -6,6 +6,7 @@
 #include "config/private.h"
 #include "config/torch_autocast.h"
 #include "config/torch_checkpoints.h"
+#include "config/torch_settings.h"
 #include "parallel/schedule.h"
 
 #include <limits.h>
@@ -14,35 +15,58 @@
 /* Plain PyTorch: the model is the tree of layers, the batch the input. */
 
 enum {
-    EXTENT_DIGITS = 9
+    EXTENT_DIGITS = 9,
+    DIMS_MAX = 5
 };
 
-/** "(8, 1024)", "8, 1024" or "8 x 1024". */
-static me_status read_shape(me_config *config, me_diag *diag)
+static bool is_digit(char c)
 {
-    me_torch_job *job = &config->torch_job;
-    const char *at = config->torch.input_shape;
-    at += strspn(at, "( ");
+    return c >= '0' && c <= '9';
+}
+
+/** The extents of "8, 1024", as Python writes a tuple without its brackets; a
+ *  comma may follow the last one. @return behind them; NULL: there are none, or
+ *  one is 0 or too large */
+static const char *read_extents(const char *at, me_torch_job *job)
+{
     job->n_input_dims = 0;
-    while (*at >= '0' && *at <= '9' && job->n_input_dims < 5) {
+    while (is_digit(*at) && job->n_input_dims < DIMS_MAX) {
         uint64_t extent = 0;
         size_t digits = 0;
-        for (; *at >= '0' && *at <= '9' && digits < EXTENT_DIGITS; at++) {
+        for (; is_digit(*at) && digits < EXTENT_DIGITS; at++) {
             extent = extent * 10 + (uint64_t)(*at - '0');
             digits++;
         }
+        if (extent == 0) {
+            return NULL;
+        }
         job->input_dims[job->n_input_dims++] = extent;
-        at += strspn(at, " ,x)");
+        at += strspn(at, " ");
+        if (*at != ',') {
+            break;
+        }
+        at += 1 + strspn(at + 1, " ");
     }
-    bool is_right = *at == '\0' && job->n_input_dims > 0;
-    for (int32_t i = 0; i < job->n_input_dims; i++) {
-        is_right = is_right && job->input_dims[i] > 0;
+    return job->n_input_dims > 0 ? at : NULL;
+}
+
+/** "(8, 1024)" or "8, 1024". */
+static me_status read_shape(me_config *config, me_diag *diag)
+{
+    const char *at = config->torch.input_shape;
+    at += strspn(at, " ");
+    const bool has_bracket = *at == '(';
+    at += has_bracket ? 1 + strspn(at + 1, " ") : 0;
+    at = read_extents(at, &config->torch_job);
+    if (at != NULL && has_bracket) {
+        at = *at == ')' ? at + 1 + strspn(at + 1, " ") : NULL;
     }
-    if (!is_right) {
+    if (at == NULL || *at != '\0') {
         return me_fail(diag, ME_ERR_CONFIG,
-                       "torch.input_shape = \"%s\": must be 1 to 5 extents, "
-                       "such as \"(8, 1024)\"",
-                       config->torch.input_shape);
+                       "torch.input_shape = \"%s\": must be 1 to %d extents "
+                       "from 1 to 999999999 as Python writes them, such as "
+                       "\"(8, 1024)\"",
+                       config->torch.input_shape, DIMS_MAX);
     }
     return ME_OK;
 }
@@ -81,6 +105,9 @@ static void derive_batch(me_config *config)
     }
     const uint64_t n = samples == 0 ? 0 : t->global_batch_size / samples;
     t->num_microbatches = n > INT32_MAX ? INT32_MAX : (int32_t)n;
+    if (!me_config_is_set(config, "torch.num_microbatches")) {
+        config->torch.num_microbatches = t->num_microbatches;
+    }
 }
 
 static me_status derive(me_config *config, int32_t num_processes, me_diag *diag)
@@ -91,9 +118,7 @@ static me_status derive(me_config *config, int32_t num_processes, me_diag *diag)
                        "model's layers (docs/modules.md)");
     }
     config->torch_job.tree = &config->layers->tree;
-    if (!me_option_is_set(me_option_find("optimizer.clip_grad"), config)) {
-        config->optimizer.clip_grad = 0; /* a loop of one's own has none */
-    }
+    me_torch_derive_optimizer(config);
     me_status status = me_config_derive_world(config, num_processes, diag);
     if (status == ME_OK) {
         if (config->parallel.data == 1 && !config->torch.wrap_one_rank) {
@@ -120,6 +145,7 @@ static me_status derive(me_config *config, int32_t num_processes, me_diag *diag)
 
 static const char *const foreign[] = {
     "model.",
+    "moe.",
     "recompute.",
     "parallel.sequence",
     "parallel.num_layers_per_",
@@ -222,16 +248,24 @@ static me_status check_pipeline(const me_config *config, me_diag *diag)
     const me_pipeline first = {.ranks = p->pipeline,
                                .microbatches = config->train.num_microbatches,
                                .chunks = p->virtual_pipeline};
-    const me_status status = me_schedule_check(schedule, &first, diag);
+    me_status status = me_schedule_check(schedule, &first, diag);
+    if (status == ME_OK && strcmp(schedule->torch_name, "Schedule1F1B") == 0 &&
+        first.microbatches < stages) {
+        status = me_fail(diag, ME_ERR_CONFIG,
+                         "pipeline.schedule = \"Schedule1F1B\": PyTorch wants "
+                         "as many micro-batches as stages, %d, and there %s %d",
+                         (int)stages, first.microbatches == 1 ? "is" : "are",
+                         (int)first.microbatches);
+    }
     const char *what = config->torch.data_parallel == ME_DATA_PARALLEL_DDP
                            ? "DistributedDataParallel"
                        : config->torch.autocast >= 0 ? "torch.autocast"
                                                      : NULL;
     return status == ME_OK && what != NULL && me_torch_splits_backward(config)
                ? me_fail(diag, ME_ERR_CONFIG,
-                         "pipeline.schedule = \"%s\" with %s: not modelled in "
-                         "stages whose backward is split",
-                         config->pipeline.name, what)
+                         "module: %s in a stage whose backward is split, as "
+                         "that of %s, is not modelled",
+                         what, schedule->torch_name)
                : status;
 }
 
@@ -247,6 +281,15 @@ static me_status check_batch(const me_config *config, me_diag *diag)
                        (unsigned long long)t->global_batch_size,
                        (int)config->parallel.data, (unsigned long long)samples);
     }
+    if (config->torch.num_microbatches != t->num_microbatches) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "torch.num_microbatches = %d, and "
+                       "train.global_batch_size = %llu over %llu samples of "
+                       "each makes %d",
+                       (int)config->torch.num_microbatches,
+                       (unsigned long long)t->global_batch_size,
+                       (unsigned long long)samples, (int)t->num_microbatches);
+    }
     return ME_OK;
 }
 
@@ -255,6 +298,9 @@ static me_status validate(const me_config *config, me_diag *diag)
     me_status status = me_torch_check_parallel(config, diag);
     if (status == ME_OK) {
         status = check_batch(config, diag);
+    }
+    if (status == ME_OK) {
+        status = me_torch_check_settings(config, diag);
     }
     if (status == ME_OK) {
         status = me_torch_check_checkpoints(config, diag);

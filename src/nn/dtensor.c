@@ -180,7 +180,7 @@ me_tensor *me_redistribute_local(const me_nn *nn, me_tensor *x, me_dlayout from,
         me_engine_fail(e, ME_ERR_CONFIG,
                        "module %s: parallelize_plan cuts dimension %d of a sum "
                        "over ranks, which %d ranks do not divide",
-                       me_module_path(e), (int)cut, (int)ranks_of(nn));
+                       me_module_shown(e), (int)cut, (int)ranks_of(nn));
         return me_none(e);
     }
     if (source >= 0 && to == ME_DLAYOUT_REPLICATE) {
@@ -207,7 +207,7 @@ me_tensor *me_redistribute_local(const me_nn *nn, me_tensor *x, me_dlayout from,
     me_engine_fail(e, ME_ERR_CONFIG,
                    "module %s: parallelize_plan goes from %s to %s, which is "
                    "not modelled",
-                   me_module_path(e), me_dlayout_name(from),
+                   me_module_shown(e), me_dlayout_name(from),
                    me_dlayout_name(to));
     return me_none(e);
 }

@@ -55,7 +55,7 @@ static bool refuse_dtensor(scope *s, const me_tensor *x, const char *what)
         me_engine_fail(s->e, ME_ERR_CONFIG,
                        "module %s: %s of a DTensor is not modelled: "
                        "use_local_output = true hands out plain tensors",
-                       me_module_path(s->e), what);
+                       me_module_shown(s->e), what);
     }
     return x->layout != 0;
 }
@@ -120,12 +120,28 @@ static value cross_entropy(scope *s, const me_expression *x)
     return (value){loss, true};
 }
 
+/** What is no whole number of those: their mean PyTorch refuses, and another sum
+ *  is of another type. */
+static bool refuse_whole(scope *s, const me_tensor *x, const char *what)
+{
+    const bool is_whole = !me_dtype_is_floating((me_dtype)x->dtype);
+    if (is_whole && me_engine_is_ok(s->e)) {
+        me_engine_fail(s->e, ME_ERR_CONFIG,
+                       "%s of %s: .float() before it makes numbers that have "
+                       "one",
+                       what, me_dtype_name((me_dtype)x->dtype));
+    }
+    return is_whole;
+}
+
 static value unary(scope *s, const me_expression *x,
                    me_tensor *(*op)(me_engine *e, me_tensor *a))
 {
     const value a = evaluate(s, x->operands[0]);
-    me_tensor *y =
-        refuse_dtensor(s, a.x, "sum or mean") ? me_none(s->e) : op(s->e, a.x);
+    const bool is_refused =
+        (op == me_mean && refuse_whole(s, a.x, ".mean()")) ||
+        refuse_dtensor(s, a.x, "sum or mean");
+    me_tensor *y = is_refused ? me_none(s->e) : op(s->e, a.x);
     drop(s, a);
     return (value){y, true};
 }
@@ -135,10 +151,13 @@ static value rowwise(scope *s, const me_expression *x,
                      me_tensor *(*op)(me_engine *e, me_tensor *a))
 {
     const value a = evaluate(s, x->operands[0]);
-    me_tensor *y =
-        !has_whole_rows(a.x) && refuse_dtensor(s, a.x, "arithmetic within rows")
-            ? me_none(s->e)
-            : op(s->e, a.x);
+    const bool is_refused =
+        (op == me_mean_last && refuse_whole(s, a.x, ".mean(-1)")) ||
+        (op == me_add_number && x->index == 1 &&
+         refuse_whole(s, a.x, "a sum with a number that is no whole one")) ||
+        (!has_whole_rows(a.x) &&
+         refuse_dtensor(s, a.x, "arithmetic within rows"));
+    me_tensor *y = is_refused ? me_none(s->e) : op(s->e, a.x);
     if (me_engine_is_ok(s->e)) {
         y->layout = a.x->layout;
     }
@@ -267,7 +286,7 @@ static uint64_t head_ranks(scope *s, me_tensor *const *qkv)
         me_engine_fail(s->e, ME_ERR_CONFIG,
                        "module %s: attention of DTensors wants q, k and v cut "
                        "alike along their last dimension, which ranks divide",
-                       me_module_path(s->e));
+                       me_module_shown(s->e));
     }
     return is_cut ? (uint64_t)s->nn->comm->size[ME_GROUP_TENSOR] : 1;
 }
@@ -280,7 +299,7 @@ static uint64_t heads_here(scope *s, me_tensor *const *qkv, uint64_t heads)
         me_engine_fail(s->e, ME_ERR_CONFIG,
                        "module %s: n_heads = %u of DTensors are all heads of "
                        "the model, which %u ranks must divide",
-                       me_module_path(s->e), (unsigned)heads, (unsigned)ranks);
+                       me_module_shown(s->e), (unsigned)heads, (unsigned)ranks);
     }
     return heads / ranks;
 }
@@ -303,7 +322,7 @@ static value attention(scope *s, const me_expression *x)
                            "module %s: scaled_dot_product_attention wants "
                            "three tensors (batch, sequence, width) of one "
                            "shape, the width a multiple of n_heads = %u",
-                           me_module_path(s->e), (unsigned)x->index);
+                           me_module_shown(s->e), (unsigned)x->index);
         } else {
             y = attend(s->e, qkv, heads);
         }
@@ -418,5 +437,11 @@ me_tensor *me_forward_evaluate(me_nn *nn, const me_forward *forward,
 me_tensor *me_forward_run(me_nn *nn, const me_forward *forward,
                           uint32_t n_parameters, me_tensor *const *parameters)
 {
-    return me_forward_evaluate(nn, forward, NULL, n_parameters, parameters);
+    const bool was_ok = me_engine_is_ok(nn->e);
+    me_tensor *y =
+        me_forward_evaluate(nn, forward, NULL, n_parameters, parameters);
+    if (was_ok) {
+        me_engine_locate_option(nn->e, "torch.loss");
+    }
+    return y;
 }

@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "nn/forward.h"
+#include "nn/layer_inputs.h"
 #include "nn/parallelize.h"
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
@@ -131,26 +132,9 @@ static void build_buffer(const build *b, me_layer *layer)
     me_category_set(e, category);
 }
 
-/** The last dimension of what a layer gets must be what it was made for, or
- *  what a plan has left of it. */
-static bool has_columns(me_engine *e, const me_layer *layer, const me_tensor *x)
-{
-    const uint64_t columns = me_dim(layer->weight->tensor, -1);
-    if (x->shape.ndim == 0 || me_dim(x, -1) != columns) {
-        me_engine_fail(
-            e, ME_ERR_CONFIG,
-            "module %s: %s of %" PRIu64
-            " columns gets a tensor whose last dimension is %" PRIu64,
-            me_module_path(e), me_layer_kind_name(layer->spec->kind), columns,
-            x->shape.ndim == 0 ? 0 : me_dim(x, -1));
-        return false;
-    }
-    return true;
-}
-
 static me_tensor *run_linear(me_engine *e, const me_layer *layer, me_tensor *x)
 {
-    if (!has_columns(e, layer, x)) {
+    if (!me_layer_has_columns(e, layer, x)) {
         return me_none(e);
     }
     return me_rowwise_linear(layer, x);
@@ -162,7 +146,7 @@ static me_tensor *run_embedding(me_engine *e, const me_layer *layer,
     if (x->dtype != ME_DTYPE_INT64) {
         me_engine_fail(e, ME_ERR_CONFIG,
                        "module %s: Embedding gets %s, not int64 indices",
-                       me_module_path(e), me_dtype_name((me_dtype)x->dtype));
+                       me_module_shown(e), me_dtype_name((me_dtype)x->dtype));
         return me_none(e);
     }
     return me_rowwise_embedding(layer, x);
@@ -171,7 +155,7 @@ static me_tensor *run_embedding(me_engine *e, const me_layer *layer,
 static me_tensor *run_layer_norm(me_engine *e, const me_layer *layer,
                                  me_tensor *x)
 {
-    if (!has_columns(e, layer, x)) {
+    if (!me_layer_has_columns(e, layer, x)) {
         return me_none(e);
     }
     return me_layer_norm(e, x, layer->weight->tensor, layer->bias->tensor);
@@ -180,7 +164,7 @@ static me_tensor *run_layer_norm(me_engine *e, const me_layer *layer,
 static me_tensor *run_rms_norm(me_engine *e, const me_layer *layer,
                                me_tensor *x)
 {
-    if (!has_columns(e, layer, x)) {
+    if (!me_layer_has_columns(e, layer, x)) {
         return me_none(e);
     }
     return me_rms_norm(e, x, layer->weight->tensor);
@@ -192,41 +176,11 @@ static me_tensor *run_relu(me_engine *e, const me_layer *layer, me_tensor *x)
                                     : me_relu(e, x);
 }
 
-static me_window window_of(const me_layer_spec *s)
-{
-    const uint64_t stride = s->kind == ME_LAYER_MAX_POOL2D ? s->kernel : 1;
-    return (me_window){.kernel = s->kernel,
-                       .stride = s->stride == 0 ? stride : s->stride,
-                       .padding = s->padding};
-}
-
-/** Images that a layer of @p channels takes (0: of any), and that hold a window
- *  where the layer moves one. */
-static bool are_images(me_engine *e, const me_layer *layer, const me_tensor *x,
-                       uint64_t channels)
-{
-    const me_layer_spec *s = layer->spec;
-    const me_window window = window_of(s);
-    const bool has_window = s->kernel > 0;
-    if (!me_engine_is_ok(e)) {
-        return false;
-    }
-    if (x->shape.ndim != 4 || (channels != 0 && me_dim(x, 1) != channels) ||
-        (has_window && (me_window_count(&window, me_dim(x, 2)) == 0 ||
-                        me_window_count(&window, me_dim(x, 3)) == 0))) {
-        me_engine_fail(e, ME_ERR_CONFIG,
-                       "module %s: %s wants (batch, channels, height, width) "
-                       "of its channels, and at least as large as its window",
-                       me_module_path(e), me_layer_kind_name(s->kind));
-        return false;
-    }
-    return true;
-}
-
 static me_tensor *run_conv2d(me_engine *e, const me_layer *layer, me_tensor *x)
 {
-    const me_window window = window_of(layer->spec);
-    return are_images(e, layer, x, layer->spec->inputs)
+    const me_window window = me_layer_window(layer->spec);
+    return me_layer_has_images(e, layer, x, layer->spec->inputs) &&
+                   me_layer_has_type(e, layer, x)
                ? me_conv2d(e, x, layer->weight->tensor,
                            layer->bias == NULL ? NULL : layer->bias->tensor,
                            &window)
@@ -236,7 +190,8 @@ static me_tensor *run_conv2d(me_engine *e, const me_layer *layer, me_tensor *x)
 static me_tensor *run_batch_norm(me_engine *e, const me_layer *layer,
                                  me_tensor *x)
 {
-    return are_images(e, layer, x, layer->spec->inputs)
+    return me_layer_has_images(e, layer, x, layer->spec->inputs) &&
+                   me_layer_has_type(e, layer, x)
                ? me_batch_norm(e, x, layer->weight->tensor, layer->bias->tensor)
                : me_none(e);
 }
@@ -244,14 +199,19 @@ static me_tensor *run_batch_norm(me_engine *e, const me_layer *layer,
 static me_tensor *run_max_pool2d(me_engine *e, const me_layer *layer,
                                  me_tensor *x)
 {
-    const me_window window = window_of(layer->spec);
-    return are_images(e, layer, x, 0) ? me_max_pool2d(e, x, &window)
-                                      : me_none(e);
+    const me_window window = me_layer_window(layer->spec);
+    return me_layer_has_images(e, layer, x, 0) &&
+                   me_layer_is_floating(e, layer, x)
+               ? me_max_pool2d(e, x, &window)
+               : me_none(e);
 }
 
 static me_tensor *run_average(me_engine *e, const me_layer *layer, me_tensor *x)
 {
-    return are_images(e, layer, x, 0) ? me_average_channels(e, x) : me_none(e);
+    return me_layer_has_images(e, layer, x, 0) &&
+                   me_layer_is_floating(e, layer, x)
+               ? me_average_channels(e, x)
+               : me_none(e);
 }
 
 /** All dimensions but the first become one. */
@@ -267,19 +227,19 @@ static me_tensor *run_flatten(me_engine *e, const me_layer *layer, me_tensor *x)
 
 static me_tensor *run_gelu(me_engine *e, const me_layer *layer, me_tensor *x)
 {
-    (void)layer;
-    return me_gelu(e, x);
+    return me_layer_is_floating(e, layer, x) ? me_gelu(e, x) : me_none(e);
 }
 
 static me_tensor *run_silu(me_engine *e, const me_layer *layer, me_tensor *x)
 {
-    (void)layer;
-    return me_silu(e, x);
+    return me_layer_is_floating(e, layer, x) ? me_silu(e, x) : me_none(e);
 }
 
 static me_tensor *run_dropout(me_engine *e, const me_layer *layer, me_tensor *x)
 {
-    return me_dropout(e, x, layer->spec->p);
+    return layer->spec->p == 0 || me_layer_is_floating(e, layer, x)
+               ? me_dropout(e, x, layer->spec->p)
+               : me_none(e);
 }
 
 /** Sequential, and a loop over a ModuleList: `for m in self: x = m(x)`. */
@@ -354,6 +314,9 @@ static void build_layer(const build *b, me_layer *layer,
                         spec->class_name != NULL
                             ? spec->class_name
                             : me_layer_kind_name(spec->kind));
+    if (is_module(spec)) {
+        me_module_set_source(b->nn->e, module, spec->where, spec->line);
+    }
     if (kinds[spec->kind].build != NULL) {
         kinds[spec->kind].build(b, layer);
     }
@@ -458,6 +421,7 @@ me_tensor *me_layer_forward(const me_layer *layer, me_tensor *x)
     }
     me_post_forward(layer->hooks, y);
     me_leave(e, frame, y);
+    me_engine_locate(e);
     if (is_named) {
         me_module_leave(e);
     }

@@ -248,7 +248,7 @@ static me_tensor *prepare_input(const me_layer *layer, const me_style *style,
                            "module %s: %" PRIu64 " in_features, which %" PRIu64
                            " ranks do not divide, of a plain tensor: the "
                            "module before needs use_local_output = false",
-                           me_module_path(nn->e), layer->spec->inputs,
+                           me_module_shown(nn->e), layer->spec->inputs,
                            ranks_of(nn));
         }
         x = me_from_local(nn, x, input, input == desired ? gradient : input);
@@ -285,7 +285,7 @@ static void check_plain(const me_layer *layer)
         me_engine_fail(e, ME_ERR_CONFIG,
                        "module %s: %s gets a DTensor and needs a style in "
                        "parallelize_plan",
-                       me_module_path(e), me_layer_kind_name(kind));
+                       me_module_shown(e), me_layer_kind_name(kind));
     }
 }
 

@@ -29,7 +29,7 @@ static bool are_heads(me_engine *e, const me_tensor *q, const me_tensor *k,
                        "module %s: rotary_attention needs keys and values of "
                        "equal shape (batch, sequence, width) whose width is a "
                        "multiple of head_dim and divides the queries'",
-                       me_module_path(e));
+                       me_module_shown(e));
         return false;
     }
     return true;

@@ -50,6 +50,14 @@ static const char *dispatch_name(const me_engine *e, const char *op)
     return i == 0 ? NULL : names[i - 1].name;
 }
 
+static void tell(me_engine *e, const char *op)
+{
+    const char *name = dispatch_name(e, op);
+    if (name != NULL) {
+        me_tell_op(e, name);
+    }
+}
+
 /** An element-wise kernel: the result, and the work that it takes. @p name is the
  *  dispatcher's; NULL: it has none. */
 static me_tensor *kernel_as(me_engine *e, const char *op, const char *name,
@@ -85,19 +93,61 @@ static me_tensor *unary(me_engine *e, const char *op, const me_tensor *x)
     return kernel(e, op, x, (me_dtype)x->dtype, me_bytes(x));
 }
 
-/** Type of a result: numbers without dimensions widen no tensor that has some. */
+/** Type of a result: numbers without dimensions widen no tensor that has some,
+ *  but for the step from integers to floating point (c10's combine_categories()). */
 static me_dtype promoted(const me_tensor *a, const me_tensor *b)
 {
     const me_dtype type = me_dtype_promote(a->dtype, b->dtype);
     const bool is_mixed = (a->shape.ndim == 0) != (b->shape.ndim == 0);
-    return is_mixed ? (me_dtype)wider(a, b)->dtype : type;
+    const me_dtype own = (me_dtype)(a->shape.ndim == 0 ? b : a)->dtype;
+    return is_mixed && me_dtype_is_floating(own) ? own : type;
+}
+
+/** Dense, of the shape that two operands broadcast to. Parts of DTensors that
+ *  are cut otherwise than their gradients do not: that of the larger one. */
+static me_tensor *empty_of_two(me_engine *e, const char *op, const me_tensor *a,
+                               const me_tensor *b)
+{
+    me_shape shape = ME_SCALAR;
+    uint64_t strides[ME_MAX_DIMS] = {0};
+    if (!me_shape_broadcast(&a->shape, &b->shape, &shape)) {
+        return me_empty_like_as(e, op, wider(a, b), promoted(a, b));
+    }
+    me_strides_broadcast(&shape, &(me_extents){&a->shape, a->strides},
+                         &(me_extents){&b->shape, b->strides}, strides);
+    return me_empty_strided(e, op, promoted(a, b), shape, strides);
 }
 
 static me_tensor *binary(me_engine *e, const char *op, const me_tensor *a,
                          const me_tensor *b)
 {
-    return kernel(e, op, wider(a, b), promoted(a, b),
-                  me_size_add(me_bytes(a), me_bytes(b)));
+    me_tensor *y = empty_of_two(e, op, a, b);
+    const bool is_cast = wider(a, b)->dtype != (uint8_t)promoted(a, b);
+    const uint64_t read_bytes = me_size_add(me_bytes(a), me_bytes(b));
+    me_launch_kernel(e, is_cast ? ME_KERNEL_CAST : ME_KERNEL_ELEMENTWISE,
+                     me_numel(y), me_size_add(read_bytes, me_bytes(y)));
+    tell(e, op);
+    return y;
+}
+
+/** Do two operands of `a + b` and the like go together? A failure of the engine
+ *  where they don't. */
+static bool are_broadcast(me_engine *e, const char *sign, const me_tensor *a,
+                          const me_tensor *b)
+{
+    me_shape shape = ME_SCALAR;
+    char texts[2][ME_SHAPE_TEXT] = {"", ""};
+    if (!me_engine_is_ok(e) ||
+        me_shape_broadcast(&a->shape, &b->shape, &shape)) {
+        return true;
+    }
+    me_shape_text(&a->shape, texts[0]);
+    me_shape_text(&b->shape, texts[1]);
+    me_engine_fail(e, ME_ERR_CONFIG,
+                   "%s %s %s: these shapes do not broadcast; from the last one "
+                   "on, extents must be equal or 1",
+                   texts[0], sign, texts[1]);
+    return false;
 }
 
 me_tensor *me_pointwise(me_engine *e, const char *op, const me_tensor *a,
@@ -111,10 +161,7 @@ me_tensor *me_kernel(me_engine *e, me_kernel_class kernel, const char *op,
 {
     me_tensor *y = me_empty_like(e, op, a);
     me_launch_kernel(e, kernel, me_numel(y), bytes);
-    const char *name = dispatch_name(e, op);
-    if (name != NULL) {
-        me_tell_op(e, name);
-    }
+    tell(e, op);
     return y;
 }
 
@@ -135,6 +182,9 @@ static const me_op add_op = {"AddBackward0", add_backward};
 
 me_tensor *me_add(me_engine *e, me_tensor *a, me_tensor *b)
 {
+    if (!are_broadcast(e, "+", a, b)) {
+        return me_none(e);
+    }
     me_node *node = me_record2(e, &add_op, a, b);
     return me_output(e, node, binary(e, "add", a, b));
 }
@@ -158,6 +208,9 @@ static const me_op sub_op = {"SubBackward0", sub_backward};
 
 me_tensor *me_sub(me_engine *e, me_tensor *a, me_tensor *b)
 {
+    if (!are_broadcast(e, "-", a, b)) {
+        return me_none(e);
+    }
     me_node *node = me_record2(e, &sub_op, a, b);
     return me_output(e, node, binary(e, "sub", a, b));
 }
@@ -204,6 +257,9 @@ static const me_op mul_op = {"MulBackward0", mul_backward};
 
 me_tensor *me_mul(me_engine *e, me_tensor *a, me_tensor *b)
 {
+    if (!are_broadcast(e, "*", a, b)) {
+        return me_none(e);
+    }
     me_node *node = me_record2(e, &mul_op, a, b);
     me_save(e, node, MUL_SAVED_OTHER, a->requires_grad ? b : NULL);
     me_save(e, node, MUL_SAVED_SELF, b->requires_grad ? a : NULL);
@@ -220,9 +276,18 @@ static const me_op mul_number_op = {"MulBackward0", unary_backward};
 static const me_op div_number_op = {"DivBackward0", unary_backward};
 static const me_op neg_op = {"NegBackward0", unary_backward};
 
+/** What was saved of @p a is not what it was (bump_version()). */
+static void changed(const me_tensor *a)
+{
+    if (a->storage != NULL) {
+        a->storage->version++;
+    }
+}
+
 static me_tensor *in_place(me_engine *e, const me_op *op, me_tensor *a)
 {
     me_node *node = me_record1(e, op, a);
+    changed(a);
     me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(a), 2 * me_bytes(a));
     return me_output(e, node, a);
 }
@@ -256,7 +321,9 @@ me_tensor *me_rsqrt(me_engine *e, me_tensor *a)
     const me_frame frame = me_enter(e);
     a = me_autocast_float(e, a);
     me_node *node = me_record1(e, &rsqrt_op, a);
-    me_tensor *y = unary(e, "rsqrt", a);
+    me_tensor *y = me_dtype_is_floating((me_dtype)a->dtype)
+                       ? unary(e, "rsqrt", a)
+                       : me_pointwise(e, "rsqrt", a, ME_DTYPE_FLOAT32);
     me_save(e, node, 0, y);
     return me_leave(e, frame, me_output(e, node, y));
 }
@@ -283,6 +350,7 @@ me_tensor *me_div_in_place(me_engine *e, me_tensor *a, me_tensor *b)
 {
     me_node *node = me_record1(e, &div_number_op, a);
     me_save(e, node, 0, b);
+    changed(a);
     me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(a), 2 * me_bytes(a));
     return me_output(e, node, a);
 }
@@ -349,6 +417,7 @@ me_tensor *me_relu_in_place(me_engine *e, me_tensor *x)
     }
     me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(x), 2 * me_bytes(x));
     me_tell_op(e, "relu_.default");
+    changed(x);
     me_save(e, node, 0, x);
     return me_output(e, node, x);
 }
@@ -387,113 +456,4 @@ me_tensor *me_quick_gelu(me_engine *e, me_tensor *x)
         activation(e, &quick_gelu_op, ME_KERNEL_COMPILED, "quick_gelu", x);
     me_compiled_run(e, ME_COMPILED_QUICK_GELU, NULL);
     return y;
-}
-
-/** The gradient of x; the bias's is its sum, which the tape makes. */
-static void bias_gelu_backward(me_engine *e, me_node *node,
-                               me_tensor *const *gy, me_tensor **gx)
-{
-    gx[0] = me_kernel(e, ME_KERNEL_COMPILED, "bias_gelu_backward", gy[0],
-                      3 * me_bytes(gy[0]));
-    me_compiled_run(e, ME_COMPILED_BIAS_GELU_BACKWARD, NULL);
-    gx[1] = me_needs(node, 1) ? gx[0] : NULL;
-}
-
-static const me_op bias_gelu_op = {"GeLUFunctionBackward", bias_gelu_backward};
-
-me_tensor *me_bias_gelu(me_engine *e, me_tensor *x, me_tensor *bias)
-{
-    me_node *node = me_record2(e, &bias_gelu_op, x, bias);
-    me_save(e, node, 0, x);
-    me_save(e, node, 1, bias);
-    me_tensor *y =
-        me_kernel(e, ME_KERNEL_COMPILED, "bias_gelu", x, 2 * me_bytes(x));
-    me_compiled_run(e, ME_COMPILED_BIAS_GELU, NULL);
-    return me_output(e, node, y);
-}
-
-/** As of bias_gelu_backward(). */
-static void fused_swiglu_backward(me_engine *e, me_node *node,
-                                  me_tensor *const *gy, me_tensor **gx)
-{
-    (void)gy;
-    const me_tensor *x = node->saved[0];
-    gx[0] = me_kernel(e, ME_KERNEL_COMPILED, "swiglu_backward", x,
-                      me_size_mul(5, me_bytes(x)) / 2);
-    me_compiled_run(e, ME_COMPILED_SWIGLU_BACKWARD, NULL);
-    if (node->n_inputs > 1) {
-        gx[1] = me_needs(node, 1) ? gx[0] : NULL;
-    }
-}
-
-static const me_op fused_swiglu_op = {"SwiGLUFunctionBackward",
-                                      fused_swiglu_backward};
-static const me_op bias_swiglu_op = {"BiasSwiGLUFunctionBackward",
-                                     fused_swiglu_backward};
-
-me_tensor *me_fused_swiglu(me_engine *e, me_tensor *x, me_tensor *bias)
-{
-    me_node *node = bias == NULL ? me_record1(e, &fused_swiglu_op, x)
-                                 : me_record2(e, &bias_swiglu_op, x, bias);
-    me_save(e, node, 0, x);
-    me_save(e, node, 1, bias);
-    me_shape shape = x->shape;
-    if (me_engine_is_ok(e)) {
-        shape.dim[shape.ndim - 1] /= 2;
-    }
-    me_tensor *y = me_empty(e, "swiglu", (me_dtype)x->dtype, shape);
-    me_launch_kernel(e, ME_KERNEL_COMPILED, me_numel(x),
-                     me_size_add(me_bytes(x), me_bytes(y)));
-    me_compiled_run(e, ME_COMPILED_SWIGLU, NULL);
-    return me_output(e, node, y);
-}
-
-enum {
-    WEIGHTED_SWIGLU_SAVED_INPUT,
-    WEIGHTED_SWIGLU_SAVED_WEIGHTS
-};
-
-/** What a compiled function that was promised alignment copies first. */
-static me_tensor *align(me_engine *e, const me_tensor *x, bool is_aligned)
-{
-    return is_aligned ? NULL : unary(e, "clone", x);
-}
-
-static void weighted_swiglu_backward(me_engine *e, me_node *node,
-                                     me_tensor *const *gy, me_tensor **gx)
-{
-    (void)gy;
-    const me_tensor *x = node->saved[WEIGHTED_SWIGLU_SAVED_INPUT];
-    const me_tensor *weights = node->saved[WEIGHTED_SWIGLU_SAVED_WEIGHTS];
-    me_tensor *copy = align(e, weights, node->data.flag);
-    gx[0] = me_kernel(e, ME_KERNEL_COMPILED, "weighted_swiglu_backward", x,
-                      me_size_mul(5, me_bytes(x)) / 2);
-    me_drop(e, copy);
-    gx[1] = unary(e, "weighted_swiglu_backward", weights);
-    me_compiled_run_rows(e, ME_COMPILED_WEIGHTED_SWIGLU_BACKWARD, me_dim(x, 0));
-}
-
-static const me_op weighted_swiglu_op = {"WeightedSwiGLUFunctionBackward",
-                                         weighted_swiglu_backward};
-
-me_tensor *me_fused_weighted_swiglu(me_engine *e, me_tensor *x,
-                                    me_tensor *weights, bool is_aligned)
-{
-    me_node *node = me_record2(e, &weighted_swiglu_op, x, weights);
-    me_save(e, node, WEIGHTED_SWIGLU_SAVED_INPUT, x);
-    me_save(e, node, WEIGHTED_SWIGLU_SAVED_WEIGHTS, weights);
-    if (node != NULL) {
-        node->data.flag = is_aligned;
-    }
-    me_shape shape = x->shape;
-    if (me_engine_is_ok(e)) {
-        shape.dim[shape.ndim - 1] /= 2;
-    }
-    me_tensor *copy = align(e, weights, is_aligned);
-    me_tensor *y = me_empty(e, "weighted_swiglu", (me_dtype)x->dtype, shape);
-    me_launch_kernel(e, ME_KERNEL_COMPILED, me_numel(x),
-                     me_size_add(me_bytes(x), me_bytes(y)));
-    me_compiled_run_rows(e, ME_COMPILED_WEIGHTED_SWIGLU, me_dim(x, 0));
-    me_drop(e, copy);
-    return me_output(e, node, y);
 }

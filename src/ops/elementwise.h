@@ -1,9 +1,9 @@
 /**
  * @file
  * Element-wise operations: the output is made first, and dropped inputs die
- * when the caller drops them. Broadcast follows PyTorch; gradients of what was
- * broadcast are summed by the tape. Results have the shape of the wider operand
- * unless it is said otherwise. Source: aten/native, derivatives.yaml.
+ * when the caller drops them. Broadcast follows PyTorch, and operands that do not
+ * broadcast fail the engine (ME_ERR_CONFIG); gradients of what was broadcast are
+ * summed by the tape. Source: aten/native, TensorIterator.cpp, derivatives.yaml.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

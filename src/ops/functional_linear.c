@@ -154,6 +154,27 @@ static me_shape rows_of(const me_tensor *x)
     return ME_SHAPE(columns == 0 ? 0 : me_numel(x) / columns, columns);
 }
 
+/** Are both factors, and a bias, of one type? PyTorch casts nothing here. */
+static bool are_alike(me_engine *e, const me_tensor *x, const me_tensor *weight,
+                      const me_tensor *bias)
+{
+    if (x->dtype != weight->dtype) {
+        me_engine_fail(e, ME_ERR_CONFIG,
+                       "a matrix product of %s with %s weights: PyTorch wants "
+                       "one type of both, by dtype of the module or a cast of "
+                       "its input",
+                       me_dtype_name((me_dtype)x->dtype),
+                       me_dtype_name((me_dtype)weight->dtype));
+    } else if (bias != NULL && bias->dtype != weight->dtype) {
+        me_engine_fail(e, ME_ERR_CONFIG,
+                       "a matrix product with %s weights and a bias of %s: "
+                       "PyTorch wants one type of both",
+                       me_dtype_name((me_dtype)weight->dtype),
+                       me_dtype_name((me_dtype)bias->dtype));
+    }
+    return me_engine_is_ok(e);
+}
+
 me_tensor *me_functional_linear(me_engine *e, me_tensor *x, me_tensor *weight,
                                 me_tensor *bias)
 {
@@ -164,7 +185,8 @@ me_tensor *me_functional_linear(me_engine *e, me_tensor *x, me_tensor *weight,
     bias = me_autocast_lower(e, bias);
     weight = me_autocast_lower(e, weight);
     x = me_autocast_lower(e, x);
-    if (!me_engine_is_ok(e)) { // a cast may have failed
+    if (!me_engine_is_ok(e) || // a cast may have failed
+        !are_alike(e, x, weight, bias)) {
         return me_leave(e, frame, me_none(e));
     }
     me_tensor *rows = x;

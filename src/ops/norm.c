@@ -113,6 +113,23 @@ static void layer_norm_backward(me_engine *e, me_node *node,
 static const me_op layer_norm_op = {"NativeLayerNormBackward0",
                                     layer_norm_backward};
 
+/** Its CUDA kernels know one type of input, weight and bias. */
+static bool is_of_one_type(me_engine *e, const me_tensor *x,
+                           const me_tensor *weight, const me_tensor *bias)
+{
+    const bool is_floating = me_dtype_is_floating((me_dtype)x->dtype);
+    if (me_engine_is_ok(e) && (!is_floating || x->dtype != weight->dtype ||
+                               x->dtype != bias->dtype)) {
+        me_engine_fail(e, ME_ERR_CONFIG,
+                       "LayerNorm of %s weights gets %s: PyTorch's CUDA kernel "
+                       "wants one type of both, by dtype of the module or a "
+                       "cast of its input",
+                       me_dtype_name((me_dtype)weight->dtype),
+                       me_dtype_name((me_dtype)x->dtype));
+    }
+    return me_engine_is_ok(e);
+}
+
 me_tensor *me_layer_norm(me_engine *e, me_tensor *x, me_tensor *weight,
                          me_tensor *bias)
 {
@@ -120,6 +137,9 @@ me_tensor *me_layer_norm(me_engine *e, me_tensor *x, me_tensor *weight,
     bias = me_autocast_float(e, bias);
     weight = me_autocast_float(e, weight);
     x = me_autocast_float(e, x);
+    if (!is_of_one_type(e, x, weight, bias)) {
+        return me_leave(e, frame, me_none(e));
+    }
     me_node *node =
         me_record(e, &layer_norm_op, 3, (me_tensor *[]){x, weight, bias});
     me_tensor *copy = rows_of(e, x);
@@ -192,6 +212,13 @@ static me_tensor *composite_rms_norm(me_engine *e, me_tensor *x,
 
 me_tensor *me_rms_norm(me_engine *e, me_tensor *x, me_tensor *weight)
 {
+    if (!me_dtype_is_floating((me_dtype)x->dtype)) {
+        me_engine_fail(e, ME_ERR_CONFIG,
+                       "RMSNorm gets %s, and is of floating-point numbers "
+                       "alone: .float() makes such",
+                       me_dtype_name((me_dtype)x->dtype));
+        return me_none(e);
+    }
     if (me_engine_is_ok(e) && x->dtype != weight->dtype) {
         return composite_rms_norm(e, x, weight);
     }

@@ -142,8 +142,8 @@ void me_reduce(me_engine *e, const me_reduction *reduction)
 static me_reduction reduction_to(const me_tensor *x, const me_shape *shape)
 {
     const uint64_t outputs = me_shape_numel(shape);
-    const bool is_last = shape->ndim > 0 && shape->ndim == x->shape.ndim &&
-                         shape->dim[shape->ndim - 1] == 1;
+    const bool is_last = shape->ndim > 0 && shape->dim[shape->ndim - 1] == 1 &&
+                         me_dim(x, -1) != 1;
     return (me_reduction){
         .inputs = outputs == 0 ? 0 : me_numel(x) / outputs,
         .outputs = outputs,

@@ -198,6 +198,23 @@ static me_tensor *cudnn(me_engine *e, me_tensor *query, me_tensor *key,
     return me_output(e, node, results[CUDNN_OUT]);
 }
 
+/** validate_sdpa_input(): one floating-point type. */
+static bool are_alike(me_engine *e, const me_tensor *query,
+                      const me_tensor *key, const me_tensor *value)
+{
+    if (me_engine_is_ok(e) &&
+        (!me_dtype_is_floating((me_dtype)query->dtype) ||
+         query->dtype != key->dtype || query->dtype != value->dtype)) {
+        me_engine_fail(e, ME_ERR_CONFIG,
+                       "scaled_dot_product_attention of q, k and v of %s, %s "
+                       "and %s: PyTorch wants one floating-point type",
+                       me_dtype_name((me_dtype)query->dtype),
+                       me_dtype_name((me_dtype)key->dtype),
+                       me_dtype_name((me_dtype)value->dtype));
+    }
+    return me_engine_is_ok(e);
+}
+
 me_tensor *me_sdpa(me_engine *e, me_tensor *query, me_tensor *key,
                    me_tensor *value)
 {
@@ -208,6 +225,9 @@ me_tensor *me_sdpa(me_engine *e, me_tensor *query, me_tensor *key,
     value = me_autocast_lower(e, value);
     key = me_autocast_lower(e, key);
     query = me_autocast_lower(e, query);
+    if (!are_alike(e, query, key, value)) {
+        return me_leave(e, frame, me_none(e));
+    }
     me_tensor *y = query->dtype == ME_DTYPE_FLOAT32
                        ? efficient(e, query, key, value)
                        : cudnn(e, query, key, value);

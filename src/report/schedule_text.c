@@ -17,9 +17,12 @@ static void write_head(const me_schedule_report *report, me_str *text)
                   report->summary == NULL ? "" : ": ",
                   report->summary == NULL ? "" : report->summary);
     me_str_printf(text,
-                  "%d pipeline ranks, %d stages placed %s, %d micro-batches\n",
-                  order->n_ranks, order->n_stages,
-                  me_placement_name(order->placement), order->n_microbatches);
+                  "%d pipeline rank%s, %d stage%s placed %s, %d "
+                  "micro-batch%s\n",
+                  order->n_ranks, order->n_ranks == 1 ? "" : "s",
+                  order->n_stages, order->n_stages == 1 ? "" : "s",
+                  me_placement_name(order->placement), order->n_microbatches,
+                  order->n_microbatches == 1 ? "" : "es");
     me_str_printf(text, "ticks F=%lld I=%lld W=%lld B=%lld comm=%lld\n",
                   (long long)ticks->forward, (long long)ticks->input_gradient,
                   (long long)ticks->weight_gradient,

@@ -56,6 +56,7 @@ static const char *optimizer_name(me_optimizer_kind kind)
 {
     switch (kind) {
     case ME_OPTIMIZER_ADAM: return "Adam";
+    case ME_OPTIMIZER_ADAMW: return "AdamW";
     case ME_OPTIMIZER_SGD: return "SGD";
     }
     return "?";

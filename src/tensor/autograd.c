@@ -333,6 +333,7 @@ void me_save(me_engine *e, me_node *node, uint32_t index, const me_tensor *x)
     saved->shape = x->shape;
     memcpy(saved->strides, x->strides, sizeof saved->strides);
     me_storage_retain(saved->storage);
+    saved->version = x->storage == NULL ? 0 : x->storage->version;
     node->saved[index] = saved;
     if (saved->storage != NULL &&
         saved->storage->category == ME_CATEGORY_TEMPORARY) {

@@ -180,6 +180,25 @@ static void set_needed(const me_engine *e, const me_run *r, me_node *node)
     }
 }
 
+/** What a node saved must be what it was (SavedVariable::unpack()). Holders of a
+ *  region are not asked. */
+static void check_versions(me_engine *e, const me_node *node)
+{
+    for (int i = 0; node->region == NULL && i < ME_MAX_SAVED; i++) {
+        const me_tensor *saved = node->saved[i];
+        if (saved != NULL && saved->storage != NULL &&
+            saved->storage->version != saved->version && me_engine_is_ok(e)) {
+            me_engine_fail(e, ME_ERR_CONFIG,
+                           "%s: a tensor that its gradient needs has been "
+                           "changed in place since it was saved, which "
+                           "PyTorch's backward() refuses; the operation that "
+                           "did so must make a new one (inplace = false)",
+                           node->op->name);
+            me_engine_locate(e);
+        }
+    }
+}
+
 static void run_node(me_engine *e, const me_run *r, me_node *node)
 {
     exchange x;
@@ -194,6 +213,7 @@ static void run_node(me_engine *e, const me_run *r, me_node *node)
         node->prehook->run(node->prehook->self, e, x.gy);
         me_module_switch(e, node->module);
     }
+    check_versions(e, node);
     if (node->region != NULL) {
         me_region_unpack(e, node, r->task, holders);
     }

@@ -9,6 +9,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 /** What one rank's engine may take of the host's memory. */
 static const uint64_t ARENA_CEILING_BYTES = UINT64_C(16) << 30;
@@ -89,6 +90,30 @@ void me_engine_fail(me_engine *e, me_status status, const char *format, ...)
     (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     e->status = me_fail(&e->diag, status, "%s", text);
+}
+
+void me_engine_locate(me_engine *e)
+{
+    const me_module_info *module = &e->tree.modules[e->module];
+    char text[ME_DIAG_TEXT] = "";
+    if (e->status != ME_ERR_CONFIG || e->diag.where[0] != '\0' ||
+        module->where == NULL) {
+        return;
+    }
+    (void)snprintf(text, sizeof text, "%s", e->diag.text);
+    const bool is_named = strncmp(text, "module", strlen("module")) == 0;
+    (void)me_fail_at(&e->diag, e->status, module->where, module->line,
+                     is_named ? "%s%s" : "module %s: %s",
+                     is_named ? "" : me_module_shown(e), text);
+}
+
+void me_engine_locate_option(me_engine *e, const char *option)
+{
+    char text[ME_DIAG_TEXT] = "";
+    if (e->status == ME_ERR_CONFIG && e->diag.where[0] == '\0') {
+        (void)snprintf(text, sizeof text, "%s", e->diag.text);
+        (void)me_fail_at(&e->diag, e->status, option, 0, "%s", text);
+    }
 }
 
 bool me_engine_is_ok(const me_engine *e)

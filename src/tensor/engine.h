@@ -45,6 +45,7 @@ typedef struct me_storage {
     bool is_late;     /**< another stream uses it: freed late */
     bool is_scratch;  /**< see me_event */
     uint32_t module;  /**< that allocated it */
+    uint32_t version; /**< how often it was changed in place */
     const char *op;   /**< of the allocation, static */
     struct me_storage *next_free;
     bool is_empty;           /**< its block is gone, see me_storage_free() */
@@ -70,6 +71,7 @@ struct me_tensor {
     me_node *accumulator;  /**< borrowed: the leaf's AccumulateGrad, if alive */
     me_tensor *grad;       /**< owned; of a leaf */
     struct me_parameter *parameter; /**< borrowed; NULL if it is none */
+    uint32_t version;               /**< what is saved: its storage's then */
     me_shape shape;                 /**< from here on not cleared when made */
     uint64_t strides[ME_MAX_DIMS];
 };
@@ -137,6 +139,13 @@ me_status me_engine_status(const me_engine *e, me_diag *diag);
 /** Record a failure of the program that runs; the first one counts. */
 void me_engine_fail(me_engine *e, me_status status, const char *format, ...)
     ME_PRINTF(3, 4);
+
+/** A failure of ME_ERR_CONFIG that has no place in the user's input yet has that
+ *  of the running module (me_module_set_source()), which it names. */
+void me_engine_locate(me_engine *e);
+
+/** The same of an option of the user's. */
+void me_engine_locate_option(me_engine *e, const char *option);
 
 /** Has nothing failed so far? Guards arithmetic on shapes. No as well while a
  *  recomputation that has what it ran for unwinds (region.h). */
@@ -269,11 +278,19 @@ void me_module_share_parameter(me_engine *e, me_module_id module,
  *  as the engine. */
 void me_module_set_class(me_engine *e, me_module_id module, const char *name);
 
+/** Where the user has written a module; @p where lives as long as the engine,
+ *  and is NULL where nobody has. */
+void me_module_set_source(me_engine *e, me_module_id module, const char *where,
+                          int line);
+
 /** Take back what me_module_count_parameter() counted. */
 void me_module_discount_parameter(me_engine *e, me_module_id module,
                                   uint64_t numel, uint64_t bytes);
 /** Dotted name of the module that runs, "" for none; borrowed. */
 const char *me_module_path(const me_engine *e);
+
+/** The same for messages: "(root)" for that of the whole model; borrowed. */
+const char *me_module_shown(const me_engine *e);
 
 /** @} */
 

@@ -107,6 +107,13 @@ void me_module_set_class(me_engine *e, me_module_id module, const char *name)
     e->tree.modules[module].class_name = name;
 }
 
+void me_module_set_source(me_engine *e, me_module_id module, const char *where,
+                          int line)
+{
+    e->tree.modules[module].where = where;
+    e->tree.modules[module].line = line;
+}
+
 static bool is_within(const me_module_tree *tree, me_module_id module,
                       me_module_id ancestor)
 {
@@ -215,4 +222,10 @@ void me_module_discount_parameter(me_engine *e, me_module_id module,
 const char *me_module_path(const me_engine *e)
 {
     return e->tree.modules[e->module].path;
+}
+
+const char *me_module_shown(const me_engine *e)
+{
+    const char *path = me_module_path(e);
+    return path[0] == '\0' ? "(root)" : path;
 }

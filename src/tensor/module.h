@@ -17,6 +17,8 @@ typedef struct me_module_info {
     const char *path;       /**< dotted, such as "decoder.layers.3.mlp" */
     const char *class_name; /**< of the module, static or the model's; NULL:
                                  not known */
+    const char *where;      /**< the user's file that it is written in, and */
+    int line;               /**< the line; NULL, 0: not known */
     me_module_id parent;
     uint32_t depth;      /**< 0 for the root */
     uint64_t parameters; /**< elements of its own and its children's */

@@ -3,6 +3,8 @@
 
 #include "base/size.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 uint64_t me_shape_numel(const me_shape *shape)
@@ -124,4 +126,117 @@ bool me_strides_reshape(const me_shape *from, const uint64_t *strides,
         strides_out[view] = 1;
     }
     return true;
+}
+
+/** Extent @p i from the end; 1 of a dimension that is not there. */
+static uint64_t extent(const me_shape *shape, int32_t i)
+{
+    return i < shape->ndim ? shape->dim[shape->ndim - 1 - i] : 1;
+}
+
+bool me_shape_broadcast(const me_shape *a, const me_shape *b,
+                        me_shape *shape_out)
+{
+    me_shape shape = {.ndim = a->ndim > b->ndim ? a->ndim : b->ndim};
+    for (int32_t i = 0; i < shape.ndim; i++) {
+        const uint64_t x = extent(a, i);
+        const uint64_t y = extent(b, i);
+        if (x != y && x != 1 && y != 1) {
+            return false;
+        }
+        shape.dim[shape.ndim - 1 - i] = x == 1 ? y : x;
+    }
+    *shape_out = shape;
+    return true;
+}
+
+/** Strides along the dimensions of @p shape; 0 along what is broadcast. */
+static void spread(const me_shape *shape, const me_extents *x,
+                   uint64_t *strides_out)
+{
+    for (int32_t i = 0; i < shape->ndim; i++) {
+        const int32_t at = i - (shape->ndim - x->shape->ndim);
+        const bool is_there = at >= 0 && x->shape->dim[at] == shape->dim[i];
+        strides_out[i] = is_there ? x->strides[at] : 0;
+    }
+}
+
+/** Does dimension @p outer, which is taken for the slower one, move faster than
+ *  @p inner? 1: yes; -1: no; 0: strides do not say. */
+static int is_swapped(const me_shape *shape, uint64_t strides[2][ME_MAX_DIMS],
+                      int32_t inner, int32_t outer)
+{
+    for (int k = 0; k < 2; k++) {
+        const uint64_t x = strides[k][inner];
+        const uint64_t y = strides[k][outer];
+        if (x == 0 || y == 0) {
+            continue;
+        }
+        if (x != y) {
+            return x < y ? -1 : 1;
+        }
+        if (shape->dim[inner] > shape->dim[outer]) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/** Dimensions from the fastest to the slowest, the last first where nothing
+ *  says otherwise. */
+static void order_dimensions(const me_shape *shape,
+                             uint64_t strides[2][ME_MAX_DIMS],
+                             int32_t *order_out)
+{
+    for (int32_t i = 0; i < shape->ndim; i++) {
+        order_out[i] = shape->ndim - 1 - i;
+    }
+    for (int32_t i = 1; i < shape->ndim; i++) {
+        int32_t at = i;
+        for (int32_t k = i - 1; k >= 0; k--) {
+            const int swapped =
+                is_swapped(shape, strides, order_out[k], order_out[at]);
+            if (swapped < 0) {
+                break;
+            }
+            if (swapped > 0) {
+                const int32_t other = order_out[k];
+                order_out[k] = order_out[at];
+                order_out[at] = other;
+                at = k;
+            }
+        }
+    }
+}
+
+void me_strides_broadcast(const me_shape *shape, const me_extents *a,
+                          const me_extents *b, uint64_t *strides_out)
+{
+    uint64_t strides[2][ME_MAX_DIMS] = {{0}};
+    int32_t order[ME_MAX_DIMS] = {0};
+    if (me_shape_equal(a->shape, b->shape) &&
+        me_is_contiguous(a->shape, a->strides) &&
+        me_is_contiguous(b->shape, b->strides)) {
+        me_strides_contiguous(shape, strides_out);
+        return;
+    }
+    spread(shape, a, strides[0]);
+    spread(shape, b, strides[1]);
+    order_dimensions(shape, strides, order);
+    uint64_t stride = 1;
+    for (int32_t i = 0; i < shape->ndim; i++) {
+        strides_out[order[i]] = stride;
+        stride = me_size_mul(stride, me_max_u64(shape->dim[order[i]], 1));
+    }
+}
+
+void me_shape_text(const me_shape *shape, char text_out[ME_SHAPE_TEXT])
+{
+    int at = snprintf(text_out, ME_SHAPE_TEXT, "(");
+    for (int32_t i = 0; i < shape->ndim; i++) {
+        at += snprintf(text_out + at, (size_t)(ME_SHAPE_TEXT - at),
+                       "%s%" PRIu64, i == 0 ? "" : ", ", shape->dim[i]);
+    }
+    (void)snprintf(text_out + at, (size_t)(ME_SHAPE_TEXT - at), "%s",
+                   shape->ndim == 1 ? ",)" : ")");
 }

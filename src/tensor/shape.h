@@ -58,4 +58,32 @@ bool me_is_dense(const me_shape *shape, const uint64_t *strides);
 bool me_strides_reshape(const me_shape *from, const uint64_t *strides,
                         const me_shape *to, uint64_t *strides_out);
 
+/** PyTorch's rule of broadcasting: extents are matched from the last on, and 1
+ *  goes with any. @return false: these two do not go together */
+bool me_shape_broadcast(const me_shape *a, const me_shape *b,
+                        me_shape *shape_out);
+
+/** A tensor's shape and strides. */
+typedef struct me_extents {
+    const me_shape *shape;
+    const uint64_t *strides;
+} me_extents;
+
+/**
+ * Strides of the result of an element-wise operation on two operands: dense, in
+ * the order of their strides, of which the first operand's count first and those
+ * of what is broadcast do not (TensorIterator::reorder_dimensions()).
+ *
+ * @param shape  what they broadcast to
+ */
+void me_strides_broadcast(const me_shape *shape, const me_extents *a,
+                          const me_extents *b, uint64_t *strides_out);
+
+enum {
+    ME_SHAPE_TEXT = 128
+};
+
+/** "(8, 1024)" as Python prints it; "()" of a scalar. */
+void me_shape_text(const me_shape *shape, char text_out[ME_SHAPE_TEXT]);
+
 #endif /* MEMEST_TENSOR_SHAPE_H */

@@ -100,6 +100,12 @@ me_tensor *me_empty_like(me_engine *e, const char *op, const me_tensor *x)
     return me_empty_like_as(e, op, x, (me_dtype)x->dtype);
 }
 
+me_tensor *me_empty_strided(me_engine *e, const char *op, me_dtype dtype,
+                            me_shape shape, const uint64_t *strides)
+{
+    return new_dense(e, op, dtype, &shape, strides);
+}
+
 me_tensor *me_empty_inside(me_engine *e, const char *op, me_dtype dtype,
                            me_shape shape)
 {

@@ -30,6 +30,10 @@ me_tensor *me_empty_like(me_engine *e, const char *op, const me_tensor *x);
 me_tensor *me_empty_like_as(me_engine *e, const char *op, const me_tensor *x,
                             me_dtype dtype);
 
+/** A new tensor whose strides are given, in elements. */
+me_tensor *me_empty_strided(me_engine *e, const char *op, me_dtype dtype,
+                            me_shape shape, const uint64_t *strides);
+
 /** As me_empty(), of what an operation needs while it runs and nobody outside of
  *  it sees. */
 me_tensor *me_empty_inside(me_engine *e, const char *op, me_dtype dtype,

@@ -210,8 +210,15 @@ enum {
 /** `step.item()`. */
 static const char READ_STEP[] = "_local_scalar_dense.default";
 
-/** A step for which all temporaries of one kind are there together: the roots
- *  of all the second moments, which the update divides by. */
+/** Does Adam's step make `grad + weight_decay * parameter`? */
+static bool adds_decay(const me_step_group *group)
+{
+    return group->is_decayed && group->adds_decay;
+}
+
+/** A step for which all temporaries of one kind are there together: gradients
+ *  with decay, if it is added to them, until the moments are made of them; then
+ *  the roots of all the second moments, which the update divides by. */
 static void adam_foreach(me_engine *e, const me_step_group *group)
 {
     static const char *const counters[] = {"lift_fresh.default",
@@ -225,14 +232,22 @@ static void adam_foreach(me_engine *e, const me_step_group *group)
     me_tell_host_memory(e, HOST_NUMBER_BYTES);
     tell_ops(e, counters);
     me_tell_host_memory(e, -HOST_NUMBER_BYTES);
-    if (group->is_decayed) {
+    if (group->is_decayed && !group->adds_decay) {
         me_tell_op(e, "_foreach_mul_.Scalar");
+    }
+    me_tensor **decayed =
+        adds_decay(group)
+            ? make_temporaries(e, "_foreach_add", group, shard_numel)
+            : NULL;
+    if (decayed != NULL) {
+        me_tell_op(e, "_foreach_add.List");
     }
     tell_ops(e, moments);
     for (uint32_t i = 0; i < 2 * group->count; i++) { /* bias corrections */
         me_tell_op(e, READ_STEP);
     }
     update_moments(e, group, 0, group->count);
+    free_temporaries(e, group, decayed);
     me_tensor **roots =
         make_temporaries(e, "_foreach_sqrt", group, shard_numel);
     tell_ops(e, update);
@@ -240,23 +255,30 @@ static void adam_foreach(me_engine *e, const me_step_group *group)
     pass_over(e, group, ME_KERNEL_ADAMW, ADAMW_BYTES);
 }
 
-/** Parameter by parameter: the root, the root over its bias correction, which
- *  the loop's variable keeps until the next one is there. */
+/** Parameter by parameter: the gradient with decay, until the next gradient; the
+ *  root, the root over its bias correction, which the loop's variable keeps until
+ *  the next one is there. */
 static void adam_for_loop(me_engine *e, const me_step_group *group)
 {
     static const char *const moments[] = {"lerp_.Scalar", "mul_.Tensor",
                                           "addcmul_.default", READ_STEP, NULL};
     me_tensor *denom = NULL;
+    me_tensor *grad = NULL;
     for (uint32_t i = 0; i < group->count; i++) {
         const me_shard_state *s = &group->shards[i];
         me_tell_op(e, "add_.Tensor");
-        if (group->is_decayed) {
+        const me_frame frame = me_enter(e);
+        me_module_switch(e, s->parameter->module);
+        me_clear(e, &grad); /* `grad = grads[i]` */
+        if (adds_decay(group)) {
+            me_assign(e, &grad,
+                      me_empty(e, "add", s->dtype, ME_SHAPE(s->numel)));
+            me_tell_op(e, "add.Tensor");
+        } else if (group->is_decayed) {
             me_tell_op(e, "mul_.Tensor");
         }
         update_moments(e, group, i, i + 1);
         tell_ops(e, moments);
-        const me_frame frame = me_enter(e);
-        me_module_switch(e, s->parameter->module);
         me_tensor *root = me_empty(e, "sqrt", s->dtype, ME_SHAPE(s->numel));
         me_tell_op(e, "sqrt.default");
         me_tensor *next = me_empty(e, "div", s->dtype, ME_SHAPE(s->numel));
@@ -267,6 +289,7 @@ static void adam_for_loop(me_engine *e, const me_step_group *group)
         me_tell_op(e, "addcdiv_.default");
         me_leave(e, frame, NULL);
     }
+    me_release(e, grad);
     me_release(e, denom);
     for (uint32_t i = 0; i < group->count; i++) {
         me_launch_host(e, ME_HOST_PARAMETER);
@@ -279,8 +302,9 @@ static void adam_fused(me_engine *e, const me_step_group *group)
 {
     redistribute(e, group, 0, group->count, 1, OPERAND_GRADIENT);
     me_tell_op(e, "_foreach_add_.Scalar");
-    me_tell_op(e, group->is_decayed ? "_fused_adamw_.default"
-                                    : "_fused_adam_.default");
+    me_tell_op(e, group->is_decayed && !group->adds_decay
+                      ? "_fused_adamw_.default"
+                      : "_fused_adam_.default");
     if (group->is_scaled) { /* steps that were none do not count */
         me_tell_op(e, "_foreach_sub_.List");
     }

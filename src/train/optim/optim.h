@@ -31,6 +31,7 @@ typedef struct me_step_group {
     bool is_first_step;
     bool is_scaled;    /**< a GradScaler's found_inf goes in */
     bool is_decayed;   /**< weight decay is not 0 */
+    bool adds_decay;   /**< of Adam: to gradients; AdamW scales parameters */
     bool has_momentum; /**< of SGD */
 } me_step_group;
 

@@ -13,10 +13,33 @@ static uint32_t count_marked(const me_layer *layer)
     return count;
 }
 
+/** FSDPParamGroup._init_mp_dtypes(): a group's parameters are of one type. */
+static void refuse_types(const me_fsdp_group *group, me_engine *e)
+{
+    const me_dtype first =
+        group->n_params == 0
+            ? ME_DTYPE_FLOAT32
+            : (me_dtype)group->params[0].parameter->tensor->dtype;
+    for (uint32_t i = 1; i < group->n_params && me_engine_is_ok(e); i++) {
+        const me_parameter *p = group->params[i].parameter;
+        if (p->tensor->dtype != (uint8_t)first) {
+            me_module_switch(e, p->module);
+            me_engine_fail(e, ME_ERR_CONFIG,
+                           "module %s: fully_shard() of %s and %s parameters "
+                           "in one group, which PyTorch wants of one type; "
+                           "fully_shard = true makes a group of a module",
+                           me_module_shown(e), me_dtype_name(first),
+                           me_dtype_name((me_dtype)p->tensor->dtype));
+            me_engine_locate(e);
+        }
+    }
+}
+
 static void wrap_layer(me_fsdp *fsdp, me_layer *layer)
 {
     me_fsdp_group *group = me_fsdp_wrap(fsdp, layer->module);
     if (group != NULL) {
+        refuse_types(group, layer->nn->e);
         group->keeps_unsharded = layer->spec->keeps_unsharded;
         layer->hooks = &group->hooks;
     }

@@ -67,6 +67,10 @@ void me_loop_point(me_loop *l, const char *what, int microbatch);
  *  what a wrapper has sharded has its memory. */
 void me_loop_to_empty(me_loop *l);
 
+/** A loss that backward() cannot begin at is a failure of the engine: more than
+ *  one number, or what needs no gradient. */
+void me_loop_check_loss(me_loop *l, const me_tensor *loss);
+
 /** `loss.backward()` with the seed, `ones_like(loss)`. */
 void me_loop_backward(me_loop *l, me_tensor *loss);
 

@@ -96,6 +96,7 @@ static void step_on_device(me_loop *l)
                       .is_first_step = !l->has_stepped,
                       .is_scaled = c->scales_gradients,
                       .is_decayed = c->decays_weights,
+                      .adds_decay = c->adds_decay,
                       .has_momentum = c->has_momentum,
                   });
 }

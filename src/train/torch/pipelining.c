@@ -311,6 +311,7 @@ void me_schedule_add_loss(me_schedule_run *run, me_stage *stage, int32_t m)
         me_forward_run(&run->loop->nn, run->loop->config->loss, 2, operands);
     me_autocast_exit(e, outer);
     me_assign(e, &run->losses[m], loss);
+    me_loop_check_loss(run->loop, loss);
     me_category_set(e, category);
     me_phase_set(e, phase);
     me_leave(e, frame, NULL);

@@ -50,6 +50,7 @@ typedef struct me_torch_config {
     me_optimizer_kind optimizer;
     me_optimizer_impl optimizer_impl;
     bool decays_weights;
+    bool adds_decay;     /**< Adam's: to gradients; AdamW scales parameters */
     bool has_momentum;   /**< of SGD */
     bool keeps_zeros;    /**< zero_grad(set_to_none=False) */
     bool is_distributed; /**< there is a process group */

@@ -62,15 +62,45 @@ void me_loop_end_action(me_loop *l)
     me_action_end(l->e);
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
+static bool has_reentrant(const me_layer_spec *layer)
+{
+    bool has = layer->is_checkpointed && layer->is_reentrant;
+    for (uint32_t i = 0; i < layer->n_children && !has; i++) {
+        has = has_reentrant(&layer->children[i]);
+    }
+    return has;
+}
+
+void me_loop_check_loss(me_loop *l, const me_tensor *loss)
+{
+    me_engine *e = l->e;
+    char shape[ME_SHAPE_TEXT] = "";
+    if (!me_engine_is_ok(e)) {
+        return;
+    }
+    if (me_numel(loss) != 1) {
+        me_shape_text(&loss->shape, shape);
+        me_engine_fail(e, ME_ERR_CONFIG,
+                       "a loss of shape %s: PyTorch's backward() begins at one "
+                       "number, such as .sum() or .mean() gives",
+                       shape);
+        me_engine_locate_option(e, "torch.loss");
+    } else if (loss->grad_fn == NULL) {
+        me_engine_fail(e, ME_ERR_CONFIG,
+                       "module: nothing that the loss is made of needs a "
+                       "gradient, which PyTorch's backward() refuses%s",
+                       has_reentrant(&l->config->tree->root)
+                           ? "; a re-entrant checkpoint wants an input that "
+                             "does"
+                           : "");
+    }
+}
+
 void me_loop_backward(me_loop *l, me_tensor *loss)
 {
     me_engine *e = l->e;
-    if (me_engine_is_ok(e) && loss->grad_fn == NULL) {
-        me_engine_fail(e, ME_ERR_CONFIG,
-                       "module: nothing that the loss is made of needs a "
-                       "gradient, which PyTorch's backward() refuses; a "
-                       "re-entrant checkpoint wants an input that does");
-    }
+    me_loop_check_loss(l, loss);
     const me_frame frame = me_enter(e);
     me_tensor *seed = me_empty_like(e, "ones_like", loss);
     me_tell_op(e, "ones_like.default");
@@ -127,12 +157,26 @@ void me_loop_to_empty(me_loop *l)
     }
 }
 
+/** torch.optim raises of an empty list. */
+static void check_parameters(me_loop *l)
+{
+    if (l->parameters.count == 0 && me_engine_is_ok(l->e)) {
+        me_engine_fail(l->e, ME_ERR_CONFIG,
+                       "module: no parameters %s, and PyTorch's optimizers "
+                       "refuse an empty list",
+                       l->config->schedule == NULL
+                           ? "in this model"
+                           : "in the stages of a pipeline rank");
+    }
+}
+
 static void set_up(me_loop *l)
 {
     const me_torch_config *c = l->config;
     me_phase_set(l->e, ME_PHASE_SETUP);
     begin(l);
     l->model = me_layers_build(&l->nn, c->tree, NULL);
+    check_parameters(l);
     if (c->tree->n_styles > 0 && me_engine_is_ok(l->e)) {
         me_parallelize(&l->nn, l->model, c->tree);
         me_point(l->e, "parallelized");
@@ -286,6 +330,7 @@ static void set_up_pipeline(me_loop *l, me_schedule_run *run)
     me_phase_set(l->e, ME_PHASE_SETUP);
     begin(l);
     me_schedule_build(l, run);
+    check_parameters(l);
     for (int32_t i = 0; i < run->n_stages && me_engine_is_ok(l->e); i++) {
         if (run->stages[i].index == 0) {
             l->input = batch(l, "input", &run->stages[i].input);

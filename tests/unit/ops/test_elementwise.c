@@ -4,6 +4,9 @@
 #include "support/backward.h"
 #include "support/test.h"
 
+#include <stdio.h>
+#include <string.h>
+
 /* x is (4, 3) in bfloat16: 12 elements, 24 bytes; a bias has 3, 6 bytes. The
  * gradient of a leaf is taken as it is, so it is no event of its own. */
 
@@ -279,6 +282,107 @@ static void test_elementwise__compiled_bias_gradient_in_parts(void **state)
     me_leave(e, frame, NULL);
 }
 
+/* (4, 1) and (1, 3): neither has the shape of the sum, (4, 3), and each gets its
+ * own back. */
+static void test_elementwise__both_operands_are_broadcast(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *a = me_test_leaf(e, ME_SHAPE(4, 1));
+    me_tensor *b = me_test_leaf(e, ME_SHAPE(1, 3));
+    (void)me_test_events_take(events);
+    me_tensor *y = me_add(e, a, b);
+    EXPECT_EVENTS(events, "+24");
+    assert_true(me_shape_equal(&y->shape, &ME_SHAPE(4, 3)));
+    assert_string_equal(test_backward(events, y), "+8 +6");
+    assert_true(me_shape_equal(&a->grad->shape, &a->shape));
+    assert_true(me_shape_equal(&b->grad->shape, &b->shape));
+    me_leave(e, frame, NULL);
+}
+
+static void test_elementwise__shapes_that_do_not_broadcast(void **state)
+{
+    static me_tensor *(*const ops[])(me_engine *, me_tensor *,
+                                     me_tensor *) = {me_add, me_sub, me_mul};
+    static const char signs[] = "+-*";
+
+    me_test_events *events = *state;
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
+        me_test_events failing;
+        me_test_events_init(&failing);
+        me_engine *e = failing.e;
+        const me_frame frame = me_enter(e);
+        me_tensor *a = test_tensor(e, ME_DTYPE_BFLOAT16, ME_SHAPE(4, 3));
+        me_tensor *b = test_tensor(e, ME_DTYPE_BFLOAT16, ME_SHAPE(4));
+        assert_ptr_equal(ops[i](e, a, b), me_none(e));
+        char part[64] = "";
+        me_diag diag = {0};
+        (void)snprintf(part, sizeof part, "(4, 3) %c (4,): these shapes",
+                       signs[i]);
+        assert_int_equal(me_engine_status(e, &diag), ME_ERR_CONFIG);
+        assert_non_null(strstr(diag.text, part));
+        me_leave(e, frame, NULL);
+        me_test_events_fini(&failing);
+    }
+    assert_true(me_engine_is_ok(events->e));
+}
+
+/* As `(a + b).dtype` of PyTorch 2.11 says. */
+static void test_elementwise__types_of_two_operands(void **state)
+{
+    static const struct {
+        me_dtype a;
+        me_dtype b;
+        bool is_number; /* b has no dimension */
+        me_dtype sum;
+    } cases[] = {
+        {ME_DTYPE_FLOAT16, ME_DTYPE_BFLOAT16, false, ME_DTYPE_FLOAT32},
+        {ME_DTYPE_BFLOAT16, ME_DTYPE_FLOAT32, false, ME_DTYPE_FLOAT32},
+        {ME_DTYPE_BFLOAT16, ME_DTYPE_FLOAT32, true, ME_DTYPE_BFLOAT16},
+        {ME_DTYPE_INT64, ME_DTYPE_BFLOAT16, false, ME_DTYPE_BFLOAT16},
+        {ME_DTYPE_BFLOAT16, ME_DTYPE_INT64, false, ME_DTYPE_BFLOAT16},
+        {ME_DTYPE_INT64, ME_DTYPE_FLOAT32, true, ME_DTYPE_FLOAT32},
+    };
+
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const me_frame frame = me_enter(e);
+        me_tensor *a = test_tensor(e, cases[i].a, ME_SHAPE(4, 3));
+        me_tensor *b = test_tensor(
+            e, cases[i].b, cases[i].is_number ? ME_SCALAR : ME_SHAPE(4, 3));
+        assert_int_equal(me_add(e, a, b)->dtype, cases[i].sum);
+        assert_int_equal(me_add(e, b, a)->dtype, cases[i].sum);
+        me_leave(e, frame, NULL);
+    }
+}
+
+/* gelu's backward reads h, which relu_() has changed; relu's own result it may
+ * change, since its backward reads what it made. */
+static void test_elementwise__in_place_on_what_is_saved(void **state)
+{
+    (void)state;
+    for (int saves = 0; saves < 2; saves++) {
+        me_test_events events;
+        me_test_events_init(&events);
+        me_engine *e = events.e;
+        const me_frame frame = me_enter(e);
+        me_tensor *h = me_mul_number(e, leaf(e));
+        me_tensor *k = saves == 1 ? me_gelu(e, h) : me_neg(e, h);
+        me_tensor *y = me_add(e, k, me_relu_in_place(e, h));
+        (void)test_backward(&events, y);
+        me_diag diag = {0};
+        assert_int_equal(me_engine_status(e, &diag),
+                         saves == 1 ? ME_ERR_CONFIG : ME_OK);
+        assert_int_equal(saves == 1,
+                         strstr(diag.text, "GeluBackward0") != NULL);
+        me_leave(e, frame, NULL);
+        me_test_events_fini(&events);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -297,6 +401,10 @@ int main(void)
         ENGINE_TEST(test_elementwise__fused_bias_dropout_add),
         ENGINE_TEST(test_elementwise__fused_add_without_dropout),
         ENGINE_TEST(test_elementwise__compiled_bias_gradient_in_parts),
+        ENGINE_TEST(test_elementwise__both_operands_are_broadcast),
+        ENGINE_TEST(test_elementwise__shapes_that_do_not_broadcast),
+        ENGINE_TEST(test_elementwise__types_of_two_operands),
+        ENGINE_TEST(test_elementwise__in_place_on_what_is_saved),
     };
     return cmocka_run_group_tests_name("elementwise", tests, NULL, NULL);
 }

@@ -172,6 +172,69 @@ static void test_shape__reshape_is_a_view_or_a_copy(void **state)
     }
 }
 
+static void test_shape__broadcast(void **state)
+{
+    static const struct {
+        me_shape a, b;
+        const char *shape; /* NULL: they do not go together */
+    } cases[] = {
+        {{2, {8, 64}}, {1, {64}}, "(8, 64)"},
+        {{2, {8, 1}}, {2, {1, 6}}, "(8, 6)"},
+        {{1, {6}}, {2, {1, 1}}, "(1, 6)"},
+        {{0, {0}}, {1, {3}}, "(3,)"},
+        {{0, {0}}, {0, {0}}, "()"},
+        {{3, {2, 16, 64}}, {3, {2, 16, 32}}, NULL},
+        {{2, {8, 64}}, {1, {63}}, NULL},
+        {{2, {8, 64}}, {1, {8}}, NULL},
+        {{1, {0}}, {1, {1}}, "(0,)"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[ME_SHAPE_TEXT] = "";
+        me_shape shape = ME_SCALAR;
+        const bool is_right =
+            me_shape_broadcast(&cases[i].a, &cases[i].b, &shape);
+        assert_int_equal(is_right, cases[i].shape != NULL);
+        if (is_right) {
+            me_shape_text(&shape, text);
+            assert_string_equal(text, cases[i].shape);
+        }
+    }
+}
+
+/* As PyTorch 2.11 gave them: `(a + b).stride()`. */
+static void test_shape__strides_of_two_operands(void **state)
+{
+    static const struct {
+        me_shape a;
+        uint64_t a_strides[ME_MAX_DIMS];
+        me_shape b;
+        uint64_t b_strides[ME_MAX_DIMS];
+        const char *strides;
+    } cases[] = {
+        {{3, {6, 1, 4}}, {1, 6, 6}, {1, {4}}, {1}, "1 6 6"},
+        {{2, {8, 1}}, {1, 1}, {2, {1, 6}}, {6, 1}, "6 1"},
+        {{2, {6, 5}}, {1, 6}, {3, {3, 6, 5}}, {30, 5, 1}, "30 1 6"},
+        {{3, {3, 6, 5}}, {30, 5, 1}, {2, {6, 5}}, {1, 6}, "30 5 1"},
+        {{3, {3, 6, 5}}, {30, 1, 6}, {2, {6, 5}}, {5, 1}, "30 1 6"},
+        {{3, {6, 5, 3}}, {1, 6, 30}, {3, {6, 5, 3}}, {15, 3, 1}, "1 6 30"},
+        {{3, {6, 5, 3}}, {15, 3, 1}, {3, {6, 5, 3}}, {1, 6, 30}, "15 3 1"},
+        {{3, {5, 3, 6}}, {0, 0, 0}, {3, {5, 3, 6}}, {6, 30, 1}, "6 30 1"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        me_shape shape = ME_SCALAR;
+        uint64_t strides[ME_MAX_DIMS] = {0};
+        assert_true(me_shape_broadcast(&cases[i].a, &cases[i].b, &shape));
+        me_strides_broadcast(
+            &shape, &(me_extents){&cases[i].a, cases[i].a_strides},
+            &(me_extents){&cases[i].b, cases[i].b_strides}, strides);
+        assert_string_equal(text_of(&shape, strides), cases[i].strides);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +244,8 @@ int main(void)
         cmocka_unit_test(test_shape__strides_like),
         cmocka_unit_test(test_shape__contiguous_and_dense),
         cmocka_unit_test(test_shape__reshape_is_a_view_or_a_copy),
+        cmocka_unit_test(test_shape__broadcast),
+        cmocka_unit_test(test_shape__strides_of_two_operands),
     };
     return cmocka_run_group_tests_name("shape", tests, NULL, NULL);
 }

@@ -62,6 +62,80 @@ static void test_optim__sgd(void **state)
     let_go(events, &group);
 }
 
+/* Adam's decay goes on copies of the gradients, until the moments are made of
+ * them: of all together, or of one until the next (torch/optim/adam.py). */
+static void test_optim__adam_adds_decay(void **state)
+{
+    static const struct {
+        me_optimizer_impl impl;
+        const char *events;
+    } cases[] = {
+        {ME_OPTIMIZER_TORCH_FOREACH, "+4 +8 +12 -12 -8 -4 +4 +8 +12 -12 -8 -4"},
+        {ME_OPTIMIZER_TORCH_FUSED, ""},
+        {ME_OPTIMIZER_TORCH_FOR_LOOP, "+4 +4 +4 -4 -4 +8 +8 +8 -8 -4 "
+                                      "-8 +12 +12 +12 -12 -8 -12 -12"},
+    };
+
+    me_test_events *events = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        me_shard_state shards[3] = {{.numel = 0}};
+        me_step_group group = {.shards = shards,
+                               .count = 3,
+                               .impl = cases[i].impl,
+                               .is_first_step = true,
+                               .is_decayed = true,
+                               .adds_decay = true};
+        step(events, ME_OPTIMIZER_ADAM, &group);
+        (void)me_test_events_take(events);
+        group.is_first_step = false;
+        step(events, ME_OPTIMIZER_ADAM, &group);
+        EXPECT_EVENTS(events, cases[i].events);
+        for (uint32_t k = 0; k < group.count; k++) {
+            me_clear(events->e, &shards[k].step);
+        }
+        let_go(events, &group);
+        (void)me_test_events_take(events);
+    }
+}
+
+/* Fused it needs no memory but momentum; as a loop the decayed gradient of one
+ * parameter, until momentum takes its name or the next gradient does
+ * (torch/optim/sgd.py). */
+static void test_optim__sgd_implementations(void **state)
+{
+    static const struct {
+        me_optimizer_impl impl;
+        bool has_momentum;
+        const char *first;
+        const char *next;
+    } cases[] = {
+        {ME_OPTIMIZER_TORCH_FUSED, false, "", ""},
+        {ME_OPTIMIZER_TORCH_FUSED, true, "+4 +8 +12", ""},
+        {ME_OPTIMIZER_TORCH_FOR_LOOP, false, "+4 -4 +8 -8 +12 -12",
+         "+4 -4 +8 -8 +12 -12"},
+        {ME_OPTIMIZER_TORCH_FOR_LOOP, true, "+4 +4 -4 +8 +8 -8 +12 +12 -12",
+         "+4 -4 +8 -8 +12 -12"},
+    };
+
+    me_test_events *events = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        me_shard_state shards[3] = {{.numel = 0}};
+        me_step_group group = {.shards = shards,
+                               .count = 3,
+                               .impl = cases[i].impl,
+                               .is_first_step = true,
+                               .is_decayed = true,
+                               .has_momentum = cases[i].has_momentum};
+        step(events, ME_OPTIMIZER_SGD, &group);
+        EXPECT_EVENTS(events, cases[i].first);
+        group.is_first_step = false;
+        step(events, ME_OPTIMIZER_SGD, &group);
+        EXPECT_EVENTS(events, cases[i].next);
+        let_go(events, &group);
+        (void)me_test_events_take(events);
+    }
+}
+
 static void test_optim__sgd_without_decay(void **state)
 {
     me_test_events *events = *state;
@@ -246,6 +320,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ENGINE_TEST(test_optim__adam),
         ENGINE_TEST(test_optim__sgd),
+        ENGINE_TEST(test_optim__adam_adds_decay),
+        ENGINE_TEST(test_optim__sgd_implementations),
         ENGINE_TEST(test_optim__sgd_without_decay),
         ENGINE_TEST(test_optim__sgd_for_loop),
         ENGINE_TEST(test_optim__sgd_fused),
