@@ -4,8 +4,10 @@
 #include "config/framework.h"
 #include "config/layers.h"
 #include "config/private.h"
+#include "config/schedule.h"
 #include "config/torch_autocast.h"
 #include "config/torch_checkpoints.h"
+#include "config/torch_schedule.h"
 #include "parallel/schedule.h"
 
 #include <limits.h>
@@ -83,6 +85,25 @@ static void derive_batch(me_config *config)
     t->num_microbatches = n > INT32_MAX ? INT32_MAX : (int32_t)n;
 }
 
+/** Chunks of a rank where the order says how many. */
+static me_status derive_chunks(me_config *config, me_diag *diag)
+{
+    me_schedule_shape shape = {.chunks = 0};
+    if (config->parallel.pipeline == 1 ||
+        me_config_is_set(config, "parallel.virtual_pipeline")) {
+        return ME_OK;
+    }
+    if (config->pipeline.file[0] == '\0' &&
+        me_schedule_find(config->pipeline.name) == NULL) {
+        return ME_OK; /* refused by name later */
+    }
+    const me_status status = me_config_schedule_shape(config, diag, &shape);
+    if (shape.chunks > 0) {
+        config->parallel.virtual_pipeline = shape.chunks;
+    }
+    return status;
+}
+
 static me_status derive(me_config *config, int32_t num_processes, me_diag *diag)
 {
     if (config->layers == NULL) {
@@ -95,6 +116,9 @@ static me_status derive(me_config *config, int32_t num_processes, me_diag *diag)
         config->optimizer.clip_grad = 0; /* a loop of one's own has none */
     }
     me_status status = me_config_derive_world(config, num_processes, diag);
+    if (status == ME_OK) {
+        status = derive_chunks(config, diag);
+    }
     if (status == ME_OK) {
         if (config->parallel.data == 1 && !config->torch.wrap_one_rank) {
             config->torch.data_parallel = ME_DATA_PARALLEL_NONE;
@@ -148,8 +172,6 @@ static const char *const foreign[] = {
     "optimizer.ddp_",
     "impl.core_attention",
     "impl.norm",
-    "pipeline.schedule_file",
-    "pipeline.memory_limit",
     NULL,
 };
 
@@ -192,42 +214,39 @@ static me_status check_buffers(const me_config *config, me_diag *diag)
  *
  * @param what  a stage has, which allows whole backwards alone
  */
-static me_status check_whole_backward(const me_schedule *schedule,
-                                      const me_pipeline *first,
-                                      const char *what, me_diag *diag)
+static me_status check_whole_backward(const me_config *config, const char *what,
+                                      me_diag *diag)
 {
-    me_actions *actions = NULL;
-    me_status status = me_actions_create(schedule, first, diag, &actions);
-    for (int32_t i = 0; status == ME_OK && i < actions->count; i++) {
-        if (actions->items[i].kind == ME_ACTION_INPUT_GRADIENT) {
-            status = me_fail(diag, ME_ERR_CONFIG,
-                             "module: %s in a stage whose backward is "
-                             "split, as that of %s, is not modelled",
-                             what, schedule->torch_name);
-        }
-    }
-    me_actions_destroy(actions);
-    return status;
+    bool splits = false;
+    const me_status status = me_config_splits_backward(config, diag, &splits);
+    const me_schedule *schedule = me_schedule_find(config->pipeline.name);
+    return status == ME_OK && splits
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "module: %s in a stage whose backward is split, as "
+                         "that of %s, is not modelled",
+                         what,
+                         schedule == NULL               ? config->pipeline.file
+                         : schedule->torch_name != NULL ? schedule->torch_name
+                                                        : schedule->name)
+               : status;
 }
 
 static me_status check_pipeline(const me_config *config, me_diag *diag)
 {
     const me_parallel_config *p = &config->parallel;
     const me_layer_spec *root = &config->torch_job.tree->root;
+    const bool has_file = config->pipeline.file[0] != '\0';
     if (p->pipeline == 1) {
-        return config->pipeline.name[0] == '\0'
+        return config->pipeline.name[0] == '\0' && !has_file
                    ? ME_OK
                    : me_fail(diag, ME_ERR_CONFIG,
-                             "pipeline.schedule needs parallel.pipeline over "
-                             "1");
+                             "pipeline.schedule%s needs parallel.pipeline over "
+                             "1",
+                             has_file ? "_file" : "");
     }
-    const me_schedule *schedule = me_schedule_find(config->pipeline.name);
-    if (schedule == NULL || schedule->torch_name == NULL) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "pipeline.schedule = \"%s\": must be one of "
-                       "torch.distributed.pipelining's, such as ScheduleGPipe, "
-                       "Schedule1F1B or ScheduleZBVZeroBubble",
-                       config->pipeline.name);
+    me_status status = me_torch_check_schedule(config, diag);
+    if (status != ME_OK) {
+        return status;
     }
     const int32_t stages = p->pipeline * p->virtual_pipeline;
     if (root->kind != ME_LAYER_SEQUENTIAL || root->n_children == 0 ||
@@ -239,15 +258,19 @@ static me_status check_pipeline(const me_config *config, me_diag *diag)
     }
     const me_pipeline first = {.ranks = p->pipeline,
                                .microbatches = config->train.num_microbatches,
-                               .chunks = p->virtual_pipeline};
-    const me_status status = me_schedule_check(schedule, &first, diag);
+                               .chunks = p->virtual_pipeline,
+                               .memory_limit = config->pipeline.memory_limit};
+    if (!has_file) {
+        status = me_schedule_check(me_schedule_find(config->pipeline.name),
+                                   &first, diag);
+    }
     const char *what =
         has_checkpoint(root) ? "checkpoint"
         : config->torch.data_parallel == ME_DATA_PARALLEL_FULLY_SHARD
             ? "fully_shard"
             : NULL;
     return status == ME_OK && what != NULL
-               ? check_whole_backward(schedule, &first, what, diag)
+               ? check_whole_backward(config, what, diag)
                : status;
 }
 
@@ -326,6 +349,10 @@ static me_status note(me_config *config, me_diag *diag)
     }
     if (config->parallel.pipeline == 1) {
         return ME_OK;
+    }
+    const me_status order = me_torch_note_schedule(config, diag);
+    if (order != ME_OK) {
+        return order;
     }
     if (has_checkpoint(&config->torch_job.tree->root)) {
         const me_status status = me_config_assume(

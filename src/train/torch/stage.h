@@ -45,8 +45,6 @@ typedef struct me_stage {
     int32_t next_rank;
     me_layer *model;
     me_fsdp *fsdp;       /**< fully_shard()'s; owned; NULL: none */
-    int32_t n_passed;    /**< backwards of this step so far */
-    bool is_whole;       /**< UNSHARD has come, and RESHARD not yet */
     me_tensor **weights; /**< parameters in their order; borrowed tensors */
     uint32_t n_weights;
     int32_t n_microbatches;
