@@ -123,17 +123,27 @@ int32_t me_pipeline_order_microbatches(const me_pipeline_order *order,
     return stage < order->n_stages / 2 ? 0 : each;
 }
 
-bool me_pipeline_order_has_transfers(const me_pipeline_order *order)
+static bool has_any(const me_pipeline_order *order,
+                    bool (*is_meant)(me_action_kind kind))
 {
     for (int32_t rank = 0; rank < order->n_ranks; rank++) {
-        const me_actions *actions = &order->ranks[rank];
-        for (int32_t i = 0; i < actions->count; i++) {
-            if (me_action_transfers((me_action_kind)actions->items[i].kind)) {
+        for (int32_t i = 0; i < order->ranks[rank].count; i++) {
+            if (is_meant((me_action_kind)order->ranks[rank].items[i].kind)) {
                 return true;
             }
         }
     }
     return false;
+}
+
+bool me_pipeline_order_has_transfers(const me_pipeline_order *order)
+{
+    return has_any(order, me_action_transfers);
+}
+
+bool me_pipeline_order_has_work_on_parameters(const me_pipeline_order *order)
+{
+    return has_any(order, me_action_is_of_parameters);
 }
 
 me_status me_pipeline_order_copy(const me_pipeline_order *order,

@@ -161,7 +161,11 @@ static me_status derive_schedule(me_config *config, me_diag *diag)
     if (config->parallel.virtual_pipeline == 1 || !has_own) {
         config->parallel.overlap_p2p_comm = false;
     }
-    return status == ME_OK && !has_own ? assume_schedule(config, diag) : status;
+    if (status == ME_OK && !has_own) {
+        status = assume_schedule(config, diag);
+    }
+    return status == ME_OK ? me_config_note_work_on_parameters(config, diag)
+                           : status;
 }
 
 static me_status derive_parallel(me_config *config, int32_t num_processes,

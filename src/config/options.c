@@ -307,7 +307,9 @@ STRING("pipeline.schedule", "", pipeline.name,
     "Order of forwards and backwards, a name of `memest schedule list`; empty: "
     "none, 1f1b or interleaved, as parallel.* implies."),
 STRING("pipeline.schedule_file", "", pipeline.file,
-    "An order of one's own instead: a CSV file as PyTorch writes schedules."),
+    "An order of one's own instead: a CSV file as PyTorch writes schedules, "
+    "looked up beside the .cfg that names it, then in the working "
+    "directory."),
 INT("pipeline.memory_limit", "0", 1, batch_max, "chunk micro-batches",
     "as many as 1f1b", pipeline.memory_limit,
     "What a rank may hold under the schedules zb_auto and v_auto."),

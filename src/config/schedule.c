@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/schedule.h"
 
+#include "config/private.h"
 #include "config/source.h"
 #include "config/torch_schedule.h"
 #include "parallel/schedule_lower.h"
@@ -110,6 +111,25 @@ me_status me_config_file_is_own_schedule(const me_config *config, me_diag *diag,
     me_pipeline_order_destroy(expected);
     me_pipeline_order_destroy(order);
     return status;
+}
+
+me_status me_config_note_work_on_parameters(me_config *config, me_diag *diag)
+{
+    me_pipeline_order *order = NULL;
+    if (!has_file(config) ||
+        me_schedule_file_read(config->pipeline.file, ME_CSV_GUESS, NULL,
+                              &order) != ME_OK) {
+        return ME_OK; /* what is wrong is said by me_config_order() */
+    }
+    const bool has_work = me_pipeline_order_has_work_on_parameters(order);
+    me_pipeline_order_destroy(order);
+    return has_work ? me_config_assume(
+                          config, diag,
+                          "UNSHARD, RESHARD and REDUCE_GRAD of %s are passed "
+                          "over: Megatron-LM gathers and reduces parameters by "
+                          "rules of its own",
+                          config->pipeline.file)
+                    : ME_OK;
 }
 
 static me_schedule_shape shape_of(me_placement placement, int32_t chunks)

@@ -26,6 +26,11 @@ bool me_config_has_own_schedule(const me_config *config);
 me_status me_config_file_is_own_schedule(const me_config *config, me_diag *diag,
                                          bool *is_own_out) ME_MUST_CHECK;
 
+/** Say in the report of Megatron-LM's job that what a file does to parameters
+ *  is passed over. Local. @return ME_OK, ME_ERR_NOMEM */
+me_status me_config_note_work_on_parameters(me_config *config,
+                                            me_diag *diag) ME_MUST_CHECK;
+
 /**
  * The order of a job that is run by one, checked. Local.
  *

@@ -125,19 +125,6 @@ static bool is_even(const me_pipeline_order *order)
     return true;
 }
 
-static bool has_work_on_parameters(const me_pipeline_order *order)
-{
-    for (int32_t rank = 0; rank < order->n_ranks; rank++) {
-        for (int32_t i = 0; i < order->ranks[rank].count; i++) {
-            if (me_action_is_of_parameters(
-                    (me_action_kind)order->ranks[rank].items[i].kind)) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 me_status me_torch_check_order(const me_config *config,
                                const me_pipeline_order *order, me_diag *diag)
 {
@@ -151,7 +138,7 @@ me_status me_torch_check_order(const me_config *config,
                     diag);
     }
     const bool is_complete = me_pipeline_order_has_transfers(order);
-    if (!is_complete && has_work_on_parameters(order)) {
+    if (!is_complete && me_pipeline_order_has_work_on_parameters(order)) {
         return fail(config, ME_ERR_CONFIG,
                     "UNSHARD, RESHARD and REDUCE_GRAD without sends and "
                     "receives: PyTorch reads what is computed alone "
