@@ -315,18 +315,20 @@ static bool has_batches(const me_pipeline_order *order)
 me_status me_pipeline_order_check_transfers(const me_pipeline_order *order,
                                             me_diag *diag)
 {
+    meeting m = {.order = order};
+    me_status status = ME_ERR_NOMEM;
     uint8_t *has = me_alloc(
         (size_t)order->n_stages * (size_t)order->n_microbatches, 1, "check");
-    meeting m = {
-        .order = order,
-        .at = me_alloc((size_t)order->n_ranks, sizeof *m.at, "check.at")};
-    me_status status =
-        has == NULL || m.at == NULL
-            ? me_fail(diag, ME_ERR_NOMEM, "no host memory for the check")
-            : check_each(order, has, diag);
+    m.at = me_alloc((size_t)order->n_ranks, sizeof *m.at, "check.at");
+    if (has == NULL || m.at == NULL) {
+        me_fail(diag, status, "no host memory for the check");
+        goto out;
+    }
+    status = check_each(order, has, diag);
     if (status == ME_OK && !has_batches(order)) {
         status = check_meetings(&m, diag);
     }
+out:
     me_free(m.at);
     me_free(has);
     return status;

@@ -463,16 +463,17 @@ static me_status finish(reader *r, me_pipeline_order **order_out)
     return ME_OK;
 }
 
-/** The rows, without a mark of UTF-8 before them, as spreadsheets write it, and
- *  without blank lines and idle cells behind them. */
+/** Between a mark of UTF-8 and the blank lines and idle cells at the end. */
 static void find_rows(reader *r, const char *text, size_t length)
 {
-    static const char mark[] = "\xef\xbb\xbf";
-    const size_t n = sizeof mark - 1;
-    r->at = length >= n && memcmp(text, mark, n) == 0 ? text + n : text;
+    static const char blanks[] = {' ', ',', '\t', '\r', '\n'};
+    const bool is_marked = length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0;
+    r->at = is_marked ? text + 3 : text;
     r->end = text + length;
-    while (r->end > r->at && memchr(" ,\t\r\n", r->end[-1], 5) != NULL) {
-        r->end--;
+    for (; r->end > r->at; r->end--) {
+        if (memchr(blanks, r->end[-1], sizeof blanks) == NULL) {
+            break;
+        }
     }
 }
 
