@@ -188,74 +188,73 @@ static void test_torch_orders__loops_are_not_files(void **state)
     assert_int_equal(remove(path), 0);
 }
 
+static const struct refused {
+    const char *sets[7];
+    const char *text; /**< of the file; NULL: of `schedule` */
+    const char *schedule;
+    form how;
+    const char *error;
+} refused[] = {
+    {{"pipeline.schedule=dualpipe"},
+     "",
+     NULL,
+     COMPUTES,
+     "pipeline.schedule = \"dualpipe\": PyTorch's stages are one chain that "
+     "every micro-batch passes; an order of two directions, with two copies "
+     "of each stage, it refuses"},
+    {{"pipeline.schedule=ScheduleZBH1x"},
+     "",
+     NULL,
+     COMPUTES,
+     "pipeline.schedule = \"ScheduleZBH1x\": must be one of "
+     "torch.distributed.pipelining's, such as ScheduleGPipe, Schedule1F1B "
+     "or ScheduleZBVZeroBubble, or another of `memest schedule list`"},
+    {{FILE_OF_ORDER},
+     NULL,
+     "chimera",
+     COMPUTES,
+     "pipeline.schedule_file = \"torch_order.csv\": PyTorch's stages are "
+     "one chain that every micro-batch passes; an order of two directions, "
+     "with two copies of each stage, it refuses"},
+    {{FILE_OF_ORDER, "parallel.virtual_pipeline=2", SHARDED},
+     NULL,
+     "interleaved",
+     TRANSFERS,
+     "stage 0, of fully_shard, has no UNSHARD: it would compute in shards"},
+    {{FILE_OF_ORDER, "train.global_batch_size=2"},
+     "0F0,0REDUCE_GRAD,0B0\n1F0,1B0\n2F0,2B0\n3F0,3B0\n",
+     NULL,
+     COMPUTES,
+     "rank 0: 0REDUCE_GRAD comes before the last backward of its stage"},
+    {{FILE_OF_ORDER, "train.global_batch_size=2"},
+     "0F0,0B0,0REDUCE_GRAD\n1F0,1B0\n2F0,2B0\n3F0,3B0\n",
+     NULL,
+     COMPUTES,
+     "pipeline.schedule_file = \"torch_order.csv\": UNSHARD, RESHARD and "
+     "REDUCE_GRAD without sends and receives: PyTorch reads what is "
+     "computed alone (compute_only), or everything (compute_comms)"},
+    {{FILE_OF_ORDER, "train.global_batch_size=2",
+      "parallel.virtual_pipeline=2"},
+     "0F0,1F0,1B0,0B0\n2F0,2B0\n3F0,3B0\n4F0,4B0\n",
+     NULL,
+     COMPUTES,
+     "5 stages, but parallel.pipeline x parallel.virtual_pipeline = 4 x 2"},
+};
+
 static void test_torch_orders__refuses_what_pytorch_does(void **state)
 {
     (void)state;
-
-    static const struct {
-        const char *sets[7];
-        const char *text; /**< of the file; NULL: of `schedule` */
-        const char *schedule;
-        form how;
-        const char *error;
-    } cases[] = {
-        {{"pipeline.schedule=dualpipe"},
-         "",
-         NULL,
-         COMPUTES,
-         "pipeline.schedule = \"dualpipe\": PyTorch's stages are one chain that "
-         "every micro-batch passes; an order of two directions, with two copies "
-         "of each stage, it refuses"},
-        {{"pipeline.schedule=ScheduleZBH1x"},
-         "",
-         NULL,
-         COMPUTES,
-         "pipeline.schedule = \"ScheduleZBH1x\": must be one of "
-         "torch.distributed.pipelining's, such as ScheduleGPipe, Schedule1F1B "
-         "or ScheduleZBVZeroBubble, or another of `memest schedule list`"},
-        {{FILE_OF_ORDER},
-         NULL,
-         "chimera",
-         COMPUTES,
-         "pipeline.schedule_file = \"torch_order.csv\": PyTorch's stages are "
-         "one chain that every micro-batch passes; an order of two directions, "
-         "with two copies of each stage, it refuses"},
-        {{FILE_OF_ORDER, "parallel.virtual_pipeline=2", SHARDED},
-         NULL,
-         "interleaved",
-         TRANSFERS,
-         "stage 0, of fully_shard, has no UNSHARD: it would compute in shards"},
-        {{FILE_OF_ORDER, "train.global_batch_size=2"},
-         "0F0,0REDUCE_GRAD,0B0\n1F0,1B0\n2F0,2B0\n3F0,3B0\n",
-         NULL,
-         COMPUTES,
-         "rank 0: 0REDUCE_GRAD comes before the last backward of its stage"},
-        {{FILE_OF_ORDER, "train.global_batch_size=2"},
-         "0F0,0B0,0REDUCE_GRAD\n1F0,1B0\n2F0,2B0\n3F0,3B0\n",
-         NULL,
-         COMPUTES,
-         "pipeline.schedule_file = \"torch_order.csv\": UNSHARD, RESHARD and "
-         "REDUCE_GRAD without sends and receives: PyTorch reads what is "
-         "computed alone (compute_only), or everything (compute_comms)"},
-        {{FILE_OF_ORDER, "train.global_batch_size=2",
-          "parallel.virtual_pipeline=2"},
-         "0F0,1F0,1B0,0B0\n2F0,2B0\n3F0,3B0\n4F0,4B0\n",
-         NULL,
-         COMPUTES,
-         "5 stages, but parallel.pipeline x parallel.virtual_pipeline = 4 x 2"},
-    };
-
-    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        if (cases[i].text == NULL) {
-            write_order(cases[i].schedule, 2, cases[i].how);
+    for (unsigned i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        if (refused[i].text == NULL) {
+            write_order(refused[i].schedule, 2, refused[i].how);
         } else {
-            write_text(cases[i].text);
+            write_text(refused[i].text);
         }
         test_job job;
         me_diag diag = {.status = ME_OK};
-        const me_status status = plan_job(&job, cases[i].sets, &diag);
+        const me_status status = plan_job(&job, refused[i].sets, &diag);
         assert_true(status == ME_ERR_CONFIG || status == ME_ERR_UNSUPPORTED);
-        assert_string_equal(diag.text, cases[i].error);
+        assert_string_equal(diag.text, refused[i].error);
         test_job_fini(&job);
         assert_int_equal(remove(path), 0);
     }
