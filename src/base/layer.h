@@ -174,6 +174,7 @@ typedef struct me_layer_spec {
 typedef struct me_layer_tree {
     me_layer_spec root;
     bool is_built_on_host; /**< and moved to the device once it is built */
+    bool stays_on_host;    /**< not then, but by fully_shard() */
     bool is_meta;          /**< built without memory, which it gets once it is
                                 wrapped (to_empty()) */
     bool has_cast;         /**< `.to(cast)` once it is built */

@@ -118,6 +118,7 @@ void me_layers_dump(const me_layers *layers, me_str *text)
     dump_class_name(root, text);
     me_str_printf(text, " device = \"%s\";",
                   tree->is_meta            ? "meta"
+                  : tree->stays_on_host    ? "host"
                   : tree->is_built_on_host ? "cpu"
                                            : "cuda");
     if (tree->has_cast) {

@@ -298,10 +298,13 @@ static me_status set_device(const me_layers_reading *r,
     const char *word = config_setting_get_string(setting);
     if (word == NULL ||
         (strcmp(word, "cpu") != 0 && strcmp(word, "cuda") != 0 &&
-         strcmp(word, "meta") != 0)) {
-        return me_layers_fail(r, setting, "must be one of cpu, cuda, meta");
+         strcmp(word, "meta") != 0 && strcmp(word, "host") != 0)) {
+        return me_layers_fail(r, setting,
+                              "must be one of cpu, cuda, meta, host");
     }
-    t->tree->is_built_on_host = strcmp(word, "cpu") == 0;
+    t->tree->stays_on_host = strcmp(word, "host") == 0;
+    t->tree->is_built_on_host =
+        strcmp(word, "cpu") == 0 || t->tree->stays_on_host;
     t->tree->is_meta = strcmp(word, "meta") == 0;
     return ME_OK;
 }

@@ -176,16 +176,6 @@ static const char *const foreign[] = {
 };
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
-static bool has_checkpoint(const me_layer_spec *layer)
-{
-    bool has = layer->is_checkpointed;
-    for (uint32_t i = 0; i < layer->n_children && !has; i++) {
-        has = has_checkpoint(&layer->children[i]);
-    }
-    return has;
-}
-
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
 static bool has_kind(const me_layer_spec *layer, me_layer_kind kind)
 {
     bool has = layer->kind == kind;
@@ -208,27 +198,20 @@ static me_status check_buffers(const me_config *config, me_diag *diag)
                          "on the device and not cast");
 }
 
-/**
- * Half a backward would run a region again for one half of its nodes, and would
- * gather a shard for each.
- *
- * @param what  a stage has, which allows whole backwards alone
- */
-static me_status check_whole_backward(const me_config *config, const char *what,
-                                      me_diag *diag)
+/** fully_shard() alone moves a model that stays where it was built. */
+static me_status check_host(const me_config *config, me_diag *diag)
 {
-    bool splits = false;
-    const me_status status = me_config_splits_backward(config, diag, &splits);
-    const me_schedule *schedule = me_schedule_find(config->pipeline.name);
-    return status == ME_OK && splits
-               ? me_fail(diag, ME_ERR_CONFIG,
-                         "module: %s in a stage whose backward is split, as "
-                         "that of %s, is not modelled",
-                         what,
-                         schedule == NULL               ? config->pipeline.file
-                         : schedule->torch_name != NULL ? schedule->torch_name
-                                                        : schedule->name)
-               : status;
+    const me_layer_tree *tree = config->torch_job.tree;
+    const bool is_wrapped =
+        config->torch.data_parallel == ME_DATA_PARALLEL_FULLY_SHARD &&
+        (config->torch.wrap_one_rank || config->parallel.data > 1);
+    return !tree->stays_on_host ||
+                   (is_wrapped && !tree->has_cast && tree->n_styles == 0)
+               ? ME_OK
+               : me_fail(diag, ME_ERR_CONFIG,
+                         "module: device = \"host\" wants torch.data_parallel "
+                         "= \"fully_shard\" that wraps it, no `to` and no "
+                         "parallelize_plan; \"cpu\" moves it once it is built");
 }
 
 static me_status check_pipeline(const me_config *config, me_diag *diag)
@@ -260,18 +243,9 @@ static me_status check_pipeline(const me_config *config, me_diag *diag)
                                .microbatches = config->train.num_microbatches,
                                .chunks = p->virtual_pipeline,
                                .memory_limit = config->pipeline.memory_limit};
-    if (!has_file) {
-        status = me_schedule_check(me_schedule_find(config->pipeline.name),
-                                   &first, diag);
-    }
-    const char *what =
-        has_checkpoint(root) ? "checkpoint"
-        : config->torch.data_parallel == ME_DATA_PARALLEL_FULLY_SHARD
-            ? "fully_shard"
-            : NULL;
-    return status == ME_OK && what != NULL
-               ? check_whole_backward(config, what, diag)
-               : status;
+    return has_file ? ME_OK
+                    : me_schedule_check(me_schedule_find(config->pipeline.name),
+                                        &first, diag);
 }
 
 static me_status check_batch(const me_config *config, me_diag *diag)
@@ -305,6 +279,9 @@ static me_status validate(const me_config *config, me_diag *diag)
         status = check_buffers(config, diag);
     }
     if (status == ME_OK) {
+        status = check_host(config, diag);
+    }
+    if (status == ME_OK) {
         status = me_torch_check_autocast(config, diag);
     }
     return status;
@@ -321,6 +298,35 @@ static me_status note_unwrapped(me_config *config, me_diag *diag)
         "one rank has the whole batch, so that the model is not wrapped and "
         "keeps the types that it is built with; autocast, as torchtitan 0.2 has "
         "it there, is torch.autocast's");
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
+static bool is_resharded_below(const me_layer_spec *layer)
+{
+    bool is = false;
+    for (uint32_t i = 0; i < layer->n_children && !is; i++) {
+        const me_layer_spec *child = &layer->children[i];
+        is = (child->is_sharded && !child->keeps_unsharded) ||
+             is_resharded_below(child);
+    }
+    return is;
+}
+
+/** stage_backward_input() looks for the weights before it has them gathered. */
+static me_status note_resharded(me_config *config, me_diag *diag)
+{
+    const bool is_meant =
+        config->torch.data_parallel == ME_DATA_PARALLEL_FULLY_SHARD &&
+        me_torch_splits_backward(config) &&
+        is_resharded_below(&config->torch_job.tree->root);
+    return !is_meant
+               ? ME_OK
+               : me_config_assume(
+                     config, diag,
+                     "where a module's shards are still in their place when "
+                     "half a backward begins, PyTorch finds no weights and "
+                     "makes no gradients of them; with reshard_after_forward "
+                     "= false it does");
 }
 
 static me_status note(me_config *config, me_diag *diag)
@@ -354,21 +360,15 @@ static me_status note(me_config *config, me_diag *diag)
     if (order != ME_OK) {
         return order;
     }
-    if (has_checkpoint(&config->torch_job.tree->root)) {
-        const me_status status = me_config_assume(
-            config, diag,
-            "checkpoints in pipeline stages run as they do without a pipeline; "
-            "no measured job has them");
-        if (status != ME_OK) {
-            return status;
-        }
+    const me_status resharded = note_resharded(config, diag);
+    if (resharded != ME_OK) {
+        return resharded;
     }
-    if (config->torch.data_parallel != ME_DATA_PARALLEL_NONE ||
-        config->parallel.tensor > 1) {
+    if (config->parallel.tensor > 1) {
         const me_status status = me_config_assume(
             config, diag,
-            "fully_shard and parallelize_plan in pipeline stages follow "
-            "PyTorch's source; no measured job has them");
+            "parallelize_plan in pipeline stages follows PyTorch's source; no "
+            "measured job has it");
         if (status != ME_OK) {
             return status;
         }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/torch_checkpoints.h"
 
+#include "config/schedule.h"
+
 #include <stddef.h>
 
 /** What is around a module. */
@@ -34,6 +36,25 @@ static bool is_reentrant(const me_layer_spec *layer, const search *s)
     return layer->is_reentrant;
 }
 
+/** A shard's module would run again without the hooks of a backward. */
+static bool is_sharded_inside(const me_layer_spec *layer, const search *s)
+{
+    return layer->is_sharded && (s->is_in_checkpoint || layer->is_checkpointed);
+}
+
+static bool is_selective(const me_layer_spec *layer, const search *s)
+{
+    (void)s;
+    return layer->is_selective;
+}
+
+bool me_torch_splits_backward(const me_config *config)
+{
+    bool splits = false;
+    return config->parallel.pipeline > 1 &&
+           me_config_splits_backward(config, NULL, &splits) == ME_OK && splits;
+}
+
 /** The name of the first module at or below @p layer that @p is_meant.
  *  @return is there one? */
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
@@ -56,33 +77,46 @@ static bool find(const me_layer_spec *layer, search s,
     return is_found;
 }
 
+/** What is refused, the first rule that applies first. */
+static const struct {
+    bool (*is_meant)(const me_layer_spec *layer, const search *s);
+
+    enum {
+        ALWAYS,
+        WITH_PLAN,
+        WITH_AUTOCAST,
+        WITH_SPLIT, /* of backwards */
+        WITH_SPLIT_SHARDS
+    } when;
+
+    const char *why;
+} rules[] = {
+    {is_selective_reentrant, ALWAYS,
+     "checkpoint_policy = \"op\" wants checkpoint = true: PyTorch has no "
+     "context_fn with use_reentrant=True"},
+    {is_selective_nest, ALWAYS,
+     "of two checkpoints inside each other one has checkpoint_policy = "
+     "\"op\", which is not modelled"},
+    {is_reentrant, WITH_PLAN,
+     "checkpoint = \"reentrant\" with a parallelize_plan is not modelled, "
+     "checkpoint = true is"},
+    {is_reentrant, WITH_AUTOCAST,
+     "checkpoint = \"reentrant\" with torch.autocast is not modelled, "
+     "checkpoint = true is"},
+    {is_reentrant, WITH_SPLIT,
+     "PyTorch runs no checkpoint = \"reentrant\" in a stage whose backward "
+     "is split (it is incompatible with torch.autograd.grad()), checkpoint "
+     "= true it does"},
+    {is_selective, WITH_SPLIT,
+     "PyTorch runs no checkpoint_policy = \"op\" in a stage whose backward "
+     "is split, which would run it again twice"},
+    {is_sharded_inside, WITH_SPLIT_SHARDS,
+     "fully_shard in a checkpoint, in a stage whose backward is split, is "
+     "not modelled; a checkpoint in the module that is sharded is"},
+};
+
 me_status me_torch_check_checkpoints(const me_config *config, me_diag *diag)
 {
-    static const struct {
-        bool (*is_meant)(const me_layer_spec *layer, const search *s);
-
-        enum {
-            ALWAYS,
-            WITH_PLAN,
-            WITH_AUTOCAST
-        } when;
-
-        const char *why;
-    } rules[] = {
-        {is_selective_reentrant, ALWAYS,
-         "checkpoint_policy = \"op\" wants checkpoint = true: PyTorch has no "
-         "context_fn with use_reentrant=True"},
-        {is_selective_nest, ALWAYS,
-         "of two checkpoints inside each other one has checkpoint_policy = "
-         "\"op\", which is not modelled"},
-        {is_reentrant, WITH_PLAN,
-         "checkpoint = \"reentrant\" with a parallelize_plan is not modelled, "
-         "checkpoint = true is"},
-        {is_reentrant, WITH_AUTOCAST,
-         "checkpoint = \"reentrant\" with torch.autocast is not modelled, "
-         "checkpoint = true is"},
-    };
-
     const me_layer_tree *tree = config->torch_job.tree;
     if (tree->root.is_checkpointed && config->parallel.pipeline > 1) {
         return me_fail(
@@ -92,12 +126,16 @@ me_status me_torch_check_checkpoints(const me_config *config, me_diag *diag)
             "may be checkpointed",
             (int)config->parallel.pipeline);
     }
+    const bool is_split = me_torch_splits_backward(config);
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         const char *name = "";
         const bool applies[] = {
             [ALWAYS] = true,
             [WITH_PLAN] = tree->n_styles > 0,
             [WITH_AUTOCAST] = config->torch.autocast >= 0,
+            [WITH_SPLIT] = is_split,
+            [WITH_SPLIT_SHARDS] = is_split && config->torch.data_parallel ==
+                                                  ME_DATA_PARALLEL_FULLY_SHARD,
         };
         if (applies[rules[i].when] &&
             find(&tree->root, (search){0}, rules[i].is_meant, &name)) {

@@ -10,6 +10,10 @@
 
 #include "config/config.h"
 
+/** Does a stage make gradients of its input and of its weights apart, as in
+ *  zero-bubble orders? */
+bool me_torch_splits_backward(const me_config *config);
+
 /** Refuse the tree's first checkpoint that is not modelled, by name: one with
  *  what its kind does not have, or beside what it was not measured with. */
 me_status me_torch_check_checkpoints(const me_config *config, me_diag *diag);

@@ -103,6 +103,20 @@ static void clear_unpacked(me_engine *e, me_node *node)
     }
 }
 
+/** release_variables(). */
+static void release_saved(me_engine *e, me_node *node)
+{
+    if (node->region != NULL) {
+        me_region_give_up(e, node);
+    }
+    for (int i = 0; i < ME_MAX_SAVED; i++) {
+        if (node->saved[i] != NULL) {
+            me_clear(e, &node->saved[i]);
+        }
+    }
+    me_region_let_go(e, node);
+}
+
 static void run_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                          me_tensor **gx)
 {
@@ -167,6 +181,7 @@ static void set_needed(const me_engine *e, const me_run *r, me_node *node)
 static void run_node(me_engine *e, const me_run *r, me_node *node)
 {
     exchange x;
+    me_tensor *holders[ME_MAX_SAVED] = {NULL};
     take_gradients(e, node, &x);
     me_module_switch(e, node->module);
     if (node->hooks != NULL) {
@@ -178,19 +193,19 @@ static void run_node(me_engine *e, const me_run *r, me_node *node)
         me_module_switch(e, node->module);
     }
     if (node->region != NULL) {
-        me_region_unpack(e, node);
+        me_region_unpack(e, node, r->task, holders);
     }
     set_needed(e, r, node);
     run_backward(e, node, x.gy, x.gx);
+    if (node->region != NULL) {
+        memcpy(node->saved, holders, sizeof holders);
+    }
     for (uint32_t i = 0; i < node->n_outputs; i++) {
         me_clear(e, &x.gy[i]);
     }
-    for (int i = 0; i < ME_MAX_SAVED && !r->retains_graph; i++) {
-        if (node->saved[i] != NULL) {
-            me_clear(e, &node->saved[i]);
-        }
+    if (!r->retains_graph) {
+        release_saved(e, node);
     }
-    me_region_let_go(e, node);
     for (uint32_t i = 0; i < node->n_inputs; i++) {
         if (node->edges[i].node != NULL) {
             me_tensor *gradient = x.gx[i];

@@ -192,8 +192,15 @@ static void remove_prehooks(const me_parameter_groups *groups)
     }
 }
 
+static void run_after(const me_stage_weights *weights)
+{
+    if (weights->after.run != NULL) {
+        weights->after.run(weights->after.self);
+    }
+}
+
 void me_backward_input(me_engine *e, const me_backward_way *way,
-                       uint32_t n_weights, me_tensor *const *weights,
+                       const me_stage_weights *weights,
                        me_parameter_groups *groups_out)
 {
     me_tensor *output = way->output;
@@ -203,9 +210,10 @@ void me_backward_input(me_engine *e, const me_backward_way *way,
         return;
     }
     me_node *target = gradient_node(e, input);
-    me_node **accumulators = hold_accumulators(e, n_weights, weights);
+    me_node **accumulators =
+        hold_accumulators(e, weights->count, weights->tensors);
     if (me_engine_is_ok(e) && accumulators != NULL) {
-        find_groups(e, output->grad_fn, target, n_weights, accumulators,
+        find_groups(e, output->grad_fn, target, weights->count, accumulators,
                     groups_out);
     }
     me_tensor *of_input = NULL;
@@ -219,11 +227,12 @@ void me_backward_input(me_engine *e, const me_backward_way *way,
                             .gradients_out = &of_input,
                             .retain_graph = true,
                         });
+    run_after(weights);
     collect(e, input, of_input);
     me_release(e, of_input);
     me_detach_in_place(e, output);
     remove_prehooks(groups_out);
-    release_nodes(e, n_weights, accumulators);
+    release_nodes(e, weights->count, accumulators);
     me_node_release(e, target);
 }
 
@@ -264,10 +273,14 @@ static void release_list(me_engine *e, me_tensor **list, uint32_t count)
     me_free(list);
 }
 
-/** `sum()` begins at 0, which makes a tensor even of one gradient. */
+/** `sum()` begins at 0, which makes a tensor even of one gradient. The node of
+ *  the group before may have been the last name of a part of the graph. */
 static void bind_sum(me_engine *e, locals *l, me_intermediate *intermediate)
 {
     me_node *before = l->intermediate;
+    l->intermediate = intermediate->node; // its reference moves here
+    intermediate->node = NULL;
+    me_node_release(e, before);
     me_assign(e, &l->captured, intermediate->gradient);
     me_clear(e, &intermediate->gradient);
     const me_frame frame = me_enter(e);
@@ -276,13 +289,10 @@ static void bind_sum(me_engine *e, locals *l, me_intermediate *intermediate)
                      2 * me_bytes(sum));
     me_assign(e, &l->summed_grad, sum);
     me_leave(e, frame, NULL);
-    l->intermediate = intermediate->node; // its reference moves here
-    intermediate->node = NULL;
-    me_node_release(e, before);
 }
 
 /** The gradients of a group's weights, and where they go. */
-static void run_group(me_engine *e, locals *l, me_tensor *const *weights,
+static void run_group(me_engine *e, locals *l, const me_stage_weights *weights,
                       me_parameter_group *group)
 {
     me_launch_host(e, ME_HOST_WEIGHT_GROUP);
@@ -297,7 +307,8 @@ static void run_group(me_engine *e, locals *l, me_tensor *const *weights,
         return;
     }
     for (uint32_t i = 0; i < n; i++) {
-        inputs[i] = me_leaf_accumulator(e, weights[group->parameters[i]]);
+        inputs[i] =
+            me_leaf_accumulator(e, weights->tensors[group->parameters[i]]);
     }
     const me_edge root = {l->intermediate, 0};
     me_autograd_grad(e, &(me_grad_request){
@@ -308,28 +319,47 @@ static void run_group(me_engine *e, locals *l, me_tensor *const *weights,
                             .inputs = inputs,
                             .gradients_out = dweights,
                         });
+    run_after(weights);
     release_list(e, l->dweights, l->n_dweights);
     l->dweights = dweights;
     l->n_dweights = n;
     for (uint32_t i = 0; i < n; i++) {
-        collect(e, weights[group->parameters[i]], dweights[i]);
+        collect(e, weights->tensors[group->parameters[i]], dweights[i]);
     }
     release_nodes(e, n, inputs);
 }
 
-void me_backward_weight(me_engine *e, me_tensor *const *weights,
+/** weight_grads: what the weights had before, which is returned. NULL without
+ *  memory. */
+static me_tensor **hold_gradients(me_engine *e, const me_stage_weights *weights)
+{
+    me_tensor **held =
+        me_alloc(weights->count, sizeof(me_tensor *), "weight_grads");
+    if (held == NULL) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a backward");
+        return NULL;
+    }
+    for (uint32_t i = 0; i < weights->count; i++) {
+        held[i] = me_retain(weights->tensors[i]->grad);
+    }
+    return held;
+}
+
+void me_backward_weight(me_engine *e, const me_stage_weights *weights,
                         me_parameter_groups *groups)
 {
     locals l = {.captured = NULL};
+    me_tensor **before = hold_gradients(e, weights);
     for (uint32_t i = 0; i < groups->count && me_engine_is_ok(e); i++) {
         run_group(e, &l, weights, &groups->groups[i]);
         if (me_engine_is_ok(e)) {
             group_fini(e, &groups->groups[i]);
         }
     }
-    me_release(e, l.captured);
     me_node_release(e, l.intermediate);
+    me_release(e, l.captured);
     me_release(e, l.summed_grad);
     release_list(e, l.dweights, l.n_dweights);
+    release_list(e, before, weights->count);
     me_parameter_groups_fini(e, groups);
 }

@@ -43,19 +43,33 @@ typedef struct me_backward_way {
     me_tensor *input;    /**< a leaf that needs a gradient */
 } me_backward_way;
 
+/** What is called at the end of each run over the graph, as functions given to
+ *  Engine.queue_callback() are; NULL: nothing. */
+typedef struct me_after_run {
+    void (*run)(void *self);
+    void *self;
+} me_after_run;
+
+/** Parameters of a stage, in their order; all borrowed. */
+typedef struct me_stage_weights {
+    uint32_t count;
+    me_tensor *const *tensors;
+    me_after_run after;
+} me_stage_weights;
+
 /**
  * stage_backward_input(): the gradient of the input goes to its `grad`, added to
  * what is there.
  *
- * @param n_weights   parameters of the stage, in their order
  * @param groups_out  for me_backward_weight(), which gives it back
  */
 void me_backward_input(me_engine *e, const me_backward_way *way,
-                       uint32_t n_weights, me_tensor *const *weights,
+                       const me_stage_weights *weights,
                        me_parameter_groups *groups_out);
 
-/** stage_backward_weight(): group by group, to each weight's `grad`. */
-void me_backward_weight(me_engine *e, me_tensor *const *weights,
+/** stage_backward_weight(): group by group, to each weight's `grad`. A region of
+ *  the graph (region.h) runs again for each group that has a node in it. */
+void me_backward_weight(me_engine *e, const me_stage_weights *weights,
                         me_parameter_groups *groups);
 
 /** Give back what is held, if the second half does not come. */

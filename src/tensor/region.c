@@ -24,11 +24,14 @@ typedef struct kept_results {
     uint32_t next; /**< to be handed out */
 } kept_results;
 
-/** What a holder stands for. */
-typedef struct place {
-    me_tensor *tensor; /**< from the second run until it is handed out; owned */
-    bool is_given_up;  /**< its holder has gone before the second run */
-} place;
+/** What a backward has made again. Each has its own, since half a backward
+ *  leaves what it did not ask for, and the other half runs the region anew. */
+typedef struct rerun {
+    struct rerun *next;
+    uint64_t task;       /**< of the backward (_current_graph_task_id()) */
+    me_tensor **tensors; /**< of each place until it is handed out or its holder
+                              goes; owned, with the list */
+} rerun;
 
 /** One run of the function that the backward may ask for again. */
 typedef struct me_region {
@@ -40,7 +43,6 @@ typedef struct me_region {
     struct me_region *outer; /**< it, which that holder keeps alive */
     uint32_t input_place;    /**< there */
     bool needs_gradient;     /**< the input does */
-    bool has_run_again;
     me_module_id module;
     me_autocast_state autocast; /**< that it ran under */
     uint32_t refs;              /**< holders, and the forward while it runs */
@@ -48,7 +50,9 @@ typedef struct me_region {
     uint32_t capacity;          /**< of the list */
     uint32_t n_filled;          /**< places, by the run that goes on */
     me_local *traceback;        /**< while it unwinds; owned, innermost first */
-    place *places;              /**< one a holder; owned */
+    bool *is_given_up;          /**< of each place: its holder has gone */
+    rerun *reruns;              /**< in their order; owned */
+    rerun *running;             /**< that goes on */
     kept_results kept;
     uint32_t n_products; /**< of the run that goes on */
 } me_region;
@@ -74,23 +78,35 @@ static void unlink_region(me_engine *e, const me_region *region)
     }
 }
 
+static void free_reruns(me_region *region)
+{
+    while (region->reruns != NULL) {
+        rerun *run = region->reruns;
+        region->reruns = run->next;
+        me_free(run->tensors);
+        me_free(run);
+    }
+}
+
 void me_regions_fini(me_engine *e)
 {
     while (e->regions != NULL) {
         me_region *region = e->regions;
         e->regions = region->next;
-        me_free(region->places);
+        free_reruns(region);
+        me_free(region->is_given_up);
         me_free(region->kept.tensors);
         me_free(region);
     }
 }
 
-/** A holder that nobody unpacked has gone, and what stood for it. */
+/** A holder has gone, and what was made for it and not handed out. */
 static void give_up(me_engine *e, me_region *region, uint64_t number)
 {
-    place *p = &region->places[number];
-    p->is_given_up = true;
-    me_clear(e, &p->tensor);
+    region->is_given_up[number] = true;
+    for (rerun *run = region->reruns; run != NULL; run = run->next) {
+        me_clear(e, &run->tensors[number]);
+    }
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as regions nest
@@ -100,10 +116,8 @@ static void release(me_engine *e, me_region *region, uint32_t count)
     if (region->refs > 0) {
         return;
     }
-    for (uint32_t i = 0; i < region->n_holders; i++) {
-        me_release(e, region->places[i].tensor);
-    }
-    me_free(region->places);
+    free_reruns(region);
+    me_free(region->is_given_up);
     for (uint32_t i = region->kept.next; i < region->kept.count; i++) {
         me_release(e, region->kept.tensors[i]);
     }
@@ -123,16 +137,16 @@ static bool add_place(me_engine *e, me_region *region, uint32_t *number_out)
     if (region->n_holders == region->capacity) {
         const uint32_t capacity =
             region->capacity == 0 ? 16 : region->capacity * 2;
-        place *larger = me_realloc(region->places, capacity, sizeof *larger,
-                                   "region.places");
+        bool *larger = me_realloc(region->is_given_up, capacity, sizeof *larger,
+                                  "region.places");
         if (larger == NULL) {
             me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a region");
             return false;
         }
-        region->places = larger;
+        region->is_given_up = larger;
         region->capacity = capacity;
     }
-    region->places[region->n_holders] = (place){0};
+    region->is_given_up[region->n_holders] = false;
     *number_out = region->n_holders++;
     region->refs++;
     return true;
@@ -221,8 +235,8 @@ void me_region_fill(me_engine *e, const me_tensor *saved)
     if (region->n_filled == region->n_holders) {
         return;
     }
-    place *p = &region->places[region->n_filled++];
-    if (!p->is_given_up) {
+    const uint32_t number = region->n_filled++;
+    if (!region->is_given_up[number]) {
         me_tensor *handle = me_tensor_new(e);
         if (handle == NULL) {
             return;
@@ -232,7 +246,7 @@ void me_region_fill(me_engine *e, const me_tensor *saved)
         handle->shape = saved->shape;
         memcpy(handle->strides, saved->strides, sizeof handle->strides);
         me_storage_retain(handle->storage);
-        p->tensor = handle;
+        region->running->tensors[number] = handle;
     }
     e->is_stopped =
         region->n_filled == region->n_holders && !region->function.runs_to_end;
@@ -303,33 +317,66 @@ static void recompute(me_engine *e, me_region *region, const me_tensor *input)
     me_grad_enable(e, grad);
 }
 
-/** What stands in a place, handed out; NULL after a failure of the engine. */
-static me_tensor *take(me_region *region, uint64_t number)
+/** One more run, of which nothing is there; NULL without memory. */
+static rerun *add_rerun(me_engine *e, me_region *region, uint64_t task)
 {
-    me_tensor *x = region->places[number].tensor;
-    region->places[number].tensor = NULL;
+    rerun *run = me_alloc(1, sizeof *run, "region.rerun");
+    me_tensor **tensors =
+        me_alloc(region->n_holders, sizeof(me_tensor *), "region.rerun");
+    if (run == NULL || tensors == NULL) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a region");
+        me_free(tensors);
+        me_free(run);
+        return NULL;
+    }
+    *run = (rerun){.task = task, .tensors = tensors};
+    rerun **end = &region->reruns;
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    *end = run;
+    region->running = run;
+    region->n_filled = 0;
+    return run;
+}
+
+/** What stands in a place, handed out; NULL after a failure of the engine. */
+static me_tensor *take(const rerun *run, uint64_t number)
+{
+    me_tensor *x = run->tensors[number];
+    run->tensors[number] = NULL;
     return x;
 }
 
-/** The first holder that is unpacked makes the region run again. The input may
- *  have to be made by the region around it, and goes once it has been used. */
+/** The first holder that a backward unpacks makes the region run again. The
+ *  input may have to be made by the region around it, and goes once it has been
+ *  used. @return what has been made; NULL after a failure */
 // NOLINTNEXTLINE(misc-no-recursion): as deep as regions nest
-static void run_again(me_engine *e, me_region *region)
+static const rerun *run_again(me_engine *e, me_region *region, uint64_t task)
 {
-    if (region->has_run_again || !me_engine_is_ok(e)) {
-        return;
+    rerun *run = region->reruns;
+    while (run != NULL && run->task != task) {
+        run = run->next;
     }
-    region->has_run_again = true;
+    if (run != NULL || !me_engine_is_ok(e)) {
+        return run;
+    }
+    const rerun *outer =
+        region->outer == NULL ? NULL : run_again(e, region->outer, task);
+    run = add_rerun(e, region, task);
+    if (run == NULL) {
+        return NULL;
+    }
     if (region->outer == NULL) {
         recompute(e, region, region->input);
-        return;
+        return run;
     }
-    run_again(e, region->outer);
-    me_tensor *input = take(region->outer, region->input_place);
+    me_tensor *input = outer == NULL ? NULL : take(outer, region->input_place);
     if (input != NULL) {
         recompute(e, region, input);
         me_release(e, input);
     }
+    return run;
 }
 
 /** torchtitan's policy: every second matrix product is made again. */
@@ -394,15 +441,16 @@ bool me_region_kept(me_engine *e, me_region_op op, uint32_t count,
     return true;
 }
 
-void me_region_unpack(me_engine *e, me_node *node)
+void me_region_unpack(me_engine *e, me_node *node, uint64_t task,
+                      me_tensor **holders_out)
 {
-    me_region *region = node->region;
-    run_again(e, region);
-    for (int i = 0; me_engine_is_ok(e) && i < ME_MAX_SAVED; i++) {
+    const rerun *run = run_again(e, node->region, task);
+    for (int i = 0; run != NULL && me_engine_is_ok(e) && i < ME_MAX_SAVED;
+         i++) {
         me_tensor *holder = node->saved[i];
         if (holder != NULL) {
-            node->saved[i] = take(region, holder->strides[0]);
-            me_release(e, holder);
+            holders_out[i] = holder;
+            node->saved[i] = take(run, holder->strides[0]);
         }
     }
 }

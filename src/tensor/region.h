@@ -4,7 +4,9 @@
  * use_reentrant=False. What the region's operations save is replaced by
  * holders; the first of them that the backward asks for makes the region run
  * again, until its last holder has its tensor. Each holder hands its tensor out
- * once, to the operation that saved it.
+ * once a backward, to the operation that saved it. A backward over a part of the
+ * graph (torch.autograd.grad) has the region run for itself, and leaves with its
+ * holders what it did not unpack.
  *
  * Regions nest. What is saved is the innermost one's, and the input of a region
  * is saved by the one around it: while that runs again, regions in it run as in
@@ -74,9 +76,16 @@ void me_regions_fini(me_engine *e);
 me_tensor *me_region_hold(me_engine *e, me_node *node);
 /** A tensor was saved while a region runs again; it may stop that. */
 void me_region_fill(me_engine *e, const me_tensor *saved);
-/** Put tensors into the places of the holders of @p node. */
-void me_region_unpack(me_engine *e, me_node *node);
-/** The node goes without having run, and its holders with it. */
+/**
+ * Put tensors into the places of the holders of @p node.
+ *
+ * @param task         of the backward that runs
+ * @param holders_out  ME_MAX_SAVED, NULL before: the holders, to be put back
+ *                     once the node has run
+ */
+void me_region_unpack(me_engine *e, me_node *node, uint64_t task,
+                      me_tensor **holders_out);
+/** The node's holders go, and what was made for them and not unpacked. */
 void me_region_give_up(me_engine *e, const me_node *node);
 /** The node has no holders any more. */
 void me_region_let_go(me_engine *e, me_node *node);

@@ -41,6 +41,7 @@ static void pre_backward(void *self, uint32_t number)
     me_engine *e = group->fsdp->spec.nn->e;
     me_fsdp_tell(group, ME_SHARD_BEFORE_PRE_BACKWARD);
     group->is_in_backward = true;
+    group->fsdp->is_callback_queued = true;
     if (group->state != ME_FSDP_PRE_BACKWARD) {
         group->state = ME_FSDP_PRE_BACKWARD;
         me_fsdp_group_unshard(group);
@@ -299,6 +300,7 @@ void me_fsdp_end_backward(me_fsdp *fsdp)
         me_clear(e, &fsdp->reduce_input);
         me_launch_stream_waits(e);
     }
+    fsdp->is_callback_queued = false;
     me_phase_set(e, phase);
 }
 

@@ -109,6 +109,8 @@ struct me_fsdp {
     me_tensor *last_gathered;    /**< of the forward; owned */
     me_tensor *reduce_input;     /**< of the group before; owned */
     bool is_reducing;            /**< me_fsdp_reduce() runs */
+    bool is_callback_queued;     /**< a backward has come to a group: the end of
+                                      its run calls me_fsdp_end_backward() */
 };
 
 /**

@@ -67,11 +67,14 @@ static void accumulate(me_fsdp_group *group)
 static void keep_gradients(me_fsdp_group *group)
 {
     me_engine *e = me_fsdp_engine(group);
+    if (!policy(group)->has_reduce_dtype) {
+        return;
+    }
     const me_dtype dtype = reduce_dtype(group);
     for (uint32_t i = 0; i < group->n_params && me_engine_is_ok(e); i++) {
         me_fsdp_param *p = &group->params[i];
-        if (policy(group)->has_reduce_dtype && p->unsharded != NULL &&
-            p->unsharded->grad != NULL && p->unsharded->grad->dtype != dtype) {
+        if (p->unsharded != NULL && p->unsharded->grad != NULL &&
+            p->unsharded->grad->dtype != dtype) {
             p->accumulated = me_keep(e, "to", ME_CATEGORY_GRADIENT, dtype,
                                      p->unsharded->grad->shape);
             me_clear(e, &p->unsharded->grad);

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "nn/parallelize.h"
+#include "ops/elementwise.h"
 #include "ops/reduce.h"
 #include "ops/view.h"
 #include "tensor/launch.h"
@@ -97,9 +98,12 @@ static me_status find_boundaries(const me_loop *l, me_engine *e,
     me_tensor *x = me_empty(e, "input", c->input_dtype, c->input_shape);
     boundaries[0] = (me_boundary){x->shape, (me_dtype)x->dtype};
     for (uint32_t i = 0; model != NULL && i < model->n_children; i++) {
-        x = me_layer_forward(&model->children[i], x);
         const uint64_t stage =
             (uint64_t)i * (uint64_t)n_stages / model->n_children;
+        if (is_cast && me_dtype_is_floating((me_dtype)x->dtype)) {
+            x = me_cast(e, x, c->fully_shard.param_dtype); // by each stage
+        }
+        x = me_layer_forward(&model->children[i], x);
         boundaries[stage + 1] = (me_boundary){x->shape, (me_dtype)x->dtype};
     }
     me_leave(e, frame, NULL);
@@ -167,9 +171,7 @@ static void build_stage(me_loop *l, me_stage *stage, int32_t chunk)
     stage->n_weights = l->parameters.count - first;
     stage->weights = me_engine_alloc(l->e, (size_t)stage->n_weights + 1,
                                      sizeof(me_tensor *));
-    for (uint32_t i = 0; i < stage->n_weights && me_engine_is_ok(l->e); i++) {
-        stage->weights[i] = l->parameters.parameters[first + i]->tensor;
-    }
+    stage->first_parameter = first;
 }
 
 void me_schedule_build(me_loop *l, me_schedule_run *run_out)

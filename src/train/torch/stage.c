@@ -66,6 +66,30 @@ static void begin_at(const me_stage *stage, me_stage_microbatch *mb,
                     : mb->gradient_buffer;
 }
 
+/** FSDPState._root_post_backward_final_callback(), if a hook has asked for it. */
+static void after_run(void *self)
+{
+    me_stage *stage = self;
+    if (stage->fsdp->is_callback_queued) {
+        me_fsdp_end_backward(stage->fsdp);
+    }
+}
+
+/** submod.parameters(), as they are now. */
+static me_stage_weights weights_of(me_stage *stage)
+{
+    const me_parameter_list *all = &stage->loop->parameters;
+    for (uint32_t i = 0; i < stage->n_weights; i++) {
+        stage->weights[i] = all->parameters[stage->first_parameter + i]->tensor;
+    }
+    me_stage_weights weights = {.count = stage->n_weights,
+                                .tensors = stage->weights};
+    if (stage->fsdp != NULL) {
+        weights.after = (me_after_run){.run = after_run, .self = stage};
+    }
+    return weights;
+}
+
 /** stage_backward(): the input's gradient leaves its `grad`. */
 static me_tensor *backward_full(me_stage *stage, me_stage_microbatch *mb,
                                 me_tensor *loss, me_tensor *output)
@@ -99,7 +123,8 @@ static me_tensor *backward_input(me_stage *stage, me_stage_microbatch *mb,
     me_tensor *gradient = NULL;
     begin_at(stage, mb, loss, output, &root, &gradient);
     const me_backward_way way = {root, gradient, mb->input_buffer};
-    me_backward_input(e, &way, stage->n_weights, stage->weights, &mb->groups);
+    const me_stage_weights weights = weights_of(stage);
+    me_backward_input(e, &way, &weights, &mb->groups);
     for (uint32_t i = 0; i < mb->groups.count; i++) {
         me_launch_host(e, ME_HOST_INPUT_GROUP);
     }
@@ -154,8 +179,12 @@ void me_stage_backward_weight(me_stage *stage, int32_t m)
     }
     if (is_first(stage)) { /* whose first half was put off */
         me_backward(e, mb->state_output, mb->state_gradient);
+        if (stage->fsdp != NULL) {
+            me_fsdp_end_backward(stage->fsdp);
+        }
     } else {
-        me_backward_weight(e, stage->weights, &mb->groups);
+        const me_stage_weights weights = weights_of(stage);
+        me_backward_weight(e, &weights, &mb->groups);
     }
     me_clear(e, &mb->state_input);
     me_clear(e, &mb->state_output);

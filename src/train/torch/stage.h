@@ -44,8 +44,10 @@ typedef struct me_stage {
     int32_t previous_rank; /**< where the neighbours are; -1: there is none */
     int32_t next_rank;
     me_layer *model;
-    me_fsdp *fsdp;       /**< fully_shard()'s; owned; NULL: none */
-    me_tensor **weights; /**< parameters in their order; borrowed tensors */
+    me_fsdp *fsdp;            /**< fully_shard()'s; owned; NULL: none */
+    uint32_t first_parameter; /**< of the loop's; then n_weights of them */
+    me_tensor **weights; /**< room for their tensors; fully_shard has two of
+                              each, in turn */
     uint32_t n_weights;
     int32_t n_microbatches;
     me_stage_microbatch *microbatches;

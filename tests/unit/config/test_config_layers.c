@@ -21,6 +21,15 @@ enum {
     LINE = 6 /* of the test's own line */
 };
 
+/* Four stages of one layer each, whose backwards are split. */
+#define SPLIT                                                                  \
+    "parallel: { pipeline = 2; virtual_pipeline = 2; world_size = 2; }; "      \
+    "pipeline: { schedule = \"ScheduleInterleavedZeroBubble\"; }; "            \
+    "train: { global_batch_size = 16; };"
+#define SPLIT_MODULE(checkpoint)                                               \
+    "class = \"Sequential\"; a: { class = \"ReLU\"; repeat = 3; " checkpoint   \
+    " };"
+
 static const struct {
     const char *options;
     const char *module;
@@ -96,6 +105,13 @@ static const struct {
      0, "parallel.pipeline over 1 is modelled with device = \"meta\" alone"},
     {"parallel: { pipeline = 2; world_size = 4; };", "", 0,
      "leave 2 copies of the model"},
+    {SPLIT, SPLIT_MODULE("checkpoint = \"reentrant\";"), 0,
+     "module: 0: PyTorch runs no checkpoint = \"reentrant\" in a stage whose "
+     "backward is split"},
+    {SPLIT, SPLIT_MODULE("checkpoint = true; checkpoint_policy = \"op\";"), 0,
+     "module: 0: PyTorch runs no checkpoint_policy = \"op\" in a stage whose "
+     "backward is split"},
+    {"", "device = \"host\";", 0, "module: device = \"host\" wants"},
     {"parallel: { pipeline = 2; world_size = 2; };", "checkpoint = true;", 0,
      "module: checkpoint of the whole model with parallel.pipeline = 2"},
     {"",

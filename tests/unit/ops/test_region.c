@@ -3,6 +3,7 @@
 #include "ops/functional_linear.h"
 #include "support/backward.h"
 #include "support/test.h"
+#include "tensor/parameter_groups.h"
 #include "tensor/region.h"
 
 /** Two products with an activation between: (2, 4) to (2, 8) to (2, 4). */
@@ -90,6 +91,37 @@ static void test_region__to_its_end(void **state)
     me_leave(events->e, frame, NULL);
 }
 
+/* A backward in two halves: the region runs again for the half of the input and
+ * for each weight, and what a weight's run did not ask for stays with its
+ * holders. */
+static void test_region__runs_for_each_weight(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+    const me_frame frame = me_enter(e);
+    mlp m = make(e);
+    me_tensor *weights[] = {m.up, m.down};
+    const me_stage_weights both = {.count = 2, .tensors = weights};
+    me_tensor *x = me_test_leaf(e, ME_SHAPE(2, 4));
+    me_tensor *y =
+        me_region_forward(e, &(me_region_function){.run = run, .self = &m}, x);
+    me_tensor *gradient = me_empty_like(e, "gradient", y);
+    (void)me_test_events_take(events);
+    me_parameter_groups groups;
+    me_backward_input(e, &(me_backward_way){y, gradient, x}, &both, &groups);
+    /* h and a; the gradients of a, of h, which stays for up, and of x */
+    EXPECT_EVENTS(events, "+32 +32 +32 -32 +32 -32 -32 +16");
+    assert_int_equal(groups.count, 2);
+    me_backward_weight(e, &both, &groups);
+    /* Up: a copy of h's gradient, h and a, which nobody takes, and its own
+     * gradient. Down: h's gradient goes, a copy of y's comes and the first copy
+     * goes; h and a once more; its gradient; this a, and that of before. Then
+     * the graph with both h, and the copy. */
+    EXPECT_EVENTS(events, "+32 +32 +32 +64 -32 +16 -32 "
+                          "+32 +32 +64 -32 -32 -32 -32 -16");
+    me_leave(e, frame, NULL);
+}
+
 /* A region in another, whose operations before and after it save as well. */
 static me_tensor *run_around(void *self, me_engine *e, me_tensor *x)
 {
@@ -161,6 +193,7 @@ int main(void)
         ENGINE_TEST(test_region__plain),
         ENGINE_TEST(test_region__selective_keeps_every_other_product),
         ENGINE_TEST(test_region__to_its_end),
+        ENGINE_TEST(test_region__runs_for_each_weight),
         ENGINE_TEST(test_region__nested),
         ENGINE_TEST(test_region__given_up_before_it_runs_again),
     };
