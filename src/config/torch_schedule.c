@@ -46,7 +46,8 @@ me_status me_torch_check_schedule(const me_config *config, me_diag *diag)
                    ? ME_OK
                    : me_fail(diag, ME_ERR_CONFIG,
                              "pipeline.schedule and pipeline.schedule_file "
-                             "contradict each other: give one");
+                             "contradict each other: give one (--set "
+                             "pipeline.schedule= takes the first away)");
     }
     const me_schedule *schedule = me_schedule_find(config->pipeline.name);
     if (schedule == NULL) {
