@@ -123,6 +123,57 @@ int32_t me_pipeline_order_microbatches(const me_pipeline_order *order,
     return stage < order->n_stages / 2 ? 0 : each;
 }
 
+static bool has_any(const me_pipeline_order *order,
+                    bool (*is_meant)(me_action_kind kind))
+{
+    for (int32_t rank = 0; rank < order->n_ranks; rank++) {
+        for (int32_t i = 0; i < order->ranks[rank].count; i++) {
+            if (is_meant((me_action_kind)order->ranks[rank].items[i].kind)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+bool me_pipeline_order_has_transfers(const me_pipeline_order *order)
+{
+    return has_any(order, me_action_transfers);
+}
+
+bool me_pipeline_order_has_work_on_parameters(const me_pipeline_order *order)
+{
+    return has_any(order, me_action_is_of_parameters);
+}
+
+me_status me_pipeline_order_copy(const me_pipeline_order *order,
+                                 bool only_computes, me_diag *diag,
+                                 me_pipeline_order **copy_out)
+{
+    const me_pipeline pipeline = {.ranks = order->n_ranks,
+                                  .microbatches = order->n_microbatches,
+                                  .chunks = order->n_chunks};
+    me_pipeline_order *copy = me_pipeline_order_new(
+        &pipeline, order->placement, order->n_stages, order->rank_of_stage);
+    me_status status = copy == NULL ? ME_ERR_NOMEM : ME_OK;
+    for (int32_t rank = 0; status == ME_OK && rank < order->n_ranks; rank++) {
+        const me_actions *actions = &order->ranks[rank];
+        for (int32_t i = 0; i < actions->count; i++) {
+            if (!only_computes ||
+                me_action_computes((me_action_kind)actions->items[i].kind)) {
+                me_actions_push(&copy->ranks[rank], actions->items[i]);
+            }
+        }
+        status = copy->ranks[rank].status;
+    }
+    if (status != ME_OK) {
+        me_pipeline_order_destroy(copy);
+        return me_fail(diag, status, "no host memory for the order");
+    }
+    *copy_out = copy;
+    return ME_OK;
+}
+
 void me_action_write(const me_action *action, me_str *text)
 {
     me_str_printf(text, "%d%s", (int)action->stage,

@@ -71,6 +71,23 @@ int32_t me_pipeline_order_microbatches(const me_pipeline_order *order,
 me_status me_pipeline_order_check(const me_pipeline_order *order,
                                   me_diag *diag) ME_MUST_CHECK;
 
+/** Are there sends or receives? */
+bool me_pipeline_order_has_transfers(const me_pipeline_order *order);
+
+/** Is there an UNSHARD, RESHARD or REDUCE_GRAD? */
+bool me_pipeline_order_has_work_on_parameters(const me_pipeline_order *order);
+
+/**
+ * Another order with the same actions.
+ *
+ * @param only_computes  without sends, receives and what is done to parameters
+ * @param copy_out       to be destroyed by the caller
+ * @return ME_OK, ME_ERR_NOMEM
+ */
+me_status me_pipeline_order_copy(const me_pipeline_order *order,
+                                 bool only_computes, me_diag *diag,
+                                 me_pipeline_order **copy_out) ME_MUST_CHECK;
+
 /** The action as PyTorch writes it: `3F0`, `1SEND_B2`, `0UNSHARD`. */
 void me_action_write(const me_action *action, me_str *text);
 

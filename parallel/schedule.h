@@ -130,6 +130,12 @@ static inline bool me_action_is_of_parameters(me_action_kind kind)
     return kind >= ME_ACTION_UNSHARD;
 }
 
+/** Is it a send or a receive? */
+static inline bool me_action_transfers(me_action_kind kind)
+{
+    return !me_action_computes(kind) && !me_action_is_of_parameters(kind);
+}
+
 /**
  * Can a schedule run a pipeline?
  *

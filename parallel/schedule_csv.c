@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "parallel/orders.h"
-#include "parallel/schedule_lower.h"
+#include "parallel/schedule_check.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -175,13 +175,24 @@ static me_status read_block(reader *r, const char *begin, const char *end)
     return ME_OK;
 }
 
+static void trim(const char **begin, const char **end)
+{
+    while (*begin < *end && **begin == ' ') {
+        (*begin)++;
+    }
+    while (*begin < *end && (*end)[-1] == ' ') {
+        (*end)--;
+    }
+}
+
+/** A cell, which may be quoted: no cell has a comma or quote in it. */
 static me_status read_cell(reader *r, const char *begin, const char *end)
 {
-    while (begin < end && *begin == ' ') {
+    trim(&begin, &end);
+    if (end - begin >= 2 && *begin == '"' && end[-1] == '"') {
         begin++;
-    }
-    while (begin < end && end[-1] == ' ') {
         end--;
+        trim(&begin, &end);
     }
     if (begin == end) {
         return ME_OK; /* idle */
@@ -414,12 +425,6 @@ static me_status check_size(const reader *r)
     return fail(r, ME_ERR_CONFIG, text);
 }
 
-static bool has_any_transfer(const reader *r)
-{
-    return r->has[ME_ACTION_SEND_FORWARD] || r->has[ME_ACTION_RECV_FORWARD] ||
-           r->has[ME_ACTION_SEND_BACKWARD] || r->has[ME_ACTION_RECV_BACKWARD];
-}
-
 static me_status finish(reader *r, me_pipeline_order **order_out)
 {
     me_status status = check_size(r);
@@ -440,8 +445,11 @@ static me_status finish(reader *r, me_pipeline_order **order_out)
     if (status == ME_OK) {
         status = me_pipeline_order_check(order, r->diag);
     }
-    if (status == ME_OK && has_any_transfer(r)) {
+    if (status == ME_OK && me_pipeline_order_has_transfers(order)) {
         status = me_pipeline_order_check_transfers(order, r->diag);
+    }
+    if (status == ME_OK) {
+        status = me_pipeline_order_check_parameters(order, r->diag);
     }
     if (status != ME_OK) {
         me_pipeline_order_destroy(order);
@@ -451,12 +459,26 @@ static me_status finish(reader *r, me_pipeline_order **order_out)
     return ME_OK;
 }
 
+/** Between a mark of UTF-8 and the blank lines and idle cells at the end. */
+static void find_rows(reader *r, const char *text, size_t length)
+{
+    static const char blanks[] = {' ', ',', '\t', '\r', '\n'};
+    const bool is_marked = length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0;
+    r->at = is_marked ? text + 3 : text;
+    r->end = text + length;
+    for (; r->end > r->at; r->end--) {
+        if (memchr(blanks, r->end[-1], sizeof blanks) == NULL) {
+            break;
+        }
+    }
+}
+
 me_status me_schedule_csv_read(const char *text, size_t length,
                                const me_csv_options *options, me_diag *diag,
                                me_pipeline_order **order_out)
 {
-    reader r = {
-        .options = options, .diag = diag, .at = text, .end = text + length};
+    reader r = {.options = options, .diag = diag};
+    find_rows(&r, text, length);
     me_status status = read_rows(&r);
     r.row = 0; /* what is wrong from now on is in no one row */
     if (status == ME_OK) {

@@ -8,9 +8,7 @@ enum {
     HAS_INPUT = 1,
     HAS_GRADIENT = 2,
     HAS_RUN_FORWARD = 4,
-    HAS_RUN_BACKWARD = 8,
-    HAS_SENT_FORWARD = 16,
-    HAS_SENT_BACKWARD = 32
+    HAS_RUN_BACKWARD = 8
 };
 
 typedef struct lowering {
@@ -182,6 +180,9 @@ static void number_chunks(me_pipeline_order *lowered, const int32_t *chunk_of)
 me_status me_pipeline_order_lower(const me_pipeline_order *order, me_diag *diag,
                                   me_pipeline_order **lowered_out)
 {
+    if (me_pipeline_order_has_transfers(order)) {
+        return me_pipeline_order_copy(order, false, diag, lowered_out);
+    }
     const me_pipeline pipeline = {.ranks = order->n_ranks,
                                   .microbatches = order->n_microbatches,
                                   .chunks = order->n_chunks};
@@ -216,103 +217,5 @@ out:
     me_free(l.has);
     me_free(l.at);
     me_free(chunk_of);
-    return status;
-}
-
-/** The mark that an action leaves, of its own stage. */
-static uint8_t mark(me_action_kind kind)
-{
-    switch (kind) {
-    case ME_ACTION_FORWARD: return HAS_RUN_FORWARD;
-    case ME_ACTION_BACKWARD:
-    case ME_ACTION_INPUT_GRADIENT: return HAS_RUN_BACKWARD;
-    case ME_ACTION_SEND_FORWARD: return HAS_SENT_FORWARD;
-    case ME_ACTION_SEND_BACKWARD: return HAS_SENT_BACKWARD;
-    case ME_ACTION_RECV_FORWARD: return HAS_INPUT;
-    case ME_ACTION_RECV_BACKWARD: return HAS_GRADIENT;
-    case ME_ACTION_WEIGHT_GRADIENT:
-    case ME_ACTION_UNSHARD:
-    case ME_ACTION_RESHARD:
-    case ME_ACTION_REDUCE_GRAD:
-    case ME_ACTION_COUNT: break;
-    }
-    return 0;
-}
-
-/** Does a tensor cross ranks between two neighbours of a chain? */
-static bool crosses(const me_pipeline_order *o, int32_t stage, int32_t other)
-{
-    return other >= 0 && o->rank_of_stage[stage] != o->rank_of_stage[other];
-}
-
-/** The marks that a stage's micro-batch has in the end. */
-static uint8_t all_marks(const me_pipeline_order *o, int32_t stage)
-{
-    uint8_t marks = HAS_RUN_FORWARD | HAS_RUN_BACKWARD;
-    if (crosses(o, stage,
-                me_placement_previous(o->placement, o->n_stages, stage))) {
-        marks |= HAS_INPUT | HAS_SENT_BACKWARD;
-    }
-    if (crosses(o, stage,
-                me_placement_next(o->placement, o->n_stages, stage))) {
-        marks |= HAS_GRADIENT | HAS_SENT_FORWARD;
-    }
-    return marks;
-}
-
-static me_status check_transfer(const me_pipeline_order *o, uint8_t *has,
-                                const me_action *action, int32_t rank,
-                                me_diag *diag)
-{
-    const me_action_kind kind = (me_action_kind)action->kind;
-    if (me_action_is_of_parameters(kind)) {
-        return ME_OK;
-    }
-    uint8_t *seen = has_of(o, has, action->stage, action->microbatch);
-    if ((all_marks(o, action->stage) & mark(kind)) != mark(kind)) {
-        return me_action_fail(diag, rank, action,
-                              "has no other rank to exchange with");
-    }
-    if ((*seen & mark(kind)) != 0) {
-        return me_action_fail(diag, rank, action, "is there twice");
-    }
-    const uint8_t needed =
-        needs(o, action) & (all_marks(o, action->stage) | HAS_RUN_FORWARD);
-    if ((*seen & needed) != needed) {
-        return me_action_fail(diag, rank, action,
-                              "comes before what it needs is received or made");
-    }
-    *seen |= mark(kind);
-    return ME_OK;
-}
-
-me_status me_pipeline_order_check_transfers(const me_pipeline_order *order,
-                                            me_diag *diag)
-{
-    uint8_t *has = me_alloc(
-        (size_t)order->n_stages * (size_t)order->n_microbatches, 1, "check");
-    if (has == NULL) {
-        return me_fail(diag, ME_ERR_NOMEM, "no host memory for the check");
-    }
-    me_status status = ME_OK;
-    for (int32_t rank = 0; rank < order->n_ranks; rank++) {
-        const me_actions *actions = &order->ranks[rank];
-        for (int32_t i = 0; status == ME_OK && i < actions->count; i++) {
-            status = check_transfer(order, has, &actions->items[i], rank, diag);
-        }
-    }
-    for (int32_t s = 0; status == ME_OK && s < order->n_stages; s++) {
-        int32_t count = 0;
-        const int32_t first = me_pipeline_order_microbatches(order, s, &count);
-        for (int32_t m = first; status == ME_OK && m < first + count; m++) {
-            if (*has_of(order, has, s, m) != all_marks(order, s)) {
-                status = me_fail(diag, ME_ERR_CONFIG,
-                                 "rank %d: a send or receive of stage %d, "
-                                 "micro-batch %d, is missing",
-                                 order->rank_of_stage[s], s, m);
-            }
-        }
-    }
-    me_free(has);
     return status;
 }

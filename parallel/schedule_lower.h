@@ -19,8 +19,8 @@
  * matches the k-th receive, and the lists end even if sends wait for their
  * receives.
  *
- * @param order       without sends and receives; passes
- *                    me_pipeline_order_check()
+ * @param order       passes me_pipeline_order_check(); one that has sends or
+ *                    receives already is copied as it is
  * @param lowered_out to be destroyed by the caller
  * @return ME_OK; ME_ERR_CONFIG if ranks wait for each other for ever;
  *         ME_ERR_NOMEM
@@ -30,12 +30,15 @@ me_pipeline_order_lower(const me_pipeline_order *order, me_diag *diag,
                         me_pipeline_order **lowered_out) ME_MUST_CHECK;
 
 /**
- * Has every tensor that crosses ranks one send after the action that makes it
- * and one receive before the action that needs it, and no other?
+ * The same as PyTorch 2.11's _PipelineScheduleRuntime lowers it: with UNSHARD
+ * and RESHARD so that a rank's next three stages are whole, and REDUCE_GRAD
+ * behind a stage's last backward. These take turns too, so that receives may
+ * stand elsewhere.
  *
- * @return ME_OK; ME_ERR_CONFIG with rank and action; ME_ERR_NOMEM
+ * @param order  as of me_pipeline_order_lower(); only what computes
  */
-me_status me_pipeline_order_check_transfers(const me_pipeline_order *order,
-                                            me_diag *diag) ME_MUST_CHECK;
+me_status
+me_pipeline_order_lower_torch(const me_pipeline_order *order, me_diag *diag,
+                              me_pipeline_order **lowered_out) ME_MUST_CHECK;
 
 #endif /* MEMEST_PARALLEL_SCHEDULE_LOWER_H */

@@ -55,12 +55,6 @@ static int64_t *posted(const course *c, const side *s, int32_t which,
     return &c->posted[transfer * SIDES + (size_t)which];
 }
 
-static bool is_transfer(const me_action *a)
-{
-    const me_action_kind kind = (me_action_kind)a->kind;
-    return !me_action_computes(kind) && !me_action_is_of_parameters(kind);
-}
-
 /** Actions of the batch that begins at a rank's next action. */
 static int32_t batch_size(const me_actions *actions, int32_t begin)
 {
@@ -149,7 +143,7 @@ static bool advance(course *c, int32_t rank)
         const me_action *a = &actions->items[c->at[rank]];
         if (me_action_computes((me_action_kind)a->kind)) {
             run_work(c, rank);
-        } else if (!is_transfer(a)) {
+        } else if (!me_action_transfers((me_action_kind)a->kind)) {
             c->at[rank]++;
         } else if (!run_batch(c, rank)) {
             break;

@@ -120,8 +120,11 @@ static me_status dump_program(const estimate *s, me_diag *diag, me_str *text)
     }
     for (int32_t i = 0; status == ME_OK && i < actions->count; i++) {
         const me_action *a = &actions->items[i];
-        me_str_printf(text, "rank %d: %s microbatch %d chunk %d\n", rank,
-                      me_action_letter(a->kind), a->microbatch, a->chunk);
+        me_str_printf(text, "rank %d: %s", rank, me_action_letter(a->kind));
+        if (!me_action_is_of_parameters(a->kind)) {
+            me_str_printf(text, " microbatch %d", a->microbatch);
+        }
+        me_str_printf(text, " chunk %d\n", a->chunk);
     }
     me_actions_destroy(own);
     return status;

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "app/program.h"
 
+/** Does a loop of its own run the schedule, in place of the order? */
+static bool is_loop(const me_schedule *schedule)
+{
+    return schedule != NULL && (schedule == me_schedule_find("gpipe") ||
+                                schedule == me_schedule_find("1f1b"));
+}
+
 static const me_schedule *schedule(const me_plan *plan)
 {
     const me_config *c = plan->config;
@@ -39,6 +46,7 @@ static me_status init(const me_plan *plan, int32_t rank, me_program *p)
 {
     const me_config *c = plan->config;
     const me_torch_job *job = &c->torch_job;
+    const me_schedule *own = schedule(plan);
     me_shape shape = {.ndim = job->n_input_dims};
     for (int32_t i = 0; i < job->n_input_dims; i++) {
         shape.dim[i] = job->input_dims[i];
@@ -65,7 +73,8 @@ static me_status init(const me_plan *plan, int32_t rank, me_program *p)
         .returns_outputs = c->torch.returns_outputs,
         .unshards_stages = c->torch.unshard_stages,
         .pipeline = me_plan_pipeline(plan, rank),
-        .schedule = c->parallel.pipeline > 1 ? schedule(plan) : NULL,
+        .schedule = is_loop(own) ? own : NULL,
+        .order = is_loop(own) ? NULL : plan->order,
         .optimizer = c->optimizer.kind == ME_OPTIMIZER_SGD ? ME_OPTIMIZER_SGD
                                                            : ME_OPTIMIZER_ADAM,
         .adds_decay = c->optimizer.kind == ME_OPTIMIZER_ADAM,

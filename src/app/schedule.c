@@ -197,25 +197,37 @@ static me_status list_schedules(const me_cli *cli, me_diag *diag, me_str *text)
     return ME_OK;
 }
 
+/** The order as it is asked for: with `--comms` its sends and receives, which a
+ *  file may have already; else what is computed alone. NULL: as it is. */
+static me_status make_shown(const me_cli *cli, const me_pipeline_order *order,
+                            me_diag *diag, me_pipeline_order **shown_out)
+{
+    if (cli->blocking) {
+        return ME_OK;
+    }
+    return cli->comms ? me_pipeline_order_lower(order, diag, shown_out)
+                      : me_pipeline_order_copy(order, true, diag, shown_out);
+}
+
 me_status me_schedule_command(const me_cli *cli, me_diag *diag, me_str *text)
 {
     if (strcmp(cli->operand, "list") == 0) {
         return list_schedules(cli, diag, text);
     }
     me_pipeline_order *order = NULL;
-    me_pipeline_order *lowered = NULL;
+    me_pipeline_order *shown = NULL;
     me_status status = read_order(cli, diag, &order);
     if (order == NULL) {
         return status == ME_ERR_IO ? ME_ERR_CONFIG : status;
     }
-    if (status == ME_OK && cli->comms && !cli->blocking) {
-        status = me_pipeline_order_lower(order, diag, &lowered);
+    if (status == ME_OK) {
+        status = make_shown(cli, order, diag, &shown);
     }
     if (status == ME_OK) {
-        status = write_order(cli, order, lowered == NULL ? order : lowered,
-                             diag, text);
+        status =
+            write_order(cli, order, shown == NULL ? order : shown, diag, text);
     }
-    me_pipeline_order_destroy(lowered);
+    me_pipeline_order_destroy(shown);
     me_pipeline_order_destroy(order);
     return status;
 }

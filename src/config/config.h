@@ -94,9 +94,9 @@ typedef struct me_parallel_config {
 
 /** In which order the pipeline runs. */
 typedef struct me_schedule_config {
-    char name[64];  /**< see parallel/schedule.h; "": what the degrees imply */
-    char file[256]; /**< an order of the user's own; "": none */
-    bool is_own;    /**< derived: one of Megatron-LM's functions runs it */
+    char name[64];   /**< see parallel/schedule.h; "": what the degrees imply */
+    char file[1024]; /**< an order of the user's own; "": none */
+    bool is_own;     /**< derived: one of Megatron-LM's functions runs it */
     int32_t
         memory_limit; /**< zb_auto, v_auto: chunk micro-batches; 0: as 1f1b */
 } me_schedule_config;
@@ -217,7 +217,7 @@ typedef enum me_rank_placement {
 
 /** Where the job runs. */
 typedef struct me_machine_config {
-    char file[256]; /**< a name of configs/machines, a file of one, or hwloc's
+    char file[1024]; /**< a name of configs/machines, a file of one, or hwloc's
                          XML; "": links are the card's */
     me_rank_placement placement;
 } me_machine_config;

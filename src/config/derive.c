@@ -180,7 +180,11 @@ static me_status derive_schedule(me_config *config, me_diag *diag)
     if (status == ME_OK && !has_own) {
         status = assume_schedule(config, diag);
     }
-    return status == ME_OK ? assume_no_limit(config, diag) : status;
+    if (status == ME_OK) {
+        status = assume_no_limit(config, diag);
+    }
+    return status == ME_OK ? me_config_note_work_on_parameters(config, diag)
+                           : status;
 }
 
 static me_status derive_parallel(me_config *config, int32_t num_processes,

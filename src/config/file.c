@@ -12,6 +12,7 @@
 #include <libconfig.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum {
     INCLUDE_DEPTH_MAX = 8,
@@ -75,6 +76,43 @@ static void append_value(const config_setting_t *setting, me_str *text)
     }
 }
 
+/** Does the option name a file of the user's? */
+static bool names_file(const me_option *option)
+{
+    static const char *const names[] = {"machine.file", "moe.tokens",
+                                        "pipeline.schedule_file"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(option->name, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** The bytes of @p where up to the last slash; none for an absolute @p path. */
+static int folder_of(const char *where, const char *path)
+{
+    const char *slash = strrchr(where, '/');
+    return path[0] == '/' || slash == NULL ? 0 : (int)(slash - where) + 1;
+}
+
+/** A file that lies beside the one that names it; else the name stays, of a
+ *  file of the working directory. */
+static void look_beside(const char *where, me_str *name)
+{
+    struct stat about;
+    me_str path = {0};
+    me_str_printf(&path, "%.*s%s", folder_of(where, me_str_text(name)), where,
+                  me_str_text(name));
+    if (me_str_status(&path) == ME_OK && name->length > 0 &&
+        stat(me_str_text(&path), &about) == 0 && S_ISREG(about.st_mode)) {
+        me_str_fini(name);
+        *name = path;
+    } else {
+        me_str_fini(&path);
+    }
+}
+
 static me_status set_option(reading *r, const me_option *option,
                             const config_setting_t *setting, const char *where)
 {
@@ -89,6 +127,9 @@ static me_status set_option(reading *r, const me_option *option,
         return status;
     }
     append_value(setting, &text);
+    if (names_file(option)) {
+        look_beside(where, &text);
+    }
     me_status status = me_str_status(&text);
     if (status == ME_OK) {
         const me_origin origin = {.file = where, .line = line};
@@ -213,11 +254,9 @@ static me_status read_include(reading *r, const char *where,
                               const me_include *include)
 {
     char path[1024];
-    const char *slash = strrchr(where, '/');
-    const int directory =
-        include->path[0] == '/' || slash == NULL ? 0 : (int)(slash - where) + 1;
     const int length =
-        snprintf(path, sizeof path, "%.*s%s", directory, where, include->path);
+        snprintf(path, sizeof path, "%.*s%s", folder_of(where, include->path),
+                 where, include->path);
     if (length < 0 || (size_t)length >= sizeof path) {
         return me_fail_at(r->diag, ME_ERR_IO, where, include->line,
                           "path of the include is too long");

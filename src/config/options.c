@@ -2,97 +2,8 @@
 #include "config/options.h"
 
 #include "base/nearest.h"
-#include "config/options_torch.h"
+#include "config/options_words.h"
 #include "config/private.h"
-
-static const me_option_word normalization_words[] = {
-    {"LayerNorm", ME_NORMALIZATION_LAYER_NORM},
-    {"RMSNorm", ME_NORMALIZATION_RMS_NORM},
-    {NULL, 0},
-};
-
-static const me_option_word activation_words[] = {
-    {"gelu", ME_ACTIVATION_GELU},
-    {"swiglu", ME_ACTIVATION_SWIGLU},
-    {"quick_geglu", ME_ACTIVATION_QUICK_GEGLU},
-    {"squared_relu", ME_ACTIVATION_SQUARED_RELU},
-    {NULL, 0},
-};
-
-static const me_option_word position_words[] = {
-    {"learned_absolute", ME_POSITION_LEARNED_ABSOLUTE},
-    {"rope", ME_POSITION_ROPE},
-    {"none", ME_POSITION_NONE},
-    {NULL, 0},
-};
-
-static const me_option_word rope_type_words[] = {
-    {"rope", ME_ROPE_TYPE_ROPE},
-    {"yarn", ME_ROPE_TYPE_YARN},
-    {NULL, 0},
-};
-
-static const me_option_word dispatcher_words[] = {
-    {"allgather", ME_DISPATCHER_ALL_GATHER},
-    {"alltoall", ME_DISPATCHER_ALL_TO_ALL},
-    {NULL, 0},
-};
-
-static const me_option_word load_balancing_words[] = {
-    {"aux_loss", ME_LOAD_BALANCING_AUX_LOSS},
-    {"none", ME_LOAD_BALANCING_NONE},
-    {NULL, 0},
-};
-
-static const me_option_word dtype_words[] = {
-    {"float32", ME_DTYPE_FLOAT32},
-    {"bfloat16", ME_DTYPE_BFLOAT16},
-    {"float16", ME_DTYPE_FLOAT16},
-    {NULL, 0},
-};
-
-static const me_option_word optimizer_words[] = {
-    {"adam", ME_OPTIMIZER_ADAM},
-    {"adamw", ME_OPTIMIZER_ADAMW},
-    {"sgd", ME_OPTIMIZER_SGD},
-    {NULL, 0},
-};
-
-static const me_option_word granularity_words[] = {
-    {"none", ME_RECOMPUTE_NONE},
-    {"selective", ME_RECOMPUTE_SELECTIVE},
-    {"full", ME_RECOMPUTE_FULL},
-    {NULL, 0},
-};
-
-static const me_option_word method_words[] = {
-    {"uniform", ME_RECOMPUTE_UNIFORM},
-    {"block", ME_RECOMPUTE_BLOCK},
-    {NULL, 0},
-};
-
-static const me_option_word norm_words[] = {
-    {"torch", ME_NORM_IMPL_TORCH},
-    {NULL, 0},
-};
-
-static const me_option_word framework_words[] = {
-    {"megatron", ME_FRAMEWORK_MEGATRON},
-    {"torch", ME_FRAMEWORK_TORCH},
-    {NULL, 0},
-};
-
-static const me_option_word placement_words[] = {
-    {"block", ME_RANKS_BLOCK},
-    {"cyclic", ME_RANKS_CYCLIC},
-    {NULL, 0},
-};
-
-static const me_option_word loader_words[] = {
-    {"none", ME_LOADER_NONE},
-    {"mock_gpt", ME_LOADER_MOCK_GPT},
-    {NULL, 0},
-};
 
 /* Upper bounds keep each product of two sizes far from 64 bits; validate.c
  * checks the products of more. */
@@ -125,7 +36,7 @@ static const double batch_max = 1 << 30;
 
 static const me_option options[] = {
 STRING("name", "", name, "Name of the job, for the report's head."),
-ENUM("framework", "megatron", framework_words, framework,
+ENUM("framework", "megatron", me_framework_words, framework,
     "Whose training loop: Megatron-LM's, or plain PyTorch's for the layers of "
     "the `module` group (docs/modules.md)."),
 
@@ -157,9 +68,9 @@ COUNT("model.make_vocab_size_divisible_by", "128", 1, tokens_max, "tokens",
 COUNT("model.padded_vocab_size", "0", 1, tokens_max, "tokens",
     "padded as make_vocab_size_divisible_by says", model.padded_vocab_size,
     "Rows of the embedding table over all tensor-parallel ranks."),
-ENUM("model.normalization", "LayerNorm", normalization_words,
+ENUM("model.normalization", "LayerNorm", me_normalization_words,
     model.normalization, "Norm before attention, MLP and output."),
-ENUM("model.activation", "gelu", activation_words, model.activation,
+ENUM("model.activation", "gelu", me_activation_words, model.activation,
     "Activation of the MLP; swiglu and quick_geglu are gated."),
 BOOL("model.add_bias_linear", "true", model.add_bias_linear,
     "Biases of all linear layers."),
@@ -167,7 +78,7 @@ BOOL("model.add_qkv_bias", "false", model.add_qkv_bias,
     "Bias of the query-key-value projection; implied by add_bias_linear."),
 BOOL("model.qk_layernorm", "false", model.qk_layernorm,
     "Norms of queries and keys, one head at a time."),
-ENUM("model.position_embedding_type", "learned_absolute", position_words,
+ENUM("model.position_embedding_type", "learned_absolute", me_position_words,
     model.position_embedding, "How positions enter the model."),
 DOUBLE("model.rotary_percent", "1.0", 0.0, 1.0, model.rotary_percent,
     "Share of each head that rotary embeddings turn."),
@@ -185,7 +96,7 @@ COUNT("model.qk_pos_emb_head_dim", "64", 1, width_max, "elements", NULL,
     "Columns of a query's or key's head that rotate, where it is latent."),
 COUNT("model.v_head_dim", "128", 1, width_max, "elements", NULL,
     model.v_head_dim, "Size of a value's head, where it is latent."),
-ENUM("model.rope_type", "yarn", rope_type_words, model.rope_type,
+ENUM("model.rope_type", "yarn", me_rope_type_words, model.rope_type,
     "Rotary embedding of multi-latent attention."),
 INT("model.mtp_num_layers", "0", 0, layers_max, "layers", NULL,
     model.mtp_num_layers,
@@ -218,11 +129,11 @@ COUNT("moe.shared_expert_intermediate_size", "0", 1, width_max, "elements",
 STRING("moe.layer_freq", "1", moe.layer_freq,
     "Which layers have experts: every so many, or a list of 0 and 1 such as "
     "([0]*1+[1]*26)."),
-ENUM("moe.token_dispatcher", "allgather", dispatcher_words,
+ENUM("moe.token_dispatcher", "allgather", me_dispatcher_words,
     moe.token_dispatcher, "How tokens come to the ranks of their experts."),
 BOOL("moe.router_pre_softmax", "false", moe.router_pre_softmax,
     "Softmax over all experts before the best are taken."),
-ENUM("moe.router_load_balancing", "aux_loss", load_balancing_words,
+ENUM("moe.router_load_balancing", "aux_loss", me_load_balancing_words,
     moe.load_balancing, "What keeps the experts' loads equal."),
 DOUBLE("moe.aux_loss_coeff", "0", 0.0, 1e6, moe.aux_loss_coeff,
     "Coefficient of the auxiliary loss; 0 leaves it out."),
@@ -295,7 +206,9 @@ STRING("pipeline.schedule", "", pipeline.name,
     "Order of forwards and backwards, a name of `memest schedule list`; empty: "
     "none, 1f1b or interleaved, as parallel.* implies."),
 STRING("pipeline.schedule_file", "", pipeline.file,
-    "An order of one's own instead: a CSV file as PyTorch writes schedules."),
+    "An order of one's own instead: a CSV file as PyTorch writes schedules, "
+    "looked up beside the .cfg that names it, then in the working "
+    "directory."),
 INT("pipeline.memory_limit", "0", 1, batch_max, "chunk micro-batches",
     "as many as 1f1b", pipeline.memory_limit,
     "What a rank may hold under the schedules zb_auto and v_auto."),
@@ -308,7 +221,7 @@ COUNT("train.global_batch_size", "0", 1, batch_max, "samples",
 INT("train.iterations", "2", 2, 16, "iterations", NULL, train.iterations,
     "Iterations to simulate: the first makes the optimizer's state, the second "
     "is the steady one, and every later one repeats it."),
-ENUM("train.params_dtype", "float32", dtype_words, train.params_dtype,
+ENUM("train.params_dtype", "float32", me_dtype_words, train.params_dtype,
     "Type of parameters and activations."),
 BOOL("train.grad_reduce_in_bf16", "false", train.grad_reduce_in_bf16,
     "bfloat16 jobs keep and reduce gradients in bfloat16, not float32."),
@@ -340,7 +253,7 @@ BOOL("train.check_for_nan_in_loss_and_grad", "true",
     train.check_for_nan_in_loss_and_grad,
     "Look for NaN; off where float16 scales the loss dynamically."),
 
-ENUM("optimizer.kind", "adam", optimizer_words, optimizer.kind,
+ENUM("optimizer.kind", "adam", me_optimizer_words, optimizer.kind,
     "The optimizer; Megatron-LM's adam is AdamW, and plain PyTorch's default is "
     "adamw."),
 BOOL("optimizer.distributed", "false", optimizer.distributed,
@@ -377,9 +290,9 @@ DOUBLE("optimizer.weight_decay", "0.01", 0.0, 1e18, optimizer.weight_decay,
 DOUBLE("optimizer.sgd_momentum", "0.9", 0.0, 1e18, optimizer.sgd_momentum,
     "Momentum of sgd; 0 has no state, and is plain PyTorch's default."),
 
-ENUM("recompute.granularity", "none", granularity_words,
+ENUM("recompute.granularity", "none", me_granularity_words,
     recompute.granularity, "What the backward computes again."),
-ENUM("recompute.method", "uniform", method_words, recompute.method,
+ENUM("recompute.method", "uniform", me_method_words, recompute.method,
     "Full recomputation: all layers in groups, or only the first few."),
 INT("recompute.num_layers", "0", 1, layers_max, "layers",
     "required for full", recompute.num_layers,
@@ -469,7 +382,7 @@ ENUM("torch.reduce_dtype", "none", me_torch_policy_words, torch.reduce_dtype,
 ENUM("impl.core_attention", "unfused", me_core_attention_words,
     impl.core_attention,
     "Core attention: Megatron-LM's own, or PyTorch's flash kernel."),
-ENUM("impl.norm", "torch", norm_words, impl.norm, "Norm kernels."),
+ENUM("impl.norm", "torch", me_norm_words, impl.norm, "Norm kernels."),
 ENUM("impl.optimizer", "torch_foreach", me_optimizer_impl_words, impl.optimizer,
     "Optimizer kernels."),
 
@@ -487,10 +400,10 @@ STRING("device.alloc_conf", "", device.alloc_conf,
 STRING("machine.file", "", machine.file,
     "What joins GPUs and nodes: a name of configs/machines, a file of one, or "
     "hwloc's XML of a node (docs/time.md)."),
-ENUM("machine.placement", "block", placement_words, machine.placement,
+ENUM("machine.placement", "block", me_placement_words, machine.placement,
     "Ranks fill one node after the other, or are dealt to all in turn."),
 
-ENUM("time.loader", "none", loader_words, time.loader,
+ENUM("time.loader", "none", me_loader_words, time.loader,
     "What the host takes for data in predicted times: nothing, or what "
     "Megatron-LM's mock data set takes to make its masks."),
 };

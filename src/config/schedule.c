@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/schedule.h"
 
+#include "config/private.h"
 #include "config/source.h"
+#include "config/torch_schedule.h"
 #include "parallel/schedule_lower.h"
 #include "parallel/timeline.h"
 
@@ -109,6 +111,25 @@ me_status me_config_file_is_own_schedule(const me_config *config, me_diag *diag,
     me_pipeline_order_destroy(expected);
     me_pipeline_order_destroy(order);
     return status;
+}
+
+me_status me_config_note_work_on_parameters(me_config *config, me_diag *diag)
+{
+    me_pipeline_order *order = NULL;
+    if (!has_file(config) ||
+        me_schedule_file_read(config->pipeline.file, ME_CSV_GUESS, NULL,
+                              &order) != ME_OK) {
+        return ME_OK; /* what is wrong is said by me_config_order() */
+    }
+    const bool has_work = me_pipeline_order_has_work_on_parameters(order);
+    me_pipeline_order_destroy(order);
+    return has_work ? me_config_assume(
+                          config, diag,
+                          "UNSHARD, RESHARD and REDUCE_GRAD of %s are passed "
+                          "over: Megatron-LM gathers and reduces parameters by "
+                          "rules of its own",
+                          config->pipeline.file)
+                    : ME_OK;
 }
 
 static me_schedule_shape shape_of(me_placement placement, int32_t chunks)
@@ -221,6 +242,7 @@ static me_status check_modelled(const me_config *config,
                                   what);
 }
 
+/** The order as the job gives it. */
 static me_status read_order(const me_config *config,
                             const me_pipeline *pipeline, me_diag *diag,
                             me_pipeline_order **order_out)
@@ -250,21 +272,6 @@ static me_status check_ends(const me_pipeline_order *order, me_diag *diag)
     return status;
 }
 
-static bool has_transfers(const me_pipeline_order *order)
-{
-    for (int32_t rank = 0; rank < order->n_ranks; rank++) {
-        for (int32_t i = 0; i < order->ranks[rank].count; i++) {
-            const me_action_kind kind =
-                (me_action_kind)order->ranks[rank].items[i].kind;
-            if (!me_action_computes(kind) &&
-                !me_action_is_of_parameters(kind)) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 /** An error of the order as a whole is one of its file. */
 static me_status name_file(const me_config *config, me_status status,
                            me_diag *diag)
@@ -276,30 +283,67 @@ static me_status name_file(const me_config *config, me_status status,
     return status;
 }
 
+me_status me_config_splits_backward(const me_config *config, me_diag *diag,
+                                    bool *splits_out)
+{
+    const me_pipeline pipeline = {
+        .ranks = config->parallel.pipeline,
+        .microbatches = config->train.num_microbatches,
+        .chunks = config->parallel.virtual_pipeline,
+        .memory_limit = config->pipeline.memory_limit,
+    };
+    me_pipeline_order *order = NULL;
+    const me_status status = read_order(config, &pipeline, diag, &order);
+    *splits_out = false;
+    for (int32_t r = 0; status == ME_OK && r < order->n_ranks; r++) {
+        for (int32_t i = 0; i < order->ranks[r].count; i++) {
+            *splits_out |=
+                order->ranks[r].items[i].kind == ME_ACTION_INPUT_GRADIENT;
+        }
+    }
+    me_pipeline_order_destroy(order);
+    return status;
+}
+
+/** Is there a function or loop of the framework's that needs no order? */
+static bool runs_without_order(const me_config *config)
+{
+    return config->framework == ME_FRAMEWORK_TORCH
+               ? me_torch_has_loop(config)
+               : me_config_has_own_schedule(config);
+}
+
+/** Can the framework run it? */
+static me_status check_order(const me_config *config,
+                             const me_pipeline_order *order, me_diag *diag)
+{
+    const me_status status = config->framework == ME_FRAMEWORK_TORCH
+                                 ? me_torch_check_order(config, order, diag)
+                                 : check_modelled(config, order, diag);
+    return status == ME_OK ? check_ends(order, diag) : status;
+}
+
 me_status me_config_order(const me_config *config, const me_pipeline *pipeline,
                           me_diag *diag, me_pipeline_order **order_out)
 {
     me_pipeline_order *order = NULL;
-    me_pipeline_order *lowered = NULL;
     *order_out = NULL;
-    if (me_config_has_own_schedule(config)) {
+    if (runs_without_order(config)) {
         return ME_OK;
     }
     me_status status = read_order(config, pipeline, diag, &order);
     if (status == ME_OK) {
-        status = check_modelled(config, order, diag);
+        status = check_order(config, order, diag);
     }
-    if (status == ME_OK) {
-        status = check_ends(order, diag);
-    }
-    if (status == ME_OK && has_transfers(order)) {
+    if (status == ME_OK && me_pipeline_order_has_transfers(order)) {
         *order_out = order;
         return ME_OK;
     }
     if (status == ME_OK) {
-        status = me_pipeline_order_lower(order, diag, &lowered);
+        status = config->framework == ME_FRAMEWORK_TORCH
+                     ? me_pipeline_order_lower_torch(order, diag, order_out)
+                     : me_pipeline_order_lower(order, diag, order_out);
     }
     me_pipeline_order_destroy(order);
-    *order_out = lowered;
     return status == ME_OK ? ME_OK : name_file(config, status, diag);
 }

@@ -26,12 +26,18 @@ bool me_config_has_own_schedule(const me_config *config);
 me_status me_config_file_is_own_schedule(const me_config *config, me_diag *diag,
                                          bool *is_own_out) ME_MUST_CHECK;
 
+/** Say in the report of Megatron-LM's job that what a file does to parameters
+ *  is passed over. Local. @return ME_OK, ME_ERR_NOMEM */
+me_status me_config_note_work_on_parameters(me_config *config,
+                                            me_diag *diag) ME_MUST_CHECK;
+
 /**
- * The order of a job that has none of Megatron-LM's own, checked. Local.
+ * The order of a job that is run by one, checked. Local.
  *
  * @param pipeline   of the job; its rank does not matter
- * @param order_out  with sends and receives, to be destroyed by the caller;
- *                   NULL for a schedule of Megatron-LM's own
+ * @param order_out  with sends and receives, and in jobs of plain PyTorch with
+ *                   work on parameters; to be destroyed by the caller; NULL
+ *                   for a schedule of Megatron-LM's own, and for PyTorch's 1F1B
  * @return ME_OK; ME_ERR_CONFIG with what does not fit, for an order of ranks
  *         that wait for each other for ever the cycle; ME_ERR_UNSUPPORTED for
  *         what is not modelled; ME_ERR_NOMEM
@@ -39,6 +45,11 @@ me_status me_config_file_is_own_schedule(const me_config *config, me_diag *diag,
 me_status me_config_order(const me_config *config, const me_pipeline *pipeline,
                           me_diag *diag,
                           me_pipeline_order **order_out) ME_MUST_CHECK;
+
+/** Does the job's order make gradients of inputs and of weights apart? Local.
+ *  @return as me_config_order() */
+me_status me_config_splits_backward(const me_config *config, me_diag *diag,
+                                    bool *splits_out) ME_MUST_CHECK;
 
 /** What a job's schedule asks of the ranks. */
 typedef struct me_schedule_shape {

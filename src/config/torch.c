@@ -4,8 +4,10 @@
 #include "config/framework.h"
 #include "config/layers.h"
 #include "config/private.h"
+#include "config/schedule.h"
 #include "config/torch_autocast.h"
 #include "config/torch_checkpoints.h"
+#include "config/torch_schedule.h"
 #include "config/torch_settings.h"
 #include "parallel/schedule.h"
 
@@ -110,6 +112,25 @@ static void derive_batch(me_config *config)
     }
 }
 
+/** Chunks of a rank where the order says how many. */
+static me_status derive_chunks(me_config *config, me_diag *diag)
+{
+    me_schedule_shape shape = {.chunks = 0};
+    if (config->parallel.pipeline == 1 ||
+        me_config_is_set(config, "parallel.virtual_pipeline")) {
+        return ME_OK;
+    }
+    if (config->pipeline.file[0] == '\0' &&
+        me_schedule_find(config->pipeline.name) == NULL) {
+        return ME_OK; /* refused by name later */
+    }
+    const me_status status = me_config_schedule_shape(config, diag, &shape);
+    if (shape.chunks > 0) {
+        config->parallel.virtual_pipeline = shape.chunks;
+    }
+    return status;
+}
+
 static me_status derive(me_config *config, int32_t num_processes, me_diag *diag)
 {
     if (config->layers == NULL) {
@@ -120,6 +141,9 @@ static me_status derive(me_config *config, int32_t num_processes, me_diag *diag)
     config->torch_job.tree = &config->layers->tree;
     me_torch_derive_optimizer(config);
     me_status status = me_config_derive_world(config, num_processes, diag);
+    if (status == ME_OK) {
+        status = derive_chunks(config, diag);
+    }
     if (status == ME_OK) {
         if (config->parallel.data == 1 && !config->torch.wrap_one_rank) {
             config->torch.data_parallel = ME_DATA_PARALLEL_NONE;
@@ -174,8 +198,6 @@ static const char *const foreign[] = {
     "optimizer.ddp_",
     "impl.core_attention",
     "impl.norm",
-    "pipeline.schedule_file",
-    "pipeline.memory_limit",
     NULL,
 };
 
@@ -218,24 +240,66 @@ static me_status check_host(const me_config *config, me_diag *diag)
                          "parallelize_plan; \"cpu\" moves it once it is built");
 }
 
+/** An order by its name; those of files were checked when they were read. */
+static me_status check_named_order(const me_config *config, me_diag *diag)
+{
+    const me_parallel_config *p = &config->parallel;
+    if (config->pipeline.file[0] != '\0') {
+        return ME_OK;
+    }
+    const me_pipeline first = {.ranks = p->pipeline,
+                               .microbatches = config->train.num_microbatches,
+                               .chunks = p->virtual_pipeline,
+                               .memory_limit = config->pipeline.memory_limit};
+    const me_schedule *schedule = me_schedule_find(config->pipeline.name);
+    const me_status status = me_schedule_check(schedule, &first, diag);
+    return status == ME_OK && schedule == me_schedule_find("Schedule1F1B") &&
+                   first.microbatches < p->pipeline
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "pipeline.schedule = \"Schedule1F1B\": PyTorch wants "
+                         "as many micro-batches as stages, %d, and there %s %d",
+                         (int)p->pipeline,
+                         first.microbatches == 1 ? "is" : "are",
+                         (int)first.microbatches)
+               : status;
+}
+
+/** What a stage may not have whose backward is split. */
+static me_status check_split(const me_config *config, me_diag *diag)
+{
+    const char *what = config->torch.data_parallel == ME_DATA_PARALLEL_DDP
+                           ? "DistributedDataParallel"
+                       : config->torch.autocast >= 0 ? "torch.autocast"
+                                                     : NULL;
+    const me_schedule *schedule = me_schedule_find(config->pipeline.name);
+    const char *order = config->pipeline.file[0] != '\0' ? config->pipeline.file
+                        : schedule != NULL && schedule->torch_name != NULL
+                            ? schedule->torch_name
+                            : config->pipeline.name;
+    return what != NULL && me_torch_splits_backward(config)
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "module: %s in a stage whose backward is split, as "
+                         "that of %s, is not modelled",
+                         what, order)
+               : ME_OK;
+}
+
 static me_status check_pipeline(const me_config *config, me_diag *diag)
 {
     const me_parallel_config *p = &config->parallel;
     const me_layer_spec *root = &config->torch_job.tree->root;
+    const bool has_file = config->pipeline.file[0] != '\0';
     if (p->pipeline == 1) {
-        return config->pipeline.name[0] == '\0'
+        return config->pipeline.name[0] == '\0' && !has_file
                    ? ME_OK
                    : me_fail(diag, ME_ERR_CONFIG,
-                             "pipeline.schedule needs parallel.pipeline over "
-                             "1");
+                             "pipeline.schedule%s needs parallel.pipeline over "
+                             "1",
+                             has_file ? "_file" : "");
     }
-    const me_schedule *schedule = me_schedule_find(config->pipeline.name);
-    if (schedule == NULL || schedule->torch_name == NULL) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "pipeline.schedule = \"%s\": must be one of "
-                       "torch.distributed.pipelining's, such as ScheduleGPipe, "
-                       "Schedule1F1B or ScheduleZBVZeroBubble",
-                       config->pipeline.name);
+    me_status status = me_torch_check_schedule(config, diag);
+    if (status != ME_OK) {
+        return status;
     }
     const int32_t stages = p->pipeline * p->virtual_pipeline;
     if (root->kind != ME_LAYER_SEQUENTIAL || root->n_children == 0 ||
@@ -245,28 +309,8 @@ static me_status check_pipeline(const me_config *config, me_diag *diag)
                        "whose children, here %u, they share evenly",
                        (int)stages, (unsigned)root->n_children);
     }
-    const me_pipeline first = {.ranks = p->pipeline,
-                               .microbatches = config->train.num_microbatches,
-                               .chunks = p->virtual_pipeline};
-    me_status status = me_schedule_check(schedule, &first, diag);
-    if (status == ME_OK && strcmp(schedule->torch_name, "Schedule1F1B") == 0 &&
-        first.microbatches < stages) {
-        status = me_fail(diag, ME_ERR_CONFIG,
-                         "pipeline.schedule = \"Schedule1F1B\": PyTorch wants "
-                         "as many micro-batches as stages, %d, and there %s %d",
-                         (int)stages, first.microbatches == 1 ? "is" : "are",
-                         (int)first.microbatches);
-    }
-    const char *what = config->torch.data_parallel == ME_DATA_PARALLEL_DDP
-                           ? "DistributedDataParallel"
-                       : config->torch.autocast >= 0 ? "torch.autocast"
-                                                     : NULL;
-    return status == ME_OK && what != NULL && me_torch_splits_backward(config)
-               ? me_fail(diag, ME_ERR_CONFIG,
-                         "module: %s in a stage whose backward is split, as "
-                         "that of %s, is not modelled",
-                         what, schedule->torch_name)
-               : status;
+    status = check_named_order(config, diag);
+    return status == ME_OK ? check_split(config, diag) : status;
 }
 
 static me_status check_batch(const me_config *config, me_diag *diag)
@@ -412,6 +456,10 @@ static me_status note(me_config *config, me_diag *diag)
     }
     if (config->parallel.pipeline == 1) {
         return ME_OK;
+    }
+    const me_status order = me_torch_note_schedule(config, diag);
+    if (order != ME_OK) {
+        return order;
     }
     const me_status resharded = note_resharded(config, diag);
     if (resharded != ME_OK) {

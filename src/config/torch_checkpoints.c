@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/torch_checkpoints.h"
 
-#include "parallel/schedule.h"
+#include "config/schedule.h"
 
 #include <stddef.h>
 
@@ -60,26 +60,9 @@ static bool is_selective(const me_layer_spec *layer, const search *s)
 
 bool me_torch_splits_backward(const me_config *config)
 {
-    const me_schedule *schedule = config->parallel.pipeline > 1
-                                      ? me_schedule_find(config->pipeline.name)
-                                      : NULL;
-    if (schedule == NULL) {
-        return false;
-    }
-    const me_pipeline first = {.ranks = config->parallel.pipeline,
-                               .microbatches = config->train.num_microbatches,
-                               .chunks = config->parallel.virtual_pipeline};
-    me_diag diag = {.status = ME_OK};
-    me_actions *actions = NULL;
     bool splits = false;
-    if (me_schedule_check(schedule, &first, &diag) == ME_OK &&
-        me_actions_create(schedule, &first, &diag, &actions) == ME_OK) {
-        for (int32_t i = 0; i < actions->count && !splits; i++) {
-            splits = actions->items[i].kind == ME_ACTION_INPUT_GRADIENT;
-        }
-    }
-    me_actions_destroy(actions);
-    return splits;
+    return config->parallel.pipeline > 1 &&
+           me_config_splits_backward(config, NULL, &splits) == ME_OK && splits;
 }
 
 /** The name of the first module at or below @p layer that @p is_meant.

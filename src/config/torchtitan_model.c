@@ -263,7 +263,11 @@ static void write_parallel(me_titan_model *m)
                       (unsigned long long)(m->stages / m->pipeline));
     }
     me_str_append(&m->text, " };\n");
-    if (m->pipeline > 1) {
+    const char *file = me_titan_text(m, ME_TITAN_SCHEDULE_CSV, "");
+    if (m->pipeline > 1 && *file != '\0') {
+        me_str_printf(&m->text, "pipeline: { schedule_file = \"%s\"; };\n",
+                      file);
+    } else if (m->pipeline > 1) {
         me_str_printf(&m->text, "pipeline: { schedule = \"Schedule%s\"; };\n",
                       me_titan_text(m, ME_TITAN_SCHEDULE, "1F1B"));
     }

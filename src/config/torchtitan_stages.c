@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/schedule.h"
 #include "config/torchtitan_model.h"
 
 #include <stdlib.h>
@@ -146,6 +147,44 @@ static me_status read_microbatches(me_titan_model *m)
                      "pipeline_parallel_microbatches says another number");
 }
 
+/** ScheduleZBVZeroBubble and ScheduleDualPipeV: stages stand in a V. */
+static me_placement placement_of(const char *schedule)
+{
+    return strcmp(schedule, "ZBVZeroBubble") == 0 ||
+                   strcmp(schedule, "DualPipeV") == 0
+               ? ME_PLACEMENT_V
+               : ME_PLACEMENT_LOOP;
+}
+
+/** build_pipeline_schedule(): _load_csv() of what is computed alone, on stages
+ *  that were built where pipeline_parallel_schedule has them. */
+static me_status check_csv(const me_titan_model *m, const char *schedule,
+                           me_diag *diag)
+{
+    const char *file = me_titan_text(m, ME_TITAN_SCHEDULE_CSV, "");
+    me_pipeline_order *order = NULL;
+    me_status status =
+        *file == '\0' ? ME_OK
+                      : me_schedule_file_read(file, ME_CSV_TODAY, diag, &order);
+    if (status != ME_OK || order == NULL) {
+        return status;
+    }
+    if (me_pipeline_order_has_transfers(order) ||
+        me_pipeline_order_has_work_on_parameters(order)) {
+        status = me_titan_wrong(m, ME_TITAN_SCHEDULE_CSV,
+                                "torchtitan reads what is computed alone, "
+                                "without sends, receives and work on "
+                                "parameters");
+    } else if (order->placement != placement_of(schedule) ||
+               (uint64_t)order->n_stages != m->stages) {
+        status = me_titan_wrong(m, ME_TITAN_SCHEDULE_CSV,
+                                "its stages do not stand where "
+                                "pipeline_parallel_schedule puts them");
+    }
+    me_pipeline_order_destroy(order);
+    return status;
+}
+
 me_status me_titan_read_stages(me_titan_model *m)
 {
     me_status status = me_titan_count(m, ME_TITAN_PIPELINE, 1, &m->pipeline);
@@ -168,5 +207,8 @@ me_status me_titan_read_stages(me_titan_model *m)
         status =
             *points != '\0' ? read_split_points(m, points) : spread_layers(m);
     }
-    return status == ME_OK ? read_microbatches(m) : status;
+    if (status == ME_OK) {
+        status = read_microbatches(m);
+    }
+    return status == ME_OK ? check_csv(m, schedule, m->job->diag) : status;
 }

@@ -285,7 +285,8 @@ static me_status check_schedule(const me_config *config, me_diag *diag)
     if (has_file && s->name[0] != '\0') {
         return me_fail(diag, ME_ERR_CONFIG,
                        "pipeline.schedule and pipeline.schedule_file "
-                       "contradict each other: give one");
+                       "contradict each other: give one (--set "
+                       "pipeline.schedule= takes the first away)");
     }
     if (!me_config_has_own_schedule(config) && config->parallel.pipeline == 1) {
         return me_fail(diag, ME_ERR_CONFIG,

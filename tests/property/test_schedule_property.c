@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "parallel/order_interleaved.h"
+#include "parallel/schedule_check.h"
 #include "parallel/schedule_lower.h"
 #include "parallel/timeline.h"
 #include "support/random.h"

@@ -7,7 +7,6 @@
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
 #include "ops/view.h"
-#include "parallel/schedule_lower.h"
 #include "tensor/launch.h"
 #include "train/torch/fsdp.h"
 
@@ -41,14 +40,28 @@ static const me_layer_tree *part_of_model(me_loop *l, int32_t stage,
     return part;
 }
 
-/** The rank of a stage if there is one on another rank. */
+/** The rank of a stage; -1: there is none. Loops have one a rank. */
 static int32_t rank_of(const me_torch_config *c, int32_t stage,
                        int32_t n_stages)
 {
-    return stage < 0 || stage >= n_stages
-               ? -1
-               : me_placement_rank(c->schedule->placement, c->pipeline.ranks,
-                                   stage);
+    if (stage < 0 || stage >= n_stages) {
+        return -1;
+    }
+    return c->order == NULL ? stage : c->order->rank_of_stage[stage];
+}
+
+/** The stage of this rank's chunk: chunks ascend. */
+static int32_t stage_of_chunk(const me_torch_config *c, int32_t chunk,
+                              int32_t n_stages)
+{
+    int32_t stage = 0;
+    for (int32_t seen = 0; stage < n_stages; stage++) {
+        seen += rank_of(c, stage, n_stages) == c->pipeline.rank;
+        if (seen > chunk) {
+            break;
+        }
+    }
+    return stage;
 }
 
 /**
@@ -125,8 +138,7 @@ static void build_stage(me_loop *l, me_stage *stage, int32_t chunk)
 {
     const me_torch_config *c = l->config;
     const int32_t n_stages = c->pipeline.ranks * c->pipeline.chunks;
-    const int32_t index = me_placement_stage(
-        c->schedule->placement, c->pipeline.ranks, c->pipeline.rank, chunk);
+    const int32_t index = stage_of_chunk(c, chunk, n_stages);
     const int32_t previous = rank_of(c, index - 1, n_stages);
     const int32_t next = rank_of(c, index + 1, n_stages);
     *stage = (me_stage){
@@ -167,38 +179,14 @@ static void build_stage(me_loop *l, me_stage *stage, int32_t chunk)
     stage->first_parameter = first;
 }
 
-/** This rank's list of actions; of several stages a rank with transfers. */
-static void make_actions(me_loop *l, me_schedule_run *run)
-{
-    const me_torch_config *c = l->config;
-    me_diag diag = {.status = ME_OK};
-    me_pipeline_order *order = NULL;
-    me_pipeline_order *lowered = NULL;
-    me_status status =
-        me_pipeline_order_create(c->schedule, &c->pipeline, &diag, &order);
-    if (status == ME_OK) {
-        status = me_pipeline_order_lower(order, &diag, &lowered);
-    }
-    run->actions = me_alloc(1, sizeof *run->actions, "torch.actions");
-    if (status == ME_OK && run->actions != NULL) {
-        me_actions *own = &lowered->ranks[c->pipeline.rank];
-        *run->actions = *own;
-        *own = (me_actions){.count = 0}; // its list is the run's now
-    }
-    me_pipeline_order_destroy(lowered);
-    me_pipeline_order_destroy(order);
-    if (status != ME_OK) {
-        me_engine_fail(l->e, status, "%s", diag.text);
-    } else if (run->actions == NULL) {
-        me_engine_fail(l->e, ME_ERR_NOMEM, "no host memory for a schedule");
-    }
-}
-
 void me_schedule_build(me_loop *l, me_schedule_run *run_out)
 {
     const me_torch_config *c = l->config;
     me_schedule_run *run = run_out;
     *run = (me_schedule_run){.loop = l, .n_stages = c->pipeline.chunks};
+    if (c->order != NULL) {
+        run->actions = &c->order->ranks[c->pipeline.rank];
+    }
     run->stages =
         me_engine_alloc(l->e, (size_t)run->n_stages, sizeof *run->stages);
     run->losses = me_engine_alloc(l->e, (size_t)c->pipeline.microbatches,
@@ -208,9 +196,6 @@ void me_schedule_build(me_loop *l, me_schedule_run *run_out)
     }
     if (me_engine_is_ok(l->e)) {
         set_boundaries(l, run);
-    }
-    if (me_engine_is_ok(l->e) && run->n_stages > 1) {
-        make_actions(l, run);
     }
 }
 
@@ -400,7 +385,7 @@ static void merge_outputs(me_schedule_run *run)
 
 static void step_microbatches(me_schedule_run *run)
 {
-    if (run->n_stages > 1) {
+    if (run->actions != NULL) {
         me_schedule_runtime(run);
     } else if (strcmp(run->loop->config->schedule->name, "gpipe") == 0) {
         me_schedule_gpipe(run);
@@ -434,5 +419,4 @@ void me_schedule_fini(me_schedule_run *run)
             me_stage_fini(&run->stages[i]);
         }
     }
-    me_actions_destroy(run->actions);
 }

@@ -2,7 +2,8 @@
  * @file
  * Schedules of torch.distributed.pipelining (schedules.py, PyTorch 2.11): the
  * runtimes that run a rank's actions on its stages. GPipe and 1F1B, with one
- * stage a rank, have a loop each; all others share the one that reads actions.
+ * stage a rank, have a loop each; all others, and whatever order a user reads
+ * from a file, share the one that reads actions.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -15,9 +16,9 @@
 typedef struct me_schedule_run {
     me_loop *loop;
     me_stage *stages;
-    int32_t n_stages;    /**< of this rank */
-    me_actions *actions; /**< with sends and receives; owned */
-    me_tensor **losses;  /**< of the micro-batches; owned */
+    int32_t n_stages;          /**< of this rank */
+    const me_actions *actions; /**< this rank's of the order; NULL: none */
+    me_tensor **losses;        /**< of the micro-batches; owned */
     bool is_initialized;
 } me_schedule_run;
 

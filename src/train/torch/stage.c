@@ -293,7 +293,6 @@ me_tensor *me_stage_pop_gradient(me_stage *stage, int32_t m)
 void me_stage_clear(me_stage *stage)
 {
     me_engine *e = stage->loop->e;
-    stage->n_passed = 0;
     stage->n_backwards = 0;
     for (int32_t m = stage->n_microbatches - 1; m >= 0; m--) {
         me_clear(e, &stage->microbatches[m].output_chunk);

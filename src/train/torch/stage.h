@@ -47,8 +47,6 @@ typedef struct me_stage {
     me_fsdp *fsdp;            /**< fully_shard()'s; owned; NULL: none */
     me_ddp_module *ddp;       /**< DistributedDataParallel's; NULL: none */
     int32_t n_backwards;      /**< whole ones of this step so far */
-    int32_t n_passed;         /**< backwards of this step so far */
-    bool is_whole;            /**< UNSHARD has come, and RESHARD not yet */
     uint32_t first_parameter; /**< of the loop's; then n_weights of them */
     me_tensor **weights; /**< room for their tensors; fully_shard has two of
                               each, in turn */

@@ -12,7 +12,7 @@
 #include "base/layer.h"
 #include "base/model.h"
 #include "nn/nn.h"
-#include "parallel/schedule.h"
+#include "parallel/pipeline_order.h"
 #include "tensor/autocast.h"
 #include "train/fsdp/fsdp.h"
 
@@ -46,7 +46,10 @@ typedef struct me_torch_config {
     bool returns_outputs; /**< a pipeline's step, of all micro-batches */
     bool unshards_stages; /**< of a pipeline, ahead of their use (UNSHARD) */
     me_pipeline pipeline; /**< ranks, micro-batches, chunks */
-    const me_schedule *schedule; /**< NULL: no pipeline */
+    const me_schedule *schedule; /**< of a pipeline without an order: GPipe or
+                                      1F1B; else NULL */
+    const me_pipeline_order *order; /**< of a pipeline, with all that its
+                                         runtime does; borrowed; NULL: none */
     me_optimizer_kind optimizer;
     me_optimizer_impl optimizer_impl;
     bool decays_weights;

@@ -406,7 +406,7 @@ me_status me_torch_run(me_engine *e, const me_torch_config *config,
     me_loop l;
     me_schedule_run run = {.n_stages = 0};
     loop_init(&l, e, config, comm);
-    if (config->schedule == NULL) {
+    if (config->pipeline.ranks == 1) {
         run_loop(&l);
     } else {
         run_pipeline(&l, &run);

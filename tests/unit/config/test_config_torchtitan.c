@@ -330,10 +330,13 @@ static const struct {
      ME_ERR_CONFIG,
      "job.toml:8: parallelism.pipeline_parallel_layers_per_stage = 10: must "
      "make as many stages a rank as the schedule has: one, or two and more"},
-    {NEW "[parallelism]\npipeline_parallel_schedule_csv = \"a.csv\"",
+    {NEW "[parallelism]\npipeline_parallel_degree = 2\n"
+         "pipeline_parallel_schedule_csv = \"absent.csv\"",
+     ME_ERR_IO, "absent.csv: cannot open: No such file or directory"},
+    {OLD "[experimental]\npipeline_parallel_schedule_csv = \"a.csv\"",
      ME_ERR_UNSUPPORTED,
-     "job.toml:7: parallelism.pipeline_parallel_schedule_csv = a.csv: an order "
-     "from a file is not modelled"},
+     "job.toml:8: experimental.pipeline_parallel_schedule_csv = a.csv: an "
+     "order from a file is modelled of releases 0.2 alone"},
     {OLD "[experimental]\npipeline_parallel_degree = 64", ME_ERR_CONFIG,
      "job.toml:8: experimental.pipeline_parallel_degree = 64: there are "
      "more stages than layers"},

@@ -35,6 +35,19 @@ static void test_schedule_csv__idle_cells_and_line_ends(void **state)
     check_written("0F0,0F1,,,0B0, 0B1\r\n,1F0,1B0,1F1,1B1,\r\n",
                   "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
     check_written("0F0,0B0", "0F0,0B0\n");
+    check_written("0F0,0B0\n\n\r\n,,\n", "0F0,0B0\n");
+}
+
+/** As spreadsheets write them. */
+static void test_schedule_csv__marks_and_quotes(void **state)
+{
+    (void)state;
+    check_written("\xef\xbb\xbf"
+                  "0F0,0B0\n",
+                  "0F0,0B0\n");
+    check_written("\"0F0\", \" 0B0\" ,\"\"\r\n", "0F0,0B0\n");
+    check_written("\"0F0\",\"(0F1;0B0)OVERLAP_F_B\",0B1\n",
+                  "0F0,(0F1;0B0)OVERLAP_F_B,0B1\n");
 }
 
 /** What FSDP does to parameters is kept, and changes nothing else. */
@@ -117,7 +130,7 @@ static void test_schedule_csv__names_what_is_wrong(void **state)
         const char *error;
     } cases[] = {
         {"", 0, "an order has a row for each rank"},
-        {"0F0,0B0\n\n", 2, "the row of a rank has no action"},
+        {"0F0,0B0\n\n1F0,1B0\n", 2, "the row of a rank has no action"},
         {"0F0,0X0\n", 1,
          "cell 2, \"0X0\": a cell is STAGE TYPE MICROBATCH, as 2F0, of type "
          "F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD, RESHARD or "
@@ -193,6 +206,15 @@ static void test_schedule_csv__transfers(void **state)
          "rank 0: 0SEND_F0 is there twice"},
         {"0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0,1SEND_F0\n",
          "rank 1: 1SEND_F0 has no other rank to exchange with"},
+        {"0F0,0RECV_B0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n",
+         "the order would never end: rank 0 at 0RECV_B0 waits for 1SEND_B0 of "
+         "rank 1; rank 1 at 1RECV_F0 waits for 0SEND_F0 of rank 0"},
+        {"0F0,0F1,0SEND_F0,0SEND_F1,0RECV_B0,0RECV_B1,0B0,0B1\n"
+         "1RECV_F1,1RECV_F0,1F0,1B0,1SEND_B0,1F1,1B1,1SEND_B1\n",
+         "rank 0: 0SEND_F0 would be received by 1RECV_F1 of rank 1: receives "
+         "must have the order of the sends"},
+        {"1F0,0F0,0SEND_F0,1B0,0B0\n", // both on one rank
+         "rank 0: 1F0 comes before what it needs is received or made"},
     };
 
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -204,6 +226,68 @@ static void test_schedule_csv__transfers(void **state)
             ME_ERR_CONFIG);
         assert_string_equal(diag.text, cases[i].error);
     }
+}
+
+static void test_schedule_csv__impossible_work_on_parameters(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *text;
+        const char *error;
+    } cases[] = {
+        {"0F0,0UNSHARD,0B0\n", "0F0 computes while its stage is in shards: no "
+                               "UNSHARD stands before it"},
+        {"0UNSHARD,0F0,0UNSHARD,0B0\n", "0UNSHARD comes while its stage is "
+                                        "whole: no RESHARD stands before it"},
+        {"0RESHARD,0F0,0B0\n", "0RESHARD comes while its stage is in shards: "
+                               "no UNSHARD stands before it"},
+        {"0UNSHARD,0RESHARD,0F0,0B0\n",
+         "0RESHARD comes before its stage has computed anything"},
+        {"0UNSHARD,0F0,0B0,0RESHARD,0UNSHARD\n",
+         "0UNSHARD gathers what nothing computes with"},
+        {"0F0,0I0,0REDUCE_GRAD,0W0\n",
+         "0REDUCE_GRAD comes before the last backward of its stage"},
+        {"0F0,0B0,0REDUCE_GRAD,0REDUCE_GRAD\n", "0REDUCE_GRAD is there twice"},
+    };
+
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        me_diag diag = {0};
+        me_pipeline_order *order = NULL;
+        assert_int_equal(
+            me_schedule_csv_read(cases[i].text, strlen(cases[i].text),
+                                 &(me_csv_options){0}, &diag, &order),
+            ME_ERR_CONFIG);
+        assert_memory_equal(diag.text, "rank 0: ", 8);
+        assert_string_equal(diag.text + 8, cases[i].error);
+    }
+    check_written("0UNSHARD,0F0,0RESHARD,0UNSHARD,0B0,0REDUCE_GRAD\n",
+                  "0UNSHARD,0F0,0RESHARD,0UNSHARD,0B0,0REDUCE_GRAD\n");
+}
+
+/** What has its transfers is not given them again. */
+static void test_schedule_csv__is_lowered_once(void **state)
+{
+    (void)state;
+    static const char text[] = "0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD\n"
+                               "1RECV_F0,1F0,1B0,1SEND_B0\n";
+    me_pipeline_order *order = read_text(text, true);
+    me_pipeline_order *lowered = NULL;
+    me_pipeline_order *computes = NULL;
+    me_str written = {0};
+    assert_int_equal(me_pipeline_order_lower(order, NULL, &lowered), ME_OK);
+    me_schedule_csv_write(lowered, &written);
+    assert_string_equal(me_str_text(&written), text);
+    me_str_fini(&written);
+    assert_int_equal(me_pipeline_order_copy(order, true, NULL, &computes),
+                     ME_OK);
+    written = (me_str){0};
+    me_schedule_csv_write(computes, &written);
+    assert_string_equal(me_str_text(&written), "0F0,0B0\n1F0,1B0\n");
+    me_str_fini(&written);
+    me_pipeline_order_destroy(computes);
+    me_pipeline_order_destroy(lowered);
+    me_pipeline_order_destroy(order);
 }
 
 static void test_schedule_csv__without_memory(void **state)
@@ -237,6 +321,9 @@ int main(void)
         cmocka_unit_test(test_schedule_csv__blocks),
         cmocka_unit_test(test_schedule_csv__names_what_is_wrong),
         cmocka_unit_test(test_schedule_csv__transfers),
+        cmocka_unit_test(test_schedule_csv__marks_and_quotes),
+        cmocka_unit_test(test_schedule_csv__impossible_work_on_parameters),
+        cmocka_unit_test(test_schedule_csv__is_lowered_once),
         cmocka_unit_test(test_schedule_csv__without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

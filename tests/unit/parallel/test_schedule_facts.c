@@ -3,6 +3,7 @@
 // of orders_4x8.csv.
 
 #include "base/str.h"
+#include "parallel/schedule_check.h"
 #include "parallel/schedule_csv.h"
 #include "parallel/schedule_lower.h"
 #include "parallel/timeline.h"

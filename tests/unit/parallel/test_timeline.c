@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "parallel/megatron_order.h"
+#include "parallel/schedule_check.h"
 #include "parallel/schedule_csv.h"
 #include "parallel/schedule_lower.h"
 #include "parallel/schedule_text.h"
