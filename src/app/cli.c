@@ -296,10 +296,16 @@ static bool has_name(const char *list, const char *name)
     return false;
 }
 
+/** A verdict is the end of `check`, which does not stop before it. */
+static bool is_dump_of_check(const me_cli_command *c, const me_cli_flag *f)
+{
+    return strcmp(c->name, "check") == 0 && strcmp(f->name, "--dump") == 0;
+}
+
 bool me_cli_takes(const me_cli_command *c, const me_cli_flag *f)
 {
     if (c->takes == NULL) {
-        return !has_name(not_of_jobs, f->name);
+        return !has_name(not_of_jobs, f->name) && !is_dump_of_check(c, f);
     }
     return has_name(every_command, f->name) || has_name(c->takes, f->name);
 }
@@ -324,8 +330,11 @@ static me_status refuse_flag(const me_cli_command *c, const me_cli_flag *f,
 {
     return c->takes == NULL
                ? me_fail(diag, ME_ERR_CONFIG,
-                         "%s: memest %s reads that of the job", f->name,
-                         c->name)
+                         is_dump_of_check(c, f)
+                             ? "%s: memest %s ends in a verdict; memest "
+                               "estimate can stop before it"
+                             : "%s: memest %s reads that of the job",
+                         f->name, c->name)
                : me_fail(diag, ME_ERR_CONFIG, "%s: memest %s takes%sand%.*s",
                          f->name, c->name, c->takes,
                          (int)sizeof every_command - 2, every_command);
@@ -436,11 +445,6 @@ static me_status check_words(const me_cli_command *c, const me_cli *cli,
     if (cli->launch_argv != NULL && !me_cli_takes_launch(c)) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "--: memest %s takes no launch command", c->name);
-    }
-    if (cli->dump != NULL && strcmp(c->name, "check") == 0) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "--dump: memest check ends in a verdict; memest "
-                       "estimate can stop before it");
     }
     const me_status status = check_conditions(c, cli, diag);
     return status == ME_OK ? check_tool(cli, diag) : status;

@@ -49,7 +49,7 @@ static void append_all(me_str *text)
         "  memest [COMMAND] --model FILE|NAME [FLAG…] [-- LAUNCH COMMAND…]\n"
         "  mpirun -n 8 memest --model configs/gpt.cfg\n"
         "  memest --world-size 8 -- pretrain_gpt.py --num-layers 32 …\n\n"
-        "Commands; memest COMMAND --help has the flags of one\n");
+        "Commands\n");
     for (int i = 0; me_cli_command_at(i) != NULL; i++) {
         const me_cli_command *c = me_cli_command_at(i);
         me_str_printf(text, "  %-12s %s%s%s\n", c->name,
@@ -68,6 +68,8 @@ void me_cli_help(const me_cli *cli, me_str *text)
         append_command(named(cli->command), text);
     } else {
         append_all(text);
+        me_str_append(text, "\nmemest COMMAND --help has the flags of one "
+                            "command.\n");
     }
     me_str_append(text,
                   "\nExit codes: 0 report written or job fits, 1 internal or "
