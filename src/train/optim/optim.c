@@ -341,14 +341,17 @@ static void adam(me_engine *e, const me_step_group *group)
     adam_kernels[group->impl](e, group);
 }
 
-/** The first step's `grad.clone()`, of @p numel elements. */
+/** What makes momentum of a gradient. */
+static const char CLONE[] = "clone.default";
+
+/** A buffer of @p numel elements, which @p op makes on the first step. */
 static void make_momentum(me_engine *e, const me_step_group *group, uint32_t i,
-                          uint64_t numel)
+                          uint64_t numel, const char *op)
 {
     me_shard_state *s = &group->shards[i];
     me_module_switch(e, s->parameter->module);
     s->moments[0] = make_state(e, "momentum_buffer", s->dtype, ME_SHAPE(numel));
-    me_tell_op(e, "clone.default");
+    me_tell_op(e, op);
 }
 
 /** `buffer *= momentum`, then `buffer += grad`. With decay both lie alike. */
@@ -390,7 +393,7 @@ static void sgd_foreach(me_engine *e, const me_step_group *group)
     me_tensor **decayed = decay_foreach(e, group);
     for (uint32_t i = 0;
          group->has_momentum && group->is_first_step && i < group->count; i++) {
-        make_momentum(e, group, i, gradient_numel(group, i));
+        make_momentum(e, group, i, gradient_numel(group, i), CLONE);
     }
     if (group->has_momentum && !group->is_first_step) {
         update_momentum(e, group);
@@ -422,6 +425,7 @@ static me_tensor *decay_one(me_engine *e, const me_step_group *group,
     me_module_switch(e, group->shards[i].parameter->module);
     me_tensor *sum =
         me_retain(me_empty(e, "add", group->shards[i].dtype, ME_SHAPE(numel)));
+    me_tell_op(e, "add.Tensor");
     me_leave(e, frame, NULL);
     copies_fini(e, &c);
     return sum;
@@ -445,12 +449,16 @@ static void sgd_for_loop(me_engine *e, const me_step_group *group)
         }
         if (group->has_momentum) {
             if (group->is_first_step) {
-                make_momentum(e, group, i, numel);
+                make_momentum(e, group, i, numel, CLONE);
+            } else {
+                me_tell_op(e, "mul_.Tensor");
+                me_tell_op(e, "add_.Tensor");
             }
             me_clear(e, &grad);
         }
         redistribute(e, group, i, i + 1, 1,
                      group->is_decayed ? OPERAND_DECAYED : OPERAND_GRADIENT);
+        me_tell_op(e, "add_.Tensor");
         me_launch_host(e, ME_HOST_PARAMETER);
     }
     me_clear(e, &grad);
@@ -461,8 +469,10 @@ static void sgd_fused(me_engine *e, const me_step_group *group)
 {
     for (uint32_t i = 0;
          group->has_momentum && group->is_first_step && i < group->count; i++) {
-        make_momentum(e, group, i, group->shards[i].numel);
+        make_momentum(e, group, i, group->shards[i].numel,
+                      "empty_like.default");
     }
+    me_tell_op(e, "_fused_sgd_.default");
 }
 
 /** One row an implementation. */

@@ -2,7 +2,10 @@
 #include "base/layer.h"
 #include "support/events.h"
 #include "support/test.h"
+#include "tensor/hooks.h"
 #include "train/optim/optim.h"
+
+#include <stdio.h>
 
 /* A group of three shards of 1, 2 and 3 elements: 4, 8 and 12 bytes. */
 static void step(me_test_events *events, me_optimizer_kind kind,
@@ -315,6 +318,61 @@ static void test_optim__an_empty_group(void **state)
     assert_true(me_engine_is_ok(events->e));
 }
 
+/** Names of operations, with spaces between them. */
+typedef struct told {
+    char text[512];
+    size_t length;
+} told;
+
+static void hear(void *self, const char *op)
+{
+    told *t = self;
+    const int n = snprintf(t->text + t->length, sizeof t->text - t->length,
+                           "%s%s", t->length == 0 ? "" : " ", op);
+    t->length += (size_t)n;
+}
+
+/* What the dispatcher of PyTorch 2.11 sees of SGD with decay and momentum, by a
+ * TorchDispatchMode around its first and its second step. */
+static void test_optim__tells_operations_of_sgd(void **state)
+{
+    static const struct {
+        me_optimizer_impl impl;
+        const char *first;
+        const char *second;
+    } cases[] = {
+        {ME_OPTIMIZER_TORCH_FOR_LOOP,
+         "add.Tensor clone.default add_.Tensor add.Tensor clone.default "
+         "add_.Tensor",
+         "add.Tensor mul_.Tensor add_.Tensor add_.Tensor add.Tensor "
+         "mul_.Tensor add_.Tensor add_.Tensor"},
+        {ME_OPTIMIZER_TORCH_FUSED,
+         "empty_like.default empty_like.default _fused_sgd_.default",
+         "_fused_sgd_.default"},
+    };
+
+    me_test_events *events = *state;
+    told t = {.length = 0};
+    me_engine_hook(events->e, (me_hooks){.operation = hear, .self = &t});
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        me_shard_state shards[2] = {{.numel = 0}};
+        me_step_group group = {.shards = shards,
+                               .count = 2,
+                               .impl = cases[i].impl,
+                               .is_first_step = true,
+                               .is_decayed = true,
+                               .has_momentum = true};
+        t.length = 0;
+        step(events, ME_OPTIMIZER_SGD, &group);
+        assert_string_equal(t.text, cases[i].first);
+        group.is_first_step = false;
+        t.length = 0;
+        step(events, ME_OPTIMIZER_SGD, &group);
+        assert_string_equal(t.text, cases[i].second);
+        let_go(events, &group);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -328,6 +386,7 @@ int main(void)
         ENGINE_TEST(test_optim__decay_of_dtensors),
         ENGINE_TEST(test_optim__decay_of_one_dtensor),
         ENGINE_TEST(test_optim__sgd_of_dtensors),
+        ENGINE_TEST(test_optim__tells_operations_of_sgd),
         ENGINE_TEST(test_optim__an_empty_group),
     };
     return cmocka_run_group_tests_name("optim", tests, NULL, NULL);
