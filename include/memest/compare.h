@@ -101,7 +101,8 @@ typedef struct memest_compare_row {
                                   busiest stage's work */
     double span_bubble;      /**< the largest idle within a stage's own span */
     double exposed_communication; /**< of the stage that waits longest */
-    double tokens_per_second; /**< of all ranks, predicted; 0: not predicted */
+    double tokens_per_second; /**< of all ranks, predicted; at most that where
+                                   `host_lacks` is set; 0: not predicted */
     int32_t n_stages;
 } memest_compare_row;
 

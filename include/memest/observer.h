@@ -35,7 +35,8 @@ typedef struct memest_moment {
 } memest_moment;
 
 /** A module begins or ends. Borrowed for the call, and so are its texts, but
- *  `path`, `name` and `fqn` stay until memest_observe() returns. */
+ *  `path`, `name` and `fqn` stay until memest_observe() or memest_track()
+ *  returns. */
 typedef struct memest_module_event {
     size_t struct_size;
     memest_moment at;
@@ -55,7 +56,7 @@ typedef struct memest_module_event {
 } memest_module_event;
 
 /** A block of the device's memory. Borrowed for the call; `op` and `path` stay
- *  until memest_observe() returns. */
+ *  until memest_observe() or memest_track() returns. */
 typedef struct memest_block_event {
     size_t struct_size;
     memest_moment at;

@@ -215,7 +215,8 @@ MEMEST_API bool memest_report_verdict(const memest_report *report,
 typedef struct memest_step {
     size_t struct_size;
     double seconds;
-    double tokens_per_second; /**< of all ranks */
+    double tokens_per_second; /**< of all ranks; at most that where
+                                   `host_lacks` is set */
     double flops_utilisation; /**< of the data sheet's FLOPs; 0: not counted */
     double uncertainty;       /**< 0.1 is 10 % */
     const char *host_lacks;   /**< what of the host's time `seconds` lacks, so

@@ -69,7 +69,8 @@ MEMEST_API void memest_tracker_destroy(memest_tracker *tracker);
 
 /**
  * Run one rank of a job under the tool. What it knew of an earlier run is
- * forgotten, but for external memory.
+ * forgotten, but for external memory, once the rank begins to run: a job or
+ * rank that is refused leaves it.
  *
  * @param rank       from 0
  * @param tracker    also on failure it says what it has seen so far. Hooks may
@@ -98,10 +99,12 @@ typedef enum memest_place {
  * track_external() of a tensor of the user's own, and track_inputs() of
  * FSDPMemTracker: memory that the job does not have. It counts as Other, or
  * Inputs. What the job has (modules, optimizers, its batch) is tracked without.
- * Before the run: it is there from the beginning; from a hook: from now on.
+ * Before the run: it is there from the beginning; from a hook: from now on, and
+ * in later runs from the beginning.
  *
  * @param bytes  on the GPU a block of 512 bytes or a multiple
- * @return MEMEST_OK; MEMEST_ERR_CONFIG for a tool other than the two
+ * @return MEMEST_OK; MEMEST_ERR_CONFIG for a tool other than the two;
+ *         MEMEST_ERR_OVERFLOW
  */
 MEMEST_API memest_status memest_tracker_track_external(
     memest_tracker *tracker, memest_place place, uint64_t bytes,

@@ -158,7 +158,7 @@ memest_status memest_tracker_release_external(memest_tracker *tracker,
 {
     const uint64_t less =
         is_place(place) ? me_mem_external_bytes((int)place, bytes) : 0;
-    if (!is_place(place) || less < bytes ||
+    if (!is_place(place) || !keeps_snapshots(tracker) || less < bytes ||
         less > tracker->tool.options.external[place]) {
         return me_api_status(me_fail(me_api_diag(error), ME_ERR_CONFIG,
                                      "external memory: there are no %llu bytes "

@@ -154,7 +154,8 @@ static const struct {
     {"--require-fit", NULL, " --dump "},
     {"--no-fold", NULL, " --dump "},
     {"--load", NULL,
-     " --model --set --world-size --device --rank --iteration "},
+     " --model --set --world-size --device --rank --iteration --strict "
+     "--as-memtracker --input-inside "},
 };
 
 enum {
@@ -328,6 +329,8 @@ const me_cli_command *me_cli_command_at(int index)
 static me_status refuse_flag(const me_cli_command *c, const me_cli_flag *f,
                              me_diag *diag)
 {
+    const size_t all = c->takes == NULL ? 0 : strlen(c->takes);
+    const size_t listed = all > 0 && has_name(c->takes, "--") ? all - 3 : all;
     return c->takes == NULL
                ? me_fail(diag, ME_ERR_CONFIG,
                          is_dump_of_check(c, f)
@@ -335,8 +338,8 @@ static me_status refuse_flag(const me_cli_command *c, const me_cli_flag *f,
                                "estimate can stop before it"
                              : "%s: memest %s reads that of the job",
                          f->name, c->name)
-               : me_fail(diag, ME_ERR_CONFIG, "%s: memest %s takes%sand%.*s",
-                         f->name, c->name, c->takes,
+               : me_fail(diag, ME_ERR_CONFIG, "%s: memest %s takes%.*sand%.*s",
+                         f->name, c->name, (int)listed, c->takes,
                          (int)sizeof every_command - 2, every_command);
 }
 
@@ -388,6 +391,10 @@ static me_status check_conditions(const me_cli_command *c, const me_cli *cli,
             return me_fail(diag, ME_ERR_CONFIG, "%s has no effect with%.*s",
                            name, (int)strlen(not_with) - 1, not_with);
         }
+    }
+    if (cli->load != NULL && cli->launch_argv != NULL) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--load has no effect with a launch command");
     }
     if (cli->events != NULL && strcmp(cli->events, "-") == 0) {
         return me_fail(diag, ME_ERR_CONFIG,

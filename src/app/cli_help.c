@@ -10,7 +10,12 @@ static void append_flag(const me_cli_flag *f, me_str *text)
         &left, "%s%s%s%s%s", f->short_name == NULL ? "" : f->short_name,
         f->short_name == NULL ? "" : ", ", f->name, f->value == NULL ? "" : " ",
         f->value == NULL ? "" : f->value);
-    me_str_printf(text, "  %-26s %s\n", me_str_text(&left), f->help);
+    /* "…" is three bytes wide, and one column */
+    const int width = strstr(me_str_text(&left), "…") == NULL ? 26 : 28;
+    me_str_printf(text, "  %-*s %s\n", width, me_str_text(&left), f->help);
+    if (me_str_status(&left) != ME_OK) {
+        text->status = me_str_status(&left);
+    }
     me_str_fini(&left);
 }
 
@@ -68,8 +73,8 @@ void me_cli_help(const me_cli *cli, me_str *text)
         append_command(named(cli->command), text);
     } else {
         append_all(text);
-        me_str_append(text, "\nmemest COMMAND --help has the flags of one "
-                            "command.\n");
+        me_str_append(text, "\nmemest COMMAND --help, or memest help COMMAND, "
+                            "has the flags of one command.\n");
     }
     me_str_append(text,
                   "\nExit codes: 0 report written or job fits, 1 internal or "

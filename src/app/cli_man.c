@@ -92,6 +92,9 @@ static void append_flags(me_str *page)
                       f->short_name == NULL ? "" : ", ", f->name);
         append_term(page, me_str_text(&names), f->value);
         append_line(page, f->help);
+        if (me_str_status(&names) != ME_OK) {
+            page->status = me_str_status(&names);
+        }
         me_str_fini(&names);
     }
 }

@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "app/program.h"
 
-/** Does a loop of its own run the schedule, in place of the order? */
-static bool is_loop(const me_schedule *schedule)
-{
-    return schedule != NULL && (schedule == me_schedule_find("gpipe") ||
-                                schedule == me_schedule_find("1f1b"));
-}
-
 static const me_schedule *schedule(const me_plan *plan)
 {
     const me_config *c = plan->config;
@@ -73,8 +66,9 @@ static me_status init(const me_plan *plan, int32_t rank, me_program *p)
         .returns_outputs = c->torch.returns_outputs,
         .unshards_stages = c->torch.unshard_stages,
         .pipeline = me_plan_pipeline(plan, rank),
-        .schedule = is_loop(own) ? own : NULL,
-        .order = is_loop(own) ? NULL : plan->order,
+        .schedule =
+            c->parallel.pipeline > 1 && plan->order == NULL ? own : NULL,
+        .order = plan->order,
         .optimizer = c->optimizer.kind == ME_OPTIMIZER_SGD ? ME_OPTIMIZER_SGD
                                                            : ME_OPTIMIZER_ADAM,
         .adds_decay = c->optimizer.kind == ME_OPTIMIZER_ADAM,

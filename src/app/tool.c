@@ -236,7 +236,7 @@ me_status me_tool_check(const me_tool_options *options, const me_config *config,
     }
     const char *unknown = unknown_option(&config->torch);
     if (unknown != NULL) {
-        return me_fail(diag, ME_ERR_CONFIG,
+        return me_fail(diag, ME_ERR_UNSUPPORTED,
                        "track: what PyTorch's tools say of a job with %s is "
                        "not modelled",
                        unknown);

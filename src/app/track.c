@@ -52,11 +52,6 @@ static me_status read_flags(command *c, me_diag *diag)
     if (status == ME_OK) {
         status = me_tool_check_format(options->kind, cli->format, diag);
     }
-    if (status == ME_OK && cli->load != NULL &&
-        options->kind != ME_TOOL_MEMORY) {
-        status = me_fail(diag, ME_ERR_CONFIG,
-                         "--load %s: --tool memory reads a series", cli->load);
-    }
     return status == ME_OK
                ? me_mem_units_find(cli->units == NULL ? "B" : cli->units, diag,
                                    &c->format.mem)

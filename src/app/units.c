@@ -79,6 +79,14 @@ static int32_t rank_of_unit(const me_units *u, int32_t unit)
                : me_plan_representative(plan, unit);
 }
 
+static void note_failure(me_units *u, int32_t unit)
+{
+    int first = atomic_load(&u->first_failed);
+    while (unit < first &&
+           !atomic_compare_exchange_weak(&u->first_failed, &first, unit)) {
+    }
+}
+
 /** @param is_own_out  see me_simulation */
 static me_status simulate_unit(me_units *u, int32_t unit, bool *is_own_out)
 {
@@ -94,11 +102,14 @@ static me_status simulate_unit(me_units *u, int32_t unit, bool *is_own_out)
                              &end->diag, &u->results[unit]);
     }
     end->seconds = me_log_cpu_seconds() - begin;
+    if (end->status != ME_OK) {
+        note_failure(u, unit);
+    }
     return end->status;
 }
 
 /** A unit and those that may have its result, which otherwise run as well. */
-static me_status simulate_twins(me_units *u, int32_t first)
+static void simulate_twins(me_units *u, int32_t first)
 {
     bool is_own = false;
     me_status status = simulate_unit(u, first, &is_own);
@@ -107,15 +118,6 @@ static me_status simulate_twins(me_units *u, int32_t first)
         if (u->twins[i].first == first) {
             status = simulate_unit(u, i, &is_own);
         }
-    }
-    return status;
-}
-
-static void note_failure(me_units *u, int32_t unit)
-{
-    int first = atomic_load(&u->first_failed);
-    while (unit < first &&
-           !atomic_compare_exchange_weak(&u->first_failed, &first, unit)) {
     }
 }
 
@@ -135,9 +137,8 @@ static bool run_task(void *self, uint32_t task)
     me_units *u = *job;
     const int32_t unit = (int32_t)task;
     if (me_units_is_mine(u, unit) && u->twins[unit].first == unit &&
-        unit < atomic_load(&u->first_failed) &&
-        simulate_twins(u, unit) != ME_OK) {
-        note_failure(u, unit);
+        unit < atomic_load(&u->first_failed)) {
+        simulate_twins(u, unit);
     }
     return true;
 }

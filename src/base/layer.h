@@ -112,6 +112,12 @@ typedef enum me_dlayout {
     ME_DLAYOUT_END = ME_DLAYOUT_SHARD_0 + 5
 } me_dlayout;
 
+/** Has a tensor-parallel rank a part of it, by a dimension that is known? */
+static inline bool me_dlayout_is_part(me_dlayout layout)
+{
+    return (int)layout >= (int)ME_DLAYOUT_SHARD_0;
+}
+
 /** X(constant, class): torch.distributed.tensor.parallel's styles. */
 #define ME_STYLE_LIST(X)                                                       \
     X(ME_STYLE_COLWISE, "ColwiseParallel")                                     \

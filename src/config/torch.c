@@ -253,7 +253,7 @@ static me_status check_named_order(const me_config *config, me_diag *diag)
                                .memory_limit = config->pipeline.memory_limit};
     const me_schedule *schedule = me_schedule_find(config->pipeline.name);
     const me_status status = me_schedule_check(schedule, &first, diag);
-    return status == ME_OK && schedule == me_schedule_find("Schedule1F1B") &&
+    return status == ME_OK && schedule == me_schedule_find("1f1b") &&
                    first.microbatches < p->pipeline
                ? me_fail(diag, ME_ERR_CONFIG,
                          "pipeline.schedule = \"Schedule1F1B\": PyTorch wants "

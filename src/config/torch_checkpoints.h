@@ -11,7 +11,7 @@
 #include "config/config.h"
 
 /** Does a stage make gradients of its input and of its weights apart, as in
- *  zero-bubble orders? */
+ *  zero-bubble orders? False as well of an order that cannot be read. */
 bool me_torch_splits_backward(const me_config *config);
 
 /** Refuse the tree's first checkpoint that is not modelled, by name: one with

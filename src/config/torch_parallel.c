@@ -7,8 +7,9 @@
 static me_status check_fused(const me_config *config, me_diag *diag)
 {
     const bool has_dtensors =
-        config->torch_job.tree->n_styles > 0 ||
-        config->torch.data_parallel == ME_DATA_PARALLEL_FULLY_SHARD;
+        config->torch.data_parallel == ME_DATA_PARALLEL_FULLY_SHARD ||
+        (config->torch_job.tree->n_styles > 0 &&
+         config->torch.data_parallel == ME_DATA_PARALLEL_NONE);
     return !has_dtensors || config->optimizer.kind != ME_OPTIMIZER_SGD ||
                    config->impl.optimizer != ME_OPTIMIZER_TORCH_FUSED
                ? ME_OK
@@ -77,7 +78,8 @@ static me_status check_ddp(const me_config *config, me_diag *diag)
     const char *option = ddp_option(t);
     const bool is_ddp = t->data_parallel == ME_DATA_PARALLEL_DDP;
     const bool is_pipeline = config->parallel.pipeline > 1;
-    if (option != NULL && !is_ddp && t->wrap_one_rank) {
+    const bool is_bare = !t->wrap_one_rank && config->parallel.data == 1;
+    if (option != NULL && !is_ddp && !is_bare) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "%s is DistributedDataParallel's: torch.data_parallel "
                        "must be \"ddp\"",

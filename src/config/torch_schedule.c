@@ -22,9 +22,11 @@ static me_status fail(const me_config *config, me_status status,
 
 bool me_torch_has_loop(const me_config *config)
 {
+    const me_schedule *schedule = me_schedule_find(config->pipeline.name);
     return config->parallel.pipeline == 1 ||
-           (!has_file(config) && me_schedule_find(config->pipeline.name) ==
-                                     me_schedule_find("1f1b"));
+           (!has_file(config) && schedule != NULL &&
+            (schedule == me_schedule_find("1f1b") ||
+             schedule == me_schedule_find("gpipe")));
 }
 
 static me_status check_chain(const me_config *config, me_placement placement,

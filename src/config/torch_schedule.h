@@ -12,7 +12,7 @@
 #include "config/config.h"
 #include "parallel/pipeline_order.h"
 
-/** Is the job's order that of a loop (Schedule1F1B), or is there no pipeline?
+/** Is the job's order that of a loop (Schedule1F1B, ScheduleGPipe), or is there no pipeline?
  *  Then it needs no list of actions. Local. */
 bool me_torch_has_loop(const me_config *config);
 

@@ -35,7 +35,7 @@ static me_status check_optimizer(const me_config *config, me_diag *diag)
     }
     if (o->kind == ME_OPTIMIZER_ADAM && o->weight_decay > 0 &&
         config->torch_job.tree->n_styles > 0 &&
-        config->torch.data_parallel != ME_DATA_PARALLEL_FULLY_SHARD) {
+        config->torch.data_parallel == ME_DATA_PARALLEL_NONE) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "optimizer.weight_decay = %g with optimizer.kind = "
                        "\"adam\" and parallelize_plan is not modelled; 0 is, "
@@ -95,6 +95,11 @@ me_status me_torch_check_settings(const me_config *config, me_diag *diag)
         return me_fail(diag, ME_ERR_CONFIG,
                        "time.loader = \"mock_gpt\": it is Megatron-LM's, and a "
                        "job of framework = \"torch\" has \"none\"");
+    }
+    if (!config->torch.pin_memory && !config->torch.cpu_offload) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "torch.pin_memory = false is CPUOffloadPolicy's: "
+                       "torch.cpu_offload must be true");
     }
     const me_status status = check_optimizer(config, diag);
     return status == ME_OK ? check_sharding(config, diag) : status;

@@ -40,6 +40,9 @@ static void append_flags(const me_report *report, me_str *text)
                       report->config->not_modelled.flags[i].flag);
     }
     append_field(text, me_str_text(&flags));
+    if (me_str_status(&flags) != ME_OK) {
+        text->status = me_str_status(&flags);
+    }
     me_str_fini(&flags);
 }
 

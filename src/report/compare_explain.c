@@ -69,7 +69,8 @@ static void explain_differences(const me_compare_print *print, me_str *text)
         first = first == NULL ? report : first;
         is_one_work = is_one_work && is_same_work(first, report);
         waits = waits || waits_for_transfers(report);
-        runs_ahead = runs_ahead || !waits_for_transfers(report);
+        runs_ahead = runs_ahead || (report->config->parallel.pipeline > 1 &&
+                                    !waits_for_transfers(report));
     }
     if (waits && runs_ahead && print->comparison->durations == NULL) {
         me_str_append(
@@ -94,10 +95,13 @@ static void explain_late_frees(const me_compare_print *print, me_str *text)
             const me_compare_stage *stage = &line->stages[s];
             const double late = (double)stage->result->late.requested_bytes /
                                 (double)stage->requested_bytes;
-            most = stage->result->late.is_known && late > most ? late : most;
+            most = stage->result->late.is_known && stage->requested_bytes > 0 &&
+                           late > most
+                       ? late
+                       : most;
         }
     }
-    if (most > 1) {
+    if (most >= 1.0005) { /* else it would be 0.0 % */
         me_str_printf(text,
                       " Bytes are the lower ends of ranges: where sent tensors "
                       "come back late, a stage requests up to %.1f %% more.",
@@ -115,8 +119,9 @@ static void explain_prediction(const me_compare_print *print, me_str *text)
     const char *missing = missing_of_host(print);
     if (missing != NULL) {
         me_str_printf(text,
-                      " >= is a lower bound: the host's time for %s is not in "
-                      "it, and may change the order.",
+                      " >= is a lower bound (of tokens/s <= an upper one): the "
+                      "host's time for %s is not in it, and may change the "
+                      "order.",
                       missing);
     }
 }

@@ -29,8 +29,7 @@ static uint32_t count_missing(const me_report *report)
 static sentence get_missing(const me_report *report, uint32_t i)
 {
     const me_flag_note *note = &report->config->not_modelled.flags[i];
-    return (sentence){note->flag == NULL ? "?" : note->flag,
-                      note->note == NULL ? "" : note->note};
+    return (sentence){note->flag, note->note == NULL ? "" : note->note};
 }
 
 static uint32_t count_assumed(const me_report *report)

@@ -48,7 +48,9 @@ static const char *missing_of_host(const me_config *c)
     }
     if (c->framework == ME_FRAMEWORK_TORCH && c->parallel.pipeline > 1 &&
         c->torch.data_parallel != ME_DATA_PARALLEL_NONE) {
-        return "fully_shard in pipeline stages";
+        return c->torch.data_parallel == ME_DATA_PARALLEL_FULLY_SHARD
+                   ? "fully_shard in pipeline stages"
+                   : "DistributedDataParallel in pipeline stages";
     }
     if (c->framework == ME_FRAMEWORK_TORCH && c->torch.cpu_offload) {
         return "copies and an optimizer of its own";

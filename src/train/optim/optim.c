@@ -3,9 +3,9 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "nn/dtensor.h"
 #include "tensor/hooks.h"
 #include "tensor/launch.h"
+#include "train/optim/redistribute.h"
 
 /** State of one shard that lives from now on. */
 static me_tensor *make_state(me_engine *e, const char *op, me_dtype dtype,
@@ -64,113 +64,12 @@ static void free_temporaries(me_engine *e, const me_step_group *group,
     me_free(list);
 }
 
-/** What an operation over DTensors redistributes: its operand, and to what. */
-typedef enum operand {
-    OPERAND_GRADIENT, /**< a gradient, to what the parameter is */
-    OPERAND_SUMMAND, /**< the same where it is a summand on each rank, alone: no
-                           parameter takes part */
-    OPERAND_TO_DECAY, /**< a gradient to which decay is added */
-    OPERAND_DECAY,    /**< the parameter that is the decay */
-    OPERAND_DECAYED   /**< their sum, to what the parameter is */
-} operand;
-
-static bool is_part(me_dlayout layout)
-{
-    return (int)layout >= (int)ME_DLAYOUT_SHARD_0;
-}
-
-/** How `grad + decay * parameter` lies. Of a list as the gradient, summed if it
- *  is a summand; of one tensor as the operand that is cut, else as the
- *  gradient (_ops/_pointwise_ops.py). */
-static me_dlayout decayed_layout(const me_step_group *group,
-                                 const me_parameter *p)
-{
-    const me_dlayout gradient = (me_dlayout)p->gradient_layout;
-    const me_dlayout own = (me_dlayout)p->layout;
-    if (group->impl == ME_OPTIMIZER_TORCH_FOR_LOOP) {
-        return is_part(own) && !is_part(gradient) ? own : gradient;
-    }
-    return gradient == ME_DLAYOUT_PARTIAL ? ME_DLAYOUT_REPLICATE : gradient;
-}
-
-/** What redistributions made, until an operation is done. */
-typedef struct copies {
-    me_tensor **items;
-    uint32_t count;
-} copies;
-
-static bool copies_init(me_engine *e, size_t room, copies *c)
-{
-    *c = (copies){.items = me_alloc(room + 1, sizeof(me_tensor *),
-                                    "optim.redistributed")};
-    if (c->items == NULL) {
-        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a step");
-    }
-    return c->items != NULL;
-}
-
-/** The last one goes first. */
-static void copies_fini(me_engine *e, copies *c)
-{
-    while (c->count > 0) {
-        me_release(e, c->items[--c->count]);
-    }
-    me_free(c->items);
-}
-
-/** An operation takes an operand of shard @p i, and redistributes it if it lies
- *  otherwise. */
-static void take(me_engine *e, const me_step_group *group, uint32_t i,
-                 operand kind, copies *c)
-{
-    const me_parameter *p = group->shards[i].parameter;
-    const me_dlayout own = (me_dlayout)p->layout;
-    me_dlayout from = (me_dlayout)p->gradient_layout;
-    me_dlayout to = own;
-    if (kind == OPERAND_SUMMAND && from != ME_DLAYOUT_PARTIAL) {
-        return;
-    }
-    if (kind == OPERAND_TO_DECAY || kind == OPERAND_DECAY) {
-        to = decayed_layout(group, p);
-        from = kind == OPERAND_DECAY ? own : from;
-    } else if (kind == OPERAND_DECAYED) {
-        from = decayed_layout(group, p);
-    }
-    me_tensor *x = kind == OPERAND_DECAY ? p->tensor : p->tensor->grad;
-    if (from != to && x != NULL && me_engine_is_ok(e)) {
-        const me_frame frame = me_enter(e);
-        me_module_switch(e, p->module);
-        c->items[c->count++] =
-            me_retain(me_redistribute_local(group->nn, x, from, to, false));
-        me_leave(e, frame, NULL);
-    }
-}
-
-/**
- * An operation that takes the gradients of DTensors of shards [@p first,
- * @p end) as @p uses of its operands, and makes nothing.
- */
-static void redistribute(me_engine *e, const me_step_group *group,
-                         uint32_t first, uint32_t end, uint32_t uses,
-                         operand kind)
-{
-    const uint32_t room = (end - first) * uses;
-    copies c;
-    if (group->nn == NULL || !copies_init(e, room, &c)) {
-        return;
-    }
-    for (uint32_t i = 0; i < room; i++) {
-        take(e, group, first + i % (end - first), kind, &c);
-    }
-    copies_fini(e, &c);
-}
-
 /** exp_avg.lerp_(grad), then exp_avg_sq.addcmul_(grad, grad). */
 static void update_moments(me_engine *e, const me_step_group *group,
                            uint32_t first, uint32_t end)
 {
-    redistribute(e, group, first, end, 1, OPERAND_GRADIENT);
-    redistribute(e, group, first, end, 2, OPERAND_GRADIENT);
+    me_redistribute_group(e, group, first, end, 1, ME_OPERAND_GRADIENT);
+    me_redistribute_group(e, group, first, end, 2, ME_OPERAND_GRADIENT);
 }
 
 /** Bytes that the foreach kernels move for an element: each reads its operands
@@ -300,11 +199,10 @@ static void adam_for_loop(me_engine *e, const me_step_group *group)
 /** One kernel that needs no memory. */
 static void adam_fused(me_engine *e, const me_step_group *group)
 {
-    redistribute(e, group, 0, group->count, 1, OPERAND_GRADIENT);
+    me_redistribute_group(e, group, 0, group->count, 1, ME_OPERAND_GRADIENT);
     me_tell_op(e, "_foreach_add_.Scalar");
-    me_tell_op(e, group->is_decayed && !group->adds_decay
-                      ? "_fused_adamw_.default"
-                      : "_fused_adam_.default");
+    me_tell_op(e, group->adds_decay ? "_fused_adam_.default"
+                                    : "_fused_adamw_.default");
     if (group->is_scaled) { /* steps that were none do not count */
         me_tell_op(e, "_foreach_sub_.List");
     }
@@ -358,8 +256,8 @@ static void make_momentum(me_engine *e, const me_step_group *group, uint32_t i,
 static void update_momentum(me_engine *e, const me_step_group *group)
 {
     if (!group->is_decayed) {
-        redistribute(e, group, 0, group->count, 1, OPERAND_SUMMAND);
-        redistribute(e, group, 0, group->count, 2, OPERAND_SUMMAND);
+        me_redistribute_group(e, group, 0, group->count, 1, ME_OPERAND_SUMMAND);
+        me_redistribute_group(e, group, 0, group->count, 2, ME_OPERAND_SUMMAND);
     }
     me_tell_op(e, "_foreach_mul_.Scalar");
     me_tell_op(e, "_foreach_add_.List");
@@ -369,20 +267,21 @@ static void update_momentum(me_engine *e, const me_step_group *group)
  *  then all parameters. @return the sums; NULL: there is no decay */
 static me_tensor **decay_foreach(me_engine *e, const me_step_group *group)
 {
-    copies c = {.count = 0};
-    if (!group->is_decayed || !copies_init(e, 2 * (size_t)group->count, &c)) {
+    me_copies c = {.count = 0};
+    if (!group->is_decayed ||
+        !me_copies_init(e, 2 * (size_t)group->count, &c)) {
         return NULL;
     }
     for (uint32_t i = 0; group->nn != NULL && i < group->count; i++) {
-        take(e, group, i, OPERAND_TO_DECAY, &c);
+        me_copies_take(e, group, i, ME_OPERAND_TO_DECAY, &c);
     }
     for (uint32_t i = 0; group->nn != NULL && i < group->count; i++) {
-        take(e, group, i, OPERAND_DECAY, &c);
+        me_copies_take(e, group, i, ME_OPERAND_DECAY, &c);
     }
     me_tensor **sums =
         make_temporaries(e, "_foreach_add", group, gradient_numel);
     me_tell_op(e, "_foreach_add.List");
-    copies_fini(e, &c);
+    me_copies_fini(e, &c);
     return sums;
 }
 
@@ -401,8 +300,9 @@ static void sgd_foreach(me_engine *e, const me_step_group *group)
     if (group->has_momentum) {
         free_temporaries(e, group, decayed);
     }
-    redistribute(e, group, 0, group->count, 1,
-                 group->is_decayed ? OPERAND_DECAYED : OPERAND_GRADIENT);
+    me_redistribute_group(e, group, 0, group->count, 1,
+                          group->is_decayed ? ME_OPERAND_DECAYED
+                                            : ME_OPERAND_GRADIENT);
     me_tell_op(e, "_foreach_add_.List");
     if (!group->has_momentum) {
         free_temporaries(e, group, decayed);
@@ -413,13 +313,13 @@ static void sgd_foreach(me_engine *e, const me_step_group *group)
 static me_tensor *decay_one(me_engine *e, const me_step_group *group,
                             uint32_t i, uint64_t numel)
 {
-    copies c;
-    if (!copies_init(e, 2, &c)) {
+    me_copies c;
+    if (!me_copies_init(e, 2, &c)) {
         return NULL;
     }
     if (group->nn != NULL) {
-        take(e, group, i, OPERAND_TO_DECAY, &c);
-        take(e, group, i, OPERAND_DECAY, &c);
+        me_copies_take(e, group, i, ME_OPERAND_TO_DECAY, &c);
+        me_copies_take(e, group, i, ME_OPERAND_DECAY, &c);
     }
     const me_frame frame = me_enter(e);
     me_module_switch(e, group->shards[i].parameter->module);
@@ -427,7 +327,7 @@ static me_tensor *decay_one(me_engine *e, const me_step_group *group,
         me_retain(me_empty(e, "add", group->shards[i].dtype, ME_SHAPE(numel)));
     me_tell_op(e, "add.Tensor");
     me_leave(e, frame, NULL);
-    copies_fini(e, &c);
+    me_copies_fini(e, &c);
     return sum;
 }
 
@@ -440,7 +340,7 @@ static void sgd_for_loop(me_engine *e, const me_step_group *group)
         const me_parameter *p = group->shards[i].parameter;
         const bool lies_as_parameter =
             group->is_decayed && group->nn != NULL &&
-            decayed_layout(group, p) == (me_dlayout)p->layout;
+            me_decayed_layout(group, p) == (me_dlayout)p->layout;
         const uint64_t numel = lies_as_parameter ? group->shards[i].numel
                                                  : gradient_numel(group, i);
         me_clear(e, &grad);
@@ -456,8 +356,9 @@ static void sgd_for_loop(me_engine *e, const me_step_group *group)
             }
             me_clear(e, &grad);
         }
-        redistribute(e, group, i, i + 1, 1,
-                     group->is_decayed ? OPERAND_DECAYED : OPERAND_GRADIENT);
+        me_redistribute_group(e, group, i, i + 1, 1,
+                              group->is_decayed ? ME_OPERAND_DECAYED
+                                                : ME_OPERAND_GRADIENT);
         me_tell_op(e, "add_.Tensor");
         me_launch_host(e, ME_HOST_PARAMETER);
     }
@@ -482,7 +383,7 @@ static void (*const sgd_kernels[])(me_engine *e, const me_step_group *group) = {
     [ME_OPTIMIZER_TORCH_FOR_LOOP] = sgd_for_loop,
 };
 
-/** torch.optim.SGD: gradients with decay, and on the first step momentum. */
+/** torch.optim.SGD, and the bytes that it moves. */
 static void sgd(me_engine *e, const me_step_group *group)
 {
     sgd_kernels[group->impl](e, group);

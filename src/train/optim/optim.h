@@ -29,7 +29,8 @@ typedef struct me_step_group {
     const me_nn *nn; /**< redistributes gradients of DTensors; NULL: none are */
     me_optimizer_impl impl;
     bool is_first_step;
-    bool is_scaled;    /**< a GradScaler's found_inf goes in */
+    bool is_scaled;    /**< of fused Adam: a GradScaler's found_inf
+                            goes in */
     bool is_decayed;   /**< weight decay is not 0 */
     bool adds_decay;   /**< of Adam: to gradients; AdamW scales parameters */
     bool has_momentum; /**< of SGD */

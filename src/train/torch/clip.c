@@ -29,7 +29,7 @@ static lie count_gradients(const me_loop *l)
         const me_parameter *p = l->parameters.parameters[i];
         if (p->tensor->grad != NULL) {
             const bool is_part =
-                (int)me_loop_gradient_layout(l, p) >= (int)ME_DLAYOUT_SHARD_0;
+                me_dlayout_is_part(me_loop_gradient_layout(l, p));
             n.parts += is_part ? 1 : 0;
             n.whole += is_part ? 0 : 1;
         }
@@ -168,6 +168,13 @@ static void multiply(me_loop *l)
 {
     const me_frame frame = me_enter(l->e);
     sum_summands(l);
+    for (uint32_t i = 0; i < l->parameters.count; i++) {
+        const me_tensor *grad = l->parameters.parameters[i]->tensor->grad;
+        if (grad != NULL) {
+            me_launch_kernel(l->e, ME_KERNEL_ELEMENTWISE, me_numel(grad),
+                             2 * me_bytes(grad));
+        }
+    }
     me_leave(l->e, frame, NULL);
 }
 

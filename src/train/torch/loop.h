@@ -94,7 +94,8 @@ void me_loop_refuse_mixed(me_loop *l, const char *what);
 void me_loop_clip_gradients(me_loop *l);
 /** `optimizer.step()` (optimizer.c). */
 void me_loop_step(me_loop *l);
-/** `optimizer.zero_grad()`: set to None, in the order of parameters. */
+/** `optimizer.zero_grad()`: None, in the order of parameters; nothing goes where
+ *  gradients are kept as zeros. */
 void me_loop_zero_grad(me_loop *l);
 
 #endif /* MEMEST_TRAIN_TORCH_LOOP_H */

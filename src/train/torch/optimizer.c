@@ -50,7 +50,8 @@ void me_loop_refuse_mixed(me_loop *l, const char *what)
                            "%s: PyTorch refuses gradients of which some are "
                            "DTensors and some are not; parallelize_plan leaves "
                            "out module %s",
-                           what, me_module_path(l->e));
+                           what, me_module_shown(l->e));
+            me_engine_locate(l->e);
         }
     }
 }

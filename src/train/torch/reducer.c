@@ -181,8 +181,9 @@ static void fail_about(const me_reducer *r, uint32_t index, const char *what)
     me_engine *e = r->loop->e;
     const me_parameter *p = r->loop->parameters.parameters[r->first + index];
     me_module_switch(e, p->module);
-    me_engine_fail(e, ME_ERR_CONFIG, "module %s: %s %s", me_module_path(e),
+    me_engine_fail(e, ME_ERR_CONFIG, "module %s: %s %s", me_module_shown(e),
                    p->name, what);
+    me_engine_locate(e);
 }
 
 /** ensure_prior_reduction_finished(). */

@@ -164,7 +164,7 @@ static void check_parameters(me_loop *l)
         me_engine_fail(l->e, ME_ERR_CONFIG,
                        "module: no parameters %s, and PyTorch's optimizers "
                        "refuse an empty list",
-                       l->config->schedule == NULL
+                       l->config->pipeline.ranks == 1
                            ? "in this model"
                            : "in the stages of a pipeline rank");
     }

@@ -356,6 +356,9 @@ static void test_api_tracker__refuses(void **state)
                      MEMEST_ERR_CONFIG);
     t = me_tracked_create(MEMEST_TOOL_MOD, false);
     assert_int_equal(
+        memest_tracker_release_external(t, MEMEST_PLACE_GPU, 0, NULL),
+        MEMEST_ERR_CONFIG); /* it keeps no snapshots to take it from */
+    assert_int_equal(
         memest_tracker_track_external(t, MEMEST_PLACE_GPU, 1, NULL),
         MEMEST_ERR_CONFIG);
     memest_tracker_destroy(t);
