@@ -192,20 +192,14 @@ static me_status read_checkpoint(me_titan_model *m)
 static me_status check_optimizer(const me_titan_model *m)
 {
     const char *name = me_titan_text(m, ME_TITAN_OPTIMIZER, "AdamW");
-    me_status status =
+    const me_status status =
         check_words(m, ME_TITAN_IMPLEMENTATION, "for-loop|foreach|fused",
                     "must be one of for-loop, foreach, fused");
-    if (status == ME_OK && strcmp(name, "Adam") == 0) {
-        return me_config_add_not_modelled(
-            m->job->config, me_titan_given(m, ME_TITAN_OPTIMIZER)->name,
-            "Adam adds the decay to copies of the gradients; AdamW is "
-            "estimated",
-            m->job->diag);
-    }
-    if (status == ME_OK && strcmp(name, "AdamW") != 0) {
-        status = unsupported(m, ME_TITAN_OPTIMIZER, "AdamW is modelled");
-    }
-    return status;
+    return status != ME_OK || strcmp(name, "Adam") == 0 ||
+                   strcmp(name, "AdamW") == 0
+               ? status
+               : unsupported(m, ME_TITAN_OPTIMIZER,
+                             "Adam and AdamW are modelled");
 }
 
 /** How many ranks the degrees make, where they say it. */

@@ -284,9 +284,12 @@ static void write_optimizer(me_titan_model *m)
     if (me_titan_given(m, ME_TITAN_MAX_NORM)->text != NULL) {
         max_norm = strtod(me_titan_given(m, ME_TITAN_MAX_NORM)->text, NULL);
     }
-    me_str_append(&m->text,
-                  "optimizer: { kind = \"adamw\"; weight_decay = 0.1; "
-                  "clip_grad = ");
+    const bool is_adam =
+        strcmp(me_titan_text(m, ME_TITAN_OPTIMIZER, "AdamW"), "Adam") == 0;
+    me_str_printf(&m->text,
+                  "optimizer: { kind = \"%s\"; weight_decay = 0.1; "
+                  "clip_grad = ",
+                  is_adam ? "adam" : "adamw");
     me_option_format_double(max_norm, &m->text);
     me_str_printf(&m->text, "; };\nimpl: { optimizer = \"torch_%s\"; };\n",
                   strcmp(implementation, "for-loop") == 0 ? "for_loop"

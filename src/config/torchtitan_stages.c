@@ -2,6 +2,7 @@
 #include "config/schedule.h"
 #include "config/torchtitan_model.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -185,6 +186,19 @@ static me_status check_csv(const me_titan_model *m, const char *schedule,
     return status;
 }
 
+/** One of PyTorch's, without the "Schedule" that its class begins with. */
+static me_status check_name(const me_titan_model *m, const char *schedule)
+{
+    char class[64];
+    (void)snprintf(class, sizeof class, "Schedule%.50s", schedule);
+    const me_schedule *found = me_schedule_find(class);
+    return found != NULL && found->torch_name != NULL
+               ? ME_OK
+               : me_titan_wrong(m, ME_TITAN_SCHEDULE,
+                                "must be one of PyTorch's, such as 1F1B, "
+                                "Interleaved1F1B or ZBVZeroBubble");
+}
+
 me_status me_titan_read_stages(me_titan_model *m)
 {
     me_status status = me_titan_count(m, ME_TITAN_PIPELINE, 1, &m->pipeline);
@@ -199,6 +213,10 @@ me_status me_titan_read_stages(me_titan_model *m)
     }
     const char *points = me_titan_text(m, ME_TITAN_SPLIT_POINTS, "");
     const char *schedule = me_titan_text(m, ME_TITAN_SCHEDULE, "1F1B");
+    status = check_name(m, schedule);
+    if (status != ME_OK) {
+        return status;
+    }
     const bool is_single = has_one_stage(schedule);
     m->stages = m->pipeline * (is_single ? 1 : 2);
     if (m->is_0_2) {

@@ -73,16 +73,27 @@ static void update_moments(me_engine *e, const me_step_group *group,
 }
 
 /** Bytes that the foreach kernels move for an element: each reads its operands
- *  and writes its result. AdamW: decay 8, lerp 12, mul 8, addcmul 12, sqrt 8,
- *  two divisions 16, add 8, addcdiv 16. Fused, it reads four tensors and writes
- *  three. Of float32. */
+ *  and writes its result. Adam: lerp 12, mul 8, addcmul 12, sqrt 8, two divisions
+ *  16, add 8, addcdiv 16; its decay is another tensor added, AdamW's a product.
+ *  Fused, it reads four tensors and writes three, and SGD reads two or three and
+ *  writes one or two. Of float32. */
 enum {
-    ADAMW_BYTES = 88,
-    ADAMW_FUSED_BYTES = 28,
+    ADAM_BYTES = 80,
+    ADAM_DECAY_BYTES = 12,
+    ADAMW_DECAY_BYTES = 8,
+    ADAM_FUSED_BYTES = 28,
     SGD_UPDATE_BYTES = 12,
     SGD_DECAY_BYTES = 12,
-    SGD_MOMENTUM_BYTES = 20
+    SGD_MOMENTUM_BYTES = 20,
+    SGD_FUSED_MOMENTUM_BYTES = 8
 };
+
+static uint64_t adam_bytes(const me_step_group *group)
+{
+    const uint64_t decay =
+        group->adds_decay ? ADAM_DECAY_BYTES : ADAMW_DECAY_BYTES;
+    return ADAM_BYTES + (group->is_decayed ? decay : 0);
+}
 
 static void pass_over(me_engine *e, const me_step_group *group,
                       me_kernel_class kernel, uint64_t bytes)
@@ -151,7 +162,7 @@ static void adam_foreach(me_engine *e, const me_step_group *group)
         make_temporaries(e, "_foreach_sqrt", group, shard_numel);
     tell_ops(e, update);
     free_temporaries(e, group, roots);
-    pass_over(e, group, ME_KERNEL_ADAMW, ADAMW_BYTES);
+    pass_over(e, group, ME_KERNEL_ADAMW, adam_bytes(group));
 }
 
 /** Parameter by parameter: the gradient with decay, until the next gradient; the
@@ -193,7 +204,7 @@ static void adam_for_loop(me_engine *e, const me_step_group *group)
     for (uint32_t i = 0; i < group->count; i++) {
         me_launch_host(e, ME_HOST_PARAMETER);
     }
-    pass_over(e, group, ME_KERNEL_ADAMW, ADAMW_BYTES);
+    pass_over(e, group, ME_KERNEL_ADAMW, adam_bytes(group));
 }
 
 /** One kernel that needs no memory. */
@@ -206,7 +217,7 @@ static void adam_fused(me_engine *e, const me_step_group *group)
     if (group->is_scaled) { /* steps that were none do not count */
         me_tell_op(e, "_foreach_sub_.List");
     }
-    pass_over(e, group, ME_KERNEL_OPTIMIZER, ADAMW_FUSED_BYTES);
+    pass_over(e, group, ME_KERNEL_OPTIMIZER, ADAM_FUSED_BYTES);
 }
 
 /** One row an implementation. */
@@ -387,9 +398,12 @@ static void (*const sgd_kernels[])(me_engine *e, const me_step_group *group) = {
 static void sgd(me_engine *e, const me_step_group *group)
 {
     sgd_kernels[group->impl](e, group);
+    const bool is_fused = group->impl == ME_OPTIMIZER_TORCH_FUSED;
+    const uint64_t momentum =
+        is_fused ? SGD_FUSED_MOMENTUM_BYTES : SGD_MOMENTUM_BYTES;
     uint64_t bytes = SGD_UPDATE_BYTES;
-    bytes += group->is_decayed ? SGD_DECAY_BYTES : 0;
-    bytes += group->has_momentum ? SGD_MOMENTUM_BYTES : 0;
+    bytes += group->is_decayed && !is_fused ? SGD_DECAY_BYTES : 0;
+    bytes += group->has_momentum ? momentum : 0;
     pass_over(e, group, ME_KERNEL_OPTIMIZER, bytes);
 }
 

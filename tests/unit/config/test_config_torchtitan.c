@@ -295,8 +295,13 @@ static const struct {
      "job.toml:2: training.max_norm = true: must be a number"},
     {"[optimizer]\nfused = 1", ME_ERR_CONFIG,
      "job.toml:2: optimizer.fused = 1: must be true or false"},
+    {"[parallelism]\npipeline_parallel_degree = 2\n"
+     "pipeline_parallel_schedule = \"2F2B\"",
+     ME_ERR_CONFIG,
+     "job.toml:3: parallelism.pipeline_parallel_schedule = 2F2B: must be one of "
+     "PyTorch's, such as 1F1B, Interleaved1F1B or ZBVZeroBubble"},
     {"[optimizer]\nname = \"Muon\"", ME_ERR_UNSUPPORTED,
-     "job.toml:2: optimizer.name = Muon: AdamW is modelled"},
+     "job.toml:2: optimizer.name = Muon: Adam and AdamW are modelled"},
     {"[model]\nname = \"llama4\"", ME_ERR_UNSUPPORTED,
      "job.toml:2: model.name = llama4: of torchtitan's models llama3 is "
      "modelled"},
