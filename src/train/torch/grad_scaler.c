@@ -58,8 +58,7 @@ static const me_parameter *first_with_gradient(const me_loop *l)
 
 static void all_reduce_number(me_loop *l, me_group_kind group)
 {
-    (void)number(l, "all_reduce", ME_DTYPE_FLOAT32,
-                 "_c10d_functional.all_reduce.default");
+    (void)me_empty(l->e, "all_reduce", ME_DTYPE_FLOAT32, ME_SCALAR);
     me_communicate(l->e, l->comm,
                    (me_call){.group = group,
                              .kind = ME_COLLECTIVE_ALL_REDUCE,
@@ -70,7 +69,8 @@ static void all_reduce_number(me_loop *l, me_group_kind group)
 
 /** found_inf_reduce_handler() (torch/distributed/tensor/_dispatch.py): the
  *  maximum over each dimension of the mesh on which the first DTensor is not
- *  whole, copied back. */
+ *  whole, copied back. All inside of the unscaling operation, which is what a
+ *  TorchDispatchMode sees. */
 static void reduce_found_inf(me_loop *l)
 {
     const me_parameter *first = first_with_gradient(l);
