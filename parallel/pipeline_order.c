@@ -141,6 +141,20 @@ bool me_pipeline_order_has_transfers(const me_pipeline_order *order)
     return has_any(order, me_action_transfers);
 }
 
+bool me_pipeline_order_is_even(const me_pipeline_order *order)
+{
+    for (int32_t rank = 0; rank < order->n_ranks; rank++) {
+        int32_t n = 0;
+        for (int32_t s = 0; s < order->n_stages; s++) {
+            n += order->rank_of_stage[s] == rank;
+        }
+        if (n != order->n_chunks) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool me_pipeline_order_has_work_on_parameters(const me_pipeline_order *order)
 {
     return has_any(order, me_action_is_of_parameters);

@@ -74,6 +74,9 @@ me_status me_pipeline_order_check(const me_pipeline_order *order,
 /** Are there sends or receives? */
 bool me_pipeline_order_has_transfers(const me_pipeline_order *order);
 
+/** Does each rank hold as many stages as any other? */
+bool me_pipeline_order_is_even(const me_pipeline_order *order);
+
 /** Is there an UNSHARD, RESHARD or REDUCE_GRAD? */
 bool me_pipeline_order_has_work_on_parameters(const me_pipeline_order *order);
 

@@ -82,16 +82,22 @@ static bool are_equal(const me_actions *a, const me_actions *b)
     return true;
 }
 
-me_status me_config_file_is_own_schedule(const me_config *config, me_diag *diag,
-                                         bool *is_own_out)
+me_pipeline me_config_pipeline(const me_config *config)
 {
-    const me_schedule *own = me_schedule_find(own_schedule(config));
-    const me_pipeline pipeline = {
+    return (me_pipeline){
         .ranks = config->parallel.pipeline,
         .microbatches = config->train.num_microbatches,
         .chunks = config->parallel.virtual_pipeline,
         .group_size = config->parallel.microbatch_group_size,
+        .memory_limit = config->pipeline.memory_limit,
     };
+}
+
+me_status me_config_file_is_own_schedule(const me_config *config, me_diag *diag,
+                                         bool *is_own_out)
+{
+    const me_schedule *own = me_schedule_find(own_schedule(config));
+    const me_pipeline pipeline = me_config_pipeline(config);
     *is_own_out = false;
     me_pipeline_order *order = NULL;
     me_pipeline_order *expected = NULL;
@@ -190,21 +196,6 @@ static me_status check_file(const me_config *config,
     return ME_OK;
 }
 
-/** Does each rank hold as many stages as any other? */
-static bool is_even(const me_pipeline_order *order)
-{
-    for (int32_t rank = 0; rank < order->n_ranks; rank++) {
-        int32_t n = 0;
-        for (int32_t s = 0; s < order->n_stages; s++) {
-            n += order->rank_of_stage[s] == rank;
-        }
-        if (n != order->n_chunks) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /** What no order of Megatron-LM's forks is known to do. */
 static me_status check_modelled(const me_config *config,
                                 const me_pipeline_order *order, me_diag *diag)
@@ -215,7 +206,7 @@ static me_status check_modelled(const me_config *config,
         what = "parallel.virtual_pipeline over 1 with two directions";
     } else if (config->moe.num_experts > 0) {
         what = "experts (moe.num_experts)";
-    } else if (!is_even(order)) {
+    } else if (!me_pipeline_order_is_even(order)) {
         what = "ranks with different numbers of stages";
     } else if (config->optimizer.overlap_grad_reduce ||
                config->optimizer.overlap_param_gather) {
@@ -286,12 +277,7 @@ static me_status name_file(const me_config *config, me_status status,
 me_status me_config_splits_backward(const me_config *config, me_diag *diag,
                                     bool *splits_out)
 {
-    const me_pipeline pipeline = {
-        .ranks = config->parallel.pipeline,
-        .microbatches = config->train.num_microbatches,
-        .chunks = config->parallel.virtual_pipeline,
-        .memory_limit = config->pipeline.memory_limit,
-    };
+    const me_pipeline pipeline = me_config_pipeline(config);
     me_pipeline_order *order = NULL;
     const me_status status = read_order(config, &pipeline, diag, &order);
     *splits_out = false;

@@ -15,6 +15,10 @@
  *  Else an order of `pipeline` is run. Local. */
 bool me_config_has_own_schedule(const me_config *config);
 
+/** The pipeline of a job whose parallelism and micro-batches are derived, as its
+ *  first rank sees it. Local. */
+me_pipeline me_config_pipeline(const me_config *config);
+
 /**
  * Does `pipeline.schedule_file` say, for this job's ranks, chunks and
  * micro-batches, what Megatron-LM's own function does, without sends and

@@ -247,10 +247,7 @@ static me_status check_named_order(const me_config *config, me_diag *diag)
     if (config->pipeline.file[0] != '\0') {
         return ME_OK;
     }
-    const me_pipeline first = {.ranks = p->pipeline,
-                               .microbatches = config->train.num_microbatches,
-                               .chunks = p->virtual_pipeline,
-                               .memory_limit = config->pipeline.memory_limit};
+    const me_pipeline first = me_config_pipeline(config);
     const me_schedule *schedule = me_schedule_find(config->pipeline.name);
     const me_status status = me_schedule_check(schedule, &first, diag);
     return status == ME_OK && schedule == me_schedule_find("1f1b") &&

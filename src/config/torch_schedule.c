@@ -113,21 +113,6 @@ static me_status check_shards(const me_config *config,
     return status;
 }
 
-/** Ranks must hold as many stages as each other: so are models cut here. */
-static bool is_even(const me_pipeline_order *order)
-{
-    for (int32_t rank = 0; rank < order->n_ranks; rank++) {
-        int32_t n = 0;
-        for (int32_t s = 0; s < order->n_stages; s++) {
-            n += order->rank_of_stage[s] == rank;
-        }
-        if (n != order->n_chunks) {
-            return false;
-        }
-    }
-    return true;
-}
-
 me_status me_torch_check_order(const me_config *config,
                                const me_pipeline_order *order, me_diag *diag)
 {
@@ -135,7 +120,7 @@ me_status me_torch_check_order(const me_config *config,
     if (status != ME_OK) {
         return status;
     }
-    if (!is_even(order)) {
+    if (!me_pipeline_order_is_even(order)) {
         return fail(config, ME_ERR_UNSUPPORTED,
                     "not modelled: ranks with different numbers of stages",
                     diag);

@@ -21,14 +21,10 @@ me_pipeline me_plan_pipeline(const me_plan *plan, int32_t rank)
 {
     const me_config *config = plan->config;
     const me_coordinates c = me_plan_coordinates(plan, rank);
-    return (me_pipeline){
-        .ranks = config->parallel.pipeline,
-        .rank = c.at[ME_AXIS_PIPELINE],
-        .microbatches = config->train.num_microbatches,
-        .chunks = plan->n_chunks,
-        .group_size = config->parallel.microbatch_group_size,
-        .memory_limit = config->pipeline.memory_limit,
-    };
+    me_pipeline pipeline = me_config_pipeline(config);
+    pipeline.rank = c.at[ME_AXIS_PIPELINE];
+    pipeline.chunks = plan->n_chunks;
+    return pipeline;
 }
 
 /** First and last stage keep a weight equal: tied embeddings, or multi-token
