@@ -34,8 +34,7 @@ static me_node *new_node(me_engine *e, const me_op *op, uint64_t sequence)
     return node;
 }
 
-/** Let go of what a node holds; edges whose node died go on @p dead. */
-static void dismantle(me_engine *e, me_node *node, me_node **dead)
+void me_node_release_saved(me_engine *e, me_node *node)
 {
     if (node->region != NULL) {
         me_region_give_up(e, node);
@@ -46,6 +45,12 @@ static void dismantle(me_engine *e, me_node *node, me_node **dead)
         }
     }
     me_region_let_go(e, node);
+}
+
+/** Let go of what a node holds; edges whose node died go on @p dead. */
+static void dismantle(me_engine *e, me_node *node, me_node **dead)
+{
+    me_node_release_saved(e, node);
     me_node_hooks_free(e, node);
     if (node->variable != NULL) {
         node->variable->accumulator = NULL;

@@ -244,6 +244,10 @@ me_node *me_accumulator_hold(me_engine *e, me_tensor *parameter);
  *  NULL if it needs no gradient. */
 me_node *me_leaf_accumulator(me_engine *e, me_tensor *leaf);
 
+/** release_variables(): what the node saved goes, in the order in which it was
+ *  saved, and what its region has for it. */
+void me_node_release_saved(me_engine *e, me_node *node);
+
 /** One holder of a node lets go; NULL is allowed. */
 void me_node_release(me_engine *e, me_node *node);
 

@@ -105,20 +105,6 @@ static void clear_unpacked(me_engine *e, me_node *node)
     }
 }
 
-/** release_variables(). */
-static void release_saved(me_engine *e, me_node *node)
-{
-    if (node->region != NULL) {
-        me_region_give_up(e, node);
-    }
-    for (int i = 0; i < ME_MAX_SAVED; i++) {
-        if (node->saved[i] != NULL) {
-            me_clear(e, &node->saved[i]);
-        }
-    }
-    me_region_let_go(e, node);
-}
-
 static void run_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                          me_tensor **gx)
 {
@@ -226,7 +212,7 @@ static void run_node(me_engine *e, const me_run *r, me_node *node)
         me_clear(e, &x.gy[i]);
     }
     if (!r->retains_graph) {
-        release_saved(e, node);
+        me_node_release_saved(e, node);
     }
     for (uint32_t i = 0; i < node->n_inputs; i++) {
         if (node->edges[i].node != NULL) {
