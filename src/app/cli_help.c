@@ -13,10 +13,7 @@ static void append_flag(const me_cli_flag *f, me_str *text)
     /* "…" is three bytes wide, and one column */
     const int width = strstr(me_str_text(&left), "…") == NULL ? 26 : 28;
     me_str_printf(text, "  %-*s %s\n", width, me_str_text(&left), f->help);
-    if (me_str_status(&left) != ME_OK) {
-        text->status = me_str_status(&left);
-    }
-    me_str_fini(&left);
+    me_str_fini_piece(&left, text);
 }
 
 static const me_cli_command *named(const char *name)

@@ -92,10 +92,7 @@ static void append_flags(me_str *page)
                       f->short_name == NULL ? "" : ", ", f->name);
         append_term(page, me_str_text(&names), f->value);
         append_line(page, f->help);
-        if (me_str_status(&names) != ME_OK) {
-            page->status = me_str_status(&names);
-        }
-        me_str_fini(&names);
+        me_str_fini_piece(&names, page);
     }
 }
 
@@ -128,10 +125,7 @@ static void append_options(me_str *page)
         append_option(page, line, length);
         line += length + (line[length] == '\n');
     }
-    if (me_str_status(&list) != ME_OK) {
-        page->status = me_str_status(&list);
-    }
-    me_str_fini(&list);
+    me_str_fini_piece(&list, page);
 }
 
 /** A section in paragraphs, an empty text between two. */

@@ -160,10 +160,7 @@ static bool find_named(const me_data_kind *kind, const me_data_roots *roots,
         if (is_found) {
             me_str_append(path_out, me_str_text(&path));
         }
-        if (me_str_status(&path) != ME_OK) {
-            path_out->status = me_str_status(&path);
-        }
-        me_str_fini(&path);
+        me_str_fini_piece(&path, path_out);
     }
     return is_found;
 }

@@ -14,6 +14,14 @@ void me_str_fini(me_str *str)
     *str = (me_str){0};
 }
 
+void me_str_fini_piece(me_str *piece, me_str *whole)
+{
+    if (whole->status == ME_OK) {
+        whole->status = piece->status;
+    }
+    me_str_fini(piece);
+}
+
 static bool reserve(me_str *str, size_t more)
 {
     if (str->status != ME_OK) {

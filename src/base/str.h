@@ -24,6 +24,10 @@ typedef struct me_str {
 /** Give back the text; the string is empty again. */
 void me_str_fini(me_str *str);
 
+/** Give back a piece of which @p whole was made: where the piece failed, the
+ *  whole has. */
+void me_str_fini_piece(me_str *piece, me_str *whole);
+
 /** Append; the first failure is kept, and what follows it does nothing. */
 void me_str_append(me_str *str, const char *text);
 /** As me_str_append(), @p length bytes; @p text may be NULL if that is 0. */

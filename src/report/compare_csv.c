@@ -7,18 +7,7 @@
 /** A field; in quotes where it must be. */
 static void append_field(me_str *text, const char *field)
 {
-    if (strpbrk(field, ",\"\r\n") == NULL) {
-        me_str_append(text, field);
-        return;
-    }
-    me_str_append(text, "\"");
-    for (; *field != '\0'; field++) {
-        me_str_append_n(text, field, 1);
-        if (*field == '"') {
-            me_str_append(text, "\"");
-        }
-    }
-    me_str_append(text, "\"");
+    me_str_append_csv(text, field, strlen(field));
 }
 
 static void append_bytes(me_str *text, uint64_t bytes)
@@ -40,10 +29,7 @@ static void append_flags(const me_report *report, me_str *text)
                       report->config->not_modelled.flags[i].flag);
     }
     append_field(text, me_str_text(&flags));
-    if (me_str_status(&flags) != ME_OK) {
-        text->status = me_str_status(&flags);
-    }
-    me_str_fini(&flags);
+    me_str_fini_piece(&flags, text);
 }
 
 static void append_setting(const me_compare_line *line, me_str *text)

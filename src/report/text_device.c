@@ -209,9 +209,6 @@ void me_text_end(const me_report *report, me_str *text)
         me_oom_text_append(limit->message, me_report_device_index(report, rank),
                            &message);
         append_folded(me_str_text(&message), text);
-        if (me_str_status(&message) != ME_OK) {
-            text->status = me_str_status(&message);
-        }
-        me_str_fini(&message);
+        me_str_fini_piece(&message, text);
     }
 }
