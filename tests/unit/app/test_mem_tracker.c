@@ -2,9 +2,7 @@
 /* Every snapshot of MemTracker and FSDPMemTracker that was recorded, on the same
  * models. */
 #include "app/simulate.h"
-#include "config/file.h"
-#include "support/simulate.h"
-#include "support/test.h"
+#include "support/watch.h"
 #include "track/mem_tracker.h"
 
 #include <inttypes.h>
@@ -241,29 +239,25 @@ static me_status keep_peak(void *self, me_diag *diag)
 
 static void track(tracking *t)
 {
-    test_job job = {.config = me_config_create()};
-    me_diag diag = {.status = ME_OK};
+    const char *sets[MAX_SETS + 1] = {NULL};
+    test_job job;
     char path[PATH_BYTES];
     char world[64];
-    assert_non_null(job.config);
+    size_t n = 0;
     (void)snprintf(path, sizeof path, SOURCE_DIR "/configs/trackers/%s.cfg",
                    t->test->job);
-    assert_int_equal(me_config_read_file(job.config, path, &diag), ME_OK);
-    assert_int_equal(test_job_set(&job, t->test->sets, &diag), ME_OK);
+    memcpy(sets, t->test->sets, sizeof t->test->sets);
+    while (sets[n] != NULL) {
+        n++;
+    }
     if (t->test->world != NULL) {
         (void)snprintf(world, sizeof world, "parallel.world_size=%s",
                        t->test->world);
-        assert_int_equal(me_config_set_assignment(job.config, world, &diag),
-                         ME_OK);
+        sets[n] = world;
     }
-    assert_int_equal(test_job_plan(&job, &diag), ME_OK);
     const me_watcher watcher = {
         .begin = begin, .end = t->is_peak_only ? keep_peak : end, .self = t};
-    const me_status status =
-        me_simulate_watched(job.plan, &job.card, 0, &watcher, &diag);
-    if (status != ME_OK) {
-        fail_msg("%s", diag.text);
-    }
+    test_job_watch(path, sets, &watcher, &job);
     me_mem_tracker_destroy(t->mem);
     me_mod_tracker_destroy(t->mod);
     test_job_fini(&job);

@@ -2,9 +2,7 @@
 /* MemoryTracker: the operations that PyTorch's was recorded with, in their
  * order, and memory after each. */
 #include "alloc/pool_observer.h"
-#include "config/file.h"
-#include "support/simulate.h"
-#include "support/test.h"
+#include "support/watch.h"
 #include "track/memory_tracker.h"
 
 #include <stdio.h>
@@ -60,20 +58,11 @@ static me_status end(void *self, me_diag *diag)
 
 static void track(const char *model, const char *const *sets, tracking *t)
 {
-    test_job job = {.config = me_config_create()};
-    me_diag diag = {.status = ME_OK};
+    test_job job;
     char path[PATH_BYTES];
-    assert_non_null(job.config);
     (void)snprintf(path, sizeof path, SOURCE_DIR "/configs/%s", model);
-    assert_int_equal(me_config_read_file(job.config, path, &diag), ME_OK);
-    assert_int_equal(test_job_set(&job, sets, &diag), ME_OK);
-    assert_int_equal(test_job_plan(&job, &diag), ME_OK);
     const me_watcher watcher = {.begin = begin, .end = end, .self = t};
-    const me_status status =
-        me_simulate_watched(job.plan, &job.card, 0, &watcher, &diag);
-    if (status != ME_OK) {
-        fail_msg("%s", diag.text);
-    }
+    test_job_watch(path, sets, &watcher, &job);
     me_memory_tracker_destroy(t->tracker);
     me_pool_observer_destroy(t->pool);
     test_job_fini(&job);

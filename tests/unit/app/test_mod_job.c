@@ -2,9 +2,7 @@
 /* ModTracker's hooks on whole jobs: the lines that PyTorch's own were recorded
  * with, in their order. */
 #include "base/str.h"
-#include "config/file.h"
-#include "support/simulate.h"
-#include "support/test.h"
+#include "support/watch.h"
 #include "track/mod_tracker.h"
 
 #include <stdio.h>
@@ -95,20 +93,13 @@ static void append_golden(const char *name, me_str *text)
 
 static void track(tracking *t)
 {
-    test_job job = {.config = me_config_create()};
-    me_diag diag = {.status = ME_OK};
+    static const char *const none[] = {NULL};
+    test_job job;
     char path[PATH_BYTES];
-    assert_non_null(job.config);
     (void)snprintf(path, sizeof path, SOURCE_DIR "/configs/trackers/%s.cfg",
                    t->name);
-    assert_int_equal(me_config_read_file(job.config, path, &diag), ME_OK);
-    assert_int_equal(test_job_plan(&job, &diag), ME_OK);
     const me_watcher watcher = {.begin = begin, .end = end, .self = t};
-    const me_status status =
-        me_simulate_watched(job.plan, &job.card, 0, &watcher, &diag);
-    if (status != ME_OK) {
-        fail_msg("%s", diag.text);
-    }
+    test_job_watch(path, none, &watcher, &job);
     me_mod_tracker_destroy(t->tracker);
     test_job_fini(&job);
 }

@@ -72,4 +72,18 @@ static inline bool list_has(const me_flag_list *list, const char *flag)
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
+/** Read and finish a text. @return the first failure, or ME_OK */
+static inline me_status finish_text(const char *text, me_diag *diag)
+{
+    me_config *config = me_config_create();
+    assert_non_null(config);
+    me_status status =
+        me_config_read_text(config, "job.cfg", text, strlen(text), diag);
+    if (status == ME_OK) {
+        status = me_config_finish(config, 0, diag);
+    }
+    me_config_destroy(config);
+    return status;
+}
+
 #endif /* MEMEST_TESTS_UNIT_CONFIG_JOB_H */

@@ -82,18 +82,12 @@ static void test_autocast__what_goes_together(void **state)
                            : "ScheduleGPipe",
                        cases[i].torch, cases[i].module);
         me_diag diag = {0};
-        me_config *config = me_config_create();
-        me_status status =
-            me_config_read_text(config, "job.cfg", text, strlen(text), &diag);
-        if (status == ME_OK) {
-            status = me_config_finish(config, 0, &diag);
-        }
+        const me_status status = finish_text(text, &diag);
         const bool is_right = cases[i].part[0] == '\0';
         if ((status == ME_OK) != is_right ||
             strstr(diag.text, cases[i].part) == NULL) {
             fail_msg("case %zu: %s", i, diag.text);
         }
-        me_config_destroy(config);
     }
 }
 

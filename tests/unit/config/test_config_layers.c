@@ -132,18 +132,12 @@ static void test_layers__errors_say_what_would_be_right(void **state)
         (void)snprintf(text, sizeof text, job, wrong[i].options,
                        wrong[i].module);
         me_diag diag = {0};
-        me_config *config = me_config_create();
-        me_status status =
-            me_config_read_text(config, "job.cfg", text, strlen(text), &diag);
-        if (status == ME_OK) {
-            status = me_config_finish(config, 0, &diag);
-        }
+        const me_status status = finish_text(text, &diag);
         if (strstr(diag.text, wrong[i].part) == NULL) {
             fail_msg("case %zu: %s", i, diag.text);
         }
         assert_int_equal(status, ME_ERR_CONFIG);
         assert_int_equal(diag.line, wrong[i].line);
-        me_config_destroy(config);
     }
 }
 
@@ -238,17 +232,11 @@ static void test_layers__ddp_says_what_would_be_right(void **state)
             "\"Linear\"; in_features = 8; out_features = 8; }; };",
             wrong_ddp[i].parallel, wrong_ddp[i].torch, wrong_ddp[i].module);
         me_diag diag = {0};
-        me_config *config = me_config_create();
-        me_status status =
-            me_config_read_text(config, "job.cfg", text, strlen(text), &diag);
-        if (status == ME_OK) {
-            status = me_config_finish(config, 0, &diag);
-        }
+        const me_status status = finish_text(text, &diag);
         if (strstr(diag.text, wrong_ddp[i].part) == NULL) {
             fail_msg("case %zu: %s", i, diag.text);
         }
         assert_int_equal(status, ME_ERR_CONFIG);
-        me_config_destroy(config);
     }
 }
 

@@ -156,46 +156,6 @@ static void test_optim__sgd_without_decay(void **state)
     let_go(events, &group);
 }
 
-/* One sum after the other; with momentum its buffer takes the place of each. */
-static void test_optim__sgd_for_loop(void **state)
-{
-    me_test_events *events = *state;
-    me_shard_state shards[3] = {{.numel = 0}};
-    me_step_group group = {.shards = shards,
-                           .count = 3,
-                           .impl = ME_OPTIMIZER_TORCH_FOR_LOOP,
-                           .is_first_step = true,
-                           .is_decayed = true,
-                           .has_momentum = true};
-
-    step(events, ME_OPTIMIZER_SGD, &group);
-    EXPECT_EVENTS(events, "+4 +4 -4 +8 +8 -8 +12 +12 -12");
-    group.is_first_step = false;
-    step(events, ME_OPTIMIZER_SGD, &group);
-    EXPECT_EVENTS(events, "+4 -4 +8 -8 +12 -12");
-    let_go(events, &group);
-}
-
-/* The kernel adds the decay itself. */
-static void test_optim__sgd_fused(void **state)
-{
-    me_test_events *events = *state;
-    me_shard_state shards[3] = {{.numel = 0}};
-    me_step_group group = {.shards = shards,
-                           .count = 3,
-                           .impl = ME_OPTIMIZER_TORCH_FUSED,
-                           .is_first_step = true,
-                           .is_decayed = true,
-                           .has_momentum = true};
-
-    step(events, ME_OPTIMIZER_SGD, &group);
-    EXPECT_EVENTS(events, "+4 +8 +12");
-    group.is_first_step = false;
-    step(events, ME_OPTIMIZER_SGD, &group);
-    EXPECT_EVENTS(events, "");
-    let_go(events, &group);
-}
-
 /** Two parameters that are DTensors on two ranks. */
 typedef struct distributed {
     me_communicators comm;
@@ -381,8 +341,6 @@ int main(void)
         ENGINE_TEST(test_optim__adam_adds_decay),
         ENGINE_TEST(test_optim__sgd_implementations),
         ENGINE_TEST(test_optim__sgd_without_decay),
-        ENGINE_TEST(test_optim__sgd_for_loop),
-        ENGINE_TEST(test_optim__sgd_fused),
         ENGINE_TEST(test_optim__decay_of_dtensors),
         ENGINE_TEST(test_optim__decay_of_one_dtensor),
         ENGINE_TEST(test_optim__sgd_of_dtensors),
