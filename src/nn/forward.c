@@ -217,7 +217,7 @@ static value arange(scope *s, const me_expression *x)
     const uint64_t n = me_dim(a.x, (int32_t)x->index);
     drop(s, a);
     me_tensor *y = me_empty(s->e, "arange", ME_DTYPE_INT64, ME_SHAPE(n));
-    me_tell_op(s->e, "arange.start");
+    me_tell_op(s->e, "arange.start", ME_NO_TENSORS, ME_TENSORS(y));
     return (value){y, true};
 }
 

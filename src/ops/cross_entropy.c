@@ -25,9 +25,10 @@ static me_tensor *rows(me_engine *e, const char *op, const me_tensor *x,
 static void log_softmax_backward(me_engine *e, me_node *node,
                                  me_tensor *const *gy, me_tensor **gx)
 {
-    (void)node;
     gx[0] = rows(e, "_log_softmax_backward_data", gy[0], 3);
-    me_tell_op(e, "_log_softmax_backward_data.default");
+    me_tell_op(e, "_log_softmax_backward_data.default",
+               ME_TENSORS(gy[0], node->saved[LOG_SOFTMAX_SAVED_RESULT]),
+               ME_TENSORS(gx[0]));
 }
 
 static const me_op log_softmax_op = {"LogSoftmaxBackward0",
@@ -37,7 +38,7 @@ static me_tensor *log_softmax(me_engine *e, me_tensor *x)
 {
     me_node *node = me_record1(e, &log_softmax_op, x);
     me_tensor *y = rows(e, "_log_softmax", x, 2);
-    me_tell_op(e, "_log_softmax.default");
+    me_tell_op(e, "_log_softmax.default", ME_TENSORS(x), ME_TENSORS(y));
     me_save(e, node, LOG_SOFTMAX_SAVED_RESULT, y);
     return me_output(e, node, y);
 }
@@ -46,9 +47,12 @@ static me_tensor *log_softmax(me_engine *e, me_tensor *x)
 static void nll_loss_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                               me_tensor **gx)
 {
-    (void)gy;
     gx[0] = rows(e, "nll_loss_backward", node->saved[ME_NLL_SAVED_SELF], 1);
-    me_tell_op(e, "nll_loss_backward.default");
+    me_tell_op(e, "nll_loss_backward.default",
+               ME_TENSORS(gy[0], node->saved[ME_NLL_SAVED_SELF],
+                          node->saved[ME_NLL_SAVED_TARGET],
+                          node->saved[ME_NLL_SAVED_TOTAL_WEIGHT]),
+               ME_TENSORS(gx[0]));
 }
 
 static const me_op nll_loss_op = {"NllLossBackward0", nll_loss_backward};
@@ -68,7 +72,8 @@ static me_tensor *nll_loss(me_engine *e, me_tensor *x, me_tensor *target)
         me_empty(e, "nll_loss_forward", (me_dtype)x->dtype, ME_SCALAR);
     me_tensor *total_weight =
         me_empty(e, "nll_loss_forward", (me_dtype)x->dtype, ME_SCALAR);
-    me_tell_op(e, "nll_loss_forward.default");
+    me_tell_op(e, "nll_loss_forward.default", ME_TENSORS(x, target),
+               ME_TENSORS(loss, total_weight));
     me_nll_loss_save(e, node, x, target, total_weight);
     me_drop(e, total_weight);
     return me_output(e, node, loss);

@@ -5,14 +5,14 @@
 #include "ops/compiled.h"
 #include "ops/elementwise.h"
 #include "tensor/autograd.h"
+#include "tensor/hooks.h"
 #include "tensor/launch.h"
 
 static void dropout_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                              me_tensor **gx)
 {
-    (void)node;
     gx[0] = me_kernel(e, ME_KERNEL_DROPOUT, "native_dropout_backward", gy[0],
-                      2 * me_bytes(gy[0]) + me_numel(gy[0]));
+                      node->saved[0], 2 * me_bytes(gy[0]) + me_numel(gy[0]));
 }
 
 static const me_op dropout_op = {"NativeDropoutBackward0", dropout_backward};
@@ -25,8 +25,10 @@ me_tensor *me_dropout(me_engine *e, me_tensor *x, double p)
     me_node *node = me_record1(e, &dropout_op, x);
     me_tensor *mask =
         me_empty_like_as(e, "native_dropout.mask", x, ME_DTYPE_BOOL);
-    me_tensor *y = me_kernel(e, ME_KERNEL_DROPOUT, "native_dropout", x,
-                             2 * me_bytes(x) + me_numel(x));
+    me_tensor *y = me_empty_like(e, "native_dropout", x);
+    me_launch_kernel(e, ME_KERNEL_DROPOUT, me_numel(x),
+                     2 * me_bytes(x) + me_numel(x));
+    me_tell_op(e, "native_dropout.default", ME_TENSORS(x), ME_TENSORS(y, mask));
     me_save(e, node, 0, mask);
     me_drop(e, mask);
     return me_output(e, node, y);
@@ -96,7 +98,7 @@ static void fused_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     if (node->data.flag) {
         gx[BDA_X] =
             me_kernel(e, ME_KERNEL_COMPILED, "bias_dropout_add_backward", gy[0],
-                      2 * me_bytes(gy[0]) + me_numel(gy[0]));
+                      NULL, 2 * me_bytes(gy[0]) + me_numel(gy[0]));
         me_compiled_run(e, ME_COMPILED_BIAS_DROPOUT_ADD_BACKWARD, NULL);
         me_clear(e, &node->saved[0]);
     }
@@ -124,7 +126,7 @@ me_tensor *me_fused_bias_dropout_add(me_engine *e, me_tensor *x,
         me_save(e, node, 0, mask);
     }
     const uint64_t mask_bytes = p > 0 ? me_numel(x) : 0;
-    me_tensor *y = me_kernel(e, ME_KERNEL_COMPILED, "bias_dropout_add", x,
+    me_tensor *y = me_kernel(e, ME_KERNEL_COMPILED, "bias_dropout_add", x, NULL,
                              3 * me_bytes(x) + mask_bytes);
     me_compiled_run(e, ME_COMPILED_BIAS_DROPOUT_ADD, residual);
     if (node != NULL) {

@@ -39,7 +39,6 @@ static const char *dispatch_name(const me_engine *e, const char *op)
         {"ReluBackward0", "threshold_backward.default"},
         {"GeluBackward0", "gelu_backward.default"},
         {"SiluBackward0", "silu_backward.default"},
-        {"native_dropout", "native_dropout.default"},
         {"native_dropout_backward", "native_dropout_backward.default"},
     };
 
@@ -50,11 +49,12 @@ static const char *dispatch_name(const me_engine *e, const char *op)
     return i == 0 ? NULL : names[i - 1].name;
 }
 
-static void tell(me_engine *e, const char *op)
+static void tell(me_engine *e, const char *op, me_tensors arguments,
+                 me_tensors results)
 {
     const char *name = dispatch_name(e, op);
     if (name != NULL) {
-        me_tell_op(e, name);
+        me_tell_op(e, name, arguments, results);
     }
 }
 
@@ -70,7 +70,7 @@ static me_tensor *kernel_as(me_engine *e, const char *op, const char *name,
     me_launch_kernel(e, class, me_numel(y),
                      me_size_add(read_bytes, me_bytes(y)));
     if (name != NULL) {
-        me_tell_op(e, name);
+        me_tell_op(e, name, ME_TENSORS(like), ME_TENSORS(y));
     }
     return y;
 }
@@ -126,7 +126,7 @@ static me_tensor *binary(me_engine *e, const char *op, const me_tensor *a,
     const uint64_t read_bytes = me_size_add(me_bytes(a), me_bytes(b));
     me_launch_kernel(e, is_cast ? ME_KERNEL_CAST : ME_KERNEL_ELEMENTWISE,
                      me_numel(y), me_size_add(read_bytes, me_bytes(y)));
-    tell(e, op);
+    tell(e, op, ME_TENSORS(a, b), ME_TENSORS(y));
     return y;
 }
 
@@ -157,11 +157,11 @@ me_tensor *me_pointwise(me_engine *e, const char *op, const me_tensor *a,
 }
 
 me_tensor *me_kernel(me_engine *e, me_kernel_class kernel, const char *op,
-                     const me_tensor *a, uint64_t bytes)
+                     const me_tensor *a, const me_tensor *b, uint64_t bytes)
 {
     me_tensor *y = me_empty_like(e, op, a);
     me_launch_kernel(e, kernel, me_numel(y), bytes);
-    tell(e, op);
+    tell(e, op, ME_TENSORS(a, b), ME_TENSORS(y));
     return y;
 }
 
@@ -359,8 +359,11 @@ me_tensor *me_div_in_place(me_engine *e, me_tensor *a, me_tensor *b)
 static void activation_backward(me_engine *e, me_node *node,
                                 me_tensor *const *gy, me_tensor **gx)
 {
+    const me_tensor *saved = node->saved[0];
+    const bool is_wider = wider(gy[0], saved) == gy[0];
     gx[0] = me_kernel(e, (me_kernel_class)node->data.n[0], node->op->name,
-                      wider(gy[0], node->saved[0]), 3 * me_bytes(gy[0]));
+                      is_wider ? gy[0] : saved, is_wider ? saved : gy[0],
+                      3 * me_bytes(gy[0]));
 }
 
 static const me_op silu_op = {"SiluBackward0", activation_backward};
@@ -375,7 +378,8 @@ static me_tensor *activation(me_engine *e, const me_op *op,
         node->data.n[0] = (uint64_t)kernel;
     }
     me_save(e, node, 0, x);
-    return me_output(e, node, me_kernel(e, kernel, name, x, 2 * me_bytes(x)));
+    return me_output(e, node,
+                     me_kernel(e, kernel, name, x, NULL, 2 * me_bytes(x)));
 }
 
 me_tensor *me_silu(me_engine *e, me_tensor *x)
@@ -416,7 +420,7 @@ me_tensor *me_relu_in_place(me_engine *e, me_tensor *x)
         node->data.n[0] = ME_KERNEL_ELEMENTWISE;
     }
     me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(x), 2 * me_bytes(x));
-    me_tell_op(e, "relu_.default");
+    me_tell_op(e, "relu_.default", ME_TENSORS(x), ME_TENSORS(x));
     changed(x);
     me_save(e, node, 0, x);
     return me_output(e, node, x);

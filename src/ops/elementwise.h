@@ -60,9 +60,9 @@ me_tensor *me_pointwise(me_engine *e, const char *op, const me_tensor *a,
                         me_dtype dtype);
 
 /** The result of a kernel of some class, like @p a and not on the tape;
- *  @p bytes are those it moves. */
+ *  @p b is what it reads besides, or NULL, and @p bytes are those it moves. */
 me_tensor *me_kernel(me_engine *e, me_kernel_class kernel, const char *op,
-                     const me_tensor *a, uint64_t bytes);
+                     const me_tensor *a, const me_tensor *b, uint64_t bytes);
 
 /** `relu(x)`; saves its result. */
 me_tensor *me_relu(me_engine *e, me_tensor *x);

@@ -102,7 +102,8 @@ static void embedding_backward(me_engine *e, me_node *node,
         gx[0] =
             me_empty(e, "embedding_dense_backward", dtype, node->data.shape);
         me_drop(e, grad);
-        me_tell_op(e, "embedding_dense_backward.default");
+        me_tell_op(e, "embedding_dense_backward.default",
+                   ME_TENSORS(gy[0], node->saved[0]), ME_TENSORS(gx[0]));
         return;
     }
     me_tensor *sorted = NULL;
@@ -113,7 +114,8 @@ static void embedding_backward(me_engine *e, me_node *node,
     me_drop(e, positions);
     me_drop(e, sorted);
     me_drop(e, grad);
-    me_tell_op(e, "embedding_dense_backward.default");
+    me_tell_op(e, "embedding_dense_backward.default",
+               ME_TENSORS(gy[0], node->saved[0]), ME_TENSORS(gx[0]));
 }
 
 static const me_op embedding_op = {"EmbeddingBackward0", embedding_backward};
@@ -131,7 +133,8 @@ me_tensor *me_embedding(me_engine *e, me_tensor *indices, me_tensor *weight)
     }
     me_tensor *y = me_empty(e, "embedding", (me_dtype)weight->dtype, shape);
     me_launch_kernel(e, ME_KERNEL_EMBEDDING, 0, 2 * me_bytes(y));
-    me_tell_op(e, "embedding.default");
+    me_tell_op(e, "embedding.default", ME_TENSORS(weight, indices),
+               ME_TENSORS(y));
     return me_output(e, node, y);
 }
 

@@ -28,10 +28,22 @@ enum {
     ADDMM_WEIGHT
 };
 
+/** Tell of `mm`, or of `addmm` with a bias: (m, k) · (k, n) to @p y, (m, n). */
+static void tell_product(me_engine *e, const char *op, uint64_t k,
+                         me_tensors arguments, const me_tensor *y)
+{
+    me_tell_operation(
+        e, &(me_operation){.name = op,
+                           .arguments = arguments,
+                           .results = ME_TENSORS(y),
+                           .flops = me_size_mul(2 * k, me_numel(y))});
+}
+
 /** A product with a gradient that may be one number expanded (that of a sum):
  *  the kernel wants it dense. */
 static me_tensor *product_with(me_engine *e, me_kernel_class kernel,
-                               const me_tensor *gradient, me_shape shape,
+                               const me_tensor *gradient,
+                               const me_tensor *other, me_shape shape,
                                uint64_t inner)
 {
     me_tensor *y = me_empty(e, me_kernel_class_name(kernel),
@@ -43,31 +55,31 @@ static me_tensor *product_with(me_engine *e, me_kernel_class kernel,
     }
     me_gemm_run(e, kernel, y, inner);
     me_drop(e, copy);
-    me_tell_op(e, "mm.default");
+    tell_product(e, "mm.default", inner, ME_TENSORS(gradient, other), y);
     return y;
 }
 
-/** Gradient of the input, (n, in). */
+/** Gradient of the input, (n, in), with weightᵀ that was saved. */
 static me_tensor *input_gradient(me_engine *e, const me_node *node,
-                                 const me_tensor *gy)
+                                 const me_tensor *gy, const me_tensor *wt)
 {
     const uint64_t inputs = node->data.n[0];
-    me_tell_op(e, "t.default");
-    return product_with(e, ME_KERNEL_LINEAR_DGRAD, gy,
+    me_tell_op(e, "t.default", ME_TENSORS(wt), ME_TENSORS(wt));
+    return product_with(e, ME_KERNEL_LINEAR_DGRAD, gy, wt,
                         ME_SHAPE(me_dim(gy, 0), inputs), me_dim(gy, 1));
 }
 
 /** Gradient of weightᵀ, (in, out): made as (out, in), so that it comes back
  *  from its transpose with the weight's own strides. */
 static me_tensor *weight_gradient(me_engine *e, const me_node *node,
-                                  const me_tensor *gy)
+                                  const me_tensor *gy, const me_tensor *x)
 {
     const uint64_t inputs = node->data.n[0];
-    me_tell_op(e, "t.default");
+    me_tell_op(e, "t.default", ME_TENSORS(gy), ME_TENSORS(gy));
     me_tensor *grad =
-        product_with(e, ME_KERNEL_LINEAR_WGRAD, gy,
+        product_with(e, ME_KERNEL_LINEAR_WGRAD, gy, x,
                      ME_SHAPE(me_dim(gy, 1), inputs), me_dim(gy, 0));
-    me_tell_op(e, "t.default");
+    me_tell_op(e, "t.default", ME_TENSORS(grad), ME_TENSORS(grad));
     return me_alias(e, grad, ME_SHAPE(inputs, me_dim(gy, 1)),
                     (uint64_t[]){1, inputs});
 }
@@ -76,10 +88,12 @@ static void addmm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                            me_tensor **gx)
 {
     if (me_needs(node, ADDMM_INPUT)) {
-        gx[ADDMM_INPUT] = input_gradient(e, node, gy[0]);
+        gx[ADDMM_INPUT] =
+            input_gradient(e, node, gy[0], node->saved[ADDMM_SAVED_WEIGHT]);
     }
     if (me_needs(node, ADDMM_WEIGHT)) {
-        gx[ADDMM_WEIGHT] = weight_gradient(e, node, gy[0]);
+        gx[ADDMM_WEIGHT] =
+            weight_gradient(e, node, gy[0], node->saved[ADDMM_SAVED_INPUT]);
     }
     gx[ADDMM_BIAS] = gy[0]; // summed to (out) by the tape
 }
@@ -88,10 +102,10 @@ static void mm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                         me_tensor **gx)
 {
     if (me_needs(node, 1)) {
-        gx[1] = weight_gradient(e, node, gy[0]);
+        gx[1] = weight_gradient(e, node, gy[0], node->saved[MM_SAVED_INPUT]);
     }
     if (me_needs(node, 0)) {
-        gx[0] = input_gradient(e, node, gy[0]);
+        gx[0] = input_gradient(e, node, gy[0], node->saved[MM_SAVED_WEIGHT]);
     }
 }
 
@@ -125,7 +139,7 @@ static me_tensor *addmm(me_engine *e, me_tensor *x, me_tensor *wt,
                             ME_SHAPE(me_dim(x, 0), me_dim(wt, 1)));
     me_gemm_run(e, ME_KERNEL_LINEAR, y, me_dim(wt, 0));
     me_lt_workspace(e);
-    me_tell_op(e, "addmm.default");
+    tell_product(e, "addmm.default", me_dim(wt, 0), ME_TENSORS(bias, x, wt), y);
     return me_output(e, node, y);
 }
 
@@ -141,7 +155,7 @@ static me_tensor *mm(me_engine *e, me_tensor *x, me_tensor *wt)
         y = me_empty(e, "mm", (me_dtype)x->dtype,
                      ME_SHAPE(me_dim(x, 0), me_dim(wt, 1)));
         me_gemm_run(e, ME_KERNEL_LINEAR, y, me_dim(wt, 0));
-        me_tell_op(e, "mm.default");
+        tell_product(e, "mm.default", me_dim(wt, 0), ME_TENSORS(x, wt), y);
         me_region_keep(e, ME_REGION_MM, 1, &y);
     }
     return me_output(e, node, y);

@@ -10,7 +10,7 @@
 static void bias_gelu_backward(me_engine *e, me_node *node,
                                me_tensor *const *gy, me_tensor **gx)
 {
-    gx[0] = me_kernel(e, ME_KERNEL_COMPILED, "bias_gelu_backward", gy[0],
+    gx[0] = me_kernel(e, ME_KERNEL_COMPILED, "bias_gelu_backward", gy[0], NULL,
                       3 * me_bytes(gy[0]));
     me_compiled_run(e, ME_COMPILED_BIAS_GELU_BACKWARD, NULL);
     gx[1] = me_needs(node, 1) ? gx[0] : NULL;
@@ -24,7 +24,7 @@ me_tensor *me_bias_gelu(me_engine *e, me_tensor *x, me_tensor *bias)
     me_save(e, node, 0, x);
     me_save(e, node, 1, bias);
     me_tensor *y =
-        me_kernel(e, ME_KERNEL_COMPILED, "bias_gelu", x, 2 * me_bytes(x));
+        me_kernel(e, ME_KERNEL_COMPILED, "bias_gelu", x, NULL, 2 * me_bytes(x));
     me_compiled_run(e, ME_COMPILED_BIAS_GELU, NULL);
     return me_output(e, node, y);
 }
@@ -35,7 +35,7 @@ static void fused_swiglu_backward(me_engine *e, me_node *node,
 {
     (void)gy;
     const me_tensor *x = node->saved[0];
-    gx[0] = me_kernel(e, ME_KERNEL_COMPILED, "swiglu_backward", x,
+    gx[0] = me_kernel(e, ME_KERNEL_COMPILED, "swiglu_backward", x, NULL,
                       me_size_mul(5, me_bytes(x)) / 2);
     me_compiled_run(e, ME_COMPILED_SWIGLU_BACKWARD, NULL);
     if (node->n_inputs > 1) {
@@ -84,7 +84,7 @@ static void weighted_swiglu_backward(me_engine *e, me_node *node,
     const me_tensor *weights = node->saved[WEIGHTED_SWIGLU_SAVED_WEIGHTS];
     me_tensor *copy = align(e, weights, node->data.flag);
     gx[0] = me_kernel(e, ME_KERNEL_COMPILED, "weighted_swiglu_backward", x,
-                      me_size_mul(5, me_bytes(x)) / 2);
+                      NULL, me_size_mul(5, me_bytes(x)) / 2);
     me_drop(e, copy);
     gx[1] = me_pointwise(e, "weighted_swiglu_backward", weights,
                          (me_dtype)weights->dtype);

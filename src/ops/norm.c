@@ -107,7 +107,12 @@ static void layer_norm_backward(me_engine *e, me_node *node,
         sum_blocks(e, x, 2, gx + 1);
     }
     me_drop(e, copy);
-    me_tell_op(e, "native_layer_norm_backward.default");
+    me_tell_op(e, "native_layer_norm_backward.default",
+               ME_TENSORS(gy[0], x, node->saved[LAYER_NORM_SAVED_MEAN],
+                          node->saved[LAYER_NORM_SAVED_RSTD],
+                          node->saved[LAYER_NORM_SAVED_WEIGHT],
+                          node->saved[LAYER_NORM_SAVED_BIAS]),
+               ME_TENSORS(gx[0], gx[1], gx[2]));
 }
 
 static const me_op layer_norm_op = {"NativeLayerNormBackward0",
@@ -152,7 +157,8 @@ me_tensor *me_layer_norm(me_engine *e, me_tensor *x, me_tensor *weight,
     me_save(e, node, LAYER_NORM_SAVED_WEIGHT, weight);
     me_save(e, node, LAYER_NORM_SAVED_BIAS, bias);
     me_drop(e, copy);
-    me_tell_op(e, "native_layer_norm.default");
+    me_tell_op(e, "native_layer_norm.default", ME_TENSORS(x, weight, bias),
+               ME_TENSORS(y, mean, rstd));
     me_drop(e, rstd);
     me_drop(e, mean);
     return me_leave(e, frame, me_output(e, node, y));
@@ -179,7 +185,10 @@ static void rms_norm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
         sum_blocks(e, x, 1, gx + 1);
     }
     me_drop(e, copy);
-    me_tell_op(e, "_fused_rms_norm_backward.default");
+    me_tell_op(e, "_fused_rms_norm_backward.default",
+               ME_TENSORS(gy[0], x, node->saved[RMS_NORM_SAVED_RSTD],
+                          node->saved[RMS_NORM_SAVED_WEIGHT]),
+               ME_TENSORS(gx[0], gx[1]));
 }
 
 static const me_op rms_norm_op = {"FusedRmsNormBackward0", rms_norm_backward};
@@ -230,7 +239,8 @@ me_tensor *me_rms_norm(me_engine *e, me_tensor *x, me_tensor *weight)
     me_save(e, node, RMS_NORM_SAVED_RSTD, rstd);
     me_save(e, node, RMS_NORM_SAVED_WEIGHT, weight);
     me_drop(e, copy);
-    me_tell_op(e, "_fused_rms_norm.default");
+    me_tell_op(e, "_fused_rms_norm.default", ME_TENSORS(x, weight),
+               ME_TENSORS(y, rstd));
     me_drop(e, rstd);
     return me_output(e, node, y);
 }

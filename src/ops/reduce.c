@@ -170,8 +170,8 @@ static void sum_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     if (node->data.shape.ndim > 0) {
         strides[node->data.shape.ndim - 1] = node->data.n[0];
     }
-    me_tell_op(e, "expand.default");
     gx[0] = me_alias(e, gy[0], node->data.shape, strides);
+    me_tell_op(e, "expand.default", ME_TENSORS(gy[0]), ME_TENSORS(gx[0]));
 }
 
 static const me_op sum_op = {"SumBackward0", sum_backward};
@@ -186,7 +186,7 @@ me_tensor *me_sum(me_engine *e, me_tensor *x)
     me_tensor *sum = me_empty(e, "sum", me_autocast_float_dtype(e, x), scalar);
     const me_reduction reduction = reduction_to(x, &scalar);
     me_reduce(e, &reduction);
-    me_tell_op(e, "sum.default");
+    me_tell_op(e, "sum.default", ME_TENSORS(x), ME_TENSORS(sum));
     return me_output(e, node, sum);
 }
 
@@ -223,11 +223,11 @@ me_tensor *me_sum_rows(me_engine *e, me_tensor *x)
 static void mean_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                           me_tensor **gx)
 {
-    me_tell_op(e, "expand.default");
+    me_tell_op(e, "expand.default", ME_TENSORS(gy[0]), ME_TENSORS(gy[0]));
     gx[0] = me_empty(e, "div", (me_dtype)gy[0]->dtype, node->data.shape);
     me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(gx[0]),
                      me_bytes(gx[0]));
-    me_tell_op(e, "div.Scalar");
+    me_tell_op(e, "div.Scalar", ME_TENSORS(gy[0]), ME_TENSORS(gx[0]));
 }
 
 static const me_op mean_op = {"MeanBackward0", mean_backward};
@@ -240,7 +240,7 @@ me_tensor *me_mean(me_engine *e, me_tensor *x)
     }
     const me_shape scalar = ME_SCALAR;
     me_tensor *mean = me_sum_to(e, x, &scalar);
-    me_tell_op(e, "mean.default");
+    me_tell_op(e, "mean.default", ME_TENSORS(x), ME_TENSORS(mean));
     return me_output(e, node, mean);
 }
 

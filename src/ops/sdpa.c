@@ -52,16 +52,61 @@ static void gradients(me_engine *e, const me_node *node, me_tensor **gx)
     gx[2] = me_empty_like(e, "sdpa_bwd.dv", node->saved[SDPA_SAVED_VALUE]);
 }
 
+/** Of @p products over the whole square of queries and keys. */
+static uint64_t square_flops(const me_tensor *query, const me_tensor *key,
+                             uint64_t products)
+{
+    return me_size_mul(2 * products,
+                       me_size_mul(me_numel(query), me_dim(key, 2)));
+}
+
 /** Two products forward, five backward, over the whole square. */
 static void count_work(me_engine *e, const me_tensor *query,
                        const me_tensor *key, uint64_t products)
 {
-    const uint64_t scores = me_size_mul(me_numel(query), me_dim(key, 2));
     me_launch_attention(
         e, products == 2 ? ME_KERNEL_FLASH : ME_KERNEL_FLASH_BACKWARD,
-        (me_dtype)query->dtype, me_size_mul(2 * products, scores),
+        (me_dtype)query->dtype, square_flops(query, key, products),
         (uint64_t[3]){me_size_mul(me_dim(query, 0), me_dim(query, 1)),
                       me_dim(query, 2), me_dim(query, 3)});
+}
+
+/** Seed and offset of the random numbers: int64s, of the memory-efficient kernel
+ *  on the host. */
+static uint64_t host_bytes(const me_tensor *seed)
+{
+    return seed == NULL ? 2 * sizeof(int64_t) : 0;
+}
+
+/** @param results  seed, offset, output, log-sum-exps */
+static void tell_forward(me_engine *e, const char *op,
+                         const me_tensor *const inputs[3],
+                         const me_tensor *const results[4])
+{
+    me_tell_operation(
+        e, &(me_operation){.name = op,
+                           .arguments = {.count = 3, .items = inputs},
+                           .results = {.count = 4, .items = results},
+                           .more_bytes = host_bytes(results[0]),
+                           .flops = square_flops(inputs[0], inputs[1], 2)});
+}
+
+static void tell_backward(me_engine *e, const char *op, const me_node *node,
+                          const me_tensor *gy, me_tensor *const *gx)
+{
+    me_tensor *const *saved = node->saved;
+    me_tell_operation(
+        e,
+        &(me_operation){.name = op,
+                        .arguments = ME_TENSORS(
+                            gy, saved[SDPA_SAVED_QUERY], saved[SDPA_SAVED_KEY],
+                            saved[SDPA_SAVED_VALUE], saved[SDPA_SAVED_OUTPUT],
+                            saved[SDPA_SAVED_LSE], saved[SDPA_SAVED_SEED],
+                            saved[SDPA_SAVED_OFFSET]),
+                        .results = ME_TENSORS(gx[0], gx[1], gx[2]),
+                        .more_bytes = host_bytes(saved[SDPA_SAVED_SEED]),
+                        .flops = square_flops(saved[SDPA_SAVED_QUERY],
+                                              saved[SDPA_SAVED_KEY], 5)});
 }
 
 /**
@@ -97,8 +142,8 @@ static void efficient_backward(me_engine *e, me_node *node,
     count_work(e, query, node->saved[SDPA_SAVED_KEY], 5);
     me_drop(e, delta);
     me_drop(e, workspace);
-    me_tell_op(e, "_scaled_dot_product_efficient_attention_backward.default");
-    (void)gy;
+    tell_backward(e, "_scaled_dot_product_efficient_attention_backward.default",
+                  node, gy[0], gx);
 }
 
 static const me_op efficient_op = {
@@ -124,7 +169,9 @@ static me_tensor *efficient(me_engine *e, me_tensor *query, me_tensor *key,
         results[0] = me_empty_like(e, "sdpa.out", query);
         results[1] = make_lse(e, node, query, EFFICIENT_ALIGN);
         count_work(e, query, key, 2);
-        me_tell_op(e, "_scaled_dot_product_efficient_attention.default");
+        tell_forward(e, "_scaled_dot_product_efficient_attention.default",
+                     (const me_tensor *[]){query, key, value},
+                     (const me_tensor *[]){NULL, NULL, results[0], results[1]});
         me_region_keep(e, ME_REGION_ATTENTION, 2, results);
     }
     me_save(e, node, SDPA_SAVED_LSE, results[1]);
@@ -147,8 +194,8 @@ static void cudnn_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                     me_size_add(4 * queries, CUDNN_SMALL_WORKSPACE)));
     count_work(e, query, node->saved[SDPA_SAVED_KEY], 5);
     me_drop(e, workspace);
-    me_tell_op(e, "_scaled_dot_product_cudnn_attention_backward.default");
-    (void)gy;
+    tell_backward(e, "_scaled_dot_product_cudnn_attention_backward.default",
+                  node, gy[0], gx);
 }
 
 static const me_op cudnn_op = {"ScaledDotProductCudnnAttentionBackward0",
@@ -163,9 +210,11 @@ enum {
     CUDNN_RESULTS
 };
 
-static void run_cudnn(me_engine *e, const me_node *node, me_tensor *query,
-                      me_tensor *key, me_tensor **results_out)
+/** @param qkv  three tensors */
+static void run_cudnn(me_engine *e, const me_node *node,
+                      const me_tensor *const *qkv, me_tensor **results_out)
 {
+    const me_tensor *query = qkv[0];
     results_out[CUDNN_SEED] =
         me_empty(e, "sdpa.seed", ME_DTYPE_INT64, ME_SCALAR);
     results_out[CUDNN_OFFSET] =
@@ -173,8 +222,9 @@ static void run_cudnn(me_engine *e, const me_node *node, me_tensor *query,
     results_out[CUDNN_OUT] = me_empty_like(e, "sdpa.out", query);
     results_out[CUDNN_LSE] = make_lse(e, node, query, 1);
     me_drop(e, me_scratch(e, "cudnn_workspace", CUDNN_SMALL_WORKSPACE));
-    me_tell_op(e, "_scaled_dot_product_cudnn_attention.default");
-    count_work(e, query, key, 2);
+    tell_forward(e, "_scaled_dot_product_cudnn_attention.default", qkv,
+                 (const me_tensor *const *)results_out);
+    count_work(e, query, qkv[1], 2);
 }
 
 static me_tensor *cudnn(me_engine *e, me_tensor *query, me_tensor *key,
@@ -185,7 +235,7 @@ static me_tensor *cudnn(me_engine *e, me_tensor *query, me_tensor *key,
     save_inputs(e, node, query, key, value);
     me_tensor *results[CUDNN_RESULTS] = {NULL};
     if (!me_region_kept(e, ME_REGION_ATTENTION, CUDNN_RESULTS, results)) {
-        run_cudnn(e, node, query, key, results);
+        run_cudnn(e, node, (const me_tensor *[]){query, key, value}, results);
         me_region_keep(e, ME_REGION_ATTENTION, CUDNN_RESULTS, results);
     }
     me_save(e, node, SDPA_SAVED_LSE, results[CUDNN_LSE]);

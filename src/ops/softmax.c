@@ -11,9 +11,9 @@ static void softmax_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 {
     (void)node;
     gx[0] = me_kernel(e, ME_KERNEL_SOFTMAX, "_softmax_backward_data", gy[0],
-                      3 * me_bytes(gy[0]));
-    me_tensor *scaled =
-        me_kernel(e, ME_KERNEL_ELEMENTWISE, "mul", gy[0], 3 * me_bytes(gy[0]));
+                      NULL, 3 * me_bytes(gy[0]));
+    me_tensor *scaled = me_kernel(e, ME_KERNEL_ELEMENTWISE, "mul", gy[0], NULL,
+                                  3 * me_bytes(gy[0]));
     me_drop(e, scaled);
 }
 
@@ -23,7 +23,7 @@ me_tensor *me_softmax(me_engine *e, me_tensor *x)
 {
     me_node *node = me_record1(e, &softmax_op, x);
     me_tensor *y =
-        me_kernel(e, ME_KERNEL_SOFTMAX, "_softmax", x, 2 * me_bytes(x));
+        me_kernel(e, ME_KERNEL_SOFTMAX, "_softmax", x, NULL, 2 * me_bytes(x));
     me_save(e, node, 0, y);
     return me_output(e, node, y);
 }

@@ -25,14 +25,15 @@ static me_tensor *reshape_data(me_engine *e, const me_tensor *x,
 {
     uint64_t strides[ME_MAX_DIMS] = {0};
     if (me_strides_reshape(&x->shape, x->strides, shape, strides)) {
-        me_tell_op(e, "view.default");
-        return me_alias(e, x, *shape, strides);
+        me_tensor *y = me_alias(e, x, *shape, strides);
+        me_tell_op(e, "view.default", ME_TENSORS(x), ME_TENSORS(y));
+        return y;
     }
     me_tensor *copy = copy_contiguous(e, "clone", x);
-    me_tell_op(e, "clone.default");
-    me_tell_op(e, "_unsafe_view.default");
+    me_tell_op(e, "clone.default", ME_TENSORS(x), ME_TENSORS(copy));
     copy->shape = *shape;
     me_strides_contiguous(shape, copy->strides);
+    me_tell_op(e, "_unsafe_view.default", ME_TENSORS(copy), ME_TENSORS(copy));
     return copy;
 }
 
@@ -57,8 +58,9 @@ static me_tensor *view(me_engine *e, me_tensor *x, me_shape shape,
     if (node != NULL) {
         node->data.shape = x->shape;
     }
-    me_tell_op(e, op);
-    return me_output(e, node, me_alias(e, x, shape, strides));
+    me_tensor *y = me_alias(e, x, shape, strides);
+    me_tell_op(e, op, ME_TENSORS(x), ME_TENSORS(y));
+    return me_output(e, node, y);
 }
 
 me_tensor *me_view(me_engine *e, me_tensor *x, me_shape shape)
@@ -90,7 +92,7 @@ me_tensor *me_contiguous(me_engine *e, me_tensor *x)
     }
     me_node *node = me_record1(e, &clone_op, x);
     me_tensor *copy = copy_contiguous(e, "contiguous", x);
-    me_tell_op(e, "clone.default");
+    me_tell_op(e, "clone.default", ME_TENSORS(x), ME_TENSORS(copy));
     return me_output(e, node, copy);
 }
 
@@ -99,7 +101,7 @@ me_tensor *me_clone(me_engine *e, me_tensor *x)
     me_node *node = me_record1(e, &clone_op, x);
     me_tensor *y = me_empty_like(e, "clone", x);
     me_launch_kernel(e, ME_KERNEL_COPY, 0, 2 * me_bytes(y));
-    me_tell_op(e, "clone.default");
+    me_tell_op(e, "clone.default", ME_TENSORS(x), ME_TENSORS(y));
     return me_output(e, node, y);
 }
 
@@ -111,7 +113,7 @@ me_tensor *me_reshape(me_engine *e, me_tensor *x, me_shape shape)
     }
     me_node *clone = me_record1(e, &clone_op, x);
     me_tensor *copy = me_output(e, clone, copy_contiguous(e, "reshape", x));
-    me_tell_op(e, "clone.default");
+    me_tell_op(e, "clone.default", ME_TENSORS(x), ME_TENSORS(copy));
     me_tensor *y = me_unsafe_view(e, copy, shape);
     me_drop(e, copy);
     return y;
@@ -133,7 +135,7 @@ static void transpose_backward(me_engine *e, me_node *node,
     x->shape.dim[b] = gy[0]->shape.dim[a];
     x->strides[a] = gy[0]->strides[b];
     x->strides[b] = gy[0]->strides[a];
-    me_tell_op(e, transpose_name(x));
+    me_tell_op(e, transpose_name(x), ME_TENSORS(gy[0]), ME_TENSORS(x));
     gx[0] = x;
 }
 
@@ -157,8 +159,9 @@ me_tensor *me_transpose(me_engine *e, me_tensor *x, int32_t a, int32_t b)
         node->data.n[0] = (uint64_t)a;
         node->data.n[1] = (uint64_t)b;
     }
-    me_tell_op(e, transpose_name(x));
-    return me_output(e, node, me_alias(e, x, shape, strides));
+    me_tensor *y = me_alias(e, x, shape, strides);
+    me_tell_op(e, transpose_name(x), ME_TENSORS(x), ME_TENSORS(y));
+    return me_output(e, node, y);
 }
 
 static void permute_backward(me_engine *e, me_node *node, me_tensor *const *gy,

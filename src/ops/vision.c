@@ -61,7 +61,15 @@ static void conv2d_backward(me_engine *e, me_node *node, me_tensor *const *gy,
         gx[CONV_BIAS] =
             me_empty(e, op, (me_dtype)gy[0]->dtype, ME_SHAPE(me_dim(gy[0], 1)));
     }
-    me_tell_op(e, "convolution_backward.default");
+    me_tell_operation(
+        e, &(me_operation){
+               .name = "convolution_backward.default",
+               .arguments = ME_TENSORS(gy[0], x, weight),
+               .results = {.count = node->n_inputs,
+                           .items = (const me_tensor *const *)gx},
+               .flops = me_size_mul(flops, me_needs(node, CONV_INPUT) +
+                                               me_needs(node, CONV_WEIGHT)),
+           });
 }
 
 static const me_op conv2d_op = {"ConvolutionBackward0", conv2d_backward};
@@ -77,7 +85,12 @@ me_tensor *me_conv2d(me_engine *e, me_tensor *x, me_tensor *weight,
                             windows(x, me_dim(weight, 0), window));
     me_launch_kernel(e, ME_KERNEL_COMPILED, conv_flops(weight, me_numel(y)),
                      me_bytes(x) + me_bytes(y));
-    me_tell_op(e, "convolution.default");
+    me_tell_operation(e, &(me_operation){
+                             .name = "convolution.default",
+                             .arguments = ME_TENSORS(x, weight, bias),
+                             .results = ME_TENSORS(y),
+                             .flops = conv_flops(weight, me_numel(y)),
+                         });
     return me_output(e, node, y);
 }
 
@@ -102,7 +115,12 @@ static void batch_norm_backward(me_engine *e, me_node *node,
     gx[1] = me_empty_like(e, op, node->saved[BATCH_NORM_WEIGHT]);
     gx[2] = me_empty_like(e, op, node->saved[BATCH_NORM_WEIGHT]);
     me_launch_kernel(e, ME_KERNEL_NORM, 0, 3 * me_bytes(gy[0]));
-    me_tell_op(e, "cudnn_batch_norm_backward.default");
+    me_tell_op(e, "cudnn_batch_norm_backward.default",
+               ME_TENSORS(node->saved[BATCH_NORM_INPUT], gy[0],
+                          node->saved[BATCH_NORM_WEIGHT],
+                          node->saved[BATCH_NORM_MEAN],
+                          node->saved[BATCH_NORM_RSTD]),
+               ME_TENSORS(gx[0], gx[1], gx[2]));
 }
 
 static const me_op batch_norm_op = {"CudnnBatchNormBackward0",
@@ -111,14 +129,16 @@ static const me_op batch_norm_op = {"CudnnBatchNormBackward0",
 me_tensor *me_batch_norm(me_engine *e, me_tensor *x, me_tensor *weight,
                          me_tensor *bias)
 {
-    me_tell_op(e, "add_.Tensor"); /* num_batches_tracked */
+    /* num_batches_tracked += 1 */
+    me_tell_op_of(e, "add_.Tensor", 2 * sizeof(int64_t));
     me_node *node =
         me_record(e, &batch_norm_op, 3, (me_tensor *[]){x, weight, bias});
     me_tensor *y = me_empty_like(e, "cudnn_batch_norm", x);
     me_tensor *mean = per_channel(e, "cudnn_batch_norm", x);
     me_tensor *rstd = per_channel(e, "cudnn_batch_norm", x);
     me_launch_kernel(e, ME_KERNEL_NORM, 0, 2 * me_bytes(x));
-    me_tell_op(e, "cudnn_batch_norm.default");
+    me_tell_op(e, "cudnn_batch_norm.default", ME_TENSORS(x, weight, bias),
+               ME_TENSORS(y, mean, rstd));
     me_save(e, node, BATCH_NORM_INPUT, x);
     me_save(e, node, BATCH_NORM_WEIGHT, weight);
     me_save(e, node, BATCH_NORM_MEAN, mean);
@@ -133,7 +153,9 @@ static void max_pool2d_backward(me_engine *e, me_node *node,
 {
     gx[0] = me_empty_like(e, "max_pool2d_backward", node->saved[0]);
     me_launch_kernel(e, ME_KERNEL_INDEX, 0, me_bytes(gy[0]) + me_bytes(gx[0]));
-    me_tell_op(e, "max_pool2d_with_indices_backward.default");
+    me_tell_op(e, "max_pool2d_with_indices_backward.default",
+               ME_TENSORS(gy[0], node->saved[0], node->saved[1]),
+               ME_TENSORS(gx[0]));
 }
 
 static const me_op max_pool2d_op = {"MaxPool2DWithIndicesBackward0",
@@ -147,7 +169,8 @@ me_tensor *me_max_pool2d(me_engine *e, me_tensor *x, const me_window *window)
     me_tensor *y = me_empty(e, op, (me_dtype)x->dtype, shape);
     me_tensor *indices = me_empty(e, op, ME_DTYPE_INT64, shape);
     me_launch_kernel(e, ME_KERNEL_INDEX, 0, me_bytes(x) + me_bytes(y));
-    me_tell_op(e, "max_pool2d_with_indices.default");
+    me_tell_op(e, "max_pool2d_with_indices.default", ME_TENSORS(x),
+               ME_TENSORS(y, indices));
     me_save(e, node, 0, x);
     me_save(e, node, 1, indices);
     me_drop(e, indices);
@@ -157,11 +180,11 @@ me_tensor *me_max_pool2d(me_engine *e, me_tensor *x, const me_window *window)
 static void average_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                              me_tensor **gx)
 {
-    me_tell_op(e, "expand.default");
+    me_tell_op(e, "expand.default", ME_TENSORS(gy[0]), ME_TENSORS(gy[0]));
     gx[0] = me_empty(e, "div", (me_dtype)gy[0]->dtype, node->data.shape);
     me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(gx[0]),
                      me_bytes(gx[0]));
-    me_tell_op(e, "div.Scalar");
+    me_tell_op(e, "div.Scalar", ME_TENSORS(gy[0]), ME_TENSORS(gx[0]));
 }
 
 static const me_op average_op = {"MeanBackward1", average_backward};
@@ -175,6 +198,6 @@ me_tensor *me_average_channels(me_engine *e, me_tensor *x)
     me_tensor *y = me_empty(e, "mean", (me_dtype)x->dtype,
                             ME_SHAPE(me_dim(x, 0), me_dim(x, 1), 1, 1));
     me_launch_kernel(e, ME_KERNEL_REDUCE, me_numel(x), me_bytes(x));
-    me_tell_op(e, "mean.dim");
+    me_tell_op(e, "mean.dim", ME_TENSORS(x), ME_TENSORS(y));
     return me_output(e, node, y);
 }

@@ -97,7 +97,7 @@ static void clone_into_grad(me_engine *e, me_tensor *variable,
         copy = me_empty(e, "clone", (me_dtype)gradient->dtype, variable->shape);
     }
     variable->grad = me_retain(copy);
-    me_tell_op(e, "clone.default");
+    me_tell_op(e, "clone.default", ME_TENSORS(gradient), ME_TENSORS(copy));
 }
 
 static bool layout_fits(const me_tensor *variable, const me_tensor *gradient)

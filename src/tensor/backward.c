@@ -37,7 +37,8 @@ static void add_gradient(me_engine *e, const me_node *next, me_tensor **sum,
         *sum = me_retain(me_empty_like(e, "add", part));
         me_leave(e, frame, NULL);
     }
-    me_tell_op(e, in_place ? "add_.Tensor" : "add.Tensor");
+    me_tell_op(e, in_place ? "add_.Tensor" : "add.Tensor",
+               ME_TENSORS(first, gradient), ME_TENSORS(*sum));
     if (!in_place) {
         me_release(e, first);
     }
@@ -81,15 +82,16 @@ static me_tensor *validate(me_engine *e, me_edge edge, me_tensor *gradient)
     if (!me_shape_equal(&right->shape, shape) && !is_other_part) {
         right = e->tape.sum_to(e, right, shape);
         me_retain(right);
-        me_tell_op(e, "sum.dim_IntList");
-        me_tell_op(e, "view.default");
+        me_tell_op(e, "sum.dim_IntList", ME_TENSORS(gradient),
+                   ME_TENSORS(right));
+        me_tell_op(e, "view.default", ME_TENSORS(right), ME_TENSORS(right));
         me_release(e, gradient);
     }
     if (right->dtype != (uint8_t)dtype && right != &e->none) {
         me_tensor *cast = me_retain(me_empty_like_as(e, "to", right, dtype));
         me_launch_kernel(e, ME_KERNEL_CAST, 0,
                          me_bytes(right) + me_bytes(cast));
-        me_tell_op(e, "_to_copy.default");
+        me_tell_op(e, "_to_copy.default", ME_TENSORS(right), ME_TENSORS(cast));
         me_release(e, right);
         right = cast;
     }

@@ -120,13 +120,26 @@ void me_tell_shard_role(me_engine *e, const me_tensor *x, me_shard_role role)
     }
 }
 
-void me_tell_op(me_engine *e, const char *op)
+void me_tell_operation(me_engine *e, const me_operation *operation)
 {
     for (uint32_t i = 0; i < e->n_hooks; i++) {
         if (e->hooks[i].operation != NULL && me_engine_is_ok(e)) {
-            e->hooks[i].operation(e->hooks[i].self, op);
+            e->hooks[i].operation(e->hooks[i].self, operation);
         }
     }
+}
+
+void me_tell_op(me_engine *e, const char *op, me_tensors arguments,
+                me_tensors results)
+{
+    me_tell_operation(e, &(me_operation){.name = op,
+                                         .arguments = arguments,
+                                         .results = results});
+}
+
+void me_tell_op_of(me_engine *e, const char *op, uint64_t bytes)
+{
+    me_tell_operation(e, &(me_operation){.name = op, .more_bytes = bytes});
 }
 
 void me_tell_optimizer_step(me_engine *e, bool begins)

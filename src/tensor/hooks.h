@@ -34,6 +34,34 @@ typedef enum me_shard_role {
     ME_SHARD_REDUCE_SCATTER /**< input of a reduce-scatter */
 } me_shard_role;
 
+/** Tensors in a row, borrowed; NULL where one is left out. */
+typedef struct me_tensors {
+    uint32_t count;
+    const me_tensor *const *items;
+} me_tensors;
+
+/** Those of the argument list, for as long as the block that it stands in. */
+#define ME_TENSORS(...)                                                        \
+    ((me_tensors){                                                             \
+        .count = sizeof((const me_tensor *const[]){__VA_ARGS__}) /             \
+                 sizeof(const me_tensor *),                                    \
+        .items = (const me_tensor *const[]){__VA_ARGS__},                      \
+    })
+
+/** None. */
+#define ME_NO_TENSORS ((me_tensors){.count = 0, .items = NULL})
+
+/** An operation that PyTorch's dispatcher has seen, views too. */
+typedef struct me_operation {
+    const char *name; /**< there, as "addmm.default"; static */
+    me_tensors arguments;
+    me_tensors results;  /**< of one in place, what it has changed */
+    uint64_t more_bytes; /**< of arguments and results that are no tensors
+                              here: an optimizer's lists, the host's numbers */
+    uint64_t flops;      /**< of products, two for a multiplication and its
+                              addition; 0 of others */
+} me_operation;
+
 /** Who is told; tensors are borrowed, a function may be NULL. */
 typedef struct me_hooks {
     /** Before the forward of any module but lists, before its own hooks. */
@@ -46,9 +74,8 @@ typedef struct me_hooks {
     void (*shard_moment)(void *self, me_module_id module,
                          me_shard_moment moment);
     void (*shard_role)(void *self, const me_tensor *x, me_shard_role role);
-    /** An operation has ended that PyTorch's dispatcher has seen, views too;
-     *  @p op is its name there, as "addmm.default", static. */
-    void (*operation)(void *self, const char *op);
+    /** An operation has ended; borrowed. */
+    void (*operation)(void *self, const me_operation *operation);
     /** `register_optimizer_step_pre_hook()` and its post hook: an optimizer's
      *  step begins, or has ended. */
     void (*optimizer_step)(void *self, bool begins);
@@ -95,7 +122,12 @@ void me_tell_end_backward(me_engine *e);
 void me_tell_shard_moment(me_engine *e, me_module_id module,
                           me_shard_moment moment);
 void me_tell_shard_role(me_engine *e, const me_tensor *x, me_shard_role role);
-void me_tell_op(me_engine *e, const char *op);
+void me_tell_operation(me_engine *e, const me_operation *operation);
+/** The same of one that is no product. */
+void me_tell_op(me_engine *e, const char *op, me_tensors arguments,
+                me_tensors results);
+/** The same of one whose tensors are none here, of @p bytes in all. */
+void me_tell_op_of(me_engine *e, const char *op, uint64_t bytes);
 void me_tell_optimizer_step(me_engine *e, bool begins);
 void me_tell_host_memory(me_engine *e, int64_t bytes);
 /** @} */

@@ -156,8 +156,9 @@ static bool add_place(me_engine *e, me_region *region, uint32_t *number_out)
  *  another region that is a holder of its. */
 static void save_input(me_engine *e, me_region *region, const me_tensor *x)
 {
-    me_tell_op(e, "empty.memory_format"); /* what goes in, and out of it */
-    me_tell_op(e, "empty.memory_format");
+    me_tell_op_of(e, "empty.memory_format",
+                  0); /* what goes in, and out of it */
+    me_tell_op_of(e, "empty.memory_format", 0);
     region->needs_gradient = x->requires_grad;
     region->is_inner = x->is_inner || x->grad_fn != NULL;
     if (e->packing != NULL) {

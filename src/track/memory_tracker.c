@@ -57,7 +57,7 @@ static uint32_t count(me_memory_tracker *t, const char *op)
     return 0;
 }
 
-static void on_operation(void *self, const char *op)
+static void on_operation(void *self, const me_operation *operation)
 {
     me_memory_tracker *t = self;
     if (!is_on(t)) {
@@ -67,7 +67,7 @@ static void on_operation(void *self, const char *op)
         t->has_module ? me_engine_modules(t->e)->modules[t->module].path : "";
     me_str name = {0};
     me_str_printf(&name, "%s%s.%s_%u", path, t->has_module ? ".forward" : "",
-                  op, count(t, op));
+                  operation->name, count(t, operation->name));
     me_op_memory memory = {0};
     t->counters.read(t->counters.self, &memory);
     me_status status = me_str_status(&name);

@@ -104,18 +104,45 @@ static void pass_over(me_engine *e, const me_step_group *group,
     }
 }
 
-/** Operations as the dispatcher sees them, up to a NULL. */
-static void tell_ops(me_engine *e, const char *const *ops)
-{
-    for (; *ops != NULL; ops++) {
-        me_tell_op(e, *ops);
-    }
-}
+/** An operation as the dispatcher sees it. */
+typedef struct step_op {
+    const char *name;
+    uint64_t lists;    /**< that it takes and returns, of a tensor a shard */
+    uint64_t counters; /**< and of a float32 a shard */
+} step_op;
 
 /** A float32 on the host: a step counter, or the 1 that counters go up by. */
 enum {
     HOST_NUMBER_BYTES = 4
 };
+
+/** Tell of an operation over shards [@p first, @p end). */
+static void tell_range(me_engine *e, const me_step_group *group, uint32_t first,
+                       uint32_t end, const step_op *op)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = first; i < end; i++) {
+        const me_shard_state *s = &group->shards[i];
+        const uint64_t one = me_size_mul(s->numel, me_dtype_bytes(s->dtype));
+        bytes = me_size_add(bytes, me_size_mul(op->lists, one));
+        bytes = me_size_add(bytes, op->counters * HOST_NUMBER_BYTES);
+    }
+    me_tell_op_of(e, op->name, bytes);
+}
+
+/** One over lists of all. */
+static void tell_all(me_engine *e, const me_step_group *group, const char *name,
+                     uint64_t lists)
+{
+    tell_range(e, group, 0, group->count, &(step_op){name, lists, 0});
+}
+
+/** One of shard @p i. */
+static void tell_one(me_engine *e, const me_step_group *group, uint32_t i,
+                     const char *name, uint64_t tensors)
+{
+    tell_range(e, group, i, i + 1, &(step_op){name, tensors, 0});
+}
 
 /** `step.item()`. */
 static const char READ_STEP[] = "_local_scalar_dense.default";
@@ -131,36 +158,36 @@ static bool adds_decay(const me_step_group *group)
  *  the roots of all the second moments, which the update divides by. */
 static void adam_foreach(me_engine *e, const me_step_group *group)
 {
-    static const char *const counters[] = {"lift_fresh.default",
-                                           "_foreach_add_.Tensor", NULL};
-    static const char *const moments[] = {"_foreach_lerp_.Scalar",
-                                          "_foreach_mul_.Scalar",
-                                          "_foreach_addcmul_.Scalar", NULL};
-    static const char *const update[] = {
-        "_foreach_sqrt.default", "_foreach_div_.ScalarList",
-        "_foreach_add_.Scalar", "_foreach_addcdiv_.ScalarList", NULL};
+    const uint32_t n = group->count;
     me_tell_host_memory(e, HOST_NUMBER_BYTES);
-    tell_ops(e, counters);
+    me_tell_op_of(e, "lift_fresh.default", 2 * HOST_NUMBER_BYTES);
+    me_tell_op_of(e, "_foreach_add_.Tensor",
+                  HOST_NUMBER_BYTES * (UINT64_C(1) + n));
     me_tell_host_memory(e, -HOST_NUMBER_BYTES);
     if (group->is_decayed && !group->adds_decay) {
-        me_tell_op(e, "_foreach_mul_.Scalar");
+        tell_all(e, group, "_foreach_mul_.Scalar", 1);
     }
     me_tensor **decayed =
         adds_decay(group)
             ? make_temporaries(e, "_foreach_add", group, shard_numel)
             : NULL;
     if (decayed != NULL) {
-        me_tell_op(e, "_foreach_add.List");
+        tell_all(e, group, "_foreach_add.List", 3);
     }
-    tell_ops(e, moments);
-    for (uint32_t i = 0; i < 2 * group->count; i++) { /* bias corrections */
-        me_tell_op(e, READ_STEP);
+    tell_all(e, group, "_foreach_lerp_.Scalar", 2);
+    tell_all(e, group, "_foreach_mul_.Scalar", 1);
+    tell_all(e, group, "_foreach_addcmul_.Scalar", 3);
+    for (uint32_t i = 0; i < 2 * n; i++) { /* bias corrections */
+        me_tell_op_of(e, READ_STEP, HOST_NUMBER_BYTES);
     }
-    update_moments(e, group, 0, group->count);
+    update_moments(e, group, 0, n);
     free_temporaries(e, group, decayed);
     me_tensor **roots =
         make_temporaries(e, "_foreach_sqrt", group, shard_numel);
-    tell_ops(e, update);
+    tell_all(e, group, "_foreach_sqrt.default", 2);
+    tell_all(e, group, "_foreach_div_.ScalarList", 1);
+    tell_all(e, group, "_foreach_add_.Scalar", 1);
+    tell_all(e, group, "_foreach_addcdiv_.ScalarList", 3);
     free_temporaries(e, group, roots);
     pass_over(e, group, ME_KERNEL_ADAMW, adam_bytes(group));
 }
@@ -170,33 +197,34 @@ static void adam_foreach(me_engine *e, const me_step_group *group)
  *  the next one is there. */
 static void adam_for_loop(me_engine *e, const me_step_group *group)
 {
-    static const char *const moments[] = {"lerp_.Scalar", "mul_.Tensor",
-                                          "addcmul_.default", READ_STEP, NULL};
     me_tensor *denom = NULL;
     me_tensor *grad = NULL;
     for (uint32_t i = 0; i < group->count; i++) {
         const me_shard_state *s = &group->shards[i];
-        me_tell_op(e, "add_.Tensor");
+        me_tell_op_of(e, "add_.Tensor", 3 * HOST_NUMBER_BYTES);
         const me_frame frame = me_enter(e);
         me_module_switch(e, s->parameter->module);
         me_clear(e, &grad); /* `grad = grads[i]` */
         if (adds_decay(group)) {
             me_assign(e, &grad,
                       me_empty(e, "add", s->dtype, ME_SHAPE(s->numel)));
-            me_tell_op(e, "add.Tensor");
+            tell_one(e, group, i, "add.Tensor", 3);
         } else if (group->is_decayed) {
-            me_tell_op(e, "mul_.Tensor");
+            tell_one(e, group, i, "mul_.Tensor", 2);
         }
         update_moments(e, group, i, i + 1);
-        tell_ops(e, moments);
+        tell_one(e, group, i, "lerp_.Scalar", 3);
+        tell_one(e, group, i, "mul_.Tensor", 2);
+        tell_one(e, group, i, "addcmul_.default", 4);
+        me_tell_op_of(e, READ_STEP, HOST_NUMBER_BYTES);
         me_tensor *root = me_empty(e, "sqrt", s->dtype, ME_SHAPE(s->numel));
-        me_tell_op(e, "sqrt.default");
+        tell_one(e, group, i, "sqrt.default", 2);
         me_tensor *next = me_empty(e, "div", s->dtype, ME_SHAPE(s->numel));
-        me_tell_op(e, "div.Tensor");
+        tell_one(e, group, i, "div.Tensor", 2);
         me_drop(e, root);
-        me_tell_op(e, "add_.Tensor");
+        tell_one(e, group, i, "add_.Tensor", 2);
         me_assign(e, &denom, next);
-        me_tell_op(e, "addcdiv_.default");
+        tell_one(e, group, i, "addcdiv_.default", 4);
         me_leave(e, frame, NULL);
     }
     me_release(e, grad);
@@ -211,11 +239,13 @@ static void adam_for_loop(me_engine *e, const me_step_group *group)
 static void adam_fused(me_engine *e, const me_step_group *group)
 {
     me_redistribute_group(e, group, 0, group->count, 1, ME_OPERAND_GRADIENT);
-    me_tell_op(e, "_foreach_add_.Scalar");
-    me_tell_op(e, group->adds_decay ? "_fused_adam_.default"
-                                    : "_fused_adamw_.default");
+    const uint32_t n = group->count;
+    const char *kernel =
+        group->adds_decay ? "_fused_adam_.default" : "_fused_adamw_.default";
+    tell_range(e, group, 0, n, &(step_op){"_foreach_add_.Scalar", 0, 1});
+    tell_range(e, group, 0, n, &(step_op){kernel, 4, 1});
     if (group->is_scaled) { /* steps that were none do not count */
-        me_tell_op(e, "_foreach_sub_.List");
+        tell_range(e, group, 0, n, &(step_op){"_foreach_sub_.List", 0, 2});
     }
     pass_over(e, group, ME_KERNEL_OPTIMIZER, ADAM_FUSED_BYTES);
 }
@@ -236,16 +266,16 @@ static void adam(me_engine *e, const me_step_group *group)
         me_module_switch(e, s->parameter->module);
         if (group->impl == ME_OPTIMIZER_TORCH_FUSED) {
             s->step = make_state(e, "step", ME_DTYPE_FLOAT32, ME_SCALAR);
-            me_tell_op(e, "zeros.default");
+            me_tell_op(e, "zeros.default", ME_NO_TENSORS, ME_TENSORS(s->step));
         } else {
             me_tell_host_memory(e, HOST_NUMBER_BYTES);
-            me_tell_op(e, "lift_fresh.default");
+            me_tell_op_of(e, "lift_fresh.default", 2 * HOST_NUMBER_BYTES);
         }
         s->moments[0] = make_state(e, "exp_avg", s->dtype, ME_SHAPE(s->numel));
-        me_tell_op(e, "zeros_like.default");
+        tell_one(e, group, i, "zeros_like.default", 2);
         s->moments[1] =
             make_state(e, "exp_avg_sq", s->dtype, ME_SHAPE(s->numel));
-        me_tell_op(e, "zeros_like.default");
+        tell_one(e, group, i, "zeros_like.default", 2);
     }
     adam_kernels[group->impl](e, group);
 }
@@ -260,7 +290,7 @@ static void make_momentum(me_engine *e, const me_step_group *group, uint32_t i,
     me_shard_state *s = &group->shards[i];
     me_module_switch(e, s->parameter->module);
     s->moments[0] = make_state(e, "momentum_buffer", s->dtype, ME_SHAPE(numel));
-    me_tell_op(e, op);
+    tell_one(e, group, i, op, 2);
 }
 
 /** `buffer *= momentum`, then `buffer += grad`. With decay both lie alike. */
@@ -270,8 +300,8 @@ static void update_momentum(me_engine *e, const me_step_group *group)
         me_redistribute_group(e, group, 0, group->count, 1, ME_OPERAND_SUMMAND);
         me_redistribute_group(e, group, 0, group->count, 2, ME_OPERAND_SUMMAND);
     }
-    me_tell_op(e, "_foreach_mul_.Scalar");
-    me_tell_op(e, "_foreach_add_.List");
+    tell_all(e, group, "_foreach_mul_.Scalar", 1);
+    tell_all(e, group, "_foreach_add_.List", 2);
 }
 
 /** `_foreach_add(grads, params, alpha=weight_decay)`: all gradients are taken,
@@ -291,7 +321,7 @@ static me_tensor **decay_foreach(me_engine *e, const me_step_group *group)
     }
     me_tensor **sums =
         make_temporaries(e, "_foreach_add", group, gradient_numel);
-    me_tell_op(e, "_foreach_add.List");
+    tell_all(e, group, "_foreach_add.List", 3);
     me_copies_fini(e, &c);
     return sums;
 }
@@ -314,7 +344,7 @@ static void sgd_foreach(me_engine *e, const me_step_group *group)
     me_redistribute_group(e, group, 0, group->count, 1,
                           group->is_decayed ? ME_OPERAND_DECAYED
                                             : ME_OPERAND_GRADIENT);
-    me_tell_op(e, "_foreach_add_.List");
+    tell_all(e, group, "_foreach_add_.List", 2);
     if (!group->has_momentum) {
         free_temporaries(e, group, decayed);
     }
@@ -336,7 +366,7 @@ static me_tensor *decay_one(me_engine *e, const me_step_group *group,
     me_module_switch(e, group->shards[i].parameter->module);
     me_tensor *sum =
         me_retain(me_empty(e, "add", group->shards[i].dtype, ME_SHAPE(numel)));
-    me_tell_op(e, "add.Tensor");
+    tell_one(e, group, i, "add.Tensor", 3);
     me_leave(e, frame, NULL);
     me_copies_fini(e, &c);
     return sum;
@@ -362,15 +392,15 @@ static void sgd_for_loop(me_engine *e, const me_step_group *group)
             if (group->is_first_step) {
                 make_momentum(e, group, i, numel, CLONE);
             } else {
-                me_tell_op(e, "mul_.Tensor");
-                me_tell_op(e, "add_.Tensor");
+                tell_one(e, group, i, "mul_.Tensor", 2);
+                tell_one(e, group, i, "add_.Tensor", 3);
             }
             me_clear(e, &grad);
         }
         me_redistribute_group(e, group, i, i + 1, 1,
                               group->is_decayed ? ME_OPERAND_DECAYED
                                                 : ME_OPERAND_GRADIENT);
-        me_tell_op(e, "add_.Tensor");
+        tell_one(e, group, i, "add_.Tensor", 3);
         me_launch_host(e, ME_HOST_PARAMETER);
     }
     me_clear(e, &grad);
@@ -384,7 +414,7 @@ static void sgd_fused(me_engine *e, const me_step_group *group)
         make_momentum(e, group, i, group->shards[i].numel,
                       "empty_like.default");
     }
-    me_tell_op(e, "_fused_sgd_.default");
+    tell_all(e, group, "_fused_sgd_.default", group->has_momentum ? 3 : 2);
 }
 
 /** One row an implementation. */

@@ -86,7 +86,10 @@ static void foreach_norm(me_loop *l, uint32_t count)
         }
     }
     me_leave_with(e, frame, n, norms);
-    me_tell_op(e, "_foreach_norm.Scalar");
+    me_tell_operation(
+        e, &(me_operation){.name = "_foreach_norm.Scalar",
+                           .results = {n, (const me_tensor *const *)norms},
+                           .more_bytes = me_loop_gradient_bytes(l)});
 }
 
 /** `torch.stack(norms)`: beside norms of parts, those of whole gradients are
@@ -100,7 +103,9 @@ static me_tensor *stack_norms(me_loop *l, lie n)
     }
     me_tensor *stack = me_empty(e, "stack", ME_DTYPE_FLOAT32,
                                 ME_SHAPE((uint64_t)n.whole + n.parts));
-    me_tell_op(e, "stack.default");
+    me_tell_operation(e, &(me_operation){.name = "stack.default",
+                                         .results = ME_TENSORS(stack),
+                                         .more_bytes = me_bytes(stack)});
     return me_leave(e, frame, stack);
 }
 
@@ -146,7 +151,8 @@ static me_tensor *total_norm(me_loop *l)
     }
     me_tensor *total =
         me_empty(e, "linalg_vector_norm", ME_DTYPE_FLOAT32, ME_SCALAR);
-    me_tell_op(e, "linalg_vector_norm.default");
+    me_tell_op(e, "linalg_vector_norm.default",
+               ME_TENSORS(sums == NULL ? stack : sums), ME_TENSORS(total));
     if (sums != NULL) {
         me_drop(e, sums);
     }
@@ -158,7 +164,7 @@ static me_tensor *total_norm(me_loop *l)
 static me_tensor *scalar(me_engine *e, const char *name, const char *op)
 {
     me_tensor *x = me_empty(e, name, ME_DTYPE_FLOAT32, ME_SCALAR);
-    me_tell_op(e, op);
+    me_tell_op(e, op, ME_TENSORS(x), ME_TENSORS(x));
     return x;
 }
 
@@ -199,7 +205,10 @@ void me_loop_clip_gradients(me_loop *l)
     me_drop(e, sum);
     (void)scalar(e, "clamp", "clamp.default");
     multiply(l);
-    me_tell_op(e, "_foreach_mul_.Tensor");
+    me_tell_operation(e,
+                      &(me_operation){.name = "_foreach_mul_.Tensor",
+                                      .arguments = ME_TENSORS(coefficient),
+                                      .more_bytes = me_loop_gradient_bytes(l)});
     me_drop(e, coefficient);
     me_leave(e, frame, NULL);
     me_category_set(e, category);

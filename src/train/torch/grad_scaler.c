@@ -15,7 +15,7 @@ static me_tensor *keep_number(me_loop *l, const char *name, me_dtype dtype,
 {
     me_tensor *x =
         me_keep(l->e, name, ME_CATEGORY_OPTIMIZER_STATE, dtype, ME_SCALAR);
-    me_tell_op(l->e, op);
+    me_tell_op(l->e, op, ME_NO_TENSORS, ME_TENSORS(x));
     return x;
 }
 
@@ -34,7 +34,7 @@ static me_tensor *number(me_loop *l, const char *name, me_dtype dtype,
                          const char *op)
 {
     me_tensor *x = me_empty(l->e, name, dtype, ME_SCALAR);
-    me_tell_op(l->e, op);
+    me_tell_op(l->e, op, ME_NO_TENSORS, ME_TENSORS(x));
     return x;
 }
 
@@ -101,7 +101,8 @@ static void check_gradients(me_loop *l)
     l->scaler.found_inf =
         keep_number(l, "found_inf", ME_DTYPE_FLOAT32, TO_COPY);
     (void)number(l, "inv_scale", ME_DTYPE_FLOAT32, TO_COPY);
-    me_tell_op(e, "_amp_foreach_non_finite_check_and_unscale_.default");
+    me_tell_op_of(e, "_amp_foreach_non_finite_check_and_unscale_.default",
+                  me_loop_gradient_bytes(l) + 2 * sizeof(float));
     for (uint32_t i = 0; i < l->parameters.count; i++) {
         const me_tensor *grad = l->parameters.parameters[i]->tensor->grad;
         if (grad != NULL) {
@@ -186,14 +187,18 @@ void me_grad_scaler_step(me_loop *l)
         me_grad_scaler_unscale(l);
     }
     me_launch_host_waits(l->e); /* found_inf.item() */
-    me_tell_op(l->e, "_local_scalar_dense.default");
+    me_tell_op(l->e, "_local_scalar_dense.default",
+               ME_TENSORS(l->scaler.found_inf), ME_NO_TENSORS);
     me_loop_step(l);
 }
 
 void me_grad_scaler_update(me_loop *l)
 {
     l->scaler.is_unscaled = false;
-    me_tell_op(l->e, "_amp_update_scale_.default");
+    const me_grad_scaler *s = &l->scaler;
+    me_tell_op(l->e, "_amp_update_scale_.default",
+               ME_TENSORS(s->scale, s->growth_tracker, s->found_inf),
+               ME_TENSORS(s->scale));
     me_clear(l->e, &l->scaler.found_inf);
 }
 

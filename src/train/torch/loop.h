@@ -90,6 +90,9 @@ me_dlayout me_loop_gradient_layout(const me_loop *l, const me_parameter *p);
  *  as they do in PyTorch. @param what  asks for one (optimizer.c) */
 void me_loop_refuse_mixed(me_loop *l, const char *what);
 
+/** Bytes of all gradients that there are. */
+uint64_t me_loop_gradient_bytes(const me_loop *l);
+
 /** `clip_grad_norm_(model.parameters(), …)` (clip.c). */
 void me_loop_clip_gradients(me_loop *l);
 /** `optimizer.step()` (optimizer.c). */

@@ -102,6 +102,16 @@ static void step_on_device(me_loop *l)
                   });
 }
 
+uint64_t me_loop_gradient_bytes(const me_loop *l)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < l->parameters.count; i++) {
+        const me_tensor *grad = l->parameters.parameters[i]->tensor->grad;
+        bytes = me_size_add(bytes, grad == NULL ? 0 : me_bytes(grad));
+    }
+    return bytes;
+}
+
 void me_loop_step(me_loop *l)
 {
     me_engine *e = l->e;
@@ -121,7 +131,7 @@ void me_loop_step(me_loop *l)
         l->n_states = list_states(l);
     }
     me_launch_host(e, ME_HOST_STEP);
-    me_tell_op(e, RECORD_ENTER);
+    me_tell_op_of(e, RECORD_ENTER, 0);
     me_tell_optimizer_step(e, true);
     if (c->fully_shard.offloads) {
         step_on_host(l);
@@ -129,7 +139,7 @@ void me_loop_step(me_loop *l)
         step_on_device(l);
     }
     me_tell_optimizer_step(e, false);
-    me_tell_op(e, RECORD_EXIT);
+    me_tell_op_of(e, RECORD_EXIT, 0);
     l->has_stepped = true;
     me_category_set(e, category);
     me_phase_set(e, phase);
@@ -140,9 +150,9 @@ void me_loop_zero_grad(me_loop *l)
     if (l->config->keeps_zeros) {
         return; /* _foreach_zero_(), in place */
     }
-    me_tell_op(l->e, RECORD_ENTER);
+    me_tell_op_of(l->e, RECORD_ENTER, 0);
     for (uint32_t i = 0; i < l->parameters.count; i++) {
         me_clear(l->e, &l->parameters.parameters[i]->tensor->grad);
     }
-    me_tell_op(l->e, RECORD_EXIT);
+    me_tell_op_of(l->e, RECORD_EXIT, 0);
 }

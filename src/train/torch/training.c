@@ -103,7 +103,7 @@ void me_loop_backward(me_loop *l, me_tensor *loss)
     me_loop_check_loss(l, loss);
     const me_frame frame = me_enter(e);
     me_tensor *seed = me_empty_like(e, "ones_like", loss);
-    me_tell_op(e, "ones_like.default");
+    me_tell_op(e, "ones_like.default", ME_TENSORS(loss), ME_TENSORS(seed));
     me_launch_host(e, ME_HOST_BACKWARD);
     me_backward(e, loss, seed);
     if (l->wrapper != NULL && l->wrapper->end_backward != NULL) {

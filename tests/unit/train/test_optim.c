@@ -284,11 +284,11 @@ typedef struct told {
     size_t length;
 } told;
 
-static void hear(void *self, const char *op)
+static void hear(void *self, const me_operation *operation)
 {
     told *t = self;
     const int n = snprintf(t->text + t->length, sizeof t->text - t->length,
-                           "%s%s", t->length == 0 ? "" : " ", op);
+                           "%s%s", t->length == 0 ? "" : " ", operation->name);
     t->length += (size_t)n;
 }
 
