@@ -16,6 +16,7 @@ typedef struct field {
     /** Of a card that names another as `like`, without a value of its own:
      *  the other's times this value's ratio, by its path; NULL: as it is. */
     const char *scales_with;
+    bool is_own; /**< may be missing, and is never another card's */
 } field;
 
 static const char by_copy[] = "copy_tbs";
@@ -24,7 +25,11 @@ static const char by_nvlink[] = "nvlink_gbs";
 
 #define RATE(path, unit, member, scales)                                       \
     {                                                                          \
-        path, unit, offsetof(me_rates, member), scales                         \
+        path, unit, offsetof(me_rates, member), scales, false                  \
+    }
+#define OWN(path, unit, member)                                                \
+    {                                                                          \
+        path, unit, offsetof(me_rates, member), NULL, true                     \
     }
 #define MEMORY(path, kernel, scales) RATE(path, 1e12, memory[kernel], scales)
 // NOLINTBEGIN(bugprone-macro-parentheses): a literal is joined to others
@@ -61,6 +66,8 @@ static const field fields[] = {
     RATE("flash64_backward_tflops", 1e12, flash[0][1], by_product),
     RATE("flash128_forward_tflops", 1e12, flash[1][0], by_product),
     RATE("flash128_backward_tflops", 1e12, flash[1][1], by_product),
+    OWN("sm_clock_mhz", 1e6, sm_clock),
+    OWN("memory_gbs", 1e9, memory_sheet),
     RATE("launch_us", 1e-6, launch_s, NULL),
     LINK("pair", pair, by_nvlink),
     LINK("node", node, by_nvlink),
@@ -215,6 +222,10 @@ static me_status load_like(const config_setting_t *group, const char *path,
     if (status == ME_OK) {
         status = load(me_str_text(&other), false, diag, rates);
     }
+    for (size_t i = 0; i < N_FIELDS; i++) {
+        double *value = value_of(rates, &fields[i]);
+        *value = fields[i].is_own ? 0 : *value;
+    }
     me_str_fini(&other);
     return status;
 }
@@ -223,7 +234,7 @@ static me_status check_complete(const char *path, me_diag *diag,
                                 me_rates *rates)
 {
     for (size_t i = 0; i < N_FIELDS; i++) {
-        if (!(*value_of(rates, &fields[i]) > 0)) {
+        if (!fields[i].is_own && !(*value_of(rates, &fields[i]) > 0)) {
             return me_fail_at(diag, ME_ERR_CONFIG, path, 0,
                               "rates.%s is missing", fields[i].path);
         }
