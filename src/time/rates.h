@@ -49,12 +49,12 @@ typedef struct me_rates {
                                 backward */
     double memory[ME_KERNEL_COUNT]; /**< bytes a second; of products: 85 % of
                                          a copy's */
-    double sm_clock;    /**< Hz at most; 0: the file does not say */
+    double sm_clock;                /**< Hz at most; 0: the file does not say */
     double memory_sheet; /**< bytes a second of the card's memory, by its clock
                               and the width of its bus; 0: as sm_clock */
-    double launch_s;    /**< an in-place add from Python, of the host */
-    me_link_rates pair; /**< of 2 ranks of a node */
-    me_link_rates node; /**< of 4 ranks and more of a node */
+    double launch_s;     /**< an in-place add from Python, of the host */
+    me_link_rates pair;  /**< of 2 ranks of a node */
+    me_link_rates node;  /**< of 4 ranks and more of a node */
     me_link_rates network;
     char network_source[ME_RATES_TEXT];
 } me_rates;
