@@ -62,9 +62,9 @@ static const me_cli_flag flags[] = {
      "transfers are waited for, of schedule 1f1b and interleaved"},
     {"--legacy-b", NULL, NULL, FLAG_SWITCH, AT(legacy_b),
      "B of the file is the input's gradient and BW both, of schedule"},
-    {"--tool", NULL, "mem|fsdp2|mod|memory", FLAG_NAME, AT(tool),
+    {"--tool", NULL, "mem|fsdp2|mod|memory|runtime", FLAG_NAME, AT(tool),
      "which of PyTorch's tools track is: MemTracker (the default), "
-     "FSDPMemTracker, ModTracker, MemoryTracker"},
+     "FSDPMemTracker, ModTracker, MemoryTracker, RuntimeEstimator"},
     {"--top", NULL, "N", FLAG_COUNT, AT(top),
      "operations of the summary of track --tool memory; 20"},
     {"--load", NULL, "FILE", FLAG_NAME, AT(load),
@@ -418,7 +418,7 @@ static me_status check_tool(const me_cli *cli, me_diag *diag)
         const char *tools;
     } uses[] = {
         {"--top", " memory "},         {"--load", " memory "},
-        {"--depth", " mem fsdp2 "},    {"--units", " mem fsdp2 "},
+        {"--depth", " mem fsdp2 runtime "},    {"--units", " mem fsdp2 "},
         {"--tabulate", " mem fsdp2 "},
     };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "app/tool.h"
 
+#include "app/tool_rows.h"
 #include "report/op_series.h"
 
 #include <string.h>
@@ -181,6 +182,8 @@ static const tool_row tools[] = {
     [ME_TOOL_MOD] = {"mod", " text ", begin_mod, append_mod},
     [ME_TOOL_MEMORY] = {"memory", " text json html ", begin_memory,
                         append_memory},
+    [ME_TOOL_RUNTIME] = {"runtime", " text json ", me_tool_begin_runtime,
+                         me_tool_append_runtime},
 };
 
 me_status me_tool_find(const char *name, me_diag *diag, me_tool_kind *kind_out)
@@ -192,7 +195,8 @@ me_status me_tool_find(const char *name, me_diag *diag, me_tool_kind *kind_out)
         }
     }
     return me_fail(diag, ME_ERR_CONFIG,
-                   "--tool %s: mem, fsdp2, mod and memory are tools", name);
+                   "--tool %s: mem, fsdp2, mod, memory and runtime are tools",
+                   name);
 }
 
 me_status me_tool_check_format(me_tool_kind kind, const char *format,
@@ -279,6 +283,7 @@ void me_tool_fini(me_tool *t)
     me_mem_tracker_destroy(t->mem);
     me_mod_tracker_destroy(t->mod);
     me_memory_tracker_destroy(t->memory);
+    me_runtime_estimator_destroy(t->runtime);
     me_pool_observer_destroy(t->pool);
     me_str_fini(&t->hooks);
     *t = (me_tool){.options = t->options};

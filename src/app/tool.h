@@ -16,15 +16,17 @@
 #include "track/mem_tracker.h"
 #include "track/memory_tracker.h"
 #include "track/mod_tracker.h"
+#include "track/runtime_estimator.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 typedef enum me_tool_kind {
-    ME_TOOL_MEM,   /**< MemTracker */
-    ME_TOOL_FSDP2, /**< FSDPMemTracker */
-    ME_TOOL_MOD,   /**< ModTracker */
-    ME_TOOL_MEMORY /**< the operation-level MemoryTracker */
+    ME_TOOL_MEM,    /**< MemTracker */
+    ME_TOOL_FSDP2,  /**< FSDPMemTracker */
+    ME_TOOL_MOD,    /**< ModTracker */
+    ME_TOOL_MEMORY, /**< the operation-level MemoryTracker */
+    ME_TOOL_RUNTIME /**< RuntimeEstimator */
 } me_tool_kind;
 
 /** Which tool, and how it listens. */
@@ -47,7 +49,9 @@ typedef struct me_tool {
     me_mem_tracker *mem;       /**< of mem and fsdp2 */
     me_memory_tracker *memory; /**< of memory, as its allocator */
     me_pool_observer *pool;
-    me_str hooks; /**< of mod: a line a hook */
+    me_str hooks;                  /**< of mod: a line a hook */
+    me_runtime_estimator *runtime; /**< of runtime */
+    char card[ME_CARD_TEXT];       /**< by whose roofline */
 } me_tool;
 
 /** As what it is printed. */

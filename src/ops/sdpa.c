@@ -165,18 +165,28 @@ static me_tensor *efficient(me_engine *e, me_tensor *query, me_tensor *key,
         me_record(e, &efficient_op, 3, (me_tensor *[]){query, key, value});
     save_inputs(e, node, query, key, value);
     me_tensor *results[2] = {NULL, NULL};
+    me_tensor *seed = NULL;
+    me_tensor *offset = NULL;
     if (!me_region_kept(e, ME_REGION_ATTENTION, 2, results)) {
         results[0] = me_empty_like(e, "sdpa.out", query);
         results[1] = make_lse(e, node, query, EFFICIENT_ALIGN);
+        if (me_is_fake(e)) { /* else they are on the host */
+            seed = me_empty(e, "sdpa.seed", ME_DTYPE_INT64, ME_SCALAR);
+            offset = me_empty(e, "sdpa.offset", ME_DTYPE_INT64, ME_SCALAR);
+        }
         count_work(e, query, key, 2);
         tell_forward(e, "_scaled_dot_product_efficient_attention.default",
                      (const me_tensor *[]){query, key, value},
-                     (const me_tensor *[]){NULL, NULL, results[0], results[1]});
+                     (const me_tensor *[]){seed, offset, results[0], results[1]});
         me_region_keep(e, ME_REGION_ATTENTION, 2, results);
     }
     me_save(e, node, SDPA_SAVED_LSE, results[1]);
     me_save(e, node, SDPA_SAVED_OUTPUT, results[0]);
+    me_save(e, node, SDPA_SAVED_OFFSET, offset);
+    me_save(e, node, SDPA_SAVED_SEED, seed);
     me_drop(e, results[1]);
+    me_drop(e, offset);
+    me_drop(e, seed);
     return me_output(e, node, results[0]);
 }
 

@@ -340,6 +340,7 @@ void me_save(me_engine *e, me_node *node, uint32_t index, const me_tensor *x)
     me_storage_retain(saved->storage);
     saved->version = x->storage == NULL ? 0 : x->storage->version;
     node->saved[index] = saved;
+    me_tell_saved(e, saved);
     if (saved->storage != NULL &&
         saved->storage->category == ME_CATEGORY_TEMPORARY) {
         me_categorize(e, saved, ME_CATEGORY_ACTIVATION);

@@ -97,6 +97,7 @@ struct me_engine {
     me_hooks hooks[ME_MAX_HOOKS];
     uint32_t n_hooks;
     bool has_dispatch_mode;
+    bool is_fake; /**< a hook is */
     bool has_fake_device; /**< see me_fake_device() */
     me_node_hook *free_hooks;
 

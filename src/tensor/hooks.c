@@ -11,11 +11,17 @@ void me_engine_hook(me_engine *e, me_hooks hooks)
     }
     e->hooks[e->n_hooks++] = hooks;
     e->has_dispatch_mode = e->has_dispatch_mode || hooks.is_dispatch_mode;
+    e->is_fake = e->is_fake || hooks.is_fake;
 }
 
 bool me_is_listened_to(const me_engine *e)
 {
     return e->n_hooks > 0;
+}
+
+bool me_is_fake(const me_engine *e)
+{
+    return e->is_fake;
 }
 
 bool me_is_backward(const me_engine *e)
@@ -140,6 +146,15 @@ void me_tell_op(me_engine *e, const char *op, me_tensors arguments,
 void me_tell_op_of(me_engine *e, const char *op, uint64_t bytes)
 {
     me_tell_operation(e, &(me_operation){.name = op, .more_bytes = bytes});
+}
+
+void me_tell_saved(me_engine *e, const me_tensor *x)
+{
+    for (uint32_t i = 0; i < e->n_hooks; i++) {
+        if (e->hooks[i].saved != NULL) {
+            e->hooks[i].saved(e->hooks[i].self, x);
+        }
+    }
 }
 
 void me_tell_optimizer_step(me_engine *e, bool begins)

@@ -76,6 +76,9 @@ typedef struct me_hooks {
     void (*shard_role)(void *self, const me_tensor *x, me_shard_role role);
     /** An operation has ended; borrowed. */
     void (*operation)(void *self, const me_operation *operation);
+    /** An operation saves @p x for its backward: what the pack hook of
+     *  `torch.autograd.graph.saved_tensors_hooks` gets. */
+    void (*saved)(void *self, const me_tensor *x);
     /** `register_optimizer_step_pre_hook()` and its post hook: an optimizer's
      *  step begins, or has ended. */
     void (*optimizer_step)(void *self, bool begins);
@@ -83,6 +86,8 @@ typedef struct me_hooks {
     void (*host_memory)(void *self, int64_t bytes);
     bool is_dispatch_mode; /**< it listens as a TorchDispatchMode does, under
                                 which autograd adds no gradient in place */
+    bool is_fake;          /**< it listens under FakeTensorMode, whose attention
+                                has its random state on the device */
     void *self;
 } me_hooks;
 
@@ -96,6 +101,9 @@ void me_engine_hook(me_engine *e, me_hooks hooks);
 
 /** Is anybody told of anything? */
 bool me_is_listened_to(const me_engine *e);
+
+/** Does anybody listen under FakeTensorMode? */
+bool me_is_fake(const me_engine *e);
 
 /** Is a backward running, or a recomputation inside of one? */
 bool me_is_backward(const me_engine *e);
@@ -128,6 +136,7 @@ void me_tell_op(me_engine *e, const char *op, me_tensors arguments,
                 me_tensors results);
 /** The same of one whose tensors are none here, of @p bytes in all. */
 void me_tell_op_of(me_engine *e, const char *op, uint64_t bytes);
+void me_tell_saved(me_engine *e, const me_tensor *x);
 void me_tell_optimizer_step(me_engine *e, bool begins);
 void me_tell_host_memory(me_engine *e, int64_t bytes);
 /** @} */
