@@ -222,11 +222,29 @@ static void test_estimator__knows_totals_and_orders(void **state)
     }
 }
 
+static void test_roofline__wants_a_clock_and_a_memory(void **state)
+{
+    (void)state;
+    me_rates rates = {.multiprocessors = 108, .sm_clock = 1410e6};
+    me_roofline roofline;
+    me_diag diag = {.status = ME_OK};
+    assert_int_equal(me_roofline_of(&rates, "A100", &diag, &roofline),
+                     ME_ERR_CONFIG);
+    assert_string_equal(diag.text,
+                        "A100: the roofline needs rates.sm_clock_mhz and "
+                        "rates.memory_gbs in the card's file");
+    rates.memory_sheet = 1555.2e9;
+    assert_int_equal(me_roofline_of(&rates, "A100", &diag, &roofline), ME_OK);
+    assert_near(roofline.single_peak, 19.49184e12);
+    assert_near(roofline.half_peak, 311.86944e12);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_roofline__costs_operations_as_pytorch),
         cmocka_unit_test(test_estimator__knows_totals_and_orders),
+        cmocka_unit_test(test_roofline__wants_a_clock_and_a_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
