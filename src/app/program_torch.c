@@ -58,6 +58,7 @@ static me_status init(const me_plan *plan, int32_t rank, me_program *p)
         .input_shape = shape,
         .input_dtype = c->torch.input_dtype,
         .keeps_output = c->torch.keeps_output,
+        .keeps_last_output = c->torch.keeps_last_output,
         .is_loss_parallel = c->torch.loss_parallel,
         .data_parallel = c->torch.data_parallel,
         .fully_shard = fully_shard_config(&c->torch),

@@ -157,6 +157,7 @@ typedef struct me_torch_options {
     char loss[128]; /**< an expression of y and target */
     me_torch_target target;
     bool keeps_output; /**< the loop names it: it lives through the backward */
+    bool keeps_last_output; /**< and on, until the next one is there */
     bool
         loss_parallel; /**< cross_entropy of a DTensor that is cut in classes */
     me_sdpa_backend attention;

@@ -319,6 +319,9 @@ ENUM("torch.target", "output", me_torch_target_words, torch.target,
     "input's shape; or int64 classes, one a sample."),
 BOOL("torch.keeps_output", "true", torch.keeps_output,
     "The loop names the model's output, which lives through the backward."),
+BOOL("torch.keeps_last_output", "false", torch.keeps_last_output,
+    "The name stays: the output lives on until the next forward has returned, in "
+    "the next iteration, as in a loop in no function of its own."),
 BOOL("torch.loss_parallel", "false", torch.loss_parallel,
     "The loop runs in loss_parallel(): cross_entropy of logits whose classes "
     "the tensor-parallel ranks share."),

@@ -101,6 +101,13 @@ me_status me_torch_check_settings(const me_config *config, me_diag *diag)
                        "torch.pin_memory = false is CPUOffloadPolicy's: "
                        "torch.cpu_offload must be true");
     }
+    if (config->torch.keeps_last_output &&
+        (!config->torch.keeps_output || config->parallel.pipeline > 1)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "torch.keeps_last_output is of a loop that names the "
+                       "model's output: torch.keeps_output must be true, and "
+                       "parallel.pipeline 1");
+    }
     const me_status status = check_optimizer(config, diag);
     return status == ME_OK ? check_sharding(config, diag) : status;
 }

@@ -40,6 +40,8 @@ typedef struct me_storage {
     uint64_t bytes; /**< requested */
     uint32_t refs;
     uint32_t block;   /**< id in events */
+    uint32_t serial;  /**< how many of the engine were made before: no two have
+                           the same, unlike blocks */
     uint8_t category; /**< me_category */
     uint8_t stream;   /**< CUDA stream that it was allocated on */
     bool is_late;     /**< another stream uses it: freed late */

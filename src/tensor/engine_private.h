@@ -93,11 +93,12 @@ struct me_engine {
     me_autocast autocast;
     bool is_scratch; /**< of what is allocated now */
     me_work work[ME_PHASE_COUNT];
+    uint32_t n_storages; /**< ever made */
     me_launch_listener listener;
     me_hooks hooks[ME_MAX_HOOKS];
     uint32_t n_hooks;
     bool has_dispatch_mode;
-    bool is_fake; /**< a hook is */
+    bool is_fake;         /**< a hook is */
     bool has_fake_device; /**< see me_fake_device() */
     me_node_hook *free_hooks;
 

@@ -119,7 +119,7 @@ me_storage *me_storage_new(me_engine *e, const char *op, uint64_t bytes)
     if (storage == NULL) {
         return NULL;
     }
-    *storage = (me_storage){.refs = 1};
+    *storage = (me_storage){.refs = 1, .serial = e->n_storages++};
     take_block(e, storage, op, bytes);
     return storage;
 }

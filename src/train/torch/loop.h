@@ -56,6 +56,7 @@ typedef struct me_loop {
     me_tensor *barrier_byte;
     me_tensor *input;  /**< owned; NULL on ranks that are given none */
     me_tensor *target; /**< as the input */
+    me_tensor *output; /**< the last one, where the loop keeps it; owned */
     int32_t iteration;
     bool is_last_pass; /**< of those before the optimizer's step */
 } me_loop;

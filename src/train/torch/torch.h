@@ -38,8 +38,9 @@ typedef struct me_torch_config {
     bool clips_gradients;       /**< clip_grad_norm_() before each step */
     me_shape input_shape;       /**< of one micro-batch */
     me_dtype input_dtype;
-    bool keeps_output;     /**< through the backward */
-    bool is_loss_parallel; /**< the loop runs in loss_parallel() */
+    bool keeps_output;      /**< through the backward */
+    bool keeps_last_output; /**< until the next one is there */
+    bool is_loss_parallel;  /**< the loop runs in loss_parallel() */
     me_data_parallel data_parallel;
     me_fully_shard_config fully_shard;
     me_ddp_config ddp;

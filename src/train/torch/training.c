@@ -215,6 +215,9 @@ static me_tensor *forward_loss(me_loop *l, int32_t microbatch,
     if (is_wrapped(l) && l->wrapper->post_forward != NULL) {
         y = l->wrapper->post_forward(l->wrapper_state, y);
     }
+    if (l->config->keeps_last_output) {
+        me_assign(e, &l->output, y);
+    }
     me_loop_point(l, "forward", counted(l, microbatch));
     me_tensor *operands[] = {y, l->target};
     me_tensor *loss = me_forward_run(&l->nn, l->config->loss, 2, operands);
@@ -397,6 +400,7 @@ static void loop_fini(me_loop *l)
     me_release(l->e, l->barrier_byte);
     me_release(l->e, l->input);
     me_release(l->e, l->target);
+    me_release(l->e, l->output);
     me_parameter_list_fini(l->e, &l->parameters);
 }
 
