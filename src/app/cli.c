@@ -417,8 +417,10 @@ static me_status check_tool(const me_cli *cli, me_diag *diag)
         const char *flag;
         const char *tools;
     } uses[] = {
-        {"--top", " memory "},         {"--load", " memory "},
-        {"--depth", " mem fsdp2 runtime "},    {"--units", " mem fsdp2 "},
+        {"--top", " memory "},
+        {"--load", " memory "},
+        {"--depth", " mem fsdp2 runtime "},
+        {"--units", " mem fsdp2 "},
         {"--tabulate", " mem fsdp2 "},
     };
 

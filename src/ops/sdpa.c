@@ -175,9 +175,10 @@ static me_tensor *efficient(me_engine *e, me_tensor *query, me_tensor *key,
             offset = me_empty(e, "sdpa.offset", ME_DTYPE_INT64, ME_SCALAR);
         }
         count_work(e, query, key, 2);
-        tell_forward(e, "_scaled_dot_product_efficient_attention.default",
-                     (const me_tensor *[]){query, key, value},
-                     (const me_tensor *[]){seed, offset, results[0], results[1]});
+        tell_forward(
+            e, "_scaled_dot_product_efficient_attention.default",
+            (const me_tensor *[]){query, key, value},
+            (const me_tensor *[]){seed, offset, results[0], results[1]});
         me_region_keep(e, ME_REGION_ATTENTION, 2, results);
     }
     me_save(e, node, SDPA_SAVED_LSE, results[1]);
