@@ -4,7 +4,7 @@
 # installation can be moved: all of it finds the rest from its own place.
 include(CMakePackageConfigHelpers)
 
-set(me_layers api app report track time train nn ops plan config allocator
+set(me_layers api app report sac track time train nn ops plan config allocator
   device collectives parallel tensor base)
 # What the code calls; of what a layer links as well, such as MPI, nothing.
 set(me_needs jansson config smartcols m)
