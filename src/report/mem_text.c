@@ -2,6 +2,7 @@
 #include "report/mem_text.h"
 
 #include "base/alloc.h"
+#include "base/tabulate.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -32,7 +33,8 @@ me_status me_mem_units_find(const char *units, me_diag *diag,
 }
 
 enum {
-    NUMBER_BYTES = 40
+    NUMBER_BYTES = 40,
+    STATE_BYTES = 64
 };
 
 /** Python's round(bytes / divisor, 2), printed as Python prints a float. */
@@ -82,108 +84,30 @@ static void append_plain(me_str *text, const me_mem_tracker *t,
     }
 }
 
-/** A table as the Python package tabulate prints one in its format "rst". */
-enum {
-    COLUMNS = ME_MEM_MAX_CATEGORIES + 3,
-    CELL_BYTES = 64
-};
-
-typedef struct table {
-    char (*rows)[COLUMNS][CELL_BYTES];
-    uint32_t n_rows;
-    uint32_t capacity;
-    uint32_t n_columns;
-    bool is_out_of_memory;
-} table;
-
-static char (*add_row(table *b))[CELL_BYTES]
-{
-    if (b->n_rows == b->capacity) {
-        void *larger = me_grow(b->rows, b->n_rows, &b->capacity,
-                               sizeof *b->rows, "mem_text.table");
-        if (larger == NULL) {
-            b->is_out_of_memory = true;
-            return NULL;
-        }
-        b->rows = larger;
-    }
-    memset(b->rows[b->n_rows], 0, sizeof *b->rows);
-    return b->rows[b->n_rows++];
-}
-
-static void rule(me_str *text, const table *b, const size_t *widths)
-{
-    for (uint32_t c = 0; c < b->n_columns; c++) {
-        me_str_append(text, c == 0 ? "" : "  ");
-        for (size_t i = 0; i < widths[c]; i++) {
-            me_str_append(text, "=");
-        }
-    }
-    me_str_append(text, "\n");
-}
-
-/** The last cell of a line that says something ends it. */
-static void line(me_str *text, const table *b, uint32_t r, const size_t *widths)
-{
-    uint32_t last = b->n_columns - 1;
-    while (last > 0 && b->rows[r][last][0] == '\0') {
-        last--;
-    }
-    for (uint32_t c = 0; c < last; c++) {
-        me_str_printf(text, "%-*s  ", (int)widths[c], b->rows[r][c]);
-    }
-    me_str_printf(text, "%s\n", b->rows[r][last]);
-}
-
-/** The first row is the header, which has two columns of air. */
-static void append_table(me_str *text, const table *b)
-{
-    size_t widths[COLUMNS] = {0};
-    for (uint32_t r = 0; r < b->n_rows; r++) {
-        for (uint32_t c = 0; c < b->n_columns; c++) {
-            const size_t width = strlen(b->rows[r][c]) + (r == 0 ? 2 : 0);
-            widths[c] = width > widths[c] ? width : widths[c];
-        }
-    }
-    rule(text, b, widths);
-    for (uint32_t r = 0; r < b->n_rows; r++) {
-        line(text, b, r, widths);
-        if (r == 0) {
-            rule(text, b, widths);
-        }
-    }
-    rule(text, b, widths);
-}
-
 /** @param state  NULL: the table has no column of states */
-static void header(table *b, const me_mem_tracker *t, const char *state)
+static void header(me_tabulate *b, const me_mem_tracker *t, const char *state)
 {
     const me_mem_labels *labels = me_mem_tracker_labels(t);
-    char(*row)[CELL_BYTES] = add_row(b);
-    if (row == NULL) {
-        return;
-    }
-    uint32_t c = 0;
+    b->n_columns = me_mem_tracker_shown(t) + (state != NULL ? 3 : 2);
     if (state != NULL) {
-        (void)snprintf(row[c++], CELL_BYTES, "%s", state);
+        me_tabulate_add(b, state);
     }
-    (void)snprintf(row[c++], CELL_BYTES, "Device");
+    me_tabulate_add(b, "Device");
     for (uint32_t i = 0; i < me_mem_tracker_shown(t); i++) {
-        (void)snprintf(row[c++], CELL_BYTES, "%s", labels->categories[i]);
+        me_tabulate_add(b, labels->categories[i]);
     }
-    (void)snprintf(row[c++], CELL_BYTES, "Total");
-    b->n_columns = c;
+    me_tabulate_add(b, "Total");
 }
 
-static void cell(char *to, const me_mem_format *f, uint64_t bytes)
+static void cell(me_tabulate *b, const me_mem_format *f, uint64_t bytes)
 {
     char number[NUMBER_BYTES];
     write_number(number, f, bytes);
-    (void)snprintf(to, CELL_BYTES, "%s %s", number, f->units);
+    me_tabulate_printf(b, "%s %s", number, f->units);
 }
 
 /** A row a device; only the first one names the state. */
-static void add_rows(table *b, const me_mem_tracker *t,
+static void add_rows(me_tabulate *b, const me_mem_tracker *t,
                      const me_mem_snapshot *s, const me_mem_format *f,
                      const char *state)
 {
@@ -192,19 +116,14 @@ static void add_rows(table *b, const me_mem_tracker *t,
         if (!is_shown(f, &s->device[d])) {
             continue;
         }
-        char(*row)[CELL_BYTES] = add_row(b);
-        if (row == NULL) {
-            return;
-        }
-        uint32_t c = 0;
         if (state != NULL) {
-            (void)snprintf(row[c++], CELL_BYTES, "%s", is_first ? state : "");
+            me_tabulate_add(b, is_first ? state : "");
         }
-        (void)snprintf(row[c++], CELL_BYTES, "%s", device_names[d]);
+        me_tabulate_add(b, device_names[d]);
         for (uint32_t i = 0; i < me_mem_tracker_shown(t); i++) {
-            cell(row[c++], f, s->device[d].by_category[i]);
+            cell(b, f, s->device[d].by_category[i]);
         }
-        cell(row[c], f, s->device[d].total);
+        cell(b, f, s->device[d].total);
         is_first = false;
     }
 }
@@ -222,11 +141,11 @@ void me_mem_snapshot_append(me_str *text, const me_mem_tracker *t,
         append_plain(text, t, snapshot, f);
         return;
     }
-    table b = {.rows = NULL};
+    me_tabulate b = {.n_columns = 0};
     header(&b, t, NULL);
     add_rows(&b, t, snapshot, f, NULL);
-    append_table(text, &b);
-    me_free(b.rows);
+    me_tabulate_append_rst(&b, text);
+    me_tabulate_fini(&b);
 }
 
 /** Digits compare as numbers, other letters without case. */
@@ -302,24 +221,23 @@ static void append_module(me_str *text, const me_mem_tracker *t,
     me_str_append(text, "\n");
 }
 
-static me_status tabulate_module(me_str *text, const me_mem_tracker *t,
-                                 const me_mem_module *m, const me_mem_format *f)
+static void tabulate_module(me_str *text, const me_mem_tracker *t,
+                            const me_mem_module *m, const me_mem_format *f)
 {
     const me_mem_labels *labels = me_mem_tracker_labels(t);
-    table b = {.rows = NULL};
+    me_tabulate b = {.n_columns = 0};
     header(&b, t, "State & Call");
     for (uint32_t i = 0; i < m->n_order; i++) {
         const uint32_t state = m->order[i];
         for (uint32_t k = 0; k < m->states[state].count; k++) {
-            char name[CELL_BYTES];
+            char name[STATE_BYTES];
             (void)snprintf(name, sizeof name, "%s # %u", labels->states[state],
                            k + 1);
             add_rows(&b, t, &m->states[state].snapshots[k], f, name);
         }
     }
-    append_table(text, &b);
-    me_free(b.rows);
-    return b.is_out_of_memory ? ME_ERR_NOMEM : ME_OK;
+    me_tabulate_append_rst(&b, text);
+    me_tabulate_fini(&b);
 }
 
 me_status me_mem_modules_append(me_str *text, const me_mem_tracker *t,
@@ -327,14 +245,14 @@ me_status me_mem_modules_append(me_str *text, const me_mem_tracker *t,
 {
     uint32_t count = 0;
     const me_mem_module **modules = me_mem_sorted(t, &count);
-    me_status status = modules == NULL ? ME_ERR_NOMEM : ME_OK;
-    for (uint32_t i = 0; status == ME_OK && i < count; i++) {
+    const me_status status = modules == NULL ? ME_ERR_NOMEM : ME_OK;
+    for (uint32_t i = 0; modules != NULL && i < count; i++) {
         if (!me_mem_is_within(modules[i], f->depth)) {
             continue;
         }
         me_str_printf(text, "Module:  %s\n", modules[i]->fqn);
         if (f->tabulates) {
-            status = tabulate_module(text, t, modules[i], f);
+            tabulate_module(text, t, modules[i], f);
         } else {
             append_module(text, t, modules[i], f);
         }
