@@ -47,6 +47,7 @@ static me_status init(const me_plan *plan, int32_t rank, me_program *p)
     p->torch = (me_torch_config){
         .tree = job->tree,
         .loss = job->loss,
+        .called_module = c->torch.called_module,
         .target = c->torch.target,
         .attention = c->torch.attention,
         .autocast = {.is_enabled = c->torch.autocast >= 0,

@@ -156,6 +156,7 @@ typedef struct me_torch_options {
     me_dtype input_dtype;
     char loss[128]; /**< an expression of y and target */
     me_torch_target target;
+    char called_module[128]; /**< path of what the loop calls; "": the model */
     bool keeps_output; /**< the loop names it: it lives through the backward */
     bool keeps_last_output; /**< and on, until the next one is there */
     bool

@@ -89,6 +89,31 @@ static me_status check_sharding(const me_config *config, me_diag *diag)
                                         : "reshard_after_forward = false");
 }
 
+/** Who does not call modules of a model. */
+static me_status check_called(const me_config *config, me_diag *diag)
+{
+    const char *path = config->torch.called_module;
+    if (path[0] == '\0') {
+        return ME_OK;
+    }
+    if (config->parallel.pipeline > 1) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "torch.called_module = \"%s\" with parallel.pipeline = "
+                       "%d: a pipeline's schedule calls whole stages; it is of "
+                       "jobs without a pipeline",
+                       path, (int)config->parallel.pipeline);
+    }
+    if (config->torch.data_parallel == ME_DATA_PARALLEL_DDP) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "torch.called_module = \"%s\" with torch.data_parallel "
+                       "= \"ddp\": DistributedDataParallel reduces gradients "
+                       "of its own forward alone; \"fully_shard\" does of a "
+                       "module's",
+                       path);
+    }
+    return ME_OK;
+}
+
 me_status me_torch_check_settings(const me_config *config, me_diag *diag)
 {
     if (config->time.loader != ME_LOADER_NONE) {
@@ -108,6 +133,9 @@ me_status me_torch_check_settings(const me_config *config, me_diag *diag)
                        "model's output: torch.keeps_output must be true, and "
                        "parallel.pipeline 1");
     }
-    const me_status status = check_optimizer(config, diag);
+    me_status status = check_optimizer(config, diag);
+    if (status == ME_OK) {
+        status = check_called(config, diag);
+    }
     return status == ME_OK ? check_sharding(config, diag) : status;
 }

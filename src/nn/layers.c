@@ -333,8 +333,7 @@ static void build_layer(const build *b, me_layer *layer,
     }
 }
 
-/** The module of a dotted path below @p layer, NULL if there is none. */
-static me_layer *find(me_layer *layer, const char *path)
+me_layer *me_layer_find(me_layer *layer, const char *path)
 {
     while (layer != NULL && *path != '\0') {
         const size_t length = strcspn(path, ".");
@@ -356,7 +355,7 @@ static me_layer *find(me_layer *layer, const char *path)
 static void tie(const build *b, me_layer *layer)
 {
     if (layer->spec->tied_to != NULL) {
-        me_layer *other = find(b->root, layer->spec->tied_to);
+        me_layer *other = me_layer_find(b->root, layer->spec->tied_to);
         if (other == NULL || other->weight == NULL || other == layer ||
             !me_shape_equal(&other->weight->shape, &layer->weight->shape)) {
             me_engine_fail(b->nn->e, ME_ERR_CONFIG,

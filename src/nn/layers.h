@@ -47,6 +47,9 @@ struct me_layer {
 me_layer *me_layers_build(me_nn *nn, const me_layer_tree *tree,
                           const char *name);
 
+/** What a dotted path of children names, "" itself; NULL: nothing. */
+me_layer *me_layer_find(me_layer *layer, const char *path);
+
 /** Call a module. @return its output, a variable of the running frame */
 me_tensor *me_layer_forward(const me_layer *layer, me_tensor *x);
 

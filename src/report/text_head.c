@@ -197,9 +197,14 @@ static void append_torch(const me_report *report, me_str *text)
     const me_parallel_config *p = &config->parallel;
     const char *name = config->torch.model_name;
     me_str_printf(text,
-                  "  model       %s%sPyTorch's layers: %s of %u modules\n",
-                  name, *name == '\0' ? "" : ", as ",
+                  "  model       %s%sPyTorch's layers: %s of %u modules", name,
+                  *name == '\0' ? "" : ", as ",
                   me_layer_kind_name(root->kind), (unsigned)root->n_children);
+    if (config->torch.called_module[0] != '\0') {
+        me_str_printf(text, ", of which the loop calls %s",
+                      config->torch.called_module);
+    }
+    me_str_append(text, "\n");
     me_str_printf(text, "  grid        %d ranks: pipeline %d",
                   (int)report->world_size, (int)p->pipeline);
     if (p->pipeline > 1) {

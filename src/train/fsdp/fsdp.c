@@ -90,6 +90,34 @@ static me_tensor *cast_input(const me_fsdp_group *group, me_tensor *x)
                : x;
 }
 
+/** Is @p module the one above, or below it? */
+static bool is_below(me_engine *e, me_module_id module, me_module_id above)
+{
+    const me_module_tree *tree = me_engine_modules(e);
+    while (module != above && module != ME_NO_MODULE) {
+        module = tree->modules[module].parent;
+    }
+    return module == above;
+}
+
+/** _lazy_init(): the first module whose forward runs is the root, and states
+ *  that are not below it are nobody's. */
+static void lazy_init(me_fsdp *fsdp, const me_fsdp_group *root)
+{
+    if (fsdp->root != NULL) {
+        return;
+    }
+    fsdp->root = root;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < fsdp->n_states; i++) {
+        me_fsdp_group *group = fsdp->all_states[i];
+        if (is_below(fsdp->spec.nn->e, group->module, root->module)) {
+            fsdp->all_states[count++] = group;
+        }
+    }
+    fsdp->n_states = count;
+}
+
 /* Where a hook of a module's output has come before, in a recomputation of the
  * module, parameters are there already, and stay. */
 static me_tensor *pre_forward(void *self, me_tensor *x)
@@ -102,6 +130,7 @@ static me_tensor *pre_forward(void *self, me_tensor *x)
         me_fsdp_tell(group, ME_SHARD_AFTER_PRE_FORWARD);
         return x;
     }
+    lazy_init(fsdp, group);
     if (fsdp->forward_root == NULL) {
         fsdp->forward_root = group;
     }
@@ -186,16 +215,6 @@ static bool is_taken(const me_fsdp *fsdp, const me_parameter *parameter)
     return false;
 }
 
-/** Is @p module the one above, or below it? */
-static bool is_below(me_engine *e, me_module_id module, me_module_id above)
-{
-    const me_module_tree *tree = me_engine_modules(e);
-    while (module != above && module != ME_NO_MODULE) {
-        module = tree->modules[module].parent;
-    }
-    return module == above;
-}
-
 me_fsdp *me_fsdp_create(const me_fully_shard_spec *spec)
 {
     me_engine *e = spec->nn->e;
@@ -227,7 +246,7 @@ static void rename_class(me_engine *e, me_module_id module)
 /** A model's modules are listed parents first. */
 static void list_state(me_fsdp *fsdp, me_fsdp_group *group)
 {
-    uint32_t i = fsdp->n_groups;
+    uint32_t i = fsdp->n_states++;
     while (i > 0 && fsdp->all_states[i - 1]->module > group->module) {
         fsdp->all_states[i] = fsdp->all_states[i - 1];
         i--;
@@ -284,7 +303,7 @@ void me_fsdp_end_backward(me_fsdp *fsdp)
     me_engine *e = fsdp->spec.nn->e;
     const bool is_last = !fsdp->spec.is_stage || fsdp->is_reducing;
     const me_phase phase = me_phase_set(e, ME_PHASE_BACKWARD);
-    for (uint32_t i = 0; i < fsdp->n_groups; i++) {
+    for (uint32_t i = 0; i < fsdp->n_states; i++) {
         me_fsdp_group *group = fsdp->all_states[i];
         if (group->state != ME_FSDP_POST_BACKWARD) {
             me_fsdp_group_post_backward(group);
@@ -306,21 +325,21 @@ void me_fsdp_end_backward(me_fsdp *fsdp)
 
 void me_fsdp_unshard(me_fsdp *fsdp)
 {
-    for (uint32_t i = 0; i < fsdp->n_groups; i++) {
+    for (uint32_t i = 0; i < fsdp->n_states; i++) {
         me_fsdp_group_unshard(fsdp->all_states[i]);
     }
 }
 
 void me_fsdp_wait(me_fsdp *fsdp)
 {
-    for (uint32_t i = 0; i < fsdp->n_groups; i++) {
+    for (uint32_t i = 0; i < fsdp->n_states; i++) {
         me_release(fsdp->spec.nn->e, me_fsdp_group_wait(fsdp->all_states[i]));
     }
 }
 
 void me_fsdp_reshard(me_fsdp *fsdp)
 {
-    for (uint32_t i = 0; i < fsdp->n_groups; i++) {
+    for (uint32_t i = 0; i < fsdp->n_states; i++) {
         me_fsdp_group_reshard(fsdp->all_states[i]);
     }
 }
@@ -331,7 +350,7 @@ void me_fsdp_reduce(me_fsdp *fsdp)
     me_engine *e = fsdp->spec.nn->e;
     const me_phase phase = me_phase_set(e, ME_PHASE_BACKWARD);
     fsdp->is_reducing = true;
-    for (uint32_t i = 0; i < fsdp->n_groups; i++) {
+    for (uint32_t i = 0; i < fsdp->n_states; i++) {
         me_fsdp_group_post_backward(fsdp->all_states[i]);
     }
     me_fsdp_end_backward(fsdp);

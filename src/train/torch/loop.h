@@ -45,6 +45,7 @@ typedef struct me_loop {
     me_nn nn;
     me_parameter_list parameters;
     me_layer *model;           /**< without a pipeline */
+    me_layer *called;          /**< it, or a module of it */
     const me_wrapper *wrapper; /**< NULL: none */
     void *wrapper_state;
     struct me_reducer *reducers; /**< DistributedDataParallel's, the newest
@@ -67,6 +68,10 @@ void me_loop_point(me_loop *l, const char *what, int microbatch);
 /** `model.to_empty(device=…)` of a model that was built on the meta device;
  *  what a wrapper has sharded has its memory. */
 void me_loop_to_empty(me_loop *l);
+
+/** What the loop calls: its model or a module of that (called.c). @return NULL,
+ *  and the engine has failed, where there is none that can be called */
+me_layer *me_loop_find_called(me_loop *l);
 
 /** A loss that backward() cannot begin at is a failure of the engine: more than
  *  one number, or what needs no gradient. */

@@ -31,6 +31,8 @@ typedef struct me_ddp_config {
 typedef struct me_torch_config {
     const me_layer_tree *tree; /**< borrowed */
     const me_forward *loss;    /**< of y and target; borrowed */
+    const char *called_module; /**< path of what the loop calls, "": the
+                                    model; borrowed */
     me_torch_target target;
     me_sdpa_backend attention;
     me_autocast_state autocast; /**< of the forward and the loss */

@@ -177,6 +177,7 @@ static void set_up(me_loop *l)
     begin(l);
     l->model = me_layers_build(&l->nn, c->tree, NULL);
     check_parameters(l);
+    l->called = me_loop_find_called(l);
     if (c->tree->n_styles > 0 && me_engine_is_ok(l->e)) {
         me_parallelize(&l->nn, l->model, c->tree);
         me_point(l->e, "parallelized");
@@ -201,7 +202,7 @@ static int counted(const me_loop *l, int32_t microbatch)
                                                                  : -1;
 }
 
-/** `y = model(x)`, then the loss, both under autocast where there is one.
+/** `y = model(x)`, or of a module of it, then the loss, both under autocast where there is one.
  *  @param y_out  a variable of the running frame, as the loss is */
 static me_tensor *forward_loss(me_loop *l, int32_t microbatch,
                                me_tensor **y_out)
@@ -211,7 +212,7 @@ static me_tensor *forward_loss(me_loop *l, int32_t microbatch,
     if (is_wrapped(l) && l->wrapper->pre_forward != NULL) {
         l->wrapper->pre_forward(l->wrapper_state);
     }
-    me_tensor *y = me_layer_call(l->model, l->input);
+    me_tensor *y = me_layer_call(l->called, l->input);
     if (is_wrapped(l) && l->wrapper->post_forward != NULL) {
         y = l->wrapper->post_forward(l->wrapper_state, y);
     }

@@ -342,6 +342,22 @@ static void test_fsdp_checkpoint(void **state)
     }
 }
 
+/* Modules that are not run keep their shards, and get neither gradients nor
+ * Adam's state. */
+static void test_fsdp_non_root(void **state)
+{
+    (void)state;
+    static const char *const worlds[] = {"4", "2"};
+    for (int i = 0; i < 2; i++) {
+        const test_case test = {
+            .name = "non_root",
+            .job = "fsdp2_non_root",
+            .options = {.is_fsdp = true, .as_memtracker = true},
+            .world = worlds[i]};
+        check(&test, "fsdp2.tsv", i == 0 ? 34 : 14);
+    }
+}
+
 /** @p rows as check() has it. */
 typedef struct row_case {
     const char *name;
@@ -452,6 +468,9 @@ static void test_real(void **state)
           .options = {.is_fsdp = true}},
          274023424,
          WARM_BYTES + LT_BYTES + BARRIER_BYTES},
+        {{.job = "fsdp2_non_root", .options = {.is_fsdp = true}},
+         436930560,
+         WARM_BYTES + BARRIER_BYTES},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -468,6 +487,7 @@ int main(void)
         cmocka_unit_test(test_attribution),
         cmocka_unit_test(test_multi_group),
         cmocka_unit_test(test_fsdp_checkpoint),
+        cmocka_unit_test(test_fsdp_non_root),
         cmocka_unit_test(test_autocast),
         cmocka_unit_test(test_grad_scaler),
         cmocka_unit_test(test_fsdp_autocast),

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/str.h"
+#include "train/torch/loop.h"
+
+#include <string.h>
+
+/* `model.encoder(x)` in the place of `model(x)`. Parameters of other modules get
+ * no gradients, and an optimizer leaves them alone. */
+
+enum {
+    NAMES_SHOWN = 8
+};
+
+static void refuse(me_loop *l, const char *why)
+{
+    me_engine_fail(l->e, ME_ERR_CONFIG, "torch.called_module = \"%s\": %s",
+                   l->config->called_module, why);
+}
+
+/** The innermost module of the path that there is; its own path is left in
+ *  @p path. */
+static const me_layer *innermost(me_loop *l, char *path)
+{
+    const me_layer *layer = NULL;
+    while (layer == NULL) {
+        char *dot = strrchr(path, '.');
+        *(dot == NULL ? path : dot) = '\0';
+        layer = me_layer_find(l->model, path);
+    }
+    return layer;
+}
+
+/** Nothing has the name: what there is beside it. */
+static void refuse_name(me_loop *l)
+{
+    const size_t bytes = strlen(l->config->called_module) + 1;
+    char *path = me_engine_alloc(l->e, bytes, 1);
+    if (path == NULL) {
+        return;
+    }
+    memcpy(path, l->config->called_module, bytes);
+    const me_layer *layer = innermost(l, path);
+    me_str why = {0};
+    me_str_printf(&why, "there is no such module; %s has ",
+                  path[0] == '\0' ? "the model" : path);
+    for (uint32_t i = 0; i < layer->n_children && i < NAMES_SHOWN; i++) {
+        me_str_printf(&why, "%s%s", i == 0 ? "" : ", ",
+                      layer->children[i].spec->name);
+    }
+    me_str_append(&why, layer->n_children == 0            ? "none"
+                        : layer->n_children > NAMES_SHOWN ? " and more"
+                                                          : "");
+    refuse(l, me_str_text(&why));
+    me_str_fini(&why);
+}
+
+static bool has_forward(const me_layer *layer)
+{
+    return layer->spec->kind != ME_LAYER_MODULE_LIST &&
+           layer->spec->kind != ME_LAYER_PARAMETER &&
+           layer->spec->kind != ME_LAYER_BUFFER;
+}
+
+me_layer *me_loop_find_called(me_loop *l)
+{
+    if (!me_engine_is_ok(l->e) || l->config->called_module[0] == '\0') {
+        return l->model;
+    }
+    me_layer *called = me_layer_find(l->model, l->config->called_module);
+    if (called == NULL) {
+        refuse_name(l);
+    } else if (!has_forward(called)) {
+        me_str why = {0};
+        me_str_printf(&why, "a %s has no forward",
+                      me_layer_kind_name(called->spec->kind));
+        refuse(l, me_str_text(&why));
+        me_str_fini(&why);
+    } else if (l->config->data_parallel == ME_DATA_PARALLEL_FULLY_SHARD &&
+               !called->spec->is_sharded) {
+        refuse(l, "its parameters are gathered by the forward of a module with "
+                  "fully_shard = true alone, which the called one must have");
+    }
+    return called;
+}
