@@ -313,8 +313,8 @@ STRING("torch.input_shape", "", torch.input_shape,
 ENUM("torch.input_dtype", "float32", me_torch_input_dtype_words, torch.input_dtype,
     "Its type; int64 are token numbers."),
 STRING("torch.called_module", "", torch.called_module,
-    "The module that the loop calls in the model's place, by its path: \"0\", "
-    "\"encoder.layers\"; nothing: the model."),
+    "The module that the loop calls in the model's place, by its path, \"0\" "
+    "or \"encoder.layers\"; empty: the model."),
 STRING("torch.loss", "y.sum()", torch.loss,
     "The loss: an expression of y, the model's output, and target."),
 ENUM("torch.target", "output", me_torch_target_words, torch.target,

@@ -196,9 +196,8 @@ static void append_torch(const me_report *report, me_str *text)
     const me_layer_spec *root = &config->torch_job.tree->root;
     const me_parallel_config *p = &config->parallel;
     const char *name = config->torch.model_name;
-    me_str_printf(text,
-                  "  model       %s%sPyTorch's layers: %s of %u modules", name,
-                  *name == '\0' ? "" : ", as ",
+    me_str_printf(text, "  model       %s%sPyTorch's layers: %s of %u modules",
+                  name, *name == '\0' ? "" : ", as ",
                   me_layer_kind_name(root->kind), (unsigned)root->n_children);
     if (config->torch.called_module[0] != '\0') {
         me_str_printf(text, ", of which the loop calls %s",

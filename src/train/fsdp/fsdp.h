@@ -110,10 +110,11 @@ struct me_fsdp {
     me_fully_shard_spec spec;
     me_fsdp_group *groups; /**< in the order of wrapping: the root's is last */
     uint32_t n_groups;
-    me_fsdp_group **all_states;      /**< in the order of modules; once a forward
+    me_fsdp_group **all_states; /**< in the order of modules; once a forward
                                           has run the root's alone */
     uint32_t n_states;
-    const me_fsdp_group *root; /**< the first whose forward ran; NULL: none has */
+    const me_fsdp_group
+        *root; /**< the first whose forward ran; NULL: none has */
     me_fsdp_use *post_forward_order; /**< owned */
     uint32_t n_uses;
     uint32_t uses_capacity;

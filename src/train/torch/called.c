@@ -61,6 +61,32 @@ static bool has_forward(const me_layer *layer)
            layer->spec->kind != ME_LAYER_BUFFER;
 }
 
+/** Is a weight that of a module outside of the one with @p path? */
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
+static bool is_tied_outside(const me_layer_spec *layer, const char *path)
+{
+    const size_t length = strlen(path);
+    bool is =
+        layer->tied_to != NULL && (strncmp(layer->tied_to, path, length) != 0 ||
+                                   layer->tied_to[length] != '.');
+    for (uint32_t i = 0; i < layer->n_children && !is; i++) {
+        is = is_tied_outside(&layer->children[i], path);
+    }
+    return is;
+}
+
+/** A group is gathered by the forward of its own module. */
+static void check_sharding(me_loop *l, const me_layer *called)
+{
+    if (!called->spec->is_sharded) {
+        refuse(l, "fully_shard gathers parameters in the forward of the module "
+                  "that it was called for, which needs fully_shard = true");
+    } else if (is_tied_outside(called->spec, l->config->called_module)) {
+        refuse(l, "with fully_shard weights that are tied to those of other "
+                  "modules are not modelled there");
+    }
+}
+
 me_layer *me_loop_find_called(me_loop *l)
 {
     if (!me_engine_is_ok(l->e) || l->config->called_module[0] == '\0') {
@@ -75,10 +101,8 @@ me_layer *me_loop_find_called(me_loop *l)
                       me_layer_kind_name(called->spec->kind));
         refuse(l, me_str_text(&why));
         me_str_fini(&why);
-    } else if (l->config->data_parallel == ME_DATA_PARALLEL_FULLY_SHARD &&
-               !called->spec->is_sharded) {
-        refuse(l, "its parameters are gathered by the forward of a module with "
-                  "fully_shard = true alone, which the called one must have");
+    } else if (l->config->data_parallel == ME_DATA_PARALLEL_FULLY_SHARD) {
+        check_sharding(l, called);
     }
     return called;
 }

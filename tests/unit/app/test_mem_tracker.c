@@ -278,68 +278,71 @@ static void check(const test_case *test, const char *table, int rows)
     assert_int_equal(checked, rows);
 }
 
+/** A job without fully_shard(), of its own name in the table. */
+static void check_plain(const char *name, bool is_input_inside,
+                        const char *table, int rows)
+{
+    const test_case test = {
+        .name = name,
+        .job = name,
+        .options = {.as_memtracker = true, .is_input_inside = is_input_inside}};
+    check(&test, table, rows);
+}
+
 static void test_equivalence(void **state)
 {
     (void)state;
-    const test_case test = {.name = "mem_tracker",
-                            .job = "mem_tracker",
-                            .options = {.as_memtracker = true}};
-    check(&test, "mem_tracker.tsv", 218);
+    check_plain("mem_tracker", false, "mem_tracker.tsv", 218);
 }
 
 static void test_checkpoint(void **state)
 {
     (void)state;
-    const test_case test = {
-        .name = "mem_tracker_checkpoint",
-        .job = "mem_tracker_checkpoint",
-        .options = {.as_memtracker = true, .is_input_inside = true}};
-    check(&test, "mem_tracker.tsv", 542);
+    check_plain("mem_tracker_checkpoint", true, "mem_tracker.tsv", 542);
 }
 
 static void test_attribution(void **state)
 {
     (void)state;
-    const test_case test = {
-        .name = "mem_tracker_attribution",
-        .job = "mem_tracker_attribution",
-        .options = {.as_memtracker = true, .is_input_inside = true}};
-    check(&test, "mem_tracker.tsv", 91);
+    check_plain("mem_tracker_attribution", true, "mem_tracker.tsv", 91);
+}
+
+static void test_called_module(void **state)
+{
+    (void)state;
+    check_plain("called_module", false, "called_module.tsv", 90);
+}
+
+/** A job among four ranks and two. @param names  with resharding, without
+ *  @param rows  of these among four ranks */
+static void check_fsdp(const char *job, const char *const *names,
+                       const int *rows, uint64_t fake_bytes)
+{
+    for (int i = 0; i < 4; i++) {
+        const test_case test = {
+            .name = names[i / 2],
+            .job = job,
+            .sets = {i < 2 ? "torch.reshard_after_forward=true"
+                           : "torch.reshard_after_forward=false"},
+            .options = {.is_fsdp = true, .as_memtracker = true},
+            .world = i % 2 == 0 ? "4" : "2",
+            .fake_bytes = fake_bytes};
+        check(&test, "fsdp2.tsv", i % 2 == 0 ? rows[i / 2] : 14);
+    }
 }
 
 static void test_multi_group(void **state)
 {
     (void)state;
-    static const char *const worlds[] = {"4", "2"};
-    for (int i = 0; i < 4; i++) {
-        const bool reshards = i < 2;
-        const test_case test = {
-            .name = reshards ? "multi_group" : "multi_group_kept",
-            .job = "fsdp2_multi_group",
-            .sets = {reshards ? "torch.reshard_after_forward=true"
-                              : "torch.reshard_after_forward=false"},
-            .options = {.is_fsdp = true, .as_memtracker = true},
-            .world = worlds[i % 2]};
-        check(&test, "fsdp2.tsv", i % 2 == 0 ? 94 : 14);
-    }
+    static const char *const names[] = {"multi_group", "multi_group_kept"};
+    check_fsdp("fsdp2_multi_group", names, (const int[]){94, 94}, 0);
 }
 
 static void test_fsdp_checkpoint(void **state)
 {
     (void)state;
-    static const char *const worlds[] = {"4", "2"};
-    for (int i = 0; i < 4; i++) {
-        const bool reshards = i < 2;
-        const test_case test = {
-            .name = reshards ? "checkpoint" : "checkpoint_kept",
-            .job = "fsdp2_checkpoint",
-            .sets = {reshards ? "torch.reshard_after_forward=true"
-                              : "torch.reshard_after_forward=false"},
-            .options = {.is_fsdp = true, .as_memtracker = true},
-            .world = worlds[i % 2],
-            .fake_bytes = 1024};
-        check(&test, "fsdp2.tsv", i == 0 ? 130 : 14);
-    }
+    static const char *const names[] = {"checkpoint", "checkpoint_kept"};
+    check_fsdp("fsdp2_checkpoint", names, (const int[]){130, 14}, 1024);
 }
 
 /* Modules that are not run keep their shards, and get neither gradients nor
@@ -347,23 +350,23 @@ static void test_fsdp_checkpoint(void **state)
 static void test_fsdp_non_root(void **state)
 {
     (void)state;
-    static const char *const worlds[] = {"4", "2"};
-    for (int i = 0; i < 2; i++) {
-        const test_case test = {
-            .name = "non_root",
-            .job = "fsdp2_non_root",
-            .options = {.is_fsdp = true, .as_memtracker = true},
-            .world = worlds[i]};
-        check(&test, "fsdp2.tsv", i == 0 ? 34 : 14);
-    }
+    test_case test = {.name = "non_root",
+                      .job = "fsdp2_non_root",
+                      .options = {.is_fsdp = true, .as_memtracker = true},
+                      .world = "2"};
+    check(&test, "fsdp2.tsv", 14);
+    test.world = "4";
+    check(&test, "fsdp2.tsv", 34);
+    test.name = "non_root_nested";
+    test.job = "fsdp2_non_root_nested";
+    check(&test, "fsdp2_nested.tsv", 76);
 }
 
-/** @p rows as check() has it. */
 typedef struct row_case {
     const char *name;
     const char *job;
     const char *sets[MAX_SETS];
-    int rows;
+    int rows; /**< as check() has them */
 } row_case;
 
 static void check_all(const row_case *cases, size_t n)
@@ -444,38 +447,37 @@ static void test_real(void **state)
     static const struct {
         test_case test;
         uint64_t peak;
-        uint64_t start;
+        uint64_t lt_bytes; /* in a process whose autograd thread had that */
     } cases[] = {
-        {{.job = "mem_tracker"}, 10522624, WARM_BYTES},
+        {{.job = "mem_tracker"}, 10522624, 0},
         {{.job = "mem_tracker_checkpoint",
           .options = {.is_input_inside = true}},
          UINT64_C(3327208448),
-         WARM_BYTES},
+         0},
         {{.job = "fsdp2_multi_group", .options = {.is_fsdp = true}},
          1610833408,
-         WARM_BYTES + BARRIER_BYTES},
+         0},
         {{.job = "fsdp2_multi_group",
           .sets = {"torch.reshard_after_forward=false"},
           .options = {.is_fsdp = true}},
          1745040896,
-         WARM_BYTES + BARRIER_BYTES},
+         0},
         {{.job = "fsdp2_checkpoint", .options = {.is_fsdp = true}},
          275023872,
-         WARM_BYTES + BARRIER_BYTES},
-        /* In a process whose autograd thread had cuBLASLt's workspace. */
+         0},
         {{.job = "fsdp2_checkpoint",
           .sets = {"torch.reshard_after_forward=false"},
           .options = {.is_fsdp = true}},
          274023424,
-         WARM_BYTES + LT_BYTES + BARRIER_BYTES},
-        {{.job = "fsdp2_non_root", .options = {.is_fsdp = true}},
-         436930560,
-         WARM_BYTES + BARRIER_BYTES},
+         LT_BYTES},
+        {{.job = "fsdp2_non_root", .options = {.is_fsdp = true}}, 436930560, 0},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        assert_int_equal(real_peak(&cases[i].test),
-                         cases[i].peak + cases[i].start);
+        const test_case *test = &cases[i].test;
+        const uint64_t barrier = test->options.is_fsdp ? BARRIER_BYTES : 0;
+        assert_int_equal(real_peak(test), cases[i].peak + WARM_BYTES + barrier +
+                                              cases[i].lt_bytes);
     }
 }
 
@@ -487,6 +489,7 @@ int main(void)
         cmocka_unit_test(test_attribution),
         cmocka_unit_test(test_multi_group),
         cmocka_unit_test(test_fsdp_checkpoint),
+        cmocka_unit_test(test_called_module),
         cmocka_unit_test(test_fsdp_non_root),
         cmocka_unit_test(test_autocast),
         cmocka_unit_test(test_grad_scaler),

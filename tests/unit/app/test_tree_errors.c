@@ -29,8 +29,9 @@ static const char job[] = "framework = \"torch\";\n"
 #define HALF_LINEAR(name)                                                      \
 #    name ": { class = \"Linear\"; dtype = \"bfloat16\"; in_features = 8; "    \
           "out_features = 8; };"
-#define SHARDED   "data_parallel = \"fully_shard\"; " FLOATS
-#define TWO_RANKS "parallel: { world_size = 2; };"
+#define SHARDED      "data_parallel = \"fully_shard\"; " FLOATS
+#define CALLED(path) "called_module = \"" path "\"; "
+#define TWO_RANKS    "parallel: { world_size = 2; };"
 #define PIPELINE                                                               \
     "parallel: { world_size = 2; pipeline = 2; }; "                            \
     "pipeline: { schedule = \"Schedule1F1B\"; };"
@@ -147,6 +148,60 @@ static const struct {
      "PyTorch wants as many micro-batches as stages, 2, and there is 1"},
     {"y.sum()", FLOATS, PIPELINE " train: { global_batch_size = 8; };",
      "class = \"Sequential\"; " LINEAR(a) LINEAR(b), NULL},
+    /* a module that the loop calls in the model's place */
+    {"y.sum()", CALLED("a.c") FLOATS, "",
+     "a: { class = \"Sequential\"; " LINEAR(b) "};",
+     "torch.called_module = \"a.c\": there is no such module; a has 0"},
+    {"y.sum()", CALLED("a.0.w") FLOATS, "",
+     "a: { class = \"Sequential\"; " LINEAR(b) "};",
+     "torch.called_module = \"a.0.w\": there is no such module; a.0 has none"},
+    {"y.sum()", CALLED("1") FLOATS, "", "class = \"Sequential\"; " LINEAR(a),
+     "torch.called_module = \"1\": there is no such module; the model has 0"},
+    {"y.sum()", CALLED("9") FLOATS, "",
+     "class = \"Sequential\"; a: { repeat = 9; class = \"GELU\"; };",
+     "module: no parameters in this model"},
+    {"y.sum()", CALLED("a.9") FLOATS, "",
+     "a: { class = \"Sequential\"; b: { repeat = 9; class = \"Linear\"; "
+     "in_features = 8; out_features = 8; }; };",
+     "there is no such module; a has 0, 1, 2, 3, 4, 5, 6, 7 and more"},
+    {"y.sum()", CALLED("a") FLOATS, "",
+     "a: { class = \"ModuleList\"; " LINEAR(b) "};",
+     "torch.called_module = \"a\": a ModuleList has no forward"},
+    {"y.sum()", CALLED("w") FLOATS, "",
+     "forward = \"return w * a(x)\"; " LINEAR(
+         a) "w: { class = \"Parameter\"; shape = 8; };",
+     "torch.called_module = \"w\": a Parameter has no forward"},
+    {"y.sum()", CALLED("1") FLOATS, "",
+     "class = \"Sequential\"; " LINEAR(a) "g: { class = \"GELU\"; };",
+     "nothing that the loss is made of needs a gradient"},
+    {"y.sum()", CALLED("1") FLOATS, "",
+     "class = \"Sequential\"; " LINEAR(a) LINEAR(b), NULL},
+    {"y.sum()", CALLED("1") "grad_scaler = true; " FLOATS,
+     "optimizer: { clip_grad = 1.0; };",
+     "class = \"Sequential\"; " LINEAR(a) LINEAR(b), NULL},
+    {"y.sum()", CALLED("0") FLOATS,
+     PIPELINE " train: { global_batch_size = 8; };",
+     "class = \"Sequential\"; " LINEAR(a) LINEAR(b),
+     "torch.called_module = \"0\" with parallel.pipeline = 2: a pipeline's "
+     "schedule calls whole stages"},
+    {"y.sum()", CALLED("0") "data_parallel = \"ddp\"; " FLOATS, TWO_RANKS,
+     "class = \"Sequential\"; " LINEAR(a),
+     "torch.called_module = \"0\" with torch.data_parallel = \"ddp\": "
+     "DistributedDataParallel reduces gradients of its own forward alone"},
+    {"y.sum()", CALLED("0") SHARDED, TWO_RANKS,
+     "class = \"Sequential\"; " LINEAR(a),
+     "torch.called_module = \"0\": fully_shard gathers parameters in the "
+     "forward of the module that it was called for, which needs fully_shard = "
+     "true"},
+    {"y.sum()",
+     CALLED(
+         "1") "input_shape = \"(4, 6, 8)\"; data_parallel = \"fully_shard\";",
+     TWO_RANKS,
+     "class = \"Sequential\"; e: { class = \"Embedding\"; num_embeddings = 16; "
+     "embedding_dim = 8; }; o: { class = \"Linear\"; in_features = 8; "
+     "out_features = 16; bias = false; fully_shard = true; weight = \"0.weight\"; };",
+     "torch.called_module = \"1\": with fully_shard weights that are tied to "
+     "those of other modules are not modelled there"},
     /* settings that nothing looks at */
     {"y.sum()", "param_dtype = \"bfloat16\"; " FLOATS, "",
      "class = \"Sequential\"; " LINEAR(a),
