@@ -345,7 +345,10 @@ me_layer *me_layer_find(me_layer *layer, const char *path)
             }
         }
         layer = next;
-        path += length + (path[length] == '.' ? 1 : 0);
+        path += length;
+        if (*path == '.' && *++path == '\0') {
+            return NULL;
+        }
     }
     return layer;
 }

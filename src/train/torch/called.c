@@ -17,6 +17,17 @@ static void refuse(me_loop *l, const char *why)
                    l->config->called_module, why);
 }
 
+/** The same with a text of the caller's, which goes. */
+static void refuse_text(me_loop *l, me_str *why)
+{
+    if (me_str_status(why) == ME_OK) {
+        refuse(l, me_str_text(why));
+    } else {
+        me_engine_fail(l->e, ME_ERR_NOMEM, "no host memory for a message");
+    }
+    me_str_fini(why);
+}
+
 /** The innermost module of the path that there is; its own path is left in
  *  @p path. */
 static const me_layer *innermost(me_loop *l, char *path)
@@ -50,8 +61,7 @@ static void refuse_name(me_loop *l)
     me_str_append(&why, layer->n_children == 0            ? "none"
                         : layer->n_children > NAMES_SHOWN ? " and more"
                                                           : "");
-    refuse(l, me_str_text(&why));
-    me_str_fini(&why);
+    refuse_text(l, &why);
 }
 
 static bool has_forward(const me_layer *layer)
@@ -99,8 +109,7 @@ me_layer *me_loop_find_called(me_loop *l)
         me_str why = {0};
         me_str_printf(&why, "a %s has no forward",
                       me_layer_kind_name(called->spec->kind));
-        refuse(l, me_str_text(&why));
-        me_str_fini(&why);
+        refuse_text(l, &why);
     } else if (l->config->data_parallel == ME_DATA_PARALLEL_FULLY_SHARD) {
         check_sharding(l, called);
     }

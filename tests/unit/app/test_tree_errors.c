@@ -164,6 +164,8 @@ static const struct {
      "a: { class = \"Sequential\"; b: { repeat = 9; class = \"Linear\"; "
      "in_features = 8; out_features = 8; }; };",
      "there is no such module; a has 0, 1, 2, 3, 4, 5, 6, 7 and more"},
+    {"y.sum()", CALLED("0.") FLOATS, "", "class = \"Sequential\"; " LINEAR(a),
+     "torch.called_module = \"0.\": there is no such module; 0 has none"},
     {"y.sum()", CALLED("a") FLOATS, "",
      "a: { class = \"ModuleList\"; " LINEAR(b) "};",
      "torch.called_module = \"a\": a ModuleList has no forward"},
