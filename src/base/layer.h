@@ -73,10 +73,14 @@ typedef enum me_expression_kind {
     ME_EXPRESSION_RSQRT,      /**< a.rsqrt() */
     ME_EXPRESSION_MEAN_LAST,  /**< a.mean(-1), the dimension kept */
     ME_EXPRESSION_TYPE_AS,    /**< a.type_as(b) */
+    ME_EXPRESSION_RELU,       /**< relu(a) of torch.nn.functional */
+    ME_EXPRESSION_VIEW,       /**< a.view(sizes), of `index` dimensions */
+    ME_EXPRESSION_RESHAPE,    /**< a.reshape(sizes) */
 } me_expression_kind;
 
 enum {
     ME_EXPRESSION_OPERANDS = 3,
+    ME_EXPRESSION_SIZES = 5,
     ME_FORWARD_VARIABLES = 16,
     ME_FORWARD_RETURNS = INT32_MAX
 };
@@ -85,6 +89,7 @@ typedef struct me_expression {
     me_expression_kind kind;
     uint32_t index;
     const struct me_expression *operands[ME_EXPRESSION_OPERANDS];
+    int64_t sizes[ME_EXPRESSION_SIZES]; /**< one of them may be -1: the rest */
 } me_expression;
 
 /** `variable = value`, or the end of the forward. */

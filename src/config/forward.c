@@ -8,7 +8,8 @@
 enum {
     NAME_MAX_BYTES = 64,
     STATEMENTS_MAX = 32,
-    DEPTH_MAX = 24
+    DEPTH_MAX = 24,
+    EXTENT_MAX = 1 << 28
 };
 
 /** A walk over the text. After the first failure every step does nothing. */
@@ -155,88 +156,72 @@ static const me_expression *read_arange(parser *p)
                                    .operands = {x}});
 }
 
-/** `q, k, v, name=12)` behind the bracket. */
-static const me_expression *read_heads(parser *p, me_expression_kind kind,
-                                       const char *name)
-{
-    me_expression e = {.kind = kind};
-    for (int i = 0; i < ME_EXPRESSION_OPERANDS; i++) {
-        e.operands[i] = read_sum(p);
-        expect(p, ",");
-    }
-    expect(p, name);
-    expect(p, "=");
-    e.index = read_number(p);
-    if (e.index == 0) {
-        fail_at_word(p, "must be at least 1: ", name);
-    }
-    expect(p, ")");
-    return make(p, e);
-}
-
-/** `scaled_dot_product_attention(q, k, v, n_heads=12)`. */
-static const me_expression *read_attention(parser *p)
-{
-    return read_heads(p, ME_EXPRESSION_ATTENTION, "n_heads");
-}
-
-/** `rotary_attention(q, k, v, head_dim=128)`. */
-static const me_expression *read_rotary_attention(parser *p)
-{
-    return read_heads(p, ME_EXPRESSION_ROTARY_ATTENTION, "head_dim");
-}
-
-/** `grouped_rotary_attention(q, k, v, head_dim=128)`. */
-static const me_expression *read_grouped_rotary_attention(parser *p)
-{
-    return read_heads(p, ME_EXPRESSION_GROUPED_ROTARY_ATTENTION, "head_dim");
-}
-
-/** `cross_entropy(y, target)`. */
-static const me_expression *read_cross_entropy(parser *p)
-{
-    me_expression e = {.kind = ME_EXPRESSION_CROSS_ENTROPY};
-    e.operands[0] = read_sum(p);
-    expect(p, ",");
-    e.operands[1] = read_sum(p);
-    expect(p, ")");
-    return make(p, e);
-}
-
-/** What can be called besides children. */
-static const struct {
+/** What can be called besides children and arange(). */
+typedef struct function {
     const char *name;
-    const me_expression *(*read)(parser *p);
-} functions[] = {
-    {"arange", read_arange},
-    {"scaled_dot_product_attention", read_attention},
-    {"rotary_attention", read_rotary_attention},
-    {"grouped_rotary_attention", read_grouped_rotary_attention},
-    {"cross_entropy", read_cross_entropy},
+    me_expression_kind kind;
+    uint32_t n_operands;
+    const char *number; /**< a last argument that is one; NULL: none */
+} function;
+
+static const function functions[] = {
+    {"scaled_dot_product_attention", ME_EXPRESSION_ATTENTION, 3, "n_heads"},
+    {"rotary_attention", ME_EXPRESSION_ROTARY_ATTENTION, 3, "head_dim"},
+    {"grouped_rotary_attention", ME_EXPRESSION_GROUPED_ROTARY_ATTENTION, 3,
+     "head_dim"},
+    {"cross_entropy", ME_EXPRESSION_CROSS_ENTROPY, 2, NULL},
+    {"relu", ME_EXPRESSION_RELU, 1, NULL},
 };
+
+/** `q, k, v, n_heads=12)` and the like, behind the bracket. */
+static const me_expression *read_arguments(parser *p, const function *f)
+{
+    me_expression e = {.kind = f->kind};
+    for (uint32_t i = 0; i < f->n_operands; i++) {
+        if (i > 0) {
+            expect(p, ",");
+        }
+        e.operands[i] = read_sum(p);
+    }
+    if (f->number != NULL) {
+        expect(p, ",");
+        expect(p, f->number);
+        expect(p, "=");
+        e.index = read_number(p);
+        if (e.index == 0) {
+            fail_at_word(p, "must be at least 1: ", f->number);
+        }
+    }
+    expect(p, ")");
+    return make(p, e);
+}
 
 static bool is_module(const me_layer_spec *layer)
 {
     return layer->kind != ME_LAYER_PARAMETER && layer->kind != ME_LAYER_BUFFER;
 }
 
+/** A child; a function where no child has its name. */
 static const me_expression *read_call(parser *p, const char *name)
 {
+    const int child = find_child(p, name);
+    if (child >= 0 && is_module(&p->scope->children[child])) {
+        const me_expression *argument = read_sum(p);
+        expect(p, ")");
+        return make(p, (me_expression){.kind = ME_EXPRESSION_CALL,
+                                       .index = (uint32_t)child,
+                                       .operands = {argument}});
+    }
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
         if (strcmp(functions[i].name, name) == 0) {
-            return functions[i].read(p);
+            return read_arguments(p, &functions[i]);
         }
     }
-    const int child = find_child(p, name);
-    if (child < 0 || !is_module(&p->scope->children[child])) {
-        fail_at_word(p, "no module or function ", name);
-        return NULL;
+    if (strcmp(name, "arange") == 0) {
+        return read_arange(p);
     }
-    const me_expression *argument = read_sum(p);
-    expect(p, ")");
-    return make(p, (me_expression){.kind = ME_EXPRESSION_CALL,
-                                   .index = (uint32_t)child,
-                                   .operands = {argument}});
+    fail_at_word(p, "no module or function ", name);
+    return NULL;
 }
 
 /** A variable, or a Parameter of the module. */
@@ -298,26 +283,74 @@ static const me_expression *read_type_as(parser *p, const me_expression *e)
                                    .operands = {e, other}});
 }
 
+/** An extent, or -1 for what the others leave. */
+static int64_t read_size(parser *p)
+{
+    skip_blank(p);
+    char *end = NULL;
+    const long long size = strtoll(p->at, &end, 10);
+    if (end == p->at || size < -1 || size == 0 || size > EXTENT_MAX) {
+        fail(p, "expected an extent from 1 to 268435456, or -1");
+        return 1;
+    }
+    p->at = end;
+    return size;
+}
+
+/** `.view(-1, 256)` and `.reshape(-1, 256)`, behind the bracket. */
+static const me_expression *read_sizes(parser *p, me_expression_kind kind,
+                                       const me_expression *e)
+{
+    me_expression view = {.kind = kind, .operands = {e}};
+    bool has_rest = false;
+    do {
+        if (view.index == ME_EXPRESSION_SIZES) {
+            fail(p, "more than 5 dimensions");
+            return NULL;
+        }
+        const int64_t size = read_size(p);
+        if (size < 0 && has_rest) {
+            fail(p, "only one extent may be -1: another one");
+        }
+        has_rest = has_rest || size < 0;
+        view.sizes[view.index++] = size;
+    } while (accept(p, ","));
+    expect(p, ")");
+    return make(p, view);
+}
+
+/** One method of @p e, or NULL: none follows. */
+static const me_expression *read_method(parser *p, const me_expression *e)
+{
+    if (accept(p, ".type_as(")) {
+        return read_type_as(p, e);
+    }
+    if (accept(p, ".view(")) {
+        return read_sizes(p, ME_EXPRESSION_VIEW, e);
+    }
+    if (accept(p, ".reshape(")) {
+        return read_sizes(p, ME_EXPRESSION_RESHAPE, e);
+    }
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+        if (accept(p, methods[i].call)) {
+            return make(p, (me_expression){.kind = methods[i].kind,
+                                           .index = methods[i].index,
+                                           .operands = {e}});
+        }
+    }
+    return NULL;
+}
+
 static const me_expression *read_postfix(parser *p)
 {
     const me_expression *e = read_primary(p);
-    size_t i = 0;
-    while (i < sizeof methods / sizeof methods[0]) {
-        if (accept(p, ".type_as(")) {
-            e = read_type_as(p, e);
-        }
-        if (accept(p, methods[i].call)) {
-            e = make(p, (me_expression){.kind = methods[i].kind,
-                                        .index = methods[i].index,
-                                        .operands = {e}});
-            i = 0;
-        } else {
-            i++;
-        }
+    const me_expression *next = NULL;
+    while ((next = read_method(p, e)) != NULL) {
+        e = next;
     }
     if (p->status == ME_OK && *p->at == '.') {
-        fail(p, "no such method (float, bfloat16, half, type_as, sum, mean, "
-                "rsqrt)");
+        fail(p, "no such method (float, bfloat16, half, type_as, view, "
+                "reshape, sum, mean, rsqrt)");
     }
     return e;
 }

@@ -165,6 +165,54 @@ static value rowwise(scope *s, const me_expression *x,
     return (value){y, true};
 }
 
+/** torch.nn.functional's, of which a stopped recomputation keeps the frame. */
+static value relu(scope *s, const me_expression *x)
+{
+    const value a = evaluate(s, x->operands[0]);
+    const bool is_refused = a.x->layout == ME_DLAYOUT_PARTIAL &&
+                            refuse_dtensor(s, a.x, "relu of the summands");
+    me_tensor *y = is_refused ? me_none(s->e) : me_relu(s->e, a.x);
+    me_lies_as(s->e, y, a.x);
+    me_region_hold_local(s->e, a.x);
+    drop(s, a);
+    return (value){y, true};
+}
+
+/** The shape that `.view(…)` names. @return false: refused */
+static bool has_shape(scope *s, const me_expression *x, const me_tensor *a,
+                      me_shape *shape_out)
+{
+    if (!me_engine_is_ok(s->e) || refuse_dtensor(s, a, "view or reshape")) {
+        return false;
+    }
+    char text[ME_SHAPE_TEXT];
+    uint64_t strides[ME_MAX_DIMS];
+    me_shape_text(&a->shape, text);
+    if (!me_shape_infer(x->sizes, x->index, me_numel(a), shape_out)) {
+        me_engine_fail(s->e, ME_ERR_CONFIG,
+                       "module %s: view or reshape of %s to %u dimensions that "
+                       "hold another number of elements",
+                       me_module_shown(s->e), text, (unsigned)x->index);
+    } else if (x->kind == ME_EXPRESSION_VIEW &&
+               !me_strides_reshape(&a->shape, a->strides, shape_out, strides)) {
+        me_engine_fail(s->e, ME_ERR_CONFIG,
+                       "module %s: .view() of %s would have to copy it, which "
+                       ".reshape() does",
+                       me_module_shown(s->e), text);
+    }
+    return me_engine_is_ok(s->e);
+}
+
+static value reshape(scope *s, const me_expression *x)
+{
+    const value a = evaluate(s, x->operands[0]);
+    me_shape shape;
+    me_tensor *y = has_shape(s, x, a.x, &shape) ? me_reshape(s->e, a.x, shape)
+                                                : me_none(s->e);
+    drop(s, a);
+    return (value){y, true};
+}
+
 /** A cast hands its operand out where there is nothing to cast. */
 static value cast_to(scope *s, value a, me_dtype dtype)
 {
@@ -371,6 +419,9 @@ static value evaluate(scope *s, const me_expression *x)
     case ME_EXPRESSION_RSQRT: return rowwise(s, x, me_rsqrt);
     case ME_EXPRESSION_MEAN_LAST: return rowwise(s, x, me_mean_last);
     case ME_EXPRESSION_TYPE_AS: return type_as(s, x);
+    case ME_EXPRESSION_RELU: return relu(s, x);
+    case ME_EXPRESSION_VIEW:
+    case ME_EXPRESSION_RESHAPE: return reshape(s, x);
     }
     return (value){me_none(s->e), false};
 }

@@ -2,6 +2,7 @@
 #include "ops/vision.h"
 
 #include "base/size.h"
+#include "ops/reduce.h"
 #include "tensor/autograd.h"
 #include "tensor/hooks.h"
 #include "tensor/launch.h"
@@ -40,6 +41,21 @@ static uint64_t conv_flops(const me_tensor *weight, uint64_t outputs)
                              me_size_mul(outputs, me_numel(weight) / channels));
 }
 
+/** Of the bias: what arrives, summed over all images and their points. */
+static me_tensor *bias_gradient(me_engine *e, const char *op,
+                                const me_tensor *gy)
+{
+    const uint64_t channels = me_dim(gy, 1);
+    me_tensor *sum = me_empty(e, op, (me_dtype)gy->dtype, ME_SHAPE(channels));
+    me_reduce(e, &(me_reduction){
+                     .inputs = channels == 0 ? 0 : me_numel(gy) / channels,
+                     .outputs = channels,
+                     .element_bytes = me_dtype_bytes((me_dtype)gy->dtype),
+                     .accumulator_bytes = 4,
+                 });
+    return sum;
+}
+
 static void conv2d_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                             me_tensor **gx)
 {
@@ -58,8 +74,7 @@ static void conv2d_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                          me_bytes(gy[0]) + me_bytes(x));
     }
     if (node->n_inputs > CONV_BIAS && me_needs(node, CONV_BIAS)) {
-        gx[CONV_BIAS] =
-            me_empty(e, op, (me_dtype)gy[0]->dtype, ME_SHAPE(me_dim(gy[0], 1)));
+        gx[CONV_BIAS] = bias_gradient(e, op, gy[0]);
     }
     me_tell_operation(
         e, &(me_operation){

@@ -128,6 +128,28 @@ bool me_strides_reshape(const me_shape *from, const uint64_t *strides,
     return true;
 }
 
+bool me_shape_infer(const int64_t *sizes, uint32_t n, uint64_t numel,
+                    me_shape *shape_out)
+{
+    me_shape shape = {.ndim = (int32_t)n};
+    uint64_t known = 1;
+    uint64_t *rest = NULL;
+    for (uint32_t i = 0; i < n; i++) {
+        if (sizes[i] < 0) {
+            rest = &shape.dim[i];
+        } else {
+            shape.dim[i] = (uint64_t)sizes[i];
+            known = me_size_mul(known, shape.dim[i]);
+        }
+    }
+    if (rest != NULL && known != 0 && numel % known == 0) {
+        *rest = numel / known;
+        known = numel;
+    }
+    *shape_out = shape;
+    return known == numel;
+}
+
 /** Extent @p i from the end; 1 of a dimension that is not there. */
 static uint64_t extent(const me_shape *shape, int32_t i)
 {

@@ -58,6 +58,16 @@ bool me_is_dense(const me_shape *shape, const uint64_t *strides);
 bool me_strides_reshape(const me_shape *from, const uint64_t *strides,
                         const me_shape *to, uint64_t *strides_out);
 
+/**
+ * The shape that @p n extents of a `view(…)` mean, of which one may be -1: what
+ * the others leave (PyTorch's infer_size()).
+ *
+ * @param n  at most ME_MAX_DIMS
+ * @return false: the elements do not fill it
+ */
+bool me_shape_infer(const int64_t *sizes, uint32_t n, uint64_t numel,
+                    me_shape *shape_out);
+
 /** PyTorch's rule of broadcasting: extents are matched from the last on, and 1
  *  goes with any. @return false: these two do not go together */
 bool me_shape_broadcast(const me_shape *a, const me_shape *b,
