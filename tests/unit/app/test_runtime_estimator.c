@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #define TABLES SOURCE_DIR "/tests/golden/trackers/"
+#define CONFIGS SOURCE_DIR "/configs/trackers/"
 
 /** Columns of a table of operations. */
 enum {
@@ -98,18 +99,30 @@ static void test_roofline__costs_operations_as_pytorch(void **state)
 {
     (void)state;
     static const char *const sets[] = {NULL};
-    listener l = {.table = test_table_open(TABLES "transformer_ops.tsv")};
-    test_job job;
-    test_job_watch(
-        SOURCE_DIR "/configs/trackers/transformer.cfg", sets,
-        &(me_watcher){.begin = listen, .end = end_listening, .self = &l}, &job);
-    assert_int_equal(l.n, 581);
-    test_job_fini(&job);
+    static const struct {
+        const char *table;
+        const char *config;
+        uint32_t n;
+    } cases[] = {
+        {TABLES "transformer_ops.tsv", CONFIGS "transformer.cfg", 581},
+        {TABLES "cnn_ops.tsv", CONFIGS "cnn.cfg", 62},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        listener l = {.table = test_table_open(cases[i].table)};
+        test_job job;
+        test_job_watch(
+            cases[i].config, sets,
+            &(me_watcher){.begin = listen, .end = end_listening, .self = &l},
+            &job);
+        assert_int_equal(l.n, cases[i].n);
+        test_job_fini(&job);
+    }
 }
 
 /** PyTorch's estimator on one card. */
 typedef struct estimation {
-    const char *mode; /**< as tables call the card */
+    const char *model; /**< as tables call it, and */
+    const char *mode;  /**< the card */
     const me_roofline *roofline;
     me_mod_tracker *mod;
     me_runtime_estimator *estimator;
@@ -127,12 +140,14 @@ static me_status begin(void *self, me_engine *e, me_diag *diag)
 }
 
 /** Times of a module that PyTorch's estimator said of a card. */
-static void read_module(const char *mode, const char *module, double ms_out[2])
+static void read_module(const estimation *s, const char *module,
+                        double ms_out[2])
 {
     test_table t = test_table_open(TABLES "runtime_modules.tsv");
     do {
         assert_true(test_table_next(&t));
-    } while (strcmp(t.fields[0], "T") != 0 || strcmp(t.fields[1], mode) != 0 ||
+    } while (strcmp(t.fields[0], s->model) != 0 ||
+             strcmp(t.fields[1], s->mode) != 0 ||
              strcmp(t.fields[2], module) != 0);
     ms_out[0] = strtod(t.fields[3], NULL);
     ms_out[1] = strtod(t.fields[4], NULL);
@@ -145,9 +160,9 @@ static void check_totals(const estimation *s)
     double queries[2];
     double total[2];
     double all[2];
-    read_module(s->mode, "PRIM", queries);
-    read_module(s->mode, "TOTAL", total);
-    read_module(s->mode, "Global", all);
+    read_module(s, "PRIM", queries);
+    read_module(s, "TOTAL", total);
+    read_module(s, "Global", all);
     const me_module_runtime *global =
         me_runtime_estimator_module(s->estimator, "Global");
     assert_non_null(global);
@@ -184,7 +199,8 @@ static void check_orders(const estimation *s)
     uint32_t n = 0;
     test_table t = test_table_open(TABLES "runtime_orders.tsv");
     while (test_table_next(&t)) {
-        for (int kind = 0; strcmp(t.fields[0], "T") == 0 && kind < 4; kind++) {
+        const bool is_own = strcmp(t.fields[0], s->model) == 0;
+        for (int kind = 0; is_own && kind < 4; kind++) {
             if (strcmp(t.fields[1], names[kind]) == 0) {
                 check_order(s, (me_mod_event_kind)kind, t.fields[2]);
                 n++;
@@ -207,17 +223,24 @@ static void test_estimator__knows_totals_and_orders(void **state)
 {
     (void)state;
     static const char *const sets[] = {NULL};
-    estimation cases[] = {{"a100new", &a100, NULL, NULL},
-                          {"h100new", &h100, NULL, NULL},
-                          {"real", &h200, NULL, NULL}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        estimation *s = &cases[i];
+    static const struct {
+        const char *name;
+        const char *config;
+    } models[] = {{"T", CONFIGS "transformer.cfg"}, {"C", CONFIGS "cnn.cfg"}};
+    static const struct {
+        const char *name;
+        const me_roofline *roofline;
+    } cards[] = {{"a100new", &a100}, {"h100new", &h100}, {"real", &h200}};
+    for (size_t i = 0; i < 6; i++) {
+        estimation s = {.model = models[i / 3].name,
+                        .mode = cards[i % 3].name,
+                        .roofline = cards[i % 3].roofline};
         test_job job;
-        test_job_watch(SOURCE_DIR "/configs/trackers/transformer.cfg", sets,
-                       &(me_watcher){.begin = begin, .end = end, .self = s},
+        test_job_watch(models[i / 3].config, sets,
+                       &(me_watcher){.begin = begin, .end = end, .self = &s},
                        &job);
-        me_runtime_estimator_destroy(s->estimator);
-        me_mod_tracker_destroy(s->mod);
+        me_runtime_estimator_destroy(s.estimator);
+        me_mod_tracker_destroy(s.mod);
         test_job_fini(&job);
     }
 }
