@@ -15,12 +15,26 @@ struct me_device_observer {
     me_diag diag;
 };
 
+/** Is it memory of an operation that asks for a cuDNN handle? */
+static bool uses_cudnn(const char *op)
+{
+    static const char *const ops[] = {
+        "cudnn_workspace", "convolution", "convolution_backward",
+        "cudnn_batch_norm", "cudnn_batch_norm_backward"};
+    for (size_t i = 0; *op == 'c' && i < sizeof ops / sizeof ops[0]; i++) {
+        if (strcmp(op, ops[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /** PyTorch gives each new cuBLAS handle its workspace; the handle of the
  *  training thread is made first, autograd's second. */
 static void follow_alloc(me_device_observer *o, const me_event *event)
 {
     const char *op = event->op == NULL ? "" : event->op;
-    if (strcmp(op, "cudnn_workspace") == 0) { /* recomputed by autograd */
+    if (uses_cudnn(op)) { /* recomputed by autograd */
         me_device_memory_cudnn(&o->memory, event->phase == ME_PHASE_FORWARD
                                                ? ME_DEVICE_TRAINING_THREAD
                                                : ME_DEVICE_AUTOGRAD_THREAD);

@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "nn/dtensor.h"
 #include "nn/loss_parallel.h"
+#include "nn/reshape.h"
 #include "nn/rotary_attention.h"
 #include "ops/cross_entropy.h"
 #include "ops/elementwise.h"
@@ -178,37 +179,12 @@ static value relu(scope *s, const me_expression *x)
     return (value){y, true};
 }
 
-/** The shape that `.view(…)` names. @return false: refused */
-static bool has_shape(scope *s, const me_expression *x, const me_tensor *a,
-                      me_shape *shape_out)
-{
-    if (!me_engine_is_ok(s->e) || refuse_dtensor(s, a, "view or reshape")) {
-        return false;
-    }
-    char text[ME_SHAPE_TEXT];
-    uint64_t strides[ME_MAX_DIMS];
-    me_shape_text(&a->shape, text);
-    if (!me_shape_infer(x->sizes, x->index, me_numel(a), shape_out)) {
-        me_engine_fail(s->e, ME_ERR_CONFIG,
-                       "module %s: view or reshape of %s to %u dimensions that "
-                       "hold another number of elements",
-                       me_module_shown(s->e), text, (unsigned)x->index);
-    } else if (x->kind == ME_EXPRESSION_VIEW &&
-               !me_strides_reshape(&a->shape, a->strides, shape_out, strides)) {
-        me_engine_fail(s->e, ME_ERR_CONFIG,
-                       "module %s: .view() of %s would have to copy it, which "
-                       ".reshape() does",
-                       me_module_shown(s->e), text);
-    }
-    return me_engine_is_ok(s->e);
-}
-
 static value reshape(scope *s, const me_expression *x)
 {
     const value a = evaluate(s, x->operands[0]);
-    me_shape shape;
-    me_tensor *y = has_shape(s, x, a.x, &shape) ? me_reshape(s->e, a.x, shape)
-                                                : me_none(s->e);
+    me_tensor *y = refuse_dtensor(s, a.x, "view or reshape")
+                       ? me_none(s->e)
+                       : me_reshape_written(s->e, x, a.x);
     drop(s, a);
     return (value){y, true};
 }

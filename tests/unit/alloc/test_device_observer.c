@@ -16,6 +16,7 @@ static const me_device_card card = {
     .first_kernel_bytes = 1 * MIB,
     .small_modules_bytes = 2 * MIB,
     .cublas_handle_bytes = 10 * MIB,
+    .cudnn_handle_bytes = 5 * MIB,
     .nccl = {.first_communicator_bytes = 20 * MIB,
              .first_collective_bytes = 30 * MIB,
              .first_send_recv_bytes = 40 * MIB,
@@ -108,6 +109,34 @@ static void test_device_observer__follows_first_uses(void **state)
     me_device_observer_destroy(o);
 }
 
+/* A handle for each host thread that runs cuDNN's operations. */
+static void test_device_observer__makes_cudnn_handles(void **state)
+{
+    (void)state;
+    static const me_event images[] = {
+        {.kind = ME_EVENT_ALLOC,
+         .op = "convolution",
+         .phase = ME_PHASE_FORWARD},
+        {.kind = ME_EVENT_ALLOC,
+         .op = "cudnn_batch_norm",
+         .phase = ME_PHASE_FORWARD},
+        {.kind = ME_EVENT_ALLOC,
+         .op = "cudnn_batch_norm_backward",
+         .phase = ME_PHASE_BACKWARD},
+        {.kind = ME_EVENT_ALLOC,
+         .op = "convolution_backward",
+         .phase = ME_PHASE_BACKWARD},
+    };
+    static const uint64_t want[] = {106, 106, 111, 111};
+    me_device_observer *o = make();
+    tell(o, &kernel);
+    for (size_t i = 0; i < sizeof images / sizeof images[0]; i++) {
+        tell(o, &images[i]);
+        assert_int_equal(mib(o), want[i]);
+    }
+    me_device_observer_destroy(o);
+}
+
 static void tell_pool(void *self, uint64_t bytes, const me_event *event)
 {
     me_pool_observer_set_outside(self, bytes, event);
@@ -149,6 +178,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_device_observer__follows_first_uses),
+        cmocka_unit_test(test_device_observer__makes_cudnn_handles),
         cmocka_unit_test(test_device_observer__nccl_finds_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

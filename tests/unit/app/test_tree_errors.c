@@ -61,6 +61,22 @@ static const struct {
      "class = \"Sequential\"; a: { class = \"Embedding\"; num_embeddings = 9; "
      "embedding_dim = 5; };",
      "torch.loss: (4, 8, 5) - (4, 8): these shapes do not broadcast"},
+    {"y.sum()", FLOATS, "", "forward = \"return a(x.view(-1, 5))\"; " LINEAR(a),
+     "job.cfg:5: module (root): (4, 6, 8).view(-1, 5): 192 elements do not fill "
+     "this shape"},
+    {"y.sum()", FLOATS, "",
+     "forward = \"return a(relu(x).reshape(2, 3, 6))\"; " LINEAR(a),
+     "module (root): (4, 6, 8).reshape(2, 3, 6): 192 elements do not fill"},
+    {"y.sum()", FLOATS, "",
+     "forward = \"return a(x.view(2, -1, 8).reshape(12, 1, 2, 4, 2)"
+     ".view(-1, 8))\"; " LINEAR(a),
+     NULL},
+    {"y.sum()", FLOATS, "",
+     "forward = \"h = scaled_dot_product_attention(a(x), x, x, n_heads=2); "
+     "return relu(h).view(-1)\"; " LINEAR(a),
+     NULL},
+    {"y.view(7, -1).sum()", FLOATS, "", "class = \"Sequential\"; " LINEAR(a),
+     "torch.loss: (4, 6, 8).view(7, -1): 192 elements do not fill this shape"},
     /* types */
     {"y.sum()", FLOATS, "", "class = \"Sequential\"; " HALF_LINEAR(a),
      "job.cfg:5: module 0: a matrix product of float32 with bfloat16 weights"},

@@ -49,6 +49,60 @@ static void test_reduce__scratch_as_measured(void **state)
     }
 }
 
+/* The gradient of a convolution's bias, in float32 and in bfloat16, on an H200. */
+static void test_reduce__scratch_of_a_convolutions_bias(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t images;
+        uint64_t channels;
+        uint64_t points;
+        uint64_t staging;
+        uint64_t semaphores;
+    } cases[] = {
+        {16, 32, 15376, 2176, 128},
+        {16, 64, 3364, 0, 0},
+        {16, 128, 729, 0, 0},
+        {16, 256, 625, 0, 0},
+        {16, 64, 12544, 2304, 256},
+        {16, 64, 3136, 0, 0},
+        {16, 128, 3136, 0, 0},
+        {16, 256, 196, 0, 0},
+        {16, 64, 50176, 2304, 256},
+        {32, 32, 15376, 2176, 128},
+        {32, 64, 3364, 0, 0},
+        {32, 128, 729, 0, 0},
+        {32, 256, 625, 0, 0},
+        {32, 64, 12544, 2304, 256},
+        {32, 64, 3136, 0, 0},
+        {32, 128, 3136, 0, 0},
+        {32, 256, 196, 0, 0},
+        {32, 64, 50176, 3328, 256},
+        {256, 32, 15376, 3968, 128},
+        {256, 64, 3364, 2304, 256},
+        {256, 128, 729, 2560, 512},
+        {256, 256, 625, 3072, 1024},
+        {256, 64, 12544, 6400, 256},
+        {256, 64, 3136, 2304, 256},
+        {256, 128, 3136, 3584, 512},
+        {256, 256, 196, 0, 0},
+        {256, 64, 50176, 25088, 256},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (uint64_t bytes = 2; bytes <= 4; bytes += 2) {
+            const me_reduction reduction = {
+                .inputs = cases[i].images * cases[i].points,
+                .outputs = cases[i].channels,
+                .element_bytes = bytes,
+                .accumulator_bytes = 4};
+            const me_reduction_scratch scratch =
+                me_reduction_scratch_of(&hopper, &reduction);
+            assert_int_equal(scratch.staging_bytes, cases[i].staging);
+            assert_int_equal(scratch.semaphore_bytes, cases[i].semaphores);
+        }
+    }
+}
+
 /* A bias gradient's buffer is 8 · outputs · 2048 bytes at 2048 rows. */
 static void test_reduce__buffer_of_a_bias_gradient(void **state)
 {
@@ -113,6 +167,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reduce__scratch_as_measured),
+        cmocka_unit_test(test_reduce__scratch_of_a_convolutions_bias),
         cmocka_unit_test(test_reduce__buffer_of_a_bias_gradient),
         ENGINE_TEST(test_reduce__order_of_events),
         ENGINE_TEST(test_reduce__halves_beyond_32_bits),
