@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TABLES SOURCE_DIR "/tests/golden/trackers/"
+
 enum {
     LINE_BYTES = 256,
     PATH_BYTES = 512,
@@ -22,7 +24,7 @@ typedef struct tracking {
     me_pool_observer *pool;
     me_memory_tracker *tracker;
     void (*check)(const struct tracking *t, const me_op_series *series);
-    const char *name; /**< in the table, of those with several */
+    const char *name; /**< in the table, of those with several; else its own */
     uint32_t rows;    /**< that it has there */
 } tracking;
 
@@ -168,11 +170,10 @@ static uint32_t next_row(const me_op_series *s, uint32_t at)
     return at;
 }
 
-static void check_transformer(const tracking *t, const me_op_series *s)
+/** All operations of a step, in a table of its own. */
+static void check_step(const tracking *t, const me_op_series *s)
 {
-    (void)t;
-    test_table table = test_table_open(SOURCE_DIR "/tests/golden/trackers/"
-                                                  "transformer_ops.tsv");
+    test_table table = test_table_open(t->name);
     uint32_t n = 0;
     uint32_t at = 0;
     while (test_table_next(&table)) {
@@ -185,7 +186,7 @@ static void check_transformer(const tracking *t, const me_op_series *s)
         }
     }
     assert_int_equal(next_row(s, at), s->n_rows);
-    assert_int_equal(n, 477);
+    assert_int_equal(n, t->rows);
 }
 
 /** All lines `case iteration …` of the table. */
@@ -212,8 +213,22 @@ static void test_transformer(void **state)
 {
     (void)state;
     static const char *const sets[] = {"optimizer.weight_decay=0", NULL};
-    tracking t = {.iteration = 1, .check = check_transformer};
+    tracking t = {.iteration = 1,
+                  .check = check_step,
+                  .name = TABLES "transformer_ops.tsv",
+                  .rows = 477};
     track("jobs/seed_tf.cfg", sets, &t);
+}
+
+static void test_cnn(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {NULL};
+    tracking t = {.iteration = 1,
+                  .check = check_step,
+                  .name = TABLES "cnn_ops.tsv",
+                  .rows = 62};
+    track("trackers/cnn.cfg", sets, &t);
 }
 
 static void test_autocast(void **state)
@@ -264,6 +279,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_local_model),
         cmocka_unit_test(test_transformer),
+        cmocka_unit_test(test_cnn),
         cmocka_unit_test(test_autocast),
         cmocka_unit_test(test_grad_scaler),
     };
