@@ -57,7 +57,7 @@ typedef struct me_device_card {
     uint64_t first_kernel_bytes;
     uint64_t small_modules_bytes;
     uint64_t cublas_handle_bytes; /**< for each thread that multiplies */
-    uint64_t cudnn_handle_bytes;  /**< for each thread with cuDNN attention */
+    uint64_t cudnn_handle_bytes;  /**< for each thread with cuDNN operations */
     me_card_nccl nccl;
     uint64_t not_measured; /**< a bit for each value that was not measured on
                                 such a card; me_device_card_not_measured() */

@@ -42,9 +42,10 @@ static bool has_shape(me_engine *e, const me_expression *x, const me_tensor *a,
                        from, call, me_numel(a));
     } else if (x->kind == ME_EXPRESSION_VIEW &&
                !me_strides_reshape(&a->shape, a->strides, shape_out, strides)) {
-        me_engine_fail(e, ME_ERR_CONFIG,
-                       "%s.%s: the strides allow no such view; reshape() copies",
-                       from, call);
+        me_engine_fail(
+            e, ME_ERR_CONFIG,
+            "%s.%s: the strides allow no such view; reshape() copies", from,
+            call);
     }
     return me_engine_is_ok(e);
 }

@@ -24,7 +24,7 @@ typedef struct me_window {
 uint64_t me_window_count(const me_window *window, uint64_t extent);
 
 /** `torch.nn.functional.conv2d`; saves input and weight. @p bias may be NULL;
- *  one window must fit. */
+ *  its gradient is summed outside of cuDNN. One window must fit. */
 me_tensor *me_conv2d(me_engine *e, me_tensor *x, me_tensor *weight,
                      me_tensor *bias, const me_window *window);
 

@@ -75,6 +75,7 @@ static void test_images__allocations_of_a_step(void **state)
 {
     (void)state;
     static const char *const sets[] = {NULL};
+
     static const struct {
         const char *model;
         const char *config;
@@ -83,6 +84,7 @@ static void test_images__allocations_of_a_step(void **state)
         {"cnn", SOURCE_DIR "/configs/trackers/cnn.cfg", 120},
         {"conv_norm", SOURCE_DIR "/configs/trackers/conv_norm.cfg", 74},
     };
+
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         listener l = {.model = cases[i].model,
                       .table = test_table_open(

@@ -277,10 +277,8 @@ static void test_grad_scaler(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_local_model),
-        cmocka_unit_test(test_transformer),
-        cmocka_unit_test(test_cnn),
-        cmocka_unit_test(test_autocast),
+        cmocka_unit_test(test_local_model), cmocka_unit_test(test_transformer),
+        cmocka_unit_test(test_cnn),         cmocka_unit_test(test_autocast),
         cmocka_unit_test(test_grad_scaler),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define TABLES SOURCE_DIR "/tests/golden/trackers/"
+#define TABLES  SOURCE_DIR "/tests/golden/trackers/"
 #define CONFIGS SOURCE_DIR "/configs/trackers/"
 
 /** Columns of a table of operations. */
@@ -99,6 +99,7 @@ static void test_roofline__costs_operations_as_pytorch(void **state)
 {
     (void)state;
     static const char *const sets[] = {NULL};
+
     static const struct {
         const char *table;
         const char *config;
@@ -107,6 +108,7 @@ static void test_roofline__costs_operations_as_pytorch(void **state)
         {TABLES "transformer_ops.tsv", CONFIGS "transformer.cfg", 581},
         {TABLES "cnn_ops.tsv", CONFIGS "cnn.cfg", 62},
     };
+
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         listener l = {.table = test_table_open(cases[i].table)};
         test_job job;
@@ -223,14 +225,17 @@ static void test_estimator__knows_totals_and_orders(void **state)
 {
     (void)state;
     static const char *const sets[] = {NULL};
+
     static const struct {
         const char *name;
         const char *config;
     } models[] = {{"T", CONFIGS "transformer.cfg"}, {"C", CONFIGS "cnn.cfg"}};
+
     static const struct {
         const char *name;
         const me_roofline *roofline;
     } cards[] = {{"a100new", &a100}, {"h100new", &h100}, {"real", &h200}};
+
     for (size_t i = 0; i < 6; i++) {
         estimation s = {.model = models[i / 3].name,
                         .mode = cards[i % 3].name,

@@ -53,6 +53,7 @@ static void test_reduce__scratch_as_measured(void **state)
 static void test_reduce__scratch_of_a_convolutions_bias(void **state)
 {
     (void)state;
+
     static const struct {
         uint64_t images;
         uint64_t channels;
@@ -60,41 +61,29 @@ static void test_reduce__scratch_of_a_convolutions_bias(void **state)
         uint64_t staging;
         uint64_t semaphores;
     } cases[] = {
-        {16, 32, 15376, 2176, 128},
-        {16, 64, 3364, 0, 0},
-        {16, 128, 729, 0, 0},
-        {16, 256, 625, 0, 0},
-        {16, 64, 12544, 2304, 256},
-        {16, 64, 3136, 0, 0},
-        {16, 128, 3136, 0, 0},
-        {16, 256, 196, 0, 0},
-        {16, 64, 50176, 2304, 256},
-        {32, 32, 15376, 2176, 128},
-        {32, 64, 3364, 0, 0},
-        {32, 128, 729, 0, 0},
-        {32, 256, 625, 0, 0},
-        {32, 64, 12544, 2304, 256},
-        {32, 64, 3136, 0, 0},
-        {32, 128, 3136, 0, 0},
-        {32, 256, 196, 0, 0},
-        {32, 64, 50176, 3328, 256},
-        {256, 32, 15376, 3968, 128},
-        {256, 64, 3364, 2304, 256},
-        {256, 128, 729, 2560, 512},
-        {256, 256, 625, 3072, 1024},
-        {256, 64, 12544, 6400, 256},
-        {256, 64, 3136, 2304, 256},
-        {256, 128, 3136, 3584, 512},
-        {256, 256, 196, 0, 0},
+        {16, 32, 15376, 2176, 128},   {16, 64, 3364, 0, 0},
+        {16, 128, 729, 0, 0},         {16, 256, 625, 0, 0},
+        {16, 64, 12544, 2304, 256},   {16, 64, 3136, 0, 0},
+        {16, 128, 3136, 0, 0},        {16, 256, 196, 0, 0},
+        {16, 64, 50176, 2304, 256},   {32, 32, 15376, 2176, 128},
+        {32, 64, 3364, 0, 0},         {32, 128, 729, 0, 0},
+        {32, 256, 625, 0, 0},         {32, 64, 12544, 2304, 256},
+        {32, 64, 3136, 0, 0},         {32, 128, 3136, 0, 0},
+        {32, 256, 196, 0, 0},         {32, 64, 50176, 3328, 256},
+        {256, 32, 15376, 3968, 128},  {256, 64, 3364, 2304, 256},
+        {256, 128, 729, 2560, 512},   {256, 256, 625, 3072, 1024},
+        {256, 64, 12544, 6400, 256},  {256, 64, 3136, 2304, 256},
+        {256, 128, 3136, 3584, 512},  {256, 256, 196, 0, 0},
         {256, 64, 50176, 25088, 256},
     };
+
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         for (uint64_t bytes = 2; bytes <= 4; bytes += 2) {
-            const me_reduction reduction = {
-                .inputs = cases[i].images * cases[i].points,
-                .outputs = cases[i].channels,
-                .element_bytes = bytes,
-                .accumulator_bytes = 4};
+            const me_reduction reduction = {.inputs = cases[i].images *
+                                                      cases[i].points,
+                                            .outputs = cases[i].channels,
+                                            .element_bytes = bytes,
+                                            .accumulator_bytes = 4};
             const me_reduction_scratch scratch =
                 me_reduction_scratch_of(&hopper, &reduction);
             assert_int_equal(scratch.staging_bytes, cases[i].staging);

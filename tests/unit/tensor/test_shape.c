@@ -238,22 +238,28 @@ static void test_shape__strides_of_two_operands(void **state)
 static void test_shape__infers_one_extent(void **state)
 {
     (void)state;
+
     static const struct {
         int64_t sizes[ME_MAX_DIMS];
         uint32_t n;
         uint64_t numel;
         const char *shape; /**< NULL: the elements do not fill it */
     } cases[] = {
-        {{-1, 73728}, 2, 9437184, "128 73728"}, {{6, -1, 2}, 3, 24, "6 2 2"},
-        {{-1}, 1, 7, "7"},                      {{2, 3}, 2, 6, "2 3"},
-        {{4, -1}, 2, 0, "4 0"},                 {{2, 3}, 2, 7, NULL},
-        {{-1, 5}, 2, 7, NULL},                  {{-1, 8}, 2, 4, NULL},
+        {{-1, 73728}, 2, 9437184, "128 73728"},
+        {{6, -1, 2}, 3, 24, "6 2 2"},
+        {{-1}, 1, 7, "7"},
+        {{2, 3}, 2, 6, "2 3"},
+        {{4, -1}, 2, 0, "4 0"},
+        {{2, 3}, 2, 7, NULL},
+        {{-1, 5}, 2, 7, NULL},
+        {{-1, 8}, 2, 4, NULL},
         {{INT64_MAX, INT64_MAX}, 2, 4, NULL},
     };
+
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         me_shape shape;
-        const bool is_filled = me_shape_infer(cases[i].sizes, cases[i].n,
-                                              cases[i].numel, &shape);
+        const bool is_filled =
+            me_shape_infer(cases[i].sizes, cases[i].n, cases[i].numel, &shape);
         assert_int_equal(is_filled, cases[i].shape != NULL);
         if (is_filled) {
             assert_string_equal(text_of(&shape, shape.dim), cases[i].shape);
