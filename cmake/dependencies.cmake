@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The one place that looks for other projects' libraries. What is found is an
-# imported target that a layer links: MPI::MPI_C, ext::hwloc, ext::cudart,
+# imported target that a layer links: MPI::MPI_C, ext::hwloc, ext::cbc, ext::cudart,
 # ext::nccl, ext::libconfig, ext::jansson, ext::smartcols, ext::cmocka. Layers
 # ask `if(TARGET ext::hwloc)`; docs/dependencies.md says why each is here.
 
@@ -57,6 +57,9 @@ if(TARGET MPI::MPI_C)
 endif()
 if(ME_HWLOC)
   me_find(hwloc hwloc.h hwloc "the machine's cards and topology")
+endif()
+if(ME_CBC)
+  me_find(cbc coin/Cbc_C_Interface.h CbcSolver "the choice of checkpoints")
 endif()
 if(ME_CUDA)
   set(cuda_hints HINTS $ENV{CUDA_HOME} $ENV{CUDA_PATH} /usr/local/cuda
