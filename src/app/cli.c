@@ -62,9 +62,16 @@ static const me_cli_flag flags[] = {
      "transfers are waited for, of schedule 1f1b and interleaved"},
     {"--legacy-b", NULL, NULL, FLAG_SWITCH, AT(legacy_b),
      "B of the file is the input's gradient and BW both, of schedule"},
-    {"--tool", NULL, "mem|fsdp2|mod|memory|runtime", FLAG_NAME, AT(tool),
+    {"--tool", NULL, "mem|fsdp2|mod|memory|runtime|sac|ilp", FLAG_NAME,
+     AT(tool),
      "which of PyTorch's tools track is: MemTracker (the default), "
-     "FSDPMemTracker, ModTracker, MemoryTracker, RuntimeEstimator"},
+     "FSDPMemTracker, ModTracker, MemoryTracker, RuntimeEstimator, "
+     "SACEstimator, or what to checkpoint selectively"},
+    {"--budget", NULL, "N", FLAG_TEXT, AT(budget),
+     "GiB that a rank may take, of track --tool ilp; the part of its memory that a "
+     "module may keep, of --tool sac"},
+    {"--shards", NULL, "N", FLAG_COUNT, AT(shards),
+     "ranks that parameters and gradients are spread over, of track --tool ilp; 1"},
     {"--top", NULL, "N", FLAG_COUNT, AT(top),
      "operations of the summary of track --tool memory; 20"},
     {"--load", NULL, "FILE", FLAG_NAME, AT(load),
@@ -109,7 +116,7 @@ _Static_assert(N_FLAGS <= 64, "me_cli.given has a bit for each flag");
 /** Flags of `track` that no other command has. */
 #define TRACK_FLAGS                                                            \
     " --tool --as-memtracker --input-inside --depth --units --tabulate "       \
-    "--top --load "
+    "--top --load --budget --shards "
 
 static const me_cli_command commands[] = {
     {"estimate", NULL, NULL, "how much memory every rank takes (the default)"},
@@ -419,9 +426,11 @@ static me_status check_tool(const me_cli *cli, me_diag *diag)
     } uses[] = {
         {"--top", " memory "},
         {"--load", " memory "},
-        {"--depth", " mem fsdp2 runtime "},
+        {"--depth", " mem fsdp2 runtime sac "},
         {"--units", " mem fsdp2 "},
-        {"--tabulate", " mem fsdp2 "},
+        {"--tabulate", " mem fsdp2 sac "},
+        {"--budget", " sac ilp "},
+        {"--shards", " ilp "},
     };
 
     const char *tool = cli->tool == NULL ? "mem" : cli->tool;

@@ -55,6 +55,8 @@ typedef struct me_cli {
     const char *load;      /**< or NULL */
     int32_t depth;         /**< 0: not given */
     int32_t top;           /**< 0: not given */
+    const char *budget;    /**< as given, or NULL */
+    int32_t shards;        /**< 0: not given */
     bool as_memtracker;
     bool input_inside;
     bool tabulate;

@@ -184,6 +184,10 @@ static const tool_row tools[] = {
                         append_memory},
     [ME_TOOL_RUNTIME] = {"runtime", " text json ", me_tool_begin_runtime,
                          me_tool_append_runtime},
+    [ME_TOOL_SAC] = {"sac", " text json ", me_tool_begin_sac,
+                     me_tool_append_sac},
+    [ME_TOOL_ILP] = {"ilp", " text json ", me_tool_begin_ilp,
+                     me_tool_append_ilp},
 };
 
 me_status me_tool_find(const char *name, me_diag *diag, me_tool_kind *kind_out)
@@ -195,7 +199,8 @@ me_status me_tool_find(const char *name, me_diag *diag, me_tool_kind *kind_out)
         }
     }
     return me_fail(diag, ME_ERR_CONFIG,
-                   "--tool %s: mem, fsdp2, mod, memory and runtime are tools",
+                   "--tool %s: mem, fsdp2, mod, memory, runtime, sac and ilp "
+                   "are tools",
                    name);
 }
 
@@ -237,6 +242,10 @@ me_status me_tool_check(const me_tool_options *options, const me_config *config,
         return me_fail(diag, ME_ERR_CONFIG,
                        "--tool memory: it watches one module, and the ranks of "
                        "a pipeline have several");
+    }
+    const me_status status = me_tool_check_budget(options, diag);
+    if (status != ME_OK) {
+        return status;
     }
     const char *unknown = unknown_option(&config->torch);
     if (unknown != NULL) {
@@ -284,6 +293,7 @@ void me_tool_fini(me_tool *t)
     me_mod_tracker_destroy(t->mod);
     me_memory_tracker_destroy(t->memory);
     me_runtime_estimator_destroy(t->runtime);
+    me_sac_estimator_destroy(t->sac);
     me_pool_observer_destroy(t->pool);
     me_str_fini(&t->hooks);
     *t = (me_tool){.options = t->options};

@@ -17,16 +17,19 @@
 #include "track/memory_tracker.h"
 #include "track/mod_tracker.h"
 #include "track/runtime_estimator.h"
+#include "track/sac_estimator.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 typedef enum me_tool_kind {
-    ME_TOOL_MEM,    /**< MemTracker */
-    ME_TOOL_FSDP2,  /**< FSDPMemTracker */
-    ME_TOOL_MOD,    /**< ModTracker */
-    ME_TOOL_MEMORY, /**< the operation-level MemoryTracker */
-    ME_TOOL_RUNTIME /**< RuntimeEstimator */
+    ME_TOOL_MEM,     /**< MemTracker */
+    ME_TOOL_FSDP2,   /**< FSDPMemTracker */
+    ME_TOOL_MOD,     /**< ModTracker */
+    ME_TOOL_MEMORY,  /**< the operation-level MemoryTracker */
+    ME_TOOL_RUNTIME, /**< RuntimeEstimator */
+    ME_TOOL_SAC,     /**< SACEstimator */
+    ME_TOOL_ILP      /**< what to checkpoint selectively: sac_ilp */
 } me_tool_kind;
 
 /** Which tool, and how it listens. */
@@ -35,6 +38,10 @@ typedef struct me_tool_options {
     bool as_memtracker;   /**< what PyTorch's own tool would say */
     bool is_input_inside; /**< see me_mem_options, as the next one */
     bool keeps_all;
+    double budget;   /**< of sac, the part of its memory that a module's policy
+                            may keep, below 0: none is asked for; of ilp, GiB */
+    uint32_t shards; /**< of ilp: ranks that parameters and gradients are
+                            spread over; 0: as 1 */
     int32_t iteration; /**< whose modules, operations or hooks are kept */
     uint64_t external[ME_MEM_DEVICES]; /**< bytes that are there from the
                                             beginning, as blocks take them */
@@ -46,11 +53,12 @@ typedef struct me_tool {
     me_tool_options options;
     me_engine *engine; /**< while it runs */
     me_mod_tracker *mod;
-    me_mem_tracker *mem;       /**< of mem and fsdp2 */
+    me_mem_tracker *mem;       /**< of mem, fsdp2 and ilp */
     me_memory_tracker *memory; /**< of memory, as its allocator */
     me_pool_observer *pool;
     me_str hooks;                  /**< of mod: a line a hook */
-    me_runtime_estimator *runtime; /**< of runtime */
+    me_runtime_estimator *runtime; /**< of runtime and ilp */
+    me_sac_estimator *sac;         /**< of sac and ilp */
     char card[ME_CARD_TEXT];       /**< by whose roofline */
 } me_tool;
 

@@ -7,6 +7,7 @@
 #include "app/run.h"
 #include "app/simulate.h"
 #include "app/tool.h"
+#include "base/parse.h"
 #include "report/op_series.h"
 
 /** The command, and what it is made of. */
@@ -39,6 +40,8 @@ static me_status read_flags(command *c, me_diag *diag)
     *options = (me_tool_options){
         .as_memtracker = cli->as_memtracker,
         .is_input_inside = cli->input_inside,
+        .budget = -1,
+        .shards = (uint32_t)cli->shards,
         .iteration = cli->iteration < 0 ? ME_STEADY_ITERATION : cli->iteration,
     };
     c->format = (me_tool_format){
@@ -51,6 +54,13 @@ static me_status read_flags(command *c, me_diag *diag)
                                     &options->kind);
     if (status == ME_OK) {
         status = me_tool_check_format(options->kind, cli->format, diag);
+    }
+    if (status == ME_OK && cli->budget != NULL &&
+        (me_parse_double(cli->budget, &options->budget) != ME_OK ||
+         options->budget < 0)) {
+        status =
+            me_fail(diag, ME_ERR_CONFIG,
+                    "--budget %s: must be a number, 0 at least", cli->budget);
     }
     return status == ME_OK
                ? me_mem_units_find(cli->units == NULL ? "B" : cli->units, diag,
