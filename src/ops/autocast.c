@@ -4,6 +4,12 @@
 #include "ops/elementwise.h"
 #include "tensor/autocast.h"
 #include "tensor/autograd.h"
+#include "tensor/hooks.h"
+
+void me_autocast_ask(me_engine *e, const me_tensor *x)
+{
+    me_tell_device_queries(e, me_autocast_now(e).is_enabled ? x : NULL, 1);
+}
 
 /** Is @p x cast at all (is_eligible())? */
 static bool is_eligible(const me_engine *e, const me_tensor *x)
@@ -23,7 +29,7 @@ static bool is_leaf(const me_tensor *x)
 /** A DTensor's cast is one that lies as it does. */
 static me_tensor *cast_to(me_engine *e, me_tensor *x, me_dtype dtype)
 {
-    me_tensor *cast = me_cast(e, x, dtype);
+    me_tensor *cast = x->dtype == (uint8_t)dtype ? x : me_cast(e, x, dtype);
     if (me_engine_is_ok(e)) {
         cast->layout = x->layout;
         cast->whole_extent = x->whole_extent;
@@ -33,6 +39,7 @@ static me_tensor *cast_to(me_engine *e, me_tensor *x, me_dtype dtype)
 
 me_tensor *me_autocast_lower(me_engine *e, me_tensor *x)
 {
+    me_autocast_ask(e, x);
     if (!is_eligible(e, x)) {
         return x;
     }
@@ -55,6 +62,7 @@ me_tensor *me_autocast_lower(me_engine *e, me_tensor *x)
 
 me_tensor *me_autocast_float(me_engine *e, me_tensor *x)
 {
+    me_autocast_ask(e, x);
     return is_eligible(e, x) ? cast_to(e, x, ME_DTYPE_FLOAT32) : x;
 }
 

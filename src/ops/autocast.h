@@ -23,6 +23,11 @@ me_tensor *me_autocast_lower(me_engine *e, me_tensor *x);
  *  cast, likewise; none is kept. NULL gives NULL. */
 me_tensor *me_autocast_float(me_engine *e, me_tensor *x);
 
+/** Of an operation with a list of its own: autocast asks where its first operand
+ *  lies, and of a loss's target, which are not cast. The two above do so
+ *  themselves. */
+void me_autocast_ask(me_engine *e, const me_tensor *x);
+
 /** The type of what such an operation makes that is told its type instead of
  *  being given casts (sum). */
 me_dtype me_autocast_float_dtype(const me_engine *e, const me_tensor *x);

@@ -36,6 +36,7 @@ static const me_op log_softmax_op = {"LogSoftmaxBackward0",
 
 static me_tensor *log_softmax(me_engine *e, me_tensor *x)
 {
+    me_tell_device_queries(e, x, 3); /* half to float? to(): any change? */
     me_node *node = me_record1(e, &log_softmax_op, x);
     me_tensor *y = rows(e, "_log_softmax", x, 2);
     me_tell_op(e, "_log_softmax.default", ME_TENSORS(x), ME_TENSORS(y));
@@ -111,6 +112,9 @@ me_tensor *me_cross_entropy(me_engine *e, me_tensor *x, me_tensor *target)
     if (target->shape.ndim > 1) {
         target = me_reshape(e, target, ME_SHAPE(me_numel(target)));
     }
-    me_tensor *log_probabilities = me_autocast_float(e, log_softmax(e, x));
+    me_autocast_ask(e, x);
+    me_tensor *log_probabilities = log_softmax(e, x);
+    me_autocast_ask(e, target);
+    log_probabilities = me_autocast_float(e, log_probabilities);
     return me_leave(e, frame, nll_loss(e, log_probabilities, target));
 }

@@ -19,6 +19,7 @@ static const me_op dropout_op = {"NativeDropoutBackward0", dropout_backward};
 
 me_tensor *me_dropout(me_engine *e, me_tensor *x, double p)
 {
+    me_tell_device_query(e, x); /* is_fused_kernel_acceptable() */
     if (p <= 0) {
         return x;
     }

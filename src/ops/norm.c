@@ -212,6 +212,7 @@ static me_tensor *composite_rms_norm(me_engine *e, me_tensor *x,
     if (input != x) {
         me_drop(e, input);
     }
+    me_tell_device_query(e, x); /* type_as() */
     me_tensor *y = me_cast(e, product, (me_dtype)x->dtype);
     if (y != product) {
         me_drop(e, product);
@@ -241,6 +242,10 @@ me_tensor *me_rms_norm(me_engine *e, me_tensor *x, me_tensor *weight)
     me_drop(e, copy);
     me_tell_op(e, "_fused_rms_norm.default", ME_TENSORS(x, weight),
                ME_TENSORS(y, rstd));
+    me_output(e, node, y);
+    if (node != NULL) {
+        me_tell_device_query(e, rstd); /* an output with a gradient, too */
+    }
     me_drop(e, rstd);
-    return me_output(e, node, y);
+    return y;
 }

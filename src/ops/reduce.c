@@ -178,6 +178,7 @@ static const me_op sum_op = {"SumBackward0", sum_backward};
 
 me_tensor *me_sum(me_engine *e, me_tensor *x)
 {
+    me_autocast_ask(e, x);
     me_node *node = me_record1(e, &sum_op, x);
     if (node != NULL) {
         node->data.shape = x->shape;

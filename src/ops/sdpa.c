@@ -276,6 +276,19 @@ static bool are_alike(me_engine *e, const me_tensor *query,
     return me_engine_is_ok(e);
 }
 
+/** validate_sdpa_input() compares k and v with q; the choice of a kernel, and what
+ *  follows it, asks of q: two kernels are turned down for float32, then one of
+ *  two questions is taken; cuDNN's is the first (transformers/attention.cpp,
+ *  cuda/sdp_utils.cpp). */
+static void tell_choice(me_engine *e, const me_tensor *query,
+                        const me_tensor *key, const me_tensor *value)
+{
+    me_tell_device_query(e, key);
+    me_tell_device_query(e, query);
+    me_tell_device_query(e, value);
+    me_tell_device_queries(e, query, query->dtype == ME_DTYPE_FLOAT32 ? 8 : 6);
+}
+
 me_tensor *me_sdpa(me_engine *e, me_tensor *query, me_tensor *key,
                    me_tensor *value)
 {
@@ -289,6 +302,7 @@ me_tensor *me_sdpa(me_engine *e, me_tensor *query, me_tensor *key,
     if (!are_alike(e, query, key, value)) {
         return me_leave(e, frame, me_none(e));
     }
+    tell_choice(e, query, key, value);
     me_tensor *y = query->dtype == ME_DTYPE_FLOAT32
                        ? efficient(e, query, key, value)
                        : cudnn(e, query, key, value);

@@ -4,6 +4,7 @@
 #include "base/size.h"
 #include "ops/elementwise.h"
 #include "tensor/autograd.h"
+#include "tensor/hooks.h"
 
 /** The kernel takes gradient · result as a tensor of its own. */
 static void softmax_backward(me_engine *e, me_node *node, me_tensor *const *gy,
@@ -21,6 +22,7 @@ static const me_op softmax_op = {"SoftmaxBackward0", softmax_backward};
 
 me_tensor *me_softmax(me_engine *e, me_tensor *x)
 {
+    me_tell_device_query(e, x); /* half to float? */
     me_node *node = me_record1(e, &softmax_op, x);
     me_tensor *y =
         me_kernel(e, ME_KERNEL_SOFTMAX, "_softmax", x, NULL, 2 * me_bytes(x));

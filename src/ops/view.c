@@ -19,6 +19,13 @@ static me_tensor *copy_contiguous(me_engine *e, const char *op,
     return copy;
 }
 
+/** reshape() that makes a view of what is no row-major tensor first asks what the
+ *  device is not: XLA, lazy, IPU (native/TensorShape.cpp). */
+static void tell_reshape(me_engine *e, const me_tensor *x)
+{
+    me_tell_device_queries(e, me_tensor_is_contiguous(x) ? NULL : x, 3);
+}
+
 /** @p x in another shape: a view, or a copy that is not on the tape. */
 static me_tensor *reshape_data(me_engine *e, const me_tensor *x,
                                const me_shape *shape)
@@ -26,6 +33,7 @@ static me_tensor *reshape_data(me_engine *e, const me_tensor *x,
     uint64_t strides[ME_MAX_DIMS] = {0};
     if (me_strides_reshape(&x->shape, x->strides, shape, strides)) {
         me_tensor *y = me_alias(e, x, *shape, strides);
+        tell_reshape(e, x);
         me_tell_op(e, "view.default", ME_TENSORS(x), ME_TENSORS(y));
         return y;
     }
@@ -90,6 +98,7 @@ me_tensor *me_contiguous(me_engine *e, me_tensor *x)
     if (me_tensor_is_contiguous(x)) {
         return x;
     }
+    me_tell_device_query(e, x); /* python_variable_methods.cpp's guard */
     me_node *node = me_record1(e, &clone_op, x);
     me_tensor *copy = copy_contiguous(e, "contiguous", x);
     me_tell_op(e, "clone.default", ME_TENSORS(x), ME_TENSORS(copy));
@@ -109,11 +118,13 @@ me_tensor *me_reshape(me_engine *e, me_tensor *x, me_shape shape)
 {
     uint64_t strides[ME_MAX_DIMS] = {0};
     if (me_strides_reshape(&x->shape, x->strides, &shape, strides)) {
+        tell_reshape(e, x);
         return me_view(e, x, shape);
     }
     me_node *clone = me_record1(e, &clone_op, x);
-    me_tensor *copy = me_output(e, clone, copy_contiguous(e, "reshape", x));
+    me_tensor *copy = copy_contiguous(e, "reshape", x);
     me_tell_op(e, "clone.default", ME_TENSORS(x), ME_TENSORS(copy));
+    copy = me_output(e, clone, copy);
     me_tensor *y = me_unsafe_view(e, copy, shape);
     me_drop(e, copy);
     return y;

@@ -91,6 +91,7 @@ static void clone_into_grad(me_engine *e, me_tensor *variable,
     uint64_t strides[ME_MAX_DIMS] = {0};
     me_tensor *copy = NULL;
     if (me_is_dense(&variable->shape, variable->strides)) {
+        me_tell_device_query(e, variable); /* clone_obey_contract() */
         copy = me_empty_like(e, "clone", variable);
     } else {
         me_strides_contiguous(&variable->shape, strides);
@@ -170,6 +171,7 @@ static me_node *accumulator(me_engine *e, me_tensor *leaf)
         node->is_dtensor = leaf->layout != 0;
         leaf->accumulator = node;
         set_output(node, leaf);
+        me_tell_device_query(e, leaf); /* AccumulateGrad's InputMetadata */
     }
     return node;
 }
@@ -373,6 +375,7 @@ me_tensor *me_output(me_engine *e, me_node *node, me_tensor *y)
     node->refs++;
     y->grad_fn = node;
     y->requires_grad = true;
+    me_tell_device_query(e, y); /* set_history()'s InputMetadata */
     me_node_release(e, before); /* of an in-place operation */
     return y;
 }

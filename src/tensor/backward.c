@@ -51,6 +51,19 @@ static me_tensor **awaited(me_engine *e, const me_node *node)
                               : e->tape.slots[node->slot].gradients;
 }
 
+/** What Engine::execute() asks of gradients it begins with: validate_outputs(),
+ *  then the stream of each; several roots go through a GraphRoot, of whose
+ *  outputs it asks once more. */
+static void tell_roots(me_engine *e, uint32_t count,
+                       me_tensor *const *gradients)
+{
+    for (int pass = 0; pass < (count > 1 ? 3 : 2); pass++) {
+        for (uint32_t i = 0; i < count; i++) {
+            me_tell_device_queries(e, gradients[i], 1);
+        }
+    }
+}
+
 static void hand_on(me_engine *e, const me_run *r, me_edge edge,
                     me_tensor *gradient)
 {
@@ -60,6 +73,7 @@ static void hand_on(me_engine *e, const me_run *r, me_edge edge,
     }
     if (gradient != NULL) {
         me_tensor *sum = awaited(e, next)[edge.output_nr];
+        me_tell_device_query(e, gradient); /* InputBuffer::add() */
         add_gradient(e, next, &sum, gradient);
         awaited(e, next)[edge.output_nr] = sum;
         me_release(e, gradient);
@@ -94,6 +108,9 @@ static me_tensor *validate(me_engine *e, me_edge edge, me_tensor *gradient)
         me_tell_op(e, "_to_copy.default", ME_TENSORS(right), ME_TENSORS(cast));
         me_release(e, right);
         right = cast;
+    }
+    if (right != &e->none) {
+        me_tell_device_query(e, right); /* validate_outputs() */
     }
     me_leave(e, frame, NULL);
     return right;
@@ -187,10 +204,20 @@ static void check_versions(me_engine *e, const me_node *node)
     }
 }
 
+/** Engine::evaluate_function() waits for the streams of its gradients. */
+static void tell_gradients(me_engine *e, const me_node *node)
+{
+    me_tensor *const *gradients = awaited(e, node);
+    for (uint32_t i = 0; i < node->n_outputs; i++) {
+        me_tell_device_queries(e, gradients[i], 1);
+    }
+}
+
 static void run_node(me_engine *e, const me_run *r, me_node *node)
 {
     exchange x;
     me_tensor *holders[ME_MAX_SAVED] = {NULL};
+    tell_gradients(e, node);
     take_gradients(e, node, &x);
     me_module_switch(e, node->module);
     if (node->hooks != NULL) {
@@ -230,6 +257,7 @@ static void run_asked(me_engine *e, const me_run *r, me_node *node)
 {
     me_task_slot *slot = &e->tape.slots[node->slot];
     if (slot->taken != NULL) {
+        tell_gradients(e, node);
         me_node_hooks_run(node);
         *slot->taken = slot->gradients[0];
         slot->gradients[0] = NULL;
@@ -279,6 +307,8 @@ void me_backward(me_engine *e, me_tensor *root, me_tensor *gradient)
         return;
     }
     const me_run r = me_run_begin(e);
+    tell_roots(e, 1, &gradient);
+    me_tell_device_query(e, gradient); /* InputBuffer::add() */
     const surroundings before = enter_backward(e);
     me_run_count(e, &r, root->grad_fn);
     if (me_engine_is_ok(e)) {
@@ -303,6 +333,7 @@ static void begin_at_roots(me_engine *e, const me_run *r,
         const me_edge *root = &request->roots[i];
         me_task_slot *slot = &e->tape.slots[root->node->slot];
         me_tensor *sum = slot->gradients[root->output_nr];
+        me_tell_device_queries(e, request->gradients[i], 1);
         add_gradient(e, root->node, &sum, request->gradients[i]);
         slot->gradients[root->output_nr] = sum;
     }
@@ -329,6 +360,7 @@ void me_autograd_grad(me_engine *e, const me_grad_request *request)
     me_run r = me_run_begin(e);
     r.retains_graph = request->retain_graph;
     r.is_partial = true;
+    tell_roots(e, request->n_roots, request->gradients);
     const surroundings before = enter_backward(e);
     for (uint32_t i = 0; i < request->n_roots; i++) {
         me_run_count(e, &r, request->roots[i].node);

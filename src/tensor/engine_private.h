@@ -98,8 +98,9 @@ struct me_engine {
     me_hooks hooks[ME_MAX_HOOKS];
     uint32_t n_hooks;
     bool has_dispatch_mode;
-    bool is_fake;         /**< a hook is */
-    bool has_fake_device; /**< see me_fake_device() */
+    bool is_fake;          /**< a hook is */
+    bool is_asked_devices; /**< some hook is told device queries */
+    bool has_fake_device;  /**< see me_fake_device() */
     me_node_hook *free_hooks;
 
     me_host_memory host;

@@ -3,6 +3,8 @@
 
 #include "tensor/engine_private.h"
 
+#include <string.h>
+
 void me_engine_hook(me_engine *e, me_hooks hooks)
 {
     if (e->n_hooks == ME_MAX_HOOKS) {
@@ -12,6 +14,7 @@ void me_engine_hook(me_engine *e, me_hooks hooks)
     e->hooks[e->n_hooks++] = hooks;
     e->has_dispatch_mode = e->has_dispatch_mode || hooks.is_dispatch_mode;
     e->is_fake = e->is_fake || hooks.is_fake;
+    e->is_asked_devices = e->is_asked_devices || hooks.device_query != NULL;
 }
 
 bool me_is_listened_to(const me_engine *e)
@@ -126,12 +129,48 @@ void me_tell_shard_role(me_engine *e, const me_tensor *x, me_shard_role role)
     }
 }
 
+void me_tell_device_query(me_engine *e, const me_tensor *x)
+{
+    for (uint32_t i = 0; i < e->n_hooks; i++) {
+        if (e->hooks[i].device_query != NULL && me_engine_is_ok(e)) {
+            e->hooks[i].device_query(e->hooks[i].self, x);
+        }
+    }
+}
+
+void me_tell_device_queries(me_engine *e, const me_tensor *x, uint32_t count)
+{
+    for (uint32_t i = 0; x != NULL && i < count; i++) {
+        me_tell_device_query(e, x);
+    }
+}
+
+/** Of what the kernel of ADInplaceOrView makes a view: it asks whether the
+ *  base's device knows strides (TensorImpl::support_as_strided()). detach() and
+ *  _unsafe_view() are none. */
+static bool is_view(const char *op)
+{
+    static const char *const views[] = {"expand.default", "t.default",
+                                        "transpose.int", "view.default"};
+    for (size_t i = 0; i < sizeof views / sizeof views[0]; i++) {
+        if (strcmp(op, views[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void me_tell_operation(me_engine *e, const me_operation *operation)
 {
     for (uint32_t i = 0; i < e->n_hooks; i++) {
         if (e->hooks[i].operation != NULL && me_engine_is_ok(e)) {
             e->hooks[i].operation(e->hooks[i].self, operation);
         }
+    }
+    const me_tensors arguments = operation->arguments;
+    if (e->is_asked_devices && arguments.items != NULL &&
+        is_view(operation->name)) {
+        me_tell_device_queries(e, arguments.items[0], 1);
     }
 }
 

@@ -79,6 +79,10 @@ typedef struct me_hooks {
     /** An operation saves @p x for its backward: what the pack hook of
      *  `torch.autograd.graph.saved_tensors_hooks` gets. */
     void (*saved)(void *self, const me_tensor *x);
+    /** PyTorch's own code asks for the device of @p x, which of a fake tensor is
+     *  an operation (`prim.device`) that modes of the dispatcher see, between
+     *  those that operation() is told. */
+    void (*device_query)(void *self, const me_tensor *x);
     /** `register_optimizer_step_pre_hook()` and its post hook: an optimizer's
      *  step begins, or has ended. */
     void (*optimizer_step)(void *self, bool begins);
@@ -137,6 +141,9 @@ void me_tell_op(me_engine *e, const char *op, me_tensors arguments,
 /** The same of one whose tensors are none here, of @p bytes in all. */
 void me_tell_op_of(me_engine *e, const char *op, uint64_t bytes);
 void me_tell_saved(me_engine *e, const me_tensor *x);
+void me_tell_device_query(me_engine *e, const me_tensor *x);
+/** The same @p count times; x may be NULL, which is nothing. */
+void me_tell_device_queries(me_engine *e, const me_tensor *x, uint32_t count);
 void me_tell_optimizer_step(me_engine *e, bool begins);
 void me_tell_host_memory(me_engine *e, int64_t bytes);
 /** @} */

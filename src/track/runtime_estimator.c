@@ -14,6 +14,7 @@ struct me_runtime_estimator {
     me_mod_tracker *mod;
     me_roofline roofline;
     int32_t iteration;
+    bool counts_queries;
     double total_ms;
     me_module_runtime *modules;
     uint32_t n_modules;
@@ -77,6 +78,15 @@ static void on_operation(void *self, const me_operation *operation)
     }
 }
 
+static void on_device_query(void *self, const me_tensor *x)
+{
+    const me_runtime_estimator *r = self;
+    if (r->counts_queries) {
+        on_operation(self, &(me_operation){.name = "device.default",
+                                           .arguments = ME_TENSORS(x)});
+    }
+}
+
 static void on_module(void *self, const me_mod_event *event)
 {
     me_runtime_estimator *r = self;
@@ -105,9 +115,15 @@ me_runtime_estimator *me_runtime_estimator_create(me_engine *e,
     me_mod_tracker_observe(mod,
                            (me_mod_observer){.on_event = on_module, .self = r});
     me_engine_hook(e, (me_hooks){.operation = on_operation,
+                                 .device_query = on_device_query,
                                  .is_dispatch_mode = true,
                                  .self = r});
     return r;
+}
+
+void me_runtime_estimator_count_queries(me_runtime_estimator *r)
+{
+    r->counts_queries = true;
 }
 
 void me_runtime_estimator_destroy(me_runtime_estimator *r)

@@ -144,6 +144,31 @@ static void tell_one(me_engine *e, const me_step_group *group, uint32_t i,
     tell_range(e, group, i, i + 1, &(step_op){name, tensors, 0});
 }
 
+/** Ask a step counter on the host for its device. */
+static void tell_counter(me_engine *e)
+{
+    const me_tensor counter = {.dtype = ME_DTYPE_FLOAT32, .shape = ME_SCALAR};
+    me_tell_device_query(e, &counter);
+}
+
+/** `_group_tensors_by_device_and_dtype()` asks each parameter for its device, to
+ *  find the group, and all the lists whether they lie there. */
+static void tell_grouping(me_engine *e, const me_step_group *group,
+                          bool has_counters)
+{
+    for (uint32_t i = 0; group->has_plain_tensors && i < group->count; i++) {
+        const me_shard_state *s = &group->shards[i];
+        me_tell_device_queries(e, s->parameter->tensor, 2);
+        me_tell_device_queries(e, s->parameter->tensor->grad, 1);
+        me_tell_device_queries(e, s->moments[0], 1);
+        me_tell_device_queries(e, s->moments[1], 1);
+        me_tell_device_queries(e, s->step, 1);
+        if (has_counters && s->step == NULL) {
+            tell_counter(e);
+        }
+    }
+}
+
 /** `step.item()`. */
 static const char READ_STEP[] = "_local_scalar_dense.default";
 
@@ -159,6 +184,10 @@ static bool adds_decay(const me_step_group *group)
 static void adam_foreach(me_engine *e, const me_step_group *group)
 {
     const uint32_t n = group->count;
+    tell_grouping(e, group, true);
+    if (group->has_plain_tensors && n > 0) {
+        tell_counter(e); /* `device_state_steps[0].is_cpu` */
+    }
     me_tell_host_memory(e, HOST_NUMBER_BYTES);
     me_tell_op_of(e, "lift_fresh.default", 2 * HOST_NUMBER_BYTES);
     me_tell_op_of(e, "_foreach_add_.Tensor",
@@ -238,6 +267,7 @@ static void adam_for_loop(me_engine *e, const me_step_group *group)
 /** One kernel that needs no memory. */
 static void adam_fused(me_engine *e, const me_step_group *group)
 {
+    tell_grouping(e, group, true);
     me_redistribute_group(e, group, 0, group->count, 1, ME_OPERAND_GRADIENT);
     const uint32_t n = group->count;
     const char *kernel =
@@ -330,6 +360,7 @@ static me_tensor **decay_foreach(me_engine *e, const me_step_group *group)
  *  go. */
 static void sgd_foreach(me_engine *e, const me_step_group *group)
 {
+    tell_grouping(e, group, false);
     me_tensor **decayed = decay_foreach(e, group);
     for (uint32_t i = 0;
          group->has_momentum && group->is_first_step && i < group->count; i++) {
@@ -414,6 +445,7 @@ static void sgd_fused(me_engine *e, const me_step_group *group)
         make_momentum(e, group, i, group->shards[i].numel,
                       "empty_like.default");
     }
+    tell_grouping(e, group, false);
     tell_all(e, group, "_fused_sgd_.default", group->has_momentum ? 3 : 2);
 }
 

@@ -28,6 +28,8 @@ typedef struct me_step_group {
     uint32_t count;
     const me_nn *nn; /**< redistributes gradients of DTensors; NULL: none are */
     me_optimizer_impl impl;
+    bool has_plain_tensors; /**< parameters and states are neither DTensors nor
+                                 parts of a buffer */
     bool is_first_step;
     bool is_scaled;    /**< of fused Adam: a GradScaler's found_inf
                             goes in */

@@ -94,6 +94,9 @@ static void step_on_device(me_loop *l)
                       .count = l->n_states,
                       .nn = has_dtensors(l) ? &l->nn : NULL,
                       .impl = c->optimizer_impl,
+                      .has_plain_tensors =
+                          !has_dtensors(l) &&
+                          c->data_parallel != ME_DATA_PARALLEL_FULLY_SHARD,
                       .is_first_step = !l->has_stepped,
                       .is_scaled = c->scales_gradients,
                       .is_decayed = c->decays_weights,

@@ -8,15 +8,22 @@
 #include <stdio.h>
 
 /* A group of three shards of 1, 2 and 3 elements: 4, 8 and 12 bytes. */
-static void step(me_test_events *events, me_optimizer_kind kind,
-                 me_step_group *group)
+static void step_of(me_test_events *events, me_optimizer_kind kind,
+                    me_step_group *group, me_tensor *tensor)
 {
     static me_parameter parameters[3];
     for (uint32_t i = 0; i < group->count; i++) {
+        parameters[i].tensor = tensor;
         group->shards[i].parameter = &parameters[i];
         group->shards[i].numel = i + 1;
     }
     me_optim_step(events->e, kind, group);
+}
+
+static void step(me_test_events *events, me_optimizer_kind kind,
+                 me_step_group *group)
+{
+    step_of(events, kind, group, NULL);
 }
 
 static void let_go(me_test_events *events, me_step_group *group)
@@ -333,6 +340,57 @@ static void test_optim__tells_operations_of_sgd(void **state)
     }
 }
 
+static void count_query(void *self, const me_tensor *x)
+{
+    (void)x;
+    ++*(uint32_t *)self;
+}
+
+/** The parameter twice, its gradient, and each state that is there; foreach Adam
+ *  once more for a counter. As PyTorch's modes see it of fake tensors. */
+static void test_optim__asks_devices_to_make_groups(void **state)
+{
+    static const struct {
+        me_optimizer_kind kind;
+        me_optimizer_impl impl;
+        uint32_t first;
+        uint32_t next;
+    } cases[] = {
+        {ME_OPTIMIZER_ADAM, ME_OPTIMIZER_TORCH_FOREACH, 3 * 6 + 1, 3 * 6 + 1},
+        {ME_OPTIMIZER_ADAM, ME_OPTIMIZER_TORCH_FUSED, 3 * 6, 3 * 6},
+        {ME_OPTIMIZER_ADAM, ME_OPTIMIZER_TORCH_FOR_LOOP, 0, 0},
+        {ME_OPTIMIZER_SGD, ME_OPTIMIZER_TORCH_FOREACH, 3 * 3, 3 * 4},
+        {ME_OPTIMIZER_SGD, ME_OPTIMIZER_TORCH_FOR_LOOP, 0, 0},
+    };
+
+    me_test_events *events = *state;
+    uint32_t n = 0;
+    me_engine_hook(events->e,
+                   (me_hooks){.device_query = count_query, .self = &n});
+    me_tensor gradient = {.dtype = ME_DTYPE_FLOAT32};
+    me_tensor tensor = {.dtype = ME_DTYPE_FLOAT32, .grad = &gradient};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        me_shard_state shards[3] = {{.numel = 0}};
+        me_step_group group = {.shards = shards,
+                               .count = 3,
+                               .impl = cases[i].impl,
+                               .has_plain_tensors = true,
+                               .is_first_step = true,
+                               .has_momentum = true};
+        n = 0;
+        step_of(events, cases[i].kind, &group, &tensor);
+        assert_int_equal(n, cases[i].first);
+        group.is_first_step = false;
+        n = 0;
+        step_of(events, cases[i].kind, &group, &tensor);
+        assert_int_equal(n, cases[i].next);
+        for (uint32_t k = 0; k < group.count; k++) {
+            me_clear(events->e, &shards[k].step);
+        }
+        let_go(events, &group);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +403,7 @@ int main(void)
         ENGINE_TEST(test_optim__decay_of_one_dtensor),
         ENGINE_TEST(test_optim__sgd_of_dtensors),
         ENGINE_TEST(test_optim__tells_operations_of_sgd),
+        ENGINE_TEST(test_optim__asks_devices_to_make_groups),
         ENGINE_TEST(test_optim__an_empty_group),
     };
     return cmocka_run_group_tests_name("optim", tests, NULL, NULL);
