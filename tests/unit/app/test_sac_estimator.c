@@ -35,6 +35,7 @@ static me_status begin(void *self, me_engine *e, me_diag *diag)
     assert_non_null(t->mem);
     t->runtime = me_runtime_estimator_create(e, t->mod, t->roofline, 1);
     assert_non_null(t->runtime);
+    me_runtime_estimator_count_queries(t->runtime);
     t->sac = me_sac_estimator_create(e, t->mod, t->roofline, 1);
     assert_non_null(t->sac);
     return ME_OK;
@@ -172,6 +173,8 @@ static void check_module(const me_sac_module *m, const char *const *want)
         assert_int_equal(m->input_bytes, bytes_of(want[MOD_INPUT]));
     }
     assert_int_equal(m->output_bytes, bytes_of(want[MOD_OUTPUT]));
+    test_assert_near(m->fw_ms, strtod(want[MOD_FW_MS], NULL), 1e-12);
+    test_assert_near(m->bw_ms, strtod(want[MOD_BW_MS], NULL), 1e-12);
     assert_int_equal(m->is_leaf, *want[MOD_IS_LEAF] == '1');
     test_assert_near(m->sac_ms, strtod(want[MOD_SAC_MS], NULL), 1e-12);
     assert_int_equal(m->sac_bytes, bytes_of(want[MOD_SAC_BYTES]));
