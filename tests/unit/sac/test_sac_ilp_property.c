@@ -11,7 +11,7 @@
 enum {
     MOST = 6, /* modules with the root */
     MOST_BYTES = 4,
-    MODELS = 400,
+    MODELS = 300,
     M_MS = 100
 };
 
