@@ -32,10 +32,14 @@ typedef struct memest_tracker memest_tracker;
 
 /** Which tool. */
 typedef enum memest_tool {
-    MEMEST_TOOL_MEM,   /**< MemTracker */
-    MEMEST_TOOL_FSDP2, /**< FSDPMemTracker, of jobs of fully_shard */
-    MEMEST_TOOL_MOD,   /**< ModTracker */
-    MEMEST_TOOL_MEMORY /**< MemoryTracker: see memest_tracker_series() */
+    MEMEST_TOOL_MEM,     /**< MemTracker */
+    MEMEST_TOOL_FSDP2,   /**< FSDPMemTracker, of jobs of fully_shard */
+    MEMEST_TOOL_MOD,     /**< ModTracker */
+    MEMEST_TOOL_MEMORY,  /**< MemoryTracker: see memest_tracker_series() */
+    MEMEST_TOOL_RUNTIME, /**< RuntimeEstimator: text and JSON, as those below */
+    MEMEST_TOOL_SAC,     /**< SACEstimator */
+    MEMEST_TOOL_ILP      /**< which modules to checkpoint selectively (sac_ilp);
+                              needs CBC in the library */
 } memest_tool;
 
 /** How it listens. All zero: MemTracker, what the device has, iteration 0. */
@@ -50,6 +54,11 @@ typedef struct memest_tracker_options {
     bool as_memtracker; /**< what PyTorch's own tool would say, and what it
                              does to the program (docs/trackers.md) */
     bool input_inside;  /**< the batch is made while the tool listens */
+    double budget;      /**< GiB that a rank may take, of ILP; the part of its
+                             memory that a module may keep, of SAC: 0 for no
+                             policy */
+    uint32_t shards; /**< ranks that parameters and gradients are spread over,
+                             of ILP; 0: one */
 } memest_tracker_options;
 
 /**

@@ -9,6 +9,9 @@ _Static_assert((int)MEMEST_TOOL_MEM == (int)ME_TOOL_MEM &&
                    (int)MEMEST_TOOL_FSDP2 == (int)ME_TOOL_FSDP2 &&
                    (int)MEMEST_TOOL_MOD == (int)ME_TOOL_MOD &&
                    (int)MEMEST_TOOL_MEMORY == (int)ME_TOOL_MEMORY &&
+                   (int)MEMEST_TOOL_RUNTIME == (int)ME_TOOL_RUNTIME &&
+                   (int)MEMEST_TOOL_SAC == (int)ME_TOOL_SAC &&
+                   (int)MEMEST_TOOL_ILP == (int)ME_TOOL_ILP &&
                    (int)MEMEST_PLACE_GPU == (int)ME_MEM_CUDA &&
                    (int)MEMEST_PLACE_HOST == (int)ME_MEM_CPU,
                "numbered alike");
@@ -27,7 +30,7 @@ memest_status memest_tracker_create(const memest_tracker_options *options,
                     "struct_size of the options is too small: begin with "
                     "MEMEST_INIT(memest_tracker_options)"));
     }
-    if ((unsigned)asked.tool > MEMEST_TOOL_MEMORY || asked.iteration < 0) {
+    if ((unsigned)asked.tool > MEMEST_TOOL_ILP || asked.iteration < 0) {
         return me_api_status(
             me_fail(diag, ME_ERR_CONFIG,
                     "no such tool or iteration: %d, %d; both count from 0",
@@ -43,6 +46,8 @@ memest_status memest_tracker_create(const memest_tracker_options *options,
         .as_memtracker = asked.as_memtracker,
         .is_input_inside = asked.input_inside,
         .keeps_all = asked.keep_modules,
+        .budget = asked.budget > 0 ? asked.budget : -1,
+        .shards = asked.shards,
         .iteration = asked.iteration,
     };
     *tracker_out = t;
@@ -195,7 +200,8 @@ const memest_series *memest_tracker_series(const memest_tracker *tracker)
 /** Is there anything to show? */
 static bool has_run(const me_tool *tool)
 {
-    return tool->mem != NULL || tool->memory != NULL ||
+    return tool->mem != NULL || tool->memory != NULL || tool->runtime != NULL ||
+           tool->sac != NULL ||
            (tool->mod != NULL && tool->options.kind == ME_TOOL_MOD);
 }
 

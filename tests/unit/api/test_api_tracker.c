@@ -293,6 +293,45 @@ static void test_api_tracker__mod(void **state)
     memest_tracker_destroy(t);
 }
 
+/* Tools that cost operations, and the choice of what to checkpoint, which a
+ * library without a solver refuses. */
+static void test_api_tracker__estimates(void **state)
+{
+    (void)state;
+
+    static const struct {
+        memest_tool tool;
+        double budget;
+        const char *says;
+    } cases[] = {
+        {MEMEST_TOOL_RUNTIME, 0, "\nDummyModel fw: 0.000ms bw: 0.001ms\n"},
+        {MEMEST_TOOL_SAC, 0, "Module: DummyModel\n"},
+        {MEMEST_TOOL_SAC, 0.5, "\nPolicy within 0.5 of the memory: saves"},
+        {MEMEST_TOOL_ILP, 1, "\nNo checkpoints are needed\n"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        memest_tracker_options options = MEMEST_INIT(memest_tracker_options);
+        memest_tracker *t = NULL;
+        char *text = NULL;
+        options.tool = cases[i].tool;
+        options.iteration = 1;
+        options.budget = cases[i].budget;
+        assert_int_equal(memest_tracker_create(&options, &t, NULL), MEMEST_OK);
+        me_tracked_run("mem_tracker", t, NULL);
+        const memest_status status = memest_tracker_text(t, NULL, &text, NULL);
+        if (status != MEMEST_ERR_UNSUPPORTED ||
+            cases[i].tool != MEMEST_TOOL_ILP) {
+            assert_int_equal(status, MEMEST_OK);
+            if (strstr(text, cases[i].says) == NULL) {
+                fail_msg("%s", text);
+            }
+        }
+        memest_text_destroy(text);
+        memest_tracker_destroy(t);
+    }
+}
+
 static int stop_at_layer(void *self, const memest_module_event *event)
 {
     (void)self;
@@ -386,6 +425,7 @@ int main(void)
         cmocka_unit_test(test_api_tracker__external),
         cmocka_unit_test(test_api_tracker__reset),
         cmocka_unit_test(test_api_tracker__mod),
+        cmocka_unit_test(test_api_tracker__estimates),
         cmocka_unit_test(test_api_tracker__stops),
         cmocka_unit_test(test_api_tracker__refuses),
     };
