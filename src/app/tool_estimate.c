@@ -20,8 +20,8 @@ static me_status find_roofline(me_tool *t, const me_run *run, me_diag *diag,
 static me_status begin_runtime(me_tool *t, const me_roofline *roofline,
                                me_engine *e, me_diag *diag)
 {
-    t->runtime = me_runtime_estimator_create(e, t->mod, roofline,
-                                             t->options.iteration);
+    t->runtime =
+        me_runtime_estimator_create(e, t->mod, roofline, t->options.iteration);
     if (t->runtime == NULL) {
         return me_fail(diag, ME_ERR_NOMEM,
                        "no host memory for RuntimeEstimator");
