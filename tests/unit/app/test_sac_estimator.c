@@ -8,7 +8,8 @@
 
 #include <stdlib.h>
 
-#define TABLES SOURCE_DIR "/tests/golden/trackers/"
+#define TRANSFORMER SOURCE_DIR "/configs/trackers/transformer.cfg"
+#define TABLES      SOURCE_DIR "/tests/golden/trackers/"
 
 /** The tools on a rank, and the card whose roofline they use. */
 typedef struct tools {
@@ -88,12 +89,13 @@ static me_status check_operations(void *self, me_diag *diag)
     return ME_OK;
 }
 
-/** Run the Transformer of PyTorch's tests under all tools. */
-static void run(tools *t, me_status (*end)(void *self, me_diag *diag))
+/** Run a job under all tools. */
+static void run(tools *t, const char *path,
+                me_status (*end)(void *self, me_diag *diag))
 {
     static const char *const sets[] = {NULL};
     test_job job;
-    test_job_watch(SOURCE_DIR "/configs/trackers/transformer.cfg", sets,
+    test_job_watch(path, sets,
                    &(me_watcher){.begin = begin, .end = end, .self = t}, &job);
     me_sac_estimator_destroy(t->sac);
     me_runtime_estimator_destroy(t->runtime);
@@ -106,7 +108,47 @@ static void test_estimator__knows_operations(void **state)
 {
     (void)state;
     tools t = {.roofline = &a100};
-    run(&t, check_operations);
+    run(&t, TRANSFORMER, check_operations);
+}
+
+/* Linear, then ReLU in place: as in PyTorch's test, whose two other operations
+ * in place leave a model that cannot be trained. */
+static me_status check_in_place(void *self, me_diag *diag)
+{
+    (void)diag;
+
+    static const struct {
+        const char *name;
+        uint64_t bytes;
+        int32_t in_place_of;
+        bool is_view_like;
+    } want[] = {
+        {"t", 0, ME_SAC_NOT_IN_PLACE, true},
+        {"addmm", 0, ME_SAC_NOT_IN_PLACE, false}, /* the last one that counts */
+        {"relu_", 512, 1, false},
+    };
+
+    const tools *t = self;
+    const me_sac_stats *stats =
+        me_sac_estimator_module(t->sac, "Sequential.2");
+    assert_non_null(stats);
+    assert_int_equal(stats->n_ops, sizeof want / sizeof want[0]);
+    for (uint32_t i = 0; i < stats->n_ops; i++) {
+        const me_sac_op *op = &stats->ops[i];
+        assert_string_equal(op->name, want[i].name);
+        assert_int_equal(op->bytes, want[i].bytes);
+        assert_int_equal(op->in_place_of, want[i].in_place_of);
+        assert_int_equal(op->is_view_like, want[i].is_view_like);
+        assert_false(op->is_random);
+    }
+    return ME_OK;
+}
+
+static void test_estimator__groups_what_is_in_place(void **state)
+{
+    (void)state;
+    tools t = {.roofline = &a100};
+    run(&t, SOURCE_DIR "/configs/trackers/memory_tracker.cfg", check_in_place);
 }
 
 /** The columns of a table of modules. */
@@ -213,7 +255,7 @@ static void test_modules__are_collected(void **state)
         {.roofline = &h100, .table = TABLES "sac_ilp_h100new.tsv"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        run(&cases[i], check_modules);
+        run(&cases[i], TRANSFORMER, check_modules);
     }
 }
 
@@ -221,6 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_estimator__knows_operations),
+        cmocka_unit_test(test_estimator__groups_what_is_in_place),
         cmocka_unit_test(test_modules__are_collected),
     };
 
