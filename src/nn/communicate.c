@@ -4,6 +4,7 @@
 #include "base/size.h"
 #include "ops/view.h"
 #include "tensor/autograd.h"
+#include "tensor/hooks.h"
 #include "tensor/launch.h"
 
 /** Bytes of the whole buffer: gathered or not yet scattered. */
@@ -72,6 +73,29 @@ me_group_kind me_mesh_group(const me_communicators *comm, me_group_kind kind)
 {
     return comm->size[kind] == comm->size[ME_GROUP_WORLD] ? ME_GROUP_WORLD
                                                           : kind;
+}
+
+uint64_t me_storage_bytes(const me_tensor *x)
+{
+    return x->storage == NULL ? 0 : x->storage->bytes;
+}
+
+void me_communicate_told(me_engine *e, const me_communicators *comm,
+                         me_c10d_call call)
+{
+    if (!me_is_listened_to(e) || !me_engine_is_ok(e)) {
+        return;
+    }
+    me_tell_collective(
+        e, &(me_collective_op){
+               .name = me_c10d_name(call.op),
+               .group = call.group,
+               .group_size = comm->size[call.group],
+               .peer = call.peer,
+               .has_bytes = me_c10d_size_of(call.op) != ME_C10D_EXCLUDED,
+               .bytes =
+                   me_c10d_bytes(call.op, call.input_bytes, call.output_bytes),
+           });
 }
 
 void me_communicate(me_engine *e, const me_communicators *comm, me_call call)

@@ -9,6 +9,7 @@
 #ifndef MEMEST_NN_COMMUNICATE_H
 #define MEMEST_NN_COMMUNICATE_H
 
+#include "collectives/c10d.h"
 #include "tensor/tensor.h"
 
 /** Where a rank stands in the groups it belongs to. */
@@ -41,9 +42,27 @@ typedef struct me_call {
     bool is_async;  /**< kernels run on until me_launch_stream_waits() */
 } me_call;
 
+/** What PyTorch's dispatcher sees of a collective. */
+typedef struct me_c10d_call {
+    me_c10d_op op;
+    me_group_kind group;
+    int32_t peer;          /**< as me_call's */
+    uint64_t input_bytes;  /**< of the storages of what is sent, one for each
+                                tensor; of those in place here alone */
+    uint64_t output_bytes; /**< of those of what is received */
+} me_c10d_call;
+
 /** Whose communicator a dimension of a device mesh has: the default process
  *  group's where it spans all ranks (init_device_mesh()). */
 me_group_kind me_mesh_group(const me_communicators *comm, me_group_kind kind);
+
+/** Bytes of the storage that @p x is a view of; 0 where it has none. */
+uint64_t me_storage_bytes(const me_tensor *x);
+
+/** Tell those who watch as PyTorch's tools do; the calls that it makes of NCCL
+ *  are told by me_communicate(). */
+void me_communicate_told(me_engine *e, const me_communicators *comm,
+                         me_c10d_call call);
 
 /** Make a call: an event, and a call of the stub. */
 void me_communicate(me_engine *e, const me_communicators *comm, me_call call);

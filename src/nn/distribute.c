@@ -2,6 +2,7 @@
 #include "nn/distribute.h"
 
 #include "base/alloc.h"
+#include "base/size.h"
 #include "nn/dtensor.h"
 
 #include <inttypes.h>
@@ -11,11 +12,37 @@ static uint64_t ranks_of(const me_nn *nn)
     return (uint64_t)nn->comm->size[ME_GROUP_TENSOR];
 }
 
-/** scatter() of parts of @p numel from the first rank, which copies its own. */
-static void tell_scatter(const me_nn *nn, const me_parameter *p, uint64_t numel)
+/** What the first rank scatters: pieces that are copies, or views of the whole
+ *  tensor, each of which has all of its storage. */
+static uint64_t scattered_bytes(const me_nn *nn, const me_parameter *p,
+                                me_tensor *const *pieces)
+{
+    const uint64_t whole = me_size_mul(me_size_mul(p->whole[0], p->whole[1]),
+                                       me_dtype_bytes(p->dtype));
+    uint64_t bytes = 0;
+    for (uint64_t i = 0; pieces != NULL && i < ranks_of(nn); i++) {
+        bytes = me_size_add(
+            bytes, pieces[i] == NULL ? whole : me_storage_bytes(pieces[i]));
+    }
+    return bytes;
+}
+
+/** scatter() of pieces from the first rank, which copies its own, to @p part of
+ *  each. */
+static void tell_scatter(const me_nn *nn, const me_parameter *p,
+                         me_tensor *const *pieces, const me_tensor *part)
 {
     const me_group_kind group = me_mesh_group(nn->comm, ME_GROUP_TENSOR);
     const int32_t index = nn->comm->index[group];
+    const uint64_t numel = me_numel(part);
+    me_communicate_told(
+        nn->e, nn->comm,
+        (me_c10d_call){.op = ME_C10D_SCATTER_,
+                       .group = group,
+                       .peer = 0,
+                       .input_bytes =
+                           index == 0 ? scattered_bytes(nn, p, pieces) : 0,
+                       .output_bytes = me_storage_bytes(part)});
     me_communicate_group(nn->e, nn->comm, true);
     for (int32_t r = 1; r < nn->comm->size[group]; r++) {
         const bool is_root = index == 0;
@@ -28,6 +55,20 @@ static void tell_scatter(const me_nn *nn, const me_parameter *p, uint64_t numel)
         }
     }
     me_communicate_group(nn->e, nn->comm, false);
+}
+
+/** broadcast() of what is whole on each rank, in place. */
+static void tell_broadcast(const me_nn *nn, const me_parameter *p)
+{
+    if (p->tensor == NULL) { // on the meta device
+        return;
+    }
+    me_communicate_told(
+        nn->e, nn->comm,
+        (me_c10d_call){.op = ME_C10D_BROADCAST_,
+                       .group = me_mesh_group(nn->comm, ME_GROUP_TENSOR),
+                       .peer = 0,
+                       .input_bytes = me_storage_bytes(p->tensor)});
 }
 
 /** The pieces that scatter() sends: copies, where they do not lie in one piece
@@ -74,7 +115,7 @@ static me_tensor *receive_part(const me_nn *nn, const me_parameter *p,
     const me_frame frame = me_enter(e);
     me_tensor **pieces = make_pieces(nn, p, dim, shape);
     me_tensor *part = me_empty(e, p->name, p->dtype, shape);
-    tell_scatter(nn, p, me_numel(part));
+    tell_scatter(nn, p, pieces, part);
     if (is_padded && dim != 0) {
         part = me_empty(e, p->name, p->dtype, p->shape);
     }
@@ -164,6 +205,8 @@ me_tensor *me_distribute(const me_nn *nn, me_parameter *p, me_dlayout layout,
     me_tensor *whole = NULL;
     if (layout >= ME_DLAYOUT_SHARD_0) {
         whole = shard(nn, p, (int32_t)layout - (int32_t)ME_DLAYOUT_SHARD_0);
+    } else if (gradient == ME_DLAYOUT_REPLICATE) { // no DTensor.from_local()
+        tell_broadcast(nn, p);
     }
     p->layout = (uint8_t)layout;
     p->gradient_layout = (uint8_t)gradient;

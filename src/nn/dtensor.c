@@ -26,6 +26,19 @@ static uint64_t ranks_of(const me_nn *nn)
     return (uint64_t)nn->comm->size[ME_GROUP_TENSOR];
 }
 
+/** Those of torch.distributed._functional_collectives. */
+static void tell_functional(const me_nn *nn, me_c10d_op op, const me_tensor *x,
+                            const me_tensor *y)
+{
+    me_communicate_told(
+        nn->e, nn->comm,
+        (me_c10d_call){.op = op,
+                       .group = me_mesh_group(nn->comm, ME_GROUP_TENSOR),
+                       .peer = -1,
+                       .input_bytes = me_storage_bytes(x),
+                       .output_bytes = me_storage_bytes(y)});
+}
+
 static void tell(const me_nn *nn, me_collective kind, const me_tensor *part)
 {
     me_communicate(nn->e, nn->comm,
@@ -108,7 +121,9 @@ static me_tensor *gather(const me_nn *nn, me_tensor *x, int32_t dim,
     me_tensor *part = padded(nn, x, dim);
     const uint64_t ranks = ranks_of(nn);
     me_tensor *y = resized(e, "all_gather_into_tensor", part, 0,
-                           me_size_mul(me_dim(part, 0), ranks));
+                           me_c10d_result_rows(ME_C10D_FUNCTIONAL_ALL_GATHER,
+                                               me_dim(part, 0), ranks));
+    tell_functional(nn, ME_C10D_FUNCTIONAL_ALL_GATHER, part, y);
     tell(nn, ME_COLLECTIVE_ALL_GATHER, part);
     if (dim == 0 && is_async && x->whole_extent == 0) {
         me_await_later(y, part);
@@ -145,6 +160,7 @@ static me_tensor *scatter_sum(const me_nn *nn, me_tensor *x, int32_t dim,
     if (!me_region_kept(e, ME_REGION_REDUCE_SCATTER, 1, &y)) {
         y = resized(e, "reduce_scatter_tensor", x, dim,
                     me_dim(x, dim) / ranks_of(nn));
+        tell_functional(nn, ME_C10D_FUNCTIONAL_REDUCE_SCATTER, whole, y);
         tell(nn, ME_COLLECTIVE_REDUCE_SCATTER, y);
         if (is_async) {
             me_await_later(y, whole);
@@ -160,6 +176,7 @@ static me_tensor *scatter_sum(const me_nn *nn, me_tensor *x, int32_t dim,
 me_tensor *me_all_reduce_local(const me_nn *nn, const me_tensor *x)
 {
     me_tensor *y = me_empty(nn->e, "all_reduce", (me_dtype)x->dtype, x->shape);
+    tell_functional(nn, ME_C10D_FUNCTIONAL_ALL_REDUCE, x, y);
     tell(nn, ME_COLLECTIVE_ALL_REDUCE, y);
     return y;
 }

@@ -196,6 +196,15 @@ void me_tell_saved(me_engine *e, const me_tensor *x)
     }
 }
 
+void me_tell_collective(me_engine *e, const me_collective_op *collective)
+{
+    for (uint32_t i = 0; i < e->n_hooks; i++) {
+        if (e->hooks[i].collective != NULL && me_engine_is_ok(e)) {
+            e->hooks[i].collective(e->hooks[i].self, collective);
+        }
+    }
+}
+
 void me_tell_optimizer_step(me_engine *e, bool begins)
 {
     for (uint32_t i = 0; i < e->n_hooks; i++) {

@@ -62,6 +62,17 @@ typedef struct me_operation {
                               addition; 0 of others */
 } me_operation;
 
+/** A collective of torch.distributed that PyTorch's dispatcher has seen. */
+typedef struct me_collective_op {
+    const char *name; /**< there, as "c10d.allreduce_.default"; static */
+    me_group_kind group;
+    int32_t group_size;
+    int32_t peer;   /**< the other side or the root, by its place in the group;
+                         or -1 */
+    bool has_bytes; /**< false: it only waits */
+    uint64_t bytes; /**< of storages, as PyTorch's tools count them */
+} me_collective_op;
+
 /** Who is told; tensors are borrowed, a function may be NULL. */
 typedef struct me_hooks {
     /** Before the forward of any module but lists, before its own hooks. */
@@ -83,6 +94,8 @@ typedef struct me_hooks {
      *  an operation (`prim.device`) that modes of the dispatcher see, between
      *  those that operation() is told. */
     void (*device_query)(void *self, const me_tensor *x);
+    /** A collective begins; borrowed. */
+    void (*collective)(void *self, const me_collective_op *collective);
     /** `register_optimizer_step_pre_hook()` and its post hook: an optimizer's
      *  step begins, or has ended. */
     void (*optimizer_step)(void *self, bool begins);
@@ -144,6 +157,7 @@ void me_tell_saved(me_engine *e, const me_tensor *x);
 void me_tell_device_query(me_engine *e, const me_tensor *x);
 /** The same @p count times; x may be NULL, which is nothing. */
 void me_tell_device_queries(me_engine *e, const me_tensor *x, uint32_t count);
+void me_tell_collective(me_engine *e, const me_collective_op *collective);
 void me_tell_optimizer_step(me_engine *e, bool begins);
 void me_tell_host_memory(me_engine *e, int64_t bytes);
 /** @} */

@@ -31,11 +31,19 @@ me_dtype me_fsdp_param_dtype(const me_fsdp_group *group)
     return c->has_param_dtype ? c->param_dtype : me_fsdp_original_dtype(group);
 }
 
-void me_fsdp_communicate(me_fsdp_group *group, me_call call, uint8_t stream)
+void me_fsdp_communicate(me_fsdp_group *group, me_c10d_op op,
+                         const me_tensor *whole, me_call call, uint8_t stream)
 {
     const me_nn *nn = group->fsdp->spec.nn;
     const uint8_t before = me_stream_set(nn->e, stream);
     call.peer = -1;
+    me_communicate_told(
+        nn->e, nn->comm,
+        (me_c10d_call){.op = op,
+                       .group = call.group,
+                       .peer = -1,
+                       .input_bytes = me_storage_bytes(whole),
+                       .output_bytes = me_storage_bytes(whole)});
     call.is_async = true;
     me_communicate(nn->e, nn->comm, call);
     me_stream_set(nn->e, before);
@@ -185,7 +193,7 @@ void me_fsdp_group_unshard(me_fsdp_group *group)
     me_launch_host(e, ME_HOST_FSDP);
     me_fsdp_copy(group, me_fsdp_original_dtype(group), dtype,
                  group->shard_numel);
-    me_fsdp_communicate(group,
+    me_fsdp_communicate(group, ME_C10D_ALLGATHER_BASE_, group->gathered,
                         (me_call){.group = group->fsdp->spec.group,
                                   .kind = ME_COLLECTIVE_ALL_GATHER,
                                   .dtype = dtype,

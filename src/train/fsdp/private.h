@@ -28,8 +28,10 @@ me_dtype me_fsdp_param_dtype(const me_fsdp_group *group);
 
 /** Make a call on a stream of FSDP's; who needs the result waits for it. Among
  *  one rank too, whose reduce-scatter makes a communicator (tp2_hsdp2_lm).
- *  @p call has group, kind, dtype and count. */
-void me_fsdp_communicate(me_fsdp_group *group, me_call call, uint8_t stream);
+ *  @p call has group, kind, dtype and count; it is @p op of @p whole, what is
+ *  gathered, scattered or reduced in place. */
+void me_fsdp_communicate(me_fsdp_group *group, me_c10d_op op,
+                         const me_tensor *whole, me_call call, uint8_t stream);
 
 /** A kernel that reads and writes all of @p numel elements. */
 void me_fsdp_copy(me_fsdp_group *group, me_dtype from, me_dtype to,

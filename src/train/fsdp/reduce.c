@@ -177,7 +177,7 @@ static me_tensor *reduce_scatter(me_fsdp_group *group, const reduction *r,
     release_gradients(group, r);
     me_tensor *output = me_fsdp_flat(group, "reduce_scatter", ME_STREAM_REDUCE,
                                      dtype, r->shard_numel);
-    me_fsdp_communicate(group,
+    me_fsdp_communicate(group, ME_C10D_REDUCE_SCATTER_BASE_, fsdp->reduce_input,
                         (me_call){.group = fsdp->spec.group,
                                   .kind = ME_COLLECTIVE_REDUCE_SCATTER,
                                   .dtype = dtype,
@@ -201,7 +201,7 @@ static me_tensor *all_reduce(me_fsdp_group *group, const reduction *r,
         }
         return NULL;
     }
-    me_fsdp_communicate(group,
+    me_fsdp_communicate(group, ME_C10D_ALLREDUCE_, output,
                         (me_call){.group = group->fsdp->spec.copies,
                                   .kind = ME_COLLECTIVE_ALL_REDUCE,
                                   .dtype = (me_dtype)output->dtype,

@@ -109,6 +109,38 @@ static me_tensor *stack_norms(me_loop *l, lie n)
     return me_leave(e, frame, stack);
 }
 
+/** `funcol.all_reduce()` of norms of @p bytes. */
+static void tell_all_reduce(const me_loop *l, me_group_kind group,
+                            uint64_t bytes)
+{
+    me_communicate_told(l->e, l->comm,
+                        (me_c10d_call){.op = ME_C10D_FUNCTIONAL_ALL_REDUCE,
+                                       .group = group,
+                                       .peer = -1,
+                                       .input_bytes = bytes});
+}
+
+static bool has_shards(const me_loop *l)
+{
+    return l->config->data_parallel == ME_DATA_PARALLEL_FULLY_SHARD &&
+           l->comm->size[ME_GROUP_DATA_SHARD] > 1;
+}
+
+/** The same of gradients on the host, all of them parts: nothing of it takes
+ *  the device, nor NCCL. */
+static void tell_on_host(const me_loop *l)
+{
+    const lie n = count_gradients(l);
+    const uint64_t bytes = me_size_mul((uint64_t)n.whole + n.parts,
+                                       me_dtype_bytes(ME_DTYPE_FLOAT32));
+    if (has_shards(l)) {
+        tell_all_reduce(l, me_mesh_group(l->comm, ME_GROUP_DATA_SHARD), bytes);
+    }
+    if (n.parts > 0) {
+        tell_all_reduce(l, me_mesh_group(l->comm, ME_GROUP_TENSOR), bytes);
+    }
+}
+
 /** _NormPartial._reduce_value(): squares, their sum over the ranks, its
  *  root. */
 static me_tensor *sum_norms(me_loop *l, const me_tensor *norms,
@@ -116,8 +148,9 @@ static me_tensor *sum_norms(me_loop *l, const me_tensor *norms,
 {
     me_engine *e = l->e;
     const me_frame frame = me_enter(e);
-    (void)me_empty_like(e, "pow", norms);
+    const me_tensor *squares = me_empty_like(e, "pow", norms);
     (void)me_empty_like(e, "all_reduce", norms);
+    tell_all_reduce(l, group, me_storage_bytes(squares));
     me_communicate(e, l->comm,
                    (me_call){.group = group,
                              .kind = ME_COLLECTIVE_ALL_REDUCE,
@@ -128,7 +161,7 @@ static me_tensor *sum_norms(me_loop *l, const me_tensor *norms,
 }
 
 /** _get_total_norm(): the norms stacked, summed over each dimension of the mesh
- *  that has parts, and their norm, which outlives them. */
+ *  that has parts, in their order, and their norm, which outlives them. */
 static me_tensor *total_norm(me_loop *l)
 {
     me_engine *e = l->e;
@@ -137,14 +170,13 @@ static me_tensor *total_norm(me_loop *l)
     foreach_norm(l, n.whole + n.parts);
     me_tensor *stack = stack_norms(l, n);
     me_tensor *sums = NULL;
-    if (n.parts > 0) {
-        sums = sum_norms(l, stack, me_mesh_group(l->comm, ME_GROUP_TENSOR));
+    if (has_shards(l)) {
+        sums = sum_norms(l, stack, me_mesh_group(l->comm, ME_GROUP_DATA_SHARD));
     }
-    if (l->config->data_parallel == ME_DATA_PARALLEL_FULLY_SHARD &&
-        l->comm->size[ME_GROUP_DATA_SHARD] > 1) {
+    if (n.parts > 0) {
         me_tensor *before = sums;
         sums = sum_norms(l, before == NULL ? stack : before,
-                         me_mesh_group(l->comm, ME_GROUP_DATA_SHARD));
+                         me_mesh_group(l->comm, ME_GROUP_TENSOR));
         if (before != NULL) {
             me_drop(e, before);
         }
@@ -190,7 +222,11 @@ static void multiply(me_loop *l)
 void me_loop_clip_gradients(me_loop *l)
 {
     me_engine *e = l->e;
-    if (!me_engine_is_ok(e) || l->config->fully_shard.offloads) {
+    if (!me_engine_is_ok(e)) {
+        return;
+    }
+    if (l->config->fully_shard.offloads) {
+        tell_on_host(l);
         return;
     }
     me_loop_refuse_mixed(l, "optimizer.clip_grad");

@@ -34,12 +34,24 @@ static me_parameter *parameter_of(const me_ddp_module *ddp, uint32_t index)
     return ddp->loop->parameters.parameters[ddp->first + index];
 }
 
+/** All-gathers are of lists: allgather_(). */
 static void tell(const me_ddp_module *ddp, me_collective kind, me_dtype dtype,
                  uint64_t count)
 {
+    const uint64_t ranks = (uint64_t)ddp->loop->comm->size[ddp->group];
+    const uint64_t bytes = me_size_mul(count, me_dtype_bytes(dtype));
+    const bool is_broadcast = kind == ME_COLLECTIVE_BROADCAST;
+    me_communicate_told(
+        ddp->loop->e, ddp->loop->comm,
+        (me_c10d_call){.op = is_broadcast ? ME_C10D_BROADCAST_
+                                          : ME_C10D_ALLGATHER_,
+                       .group = ddp->group,
+                       .peer = is_broadcast ? 0 : -1,
+                       .input_bytes = bytes,
+                       .output_bytes = me_size_mul(bytes, ranks)});
     me_communicate(ddp->loop->e, ddp->loop->comm,
                    (me_call){ddp->group, kind, dtype, count,
-                             kind == ME_COLLECTIVE_BROADCAST ? 0 : -1, false});
+                             is_broadcast ? 0 : -1, false});
 }
 
 /** _verify_param_shape_across_processes(): the number of parameters from every

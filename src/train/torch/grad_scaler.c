@@ -58,7 +58,13 @@ static const me_parameter *first_with_gradient(const me_loop *l)
 
 static void all_reduce_number(me_loop *l, me_group_kind group)
 {
-    (void)me_empty(l->e, "all_reduce", ME_DTYPE_FLOAT32, ME_SCALAR);
+    const me_tensor *sum =
+        me_empty(l->e, "all_reduce", ME_DTYPE_FLOAT32, ME_SCALAR);
+    me_communicate_told(l->e, l->comm,
+                        (me_c10d_call){.op = ME_C10D_FUNCTIONAL_ALL_REDUCE,
+                                       .group = group,
+                                       .peer = -1,
+                                       .input_bytes = me_storage_bytes(sum)});
     me_communicate(l->e, l->comm,
                    (me_call){.group = group,
                              .kind = ME_COLLECTIVE_ALL_REDUCE,

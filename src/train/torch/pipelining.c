@@ -240,6 +240,7 @@ void me_schedule_send(me_stage *stage, me_tensor *x, int32_t rank)
         return;
     }
     me_record_stream(x);
+    me_stage_tell_p2p(stage, ME_C10D_SEND, x, rank);
     me_communicate(stage->loop->e, stage->loop->comm,
                    (me_call){me_stage_group(stage), ME_COLLECTIVE_SEND,
                              x->dtype, me_numel(x), rank, false});
@@ -250,6 +251,7 @@ void me_schedule_receive(me_stage *stage, const me_tensor *x, int32_t rank)
     if (x == NULL || rank < 0 || !me_engine_is_ok(stage->loop->e)) {
         return;
     }
+    me_stage_tell_p2p(stage, ME_C10D_RECV_, x, rank);
     me_communicate(stage->loop->e, stage->loop->comm,
                    (me_call){me_stage_group(stage), ME_COLLECTIVE_RECV,
                              x->dtype, me_numel(x), rank, false});

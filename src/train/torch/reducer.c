@@ -35,10 +35,17 @@ static bool should_rebuild(const me_reducer *r)
 static void tell(const me_reducer *r, me_collective kind, me_dtype dtype,
                  uint64_t count)
 {
+    const bool is_broadcast = kind == ME_COLLECTIVE_BROADCAST;
+    me_communicate_told(
+        r->loop->e, r->loop->comm,
+        (me_c10d_call){
+            .op = is_broadcast ? ME_C10D_BROADCAST_ : ME_C10D_ALLREDUCE_,
+            .group = r->group,
+            .peer = is_broadcast ? 0 : -1,
+            .input_bytes = me_size_mul(count, me_dtype_bytes(dtype))});
     me_communicate(r->loop->e, r->loop->comm,
                    (me_call){r->group, kind, dtype, count,
-                             kind == ME_COLLECTIVE_BROADCAST ? 0 : -1,
-                             kind == ME_COLLECTIVE_ALL_REDUCE});
+                             is_broadcast ? 0 : -1, !is_broadcast});
 }
 
 /** compute_bucket_assignment_by_size() of one dtype: a bucket is full once it

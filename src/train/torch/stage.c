@@ -305,9 +305,23 @@ void me_stage_clear(me_stage *stage)
     }
 }
 
+void me_stage_tell_p2p(const me_stage *stage, me_c10d_op op, const me_tensor *x,
+                       int32_t rank)
+{
+    me_communicate_told(stage->loop->e, stage->loop->comm,
+                        (me_c10d_call){.op = op,
+                                       .group = me_stage_group(stage),
+                                       .peer = rank,
+                                       .input_bytes = me_storage_bytes(x),
+                                       .output_bytes = me_storage_bytes(x)});
+}
+
 static void tell(me_stage *stage, me_collective kind, const me_tensor *x,
                  int32_t rank)
 {
+    me_stage_tell_p2p(stage,
+                      kind == ME_COLLECTIVE_SEND ? ME_C10D_SEND : ME_C10D_RECV_,
+                      x, rank);
     me_communicate(stage->loop->e, stage->loop->comm,
                    (me_call){me_stage_group(stage), kind, x->dtype, me_numel(x),
                              rank, false});

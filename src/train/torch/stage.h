@@ -84,6 +84,11 @@ me_tensor *me_stage_pop_gradient(me_stage *stage, int32_t m);
 /** Whose communicator stages talk over: the pipeline's dimension of the mesh. */
 me_group_kind me_stage_group(const me_stage *stage);
 
+/** Tell who watches that @p x is sent, or received; me_communicate() is for the
+ *  call itself. @param rank  the other side, by its place in the group */
+void me_stage_tell_p2p(const me_stage *stage, me_c10d_op op, const me_tensor *x,
+                       int32_t rank);
+
 /** perform_reduce_grad(), once all micro-batches are through. */
 void me_stage_reduce(me_stage *stage);
 

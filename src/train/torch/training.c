@@ -134,6 +134,10 @@ static void begin(me_loop *l)
         l->barrier_byte = me_retain(me_scratch(l->e, "barrier", 1));
         me_category_set(l->e, before);
         me_leave(l->e, frame, NULL);
+        me_communicate_told(l->e, l->comm,
+                            (me_c10d_call){.op = ME_C10D_BARRIER,
+                                           .group = ME_GROUP_WORLD,
+                                           .peer = -1});
         me_communicate(l->e, l->comm,
                        (me_call){ME_GROUP_WORLD, ME_COLLECTIVE_ALL_REDUCE,
                                  ME_DTYPE_UINT8, 1, -1, false});
