@@ -38,8 +38,10 @@ typedef enum memest_tool {
     MEMEST_TOOL_MEMORY,  /**< MemoryTracker: see memest_tracker_series() */
     MEMEST_TOOL_RUNTIME, /**< RuntimeEstimator: text and JSON, as those below */
     MEMEST_TOOL_SAC,     /**< SACEstimator */
-    MEMEST_TOOL_ILP      /**< which modules to checkpoint selectively (sac_ilp);
+    MEMEST_TOOL_ILP,     /**< which modules to checkpoint selectively (sac_ilp);
                               needs CBC in the library */
+    MEMEST_TOOL_COMM     /**< collectives of set-up and of the iteration, as
+                              PyTorch's fake_collectives counts them */
 } memest_tool;
 
 /** How it listens. All zero: MemTracker, what the device has, iteration 0. */

@@ -12,6 +12,7 @@ _Static_assert((int)MEMEST_TOOL_MEM == (int)ME_TOOL_MEM &&
                    (int)MEMEST_TOOL_RUNTIME == (int)ME_TOOL_RUNTIME &&
                    (int)MEMEST_TOOL_SAC == (int)ME_TOOL_SAC &&
                    (int)MEMEST_TOOL_ILP == (int)ME_TOOL_ILP &&
+                   (int)MEMEST_TOOL_COMM == (int)ME_TOOL_COMM &&
                    (int)MEMEST_PLACE_GPU == (int)ME_MEM_CUDA &&
                    (int)MEMEST_PLACE_HOST == (int)ME_MEM_CPU,
                "numbered alike");
@@ -30,7 +31,7 @@ memest_status memest_tracker_create(const memest_tracker_options *options,
                     "struct_size of the options is too small: begin with "
                     "MEMEST_INIT(memest_tracker_options)"));
     }
-    if ((unsigned)asked.tool > MEMEST_TOOL_ILP || asked.iteration < 0) {
+    if ((unsigned)asked.tool > MEMEST_TOOL_COMM || asked.iteration < 0) {
         return me_api_status(
             me_fail(diag, ME_ERR_CONFIG,
                     "no such tool or iteration: %d, %d; both count from 0",
@@ -201,7 +202,7 @@ const memest_series *memest_tracker_series(const memest_tracker *tracker)
 static bool has_run(const me_tool *tool)
 {
     return tool->mem != NULL || tool->memory != NULL || tool->runtime != NULL ||
-           tool->sac != NULL ||
+           tool->sac != NULL || tool->comm != NULL ||
            (tool->mod != NULL && tool->options.kind == ME_TOOL_MOD);
 }
 

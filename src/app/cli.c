@@ -62,11 +62,11 @@ static const me_cli_flag flags[] = {
      "transfers are waited for, of schedule 1f1b and interleaved"},
     {"--legacy-b", NULL, NULL, FLAG_SWITCH, AT(legacy_b),
      "B of the file is the input's gradient and BW both, of schedule"},
-    {"--tool", NULL, "mem|fsdp2|mod|memory|runtime|sac|ilp", FLAG_NAME,
+    {"--tool", NULL, "mem|fsdp2|mod|memory|runtime|sac|ilp|comm", FLAG_NAME,
      AT(tool),
      "which of PyTorch's tools track is: MemTracker (the default), "
      "FSDPMemTracker, ModTracker, MemoryTracker, RuntimeEstimator, "
-     "SACEstimator, or what to checkpoint selectively"},
+     "SACEstimator, what to checkpoint selectively, or a list of collectives"},
     {"--budget", NULL, "N", FLAG_TEXT, AT(budget),
      "GiB that a rank may take, of track --tool ilp; the part of its memory that a "
      "module may keep, of --tool sac"},
@@ -431,6 +431,8 @@ static me_status check_tool(const me_cli *cli, me_diag *diag)
         {"--tabulate", " mem fsdp2 sac "},
         {"--budget", " sac ilp "},
         {"--shards", " ilp "},
+        {"--as-memtracker", " mem fsdp2 memory runtime ilp "},
+        {"--input-inside", " mem fsdp2 ilp "},
     };
 
     const char *tool = cli->tool == NULL ? "mem" : cli->tool;

@@ -2,6 +2,7 @@
 #include "app/tool.h"
 
 #include "app/tool_rows.h"
+#include "report/comm.h"
 #include "report/op_series.h"
 
 #include <string.h>
@@ -97,6 +98,16 @@ static me_status begin_memory(me_tool *t, const me_run *run, me_engine *e,
                : ME_OK;
 }
 
+static me_status begin_comm(me_tool *t, const me_run *run, me_engine *e,
+                            me_diag *diag)
+{
+    (void)run;
+    t->comm = me_comm_tracker_create(e, t->options.iteration);
+    return t->comm == NULL
+               ? me_fail(diag, ME_ERR_NOMEM, "no host memory for collectives")
+               : ME_OK;
+}
+
 static void append_points(const me_tool *t, const me_mem_format *format,
                           me_str *text)
 {
@@ -166,6 +177,15 @@ static me_status append_mod(const me_tool *t, const me_tool_format *format,
     return me_str_status(&t->hooks);
 }
 
+static me_status append_comm(const me_tool *t, const me_tool_format *format,
+                             me_diag *diag, me_str *text)
+{
+    (void)diag;
+    return strcmp(format->name, "json") == 0
+               ? me_comm_json_append(text, t->comm)
+               : me_comm_text_append(text, t->comm);
+}
+
 /** A tool of PyTorch's. */
 typedef struct tool_row {
     const char *name;
@@ -188,6 +208,7 @@ static const tool_row tools[] = {
                      me_tool_append_sac},
     [ME_TOOL_ILP] = {"ilp", " text json ", me_tool_begin_ilp,
                      me_tool_append_ilp},
+    [ME_TOOL_COMM] = {"comm", " text json ", begin_comm, append_comm},
 };
 
 me_status me_tool_find(const char *name, me_diag *diag, me_tool_kind *kind_out)
@@ -199,8 +220,8 @@ me_status me_tool_find(const char *name, me_diag *diag, me_tool_kind *kind_out)
         }
     }
     return me_fail(diag, ME_ERR_CONFIG,
-                   "--tool %s: mem, fsdp2, mod, memory, runtime, sac and ilp "
-                   "are tools",
+                   "--tool %s: mem, fsdp2, mod, memory, runtime, sac, ilp and "
+                   "comm are tools",
                    name);
 }
 
@@ -247,7 +268,8 @@ me_status me_tool_check(const me_tool_options *options, const me_config *config,
     if (status != ME_OK) {
         return status;
     }
-    const char *unknown = unknown_option(&config->torch);
+    const char *unknown =
+        options->kind == ME_TOOL_COMM ? NULL : unknown_option(&config->torch);
     if (unknown != NULL) {
         return me_fail(diag, ME_ERR_UNSUPPORTED,
                        "track: what PyTorch's tools say of a job with %s is "
@@ -271,7 +293,7 @@ me_status me_tool_begin(me_tool *t, const me_run *run, me_engine *e,
                         me_diag *diag)
 {
     t->engine = e;
-    if (t->options.kind != ME_TOOL_MEMORY) {
+    if (t->options.kind != ME_TOOL_MEMORY && t->options.kind != ME_TOOL_COMM) {
         t->mod = me_mod_tracker_create(e);
         if (t->mod == NULL) {
             return me_fail(diag, ME_ERR_NOMEM, "no host memory for ModTracker");
@@ -294,6 +316,7 @@ void me_tool_fini(me_tool *t)
     me_memory_tracker_destroy(t->memory);
     me_runtime_estimator_destroy(t->runtime);
     me_sac_estimator_destroy(t->sac);
+    me_comm_tracker_destroy(t->comm);
     me_pool_observer_destroy(t->pool);
     me_str_fini(&t->hooks);
     *t = (me_tool){.options = t->options};

@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "report/mem_text.h"
 #include "tensor/engine.h"
+#include "track/comm_tracker.h"
 #include "track/mem_tracker.h"
 #include "track/memory_tracker.h"
 #include "track/mod_tracker.h"
@@ -29,7 +30,8 @@ typedef enum me_tool_kind {
     ME_TOOL_MEMORY,  /**< the operation-level MemoryTracker */
     ME_TOOL_RUNTIME, /**< RuntimeEstimator */
     ME_TOOL_SAC,     /**< SACEstimator */
-    ME_TOOL_ILP      /**< what to checkpoint selectively: sac_ilp */
+    ME_TOOL_ILP,     /**< what to checkpoint selectively: sac_ilp */
+    ME_TOOL_COMM     /**< fake_collectives' names and sizes */
 } me_tool_kind;
 
 /** Which tool, and how it listens. */
@@ -56,6 +58,7 @@ typedef struct me_tool {
     me_mem_tracker *mem;       /**< of mem, fsdp2 and ilp */
     me_memory_tracker *memory; /**< of memory, as its allocator */
     me_pool_observer *pool;
+    me_comm_tracker *comm;         /**< of comm */
     me_str hooks;                  /**< of mod: a line a hook */
     me_runtime_estimator *runtime; /**< of runtime and ilp */
     me_sac_estimator *sac;         /**< of sac and ilp */

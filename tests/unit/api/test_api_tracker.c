@@ -332,6 +332,33 @@ static void test_api_tracker__estimates(void **state)
     }
 }
 
+/* The collectives of fully_shard: four modules over four ranks. */
+static void test_api_tracker__comm(void **state)
+{
+    (void)state;
+    memest_tracker *t = me_tracked_create(MEMEST_TOOL_COMM, false);
+    memest_observer observer = MEMEST_INIT(memest_observer);
+    memest_track_style style = MEMEST_INIT(memest_track_style);
+    char *text = NULL;
+    assert_int_equal(memest_tracker_text(t, NULL, &text, NULL),
+                     MEMEST_ERR_CONFIG); /* it has not run */
+    me_tracked_run("fsdp2_multi_group", t, &observer);
+    assert_int_equal(memest_tracker_text(t, NULL, &text, NULL), MEMEST_OK);
+    assert_non_null(strstr(text, "c10d._allgather_base_.default"));
+    memest_text_destroy(text);
+    style.format = MEMEST_TRACK_JSON;
+    assert_int_equal(memest_tracker_text(t, &style, &text, NULL), MEMEST_OK);
+    assert_non_null(strstr(text, "c10d._reduce_scatter_base_.default"));
+    memest_text_destroy(text);
+    style.format = MEMEST_TRACK_HTML;
+    assert_int_equal(memest_tracker_text(t, &style, &text, NULL),
+                     MEMEST_ERR_CONFIG);
+    assert_null(memest_tracker_series(t));
+    memest_snapshot s = MEMEST_INIT(memest_snapshot);
+    assert_false(memest_tracker_peak(t, MEMEST_PLACE_GPU, &s));
+    memest_tracker_destroy(t);
+}
+
 static int stop_at_layer(void *self, const memest_module_event *event)
 {
     (void)self;
@@ -426,6 +453,7 @@ int main(void)
         cmocka_unit_test(test_api_tracker__reset),
         cmocka_unit_test(test_api_tracker__mod),
         cmocka_unit_test(test_api_tracker__estimates),
+        cmocka_unit_test(test_api_tracker__comm),
         cmocka_unit_test(test_api_tracker__stops),
         cmocka_unit_test(test_api_tracker__refuses),
     };

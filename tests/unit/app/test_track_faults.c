@@ -101,13 +101,20 @@ static void test_memory(void **state)
     sweep(model, "memory", "json");
 }
 
+static void test_comm(void **state)
+{
+    (void)state;
+    static const char model[] = SOURCE_DIR "/configs/jobs/tp2_lm_lp.cfg";
+    sweep(model, "comm", "text");
+    sweep(model, "comm", "json");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mem),
-        cmocka_unit_test(test_nested),
-        cmocka_unit_test(test_fsdp2),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_mem),   cmocka_unit_test(test_nested),
+        cmocka_unit_test(test_fsdp2), cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_comm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
