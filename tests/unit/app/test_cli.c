@@ -112,7 +112,7 @@ static void test_cli__errors_name_the_flag(void **state)
         {{"help", "us"}, "us: no such command"},
         {{"check", "--dump", "plan"}, "--dump: memest check"},
         {{"track", "--top", "3"}, "--top has no effect with --tool mem"},
-        {{"track", "--tool", "mod", "--tabulate"}, "with mem fsdp2 it has"},
+        {{"track", "--tool", "mod", "--tabulate"}, "with mem fsdp2 sac it has"},
         {{"--course"}, "--course: --format must be json or html, not text"},
     };
 
