@@ -8,6 +8,7 @@
 #include "sac/tradeoff.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 /** What follows from the statistics of a module, where anything does: its order,
  *  its trade-off, its policy. */
@@ -147,13 +148,15 @@ static json_t *make_segment(const void *self, uint32_t i)
 static json_t *make_module(const me_sac_stats *stats, const findings *found)
 {
     const items all = {.stats = stats, .found = found};
+    const me_piecewise *fit = &found->tradeoff.fit;
+    const uint32_t n_segments = isfinite(fit->slopes[0]) ? fit->n_segments : 0;
     return json_pack(
         "{s:s, s:I, s:f, s:b, s:o, s:o, s:o}", "module", stats->fqn,
         "sac_memory", (json_int_t)found->tradeoff.sac_memory, "sac_runtime_ms",
         found->tradeoff.sac_runtime, "force_store_random", stats->stores_random,
         "ops", me_json_array(&all, stats->n_ops, make_op), "tradeoff_curve",
         me_json_array(&all, found->tradeoff.n_points, make_point), "segments",
-        me_json_array(&all, found->tradeoff.fit.n_segments, make_segment));
+        me_json_array(&all, n_segments, make_segment));
 }
 
 me_status me_sac_json_append(me_str *text, const me_sac_estimator *s,

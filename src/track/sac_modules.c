@@ -5,6 +5,7 @@
 #include "sac/greedy.h"
 #include "sac/tradeoff.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,8 +76,9 @@ static void number(const me_module_order *order, me_sac_module *items,
     }
 }
 
-/** What SACEstimator saw of it: where there is nothing to give up, or nothing to
- *  make again, it is as a leaf. */
+/** What SACEstimator saw of it: where there is nothing to give up, nothing to make
+ *  again, or all is given up at once, so that no line says what a part costs, it
+ *  is as a leaf. */
 static me_status add_tradeoff(const me_sac_estimator *sac, me_diag *diag,
                               me_sac_module *module)
 {
@@ -93,7 +95,8 @@ static me_status add_tradeoff(const me_sac_estimator *sac, me_diag *diag,
         status = me_sac_tradeoff_init(&tradeoff, stats, &greedy,
                                       ME_SAC_SEGMENTS, diag);
     }
-    if (status == ME_OK) {
+    module->is_leaf = status == ME_OK && !isfinite(tradeoff.fit.slopes[0]);
+    if (status == ME_OK && !module->is_leaf) {
         module->sac_bytes = tradeoff.sac_memory;
         module->sac_ms = tradeoff.sac_runtime;
         module->n_segments = tradeoff.fit.n_segments;
