@@ -129,8 +129,7 @@ static me_status check_in_place(void *self, me_diag *diag)
     };
 
     const tools *t = self;
-    const me_sac_stats *stats =
-        me_sac_estimator_module(t->sac, "Sequential.2");
+    const me_sac_stats *stats = me_sac_estimator_module(t->sac, "Sequential.2");
     assert_non_null(stats);
     assert_int_equal(stats->n_ops, sizeof want / sizeof want[0]);
     for (uint32_t i = 0; i < stats->n_ops; i++) {
