@@ -8,16 +8,8 @@
 /** What is around a module. */
 typedef struct search {
     bool is_in_checkpoint;
-    bool is_in_selective; /**< one of those checkpoints is */
-    bool is_in_holding;   /**< or one with use_reentrant=False */
+    bool is_in_holding; /**< or one with use_reentrant=False */
 } search;
-
-/** Checkpoints that PyTorch itself takes but memest does not. */
-static bool is_selective_nest(const me_layer_spec *layer, const search *s)
-{
-    return layer->is_checkpointed && s->is_in_checkpoint &&
-           (layer->is_selective || s->is_in_selective);
-}
 
 /** `context_fn` with use_reentrant=True, which PyTorch refuses. */
 static bool is_selective_reentrant(const me_layer_spec *layer, const search *s)
@@ -46,10 +38,11 @@ static bool is_reentrant(const me_layer_spec *layer, const search *s)
     return layer->is_reentrant;
 }
 
-/** A shard's module would run again without the hooks of a backward. */
-static bool is_sharded_inside(const me_layer_spec *layer, const search *s)
+/** A module that is gathered for a backward runs again in each of its halves. */
+static bool is_gathered_inside(const me_layer_spec *layer, const search *s)
 {
-    return layer->is_sharded && (s->is_in_checkpoint || layer->is_checkpointed);
+    return layer->is_sharded && !layer->keeps_unsharded &&
+           (s->is_in_checkpoint || layer->is_checkpointed);
 }
 
 static bool is_selective(const me_layer_spec *layer, const search *s)
@@ -78,7 +71,6 @@ static bool find(const me_layer_spec *layer, search s,
     }
     if (layer->is_checkpointed) {
         s.is_in_checkpoint = true;
-        s.is_in_selective = s.is_in_selective || layer->is_selective;
         s.is_in_holding = s.is_in_holding || !layer->is_reentrant;
     }
     bool is_found = false;
@@ -107,9 +99,6 @@ static const struct {
     {is_idle_early_stop, ALWAYS,
      "checkpoint_early_stop has no effect with checkpoint = \"reentrant\", "
      "which always runs again to its end; with checkpoint = true it has"},
-    {is_selective_nest, ALWAYS,
-     "of two checkpoints inside each other one has checkpoint_policy = "
-     "\"op\", which is not modelled"},
     {is_reentrant, WITH_PLAN,
      "checkpoint = \"reentrant\" with a parallelize_plan is not modelled, "
      "checkpoint = true is"},
@@ -120,9 +109,9 @@ static const struct {
     {is_selective, WITH_SPLIT,
      "PyTorch runs no checkpoint_policy = \"op\" in a stage whose backward "
      "is split, which would run it again twice"},
-    {is_sharded_inside, WITH_SPLIT_SHARDS,
+    {is_gathered_inside, WITH_SPLIT_SHARDS,
      "fully_shard in a checkpoint, in a stage whose backward is split, is "
-     "not modelled; a checkpoint in the module that is sharded is"},
+     "modelled with reshard_after_forward = false alone"},
 };
 
 me_status me_torch_check_checkpoints(const me_config *config, me_diag *diag)

@@ -408,14 +408,14 @@ static bool make_room(me_engine *e, kept_results *list, uint32_t count)
     return true;
 }
 
-void me_region_keep(me_engine *e, me_region_op op, uint32_t count,
+/** One more reference to each result. */
+static void keep_in(me_engine *e, me_region *region, uint32_t count,
                     me_tensor *const *results)
 {
-    if (!me_engine_is_ok(e) || !is_kept(e->packing, op) ||
-        !make_room(e, &e->packing->kept, count)) {
+    kept_results *list = &region->kept;
+    if (!make_room(e, list, count)) {
         return;
     }
-    kept_results *list = &e->packing->kept;
     const me_frame frame = me_enter(e);
     for (uint32_t i = 0; i < count; i++) {
         me_tensor *x = me_detach(e, results[i]);
@@ -427,6 +427,17 @@ void me_region_keep(me_engine *e, me_region_op op, uint32_t count,
         }
     }
     me_leave(e, frame, NULL);
+}
+
+void me_region_keep(me_engine *e, me_region_op op, uint32_t count,
+                    me_tensor *const *results)
+{
+    for (me_region *region = e->packing;
+         region != NULL && me_engine_is_ok(e); region = region->outer) {
+        if (is_kept(region, op)) {
+            keep_in(e, region, count, results);
+        }
+    }
 }
 
 bool me_region_kept(me_engine *e, me_region_op op, uint32_t count,
@@ -441,6 +452,7 @@ bool me_region_kept(me_engine *e, me_region_op op, uint32_t count,
         results_out[i] = me_adopt(e, list->tensors[list->next]);
         list->tensors[list->next++] = NULL;
     }
+    me_region_keep(e, op, count, results_out); /* of those inside */
     return true;
 }
 

@@ -18,7 +18,10 @@
  * PyTorch's tutorial use: attention, every other matrix product, and what is
  * reduced and scattered over tensor-parallel ranks.
  *
- * In a selective region there are no others.
+ * Each selective region around an operation counts and keeps for itself. One
+ * that runs again has regions in it run as in a forward, which keep what it
+ * hands out; when one of those runs again on its own, the one around it has
+ * nothing for it, and what it has kept of it stays until it goes.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -52,8 +55,8 @@ bool me_region_is_stopped(const me_engine *e);
 /** A local variable of a function that unwinds: the traceback holds it until the
  *  recomputation has ended. Nothing happens otherwise. */
 void me_region_hold_local(me_engine *e, me_tensor *x);
-/** An operation has made its results: a selective region that runs for the
- *  first time may keep them. */
+/** An operation has made its results: selective regions that run for the first
+ *  time, one inside the other, may keep them. */
 void me_region_keep(me_engine *e, me_region_op op, uint32_t count,
                     me_tensor *const *results);
 

@@ -110,14 +110,6 @@ static const struct {
      "a: { class = \"ReLU\"; checkpoint = \"reentrant\"; checkpoint_policy = "
      "\"op\"; };",
      0, "module: a: checkpoint_policy = \"op\" wants checkpoint = true"},
-    {"",
-     "a: { checkpoint = true; checkpoint_policy = \"op\"; b: { class = "
-     "\"ReLU\"; checkpoint = true; }; };",
-     0, "module: b: of two checkpoints inside each other one has"},
-    {"",
-     "a: { checkpoint = true; b: { class = \"ReLU\"; checkpoint = true; "
-     "checkpoint_policy = \"op\"; }; };",
-     0, "module: b: of two checkpoints inside each other one has"},
     {"parallel: { tensor = 2; world_size = 2; };",
      "parallelize_plan: { a: { module = \"up\"; style = \"ColwiseParallel\"; "
      "}; }; a: { class = \"ReLU\"; checkpoint = \"reentrant\"; };",
@@ -215,8 +207,17 @@ static const struct {
      "torch.zero_grad_set_to_none = false with fully_shard"},
     {"world_size = 4; pipeline = 2; virtual_pipeline = 2; }; pipeline: { "
      "schedule = \"ScheduleInterleavedZeroBubble\";",
-     "data_parallel = \"ddp\"; num_microbatches = 4;", "",
-     "DistributedDataParallel in a stage whose backward is split"},
+     "data_parallel = \"ddp\"; num_microbatches = 4; "
+     "find_unused_parameters = true;",
+     "",
+     "torch.find_unused_parameters = true in stages whose backward is split"},
+    {"world_size = 4; pipeline = 2; virtual_pipeline = 2; }; pipeline: { "
+     "schedule = \"ScheduleInterleavedZeroBubble\";",
+     "data_parallel = \"fully_shard\"; num_microbatches = 4;",
+     "a: { class = \"ReLU\"; repeat = 4; checkpoint = true; fully_shard = "
+     "true; };",
+     "module: 0: fully_shard in a checkpoint, in a stage whose backward is "
+     "split, is modelled with reshard_after_forward = false alone"},
 };
 
 static void test_layers__ddp_says_what_would_be_right(void **state)
