@@ -261,23 +261,15 @@ static me_status check_named_order(const me_config *config, me_diag *diag)
                : status;
 }
 
-/** What a stage may not have whose backward is split. */
+/** What a stage may not have whose backward is split: the search for unused
+ *  parameters begins at an output that the first half has detached. */
 static me_status check_split(const me_config *config, me_diag *diag)
 {
-    const char *what = config->torch.data_parallel == ME_DATA_PARALLEL_DDP
-                           ? "DistributedDataParallel"
-                       : config->torch.autocast >= 0 ? "torch.autocast"
-                                                     : NULL;
-    const me_schedule *schedule = me_schedule_find(config->pipeline.name);
-    const char *order = config->pipeline.file[0] != '\0' ? config->pipeline.file
-                        : schedule != NULL && schedule->torch_name != NULL
-                            ? schedule->torch_name
-                            : config->pipeline.name;
-    return what != NULL && me_torch_splits_backward(config)
+    return config->torch.find_unused_parameters &&
+                   me_torch_splits_backward(config)
                ? me_fail(diag, ME_ERR_CONFIG,
-                         "module: %s in a stage whose backward is split, as "
-                         "that of %s, is not modelled",
-                         what, order)
+                         "torch.find_unused_parameters = true in stages whose "
+                         "backward is split is not modelled, false is")
                : ME_OK;
 }
 
@@ -423,6 +415,19 @@ static me_status note_resharded(me_config *config, me_diag *diag)
                      "= false it does");
 }
 
+/** torch.autograd.grad() runs no hooks of AccumulateGrad. */
+static me_status note_unreduced(me_config *config, me_diag *diag)
+{
+    return config->torch.data_parallel != ME_DATA_PARALLEL_DDP ||
+                   !me_torch_splits_backward(config)
+               ? ME_OK
+               : me_config_assume(
+                     config, diag,
+                     "of stages whose last backward is split PyTorch 2.11 has "
+                     "DistributedDataParallel reduce the first one's gradients "
+                     "alone: the others keep those of their own rank");
+}
+
 static me_status note(me_config *config, me_diag *diag)
 {
     const me_status unwrapped = note_unwrapped(config, diag);
@@ -462,11 +467,16 @@ static me_status note(me_config *config, me_diag *diag)
     if (resharded != ME_OK) {
         return resharded;
     }
-    if (config->parallel.tensor > 1) {
+    const me_status unreduced = note_unreduced(config, diag);
+    if (unreduced != ME_OK) {
+        return unreduced;
+    }
+    if (config->parallel.tensor > 1 &&
+        config->torch.data_parallel != ME_DATA_PARALLEL_NONE) {
         const me_status status = me_config_assume(
             config, diag,
-            "parallelize_plan in pipeline stages follows PyTorch's source; no "
-            "measured job has it");
+            "parallelize_plan in wrapped pipeline stages follows PyTorch's "
+            "source; no measured job has it");
         if (status != ME_OK) {
             return status;
         }

@@ -393,7 +393,10 @@ me_layer *me_layers_build(me_nn *nn, const me_layer_tree *tree,
     if (me_engine_is_ok(nn->e)) {
         tie(&b, root);
     }
-    if ((tree->is_built_on_host && !tree->stays_on_host) || tree->has_cast) {
+    if (tree->is_meta && tree->has_cast) {
+        me_parameters_cast_on_meta(nn, tree->cast);
+    } else if ((tree->is_built_on_host && !tree->stays_on_host) ||
+               tree->has_cast) {
         me_parameters_to(nn, tree->has_cast ? &tree->cast : NULL);
     }
     return me_engine_is_ok(nn->e) ? root : NULL;

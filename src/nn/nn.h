@@ -198,6 +198,10 @@ void me_parameters_to_half(me_nn *nn);
  *  @param dtype  NULL: each stays as it is */
 void me_parameters_to(me_nn *nn, const me_dtype *dtype);
 
+/** `module.to(dtype)` of a model on the meta device, where nothing has memory:
+ *  parameters will be made in @p dtype. */
+void me_parameters_cast_on_meta(me_nn *nn, me_dtype dtype);
+
 /** Let go of all parameters and the list's memory. */
 void me_parameter_list_fini(me_engine *e, me_parameter_list *list);
 

@@ -174,6 +174,17 @@ static void count_cast(me_nn *nn, me_parameter *parameter, me_dtype dtype)
     parameter->dtype = dtype;
 }
 
+void me_parameters_cast_on_meta(me_nn *nn, me_dtype dtype)
+{
+    for (uint32_t i = 0; i < nn->parameters->count && me_engine_is_ok(nn->e);
+         i++) {
+        me_parameter *parameter = nn->parameters->parameters[i];
+        if (parameter->dtype != dtype) {
+            count_cast(nn, parameter, dtype);
+        }
+    }
+}
+
 void me_parameters_to(me_nn *nn, const me_dtype *dtype)
 {
     for (uint32_t i = 0; i < nn->parameters->count && me_engine_is_ok(nn->e);

@@ -22,12 +22,25 @@ typedef struct lie {
     uint32_t parts;
 } lie;
 
+/** The gradient of a parameter that model.parameters() has. In
+ *  DistributedDataParallel around a plan those that were DTensors have been
+ *  replaced by the end of a forward, by new ones without gradients
+ *  (_localize_dtensor() in tensor/parallel/ddp.py): the norm is of the others,
+ *  and so is what is clipped. */
+static const me_tensor *gradient_of(const me_loop *l, const me_parameter *p)
+{
+    return l->config->data_parallel == ME_DATA_PARALLEL_DDP &&
+                   p->layout != (uint8_t)ME_DLAYOUT_NONE
+               ? NULL
+               : p->tensor->grad;
+}
+
 static lie count_gradients(const me_loop *l)
 {
     lie n = {0};
     for (uint32_t i = 0; i < l->parameters.count; i++) {
         const me_parameter *p = l->parameters.parameters[i];
-        if (p->tensor->grad != NULL) {
+        if (gradient_of(l, p) != NULL) {
             const bool is_part =
                 me_dlayout_is_part(me_loop_gradient_layout(l, p));
             n.parts += is_part ? 1 : 0;
@@ -37,13 +50,24 @@ static lie count_gradients(const me_loop *l)
     return n;
 }
 
+/** Bytes of those that are clipped. */
+static uint64_t clipped_bytes(const me_loop *l)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < l->parameters.count; i++) {
+        const me_tensor *grad = gradient_of(l, l->parameters.parameters[i]);
+        bytes = me_size_add(bytes, grad == NULL ? 0 : me_bytes(grad));
+    }
+    return bytes;
+}
+
 /** Gradients that are summands on each rank are summed; the sums are variables
  *  of the running frame. */
 static void sum_summands(me_loop *l)
 {
     for (uint32_t i = 0; i < l->parameters.count; i++) {
         const me_parameter *p = l->parameters.parameters[i];
-        if (p->tensor->grad != NULL &&
+        if (gradient_of(l, p) != NULL &&
             me_loop_gradient_layout(l, p) == ME_DLAYOUT_PARTIAL) {
             (void)me_all_reduce_local(&l->nn, p->tensor->grad);
         }
@@ -55,7 +79,7 @@ static void make_partial(me_loop *l, uint32_t count)
 {
     uint64_t largest = 0;
     for (uint32_t i = 0; i < l->parameters.count; i++) {
-        const me_tensor *grad = l->parameters.parameters[i]->tensor->grad;
+        const me_tensor *grad = gradient_of(l, l->parameters.parameters[i]);
         if (grad != NULL) {
             largest = me_max_u64(largest, me_numel(grad));
         }
@@ -77,7 +101,7 @@ static void foreach_norm(me_loop *l, uint32_t count)
     sum_summands(l);
     make_partial(l, count);
     for (uint32_t i = 0; i < l->parameters.count && me_engine_is_ok(e); i++) {
-        const me_tensor *grad = l->parameters.parameters[i]->tensor->grad;
+        const me_tensor *grad = gradient_of(l, l->parameters.parameters[i]);
         if (grad != NULL) {
             norms[n++] =
                 me_empty(e, "_foreach_norm", (me_dtype)grad->dtype, ME_SCALAR);
@@ -89,7 +113,7 @@ static void foreach_norm(me_loop *l, uint32_t count)
     me_tell_operation(
         e, &(me_operation){.name = "_foreach_norm.Scalar",
                            .results = {n, (const me_tensor *const *)norms},
-                           .more_bytes = me_loop_gradient_bytes(l)});
+                           .more_bytes = clipped_bytes(l)});
 }
 
 /** `torch.stack(norms)`: beside norms of parts, those of whole gradients are
@@ -207,7 +231,7 @@ static void multiply(me_loop *l)
     const me_frame frame = me_enter(l->e);
     sum_summands(l);
     for (uint32_t i = 0; i < l->parameters.count; i++) {
-        const me_tensor *grad = l->parameters.parameters[i]->tensor->grad;
+        const me_tensor *grad = gradient_of(l, l->parameters.parameters[i]);
         if (grad != NULL) {
             me_launch_kernel(l->e, ME_KERNEL_ELEMENTWISE, me_numel(grad),
                              2 * me_bytes(grad));
@@ -230,6 +254,10 @@ void me_loop_clip_gradients(me_loop *l)
         return;
     }
     me_loop_refuse_mixed(l, "optimizer.clip_grad");
+    const lie n = count_gradients(l);
+    if (n.whole + n.parts == 0) {
+        return;
+    }
     const me_phase phase = me_phase_set(e, ME_PHASE_OPTIMIZER);
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     const me_frame frame = me_enter(e);
@@ -244,7 +272,7 @@ void me_loop_clip_gradients(me_loop *l)
     me_tell_operation(e,
                       &(me_operation){.name = "_foreach_mul_.Tensor",
                                       .arguments = ME_TENSORS(coefficient),
-                                      .more_bytes = me_loop_gradient_bytes(l)});
+                                      .more_bytes = clipped_bytes(l)});
     me_drop(e, coefficient);
     me_leave(e, frame, NULL);
     me_category_set(e, category);

@@ -19,15 +19,20 @@ static me_tensor *keep_number(me_loop *l, const char *name, me_dtype dtype,
     return x;
 }
 
-me_tensor *me_grad_scaler_scale(me_loop *l, me_tensor *loss)
+void me_grad_scaler_begin(me_loop *l)
 {
     me_grad_scaler *scaler = &l->scaler;
-    if (scaler->scale == NULL) {
+    if (scaler->scale == NULL && me_engine_is_ok(l->e)) {
         scaler->scale = keep_number(l, "scale", ME_DTYPE_FLOAT32, FULL);
         scaler->growth_tracker =
             keep_number(l, "growth_tracker", ME_DTYPE_INT32, FULL);
     }
-    return me_mul(l->e, loss, scaler->scale);
+}
+
+me_tensor *me_grad_scaler_scale(me_loop *l, me_tensor *loss)
+{
+    me_grad_scaler_begin(l);
+    return me_mul(l->e, loss, l->scaler.scale);
 }
 
 static me_tensor *number(me_loop *l, const char *name, me_dtype dtype,
@@ -36,6 +41,12 @@ static me_tensor *number(me_loop *l, const char *name, me_dtype dtype,
     me_tensor *x = me_empty(l->e, name, dtype, ME_SCALAR);
     me_tell_op(l->e, op, ME_NO_TENSORS, ME_TENSORS(x));
     return x;
+}
+
+/** Are gradients on the host? What is found of them then is there, too. */
+static bool is_on_host(const me_loop *l)
+{
+    return l->config->fully_shard.offloads;
 }
 
 /** Optimizers that divide by the scale themselves
@@ -80,13 +91,14 @@ static void all_reduce_number(me_loop *l, me_group_kind group)
 static void reduce_found_inf(me_loop *l)
 {
     const me_parameter *first = first_with_gradient(l);
+    const bool is_ddp = l->config->data_parallel == ME_DATA_PARALLEL_DDP;
     const me_frame frame = me_enter(l->e);
     if (first != NULL &&
         l->config->data_parallel == ME_DATA_PARALLEL_FULLY_SHARD &&
         l->comm->size[ME_GROUP_DATA_SHARD] > 1) {
         all_reduce_number(l, me_mesh_group(l->comm, ME_GROUP_DATA_SHARD));
     }
-    if (first != NULL && first->layout != (uint8_t)ME_DLAYOUT_NONE &&
+    if (first != NULL && !is_ddp && first->layout != (uint8_t)ME_DLAYOUT_NONE &&
         me_loop_gradient_layout(l, first) != ME_DLAYOUT_REPLICATE) {
         all_reduce_number(l, me_mesh_group(l->comm, ME_GROUP_TENSOR));
     }
@@ -96,13 +108,17 @@ static void reduce_found_inf(me_loop *l)
 /**
  * _unscale_grads_(): copies of `found_inf` and of the factor for the device, of
  * which the first is kept until the update; then a kernel over the gradients,
- * in place.
+ * in place. On the host, where gradients may be, all of it is there, the sum
+ * over ranks as well.
  */
 static void check_gradients(me_loop *l)
 {
     me_engine *e = l->e;
     if (l->config->data_parallel == ME_DATA_PARALLEL_NONE) {
         me_loop_refuse_mixed(l, "torch.grad_scaler");
+    }
+    if (is_on_host(l)) {
+        return;
     }
     l->scaler.found_inf =
         keep_number(l, "found_inf", ME_DTYPE_FLOAT32, TO_COPY);
@@ -175,7 +191,13 @@ static void step_inside(me_loop *l)
     }
     end(l, c);
     c = begin(l);
+    me_tensor *copy = is_on_host(l)
+                          ? number(l, "found_inf", ME_DTYPE_FLOAT32, TO_COPY)
+                          : NULL;
     (void)number(l, "found_inf", ME_DTYPE_FLOAT32, "add.Tensor");
+    if (copy != NULL) {
+        me_drop(l->e, copy);
+    }
     if (!l->scaler.is_unscaled) {
         (void)number(l, "grad_scale", ME_DTYPE_FLOAT32, "mul.Tensor");
     }
@@ -192,19 +214,33 @@ void me_grad_scaler_step(me_loop *l)
     if (!l->scaler.is_unscaled) {
         me_grad_scaler_unscale(l);
     }
-    me_launch_host_waits(l->e); /* found_inf.item() */
-    me_tell_op(l->e, "_local_scalar_dense.default",
-               ME_TENSORS(l->scaler.found_inf), ME_NO_TENSORS);
+    if (!is_on_host(l)) {
+        me_launch_host_waits(l->e); /* found_inf.item() */
+        me_tell_op(l->e, "_local_scalar_dense.default",
+                   ME_TENSORS(l->scaler.found_inf), ME_NO_TENSORS);
+    }
     me_loop_step(l);
+}
+
+/** `_amp_update_scale_()`. */
+static void tell_update(const me_loop *l, const me_tensor *found_inf)
+{
+    const me_grad_scaler *s = &l->scaler;
+    me_tell_op(l->e, "_amp_update_scale_.default",
+               ME_TENSORS(s->scale, s->growth_tracker, found_inf),
+               ME_TENSORS(s->scale));
 }
 
 void me_grad_scaler_update(me_loop *l)
 {
     l->scaler.is_unscaled = false;
-    const me_grad_scaler *s = &l->scaler;
-    me_tell_op(l->e, "_amp_update_scale_.default",
-               ME_TENSORS(s->scale, s->growth_tracker, s->found_inf),
-               ME_TENSORS(s->scale));
+    if (is_on_host(l)) {
+        const call c = begin(l);
+        tell_update(l, number(l, "found_inf", ME_DTYPE_FLOAT32, TO_COPY));
+        end(l, c);
+    } else {
+        tell_update(l, l->scaler.found_inf);
+    }
     me_clear(l->e, &l->scaler.found_inf);
 }
 

@@ -11,6 +11,11 @@
 
 #include "train/torch/loop.h"
 
+/** The numbers that a scaler keeps, unless it has them: it makes them when it
+ *  scales a loss, and PyTorch refuses to step without. Pipeline ranks that have
+ *  no loss call `scaler._lazy_init_scale_growth_tracker(device)`. */
+void me_grad_scaler_begin(me_loop *l);
+
 /** `scaler.scale(loss)`: a variable of the running frame. */
 me_tensor *me_grad_scaler_scale(me_loop *l, me_tensor *loss);
 

@@ -9,6 +9,7 @@
 #include "ops/view.h"
 #include "tensor/launch.h"
 #include "train/torch/fsdp.h"
+#include "train/torch/grad_scaler.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -297,6 +298,9 @@ void me_schedule_add_loss(me_schedule_run *run, me_stage *stage, int32_t m)
     me_tensor *loss =
         me_forward_run(&run->loop->nn, run->loop->config->loss, 2, operands);
     me_autocast_exit(e, outer);
+    if (run->loop->config->scales_gradients) { /* by the loss function */
+        loss = me_grad_scaler_scale(run->loop, loss);
+    }
     me_assign(e, &run->losses[m], loss);
     me_loop_check_loss(run->loop, loss);
     me_category_set(e, category);

@@ -150,6 +150,15 @@ static me_stage_weights weights_of(me_stage *stage)
     return weights;
 }
 
+/** backward_maybe_with_nosync(): the last backward of whole ones and of halves
+ *  for the weights. */
+static void prepare_ddp(me_stage *stage)
+{
+    if (stage->ddp != NULL && ++stage->n_backwards == stage->n_microbatches) {
+        me_ddp_prepare_for_backward(stage->ddp);
+    }
+}
+
 /** stage_backward(): the input's gradient leaves its `grad`. */
 static me_tensor *backward_full(me_stage *stage, me_stage_microbatch *mb,
                                 me_tensor *loss, me_tensor *output)
@@ -159,9 +168,7 @@ static me_tensor *backward_full(me_stage *stage, me_stage_microbatch *mb,
     me_tensor *root = NULL;
     me_tensor *gradient = NULL;
     begin_at(stage, mb, loss, output, &root, &gradient);
-    if (stage->ddp != NULL && ++stage->n_backwards == stage->n_microbatches) {
-        me_ddp_prepare_for_backward(stage->ddp);
-    }
+    prepare_ddp(stage);
     me_backward(e, root, gradient);
     if (stage->ddp != NULL) {
         me_ddp_end_backward(stage->ddp);
@@ -243,8 +250,12 @@ void me_stage_backward_weight(me_stage *stage, int32_t m)
     if (!me_engine_is_ok(e)) {
         return;
     }
+    prepare_ddp(stage);
     if (is_first(stage)) { /* whose first half was put off */
         me_backward(e, mb->state_output, mb->state_gradient);
+        if (stage->ddp != NULL) {
+            me_ddp_end_backward(stage->ddp);
+        }
         if (stage->fsdp != NULL) {
             me_fsdp_end_backward(stage->fsdp);
         }

@@ -156,7 +156,11 @@ static me_boundary labels_of(const me_torch_config *c)
 
 void me_loop_to_empty(me_loop *l)
 {
-    if (l->config->tree->is_meta && me_engine_is_ok(l->e)) {
+    const me_torch_config *c = l->config;
+    if (c->tree->is_meta && me_engine_is_ok(l->e)) {
+        if (c->tree->n_styles > 0) { /* `empty_like()` of a DTensor */
+            me_fake_device(l->e);
+        }
         me_parameters_to(&l->nn, NULL);
     }
 }
@@ -365,6 +369,9 @@ static void run_pipeline(me_loop *l, me_schedule_run *run)
         me_phase_set(l->e, ME_PHASE_OTHER);
         me_schedule_step(run);
         me_loop_point(l, "schedule", -1);
+        if (l->config->scales_gradients) {
+            me_grad_scaler_begin(l);
+        }
         update(l);
     }
 }

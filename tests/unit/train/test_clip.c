@@ -130,6 +130,24 @@ static void test_clip__found_inf(void **state)
     }
 }
 
+/* DistributedDataParallel around a plan: what was a DTensor is clipped by nobody,
+ * and found_inf is the rank's own, of local tensors. */
+static void test_clip__ddp_around_a_plan(void **state)
+{
+    me_test_events *events = *state;
+    clipped c;
+    init(&c, events->e, ME_DATA_PARALLEL_DDP);
+    (void)me_test_events_take(events);
+    me_loop_clip_gradients(&c.loop);
+    EXPECT_EVENTS(events, "");
+    c.parameters[1].layout = ME_DLAYOUT_NONE;
+    me_loop_clip_gradients(&c.loop);
+    EXPECT_EVENTS(events, "+4 +4 -4 +4 +4 -4 -4 " COEFFICIENT "-4 -4 -4");
+    me_grad_scaler_unscale(&c.loop);
+    EXPECT_EVENTS(events, "+8 +8 -8 +4 -8 +4 +4 +4 -4 -4 -4");
+    fini(&c, events);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -138,6 +156,7 @@ int main(void)
         ENGINE_TEST(test_clip__offloaded),
         ENGINE_TEST(test_clip__mixed_gradients_are_refused),
         ENGINE_TEST(test_clip__found_inf),
+        ENGINE_TEST(test_clip__ddp_around_a_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

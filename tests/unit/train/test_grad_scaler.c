@@ -121,12 +121,53 @@ static void test_grad_scaler__fused_kernels_unscale(void **state)
     assert_int_equal(events->live, 0);
 }
 
+/* A pipeline rank without a loss has the numbers nevertheless, once. */
+static void test_grad_scaler__begins_without_a_loss(void **state)
+{
+    me_test_events *events = *state;
+    scaled s;
+    init(&s, events->e, ME_OPTIMIZER_TORCH_FOREACH);
+    (void)me_test_events_take(events);
+
+    me_grad_scaler_begin(&s.loop);
+    EXPECT_EVENTS(events, "+4 +4");
+    me_grad_scaler_begin(&s.loop);
+    EXPECT_EVENTS(events, "");
+    fini(&s);
+    assert_int_equal(events->live, 0);
+}
+
+/* Of gradients on the host copies are there; what was found comes back for the
+ * update, and for a fused step, which is handed a sum. */
+static void test_grad_scaler__gradients_on_the_host(void **state)
+{
+    me_test_events *events = *state;
+    const me_optimizer_impl impls[] = {ME_OPTIMIZER_TORCH_FOREACH,
+                                       ME_OPTIMIZER_TORCH_FUSED};
+    const char *const steps[] = {"+8 +8 -8 +4 -8 +4 -4 -4",
+                                 "+4 +4 -4 -4 +4 +4 -4 +4 -4 -4"};
+    for (int i = 0; i < 2; i++) {
+        scaled s;
+        init(&s, events->e, impls[i]);
+        s.config.fully_shard.offloads = true;
+        (void)me_test_events_take(events);
+        me_grad_scaler_step(&s.loop);
+        EXPECT_EVENTS(events, steps[i]);
+        me_grad_scaler_update(&s.loop);
+        EXPECT_EVENTS(events, "+4 -4");
+        fini(&s);
+        assert_int_equal(events->live, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         ENGINE_TEST(test_grad_scaler__scale),
         ENGINE_TEST(test_grad_scaler__step_unscales),
         ENGINE_TEST(test_grad_scaler__fused_kernels_unscale),
+        ENGINE_TEST(test_grad_scaler__begins_without_a_loss),
+        ENGINE_TEST(test_grad_scaler__gradients_on_the_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
