@@ -438,10 +438,6 @@ static me_status note(me_config *config, me_diag *diag)
     if (held != ME_OK) {
         return held;
     }
-    const me_status nested = me_torch_note_checkpoints(config, diag);
-    if (nested != ME_OK) {
-        return nested;
-    }
     const me_status scaled = me_torch_note_autocast(config, diag);
     if (scaled != ME_OK) {
         return scaled;

@@ -23,10 +23,10 @@ me_status me_torch_check_autocast(const me_config *config, me_diag *diag)
     const char *what = config->torch.autocast < 0
                            ? NULL
                            : unmeasured_layer(&config->torch_job.tree->root);
-    return what == NULL ? ME_OK
-                        : me_fail(diag, ME_ERR_CONFIG,
-                                  "torch.autocast with %s is not modelled",
-                                  what);
+    return what == NULL
+               ? ME_OK
+               : me_fail(diag, ME_ERR_CONFIG,
+                         "torch.autocast with %s is not modelled", what);
 }
 
 me_status me_torch_note_autocast(me_config *config, me_diag *diag)

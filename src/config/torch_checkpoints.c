@@ -8,7 +8,6 @@
 /** What is around a module. */
 typedef struct search {
     bool is_in_checkpoint;
-    bool is_in_holding; /**< or one with use_reentrant=False */
 } search;
 
 /** `context_fn` with use_reentrant=True, which PyTorch refuses. */
@@ -24,12 +23,6 @@ static bool is_idle_early_stop(const me_layer_spec *layer, const search *s)
 {
     (void)s;
     return layer->is_reentrant && layer->has_early_stop;
-}
-
-/** Two with use_reentrant=False. */
-static bool is_nested(const me_layer_spec *layer, const search *s)
-{
-    return layer->is_checkpointed && !layer->is_reentrant && s->is_in_holding;
 }
 
 static bool is_reentrant(const me_layer_spec *layer, const search *s)
@@ -69,10 +62,7 @@ static bool find(const me_layer_spec *layer, search s,
         *name_out = layer->name;
         return true;
     }
-    if (layer->is_checkpointed) {
-        s.is_in_checkpoint = true;
-        s.is_in_holding = s.is_in_holding || !layer->is_reentrant;
-    }
+    s.is_in_checkpoint = s.is_in_checkpoint || layer->is_checkpointed;
     bool is_found = false;
     for (uint32_t i = 0; i < layer->n_children && !is_found; i++) {
         is_found = find(&layer->children[i], s, is_meant, name_out);
@@ -142,18 +132,4 @@ me_status me_torch_check_checkpoints(const me_config *config, me_diag *diag)
         }
     }
     return ME_OK;
-}
-
-me_status me_torch_note_checkpoints(me_config *config, me_diag *diag)
-{
-    const me_layer_spec *root = &config->torch_job.tree->root;
-    const char *name = NULL;
-    if (config->torch.autocast < 0 ||
-        !find(root, (search){0}, is_nested, &name)) {
-        return ME_OK;
-    }
-    return me_config_assume(
-        config, diag,
-        "checkpoints with use_reentrant=False inside each other run again under "
-        "the autocast that they ran under; no measured job has both");
 }

@@ -18,7 +18,4 @@ bool me_torch_splits_backward(const me_config *config);
  *  what its kind does not have, or beside what it was not measured with. */
 me_status me_torch_check_checkpoints(const me_config *config, me_diag *diag);
 
-/** Say what of them stands without a measured job. */
-me_status me_torch_note_checkpoints(me_config *config, me_diag *diag);
-
 #endif /* MEMEST_CONFIG_TORCH_CHECKPOINTS_H */

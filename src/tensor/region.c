@@ -432,8 +432,8 @@ static void keep_in(me_engine *e, me_region *region, uint32_t count,
 void me_region_keep(me_engine *e, me_region_op op, uint32_t count,
                     me_tensor *const *results)
 {
-    for (me_region *region = e->packing;
-         region != NULL && me_engine_is_ok(e); region = region->outer) {
+    for (me_region *region = e->packing; region != NULL && me_engine_is_ok(e);
+         region = region->outer) {
         if (is_kept(region, op)) {
             keep_in(e, region, count, results);
         }

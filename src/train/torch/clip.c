@@ -269,10 +269,9 @@ void me_loop_clip_gradients(me_loop *l)
     me_drop(e, sum);
     (void)scalar(e, "clamp", "clamp.default");
     multiply(l);
-    me_tell_operation(e,
-                      &(me_operation){.name = "_foreach_mul_.Tensor",
-                                      .arguments = ME_TENSORS(coefficient),
-                                      .more_bytes = clipped_bytes(l)});
+    me_tell_operation(e, &(me_operation){.name = "_foreach_mul_.Tensor",
+                                         .arguments = ME_TENSORS(coefficient),
+                                         .more_bytes = clipped_bytes(l)});
     me_drop(e, coefficient);
     me_leave(e, frame, NULL);
     me_category_set(e, category);
