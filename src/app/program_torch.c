@@ -54,6 +54,7 @@ static me_status init(const me_plan *plan, int32_t rank, me_program *p)
                      .dtype = c->torch.autocast >= 0
                                   ? (me_dtype)c->torch.autocast
                                   : ME_DTYPE_FLOAT32},
+        .autocasts_step = c->torch.autocast_backward,
         .scales_gradients = c->torch.grad_scaler,
         .clips_gradients = c->optimizer.clip_grad > 0,
         .input_shape = shape,

@@ -162,7 +162,8 @@ typedef struct me_torch_options {
     bool
         loss_parallel; /**< cross_entropy of a DTensor that is cut in classes */
     me_sdpa_backend attention;
-    int32_t autocast; /**< dtype of forward and loss; -1: none */
+    int32_t autocast;       /**< dtype of forward and loss; -1: none */
+    bool autocast_backward; /**< the context is around it as well */
     bool grad_scaler;
     me_data_parallel data_parallel;
     bool cpu_offload;           /**< fully_shard's CPUOffloadPolicy */

@@ -23,6 +23,12 @@ me_status me_torch_check_autocast(const me_config *config, me_diag *diag)
     const char *what = config->torch.autocast < 0
                            ? NULL
                            : unmeasured_layer(&config->torch_job.tree->root);
+    if (config->torch.autocast_backward &&
+        (config->torch.autocast < 0 || config->parallel.pipeline == 1)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "torch.autocast_backward = true is modelled with "
+                       "torch.autocast and parallel.pipeline over 1 alone");
+    }
     return what == NULL
                ? ME_OK
                : me_fail(diag, ME_ERR_CONFIG,

@@ -162,6 +162,18 @@ me_tensor *me_sum_to(me_engine *e, me_tensor *gradient, const me_shape *shape)
     return sum;
 }
 
+/** A gradient's sum is made in float32 where its backward runs under autocast,
+ *  which the tape casts back. */
+static me_tensor *sum_gradient_to(me_engine *e, me_tensor *gradient,
+                                  const me_shape *shape)
+{
+    me_tensor *sum =
+        me_empty(e, "sum", me_autocast_float_dtype(e, gradient), *shape);
+    const me_reduction reduction = reduction_to(gradient, shape);
+    me_reduce(e, &reduction);
+    return sum;
+}
+
 /** The gradient is the incoming scalar, expanded: a view with strides of 0. */
 static void sum_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                          me_tensor **gx)
@@ -289,5 +301,5 @@ me_tensor *me_vector_norm(me_engine *e, const me_tensor *x, me_dtype dtype)
 
 void me_ops_install(me_engine *e)
 {
-    me_tape_set_sum_to(e, me_sum_to);
+    me_tape_set_sum_to(e, sum_gradient_to);
 }

@@ -22,7 +22,7 @@ static me_tensor *keep_number(me_loop *l, const char *name, me_dtype dtype,
 void me_grad_scaler_begin(me_loop *l)
 {
     me_grad_scaler *scaler = &l->scaler;
-    if (scaler->scale == NULL && me_engine_is_ok(l->e)) {
+    if (scaler->scale == NULL) {
         scaler->scale = keep_number(l, "scale", ME_DTYPE_FLOAT32, FULL);
         scaler->growth_tracker =
             keep_number(l, "growth_tracker", ME_DTYPE_INT32, FULL);

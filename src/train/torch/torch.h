@@ -36,6 +36,7 @@ typedef struct me_torch_config {
     me_torch_target target;
     me_sdpa_backend attention;
     me_autocast_state autocast; /**< of the forward and the loss */
+    bool autocasts_step;        /**< and of a pipeline's whole step */
     bool scales_gradients;      /**< with a GradScaler */
     bool clips_gradients;       /**< clip_grad_norm_() before each step */
     me_shape input_shape;       /**< of one micro-batch */

@@ -359,6 +359,19 @@ static void set_up_pipeline(me_loop *l, me_schedule_run *run)
     me_point(l->e, "input");
 }
 
+/** `schedule.step(…)`, in a context of its own where one is around it. */
+static void step_schedule(const me_loop *l, me_schedule_run *run)
+{
+    if (!l->config->autocasts_step) {
+        me_schedule_step(run);
+        return;
+    }
+    const me_autocast_state outer =
+        me_autocast_enter(l->e, l->config->autocast);
+    me_schedule_step(run);
+    me_autocast_exit(l->e, outer);
+}
+
 static void run_pipeline(me_loop *l, me_schedule_run *run)
 {
     set_up_pipeline(l, run);
@@ -367,7 +380,7 @@ static void run_pipeline(me_loop *l, me_schedule_run *run)
         l->iteration = i;
         me_iteration(l->e, i);
         me_phase_set(l->e, ME_PHASE_OTHER);
-        me_schedule_step(run);
+        step_schedule(l, run);
         me_loop_point(l, "schedule", -1);
         if (l->config->scales_gradients) {
             me_grad_scaler_begin(l);

@@ -55,6 +55,13 @@ static const job_case cases[] = {
      STAGES, ""},
     {FP16 "data_parallel = \"ddp\";", "world_size = 4; pipeline = 2;", STAGES,
      ""},
+    {BF16 "autocast_backward = true;", "world_size = 2; pipeline = 2;", STAGES,
+     ""},
+    {BF16 "autocast_backward = true;", "", NORM,
+     "torch.autocast_backward = true is modelled with torch.autocast and "
+     "parallel.pipeline over 1 alone"},
+    {"autocast_backward = true;", "world_size = 2; pipeline = 2;", STAGES,
+     "torch.autocast_backward = true is modelled with torch.autocast"},
     {BF16, "world_size = 2; tensor = 2;", PLAN, ""},
     {BF16 "data_parallel = \"fully_shard\";", "world_size = 4; tensor = 2;",
      PLAN, ""},
