@@ -26,6 +26,7 @@ static me_fully_shard_config fully_shard_config(const me_torch_options *t)
 static me_ddp_config ddp_config(const me_torch_options *t)
 {
     return (me_ddp_config){
+        .is_replicate = t->replicate,
         .bucket_bytes = (uint64_t)(t->bucket_cap_mb * 1024 * 1024),
         .gradient_as_bucket_view = t->gradient_as_bucket_view,
         .finds_unused_parameters = t->find_unused_parameters,

@@ -175,8 +175,9 @@ typedef struct me_torch_options {
     int32_t num_microbatches;        /**< of a step, without a global batch */
     bool unshard_stages;             /**< of a pipeline, ahead of their use */
     bool returns_outputs;            /**< a pipeline's step does */
-    double bucket_cap_mb;            /**< DDP's, in MiB; 0: its default */
-    bool gradient_as_bucket_view;    /**< DDP's, as the four below */
+    bool replicate; /**< DDP is replicate()'s, made in the first forward */
+    double bucket_cap_mb;         /**< DDP's, in MiB; 0: its default */
+    bool gradient_as_bucket_view; /**< DDP's, as the four below */
     bool find_unused_parameters;
     bool static_graph;
     bool broadcast_buffers;

@@ -355,6 +355,8 @@ BOOL("torch.returns_outputs", "true", torch.returns_outputs,
     "(return_outputs), and keeps them until then."),
 BOOL("torch.gradient_as_bucket_view", "false", torch.gradient_as_bucket_view,
     "DistributedDataParallel: gradients are views of its buckets."),
+BOOL("torch.replicate", "false", torch.replicate,
+    "DDP is that of replicate(), which makes it in the first forward."),
 DOUBLE("torch.bucket_cap_mb", "0", 0.0, 1e6, torch.bucket_cap_mb,
     "DistributedDataParallel: MiB at which a bucket is full; 0: 25, and the "
     "first one 1."),

@@ -56,6 +56,7 @@ static const char *ddp_option(const me_torch_options *t)
     } options[] = {
         {t->gradient_as_bucket_view, "torch.gradient_as_bucket_view = true"},
         {t->bucket_cap_mb > 0, "torch.bucket_cap_mb"},
+        {t->replicate, "torch.replicate = true"},
         {t->find_unused_parameters, "torch.find_unused_parameters = true"},
         {t->static_graph, "torch.static_graph = true"},
         {!t->broadcast_buffers, "torch.broadcast_buffers = false"},
@@ -85,7 +86,15 @@ static me_status check_ddp(const me_config *config, me_diag *diag)
                        "must be \"ddp\"",
                        option);
     }
-    if (is_ddp && config->torch_job.tree->is_meta) {
+    if (t->replicate &&
+        (is_pipeline || t->no_sync || t->static_graph ||
+         t->find_unused_parameters || config->torch_job.tree->n_styles > 0)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "torch.replicate = true with a pipeline, a "
+                       "parallelize_plan, torch.no_sync, torch.static_graph or "
+                       "torch.find_unused_parameters is not modelled");
+    }
+    if (is_ddp && config->torch_job.tree->is_meta && !t->replicate) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "module: device = \"meta\" with torch.data_parallel = "
                        "\"ddp\", whose parameters are sent when it is made: "
@@ -154,8 +163,8 @@ static me_status check_sharding(const me_config *config, me_diag *diag)
         return me_fail(
             diag, ME_ERR_CONFIG,
             "torch.data_parallel_replicate = %d copies of one shard: "
-            "torchtitan has DDP with buckets of 100 MB there, which "
-            "is not modelled",
+            "torchtitan has DDP with buckets of 100 MB there, as with "
+            "data_parallel_shard_degree = 1",
             (int)t->data_parallel_replicate);
     }
     if (!t->requires_all_reduce && t->data_parallel_replicate == 1) {

@@ -135,11 +135,6 @@ static me_status read_data_parallel(me_titan_model *m)
     if (m->shard == 0) {
         return me_titan_wrong(m, ME_TITAN_SHARD, "must be at least 1, or -1");
     }
-    if (m->replicate > 1 && m->shard == 1) {
-        return unsupported(m, ME_TITAN_REPLICATE,
-                           "DDP with buckets of 100 MB is not modelled; copies "
-                           "of a sharded model (HSDP) are");
-    }
     m->is_sharded = m->shard != 1;
     return check_words(m, ME_TITAN_RESHARD, "default|always|never",
                        "must be one of default, always, never");
@@ -245,6 +240,18 @@ static me_status note(const me_titan_model *m)
                                       : "; attention is flash");
 }
 
+/** apply_ddp() stands alone. */
+static me_status check_ddp(const me_titan_model *m)
+{
+    return m->replicate > 1 && !m->is_sharded &&
+                   (m->tensor > 1 || m->pipeline > 1)
+               ? unsupported(m, ME_TITAN_REPLICATE,
+                             "torchtitan refuses DDP with tensor parallelism "
+                             "or a pipeline; copies of a sharded model (HSDP) "
+                             "go with both")
+               : ME_OK;
+}
+
 static me_status read_all(me_titan_model *m)
 {
     static me_status (*const steps[])(me_titan_model * m) = {
@@ -258,6 +265,9 @@ static me_status read_all(me_titan_model *m)
     for (size_t i = 0; i < sizeof steps / sizeof steps[0] && status == ME_OK;
          i++) {
         status = steps[i](m);
+    }
+    if (status == ME_OK) {
+        status = check_ddp(m);
     }
     if (status == ME_OK) {
         status = check_optimizer(m);

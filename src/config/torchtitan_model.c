@@ -210,6 +210,17 @@ static void write_module(me_titan_model *m)
     me_str_append(&m->text, "};\n");
 }
 
+/** apply_ddp(), and since 0.2 maybe_enable_amp(). */
+static void write_ddp(me_titan_model *m)
+{
+    me_str_append(&m->text, "data_parallel = \"ddp\"; wrap_one_rank = false; "
+                            "replicate = true; bucket_cap_mb = 100.0;\n");
+    if (m->is_0_2 && strcmp(me_titan_text(m, ME_TITAN_PARAM_DTYPE, "bfloat16"),
+                            "bfloat16") == 0) {
+        me_str_append(&m->text, "autocast = \"bfloat16\";\n");
+    }
+}
+
 static void write_torch(me_titan_model *m)
 {
     me_str_printf(
@@ -231,7 +242,10 @@ static void write_torch(me_titan_model *m)
     if (m->is_loss_parallel) {
         me_str_append(&m->text, "loss_parallel = true;\n");
     }
-    if (m->replicate > 1) {
+    if (m->replicate > 1 && !m->is_sharded) {
+        write_ddp(m);
+    }
+    if (m->replicate > 1 && m->is_sharded) {
         me_str_printf(&m->text, "data_parallel_replicate = %lld;\n",
                       (long long)m->replicate);
     }

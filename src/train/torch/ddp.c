@@ -246,12 +246,10 @@ static void hide_dtensors(me_ddp_module *ddp)
     }
 }
 
-me_ddp_module *me_ddp_wrap(me_loop *l, const me_layer *model, uint32_t first)
+/** DDP.__init__(). @return false after a failure of the engine */
+static bool make(me_ddp_module *ddp, const me_layer *model, uint32_t first)
 {
-    me_ddp_module *ddp = me_engine_alloc(l->e, 1, sizeof *ddp);
-    if (ddp == NULL) {
-        return NULL;
-    }
+    me_loop *l = ddp->loop;
     *ddp = (me_ddp_module){
         .loop = l,
         .group = me_mesh_group(l->comm, ME_GROUP_DATA),
@@ -268,19 +266,31 @@ me_ddp_module *me_ddp_wrap(me_loop *l, const me_layer *model, uint32_t first)
     ddp->dtensors = pointers(ddp);
     ddp->leaves = pointers(ddp);
     if (!me_engine_is_ok(l->e)) {
-        return NULL;
+        return false;
     }
     localize(ddp);
-    if (l->config->ddp.broadcasts_buffers) {
+    if (l->config->ddp.broadcasts_buffers && !l->config->ddp.is_replicate) {
         find_buffers(ddp, model);
     }
     verify_shapes(ddp);
     broadcast_state(ddp, true);
     ddp->reducer = me_reducer_create(l, ddp->group, first, ddp->n);
-    if (ddp->reducer == NULL) {
-        return NULL;
+    return ddp->reducer != NULL;
+}
+
+static me_ddp_module *allocate(me_loop *l)
+{
+    me_ddp_module *ddp = me_engine_alloc(l->e, 1, sizeof *ddp);
+    if (ddp != NULL) {
+        *ddp = (me_ddp_module){.loop = l};
     }
     return ddp;
+}
+
+me_ddp_module *me_ddp_wrap(me_loop *l, const me_layer *model, uint32_t first)
+{
+    me_ddp_module *ddp = allocate(l);
+    return ddp != NULL && make(ddp, model, first) ? ddp : NULL;
 }
 
 void me_ddp_pre_forward(me_ddp_module *ddp)
@@ -339,12 +349,22 @@ void me_ddp_fini(me_ddp_module *ddp)
 
 static void *wrap(me_loop *l)
 {
-    return me_ddp_wrap(l, l->model, 0);
+    return l->config->ddp.is_replicate ? allocate(l)
+                                       : me_ddp_wrap(l, l->model, 0);
 }
 
+/** replicate() makes its DistributedDataParallel, of a list of the model's
+ *  parameters, in the first forward (_composable/replicate.py, lazy_init()). */
 static void pre_forward(void *self)
 {
-    me_ddp_pre_forward(self);
+    me_ddp_module *ddp = self;
+    if (ddp->reducer == NULL && me_engine_is_ok(ddp->loop->e) &&
+        !make(ddp, ddp->loop->model, 0)) {
+        return;
+    }
+    if (ddp->reducer != NULL) {
+        me_ddp_pre_forward(ddp);
+    }
 }
 
 /** All passes before a step but the last one may run in no_sync(). */

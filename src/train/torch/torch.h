@@ -18,6 +18,7 @@
 
 /** DistributedDataParallel's arguments. */
 typedef struct me_ddp_config {
+    bool is_replicate;     /**< replicate(), made in the first forward */
     uint64_t bucket_bytes; /**< bucket_cap_mb; 0: 25 MiB, the first one 1 MiB */
     bool gradient_as_bucket_view;
     bool finds_unused_parameters;

@@ -178,6 +178,25 @@ static void test_torchtitan__stages_of_0_2(void **state)
     me_config_destroy(config);
 }
 
+/* replicate(), which releases 0.2 run under autocast. */
+static void test_torchtitan__copies_of_the_model(void **state)
+{
+    (void)state;
+    me_config *config = job_of(OLD "data_parallel_replicate_degree = 2\n"
+                                   "data_parallel_shard_degree = 1\n");
+    assert_int_equal(config->torch.data_parallel, ME_DATA_PARALLEL_DDP);
+    assert_true(config->torch.replicate);
+    assert_true(config->torch.bucket_cap_mb == 100.0);
+    assert_int_equal(config->torch.autocast, -1);
+    assert_int_equal(config->parallel.world_size, 2);
+    me_config_destroy(config);
+    config = job_of(NEW "[parallelism]\ndata_parallel_replicate_degree = 2\n"
+                        "data_parallel_shard_degree = 1\n");
+    assert_int_equal(config->torch.data_parallel, ME_DATA_PARALLEL_DDP);
+    assert_int_equal(config->torch.autocast, ME_DTYPE_BFLOAT16);
+    me_config_destroy(config);
+}
+
 static void test_torchtitan__copies_of_shards(void **state)
 {
     (void)state;
@@ -315,11 +334,11 @@ static const struct {
      "job.toml:2: activation_checkpoint.selective_ac_option = x: must be "
      "op, or every how many blocks"},
     {OLD "data_parallel_replicate_degree = 2\n"
-         "data_parallel_shard_degree = 1",
+         "data_parallel_shard_degree = 1\ntensor_parallel_degree = 2",
      ME_ERR_UNSUPPORTED,
-     "job.toml:7: training.data_parallel_replicate_degree = 2: DDP with "
-     "buckets of 100 MB is not modelled; copies of a sharded model (HSDP) "
-     "are"},
+     "job.toml:7: training.data_parallel_replicate_degree = 2: torchtitan "
+     "refuses DDP with tensor parallelism or a pipeline; copies of a sharded "
+     "model (HSDP) go with both"},
     {NEW "[parallelism]\npipeline_parallel_degree = 2\n"
          "pipeline_parallel_microbatch_size = 3",
      ME_ERR_CONFIG,
@@ -443,6 +462,7 @@ int main(void)
         cmocka_unit_test(test_torchtitan__the_model_of_0_2),
         cmocka_unit_test(test_torchtitan__stages),
         cmocka_unit_test(test_torchtitan__stages_of_0_2),
+        cmocka_unit_test(test_torchtitan__copies_of_the_model),
         cmocka_unit_test(test_torchtitan__copies_of_shards),
         cmocka_unit_test(test_torchtitan__the_plan),
         cmocka_unit_test(test_torchtitan__cpu_offload),
