@@ -32,11 +32,13 @@ enum {
 static void tell_product(me_engine *e, const char *op, uint64_t k,
                          me_tensors arguments, const me_tensor *y)
 {
-    me_tell_operation(
-        e, &(me_operation){.name = op,
-                           .arguments = arguments,
-                           .results = ME_TENSORS(y),
-                           .flops = me_size_mul(2 * k, me_numel(y))});
+    if (me_is_listened_to(e)) {
+        me_tell_operation(
+            e, &(me_operation){.name = op,
+                               .arguments = arguments,
+                               .results = ME_TENSORS(y),
+                               .flops = me_size_mul(2 * k, me_numel(y))});
+    }
 }
 
 /** A product with a gradient that may be one number expanded (that of a sum):

@@ -177,14 +177,18 @@ void me_tell_operation(me_engine *e, const me_operation *operation)
 void me_tell_op(me_engine *e, const char *op, me_tensors arguments,
                 me_tensors results)
 {
-    me_tell_operation(e, &(me_operation){.name = op,
-                                         .arguments = arguments,
-                                         .results = results});
+    if (e->n_hooks > 0) {
+        me_tell_operation(e, &(me_operation){.name = op,
+                                             .arguments = arguments,
+                                             .results = results});
+    }
 }
 
 void me_tell_op_of(me_engine *e, const char *op, uint64_t bytes)
 {
-    me_tell_operation(e, &(me_operation){.name = op, .more_bytes = bytes});
+    if (e->n_hooks > 0) {
+        me_tell_operation(e, &(me_operation){.name = op, .more_bytes = bytes});
+    }
 }
 
 void me_tell_saved(me_engine *e, const me_tensor *x)
