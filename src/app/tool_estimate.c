@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/** Whose bytes can be counted. */
+static const double MOST_GIB = 1e9;
+
 /** The roofline of the job's card. */
 static me_status find_roofline(me_tool *t, const me_run *run, me_diag *diag,
                                me_roofline *roofline_out)
@@ -146,9 +149,14 @@ me_status me_tool_check_budget(const me_tool_options *options, me_diag *diag)
                        "--tool ilp: --budget must be GiB above 0 that a rank "
                        "may take, such as 1.6");
     }
+    if (options->kind == ME_TOOL_ILP && options->budget > MOST_GIB) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--budget %g: with --tool ilp it is GiB, %g at most",
+                       options->budget, MOST_GIB);
+    }
     if (options->kind == ME_TOOL_SAC && options->budget > 1) {
         return me_fail(diag, ME_ERR_CONFIG,
-                       "--budget %g: with --tool sac it is the part of a "
+                       "--budget %.9g: with --tool sac it is the part of a "
                        "module's memory that may be kept, 0 to 1",
                        options->budget);
     }

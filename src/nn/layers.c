@@ -91,16 +91,17 @@ static void build_conv2d(const build *b, me_layer *layer)
 }
 
 /** A buffer of a module, which lives as long as the engine. */
-static void buffer(const build *b, const me_layer *layer, const char *name,
-                   me_dtype dtype, me_shape shape)
+static me_tensor *buffer(const build *b, const me_layer *layer,
+                         const char *name, me_dtype dtype, me_shape shape)
 {
     me_engine *e = b->nn->e;
     const me_frame frame = me_enter(e);
     const me_category before = me_category_set(e, ME_CATEGORY_BUFFER);
-    const me_tensor *x = me_retain(me_empty(e, name, dtype, shape));
+    me_tensor *x = me_retain(me_empty(e, name, dtype, shape));
     me_module_count_buffer(e, layer->module, me_bytes(x));
     me_category_set(e, before);
     me_leave(e, frame, NULL);
+    return x;
 }
 
 static void build_batch_norm(const build *b, me_layer *layer)
@@ -108,9 +109,11 @@ static void build_batch_norm(const build *b, me_layer *layer)
     const me_shape shape = ME_SHAPE(layer->spec->inputs);
     layer->weight = filled(b, layer, "weight", shape);
     layer->bias = filled(b, layer, "bias", shape);
-    buffer(b, layer, "running_mean", ME_DTYPE_FLOAT32, shape);
-    buffer(b, layer, "running_var", ME_DTYPE_FLOAT32, shape);
-    buffer(b, layer, "num_batches_tracked", ME_DTYPE_INT64, ME_SCALAR);
+    me_running_stats *running = &layer->running;
+    running->mean = buffer(b, layer, "running_mean", ME_DTYPE_FLOAT32, shape);
+    running->var = buffer(b, layer, "running_var", ME_DTYPE_FLOAT32, shape);
+    running->n_batches =
+        buffer(b, layer, "num_batches_tracked", ME_DTYPE_INT64, ME_SCALAR);
 }
 
 /** Of the module above, whose `self.name = nn.Parameter(…)` it is. */
@@ -192,7 +195,8 @@ static me_tensor *run_batch_norm(me_engine *e, const me_layer *layer,
 {
     return me_layer_has_images(e, layer, x, layer->spec->inputs) &&
                    me_layer_has_type(e, layer, x)
-               ? me_batch_norm(e, x, layer->weight->tensor, layer->bias->tensor)
+               ? me_batch_norm(e, x, layer->weight->tensor,
+                               layer->bias->tensor, &layer->running)
                : me_none(e);
 }
 

@@ -13,6 +13,7 @@
 #include "nn/checkpoint.h"
 #include "nn/hooks.h"
 #include "nn/nn.h"
+#include "ops/vision.h"
 
 typedef struct me_layer me_layer;
 
@@ -28,6 +29,7 @@ struct me_layer {
     me_parameter *weight; /**< NULL: none */
     me_parameter *bias;
     me_tensor *buffer; /**< of a Buffer; the engine's memory */
+    me_running_stats running; /**< of a BatchNorm2d; the engine's memory */
     me_layer *children;
     uint32_t n_children;
     me_section section;           /**< itself, for a re-entrant checkpoint */

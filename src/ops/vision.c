@@ -112,6 +112,8 @@ me_tensor *me_conv2d(me_engine *e, me_tensor *x, me_tensor *weight,
 enum {
     BATCH_NORM_INPUT,
     BATCH_NORM_WEIGHT,
+    BATCH_NORM_RUNNING_MEAN,
+    BATCH_NORM_RUNNING_VAR,
     BATCH_NORM_MEAN,
     BATCH_NORM_RSTD
 };
@@ -133,6 +135,8 @@ static void batch_norm_backward(me_engine *e, me_node *node,
     me_tell_op(e, "cudnn_batch_norm_backward.default",
                ME_TENSORS(node->saved[BATCH_NORM_INPUT], gy[0],
                           node->saved[BATCH_NORM_WEIGHT],
+                          node->saved[BATCH_NORM_RUNNING_MEAN],
+                          node->saved[BATCH_NORM_RUNNING_VAR],
                           node->saved[BATCH_NORM_MEAN],
                           node->saved[BATCH_NORM_RSTD]),
                ME_TENSORS(gx[0], gx[1], gx[2]));
@@ -142,20 +146,23 @@ static const me_op batch_norm_op = {"CudnnBatchNormBackward0",
                                     batch_norm_backward};
 
 me_tensor *me_batch_norm(me_engine *e, me_tensor *x, me_tensor *weight,
-                         me_tensor *bias)
+                         me_tensor *bias, const me_running_stats *stats)
 {
-    /* num_batches_tracked += 1 */
-    me_tell_op_of(e, "add_.Tensor", 2 * sizeof(int64_t));
+    me_tell_op(e, "add_.Tensor", ME_TENSORS(stats->n_batches),
+               ME_TENSORS(stats->n_batches));
     me_node *node =
         me_record(e, &batch_norm_op, 3, (me_tensor *[]){x, weight, bias});
     me_tensor *y = me_empty_like(e, "cudnn_batch_norm", x);
     me_tensor *mean = per_channel(e, "cudnn_batch_norm", x);
     me_tensor *rstd = per_channel(e, "cudnn_batch_norm", x);
     me_launch_kernel(e, ME_KERNEL_NORM, 0, 2 * me_bytes(x));
-    me_tell_op(e, "cudnn_batch_norm.default", ME_TENSORS(x, weight, bias),
+    me_tell_op(e, "cudnn_batch_norm.default",
+               ME_TENSORS(x, weight, bias, stats->mean, stats->var),
                ME_TENSORS(y, mean, rstd));
     me_save(e, node, BATCH_NORM_INPUT, x);
     me_save(e, node, BATCH_NORM_WEIGHT, weight);
+    me_save(e, node, BATCH_NORM_RUNNING_MEAN, stats->mean);
+    me_save(e, node, BATCH_NORM_RUNNING_VAR, stats->var);
     me_save(e, node, BATCH_NORM_MEAN, mean);
     me_save(e, node, BATCH_NORM_RSTD, rstd);
     me_drop(e, rstd);

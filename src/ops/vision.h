@@ -28,10 +28,18 @@ uint64_t me_window_count(const me_window *window, uint64_t extent);
 me_tensor *me_conv2d(me_engine *e, me_tensor *x, me_tensor *weight,
                      me_tensor *bias, const me_window *window);
 
-/** `torch.nn.functional.batch_norm` in training, by cuDNN, whose running
- *  statistics are changed in place; saves input, weight, mean and 1/std. */
+/** What a batch norm goes on with from one forward to the next. */
+typedef struct me_running_stats {
+    me_tensor *mean;
+    me_tensor *var;
+    me_tensor *n_batches; /**< int64 */
+} me_running_stats;
+
+/** `torch.nn.functional.batch_norm` in training, by cuDNN, after the module has
+ *  counted the batch; @p stats are changed in place. Saves input, weight, those,
+ *  mean and 1/std. */
 me_tensor *me_batch_norm(me_engine *e, me_tensor *x, me_tensor *weight,
-                         me_tensor *bias);
+                         me_tensor *bias, const me_running_stats *stats);
 
 /** `torch.nn.functional.max_pool2d`; saves input and indices. */
 me_tensor *me_max_pool2d(me_engine *e, me_tensor *x, const me_window *window);

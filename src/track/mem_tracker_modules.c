@@ -7,9 +7,9 @@ bool me_mem_is_refused(me_mem_tracker *t)
     const bool is_root = me_mod_tracker_parent(t->mod, 1) == NULL;
     if (is_root && t->keeps_modules && t->options.as_memtracker) {
         me_engine_fail(t->e, ME_ERR_UNSUPPORTED,
-                       "--as-memtracker: PyTorch's tool refuses a model that "
-                       "runs forward again in the same iteration "
-                       "(NotImplementedError)");
+                       "PyTorch's tool, which --as-memtracker and --tool "
+                       "ilp are, refuses a model that runs forward again in "
+                       "the same iteration (NotImplementedError)");
         return true;
     }
     return false;

@@ -76,9 +76,24 @@ static void number(const me_module_order *order, me_sac_module *items,
     }
 }
 
-/** What SACEstimator saw of it: where there is nothing to give up, nothing to make
- *  again, or all is given up at once, so that no line says what a part costs, it
- *  is as a leaf. */
+/** The lines of a trade-off. Of a curve that is one step PyTorch's tool has no
+ *  numbers, and its solver stops at them: whatever is given up costs as much as
+ *  all. */
+static void add_lines(const me_sac_tradeoff *tradeoff, me_sac_module *module)
+{
+    module->n_segments = tradeoff->fit.n_segments;
+    memcpy(module->slopes, tradeoff->fit.slopes, sizeof module->slopes);
+    memcpy(module->intercepts, tradeoff->fit.intercepts,
+           sizeof module->intercepts);
+    if (isnan(module->slopes[0])) {
+        module->slopes[0] = 0;
+        module->intercepts[0] =
+            tradeoff->points[tradeoff->n_points - 1].recomputed;
+    }
+}
+
+/** What SACEstimator saw of it: where there is nothing to give up, or nothing to
+ *  make again, it is as a leaf. */
 static me_status add_tradeoff(const me_sac_estimator *sac, me_diag *diag,
                               me_sac_module *module)
 {
@@ -95,14 +110,10 @@ static me_status add_tradeoff(const me_sac_estimator *sac, me_diag *diag,
         status = me_sac_tradeoff_init(&tradeoff, stats, &greedy,
                                       ME_SAC_SEGMENTS, diag);
     }
-    module->is_leaf = status == ME_OK && !isfinite(tradeoff.fit.slopes[0]);
-    if (status == ME_OK && !module->is_leaf) {
+    if (status == ME_OK) {
         module->sac_bytes = tradeoff.sac_memory;
         module->sac_ms = tradeoff.sac_runtime;
-        module->n_segments = tradeoff.fit.n_segments;
-        memcpy(module->slopes, tradeoff.fit.slopes, sizeof module->slopes);
-        memcpy(module->intercepts, tradeoff.fit.intercepts,
-               sizeof module->intercepts);
+        add_lines(&tradeoff, module);
     }
     me_sac_tradeoff_fini(&tradeoff);
     me_sac_greedy_fini(&greedy);
