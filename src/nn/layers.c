@@ -195,8 +195,8 @@ static me_tensor *run_batch_norm(me_engine *e, const me_layer *layer,
 {
     return me_layer_has_images(e, layer, x, layer->spec->inputs) &&
                    me_layer_has_type(e, layer, x)
-               ? me_batch_norm(e, x, layer->weight->tensor,
-                               layer->bias->tensor, &layer->running)
+               ? me_batch_norm(e, x, layer->weight->tensor, layer->bias->tensor,
+                               &layer->running)
                : me_none(e);
 }
 

@@ -28,7 +28,7 @@ struct me_layer {
     me_module_id module;
     me_parameter *weight; /**< NULL: none */
     me_parameter *bias;
-    me_tensor *buffer; /**< of a Buffer; the engine's memory */
+    me_tensor *buffer;        /**< of a Buffer; the engine's memory */
     me_running_stats running; /**< of a BatchNorm2d; the engine's memory */
     me_layer *children;
     uint32_t n_children;
