@@ -30,6 +30,7 @@ static const double NO_COST = 1e49;
     X(getColSolution)                                                          \
     X(deleteModel)
 
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a member is declared
 #define CBC_MEMBER(name) __typeof__(Cbc_##name) *name;
 
 /** The library while it is loaded. */
@@ -65,10 +66,11 @@ static me_status load_library(cbc *c, me_diag *diag)
     if (c->library != NULL) {
         (void)dlclose(c->library);
     }
-    return me_fail(diag, ME_ERR_UNSUPPORTED,
-                   "what to checkpoint is chosen with COIN-OR's CBC, and its "
-                   "library %s cannot be loaded: install coinor-libcbc3",
-                   ME_CBC_LIBRARY);
+    (void)me_fail(diag, ME_ERR_UNSUPPORTED,
+                  "what to checkpoint is chosen with COIN-OR's CBC, and its "
+                  "library %s cannot be loaded: install coinor-libcbc3",
+                  ME_CBC_LIBRARY);
+    return ME_ERR_UNSUPPORTED;
 }
 
 static double limit_of(double value)

@@ -189,7 +189,7 @@ static void adam_foreach(me_engine *e, const me_step_group *group)
         tell_counter(e); /* `device_state_steps[0].is_cpu` */
     }
     me_tell_host_memory(e, HOST_NUMBER_BYTES);
-    me_tell_op_of(e, "lift_fresh.default", 2 * HOST_NUMBER_BYTES);
+    me_tell_op_of(e, "lift_fresh.default", UINT64_C(2) * HOST_NUMBER_BYTES);
     me_tell_op_of(e, "_foreach_add_.Tensor",
                   HOST_NUMBER_BYTES * (UINT64_C(1) + n));
     me_tell_host_memory(e, -HOST_NUMBER_BYTES);
@@ -230,7 +230,7 @@ static void adam_for_loop(me_engine *e, const me_step_group *group)
     me_tensor *grad = NULL;
     for (uint32_t i = 0; i < group->count; i++) {
         const me_shard_state *s = &group->shards[i];
-        me_tell_op_of(e, "add_.Tensor", 3 * HOST_NUMBER_BYTES);
+        me_tell_op_of(e, "add_.Tensor", UINT64_C(3) * HOST_NUMBER_BYTES);
         const me_frame frame = me_enter(e);
         me_module_switch(e, s->parameter->module);
         me_clear(e, &grad); /* `grad = grads[i]` */
@@ -299,7 +299,8 @@ static void adam(me_engine *e, const me_step_group *group)
             me_tell_op(e, "zeros.default", ME_NO_TENSORS, ME_TENSORS(s->step));
         } else {
             me_tell_host_memory(e, HOST_NUMBER_BYTES);
-            me_tell_op_of(e, "lift_fresh.default", 2 * HOST_NUMBER_BYTES);
+            me_tell_op_of(e, "lift_fresh.default",
+                          UINT64_C(2) * HOST_NUMBER_BYTES);
         }
         s->moments[0] = make_state(e, "exp_avg", s->dtype, ME_SHAPE(s->numel));
         tell_one(e, group, i, "zeros_like.default", 2);

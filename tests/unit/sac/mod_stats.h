@@ -65,7 +65,8 @@ static inline void mod_stats_read_line(mod_stats *stats, char **fields)
     me_sac_module *m = &stats->modules[stats->n];
     char *name = stats->names[stats->n++];
     *m = (me_sac_module){.fqn = name};
-    (void)snprintf(name, sizeof stats->names[0], "%s", fields[0]);
+    assert_in_range(strlen(fields[0]), 1, sizeof stats->names[0] - 1);
+    memcpy(name, fields[0], strlen(fields[0]) + 1);
     for (int i = 1; i < MOD_STATS_FIELDS; i++) {
         uint64_t *field = mod_stats_field(m, i);
         if (field != NULL) {
