@@ -207,6 +207,9 @@ static void check_versions(me_engine *e, const me_node *node)
 /** Engine::evaluate_function() waits for the streams of its gradients. */
 static void tell_gradients(me_engine *e, const me_node *node)
 {
+    if (!e->is_asked_devices) {
+        return;
+    }
     me_tensor *const *gradients = awaited(e, node);
     for (uint32_t i = 0; i < node->n_outputs; i++) {
         me_tell_device_queries(e, gradients[i], 1);

@@ -120,6 +120,9 @@ enum {
 static void tell_range(me_engine *e, const me_step_group *group, uint32_t first,
                        uint32_t end, const step_op *op)
 {
+    if (!me_is_listened_to(e)) {
+        return;
+    }
     uint64_t bytes = 0;
     for (uint32_t i = first; i < end; i++) {
         const me_shard_state *s = &group->shards[i];
@@ -156,7 +159,10 @@ static void tell_counter(me_engine *e)
 static void tell_grouping(me_engine *e, const me_step_group *group,
                           bool has_counters)
 {
-    for (uint32_t i = 0; group->has_plain_tensors && i < group->count; i++) {
+    if (!me_is_listened_to(e) || !group->has_plain_tensors) {
+        return;
+    }
+    for (uint32_t i = 0; i < group->count; i++) {
         const me_shard_state *s = &group->shards[i];
         me_tell_device_queries(e, s->parameter->tensor, 2);
         me_tell_device_queries(e, s->parameter->tensor->grad, 1);
