@@ -176,3 +176,24 @@ bool me_ends_with(const char *text, const char *end)
     const size_t n = strlen(end);
     return length >= n && strcmp(text + length - n, end) == 0;
 }
+
+bool me_is_one_of(const char *text, size_t length, const char *const *names,
+                  size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strlen(names[i]) == length &&
+            strncmp(names[i], text, length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool me_path_is_within(const char *path, uint32_t depth)
+{
+    uint32_t names = 1;
+    for (const char *c = path; *c != '\0'; c++) {
+        names += *c == '.' ? 1 : 0;
+    }
+    return names <= depth;
+}

@@ -11,6 +11,7 @@
 #include "base/status.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /**
@@ -46,5 +47,12 @@ me_status me_parse_double(const char *text, double *value_out) ME_MUST_CHECK;
 
 /** Does @p text end with @p end? Local. */
 bool me_ends_with(const char *text, const char *end);
+
+/** Are the first @p length bytes of @p text one of @p count names? Local. */
+bool me_is_one_of(const char *text, size_t length, const char *const *names,
+                  size_t count);
+
+/** Has a dotted path, such as "Model.layers.0", @p depth names at most? Local. */
+bool me_path_is_within(const char *path, uint32_t depth);
 
 #endif /* MEMEST_BASE_PARSE_H */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
+#include "base/parse.h"
 #include "report/json.h"
 #include "report/mem_text.h"
 
@@ -85,7 +86,7 @@ static json_t *make_modules(const me_mem_tracker *t, uint32_t depth)
     const me_mem_module **modules = me_mem_sorted(t, &count);
     json_t *list = modules == NULL ? NULL : json_array();
     for (uint32_t i = 0; list != NULL && i < count; i++) {
-        if (me_mem_is_within(modules[i], depth) &&
+        if (me_path_is_within(modules[i]->fqn, depth) &&
             json_array_append_new(list, make_module(t, modules[i])) != 0) {
             json_decref(list);
             list = NULL;

@@ -2,6 +2,7 @@
 #include "report/mem_text.h"
 
 #include "base/alloc.h"
+#include "base/parse.h"
 #include "base/tabulate.h"
 
 #include <ctype.h>
@@ -182,15 +183,6 @@ static int compare_modules(const void *a, const void *b)
     return order != 0 ? order : (x > y) - (x < y);
 }
 
-bool me_mem_is_within(const me_mem_module *m, uint32_t depth)
-{
-    uint32_t names = 1;
-    for (const char *c = m->fqn; *c != '\0'; c++) {
-        names += *c == '.' ? 1 : 0;
-    }
-    return names <= depth;
-}
-
 const me_mem_module **me_mem_sorted(const me_mem_tracker *t,
                                     uint32_t *count_out)
 {
@@ -247,7 +239,7 @@ me_status me_mem_modules_append(me_str *text, const me_mem_tracker *t,
     const me_mem_module **modules = me_mem_sorted(t, &count);
     const me_status status = modules == NULL ? ME_ERR_NOMEM : ME_OK;
     for (uint32_t i = 0; modules != NULL && i < count; i++) {
-        if (!me_mem_is_within(modules[i], f->depth)) {
+        if (!me_path_is_within(modules[i]->fqn, f->depth)) {
             continue;
         }
         me_str_printf(text, "Module:  %s\n", modules[i]->fqn);

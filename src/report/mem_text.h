@@ -40,9 +40,6 @@ me_status me_mem_modules_append(me_str *text, const me_mem_tracker *t,
 const me_mem_module **me_mem_sorted(const me_mem_tracker *t,
                                     uint32_t *count_out);
 
-/** Has its name at most @p depth parts? */
-bool me_mem_is_within(const me_mem_module *m, uint32_t depth);
-
 /** All that the tracker knows as JSON, in bytes. @return ME_OK, ME_ERR_NOMEM */
 me_status me_mem_json_append(me_str *text, const me_mem_tracker *t,
                              uint32_t depth);

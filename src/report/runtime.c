@@ -1,23 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/runtime.h"
 
+#include "base/parse.h"
 #include "report/json.h"
-
-bool me_fqn_is_within(const char *fqn, uint32_t depth)
-{
-    uint32_t parts = 1;
-    for (const char *c = fqn; *c != '\0'; c++) {
-        parts += *c == '.';
-    }
-    return parts <= depth;
-}
 
 static void append_order(me_str *text, const me_runtime_estimator *r,
                          me_mod_event_kind kind, uint32_t depth)
 {
     const me_module_order *order = me_runtime_estimator_order(r, kind);
     for (uint32_t i = 0; i < order->count; i++) {
-        if (me_fqn_is_within(order->fqns[i], depth)) {
+        if (me_path_is_within(order->fqns[i], depth)) {
             me_str_printf(text, "%s\n", order->fqns[i]);
         }
     }
@@ -36,7 +28,7 @@ void me_runtime_append(me_str *text, const me_runtime_estimator *r,
     uint32_t count = 0;
     const me_module_runtime *modules = me_runtime_estimator_modules(r, &count);
     for (uint32_t i = 0; i < count; i++) {
-        if (me_fqn_is_within(modules[i].fqn, depth)) {
+        if (me_path_is_within(modules[i].fqn, depth)) {
             me_str_printf(text, "%s fw: %.3fms bw: %.3fms\n", modules[i].fqn,
                           modules[i].forward_ms, modules[i].backward_ms);
         }
@@ -49,7 +41,7 @@ static json_t *make_order(const me_runtime_estimator *r, me_mod_event_kind kind,
     const me_module_order *order = me_runtime_estimator_order(r, kind);
     json_t *list = json_array();
     for (uint32_t i = 0; list != NULL && i < order->count; i++) {
-        if (me_fqn_is_within(order->fqns[i], depth) &&
+        if (me_path_is_within(order->fqns[i], depth) &&
             json_array_append_new(list, json_string(order->fqns[i])) != 0) {
             json_decref(list);
             return NULL;
@@ -64,7 +56,7 @@ static json_t *make_modules(const me_runtime_estimator *r, uint32_t depth)
     const me_module_runtime *modules = me_runtime_estimator_modules(r, &count);
     json_t *list = json_array();
     for (uint32_t i = 0; list != NULL && i < count; i++) {
-        if (me_fqn_is_within(modules[i].fqn, depth) &&
+        if (me_path_is_within(modules[i].fqn, depth) &&
             json_array_append_new(
                 list, json_pack("{s:s, s:f, s:f}", "module", modules[i].fqn,
                                 "fw_ms", modules[i].forward_ms, "bw_ms",

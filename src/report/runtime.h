@@ -11,9 +11,6 @@
 #include "base/str.h"
 #include "track/runtime_estimator.h"
 
-/** Has a name at most @p depth parts? */
-bool me_fqn_is_within(const char *fqn, uint32_t depth);
-
 /** display_modulewise_stats(), behind the line of its end; modules up to @p depth
  *  names deep. */
 void me_runtime_append(me_str *text, const me_runtime_estimator *r,

@@ -2,6 +2,7 @@
 #include "report/sac.h"
 
 #include "base/alloc.h"
+#include "base/parse.h"
 #include "report/json.h"
 #include "sac/display.h"
 #include "sac/policy.h"
@@ -46,11 +47,12 @@ static me_status find(const me_sac_stats *stats, const me_sac_format *format,
                                             &f->is_feasible, diag);
 }
 
-/** Is there something to give up, and to make again? Of other modules PyTorch's
- *  tool says nothing: it divides by zero. */
-static bool has_tradeoff(const me_sac_stats *stats)
+/** Is a module shown? Only where there is something to give up, and to make
+ *  again: of others PyTorch's tool says nothing, it divides by zero. */
+static bool is_shown(const me_sac_stats *stats, const me_sac_format *format)
 {
-    return me_sac_stats_bytes(stats) > 0 && me_sac_stats_runtime_ms(stats) > 0;
+    return me_path_is_within(stats->fqn, format->depth) &&
+           me_sac_stats_bytes(stats) > 0 && me_sac_stats_runtime_ms(stats) > 0;
 }
 
 static void append_policy(me_str *text, const me_sac_stats *stats,
@@ -85,8 +87,7 @@ me_status me_sac_append(me_str *text, const me_sac_estimator *s,
     const me_sac_stats *modules = me_sac_estimator_modules(s, &count);
     me_status status = ME_OK;
     for (uint32_t i = 0; status == ME_OK && i < count; i++) {
-        if (!me_sac_is_within(&modules[i], format->depth) ||
-            !has_tradeoff(&modules[i])) {
+        if (!is_shown(&modules[i], format)) {
             continue;
         }
         findings f;
@@ -167,8 +168,7 @@ me_status me_sac_json_append(me_str *text, const me_sac_estimator *s,
     json_t *list = json_array();
     me_status status = list == NULL ? ME_ERR_NOMEM : ME_OK;
     for (uint32_t i = 0; status == ME_OK && i < count; i++) {
-        if (!me_sac_is_within(&modules[i], format->depth) ||
-            !has_tradeoff(&modules[i])) {
+        if (!is_shown(&modules[i], format)) {
             continue;
         }
         findings f;

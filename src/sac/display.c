@@ -250,12 +250,3 @@ me_status me_sac_display_append(me_str *text, const me_sac_stats *stats,
                : me_fail(diag, me_str_status(text),
                          "no memory for the operations of %s", stats->fqn);
 }
-
-bool me_sac_is_within(const me_sac_stats *stats, uint32_t depth)
-{
-    uint32_t names = 1;
-    for (const char *c = stats->fqn; *c != '\0'; c++) {
-        names += *c == '.' ? 1 : 0;
-    }
-    return names <= depth;
-}

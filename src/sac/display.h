@@ -27,7 +27,4 @@ me_status me_sac_display_append(me_str *text, const me_sac_stats *stats,
                                 const me_sac_greedy *greedy, bool tabulates,
                                 me_diag *diag) ME_MUST_CHECK;
 
-/** Is a module printed that is @p depth names deep at most? */
-bool me_sac_is_within(const me_sac_stats *stats, uint32_t depth);
-
 #endif /* MEMEST_SAC_DISPLAY_H */

@@ -2,6 +2,7 @@
 #include "sac/stats.h"
 
 #include "base/assert.h"
+#include "base/parse.h"
 
 #include <string.h>
 
@@ -44,17 +45,8 @@ static const char *const skipped[] = {
 };
 
 #define IS_ONE_OF(name, names)                                                 \
-    is_one_of((name), (names), sizeof(names) / sizeof(names)[0])
-
-static bool is_one_of(const char *name, const char *const *names, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(names[i], name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
+    me_is_one_of((name), strlen(name), (names),                                \
+                 sizeof(names) / sizeof(names)[0])
 
 bool me_sac_is_view_like(const char *name)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tensor/hooks.h"
 
+#include "base/parse.h"
 #include "tensor/engine_private.h"
 
 #include <string.h>
@@ -152,12 +153,7 @@ static bool is_view(const char *op)
 {
     static const char *const views[] = {"expand.default", "t.default",
                                         "transpose.int", "view.default"};
-    for (size_t i = 0; i < sizeof views / sizeof views[0]; i++) {
-        if (strcmp(op, views[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return me_is_one_of(op, strlen(op), views, sizeof views / sizeof views[0]);
 }
 
 void me_tell_operation(me_engine *e, const me_operation *operation)

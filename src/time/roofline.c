@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "time/roofline.h"
 
+#include "base/parse.h"
 #include "base/size.h"
 #include "tensor/tensor.h"
 
@@ -49,14 +50,8 @@ static bool is_free(const char *name)
         "randn_like", "rand_like",  "arange",       "randint_like",
         "ones_like",  "zeros_like", "_unsafe_view", "split_with_sizes",
     };
-    const size_t length = strcspn(name, ".");
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strlen(names[i]) == length &&
-            strncmp(names[i], name, length) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return me_is_one_of(name, strcspn(name, "."), names,
+                        sizeof names / sizeof names[0]);
 }
 
 uint64_t me_roofline_tensor_bytes(const me_tensor *x)

@@ -2,6 +2,7 @@
 #include "track/sac_estimator.h"
 
 #include "base/alloc.h"
+#include "base/parse.h"
 #include "base/size.h"
 #include "tensor/tensor.h"
 
@@ -109,11 +110,8 @@ static bool is_random(const char *name)
         "_scaled_dot_product_efficient_attention",
         "_scaled_dot_product_cudnn_attention",
     };
-    size_t i = sizeof names / sizeof names[0];
-    while (i > 0 && strcmp(names[i - 1], name) != 0) {
-        i--;
-    }
-    return i > 0;
+    return me_is_one_of(name, strlen(name), names,
+                        sizeof names / sizeof names[0]);
 }
 
 /** What an operation's results hold, each storage once. */

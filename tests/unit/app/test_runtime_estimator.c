@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* RuntimeEstimator: what PyTorch's said of each operation, each module and the
  * order of modules. */
+#include "support/near.h"
 #include "support/table.h"
 #include "support/watch.h"
 #include "track/runtime_estimator.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #define TABLES  SOURCE_DIR "/tests/golden/trackers/"
@@ -37,9 +37,7 @@ typedef struct listener {
 /** Of a few thousand additions of doubles; the table has 9 digits. */
 static void assert_near(double value, double want)
 {
-    if (fabs(value - want) > 2e-8 * fabs(want)) {
-        fail_msg("%.10g instead of %.10g", value, want);
-    }
+    test_assert_near(value, want, 2e-8);
 }
 
 /** What PyTorch's mode sees of fake tensors alone, and marks. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/parse.h"
 #include "cases.h"
 #include "sac/display.h"
 #include "support/test.h"
@@ -107,8 +108,8 @@ static void test_display__refuses_to_divide_by_zero(void **state)
                      ME_ERR_CONFIG);
     assert_string_equal(me_str_text(&text), "");
     me_sac_greedy_fini(&g);
-    assert_true(me_sac_is_within(&stats, 2));
-    assert_false(me_sac_is_within(&stats, 1));
+    assert_true(me_path_is_within(stats.fqn, 2));
+    assert_false(me_path_is_within(stats.fqn, 1));
 }
 
 int main(void)
