@@ -51,7 +51,7 @@ static me_transformer_config transformer_config(const me_plan *plan)
         .ffn_hidden_size = m->ffn_hidden_size,
         .padded_vocab_size = m->padded_vocab_size,
         .max_position_embeddings = m->max_position_embeddings,
-        .rotary_size = me_config_rotary_size(c),
+        .rotary_size = m->rotary_size,
         .multi_latent_attention = m->multi_latent_attention,
         .rope_type = m->rope_type,
         .q_lora_rank = m->q_lora_rank,

@@ -24,17 +24,15 @@ uint64_t me_config_model_parallel(const me_config *config)
                        (uint64_t)p->context);
 }
 
-uint64_t me_config_query_head_size(const me_config *config)
+static uint64_t query_head_size(const me_model_config *m)
 {
-    const me_model_config *m = &config->model;
     return m->multi_latent_attention
                ? me_size_add(m->qk_head_dim, m->qk_pos_emb_head_dim)
                : m->kv_channels;
 }
 
-uint64_t me_config_rotary_size(const me_config *config)
+static uint64_t rotary_size(const me_model_config *m)
 {
-    const me_model_config *m = &config->model;
     if (m->multi_latent_attention && m->rope_type == ME_ROPE_TYPE_YARN) {
         return me_round_up(m->qk_pos_emb_head_dim, 2); // it turns all of them
     }
@@ -77,6 +75,14 @@ static void derive_model(me_config *config)
                                            (uint64_t)config->parallel.tensor);
     }
     m->add_qkv_bias = m->add_qkv_bias || m->add_bias_linear;
+    m->query_head_size = query_head_size(m);
+    m->rotary_size = rotary_size(m);
+}
+
+static void derive_moe(me_moe_options *m)
+{
+    m->has_aux_loss = m->num_experts > 0 && m->aux_loss_coeff > 0 &&
+                      m->load_balancing == ME_LOAD_BALANCING_AUX_LOSS;
 }
 
 me_status me_config_derive_world(me_config *config, int32_t num_processes,
@@ -244,12 +250,17 @@ static void derive_train(me_config *config)
     const bool has_fp32_grads =
         t->accumulate_allreduce_grads_in_fp32 && !config->parallel.torch_fsdp2;
     t->grad_dtype = has_fp32_grads ? ME_DTYPE_FLOAT32 : t->params_dtype;
-    if (t->params_dtype == ME_DTYPE_FLOAT16 && t->loss_scale == 0.0) {
+    t->has_dynamic_loss_scale =
+        t->params_dtype == ME_DTYPE_FLOAT16 && t->loss_scale == 0.0;
+    if (t->has_dynamic_loss_scale) { // an overflow is expected
         t->check_for_nan_in_loss_and_grad = false;
     }
     if (!config->model.add_bias_linear) {
         t->bias_gelu_fusion = false;
     }
+    t->bias_activation_fusion = config->model.activation == ME_ACTIVATION_SWIGLU
+                                    ? t->bias_swiglu_fusion
+                                    : t->bias_gelu_fusion;
     if (config->model.position_embedding != ME_POSITION_ROPE) {
         t->apply_rope_fusion = false;
     }
@@ -281,6 +292,7 @@ me_status me_config_derive(me_config *config, int32_t num_processes,
 {
     me_status status = derive_parallel(config, num_processes, diag);
     derive_model(config);
+    derive_moe(&config->moe);
     derive_train(config);
     if (status == ME_OK) {
         status = derive_schedule(config, diag);
@@ -288,8 +300,7 @@ me_status me_config_derive(me_config *config, int32_t num_processes,
     if (status == ME_OK) {
         status = assume_routing(config, diag);
     }
-    if (status == ME_OK && config->train.params_dtype == ME_DTYPE_FLOAT16 &&
-        config->train.loss_scale == 0.0) {
+    if (status == ME_OK && config->train.has_dynamic_loss_scale) {
         status = me_config_assume(
             config, diag,
             "the dynamic loss scale of float16 begins so high that the first "

@@ -20,7 +20,7 @@ static bool has_fp32_residual(const me_config *config)
 static bool has_padded_heads(const me_config *config)
 {
     return config->impl.core_attention == ME_CORE_ATTENTION_SDPA_FLASH &&
-           me_config_query_head_size(config) % 8 != 0;
+           config->model.query_head_size % 8 != 0;
 }
 
 /* PyTorch's flash kernel wants one head size for all three. */
@@ -28,7 +28,7 @@ static bool has_narrow_values(const me_config *config)
 {
     return config->impl.core_attention == ME_CORE_ATTENTION_SDPA_FLASH &&
            config->model.multi_latent_attention &&
-           config->model.v_head_dim != me_config_query_head_size(config);
+           config->model.v_head_dim != config->model.query_head_size;
 }
 
 static bool has_rope_fusion(const me_config *config)

@@ -91,7 +91,7 @@ static me_status check_rotary(const me_config *config, me_diag *diag)
     const bool is_latent = m->multi_latent_attention;
     const uint64_t columns =
         is_latent ? m->qk_pos_emb_head_dim : m->kv_channels;
-    const uint64_t size = me_config_rotary_size(config);
+    const uint64_t size = config->model.rotary_size;
     if ((m->position_embedding != ME_POSITION_ROPE && !is_latent) ||
         (size > 0 && size <= columns)) {
         return ME_OK;
@@ -231,14 +231,14 @@ static me_status check_dtype(const me_config *config, me_diag *diag)
                        "impl.core_attention = sdpa_flash needs "
                        "train.params_dtype = bfloat16 or float16, not float32");
     }
-    if (me_config_query_head_size(config) > 256) {
+    if (config->model.query_head_size > 256) {
         return me_fail(
             diag, ME_ERR_CONFIG,
             "impl.core_attention = sdpa_flash takes %s up to 256, not %llu",
             config->model.multi_latent_attention
                 ? "model.qk_head_dim + model.qk_pos_emb_head_dim"
                 : "model.kv_channels",
-            (unsigned long long)me_config_query_head_size(config));
+            (unsigned long long)config->model.query_head_size);
     }
     return ME_OK;
 }
@@ -384,7 +384,7 @@ static me_status check_sizes(const me_config *config, me_diag *diag)
     const uint64_t tokens = me_size_mul(
         me_size_mul(m->seq_length, config->train.micro_batch_size), 8);
     const uint64_t head = me_max_u64(
-        me_max_u64(m->kv_channels, me_config_query_head_size(config)),
+        me_max_u64(m->kv_channels, config->model.query_head_size),
         m->multi_latent_attention ? me_size_add(m->qk_head_dim, m->v_head_dim)
                                   : 0);
     const uint64_t heads = me_size_mul(m->num_attention_heads, head);

@@ -1,0 +1,282 @@
+/**
+ * @file
+ * A job as the user describes it, with every derived value filled in: what the
+ * model is, how it is spread and how it is trained. Every stage reads it from
+ * here; `config` makes it, checks it, and nobody changes it afterwards.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_MODEL_JOB_H
+#define MEMEST_MODEL_JOB_H
+
+#include "base/dtype.h"
+#include "base/layer.h"
+#include "base/model.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/** What is computed: sizes of the whole model, before any splitting. */
+typedef struct me_model_config {
+    int32_t num_layers;
+    uint64_t hidden_size;
+    uint64_t ffn_hidden_size; /**< width of the MLP; gated: of each half */
+    uint64_t num_attention_heads;
+    uint64_t num_query_groups; /**< key/value heads */
+    uint64_t kv_channels;      /**< size of one head */
+    uint64_t seq_length;
+    uint64_t max_position_embeddings;
+    uint64_t vocab_size; /**< as given, before padding */
+    uint64_t make_vocab_size_divisible_by;
+    uint64_t padded_vocab_size; /**< derived, unless given */
+    me_normalization normalization;
+    me_activation activation;
+    bool add_bias_linear;
+    bool add_qkv_bias;
+    bool qk_layernorm;
+    me_position_embedding position_embedding;
+    double rotary_percent; /**< share of a head that rotates, 0 to 1 */
+    uint64_t rotary_size;  /**< derived: elements of a head that turn, as
+                               Megatron-LM's tables have them: in pairs, so an
+                               odd share is rounded up */
+    bool multi_latent_attention;
+    uint64_t q_lora_rank;         /**< query latent; 0: none */
+    uint64_t kv_lora_rank;        /**< latent of keys and values */
+    uint64_t qk_head_dim;         /**< of a head, without position */
+    uint64_t qk_pos_emb_head_dim; /**< of a head, that rotate */
+    uint64_t v_head_dim;
+    uint64_t query_head_size; /**< derived: columns of a query's head */
+    me_rope_type rope_type;   /**< of multi-latent attention */
+    int32_t mtp_num_layers;   /**< prediction depths; 0: none */
+    bool mtp_use_repeated_layer;
+    bool untie_embeddings_and_output_weights;
+    double attention_dropout;
+    double hidden_dropout;
+    bool attention_softmax_in_fp32;
+    bool fp32_residual_connection;
+} me_model_config;
+
+/** The mixture of experts of the model. */
+typedef struct me_moe_options {
+    uint64_t num_experts;     /**< 0: none */
+    uint64_t router_topk;     /**< experts of a token */
+    uint64_t ffn_hidden_size; /**< of an expert; default the MLP's */
+    uint64_t shared_expert_intermediate_size; /**< 0: no shared expert */
+    char layer_freq[256];                     /**< see parallel/moe_layers.h */
+    me_token_dispatcher token_dispatcher;
+    bool router_pre_softmax;
+    me_load_balancing load_balancing;
+    double aux_loss_coeff; /**< 0: no such loss */
+    bool has_aux_loss;     /**< derived: the router makes one */
+    double imbalance;      /**< see parallel/routing.h */
+    char tokens[1024];     /**< file of measured counts; "": none */
+} me_moe_options;
+
+/** How it is spread over ranks. */
+typedef struct me_parallel_config {
+    int32_t world_size;
+    int32_t tensor;
+    int32_t pipeline;
+    int32_t context;
+    int32_t expert;
+    int32_t expert_tensor;    /**< of each expert; default `tensor` */
+    int32_t data;             /**< derived: world / (tp pp cp) */
+    bool sequence;            /**< Megatron's sequence parallelism */
+    int32_t virtual_pipeline; /**< chunks of a rank, 1: none */
+    int32_t num_layers_per_virtual_pipeline_stage; /**< 0: not given */
+    int32_t microbatch_group_size; /**< of interleaving; default pipeline */
+    bool tp_pp_dp_mapping;         /**< ranks ordered tp-cp-ep-pp-dp */
+    bool overlap_p2p_comm;         /**< interleaving: default true */
+    bool overlap_p2p_comm_warmup_flush; /**< its first and last steps too */
+    int32_t decoder_first_pipeline_num_layers; /**< 0: not given */
+    int32_t decoder_last_pipeline_num_layers;  /**< 0: not given */
+    bool account_for_embedding_in_pipeline_split;
+    bool account_for_loss_in_pipeline_split;
+    char pipeline_layout[1024]; /**< see parallel/layout.h; "": not given */
+    bool torch_fsdp2;           /**< --use-torch-fsdp2, in place of DDP */
+    bool torch_fsdp2_reshard_after_forward;
+} me_parallel_config;
+
+/** In which order the pipeline runs. */
+typedef struct me_schedule_config {
+    char name[64];   /**< see parallel/schedule.h; "": what the degrees imply */
+    char file[1024]; /**< an order of the user's own; "": none */
+    bool is_own;     /**< derived: one of Megatron-LM's functions runs it */
+    int32_t
+        memory_limit; /**< zb_auto, v_auto: chunk micro-batches; 0: as 1f1b */
+} me_schedule_config;
+
+/** How it is trained. */
+typedef struct me_train_config {
+    uint64_t micro_batch_size;
+    uint64_t global_batch_size;
+    int32_t num_microbatches; /**< derived */
+    int32_t iterations;       /**< that are simulated */
+    me_dtype params_dtype;    /**< float32, bfloat16 or float16 */
+    me_dtype grad_dtype;      /**< derived: of the main gradients */
+    bool grad_reduce_in_bf16;
+    bool accumulate_allreduce_grads_in_fp32;
+    double loss_scale;           /**< of float16 jobs, fixed; 0: dynamic */
+    bool has_dynamic_loss_scale; /**< derived: the first steps overflow */
+    bool create_attention_mask_in_dataloader;
+    bool bias_gelu_fusion; /**< torch.compile'd; gelu only */
+    bool bias_swiglu_fusion;
+    bool bias_activation_fusion; /**< derived: that of the model's activation */
+    bool bias_dropout_fusion;
+    bool apply_rope_fusion;
+    bool masked_softmax_fusion;
+    bool gradient_accumulation_fusion;
+    bool cross_entropy_loss_fusion; /**< native implementation */
+    bool check_for_nan_in_loss_and_grad;
+} me_train_config;
+
+typedef struct me_optimizer_config {
+    me_optimizer_kind kind;
+    bool distributed;      /**< --use-distributed-optimizer */
+    int32_t num_instances; /**< of the distributed optimizer */
+    bool overlap_grad_reduce;
+    bool overlap_param_gather;
+    bool overlap_param_gather_with_optimizer_step; /**< of the first chunk */
+    bool align_grad_reduce;   /**< stages begin to reduce together */
+    uint64_t ddp_bucket_size; /**< elements; 0: Megatron's default */
+    uint64_t ddp_num_buckets; /**< 0: as ddp_bucket_size says */
+    bool ddp_pad_buckets_for_high_nccl_busbw;
+    double clip_grad; /**< 0: no clipping */
+    double weight_decay;
+    double sgd_momentum;
+} me_optimizer_config;
+
+typedef struct me_recompute_config {
+    me_recompute granularity;
+    me_recompute_method method; /**< of full */
+    int32_t num_layers;         /**< of full */
+    bool core_attn;             /**< selective: modules named */
+    bool layernorm;
+    bool mlp;
+    bool distribute_saved_activations;
+} me_recompute_config;
+
+/** What plain PyTorch jobs say besides their model. */
+typedef struct me_torch_options {
+    char model_name[64];  /**< of whoever wrote the tree; "": the user */
+    char input_shape[64]; /**< "(8, 1024)": what one forward is given */
+    me_dtype input_dtype;
+    char loss[128]; /**< an expression of y and target */
+    me_torch_target target;
+    char called_module[128]; /**< path of what the loop calls; "": the model */
+    bool keeps_output; /**< the loop names it: it lives through the backward */
+    bool keeps_last_output; /**< and on, until the next one is there */
+    bool
+        loss_parallel; /**< cross_entropy of a DTensor that is cut in classes */
+    me_sdpa_backend attention;
+    int32_t autocast;       /**< dtype of forward and loss; -1: none */
+    bool autocast_backward; /**< the context is around it as well */
+    bool grad_scaler;
+    me_data_parallel data_parallel;
+    bool cpu_offload;           /**< fully_shard's CPUOffloadPolicy */
+    bool pin_memory;            /**< its pin_memory */
+    bool wrap_one_rank;         /**< also where a batch has one rank alone */
+    bool reshard_after_forward; /**< fully_shard's */
+    int32_t data_parallel_replicate; /**< HSDP: copies of the shards */
+    int32_t data_parallel_shard;     /**< ranks of a copy; 0: what is left */
+    int32_t num_microbatches;        /**< of a step, without a global batch */
+    bool unshard_stages;             /**< of a pipeline, ahead of their use */
+    bool returns_outputs;            /**< a pipeline's step does */
+    bool replicate; /**< DDP is replicate()'s, made in the first forward */
+    double bucket_cap_mb;         /**< DDP's, in MiB; 0: its default */
+    bool gradient_as_bucket_view; /**< DDP's, as the four below */
+    bool find_unused_parameters;
+    bool static_graph;
+    bool broadcast_buffers;
+    bool no_sync; /**< around the passes before a step, but for the last */
+    bool zero_grad_set_to_none;
+    bool requires_gradient_sync; /**< of every pass; else of the last */
+    bool requires_all_reduce;    /**< likewise, over copies of shards */
+    int32_t param_dtype;         /**< fully_shard's; -1: as they are */
+    int32_t reduce_dtype;        /**< fully_shard's; -1: as they are */
+} me_torch_options;
+
+/** What is derived of a plain PyTorch job; borrowed from the job. */
+typedef struct me_torch_job {
+    const me_layer_tree *tree;
+    const me_forward *loss;
+    uint64_t input_dims[5]; /**< outermost first */
+    int32_t n_input_dims;
+} me_torch_job;
+
+/** Which code runs a part. */
+typedef struct me_impl_config {
+    me_core_attention_kind core_attention;
+    me_norm_impl norm;
+    me_optimizer_impl optimizer;
+} me_impl_config;
+
+typedef struct me_device_config {
+    char name[256];              /**< of the card, such as "h200-141gb"; a
+                                      file of one; or "auto" */
+    uint64_t memory_bytes;       /**< of the card; 0: what the name says */
+    uint64_t memory_limit_bytes; /**< what the allocator may hold; 0: card */
+    char alloc_conf[256];        /**< as PYTORCH_CUDA_ALLOC_CONF */
+    int32_t gpus_per_node;
+} me_device_config;
+
+/** How ranks are put on nodes. */
+typedef enum me_rank_placement {
+    ME_RANKS_BLOCK, /**< a node is filled before the next one */
+    ME_RANKS_CYCLIC /**< one rank a node in turn */
+} me_rank_placement;
+
+/** Where the job runs. */
+typedef struct me_machine_config {
+    char file[1024]; /**< a name of configs/machines, a file of one, or hwloc's
+                         XML; "": links are the card's */
+    me_rank_placement placement;
+} me_machine_config;
+
+/** What predicted times count beside the job itself. */
+typedef struct me_time_config {
+    me_loader loader;
+} me_time_config;
+
+/** A flag of a launch command, and why it is in the list it is in. */
+typedef struct me_flag_note {
+    const char *flag; /**< "--use-flash-attn" */
+    const char *note; /**< one phrase, or NULL */
+} me_flag_note;
+
+typedef struct me_flag_list {
+    me_flag_note *flags;
+    int32_t count;
+} me_flag_list;
+
+/**
+ * The whole job. Created by me_config_create() with defaults and filled by the
+ * readers of files, launch commands and `--set`; me_config_finish() derives and
+ * checks. Owned by whoever created it.
+ */
+typedef struct me_config {
+    char name[64]; /**< of the job, for the report's head */
+    me_framework framework;
+    me_model_config model;
+    me_moe_options moe;
+    me_parallel_config parallel;
+    me_schedule_config pipeline;
+    me_train_config train;
+    me_optimizer_config optimizer;
+    me_recompute_config recompute;
+    me_impl_config impl;
+    me_device_config device;
+    me_machine_config machine;
+    me_time_config time;
+    me_torch_options torch;
+    struct me_layers *layers;      /**< owned; the `module` group, or NULL */
+    me_torch_job torch_job;        /**< derived */
+    me_flag_list modelled;         /**< launch flags that the model uses */
+    me_flag_list no_effect;        /**< that do not change memory */
+    me_flag_list not_modelled;     /**< that may, and are not modelled */
+    me_flag_list assumptions;      /**< `flag` empty, `note` one sentence */
+    me_flag_list environment;      /**< launch's assignments: name, value */
+    struct me_config_private *own; /**< strings, which options were set */
+} me_config;
+
+#endif /* MEMEST_MODEL_JOB_H */
