@@ -35,7 +35,7 @@ typedef struct me_program {
     bool runs_all_rounds; /**< micro-batches that repeat are run as well */
     bool must_run_all;    /**< it failed because they did not repeat */
     me_unlike unlike;     /**< told by Megatron-LM's alone */
-    me_megatron_config megatron;
+    me_megatron_spec megatron;
     me_torch_config torch;
     me_gpt_spec *chunks; /**< owned; Megatron-LM's */
 } me_program;

@@ -27,7 +27,7 @@ typedef struct me_simulation {
     const char *events_path; /**< NULL: no event log */
     int32_t events_rank;
     int32_t events_iteration;
-    bool runs_all_rounds; /**< see me_megatron_config */
+    bool runs_all_rounds; /**< see me_megatron_spec */
     bool keeps_course;    /**< see me_tracker_keep_course() */
     uint64_t *n_events;   /**< events are counted here, for messages; or NULL */
     bool *is_own;         /**< set where the result may not be that of the other

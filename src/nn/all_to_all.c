@@ -17,7 +17,7 @@ static uint64_t rows_of(const me_token_exchange *x, int32_t member)
         .microbatch = me_microbatch_get(x->nn->e),
     };
     const uint64_t parts = (uint64_t)comm->size[ME_GROUP_EXPERT_TENSOR];
-    return me_routing_received(x->nn->config->moe.routing, &at,
+    return me_routing_received(x->nn->routing, &at,
                                me_size_mul(x->balanced, parts));
 }
 
@@ -112,7 +112,7 @@ static me_tensor *exchange_data(const me_token_exchange *exchange,
     const me_communicators *comm = exchange->nn->comm;
     me_tensor *y = buffer(e, "all_to_all", x, rows);
     const uint64_t width = width_of(x);
-    if (!me_routing_is_uniform(exchange->nn->config->moe.routing)) {
+    if (!me_routing_is_uniform(exchange->nn->routing)) {
         exchange_rows(exchange, (me_dtype)x->dtype, width, is_back);
         return y;
     }
@@ -139,7 +139,7 @@ me_tensor *me_all_to_all(me_tensor *x, const me_token_exchange *exchange,
                          bool is_back, uint64_t rows)
 {
     me_engine *e = exchange->nn->e;
-    if (exchange->nn->config->moe.expert_parallel == 1 || !me_engine_is_ok(e)) {
+    if (exchange->nn->config->parallel.expert == 1 || !me_engine_is_ok(e)) {
         return x;
     }
     me_node *node = me_record1(e, &all_to_all_op, x);

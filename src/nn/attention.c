@@ -18,7 +18,7 @@ static void mark_qk_norm(const me_norm *norm)
 void me_attention_create(me_nn *nn, me_module_id parent,
                          me_attention *attention)
 {
-    const me_transformer_config *c = nn->config;
+    const me_model_config *c = &nn->config->model;
     const uint64_t d = c->kv_channels;
     const uint64_t heads = c->num_attention_heads;
     me_attention *a = attention;
@@ -53,8 +53,8 @@ void me_attention_create(me_nn *nn, me_module_id parent,
  *  of all and takes its group's part. */
 static me_tensor *select_group(me_nn *nn, me_tensor *mixed)
 {
-    const uint64_t groups = nn->config->num_query_groups;
-    const uint64_t ranks = (uint64_t)nn->config->tensor_parallel;
+    const uint64_t groups = nn->config->model.num_query_groups;
+    const uint64_t ranks = (uint64_t)nn->config->parallel.tensor;
     const uint64_t rank = (uint64_t)nn->comm->index[ME_GROUP_TENSOR];
     const me_frame frame = me_enter(nn->e);
     me_tensor *all = me_gather_last_from_tensor_region(nn->e, nn->comm, mixed);
@@ -67,8 +67,8 @@ static me_tensor *select_group(me_nn *nn, me_tensor *mixed)
 /** And of its group's query heads, this rank's. */
 static me_tensor *select_heads(me_nn *nn, me_tensor *query)
 {
-    const uint64_t sharers =
-        (uint64_t)nn->config->tensor_parallel / nn->config->num_query_groups;
+    const uint64_t sharers = (uint64_t)nn->config->parallel.tensor /
+                             nn->config->model.num_query_groups;
     const uint64_t rank = (uint64_t)nn->comm->index[ME_GROUP_TENSOR];
     const uint64_t size = me_dim(query, 2) / sharers;
     const uint64_t begin = rank % sharers * size;
@@ -81,13 +81,14 @@ static void query_key_value(me_nn *nn, const me_attention *attention,
 {
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
-    const me_transformer_config *c = nn->config;
-    const uint64_t d = c->kv_channels;
-    const uint64_t per_group = c->num_attention_heads / c->num_query_groups;
+    const me_config *c = nn->config;
+    const uint64_t d = c->model.kv_channels;
+    const uint64_t per_group =
+        c->model.num_attention_heads / c->model.num_query_groups;
     const bool shares_group =
-        c->num_query_groups < (uint64_t)c->tensor_parallel;
+        c->model.num_query_groups < (uint64_t)c->parallel.tensor;
     const uint64_t g =
-        shares_group ? 1 : me_over_tensor(nn, c->num_query_groups);
+        shares_group ? 1 : me_over_tensor(nn, c->model.num_query_groups);
     me_tensor *mixed = me_column_linear(nn, &attention->linear_qkv, x, NULL);
     if (shares_group) {
         mixed = me_rebind(e, mixed, select_group(nn, mixed));
@@ -100,7 +101,7 @@ static void query_key_value(me_nn *nn, const me_attention *attention,
     if (shares_group) {
         qkv_out[0] = select_heads(nn, qkv_out[0]);
     }
-    if (c->qk_layernorm) {
+    if (c->model.qk_layernorm) {
         qkv_out[0] = me_norm_forward(nn, &attention->q_layernorm, qkv_out[0]);
         qkv_out[1] = me_norm_forward(nn, &attention->k_layernorm, qkv_out[1]);
     }

@@ -9,7 +9,7 @@
 static void keep_part(me_nn *nn, me_tensor *x)
 {
     me_engine *e = nn->e;
-    const uint64_t parts = (uint64_t)nn->config->tensor_parallel;
+    const uint64_t parts = (uint64_t)nn->config->parallel.tensor;
     const me_frame frame = me_enter(e);
     me_tensor *part = me_empty(e, "split_tensor_into_1d_equal_chunks", x->dtype,
                                ME_SHAPE(me_numel(x) / parts));

@@ -29,8 +29,8 @@ static me_tensor *scale_mask_softmax(me_nn *nn, me_tensor *scores,
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
     const me_dtype dtype = scores->dtype;
-    const bool in_fp32 =
-        dtype != ME_DTYPE_FLOAT32 && nn->config->attention_softmax_in_fp32;
+    const bool in_fp32 = dtype != ME_DTYPE_FLOAT32 &&
+                         nn->config->model.attention_softmax_in_fp32;
     me_tensor *input = in_fp32 ? me_cast(e, scores, ME_DTYPE_FLOAT32) : scores;
     if (mask == NULL && me_dim(scores, 2) > 1) {
         mask = causal_mask(e, me_dim(scores, 2));
@@ -104,7 +104,8 @@ static me_tensor *unfused(me_nn *nn, me_tensor *query, me_tensor *key,
     }
     me_tensor *scores = scores_of(nn, query, key);
     me_tensor *probs = scale_mask_softmax(nn, scores, mask);
-    me_tensor *dropped = me_dropout(e, probs, nn->config->attention_dropout);
+    me_tensor *dropped =
+        me_dropout(e, probs, nn->config->model.attention_dropout);
     probs = me_rebind(e, probs, dropped);
     return me_leave(e, frame, context_of(e, probs, value));
 }
@@ -120,7 +121,8 @@ static me_tensor *sdpa_flash(me_nn *nn, me_tensor *query, me_tensor *key,
     me_tensor *q = me_permute(e, query, order); // (b, a, s, d)
     me_tensor *k = me_permute(e, key, order);
     me_tensor *v = me_permute(e, value, order);
-    me_tensor *o = me_sdpa_flash(e, q, k, v, nn->config->attention_dropout);
+    me_tensor *o =
+        me_sdpa_flash(e, q, k, v, nn->config->model.attention_dropout);
     me_tensor *turned = me_permute(e, o, (int32_t[]){2, 0, 1, 3});
     const uint64_t width = me_size_mul(me_dim(query, 2), me_dim(value, 3));
     return me_leave(
@@ -141,7 +143,7 @@ static me_tensor *forward(me_nn *nn, const me_core_attention *core,
                           me_tensor *const *inputs)
 {
     me_module_enter(nn->e, core->module);
-    me_tensor *y = implementations[nn->config->core_attention](
+    me_tensor *y = implementations[nn->config->impl.core_attention](
         nn, inputs[0], inputs[1], inputs[2], inputs[3]);
     me_module_leave(nn->e);
     return y;
@@ -168,8 +170,8 @@ me_tensor *me_core_attention_forward(me_nn *nn, const me_core_attention *core,
         return me_none(nn->e);
     }
     me_tensor *const inputs[ME_CHECKPOINT_INPUTS] = {query, key, value, mask};
-    if (nn->config->recompute == ME_RECOMPUTE_SELECTIVE &&
-        nn->config->recompute_core_attention) {
+    if (nn->config->recompute.granularity == ME_RECOMPUTE_SELECTIVE &&
+        nn->config->recompute.core_attn) {
         return me_checkpoint(nn, &core->section, inputs, false);
     }
     return forward(nn, core, inputs);

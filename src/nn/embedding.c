@@ -10,14 +10,14 @@
 
 static bool reduce_scatters(const me_nn *nn)
 {
-    return nn->config->sequence_parallel &&
-           nn->config->position_embedding != ME_POSITION_LEARNED_ABSOLUTE;
+    return nn->config->parallel.sequence &&
+           nn->config->model.position_embedding != ME_POSITION_LEARNED_ABSOLUTE;
 }
 
 void me_embedding_create(me_nn *nn, me_module_id parent,
                          me_embedding_layer *embedding)
 {
-    const me_transformer_config *c = nn->config;
+    const me_model_config *c = &nn->config->model;
     me_embedding_layer *l = embedding;
     l->module = me_module_add(nn->e, parent, "embedding");
     l->word_module = me_module_add(nn->e, l->module, "word_embeddings");
@@ -53,7 +53,7 @@ static me_tensor *vocab_parallel(me_nn *nn, const me_embedding_layer *embedding,
     const me_frame frame = me_enter(e);
     me_tensor *mask = NULL;
     me_tensor *rows = tokens;
-    if (nn->config->tensor_parallel > 1) {
+    if (nn->config->parallel.tensor > 1) {
         mask = me_mask_other_vocabulary(e, tokens, &rows);
     }
     me_tensor *y = me_embedding(e, rows, embedding->word->tensor); // (b, s, h)
@@ -68,7 +68,7 @@ static me_tensor *vocab_parallel(me_nn *nn, const me_embedding_layer *embedding,
             me_drop(e, turned);
         }
         y = me_reduce_scatter_to_sequence_region(e, nn->comm, dense);
-    } else if (nn->config->tensor_parallel > 1) {
+    } else if (nn->config->parallel.tensor > 1) {
         y = me_reduce_from_tensor_region(e, nn->comm, y);
     }
     me_leave(e, frame, y);
@@ -112,13 +112,13 @@ static me_tensor *embed(me_nn *nn, const me_embedding_layer *embedding,
     if (!reduce_scatters(nn)) {
         y = me_rebind(e, y, sequence_first(e, y)); // (s, b, h)
     }
-    if (nn->config->sequence_parallel) {
+    if (nn->config->parallel.sequence) {
         if (!reduce_scatters(nn)) {
             y = me_rebind(e, y, me_scatter_to_sequence_region(e, nn->comm, y));
         }
         y = me_rebind(e, y, me_clone(e, y)); // (s/t, b, h)
     }
-    y = me_rebind(e, y, me_dropout(e, y, nn->config->hidden_dropout));
+    y = me_rebind(e, y, me_dropout(e, y, nn->config->model.hidden_dropout));
     return me_leave(e, frame, y);
 }
 

@@ -11,9 +11,9 @@ _Static_assert((int)ME_MAX_LOCAL_EXPERTS <= (int)ME_MAX_LIST,
 void me_experts_create(me_nn *nn, me_module_id parent, me_experts *experts)
 {
     me_engine *e = nn->e;
-    const me_moe_config *c = &nn->config->moe;
+    const me_config *c = nn->config;
     experts->module = me_module_add(e, parent, "experts");
-    const uint64_t count = c->num_experts / (uint64_t)c->expert_parallel;
+    const uint64_t count = c->moe.num_experts / (uint64_t)c->parallel.expert;
     experts->local = me_engine_alloc(e, count, sizeof *experts->local);
     experts->tokens = me_engine_alloc(e, count, sizeof *experts->tokens);
     experts->tensors = me_engine_alloc(e, 3 * count, sizeof(me_tensor *));
@@ -23,7 +23,7 @@ void me_experts_create(me_nn *nn, me_module_id parent, me_experts *experts)
     experts->count = (uint32_t)count;
     const me_module_id list =
         me_module_add(e, experts->module, "local_experts");
-    const me_mlp_spec spec = {.ffn_hidden_size = c->ffn_hidden_size,
+    const me_mlp_spec spec = {.ffn_hidden_size = c->moe.ffn_hidden_size,
                               .is_expert = true};
     for (uint32_t i = 0; i < experts->count; i++) {
         me_mlp_create(nn, me_module_add_index(e, list, i), &spec,

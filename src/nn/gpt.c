@@ -5,7 +5,7 @@
 #include "ops/view.h"
 #include "tensor/launch.h"
 
-bool me_gpt_has_rotary_embedding(const me_transformer_config *c)
+bool me_gpt_has_rotary_embedding(const me_model_config *c)
 {
     return c->position_embedding == ME_POSITION_ROPE &&
            !c->multi_latent_attention;
@@ -14,7 +14,7 @@ bool me_gpt_has_rotary_embedding(const me_transformer_config *c)
 static void create_output_layer(me_gpt *gpt)
 {
     me_nn *nn = &gpt->nn;
-    const me_transformer_config *c = nn->config;
+    const me_model_config *c = &nn->config->model;
     gpt->is_tied = !c->untie_embeddings_and_output_weights;
     if (gpt->is_tied && gpt->spec.pre_process) {
         gpt->output_layer.module =
@@ -43,7 +43,7 @@ static me_parameter *embedding_or_output_weight(me_gpt *gpt)
  *  first and last stage of a pipeline. */
 static void share_embedding(me_gpt *gpt)
 {
-    const me_transformer_config *c = gpt->nn.config;
+    const me_model_config *c = &gpt->nn.config->model;
     const bool is_shared =
         !c->untie_embeddings_and_output_weights || c->mtp_num_layers > 0;
     me_parameter *weight = embedding_or_output_weight(gpt);
@@ -60,7 +60,7 @@ void me_gpt_create(const me_nn *nn, const me_gpt_spec *spec, me_gpt *gpt)
 {
     *gpt = (me_gpt){.nn = *nn, .spec = *spec};
     gpt->nn.chunk = spec->chunk;
-    const me_transformer_config *c = nn->config;
+    const me_model_config *c = &nn->config->model;
     gpt->has_mtp = spec->post_process && c->mtp_num_layers > 0;
     if (spec->pre_process || gpt->has_mtp) {
         me_embedding_create(&gpt->nn, spec->parent, &gpt->embedding);
@@ -145,7 +145,7 @@ static me_tensor *run_model(me_gpt *gpt, const me_batch *batch)
         x = me_embedding_forward(nn, &gpt->embedding, batch->tokens,
                                  batch->position_ids);
     }
-    me_tensor *angles = me_gpt_has_rotary_embedding(nn->config)
+    me_tensor *angles = me_gpt_has_rotary_embedding(&nn->config->model)
                             ? me_rope_table(nn, &gpt->rope)
                             : NULL;
     me_tensor *y = me_transformer_block_forward(nn, &gpt->decoder, x,

@@ -52,7 +52,7 @@ void me_gpt_create(const me_nn *nn, const me_gpt_spec *spec, me_gpt *gpt);
 
 /** Has the model a rotary embedding of its own? Layers of multi-latent attention
  *  have theirs. */
-bool me_gpt_has_rotary_embedding(const me_transformer_config *c);
+bool me_gpt_has_rotary_embedding(const me_model_config *c);
 
 /** Let go of what the chunk holds beside its parameters. */
 void me_gpt_fini(me_engine *e, me_gpt *gpt);

@@ -11,7 +11,7 @@
 static uint64_t cut(const me_nn *nn, const me_linear_spec *spec, uint64_t whole)
 {
     return spec->is_expert
-               ? whole / (uint64_t)nn->config->moe.expert_tensor_parallel
+               ? whole / (uint64_t)nn->config->parallel.expert_tensor
                : me_over_tensor(nn, whole);
 }
 
@@ -83,7 +83,7 @@ void me_gather_rows(me_nn *nn, const me_tensor *x, bool is_async)
 {
     me_shape shape = x->shape;
     shape.dim[0] =
-        me_size_mul(shape.dim[0], (uint64_t)nn->config->tensor_parallel);
+        me_size_mul(shape.dim[0], (uint64_t)nn->config->parallel.tensor);
     me_global_buffer(nn, x->dtype, shape);
     me_communicate(nn->e, nn->comm,
                    (me_call){ME_GROUP_TENSOR, ME_COLLECTIVE_ALL_GATHER,
@@ -108,7 +108,7 @@ enum {
 
 static bool gathers(const me_nn *nn, const me_node *node)
 {
-    return node->data.flag && nn->config->sequence_parallel;
+    return node->data.flag && nn->config->parallel.sequence;
 }
 
 /** Of a split backward: the weight's gradient is made later. */
@@ -144,7 +144,7 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     if (gathers(&nn, node)) {
         me_launch_stream_waits(e);
         gx[0] = me_reduce_scatter_first_async(e, nn.comm, ME_GROUP_TENSOR, dx);
-    } else if (is_column && nn.config->tensor_parallel > 1) {
+    } else if (is_column && nn.config->parallel.tensor > 1) {
         me_communicate(e, nn.comm,
                        (me_call){ME_GROUP_TENSOR, ME_COLLECTIVE_ALL_REDUCE,
                                  dx->dtype, me_numel(dx), -1, true});
@@ -157,7 +157,7 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     if (me_needs(node, 2)) {
         gx[2] = me_sum_to(e, gy[0], &ME_SHAPE(outputs));
     }
-    if (is_column && nn.config->tensor_parallel > 1) {
+    if (is_column && nn.config->parallel.tensor > 1) {
         me_launch_stream_waits(e);
     }
 }
@@ -175,10 +175,10 @@ static me_tensor *linear_function(me_nn *nn, bool is_column, me_tensor *x,
     me_save(e, node, LINEAR_SAVED_INPUT, x);
     me_save(e, node, LINEAR_SAVED_WEIGHT, weight);
     me_shape shape = with_last(&x->shape, me_dim(weight, 0));
-    if (is_column && nn->config->sequence_parallel && me_engine_is_ok(e)) {
+    if (is_column && nn->config->parallel.sequence && me_engine_is_ok(e)) {
         me_gather_rows(nn, x, false);
         shape.dim[0] =
-            me_size_mul(shape.dim[0], (uint64_t)nn->config->tensor_parallel);
+            me_size_mul(shape.dim[0], (uint64_t)nn->config->parallel.tensor);
     }
     if (node != NULL) {
         node->data.context = nn;
@@ -204,7 +204,7 @@ me_tensor *me_column_linear(me_nn *nn, const me_linear *linear, me_tensor *x,
     }
     me_module_enter(nn->e, linear->module);
     const me_frame frame = me_enter(nn->e);
-    if (nn->config->tensor_parallel == 1) { // else the layer does it itself
+    if (nn->config->parallel.tensor == 1) { // else the layer does it itself
         x = me_copy_to_tensor_region(nn->e, nn->comm, x);
     }
     const me_parameter *bias = linear->skip_bias_add ? NULL : linear->bias;
@@ -226,9 +226,9 @@ me_tensor *me_row_linear(me_nn *nn, const me_linear *linear, me_tensor *x)
     me_tensor *y = linear_function(nn, false, x, linear->weight->tensor, NULL);
     if (linear->is_expert) {
         /* left to the dispatcher */
-    } else if (nn->config->sequence_parallel) {
+    } else if (nn->config->parallel.sequence) {
         y = me_reduce_scatter_to_sequence_region(nn->e, nn->comm, y);
-    } else if (nn->config->tensor_parallel > 1) {
+    } else if (nn->config->parallel.tensor > 1) {
         y = me_reduce_from_tensor_region(nn->e, nn->comm, y);
     }
     me_leave(nn->e, frame, y);

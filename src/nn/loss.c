@@ -185,7 +185,7 @@ me_tensor *me_vocab_parallel_cross_entropy(me_nn *nn, me_tensor *logits,
     if (!me_engine_is_ok(nn->e)) {
         return me_none(nn->e);
     }
-    return nn->config->cross_entropy_loss_fusion
+    return nn->config->train.cross_entropy_loss_fusion
                ? fused_cross_entropy(nn, logits, target)
                : cross_entropy(nn, logits, target);
 }

@@ -42,7 +42,7 @@ static const struct {
 void me_mlp_create(me_nn *nn, me_module_id module, const me_mlp_spec *spec,
                    me_mlp *mlp)
 {
-    const me_transformer_config *c = nn->config;
+    const me_model_config *c = &nn->config->model;
     const uint64_t f = spec->ffn_hidden_size;
     mlp->module = module;
     mlp->linear_fc1 = me_column_linear_create(
@@ -93,14 +93,14 @@ static me_tensor *fused_weighted_swiglu(me_engine *e, me_tensor *u,
 static me_tensor *fused_activation(me_nn *nn, me_tensor *u, me_parameter *bias,
                                    const me_token_scale *scale)
 {
-    const me_transformer_config *c = nn->config;
-    if (!c->bias_activation_fusion) {
+    const me_config *c = nn->config;
+    if (!c->train.bias_activation_fusion) {
         return NULL;
     }
-    if (c->activation == ME_ACTIVATION_GELU && bias != NULL) {
+    if (c->model.activation == ME_ACTIVATION_GELU && bias != NULL) {
         return me_bias_gelu(nn->e, u, bias->tensor);
     }
-    if (c->activation == ME_ACTIVATION_SWIGLU) {
+    if (c->model.activation == ME_ACTIVATION_SWIGLU) {
         return scale == NULL ? me_fused_swiglu(
                                    nn->e, u, bias == NULL ? NULL : bias->tensor)
                              : fused_weighted_swiglu(nn->e, u, scale);
@@ -114,7 +114,7 @@ static me_tensor *activation(me_nn *nn, me_tensor *u,
 {
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
-    me_tensor *a = activations[nn->config->activation].forward(e, u);
+    me_tensor *a = activations[nn->config->model.activation].forward(e, u);
     if (scale != NULL) {
         a = me_rebind(e, a, me_mul(e, a, column(e, scale)));
     }

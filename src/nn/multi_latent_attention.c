@@ -8,15 +8,16 @@
 static void make_base_projection(me_nn *nn, me_tensor **weight,
                                  me_tensor **bias)
 {
-    const me_transformer_config *c = nn->config;
+    const me_config *c = nn->config;
     const uint64_t inputs =
-        me_over_tensor(nn, c->num_attention_heads * c->kv_channels);
+        me_over_tensor(nn, c->model.num_attention_heads * c->model.kv_channels);
     const me_category category = me_category_set(nn->e, ME_CATEGORY_PARAMETER);
-    *weight = me_empty(nn->e, "weight", c->params_dtype,
-                       ME_SHAPE(c->hidden_size, inputs));
-    *bias = c->add_bias_linear ? me_empty(nn->e, "bias", c->params_dtype,
-                                          ME_SHAPE(c->hidden_size))
-                               : NULL;
+    *weight = me_empty(nn->e, "weight", c->train.params_dtype,
+                       ME_SHAPE(c->model.hidden_size, inputs));
+    *bias = c->model.add_bias_linear
+                ? me_empty(nn->e, "bias", c->train.params_dtype,
+                           ME_SHAPE(c->model.hidden_size))
+                : NULL;
     me_category_set(nn->e, category);
 }
 
@@ -32,7 +33,7 @@ static me_linear column_parallel(me_nn *nn, me_module_id parent,
 
 static void create_query_projections(me_nn *nn, me_multi_latent_attention *a)
 {
-    const me_transformer_config *c = nn->config;
+    const me_model_config *c = &nn->config->model;
     const uint64_t outputs =
         c->num_attention_heads * (c->qk_head_dim + c->qk_pos_emb_head_dim);
     if (c->q_lora_rank == 0) {
@@ -49,7 +50,7 @@ static void create_query_projections(me_nn *nn, me_multi_latent_attention *a)
 static void create_key_value_projections(me_nn *nn,
                                          me_multi_latent_attention *a)
 {
-    const me_transformer_config *c = nn->config;
+    const me_model_config *c = &nn->config->model;
     a->linear_kv_down_proj =
         column_parallel(nn, a->module, "linear_kv_down_proj", c->hidden_size,
                         c->kv_lora_rank + c->qk_pos_emb_head_dim);
@@ -61,7 +62,7 @@ static void create_key_value_projections(me_nn *nn,
 void me_multi_latent_attention_create(me_nn *nn, me_module_id parent,
                                       me_multi_latent_attention *attention)
 {
-    const me_transformer_config *c = nn->config;
+    const me_model_config *c = &nn->config->model;
     me_multi_latent_attention *a = attention;
     a->module = me_module_add(nn->e, parent, "self_attention");
     me_core_attention_create(nn, a->module, &a->core_attention);
@@ -110,7 +111,7 @@ void me_multi_latent_attention_fini(me_engine *e,
 static me_tensor *project_down(me_nn *nn, const me_linear *linear, me_tensor *x)
 {
     me_tensor *y = me_column_linear(nn, linear, x, NULL);
-    if (nn->config->tensor_parallel > 1) {
+    if (nn->config->parallel.tensor > 1) {
         y = me_rebind(nn->e, y,
                       me_gather_from_tensor_region(nn->e, nn->comm, y));
     }
@@ -120,7 +121,7 @@ static me_tensor *project_down(me_nn *nn, const me_linear *linear, me_tensor *x)
 /** This rank's rows again, since a column-parallel layer gathered them. */
 static me_tensor *scatter_rows(me_nn *nn, me_tensor *latent)
 {
-    if (!nn->config->sequence_parallel) {
+    if (!nn->config->parallel.sequence) {
         return latent;
     }
     return me_rebind(nn->e, latent,
@@ -133,7 +134,7 @@ static void project_to_latents(me_nn *nn,
                                const me_multi_latent_attention *attention,
                                me_tensor *x, me_tensor **latents_out)
 {
-    const me_transformer_config *c = nn->config;
+    const me_model_config *c = &nn->config->model;
     const bool has_query_latent = c->q_lora_rank > 0;
     me_tensor *q_compressed = x;
     if (has_query_latent) {
@@ -166,7 +167,8 @@ static me_tensor *project_up(me_nn *nn, const me_linear *linear, me_tensor *x,
                              uint64_t head_size)
 {
     me_tensor *y = me_column_linear(nn, linear, x, NULL);
-    const uint64_t heads = me_over_tensor(nn, nn->config->num_attention_heads);
+    const uint64_t heads =
+        me_over_tensor(nn, nn->config->model.num_attention_heads);
     return me_view(nn->e, y,
                    ME_SHAPE(me_dim(y, 0), me_dim(y, 1), heads, head_size));
 }
@@ -179,7 +181,7 @@ static void project_to_heads(me_nn *nn,
                              me_tensor **qkv_out)
 {
     me_engine *e = nn->e;
-    const me_transformer_config *c = nn->config;
+    const me_model_config *c = &nn->config->model;
     const me_frame frame = me_enter(e);
     me_tensor *k_pos_emb = me_hold(e, latents[2]); // an argument dies first
     me_tensor *q =

@@ -30,10 +30,10 @@ static me_tensor *concat_embeddings(me_nn *nn, const me_mtp_layer *layer,
     me_tensor *x = me_norm_forward(nn, &layer->hnorm, hidden);
     x = me_rebind(e, x, me_cat_last(e, embedded, x)); // (s, b, 2h)
     x = me_rebind(e, x, me_column_linear(nn, &layer->eh_proj, x, NULL));
-    if (nn->config->tensor_parallel > 1) {
+    if (nn->config->parallel.tensor > 1) {
         x = me_rebind(e, x, me_gather_from_tensor_region(e, nn->comm, x));
     }
-    if (nn->config->sequence_parallel) {
+    if (nn->config->parallel.sequence) {
         x = me_rebind(e, x, me_scatter_to_sequence_region(e, nn->comm, x));
     }
     return me_leave(e, frame, x);
@@ -57,7 +57,7 @@ static me_tensor *run_layer(const me_section *section, me_tensor *const *inputs)
 static void create_layer(me_nn *nn, me_module_id parent, int32_t index,
                          me_mtp_layer *layer)
 {
-    const uint64_t h = nn->config->hidden_size;
+    const uint64_t h = nn->config->model.hidden_size;
     me_mtp_layer *l = layer;
     l->module = me_module_add_index(nn->e, parent, (uint32_t)index);
     l->enorm = me_norm_create(nn, l->module, "enorm", h);
@@ -77,7 +77,7 @@ static void create_layer(me_nn *nn, me_module_id parent, int32_t index,
 
 void me_mtp_block_create(me_nn *nn, me_module_id parent, me_mtp_block *block)
 {
-    const me_transformer_config *c = nn->config;
+    const me_model_config *c = &nn->config->model;
     const int32_t count = c->mtp_use_repeated_layer ? 1 : c->mtp_num_layers;
     *block = (me_mtp_block){.module = me_module_add(nn->e, parent, "mtp")};
     block->layers =
@@ -138,7 +138,7 @@ static void layer_forward(me_nn *nn, const me_mtp_layer *layer,
                           const me_mtp_inputs *inputs, me_tensor **state)
 {
     me_engine *e = nn->e;
-    const me_transformer_config *c = nn->config;
+    const me_config *c = nn->config;
     const me_module_id before = me_module_current(e);
     me_module_enter(e, layer->module);
     const me_frame frame = me_enter(e);
@@ -146,13 +146,14 @@ static void layer_forward(me_nn *nn, const me_mtp_layer *layer,
     me_tensor *const now[ME_CHECKPOINT_INPUTS] = {
         state[DEPTH_HIDDEN], decoder_input, inputs->attention_mask,
         inputs->angles};
-    const bool is_recomputed = c->recompute == ME_RECOMPUTE_FULL &&
-                               c->recompute_method == ME_RECOMPUTE_UNIFORM;
-    me_tensor *y = is_recomputed
-                       ? me_checkpoint(nn, &layer->section, now,
-                                       c->distribute_saved_activations &&
-                                           !c->sequence_parallel)
-                       : run_layer(&layer->section, now);
+    const bool is_recomputed = c->recompute.granularity == ME_RECOMPUTE_FULL &&
+                               c->recompute.method == ME_RECOMPUTE_UNIFORM;
+    me_tensor *y =
+        is_recomputed
+            ? me_checkpoint(nn, &layer->section, now,
+                            c->recompute.distribute_saved_activations &&
+                                !c->parallel.sequence)
+            : run_layer(&layer->section, now);
     state[DEPTH_HIDDEN] = me_rebind(e, state[DEPTH_HIDDEN], y);
     me_leave_with(e, frame, DEPTH_STATE, state);
     me_module_leave(e);
@@ -168,7 +169,7 @@ me_tensor *me_mtp_block_forward(me_nn *nn, me_mtp_block *block,
     }
     me_module_enter(e, block->module);
     const me_frame frame = me_enter(e);
-    const int32_t depths = nn->config->mtp_num_layers;
+    const int32_t depths = nn->config->model.mtp_num_layers;
     me_tensor *list[1 + ME_MTP_MAX_DEPTHS] = {NULL};
     me_tensor *state[DEPTH_STATE] = {
         [DEPTH_TOKENS] = me_hold(e, inputs->tokens),
@@ -196,7 +197,7 @@ static void save_metrics(me_nn *nn, me_mtp_metrics *metrics)
     if (metrics->loss_values != NULL || !me_engine_is_ok(e)) {
         return;
     }
-    const me_shape shape = ME_SHAPE((uint64_t)nn->config->mtp_num_layers);
+    const me_shape shape = ME_SHAPE((uint64_t)nn->config->model.mtp_num_layers);
     const me_category category = me_category_set(e, ME_CATEGORY_OTHER);
     const me_frame frame = me_enter(e);
     me_tensor **vectors[3] = {&metrics->loss_values, &metrics->correct_values,
@@ -245,7 +246,7 @@ static me_tensor *vocab_parallel_argmax(me_nn *nn, const me_tensor *logits,
 {
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
-    const uint64_t ranks = (uint64_t)nn->config->tensor_parallel;
+    const uint64_t ranks = (uint64_t)nn->config->parallel.tensor;
     const uint64_t n = me_numel(like);
     me_tensor *value = me_pointwise(e, "max", like, (me_dtype)logits->dtype);
     me_tensor *place = argmax(e, logits, like);
@@ -285,7 +286,7 @@ static void acceptance_counts(me_nn *nn, const me_tensor *logits,
     const me_frame frame = me_enter(e);
     me_tensor *label_rows = me_transpose(e, labels, 0, 1); // (s, b)
     me_tensor *mask_rows = me_transpose(e, loss_mask, 0, 1);
-    nn->config->tensor_parallel > 1
+    nn->config->parallel.tensor > 1
         ? vocab_parallel_argmax(nn, logits, label_rows)
         : argmax(e, logits, label_rows);
     me_contiguous(e, label_rows);
@@ -402,7 +403,7 @@ me_tensor *me_process_mtp_loss(me_nn *nn, me_mtp_block *block,
         return me_none(e);
     }
     const me_frame frame = me_enter(e);
-    const int32_t depths = nn->config->mtp_num_layers;
+    const int32_t depths = nn->config->model.mtp_num_layers;
     me_tensor *list[1 + ME_MTP_MAX_DEPTHS] = {NULL};
     loss_variables v = {.loss_mask = me_hold(e, head->loss_mask)};
     me_chunk_first(e, hidden, 1 + (uint32_t)depths, list);

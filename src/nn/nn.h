@@ -1,87 +1,25 @@
 /**
  * @file
- * What all modules of a rank share: the model's sizes, the rank's groups, and
- * the list of parameters.
+ * What all modules of a rank share: the job, the rank's groups, and the list of
+ * parameters.
  *
  * The letters of shape comments: b micro-batch, s sequence, h hidden, a
  * attention heads, g query groups, d head size, f MLP width, v padded
- * vocabulary, t tensor-parallel size; rows of activations outside of the
- * tensor-parallel regions are s/t under sequence parallelism.
+ * vocabulary, t tensor-parallel size, E experts, K experts of a token, p
+ * expert-parallel size, u tensor-parallel size of an expert; rows of
+ * activations outside of the tensor-parallel regions are s/t under sequence
+ * parallelism.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef MEMEST_NN_NN_H
 #define MEMEST_NN_NN_H
 
-#include "base/model.h"
+#include "model/job.h"
 #include "nn/communicate.h"
 #include "nn/weight_gradients.h"
 #include "parallel/routing.h"
 #include "tensor/tensor.h"
-
-/** The mixture of experts; all zero: none. */
-typedef struct me_moe_config {
-    uint64_t num_experts;                     /**< E */
-    uint64_t router_topk;                     /**< K */
-    uint64_t ffn_hidden_size;                 /**< of an expert */
-    uint64_t shared_expert_intermediate_size; /**< 0: no shared expert */
-    me_token_dispatcher token_dispatcher;
-    bool router_pre_softmax; /**< softmax over all experts, then top-k */
-    bool has_aux_loss;
-    uint64_t n_losses;              /**< layers whose loss is logged */
-    const bool *is_moe_layer;       /**< of each of the model's; borrowed */
-    const me_routing *routing;      /**< who gets how many tokens; borrowed */
-    int32_t expert_parallel;        /**< p */
-    int32_t expert_tensor_parallel; /**< u */
-} me_moe_config;
-
-/** Megatron's TransformerConfig, as far as it decides about memory. */
-typedef struct me_transformer_config {
-    uint64_t micro_batch_size;        /**< b */
-    uint64_t seq_length;              /**< s */
-    uint64_t hidden_size;             /**< h */
-    uint64_t num_attention_heads;     /**< a */
-    uint64_t num_query_groups;        /**< g */
-    uint64_t kv_channels;             /**< d */
-    uint64_t ffn_hidden_size;         /**< f */
-    uint64_t padded_vocab_size;       /**< v */
-    uint64_t max_position_embeddings; /**< p */
-    uint64_t rotary_size;             /**< of each head, at most d */
-    bool multi_latent_attention;      /**< the next six count, and g = a */
-    me_rope_type rope_type;
-    uint64_t q_lora_rank;         /**< query latent; 0: none */
-    uint64_t kv_lora_rank;        /**< latent of keys and values */
-    uint64_t qk_head_dim;         /**< of a head, without position */
-    uint64_t qk_pos_emb_head_dim; /**< of a head, that turn */
-    uint64_t v_head_dim;
-    int32_t mtp_num_layers; /**< depths of multi-token prediction */
-    bool mtp_use_repeated_layer;
-    me_dtype params_dtype;
-    me_normalization normalization;
-    me_activation activation;
-    me_position_embedding position_embedding;
-    me_core_attention_kind core_attention;
-    double attention_dropout;
-    double hidden_dropout;
-    bool add_bias_linear;
-    bool add_qkv_bias;
-    bool qk_layernorm;
-    bool attention_softmax_in_fp32;
-    bool bias_activation_fusion; /**< gelu with bias, or swiglu */
-    bool bias_dropout_fusion;
-    bool cross_entropy_loss_fusion;
-    bool untie_embeddings_and_output_weights;
-    bool sequence_parallel;
-    int32_t tensor_parallel; /**< t */
-    me_recompute recompute;
-    me_recompute_method recompute_method;
-    int32_t recompute_num_layers;
-    bool recompute_core_attention; /**< these: selective */
-    bool recompute_layernorm;
-    bool recompute_mlp;
-    bool distribute_saved_activations;
-    me_moe_config moe;
-} me_transformer_config;
 
 /** A parameter and what the framework marks on it. */
 typedef struct me_parameter {
@@ -137,10 +75,12 @@ typedef struct me_moe_state {
 /** What every module of a rank is built with and runs on. */
 typedef struct me_nn {
     me_engine *e;
-    const me_transformer_config *config;
+    const me_config *config; /**< the job; borrowed */
     const me_communicators *comm;
     me_parameter_list *parameters;
     me_moe_state *moe;
+    const bool *is_moe_layer;     /**< of each of the model's; borrowed */
+    const me_routing *routing;    /**< who gets how many tokens; borrowed */
     int32_t chunk;                /**< that is being built */
     bool is_loss_parallel;        /**< runs in PyTorch's loss_parallel() */
     me_weight_gradients *weights; /**< where split backwards keep theirs; NULL:
@@ -208,7 +148,7 @@ void me_parameter_list_fini(me_engine *e, me_parameter_list *list);
 /** @p whole over the tensor-parallel ranks. */
 static inline uint64_t me_over_tensor(const me_nn *nn, uint64_t whole)
 {
-    return whole / (uint64_t)nn->config->tensor_parallel;
+    return whole / (uint64_t)nn->config->parallel.tensor;
 }
 
 #endif /* MEMEST_NN_NN_H */

@@ -39,7 +39,7 @@ me_norm me_norm_create(me_nn *nn, me_module_id parent, const char *name,
 {
     me_norm norm = {.module = me_module_add(nn->e, parent, name)};
     norm.weight = parameter(nn, &norm, "weight", size);
-    if (norms[nn->config->normalization].has_bias) {
+    if (norms[nn->config->model.normalization].has_bias) {
         norm.bias = parameter(nn, &norm, "bias", size);
     }
     return norm;
@@ -51,7 +51,8 @@ me_tensor *me_norm_forward(me_nn *nn, const me_norm *norm, me_tensor *x)
         return me_none(nn->e);
     }
     me_module_enter(nn->e, norm->module);
-    me_tensor *y = norms[nn->config->normalization].forward(nn->e, norm, x);
+    me_tensor *y =
+        norms[nn->config->model.normalization].forward(nn->e, norm, x);
     me_module_leave(nn->e);
     return y;
 }

@@ -45,7 +45,7 @@ void me_parameter_to_device(me_nn *nn, me_parameter *parameter, me_dtype dtype)
 
 me_parameter *me_parameter_create(me_nn *nn, const me_parameter_spec *spec)
 {
-    return me_parameter_create_as(nn, spec, nn->config->params_dtype);
+    return me_parameter_create_as(nn, spec, nn->config->train.params_dtype);
 }
 
 me_parameter *me_parameter_create_as(me_nn *nn, const me_parameter_spec *spec,
@@ -66,8 +66,8 @@ me_parameter *me_parameter_create_as(me_nn *nn, const me_parameter_spec *spec,
         .is_made_in_params_dtype = spec->is_made_in_params_dtype,
         .is_tensor_sharded = spec->is_tensor_sharded,
         .is_sequence_parallel =
-            spec->is_sequence_parallel && nn->config->sequence_parallel,
-        .is_expert = spec->is_expert && nn->config->moe.expert_parallel > 1,
+            spec->is_sequence_parallel && nn->config->parallel.sequence,
+        .is_expert = spec->is_expert && nn->config->parallel.expert > 1,
         .chunk = nn->chunk,
         .index = index,
     };
@@ -121,7 +121,7 @@ void me_parameters_to_device(me_nn *nn)
         if (parameter->is_made_on_host && me_engine_is_ok(nn->e)) {
             me_parameter_to_device(nn, parameter,
                                    parameter->is_made_in_params_dtype
-                                       ? nn->config->params_dtype
+                                       ? nn->config->train.params_dtype
                                        : ME_DTYPE_FLOAT32);
         }
     }
@@ -132,15 +132,16 @@ static void buffer_to_half(me_nn *nn, me_tensor **buffer)
 {
     const me_category category = me_category_set(nn->e, ME_CATEGORY_BUFFER);
     const me_frame frame = me_enter(nn->e);
-    me_assign(nn->e, buffer,
-              me_empty_like_as(nn->e, "to", *buffer, nn->config->params_dtype));
+    me_assign(
+        nn->e, buffer,
+        me_empty_like_as(nn->e, "to", *buffer, nn->config->train.params_dtype));
     me_leave(nn->e, frame, NULL);
     me_category_set(nn->e, category);
 }
 
 void me_parameters_to_half(me_nn *nn)
 {
-    const me_dtype dtype = nn->config->params_dtype;
+    const me_dtype dtype = nn->config->train.params_dtype;
     if (dtype == ME_DTYPE_FLOAT32) {
         return;
     }

@@ -98,8 +98,8 @@ static me_tensor *yarn_forward(me_engine *e, uint64_t s, uint64_t n)
 
 static bool is_yarn(const me_nn *nn)
 {
-    return nn->config->multi_latent_attention &&
-           nn->config->rope_type == ME_ROPE_TYPE_YARN;
+    return nn->config->model.multi_latent_attention &&
+           nn->config->model.rope_type == ME_ROPE_TYPE_YARN;
 }
 
 /** YarnRotaryEmbedding._set_cos_sin_cache(), which only a fused kernel reads. */
@@ -120,7 +120,7 @@ static void set_cos_sin_cache(me_nn *nn, uint64_t n, me_tensor **cached_out)
 void me_rope_create(me_nn *nn, me_rope *rope)
 {
     me_engine *e = nn->e;
-    const uint64_t n = nn->config->rotary_size / 2;
+    const uint64_t n = nn->config->model.rotary_size / 2;
     const me_category category = me_category_set(e, ME_CATEGORY_BUFFER);
     const me_frame frame = me_enter(e);
     for (int i = 0; i < 2 && is_yarn(nn); i++) {
@@ -169,8 +169,8 @@ me_tensor *me_rope_table(me_nn *nn, me_rope *rope)
         return rope->table;
     }
     if (rope->table == NULL) {
-        const uint64_t s = nn->config->seq_length;
-        const uint64_t n = nn->config->rotary_size / 2;
+        const uint64_t s = nn->config->model.seq_length;
+        const uint64_t n = nn->config->model.rotary_size / 2;
         const me_category category = me_category_set(e, ME_CATEGORY_BUFFER);
         const me_frame frame = me_enter(e);
         rope->table = me_retain(is_yarn(nn) ? yarn_forward(e, s, n)
@@ -223,7 +223,7 @@ me_tensor *me_apply_rotary(me_nn *nn, me_tensor *t, me_tensor *angles,
 {
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
-    const uint64_t rotary = nn->config->rotary_size;
+    const uint64_t rotary = nn->config->model.rotary_size;
     me_launch_host(e, ME_HOST_ROTARY);
     me_tensor *turning = me_slice(e, t, -1, 0, rotary);
     me_tensor *passing = me_slice(e, t, -1, rotary, me_dim(t, -1));

@@ -48,9 +48,8 @@ static me_tensor *attend(me_nn *nn, me_tensor *q, me_tensor *k, me_tensor *v)
     v = me_autocast_lower(e, v);
     k = me_autocast_lower(e, k);
     q = me_autocast_lower(e, q);
-    const bool is_flash =
-        nn->config->core_attention == ME_CORE_ATTENTION_SDPA_FLASH &&
-        q->dtype != ME_DTYPE_FLOAT32;
+    const bool is_flash = nn->config->torch.attention == ME_SDPA_FLASH &&
+                          q->dtype != ME_DTYPE_FLOAT32;
     return me_leave(e, frame,
                     is_flash ? me_sdpa_flash(e, q, k, v, 0)
                              : me_sdpa(e, q, k, v));

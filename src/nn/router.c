@@ -13,13 +13,13 @@
 
 me_router me_router_create(me_nn *nn, me_module_id parent)
 {
-    const me_transformer_config *c = nn->config;
+    const me_config *c = nn->config;
     me_router router = {.module = me_module_add(nn->e, parent, "router")};
     router.weight = me_parameter_create(
         nn, &(me_parameter_spec){
                 .name = "weight",
                 .module = router.module,
-                .shape = ME_SHAPE(c->moe.num_experts, c->hidden_size),
+                .shape = ME_SHAPE(c->moe.num_experts, c->model.hidden_size),
                 .is_made_on_host = true,
                 .is_made_in_params_dtype = true,
                 .is_sequence_parallel = true,
@@ -140,8 +140,9 @@ static void record_loss(me_nn *nn, const me_tensor *loss)
     const me_frame frame = me_enter(e);
     me_pointwise(e, "div", loss, ME_DTYPE_FLOAT32);
     if (moe->losses == NULL) {
-        moe->losses = me_retain(me_empty(e, "zeros", ME_DTYPE_FLOAT32,
-                                         ME_SHAPE(nn->config->moe.n_losses)));
+        moe->losses = me_retain(
+            me_empty(e, "zeros", ME_DTYPE_FLOAT32,
+                     ME_SHAPE((uint64_t)nn->config->model.num_layers)));
     }
     me_leave(e, frame, NULL);
 }
@@ -177,7 +178,7 @@ static me_tensor *apply_aux_loss(me_nn *nn, me_tensor *probs, me_tensor *scores,
     const me_frame frame = me_enter(e);
     me_launch_host(e, ME_HOST_AUX_LOSS);
     me_tensor *tokens_per_expert = me_count_flags(e, map); // (E)
-    if (nn->config->tensor_parallel > 1) {
+    if (nn->config->parallel.tensor > 1) {
         me_all_reduce(e, nn->comm, ME_GROUP_TENSOR_CONTEXT, tokens_per_expert);
     }
     me_tensor *loss = load_balancing_loss(e, scores, tokens_per_expert);

@@ -13,10 +13,10 @@ static const me_dispatcher_kind *const kinds[] = {
 
 void me_dispatcher_create(me_nn *nn, int32_t layer, me_dispatcher *dispatcher)
 {
-    const me_moe_config *c = &nn->config->moe;
-    const uint64_t n_local = c->num_experts / (uint64_t)c->expert_parallel;
+    const me_config *c = nn->config;
+    const uint64_t n_local = c->moe.num_experts / (uint64_t)c->parallel.expert;
     *dispatcher = (me_dispatcher){
-        .kind = kinds[c->token_dispatcher],
+        .kind = kinds[c->moe.token_dispatcher],
         .nn = nn,
         .n_local = (uint32_t)n_local,
         .counts = me_engine_alloc(nn->e, n_local, sizeof(uint64_t)),
@@ -37,9 +37,9 @@ void me_dispatcher_launch_host(const me_nn *nn)
         [ME_DISPATCHER_ALL_GATHER] = ME_HOST_ALL_GATHER_DISPATCHER,
         [ME_DISPATCHER_ALL_TO_ALL] = ME_HOST_ALL_TO_ALL_DISPATCHER,
     };
-    const me_moe_config *c = &nn->config->moe;
-    me_launch_host(nn->e, works[c->token_dispatcher]);
-    if (c->expert_parallel > 1) {
+    const me_config *c = nn->config;
+    me_launch_host(nn->e, works[c->moe.token_dispatcher]);
+    if (c->parallel.expert > 1) {
         me_launch_host(nn->e, ME_HOST_EXPERT_RANKS);
     }
 }
@@ -47,7 +47,7 @@ void me_dispatcher_launch_host(const me_nn *nn)
 /** What the router said, as far as the program sees it: how many rows. */
 static void count_rows(me_dispatcher *d, uint64_t n_tokens)
 {
-    const me_moe_config *c = &d->nn->config->moe;
+    const me_config *c = d->nn->config;
     const me_routing_place at = {
         .rank = d->nn->comm->index[ME_GROUP_WORLD],
         .iteration = me_iteration_get(d->nn->e),
@@ -55,11 +55,11 @@ static void count_rows(me_dispatcher *d, uint64_t n_tokens)
         .microbatch = me_microbatch_get(d->nn->e),
     };
     d->n_tokens = n_tokens;
-    d->exchange.balanced = me_size_mul(n_tokens, c->router_topk);
+    d->exchange.balanced = me_size_mul(n_tokens, c->moe.router_topk);
     d->n_rows = me_expert_rows(&d->exchange);
     me_routing_counts(
-        c->routing, &at,
-        me_size_mul(d->exchange.balanced, (uint64_t)c->expert_tensor_parallel),
+        d->nn->routing, &at,
+        me_size_mul(d->exchange.balanced, (uint64_t)c->parallel.expert_tensor),
         d->n_local, d->counts);
 }
 
@@ -85,7 +85,7 @@ me_dispatched me_dispatch_preprocess(me_dispatcher *d, me_tensor *x,
 me_dispatched me_token_dispatch(me_dispatcher *d, me_dispatched rows)
 {
     me_engine *e = d->nn->e;
-    if (d->nn->config->moe.expert_parallel == 1) {
+    if (d->nn->config->parallel.expert == 1) {
         me_hold(e, rows.tokens); // by another name
         return rows;
     }

@@ -26,9 +26,9 @@ static void to_host(me_engine *e, me_tensor *x)
 static void preprocess(me_dispatcher *d)
 {
     me_engine *e = d->nn->e;
-    const me_moe_config *c = &d->nn->config->moe;
-    const uint64_t p = (uint64_t)c->expert_parallel;
-    const uint64_t u = (uint64_t)c->expert_tensor_parallel;
+    const me_parallel_config *c = &d->nn->config->parallel;
+    const uint64_t p = (uint64_t)c->expert;
+    const uint64_t u = (uint64_t)c->expert_tensor;
     const me_frame frame = me_enter(e);
     me_tensor *local = me_count_flags(e, d->routing_map); // (E)
     if (p * u == 1) {
@@ -93,7 +93,7 @@ static me_dispatched dispatch_postprocess(me_dispatcher *d, me_dispatched given)
     me_engine *e = d->nn->e;
     me_dispatched rows = given;
     const me_frame frame = me_enter(e);
-    if (d->nn->config->moe.expert_tensor_parallel > 1) {
+    if (d->nn->config->parallel.expert_tensor > 1) {
         rows.tokens = me_gather_expert_rows(given.tokens, &d->exchange);
         rows.probs = me_gather_expert_rows(given.probs, &d->exchange);
     }
@@ -115,7 +115,7 @@ static me_tensor *combine_preprocess(me_dispatcher *d, me_tensor *given)
     if (d->n_local > 1) {
         rows = me_reorder_rows(e, rows);
     }
-    if (d->nn->config->moe.expert_tensor_parallel > 1) {
+    if (d->nn->config->parallel.expert_tensor > 1) {
         me_tensor *own = me_reduce_scatter_expert_rows(rows, &d->exchange);
         rows = rename(e, rows, given, own);
     }

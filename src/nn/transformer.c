@@ -8,8 +8,8 @@
 
 static bool is_moe_layer(const me_nn *nn, int32_t number)
 {
-    const me_moe_config *moe = &nn->config->moe;
-    return moe->num_experts > 0 && number >= 0 && moe->is_moe_layer[number];
+    const me_moe_options *c = &nn->config->moe;
+    return c->num_experts > 0 && number >= 0 && nn->is_moe_layer[number];
 }
 
 static void create_mlp(me_nn *nn, int32_t number, me_transformer_layer *l)
@@ -22,7 +22,8 @@ static void create_mlp(me_nn *nn, int32_t number, me_transformer_layer *l)
         }
         return;
     }
-    const me_mlp_spec spec = {.ffn_hidden_size = nn->config->ffn_hidden_size};
+    const me_mlp_spec spec = {.ffn_hidden_size =
+                                  nn->config->model.ffn_hidden_size};
     me_mlp_create(nn, module, &spec, &l->mlp);
 }
 
@@ -40,11 +41,11 @@ static me_tensor *run_mlp(const me_section *section, me_tensor *const *inputs)
 void me_transformer_layer_create(me_nn *nn, me_module_id module, int32_t number,
                                  me_transformer_layer *layer)
 {
-    const uint64_t h = nn->config->hidden_size;
+    const uint64_t h = nn->config->model.hidden_size;
     me_transformer_layer *l = layer;
     l->module = module;
     l->input_layernorm = me_norm_create(nn, l->module, "input_layernorm", h);
-    if (nn->config->multi_latent_attention) {
+    if (nn->config->model.multi_latent_attention) {
         me_multi_latent_attention_create(nn, l->module, &l->mla);
     } else {
         me_attention_create(nn, l->module, &l->self_attention);
@@ -72,12 +73,12 @@ static me_tensor *bias_dropout_add(me_nn *nn, me_tensor *x, me_parameter *bias,
                                    me_tensor *residual)
 {
     me_engine *e = nn->e;
-    const double p = nn->config->hidden_dropout;
+    const double p = nn->config->model.hidden_dropout;
     const bool grad = me_grad_enable(e, true);
     const me_frame frame = me_enter(e);
     me_tensor *out = NULL;
     me_launch_host(e, ME_HOST_RESIDUAL);
-    if (nn->config->bias_dropout_fusion) {
+    if (nn->config->train.bias_dropout_fusion) {
         out = me_fused_bias_dropout_add(
             e, x, bias == NULL ? NULL : bias->tensor, residual, p);
     } else {
@@ -100,8 +101,8 @@ static me_tensor *layernorm(me_nn *nn, const me_section *section, me_tensor *x,
                             me_output_checkpoint **checkpoint_out)
 {
     *checkpoint_out = NULL;
-    if (nn->config->recompute == ME_RECOMPUTE_SELECTIVE &&
-        nn->config->recompute_layernorm) {
+    if (nn->config->recompute.granularity == ME_RECOMPUTE_SELECTIVE &&
+        nn->config->recompute.layernorm) {
         return me_checkpoint_output(nn, section, x, checkpoint_out);
     }
     return section->run(section, &x);
@@ -112,7 +113,7 @@ static me_tensor *attention_part(me_nn *nn, const me_transformer_layer *layer,
                                  me_tensor *angles)
 {
     const me_frame frame = me_enter(nn->e);
-    const bool is_latent = nn->config->multi_latent_attention;
+    const bool is_latent = nn->config->model.multi_latent_attention;
     const me_attention *attention = &layer->self_attention;
     me_output_checkpoint *c = NULL;
     me_tensor *n = layernorm(nn, &layer->input_layernorm_section, x, &c);
@@ -130,8 +131,8 @@ static me_tensor *run_or_checkpoint_mlp(me_nn *nn,
                                         const me_transformer_layer *layer,
                                         me_tensor *x)
 {
-    if (nn->config->recompute == ME_RECOMPUTE_SELECTIVE &&
-        nn->config->recompute_mlp) {
+    if (nn->config->recompute.granularity == ME_RECOMPUTE_SELECTIVE &&
+        nn->config->recompute.mlp) {
         me_tensor *const inputs[ME_CHECKPOINT_INPUTS] = {x};
         return me_checkpoint(nn, &layer->mlp_section, inputs, false);
     }
@@ -226,8 +227,9 @@ void me_transformer_block_create(me_nn *nn, me_module_id parent,
             .nn = nn, .run = run_section, .self = block, .first = i};
     }
     if (has_final_layernorm) {
-        block->final_layernorm = me_norm_create(
-            nn, block->module, "final_layernorm", nn->config->hidden_size);
+        block->final_layernorm =
+            me_norm_create(nn, block->module, "final_layernorm",
+                           nn->config->model.hidden_size);
     }
 }
 
@@ -240,24 +242,24 @@ void me_transformer_block_fini(me_engine *e, me_transformer_block *block)
 }
 
 /** Layers of the section that begins at layer @p first. */
-static int32_t section_length(const me_transformer_config *config,
+static int32_t section_length(const me_config *config,
                               const me_transformer_block *block, int32_t first)
 {
     const int32_t left = block->num_layers - first;
-    if (config->recompute_method == ME_RECOMPUTE_BLOCK) {
+    if (config->recompute.method == ME_RECOMPUTE_BLOCK) {
         return 1;
     }
-    return left < config->recompute_num_layers ? left
-                                               : config->recompute_num_layers;
+    return left < config->recompute.num_layers ? left
+                                               : config->recompute.num_layers;
 }
 
 /** TransformerBlock._checkpointed_forward. */
 static me_tensor *run_recomputed(me_nn *nn, me_transformer_block *block,
                                  me_tensor *const inputs[ME_CHECKPOINT_INPUTS])
 {
-    const me_transformer_config *config = nn->config;
-    const bool distributes =
-        config->distribute_saved_activations && !config->sequence_parallel;
+    const me_config *config = nn->config;
+    const bool distributes = config->recompute.distribute_saved_activations &&
+                             !config->parallel.sequence;
     const me_frame frame = me_enter(nn->e);
     me_tensor *x = inputs[0];
     for (int32_t i = 0; i < block->num_layers;) {
@@ -266,8 +268,8 @@ static me_tensor *run_recomputed(me_nn *nn, me_transformer_block *block,
         me_tensor *const now[ME_CHECKPOINT_INPUTS] = {x, inputs[1], inputs[2],
                                                       NULL};
         const bool is_recomputed =
-            config->recompute_method == ME_RECOMPUTE_UNIFORM ||
-            i < config->recompute_num_layers;
+            config->recompute.method == ME_RECOMPUTE_UNIFORM ||
+            i < config->recompute.num_layers;
         me_tensor *y = is_recomputed
                            ? me_checkpoint(nn, section, now, distributes)
                            : run_section(section, now);
@@ -291,7 +293,7 @@ me_tensor *me_transformer_block_forward(me_nn *nn, me_transformer_block *block,
                                                      mask, angles, NULL};
     const me_section all = {
         .nn = nn, .self = block, .count = block->num_layers};
-    me_tensor *y = nn->config->recompute == ME_RECOMPUTE_FULL
+    me_tensor *y = nn->config->recompute.granularity == ME_RECOMPUTE_FULL
                        ? run_recomputed(nn, block, inputs)
                        : run_section(&all, inputs);
     if (block->has_final_layernorm) {

@@ -14,7 +14,7 @@
 
 typedef struct test_model {
     me_test_events events;
-    me_transformer_config config;
+    me_config config;
     me_communicators comm;
     me_parameter_list parameters;
     me_nn nn;
@@ -26,14 +26,17 @@ static inline void test_model_init(test_model *m, int32_t tensor)
     *m = (test_model){
         .config =
             {
-                .micro_batch_size = 1,
-                .seq_length = 4,
-                .params_dtype = ME_DTYPE_BFLOAT16,
-                .normalization = ME_NORMALIZATION_RMS_NORM,
-                .activation = ME_ACTIVATION_GELU,
-                .position_embedding = ME_POSITION_NONE,
-                .core_attention = ME_CORE_ATTENTION_SDPA_FLASH,
-                .tensor_parallel = tensor,
+                .model =
+                    {
+                        .seq_length = 4,
+                        .normalization = ME_NORMALIZATION_RMS_NORM,
+                        .activation = ME_ACTIVATION_GELU,
+                        .position_embedding = ME_POSITION_NONE,
+                    },
+                .parallel = {.tensor = tensor},
+                .train = {.micro_batch_size = 1,
+                          .params_dtype = ME_DTYPE_BFLOAT16},
+                .impl = {.core_attention = ME_CORE_ATTENTION_SDPA_FLASH},
             },
     };
     for (int i = 0; i < ME_GROUP_COUNT; i++) {

@@ -33,7 +33,7 @@ enum {
 void me_blips(me_trainer *t, const char *op, uint64_t bytes, uint64_t count)
 {
     const bool skips =
-        !t->config->runs_all_rounds && me_engine_skips_echoes(t->e);
+        !t->spec->runs_all_rounds && me_engine_skips_echoes(t->e);
     const uint64_t n_run = skips ? me_min_u64(count, BLIPS_RUN) : count;
     for (uint64_t i = 0; i < n_run; i++) {
         me_blip(t->e, op, bytes);
@@ -95,7 +95,7 @@ void me_gather_parameter_groups(me_trainer *t)
 {
     me_engine *e = t->e;
     const uint64_t world = world_size(t);
-    const uint64_t k = t->config->model.moe.expert_parallel > 1
+    const uint64_t k = t->config->parallel.expert > 1
                            ? PICKLED_GROUP_KEYS_WITH_EXPERTS_BYTES
                            : PICKLED_GROUP_KEYS_BYTES;
     const me_frame frame = me_enter(e);
@@ -129,7 +129,7 @@ static void share_dataset_flags(me_trainer *t)
 void me_before_training(me_trainer *t)
 {
     me_barriers(t, 2);
-    for (int32_t i = 0; i < t->config->n_chunks; i++) {
+    for (int32_t i = 0; i < t->spec->n_chunks; i++) {
         share_dataset_flags(t);
     }
     me_barriers(t, 2);
@@ -159,8 +159,8 @@ void me_validate_scalar(me_trainer *t, uint64_t bytes)
 
 static bool is_last_stage(const me_trainer *t)
 {
-    for (int32_t i = 0; i < t->config->n_chunks; i++) {
-        if (t->config->chunks[i].post_process) {
+    for (int32_t i = 0; i < t->spec->n_chunks; i++) {
+        if (t->spec->chunks[i].post_process) {
             return true;
         }
     }
@@ -221,8 +221,8 @@ static void add_to_total(me_trainer *t)
 static void log_aux_loss(me_trainer *t)
 {
     me_engine *e = t->e;
-    const uint64_t n = t->config->model.moe.n_losses;
-    if (!t->config->model.moe.has_aux_loss) {
+    const uint64_t n = (uint64_t)t->config->model.num_layers;
+    if (!t->config->moe.has_aux_loss) {
         return;
     }
     const me_group_kind groups[] = {ME_GROUP_PIPELINE, ME_GROUP_TENSOR_CONTEXT};

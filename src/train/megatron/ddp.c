@@ -63,19 +63,20 @@ static bool collect(me_trainer *t, int32_t chunk, me_ddp *ddp)
 /** Elements of a bucket that the user asks for; 0: Megatron's default. */
 static uint64_t given_bucket_numel(const me_trainer *t)
 {
-    if (t->config->ddp_num_buckets == 0) {
-        return t->config->ddp_bucket_size;
+    if (t->config->optimizer.ddp_num_buckets == 0) {
+        return t->config->optimizer.ddp_bucket_size;
     }
     uint64_t numel = 0;
     for (uint32_t i = 0; i < t->parameters.count; i++) {
         numel = me_size_add(numel, t->parameters.parameters[i]->numel);
     }
-    return me_max_u64(numel / t->config->ddp_num_buckets, 1);
+    return me_max_u64(numel / (uint64_t)t->config->optimizer.ddp_num_buckets,
+                      1);
 }
 
 static void lay_out(me_trainer *t, int32_t chunk, me_ddp_buffer *buffer)
 {
-    const me_megatron_config *c = t->config;
+    const me_optimizer_config *c = &t->config->optimizer;
     const int32_t ranks = t->comm->size[buffer->group];
     me_buffer_param *params =
         me_alloc(buffer->n_parameters, sizeof *params, "ddp.layout");
@@ -91,13 +92,13 @@ static void lay_out(me_trainer *t, int32_t chunk, me_ddp_buffer *buffer)
     }
     const me_buffer_rules rules = {
         .shard_ranks = ranks,
-        .is_distributed = c->distributed_optimizer,
-        .pads_for_bandwidth = c->pads_buckets,
+        .is_distributed = c->distributed,
+        .pads_for_bandwidth = c->ddp_pad_buckets_for_high_nccl_busbw,
         .bucket_numel = me_bucket_numel(&(me_bucket_choice){
             .overlaps_reduction = c->overlap_grad_reduce,
-            .pipeline_rank = c->pipeline.rank,
+            .pipeline_rank = t->spec->pipeline.rank,
             .chunk = chunk,
-            .gathers_in_step = c->overlap_param_gather_with_step,
+            .gathers_in_step = c->overlap_param_gather_with_optimizer_step,
             .shard_ranks = t->comm->size[ME_GROUP_DATA_CONTEXT],
             .given_numel = given_bucket_numel(t),
         }),
@@ -150,9 +151,9 @@ static void watch_parameters(me_trainer *t, me_ddp *ddp, me_ddp_buffer *buffer)
  */
 static bool reduces_in_backward(const me_trainer *t)
 {
-    const me_megatron_config *c = t->config;
-    const bool is_told =
-        c->align_grad_reduce && (c->n_chunks > 1 || c->pipeline.rank > 0);
+    const me_optimizer_config *c = &t->config->optimizer;
+    const bool is_told = c->align_grad_reduce &&
+                         (t->spec->n_chunks > 1 || t->spec->pipeline.rank > 0);
     return t->is_last_microbatch && c->overlap_grad_reduce && !is_told &&
            t->iteration > 0;
 }
@@ -164,7 +165,7 @@ static me_tensor *check_bucket(me_trainer *t, const me_ddp_buffer *buffer,
 {
     me_engine *e = t->e;
     const me_bucket *b = &buffer->layout->buckets[bucket];
-    const me_dtype dtype = t->config->grad_dtype;
+    const me_dtype dtype = t->config->train.grad_dtype;
     const uint64_t strides[ME_MAX_DIMS] = {1};
     me_tensor *view =
         me_alias(e, buffer->grad_buffer, ME_SHAPE(b->end - b->start), strides);
@@ -178,22 +179,23 @@ static me_tensor *check_bucket(me_trainer *t, const me_ddp_buffer *buffer,
 static void communicate_bucket(me_trainer *t, const me_ddp_buffer *buffer,
                                uint32_t bucket)
 {
-    const me_megatron_config *c = t->config;
+    const me_config *c = t->config;
     const me_bucket *b = &buffer->layout->buckets[bucket];
     const uint64_t numel = b->end - b->start;
     const uint64_t ranks = (uint64_t)t->comm->size[buffer->group];
-    const me_collective kind = c->distributed_optimizer
+    const me_collective kind = c->optimizer.distributed
                                    ? ME_COLLECTIVE_REDUCE_SCATTER
                                    : ME_COLLECTIVE_ALL_REDUCE;
     /* gradient_scaling_factor: experts' too has all data-parallel ranks. */
     if (t->comm->size[ME_GROUP_DATA_CONTEXT] > 1) {
-        me_launch_kernel(t->e, ME_KERNEL_ELEMENTWISE, numel,
-                         me_size_mul(2 * me_dtype_bytes(c->grad_dtype), numel));
+        me_launch_kernel(
+            t->e, ME_KERNEL_ELEMENTWISE, numel,
+            me_size_mul(2 * me_dtype_bytes(c->train.grad_dtype), numel));
     }
     me_communicate(t->e, t->comm,
-                   (me_call){buffer->group, kind, c->grad_dtype,
-                             c->distributed_optimizer ? numel / ranks : numel,
-                             -1, c->overlap_grad_reduce});
+                   (me_call){buffer->group, kind, c->train.grad_dtype,
+                             c->optimizer.distributed ? numel / ranks : numel,
+                             -1, c->optimizer.overlap_grad_reduce});
 }
 
 /** With several instances each sums its own gradients, and then ranks that hold
@@ -207,9 +209,9 @@ static void communicate_instances(me_trainer *t, const me_ddp_buffer *buffer,
         me_communicate(t->e, t->comm,
                        (me_call){ME_GROUP_INTER_INSTANCE,
                                  ME_COLLECTIVE_ALL_REDUCE,
-                                 t->config->grad_dtype,
+                                 t->config->train.grad_dtype,
                                  (bucket->end - bucket->start) / ranks, -1,
-                                 t->config->overlap_grad_reduce});
+                                 t->config->optimizer.overlap_grad_reduce});
     }
 }
 
@@ -220,7 +222,8 @@ static void reduce_group(me_trainer *t, const me_ddp_buffer *buffer,
     const me_phase phase = me_phase_set(t->e, ME_PHASE_GRADIENT_REDUCTION);
     const me_frame frame = me_enter(t->e);
     me_tensor *norm = NULL;
-    for (uint32_t b = begin; b < end && t->config->check_for_nan; b++) {
+    for (uint32_t b = begin;
+         b < end && t->config->train.check_for_nan_in_loss_and_grad; b++) {
         norm = check_bucket(t, buffer, b, norm);
     }
     me_leave(t->e, frame, NULL);
@@ -235,7 +238,8 @@ static void reduce_group(me_trainer *t, const me_ddp_buffer *buffer,
  *  off (get_model's disable_bucketing), and else a group each. */
 static bool is_one_group(const me_trainer *t, int32_t chunk)
 {
-    return chunk > 0 || t->config->overlap_param_gather_with_step;
+    return chunk > 0 ||
+           t->config->optimizer.overlap_param_gather_with_optimizer_step;
 }
 
 /** One more gradient of @p bucket is there; a group that has all its own is
@@ -269,7 +273,7 @@ static void on_grad(void *self, me_engine *e, me_tensor *tensor)
         e, ME_KERNEL_ACCUMULATE, parameter->numel,
         me_size_add(me_bytes(tensor),
                     me_size_mul(2 * parameter->numel,
-                                me_dtype_bytes(t->config->grad_dtype))));
+                                me_dtype_bytes(t->config->train.grad_dtype))));
     if (reduces_in_backward(t)) {
         register_gradient(t, parameter->chunk,
                           &ddp->buffers[sharing_of(parameter)],
@@ -281,20 +285,20 @@ static void on_grad(void *self, me_engine *e, me_tensor *tensor)
 static void create_buffer(me_trainer *t, int32_t chunk, me_ddp *ddp,
                           me_ddp_buffer *buffer)
 {
-    const me_megatron_config *c = t->config;
+    const me_config *c = t->config;
     lay_out(t, chunk, buffer);
     if (!me_engine_is_ok(t->e)) {
         return;
     }
-    if (c->distributed_optimizer) {
+    if (c->optimizer.distributed) {
         buffer->param_buffer =
-            side_stream_buffer(t, "param_data", c->model.params_dtype,
+            side_stream_buffer(t, "param_data", c->train.params_dtype,
                                buffer->layout->numel, ME_CATEGORY_PARAMETER);
     }
     buffer->grad_buffer =
-        side_stream_buffer(t, "grad_data", c->grad_dtype, buffer->layout->numel,
-                           ME_CATEGORY_GRADIENT);
-    if (c->distributed_optimizer) {
+        side_stream_buffer(t, "grad_data", c->train.grad_dtype,
+                           buffer->layout->numel, ME_CATEGORY_GRADIENT);
+    if (c->optimizer.distributed) {
         move_parameters(t, buffer);
     }
     watch_parameters(t, ddp, buffer);
@@ -334,15 +338,16 @@ static void await_all(const me_ddp_buffer *buffer)
 static void zero_buffer(me_trainer *t, const me_ddp_buffer *buffer)
 {
     if (buffer->layout != NULL) {
-        me_launch_kernel(t->e, ME_KERNEL_OPTIMIZER, 0,
-                         me_size_mul(buffer->layout->numel,
-                                     me_dtype_bytes(t->config->grad_dtype)));
+        me_launch_kernel(
+            t->e, ME_KERNEL_OPTIMIZER, 0,
+            me_size_mul(buffer->layout->numel,
+                        me_dtype_bytes(t->config->train.grad_dtype)));
     }
 }
 
 void me_ddp_zero_grad(me_trainer *t)
 {
-    for (int32_t c = 0; c < t->config->n_chunks; c++) {
+    for (int32_t c = 0; c < t->spec->n_chunks; c++) {
         t->ddp[c].is_reduced = false;
         for (int i = 0; i < ME_SHARINGS; i++) {
             await_all(&t->ddp[c].buffers[i]);

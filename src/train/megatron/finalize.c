@@ -5,8 +5,8 @@
 
 bool me_gradient_is_partial(const me_trainer *t, const me_parameter *p)
 {
-    return t->config->model.sequence_parallel ? p->is_sequence_parallel
-                                              : p->is_qk_norm;
+    return t->config->parallel.sequence ? p->is_sequence_parallel
+                                        : p->is_qk_norm;
 }
 
 /** _allreduce_non_tensor_model_parallel_grads(): flattened into one tensor,
@@ -30,7 +30,7 @@ static void reduce_partial_gradients(me_trainer *t)
     }
     const me_frame frame = me_enter(e);
     me_tensor *flat =
-        me_empty(e, "flatten", t->config->grad_dtype, ME_SHAPE(numel));
+        me_empty(e, "flatten", t->config->train.grad_dtype, ME_SHAPE(numel));
     me_all_reduce(e, t->comm, ME_GROUP_TENSOR, flat);
     me_drop(e, flat);
     me_leave(e, frame, NULL);
@@ -40,9 +40,9 @@ static void reduce_partial_gradients(me_trainer *t)
  *  first and last stage add theirs up, in place. */
 static void reduce_embedding_gradients(me_trainer *t)
 {
-    const me_transformer_config *c = &t->config->model;
+    const me_model_config *c = &t->config->model;
     if ((c->untie_embeddings_and_output_weights && c->mtp_num_layers == 0) ||
-        t->config->pipeline.ranks == 1) {
+        t->spec->pipeline.ranks == 1) {
         return;
     }
     for (uint32_t i = 0; i < t->parameters.count; i++) {
@@ -51,7 +51,7 @@ static void reduce_embedding_gradients(me_trainer *t)
             me_communicate(
                 t->e, t->comm,
                 (me_call){ME_GROUP_EMBEDDING, ME_COLLECTIVE_ALL_REDUCE,
-                          t->config->grad_dtype, p->numel, -1, false});
+                          t->config->train.grad_dtype, p->numel, -1, false});
         }
     }
 }
@@ -60,13 +60,15 @@ static void reduce_embedding_gradients(me_trainer *t)
  *  half of the micro-batches. Both ranks take the lower stage first. */
 static void reduce_stage_copies(me_trainer *t)
 {
-    const me_megatron_config *c = t->config;
-    if (c->order == NULL || c->order->placement != ME_PLACEMENT_TWO_WAYS ||
+    const me_config *c = t->config;
+    if (t->spec->order == NULL ||
+        t->spec->order->placement != ME_PLACEMENT_TWO_WAYS ||
         t->comm->size[ME_GROUP_STAGE_COPIES] == 1) {
         return;
     }
-    const int32_t first = c->pipeline.rank < c->pipeline.ranks / 2 ? 0 : 1;
-    for (int32_t i = 0; i < c->n_chunks; i++) {
+    const int32_t first =
+        t->spec->pipeline.rank < t->spec->pipeline.ranks / 2 ? 0 : 1;
+    for (int32_t i = 0; i < t->spec->n_chunks; i++) {
         const me_ddp *ddp = &t->ddp[i == 0 ? first : 1 - first];
         const me_buffer *layout = ddp->buffers[ME_SHARING_DENSE].layout;
         const int32_t data =
@@ -78,8 +80,8 @@ static void reduce_stage_copies(me_trainer *t)
         me_communicate(
             t->e, t->comm,
             (me_call){ME_GROUP_STAGE_COPIES, ME_COLLECTIVE_ALL_REDUCE,
-                      c->grad_dtype,
-                      c->distributed_optimizer ? numel / (uint64_t)data : numel,
+                      c->train.grad_dtype,
+                      c->optimizer.distributed ? numel / (uint64_t)data : numel,
                       -1, false});
     }
 }
@@ -90,11 +92,11 @@ void me_finalize_model_grads(me_trainer *t)
     const me_phase phase = me_phase_set(e, ME_PHASE_GRADIENT_REDUCTION);
     me_point(e, "finalize_begin");
     me_launch_tell(e, (me_launch){.kind = ME_LAUNCH_OPTIMIZER});
-    for (int32_t c = 0; c < t->config->n_chunks; c++) {
+    for (int32_t c = 0; c < t->spec->n_chunks; c++) {
         me_ddp_reduce(t, c);
     }
     me_launch_stream_waits(e); /* finish_grad_sync() */
-    if (t->config->model.tensor_parallel > 1) {
+    if (t->config->parallel.tensor > 1) {
         reduce_partial_gradients(t);
     }
     reduce_embedding_gradients(t);

@@ -47,10 +47,12 @@ void me_fsdp_wrap_model(me_trainer *t)
     me_engine *e = t->e;
     me_gpt *gpt = &t->chunks[0];
     const uint8_t stream = me_stream_set(e, ME_STREAM_SIDE);
+    t->fully_shard.reshard_after_forward =
+        t->config->parallel.torch_fsdp2_reshard_after_forward;
     t->fsdp = me_fsdp_create(&(me_fully_shard_spec){
         .nn = &t->nn,
         .group = ME_GROUP_DATA_CONTEXT,
-        .config = &t->config->fully_shard,
+        .config = &t->fully_shard,
         .n_modules =
             (uint32_t)(gpt->decoder.num_layers + gpt->mtp.num_layers) + 2,
     });
@@ -59,7 +61,7 @@ void me_fsdp_wrap_model(me_trainer *t)
     }
     wrapping w = {.t = t,
                   .sets_prefetch =
-                      t->config->model.recompute != ME_RECOMPUTE_NONE};
+                      t->config->recompute.granularity != ME_RECOMPUTE_NONE};
     gpt->embedding.hooks = wrap(&w, gpt->embedding.module);
     if (me_gpt_has_rotary_embedding(&t->config->model)) {
         wrap_rotary(&w);
@@ -96,7 +98,7 @@ static me_tensor *unshard(me_trainer *t, const me_parameter *p)
 {
     const uint64_t ranks = (uint64_t)t->comm->size[ME_GROUP_DATA_CONTEXT];
     const uint64_t numel = padded_numel(t, p);
-    const me_dtype dtype = t->config->grad_dtype;
+    const me_dtype dtype = t->config->train.grad_dtype;
     me_tensor *full = me_empty(t->e, "full_tensor", dtype,
                                ME_SHAPE(me_size_mul(ranks, numel)));
     me_communicate(t->e, t->comm,
@@ -116,7 +118,8 @@ static void scatter(me_trainer *t, const me_parameter *p)
             t->e, t->comm,
             (me_call){ME_GROUP_DATA_CONTEXT,
                       is_source ? ME_COLLECTIVE_SEND : ME_COLLECTIVE_RECV,
-                      t->config->grad_dtype, padded_numel(t, p), i, false});
+                      t->config->train.grad_dtype, padded_numel(t, p), i,
+                      false});
     }
     me_communicate_group(t->e, t->comm, false);
 }
@@ -127,7 +130,7 @@ static void reshard(me_trainer *t, const me_parameter *p)
     me_tensor *shard = p->tensor;
     me_tensor *gradient =
         me_keep(t->e, "distribute_tensor", ME_CATEGORY_GRADIENT,
-                t->config->grad_dtype, ME_SHAPE(padded_numel(t, p)));
+                t->config->train.grad_dtype, ME_SHAPE(padded_numel(t, p)));
     scatter(t, p);
     me_assign(t->e, &shard->grad, gradient);
     me_release(t->e, gradient);
@@ -143,7 +146,7 @@ void me_fsdp_reduce_partial_gradients(me_trainer *t, uint64_t numel)
         }
     }
     me_tensor *flat =
-        me_empty(e, "flatten", t->config->grad_dtype, ME_SHAPE(numel));
+        me_empty(e, "flatten", t->config->train.grad_dtype, ME_SHAPE(numel));
     me_all_reduce(e, t->comm, ME_GROUP_TENSOR, flat);
     for (uint32_t i = 0; i < t->parameters.count && me_engine_is_ok(e); i++) {
         if (me_gradient_is_partial(t, t->parameters.parameters[i])) {

@@ -23,7 +23,7 @@ void me_set_mtp_loss_scale(me_trainer *t)
 /** The block whose forward has measured something; NULL: none here. */
 static const me_mtp_block *measured_block(const me_trainer *t)
 {
-    for (int32_t i = 0; i < t->config->n_chunks; i++) {
+    for (int32_t i = 0; i < t->spec->n_chunks; i++) {
         if (t->chunks[i].mtp.metrics.loss_values != NULL) {
             return &t->chunks[i].mtp;
         }

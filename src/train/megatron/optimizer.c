@@ -17,23 +17,23 @@ enum {
 
 static bool is_fp16(const me_trainer *t)
 {
-    return t->config->model.params_dtype == ME_DTYPE_FLOAT16;
+    return t->config->train.params_dtype == ME_DTYPE_FLOAT16;
 }
 
 static int count_constants(const me_trainer *t)
 {
     if (!is_fp16(t)) {
-        const bool has_flag = t->config->distributed_optimizer &&
-                              t->config->model.params_dtype == ME_DTYPE_FLOAT32;
+        const bool has_flag = t->config->optimizer.distributed &&
+                              t->config->train.params_dtype == ME_DTYPE_FLOAT32;
         return has_flag ? CONSTANTS_PLAIN + 1 : CONSTANTS_PLAIN;
     }
-    return t->config->has_dynamic_loss_scale ? CONSTANTS_FP16
-                                             : CONSTANTS_FP16_STATIC;
+    return t->config->train.has_dynamic_loss_scale ? CONSTANTS_FP16
+                                                   : CONSTANTS_FP16_STATIC;
 }
 
 static bool has_main_parameters(const me_trainer *t)
 {
-    return t->config->model.params_dtype != ME_DTYPE_FLOAT32;
+    return t->config->train.params_dtype != ME_DTYPE_FLOAT32;
 }
 
 /** A clone in the model's dtype, and from it the float32 main parameter. */
@@ -44,7 +44,7 @@ static void make_main_parameters(me_trainer *t, me_optimizer *o)
         me_shard_state *s = &o->shards[i];
         const me_frame frame = me_enter(e);
         me_module_switch(e, s->parameter->module);
-        me_tensor *clone = me_empty(e, "clone", t->config->model.params_dtype,
+        me_tensor *clone = me_empty(e, "clone", t->config->train.params_dtype,
                                     ME_SHAPE(s->numel));
         const me_category before =
             me_category_set(e, ME_CATEGORY_MAIN_PARAMETER);
@@ -133,7 +133,7 @@ void me_optimizer_zero_grad(me_trainer *t)
 static void copy_gradients(me_trainer *t, me_optimizer *o)
 {
     me_engine *e = t->e;
-    if (t->config->grad_dtype == ME_DTYPE_FLOAT32) {
+    if (t->config->train.grad_dtype == ME_DTYPE_FLOAT32) {
         return;
     }
     const me_category category = me_category_set(e, ME_CATEGORY_GRADIENT);
@@ -225,7 +225,7 @@ static uint32_t append_norms(me_trainer *t, const me_optimizer *o,
 /** Ranks of a tensor group differ in how many of the norms they make. */
 static void tell_unlike(const me_trainer *t, bool begins)
 {
-    const me_unlike *unlike = &t->config->unlike;
+    const me_unlike *unlike = &t->spec->unlike;
     if (unlike->tell != NULL) {
         unlike->tell(unlike->self, begins);
     }
@@ -282,7 +282,7 @@ static const me_group_kind model_groups[ME_SHARINGS] = {
  *  it up, as all do under the distributed optimizer. */
 static void gradient_norms(me_trainer *t, int count)
 {
-    if (t->config->distributed_optimizer) {
+    if (t->config->optimizer.distributed) {
         gradient_norm(t, 0, count, ME_GROUP_OPTIMIZER_INSTANCE);
         return;
     }
@@ -316,11 +316,11 @@ static void step_groups(me_trainer *t, me_optimizer *o)
             .shards = o->shards + begin,
             .count = o->group_end[group] - begin,
             .is_first_step = !o->has_stepped,
-            .is_decayed =
-                group == ME_GROUP_DECAYED && t->config->decays_weights,
-            .has_momentum = t->config->has_momentum,
+            .is_decayed = group == ME_GROUP_DECAYED &&
+                          t->config->optimizer.weight_decay > 0,
+            .has_momentum = t->config->optimizer.sgd_momentum > 0,
         };
-        me_optim_step(t->e, t->config->optimizer, &g);
+        me_optim_step(t->e, t->config->optimizer.kind, &g);
         begin = o->group_end[group];
     }
     o->has_stepped = true;
@@ -334,7 +334,7 @@ static void copy_to_model(me_trainer *t, const me_optimizer *o)
         const uint64_t numel = o->shards[i].numel;
         me_launch_kernel(t->e, ME_KERNEL_CAST, 0, 6 * numel);
     }
-    if (!is_fp16(t) || t->config->distributed_optimizer) {
+    if (!is_fp16(t) || t->config->optimizer.distributed) {
         return;
     }
     for (uint32_t i = 0; i < o->count; i++) {
@@ -351,7 +351,7 @@ static void gather_buffer(me_trainer *t, const me_ddp_buffer *buffer)
         const me_bucket *bucket = &layout->buckets[b];
         me_communicate(t->e, t->comm,
                        (me_call){buffer->group, ME_COLLECTIVE_ALL_GATHER,
-                                 t->config->model.params_dtype,
+                                 t->config->train.params_dtype,
                                  (bucket->end - bucket->start) / ranks, -1,
                                  false});
     }
@@ -361,9 +361,10 @@ static void gather_buffer(me_trainer *t, const me_ddp_buffer *buffer)
  *  then, its experts as well, which are not stepped yet. */
 static void gather_parameters(me_trainer *t, const me_optimizer *o)
 {
-    const bool is_early = t->config->overlap_param_gather_with_step;
+    const bool is_early =
+        t->config->optimizer.overlap_param_gather_with_optimizer_step;
     for (int32_t c = o->chunk_begin;
-         c < o->chunk_end && t->config->distributed_optimizer; c++) {
+         c < o->chunk_end && t->config->optimizer.distributed; c++) {
         const me_ddp_buffer *buffers = t->ddp[c].buffers;
         const bool is_expert = o->sharing == ME_SHARING_EXPERT;
         if (!is_early || c > 0 || !is_expert) {
@@ -379,7 +380,7 @@ static void gather_parameters(me_trainer *t, const me_optimizer *o)
 static void step_all(me_trainer *t, int count)
 {
     gradient_norms(t, count);
-    const bool clips = t->config->clips_gradients;
+    const bool clips = t->config->optimizer.clip_grad > 0;
     for (int i = 0; clips && i < count && !t->optimizers[i].has_stepped; i++) {
         me_blip(t->e, "first_step", 4);
     }
@@ -409,7 +410,8 @@ bool me_optimizer_step(me_trainer *t)
                     model_groups[t->optimizers[i].sharing]);
         }
     }
-    const bool is_skipped = is_fp16(t) && t->config->has_dynamic_loss_scale;
+    const bool is_skipped =
+        is_fp16(t) && t->config->train.has_dynamic_loss_scale;
     for (int i = 0; i < count && is_skipped; i++) {
         overflow(t, &t->optimizers[i]);
     }

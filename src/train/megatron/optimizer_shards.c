@@ -72,7 +72,7 @@ static void collect_shards(me_trainer *t, me_optimizer *o)
         }
         for (int32_t c = o->chunk_begin; c < o->chunk_end; c++) {
             const me_ddp_buffer *buffer = &t->ddp[c].buffers[o->sharing];
-            if (buffer->layout != NULL && t->config->distributed_optimizer) {
+            if (buffer->layout != NULL && t->config->optimizer.distributed) {
                 append_shards(t, o, buffer, decayed);
             } else {
                 append_parameters(o, buffer, decayed);
@@ -96,9 +96,10 @@ static void chain(me_trainer *t, me_sharing sharing, int32_t chunk_begin,
  * are to be gathered while the others are stepped. */
 void me_optimizer_collect(me_trainer *t)
 {
-    const int32_t chunks = t->config->n_chunks;
+    const int32_t chunks = t->spec->n_chunks;
     const int32_t first =
-        t->config->overlap_param_gather_with_step ? 1 : chunks;
+        t->config->optimizer.overlap_param_gather_with_optimizer_step ? 1
+                                                                      : chunks;
     t->n_optimizers = 0;
     chain(t, ME_SHARING_DENSE, 0, first);
     if (first < chunks) {

@@ -8,15 +8,15 @@ static me_tensor *receive_buffer(me_trainer *t, const char *op,
                                  me_category category)
 {
     me_engine *e = t->e;
-    const me_transformer_config *c = &t->config->model;
-    const uint64_t rows = c->sequence_parallel
-                              ? me_over_tensor(&t->nn, c->seq_length)
-                              : c->seq_length;
+    const me_config *c = t->config;
+    const uint64_t rows = c->parallel.sequence
+                              ? me_over_tensor(&t->nn, c->model.seq_length)
+                              : c->model.seq_length;
     const me_frame frame = me_enter(e);
     const me_category before = me_category_set(e, category);
-    me_tensor *x = me_retain(
-        me_empty(e, op, c->params_dtype,
-                 ME_SHAPE(rows, c->micro_batch_size, c->hidden_size)));
+    me_tensor *x = me_retain(me_empty(
+        e, op, c->train.params_dtype,
+        ME_SHAPE(rows, c->train.micro_batch_size, c->model.hidden_size)));
     me_category_set(e, before);
     me_leave(e, frame, NULL);
     if (me_engine_is_ok(e)) {
@@ -32,10 +32,11 @@ static me_tensor *receive_buffer(me_trainer *t, const char *op,
  */
 static me_group_kind group_of(const me_trainer *t, me_collective kind)
 {
-    const me_pipeline *p = &t->config->pipeline;
+    const me_pipeline *p = &t->spec->pipeline;
     const bool is_sent_by_odd =
         (p->rank % 2 != 0) == (kind == ME_COLLECTIVE_SEND);
-    return t->config->overlap_p2p_comm && p->ranks == 2 && is_sent_by_odd
+    return t->config->parallel.overlap_p2p_comm && p->ranks == 2 &&
+                   is_sent_by_odd
                ? ME_GROUP_WORLD
                : ME_GROUP_PIPELINE;
 }
@@ -47,7 +48,7 @@ static void transfer_with(me_trainer *t, me_collective kind, me_tensor *x,
     if (x == NULL || !me_engine_is_ok(t->e)) {
         return;
     }
-    const me_pipeline *p = &t->config->pipeline;
+    const me_pipeline *p = &t->spec->pipeline;
     const me_group_kind group = group_of(t, kind);
     const int32_t peer = group == ME_GROUP_PIPELINE
                              ? stage
@@ -55,7 +56,7 @@ static void transfer_with(me_trainer *t, me_collective kind, me_tensor *x,
                                    (stage - p->rank) * t->comm->stage_stride;
     me_record_stream(x);
     const me_call call = {group, kind, x->dtype, me_numel(x), peer, false};
-    if (t->config->overlap_p2p_comm) {
+    if (t->config->parallel.overlap_p2p_comm) {
         me_communicate_lone(t->e, t->comm, call);
     } else {
         me_communicate(t->e, t->comm, call);
@@ -65,7 +66,7 @@ static void transfer_with(me_trainer *t, me_collective kind, me_tensor *x,
 static void transfer(me_trainer *t, me_collective kind, me_tensor *x,
                      int32_t step)
 {
-    const me_pipeline *p = &t->config->pipeline;
+    const me_pipeline *p = &t->spec->pipeline;
     transfer_with(t, kind, x, (p->rank + step + p->ranks) % p->ranks);
 }
 
@@ -86,13 +87,13 @@ static me_tensor *gradient_buffer(me_trainer *t)
 /** Bytes of what travels: (s/t, b, h). */
 static uint64_t travelling_bytes(const me_trainer *t)
 {
-    const me_transformer_config *c = &t->config->model;
-    const uint64_t rows = c->sequence_parallel
-                              ? me_over_tensor(&t->nn, c->seq_length)
-                              : c->seq_length;
-    return me_size_mul(
-        me_size_mul(rows, c->micro_batch_size),
-        me_size_mul(c->hidden_size, me_dtype_bytes(c->params_dtype)));
+    const me_config *c = t->config;
+    const uint64_t rows = c->parallel.sequence
+                              ? me_over_tensor(&t->nn, c->model.seq_length)
+                              : c->model.seq_length;
+    return me_size_mul(me_size_mul(rows, c->train.micro_batch_size),
+                       me_size_mul(c->model.hidden_size,
+                                   me_dtype_bytes(c->train.params_dtype)));
 }
 
 void me_tell_transfer(me_trainer *t, int transfer, int32_t rank, int32_t chunk,
@@ -122,7 +123,7 @@ void me_send_to(me_trainer *t, me_tensor *x, int32_t rank)
 
 static void tell_exchange(me_trainer *t, const me_exchange *x)
 {
-    const me_pipeline *p = &t->config->pipeline;
+    const me_pipeline *p = &t->spec->pipeline;
     const int transfers =
         (x->to_next != NULL ? ME_TRANSFER_TO_NEXT : 0) |
         (x->to_previous != NULL ? ME_TRANSFER_TO_PREVIOUS : 0) |
@@ -134,7 +135,7 @@ static void tell_exchange(me_trainer *t, const me_exchange *x)
     me_launch_tell(t->e,
                    (me_launch){.kind = ME_LAUNCH_EXCHANGE,
                                .transfers = (uint8_t)transfers,
-                               .is_async = t->config->overlap_p2p_comm,
+                               .is_async = t->config->parallel.overlap_p2p_comm,
                                .chunk = -1,
                                .microbatch = -1,
                                .next = (p->rank + 1) % p->ranks,

@@ -40,12 +40,12 @@ static me_repeated_action *action_of(const me_repeats *r, me_action_kind kind)
 
 /** Where each micro-batch stands among the actions of a kind and chunk: those
  *  that come first are run. Without an order all go as they come. */
-static void find_places(me_repeats *r, const me_megatron_config *c)
+static void find_places(me_repeats *r, const me_megatron_spec *spec)
 {
-    const me_pipeline_order *order = c->order;
+    const me_pipeline_order *order = spec->order;
     const me_actions *list =
-        order == NULL ? NULL : &order->ranks[c->pipeline.rank];
-    const int32_t all = c->n_chunks * r->n_microbatches;
+        order == NULL ? NULL : &order->ranks[spec->pipeline.rank];
+    const int32_t all = spec->n_chunks * r->n_microbatches;
     for (int32_t i = 0; i < all; i++) {
         r->microbatches[i].place =
             list == NULL ? i % r->n_microbatches : INT32_MAX;
@@ -65,11 +65,10 @@ static void find_places(me_repeats *r, const me_megatron_config *c)
 
 void me_repeats_init(me_trainer *t)
 {
-    const me_megatron_config *c = t->config;
     me_repeats *r = &t->repeats;
-    const size_t chunks = (size_t)c->n_chunks;
-    r->n_microbatches = c->pipeline.microbatches;
-    r->is_off = c->runs_all_rounds || c->torch_fsdp2 ||
+    const size_t chunks = (size_t)t->spec->n_chunks;
+    r->n_microbatches = t->spec->pipeline.microbatches;
+    r->is_off = t->spec->runs_all_rounds || t->config->parallel.torch_fsdp2 ||
                 !me_script_can_tell(t->e) ||
                 !me_communicate_can_repeat(t->comm);
     if (r->is_off) {
@@ -82,14 +81,14 @@ void me_repeats_init(me_trainer *t)
                                       sizeof *r->microbatches);
     r->is_off = r->microbatches == NULL;
     if (!r->is_off) {
-        find_places(r, c);
+        find_places(r, t->spec);
     }
 }
 
 void me_repeats_fini(me_trainer *t)
 {
     me_repeats *r = &t->repeats;
-    const size_t chunks = (size_t)t->config->n_chunks;
+    const size_t chunks = (size_t)t->spec->n_chunks;
     if (r->microbatches == NULL) {
         return;
     }
@@ -103,7 +102,7 @@ void me_repeats_fini(me_trainer *t)
 
 void me_repeats_begin_iteration(me_trainer *t)
 {
-    for (int32_t i = 0; !t->repeats.is_off && i < t->config->n_chunks; i++) {
+    for (int32_t i = 0; !t->repeats.is_off && i < t->spec->n_chunks; i++) {
         t->repeats.chunks[i].n_run_now = 0;
     }
 }
@@ -111,7 +110,7 @@ void me_repeats_begin_iteration(me_trainer *t)
 /** The last one may begin the reduction of gradients. */
 static bool is_like_others(const me_trainer *t)
 {
-    return !t->config->overlap_grad_reduce ||
+    return !t->config->optimizer.overlap_grad_reduce ||
            t->repeats.microbatch < t->repeats.n_microbatches - 1;
 }
 
@@ -187,8 +186,8 @@ static void find(me_repeats *r, me_tensor *const *found)
 /** What was told of this micro-batch already may be wrong. */
 static void give_up(me_trainer *t)
 {
-    if (t->config->must_run_all != NULL) {
-        *t->config->must_run_all = true;
+    if (t->spec->must_run_all != NULL) {
+        *t->spec->must_run_all = true;
     }
     me_engine_fail(t->e, ME_ERR_INTERNAL,
                    "micro-batch %d of chunk %d is not like those before",

@@ -76,12 +76,12 @@ static void bind_tensor(me_trainer *t, me_tensor **name, me_tensor *x)
 
 static bool is_first(const me_trainer *t)
 {
-    return t->config->pipeline.rank == 0;
+    return t->spec->pipeline.rank == 0;
 }
 
 static bool is_last(const me_trainer *t)
 {
-    return t->config->pipeline.rank == t->config->pipeline.ranks - 1;
+    return t->spec->pipeline.rank == t->spec->pipeline.ranks - 1;
 }
 
 static void receive_forward(locals *l)
@@ -215,7 +215,7 @@ static void forget(locals *l, me_tensor *total_num_tokens)
 
 void me_forward_backward_1f1b(me_trainer *t)
 {
-    const me_pipeline *p = &t->config->pipeline;
+    const me_pipeline *p = &t->spec->pipeline;
     const int32_t count = p->microbatches;
     const int32_t ahead = p->ranks - p->rank - 1;
     const int32_t warmup = ahead < count ? ahead : count;
@@ -230,8 +230,8 @@ void me_forward_backward_1f1b(me_trainer *t)
         warm_up(&l, warmup);
         steady(&l, warmup, count);
         cool_down(&l, warmup);
-        if (t->config->overlap_grad_reduce && t->config->align_grad_reduce &&
-            p->rank > 0) {
+        if (t->config->optimizer.overlap_grad_reduce &&
+            t->config->optimizer.align_grad_reduce && p->rank > 0) {
             me_ddp_reduce(t, 0);
         }
         me_finalize_model_grads(t);

@@ -171,8 +171,8 @@ static me_tensor *wait_for_gradient(locals *l, int32_t k)
 static void start_reduction(locals *l, int32_t k)
 {
     const int32_t chunk = me_interleaved_reduced_chunk(l->p, k);
-    if (l->t->config->overlap_grad_reduce && l->t->config->align_grad_reduce &&
-        chunk >= 0) {
+    if (l->t->config->optimizer.overlap_grad_reduce &&
+        l->t->config->optimizer.align_grad_reduce && chunk >= 0) {
         me_ddp_reduce(l->t, chunk);
     }
 }
@@ -289,10 +289,10 @@ static void warm_up_overlapped(locals *l, int32_t k)
 
 static void warm_up(locals *l, int32_t warmup, int32_t steps)
 {
-    const bool overlaps = l->t->config->overlap_p2p_comm;
+    const bool overlaps = l->t->config->parallel.overlap_p2p_comm;
     receive_first_input(l);
     for (int32_t k = 0; k < warmup && me_engine_is_ok(l->t->e); k++) {
-        if (l->t->config->overlap_p2p_comm_warmup_flush) {
+        if (l->t->config->parallel.overlap_p2p_comm_warmup_flush) {
             warm_up_overlapped(l, k);
             continue;
         }
@@ -346,8 +346,8 @@ static void steady_batched(locals *l, int32_t warmup, int32_t steps)
 /** What the steps did not reach is reduced before the finalisation. */
 static void reduce_the_rest(locals *l)
 {
-    const bool starts =
-        l->t->config->overlap_grad_reduce && l->t->config->align_grad_reduce;
+    const bool starts = l->t->config->optimizer.overlap_grad_reduce &&
+                        l->t->config->optimizer.align_grad_reduce;
     for (int32_t c = 0; starts && c < l->p->chunks; c++) {
         me_ddp_reduce(l->t, c);
     }
@@ -381,7 +381,7 @@ static void cool_down(locals *l, int32_t begin, int32_t steps)
         if (handle != NULL) {
             bind(l, &l->receive_handle, handle);
         }
-        if (l->t->config->overlap_p2p_comm_warmup_flush) {
+        if (l->t->config->parallel.overlap_p2p_comm_warmup_flush) {
             cool_down_overlapped(l, k);
             continue;
         }
@@ -472,7 +472,7 @@ static bool make_locals(locals *l)
 
 void me_forward_backward_interleaved(me_trainer *t)
 {
-    locals l = {.t = t, .p = &t->config->pipeline};
+    locals l = {.t = t, .p = &t->spec->pipeline};
     if (!make_locals(&l)) {
         return;
     }
@@ -481,7 +481,7 @@ void me_forward_backward_interleaved(me_trainer *t)
     me_tensor *total = me_keep_scalar(t->e, "total_num_tokens", 4);
     t->is_last_microbatch = false;
     warm_up(&l, warmup, steps);
-    if (t->config->overlap_p2p_comm) {
+    if (t->config->parallel.overlap_p2p_comm) {
         steady_overlapped(&l, warmup, steps);
     } else {
         steady_batched(&l, warmup, steps);

@@ -5,7 +5,7 @@
 void me_forward_backward_no_pipelining(me_trainer *t)
 {
     me_engine *e = t->e;
-    const int32_t count = t->config->pipeline.microbatches;
+    const int32_t count = t->spec->pipeline.microbatches;
     me_tensor *total_num_tokens = me_keep_scalar(e, "total_num_tokens", 4);
     me_tensor *num_tokens = NULL;
     for (int32_t i = 0; i < count && me_engine_is_ok(e); i++) {

@@ -52,7 +52,7 @@ static int32_t previous_stage(const locals *l, const me_action *a)
 static bool is_here(const locals *l, int32_t stage)
 {
     return stage >= 0 &&
-           l->order->rank_of_stage[stage] == l->t->config->pipeline.rank;
+           l->order->rank_of_stage[stage] == l->t->spec->pipeline.rank;
 }
 
 /** The output is the next chunk's input: the same storage, off the tape. */
@@ -170,7 +170,7 @@ static void run_action(locals *l, const me_action *a)
 static bool make_locals(locals *l)
 {
     me_engine *e = l->t->e;
-    const size_t chunks = (size_t)l->t->config->n_chunks;
+    const size_t chunks = (size_t)l->t->spec->n_chunks;
     l->items = me_engine_alloc(e, chunks * (size_t)l->order->n_microbatches,
                                sizeof *l->items);
     l->chunk_of_stage = me_engine_alloc(e, (size_t)l->order->n_stages,
@@ -189,7 +189,7 @@ static bool make_locals(locals *l)
 static void forget(locals *l)
 {
     me_engine *e = l->t->e;
-    const int32_t count = l->t->config->n_chunks * l->order->n_microbatches;
+    const int32_t count = l->t->spec->n_chunks * l->order->n_microbatches;
     for (int32_t k = 0; k < count; k++) {
         me_clear(e, &l->items[k].input);
         me_clear(e, &l->items[k].output);
@@ -201,11 +201,11 @@ static void forget(locals *l)
 
 void me_forward_backward_order(me_trainer *t)
 {
-    const me_pipeline_order *order = t->config->order;
+    const me_pipeline_order *order = t->spec->order;
     locals l = {
         .t = t,
         .order = order,
-        .actions = &order->ranks[t->config->pipeline.rank],
+        .actions = &order->ranks[t->spec->pipeline.rank],
     };
     if (!make_locals(&l)) {
         return;

@@ -46,7 +46,7 @@ static bool scatters(const me_trainer *t)
 {
     for (uint32_t i = 0; t->fsdp != NULL && i < t->parameters.count; i++) {
         if (me_gradient_is_partial(t, t->parameters.parameters[i])) {
-            return t->config->model.tensor_parallel > 1;
+            return t->config->parallel.tensor > 1;
         }
     }
     return false;
@@ -102,15 +102,14 @@ static void number_members(me_trainer *t, me_communicators *comm,
     }
 }
 
-me_status me_megatron_shard_classes(me_engine *e,
-                                    const me_megatron_config *config,
+me_status me_megatron_shard_classes(me_engine *e, const me_megatron_spec *spec,
                                     const me_communicators *comm,
                                     const int32_t *expert_index,
                                     int32_t *class_out)
 {
     me_trainer t;
     me_communicators as_member = *comm;
-    me_trainer_init(&t, e, config, &as_member);
+    me_trainer_init(&t, e, spec, &as_member);
     const int32_t ranks = comm->size[ME_GROUP_DATA_CONTEXT];
     owned *classes = me_engine_alloc(e, (size_t)ranks, sizeof *classes);
     if (me_engine_is_ok(e)) {

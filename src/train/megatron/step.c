@@ -10,13 +10,13 @@
 
 static me_tensor *attention_mask(me_trainer *t)
 {
-    const me_transformer_config *c = &t->config->model;
-    if (!t->config->create_attention_mask) {
+    const me_config *c = t->config;
+    if (!c->train.create_attention_mask_in_dataloader) {
         return NULL;
     }
-    return me_empty(
-        t->e, "attention_mask", ME_DTYPE_BOOL,
-        ME_SHAPE(c->micro_batch_size, 1, c->seq_length, c->seq_length));
+    return me_empty(t->e, "attention_mask", ME_DTYPE_BOOL,
+                    ME_SHAPE(c->train.micro_batch_size, 1, c->model.seq_length,
+                             c->model.seq_length));
 }
 
 /** get_batch_on_this_tp_rank(): tensor rank 0 copies from the host, the others
@@ -24,8 +24,9 @@ static me_tensor *attention_mask(me_trainer *t)
 static void make_batch(me_trainer *t, me_batch *batch)
 {
     me_engine *e = t->e;
-    const me_transformer_config *c = &t->config->model;
-    const me_shape tokens = ME_SHAPE(c->micro_batch_size, c->seq_length);
+    const me_config *c = t->config;
+    const me_shape tokens =
+        ME_SHAPE(c->train.micro_batch_size, c->model.seq_length);
     *batch = (me_batch){.tokens = NULL};
     if (t->comm->index[ME_GROUP_TENSOR] == 0) {
         batch->attention_mask = attention_mask(t);
@@ -120,7 +121,7 @@ static me_tensor *loss_function(me_trainer *t, me_tensor *losses,
     copy = me_scratch(e, "clone", 4);
     t->reports[t->n_reports++] = me_retain(me_scratch(e, "cat", 8));
     me_drop(e, copy);
-    if (t->config->check_for_nan) {
+    if (t->config->train.check_for_nan_in_loss_and_grad) {
         me_validate_scalar(t, 4);
     }
     return me_leave(e, frame, loss);
@@ -131,7 +132,7 @@ static me_tensor *loss_function(me_trainer *t, me_tensor *losses,
 static void set_aux_loss_scale(me_trainer *t)
 {
     me_engine *e = t->e;
-    if (t->config->model.moe.num_experts == 0) {
+    if (t->config->moe.num_experts == 0) {
         return;
     }
     me_tensor *ones = me_scratch(e, "ones", 4);

@@ -145,7 +145,8 @@ typedef struct me_repeats {
 
 typedef struct me_trainer {
     me_engine *e;
-    const me_megatron_config *config;
+    const me_config *config; /**< the job; borrowed */
+    const me_megatron_spec *spec;
     const me_communicators *comm;
     me_nn nn;
     me_parameter_list parameters;
@@ -154,6 +155,7 @@ typedef struct me_trainer {
     me_gpt *chunks;
     me_ddp *ddp;                                /**< one a chunk */
     me_fsdp *fsdp;                              /**< in its place; NULL: DDP */
+    me_fully_shard_config fully_shard;          /**< its arguments */
     me_optimizer optimizers[ME_OPTIMIZERS_MAX]; /**< chained; that of experts
                                                      is the last, and without
                                                      parameters does nothing */
@@ -179,8 +181,7 @@ typedef struct me_trainer {
 /** @name the trainer itself (training.c)
  *  @{ */
 /** All zero but for what it borrows; a failure is the engine's. */
-void me_trainer_init(me_trainer *t, me_engine *e,
-                     const me_megatron_config *config,
+void me_trainer_init(me_trainer *t, me_engine *e, const me_megatron_spec *spec,
                      const me_communicators *comm);
 /** get_model(). */
 void me_build_model(me_trainer *t);

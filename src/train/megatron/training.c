@@ -28,20 +28,20 @@ static const char *const iteration_names[MAX_ITERATIONS][2] = {
  * the data-parallel wrappers. */
 void me_build_model(me_trainer *t)
 {
-    const me_megatron_config *c = t->config;
-    for (int32_t i = 0; i < c->n_chunks && me_engine_is_ok(t->e); i++) {
-        me_gpt_create(&t->nn, &c->chunks[i], &t->chunks[i]);
+    for (int32_t i = 0; i < t->spec->n_chunks && me_engine_is_ok(t->e); i++) {
+        me_gpt_create(&t->nn, &t->spec->chunks[i], &t->chunks[i]);
     }
     if (!me_engine_is_ok(t->e)) {
         return;
     }
-    if (c->torch_fsdp2) { /* which moves what half precision was cast to */
+    if (t->config->parallel
+            .torch_fsdp2) { /* which moves what half precision was cast to */
         me_fsdp_wrap_model(t);
         return;
     }
     me_parameters_to_device(&t->nn);
     me_parameters_to_half(&t->nn);
-    for (int32_t i = 0; i < c->n_chunks; i++) {
+    for (int32_t i = 0; i < t->spec->n_chunks; i++) {
         me_ddp_create(t, i);
     }
 }
@@ -50,7 +50,7 @@ void me_build_model(me_trainer *t)
 static void set_up(me_trainer *t)
 {
     me_phase_set(t->e, ME_PHASE_SETUP);
-    if (t->config->model.moe.num_experts > 0) {
+    if (t->config->moe.num_experts > 0) {
         t->aux_loss_scale = me_keep_scalar(t->e, "aux_loss_scale", 4);
     }
     me_point(t->e, "initialized");
@@ -66,11 +66,11 @@ static void set_up(me_trainer *t)
 
 static void forward_backward(me_trainer *t)
 {
-    if (t->config->order != NULL) {
+    if (t->spec->order != NULL) {
         me_forward_backward_order(t);
-    } else if (t->config->pipeline.ranks == 1) {
+    } else if (t->spec->pipeline.ranks == 1) {
         me_forward_backward_no_pipelining(t);
-    } else if (t->config->n_chunks == 1) {
+    } else if (t->spec->n_chunks == 1) {
         me_forward_backward_1f1b(t);
     } else {
         me_forward_backward_interleaved(t);
@@ -103,10 +103,10 @@ static void train_step(me_trainer *t)
 void me_trainer_fini(me_trainer *t)
 {
     me_engine *e = t->e;
-    for (int32_t i = 0; t->chunks != NULL && i < t->config->n_chunks; i++) {
+    for (int32_t i = 0; t->chunks != NULL && i < t->spec->n_chunks; i++) {
         me_gpt_fini(e, &t->chunks[i]);
     }
-    for (int32_t i = 0; t->ddp != NULL && i < t->config->n_chunks; i++) {
+    for (int32_t i = 0; t->ddp != NULL && i < t->spec->n_chunks; i++) {
         me_ddp_destroy(t, &t->ddp[i]);
     }
     me_fsdp_fini(t->fsdp);
@@ -116,39 +116,41 @@ void me_trainer_fini(me_trainer *t)
     me_repeats_fini(t);
 }
 
-void me_trainer_init(me_trainer *t, me_engine *e,
-                     const me_megatron_config *config,
+void me_trainer_init(me_trainer *t, me_engine *e, const me_megatron_spec *spec,
                      const me_communicators *comm)
 {
-    *t = (me_trainer){.e = e, .config = config, .comm = comm};
+    *t = (me_trainer){
+        .e = e, .config = spec->config, .spec = spec, .comm = comm};
     t->nn = (me_nn){
         .e = e,
-        .config = &config->model,
+        .config = spec->config,
         .comm = comm,
         .parameters = &t->parameters,
-        .weights = config->order == NULL ? NULL : &t->weights,
+        .weights = spec->order == NULL ? NULL : &t->weights,
         .rope_cache = &t->rope_cache,
         .moe = &t->moe,
+        .is_moe_layer = spec->is_moe_layer,
+        .routing = spec->routing,
     };
-    const size_t chunks = (size_t)config->n_chunks;
+    const size_t chunks = (size_t)spec->n_chunks;
     t->chunks = me_engine_alloc(e, chunks, sizeof *t->chunks);
     t->ddp = me_engine_alloc(e, chunks, sizeof *t->ddp);
-    t->reports = me_engine_alloc(e, (size_t)config->pipeline.microbatches,
+    t->reports = me_engine_alloc(e, (size_t)spec->pipeline.microbatches,
                                  sizeof(me_tensor *));
     me_ops_install(e);
     me_repeats_init(t);
 }
 
-me_status me_megatron_run(me_engine *e, const me_megatron_config *config,
+me_status me_megatron_run(me_engine *e, const me_megatron_spec *spec,
                           const me_communicators *comm)
 {
     me_trainer t;
-    me_trainer_init(&t, e, config, comm);
+    me_trainer_init(&t, e, spec, comm);
     if (me_engine_is_ok(e)) {
         set_up(&t);
     }
     for (int32_t i = 0;
-         i < config->iterations && i < MAX_ITERATIONS && me_engine_is_ok(e);
+         i < spec->iterations && i < MAX_ITERATIONS && me_engine_is_ok(e);
          i++) {
         t.iteration = i;
         train_step(&t);

@@ -41,7 +41,7 @@ typedef struct me_loop {
     me_engine *e;
     const me_torch_config *config;
     const me_communicators *comm;
-    me_transformer_config no_config; /**< the plain layers have none */
+    me_config no_config; /**< the plain layers have none */
     me_nn nn;
     me_parameter_list parameters;
     me_layer *model;           /**< without a pipeline */

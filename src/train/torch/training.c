@@ -394,11 +394,9 @@ static void loop_init(me_loop *l, me_engine *e, const me_torch_config *config,
 {
     *l = (me_loop){.e = e, .config = config, .comm = comm, .iteration = -1};
     l->wrapper = wrappers[config->data_parallel];
-    l->no_config = (me_transformer_config){
-        .tensor_parallel = 1,
-        .core_attention = config->attention == ME_SDPA_FLASH
-                              ? ME_CORE_ATTENTION_SDPA_FLASH
-                              : ME_CORE_ATTENTION_UNFUSED,
+    l->no_config = (me_config){
+        .parallel = {.tensor = 1},
+        .torch = {.attention = config->attention},
     };
     l->nn = (me_nn){
         .e = e,

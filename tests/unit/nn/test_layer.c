@@ -41,17 +41,17 @@ static void test_layer__gpt(void **state)
     test_model_init(&m, 1);
     me_engine *e = m.nn.e;
 
-    me_transformer_config *c = &m.config;
-    c->seq_length = 3;
-    c->hidden_size = 8;
-    c->num_attention_heads = c->num_query_groups = 2;
-    c->kv_channels = 4;
-    c->ffn_hidden_size = 20;
-    c->normalization = ME_NORMALIZATION_LAYER_NORM;
-    c->core_attention = ME_CORE_ATTENTION_UNFUSED;
-    c->add_bias_linear = c->add_qkv_bias = true;
-    c->attention_softmax_in_fp32 = true;
-    c->attention_dropout = c->hidden_dropout = 0.1;
+    me_config *c = &m.config;
+    c->model.seq_length = 3;
+    c->model.hidden_size = 8;
+    c->model.num_attention_heads = c->model.num_query_groups = 2;
+    c->model.kv_channels = 4;
+    c->model.ffn_hidden_size = 20;
+    c->model.normalization = ME_NORMALIZATION_LAYER_NORM;
+    c->impl.core_attention = ME_CORE_ATTENTION_UNFUSED;
+    c->model.add_bias_linear = c->model.add_qkv_bias = true;
+    c->model.attention_softmax_in_fp32 = true;
+    c->model.attention_dropout = c->model.hidden_dropout = 0.1;
     me_transformer_block block = {.num_layers = 0};
     me_transformer_block_create(&m.nn, ME_NO_MODULE, 0, 1, false, &block);
     me_parameters_to_device(&m.nn);

@@ -91,7 +91,7 @@ static void test_linear__column_under_sequence_parallelism(void **state)
     test_model m;
     test_model_init(&m, 2);
 
-    m.config.sequence_parallel = true;
+    m.config.parallel.sequence = true;
     const me_linear fc = column(&m, false, false);
     me_tensor *x = me_test_leaf(m.nn.e, ME_SHAPE(2, 1, 3));
     EXPECT_EVENTS(&m.events, "+12 +12");
@@ -133,7 +133,7 @@ static void test_linear__row_under_sequence_parallelism(void **state)
     test_model m;
     test_model_init(&m, 2);
 
-    m.config.sequence_parallel = true;
+    m.config.parallel.sequence = true;
     const me_linear proj = row(&m);
     me_tensor *x = me_test_leaf(m.nn.e, ME_SHAPE(4, 1, 3));
     (void)me_test_events_take(&m.events);

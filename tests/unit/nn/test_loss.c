@@ -61,7 +61,7 @@ static void test_loss__fused(void **state)
     test_model m;
     test_model_init(&m, 1);
 
-    m.config.cross_entropy_loss_fusion = true;
+    m.config.train.cross_entropy_loss_fusion = true;
     me_tensor *logits = me_test_leaf(m.nn.e, ME_SHAPE(4, 1, 6));
     me_tensor *target = test_tensor(m.nn.e, ME_DTYPE_INT64, ME_SHAPE(4, 1));
     me_tensor *first = me_test_leaf(m.nn.e, ME_SHAPE(4, 1, 6));

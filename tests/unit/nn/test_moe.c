@@ -106,24 +106,27 @@ typedef struct layer_test {
     me_moe_layer layer;
 } layer_test;
 
-static void init(layer_test *t, uint64_t tokens, const me_moe_config *moe,
-                 const char *counts)
+static void init(layer_test *t, uint64_t tokens, const me_moe_options *moe,
+                 int32_t ranks, const char *counts)
 {
     *t = (layer_test){.state = {.has_routed = false}};
     me_diag diag = {.status = ME_OK};
     test_model_init(&t->m, 1);
-    const uint64_t local = moe->num_experts / (uint64_t)moe->expert_parallel;
+    const uint64_t local = moe->num_experts / (uint64_t)ranks;
     assert_int_equal(
         me_routing_read(counts, "counts", (uint32_t)local, &diag, &t->routing),
         ME_OK);
     t->m.nn.moe = &t->state;
-    t->m.config.seq_length = tokens;
-    t->m.config.hidden_size = 8;
-    t->m.config.activation = ME_ACTIVATION_SWIGLU;
+    t->m.config.model.seq_length = tokens;
+    t->m.config.model.hidden_size = 8;
+    t->m.config.model.activation = ME_ACTIVATION_SWIGLU;
     t->m.config.moe = *moe;
-    t->m.config.moe.routing = &t->routing;
-    t->m.comm.size[ME_GROUP_EXPERT] = moe->expert_parallel;
-    t->m.comm.size[ME_GROUP_EXPERT_TENSOR_EXPERT] = moe->expert_parallel;
+    t->m.nn.routing = &t->routing;
+    t->m.config.model.num_layers = 1;
+    t->m.config.parallel.expert = ranks;
+    t->m.config.parallel.expert_tensor = 1;
+    t->m.comm.size[ME_GROUP_EXPERT] = ranks;
+    t->m.comm.size[ME_GROUP_EXPERT_TENSOR_EXPERT] = ranks;
     t->m.comm.expert_stride = 1;
     me_iteration(t->m.nn.e, 0);
     me_microbatch(t->m.nn.e, 0);
@@ -164,22 +167,19 @@ static void run(layer_test *t, const char *forward, const char *backward)
     me_leave(e, frame, NULL);
 }
 
-static const me_moe_config two_ranks = {
+static const me_moe_options top_3_of_4 = {
     .num_experts = 4,
     .router_topk = 3,
     .ffn_hidden_size = 5,
     .token_dispatcher = ME_DISPATCHER_ALL_TO_ALL,
     .has_aux_loss = true,
-    .n_losses = 1,
-    .expert_parallel = 2,
-    .expert_tensor_parallel = 1,
 };
 
 static void test_moe__all_to_all(void **state)
 {
     (void)state;
     layer_test t;
-    init(&t, 1200, &two_ranks, "0 0 0 0 700 3100\n0 0 0 1 2000 1400\n");
+    init(&t, 1200, &top_3_of_4, 2, "0 0 0 0 700 3100\n0 0 0 1 2000 1400\n");
     run(&t, NULL, NULL);
     run(&t, all_to_all_forward, all_to_all_backward);
     fini(&t);
@@ -189,11 +189,10 @@ static void test_moe__all_gather(void **state)
 {
     (void)state;
     layer_test t;
-    me_moe_config moe = two_ranks;
+    me_moe_options moe = top_3_of_4;
     moe.num_experts = 3;
     moe.token_dispatcher = ME_DISPATCHER_ALL_GATHER;
-    moe.expert_parallel = 1;
-    init(&t, 1600, &moe, "0 0 0 0 700 2800 1300\n");
+    init(&t, 1600, &moe, 1, "0 0 0 0 700 2800 1300\n");
     run(&t, NULL, NULL);
     run(&t, all_gather_forward, all_gather_backward);
     fini(&t);
@@ -220,7 +219,7 @@ static void test_moe__saves_what_the_closed_form_says(void **state)
 {
     (void)state;
     layer_test t;
-    init(&t, 1200, &two_ranks, "0 0 0 0 700 3100\n0 0 0 1 2000 1400\n");
+    init(&t, 1200, &top_3_of_4, 2, "0 0 0 0 700 3100\n0 0 0 1 2000 1400\n");
     assert_int_equal(saved_bytes(&t),
                      19200 + 43200 + 57600 + 32 + 4 + 60800 + 7600 + 228000);
     fini(&t);
@@ -233,8 +232,8 @@ test_moe__compiled_activation_copies_what_is_not_aligned(void **state)
 {
     (void)state;
     layer_test t;
-    init(&t, 1200, &two_ranks, "0 0 0 0 700 3100\n0 0 0 1 2000 1400\n");
-    t.m.config.bias_activation_fusion = true;
+    init(&t, 1200, &top_3_of_4, 2, "0 0 0 0 700 3100\n0 0 0 1 2000 1400\n");
+    t.m.config.train.bias_activation_fusion = true;
     assert_int_equal(saved_bytes(&t),
                      19200 + 43200 + 57600 + 32 + 4 + 60800 + 7600 + 114000);
     const me_frame frame = me_enter(t.m.nn.e);
@@ -270,7 +269,7 @@ static void test_moe__what_the_host_does(void **state)
 {
     (void)state;
     layer_test t;
-    init(&t, 1200, &two_ranks, "0 0 0 0 700 3100\n0 0 0 1 2000 1400\n");
+    init(&t, 1200, &top_3_of_4, 2, "0 0 0 0 700 3100\n0 0 0 1 2000 1400\n");
     host_calls calls = {.waits = 0};
     me_engine_listen(t.m.nn.e, (me_launch_listener){count_launch, &calls, 0});
     run(&t, NULL, NULL);
@@ -294,7 +293,7 @@ static void test_moe__an_expert_without_tokens(void **state)
 {
     (void)state;
     layer_test t;
-    init(&t, 1200, &two_ranks, "0 0 0 0 0 3800\n0 0 0 1 2000 1400\n");
+    init(&t, 1200, &top_3_of_4, 2, "0 0 0 0 0 3800\n0 0 0 1 2000 1400\n");
     assert_int_equal(saved_bytes(&t),
                      19200 + 43200 + 57600 + 32 + 4 + 60800 + 7600 + 228000);
     fini(&t);
@@ -305,9 +304,9 @@ static void test_moe__shared_experts(void **state)
 {
     (void)state;
     layer_test t;
-    me_moe_config moe = two_ranks;
+    me_moe_options moe = top_3_of_4;
     moe.shared_expert_intermediate_size = 6;
-    init(&t, 1200, &moe, "0 0 0 0 700 3100\n0 0 0 1 2000 1400\n");
+    init(&t, 1200, &moe, 2, "0 0 0 0 700 3100\n0 0 0 1 2000 1400\n");
     assert_int_equal(saved_bytes(&t), 19200 + 43200 + 57600 + 32 + 4 + 60800 +
                                           7600 + 228000 + 10 * 1200 * 6);
     fini(&t);

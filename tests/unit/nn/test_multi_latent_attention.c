@@ -42,17 +42,17 @@ static const char backward[] =
 static void init(test_model *m, me_multi_latent_attention *attention)
 {
     test_model_init(m, 1);
-    me_transformer_config *c = &m->config;
-    c->hidden_size = 6;
-    c->num_attention_heads = c->num_query_groups = 2;
-    c->kv_channels = 3;
-    c->rotary_size = c->qk_pos_emb_head_dim = 2;
-    c->multi_latent_attention = true;
-    c->rope_type = ME_ROPE_TYPE_ROPE;
-    c->q_lora_rank = 4;
-    c->kv_lora_rank = c->v_head_dim = 3;
-    c->qk_head_dim = 2;
-    c->core_attention = ME_CORE_ATTENTION_UNFUSED;
+    me_config *c = &m->config;
+    c->model.hidden_size = 6;
+    c->model.num_attention_heads = c->model.num_query_groups = 2;
+    c->model.kv_channels = 3;
+    c->model.rotary_size = c->model.qk_pos_emb_head_dim = 2;
+    c->model.multi_latent_attention = true;
+    c->model.rope_type = ME_ROPE_TYPE_ROPE;
+    c->model.q_lora_rank = 4;
+    c->model.kv_lora_rank = c->model.v_head_dim = 3;
+    c->model.qk_head_dim = 2;
+    c->impl.core_attention = ME_CORE_ATTENTION_UNFUSED;
     me_multi_latent_attention_create(&m->nn, ME_NO_MODULE, attention);
 }
 
@@ -98,7 +98,7 @@ static void test_latent__norms_of_latents(void **state)
     test_model m;
     me_multi_latent_attention attention = {.module = 0};
     init(&m, &attention);
-    m.config.qk_layernorm = true;
+    m.config.model.qk_layernorm = true;
     me_multi_latent_attention normed = {.module = 0};
     me_multi_latent_attention_create(&m.nn, ME_NO_MODULE, &normed);
     assert_int_equal(normed.q_layernorm.weight->numel, 4);
@@ -116,7 +116,7 @@ static void test_latent__no_query_latent(void **state)
     test_model m;
     me_multi_latent_attention attention = {.module = 0};
     init(&m, &attention);
-    m.config.q_lora_rank = 0;
+    m.config.model.q_lora_rank = 0;
     me_multi_latent_attention direct = {.module = 0};
     (void)me_test_events_take(&m.events);
     me_multi_latent_attention_create(&m.nn, ME_NO_MODULE, &direct);

@@ -11,13 +11,13 @@
 static void init(test_model *m, int32_t depths)
 {
     test_model_init(m, 1);
-    me_transformer_config *c = &m->config;
-    c->hidden_size = 6;
-    c->num_attention_heads = c->num_query_groups = 2;
-    c->kv_channels = 3;
-    c->ffn_hidden_size = 5;
-    c->padded_vocab_size = 10;
-    c->mtp_num_layers = depths;
+    me_config *c = &m->config;
+    c->model.hidden_size = 6;
+    c->model.num_attention_heads = c->model.num_query_groups = 2;
+    c->model.kv_channels = 3;
+    c->model.ffn_hidden_size = 5;
+    c->model.padded_vocab_size = 10;
+    c->model.mtp_num_layers = depths;
 }
 
 /** One depth's loss; what is there at the first micro-batch only stands
@@ -87,7 +87,7 @@ static void test_mtp__depths_share_a_layer(void **state)
     test_model m;
     init(&m, 2);
     me_engine *e = m.nn.e;
-    m.config.mtp_use_repeated_layer = true;
+    m.config.model.mtp_use_repeated_layer = true;
     me_embedding_layer embedding = {.module = 0};
     me_embedding_create(&m.nn, ME_NO_MODULE, &embedding);
     me_mtp_block block;

@@ -10,7 +10,7 @@ static void test_rope__inverse_frequencies(void **state)
     test_model_init(&m, 1);
     me_rope rope = {.table = NULL};
 
-    m.config.rotary_size = 10;
+    m.config.model.rotary_size = 10;
     me_rope_create(&m.nn, &rope);
     /* range, division; range goes; power; the base; division goes;
      * reciprocal, product (kept); reciprocal and power go */
@@ -28,7 +28,7 @@ static void test_rope__table_is_made_once(void **state)
     test_model_init(&m, 1);
     me_rope rope = {.table = NULL};
 
-    m.config.rotary_size = 10;
+    m.config.model.rotary_size = 10;
     me_tensor *table = me_rope_table(&m.nn, &rope);
     EXPECT_EVENTS(&m.events, "+16 +16 -16 +80 -16 +160 -80");
     assert_ptr_equal(me_rope_table(&m.nn, &rope), table);
@@ -48,9 +48,9 @@ static void test_rope__yarn(void **state)
     test_model_init(&m, 1);
     me_rope rope = {.table = NULL};
 
-    m.config.multi_latent_attention = true;
-    m.config.rope_type = ME_ROPE_TYPE_YARN;
-    m.config.rotary_size = 10;
+    m.config.model.multi_latent_attention = true;
+    m.config.model.rope_type = ME_ROPE_TYPE_YARN;
+    m.config.model.rotary_size = 10;
     me_rope_create(&m.nn, &rope);
     EXPECT_EVENTS(&m.events,
                   "+20 +20 -20 +20 +8 -8 -20 +20 +20 -20 -20 "
@@ -78,7 +78,7 @@ static void test_rope__tables_are_few(void **state)
     me_rope ropes[ME_ROPE_CACHE_SIZE + 1] = {{.table = NULL}};
 
     m.nn.rope_cache = &cache;
-    m.config.rotary_size = 10;
+    m.config.model.rotary_size = 10;
     for (int i = 0; i < ME_ROPE_CACHE_SIZE; i++) {
         (void)me_rope_table(&m.nn, &ropes[i]);
     }
@@ -106,7 +106,7 @@ static void test_rope__apply(void **state)
     test_model m;
     test_model_init(&m, 1);
 
-    m.config.rotary_size = 4;
+    m.config.model.rotary_size = 4;
     me_tensor *t = me_test_leaf(m.nn.e, ME_SHAPE(4, 1, 3, 4));
     me_tensor *angles =
         test_tensor(m.nn.e, ME_DTYPE_FLOAT32, ME_SHAPE(4, 1, 1, 4));

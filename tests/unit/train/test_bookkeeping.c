@@ -70,8 +70,8 @@ static void test_bookkeeping__partial_gradients(void **state)
     test_trainer_init(&r, 1);
 
     r.norm.weight->is_sequence_parallel = true;
-    r.config.model.sequence_parallel = true;
-    r.config.model.tensor_parallel = 2;
+    r.config.parallel.sequence = true;
+    r.config.parallel.tensor = 2;
     r.config.model.untie_embeddings_and_output_weights = true;
     me_ddp_create(&r.t, 0);
     (void)me_test_events_take(&r.model.events);

@@ -46,7 +46,7 @@ static void test_ddp__distributed_optimizer_moves_parameters(void **state)
     test_trainer_init(&r, 2);
 
     (void)me_test_events_take(&r.model.events);
-    r.config.distributed_optimizer = true;
+    r.config.optimizer.distributed = true;
     me_ddp_create(&r.t, 0);
     EXPECT_EVENTS(&r.model.events, "+256 +512 -6 -24");
     assert_ptr_equal(r.fc.weight->tensor->storage,
@@ -84,7 +84,7 @@ static void test_ddp__reduction(void **state)
     for (int distributed = 0; distributed <= 1; distributed++) {
         test_trainer r;
         test_trainer_init(&r, 2);
-        r.config.distributed_optimizer = distributed == 1;
+        r.config.optimizer.distributed = distributed == 1;
         me_ddp_create(&r.t, 0);
         (void)me_test_events_take(&r.model.events);
         me_ddp_reduce(&r.t, 0);
@@ -102,7 +102,7 @@ static void test_ddp__checks_for_nan(void **state)
     test_trainer r;
     test_trainer_init(&r, 1);
 
-    r.config.check_for_nan = true;
+    r.config.train.check_for_nan_in_loss_and_grad = true;
     me_ddp_create(&r.t, 0);
     (void)me_test_events_take(&r.model.events);
     me_ddp_reduce(&r.t, 0);
@@ -123,7 +123,7 @@ static void test_ddp__overlapped_reduction(void **state)
     test_trainer_init(&r, 1);
     me_engine *e = r.t.e;
 
-    r.config.overlap_grad_reduce = true;
+    r.config.optimizer.overlap_grad_reduce = true;
     r.t.iteration = 1;
     me_ddp_create(&r.t, 0);
     me_ddp_zero_grad(&r.t);

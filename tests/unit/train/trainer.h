@@ -15,7 +15,8 @@
 
 typedef struct test_trainer {
     test_model model;
-    me_megatron_config config;
+    me_config config;
+    me_megatron_spec spec;
     me_ddp ddp;
     me_trainer t;
     me_linear fc;
@@ -29,15 +30,17 @@ static inline void test_trainer_init(test_trainer *r, int32_t world)
     test_model_init(&r->model, 1);
     r->model.comm.size[ME_GROUP_WORLD] = world;
     r->model.comm.size[ME_GROUP_DATA_CONTEXT] = world;
-    r->config = (me_megatron_config){
-        .model = r->model.config,
+    r->config = r->model.config;
+    r->config.train.grad_dtype = ME_DTYPE_FLOAT32;
+    r->spec = (me_megatron_spec){
+        .config = &r->config,
         .n_chunks = 1,
         .pipeline = {.ranks = 1, .microbatches = 1, .chunks = 1},
-        .grad_dtype = ME_DTYPE_FLOAT32,
     };
     r->t = (me_trainer){
         .e = r->model.nn.e,
         .config = &r->config,
+        .spec = &r->spec,
         .comm = &r->model.comm,
         .ddp = &r->ddp,
         .is_last_microbatch = true,
