@@ -120,9 +120,12 @@ static void append_quoted(const char *value, me_str *text)
     me_str_append(text, "\"");
 }
 
-static bool is_not_given(const me_option *option, const char *value)
+/* Of some options 0 is a value as well. */
+static bool is_not_given(const me_option *option, const me_config *config,
+                         const char *value)
 {
-    return option->zero != NULL && strcmp(value, "0") == 0;
+    return option->zero != NULL && strcmp(value, "0") == 0 &&
+           (option->min > 0 || !me_option_is_set(option, config));
 }
 
 static void append_setting(const me_option *option, const me_config *config,
@@ -138,7 +141,7 @@ static void append_setting(const me_option *option, const me_config *config,
                            option->type == ME_OPTION_SIZE;
     if (me_str_status(&value) != ME_OK) {
         text->status = me_str_status(&value);
-    } else if (is_not_given(option, me_str_text(&value))) {
+    } else if (is_not_given(option, config, me_str_text(&value))) {
         me_str_printf(text, "%s# %s: %s\n", indent, name, option->zero);
     } else {
         me_str_printf(text, "%s%s = ", indent, name);

@@ -83,7 +83,8 @@ const me_rule *me_model_rules(size_t *count_out);
 /** The rules of splitting layers over stages, checked last; static. */
 const me_rule *me_pipeline_rules(size_t *count_out);
 
-/** The rules of experts; of a job without them, that it asks for none. */
+/** The rules of experts; of a job without them, that it asks for none, and
+ *  that their grid of ranks can be made all the same. */
 const me_rule *me_moe_rules(const me_config *config, size_t *count_out);
 
 /** @p a, which is called @p a_name, must be a multiple of @p b. */

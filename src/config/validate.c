@@ -353,10 +353,17 @@ static me_status check_fsdp2(const me_config *config, me_diag *diag)
 static me_status check_recompute(const me_config *config, me_diag *diag)
 {
     const me_recompute_config *r = &config->recompute;
-    if (r->granularity == ME_RECOMPUTE_FULL && r->num_layers == 0) {
+    const bool is_full = r->granularity == ME_RECOMPUTE_FULL;
+    if (is_full && !me_config_is_set(config, "recompute.num_layers")) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "recompute.granularity = full needs "
-                       "recompute.num_layers, at least 1");
+                       "recompute.num_layers");
+    }
+    /* Megatron-LM's loop over groups of no layer never ends. */
+    if (is_full && r->num_layers == 0 && r->method == ME_RECOMPUTE_UNIFORM) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "recompute.num_layers = 0 must be at least 1 with "
+                       "recompute.method = uniform");
     }
     if (!r->distribute_saved_activations) {
         return ME_OK;

@@ -107,8 +107,8 @@ static me_status check_tensor(const me_config *config, me_diag *diag)
     }
     if (p->expert_tensor != p->tensor && p->expert == 1) {
         return me_fail(diag, ME_ERR_CONFIG,
-                       "parallel.expert_tensor = %d must be parallel.tensor = "
-                       "%d where parallel.expert is 1",
+                       "parallel.expert_tensor = %d beside parallel.tensor = "
+                       "%d is not modelled where parallel.expert is 1",
                        (int)p->expert_tensor, (int)p->tensor);
     }
     return ME_OK;
@@ -182,17 +182,20 @@ const me_rule *me_moe_rules(const me_config *config, size_t *count_out)
 {
     static const me_rule rules[] = {
         {"experts_given", check_experts_given},
+        {"expert_grid", check_grid},
         {"expert_division", check_division},
         {"topk", check_topk},
         {"expert_width", check_width},
         {"shared_width", check_shared_width},
-        {"expert_grid", check_grid},
         {"expert_tensor", check_tensor},
         {"dispatcher", check_dispatcher},
         {"expert_biases", check_biases},
         {"expert_depths", check_depths},
         {"imbalance", check_imbalance},
     };
-    *count_out = has_experts(config) ? sizeof rules / sizeof rules[0] : 1;
+    /* parallel_state.py makes the grid of experts of dense jobs, too. */
+    const size_t n_of_dense_jobs = 2;
+    *count_out =
+        has_experts(config) ? sizeof rules / sizeof rules[0] : n_of_dense_jobs;
     return rules;
 }

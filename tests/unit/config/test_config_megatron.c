@@ -143,6 +143,11 @@ static const char *const list_cases[][3] = {
      "no effect"},
     {"--cross-entropy-loss-fusion --cross-entropy-fusion-impl te",
      "--cross-entropy-fusion-impl", "not modelled"},
+    {"--recompute-granularity full --recompute-method block "
+     "--recompute-num-layers 0",
+     "--recompute-num-layers", "modelled"},
+    {"--expert-tensor-parallel-size 4", "--expert-tensor-parallel-size",
+     "modelled"},
     {"--recompute-modules mlp", "--recompute-modules", "no effect"},
     {"--recompute-activations --recompute-modules core_attn",
      "--recompute-modules", "modelled"},

@@ -157,6 +157,8 @@ static void test_options__finished_dump_finishes_equal(void **state)
         "parallel.num_layers_per_virtual_pipeline_stage=2 "
         "parallel.sequence=true",
         "parallel.pipeline_layout=Et*3|t*3|tt|L",
+        "parallel.virtual_pipeline=2 recompute.granularity=full "
+        "recompute.method=block recompute.num_layers=0",
     };
     for (size_t i = 0; i < COUNT_OF(jobs); i++) {
         me_config *config = job_with(jobs[i]);

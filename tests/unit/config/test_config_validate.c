@@ -114,6 +114,10 @@ static const char *const rule_cases[][2] = {
      "moe.num_experts=4 moe.ffn_hidden_size=6",
      "parallel.world_size = 4 is no multiple of parallel.expert_tensor x "
      "parallel.expert x parallel.pipeline = 3 x 2 x 1"},
+    {"parallel.world_size=4 parallel.expert_tensor=4", ""},
+    {"parallel.world_size=4 parallel.expert_tensor=3",
+     "parallel.world_size = 4 is no multiple of parallel.expert_tensor x "
+     "parallel.expert x parallel.pipeline = 3 x 1 x 1"},
     {"parallel.world_size=4 parallel.expert=2 moe.num_experts=4",
      "moe.token_dispatcher = allgather over 2 x 1 expert ranks is not "
      "modelled"},
@@ -196,6 +200,13 @@ static const char *const rule_cases[][2] = {
     {FSDP2 " train.params_dtype=float32", ""},
     {"recompute.granularity=full", "needs recompute.num_layers"},
     {"recompute.granularity=full recompute.num_layers=1", ""},
+    {"recompute.granularity=full recompute.num_layers=0",
+     "recompute.num_layers = 0 must be at least 1 with recompute.method = "
+     "uniform"},
+    {"recompute.granularity=full recompute.num_layers=0 "
+     "recompute.method=block",
+     ""},
+    {"recompute.num_layers=0", ""},
     {"recompute.distribute_saved_activations=true",
      "needs recompute.granularity = full"},
     {"recompute.distribute_saved_activations=true "

@@ -108,6 +108,21 @@ static void test_plan__without_folding(void **state)
     test_job_fini(&job);
 }
 
+/** A dense job's ranks are numbered on the grid of experts as well: with the
+ *  pipeline before data both must leave as many ranks for data. */
+static void test_plan__expert_grid_of_a_dense_job(void **state)
+{
+    (void)state;
+    test_job job;
+
+    plan(&job, (const char *[]){"parallel.world_size=8", "parallel.tensor=2",
+                                "parallel.pipeline=2", "parallel.context=2",
+                                "parallel.tp_pp_dp_mapping=true",
+                                "parallel.expert_tensor=4", NULL});
+    assert_int_equal(me_plan_coordinates(job.plan, 4).at[ME_AXIS_PIPELINE], 1);
+    test_job_fini(&job);
+}
+
 static void test_plan__place_in_the_pipeline(void **state)
 {
     (void)state;
@@ -129,6 +144,7 @@ int main(void)
         cmocka_unit_test(test_plan__classes_of_a_grid),
         cmocka_unit_test(test_plan__interleaved_chunks),
         cmocka_unit_test(test_plan__without_folding),
+        cmocka_unit_test(test_plan__expert_grid_of_a_dense_job),
         cmocka_unit_test(test_plan__place_in_the_pipeline),
     };
     return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
