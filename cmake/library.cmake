@@ -5,7 +5,7 @@
 include(CMakePackageConfigHelpers)
 
 set(me_layers api app report sac track time train nn ops plan config allocator
-  device collectives parallel tensor base)
+  device collectives parallel tensor model base)
 # What the code calls; of what a layer links as well, such as MPI, nothing.
 set(me_needs jansson config smartcols m)
 foreach(found IN ITEMS hwloc cudart)

@@ -7,9 +7,9 @@
 #ifndef MEMEST_COLLECTIVES_CALL_H
 #define MEMEST_COLLECTIVES_CALL_H
 
-#include "base/event.h"
 #include "base/str.h"
 #include "collectives/nccl_stub.h"
+#include "model/event.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,8 +7,8 @@
 #ifndef MEMEST_COLLECTIVES_GROUP_H
 #define MEMEST_COLLECTIVES_GROUP_H
 
-#include "base/event.h"
 #include "base/str.h"
+#include "model/event.h"
 
 #include <stdbool.h>
 

@@ -8,8 +8,8 @@
 #ifndef MEMEST_COLLECTIVES_NCCL_TYPE_H
 #define MEMEST_COLLECTIVES_NCCL_TYPE_H
 
-#include "base/dtype.h"
 #include "collectives/nccl_stub.h"
+#include "model/dtype.h"
 
 #include <stdint.h>
 

@@ -9,9 +9,9 @@
 #ifndef MEMEST_COLLECTIVES_RANK_COMMS_H
 #define MEMEST_COLLECTIVES_RANK_COMMS_H
 
-#include "base/dtype.h"
 #include "collectives/call_log.h"
 #include "collectives/group.h"
+#include "model/dtype.h"
 
 #include <stdbool.h>
 

@@ -15,8 +15,8 @@
 #ifndef MEMEST_PARALLEL_GRID_H
 #define MEMEST_PARALLEL_GRID_H
 
-#include "base/event.h"
 #include "base/status.h"
+#include "model/event.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -12,7 +12,7 @@
 #include "alloc/card.h"
 #include "alloc/nccl_setup.h"
 #include "alloc/pool.h"
-#include "base/event.h"
+#include "model/event.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
 #include "alloc/device_observer.h"
 
 #include "base/alloc.h"
-#include "base/dtype.h"
+#include "model/dtype.h"
 
 #include <string.h>
 

@@ -10,7 +10,7 @@
 #define MEMEST_ALLOC_DEVICE_OBSERVER_H
 
 #include "alloc/device_memory.h"
-#include "base/event.h"
+#include "model/event.h"
 
 #include <stdbool.h>
 #include <stdint.h>

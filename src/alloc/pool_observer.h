@@ -10,7 +10,7 @@
 #define MEMEST_ALLOC_POOL_OBSERVER_H
 
 #include "alloc/pool.h"
-#include "base/event.h"
+#include "model/event.h"
 
 #include <stdbool.h>
 #include <stdint.h>

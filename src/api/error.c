@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "api/private.h"
 #include "base/alloc.h"
-#include "base/event.h"
 #include "base/status.h"
+#include "model/event.h"
 
 #ifndef ME_VERSION
 #    define ME_VERSION "unknown"

@@ -4,7 +4,7 @@
 
 #include "app/simulate.h"
 #include "base/alloc.h"
-#include "base/event.h"
+#include "model/event.h"
 #include "tensor/module.h"
 #include "track/mod_tracker.h"
 

@@ -13,8 +13,8 @@
 #define MEMEST_CONFIG_FORWARD_H
 
 #include "base/arena.h"
-#include "base/layer.h"
 #include "base/str.h"
+#include "model/layer.h"
 
 /** What a forward may name besides its own variables. */
 typedef struct me_forward_scope {

@@ -9,8 +9,8 @@
 #define MEMEST_CONFIG_LAYERS_H
 
 #include "base/arena.h"
-#include "base/layer.h"
 #include "base/str.h"
+#include "model/layer.h"
 
 #include <libconfig.h>
 

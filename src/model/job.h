@@ -9,9 +9,9 @@
 #ifndef MEMEST_MODEL_JOB_H
 #define MEMEST_MODEL_JOB_H
 
-#include "base/dtype.h"
-#include "base/layer.h"
-#include "base/model.h"
+#include "model/choices.h"
+#include "model/dtype.h"
+#include "model/layer.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -9,7 +9,7 @@
 #ifndef MEMEST_NN_DISTRIBUTE_H
 #define MEMEST_NN_DISTRIBUTE_H
 
-#include "base/layer.h"
+#include "model/layer.h"
 #include "nn/nn.h"
 
 /**

@@ -14,7 +14,7 @@
 #ifndef MEMEST_NN_DTENSOR_H
 #define MEMEST_NN_DTENSOR_H
 
-#include "base/layer.h"
+#include "model/layer.h"
 #include "nn/nn.h"
 
 /** @p layout of a tensor of @p ndim dimensions, with Shard(-1) resolved. */

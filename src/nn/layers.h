@@ -9,7 +9,7 @@
 #ifndef MEMEST_NN_LAYERS_H
 #define MEMEST_NN_LAYERS_H
 
-#include "base/layer.h"
+#include "model/layer.h"
 #include "nn/checkpoint.h"
 #include "nn/hooks.h"
 #include "nn/nn.h"

@@ -7,7 +7,7 @@
 #ifndef MEMEST_NN_RESHAPE_H
 #define MEMEST_NN_RESHAPE_H
 
-#include "base/layer.h"
+#include "model/layer.h"
 #include "tensor/tensor.h"
 
 /**

@@ -20,10 +20,10 @@
 #ifndef MEMEST_TENSOR_ENGINE_H
 #define MEMEST_TENSOR_ENGINE_H
 
-#include "base/dtype.h"
-#include "base/event.h"
-#include "base/host_memory.h"
 #include "base/status.h"
+#include "model/dtype.h"
+#include "model/event.h"
+#include "model/host_memory.h"
 #include "tensor/module.h"
 #include "tensor/shape.h"
 

@@ -12,7 +12,7 @@
 #ifndef MEMEST_TIME_CLUSTER_H
 #define MEMEST_TIME_CLUSTER_H
 
-#include "base/event.h"
+#include "model/event.h"
 #include "time/rates.h"
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/event.h"
+#include "model/event.h"
 #include "time/rates.h"
 
 #include <math.h>

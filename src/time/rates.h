@@ -12,8 +12,8 @@
 #ifndef MEMEST_TIME_RATES_H
 #define MEMEST_TIME_RATES_H
 
-#include "base/event.h"
 #include "base/status.h"
+#include "model/event.h"
 #include "tensor/launch.h"
 
 #include <stdbool.h>

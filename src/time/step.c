@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
-#include "base/event.h"
+#include "model/event.h"
 #include "tensor/launch.h"
 #include "time/step_private.h"
 

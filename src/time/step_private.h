@@ -7,7 +7,7 @@
 #ifndef MEMEST_TIME_STEP_PRIVATE_H
 #define MEMEST_TIME_STEP_PRIVATE_H
 
-#include "base/event.h"
+#include "model/event.h"
 #include "time/step.h"
 #include "time/transfers.h"
 

@@ -9,8 +9,8 @@
 #ifndef MEMEST_TRACK_COURSE_H
 #define MEMEST_TRACK_COURSE_H
 
-#include "base/event.h"
 #include "base/status.h"
+#include "model/event.h"
 #include "track/result.h"
 
 #include <stdbool.h>

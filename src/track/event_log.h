@@ -21,8 +21,8 @@
 #ifndef MEMEST_TRACK_EVENT_LOG_H
 #define MEMEST_TRACK_EVENT_LOG_H
 
-#include "base/event.h"
 #include "base/status.h"
+#include "model/event.h"
 #include "tensor/module.h"
 
 #include <stdint.h>

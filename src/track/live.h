@@ -9,8 +9,8 @@
 #ifndef MEMEST_TRACK_LIVE_H
 #define MEMEST_TRACK_LIVE_H
 
-#include "base/event.h"
 #include "base/status.h"
+#include "model/event.h"
 
 #include <stdbool.h>
 #include <stdint.h>

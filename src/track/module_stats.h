@@ -9,8 +9,8 @@
 #ifndef MEMEST_TRACK_MODULE_STATS_H
 #define MEMEST_TRACK_MODULE_STATS_H
 
-#include "base/event.h"
 #include "base/status.h"
+#include "model/event.h"
 #include "tensor/module.h"
 #include "track/live.h"
 

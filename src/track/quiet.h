@@ -12,8 +12,8 @@
 #ifndef MEMEST_TRACK_QUIET_H
 #define MEMEST_TRACK_QUIET_H
 
-#include "base/event.h"
 #include "base/status.h"
+#include "model/event.h"
 
 #include <stdbool.h>
 #include <stdint.h>

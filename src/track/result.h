@@ -10,9 +10,9 @@
 #define MEMEST_TRACK_RESULT_H
 
 #include "base/arena.h"
-#include "base/event.h"
-#include "base/host_memory.h"
 #include "base/status.h"
+#include "model/event.h"
+#include "model/host_memory.h"
 #include "time/program.h"
 
 #include <stdbool.h>

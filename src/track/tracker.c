@@ -2,9 +2,9 @@
 #include "track/tracker.h"
 
 #include "base/alloc.h"
-#include "base/dtype.h"
 #include "base/parse.h"
 #include "base/size.h"
+#include "model/dtype.h"
 #include "track/tracker_impl.h"
 
 #include <string.h>

@@ -12,8 +12,8 @@
 #ifndef MEMEST_TRACK_TRACKER_H
 #define MEMEST_TRACK_TRACKER_H
 
-#include "base/event.h"
 #include "base/status.h"
+#include "model/event.h"
 #include "tensor/module.h"
 #include "track/result.h"
 

@@ -8,7 +8,7 @@
 #ifndef MEMEST_TESTS_SUPPORT_STREAM_H
 #define MEMEST_TESTS_SUPPORT_STREAM_H
 
-#include "base/event.h"
+#include "model/event.h"
 #include "tensor/module.h"
 
 #include <stddef.h>

@@ -8,7 +8,7 @@
 #ifndef MEMEST_TRAIN_OPTIM_OPTIM_H
 #define MEMEST_TRAIN_OPTIM_OPTIM_H
 
-#include "base/model.h"
+#include "model/choices.h"
 #include "nn/nn.h"
 
 /** What the optimizer steps: a parameter or this rank's shard of one. */

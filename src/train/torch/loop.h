@@ -7,7 +7,7 @@
 #ifndef MEMEST_TRAIN_TORCH_LOOP_H
 #define MEMEST_TRAIN_TORCH_LOOP_H
 
-#include "base/layer.h"
+#include "model/layer.h"
 #include "nn/layers.h"
 #include "train/optim/optim.h"
 #include "train/torch/torch.h"

@@ -9,8 +9,8 @@
 #ifndef MEMEST_TRAIN_TORCH_TORCH_H
 #define MEMEST_TRAIN_TORCH_TORCH_H
 
-#include "base/layer.h"
-#include "base/model.h"
+#include "model/choices.h"
+#include "model/layer.h"
 #include "nn/nn.h"
 #include "parallel/pipeline_order.h"
 #include "tensor/autocast.h"

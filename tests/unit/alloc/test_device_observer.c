@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "alloc/device_observer.h"
 #include "alloc/pool_observer.h"
-#include "base/dtype.h"
+#include "model/dtype.h"
 #include "support/test.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/layer.h"
+#include "model/layer.h"
 #include "support/events.h"
 #include "support/test.h"
 #include "tensor/hooks.h"

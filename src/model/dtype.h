@@ -4,8 +4,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef MEMEST_BASE_DTYPE_H
-#define MEMEST_BASE_DTYPE_H
+#ifndef MEMEST_MODEL_DTYPE_H
+#define MEMEST_MODEL_DTYPE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,4 +49,4 @@ const char *me_dtype_name(me_dtype dtype);
 }
 #endif
 
-#endif /* MEMEST_BASE_DTYPE_H */
+#endif /* MEMEST_MODEL_DTYPE_H */

@@ -7,8 +7,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef MEMEST_BASE_EVENT_H
-#define MEMEST_BASE_EVENT_H
+#ifndef MEMEST_MODEL_EVENT_H
+#define MEMEST_MODEL_EVENT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -259,4 +259,4 @@ const char *me_group_kind_name(me_group_kind group);
 }
 #endif
 
-#endif /* MEMEST_BASE_EVENT_H */
+#endif /* MEMEST_MODEL_EVENT_H */

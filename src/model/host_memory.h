@@ -4,8 +4,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef MEMEST_BASE_HOST_MEMORY_H
-#define MEMEST_BASE_HOST_MEMORY_H
+#ifndef MEMEST_MODEL_HOST_MEMORY_H
+#define MEMEST_MODEL_HOST_MEMORY_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,4 +36,4 @@ static inline bool me_host_memory_is_used(const me_host_memory *host)
     return is_used;
 }
 
-#endif /* MEMEST_BASE_HOST_MEMORY_H */
+#endif /* MEMEST_MODEL_HOST_MEMORY_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/dtype.h"
+#include "model/dtype.h"
 
 #include "base/assert.h"
 

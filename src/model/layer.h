@@ -6,10 +6,10 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef MEMEST_BASE_LAYER_H
-#define MEMEST_BASE_LAYER_H
+#ifndef MEMEST_MODEL_LAYER_H
+#define MEMEST_MODEL_LAYER_H
 
-#include "base/dtype.h"
+#include "model/dtype.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -210,4 +210,4 @@ bool me_layer_kind_has_children(me_layer_kind kind);
 }
 #endif
 
-#endif /* MEMEST_BASE_LAYER_H */
+#endif /* MEMEST_MODEL_LAYER_H */

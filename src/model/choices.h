@@ -5,8 +5,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef MEMEST_BASE_MODEL_H
-#define MEMEST_BASE_MODEL_H
+#ifndef MEMEST_MODEL_CHOICES_H
+#define MEMEST_MODEL_CHOICES_H
 
 #ifdef __cplusplus
 extern "C" {
@@ -116,4 +116,4 @@ typedef enum me_token_dispatcher {
 }
 #endif
 
-#endif /* MEMEST_BASE_MODEL_H */
+#endif /* MEMEST_MODEL_CHOICES_H */
