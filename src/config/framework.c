@@ -13,10 +13,11 @@ static me_status check_megatron(const me_config *config, me_diag *diag)
         return me_fail(diag, ME_ERR_CONFIG,
                        "module: a tree of layers needs framework = \"torch\"");
     }
-    if (config->impl.optimizer != ME_OPTIMIZER_TORCH_FOREACH) {
+    if (config->impl.optimizer != ME_OPTIMIZER_TORCH_FOREACH &&
+        config->impl.optimizer != ME_OPTIMIZER_FUSED) {
         return me_fail(diag, ME_ERR_CONFIG,
-                       "impl.optimizer: Megatron-LM takes PyTorch's optimizers "
-                       "as torch_foreach");
+                       "impl.optimizer: Megatron-LM takes Transformer Engine's "
+                       "optimizers, fused, or PyTorch's as torch_foreach");
     }
     if (config->optimizer.kind == ME_OPTIMIZER_ADAMW) {
         return me_fail(

@@ -346,6 +346,19 @@ static me_status settle_transformer(me_config *config, const me_flag_uses *uses,
     return status;
 }
 
+/* Megatron-LM takes Transformer Engine's optimizers wherever it can import it,
+ * which a job whose layers are Transformer Engine's needs to. */
+static me_status settle_optimizer(me_config *config, const me_flag_uses *uses,
+                                  me_diag *diag)
+{
+    const me_flag_use *impl = me_flag_use_find(uses, "--transformer-impl");
+    const bool is_local = impl != NULL && strcmp(impl->values[0], "local") == 0;
+    if (is_local || me_config_is_set(config, "impl.optimizer")) {
+        return ME_OK;
+    }
+    return me_config_set(config, "impl.optimizer", "fused", diag);
+}
+
 /* Only NullTokenizer takes its vocabulary from the flag; the files of the
  * others are not read. */
 static me_status settle_tokenizer(me_config *config, const me_flag_uses *uses,
@@ -396,6 +409,9 @@ static me_status apply(me_config *config, const me_flag_uses *uses,
     }
     if (status == ME_OK) {
         status = settle_transformer(config, uses, diag);
+    }
+    if (status == ME_OK) {
+        status = settle_optimizer(config, uses, diag);
     }
     if (status == ME_OK) {
         status = settle_tokenizer(config, uses, diag);

@@ -395,7 +395,8 @@ ENUM("impl.core_attention", "unfused", me_core_attention_words,
     "Core attention: Megatron-LM's own, or PyTorch's flash kernel."),
 ENUM("impl.norm", "torch", me_norm_words, impl.norm, "Norm kernels."),
 ENUM("impl.optimizer", "torch_foreach", me_optimizer_impl_words, impl.optimizer,
-    "Optimizer kernels."),
+    "Optimizer kernels: PyTorch's; or Transformer Engine's in Megatron-LM, whose "
+    "launch commands take them unless --transformer-impl is local."),
 
 STRING("device.name", "h200-141gb", device.name,
     "The card: a name of configs/cards, a file of one, or auto."),

@@ -143,5 +143,6 @@ const me_option_word me_optimizer_impl_words[] = {
     {"torch_foreach", ME_OPTIMIZER_TORCH_FOREACH},
     {"torch_fused", ME_OPTIMIZER_TORCH_FUSED},
     {"torch_for_loop", ME_OPTIMIZER_TORCH_FOR_LOOP},
+    {"fused", ME_OPTIMIZER_FUSED},
     {NULL, 0},
 };

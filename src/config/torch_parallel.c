@@ -3,9 +3,16 @@
 
 /* What plain PyTorch's ranks may be to each other. */
 
-/** What PyTorch has no rule for: DTensors in a fused SGD. */
+/** PyTorch's own kernels, of which it has no rule for DTensors in a fused
+ *  SGD. */
 static me_status check_fused(const me_config *config, me_diag *diag)
 {
+    if (config->impl.optimizer == ME_OPTIMIZER_FUSED) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "impl.optimizer = \"fused\": Transformer Engine's "
+                       "optimizers are Megatron-LM's; plain PyTorch has "
+                       "torch_foreach, torch_fused and torch_for_loop");
+    }
     const bool has_dtensors =
         config->torch.data_parallel == ME_DATA_PARALLEL_FULLY_SHARD ||
         (config->torch_job.tree->n_styles > 0 &&

@@ -48,7 +48,8 @@ typedef enum me_norm_impl {
 typedef enum me_optimizer_impl {
     ME_OPTIMIZER_TORCH_FOREACH, /**< multi-tensor kernels */
     ME_OPTIMIZER_TORCH_FUSED,
-    ME_OPTIMIZER_TORCH_FOR_LOOP /**< one parameter after the other */
+    ME_OPTIMIZER_TORCH_FOR_LOOP, /**< one parameter after the other */
+    ME_OPTIMIZER_FUSED           /**< Transformer Engine's */
 } me_optimizer_impl;
 
 /** Whose training loop a job runs. */

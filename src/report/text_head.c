@@ -48,6 +48,7 @@ static const char *optimizer_impl_name(me_optimizer_impl optimizer)
     case ME_OPTIMIZER_TORCH_FOREACH: return "torch_foreach";
     case ME_OPTIMIZER_TORCH_FUSED: return "torch_fused";
     case ME_OPTIMIZER_TORCH_FOR_LOOP: return "torch_for_loop";
+    case ME_OPTIMIZER_FUSED: return "fused";
     }
     return "?";
 }

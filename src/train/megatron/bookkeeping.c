@@ -195,6 +195,7 @@ void me_reduce_losses(me_trainer *t)
                        (me_call){ME_GROUP_MODEL, ME_COLLECTIVE_ALL_REDUCE,
                                  ME_DTYPE_FLOAT32, 1, -1, false});
     }
+    me_clear(t->e, &t->grad_norm);
     if (is_last_stage(t)) {
         average_losses(t);
     }

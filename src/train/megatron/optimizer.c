@@ -57,9 +57,13 @@ static void make_main_parameters(me_trainer *t, me_optimizer *o)
     me_module_switch(e, ME_NO_MODULE);
 }
 
-/** Loss scale and main parameters of one of the chained optimizers. */
+/** The kernels' flag, loss scale and main parameters of one of the chained
+ *  optimizers. */
 static void create(me_trainer *t, me_optimizer *o)
 {
+    if (t->config->impl.optimizer == ME_OPTIMIZER_FUSED) {
+        o->overflow_flag = me_keep_scalar(t->e, "overflow_flag", 4);
+    }
     const int n = count_constants(t);
     for (int i = 0; i < n; i++) {
         o->constants[i] = me_keep_scalar(t->e, "loss_scale", 4);
@@ -101,6 +105,7 @@ static void destroy(me_trainer *t, me_optimizer *o)
         me_clear(t->e, &o->shards[i].moments[0]);
         me_clear(t->e, &o->shards[i].moments[1]);
     }
+    me_clear(t->e, &o->overflow_flag);
     for (int i = 0; i < CONSTANTS_FP16; i++) {
         me_clear(t->e, &o->constants[i]);
     }
@@ -127,6 +132,12 @@ void me_optimizer_zero_grad(me_trainer *t)
             }
         }
     }
+}
+
+me_dtype me_step_grad_dtype(const me_trainer *t)
+{
+    (void)t;
+    return ME_DTYPE_FLOAT32;
 }
 
 /** Gradients that are not float32 get a float32 copy until they are zeroed. */
@@ -195,118 +206,6 @@ static void overflow(me_trainer *t, me_optimizer *o)
     me_leave(e, frame, NULL);
 }
 
-/** Does a tensor rank's norm count this gradient? */
-static bool counts(const me_trainer *t, const me_parameter *p)
-{
-    if (p->is_replica_of_tied) {
-        return false;
-    }
-    return p->is_tensor_sharded || t->comm->index[ME_GROUP_TENSOR] == 0;
-}
-
-/** The norm of each gradient of an optimizer that counts, after the others. */
-static uint32_t append_norms(me_trainer *t, const me_optimizer *o,
-                             me_tensor **norms, uint32_t n)
-{
-    me_engine *e = t->e;
-    for (uint32_t i = 0; norms != NULL && i < o->count; i++) {
-        if (counts(t, o->shards[i].parameter)) {
-            const uint64_t strides[ME_MAX_DIMS] = {1};
-            me_tensor *gradient = me_alias(
-                e, o->constants[0], ME_SHAPE(o->shards[i].numel), strides);
-            gradient->dtype = ME_DTYPE_FLOAT32;
-            norms[n++] = me_vector_norm(e, gradient, ME_DTYPE_FLOAT32);
-            me_drop(e, gradient);
-        }
-    }
-    return n;
-}
-
-/** Ranks of a tensor group differ in how many of the norms they make. */
-static void tell_unlike(const me_trainer *t, bool begins)
-{
-    const me_unlike *unlike = &t->spec->unlike;
-    if (unlike->tell != NULL) {
-        unlike->tell(unlike->self, begins);
-    }
-}
-
-/** get_grad_norm_fp32() of optimizers from @p begin to before @p end. */
-static void gradient_norm(me_trainer *t, int begin, int end,
-                          me_group_kind group)
-{
-    me_engine *e = t->e;
-    const me_frame frame = me_enter(e);
-    me_tensor *zero = me_scratch(e, "zeros", 4);
-    me_tensor *flag = me_scratch(e, "zeros", 4);
-    tell_unlike(t, true);
-    const me_frame norms = me_enter(e);
-    me_tensor **all =
-        me_alloc(t->parameters.count, sizeof(me_tensor *), "norms");
-    uint32_t n = 0;
-    for (int i = begin; i < end; i++) {
-        n = append_norms(t, &t->optimizers[i], all, n);
-    }
-    me_tensor *total = me_scratch(e, "linalg_vector_norm", 4);
-    while (n > 0) {
-        me_launch_host_waits(e); /* each norm is read back */
-        me_drop(e, all[--n]);
-    }
-    me_free(all);
-    me_leave(e, norms, total);
-    me_tensor *square = me_scratch(e, "pow", 4);
-    me_drop(e, zero);
-    if (t->fsdp != NULL) { /* shards of the gradients are DTensors */
-        me_communicate(e, t->comm,
-                       (me_call){ME_GROUP_DATA_CONTEXT,
-                                 ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_FLOAT32, 1,
-                                 -1, false});
-    }
-    me_communicate(e, t->comm,
-                   (me_call){group, ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_FLOAT32,
-                             1, -1, false});
-    me_drop(e, square);
-    me_drop(e, flag);
-    me_drop(e, total);
-    tell_unlike(t, false);
-    me_leave(e, frame, NULL);
-}
-
-/** Ranks that hold the other parts of what an optimizer steps. */
-static const me_group_kind model_groups[ME_SHARINGS] = {
-    [ME_SHARING_DENSE] = ME_GROUP_MODEL,
-    [ME_SHARING_EXPERT] = ME_GROUP_EXPERT_MODEL,
-};
-
-/** ChainedOptimizer.get_grad_norm(): one norm of all where the same ranks add
- *  it up, as all do under the distributed optimizer. */
-static void gradient_norms(me_trainer *t, int count)
-{
-    if (t->config->optimizer.distributed) {
-        gradient_norm(t, 0, count, ME_GROUP_OPTIMIZER_INSTANCE);
-        return;
-    }
-    for (int i = 0; i < count; i++) {
-        gradient_norm(t, i, i + 1, model_groups[t->optimizers[i].sharing]);
-    }
-}
-
-/** clip_grad_by_total_norm_fp32(), when the norm exceeds the limit. */
-static void clip_gradients(me_trainer *t, const me_optimizer *o)
-{
-    me_engine *e = t->e;
-    const me_frame frame = me_enter(e);
-    me_tensor *coefficient = me_scratch(e, "clip_coeff", 4);
-    for (uint32_t i = 0; i < o->count; i++) {
-        const uint64_t numel = o->shards[i].numel;
-        me_blip(e, "mul", 4 * numel);
-        me_launch_kernel(e, ME_KERNEL_OPTIMIZER, numel, 8 * numel);
-        me_launch_kernel(e, ME_KERNEL_OPTIMIZER, 0, 8 * numel); /* copy_ */
-    }
-    me_drop(e, coefficient);
-    me_leave(e, frame, NULL);
-}
-
 /** The optimizer's own step, group by group. */
 static void step_groups(me_trainer *t, me_optimizer *o)
 {
@@ -315,6 +214,7 @@ static void step_groups(me_trainer *t, me_optimizer *o)
         const me_step_group g = {
             .shards = o->shards + begin,
             .count = o->group_end[group] - begin,
+            .impl = t->config->impl.optimizer,
             .is_first_step = !o->has_stepped,
             .is_decayed = group == ME_GROUP_DECAYED &&
                           t->config->optimizer.weight_decay > 0,
@@ -327,14 +227,16 @@ static void step_groups(me_trainer *t, me_optimizer *o)
 }
 
 /** _copy_main_params_to_model_params(): fp16 takes the way of multi-tensor
- *  scaling, which makes each scaled parameter before it is copied. */
+ *  scaling, of which Megatron-LM's own makes each scaled parameter before it is
+ *  copied. */
 static void copy_to_model(me_trainer *t, const me_optimizer *o)
 {
     for (uint32_t i = 0; has_main_parameters(t) && i < o->count; i++) {
         const uint64_t numel = o->shards[i].numel;
         me_launch_kernel(t->e, ME_KERNEL_CAST, 0, 6 * numel);
     }
-    if (!is_fp16(t) || t->config->optimizer.distributed) {
+    if (!is_fp16(t) || t->config->optimizer.distributed ||
+        t->config->impl.optimizer == ME_OPTIMIZER_FUSED) {
         return;
     }
     for (uint32_t i = 0; i < o->count; i++) {
@@ -379,16 +281,7 @@ static void gather_parameters(me_trainer *t, const me_optimizer *o)
 /** The gradients are ready and no step is skipped. */
 static void step_all(me_trainer *t, int count)
 {
-    gradient_norms(t, count);
-    const bool clips = t->config->optimizer.clip_grad > 0;
-    for (int i = 0; clips && i < count && !t->optimizers[i].has_stepped; i++) {
-        me_blip(t->e, "first_step", 4);
-    }
-    for (int i = 0; clips && i < count; i++) {
-        if (t->optimizers[i].count > 0) {
-            clip_gradients(t, &t->optimizers[i]);
-        }
-    }
+    me_clip_gradients(t, count);
     for (int i = 0; i < count; i++) {
         step_groups(t, &t->optimizers[i]);
         copy_to_model(t, &t->optimizers[i]);
@@ -406,8 +299,7 @@ bool me_optimizer_step(me_trainer *t)
     for (int i = 0; i < count; i++) {
         copy_gradients(t, &t->optimizers[i]);
         if (is_fp16(t)) {
-            unscale(t, &t->optimizers[i],
-                    model_groups[t->optimizers[i].sharing]);
+            unscale(t, &t->optimizers[i], me_model_group_of(&t->optimizers[i]));
         }
     }
     const bool is_skipped =

@@ -59,9 +59,10 @@ typedef struct me_optimizer {
     me_shard_state *shards; /**< decayed first, then undecayed */
     uint32_t count;
     uint32_t group_end[ME_OPTIMIZER_GROUPS];
-    me_tensor *constants[6]; /**< loss scale and what goes with it */
-    bool has_stepped;        /**< moments exist */
-    int32_t overflows;       /**< of fp16, in a row */
+    me_tensor *overflow_flag; /**< of fused kernels; NULL: it has none */
+    me_tensor *constants[6];  /**< loss scale and what goes with it */
+    bool has_stepped;         /**< moments exist */
+    int32_t overflows;        /**< of fp16, in a row */
 } me_optimizer;
 
 /** What outlives a micro-batch of multi-token prediction (mtp.c). */
@@ -163,6 +164,8 @@ typedef struct me_trainer {
     int32_t iteration;
     int32_t forwards;        /**< of the iteration so far */
     bool is_last_microbatch; /**< gradients are synchronised */
+    me_tensor *grad_norm;    /**< of the step, until its statistics are shared;
+                                  NULL: a number of the host */
     me_tensor *barrier_byte;
     me_tensor *start_time;
     me_tensor **reports; /**< losses of the iteration's micro-batches */
@@ -361,8 +364,19 @@ void me_optimizer_create(me_trainer *t);
 void me_optimizer_destroy(me_trainer *t);
 /** @return false if the step was skipped (fp16 overflow) */
 bool me_optimizer_step(me_trainer *t);
+/** Type of the gradients that are clipped and stepped. */
+me_dtype me_step_grad_dtype(const me_trainer *t);
 /** Float32 copies of gradients, if there are any, go. */
 void me_optimizer_zero_grad(me_trainer *t);
+/** @} */
+
+/** @name gradient norm and clipping (clip_grads.c)
+ *  @{ */
+/** get_grad_norm() of the first @p count optimizers, and their clipping. A norm
+ *  that stays on the device is the trainer's from then on. */
+void me_clip_gradients(me_trainer *t, int count);
+/** Ranks that hold the other parts of what an optimizer steps. */
+me_group_kind me_model_group_of(const me_optimizer *o);
 /** @} */
 
 #endif /* MEMEST_TRAIN_MEGATRON_TRAINER_H */

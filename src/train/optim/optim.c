@@ -5,19 +5,8 @@
 #include "base/size.h"
 #include "tensor/hooks.h"
 #include "tensor/launch.h"
+#include "train/optim/fused.h"
 #include "train/optim/redistribute.h"
-
-/** State of one shard that lives from now on. */
-static me_tensor *make_state(me_engine *e, const char *op, me_dtype dtype,
-                             me_shape shape)
-{
-    const me_frame frame = me_enter(e);
-    const me_category before = me_category_set(e, ME_CATEGORY_OPTIMIZER_STATE);
-    me_tensor *x = me_retain(me_empty(e, op, dtype, shape));
-    me_category_set(e, before);
-    me_leave(e, frame, NULL);
-    return x;
-}
 
 /** A list with one temporary a shard, of as many elements as @p numel says;
  *  free_temporaries() lets it go. */
@@ -301,17 +290,18 @@ static void adam(me_engine *e, const me_step_group *group)
         me_shard_state *s = &group->shards[i];
         me_module_switch(e, s->parameter->module);
         if (group->impl == ME_OPTIMIZER_TORCH_FUSED) {
-            s->step = make_state(e, "step", ME_DTYPE_FLOAT32, ME_SCALAR);
+            s->step = me_make_state(e, "step", ME_DTYPE_FLOAT32, ME_SCALAR);
             me_tell_op(e, "zeros.default", ME_NO_TENSORS, ME_TENSORS(s->step));
         } else {
             me_tell_host_memory(e, HOST_NUMBER_BYTES);
             me_tell_op_of(e, "lift_fresh.default",
                           UINT64_C(2) * HOST_NUMBER_BYTES);
         }
-        s->moments[0] = make_state(e, "exp_avg", s->dtype, ME_SHAPE(s->numel));
+        s->moments[0] =
+            me_make_state(e, "exp_avg", s->dtype, ME_SHAPE(s->numel));
         tell_one(e, group, i, "zeros_like.default", 2);
         s->moments[1] =
-            make_state(e, "exp_avg_sq", s->dtype, ME_SHAPE(s->numel));
+            me_make_state(e, "exp_avg_sq", s->dtype, ME_SHAPE(s->numel));
         tell_one(e, group, i, "zeros_like.default", 2);
     }
     adam_kernels[group->impl](e, group);
@@ -326,7 +316,8 @@ static void make_momentum(me_engine *e, const me_step_group *group, uint32_t i,
 {
     me_shard_state *s = &group->shards[i];
     me_module_switch(e, s->parameter->module);
-    s->moments[0] = make_state(e, "momentum_buffer", s->dtype, ME_SHAPE(numel));
+    s->moments[0] =
+        me_make_state(e, "momentum_buffer", s->dtype, ME_SHAPE(numel));
     tell_one(e, group, i, op, 2);
 }
 
@@ -476,15 +467,16 @@ static void sgd(me_engine *e, const me_step_group *group)
     pass_over(e, group, ME_KERNEL_OPTIMIZER, bytes);
 }
 
-/** One row an optimizer. */
-static void (*const optimizers[])(me_engine *e, const me_step_group *group) = {
-    [ME_OPTIMIZER_ADAM] = adam,
-    [ME_OPTIMIZER_SGD] = sgd,
+/** One row an optimizer: PyTorch's, Transformer Engine's. */
+static void (*const optimizers[][2])(me_engine *e,
+                                     const me_step_group *group) = {
+    [ME_OPTIMIZER_ADAM] = {adam, me_fused_adam_step},
+    [ME_OPTIMIZER_SGD] = {sgd, me_fused_sgd_step},
 };
 
 void me_optim_step(me_engine *e, me_optimizer_kind kind,
                    const me_step_group *group)
 {
-    optimizers[kind](e, group);
+    optimizers[kind][group->impl == ME_OPTIMIZER_FUSED](e, group);
     me_module_switch(e, ME_NO_MODULE);
 }

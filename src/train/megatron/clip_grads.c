@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/alloc.h"
+#include "base/size.h"
+#include "ops/reduce.h"
+#include "tensor/launch.h"
+#include "train/megatron/trainer.h"
+
+/** Does a tensor rank's norm count this gradient? */
+static bool counts(const me_trainer *t, const me_parameter *p)
+{
+    if (p->is_replica_of_tied) {
+        return false;
+    }
+    return p->is_tensor_sharded || t->comm->index[ME_GROUP_TENSOR] == 0;
+}
+
+/** Ranks of a tensor group differ in how many of the norms they make. */
+static void tell_unlike(const me_trainer *t, bool begins)
+{
+    const me_unlike *unlike = &t->spec->unlike;
+    if (unlike->tell != NULL) {
+        unlike->tell(unlike->self, begins);
+    }
+}
+
+static void all_reduce_norm(me_trainer *t, me_group_kind group)
+{
+    me_communicate(t->e, t->comm,
+                   (me_call){group, ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_FLOAT32,
+                             1, -1, false});
+}
+
+/** Squares are added up over the ranks that hold other gradients. */
+static void add_up(me_trainer *t, me_group_kind group)
+{
+    if (t->fsdp != NULL) { /* shards of the gradients are DTensors */
+        all_reduce_norm(t, ME_GROUP_DATA_CONTEXT);
+    }
+    all_reduce_norm(t, group);
+}
+
+/** The norm of each gradient of an optimizer that counts, after the others. */
+static uint32_t append_norms(me_trainer *t, const me_optimizer *o,
+                             me_tensor **norms, uint32_t n)
+{
+    me_engine *e = t->e;
+    for (uint32_t i = 0; norms != NULL && i < o->count; i++) {
+        if (counts(t, o->shards[i].parameter)) {
+            const uint64_t strides[ME_MAX_DIMS] = {1};
+            me_tensor *gradient = me_alias(
+                e, o->constants[0], ME_SHAPE(o->shards[i].numel), strides);
+            gradient->dtype = ME_DTYPE_FLOAT32;
+            norms[n++] = me_vector_norm(e, gradient, ME_DTYPE_FLOAT32);
+            me_drop(e, gradient);
+        }
+    }
+    return n;
+}
+
+/** Megatron-LM's own local_multi_tensor_l2_norm(): a norm of each gradient, and
+ *  one of all these. The result is a number of the host. */
+static me_tensor *local_norm(me_trainer *t, int begin, int end,
+                             me_group_kind group)
+{
+    me_engine *e = t->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *zero = me_scratch(e, "zeros", 4);
+    me_tensor *flag = me_scratch(e, "zeros", 4);
+    tell_unlike(t, true);
+    const me_frame norms = me_enter(e);
+    me_tensor **all =
+        me_alloc(t->parameters.count, sizeof(me_tensor *), "norms");
+    uint32_t n = 0;
+    for (int i = begin; i < end; i++) {
+        n = append_norms(t, &t->optimizers[i], all, n);
+    }
+    me_tensor *total = me_scratch(e, "linalg_vector_norm", 4);
+    while (n > 0) {
+        me_launch_host_waits(e); /* each norm is read back */
+        me_drop(e, all[--n]);
+    }
+    me_free(all);
+    me_leave(e, norms, total);
+    me_tensor *square = me_scratch(e, "pow", 4);
+    me_drop(e, zero);
+    add_up(t, group);
+    me_drop(e, square);
+    me_drop(e, flag);
+    me_drop(e, total);
+    tell_unlike(t, false);
+    me_leave(e, frame, NULL);
+    return NULL;
+}
+
+/** Blocks that Transformer Engine's multi_tensor_l2norm() writes, one float32
+ *  each (csrc/extensions/multi_tensor/l2norm.cpp). */
+enum {
+    L2NORM_BLOCKS_BYTES = 4 * 320
+};
+
+/** Elements of the gradients that count; 0: there are none. */
+static uint64_t count_elements(const me_trainer *t, int begin, int end)
+{
+    uint64_t numel = 0;
+    for (int i = begin; i < end; i++) {
+        const me_optimizer *o = &t->optimizers[i];
+        for (uint32_t k = 0; k < o->count; k++) {
+            if (counts(t, o->shards[k].parameter)) {
+                numel = me_size_add(numel, o->shards[k].numel);
+            }
+        }
+    }
+    return numel;
+}
+
+/** Transformer Engine's kernel over all gradients at once. The result stays on
+ *  the device. @return owned by the caller */
+static me_tensor *multi_tensor_norm(me_trainer *t, int begin, int end,
+                                    me_group_kind group)
+{
+    me_engine *e = t->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *sum = me_scratch(e, "zeros", 4);
+    me_tensor *flag = NULL;
+    me_tensor *norm = NULL;
+    const uint64_t numel = count_elements(t, begin, end);
+    tell_unlike(t, true);
+    if (numel > 0) {
+        flag = me_scratch(e, "zeros", 4);
+        me_tensor *blocks =
+            me_scratch(e, "multi_tensor_l2norm", L2NORM_BLOCKS_BYTES);
+        norm = me_scratch(e, "multi_tensor_l2norm", 4);
+        me_launch_kernel(
+            e, ME_KERNEL_OPTIMIZER, 2 * numel,
+            me_size_mul(me_dtype_bytes(me_step_grad_dtype(t)), numel));
+        me_drop(e, blocks);
+        sum = me_rebind(e, sum, me_scratch(e, "pow", 4));
+    }
+    add_up(t, group);
+    me_tensor *total = me_retain(me_scratch(e, "pow", 4));
+    me_drop(e, sum);
+    me_drop(e, flag);
+    me_drop(e, norm);
+    tell_unlike(t, false);
+    me_leave(e, frame, NULL);
+    return total;
+}
+
+/** get_grad_norm_fp32() of optimizers from @p begin to before @p end.
+ *  @return owned by the caller; NULL: a number of the host */
+static me_tensor *gradient_norm(me_trainer *t, int begin, int end,
+                                me_group_kind group)
+{
+    return t->config->impl.optimizer == ME_OPTIMIZER_FUSED
+               ? multi_tensor_norm(t, begin, end, group)
+               : local_norm(t, begin, end, group);
+}
+
+me_group_kind me_model_group_of(const me_optimizer *o)
+{
+    static const me_group_kind groups[ME_SHARINGS] = {
+        [ME_SHARING_DENSE] = ME_GROUP_MODEL,
+        [ME_SHARING_EXPERT] = ME_GROUP_EXPERT_MODEL,
+    };
+    return groups[o->sharing];
+}
+
+/** `math.sqrt(sum([x**2 for x in grad_norms]))` of norms on the device: all
+ *  squares, and a sum that begins at 0. */
+static void combine_norms(me_trainer *t, me_tensor **norms, int count)
+{
+    me_engine *e = t->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *squares[ME_OPTIMIZERS_MAX];
+    me_tensor *sum = NULL;
+    for (int i = 0; i < count; i++) {
+        squares[i] = me_scratch(e, "pow", 4);
+    }
+    for (int i = 0; i < count; i++) {
+        sum = me_rebind(e, sum, me_scratch(e, "add", 4));
+    }
+    for (int i = count; i > 0; i--) {
+        me_drop(e, squares[i - 1]);
+    }
+    me_launch_host_waits(e); /* math.sqrt() reads it */
+    me_drop(e, sum);
+    me_leave(e, frame, NULL);
+    for (int i = count - 2; i >= 0; i--) { /* the last has a name of its own */
+        me_clear(e, &norms[i]);
+    }
+    me_clear(e, &norms[count - 1]);
+}
+
+/** ChainedOptimizer.get_grad_norm(): one norm of all where the same ranks add
+ *  it up, as all do under the distributed optimizer. */
+static void gradient_norms(me_trainer *t, int count)
+{
+    me_clear(t->e, &t->grad_norm);
+    if (t->config->optimizer.distributed || count == 1) {
+        const me_group_kind group = t->config->optimizer.distributed
+                                        ? ME_GROUP_OPTIMIZER_INSTANCE
+                                        : me_model_group_of(&t->optimizers[0]);
+        t->grad_norm = gradient_norm(t, 0, count, group);
+        return;
+    }
+    me_tensor *norms[ME_OPTIMIZERS_MAX] = {NULL};
+    for (int i = 0; i < count; i++) {
+        norms[i] =
+            gradient_norm(t, i, i + 1, me_model_group_of(&t->optimizers[i]));
+    }
+    if (norms[0] != NULL) {
+        combine_norms(t, norms, count);
+    }
+}
+
+/** The coefficient of a norm on the device: `clip / (norm + 1e-6)`, which goes
+ *  by way of the reciprocal. */
+static me_tensor *make_coefficient(me_engine *e)
+{
+    me_tensor *sum = me_scratch(e, "add", 4);
+    me_tensor *reciprocal = me_scratch(e, "reciprocal", 4);
+    me_tensor *coefficient = me_scratch(e, "mul", 4);
+    me_drop(e, reciprocal);
+    me_drop(e, sum);
+    return coefficient;
+}
+
+/** Transformer Engine's kernel scales all gradients at once, in place. */
+static void clip_fused(me_trainer *t, const me_optimizer *o)
+{
+    me_engine *e = t->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *coefficient = t->grad_norm == NULL ? NULL : make_coefficient(e);
+    me_tensor *flag = me_scratch(e, "zeros", 4);
+    const uint64_t bytes = 2 * me_dtype_bytes(me_step_grad_dtype(t));
+    for (uint32_t i = 0; i < o->count; i++) {
+        const uint64_t numel = o->shards[i].numel;
+        me_launch_kernel(e, ME_KERNEL_OPTIMIZER, numel, bytes * numel);
+    }
+    me_drop(e, coefficient);
+    me_drop(e, flag);
+    me_leave(e, frame, NULL);
+}
+
+/** Each gradient scaled, and copied back. */
+static void clip_local(me_trainer *t, const me_optimizer *o)
+{
+    me_engine *e = t->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *coefficient = me_scratch(e, "clip_coeff", 4);
+    for (uint32_t i = 0; i < o->count; i++) {
+        const uint64_t numel = o->shards[i].numel;
+        me_blip(e, "mul", 4 * numel);
+        me_launch_kernel(e, ME_KERNEL_OPTIMIZER, numel, 8 * numel);
+        me_launch_kernel(e, ME_KERNEL_OPTIMIZER, 0, 8 * numel); /* copy_ */
+    }
+    me_drop(e, coefficient);
+    me_leave(e, frame, NULL);
+}
+
+/* clip_grad_by_total_norm_fp32(), when the norm exceeds the limit. Before the
+ * first one all ranks agree on whether there are gradients with a norm apart. */
+void me_clip_gradients(me_trainer *t, int count)
+{
+    const bool is_fused = t->config->impl.optimizer == ME_OPTIMIZER_FUSED;
+    gradient_norms(t, count);
+    const bool clips = t->config->optimizer.clip_grad > 0;
+    for (int i = 0; clips && i < count && !t->optimizers[i].has_stepped; i++) {
+        me_blip(t->e, "first_step", 4);
+    }
+    for (int i = 0; clips && i < count; i++) {
+        if (t->optimizers[i].count > 0 && is_fused) {
+            clip_fused(t, &t->optimizers[i]);
+        } else if (t->optimizers[i].count > 0) {
+            clip_local(t, &t->optimizers[i]);
+        }
+    }
+}
