@@ -82,10 +82,11 @@ me_status me_job_read(const me_cli *cli, int32_t num_processes,
     if (status == ME_OK) {
         status = me_config_finish(config, num_processes, diag);
     }
-    if (status == ME_OK && cli->iteration >= config->train.iterations) {
+    const int32_t n = me_config_iterations(config, config->train.iterations);
+    if (status == ME_OK && cli->iteration >= n) {
         status = me_fail(diag, ME_ERR_CONFIG,
                          "--iteration %d: iterations 0 to %d are run",
-                         cli->iteration, config->train.iterations - 1);
+                         cli->iteration, n - 1);
     }
     return status;
 }

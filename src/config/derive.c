@@ -305,7 +305,10 @@ me_status me_config_derive(me_config *config, int32_t num_processes,
             config, diag,
             "the dynamic loss scale of float16 begins so high that the first "
             "iterations overflow and skip the optimizer: its state is not in "
-            "these peaks; --loss-scale 1 (train.loss_scale) shows a step");
+            "the peaks of iterations 0 to %d; it comes in iteration %d, which "
+            "stands for the first step that is taken, and the verdict counts "
+            "it",
+            (int)config->train.iterations - 1, (int)config->train.iterations);
     }
     return status;
 }

@@ -279,4 +279,15 @@ typedef struct me_config {
     struct me_config_private *own; /**< strings, which options were set */
 } me_config;
 
+/**
+ * Iterations that are run where @p iterations are asked for: with a dynamic
+ * loss scale those all skip the optimizer, and as many follow in which it
+ * steps, for the rest of the job's life. Local.
+ */
+static inline int32_t me_config_iterations(const me_config *config,
+                                           int32_t iterations)
+{
+    return config->train.has_dynamic_loss_scale ? 2 * iterations : iterations;
+}
+
 #endif /* MEMEST_MODEL_JOB_H */

@@ -84,10 +84,25 @@ static void append_not_modelled(const me_flag_list *missing, me_str *text)
     me_str_append(text, "\n");
 }
 
+/** The peak of the steady iteration, or of a later one that takes more: the
+ *  first step that a loss scale lets through. NULL: there is none. */
+static const me_peak_result *life_peak(const me_rank_result *worst)
+{
+    const me_peak_result *most = me_rank_result_peak(worst);
+    for (uint32_t i = 0; most != NULL && i < worst->n_iterations; i++) {
+        const me_iteration_result *it = &worst->iterations[i];
+        if (it->iteration > ME_STEADY_ITERATION &&
+            it->peak.requested_bytes > most->requested_bytes) {
+            most = &it->peak;
+        }
+    }
+    return most;
+}
+
 void me_check_print(const me_report *report, me_str *text)
 {
     const me_rank_result *worst = me_report_worst(report);
-    const me_peak_result *peak = me_rank_result_peak(worst);
+    const me_peak_result *peak = life_peak(worst);
     me_verdict_print(report, text);
     me_str_append(text, "\n");
     append_worst(report, text);

@@ -30,7 +30,7 @@ typedef struct me_megatron_spec {
                                          NULL: Megatron's own schedule */
     const bool *is_moe_layer;       /**< of each of the model's; borrowed */
     const me_routing *routing;      /**< who gets how many tokens; borrowed */
-    int32_t iterations;             /**< to run */
+    int32_t iterations; /**< to run, without what me_config_iterations() adds */
     bool runs_all_rounds; /**< micro-batches that repeat are run as well */
     bool *must_run_all; /**< set where they turn out not to repeat; borrowed */
     me_unlike unlike;

@@ -302,8 +302,8 @@ bool me_optimizer_step(me_trainer *t)
             unscale(t, &t->optimizers[i], me_model_group_of(&t->optimizers[i]));
         }
     }
-    const bool is_skipped =
-        is_fp16(t) && t->config->train.has_dynamic_loss_scale;
+    const bool is_skipped = t->config->train.has_dynamic_loss_scale &&
+                            t->iteration < t->spec->iterations;
     for (int i = 0; i < count && is_skipped; i++) {
         overflow(t, &t->optimizers[i]);
     }

@@ -5,9 +5,10 @@
 #include "train/megatron/megatron.h"
 #include "train/megatron/trainer.h"
 
-/** Points of an iteration; static names for the three that are run at most. */
+/** Points of an iteration; static names for all that can be run: twice the
+ *  most of train.iterations. */
 enum {
-    MAX_ITERATIONS = 16
+    MAX_ITERATIONS = 32
 };
 
 #define ITERATION_NAMES(n)                                                     \
@@ -21,7 +22,12 @@ static const char *const iteration_names[MAX_ITERATIONS][2] = {
     ITERATION_NAMES(6),  ITERATION_NAMES(7),  ITERATION_NAMES(8),
     ITERATION_NAMES(9),  ITERATION_NAMES(10), ITERATION_NAMES(11),
     ITERATION_NAMES(12), ITERATION_NAMES(13), ITERATION_NAMES(14),
-    ITERATION_NAMES(15),
+    ITERATION_NAMES(15), ITERATION_NAMES(16), ITERATION_NAMES(17),
+    ITERATION_NAMES(18), ITERATION_NAMES(19), ITERATION_NAMES(20),
+    ITERATION_NAMES(21), ITERATION_NAMES(22), ITERATION_NAMES(23),
+    ITERATION_NAMES(24), ITERATION_NAMES(25), ITERATION_NAMES(26),
+    ITERATION_NAMES(27), ITERATION_NAMES(28), ITERATION_NAMES(29),
+    ITERATION_NAMES(30), ITERATION_NAMES(31),
 };
 
 /* Chunks, then norms and positions to the device and to half precision, then
@@ -149,8 +155,8 @@ me_status me_megatron_run(me_engine *e, const me_megatron_spec *spec,
     if (me_engine_is_ok(e)) {
         set_up(&t);
     }
-    for (int32_t i = 0;
-         i < spec->iterations && i < MAX_ITERATIONS && me_engine_is_ok(e);
+    const int32_t n = me_config_iterations(spec->config, spec->iterations);
+    for (int32_t i = 0; i < n && i < MAX_ITERATIONS && me_engine_is_ok(e);
          i++) {
         t.iteration = i;
         train_step(&t);
