@@ -63,6 +63,9 @@ function(me_unit name)
   endif()
   me_test_program(${name} ${UNIT_LINKS})
   me_add_test(${UNIT_KIND}.${name} ${UNIT_KIND} 1 test_${name})
+  if(NOT UNIT_KIND STREQUAL unit) # slow ones begin early
+    set_tests_properties(${UNIT_KIND}.${name} PROPERTIES COST 50)
+  endif()
 endfunction()
 
 # me_mpi_test(NAME PROCESSES n… LINKS layer…): the same program on n processes,

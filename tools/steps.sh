@@ -49,6 +49,13 @@ export OMPI_MCA_hwloc_base_binding_policy=none
 export OMPI_MCA_btl_vader_single_copy_mechanism=none
 export OMPI_MCA_plm_rsh_agent=
 
+# Where ccache is installed, what was compiled before is not compiled again, in
+# another folder or clone neither.
+if [ -z "${CMAKE_C_COMPILER_LAUNCHER-}" ] && command -v ccache > /dev/null; then
+    export CMAKE_C_COMPILER_LAUNCHER=ccache
+    export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1
+fi
+
 # configure PRESET: a build folder that was copied from elsewhere starts anew.
 configure() {
     mkdir -p build && cmake --preset "$1" > "build/$1.log" 2>&1 ||
