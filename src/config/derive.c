@@ -244,7 +244,10 @@ static void derive_train(me_config *config)
     t->num_microbatches = to_int32(divide(t->global_batch_size, samples));
     const bool is_bf16 = t->params_dtype == ME_DTYPE_BFLOAT16;
     if (is_bf16) {
-        t->accumulate_allreduce_grads_in_fp32 = !t->grad_reduce_in_bf16;
+        t->accumulate_allreduce_grads_in_fp32 =
+            !t->grad_reduce_in_bf16 &&
+            (t->accumulate_allreduce_grads_in_fp32 ||
+             config->optimizer.main_grads_dtype == ME_DTYPE_FLOAT32);
     }
     /* FSDP2 has no main gradients: they are of the parameters' type. */
     const bool has_fp32_grads =

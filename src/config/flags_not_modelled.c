@@ -244,13 +244,6 @@ const me_flag_rule me_flags_not_modelled[] = {
     {"--optimizer-offload-fraction:f --use-torch-optimizer-for-cpu-offload "
      "--overlap-cpu-optimizer-d2h-h2d --no-pin-cpu-grads --no-pin-cpu-params",
      .needs = "--optimizer-cpu-offload", .note = "optimizer on the host"},
-    {"--use-precision-aware-optimizer",
-     .note = "optimizer states in other types"},
-    {"--main-params-dtype:fp32|fp16 --exp-avg-dtype:fp32|fp16|bf16|fp8 "
-     "--exp-avg-sq-dtype:fp32|fp16|bf16|fp8",
-     .neutral = "fp32", .note = "optimizer states in other types"},
-    {"--main-grads-dtype:fp32|bf16",
-     .neutral = "fp32", .note = "gradients in another type"},
     {"--fp16-lm-cross-entropy", .note = "cross entropy in float16"},
     {"--perform-rl-step", .note = "reinforcement learning"},
     {"--rl-prompts-per-eval:i --grpo-prompts-per-step:i --grpo-group-size:i "

@@ -347,13 +347,15 @@ static me_status settle_transformer(me_config *config, const me_flag_uses *uses,
 }
 
 /* Megatron-LM takes Transformer Engine's optimizers wherever it can import it,
- * which a job whose layers are Transformer Engine's needs to. */
+ * which a job whose layers are Transformer Engine's needs to, and one whose
+ * optimizer is precision-aware. */
 static me_status settle_optimizer(me_config *config, const me_flag_uses *uses,
                                   me_diag *diag)
 {
     const me_flag_use *impl = me_flag_use_find(uses, "--transformer-impl");
     const bool is_local = impl != NULL && strcmp(impl->values[0], "local") == 0;
-    if (is_local || me_config_is_set(config, "impl.optimizer")) {
+    if ((is_local && !config->optimizer.precision_aware) ||
+        me_config_is_set(config, "impl.optimizer")) {
         return ME_OK;
     }
     return me_config_set(config, "impl.optimizer", "fused", diag);

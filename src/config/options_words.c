@@ -139,6 +139,14 @@ const me_option_word me_core_attention_words[] = {
     {NULL, 0},
 };
 
+const me_option_word me_state_words[] = {
+    {"fp32", ME_DTYPE_FLOAT32},
+    {"fp16", ME_DTYPE_FLOAT16},
+    {"bf16", ME_DTYPE_BFLOAT16},
+    {"fp8", ME_DTYPE_UINT8},
+    {NULL, 0},
+};
+
 const me_option_word me_optimizer_impl_words[] = {
     {"torch_foreach", ME_OPTIMIZER_TORCH_FOREACH},
     {"torch_fused", ME_OPTIMIZER_TORCH_FUSED},

@@ -32,6 +32,7 @@ extern const me_option_word me_torch_data_parallel_words[];
 extern const me_option_word me_torch_target_words[];
 extern const me_option_word me_torch_sdpa_words[];
 extern const me_option_word me_core_attention_words[];
+extern const me_option_word me_state_words[];
 extern const me_option_word me_optimizer_impl_words[];
 /** @} */
 

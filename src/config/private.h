@@ -77,6 +77,9 @@ typedef struct me_rule {
     me_status (*check)(const me_config *config, me_diag *diag);
 } me_rule;
 
+/** The rules of the optimizer; static. */
+const me_rule *me_optimizer_rules(size_t *count_out);
+
 /** The rules of multi-latent attention and multi-token prediction; static. */
 const me_rule *me_model_rules(size_t *count_out);
 

@@ -267,52 +267,6 @@ static me_status check_fusion(const me_config *config, me_diag *diag)
     return ME_OK;
 }
 
-static me_status check_optimizer(const me_config *config, me_diag *diag)
-{
-    const me_optimizer_config *o = &config->optimizer;
-    if (o->distributed && o->kind == ME_OPTIMIZER_SGD) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "optimizer.distributed = true needs optimizer.kind = "
-                       "adam, not sgd");
-    }
-    if (o->num_instances > 1 && !o->distributed) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "optimizer.num_distributed_optimizer_instances = %d "
-                       "needs optimizer.distributed = true",
-                       (int)o->num_instances);
-    }
-    if (o->num_instances > 1 &&
-        (config->moe.num_experts > 0 || config->parallel.context > 1)) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "optimizer.num_distributed_optimizer_instances = %d "
-                       "with experts or parallel.context over 1 is not "
-                       "modelled",
-                       (int)o->num_instances);
-    }
-    if (config->parallel.data % o->num_instances != 0) {
-        return me_divides("optimizer.num_distributed_optimizer_instances",
-                          (uint64_t)o->num_instances, "data parallel size",
-                          (uint64_t)config->parallel.data, diag);
-    }
-    if (o->ddp_num_buckets != 0 && o->ddp_bucket_size != 0) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "optimizer.ddp_num_buckets and "
-                       "optimizer.ddp_bucket_size exclude each other: give "
-                       "one");
-    }
-    if (o->overlap_param_gather && !o->distributed) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "optimizer.overlap_param_gather = true needs "
-                       "optimizer.distributed = true");
-    }
-    if (o->overlap_param_gather && !o->overlap_grad_reduce) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "optimizer.overlap_param_gather = true needs "
-                       "optimizer.overlap_grad_reduce = true");
-    }
-    return ME_OK;
-}
-
 /* torch_FSDP: what validate_args() asserts. */
 static me_status check_fsdp2(const me_config *config, me_diag *diag)
 {
@@ -440,7 +394,6 @@ static const me_rule rules_of_sizes[] = {
     {"sequence", check_sequence},
     {"dtype", check_dtype},
     {"fusion", check_fusion},
-    {"optimizer", check_optimizer},
     {"fsdp2", check_fsdp2},
     {"recompute", check_recompute},
     {"sizes", check_sizes},
@@ -468,6 +421,12 @@ me_status me_config_validate(const me_config *config, me_diag *diag)
     size_t n_model = 0;
     const me_rule *model = me_model_rules(&n_model);
     status = check_all(model, n_model, config, diag);
+    if (status != ME_OK) {
+        return status;
+    }
+    size_t n_optimizer = 0;
+    const me_rule *optimizer = me_optimizer_rules(&n_optimizer);
+    status = check_all(optimizer, n_optimizer, config, diag);
     if (status != ME_OK) {
         return status;
     }

@@ -144,6 +144,12 @@ typedef struct me_optimizer_config {
     double clip_grad; /**< 0: no clipping */
     double weight_decay;
     double sgd_momentum;
+    bool precision_aware;       /**< FusedAdam holds main parameters, and each
+                                     state in a type of its own */
+    me_dtype main_grads_dtype;  /**< of precision_aware, as those below */
+    me_dtype main_params_dtype; /**< float32: the low half of it */
+    me_dtype exp_avg_dtype;     /**< uint8: FP8 */
+    me_dtype exp_avg_sq_dtype;
 } me_optimizer_config;
 
 typedef struct me_recompute_config {

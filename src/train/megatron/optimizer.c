@@ -31,9 +31,12 @@ static int count_constants(const me_trainer *t)
                                                    : CONSTANTS_FP16_STATIC;
 }
 
+/** Main parameters of the optimizer's own, apart from those that the kernels of
+ *  a precision-aware one hold. */
 static bool has_main_parameters(const me_trainer *t)
 {
-    return t->config->train.params_dtype != ME_DTYPE_FLOAT32;
+    return !t->config->optimizer.precision_aware &&
+           t->config->train.params_dtype != ME_DTYPE_FLOAT32;
 }
 
 /** A clone in the model's dtype, and from it the float32 main parameter. */
@@ -64,6 +67,12 @@ static void create(me_trainer *t, me_optimizer *o)
     if (t->config->impl.optimizer == ME_OPTIMIZER_FUSED) {
         o->overflow_flag = me_keep_scalar(t->e, "overflow_flag", 4);
     }
+    const me_optimizer_config *c = &t->config->optimizer;
+    o->aware = (me_precision_aware){
+        .params_dtype = t->config->train.params_dtype,
+        .grad_dtype = t->config->train.grad_dtype,
+        .dtypes = {c->exp_avg_dtype, c->exp_avg_sq_dtype, c->main_params_dtype},
+    };
     const int n = count_constants(t);
     for (int i = 0; i < n; i++) {
         o->constants[i] = me_keep_scalar(t->e, "loss_scale", 4);
@@ -100,11 +109,9 @@ void me_optimizer_create(me_trainer *t)
 static void destroy(me_trainer *t, me_optimizer *o)
 {
     for (uint32_t i = 0; i < o->count; i++) {
-        me_clear(t->e, &o->shards[i].main);
-        me_clear(t->e, &o->shards[i].gradient);
-        me_clear(t->e, &o->shards[i].moments[0]);
-        me_clear(t->e, &o->shards[i].moments[1]);
+        me_shard_state_fini(t->e, &o->shards[i]);
     }
+    me_precision_aware_fini(t->e, &o->aware);
     me_clear(t->e, &o->overflow_flag);
     for (int i = 0; i < CONSTANTS_FP16; i++) {
         me_clear(t->e, &o->constants[i]);
@@ -136,15 +143,17 @@ void me_optimizer_zero_grad(me_trainer *t)
 
 me_dtype me_step_grad_dtype(const me_trainer *t)
 {
-    (void)t;
-    return ME_DTYPE_FLOAT32;
+    return t->config->optimizer.precision_aware ? t->config->train.grad_dtype
+                                                : ME_DTYPE_FLOAT32;
 }
 
-/** Gradients that are not float32 get a float32 copy until they are zeroed. */
+/** Gradients that are not float32 get a float32 copy until they are zeroed; a
+ *  precision-aware optimizer takes them as they are. */
 static void copy_gradients(me_trainer *t, me_optimizer *o)
 {
     me_engine *e = t->e;
-    if (t->config->train.grad_dtype == ME_DTYPE_FLOAT32) {
+    if (t->config->train.grad_dtype == ME_DTYPE_FLOAT32 ||
+        t->config->optimizer.precision_aware) {
         return;
     }
     const me_category category = me_category_set(e, ME_CATEGORY_GRADIENT);
@@ -209,6 +218,7 @@ static void overflow(me_trainer *t, me_optimizer *o)
 /** The optimizer's own step, group by group. */
 static void step_groups(me_trainer *t, me_optimizer *o)
 {
+    const bool is_aware = t->config->optimizer.precision_aware;
     uint32_t begin = 0;
     for (int group = 0; group < ME_OPTIMIZER_GROUPS; group++) {
         const me_step_group g = {
@@ -219,10 +229,12 @@ static void step_groups(me_trainer *t, me_optimizer *o)
             .is_decayed = group == ME_GROUP_DECAYED &&
                           t->config->optimizer.weight_decay > 0,
             .has_momentum = t->config->optimizer.sgd_momentum > 0,
+            .aware = is_aware ? &o->aware : NULL,
         };
         me_optim_step(t->e, t->config->optimizer.kind, &g);
         begin = o->group_end[group];
     }
+    me_precision_aware_end(t->e, &o->aware);
     o->has_stepped = true;
 }
 

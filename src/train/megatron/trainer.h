@@ -61,6 +61,7 @@ typedef struct me_optimizer {
     uint32_t group_end[ME_OPTIMIZER_GROUPS];
     me_tensor *overflow_flag; /**< of fused kernels; NULL: it has none */
     me_tensor *constants[6];  /**< loss scale and what goes with it */
+    me_precision_aware aware; /**< if the optimizer is precision-aware */
     bool has_stepped;         /**< moments exist */
     int32_t overflows;        /**< of fp16, in a row */
 } me_optimizer;

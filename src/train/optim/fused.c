@@ -23,8 +23,7 @@ me_tensor *me_make_state(me_engine *e, const char *op, me_dtype dtype,
     return x;
 }
 
-/** One call of a kernel for the whole group. */
-static void launch(me_engine *e, const me_step_group *group, uint64_t bytes)
+void me_fused_launch(me_engine *e, const me_step_group *group, uint64_t bytes)
 {
     uint64_t numel = 0;
     for (uint32_t i = 0; i < group->count; i++) {
@@ -38,6 +37,10 @@ static void launch(me_engine *e, const me_step_group *group, uint64_t bytes)
 
 void me_fused_adam_step(me_engine *e, const me_step_group *group)
 {
+    if (group->aware != NULL) {
+        me_precision_aware_step(e, group);
+        return;
+    }
     for (uint32_t i = 0; group->is_first_step && i < group->count; i++) {
         me_shard_state *s = &group->shards[i];
         const me_shape shape = ME_SHAPE(s->numel);
@@ -45,7 +48,7 @@ void me_fused_adam_step(me_engine *e, const me_step_group *group)
         s->moments[0] = me_make_state(e, "exp_avg", s->dtype, shape);
         s->moments[1] = me_make_state(e, "exp_avg_sq", s->dtype, shape);
     }
-    launch(e, group, ADAM_BYTES);
+    me_fused_launch(e, group, ADAM_BYTES);
 }
 
 /* It has momentum, be it 0. */
@@ -57,5 +60,5 @@ void me_fused_sgd_step(me_engine *e, const me_step_group *group)
         s->moments[0] =
             me_make_state(e, "momentum_buffer", s->dtype, ME_SHAPE(s->numel));
     }
-    launch(e, group, SGD_BYTES);
+    me_fused_launch(e, group, SGD_BYTES);
 }

@@ -17,6 +17,12 @@ me_tensor *me_make_state(me_engine *e, const char *op, me_dtype dtype,
 /** One step of a group by FusedAdam (optimizers/fused_adam.py). */
 void me_fused_adam_step(me_engine *e, const me_step_group *group);
 
+/** The same with states in other types (precision_aware.c). */
+void me_precision_aware_step(me_engine *e, const me_step_group *group);
+
+/** One call of a kernel that moves @p bytes an element of the group. */
+void me_fused_launch(me_engine *e, const me_step_group *group, uint64_t bytes);
+
 /** One step of a group by FusedSGD (optimizers/fused_sgd.py). */
 void me_fused_sgd_step(me_engine *e, const me_step_group *group);
 

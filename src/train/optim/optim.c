@@ -474,6 +474,17 @@ static void (*const optimizers[][2])(me_engine *e,
     [ME_OPTIMIZER_SGD] = {sgd, me_fused_sgd_step},
 };
 
+void me_shard_state_fini(me_engine *e, me_shard_state *shard)
+{
+    me_clear(e, &shard->main);
+    me_clear(e, &shard->gradient);
+    me_clear(e, &shard->moments[0]);
+    me_clear(e, &shard->moments[1]);
+    for (int i = 0; i < shard->n_extras; i++) {
+        me_clear(e, &shard->extras[i]);
+    }
+}
+
 void me_optim_step(me_engine *e, me_optimizer_kind kind,
                    const me_step_group *group)
 {

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "job.h"
 
+#define AWARE                                                                  \
+    "optimizer.precision_aware=true optimizer.distributed=true "               \
+    "impl.optimizer=fused"
+
 #define FSDP2                                                                  \
     "parallel.torch_fsdp2=true "                                               \
     "model.untie_embeddings_and_output_weights=true"
@@ -180,6 +184,25 @@ static const char *const rule_cases[][2] = {
      "optimizer.distributed=true moe.num_experts=4 "
      "model.add_bias_linear=false",
      "with experts or parallel.context over 1 is not modelled"},
+    {AWARE, ""},
+    {AWARE " optimizer.main_grads_dtype=bf16 optimizer.exp_avg_dtype=fp8", ""},
+    {AWARE " optimizer.kind=sgd", "needs optimizer.kind = adam"},
+    {AWARE " optimizer.distributed=false",
+     "optimizer.precision_aware = true needs optimizer.distributed = true"},
+    {AWARE " impl.optimizer=torch_foreach",
+     "needs impl.optimizer = fused: it is Transformer Engine's"},
+    {AWARE " train.params_dtype=float32",
+     "with train.params_dtype = float32 is not modelled"},
+    {AWARE " train.params_dtype=float16", "cannot clip float16 gradients"},
+    {AWARE " train.params_dtype=float16 optimizer.clip_grad=0", ""},
+    {AWARE " optimizer.main_grads_dtype=bf16 "
+           "train.accumulate_allreduce_grads_in_fp32=true",
+     "needs optimizer.main_grads_dtype = fp32"},
+    {AWARE " optimizer.main_params_dtype=bf16", "must be fp32 or fp16"},
+    {AWARE " optimizer.main_grads_dtype=fp8", "must be fp32 or bf16"},
+    {"optimizer.exp_avg_sq_dtype=bf16",
+     "optimizer.exp_avg_sq_dtype other than fp32 needs "
+     "optimizer.precision_aware = true"},
     {FSDP2, ""},
     {FSDP2 " parallel.tensor=2 parallel.world_size=4", ""},
     {FSDP2 " parallel.pipeline=2", "needs parallel.pipeline = 1"},

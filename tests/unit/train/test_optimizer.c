@@ -119,6 +119,129 @@ static void test_optimizer__nothing_counts(void **state)
     fini(&r);
 }
 
+/** A rank whose optimizer is precision-aware, after the first step. The matrix
+ *  is stepped before the norm. */
+static void init_aware(test_trainer *r, me_dtype params_dtype,
+                       const me_dtype dtypes[ME_ADAM_STATES])
+{
+    init(r, ME_OPTIMIZER_ADAM);
+    me_optimizer_destroy(&r->t);
+    r->config.train.params_dtype = params_dtype;
+    me_optimizer_config *o = &r->config.optimizer;
+    o->precision_aware = true;
+    o->exp_avg_dtype = dtypes[ME_ADAM_EXP_AVG];
+    o->exp_avg_sq_dtype = dtypes[ME_ADAM_EXP_AVG_SQ];
+    o->main_params_dtype = dtypes[ME_ADAM_MASTER];
+    (void)me_test_events_take(&r->model.events);
+    me_optimizer_create(&r->t);
+}
+
+/** Extremes, their absolute maximum; the inverse of FP8's scale. */
+#define EXTREMES   "+4 +4 +4 +4 -4 "
+#define SCALED_FP8 EXTREMES "+4 +4 -4 -4 -4 -4 -4 "
+
+/** As where(scale > 0, 1 / scale, 0) makes it for float16. */
+#define SCALED_FP16 EXTREMES "+1 +4 +4 +4 -4 -1 -4 -4 -4 -4 -4 "
+
+/** A moment in FP8 of 12, and of 3 elements. */
+#define FP8_OF_12 "+12 +4 +4 +4 +12 +12 +48 -48 +4 -12 "
+#define FP8_OF_3  "+3 +4 +4 +4 +3 +3 +12 -12 +4 -3 "
+
+/* What one step and the next one make: states, each with its scale; copies of
+ * what the kernel cannot read, which go when the next group's are there, second
+ * moments first. */
+static void test_optimizer__precision_aware(void **state)
+{
+    static const struct {
+        me_dtype params_dtype;
+        me_dtype dtypes[ME_ADAM_STATES];
+        const char *first;
+        const char *next;
+    } cases[] = {
+        {ME_DTYPE_BFLOAT16,
+         {ME_DTYPE_FLOAT32, ME_DTYPE_FLOAT32, ME_DTYPE_FLOAT32},
+         "+48 +48 +24 +12 +12 +6",
+         ""},
+        {ME_DTYPE_BFLOAT16,
+         {ME_DTYPE_BFLOAT16, ME_DTYPE_BFLOAT16, ME_DTYPE_FLOAT32},
+         "+24 +4 +24 +4 +24 +6 +4 +6 +4 +6",
+         ""},
+        {ME_DTYPE_BFLOAT16,
+         {ME_DTYPE_UINT8, ME_DTYPE_UINT8, ME_DTYPE_FLOAT32},
+         FP8_OF_12 FP8_OF_12
+         "+24 +48 +48 +4 " SCALED_FP8 "+4 -4 " SCALED_FP8 FP8_OF_3 FP8_OF_3
+         "+6 +12 +12 -48 -48 +4 -4 " SCALED_FP8 "+4 -4 " SCALED_FP8 "-12 -12",
+         "+48 +48 +4 -4 " SCALED_FP8 "+4 -4 " SCALED_FP8
+         "+12 +12 -48 -48 +4 -4 " SCALED_FP8 "+4 -4 " SCALED_FP8 "-12 -12"},
+        {ME_DTYPE_BFLOAT16, /* from the source, as those below */
+         {ME_DTYPE_BFLOAT16, ME_DTYPE_FLOAT32, ME_DTYPE_FLOAT32},
+         "+24 +4 +48 +24 +48 +24 -24 +6 +4 +12 +6 +12 -48 +6 -6 -12",
+         "+48 +24 -24 +12 -48 +6 -6 -12"},
+        {ME_DTYPE_BFLOAT16,
+         {ME_DTYPE_FLOAT32, ME_DTYPE_FLOAT32, ME_DTYPE_FLOAT16},
+         "+48 +48 +24 +4 +24 +48 -24 +4 " SCALED_FP16 "-48 +48 " SCALED_FP16
+         "+12 +12 +6 +4 +6 +12 -6 " SCALED_FP16 "-12 +12 -48 " SCALED_FP16
+         "-12",
+         "+48 " SCALED_FP16 "+12 -48 " SCALED_FP16 "-12"},
+        {ME_DTYPE_FLOAT16,
+         {ME_DTYPE_FLOAT32, ME_DTYPE_FLOAT32, ME_DTYPE_FLOAT32},
+         "+48 +48 +48 +24 +48 -24 -48 +12 +12 +12 +6 +12 -6 -12",
+         ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        test_trainer r;
+        init_aware(&r, cases[i].params_dtype, cases[i].dtypes);
+        const int n_constants =
+            cases[i].params_dtype == ME_DTYPE_FLOAT16 ? 3 : 1;
+        EXPECT_EVENTS(&r.model.events, n_constants == 1
+                                           ? GATHERED " +4 +4 " GATHERED
+                                           : GATHERED " +4 +4 +4 +4 " GATHERED);
+        const me_frame frame = me_enter(r.t.e);
+        me_optimizer *o = &r.t.optimizers[0];
+        for (int step = 0; step < 2; step++) {
+            const me_step_group groups[2] = {
+                {.shards = o->shards,
+                 .count = 1,
+                 .impl = ME_OPTIMIZER_FUSED,
+                 .is_first_step = step == 0,
+                 .aware = &o->aware},
+                {.shards = o->shards + 1,
+                 .count = 1,
+                 .impl = ME_OPTIMIZER_FUSED,
+                 .is_first_step = step == 0,
+                 .aware = &o->aware},
+            };
+            me_optim_step(r.t.e, ME_OPTIMIZER_ADAM, &groups[0]);
+            me_optim_step(r.t.e, ME_OPTIMIZER_ADAM, &groups[1]);
+            me_precision_aware_end(r.t.e, &o->aware);
+            EXPECT_EVENTS(&r.model.events,
+                          step == 0 ? cases[i].first : cases[i].next);
+        }
+        me_leave(r.t.e, frame, NULL);
+        fini(&r);
+    }
+}
+
+/* Its gradients are clipped as they are. */
+static void test_optimizer__precision_aware_gradients(void **state)
+{
+    static const me_dtype dtypes[ME_ADAM_STATES] = {
+        ME_DTYPE_FLOAT32, ME_DTYPE_FLOAT32, ME_DTYPE_FLOAT32};
+
+    (void)state;
+    test_trainer r;
+    init_aware(&r, ME_DTYPE_BFLOAT16, dtypes);
+    r.config.train.grad_dtype = ME_DTYPE_BFLOAT16;
+    (void)me_test_events_take(&r.model.events);
+    assert_true(me_optimizer_step(&r.t));
+    EXPECT_EVENTS(&r.model.events,
+                  NORM "+4 -4 " CLIP " +48 +48 +24 +12 +12 +6");
+    assert_int_equal(me_step_grad_dtype(&r.t), ME_DTYPE_BFLOAT16);
+    fini(&r);
+}
+
 static bool takes_fused(const char *command)
 {
     me_config *config = me_config_create();
@@ -144,6 +267,9 @@ static void test_optimizer__of_a_launch(void **state)
         {"", true},
         {"--transformer-impl transformer_engine", true},
         {"--transformer-impl local", false},
+        {"--transformer-impl local --use-distributed-optimizer "
+         "--use-precision-aware-optimizer",
+         true},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -161,6 +287,8 @@ int main(void)
         cmocka_unit_test(test_optimizer__without_clipping),
         cmocka_unit_test(test_optimizer__norm_stays),
         cmocka_unit_test(test_optimizer__nothing_counts),
+        cmocka_unit_test(test_optimizer__precision_aware),
+        cmocka_unit_test(test_optimizer__precision_aware_gradients),
         cmocka_unit_test(test_optimizer__of_a_launch),
     };
     return cmocka_run_group_tests_name("optimizer", tests, NULL, NULL);

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/private.h"
+
+/* What validate_args() and OptimizerConfig ask. */
+
+static me_status check_optimizer(const me_config *config, me_diag *diag)
+{
+    const me_optimizer_config *o = &config->optimizer;
+    if (o->distributed && o->kind == ME_OPTIMIZER_SGD) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "optimizer.distributed = true needs optimizer.kind = "
+                       "adam, not sgd");
+    }
+    if (o->num_instances > 1 && !o->distributed) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "optimizer.num_distributed_optimizer_instances = %d "
+                       "needs optimizer.distributed = true",
+                       (int)o->num_instances);
+    }
+    if (o->num_instances > 1 &&
+        (config->moe.num_experts > 0 || config->parallel.context > 1)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "optimizer.num_distributed_optimizer_instances = %d "
+                       "with experts or parallel.context over 1 is not "
+                       "modelled",
+                       (int)o->num_instances);
+    }
+    if (config->parallel.data % o->num_instances != 0) {
+        return me_divides("optimizer.num_distributed_optimizer_instances",
+                          (uint64_t)o->num_instances, "data parallel size",
+                          (uint64_t)config->parallel.data, diag);
+    }
+    if (o->ddp_num_buckets != 0 && o->ddp_bucket_size != 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "optimizer.ddp_num_buckets and "
+                       "optimizer.ddp_bucket_size exclude each other: give "
+                       "one");
+    }
+    if (o->overlap_param_gather && !o->distributed) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "optimizer.overlap_param_gather = true needs "
+                       "optimizer.distributed = true");
+    }
+    if (o->overlap_param_gather && !o->overlap_grad_reduce) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "optimizer.overlap_param_gather = true needs "
+                       "optimizer.overlap_grad_reduce = true");
+    }
+    return ME_OK;
+}
+
+/** Types other than float32 are the precision-aware optimizer's alone. */
+static me_status check_state_types(const me_config *config, me_diag *diag)
+{
+    const me_optimizer_config *o = &config->optimizer;
+
+    const struct {
+        const char *option;
+        me_dtype dtype;
+    } types[] = {
+        {"optimizer.main_grads_dtype", o->main_grads_dtype},
+        {"optimizer.main_params_dtype", o->main_params_dtype},
+        {"optimizer.exp_avg_dtype", o->exp_avg_dtype},
+        {"optimizer.exp_avg_sq_dtype", o->exp_avg_sq_dtype},
+    };
+
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        if (!o->precision_aware && types[i].dtype != ME_DTYPE_FLOAT32) {
+            return me_fail(diag, ME_ERR_CONFIG,
+                           "%s other than fp32 needs optimizer.precision_aware "
+                           "= true (--use-precision-aware-optimizer)",
+                           types[i].option);
+        }
+    }
+    if (o->main_grads_dtype != ME_DTYPE_FLOAT32 &&
+        o->main_grads_dtype != ME_DTYPE_BFLOAT16) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "optimizer.main_grads_dtype must be fp32 or bf16");
+    }
+    if (o->main_params_dtype != ME_DTYPE_FLOAT32 &&
+        o->main_params_dtype != ME_DTYPE_FLOAT16) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "optimizer.main_params_dtype must be fp32 or fp16");
+    }
+    return ME_OK;
+}
+
+static me_status check_precision_aware(const me_config *config, me_diag *diag)
+{
+    const me_optimizer_config *o = &config->optimizer;
+
+    const struct {
+        bool is_wrong;
+        const char *what;
+    } needs[] = {
+        {o->kind != ME_OPTIMIZER_ADAM, "needs optimizer.kind = adam"},
+        {!o->distributed, "needs optimizer.distributed = true "
+                          "(--use-distributed-optimizer)"},
+        {config->impl.optimizer != ME_OPTIMIZER_FUSED,
+         "needs impl.optimizer = fused: it is Transformer Engine's"},
+        {config->train.params_dtype == ME_DTYPE_FLOAT32,
+         "with train.params_dtype = float32 is not modelled"},
+        {config->train.accumulate_allreduce_grads_in_fp32 &&
+             o->main_grads_dtype != ME_DTYPE_FLOAT32,
+         "with train.accumulate_allreduce_grads_in_fp32 = true needs "
+         "optimizer.main_grads_dtype = fp32"},
+        {config->train.grad_dtype == ME_DTYPE_FLOAT16 && o->clip_grad > 0,
+         "cannot clip float16 gradients, which Megatron-LM asserts: set "
+         "train.accumulate_allreduce_grads_in_fp32 = true "
+         "(--accumulate-allreduce-grads-in-fp32)"},
+    };
+
+    for (size_t i = 0; o->precision_aware && i < sizeof needs / sizeof needs[0];
+         i++) {
+        if (needs[i].is_wrong) {
+            return me_fail(diag, ME_ERR_CONFIG,
+                           "optimizer.precision_aware = true %s",
+                           needs[i].what);
+        }
+    }
+    return ME_OK;
+}
+
+const me_rule *me_optimizer_rules(size_t *count_out)
+{
+    static const me_rule rules[] = {
+        {"optimizer", check_optimizer},
+        {"state_types", check_state_types},
+        {"precision_aware", check_precision_aware},
+    };
+    *count_out = sizeof rules / sizeof rules[0];
+    return rules;
+}
