@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "alloc/card.h"
 
-#include <libconfig.h>
+#include "base/conf.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -92,8 +93,7 @@ static me_status read_number(const config_t *file, const char *path, size_t i,
                           "%s is missing or is no whole number", f->path);
     }
     if (value < 0 || value > ABSURD / f->unit) {
-        return me_fail_at(diag, ME_ERR_CONFIG, path,
-                          (int)config_setting_source_line(setting),
+        return me_fail_at(diag, ME_ERR_CONFIG, path, me_conf_line(setting),
                           "%s = %lld is out of range", f->path, value);
     }
     *(uint64_t *)(void *)((char *)card + f->offset) =
@@ -134,12 +134,16 @@ static me_status read_not_measured(const config_t *file, const char *path,
 {
     const config_setting_t *list = config_lookup(file, "not_measured");
     const int n = list == NULL ? 0 : config_setting_length(list);
+    if (list != NULL && config_setting_is_array(list) == 0 &&
+        config_setting_is_list(list) == 0) {
+        return me_fail_at(diag, ME_ERR_CONFIG, path, me_conf_line(list),
+                          "not_measured must be a list of values' names");
+    }
     for (int i = 0; i < n; i++) {
         const char *name = config_setting_get_string_elem(list, i);
         const size_t found = name == NULL ? N_FIELDS : find_field(name);
         if (found == N_FIELDS) {
-            return me_fail_at(diag, ME_ERR_CONFIG, path,
-                              (int)config_setting_source_line(list),
+            return me_fail_at(diag, ME_ERR_CONFIG, path, me_conf_line(list),
                               "not_measured: '%.40s' is no value of a card",
                               name == NULL ? "?" : name);
         }
@@ -173,24 +177,12 @@ static me_status check_keys(const config_setting_t *group, const char *prefix,
             config_setting_get_elem(group, (unsigned)i);
         const char *name = config_setting_name(one);
         if (name == NULL || !is_known_key(prefix, name)) {
-            return me_fail_at(diag, ME_ERR_CONFIG, path,
-                              (int)config_setting_source_line(one),
+            return me_fail_at(diag, ME_ERR_CONFIG, path, me_conf_line(one),
                               "%s%.40s is no value of a card", prefix,
                               name == NULL ? "?" : name);
         }
     }
     return ME_OK;
-}
-
-static me_status read_file(const char *path, me_diag *diag, config_t *file)
-{
-    if (config_read_file(file, path) == CONFIG_TRUE) {
-        return ME_OK;
-    }
-    const bool is_syntax = config_error_type(file) == CONFIG_ERR_PARSE;
-    return me_fail_at(diag, is_syntax ? ME_ERR_SYNTAX : ME_ERR_IO, path,
-                      is_syntax ? config_error_line(file) : 0, "%s",
-                      config_error_text(file));
 }
 
 static me_status load(const char *path, bool may_be_like, me_diag *diag,
@@ -257,7 +249,7 @@ static me_status load(const char *path, bool may_be_like, me_diag *diag,
 {
     config_t file;
     config_init(&file);
-    me_status status = read_file(path, diag, &file);
+    me_status status = me_conf_load(path, "a card", diag, &file);
     if (status == ME_OK) {
         status = read_card(&file, path, may_be_like, diag, card);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The loop: read a call, do it, and at each point show the counters. */
 #include "alloc/replay_internal.h"
+#include "base/input.h"
 #include "base/size.h"
 
 #include <errno.h>
@@ -300,6 +301,10 @@ me_status me_replay_file(const me_replay_options *options, FILE *file,
         summary = (me_replay_summary){0};
         status = replay_pass(r, file, &summary, report);
     }
+    if (status == ME_OK && summary.n_events == 0) {
+        status = me_fail_at(diag, ME_ERR_SYNTAX, name, 0,
+                            "records nothing: no allocation, free or point");
+    }
     if (status == ME_ERR_NOMEM && diag != NULL && diag->status == ME_OK) {
         status = me_fail(diag, status, "no host memory to replay %s", name);
     }
@@ -320,13 +325,12 @@ me_status me_replay_run(const me_replay_options *options, const char *path,
         return me_replay_file(options, stdin, "standard input", diag,
                               summary_out, report);
     }
-    FILE *file = fopen(path, "rb");
-    if (file == NULL) {
-        return me_fail(diag, ME_ERR_IO, "%s cannot be opened: %s", path,
-                       strerror(errno));
+    FILE *file = NULL;
+    me_status status = me_input_open(path, diag, &file);
+    if (status != ME_OK) {
+        return status;
     }
-    const me_status status =
-        me_replay_file(options, file, path, diag, summary_out, report);
+    status = me_replay_file(options, file, path, diag, summary_out, report);
     (void)fclose(file);
     return status;
 }

@@ -2,6 +2,7 @@
 /* Lines of a recording, out of a buffer of fixed size. */
 #include "alloc/stream_internal.h"
 #include "base/alloc.h"
+#include "base/input.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -258,6 +259,7 @@ me_status me_stream_create(FILE *file, const char *name, int device,
     s->at = s->buffer;
     s->end = s->buffer;
     me_status status = fill(s, diag);
+    s->at += me_input_mark_bytes(s->at, (size_t)(s->end - s->at));
     const char *text = s->at;
     while (text < s->end && strchr(" \t\r\n", *text) != NULL) {
         text++;

@@ -5,32 +5,8 @@
 #include "base/data_files.h"
 #include "base/parse.h"
 #include "config/options.h"
-#include "config/source.h"
 
 #include <stdio.h>
-
-static me_status read_file(const char *path, me_diag *diag,
-                           me_cluster *cluster_out)
-{
-    me_str raw = {0};
-    me_source source = {.n_includes = 0};
-    me_status status = me_source_read_file(path, diag, &raw);
-    if (status == ME_OK) {
-        status = me_source_scan_lists(path, me_str_text(&raw), raw.length, diag,
-                                      &source);
-    }
-    if (status == ME_OK && source.n_includes > 0) {
-        status = me_fail_at(diag, ME_ERR_CONFIG, path, source.includes[0].line,
-                            "@include: a machine's file stands for itself");
-    }
-    if (status == ME_OK) {
-        status =
-            me_cluster_read(me_str_text(&source.text), path, diag, cluster_out);
-    }
-    me_source_fini(&source);
-    me_str_fini(&raw);
-    return status;
-}
 
 static me_status read_machine(const me_config *config, me_diag *diag,
                               const me_rates *rates, me_cluster *cluster_out)
@@ -42,7 +18,7 @@ static me_status read_machine(const me_config *config, me_diag *diag,
         const char *file = me_str_text(&path);
         status = me_ends_with(file, ".xml")
                      ? me_machine_read_hwloc(file, rates, diag, cluster_out)
-                     : read_file(file, diag, cluster_out);
+                     : me_cluster_load(file, diag, cluster_out);
     }
     me_str_fini(&path);
     return status;

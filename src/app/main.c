@@ -7,6 +7,7 @@
 #include "app/output.h"
 #include "app/schedule.h"
 #include "app/track.h"
+#include "base/input.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "collectives/transport.h"
@@ -68,6 +69,23 @@ static me_status replay_options(const me_cli *cli, me_diag *diag,
                : status;
 }
 
+static me_status replay_operand(const me_replay_options *options,
+                                const char *path, me_diag *diag,
+                                me_replay_summary *summary_out, me_str *text)
+{
+    if (strcmp(path, "-") == 0) {
+        return me_replay_run(options, path, diag, summary_out, text);
+    }
+    FILE *file = NULL;
+    me_status status = me_input_open(path, diag, &file);
+    if (status != ME_OK) {
+        return ME_ERR_CONFIG; /* the user's input, not our trouble */
+    }
+    status = me_replay_file(options, file, path, diag, summary_out, text);
+    (void)fclose(file);
+    return status;
+}
+
 static me_status replay(const me_cli *cli, me_diag *diag, me_str *text,
                         bool *is_oom_out)
 {
@@ -75,7 +93,7 @@ static me_status replay(const me_cli *cli, me_diag *diag, me_str *text,
     me_replay_summary summary = {.is_oom = false};
     me_status status = replay_options(cli, diag, &options);
     if (status == ME_OK) {
-        status = me_replay_run(&options, cli->operand, diag, &summary, text);
+        status = replay_operand(&options, cli->operand, diag, &summary, text);
     }
     *is_oom_out = summary.is_oom;
     return status;

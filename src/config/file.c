@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/file.h"
 
+#include "base/conf.h"
 #include "base/data_files.h"
+#include "base/input.h"
 #include "base/parse.h"
 #include "config/huggingface.h"
 #include "config/layers.h"
 #include "config/private.h"
-#include "config/source.h"
 #include "config/torchtitan.h"
 
-#include <libconfig.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -181,6 +181,9 @@ static me_status set_group(reading *r, config_setting_t *group,
         return set_layers(r, group, where);
     }
     const int count = config_setting_length(group);
+    if (count == 0 && !me_option_group_is_known(config_setting_name(group))) {
+        return set_by_name(r, config_setting_name(group), group, where);
+    }
     for (int i = 0; i < count; i++) {
         const config_setting_t *setting =
             config_setting_get_elem(group, (unsigned)i);
@@ -213,35 +216,13 @@ static me_status set_all(reading *r, const config_t *parsed, const char *where)
     return ME_OK;
 }
 
-/* The text of one line, without blanks at its ends, for a message. */
-static const char *line_of(const char *text, int line, int *length_out)
-{
-    for (int i = 1; i < line && *text != '\0'; text++) {
-        i += *text == '\n';
-    }
-    text += strspn(text, " \t");
-    size_t length = strcspn(text, "\r\n");
-    length = length > 60 ? 60 : length;
-    *length_out = (int)length;
-    return text;
-}
-
-static me_status parse(reading *r, const char *where, const char *text)
+static me_status parse(reading *r, const char *where, const me_source *source)
 {
     config_t parsed;
     config_init(&parsed);
-    me_status status = ME_OK;
-    if (config_read_string(&parsed, text) == CONFIG_TRUE) {
+    me_status status = me_conf_parse(where, source, r->diag, &parsed);
+    if (status == ME_OK) {
         status = set_all(r, &parsed, where);
-    } else {
-        const int line = config_error_line(&parsed);
-        int length = 0;
-        const char *near = line_of(text, line, &length);
-        status = me_fail_at(r->diag, ME_ERR_SYNTAX, where, line, "%s %s '%.*s'",
-                            config_error_text(&parsed),
-                            *near == '\0' ? "at the end: is the file whole?"
-                                          : "at or before",
-                            length, near);
     }
     config_destroy(&parsed);
     return status;
@@ -282,7 +263,7 @@ static me_status read_text(reading *r, const char *where, const char *text,
         status = read_include(r, where, &source.includes[i]);
     }
     if (status == ME_OK) {
-        status = parse(r, where, me_str_text(&source.text));
+        status = parse(r, where, &source);
     }
     me_source_fini(&source);
     return status;
@@ -292,7 +273,7 @@ static me_status read_path(reading *r, const char *path)
 {
     me_str bytes = {0};
     r->n_files++;
-    me_status status = me_source_read_file(path, r->diag, &bytes);
+    me_status status = me_input_read(path, ME_INPUT_MAX_BYTES, r->diag, &bytes);
     if (status == ME_OK && me_ends_with(path, ".json")) {
         status = me_huggingface_read(r->config, path, me_str_text(&bytes),
                                      bytes.length, r->diag);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/huggingface.h"
 
+#include "base/json_text.h"
 #include "config/flags.h"
 #include "config/huggingface_private.h"
 #include "config/private.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -410,36 +410,20 @@ static me_status read_root(reading *r)
     return status;
 }
 
-/* jansson's message quotes the text, which may hold anything. */
-static me_status fail_parse(const char *where, json_error_t *error,
-                            me_diag *diag)
-{
-    for (char *c = error->text; *c != '\0'; c++) {
-        if (*c < ' ' || *c > '~') {
-            *c = '?';
-        }
-    }
-    if (json_error_code(error) == json_error_out_of_memory) {
-        return me_fail_at(diag, ME_ERR_NOMEM, where, 0, "no memory to read it");
-    }
-    return me_fail_at(diag, ME_ERR_SYNTAX, where, error->line, "%s, column %d",
-                      error->text, error->column);
-}
-
 me_status me_huggingface_read(me_config *config, const char *where,
                               const char *text, size_t length, me_diag *diag)
 {
-    json_error_t error;
-    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
-    if (root == NULL) {
-        return fail_parse(where, &error, diag);
+    json_t *root = NULL;
+    me_status status = me_json_parse(where, text, length, diag, &root);
+    if (status != ME_OK) {
+        return status;
     }
     reading r = {.config = config,
                  .where = where,
                  .text = text,
                  .root = root,
                  .diag = diag};
-    const me_status status = read_root(&r);
+    status = read_root(&r);
     json_decref(root);
     return status;
 }

@@ -9,10 +9,9 @@
 #define MEMEST_CONFIG_LAYERS_H
 
 #include "base/arena.h"
+#include "base/conf.h"
 #include "base/str.h"
 #include "model/layer.h"
-
-#include <libconfig.h>
 
 /**
  * A tree in memory of its own, which copies of a job share: it does not change

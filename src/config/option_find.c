@@ -16,6 +16,20 @@ const me_option *me_option_find(const char *name)
     return NULL;
 }
 
+bool me_option_group_is_known(const char *group)
+{
+    const size_t length = strlen(group);
+    size_t count = 0;
+    const me_option *options = me_options(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(options[i].name, group, length) == 0 &&
+            options[i].name[length] == '.') {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The group is often what people leave out: a last part that fits wins. */
 static const me_option *find_by_last_part(const char *name)
 {

@@ -52,6 +52,9 @@ const me_option *me_options(size_t *count_out);
 /** The option called @p name, or NULL. Local. */
 const me_option *me_option_find(const char *name);
 
+/** Is there an option whose name begins with @p group and a dot? Local. */
+bool me_option_group_is_known(const char *group);
+
 /** The known option nearest to @p name, or NULL if none is near. Local. */
 const me_option *me_option_nearest(const char *name);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/schedule.h"
 
+#include "base/input.h"
 #include "config/private.h"
-#include "config/source.h"
 #include "config/torch_schedule.h"
 #include "parallel/schedule_lower.h"
 #include "parallel/timeline.h"
@@ -32,7 +32,7 @@ me_status me_schedule_file_read(const char *path, me_csv_dialect dialect,
                                 me_diag *diag, me_pipeline_order **order_out)
 {
     me_str bytes = {0};
-    me_status status = me_source_read_file(path, diag, &bytes);
+    me_status status = me_input_read(path, ME_INPUT_MAX_BYTES, diag, &bytes);
     if (status == ME_OK) {
         status = me_schedule_csv_read(me_str_text(&bytes), bytes.length,
                                       &(me_csv_options){.where = path,

@@ -8,6 +8,7 @@
 
 enum {
     VALUES_MAX = 4096,
+    TABLES_MAX = 1024,
     LIST_DEPTH_MAX = 8
 };
 
@@ -98,6 +99,11 @@ static me_status read_table(scanner *s)
     if (s->table == NULL) {
         return fail_memory(s);
     }
+    if (s->toml->n_tables == TABLES_MAX) {
+        return fail(s, "over 1024 tables");
+    }
+    s->toml->tables[s->toml->n_tables++] =
+        (me_toml_table){.name = s->table, .line = s->line};
     return end_line(s, "nothing may follow a table's name on its line");
 }
 
@@ -333,7 +339,9 @@ me_status me_toml_read(me_arena *arena, const char *where, const char *text,
     *toml_out = (me_toml){0};
     toml_out->values =
         me_arena_alloc(arena, VALUES_MAX + 1, sizeof *toml_out->values);
-    if (toml_out->values == NULL) {
+    toml_out->tables =
+        me_arena_alloc(arena, TABLES_MAX, sizeof *toml_out->tables);
+    if (toml_out->values == NULL || toml_out->tables == NULL) {
         return fail_memory(&s);
     }
     if (strlen(text) != length) {

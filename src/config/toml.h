@@ -34,10 +34,18 @@ typedef struct me_toml_value {
     int line;
 } me_toml_value;
 
-/** A file's keys in its order. */
+/** The head of a table, which may have no key. */
+typedef struct me_toml_table {
+    const char *name; /**< as written, the arena's */
+    int line;
+} me_toml_table;
+
+/** A file's keys and tables in its order. */
 typedef struct me_toml {
     me_toml_value *values;
     uint32_t count;
+    me_toml_table *tables;
+    uint32_t n_tables;
 } me_toml;
 
 /**

@@ -2,10 +2,10 @@
 #include "config/torchtitan.h"
 
 #include "base/clean.h"
+#include "base/input.h"
 #include "base/parse.h"
 #include "config/flags.h"
 #include "config/private.h"
-#include "config/source.h"
 #include "config/torchtitan_private.h"
 
 #include <stdio.h>
@@ -135,6 +135,26 @@ static me_status take(me_titan_job *job, const char *table, const char *key,
     return status == ME_OK ? use(job, rule, type, value) : status;
 }
 
+/** A table with a typing error must not pass for one without keys. */
+static me_status check_tables(const me_titan_job *job, const me_toml *toml)
+{
+    for (uint32_t i = 0; i < toml->n_tables; i++) {
+        const me_toml_table *table = &toml->tables[i];
+        if (me_titan_table_is_known(table->name)) {
+            continue;
+        }
+        const char *near = me_titan_nearest_table(table->name);
+        return me_fail_at(job->diag, ME_ERR_CONFIG, job->where, table->line,
+                          "[%.60s] is no table of torchtitan's%s%s%s",
+                          table->name, near == NULL ? "" : ": did you mean [",
+                          near == NULL ? "" : near, near == NULL ? "" : "]?");
+    }
+    return toml->count > 0 ? ME_OK
+                           : me_fail_at(job->diag, ME_ERR_CONFIG, job->where, 0,
+                                        "no job: it has no key, such as "
+                                        "training.local_batch_size");
+}
+
 static me_status take_file(me_titan_job *job, const char *where,
                            const char *text, size_t length)
 {
@@ -143,6 +163,9 @@ static me_status take_file(me_titan_job *job, const char *where,
     job->where = where;
     me_status status =
         me_toml_read(arena, where, text, length, job->diag, &toml);
+    if (status == ME_OK) {
+        status = check_tables(job, &toml);
+    }
     for (uint32_t i = 0; status == ME_OK && i < toml.count; i++) {
         const me_toml_value *v = &toml.values[i];
         char name[160];
@@ -280,7 +303,8 @@ static me_status take_flags(me_titan_job *job, int argc,
         at += words;
         if (is_config_file(&f) && of_file) {
             me_str bytes = {0};
-            status = me_source_read_file(f.value, job->diag, &bytes);
+            status =
+                me_input_read(f.value, ME_INPUT_MAX_BYTES, job->diag, &bytes);
             if (status == ME_OK) {
                 status =
                     take_file(job, f.value, me_str_text(&bytes), bytes.length);

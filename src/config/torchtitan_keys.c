@@ -210,6 +210,31 @@ const me_titan_rule *me_titan_rule_find(const char *table, const char *key)
     return NULL;
 }
 
+bool me_titan_table_is_known(const char *table)
+{
+    const size_t length = strlen(table);
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        const char *known = rules[i].table;
+        if (strncmp(known, table, length) == 0 &&
+            (known[length] == '\0' || known[length] == '.')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *me_titan_nearest_table(const char *table)
+{
+    me_nearest nearest = me_nearest_begin(table);
+    const char *best = NULL;
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        if (me_nearest_offer(&nearest, rules[i].table)) {
+            best = rules[i].table;
+        }
+    }
+    return best;
+}
+
 bool me_titan_nearest(const char *table, const char *key, me_str *name_out)
 {
     char written[160];

@@ -94,6 +94,12 @@ typedef struct me_titan_job {
 /** The rule of a key, or NULL. Local. */
 const me_titan_rule *me_titan_rule_find(const char *table, const char *key);
 
+/** Is there a table of this name, or one below it? Local. */
+bool me_titan_table_is_known(const char *table);
+
+/** The table whose name is nearest; NULL: none is near. Local. */
+const char *me_titan_nearest_table(const char *table);
+
 /** The key whose name is nearest, as "table.key"; false: none is near. */
 bool me_titan_nearest(const char *table, const char *key, me_str *name_out);
 

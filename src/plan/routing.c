@@ -2,7 +2,7 @@
 #include "plan/routing.h"
 
 #include "base/alloc.h"
-#include "config/source.h"
+#include "base/input.h"
 #include "parallel/moe_layers.h"
 
 static uint64_t local_experts(const me_config *config)
@@ -93,7 +93,7 @@ static me_status read_tokens(me_plan *plan, me_diag *diag)
 {
     const char *path = plan->config->moe.tokens;
     me_str text = {0};
-    me_status status = me_source_read_file(path, diag, &text);
+    me_status status = me_input_read(path, ME_INPUT_MAX_BYTES, diag, &text);
     if (status == ME_OK) {
         status = me_routing_read(me_str_text(&text), path,
                                  (uint32_t)local_experts(plan->config), diag,

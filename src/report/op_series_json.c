@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/input.h"
+#include "base/json_text.h"
 #include "report/json.h"
 #include "report/op_series.h"
 
@@ -19,7 +21,8 @@ static const struct {
 
 enum {
     N_COUNTERS = sizeof counters / sizeof counters[0],
-    KEY_BYTES = 16
+    KEY_BYTES = 16,
+    FILE_MAX_BYTES = 512 << 20 /**< some millions of operations */
 };
 
 static uint64_t *counter(me_op_memory *memory, size_t which)
@@ -99,7 +102,8 @@ static me_status read_rows(const char *path, const json_t *root, me_diag *diag,
                            me_op_series *s)
 {
     const size_t n = json_object_size(json_object_get(root, counters[0].key));
-    me_status status = ME_OK;
+    me_status status =
+        n == 0 ? no_series(path, "it has no operation", diag) : ME_OK;
     for (uint32_t i = 0; status == ME_OK && i < n; i++) {
         me_op_memory memory = {0};
         const char *name = NULL;
@@ -135,33 +139,39 @@ static me_status read_markers(const char *path, const json_t *root,
     return status;
 }
 
-me_status me_op_series_load(const char *path, me_diag *diag,
-                            me_op_series *s_out)
+static me_status read_series(const char *path, const json_t *root,
+                             me_diag *diag, me_op_series *s_out)
 {
-    json_error_t error;
-    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-    if (root == NULL) {
-        return error.line < 0
-                   ? me_fail(diag, ME_ERR_IO, "%s: %s", path, error.text)
-                   : me_fail_at(diag, ME_ERR_SYNTAX, path, error.line, "%s",
-                                error.text);
-    }
     const json_t *retries = json_object_get(root, "num_alloc_retries");
-    me_status status = ME_OK;
     if (!json_is_object(json_object_get(root, counters[0].key)) ||
         !json_is_integer(retries) || json_integer_value(retries) < 0) {
-        status = no_series(path, "no memories_allocated and num_alloc_retries",
-                           diag);
+        return no_series(path, "no memories_allocated and num_alloc_retries",
+                         diag);
     }
-    if (status == ME_OK) {
-        s_out->num_alloc_retries = (uint64_t)json_integer_value(retries);
-        status = read_rows(path, root, diag, s_out);
-    }
+    s_out->num_alloc_retries = (uint64_t)json_integer_value(retries);
+    me_status status = read_rows(path, root, diag, s_out);
     if (status == ME_OK) {
         status = read_markers(path, root, diag, s_out);
     }
-    json_decref(root);
     return status == ME_ERR_NOMEM
                ? me_fail(diag, status, "no host memory for the series")
                : status;
+}
+
+me_status me_op_series_load(const char *path, me_diag *diag,
+                            me_op_series *s_out)
+{
+    me_str text = {0};
+    json_t *root = NULL;
+    me_status status = me_input_read(path, FILE_MAX_BYTES, diag, &text);
+    if (status == ME_OK) {
+        status =
+            me_json_parse(path, me_str_text(&text), text.length, diag, &root);
+    }
+    me_str_fini(&text);
+    if (status == ME_OK) {
+        status = read_series(path, root, diag, s_out);
+    }
+    json_decref(root);
+    return status;
 }

@@ -77,13 +77,16 @@ typedef struct me_cluster {
 /**
  * Read a machine's file. Its layout is not filled in. Local.
  *
- * @param text   of libconfig's syntax, fit for libconfig (config/source.h); see
- *               docs/time.md
+ * @param text   of libconfig's syntax; see docs/time.md
  * @param where  what messages call the file
  * @return ME_OK; ME_ERR_SYNTAX; ME_ERR_CONFIG for a key that is missing,
- *         unknown or absurd, or a pair that nothing joins
+ *         unknown or absurd, or a pair that nothing joins; ME_ERR_NOMEM
  */
 me_status me_cluster_read(const char *text, const char *where, me_diag *diag,
+                          me_cluster *cluster_out) ME_MUST_CHECK;
+
+/** As me_cluster_read(), of a file; also as me_input_read(). Local. */
+me_status me_cluster_load(const char *path, me_diag *diag,
                           me_cluster *cluster_out) ME_MUST_CHECK;
 
 /** Nodes that a layout needs. Local. */

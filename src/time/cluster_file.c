@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A machine's file: nodes, links and what joins which GPUs. */
+#include "base/conf.h"
 #include "time/cluster.h"
 
-#include <libconfig.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,38 +20,17 @@ typedef struct reader {
     me_cluster *cluster;
 } reader;
 
-static int line_of(const config_setting_t *setting)
-{
-    return setting == NULL ? 0 : (int)config_setting_source_line(setting);
-}
-
-static bool read_number(const config_setting_t *setting, double *value_out)
-{
-    if (setting == NULL) {
-        return false;
-    }
-    switch (config_setting_type(setting)) {
-    case CONFIG_TYPE_INT:
-    case CONFIG_TYPE_INT64:
-        *value_out = (double)config_setting_get_int64(setting);
-        return true;
-    case CONFIG_TYPE_FLOAT:
-        *value_out = config_setting_get_float(setting);
-        return true;
-    default: return false;
-    }
-}
-
 /** A number above 0. */
 static me_status need_number(const reader *r, const config_setting_t *group,
                              const char *what, const char *key, double *out)
 {
     const config_setting_t *one = config_setting_get_member(group, key);
     double value = 0;
-    if (!read_number(one, &value) || !(value > 0) || value > 1e6) {
-        return me_fail_at(
-            r->diag, ME_ERR_CONFIG, r->path, line_of(one == NULL ? group : one),
-            "%s%s must be a number above 0 and at most 1e6", what, key);
+    if (!me_conf_number(one, &value) || !(value > 0) || value > 1e6) {
+        return me_fail_at(r->diag, ME_ERR_CONFIG, r->path,
+                          me_conf_line(one == NULL ? group : one),
+                          "%s%s must be a number above 0 and at most 1e6", what,
+                          key);
     }
     *out = value;
     return ME_OK;
@@ -77,7 +56,7 @@ static me_status need_text(const reader *r, const config_setting_t *group,
     if (text == NULL || text[0] == '\0' || strlen(text) >= ME_CLUSTER_TEXT ||
         !is_printable(text)) {
         return me_fail_at(r->diag, ME_ERR_CONFIG, r->path,
-                          line_of(one == NULL ? group : one),
+                          me_conf_line(one == NULL ? group : one),
                           "%s%s must be a string of 1 to %d printable ASCII "
                           "characters",
                           what, key, ME_CLUSTER_TEXT - 1);
@@ -97,10 +76,10 @@ static me_status check_keys(const reader *r, const config_setting_t *group,
         char key[64] = "";
         (void)snprintf(key, sizeof key, " %.60s ", config_setting_name(one));
         if (strstr(known, key) == NULL) {
-            return me_fail_at(r->diag, ME_ERR_CONFIG, r->path, line_of(one),
-                              "%s%.60s is no key of a machine; these are:%.*s",
-                              what, config_setting_name(one),
-                              (int)strlen(known) - 1, known);
+            return me_fail_at(
+                r->diag, ME_ERR_CONFIG, r->path, me_conf_line(one),
+                "%s%.60s is no key of a machine; these are:%.*s", what,
+                config_setting_name(one), (int)strlen(known) - 1, known);
         }
     }
     return ME_OK;
@@ -127,7 +106,7 @@ static me_status read_speed(const reader *r, const config_setting_t *group,
     double gbs = 0;
     me_status status = ME_OK;
     if (sheet != NULL && (has_own || !is_nvlink)) {
-        return me_fail_at(r->diag, ME_ERR_CONFIG, r->path, line_of(sheet),
+        return me_fail_at(r->diag, ME_ERR_CONFIG, r->path, me_conf_line(sheet),
                           "%ssheet_gbs is for nvlink without gbs", what);
     }
     link->is_cards = is_nvlink && !has_own;
@@ -137,7 +116,7 @@ static me_status read_speed(const reader *r, const config_setting_t *group,
                              sheet != NULL ? "sheet_gbs" : "gbs", &gbs);
     }
     if (status == ME_OK && gbs > 0 && gbs < LEAST_GBS) {
-        return me_fail_at(r->diag, ME_ERR_CONFIG, r->path, line_of(group),
+        return me_fail_at(r->diag, ME_ERR_CONFIG, r->path, me_conf_line(group),
                           "%s%s = %g: must be at least %g", what,
                           sheet != NULL ? "sheet_gbs" : "gbs", gbs, LEAST_GBS);
     }
@@ -152,7 +131,7 @@ static me_status read_link(const reader *r, const config_setting_t *group)
     char what[96] = "";
     (void)snprintf(what, sizeof what, "links.%.60s.", name);
     if (kind == NO_LINK || config_setting_is_group(group) == 0) {
-        return me_fail_at(r->diag, ME_ERR_CONFIG, r->path, line_of(group),
+        return me_fail_at(r->diag, ME_ERR_CONFIG, r->path, me_conf_line(group),
                           "links.%.60s is no kind of link; nvlink, "
                           "pcie_switch, host_bridge, socket and network are",
                           name);
@@ -176,10 +155,11 @@ static me_status read_link(const reader *r, const config_setting_t *group)
     }
     if (status == ME_OK &&
         (shared != (double)(int32_t)shared || (shared > 0 && link->is_cards))) {
-        status = me_fail_at(r->diag, ME_ERR_CONFIG, r->path, line_of(group),
-                            "%sshared must be a whole number of links, of a "
-                            "kind with gbs",
-                            what);
+        status =
+            me_fail_at(r->diag, ME_ERR_CONFIG, r->path, me_conf_line(group),
+                       "%sshared must be a whole number of links, of a "
+                       "kind with gbs",
+                       what);
     }
     link->step_s = latency_us * 1e-6;
     link->shared = (int32_t)shared;
@@ -191,7 +171,7 @@ static me_status read_links(const reader *r, const config_setting_t *root)
 {
     const config_setting_t *links = config_setting_get_member(root, "links");
     if (links == NULL || config_setting_is_group(links) == 0) {
-        return me_fail_at(r->diag, ME_ERR_CONFIG, r->path, line_of(links),
+        return me_fail_at(r->diag, ME_ERR_CONFIG, r->path, me_conf_line(links),
                           "links must be a group, a group in it for each kind "
                           "of link");
     }
@@ -216,7 +196,7 @@ static uint32_t read_gpus(const reader *r, const config_setting_t *array,
         const config_setting_t *one =
             config_setting_get_elem(array, (unsigned)i);
         double number = -1;
-        const bool is_number = read_number(one, &number) && number >= 0 &&
+        const bool is_number = me_conf_number(one, &number) && number >= 0 &&
                                number < r->cluster->gpus;
         const int gpu = is_number ? (int)number : 0;
         if (!is_number || number != (double)gpu ||
@@ -236,7 +216,7 @@ static me_status join(const reader *r, const config_setting_t *array, int kind)
     uint8_t gpus[ME_CLUSTER_GPUS];
     int n = 0;
     if (read_gpus(r, array, gpus, &n) == 0 || n < 2) {
-        return me_fail_at(r->diag, ME_ERR_CONFIG, r->path, line_of(array),
+        return me_fail_at(r->diag, ME_ERR_CONFIG, r->path, me_conf_line(array),
                           "pairs: gpus must be lists of two or more different "
                           "numbers from 0 to %d, such as ([0, 1], [2, 3])",
                           (int)r->cluster->gpus - 1);
@@ -260,13 +240,13 @@ static me_status read_pair(const reader *r, const config_setting_t *entry)
     }
     const int kind = name == NULL ? NO_LINK : find_kind(name);
     if (kind >= ME_LINK_NETWORK || !r->cluster->links[kind].is_there) {
-        return me_fail_at(r->diag, ME_ERR_CONFIG, r->path, line_of(entry),
+        return me_fail_at(r->diag, ME_ERR_CONFIG, r->path, me_conf_line(entry),
                           "pairs: link '%.60s' is none of a node that links "
                           "describes",
                           name == NULL ? "" : name);
     }
     if (lists == NULL || config_setting_is_list(lists) == 0) {
-        return me_fail_at(r->diag, ME_ERR_CONFIG, r->path, line_of(entry),
+        return me_fail_at(r->diag, ME_ERR_CONFIG, r->path, me_conf_line(entry),
                           "pairs: gpus must be a list, such as ([0, 1], [2, "
                           "3])");
     }
@@ -298,7 +278,7 @@ static me_status read_pairs(const reader *r, const config_setting_t *root)
     const config_setting_t *pairs = config_setting_get_member(root, "pairs");
     const bool is_list = pairs != NULL && config_setting_is_list(pairs) != 0;
     if (!is_list && (pairs != NULL || r->cluster->gpus > 1)) {
-        return me_fail_at(r->diag, ME_ERR_CONFIG, r->path, line_of(pairs),
+        return me_fail_at(r->diag, ME_ERR_CONFIG, r->path, me_conf_line(pairs),
                           "pairs must be a list of groups with link and gpus");
     }
     me_status status = ME_OK;
@@ -321,7 +301,7 @@ static me_status read_order(const reader *r, const config_setting_t *root)
     int n = 0;
     if (order != NULL &&
         (read_gpus(r, order, c->order, &n) == 0 || n != c->gpus)) {
-        return me_fail_at(r->diag, ME_ERR_CONFIG, r->path, line_of(order),
+        return me_fail_at(r->diag, ME_ERR_CONFIG, r->path, me_conf_line(order),
                           "gpu_order must have each of the %d GPUs once",
                           (int)c->gpus);
     }
@@ -345,7 +325,7 @@ static me_status read_root(const reader *r, const config_setting_t *root)
         (gpus > ME_CLUSTER_GPUS || gpus != (double)(int32_t)gpus)) {
         status = me_fail_at(
             r->diag, ME_ERR_CONFIG, r->path,
-            line_of(config_setting_get_member(root, "gpus")),
+            me_conf_line(config_setting_get_member(root, "gpus")),
             "gpus = %g: must be a whole number from 1 to %d, those of a node",
             gpus, ME_CLUSTER_GPUS);
     }
@@ -364,21 +344,41 @@ static me_status read_root(const reader *r, const config_setting_t *root)
     return status == ME_OK ? read_pairs(r, root) : status;
 }
 
+static me_status read_machine(const config_t *file, const char *where,
+                              me_diag *diag, me_cluster *cluster_out)
+{
+    me_cluster cluster = {.gpus = 0};
+    const reader r = {.path = where, .diag = diag, .cluster = &cluster};
+    const me_status status = read_root(&r, config_root_setting(file));
+    if (status == ME_OK) {
+        *cluster_out = cluster;
+    }
+    return status;
+}
+
 me_status me_cluster_read(const char *text, const char *where, me_diag *diag,
                           me_cluster *cluster_out)
 {
     config_t file;
     config_init(&file);
-    me_cluster cluster = {.gpus = 0};
-    const reader r = {.path = where, .diag = diag, .cluster = &cluster};
-    const me_status status =
-        config_read_string(&file, text) == CONFIG_TRUE
-            ? read_root(&r, config_root_setting(&file))
-            : me_fail_at(diag, ME_ERR_SYNTAX, where, config_error_line(&file),
-                         "%s", config_error_text(&file));
-    config_destroy(&file);
+    me_status status =
+        me_conf_read(where, "a machine", text, strlen(text), diag, &file);
     if (status == ME_OK) {
-        *cluster_out = cluster;
+        status = read_machine(&file, where, diag, cluster_out);
     }
+    config_destroy(&file);
+    return status;
+}
+
+me_status me_cluster_load(const char *path, me_diag *diag,
+                          me_cluster *cluster_out)
+{
+    config_t file;
+    config_init(&file);
+    me_status status = me_conf_load(path, "a machine", diag, &file);
+    if (status == ME_OK) {
+        status = read_machine(&file, path, diag, cluster_out);
+    }
+    config_destroy(&file);
     return status;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "time/rates.h"
 
-#include "base/str.h"
+#include "base/conf.h"
 
-#include <libconfig.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -119,28 +118,17 @@ static void fill_in(me_rates *rates)
     }
 }
 
-static bool read_number(const config_setting_t *setting, double *value)
-{
-    switch (config_setting_type(setting)) {
-    case CONFIG_TYPE_INT: *value = config_setting_get_int(setting); return true;
-    case CONFIG_TYPE_FLOAT:
-        *value = config_setting_get_float(setting);
-        return true;
-    default: return false;
-    }
-}
-
 static me_status read_value(const config_setting_t *setting, const char *path,
                             const char *name, me_diag *diag, me_rates *rates)
 {
     const field *f = find_field(name);
-    const int line = (int)config_setting_source_line(setting);
+    const int line = me_conf_line(setting);
     double value = 0;
     if (f == NULL) {
         return me_fail_at(diag, ME_ERR_CONFIG, path, line,
                           "rates.%.60s is no rate of a card", name);
     }
-    if (!read_number(setting, &value) || !(value > 0) || value > 1e9) {
+    if (!me_conf_number(setting, &value) || !(value > 0) || value > 1e9) {
         return me_fail_at(
             diag, ME_ERR_CONFIG, path, line,
             "rates.%.60s must be a number above 0 and at most 1e9", name);
@@ -159,8 +147,7 @@ static me_status read_text(const config_setting_t *setting, const char *path,
 {
     const char *text = config_setting_get_string(setting);
     if (text == NULL || strlen(text) >= ME_RATES_TEXT) {
-        return me_fail_at(diag, ME_ERR_CONFIG, path,
-                          (int)config_setting_source_line(setting),
+        return me_fail_at(diag, ME_ERR_CONFIG, path, me_conf_line(setting),
                           "rates.%.60s must be a string of less than %d bytes",
                           config_setting_name(setting), ME_RATES_TEXT);
     }
@@ -249,6 +236,10 @@ static me_status read_rates(const config_t *file, const char *path,
     if (group == NULL) {
         return ME_OK;
     }
+    if (config_setting_is_group(group) == 0) {
+        return me_fail_at(diag, ME_ERR_CONFIG, path, me_conf_line(group),
+                          "rates must be a group: rates = { … };");
+    }
     me_status status = load_like(group, path, may_be_like, diag, rates);
     if (status == ME_OK) {
         status = read_group(group, "", path, diag, rates);
@@ -266,13 +257,8 @@ static me_status load(const char *path, bool may_be_like, me_diag *diag,
 {
     config_t file;
     config_init(&file);
-    me_status status = ME_OK;
-    if (config_read_file(&file, path) != CONFIG_TRUE) {
-        const bool is_syntax = config_error_type(&file) == CONFIG_ERR_PARSE;
-        status = me_fail_at(diag, is_syntax ? ME_ERR_SYNTAX : ME_ERR_IO, path,
-                            is_syntax ? config_error_line(&file) : 0, "%s",
-                            config_error_text(&file));
-    } else {
+    me_status status = me_conf_load(path, "a card", diag, &file);
+    if (status == ME_OK) {
         status = read_rates(&file, path, may_be_like, diag, rates);
     }
     config_destroy(&file);

@@ -166,8 +166,14 @@ static void test_card__refuses(void **state)
          "totalbytes is no value", ME_ERR_CONFIG},
         {"card = \"a\"; source = \"b\"; nccl = { channels = 1; };",
          "nccl.channels is no value", ME_ERR_CONFIG},
-        {"card = \"a\"; source = \"b\"; like = \"no-such-card\";", "file I/O",
-         ME_ERR_IO},
+        {"card = \"a\"; source = \"b\"; like = \"no-such-card\";",
+         "cannot open", ME_ERR_IO},
+        {"@include \".\"\n", "the file of a card stands for itself",
+         ME_ERR_CONFIG},
+        {"c = \"x\" 3 \"y\";", "must follow a '='", ME_ERR_SYNTAX},
+        {"card = 99999999999999999999;", "more than 64 bits", ME_ERR_SYNTAX},
+        {"card = \"a\"; source = \"b\"; not_measured = \"context_kib\";",
+         "total_bytes is missing", ME_ERR_CONFIG},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -168,7 +168,7 @@ static void test_file__models_are_found_by_name(void **state)
     assert_int_equal(me_config_read_file(config, "nothing.cfg", &diag),
                      ME_ERR_IO);
     assert_int_equal(me_config_read_file(config, "/", &diag), ME_ERR_IO);
-    assert_string_equal(diag.text, "is a directory, not a configuration file");
+    assert_string_equal(diag.text, "is a directory, not a regular file");
     me_config_destroy(config);
 }
 

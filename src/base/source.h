@@ -1,13 +1,14 @@
 /**
  * @file
  * Text of a configuration file made safe for libconfig 1.5, which wraps
- * numbers over 32 bits in silence and ends the process when an include is a
- * directory.
+ * numbers over 32 bits in silence, ends the process when an include is a
+ * directory, leaks text where none may stand, and takes time with the square
+ * of a text's length and of the names in a group.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef MEMEST_CONFIG_SOURCE_H
-#define MEMEST_CONFIG_SOURCE_H
+#ifndef MEMEST_BASE_SOURCE_H
+#define MEMEST_BASE_SOURCE_H
 
 #include "base/status.h"
 #include "base/str.h"
@@ -39,8 +40,8 @@ typedef struct me_source {
  * @param length      their number
  * @param source_out  to be given back with me_source_fini(), also on failure
  * @return ME_OK; ME_ERR_SYNTAX for binary input, numbers over 64 bits,
- *         strings and comments that do not end, misplaced includes;
- *         ME_ERR_NOMEM
+ *         strings and comments that do not end or are too long, stray bytes,
+ *         misplaced includes, groups with thousands of names; ME_ERR_NOMEM
  */
 me_status me_source_scan(const char *where, const char *raw, size_t length,
                          me_diag *diag, me_source *source_out) ME_MUST_CHECK;
@@ -53,15 +54,4 @@ me_status me_source_scan_lists(const char *where, const char *raw,
 /** Give back what a source holds. Local. */
 void me_source_fini(me_source *source);
 
-/**
- * The bytes of a regular file. Local.
- *
- * @param path       its name
- * @param bytes_out  appended to; the caller gives it back, also on failure
- * @return ME_OK; ME_ERR_IO if it is missing, unreadable, no regular file or
- *         over 16 MiB; ME_ERR_NOMEM
- */
-me_status me_source_read_file(const char *path, me_diag *diag,
-                              me_str *bytes_out) ME_MUST_CHECK;
-
-#endif /* MEMEST_CONFIG_SOURCE_H */
+#endif /* MEMEST_BASE_SOURCE_H */

@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "config/source.h"
+#include "base/source.h"
 
 #include "base/alloc.h"
+#include "base/input.h"
 
-#include <errno.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum {
-    FILE_MAX_BYTES = 16 << 20,
     DIGITS_MAX = 18, /* what 63 bits always hold */
-    DEPTH_MAX = 16
+    DEPTH_MAX = 16,
+    STRING_MAX = 1 << 16,     /* bytes: libconfig copies it again and again */
+    COMPARISONS_MAX = 1 << 23 /* of names with those of their groups */
 };
+
+/* What is open at a depth. */
+typedef struct level {
+    char bracket;     /* 0 outside of all groups */
+    unsigned n_names; /* so far */
+} level;
 
 /* A walk over raw text. Reading at or past the end gives NUL. */
 typedef struct scanner {
@@ -22,7 +27,10 @@ typedef struct scanner {
     size_t length;
     size_t at;
     int line;
-    int depth;     /* open groups */
+    int depth; /* open groups, lists and arrays */
+    level levels[DEPTH_MAX + 1];
+    size_t text_bytes;      /* of texts in quotes, one behind another */
+    unsigned n_comparisons; /* that libconfig makes to find names twice */
     char previous; /* first byte of the last token, blanks not counted */
     bool is_line_start;
     me_source *source;
@@ -68,11 +76,31 @@ static bool is_name(char c)
     return is_name_start(c) || is_digit(c) || c == '-';
 }
 
+static bool is_in_list(const scanner *s)
+{
+    const char bracket = s->levels[s->depth].bracket;
+    return bracket == '(' || bracket == '[';
+}
+
+/* May text follow what stands before it? */
+static bool may_be_text(const scanner *s)
+{
+    switch (s->previous) {
+    case '=':
+    case ':':
+    case '"': return true;
+    case '(':
+    case '[':
+    case ',': return is_in_list(s);
+    default: return false;
+    }
+}
+
 /* Where no text may stand libconfig would not only refuse but leak it. */
 static me_status scan_string(scanner *s)
 {
     size_t n = 1;
-    if (s->previous != '=' && s->previous != ':' && s->previous != '"') {
+    if (!may_be_text(s)) {
         return fail(s, s->line, "text in quotes must follow a '='");
     }
     while (peek(s, n) != '"') {
@@ -80,6 +108,10 @@ static me_status scan_string(scanner *s)
         if (n >= s->length - s->at || peek(s, n) == '\n') {
             return fail(s, s->line, "string is not closed on its line");
         }
+    }
+    s->text_bytes = n + (s->previous == '"' ? s->text_bytes : 0);
+    if (s->text_bytes > STRING_MAX) {
+        return fail(s, s->line, "text in quotes is over 64 KiB");
     }
     copy(s, n + 1);
     return ME_OK;
@@ -187,19 +219,52 @@ static me_status scan_include(scanner *s)
     return status;
 }
 
+/* libconfig compares each name with all before it in its group. */
+static me_status count_name(scanner *s)
+{
+    s->n_comparisons += s->levels[s->depth].n_names++;
+    if (s->n_comparisons > COMPARISONS_MAX) {
+        return me_fail_at(s->diag, ME_ERR_SYNTAX, s->where, s->line,
+                          "too many names in one group: this is number %u",
+                          s->levels[s->depth].n_names);
+    }
+    return ME_OK;
+}
+
+static me_status fail_stray(const scanner *s, unsigned char c)
+{
+    return me_fail_at(s->diag, ME_ERR_SYNTAX, s->where, s->line,
+                      c > ' ' && c < 0x7f ? "stray '%c'" : "stray byte 0x%02X",
+                      c);
+}
+
+static me_status scan_bracket(scanner *s, char c)
+{
+    if (c == '}' || c == ')' || c == ']') {
+        s->depth -= s->depth > 0; /* libconfig says what is wrong */
+    } else if ((c == '(' || c == '[') && !s->allows_lists) {
+        return fail(s, s->line, "lists and arrays are not used: write a value");
+    } else if (s->depth == DEPTH_MAX) {
+        return fail(s, s->line, "groups are nested too deep");
+    } else {
+        s->levels[++s->depth] = (level){.bracket = c};
+    }
+    return ME_OK;
+}
+
 static me_status scan_other(scanner *s)
 {
     const char c = peek(s, 0);
-    if ((c == '(' || c == '[') && !s->allows_lists) {
-        return fail(s, s->line, "lists and arrays are not used: write a value");
-    }
-    s->depth += c == '{' || c == '(' || c == '[';
-    s->depth -= c == '}' || c == ')' || c == ']';
-    if (s->depth > DEPTH_MAX) {
-        return fail(s, s->line, "groups are nested too deep");
+    me_status status = ME_OK;
+    if (strchr("{}()[]", c) != NULL) {
+        status = scan_bracket(s, c);
+    } else if (c == '=' || c == ':') {
+        status = count_name(s);
+    } else if (strchr(";,+-", c) == NULL) {
+        status = fail_stray(s, (unsigned char)c);
     }
     copy(s, 1);
-    return ME_OK;
+    return status;
 }
 
 static void scan_name(scanner *s)
@@ -243,7 +308,7 @@ static me_status scan_token(scanner *s)
     }
     if (c == '"') {
         status = scan_string(s);
-    } else if (is_digit(c)) {
+    } else if (is_digit(c) || (c == '.' && is_digit(peek(s, 1)))) {
         status = scan_number(s);
     } else if (c == '@') {
         status = scan_include(s);
@@ -257,24 +322,14 @@ static me_status scan_token(scanner *s)
     return status;
 }
 
-static me_status refuse_binary(const scanner *s)
-{
-    int line = 1;
-    for (size_t i = 0; i < s->length; i++) {
-        if (s->raw[i] == '\0') {
-            return fail(s, line, "binary file: it has a NUL byte");
-        }
-        line += s->raw[i] == '\n';
-    }
-    return ME_OK;
-}
-
 static me_status scan(scanner *s)
 {
     *s->source = (me_source){0};
     s->line = 1;
     s->is_line_start = true;
-    me_status status = refuse_binary(s);
+    me_status status =
+        me_input_check_text(s->where, s->raw, s->length, s->diag);
+    s->at = me_input_mark_bytes(s->raw, s->length);
     while (status == ME_OK && s->at < s->length) {
         status = scan_token(s);
     }
@@ -314,50 +369,4 @@ void me_source_fini(me_source *source)
     }
     me_str_fini(&source->text);
     source->n_includes = 0;
-}
-
-static me_status read_all(const char *path, FILE *file, me_diag *diag,
-                          me_str *bytes_out)
-{
-    char block[4096];
-    size_t n = 0;
-    while ((n = fread(block, 1, sizeof block, file)) > 0) {
-        me_str_append_n(bytes_out, block, n);
-        if (bytes_out->length > FILE_MAX_BYTES) {
-            return me_fail_at(diag, ME_ERR_IO, path, 0,
-                              "over 16 MiB: not a configuration file");
-        }
-    }
-    if (ferror(file)) {
-        return me_fail_at(diag, ME_ERR_IO, path, 0, "cannot read: %s",
-                          strerror(errno));
-    }
-    if (me_str_status(bytes_out) != ME_OK) {
-        return me_fail_at(diag, ME_ERR_NOMEM, path, 0, "no memory to read it");
-    }
-    return ME_OK;
-}
-
-me_status me_source_read_file(const char *path, me_diag *diag,
-                              me_str *bytes_out)
-{
-    struct stat about;
-    if (stat(path, &about) != 0) {
-        return me_fail_at(diag, ME_ERR_IO, path, 0, "cannot open: %s",
-                          strerror(errno));
-    }
-    if (!S_ISREG(about.st_mode)) {
-        return me_fail_at(diag, ME_ERR_IO, path, 0,
-                          S_ISDIR(about.st_mode)
-                              ? "is a directory, not a configuration file"
-                              : "is not a regular file");
-    }
-    FILE *file = fopen(path, "rb");
-    if (file == NULL) {
-        return me_fail_at(diag, ME_ERR_IO, path, 0, "cannot open: %s",
-                          strerror(errno));
-    }
-    const me_status status = read_all(path, file, diag, bytes_out);
-    (void)fclose(file);
-    return status;
 }

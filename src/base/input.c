@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    MARK_BYTES = 3
+};
+
+static me_status fail_open(const char *path, me_diag *diag)
+{
+    return me_fail_at(diag, ME_ERR_IO, path, 0, "cannot open: %s",
+                      strerror(errno));
+}
+
+static me_status check_kind(const char *path, const struct stat *about,
+                            me_diag *diag)
+{
+    if (S_ISREG(about->st_mode)) {
+        return ME_OK;
+    }
+    return me_fail_at(diag, ME_ERR_IO, path, 0,
+                      S_ISDIR(about->st_mode)
+                          ? "is a directory, not a regular file"
+                          : "is not a regular file");
+}
+
+/* A device may do something when it is opened, and a pipe waits for its
+ * writer; what takes the file's place in between is seen behind the open. */
+static me_status open_regular(const char *path, me_diag *diag, int *fd_out)
+{
+    struct stat about;
+    if (stat(path, &about) != 0) {
+        return fail_open(path, diag);
+    }
+    me_status status = check_kind(path, &about, diag);
+    if (status != ME_OK) {
+        return status;
+    }
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &about) != 0) {
+        status = fail_open(path, diag);
+    } else {
+        status = check_kind(path, &about, diag);
+    }
+    if (status == ME_OK) {
+        *fd_out = fd;
+    } else if (fd >= 0) {
+        (void)close(fd);
+    }
+    return status;
+}
+
+me_status me_input_open(const char *path, me_diag *diag, FILE **file_out)
+{
+    int fd = -1;
+    const me_status status = open_regular(path, diag, &fd);
+    if (status != ME_OK) {
+        return status;
+    }
+    FILE *file = fdopen(fd, "rb");
+    if (file == NULL) {
+        (void)close(fd);
+        return me_fail_at(diag, ME_ERR_NOMEM, path, 0, "no memory to read it");
+    }
+    *file_out = file;
+    return ME_OK;
+}
+
+static me_status read_all(const char *path, FILE *file, size_t max_bytes,
+                          me_diag *diag, me_str *text_out)
+{
+    char block[4096];
+    size_t n = 0;
+    size_t sum = 0;
+    while ((n = fread(block, 1, sizeof block, file)) > 0) {
+        const size_t skipped = sum == 0 ? me_input_mark_bytes(block, n) : 0;
+        me_str_append_n(text_out, block + skipped, n - skipped);
+        sum += n;
+        if (sum > max_bytes) {
+            return me_fail_at(diag, ME_ERR_IO, path, 0,
+                              "is over %zu MiB, which no file of its kind is",
+                              max_bytes >> 20);
+        }
+    }
+    if (ferror(file)) {
+        return me_fail_at(diag, ME_ERR_IO, path, 0, "cannot read: %s",
+                          strerror(errno));
+    }
+    if (me_str_status(text_out) != ME_OK) {
+        return me_fail_at(diag, ME_ERR_NOMEM, path, 0, "no memory to read it");
+    }
+    return ME_OK;
+}
+
+me_status me_input_read(const char *path, size_t max_bytes, me_diag *diag,
+                        me_str *text_out)
+{
+    FILE *file = NULL;
+    me_status status = me_input_open(path, diag, &file);
+    if (status != ME_OK) {
+        return status;
+    }
+    status = read_all(path, file, max_bytes, diag, text_out);
+    (void)fclose(file);
+    return status == ME_OK ? me_input_check_text(path, me_str_text(text_out),
+                                                 text_out->length, diag)
+                           : status;
+}
+
+size_t me_input_mark_bytes(const char *text, size_t length)
+{
+    return length >= MARK_BYTES && memcmp(text, "\xEF\xBB\xBF", MARK_BYTES) == 0
+               ? MARK_BYTES
+               : 0;
+}
+
+me_status me_input_check_text(const char *where, const char *text,
+                              size_t length, me_diag *diag)
+{
+    int line = 1;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == '\0') {
+            return me_fail_at(diag, ME_ERR_SYNTAX, where, line,
+                              "binary file: it has a NUL byte");
+        }
+        line += text[i] == '\n';
+    }
+    return ME_OK;
+}

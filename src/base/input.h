@@ -1,0 +1,58 @@
+/**
+ * @file
+ * Files of the user's: the one way in which memest opens what it reads. A file
+ * that is no regular one is refused before anybody waits for its bytes, and
+ * what is held whole has a limit, no byte order mark and no NUL.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_BASE_INPUT_H
+#define MEMEST_BASE_INPUT_H
+
+#include "base/status.h"
+#include "base/str.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+enum {
+    ME_INPUT_MAX_BYTES = 16 << 20 /**< of what somebody writes by hand */
+};
+
+/**
+ * Open a regular file for reading. Local.
+ *
+ * @param path      its name
+ * @param file_out  at its beginning; the caller closes it
+ * @return ME_OK; ME_ERR_IO with the reason if it is missing, cannot be read or
+ *         is no regular file
+ */
+me_status me_input_open(const char *path, me_diag *diag,
+                        FILE **file_out) ME_MUST_CHECK;
+
+/**
+ * The text of a regular file. Local.
+ *
+ * @param path       its name
+ * @param max_bytes  that it may have: whole MiB, such as ME_INPUT_MAX_BYTES
+ * @param text_out   appended to, without a byte order mark; the caller gives it
+ *                   back, also on failure
+ * @return ME_OK; ME_ERR_IO as me_input_open(), and for a larger file;
+ *         ME_ERR_SYNTAX with the line of a NUL byte; ME_ERR_NOMEM
+ */
+me_status me_input_read(const char *path, size_t max_bytes, me_diag *diag,
+                        me_str *text_out) ME_MUST_CHECK;
+
+/** Bytes of the UTF-8 byte order mark that @p text begins with: 3, or 0. */
+size_t me_input_mark_bytes(const char *text, size_t length);
+
+/**
+ * Refuse text with a NUL byte, behind which nothing would be read. Local.
+ *
+ * @param where  file name for messages
+ * @return ME_OK; ME_ERR_SYNTAX with the line
+ */
+me_status me_input_check_text(const char *where, const char *text,
+                              size_t length, me_diag *diag) ME_MUST_CHECK;
+
+#endif /* MEMEST_BASE_INPUT_H */

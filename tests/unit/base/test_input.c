@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is opened: regular files alone, and nobody waits for a writer. */
+#include "base/input.h"
+#include "support/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/memest-test-XXXXXX";
+static char path[96];
+
+static int setup(void **state)
+{
+    (void)state;
+    if (mkdtemp(folder) == NULL) {
+        return -1;
+    }
+    (void)snprintf(path, sizeof path, "%s/file", folder);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return rmdir(folder); /* fails if anything is left */
+}
+
+static void write_file(const char *bytes, size_t length)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, length, file), length);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Read @p length bytes, and keep the text that they are. */
+static me_status read_bytes(const char *bytes, size_t length, me_diag *diag,
+                            me_str *text)
+{
+    write_file(bytes, length);
+    const me_status status = me_input_read(path, 1 << 20, diag, text);
+    assert_int_equal(unlink(path), 0);
+    return status;
+}
+
+static void test_input__no_pipe_or_folder(void **state)
+{
+    (void)state;
+    me_diag diag = {.status = ME_OK};
+    FILE *file = NULL;
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(me_input_open(path, &diag, &file), ME_ERR_IO);
+    assert_string_equal(diag.text, "is not a regular file");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(me_input_open(path, &diag, &file), ME_ERR_IO);
+    assert_non_null(strstr(diag.text, "cannot open: No such file"));
+    assert_int_equal(me_input_open(folder, &diag, &file), ME_ERR_IO);
+    assert_non_null(strstr(diag.text, "is a directory"));
+    assert_int_equal(me_input_open("/dev/zero", &diag, &file), ME_ERR_IO);
+    assert_string_equal(diag.text, "is not a regular file");
+    assert_null(file);
+}
+
+static void test_input__text(void **state)
+{
+    (void)state;
+    me_diag diag = {.status = ME_OK};
+    me_str text = {0};
+    assert_int_equal(read_bytes("\xEF\xBB\xBF"
+                                "a\n",
+                                5, &diag, &text),
+                     ME_OK);
+    assert_string_equal(me_str_text(&text), "a\n");
+    me_str_fini(&text);
+    assert_int_equal(read_bytes("a\n\0b", 4, &diag, &text), ME_ERR_SYNTAX);
+    assert_int_equal(diag.line, 2);
+    assert_string_equal(diag.text, "binary file: it has a NUL byte");
+    me_str_fini(&text);
+}
+
+static void test_input__limit(void **state)
+{
+    (void)state;
+    const size_t max_bytes = 1 << 20;
+    char *bytes = malloc(max_bytes + 1);
+    assert_non_null(bytes);
+    memset(bytes, 'x', max_bytes + 1);
+    me_diag diag = {.status = ME_OK};
+    me_str text = {0};
+    assert_int_equal(read_bytes(bytes, max_bytes, &diag, &text), ME_OK);
+    assert_int_equal(text.length, max_bytes);
+    me_str_fini(&text);
+    assert_int_equal(read_bytes(bytes, max_bytes + 1, &diag, &text), ME_ERR_IO);
+    assert_non_null(strstr(diag.text, "is over 1 MiB"));
+    me_str_fini(&text);
+    free(bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_input__no_pipe_or_folder),
+        cmocka_unit_test(test_input__text),
+        cmocka_unit_test(test_input__limit),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
