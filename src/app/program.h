@@ -36,7 +36,7 @@ typedef struct me_program {
     bool must_run_all;    /**< it failed because they did not repeat */
     me_unlike unlike;     /**< told by Megatron-LM's alone */
     me_megatron_spec megatron;
-    me_torch_config torch;
+    me_torch_spec torch;
     me_gpt_spec *chunks; /**< owned; Megatron-LM's */
 } me_program;
 

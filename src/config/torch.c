@@ -140,6 +140,8 @@ static me_status derive(me_config *config, int32_t num_processes, me_diag *diag)
     }
     config->torch_job.tree = &config->layers->tree;
     me_torch_derive_optimizer(config);
+    config->torch.bucket_bytes =
+        (uint64_t)(config->torch.bucket_cap_mb * 1024 * 1024);
     me_status status = me_config_derive_world(config, num_processes, diag);
     if (status == ME_OK) {
         status = derive_chunks(config, diag);

@@ -85,7 +85,7 @@ typedef enum me_loader {
 } me_loader;
 
 /** Megatron-LM's adam is AdamW, torch.optim.Adam where a plain PyTorch job says
- *  it. What runs a step knows ADAM and SGD. */
+ *  it. */
 typedef enum me_optimizer_kind {
     ME_OPTIMIZER_ADAM,
     ME_OPTIMIZER_SGD,

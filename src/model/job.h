@@ -190,6 +190,7 @@ typedef struct me_torch_options {
     bool returns_outputs;            /**< a pipeline's step does */
     bool replicate; /**< DDP is replicate()'s, made in the first forward */
     double bucket_cap_mb;         /**< DDP's, in MiB; 0: its default */
+    uint64_t bucket_bytes;        /**< derived: the same */
     bool gradient_as_bucket_view; /**< DDP's, as the four below */
     bool find_unused_parameters;
     bool static_graph;

@@ -471,6 +471,7 @@ static void sgd(me_engine *e, const me_step_group *group)
 static void (*const optimizers[][2])(me_engine *e,
                                      const me_step_group *group) = {
     [ME_OPTIMIZER_ADAM] = {adam, me_fused_adam_step},
+    [ME_OPTIMIZER_ADAMW] = {adam, me_fused_adam_step},
     [ME_OPTIMIZER_SGD] = {sgd, me_fused_sgd_step},
 };
 

@@ -14,7 +14,7 @@ enum {
 static void refuse(me_loop *l, const char *why)
 {
     me_engine_fail(l->e, ME_ERR_CONFIG, "torch.called_module = \"%s\": %s",
-                   l->config->called_module, why);
+                   l->config->torch.called_module, why);
 }
 
 /** The same with a text of the caller's, which goes. */
@@ -44,12 +44,12 @@ static const me_layer *innermost(me_loop *l, char *path)
 /** Nothing has the name: what there is beside it. */
 static void refuse_name(me_loop *l)
 {
-    const size_t bytes = strlen(l->config->called_module) + 1;
+    const size_t bytes = strlen(l->config->torch.called_module) + 1;
     char *path = me_engine_alloc(l->e, bytes, 1);
     if (path == NULL) {
         return;
     }
-    memcpy(path, l->config->called_module, bytes);
+    memcpy(path, l->config->torch.called_module, bytes);
     const me_layer *layer = innermost(l, path);
     me_str why = {0};
     me_str_printf(&why, "there is no such module; %s has ",
@@ -91,7 +91,7 @@ static void check_sharding(me_loop *l, const me_layer *called)
     if (!called->spec->is_sharded) {
         refuse(l, "fully_shard gathers parameters in the forward of the module "
                   "that it was called for, which needs fully_shard = true");
-    } else if (is_tied_outside(called->spec, l->config->called_module)) {
+    } else if (is_tied_outside(called->spec, l->config->torch.called_module)) {
         refuse(l, "with fully_shard weights that are tied to those of other "
                   "modules are not modelled there");
     }
@@ -99,10 +99,10 @@ static void check_sharding(me_loop *l, const me_layer *called)
 
 me_layer *me_loop_find_called(me_loop *l)
 {
-    if (!me_engine_is_ok(l->e) || l->config->called_module[0] == '\0') {
+    if (!me_engine_is_ok(l->e) || l->config->torch.called_module[0] == '\0') {
         return l->model;
     }
-    me_layer *called = me_layer_find(l->model, l->config->called_module);
+    me_layer *called = me_layer_find(l->model, l->config->torch.called_module);
     if (called == NULL) {
         refuse_name(l);
     } else if (!has_forward(called)) {
@@ -110,7 +110,7 @@ me_layer *me_loop_find_called(me_loop *l)
         me_str_printf(&why, "a %s has no forward",
                       me_layer_kind_name(called->spec->kind));
         refuse_text(l, &why);
-    } else if (l->config->data_parallel == ME_DATA_PARALLEL_FULLY_SHARD) {
+    } else if (l->config->torch.data_parallel == ME_DATA_PARALLEL_FULLY_SHARD) {
         check_sharding(l, called);
     }
     return called;

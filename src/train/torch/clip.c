@@ -29,7 +29,7 @@ typedef struct lie {
  *  and so is what is clipped. */
 static const me_tensor *gradient_of(const me_loop *l, const me_parameter *p)
 {
-    return l->config->data_parallel == ME_DATA_PARALLEL_DDP &&
+    return l->config->torch.data_parallel == ME_DATA_PARALLEL_DDP &&
                    p->layout != (uint8_t)ME_DLAYOUT_NONE
                ? NULL
                : p->tensor->grad;
@@ -146,7 +146,7 @@ static void tell_all_reduce(const me_loop *l, me_group_kind group,
 
 static bool has_shards(const me_loop *l)
 {
-    return l->config->data_parallel == ME_DATA_PARALLEL_FULLY_SHARD &&
+    return l->config->torch.data_parallel == ME_DATA_PARALLEL_FULLY_SHARD &&
            l->comm->size[ME_GROUP_DATA_SHARD] > 1;
 }
 
@@ -249,7 +249,7 @@ void me_loop_clip_gradients(me_loop *l)
     if (!me_engine_is_ok(e)) {
         return;
     }
-    if (l->config->fully_shard.offloads) {
+    if (l->config->torch.cpu_offload) {
         tell_on_host(l);
         return;
     }

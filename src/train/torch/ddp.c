@@ -269,7 +269,7 @@ static bool make(me_ddp_module *ddp, const me_layer *model, uint32_t first)
         return false;
     }
     localize(ddp);
-    if (l->config->ddp.broadcasts_buffers && !l->config->ddp.is_replicate) {
+    if (l->config->torch.broadcast_buffers && !l->config->torch.replicate) {
         find_buffers(ddp, model);
     }
     verify_shapes(ddp);
@@ -306,9 +306,8 @@ void me_ddp_pre_forward(me_ddp_module *ddp)
 /** Does the output pass _DDPSink, which makes a copy of it? */
 static bool has_sink(const me_ddp_module *ddp)
 {
-    const me_ddp_config *c = &ddp->loop->config->ddp;
-    return c->is_static_graph ? !ddp->has_run_static
-                              : c->finds_unused_parameters;
+    const me_torch_options *o = &ddp->loop->config->torch;
+    return o->static_graph ? !ddp->has_run_static : o->find_unused_parameters;
 }
 
 me_tensor *me_ddp_post_forward(me_ddp_module *ddp, bool syncs, me_tensor *y)
@@ -349,8 +348,8 @@ void me_ddp_fini(me_ddp_module *ddp)
 
 static void *wrap(me_loop *l)
 {
-    return l->config->ddp.is_replicate ? allocate(l)
-                                       : me_ddp_wrap(l, l->model, 0);
+    return l->config->torch.replicate ? allocate(l)
+                                      : me_ddp_wrap(l, l->model, 0);
 }
 
 /** replicate() makes its DistributedDataParallel, of a list of the model's
@@ -372,8 +371,8 @@ static me_tensor *post_forward(void *self, me_tensor *y)
 {
     me_ddp_module *ddp = self;
     const me_loop *l = ddp->loop;
-    return me_ddp_post_forward(
-        ddp, l->is_last_pass || !l->config->ddp.has_no_sync, y);
+    return me_ddp_post_forward(ddp,
+                               l->is_last_pass || !l->config->torch.no_sync, y);
 }
 
 static void end_backward(void *self)

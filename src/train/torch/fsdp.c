@@ -83,9 +83,9 @@ me_fsdp *me_loop_fully_shard(me_loop *l, me_layer *model, bool is_stage)
         .has_copies = l->comm->size[ME_GROUP_DATA_REPLICATE] > 1,
         .copies = me_mesh_group(l->comm, ME_GROUP_DATA_REPLICATE),
         .is_last_pass = &l->is_last_pass,
-        .config = &l->config->fully_shard,
+        .config = &l->fully_shard,
         .n_modules = count_marked(model) + 1,
-        .is_meta = l->config->tree->is_meta,
+        .is_meta = l->config->torch_job.tree->is_meta,
         .is_stage = is_stage,
     });
     if (fsdp != NULL) {

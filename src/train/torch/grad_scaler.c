@@ -46,14 +46,14 @@ static me_tensor *number(me_loop *l, const char *name, me_dtype dtype,
 /** Are gradients on the host? What is found of them then is there, too. */
 static bool is_on_host(const me_loop *l)
 {
-    return l->config->fully_shard.offloads;
+    return l->config->torch.cpu_offload;
 }
 
 /** Optimizers that divide by the scale themselves
  *  (`_step_supports_amp_scaling`). */
 static bool is_scaled_inside(const me_loop *l)
 {
-    return l->config->optimizer_impl == ME_OPTIMIZER_TORCH_FUSED;
+    return l->config->impl.optimizer == ME_OPTIMIZER_TORCH_FUSED;
 }
 
 /** The first parameter with a gradient; NULL: none has one. */
@@ -91,10 +91,10 @@ static void all_reduce_number(me_loop *l, me_group_kind group)
 static void reduce_found_inf(me_loop *l)
 {
     const me_parameter *first = first_with_gradient(l);
-    const bool is_ddp = l->config->data_parallel == ME_DATA_PARALLEL_DDP;
+    const bool is_ddp = l->config->torch.data_parallel == ME_DATA_PARALLEL_DDP;
     const me_frame frame = me_enter(l->e);
     if (first != NULL &&
-        l->config->data_parallel == ME_DATA_PARALLEL_FULLY_SHARD &&
+        l->config->torch.data_parallel == ME_DATA_PARALLEL_FULLY_SHARD &&
         l->comm->size[ME_GROUP_DATA_SHARD] > 1) {
         all_reduce_number(l, me_mesh_group(l->comm, ME_GROUP_DATA_SHARD));
     }
@@ -114,7 +114,7 @@ static void reduce_found_inf(me_loop *l)
 static void check_gradients(me_loop *l)
 {
     me_engine *e = l->e;
-    if (l->config->data_parallel == ME_DATA_PARALLEL_NONE) {
+    if (l->config->torch.data_parallel == ME_DATA_PARALLEL_NONE) {
         me_loop_refuse_mixed(l, "torch.grad_scaler");
     }
     if (is_on_host(l)) {

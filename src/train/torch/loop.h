@@ -39,9 +39,12 @@ typedef struct me_grad_scaler {
 
 typedef struct me_loop {
     me_engine *e;
-    const me_torch_config *config;
+    const me_config *config; /**< the job; borrowed */
+    const me_torch_spec *spec;
     const me_communicators *comm;
-    me_config no_config; /**< the plain layers have none */
+    me_shape input_shape;       /**< of one micro-batch */
+    me_autocast_state autocast; /**< of the forward and the loss */
+    me_fully_shard_config fully_shard;
     me_nn nn;
     me_parameter_list parameters;
     me_layer *model;           /**< without a pipeline */

@@ -29,7 +29,7 @@ static uint32_t list_states(me_loop *l)
 
 me_dlayout me_loop_gradient_layout(const me_loop *l, const me_parameter *p)
 {
-    switch (l->config->data_parallel) {
+    switch (l->config->torch.data_parallel) {
     case ME_DATA_PARALLEL_NONE: return (me_dlayout)p->gradient_layout;
     case ME_DATA_PARALLEL_DDP: return ME_DLAYOUT_NONE; /* local tensors */
     case ME_DATA_PARALLEL_FULLY_SHARD: break;
@@ -39,8 +39,9 @@ me_dlayout me_loop_gradient_layout(const me_loop *l, const me_parameter *p)
 
 void me_loop_refuse_mixed(me_loop *l, const char *what)
 {
-    const bool has_plan = l->config->tree->n_styles > 0 &&
-                          l->config->data_parallel != ME_DATA_PARALLEL_DDP;
+    const bool has_plan =
+        l->config->torch_job.tree->n_styles > 0 &&
+        l->config->torch.data_parallel != ME_DATA_PARALLEL_DDP;
     for (uint32_t i = 0;
          has_plan && i < l->parameters.count && me_engine_is_ok(l->e); i++) {
         const me_parameter *p = l->parameters.parameters[i];
@@ -60,20 +61,17 @@ void me_loop_refuse_mixed(me_loop *l, const char *what)
  *  fully_shard() hands out gradients that lie as the parameters do. */
 static bool has_dtensors(const me_loop *l)
 {
-    return l->config->tree->n_styles > 0 &&
-           l->config->data_parallel == ME_DATA_PARALLEL_NONE;
+    return l->config->torch_job.tree->n_styles > 0 &&
+           l->config->torch.data_parallel == ME_DATA_PARALLEL_NONE;
 }
 
 /** The first step on the host makes the state there. */
 static void step_on_host(me_loop *l)
 {
-    const me_torch_config *c = l->config;
-    const uint64_t moments = c->optimizer == ME_OPTIMIZER_ADAM ? 2
-                             : c->has_momentum                 ? 1
-                                                               : 0;
-    const uint64_t counter = c->optimizer == ME_OPTIMIZER_ADAM
-                                 ? me_dtype_bytes(ME_DTYPE_FLOAT32)
-                                 : 0;
+    const me_optimizer_config *o = &l->config->optimizer;
+    const bool is_adam = o->kind != ME_OPTIMIZER_SGD;
+    const uint64_t moments = is_adam ? 2 : o->sgd_momentum > 0 ? 1 : 0;
+    const uint64_t counter = is_adam ? me_dtype_bytes(ME_DTYPE_FLOAT32) : 0;
     for (uint32_t i = 0; !l->has_stepped && i < l->n_states; i++) {
         const me_shard_state *s = &l->states[i];
         const uint64_t bytes = me_size_mul(s->numel, me_dtype_bytes(s->dtype));
@@ -84,24 +82,24 @@ static void step_on_host(me_loop *l)
 
 static void step_on_device(me_loop *l)
 {
-    const me_torch_config *c = l->config;
-    if (has_dtensors(l) && c->optimizer_impl != ME_OPTIMIZER_TORCH_FOR_LOOP) {
+    const me_config *c = l->config;
+    if (has_dtensors(l) && c->impl.optimizer != ME_OPTIMIZER_TORCH_FOR_LOOP) {
         me_loop_refuse_mixed(l, "impl.optimizer");
     }
-    me_optim_step(l->e, c->optimizer,
+    me_optim_step(l->e, c->optimizer.kind,
                   &(me_step_group){
                       .shards = l->states,
                       .count = l->n_states,
                       .nn = has_dtensors(l) ? &l->nn : NULL,
-                      .impl = c->optimizer_impl,
+                      .impl = c->impl.optimizer,
                       .has_plain_tensors =
-                          !has_dtensors(l) &&
-                          c->data_parallel != ME_DATA_PARALLEL_FULLY_SHARD,
+                          !has_dtensors(l) && c->torch.data_parallel !=
+                                                  ME_DATA_PARALLEL_FULLY_SHARD,
                       .is_first_step = !l->has_stepped,
-                      .is_scaled = c->scales_gradients,
-                      .is_decayed = c->decays_weights,
-                      .adds_decay = c->adds_decay,
-                      .has_momentum = c->has_momentum,
+                      .is_scaled = c->torch.grad_scaler,
+                      .is_decayed = c->optimizer.weight_decay > 0,
+                      .adds_decay = c->optimizer.kind == ME_OPTIMIZER_ADAM,
+                      .has_momentum = c->optimizer.sgd_momentum > 0,
                   });
 }
 
@@ -121,7 +119,6 @@ void me_loop_step(me_loop *l)
     if (!me_engine_is_ok(e)) {
         return;
     }
-    const me_torch_config *c = l->config;
     const me_phase phase = me_phase_set(e, ME_PHASE_OPTIMIZER);
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     if (!l->has_stepped) {
@@ -136,7 +133,7 @@ void me_loop_step(me_loop *l)
     me_launch_host(e, ME_HOST_STEP);
     me_tell_op_of(e, RECORD_ENTER, 0);
     me_tell_optimizer_step(e, true);
-    if (c->fully_shard.offloads) {
+    if (l->config->torch.cpu_offload) {
         step_on_host(l);
     } else {
         step_on_device(l);
@@ -150,7 +147,7 @@ void me_loop_step(me_loop *l)
 
 void me_loop_zero_grad(me_loop *l)
 {
-    if (l->config->keeps_zeros) {
+    if (!l->config->torch.zero_grad_set_to_none) {
         return; /* _foreach_zero_(), in place */
     }
     me_tell_op_of(l->e, RECORD_ENTER, 0);

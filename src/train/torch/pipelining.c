@@ -23,7 +23,7 @@ enum {
 static const me_layer_tree *part_of_model(me_loop *l, int32_t stage,
                                           int32_t n_stages)
 {
-    const me_layer_tree *whole = l->config->tree;
+    const me_layer_tree *whole = l->config->torch_job.tree;
     const uint32_t n = whole->root.n_children / (uint32_t)n_stages;
     me_layer_tree *part = me_engine_alloc(l->e, 1, sizeof *part);
     me_layer_spec *children = me_engine_alloc(l->e, n, sizeof *children);
@@ -42,22 +42,22 @@ static const me_layer_tree *part_of_model(me_loop *l, int32_t stage,
 }
 
 /** The rank of a stage; -1: there is none. Loops have one a rank. */
-static int32_t rank_of(const me_torch_config *c, int32_t stage,
+static int32_t rank_of(const me_torch_spec *spec, int32_t stage,
                        int32_t n_stages)
 {
     if (stage < 0 || stage >= n_stages) {
         return -1;
     }
-    return c->order == NULL ? stage : c->order->rank_of_stage[stage];
+    return spec->order == NULL ? stage : spec->order->rank_of_stage[stage];
 }
 
 /** The stage of this rank's chunk: chunks ascend. */
-static int32_t stage_of_chunk(const me_torch_config *c, int32_t chunk,
+static int32_t stage_of_chunk(const me_torch_spec *spec, int32_t chunk,
                               int32_t n_stages)
 {
     int32_t stage = 0;
     for (int32_t seen = 0; stage < n_stages; stage++) {
-        seen += rank_of(c, stage, n_stages) == c->pipeline.rank;
+        seen += rank_of(spec, stage, n_stages) == spec->pipeline.rank;
         if (seen > chunk) {
             break;
         }
@@ -74,9 +74,9 @@ static int32_t stage_of_chunk(const me_torch_config *c, int32_t chunk,
 static me_status find_boundaries(const me_loop *l, me_engine *e,
                                  int32_t n_stages, me_boundary *boundaries)
 {
-    const me_torch_config *c = l->config;
-    const bool is_cast = c->data_parallel == ME_DATA_PARALLEL_FULLY_SHARD &&
-                         c->fully_shard.has_param_dtype;
+    const bool is_cast =
+        l->config->torch.data_parallel == ME_DATA_PARALLEL_FULLY_SHARD &&
+        l->fully_shard.has_param_dtype;
     me_parameter_list parameters = {.count = 0};
     me_nn nn = l->nn;
     nn.e = e;
@@ -85,25 +85,26 @@ static me_status find_boundaries(const me_loop *l, me_engine *e,
     comm.self = NULL; /* here it is only a matter of shapes */
     nn.comm = &comm;
     me_ops_install(e);
-    me_layer_tree tree = *c->tree;
+    me_layer_tree tree = *l->config->torch_job.tree;
     tree.is_meta = true;
     me_layer *model = me_layers_build(&nn, &tree, NULL);
     if (tree.n_styles > 0 && model != NULL) {
         me_parallelize(&nn, model, &tree);
     }
     if (me_engine_is_ok(e)) {
-        me_parameters_to(&nn, is_cast ? &c->fully_shard.param_dtype : NULL);
+        me_parameters_to(&nn, is_cast ? &l->fully_shard.param_dtype : NULL);
     }
     const me_frame frame = me_enter(e);
     me_grad_enable(e, false);
-    const me_autocast_state outer = me_autocast_enter(e, c->autocast);
-    me_tensor *x = me_empty(e, "input", c->input_dtype, c->input_shape);
+    const me_autocast_state outer = me_autocast_enter(e, l->autocast);
+    me_tensor *x =
+        me_empty(e, "input", l->config->torch.input_dtype, l->input_shape);
     boundaries[0] = (me_boundary){x->shape, (me_dtype)x->dtype};
     for (uint32_t i = 0; model != NULL && i < model->n_children; i++) {
         const uint64_t stage =
             (uint64_t)i * (uint64_t)n_stages / model->n_children;
         if (is_cast && me_dtype_is_floating((me_dtype)x->dtype)) {
-            x = me_cast(e, x, c->fully_shard.param_dtype); // by each stage
+            x = me_cast(e, x, l->fully_shard.param_dtype); // by each stage
         }
         x = me_layer_forward(&model->children[i], x);
         boundaries[stage + 1] = (me_boundary){x->shape, (me_dtype)x->dtype};
@@ -116,7 +117,7 @@ static me_status find_boundaries(const me_loop *l, me_engine *e,
 
 static void set_boundaries(me_loop *l, me_schedule_run *run)
 {
-    const int32_t n = l->config->pipeline.ranks * l->config->pipeline.chunks;
+    const int32_t n = l->spec->pipeline.ranks * l->spec->pipeline.chunks;
     me_boundary *all = me_engine_alloc(l->e, (size_t)n + 1, sizeof *all);
     me_engine *e = NULL;
     if (all == NULL || me_engine_create(me_engine_card(l->e), &e) != ME_OK) {
@@ -137,21 +138,20 @@ static void set_boundaries(me_loop *l, me_schedule_run *run)
 
 static void build_stage(me_loop *l, me_stage *stage, int32_t chunk)
 {
-    const me_torch_config *c = l->config;
-    const int32_t n_stages = c->pipeline.ranks * c->pipeline.chunks;
-    const int32_t index = stage_of_chunk(c, chunk, n_stages);
-    const int32_t previous = rank_of(c, index - 1, n_stages);
-    const int32_t next = rank_of(c, index + 1, n_stages);
+    const int32_t n_stages = l->spec->pipeline.ranks * l->spec->pipeline.chunks;
+    const int32_t index = stage_of_chunk(l->spec, chunk, n_stages);
+    const int32_t previous = rank_of(l->spec, index - 1, n_stages);
+    const int32_t next = rank_of(l->spec, index + 1, n_stages);
     *stage = (me_stage){
         .loop = l,
         .index = index,
         .chunk = chunk,
         .n_stages = n_stages,
-        .has_previous_here = previous == c->pipeline.rank,
-        .has_next_here = next == c->pipeline.rank,
+        .has_previous_here = previous == l->spec->pipeline.rank,
+        .has_next_here = next == l->spec->pipeline.rank,
         .previous_rank = previous,
         .next_rank = next,
-        .n_microbatches = c->pipeline.microbatches,
+        .n_microbatches = l->spec->pipeline.microbatches,
     };
     stage->microbatches = me_engine_alloc(l->e, (size_t)stage->n_microbatches,
                                           sizeof *stage->microbatches);
@@ -166,11 +166,12 @@ static void build_stage(me_loop *l, me_stage *stage, int32_t chunk)
     if (part->n_styles > 0 && me_engine_is_ok(l->e)) {
         me_parallelize_stage(&l->nn, stage->model, part);
     }
-    if (c->data_parallel == ME_DATA_PARALLEL_FULLY_SHARD &&
+    if (l->config->torch.data_parallel == ME_DATA_PARALLEL_FULLY_SHARD &&
         me_engine_is_ok(l->e)) {
         stage->fsdp = me_loop_fully_shard(l, stage->model, true);
     }
-    if (c->data_parallel == ME_DATA_PARALLEL_DDP && me_engine_is_ok(l->e)) {
+    if (l->config->torch.data_parallel == ME_DATA_PARALLEL_DDP &&
+        me_engine_is_ok(l->e)) {
         stage->ddp = me_ddp_wrap(l, stage->model, first);
     }
     me_loop_to_empty(l);
@@ -182,15 +183,14 @@ static void build_stage(me_loop *l, me_stage *stage, int32_t chunk)
 
 void me_schedule_build(me_loop *l, me_schedule_run *run_out)
 {
-    const me_torch_config *c = l->config;
     me_schedule_run *run = run_out;
-    *run = (me_schedule_run){.loop = l, .n_stages = c->pipeline.chunks};
-    if (c->order != NULL) {
-        run->actions = &c->order->ranks[c->pipeline.rank];
+    *run = (me_schedule_run){.loop = l, .n_stages = l->spec->pipeline.chunks};
+    if (l->spec->order != NULL) {
+        run->actions = &l->spec->order->ranks[l->spec->pipeline.rank];
     }
     run->stages =
         me_engine_alloc(l->e, (size_t)run->n_stages, sizeof *run->stages);
-    run->losses = me_engine_alloc(l->e, (size_t)c->pipeline.microbatches,
+    run->losses = me_engine_alloc(l->e, (size_t)l->spec->pipeline.microbatches,
                                   sizeof(me_tensor *));
     for (int32_t i = 0; i < run->n_stages && me_engine_is_ok(l->e); i++) {
         build_stage(l, &run->stages[i], i);
@@ -265,7 +265,7 @@ static me_tensor *rows_of(me_loop *l, me_tensor *whole, int32_t m)
         return NULL;
     }
     const uint64_t rows =
-        me_dim(whole, 0) / (uint64_t)l->config->pipeline.microbatches;
+        me_dim(whole, 0) / (uint64_t)l->spec->pipeline.microbatches;
     return me_slice(l->e, whole, 0, rows * (uint64_t)m,
                     rows * (uint64_t)(m + 1));
 }
@@ -293,12 +293,11 @@ void me_schedule_add_loss(me_schedule_run *run, me_stage *stage, int32_t m)
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     me_tensor *operands[] = {stage->microbatches[m].output,
                              rows_of(run->loop, run->loop->target, m)};
-    const me_autocast_state outer =
-        me_autocast_enter(e, run->loop->config->autocast);
-    me_tensor *loss =
-        me_forward_run(&run->loop->nn, run->loop->config->loss, 2, operands);
+    const me_autocast_state outer = me_autocast_enter(e, run->loop->autocast);
+    me_tensor *loss = me_forward_run(
+        &run->loop->nn, run->loop->config->torch_job.loss, 2, operands);
     me_autocast_exit(e, outer);
-    if (run->loop->config->scales_gradients) { /* by the loss function */
+    if (run->loop->config->torch.grad_scaler) { /* by the loss function */
         loss = me_grad_scaler_scale(run->loop, loss);
     }
     me_assign(e, &run->losses[m], loss);
@@ -376,7 +375,7 @@ static void merge_outputs(me_schedule_run *run)
                    : last;
     }
     if (last->index != last->n_stages - 1 || !me_engine_is_ok(e) ||
-        !run->loop->config->returns_outputs) {
+        !run->loop->config->torch.returns_outputs) {
         return;
     }
     me_shape shape = last->output.shape;
@@ -393,7 +392,7 @@ static void step_microbatches(me_schedule_run *run)
 {
     if (run->actions != NULL) {
         me_schedule_runtime(run);
-    } else if (strcmp(run->loop->config->schedule->name, "gpipe") == 0) {
+    } else if (strcmp(run->loop->spec->schedule->name, "gpipe") == 0) {
         me_schedule_gpipe(run);
     } else {
         me_schedule_1f1b(run);
@@ -411,8 +410,7 @@ void me_schedule_step(me_schedule_run *run)
         step_microbatches(run);
     }
     merge_outputs(run);
-    for (int32_t m = run->loop->config->pipeline.microbatches - 1; m >= 0;
-         m--) {
+    for (int32_t m = run->loop->spec->pipeline.microbatches - 1; m >= 0; m--) {
         me_clear(e, &run->losses[m]); // with the caller's list
     }
 }

@@ -19,12 +19,12 @@ static me_tensor *tensor_of(const me_reducer *r, uint32_t index)
 
 static bool finds_unused(const me_reducer *r)
 {
-    return r->config->finds_unused_parameters && !r->config->is_static_graph;
+    return r->options->find_unused_parameters && !r->options->static_graph;
 }
 
 static bool is_first_of_static(const me_reducer *r)
 {
-    return r->config->is_static_graph && r->n_backwards == 1;
+    return r->options->static_graph && r->n_backwards == 1;
 }
 
 static bool should_rebuild(const me_reducer *r)
@@ -99,7 +99,7 @@ static void point_into_bucket(me_reducer *r, uint32_t index)
     me_engine *e = r->loop->e;
     me_tensor *variable = tensor_of(r, index);
     const me_tensor *flat = r->buckets[r->bucket_of[index]].gradients;
-    if (!r->config->gradient_as_bucket_view || !me_engine_is_ok(e) ||
+    if (!r->options->gradient_as_bucket_view || !me_engine_is_ok(e) ||
         variable->grad == NULL || variable->grad->storage == flat->storage) {
         return;
     }
@@ -116,7 +116,7 @@ static void point_into_bucket(me_reducer *r, uint32_t index)
 static void make_buckets(me_reducer *r)
 {
     me_engine *e = r->loop->e;
-    const bool has_gradients = r->config->gradient_as_bucket_view;
+    const bool has_gradients = r->options->gradient_as_bucket_view;
     for (uint32_t b = 0; b < r->n_buckets && me_engine_is_ok(e); b++) {
         me_ddp_bucket *bucket = &r->buckets[b];
         uint64_t numel = 0;
@@ -215,7 +215,7 @@ void me_reducer_rebuild(me_reducer *r)
         r->n_ready != r->n) {
         return;
     }
-    const uint64_t given = r->config->bucket_bytes;
+    const uint64_t given = r->options->bucket_bytes;
     /* Until now they are in one bucket. */
     me_tensor *old = r->buckets[0].gradients;
     memcpy(r->order, r->ready, r->n * sizeof *r->order);
@@ -336,7 +336,7 @@ static void on_gradient(me_reducer *r, uint32_t index)
     if (!r->has_marked_unused) {
         mark_unused(r);
     }
-    if (r->config->is_static_graph && r->hooks_left[index] > 0 &&
+    if (r->options->static_graph && r->hooks_left[index] > 0 &&
         --r->hooks_left[index] > 0) {
         return;
     }
@@ -366,7 +366,7 @@ static void finalize(me_reducer *r)
     const me_phase phase = me_phase_set(e, ME_PHASE_BACKWARD);
     me_launch_stream_waits(e);
     for (uint32_t i = 0;
-         i < r->n && !r->config->gradient_as_bucket_view && me_engine_is_ok(e);
+         i < r->n && !r->options->gradient_as_bucket_view && me_engine_is_ok(e);
          i++) {
         me_launch_kernel(e, ME_KERNEL_COPY, 0,
                          2 * me_bytes(tensor_of(r, r->order[i])));
@@ -386,7 +386,7 @@ void me_reducer_end_backward(me_reducer *r)
         reduce_all(r);
     } else if (r->next_bucket < r->n_buckets) {
         return; /* a gradient never came: the next forward says so */
-    } else if (r->config->is_static_graph) {
+    } else if (r->options->static_graph) {
         for (uint32_t i = 0; i < r->n; i++) {
             if (r->is_unused[i]) {
                 push_ready(r, i);
@@ -419,7 +419,7 @@ me_reducer *me_reducer_create(me_loop *l, me_group_kind group, uint32_t first,
     }
     *r = (me_reducer){.loop = l,
                       .group = group,
-                      .config = &l->config->ddp,
+                      .options = &l->config->torch,
                       .first = first,
                       .n = n};
     r->buckets = me_engine_alloc(e, (size_t)n + 1, sizeof *r->buckets);
@@ -438,7 +438,7 @@ me_reducer *me_reducer_create(me_loop *l, me_group_kind group, uint32_t first,
     if (!me_engine_is_ok(e) || !has_one_dtype(r)) {
         return NULL;
     }
-    const uint64_t given = r->config->bucket_bytes;
+    const uint64_t given = r->options->bucket_bytes;
     if (finds_unused(r)) {
         assign_buckets(r, given != 0 ? given : FIRST_BUCKET_BYTES,
                        given != 0 ? given : BUCKET_BYTES);
@@ -447,10 +447,10 @@ me_reducer *me_reducer_create(me_loop *l, me_group_kind group, uint32_t first,
     }
     reverse_buckets(r);
     make_buckets(r);
-    if (r->config->finds_unused_parameters) {
+    if (r->options->find_unused_parameters) {
         make_used_map(r);
     }
-    if (r->config->is_static_graph) {
+    if (r->options->static_graph) {
         make_used_map(r);
     }
     r->next = l->reducers;

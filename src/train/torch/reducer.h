@@ -28,10 +28,10 @@ typedef struct me_ddp_bucket {
 typedef struct me_reducer {
     me_loop *loop;
     me_group_kind group;
-    const me_ddp_config *config;
-    uint32_t first;        /**< of the loop's parameters */
-    uint32_t n;            /**< parameters */
-    me_tensor **variables; /**< their leaves; borrowed */
+    const me_torch_options *options; /**< borrowed */
+    uint32_t first;                  /**< of the loop's parameters */
+    uint32_t n;                      /**< parameters */
+    me_tensor **variables;           /**< their leaves; borrowed */
     me_ddp_bucket *buckets;
     uint32_t n_buckets;
     uint32_t *order;     /**< parameters, bucket by bucket */

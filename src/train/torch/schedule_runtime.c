@@ -24,7 +24,7 @@ static me_stage *stage_at(const me_schedule_run *run, int32_t index)
 /** Does the schedule gather the stage, ahead of its modules' hooks? */
 static bool is_gathered(const me_schedule_run *run, const me_stage *stage)
 {
-    return stage->fsdp != NULL && run->loop->config->unshards_stages;
+    return stage->fsdp != NULL && run->loop->config->torch.unshard_stages;
 }
 
 /** _assert_unsharded(): what was issued is waited for. */

@@ -76,8 +76,7 @@ static void take(me_engine *e, me_tensor **name, me_tensor *x)
 static me_tensor *run_model(const me_stage *stage, me_tensor *x)
 {
     me_engine *e = stage->loop->e;
-    const me_autocast_state outer =
-        me_autocast_enter(e, stage->loop->config->autocast);
+    const me_autocast_state outer = me_autocast_enter(e, stage->loop->autocast);
     me_tensor *y = me_layer_forward(stage->model, x);
     me_autocast_exit(e, outer);
     return y;
@@ -103,7 +102,7 @@ me_tensor *me_stage_forward(me_stage *stage, int32_t m, me_tensor *input)
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     me_launch_host(e, ME_HOST_ACTION);
     me_tensor *y = call(stage, x);
-    if (is_last(stage) && stage->loop->config->returns_outputs) {
+    if (is_last(stage) && stage->loop->config->torch.returns_outputs) {
         me_assign(e, &mb->output_chunk, y);
     }
     me_assign(e, &mb->output, y);

@@ -90,7 +90,7 @@ void me_loop_check_loss(me_loop *l, const me_tensor *loss)
         me_engine_fail(e, ME_ERR_CONFIG,
                        "module: nothing that the loss is made of needs a "
                        "gradient, which PyTorch's backward() refuses%s",
-                       has_reentrant(&l->config->tree->root)
+                       has_reentrant(&l->config->torch_job.tree->root)
                            ? "; a re-entrant checkpoint wants an input that "
                              "does"
                            : "");
@@ -128,7 +128,7 @@ static bool is_wrapped(const me_loop *l)
 /** A process group has made a barrier, whose tensor it keeps. */
 static void begin(me_loop *l)
 {
-    if (l->config->is_distributed) {
+    if (l->config->parallel.world_size > 1) {
         const me_frame frame = me_enter(l->e);
         const me_category before = me_category_set(l->e, ME_CATEGORY_BUFFER);
         l->barrier_byte = me_retain(me_scratch(l->e, "barrier", 1));
@@ -146,19 +146,20 @@ static void begin(me_loop *l)
 }
 
 /** The targets of a batch, where they are numbers. */
-static me_boundary labels_of(const me_torch_config *c)
+static me_boundary labels_of(const me_loop *l)
 {
-    const bool has_one_each = c->target == ME_TORCH_TARGET_CLASSES;
-    return (me_boundary){has_one_each ? ME_SHAPE(c->input_shape.dim[0])
-                                      : c->input_shape,
+    const bool has_one_each =
+        l->config->torch.target == ME_TORCH_TARGET_CLASSES;
+    return (me_boundary){has_one_each ? ME_SHAPE(l->input_shape.dim[0])
+                                      : l->input_shape,
                          ME_DTYPE_INT64};
 }
 
 void me_loop_to_empty(me_loop *l)
 {
-    const me_torch_config *c = l->config;
-    if (c->tree->is_meta && me_engine_is_ok(l->e)) {
-        if (c->tree->n_styles > 0) { /* `empty_like()` of a DTensor */
+    if (l->config->torch_job.tree->is_meta && me_engine_is_ok(l->e)) {
+        if (l->config->torch_job.tree->n_styles >
+            0) { /* `empty_like()` of a DTensor */
             me_fake_device(l->e);
         }
         me_parameters_to(&l->nn, NULL);
@@ -172,7 +173,7 @@ static void check_parameters(me_loop *l)
         me_engine_fail(l->e, ME_ERR_CONFIG,
                        "module: no parameters %s, and PyTorch's optimizers "
                        "refuse an empty list",
-                       l->config->pipeline.ranks == 1
+                       l->spec->pipeline.ranks == 1
                            ? "in this model"
                            : "in the stages of a pipeline rank");
     }
@@ -180,14 +181,13 @@ static void check_parameters(me_loop *l)
 
 static void set_up(me_loop *l)
 {
-    const me_torch_config *c = l->config;
     me_phase_set(l->e, ME_PHASE_SETUP);
     begin(l);
-    l->model = me_layers_build(&l->nn, c->tree, NULL);
+    l->model = me_layers_build(&l->nn, l->config->torch_job.tree, NULL);
     check_parameters(l);
     l->called = me_loop_find_called(l);
-    if (c->tree->n_styles > 0 && me_engine_is_ok(l->e)) {
-        me_parallelize(&l->nn, l->model, c->tree);
+    if (l->config->torch_job.tree->n_styles > 0 && me_engine_is_ok(l->e)) {
+        me_parallelize(&l->nn, l->model, l->config->torch_job.tree);
         me_point(l->e, "parallelized");
     }
     if (is_wrapped(l) && me_engine_is_ok(l->e)) {
@@ -195,9 +195,10 @@ static void set_up(me_loop *l)
     }
     me_loop_to_empty(l);
     me_point(l->e, is_wrapped(l) ? "wrapped" : "model_built");
-    l->input = keep_drawn(l, "input", c->input_dtype, c->input_shape);
-    if (c->target != ME_TORCH_TARGET_OUTPUT) {
-        const me_boundary labels = labels_of(c);
+    l->input =
+        keep_drawn(l, "input", l->config->torch.input_dtype, l->input_shape);
+    if (l->config->torch.target != ME_TORCH_TARGET_OUTPUT) {
+        const me_boundary labels = labels_of(l);
         l->target = keep_drawn(l, "labels", labels.dtype, labels.shape);
     }
     me_point(l->e, "input");
@@ -206,8 +207,8 @@ static void set_up(me_loop *l)
 /** What a point of a micro-batch is numbered with. */
 static int counted(const me_loop *l, int32_t microbatch)
 {
-    return is_wrapped(l) || l->config->pipeline.microbatches > 1 ? microbatch
-                                                                 : -1;
+    return is_wrapped(l) || l->spec->pipeline.microbatches > 1 ? microbatch
+                                                               : -1;
 }
 
 /** `y = model(x)`, or of a module of it, then the loss, both under autocast where there is one.
@@ -216,7 +217,7 @@ static me_tensor *forward_loss(me_loop *l, int32_t microbatch,
                                me_tensor **y_out)
 {
     me_engine *e = l->e;
-    const me_autocast_state outer = me_autocast_enter(e, l->config->autocast);
+    const me_autocast_state outer = me_autocast_enter(e, l->autocast);
     if (is_wrapped(l) && l->wrapper->pre_forward != NULL) {
         l->wrapper->pre_forward(l->wrapper_state);
     }
@@ -224,12 +225,13 @@ static me_tensor *forward_loss(me_loop *l, int32_t microbatch,
     if (is_wrapped(l) && l->wrapper->post_forward != NULL) {
         y = l->wrapper->post_forward(l->wrapper_state, y);
     }
-    if (l->config->keeps_last_output) {
+    if (l->config->torch.keeps_last_output) {
         me_assign(e, &l->output, y);
     }
     me_loop_point(l, "forward", counted(l, microbatch));
     me_tensor *operands[] = {y, l->target};
-    me_tensor *loss = me_forward_run(&l->nn, l->config->loss, 2, operands);
+    me_tensor *loss =
+        me_forward_run(&l->nn, l->config->torch_job.loss, 2, operands);
     me_autocast_exit(e, outer);
     *y_out = y;
     return loss;
@@ -240,7 +242,7 @@ static void backward(me_loop *l, me_tensor *loss)
 {
     const me_frame frame = me_enter(l->e);
     me_loop_backward(
-        l, l->config->scales_gradients ? me_grad_scaler_scale(l, loss) : loss);
+        l, l->config->torch.grad_scaler ? me_grad_scaler_scale(l, loss) : loss);
     me_leave(l->e, frame, NULL);
 }
 
@@ -248,8 +250,8 @@ static void backward(me_loop *l, me_tensor *loss)
  *  is made in a context, or of a wrapped model, ends with `del y, loss`. */
 static bool names_loss(const me_loop *l)
 {
-    return is_wrapped(l) || l->config->autocast.is_enabled ||
-           l->config->scales_gradients;
+    return is_wrapped(l) || l->autocast.is_enabled ||
+           l->config->torch.grad_scaler;
 }
 
 /** One micro-batch. */
@@ -263,7 +265,7 @@ static void forward_backward(me_loop *l, int32_t microbatch)
     me_loop_begin_action(l, ME_ACTION_FORWARD, 0, microbatch);
     me_tensor *y = NULL;
     me_tensor *loss = forward_loss(l, microbatch, &y);
-    if (!l->config->keeps_output && loss != y) {
+    if (!l->config->torch.keeps_output && loss != y) {
         me_drop(e, y);
     }
     me_loop_end_action(l);
@@ -283,11 +285,11 @@ static void forward_backward(me_loop *l, int32_t microbatch)
 static void update(me_loop *l)
 {
     me_launch_tell(l->e, (me_launch){.kind = ME_LAUNCH_OPTIMIZER});
-    const bool is_scaled = l->config->scales_gradients;
-    if (l->config->clips_gradients && is_scaled) {
+    const bool is_scaled = l->config->torch.grad_scaler;
+    if (l->config->optimizer.clip_grad > 0 && is_scaled) {
         me_grad_scaler_unscale(l);
     }
-    if (l->config->clips_gradients) {
+    if (l->config->optimizer.clip_grad > 0) {
         me_loop_clip_gradients(l);
     }
     if (is_scaled) {
@@ -309,7 +311,7 @@ static void train_step(me_loop *l)
     if (!is_wrapped(l)) {
         me_loop_point(l, "begin", -1);
     }
-    const int32_t n = l->config->pipeline.microbatches;
+    const int32_t n = l->spec->pipeline.microbatches;
     for (int32_t i = 0; i < n && me_engine_is_ok(l->e); i++) {
         l->is_last_pass = i == n - 1;
         forward_backward(l, i);
@@ -320,8 +322,7 @@ static void train_step(me_loop *l)
 static void run_loop(me_loop *l)
 {
     set_up(l);
-    for (int32_t i = 0; i < l->config->iterations && me_engine_is_ok(l->e);
-         i++) {
+    for (int32_t i = 0; i < l->spec->iterations && me_engine_is_ok(l->e); i++) {
         l->iteration = i;
         train_step(l);
     }
@@ -333,7 +334,7 @@ static me_tensor *batch(me_loop *l, const char *op,
 {
     me_shape shape = microbatch->shape;
     shape.dim[0] =
-        me_size_mul(shape.dim[0], (uint64_t)l->config->pipeline.microbatches);
+        me_size_mul(shape.dim[0], (uint64_t)l->spec->pipeline.microbatches);
     return me_keep(l->e, op, ME_CATEGORY_INPUT, microbatch->dtype, shape);
 }
 
@@ -350,8 +351,8 @@ static void set_up_pipeline(me_loop *l, me_schedule_run *run)
     }
     for (int32_t i = 0; i < run->n_stages && me_engine_is_ok(l->e); i++) {
         if (run->stages[i].index == run->stages[i].n_stages - 1) {
-            const me_boundary labels = labels_of(l->config);
-            l->target = l->config->target == ME_TORCH_TARGET_OUTPUT
+            const me_boundary labels = labels_of(l);
+            l->target = l->config->torch.target == ME_TORCH_TARGET_OUTPUT
                             ? batch(l, "target", &run->stages[i].output)
                             : batch(l, "labels", &labels);
         }
@@ -362,12 +363,11 @@ static void set_up_pipeline(me_loop *l, me_schedule_run *run)
 /** `schedule.step(…)`, in a context of its own where one is around it. */
 static void step_schedule(const me_loop *l, me_schedule_run *run)
 {
-    if (!l->config->autocasts_step) {
+    if (!l->config->torch.autocast_backward) {
         me_schedule_step(run);
         return;
     }
-    const me_autocast_state outer =
-        me_autocast_enter(l->e, l->config->autocast);
+    const me_autocast_state outer = me_autocast_enter(l->e, l->autocast);
     me_schedule_step(run);
     me_autocast_exit(l->e, outer);
 }
@@ -375,35 +375,66 @@ static void step_schedule(const me_loop *l, me_schedule_run *run)
 static void run_pipeline(me_loop *l, me_schedule_run *run)
 {
     set_up_pipeline(l, run);
-    for (int32_t i = 0; i < l->config->iterations && me_engine_is_ok(l->e);
-         i++) {
+    for (int32_t i = 0; i < l->spec->iterations && me_engine_is_ok(l->e); i++) {
         l->iteration = i;
         me_iteration(l->e, i);
         me_phase_set(l->e, ME_PHASE_OTHER);
         step_schedule(l, run);
         me_loop_point(l, "schedule", -1);
-        if (l->config->scales_gradients) {
+        if (l->config->torch.grad_scaler) {
             me_grad_scaler_begin(l);
         }
         update(l);
     }
 }
 
-static void loop_init(me_loop *l, me_engine *e, const me_torch_config *config,
+static me_fully_shard_config fully_shard_config(const me_torch_options *t)
+{
+    return (me_fully_shard_config){
+        .reshard_after_forward = t->reshard_after_forward,
+        .has_param_dtype = t->param_dtype >= 0,
+        .param_dtype = t->param_dtype >= 0 ? (me_dtype)t->param_dtype : 0,
+        .has_reduce_dtype = t->reduce_dtype >= 0,
+        .reduce_dtype = t->reduce_dtype >= 0 ? (me_dtype)t->reduce_dtype : 0,
+        .syncs_last = !t->requires_gradient_sync,
+        .all_reduces_last = !t->requires_all_reduce,
+        .offloads = t->cpu_offload,
+        .pins_memory = t->pin_memory,
+    };
+}
+
+static me_autocast_state autocast_state(const me_torch_options *t)
+{
+    return (me_autocast_state){
+        .is_enabled = t->autocast >= 0,
+        .dtype = t->autocast >= 0 ? (me_dtype)t->autocast : ME_DTYPE_FLOAT32,
+    };
+}
+
+static void loop_init(me_loop *l, me_engine *e, const me_torch_spec *spec,
                       const me_communicators *comm)
 {
-    *l = (me_loop){.e = e, .config = config, .comm = comm, .iteration = -1};
-    l->wrapper = wrappers[config->data_parallel];
-    l->no_config = (me_config){
-        .parallel = {.tensor = 1},
-        .torch = {.attention = config->attention},
+    const me_config *c = spec->config;
+    *l = (me_loop){
+        .e = e,
+        .config = c,
+        .spec = spec,
+        .comm = comm,
+        .input_shape = {.ndim = c->torch_job.n_input_dims},
+        .autocast = autocast_state(&c->torch),
+        .fully_shard = fully_shard_config(&c->torch),
+        .wrapper = wrappers[c->torch.data_parallel],
+        .iteration = -1,
     };
+    for (int32_t i = 0; i < c->torch_job.n_input_dims; i++) {
+        l->input_shape.dim[i] = c->torch_job.input_dims[i];
+    }
     l->nn = (me_nn){
         .e = e,
-        .config = &l->no_config,
+        .config = c,
         .comm = comm,
         .parameters = &l->parameters,
-        .is_loss_parallel = config->is_loss_parallel,
+        .is_loss_parallel = c->torch.loss_parallel,
     };
     me_ops_install(e);
 }
@@ -427,13 +458,13 @@ static void loop_fini(me_loop *l)
     me_parameter_list_fini(l->e, &l->parameters);
 }
 
-me_status me_torch_run(me_engine *e, const me_torch_config *config,
+me_status me_torch_run(me_engine *e, const me_torch_spec *spec,
                        const me_communicators *comm)
 {
     me_loop l;
     me_schedule_run run = {.n_stages = 0};
-    loop_init(&l, e, config, comm);
-    if (config->pipeline.ranks == 1) {
+    loop_init(&l, e, spec, comm);
+    if (spec->pipeline.ranks == 1) {
         run_loop(&l);
     } else {
         run_pipeline(&l, &run);

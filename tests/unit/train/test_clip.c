@@ -6,7 +6,7 @@
 
 /** A loop of two parameters with gradients of 4 and 8 bytes, under a plan. */
 typedef struct clipped {
-    me_torch_config config;
+    me_config config;
     me_layer_tree tree;
     me_communicators comm;
     me_parameter parameters[2];
@@ -35,8 +35,8 @@ static void init(clipped *c, me_engine *e, me_data_parallel data_parallel)
                 i == 0 ? ME_DLAYOUT_PARTIAL : ME_DLAYOUT_SHARD_0};
         c->list[i] = &c->parameters[i];
     }
-    c->config =
-        (me_torch_config){.tree = &c->tree, .data_parallel = data_parallel};
+    c->config = (me_config){.torch = {.data_parallel = data_parallel},
+                            .torch_job = {.tree = &c->tree}};
     c->loop = (me_loop){.e = e,
                         .config = &c->config,
                         .comm = &c->comm,
@@ -94,7 +94,7 @@ static void test_clip__offloaded(void **state)
     me_test_events *events = *state;
     clipped c;
     init(&c, events->e, ME_DATA_PARALLEL_FULLY_SHARD);
-    c.config.fully_shard.offloads = true;
+    c.config.torch.cpu_offload = true;
     (void)me_test_events_take(events);
     me_loop_clip_gradients(&c.loop);
     EXPECT_EVENTS(events, "");

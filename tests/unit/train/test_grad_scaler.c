@@ -6,7 +6,7 @@
 
 /** A loop of one parameter of two float32 numbers, 8 bytes, with a gradient. */
 typedef struct scaled {
-    me_torch_config config;
+    me_config config;
     me_layer_tree tree;
     me_parameter weight;
     me_parameter *weights[1];
@@ -24,10 +24,10 @@ static void init(scaled *s, me_engine *e, me_optimizer_impl impl)
     *s = (scaled){.weight = {.tensor = two_numbers(e)}};
     s->weight.tensor->grad = two_numbers(e);
     s->weights[0] = &s->weight;
-    s->config = (me_torch_config){.tree = &s->tree,
-                                  .optimizer = ME_OPTIMIZER_ADAM,
-                                  .optimizer_impl = impl,
-                                  .scales_gradients = true};
+    s->config = (me_config){.torch = {.grad_scaler = true},
+                            .torch_job = {.tree = &s->tree},
+                            .optimizer = {.kind = ME_OPTIMIZER_ADAMW},
+                            .impl = {.optimizer = impl}};
     s->loop = (me_loop){.e = e,
                         .config = &s->config,
                         .parameters = {.parameters = s->weights, .count = 1}};
@@ -149,7 +149,7 @@ static void test_grad_scaler__gradients_on_the_host(void **state)
     for (int i = 0; i < 2; i++) {
         scaled s;
         init(&s, events->e, impls[i]);
-        s.config.fully_shard.offloads = true;
+        s.config.torch.cpu_offload = true;
         (void)me_test_events_take(events);
         me_grad_scaler_step(&s.loop);
         EXPECT_EVENTS(events, steps[i]);

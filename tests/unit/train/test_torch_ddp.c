@@ -21,7 +21,7 @@ static void test_torch_ddp__two_broadcasts_at_once(void **state)
         .size = {[ME_GROUP_WORLD] = 1, [ME_GROUP_DATA] = 1}};
     me_parameter parameters[PARAMETERS];
     me_parameter *list[PARAMETERS];
-    const me_torch_config config = {.iterations = 1};
+    const me_config config = {.torch = {.replicate = false}};
     me_loop l = {.e = e,
                  .config = &config,
                  .comm = &comm,

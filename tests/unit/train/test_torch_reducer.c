@@ -18,7 +18,7 @@ typedef struct job {
     me_test_events *events;
     me_engine *e;
     me_communicators comm;
-    me_torch_config config;
+    me_config config;
     me_parameter parameters[PARAMETERS];
     me_parameter *list[PARAMETERS];
     me_node *used[PARAMETERS]; /**< what a forward's graph holds */
@@ -28,12 +28,12 @@ typedef struct job {
     void *ddp;
 } job;
 
-static void set_up(job *j, me_test_events *events, me_ddp_config config)
+static void set_up(job *j, me_test_events *events, me_torch_options options)
 {
     *j = (job){.events = events, .e = events->e};
     j->comm.size[ME_GROUP_WORLD] = 2;
     j->comm.size[ME_GROUP_DATA] = 2;
-    j->config = (me_torch_config){.ddp = config};
+    j->config = (me_config){.torch = options};
     for (uint32_t i = 0; i < PARAMETERS; i++) {
         const me_shape shape = ME_SHAPE(NUMEL[i]);
         j->parameters[i] = (me_parameter){
@@ -129,7 +129,7 @@ static void pass(job *j, bool is_last_pass)
 static void test_torch_reducer__rebuilds_at_the_second_forward(void **state)
 {
     job j;
-    set_up(&j, *state, (me_ddp_config){.bucket_bytes = 100});
+    set_up(&j, *state, (me_torch_options){.bucket_bytes = 100});
     skip_set_up(&j);
     pass(&j, true);
     EXPECT_EVENTS(j.events, "+6 +6 -6 -6 +160 +80 +40 AllReduce:70");
@@ -151,9 +151,9 @@ static void test_torch_reducer__rebuilds_at_the_second_forward(void **state)
 static void test_torch_reducer__gradients_are_views(void **state)
 {
     job j;
-    set_up(
-        &j, *state,
-        (me_ddp_config){.bucket_bytes = 100, .gradient_as_bucket_view = true});
+    set_up(&j, *state,
+           (me_torch_options){.bucket_bytes = 100,
+                              .gradient_as_bucket_view = true});
     skip_set_up(&j);
     pass(&j, true);
     EXPECT_EVENTS(j.events,
@@ -172,9 +172,9 @@ static void test_torch_reducer__gradients_are_views(void **state)
 static void test_torch_reducer__views_move_to_new_buckets(void **state)
 {
     job j;
-    set_up(
-        &j, *state,
-        (me_ddp_config){.bucket_bytes = 100, .gradient_as_bucket_view = true});
+    set_up(&j, *state,
+           (me_torch_options){.bucket_bytes = 100,
+                              .gradient_as_bucket_view = true});
     skip_set_up(&j);
     pass(&j, false);
     (void)me_test_events_take(j.events);
@@ -192,9 +192,9 @@ static void test_torch_reducer__no_sync_keeps_gradients(void **state)
 {
     job j;
     set_up(&j, *state,
-           (me_ddp_config){.bucket_bytes = 100,
-                           .gradient_as_bucket_view = true,
-                           .has_no_sync = true});
+           (me_torch_options){.bucket_bytes = 100,
+                              .gradient_as_bucket_view = true,
+                              .no_sync = true});
     skip_set_up(&j);
     pass(&j, false);
     EXPECT_EVENTS(j.events, "+6 +6 -6 -6 +160 +80 +40");
@@ -214,9 +214,9 @@ static void test_torch_reducer__no_sync_keeps_gradients(void **state)
 static void test_torch_reducer__unused_parameters(void **state)
 {
     job j;
-    set_up(
-        &j, *state,
-        (me_ddp_config){.bucket_bytes = 100, .finds_unused_parameters = true});
+    set_up(&j, *state,
+           (me_torch_options){.bucket_bytes = 100,
+                              .find_unused_parameters = true});
     EXPECT_EVENTS(
         j.events,
         "+40 +80 +160 +8 +8 +8 +16 -16 AllGather:1 +48 -48 Broadcast:6 -8 -8 "
@@ -240,9 +240,9 @@ static void test_torch_reducer__static_graph(void **state)
 {
     job j;
     set_up(&j, *state,
-           (me_ddp_config){.bucket_bytes = 100,
-                           .gradient_as_bucket_view = true,
-                           .is_static_graph = true});
+           (me_torch_options){.bucket_bytes = 100,
+                              .gradient_as_bucket_view = true,
+                              .static_graph = true});
     skip_set_up(&j);
     forward(&j, 2, true);
     backward(&j, 2);
@@ -267,7 +267,7 @@ static void test_torch_reducer__static_graph(void **state)
 static void test_torch_reducer__stages_share_a_group(void **state)
 {
     job j;
-    set_up(&j, *state, (me_ddp_config){.bucket_bytes = 100});
+    set_up(&j, *state, (me_torch_options){.bucket_bytes = 100});
     me_ddp_wrapper_row.unwrap(j.ddp);
     j.loop.reducers = NULL;
     j.loop.parameters.count = 2;
@@ -307,7 +307,7 @@ static void expect_failure(job *j, const char *text)
 static void test_torch_reducer__a_gradient_must_come(void **state)
 {
     job j;
-    set_up(&j, *state, (me_ddp_config){.bucket_bytes = 100});
+    set_up(&j, *state, (me_torch_options){.bucket_bytes = 100});
     forward(&j, 2, true);
     backward(&j, 2);
     assert_int_equal(me_engine_status(j.e, NULL), ME_OK);
@@ -318,7 +318,7 @@ static void test_torch_reducer__a_gradient_must_come(void **state)
 static void test_torch_reducer__and_once(void **state)
 {
     job j;
-    set_up(&j, *state, (me_ddp_config){.bucket_bytes = 100});
+    set_up(&j, *state, (me_torch_options){.bucket_bytes = 100});
     forward(&j, PARAMETERS, true);
     backward(&j, 1);
     backward(&j, 1);
