@@ -17,7 +17,6 @@ struct me_program;
 
 /** A framework: how its programs are made and run. */
 typedef struct me_program_kind {
-    const char *name;
     /** Fill in the framework's part. @return ME_OK or ME_ERR_NOMEM */
     me_status (*init)(const me_plan *plan, int32_t rank,
                       struct me_program *program);

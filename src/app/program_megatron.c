@@ -53,7 +53,6 @@ static const me_schedule *schedule(const me_plan *plan)
 }
 
 const me_program_kind me_megatron_program = {
-    .name = "megatron",
     .init = init,
     .run = run,
     .schedule = schedule,

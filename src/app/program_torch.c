@@ -28,7 +28,6 @@ static void run(me_engine *e, me_program *p)
 }
 
 const me_program_kind me_torch_program = {
-    .name = "torch",
     .init = init,
     .run = run,
     .schedule = schedule,

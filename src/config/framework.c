@@ -29,8 +29,6 @@ static me_status check_megatron(const me_config *config, me_diag *diag)
 }
 
 const me_framework_rules me_megatron_rules = {
-    .name = "megatron",
-    .title = "Megatron-LM",
     .foreign = foreign_to_megatron,
     .derive = me_config_derive,
     .validate = check_megatron,
@@ -66,10 +64,11 @@ me_status me_framework_check_foreign(const me_config *config, me_diag *diag)
     for (size_t i = 0; i < count; i++) {
         if (me_option_is_set(&options[i], config) &&
             me_framework_is_foreign(config->framework, options[i].name)) {
-            return me_fail(diag, ME_ERR_CONFIG,
-                           "%s: a job of framework = \"%s\" has no such option",
-                           options[i].name,
-                           me_framework_rules_of(config->framework)->name);
+            return me_fail(
+                diag, ME_ERR_CONFIG,
+                "%s: a job of framework = \"%s\" has no such option",
+                options[i].name,
+                me_choice_word(me_framework_choices, (int)config->framework));
         }
     }
     return ME_OK;

@@ -12,8 +12,6 @@
 
 /** The three steps of me_config_finish(). */
 typedef struct me_framework_rules {
-    const char *name;
-    const char *title; /**< as reports and messages write it */
     /** Beginnings of the names of options that it does not look at; they must
      *  not be given. Ends with NULL. */
     const char *const *foreign;

@@ -167,7 +167,7 @@ static me_status read_dtype(reading *r, const char *key, const char *name,
                             const json_t *value)
 {
     const me_option *option = me_option_find(name);
-    for (const me_option_word *w = option->words; w->word != NULL; w++) {
+    for (const me_choice *w = option->words; w->word != NULL; w++) {
         if (json_is_string(value) &&
             strcmp(w->word, json_string_value(value)) == 0) {
             const me_status status = read_option(r, key, name, value);

@@ -26,8 +26,7 @@ static bool is_settable(const me_flag_use *use)
         use->flag.rule->constant != NULL) {
         return true;
     }
-    for (const me_option_word *word = option->words; word->word != NULL;
-         word++) {
+    for (const me_choice *word = option->words; word->word != NULL; word++) {
         if (strcmp(word->word, use->values[0]) == 0) {
             return true;
         }

@@ -67,8 +67,7 @@ static bool set_bool(void *field, const char *text)
 
 static bool set_word(const me_option *option, void *field, const char *text)
 {
-    for (const me_option_word *word = option->words; word->word != NULL;
-         word++) {
+    for (const me_choice *word = option->words; word->word != NULL; word++) {
         if (strcmp(word->word, text) == 0) {
             memcpy(field, &word->value, option->size);
             return true;
@@ -213,8 +212,7 @@ static void format_word(const me_option *option, const void *field,
 {
     int value = 0;
     memcpy(&value, field, sizeof value);
-    for (const me_option_word *word = option->words; word->word != NULL;
-         word++) {
+    for (const me_choice *word = option->words; word->word != NULL; word++) {
         if (word->value == value) {
             me_str_append(text, word->word);
             return;
@@ -258,8 +256,7 @@ void me_option_format(const me_option *option, const me_config *config,
 
 static void format_words(const me_option *option, me_str *text)
 {
-    for (const me_option_word *word = option->words; word->word != NULL;
-         word++) {
+    for (const me_choice *word = option->words; word->word != NULL; word++) {
         me_str_printf(text, "%s%s", word == option->words ? "" : ", ",
                       word->word);
     }

@@ -25,21 +25,15 @@ typedef enum me_option_type {
     ME_OPTION_STRING  /**< text in an array of the job */
 } me_option_type;
 
-/** One word of an enumeration; a list of them ends with a NULL word. */
-typedef struct me_option_word {
-    const char *word;
-    int value;
-} me_option_word;
-
 /** One option. Everything that memest says of it comes from here. */
 typedef struct me_option {
     const char *name; /**< dotted, `parallel.tensor` */
     me_option_type type;
-    const char *default_text;    /**< Megatron-LM's default, as text */
-    double min;                  /**< numbers: smallest that may be given */
-    double max;                  /**< numbers: largest that may be given */
-    const me_option_word *words; /**< of an enumeration, else NULL */
-    const char *unit;            /**< "tokens", "" if it has none */
+    const char *default_text; /**< Megatron-LM's default, as text */
+    double min;               /**< numbers: smallest that may be given */
+    double max;               /**< numbers: largest that may be given */
+    const me_choice *words;   /**< of an enumeration, else NULL */
+    const char *unit;         /**< "tokens", "" if it has none */
     const char *zero; /**< what a default of 0 stands for, NULL: nothing */
     const char *help; /**< one sentence */
     size_t offset;    /**< of the field in me_config */

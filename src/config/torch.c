@@ -490,8 +490,6 @@ static me_status note(me_config *config, me_diag *diag)
 }
 
 const me_framework_rules me_torch_rules = {
-    .name = "torch",
-    .title = "PyTorch",
     .foreign = foreign,
     .derive = derive,
     .validate = validate,

@@ -1,7 +1,9 @@
 /**
  * @file
  * The choices that a model and its training are made of, named as Megatron-LM
- * and PyTorch name them.
+ * and PyTorch name them. A list says all that there is to say of each: the
+ * constant, the word that options know it by, and the title that reports give
+ * it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -12,106 +14,230 @@
 extern "C" {
 #endif
 
-typedef enum me_normalization {
-    ME_NORMALIZATION_LAYER_NORM,
-    ME_NORMALIZATION_RMS_NORM
-} me_normalization;
+/** One of an enumeration; an array of them ends with a word that is NULL. */
+typedef struct me_choice {
+    const char *word;  /**< of an option's value */
+    const char *title; /**< as reports write it */
+    int value;         /**< the constant */
+} me_choice;
 
-typedef enum me_activation {
-    ME_ACTIVATION_GELU,
-    ME_ACTIVATION_SWIGLU,
-    ME_ACTIVATION_QUICK_GEGLU,
-    ME_ACTIVATION_SQUARED_RELU
-} me_activation;
+/** The word and the title of @p value, which is one of @p choices; static. */
+const char *me_choice_word(const me_choice *choices, int value);
+const char *me_choice_title(const me_choice *choices, int value);
 
-typedef enum me_position_embedding {
-    ME_POSITION_LEARNED_ABSOLUTE,
-    ME_POSITION_ROPE,
-    ME_POSITION_NONE
-} me_position_embedding;
-
-/** Rotary embedding of multi-latent attention. */
-typedef enum me_rope_type {
-    ME_ROPE_TYPE_ROPE,
-    ME_ROPE_TYPE_YARN
-} me_rope_type;
-
-typedef enum me_core_attention_kind {
-    ME_CORE_ATTENTION_UNFUSED,
-    ME_CORE_ATTENTION_SDPA_FLASH
-} me_core_attention_kind;
-
-typedef enum me_norm_impl {
-    ME_NORM_IMPL_TORCH
-} me_norm_impl;
-
-typedef enum me_optimizer_impl {
-    ME_OPTIMIZER_TORCH_FOREACH, /**< multi-tensor kernels */
-    ME_OPTIMIZER_TORCH_FUSED,
-    ME_OPTIMIZER_TORCH_FOR_LOOP, /**< one parameter after the other */
-    ME_OPTIMIZER_FUSED           /**< Transformer Engine's */
-} me_optimizer_impl;
+/** X(constant, word, title) of each list below: the constant. */
+#define ME_CHOICE_CONSTANT(constant, word, title) constant,
 
 /** Whose training loop a job runs. */
+#define ME_FRAMEWORK_LIST(X)                                                   \
+    X(ME_FRAMEWORK_MEGATRON, "megatron", "Megatron-LM")                        \
+    X(ME_FRAMEWORK_TORCH, "torch", "PyTorch")
+
 typedef enum me_framework {
-    ME_FRAMEWORK_MEGATRON,
-    ME_FRAMEWORK_TORCH
+    ME_FRAMEWORK_LIST(ME_CHOICE_CONSTANT)
 } me_framework;
 
-/** How plain PyTorch spreads a model over the ranks of a batch. */
-typedef enum me_data_parallel {
-    ME_DATA_PARALLEL_NONE,
-    ME_DATA_PARALLEL_DDP,        /**< DistributedDataParallel */
-    ME_DATA_PARALLEL_FULLY_SHARD /**< FSDP2 */
-} me_data_parallel;
+extern const me_choice me_framework_choices[];
 
-/** The kernel of scaled_dot_product_attention for 16-bit heads. */
-typedef enum me_sdpa_backend {
-    ME_SDPA_CUDNN,
-    ME_SDPA_FLASH
-} me_sdpa_backend;
+#define ME_NORMALIZATION_LIST(X)                                               \
+    X(ME_NORMALIZATION_LAYER_NORM, "LayerNorm", "LayerNorm")                   \
+    X(ME_NORMALIZATION_RMS_NORM, "RMSNorm", "RMSNorm")
 
-/** What a plain PyTorch job's loss is given besides the model's output. */
-typedef enum me_torch_target {
-    ME_TORCH_TARGET_OUTPUT, /**< of the output's shape and type; of pipelines */
-    ME_TORCH_TARGET_LABELS, /**< int64 of the input's shape */
-    ME_TORCH_TARGET_CLASSES /**< int64, one a sample */
-} me_torch_target;
+typedef enum me_normalization {
+    ME_NORMALIZATION_LIST(ME_CHOICE_CONSTANT)
+} me_normalization;
 
-/** Who makes a micro-batch's data, for predicted times. */
-typedef enum me_loader {
-    ME_LOADER_NONE,
-    ME_LOADER_MOCK_GPT
-} me_loader;
+extern const me_choice me_normalization_choices[];
+
+#define ME_ACTIVATION_LIST(X)                                                  \
+    X(ME_ACTIVATION_GELU, "gelu", "gelu")                                      \
+    X(ME_ACTIVATION_SWIGLU, "swiglu", "swiglu")                                \
+    X(ME_ACTIVATION_QUICK_GEGLU, "quick_geglu", "quick geglu")                 \
+    X(ME_ACTIVATION_SQUARED_RELU, "squared_relu", "squared relu")
+
+typedef enum me_activation {
+    ME_ACTIVATION_LIST(ME_CHOICE_CONSTANT)
+} me_activation;
+
+extern const me_choice me_activation_choices[];
+
+#define ME_POSITION_EMBEDDING_LIST(X)                                          \
+    X(ME_POSITION_LEARNED_ABSOLUTE, "learned_absolute", "learned_absolute")    \
+    X(ME_POSITION_ROPE, "rope", "rope")                                        \
+    X(ME_POSITION_NONE, "none", "none")
+
+typedef enum me_position_embedding {
+    ME_POSITION_EMBEDDING_LIST(ME_CHOICE_CONSTANT)
+} me_position_embedding;
+
+extern const me_choice me_position_embedding_choices[];
+
+/** Rotary embedding of multi-latent attention. */
+#define ME_ROPE_TYPE_LIST(X)                                                   \
+    X(ME_ROPE_TYPE_ROPE, "rope", "rope")                                       \
+    X(ME_ROPE_TYPE_YARN, "yarn", "yarn")
+
+typedef enum me_rope_type {
+    ME_ROPE_TYPE_LIST(ME_CHOICE_CONSTANT)
+} me_rope_type;
+
+extern const me_choice me_rope_type_choices[];
+
+#define ME_TOKEN_DISPATCHER_LIST(X)                                            \
+    X(ME_DISPATCHER_ALL_GATHER, "allgather", "allgather")                      \
+    X(ME_DISPATCHER_ALL_TO_ALL, "alltoall", "alltoall")
+
+typedef enum me_token_dispatcher {
+    ME_TOKEN_DISPATCHER_LIST(ME_CHOICE_CONSTANT)
+} me_token_dispatcher;
+
+extern const me_choice me_token_dispatcher_choices[];
+
+#define ME_LOAD_BALANCING_LIST(X)                                              \
+    X(ME_LOAD_BALANCING_AUX_LOSS, "aux_loss", "aux_loss")                      \
+    X(ME_LOAD_BALANCING_NONE, "none", "none")
+
+typedef enum me_load_balancing {
+    ME_LOAD_BALANCING_LIST(ME_CHOICE_CONSTANT)
+} me_load_balancing;
+
+extern const me_choice me_load_balancing_choices[];
 
 /** Megatron-LM's adam is AdamW, torch.optim.Adam where a plain PyTorch job says
  *  it. */
+#define ME_OPTIMIZER_KIND_LIST(X)                                              \
+    X(ME_OPTIMIZER_ADAM, "adam", "Adam")                                       \
+    X(ME_OPTIMIZER_ADAMW, "adamw", "AdamW")                                    \
+    X(ME_OPTIMIZER_SGD, "sgd", "SGD")
+
 typedef enum me_optimizer_kind {
-    ME_OPTIMIZER_ADAM,
-    ME_OPTIMIZER_SGD,
-    ME_OPTIMIZER_ADAMW
+    ME_OPTIMIZER_KIND_LIST(ME_CHOICE_CONSTANT)
 } me_optimizer_kind;
 
+extern const me_choice me_optimizer_kind_choices[];
+
+#define ME_RECOMPUTE_LIST(X)                                                   \
+    X(ME_RECOMPUTE_NONE, "none", "none")                                       \
+    X(ME_RECOMPUTE_SELECTIVE, "selective", "selective")                        \
+    X(ME_RECOMPUTE_FULL, "full", "full")
+
 typedef enum me_recompute {
-    ME_RECOMPUTE_NONE,
-    ME_RECOMPUTE_SELECTIVE,
-    ME_RECOMPUTE_FULL
+    ME_RECOMPUTE_LIST(ME_CHOICE_CONSTANT)
 } me_recompute;
 
+extern const me_choice me_recompute_choices[];
+
+#define ME_RECOMPUTE_METHOD_LIST(X)                                            \
+    X(ME_RECOMPUTE_UNIFORM, "uniform", "uniform")                              \
+    X(ME_RECOMPUTE_BLOCK, "block", "block")
+
 typedef enum me_recompute_method {
-    ME_RECOMPUTE_UNIFORM,
-    ME_RECOMPUTE_BLOCK
+    ME_RECOMPUTE_METHOD_LIST(ME_CHOICE_CONSTANT)
 } me_recompute_method;
 
-typedef enum me_load_balancing {
-    ME_LOAD_BALANCING_NONE,
-    ME_LOAD_BALANCING_AUX_LOSS
-} me_load_balancing;
+extern const me_choice me_recompute_method_choices[];
 
-typedef enum me_token_dispatcher {
-    ME_DISPATCHER_ALL_GATHER,
-    ME_DISPATCHER_ALL_TO_ALL
-} me_token_dispatcher;
+#define ME_CORE_ATTENTION_KIND_LIST(X)                                         \
+    X(ME_CORE_ATTENTION_UNFUSED, "unfused", "unfused")                         \
+    X(ME_CORE_ATTENTION_SDPA_FLASH, "sdpa_flash", "sdpa_flash")
+
+typedef enum me_core_attention_kind {
+    ME_CORE_ATTENTION_KIND_LIST(ME_CHOICE_CONSTANT)
+} me_core_attention_kind;
+
+extern const me_choice me_core_attention_kind_choices[];
+
+#define ME_NORM_IMPL_LIST(X) X(ME_NORM_IMPL_TORCH, "torch", "torch")
+
+typedef enum me_norm_impl {
+    ME_NORM_IMPL_LIST(ME_CHOICE_CONSTANT)
+} me_norm_impl;
+
+extern const me_choice me_norm_impl_choices[];
+
+/** torch.optim's three: multi-tensor kernels, fused ones, one parameter after the
+ *  other; and Transformer Engine's. */
+#define ME_OPTIMIZER_IMPL_LIST(X)                                              \
+    X(ME_OPTIMIZER_TORCH_FOREACH, "torch_foreach", "torch_foreach")            \
+    X(ME_OPTIMIZER_TORCH_FUSED, "torch_fused", "torch_fused")                  \
+    X(ME_OPTIMIZER_TORCH_FOR_LOOP, "torch_for_loop", "torch_for_loop")         \
+    X(ME_OPTIMIZER_FUSED, "fused", "fused")
+
+typedef enum me_optimizer_impl {
+    ME_OPTIMIZER_IMPL_LIST(ME_CHOICE_CONSTANT)
+} me_optimizer_impl;
+
+extern const me_choice me_optimizer_impl_choices[];
+
+/** How plain PyTorch spreads a model over the ranks of a batch. */
+#define ME_DATA_PARALLEL_LIST(X)                                               \
+    X(ME_DATA_PARALLEL_NONE, "none", "none")                                   \
+    X(ME_DATA_PARALLEL_DDP, "ddp", "DistributedDataParallel")                  \
+    X(ME_DATA_PARALLEL_FULLY_SHARD, "fully_shard", "fully_shard")
+
+typedef enum me_data_parallel {
+    ME_DATA_PARALLEL_LIST(ME_CHOICE_CONSTANT)
+} me_data_parallel;
+
+extern const me_choice me_data_parallel_choices[];
+
+/** The kernel of scaled_dot_product_attention for 16-bit heads. */
+#define ME_SDPA_BACKEND_LIST(X)                                                \
+    X(ME_SDPA_CUDNN, "cudnn", "cudnn")                                         \
+    X(ME_SDPA_FLASH, "flash", "flash")
+
+typedef enum me_sdpa_backend {
+    ME_SDPA_BACKEND_LIST(ME_CHOICE_CONSTANT)
+} me_sdpa_backend;
+
+extern const me_choice me_sdpa_backend_choices[];
+
+/** What a plain PyTorch job's loss is given besides the model's output: of a
+ *  pipeline a tensor of the output's shape and type; int64 of the input's shape;
+ *  int64, one a sample. */
+#define ME_TORCH_TARGET_LIST(X)                                                \
+    X(ME_TORCH_TARGET_OUTPUT, "output", "output")                              \
+    X(ME_TORCH_TARGET_LABELS, "labels", "labels")                              \
+    X(ME_TORCH_TARGET_CLASSES, "classes", "classes")
+
+typedef enum me_torch_target {
+    ME_TORCH_TARGET_LIST(ME_CHOICE_CONSTANT)
+} me_torch_target;
+
+extern const me_choice me_torch_target_choices[];
+
+/** How ranks are put on nodes: a node is filled before the next one, or one rank a
+ *  node in turn. */
+#define ME_RANK_PLACEMENT_LIST(X)                                              \
+    X(ME_RANKS_BLOCK, "block", "block")                                        \
+    X(ME_RANKS_CYCLIC, "cyclic", "cyclic")
+
+typedef enum me_rank_placement {
+    ME_RANK_PLACEMENT_LIST(ME_CHOICE_CONSTANT)
+} me_rank_placement;
+
+extern const me_choice me_rank_placement_choices[];
+
+/** Who makes a micro-batch's data, for predicted times. */
+#define ME_LOADER_LIST(X)                                                      \
+    X(ME_LOADER_NONE, "none", "none")                                          \
+    X(ME_LOADER_MOCK_GPT, "mock_gpt", "mock_gpt")
+
+typedef enum me_loader {
+    ME_LOADER_LIST(ME_CHOICE_CONSTANT)
+} me_loader;
+
+extern const me_choice me_loader_choices[];
+
+/** @name Of dtypes, those that an option may have; -1 is "none", of which the
+ *  option's sentence says what it is
+ *  @{ */
+extern const me_choice me_params_dtype_choices[];
+extern const me_choice me_input_dtype_choices[];
+extern const me_choice me_policy_dtype_choices[];
+extern const me_choice me_autocast_dtype_choices[];
+extern const me_choice me_state_dtype_choices[]; /**< Megatron-LM's words */
+/** @} */
 
 #ifdef __cplusplus
 }

@@ -227,12 +227,6 @@ typedef struct me_device_config {
     int32_t gpus_per_node;
 } me_device_config;
 
-/** How ranks are put on nodes. */
-typedef enum me_rank_placement {
-    ME_RANKS_BLOCK, /**< a node is filled before the next one */
-    ME_RANKS_CYCLIC /**< one rank a node in turn */
-} me_rank_placement;
-
 /** Where the job runs. */
 typedef struct me_machine_config {
     char file[1024]; /**< a name of configs/machines, a file of one, or hwloc's

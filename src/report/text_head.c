@@ -5,64 +5,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const char *normalization_name(me_normalization normalization)
-{
-    switch (normalization) {
-    case ME_NORMALIZATION_LAYER_NORM: return "LayerNorm";
-    case ME_NORMALIZATION_RMS_NORM: return "RMSNorm";
-    }
-    return "?";
-}
-
-static const char *activation_name(me_activation activation)
-{
-    switch (activation) {
-    case ME_ACTIVATION_GELU: return "gelu";
-    case ME_ACTIVATION_SWIGLU: return "swiglu";
-    case ME_ACTIVATION_QUICK_GEGLU: return "quick geglu";
-    case ME_ACTIVATION_SQUARED_RELU: return "squared relu";
-    }
-    return "?";
-}
-
-static const char *attention_name(me_core_attention_kind attention)
-{
-    switch (attention) {
-    case ME_CORE_ATTENTION_UNFUSED: return "unfused";
-    case ME_CORE_ATTENTION_SDPA_FLASH: return "sdpa_flash";
-    }
-    return "?";
-}
-
-static const char *norm_name(me_norm_impl norm)
-{
-    switch (norm) {
-    case ME_NORM_IMPL_TORCH: return "torch";
-    }
-    return "?";
-}
-
-static const char *optimizer_impl_name(me_optimizer_impl optimizer)
-{
-    switch (optimizer) {
-    case ME_OPTIMIZER_TORCH_FOREACH: return "torch_foreach";
-    case ME_OPTIMIZER_TORCH_FUSED: return "torch_fused";
-    case ME_OPTIMIZER_TORCH_FOR_LOOP: return "torch_for_loop";
-    case ME_OPTIMIZER_FUSED: return "fused";
-    }
-    return "?";
-}
-
-static const char *optimizer_name(me_optimizer_kind kind)
-{
-    switch (kind) {
-    case ME_OPTIMIZER_ADAM: return "Adam";
-    case ME_OPTIMIZER_ADAMW: return "AdamW";
-    case ME_OPTIMIZER_SGD: return "SGD";
-    }
-    return "?";
-}
-
 static void append_model(const me_model_config *m, me_str *text)
 {
     me_str_printf(text,
@@ -73,17 +15,14 @@ static void append_model(const me_model_config *m, me_str *text)
     if (m->num_query_groups != m->num_attention_heads) {
         me_str_printf(text, " (%" PRIu64 " query groups)", m->num_query_groups);
     }
-    me_str_printf(text,
-                  ", ffn %" PRIu64 " %s, %s, vocabulary %" PRIu64
-                  ", sequence %" PRIu64 "\n",
-                  m->ffn_hidden_size, activation_name(m->activation),
-                  normalization_name(m->normalization), m->padded_vocab_size,
-                  m->seq_length);
-}
-
-static const char *dispatcher_name(me_token_dispatcher dispatcher)
-{
-    return dispatcher == ME_DISPATCHER_ALL_TO_ALL ? "alltoall" : "allgather";
+    me_str_printf(
+        text,
+        ", ffn %" PRIu64 " %s, %s, vocabulary %" PRIu64 ", sequence %" PRIu64
+        "\n",
+        m->ffn_hidden_size,
+        me_choice_title(me_activation_choices, (int)m->activation),
+        me_choice_title(me_normalization_choices, (int)m->normalization),
+        m->padded_vocab_size, m->seq_length);
 }
 
 /** Nothing without experts. */
@@ -102,7 +41,9 @@ static void append_experts(const me_moe_options *m, me_str *text)
     if (strcmp(m->layer_freq, "1") != 0) {
         me_str_printf(text, ", layers %s", m->layer_freq);
     }
-    me_str_printf(text, ", %s", dispatcher_name(m->token_dispatcher));
+    me_str_printf(
+        text, ", %s",
+        me_choice_title(me_token_dispatcher_choices, (int)m->token_dispatcher));
     if (m->tokens[0] != '\0') {
         me_str_printf(text, ", tokens as in %s\n", m->tokens);
     } else {
@@ -143,7 +84,8 @@ static void append_training(const me_config *config, me_str *text)
         me_str_printf(text, ", gradients reduced in %s",
                       me_dtype_name(t->grad_dtype));
     }
-    me_str_printf(text, "\n  optimizer   %s%s%s%s%s\n", optimizer_name(o->kind),
+    me_str_printf(text, "\n  optimizer   %s%s%s%s%s\n",
+                  me_choice_title(me_optimizer_kind_choices, (int)o->kind),
                   o->distributed ? ", distributed" : "",
                   o->precision_aware ? ", precision-aware" : "",
                   o->overlap_grad_reduce ? ", overlapping grad reduce" : "",
@@ -152,17 +94,15 @@ static void append_training(const me_config *config, me_str *text)
 
 static void append_recompute(const me_recompute_config *r, me_str *text)
 {
-    me_str_append(text, "  recompute   ");
-    switch (r->granularity) {
-    case ME_RECOMPUTE_NONE: me_str_append(text, "none"); break;
-    case ME_RECOMPUTE_SELECTIVE:
-        me_str_printf(text, "selective%s", r->core_attn ? ", core_attn" : "");
-        break;
-    case ME_RECOMPUTE_FULL:
-        me_str_printf(text, "full, %s, %d layers",
-                      r->method == ME_RECOMPUTE_UNIFORM ? "uniform" : "block",
-                      (int)r->num_layers);
-        break;
+    me_str_printf(text, "  recompute   %s",
+                  me_choice_title(me_recompute_choices, (int)r->granularity));
+    if (r->granularity == ME_RECOMPUTE_SELECTIVE && r->core_attn) {
+        me_str_append(text, ", core_attn");
+    } else if (r->granularity == ME_RECOMPUTE_FULL) {
+        me_str_printf(
+            text, ", %s, %d layers",
+            me_choice_title(me_recompute_method_choices, (int)r->method),
+            (int)r->num_layers);
     }
     me_str_append(text, "\n");
 }
@@ -177,19 +117,11 @@ static void append_megatron(const me_report *report, me_str *text)
     append_recompute(&config->recompute, text);
     me_str_printf(text,
                   "  code        core_attention %s, norm %s, optimizer %s\n",
-                  attention_name(config->impl.core_attention),
-                  norm_name(config->impl.norm),
-                  optimizer_impl_name(config->impl.optimizer));
-}
-
-static const char *wrapper_name(me_data_parallel kind)
-{
-    switch (kind) {
-    case ME_DATA_PARALLEL_NONE: return "";
-    case ME_DATA_PARALLEL_DDP: return ", DistributedDataParallel";
-    case ME_DATA_PARALLEL_FULLY_SHARD: return ", fully_shard";
-    }
-    return "";
+                  me_choice_title(me_core_attention_kind_choices,
+                                  (int)config->impl.core_attention),
+                  me_choice_title(me_norm_impl_choices, (int)config->impl.norm),
+                  me_choice_title(me_optimizer_impl_choices,
+                                  (int)config->impl.optimizer));
 }
 
 static void append_torch(const me_report *report, me_str *text)
@@ -215,8 +147,12 @@ static void append_torch(const me_report *report, me_str *text)
     if (p->tensor > 1) {
         me_str_printf(text, ", tensor %d", (int)p->tensor);
     }
-    me_str_printf(text, ", data %d%s", (int)p->data,
-                  wrapper_name(config->torch.data_parallel));
+    me_str_printf(text, ", data %d", (int)p->data);
+    if (config->torch.data_parallel != ME_DATA_PARALLEL_NONE) {
+        me_str_printf(text, ", %s",
+                      me_choice_title(me_data_parallel_choices,
+                                      (int)config->torch.data_parallel));
+    }
     if (config->torch.data_parallel_replicate > 1) {
         me_str_printf(text, " in %d copies",
                       (int)config->torch.data_parallel_replicate);
@@ -227,9 +163,11 @@ static void append_torch(const me_report *report, me_str *text)
         config->torch.input_shape, me_dtype_name(config->torch.input_dtype),
         (int)config->train.num_microbatches);
     me_str_printf(text, "  loss        %s\n", config->torch.loss);
-    me_str_printf(text, "  optimizer   %s, %s\n",
-                  optimizer_name(config->optimizer.kind),
-                  optimizer_impl_name(config->impl.optimizer));
+    me_str_printf(
+        text, "  optimizer   %s, %s\n",
+        me_choice_title(me_optimizer_kind_choices, (int)config->optimizer.kind),
+        me_choice_title(me_optimizer_impl_choices,
+                        (int)config->impl.optimizer));
 }
 
 /** What of a job its head shows: one row a framework. */

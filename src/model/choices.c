@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "model/choices.h"
+
+#include "base/assert.h"
+#include "model/dtype.h"
+
+#include <stddef.h>
+
+#define ROW(constant, word, title) {word, title, constant},
+#define ROWS(enumeration, LIST)                                                \
+    const me_choice enumeration##_choices[] = {LIST(ROW){NULL, NULL, 0}};
+
+ROWS(me_framework, ME_FRAMEWORK_LIST)
+ROWS(me_normalization, ME_NORMALIZATION_LIST)
+ROWS(me_activation, ME_ACTIVATION_LIST)
+ROWS(me_position_embedding, ME_POSITION_EMBEDDING_LIST)
+ROWS(me_rope_type, ME_ROPE_TYPE_LIST)
+ROWS(me_token_dispatcher, ME_TOKEN_DISPATCHER_LIST)
+ROWS(me_load_balancing, ME_LOAD_BALANCING_LIST)
+ROWS(me_optimizer_kind, ME_OPTIMIZER_KIND_LIST)
+ROWS(me_recompute, ME_RECOMPUTE_LIST)
+ROWS(me_recompute_method, ME_RECOMPUTE_METHOD_LIST)
+ROWS(me_core_attention_kind, ME_CORE_ATTENTION_KIND_LIST)
+ROWS(me_norm_impl, ME_NORM_IMPL_LIST)
+ROWS(me_optimizer_impl, ME_OPTIMIZER_IMPL_LIST)
+ROWS(me_data_parallel, ME_DATA_PARALLEL_LIST)
+ROWS(me_sdpa_backend, ME_SDPA_BACKEND_LIST)
+ROWS(me_torch_target, ME_TORCH_TARGET_LIST)
+ROWS(me_rank_placement, ME_RANK_PLACEMENT_LIST)
+ROWS(me_loader, ME_LOADER_LIST)
+
+#define DTYPE(name, constant)                                                  \
+    {                                                                          \
+        name, name, constant                                                   \
+    }
+#define HALVES                                                                 \
+    DTYPE("bfloat16", ME_DTYPE_BFLOAT16), DTYPE("float16", ME_DTYPE_FLOAT16)
+#define FLOATS DTYPE("float32", ME_DTYPE_FLOAT32), HALVES
+
+const me_choice me_params_dtype_choices[] = {FLOATS, {NULL, NULL, 0}};
+const me_choice me_input_dtype_choices[] = {
+    FLOATS, DTYPE("int64", ME_DTYPE_INT64), {NULL, NULL, 0}};
+const me_choice me_policy_dtype_choices[] = {
+    DTYPE("none", -1), FLOATS, {NULL, NULL, 0}};
+const me_choice me_autocast_dtype_choices[] = {
+    DTYPE("none", -1), HALVES, {NULL, NULL, 0}};
+
+const me_choice me_state_dtype_choices[] = {{"fp32", "fp32", ME_DTYPE_FLOAT32},
+                                            {"fp16", "fp16", ME_DTYPE_FLOAT16},
+                                            {"bf16", "bf16", ME_DTYPE_BFLOAT16},
+                                            {"fp8", "fp8", ME_DTYPE_UINT8},
+                                            {NULL, NULL, 0}};
+
+static const me_choice *find(const me_choice *choices, int value)
+{
+    const me_choice *choice = choices;
+    while (choice->value != value && choice->word != NULL) {
+        choice++;
+    }
+    ME_ASSERT(choice->word != NULL);
+    return choice;
+}
+
+const char *me_choice_word(const me_choice *choices, int value)
+{
+    return find(choices, value)->word;
+}
+
+const char *me_choice_title(const me_choice *choices, int value)
+{
+    return find(choices, value)->title;
+}
