@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/megatron/bookkeeping.h"
+
 #include "base/size.h"
 #include "tensor/launch.h"
 #include "train/megatron/trainer.h"

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/megatron/clip_grads.h"
+
 #include "base/alloc.h"
 #include "base/size.h"
 #include "ops/reduce.h"
 #include "tensor/launch.h"
+#include "train/megatron/bookkeeping.h"
 #include "train/megatron/trainer.h"
 
 /** Does a tensor rank's norm count this gradient? */
@@ -33,7 +36,7 @@ static void all_reduce_norm(me_trainer *t, me_group_kind group)
 /** Squares are added up over the ranks that hold other gradients. */
 static void add_up(me_trainer *t, me_group_kind group)
 {
-    if (t->fsdp != NULL) { /* shards of the gradients are DTensors */
+    if (t->wrapper->has_dtensors) { /* of which each has a shard */
         all_reduce_norm(t, ME_GROUP_DATA_CONTEXT);
     }
     all_reduce_norm(t, group);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/megatron/ddp.h"
+
 #include "base/alloc.h"
 #include "base/size.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
+#include "train/megatron/bookkeeping.h"
 #include "train/megatron/trainer.h"
 
 /** A buffer on the stream that DDP is built on, held by its wrapper. */
@@ -380,3 +383,40 @@ void me_ddp_reduce(me_trainer *t, int32_t chunk)
     }
     ddp->is_reduced = true;
 }
+
+static void wrap(me_trainer *t)
+{
+    me_parameters_to_device(&t->nn);
+    me_parameters_to_half(&t->nn);
+    for (int32_t i = 0; i < t->spec->n_chunks; i++) {
+        me_ddp_create(t, i);
+    }
+}
+
+/** Flattened into one tensor, all-reduced, copied back. */
+static void reduce_partial_gradients(me_trainer *t, uint64_t numel)
+{
+    me_engine *e = t->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *flat =
+        me_empty(e, "flatten", t->config->train.grad_dtype, ME_SHAPE(numel));
+    me_all_reduce(e, t->comm, ME_GROUP_TENSOR, flat);
+    me_drop(e, flat);
+    me_leave(e, frame, NULL);
+}
+
+static void fini(me_trainer *t)
+{
+    for (int32_t i = 0; t->ddp != NULL && i < t->spec->n_chunks; i++) {
+        me_ddp_destroy(t, &t->ddp[i]);
+    }
+}
+
+const me_model_wrapper me_distributed_data_parallel = {
+    .wrap = wrap,
+    .zero_grad_buffer = me_ddp_zero_grad,
+    .finish_grad_sync = me_ddp_reduce,
+    .reduce_partial_gradients = reduce_partial_gradients,
+    .fini = fini,
+    .can_repeat = true,
+};

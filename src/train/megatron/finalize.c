@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/megatron/finalize.h"
+
 #include "base/size.h"
 #include "tensor/launch.h"
 #include "train/megatron/trainer.h"
@@ -9,11 +11,9 @@ bool me_gradient_is_partial(const me_trainer *t, const me_parameter *p)
                                         : p->is_qk_norm;
 }
 
-/** _allreduce_non_tensor_model_parallel_grads(): flattened into one tensor,
- *  all-reduced, copied back. */
+/** _allreduce_non_tensor_model_parallel_grads(). */
 static void reduce_partial_gradients(me_trainer *t)
 {
-    me_engine *e = t->e;
     uint64_t numel = 0;
     for (uint32_t i = 0; i < t->parameters.count; i++) {
         const me_parameter *p = t->parameters.parameters[i];
@@ -21,19 +21,9 @@ static void reduce_partial_gradients(me_trainer *t)
             numel = me_size_add(numel, p->numel);
         }
     }
-    if (numel == 0) {
-        return;
+    if (numel > 0) {
+        t->wrapper->reduce_partial_gradients(t, numel);
     }
-    if (t->fsdp != NULL) {
-        me_fsdp_reduce_partial_gradients(t, numel);
-        return;
-    }
-    const me_frame frame = me_enter(e);
-    me_tensor *flat =
-        me_empty(e, "flatten", t->config->train.grad_dtype, ME_SHAPE(numel));
-    me_all_reduce(e, t->comm, ME_GROUP_TENSOR, flat);
-    me_drop(e, flat);
-    me_leave(e, frame, NULL);
 }
 
 /** Tied embeddings, or one that multi-token prediction has on the last stage:
@@ -93,7 +83,7 @@ void me_finalize_model_grads(me_trainer *t)
     me_point(e, "finalize_begin");
     me_launch_tell(e, (me_launch){.kind = ME_LAUNCH_OPTIMIZER});
     for (int32_t c = 0; c < t->spec->n_chunks; c++) {
-        me_ddp_reduce(t, c);
+        me_finish_grad_sync(t, c);
     }
     me_launch_stream_waits(e); /* finish_grad_sync() */
     if (t->config->parallel.tensor > 1) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/size.h"
 #include "tensor/launch.h"
+#include "train/megatron/finalize.h"
 #include "train/megatron/trainer.h"
 
 /** The module that was wrapped last, for the one that is wrapped next. */
@@ -10,7 +11,7 @@ typedef struct wrapping {
     me_fsdp_group *before;
 } wrapping;
 
-static const me_module_hooks *wrap(wrapping *w, me_module_id module)
+static const me_module_hooks *wrap_module(wrapping *w, me_module_id module)
 {
     me_fsdp_group *group = me_fsdp_wrap(w->t->fsdp, module);
     if (group == NULL) {
@@ -32,7 +33,7 @@ static void wrap_rotary(wrapping *w)
 
 static void wrap_layer(wrapping *w, me_transformer_layer *layer)
 {
-    layer->hooks = wrap(w, layer->module);
+    layer->hooks = wrap_module(w, layer->module);
     if (w->t->config->model.multi_latent_attention) {
         wrap_rotary(w);
     }
@@ -41,8 +42,8 @@ static void wrap_layer(wrapping *w, me_transformer_layer *layer)
 /* TorchFullyShardedDataParallel.__init__: embedding, rotary embedding and
  * transformer layers in the order of modules, and then the model with the rest:
  * the norms and projections around the layers, and the output layer, which the
- * local implementation leaves to it. */
-void me_fsdp_wrap_model(me_trainer *t)
+ * local implementation leaves to it. Each moves what it wraps. */
+static void wrap(me_trainer *t)
 {
     me_engine *e = t->e;
     me_gpt *gpt = &t->chunks[0];
@@ -62,7 +63,7 @@ void me_fsdp_wrap_model(me_trainer *t)
     wrapping w = {.t = t,
                   .sets_prefetch =
                       t->config->recompute.granularity != ME_RECOMPUTE_NONE};
-    gpt->embedding.hooks = wrap(&w, gpt->embedding.module);
+    gpt->embedding.hooks = wrap_module(&w, gpt->embedding.module);
     if (me_gpt_has_rotary_embedding(&t->config->model)) {
         wrap_rotary(&w);
     }
@@ -73,11 +74,11 @@ void me_fsdp_wrap_model(me_trainer *t)
         wrap_layer(&w, &gpt->mtp.layers[i].mtp_model_layer);
     }
     w.sets_prefetch = false;
-    gpt->hooks = wrap(&w, gpt->spec.parent);
+    gpt->hooks = wrap_module(&w, gpt->spec.parent);
     me_stream_set(e, stream);
 }
 
-uint64_t me_fsdp_local_numel(const me_trainer *t, const me_parameter *p)
+static uint64_t local_numel(const me_trainer *t, const me_parameter *p)
 {
     const int group = ME_GROUP_DATA_CONTEXT;
     const uint64_t rows = p->shape.dim[0];
@@ -136,7 +137,8 @@ static void reshard(me_trainer *t, const me_parameter *p)
     me_release(t->e, gradient);
 }
 
-void me_fsdp_reduce_partial_gradients(me_trainer *t, uint64_t numel)
+/** As DDP does it, but of whole gradients, which are dealt out again. */
+static void reduce_partial_gradients(me_trainer *t, uint64_t numel)
 {
     me_engine *e = t->e;
     const me_frame frame = me_enter(e);
@@ -155,3 +157,23 @@ void me_fsdp_reduce_partial_gradients(me_trainer *t, uint64_t numel)
     }
     me_leave(e, frame, NULL);
 }
+
+static void end_backward(me_trainer *t)
+{
+    me_fsdp_end_backward(t->fsdp);
+}
+
+static void fini(me_trainer *t)
+{
+    me_fsdp_fini(t->fsdp);
+}
+
+/* It follows which actions have come, so that all of them are run. */
+const me_model_wrapper me_torch_fully_sharded_data_parallel = {
+    .wrap = wrap,
+    .end_backward = end_backward,
+    .reduce_partial_gradients = reduce_partial_gradients,
+    .local_numel = local_numel,
+    .fini = fini,
+    .has_dtensors = true,
+};

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/megatron/mtp.h"
+
+#include "train/megatron/bookkeeping.h"
 #include "train/megatron/trainer.h"
 
 /* What training does for multi-token prediction: the scale of its loss, and

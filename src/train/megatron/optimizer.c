@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/megatron/optimizer.h"
+
 #include "base/alloc.h"
 #include "base/size.h"
 #include "ops/reduce.h"
 #include "tensor/launch.h"
+#include "train/megatron/bookkeeping.h"
+#include "train/megatron/clip_grads.h"
 #include "train/megatron/trainer.h"
 #include "train/optim/optim.h"
 
@@ -134,7 +138,7 @@ void me_optimizer_zero_grad(me_trainer *t)
         for (uint32_t k = 0; k < t->optimizers[i].count; k++) {
             me_shard_state *s = &t->optimizers[i].shards[k];
             me_clear(t->e, &s->gradient);
-            if (t->fsdp != NULL) {
+            if (t->wrapper->has_dtensors) {
                 me_clear(t->e, &s->parameter->tensor->grad);
             }
         }
@@ -164,7 +168,7 @@ static void copy_gradients(me_trainer *t, me_optimizer *o)
         s->gradient = me_retain(
             me_empty(e, "float", ME_DTYPE_FLOAT32, ME_SHAPE(s->numel)));
         me_launch_kernel(e, ME_KERNEL_CAST, 0, 6 * s->numel);
-        if (t->fsdp != NULL) { /* model_param.grad = None */
+        if (t->wrapper->has_dtensors) { /* model_param.grad = None */
             me_clear(e, &s->parameter->tensor->grad);
         }
         me_leave(e, frame, NULL);

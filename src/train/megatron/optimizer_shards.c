@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
+#include "parallel/shards.h"
 #include "train/megatron/trainer.h"
 
 static bool is_decayed(const me_parameter *p)
@@ -51,7 +52,7 @@ static void append_rows(me_trainer *t, me_optimizer *o, bool decayed)
     for (uint32_t i = 0; i < t->parameters.count; i++) {
         me_parameter *p = t->parameters.parameters[i];
         if (is_decayed(p) == decayed) {
-            append(o, p, me_fsdp_local_numel(t, p));
+            append(o, p, t->wrapper->local_numel(t, p));
         }
     }
 }
@@ -67,7 +68,7 @@ static void collect_shards(me_trainer *t, me_optimizer *o)
     }
     for (int group = 0; group < ME_OPTIMIZER_GROUPS; group++) {
         const bool decayed = group == ME_GROUP_DECAYED;
-        if (t->fsdp != NULL && o->sharing == ME_SHARING_DENSE) {
+        if (t->wrapper->local_numel != NULL && o->sharing == ME_SHARING_DENSE) {
             append_rows(t, o, decayed);
         }
         for (int32_t c = o->chunk_begin; c < o->chunk_end; c++) {

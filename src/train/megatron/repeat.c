@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/megatron/repeat.h"
+
 #include "tensor/autograd.h"
-#include "tensor/launch.h"
+#include "tensor/script.h"
+#include "train/megatron/step.h"
 #include "train/megatron/trainer.h"
 
 #include <string.h>
@@ -22,20 +25,80 @@
  */
 
 enum {
+    KINDS = ME_ACTION_WEIGHT_GRADIENT + 1, /* of actions that repeat */
     RUN_LATER = 1,    /* of each kind, in later iterations */
     RUN_AT_FIRST = 3, /* a first backward makes workspaces: two more are like */
     UNLIKE_MAX = 3    /* the first of each kind may make what lasts */
 };
 
-static me_repeated_microbatch *microbatch_of(const me_repeats *r)
+/** A tensor that an action makes for its caller. */
+typedef struct repeated_tensor {
+    bool is_there;
+    bool has_graph; /**< it is no leaf */
+    uint32_t slot;
+    me_tensor like;
+    me_storage storage;
+} repeated_tensor;
+
+/** What one kind of action of a chunk did last. */
+typedef struct repeated_action {
+    me_script script;
+    uint32_t id;
+    bool is_proven;   /**< the one before did the same */
+    int32_t n_places; /**< of it in the order */
+    int32_t n_unlike; /**< that touched blocks of others, as the first may */
+    int32_t iteration;
+    uint64_t calls_begin; /**< of collectives */
+    uint64_t calls_end;
+    repeated_tensor made[ME_REPEATED_MADE];
+    bool keeps_gradient; /**< of the output, or a view of it, for the weights */
+    bool keeps_view;
+} repeated_action;
+
+typedef struct repeated_chunk {
+    int32_t n_run_now; /**< micro-batches that were run in this iteration */
+    bool is_unlike;    /**< its micro-batches are run, all of them */
+} repeated_chunk;
+
+typedef struct repeated_microbatch {
+    bool is_told;     /**< not run */
+    int32_t place;    /**< the least that it has among the chunk's backwards, or
+                           other actions of a kind */
+    me_tensor *input; /**< of its forward; borrowed, its caller has it as long
+                           as its gradient is made */
+    me_blocks kept;   /**< between its actions */
+    me_tensor *gradient; /**< of the output, held for weights that are told;
+                              owned */
+    me_storage *gradient_storage; /**< for weights that are run; borrowed */
+} repeated_microbatch;
+
+typedef struct me_repeats {
+    bool is_off;
+    repeated_chunk *chunks;
+    repeated_action *actions;          /**< chunk x kinds */
+    repeated_microbatch *microbatches; /**< chunk x micro-batches */
+    int32_t n_microbatches;
+    uint32_t n_ids;
+    me_action_kind kind; /**< of the action that runs or is told */
+    int32_t chunk;
+    int32_t microbatch;
+    bool is_told;
+    me_tensor **output; /**< the name of what the backward goes out from */
+    me_script_found found;
+    uint32_t gradient_refs; /**< when it began */
+    uint32_t gradient_storage_refs;
+    uint64_t calls;
+} me_repeats;
+
+static repeated_microbatch *microbatch_of(const me_repeats *r)
 {
     return &r->microbatches[(size_t)r->chunk * (size_t)r->n_microbatches +
                             (size_t)r->microbatch];
 }
 
-static me_repeated_action *action_of(const me_repeats *r, me_action_kind kind)
+static repeated_action *action_of(const me_repeats *r, me_action_kind kind)
 {
-    return &r->actions[(size_t)r->chunk * ME_REPEATED_KINDS + kind];
+    return &r->actions[(size_t)r->chunk * KINDS + kind];
 }
 
 /** Where each micro-batch stands among the actions of a kind and chunk: those
@@ -52,10 +115,10 @@ static void find_places(me_repeats *r, const me_megatron_spec *spec)
     }
     for (int32_t i = 0; list != NULL && i < list->count; i++) {
         const me_action *x = &list->items[i];
-        if (x->kind > ME_ACTION_FORWARD && x->kind < ME_REPEATED_KINDS) {
+        if (x->kind > ME_ACTION_FORWARD && x->kind < KINDS) {
             r->chunk = x->chunk;
             r->microbatch = x->microbatch;
-            me_repeated_microbatch *m = microbatch_of(r);
+            repeated_microbatch *m = microbatch_of(r);
             const int32_t place =
                 action_of(r, (me_action_kind)x->kind)->n_places++;
             m->place = place < m->place ? place : m->place;
@@ -65,18 +128,21 @@ static void find_places(me_repeats *r, const me_megatron_spec *spec)
 
 void me_repeats_init(me_trainer *t)
 {
-    me_repeats *r = &t->repeats;
+    me_repeats *r = me_engine_alloc(t->e, 1, sizeof *r);
+    t->repeats = r;
+    if (r == NULL) {
+        return;
+    }
     const size_t chunks = (size_t)t->spec->n_chunks;
     r->n_microbatches = t->spec->pipeline.microbatches;
-    r->is_off = t->spec->runs_all_rounds || t->config->parallel.torch_fsdp2 ||
+    r->is_off = t->spec->runs_all_rounds || !t->wrapper->can_repeat ||
                 !me_script_can_tell(t->e) ||
                 !me_communicate_can_repeat(t->comm);
     if (r->is_off) {
         return;
     }
     r->chunks = me_engine_alloc(t->e, chunks, sizeof *r->chunks);
-    r->actions =
-        me_engine_alloc(t->e, chunks * ME_REPEATED_KINDS, sizeof *r->actions);
+    r->actions = me_engine_alloc(t->e, chunks * KINDS, sizeof *r->actions);
     r->microbatches = me_engine_alloc(t->e, chunks * (size_t)r->n_microbatches,
                                       sizeof *r->microbatches);
     r->is_off = r->microbatches == NULL;
@@ -87,12 +153,12 @@ void me_repeats_init(me_trainer *t)
 
 void me_repeats_fini(me_trainer *t)
 {
-    me_repeats *r = &t->repeats;
+    me_repeats *r = t->repeats;
     const size_t chunks = (size_t)t->spec->n_chunks;
-    if (r->microbatches == NULL) {
+    if (r == NULL || r->microbatches == NULL) {
         return;
     }
-    for (size_t i = 0; i < chunks * ME_REPEATED_KINDS; i++) {
+    for (size_t i = 0; i < chunks * KINDS; i++) {
         me_script_fini(&r->actions[i].script);
     }
     for (size_t i = 0; i < chunks * (size_t)r->n_microbatches; i++) {
@@ -102,8 +168,8 @@ void me_repeats_fini(me_trainer *t)
 
 void me_repeats_begin_iteration(me_trainer *t)
 {
-    for (int32_t i = 0; !t->repeats.is_off && i < t->spec->n_chunks; i++) {
-        t->repeats.chunks[i].n_run_now = 0;
+    for (int32_t i = 0; !t->repeats->is_off && i < t->spec->n_chunks; i++) {
+        t->repeats->chunks[i].n_run_now = 0;
     }
 }
 
@@ -111,13 +177,13 @@ void me_repeats_begin_iteration(me_trainer *t)
 static bool is_like_others(const me_trainer *t)
 {
     return !t->config->optimizer.overlap_grad_reduce ||
-           t->repeats.microbatch < t->repeats.n_microbatches - 1;
+           t->repeats->microbatch < t->repeats->n_microbatches - 1;
 }
 
 static bool can_tell_forward(const me_trainer *t)
 {
-    const me_repeats *r = &t->repeats;
-    const me_repeated_chunk *chunk = &r->chunks[r->chunk];
+    const me_repeats *r = t->repeats;
+    const repeated_chunk *chunk = &r->chunks[r->chunk];
     const int32_t n_run = t->iteration == 0 ? RUN_AT_FIRST : RUN_LATER;
     return !chunk->is_unlike && microbatch_of(r)->place >= n_run &&
            chunk->n_run_now >= n_run && is_like_others(t) &&
@@ -127,7 +193,7 @@ static bool can_tell_forward(const me_trainer *t)
 void me_repeats_begin_action(me_trainer *t, me_action_kind kind, int32_t chunk,
                              int32_t microbatch)
 {
-    me_repeats *r = &t->repeats;
+    me_repeats *r = t->repeats;
     r->kind = kind;
     r->chunk = chunk;
     r->microbatch = microbatch;
@@ -136,7 +202,7 @@ void me_repeats_begin_action(me_trainer *t, me_action_kind kind, int32_t chunk,
     if (r->is_off || !me_engine_is_ok(t->e)) {
         return;
     }
-    me_repeated_microbatch *m = microbatch_of(r);
+    repeated_microbatch *m = microbatch_of(r);
     if (kind == ME_ACTION_FORWARD) {
         m->input = NULL;
         m->is_told = can_tell_forward(t);
@@ -150,18 +216,18 @@ void me_repeats_begin_action(me_trainer *t, me_action_kind kind, int32_t chunk,
 void me_repeats_end_action(me_trainer *t, const me_launch *begin)
 {
     me_launch_mute(t->e, false);
-    if (t->repeats.is_told) {
+    if (t->repeats->is_told) {
         me_launch again = *begin;
         again.kind = ME_LAUNCH_ACTION_AGAIN;
         me_launch_tell(t->e, again);
     }
-    t->repeats.is_told = false;
+    t->repeats->is_told = false;
 }
 
 /** What the action finds: its tensors, and what the micro-batch has kept. */
 static void find(me_repeats *r, me_tensor *const *found)
 {
-    me_repeated_microbatch *m = microbatch_of(r);
+    repeated_microbatch *m = microbatch_of(r);
     if (r->kind == ME_ACTION_FORWARD) {
         m->input = found[ME_FOUND_INPUT];
     }
@@ -191,7 +257,7 @@ static void give_up(me_trainer *t)
     }
     me_engine_fail(t->e, ME_ERR_INTERNAL,
                    "micro-batch %d of chunk %d is not like those before",
-                   t->repeats.microbatch, t->repeats.chunk);
+                   t->repeats->microbatch, t->repeats->chunk);
 }
 
 /** Name of a forward's point, of which only the end is inside. */
@@ -203,10 +269,10 @@ static const char *point_name(void *self, const char *name)
 
 /** A backward of inputs alone has kept the output's gradient for its weights,
  *  as a tensor or a view of it; once those are made, it is gone. */
-static void hold_gradient(me_trainer *t, const me_repeated_action *a,
+static void hold_gradient(me_trainer *t, const repeated_action *a,
                           me_tensor *gradient)
 {
-    me_repeated_microbatch *m = microbatch_of(&t->repeats);
+    repeated_microbatch *m = microbatch_of(t->repeats);
     if (a->keeps_gradient) {
         m->gradient = me_retain(gradient);
     } else if (a->keeps_view) {
@@ -221,9 +287,9 @@ static void release(void *self, uint32_t index)
 {
     me_trainer *t = self;
     if (index == ME_FOUND_OUTPUT) {
-        me_clear(t->e, t->repeats.output);
+        me_clear(t->e, t->repeats->output);
     } else {
-        me_clear(t->e, &microbatch_of(&t->repeats)->gradient);
+        me_clear(t->e, &microbatch_of(t->repeats)->gradient);
     }
 }
 
@@ -233,9 +299,9 @@ static bool is_last_holder(const me_tensor *x)
 }
 
 /** Is nobody else left who holds what the action frees? */
-static bool frees_all(const me_trainer *t, const me_repeated_action *a)
+static bool frees_all(const me_trainer *t, const repeated_action *a)
 {
-    const me_repeats *r = &t->repeats;
+    const me_repeats *r = t->repeats;
     return (!a->script.is_freed[ME_FOUND_OUTPUT] ||
             (r->output != NULL && is_last_holder(*r->output))) &&
            (!a->script.is_freed[ME_FOUND_GRADIENT] ||
@@ -246,8 +312,8 @@ static const me_op told_op = {"told", NULL}; /* it is never run backward */
 
 /** A tensor that the action hands out. Its graph holds the leaf that the
  *  gradients go to, the input of the chunk, for as long as it lives itself. */
-static me_tensor *make(me_trainer *t, const me_repeated_action *a,
-                       const me_repeated_tensor *x)
+static me_tensor *make(me_trainer *t, const repeated_action *a,
+                       const repeated_tensor *x)
 {
     me_tensor *input = me_repeats_input(t);
     me_tensor *y =
@@ -259,12 +325,12 @@ static me_tensor *make(me_trainer *t, const me_repeated_action *a,
 }
 
 /** After the events: objects are what they would be. */
-static void follow(me_trainer *t, me_repeated_action *a,
-                   me_tensor *const *found, me_tensor **made)
+static void follow(me_trainer *t, repeated_action *a, me_tensor *const *found,
+                   me_tensor **made)
 {
-    me_repeats *r = &t->repeats;
+    me_repeats *r = t->repeats;
     for (int i = 0; i < ME_REPEATED_MADE; i++) {
-        const me_repeated_tensor *x = &a->made[i];
+        const repeated_tensor *x = &a->made[i];
         made[i] = x->is_there ? make(t, a, x) : NULL;
     }
     if (r->kind == ME_ACTION_INPUT_GRADIENT) {
@@ -274,17 +340,17 @@ static void follow(me_trainer *t, me_repeated_action *a,
 
 void me_repeats_name_output(me_trainer *t, me_tensor **output)
 {
-    t->repeats.output = output;
+    t->repeats->output = output;
 }
 
 me_tensor *me_repeats_input(const me_trainer *t)
 {
-    return t->repeats.is_off ? NULL : microbatch_of(&t->repeats)->input;
+    return t->repeats->is_off ? NULL : microbatch_of(t->repeats)->input;
 }
 
 bool me_repeats_tell(me_trainer *t, me_tensor *const *found, me_tensor **made)
 {
-    me_repeats *r = &t->repeats;
+    me_repeats *r = t->repeats;
     if (r->is_off || !me_engine_is_ok(t->e)) {
         return false;
     }
@@ -294,7 +360,7 @@ bool me_repeats_tell(me_trainer *t, me_tensor *const *found, me_tensor **made)
         me_script_begin(t->e);
         return false;
     }
-    me_repeated_action *a = action_of(r, r->kind);
+    repeated_action *a = action_of(r, r->kind);
     const me_script_part part = {.name = point_name,
                                  .release = release,
                                  .self = t,
@@ -312,13 +378,13 @@ bool me_repeats_tell(me_trainer *t, me_tensor *const *found, me_tensor **made)
 }
 
 /** Tensors that the action hands out, and nobody else has. */
-static bool read_made(me_repeated_action *a, me_tensor *const *made,
+static bool read_made(repeated_action *a, me_tensor *const *made,
                       const me_storage **storages)
 {
     uint32_t n = 0;
     for (int i = 0; i < ME_REPEATED_MADE; i++) {
         const me_tensor *x = made[i];
-        a->made[i] = (me_repeated_tensor){.is_there = x != NULL};
+        a->made[i] = (repeated_tensor){.is_there = x != NULL};
         if (x == NULL) {
             continue;
         }
@@ -334,7 +400,7 @@ static bool read_made(me_repeated_action *a, me_tensor *const *made,
     return true;
 }
 
-static void read_slots(me_repeated_action *a, const uint32_t *slots)
+static void read_slots(repeated_action *a, const uint32_t *slots)
 {
     for (int i = 0; i < ME_REPEATED_MADE; i++) {
         if (a->made[i].is_there) {
@@ -343,7 +409,7 @@ static void read_slots(me_repeated_action *a, const uint32_t *slots)
     }
 }
 
-static void read_gradient(me_repeats *r, me_repeated_action *a,
+static void read_gradient(me_repeats *r, repeated_action *a,
                           const me_tensor *gradient)
 {
     const bool is_there = gradient != NULL && gradient->storage != NULL;
@@ -356,7 +422,7 @@ static void read_gradient(me_repeats *r, me_repeated_action *a,
 }
 
 /** Is all that the micro-batch has kept gone when its last action ends? */
-static bool is_complete(const me_repeats *r, const me_repeated_action *a,
+static bool is_complete(const me_repeats *r, const repeated_action *a,
                         const me_script *s)
 {
     const bool holds = a->keeps_gradient || a->keeps_view;
@@ -378,12 +444,12 @@ static bool restores_module(me_action_kind kind)
 void me_repeats_end(me_trainer *t, me_tensor *const *found,
                     me_tensor *const *made)
 {
-    me_repeats *r = &t->repeats;
+    me_repeats *r = t->repeats;
     if (r->is_off || !me_engine_is_ok(t->e)) {
         return;
     }
-    me_repeated_action *a = action_of(r, r->kind);
-    me_repeated_chunk *chunk = &r->chunks[r->chunk];
+    repeated_action *a = action_of(r, r->kind);
+    repeated_chunk *chunk = &r->chunks[r->chunk];
     if (r->kind == ME_ACTION_FORWARD) {
         chunk->n_run_now++;
     }

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
+#include "train/megatron/bookkeeping.h"
+#include "train/megatron/finalize.h"
+#include "train/megatron/forward_backward.h"
+#include "train/megatron/p2p.h"
+#include "train/megatron/step.h"
 #include "train/megatron/trainer.h"
 
 /*
@@ -232,7 +237,7 @@ void me_forward_backward_1f1b(me_trainer *t)
         cool_down(&l, warmup);
         if (t->config->optimizer.overlap_grad_reduce &&
             t->config->optimizer.align_grad_reduce && p->rank > 0) {
-            me_ddp_reduce(t, 0);
+            me_finish_grad_sync(t, 0);
         }
         me_finalize_model_grads(t);
         forget(&l, total);

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "parallel/order_interleaved.h"
+#include "train/megatron/bookkeeping.h"
+#include "train/megatron/finalize.h"
+#include "train/megatron/forward_backward.h"
+#include "train/megatron/p2p.h"
+#include "train/megatron/step.h"
 #include "train/megatron/trainer.h"
 
 /*
@@ -173,7 +178,7 @@ static void start_reduction(locals *l, int32_t k)
     const int32_t chunk = me_interleaved_reduced_chunk(l->p, k);
     if (l->t->config->optimizer.overlap_grad_reduce &&
         l->t->config->optimizer.align_grad_reduce && chunk >= 0) {
-        me_ddp_reduce(l->t, chunk);
+        me_finish_grad_sync(l->t, chunk);
     }
 }
 
@@ -349,7 +354,7 @@ static void reduce_the_rest(locals *l)
     const bool starts = l->t->config->optimizer.overlap_grad_reduce &&
                         l->t->config->optimizer.align_grad_reduce;
     for (int32_t c = 0; starts && c < l->p->chunks; c++) {
-        me_ddp_reduce(l->t, c);
+        me_finish_grad_sync(l->t, c);
     }
 }
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/megatron/bookkeeping.h"
+#include "train/megatron/finalize.h"
+#include "train/megatron/forward_backward.h"
+#include "train/megatron/step.h"
 #include "train/megatron/trainer.h"
 
 /** forward_backward_no_pipelining(). */

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "parallel/pipeline_order.h"
 #include "tensor/launch.h"
+#include "train/megatron/bookkeeping.h"
+#include "train/megatron/finalize.h"
+#include "train/megatron/forward_backward.h"
+#include "train/megatron/p2p.h"
+#include "train/megatron/step.h"
 #include "train/megatron/trainer.h"
 
 /*

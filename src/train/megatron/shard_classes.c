@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
+#include "train/megatron/finalize.h"
 #include "train/megatron/megatron.h"
 #include "train/megatron/trainer.h"
 
@@ -40,11 +41,12 @@ static void read_pieces(const me_optimizer *o, owned *out)
     }
 }
 
-/** Under FSDP2 the first rank deals out gradients that tensor ranks have only
+/** Of DTensors the first rank deals out gradients that tensor ranks have only
  *  parts of: each of the others stands in another place to it. */
 static bool scatters(const me_trainer *t)
 {
-    for (uint32_t i = 0; t->fsdp != NULL && i < t->parameters.count; i++) {
+    for (uint32_t i = 0; t->wrapper->has_dtensors && i < t->parameters.count;
+         i++) {
         if (me_gradient_is_partial(t, t->parameters.parameters[i])) {
             return t->config->parallel.tensor > 1;
         }

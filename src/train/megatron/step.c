@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/megatron/step.h"
+
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
+#include "train/megatron/bookkeeping.h"
+#include "train/megatron/repeat.h"
 #include "train/megatron/trainer.h"
 
 #include <stdio.h>
@@ -200,39 +204,53 @@ static void forward_point(me_trainer *t, const char *what)
     }
 }
 
-/** How the launches of the running action begin. */
-static me_launch launch_of_action(const me_trainer *t)
-{
-    const me_repeats *r = &t->repeats;
-    return (me_launch){.kind = ME_LAUNCH_ACTION_BEGIN,
-                       .is_backward = r->kind != ME_ACTION_FORWARD,
-                       .is_input = r->kind == ME_ACTION_INPUT_GRADIENT,
-                       .is_weights = r->kind == ME_ACTION_WEIGHT_GRADIENT,
-                       .chunk = r->chunk,
-                       .microbatch = r->microbatch};
-}
+/** An action of the pipeline's order, and what it is put into. */
+typedef struct action {
+    me_launch begin; /**< says which it is */
+    me_phase phase;  /**< before it */
+    me_category category;
+} action;
 
-/** An action of the pipeline's order begins, of the running micro-batch: its
- *  events and its launches belong to it until it ends. */
-static void begin_action(me_trainer *t, me_action_kind kind, int32_t chunk,
-                         int32_t microbatch)
+/** An action of a micro-batch begins: its events and its launches belong to it
+ *  until it ends. */
+static action begin_action(me_trainer *t, me_action_kind kind, int32_t chunk,
+                           int32_t microbatch)
 {
+    me_engine *e = t->e;
+    const bool is_forward = kind == ME_ACTION_FORWARD;
+    me_microbatch(e, microbatch);
+    action a = {.begin = {.kind = ME_LAUNCH_ACTION_BEGIN,
+                          .is_backward = !is_forward,
+                          .is_input = kind == ME_ACTION_INPUT_GRADIENT,
+                          .is_weights = kind == ME_ACTION_WEIGHT_GRADIENT,
+                          .chunk = chunk,
+                          .microbatch = microbatch}};
+    a.phase =
+        me_phase_set(e, is_forward ? ME_PHASE_FORWARD : ME_PHASE_BACKWARD);
+    a.category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     me_repeats_begin_action(t, kind, chunk, microbatch);
-    me_action_begin(t->e, me_action_letter(kind), chunk);
-    me_launch_tell(t->e, launch_of_action(t));
+    me_action_begin(e, me_action_letter(kind), chunk);
+    me_launch_tell(e, a.begin);
+    if (kind != ME_ACTION_WEIGHT_GRADIENT) {
+        me_launch_host(e, ME_HOST_MICROBATCH);
+    }
+    return a;
 }
 
-static void end_action(me_trainer *t)
+static void end_action(me_trainer *t, const action *a)
 {
-    const me_launch begin = launch_of_action(t);
-    me_launch_tell(t->e, (me_launch){.kind = ME_LAUNCH_ACTION_END});
-    me_repeats_end_action(t, &begin);
-    me_action_end(t->e);
+    me_engine *e = t->e;
+    me_launch_tell(e, (me_launch){.kind = ME_LAUNCH_ACTION_END});
+    me_repeats_end_action(t, &a->begin);
+    me_action_end(e);
+    me_category_set(e, a->category);
+    me_phase_set(e, a->phase);
+    me_microbatch(e, ME_NO_MICROBATCH);
 }
 
 /** The model and its loss. @return owned, as are the others */
-static me_tensor *forward(me_trainer *t, me_gpt *gpt, me_tensor **num_tokens,
-                          me_tensor **report)
+static me_tensor *run_forward(me_trainer *t, me_gpt *gpt,
+                              me_tensor **num_tokens, me_tensor **report)
 {
     me_engine *e = t->e;
     const me_frame frame = me_enter(e);
@@ -261,34 +279,34 @@ static me_tensor *forward(me_trainer *t, me_gpt *gpt, me_tensor **num_tokens,
     return y;
 }
 
-me_tensor *me_forward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
-                           me_tensor *input, me_tensor **num_tokens_out)
+/** The model and its loss, told or run. @return owned, as are the tokens */
+static me_tensor *forward(me_trainer *t, me_gpt *gpt, me_tensor *input,
+                          me_tensor **num_tokens)
 {
-    me_engine *e = t->e;
-    me_gpt *gpt = &t->chunks[chunk];
-    me_microbatch(e, microbatch);
-    const me_phase phase = me_phase_set(e, ME_PHASE_FORWARD);
-    const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
-    begin_action(t, ME_ACTION_FORWARD, chunk, microbatch);
-    me_launch_host(e, ME_HOST_MICROBATCH);
-    me_gpt_set_input(e, gpt, input);
-    forward_point(t, "begin");
     me_tensor *const found[ME_SCRIPT_TENSORS] = {input};
     me_tensor *made[ME_REPEATED_MADE] = {NULL}; // output, tokens, report
     if (!me_repeats_tell(t, found, made)) {
-        made[0] = forward(t, gpt, &made[1], &made[2]);
+        made[0] = run_forward(t, gpt, &made[1], &made[2]);
         me_repeats_end(t, found, made);
     }
-    t->forwards++;
-    *num_tokens_out = made[1];
     if (made[2] != NULL) {
         t->reports[t->n_reports++] = made[2];
     }
-    end_action(t);
-    me_category_set(e, category);
-    me_phase_set(e, phase);
-    me_microbatch(e, ME_NO_MICROBATCH);
+    *num_tokens = made[1];
     return made[0];
+}
+
+me_tensor *me_forward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
+                           me_tensor *input, me_tensor **num_tokens_out)
+{
+    me_gpt *gpt = &t->chunks[chunk];
+    const action a = begin_action(t, ME_ACTION_FORWARD, chunk, microbatch);
+    me_gpt_set_input(t->e, gpt, input);
+    forward_point(t, "begin");
+    me_tensor *y = forward(t, gpt, input, num_tokens_out);
+    t->forwards++;
+    end_action(t, &a);
+    return y;
 }
 
 /** The loss times the loss scale, a tensor of one element. */
@@ -303,8 +321,8 @@ static me_tensor *scale_loss(me_trainer *t, me_tensor *loss)
     return scaled;
 }
 
-static void backward(me_trainer *t, int32_t chunk, me_tensor **output,
-                     me_tensor *gradient)
+static void run_backward(me_trainer *t, int32_t chunk, me_tensor **output,
+                         me_tensor *gradient)
 {
     me_engine *e = t->e;
     const me_frame frame = me_enter(e);
@@ -315,25 +333,22 @@ static void backward(me_trainer *t, int32_t chunk, me_tensor **output,
         gradient = me_pointwise(e, "ones_like", *output, ME_DTYPE_FLOAT32);
     }
     me_backward(e, *output, gradient);
-    if (t->fsdp != NULL) {
-        me_fsdp_end_backward(t->fsdp);
-    }
+    me_end_backward(t);
     me_leave(e, frame, NULL);
 }
 
-/** Tell the backward, or run it. */
-static void step_back(me_trainer *t, int32_t chunk, me_tensor **output,
-                      me_tensor *gradient)
+/** The backward, told or run. */
+static void backward(me_trainer *t, int32_t chunk, me_tensor **output,
+                     me_tensor *gradient)
 {
     me_engine *e = t->e;
     me_tensor *input = me_repeats_input(t);
     me_tensor *const before = *output;
     me_tensor *const found[ME_SCRIPT_TENSORS] = {input, before, gradient};
-    me_tensor *made[ME_REPEATED_MADE] = {
-        NULL}; // gradient of input, scaled loss
+    me_tensor *made[ME_REPEATED_MADE] = {NULL}; // input's gradient, scaled loss
     me_repeats_name_output(t, output);
     if (!me_repeats_tell(t, found, made)) {
-        backward(t, chunk, output, gradient);
+        run_backward(t, chunk, output, gradient);
         made[0] = input == NULL ? NULL : input->grad;
         made[1] = *output == before ? NULL : *output;
         me_repeats_end(t, found, made);
@@ -351,42 +366,28 @@ static void step_back(me_trainer *t, int32_t chunk, me_tensor **output,
 void me_backward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
                       me_tensor **output, me_tensor *gradient)
 {
-    me_engine *e = t->e;
-    if (!me_engine_is_ok(e)) {
+    if (!me_engine_is_ok(t->e)) {
         return;
     }
-    me_microbatch(e, microbatch);
-    const me_phase phase = me_phase_set(e, ME_PHASE_BACKWARD);
-    const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
-    begin_action(
+    const action a = begin_action(
         t, t->weights.is_split ? ME_ACTION_INPUT_GRADIENT : ME_ACTION_BACKWARD,
         chunk, microbatch);
-    me_launch_host(e, ME_HOST_MICROBATCH);
-    step_back(t, chunk, output, gradient);
-    end_action(t);
-    me_category_set(e, category);
-    me_phase_set(e, phase);
-    me_microbatch(e, ME_NO_MICROBATCH);
+    backward(t, chunk, output, gradient);
+    end_action(t, &a);
 }
 
 void me_weight_step(me_trainer *t, int32_t chunk, int32_t microbatch,
                     me_weight_gradients *weights)
 {
-    me_engine *e = t->e;
-    me_microbatch(e, microbatch);
-    const me_phase phase = me_phase_set(e, ME_PHASE_BACKWARD);
-    const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
-    begin_action(t, ME_ACTION_WEIGHT_GRADIENT, chunk, microbatch);
+    const action a =
+        begin_action(t, ME_ACTION_WEIGHT_GRADIENT, chunk, microbatch);
     me_tensor *const found[ME_SCRIPT_TENSORS] = {NULL};
     me_tensor *made[ME_REPEATED_MADE] = {NULL};
     if (!me_repeats_tell(t, found, made)) {
         me_weight_gradients_make(&t->nn, weights);
         me_repeats_end(t, found, made);
     }
-    end_action(t);
-    me_category_set(e, category);
-    me_phase_set(e, phase);
-    me_microbatch(e, ME_NO_MICROBATCH);
+    end_action(t, &a);
 }
 
 void me_deallocate_output(me_trainer *t, me_tensor *output)

@@ -2,7 +2,10 @@
 #include "base/alloc.h"
 #include "ops/reduce.h"
 #include "tensor/launch.h"
+#include "train/megatron/bookkeeping.h"
+#include "train/megatron/forward_backward.h"
 #include "train/megatron/megatron.h"
+#include "train/megatron/repeat.h"
 #include "train/megatron/trainer.h"
 
 /** Points of an iteration; static names for all that can be run: twice the
@@ -30,25 +33,14 @@ static const char *const iteration_names[MAX_ITERATIONS][2] = {
     ITERATION_NAMES(30), ITERATION_NAMES(31),
 };
 
-/* Chunks, then norms and positions to the device and to half precision, then
- * the data-parallel wrappers. */
+/* Chunks, then what is around them. */
 void me_build_model(me_trainer *t)
 {
     for (int32_t i = 0; i < t->spec->n_chunks && me_engine_is_ok(t->e); i++) {
         me_gpt_create(&t->nn, &t->spec->chunks[i], &t->chunks[i]);
     }
-    if (!me_engine_is_ok(t->e)) {
-        return;
-    }
-    if (t->config->parallel
-            .torch_fsdp2) { /* which moves what half precision was cast to */
-        me_fsdp_wrap_model(t);
-        return;
-    }
-    me_parameters_to_device(&t->nn);
-    me_parameters_to_half(&t->nn);
-    for (int32_t i = 0; i < t->spec->n_chunks; i++) {
-        me_ddp_create(t, i);
+    if (me_engine_is_ok(t->e)) {
+        t->wrapper->wrap(t);
     }
 }
 
@@ -93,7 +85,7 @@ static void train_step(me_trainer *t)
     t->forwards = 0;
     me_repeats_begin_iteration(t);
     t->n_reports = 0;
-    me_ddp_zero_grad(t);
+    me_zero_grad_buffer(t);
     me_optimizer_zero_grad(t);
     forward_backward(t);
     me_blip(e, "rerun_state_machine", 4);
@@ -112,10 +104,7 @@ void me_trainer_fini(me_trainer *t)
     for (int32_t i = 0; t->chunks != NULL && i < t->spec->n_chunks; i++) {
         me_gpt_fini(e, &t->chunks[i]);
     }
-    for (int32_t i = 0; t->ddp != NULL && i < t->spec->n_chunks; i++) {
-        me_ddp_destroy(t, &t->ddp[i]);
-    }
-    me_fsdp_fini(t->fsdp);
+    t->wrapper->fini(t);
     me_optimizer_destroy(t);
     me_weight_gradients_fini(e, &t->weights);
     me_parameter_list_fini(e, &t->parameters);
@@ -125,8 +114,11 @@ void me_trainer_fini(me_trainer *t)
 void me_trainer_init(me_trainer *t, me_engine *e, const me_megatron_spec *spec,
                      const me_communicators *comm)
 {
-    *t = (me_trainer){
-        .e = e, .config = spec->config, .spec = spec, .comm = comm};
+    *t = (me_trainer){.e = e,
+                      .config = spec->config,
+                      .spec = spec,
+                      .comm = comm,
+                      .wrapper = me_model_wrapper_of(spec->config)};
     t->nn = (me_nn){
         .e = e,
         .config = spec->config,

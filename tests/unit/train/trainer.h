@@ -11,6 +11,8 @@
 #include "nn/linear.h"
 #include "nn/norm.h"
 #include "support/model.h"
+#include "train/megatron/bookkeeping.h"
+#include "train/megatron/finalize.h"
 #include "train/megatron/trainer.h"
 
 typedef struct test_trainer {
@@ -42,6 +44,7 @@ static inline void test_trainer_init(test_trainer *r, int32_t world)
         .config = &r->config,
         .spec = &r->spec,
         .comm = &r->model.comm,
+        .wrapper = &me_distributed_data_parallel,
         .ddp = &r->ddp,
         .is_last_microbatch = true,
     };

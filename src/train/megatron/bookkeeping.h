@@ -1,0 +1,39 @@
+/**
+ * @file
+ * Start-up, and what a training loop does around its steps: timers, barriers,
+ * checks of scalars, the log (training/training.py).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_TRAIN_MEGATRON_BOOKKEEPING_H
+#define MEMEST_TRAIN_MEGATRON_BOOKKEEPING_H
+
+#include "tensor/tensor.h"
+
+struct me_trainer;
+
+/** `+bytes −bytes`: a scalar that is gone at once. */
+void me_blip(me_engine *e, const char *op, uint64_t bytes);
+/** @p count of them, one after the other; what changes nothing is told to those
+ *  alone who want to know. */
+void me_blips(struct me_trainer *t, const char *op, uint64_t bytes,
+              uint64_t count);
+/** A scalar that somebody keeps. */
+me_tensor *me_keep_scalar(me_engine *e, const char *op, uint64_t bytes);
+/** torch.distributed.barrier() @p n times. */
+void me_barriers(struct me_trainer *t, int n);
+/** From `initialized` to the first parameter. */
+void me_start_up(struct me_trainer *t);
+/** all_gather_object of the optimizer's parameter groups over the world. */
+void me_gather_parameter_groups(struct me_trainer *t);
+/** Between `optimizer_built` and the first iteration. */
+void me_before_training(struct me_trainer *t);
+/** rerun_state_machine: is a scalar of @p bytes NaN, is it infinite? Not asked
+ *  in the first iteration. */
+void me_validate_scalar(struct me_trainer *t, uint64_t bytes);
+/** The end of train_step: losses averaged, scalars reduced. */
+void me_reduce_losses(struct me_trainer *t);
+/** training_log(). */
+void me_log_iteration(struct me_trainer *t, bool is_skipped);
+
+#endif /* MEMEST_TRAIN_MEGATRON_BOOKKEEPING_H */

@@ -1,0 +1,20 @@
+/**
+ * @file
+ * Gradient norm and clipping (core/optimizer/clip_grads.py).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_TRAIN_MEGATRON_CLIP_GRADS_H
+#define MEMEST_TRAIN_MEGATRON_CLIP_GRADS_H
+
+#include "train/megatron/optimizer.h"
+
+struct me_trainer;
+
+/** get_grad_norm() of the first @p count optimizers, and their clipping. A norm
+ *  that stays on the device is the trainer's from then on. */
+void me_clip_gradients(struct me_trainer *t, int count);
+/** Ranks that hold the other parts of what an optimizer steps. */
+me_group_kind me_model_group_of(const me_optimizer *o);
+
+#endif /* MEMEST_TRAIN_MEGATRON_CLIP_GRADS_H */

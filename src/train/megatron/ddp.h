@@ -1,0 +1,52 @@
+/**
+ * @file
+ * DistributedDataParallel (core/distributed/distributed_data_parallel.py): a
+ * chunk's gradients, and with the distributed optimizer its parameters, lie in
+ * flat buffers, one for each group that sums them.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_TRAIN_MEGATRON_DDP_H
+#define MEMEST_TRAIN_MEGATRON_DDP_H
+
+#include "nn/nn.h"
+#include "parallel/buffer.h"
+
+struct me_trainer;
+
+/** Parameters that share a data-parallel group: experts that are spread over
+ *  expert ranks have one of their own. */
+typedef enum me_sharing {
+    ME_SHARING_DENSE,
+    ME_SHARING_EXPERT,
+    ME_SHARINGS
+} me_sharing;
+
+/** A buffer of gradients, and of parameters, and who fills it. */
+typedef struct me_ddp_buffer {
+    me_buffer *layout;         /**< owned */
+    me_tensor *param_buffer;   /**< distributed optimizer; owned */
+    me_tensor *grad_buffer;    /**< owned */
+    me_parameter **parameters; /**< of the chunk, registration order */
+    uint32_t n_parameters;
+    uint32_t *left_in_bucket; /**< parameters whose gradient is awaited */
+    me_group_kind group;      /**< that its gradients are summed over */
+} me_ddp_buffer;
+
+/** One chunk's DistributedDataParallel. */
+typedef struct me_ddp {
+    me_ddp_buffer buffers[ME_SHARINGS]; /**< without parameters: empty */
+    uint32_t *bucket_of;                /**< each parameter's bucket */
+    bool is_reduced; /**< in this iteration, during the backward */
+} me_ddp;
+
+/** The chunk's buffers, on the side stream; its parameters move into them. */
+void me_ddp_create(struct me_trainer *t, int32_t chunk);
+/** Let go of buffers and layout. */
+void me_ddp_destroy(struct me_trainer *t, me_ddp *ddp);
+/** A new iteration: every bucket awaits all its gradients. */
+void me_ddp_zero_grad(struct me_trainer *t);
+/** Checks and reduces all buckets of a chunk, once an iteration. */
+void me_ddp_reduce(struct me_trainer *t, int32_t chunk);
+
+#endif /* MEMEST_TRAIN_MEGATRON_DDP_H */

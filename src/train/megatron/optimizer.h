@@ -1,0 +1,54 @@
+/**
+ * @file
+ * The chained optimizers of a rank (core/optimizer): loss scale, main parameters,
+ * the step.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_TRAIN_MEGATRON_OPTIMIZER_H
+#define MEMEST_TRAIN_MEGATRON_OPTIMIZER_H
+
+#include "train/megatron/ddp.h"
+#include "train/optim/optim.h"
+
+struct me_trainer;
+
+enum {
+    ME_GROUP_DECAYED,
+    ME_GROUP_UNDECAYED,
+    ME_OPTIMIZER_GROUPS
+};
+
+enum {
+    ME_OPTIMIZERS_MAX = 3 /**< the first chunk's, the others', the experts' */
+};
+
+/** One of those that are chained. */
+typedef struct me_optimizer {
+    me_sharing sharing;     /**< whose parameters it steps, and of which */
+    int32_t chunk_begin;    /**< chunks */
+    int32_t chunk_end;      /**< the first that it doesn't */
+    me_shard_state *shards; /**< decayed first, then undecayed */
+    uint32_t count;
+    uint32_t group_end[ME_OPTIMIZER_GROUPS];
+    me_tensor *overflow_flag; /**< of fused kernels; NULL: it has none */
+    me_tensor *constants[6];  /**< loss scale and what goes with it */
+    bool has_stepped;         /**< moments exist */
+    int32_t overflows;        /**< of fp16, in a row */
+    me_precision_aware aware; /**< if the optimizer is precision-aware */
+} me_optimizer;
+
+/** List what this rank steps. */
+void me_optimizer_collect(struct me_trainer *t);
+/** Loss scale and float32 main parameters; no state yet. */
+void me_optimizer_create(struct me_trainer *t);
+/** Let go of everything it holds. */
+void me_optimizer_destroy(struct me_trainer *t);
+/** @return false if the step was skipped (fp16 overflow) */
+bool me_optimizer_step(struct me_trainer *t);
+/** Type of the gradients that are clipped and stepped. */
+me_dtype me_step_grad_dtype(const struct me_trainer *t);
+/** Float32 copies of gradients, if there are any, go. */
+void me_optimizer_zero_grad(struct me_trainer *t);
+
+#endif /* MEMEST_TRAIN_MEGATRON_OPTIMIZER_H */
