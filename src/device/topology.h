@@ -40,11 +40,12 @@ typedef struct me_topology {
 } me_topology;
 
 /**
- * Read a file. Local.
+ * Read a file. hwloc itself, which crashes at some files that it did not write,
+ * has no part in it. Local.
  *
- * @return ME_OK; ME_ERR_IO for one that is not there; ME_ERR_CONFIG for one
- *         that is no topology or has no NVIDIA GPUs, or more than
- *         ME_TOPOLOGY_GPUS; ME_ERR_UNSUPPORTED in a build without hwloc
+ * @return ME_OK; ME_ERR_IO for one that is not there; ME_ERR_SYNTAX or
+ *         ME_ERR_CONFIG for one that is no topology or has no NVIDIA GPUs, or
+ *         more than ME_TOPOLOGY_GPUS; ME_ERR_NOMEM
  */
 me_status me_topology_read(const char *path, me_diag *diag,
                            me_topology *topology_out) ME_MUST_CHECK;
