@@ -4,6 +4,7 @@
 
 #include "app/simulate.h"
 #include "base/alloc.h"
+#include "config/framework.h"
 #include "model/event.h"
 #include "tensor/module.h"
 #include "track/mod_tracker.h"
@@ -18,7 +19,7 @@ typedef struct watch {
     const me_module_tree *tree; /**< the engine's */
     me_mod_tracker *own;        /**< of plain PyTorch, whose module hooks are
                               ModTracker's, unless the tool has one; owned */
-    bool is_torch;
+    bool has_hooks;
     bool is_over;         /**< after a failure nobody is told any more */
     const char **parents; /**< paths, for one event; owned */
     size_t max_parents;
@@ -257,7 +258,7 @@ static void on_event(void *self, const me_event *event)
     switch (event->kind) {
     case ME_EVENT_MODULE_ENTER:
     case ME_EVENT_MODULE_LEAVE:
-        if (!w->is_torch) {
+        if (!w->has_hooks) {
             tell_operations(w, event);
         }
         break;
@@ -286,7 +287,7 @@ static me_status begin_watch(void *self, me_engine *e, me_diag *diag)
         return status;
     }
     me_engine_observe(e, (me_observer){.on_event = on_event, .self = w});
-    if (!w->is_torch) {
+    if (!w->has_hooks) {
         return ME_OK;
     }
     me_mod_tracker *mod = w->tool == NULL ? NULL : w->tool->mod;
@@ -333,9 +334,11 @@ me_status me_api_watch(const me_run *run, int32_t rank, me_tool *tool,
                        const memest_observer *const *observers,
                        size_t n_observers, me_diag *diag)
 {
-    watch w = {.run = run,
-               .tool = tool,
-               .is_torch = me_run_config(run)->framework == ME_FRAMEWORK_TORCH};
+    watch w = {
+        .run = run,
+        .tool = tool,
+        .has_hooks =
+            me_framework_traits_of(me_run_config(run))->has_module_hooks};
     me_status status = watch_init(&w, observers, n_observers, diag);
     if (status == ME_OK) {
         const me_watcher watcher = {

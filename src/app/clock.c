@@ -2,6 +2,7 @@
 #include "app/clock.h"
 
 #include "app/links.h"
+#include "app/program.h"
 
 /** The host's time for a micro-batch's data. Megatron-LM's mock data set makes
  *  a mask of s x s for each sample: read off recorded jobs at s = 2048 and
@@ -61,9 +62,7 @@ me_status me_clock_create(const me_plan *plan, const me_job_card *card,
         return ME_OK;
     }
     me_time_place place = {
-        .program = plan->config->framework == ME_FRAMEWORK_TORCH
-                       ? ME_HOST_OF_TORCH
-                       : ME_HOST_OF_MEGATRON,
+        .program = me_program_kind_of(plan)->host,
         .loader_ns = loader_ns(plan->config),
         .cluster = card->has_machine ? &card->machine : NULL,
         .layout = card->layout,

@@ -3,12 +3,6 @@
 
 #include "base/size.h"
 
-bool me_late_frees_matter(const me_config *config)
-{
-    return config->framework == ME_FRAMEWORK_TORCH &&
-           config->parallel.pipeline > 1;
-}
-
 static void keep_peaks(void *self, const me_event *point, const me_pool *pool)
 {
     me_late_result *peaks = self;

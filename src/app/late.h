@@ -20,11 +20,6 @@ typedef struct me_late_frees {
     me_late_result peaks;
 } me_late_frees;
 
-/** Do late frees of this job depend on how ranks run against each other, so
- *  that its peaks are ranges? Pipelines of plain PyTorch: their host waits for
- *  nothing within a step. */
-bool me_late_frees_matter(const me_config *config);
-
 /**
  * @param late_out  stays where it is until me_late_frees_fini()
  * @return ME_OK or ME_ERR_NOMEM

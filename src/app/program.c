@@ -9,6 +9,11 @@ static const me_program_kind *const kinds[] = {
     [ME_FRAMEWORK_TORCH] = &me_torch_program,
 };
 
+const me_program_kind *me_program_kind_of(const me_plan *plan)
+{
+    return kinds[plan->config->framework];
+}
+
 static me_communicators communicators(const me_plan *plan, int32_t rank)
 {
     me_communicators comm = {.self = NULL};
@@ -29,7 +34,7 @@ me_status me_program_init(const me_plan *plan, int32_t rank,
                           me_program *program_out)
 {
     *program_out = (me_program){
-        .kind = kinds[plan->config->framework],
+        .kind = me_program_kind_of(plan),
         .comm = communicators(plan, rank),
         .iterations = plan->config->train.iterations,
     };
@@ -47,7 +52,15 @@ void me_program_fini(me_program *program)
     program->chunks = NULL;
 }
 
+me_status me_program_shard_classes(void *self, const me_plan *plan,
+                                   int32_t rank, me_diag *diag,
+                                   int32_t *class_out)
+{
+    (void)self;
+    return me_program_kind_of(plan)->shard_classes(plan, rank, diag, class_out);
+}
+
 const me_schedule *me_program_schedule(const me_plan *plan)
 {
-    return kinds[plan->config->framework]->schedule(plan);
+    return me_program_kind_of(plan)->schedule(plan);
 }

@@ -10,6 +10,7 @@
 #define MEMEST_APP_PROGRAM_H
 
 #include "plan/plan.h"
+#include "time/rates.h"
 #include "train/megatron/megatron.h"
 #include "train/torch/torch.h"
 
@@ -22,6 +23,10 @@ typedef struct me_program_kind {
                       struct me_program *program);
     /** Run it; a failure is the engine's. */
     void (*run)(me_engine *e, struct me_program *program);
+    /** As me_shard_classes.find. */
+    me_status (*shard_classes)(const me_plan *plan, int32_t rank, me_diag *diag,
+                               int32_t *class_out);
+    me_host_program host; /**< whose host works around its kernels */
     /** The order of forwards and backwards, a line each, for `--dump`. */
     const me_schedule *(*schedule)(const me_plan *plan);
 } me_program_kind;
@@ -39,6 +44,9 @@ typedef struct me_program {
     me_gpt_spec *chunks; /**< owned; Megatron-LM's */
 } me_program;
 
+/** The row of a plan's programs; static. */
+const me_program_kind *me_program_kind_of(const me_plan *plan);
+
 /** @return ME_OK or ME_ERR_NOMEM; @p program_out is for me_program_fini() */
 me_status me_program_init(const me_plan *plan, int32_t rank,
                           me_program *program_out);
@@ -49,6 +57,11 @@ void me_program_run(me_engine *e, me_program *program);
 
 /** Give back what me_program_init() made. */
 void me_program_fini(me_program *program);
+
+/** An me_shard_classes.find. @param self  not used */
+me_status me_program_shard_classes(void *self, const me_plan *plan,
+                                   int32_t rank, me_diag *diag,
+                                   int32_t *class_out);
 
 /** The schedule that a job's pipeline ranks run; static. */
 const me_schedule *me_program_schedule(const me_plan *plan);

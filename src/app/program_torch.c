@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "app/program.h"
+#include "plan/torch_shards.h"
 
 static const me_schedule *schedule(const me_plan *plan)
 {
@@ -27,8 +28,18 @@ static void run(me_engine *e, me_program *p)
     (void)me_torch_run(e, &p->torch, &p->comm);
 }
 
+static me_status shard_classes(const me_plan *plan, int32_t rank, me_diag *diag,
+                               int32_t *class_out)
+{
+    return me_torch_shard_classes(plan, rank, class_out) == ME_OK
+               ? ME_OK
+               : me_fail(diag, ME_ERR_NOMEM, "no host memory for the plan");
+}
+
 const me_program_kind me_torch_program = {
     .init = init,
     .run = run,
+    .shard_classes = shard_classes,
     .schedule = schedule,
+    .host = ME_HOST_OF_TORCH,
 };

@@ -4,7 +4,7 @@
 #include "app/card.h"
 #include "app/groups.h"
 #include "app/links.h"
-#include "app/shards.h"
+#include "app/program.h"
 #include "app/units.h"
 #include "base/alloc.h"
 #include "base/log.h"
@@ -67,7 +67,7 @@ static me_status make_plan(me_run *s, me_diag *diag)
 {
     me_status status = me_plan_create(s->config, true, diag, &s->plan);
     if (status == ME_OK) {
-        const me_shard_classes shards = {.find = me_shards_find};
+        const me_shard_classes shards = {.find = me_program_shard_classes};
         status = me_plan_fold_shards(s->plan, &shards, diag);
     }
     if (status == ME_OK && me_groups_create(s->plan, &s->groups) != ME_OK) {

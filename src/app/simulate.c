@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/size.h"
 #include "collectives/rank_comms.h"
+#include "config/framework.h"
 #include "track/event_log.h"
 #include "track/tracker.h"
 
@@ -182,7 +183,8 @@ static me_status make_observers(parts *p, me_diag *diag)
     if (status == ME_OK) {
         me_engine_observe(p->engine, me_pool_observer_handle(p->pool));
     }
-    if (status == ME_OK && me_late_frees_matter(s->plan->config)) {
+    if (status == ME_OK && me_framework_traits_of(s->plan->config)
+                               ->late_frees_matter(s->plan->config)) {
         const me_pool_options late = {.conf = s->alloc_conf};
         status = me_late_frees_init(&late, &p->late);
         if (status != ME_OK) {

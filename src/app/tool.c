@@ -2,6 +2,7 @@
 #include "app/tool.h"
 
 #include "app/tool_rows.h"
+#include "config/framework.h"
 #include "report/comm.h"
 #include "report/op_series.h"
 
@@ -248,7 +249,7 @@ static const char *unknown_option(const me_torch_options *t)
 me_status me_tool_check(const me_tool_options *options, const me_config *config,
                         int32_t rank, me_diag *diag)
 {
-    if (config->framework != ME_FRAMEWORK_TORCH) {
+    if (!me_framework_traits_of(config)->has_module_hooks) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "memest track: the job must be one of framework = "
                        "\"torch\", whose modules PyTorch's tools see");

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "app/twin.h"
 
+#include "config/framework.h"
+
 void me_twin_watch_tell(void *self, bool begins)
 {
     me_twin_watch *w = self;
@@ -34,14 +36,11 @@ static bool groups_share_nodes(const me_simulation *simulation)
            !layout->is_cyclic && layout->gpus_per_node % group.size == 0;
 }
 
-/** Does nothing but the norms of gradients tell the ranks of a tensor group
- *  apart, apart from what a stage's ends do? Experts stand in groups of their
- *  own, and the age of blocks counts for an allocator that collects garbage. */
+/** The age of blocks counts for an allocator that collects garbage. */
 static bool can_have_twins(const me_simulation *simulation)
 {
     const me_config *c = simulation->plan->config;
-    return c->framework == ME_FRAMEWORK_MEGATRON && !c->parallel.torch_fsdp2 &&
-           c->moe.num_experts == 0 &&
+    return me_framework_traits_of(c)->has_twins(c) &&
            simulation->alloc_conf.garbage_collection_threshold <= 0.0 &&
            simulation->events_path == NULL && !simulation->runs_all_rounds &&
            groups_share_nodes(simulation);

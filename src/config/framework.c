@@ -5,36 +5,6 @@
 
 #include <string.h>
 
-static const char *const foreign_to_megatron[] = {"torch.", NULL};
-
-static me_status check_megatron(const me_config *config, me_diag *diag)
-{
-    if (config->layers != NULL) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "module: a tree of layers needs framework = \"torch\"");
-    }
-    if (config->impl.optimizer != ME_OPTIMIZER_TORCH_FOREACH &&
-        config->impl.optimizer != ME_OPTIMIZER_FUSED) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "impl.optimizer: Megatron-LM takes Transformer Engine's "
-                       "optimizers, fused, or PyTorch's as torch_foreach");
-    }
-    if (config->optimizer.kind == ME_OPTIMIZER_ADAMW) {
-        return me_fail(
-            diag, ME_ERR_CONFIG,
-            "optimizer.kind = \"adamw\": Megatron-LM's name of it is "
-            "\"adam\"");
-    }
-    return me_config_validate(config, diag);
-}
-
-const me_framework_rules me_megatron_rules = {
-    .foreign = foreign_to_megatron,
-    .derive = me_config_derive,
-    .validate = check_megatron,
-    .note = me_config_note,
-};
-
 const me_framework_rules *me_framework_rules_of(me_framework framework)
 {
     static const me_framework_rules *const rules[] = {
@@ -42,6 +12,15 @@ const me_framework_rules *me_framework_rules_of(me_framework framework)
         [ME_FRAMEWORK_TORCH] = &me_torch_rules,
     };
     return rules[framework];
+}
+
+const me_framework_traits *me_framework_traits_of(const me_config *config)
+{
+    static const me_framework_traits *const traits[] = {
+        [ME_FRAMEWORK_MEGATRON] = &me_megatron_traits,
+        [ME_FRAMEWORK_TORCH] = &me_torch_traits,
+    };
+    return traits[config->framework];
 }
 
 bool me_framework_is_foreign(me_framework framework, const char *option)

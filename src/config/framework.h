@@ -9,6 +9,7 @@
 #define MEMEST_CONFIG_FRAMEWORK_H
 
 #include "config/config.h"
+#include "parallel/pipeline_order.h"
 
 /** The three steps of me_config_finish(). */
 typedef struct me_framework_rules {
@@ -22,6 +23,38 @@ typedef struct me_framework_rules {
     me_status (*note)(me_config *config, me_diag *diag);
 } me_framework_rules;
 
+/** What a framework answers about a finished job, to those who are no part of it
+ *  and must not ask which framework it is. */
+typedef struct me_framework_traits {
+    /** Does each rank of a batch step another part of the parameters? */
+    bool (*shards_parameters)(const me_config *config);
+    /** Does nothing but the norms of gradients tell the ranks of a tensor group
+     *  apart, apart from what a stage's ends do? */
+    bool (*has_twins)(const me_config *config);
+    /** Does a free that waits for the GPU move peaks (app/late.h)? */
+    bool (*late_frees_matter)(const me_config *config);
+    /** Does the host of a pipeline's rank wait for its sends and receives? */
+    bool (*waits_for_transfers)(const me_config *config);
+    /** What of the host's time no table has; static; NULL: nothing. */
+    const char *(*host_lacks)(const me_config *config);
+    /** Has it a function or loop for the job's pipeline that needs no order? */
+    bool (*runs_without_order)(const me_config *config);
+    /** Can it run @p order? @return ME_OK; ME_ERR_CONFIG, ME_ERR_UNSUPPORTED or
+     *  ME_ERR_NOMEM */
+    me_status (*check_order)(const me_config *config,
+                             const me_pipeline_order *order, me_diag *diag);
+    /** The order with all that it does between forwards and backwards.
+     *  @return ME_OK, ME_ERR_NOMEM or what makes it impossible */
+    me_status (*lower_order)(const me_pipeline_order *order, me_diag *diag,
+                             me_pipeline_order **lowered_out);
+    bool has_tokens; /**< a sample is tokens, as many as model.seq_length */
+    bool has_module_hooks; /**< modules run hooks, on which PyTorch's own tools
+                                stand */
+} me_framework_traits;
+
+/** The answers for a job; static. */
+const me_framework_traits *me_framework_traits_of(const me_config *config);
+
 /** The rules of a framework; static. */
 const me_framework_rules *me_framework_rules_of(me_framework framework);
 
@@ -33,8 +66,12 @@ bool me_framework_is_foreign(me_framework framework, const char *option);
 me_status me_framework_check_foreign(const me_config *config,
                                      me_diag *diag) ME_MUST_CHECK;
 
-/** Megatron-LM's rules (framework.c) and plain PyTorch's (torch.c). */
+/** @name Rules and traits, in files of the framework's name
+ *  @{ */
 extern const me_framework_rules me_megatron_rules;
 extern const me_framework_rules me_torch_rules;
+extern const me_framework_traits me_megatron_traits;
+extern const me_framework_traits me_torch_traits;
+/** @} */
 
 #endif /* MEMEST_CONFIG_FRAMEWORK_H */

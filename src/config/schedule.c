@@ -2,8 +2,8 @@
 #include "config/schedule.h"
 
 #include "base/input.h"
+#include "config/framework.h"
 #include "config/private.h"
-#include "config/torch_schedule.h"
 #include "parallel/schedule_lower.h"
 #include "parallel/timeline.h"
 
@@ -196,43 +196,6 @@ static me_status check_file(const me_config *config,
     return ME_OK;
 }
 
-/** What no order of Megatron-LM's forks is known to do. */
-static me_status check_modelled(const me_config *config,
-                                const me_pipeline_order *order, me_diag *diag)
-{
-    const me_parallel_config *p = &config->parallel;
-    const char *what = NULL;
-    if (order->placement == ME_PLACEMENT_TWO_WAYS && p->virtual_pipeline > 1) {
-        what = "parallel.virtual_pipeline over 1 with two directions";
-    } else if (config->moe.num_experts > 0) {
-        what = "experts (moe.num_experts)";
-    } else if (!me_pipeline_order_is_even(order)) {
-        what = "ranks with different numbers of stages";
-    } else if (config->optimizer.overlap_grad_reduce ||
-               config->optimizer.overlap_param_gather) {
-        what = "optimizer.overlap_grad_reduce and overlap_param_gather";
-    } else if (config->model.mtp_num_layers > 0) {
-        what = "multi-token prediction (model.mtp_num_layers), whose heads "
-               "share a weight gradient";
-    } else if (order->placement != ME_PLACEMENT_LOOP &&
-               !config->model.untie_embeddings_and_output_weights) {
-        what = "tied embeddings (model.untie_embeddings_and_output_weights = "
-               "false) where stages do not stand in a loop";
-    } else if (order->placement != ME_PLACEMENT_LOOP &&
-               (p->decoder_first_pipeline_num_layers != 0 ||
-                p->decoder_last_pipeline_num_layers != 0)) {
-        what = "parallel.decoder_first/last_pipeline_num_layers where stages "
-               "do not stand in a loop";
-    }
-    return what == NULL ? ME_OK
-                        : me_fail(diag, ME_ERR_UNSUPPORTED,
-                                  "pipeline.schedule%s%s: not modelled: %s",
-                                  has_file(config) ? "_file = " : " = ",
-                                  has_file(config) ? config->pipeline.file
-                                                   : config->pipeline.name,
-                                  what);
-}
-
 /** The order as the job gives it. */
 static me_status read_order(const me_config *config,
                             const me_pipeline *pipeline, me_diag *diag,
@@ -291,44 +254,28 @@ me_status me_config_splits_backward(const me_config *config, me_diag *diag,
     return status;
 }
 
-/** Is there a function or loop of the framework's that needs no order? */
-static bool runs_without_order(const me_config *config)
-{
-    return config->framework == ME_FRAMEWORK_TORCH
-               ? me_torch_has_loop(config)
-               : me_config_has_own_schedule(config);
-}
-
-/** Can the framework run it? */
-static me_status check_order(const me_config *config,
-                             const me_pipeline_order *order, me_diag *diag)
-{
-    const me_status status = config->framework == ME_FRAMEWORK_TORCH
-                                 ? me_torch_check_order(config, order, diag)
-                                 : check_modelled(config, order, diag);
-    return status == ME_OK ? check_ends(order, diag) : status;
-}
-
 me_status me_config_order(const me_config *config, const me_pipeline *pipeline,
                           me_diag *diag, me_pipeline_order **order_out)
 {
     me_pipeline_order *order = NULL;
     *order_out = NULL;
-    if (runs_without_order(config)) {
+    const me_framework_traits *traits = me_framework_traits_of(config);
+    if (traits->runs_without_order(config)) {
         return ME_OK;
     }
     me_status status = read_order(config, pipeline, diag, &order);
     if (status == ME_OK) {
-        status = check_order(config, order, diag);
+        status = traits->check_order(config, order, diag);
+    }
+    if (status == ME_OK) {
+        status = check_ends(order, diag);
     }
     if (status == ME_OK && me_pipeline_order_has_transfers(order)) {
         *order_out = order;
         return ME_OK;
     }
     if (status == ME_OK) {
-        status = config->framework == ME_FRAMEWORK_TORCH
-                     ? me_pipeline_order_lower_torch(order, diag, order_out)
-                     : me_pipeline_order_lower(order, diag, order_out);
+        status = traits->lower_order(order, diag, order_out);
     }
     me_pipeline_order_destroy(order);
     return status == ME_OK ? ME_OK : name_file(config, status, diag);

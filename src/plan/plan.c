@@ -2,9 +2,9 @@
 #include "plan/plan.h"
 
 #include "base/alloc.h"
+#include "config/framework.h"
 #include "config/schedule.h"
 #include "plan/routing.h"
-#include "plan/torch_shards.h"
 
 me_coordinates me_plan_coordinates(const me_plan *plan, int32_t rank)
 {
@@ -151,12 +151,10 @@ static int32_t shard_rows(const me_plan *plan)
     return tells_tensor_ranks(plan) ? stages * tensor_kinds(plan) : stages;
 }
 
-/** Does a data-parallel rank step another part of the parameters? */
 static bool shards_parameters(const me_plan *plan)
 {
-    return plan->config->optimizer.distributed ||
-           plan->config->parallel.torch_fsdp2 ||
-           me_torch_shards_parameters(plan->config);
+    return me_framework_traits_of(plan->config)
+        ->shards_parameters(plan->config);
 }
 
 /** Ranks that share the shards of a stage. */

@@ -4,12 +4,6 @@
 #include "base/alloc.h"
 #include "base/size.h"
 
-bool me_torch_shards_parameters(const me_config *config)
-{
-    return config->framework == ME_FRAMEWORK_TORCH &&
-           config->torch.data_parallel == ME_DATA_PARALLEL_FULLY_SHARD;
-}
-
 /** First dimensions of a model's parameters, each once. */
 typedef struct extents {
     uint64_t *items; /**< one of a layer, at most */

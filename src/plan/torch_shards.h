@@ -9,9 +9,6 @@
 
 #include "plan/plan.h"
 
-/** Does the job call fully_shard()? */
-bool me_torch_shards_parameters(const me_config *config);
-
 /**
  * Number the members of a data-parallel group by the rows that they have of
  * each parameter, as torch.chunk() cuts the first dimension: ranks that do not

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/framework.h"
 #include "report/compare_format.h"
 
 #include <string.h>
@@ -35,13 +36,10 @@ static const char *missing_of_host(const me_compare_print *print)
     return missing;
 }
 
-/** Megatron-LM's own functions without overlapped transfers, so 1F1B, send and
- *  receive in batches for which the host waits; all others run ahead. */
 static bool waits_for_transfers(const me_report *report)
 {
     const me_config *c = report->config;
-    return c->framework == ME_FRAMEWORK_MEGATRON && c->parallel.pipeline > 1 &&
-           c->pipeline.is_own && !c->parallel.overlap_p2p_comm;
+    return me_framework_traits_of(c)->waits_for_transfers(c);
 }
 
 static bool is_same_work(const me_report *a, const me_report *b)

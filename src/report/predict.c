@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/framework.h"
 #include "report/report.h"
 
 #include <stdio.h>
@@ -37,32 +38,12 @@ static bool has_plain_layers(const me_config *c)
            c->moe.num_experts == 0;
 }
 
-/** What of the host's time no table has; NULL: nothing. */
-static const char *missing_of_host(const me_config *c)
-{
-    if (c->parallel.torch_fsdp2) {
-        return "FSDP2's hooks and DTensors";
-    }
-    if (c->framework == ME_FRAMEWORK_TORCH && c->parallel.tensor > 1) {
-        return "DTensor's dispatch";
-    }
-    if (c->framework == ME_FRAMEWORK_TORCH && c->parallel.pipeline > 1 &&
-        c->torch.data_parallel != ME_DATA_PARALLEL_NONE) {
-        return c->torch.data_parallel == ME_DATA_PARALLEL_FULLY_SHARD
-                   ? "fully_shard in pipeline stages"
-                   : "DistributedDataParallel in pipeline stages";
-    }
-    if (c->framework == ME_FRAMEWORK_TORCH && c->torch.cpu_offload) {
-        return "copies and an optimizer of its own";
-    }
-    return NULL;
-}
-
 static void fill_in(const me_report *report, const me_rates *rates,
                     me_report_time *time)
 {
     const me_config *c = report->config;
-    time->host_lacks = missing_of_host(c);
+    const me_framework_traits *traits = me_framework_traits_of(c);
+    time->host_lacks = traits->host_lacks(c);
     const double seconds = (double)time->step->step_ns * 1e-9;
     const double tokens =
         (double)c->train.global_batch_size * (double)c->model.seq_length;
@@ -77,8 +58,8 @@ static void fill_in(const me_report *report, const me_rates *rates,
                        rates->network_source);
     }
     time->uncertainty = rates->uncertainty;
-    if (c->framework == ME_FRAMEWORK_TORCH) {
-        return; /* nobody says what of its input is a token */
+    if (!traits->has_tokens) {
+        return;
     }
     time->tokens_per_second = tokens / seconds;
     time->flops_utilisation =

@@ -8,7 +8,6 @@
 #define MEMEST_TESTS_UNIT_TRAIN_PROGRAM_H
 
 #include "app/program.h"
-#include "app/shards.h"
 #include "config/launch.h"
 #include "support/test.h"
 
@@ -68,7 +67,7 @@ static inline void run_config(launched *job, me_config *config,
     assert_int_equal(status, ME_OK);
     me_plan *plan = NULL;
     assert_int_equal(me_plan_create(config, true, &diag, &plan), ME_OK);
-    const me_shard_classes shards = {.find = me_shards_find};
+    const me_shard_classes shards = {.find = me_program_shard_classes};
     assert_int_equal(me_plan_fold_shards(plan, &shards, &diag), ME_OK);
     job->n_classes = plan->n_classes;
     me_program program;
