@@ -1,7 +1,8 @@
 /**
  * @file
  * A flag of the command line and where its value goes, a command, and the
- * tables of both; for cli.c and cli_pages.c.
+ * tables of both; for cli.c and what is made of them: help,
+ * manual page, completions.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

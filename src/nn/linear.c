@@ -99,8 +99,8 @@ static me_shape with_last(const me_shape *shape, uint64_t last)
     return other;
 }
 
-/** What a linear function remembers; LINEAR_GATHERS: its input's rows are
- *  gathered, LINEAR_REDUCES: its input's gradient is summed. */
+/** What a linear function saves; its node's flag says that it is
+ *  column-parallel. */
 enum {
     LINEAR_SAVED_INPUT,
     LINEAR_SAVED_WEIGHT

@@ -6,8 +6,8 @@
  * count of its FLOPs and bytes and nothing else.
  *
  * Launches are no events: they say what takes time and not what takes memory,
- * and a round of a loop that is not run (see cycle.h) launches nothing, but
- * says how often it repeats.
+ * and an action that is told and not run (see script.h) launches nothing, but
+ * says which one it repeats.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -83,8 +83,7 @@ static void backward(me_schedule_run *run, int32_t m)
     me_loop_end_action(run->loop);
 }
 
-/** A forward, whose output @p output names.
- **/
+/** A forward, whose output @p output names. */
 static void forward(me_schedule_run *run, int32_t m, me_tensor **output)
 {
     me_loop_begin_action(run->loop, ME_ACTION_FORWARD, 0, m);
