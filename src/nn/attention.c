@@ -75,6 +75,12 @@ static me_tensor *select_heads(me_nn *nn, me_tensor *query)
     return me_slice(nn->e, query, 2, begin, begin + size);
 }
 
+/** `x = norm(x)`. */
+static void rebind_norm(me_nn *nn, const me_norm *norm, me_tensor **x)
+{
+    *x = me_rebind(nn->e, *x, me_norm_forward(nn, norm, *x));
+}
+
 /** Query, key and value; key and value are views of the mixed projection. */
 static void query_key_value(me_nn *nn, const me_attention *attention,
                             me_tensor *x, me_tensor **qkv_out)
@@ -102,8 +108,8 @@ static void query_key_value(me_nn *nn, const me_attention *attention,
         qkv_out[0] = select_heads(nn, qkv_out[0]);
     }
     if (c->model.qk_layernorm) {
-        qkv_out[0] = me_norm_forward(nn, &attention->q_layernorm, qkv_out[0]);
-        qkv_out[1] = me_norm_forward(nn, &attention->k_layernorm, qkv_out[1]);
+        rebind_norm(nn, &attention->q_layernorm, &qkv_out[0]);
+        rebind_norm(nn, &attention->k_layernorm, &qkv_out[1]);
     }
     me_leave_with(e, frame, 3, qkv_out);
 }

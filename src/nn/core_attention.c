@@ -22,7 +22,8 @@ static me_tensor *causal_mask(me_engine *e, uint64_t s)
     return me_leave(e, frame, mask);
 }
 
-/** FusedScaleMaskSoftmax.forward_torch_softmax. */
+/** FusedScaleMaskSoftmax.forward_torch_softmax. The scores' last name,
+ *  mask_output, stands behind that of a mask that is made here. */
 static me_tensor *scale_mask_softmax(me_nn *nn, me_tensor *scores,
                                      me_tensor *mask)
 {
@@ -38,6 +39,7 @@ static me_tensor *scale_mask_softmax(me_nn *nn, me_tensor *scores,
     if (mask != NULL) {
         me_masked_fill_in_place(e, input, mask); // (b, a/t, s, s)
     }
+    me_name_last(e, input);
     me_tensor *probs = me_softmax(e, input);
     if (in_fp32) {
         probs = me_rebind(e, probs, me_cast(e, probs, dtype));
@@ -45,16 +47,15 @@ static me_tensor *scale_mask_softmax(me_nn *nn, me_tensor *scores,
     return me_leave(e, frame, probs);
 }
 
-/** Scores of every query against every key: (b, a/t, s, s), from key that has
- *  as many heads as query. The product itself lives on in the caller. */
+/** Scores of every query against every key: (b, a/t, s, s), from @p query (s, ba, d)
+ *  and key that has as many heads. The product itself lives on in the caller. */
 static me_tensor *scores_of(me_nn *nn, me_tensor *query, me_tensor *key)
 {
     me_engine *e = nn->e;
-    const uint64_t s = me_dim(query, 0);
-    const uint64_t b = me_dim(query, 1);
-    const uint64_t a = me_dim(query, 2);
-    const uint64_t d = me_dim(query, 3);
-    query = me_reshape(e, query, ME_SHAPE(s, b * a, d));
+    const uint64_t s = me_dim(key, 0);
+    const uint64_t b = me_dim(key, 1);
+    const uint64_t a = me_dim(key, 2);
+    const uint64_t d = me_dim(key, 3);
     me_tensor *rows = me_view(e, key, ME_SHAPE(s, b * a, d)); // named key
     me_global_buffer(nn, query->dtype, ME_SHAPE(b * a, s, s));
     me_tensor *q = me_transpose(e, query, 0, 1); // (ba, s, d)
@@ -102,6 +103,11 @@ static me_tensor *unfused(me_nn *nn, me_tensor *query, me_tensor *key,
         key = me_repeat_heads(e, key, a / me_dim(key, 2));
         value = me_repeat_heads(e, value, a / me_dim(value, 2));
     }
+    query = me_reshape(
+        e, query,
+        ME_SHAPE(me_dim(query, 0), me_dim(query, 1) * a, me_dim(query, 3)));
+    me_name_last(e, key); // an argument, as query, which dies first
+    me_name_last(e, value);
     me_tensor *scores = scores_of(nn, query, key);
     me_tensor *probs = scale_mask_softmax(nn, scores, mask);
     me_tensor *dropped =

@@ -123,13 +123,10 @@ static void fused_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_launch_host(e, ME_HOST_LOSS);
     me_tensor *gradient =
         me_pointwise(e, "cross_entropy_backward", x, ME_DTYPE_FLOAT32);
-    gx[0] = gradient;
     me_compiled_run(e, ME_COMPILED_LOSS_BACKWARD, NULL);
-    if (node->data.n[0] != ME_DTYPE_FLOAT32) {
-        gx[0] = me_pointwise(e, "to", x, (me_dtype)node->data.n[0]);
-        me_compiled_run(e, ME_COMPILED_LOSS_CAST, NULL);
-        me_drop(e, gradient);
-    }
+    gx[0] = me_pointwise(e, "to", x, ME_DTYPE_BFLOAT16); // of any model's
+    me_compiled_run(e, ME_COMPILED_LOSS_CAST, NULL);
+    me_drop(e, gradient);
 }
 
 static const me_op fused_op = {"_VocabParallelCrossEntropyBackward",
@@ -141,13 +138,12 @@ static me_tensor *fused_cross_entropy(me_nn *nn, me_tensor *logits,
 {
     me_engine *e = nn->e;
     me_node *node = me_record1(e, &fused_op, logits);
-    if (node != NULL) {
-        node->data.n[0] = logits->dtype;
-    }
     const bool grad = me_grad_enable(e, false);
     const me_frame frame = me_enter(e);
     const uint64_t rows = me_numel(target);
-    me_tensor *x = me_pointwise(e, "to", logits, ME_DTYPE_FLOAT32);
+    me_tensor *x = logits->dtype == ME_DTYPE_FLOAT32
+                       ? logits
+                       : me_pointwise(e, "to", logits, ME_DTYPE_FLOAT32);
     me_tensor *maximum = me_pointwise(e, "max", target, ME_DTYPE_FLOAT32);
     me_all_reduce(e, nn->comm, ME_GROUP_TENSOR, maximum);
     me_tensor *mask = me_pointwise(e, "mask", target, ME_DTYPE_BOOL);

@@ -108,17 +108,23 @@ static me_tensor *fused_activation(me_nn *nn, me_tensor *u, me_parameter *bias,
     return NULL;
 }
 
-/** Activation and weights as separate operations. */
-static me_tensor *activation(me_nn *nn, me_tensor *u,
+/** Bias, activation and weights as separate operations, each under the name that
+ *  @p u has. */
+static me_tensor *activation(me_nn *nn, me_tensor *u, const me_parameter *bias,
                              const me_token_scale *scale)
 {
     me_engine *e = nn->e;
-    const me_frame frame = me_enter(e);
-    me_tensor *a = activations[nn->config->model.activation].forward(e, u);
-    if (scale != NULL) {
-        a = me_rebind(e, a, me_mul(e, a, column(e, scale)));
+    if (bias != NULL) {
+        u = me_rebind(e, u, me_add(e, u, bias->tensor));
     }
-    return me_leave(e, frame, a);
+    u = me_rebind(e, u,
+                  activations[nn->config->model.activation].forward(e, u));
+    if (scale != NULL) {
+        me_tensor *weights = column(e, scale);
+        u = me_rebind(e, u, me_mul(e, u, weights));
+        me_drop(e, weights);
+    }
+    return u;
 }
 
 me_tensor *me_mlp_forward(me_nn *nn, const me_mlp *mlp, me_tensor *x,
@@ -133,15 +139,10 @@ me_tensor *me_mlp_forward(me_nn *nn, const me_mlp *mlp, me_tensor *x,
     me_parameter *bias = mlp->linear_fc1.bias;
     me_launch_host(e, ME_HOST_ACTIVATION);
     me_tensor *u = me_column_linear(nn, &mlp->linear_fc1, x, NULL);
-    me_tensor *a = fused_activation(nn, u, bias, scale);
-    if (a == NULL && bias != NULL) {
-        u = me_rebind(e, u, me_add(e, u, bias->tensor));
-    }
-    if (a == NULL) {
-        a = activation(nn, u, scale); // (s, b, f/t)
-    }
-    a = me_rebind(e, u, a); // the name that u had
-    me_tensor *y = me_row_linear(nn, &mlp->linear_fc2, a);
+    me_tensor *fused = fused_activation(nn, u, bias, scale);
+    u = fused != NULL ? me_rebind(e, u, fused)
+                      : activation(nn, u, bias, scale); // (s, b, f/t)
+    me_tensor *y = me_row_linear(nn, &mlp->linear_fc2, u);
     me_leave(e, frame, y); // (s, b, h)
     me_module_leave(e);
     return y;

@@ -69,6 +69,7 @@ typedef struct me_parameter_list {
 /** What the routers of a process share. */
 typedef struct me_moe_state {
     me_tensor *losses; /**< each layer's, for the log; owned; NULL: none yet */
+    bool has_recorded; /**< a router has told one */
     bool has_routed;   /**< a router has run */
 } me_moe_state;
 

@@ -68,17 +68,6 @@ static me_tensor *gating(me_nn *nn, const me_router *router, me_tensor *x)
     return me_output(e, node, logits);
 }
 
-/** `torch.softmax(x, dim=-1, dtype=torch.float32)`. */
-static me_tensor *softmax_in_fp32(me_engine *e, me_tensor *x)
-{
-    me_tensor *wide = me_cast(e, x, ME_DTYPE_FLOAT32);
-    me_tensor *y = me_softmax(e, wide);
-    if (wide != x) {
-        me_drop(e, wide);
-    }
-    return y;
-}
-
 /** topk_routing_with_score_function(): logits (T, E) to weights (T, E). */
 static me_tensor *topk_routing(me_nn *nn, me_tensor *logits,
                                me_tensor **map_out)
@@ -90,11 +79,12 @@ static me_tensor *topk_routing(me_nn *nn, me_tensor *logits,
     me_tensor *indices = NULL;
     me_tensor *probs = NULL;
     if (nn->config->moe.router_pre_softmax) {
-        probs = me_topk(e, softmax_in_fp32(e, logits), k, &indices);
+        probs = me_topk(e, me_softmax_in_float32(e, logits), k, &indices);
+        me_name_last(e, probs); // named behind top_indices
     } else {
-        probs = softmax_in_fp32(e, me_topk(e, logits, k, &indices));
+        probs = me_softmax_in_float32(e, me_topk(e, logits, k, &indices));
     }
-    probs = me_cast(e, probs, dtype); // (T, K)
+    probs = me_rebind(e, probs, me_cast(e, probs, dtype)); // (T, K)
     me_tensor *weights = me_scatter_into_zeros(e, logits, indices, probs);
     me_tensor *map = me_scatter_flags(e, logits);
     me_leave_with(e, frame, 2, (me_tensor *[]){weights, map});
@@ -108,11 +98,11 @@ static me_tensor *scores_for_aux_loss(me_nn *nn, me_tensor *logits,
 {
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
-    me_tensor *scores = softmax_in_fp32(e, logits);
+    me_tensor *scores = me_softmax_in_float32(e, logits);
     me_tensor *indices = NULL;
     me_topk(e, scores, nn->config->moe.router_topk, &indices);
     me_tensor *map = me_scatter_flags(e, logits);
-    me_leave_with(e, frame, 2, (me_tensor *[]){scores, map});
+    me_leave_with(e, frame, 2, (me_tensor *[]){map, scores});
     *map_out = map;
     return scores;
 }
@@ -144,6 +134,7 @@ static void record_loss(me_nn *nn, const me_tensor *loss)
             me_empty(e, "zeros", ME_DTYPE_FLOAT32,
                      ME_SHAPE((uint64_t)nn->config->model.num_layers)));
     }
+    moe->has_recorded = true;
     me_leave(e, frame, NULL);
 }
 
@@ -178,7 +169,7 @@ static me_tensor *apply_aux_loss(me_nn *nn, me_tensor *probs, me_tensor *scores,
     const me_frame frame = me_enter(e);
     me_launch_host(e, ME_HOST_AUX_LOSS);
     me_tensor *tokens_per_expert = me_count_flags(e, map); // (E)
-    if (nn->config->parallel.tensor > 1) {
+    if (nn->comm->size[ME_GROUP_TENSOR_CONTEXT] > 1) {
         me_all_reduce(e, nn->comm, ME_GROUP_TENSOR_CONTEXT, tokens_per_expert);
     }
     me_tensor *loss = load_balancing_loss(e, scores, tokens_per_expert);

@@ -6,13 +6,24 @@
 #include "tensor/autograd.h"
 #include "tensor/hooks.h"
 
-/** The kernel takes gradient · result as a tensor of its own. */
+/** The result of a softmax kernel, like @p x in another type. */
+static me_tensor *softmax_kernel(me_engine *e, const char *op,
+                                 const me_tensor *x, me_dtype dtype,
+                                 uint64_t read_bytes)
+{
+    me_tensor *y = me_empty_like_as(e, op, x, dtype);
+    me_launch_kernel(e, ME_KERNEL_SOFTMAX, me_numel(y),
+                     me_size_add(read_bytes, me_bytes(y)));
+    return y;
+}
+
+/** The kernel takes gradient · result as a tensor of its own, and makes the type
+ *  that the forward read. */
 static void softmax_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                              me_tensor **gx)
 {
-    (void)node;
-    gx[0] = me_kernel(e, ME_KERNEL_SOFTMAX, "_softmax_backward_data", gy[0],
-                      NULL, 3 * me_bytes(gy[0]));
+    gx[0] = softmax_kernel(e, "_softmax_backward_data", gy[0],
+                           (me_dtype)node->data.n[0], 2 * me_bytes(gy[0]));
     me_tensor *scaled = me_kernel(e, ME_KERNEL_ELEMENTWISE, "mul", gy[0], NULL,
                                   3 * me_bytes(gy[0]));
     me_drop(e, scaled);
@@ -20,14 +31,35 @@ static void softmax_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 
 static const me_op softmax_op = {"SoftmaxBackward0", softmax_backward};
 
-me_tensor *me_softmax(me_engine *e, me_tensor *x)
+/** From the type that @p x has to @p dtype, in one kernel. */
+static me_tensor *softmax_to(me_engine *e, me_tensor *x, me_dtype dtype)
 {
     me_tell_device_query(e, x); /* half to float? */
     me_node *node = me_record1(e, &softmax_op, x);
-    me_tensor *y =
-        me_kernel(e, ME_KERNEL_SOFTMAX, "_softmax", x, NULL, 2 * me_bytes(x));
+    if (node != NULL) {
+        node->data.n[0] = x->dtype;
+    }
+    me_tensor *y = softmax_kernel(e, "_softmax", x, dtype, me_bytes(x));
     me_save(e, node, 0, y);
     return me_output(e, node, y);
+}
+
+me_tensor *me_softmax(me_engine *e, me_tensor *x)
+{
+    return softmax_to(e, x, (me_dtype)x->dtype);
+}
+
+me_tensor *me_softmax_in_float32(me_engine *e, me_tensor *x)
+{
+    if (x->dtype == ME_DTYPE_FLOAT16) {
+        return softmax_to(e, x, ME_DTYPE_FLOAT32);
+    }
+    me_tensor *wide = me_cast(e, x, ME_DTYPE_FLOAT32);
+    me_tensor *y = me_softmax(e, wide);
+    if (wide != x) {
+        me_drop(e, wide);
+    }
+    return y;
 }
 
 static void masked_fill_backward(me_engine *e, me_node *node,

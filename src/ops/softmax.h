@@ -13,6 +13,10 @@
 /** `torch.softmax(x, -1)`; saves its result. */
 me_tensor *me_softmax(me_engine *e, me_tensor *x);
 
+/** `torch.softmax(x, -1, dtype=torch.float32)`: float16 is read as it is, any other
+ *  type is cast first. */
+me_tensor *me_softmax_in_float32(me_engine *e, me_tensor *x);
+
 /** `x.masked_fill_(mask, value)`: in place, returns @p x; saves the mask. A
  *  view writes through to its base, as PyTorch's CopySlices does. */
 me_tensor *me_masked_fill_in_place(me_engine *e, me_tensor *x,

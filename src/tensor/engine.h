@@ -335,6 +335,10 @@ void me_drop(me_engine *e, me_tensor *x);
 /** `x = y`: @p y takes the place of @p x, and then @p x is dropped. */
 me_tensor *me_rebind(me_engine *e, me_tensor *x, me_tensor *y);
 
+/** The running frame's name of @p x comes behind all its others, as a function's
+ *  names do that it binds later than it makes the tensor: it dies last. */
+void me_name_last(me_engine *e, me_tensor *x);
+
 /** `y = x`: a second name in the running frame. @return @p x */
 me_tensor *me_hold(me_engine *e, me_tensor *x);
 

@@ -149,6 +149,19 @@ void me_drop(me_engine *e, me_tensor *x)
     me_release(e, x);
 }
 
+void me_name_last(me_engine *e, me_tensor *x)
+{
+    const int64_t at = find(e, x);
+    if (at < 0) {
+        return;
+    }
+    me_variables *v = &e->variables;
+    for (uint32_t i = (uint32_t)at; i + 1 < v->count; i++) {
+        v->tensors[i] = v->tensors[i + 1];
+    }
+    v->tensors[v->count - 1] = x;
+}
+
 me_tensor *me_rebind(me_engine *e, me_tensor *x, me_tensor *y)
 {
     const int64_t at = find(e, x);

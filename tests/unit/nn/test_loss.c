@@ -78,12 +78,55 @@ static void test_loss__fused(void **state)
     test_model_fini(&m);
 }
 
+/** The second run of the fused one on logits of @p dtype. */
+static void run_fused(test_model *m, me_dtype dtype, const char *expected,
+                      const char *expected_backward)
+{
+    m->config.train.cross_entropy_loss_fusion = true;
+    for (int i = 0; i < 2; i++) { /* the first run compiles */
+        me_tensor *logits = test_tensor(m->nn.e, dtype, ME_SHAPE(4, 1, 6));
+        logits->requires_grad = true;
+        me_tensor *target =
+            test_tensor(m->nn.e, ME_DTYPE_INT64, ME_SHAPE(4, 1));
+        (void)me_test_events_take(&m->events);
+        me_tensor *loss =
+            me_vocab_parallel_cross_entropy(&m->nn, logits, target);
+        const char *events = me_test_events_take(&m->events);
+        if (i == 1) {
+            assert_string_equal(events, expected);
+        }
+        events = test_backward(&m->events, loss);
+        if (i == 1) {
+            assert_string_equal(events, expected_backward);
+        }
+    }
+}
+
+/* The gradient is bfloat16 whatever the logits are, and cast to their type then. */
+static void test_loss__fused_of_other_types(void **state)
+{
+    (void)state;
+    static const char after_logits[] =
+        "+16 AllReduce:4 +4 +32 +16 +16 +32 -16 -16 AllReduce:8 +96 -96 +16 "
+        "-16 -32";
+    static const char with_logits[] =
+        "+96 +16 AllReduce:4 +4 +32 +16 +16 +32 -16 -16 AllReduce:8 +96 -96 "
+        "+16 -16 -32";
+    test_model m;
+    test_model_init(&m, 1);
+    run_fused(&m, ME_DTYPE_FLOAT16, with_logits,
+              "+96 +48 -96 +48 -48 -96 -4 -32");
+    run_fused(&m, ME_DTYPE_FLOAT32, after_logits, "+96 +48 -96 +96 -48 -4 -32");
+    test_model_fini(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loss__unfused),
         cmocka_unit_test(test_loss__float32),
         cmocka_unit_test(test_loss__fused),
+        cmocka_unit_test(test_loss__fused_of_other_types),
     };
     return cmocka_run_group_tests_name("loss", tests, NULL, NULL);
 }
