@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "tensor/autograd.h"
+#include "tensor/launch.h"
 
 /** R of member @p member of the expert group. */
 static uint64_t rows_of(const me_token_exchange *x, int32_t member)
@@ -151,8 +152,20 @@ me_tensor *me_all_to_all(me_tensor *x, const me_token_exchange *exchange,
     return me_output(e, node, exchange_data(exchange, x, is_back, rows));
 }
 
-/** One call for each tensor rank, since their parts are not equal: what PyTorch
- *  makes of a gather or reduce-scatter of such parts. */
+/** Do all tensor ranks get as many rows? With one expert rank they always do. */
+static bool parts_are_equal(const me_token_exchange *exchange)
+{
+    const int32_t ranks = exchange->nn->comm->size[ME_GROUP_EXPERT_TENSOR];
+    for (int32_t i = 1; i < ranks; i++) {
+        if (me_arriving_rows(exchange, i) != me_arriving_rows(exchange, 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/** What ProcessGroupNCCL makes of a gather or reduce-scatter of a list of parts
+ *  that are not equal: one call for each tensor rank. */
 static void call_for_each(const me_token_exchange *exchange, me_collective kind,
                           const me_tensor *x)
 {
@@ -166,19 +179,51 @@ static void call_for_each(const me_token_exchange *exchange, me_collective kind,
     }
 }
 
+/** And of equal ones: one call on a temporary that has them all beside each other
+ *  (newLikeFlat()), which each part is copied to or from. */
+static void call_flattened(const me_token_exchange *exchange,
+                           me_collective kind, const char *op,
+                           const me_tensor *x)
+{
+    me_engine *e = exchange->nn->e;
+    const me_communicators *comm = exchange->nn->comm;
+    const int32_t ranks = comm->size[ME_GROUP_EXPERT_TENSOR];
+    me_tensor *flat = buffer(e, op, x, me_expert_rows(exchange));
+    for (int32_t i = 0; i < ranks; i++) {
+        me_launch_kernel(e, ME_KERNEL_COPY, 0,
+                         2 * (me_bytes(flat) / (uint64_t)ranks));
+    }
+    me_communicate(e, comm,
+                   (me_call){ME_GROUP_EXPERT_TENSOR, kind, (me_dtype)x->dtype,
+                             me_numel(flat) / (uint64_t)ranks, -1, false});
+    me_drop(e, flat);
+}
+
 static me_tensor *gather(const me_token_exchange *exchange, const me_tensor *x)
 {
-    call_for_each(exchange, ME_COLLECTIVE_BROADCAST, x);
-    return buffer(exchange->nn->e, "all_gather", x, me_expert_rows(exchange));
+    me_tensor *y =
+        buffer(exchange->nn->e, "all_gather", x, me_expert_rows(exchange));
+    if (parts_are_equal(exchange)) {
+        call_flattened(exchange, ME_COLLECTIVE_ALL_GATHER, "all_gather", x);
+    } else {
+        call_for_each(exchange, ME_COLLECTIVE_BROADCAST, x);
+    }
+    return y;
 }
 
 static me_tensor *reduce_scatter(const me_token_exchange *exchange,
                                  const me_tensor *x)
 {
     const int32_t own = exchange->nn->comm->index[ME_GROUP_EXPERT_TENSOR];
-    call_for_each(exchange, ME_COLLECTIVE_REDUCE, x);
-    return buffer(exchange->nn->e, "reduce_scatter", x,
-                  me_arriving_rows(exchange, own));
+    me_tensor *y = buffer(exchange->nn->e, "reduce_scatter", x,
+                          me_arriving_rows(exchange, own));
+    if (parts_are_equal(exchange)) {
+        call_flattened(exchange, ME_COLLECTIVE_REDUCE_SCATTER, "reduce_scatter",
+                       x);
+    } else {
+        call_for_each(exchange, ME_COLLECTIVE_REDUCE, x);
+    }
+    return y;
 }
 
 static void gather_backward(me_engine *e, me_node *node, me_tensor *const *gy,

@@ -63,12 +63,18 @@ static void count_rows(me_dispatcher *d, uint64_t n_tokens)
         d->n_local, d->counts);
 }
 
+/** After a failure, with which the attributes may be missing. */
+static me_dispatched nothing(me_engine *e)
+{
+    return (me_dispatched){me_none(e), me_none(e)};
+}
+
 me_dispatched me_dispatch_preprocess(me_dispatcher *d, me_tensor *x,
                                      me_tensor *probs, me_tensor *map)
 {
     me_engine *e = d->nn->e;
     if (!me_engine_is_ok(e)) {
-        return (me_dispatched){me_none(e), me_none(e)};
+        return nothing(e);
     }
     const me_frame frame = me_enter(e);
     const uint64_t h = me_dim(x, -1);
@@ -85,6 +91,9 @@ me_dispatched me_dispatch_preprocess(me_dispatcher *d, me_tensor *x,
 me_dispatched me_token_dispatch(me_dispatcher *d, me_dispatched rows)
 {
     me_engine *e = d->nn->e;
+    if (!me_engine_is_ok(e)) {
+        return nothing(e);
+    }
     if (d->nn->config->parallel.expert == 1) {
         me_hold(e, rows.tokens); // by another name
         return rows;
@@ -97,20 +106,24 @@ me_dispatched me_token_dispatch(me_dispatcher *d, me_dispatched rows)
 
 me_dispatched me_dispatch_postprocess(me_dispatcher *d, me_dispatched rows)
 {
+    if (!me_engine_is_ok(d->nn->e)) {
+        return nothing(d->nn->e);
+    }
     return d->kind->dispatch_postprocess(d, rows);
 }
 
 me_tensor *me_combine_preprocess(me_dispatcher *d, me_tensor *rows)
 {
-    return d->kind->combine_preprocess == NULL
+    return d->kind->combine_preprocess == NULL || !me_engine_is_ok(d->nn->e)
                ? rows
                : d->kind->combine_preprocess(d, rows);
 }
 
 me_tensor *me_token_combine(me_dispatcher *d, me_tensor *rows)
 {
-    return d->kind->token_combine == NULL ? rows
-                                          : d->kind->token_combine(d, rows);
+    return d->kind->token_combine == NULL || !me_engine_is_ok(d->nn->e)
+               ? rows
+               : d->kind->token_combine(d, rows);
 }
 
 me_tensor *me_combine_postprocess(me_dispatcher *d, me_tensor *rows)
@@ -120,7 +133,8 @@ me_tensor *me_combine_postprocess(me_dispatcher *d, me_tensor *rows)
         return me_none(e);
     }
     const me_frame frame = me_enter(e);
-    me_tensor *sum = me_unpermute(e, rows, d->row_numbers,
-                                  d->n_tokens);           // (T, h)
-    return me_leave(e, frame, me_view(e, sum, d->shape)); // (s, b, h)
+    me_tensor *sum = d->kind->combine_postprocess == NULL
+                         ? rows
+                         : d->kind->combine_postprocess(d, rows); // (T, h)
+    return me_leave(e, frame, me_view(e, sum, d->shape));         // (s, b, h)
 }

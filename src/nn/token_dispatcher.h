@@ -45,6 +45,7 @@ typedef struct me_dispatcher_kind {
     me_dispatched (*dispatch_postprocess)(me_dispatcher *d, me_dispatched rows);
     me_tensor *(*combine_preprocess)(me_dispatcher *d, me_tensor *rows);
     me_tensor *(*token_combine)(me_dispatcher *d, me_tensor *rows);
+    me_tensor *(*combine_postprocess)(me_dispatcher *d, me_tensor *rows);
 } me_dispatcher_kind;
 
 extern const me_dispatcher_kind me_dispatcher_all_gather;
@@ -70,11 +71,11 @@ me_dispatched me_dispatch_preprocess(me_dispatcher *d, me_tensor *x,
 me_dispatched me_token_dispatch(me_dispatcher *d, me_dispatched rows);
 /** dispatch_postprocess(): rows sorted by expert (R, h). */
 me_dispatched me_dispatch_postprocess(me_dispatcher *d, me_dispatched rows);
-/** combine_preprocess(): in the order in which they came. */
+/** combine_preprocess(): in the order in which they came, or summed. */
 me_tensor *me_combine_preprocess(me_dispatcher *d, me_tensor *rows);
 /** token_combine(): back to their tokens' ranks. */
 me_tensor *me_token_combine(me_dispatcher *d, me_tensor *rows);
-/** combine_postprocess(): to (s, b, h), summed. */
+/** combine_postprocess(): to (s, b, h). */
 me_tensor *me_combine_postprocess(me_dispatcher *d, me_tensor *rows);
 /** @} */
 

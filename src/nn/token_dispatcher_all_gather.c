@@ -38,7 +38,13 @@ static me_dispatched dispatch_postprocess(me_dispatcher *d, me_dispatched all)
     return (me_dispatched){p.tokens, probs};
 }
 
+static me_tensor *combine_preprocess(me_dispatcher *d, me_tensor *rows)
+{
+    return me_unpermute(d->nn->e, rows, d->row_numbers, d->n_tokens); // (T, h)
+}
+
 const me_dispatcher_kind me_dispatcher_all_gather = {
     .dispatch_preprocess = dispatch_preprocess,
     .dispatch_postprocess = dispatch_postprocess,
+    .combine_preprocess = combine_preprocess,
 };

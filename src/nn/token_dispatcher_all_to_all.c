@@ -19,6 +19,18 @@ static void to_host(me_engine *e, me_tensor *x)
     me_drop(e, x);
 }
 
+/** `all[:, :, first:last].contiguous()`, of (u, p, E): the counts of this rank's
+ *  experts, copied unless it has all. */
+static me_tensor *own_columns(const me_dispatcher *d, const me_tensor *all)
+{
+    const me_parallel_config *c = &d->nn->config->parallel;
+    const uint64_t count =
+        (uint64_t)c->expert_tensor * (uint64_t)c->expert * d->n_local;
+    return c->expert == 1
+               ? me_alias(d->nn->e, all, ME_SHAPE(count), (uint64_t[]){1})
+               : numbers(d->nn->e, "contiguous", count);
+}
+
 /**
  * MoEAlltoAllTokenDispatcher.preprocess() and the copies to the host that
  * follow: how many rows go where, which all ranks tell each other.
@@ -40,17 +52,22 @@ static void preprocess(me_dispatcher *d)
     me_tensor *input_splits = numbers(e, "sum", p);
     me_tensor *all =
         me_all_gather_first(e, d->nn->comm, ME_GROUP_EXPERT_TENSOR_EXPERT,
-                            local); // (p·u·E)
-    me_tensor *of_experts = numbers(e, "contiguous", p * u * d->n_local);
+                            local);              // (p·u·E)
+    me_tensor *of_experts = own_columns(d, all); // (u, p, n)
     me_tensor *output_splits = numbers(e, "sum", p * u);
     me_tensor *output_splits_tp = numbers(e, "sum", u);
     me_tensor *tokens_per_expert = numbers(e, "sum", d->n_local);
     me_drop(e, local);
     me_drop(e, all);
+    if (d->n_local == 1) { // else an attribute
+        me_drop(e, of_experts);
+    }
     to_host(e, input_splits);
     to_host(e, output_splits);
     to_host(e, output_splits_tp);
-    to_host(e, of_experts);
+    if (d->n_local > 1) {
+        to_host(e, of_experts);
+    }
     to_host(e, tokens_per_expert);
     me_launch_host_waits(e);
     me_leave(e, frame, NULL);
@@ -127,10 +144,16 @@ static me_tensor *token_combine(me_dispatcher *d, me_tensor *rows)
     return me_all_to_all(rows, &d->exchange, true, d->exchange.balanced);
 }
 
+static me_tensor *combine_postprocess(me_dispatcher *d, me_tensor *rows)
+{
+    return me_unpermute(d->nn->e, rows, d->row_numbers, d->n_tokens); // (T, h)
+}
+
 const me_dispatcher_kind me_dispatcher_all_to_all = {
     .dispatch_preprocess = dispatch_preprocess,
     .token_dispatch = token_dispatch,
     .dispatch_postprocess = dispatch_postprocess,
     .combine_preprocess = combine_preprocess,
     .token_combine = token_combine,
+    .combine_postprocess = combine_postprocess,
 };

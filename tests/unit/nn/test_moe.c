@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "nn/moe.h"
 #include "ops/elementwise.h"
-#include "support/model.h"
+#include "support/moe_layer.h"
 #include "tensor/launch.h"
 
 #include <string.h>
@@ -92,62 +91,8 @@ static void take(me_test_events *events, const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void drop_grad(void *self, me_engine *e, me_tensor *parameter)
-{
-    (void)self;
-    me_clear(e, &parameter->grad);
-}
-
-typedef struct layer_test {
-    test_model m;
-    me_tensor *leaf; /**< stands for what is before the layer */
-    me_moe_state state;
-    me_routing routing;
-    me_moe_layer layer;
-} layer_test;
-
-static void init(layer_test *t, uint64_t tokens, const me_moe_options *moe,
-                 int32_t ranks, const char *counts)
-{
-    *t = (layer_test){.state = {.has_routed = false}};
-    me_diag diag = {.status = ME_OK};
-    test_model_init(&t->m, 1);
-    const uint64_t local = moe->num_experts / (uint64_t)ranks;
-    assert_int_equal(
-        me_routing_read(counts, "counts", (uint32_t)local, &diag, &t->routing),
-        ME_OK);
-    t->m.nn.moe = &t->state;
-    t->m.config.model.seq_length = tokens;
-    t->m.config.model.hidden_size = 8;
-    t->m.config.model.activation = ME_ACTIVATION_SWIGLU;
-    t->m.config.moe = *moe;
-    t->m.nn.routing = &t->routing;
-    t->m.config.model.num_layers = 1;
-    t->m.config.parallel.expert = ranks;
-    t->m.config.parallel.expert_tensor = 1;
-    t->m.comm.size[ME_GROUP_EXPERT] = ranks;
-    t->m.comm.size[ME_GROUP_EXPERT_TENSOR_EXPERT] = ranks;
-    t->m.comm.expert_stride = 1;
-    me_iteration(t->m.nn.e, 0);
-    me_microbatch(t->m.nn.e, 0);
-    me_moe_layer_create(&t->m.nn, ME_NO_MODULE, 0, &t->layer);
-    me_parameters_to_device(&t->m.nn);
-    me_parameters_to_half(&t->m.nn);
-    me_tape_on_grad(t->m.nn.e, drop_grad, NULL);
-    t->leaf = me_test_leaf(t->m.nn.e, ME_SHAPE(tokens, 1, 8));
-    t->leaf->parameter = (void *)t; /* only looked at */
-}
-
-static void fini(layer_test *t)
-{
-    me_moe_layer_fini(t->m.nn.e, &t->layer);
-    me_clear(t->m.nn.e, &t->state.losses);
-    me_routing_fini(&t->routing);
-    test_model_fini(&t->m);
-}
-
 /** A forward and a backward; what they did is compared, unless NULL. */
-static void run(layer_test *t, const char *forward, const char *backward)
+static void run(test_layer *t, const char *forward, const char *backward)
 {
     me_engine *e = t->m.nn.e;
     const me_frame frame = me_enter(e);
@@ -178,28 +123,30 @@ static const me_moe_options top_3_of_4 = {
 static void test_moe__all_to_all(void **state)
 {
     (void)state;
-    layer_test t;
-    init(&t, 1200, &top_3_of_4, 2, "0 0 0 0 700 3100\n0 0 0 1 2000 1400\n");
+    test_layer t;
+    test_layer_init(&t, 1200, &top_3_of_4, (int32_t[]){2, 1},
+                    "0 0 0 0 700 3100\n0 0 0 1 2000 1400\n");
     run(&t, NULL, NULL);
     run(&t, all_to_all_forward, all_to_all_backward);
-    fini(&t);
+    test_layer_fini(&t);
 }
 
 static void test_moe__all_gather(void **state)
 {
     (void)state;
-    layer_test t;
+    test_layer t;
     me_moe_options moe = top_3_of_4;
     moe.num_experts = 3;
     moe.token_dispatcher = ME_DISPATCHER_ALL_GATHER;
-    init(&t, 1600, &moe, 1, "0 0 0 0 700 2800 1300\n");
+    test_layer_init(&t, 1600, &moe, (int32_t[]){1, 1},
+                    "0 0 0 0 700 2800 1300\n");
     run(&t, NULL, NULL);
     run(&t, all_gather_forward, all_gather_backward);
-    fini(&t);
+    test_layer_fini(&t);
 }
 
 /** Bytes that a forward leaves, its output not counted. */
-static uint64_t saved_bytes(layer_test *t)
+static uint64_t saved_bytes(test_layer *t)
 {
     me_engine *e = t->m.nn.e;
     run(t, NULL, NULL); /* what the dispatcher keeps is there */
@@ -218,11 +165,12 @@ static uint64_t saved_bytes(layer_test *t)
 static void test_moe__saves_what_the_closed_form_says(void **state)
 {
     (void)state;
-    layer_test t;
-    init(&t, 1200, &top_3_of_4, 2, "0 0 0 0 700 3100\n0 0 0 1 2000 1400\n");
+    test_layer t;
+    test_layer_init(&t, 1200, &top_3_of_4, (int32_t[]){2, 1},
+                    "0 0 0 0 700 3100\n0 0 0 1 2000 1400\n");
     assert_int_equal(saved_bytes(&t),
                      19200 + 43200 + 57600 + 32 + 4 + 60800 + 7600 + 228000);
-    fini(&t);
+    test_layer_fini(&t);
 }
 
 /* The compiled activation saves 6Rf. Both experts' weights begin at a multiple
@@ -231,8 +179,9 @@ static void
 test_moe__compiled_activation_copies_what_is_not_aligned(void **state)
 {
     (void)state;
-    layer_test t;
-    init(&t, 1200, &top_3_of_4, 2, "0 0 0 0 700 3100\n0 0 0 1 2000 1400\n");
+    test_layer t;
+    test_layer_init(&t, 1200, &top_3_of_4, (int32_t[]){2, 1},
+                    "0 0 0 0 700 3100\n0 0 0 1 2000 1400\n");
     t.m.config.train.bias_activation_fusion = true;
     assert_int_equal(saved_bytes(&t),
                      19200 + 43200 + 57600 + 32 + 4 + 60800 + 7600 + 114000);
@@ -245,7 +194,7 @@ test_moe__compiled_activation_copies_what_is_not_aligned(void **state)
                            "+14000 +7000 +11200 +62000 +6200 +31000 -6200 "
                            "+49600"));
     me_leave(t.m.nn.e, frame, NULL);
-    fini(&t);
+    test_layer_fini(&t);
 }
 
 /** Calls of the host's own work, by phase (forward, backward); and waits. */
@@ -268,8 +217,9 @@ static void count_launch(void *self, const me_launch *launch)
 static void test_moe__what_the_host_does(void **state)
 {
     (void)state;
-    layer_test t;
-    init(&t, 1200, &top_3_of_4, 2, "0 0 0 0 700 3100\n0 0 0 1 2000 1400\n");
+    test_layer t;
+    test_layer_init(&t, 1200, &top_3_of_4, (int32_t[]){2, 1},
+                    "0 0 0 0 700 3100\n0 0 0 1 2000 1400\n");
     host_calls calls = {.waits = 0};
     me_engine_listen(t.m.nn.e, (me_launch_listener){count_launch, &calls, 0});
     run(&t, NULL, NULL);
@@ -284,7 +234,7 @@ static void test_moe__what_the_host_does(void **state)
         calls.work[0][ME_HOST_EXPERT] + calls.work[1][ME_HOST_EXPERT];
     assert_int_equal(experts, 2);
     assert_int_equal(calls.waits, 1);
-    fini(&t);
+    test_layer_fini(&t);
 }
 
 /* An expert without tokens allocates its two weight gradients and nothing
@@ -292,24 +242,26 @@ static void test_moe__what_the_host_does(void **state)
 static void test_moe__an_expert_without_tokens(void **state)
 {
     (void)state;
-    layer_test t;
-    init(&t, 1200, &top_3_of_4, 2, "0 0 0 0 0 3800\n0 0 0 1 2000 1400\n");
+    test_layer t;
+    test_layer_init(&t, 1200, &top_3_of_4, (int32_t[]){2, 1},
+                    "0 0 0 0 0 3800\n0 0 0 1 2000 1400\n");
     assert_int_equal(saved_bytes(&t),
                      19200 + 43200 + 57600 + 32 + 4 + 60800 + 7600 + 228000);
-    fini(&t);
+    test_layer_fini(&t);
 }
 
 /* Shared experts are an MLP of 10·T·f bytes beside, whose output goes. */
 static void test_moe__shared_experts(void **state)
 {
     (void)state;
-    layer_test t;
+    test_layer t;
     me_moe_options moe = top_3_of_4;
     moe.shared_expert_intermediate_size = 6;
-    init(&t, 1200, &moe, 2, "0 0 0 0 700 3100\n0 0 0 1 2000 1400\n");
+    test_layer_init(&t, 1200, &moe, (int32_t[]){2, 1},
+                    "0 0 0 0 700 3100\n0 0 0 1 2000 1400\n");
     assert_int_equal(saved_bytes(&t), 19200 + 43200 + 57600 + 32 + 4 + 60800 +
                                           7600 + 228000 + 10 * 1200 * 6);
-    fini(&t);
+    test_layer_fini(&t);
 }
 
 int main(void)
