@@ -81,8 +81,11 @@ static void derive_model(me_config *config)
 
 static void derive_moe(me_moe_options *m)
 {
-    m->has_aux_loss = m->num_experts > 0 && m->aux_loss_coeff > 0 &&
-                      m->load_balancing == ME_LOAD_BALANCING_AUX_LOSS;
+    /* training_log() looks at the name alone, and the coefficient is 0 unless it
+     * is given. */
+    m->tracks_aux_loss =
+        m->num_experts > 0 && m->load_balancing == ME_LOAD_BALANCING_AUX_LOSS;
+    m->has_aux_loss = m->tracks_aux_loss && m->aux_loss_coeff > 0;
 }
 
 me_status me_config_derive_world(me_config *config, int32_t num_processes,
@@ -253,8 +256,9 @@ static void derive_train(me_config *config)
     const bool has_fp32_grads =
         t->accumulate_allreduce_grads_in_fp32 && !config->parallel.torch_fsdp2;
     t->grad_dtype = has_fp32_grads ? ME_DTYPE_FLOAT32 : t->params_dtype;
-    t->has_dynamic_loss_scale =
-        t->params_dtype == ME_DTYPE_FLOAT16 && t->loss_scale == 0.0;
+    const bool is_fp16 = t->params_dtype == ME_DTYPE_FLOAT16;
+    t->has_loss_scale = is_fp16 || t->loss_scale > 0.0;
+    t->has_dynamic_loss_scale = is_fp16 && t->loss_scale == 0.0;
     if (t->has_dynamic_loss_scale) { // an overflow is expected
         t->check_for_nan_in_loss_and_grad = false;
     }

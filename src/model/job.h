@@ -68,6 +68,7 @@ typedef struct me_moe_options {
     me_load_balancing load_balancing;
     double aux_loss_coeff; /**< 0: no such loss */
     bool has_aux_loss;     /**< derived: the router makes one */
+    bool tracks_aux_loss;  /**< derived: it is logged, be there one or not */
     double imbalance;      /**< see parallel/routing.h */
     char tokens[1024];     /**< file of measured counts; "": none */
 } me_moe_options;
@@ -116,7 +117,8 @@ typedef struct me_train_config {
     me_dtype grad_dtype;      /**< derived: of the main gradients */
     bool grad_reduce_in_bf16;
     bool accumulate_allreduce_grads_in_fp32;
-    double loss_scale;           /**< of float16 jobs, fixed; 0: dynamic */
+    double loss_scale;   /**< fixed; 0: float16's dynamic one, or none */
+    bool has_loss_scale; /**< derived: float16's, or a fixed one */
     bool has_dynamic_loss_scale; /**< derived: the first steps overflow */
     bool create_attention_mask_in_dataloader;
     bool bias_gelu_fusion; /**< torch.compile'd; gelu only */

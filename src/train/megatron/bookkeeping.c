@@ -220,20 +220,35 @@ static void add_to_total(me_trainer *t)
     t->total_loss = total;
 }
 
+/** MoEMetricsTracker._sync_metrics(): over the pipeline, which is why a stage whose
+ *  routers told nothing has the losses as well; over the ranks that share the
+ *  tokens, if one did; over all data. */
+static void reduce_aux_losses(me_trainer *t, uint64_t n)
+{
+    me_moe_state *moe = &t->moe;
+    if (moe->losses == NULL) {
+        moe->losses = me_keep_scalar(t->e, "zeros", 4 * n);
+    }
+    const me_group_kind groups[] = {ME_GROUP_PIPELINE, ME_GROUP_TENSOR_CONTEXT,
+                                    ME_GROUP_DATA_CONTEXT};
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+        if (groups[i] != ME_GROUP_TENSOR_CONTEXT || moe->has_recorded) {
+            me_communicate(t->e, t->comm,
+                           (me_call){groups[i], ME_COLLECTIVE_ALL_REDUCE,
+                                     ME_DTYPE_FLOAT32, n, -1, false});
+        }
+    }
+}
+
 /** MoEMetricsTracker.report(): the mean over layers, in a running total. */
 static void log_aux_loss(me_trainer *t)
 {
     me_engine *e = t->e;
     const uint64_t n = (uint64_t)t->config->model.num_layers;
-    if (!t->config->moe.has_aux_loss) {
+    if (!t->config->moe.tracks_aux_loss) {
         return;
     }
-    const me_group_kind groups[] = {ME_GROUP_PIPELINE, ME_GROUP_TENSOR_CONTEXT};
-    for (int i = 0; i < 2; i++) {
-        me_communicate(e, t->comm,
-                       (me_call){groups[i], ME_COLLECTIVE_ALL_REDUCE,
-                                 ME_DTYPE_FLOAT32, n, -1, false});
-    }
+    reduce_aux_losses(t, n);
     const me_frame frame = me_enter(e);
     me_tensor *losses = me_scratch(e, "mul", 4 * n);
     me_tensor *sum = me_scratch(e, "sum", 4);

@@ -159,13 +159,14 @@ static me_tensor *gradient_norm(me_trainer *t, int begin, int end,
                : local_norm(t, begin, end, group);
 }
 
-me_group_kind me_model_group_of(const me_optimizer *o)
+me_group_kind me_statistics_group(const me_trainer *t, const me_optimizer *o)
 {
     static const me_group_kind groups[ME_SHARINGS] = {
         [ME_SHARING_DENSE] = ME_GROUP_MODEL,
         [ME_SHARING_EXPERT] = ME_GROUP_EXPERT_MODEL,
     };
-    return groups[o->sharing];
+    return t->config->optimizer.distributed ? ME_GROUP_OPTIMIZER_INSTANCE
+                                            : groups[o->sharing];
 }
 
 /** `math.sqrt(sum([x**2 for x in grad_norms]))` of norms on the device: all
@@ -200,16 +201,14 @@ static void gradient_norms(me_trainer *t, int count)
 {
     me_clear(t->e, &t->grad_norm);
     if (t->config->optimizer.distributed || count == 1) {
-        const me_group_kind group = t->config->optimizer.distributed
-                                        ? ME_GROUP_OPTIMIZER_INSTANCE
-                                        : me_model_group_of(&t->optimizers[0]);
-        t->grad_norm = gradient_norm(t, 0, count, group);
+        t->grad_norm = gradient_norm(t, 0, count,
+                                     me_statistics_group(t, &t->optimizers[0]));
         return;
     }
     me_tensor *norms[ME_OPTIMIZERS_MAX] = {NULL};
     for (int i = 0; i < count; i++) {
-        norms[i] =
-            gradient_norm(t, i, i + 1, me_model_group_of(&t->optimizers[i]));
+        norms[i] = gradient_norm(t, i, i + 1,
+                                 me_statistics_group(t, &t->optimizers[i]));
     }
     if (norms[0] != NULL) {
         combine_norms(t, norms, count);

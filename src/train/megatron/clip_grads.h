@@ -14,7 +14,9 @@ struct me_trainer;
 /** get_grad_norm() of the first @p count optimizers, and their clipping. A norm
  *  that stays on the device is the trainer's from then on. */
 void me_clip_gradients(struct me_trainer *t, int count);
-/** Ranks that hold the other parts of what an optimizer steps. */
-me_group_kind me_model_group_of(const me_optimizer *o);
+/** get_grad_stats_parallel_group(): the ranks over which the norm of what an
+ *  optimizer steps, and its found_inf, go. */
+me_group_kind me_statistics_group(const struct me_trainer *t,
+                                  const me_optimizer *o);
 
 #endif /* MEMEST_TRAIN_MEGATRON_CLIP_GRADS_H */

@@ -10,29 +10,14 @@
 #include "train/megatron/trainer.h"
 #include "train/optim/optim.h"
 
-/** The loss scale and what goes with it: an overflow flag unless the model is
- *  bf16 or the optimizer the plain fp32 one; in fp16 another flag, and with a
- *  dynamic scale its bounds and counters. */
+/** Of a float16 job's dynamic loss scale: its bounds and counters. */
 enum {
-    CONSTANTS_PLAIN = 1,
-    CONSTANTS_FP16_STATIC = 3,
-    CONSTANTS_FP16 = 6
+    CONSTANTS_DYNAMIC = 3
 };
 
 static bool is_fp16(const me_trainer *t)
 {
     return t->config->train.params_dtype == ME_DTYPE_FLOAT16;
-}
-
-static int count_constants(const me_trainer *t)
-{
-    if (!is_fp16(t)) {
-        const bool has_flag = t->config->optimizer.distributed &&
-                              t->config->train.params_dtype == ME_DTYPE_FLOAT32;
-        return has_flag ? CONSTANTS_PLAIN + 1 : CONSTANTS_PLAIN;
-    }
-    return t->config->train.has_dynamic_loss_scale ? CONSTANTS_FP16
-                                                   : CONSTANTS_FP16_STATIC;
 }
 
 /** Main parameters of the optimizer's own, apart from those that the kernels of
@@ -41,6 +26,29 @@ static bool has_main_parameters(const me_trainer *t)
 {
     return !t->config->optimizer.precision_aware &&
            t->config->train.params_dtype != ME_DTYPE_FLOAT32;
+}
+
+/** Is the optimizer one of mixed precision? The distributed one is, of any type. */
+static bool is_mixed(const me_trainer *t)
+{
+    return t->config->train.params_dtype != ME_DTYPE_FLOAT32 ||
+           t->config->optimizer.distributed;
+}
+
+/** Does it have a MegatronGradScaler? float16's does, and any other one that is given
+ *  a loss scale. */
+static bool has_scaler(const me_trainer *t)
+{
+    return t->config->train.has_loss_scale && is_mixed(t);
+}
+
+/** The loss scale, or 1 in its place, and what goes with it: with a scaler
+ *  found_inf, and a flag for kernels over many tensors unless the model is bf16. */
+static int count_constants(const me_trainer *t)
+{
+    const bool is_bf16 = t->config->train.params_dtype == ME_DTYPE_BFLOAT16;
+    return 1 + (has_scaler(t) ? 1 : 0) + (is_mixed(t) && !is_bf16 ? 1 : 0) +
+           (t->config->train.has_dynamic_loss_scale ? CONSTANTS_DYNAMIC : 0);
 }
 
 /** A clone in the model's dtype, and from it the float32 main parameter. */
@@ -117,7 +125,7 @@ static void destroy(me_trainer *t, me_optimizer *o)
     }
     me_precision_aware_fini(t->e, &o->aware);
     me_clear(t->e, &o->overflow_flag);
-    for (int i = 0; i < CONSTANTS_FP16; i++) {
+    for (int i = 0; i < ME_OPTIMIZER_CONSTANTS; i++) {
         me_clear(t->e, &o->constants[i]);
     }
     me_free(o->shards);
@@ -178,7 +186,7 @@ static void copy_gradients(me_trainer *t, me_optimizer *o)
 }
 
 /** Unscale by the inverse of the loss scale, and look for an overflow. */
-static void unscale(me_trainer *t, const me_optimizer *o, me_group_kind group)
+static void unscale(me_trainer *t, const me_optimizer *o)
 {
     me_engine *e = t->e;
     const me_frame frame = me_enter(e);
@@ -188,8 +196,9 @@ static void unscale(me_trainer *t, const me_optimizer *o, me_group_kind group)
     me_tensor *inverse = me_scratch(e, "float", 4);
     me_drop(e, reciprocal);
     me_communicate(e, t->comm,
-                   (me_call){group, ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_FLOAT32,
-                             1, -1, false});
+                   (me_call){me_statistics_group(t, o),
+                             ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_FLOAT32, 1, -1,
+                             false});
     for (uint32_t i = 0; i < o->count; i++) {
         const uint64_t numel = o->shards[i].numel;
         me_launch_kernel(e, ME_KERNEL_OPTIMIZER, numel, 8 * numel);
@@ -314,8 +323,8 @@ bool me_optimizer_step(me_trainer *t)
     me_point(e, "optimizer_begin");
     for (int i = 0; i < count; i++) {
         copy_gradients(t, &t->optimizers[i]);
-        if (is_fp16(t)) {
-            unscale(t, &t->optimizers[i], me_model_group_of(&t->optimizers[i]));
+        if (has_scaler(t)) {
+            unscale(t, &t->optimizers[i]);
         }
     }
     const bool is_skipped = t->config->train.has_dynamic_loss_scale &&

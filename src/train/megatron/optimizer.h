@@ -20,6 +20,10 @@ enum {
 };
 
 enum {
+    ME_OPTIMIZER_CONSTANTS = 6 /**< one number each, at most */
+};
+
+enum {
     ME_OPTIMIZERS_MAX = 3 /**< the first chunk's, the others', the experts' */
 };
 
@@ -32,9 +36,10 @@ typedef struct me_optimizer {
     uint32_t count;
     uint32_t group_end[ME_OPTIMIZER_GROUPS];
     me_tensor *overflow_flag; /**< of fused kernels; NULL: it has none */
-    me_tensor *constants[6];  /**< loss scale and what goes with it */
-    bool has_stepped;         /**< moments exist */
-    int32_t overflows;        /**< of fp16, in a row */
+    me_tensor *constants[ME_OPTIMIZER_CONSTANTS]; /**< loss scale and what goes
+                                                       with it */
+    bool has_stepped;                             /**< moments exist */
+    int32_t overflows;                            /**< of fp16, in a row */
     me_precision_aware aware; /**< if the optimizer is precision-aware */
 } me_optimizer;
 

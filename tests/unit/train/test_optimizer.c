@@ -127,6 +127,7 @@ static void init_aware(test_trainer *r, me_dtype params_dtype,
     init(r, ME_OPTIMIZER_ADAM);
     me_optimizer_destroy(&r->t);
     r->config.train.params_dtype = params_dtype;
+    r->config.train.has_loss_scale = params_dtype == ME_DTYPE_FLOAT16;
     me_optimizer_config *o = &r->config.optimizer;
     o->precision_aware = true;
     o->exp_avg_dtype = dtypes[ME_ADAM_EXP_AVG];
