@@ -166,7 +166,7 @@ me_tensor *me_rope_table(me_nn *nn, me_rope *rope)
 {
     me_engine *e = nn->e;
     if (!me_engine_is_ok(e)) {
-        return rope->table;
+        return me_none(e);
     }
     if (rope->table == NULL) {
         const uint64_t s = nn->config->model.seq_length;

@@ -400,6 +400,9 @@ static const me_op cat_first_op = {"CatBackward0", cat_first_backward};
 
 me_tensor *me_cat_first(me_engine *e, uint32_t count, me_tensor *const *parts)
 {
+    if (!me_engine_is_ok(e)) { /* and so there may be fewer */
+        return me_none(e);
+    }
     me_node *node = me_record_wide(e, &cat_first_op, count, parts, 1);
     me_shape shape = parts[0]->shape;
     shape.dim[0] = 0;

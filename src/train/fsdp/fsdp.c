@@ -280,7 +280,7 @@ me_fsdp_group *me_fsdp_wrap(me_fsdp *fsdp, me_module_id module)
                                      .self = group};
     rename_class(e, module);
     me_fsdp_group_shard(group);
-    return group;
+    return me_engine_is_ok(e) ? group : NULL;
 }
 
 void me_fsdp_set_backward_prefetch(me_fsdp_group *group, me_fsdp_group *other)

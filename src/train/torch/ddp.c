@@ -314,10 +314,13 @@ me_tensor *me_ddp_post_forward(me_ddp_module *ddp, bool syncs, me_tensor *y)
 {
     me_engine *e = ddp->loop->e;
     ddp->sends_buffers = syncs;
+    if (!me_engine_is_ok(e)) { /* and so there may be no reducer */
+        return y;
+    }
     if (syncs) {
         me_reducer_prepare(ddp->reducer);
     }
-    if (!has_sink(ddp) || !me_engine_is_ok(e)) {
+    if (!has_sink(ddp)) {
         return y;
     }
     me_tensor *copy = me_clone(e, y);
