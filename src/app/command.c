@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "app/command.h"
+
+#include "alloc/replay.h"
+#include "app/card.h"
+#include "app/cli.h"
+#include "app/compare.h"
+#include "app/estimate.h"
+#include "app/output.h"
+#include "app/schedule.h"
+#include "app/track.h"
+#include "base/input.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "config/options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef ME_VERSION
+#    define ME_VERSION "unknown"
+#endif
+
+/** The allocator's flags of `memest replay`. */
+static me_status replay_options(const me_cli *cli, me_diag *diag,
+                                me_replay_options *options)
+{
+    *options = me_replay_options_default();
+    if (!me_replay_format_find(cli->format, &options->format)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--format %s: text, json and csv are known",
+                       cli->format);
+    }
+    options->conf_text = cli->alloc_conf;
+    options->device = cli->device_index;
+    if (cli->memory_limit != NULL &&
+        (me_parse_bytes(cli->memory_limit, &options->pool.limit_bytes) !=
+             ME_OK ||
+         options->pool.limit_bytes == 0)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--memory-limit %s: must be a whole number over 0 of "
+                       "bytes, or of KiB, MiB, GiB or TiB, such as 80GiB",
+                       cli->memory_limit);
+    }
+    me_status status = ME_OK;
+    if (cli->alloc_conf != NULL) {
+        status =
+            me_alloc_conf_parse(cli->alloc_conf, diag, &options->pool.conf);
+    }
+    if (status == ME_OK && cli->device == NULL &&
+        options->pool.conf.per_process_memory_fraction >= 0.0) {
+        status = me_fail(diag, ME_ERR_CONFIG,
+                         "--alloc-conf %s: per_process_memory_fraction is of "
+                         "the card's memory: give --device NAME, or "
+                         "--memory-limit SIZE in its place",
+                         cli->alloc_conf);
+    }
+    return status == ME_OK && cli->device != NULL
+               ? me_card_pool(cli->device, diag, &options->pool)
+               : status;
+}
+
+static me_status replay_operand(const me_replay_options *options,
+                                const char *path, me_diag *diag,
+                                me_replay_summary *summary_out, me_str *text)
+{
+    if (strcmp(path, "-") == 0) {
+        return me_replay_run(options, path, diag, summary_out, text);
+    }
+    FILE *file = NULL;
+    me_status status = me_input_open(path, diag, &file);
+    if (status != ME_OK) {
+        return ME_ERR_CONFIG; /* the user's input, not our trouble */
+    }
+    status = me_replay_file(options, file, path, diag, summary_out, text);
+    (void)fclose(file);
+    return status;
+}
+
+static me_status replay(const me_cli *cli, me_diag *diag, me_str *text,
+                        bool *is_oom_out)
+{
+    me_replay_options options;
+    me_replay_summary summary = {.is_oom = false};
+    me_status status = replay_options(cli, diag, &options);
+    if (status == ME_OK) {
+        status = replay_operand(&options, cli->operand, diag, &summary, text);
+    }
+    *is_oom_out = summary.is_oom;
+    return status;
+}
+
+static me_status set_up_log(const me_cli *cli, me_diag *diag)
+{
+    const char *name =
+        cli->log_level == NULL ? getenv("MEMEST_LOG") : cli->log_level;
+    me_log_level level = ME_LOG_WARN;
+    if (name != NULL && !me_log_level_find(name, &level)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--log-level %s: error, warn, info, debug and trace "
+                       "are levels",
+                       name);
+    }
+    me_log_set_level(level);
+    return cli->log_file == NULL ? ME_OK : me_log_open(cli->log_file, diag);
+}
+
+/** What simulates no ranks: process 0 does it alone. */
+static bool is_serial(const me_cli *cli)
+{
+    return cli->help || cli->version || strcmp(cli->command, "options") == 0 ||
+           strcmp(cli->command, "schedule") == 0 ||
+           strcmp(cli->command, "replay") == 0;
+}
+
+static me_status list_options(const me_cli *cli, me_diag *diag, me_str *text)
+{
+    if (strcmp(cli->format, "text") != 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--format %s: memest options has text", cli->format);
+    }
+    me_options_list(text);
+    return ME_OK;
+}
+
+static int run_serial(const me_cli *cli, me_diag *diag)
+{
+    me_str text = {0};
+    bool is_oom = false;
+    me_status status = ME_OK;
+    if (cli->help) {
+        me_cli_help(cli, &text);
+    } else if (cli->version) {
+        me_str_printf(&text, "memest %s\n", ME_VERSION);
+    } else if (strcmp(cli->command, "options") == 0) {
+        status = list_options(cli, diag, &text);
+    } else if (strcmp(cli->command, "schedule") == 0) {
+        status = me_schedule_command(cli, diag, &text);
+    } else {
+        status = replay(cli, diag, &text, &is_oom);
+    }
+    if (status == ME_OK) {
+        status = me_print_text(&text, cli->output, diag);
+    }
+    me_str_fini(&text);
+    return status == ME_OK && cli->require_fit && is_oom ? ME_EXIT_DOES_NOT_FIT
+                                                         : me_exit_code(status);
+}
+
+int me_command_run(me_transport *transport, int argc, char **argv,
+                   me_diag *diag)
+{
+    me_cli cli;
+    me_status status = me_transport_agree(
+        transport, me_cli_parse(argc, argv, diag, &cli), diag);
+    if (status == ME_OK) {
+        status = me_transport_agree(transport, set_up_log(&cli, diag), diag);
+    }
+    if (status != ME_OK) {
+        return me_exit_code(status);
+    }
+    if (strcmp(cli.command, "track") == 0 && !is_serial(&cli)) {
+        return me_track(transport, &cli, diag);
+    }
+    if (!is_serial(&cli)) {
+        return strcmp(cli.command, "compare") == 0
+                   ? me_compare(transport, &cli, diag)
+                   : me_estimate(transport, &cli, diag);
+    }
+    return me_transport_rank(transport) == 0 ? run_serial(&cli, diag)
+                                             : ME_EXIT_OK;
+}
