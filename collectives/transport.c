@@ -31,10 +31,17 @@ void me_transport_set_chunk(me_transport *transport, size_t chunk_bytes)
     transport->chunk_bytes = chunk_bytes;
 }
 
+me_status me_transport_check(const me_transport *transport, me_status status,
+                             me_diag *diag)
+{
+    return me_alloc_check(transport->lost, status, diag);
+}
+
 me_status me_transport_agree(me_transport *transport, me_status status,
                              me_diag *diag)
 {
-    return transport->ops->agree(transport, status, diag);
+    return transport->ops->agree(
+        transport, me_transport_check(transport, status, diag), diag);
 }
 
 /* The block is only read; me_blob has no const form. */

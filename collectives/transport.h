@@ -43,11 +43,22 @@ int me_transport_rank(const me_transport *transport);
 int me_transport_size(const me_transport *transport);
 
 /**
+ * This process's own result so far, before it is handed out: no answer on a
+ * lost allocation (base/alloc.h). Local.
+ *
+ * @return @p status; ME_ERR_NOMEM where a request for host memory has been lost
+ *         since the transport was made
+ */
+me_status me_transport_check(const me_transport *transport, me_status status,
+                             me_diag *diag) ME_MUST_CHECK;
+
+/**
  * Agree before anybody leaves: all processes get the worst status and the text
  * of the lowest process that has it. Nobody returns early from a section with
  * exchanges; everybody calls this and leaves together.
  *
- * @param status  this process's own result so far
+ * @param status  this process's own result so far; checked as by
+ *                me_transport_check()
  * @param diag    this process's reason; replaced by the agreed one
  * @return the agreed status
  */

@@ -28,6 +28,7 @@ struct me_transport {
     int rank;
     int size;
     size_t chunk_bytes; /**< the most bytes that one message carries */
+    uint64_t lost;      /**< requests for memory, before there was this one */
 };
 
 #endif /* MEMEST_COLLECTIVES_TRANSPORT_IMPL_H */

@@ -58,7 +58,8 @@ me_status me_transport_local_create(me_transport **transport_out)
     if (transport == NULL) {
         return ME_ERR_NOMEM;
     }
-    *transport = (me_transport){.ops = &ops, .rank = 0, .size = 1};
+    *transport = (me_transport){
+        .ops = &ops, .rank = 0, .size = 1, .lost = me_alloc_lost()};
     *transport_out = transport;
     return ME_OK;
 }

@@ -315,6 +315,7 @@ me_status me_transport_mpi_create(int *argc, char ***argv, me_diag *diag,
         return me_fail(diag, ME_ERR_NOMEM, "no host memory for a transport");
     }
     mpi->base.ops = &ops;
+    mpi->base.lost = me_alloc_lost();
     mpi->base.chunk_bytes = DEFAULT_CHUNK_BYTES;
     mpi->comm = MPI_COMM_NULL;
     int is_initialized = 0;

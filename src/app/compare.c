@@ -71,6 +71,7 @@ static me_status print(const command *c, me_diag *diag)
     me_status status =
         me_compare_append(me_compare_run_comparison(c->run), c->format,
                           c->cli->course, diag, &text);
+    status = me_transport_check(c->transport, status, diag);
     if (status == ME_OK) {
         status = me_print_text(&text, c->cli->output, diag);
     }

@@ -160,6 +160,7 @@ static me_status dump(const estimate *s, me_diag *diag)
                          "stages",
                          stage);
     }
+    status = me_transport_check(s->transport, status, diag);
     if (status == ME_OK && me_transport_rank(s->transport) == 0) {
         status = me_print_text(&text, s->cli->output, diag);
     }

@@ -282,6 +282,7 @@ me_status me_run_create(me_transport *transport, me_config *config,
     if (status == ME_OK) {
         status = make_plan(s, diag);
     }
+    status = me_transport_check(transport, status, diag);
     /* A job that cannot be read is the user's input, not our trouble. */
     if (status != ME_OK) {
         me_run_destroy(s);
@@ -356,7 +357,7 @@ me_status me_run_gather(me_run *run, me_diag *diag)
         me_log(ME_LOG_INFO, "gather: %.3f s", stage_seconds(run));
     }
     answers_fini(&a);
-    return status;
+    return agree(run, status, diag);
 }
 
 me_status me_run_simulate(me_run *run, me_diag *diag)

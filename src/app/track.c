@@ -12,6 +12,7 @@
 
 /** The command, and what it is made of. */
 typedef struct command {
+    me_transport *transport;
     const me_cli *cli;
     me_tool_format format;
     me_tool tool;
@@ -73,7 +74,7 @@ static int32_t rank_of(const me_cli *cli)
     return cli->rank < 0 ? 0 : cli->rank;
 }
 
-static me_status read_job(command *c, me_transport *transport, me_diag *diag)
+static me_status read_job(command *c, me_diag *diag)
 {
     me_status status = read_flags(c, diag);
     if (status != ME_OK) {
@@ -83,17 +84,25 @@ static me_status read_job(command *c, me_transport *transport, me_diag *diag)
     if (config == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no host memory for the job");
     }
-    status = me_job_read(c->cli, me_transport_size(transport), config, diag);
+    status = me_job_read(c->cli, me_transport_size(c->transport), config, diag);
     if (status != ME_OK) {
         me_config_destroy(config);
         return status == ME_ERR_IO ? ME_ERR_CONFIG : status;
     }
     const me_run_options options = {.strict = c->cli->strict};
-    status = me_run_create(transport, config, &options, diag, &c->run);
+    status = me_run_create(c->transport, config, &options, diag, &c->run);
     return status == ME_OK
                ? me_tool_check(&c->tool.options, me_run_config(c->run),
                                rank_of(c->cli), diag)
                : status;
+}
+
+/** Text that is whole goes out. */
+static me_status print(const command *c, me_status status, me_diag *diag)
+{
+    status = me_transport_check(c->transport, status, diag);
+    return status == ME_OK ? me_print_text(&c->text, c->cli->output, diag)
+                           : status;
 }
 
 static me_status simulate(command *c, me_diag *diag)
@@ -105,8 +114,7 @@ static me_status simulate(command *c, me_diag *diag)
     if (status == ME_OK && me_str_status(&c->text) != ME_OK) {
         status = me_fail(diag, ME_ERR_NOMEM, "no host memory for the text");
     }
-    return status == ME_OK ? me_print_text(&c->text, c->cli->output, diag)
-                           : status;
+    return print(c, status, diag);
 }
 
 /** A series that was saved: no job is needed. */
@@ -122,17 +130,15 @@ static me_status show_loaded(command *c, me_diag *diag)
     if (status == ME_ERR_IO) {
         return ME_ERR_CONFIG; /* there is no such file */
     }
-    return status == ME_OK ? me_print_text(&c->text, c->cli->output, diag)
-                           : status;
+    return print(c, status, diag);
 }
 
 int me_track(me_transport *transport, const me_cli *cli, me_diag *diag)
 {
-    command c = {.cli = cli};
+    command c = {.transport = transport, .cli = cli};
     me_status status = ME_OK;
     if (cli->load == NULL) {
-        status =
-            me_transport_agree(transport, read_job(&c, transport, diag), diag);
+        status = me_transport_agree(transport, read_job(&c, diag), diag);
     }
     if (status == ME_OK && me_transport_rank(transport) == 0) {
         status = cli->load == NULL ? simulate(&c, diag) : show_loaded(&c, diag);

@@ -11,34 +11,60 @@
 static _Thread_local uint64_t requests;
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): see above
 static _Thread_local uint64_t failing_from;
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): see above
+static _Thread_local uint64_t failing_to;
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): see above
+static _Thread_local me_alloc_seen *watcher;
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): see above
+static _Thread_local void *watcher_self;
+/* Whether anything was lost is asked where results are handed out, which no
+ * caller of me_alloc() can be made to tell. */
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): see above
+static _Thread_local uint64_t lost;
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): see above
+static _Thread_local const char *lost_name;
 
 enum {
     FIRST_ITEMS = 64
 };
 
-static bool is_refused(void)
+static bool is_refused(const char *name)
 {
     requests++;
-    return failing_from != 0 && requests >= failing_from;
+    if (watcher != NULL) {
+        watcher(watcher_self, requests, name);
+    }
+    return failing_from != 0 && requests >= failing_from &&
+           requests <= failing_to;
+}
+
+void me_alloc_lose(const char *name)
+{
+    lost++;
+    lost_name = name;
+}
+
+static void *granted(void *block, const char *name)
+{
+    if (block == NULL) {
+        me_alloc_lose(name);
+    }
+    return block;
 }
 
 void *me_alloc(size_t count, size_t size, const char *name)
 {
-    (void)name;
-    if (is_refused()) {
-        return NULL;
-    }
-    return calloc(count == 0 ? 1 : count, size);
+    return granted(
+        is_refused(name) ? NULL : calloc(count == 0 ? 1 : count, size), name);
 }
 
 void *me_realloc(void *items, size_t count, size_t size, const char *name)
 {
-    (void)name;
     size_t bytes = 0;
-    if (is_refused() || __builtin_mul_overflow(count, size, &bytes)) {
-        return NULL;
+    if (is_refused(name) || __builtin_mul_overflow(count, size, &bytes)) {
+        return granted(NULL, name);
     }
-    return realloc(items, bytes == 0 ? 1 : bytes);
+    return granted(realloc(items, bytes == 0 ? 1 : bytes), name);
 }
 
 void *me_grow(void *items, uint32_t count, uint32_t *capacity, size_t size,
@@ -48,7 +74,7 @@ void *me_grow(void *items, uint32_t count, uint32_t *capacity, size_t size,
         return items;
     }
     if (*capacity > UINT32_MAX / 2) {
-        return NULL;
+        return granted(NULL, name);
     }
     const uint32_t wanted = *capacity == 0 ? FIRST_ITEMS : *capacity * 2;
     void *larger = me_realloc(items, wanted, size, name);
@@ -71,13 +97,50 @@ char *me_strdup(const char *text, const char *name)
     return copy;
 }
 
+uint64_t me_alloc_lost(void)
+{
+    return lost;
+}
+
+const char *me_alloc_lost_name(void)
+{
+    return lost_name;
+}
+
+void me_alloc_set_lost(uint64_t all, const char *name)
+{
+    lost = all;
+    lost_name = name;
+}
+
+me_status me_alloc_check(uint64_t before, me_status status, me_diag *diag)
+{
+    if (lost == before || status == ME_ERR_NOMEM) {
+        return status;
+    }
+    return me_fail(diag, ME_ERR_NOMEM, "no host memory for %s", lost_name);
+}
+
 void me_alloc_fail_at(uint64_t nth)
 {
     requests = 0;
     failing_from = nth;
+    failing_to = UINT64_MAX;
+}
+
+void me_alloc_fail_once(uint64_t nth)
+{
+    me_alloc_fail_at(nth);
+    failing_to = nth;
 }
 
 uint64_t me_alloc_count(void)
 {
     return requests;
+}
+
+void me_alloc_watch(me_alloc_seen *seen, void *self)
+{
+    watcher = seen;
+    watcher_self = self;
 }

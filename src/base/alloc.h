@@ -50,12 +50,49 @@ void me_free(void *block);
 char *me_strdup(const char *text, const char *name) ME_MUST_CHECK;
 
 /**
+ * Requests that found no memory, of this thread and of those that have worked
+ * for it (base/workers.h); it only grows. Local.
+ */
+uint64_t me_alloc_lost(void);
+
+/** A request that is refused elsewhere, such as by an arena's ceiling. Local. */
+void me_alloc_lose(const char *name);
+
+/**
+ * No answer on a lost allocation: whoever is about to hand out a result asks
+ * here, so that it does not matter whether everybody on the way has passed the
+ * failure on. Local.
+ *
+ * @param before  me_alloc_lost() when the work began
+ * @param status  what came of it
+ * @return @p status; ME_ERR_NOMEM where a request has been lost since
+ */
+me_status me_alloc_check(uint64_t before, me_status status,
+                         me_diag *diag) ME_MUST_CHECK;
+
+/** For base/workers.h: what another thread has lost counts for this one.
+ *  Local. */
+void me_alloc_set_lost(uint64_t lost, const char *name);
+
+/** Name of the last request that was lost; NULL: none was. Local. */
+const char *me_alloc_lost_name(void);
+
+/**
  * For tests: let the n-th request of this thread from now on fail, and all
  * after it.
  *
  * @param nth  1 for the very next; 0 switches failing off
  */
 void me_alloc_fail_at(uint64_t nth);
+
+/** As me_alloc_fail_at(), but those after it are granted. */
+void me_alloc_fail_once(uint64_t nth);
+
+/** Who is told of a request: the n-th since me_alloc_fail_at(), from 1 on. */
+typedef void me_alloc_seen(void *self, uint64_t nth, const char *name);
+
+/** For tests: tell every request of this thread; NULL: nobody listens. */
+void me_alloc_watch(me_alloc_seen *seen, void *self);
 
 /** Requests of this thread since the last me_alloc_fail_at(). */
 uint64_t me_alloc_count(void);

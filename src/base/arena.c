@@ -68,6 +68,7 @@ static chunk *add_chunk(me_arena *arena, size_t at_least)
     const size_t capacity = chunk_capacity(arena, at_least);
     if (capacity > SIZE_MAX / 2 ||
         arena->held_bytes + capacity > arena->ceiling_bytes) {
+        me_alloc_lose(arena->name);
         return NULL;
     }
     chunk *c = me_alloc(1, sizeof *c + capacity, arena->name);
@@ -85,6 +86,7 @@ void *me_arena_alloc(me_arena *arena, size_t count, size_t size)
 {
     size_t bytes = 0;
     if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 2) {
+        me_alloc_lose(arena->name);
         return NULL;
     }
     const size_t step = alignof(max_align_t);

@@ -17,9 +17,10 @@ enum {
 };
 
 struct me_outfile {
-    char *target; /**< what the user named, links resolved */
-    char *beside; /**< what is written; NULL: the target itself */
-    FILE *stream; /**< NULL once closed */
+    char *target;  /**< what the user named, links resolved */
+    char *beside;  /**< what is written; NULL: the target itself */
+    FILE *stream;  /**< NULL once closed */
+    uint64_t lost; /**< requests for memory, before it was made */
 };
 
 /** The target with its links resolved, so that a link stays a link. */
@@ -90,6 +91,7 @@ me_status me_outfile_create(const char *path, me_diag *diag,
         return me_fail(diag, ME_ERR_NOMEM, "no memory to write %s", path);
     }
     me_status status = ME_OK;
+    file->lost = me_alloc_lost();
     file->target = resolve_target(path);
     if (file->target == NULL) {
         status = me_fail(diag, ME_ERR_NOMEM, "no memory to write %s", path);
@@ -135,6 +137,10 @@ me_status me_outfile_truncate(me_outfile *file, uint64_t length, me_diag *diag)
 
 me_status me_outfile_commit(me_outfile *file, me_diag *diag)
 {
+    const me_status status = me_alloc_check(file->lost, ME_OK, diag);
+    if (status != ME_OK) {
+        return status;
+    }
     errno = 0;
     const bool is_written =
         ferror(file->stream) == 0 && fflush(file->stream) == 0 &&

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/workers.h"
 
+#include "base/alloc.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -11,6 +13,9 @@ typedef struct work {
     uint32_t count;
     bool (*run)(void *self, uint32_t task);
     void *self;
+    uint64_t lost; /**< requests for memory, of the caller when it began */
+    atomic_ullong more_lost;         /**< of the threads */
+    _Atomic(const char *) lost_name; /**< of one of these */
 } work;
 
 static uint32_t count_cpus(void)
@@ -42,18 +47,38 @@ static void *run_tasks(void *self)
     return NULL;
 }
 
+/** A thread begins with what its caller has lost, so that what is lost later
+ *  can be told from it in both, and hands over the rest. */
+static void *work_for_caller(void *self)
+{
+    work *w = self;
+    me_alloc_set_lost(w->lost, NULL);
+    (void)run_tasks(w);
+    const uint64_t more = me_alloc_lost() - w->lost;
+    if (more > 0) {
+        (void)atomic_fetch_add(&w->more_lost, more);
+        atomic_store(&w->lost_name, me_alloc_lost_name());
+    }
+    return NULL;
+}
+
 void me_workers_run(uint32_t threads, uint32_t count,
                     bool (*run)(void *self, uint32_t task), void *self)
 {
-    work w = {.count = count, .run = run, .self = self};
+    work w = {
+        .count = count, .run = run, .self = self, .lost = me_alloc_lost()};
     pthread_t others[ME_WORKERS_MAX];
     uint32_t n = 0;
     while (n + 1 < threads && n + 1 < count && n < ME_WORKERS_MAX &&
-           pthread_create(&others[n], NULL, run_tasks, &w) == 0) {
+           pthread_create(&others[n], NULL, work_for_caller, &w) == 0) {
         n++;
     }
     (void)run_tasks(&w);
     for (uint32_t i = 0; i < n; i++) {
         (void)pthread_join(others[i], NULL);
+    }
+    const uint64_t more = atomic_load(&w.more_lost);
+    if (more > 0) {
+        me_alloc_set_lost(me_alloc_lost() + more, atomic_load(&w.lost_name));
     }
 }

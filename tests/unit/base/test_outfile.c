@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/alloc.h"
 #include "base/outfile.h"
 #include "support/test.h"
 
@@ -102,6 +103,23 @@ static void test_outfile__keeps_a_link(void **state)
     assert_int_equal(unlink(name), 0);
 }
 
+/* What was written may not be whole. */
+static void test_outfile__no_answer_on_a_lost_allocation(void **state)
+{
+    (void)state;
+    put("old", true);
+    me_outfile *file = NULL;
+    me_diag diag = {0};
+    assert_int_equal(me_outfile_create(path, &diag, &file), ME_OK);
+    (void)fputs("new", me_outfile_stream(file));
+    me_alloc_fail_once(1);
+    me_free(me_alloc(1, 1, "a piece of it"));
+    me_alloc_fail_at(0);
+    assert_int_equal(me_outfile_commit(file, &diag), ME_ERR_NOMEM);
+    me_outfile_destroy(file);
+    expect_text("old");
+}
+
 static void test_outfile__refuses_a_folder(void **state)
 {
     (void)state;
@@ -137,6 +155,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_outfile__keeps_a_link, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(
+            test_outfile__no_answer_on_a_lost_allocation, setup, teardown),
         cmocka_unit_test_setup_teardown(test_outfile__refuses_a_folder, setup,
                                         teardown),
         cmocka_unit_test(test_outfile__says_when_the_disk_is_full),

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/alloc.h"
 #include "base/workers.h"
 #include "support/test.h"
 
@@ -60,6 +61,30 @@ static void no_task_is_no_task(void **state)
     assert_int_equal(atomic_load(&r.runs[0]), 0);
 }
 
+static bool lose(void *self, uint32_t task)
+{
+    (void)self;
+    (void)task;
+    me_alloc_fail_at(1);
+    me_free(me_alloc(1, 1, "a task's"));
+    me_alloc_fail_at(0);
+    return true;
+}
+
+static void what_a_task_has_lost_its_caller_has_lost(void **state)
+{
+    (void)state;
+    for (uint32_t threads = 1; threads <= THREADS; threads++) {
+        const uint64_t before = me_alloc_lost();
+        me_diag diag = {0};
+        me_workers_run(threads, TASKS, lose, NULL);
+        assert_int_equal(me_alloc_lost(), before + TASKS);
+        assert_int_equal(me_alloc_check(before, ME_OK, &diag), ME_ERR_NOMEM);
+        assert_string_equal(diag.text, "no host memory for a task's");
+        assert_int_equal(me_alloc_check(me_alloc_lost(), ME_OK, &diag), ME_OK);
+    }
+}
+
 static void a_share_is_at_least_one(void **state)
 {
     (void)state;
@@ -75,6 +100,7 @@ int main(void)
         cmocka_unit_test(every_task_runs_once),
         cmocka_unit_test(what_comes_before_a_failure_has_run),
         cmocka_unit_test(no_task_is_no_task),
+        cmocka_unit_test(what_a_task_has_lost_its_caller_has_lost),
         cmocka_unit_test(a_share_is_at_least_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
