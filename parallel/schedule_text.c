@@ -26,22 +26,23 @@ static int32_t count_cells(const me_actions *actions)
 }
 
 /** The widest cell of a rank's list. */
-static int cell_width(const me_actions *actions)
+static int cell_width(const me_actions *actions, me_str *text)
 {
     size_t most = 0;
     for (int32_t i = 0; i < actions->count;) {
         me_str cell = {0};
         me_schedule_csv_cell(actions, &i, &cell);
         most = cell.length > most ? cell.length : most;
-        me_str_fini(&cell);
+        me_str_fini_piece(&cell, text);
     }
     return (int)most;
 }
 
-static int column_width(const me_pipeline_order *order, int32_t rank)
+static int column_width(const me_pipeline_order *order, int32_t rank,
+                        me_str *text)
 {
     const int label = (int)strlen("Rank ") + digits(rank);
-    const int cell = cell_width(&order->ranks[rank]);
+    const int cell = cell_width(&order->ranks[rank], text);
     return cell > label ? cell : label;
 }
 
@@ -57,7 +58,7 @@ static void write_step(const me_pipeline_order *order, int32_t step,
         }
         me_str_printf(text, "%s%-*s", rank == 0 ? "" : " ", (int)widths[rank],
                       me_str_text(&cell));
-        me_str_fini(&cell);
+        me_str_fini_piece(&cell, text);
     }
     me_str_append(text, "\n");
 }
@@ -77,7 +78,7 @@ void me_schedule_text_steps(const me_pipeline_order *order, me_str *text)
         goto out;
     }
     for (int32_t rank = 0; rank < order->n_ranks; rank++) {
-        widths[rank] = column_width(order, rank);
+        widths[rank] = column_width(order, rank, text);
     }
     const int number = digits(steps > 0 ? steps - 1 : 0);
     me_str_printf(text, "%*s", (int)strlen("Step : ") + number, "");
@@ -121,7 +122,7 @@ static int32_t label_work(const me_pipeline_order *order, int32_t rank,
     return 2;
 }
 
-static int label_width(const me_pipeline_order *order)
+static int label_width(const me_pipeline_order *order, me_str *text)
 {
     size_t most = 3;
     for (int32_t rank = 0; rank < order->n_ranks; rank++) {
@@ -131,7 +132,7 @@ static int label_width(const me_pipeline_order *order)
             me_str label = {0};
             i += label_work(order, rank, i, &label);
             most = is_shown && label.length > most ? label.length : most;
-            me_str_fini(&label);
+            me_str_fini_piece(&label, text);
         }
     }
     return (int)most;
@@ -164,7 +165,7 @@ static void write_course(const me_pipeline_order *order,
         for (; column < last / unit; column++) {
             me_str_printf(text, " %-*s", width, "-");
         }
-        me_str_fini(&label);
+        me_str_fini_piece(&label, text);
     }
     for (; column < timeline->makespan / unit; column++) {
         me_str_printf(text, " %-*s", width, ".");
@@ -178,7 +179,7 @@ int64_t me_schedule_text_time(const me_pipeline_order *order,
     const int64_t least = timeline->makespan / ME_TEXT_COLUMNS_MAX + 1;
     unit = unit > least || timeline->makespan <= ME_TEXT_COLUMNS_MAX ? unit
                                                                      : least;
-    const int width = label_width(order);
+    const int width = label_width(order, text);
     const int number = digits(order->n_ranks - 1);
     for (int32_t rank = 0; rank < order->n_ranks; rank++) {
         me_str line = {0};
@@ -190,7 +191,7 @@ int64_t me_schedule_text_time(const me_pipeline_order *order,
         }
         me_str_append_n(text, me_str_text(&line), length);
         me_str_append(text, "\n");
-        me_str_fini(&line);
+        me_str_fini_piece(&line, text);
     }
     return unit;
 }

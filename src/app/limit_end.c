@@ -40,7 +40,10 @@ me_status me_limit_end_set(const me_pool_observer *pool,
         limit.tried_bytes = end.oom.tried_bytes;
         limit.message = me_str_text(&message);
     }
-    status = me_rank_result_set_limit(result, &limit);
+    status = me_str_status(&message);
+    if (status == ME_OK) {
+        status = me_rank_result_set_limit(result, &limit);
+    }
     me_str_fini(&message);
     return status;
 }

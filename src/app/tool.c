@@ -165,8 +165,10 @@ static me_status append_mem(const me_tool *t, const me_tool_format *format,
 static me_status append_memory(const me_tool *t, const me_tool_format *format,
                                me_diag *diag, me_str *text)
 {
-    return append_series(me_memory_tracker_series(t->memory), format, diag,
-                         text);
+    const me_status status = me_pool_observer_status(t->pool, diag);
+    return status == ME_OK ? append_series(me_memory_tracker_series(t->memory),
+                                           format, diag, text)
+                           : status;
 }
 
 static me_status append_mod(const me_tool *t, const me_tool_format *format,

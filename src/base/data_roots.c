@@ -21,7 +21,7 @@
 #    define ME_DATA_FROM_BIN "../share/memest"
 #endif
 
-static bool is_root(const char *path)
+static bool is_root(me_data_roots *roots, const char *path)
 {
     me_str configs = {0};
     struct stat about;
@@ -29,7 +29,7 @@ static bool is_root(const char *path)
     const bool is_there = me_str_status(&configs) == ME_OK &&
                           stat(me_str_text(&configs), &about) == 0 &&
                           S_ISDIR(about.st_mode);
-    me_str_fini(&configs);
+    me_str_fini_piece(&configs, &roots->path[0]);
     return is_there;
 }
 
@@ -55,8 +55,8 @@ static bool add_beside(me_data_roots *roots, const char *file, const char *data)
     me_str_printf(&joined, "%s/%s", path, data);
     const bool is_there = me_str_status(&joined) == ME_OK &&
                           realpath(me_str_text(&joined), clean) != NULL &&
-                          is_root(clean);
-    me_str_fini(&joined);
+                          is_root(roots, clean);
+    me_str_fini_piece(&joined, &roots->path[0]);
     if (is_there) {
         add(roots, clean);
     }

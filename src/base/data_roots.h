@@ -28,7 +28,8 @@ typedef struct me_data_roots {
  * shared library's file or the program's, so that it can be moved. Local.
  *
  * @return to be given back with me_data_roots_fini(); a path without memory
- *         has kept its failure
+ *         has kept its failure, the first one also that of a folder that could
+ *         not be looked at
  */
 me_data_roots me_data_roots_find(void);
 

@@ -109,7 +109,7 @@ static void look_beside(const char *where, me_str *name)
         me_str_fini(name);
         *name = path;
     } else {
-        me_str_fini(&path);
+        me_str_fini_piece(&path, name);
     }
 }
 

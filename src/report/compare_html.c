@@ -50,7 +50,7 @@ static void add_bytes(int32_t stage, const me_timed_part *timed,
     me_chart_number(rows, part->requested.end);
     me_chart_number(rows, part->reserved.peak);
     me_chart_row_end(rows);
-    me_str_fini(&name);
+    me_str_fini_piece(&name, &rows->text);
 }
 
 /** Before and between actions a rank waits, and what it holds stays. */
@@ -155,7 +155,7 @@ static me_status append_line(const me_compare_line *line, int64_t end_ns,
     me_str title = {0};
     me_compare_title(line->row, &title);
     me_page_heading(page, me_str_text(&title));
-    me_str_fini(&title);
+    me_str_fini_piece(&title, page);
     if (line->row->reason != NULL) {
         me_page_note(page, line->row->reason);
         return ME_OK;

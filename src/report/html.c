@@ -11,7 +11,7 @@ static void append_title(const me_report *report, me_str *page)
     const char *name = report->config->name;
     me_str_printf(&title, "memest%s%s", *name == '\0' ? "" : ": ", name);
     me_page_begin(page, me_str_text(&title));
-    me_str_fini(&title);
+    me_str_fini_piece(&title, page);
 }
 
 static void append_verdict(const me_report *report, me_str *page)
@@ -22,7 +22,7 @@ static void append_verdict(const me_report *report, me_str *page)
                   me_risk_name(report->verdict.risk));
     me_html_append(page, me_str_text(&verdict));
     me_str_append(page, "</p>\n");
-    me_str_fini(&verdict);
+    me_str_fini_piece(&verdict, page);
 }
 
 /** Lines that a section of the text report has. */
@@ -35,7 +35,7 @@ static void append_lines(const me_report *report,
     if (lines.length > 0) {
         me_page_lines(page, me_str_text(&lines));
     }
-    me_str_fini(&lines);
+    me_str_fini_piece(&lines, page);
 }
 
 static me_status append_text_report(const me_report *report, me_str *page)

@@ -121,7 +121,7 @@ me_status me_html_course(const me_report *report, me_str *page)
                       (int)n_stages, (int)count_stages(report) - 1);
     }
     me_page_note(page, me_str_text(&note));
-    me_str_fini(&note);
+    me_str_fini_piece(&note, page);
     const me_status status = me_page_chart(
         page,
         &(me_chart){

@@ -65,7 +65,10 @@ static json_t *make_order(const me_actions *actions)
     for (int32_t i = 0; i < actions->count; i++) {
         me_str name = {0};
         me_action_write(&actions->items[i], &name);
-        list = append(list, json_string(me_str_text(&name)));
+        json_t *text = me_str_status(&name) == ME_OK
+                           ? json_string(me_str_text(&name))
+                           : NULL;
+        list = append(list, text);
         me_str_fini(&name);
     }
     return list;

@@ -48,7 +48,7 @@ static void write_stages(const me_pipeline_order *order, int32_t rank,
         }
     }
     me_str_printf(text, "  %-8s", me_str_text(&stages));
-    me_str_fini(&stages);
+    me_str_fini_piece(&stages, text);
 }
 
 static void write_ranks(const me_pipeline_order *order,
@@ -80,7 +80,7 @@ void me_schedule_report_text(const me_schedule_report *report, me_str *text)
         me_schedule_text_time(report->order, report->timeline, 1, &grid);
     me_str_printf(text, "\ntime, a column for %lld tick%s\n%s", (long long)unit,
                   unit == 1 ? "" : "s", me_str_text(&grid));
-    me_str_fini(&grid);
+    me_str_fini_piece(&grid, text);
     me_str_append(text, "\norder\n");
     me_schedule_text_steps(report->shown, text);
 }

@@ -122,7 +122,11 @@ static void name_children(me_mod_tracker *t, me_module_id module)
         me_str text = {0};
         me_str_printf(&text, "%s.%s", t->names[t->name_of[parent]].text,
                       tree->modules[i].name);
-        t->name_of[i] = intern(t, me_str_text(&text));
+        if (me_str_status(&text) == ME_OK) {
+            t->name_of[i] = intern(t, me_str_text(&text));
+        } else {
+            me_engine_fail(t->e, ME_ERR_NOMEM, "no host memory for ModTracker");
+        }
         me_str_fini(&text);
         if (t->visits[i] == VISIT_NEVER) {
             t->visits[i] = VISIT_NOW;

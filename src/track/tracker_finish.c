@@ -363,6 +363,9 @@ static me_status seen_status(const me_tracker *t)
     if (t->course.status != ME_OK) {
         return t->course.status;
     }
+    if (t->quiet.status != ME_OK) {
+        return t->quiet.status;
+    }
     return t->live.status != ME_OK ? t->live.status : t->modules.status;
 }
 

@@ -73,6 +73,9 @@ static me_tensor *local_norm(me_trainer *t, int begin, int end,
     const me_frame norms = me_enter(e);
     me_tensor **all =
         me_alloc(t->parameters.count, sizeof(me_tensor *), "norms");
+    if (all == NULL) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for norms");
+    }
     uint32_t n = 0;
     for (int i = begin; i < end; i++) {
         n = append_norms(t, &t->optimizers[i], all, n);
