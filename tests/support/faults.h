@@ -1,9 +1,11 @@
 /**
  * @file
  * The allocation-failure sweep: a scenario is run again and again with host
- * allocation 1, 2, 3, … failing, until one run needs no more allocations than
- * were granted. It must never crash, and must say ME_ERR_NOMEM each time but
- * the last. Leaks are what the asan preset adds.
+ * allocation 1, 2, 3, … failing, first with all that follow and then alone,
+ * until one run needs no more allocations than were granted. It must never
+ * crash, and must say ME_ERR_NOMEM each time but the last; where one request
+ * alone fails it may also succeed, and faults.lost_allocations holds it to the
+ * same answer then. Leaks are what the asan preset adds.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

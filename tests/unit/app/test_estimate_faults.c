@@ -82,7 +82,8 @@ static me_cli cli_of(const scenario *s)
     return cli;
 }
 
-/* @param nth   the request that fails, 0: none
+/* @param nth   the request that fails, 0: none; an even one fails with all that
+ *              follow, an odd one alone
  * @return requests that were made */
 static uint64_t run(const scenario *s, uint64_t nth, int *code_out,
                     me_diag *diag)
@@ -90,7 +91,11 @@ static uint64_t run(const scenario *s, uint64_t nth, int *code_out,
     const me_cli cli = cli_of(s);
     me_transport *transport = NULL;
     assert_int_equal(me_transport_local_create(&transport), ME_OK);
-    me_alloc_fail_at(nth == 0 ? UINT64_MAX : nth);
+    if (nth % 2 == 0) {
+        me_alloc_fail_at(nth == 0 ? UINT64_MAX : nth);
+    } else {
+        me_alloc_fail_once(nth);
+    }
     *code_out = s->compares ? me_compare(transport, &cli, diag)
                             : me_estimate(transport, &cli, diag);
     const uint64_t requests = me_alloc_count();

@@ -22,7 +22,11 @@ static uint64_t run(const me_cli *cli, uint64_t nth, int *code_out,
 {
     me_transport *transport = NULL;
     assert_int_equal(me_transport_local_create(&transport), ME_OK);
-    me_alloc_fail_at(nth);
+    if (nth % 2 == 0) {
+        me_alloc_fail_at(nth);
+    } else {
+        me_alloc_fail_once(nth);
+    }
     *code_out = me_track(transport, cli, diag);
     const uint64_t requests = me_alloc_count();
     me_alloc_fail_at(0);

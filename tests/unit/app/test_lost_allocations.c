@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* No answer on a lost allocation: whole commands with one request for host
+ * memory failing, alone or with all that follow. Either the answer is the one
+ * of an undisturbed run to the byte, or there is none and memest says why.
+ * ME_LOST=N: N requests of each name in place of a few, to search by hand. */
+#include "app/command.h"
+#include "app/estimate.h"
+#include "base/alloc.h"
+#include "support/lost.h"
+#include "support/test.h"
+#include "support/words.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define REPORT "lost_allocations.report"
+#define EVENTS "lost_allocations.events"
+
+enum {
+    EACH = 2 /* requests of a name */
+};
+
+/* What came of one run. */
+typedef struct outcome {
+    int code;
+    me_diag diag;
+    char *bytes; /* of the report, NULL: there is none */
+} outcome;
+
+static char *read_report(void)
+{
+    FILE *file = fopen(REPORT, "rb");
+    if (file == NULL) {
+        return NULL;
+    }
+    char *bytes = NULL;
+    size_t length = 0;
+    FILE *all = open_memstream(&bytes, &length);
+    for (int byte = fgetc(file); byte != EOF; byte = fgetc(file)) {
+        (void)fputc(byte, all);
+    }
+    (void)fclose(all);
+    (void)fclose(file);
+    return bytes;
+}
+
+static outcome run(const char *command, uint64_t nth, bool is_once)
+{
+    static me_words words;
+    me_words_split(&words, SOURCE_DIR, command);
+    outcome o = {.code = ME_EXIT_OK};
+    me_transport *transport = NULL;
+    assert_int_equal(me_transport_local_create(&transport), ME_OK);
+    (void)unlink(REPORT);
+    if (is_once) {
+        me_alloc_fail_once(nth);
+    } else {
+        me_alloc_fail_at(nth);
+    }
+    o.code = me_command_run(transport, words.argc, words.argv, &o.diag);
+    me_alloc_fail_at(0);
+    me_transport_destroy(transport);
+    o.bytes = read_report();
+    return o;
+}
+
+static bool is_same(const outcome *a, const outcome *b)
+{
+    return a->code == b->code && a->bytes != NULL && b->bytes != NULL &&
+           strcmp(a->bytes, b->bytes) == 0;
+}
+
+static bool is_refusal(const outcome *o)
+{
+    return o->code == ME_EXIT_INTERNAL && o->diag.status == ME_ERR_NOMEM &&
+           o->diag.text[0] != '\0' && o->bytes == NULL;
+}
+
+static void check(const char *command, const outcome *right, uint64_t nth,
+                  bool is_once)
+{
+    outcome o = run(command, nth, is_once);
+    if (!is_same(&o, right) && !is_refusal(&o)) {
+        fail_msg("%s: request %llu fails%s: exit code %d, \"%s\", %s", command,
+                 (unsigned long long)nth, is_once ? " once" : "", o.code,
+                 o.diag.text, o.bytes == NULL ? "no report" : "a report");
+    }
+    free(o.bytes);
+}
+
+static size_t each_of_name(void)
+{
+    const char *given = getenv("ME_LOST");
+    return given == NULL ? EACH : strtoull(given, NULL, 10);
+}
+
+static void sweep(const char *command)
+{
+    static me_lost_names names;
+    me_lost_begin(&names);
+    outcome right = run(command, 0, false);
+    me_lost_end();
+    if (right.bytes == NULL) {
+        fail_msg("%s: \"%s\"", command, right.diag.text);
+    }
+    size_t n = 0;
+    uint64_t *chosen = me_lost_choose(&names, each_of_name(), &n);
+    assert_in_range(n, 10, 1000000);
+    for (size_t i = 0; i < n; i++) {
+        check(command, &right, chosen[i], true);
+        check(command, &right, chosen[i], false);
+    }
+    free(chosen);
+    free(right.bytes);
+    me_lost_fini(&names);
+    (void)unlink(REPORT);
+}
+
+#define OUT   " --output " REPORT " "
+#define ALONE " --threads 1" OUT
+
+static void test_dense(void **state)
+{
+    (void)state;
+    sweep("memest --model @tests/golden/tiny_pp2/tiny.cfg --world-size 2 "
+          "--set train.global_batch_size=4 --format json" ALONE);
+    sweep("memest check --model @tests/golden/tiny_dense/tiny.cfg "
+          "--memory-limit 40MiB" ALONE);
+}
+
+static void test_experts(void **state)
+{
+    (void)state;
+    sweep("memest --model @tests/golden/tiny_moe/tiny.cfg --world-size 2" //
+          ALONE);
+}
+
+static void test_fsdp2(void **state)
+{
+    (void)state;
+    sweep("memest" ALONE "-- torchrun --nproc-per-node 2 pretrain_gpt.py "
+          "--num-layers 1 --hidden-size 16 --num-attention-heads 2 "
+          "--seq-length 8 --max-position-embeddings 8 --vocab-size 14 "
+          "--micro-batch-size 1 --global-batch-size 2 --bf16 "
+          "--untie-embeddings-and-output-weights --transformer-impl local "
+          "--use-torch-fsdp2 --no-gradient-accumulation-fusion "
+          "--no-masked-softmax-fusion");
+}
+
+static void test_torch(void **state)
+{
+    (void)state;
+    sweep("memest --model @configs/jobs/au_pp2_izb.cfg" ALONE);
+    sweep("memest --model @configs/jobs/ddp2_tf_view_unused.cfg" ALONE);
+}
+
+static void test_compare(void **state)
+{
+    (void)state;
+    sweep("memest compare --model @tests/golden/compare/tiny.cfg "
+          "--world-size 4 --schedule 1f1b --schedule zbv" ALONE);
+}
+
+static void test_track(void **state)
+{
+    (void)state;
+    static const char *const tools[] = {"mem",     "mod", "memory",
+                                        "runtime", "sac", "comm"};
+    for (size_t i = 0; i < sizeof tools / sizeof tools[0]; i++) {
+        char command[256];
+        (void)snprintf(command, sizeof command,
+                       "memest track --tool %s --model "
+                       "@configs/trackers/display.cfg" OUT,
+                       tools[i]);
+        sweep(command);
+    }
+}
+
+static void test_replay(void **state)
+{
+    (void)state;
+    outcome o = run("memest --model @tests/golden/tiny_dense/tiny.cfg "
+                    "--events " EVENTS ALONE,
+                    0, false);
+    free(o.bytes);
+    assert_int_equal(o.code, ME_EXIT_OK);
+    sweep("memest replay " EVENTS " --format json" OUT);
+    sweep("memest replay " EVENTS " --alloc-conf expandable_segments:True" OUT);
+    (void)unlink(EVENTS);
+}
+
+static void test_others(void **state)
+{
+    (void)state;
+    sweep("memest schedule zbv --pp 4 --microbatches 8 --comms" OUT);
+    sweep("memest --model @tests/golden/tiny_pp2/tiny.cfg --world-size 2 "
+          "--dump modules" OUT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_dense),   cmocka_unit_test(test_experts),
+        cmocka_unit_test(test_fsdp2),   cmocka_unit_test(test_torch),
+        cmocka_unit_test(test_compare), cmocka_unit_test(test_track),
+        cmocka_unit_test(test_replay),  cmocka_unit_test(test_others),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
