@@ -123,7 +123,8 @@ static me_status list_options(const me_cli *cli, me_diag *diag, me_str *text)
     return ME_OK;
 }
 
-static int run_serial(const me_cli *cli, me_diag *diag)
+static int run_serial(const me_transport *transport, const me_cli *cli,
+                      me_diag *diag)
 {
     me_str text = {0};
     bool is_oom = false;
@@ -139,6 +140,7 @@ static int run_serial(const me_cli *cli, me_diag *diag)
     } else {
         status = replay(cli, diag, &text, &is_oom);
     }
+    status = me_transport_check(transport, status, diag);
     if (status == ME_OK) {
         status = me_print_text(&text, cli->output, diag);
     }
@@ -167,6 +169,6 @@ int me_command_run(me_transport *transport, int argc, char **argv,
                    ? me_compare(transport, &cli, diag)
                    : me_estimate(transport, &cli, diag);
     }
-    return me_transport_rank(transport) == 0 ? run_serial(&cli, diag)
+    return me_transport_rank(transport) == 0 ? run_serial(transport, &cli, diag)
                                              : ME_EXIT_OK;
 }
