@@ -294,6 +294,20 @@ static me_status assume_routing(me_config *config, me_diag *diag)
         m->imbalance);
 }
 
+/** HybridDeviceOptimizer is built twice, and the first one is garbage. */
+static me_status assume_collection(me_config *config, me_diag *diag)
+{
+    const me_optimizer_config *o = &config->optimizer;
+    if (!o->cpu_offload || o->offload_fraction >= 1.0) {
+        return ME_OK;
+    }
+    return me_config_assume(
+        config, diag,
+        "Python's collector has found what the optimizer's first build left "
+        "behind, 4 bytes for each element of whole parameters that stay on the "
+        "device");
+}
+
 me_status me_config_derive(me_config *config, int32_t num_processes,
                            me_diag *diag)
 {
@@ -306,6 +320,9 @@ me_status me_config_derive(me_config *config, int32_t num_processes,
     }
     if (status == ME_OK) {
         status = assume_routing(config, diag);
+    }
+    if (status == ME_OK) {
+        status = assume_collection(config, diag);
     }
     if (status == ME_OK && config->train.has_dynamic_loss_scale) {
         status = me_config_assume(

@@ -38,6 +38,10 @@ const me_flag_rule me_flags_no_effect[] = {
      "--end-weight-decay:f --weight-decay-incr-style:constant|linear|cosine "
      "--lr:f --min-lr:f",
      .note = "schedule of learning rate and decay"},
+    {"--use-torch-optimizer-for-cpu-offload --no-pin-cpu-params",
+     .needs = "--optimizer-cpu-offload",
+     .note = "nothing reads it (core/optimizer/__init__.py, "
+             "hybrid_optimizer.py)"},
     {"--adam-beta1:f --adam-beta2:f --adam-eps:f",
      .note = "a number that the optimizer uses"},
     {"--min-loss-scale:f --loss-scale-window:f "

@@ -240,10 +240,6 @@ const me_flag_rule me_flags_not_modelled[] = {
     {"--record-shapes", .needs = "--profile", .note = "autograd profiling"},
     {"--use-pytorch-profiler",
      .needs = "--profile", .note = "profilers take device memory"},
-    {"--optimizer-cpu-offload", .note = "optimizer on the host"},
-    {"--optimizer-offload-fraction:f --use-torch-optimizer-for-cpu-offload "
-     "--overlap-cpu-optimizer-d2h-h2d --no-pin-cpu-grads --no-pin-cpu-params",
-     .needs = "--optimizer-cpu-offload", .note = "optimizer on the host"},
     {"--fp16-lm-cross-entropy", .note = "cross entropy in float16"},
     {"--perform-rl-step", .note = "reinforcement learning"},
     {"--rl-prompts-per-eval:i --grpo-prompts-per-step:i --grpo-group-size:i "

@@ -96,7 +96,7 @@ static me_status check_precision_aware(const me_config *config, me_diag *diag)
         {o->kind != ME_OPTIMIZER_ADAM, "needs optimizer.kind = adam"},
         {!o->distributed, "needs optimizer.distributed = true "
                           "(--use-distributed-optimizer)"},
-        {config->impl.optimizer != ME_OPTIMIZER_FUSED,
+        {config->impl.optimizer != ME_OPTIMIZER_FUSED && !o->cpu_offload,
          "needs impl.optimizer = fused: it is Transformer Engine's"},
         {config->train.params_dtype == ME_DTYPE_FLOAT32,
          "with train.params_dtype = float32 is not modelled"},
@@ -121,12 +121,25 @@ static me_status check_precision_aware(const me_config *config, me_diag *diag)
     return ME_OK;
 }
 
+/** HybridDeviceOptimizer steps main parameters of its own. */
+static me_status check_cpu_offload(const me_config *config, me_diag *diag)
+{
+    const me_optimizer_config *o = &config->optimizer;
+    return o->cpu_offload && !o->precision_aware
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "optimizer.cpu_offload = true needs "
+                         "optimizer.precision_aware = true "
+                         "(--use-precision-aware-optimizer)")
+               : ME_OK;
+}
+
 const me_rule *me_optimizer_rules(size_t *count_out)
 {
     static const me_rule rules[] = {
         {"optimizer", check_optimizer},
         {"state_types", check_state_types},
         {"precision_aware", check_precision_aware},
+        {"cpu_offload", check_cpu_offload},
     };
     *count_out = sizeof rules / sizeof rules[0];
     return rules;

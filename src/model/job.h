@@ -152,6 +152,10 @@ typedef struct me_optimizer_config {
     me_dtype main_params_dtype; /**< float32: the low half of it */
     me_dtype exp_avg_dtype;     /**< uint8: FP8 */
     me_dtype exp_avg_sq_dtype;
+    bool cpu_offload;        /**< of precision_aware: the host steps a part */
+    double offload_fraction; /**< that part of the elements */
+    bool overlap_cpu_optimizer_d2h_h2d; /**< on streams of their own */
+    bool pin_cpu_grads;
 } me_optimizer_config;
 
 typedef struct me_recompute_config {

@@ -84,10 +84,11 @@ static void append_training(const me_config *config, me_str *text)
         me_str_printf(text, ", gradients reduced in %s",
                       me_dtype_name(t->grad_dtype));
     }
-    me_str_printf(text, "\n  optimizer   %s%s%s%s%s\n",
+    me_str_printf(text, "\n  optimizer   %s%s%s%s%s%s\n",
                   me_choice_title(me_optimizer_kind_choices, (int)o->kind),
                   o->distributed ? ", distributed" : "",
                   o->precision_aware ? ", precision-aware" : "",
+                  o->cpu_offload ? ", on the host" : "",
                   o->overlap_grad_reduce ? ", overlapping grad reduce" : "",
                   o->overlap_param_gather ? ", overlapping param gather" : "");
 }

@@ -7,6 +7,7 @@
 #include "tensor/launch.h"
 #include "train/megatron/bookkeeping.h"
 #include "train/megatron/clip_grads.h"
+#include "train/megatron/hybrid_optimizer.h"
 #include "train/megatron/trainer.h"
 #include "train/optim/optim.h"
 
@@ -51,32 +52,39 @@ static int count_constants(const me_trainer *t)
            (t->config->train.has_dynamic_loss_scale ? CONSTANTS_DYNAMIC : 0);
 }
 
-/** A clone in the model's dtype, and from it the float32 main parameter. */
-static void make_main_parameters(me_trainer *t, me_optimizer *o)
+me_tensor *me_make_main_parameter(me_trainer *t, const me_parameter *parameter,
+                                  uint64_t numel)
 {
     me_engine *e = t->e;
-    for (uint32_t i = 0; i < o->count && me_engine_is_ok(e); i++) {
+    const me_frame frame = me_enter(e);
+    me_module_switch(e, parameter->module);
+    me_tensor *clone =
+        me_empty(e, "clone", t->config->train.params_dtype, ME_SHAPE(numel));
+    const me_category before = me_category_set(e, ME_CATEGORY_MAIN_PARAMETER);
+    me_tensor *main =
+        me_retain(me_empty(e, "float", ME_DTYPE_FLOAT32, ME_SHAPE(numel)));
+    me_category_set(e, before);
+    me_drop(e, clone);
+    me_leave(e, frame, NULL);
+    return main;
+}
+
+static void make_main_parameters(me_trainer *t, me_optimizer *o)
+{
+    for (uint32_t i = 0; i < o->count && me_engine_is_ok(t->e); i++) {
         me_shard_state *s = &o->shards[i];
-        const me_frame frame = me_enter(e);
-        me_module_switch(e, s->parameter->module);
-        me_tensor *clone = me_empty(e, "clone", t->config->train.params_dtype,
-                                    ME_SHAPE(s->numel));
-        const me_category before =
-            me_category_set(e, ME_CATEGORY_MAIN_PARAMETER);
-        s->main = me_retain(
-            me_empty(e, "float", ME_DTYPE_FLOAT32, ME_SHAPE(s->numel)));
-        me_category_set(e, before);
-        me_drop(e, clone);
-        me_leave(e, frame, NULL);
+        s->main = me_make_main_parameter(t, s->parameter, s->numel);
     }
-    me_module_switch(e, ME_NO_MODULE);
+    me_module_switch(t->e, ME_NO_MODULE);
 }
 
 /** The kernels' flag, loss scale and main parameters of one of the chained
  *  optimizers. */
 static void create(me_trainer *t, me_optimizer *o)
 {
-    if (t->config->impl.optimizer == ME_OPTIMIZER_FUSED) {
+    if (t->config->optimizer.cpu_offload) {
+        me_hybrid_build_whole(t, o);
+    } else if (t->config->impl.optimizer == ME_OPTIMIZER_FUSED) {
         o->overflow_flag = me_keep_scalar(t->e, "overflow_flag", 4);
     }
     const me_optimizer_config *c = &t->config->optimizer;
@@ -91,6 +99,9 @@ static void create(me_trainer *t, me_optimizer *o)
     }
     if (has_main_parameters(t)) {
         make_main_parameters(t, o);
+    }
+    if (t->config->optimizer.cpu_offload) {
+        me_hybrid_build(t, o);
     }
 }
 
@@ -124,6 +135,7 @@ static void destroy(me_trainer *t, me_optimizer *o)
         me_shard_state_fini(t->e, &o->shards[i]);
     }
     me_precision_aware_fini(t->e, &o->aware);
+    me_hybrid_forget_whole(t, o);
     me_clear(t->e, &o->overflow_flag);
     for (int i = 0; i < ME_OPTIMIZER_CONSTANTS; i++) {
         me_clear(t->e, &o->constants[i]);
@@ -228,27 +240,27 @@ static void overflow(me_trainer *t, me_optimizer *o)
     me_leave(e, frame, NULL);
 }
 
-/** The optimizer's own step, group by group. */
-static void step_groups(me_trainer *t, me_optimizer *o)
+/* Group by group, from the first shard that is the device's on. */
+void me_optimizer_step_groups(me_trainer *t, me_optimizer *o)
 {
-    const bool is_aware = t->config->optimizer.precision_aware;
-    uint32_t begin = 0;
+    const me_optimizer_config *c = &t->config->optimizer;
+    uint32_t begin = o->n_offloaded;
     for (int group = 0; group < ME_OPTIMIZER_GROUPS; group++) {
         const me_step_group g = {
             .shards = o->shards + begin,
-            .count = o->group_end[group] - begin,
+            .count =
+                o->group_end[group] > begin ? o->group_end[group] - begin : 0,
             .impl = t->config->impl.optimizer,
             .is_first_step = !o->has_stepped,
             .is_decayed = group == ME_GROUP_DECAYED &&
                           t->config->optimizer.weight_decay > 0,
             .has_momentum = t->config->optimizer.sgd_momentum > 0,
-            .aware = is_aware ? &o->aware : NULL,
+            .aware = c->precision_aware && !c->cpu_offload ? &o->aware : NULL,
         };
         me_optim_step(t->e, t->config->optimizer.kind, &g);
-        begin = o->group_end[group];
+        begin += g.count;
     }
     me_precision_aware_end(t->e, &o->aware);
-    o->has_stepped = true;
 }
 
 /** _copy_main_params_to_model_params(): fp16 takes the way of multi-tensor
@@ -308,7 +320,12 @@ static void step_all(me_trainer *t, int count)
 {
     me_clip_gradients(t, count);
     for (int i = 0; i < count; i++) {
-        step_groups(t, &t->optimizers[i]);
+        if (t->config->optimizer.cpu_offload) {
+            me_hybrid_step(t, &t->optimizers[i]);
+        } else {
+            me_optimizer_step_groups(t, &t->optimizers[i]);
+        }
+        t->optimizers[i].has_stepped = true;
         copy_to_model(t, &t->optimizers[i]);
         gather_parameters(t, &t->optimizers[i]);
     }

@@ -35,6 +35,10 @@ typedef struct me_optimizer {
     me_shard_state *shards; /**< decayed first, then undecayed */
     uint32_t count;
     uint32_t group_end[ME_OPTIMIZER_GROUPS];
+    uint32_t n_offloaded;  /**< the first of them, which the host steps */
+    me_shard_state *whole; /**< of an optimizer of whole parameters, while that
+                                of shards is built; owned */
+    uint32_t n_whole;
     me_tensor *overflow_flag; /**< of fused kernels; NULL: it has none */
     me_tensor *constants[ME_OPTIMIZER_CONSTANTS]; /**< loss scale and what goes
                                                        with it */
@@ -51,6 +55,13 @@ void me_optimizer_create(struct me_trainer *t);
 void me_optimizer_destroy(struct me_trainer *t);
 /** @return false if the step was skipped (fp16 overflow) */
 bool me_optimizer_step(struct me_trainer *t);
+/** A clone in the model's dtype, and from it the float32 main parameter of a
+ *  shard. @return owned by the caller */
+me_tensor *me_make_main_parameter(struct me_trainer *t,
+                                  const me_parameter *parameter,
+                                  uint64_t numel);
+/** The step of what the device has. */
+void me_optimizer_step_groups(struct me_trainer *t, me_optimizer *o);
 /** Type of the gradients that are clipped and stepped. */
 me_dtype me_step_grad_dtype(const struct me_trainer *t);
 /** Float32 copies of gradients, if there are any, go. */

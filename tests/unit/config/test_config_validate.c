@@ -198,6 +198,9 @@ static const char *const rule_cases[][2] = {
     {AWARE " optimizer.main_grads_dtype=bf16 "
            "train.accumulate_allreduce_grads_in_fp32=true",
      "needs optimizer.main_grads_dtype = fp32"},
+    {AWARE " optimizer.cpu_offload=true impl.optimizer=torch_foreach", ""},
+    {"optimizer.cpu_offload=true",
+     "optimizer.cpu_offload = true needs optimizer.precision_aware = true"},
     {AWARE " optimizer.main_params_dtype=bf16", "must be fp32 or fp16"},
     {AWARE " optimizer.main_grads_dtype=fp8", "must be fp32 or bf16"},
     {"optimizer.exp_avg_sq_dtype=bf16",

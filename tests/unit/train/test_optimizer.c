@@ -243,6 +243,63 @@ static void test_optimizer__precision_aware_gradients(void **state)
     fini(&r);
 }
 
+/* The host steps the matrix, which alone is more than half of all elements: its
+ * parameter goes there and comes back by way of float32. The device has a main
+ * parameter of the norm and its moments. Whole parameters are prepared before
+ * the rank's shards are. */
+static void test_optimizer__on_the_host(void **state)
+{
+    static const struct {
+        double fraction;
+        me_dtype grad_dtype;
+        const char *whole;
+        const char *shards;
+        const char *first;
+        const char *next;
+    } cases[] = {
+        {1.0, ME_DTYPE_FLOAT32, " +24 -24 +6 -6 ", "+24 -24 +6 -6 ",
+         "+48 -48 +12 -12", "+48 -48 +12 -12"},
+        {0.5, ME_DTYPE_FLOAT32, " +24 -24 +6 +12 -6 +4 ",
+         "+24 -24 +6 +12 -6 +4 -4 -12 ", "+12 +12 +48 -48", "+48 -48"},
+        {0.5, ME_DTYPE_BFLOAT16, " +24 -24 +6 +12 -6 +4 ",
+         "+24 -24 +6 +12 -6 +4 -4 -12 ", "+12 +48 -48 +12 +12 +48 -48",
+         "+12 -12 +48 -48 +48 -48"},
+        {0.0, ME_DTYPE_FLOAT32, " +24 +48 -24 +6 +12 -6 +4 ",
+         "+24 +48 -24 +6 +12 -6 +4 -4 -48 -12 ", "+48 +48 +12 +12", ""},
+    };
+
+    static const me_dtype dtypes[ME_ADAM_STATES] = {
+        ME_DTYPE_FLOAT32, ME_DTYPE_FLOAT32, ME_DTYPE_FLOAT32};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        test_trainer r;
+        init_aware(&r, ME_DTYPE_BFLOAT16, dtypes);
+        me_optimizer_destroy(&r.t);
+        r.config.optimizer.cpu_offload = true;
+        r.config.optimizer.offload_fraction = cases[i].fraction;
+        r.config.train.grad_dtype = cases[i].grad_dtype;
+        (void)me_test_events_take(&r.model.events);
+        me_optimizer_create(&r.t);
+        char expected[1024];
+        (void)snprintf(expected, sizeof expected, GATHERED "%s+4 %s" GATHERED,
+                       cases[i].whole, cases[i].shards);
+        EXPECT_EVENTS(&r.model.events, expected);
+        r.config.optimizer.clip_grad = 0;
+        for (int step = 0; step < 2; step++) {
+            me_clear(r.t.e, &r.t.grad_norm);
+            (void)me_test_events_take(&r.model.events);
+            assert_true(me_optimizer_step(&r.t));
+            (void)snprintf(expected, sizeof expected, NORM "%s",
+                           step == 0 ? cases[i].first : cases[i].next);
+            expected[strlen(expected) -
+                     (expected[strlen(expected) - 1] == ' ')] = '\0';
+            EXPECT_EVENTS(&r.model.events, expected);
+        }
+        fini(&r);
+    }
+}
+
 static bool takes_fused(const char *command)
 {
     me_config *config = me_config_create();
@@ -290,6 +347,7 @@ int main(void)
         cmocka_unit_test(test_optimizer__nothing_counts),
         cmocka_unit_test(test_optimizer__precision_aware),
         cmocka_unit_test(test_optimizer__precision_aware_gradients),
+        cmocka_unit_test(test_optimizer__on_the_host),
         cmocka_unit_test(test_optimizer__of_a_launch),
     };
     return cmocka_run_group_tests_name("optimizer", tests, NULL, NULL);
