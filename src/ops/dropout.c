@@ -67,13 +67,22 @@ static uint64_t partial_sums(const me_card *card, uint64_t rows,
     return me_div_up(rows, me_size_mul(4, each));
 }
 
+/** A card has enough to do with a block for each column: rows are summed at once,
+ *  in the kernel that applies the mask. */
+static bool sums_at_once(const me_card *card, uint64_t columns)
+{
+    return columns >= UINT64_C(64) * card->multiprocessors;
+}
+
 /** The bias's gradient by partial sums, as the compiled kernels make it. */
 static me_tensor *compiled_bias_gradient(me_engine *e, const me_tensor *gx,
                                          const me_shape *shape)
 {
     const uint64_t columns = shape->dim[shape->ndim - 1];
     const uint64_t rows = columns == 0 ? 0 : me_numel(gx) / columns;
-    const uint64_t k = partial_sums(me_engine_card(e), rows, columns);
+    const me_card *card = me_engine_card(e);
+    const uint64_t k =
+        sums_at_once(card, columns) ? 1 : partial_sums(card, rows, columns);
     me_tensor *partial = NULL;
     if (k > 1) {
         partial = me_empty_inside(e, "partial_sums", ME_DTYPE_FLOAT32,
@@ -101,7 +110,9 @@ static void fused_backward(me_engine *e, me_node *node, me_tensor *const *gy,
             me_kernel(e, ME_KERNEL_COMPILED, "bias_dropout_add_backward", gy[0],
                       NULL, 2 * me_bytes(gy[0]) + me_numel(gy[0]));
         me_compiled_run(e, ME_COMPILED_BIAS_DROPOUT_ADD_BACKWARD, NULL);
-        me_clear(e, &node->saved[0]);
+    }
+    if (!sums_at_once(me_engine_card(e), me_dim(gy[0], -1))) {
+        me_clear(e, &node->saved[0]); /* another kernel sums */
     }
     if (me_needs(node, BDA_BIAS)) {
         gx[BDA_BIAS] = compiled_bias_gradient(e, gx[BDA_X], &node->data.shape);

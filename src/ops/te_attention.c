@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ops/te_attention.h"
+
+#include "base/size.h"
+#include "tensor/autograd.h"
+#include "tensor/launch.h"
+
+enum {
+    RNG_STATE_BYTES = 16,
+    FORWARD_WORKSPACE_BYTES = 256,
+    KEY_BLOCK = 128 /**< keys that one deterministic sum is of */
+};
+
+enum {
+    ATTENTION_SAVED_QUERY,
+    ATTENTION_SAVED_KEY,
+    ATTENTION_SAVED_VALUE,
+    ATTENTION_SAVED_OUTPUT,
+    ATTENTION_SAVED_STATISTICS,
+    ATTENTION_SAVED_RNG,
+    ATTENTION_SAVED_OFFSET
+};
+
+uint64_t me_te_attention_workspace_bytes(const me_te_attention_call *call)
+{
+    const uint64_t rows =
+        me_size_mul(me_size_mul(call->batch, call->heads), call->queries);
+    const uint64_t sums =
+        call->is_deterministic ? me_div_up(call->keys, KEY_BLOCK) : 1;
+    uint64_t bytes =
+        me_size_add(me_size_mul(sums, me_size_mul(4 * call->head_size, rows)),
+                    me_size_mul(4, rows));
+    if (call->heads != call->groups) {
+        const uint64_t keys =
+            me_size_mul(me_size_mul(call->batch, call->heads), call->keys);
+        bytes = me_size_add(
+            bytes,
+            me_size_mul(2 * (call->head_size + call->value_head_size), keys));
+    }
+    return me_size_add(bytes, FORWARD_WORKSPACE_BYTES);
+}
+
+/** Two products over the causal half: 2 · 2 · b a s s d / 2. */
+static uint64_t attention_flops(const me_tensor *query, const me_tensor *key)
+{
+    return me_size_mul(2, me_size_mul(me_numel(query), me_dim(key, 0)));
+}
+
+/** Heads, rows of queries and their size stand for a product's batch, m, k. */
+static void tell_kernel(me_engine *e, me_kernel_class kernel,
+                        const me_tensor *query, uint64_t flops)
+{
+    const uint64_t heads = me_size_mul(me_dim(query, 1), me_dim(query, 2));
+    me_launch_attention(
+        e, kernel, (me_dtype)query->dtype, flops,
+        (uint64_t[3]){heads, me_dim(query, 0), me_dim(query, 3)});
+}
+
+/** Gradients of query, key and value, which are as those are: three tensors, or
+ *  views of one. */
+static void make_gradients(me_engine *e, const me_node *node, me_tensor **gx)
+{
+    me_tensor *const *saved = node->saved;
+    const char *op = "fused_attn_bwd";
+    if (node->data.flag) {
+        me_shape shape = saved[ATTENTION_SAVED_QUERY]->shape;
+        shape.dim[shape.ndim - 1] = me_size_mul(3, shape.dim[shape.ndim - 1]);
+        me_tensor *all = me_empty(
+            e, op, (me_dtype)saved[ATTENTION_SAVED_QUERY]->dtype, shape);
+        for (int i = 0; i < 3; i++) {
+            gx[i] = me_alias(e, all, saved[i]->shape, saved[i]->strides);
+        }
+        me_drop(e, all);
+        return;
+    }
+    for (int i = 0; i < 3; i++) {
+        gx[i] = me_empty(e, op, (me_dtype)saved[i]->dtype, saved[i]->shape);
+    }
+}
+
+static void attention_backward(me_engine *e, me_node *node,
+                               me_tensor *const *gy, me_tensor **gx)
+{
+    (void)gy;
+    const me_tensor *query = node->saved[ATTENTION_SAVED_QUERY];
+    const me_tensor *key = node->saved[ATTENTION_SAVED_KEY];
+    const me_tensor *value = node->saved[ATTENTION_SAVED_VALUE];
+    make_gradients(e, node, gx);
+    if (node->saved[ATTENTION_SAVED_OFFSET] != NULL) {
+        gx[3] = me_empty_like(e, "fused_attn_bwd.offset",
+                              node->saved[ATTENTION_SAVED_OFFSET]);
+    }
+    const me_te_attention_call call = {
+        .batch = me_dim(query, 1),
+        .heads = me_dim(query, 2),
+        .groups = me_dim(key, 2),
+        .queries = me_dim(query, 0),
+        .keys = me_dim(key, 0),
+        .head_size = me_dim(query, 3),
+        .value_head_size = me_dim(value, 3),
+        .is_deterministic = node->data.n[0] != 0,
+    };
+    me_tensor *workspace = me_scratch(e, "fused_attn_bwd.workspace",
+                                      me_te_attention_workspace_bytes(&call));
+    tell_kernel(e, ME_KERNEL_FLASH_BACKWARD, query,
+                me_size_mul(attention_flops(query, key), 5) / 2);
+    me_drop(e, workspace);
+}
+
+static const me_op attention_op = {"FusedAttnFuncBackward", attention_backward};
+
+me_tensor *me_te_fused_attention(me_engine *e, me_tensor *const qkv[3],
+                                 me_tensor *offset,
+                                 const me_te_attention_spec *spec)
+{
+    const me_frame frame = me_enter(e);
+    const me_tensor *query = qkv[0];
+    me_node *node = me_record(e, &attention_op, 4,
+                              (me_tensor *[]){qkv[0], qkv[1], qkv[2], offset});
+    const char *op = "fused_attn_fwd";
+    me_tensor *y = me_empty(e, op, (me_dtype)query->dtype,
+                            ME_SHAPE(me_dim(query, 0), me_dim(query, 1),
+                                     me_dim(query, 2), me_dim(qkv[2], 3)));
+    me_tensor *rng = me_scratch(e, op, RNG_STATE_BYTES);
+    me_tensor *workspace = me_scratch(e, op, FORWARD_WORKSPACE_BYTES);
+    me_tensor *statistics = me_empty(
+        e, op, ME_DTYPE_FLOAT32,
+        ME_SHAPE(me_dim(query, 1), me_dim(query, 2), me_dim(query, 0), 1));
+    tell_kernel(e, ME_KERNEL_FLASH, query, attention_flops(query, qkv[1]));
+    me_drop(e, workspace);
+    for (uint32_t i = 0; i < 3; i++) {
+        me_save(e, node, ATTENTION_SAVED_QUERY + i, qkv[i]);
+    }
+    me_save(e, node, ATTENTION_SAVED_OUTPUT, y);
+    me_save(e, node, ATTENTION_SAVED_STATISTICS, statistics);
+    me_save(e, node, ATTENTION_SAVED_RNG, rng);
+    me_save(e, node, ATTENTION_SAVED_OFFSET, offset);
+    if (node != NULL) {
+        node->data.flag = spec->is_interleaved;
+        node->data.n[0] = spec->is_deterministic ? 1 : 0;
+    }
+    me_drop(e, rng);
+    me_drop(e, statistics);
+    return me_leave(e, frame, me_output(e, node, y));
+}
+
+static void softmax_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                             me_tensor **gx)
+{
+    (void)node;
+    me_launch_kernel(e, ME_KERNEL_SOFTMAX, me_size_mul(3, me_numel(gy[0])),
+                     3 * me_bytes(gy[0]));
+    gx[0] = gy[0];
+}
+
+static const me_op softmax_op = {"ScaledMaskedSoftmaxBackward",
+                                 softmax_backward};
+
+me_tensor *me_te_masked_softmax(me_engine *e, me_tensor *x)
+{
+    me_node *node = me_record1(e, &softmax_op, x);
+    me_tensor *y = me_empty(e, "scaled_masked_softmax_forward",
+                            (me_dtype)x->dtype, x->shape);
+    me_launch_kernel(e, ME_KERNEL_SOFTMAX, me_size_mul(3, me_numel(x)),
+                     2 * me_bytes(x));
+    me_save(e, node, 0, y);
+    return me_output(e, node, y);
+}
+
+static me_tensor *turned(me_engine *e, const char *op, const me_tensor *x)
+{
+    me_tensor *y = me_empty(e, op, (me_dtype)x->dtype, x->shape);
+    me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(x), 2 * me_bytes(x));
+    return y;
+}
+
+static void rope_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                          me_tensor **gx)
+{
+    (void)node;
+    gx[0] = turned(e, "fused_rope_backward", gy[0]);
+}
+
+static const me_op rope_op = {"FusedRoPEFuncBackward", rope_backward};
+
+me_tensor *me_te_rope(me_engine *e, me_tensor *x, me_tensor *angles)
+{
+    me_node *node = me_record1(e, &rope_op, x);
+    me_tensor *y = turned(e, "fused_rope_forward", x);
+    me_save(e, node, 0, angles);
+    return me_output(e, node, y);
+}

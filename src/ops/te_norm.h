@@ -1,0 +1,52 @@
+/**
+ * @file
+ * Transformer Engine's norms: what apply_normalization() and its backward ask
+ * the allocator for, and the norm as an operation of te.ops, which is a node of
+ * the tape by itself. Rows are all dimensions but the last.
+ *
+ * Kernels of TE 2.17.1 (common/normalization). Their workspaces are asked for
+ * and given back within the call.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_OPS_TE_NORM_H
+#define MEMEST_OPS_TE_NORM_H
+
+#include "tensor/tensor.h"
+
+/** What a norm keeps of each row, float32; RMSNorm has no mean. */
+typedef struct me_te_statistics {
+    me_tensor *mean; /**< NULL: RMSNorm */
+    me_tensor *rstd;
+} me_te_statistics;
+
+/** One call of a norm's kernel. */
+typedef struct me_te_norm_call {
+    bool is_layer_norm; /**< else RMSNorm */
+    bool is_backward;
+    me_dtype dtype; /**< of input and output */
+    uint64_t rows;
+    uint64_t columns;
+} me_te_norm_call;
+
+/** Bytes of the workspace that a kernel asks for; at least 1. */
+uint64_t me_te_norm_workspace_bytes(const me_card *card,
+                                    const me_te_norm_call *call);
+
+/** The normalised @p x, off the tape. @return a new variable of the frame, as
+ *  the statistics are */
+me_tensor *me_te_normalize(me_engine *e, const me_tensor *x, bool is_layer_norm,
+                           me_te_statistics *statistics_out);
+
+/** The gradients of input, weight and (LayerNorm) bias into @p gx, off the tape;
+ *  @p weight says what a weight's gradient looks like. */
+void me_te_normalize_backward(me_engine *e, const me_tensor *gy,
+                              const me_tensor *weight, bool is_layer_norm,
+                              me_tensor *gx[3]);
+
+/** te.ops.LayerNorm or RMSNorm (@p bias NULL): an operation on the tape, whose
+ *  output is a view. */
+me_tensor *me_te_op_norm(me_engine *e, me_tensor *x, me_tensor *weight,
+                         me_tensor *bias);
+
+#endif /* MEMEST_OPS_TE_NORM_H */

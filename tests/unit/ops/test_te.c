@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ops/te_attention.h"
+#include "ops/te_norm.h"
+#include "support/test.h"
+
+static const me_card h200 = {.multiprocessors = 132};
+
+static uint64_t workspace(bool is_layer_norm, bool is_backward, me_dtype dtype,
+                          uint64_t rows, uint64_t columns)
+{
+    const me_te_norm_call call = {.is_layer_norm = is_layer_norm,
+                                  .is_backward = is_backward,
+                                  .dtype = dtype,
+                                  .rows = rows,
+                                  .columns = columns};
+    return me_te_norm_workspace_bytes(&h200, &call);
+}
+
+static uint64_t rms(uint64_t rows, uint64_t columns)
+{
+    return workspace(false, true, ME_DTYPE_BFLOAT16, rows, columns);
+}
+
+static uint64_t layer(uint64_t rows, uint64_t columns)
+{
+    return workspace(true, true, ME_DTYPE_BFLOAT16, rows, columns);
+}
+
+/** Float32 sums of each block's rows: of a tuned kernel's blocks on 132
+ *  multiprocessors, or of a general one's, no more than there are rows. */
+static void norms_ask_for_what_was_measured(void **state)
+{
+    (void)state;
+    assert_int_equal(rms(2048, 1024), UINT64_C(4) * 1024 * 132 * 3);
+    assert_int_equal(rms(2048, 896), UINT64_C(4) * 896 * 132 * 3);
+    assert_int_equal(rms(2048, 2048), UINT64_C(4) * 2048 * 132 * 5);
+    assert_int_equal(rms(2048, 4096), UINT64_C(4) * 4096 * 132 * 3);
+    assert_int_equal(rms(32768, 64), UINT64_C(4) * 64 * 132 * 12);
+    assert_int_equal(rms(8, 64), UINT64_C(4) * 64 * 2); /* of 4 rows each */
+    assert_int_equal(layer(2048, 1024), UINT64_C(8) * 1024 * 132 * 2);
+    assert_int_equal(layer(2048, 2048), UINT64_C(8) * 2048 * 132 * 4);
+    /* 99 rows of 4 blocks, which exchange 16 bytes each and 8 a row */
+    assert_int_equal(layer(2048, 12288), UINT64_C(8) * 12288 * 99 + 7136);
+}
+
+static void a_forward_needs_none_unless_blocks_share_rows(void **state)
+{
+    (void)state;
+    assert_int_equal(workspace(false, false, ME_DTYPE_BFLOAT16, 2048, 1024), 1);
+    assert_int_equal(workspace(true, false, ME_DTYPE_FLOAT32, 2048, 1024), 1);
+    assert_int_equal(workspace(true, false, ME_DTYPE_BFLOAT16, 2048, 12288),
+                     10560);
+}
+
+/** Llama of 16 heads of 64 in 4 groups, 2,048 tokens: 8 MiB of float32 sums of
+ *  queries, 128 KiB of rows, and keys and values of all heads. */
+static void attention_asks_for_what_was_measured(void **state)
+{
+    (void)state;
+    me_te_attention_call call = {.batch = 1,
+                                 .heads = 16,
+                                 .groups = 4,
+                                 .queries = 2048,
+                                 .keys = 2048,
+                                 .head_size = 64,
+                                 .value_head_size = 64};
+    assert_int_equal(me_te_attention_workspace_bytes(&call),
+                     16908544); /* measured */
+    call.groups = 16;
+    assert_int_equal(me_te_attention_workspace_bytes(&call), 8519936);
+    call.groups = 4;
+    call.is_deterministic = true;
+    assert_int_equal(me_te_attention_workspace_bytes(&call),
+                     142737664); /* measured */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(norms_ask_for_what_was_measured),
+        cmocka_unit_test(a_forward_needs_none_unless_blocks_share_rows),
+        cmocka_unit_test(attention_asks_for_what_was_measured),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
