@@ -137,15 +137,56 @@ typedef enum me_recompute_method {
 
 extern const me_choice me_recompute_method_choices[];
 
+/** Whose modules a transformer's layers are made of. */
+#define ME_TRANSFORMER_IMPL_LIST(X)                                            \
+    X(ME_TRANSFORMER_LOCAL, "local", "local")                                  \
+    X(ME_TRANSFORMER_ENGINE, "transformer_engine", "Transformer Engine")
+
+typedef enum me_transformer_impl {
+    ME_TRANSFORMER_IMPL_LIST(ME_CHOICE_CONSTANT)
+} me_transformer_impl;
+
+extern const me_choice me_transformer_impl_choices[];
+
+/** Transformer Engine's are cuDNN's kernel, or products and a softmax. */
 #define ME_CORE_ATTENTION_KIND_LIST(X)                                         \
     X(ME_CORE_ATTENTION_UNFUSED, "unfused", "unfused")                         \
-    X(ME_CORE_ATTENTION_SDPA_FLASH, "sdpa_flash", "sdpa_flash")
+    X(ME_CORE_ATTENTION_SDPA_FLASH, "sdpa_flash", "sdpa_flash")                \
+    X(ME_CORE_ATTENTION_TE_FUSED, "te_fused", "te_fused")                      \
+    X(ME_CORE_ATTENTION_TE_UNFUSED, "te_unfused", "te_unfused")
 
 typedef enum me_core_attention_kind {
     ME_CORE_ATTENTION_KIND_LIST(ME_CHOICE_CONSTANT)
 } me_core_attention_kind;
 
 extern const me_choice me_core_attention_kind_choices[];
+
+/** `--attention-backend`: what Transformer Engine may choose from. */
+#define ME_ATTENTION_BACKEND_LIST(X)                                           \
+    X(ME_ATTENTION_BACKEND_AUTO, "auto", "auto")                               \
+    X(ME_ATTENTION_BACKEND_FLASH, "flash", "flash")                            \
+    X(ME_ATTENTION_BACKEND_FUSED, "fused", "fused")                            \
+    X(ME_ATTENTION_BACKEND_UNFUSED, "unfused", "unfused")                      \
+    X(ME_ATTENTION_BACKEND_LOCAL, "local", "local")
+
+typedef enum me_attention_backend {
+    ME_ATTENTION_BACKEND_LIST(ME_CHOICE_CONSTANT)
+} me_attention_backend;
+
+extern const me_choice me_attention_backend_choices[];
+
+/** What the softmax of attention has beside its scores: nothing, a 1, or a number
+ *  of each head's. */
+#define ME_SOFTMAX_TYPE_LIST(X)                                                \
+    X(ME_SOFTMAX_VANILLA, "vanilla", "vanilla")                                \
+    X(ME_SOFTMAX_OFF_BY_ONE, "off-by-one", "off-by-one")                       \
+    X(ME_SOFTMAX_LEARNABLE, "learnable", "learnable")
+
+typedef enum me_softmax_type {
+    ME_SOFTMAX_TYPE_LIST(ME_CHOICE_CONSTANT)
+} me_softmax_type;
+
+extern const me_choice me_softmax_type_choices[];
 
 #define ME_NORM_IMPL_LIST(X) X(ME_NORM_IMPL_TORCH, "torch", "torch")
 

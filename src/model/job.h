@@ -53,6 +53,7 @@ typedef struct me_model_config {
     double attention_dropout;
     double hidden_dropout;
     bool attention_softmax_in_fp32;
+    me_softmax_type softmax_type;
     bool fp32_residual_connection;
 } me_model_config;
 
@@ -219,6 +220,9 @@ typedef struct me_torch_job {
 
 /** Which code runs a part. */
 typedef struct me_impl_config {
+    me_transformer_impl transformer;
+    char te_version[64]; /**< of Transformer Engine */
+    me_attention_backend attention_backend;
     me_core_attention_kind core_attention;
     me_norm_impl norm;
     me_optimizer_impl optimizer;
