@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/attention.h"
 
+#include "nn/backend.h"
 #include "nn/rope.h"
 #include "ops/view.h"
 #include "tensor/launch.h"
@@ -39,6 +40,7 @@ void me_attention_create(me_nn *nn, me_module_id parent,
                 .parent = a->module,
                 .inputs = c->hidden_size,
                 .outputs = (heads + 2 * c->num_query_groups) * d,
+                .has_norm = me_backend_of(nn)->fuse_layernorm_and_linear,
                 .has_bias = c->add_bias_linear || c->add_qkv_bias,
             });
     if (c->qk_layernorm) {
@@ -95,7 +97,7 @@ static void query_key_value(me_nn *nn, const me_attention *attention,
         c->model.num_query_groups < (uint64_t)c->parallel.tensor;
     const uint64_t g =
         shares_group ? 1 : me_over_tensor(nn, c->model.num_query_groups);
-    me_tensor *mixed = me_column_linear(nn, &attention->linear_qkv, x, NULL);
+    me_tensor *mixed = me_column_parallel(nn, &attention->linear_qkv, x);
     if (shares_group) {
         mixed = me_rebind(e, mixed, select_group(nn, mixed));
     }
@@ -114,6 +116,17 @@ static void query_key_value(me_nn *nn, const me_attention *attention,
     me_leave_with(e, frame, 3, qkv_out);
 }
 
+/** apply_rotary_pos_emb(): queries or keys, (s, b, a/t, d). */
+static me_tensor *rotate(me_nn *nn, me_tensor *x, me_tensor *angles)
+{
+    const me_backend *backend = me_backend_of(nn);
+    if (backend->fused_rope != NULL && nn->config->train.apply_rope_fusion) {
+        me_launch_host(nn->e, ME_HOST_ROTARY);
+        return backend->fused_rope(nn->e, x, angles);
+    }
+    return me_apply_rotary(nn, x, angles, false);
+}
+
 me_tensor *me_attention_forward(me_nn *nn, const me_attention *attention,
                                 me_tensor *x, me_tensor *mask,
                                 me_tensor *angles)
@@ -129,14 +142,12 @@ me_tensor *me_attention_forward(me_nn *nn, const me_attention *attention,
     query_key_value(nn, attention, x, qkv);
     me_tensor *turned[3] = {qkv[0], qkv[1], qkv[2]};
     if (angles != NULL) {
-        turned[0] =
-            me_apply_rotary(nn, qkv[0], angles, false); // (s, b, a/t, d)
-        turned[1] =
-            me_apply_rotary(nn, qkv[1], angles, false); // (s, b, g/t, d)
+        turned[0] = rotate(nn, qkv[0], angles); // (s, b, a/t, d)
+        turned[1] = rotate(nn, qkv[1], angles); // (s, b, g/t, d)
     }
     me_tensor *context = me_core_attention_forward(
         nn, &attention->core_attention, turned[0], turned[1], turned[2], mask);
-    me_tensor *y = me_row_linear(nn, &attention->linear_proj, context);
+    me_tensor *y = me_row_parallel(nn, &attention->linear_proj, context);
 
     if (angles != NULL) { // the tuple goes, its last item first
         me_drop(e, qkv[1]);

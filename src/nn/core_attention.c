@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "nn/linear.h"
+#include "nn/te_attention.h"
 #include "ops/attention.h"
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
@@ -93,10 +94,14 @@ static me_tensor *context_of(me_engine *e, me_tensor *probs, me_tensor *value)
 }
 
 /** Megatron's DotProductAttention.forward. */
-static me_tensor *unfused(me_nn *nn, me_tensor *query, me_tensor *key,
-                          me_tensor *value, me_tensor *mask)
+static me_tensor *unfused(me_nn *nn, const me_core_attention *core,
+                          me_tensor *const *inputs)
 {
+    (void)core;
     me_engine *e = nn->e;
+    me_tensor *query = inputs[0];
+    me_tensor *key = inputs[1];
+    me_tensor *value = inputs[2];
     const me_frame frame = me_enter(e);
     const uint64_t a = me_dim(query, 2);
     if (me_dim(key, 2) != a) {
@@ -109,7 +114,7 @@ static me_tensor *unfused(me_nn *nn, me_tensor *query, me_tensor *key,
     me_name_last(e, key); // an argument, as query, which dies first
     me_name_last(e, value);
     me_tensor *scores = scores_of(nn, query, key);
-    me_tensor *probs = scale_mask_softmax(nn, scores, mask);
+    me_tensor *probs = scale_mask_softmax(nn, scores, inputs[3]);
     me_tensor *dropped =
         me_dropout(e, probs, nn->config->model.attention_dropout);
     probs = me_rebind(e, probs, dropped);
@@ -117,11 +122,14 @@ static me_tensor *unfused(me_nn *nn, me_tensor *query, me_tensor *key,
 }
 
 /** scaled_dot_product_attention with heads before the sequence. */
-static me_tensor *sdpa_flash(me_nn *nn, me_tensor *query, me_tensor *key,
-                             me_tensor *value, me_tensor *mask)
+static me_tensor *sdpa_flash(me_nn *nn, const me_core_attention *core,
+                             me_tensor *const *inputs)
 {
-    (void)mask;
+    (void)core;
     me_engine *e = nn->e;
+    me_tensor *query = inputs[0];
+    me_tensor *key = inputs[1];
+    me_tensor *value = inputs[2];
     const me_frame frame = me_enter(e);
     const int32_t order[4] = {1, 2, 0, 3};
     me_tensor *q = me_permute(e, query, order); // (b, a, s, d)
@@ -137,20 +145,38 @@ static me_tensor *sdpa_flash(me_nn *nn, me_tensor *query, me_tensor *key,
                    ME_SHAPE(me_dim(query, 0), me_dim(query, 1), width)));
 }
 
-/** One row an implementation. */
-static me_tensor *(*const implementations[])(me_nn *nn, me_tensor *query,
-                                             me_tensor *key, me_tensor *value,
-                                             me_tensor *mask) = {
+static me_tensor *te_fused(me_nn *nn, const me_core_attention *core,
+                           me_tensor *const *inputs)
+{
+    me_tensor *offset = core->softmax_offset != NULL
+                            ? core->softmax_offset->tensor
+                            : core->softmax_one;
+    return me_te_attention_fused(nn, inputs, offset);
+}
+
+static me_tensor *te_unfused(me_nn *nn, const me_core_attention *core,
+                             me_tensor *const *inputs)
+{
+    (void)core;
+    return me_te_attention_unfused(nn, inputs, inputs[3]);
+}
+
+/** One row an implementation; inputs: query, key, value and mask. */
+static me_tensor *(*const implementations[])(me_nn *nn,
+                                             const me_core_attention *core,
+                                             me_tensor *const *inputs) = {
     [ME_CORE_ATTENTION_UNFUSED] = unfused,
     [ME_CORE_ATTENTION_SDPA_FLASH] = sdpa_flash,
+    [ME_CORE_ATTENTION_TE_FUSED] = te_fused,
+    [ME_CORE_ATTENTION_TE_UNFUSED] = te_unfused,
 };
 
 static me_tensor *forward(me_nn *nn, const me_core_attention *core,
                           me_tensor *const *inputs)
 {
     me_module_enter(nn->e, core->module);
-    me_tensor *y = implementations[nn->config->impl.core_attention](
-        nn, inputs[0], inputs[1], inputs[2], inputs[3]);
+    me_tensor *y =
+        implementations[nn->config->impl.core_attention](nn, core, inputs);
     me_module_leave(nn->e);
     return y;
 }
@@ -161,11 +187,42 @@ static me_tensor *run_section(const me_section *section,
     return forward(section->nn, section->self, inputs);
 }
 
+/** TE's DotProductAttention makes what its softmax sums beside the scores. */
+static void create_softmax_offset(me_nn *nn, me_core_attention *core)
+{
+    const me_model_config *c = &nn->config->model;
+    const me_shape shape =
+        ME_SHAPE(1, me_over_tensor(nn, c->num_attention_heads), 1, 1);
+    if (nn->config->impl.transformer != ME_TRANSFORMER_ENGINE) {
+        return;
+    }
+    if (c->softmax_type == ME_SOFTMAX_OFF_BY_ONE) {
+        core->softmax_one = me_keep(nn->e, "softmax_offset", ME_CATEGORY_BUFFER,
+                                    ME_DTYPE_FLOAT32, shape);
+    } else if (c->softmax_type == ME_SOFTMAX_LEARNABLE) {
+        core->softmax_offset =
+            me_parameter_create_as(nn,
+                                   &(me_parameter_spec){
+                                       .name = "softmax_offset",
+                                       .module = core->module,
+                                       .shape = shape,
+                                       .is_tensor_sharded = true,
+                                   },
+                                   ME_DTYPE_FLOAT32);
+    }
+}
+
 void me_core_attention_create(me_nn *nn, me_module_id parent,
                               me_core_attention *core)
 {
     core->module = me_module_add(nn->e, parent, "core_attention");
     core->section = (me_section){.nn = nn, .run = run_section, .self = core};
+    create_softmax_offset(nn, core);
+}
+
+void me_core_attention_fini(me_engine *e, me_core_attention *core)
+{
+    me_clear(e, &core->softmax_one);
 }
 
 me_tensor *me_core_attention_forward(me_nn *nn, const me_core_attention *core,

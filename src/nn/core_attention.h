@@ -12,12 +12,17 @@
 /** A layer's core attention. Has no parameters, but a name. */
 typedef struct me_core_attention {
     me_module_id module;
-    me_section section; /**< itself, when it is recomputed */
+    me_parameter *softmax_offset; /**< learnable, (1, a/t, 1, 1); or NULL */
+    me_tensor *softmax_one;       /**< off-by-one: the same, owned; or NULL */
+    me_section section;           /**< itself, when it is recomputed */
 } me_core_attention;
 
 /** The module below @p parent; @p core stays where it is. */
 void me_core_attention_create(me_nn *nn, me_module_id parent,
                               me_core_attention *core);
+
+/** Let go of what it holds beside its parameters. */
+void me_core_attention_fini(me_engine *e, me_core_attention *core);
 
 /**
  * Run, or run to be recomputed, as `--recompute-modules core_attn` asks

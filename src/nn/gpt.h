@@ -9,6 +9,7 @@
 #define MEMEST_NN_GPT_H
 
 #include "nn/embedding.h"
+#include "nn/linear.h"
 #include "nn/multi_token_prediction.h"
 #include "nn/rope.h"
 #include "nn/transformer.h"

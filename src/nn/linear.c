@@ -2,6 +2,8 @@
 #include "nn/linear.h"
 
 #include "base/size.h"
+#include "nn/norm.h"
+#include "nn/te_state.h"
 #include "ops/matmul.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
@@ -28,6 +30,13 @@ static me_linear create(me_nn *nn, const me_linear_spec *spec,
         is_row_parallel ? spec->outputs : cut(nn, spec, spec->outputs);
     const uint64_t inputs =
         is_row_parallel ? cut(nn, spec, spec->inputs) : spec->inputs;
+    if (spec->has_norm) {
+        static const char *const names[2] = {"layer_norm_weight",
+                                             "layer_norm_bias"};
+        const me_norm norm = me_norm_of(nn, linear.module, inputs, names);
+        linear.norm_weight = norm.weight;
+        linear.norm_bias = norm.bias;
+    }
     linear.weight =
         me_parameter_create(nn, &(me_parameter_spec){
                                     .name = "weight",
@@ -151,6 +160,9 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     }
     if (is_split) {
         keep_weight_gradient(&nn, node, gy[0]);
+    } else if (me_needs(node, 1) && me_fuses_weight_gradients(&nn)) {
+        me_gemm_run(e, ME_KERNEL_LINEAR_WGRAD, weight, me_rows(gy[0]));
+        gx[1] = me_te_dummy_wgrad(&nn, weight->dtype, &weight->shape);
     } else if (me_needs(node, 1)) {
         gx[1] = me_weight_gradient(e, gy[0], x, weight);
     }

@@ -12,6 +12,8 @@
 
 typedef struct me_linear {
     me_module_id module;
+    me_parameter *norm_weight; /**< of the norm before it, if it has one */
+    me_parameter *norm_bias;
     me_parameter *weight;
     me_parameter *bias;   /**< NULL: none */
     bool is_row_parallel; /**< cut along its input, else along its output */
@@ -26,6 +28,7 @@ typedef struct me_linear_spec {
     me_module_id parent;
     uint64_t inputs;
     uint64_t outputs;
+    bool has_norm; /**< it normalises its input (LayerNormLinear) */
     bool has_bias;
     bool skip_bias_add;
     bool is_expert;

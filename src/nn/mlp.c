@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/mlp.h"
 
+#include "nn/backend.h"
 #include "ops/elementwise.h"
 #include "ops/view.h"
 #include "tensor/launch.h"
@@ -51,6 +52,7 @@ void me_mlp_create(me_nn *nn, me_module_id module, const me_mlp_spec *spec,
                 .parent = mlp->module,
                 .inputs = c->hidden_size,
                 .outputs = activations[c->activation].is_gated ? 2 * f : f,
+                .has_norm = spec->has_norm,
                 .has_bias = c->add_bias_linear,
                 .skip_bias_add = true,
                 .is_expert = spec->is_expert,
@@ -138,11 +140,11 @@ me_tensor *me_mlp_forward(me_nn *nn, const me_mlp *mlp, me_tensor *x,
     const me_frame frame = me_enter(e);
     me_parameter *bias = mlp->linear_fc1.bias;
     me_launch_host(e, ME_HOST_ACTIVATION);
-    me_tensor *u = me_column_linear(nn, &mlp->linear_fc1, x, NULL);
+    me_tensor *u = me_column_parallel(nn, &mlp->linear_fc1, x);
     me_tensor *fused = fused_activation(nn, u, bias, scale);
     u = fused != NULL ? me_rebind(e, u, fused)
                       : activation(nn, u, bias, scale); // (s, b, f/t)
-    me_tensor *y = me_row_linear(nn, &mlp->linear_fc2, u);
+    me_tensor *y = me_row_parallel(nn, &mlp->linear_fc2, u);
     me_leave(e, frame, y); // (s, b, h)
     me_module_leave(e);
     return y;

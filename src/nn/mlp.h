@@ -24,6 +24,7 @@ typedef struct me_token_scale {
 /** How an MLP is made. */
 typedef struct me_mlp_spec {
     uint64_t ffn_hidden_size; /**< whole */
+    bool has_norm;            /**< fc1 normalises its input */
     bool is_expert;
 } me_mlp_spec;
 

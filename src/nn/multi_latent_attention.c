@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/multi_latent_attention.h"
 
+#include "nn/backend.h"
 #include "ops/view.h"
 
 /** Attention.__init__() makes a projection for heads of kv_channels, which
@@ -102,6 +103,7 @@ void me_multi_latent_attention_create(me_nn *nn, me_module_id parent,
 void me_multi_latent_attention_fini(me_engine *e,
                                     me_multi_latent_attention *attention)
 {
+    me_core_attention_fini(e, &attention->core_attention);
     if (attention->rotary_pos_emb != NULL) {
         me_rope_fini(e, attention->rotary_pos_emb);
     }
@@ -110,7 +112,7 @@ void me_multi_latent_attention_fini(me_engine *e,
 /** A down projection's output is cut over the tensor ranks: gathered. */
 static me_tensor *project_down(me_nn *nn, const me_linear *linear, me_tensor *x)
 {
-    me_tensor *y = me_column_linear(nn, linear, x, NULL);
+    me_tensor *y = me_column_parallel(nn, linear, x);
     if (nn->config->parallel.tensor > 1) {
         y = me_rebind(nn->e, y,
                       me_gather_from_tensor_region(nn->e, nn->comm, y));
@@ -166,7 +168,7 @@ static void project_to_latents(me_nn *nn,
 static me_tensor *project_up(me_nn *nn, const me_linear *linear, me_tensor *x,
                              uint64_t head_size)
 {
-    me_tensor *y = me_column_linear(nn, linear, x, NULL);
+    me_tensor *y = me_column_parallel(nn, linear, x);
     const uint64_t heads =
         me_over_tensor(nn, nn->config->model.num_attention_heads);
     return me_view(nn->e, y,
@@ -245,7 +247,7 @@ me_multi_latent_attention_forward(me_nn *nn,
     me_tensor *context = me_core_attention_forward(
         nn, &attention->core_attention, qkv_and_latents[0], qkv_and_latents[1],
         qkv_and_latents[2], mask);
-    me_tensor *y = me_row_linear(nn, &attention->linear_proj, context);
+    me_tensor *y = me_row_parallel(nn, &attention->linear_proj, context);
     me_leave(e, frame, y);
     me_module_leave(e);
     return y;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/multi_token_prediction.h"
 
+#include "nn/backend.h"
 #include "nn/loss.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
@@ -29,7 +30,7 @@ static me_tensor *concat_embeddings(me_nn *nn, const me_mtp_layer *layer,
     me_tensor *embedded = me_norm_forward(nn, &layer->enorm, decoder_input);
     me_tensor *x = me_norm_forward(nn, &layer->hnorm, hidden);
     x = me_rebind(e, x, me_cat_last(e, embedded, x)); // (s, b, 2h)
-    x = me_rebind(e, x, me_column_linear(nn, &layer->eh_proj, x, NULL));
+    x = me_rebind(e, x, me_column_parallel(nn, &layer->eh_proj, x));
     if (nn->config->parallel.tensor > 1) {
         x = me_rebind(e, x, me_gather_from_tensor_region(e, nn->comm, x));
     }

@@ -15,6 +15,7 @@
 #define MEMEST_NN_MULTI_TOKEN_PREDICTION_H
 
 #include "nn/embedding.h"
+#include "nn/linear.h"
 #include "nn/transformer.h"
 #include "tensor/autograd.h"
 

@@ -87,6 +87,8 @@ typedef struct me_nn {
     me_weight_gradients *weights; /**< where split backwards keep theirs; NULL:
                                        no backward is split */
     struct me_rope_cache *rope_cache; /**< the rank's; NULL: unlimited */
+    struct me_te_state *te;           /**< the process's Transformer Engine;
+                                           NULL: none */
 } me_nn;
 
 /** How a parameter is made. */

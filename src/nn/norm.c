@@ -1,48 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/norm.h"
 
-#include "ops/norm.h"
+#include "nn/backend.h"
 
-static me_tensor *layer_norm(me_engine *e, const me_norm *norm, me_tensor *x)
-{
-    return me_layer_norm(e, x, norm->weight->tensor, norm->bias->tensor);
-}
-
-static me_tensor *rms_norm(me_engine *e, const me_norm *norm, me_tensor *x)
-{
-    return me_rms_norm(e, x, norm->weight->tensor);
-}
-
-/** One row a kind of norm. */
-static const struct {
-    bool has_bias;
-    me_tensor *(*forward)(me_engine *e, const me_norm *norm, me_tensor *x);
-} norms[] = {
-    [ME_NORMALIZATION_LAYER_NORM] = {true, layer_norm},
-    [ME_NORMALIZATION_RMS_NORM] = {false, rms_norm},
+/** Has a kind of norm a bias? */
+static const bool has_bias[] = {
+    [ME_NORMALIZATION_LAYER_NORM] = true,
+    [ME_NORMALIZATION_RMS_NORM] = false,
 };
 
-static me_parameter *parameter(me_nn *nn, const me_norm *norm, const char *name,
-                               uint64_t size)
+me_norm me_norm_of(me_nn *nn, me_module_id module, uint64_t size,
+                   const char *const names[2])
 {
-    return me_parameter_create(nn, &(me_parameter_spec){
-                                       .name = name,
-                                       .module = norm->module,
-                                       .shape = ME_SHAPE(size),
-                                       .is_made_on_host = true,
-                                       .is_sequence_parallel = true,
-                                   });
+    me_norm norm = {.module = module};
+    me_parameter **const parameters[2] = {&norm.weight, &norm.bias};
+    const int count = has_bias[nn->config->model.normalization] ? 2 : 1;
+    for (int i = 0; i < count; i++) {
+        *parameters[i] = me_parameter_create(
+            nn, &(me_parameter_spec){
+                    .name = names[i],
+                    .module = module,
+                    .shape = ME_SHAPE(size),
+                    .is_made_on_host = me_backend_of(nn)->makes_norms_on_host,
+                    .is_sequence_parallel = true,
+                });
+    }
+    return norm;
 }
 
 me_norm me_norm_create(me_nn *nn, me_module_id parent, const char *name,
                        uint64_t size)
 {
-    me_norm norm = {.module = me_module_add(nn->e, parent, name)};
-    norm.weight = parameter(nn, &norm, "weight", size);
-    if (norms[nn->config->model.normalization].has_bias) {
-        norm.bias = parameter(nn, &norm, "bias", size);
-    }
-    return norm;
+    static const char *const names[2] = {"weight", "bias"};
+    return me_norm_of(nn, me_module_add(nn->e, parent, name), size, names);
 }
 
 me_tensor *me_norm_forward(me_nn *nn, const me_norm *norm, me_tensor *x)
@@ -51,8 +41,7 @@ me_tensor *me_norm_forward(me_nn *nn, const me_norm *norm, me_tensor *x)
         return me_none(nn->e);
     }
     me_module_enter(nn->e, norm->module);
-    me_tensor *y =
-        norms[nn->config->model.normalization].forward(nn->e, norm, x);
+    me_tensor *y = me_backend_of(nn)->layer_norm(nn, norm, x);
     me_module_leave(nn->e);
     return y;
 }

@@ -19,6 +19,11 @@ typedef struct me_norm {
 me_norm me_norm_create(me_nn *nn, me_module_id parent, const char *name,
                        uint64_t size);
 
+/** The same as part of the layer @p module, with names of its own: of a weight and
+ *  a bias; static. */
+me_norm me_norm_of(me_nn *nn, me_module_id module, uint64_t size,
+                   const char *const names[2]);
+
 /** (…, size) to (…, size). */
 me_tensor *me_norm_forward(me_nn *nn, const me_norm *norm, me_tensor *x);
 

@@ -139,6 +139,17 @@ static void buffer_to_half(me_nn *nn, me_tensor **buffer)
     me_category_set(nn->e, category);
 }
 
+/** Another dtype takes as many elements and other bytes. */
+static void count_cast(me_nn *nn, me_parameter *parameter, me_dtype dtype)
+{
+    const uint64_t numel = parameter->numel;
+    me_module_discount_parameter(nn->e, parameter->module, numel,
+                                 numel * me_dtype_bytes(parameter->dtype));
+    me_module_count_parameter(nn->e, parameter->module, numel,
+                              numel * me_dtype_bytes(dtype));
+    parameter->dtype = dtype;
+}
+
 void me_parameters_to_half(me_nn *nn)
 {
     const me_dtype dtype = nn->config->train.params_dtype;
@@ -152,7 +163,9 @@ void me_parameters_to_half(me_nn *nn)
             buffer_to_half(nn, list->buffers[b].tensor);
         }
         me_parameter *parameter = list->parameters[i];
-        if (!parameter->is_made_on_host || parameter->is_made_in_params_dtype ||
+        const bool is_other =
+            parameter->is_made_on_host || parameter->dtype != dtype;
+        if (!is_other || parameter->is_made_in_params_dtype ||
             !me_engine_is_ok(nn->e)) {
             continue;
         }
@@ -160,19 +173,11 @@ void me_parameters_to_half(me_nn *nn)
         me_tensor *half = device_tensor(nn, parameter, dtype);
         me_set_data(nn->e, parameter->tensor, half);
         me_release(nn->e, half);
+        if (parameter->dtype != dtype) {
+            count_cast(nn, parameter, dtype);
+        }
     }
     me_module_switch(nn->e, ME_NO_MODULE);
-}
-
-/** Another dtype takes as many elements and other bytes. */
-static void count_cast(me_nn *nn, me_parameter *parameter, me_dtype dtype)
-{
-    const uint64_t numel = parameter->numel;
-    me_module_discount_parameter(nn->e, parameter->module, numel,
-                                 numel * me_dtype_bytes(parameter->dtype));
-    me_module_count_parameter(nn->e, parameter->module, numel,
-                              numel * me_dtype_bytes(dtype));
-    parameter->dtype = dtype;
 }
 
 void me_parameters_cast_on_meta(me_nn *nn, me_dtype dtype)

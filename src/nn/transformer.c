@@ -1,71 +1,67 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/transformer.h"
 
+#include "nn/backend.h"
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
 #include "ops/view.h"
 #include "tensor/launch.h"
-
-static bool is_moe_layer(const me_nn *nn, int32_t number)
-{
-    const me_moe_options *c = &nn->config->moe;
-    return c->num_experts > 0 && number >= 0 && nn->is_moe_layer[number];
-}
-
-static void create_mlp(me_nn *nn, int32_t number, me_transformer_layer *l)
-{
-    const me_module_id module = me_module_add(nn->e, l->module, "mlp");
-    if (is_moe_layer(nn, number)) {
-        l->moe = me_engine_alloc(nn->e, 1, sizeof *l->moe);
-        if (l->moe != NULL) {
-            me_moe_layer_create(nn, module, number, l->moe);
-        }
-        return;
-    }
-    const me_mlp_spec spec = {.ffn_hidden_size =
-                                  nn->config->model.ffn_hidden_size};
-    me_mlp_create(nn, module, &spec, &l->mlp);
-}
 
 static me_tensor *run_norm(const me_section *section, me_tensor *const *inputs)
 {
     return me_norm_forward(section->nn, section->self, inputs[0]);
 }
 
-static me_tensor *run_mlp(const me_section *section, me_tensor *const *inputs)
+static me_tensor *run_mixer(const me_section *section, me_tensor *const *inputs)
 {
-    const me_transformer_layer *layer = section->self;
-    return me_mlp_forward(section->nn, &layer->mlp, inputs[0], NULL);
+    const me_sublayer *sublayer = section->self;
+    const me_mixer_inputs others = {.mask = inputs[1], .angles = inputs[2]};
+    return sublayer->mixer->forward(section->nn, sublayer->self, inputs[0],
+                                    &others);
+}
+
+/** @param norm  name of the norm before the mixer */
+static void create_sublayer(me_nn *nn, const me_transformer_layer *layer,
+                            int32_t number, const char *norm,
+                            me_sublayer *sublayer)
+{
+    me_sublayer *l = sublayer;
+    l->has_norm = !(me_backend_of(nn)->fuse_layernorm_and_linear &&
+                    l->mixer->can_have_norm);
+    if (l->has_norm) {
+        l->norm = me_norm_create(nn, layer->module, norm,
+                                 nn->config->model.hidden_size);
+    }
+    l->self = me_engine_alloc(nn->e, 1, l->mixer->size);
+    if (l->self == NULL) {
+        return;
+    }
+    l->mixer->create(nn, layer->module, number, l->self);
+    l->norm_section = (me_section){.nn = nn, .run = run_norm, .self = &l->norm};
+    l->mixer_section = (me_section){.nn = nn, .run = run_mixer, .self = l};
 }
 
 void me_transformer_layer_create(me_nn *nn, me_module_id module, int32_t number,
                                  me_transformer_layer *layer)
 {
-    const uint64_t h = nn->config->model.hidden_size;
-    me_transformer_layer *l = layer;
-    l->module = module;
-    l->input_layernorm = me_norm_create(nn, l->module, "input_layernorm", h);
-    if (nn->config->model.multi_latent_attention) {
-        me_multi_latent_attention_create(nn, l->module, &l->mla);
-    } else {
-        me_attention_create(nn, l->module, &l->self_attention);
+    layer->module = module;
+    layer->attention.mixer = me_attention_mixer(nn);
+    create_sublayer(nn, layer, number, "input_layernorm", &layer->attention);
+    layer->mlp.mixer = me_mlp_mixer(nn, number);
+    create_sublayer(nn, layer, number, "pre_mlp_layernorm", &layer->mlp);
+}
+
+static void fini_sublayer(me_engine *e, const me_sublayer *sublayer)
+{
+    if (sublayer->self != NULL) {
+        sublayer->mixer->fini(e, sublayer->self);
     }
-    l->pre_mlp_layernorm =
-        me_norm_create(nn, l->module, "pre_mlp_layernorm", h);
-    create_mlp(nn, number, layer);
-    layer->input_layernorm_section = (me_section){
-        .nn = nn, .run = run_norm, .self = &layer->input_layernorm};
-    layer->pre_mlp_layernorm_section = (me_section){
-        .nn = nn, .run = run_norm, .self = &layer->pre_mlp_layernorm};
-    layer->mlp_section = (me_section){.nn = nn, .run = run_mlp, .self = layer};
 }
 
 void me_transformer_layer_fini(me_engine *e, me_transformer_layer *layer)
 {
-    me_multi_latent_attention_fini(e, &layer->mla);
-    if (layer->moe != NULL) {
-        me_moe_layer_fini(e, layer->moe);
-    }
+    fini_sublayer(e, &layer->attention);
+    fini_sublayer(e, &layer->mlp);
 }
 
 /** residual + dropout(x + bias); the tape is on even under recomputation. */
@@ -108,47 +104,33 @@ static me_tensor *layernorm(me_nn *nn, const me_section *section, me_tensor *x,
     return section->run(section, &x);
 }
 
-static me_tensor *attention_part(me_nn *nn, const me_transformer_layer *layer,
-                                 me_tensor *x, me_tensor *mask,
-                                 me_tensor *angles)
+static me_tensor *mixer(me_nn *nn, const me_sublayer *sublayer, me_tensor *x,
+                        const me_mixer_inputs *inputs)
 {
-    const me_frame frame = me_enter(nn->e);
-    const bool is_latent = nn->config->model.multi_latent_attention;
-    const me_attention *attention = &layer->self_attention;
-    me_output_checkpoint *c = NULL;
-    me_tensor *n = layernorm(nn, &layer->input_layernorm_section, x, &c);
-    me_tensor *y =
-        is_latent ? me_multi_latent_attention_forward(nn, &layer->mla, n, mask)
-                  : me_attention_forward(nn, attention, n, mask, angles);
-    me_checkpoint_discard(c, y);
-    const me_linear *projection =
-        is_latent ? &layer->mla.linear_proj : &attention->linear_proj;
-    me_tensor *out = bias_dropout_add(nn, y, projection->bias, x);
-    return me_leave(nn->e, frame, out); // (s, b, h)
-}
-
-static me_tensor *run_or_checkpoint_mlp(me_nn *nn,
-                                        const me_transformer_layer *layer,
-                                        me_tensor *x)
-{
-    if (nn->config->recompute.granularity == ME_RECOMPUTE_SELECTIVE &&
-        nn->config->recompute.mlp) {
-        me_tensor *const inputs[ME_CHECKPOINT_INPUTS] = {x};
-        return me_checkpoint(nn, &layer->mlp_section, inputs, false);
+    me_tensor *const all[ME_CHECKPOINT_INPUTS] = {x, inputs->mask,
+                                                  inputs->angles};
+    const me_recompute_config *recompute = &nn->config->recompute;
+    if (recompute->granularity == ME_RECOMPUTE_SELECTIVE && recompute->mlp &&
+        sublayer->mixer->has_mlp_modules) {
+        me_tensor *const inputs_of_mlp[ME_CHECKPOINT_INPUTS] = {x};
+        return me_checkpoint(nn, &sublayer->mixer_section, inputs_of_mlp,
+                             false);
     }
-    return me_mlp_forward(nn, &layer->mlp, x, NULL);
+    return run_mixer(&sublayer->mixer_section, all);
 }
 
-static me_tensor *mlp_part(me_nn *nn, const me_transformer_layer *layer,
-                           me_tensor *x)
+/** _forward_attention() and _forward_mlp(): x + dropout(mixer(norm(x))). */
+static me_tensor *sublayer(me_nn *nn, const me_sublayer *sublayer, me_tensor *x,
+                           const me_mixer_inputs *inputs)
 {
     const me_frame frame = me_enter(nn->e);
     me_output_checkpoint *c = NULL;
-    me_tensor *n = layernorm(nn, &layer->pre_mlp_layernorm_section, x, &c);
-    me_tensor *y = layer->moe != NULL ? me_moe_layer_forward(nn, layer->moe, n)
-                                      : run_or_checkpoint_mlp(nn, layer, n);
+    me_tensor *n =
+        sublayer->has_norm ? layernorm(nn, &sublayer->norm_section, x, &c) : x;
+    me_tensor *y = mixer(nn, sublayer, n, inputs);
     me_checkpoint_discard(c, y);
-    me_tensor *out = bias_dropout_add(nn, y, layer->mlp.linear_fc2.bias, x);
+    me_tensor *out =
+        bias_dropout_add(nn, y, sublayer->mixer->bias(sublayer->self), x);
     return me_leave(nn->e, frame, out); // (s, b, h)
 }
 
@@ -157,8 +139,9 @@ static me_tensor *run_layer(me_nn *nn, const me_transformer_layer *layer,
                             me_tensor *x, me_tensor *mask, me_tensor *angles)
 {
     const me_frame frame = me_enter(nn->e);
-    me_tensor *y = attention_part(nn, layer, x, mask, angles);
-    y = mlp_part(nn, layer, y);
+    const me_mixer_inputs inputs = {.mask = mask, .angles = angles};
+    me_tensor *y = sublayer(nn, &layer->attention, x, &inputs);
+    y = sublayer(nn, &layer->mlp, y, &inputs);
     return me_leave(nn->e, frame, y);
 }
 
@@ -297,7 +280,8 @@ me_tensor *me_transformer_block_forward(me_nn *nn, me_transformer_block *block,
                        ? run_recomputed(nn, block, inputs)
                        : run_section(&all, inputs);
     if (block->has_final_layernorm) {
-        y = me_norm_forward(nn, &block->final_layernorm, y);
+        y = me_make_viewless(e,
+                             me_norm_forward(nn, &block->final_layernorm, y));
     }
     if (!block->pre_process && !block->has_final_layernorm &&
         block->num_layers == 0) {

@@ -8,23 +8,25 @@
 #ifndef MEMEST_NN_TRANSFORMER_H
 #define MEMEST_NN_TRANSFORMER_H
 
-#include "nn/attention.h"
+#include "nn/checkpoint.h"
 #include "nn/hooks.h"
-#include "nn/mlp.h"
-#include "nn/moe.h"
-#include "nn/multi_latent_attention.h"
+#include "nn/mixer.h"
+#include "nn/norm.h"
+
+/** Norm, mixer and residual step. */
+typedef struct me_sublayer {
+    bool has_norm; /**< else the mixer has it */
+    me_norm norm;
+    const me_mixer *mixer;
+    void *self;              /**< the mixer's module; of the engine */
+    me_section norm_section; /**< these: when recomputed */
+    me_section mixer_section;
+} me_sublayer;
 
 typedef struct me_transformer_layer {
     me_module_id module;
-    me_norm input_layernorm;
-    me_attention self_attention;
-    me_multi_latent_attention mla; /**< instead, with multi_latent_attention */
-    me_norm pre_mlp_layernorm;
-    me_mlp mlp;
-    me_moe_layer *moe; /**< in its place; of the engine; NULL: no experts */
-    me_section input_layernorm_section; /**< these: when recomputed */
-    me_section pre_mlp_layernorm_section;
-    me_section mlp_section;
+    me_sublayer attention;
+    me_sublayer mlp;
     const me_module_hooks *hooks; /**< borrowed; NULL: none */
 } me_transformer_layer;
 

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "nn/linear.h"
+#include "nn/te_state.h"
 #include "ops/matmul.h"
 #include "ops/view.h"
 #include "tensor/autograd.h"
@@ -66,7 +67,14 @@ static void make(me_nn *nn, me_weight_work *work)
     if (work->gathers_rows) {
         me_gather_rows(nn, work->x, false);
     }
-    me_tensor *dw = me_weight_gradient(e, work->gy, work->x, work->weight);
+    me_tensor *dw = NULL;
+    if (me_fuses_weight_gradients(nn)) {
+        me_te_gemm_into(nn, ME_KERNEL_LINEAR_WGRAD, work->weight->dtype,
+                        work->weight->shape, me_rows(work->gy));
+        dw = me_te_dummy_wgrad(nn, work->weight->dtype, &work->weight->shape);
+    } else {
+        dw = me_weight_gradient(e, work->gy, work->x, work->weight);
+    }
     if (me_engine_is_ok(e)) {
         me_accumulate_grad(e, work->weight, dw);
     }

@@ -8,6 +8,7 @@
 #ifndef MEMEST_TRAIN_MEGATRON_TRAINER_H
 #define MEMEST_TRAIN_MEGATRON_TRAINER_H
 
+#include "nn/te_state.h"
 #include "train/fsdp/fsdp.h"
 #include "train/megatron/ddp.h"
 #include "train/megatron/megatron.h"
@@ -26,6 +27,7 @@ typedef struct me_trainer {
     me_parameter_list parameters;
     me_weight_gradients weights; /**< of the backward that runs, if split */
     me_rope_cache rope_cache;
+    me_te_state te;
     me_gpt *chunks;
     const me_model_wrapper *wrapper;            /**< around the chunks */
     me_ddp *ddp;                                /**< DDP's, one a chunk */

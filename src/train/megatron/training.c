@@ -107,6 +107,7 @@ void me_trainer_fini(me_trainer *t)
     t->wrapper->fini(t);
     me_optimizer_destroy(t);
     me_weight_gradients_fini(e, &t->weights);
+    me_te_state_fini(e, &t->te);
     me_parameter_list_fini(e, &t->parameters);
     me_repeats_fini(t);
 }
@@ -126,6 +127,7 @@ void me_trainer_init(me_trainer *t, me_engine *e, const me_megatron_spec *spec,
         .parameters = &t->parameters,
         .weights = spec->order == NULL ? NULL : &t->weights,
         .rope_cache = &t->rope_cache,
+        .te = &t->te,
         .moe = &t->moe,
         .is_moe_layer = spec->is_moe_layer,
         .routing = spec->routing,
