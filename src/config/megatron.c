@@ -82,7 +82,7 @@ static void judge_modelled(const me_flag_use *use, me_config *config,
         v->list = &config->not_modelled;
         (void)snprintf(v->note, sizeof v->note,
                        "several values; %.40s is estimated", use->values[0]);
-    } else if (rule->option == NULL && rule->neutral != NULL &&
+    } else if (rule->note != NULL && rule->neutral != NULL &&
                !me_flag_use_is_neutral(use)) {
         v->list = &config->not_modelled;
         set_note(v, rule->note);
@@ -306,43 +306,16 @@ static me_status settle_modules(me_config *config, const me_flag_uses *uses,
     return status;
 }
 
-/* Without `--transformer-impl local` layers come from Transformer Engine. Its
- * attention is a fused one; what is nearest to it among the modelled ones is
- * the flash kernel, not the local unfused attention. */
+/* Layers are Transformer Engine's unless `--transformer-impl local` is given. */
 static me_status settle_transformer(me_config *config, const me_flag_uses *uses,
                                     me_diag *diag)
 {
     const me_flag_use *impl = me_flag_use_find(uses, "--transformer-impl");
-    if (impl != NULL && strcmp(impl->values[0], "local") == 0) {
+    if (impl != NULL || me_config_is_set(config, "impl.transformer")) {
         return ME_OK;
     }
-    const me_flag_use *backend = me_flag_use_find(uses, "--attention-backend");
-    const bool is_unfused =
-        config->train.params_dtype == ME_DTYPE_FLOAT32 ||
-        (backend != NULL && (strcmp(backend->values[0], "unfused") == 0 ||
-                             strcmp(backend->values[0], "local") == 0));
-    me_status status = ME_OK;
-    if (!is_unfused && !me_config_is_set(config, "impl.core_attention")) {
-        status =
-            me_config_set(config, "impl.core_attention", "sdpa_flash", diag);
-    }
-    if (status == ME_OK && impl == NULL) {
-        status = me_flag_list_add(
-            config, &config->not_modelled, "--transformer-impl",
-            "not given, so transformer_engine; the local implementation is "
-            "estimated",
-            diag);
-    }
-    if (status == ME_OK) {
-        status = me_config_assume(
-            config, diag,
-            "layers of Transformer Engine are estimated as the local "
-            "implementation with core attention %s",
-            config->impl.core_attention == ME_CORE_ATTENTION_SDPA_FLASH
-                ? "sdpa_flash"
-                : "unfused");
-    }
-    return status;
+    return me_config_set(config, "impl.transformer", "transformer_engine",
+                         diag);
 }
 
 /* Megatron-LM takes Transformer Engine's optimizers wherever it can import it,

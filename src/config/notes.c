@@ -6,6 +6,25 @@
 /* Option values that a job may have and that are not modelled. Where a launch
  * command has named the flag already, the flag speaks. */
 
+/* Without Transformer Engine there is nothing that these are fused by. */
+static bool is_local(const me_config *config)
+{
+    return config->impl.transformer == ME_TRANSFORMER_LOCAL;
+}
+
+static bool has_flash_attention(const me_config *config)
+{
+    return !is_local(config) &&
+           config->impl.attention_backend == ME_ATTENTION_BACKEND_FLASH;
+}
+
+/* The fused attention of Transformer Engine alone takes one. */
+static bool has_softmax_offset(const me_config *config)
+{
+    return config->model.softmax_type != ME_SOFTMAX_VANILLA &&
+           config->impl.core_attention != ME_CORE_ATTENTION_TE_FUSED;
+}
+
 static bool has_context(const me_config *config)
 {
     return config->parallel.context > 1;
@@ -33,7 +52,7 @@ static bool has_narrow_values(const me_config *config)
 
 static bool has_rope_fusion(const me_config *config)
 {
-    return config->train.apply_rope_fusion;
+    return config->train.apply_rope_fusion && is_local(config);
 }
 
 /* Only the unfused attention has a softmax of its own; the kernel takes half
@@ -47,7 +66,7 @@ static bool has_softmax_fusion(const me_config *config)
 
 static bool has_gradient_fusion(const me_config *config)
 {
-    return config->train.gradient_accumulation_fusion;
+    return config->train.gradient_accumulation_fusion && is_local(config);
 }
 
 static const struct {
@@ -60,6 +79,10 @@ static const struct {
      "context parallelism"},
     {"model.fp32_residual_connection", "--fp32-residual-connection",
      has_fp32_residual, "the float32 residual stream"},
+    {"impl.attention_backend", "--attention-backend", has_flash_attention,
+     "flash-attn's kernels under Transformer Engine; cuDNN's are estimated"},
+    {"model.softmax_type", "--softmax-type", has_softmax_offset,
+     "softmax with an offset; without is estimated"},
     {"model.kv_channels", "--kv-channels", has_padded_heads,
      "flash attention pads heads to a multiple of 8; unpadded is estimated"},
     {"model.v_head_dim", NULL, has_narrow_values,

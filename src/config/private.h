@@ -71,6 +71,9 @@ me_status me_torch_check_parallel(const me_config *config,
 me_status me_config_derive(me_config *config, int32_t num_processes,
                            me_diag *diag) ME_MUST_CHECK;
 
+/** Which core attention Transformer Engine takes, unless one is given. */
+void me_config_derive_attention(me_config *config);
+
 /** One check of values that depend on each other. */
 typedef struct me_rule {
     const char *name;
@@ -79,6 +82,8 @@ typedef struct me_rule {
 
 /** The rules of the optimizer; static. */
 const me_rule *me_optimizer_rules(size_t *count_out);
+/** The rules of Transformer Engine; static. */
+const me_rule *me_te_rules(size_t *count_out);
 
 /** The rules of multi-latent attention and multi-token prediction; static. */
 const me_rule *me_model_rules(size_t *count_out);

@@ -116,11 +116,19 @@ void me_text_head_megatron(const me_report *report, me_str *text)
     append_grid(report, text);
     append_training(config, text);
     append_recompute(&config->recompute, text);
-    me_str_printf(text,
-                  "  code        core_attention %s, norm %s, optimizer %s\n",
-                  me_choice_title(me_core_attention_kind_choices,
-                                  (int)config->impl.core_attention),
-                  me_choice_title(me_norm_impl_choices, (int)config->impl.norm),
-                  me_choice_title(me_optimizer_impl_choices,
-                                  (int)config->impl.optimizer));
+    const char *attention = me_choice_title(me_core_attention_kind_choices,
+                                            (int)config->impl.core_attention);
+    const char *optimizer = me_choice_title(me_optimizer_impl_choices,
+                                            (int)config->impl.optimizer);
+    if (config->impl.transformer == ME_TRANSFORMER_ENGINE) {
+        me_str_printf(text,
+                      "  code        Transformer Engine %s, core_attention %s, "
+                      "optimizer %s\n",
+                      config->impl.te_version, attention, optimizer);
+        return;
+    }
+    me_str_printf(
+        text, "  code        core_attention %s, norm %s, optimizer %s\n",
+        attention, me_choice_title(me_norm_impl_choices, (int)config->impl.norm),
+        optimizer);
 }

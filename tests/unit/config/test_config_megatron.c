@@ -258,11 +258,13 @@ static void test_megatron__options(void **state)
         {"--use-torch-fsdp2 --untie-embeddings-and-output-weights "
          "--overlap-grad-reduce",
          "optimizer.overlap_grad_reduce", "false"},
-        {"--transformer-impl transformer_engine", "impl.core_attention",
-         "sdpa_flash"},
+        {"--transformer-impl transformer_engine", "impl.transformer",
+         "transformer_engine"},
         {"--transformer-impl transformer_engine --attention-backend unfused",
-         "impl.core_attention", "unfused"},
-        {"", "impl.core_attention", "unfused"},
+         "impl.attention_backend", "unfused"},
+        {"--attention-backend unfused", "impl.attention_backend", "auto"},
+        {"", "impl.transformer", "local"},
+        {"--softmax-type learnable", "model.softmax_type", "learnable"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         me_config *config = job_of(cases[i][0]);
@@ -277,13 +279,88 @@ static void test_megatron__options(void **state)
 static void test_megatron__transformer_engine_is_the_default(void **state)
 {
     (void)state;
-    static const char *const flags[] = {"--num-layers", "2", "--bf16"};
-    me_config *config = me_config_create();
-    assert_int_equal(me_config_read_launch(config, 3, flags, NULL), ME_OK);
-    assert_true(list_has(&config->not_modelled, "--transformer-impl"));
-    assert_int_equal(config->impl.core_attention, ME_CORE_ATTENTION_SDPA_FLASH);
-    assert_int_equal(config->assumptions.count, 1);
-    me_config_destroy(config);
+
+    /* Its attention follows from type, head size and what is asked for. */
+    static const struct {
+        const char *flags[13];
+        me_core_attention_kind attention;
+    } cases[] = {
+        {{"--bf16"}, ME_CORE_ATTENTION_TE_FUSED},
+        {{"--fp16"}, ME_CORE_ATTENTION_TE_FUSED},
+        {{"--loss-scale", "1"}, ME_CORE_ATTENTION_TE_UNFUSED},
+        {{"--bf16", "--kv-channels", "12"}, ME_CORE_ATTENTION_TE_UNFUSED},
+        {{"--bf16", "--kv-channels", "256"}, ME_CORE_ATTENTION_TE_FUSED},
+        {{"--bf16", "--kv-channels", "264"}, ME_CORE_ATTENTION_TE_UNFUSED},
+        {{"--bf16", "--attention-backend", "unfused"},
+         ME_CORE_ATTENTION_TE_UNFUSED},
+        {{"--bf16", "--attention-backend", "fused"},
+         ME_CORE_ATTENTION_TE_FUSED},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const char *flags[32] = {"--num-layers",
+                                 "2",
+                                 "--hidden-size",
+                                 "64",
+                                 "--num-attention-heads",
+                                 "4",
+                                 "--seq-length",
+                                 "16",
+                                 "--max-position-embeddings",
+                                 "16",
+                                 "--vocab-size",
+                                 "128",
+                                 "--micro-batch-size",
+                                 "1"};
+        int count = 14;
+        for (int k = 0; cases[i].flags[k] != NULL; k++) {
+            flags[count++] = cases[i].flags[k];
+        }
+        me_config *config = me_config_create();
+        assert_int_equal(me_config_read_launch(config, count, flags, NULL),
+                         ME_OK);
+        assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
+        assert_int_equal(config->impl.transformer, ME_TRANSFORMER_ENGINE);
+        assert_int_equal(config->impl.core_attention, cases[i].attention);
+        assert_int_equal(config->not_modelled.count, 0);
+        me_config_destroy(config);
+    }
+}
+
+/** LanguageModule._set_attention_backend() stops where a variable and the flag
+ *  do not agree. */
+static void test_megatron__attention_variables(void **state)
+{
+    (void)state;
+    static const char *const flags[] = {"NVTE_FUSED_ATTN=0",
+                                        "python",
+                                        "pretrain_gpt.py",
+                                        "--num-layers",
+                                        "2",
+                                        "--hidden-size",
+                                        "64",
+                                        "--num-attention-heads",
+                                        "4",
+                                        "--seq-length",
+                                        "16",
+                                        "--max-position-embeddings",
+                                        "16",
+                                        "--vocab-size",
+                                        "128",
+                                        "--micro-batch-size",
+                                        "1",
+                                        "--bf16",
+                                        "--attention-backend",
+                                        "unfused"};
+    for (int with_flag = 0; with_flag < 2; with_flag++) {
+        me_config *config = me_config_create();
+        const int count = with_flag ? 20 : 18;
+        assert_int_equal(me_config_read_launch(config, count, flags, NULL),
+                         ME_OK);
+        assert_int_equal(me_config_finish(config, 1, NULL),
+                         with_flag ? ME_OK : ME_ERR_CONFIG);
+        me_config_destroy(config);
+    }
 }
 
 static void test_megatron__gpt2_tokenizer_has_a_known_size(void **state)
@@ -303,6 +380,7 @@ int main(void)
         cmocka_unit_test(test_megatron__lists),
         cmocka_unit_test(test_megatron__options),
         cmocka_unit_test(test_megatron__transformer_engine_is_the_default),
+        cmocka_unit_test(test_megatron__attention_variables),
         cmocka_unit_test(test_megatron__gpt2_tokenizer_has_a_known_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
