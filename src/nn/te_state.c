@@ -97,8 +97,7 @@ void me_te_gemm_into(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
 bool me_fuses_weight_gradients(const me_nn *nn)
 {
     return nn->config->impl.transformer == ME_TRANSFORMER_ENGINE &&
-           nn->config->train.gradient_accumulation_fusion &&
-           !nn->config->parallel.torch_fsdp2;
+           nn->config->train.gradient_accumulation_fusion;
 }
 
 me_tensor *me_te_dummy_wgrad(me_nn *nn, me_dtype dtype, const me_shape *shape)

@@ -118,8 +118,8 @@ void me_text_head_megatron(const me_report *report, me_str *text)
     append_recompute(&config->recompute, text);
     const char *attention = me_choice_title(me_core_attention_kind_choices,
                                             (int)config->impl.core_attention);
-    const char *optimizer = me_choice_title(me_optimizer_impl_choices,
-                                            (int)config->impl.optimizer);
+    const char *optimizer =
+        me_choice_title(me_optimizer_impl_choices, (int)config->impl.optimizer);
     if (config->impl.transformer == ME_TRANSFORMER_ENGINE) {
         me_str_printf(text,
                       "  code        Transformer Engine %s, core_attention %s, "
@@ -127,8 +127,9 @@ void me_text_head_megatron(const me_report *report, me_str *text)
                       config->impl.te_version, attention, optimizer);
         return;
     }
-    me_str_printf(
-        text, "  code        core_attention %s, norm %s, optimizer %s\n",
-        attention, me_choice_title(me_norm_impl_choices, (int)config->impl.norm),
-        optimizer);
+    me_str_printf(text,
+                  "  code        core_attention %s, norm %s, optimizer %s\n",
+                  attention,
+                  me_choice_title(me_norm_impl_choices, (int)config->impl.norm),
+                  optimizer);
 }
