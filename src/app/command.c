@@ -2,6 +2,7 @@
 #include "app/command.h"
 
 #include "alloc/replay.h"
+#include "app/apart.h"
 #include "app/card.h"
 #include "app/cli.h"
 #include "app/compare.h"
@@ -155,6 +156,10 @@ int me_command_run(me_transport *transport, int argc, char **argv,
     me_cli cli;
     me_status status = me_transport_agree(
         transport, me_cli_parse(argc, argv, diag, &cli), diag);
+    if (status == ME_OK) {
+        status = me_transport_agree(transport,
+                                    me_outputs_keep_apart(&cli, diag), diag);
+    }
     if (status == ME_OK) {
         status = me_transport_agree(transport, set_up_log(&cli, diag), diag);
     }

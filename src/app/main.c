@@ -2,6 +2,7 @@
 #include "app/command.h"
 #include "app/estimate.h"
 #include "base/log.h"
+#include "base/outfile.h"
 #include "collectives/transport.h"
 
 #include <fcntl.h>
@@ -34,6 +35,7 @@ int main(int argc, char **argv)
     if (me_transport_mpi_create(&argc, &argv, &diag, &transport) != ME_OK) {
         return fail(&diag);
     }
+    me_outfile_guard_signals();
     const int code = me_command_run(transport, argc, argv, &diag);
     if (code != ME_EXIT_OK && code != ME_EXIT_DOES_NOT_FIT &&
         me_transport_rank(transport) == 0) {

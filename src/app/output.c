@@ -32,7 +32,7 @@ me_status me_print_text(const me_str *text, const char *path, me_diag *diag)
     errno = 0;
     if (fputs(me_str_text(text), stdout) < 0 || fflush(stdout) != 0) {
         return me_fail(diag, ME_ERR_IO, "cannot write to stdout: %s",
-                       errno == 0 ? "a write failed" : strerror(errno));
+                       me_stream_reason(stdout, errno));
     }
     return ME_OK;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/input.h"
 
+#include "base/log.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -10,6 +12,53 @@
 enum {
     MARK_BYTES = 3
 };
+
+/** Files that are written, and so not read. */
+typedef struct written {
+    const char *flag[ME_INPUT_APART_MAX];
+    const char *path[ME_INPUT_APART_MAX];
+    size_t count;
+} written;
+
+/* Writable at file scope: what a process writes is the process's, and no
+ * result depends on it. */
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): above
+static written apart;
+
+void me_input_keep_apart(const char *const *flags, const char *const *paths,
+                         size_t n)
+{
+    apart.count = n < ME_INPUT_APART_MAX ? n : ME_INPUT_APART_MAX;
+    for (size_t i = 0; i < apart.count; i++) {
+        apart.flag[i] = flags[i];
+        apart.path[i] = paths[i];
+    }
+}
+
+/* The other file may have been made since: it is looked at each time. */
+static me_status check_apart(const char *path, const struct stat *about,
+                             me_diag *diag)
+{
+    for (size_t i = 0; i < apart.count; i++) {
+        struct stat other;
+        if (stat(apart.path[i], &other) == 0 && about->st_dev == other.st_dev &&
+            about->st_ino == other.st_ino) {
+            me_log_close(); /* which may be that file */
+            return me_fail_at(diag, ME_ERR_CONFIG, path, 0,
+                              "is what %s would write over: give another file",
+                              apart.flag[i]);
+        }
+    }
+    return ME_OK;
+}
+
+me_status me_input_check_apart(const char *path, me_diag *diag)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISREG(about.st_mode)
+               ? check_apart(path, &about, diag)
+               : ME_OK;
+}
 
 static me_status fail_open(const char *path, me_diag *diag)
 {
@@ -46,6 +95,9 @@ static me_status open_regular(const char *path, me_diag *diag, int *fd_out)
         status = fail_open(path, diag);
     } else {
         status = check_kind(path, &about, diag);
+    }
+    if (status == ME_OK) {
+        status = check_apart(path, &about, diag);
     }
     if (status == ME_OK) {
         *fd_out = fd;

@@ -25,7 +25,7 @@ enum {
  * @param path      its name
  * @param file_out  at its beginning; the caller closes it
  * @return ME_OK; ME_ERR_IO with the reason if it is missing, cannot be read or
- *         is no regular file
+ *         is no regular file; as me_input_check_apart()
  */
 me_status me_input_open(const char *path, me_diag *diag,
                         FILE **file_out) ME_MUST_CHECK;
@@ -42,6 +42,32 @@ me_status me_input_open(const char *path, me_diag *diag,
  */
 me_status me_input_read(const char *path, size_t max_bytes, me_diag *diag,
                         me_str *text_out) ME_MUST_CHECK;
+
+enum {
+    ME_INPUT_APART_MAX = 4
+};
+
+/**
+ * From now on refuse to read, in this process, files that are written: what is
+ * read must not be lost. What was told before is forgotten. For the program,
+ * which writes each file once; a library's user may read what was written. Not
+ * while another thread reads.
+ *
+ * @param flags  why each is written, such as "--output"; static
+ * @param paths  as the user names them, of files that may not be there yet;
+ *               borrowed as long as files are read
+ * @param n      of them, at most ME_INPUT_APART_MAX
+ */
+void me_input_keep_apart(const char *const *flags, const char *const *paths,
+                         size_t n);
+
+/**
+ * Is @p path a file that me_input_keep_apart() was told of? One that is not
+ * there is none. Local.
+ *
+ * @return ME_OK; ME_ERR_CONFIG
+ */
+me_status me_input_check_apart(const char *path, me_diag *diag) ME_MUST_CHECK;
 
 /** Bytes of the UTF-8 byte order mark that @p text begins with: 3, or 0. */
 size_t me_input_mark_bytes(const char *text, size_t length);

@@ -2,6 +2,7 @@
 #include "base/outfile.h"
 
 #include "base/alloc.h"
+#include "base/outfile_guard.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -21,6 +22,7 @@ struct me_outfile {
     char *beside;  /**< what is written; NULL: the target itself */
     FILE *stream;  /**< NULL once closed */
     uint64_t lost; /**< requests for memory, before it was made */
+    size_t guard;  /**< of the file beside; see me_outfile_guard_make() */
 };
 
 /** The target with its links resolved, so that a link stays a link. */
@@ -47,7 +49,7 @@ static me_status open_beside(me_outfile *file, mode_t mode, me_diag *diag)
         me_str_fini(&name);
         return me_fail(diag, ME_ERR_NOMEM, "no memory for a file name");
     }
-    const int descriptor = mkstemp(name.text);
+    const int descriptor = me_outfile_guard_make(name.text, &file->guard);
     if (descriptor < 0) {
         me_str_fini(&name);
         return me_fail(diag, ME_ERR_IO, "cannot write %s: %s", file->target,
@@ -114,10 +116,20 @@ FILE *me_outfile_stream(me_outfile *file)
     return file->stream;
 }
 
-static me_status fail_write(const me_outfile *file, int error, me_diag *diag)
+const char *me_stream_reason(FILE *stream, int error)
+{
+    if (error == 0) {
+        errno = 0;
+        error = write(fileno(stream), "\n", 1) < 0 ? errno : 0;
+    }
+    return error == 0 ? "a write failed" : strerror(error);
+}
+
+static me_status fail_write(const me_outfile *file, const char *reason,
+                            me_diag *diag)
 {
     return me_fail(diag, ME_ERR_IO, "cannot write %s: %s", file->target,
-                   error == 0 ? "a write failed" : strerror(error));
+                   reason);
 }
 
 me_status me_outfile_truncate(me_outfile *file, uint64_t length, me_diag *diag)
@@ -130,7 +142,7 @@ me_status me_outfile_truncate(me_outfile *file, uint64_t length, me_diag *diag)
     if (fflush(file->stream) != 0 ||
         ftruncate(fileno(file->stream), (off_t)length) != 0 ||
         fseeko(file->stream, (off_t)length, SEEK_SET) != 0) {
-        return fail_write(file, errno, diag);
+        return fail_write(file, me_stream_reason(file->stream, errno), diag);
     }
     return ME_OK;
 }
@@ -145,18 +157,21 @@ me_status me_outfile_commit(me_outfile *file, me_diag *diag)
     const bool is_written =
         ferror(file->stream) == 0 && fflush(file->stream) == 0 &&
         (file->beside == NULL || fsync(fileno(file->stream)) == 0);
-    const int error = errno;
+    const char *reason =
+        is_written ? NULL : me_stream_reason(file->stream, errno);
+    errno = 0;
     const bool is_closed = fclose(file->stream) == 0;
     file->stream = NULL;
     if (!is_written || !is_closed) {
-        return fail_write(file, is_written ? errno : error, diag);
+        return fail_write(file, is_written ? strerror(errno) : reason, diag);
     }
     if (file->beside == NULL) {
         return ME_OK;
     }
     if (rename(file->beside, file->target) != 0) {
-        return fail_write(file, errno, diag);
+        return fail_write(file, strerror(errno), diag);
     }
+    me_outfile_guard_end(file->guard);
     me_free(file->beside);
     file->beside = NULL;
     return ME_OK;
@@ -172,6 +187,7 @@ void me_outfile_destroy(me_outfile *file)
     }
     if (file->beside != NULL) {
         (void)unlink(file->beside);
+        me_outfile_guard_end(file->guard);
     }
     me_free(file->beside);
     me_free(file->target);

@@ -49,6 +49,21 @@ me_status me_outfile_truncate(me_outfile *file, uint64_t length,
  */
 me_status me_outfile_commit(me_outfile *file, me_diag *diag) ME_MUST_CHECK;
 
+/**
+ * Why a write to @p stream failed, for a message. Local.
+ *
+ * @param error  of the call that failed; 0: an earlier one did, whose reason is
+ *               lost, and a byte more is tried
+ */
+const char *me_stream_reason(FILE *stream, int error);
+
+/**
+ * Let SIGTERM, SIGINT and SIGHUP, unless they are ignored, take what is not
+ * committed with them before they end the process. For the program: a library
+ * leaves signals to its user. Local.
+ */
+void me_outfile_guard_signals(void);
+
 /** Give back; what was not committed is gone. NULL is allowed. Local. */
 void me_outfile_destroy(me_outfile *file);
 

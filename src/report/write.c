@@ -95,7 +95,7 @@ static me_status write_stdout(const me_report *report, me_format format,
     errno = 0;
     if (fflush(stdout) != 0 || ferror(stdout) != 0) {
         return me_fail(diag, ME_ERR_IO, "cannot write the report: %s",
-                       errno == 0 ? "a write failed" : strerror(errno));
+                       me_stream_reason(stdout, errno));
     }
     return ME_OK;
 }

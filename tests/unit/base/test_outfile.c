@@ -3,11 +3,15 @@
 #include "base/outfile.h"
 #include "support/test.h"
 
+#include <dirent.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -140,10 +144,63 @@ static void test_outfile__says_when_the_disk_is_full(void **state)
     me_outfile *file = NULL;
     me_diag diag = {0};
     assert_int_equal(me_outfile_create("/dev/full", &diag, &file), ME_OK);
-    (void)fputs("text", me_outfile_stream(file));
+    for (int i = 0; i < 100000; i++) { /* more than the buffer holds */
+        (void)fputs("text", me_outfile_stream(file));
+    }
     assert_int_equal(me_outfile_commit(file, &diag), ME_ERR_IO);
-    assert_non_null(strstr(diag.text, "/dev/full"));
+    assert_string_equal(diag.text,
+                        "cannot write /dev/full: No space left on device");
     me_outfile_destroy(file);
+}
+
+/* A child that waits with a file half written, until a signal ends it. */
+static _Noreturn void write_for_ever(void)
+{
+    me_outfile *file = NULL;
+    me_outfile_guard_signals();
+    if (me_outfile_create(path, NULL, &file) != ME_OK) {
+        _exit(1);
+    }
+    (void)fputs("half", me_outfile_stream(file));
+    (void)fflush(me_outfile_stream(file));
+    for (;;) {
+        (void)pause();
+    }
+}
+
+static unsigned count_files(void)
+{
+    unsigned n = 0;
+    DIR *directory = opendir(folder);
+    assert_non_null(directory);
+    while (readdir(directory) != NULL) {
+        n++;
+    }
+    (void)closedir(directory);
+    return n - 2; /* itself and the one above */
+}
+
+static void test_outfile__a_signal_takes_it(void **state)
+{
+    (void)state;
+    static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        const pid_t child = fork();
+        if (child == 0) {
+            (void)signal(signals[i], SIG_DFL);
+            write_for_ever();
+        }
+        assert_true(child > 0);
+        while (count_files() == 0) {
+            (void)sched_yield();
+        }
+        assert_int_equal(kill(child, signals[i]), 0);
+        int status = 0;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status));
+        assert_int_equal(WTERMSIG(status), signals[i]);
+        assert_int_equal(count_files(), 0);
+    }
 }
 
 int main(void)
@@ -160,6 +217,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_outfile__refuses_a_folder, setup,
                                         teardown),
         cmocka_unit_test(test_outfile__says_when_the_disk_is_full),
+        cmocka_unit_test_setup_teardown(test_outfile__a_signal_takes_it, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

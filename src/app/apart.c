@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "app/apart.h"
+
+#include "base/input.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/** A file that is written. */
+typedef struct output {
+    const char *flag;
+    const char *path; /**< NULL: it is not asked for */
+} output;
+
+/** The name behind the last slash. */
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
+/** What is known of the folder of a path; false: nothing. */
+static bool find_folder(const char *path, struct stat *about_out)
+{
+    const size_t length = (size_t)(name_of(path) - path);
+    me_str folder = {0};
+    me_str_append_n(&folder, path, length);
+    me_str_append(&folder, length == 0 ? "." : "");
+    const bool is_known = me_str_status(&folder) == ME_OK &&
+                          stat(me_str_text(&folder), about_out) == 0;
+    me_str_fini(&folder);
+    return is_known;
+}
+
+static bool is_same_place(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/** Are two paths one file, or one as soon as it is there? A terminal or
+ *  /dev/null may be written twice. */
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat of_a;
+    struct stat of_b;
+    const bool has_a = stat(a, &of_a) == 0;
+    const bool has_b = stat(b, &of_b) == 0;
+    if (has_a || has_b) {
+        return has_a && has_b && S_ISREG(of_a.st_mode) &&
+               is_same_place(&of_a, &of_b);
+    }
+    return strcmp(name_of(a), name_of(b)) == 0 && find_folder(a, &of_a) &&
+           find_folder(b, &of_b) && is_same_place(&of_a, &of_b);
+}
+
+static me_status check_pair(const output *a, const output *b, me_diag *diag)
+{
+    return a->path != NULL && b->path != NULL && is_same_file(a->path, b->path)
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "%s %s and %s %s are one file: give another", a->flag,
+                         a->path, b->flag, b->path)
+               : ME_OK;
+}
+
+/** A log that is appended to what stdout goes to takes nothing from it; events
+ *  take the file's place. */
+static me_status check_stdout(const me_cli *cli, const output *events,
+                              me_diag *diag)
+{
+    struct stat of_stdout;
+    struct stat of_events;
+    return cli->output == NULL && events->path != NULL &&
+                   fstat(STDOUT_FILENO, &of_stdout) == 0 &&
+                   S_ISREG(of_stdout.st_mode) &&
+                   stat(events->path, &of_events) == 0 &&
+                   is_same_place(&of_stdout, &of_events)
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "--events %s is the file that stdout goes to: give "
+                         "another",
+                         events->path)
+               : ME_OK;
+}
+
+static me_status check_outputs(const output *outputs, size_t n, me_diag *diag)
+{
+    const char *flags[ME_INPUT_APART_MAX];
+    const char *paths[ME_INPUT_APART_MAX];
+    size_t n_paths = 0;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < i; j++) {
+            const me_status status = check_pair(&outputs[j], &outputs[i], diag);
+            if (status != ME_OK) {
+                return status;
+            }
+        }
+        if (outputs[i].path != NULL) {
+            flags[n_paths] = outputs[i].flag;
+            paths[n_paths++] = outputs[i].path;
+        }
+    }
+    me_input_keep_apart(flags, paths, n_paths);
+    return ME_OK;
+}
+
+me_status me_outputs_keep_apart(const me_cli *cli, me_diag *diag)
+{
+    const bool has_output =
+        cli->output != NULL && strcmp(cli->output, "-") != 0;
+    const output outputs[] = {
+        {"--output", has_output ? cli->output : NULL},
+        {"--events", cli->events},
+        {"--log-file", cli->log_file},
+    };
+    const char *const inputs[] = {cli->model, cli->device, cli->machine,
+                                  cli->load, cli->operand};
+    me_status status =
+        check_outputs(outputs, sizeof outputs / sizeof outputs[0], diag);
+    if (status == ME_OK) {
+        status = check_stdout(cli, &outputs[1], diag);
+    }
+    for (size_t i = 0; status == ME_OK && i < sizeof inputs / sizeof inputs[0];
+         i++) {
+        status =
+            inputs[i] == NULL ? ME_OK : me_input_check_apart(inputs[i], diag);
+    }
+    return status;
+}

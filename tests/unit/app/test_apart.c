@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is written is nothing that is read, and no two things are written to
+ * one file. */
+#include "app/apart.h"
+#include "base/input.h"
+#include "support/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/memest-test-XXXXXX";
+static char old_folder[4096];
+
+static void make_file(const char *name, const char *text)
+{
+    FILE *file = fopen(name, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    if (getcwd(old_folder, sizeof old_folder) == NULL ||
+        mkdtemp(folder) == NULL || chdir(folder) != 0) {
+        return -1;
+    }
+    make_file("job.cfg", "");
+    make_file("included.cfg", "");
+    return symlink("job.cfg", "link.cfg") == 0 && link("job.cfg", "hard") == 0
+               ? 0
+               : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    (void)unlink("job.cfg");
+    (void)unlink("included.cfg");
+    (void)unlink("link.cfg");
+    (void)unlink("hard");
+    return chdir(old_folder) == 0 ? rmdir(folder) : -1;
+}
+
+static void expect(const me_cli *cli, const char *says)
+{
+    me_diag diag = {.status = ME_OK};
+    const me_status status = me_outputs_keep_apart(cli, &diag);
+    assert_int_equal(status, says == NULL ? ME_OK : ME_ERR_CONFIG);
+    if (says != NULL && strstr(diag.text, says) == NULL) {
+        fail_msg("'%s' does not say '%s'", diag.text, says);
+    }
+}
+
+static void test_apart__outputs(void **state)
+{
+    (void)state;
+    expect(&(me_cli){.output = "a", .events = "b", .log_file = "c"}, NULL);
+    expect(&(me_cli){.output = "/dev/null", .events = "/dev/null"}, NULL);
+    expect(&(me_cli){.output = "-", .log_file = "-"}, NULL);
+    expect(&(me_cli){.output = "a", .events = "a"},
+           "--output a and --events a are one file");
+    expect(&(me_cli){.output = "a", .events = "./a"}, "are one file");
+    expect(&(me_cli){.output = "a", .log_file = "a"}, "are one file");
+    expect(&(me_cli){.events = "job.cfg", .log_file = "link.cfg"},
+           "are one file");
+}
+
+/* Everything that is read afterwards in this process is held to it. */
+static void test_apart__inputs(void **state)
+{
+    (void)state;
+    static const char says[] = "--output would write over";
+    expect(&(me_cli){.model = "job.cfg", .output = "other.cfg"}, NULL);
+    expect(&(me_cli){.model = "job.cfg", .output = "job.cfg"}, says);
+    expect(&(me_cli){.device = "link.cfg", .output = "job.cfg"}, says);
+    expect(&(me_cli){.operand = "hard", .output = "job.cfg"}, says);
+    FILE *file = NULL;
+    me_diag diag = {.status = ME_OK};
+    assert_int_equal(me_input_open("included.cfg", &diag, &file), ME_OK);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(me_input_open("./job.cfg", &diag, &file), ME_ERR_CONFIG);
+    assert_non_null(strstr(diag.text, says));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_apart__outputs),
+        cmocka_unit_test(test_apart__inputs),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
