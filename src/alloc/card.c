@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "alloc/card.h"
 
+#include "base/clean.h"
 #include "base/conf.h"
 
 #include <stdbool.h>
@@ -110,6 +111,10 @@ static me_status read_text(const config_t *file, const char *path,
     if (config_lookup_string(file, key, &text) == CONFIG_FALSE) {
         return me_fail_at(diag, ME_ERR_CONFIG, path, 0,
                           "%s is missing or is no string", key);
+    }
+    if (!me_text_is_clean(text)) {
+        return me_fail_at(diag, ME_ERR_CONFIG, path, 0,
+                          "%s must be printable text", key);
     }
     if (strlen(text) >= ME_CARD_TEXT) {
         return me_fail_at(diag, ME_ERR_CONFIG, path, 0,

@@ -32,8 +32,8 @@ static size_t utf8_length(const unsigned char *text, size_t left)
     if (c < 0x80) {
         return 1;
     }
-    if (c >= 0xC2 && c <= 0xDF) {
-        n = 2;
+    if (c >= 0xC2 && c <= 0xDF) { /* C2 80 to C2 9F control a terminal */
+        n = c == 0xC2 && left > 1 && text[1] < 0xA0 ? 0 : 2;
     } else if (c >= 0xE0 && c <= 0xEF) {
         n = 3;
     } else if (c >= 0xF0 && c <= 0xF4) {
@@ -65,7 +65,7 @@ static void append_json_string(me_str *out, const char *text, size_t length)
             me_str_append(out, "\\ufffd");
         } else if (*c == '"' || *c == '\\') {
             me_str_printf(out, "\\%c", *c);
-        } else if (*c < 0x20) {
+        } else if (*c < 0x20 || *c == 0x7F) {
             me_str_printf(out, "\\u%04x", *c);
         } else {
             me_str_append_n(out, text + i, n);
@@ -157,8 +157,9 @@ static void append_json_counters(const replay *r)
 static void append_text_line(const replay *r, const char *name, size_t length,
                              const uint64_t peaks[N_SHOWN])
 {
-    const int width = length > NAME_WIDTH ? NAME_WIDTH : (int)length;
-    me_str_printf(r->report, "%-*.*s", NAME_WIDTH, width, name);
+    const size_t width = length > NAME_WIDTH ? NAME_WIDTH : length;
+    me_str_append_clean(r->report, name, width);
+    me_str_printf(r->report, "%*s", (int)(NAME_WIDTH - width), "");
     for (int i = 0; i < N_SHOWN; i++) {
         if (shown[i].kind == ME_POOL_ACTIVE_BYTES ||
             shown[i].kind == ME_POOL_INACTIVE_SPLIT_BYTES) {
@@ -296,10 +297,12 @@ static void end_text(replay *r, const uint64_t peaks[N_SHOWN],
     if (oom == NULL) {
         return;
     }
-    me_str_printf(r->report, "\nout of memory at line %" PRIu64 " (%s%s)\n",
-                  oom->line, r->n_points == 0 ? "" : "after ",
-                  r->n_points == 0 ? "before the first point"
-                                   : me_str_text(&r->point));
+    me_str_printf(r->report, "\nout of memory at line %" PRIu64 " (%s",
+                  oom->line,
+                  r->n_points == 0 ? "before the first point" : "after ");
+    me_str_append_clean(r->report, me_str_text(&r->point),
+                        r->n_points == 0 ? 0 : r->point.length);
+    me_str_append(r->report, ")\n");
     me_pool_oom_text(r->pool, r->report);
     me_str_append(r->report, "\n");
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clean.h"
 
-#include <stddef.h>
-
 static bool is_control(unsigned char byte)
 {
     return byte < 0x20 || byte == 0x7f;
@@ -69,4 +67,12 @@ void me_text_clean(char *text)
         }
         text += n == 0 ? 1 : n;
     }
+}
+
+void me_text_clean_n(char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        text[i] = text[i] == '\0' ? ' ' : text[i];
+    }
+    me_text_clean(text);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/log.h"
 
+#include "base/clean.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,6 +13,10 @@ static const char *const level_names[ME_LOG_COUNT] = {
 #define ME_LOG_NAME(constant, name) [constant] = (name),
     ME_LOG_LIST(ME_LOG_NAME)
 #undef ME_LOG_NAME
+};
+
+enum {
+    LINE_BYTES = 2048 /* of a message; more is cut */
 };
 
 typedef struct log_sink {
@@ -69,13 +75,14 @@ void me_log(me_log_level level, const char *format, ...)
     if (!me_log_is_on(level)) {
         return;
     }
-    FILE *file = sink.file == NULL ? stderr : sink.file;
-    (void)fprintf(file, "memest: %s: ", level_names[level]);
+    char line[LINE_BYTES];
     va_list arguments;
     va_start(arguments, format);
-    (void)vfprintf(file, format, arguments);
+    (void)vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    (void)fputc('\n', file);
+    me_text_clean(line);
+    FILE *file = sink.file == NULL ? stderr : sink.file;
+    (void)fprintf(file, "memest: %s: %s\n", level_names[level], line);
     (void)fflush(file);
 }
 

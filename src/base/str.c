@@ -2,6 +2,8 @@
 #include "base/str.h"
 
 #include "base/alloc.h"
+#include "base/clean.h"
+#include "base/parse.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -62,22 +64,36 @@ void me_str_append(me_str *str, const char *text)
     me_str_append_n(str, text, strlen(text));
 }
 
+void me_str_append_clean(me_str *str, const char *text, size_t length)
+{
+    const size_t begin = str->length;
+    me_str_append_n(str, text, length);
+    if (me_str_status(str) == ME_OK) {
+        me_text_clean_n(str->text + begin, length);
+    }
+}
+
+static bool is_formula(const char *field)
+{
+    double number = 0;
+    return field[0] != '\0' && strchr("=+-@", field[0]) != NULL &&
+           field[1] != '\0' && me_parse_double(field, &number) != ME_OK;
+}
+
 void me_str_append_csv(me_str *str, const char *field, size_t length)
 {
-    bool is_plain = true;
-    for (size_t i = 0; i < length; i++) {
-        is_plain = is_plain && strchr(",\"\r\n", field[i]) == NULL;
+    me_str clean = {0};
+    me_str_append_clean(&clean, field, length);
+    const char *text = me_str_text(&clean);
+    const bool is_plain = text[strcspn(text, ",\"")] == '\0';
+    me_str_append(str, is_plain ? "" : "\"");
+    me_str_append(str, is_formula(text) ? "'" : "");
+    for (; *text != '\0'; text++) {
+        me_str_append_n(str, *text == '"' ? "\"\"" : text,
+                        *text == '"' ? 2 : 1);
     }
-    if (is_plain) {
-        me_str_append_n(str, field, length);
-        return;
-    }
-    me_str_append(str, "\"");
-    for (size_t i = 0; i < length; i++) {
-        me_str_append_n(str, field[i] == '"' ? "\"\"" : field + i,
-                        field[i] == '"' ? 2 : 1);
-    }
-    me_str_append(str, "\"");
+    me_str_append(str, is_plain ? "" : "\"");
+    me_str_fini_piece(&clean, str);
 }
 
 void me_str_printf(me_str *str, const char *format, ...)

@@ -35,8 +35,14 @@ void me_str_append_n(me_str *str, const char *text, size_t length);
 /** As me_str_append(), formatted as printf() does. */
 void me_str_printf(me_str *str, const char *format, ...) ME_PRINTF(2, 3);
 
-/** Append a field of CSV (RFC 4180): @p length bytes, in quotes and with inner
- * ones doubled where they hold a separator. */
+/** As me_str_append_n(), of a name that somebody else made up: made printable
+ *  by me_text_clean(). */
+void me_str_append_clean(me_str *str, const char *text, size_t length);
+
+/** Append a field of CSV (RFC 4180): @p length bytes, made printable, in quotes
+ * and with inner ones doubled where they hold a separator. An apostrophe goes
+ * before what a spreadsheet would take for a formula: text that begins with
+ * `=`, `+`, `-` or `@` and is no number. */
 void me_str_append_csv(me_str *str, const char *field, size_t length);
 
 /** The text so far, never NULL; borrowed until the next append. */

@@ -196,7 +196,10 @@ static me_status set_class_name(const me_layers_reading *r,
                                 const me_layer_target *t)
 {
     const char *text = config_setting_get_string(setting);
-    if (text == NULL || text[0] == '\0' || strchr(text, '.') != NULL) {
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "abcdefghijklmnopqrstuvwxyz0123456789_";
+    if (text == NULL || text[0] == '\0' ||
+        text[strspn(text, letters)] != '\0') {
         return me_layers_fail(r, setting,
                               "must be the name of a class, in quotes");
     }

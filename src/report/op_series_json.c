@@ -22,6 +22,7 @@ static const struct {
 enum {
     N_COUNTERS = sizeof counters / sizeof counters[0],
     KEY_BYTES = 16,
+    MARKERS_MAX = 8192,        /**< each is compared with those before */
     FILE_MAX_BYTES = 512 << 20 /**< some millions of operations */
 };
 
@@ -124,7 +125,9 @@ static me_status read_markers(const char *path, const json_t *root,
     json_t *markers = json_object_get(root, "markers");
     const char *name = NULL;
     json_t *at = NULL;
-    me_status status = ME_OK;
+    me_status status = json_object_size(markers) > MARKERS_MAX
+                           ? no_series(path, "it has over 8192 markers", diag)
+                           : ME_OK;
     json_object_foreach(markers, name, at)
     {
         const json_int_t value = json_integer_value(at);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "time/rates.h"
 
+#include "base/clean.h"
 #include "base/conf.h"
 
 #include <stddef.h>
@@ -146,9 +147,11 @@ static me_status read_text(const config_setting_t *setting, const char *path,
                            me_diag *diag, char text_out[ME_RATES_TEXT])
 {
     const char *text = config_setting_get_string(setting);
-    if (text == NULL || strlen(text) >= ME_RATES_TEXT) {
+    if (text == NULL || strlen(text) >= ME_RATES_TEXT ||
+        !me_text_is_clean(text)) {
         return me_fail_at(diag, ME_ERR_CONFIG, path, me_conf_line(setting),
-                          "rates.%.60s must be a string of less than %d bytes",
+                          "rates.%.60s must be printable text of less than "
+                          "%d bytes",
                           config_setting_name(setting), ME_RATES_TEXT);
     }
     (void)snprintf(text_out, ME_RATES_TEXT, "%s", text);

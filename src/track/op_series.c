@@ -2,8 +2,19 @@
 #include "track/op_series.h"
 
 #include "base/alloc.h"
+#include "base/clean.h"
 
 #include <string.h>
+
+/** A series that was saved has names that somebody else made up. */
+static char *copy_name(const char *name)
+{
+    char *copy = me_strdup(name, "op_series");
+    if (copy != NULL) {
+        me_text_clean(copy);
+    }
+    return copy;
+}
 
 me_status me_op_series_append(me_op_series *s, const char *name,
                               const me_op_memory *memory)
@@ -14,7 +25,7 @@ me_status me_op_series_append(me_op_series *s, const char *name,
         return ME_ERR_NOMEM;
     }
     s->rows = rows;
-    char *copy = me_strdup(name, "op_series");
+    char *copy = copy_name(name);
     if (copy == NULL) {
         return ME_ERR_NOMEM;
     }
@@ -36,7 +47,7 @@ me_status me_op_series_mark(me_op_series *s, const char *name, uint64_t at)
         return ME_ERR_NOMEM;
     }
     s->markers = markers;
-    char *copy = me_strdup(name, "op_series");
+    char *copy = copy_name(name);
     if (copy == NULL) {
         return ME_ERR_NOMEM;
     }

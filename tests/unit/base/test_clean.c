@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clean.h"
 #include "base/status.h"
+#include "base/str.h"
 #include "support/test.h"
 
 #include <stdio.h>
@@ -48,11 +49,40 @@ static void test_clean__messages(void **state)
     assert_string_equal(diag.text, "b ?");
 }
 
+static void expect_csv(const char *field, size_t length, const char *expected)
+{
+    me_str text = {0};
+    me_str_append(&text, "a,");
+    me_str_append_csv(&text, field, length);
+    assert_string_equal(me_str_text(&text) + 2, expected);
+    me_str_fini(&text);
+}
+
+/* Names of points, variants and schedules are anybody's; numbers stay. */
+static void test_clean__fields_of_csv(void **state)
+{
+    (void)state;
+    expect_csv("plain", 5, "plain");
+    expect_csv("", 0, "");
+    expect_csv("a,\"b\"", 5, "\"a,\"\"b\"\"\"");
+    expect_csv("=cmd()", 6, "'=cmd()");
+    expect_csv("+cmd(),1", 8, "\"'+cmd(),1\"");
+    expect_csv("-cmd()", 6, "'-cmd()");
+    expect_csv("@SUM(A1)", 8, "'@SUM(A1)");
+    expect_csv("--flag", 6, "'--flag");
+    expect_csv("-", 1, "-");
+    expect_csv("-1.5e3", 6, "-1.5e3");
+    expect_csv("+2", 2, "+2");
+    expect_csv("\033[31m\r\n\0x", 9, " [31m   x");
+    expect_csv("\377\302\233\303\244", 5, "???\303\244");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clean__foreign_text),
         cmocka_unit_test(test_clean__messages),
+        cmocka_unit_test(test_clean__fields_of_csv),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

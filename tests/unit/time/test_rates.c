@@ -81,7 +81,7 @@ static void test_rates__bad_files(void **state)
     expect_refused("rates = { half_tflops = -3; };", "above 0");
     expect_refused("rates = { half_tflops = \"3\"; };", "must be a number");
     expect_refused("rates = { half_tflops = 3; };", "is missing");
-    expect_refused("rates = { source = 3; };", "must be a string");
+    expect_refused("rates = { source = 3; };", "must be printable text");
     expect_refused("rates = {", "syntax error");
     expect_refused("rates = { like = \"nowhere\"; };", "cannot open");
     expect_refused("rates = { like = \"test_rates\"; };", "must be complete");
