@@ -275,9 +275,9 @@ static void append_text_notes(const replay *r)
     if (n_before > 0) {
         me_str_printf(
             r->report,
-            "%" PRIu64 " blocks were there before the recording began; they "
-            "are placed as if allocated in the order %s\n",
-            n_before,
+            "%" PRIu64 " block%s there before the recording began, placed as "
+            "if allocated in the order %s\n",
+            n_before, n_before == 1 ? " was" : "s were",
             me_stream_is_snapshot(r->stream) ? "of their addresses"
                                              : "in which they stand there");
     }

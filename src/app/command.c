@@ -34,6 +34,12 @@ static me_status replay_options(const me_cli *cli, me_diag *diag,
     }
     options->conf_text = cli->alloc_conf;
     options->device = cli->device_index;
+    if (cli->memory_limit != NULL && me_lacks_unit(cli->memory_limit)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--memory-limit %s: must be at least 1MiB: did you mean "
+                       "%sGiB?",
+                       cli->memory_limit, cli->memory_limit);
+    }
     if (cli->memory_limit != NULL &&
         (me_parse_bytes(cli->memory_limit, &options->pool.limit_bytes) !=
              ME_OK ||

@@ -73,6 +73,13 @@ me_status me_parse_bytes(const char *text, uint64_t *bytes_out)
     return ME_ERR_SYNTAX;
 }
 
+bool me_lacks_unit(const char *text)
+{
+    uint64_t value = 0;
+    return me_parse_u64(text, &value) == ME_OK && value > 0 &&
+           value < ME_LEAST_MEMORY_BYTES;
+}
+
 /* A decimal number as digits times a power of ten. */
 typedef struct decimal {
     bool is_negative;

@@ -34,6 +34,18 @@ me_status me_parse_u64(const char *text, uint64_t *value_out) ME_MUST_CHECK;
  */
 me_status me_parse_bytes(const char *text, uint64_t *bytes_out) ME_MUST_CHECK;
 
+enum {
+    ME_LEAST_MEMORY_BYTES = 1 << 20 /**< of a card: less is a unit forgotten */
+};
+
+/**
+ * A number of a card's memory that lacks its unit: "70". Local.
+ *
+ * @param text      the whole text
+ * @return is it over 0 and less than ME_LEAST_MEMORY_BYTES?
+ */
+bool me_lacks_unit(const char *text);
+
 /**
  * A decimal number such as `0.1`, `-2`, `1e-05`; neither hexadecimal nor
  * infinite. Correctly rounded for at most 15 digits and a power of ten within

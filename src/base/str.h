@@ -45,6 +45,12 @@ void me_str_append_clean(me_str *str, const char *text, size_t length);
  * `=`, `+`, `-` or `@` and is no number. */
 void me_str_append_csv(me_str *str, const char *field, size_t length);
 
+/** The "s" of a word for @p count things. */
+static inline const char *me_plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 /** The text so far, never NULL; borrowed until the next append. */
 const char *me_str_text(const me_str *str);
 

@@ -106,7 +106,11 @@ static me_status refuse(const me_option *option, const char *value,
                         const me_origin *origin, me_diag *diag)
 {
     me_str range = {0};
-    me_option_format_range(option, &range);
+    if (option->type == ME_OPTION_SIZE && me_lacks_unit(value)) {
+        me_str_printf(&range, "at least 1MiB: did you mean %sGiB?", value);
+    } else {
+        me_option_format_range(option, &range);
+    }
     me_status status = me_str_status(&range);
     if (status == ME_OK && origin->name != NULL) {
         status = me_fail_at(diag, ME_ERR_CONFIG, origin->file, origin->line,

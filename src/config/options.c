@@ -2,6 +2,7 @@
 #include "config/options.h"
 
 #include "base/nearest.h"
+#include "base/parse.h"
 #include "config/private.h"
 
 /* Upper bounds keep each product of two sizes far from 64 bits; validate.c
@@ -435,9 +436,9 @@ STRING("device.name", "h200-141gb", device.name,
     "The card: a name of configs/cards, a file of one, or auto."),
 INT("device.gpus_per_node", "8", 1, ranks_max, "ranks", NULL,
     device.gpus_per_node, "Ranks of a node; groups over nodes cost less."),
-SIZE("device.memory", "0", 1, 1e18, "as device.name says",
+SIZE("device.memory", "0", ME_LEAST_MEMORY_BYTES, 1e18, "as device.name says",
     device.memory_bytes, "Memory of the card."),
-SIZE("device.memory_limit", "0", 1, 1e18, "what the card has left",
+SIZE("device.memory_limit", "0", ME_LEAST_MEMORY_BYTES, 1e18, "what the card has left",
     device.memory_limit_bytes, "What PyTorch's allocator may reserve."),
 STRING("device.alloc_conf", "", device.alloc_conf,
     "Settings of PyTorch's allocator, as in PYTORCH_CUDA_ALLOC_CONF."),

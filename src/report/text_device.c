@@ -191,10 +191,11 @@ void me_text_end(const me_report *report, me_str *text)
         &report->results[report->ranks[rank].result]->limit;
     me_str_printf(text,
                   dead >= 0 ? "  end         rank %d frees its cached blocks "
-                              "%" PRIu64 " times and dies"
+                              "%" PRIu64 " time%s and dies"
                             : "  end         runs; rank %d frees its cached "
-                              "blocks %" PRIu64 " times in %d iterations",
-                  (int)rank, limit->num_alloc_retries, ME_LIMIT_ITERATIONS);
+                              "blocks %" PRIu64 " time%s in %d iterations",
+                  (int)rank, limit->num_alloc_retries,
+                  me_plural(limit->num_alloc_retries), ME_LIMIT_ITERATIONS);
     if (dead >= 0) {
         me_iteration_append(text, limit->iteration, limit->phase);
         if (limit->module != NULL && *limit->module != '\0') {

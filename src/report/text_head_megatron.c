@@ -8,12 +8,13 @@
 static void append_model(const me_model_config *m, me_str *text)
 {
     me_str_printf(text,
-                  "  model       %d layers, hidden %" PRIu64 ", heads %" PRIu64
+                  "  model       %d layer%s, hidden %" PRIu64 ", heads %" PRIu64
                   " of %" PRIu64,
-                  (int)m->num_layers, m->hidden_size, m->num_attention_heads,
-                  m->kv_channels);
+                  (int)m->num_layers, me_plural((uint64_t)m->num_layers),
+                  m->hidden_size, m->num_attention_heads, m->kv_channels);
     if (m->num_query_groups != m->num_attention_heads) {
-        me_str_printf(text, " (%" PRIu64 " query groups)", m->num_query_groups);
+        me_str_printf(text, " (%" PRIu64 " query group%s)", m->num_query_groups,
+                      me_plural(m->num_query_groups));
     }
     me_str_printf(
         text,
@@ -54,8 +55,9 @@ static void append_experts(const me_moe_options *m, me_str *text)
 static void append_grid(const me_report *report, me_str *text)
 {
     const me_parallel_config *p = &report->config->parallel;
-    me_str_printf(text, "  grid        %d ranks: tensor %d%s, pipeline %d",
-                  (int)report->world_size, (int)p->tensor,
+    me_str_printf(text, "  grid        %d rank%s: tensor %d%s, pipeline %d",
+                  (int)report->world_size,
+                  me_plural((uint64_t)report->world_size), (int)p->tensor,
                   p->sequence ? " with sequence parallel" : "",
                   (int)p->pipeline);
     if (p->virtual_pipeline > 1) {
@@ -75,9 +77,10 @@ static void append_training(const me_config *config, me_str *text)
     const me_optimizer_config *o = &config->optimizer;
     me_str_printf(text,
                   "  batch       micro %" PRIu64 ", global %" PRIu64
-                  ": %d micro-batches an iteration\n",
+                  ": %d micro-batch%s an iteration\n",
                   t->micro_batch_size, t->global_batch_size,
-                  (int)t->num_microbatches);
+                  (int)t->num_microbatches,
+                  t->num_microbatches == 1 ? "" : "es");
     me_str_printf(text, "  precision   %s parameters",
                   me_dtype_name(t->params_dtype));
     if (t->params_dtype != ME_DTYPE_FLOAT32) {
@@ -101,9 +104,9 @@ static void append_recompute(const me_recompute_config *r, me_str *text)
         me_str_append(text, ", core_attn");
     } else if (r->granularity == ME_RECOMPUTE_FULL) {
         me_str_printf(
-            text, ", %s, %d layers",
+            text, ", %s, %d layer%s",
             me_choice_title(me_recompute_method_choices, (int)r->method),
-            (int)r->num_layers);
+            (int)r->num_layers, me_plural((uint64_t)r->num_layers));
     }
     me_str_append(text, "\n");
 }

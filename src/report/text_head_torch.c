@@ -8,19 +8,22 @@ void me_text_head_torch(const me_report *report, me_str *text)
     const me_layer_spec *root = &config->torch_job.tree->root;
     const me_parallel_config *p = &config->parallel;
     const char *name = config->torch.model_name;
-    me_str_printf(text, "  model       %s%sPyTorch's layers: %s of %u modules",
+    me_str_printf(text, "  model       %s%sPyTorch's layers: %s of %u module%s",
                   name, *name == '\0' ? "" : ", as ",
-                  me_layer_kind_name(root->kind), (unsigned)root->n_children);
+                  me_layer_kind_name(root->kind), (unsigned)root->n_children,
+                  me_plural(root->n_children));
     if (config->torch.called_module[0] != '\0') {
         me_str_printf(text, ", of which the loop calls %s",
                       config->torch.called_module);
     }
     me_str_append(text, "\n");
-    me_str_printf(text, "  grid        %d ranks: pipeline %d",
-                  (int)report->world_size, (int)p->pipeline);
+    me_str_printf(text, "  grid        %d rank%s: pipeline %d",
+                  (int)report->world_size,
+                  me_plural((uint64_t)report->world_size), (int)p->pipeline);
     if (p->pipeline > 1) {
-        me_str_printf(text, " (%d stages a rank, %s)", (int)p->virtual_pipeline,
-                      config->pipeline.name);
+        me_str_printf(
+            text, " (%d stage%s a rank, %s)", (int)p->virtual_pipeline,
+            me_plural((uint64_t)p->virtual_pipeline), config->pipeline.name);
     }
     if (p->tensor > 1) {
         me_str_printf(text, ", tensor %d", (int)p->tensor);
@@ -37,9 +40,10 @@ void me_text_head_torch(const me_report *report, me_str *text)
     }
     me_str_append(text, "\n");
     me_str_printf(
-        text, "  batch       input %s %s, %d micro-batches an iteration\n",
+        text, "  batch       input %s %s, %d micro-batch%s an iteration\n",
         config->torch.input_shape, me_dtype_name(config->torch.input_dtype),
-        (int)config->train.num_microbatches);
+        (int)config->train.num_microbatches,
+        config->train.num_microbatches == 1 ? "" : "es");
     me_str_printf(text, "  loss        %s\n", config->torch.loss);
     me_str_printf(
         text, "  optimizer   %s, %s\n",

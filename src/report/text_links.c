@@ -124,14 +124,15 @@ me_status me_text_links(const me_report *report, me_str *text)
         return ME_OK;
     }
     const me_cluster_layout *layout = &uses->cluster->layout;
+    const int32_t n_ranks = layout->world < layout->gpus_per_node
+                                ? layout->world
+                                : layout->gpus_per_node;
     me_str_printf(text,
-                  "\nLinks: %s, %d %s with %d ranks each, %s; by what each "
+                  "\nLinks: %s, %d %s with %d rank%s each, %s; by what each "
                   "group's ring (pipeline: transfers) crosses\n",
                   uses->cluster->name, (int)me_cluster_nodes(layout),
                   me_cluster_nodes(layout) == 1 ? "node" : "nodes",
-                  (int)(layout->world < layout->gpus_per_node
-                            ? layout->world
-                            : layout->gpus_per_node),
+                  (int)n_ranks, me_plural((uint64_t)n_ranks),
                   layout->is_cyclic ? "dealt in turn" : "in order");
     const me_status status = append_uses(report, text);
     for (int kind = 0; kind < ME_LINK_KINDS; kind++) {

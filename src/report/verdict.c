@@ -339,8 +339,12 @@ static const char *risk_phrase(me_risk risk)
 void me_verdict_print(const me_report *report, me_str *text)
 {
     const me_verdict *v = &report->verdict;
-    me_str_printf(text, "%s; rank %d takes ", risk_phrase(v->risk),
-                  (int)v->worst_rank);
+    /* A limited run has shown that what is over the capacity is cached. */
+    const bool is_squeezed = v->risk == ME_RISK_TIGHT && is_over(v);
+    me_str_printf(text, "%s; rank %d %s ", risk_phrase(v->risk),
+                  (int)v->worst_rank,
+                  is_squeezed ? "has to give cached blocks back, and would take"
+                              : "takes");
     me_gib_append(text, v->worst_bytes);
     if (v->capacity_bytes != 0) {
         me_str_append(text, " of ");

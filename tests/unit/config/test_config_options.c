@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
+#include "base/parse.h"
 #include "job.h"
 
 #include <stdio.h>
@@ -97,7 +98,9 @@ static void draw_value(const me_option *option, unsigned *seed, char *value,
                                               : 100000));
         break;
     case ME_OPTION_SIZE:
-        (void)snprintf(value, size, "%u%s", 1 + r % 3000,
+        (void)snprintf(value, size, "%u%s",
+                       r % 2 == 0 ? 1 + r % 3000
+                                  : ME_LEAST_MEMORY_BYTES + r % 3000,
                        r % 2 == 0 ? "MiB" : "");
         break;
     case ME_OPTION_BOOL:
