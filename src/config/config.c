@@ -6,6 +6,7 @@
 #include "config/framework.h"
 #include "config/layers.h"
 #include "config/private.h"
+#include "config/said.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -107,6 +108,7 @@ me_config *me_config_clone(const me_config *config)
     }
     struct me_config_private *own = copy->own;
     memcpy(own->is_set, config->own->is_set, sizeof own->is_set);
+    memcpy(own->n_said, config->own->n_said, sizeof own->n_said);
     *copy = *config;
     copy->own = own;
     copy->layers = me_layers_retain(config->layers);
@@ -207,6 +209,7 @@ me_status me_config_finish(me_config *config, int32_t num_processes,
                            me_diag *diag)
 {
     const me_framework_rules *rules = me_framework_rules_of(config->framework);
+    me_said_settle(config);
     me_status status = me_framework_check_foreign(config, diag);
     if (status == ME_OK) {
         status = rules->derive(config, num_processes, diag);

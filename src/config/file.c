@@ -8,6 +8,7 @@
 #include "config/huggingface.h"
 #include "config/layers.h"
 #include "config/private.h"
+#include "config/said.h"
 #include "config/torchtitan.h"
 
 #include <stdio.h>
@@ -179,6 +180,9 @@ static me_status set_group(reading *r, config_setting_t *group,
 {
     if (strcmp(config_setting_name(group), "module") == 0) {
         return set_layers(r, group, where);
+    }
+    if (strcmp(config_setting_name(group), "launch") == 0) {
+        return me_said_read(r->config, group, where, r->diag);
     }
     const int count = config_setting_length(group);
     if (count == 0 && !me_option_group_is_known(config_setting_name(group))) {

@@ -2,6 +2,7 @@
 #include "config/framework.h"
 #include "config/layers.h"
 #include "config/private.h"
+#include "config/said.h"
 
 #include <string.h>
 
@@ -106,9 +107,7 @@ void me_options_markdown(me_str *text)
     }
 }
 
-/* A libconfig string: quotes and backslashes escaped. Control characters
- * cannot be in an option. */
-static void append_quoted(const char *value, me_str *text)
+void me_option_append_quoted(const char *value, me_str *text)
 {
     me_str_append(text, "\"");
     for (; *value != '\0'; value++) {
@@ -146,7 +145,7 @@ static void append_setting(const me_option *option, const me_config *config,
     } else {
         me_str_printf(text, "%s%s = ", indent, name);
         if (is_quoted) {
-            append_quoted(me_str_text(&value), text);
+            me_option_append_quoted(me_str_text(&value), text);
         } else {
             me_str_append(text, me_str_text(&value));
         }
@@ -189,4 +188,5 @@ void me_config_dump(const me_config *config, me_str *text)
         me_str_append(text, "\n");
         me_layers_dump(config->layers, text);
     }
+    me_said_dump(config, text);
 }

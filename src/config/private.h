@@ -14,12 +14,14 @@
 #include <stdbool.h>
 
 enum {
-    ME_OPTION_MAX = 192
+    ME_OPTION_MAX = 192,
+    ME_CONFIG_SAID_LISTS = 3 /**< see config/said.h */
 };
 
 struct me_config_private {
     me_arena *text;             /**< of the lists of flags */
     bool is_set[ME_OPTION_MAX]; /**< by its index in the option table */
+    int32_t n_said[ME_CONFIG_SAID_LISTS]; /**< entries before derived ones */
 };
 
 /** Where a value was written: of the user's input. */
@@ -40,6 +42,9 @@ me_status me_option_set(const me_option *option, me_config *config,
 
 /** The shortest digits that me_parse_double() reads back as @p value. */
 void me_option_format_double(double value, me_str *text);
+
+/** A libconfig string: quotes and backslashes escaped. The text is clean. */
+void me_option_append_quoted(const char *value, me_str *text);
 
 /** Was this option given? */
 bool me_option_is_set(const me_option *option, const me_config *config);

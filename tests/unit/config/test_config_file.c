@@ -12,6 +12,16 @@ static const struct {
     int line;
     const char *part;
 } wrong_files[] = {
+    {"launch = { flags = {}; };", ME_ERR_CONFIG, 1,
+     "launch.flags: the groups of launch are"},
+    {"launch = { not_modelled = 3; };", ME_ERR_CONFIG, 1,
+     "launch.not_modelled: the groups"},
+    {"launch = {\n environment = { a = { name = \"x\"; }; }; };", ME_ERR_CONFIG,
+     2, "an entry is { name = \"…\"; value = \"…\"; }"},
+    {"launch = { assumptions = { a = 3; }; };", ME_ERR_CONFIG, 1,
+     "an entry is { text = \"…\"; }"},
+    {"launch = { not_modelled = { a = { flag = \"x\"; b = 1; }; }; };",
+     ME_ERR_CONFIG, 1, "launch.not_modelled: an entry is"},
     {"model = {\n num_layer = 4;\n};", ME_ERR_CONFIG, 2,
      "unknown option 'model.num_layer': did you mean model.num_layers?"},
     {"model = {\n num_layers = 4;\n num_layers = 8;\n};", ME_ERR_SYNTAX, 3,

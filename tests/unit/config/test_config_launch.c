@@ -241,6 +241,53 @@ static void test_launch__foreign_text_is_cleaned(void **state)
     me_config_destroy(config);
 }
 
+static void expect_same_list(const me_flag_list *a, const me_flag_list *b)
+{
+    assert_int_equal(a->count, b->count);
+    for (int32_t i = 0; i < a->count; i++) {
+        assert_string_equal(a->flags[i].flag, b->flags[i].flag);
+        assert_true((a->flags[i].note == NULL) == (b->flags[i].note == NULL));
+        if (a->flags[i].note != NULL) {
+            assert_string_equal(a->flags[i].note, b->flags[i].note);
+        }
+    }
+}
+
+/* What is refused of a launch is refused of its dump, and variables hold. */
+static void test_launch__what_it_said_lives_on(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"A=x\"y\\z",       "NCCL_NVLS_ENABLE=2",
+                                        "pretrain_gpt.py", JOB_FLAGS,
+                                        "--fp8-format",    "hybrid",
+                                        "--own-flag"};
+    me_diag diag = {.status = ME_OK};
+    me_diag again = {.status = ME_OK};
+    me_config *config = me_config_create();
+    assert_int_equal(
+        me_config_read_launch(config, (int)(sizeof words / sizeof words[0]),
+                              words, &diag),
+        ME_OK);
+    assert_int_equal(me_config_finish(config, 1, &diag), ME_OK);
+    me_str text = {0};
+    me_config_dump(config, &text);
+    me_config *back = job_from_text(me_str_text(&text));
+    assert_int_equal(me_config_finish(back, 1, &diag), ME_OK);
+    assert_int_equal(me_config_check_strict(config, &diag), ME_ERR_CONFIG);
+    assert_int_equal(me_config_check_strict(back, &again), ME_ERR_CONFIG);
+    assert_string_equal(diag.text, again.text);
+    assert_non_null(strstr(diag.text, "--fp8-format, --own-flag"));
+    expect_same_list(&config->not_modelled, &back->not_modelled);
+    expect_same_list(&config->environment, &back->environment);
+    me_str second = {0};
+    me_config_dump(back, &second);
+    assert_string_equal(me_str_text(&text), me_str_text(&second));
+    me_str_fini(&second);
+    me_str_fini(&text);
+    me_config_destroy(back);
+    me_config_destroy(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +299,7 @@ int main(void)
         cmocka_unit_test(test_launch__several_jobs_are_mentioned),
         cmocka_unit_test(test_launch__foreign_text_is_cleaned),
         cmocka_unit_test(test_launch__survives_without_memory),
+        cmocka_unit_test(test_launch__what_it_said_lives_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,31 @@
+/**
+ * @file
+ * What a launch command, or another format, said beside options: flags that are
+ * not modelled, assumptions that were made to read it, variables. A `.cfg` file
+ * has it as the group `launch`, so that it lives on in `--dump config`.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_CONFIG_SAID_H
+#define MEMEST_CONFIG_SAID_H
+
+#include "base/conf.h"
+#include "config/config.h"
+
+/** The lists as they are before anything is derived: from here on they grow by
+ *  what a dump says again when it is read. Local. */
+void me_said_settle(me_config *config);
+
+/** The group `launch`, or nothing. Local. */
+void me_said_dump(const me_config *config, me_str *text);
+
+/**
+ * Read the group. Local.
+ *
+ * @param where  file name for messages
+ * @return ME_OK; ME_ERR_CONFIG with the line; ME_ERR_NOMEM
+ */
+me_status me_said_read(me_config *config, const config_setting_t *group,
+                       const char *where, me_diag *diag) ME_MUST_CHECK;
+
+#endif /* MEMEST_CONFIG_SAID_H */
