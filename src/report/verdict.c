@@ -303,15 +303,6 @@ me_verdict me_verdict_judge(const me_report *report, uint64_t capacity_bytes)
     return v;
 }
 
-uint64_t me_peak_fragmentation(const me_peak_result *peak)
-{
-    return peak->reserved_bytes == ME_BYTES_UNKNOWN ||
-                   peak->allocated_bytes == ME_BYTES_UNKNOWN ||
-                   peak->allocated_bytes > peak->reserved_bytes
-               ? ME_BYTES_UNKNOWN
-               : peak->reserved_bytes - peak->allocated_bytes;
-}
-
 bool me_verdict_lets_go(const me_verdict *verdict)
 {
     switch (verdict->risk) {

@@ -25,10 +25,6 @@ uint64_t me_result_most_bytes(const me_rank_result *result, me_basis basis);
 int32_t me_report_worst_by(const me_report *report, me_basis basis,
                            uint64_t *bytes_out);
 
-/** Reserved bytes that no block held when each was at its most: what
- *  fragmentation costs; ME_BYTES_UNKNOWN if nobody knows. Local. */
-uint64_t me_peak_fragmentation(const me_peak_result *peak);
-
 /** How far a rank's bytes of one kind may be off, by causes. Local. */
 me_band me_verdict_band(const me_config *config, me_basis basis,
                         const me_rank_result *result);

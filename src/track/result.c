@@ -51,6 +51,15 @@ const me_peak_result *me_rank_result_peak(const me_rank_result *result)
     return peak;
 }
 
+uint64_t me_peak_fragmentation(const me_peak_result *peak)
+{
+    return peak->reserved_bytes == ME_BYTES_UNKNOWN ||
+                   peak->allocated_bytes == ME_BYTES_UNKNOWN ||
+                   peak->allocated_bytes > peak->reserved_bytes
+               ? ME_BYTES_UNKNOWN
+               : peak->reserved_bytes - peak->allocated_bytes;
+}
+
 /** Copies @p text to where it says; NULL stays NULL. */
 static me_status copy_text(me_arena *arena, const char *text,
                            const char **copy_out)

@@ -209,6 +209,10 @@ void me_rank_result_destroy(me_rank_result *result);
  */
 const me_peak_result *me_rank_result_peak(const me_rank_result *result);
 
+/** Reserved bytes that no block held when each was at its most: what
+ *  fragmentation costs; ME_BYTES_UNKNOWN if nobody knows. Local. */
+uint64_t me_peak_fragmentation(const me_peak_result *peak);
+
 /** Iteration @p iteration, borrowed; NULL if it was not simulated. Local. */
 const me_iteration_result *
 me_rank_result_iteration(const me_rank_result *result, int32_t iteration);

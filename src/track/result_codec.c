@@ -1,176 +1,105 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "track/codec.h"
 #include "track/result.h"
+#include "track/result_record.h"
 
 #include <string.h>
 
 enum {
-    VERSION = 8
+    VERSION = 9
 };
 
 static const char format_magic[8] = "memestRR";
 
-static void code_point(me_codec *c, me_point_result *point)
-{
-    me_code_name(c, &point->name);
-    me_code_u64(c, &point->requested_bytes);
-    me_code_u64(c, &point->requested_peak_bytes);
-    me_code_u64(c, &point->allocated_bytes);
-    me_code_u64(c, &point->allocated_peak_bytes);
-    me_code_u64(c, &point->reserved_bytes);
-    me_code_u64(c, &point->reserved_peak_bytes);
-    me_code_u64(c, &point->device_bytes);
-}
+static void code_fields(me_codec *c, const me_record *record, void *item,
+                        uint32_t index);
 
-static void code_phase(me_codec *c, me_phase_result *phase)
+/** The fewest numbers that a record takes: of texts the length alone. */
+static uint32_t least_numbers(const me_record *record)
 {
-    me_code_name(c, &phase->name);
-    me_code_u64(c, &phase->requested_bytes);
-    me_code_u64(c, &phase->allocated_bytes);
-    me_code_u64(c, &phase->reserved_bytes);
-}
-
-static void code_contributor(me_codec *c, me_contributor *contributor)
-{
-    uint32_t category = contributor->category;
-    me_code_name(c, &contributor->module);
-    me_code_text(c, &contributor->op);
-    me_code_u32(c, &category);
-    me_code_u32(c, &contributor->modules);
-    me_code_u64(c, &contributor->blocks);
-    me_code_u64(c, &contributor->bytes);
-    if (category >= ME_CATEGORY_COUNT) {
-        me_codec_refuse(c, ME_ERR_SYNTAX);
-        category = ME_CATEGORY_OTHER;
+    uint32_t least = 0;
+    for (size_t i = 0; i < record->n_fields; i++) {
+        const me_field *field = &record->fields[i];
+        if ((field->left_out & ME_FIELD_NOT_SENT) == 0) {
+            least += field->kind == ME_FIELD_BY_CATEGORY ? ME_CATEGORY_COUNT
+                     : field->kind == ME_FIELD_RECORD ? least_numbers(field->of)
+                                                      : 1;
+        }
     }
-    contributor->category = (uint8_t)category;
+    return least;
 }
 
-static void code_peak(me_codec *c, me_peak_result *peak)
+/** The items of an array, and when decoding the array. */
+static void code_items(me_codec *c, const me_field *field, void *record)
 {
-    me_code_u64(c, &peak->requested_bytes);
-    me_code_u64(c, &peak->allocated_bytes);
-    me_code_u64(c, &peak->reserved_bytes);
-    me_code_u64(c, &peak->device_bytes);
-    me_code_i32(c, &peak->iteration);
-    me_code_i32(c, &peak->microbatch);
-    me_code_name(c, &peak->phase);
-    me_code_name(c, &peak->module);
-    me_code_text(c, &peak->op);
-    for (unsigned i = 0; i < ME_CATEGORY_COUNT; i++) {
-        me_code_u64(c, &peak->by_category[i]);
-    }
-    peak->contributors =
-        me_code_array(c, peak->contributors, &peak->n_contributors,
-                      sizeof *peak->contributors, 6);
-    for (uint32_t i = 0; i < peak->n_contributors; i++) {
-        code_contributor(c, &peak->contributors[i]);
+    char *const bytes = record;
+    uint32_t *count = (void *)(bytes + field->count);
+    const size_t size = field->of->size;
+    void *items = NULL;
+    memcpy(&items, bytes + field->offset, sizeof items);
+    items = me_code_array(c, items, count, size,
+                          c->is_decoding ? least_numbers(field->of) : 0);
+    memcpy(bytes + field->offset, &items, sizeof items);
+    for (uint32_t i = 0; i < *count; i++) {
+        code_fields(c, field->of, (char *)items + i * size, i);
     }
 }
 
-static void code_iteration(me_codec *c, me_iteration_result *iteration)
+static void code_parent(me_codec *c, uint32_t *parent, uint32_t index)
 {
-    me_code_i32(c, &iteration->iteration);
-    me_code_u64(c, &iteration->requested_bytes);
-    me_code_u64(c, &iteration->allocated_bytes);
-    me_code_u64(c, &iteration->reserved_bytes);
-    iteration->phases =
-        me_code_array(c, iteration->phases, &iteration->n_phases,
-                      sizeof *iteration->phases, 4);
-    for (uint32_t i = 0; i < iteration->n_phases; i++) {
-        code_phase(c, &iteration->phases[i]);
-    }
-    code_peak(c, &iteration->peak);
-}
-
-static void code_module(me_codec *c, me_module_result *module, uint32_t index)
-{
-    me_code_name(c, &module->name);
-    me_code_u32(c, &module->parent);
-    me_code_u64(c, &module->forward_peak_bytes);
-    me_code_u64(c, &module->backward_peak_bytes);
-    me_code_u64(c, &module->parameters);
-    me_code_u64(c, &module->parameter_bytes);
-    me_code_u64(c, &module->activation_bytes);
-    if (module->parent != UINT32_MAX && module->parent >= index) {
+    me_code_u32(c, parent);
+    if (*parent != UINT32_MAX && *parent >= index) {
         me_codec_refuse(c, ME_ERR_SYNTAX); /* parents come first */
     }
 }
 
-static void code_limit(me_codec *c, me_limit_result *limit)
+static void code_numbers(me_codec *c, uint64_t *numbers, size_t count)
 {
-    me_code_bool(c, &limit->is_known);
-    me_code_bool(c, &limit->oom);
-    me_code_i32(c, &limit->iteration);
-    me_code_text(c, &limit->phase);
-    me_code_text(c, &limit->module);
-    me_code_text(c, &limit->op);
-    me_code_text(c, &limit->message);
-    me_code_u64(c, &limit->tried_bytes);
-    me_code_u64(c, &limit->num_alloc_retries);
-    me_code_u64(c, &limit->reserved_bytes);
-    me_code_bool(c, &limit->oom_with_less);
-    me_code_bool(c, &limit->oom_with_more);
-}
-
-static void code_device(me_codec *c, me_device_result *device)
-{
-    me_code_bool(c, &device->is_known);
-    me_code_u64(c, &device->context_bytes);
-    me_code_u64(c, &device->library_bytes);
-    me_code_u64(c, &device->communicator_bytes);
-    me_code_u64(c, &device->band_bytes);
-    device->communicators =
-        me_code_array(c, device->communicators, &device->n_communicators,
-                      sizeof *device->communicators, 3);
-    for (uint32_t i = 0; i < device->n_communicators; i++) {
-        me_communicator_result *one = &device->communicators[i];
-        me_code_name(c, &one->group);
-        me_code_i32(c, &one->size);
-        me_code_u64(c, &one->bytes);
+    for (size_t i = 0; i < count; i++) {
+        me_code_u64(c, &numbers[i]);
     }
 }
 
-static void code_late(me_codec *c, me_late_result *late)
+static void code_field(me_codec *c, const me_field *field, void *record,
+                       uint32_t index)
 {
-    me_code_bool(c, &late->is_known);
-    me_code_u64(c, &late->requested_bytes);
-    me_code_u64(c, &late->allocated_bytes);
-    me_code_u64(c, &late->reserved_bytes);
+    char *const bytes = (char *)record + field->offset;
+    void *const value = bytes;
+    switch ((me_field_kind)field->kind) {
+    case ME_FIELD_BYTES:
+    case ME_FIELD_COUNT: me_code_u64(c, value); break;
+    case ME_FIELD_U32: me_code_u32(c, value); break;
+    case ME_FIELD_PARENT: code_parent(c, value, index); break;
+    case ME_FIELD_I32:
+    case ME_FIELD_INDEX: me_code_i32(c, value); break;
+    case ME_FIELD_BOOL: me_code_bool(c, value); break;
+    case ME_FIELD_NAME: me_code_name(c, value); break;
+    case ME_FIELD_TEXT: me_code_text(c, value); break;
+    case ME_FIELD_CATEGORY: me_code_u8(c, value, ME_CATEGORY_COUNT); break;
+    case ME_FIELD_BY_CATEGORY: code_numbers(c, value, ME_CATEGORY_COUNT); break;
+    case ME_FIELD_RECORD: code_fields(c, field->of, value, 0); break;
+    case ME_FIELD_ITEMS: code_items(c, field, record); break;
+    case ME_FIELD_ROWS:
+        for (size_t i = 0; i < field->count; i++) {
+            code_fields(c, field->of, bytes + i * field->of->size, 0);
+        }
+        break;
+    case ME_FIELD_NS:
+    case ME_FIELD_NONE:
+    case ME_FIELD_KINDS: ME_ASSERT(false); break;
+    }
 }
 
-static void code_volume(me_codec *c, me_rank_result *result)
+static void code_fields(me_codec *c, const me_record *record, void *item,
+                        uint32_t index)
 {
-    for (int group = 0; group < ME_GROUP_COUNT; group++) {
-        for (int kind = 0; kind < ME_COLLECTIVE_COUNT; kind++) {
-            me_code_u64(c, &result->volume[group][kind].calls);
-            me_code_u64(c, &result->volume[group][kind].bytes);
+    for (size_t i = 0; i < record->n_fields; i++) {
+        if ((record->fields[i].left_out & ME_FIELD_NOT_SENT) == 0) {
+            code_field(c, &record->fields[i], item, index);
         }
     }
-}
-
-static void code_course_bytes(me_codec *c, me_course_bytes *bytes)
-{
-    me_code_u64(c, &bytes->begin);
-    me_code_u64(c, &bytes->peak);
-    me_code_u64(c, &bytes->end);
-}
-
-static void code_course(me_codec *c, me_rank_result *result)
-{
-    result->course = me_code_array(c, result->course, &result->n_course,
-                                   sizeof *result->course, 12);
-    for (uint32_t i = 0; i < result->n_course; i++) {
-        me_course_part *part = &result->course[i];
-        me_code_name(c, &part->name);
-        me_code_i32(c, &part->chunk);
-        me_code_i32(c, &part->microbatch);
-        code_course_bytes(c, &part->requested);
-        code_course_bytes(c, &part->allocated);
-        code_course_bytes(c, &part->reserved);
-    }
-    me_code_u32(c, &result->course_left_out);
 }
 
 static void code_head(me_codec *c)
@@ -194,33 +123,8 @@ static void code_head(me_codec *c)
 static void code_result(me_codec *c, me_rank_result *result)
 {
     code_head(c);
-    me_code_u64(c, &result->parameters);
-    me_code_u64(c, &result->parameter_bytes);
-    result->points = me_code_array(c, result->points, &result->n_points,
-                                   sizeof *result->points, 8);
-    for (uint32_t i = 0; i < result->n_points; i++) {
-        code_point(c, &result->points[i]);
-    }
-    result->iterations =
-        me_code_array(c, result->iterations, &result->n_iterations,
-                      sizeof *result->iterations, 24);
-    for (uint32_t i = 0; i < result->n_iterations; i++) {
-        code_iteration(c, &result->iterations[i]);
-    }
-    result->modules = me_code_array(c, result->modules, &result->n_modules,
-                                    sizeof *result->modules, 7);
-    for (uint32_t i = 0; i < result->n_modules; i++) {
-        code_module(c, &result->modules[i], i);
-    }
-    code_limit(c, &result->limit);
-    code_device(c, &result->device);
-    for (int i = 0; i < ME_HOST_USES; i++) {
-        me_code_u64(c, &result->host.bytes[i]);
-    }
-    me_code_u64(c, &result->host.pinned_bytes);
-    code_late(c, &result->late);
-    code_volume(c, result);
-    code_course(c, result);
+    code_fields(c, &me_result_record, result, 0);
+    code_fields(c, &me_result_optional_record, result, 0);
 }
 
 me_status me_rank_result_encode(const me_rank_result *result,

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "track/result_record.h"
+
+#include "track/result.h"
+
+/* The order of a record's rows is that of JSON, where fields may be added at
+ * the end and are never moved. What the numbers mean stands in result.h. */
+
+static const me_field point_fields[] = {
+    {ME_NAME(me_point_result, name), .title = "point"},
+    {ME_BYTES(me_point_result, requested_bytes), .title = "requested"},
+    {ME_BYTES(me_point_result, requested_peak_bytes),
+     .title = "requested peak"},
+    {ME_BYTES(me_point_result, allocated_bytes), .title = "allocated"},
+    {ME_BYTES(me_point_result, allocated_peak_bytes),
+     .title = "allocated peak"},
+    {ME_BYTES(me_point_result, reserved_bytes)},
+    {ME_BYTES(me_point_result, reserved_peak_bytes), .title = "reserved peak"},
+    {ME_BYTES(me_point_result, device_bytes), .title = "device"},
+};
+
+const me_record me_point_record = {
+    ME_RECORD("point", me_point_result, point_fields),
+};
+
+static const me_field phase_fields[] = {
+    {ME_NAME(me_phase_result, name)},
+    {ME_BYTES(me_phase_result, requested_bytes)},
+    {ME_BYTES(me_phase_result, allocated_bytes)},
+    {ME_BYTES(me_phase_result, reserved_bytes)},
+};
+
+static const me_record phase_record = {
+    ME_RECORD("phase", me_phase_result, phase_fields),
+};
+
+static const me_field contributor_fields[] = {
+    {ME_NAME(me_contributor, module)},
+    {ME_U32(me_contributor, modules)},
+    {ME_TEXT(me_contributor, op)},
+    {ME_FIELD(ME_FIELD_CATEGORY, me_contributor, category, uint8_t)},
+    {ME_COUNT(me_contributor, blocks)},
+    {ME_BYTES(me_contributor, bytes)},
+};
+
+static const me_record contributor_record = {
+    ME_RECORD("contributor", me_contributor, contributor_fields),
+};
+
+static uint64_t derive_fragmentation(const void *peak)
+{
+    return me_peak_fragmentation(peak);
+}
+
+static const me_field peak_fields[] = {
+    {ME_BYTES(me_peak_result, requested_bytes), .title = "requested",
+     .csv = 10},
+    {ME_BYTES(me_peak_result, allocated_bytes), .title = "allocated",
+     .csv = 11},
+    {ME_BYTES(me_peak_result, reserved_bytes), .title = "reserved", .csv = 12},
+    {.key = "fragmentation_bytes",
+     .kind = ME_FIELD_BYTES,
+     .left_out = ME_FIELD_NOT_SENT,
+     .derive = derive_fragmentation},
+    {ME_BYTES(me_peak_result, device_bytes), .title = "device", .csv = 13},
+    {ME_I32(me_peak_result, iteration)},
+    {ME_NAME(me_peak_result, phase), .csv = 15},
+    {ME_NAME(me_peak_result, module), .csv = 16},
+    {ME_TEXT(me_peak_result, op), .csv = 17},
+    {ME_INDEX(me_peak_result, microbatch)},
+    {.key = "by_category",
+     .kind = ME_FIELD_BY_CATEGORY,
+     .csv = 18, /* to 27 */
+     .offset = offsetof(me_peak_result, by_category)},
+    {ME_ITEMS(me_peak_result, contributors, contributor_record)},
+};
+
+const me_record me_peak_record = {
+    ME_RECORD("peak", me_peak_result, peak_fields),
+};
+
+/** Set-up is not an iteration: its numbers are in the points. */
+static bool is_iteration(const void *iteration)
+{
+    return ((const me_iteration_result *)iteration)->iteration >
+           ME_SETUP_ITERATION;
+}
+
+/* Those of its peak are shown as the iteration's own. */
+static const me_field iteration_fields[] = {
+    {ME_I32(me_iteration_result, iteration)},
+    {ME_BYTES(me_iteration_result, requested_bytes), .title = "requested"},
+    {ME_BYTES(me_iteration_result, allocated_bytes), .title = "allocated"},
+    {ME_BYTES(me_iteration_result, reserved_bytes), .title = "reserved"},
+    {ME_FIELD_AS("phase", ME_FIELD_NAME, me_iteration_result, peak.phase,
+                 const char *),
+     .left_out = ME_FIELD_NOT_SENT, .title = "peak in"},
+    {ME_FIELD_AS("module", ME_FIELD_NAME, me_iteration_result, peak.module,
+                 const char *),
+     .left_out = ME_FIELD_NOT_SENT, .title = "module"},
+    {ME_FIELD_AS("op", ME_FIELD_TEXT, me_iteration_result, peak.op,
+                 const char *),
+     .left_out = ME_FIELD_NOT_SENT, .title = "op"},
+    {.key = "by_category",
+     .kind = ME_FIELD_BY_CATEGORY,
+     .left_out = ME_FIELD_NOT_SENT,
+     .offset = offsetof(me_iteration_result, peak.by_category)},
+    {ME_ITEMS(me_iteration_result, phases, phase_record)},
+    {ME_WITHIN("peak", me_iteration_result, peak, me_peak_record),
+     .left_out = ME_FIELD_NOT_JSON},
+};
+
+const me_record me_iteration_record = {
+    ME_RECORD("iteration", me_iteration_result, iteration_fields),
+    .is_shown = is_iteration,
+};
+
+static const me_field module_fields[] = {
+    {ME_NAME(me_module_result, name)},
+    {ME_FIELD(ME_FIELD_PARENT, me_module_result, parent, uint32_t),
+     .left_out = ME_FIELD_NOT_JSON},
+    {ME_BYTES(me_module_result, forward_peak_bytes), .title = "forward peak",
+     .unit = "GiB", .is_last = true},
+    {ME_BYTES(me_module_result, backward_peak_bytes), .title = "backward peak",
+     .unit = "GiB", .is_last = true},
+    {ME_COUNT(me_module_result, parameters), .title = "parameters"},
+    {ME_BYTES(me_module_result, parameter_bytes), .title = "parameters",
+     .unit = "GiB"},
+    {ME_BYTES(me_module_result, activation_bytes), .title = "activation",
+     .unit = "GiB"},
+};
+
+const me_record me_module_record = {
+    ME_RECORD("module", me_module_result, module_fields),
+};
+
+static bool is_limited(const void *limit)
+{
+    return ((const me_limit_result *)limit)->is_known;
+}
+
+static bool is_dead(const void *limit)
+{
+    return is_limited(limit) && ((const me_limit_result *)limit)->oom;
+}
+
+static const me_field limit_fields[] = {
+    {ME_BOOL(me_limit_result, is_known), .left_out = ME_FIELD_NOT_JSON},
+    {ME_BOOL(me_limit_result, oom), .is_there = is_limited},
+    {ME_I32(me_limit_result, iteration), .is_there = is_dead},
+    {ME_TEXT(me_limit_result, phase), .is_there = is_dead},
+    {ME_TEXT(me_limit_result, module), .is_there = is_dead},
+    {ME_TEXT(me_limit_result, op), .is_there = is_dead},
+    {ME_TEXT(me_limit_result, message), .is_there = is_dead},
+    {ME_BYTES(me_limit_result, tried_bytes), .is_there = is_dead},
+    {ME_COUNT(me_limit_result, num_alloc_retries), .is_there = is_limited},
+    {ME_BYTES(me_limit_result, reserved_bytes), .is_there = is_limited},
+    {ME_FIELD_AS("oom_with_band_less", ME_FIELD_BOOL, me_limit_result,
+                 oom_with_less, bool),
+     .is_there = is_limited},
+    {ME_FIELD_AS("oom_with_band_more", ME_FIELD_BOOL, me_limit_result,
+                 oom_with_more, bool),
+     .is_there = is_limited},
+};
+
+const me_record me_limit_record = {
+    ME_RECORD("limit", me_limit_result, limit_fields),
+};
+
+static const me_field communicator_fields[] = {
+    {ME_NAME(me_communicator_result, group)},
+    {ME_I32(me_communicator_result, size)},
+    {ME_BYTES(me_communicator_result, bytes)},
+};
+
+static const me_record communicator_record = {
+    ME_RECORD("communicator", me_communicator_result, communicator_fields),
+};
+
+static bool is_device_known(const void *device)
+{
+    return ((const me_device_result *)device)->is_known;
+}
+
+static const me_field device_fields[] = {
+    {ME_BOOL(me_device_result, is_known), .left_out = ME_FIELD_NOT_JSON},
+    {ME_BYTES(me_device_result, context_bytes), .is_there = is_device_known},
+    {ME_BYTES(me_device_result, library_bytes), .is_there = is_device_known},
+    {ME_BYTES(me_device_result, communicator_bytes),
+     .is_there = is_device_known},
+    {ME_BYTES(me_device_result, band_bytes), .is_there = is_device_known},
+    {ME_ITEMS(me_device_result, communicators, communicator_record),
+     .is_there = is_device_known},
+};
+
+const me_record me_device_record = {
+    ME_RECORD("device", me_device_result, device_fields),
+};
+
+static const me_field late_fields[] = {
+    {ME_BOOL(me_late_result, is_known), .left_out = ME_FIELD_NOT_JSON},
+    {ME_BYTES(me_late_result, requested_bytes)},
+    {ME_BYTES(me_late_result, allocated_bytes)},
+    {ME_BYTES(me_late_result, reserved_bytes)},
+};
+
+static const me_record late_record = {
+    ME_RECORD("late", me_late_result, late_fields),
+};
+
+static const me_field volume_fields[] = {
+    {ME_COUNT(me_volume_result, calls)},
+    {ME_BYTES(me_volume_result, bytes)},
+};
+
+static const me_record volume_record = {
+    ME_RECORD("volume", me_volume_result, volume_fields),
+};
+
+static const me_field course_bytes_fields[] = {
+    {ME_BYTES(me_course_bytes, begin)},
+    {ME_BYTES(me_course_bytes, peak)},
+    {ME_BYTES(me_course_bytes, end)},
+};
+
+static const me_record course_bytes_record = {
+    ME_RECORD("course_bytes", me_course_bytes, course_bytes_fields),
+};
+
+static const me_field course_fields[] = {
+    {ME_NAME(me_course_part, name)},
+    {ME_INDEX(me_course_part, chunk)},
+    {ME_INDEX(me_course_part, microbatch)},
+    {ME_WITHIN("requested_bytes", me_course_part, requested,
+               course_bytes_record)},
+    {ME_WITHIN("allocated_bytes", me_course_part, allocated,
+               course_bytes_record)},
+    {ME_WITHIN("reserved_bytes", me_course_part, reserved,
+               course_bytes_record)},
+};
+
+static const me_record course_record = {
+    ME_RECORD("course", me_course_part, course_fields),
+};
+
+static const me_field host_fields[] = {
+    {ME_FIELD_AS("parameter_bytes", ME_FIELD_BYTES, me_host_memory,
+                 bytes[ME_HOST_PARAMETERS], uint64_t)},
+    {ME_FIELD_AS("gradient_bytes", ME_FIELD_BYTES, me_host_memory,
+                 bytes[ME_HOST_GRADIENTS], uint64_t)},
+    {ME_FIELD_AS("optimizer_state_bytes", ME_FIELD_BYTES, me_host_memory,
+                 bytes[ME_HOST_OPTIMIZER_STATE], uint64_t)},
+    {ME_BYTES(me_host_memory, pinned_bytes)},
+};
+
+static const me_record host_record = {
+    ME_RECORD("host", me_host_memory, host_fields),
+};
+
+static const void *find_peak(const void *result)
+{
+    return me_rank_result_peak(result);
+}
+
+static bool is_late_known(const void *result)
+{
+    return ((const me_rank_result *)result)->late.is_known;
+}
+
+static uint64_t derive_iteration_0(const void *result)
+{
+    const me_iteration_result *it = me_rank_result_iteration(result, 0);
+    return it == NULL ? ME_BYTES_UNKNOWN : it->requested_bytes;
+}
+
+static const me_field result_fields[] = {
+    {ME_COUNT(me_rank_result, parameters), .csv = 8},
+    {ME_BYTES(me_rank_result, parameter_bytes), .csv = 9},
+    {.key = "peak",
+     .kind = ME_FIELD_RECORD,
+     .left_out = ME_FIELD_NOT_SENT,
+     .of = &me_peak_record,
+     .find = find_peak},
+    {ME_WITHIN("late_peak", me_rank_result, late, late_record),
+     .is_there = is_late_known},
+    {ME_ITEMS(me_rank_result, points, me_point_record)},
+    {ME_ITEMS(me_rank_result, iterations, me_iteration_record)},
+    {ME_ITEMS(me_rank_result, modules, me_module_record)},
+    {ME_WITHIN("limit", me_rank_result, limit, me_limit_record)},
+    {ME_WITHIN("device", me_rank_result, device, me_device_record)},
+    {.key = "volume",
+     .kind = ME_FIELD_ROWS,
+     .left_out = ME_FIELD_NOT_JSON,
+     .offset = offsetof(me_rank_result, volume),
+     .count = (size_t)ME_GROUP_COUNT * ME_COLLECTIVE_COUNT,
+     .of = &volume_record},
+    {.key = "iteration_0_requested_bytes",
+     .kind = ME_FIELD_BYTES,
+     .left_out = ME_FIELD_NOT_SENT | ME_FIELD_NOT_JSON,
+     .csv = 14,
+     .derive = derive_iteration_0},
+};
+
+const me_record me_result_record = {
+    ME_RECORD("result", me_rank_result, result_fields),
+};
+
+static bool has_host(const void *result)
+{
+    return me_host_memory_is_used(&((const me_rank_result *)result)->host);
+}
+
+static bool has_course(const void *result)
+{
+    return ((const me_rank_result *)result)->n_course > 0;
+}
+
+static const me_field optional_fields[] = {
+    {ME_WITHIN("host", me_rank_result, host, host_record),
+     .is_there = has_host},
+    {ME_ITEMS(me_rank_result, course, course_record), .is_there = has_course},
+    {ME_U32(me_rank_result, course_left_out), .is_there = has_course},
+};
+
+const me_record me_result_optional_record = {
+    ME_RECORD("optional", me_rank_result, optional_fields),
+    .is_optional = true,
+};
