@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/clean.h"
 #include "base/parse.h"
+#include "base/python_number.h"
 #include "config/megatron.h"
 #include "config/private.h"
 
@@ -61,7 +62,7 @@ static void describe(const char *kind, size_t length, me_str *text)
 {
     if (length == 1 && kind[0] == 'i') {
         me_str_append(text, "a whole number of at most 64 bits");
-    } else if (length == 1 && kind[0] == 'f') {
+    } else if (length == 1 && (kind[0] == 'f' || kind[0] == 'n')) {
         me_str_append(text, "a number");
     } else if (length == 1 && kind[0] == 's') {
         me_str_append(text, "text");
@@ -77,18 +78,42 @@ static void describe(const char *kind, size_t length, me_str *text)
     }
 }
 
-static bool is_of_kind(const char *kind, size_t length, const char *value)
+/** What forks of Megatron-LM call a value. */
+static const struct {
+    const char *flag;
+    const char *spelled;
+    const char *meant;
+} spellings[] = {
+    {"--normalization", "layernorm", "LayerNorm"}, /* Megatron-DeepSpeed */
+    {"--normalization", "rmsnorm", "RMSNorm"},
+};
+
+/** A value in the form that options take; false: it is not of its kind. */
+static bool normalize(const me_flag_use *use, const char *value, me_str *normal)
 {
-    if (length == 1 && kind[0] == 'i') {
-        uint64_t number = 0;
-        return me_parse_u64(value + (value[0] == '-'), &number) == ME_OK;
+    size_t length = 0;
+    const char *kind = kind_of(use->flag.values, &length);
+    const char letter = length == 1 ? kind[0] : '\0';
+    uint64_t whole = 0;
+    double number = 0.0;
+    if (letter == 'i') {
+        return me_python_int(value, normal) &&
+               me_parse_u64(me_str_text(normal) +
+                                (me_str_text(normal)[0] == '-'),
+                            &whole) == ME_OK;
     }
-    if (length == 1 && kind[0] == 'f') {
-        double number = 0.0;
-        return me_parse_double(value, &number) == ME_OK;
+    if (letter == 'f' || letter == 'n') {
+        return me_python_float(value, normal) &&
+               me_parse_double(me_str_text(normal), &number) == ME_OK;
     }
-    return (length == 1 && kind[0] == 's') ||
-           me_words_have(kind, length, value);
+    for (size_t i = 0; i < sizeof spellings / sizeof spellings[0]; i++) {
+        if (strcmp(spellings[i].flag, use->name) == 0 &&
+            strcmp(spellings[i].spelled, value) == 0) {
+            value = spellings[i].meant;
+        }
+    }
+    me_str_append(normal, value);
+    return letter == 's' || me_words_have(kind, length, value);
 }
 
 /* What would be right: the option's own range is the better answer. */
@@ -125,7 +150,43 @@ static me_status fail_values(const me_flag_use *use, const char *value,
     return status;
 }
 
-static me_status check_values(const me_flag_use *use, me_diag *diag)
+/** Put @p text in the place of value @p i; the command's own words stay. */
+static me_status replace_value(me_config *config, me_flag_use *use, int i,
+                               const char *text, me_diag *diag)
+{
+    me_arena *arena = config->own->text;
+    const char **values =
+        me_arena_alloc(arena, (size_t)use->n_values, sizeof *values);
+    char *copy = me_arena_strdup(arena, text);
+    if (values == NULL || copy == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no memory for the flags");
+    }
+    for (int k = 0; k < use->n_values; k++) {
+        values[k] = k == i ? copy : use->values[k];
+    }
+    use->values = values;
+    return ME_OK;
+}
+
+static me_status check_value(me_config *config, me_flag_use *use, int i,
+                             me_diag *diag)
+{
+    me_str normal = {0};
+    const bool is_right = normalize(use, use->values[i], &normal);
+    me_status status = ME_OK;
+    if (me_str_status(&normal) != ME_OK) {
+        status = me_fail(diag, ME_ERR_NOMEM, "no memory for the flags");
+    } else if (!is_right) {
+        status = fail_values(use, use->values[i], diag);
+    } else if (strcmp(me_str_text(&normal), use->values[i]) != 0) {
+        status = replace_value(config, use, i, me_str_text(&normal), diag);
+    }
+    me_str_fini(&normal);
+    return status;
+}
+
+static me_status check_values(me_config *config, me_flag_use *use,
+                              me_diag *diag)
 {
     if (use->flag.rule == NULL) {
         return ME_OK;
@@ -138,14 +199,11 @@ static me_status check_values(const me_flag_use *use, me_diag *diag)
         return me_fail(diag, ME_ERR_SYNTAX, "%s=%.80s: the flag takes no value",
                        use->name, use->joined);
     }
-    size_t length = 0;
-    const char *kind = kind_of(use->flag.values, &length);
-    for (int i = 0; i < use->n_values; i++) {
-        if (!is_of_kind(kind, length, use->values[i])) {
-            return fail_values(use, use->values[i], diag);
-        }
+    me_status status = ME_OK;
+    for (int i = 0; status == ME_OK && i < use->n_values; i++) {
+        status = check_value(config, use, i, diag);
     }
-    return ME_OK;
+    return status;
 }
 
 /* The name of `--flag=value` needs a copy, and one that cannot be printed;
@@ -231,7 +289,7 @@ me_status me_flag_uses_read(me_config *config, int argc,
             use->flag = (me_flag){.kind = ME_FLAG_NOT_MODELLED};
         }
         at += 1 + take_values(argc - at - 1, argv + at + 1, use);
-        status = check_values(use, diag);
+        status = check_values(config, use, diag);
         if (status != ME_OK) {
             return status;
         }

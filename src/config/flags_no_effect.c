@@ -101,8 +101,8 @@ const me_flag_rule me_flags_no_effect[] = {
     {"--init-method-xavier-uniform --no-initialization --init-method-std:f "
      "--embedding-init-method-std:f",
      .note = "initial values"},
-    {"--norm-epsilon:f --rotary-base:i "
-     "--rotary-seq-len-interpolation-factor:i --use-rope-scaling "
+    {"--norm-epsilon:f --rotary-base:n "
+     "--rotary-seq-len-interpolation-factor:n --use-rope-scaling "
      "--rope-scaling-factor:f",
      .note = "a number that a kernel uses"},
     {"--rotary-scaling-factor:f --mscale:f --mscale-all-dim:f",

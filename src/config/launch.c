@@ -2,6 +2,7 @@
 #include "config/launch.h"
 
 #include "base/parse.h"
+#include "base/python_number.h"
 #include "config/megatron.h"
 #include "config/private.h"
 #include "config/torchtitan.h"
@@ -71,7 +72,16 @@ static me_status read_count(walk *w, const char *name, const char *value,
     const uint64_t max = UINT64_C(1) << 24;
     uint64_t count = 0;
     const char *hint = "";
-    if (me_parse_u64(value, &count) == ME_OK && count > 0 && count <= max) {
+    me_str number = {0};
+    const bool is_count = me_python_int(value, &number) &&
+                          me_parse_u64(me_str_text(&number), &count) == ME_OK &&
+                          count > 0 && count <= max;
+    const me_status status = me_str_status(&number);
+    me_str_fini(&number);
+    if (status != ME_OK) {
+        return me_fail(w->diag, status, "no memory for the launch command");
+    }
+    if (is_count) {
         *count_out = count;
         return ME_OK;
     }

@@ -4,6 +4,7 @@
 #include "base/clean.h"
 #include "base/input.h"
 #include "base/parse.h"
+#include "base/python_number.h"
 #include "config/flags.h"
 #include "config/private.h"
 #include "config/torchtitan_private.h"
@@ -270,18 +271,35 @@ static int split(const me_titan_job *job, int argc, const char *const *argv,
     return 1;
 }
 
+/** A number in the form that a file has it in; all else as it is. */
+static char *copy_value(me_arena *arena, const me_titan_rule *rule,
+                        const char *value)
+{
+    me_str number = {0};
+    const bool is_number =
+        rule != NULL &&
+        ((rule->type == ME_TOML_WHOLE && me_python_int(value, &number)) ||
+         (rule->type == ME_TOML_DECIMAL && me_python_float(value, &number)));
+    char *copy =
+        me_str_status(&number) != ME_OK
+            ? NULL
+            : me_arena_strdup(arena, is_number ? me_str_text(&number) : value);
+    me_str_fini(&number);
+    return copy;
+}
+
 static me_status take_flag(me_titan_job *job, const flag *f)
 {
     me_arena *arena = job->config->own->text;
+    const me_titan_rule *rule = me_titan_rule_find(f->table, f->key);
     const me_titan_value value = {
-        .text = me_arena_strdup(arena, f->value),
+        .text = copy_value(arena, rule, f->value),
         .name = me_arena_strdup(arena, f->name),
     };
     if (value.text == NULL || value.name == NULL) {
         return me_fail(job->diag, ME_ERR_NOMEM, "no memory for the flags");
     }
-    const me_titan_rule *rule = me_titan_rule_find(f->table, f->key);
-    return take(job, f->table, f->key, type_of(rule, f->value), &value);
+    return take(job, f->table, f->key, type_of(rule, value.text), &value);
 }
 
 static bool is_config_file(const flag *f)

@@ -55,6 +55,9 @@ static const struct {
      "--hidden-size 99999999999999999999: must be a whole number"},
     {"--train-iters ten", ME_ERR_CONFIG,
      "--train-iters ten: must be a whole number"},
+    {"--train-iters 1__0", ME_ERR_CONFIG, "--train-iters 1__0: must be"},
+    {"--num-layers 1_0.0", ME_ERR_CONFIG, "--num-layers 1_0.0: must be"},
+    {"--normalization RMSNORM", ME_ERR_CONFIG, "must be one of LayerNorm"},
     {"--lr high", ME_ERR_CONFIG, "--lr high: must be a number"},
     {"--normalization Layer", ME_ERR_CONFIG,
      "--normalization Layer: must be one of LayerNorm, RMSNorm"},
@@ -373,12 +376,29 @@ static void test_megatron__gpt2_tokenizer_has_a_known_size(void **state)
     me_config_destroy(config);
 }
 
+/* Numbers as Python writes them; a float where forks have one, and the words of
+ * forks for choices. */
+static void test_megatron__takes_what_argparse_takes(void **state)
+{
+    (void)state;
+    me_config *config = job_of(
+        "--train-samples 732_421_875 --clip-grad 1_0.0 --lr=1_0e-5 "
+        "--normalization rmsnorm --rotary-base 1000000.0 --vocab-size +01_000 "
+        "--rotary-seq-len-interpolation-factor 2.0 --kv-channels 6_4");
+    assert_true(config->optimizer.clip_grad == 10.0);
+    assert_int_equal(config->model.normalization, ME_NORMALIZATION_RMS_NORM);
+    assert_int_equal(config->model.vocab_size, 1000);
+    assert_int_equal(config->model.kv_channels, 64);
+    me_config_destroy(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_megatron__values_that_are_wrong),
         cmocka_unit_test(test_megatron__lists),
         cmocka_unit_test(test_megatron__options),
+        cmocka_unit_test(test_megatron__takes_what_argparse_takes),
         cmocka_unit_test(test_megatron__transformer_engine_is_the_default),
         cmocka_unit_test(test_megatron__attention_variables),
         cmocka_unit_test(test_megatron__gpt2_tokenizer_has_a_known_size),

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What Python 3 says of the same texts. */
+#include "base/python_number.h"
+#include "support/test.h"
+
+static void expect(const char *text, const char *whole, const char *number)
+{
+    me_str normal = {0};
+    assert_int_equal(me_python_int(text, &normal), whole != NULL);
+    if (whole != NULL) {
+        assert_string_equal(me_str_text(&normal), whole);
+    }
+    me_str_fini(&normal);
+    assert_int_equal(me_python_float(text, &normal), number != NULL);
+    if (number != NULL) {
+        assert_string_equal(me_str_text(&normal), number);
+    }
+    me_str_fini(&normal);
+}
+
+static void test_python__numbers(void **state)
+{
+    (void)state;
+    expect("1_000", "1000", "1000");
+    expect("732_421_875", "732421875", "732421875");
+    expect("+5", "5", "5");
+    expect(" -7\n", "-7", "-7");
+    expect("007", "7", "7");
+    expect("0_0", "0", "0");
+    expect("-0", "0", "-0");
+    expect("1_0.0", NULL, "10.0");
+    expect("1_0.0_5e1_0", NULL, "10.05e10");
+    expect(".5", NULL, "0.5");
+    expect("5.", NULL, "5.0");
+    expect("-.5e-07", NULL, "-0.5e-7");
+    expect("1e5", NULL, "1e5");
+    expect("1E+5", NULL, "1e5");
+}
+
+static void test_python__no_numbers(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "",      "_1",   "1_",   "1__0",     "1_.0", "1._0", "e5", "1e",
+        "1e_5",  "1 0",  "- 5",  "+-5",      "0x10", "1,0",  ".",  "-",
+        "1e5.0", "five", "1_e5", "\xd9\xa1", "inf",  "nan"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        expect(texts[i], NULL, NULL);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_python__numbers),
+        cmocka_unit_test(test_python__no_numbers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
