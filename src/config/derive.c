@@ -320,6 +320,9 @@ me_status me_config_derive(me_config *config, int32_t num_processes,
         status = derive_schedule(config, diag);
     }
     if (status == ME_OK) {
+        status = me_config_assume_defaults(config, diag);
+    }
+    if (status == ME_OK) {
         status = assume_routing(config, diag);
     }
     if (status == ME_OK) {

@@ -162,27 +162,6 @@ static me_status read_option(reading *r, const char *key, const char *name,
     return status == ME_OK ? list_modelled(r, key) : status;
 }
 
-/* A type that is none of ours, such as "auto", leaves the default. */
-static me_status read_dtype(reading *r, const char *key, const char *name,
-                            const json_t *value)
-{
-    const me_option *option = me_option_find(name);
-    for (const me_choice *w = option->words; w->word != NULL; w++) {
-        if (json_is_string(value) &&
-            strcmp(w->word, json_string_value(value)) == 0) {
-            const me_status status = read_option(r, key, name, value);
-            return status == ME_OK
-                       ? me_config_assume(
-                             r->config, r->diag,
-                             "parameters are %s, as %s of the model's file "
-                             "says, unless something else gives their type",
-                             w->word, key)
-                       : status;
-        }
-    }
-    return list_unmodelled(r, key, "a type that is not modelled");
-}
-
 static me_status read_tied(reading *r, const char *key, const char *name,
                            const json_t *value)
 {
@@ -288,12 +267,11 @@ static me_status read_by_rule(reading *r, const char *key,
 {
     switch (rule->use) {
     case ME_HF_OPTION: return read_option(r, key, rule->option, value);
-    case ME_HF_NO_EFFECT: return list_no_effect(r, key, NULL);
+    case ME_HF_NO_EFFECT: return list_no_effect(r, key, rule->note);
     case ME_HF_UNMODELLED:
         return is_neutral(rule, value) ? list_no_effect(r, key, "at this value")
                                        : list_unmodelled(r, key, rule->note);
     case ME_HF_REFUSED: return read_refused(r, key, rule, value);
-    case ME_HF_DTYPE: return read_dtype(r, key, rule->option, value);
     case ME_HF_TIED: return read_tied(r, key, rule->option, value);
     case ME_HF_BIAS: return read_bias(r, key, rule->option, value);
     case ME_HF_ROPE: return read_rope(r, key, rule, value);
@@ -353,10 +331,14 @@ static me_status find_architecture(reading *r)
     return ME_OK;
 }
 
-/* Options that the class stands for. */
+/* Options that the class stands for; and the type in which models are trained,
+ * which no key gives: a default still, so that the report says it. */
 static me_status apply_settings(reading *r)
 {
     me_status status = ME_OK;
+    if (!me_config_is_set(r->config, "train.params_dtype")) {
+        r->config->train.params_dtype = ME_DTYPE_BFLOAT16;
+    }
     for (const char *s = r->architecture->settings;
          status == ME_OK && *s != '\0';) {
         char one[96];

@@ -10,7 +10,8 @@
 /* What every architecture may have. */
 static const me_hf_rule common_rules[] = {
     OPTION("vocab_size", "model.vocab_size"),
-    {"torch_dtype|dtype", ME_HF_DTYPE, "train.params_dtype", NULL, NULL},
+    {"torch_dtype|dtype", ME_HF_NO_EFFECT, NULL, NULL,
+     "of the stored checkpoint; train.params_dtype is that of training"},
     {"tie_word_embeddings", ME_HF_TIED,
      "model.untie_embeddings_and_output_weights", NULL, NULL},
     {"quantization_config|compression_config", ME_HF_UNMODELLED, NULL, NULL,

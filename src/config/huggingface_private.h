@@ -15,7 +15,6 @@ typedef enum me_hf_use {
     ME_HF_NO_EFFECT,   /**< does not change memory */
     ME_HF_UNMODELLED,  /**< is listed, unless its value is neutral */
     ME_HF_REFUSED,     /**< is an error, unless its value is neutral */
-    ME_HF_DTYPE,       /**< type of the parameters */
     ME_HF_TIED,        /**< embedding and output layer share a weight */
     ME_HF_BIAS,        /**< attention_bias and mlp_bias together */
     ME_HF_ROPE,        /**< an object that says how positions are scaled */

@@ -72,6 +72,11 @@ me_status me_config_derive_world(me_config *config, int32_t num_processes,
 me_status me_torch_check_parallel(const me_config *config,
                                   me_diag *diag) ME_MUST_CHECK;
 
+/** Say which values are taken, of those that move the numbers most, where nothing
+ *  gives them. */
+me_status me_config_assume_defaults(me_config *config,
+                                    me_diag *diag) ME_MUST_CHECK;
+
 /** Fill in derived values: all but the checks of me_config_finish(). */
 me_status me_config_derive(me_config *config, int32_t num_processes,
                            me_diag *diag) ME_MUST_CHECK;

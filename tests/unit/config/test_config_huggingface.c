@@ -58,7 +58,6 @@ static void test_huggingface__llama(void **state)
     assert_true(list_has(&config->no_effect, "rms_norm_eps"));
     assert_true(list_has(&config->no_effect, "rope_scaling"));
     assert_true(list_has(&config->no_effect, "head_dim"));
-    assert_int_equal(config->assumptions.count, 1);
 
     me_diag diag = {0};
     assert_int_equal(me_config_finish(config, 1, &diag), ME_ERR_CONFIG);
@@ -154,8 +153,8 @@ static const char *const list_cases[][3] = {
     {"\"attention_bias\": true", "attention_bias", "not modelled"},
     {"\"mlp_bias\": true", "mlp_bias", "not modelled"},
     {"\"mlp_bias\": true, \"attention_bias\": true", "mlp_bias", "modelled"},
-    {"\"torch_dtype\": \"auto\"", "torch_dtype", "not modelled"},
-    {"\"dtype\": \"float16\"", "dtype", "modelled"},
+    {"\"torch_dtype\": \"auto\"", "torch_dtype", "no effect"},
+    {"\"dtype\": \"float16\"", "dtype", "no effect"},
     {"\"brand_new\": 1", "brand_new", "not modelled"},
     {"\"tab\\tkey\": 1", "tab?key", "not modelled"},
     {"\"partial_rotary_factor\": 0.5", "partial_rotary_factor", "modelled"},
@@ -177,6 +176,51 @@ static void test_huggingface__lists(void **state)
         if (strcmp(list, list_cases[i][2]) != 0) {
             fail_msg("%s: in %s", list_cases[i][0], list);
         }
+        me_config_destroy(config);
+    }
+}
+
+/* How the checkpoint is stored is no type of training, and the report says what
+ * is taken instead, unless the job says it. */
+static void test_huggingface__type_of_training(void **state)
+{
+    static const struct {
+        const char *key;
+        const char *given; /* NULL: nothing */
+        me_dtype dtype;
+    } cases[] = {
+        {"\"torch_dtype\": \"float16\"", NULL, ME_DTYPE_BFLOAT16},
+        {"\"dtype\": \"float32\"", NULL, ME_DTYPE_BFLOAT16},
+        {"\"head_dim\": null", NULL, ME_DTYPE_BFLOAT16},
+        {"\"torch_dtype\": \"bfloat16\"", "float16", ME_DTYPE_FLOAT16},
+        {"\"torch_dtype\": \"float16\"", "float32", ME_DTYPE_FLOAT32},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char text[1024];
+        (void)snprintf(text, sizeof text, "{" LLAMA ", %s}", cases[i].key);
+        me_config *config = job_of(text);
+        const char *const settings[] = {"model.seq_length=64",
+                                        "train.micro_batch_size=1"};
+        for (size_t k = 0; k < COUNT_OF(settings); k++) {
+            assert_int_equal(
+                me_config_set_assignment(config, settings[k], NULL), ME_OK);
+        }
+        if (cases[i].given != NULL) {
+            assert_int_equal(me_config_set(config, "train.params_dtype",
+                                           cases[i].given, NULL),
+                             ME_OK);
+        }
+        assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
+        assert_int_equal(config->train.params_dtype, cases[i].dtype);
+        bool is_said = false;
+        for (int32_t k = 0; k < config->assumptions.count; k++) {
+            is_said =
+                is_said || strstr(config->assumptions.flags[k].note,
+                                  "parameters are bfloat16, since nothing");
+        }
+        assert_int_equal(is_said, cases[i].given == NULL);
         me_config_destroy(config);
     }
 }
@@ -313,6 +357,7 @@ int main(void)
         cmocka_unit_test(test_huggingface__mixtral),
         cmocka_unit_test(test_huggingface__gpt2),
         cmocka_unit_test(test_huggingface__lists),
+        cmocka_unit_test(test_huggingface__type_of_training),
         cmocka_unit_test(test_huggingface__errors_name_file_line_and_key),
         cmocka_unit_test(test_huggingface__is_read_as_a_file),
         cmocka_unit_test(test_huggingface__survives_without_memory),
