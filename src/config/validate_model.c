@@ -84,6 +84,26 @@ static me_status check_mtp_recompute(const me_config *config, me_diag *diag)
                    (int)r->num_layers, (int)config->model.mtp_num_layers);
 }
 
+/* A checkpoint keeps this rank's part of its input, in the place of the input's
+ * data. Of a depth behind the first that is the tensor which
+ * MultiTokenPredictionBlock has put into the list that it concatenates. */
+static me_status check_mtp_distributed(const me_config *config, me_diag *diag)
+{
+    const me_recompute_config *r = &config->recompute;
+    if (config->model.mtp_num_layers < 2 ||
+        r->granularity != ME_RECOMPUTE_FULL ||
+        r->method != ME_RECOMPUTE_UNIFORM || !r->distribute_saved_activations) {
+        return ME_OK;
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "recompute.distribute_saved_activations = true "
+                   "(--distribute-saved-activations) with recompute.method = "
+                   "uniform does not go with model.mtp_num_layers = %d, whose "
+                   "outputs Megatron-LM then cannot concatenate: leave it "
+                   "out, or take one depth",
+                   (int)config->model.mtp_num_layers);
+}
+
 /* The last stage has an output weight that it does not use then, and waits
  * for its gradient. */
 static me_status check_mtp_tied(const me_config *config, me_diag *diag)
@@ -110,6 +130,7 @@ const me_rule *me_model_rules(size_t *count_out)
         {"mtp_depths", check_mtp_depths},
         {"mtp_positions", check_mtp_positions},
         {"mtp_recompute", check_mtp_recompute},
+        {"mtp_distributed", check_mtp_distributed},
         {"mtp_tied", check_mtp_tied},
     };
     *count_out = sizeof rules / sizeof rules[0];

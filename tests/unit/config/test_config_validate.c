@@ -9,6 +9,11 @@
     "parallel.torch_fsdp2=true "                                               \
     "model.untie_embeddings_and_output_weights=true"
 
+#define DISTRIBUTED                                                            \
+    "model.position_embedding_type=rope parallel.tensor=2 "                    \
+    "recompute.granularity=full recompute.num_layers=1 "                       \
+    "recompute.distribute_saved_activations=true"
+
 /* What is set on JOB_TEXT (8 layers, 512 wide, 8 heads), and what the one
  * line must say; "" is a job that is right. */
 static const char *const rule_cases[][2] = {
@@ -52,6 +57,9 @@ static const char *const rule_cases[][2] = {
     {"model.mtp_num_layers=1", "model.mtp_num_layers = 1 needs "
                                "model.position_embedding_type = rope or none"},
     {"model.mtp_num_layers=2 model.position_embedding_type=rope", ""},
+    {"model.mtp_num_layers=2 " DISTRIBUTED,
+     "with recompute.method = uniform does not go with model.mtp_num_layers"},
+    {"model.mtp_num_layers=1 " DISTRIBUTED, ""},
     {"model.mtp_num_layers=3 model.position_embedding_type=rope",
      "model.mtp_num_layers = 3: at most 2 depths are modelled"},
     {"model.mtp_num_layers=1 model.position_embedding_type=none "
