@@ -5,13 +5,6 @@
 #include "tensor/launch.h"
 #include "train/megatron/trainer.h"
 
-/** Bytes of the pickled keys of the optimizer's parameter groups; longer where
- *  experts are spread over ranks. */
-enum {
-    PICKLED_GROUP_KEYS_BYTES = 46,
-    PICKLED_GROUP_KEYS_WITH_EXPERTS_BYTES = 50
-};
-
 /** Timers that report before training (8 bytes each and rank), and the five
  *  of the start-up line. */
 enum {
@@ -92,25 +85,26 @@ void me_start_up(me_trainer *t)
     me_barriers(t, 2);
 }
 
-/** torch.distributed.all_gather_object: sizes first, then padded objects. */
-void me_gather_parameter_groups(me_trainer *t)
+/* torch.distributed.all_gather_object: sizes first, then objects, each made as
+ * long as the longest. */
+void me_gather_object(me_trainer *t, uint64_t bytes, uint64_t longest)
 {
     me_engine *e = t->e;
     const uint64_t world = world_size(t);
-    const uint64_t k = t->config->parallel.expert > 1
-                           ? PICKLED_GROUP_KEYS_WITH_EXPERTS_BYTES
-                           : PICKLED_GROUP_KEYS_BYTES;
     const me_frame frame = me_enter(e);
-    me_tensor *object = me_scratch(e, "all_gather_object", k);
+    me_tensor *object = me_scratch(e, "all_gather_object", bytes);
     me_tensor *size = me_scratch(e, "all_gather_object", 8);
     me_tensor *sizes = me_scratch(e, "all_gather_object", 8 * world);
     me_tensor *gathered_sizes = me_scratch(e, "all_gather", 8 * world);
     world_collective(t, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_INT64, 1);
     me_drop(e, gathered_sizes);
     me_blips(t, "max", 1, world - 1);
-    me_tensor *objects = me_scratch(e, "all_gather_object", k * world);
-    me_tensor *gathered = me_scratch(e, "all_gather", k * world);
-    world_collective(t, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_UINT8, k);
+    if (longest > bytes) {
+        object = me_rebind(e, object, me_scratch(e, "resize_", longest));
+    }
+    me_tensor *objects = me_scratch(e, "all_gather_object", longest * world);
+    me_tensor *gathered = me_scratch(e, "all_gather", longest * world);
+    world_collective(t, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_UINT8, longest);
     me_drop(e, gathered);
     me_drop(e, object);
     me_drop(e, size);

@@ -24,8 +24,9 @@ me_tensor *me_keep_scalar(me_engine *e, const char *op, uint64_t bytes);
 void me_barriers(struct me_trainer *t, int n);
 /** From `initialized` to the first parameter. */
 void me_start_up(struct me_trainer *t);
-/** all_gather_object of the optimizer's parameter groups over the world. */
-void me_gather_parameter_groups(struct me_trainer *t);
+/** all_gather_object over the world. @param bytes  of this rank's object, pickled
+ *  @param longest  of any rank's */
+void me_gather_object(struct me_trainer *t, uint64_t bytes, uint64_t longest);
 /** Between `optimizer_built` and the first iteration. */
 void me_before_training(struct me_trainer *t);
 /** rerun_state_machine: is a scalar of @p bytes NaN, is it infinite? Not asked

@@ -47,6 +47,8 @@ typedef struct me_optimizer {
     me_precision_aware aware; /**< if the optimizer is precision-aware */
 } me_optimizer;
 
+/** Does weight decay apply to it? Not to what has one dimension. */
+bool me_is_decayed(const me_parameter *p);
 /** List what this rank steps. */
 void me_optimizer_collect(struct me_trainer *t);
 /** Loss scale and float32 main parameters; no state yet. */

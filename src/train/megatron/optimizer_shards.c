@@ -3,7 +3,7 @@
 #include "parallel/shards.h"
 #include "train/megatron/trainer.h"
 
-static bool is_decayed(const me_parameter *p)
+bool me_is_decayed(const me_parameter *p)
 {
     return p->shape.ndim > 1;
 }
@@ -29,7 +29,7 @@ static void append_shards(me_trainer *t, me_optimizer *o,
     }
     for (uint32_t i = 0; i < shards->count; i++) {
         me_parameter *p = buffer->parameters[shards->items[i].param];
-        if (is_decayed(p) == decayed) {
+        if (me_is_decayed(p) == decayed) {
             append(o, p, shards->items[i].numel);
         }
     }
@@ -40,7 +40,7 @@ static void append_parameters(me_optimizer *o, const me_ddp_buffer *buffer,
                               bool decayed)
 {
     for (uint32_t i = 0; i < buffer->n_parameters; i++) {
-        if (is_decayed(buffer->parameters[i]) == decayed) {
+        if (me_is_decayed(buffer->parameters[i]) == decayed) {
             append(o, buffer->parameters[i], buffer->parameters[i]->numel);
         }
     }
@@ -51,7 +51,7 @@ static void append_rows(me_trainer *t, me_optimizer *o, bool decayed)
 {
     for (uint32_t i = 0; i < t->parameters.count; i++) {
         me_parameter *p = t->parameters.parameters[i];
-        if (is_decayed(p) == decayed) {
+        if (me_is_decayed(p) == decayed) {
             append(o, p, t->wrapper->local_numel(t, p));
         }
     }

@@ -84,12 +84,30 @@ static void test_communicators__auxiliary_loss(void **state)
            "world pipeline tensor data_context model tensor_context");
 }
 
+/* All ranks of a job whose experts are spread have an optimizer of experts, also
+ * where a pipeline's rank has none: what it would reduce, it reduces with those
+ * that have some. */
+static void test_communicators__stage_without_experts(void **state)
+{
+    (void)state;
+    static const char stages[] = BASE EXPERTS
+        "--num-layers 2 --global-batch-size 4 --pipeline-model-parallel-size 2 "
+        "--moe-layer-freq [1,0] --expert-model-parallel-size 2 "
+        "--untie-embeddings-and-output-weights";
+    expect(stages, 4, 0,
+           "world tensor expert_tensor_expert expert pipeline data_context "
+           "expert_data model expert_model");
+    expect(stages, 4, 2,
+           "world pipeline tensor data_context model expert_model");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_communicators__overflow),
         cmocka_unit_test(test_communicators__fixed_scale),
         cmocka_unit_test(test_communicators__auxiliary_loss),
+        cmocka_unit_test(test_communicators__stage_without_experts),
     };
     return cmocka_run_group_tests_name("communicators", tests, NULL, NULL);
 }

@@ -31,7 +31,8 @@ static void test_bookkeeping__start_up(void **state)
     test_trainer_fini(&r);
 }
 
-/* 4.4's gathering of groups gives back what it took, for any world. */
+/* 4.4's gathering of groups gives back what it took, for any world and objects of
+ * other lengths. */
 static void test_bookkeeping__gathering_is_balanced(void **state)
 {
     (void)state;
@@ -39,7 +40,8 @@ static void test_bookkeeping__gathering_is_balanced(void **state)
         test_trainer r;
         test_trainer_init(&r, world);
         const uint64_t before = r.model.events.live;
-        me_gather_parameter_groups(&r.t);
+        me_gather_object(&r.t, 46, 46);
+        me_gather_object(&r.t, 19, 50);
         me_before_training(&r.t);
         assert_int_equal(r.model.events.live - before, 1); /* a barrier's */
         test_trainer_fini(&r);

@@ -119,6 +119,35 @@ static void test_optimizer__nothing_counts(void **state)
     fini(&r);
 }
 
+/* A rank without experts in a job that spreads them, as a pipeline's rank may be:
+ * its keys are fewer than those of others, it has an optimizer of nothing whose
+ * norm is that of its group and whose gradients are not clipped. */
+static void test_optimizer__no_experts_here(void **state)
+{
+    static const bool is_moe_layer[] = {false, true};
+    (void)state;
+    test_trainer r;
+    test_trainer_init(&r, 1);
+    r.config.optimizer.clip_grad = 1;
+    r.config.model.num_layers = 2;
+    r.config.moe.num_experts = 4;
+    r.config.parallel.expert = 2;
+    r.spec.is_moe_layer = is_moe_layer;
+    me_ddp_create(&r.t, 0);
+    (void)me_test_events_take(&r.model.events);
+    me_optimizer_create(&r.t);
+#define GATHERED_FEWER                                                         \
+    "+46 +8 +8 +8 AllGather:1 -8 +50 -46 +50 +50 AllGather:50 -50 -50 -8 -50 " \
+    "-8"
+    EXPECT_EVENTS(&r.model.events, GATHERED_FEWER
+                  " +4 +24 +48 -24 +6 +12 -6 " GATHERED_FEWER " +4");
+    assert_true(me_optimizer_step(&r.t));
+    const char *events = me_test_events_take(&r.model.events);
+    assert_non_null(strstr(events, "AllReduce:1"));
+    assert_non_null(strstr(strstr(events, "AllReduce:1") + 1, "AllReduce:1"));
+    fini(&r);
+}
+
 /** A rank whose optimizer is precision-aware, after the first step. The matrix
  *  is stepped before the norm. */
 static void init_aware(test_trainer *r, me_dtype params_dtype,
@@ -345,6 +374,7 @@ int main(void)
         cmocka_unit_test(test_optimizer__without_clipping),
         cmocka_unit_test(test_optimizer__norm_stays),
         cmocka_unit_test(test_optimizer__nothing_counts),
+        cmocka_unit_test(test_optimizer__no_experts_here),
         cmocka_unit_test(test_optimizer__precision_aware),
         cmocka_unit_test(test_optimizer__precision_aware_gradients),
         cmocka_unit_test(test_optimizer__on_the_host),
