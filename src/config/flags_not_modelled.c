@@ -107,7 +107,10 @@ const me_flag_rule me_flags_not_modelled[] = {
     {"--mup-width-mult:f --mup-base-hidden-size:i --mup-embedding-mult:f "
      "--mup-output-mult:f --mup-base-head-dim:f --mup-attn-scale-power:f",
      .needs = "--use-mup", .note = "maximal update parametrisation"},
-    {"--fused-residual-rmsnorm --use-transformer-engine-op-fuser "
+    {"--fused-residual-rmsnorm",
+     .needs = "--num-experts",
+     .note = "kernels of Transformer Engine"},
+    {"--use-transformer-engine-op-fuser "
      "--use-te-activation-func --use-grouped-gemm-for-dense-mlp",
      .note = "kernels of Transformer Engine"},
     {"--fp8-format:e4m3|hybrid", .note = "FP8"},
@@ -190,7 +193,8 @@ const me_flag_rule me_flags_not_modelled[] = {
      "--mamba-training-ssm-states-dtype:fp32|bf16",
      .needs = "--hybrid-layer-pattern", .note = "state-space layers"},
     {"--mlp-chunks-for-training:i", .neutral = "1", .note = "MLP in chunks"},
-    {"--window-size:s", .note = "sliding-window attention"},
+    {"--window-size:s", .needs = "--transformer-impl=local",
+     .note = "sliding-window attention"},
     {"--window-attn-skip-freq:s",
      .needs = "--window-size", .note = "sliding-window attention"},
     {"--yarn-original-max-position-embeddings:i --yarn-beta-fast:f "

@@ -191,8 +191,7 @@ static me_tensor *run_section(const me_section *section,
 static void create_softmax_offset(me_nn *nn, me_core_attention *core)
 {
     const me_model_config *c = &nn->config->model;
-    const me_shape shape =
-        ME_SHAPE(1, me_over_tensor(nn, c->num_attention_heads), 1, 1);
+    const me_shape shape = ME_SHAPE(me_over_tensor(nn, c->num_attention_heads));
     if (nn->config->impl.transformer != ME_TRANSFORMER_ENGINE) {
         return;
     }

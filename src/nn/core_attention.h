@@ -12,7 +12,7 @@
 /** A layer's core attention. Has no parameters, but a name. */
 typedef struct me_core_attention {
     me_module_id module;
-    me_parameter *softmax_offset; /**< learnable, (1, a/t, 1, 1); or NULL */
+    me_parameter *softmax_offset; /**< learnable, (a/t); or NULL */
     me_tensor *softmax_one;       /**< off-by-one: the same, owned; or NULL */
     me_section section;           /**< itself, when it is recomputed */
 } me_core_attention;

@@ -13,7 +13,7 @@
 /** FusedAttention: cuDNN's kernel, of which the mask is causal by itself. Shapes
  *  as of me_core_attention_forward().
  *
- *  @param offset  of the softmax, (1, a/t, 1, 1), or NULL */
+ *  @param offset  of the softmax, (a/t), or NULL */
 me_tensor *me_te_attention_fused(me_nn *nn, me_tensor *const qkv[3],
                                  me_tensor *offset);
 

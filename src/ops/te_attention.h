@@ -40,7 +40,7 @@ uint64_t me_te_attention_workspace_bytes(const me_te_attention_call *call);
 /**
  * FusedAttnFunc: (s, b, a, d), (s, b, g, d), (s, b, g, u) to (s, b, a, u).
  *
- * @param offset  of the softmax, float32 (1, a, 1, 1), or NULL
+ * @param offset  of the softmax, float32 (a), or NULL
  */
 me_tensor *me_te_fused_attention(me_engine *e, me_tensor *const qkv[3],
                                  me_tensor *offset,
