@@ -2,6 +2,7 @@
 #include "report/compare_format.h"
 #include "report/compare_timeline.h"
 #include "report/json.h"
+#include "track/result_schema.h"
 
 /*
  * A value that jansson cannot make is NULL, and whatever it was put into
@@ -34,19 +35,13 @@ static json_t *make_timed_part(const me_compare_print *print,
 {
     const bool has_ticks = print->comparison->durations != NULL;
     const double tick = (double)ME_COMPARE_TICK_NS;
-    json_t *part = me_json_course_part(timed->part);
-    if (part != NULL &&
-        (json_object_set_new(part, has_ticks ? "start_ticks" : "start_ns",
-                             has_ticks
-                                 ? json_real((double)timed->start_ns / tick)
-                                 : json_integer(timed->start_ns)) != 0 ||
-         json_object_set_new(part, has_ticks ? "end_ticks" : "end_ns",
-                             has_ticks ? json_real((double)timed->end_ns / tick)
-                                       : json_integer(timed->end_ns)) != 0)) {
-        json_decref(part);
-        return NULL;
-    }
-    return part;
+    json_t *part = me_json_record(&me_course_schema, timed->part);
+    part = me_json_put(part, has_ticks ? "start_ticks" : "start_ns",
+                       has_ticks ? json_real((double)timed->start_ns / tick)
+                                 : json_integer(timed->start_ns));
+    return me_json_put(part, has_ticks ? "end_ticks" : "end_ns",
+                       has_ticks ? json_real((double)timed->end_ns / tick)
+                                 : json_integer(timed->end_ns));
 }
 
 /** Empty where there are no times. */
@@ -60,11 +55,7 @@ static json_t *make_timeline(const me_compare_print *print,
     }
     json_t *list = json_array();
     for (uint32_t i = 0; i < course.n_parts && list != NULL; i++) {
-        if (json_array_append_new(
-                list, make_timed_part(print, &course.parts[i])) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
+        list = me_json_push(list, make_timed_part(print, &course.parts[i]));
     }
     me_timed_course_fini(&course);
     return list;
@@ -74,18 +65,16 @@ static json_t *make_stage(const me_compare_print *print,
                           const me_compare_line *line, int32_t i)
 {
     const me_compare_stage *stage = &line->stages[i];
-    json_t *object = json_pack("{s:i, s:i, s:i, s:o, s:o}", "stage",
-                               (int)stage->stage, "worst_rank",
-                               (int)stage->rank, "in_flight_chunk_microbatches",
-                               (int)stage->in_flight, "peak", make_bytes(stage),
-                               "late_peak", me_json_late(&stage->result->late));
-    if (object != NULL && print->has_course &&
-        json_object_set_new(object, "timeline",
-                            make_timeline(print, line, i)) != 0) {
-        json_decref(object);
-        return NULL;
-    }
-    return object;
+    json_t *object = json_pack(
+        "{s:i, s:i, s:i, s:o, s:o}", "stage", (int)stage->stage, "worst_rank",
+        (int)stage->rank, "in_flight_chunk_microbatches", (int)stage->in_flight,
+        "peak", make_bytes(stage), "late_peak",
+        stage->result->late.is_known
+            ? me_json_record(&me_late_schema, &stage->result->late)
+            : json_null());
+    return print->has_course
+               ? me_json_put(object, "timeline", make_timeline(print, line, i))
+               : object;
 }
 
 static json_t *make_stages(const me_compare_print *print,
@@ -93,10 +82,7 @@ static json_t *make_stages(const me_compare_print *print,
 {
     json_t *list = json_array();
     for (int32_t i = 0; i < line->n_stages && list != NULL; i++) {
-        if (json_array_append_new(list, make_stage(print, line, i)) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
+        list = me_json_push(list, make_stage(print, line, i));
     }
     return list;
 }
@@ -200,11 +186,8 @@ me_status me_compare_json(const me_compare_print *print, me_str *text)
     json_t *head =
         json_pack("{s:s, s:s, s:f}", "memest", c->version, "name", c->name,
                   "tie_below", c->durations == NULL ? ME_TIME_TIE : 0.0);
-    if (head != NULL && c->durations != NULL &&
-        json_object_set_new(head, "durations", make_durations(c->durations)) !=
-            0) {
-        json_decref(head);
-        head = NULL;
+    if (c->durations != NULL) {
+        head = me_json_put(head, "durations", make_durations(c->durations));
     }
     bool is_good = head != NULL;
     me_str_append(text, "{\"head\": ");

@@ -4,7 +4,9 @@
 #include "base/alloc.h"
 #include "report/format.h"
 #include "report/oom_text.h"
+#include "report/report_schema.h"
 #include "report/verdict.h"
+#include "track/result_schema.h"
 
 #include <string.h>
 
@@ -14,13 +16,12 @@
  * jansson cannot make is NULL, and whatever it was put into becomes NULL.
  */
 
-/** Exact; null when unknown; NULL when JSON's integers cannot hold it. */
-static json_t *number(uint64_t value)
+json_t *me_json_bytes(uint64_t bytes)
 {
-    if (value == ME_BYTES_UNKNOWN) {
+    if (bytes == ME_BYTES_UNKNOWN) {
         return json_null();
     }
-    return value > INT64_MAX ? NULL : json_integer((json_int_t)value);
+    return bytes > INT64_MAX ? NULL : json_integer((json_int_t)bytes);
 }
 
 me_status me_json_append(json_t *value, size_t flags, me_str *text)
@@ -36,146 +37,14 @@ me_status me_json_append(json_t *value, size_t flags, me_str *text)
     return me_str_status(text);
 }
 
-json_t *me_json_bytes(uint64_t bytes)
-{
-    return number(bytes);
-}
-
-/** The numbers of @p limit make sense only if it is known. */
-static json_t *known(bool is_known, uint64_t value)
-{
-    return is_known ? number(value) : json_null();
-}
-
 json_t *me_json_array(const void *items, uint32_t count,
                       json_t *(*make)(const void *items, uint32_t i))
 {
     json_t *array = json_array();
     for (uint32_t i = 0; i < count && array != NULL; i++) {
-        if (json_array_append_new(array, make(items, i)) != 0) {
-            json_decref(array);
-            array = NULL;
-        }
+        array = me_json_push(array, make(items, i));
     }
     return array;
-}
-
-static json_t *make_categories(const me_peak_result *peak)
-{
-    json_t *object = json_object();
-    for (unsigned i = 0; i < ME_CATEGORY_COUNT && object != NULL; i++) {
-        if (json_object_set_new(object, me_category_name((me_category)i),
-                                number(peak->by_category[i])) != 0) {
-            json_decref(object);
-            object = NULL;
-        }
-    }
-    return object;
-}
-
-static json_t *make_contributor(const void *items, uint32_t i)
-{
-    const me_contributor *c = (const me_contributor *)items + i;
-    return json_pack("{s:s, s:I, s:s?, s:s, s:o, s:o}", "module", c->module,
-                     "modules", (json_int_t)c->modules, "op", c->op, "category",
-                     me_category_name((me_category)c->category), "blocks",
-                     number(c->blocks), "bytes", number(c->bytes));
-}
-
-static json_t *make_peak(const me_peak_result *peak)
-{
-    if (peak == NULL) {
-        return json_null();
-    }
-    json_t *microbatch = peak->microbatch == ME_NO_MICROBATCH
-                             ? json_null()
-                             : json_integer(peak->microbatch);
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:i, s:s, s:s, s:s?, s:o, s:o, s:o}",
-        "requested_bytes", number(peak->requested_bytes), "allocated_bytes",
-        number(peak->allocated_bytes), "reserved_bytes",
-        number(peak->reserved_bytes), "fragmentation_bytes",
-        number(me_peak_fragmentation(peak)), "device_bytes",
-        number(peak->device_bytes), "iteration", (int)peak->iteration, "phase",
-        peak->phase, "module", peak->module, "op", peak->op, "microbatch",
-        microbatch, "by_category", make_categories(peak), "contributors",
-        me_json_array(peak->contributors, peak->n_contributors,
-                      make_contributor));
-}
-
-static json_t *make_point(const void *items, uint32_t i)
-{
-    const me_point_result *p = (const me_point_result *)items + i;
-    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
-                     p->name, "requested_bytes", number(p->requested_bytes),
-                     "requested_peak_bytes", number(p->requested_peak_bytes),
-                     "allocated_bytes", number(p->allocated_bytes),
-                     "allocated_peak_bytes", number(p->allocated_peak_bytes),
-                     "reserved_bytes", number(p->reserved_bytes),
-                     "reserved_peak_bytes", number(p->reserved_peak_bytes),
-                     "device_bytes", number(p->device_bytes));
-}
-
-static json_t *make_phase(const void *items, uint32_t i)
-{
-    const me_phase_result *p = (const me_phase_result *)items + i;
-    return json_pack("{s:s, s:o, s:o, s:o}", "name", p->name, "requested_bytes",
-                     number(p->requested_bytes), "allocated_bytes",
-                     number(p->allocated_bytes), "reserved_bytes",
-                     number(p->reserved_bytes));
-}
-
-static json_t *make_iteration(const void *items, uint32_t i)
-{
-    const me_iteration_result *it = (const me_iteration_result *)items + i;
-    return json_pack("{s:i, s:o, s:o, s:o, s:s, s:s, s:s?, s:o, s:o}",
-                     "iteration", (int)it->iteration, "requested_bytes",
-                     number(it->requested_bytes), "allocated_bytes",
-                     number(it->allocated_bytes), "reserved_bytes",
-                     number(it->reserved_bytes), "phase", it->peak.phase,
-                     "module", it->peak.module, "op", it->peak.op,
-                     "by_category", make_categories(&it->peak), "phases",
-                     me_json_array(it->phases, it->n_phases, make_phase));
-}
-
-/** Set-up is not an iteration: its numbers are in the points. */
-static json_t *make_iterations(const me_rank_result *result)
-{
-    uint32_t first = 0;
-    while (first < result->n_iterations &&
-           result->iterations[first].iteration < 0) {
-        first++;
-    }
-    return me_json_array(result->iterations + first,
-                         result->n_iterations - first, make_iteration);
-}
-
-static json_t *make_module(const void *items, uint32_t i)
-{
-    const me_module_result *m = (const me_module_result *)items + i;
-    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "name", m->name,
-                     "forward_peak_bytes", number(m->forward_peak_bytes),
-                     "backward_peak_bytes", number(m->backward_peak_bytes),
-                     "parameters", number(m->parameters), "parameter_bytes",
-                     number(m->parameter_bytes), "activation_bytes",
-                     number(m->activation_bytes));
-}
-
-static json_t *make_limit(const me_limit_result *limit)
-{
-    const bool died = limit->is_known && limit->oom;
-    return json_pack(
-        "{s:o, s:o, s:s?, s:s?, s:s?, s:s?, s:o, s:o, s:o, s:o, s:o}", "oom",
-        limit->is_known ? json_boolean(limit->oom) : json_null(), "iteration",
-        died ? json_integer(limit->iteration) : json_null(), "phase",
-        died ? limit->phase : NULL, "module", died ? limit->module : NULL, "op",
-        died ? limit->op : NULL, "message", died ? limit->message : NULL,
-        "tried_bytes", known(died, limit->tried_bytes), "num_alloc_retries",
-        known(limit->is_known, limit->num_alloc_retries), "reserved_bytes",
-        known(limit->is_known, limit->reserved_bytes), "oom_with_band_less",
-        limit->is_known ? json_boolean(limit->oom_with_less) : json_null(),
-        "oom_with_band_more",
-        limit->is_known ? json_boolean(limit->oom_with_more) : json_null());
 }
 
 /** The collectives that are called at all. */
@@ -189,73 +58,30 @@ static json_t *make_volume(const me_rank_result *r)
         if (list == NULL || v->calls == 0) {
             continue;
         }
-        json_t *one =
-            json_pack("{s:s, s:s, s:o, s:o}", "group",
-                      me_group_kind_name((me_group_kind)group), "collective",
-                      me_collective_name((me_collective)kind), "calls",
-                      number(v->calls), "bytes", number(v->bytes));
-        if (json_array_append_new(list, one) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
+        json_t *one = json_pack(
+            "{s:s, s:s, s:o, s:o}", "group",
+            me_group_kind_name((me_group_kind)group), "collective",
+            me_collective_name((me_collective)kind), "calls",
+            me_json_bytes(v->calls), "bytes", me_json_bytes(v->bytes));
+        list = me_json_push(list, one);
     }
     return list;
 }
 
-static json_t *make_course_part(const void *items, uint32_t i)
+/** Between which bytes the rank's reserved memory ends up, if its job has such
+ *  a range. */
+static json_t *add_range(const me_report *report, const me_rank_result *result,
+                         json_t *object)
 {
-    return me_json_course_part((const me_course_part *)items + i);
-}
-
-/** The course, if it was kept. */
-static json_t *add_course(const me_rank_result *r, json_t *object)
-{
-    if (object == NULL || r->n_course == 0) {
-        return object;
-    }
-    if (json_object_set_new(
-            object, "course",
-            me_json_array(r->course, r->n_course, make_course_part)) != 0 ||
-        json_object_set_new(object, "course_left_out",
-                            json_integer(r->course_left_out)) != 0) {
-        json_decref(object);
-        return NULL;
-    }
-    return object;
-}
-
-/** What the host holds, if it holds anything. */
-static json_t *add_host(const me_rank_result *r, json_t *object)
-{
-    const uint64_t *bytes = r->host.bytes;
-    if (object == NULL || !me_host_memory_is_used(&r->host)) {
-        return object;
-    }
-    json_t *host =
-        json_pack("{s:o, s:o, s:o, s:o}", "parameter_bytes",
-                  number(bytes[ME_HOST_PARAMETERS]), "gradient_bytes",
-                  number(bytes[ME_HOST_GRADIENTS]), "optimizer_state_bytes",
-                  number(bytes[ME_HOST_OPTIMIZER_STATE]), "pinned_bytes",
-                  number(r->host.pinned_bytes));
-    if (json_object_set_new(object, "host", host) != 0) {
-        json_decref(object);
-        return NULL;
-    }
-    return object;
-}
-
-static json_t *make_result(const me_rank_result *r)
-{
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "parameters",
-        number(r->parameters), "parameter_bytes", number(r->parameter_bytes),
-        "peak", make_peak(me_rank_result_peak(r)), "late_peak",
-        me_json_late(&r->late), "points",
-        me_json_array(r->points, r->n_points, make_point), "iterations",
-        make_iterations(r), "modules",
-        me_json_array(r->modules, r->n_modules, make_module), "limit",
-        make_limit(&r->limit), "device", me_json_device(&r->device),
-        "communication", make_volume(r));
+    const me_reserved_range range =
+        me_verdict_reserved_range(report->config, result);
+    return !range.is_known
+               ? object
+               : me_json_put(object, "reserved_range",
+                             json_pack("{s:o, s:o}", "least_bytes",
+                                       me_json_bytes(range.least_bytes),
+                                       "most_bytes",
+                                       me_json_bytes(range.most_bytes)));
 }
 
 /** Prints @p value and gives it back; false for NULL. */
@@ -316,22 +142,23 @@ static bool print_head(const me_report *report, FILE *stream)
 static void print_place(const me_report *report, int32_t rank,
                         char *const *times, FILE *stream)
 {
-    const me_rank_place *p = &report->ranks[rank].place;
-    (void)fprintf(stream,
-                  "%s  {\"rank\": %d, \"tp\": %d, \"pp\": %d, \"dp\": %d, "
-                  "\"cp\": %d, \"ep\": %d, \"class\": %d, "
-                  "\"time\": %s, ",
-                  rank == 0 ? "" : ",\n", (int)p->rank, (int)p->tp, (int)p->pp,
-                  (int)p->dp, (int)p->cp, (int)p->ep, (int)p->class_id,
-                  times[p->pp]);
+    const me_rank_place *place = &report->ranks[rank].place;
+    (void)fputs(rank == 0 ? "  {" : ",\n  {", stream);
+    for (size_t i = 0; i < me_place_schema.n_fields; i++) {
+        const me_field *field = &me_place_schema.fields[i];
+        (void)fprintf(stream, "\"%s\": %d, ", field->key,
+                      (int)me_field_i32(field, place));
+    }
+    (void)fprintf(stream, "\"time\": %s, ", times[place->pp]);
 }
 
 /** The text of one result; NULL if jansson cannot make it. */
 static char *make_body(const me_report *report, const me_rank_result *result)
 {
-    json_t *value = add_course(
-        result, add_host(result, me_json_add_range(report, result,
-                                                   make_result(result))));
+    json_t *value = me_json_record(&me_result_schema, result);
+    value = me_json_put(value, "communication", make_volume(result));
+    value = add_range(report, result, value);
+    value = me_json_add(value, &me_result_optional_schema, result);
     char *body = value == NULL ? NULL : json_dumps(value, 0);
     json_decref(value);
     return body;

@@ -9,25 +9,25 @@
 #define MEMEST_REPORT_JSON_H
 
 #include "report/report.h"
+#include "track/schema.h"
 
 #include <jansson.h>
 
 /** Exact; null when unknown; NULL when JSON's integers cannot hold it. */
 json_t *me_json_bytes(uint64_t bytes);
 
-/** The upper ends of peaks that are ranges; null: they are none. */
-json_t *me_json_late(const me_late_result *late);
+/** An object with the fields of @p item in the order of @p schema. */
+json_t *me_json_record(const me_schema *schema, const void *item);
 
-/** Add to @p object between which bytes the rank's reserved memory ends up, if
- *  its job has such a range. @return the object; NULL, and it is gone, if not */
-json_t *me_json_add_range(const me_report *report, const me_rank_result *result,
-                          json_t *object);
+/** Add them to @p object, which may be NULL. @return the object; NULL, and it
+ *  is gone, if not */
+json_t *me_json_add(json_t *object, const me_schema *schema, const void *item);
 
-/** What the device holds beside the allocator. */
-json_t *me_json_device(const me_device_result *device);
+/** Add one value, likewise. */
+json_t *me_json_put(json_t *object, const char *key, json_t *value);
 
-/** A part of a course. */
-json_t *me_json_course_part(const me_course_part *part);
+/** Add an item to a list, likewise. */
+json_t *me_json_push(json_t *list, json_t *item);
 
 /** An array of what @p make makes of items 0 to count - 1. */
 json_t *me_json_array(const void *items, uint32_t count,

@@ -13,11 +13,9 @@ static json_t *make_crossed(const me_link_use *use)
     const int32_t *links = me_link_use_links(use);
     json_t *object = json_object();
     for (int kind = 0; kind < ME_LINK_KINDS && object != NULL; kind++) {
-        if (links[kind] > 0 &&
-            json_object_set_new(object, me_link_kind_name((me_link_kind)kind),
-                                json_integer(links[kind])) != 0) {
-            json_decref(object);
-            object = NULL;
+        if (links[kind] > 0) {
+            object = me_json_put(object, me_link_kind_name((me_link_kind)kind),
+                                 json_integer(links[kind]));
         }
     }
     return object;
@@ -39,11 +37,8 @@ static json_t *make_uses(const me_report *report)
     const me_link_uses *uses = report->links;
     json_t *list = json_array();
     for (int32_t i = 0; i < uses->n_items && list != NULL; i++) {
-        if (me_link_use_matters(report, &uses->items[i]) &&
-            json_array_append_new(
-                list, make_use(uses->cluster, &uses->items[i])) != 0) {
-            json_decref(list);
-            list = NULL;
+        if (me_link_use_matters(report, &uses->items[i])) {
+            list = me_json_push(list, make_use(uses->cluster, &uses->items[i]));
         }
     }
     return list;
@@ -63,11 +58,9 @@ static json_t *make_kinds(const me_cluster *cluster)
 {
     json_t *list = json_array();
     for (int kind = 0; kind < ME_LINK_KINDS && list != NULL; kind++) {
-        if (cluster->links[kind].is_there &&
-            json_array_append_new(list, make_kind(&cluster->links[kind],
-                                                  (me_link_kind)kind)) != 0) {
-            json_decref(list);
-            list = NULL;
+        if (cluster->links[kind].is_there) {
+            list = me_json_push(
+                list, make_kind(&cluster->links[kind], (me_link_kind)kind));
         }
     }
     return list;

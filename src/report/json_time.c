@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/json.h"
+#include "report/report_schema.h"
 
 static json_t *nanoseconds(int64_t ns)
 {
@@ -16,26 +17,13 @@ static json_t *make_span(const void *items, uint32_t i)
                      nanoseconds(s->end_ns));
 }
 
-/** What a stage's step is spent on; the first five add up to it. */
 static json_t *make_stage_time(const me_time_stage *s, bool has_actions)
 {
-    json_t *object = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "compute_ns",
-        nanoseconds(s->compute_ns), "exposed_communication_ns",
-        nanoseconds(s->exposed_ns), "stage_wait_ns",
-        nanoseconds(s->transfer_ns), "host_ns", nanoseconds(s->host_ns),
-        "optimizer_ns", nanoseconds(s->optimizer_ns), "busy_ns",
-        nanoseconds(s->busy_ns), "idle_ns", nanoseconds(s->idle_ns),
-        "host_busy_ns", nanoseconds(s->host_busy_ns), "card_busy_ns",
-        nanoseconds(s->card_busy_ns));
-    if (has_actions && object != NULL &&
-        json_object_set_new(object, "actions",
-                            me_json_array(s->spans, s->n_spans, make_span)) !=
-            0) {
-        json_decref(object);
-        object = NULL;
-    }
-    return object;
+    json_t *object = me_json_record(&me_stage_time_schema, s);
+    return has_actions
+               ? me_json_put(object, "actions",
+                             me_json_array(s->spans, s->n_spans, make_span))
+               : object;
 }
 
 json_t *me_json_time_reason(const me_report *report)
@@ -52,11 +40,8 @@ json_t *me_json_time(const me_report *report)
     }
     json_t *stages = json_array();
     for (int32_t i = 0; i < t->step->n_stages && stages != NULL; i++) {
-        if (json_array_append_new(
-                stages, make_stage_time(&t->step->stages[i], true)) != 0) {
-            json_decref(stages);
-            stages = NULL;
-        }
+        stages =
+            me_json_push(stages, make_stage_time(&t->step->stages[i], true));
     }
     return json_pack(
         "{s:o, s:s?, s:o, s:o, s:o, s:o, s:o, s:s, s:s?, s:f, s:f, s:o}",

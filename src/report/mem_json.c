@@ -11,28 +11,15 @@
  * becomes NULL.
  */
 
-/** Put a value into an object. @return the object, NULL on failure */
-static json_t *put(json_t *object, const char *key, json_t *value)
-{
-    if (object != NULL && json_object_set_new(object, key, value) == 0) {
-        return object;
-    }
-    if (object == NULL) {
-        json_decref(value);
-    }
-    json_decref(object);
-    return NULL;
-}
-
 static json_t *make_device(const me_mem_tracker *t, const me_mem_device *d)
 {
     const me_mem_labels *labels = me_mem_tracker_labels(t);
     json_t *object = json_object();
     for (uint32_t i = 0; i < me_mem_tracker_shown(t); i++) {
-        object = put(object, labels->categories[i],
-                     me_json_bytes(d->by_category[i]));
+        object = me_json_put(object, labels->categories[i],
+                             me_json_bytes(d->by_category[i]));
     }
-    return put(object, "Total", me_json_bytes(d->total));
+    return me_json_put(object, "Total", me_json_bytes(d->total));
 }
 
 /** A device without anything is not there, as in PyTorch's snapshots. */
@@ -40,10 +27,12 @@ static json_t *make_snapshot(const me_mem_tracker *t, const me_mem_snapshot *s)
 {
     json_t *object = json_object();
     if (s->device[ME_MEM_CUDA].total > 0) {
-        object = put(object, "cuda:0", make_device(t, &s->device[ME_MEM_CUDA]));
+        object = me_json_put(object, "cuda:0",
+                             make_device(t, &s->device[ME_MEM_CUDA]));
     }
     if (s->device[ME_MEM_CPU].total > 0) {
-        object = put(object, "cpu", make_device(t, &s->device[ME_MEM_CPU]));
+        object =
+            me_json_put(object, "cpu", make_device(t, &s->device[ME_MEM_CPU]));
     }
     return object;
 }
@@ -52,11 +41,7 @@ static json_t *make_calls(const me_mem_tracker *t, const me_mem_calls *calls)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; list != NULL && i < calls->count; i++) {
-        if (json_array_append_new(
-                list, make_snapshot(t, &calls->snapshots[i])) != 0) {
-            json_decref(list);
-            return NULL;
-        }
+        list = me_json_push(list, make_snapshot(t, &calls->snapshots[i]));
     }
     return list;
 }
@@ -66,18 +51,21 @@ static json_t *make_module(const me_mem_tracker *t, const me_mem_module *m)
     const me_mem_labels *labels = me_mem_tracker_labels(t);
     json_t *states = json_object();
     for (uint32_t i = 0; i < m->n_order; i++) {
-        states = put(states, labels->states[m->order[i]],
-                     make_calls(t, &m->states[m->order[i]]));
+        states = me_json_put(states, labels->states[m->order[i]],
+                             make_calls(t, &m->states[m->order[i]]));
     }
     json_t *object = json_pack("{s:s}", "module", m->fqn);
     if (labels->n_states == ME_MEM_STATES) {
+        object = me_json_put(object, "parameter_mem",
+                             me_json_bytes(m->parameter_bytes));
         object =
-            put(object, "parameter_mem", me_json_bytes(m->parameter_bytes));
-        object = put(object, "buffer_mem", me_json_bytes(m->buffer_bytes));
-        object = put(object, "input_mem", me_json_bytes(m->input_bytes));
-        object = put(object, "output_mem", me_json_bytes(m->output_bytes));
+            me_json_put(object, "buffer_mem", me_json_bytes(m->buffer_bytes));
+        object =
+            me_json_put(object, "input_mem", me_json_bytes(m->input_bytes));
+        object =
+            me_json_put(object, "output_mem", me_json_bytes(m->output_bytes));
     }
-    return put(object, "snapshots", states);
+    return me_json_put(object, "snapshots", states);
 }
 
 static json_t *make_modules(const me_mem_tracker *t, uint32_t depth)
@@ -86,10 +74,8 @@ static json_t *make_modules(const me_mem_tracker *t, uint32_t depth)
     const me_mem_module **modules = me_mem_sorted(t, &count);
     json_t *list = modules == NULL ? NULL : json_array();
     for (uint32_t i = 0; list != NULL && i < count; i++) {
-        if (me_path_is_within(modules[i]->fqn, depth) &&
-            json_array_append_new(list, make_module(t, modules[i])) != 0) {
-            json_decref(list);
-            list = NULL;
+        if (me_path_is_within(modules[i]->fqn, depth)) {
+            list = me_json_push(list, make_module(t, modules[i]));
         }
     }
     me_free(modules);
@@ -103,11 +89,9 @@ static json_t *make_points(const me_mem_tracker *t)
     json_t *list = json_array();
     for (uint32_t i = 0; list != NULL && i < count; i++) {
         json_t *point = json_pack("{s:s}", "point", points[i].name);
-        point = put(point, "snapshot", make_snapshot(t, &points[i].snapshot));
-        if (json_array_append_new(list, point) != 0) {
-            json_decref(list);
-            return NULL;
-        }
+        point = me_json_put(point, "snapshot",
+                            make_snapshot(t, &points[i].snapshot));
+        list = me_json_push(list, point);
     }
     return list;
 }
@@ -116,9 +100,10 @@ me_status me_mem_json_append(me_str *text, const me_mem_tracker *t,
                              uint32_t depth)
 {
     json_t *root = json_object();
-    root = put(root, "current", make_snapshot(t, me_mem_tracker_current(t)));
-    root = put(root, "peak", make_snapshot(t, me_mem_tracker_peak(t)));
-    root = put(root, "points", make_points(t));
-    root = put(root, "modules", make_modules(t, depth));
+    root = me_json_put(root, "current",
+                       make_snapshot(t, me_mem_tracker_current(t)));
+    root = me_json_put(root, "peak", make_snapshot(t, me_mem_tracker_peak(t)));
+    root = me_json_put(root, "points", make_points(t));
+    root = me_json_put(root, "modules", make_modules(t, depth));
     return me_json_append(root, JSON_INDENT(2), text);
 }

@@ -42,10 +42,7 @@ static json_t *make_counter(const me_op_series *s, size_t which)
         json_t *pair =
             json_pack("[s, f]", s->rows[i].name,
                       (double)*counter(&memory, which) / BYTES_OF_MB);
-        if (json_object_set_new(object, key, pair) != 0) {
-            json_decref(object);
-            return NULL;
-        }
+        object = me_json_put(object, key, pair);
     }
     return object;
 }
@@ -54,12 +51,8 @@ static json_t *make_markers(const me_op_series *s)
 {
     json_t *object = json_object();
     for (uint32_t i = 0; object != NULL && i < s->n_markers; i++) {
-        if (json_object_set_new(object, s->markers[i].name,
-                                json_integer((json_int_t)s->markers[i].at)) !=
-            0) {
-            json_decref(object);
-            return NULL;
-        }
+        object = me_json_put(object, s->markers[i].name,
+                             json_integer((json_int_t)s->markers[i].at));
     }
     return object;
 }

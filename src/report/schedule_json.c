@@ -8,16 +8,6 @@
  * becomes NULL.
  */
 
-/** Put into @p list, which it takes over and gives back. */
-static json_t *append(json_t *list, json_t *item)
-{
-    if (list == NULL || json_array_append_new(list, item) == 0) {
-        return list;
-    }
-    json_decref(list);
-    return NULL;
-}
-
 static json_t *make_durations(const me_ticks *t)
 {
     return json_pack(
@@ -31,7 +21,7 @@ static json_t *make_stages(const me_pipeline_order *order, int32_t rank)
     json_t *list = json_array();
     for (int32_t s = 0; s < order->n_stages; s++) {
         if (order->rank_of_stage[s] == rank) {
-            list = append(list, json_integer(s));
+            list = me_json_push(list, json_integer(s));
         }
     }
     return list;
@@ -47,13 +37,13 @@ static json_t *make_actions(const me_actions *actions,
         if (!me_action_computes((me_action_kind)a->kind)) {
             continue;
         }
-        list = append(list,
-                      json_pack("{s:s, s:i, s:i, s:i, s:I, s:I}", "kind",
-                                me_action_letter((me_action_kind)a->kind),
-                                "stage", (int)a->stage, "chunk", (int)a->chunk,
-                                "microbatch", (int)a->microbatch, "start",
-                                (json_int_t)times->spans[i].start, "end",
-                                (json_int_t)times->spans[i].end));
+        list = me_json_push(
+            list, json_pack("{s:s, s:i, s:i, s:i, s:I, s:I}", "kind",
+                            me_action_letter((me_action_kind)a->kind), "stage",
+                            (int)a->stage, "chunk", (int)a->chunk, "microbatch",
+                            (int)a->microbatch, "start",
+                            (json_int_t)times->spans[i].start, "end",
+                            (json_int_t)times->spans[i].end));
     }
     return list;
 }
@@ -68,7 +58,7 @@ static json_t *make_order(const me_actions *actions)
         json_t *text = me_str_status(&name) == ME_OK
                            ? json_string(me_str_text(&name))
                            : NULL;
-        list = append(list, text);
+        list = me_json_push(list, text);
         me_str_fini(&name);
     }
     return list;
@@ -97,7 +87,7 @@ static json_t *make_report(const me_schedule_report *report)
     const me_timeline *timeline = report->timeline;
     json_t *ranks = json_array();
     for (int32_t rank = 0; rank < order->n_ranks; rank++) {
-        ranks = append(ranks, make_rank(report, rank));
+        ranks = me_json_push(ranks, make_rank(report, rank));
     }
     return json_pack(
         "{s:s, s:s?, s:i, s:i, s:i, s:s, s:o, s:I, s:I, s:I, s:o}", "schedule",

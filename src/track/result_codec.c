@@ -3,7 +3,7 @@
 #include "base/assert.h"
 #include "track/codec.h"
 #include "track/result.h"
-#include "track/result_record.h"
+#include "track/result_schema.h"
 
 #include <string.h>
 
@@ -13,15 +13,15 @@ enum {
 
 static const char format_magic[8] = "memestRR";
 
-static void code_fields(me_codec *c, const me_record *record, void *item,
+static void code_fields(me_codec *c, const me_schema *schema, void *item,
                         uint32_t index);
 
 /** The fewest numbers that a record takes: of texts the length alone. */
-static uint32_t least_numbers(const me_record *record)
+static uint32_t least_numbers(const me_schema *schema)
 {
     uint32_t least = 0;
-    for (size_t i = 0; i < record->n_fields; i++) {
-        const me_field *field = &record->fields[i];
+    for (size_t i = 0; i < schema->n_fields; i++) {
+        const me_field *field = &schema->fields[i];
         if ((field->left_out & ME_FIELD_NOT_SENT) == 0) {
             least += field->kind == ME_FIELD_BY_CATEGORY ? ME_CATEGORY_COUNT
                      : field->kind == ME_FIELD_RECORD ? least_numbers(field->of)
@@ -92,12 +92,12 @@ static void code_field(me_codec *c, const me_field *field, void *record,
     }
 }
 
-static void code_fields(me_codec *c, const me_record *record, void *item,
+static void code_fields(me_codec *c, const me_schema *schema, void *item,
                         uint32_t index)
 {
-    for (size_t i = 0; i < record->n_fields; i++) {
-        if ((record->fields[i].left_out & ME_FIELD_NOT_SENT) == 0) {
-            code_field(c, &record->fields[i], item, index);
+    for (size_t i = 0; i < schema->n_fields; i++) {
+        if ((schema->fields[i].left_out & ME_FIELD_NOT_SENT) == 0) {
+            code_field(c, &schema->fields[i], item, index);
         }
     }
 }
@@ -123,8 +123,8 @@ static void code_head(me_codec *c)
 static void code_result(me_codec *c, me_rank_result *result)
 {
     code_head(c);
-    code_fields(c, &me_result_record, result, 0);
-    code_fields(c, &me_result_optional_record, result, 0);
+    code_fields(c, &me_result_schema, result, 0);
+    code_fields(c, &me_result_optional_schema, result, 0);
 }
 
 me_status me_rank_result_encode(const me_rank_result *result,

@@ -2,7 +2,7 @@
 #include "model/event.h"
 #include "support/test.h"
 #include "track/result.h"
-#include "track/result_record.h"
+#include "track/result_schema.h"
 
 #include <string.h>
 
@@ -45,20 +45,21 @@ static void mark(bool *is_sent, size_t offset, size_t width)
 }
 
 /** Each row has what its kind needs; the bytes of those that are sent. */
-static void walk(const me_record *record, bool *is_sent)
+static void walk(const me_schema *schema, bool *is_sent)
 {
-    assert_non_null(record->name);
-    for (size_t i = 0; i < record->n_fields; i++) {
-        const me_field *field = &record->fields[i];
+    assert_non_null(schema->name);
+    for (size_t i = 0; i < schema->n_fields; i++) {
+        const me_field *field = &schema->fields[i];
         assert_non_null(field->key);
         const size_t width = width_of(field);
-        assert_true(width > 0 && field->offset + width <= record->size);
+        assert_true(width > 0 && field->offset + width <= schema->size);
         const bool has_records = field->kind == ME_FIELD_RECORD ||
                                  field->kind == ME_FIELD_ITEMS ||
                                  field->kind == ME_FIELD_ROWS;
         assert_int_equal(has_records, field->of != NULL);
         assert_true(field->csv == 0 || !has_records);
-        assert_true(field->derive == NULL || field->kind == ME_FIELD_BYTES);
+        assert_true(field->derive == NULL || field->kind == ME_FIELD_BYTES ||
+                    field->kind == ME_FIELD_COUNT);
         assert_true(field->find == NULL || field->kind == ME_FIELD_RECORD);
         const bool is_elsewhere = field->derive != NULL || field->find != NULL;
         const bool is_field_sent = (field->left_out & ME_FIELD_NOT_SENT) == 0;
@@ -73,43 +74,43 @@ static void walk(const me_record *record, bool *is_sent)
 }
 
 /** Each member is sent by one row: what lies between is padding. */
-static void check_whole(const me_record *record)
+static void check_whole(const me_schema *schema)
 {
     bool is_sent[BYTES_MAX] = {false};
-    assert_true(record->size <= BYTES_MAX);
-    walk(record, is_sent);
+    assert_true(schema->size <= BYTES_MAX);
+    walk(schema, is_sent);
     size_t gap = 0;
-    for (size_t i = 0; i < record->size; i++) {
+    for (size_t i = 0; i < schema->size; i++) {
         gap = is_sent[i] ? 0 : gap + 1;
         assert_true(gap < ALIGNED);
     }
 }
 
 /** A record and those that its rows are of. */
-static void check_all(const me_record *record)
+static void check_all(const me_schema *schema)
 {
-    for (size_t i = 0; i < record->n_fields; i++) {
-        if (record->fields[i].of != NULL) {
-            check_whole(record->fields[i].of);
-            check_all(record->fields[i].of);
+    for (size_t i = 0; i < schema->n_fields; i++) {
+        if (schema->fields[i].of != NULL) {
+            check_whole(schema->fields[i].of);
+            check_all(schema->fields[i].of);
         }
     }
 }
 
-static void test_record__has_a_row_for_each_member(void **state)
+static void test_schema__has_a_row_for_each_member(void **state)
 {
     (void)state;
-    check_all(&me_result_record);
-    check_all(&me_result_optional_record);
+    check_all(&me_result_schema);
+    check_all(&me_result_optional_schema);
 }
 
 /** The result's own members stand in two records. */
-static void test_record__sends_the_result_but_its_times(void **state)
+static void test_schema__sends_the_result_but_its_times(void **state)
 {
     (void)state;
     bool is_sent[BYTES_MAX] = {false};
-    walk(&me_result_record, is_sent);
-    walk(&me_result_optional_record, is_sent);
+    walk(&me_result_schema, is_sent);
+    walk(&me_result_optional_schema, is_sent);
     mark(is_sent, offsetof(me_rank_result, time), sizeof(me_time_program));
     mark(is_sent, offsetof(me_rank_result, arena), sizeof(void *));
     size_t gap = 0;
@@ -122,8 +123,8 @@ static void test_record__sends_the_result_but_its_times(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_record__has_a_row_for_each_member),
-        cmocka_unit_test(test_record__sends_the_result_but_its_times),
+        cmocka_unit_test(test_schema__has_a_row_for_each_member),
+        cmocka_unit_test(test_schema__sends_the_result_but_its_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

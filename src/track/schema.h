@@ -1,13 +1,13 @@
 /**
  * @file
- * What a record of a result is made of: a table of its fields, each described
- * once. The codec, JSON, CSV, tables and pages walk it, so that a new number
+ * What a record (a struct of a result) is made of: a table of its fields, each
+ * described once. The codec, JSON, CSV, tables and pages walk it, so that a new number
  * is a member of its struct, what fills it, and a row here.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef MEMEST_TRACK_RECORD_H
-#define MEMEST_TRACK_RECORD_H
+#ifndef MEMEST_TRACK_SCHEMA_H
+#define MEMEST_TRACK_SCHEMA_H
 
 #include "base/status.h"
 
@@ -54,7 +54,7 @@ typedef struct me_field {
     bool is_last;      /**< its column in tables comes after the others */
     size_t offset;     /**< in the record */
     size_t count;      /**< ITEMS: offset of their number; ROWS: their number */
-    const struct me_record *of; /**< RECORD, ITEMS, ROWS: their fields */
+    const struct me_schema *of; /**< RECORD, ITEMS, ROWS: their fields */
     /** Whether the field means something; NULL: always. What does not is null
      *  in JSON, or is left out where the record is one of optional fields. */
     bool (*is_there)(const void *record);
@@ -65,7 +65,7 @@ typedef struct me_field {
 } me_field;
 
 /** A struct's fields, in the order of JSON and of tables. */
-typedef struct me_record {
+typedef struct me_schema {
     const char *name;
     const me_field *fields;
     size_t n_fields;
@@ -73,10 +73,10 @@ typedef struct me_record {
     bool is_optional; /**< JSON leaves out what is not there */
     bool (*is_shown)(const void *item); /**< JSON has this one in an array;
                                              NULL: all */
-} me_record;
+} me_schema;
 
-/** The record of an array of fields. */
-#define ME_RECORD(name_of, type, fields_of)                                    \
+/** The schema of an array of fields. */
+#define ME_SCHEMA(name_of, type, fields_of)                                    \
     .name = (name_of), .fields = (fields_of),                                  \
     .n_fields = sizeof(fields_of) / sizeof *(fields_of), .size = sizeof(type)
 
@@ -104,15 +104,15 @@ typedef struct me_record {
 #define ME_TEXT(type, member)                                                  \
     ME_FIELD(ME_FIELD_TEXT, type, member, const char *)
 
-/** A struct within, of the fields of @p record. */
-#define ME_WITHIN(key_of, type, member, record)                                \
+/** A struct within, of the fields of @p schema. */
+#define ME_WITHIN(key_of, type, member, schema)                                \
     .key = (key_of), .kind = ME_FIELD_RECORD,                                  \
-    .offset = offsetof(type, member), .of = &(record)
+    .offset = offsetof(type, member), .of = &(schema)
 
 /** An array that @p member points to, and its number n_member. */
-#define ME_ITEMS(type, member, record)                                         \
+#define ME_ITEMS(type, member, schema)                                         \
     .key = #member, .kind = ME_FIELD_ITEMS, .offset = offsetof(type, member),  \
-    .count = ME_MEMBER(type, n_##member, uint32_t), .of = &(record)
+    .count = ME_MEMBER(type, n_##member, uint32_t), .of = &(schema)
 
 /** Whether @p field of @p record means something. Local. */
 bool me_field_is_there(const me_field *field, const void *record);
@@ -126,11 +126,11 @@ const char *me_field_text(const me_field *field, const void *record);
 /** An INDEX or I32. Local. */
 int32_t me_field_i32(const me_field *field, const void *record);
 
-/** Where @p field of @p record lies; for ITEMS the first of them, and NULL for
- *  a RECORD that is not there. Borrowed. Local. */
+/** Where @p field of @p record lies; of ITEMS the first one, of a RECORD that
+ *  lies elsewhere NULL if there is none. Borrowed. Local. */
 const void *me_field_at(const me_field *field, const void *record);
 
 /** How many ITEMS or ROWS there are. Local. */
 uint32_t me_field_count(const me_field *field, const void *record);
 
-#endif /* MEMEST_TRACK_RECORD_H */
+#endif /* MEMEST_TRACK_SCHEMA_H */

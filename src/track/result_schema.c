@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "track/result_record.h"
+#include "track/result_schema.h"
 
 #include "track/result.h"
 
@@ -19,8 +19,8 @@ static const me_field point_fields[] = {
     {ME_BYTES(me_point_result, device_bytes), .title = "device"},
 };
 
-const me_record me_point_record = {
-    ME_RECORD("point", me_point_result, point_fields),
+const me_schema me_point_schema = {
+    ME_SCHEMA("point", me_point_result, point_fields),
 };
 
 static const me_field phase_fields[] = {
@@ -30,8 +30,8 @@ static const me_field phase_fields[] = {
     {ME_BYTES(me_phase_result, reserved_bytes)},
 };
 
-static const me_record phase_record = {
-    ME_RECORD("phase", me_phase_result, phase_fields),
+static const me_schema phase_schema = {
+    ME_SCHEMA("phase", me_phase_result, phase_fields),
 };
 
 static const me_field contributor_fields[] = {
@@ -43,8 +43,8 @@ static const me_field contributor_fields[] = {
     {ME_BYTES(me_contributor, bytes)},
 };
 
-static const me_record contributor_record = {
-    ME_RECORD("contributor", me_contributor, contributor_fields),
+static const me_schema contributor_schema = {
+    ME_SCHEMA("contributor", me_contributor, contributor_fields),
 };
 
 static uint64_t derive_fragmentation(const void *peak)
@@ -72,11 +72,11 @@ static const me_field peak_fields[] = {
      .kind = ME_FIELD_BY_CATEGORY,
      .csv = 18, /* to 27 */
      .offset = offsetof(me_peak_result, by_category)},
-    {ME_ITEMS(me_peak_result, contributors, contributor_record)},
+    {ME_ITEMS(me_peak_result, contributors, contributor_schema)},
 };
 
-const me_record me_peak_record = {
-    ME_RECORD("peak", me_peak_result, peak_fields),
+const me_schema me_peak_schema = {
+    ME_SCHEMA("peak", me_peak_result, peak_fields),
 };
 
 /** Set-up is not an iteration: its numbers are in the points. */
@@ -105,13 +105,13 @@ static const me_field iteration_fields[] = {
      .kind = ME_FIELD_BY_CATEGORY,
      .left_out = ME_FIELD_NOT_SENT,
      .offset = offsetof(me_iteration_result, peak.by_category)},
-    {ME_ITEMS(me_iteration_result, phases, phase_record)},
-    {ME_WITHIN("peak", me_iteration_result, peak, me_peak_record),
+    {ME_ITEMS(me_iteration_result, phases, phase_schema)},
+    {ME_WITHIN("peak", me_iteration_result, peak, me_peak_schema),
      .left_out = ME_FIELD_NOT_JSON},
 };
 
-const me_record me_iteration_record = {
-    ME_RECORD("iteration", me_iteration_result, iteration_fields),
+const me_schema me_iteration_schema = {
+    ME_SCHEMA("iteration", me_iteration_result, iteration_fields),
     .is_shown = is_iteration,
 };
 
@@ -130,8 +130,8 @@ static const me_field module_fields[] = {
      .unit = "GiB"},
 };
 
-const me_record me_module_record = {
-    ME_RECORD("module", me_module_result, module_fields),
+const me_schema me_module_schema = {
+    ME_SCHEMA("module", me_module_result, module_fields),
 };
 
 static bool is_limited(const void *limit)
@@ -163,8 +163,8 @@ static const me_field limit_fields[] = {
      .is_there = is_limited},
 };
 
-const me_record me_limit_record = {
-    ME_RECORD("limit", me_limit_result, limit_fields),
+const me_schema me_limit_schema = {
+    ME_SCHEMA("limit", me_limit_result, limit_fields),
 };
 
 static const me_field communicator_fields[] = {
@@ -173,8 +173,8 @@ static const me_field communicator_fields[] = {
     {ME_BYTES(me_communicator_result, bytes)},
 };
 
-static const me_record communicator_record = {
-    ME_RECORD("communicator", me_communicator_result, communicator_fields),
+static const me_schema communicator_schema = {
+    ME_SCHEMA("communicator", me_communicator_result, communicator_fields),
 };
 
 static bool is_device_known(const void *device)
@@ -189,12 +189,12 @@ static const me_field device_fields[] = {
     {ME_BYTES(me_device_result, communicator_bytes),
      .is_there = is_device_known},
     {ME_BYTES(me_device_result, band_bytes), .is_there = is_device_known},
-    {ME_ITEMS(me_device_result, communicators, communicator_record),
+    {ME_ITEMS(me_device_result, communicators, communicator_schema),
      .is_there = is_device_known},
 };
 
-const me_record me_device_record = {
-    ME_RECORD("device", me_device_result, device_fields),
+const me_schema me_device_schema = {
+    ME_SCHEMA("device", me_device_result, device_fields),
 };
 
 static const me_field late_fields[] = {
@@ -204,8 +204,8 @@ static const me_field late_fields[] = {
     {ME_BYTES(me_late_result, reserved_bytes)},
 };
 
-static const me_record late_record = {
-    ME_RECORD("late", me_late_result, late_fields),
+const me_schema me_late_schema = {
+    ME_SCHEMA("late", me_late_result, late_fields),
 };
 
 static const me_field volume_fields[] = {
@@ -213,8 +213,8 @@ static const me_field volume_fields[] = {
     {ME_BYTES(me_volume_result, bytes)},
 };
 
-static const me_record volume_record = {
-    ME_RECORD("volume", me_volume_result, volume_fields),
+static const me_schema volume_schema = {
+    ME_SCHEMA("volume", me_volume_result, volume_fields),
 };
 
 static const me_field course_bytes_fields[] = {
@@ -223,8 +223,8 @@ static const me_field course_bytes_fields[] = {
     {ME_BYTES(me_course_bytes, end)},
 };
 
-static const me_record course_bytes_record = {
-    ME_RECORD("course_bytes", me_course_bytes, course_bytes_fields),
+static const me_schema course_bytes_schema = {
+    ME_SCHEMA("course_bytes", me_course_bytes, course_bytes_fields),
 };
 
 static const me_field course_fields[] = {
@@ -232,15 +232,15 @@ static const me_field course_fields[] = {
     {ME_INDEX(me_course_part, chunk)},
     {ME_INDEX(me_course_part, microbatch)},
     {ME_WITHIN("requested_bytes", me_course_part, requested,
-               course_bytes_record)},
+               course_bytes_schema)},
     {ME_WITHIN("allocated_bytes", me_course_part, allocated,
-               course_bytes_record)},
+               course_bytes_schema)},
     {ME_WITHIN("reserved_bytes", me_course_part, reserved,
-               course_bytes_record)},
+               course_bytes_schema)},
 };
 
-static const me_record course_record = {
-    ME_RECORD("course", me_course_part, course_fields),
+const me_schema me_course_schema = {
+    ME_SCHEMA("course", me_course_part, course_fields),
 };
 
 static const me_field host_fields[] = {
@@ -253,8 +253,8 @@ static const me_field host_fields[] = {
     {ME_BYTES(me_host_memory, pinned_bytes)},
 };
 
-static const me_record host_record = {
-    ME_RECORD("host", me_host_memory, host_fields),
+static const me_schema host_schema = {
+    ME_SCHEMA("host", me_host_memory, host_fields),
 };
 
 static const void *find_peak(const void *result)
@@ -279,21 +279,21 @@ static const me_field result_fields[] = {
     {.key = "peak",
      .kind = ME_FIELD_RECORD,
      .left_out = ME_FIELD_NOT_SENT,
-     .of = &me_peak_record,
+     .of = &me_peak_schema,
      .find = find_peak},
-    {ME_WITHIN("late_peak", me_rank_result, late, late_record),
+    {ME_WITHIN("late_peak", me_rank_result, late, me_late_schema),
      .is_there = is_late_known},
-    {ME_ITEMS(me_rank_result, points, me_point_record)},
-    {ME_ITEMS(me_rank_result, iterations, me_iteration_record)},
-    {ME_ITEMS(me_rank_result, modules, me_module_record)},
-    {ME_WITHIN("limit", me_rank_result, limit, me_limit_record)},
-    {ME_WITHIN("device", me_rank_result, device, me_device_record)},
+    {ME_ITEMS(me_rank_result, points, me_point_schema)},
+    {ME_ITEMS(me_rank_result, iterations, me_iteration_schema)},
+    {ME_ITEMS(me_rank_result, modules, me_module_schema)},
+    {ME_WITHIN("limit", me_rank_result, limit, me_limit_schema)},
+    {ME_WITHIN("device", me_rank_result, device, me_device_schema)},
     {.key = "volume",
      .kind = ME_FIELD_ROWS,
      .left_out = ME_FIELD_NOT_JSON,
      .offset = offsetof(me_rank_result, volume),
      .count = (size_t)ME_GROUP_COUNT * ME_COLLECTIVE_COUNT,
-     .of = &volume_record},
+     .of = &volume_schema},
     {.key = "iteration_0_requested_bytes",
      .kind = ME_FIELD_BYTES,
      .left_out = ME_FIELD_NOT_SENT | ME_FIELD_NOT_JSON,
@@ -301,8 +301,8 @@ static const me_field result_fields[] = {
      .derive = derive_iteration_0},
 };
 
-const me_record me_result_record = {
-    ME_RECORD("result", me_rank_result, result_fields),
+const me_schema me_result_schema = {
+    ME_SCHEMA("result", me_rank_result, result_fields),
 };
 
 static bool has_host(const void *result)
@@ -316,13 +316,14 @@ static bool has_course(const void *result)
 }
 
 static const me_field optional_fields[] = {
-    {ME_WITHIN("host", me_rank_result, host, host_record),
+    {ME_WITHIN("host", me_rank_result, host, host_schema),
      .is_there = has_host},
-    {ME_ITEMS(me_rank_result, course, course_record), .is_there = has_course},
+    {ME_ITEMS(me_rank_result, course, me_course_schema),
+     .is_there = has_course},
     {ME_U32(me_rank_result, course_left_out), .is_there = has_course},
 };
 
-const me_record me_result_optional_record = {
-    ME_RECORD("optional", me_rank_result, optional_fields),
+const me_schema me_result_optional_schema = {
+    ME_SCHEMA("optional", me_rank_result, optional_fields),
     .is_optional = true,
 };

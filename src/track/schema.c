@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "track/record.h"
+#include "track/schema.h"
 
 #include "track/result.h"
 
@@ -38,9 +38,6 @@ int32_t me_field_i32(const me_field *field, const void *record)
 
 const void *me_field_at(const me_field *field, const void *record)
 {
-    if (!me_field_is_there(field, record)) {
-        return NULL;
-    }
     if (field->find != NULL) {
         return field->find(record);
     }
