@@ -1,180 +1,144 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/assert.h"
 #include "report/format.h"
+#include "report/report_schema.h"
 #include "report/units.h"
+#include "track/result_schema.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/** What a line is about. */
-typedef struct csv_row {
-    const me_report *report;
-    const me_report_rank *rank;
-    const me_rank_result *result;
-    const me_peak_result *peak; /**< may be NULL */
-    const me_time_stage *stage; /**< NULL: no time is predicted */
-} csv_row;
-
-typedef struct csv_column {
-    const char *title;
-    void (*get)(const csv_row *row, me_str *cell);
-} csv_column;
-
-static void put_number(me_str *cell, uint64_t value)
-{
-    if (value != ME_BYTES_UNKNOWN) { /* else an empty field */
-        me_str_printf(cell, "%" PRIu64, value);
-    }
-}
-
-#define PLACE_COLUMN(name, field)                                              \
-    static void get_##name(const csv_row *row, me_str *cell)                   \
-    {                                                                          \
-        me_str_printf(cell, "%d", (int)row->rank->place.field);                \
-    }
-
-#define PEAK_COLUMN(name, field)                                               \
-    static void get_##name(const csv_row *row, me_str *cell)                   \
-    {                                                                          \
-        if (row->peak != NULL) {                                               \
-            put_number(cell, row->peak->field);                                \
-        }                                                                      \
-    }
-
-#define TEXT_COLUMN(name, field)                                               \
-    static void get_##name(const csv_row *row, me_str *cell)                   \
-    {                                                                          \
-        if (row->peak != NULL && row->peak->field != NULL) {                   \
-            me_str_append(cell, row->peak->field);                             \
-        }                                                                      \
-    }
-
-PLACE_COLUMN(rank, rank)
-PLACE_COLUMN(tp, tp)
-PLACE_COLUMN(pp, pp)
-PLACE_COLUMN(dp, dp)
-PLACE_COLUMN(cp, cp)
-PLACE_COLUMN(ep, ep)
-PLACE_COLUMN(class, class_id)
-PEAK_COLUMN(requested, requested_bytes)
-PEAK_COLUMN(allocated, allocated_bytes)
-PEAK_COLUMN(reserved, reserved_bytes)
-PEAK_COLUMN(device, device_bytes)
-PEAK_COLUMN(parameter, by_category[ME_CATEGORY_PARAMETER])
-PEAK_COLUMN(gradient, by_category[ME_CATEGORY_GRADIENT])
-PEAK_COLUMN(main_parameter, by_category[ME_CATEGORY_MAIN_PARAMETER])
-PEAK_COLUMN(optimizer_state, by_category[ME_CATEGORY_OPTIMIZER_STATE])
-PEAK_COLUMN(activation, by_category[ME_CATEGORY_ACTIVATION])
-PEAK_COLUMN(temporary, by_category[ME_CATEGORY_TEMPORARY])
-PEAK_COLUMN(communication, by_category[ME_CATEGORY_COMMUNICATION])
-PEAK_COLUMN(input, by_category[ME_CATEGORY_INPUT])
-PEAK_COLUMN(buffer, by_category[ME_CATEGORY_BUFFER])
-PEAK_COLUMN(other, by_category[ME_CATEGORY_OTHER])
-TEXT_COLUMN(phase, phase)
-TEXT_COLUMN(module, module)
-TEXT_COLUMN(op, op)
-
-static void get_parameters(const csv_row *row, me_str *cell)
-{
-    put_number(cell, row->result->parameters);
-}
-
-static void get_parameter_bytes(const csv_row *row, me_str *cell)
-{
-    put_number(cell, row->result->parameter_bytes);
-}
-
-static void get_iteration_0(const csv_row *row, me_str *cell)
-{
-    const me_iteration_result *it = me_rank_result_iteration(row->result, 0);
-    if (it != NULL) {
-        put_number(cell, it->requested_bytes);
-    }
-}
-
-/** Of the rank's stage; an empty field where nothing is predicted. */
-static void put_seconds(const csv_row *row, int64_t ns, me_str *cell)
-{
-    if (row->stage != NULL) {
-        me_str_printf(cell, "%.6f", (double)ns * 1e-9);
-    }
-}
-
-#define TIME_COLUMN(name, field)                                               \
-    static void get_##name(const csv_row *row, me_str *cell)                   \
-    {                                                                          \
-        put_seconds(row, row->stage == NULL ? 0 : row->stage->field, cell);    \
-    }
-
-TIME_COLUMN(compute, compute_ns)
-TIME_COLUMN(exposed, exposed_ns)
-TIME_COLUMN(stage_wait, transfer_ns)
-TIME_COLUMN(host, host_ns)
-TIME_COLUMN(optimizer, optimizer_ns)
-TIME_COLUMN(idle, idle_ns)
-
-static void get_step(const csv_row *row, me_str *cell)
-{
-    const me_step_time *step = row->report->time.step;
-    put_seconds(row, step == NULL ? 0 : step->step_ns, cell);
-}
-
-/** Empty without a step. */
-static void get_is_bound(const csv_row *row, me_str *cell)
-{
-    const me_report_time *time = &row->report->time;
-    if (time->step != NULL) {
-        me_str_append(cell, time->host_lacks != NULL ? "1" : "0");
-    }
-}
-
-static const csv_column csv_columns[] = {
-    {"rank", get_rank},
-    {"tp", get_tp},
-    {"pp", get_pp},
-    {"dp", get_dp},
-    {"cp", get_cp},
-    {"ep", get_ep},
-    {"class", get_class},
-    {"parameters", get_parameters},
-    {"parameter_bytes", get_parameter_bytes},
-    {"requested_bytes", get_requested},
-    {"allocated_bytes", get_allocated},
-    {"reserved_bytes", get_reserved},
-    {"device_bytes", get_device},
-    {"iteration_0_requested_bytes", get_iteration_0},
-    {"phase", get_phase},
-    {"module", get_module},
-    {"op", get_op},
-    {"peak_parameter_bytes", get_parameter},
-    {"peak_gradient_bytes", get_gradient},
-    {"peak_main_parameter_bytes", get_main_parameter},
-    {"peak_optimizer_state_bytes", get_optimizer_state},
-    {"peak_activation_bytes", get_activation},
-    {"peak_temporary_bytes", get_temporary},
-    {"peak_communication_bytes", get_communication},
-    {"peak_input_bytes", get_input},
-    {"peak_buffer_bytes", get_buffer},
-    {"peak_other_bytes", get_other},
-    {"step_seconds", get_step},
-    {"compute_seconds", get_compute},
-    {"exposed_communication_seconds", get_exposed},
-    {"stage_wait_seconds", get_stage_wait},
-    {"host_seconds", get_host},
-    {"optimizer_seconds", get_optimizer},
-    {"idle_seconds", get_idle},
-    {"step_is_lower_bound", get_is_bound},
+enum {
+    COLUMNS_MAX = 64
 };
 
-static const size_t n_csv_columns = sizeof csv_columns / sizeof *csv_columns;
+/** What a line is made of. */
+enum {
+    FROM_PLACE,
+    FROM_RESULT,
+    FROM_PEAK,
+    FROM_STAGE,
+    FROM_STEP,
+    FROM_TIME,
+    SOURCES
+};
 
-static me_status print_row(const csv_row *row, FILE *stream)
+static const me_schema *const sources[SOURCES] = {
+    [FROM_PLACE] = &me_place_schema, [FROM_RESULT] = &me_result_schema,
+    [FROM_PEAK] = &me_peak_schema,   [FROM_STAGE] = &me_stage_time_schema,
+    [FROM_STEP] = &me_step_schema,   [FROM_TIME] = &me_time_schema,
+};
+
+typedef struct csv_column {
+    const me_field *field;
+    int source;
+    unsigned category; /**< of a BY_CATEGORY */
+} csv_column;
+
+typedef struct csv_layout {
+    csv_column columns[COLUMNS_MAX];
+    size_t n_columns;
+} csv_layout;
+
+/** Each field is where its number says; one by category takes as many columns
+ *  as there are categories. */
+static void place_field(csv_layout *layout, const me_field *field, int source)
+{
+    const unsigned width =
+        field->kind == ME_FIELD_BY_CATEGORY ? ME_CATEGORY_COUNT : 1;
+    for (unsigned i = 0; field->csv > 0 && i < width; i++) {
+        const size_t at = (size_t)field->csv - 1 + i;
+        ME_ASSERT(at < COLUMNS_MAX && layout->columns[at].field == NULL);
+        layout->columns[at] = (csv_column){field, source, i};
+        layout->n_columns =
+            at + 1 > layout->n_columns ? at + 1 : layout->n_columns;
+    }
+}
+
+static void lay_out(csv_layout *layout)
+{
+    for (int source = 0; source < SOURCES; source++) {
+        for (size_t i = 0; i < sources[source]->n_fields; i++) {
+            place_field(layout, &sources[source]->fields[i], source);
+        }
+    }
+    for (size_t i = 0; i < layout->n_columns; i++) {
+        ME_ASSERT(layout->columns[i].field != NULL); /* no number is skipped */
+    }
+}
+
+static void append_title(const csv_column *column, me_str *line)
+{
+    const char *key = column->field->key;
+    if (column->field->kind == ME_FIELD_BY_CATEGORY) {
+        me_str_printf(line, "peak_%s_bytes",
+                      me_category_name((me_category)column->category));
+    } else if (column->field->kind == ME_FIELD_NS) {
+        me_str_append_n(line, key, strlen(key) - strlen("_ns"));
+        me_str_append(line, "_seconds");
+    } else {
+        me_str_append(line, key);
+    }
+}
+
+static void append_number(uint64_t number, me_str *cell)
+{
+    if (number != ME_BYTES_UNKNOWN) { /* else an empty field */
+        me_str_printf(cell, "%" PRIu64, number);
+    }
+}
+
+/** Empty where there is nothing, or nobody knows. */
+static void append_cell(const csv_column *column, const void *record,
+                        me_str *cell)
+{
+    const me_field *field = column->field;
+    const void *at = me_field_at(field, record);
+    switch ((me_field_kind)field->kind) {
+    case ME_FIELD_BYTES:
+    case ME_FIELD_COUNT:
+        append_number(me_field_bytes(field, record), cell);
+        break;
+    case ME_FIELD_BY_CATEGORY:
+        append_number(((const uint64_t *)at)[column->category], cell);
+        break;
+    case ME_FIELD_I32:
+        me_str_printf(cell, "%" PRId32, *(const int32_t *)at);
+        break;
+    case ME_FIELD_NAME:
+    case ME_FIELD_TEXT:
+        me_str_append(cell, *(const char *const *)at == NULL
+                                ? ""
+                                : *(const char *const *)at);
+        break;
+    case ME_FIELD_NS:
+        me_str_printf(cell, "%.6f", (double)*(const int64_t *)at * 1e-9);
+        break;
+    case ME_FIELD_NONE:
+    case ME_FIELD_U32:
+    case ME_FIELD_PARENT:
+    case ME_FIELD_INDEX:
+    case ME_FIELD_BOOL:
+    case ME_FIELD_CATEGORY:
+    case ME_FIELD_RECORD:
+    case ME_FIELD_ITEMS:
+    case ME_FIELD_ROWS:
+    case ME_FIELD_KINDS: ME_ASSERT(false); break; /* have no column yet */
+    }
+}
+
+static me_status print_row(const csv_layout *layout,
+                           const void *const records[SOURCES], FILE *stream)
 {
     me_str cell = {0};
     me_str line = {0};
-    for (size_t i = 0; i < n_csv_columns; i++) {
+    for (size_t i = 0; i < layout->n_columns; i++) {
+        const csv_column *column = &layout->columns[i];
         cell.length = 0;
         me_str_append(&cell, "");
-        csv_columns[i].get(row, &cell);
+        if (records[column->source] != NULL) {
+            append_cell(column, records[column->source], &cell);
+        }
         me_str_append(&line, i == 0 ? "" : ",");
         me_str_append_csv(&line, me_str_text(&cell), cell.length);
     }
@@ -188,22 +152,40 @@ static me_status print_row(const csv_row *row, FILE *stream)
     return status;
 }
 
+static me_status print_titles(const csv_layout *layout, FILE *stream)
+{
+    me_str line = {0};
+    for (size_t i = 0; i < layout->n_columns; i++) {
+        me_str_append(&line, i == 0 ? "" : ",");
+        append_title(&layout->columns[i], &line);
+    }
+    me_str_append(&line, "\n");
+    (void)fputs(me_str_text(&line), stream);
+    const me_status status = me_str_status(&line);
+    me_str_fini(&line);
+    return status;
+}
+
 me_status me_csv_print(const me_report *report, FILE *stream, me_diag *diag)
 {
-    for (size_t i = 0; i < n_csv_columns; i++) {
-        (void)fprintf(stream, i == 0 ? "%s" : ",%s", csv_columns[i].title);
+    const me_step_time *step = report->time.step;
+    csv_layout layout = {.n_columns = 0};
+    lay_out(&layout);
+    me_status status = print_titles(&layout, stream);
+    for (int32_t i = 0; status == ME_OK && i < report->world_size; i++) {
+        const me_report_rank *rank = &report->ranks[i];
+        const me_rank_result *result = report->results[rank->result];
+        const void *const records[SOURCES] = {
+            [FROM_PLACE] = &rank->place,
+            [FROM_RESULT] = result,
+            [FROM_PEAK] = me_rank_result_peak(result),
+            [FROM_STAGE] = step == NULL ? NULL : &step->stages[rank->place.pp],
+            [FROM_STEP] = step,
+            [FROM_TIME] = &report->time,
+        };
+        status = print_row(&layout, records, stream);
     }
-    (void)fputc('\n', stream);
-    for (int32_t i = 0; i < report->world_size; i++) {
-        csv_row row = {.report = report, .rank = &report->ranks[i]};
-        row.result = report->results[row.rank->result];
-        row.peak = me_rank_result_peak(row.result);
-        row.stage = report->time.step == NULL
-                        ? NULL
-                        : &report->time.step->stages[row.rank->place.pp];
-        if (print_row(&row, stream) != ME_OK) {
-            return me_fail(diag, ME_ERR_NOMEM, "no memory for the CSV report");
-        }
-    }
-    return ME_OK;
+    return status == ME_OK
+               ? ME_OK
+               : me_fail(diag, status, "no memory for the CSV report");
 }
