@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/compare_format.h"
+#include "report/report_schema.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -8,15 +9,6 @@
 static void append_field(me_str *text, const char *field)
 {
     me_str_append_csv(text, field, strlen(field));
-}
-
-static void append_bytes(me_str *text, uint64_t bytes)
-{
-    if (bytes == ME_BYTES_UNKNOWN) {
-        me_str_append(text, ",");
-    } else {
-        me_str_printf(text, ",%" PRIu64, bytes);
-    }
 }
 
 /** Flags that are not modelled, with spaces between them. */
@@ -70,10 +62,14 @@ static void append_stage(const me_compare_stage *stage, me_str *text)
 {
     me_str_printf(text, ",%d,%d,%d", (int)stage->stage, (int)stage->rank,
                   (int)stage->in_flight);
-    append_bytes(text, stage->requested_bytes);
-    append_bytes(text, stage->allocated_bytes);
-    append_bytes(text, stage->reserved_bytes);
-    append_bytes(text, stage->device_bytes);
+    for (size_t i = 0; i < me_compare_bytes_schema.n_fields; i++) {
+        const uint64_t bytes =
+            me_field_bytes(&me_compare_bytes_schema.fields[i], stage);
+        me_str_append(text, ",");
+        if (bytes != ME_BYTES_UNKNOWN) {
+            me_str_printf(text, "%" PRIu64, bytes);
+        }
+    }
 }
 
 /** A line a stage; one without a stage for what cannot run. */

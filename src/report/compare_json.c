@@ -2,6 +2,7 @@
 #include "report/compare_format.h"
 #include "report/compare_timeline.h"
 #include "report/json.h"
+#include "report/report_schema.h"
 #include "track/result_schema.h"
 
 /*
@@ -12,15 +13,6 @@
 static json_t *nanoseconds(const me_step_time *step, int64_t ns)
 {
     return step == NULL ? json_null() : json_integer(ns);
-}
-
-static json_t *make_bytes(const me_compare_stage *stage)
-{
-    return json_pack("{s:o, s:o, s:o, s:o}", "requested_bytes",
-                     me_json_bytes(stage->requested_bytes), "allocated_bytes",
-                     me_json_bytes(stage->allocated_bytes), "reserved_bytes",
-                     me_json_bytes(stage->reserved_bytes), "device_bytes",
-                     me_json_bytes(stage->device_bytes));
 }
 
 /** Of fixed durations. */
@@ -68,7 +60,7 @@ static json_t *make_stage(const me_compare_print *print,
     json_t *object = json_pack(
         "{s:i, s:i, s:i, s:o, s:o}", "stage", (int)stage->stage, "worst_rank",
         (int)stage->rank, "in_flight_chunk_microbatches", (int)stage->in_flight,
-        "peak", make_bytes(stage), "late_peak",
+        "peak", me_json_record(&me_compare_bytes_schema, stage), "late_peak",
         stage->result->late.is_known
             ? me_json_record(&me_late_schema, &stage->result->late)
             : json_null());
@@ -136,7 +128,8 @@ static json_t *make_figures(const me_compare_print *print,
         nanoseconds(step, step == NULL ? 0 : me_compare_exposed_ns(step)),
         "chunks", (int)me_compare_chunks(line), "in_flight_chunk_microbatches",
         (int)line->worst.in_flight, "worst_rank", (int)line->worst.rank, "peak",
-        make_bytes(&line->worst), "stages", make_stages(print, line));
+        me_json_record(&me_compare_bytes_schema, &line->worst), "stages",
+        make_stages(print, line));
 }
 
 static json_t *make_row(const me_compare_print *print,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "report/compare_format.h"
+#include "report/report_schema.h"
 #include "report/text.h"
 #include "report/units.h"
 
@@ -140,23 +141,6 @@ static void get_in_flight(const void *row, me_str *cell)
     }
 }
 
-#define BYTES_COLUMN(name, field)                                              \
-    static void get_##name(const void *row, me_str *cell)                      \
-    {                                                                          \
-        const me_compare_line *line = line_of(row);                            \
-        me_gib_append(cell, line->n_stages == 0 ? ME_BYTES_UNKNOWN             \
-                                                : line->worst.field);          \
-    }                                                                          \
-    static void get_stage_##name(const void *row, me_str *cell)                \
-    {                                                                          \
-        me_gib_append(cell, ((const stage_row *)row)->stage->field);           \
-    }
-
-BYTES_COLUMN(requested, requested_bytes)
-BYTES_COLUMN(allocated, allocated_bytes)
-BYTES_COLUMN(reserved, reserved_bytes)
-BYTES_COLUMN(device, device_bytes)
-
 static void get_worst(const void *row, me_str *cell)
 {
     const me_compare_line *line = line_of(row);
@@ -184,10 +168,6 @@ static const me_column line_columns[] = {
     {"bubble", NULL, true, false, get_bubble},
     {"exposed comm", "ms", true, false, get_exposed},
     {"in flight", NULL, true, false, get_in_flight},
-    {"requested", NULL, true, false, get_requested},
-    {"allocated", NULL, true, false, get_allocated},
-    {"reserved", NULL, true, false, get_reserved},
-    {"device", NULL, true, false, get_device},
     {"worst rank", NULL, true, false, get_worst},
     {"verdict", NULL, false, false, get_verdict},
 };
@@ -202,12 +182,25 @@ static const me_column tick_columns[] = {
     {"bubble", NULL, true, false, get_bubble},
     {"span bubble", "ticks", true, false, get_span_bubble_ticks},
     {"in flight", NULL, true, false, get_in_flight},
-    {"requested", NULL, true, false, get_requested},
-    {"allocated", NULL, true, false, get_allocated},
-    {"reserved", NULL, true, false, get_reserved},
-    {"device", NULL, true, false, get_device},
     {"worst rank", NULL, true, false, get_worst},
     {"verdict", NULL, false, false, get_verdict},
+};
+
+static const void *find_worst(const void *row)
+{
+    const me_compare_line *line = line_of(row);
+    return line->n_stages == 0 ? NULL : &line->worst;
+}
+
+static const me_field line_fields[] = {
+    {.title = "",
+     .kind = ME_FIELD_RECORD,
+     .of = &me_compare_bytes_schema,
+     .find = find_worst},
+};
+
+static const me_schema line_schema = {
+    ME_SCHEMA("line", me_compare_line, line_fields),
 };
 
 me_status me_compare_lines_table(const me_compare_print *print,
@@ -219,6 +212,8 @@ me_status me_compare_lines_table(const me_compare_print *print,
                     .n_columns =
                         has_ticks ? sizeof tick_columns / sizeof *tick_columns
                                   : sizeof line_columns / sizeof *line_columns,
+                    .schema = &line_schema,
+                    .n_after = 2, /* worst rank and verdict */
                     .rows = print->lines,
                     .n_rows = print->comparison->n_rows,
                     .row_bytes = sizeof *print->lines},
@@ -264,10 +259,22 @@ static const me_column stage_columns[] = {
     {"stage", NULL, true, false, get_stage},
     {"worst rank", NULL, true, false, get_stage_rank},
     {"in flight", NULL, true, false, get_stage_in_flight},
-    {"requested", NULL, true, false, get_stage_requested},
-    {"allocated", NULL, true, false, get_stage_allocated},
-    {"reserved", NULL, true, false, get_stage_reserved},
-    {"device", NULL, true, false, get_stage_device},
+};
+
+static const void *find_stage(const void *row)
+{
+    return ((const stage_row *)row)->stage;
+}
+
+static const me_field stage_fields[] = {
+    {.title = "",
+     .kind = ME_FIELD_RECORD,
+     .of = &me_compare_bytes_schema,
+     .find = find_stage},
+};
+
+static const me_schema stage_schema = {
+    ME_SCHEMA("stage_row", stage_row, stage_fields),
 };
 
 me_status me_compare_stages_table(const me_compare_print *print,
@@ -289,8 +296,14 @@ me_status me_compare_stages_table(const me_compare_print *print,
                 (stage_row){.line = line, .stage = &line->stages[stage]};
         }
     }
-    const me_status status =
-        printer(ME_TABLE(stage_columns, rows, n_rows), text);
+    const me_status status = printer(
+        &(me_table){.columns = stage_columns,
+                    .n_columns = sizeof stage_columns / sizeof *stage_columns,
+                    .schema = &stage_schema,
+                    .rows = rows,
+                    .n_rows = n_rows,
+                    .row_bytes = sizeof *rows},
+        text);
     me_free(rows);
     return status;
 }

@@ -59,10 +59,9 @@ static json_t *make_volume(const me_rank_result *r)
             continue;
         }
         json_t *one = json_pack(
-            "{s:s, s:s, s:o, s:o}", "group",
-            me_group_kind_name((me_group_kind)group), "collective",
-            me_collective_name((me_collective)kind), "calls",
-            me_json_bytes(v->calls), "bytes", me_json_bytes(v->bytes));
+            "{s:s, s:s}", "group", me_group_kind_name((me_group_kind)group),
+            "collective", me_collective_name((me_collective)kind));
+        one = me_json_add(one, &me_volume_schema, v);
         list = me_json_push(list, one);
     }
     return list;

@@ -4,13 +4,14 @@
 static void append_titles(const me_table *table, me_str *page)
 {
     me_str_append(page, "<thead><tr>");
-    for (size_t i = 0; i < table->n_columns; i++) {
-        const me_column *c = &table->columns[i];
-        me_str_append(page, c->is_number ? "<th class=\"number\">" : "<th>");
-        me_html_append(page, c->title);
-        if (c->unit != NULL) {
+    const size_t n_columns = me_table_n_columns(table);
+    for (size_t i = 0; i < n_columns; i++) {
+        const me_column c = me_table_column(table, i);
+        me_str_append(page, c.is_number ? "<th class=\"number\">" : "<th>");
+        me_html_append(page, c.title);
+        if (c.unit != NULL) {
             me_str_append(page, " ");
-            me_html_append(page, c->unit);
+            me_html_append(page, c.unit);
         }
         me_str_append(page, "</th>");
     }
@@ -32,19 +33,18 @@ static int depth_of(const me_table *table, size_t row)
 
 static me_status append_row(const me_table *table, size_t row, me_str *page)
 {
-    const char *rows = table->rows;
+    const size_t n_columns = me_table_n_columns(table);
     me_status status = ME_OK;
     me_str_append(page, "<tr>");
-    for (size_t i = 0; i < table->n_columns && status == ME_OK; i++) {
-        const me_column *c = &table->columns[i];
+    for (size_t i = 0; i < n_columns && status == ME_OK; i++) {
+        const me_column c = me_table_column(table, i);
         me_str cell = {0};
-        c->get(rows + row * table->row_bytes, &cell);
-        if (c->is_tree) {
+        me_table_cell(table, row, i, &cell);
+        if (c.is_tree) {
             me_str_printf(page, "<td style=\"padding-left: %dem\">",
                           depth_of(table, row) + 1);
         } else {
-            me_str_append(page,
-                          c->is_number ? "<td class=\"number\">" : "<td>");
+            me_str_append(page, c.is_number ? "<td class=\"number\">" : "<td>");
         }
         me_html_append(page, me_str_text(&cell));
         me_str_append(page, "</td>");

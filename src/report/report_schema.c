@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/report_schema.h"
 
+#include "report/compare.h"
 #include "report/report.h"
 
 static const me_field place_fields[] = {
@@ -68,4 +69,15 @@ static const me_field time_fields[] = {
 
 const me_schema me_time_schema = {
     ME_SCHEMA("time", me_report_time, time_fields),
+};
+
+static const me_field compare_fields[] = {
+    {ME_BYTES(me_compare_stage, requested_bytes), .title = "requested"},
+    {ME_BYTES(me_compare_stage, allocated_bytes), .title = "allocated"},
+    {ME_BYTES(me_compare_stage, reserved_bytes), .title = "reserved"},
+    {ME_BYTES(me_compare_stage, device_bytes), .title = "device"},
+};
+
+const me_schema me_compare_bytes_schema = {
+    ME_SCHEMA("compare_bytes", me_compare_stage, compare_fields),
 };

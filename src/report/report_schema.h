@@ -15,4 +15,7 @@ extern const me_schema me_stage_time_schema; /**< of me_time_stage */
 extern const me_schema me_step_schema;       /**< of me_step_time */
 extern const me_schema me_time_schema;       /**< of me_report_time */
 
+/** The bytes of me_compare_stage. */
+extern const me_schema me_compare_bytes_schema;
+
 #endif /* MEMEST_REPORT_REPORT_SCHEMA_H */

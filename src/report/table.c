@@ -55,11 +55,11 @@ static void make_ascii(me_str *cell)
 static me_status fill_line(const me_table *table, size_t row,
                            struct libscols_line *line)
 {
-    const char *rows = table->rows;
+    const size_t n_columns = me_table_n_columns(table);
     me_status status = ME_OK;
-    for (size_t i = 0; i < table->n_columns && status == ME_OK; i++) {
+    for (size_t i = 0; i < n_columns && status == ME_OK; i++) {
         me_str cell = {0};
-        table->columns[i].get(rows + row * table->row_bytes, &cell);
+        me_table_cell(table, row, i, &cell);
         make_ascii(&cell);
         if (me_str_status(&cell) != ME_OK ||
             scols_line_set_data(line, i, me_str_text(&cell)) != 0) {
@@ -72,8 +72,10 @@ static me_status fill_line(const me_table *table, size_t row,
 
 static me_status fill_table(const me_table *table, struct libscols_table *made)
 {
-    for (size_t i = 0; i < table->n_columns; i++) {
-        if (add_column(made, &table->columns[i]) != ME_OK) {
+    const size_t n_columns = me_table_n_columns(table);
+    for (size_t i = 0; i < n_columns; i++) {
+        const me_column column = me_table_column(table, i);
+        if (add_column(made, &column) != ME_OK) {
             return ME_ERR_NOMEM;
         }
     }

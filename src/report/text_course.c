@@ -3,46 +3,9 @@
 #include "report/table.h"
 #include "report/text.h"
 #include "report/units.h"
+#include "track/result_schema.h"
 
 #include <string.h>
-
-#define POINT_COLUMN(name, field)                                              \
-    static void get_##name(const void *row, me_str *cell)                      \
-    {                                                                          \
-        me_gib_append(cell, ((const me_point_result *)row)->field);            \
-    }
-
-POINT_COLUMN(requested, requested_bytes)
-POINT_COLUMN(requested_peak, requested_peak_bytes)
-POINT_COLUMN(allocated, allocated_bytes)
-POINT_COLUMN(allocated_peak, allocated_peak_bytes)
-POINT_COLUMN(reserved_peak, reserved_peak_bytes)
-POINT_COLUMN(device, device_bytes)
-
-static void get_point(const void *row, me_str *cell)
-{
-    me_str_append(cell, ((const me_point_result *)row)->name);
-}
-
-static const me_column point_columns[] = {
-    {"point", NULL, false, false, get_point},
-    {"requested", NULL, true, false, get_requested},
-    {"requested peak", NULL, true, false, get_requested_peak},
-    {"allocated", NULL, true, false, get_allocated},
-    {"allocated peak", NULL, true, false, get_allocated_peak},
-    {"reserved peak", NULL, true, false, get_reserved_peak},
-    {"device", NULL, true, false, get_device},
-};
-
-#define ITERATION_COLUMN(name, field)                                          \
-    static void get_##name(const void *row, me_str *cell)                      \
-    {                                                                          \
-        me_gib_append(cell, ((const me_iteration_result *)row)->field);        \
-    }
-
-ITERATION_COLUMN(most_requested, requested_bytes)
-ITERATION_COLUMN(most_allocated, allocated_bytes)
-ITERATION_COLUMN(most_reserved, reserved_bytes)
 
 static void get_iteration(const void *row, me_str *cell)
 {
@@ -54,31 +17,8 @@ static void get_iteration(const void *row, me_str *cell)
     }
 }
 
-static void get_phase(const void *row, me_str *cell)
-{
-    me_str_append(cell, ((const me_iteration_result *)row)->peak.phase);
-}
-
-static void get_module(const void *row, me_str *cell)
-{
-    const char *module = ((const me_iteration_result *)row)->peak.module;
-    me_str_append(cell, *module == '\0' ? "-" : module);
-}
-
-static void get_op(const void *row, me_str *cell)
-{
-    const char *op = ((const me_iteration_result *)row)->peak.op;
-    me_str_append(cell, op == NULL ? "-" : op);
-}
-
 static const me_column iteration_columns[] = {
     {"iteration", NULL, true, false, get_iteration},
-    {"requested", NULL, true, false, get_most_requested},
-    {"allocated", NULL, true, false, get_most_allocated},
-    {"reserved", NULL, true, false, get_most_reserved},
-    {"peak in", NULL, false, false, get_phase},
-    {"module", NULL, false, false, get_module},
-    {"op", NULL, false, false, get_op},
 };
 
 static void append_limit(const me_report *report, const me_rank_result *result,
@@ -112,16 +52,20 @@ static me_status append_points(const me_rank_result *result, me_str *text)
         }
     }
     const me_status status =
-        me_table_print(ME_TABLE(point_columns, shown, n_shown), text);
+        me_table_print(ME_FIELDS_TABLE(&me_point_schema, shown, n_shown), text);
     me_free(shown);
     return status;
 }
 
 static me_status append_iterations(const me_rank_result *result, me_str *text)
 {
-    return me_table_print(
-        ME_TABLE(iteration_columns, result->iterations, result->n_iterations),
-        text);
+    return me_table_print(&(me_table){.columns = iteration_columns,
+                                      .n_columns = 1,
+                                      .schema = &me_iteration_schema,
+                                      .rows = result->iterations,
+                                      .n_rows = result->n_iterations,
+                                      .row_bytes = sizeof *result->iterations},
+                          text);
 }
 
 me_status me_text_course(const me_report *report, me_str *text)

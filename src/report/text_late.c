@@ -2,7 +2,6 @@
 #include "base/alloc.h"
 #include "report/table.h"
 #include "report/text.h"
-#include "report/units.h"
 #include "report/verdict.h"
 #include "track/fold.h"
 
@@ -14,13 +13,13 @@ enum {
 typedef struct late_row {
     const me_report *report;
     uint32_t result; /**< index */
+    uint64_t requested;
+    uint64_t requested_most;
+    uint64_t reserved;
+    uint64_t reserved_most;
+    uint64_t least; /**< of the range of what is reserved */
+    uint64_t most;
 } late_row;
-
-static const me_rank_result *result_of(const void *row)
-{
-    const late_row *r = row;
-    return r->report->results[r->result];
-}
 
 static void get_ranks(const void *row, me_str *cell)
 {
@@ -41,55 +40,29 @@ static void get_ranks(const void *row, me_str *cell)
     me_free(ranks);
 }
 
-static void get_requested(const void *row, me_str *cell)
-{
-    me_gib_append(cell, me_rank_result_peak(result_of(row))->requested_bytes);
-}
-
-static void get_requested_most(const void *row, me_str *cell)
-{
-    me_gib_append(cell, result_of(row)->late.requested_bytes);
-}
-
-static void get_reserved(const void *row, me_str *cell)
-{
-    me_gib_append(cell, me_rank_result_peak(result_of(row))->reserved_bytes);
-}
-
-static void get_reserved_most(const void *row, me_str *cell)
-{
-    me_gib_append(cell, result_of(row)->late.reserved_bytes);
-}
-
 static const me_column columns[] = {
     {"ranks", NULL, true, false, get_ranks},
-    {"requested", NULL, true, false, get_requested},
-    {"at most", NULL, true, false, get_requested_most},
-    {"reserved", NULL, true, false, get_reserved},
-    {"at most", NULL, true, false, get_reserved_most},
 };
 
-static void get_least(const void *row, me_str *cell)
-{
-    const late_row *r = row;
-    me_gib_append(cell,
-                  me_verdict_reserved_range(r->report->config, result_of(row))
-                      .least_bytes);
-}
+static const me_field late_fields[] = {
+    {ME_BYTES(late_row, requested), .title = "requested"},
+    {ME_BYTES(late_row, requested_most), .title = "at most"},
+    {ME_BYTES(late_row, reserved), .title = "reserved"},
+    {ME_BYTES(late_row, reserved_most), .title = "at most"},
+};
 
-static void get_most(const void *row, me_str *cell)
-{
-    const late_row *r = row;
-    me_gib_append(cell,
-                  me_verdict_reserved_range(r->report->config, result_of(row))
-                      .most_bytes);
-}
+static const me_schema late_schema = {
+    ME_SCHEMA("late", late_row, late_fields),
+};
 
-static const me_column range_columns[] = {
-    {"ranks", NULL, true, false, get_ranks},
-    {"at least", NULL, true, false, get_least},
-    {"reserved", NULL, true, false, get_reserved},
-    {"at most", NULL, true, false, get_most},
+static const me_field range_fields[] = {
+    {ME_BYTES(late_row, least), .title = "at least"},
+    {ME_BYTES(late_row, reserved), .title = "reserved"},
+    {ME_BYTES(late_row, most), .title = "at most"},
+};
+
+static const me_schema range_schema = {
+    ME_SCHEMA("range", late_row, range_fields),
 };
 
 static const char late_head[] =
@@ -115,9 +88,24 @@ static bool has_range(const me_report *report, uint32_t result)
 typedef struct late_table {
     const char *head;
     bool (*is_shown)(const me_report *report, uint32_t result);
-    const me_column *columns;
-    size_t n_columns;
+    const me_schema *schema;
 } late_table;
+
+static late_row make_row(const me_report *report, uint32_t index)
+{
+    const me_rank_result *result = report->results[index];
+    const me_peak_result *peak = me_rank_result_peak(result);
+    const me_reserved_range range =
+        me_verdict_reserved_range(report->config, result);
+    return (late_row){.report = report,
+                      .result = index,
+                      .requested = peak->requested_bytes,
+                      .requested_most = result->late.requested_bytes,
+                      .reserved = peak->reserved_bytes,
+                      .reserved_most = result->late.reserved_bytes,
+                      .least = range.least_bytes,
+                      .most = range.most_bytes};
+}
 
 static me_status print_late(const me_report *report, const late_table *table,
                             late_row *rows, me_str *text)
@@ -126,15 +114,16 @@ static me_status print_late(const me_report *report, const late_table *table,
     for (uint32_t i = 0; i < report->n_results; i++) {
         if (table->is_shown(report, i) &&
             me_rank_result_peak(report->results[i]) != NULL) {
-            rows[n_rows++] = (late_row){report, i};
+            rows[n_rows++] = make_row(report, i);
         }
     }
     if (n_rows == 0) {
         return ME_OK;
     }
     me_str_append(text, table->head);
-    return me_table_print(&(me_table){.columns = table->columns,
-                                      .n_columns = table->n_columns,
+    return me_table_print(&(me_table){.columns = columns,
+                                      .n_columns = 1,
+                                      .schema = table->schema,
                                       .rows = rows,
                                       .n_rows = n_rows,
                                       .row_bytes = sizeof *rows},
@@ -144,9 +133,8 @@ static me_status print_late(const me_report *report, const late_table *table,
 me_status me_text_late(const me_report *report, me_str *text)
 {
     static const late_table tables[] = {
-        {late_head, has_late_peak, columns, sizeof columns / sizeof *columns},
-        {range_head, has_range, range_columns,
-         sizeof range_columns / sizeof *range_columns},
+        {late_head, has_late_peak, &late_schema},
+        {range_head, has_range, &range_schema},
     };
     late_row *rows =
         me_alloc((size_t)report->n_results + 1, sizeof *rows, "text.late");

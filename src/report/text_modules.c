@@ -5,6 +5,7 @@
 #include "report/text.h"
 #include "report/units.h"
 #include "track/fold.h"
+#include "track/result_schema.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,12 +15,10 @@ static const uint32_t nobody = UINT32_MAX;
 
 /** A line: one module, or like ones that are equal with all inside them. */
 typedef struct module_row {
-    const me_module_result *module; /**< the first of them */
-    char *label;                    /**< owned; NULL: the module's own name */
-    int64_t parent;                 /**< row; -1: none */
+    me_module_result module; /**< the first of them, with the largest peaks */
+    char *label;             /**< owned; NULL: the module's own name */
+    int64_t parent;          /**< row; -1: none */
     uint64_t instances;
-    uint64_t forward_peak; /**< largest of them */
-    uint64_t backward_peak;
 } module_row;
 
 typedef struct module_view {
@@ -121,14 +120,14 @@ static void raise_known(uint64_t *peak, uint64_t by)
 static void fill_row(const module_view *view, const uint32_t *instances,
                      size_t n_instances, module_row *row)
 {
-    row->module = module_at(view, instances[0]);
+    row->module = *module_at(view, instances[0]);
     row->instances = n_instances;
-    row->forward_peak = ME_BYTES_UNKNOWN;
-    row->backward_peak = ME_BYTES_UNKNOWN;
-    for (size_t i = 0; i < n_instances; i++) {
+    for (size_t i = 1; i < n_instances; i++) {
         const me_module_result *module = module_at(view, instances[i]);
-        raise_known(&row->forward_peak, module->forward_peak_bytes);
-        raise_known(&row->backward_peak, module->backward_peak_bytes);
+        raise_known(&row->module.forward_peak_bytes,
+                    module->forward_peak_bytes);
+        raise_known(&row->module.backward_peak_bytes,
+                    module->backward_peak_bytes);
     }
 }
 
@@ -184,7 +183,7 @@ static me_status add_siblings(module_view *view, uint32_t *firsts,
 static void get_name(const void *row, me_str *cell)
 {
     const module_row *r = row;
-    me_str_append(cell, r->label == NULL ? own_name(r->module) : r->label);
+    me_str_append(cell, r->label == NULL ? own_name(&r->module) : r->label);
 }
 
 static void get_instances(const void *row, me_str *cell)
@@ -195,31 +194,6 @@ static void get_instances(const void *row, me_str *cell)
     }
 }
 
-static void get_parameters(const void *row, me_str *cell)
-{
-    me_count_append(cell, ((const module_row *)row)->module->parameters);
-}
-
-static void get_parameter_gib(const void *row, me_str *cell)
-{
-    me_gib_append(cell, ((const module_row *)row)->module->parameter_bytes);
-}
-
-static void get_activation(const void *row, me_str *cell)
-{
-    me_gib_append(cell, ((const module_row *)row)->module->activation_bytes);
-}
-
-static void get_forward(const void *row, me_str *cell)
-{
-    me_gib_append(cell, ((const module_row *)row)->forward_peak);
-}
-
-static void get_backward(const void *row, me_str *cell)
-{
-    me_gib_append(cell, ((const module_row *)row)->backward_peak);
-}
-
 static int64_t get_parent(const void *rows, size_t i)
 {
     return ((const module_row *)rows)[i].parent;
@@ -228,11 +202,14 @@ static int64_t get_parent(const void *rows, size_t i)
 static const me_column module_columns[] = {
     {"module", NULL, false, true, get_name},
     {"", NULL, false, false, get_instances},
-    {"parameters", NULL, true, false, get_parameters},
-    {"parameters", "GiB", true, false, get_parameter_gib},
-    {"activation", "GiB", true, false, get_activation},
-    {"forward peak", "GiB", true, false, get_forward},
-    {"backward peak", "GiB", true, false, get_backward},
+};
+
+static const me_field row_fields[] = {
+    {ME_WITHIN("module", module_row, module, me_module_schema), .title = ""},
+};
+
+static const me_schema row_schema = {
+    ME_SCHEMA("module_row", module_row, row_fields),
 };
 
 /** Children in the order they were made. */
@@ -258,6 +235,7 @@ static me_status print_rows(const module_view *view, me_table_printer print,
     return print(
         &(me_table){.columns = module_columns,
                     .n_columns = sizeof module_columns / sizeof *module_columns,
+                    .schema = &row_schema,
                     .rows = view->rows,
                     .n_rows = view->n_rows,
                     .row_bytes = sizeof *view->rows,

@@ -6,6 +6,7 @@
 #include "report/units.h"
 #include "report/verdict.h"
 #include "track/fold.h"
+#include "track/result_schema.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,12 @@ typedef struct rank_row {
     const me_rank_result *result;
     const me_report_rank *const *ranks; /**< rising; borrowed */
     size_t n_ranks;
+    /* requested peaks of phases; unknown: it never ran */
+    uint64_t setup;
+    uint64_t forward;
+    uint64_t backward; /**< recomputation is a part of it */
+    uint64_t reduction;
+    uint64_t optimizer;
 } rank_row;
 
 static bool has_worst(const rank_row *row)
@@ -98,18 +105,9 @@ static void get_data(const void *row, me_str *cell)
     append_places(row, offsetof(me_rank_place, dp), cell);
 }
 
-static const me_iteration_result *steady(const rank_row *row)
+/** Requested peak of a phase in an iteration, which may be NULL. */
+static uint64_t phase_bytes(const me_iteration_result *it, const char *name)
 {
-    const me_peak_result *peak = me_rank_result_peak(row->result);
-    return peak == NULL
-               ? NULL
-               : me_rank_result_iteration(row->result, peak->iteration);
-}
-
-/** Requested peak of a phase in the steady iteration; "-": it never ran. */
-static uint64_t phase_bytes(const rank_row *row, const char *name)
-{
-    const me_iteration_result *it = steady(row);
     for (uint32_t i = 0; it != NULL && i < it->n_phases; i++) {
         if (strcmp(it->phases[i].name, name) == 0) {
             return it->phases[i].requested_bytes;
@@ -118,66 +116,46 @@ static uint64_t phase_bytes(const rank_row *row, const char *name)
     return ME_BYTES_UNKNOWN;
 }
 
-static void get_setup(const void *row, me_str *cell)
+static void fill_phases(rank_row *row)
 {
-    const me_iteration_result *it = me_rank_result_iteration(
-        ((const rank_row *)row)->result, ME_SETUP_ITERATION);
-    me_gib_append(cell, it == NULL ? ME_BYTES_UNKNOWN : it->requested_bytes);
+    const me_rank_result *result = row->result;
+    const me_peak_result *peak = me_rank_result_peak(result);
+    const me_iteration_result *setup =
+        me_rank_result_iteration(result, ME_SETUP_ITERATION);
+    const me_iteration_result *steady =
+        peak == NULL ? NULL : me_rank_result_iteration(result, peak->iteration);
+    const uint64_t backward = phase_bytes(steady, "backward");
+    const uint64_t recompute = phase_bytes(steady, "recompute");
+    row->setup = setup == NULL ? ME_BYTES_UNKNOWN : setup->requested_bytes;
+    row->forward = phase_bytes(steady, "forward");
+    row->backward = backward == ME_BYTES_UNKNOWN ? recompute
+                    : recompute == ME_BYTES_UNKNOWN
+                        ? backward
+                        : me_max_u64(backward, recompute);
+    row->reduction = phase_bytes(steady, "gradient_reduction");
+    row->optimizer = phase_bytes(steady, "optimizer");
 }
 
-static void get_forward(const void *row, me_str *cell)
+static const void *find_peak(const void *row)
 {
-    me_gib_append(cell, phase_bytes(row, "forward"));
+    return me_rank_result_peak(((const rank_row *)row)->result);
 }
 
-/** Recomputation is a part of the backward pass. */
-static void get_backward(const void *row, me_str *cell)
-{
-    const uint64_t backward = phase_bytes(row, "backward");
-    const uint64_t recompute = phase_bytes(row, "recompute");
-    me_gib_append(cell, backward == ME_BYTES_UNKNOWN ? recompute
-                        : recompute == ME_BYTES_UNKNOWN
-                            ? backward
-                            : me_max_u64(backward, recompute));
-}
+static const me_field row_fields[] = {
+    {ME_BYTES(rank_row, setup), .title = "setup"},
+    {ME_BYTES(rank_row, forward), .title = "forward"},
+    {ME_BYTES(rank_row, backward), .title = "backward"},
+    {ME_BYTES(rank_row, reduction), .title = "reduction"},
+    {ME_BYTES(rank_row, optimizer), .title = "optimizer"},
+    {.title = "",
+     .kind = ME_FIELD_RECORD,
+     .of = &me_peak_schema,
+     .find = find_peak},
+};
 
-static void get_reduction(const void *row, me_str *cell)
-{
-    me_gib_append(cell, phase_bytes(row, "gradient_reduction"));
-}
-
-static void get_optimizer(const void *row, me_str *cell)
-{
-    me_gib_append(cell, phase_bytes(row, "optimizer"));
-}
-
-static void get_requested(const void *row, me_str *cell)
-{
-    const me_peak_result *p =
-        me_rank_result_peak(((const rank_row *)row)->result);
-    me_gib_append(cell, p == NULL ? ME_BYTES_UNKNOWN : p->requested_bytes);
-}
-
-static void get_allocated(const void *row, me_str *cell)
-{
-    const me_peak_result *p =
-        me_rank_result_peak(((const rank_row *)row)->result);
-    me_gib_append(cell, p == NULL ? ME_BYTES_UNKNOWN : p->allocated_bytes);
-}
-
-static void get_reserved(const void *row, me_str *cell)
-{
-    const me_peak_result *p =
-        me_rank_result_peak(((const rank_row *)row)->result);
-    me_gib_append(cell, p == NULL ? ME_BYTES_UNKNOWN : p->reserved_bytes);
-}
-
-static void get_device(const void *row, me_str *cell)
-{
-    const me_peak_result *p =
-        me_rank_result_peak(((const rank_row *)row)->result);
-    me_gib_append(cell, p == NULL ? ME_BYTES_UNKNOWN : p->device_bytes);
-}
+static const me_schema row_schema = {
+    ME_SCHEMA("rank_row", rank_row, row_fields),
+};
 
 static const me_column fixed_columns[] = {
     {"", NULL, false, false, get_mark},
@@ -193,22 +171,9 @@ static const me_column data_column = {"data", NULL, true, false, get_data};
 static const me_column expert_column = {"expert", NULL, true, false,
                                         get_expert};
 
-static const me_column bytes_columns[] = {
-    {"setup", NULL, true, false, get_setup},
-    {"forward", NULL, true, false, get_forward},
-    {"backward", NULL, true, false, get_backward},
-    {"reduction", NULL, true, false, get_reduction},
-    {"optimizer", NULL, true, false, get_optimizer},
-    {"requested", NULL, true, false, get_requested},
-    {"allocated", NULL, true, false, get_allocated},
-    {"reserved", NULL, true, false, get_reserved},
-    {"device", NULL, true, false, get_device},
-};
-
 enum {
     N_FIXED = sizeof fixed_columns / sizeof *fixed_columns,
-    N_BYTES = sizeof bytes_columns / sizeof *bytes_columns,
-    COLUMNS_MAX = N_FIXED + N_BYTES + 3
+    COLUMNS_MAX = N_FIXED + 3
 };
 
 /** Coordinates that do not exist in the job have no column. */
@@ -227,8 +192,7 @@ static size_t choose_columns(const me_report *report, me_column *columns)
     if (p->expert > 1) {
         columns[n++] = expert_column;
     }
-    memcpy(columns + n, bytes_columns, sizeof bytes_columns);
-    return n + N_BYTES;
+    return n;
 }
 
 /** By stage, then result (in the order of lowest ranks), then rank. */
@@ -260,10 +224,11 @@ static size_t make_rows(const me_report *report, const me_report_rank **ranks,
                            ranks[last]->result == ranks[i]->result;) {
             last++;
         }
-        rows[n_rows++] = (rank_row){.report = report,
-                                    .result = report->results[ranks[i]->result],
-                                    .ranks = ranks + i,
-                                    .n_ranks = last - i};
+        rows[n_rows] = (rank_row){.report = report,
+                                  .result = report->results[ranks[i]->result],
+                                  .ranks = ranks + i,
+                                  .n_ranks = last - i};
+        fill_phases(&rows[n_rows++]);
     }
     return n_rows;
 }
@@ -364,6 +329,7 @@ static me_status print_table(const me_report *report, const rank_row *rows,
     const size_t n_columns = choose_columns(report, columns);
     return print(&(me_table){.columns = columns,
                              .n_columns = n_columns,
+                             .schema = &row_schema,
                              .rows = rows,
                              .n_rows = n_rows,
                              .row_bytes = sizeof *rows},

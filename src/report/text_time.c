@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
+#include "report/report_schema.h"
 #include "report/table.h"
 #include "report/text.h"
 
@@ -8,25 +9,9 @@ static double milliseconds(int64_t ns)
     return (double)ns * 1e-6;
 }
 
-#define TIME_COLUMN(name, field)                                               \
-    static void get_##name(const void *row, me_str *cell)                      \
-    {                                                                          \
-        me_str_printf(cell, "%.2f",                                            \
-                      milliseconds(((const me_time_stage *)row)->field));      \
-    }
-
-TIME_COLUMN(compute, compute_ns)
-TIME_COLUMN(exposed, exposed_ns)
-TIME_COLUMN(transfer, transfer_ns)
-TIME_COLUMN(host, host_ns)
-TIME_COLUMN(optimizer, optimizer_ns)
-TIME_COLUMN(idle, idle_ns)
-TIME_COLUMN(host_busy, host_busy_ns)
-TIME_COLUMN(card_busy, card_busy_ns)
-
 /** A stage in the table. */
 typedef struct stage_row {
-    me_time_stage stage; /**< first: the columns above read it */
+    me_time_stage stage; /**< first: the table reads its fields */
     int32_t number;
 } stage_row;
 
@@ -44,14 +29,6 @@ static void get_bound(const void *row, me_str *cell)
 
 static const me_column columns[] = {
     {"stage", NULL, true, false, get_stage},
-    {"compute", NULL, true, false, get_compute},
-    {"exposed comm", NULL, true, false, get_exposed},
-    {"stage wait", NULL, true, false, get_transfer},
-    {"host", NULL, true, false, get_host},
-    {"optimizer", NULL, true, false, get_optimizer},
-    {"idle", NULL, true, false, get_idle},
-    {"host busy", NULL, true, false, get_host_busy},
-    {"card busy", NULL, true, false, get_card_busy},
     {"bound by", NULL, false, false, get_bound},
 };
 
@@ -65,8 +42,15 @@ static me_status append_stages(const me_step_time *step, me_str *text)
     for (int32_t i = 0; i < step->n_stages; i++) {
         rows[i] = (stage_row){step->stages[i], i};
     }
-    const me_status status =
-        me_table_print(ME_TABLE(columns, rows, (size_t)step->n_stages), text);
+    const me_status status = me_table_print(
+        &(me_table){.columns = columns,
+                    .n_columns = sizeof columns / sizeof *columns,
+                    .schema = &me_stage_time_schema,
+                    .n_after = 1,
+                    .rows = rows,
+                    .n_rows = (size_t)step->n_stages,
+                    .row_bytes = sizeof *rows},
+        text);
     me_free(rows);
     return status;
 }

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/table.h"
 #include "report/text.h"
-#include "report/units.h"
-
-#include <stdio.h>
+#include "track/result_schema.h"
 
 /** One kind of collective on one kind of group. */
 typedef struct volume_row {
     me_group_kind group;
     me_collective kind;
-    const me_volume_result *volume;
+    me_volume_result volume;
 } volume_row;
 
 static void get_group(const void *row, me_str *cell)
@@ -22,27 +20,17 @@ static void get_kind(const void *row, me_str *cell)
     me_str_append(cell, me_collective_name(((const volume_row *)row)->kind));
 }
 
-static void get_calls(const void *row, me_str *cell)
-{
-    me_count_append(cell, ((const volume_row *)row)->volume->calls);
-}
-
-static void get_bytes(const void *row, me_str *cell)
-{
-    me_count_append(cell, ((const volume_row *)row)->volume->bytes);
-}
-
-static void get_gib(const void *row, me_str *cell)
-{
-    me_gib_append(cell, ((const volume_row *)row)->volume->bytes);
-}
-
 static const me_column columns[] = {
     {"group", NULL, false, false, get_group},
     {"collective", NULL, false, false, get_kind},
-    {"calls", NULL, true, false, get_calls},
-    {"GiB", NULL, true, false, get_gib},
-    {"bytes", NULL, true, false, get_bytes},
+};
+
+static const me_field row_fields[] = {
+    {ME_WITHIN("volume", volume_row, volume, me_volume_schema), .title = ""},
+};
+
+static const me_schema row_schema = {
+    ME_SCHEMA("volume_row", volume_row, row_fields),
 };
 
 me_status me_text_volume(const me_report *report, me_str *text)
@@ -55,8 +43,8 @@ me_status me_text_volume(const me_report *report, me_str *text)
         const int kind = i % ME_COLLECTIVE_COUNT;
         const me_volume_result *volume = &worst->volume[group][kind];
         if (volume->calls > 0) {
-            rows[n_rows++] =
-                (volume_row){(me_group_kind)group, (me_collective)kind, volume};
+            rows[n_rows++] = (volume_row){(me_group_kind)group,
+                                          (me_collective)kind, *volume};
         }
     }
     if (n_rows == 0) {
@@ -66,5 +54,12 @@ me_status me_text_volume(const me_report *report, me_str *text)
                   "\nCommunication of rank %d in iteration 1, as it is passed "
                   "to NCCL\n",
                   (int)report->verdict.worst_rank);
-    return me_table_print(ME_TABLE(columns, rows, n_rows), text);
+    return me_table_print(
+        &(me_table){.columns = columns,
+                    .n_columns = sizeof columns / sizeof *columns,
+                    .schema = &row_schema,
+                    .rows = rows,
+                    .n_rows = n_rows,
+                    .row_bytes = sizeof *rows},
+        text);
 }

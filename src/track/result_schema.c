@@ -208,12 +208,15 @@ const me_schema me_late_schema = {
     ME_SCHEMA("late", me_late_result, late_fields),
 };
 
+/* Its bytes are a column of GiB, and one of their exact number. */
 static const me_field volume_fields[] = {
-    {ME_COUNT(me_volume_result, calls)},
-    {ME_BYTES(me_volume_result, bytes)},
+    {ME_COUNT(me_volume_result, calls), .title = "calls"},
+    {ME_BYTES(me_volume_result, bytes), .title = "GiB"},
+    {ME_COUNT(me_volume_result, bytes), .title = "bytes",
+     .left_out = ME_FIELD_NOT_SENT | ME_FIELD_NOT_JSON},
 };
 
-static const me_schema volume_schema = {
+const me_schema me_volume_schema = {
     ME_SCHEMA("volume", me_volume_result, volume_fields),
 };
 
@@ -293,7 +296,7 @@ static const me_field result_fields[] = {
      .left_out = ME_FIELD_NOT_JSON,
      .offset = offsetof(me_rank_result, volume),
      .count = (size_t)ME_GROUP_COUNT * ME_COLLECTIVE_COUNT,
-     .of = &volume_schema},
+     .of = &me_volume_schema},
     {.key = "iteration_0_requested_bytes",
      .kind = ME_FIELD_BYTES,
      .left_out = ME_FIELD_NOT_SENT | ME_FIELD_NOT_JSON,

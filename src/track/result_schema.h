@@ -17,6 +17,7 @@ extern const me_schema me_module_schema;
 extern const me_schema me_limit_schema;
 extern const me_schema me_device_schema;
 extern const me_schema me_late_schema;
+extern const me_schema me_volume_schema;
 extern const me_schema me_course_schema;
 
 /** What a rank's record has in every report. */
