@@ -70,6 +70,12 @@ bool me_log_is_on(me_log_level level)
     return level <= sink.level;
 }
 
+static bool print_line(FILE *file, me_log_level level, const char *line)
+{
+    return fprintf(file, "memest: %s: %s\n", level_names[level], line) >= 0 &&
+           fflush(file) == 0;
+}
+
 void me_log(me_log_level level, const char *format, ...)
 {
     if (!me_log_is_on(level)) {
@@ -81,9 +87,18 @@ void me_log(me_log_level level, const char *format, ...)
     (void)vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
     me_text_clean(line);
-    FILE *file = sink.file == NULL ? stderr : sink.file;
-    (void)fprintf(file, "memest: %s: %s\n", level_names[level], line);
-    (void)fflush(file);
+    if (sink.file != NULL && !print_line(sink.file, level, line)) {
+        char reason[160];
+        (void)snprintf(reason, sizeof reason,
+                       "the log's file cannot be written, and messages go "
+                       "here: %.80s",
+                       strerror(errno));
+        me_log_close();
+        (void)print_line(stderr, ME_LOG_WARN, reason);
+        (void)print_line(stderr, level, line);
+    } else if (sink.file == NULL) {
+        (void)print_line(stderr, level, line);
+    }
 }
 
 double me_log_cpu_seconds(void)
