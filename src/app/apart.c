@@ -112,17 +112,7 @@ me_status me_outputs_keep_apart(const me_cli *cli, me_diag *diag)
         {"--events", cli->events},
         {"--log-file", cli->log_file},
     };
-    const char *const inputs[] = {cli->model, cli->device, cli->machine,
-                                  cli->load, cli->operand};
-    me_status status =
+    const me_status status =
         check_outputs(outputs, sizeof outputs / sizeof outputs[0], diag);
-    if (status == ME_OK) {
-        status = check_stdout(cli, &outputs[1], diag);
-    }
-    for (size_t i = 0; status == ME_OK && i < sizeof inputs / sizeof inputs[0];
-         i++) {
-        status =
-            inputs[i] == NULL ? ME_OK : me_input_check_apart(inputs[i], diag);
-    }
-    return status;
+    return status == ME_OK ? check_stdout(cli, &outputs[1], diag) : status;
 }

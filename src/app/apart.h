@@ -10,9 +10,9 @@
 #include "app/cli.h"
 
 /**
- * Check the files of --output, --events and --log-file against each other and
- * against what the command line reads, and have the rest that is read checked
- * when it is opened. Before the log's file is opened. Local.
+ * Check the files of --output, --events and --log-file against each other, and
+ * have every file that is read held against them when it is opened. Before the
+ * log's file is opened. Local.
  *
  * @return ME_OK; ME_ERR_CONFIG naming the flags and the file
  */

@@ -52,14 +52,6 @@ static me_status check_apart(const char *path, const struct stat *about,
     return ME_OK;
 }
 
-me_status me_input_check_apart(const char *path, me_diag *diag)
-{
-    struct stat about;
-    return stat(path, &about) == 0 && S_ISREG(about.st_mode)
-               ? check_apart(path, &about, diag)
-               : ME_OK;
-}
-
 static me_status fail_open(const char *path, me_diag *diag)
 {
     return me_fail_at(diag, ME_ERR_IO, path, 0, "cannot open: %s",

@@ -25,7 +25,7 @@ enum {
  * @param path      its name
  * @param file_out  at its beginning; the caller closes it
  * @return ME_OK; ME_ERR_IO with the reason if it is missing, cannot be read or
- *         is no regular file; as me_input_check_apart()
+ *         is no regular file; ME_ERR_CONFIG for one of me_input_keep_apart()
  */
 me_status me_input_open(const char *path, me_diag *diag,
                         FILE **file_out) ME_MUST_CHECK;
@@ -60,14 +60,6 @@ enum {
  */
 void me_input_keep_apart(const char *const *flags, const char *const *paths,
                          size_t n);
-
-/**
- * Is @p path a file that me_input_keep_apart() was told of? One that is not
- * there is none. Local.
- *
- * @return ME_OK; ME_ERR_CONFIG
- */
-me_status me_input_check_apart(const char *path, me_diag *diag) ME_MUST_CHECK;
 
 /** Bytes of the UTF-8 byte order mark that @p text begins with: 3, or 0. */
 size_t me_input_mark_bytes(const char *text, size_t length);

@@ -33,8 +33,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (me_rates_load(path, &diag, &rates) != ME_OK) {
         fuzz_check_line(diag.text);
-    } else if (rates.is_known && (!isfinite(rates.half_product) ||
-                                  !(rates.half_product > 0))) {
+    } else if (rates.is_known &&
+               (!isfinite(rates.half_product) || !(rates.half_product > 0))) {
         abort();
     }
     (void)unlink(path);

@@ -3,8 +3,9 @@
 /* Whole jobs of Megatron-LM: a small one with some of its options set to values
  * of their types. The first byte has switches; of each pair that follows the
  * first names an option, the second a value. */
-#include "config/options.h"
 #include "support/fuzz_job.h"
+
+#include "config/options.h"
 
 enum {
     INPUT_MAX = 80 /* bytes: more options make no other jobs */

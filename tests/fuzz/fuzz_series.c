@@ -12,8 +12,8 @@ static void check_saved(const me_op_series *s)
     if (me_op_series_save(&text, s) != ME_OK) {
         abort();
     }
-    const char *path = fuzz_file(".back.json", (const uint8_t *)text.text,
-                                 text.length);
+    const char *path =
+        fuzz_file(".back.json", (const uint8_t *)text.text, text.length);
     if (me_op_series_load(path, NULL, &back) != ME_OK ||
         back.n_rows != s->n_rows) {
         abort();
