@@ -3,7 +3,9 @@
 
 #include "base/clean.h"
 #include "base/conf.h"
+#include "base/statement.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -271,6 +273,24 @@ me_status me_device_card_load(const char *path, me_diag *diag,
         *card_out = card;
     }
     return status;
+}
+
+void me_device_card_state(const me_device_card *card, me_str *statement)
+{
+    char name[ME_CARD_TEXT];
+    me_statement_add(statement, "card", "%s", card->name);
+    for (size_t i = 0; i < N_FIELDS; i++) {
+        const uint64_t unit = (uint64_t)fields[i].unit;
+        const uint64_t value =
+            *(const uint64_t *)(const void *)((const char *)card +
+                                              fields[i].offset);
+        (void)snprintf(name, sizeof name, "card.%s", fields[i].path);
+        if (value % unit == 0) {
+            me_statement_add(statement, name, "%" PRIu64, value / unit);
+        } else {
+            me_statement_add(statement, name, "%" PRIu64 " bytes", value);
+        }
+    }
 }
 
 unsigned me_device_card_not_measured(const me_device_card *card, me_str *text)

@@ -90,6 +90,9 @@ typedef struct me_seen_card {
 me_device_card me_device_card_stand_in(const me_device_card *like,
                                        const me_seen_card *seen);
 
+/** Add every value to a statement (base/statement.h): "card.context_kib". */
+void me_device_card_state(const me_device_card *card, me_str *statement);
+
 /** Append the names of values that were not measured: "first_kernel, …".
  * @return how many */
 unsigned me_device_card_not_measured(const me_device_card *card, me_str *text);

@@ -4,7 +4,9 @@
 
 #include "base/parse.h"
 #include "base/size.h"
+#include "base/statement.h"
 
+#include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -109,6 +111,21 @@ me_status me_nccl_setup_set(me_nccl_setup *setup, const char *name,
         setup->connects_at_init |= status == ME_OK && !is_on;
     }
     return status;
+}
+
+void me_nccl_setup_state(const me_nccl_setup *setup, me_str *statement)
+{
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        const uint64_t *number =
+            (const uint64_t *)(const void *)((const char *)setup +
+                                             numbers[i].offset);
+        me_statement_add(statement, numbers[i].name, "%" PRIu64, *number);
+    }
+    me_statement_add(statement, "NCCL_NVLS_ENABLE", "%d", setup->uses_nvls);
+    me_statement_add(statement, "NCCL_P2P_DISABLE", "%d", setup->is_p2p_off);
+    me_statement_add(statement, "NCCL_CUMEM_ENABLE", "%d", setup->has_cumem);
+    me_statement_add(statement, "NCCL_RUNTIME_CONNECT", "%d",
+                     !setup->connects_at_init);
 }
 
 static uint64_t power_of_two_above(uint64_t n)

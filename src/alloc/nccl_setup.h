@@ -48,6 +48,9 @@ me_nccl_setup me_nccl_setup_default(void);
 me_status me_nccl_setup_set(me_nccl_setup *setup, const char *name,
                             const char *value) ME_MUST_CHECK;
 
+/** Add it to a statement (base/statement.h), by NCCL's variables. Local. */
+void me_nccl_setup_state(const me_nccl_setup *setup, me_str *statement);
+
 /** A group of ranks on the machine. */
 typedef struct me_group_shape {
     int32_t size;

@@ -96,20 +96,25 @@ void me_str_append_csv(me_str *str, const char *field, size_t length)
     me_str_fini_piece(&clean, str);
 }
 
+void me_str_vprintf(me_str *str, const char *format, va_list arguments)
+{
+    va_list again;
+    va_copy(again, arguments);
+    const int length = vsnprintf(NULL, 0, format, arguments);
+    if (length >= 0 && reserve(str, (size_t)length)) {
+        (void)vsnprintf(str->text + str->length, (size_t)length + 1, format,
+                        again);
+        str->length += (size_t)length;
+    }
+    va_end(again);
+}
+
 void me_str_printf(me_str *str, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    const int length = vsnprintf(NULL, 0, format, arguments);
+    me_str_vprintf(str, format, arguments);
     va_end(arguments);
-    if (length < 0 || !reserve(str, (size_t)length)) {
-        return;
-    }
-    va_start(arguments, format);
-    (void)vsnprintf(str->text + str->length, (size_t)length + 1, format,
-                    arguments);
-    va_end(arguments);
-    str->length += (size_t)length;
 }
 
 const char *me_str_text(const me_str *str)

@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,6 +35,9 @@ void me_str_append(me_str *str, const char *text);
 void me_str_append_n(me_str *str, const char *text, size_t length);
 /** As me_str_append(), formatted as printf() does. */
 void me_str_printf(me_str *str, const char *format, ...) ME_PRINTF(2, 3);
+/** As me_str_printf(), of arguments that were handed over. */
+void me_str_vprintf(me_str *str, const char *format, va_list arguments)
+    ME_PRINTF(2, 0);
 
 /** As me_str_append_n(), of a name that somebody else made up: made printable
  *  by me_text_clean(). */

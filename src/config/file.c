@@ -77,19 +77,6 @@ static void append_value(const config_setting_t *setting, me_str *text)
     }
 }
 
-/** Does the option name a file of the user's? */
-static bool names_file(const me_option *option)
-{
-    static const char *const names[] = {"machine.file", "moe.tokens",
-                                        "pipeline.schedule_file"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(option->name, names[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /** The bytes of @p where up to the last slash; none for an absolute @p path. */
 static int folder_of(const char *where, const char *path)
 {
@@ -128,7 +115,7 @@ static me_status set_option(reading *r, const me_option *option,
         return status;
     }
     append_value(setting, &text);
-    if (names_file(option)) {
+    if (me_option_names_file(option)) {
         look_beside(where, &text);
     }
     me_status status = me_str_status(&text);

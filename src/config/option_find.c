@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/nearest.h"
-#include "config/options.h"
+#include "config/private.h"
 
 #include <string.h>
 
@@ -14,6 +14,18 @@ const me_option *me_option_find(const char *name)
         }
     }
     return NULL;
+}
+
+bool me_option_names_file(const me_option *option)
+{
+    static const char *const names[] = {"machine.file", "moe.tokens",
+                                        "pipeline.schedule_file"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(option->name, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool me_option_group_is_known(const char *group)

@@ -84,6 +84,14 @@ void me_options_markdown(me_str *text);
 /** `--dump config`: the job as a `.cfg` file that reads back equal. Local. */
 void me_config_dump(const me_config *config, me_str *text);
 
+/**
+ * Add a job to a statement (base/statement.h): every option that its framework
+ * looks at, its modules, and what of its launch command is not modelled. Of
+ * options that name a file it is the file's contents that count: whoever reads
+ * it states them. Local.
+ */
+void me_config_state(const me_config *config, me_str *statement);
+
 /** Do all options that the framework looks at have equal values? Local. */
 bool me_config_is_equal(const me_config *a, const me_config *b);
 

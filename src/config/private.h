@@ -46,6 +46,9 @@ void me_option_format_double(double value, me_str *text);
 /** A libconfig string: quotes and backslashes escaped. The text is clean. */
 void me_option_append_quoted(const char *value, me_str *text);
 
+/** Does the option name a file of the user's? Local. */
+bool me_option_names_file(const me_option *option);
+
 /** Was this option given? */
 bool me_option_is_set(const me_option *option, const me_config *config);
 

@@ -89,6 +89,10 @@ me_status me_cluster_read(const char *text, const char *where, me_diag *diag,
 me_status me_cluster_load(const char *path, me_diag *diag,
                           me_cluster *cluster_out) ME_MUST_CHECK;
 
+/** Add a machine to a statement (base/statement.h): "machine.links.nvlink".
+ *  Local. */
+void me_cluster_state(const me_cluster *cluster, me_str *statement);
+
 /** Nodes that a layout needs. Local. */
 int32_t me_cluster_nodes(const me_cluster_layout *layout);
 /** Node of a rank. Local. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A machine's file: nodes, links and what joins which GPUs. */
 #include "base/conf.h"
+#include "base/statement.h"
 #include "time/cluster.h"
 
 #include <stdio.h>
@@ -381,4 +382,43 @@ me_status me_cluster_load(const char *path, me_diag *diag,
     }
     config_destroy(&file);
     return status;
+}
+
+static void state_link(const me_cluster_link *link, const char *kind,
+                       me_str *statement)
+{
+    char name[64];
+    (void)snprintf(name, sizeof name, "machine.links.%s", kind);
+    if (!link->is_there) {
+        return;
+    }
+    me_statement_add(statement, name, "%s%.17g bytes a second, %.17g s a step",
+                     link->is_cards ? "the card's, " : "", link->bytes,
+                     link->step_s);
+    (void)snprintf(name, sizeof name, "machine.links.%s.scale", kind);
+    me_statement_add(statement, name, "%.17g", link->scale);
+    (void)snprintf(name, sizeof name, "machine.links.%s.shared", kind);
+    me_statement_add(statement, name, "%d", (int)link->shared);
+}
+
+void me_cluster_state(const me_cluster *cluster, me_str *statement)
+{
+    char name[64];
+    me_statement_add(statement, "machine.gpus", "%d", (int)cluster->gpus);
+    for (int32_t i = 0; i < cluster->gpus; i++) {
+        char kinds[ME_CLUSTER_GPUS + 1] = "";
+        for (int32_t j = 0; j < cluster->gpus; j++) {
+            kinds[j] = (char)('0' + cluster->pairs[i][j]);
+        }
+        (void)snprintf(name, sizeof name, "machine.order, place %d", (int)i);
+        me_statement_add(statement, name, "GPU %d", (int)cluster->order[i]);
+        (void)snprintf(name, sizeof name, "machine.pairs of GPU %d", (int)i);
+        me_statement_add(statement, name, "kinds %s", kinds);
+    }
+    for (int kind = 0; kind < ME_LINK_KINDS; kind++) {
+        state_link(&cluster->links[kind], me_link_kind_name((me_link_kind)kind),
+                   statement);
+    }
+    me_statement_add(statement, "machine.base_us", "%.17g",
+                     1e6 * cluster->base_s);
 }

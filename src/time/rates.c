@@ -3,6 +3,7 @@
 
 #include "base/clean.h"
 #include "base/conf.h"
+#include "base/statement.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -277,4 +278,15 @@ me_status me_rates_load(const char *path, me_diag *diag, me_rates *rates_out)
         *rates_out = rates;
     }
     return status;
+}
+
+void me_rates_state(const me_rates *rates, me_str *statement)
+{
+    me_rates copy = *rates;
+    char name[ME_RATES_TEXT];
+    for (size_t i = 0; rates->is_known && i < N_FIELDS; i++) {
+        (void)snprintf(name, sizeof name, "rates.%s", fields[i].path);
+        me_statement_add(statement, name, "%.17g",
+                         *value_of(&copy, &fields[i]) / fields[i].unit);
+    }
 }

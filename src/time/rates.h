@@ -13,6 +13,7 @@
 #define MEMEST_TIME_RATES_H
 
 #include "base/status.h"
+#include "base/str.h"
 #include "model/event.h"
 #include "tensor/launch.h"
 
@@ -67,6 +68,10 @@ typedef struct me_rates {
  */
 me_status me_rates_load(const char *path, me_diag *diag,
                         me_rates *rates_out) ME_MUST_CHECK;
+
+/** Add every rate to a statement (base/statement.h): "rates.copy_tbs"; none
+ *  if they are not known. Local. */
+void me_rates_state(const me_rates *rates, me_str *statement);
 
 /** Who takes part in a collective. */
 typedef struct me_time_group {
