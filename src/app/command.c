@@ -9,6 +9,7 @@
 #include "app/estimate.h"
 #include "app/output.h"
 #include "app/schedule.h"
+#include "app/statement.h"
 #include "app/track.h"
 #include "base/input.h"
 #include "base/log.h"
@@ -160,14 +161,18 @@ int me_command_run(me_transport *transport, int argc, char **argv,
                    me_diag *diag)
 {
     me_cli cli;
-    me_status status = me_transport_agree(
-        transport, me_cli_parse(argc, argv, diag, &cli), diag);
+    me_status status =
+        me_input_agree(transport, "the command line",
+                       me_cli_parse(argc, argv, diag, &cli), diag);
     if (status == ME_OK) {
         status = me_transport_agree(transport,
                                     me_outputs_keep_apart(&cli, diag), diag);
     }
     if (status == ME_OK) {
         status = me_transport_agree(transport, set_up_log(&cli, diag), diag);
+    }
+    if (status == ME_OK) {
+        status = me_cli_agree(transport, &cli, diag);
     }
     if (status != ME_OK) {
         return me_exit_code(status);

@@ -5,6 +5,7 @@
 #include "app/estimate.h"
 #include "app/job.h"
 #include "app/output.h"
+#include "app/statement.h"
 #include "base/workers.h"
 
 /** One process's part of the command; what is NULL is not made yet. */
@@ -82,7 +83,11 @@ static me_status print(const command *c, me_diag *diag)
 int me_compare(me_transport *transport, const me_cli *cli, me_diag *diag)
 {
     command c = {.transport = transport, .cli = cli};
-    me_status status = agree(&c, read_command(&c, diag), diag);
+    me_status status =
+        me_input_agree(transport, "the job", read_command(&c, diag), diag);
+    if (status == ME_OK) {
+        status = me_config_agree(transport, c.job, diag);
+    }
     if (status == ME_OK) {
         status = me_compare_run_all(c.run, c.job, diag);
     }

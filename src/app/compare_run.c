@@ -3,6 +3,7 @@
 
 #include "app/estimate.h"
 #include "app/run.h"
+#include "app/statement.h"
 #include "app/ticks_step.h"
 #include "app/variant.h"
 #include "base/alloc.h"
@@ -24,6 +25,7 @@ typedef struct setting {
     me_run *run;        /**< NULL: it cannot run */
     me_step_time *step; /**< under fixed durations; owned, or NULL */
     me_status status;   /**< of what was done last; with `diag` */
+    bool is_split;      /**< the processes were not given the same job */
     me_diag diag;
     char reason[ME_DIAG_LINE];
 } setting;
@@ -185,10 +187,12 @@ static me_status finish_job(const me_compare_run *c, const setting *s,
 }
 
 /** Is it the setting's fault and not ours? */
-static bool is_reason(me_status status)
+static bool is_reason(const setting *s)
 {
-    return status == ME_ERR_CONFIG || status == ME_ERR_UNSUPPORTED ||
-           status == ME_ERR_MISMATCH || status == ME_ERR_OVERFLOW;
+    const me_status status = s->status;
+    return !s->is_split &&
+           (status == ME_ERR_CONFIG || status == ME_ERR_UNSUPPORTED ||
+            status == ME_ERR_MISMATCH || status == ME_ERR_OVERFLOW);
 }
 
 static me_status plan_setting(const me_compare_run *c, setting *s,
@@ -220,8 +224,13 @@ static bool plan_task(void *self, uint32_t task)
 {
     const me_compare_run *c = self;
     setting *s = &c->settings[task];
-    s->status = agree(c, plan_setting(c, s, &s->diag), &s->diag);
-    return s->status == ME_OK || is_reason(s->status);
+    s->status = me_input_agree(c->transport, "the job of a setting",
+                               plan_setting(c, s, &s->diag), &s->diag);
+    if (s->status == ME_OK) {
+        s->status = me_run_agree(s->run, &s->diag);
+    }
+    s->is_split = s->status == ME_ERR_MISMATCH;
+    return s->status == ME_OK || is_reason(s);
 }
 
 static bool gather_task(void *self, uint32_t task)
@@ -231,7 +240,7 @@ static bool gather_task(void *self, uint32_t task)
     if (s->run != NULL) {
         s->status = me_run_gather(s->run, &s->diag);
     }
-    return s->status == ME_OK || is_reason(s->status);
+    return s->status == ME_OK || is_reason(s);
 }
 
 /** What the job cannot do is written down. */
@@ -241,10 +250,11 @@ static me_status settle(setting *s, me_diag *diag)
     if (status == ME_OK) {
         return ME_OK;
     }
+    const bool explains = is_reason(s);
     me_run_destroy(s->run);
     s->run = NULL;
     s->status = ME_OK;
-    if (is_reason(status)) {
+    if (explains) {
         me_diag_line(&s->diag, s->reason);
         return ME_OK;
     }

@@ -6,6 +6,7 @@
 #include "app/program.h"
 #include "app/run.h"
 #include "app/simulate.h"
+#include "app/statement.h"
 #include "base/workers.h"
 #include "collectives/launcher.h"
 #include "config/options.h"
@@ -176,7 +177,11 @@ static me_status agree(const estimate *s, me_status status, me_diag *diag)
 
 static me_status run(estimate *s, me_diag *diag)
 {
-    me_status status = agree(s, read_command(s, diag), diag);
+    me_status status =
+        me_input_agree(s->transport, "the job", read_command(s, diag), diag);
+    if (status == ME_OK) {
+        status = me_run_agree(s->run, diag);
+    }
     if (status != ME_OK || s->cli->dump != NULL) {
         return status == ME_OK ? agree(s, dump(s, diag), diag) : status;
     }

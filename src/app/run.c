@@ -5,6 +5,7 @@
 #include "app/groups.h"
 #include "app/links.h"
 #include "app/program.h"
+#include "app/statement.h"
 #include "app/units.h"
 #include "base/alloc.h"
 #include "base/log.h"
@@ -295,6 +296,11 @@ me_status me_run_create(me_transport *transport, me_config *config,
     }
     *run_out = s;
     return ME_OK;
+}
+
+me_status me_run_agree(const me_run *run, me_diag *diag)
+{
+    return me_plan_agree(run->transport, run->plan, &run->card, diag);
 }
 
 const me_job_card *me_run_card(const me_run *run)

@@ -41,6 +41,9 @@ me_status me_run_create(me_transport *transport, me_config *config,
                         const me_run_options *options, me_diag *diag,
                         me_run **run_out) ME_MUST_CHECK;
 
+/** Do all processes plan the same job? Collective; see me_plan_agree(). */
+me_status me_run_agree(const me_run *run, me_diag *diag) ME_MUST_CHECK;
+
 /** Give back; NULL is allowed. Local. */
 void me_run_destroy(me_run *run);
 

@@ -6,6 +6,7 @@
 #include "app/output.h"
 #include "app/run.h"
 #include "app/simulate.h"
+#include "app/statement.h"
 #include "app/tool.h"
 #include "base/parse.h"
 #include "report/op_series.h"
@@ -138,7 +139,10 @@ int me_track(me_transport *transport, const me_cli *cli, me_diag *diag)
     command c = {.transport = transport, .cli = cli};
     me_status status = ME_OK;
     if (cli->load == NULL) {
-        status = me_transport_agree(transport, read_job(&c, diag), diag);
+        status = me_input_agree(transport, "the job", read_job(&c, diag), diag);
+        if (status == ME_OK) {
+            status = me_run_agree(c.run, diag);
+        }
     }
     if (status == ME_OK && me_transport_rank(transport) == 0) {
         status = cli->load == NULL ? simulate(&c, diag) : show_loaded(&c, diag);
