@@ -53,6 +53,9 @@ typedef struct me_compare_stage {
     const me_rank_result *result; /**< of that rank */
 } me_compare_stage;
 
+/** The bytes of me_compare_stage. */
+extern const me_schema me_compare_bytes_schema;
+
 /** A row with what is said of it. */
 typedef struct me_compare_line {
     const me_compare_row *row;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/compare_format.h"
-#include "report/report_schema.h"
 
 #include <inttypes.h>
 #include <string.h>

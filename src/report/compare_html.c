@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/compare_format.h"
 #include "report/compare_timeline.h"
+#include "report/html_charts.h"
 #include "report/page.h"
 
 enum {
@@ -42,14 +43,7 @@ static void add_bytes(int32_t stage, const me_timed_part *timed,
     me_chart_text(rows, me_str_text(&name));
     me_chart_integer(rows, timed->start_ns / 1000);
     me_chart_integer(rows, timed->end_ns / 1000);
-    me_chart_text(rows, part->name);
-    me_chart_integer(rows, part->chunk);
-    me_chart_integer(rows, part->microbatch);
-    me_chart_number(rows, part->requested.begin);
-    me_chart_number(rows, part->requested.peak);
-    me_chart_number(rows, part->requested.end);
-    me_chart_number(rows, part->reserved.peak);
-    me_chart_row_end(rows);
+    me_chart_part(rows, part);
     me_str_fini_piece(&name, &rows->text);
 }
 

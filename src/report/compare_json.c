@@ -2,8 +2,6 @@
 #include "report/compare_format.h"
 #include "report/compare_timeline.h"
 #include "report/json.h"
-#include "report/report_schema.h"
-#include "track/result_schema.h"
 
 /*
  * A value that jansson cannot make is NULL, and whatever it was put into

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "report/compare_format.h"
-#include "report/report_schema.h"
 #include "report/text.h"
 #include "report/units.h"
 
@@ -24,9 +23,14 @@ static const me_compare_line *line_of(const void *row)
     return row;
 }
 
-static void append_ms(me_str *cell, int64_t ns)
+/** "-" without a step. */
+static void append_ms(me_str *cell, const me_step_time *step, int64_t ns)
 {
-    me_str_printf(cell, "%.1f", (double)ns * 1e-6);
+    if (step == NULL) {
+        me_str_append(cell, "-");
+    } else {
+        me_str_printf(cell, "%.1f", (double)ns * 1e-6);
+    }
 }
 
 static void get_place(const void *row, me_str *cell)
@@ -50,13 +54,10 @@ static void get_variant(const void *row, me_str *cell)
 static void get_step(const void *row, me_str *cell)
 {
     const me_step_time *step = me_compare_step(line_of(row));
-    if (step == NULL) {
-        me_str_append(cell, "-");
-    } else {
-        me_str_append(cell,
-                      me_compare_host_lacks(line_of(row)) != NULL ? ">=" : "");
-        append_ms(cell, step->step_ns);
-    }
+    const bool is_bound =
+        step != NULL && me_compare_host_lacks(line_of(row)) != NULL;
+    me_str_append(cell, is_bound ? ">=" : "");
+    append_ms(cell, step, step == NULL ? 0 : step->step_ns);
 }
 
 static void get_tokens(const void *row, me_str *cell)
@@ -75,22 +76,14 @@ static void get_tokens(const void *row, me_str *cell)
 static void get_bubble(const void *row, me_str *cell)
 {
     const me_step_time *step = me_compare_step(line_of(row));
-    if (step == NULL) {
-        me_str_append(cell, "-");
-    } else {
-        me_percent_append(cell, (uint64_t)step->bubble_ns,
-                          (uint64_t)step->forward_backward_ns);
-    }
+    me_percent_append(cell, step == NULL ? 0 : (uint64_t)step->bubble_ns,
+                      step == NULL ? 0 : (uint64_t)step->forward_backward_ns);
 }
 
 static void get_exposed(const void *row, me_str *cell)
 {
     const me_step_time *step = me_compare_step(line_of(row));
-    if (step == NULL) {
-        me_str_append(cell, "-");
-    } else {
-        append_ms(cell, me_compare_exposed_ns(step));
-    }
+    append_ms(cell, step, step == NULL ? 0 : me_compare_exposed_ns(step));
 }
 
 static void append_ticks(me_str *cell, const me_step_time *step, int64_t ns)
@@ -141,16 +134,6 @@ static void get_in_flight(const void *row, me_str *cell)
     }
 }
 
-static void get_worst(const void *row, me_str *cell)
-{
-    const me_compare_line *line = line_of(row);
-    if (line->n_stages == 0) {
-        me_str_append(cell, "-");
-    } else {
-        me_str_printf(cell, "%d", (int)line->worst.rank);
-    }
-}
-
 static void get_verdict(const void *row, me_str *cell)
 {
     const me_compare_line *line = line_of(row);
@@ -168,7 +151,6 @@ static const me_column line_columns[] = {
     {"bubble", NULL, true, false, get_bubble},
     {"exposed comm", "ms", true, false, get_exposed},
     {"in flight", NULL, true, false, get_in_flight},
-    {"worst rank", NULL, true, false, get_worst},
     {"verdict", NULL, false, false, get_verdict},
 };
 
@@ -182,7 +164,6 @@ static const me_column tick_columns[] = {
     {"bubble", NULL, true, false, get_bubble},
     {"span bubble", "ticks", true, false, get_span_bubble_ticks},
     {"in flight", NULL, true, false, get_in_flight},
-    {"worst rank", NULL, true, false, get_worst},
     {"verdict", NULL, false, false, get_verdict},
 };
 
@@ -192,16 +173,12 @@ static const void *find_worst(const void *row)
     return line->n_stages == 0 ? NULL : &line->worst;
 }
 
-static const me_field line_fields[] = {
-    {.title = "",
-     .kind = ME_FIELD_RECORD,
-     .of = &me_compare_bytes_schema,
-     .find = find_worst},
-};
+static const me_schema rank_schema = ME_SCHEMA(
+    me_compare_stage, {ME_I32(me_compare_stage, rank), .title = "worst rank"});
 
-static const me_schema line_schema = {
-    ME_SCHEMA("line", me_compare_line, line_fields),
-};
+static const me_schema line_schema =
+    ME_SCHEMA(me_compare_line, {ME_FOUND(find_worst, me_compare_bytes_schema)},
+              {ME_FOUND(find_worst, rank_schema)});
 
 me_status me_compare_lines_table(const me_compare_print *print,
                                  me_table_printer printer, me_str *text)
@@ -213,7 +190,7 @@ me_status me_compare_lines_table(const me_compare_print *print,
                         has_ticks ? sizeof tick_columns / sizeof *tick_columns
                                   : sizeof line_columns / sizeof *line_columns,
                     .schema = &line_schema,
-                    .n_after = 2, /* worst rank and verdict */
+                    .n_after = 1, /* the verdict */
                     .rows = print->lines,
                     .n_rows = print->comparison->n_rows,
                     .row_bytes = sizeof *print->lines},
@@ -266,16 +243,8 @@ static const void *find_stage(const void *row)
     return ((const stage_row *)row)->stage;
 }
 
-static const me_field stage_fields[] = {
-    {.title = "",
-     .kind = ME_FIELD_RECORD,
-     .of = &me_compare_bytes_schema,
-     .find = find_stage},
-};
-
-static const me_schema stage_schema = {
-    ME_SCHEMA("stage_row", stage_row, stage_fields),
-};
+static const me_schema stage_schema =
+    ME_SCHEMA(stage_row, {ME_FOUND(find_stage, me_compare_bytes_schema)});
 
 me_status me_compare_stages_table(const me_compare_print *print,
                                   me_table_printer printer, me_str *text)
@@ -297,13 +266,7 @@ me_status me_compare_stages_table(const me_compare_print *print,
         }
     }
     const me_status status = printer(
-        &(me_table){.columns = stage_columns,
-                    .n_columns = sizeof stage_columns / sizeof *stage_columns,
-                    .schema = &stage_schema,
-                    .rows = rows,
-                    .n_rows = n_rows,
-                    .row_bytes = sizeof *rows},
-        text);
+        ME_FIELDS_TABLE(stage_columns, 0, &stage_schema, rows, n_rows), text);
     me_free(rows);
     return status;
 }

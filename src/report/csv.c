@@ -1,32 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/assert.h"
 #include "report/format.h"
-#include "report/report_schema.h"
-#include "report/units.h"
-#include "track/result_schema.h"
+#include "report/table.h"
 
-#include <inttypes.h>
 #include <string.h>
 
-enum {
-    COLUMNS_MAX = 64
-};
-
 /** What a line is made of. */
-enum {
-    FROM_PLACE,
-    FROM_RESULT,
-    FROM_PEAK,
-    FROM_STAGE,
-    FROM_STEP,
-    FROM_TIME,
-    SOURCES
+static const me_schema *const sources[] = {
+    &me_place_schema,      &me_result_schema, &me_peak_schema,
+    &me_stage_time_schema, &me_step_schema,   &me_time_schema,
 };
 
-static const me_schema *const sources[SOURCES] = {
-    [FROM_PLACE] = &me_place_schema, [FROM_RESULT] = &me_result_schema,
-    [FROM_PEAK] = &me_peak_schema,   [FROM_STAGE] = &me_stage_time_schema,
-    [FROM_STEP] = &me_step_schema,   [FROM_TIME] = &me_time_schema,
+enum {
+    COLUMNS_MAX = 64,
+    SOURCES = sizeof sources / sizeof *sources
 };
 
 typedef struct csv_column {
@@ -81,52 +68,20 @@ static void append_title(const csv_column *column, me_str *line)
     }
 }
 
-static void append_number(uint64_t number, me_str *cell)
-{
-    if (number != ME_BYTES_UNKNOWN) { /* else an empty field */
-        me_str_printf(cell, "%" PRIu64, number);
-    }
-}
-
 /** Empty where there is nothing, or nobody knows. */
 static void append_cell(const csv_column *column, const void *record,
                         me_str *cell)
 {
     const me_field *field = column->field;
-    const void *at = me_field_at(field, record);
-    switch ((me_field_kind)field->kind) {
-    case ME_FIELD_BYTES:
-    case ME_FIELD_COUNT:
-        append_number(me_field_bytes(field, record), cell);
-        break;
-    case ME_FIELD_BY_CATEGORY:
-        append_number(((const uint64_t *)at)[column->category], cell);
-        break;
-    case ME_FIELD_I32:
-        me_str_printf(cell, "%" PRId32, *(const int32_t *)at);
-        break;
-    case ME_FIELD_NAME:
-    case ME_FIELD_TEXT:
-        me_str_append(cell, *(const char *const *)at == NULL
-                                ? ""
-                                : *(const char *const *)at);
-        break;
-    case ME_FIELD_NS:
-        me_str_printf(cell, "%.6f", (double)*(const int64_t *)at * 1e-9);
-        break;
-    case ME_FIELD_NONE:
-    case ME_FIELD_U32:
-    case ME_FIELD_PARENT:
-    case ME_FIELD_INDEX:
-    case ME_FIELD_BOOL:
-    case ME_FIELD_CATEGORY:
-    case ME_FIELD_RECORD:
-    case ME_FIELD_ITEMS:
-    case ME_FIELD_ROWS:
-    case ME_FIELD_KINDS: ME_ASSERT(false); break; /* have no column yet */
+    me_field one = *field;
+    if (field->kind == ME_FIELD_BY_CATEGORY) {
+        one.kind = ME_FIELD_BYTES;
+        one.offset += column->category * sizeof(uint64_t);
     }
+    me_field_append(&one, record, true, cell);
 }
 
+/** A line of records; NULL: that of the titles. */
 static me_status print_row(const csv_layout *layout,
                            const void *const records[SOURCES], FILE *stream)
 {
@@ -136,7 +91,9 @@ static me_status print_row(const csv_layout *layout,
         const csv_column *column = &layout->columns[i];
         cell.length = 0;
         me_str_append(&cell, "");
-        if (records[column->source] != NULL) {
+        if (records == NULL) {
+            append_title(column, &cell);
+        } else {
             append_cell(column, records[column->source], &cell);
         }
         me_str_append(&line, i == 0 ? "" : ",");
@@ -152,36 +109,23 @@ static me_status print_row(const csv_layout *layout,
     return status;
 }
 
-static me_status print_titles(const csv_layout *layout, FILE *stream)
-{
-    me_str line = {0};
-    for (size_t i = 0; i < layout->n_columns; i++) {
-        me_str_append(&line, i == 0 ? "" : ",");
-        append_title(&layout->columns[i], &line);
-    }
-    me_str_append(&line, "\n");
-    (void)fputs(me_str_text(&line), stream);
-    const me_status status = me_str_status(&line);
-    me_str_fini(&line);
-    return status;
-}
-
 me_status me_csv_print(const me_report *report, FILE *stream, me_diag *diag)
 {
     const me_step_time *step = report->time.step;
     csv_layout layout = {.n_columns = 0};
     lay_out(&layout);
-    me_status status = print_titles(&layout, stream);
+    me_status status = print_row(&layout, NULL, stream);
     for (int32_t i = 0; status == ME_OK && i < report->world_size; i++) {
         const me_report_rank *rank = &report->ranks[i];
         const me_rank_result *result = report->results[rank->result];
+        /* in the order of the sources */
         const void *const records[SOURCES] = {
-            [FROM_PLACE] = &rank->place,
-            [FROM_RESULT] = result,
-            [FROM_PEAK] = me_rank_result_peak(result),
-            [FROM_STAGE] = step == NULL ? NULL : &step->stages[rank->place.pp],
-            [FROM_STEP] = step,
-            [FROM_TIME] = &report->time,
+            &rank->place,
+            result,
+            me_rank_result_peak(result),
+            step == NULL ? NULL : &step->stages[rank->place.pp],
+            step,
+            &report->time,
         };
         status = print_row(&layout, records, stream);
     }

@@ -9,14 +9,13 @@
 
 enum {
     NUMBER_BYTES = 4,
-    PLACE_NUMBERS = 7,
     SIZE_BYTES = 8
 };
 
 /*
  * A process's block is a run of parts: 8 bytes the length of the encoded
- * result, 8 that of its times, 4 bytes the number of places, the places of
- * seven numbers of 4 bytes each, the encoded result, its times. All
+ * result, 8 that of its times, 4 bytes the number of places, the places,
+ * whose fields are numbers of 4 bytes each, the encoded result, its times. All
  * little-endian. Of a stage the times of the lowest rank count, so others are
  * not sent.
  */
@@ -31,11 +30,9 @@ static void put_number(me_str *out, uint64_t value, unsigned width)
 
 static void put_place(me_str *out, const me_rank_place *place)
 {
-    const int32_t numbers[PLACE_NUMBERS] = {
-        place->rank, place->tp, place->pp,      place->dp,
-        place->cp,   place->ep, place->class_id};
-    for (unsigned i = 0; i < PLACE_NUMBERS; i++) {
-        put_number(out, (uint32_t)numbers[i], NUMBER_BYTES);
+    for (size_t i = 0; i < me_place_schema.n_fields; i++) {
+        const int32_t *number = me_field_at(&me_place_schema.fields[i], place);
+        put_number(out, (uint32_t)*number, NUMBER_BYTES);
     }
 }
 
@@ -106,13 +103,11 @@ static int32_t get_int(reader *in)
 static me_rank_place get_place(reader *in)
 {
     me_rank_place place = {0};
-    place.rank = get_int(in);
-    place.tp = get_int(in);
-    place.pp = get_int(in);
-    place.dp = get_int(in);
-    place.cp = get_int(in);
-    place.ep = get_int(in);
-    place.class_id = get_int(in);
+    for (size_t i = 0; i < me_place_schema.n_fields; i++) {
+        const int32_t number = get_int(in);
+        memcpy((char *)&place + me_place_schema.fields[i].offset, &number,
+               sizeof number);
+    }
     return place;
 }
 
@@ -136,7 +131,8 @@ static me_status read_part(reader *in, rank_table *table, me_diag *diag)
     const uint64_t size = get_number(in, SIZE_BYTES);
     const uint64_t times_size = get_number(in, SIZE_BYTES);
     const uint64_t n_places = get_number(in, NUMBER_BYTES);
-    const uint64_t place_bytes = (uint64_t)PLACE_NUMBERS * NUMBER_BYTES;
+    const uint64_t place_bytes =
+        (uint64_t)me_place_schema.n_fields * NUMBER_BYTES;
     if (in->is_short || n_places > in->left / place_bytes ||
         size > in->left - n_places * place_bytes ||
         times_size > in->left - n_places * place_bytes - size) {

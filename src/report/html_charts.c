@@ -75,6 +75,18 @@ me_status me_html_peaks(const me_report *report, me_str *page)
     return status;
 }
 
+void me_chart_part(me_chart_rows *rows, const me_course_part *part)
+{
+    me_chart_text(rows, part->name);
+    me_chart_integer(rows, part->chunk);
+    me_chart_integer(rows, part->microbatch);
+    me_chart_number(rows, part->requested.begin);
+    me_chart_number(rows, part->requested.peak);
+    me_chart_number(rows, part->requested.end);
+    me_chart_number(rows, part->reserved.peak);
+    me_chart_row_end(rows);
+}
+
 /** Parts follow each other with the same width: they have no times here. */
 static void add_course(const me_report *report, int32_t stage,
                        me_chart_rows *rows)
@@ -93,14 +105,7 @@ static void add_course(const me_report *report, int32_t stage,
         me_chart_text(rows, name);
         me_chart_number(rows, i);
         me_chart_number(rows, (uint64_t)i + 1);
-        me_chart_text(rows, part->name);
-        me_chart_integer(rows, part->chunk);
-        me_chart_integer(rows, part->microbatch);
-        me_chart_number(rows, part->requested.begin);
-        me_chart_number(rows, part->requested.peak);
-        me_chart_number(rows, part->requested.end);
-        me_chart_number(rows, part->reserved.peak);
-        me_chart_row_end(rows);
+        me_chart_part(rows, part);
     }
 }
 

@@ -8,7 +8,12 @@
 #ifndef MEMEST_REPORT_HTML_CHARTS_H
 #define MEMEST_REPORT_HTML_CHARTS_H
 
+#include "report/page.h"
 #include "report/report.h"
+
+/** End a row with a part of a course: name, chunk, micro-batch, what is
+ *  requested when it begins, at most and when it ends, the most reserved. */
+void me_chart_part(me_chart_rows *rows, const me_course_part *part);
 
 /**
  * Append a chart: bytes by category at the peak of each stage; the course of

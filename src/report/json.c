@@ -4,9 +4,7 @@
 #include "base/alloc.h"
 #include "report/format.h"
 #include "report/oom_text.h"
-#include "report/report_schema.h"
 #include "report/verdict.h"
-#include "track/result_schema.h"
 
 #include <string.h>
 
@@ -146,7 +144,7 @@ static void print_place(const me_report *report, int32_t rank,
     for (size_t i = 0; i < me_place_schema.n_fields; i++) {
         const me_field *field = &me_place_schema.fields[i];
         (void)fprintf(stream, "\"%s\": %d, ", field->key,
-                      (int)me_field_i32(field, place));
+                      *(const int *)me_field_at(field, place));
     }
     (void)fprintf(stream, "\"time\": %s, ", times[place->pp]);
 }
@@ -161,26 +159,6 @@ static char *make_body(const me_report *report, const me_rank_result *result)
     char *body = value == NULL ? NULL : json_dumps(value, 0);
     json_decref(value);
     return body;
-}
-
-/** Texts of results are kept, since a result comes back with every rank that
- *  has it. */
-static bool print_ranks(const me_report *report, char *const *times,
-                        char **bodies, FILE *stream)
-{
-    for (int32_t rank = 0; rank < report->world_size; rank++) {
-        const uint32_t result = report->ranks[rank].result;
-        if (bodies[result] == NULL) {
-            bodies[result] = make_body(report, report->results[result]);
-        }
-        if (bodies[result] == NULL) {
-            return false;
-        }
-        print_place(report, rank, times, stream);
-        me_oom_text_print(bodies[result] + 1, /* without its first brace */
-                          me_report_device_index(report, rank), stream);
-    }
-    return true;
 }
 
 /** Stages have different times even where their ranks' memory is equal. */
@@ -212,75 +190,72 @@ static void print_equal(const me_report *report, int32_t first, bool *printed,
     (void)fputs("], ", stream);
 }
 
-static bool print_classes(const me_report *report, char *const *times,
-                          bool *printed, FILE *stream)
+/** What ranks' records are printed from. */
+typedef struct rank_texts {
+    char **times;  /**< by stage */
+    char **bodies; /**< by result: kept, since a result comes back with every
+                        rank that has it */
+    bool *printed; /**< by rank: it is in the record of one before it */
+} rank_texts;
+
+/** @return false if jansson cannot make a text */
+static bool print_ranks(const me_report *report, const rank_texts *texts,
+                        bool by_class, FILE *stream)
 {
     for (int32_t rank = 0; rank < report->world_size; rank++) {
-        if (printed[rank]) {
+        const uint32_t result = report->ranks[rank].result;
+        char **body = &texts->bodies[result];
+        if (texts->printed[rank]) {
             continue;
         }
-        char *body =
-            make_body(report, report->results[report->ranks[rank].result]);
-        if (body == NULL) {
+        if (*body == NULL) {
+            *body = make_body(report, report->results[result]);
+        }
+        if (*body == NULL) {
             return false;
         }
-        print_place(report, rank, times, stream);
-        print_equal(report, rank, printed, stream);
-        me_oom_text_print(body + 1, me_report_device_index(report, rank),
-                          stream);
-        me_free(body); /* made by jansson */
+        print_place(report, rank, texts->times, stream);
+        if (by_class) {
+            print_equal(report, rank, texts->printed, stream);
+        }
+        me_oom_text_print(*body + 1, /* without its first brace */
+                          me_report_device_index(report, rank), stream);
     }
     return true;
 }
 
-/** @return ME_ERR_OVERFLOW if jansson cannot make a text */
-static me_status print_all_ranks(const me_report *report, char *const *times,
-                                 FILE *stream)
+static void free_texts(char **texts, size_t count)
 {
-    char **bodies = me_alloc(report->n_results, sizeof *bodies, "json.bodies");
-    if (bodies == NULL) {
-        return ME_ERR_NOMEM;
+    for (size_t i = 0; texts != NULL && i < count; i++) {
+        me_free(texts[i]); /* made by jansson */
     }
-    const bool is_good = print_ranks(report, times, bodies, stream);
-    for (uint32_t i = 0; i < report->n_results; i++) {
-        me_free(bodies[i]); /* made by jansson */
-    }
-    me_free(bodies);
-    return is_good ? ME_OK : ME_ERR_OVERFLOW;
-}
-
-static me_status print_all_classes(const me_report *report, char *const *times,
-                                   FILE *stream)
-{
-    bool *printed =
-        me_alloc((size_t)report->world_size, sizeof *printed, "json.printed");
-    if (printed == NULL) {
-        return ME_ERR_NOMEM;
-    }
-    const bool is_good = print_classes(report, times, printed, stream);
-    me_free(printed);
-    return is_good ? ME_OK : ME_ERR_OVERFLOW;
+    me_free(texts);
 }
 
 /** @return ME_ERR_OVERFLOW if jansson cannot make a text */
 static me_status print_records(const me_report *report, bool by_class,
                                FILE *stream)
 {
-    const int32_t n_stages = report->config->parallel.pipeline;
-    char **times = me_alloc((size_t)n_stages, sizeof *times, "json.times");
-    me_status status = times == NULL ? ME_ERR_NOMEM : ME_OK;
-    for (int32_t i = 0; status == ME_OK && i < n_stages; i++) {
-        times[i] = me_json_stage_time(report, i);
-        status = times[i] == NULL ? ME_ERR_OVERFLOW : ME_OK;
+    const size_t n_stages = (size_t)report->config->parallel.pipeline;
+    const rank_texts texts = {
+        .times = me_alloc(n_stages, sizeof(char *), "json.times"),
+        .bodies = me_alloc(report->n_results, sizeof(char *), "json.bodies"),
+        .printed =
+            me_alloc((size_t)report->world_size, sizeof(bool), "json.printed")};
+    me_status status =
+        texts.times == NULL || texts.bodies == NULL || texts.printed == NULL
+            ? ME_ERR_NOMEM
+            : ME_OK;
+    for (size_t i = 0; status == ME_OK && i < n_stages; i++) {
+        texts.times[i] = me_json_stage_time(report, (int32_t)i);
+        status = texts.times[i] == NULL ? ME_ERR_OVERFLOW : ME_OK;
     }
-    if (status == ME_OK) {
-        status = by_class ? print_all_classes(report, times, stream)
-                          : print_all_ranks(report, times, stream);
+    if (status == ME_OK && !print_ranks(report, &texts, by_class, stream)) {
+        status = ME_ERR_OVERFLOW;
     }
-    for (int32_t i = 0; times != NULL && i < n_stages; i++) {
-        me_free(times[i]); /* made by jansson */
-    }
-    me_free(times);
+    free_texts(texts.times, n_stages);
+    free_texts(texts.bodies, report->n_results);
+    me_free(texts.printed);
     return status;
 }
 

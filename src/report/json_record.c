@@ -31,7 +31,7 @@ static json_t *make_items(const me_field *field, const void *record)
     const me_schema *of = field->of;
     json_t *array = json_array();
     for (uint32_t i = 0; i < count && array != NULL; i++, item += of->size) {
-        if (of->is_shown == NULL || of->is_shown(item)) {
+        if (field->is_shown == NULL || field->is_shown(item)) {
             array = me_json_push(array, me_json_record(of, item));
         }
     }
@@ -44,7 +44,7 @@ static json_t *make_field(const me_field *field, const void *record)
         return json_null();
     }
     const void *at = me_field_at(field, record);
-    switch ((me_field_kind)field->kind) {
+    switch (field->kind) {
     case ME_FIELD_BYTES:
     case ME_FIELD_COUNT: return me_json_bytes(me_field_bytes(field, record));
     case ME_FIELD_NS: return json_integer(*(const int64_t *)at);
@@ -60,12 +60,9 @@ static json_t *make_field(const me_field *field, const void *record)
     case ME_FIELD_RECORD:
         return at == NULL ? json_null() : me_json_record(field->of, at);
     case ME_FIELD_ITEMS: return make_items(field, record);
-    case ME_FIELD_PARENT:
-    case ME_FIELD_ROWS:
-    case ME_FIELD_NONE:
-    case ME_FIELD_KINDS: break;
+    default: break;
     }
-    ME_ASSERT(false);
+    ME_ASSERT(false); /* no other kind is in JSON yet */
     return NULL;
 }
 
@@ -91,9 +88,9 @@ json_t *me_json_add(json_t *object, const me_schema *schema, const void *item)
 {
     for (size_t i = 0; i < schema->n_fields && object != NULL; i++) {
         const me_field *field = &schema->fields[i];
-        const bool is_left_out =
-            (field->left_out & ME_FIELD_NOT_JSON) != 0 ||
-            (schema->is_optional && !me_field_is_there(field, item));
+        const bool is_left_out = (field->left_out & ME_FIELD_NOT_JSON) != 0 ||
+                                 ((field->left_out & ME_FIELD_IF_THERE) != 0 &&
+                                  !me_field_is_there(field, item));
         if (!is_left_out) {
             object = me_json_put(object, field->key, make_field(field, item));
         }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/json.h"
-#include "report/report_schema.h"
 
 static json_t *nanoseconds(int64_t ns)
 {
@@ -17,13 +16,11 @@ static json_t *make_span(const void *items, uint32_t i)
                      nanoseconds(s->end_ns));
 }
 
-static json_t *make_stage_time(const me_time_stage *s, bool has_actions)
+static json_t *make_stage(const void *items, uint32_t i)
 {
-    json_t *object = me_json_record(&me_stage_time_schema, s);
-    return has_actions
-               ? me_json_put(object, "actions",
-                             me_json_array(s->spans, s->n_spans, make_span))
-               : object;
+    const me_time_stage *s = (const me_time_stage *)items + i;
+    return me_json_put(me_json_record(&me_stage_time_schema, s), "actions",
+                       me_json_array(s->spans, s->n_spans, make_span));
 }
 
 json_t *me_json_time_reason(const me_report *report)
@@ -38,11 +35,6 @@ json_t *me_json_time(const me_report *report)
     if (t->step == NULL) {
         return json_null();
     }
-    json_t *stages = json_array();
-    for (int32_t i = 0; i < t->step->n_stages && stages != NULL; i++) {
-        stages =
-            me_json_push(stages, make_stage_time(&t->step->stages[i], true));
-    }
     return json_pack(
         "{s:o, s:s?, s:o, s:o, s:o, s:o, s:o, s:s, s:s?, s:f, s:f, s:o}",
         "step_ns", nanoseconds(t->step->step_ns), "host_lacks", t->host_lacks,
@@ -56,15 +48,17 @@ json_t *me_json_time(const me_report *report)
         "bubble_ns", nanoseconds(t->step->bubble_ns), "span_bubble_ns",
         nanoseconds(t->step->span_bubble_ns), "rates", t->source, "network",
         t->network_source[0] == '\0' ? NULL : t->network_source, "uncertainty",
-        t->uncertainty, "tie", ME_TIME_TIE, "stages", stages);
+        t->uncertainty, "tie", ME_TIME_TIE, "stages",
+        me_json_array(t->step->stages, (uint32_t)t->step->n_stages,
+                      make_stage));
 }
 
 char *me_json_stage_time(const me_report *report, int32_t stage)
 {
-    json_t *value =
-        report->time.step == NULL
-            ? json_null()
-            : make_stage_time(&report->time.step->stages[stage], false);
+    json_t *value = report->time.step == NULL
+                        ? json_null()
+                        : me_json_record(&me_stage_time_schema,
+                                         &report->time.step->stages[stage]);
     char *body = value == NULL ? NULL : json_dumps(value, JSON_ENCODE_ANY);
     json_decref(value);
     return body;

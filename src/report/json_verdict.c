@@ -6,12 +6,7 @@ static json_t *make_band(const me_band *band)
 {
     json_t *object = json_object();
 #define SET_PART(member, what)                                                 \
-    if (object != NULL &&                                                      \
-        json_object_set_new(object, #member "_bytes",                          \
-                            me_json_bytes(band->member)) != 0) {               \
-        json_decref(object);                                                   \
-        object = NULL;                                                         \
-    }
+    object = me_json_put(object, #member "_bytes", me_json_bytes(band->member));
     ME_BAND_LIST(SET_PART)
 #undef SET_PART
     return object;
@@ -22,16 +17,12 @@ static json_t *make_worst(const me_report *report)
 {
     json_t *object = json_object();
 #define SET_WORST(basis, name)                                                 \
-    if (object != NULL) {                                                      \
+    {                                                                          \
         uint64_t bytes = 0;                                                    \
         const int32_t rank = me_report_worst_by(report, basis, &bytes);        \
-        if (json_object_set_new(object, name,                                  \
-                                json_pack("{s:i, s:o}", "rank", (int)rank,     \
-                                          "bytes", me_json_bytes(bytes))) !=   \
-            0) {                                                               \
-            json_decref(object);                                               \
-            object = NULL;                                                     \
-        }                                                                      \
+        object = me_json_put(object, name,                                     \
+                             json_pack("{s:i, s:o}", "rank", (int)rank,        \
+                                       "bytes", me_json_bytes(bytes)));        \
     }
     ME_BASIS_LIST(SET_WORST)
 #undef SET_WORST

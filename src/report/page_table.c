@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/page.h"
 
-static void append_titles(const me_table *table, me_str *page)
+static void append_titles(const me_table_column *columns, size_t n_columns,
+                          me_str *page)
 {
     me_str_append(page, "<thead><tr>");
-    const size_t n_columns = me_table_n_columns(table);
     for (size_t i = 0; i < n_columns; i++) {
-        const me_column c = me_table_column(table, i);
-        me_str_append(page, c.is_number ? "<th class=\"number\">" : "<th>");
-        me_html_append(page, c.title);
-        if (c.unit != NULL) {
+        const me_column *c = &columns[i].shown;
+        me_str_append(page, c->is_number ? "<th class=\"number\">" : "<th>");
+        me_html_append(page, c->title);
+        if (c->unit != NULL) {
             me_str_append(page, " ");
-            me_html_append(page, c.unit);
+            me_html_append(page, c->unit);
         }
         me_str_append(page, "</th>");
     }
@@ -31,20 +31,22 @@ static int depth_of(const me_table *table, size_t row)
     return depth;
 }
 
-static me_status append_row(const me_table *table, size_t row, me_str *page)
+static me_status append_row(const me_table *table, size_t row,
+                            const me_table_column *columns, size_t n_columns,
+                            me_str *page)
 {
-    const size_t n_columns = me_table_n_columns(table);
     me_status status = ME_OK;
     me_str_append(page, "<tr>");
     for (size_t i = 0; i < n_columns && status == ME_OK; i++) {
-        const me_column c = me_table_column(table, i);
+        const me_column *c = &columns[i].shown;
         me_str cell = {0};
-        me_table_cell(table, row, i, &cell);
-        if (c.is_tree) {
+        me_table_cell(table, row, &columns[i], &cell);
+        if (c->is_tree) {
             me_str_printf(page, "<td style=\"padding-left: %dem\">",
                           depth_of(table, row) + 1);
         } else {
-            me_str_append(page, c.is_number ? "<td class=\"number\">" : "<td>");
+            me_str_append(page,
+                          c->is_number ? "<td class=\"number\">" : "<td>");
         }
         me_html_append(page, me_str_text(&cell));
         me_str_append(page, "</td>");
@@ -58,11 +60,13 @@ static me_status append_row(const me_table *table, size_t row, me_str *page)
 me_status me_page_table(const me_table *table, me_str *page)
 {
     me_str_append(page, "<div class=\"wide\"><table>\n");
-    append_titles(table, page);
+    me_table_column columns[ME_TABLE_COLUMNS_MAX];
+    const size_t n_columns = me_table_lay_out(table, columns);
+    append_titles(columns, n_columns, page);
     me_str_append(page, "<tbody>\n");
     me_status status = ME_OK;
     for (size_t i = 0; i < table->n_rows && status == ME_OK; i++) {
-        status = append_row(table, i, page);
+        status = append_row(table, i, columns, n_columns, page);
     }
     me_str_append(page, "</tbody></table></div>\n");
     return status == ME_OK ? me_str_status(page) : status;

@@ -31,6 +31,8 @@ typedef struct me_rank_place {
     int32_t class_id; /**< equal for ranks with equal programs */
 } me_rank_place;
 
+extern const me_schema me_place_schema; /**< of me_rank_place */
+
 /** A result and the ranks it speaks for. All borrowed. */
 typedef struct me_report_part {
     const me_rank_result *result;
@@ -133,6 +135,10 @@ typedef struct me_report_time {
                                    recomputation, of the data sheet's; 0: not
                                    counted */
 } me_report_time;
+
+extern const me_schema me_time_schema;       /**< of me_report_time */
+extern const me_schema me_step_schema;       /**< of me_step_time */
+extern const me_schema me_stage_time_schema; /**< of me_time_stage */
 
 /** The whole report; on process 0 only. */
 typedef struct me_report {

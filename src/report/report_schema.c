@@ -1,23 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "report/report_schema.h"
-
 #include "report/compare.h"
 #include "report/report.h"
 
-static const me_field place_fields[] = {
-    {ME_I32(me_rank_place, rank), .csv = 1},
+const me_schema me_place_schema = ME_SCHEMA(
+    me_rank_place, {ME_I32(me_rank_place, rank), .csv = 1},
     {ME_I32(me_rank_place, tp), .csv = 2},
     {ME_I32(me_rank_place, pp), .csv = 3},
     {ME_I32(me_rank_place, dp), .csv = 4},
     {ME_I32(me_rank_place, cp), .csv = 5},
     {ME_I32(me_rank_place, ep), .csv = 6},
     {ME_FIELD_AS("class", ME_FIELD_I32, me_rank_place, class_id, int32_t),
-     .csv = 7},
-};
-
-const me_schema me_place_schema = {
-    ME_SCHEMA("place", me_rank_place, place_fields),
-};
+     .csv = 7});
 
 /** A number of nanoseconds. */
 #define NS(key_of, type, member)                                               \
@@ -25,7 +18,8 @@ const me_schema me_place_schema = {
         .left_out = ME_FIELD_NOT_SENT
 
 /* What a stage's step is spent on; the first five add up to it. */
-static const me_field stage_fields[] = {
+const me_schema me_stage_time_schema = ME_SCHEMA(
+    me_time_stage,
     {NS("compute_ns", me_time_stage, compute_ns), .title = "compute",
      .csv = 29},
     {NS("exposed_communication_ns", me_time_stage, exposed_ns),
@@ -38,20 +32,10 @@ static const me_field stage_fields[] = {
     {NS("busy_ns", me_time_stage, busy_ns)},
     {NS("idle_ns", me_time_stage, idle_ns), .title = "idle", .csv = 34},
     {NS("host_busy_ns", me_time_stage, host_busy_ns), .title = "host busy"},
-    {NS("card_busy_ns", me_time_stage, card_busy_ns), .title = "card busy"},
-};
+    {NS("card_busy_ns", me_time_stage, card_busy_ns), .title = "card busy"});
 
-const me_schema me_stage_time_schema = {
-    ME_SCHEMA("stage_time", me_time_stage, stage_fields),
-};
-
-static const me_field step_fields[] = {
-    {NS("step_ns", me_step_time, step_ns), .csv = 28},
-};
-
-const me_schema me_step_schema = {
-    ME_SCHEMA("step", me_step_time, step_fields),
-};
+const me_schema me_step_schema =
+    ME_SCHEMA(me_step_time, {NS("step_ns", me_step_time, step_ns), .csv = 28});
 
 static uint64_t derive_is_bound(const void *time)
 {
@@ -59,25 +43,14 @@ static uint64_t derive_is_bound(const void *time)
     return t->step == NULL ? ME_BYTES_UNKNOWN : t->host_lacks == NULL ? 0 : 1;
 }
 
-static const me_field time_fields[] = {
-    {.key = "step_is_lower_bound",
-     .kind = ME_FIELD_COUNT,
-     .left_out = ME_FIELD_NOT_SENT,
-     .csv = 35,
-     .derive = derive_is_bound},
-};
+const me_schema me_time_schema = ME_SCHEMA(
+    me_report_time,
+    {ME_DERIVED("step_is_lower_bound", ME_FIELD_COUNT, derive_is_bound, 0),
+     .csv = 35});
 
-const me_schema me_time_schema = {
-    ME_SCHEMA("time", me_report_time, time_fields),
-};
-
-static const me_field compare_fields[] = {
+const me_schema me_compare_bytes_schema = ME_SCHEMA(
+    me_compare_stage,
     {ME_BYTES(me_compare_stage, requested_bytes), .title = "requested"},
     {ME_BYTES(me_compare_stage, allocated_bytes), .title = "allocated"},
     {ME_BYTES(me_compare_stage, reserved_bytes), .title = "reserved"},
-    {ME_BYTES(me_compare_stage, device_bytes), .title = "device"},
-};
-
-const me_schema me_compare_bytes_schema = {
-    ME_SCHEMA("compare_bytes", me_compare_stage, compare_fields),
-};
+    {ME_BYTES(me_compare_stage, device_bytes), .title = "device"});

@@ -119,14 +119,13 @@ static json_t *make_op(const void *self, uint32_t i)
                   "runtime_ms", op->runtime_ms, "memory", (json_int_t)op->bytes,
                   "is_view_like", op->is_view_like, "is_rand_op", op->is_random,
                   "is_saved_autograd", op->is_saved);
-    if (object != NULL && op->in_place_of != ME_SAC_NOT_IN_PLACE) {
-        (void)json_object_set_new(object, "in_place_of",
-                                  json_integer(op->in_place_of));
+    if (op->in_place_of != ME_SAC_NOT_IN_PLACE) {
+        object =
+            me_json_put(object, "in_place_of", json_integer(op->in_place_of));
     }
-    if (object != NULL && all->found->saves != NULL &&
-        all->found->is_feasible) {
-        (void)json_object_set_new(object, "saves",
-                                  json_boolean(all->found->saves[i]));
+    if (all->found->saves != NULL && all->found->is_feasible) {
+        object =
+            me_json_put(object, "saves", json_boolean(all->found->saves[i]));
     }
     return object;
 }

@@ -53,13 +53,13 @@ static void make_ascii(me_str *cell)
 }
 
 static me_status fill_line(const me_table *table, size_t row,
+                           const me_table_column *columns, size_t n_columns,
                            struct libscols_line *line)
 {
-    const size_t n_columns = me_table_n_columns(table);
     me_status status = ME_OK;
     for (size_t i = 0; i < n_columns && status == ME_OK; i++) {
         me_str cell = {0};
-        me_table_cell(table, row, i, &cell);
+        me_table_cell(table, row, &columns[i], &cell);
         make_ascii(&cell);
         if (me_str_status(&cell) != ME_OK ||
             scols_line_set_data(line, i, me_str_text(&cell)) != 0) {
@@ -72,10 +72,10 @@ static me_status fill_line(const me_table *table, size_t row,
 
 static me_status fill_table(const me_table *table, struct libscols_table *made)
 {
-    const size_t n_columns = me_table_n_columns(table);
+    me_table_column columns[ME_TABLE_COLUMNS_MAX];
+    const size_t n_columns = me_table_lay_out(table, columns);
     for (size_t i = 0; i < n_columns; i++) {
-        const me_column column = me_table_column(table, i);
-        if (add_column(made, &column) != ME_OK) {
+        if (add_column(made, &columns[i].shown) != ME_OK) {
             return ME_ERR_NOMEM;
         }
     }
@@ -85,7 +85,8 @@ static me_status fill_table(const me_table *table, struct libscols_table *made)
         struct libscols_line *line = scols_table_new_line(
             made,
             parent < 0 ? NULL : scols_table_get_line(made, (size_t)parent));
-        if (line == NULL || fill_line(table, i, line) != ME_OK) {
+        if (line == NULL ||
+            fill_line(table, i, columns, n_columns, line) != ME_OK) {
             return ME_ERR_NOMEM;
         }
     }

@@ -40,6 +40,10 @@ typedef struct me_table {
     int64_t (*parent)(const void *rows, size_t i);
 } me_table;
 
+/** The columns of a record that @p find_of finds for a row. */
+#define ME_FOUND(find_of, schema_of)                                           \
+    .title = "", .kind = ME_FIELD_RECORD, .find = (find_of), .of = &(schema_of)
+
 /** A table without a tree: of an array of columns, and an array of rows. */
 #define ME_TABLE(columns_of, rows_of, n_rows_of)                               \
     (&(me_table){.columns = (columns_of),                                      \
@@ -48,9 +52,13 @@ typedef struct me_table {
                  .n_rows = (n_rows_of),                                        \
                  .row_bytes = sizeof *(rows_of)})
 
-/** A table of a schema's columns alone, and an array of rows. */
-#define ME_FIELDS_TABLE(schema_of, rows_of, n_rows_of)                         \
-    (&(me_table){.schema = (schema_of),                                        \
+/** Likewise, with the columns of a schema between @p columns_of and the last
+ *  @p n_after_of of these. */
+#define ME_FIELDS_TABLE(columns_of, n_after_of, schema_of, rows_of, n_rows_of) \
+    (&(me_table){.columns = (columns_of),                                      \
+                 .n_columns = sizeof(columns_of) / sizeof *(columns_of),       \
+                 .n_after = (n_after_of),                                      \
+                 .schema = (schema_of),                                        \
                  .rows = (rows_of),                                            \
                  .n_rows = (n_rows_of),                                        \
                  .row_bytes = sizeof *(rows_of)})
@@ -63,16 +71,36 @@ typedef struct me_table {
  */
 me_status me_table_print(const me_table *table, me_str *text) ME_MUST_CHECK;
 
-/** How many columns it has, those of its schema with them. Local. */
-size_t me_table_n_columns(const me_table *table);
+enum {
+    ME_TABLE_COLUMNS_MAX = 32
+};
 
-/** The title, unit and alignment of column @p i; with a getter only if it is
- *  none of the schema's. Local. */
-me_column me_table_column(const me_table *table, size_t i);
+/** A column of the table's or of its schema's. */
+typedef struct me_table_column {
+    me_column shown;
+    const me_field *field;  /**< NULL: the column has a getter */
+    const me_field *within; /**< the record of a row that has the field; NULL:
+                                 the row itself */
+} me_table_column;
+
+/** The table's columns. @return how many. Local. */
+size_t me_table_lay_out(const me_table *table,
+                        me_table_column columns[ME_TABLE_COLUMNS_MAX]);
 
 /** Append the text of a cell. Local. */
-void me_table_cell(const me_table *table, size_t row, size_t column,
-                   me_str *cell);
+void me_table_cell(const me_table *table, size_t row,
+                   const me_table_column *column, me_str *cell);
+
+/**
+ * Append what a field is. Local.
+ *
+ * @param record    NULL: there is none
+ * @param is_exact  bytes and counts as they are, times in seconds, nothing for
+ *                  what is not known; else GiB, groups of three, milliseconds
+ *                  and "-"
+ */
+void me_field_append(const me_field *field, const void *record, bool is_exact,
+                     me_str *text);
 
 /** Who writes a table: me_table_print(), or another in another format. */
 typedef me_status (*me_table_printer)(const me_table *table, me_str *text);

@@ -2,19 +2,13 @@
 #include "base/assert.h"
 #include "report/table.h"
 #include "report/units.h"
+#include "track/result.h"
 
 #include <inttypes.h>
 
-/** A field that is a column. */
-typedef struct found_field {
-    const me_field *field;
-    const void *record; /**< it is of; NULL: there is none */
-} found_field;
-
-/** Take one off @p skip for each column of the schema, until it is 0 and the
- *  next one is found. */
-static bool find_column(const me_schema *schema, const void *record,
-                        bool is_last, size_t *skip, found_field *found)
+/** Add the fields with a title, of records within as well. */
+static size_t add_fields(const me_schema *schema, const me_field *within,
+                         bool is_last, me_table_column *columns, size_t n)
 {
     for (size_t i = 0; i < schema->n_fields; i++) {
         const me_field *field = &schema->fields[i];
@@ -22,121 +16,95 @@ static bool find_column(const me_schema *schema, const void *record,
             continue;
         }
         if (field->kind == ME_FIELD_RECORD) {
-            const void *within =
-                record == NULL ? NULL : me_field_at(field, record);
-            if (find_column(field->of, within, is_last, skip, found)) {
-                return true;
-            }
-        } else if (field->is_last == is_last && (*skip)-- == 0) {
-            *found = (found_field){field, record};
-            return true;
+            n = add_fields(field->of, field, is_last, columns, n);
+        } else if (field->is_last == is_last) {
+            ME_ASSERT(n < ME_TABLE_COLUMNS_MAX);
+            columns[n++] = (me_table_column){
+                .shown = {.title = field->title,
+                          .unit = field->unit,
+                          .is_number = field->kind != ME_FIELD_NAME &&
+                                       field->kind != ME_FIELD_TEXT},
+                .field = field,
+                .within = within};
         }
     }
-    return false;
+    return n;
 }
 
-/** Column @p i of the schema's; its field is NULL if there are not as many. */
-static found_field find_field(const me_table *table, size_t i,
-                              const void *record)
+size_t me_table_lay_out(const me_table *table,
+                        me_table_column columns[ME_TABLE_COLUMNS_MAX])
 {
-    found_field found = {.field = NULL};
-    if (table->schema != NULL &&
-        !find_column(table->schema, record, false, &i, &found)) {
-        (void)find_column(table->schema, record, true, &i, &found);
+    size_t n = 0;
+    for (size_t i = 0; i <= table->n_columns; i++) {
+        if (i == table->n_columns - table->n_after && table->schema != NULL) {
+            n = add_fields(table->schema, NULL, false, columns, n);
+            n = add_fields(table->schema, NULL, true, columns, n);
+        }
+        if (i < table->n_columns) {
+            ME_ASSERT(n < ME_TABLE_COLUMNS_MAX);
+            columns[n++] = (me_table_column){.shown = table->columns[i]};
+        }
     }
-    return found;
+    return n;
 }
 
-static size_t count_before(const me_table *table)
+/** "-" for what is unknown or "" in text, nothing where it is exact. */
+static void append_name(const char *name, bool is_exact, me_str *text)
 {
-    return table->n_columns - table->n_after;
+    const char *none = is_exact ? "" : "-";
+    me_str_append(text, name == NULL || *name == '\0' ? none : name);
 }
 
-static size_t count_fields(const me_table *table)
+static void append_number(uint64_t number, bool is_gib, bool is_exact,
+                          me_str *text)
 {
-    size_t count = 0;
-    while (find_field(table, count, NULL).field != NULL) {
-        count++;
+    if (!is_exact) {
+        (is_gib ? me_gib_append : me_count_append)(text, number);
+    } else if (number != ME_BYTES_UNKNOWN) {
+        me_str_printf(text, "%" PRIu64, number);
     }
-    return count;
 }
 
-size_t me_table_n_columns(const me_table *table)
+void me_field_append(const me_field *field, const void *record, bool is_exact,
+                     me_str *text)
 {
-    return table->n_columns + count_fields(table);
-}
-
-me_column me_table_column(const me_table *table, size_t i)
-{
-    const size_t before = count_before(table);
-    if (i < before) {
-        return table->columns[i];
-    }
-    const me_field *field = find_field(table, i - before, NULL).field;
-    if (field == NULL) {
-        return table->columns[i - count_fields(table)];
-    }
-    return (me_column){.title = field->title,
-                       .unit = field->unit,
-                       .is_number = field->kind != ME_FIELD_NAME &&
-                                    field->kind != ME_FIELD_TEXT};
-}
-
-static void append_text(const char *text, me_str *cell)
-{
-    me_str_append(cell, text == NULL || *text == '\0' ? "-" : text);
-}
-
-/** "-" where there is nothing, or nobody knows. */
-static void append_field(const found_field *found, me_str *cell)
-{
-    const me_field *field = found->field;
-    const void *record = found->record;
-    if (record == NULL || !me_field_is_there(field, record)) {
-        me_str_append(cell, "-");
+    if (record == NULL) {
+        append_name(NULL, is_exact, text);
         return;
     }
     const void *at = me_field_at(field, record);
-    switch ((me_field_kind)field->kind) {
+    switch (field->kind) {
     case ME_FIELD_BYTES:
-        me_gib_append(cell, me_field_bytes(field, record));
-        break;
     case ME_FIELD_COUNT:
-        me_count_append(cell, me_field_bytes(field, record));
+        append_number(me_field_bytes(field, record),
+                      field->kind == ME_FIELD_BYTES, is_exact, text);
         break;
     case ME_FIELD_I32:
-        me_str_printf(cell, "%" PRId32, *(const int32_t *)at);
+        me_str_printf(text, "%" PRId32, *(const int32_t *)at);
         break;
-    case ME_FIELD_NS: /* in milliseconds */
-        me_str_printf(cell, "%.2f", (double)*(const int64_t *)at * 1e-6);
+    case ME_FIELD_NS:
+        me_str_printf(text, is_exact ? "%.6f" : "%.2f",
+                      (double)*(const int64_t *)at * (is_exact ? 1e-9 : 1e-6));
         break;
     case ME_FIELD_NAME:
-    case ME_FIELD_TEXT: append_text(*(const char *const *)at, cell); break;
-    case ME_FIELD_NONE:
-    case ME_FIELD_U32:
-    case ME_FIELD_PARENT:
-    case ME_FIELD_INDEX:
-    case ME_FIELD_BOOL:
-    case ME_FIELD_CATEGORY:
-    case ME_FIELD_BY_CATEGORY:
-    case ME_FIELD_RECORD:
-    case ME_FIELD_ITEMS:
-    case ME_FIELD_ROWS:
-    case ME_FIELD_KINDS: ME_ASSERT(false); break; /* have no cell yet */
+    case ME_FIELD_TEXT:
+        append_name(*(const char *const *)at, is_exact, text);
+        break;
+    default: ME_ASSERT(false); break; /* no other kind has a cell yet */
     }
 }
 
-void me_table_cell(const me_table *table, size_t row, size_t column,
-                   me_str *cell)
+void me_table_cell(const me_table *table, size_t row,
+                   const me_table_column *column, me_str *cell)
 {
     const void *record = (const char *)table->rows + row * table->row_bytes;
-    const size_t before = count_before(table);
-    const found_field found = column < before
-                                  ? (found_field){.field = NULL}
-                                  : find_field(table, column - before, record);
-    if (found.field != NULL) {
-        append_field(&found, cell);
+    if (column->field == NULL) {
+        column->shown.get(record, cell);
     } else {
-        me_table_column(table, column).get(record, cell);
+        me_field_append(column->field,
+                        column->within == NULL
+                            ? record
+                            : me_field_at(column->within, record),
+                        false, cell);
     }
 }

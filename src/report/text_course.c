@@ -3,7 +3,6 @@
 #include "report/table.h"
 #include "report/text.h"
 #include "report/units.h"
-#include "track/result_schema.h"
 
 #include <string.h>
 
@@ -52,20 +51,21 @@ static me_status append_points(const me_rank_result *result, me_str *text)
         }
     }
     const me_status status =
-        me_table_print(ME_FIELDS_TABLE(&me_point_schema, shown, n_shown), text);
+        me_table_print(&(me_table){.schema = &me_point_schema,
+                                   .rows = shown,
+                                   .n_rows = n_shown,
+                                   .row_bytes = sizeof *shown},
+                       text);
     me_free(shown);
     return status;
 }
 
 static me_status append_iterations(const me_rank_result *result, me_str *text)
 {
-    return me_table_print(&(me_table){.columns = iteration_columns,
-                                      .n_columns = 1,
-                                      .schema = &me_iteration_schema,
-                                      .rows = result->iterations,
-                                      .n_rows = result->n_iterations,
-                                      .row_bytes = sizeof *result->iterations},
-                          text);
+    return me_table_print(
+        ME_FIELDS_TABLE(iteration_columns, 0, &me_iteration_schema,
+                        result->iterations, result->n_iterations),
+        text);
 }
 
 me_status me_text_course(const me_report *report, me_str *text)

@@ -38,16 +38,6 @@ static void get_size(const void *row, me_str *cell)
     }
 }
 
-static void get_gib(const void *row, me_str *cell)
-{
-    me_gib_append(cell, ((const outside_row *)row)->bytes);
-}
-
-static void get_bytes(const void *row, me_str *cell)
-{
-    me_count_append(cell, ((const outside_row *)row)->bytes);
-}
-
 static void get_share(const void *row, me_str *cell)
 {
     const outside_row *r = row;
@@ -57,10 +47,12 @@ static void get_share(const void *row, me_str *cell)
 static const me_column columns[] = {
     {"", NULL, false, false, get_what},
     {"ranks", NULL, true, false, get_size},
-    {"GiB", NULL, true, false, get_gib},
-    {"bytes", NULL, true, false, get_bytes},
     {"share", NULL, true, false, get_share},
 };
+
+static const me_schema row_schema =
+    ME_SCHEMA(outside_row, {ME_BYTES(outside_row, bytes), .title = "GiB"},
+              {ME_COUNT(outside_row, bytes), .title = "bytes"});
 
 static void fill_rows(const me_device_result *d, uint64_t whole,
                       outside_row *rows)
@@ -98,8 +90,8 @@ me_status me_text_device(const me_report *report, me_str *text)
                   (int)report->verdict.worst_rank);
     me_count_append(text, whole);
     me_str_append(text, " bytes at the end of iteration 1\n\n");
-    const me_status status =
-        me_table_print(ME_TABLE(columns, rows, n_rows), text);
+    const me_status status = me_table_print(
+        ME_FIELDS_TABLE(columns, 1, &row_schema, rows, n_rows), text);
     me_free(rows);
     return status;
 }

@@ -44,26 +44,16 @@ static const me_column columns[] = {
     {"ranks", NULL, true, false, get_ranks},
 };
 
-static const me_field late_fields[] = {
-    {ME_BYTES(late_row, requested), .title = "requested"},
-    {ME_BYTES(late_row, requested_most), .title = "at most"},
-    {ME_BYTES(late_row, reserved), .title = "reserved"},
-    {ME_BYTES(late_row, reserved_most), .title = "at most"},
-};
+static const me_schema late_schema =
+    ME_SCHEMA(late_row, {ME_BYTES(late_row, requested), .title = "requested"},
+              {ME_BYTES(late_row, requested_most), .title = "at most"},
+              {ME_BYTES(late_row, reserved), .title = "reserved"},
+              {ME_BYTES(late_row, reserved_most), .title = "at most"});
 
-static const me_schema late_schema = {
-    ME_SCHEMA("late", late_row, late_fields),
-};
-
-static const me_field range_fields[] = {
-    {ME_BYTES(late_row, least), .title = "at least"},
-    {ME_BYTES(late_row, reserved), .title = "reserved"},
-    {ME_BYTES(late_row, most), .title = "at most"},
-};
-
-static const me_schema range_schema = {
-    ME_SCHEMA("range", late_row, range_fields),
-};
+static const me_schema range_schema =
+    ME_SCHEMA(late_row, {ME_BYTES(late_row, least), .title = "at least"},
+              {ME_BYTES(late_row, reserved), .title = "reserved"},
+              {ME_BYTES(late_row, most), .title = "at most"});
 
 static const char late_head[] =
     "\nLate frees: what is sent comes back when the GPU has sent it, so that "
@@ -121,13 +111,8 @@ static me_status print_late(const me_report *report, const late_table *table,
         return ME_OK;
     }
     me_str_append(text, table->head);
-    return me_table_print(&(me_table){.columns = columns,
-                                      .n_columns = 1,
-                                      .schema = table->schema,
-                                      .rows = rows,
-                                      .n_rows = n_rows,
-                                      .row_bytes = sizeof *rows},
-                          text);
+    return me_table_print(
+        ME_FIELDS_TABLE(columns, 0, table->schema, rows, n_rows), text);
 }
 
 me_status me_text_late(const me_report *report, me_str *text)

@@ -5,7 +5,6 @@
 #include "report/text.h"
 #include "report/units.h"
 #include "track/fold.h"
-#include "track/result_schema.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -204,13 +203,9 @@ static const me_column module_columns[] = {
     {"", NULL, false, false, get_instances},
 };
 
-static const me_field row_fields[] = {
-    {ME_WITHIN("module", module_row, module, me_module_schema), .title = ""},
-};
-
-static const me_schema row_schema = {
-    ME_SCHEMA("module_row", module_row, row_fields),
-};
+static const me_schema row_schema = ME_SCHEMA(
+    module_row,
+    {ME_WITHIN("module", module_row, module, me_module_schema), .title = ""});
 
 /** Children in the order they were made. */
 static void link_children(module_view *view)

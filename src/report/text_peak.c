@@ -18,16 +18,6 @@ typedef struct share_row {
     const me_contributor *contributor; /**< NULL: all the others */
 } share_row;
 
-static void get_gib(const void *row, me_str *cell)
-{
-    me_gib_append(cell, ((const share_row *)row)->bytes);
-}
-
-static void get_bytes(const void *row, me_str *cell)
-{
-    me_count_append(cell, ((const share_row *)row)->bytes);
-}
-
 static void get_share(const void *row, me_str *cell)
 {
     const share_row *r = row;
@@ -76,20 +66,24 @@ static void get_blocks(const void *row, me_str *cell)
 
 static const me_column category_columns[] = {
     {"category", NULL, false, false, get_category},
-    {"GiB", NULL, true, false, get_gib},
-    {"bytes", NULL, true, false, get_bytes},
     {"share", NULL, true, false, get_share},
     {"", NULL, false, false, get_bar},
 };
 
+static const me_schema category_schema =
+    ME_SCHEMA(share_row, {ME_BYTES(share_row, bytes), .title = "GiB"},
+              {ME_COUNT(share_row, bytes), .title = "bytes"});
+
 static const me_column contributor_columns[] = {
-    {"GiB", NULL, true, false, get_gib},
     {"share", NULL, true, false, get_share},
     {"blocks", NULL, true, false, get_blocks},
     {"category", NULL, false, false, get_category},
     {"module", NULL, false, false, get_module},
     {"op", NULL, false, false, get_op},
 };
+
+static const me_schema contributor_schema =
+    ME_SCHEMA(share_row, {ME_BYTES(share_row, bytes), .title = "GiB"});
 
 static me_status append_categories(const me_peak_result *peak, me_str *text)
 {
@@ -104,7 +98,8 @@ static me_status append_categories(const me_peak_result *peak, me_str *text)
             };
         }
     }
-    return me_table_print(ME_TABLE(category_columns, rows, n), text);
+    return me_table_print(
+        ME_FIELDS_TABLE(category_columns, 2, &category_schema, rows, n), text);
 }
 
 static me_status append_contributors(const me_peak_result *peak, me_str *text)
@@ -126,7 +121,9 @@ static me_status append_contributors(const me_peak_result *peak, me_str *text)
         rows[n++] = (share_row){
             .bytes = rest, .whole = peak->requested_bytes, .category = ""};
     }
-    return me_table_print(ME_TABLE(contributor_columns, rows, n), text);
+    return me_table_print(
+        ME_FIELDS_TABLE(contributor_columns, 5, &contributor_schema, rows, n),
+        text);
 }
 
 void me_text_instant(const me_peak_result *peak, me_str *text)

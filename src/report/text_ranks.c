@@ -6,7 +6,6 @@
 #include "report/units.h"
 #include "report/verdict.h"
 #include "track/fold.h"
-#include "track/result_schema.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -141,21 +140,13 @@ static const void *find_peak(const void *row)
     return me_rank_result_peak(((const rank_row *)row)->result);
 }
 
-static const me_field row_fields[] = {
-    {ME_BYTES(rank_row, setup), .title = "setup"},
-    {ME_BYTES(rank_row, forward), .title = "forward"},
-    {ME_BYTES(rank_row, backward), .title = "backward"},
-    {ME_BYTES(rank_row, reduction), .title = "reduction"},
-    {ME_BYTES(rank_row, optimizer), .title = "optimizer"},
-    {.title = "",
-     .kind = ME_FIELD_RECORD,
-     .of = &me_peak_schema,
-     .find = find_peak},
-};
-
-static const me_schema row_schema = {
-    ME_SCHEMA("rank_row", rank_row, row_fields),
-};
+static const me_schema row_schema =
+    ME_SCHEMA(rank_row, {ME_BYTES(rank_row, setup), .title = "setup"},
+              {ME_BYTES(rank_row, forward), .title = "forward"},
+              {ME_BYTES(rank_row, backward), .title = "backward"},
+              {ME_BYTES(rank_row, reduction), .title = "reduction"},
+              {ME_BYTES(rank_row, optimizer), .title = "optimizer"},
+              {ME_FOUND(find_peak, me_peak_schema)});
 
 static const me_column fixed_columns[] = {
     {"", NULL, false, false, get_mark},

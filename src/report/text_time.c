@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
-#include "report/report_schema.h"
 #include "report/table.h"
 #include "report/text.h"
 
@@ -42,15 +41,10 @@ static me_status append_stages(const me_step_time *step, me_str *text)
     for (int32_t i = 0; i < step->n_stages; i++) {
         rows[i] = (stage_row){step->stages[i], i};
     }
-    const me_status status = me_table_print(
-        &(me_table){.columns = columns,
-                    .n_columns = sizeof columns / sizeof *columns,
-                    .schema = &me_stage_time_schema,
-                    .n_after = 1,
-                    .rows = rows,
-                    .n_rows = (size_t)step->n_stages,
-                    .row_bytes = sizeof *rows},
-        text);
+    const me_status status =
+        me_table_print(ME_FIELDS_TABLE(columns, 1, &me_stage_time_schema, rows,
+                                       (size_t)step->n_stages),
+                       text);
     me_free(rows);
     return status;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/table.h"
 #include "report/text.h"
-#include "track/result_schema.h"
 
 /** One kind of collective on one kind of group. */
 typedef struct volume_row {
@@ -25,13 +24,9 @@ static const me_column columns[] = {
     {"collective", NULL, false, false, get_kind},
 };
 
-static const me_field row_fields[] = {
-    {ME_WITHIN("volume", volume_row, volume, me_volume_schema), .title = ""},
-};
-
-static const me_schema row_schema = {
-    ME_SCHEMA("volume_row", volume_row, row_fields),
-};
+static const me_schema row_schema = ME_SCHEMA(
+    volume_row,
+    {ME_WITHIN("volume", volume_row, volume, me_volume_schema), .title = ""});
 
 me_status me_text_volume(const me_report *report, me_str *text)
 {
@@ -55,11 +50,5 @@ me_status me_text_volume(const me_report *report, me_str *text)
                   "to NCCL\n",
                   (int)report->verdict.worst_rank);
     return me_table_print(
-        &(me_table){.columns = columns,
-                    .n_columns = sizeof columns / sizeof *columns,
-                    .schema = &row_schema,
-                    .rows = rows,
-                    .n_rows = n_rows,
-                    .row_bytes = sizeof *rows},
-        text);
+        ME_FIELDS_TABLE(columns, 0, &row_schema, rows, n_rows), text);
 }

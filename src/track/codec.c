@@ -15,7 +15,29 @@ void me_codec_refuse(me_codec *c, me_status status)
     }
 }
 
-/** The next @p count bytes of the input; NULL if there are none. */
+me_status me_codec_give(me_codec *c, unsigned char **bytes_out,
+                        size_t *size_out)
+{
+    if (me_str_status(&c->out) != ME_OK) {
+        me_str_fini(&c->out);
+        return ME_ERR_NOMEM;
+    }
+    *bytes_out = (unsigned char *)c->out.text;
+    *size_out = c->out.length;
+    return ME_OK;
+}
+
+me_status me_codec_end(const me_codec *c, size_t size, const char *what,
+                       me_diag *diag)
+{
+    const me_status status =
+        c->status == ME_OK && c->left != 0 ? ME_ERR_SYNTAX : c->status;
+    return status == ME_OK
+               ? ME_OK
+               : me_fail(diag, status, "%s of %zu bytes: %s at byte %zu", what,
+                         size, me_status_text(status), size - c->left);
+}
+
 const unsigned char *me_codec_take(me_codec *c, size_t count)
 {
     if (c->status != ME_OK) {
@@ -89,7 +111,6 @@ void me_code_i64(me_codec *c, int64_t *value)
         bits <= INT64_MAX ? (int64_t)bits : -(int64_t)(UINT64_MAX - bits) - 1;
 }
 
-/** A number below @p limit. */
 void me_code_u8(me_codec *c, uint8_t *value, uint32_t limit)
 {
     uint32_t wide = *value;
@@ -135,7 +156,6 @@ void me_code_text(me_codec *c, const char **text)
     *text = copy;
 }
 
-/** A text that is never NULL. */
 void me_code_name(me_codec *c, const char **name)
 {
     me_code_text(c, name);
@@ -145,10 +165,6 @@ void me_code_name(me_codec *c, const char **name)
     }
 }
 
-/**
- * The number of items of an array, and when decoding the array: refused if
- * the input cannot hold that many of at least @p least_fields fields.
- */
 void *me_code_array(me_codec *c, void *items, uint32_t *count, size_t size,
                     uint32_t least_fields)
 {

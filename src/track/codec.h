@@ -27,6 +27,13 @@ typedef struct me_codec {
     me_status status;
 } me_codec;
 
+/** Hand out what was encoded. @return ME_OK, ME_ERR_NOMEM */
+me_status me_codec_give(me_codec *c, unsigned char **bytes_out,
+                        size_t *size_out);
+/** What came of decoding @p size bytes of @p what, all of which must be taken.
+ *  @return ME_OK, ME_ERR_SYNTAX, ME_ERR_NOMEM */
+me_status me_codec_end(const me_codec *c, size_t size, const char *what,
+                       me_diag *diag);
 /** Fail with @p status, if nothing failed before. */
 void me_codec_refuse(me_codec *c, me_status status);
 /** The next @p count bytes of the input; NULL if there are none. */

@@ -14,6 +14,7 @@
 #include "model/event.h"
 #include "model/host_memory.h"
 #include "time/program.h"
+#include "track/schema.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -196,6 +197,19 @@ typedef struct me_rank_result {
                                    kept, "other", has their peak */
     me_arena *arena;
 } me_rank_result;
+
+/* What these records are made of (track/result_schema.c). */
+extern const me_schema me_point_schema;
+extern const me_schema me_peak_schema;
+extern const me_schema me_iteration_schema;
+extern const me_schema me_module_schema;
+extern const me_schema me_late_schema;
+extern const me_schema me_volume_schema;
+extern const me_schema me_course_schema;
+/** What a rank's record has in every report. */
+extern const me_schema me_result_schema;
+/** What it has where there is such a thing. */
+extern const me_schema me_result_optional_schema;
 
 /** An empty result, owned by the caller; NULL without memory. Local. */
 me_rank_result *me_rank_result_create(void);

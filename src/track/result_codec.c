@@ -3,33 +3,13 @@
 #include "base/assert.h"
 #include "track/codec.h"
 #include "track/result.h"
-#include "track/result_schema.h"
 
 #include <string.h>
-
-enum {
-    VERSION = 9
-};
 
 static const char format_magic[8] = "memestRR";
 
 static void code_fields(me_codec *c, const me_schema *schema, void *item,
                         uint32_t index);
-
-/** The fewest numbers that a record takes: of texts the length alone. */
-static uint32_t least_numbers(const me_schema *schema)
-{
-    uint32_t least = 0;
-    for (size_t i = 0; i < schema->n_fields; i++) {
-        const me_field *field = &schema->fields[i];
-        if ((field->left_out & ME_FIELD_NOT_SENT) == 0) {
-            least += field->kind == ME_FIELD_BY_CATEGORY ? ME_CATEGORY_COUNT
-                     : field->kind == ME_FIELD_RECORD ? least_numbers(field->of)
-                                                      : 1;
-        }
-    }
-    return least;
-}
 
 /** The items of an array, and when decoding the array. */
 static void code_items(me_codec *c, const me_field *field, void *record)
@@ -39,8 +19,8 @@ static void code_items(me_codec *c, const me_field *field, void *record)
     const size_t size = field->of->size;
     void *items = NULL;
     memcpy(&items, bytes + field->offset, sizeof items);
-    items = me_code_array(c, items, count, size,
-                          c->is_decoding ? least_numbers(field->of) : 0);
+    /* each takes more numbers than its schema has rows */
+    items = me_code_array(c, items, count, size, (uint32_t)field->of->n_fields);
     memcpy(bytes + field->offset, &items, sizeof items);
     for (uint32_t i = 0; i < *count; i++) {
         code_fields(c, field->of, (char *)items + i * size, i);
@@ -67,7 +47,7 @@ static void code_field(me_codec *c, const me_field *field, void *record,
 {
     char *const bytes = (char *)record + field->offset;
     void *const value = bytes;
-    switch ((me_field_kind)field->kind) {
+    switch (field->kind) {
     case ME_FIELD_BYTES:
     case ME_FIELD_COUNT: me_code_u64(c, value); break;
     case ME_FIELD_U32: me_code_u32(c, value); break;
@@ -86,9 +66,7 @@ static void code_field(me_codec *c, const me_field *field, void *record,
             code_fields(c, field->of, bytes + i * field->of->size, 0);
         }
         break;
-    case ME_FIELD_NS:
-    case ME_FIELD_NONE:
-    case ME_FIELD_KINDS: ME_ASSERT(false); break;
+    default: ME_ASSERT(false); break; /* no other kind is sent yet */
     }
 }
 
@@ -102,9 +80,29 @@ static void code_fields(me_codec *c, const me_schema *schema, void *item,
     }
 }
 
+/** FNV-1a of what is sent: a member more is another format. */
+static uint32_t fingerprint(const me_schema *schema, uint32_t hash)
+{
+    for (size_t i = 0; i < schema->n_fields; i++) {
+        const me_field *field = &schema->fields[i];
+        if ((field->left_out & ME_FIELD_NOT_SENT) != 0) {
+            continue;
+        }
+        hash = (hash ^ field->kind) * UINT32_C(16777619);
+        for (const char *c = field->key; *c != '\0'; c++) {
+            hash = (hash ^ (unsigned char)*c) * UINT32_C(16777619);
+        }
+        hash = field->of == NULL ? hash : fingerprint(field->of, hash);
+    }
+    return hash;
+}
+
 static void code_head(me_codec *c)
 {
-    uint32_t version = VERSION;
+    const uint32_t common =
+        fingerprint(&me_result_schema, UINT32_C(2166136261));
+    const uint32_t expected = fingerprint(&me_result_optional_schema, common);
+    uint32_t version = expected;
     if (!c->is_decoding) {
         me_str_append_n(&c->out, format_magic, sizeof format_magic);
     } else {
@@ -115,7 +113,7 @@ static void code_head(me_codec *c)
         }
     }
     me_code_u32(c, &version);
-    if (version != VERSION) {
+    if (version != expected) {
         me_codec_refuse(c, ME_ERR_SYNTAX);
     }
 }
@@ -133,13 +131,7 @@ me_status me_rank_result_encode(const me_rank_result *result,
     me_codec c = {0};
     me_rank_result copy = *result; /* encoding changes nothing */
     code_result(&c, &copy);
-    if (me_str_status(&c.out) != ME_OK) {
-        me_str_fini(&c.out);
-        return ME_ERR_NOMEM;
-    }
-    *bytes_out = (unsigned char *)c.out.text;
-    *size_out = c.out.length;
-    return ME_OK;
+    return me_codec_give(&c, bytes_out, size_out);
 }
 
 me_status me_rank_result_decode(const unsigned char *bytes, size_t size,
@@ -154,18 +146,11 @@ me_status me_rank_result_decode(const unsigned char *bytes, size_t size,
                   .left = size,
                   .arena = result->arena};
     code_result(&c, result);
-    if (c.status == ME_OK && c.left != 0) {
-        c.status = ME_ERR_SYNTAX;
-    }
-    if (c.status != ME_OK) {
+    const me_status status = me_codec_end(&c, size, "a rank's result", diag);
+    if (status == ME_OK) {
+        *result_out = result;
+    } else {
         me_rank_result_destroy(result);
-        return me_fail(diag, c.status,
-                       c.status == ME_ERR_NOMEM
-                           ? "no memory for a rank's result"
-                           : "a rank's result of %zu bytes is damaged at byte "
-                             "%zu",
-                       size, size - c.left);
     }
-    *result_out = result;
-    return ME_OK;
+    return status;
 }

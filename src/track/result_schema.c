@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "track/result_schema.h"
-
 #include "track/result.h"
 
 /* The order of a record's rows is that of JSON, where fields may be added at
  * the end and are never moved. What the numbers mean stands in result.h. */
 
-static const me_field point_fields[] = {
-    {ME_NAME(me_point_result, name), .title = "point"},
+const me_schema me_point_schema = ME_SCHEMA(
+    me_point_result, {ME_NAME(me_point_result, name), .title = "point"},
     {ME_BYTES(me_point_result, requested_bytes), .title = "requested"},
     {ME_BYTES(me_point_result, requested_peak_bytes),
      .title = "requested peak"},
@@ -16,52 +14,34 @@ static const me_field point_fields[] = {
      .title = "allocated peak"},
     {ME_BYTES(me_point_result, reserved_bytes)},
     {ME_BYTES(me_point_result, reserved_peak_bytes), .title = "reserved peak"},
-    {ME_BYTES(me_point_result, device_bytes), .title = "device"},
-};
+    {ME_BYTES(me_point_result, device_bytes), .title = "device"});
 
-const me_schema me_point_schema = {
-    ME_SCHEMA("point", me_point_result, point_fields),
-};
+static const me_schema phase_schema =
+    ME_SCHEMA(me_phase_result, {ME_NAME(me_phase_result, name)},
+              {ME_BYTES(me_phase_result, requested_bytes)},
+              {ME_BYTES(me_phase_result, allocated_bytes)},
+              {ME_BYTES(me_phase_result, reserved_bytes)});
 
-static const me_field phase_fields[] = {
-    {ME_NAME(me_phase_result, name)},
-    {ME_BYTES(me_phase_result, requested_bytes)},
-    {ME_BYTES(me_phase_result, allocated_bytes)},
-    {ME_BYTES(me_phase_result, reserved_bytes)},
-};
-
-static const me_schema phase_schema = {
-    ME_SCHEMA("phase", me_phase_result, phase_fields),
-};
-
-static const me_field contributor_fields[] = {
-    {ME_NAME(me_contributor, module)},
-    {ME_U32(me_contributor, modules)},
-    {ME_TEXT(me_contributor, op)},
+static const me_schema contributor_schema = ME_SCHEMA(
+    me_contributor, {ME_NAME(me_contributor, module)},
+    {ME_U32(me_contributor, modules)}, {ME_TEXT(me_contributor, op)},
     {ME_FIELD(ME_FIELD_CATEGORY, me_contributor, category, uint8_t)},
-    {ME_COUNT(me_contributor, blocks)},
-    {ME_BYTES(me_contributor, bytes)},
-};
-
-static const me_schema contributor_schema = {
-    ME_SCHEMA("contributor", me_contributor, contributor_fields),
-};
+    {ME_COUNT(me_contributor, blocks)}, {ME_BYTES(me_contributor, bytes)});
 
 static uint64_t derive_fragmentation(const void *peak)
 {
     return me_peak_fragmentation(peak);
 }
 
-static const me_field peak_fields[] = {
+const me_schema me_peak_schema = ME_SCHEMA(
+    me_peak_result,
     {ME_BYTES(me_peak_result, requested_bytes), .title = "requested",
      .csv = 10},
     {ME_BYTES(me_peak_result, allocated_bytes), .title = "allocated",
      .csv = 11},
     {ME_BYTES(me_peak_result, reserved_bytes), .title = "reserved", .csv = 12},
-    {.key = "fragmentation_bytes",
-     .kind = ME_FIELD_BYTES,
-     .left_out = ME_FIELD_NOT_SENT,
-     .derive = derive_fragmentation},
+    {ME_DERIVED("fragmentation_bytes", ME_FIELD_BYTES, derive_fragmentation,
+                0)},
     {ME_BYTES(me_peak_result, device_bytes), .title = "device", .csv = 13},
     {ME_I32(me_peak_result, iteration)},
     {ME_NAME(me_peak_result, phase), .csv = 15},
@@ -72,12 +52,7 @@ static const me_field peak_fields[] = {
      .kind = ME_FIELD_BY_CATEGORY,
      .csv = 18, /* to 27 */
      .offset = offsetof(me_peak_result, by_category)},
-    {ME_ITEMS(me_peak_result, contributors, contributor_schema)},
-};
-
-const me_schema me_peak_schema = {
-    ME_SCHEMA("peak", me_peak_result, peak_fields),
-};
+    {ME_ITEMS(me_peak_result, contributors, contributor_schema)});
 
 /** Set-up is not an iteration: its numbers are in the points. */
 static bool is_iteration(const void *iteration)
@@ -87,8 +62,8 @@ static bool is_iteration(const void *iteration)
 }
 
 /* Those of its peak are shown as the iteration's own. */
-static const me_field iteration_fields[] = {
-    {ME_I32(me_iteration_result, iteration)},
+const me_schema me_iteration_schema = ME_SCHEMA(
+    me_iteration_result, {ME_I32(me_iteration_result, iteration)},
     {ME_BYTES(me_iteration_result, requested_bytes), .title = "requested"},
     {ME_BYTES(me_iteration_result, allocated_bytes), .title = "allocated"},
     {ME_BYTES(me_iteration_result, reserved_bytes), .title = "reserved"},
@@ -107,32 +82,21 @@ static const me_field iteration_fields[] = {
      .offset = offsetof(me_iteration_result, peak.by_category)},
     {ME_ITEMS(me_iteration_result, phases, phase_schema)},
     {ME_WITHIN("peak", me_iteration_result, peak, me_peak_schema),
-     .left_out = ME_FIELD_NOT_JSON},
-};
+     .left_out = ME_FIELD_NOT_JSON});
 
-const me_schema me_iteration_schema = {
-    ME_SCHEMA("iteration", me_iteration_result, iteration_fields),
-    .is_shown = is_iteration,
-};
-
-static const me_field module_fields[] = {
-    {ME_NAME(me_module_result, name)},
-    {ME_FIELD(ME_FIELD_PARENT, me_module_result, parent, uint32_t),
-     .left_out = ME_FIELD_NOT_JSON},
-    {ME_BYTES(me_module_result, forward_peak_bytes), .title = "forward peak",
-     .unit = "GiB", .is_last = true},
-    {ME_BYTES(me_module_result, backward_peak_bytes), .title = "backward peak",
-     .unit = "GiB", .is_last = true},
-    {ME_COUNT(me_module_result, parameters), .title = "parameters"},
-    {ME_BYTES(me_module_result, parameter_bytes), .title = "parameters",
-     .unit = "GiB"},
-    {ME_BYTES(me_module_result, activation_bytes), .title = "activation",
-     .unit = "GiB"},
-};
-
-const me_schema me_module_schema = {
-    ME_SCHEMA("module", me_module_result, module_fields),
-};
+const me_schema me_module_schema =
+    ME_SCHEMA(me_module_result, {ME_NAME(me_module_result, name)},
+              {ME_FIELD(ME_FIELD_PARENT, me_module_result, parent, uint32_t),
+               .left_out = ME_FIELD_NOT_JSON},
+              {ME_BYTES(me_module_result, forward_peak_bytes),
+               .title = "forward peak", .unit = "GiB", .is_last = true},
+              {ME_BYTES(me_module_result, backward_peak_bytes),
+               .title = "backward peak", .unit = "GiB", .is_last = true},
+              {ME_COUNT(me_module_result, parameters), .title = "parameters"},
+              {ME_BYTES(me_module_result, parameter_bytes),
+               .title = "parameters", .unit = "GiB"},
+              {ME_BYTES(me_module_result, activation_bytes),
+               .title = "activation", .unit = "GiB"});
 
 static bool is_limited(const void *limit)
 {
@@ -144,7 +108,8 @@ static bool is_dead(const void *limit)
     return is_limited(limit) && ((const me_limit_result *)limit)->oom;
 }
 
-static const me_field limit_fields[] = {
+static const me_schema limit_schema = ME_SCHEMA(
+    me_limit_result,
     {ME_BOOL(me_limit_result, is_known), .left_out = ME_FIELD_NOT_JSON},
     {ME_BOOL(me_limit_result, oom), .is_there = is_limited},
     {ME_I32(me_limit_result, iteration), .is_there = is_dead},
@@ -160,29 +125,20 @@ static const me_field limit_fields[] = {
      .is_there = is_limited},
     {ME_FIELD_AS("oom_with_band_more", ME_FIELD_BOOL, me_limit_result,
                  oom_with_more, bool),
-     .is_there = is_limited},
-};
+     .is_there = is_limited});
 
-const me_schema me_limit_schema = {
-    ME_SCHEMA("limit", me_limit_result, limit_fields),
-};
-
-static const me_field communicator_fields[] = {
-    {ME_NAME(me_communicator_result, group)},
-    {ME_I32(me_communicator_result, size)},
-    {ME_BYTES(me_communicator_result, bytes)},
-};
-
-static const me_schema communicator_schema = {
-    ME_SCHEMA("communicator", me_communicator_result, communicator_fields),
-};
+static const me_schema communicator_schema =
+    ME_SCHEMA(me_communicator_result, {ME_NAME(me_communicator_result, group)},
+              {ME_I32(me_communicator_result, size)},
+              {ME_BYTES(me_communicator_result, bytes)});
 
 static bool is_device_known(const void *device)
 {
     return ((const me_device_result *)device)->is_known;
 }
 
-static const me_field device_fields[] = {
+static const me_schema device_schema = ME_SCHEMA(
+    me_device_result,
     {ME_BOOL(me_device_result, is_known), .left_out = ME_FIELD_NOT_JSON},
     {ME_BYTES(me_device_result, context_bytes), .is_there = is_device_known},
     {ME_BYTES(me_device_result, library_bytes), .is_there = is_device_known},
@@ -190,75 +146,45 @@ static const me_field device_fields[] = {
      .is_there = is_device_known},
     {ME_BYTES(me_device_result, band_bytes), .is_there = is_device_known},
     {ME_ITEMS(me_device_result, communicators, communicator_schema),
-     .is_there = is_device_known},
-};
+     .is_there = is_device_known});
 
-const me_schema me_device_schema = {
-    ME_SCHEMA("device", me_device_result, device_fields),
-};
-
-static const me_field late_fields[] = {
+const me_schema me_late_schema = ME_SCHEMA(
+    me_late_result,
     {ME_BOOL(me_late_result, is_known), .left_out = ME_FIELD_NOT_JSON},
     {ME_BYTES(me_late_result, requested_bytes)},
     {ME_BYTES(me_late_result, allocated_bytes)},
-    {ME_BYTES(me_late_result, reserved_bytes)},
-};
-
-const me_schema me_late_schema = {
-    ME_SCHEMA("late", me_late_result, late_fields),
-};
+    {ME_BYTES(me_late_result, reserved_bytes)});
 
 /* Its bytes are a column of GiB, and one of their exact number. */
-static const me_field volume_fields[] = {
-    {ME_COUNT(me_volume_result, calls), .title = "calls"},
+const me_schema me_volume_schema = ME_SCHEMA(
+    me_volume_result, {ME_COUNT(me_volume_result, calls), .title = "calls"},
     {ME_BYTES(me_volume_result, bytes), .title = "GiB"},
     {ME_COUNT(me_volume_result, bytes), .title = "bytes",
-     .left_out = ME_FIELD_NOT_SENT | ME_FIELD_NOT_JSON},
-};
+     .left_out = ME_FIELD_NOT_SENT | ME_FIELD_NOT_JSON});
 
-const me_schema me_volume_schema = {
-    ME_SCHEMA("volume", me_volume_result, volume_fields),
-};
+static const me_schema course_bytes_schema = ME_SCHEMA(
+    me_course_bytes, {ME_BYTES(me_course_bytes, begin)},
+    {ME_BYTES(me_course_bytes, peak)}, {ME_BYTES(me_course_bytes, end)});
 
-static const me_field course_bytes_fields[] = {
-    {ME_BYTES(me_course_bytes, begin)},
-    {ME_BYTES(me_course_bytes, peak)},
-    {ME_BYTES(me_course_bytes, end)},
-};
-
-static const me_schema course_bytes_schema = {
-    ME_SCHEMA("course_bytes", me_course_bytes, course_bytes_fields),
-};
-
-static const me_field course_fields[] = {
-    {ME_NAME(me_course_part, name)},
-    {ME_INDEX(me_course_part, chunk)},
-    {ME_INDEX(me_course_part, microbatch)},
+const me_schema me_course_schema = ME_SCHEMA(
+    me_course_part, {ME_NAME(me_course_part, name)},
+    {ME_INDEX(me_course_part, chunk)}, {ME_INDEX(me_course_part, microbatch)},
     {ME_WITHIN("requested_bytes", me_course_part, requested,
                course_bytes_schema)},
     {ME_WITHIN("allocated_bytes", me_course_part, allocated,
                course_bytes_schema)},
     {ME_WITHIN("reserved_bytes", me_course_part, reserved,
-               course_bytes_schema)},
-};
+               course_bytes_schema)});
 
-const me_schema me_course_schema = {
-    ME_SCHEMA("course", me_course_part, course_fields),
-};
-
-static const me_field host_fields[] = {
+static const me_schema host_schema = ME_SCHEMA(
+    me_host_memory,
     {ME_FIELD_AS("parameter_bytes", ME_FIELD_BYTES, me_host_memory,
                  bytes[ME_HOST_PARAMETERS], uint64_t)},
     {ME_FIELD_AS("gradient_bytes", ME_FIELD_BYTES, me_host_memory,
                  bytes[ME_HOST_GRADIENTS], uint64_t)},
     {ME_FIELD_AS("optimizer_state_bytes", ME_FIELD_BYTES, me_host_memory,
                  bytes[ME_HOST_OPTIMIZER_STATE], uint64_t)},
-    {ME_BYTES(me_host_memory, pinned_bytes)},
-};
-
-static const me_schema host_schema = {
-    ME_SCHEMA("host", me_host_memory, host_fields),
-};
+    {ME_BYTES(me_host_memory, pinned_bytes)});
 
 static const void *find_peak(const void *result)
 {
@@ -276,37 +202,31 @@ static uint64_t derive_iteration_0(const void *result)
     return it == NULL ? ME_BYTES_UNKNOWN : it->requested_bytes;
 }
 
-static const me_field result_fields[] = {
-    {ME_COUNT(me_rank_result, parameters), .csv = 8},
-    {ME_BYTES(me_rank_result, parameter_bytes), .csv = 9},
-    {.key = "peak",
-     .kind = ME_FIELD_RECORD,
-     .left_out = ME_FIELD_NOT_SENT,
-     .of = &me_peak_schema,
-     .find = find_peak},
-    {ME_WITHIN("late_peak", me_rank_result, late, me_late_schema),
-     .is_there = is_late_known},
-    {ME_ITEMS(me_rank_result, points, me_point_schema)},
-    {ME_ITEMS(me_rank_result, iterations, me_iteration_schema)},
-    {ME_ITEMS(me_rank_result, modules, me_module_schema)},
-    {ME_WITHIN("limit", me_rank_result, limit, me_limit_schema)},
-    {ME_WITHIN("device", me_rank_result, device, me_device_schema)},
-    {.key = "volume",
-     .kind = ME_FIELD_ROWS,
-     .left_out = ME_FIELD_NOT_JSON,
-     .offset = offsetof(me_rank_result, volume),
-     .count = (size_t)ME_GROUP_COUNT * ME_COLLECTIVE_COUNT,
-     .of = &me_volume_schema},
-    {.key = "iteration_0_requested_bytes",
-     .kind = ME_FIELD_BYTES,
-     .left_out = ME_FIELD_NOT_SENT | ME_FIELD_NOT_JSON,
-     .csv = 14,
-     .derive = derive_iteration_0},
-};
-
-const me_schema me_result_schema = {
-    ME_SCHEMA("result", me_rank_result, result_fields),
-};
+const me_schema me_result_schema =
+    ME_SCHEMA(me_rank_result, {ME_COUNT(me_rank_result, parameters), .csv = 8},
+              {ME_BYTES(me_rank_result, parameter_bytes), .csv = 9},
+              {.key = "peak",
+               .kind = ME_FIELD_RECORD,
+               .left_out = ME_FIELD_NOT_SENT,
+               .of = &me_peak_schema,
+               .find = find_peak},
+              {ME_WITHIN("late_peak", me_rank_result, late, me_late_schema),
+               .is_there = is_late_known},
+              {ME_ITEMS(me_rank_result, points, me_point_schema)},
+              {ME_ITEMS(me_rank_result, iterations, me_iteration_schema),
+               .is_shown = is_iteration},
+              {ME_ITEMS(me_rank_result, modules, me_module_schema)},
+              {ME_WITHIN("limit", me_rank_result, limit, limit_schema)},
+              {ME_WITHIN("device", me_rank_result, device, device_schema)},
+              {.key = "volume",
+               .kind = ME_FIELD_ROWS,
+               .left_out = ME_FIELD_NOT_JSON,
+               .offset = offsetof(me_rank_result, volume),
+               .count = (size_t)ME_GROUP_COUNT * ME_COLLECTIVE_COUNT,
+               .of = &me_volume_schema},
+              {ME_DERIVED("iteration_0_requested_bytes", ME_FIELD_BYTES,
+                          derive_iteration_0, ME_FIELD_NOT_JSON),
+               .csv = 14});
 
 static bool has_host(const void *result)
 {
@@ -318,15 +238,11 @@ static bool has_course(const void *result)
     return ((const me_rank_result *)result)->n_course > 0;
 }
 
-static const me_field optional_fields[] = {
-    {ME_WITHIN("host", me_rank_result, host, host_schema),
-     .is_there = has_host},
-    {ME_ITEMS(me_rank_result, course, me_course_schema),
-     .is_there = has_course},
-    {ME_U32(me_rank_result, course_left_out), .is_there = has_course},
-};
-
-const me_schema me_result_optional_schema = {
-    ME_SCHEMA("optional", me_rank_result, optional_fields),
-    .is_optional = true,
-};
+const me_schema me_result_optional_schema =
+    ME_SCHEMA(me_rank_result,
+              {ME_WITHIN("host", me_rank_result, host, host_schema),
+               .is_there = has_host, .left_out = ME_FIELD_IF_THERE},
+              {ME_ITEMS(me_rank_result, course, me_course_schema),
+               .is_there = has_course, .left_out = ME_FIELD_IF_THERE},
+              {ME_U32(me_rank_result, course_left_out), .is_there = has_course,
+               .left_out = ME_FIELD_IF_THERE});

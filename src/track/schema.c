@@ -24,18 +24,6 @@ uint64_t me_field_bytes(const me_field *field, const void *record)
                                  : *(const uint64_t *)member(field, record);
 }
 
-const char *me_field_text(const me_field *field, const void *record)
-{
-    return me_field_is_there(field, record)
-               ? *(const char *const *)member(field, record)
-               : NULL;
-}
-
-int32_t me_field_i32(const me_field *field, const void *record)
-{
-    return *(const int32_t *)member(field, record);
-}
-
 const void *me_field_at(const me_field *field, const void *record)
 {
     if (field->find != NULL) {

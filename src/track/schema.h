@@ -40,7 +40,8 @@ typedef enum me_field_kind {
 /** Where a field is left out; 0: nowhere. */
 enum {
     ME_FIELD_NOT_SENT = 1, /**< derived, or a part of another field */
-    ME_FIELD_NOT_JSON = 2
+    ME_FIELD_NOT_JSON = 2,
+    ME_FIELD_IF_THERE = 4 /**< in JSON where it is not there: no null, no key */
 };
 
 typedef struct me_field {
@@ -56,8 +57,10 @@ typedef struct me_field {
     size_t count;      /**< ITEMS: offset of their number; ROWS: their number */
     const struct me_schema *of; /**< RECORD, ITEMS, ROWS: their fields */
     /** Whether the field means something; NULL: always. What does not is null
-     *  in JSON, or is left out where the record is one of optional fields. */
+     *  in JSON, or is left out. */
     bool (*is_there)(const void *record);
+    /** Whether JSON has one of the ITEMS; NULL: all. */
+    bool (*is_shown)(const void *item);
     /** The number of a BYTES that no member holds. */
     uint64_t (*derive)(const void *record);
     /** A RECORD that lies elsewhere; it gives NULL if there is none. */
@@ -66,19 +69,19 @@ typedef struct me_field {
 
 /** A struct's fields, in the order of JSON and of tables. */
 typedef struct me_schema {
-    const char *name;
     const me_field *fields;
     size_t n_fields;
-    size_t size;      /**< of the struct, bytes */
-    bool is_optional; /**< JSON leaves out what is not there */
-    bool (*is_shown)(const void *item); /**< JSON has this one in an array;
-                                             NULL: all */
+    size_t size; /**< of the struct, bytes */
 } me_schema;
 
-/** The schema of an array of fields. */
-#define ME_SCHEMA(name_of, type, fields_of)                                    \
-    .name = (name_of), .fields = (fields_of),                                  \
-    .n_fields = sizeof(fields_of) / sizeof *(fields_of), .size = sizeof(type)
+/** The schema of a struct: of rows, each in braces. */
+#define ME_SCHEMA(type, ...)                                                   \
+    {                                                                          \
+        .fields = (const me_field[]){__VA_ARGS__},                             \
+        .n_fields =                                                            \
+            sizeof((const me_field[]){__VA_ARGS__}) / sizeof(me_field),        \
+        .size = sizeof(type)                                                   \
+    }
 
 /** The offset of a member; a member of another type does not compile. */
 #define ME_MEMBER(type, member, member_type)                                   \
@@ -104,6 +107,11 @@ typedef struct me_schema {
 #define ME_TEXT(type, member)                                                  \
     ME_FIELD(ME_FIELD_TEXT, type, member, const char *)
 
+/** A number that is worked out, and left out of where @p also says. */
+#define ME_DERIVED(key_of, kind_of, derive_of, also)                           \
+    .key = (key_of), .kind = (kind_of), .derive = (derive_of),                 \
+    .left_out = ME_FIELD_NOT_SENT | (also)
+
 /** A struct within, of the fields of @p schema. */
 #define ME_WITHIN(key_of, type, member, schema)                                \
     .key = (key_of), .kind = ME_FIELD_RECORD,                                  \
@@ -119,12 +127,6 @@ bool me_field_is_there(const me_field *field, const void *record);
 
 /** A BYTES or COUNT; ME_BYTES_UNKNOWN where it is not there. Local. */
 uint64_t me_field_bytes(const me_field *field, const void *record);
-
-/** A NAME or TEXT, borrowed; NULL: there is none. Local. */
-const char *me_field_text(const me_field *field, const void *record);
-
-/** An INDEX or I32. Local. */
-int32_t me_field_i32(const me_field *field, const void *record);
 
 /** Where @p field of @p record lies; of ITEMS the first one, of a RECORD that
  *  lies elsewhere NULL if there is none. Borrowed. Local. */

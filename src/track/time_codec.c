@@ -74,13 +74,7 @@ me_status me_rank_result_encode_time(const me_rank_result *result,
     me_codec c = {0};
     me_time_program copy = result->time; /* encoding changes nothing */
     code_time(&c, &copy);
-    if (me_str_status(&c.out) != ME_OK) {
-        me_str_fini(&c.out);
-        return ME_ERR_NOMEM;
-    }
-    *bytes_out = (unsigned char *)c.out.text;
-    *size_out = c.out.length;
-    return ME_OK;
+    return me_codec_give(&c, bytes_out, size_out);
 }
 
 me_status me_time_program_decode(const unsigned char *bytes, size_t size,
@@ -91,17 +85,9 @@ me_status me_time_program_decode(const unsigned char *bytes, size_t size,
         .is_decoding = true, .bytes = bytes, .left = size, .arena = arena};
     me_time_program program = {.n_items = 0};
     code_time(&c, &program);
-    if (c.status == ME_OK && c.left != 0) {
-        c.status = ME_ERR_SYNTAX;
+    const me_status status = me_codec_end(&c, size, "a rank's times", diag);
+    if (status == ME_OK) {
+        *program_out = program;
     }
-    if (c.status != ME_OK) {
-        return me_fail(diag, c.status,
-                       c.status == ME_ERR_NOMEM
-                           ? "no memory for a rank's times"
-                           : "a rank's times of %zu bytes are damaged at byte "
-                             "%zu",
-                       size, size - c.left);
-    }
-    *program_out = program;
-    return ME_OK;
+    return status;
 }

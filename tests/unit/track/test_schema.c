@@ -2,7 +2,6 @@
 #include "model/event.h"
 #include "support/test.h"
 #include "track/result.h"
-#include "track/result_schema.h"
 
 #include <string.h>
 
@@ -47,7 +46,6 @@ static void mark(bool *is_sent, size_t offset, size_t width)
 /** Each row has what its kind needs; the bytes of those that are sent. */
 static void walk(const me_schema *schema, bool *is_sent)
 {
-    assert_non_null(schema->name);
     for (size_t i = 0; i < schema->n_fields; i++) {
         const me_field *field = &schema->fields[i];
         assert_non_null(field->key);
@@ -86,12 +84,31 @@ static void check_whole(const me_schema *schema)
     }
 }
 
+/** How many numbers an encoded record has, at least. */
+static size_t count_numbers(const me_schema *schema)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < schema->n_fields; i++) {
+        const me_field *field = &schema->fields[i];
+        if ((field->left_out & ME_FIELD_NOT_SENT) == 0) {
+            count += field->kind == ME_FIELD_BY_CATEGORY ? ME_CATEGORY_COUNT
+                     : field->kind == ME_FIELD_RECORD ? count_numbers(field->of)
+                                                      : 1;
+        }
+    }
+    return count;
+}
+
 /** A record and those that its rows are of. */
 static void check_all(const me_schema *schema)
 {
     for (size_t i = 0; i < schema->n_fields; i++) {
         if (schema->fields[i].of != NULL) {
             check_whole(schema->fields[i].of);
+            if (schema->fields[i].kind == ME_FIELD_ITEMS) { /* the codec's */
+                assert_true(count_numbers(schema->fields[i].of) >=
+                            schema->fields[i].of->n_fields);
+            }
             check_all(schema->fields[i].of);
         }
     }
