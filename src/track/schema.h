@@ -84,8 +84,10 @@ typedef struct me_schema {
     }
 
 /** The offset of a member; a member of another type does not compile. */
+// NOLINTBEGIN(bugprone-macro-parentheses): a type is no expression
 #define ME_MEMBER(type, member, member_type)                                   \
     _Generic(((const type *)0)->member, member_type : offsetof(type, member))
+// NOLINTEND(bugprone-macro-parentheses)
 
 /** A field by its key; a row goes on after it. */
 #define ME_FIELD_AS(key_of, kind_of, type, member, member_type)                \
