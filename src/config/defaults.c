@@ -20,7 +20,26 @@ static me_status assume_dtype(me_config *config, me_diag *diag)
         me_choice_title(me_params_dtype_choices, (int)dtype));
 }
 
+/** A launch command means by silence what Megatron-LM takes; a file may leave it to
+ *  the command that is not there. */
+static me_status assume_implementation(me_config *config, me_diag *diag)
+{
+    if (config->own->has_launch ||
+        me_config_is_set(config, "impl.transformer") ||
+        me_config_is_set(config, "impl.core_attention")) {
+        return ME_OK;
+    }
+    return me_config_assume(
+        config, diag,
+        "layers are Transformer Engine's with core attention %s, Megatron-LM's "
+        "defaults, since nothing says otherwise (impl.transformer, "
+        "impl.core_attention)",
+        me_choice_title(me_core_attention_kind_choices,
+                        (int)config->impl.core_attention));
+}
+
 me_status me_config_assume_defaults(me_config *config, me_diag *diag)
 {
-    return assume_dtype(config, diag);
+    const me_status status = assume_dtype(config, diag);
+    return status == ME_OK ? assume_implementation(config, diag) : status;
 }

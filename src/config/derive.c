@@ -315,7 +315,7 @@ me_status me_config_derive(me_config *config, int32_t num_processes,
     derive_model(config);
     derive_moe(&config->moe);
     derive_train(config);
-    me_config_derive_attention(config);
+    me_config_derive_implementation(config);
     if (status == ME_OK) {
         status = derive_schedule(config, diag);
     }

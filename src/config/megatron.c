@@ -306,33 +306,6 @@ static me_status settle_modules(me_config *config, const me_flag_uses *uses,
     return status;
 }
 
-/* Layers are Transformer Engine's unless `--transformer-impl local` is given. */
-static me_status settle_transformer(me_config *config, const me_flag_uses *uses,
-                                    me_diag *diag)
-{
-    const me_flag_use *impl = me_flag_use_find(uses, "--transformer-impl");
-    if (impl != NULL || me_config_is_set(config, "impl.transformer")) {
-        return ME_OK;
-    }
-    return me_config_set(config, "impl.transformer", "transformer_engine",
-                         diag);
-}
-
-/* Megatron-LM takes Transformer Engine's optimizers wherever it can import it,
- * which a job whose layers are Transformer Engine's needs to, and one whose
- * optimizer is precision-aware. */
-static me_status settle_optimizer(me_config *config, const me_flag_uses *uses,
-                                  me_diag *diag)
-{
-    const me_flag_use *impl = me_flag_use_find(uses, "--transformer-impl");
-    const bool is_local = impl != NULL && strcmp(impl->values[0], "local") == 0;
-    if ((is_local && !config->optimizer.precision_aware) ||
-        me_config_is_set(config, "impl.optimizer")) {
-        return ME_OK;
-    }
-    return me_config_set(config, "impl.optimizer", "fused", diag);
-}
-
 /* Only NullTokenizer takes its vocabulary from the flag; the files of the
  * others are not read. */
 static me_status settle_tokenizer(me_config *config, const me_flag_uses *uses,
@@ -382,12 +355,6 @@ static me_status apply(me_config *config, const me_flag_uses *uses,
         status = list_flags(config, uses, diag);
     }
     if (status == ME_OK) {
-        status = settle_transformer(config, uses, diag);
-    }
-    if (status == ME_OK) {
-        status = settle_optimizer(config, uses, diag);
-    }
-    if (status == ME_OK) {
         status = settle_tokenizer(config, uses, diag);
     }
     return status;
@@ -398,6 +365,7 @@ me_status me_megatron_read(me_config *config, int argc, const char *const *argv,
 {
     me_flag_uses uses;
     me_status status = me_flag_uses_read(config, argc, argv, diag, &uses);
+    config->own->has_launch = true;
     if (status == ME_OK) {
         status = apply(config, &uses, diag);
     }

@@ -21,6 +21,7 @@ enum {
 struct me_config_private {
     me_arena *text;             /**< of the lists of flags */
     bool is_set[ME_OPTION_MAX]; /**< by its index in the option table */
+    bool has_launch;            /**< a launch command of Megatron-LM was read */
     int32_t n_said[ME_CONFIG_SAID_LISTS]; /**< entries before derived ones */
 };
 
@@ -84,8 +85,8 @@ me_status me_config_assume_defaults(me_config *config,
 me_status me_config_derive(me_config *config, int32_t num_processes,
                            me_diag *diag) ME_MUST_CHECK;
 
-/** Which core attention Transformer Engine takes, unless one is given. */
-void me_config_derive_attention(me_config *config);
+/** Whose modules, which core attention and which optimizer, unless given. */
+void me_config_derive_implementation(me_config *config);
 
 /** One check of values that depend on each other. */
 typedef struct me_rule {

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* Which attention Transformer Engine takes (get_attention_backend()), and what
- * a job with it must keep to. */
+/* Whose modules a job's layers are; which attention Transformer Engine takes
+ * (get_attention_backend()), and what a job with it must keep to. */
 
 enum {
     MOST_FUSED_HEAD_SIZE = 256
@@ -28,16 +28,45 @@ static bool can_be_fused(const me_config *config)
            value <= MOST_FUSED_HEAD_SIZE;
 }
 
-void me_config_derive_attention(me_config *config)
+/** What nothing names is Megatron-LM's default, Transformer Engine's; a core
+ *  attention that is given names whose it is. */
+static me_transformer_impl choose_transformer(const me_config *config)
 {
-    if (!uses_te(config) || me_config_is_set(config, "impl.core_attention")) {
-        return;
+    const me_core_attention_kind kind = config->impl.core_attention;
+    if (me_config_is_set(config, "impl.transformer") ||
+        !me_config_is_set(config, "impl.core_attention")) {
+        return config->impl.transformer;
     }
-    const bool is_fused =
-        can_be_fused(config) &&
-        config->impl.attention_backend != ME_ATTENTION_BACKEND_UNFUSED;
-    config->impl.core_attention =
-        is_fused ? ME_CORE_ATTENTION_TE_FUSED : ME_CORE_ATTENTION_TE_UNFUSED;
+    return kind == ME_CORE_ATTENTION_UNFUSED ||
+                   kind == ME_CORE_ATTENTION_SDPA_FLASH
+               ? ME_TRANSFORMER_LOCAL
+               : ME_TRANSFORMER_ENGINE;
+}
+
+static me_core_attention_kind choose_attention(const me_config *config)
+{
+    if (!uses_te(config)) {
+        return ME_CORE_ATTENTION_UNFUSED;
+    }
+    return can_be_fused(config) && config->impl.attention_backend !=
+                                       ME_ATTENTION_BACKEND_UNFUSED
+               ? ME_CORE_ATTENTION_TE_FUSED
+               : ME_CORE_ATTENTION_TE_UNFUSED;
+}
+
+/* Megatron-LM takes Transformer Engine's optimizers wherever it can import it,
+ * which a job whose layers are Transformer Engine's needs to, and one whose
+ * optimizer is precision-aware. */
+void me_config_derive_implementation(me_config *config)
+{
+    config->impl.transformer = choose_transformer(config);
+    if (!me_config_is_set(config, "impl.core_attention")) {
+        config->impl.core_attention = choose_attention(config);
+    }
+    if (!me_config_is_set(config, "impl.optimizer") &&
+        (uses_te(config) || config->optimizer.precision_aware)) {
+        config->impl.optimizer = ME_OPTIMIZER_FUSED;
+    }
 }
 
 /** Modules and core attention are of one implementation. */

@@ -20,6 +20,7 @@ static const char on_machine[] =
 
 /* Pipelined, interleaved, sharded, recomputed: something of everything. */
 static const char *const sets[] = {
+    "impl.transformer=local",
     "model.num_layers=4",
     "model.hidden_size=64",
     "model.num_attention_heads=4",

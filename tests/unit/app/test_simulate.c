@@ -7,10 +7,15 @@
 #include <string.h>
 
 static const char *const small[] = {
-    "model.num_layers=1",          "model.hidden_size=8",
-    "model.num_attention_heads=2", "model.seq_length=4",
-    "model.vocab_size=16",         "train.micro_batch_size=1",
-    "train.params_dtype=bfloat16", NULL,
+    "impl.transformer=local",
+    "model.num_layers=1",
+    "model.hidden_size=8",
+    "model.num_attention_heads=2",
+    "model.seq_length=4",
+    "model.vocab_size=16",
+    "train.micro_batch_size=1",
+    "train.params_dtype=bfloat16",
+    NULL,
 };
 
 static me_status plan(test_job *job, const char *const *more, me_diag *diag)

@@ -13,6 +13,7 @@ enum {
 };
 
 static const char *const small[] = {
+    "impl.transformer=local",
     "model.num_layers=8",
     "model.hidden_size=256",
     "model.num_attention_heads=4",

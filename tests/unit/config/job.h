@@ -19,7 +19,8 @@
     "model = { num_layers = 8; hidden_size = 512; num_attention_heads = 8;"    \
     " seq_length = 128; vocab_size = 1000; };"                                 \
     "train = { micro_batch_size = 1; params_dtype = \"bfloat16\";"             \
-    " masked_softmax_fusion = false; gradient_accumulation_fusion = false; };"
+    " masked_softmax_fusion = false; gradient_accumulation_fusion = false; };" \
+    "impl = { transformer = \"local\"; };"
 
 /** The same as flags. */
 #define JOB_FLAGS                                                              \

@@ -334,6 +334,7 @@ static bool takes_fused(const char *command)
     me_config *config = me_config_create();
     assert_non_null(config);
     read_command(config, command);
+    assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
     const bool is_fused = config->impl.optimizer == ME_OPTIMIZER_FUSED;
     me_config_destroy(config);
     return is_fused;
@@ -345,7 +346,9 @@ static void test_optimizer__of_a_launch(void **state)
 {
     (void)state;
     static const char job[] = "pretrain_gpt.py --num-layers 1 "
-                              "--hidden-size 64 --num-attention-heads 1 ";
+                              "--hidden-size 64 --num-attention-heads 1 "
+                              "--seq-length 8 --max-position-embeddings 8 "
+                              "--vocab-size 8 --micro-batch-size 1 --bf16 ";
 
     static const struct {
         const char *flags;
