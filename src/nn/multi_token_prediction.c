@@ -21,14 +21,22 @@ static void set(me_engine *e, me_tensor **name, me_tensor *x)
     *name = *name == NULL ? x : me_rebind(e, *name, x);
 }
 
+/** A norm of its own, of which Megatron-LM makes no view. */
+static me_tensor *norm(me_nn *nn, const me_norm *module, me_tensor *x)
+{
+    const me_frame frame = me_enter(nn->e);
+    me_tensor *y = me_norm_forward(nn, module, x);
+    return me_leave(nn->e, frame, me_make_viewless(nn->e, y));
+}
+
 /** MultiTokenPredictionLayer._concat_embeddings: (s, b, h) twice to (s, b, h). */
 static me_tensor *concat_embeddings(me_nn *nn, const me_mtp_layer *layer,
                                     me_tensor *hidden, me_tensor *decoder_input)
 {
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
-    me_tensor *embedded = me_norm_forward(nn, &layer->enorm, decoder_input);
-    me_tensor *x = me_norm_forward(nn, &layer->hnorm, hidden);
+    me_tensor *embedded = norm(nn, &layer->enorm, decoder_input);
+    me_tensor *x = norm(nn, &layer->hnorm, hidden);
     x = me_rebind(e, x, me_cat_last(e, embedded, x)); // (s, b, 2h)
     x = me_rebind(e, x, me_column_parallel(nn, &layer->eh_proj, x));
     if (nn->config->parallel.tensor > 1) {
@@ -51,7 +59,7 @@ static me_tensor *run_layer(const me_section *section, me_tensor *const *inputs)
     x = me_rebind(nn->e, x,
                   me_transformer_layer_forward(nn, &layer->mtp_model_layer, x,
                                                inputs[2], inputs[3]));
-    x = me_rebind(nn->e, x, me_norm_forward(nn, &layer->final_layernorm, x));
+    x = me_rebind(nn->e, x, norm(nn, &layer->final_layernorm, x));
     return me_leave(nn->e, frame, x);
 }
 

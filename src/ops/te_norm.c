@@ -250,10 +250,21 @@ static me_tensor *view_of(me_engine *e, me_tensor *x)
     return view;
 }
 
+/** `x.contiguous()` off the tape: a copy of what has holes, else NULL. */
+static me_tensor *dense_copy(me_engine *e, const me_tensor *x)
+{
+    if (me_tensor_is_contiguous(x)) {
+        return NULL;
+    }
+    me_launch_kernel(e, ME_KERNEL_STRIDED, 0, 2 * me_bytes(x));
+    return me_empty(e, "contiguous", (me_dtype)x->dtype, x->shape);
+}
+
 static void op_norm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                              me_tensor **gx)
 {
     me_tensor *gradients[3] = {NULL, NULL, NULL};
+    me_tensor *copy = dense_copy(e, gy[0]);
     me_te_normalize_backward(e, gy[0], node->saved[OP_NORM_WEIGHT],
                              node->data.flag, gradients);
     me_clear(e, &node->saved[OP_NORM_MEAN]);
@@ -263,6 +274,7 @@ static void op_norm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     if (node->data.flag) {
         gx[2] = gradients[2];
     }
+    me_drop(e, copy);
 }
 
 static const me_op op_norm_op = {"_OperationFuserAutogradFunctionBackward",
@@ -275,11 +287,8 @@ me_tensor *me_te_op_norm(me_engine *e, me_tensor *x, me_tensor *weight,
     me_node *node =
         me_record(e, &op_norm_op, 3, (me_tensor *[]){x, weight, bias});
     const bool is_layer_norm = bias != NULL;
-    me_tensor *rows = x;
-    if (!me_tensor_is_contiguous(x)) {
-        rows = me_empty(e, "contiguous", (me_dtype)x->dtype, x->shape);
-        me_launch_kernel(e, ME_KERNEL_STRIDED, 0, 2 * me_bytes(x));
-    }
+    me_tensor *copy = dense_copy(e, x);
+    me_tensor *rows = copy == NULL ? x : copy;
     me_te_statistics statistics;
     me_tensor *y = me_te_normalize(e, rows, is_layer_norm, &statistics);
     me_save(e, node, OP_NORM_INPUT, rows);
