@@ -8,6 +8,9 @@ static bool read_hex(me_xml_span *span, size_t max_digits, uint32_t *value_out)
 {
     uint32_t value = 0;
     size_t n = 0;
+    if (span->length == 0) { /* of an attribute that is not there */
+        return false;
+    }
     for (; n < span->length && n < max_digits; n++) {
         const char c = span->text[n];
         const bool is_digit = c >= '0' && c <= '9';

@@ -177,6 +177,12 @@ static bool may_lie_in(const reader *r, me_xml_type type, me_xml_type parent)
            (parent == ME_XML_MEMORY && r->version < 2);
 }
 
+/** hwloc 1 leaves a machine out that has but one NUMA node, if it is asked. */
+static bool may_be_root(const reader *r, me_xml_type type)
+{
+    return has_cpus(type) || (type == ME_XML_MEMORY && r->version < 2);
+}
+
 /** The attributes of an object. */
 static me_status read_attributes(const reader *r, me_xml_object *object)
 {
@@ -187,7 +193,7 @@ static me_status read_attributes(const reader *r, me_xml_object *object)
     }
     const me_xml_object *objects = r->topology->objects;
     if (object->parent < 0
-            ? !has_cpus(object->type)
+            ? !may_be_root(r, object->type)
             : !may_lie_in(r, object->type, objects[object->parent].type)) {
         return refuse(r, "type = ", type, ": may not lie where it does");
     }
