@@ -35,7 +35,10 @@ static bool is_blank(char c)
 /* The next byte, which stays there; NUL at the end. */
 static char peek(const me_xml_reader *r)
 {
-    return r->at < r->end ? *r->at : '\0';
+    if (r->at == r->end) {
+        return '\0';
+    }
+    return *r->at;
 }
 
 static void advance(me_xml_reader *r, size_t n)

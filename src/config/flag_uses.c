@@ -93,7 +93,10 @@ static bool normalize(const me_flag_use *use, const char *value, me_str *normal)
 {
     size_t length = 0;
     const char *kind = kind_of(use->flag.values, &length);
-    const char letter = length == 1 ? kind[0] : '\0';
+    char letter = '\0';
+    if (length == 1) {
+        letter = kind[0];
+    }
     uint64_t whole = 0;
     double number = 0.0;
     if (letter == 'i') {
