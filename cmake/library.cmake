@@ -54,7 +54,7 @@ install(TARGETS memest_shared EXPORT memest LIBRARY)
 install(FILES ${libmemest} TYPE LIB)
 install(DIRECTORY include/memest TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/memest)
-install(FILES LICENSE README.md TYPE DOC)
+install(FILES LICENSE README.md docs/report.md TYPE DOC)
 install(FILES ${PROJECT_BINARY_DIR}/memest.1
   DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES ${PROJECT_BINARY_DIR}/memest.bash RENAME memest
