@@ -187,6 +187,13 @@ const me_flag_rule me_flags_modelled[] = {
     {"--clip-grad:f", .option = "optimizer.clip_grad"},
     {"--weight-decay:f", .option = "optimizer.weight_decay"},
     {"--sgd-momentum:f", .option = "optimizer.sgd_momentum"},
+    {"--apply-wd-to-qk-layernorm "
+     "--no-weight-decay-cond-type:apply_wd_to_qk_layernorm",
+     .option = "optimizer.apply_wd_to_qk_layernorm", .constant = "true"},
+    {"--decoupled-lr:f", .option = "optimizer.decoupled_lr",
+     .constant = "true"},
+    {"--decoupled-min-lr:f", .option = "optimizer.decoupled_min_lr",
+     .constant = "true", .needs = "--decoupled-lr"},
     {"--use-precision-aware-optimizer",
      .option = "optimizer.precision_aware", .constant = "true"},
     {"--main-grads-dtype:fp32|bf16", .option = "optimizer.main_grads_dtype"},

@@ -211,10 +211,6 @@ const me_flag_rule me_flags_not_modelled[] = {
     {"--onnx-safe:s", .note = "workarounds for ONNX"},
     {"--decoder-num-layers:i --decoder-seq-length:i",
      .note = "encoder-decoder models"},
-    {"--apply-wd-to-qk-layernorm "
-     "--no-weight-decay-cond-type:apply_wd_to_qk_layernorm --decoupled-lr:f "
-     "--decoupled-min-lr:f",
-     .note = "more parameter groups of the optimizer"},
     {"--muon-momentum:f --muon-no-split-qkv --muon-nesterov "
      "--muon-scale-mode:spectral|unit_rms_norm|shape_scaling "
      "--muon-fp32-matmul-prec:low|medium|high --muon-coefficient-type:s "

@@ -169,46 +169,6 @@ static me_status derive(me_config *config, int32_t num_processes, me_diag *diag)
     return status;
 }
 
-static const char *const foreign[] = {
-    "model.",
-    "moe.",
-    "recompute.",
-    "parallel.sequence",
-    "parallel.num_layers_per_",
-    "parallel.microbatch_group_size",
-    "parallel.tp_pp_dp_mapping",
-    "parallel.overlap_p2p_comm",
-    "parallel.decoder_",
-    "parallel.account_",
-    "parallel.pipeline_layout",
-    "parallel.torch_fsdp2",
-    "train.micro_batch_size",
-    "train.params_dtype",
-    "train.grad",
-    "train.accumulate_",
-    "train.loss_scale",
-    "train.create_",
-    "train.bias_",
-    "train.apply_",
-    "train.masked_",
-    "train.cross_",
-    "train.check_",
-    "optimizer.distributed",
-    "optimizer.num_",
-    "optimizer.o",
-    "optimizer.align_",
-    "optimizer.ddp_",
-    "optimizer.p",
-    "optimizer.main_",
-    "optimizer.exp_",
-    "optimizer.cpu_",
-    "impl.t",
-    "impl.attention_backend",
-    "impl.core_attention",
-    "impl.norm",
-    NULL,
-};
-
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
 static bool has_kind(const me_layer_spec *layer, me_layer_kind kind)
 {
@@ -493,7 +453,7 @@ static me_status note(me_config *config, me_diag *diag)
 }
 
 const me_framework_rules me_torch_rules = {
-    .foreign = foreign,
+    .foreign = me_torch_foreign,
     .derive = derive,
     .validate = validate,
     .note = note,

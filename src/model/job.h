@@ -147,6 +147,9 @@ typedef struct me_optimizer_config {
     double clip_grad; /**< 0: no clipping */
     double weight_decay;
     double sgd_momentum;
+    bool decoupled_lr; /**< word embeddings and output layer have their own */
+    bool decoupled_min_lr;         /**< and its least */
+    bool apply_wd_to_qk_layernorm; /**< weight decay of these vectors too */
     bool precision_aware;       /**< FusedAdam holds main parameters, and each
                                      state in a type of its own */
     me_dtype main_grads_dtype;  /**< of precision_aware, as those below */

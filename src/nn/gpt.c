@@ -38,11 +38,20 @@ static me_parameter *embedding_or_output_weight(me_gpt *gpt)
                                                  : gpt->output_layer.weight;
 }
 
+static void mark_embedding_or_output(me_parameter *weight)
+{
+    if (weight != NULL) {
+        weight->is_embedding_or_output = true;
+    }
+}
+
 /** LanguageModule.setup_embeddings_and_output_layer(): tied embeddings, or
  *  multi-token prediction's on the last stage, are kept as equal copies on the
  *  first and last stage of a pipeline. */
-static void share_embedding(me_gpt *gpt)
+static void set_up_embedding_and_output(me_gpt *gpt)
 {
+    mark_embedding_or_output(gpt->embedding.word);
+    mark_embedding_or_output(gpt->output_layer.weight);
     const me_model_config *c = &gpt->nn.config->model;
     const bool is_shared =
         !c->untie_embeddings_and_output_weights || c->mtp_num_layers > 0;
@@ -78,7 +87,7 @@ void me_gpt_create(const me_nn *nn, const me_gpt_spec *spec, me_gpt *gpt)
     if (spec->post_process) {
         create_output_layer(gpt);
     }
-    share_embedding(gpt);
+    set_up_embedding_and_output(gpt);
 }
 
 void me_gpt_fini(me_engine *e, me_gpt *gpt)

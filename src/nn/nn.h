@@ -36,6 +36,7 @@ typedef struct me_parameter {
     bool is_qk_norm;           /**< of the norm of queries or keys */
     bool is_shared_embedding;  /**< tied word embeddings under a pipeline */
     bool is_replica_of_tied;   /**< the last stage's copy of them */
+    bool is_embedding_or_output; /**< of word embeddings or output layer */
     bool is_expert; /**< of experts that are spread over expert ranks */
     uint8_t layout; /**< of a DTensor (nn/dtensor.h); 0: it is none */
     uint8_t gradient_layout; /**< of what its backward makes */

@@ -65,8 +65,7 @@ static uint32_t list_whole(const me_trainer *t, const me_optimizer *o,
             const bool is_mine =
                 p->chunk >= o->chunk_begin && p->chunk < o->chunk_end &&
                 p->is_expert == (o->sharing == ME_SHARING_EXPERT);
-            const bool is_decayed = p->shape.ndim > 1;
-            if (is_mine && is_decayed == (group == ME_GROUP_DECAYED)) {
+            if (is_mine && (int)me_parameter_group_of(t, p) == group) {
                 shards[n++] =
                     (me_shard_state){.parameter = p, .numel = p->numel};
             }

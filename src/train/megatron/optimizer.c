@@ -105,63 +105,10 @@ static void create(me_trainer *t, me_optimizer *o)
     }
 }
 
-/** Does a rank of the job have experts that are spread over ranks? All tell each
- *  other the keys of their parameter groups, and all make the groups of all keys,
- *  so that a rank without experts has their optimizer too. */
-static bool has_experts_optimizer(const me_trainer *t)
-{
-    const me_config *c = t->config;
-    bool has_experts = t->optimizers[t->n_optimizers - 1].count > 0;
-    for (int32_t i = 0; c->moe.num_experts > 0 && c->parallel.expert > 1 &&
-                        i < c->model.num_layers;
-         i++) {
-        has_experts = has_experts || t->spec->is_moe_layer[i];
-    }
-    return has_experts;
-}
-
 /** Those that there are: experts' only where there are experts. */
 static int count_used(const me_trainer *t)
 {
-    return has_experts_optimizer(t) ? t->n_optimizers : t->n_optimizers - 1;
-}
-
-/** Keys of parameter groups: what weight decay applies to, what it does not, and
- *  experts. */
-enum {
-    KEY_DECAYED = 1,
-    KEY_UNDECAYED = 2,
-    KEY_EXPERTS = 4,
-    KEY_SETS = 8
-};
-
-/** _get_param_groups(): all ranks tell each other the keys of an optimizer's
- *  chunks, a list that is pickled; what any has, all make a group of. */
-static void gather_keys(me_trainer *t, const me_optimizer *o)
-{
-    /* Of `[(None, False), ((("wd_mult", 0.0),), False), (None, True)]`. */
-    static const uint64_t bytes[KEY_SETS] = {
-        [0] = 5,
-        [KEY_DECAYED] = 19,
-        [KEY_UNDECAYED] = 41,
-        [KEY_EXPERTS] = 19,
-        [KEY_DECAYED | KEY_UNDECAYED] = 46,
-        [KEY_DECAYED | KEY_EXPERTS] = 24,
-        [KEY_UNDECAYED | KEY_EXPERTS] = 46,
-        [KEY_DECAYED | KEY_UNDECAYED | KEY_EXPERTS] = 50,
-    };
-    unsigned own = 0;
-    for (uint32_t i = 0; i < t->parameters.count; i++) {
-        const me_parameter *p = t->parameters.parameters[i];
-        if (p->chunk >= o->chunk_begin && p->chunk < o->chunk_end) {
-            own |= p->is_expert       ? KEY_EXPERTS
-                   : me_is_decayed(p) ? KEY_DECAYED
-                                      : KEY_UNDECAYED;
-        }
-    }
-    const unsigned all = KEY_DECAYED | KEY_UNDECAYED | own |
-                         (has_experts_optimizer(t) ? KEY_EXPERTS : 0U);
-    me_gather_object(t, bytes[own], bytes[all]);
+    return me_has_experts_optimizer(t) ? t->n_optimizers : t->n_optimizers - 1;
 }
 
 /* Groups of experts are gathered before it is known whether there are any. */
@@ -173,7 +120,7 @@ void me_optimizer_create(me_trainer *t)
     }
     const int used = count_used(t);
     for (int i = 0; i < t->n_optimizers; i++) {
-        gather_keys(t, &t->optimizers[i]);
+        me_gather_parameter_groups(t, &t->optimizers[i]);
         if (i < used) {
             create(t, &t->optimizers[i]);
         }
@@ -303,7 +250,7 @@ void me_optimizer_step_groups(me_trainer *t, me_optimizer *o)
                 o->group_end[group] > begin ? o->group_end[group] - begin : 0,
             .impl = t->config->impl.optimizer,
             .is_first_step = !o->has_stepped,
-            .is_decayed = group == ME_GROUP_DECAYED &&
+            .is_decayed = group != ME_GROUP_UNDECAYED &&
                           t->config->optimizer.weight_decay > 0,
             .has_momentum = t->config->optimizer.sgd_momentum > 0,
             .aware = c->precision_aware && !c->cpu_offload ? &o->aware : NULL,

@@ -13,11 +13,14 @@
 
 struct me_trainer;
 
-enum {
+/** Parameters that share all settings, in the order that Megatron-LM sorts
+ *  them. */
+typedef enum me_parameter_group {
     ME_GROUP_DECAYED,
+    ME_GROUP_DECOUPLED, /**< with a learning rate of their own */
     ME_GROUP_UNDECAYED,
     ME_OPTIMIZER_GROUPS
-};
+} me_parameter_group;
 
 enum {
     ME_OPTIMIZER_CONSTANTS = 6 /**< one number each, at most */
@@ -32,7 +35,7 @@ typedef struct me_optimizer {
     me_sharing sharing;     /**< whose parameters it steps, and of which */
     int32_t chunk_begin;    /**< chunks */
     int32_t chunk_end;      /**< the first that it doesn't */
-    me_shard_state *shards; /**< decayed first, then undecayed */
+    me_shard_state *shards; /**< group by group */
     uint32_t count;
     uint32_t group_end[ME_OPTIMIZER_GROUPS];
     uint32_t n_offloaded;  /**< the first of them, which the host steps */
@@ -47,8 +50,18 @@ typedef struct me_optimizer {
     me_precision_aware aware; /**< if the optimizer is precision-aware */
 } me_optimizer;
 
-/** Does weight decay apply to it? Not to what has one dimension. */
-bool me_is_decayed(const me_parameter *p);
+/** @name parameter groups (parameter_groups.c)
+ *  @{ */
+/** Which of an optimizer's groups a parameter is in. */
+me_parameter_group me_parameter_group_of(const struct me_trainer *t,
+                                         const me_parameter *p);
+/** All ranks tell each other the keys of the groups of an optimizer's chunks. */
+void me_gather_parameter_groups(struct me_trainer *t, const me_optimizer *o);
+/** Does a rank of the job have experts that are spread over ranks? Then all have
+ *  an optimizer of experts. */
+bool me_has_experts_optimizer(const struct me_trainer *t);
+/** @} */
+
 /** List what this rank steps. */
 void me_optimizer_collect(struct me_trainer *t);
 /** Loss scale and float32 main parameters; no state yet. */

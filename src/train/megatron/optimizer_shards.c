@@ -3,11 +3,6 @@
 #include "parallel/shards.h"
 #include "train/megatron/trainer.h"
 
-bool me_is_decayed(const me_parameter *p)
-{
-    return p->shape.ndim > 1;
-}
-
 static void append(me_optimizer *o, me_parameter *parameter, uint64_t numel)
 {
     o->shards[o->count++] =
@@ -16,7 +11,8 @@ static void append(me_optimizer *o, me_parameter *parameter, uint64_t numel)
 
 /** This data-parallel rank's parts of a chunk's parameters, buffer order. */
 static void append_shards(me_trainer *t, me_optimizer *o,
-                          const me_ddp_buffer *buffer, bool decayed)
+                          const me_ddp_buffer *buffer,
+                          me_parameter_group group)
 {
     me_shards *shards = NULL;
     me_diag diag = {.status = ME_OK};
@@ -29,35 +25,37 @@ static void append_shards(me_trainer *t, me_optimizer *o,
     }
     for (uint32_t i = 0; i < shards->count; i++) {
         me_parameter *p = buffer->parameters[shards->items[i].param];
-        if (me_is_decayed(p) == decayed) {
+        if (me_parameter_group_of(t, p) == group) {
             append(o, p, shards->items[i].numel);
         }
     }
     me_shards_destroy(shards);
 }
 
-static void append_parameters(me_optimizer *o, const me_ddp_buffer *buffer,
-                              bool decayed)
+static void append_parameters(const me_trainer *t, me_optimizer *o,
+                              const me_ddp_buffer *buffer,
+                              me_parameter_group group)
 {
     for (uint32_t i = 0; i < buffer->n_parameters; i++) {
-        if (me_is_decayed(buffer->parameters[i]) == decayed) {
+        if (me_parameter_group_of(t, buffer->parameters[i]) == group) {
             append(o, buffer->parameters[i], buffer->parameters[i]->numel);
         }
     }
 }
 
 /** This data-parallel rank's rows of each parameter. */
-static void append_rows(me_trainer *t, me_optimizer *o, bool decayed)
+static void append_rows(me_trainer *t, me_optimizer *o,
+                        me_parameter_group group)
 {
     for (uint32_t i = 0; i < t->parameters.count; i++) {
         me_parameter *p = t->parameters.parameters[i];
-        if (me_is_decayed(p) == decayed) {
+        if (me_parameter_group_of(t, p) == group) {
             append(o, p, t->wrapper->local_numel(t, p));
         }
     }
 }
 
-/* Group by group: decayed first. */
+/* Group by group. */
 static void collect_shards(me_trainer *t, me_optimizer *o)
 {
     o->shards =
@@ -67,16 +65,16 @@ static void collect_shards(me_trainer *t, me_optimizer *o)
         return;
     }
     for (int group = 0; group < ME_OPTIMIZER_GROUPS; group++) {
-        const bool decayed = group == ME_GROUP_DECAYED;
+        const me_parameter_group g = (me_parameter_group)group;
         if (t->wrapper->local_numel != NULL && o->sharing == ME_SHARING_DENSE) {
-            append_rows(t, o, decayed);
+            append_rows(t, o, g);
         }
         for (int32_t c = o->chunk_begin; c < o->chunk_end; c++) {
             const me_ddp_buffer *buffer = &t->ddp[c].buffers[o->sharing];
             if (buffer->layout != NULL && t->config->optimizer.distributed) {
-                append_shards(t, o, buffer, decayed);
+                append_shards(t, o, buffer, g);
             } else {
-                append_parameters(o, buffer, decayed);
+                append_parameters(t, o, buffer, g);
             }
         }
         o->group_end[group] = o->count;

@@ -329,6 +329,65 @@ static void test_optimizer__on_the_host(void **state)
     }
 }
 
+/** What the matrix, a word embedding, and the norm, one of queries, come to. */
+typedef struct grouped {
+    bool has_decoupled_lr;
+    bool has_decoupled_min_lr;
+    bool decays_qk_norm;
+    bool is_expert; /**< the norm */
+    const char *gathered;
+    const char *stepped;
+} grouped;
+
+#define GATHERED_LONGER(own, all)                                              \
+    "+" own " +8 +8 +8 AllGather:1 -8 +" all " -" own " +" all " +" all        \
+    " AllGather:" all " -" all " -" all " -8 -" all " -8"
+
+/* Word embeddings and output layer come after the other matrices where they have
+ * a learning rate of their own, and before vectors. Keys of groups are pickled:
+ * [((("max_lr", 5e-4), ("min_lr", 5e-5)), False), ((("wd_mult", 0.0),), False)]
+ * takes 87 bytes, and of experts' vectors 18 beside others'. A rank that has
+ * fewer than another makes room for its. */
+static void test_optimizer__groups(void **state)
+{
+    static const grouped cases[] = {
+        {true, true, false, false, GATHERED_LONGER("87", "91"),
+         "+48 +48 +12 +12"},
+        {true, false, false, false, GATHERED_LONGER("67", "71"),
+         "+48 +48 +12 +12"},
+        {true, true, true, false, GATHERED_LONGER("65", "91"),
+         "+12 +12 +48 +48"},
+        {false, false, false, true, GATHERED_LONGER("46", "64"), NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        test_trainer r;
+        init(&r, ME_OPTIMIZER_ADAM);
+        me_optimizer_destroy(&r.t);
+        r.config.optimizer.decoupled_lr = cases[i].has_decoupled_lr;
+        r.config.optimizer.decoupled_min_lr = cases[i].has_decoupled_min_lr;
+        r.config.optimizer.apply_wd_to_qk_layernorm = cases[i].decays_qk_norm;
+        r.config.optimizer.clip_grad = 0;
+        r.norm.weight->is_qk_norm = true;
+        r.norm.weight->is_expert = cases[i].is_expert;
+        r.fc.weight->is_embedding_or_output = true;
+        (void)me_test_events_take(&r.model.events);
+        me_optimizer_create(&r.t);
+        const char *events = me_test_events_take(&r.model.events);
+        assert_memory_equal(events, cases[i].gathered,
+                            strlen(cases[i].gathered));
+        if (cases[i].stepped != NULL) {
+            char expected[256];
+            (void)snprintf(expected, sizeof expected, NORM "%s",
+                           cases[i].stepped);
+            assert_true(me_optimizer_step(&r.t));
+            EXPECT_EVENTS(&r.model.events, expected);
+        }
+        fini(&r);
+    }
+}
+
 static bool takes_fused(const char *command)
 {
     me_config *config = me_config_create();
@@ -381,6 +440,7 @@ int main(void)
         cmocka_unit_test(test_optimizer__precision_aware),
         cmocka_unit_test(test_optimizer__precision_aware_gradients),
         cmocka_unit_test(test_optimizer__on_the_host),
+        cmocka_unit_test(test_optimizer__groups),
         cmocka_unit_test(test_optimizer__of_a_launch),
     };
     return cmocka_run_group_tests_name("optimizer", tests, NULL, NULL);

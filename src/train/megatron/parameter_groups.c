@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/megatron/bookkeeping.h"
+#include "train/megatron/optimizer.h"
+#include "train/megatron/trainer.h"
+
+/* core/optimizer/__init__.py, _get_param_groups(). */
+
+/** Bytes of pickled keys: of an empty list; of a list with one element, and of
+ *  each: that sets nothing; no weight decay; a learning rate; that and its least.
+ *  What a name saves that is there already. */
+enum {
+    NO_KEYS_BYTES = 5,
+    KEYS_BYTES = 15,
+    PLAIN_KEY_BYTES = 4,
+    UNDECAYED_KEY_BYTES = 26,
+    DECOUPLED_KEY_BYTES = 25,
+    DECOUPLED_MIN_KEY_BYTES = 45,
+    NAME_AGAIN_SAVES_BYTES = 8
+};
+
+/** Which keys there are: groups of all ranks, and of experts. */
+typedef struct group_keys {
+    bool has[2][ME_OPTIMIZER_GROUPS]; /**< second: of experts */
+} group_keys;
+
+/* get_standard_config_overrides(): vectors have no weight decay. */
+me_parameter_group me_parameter_group_of(const me_trainer *t,
+                                         const me_parameter *p)
+{
+    const me_optimizer_config *c = &t->config->optimizer;
+    if (p->shape.ndim == 1 && !(c->apply_wd_to_qk_layernorm && p->is_qk_norm)) {
+        return ME_GROUP_UNDECAYED;
+    }
+    return c->decoupled_lr && p->is_embedding_or_output ? ME_GROUP_DECOUPLED
+                                                        : ME_GROUP_DECAYED;
+}
+
+/* All tell each other the keys of their parameter groups, and all make the groups
+ * of all keys. */
+bool me_has_experts_optimizer(const me_trainer *t)
+{
+    const me_config *c = t->config;
+    bool has_experts = t->optimizers[t->n_optimizers - 1].count > 0;
+    for (int32_t i = 0; c->moe.num_experts > 0 && c->parallel.expert > 1 &&
+                        i < c->model.num_layers;
+         i++) {
+        has_experts = has_experts || t->spec->is_moe_layer[i];
+    }
+    return has_experts;
+}
+
+/** Keys of an optimizer's chunks on this rank. */
+static group_keys own_keys(const me_trainer *t, const me_optimizer *o)
+{
+    group_keys keys = {{{false}}};
+    for (uint32_t i = 0; i < t->parameters.count; i++) {
+        const me_parameter *p = t->parameters.parameters[i];
+        if (p->chunk >= o->chunk_begin && p->chunk < o->chunk_end) {
+            keys.has[p->is_expert][me_parameter_group_of(t, p)] = true;
+        }
+    }
+    return keys;
+}
+
+/** Add what some rank has, of which one at least has matrices and vectors. */
+static group_keys all_keys(const me_trainer *t, group_keys keys)
+{
+    const bool has_experts = me_has_experts_optimizer(t);
+    keys.has[0][ME_GROUP_DECAYED] = true;
+    keys.has[0][ME_GROUP_UNDECAYED] = true;
+    if (t->config->optimizer.decoupled_lr) {
+        keys.has[0][ME_GROUP_DECOUPLED] = true;
+    }
+    if (has_experts) {
+        keys.has[1][ME_GROUP_DECAYED] = true;
+    }
+    if (has_experts && t->config->model.add_bias_linear) {
+        keys.has[1][ME_GROUP_UNDECAYED] = true;
+    }
+    return keys;
+}
+
+/** Bytes of the pickled list of keys, pairs of what a group sets and whether it
+ *  is of experts: protocol 4 with its frame. A name that was there already is a
+ *  reference. */
+static uint64_t pickled_bytes(const me_trainer *t, const group_keys *keys)
+{
+    const uint64_t bytes[ME_OPTIMIZER_GROUPS] = {
+        [ME_GROUP_DECAYED] = PLAIN_KEY_BYTES,
+        [ME_GROUP_DECOUPLED] = t->config->optimizer.decoupled_min_lr
+                                   ? DECOUPLED_MIN_KEY_BYTES
+                                   : DECOUPLED_KEY_BYTES,
+        [ME_GROUP_UNDECAYED] = UNDECAYED_KEY_BYTES,
+    };
+    uint64_t sum = KEYS_BYTES;
+    int n = 0;
+    for (int is_expert = 0; is_expert < 2; is_expert++) {
+        for (int group = 0; group < ME_OPTIMIZER_GROUPS; group++) {
+            if (keys->has[is_expert][group]) {
+                sum += bytes[group];
+                n++;
+            }
+        }
+    }
+    if (keys->has[0][ME_GROUP_UNDECAYED] && keys->has[1][ME_GROUP_UNDECAYED]) {
+        sum -= NAME_AGAIN_SAVES_BYTES;
+    }
+    return n == 0 ? NO_KEYS_BYTES : n == 1 ? sum : sum + 1;
+}
+
+void me_gather_parameter_groups(me_trainer *t, const me_optimizer *o)
+{
+    const group_keys own = own_keys(t, o);
+    const group_keys all = all_keys(t, own);
+    me_gather_object(t, pickled_bytes(t, &own), pickled_bytes(t, &all));
+}
