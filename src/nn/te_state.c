@@ -100,6 +100,19 @@ bool me_fuses_weight_gradients(const me_nn *nn)
            nn->config->train.gradient_accumulation_fusion;
 }
 
+bool me_te_is_dummy_wgrad(const me_nn *nn, const me_tensor *gradient)
+{
+    const me_te_state *state = nn->te;
+    for (uint32_t i = 0; state != NULL && i < state->count; i++) {
+        const me_te_entry *entry = &state->entries[i];
+        if (entry->what == dummy && entry->tensor != NULL &&
+            entry->tensor->storage == gradient->storage) {
+            return true;
+        }
+    }
+    return false;
+}
+
 me_tensor *me_te_dummy_wgrad(me_nn *nn, me_dtype dtype, const me_shape *shape)
 {
     return me_detach(nn->e, keep(nn, dummy, dtype, shape));

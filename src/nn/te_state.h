@@ -48,6 +48,9 @@ bool me_fuses_weight_gradients(const me_nn *nn);
  *  main gradient has it already. @return a new variable, a view */
 me_tensor *me_te_dummy_wgrad(me_nn *nn, me_dtype dtype, const me_shape *shape);
 
+/** Is a gradient such a dummy (grad_added_to_main_grad)? */
+bool me_te_is_dummy_wgrad(const me_nn *nn, const me_tensor *gradient);
+
 /** get_full_cu_seqlens(): the lengths of @p batch sequences of @p rows rows; made
  *  once. */
 void me_te_full_cu_seqlens(me_nn *nn, uint64_t batch, uint64_t rows);

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "nn/te_state.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
@@ -266,17 +267,20 @@ static void register_gradient(me_trainer *t, int32_t chunk,
     }
 }
 
-/** The hook of a parameter's AccumulateGrad: main_grad += grad; grad = None. */
+/** The hook of a parameter's AccumulateGrad: main_grad += grad, unless the product
+ *  that made the gradient has added it; grad = None. */
 static void on_grad(void *self, me_engine *e, me_tensor *tensor)
 {
     me_trainer *t = self;
     const me_parameter *parameter = tensor->parameter;
     const me_ddp *ddp = &t->ddp[parameter->chunk];
-    me_launch_kernel(
-        e, ME_KERNEL_ACCUMULATE, parameter->numel,
+    const bool is_added = me_te_is_dummy_wgrad(&t->nn, tensor->grad);
+    const uint64_t bytes =
         me_size_add(me_bytes(tensor),
                     me_size_mul(2 * parameter->numel,
-                                me_dtype_bytes(t->config->train.grad_dtype))));
+                                me_dtype_bytes(t->config->train.grad_dtype)));
+    me_launch_kernel(e, ME_KERNEL_ACCUMULATE, is_added ? 0 : parameter->numel,
+                     is_added ? 0 : bytes);
     if (reduces_in_backward(t)) {
         register_gradient(t, parameter->chunk,
                           &ddp->buffers[sharing_of(parameter)],

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/te_state.h"
 #include "trainer.h"
 
 #include <stdio.h>
@@ -75,6 +76,44 @@ static void test_ddp__hook_drops_gradients_late(void **state)
     assert_null(r.fc.weight->tensor->grad);
     assert_int_equal(r.model.events.late, 6);
     test_trainer_fini(&r);
+}
+
+static void count_accumulated(void *self, const me_launch *launch)
+{
+    uint64_t *bytes = self;
+    if (launch->kind == ME_LAUNCH_KERNEL &&
+        launch->kernel == ME_KERNEL_ACCUMULATE) {
+        *bytes += launch->bytes;
+    }
+}
+
+/* A hook reads a gradient and adds to float32: 30 bytes for the norm, 120 for the
+ * weight, unless the product of its gradient has added it already. */
+static void test_ddp__hook_adds_what_no_product_has(void **state)
+{
+    (void)state;
+    for (int fused = 0; fused <= 1; fused++) {
+        test_trainer r;
+        test_trainer_init(&r, 1);
+        me_engine *e = r.t.e;
+        me_te_state te = {.entries = NULL};
+        uint64_t bytes = 0;
+
+        r.t.nn.te = &te;
+        r.model.config.impl.transformer = ME_TRANSFORMER_ENGINE;
+        r.model.config.train.gradient_accumulation_fusion = fused == 1;
+        me_ddp_create(&r.t, 0);
+        me_ddp_zero_grad(&r.t);
+        me_iteration(e, 0);
+        me_engine_listen(e, (me_launch_listener){count_accumulated, &bytes, 0});
+        me_tensor *x = me_test_leaf(e, ME_SHAPE(4, 1, 3));
+        me_tensor *y = me_column_linear(
+            &r.t.nn, &r.fc, me_norm_forward(&r.t.nn, &r.norm, x), NULL);
+        (void)test_backward(&r.model.events, y);
+        assert_int_equal(bytes, fused == 1 ? 30 : 30 + 120);
+        me_te_state_fini(e, &te);
+        test_trainer_fini(&r);
+    }
 }
 
 /* Two ranks and 15 elements: all-reduced, or each its half of 128. */
@@ -166,6 +205,7 @@ int main(void)
         cmocka_unit_test(test_ddp__gradient_buffer),
         cmocka_unit_test(test_ddp__distributed_optimizer_moves_parameters),
         cmocka_unit_test(test_ddp__hook_drops_gradients_late),
+        cmocka_unit_test(test_ddp__hook_adds_what_no_product_has),
         cmocka_unit_test(test_ddp__reduction),
         cmocka_unit_test(test_ddp__checks_for_nan),
         cmocka_unit_test(test_ddp__overlapped_reduction),

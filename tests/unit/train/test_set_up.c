@@ -75,11 +75,52 @@ static void test_set_up__optimizer_instances(void **state)
     }
 }
 
+/** Bytes of each main parameter in the order of the optimizer. */
+typedef struct mains {
+    uint64_t bytes[64];
+    int count;
+} mains;
+
+static void on_each_main(void *self, const me_event *event)
+{
+    mains *m = self;
+    if (event->kind == ME_EVENT_ALLOC && m->count < 64 &&
+        event->category == ME_CATEGORY_MAIN_PARAMETER) {
+        m->bytes[m->count++] = event->bytes;
+    }
+}
+
+/* Transformer Engine's softmax offset is a vector, one number a head: stepped
+ * with the vectors, of which it is the first. */
+static void test_set_up__softmax_offset_is_a_vector(void **state)
+{
+    (void)state;
+    mains m = {.count = 0};
+    launched job = {
+        .command = "pretrain_gpt.py --num-layers 1 --hidden-size 64 "
+                   "--num-attention-heads 2 --seq-length 64 "
+                   "--max-position-embeddings 64 --vocab-size 100 "
+                   "--micro-batch-size 1 --bf16 --softmax-type learnable "
+                   "--position-embedding-type rope --disable-bias-linear",
+        .world_size = 1,
+    };
+    run_launched(&job, (me_observer){.on_event = on_each_main, .self = &m});
+    /* embedding, projection, QKV, fc1, fc2; offset, norms */
+    static const uint64_t expected[] = {
+        4 * 128 * 64, 4 * 64 * 64, 4 * 192 * 64, 4 * 256 * 64,
+        4 * 256 * 64, 4 * 2,       4 * 64,       4 * 64,
+        4 * 64,       4 * 64,      4 * 64,       4 * 64,
+    };
+    assert_int_equal(m.count, sizeof expected / sizeof expected[0]);
+    assert_memory_equal(m.bytes, expected, sizeof expected);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_set_up__flags_of_a_chunk),
         cmocka_unit_test(test_set_up__optimizer_instances),
+        cmocka_unit_test(test_set_up__softmax_offset_is_a_vector),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
