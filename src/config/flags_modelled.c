@@ -190,6 +190,8 @@ const me_flag_rule me_flags_modelled[] = {
     {"--apply-wd-to-qk-layernorm "
      "--no-weight-decay-cond-type:apply_wd_to_qk_layernorm",
      .option = "optimizer.apply_wd_to_qk_layernorm", .constant = "true"},
+    {"--log-num-zeros-in-grad", .option = "optimizer.log_num_zeros_in_grad",
+     .constant = "true"},
     {"--decoupled-lr:f", .option = "optimizer.decoupled_lr",
      .constant = "true"},
     {"--decoupled-min-lr:f", .option = "optimizer.decoupled_min_lr",

@@ -231,7 +231,7 @@ const me_flag_rule me_flags_not_modelled[] = {
     {"--check-weight-hash-across-dp-replicas-interval:i "
      "--gpu-sniff-test-interval:i --check-for-large-grads",
      .note = "a check that allocates"},
-    {"--log-params-norm --log-num-zeros-in-grad --log-max-attention-logit",
+    {"--log-params-norm --log-max-attention-logit",
      .note = "logging that allocates on the GPU"},
     {"--record-shapes", .needs = "--profile", .note = "autograd profiling"},
     {"--use-pytorch-profiler",

@@ -31,6 +31,7 @@ const char *const me_torch_foreign[] = {
     "optimizer.align_",
     "optimizer.ddp_",
     "optimizer.decoupled_",
+    "optimizer.log_",
     "optimizer.apply_",
     "optimizer.precision_",
     "optimizer.main_",

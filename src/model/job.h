@@ -150,6 +150,7 @@ typedef struct me_optimizer_config {
     bool decoupled_lr; /**< word embeddings and output layer have their own */
     bool decoupled_min_lr;         /**< and its least */
     bool apply_wd_to_qk_layernorm; /**< weight decay of these vectors too */
+    bool log_num_zeros_in_grad;
     bool precision_aware;       /**< FusedAdam holds main parameters, and each
                                      state in a type of its own */
     me_dtype main_grads_dtype;  /**< of precision_aware, as those below */

@@ -183,15 +183,24 @@ static void average_losses(me_trainer *t)
     me_leave(e, frame, NULL);
 }
 
+/** logical_and_across_model_parallel_group() and
+ *  reduce_max_stat_across_model_parallel_group(). */
+static void share_statistic(me_trainer *t)
+{
+    me_blip(t->e, "reduce_across_model_parallel_group", 4);
+    me_communicate(t->e, t->comm,
+                   (me_call){ME_GROUP_MODEL, ME_COLLECTIVE_ALL_REDUCE,
+                             ME_DTYPE_FLOAT32, 1, -1, false});
+}
+
 void me_reduce_losses(me_trainer *t)
 {
-    for (int i = 0; i < 2; i++) { /* was the step good; the gradient's norm */
-        me_blip(t->e, "reduce_across_model_parallel_group", 4);
-        me_communicate(t->e, t->comm,
-                       (me_call){ME_GROUP_MODEL, ME_COLLECTIVE_ALL_REDUCE,
-                                 ME_DTYPE_FLOAT32, 1, -1, false});
-    }
+    share_statistic(t); /* was the step good */
+    share_statistic(t); /* the gradient's norm */
     me_clear(t->e, &t->grad_norm);
+    if (t->config->optimizer.log_num_zeros_in_grad) {
+        share_statistic(t);
+    }
     if (is_last_stage(t)) {
         average_losses(t);
     }

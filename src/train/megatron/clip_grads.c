@@ -26,20 +26,21 @@ static void tell_unlike(const me_trainer *t, bool begins)
     }
 }
 
-static void all_reduce_norm(me_trainer *t, me_group_kind group)
+static void all_reduce_scalar(me_trainer *t, me_group_kind group,
+                              me_dtype dtype)
 {
-    me_communicate(t->e, t->comm,
-                   (me_call){group, ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_FLOAT32,
-                             1, -1, false});
+    me_communicate(
+        t->e, t->comm,
+        (me_call){group, ME_COLLECTIVE_ALL_REDUCE, dtype, 1, -1, false});
 }
 
-/** Squares are added up over the ranks that hold other gradients. */
-static void add_up(me_trainer *t, me_group_kind group)
+/** A number is added up over the ranks that hold other gradients. */
+static void add_up(me_trainer *t, me_group_kind group, me_dtype dtype)
 {
     if (t->wrapper->has_dtensors) { /* of which each has a shard */
-        all_reduce_norm(t, ME_GROUP_DATA_CONTEXT);
+        all_reduce_scalar(t, ME_GROUP_DATA_CONTEXT, dtype);
     }
-    all_reduce_norm(t, group);
+    all_reduce_scalar(t, group, dtype);
 }
 
 /** The norm of each gradient of an optimizer that counts, after the others. */
@@ -89,7 +90,7 @@ static me_tensor *local_norm(me_trainer *t, int begin, int end,
     me_leave(e, norms, total);
     me_tensor *square = me_scratch(e, "pow", 4);
     me_drop(e, zero);
-    add_up(t, group);
+    add_up(t, group, ME_DTYPE_FLOAT32);
     me_drop(e, square);
     me_drop(e, flag);
     me_drop(e, total);
@@ -142,7 +143,7 @@ static me_tensor *multi_tensor_norm(me_trainer *t, int begin, int end,
         me_drop(e, blocks);
         sum = me_rebind(e, sum, me_scratch(e, "pow", 4));
     }
-    add_up(t, group);
+    add_up(t, group, ME_DTYPE_FLOAT32);
     me_tensor *total = me_retain(me_scratch(e, "pow", 4));
     me_drop(e, sum);
     me_drop(e, flag);
@@ -279,5 +280,66 @@ void me_clip_gradients(me_trainer *t, int count)
         } else if (t->optimizers[i].count > 0) {
             clip_local(t, &t->optimizers[i]);
         }
+    }
+}
+
+/** How many zeros a gradient has: `numel - count_nonzero`, of which a mask of all
+ *  elements is summed. @return a variable of the running frame */
+static me_tensor *count_zeros_of(me_engine *e, uint64_t numel)
+{
+    const me_frame frame = me_enter(e);
+    me_tensor *mask = me_empty(e, "ne", ME_DTYPE_BOOL, ME_SHAPE(numel));
+    me_tensor *nonzero = me_scratch(e, "sum", 8);
+    me_reduce(e, &(me_reduction){
+                     .inputs = numel,
+                     .outputs = 1,
+                     .element_bytes = 1,
+                     .accumulator_bytes = 8,
+                 });
+    me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, numel, me_size_mul(5, numel));
+    me_launch_kernel(e, ME_KERNEL_REDUCE, numel, numel);
+    me_drop(e, mask);
+    me_tensor *zeros = me_scratch(e, "rsub", 8);
+    me_drop(e, nonzero);
+    return me_leave(e, frame, zeros);
+}
+
+/** count_zeros_fp32() of optimizers from @p begin to before @p end. */
+static void count_zeros(me_trainer *t, int begin, int end, me_group_kind group)
+{
+    me_engine *e = t->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *total = me_scratch(e, "zeros", 8);
+    me_tensor *zeros = NULL;
+    tell_unlike(t, true);
+    for (int i = begin; i < end; i++) {
+        const me_optimizer *o = &t->optimizers[i];
+        for (uint32_t k = 0; k < o->count && me_engine_is_ok(e); k++) {
+            if (counts(t, o->shards[k].parameter)) {
+                me_module_switch(e, o->shards[k].parameter->module);
+                zeros =
+                    me_rebind(e, zeros, count_zeros_of(e, o->shards[k].numel));
+                total = me_rebind(e, total, me_scratch(e, "add", 8));
+            }
+        }
+    }
+    me_module_switch(e, ME_NO_MODULE);
+    tell_unlike(t, false);
+    add_up(t, group, ME_DTYPE_INT64);
+    me_launch_host_waits(e); /* total_num_zeros.item() */
+    me_drop(e, total);
+    me_drop(e, zeros);
+    me_leave(e, frame, NULL);
+}
+
+/* As the norms are: of all at once where the same ranks add them up. */
+void me_count_zeros(me_trainer *t, int count)
+{
+    if (t->config->optimizer.distributed) {
+        count_zeros(t, 0, count, me_statistics_group(t, &t->optimizers[0]));
+        return;
+    }
+    for (int i = 0; i < count; i++) {
+        count_zeros(t, i, i + 1, me_statistics_group(t, &t->optimizers[i]));
     }
 }

@@ -14,6 +14,8 @@ struct me_trainer;
 /** get_grad_norm() of the first @p count optimizers, and their clipping. A norm
  *  that stays on the device is the trainer's from then on. */
 void me_clip_gradients(struct me_trainer *t, int count);
+/** count_zeros() of the first @p count optimizers' gradients. */
+void me_count_zeros(struct me_trainer *t, int count);
 /** get_grad_stats_parallel_group(): the ranks over which the norm of what an
  *  optimizer steps, and its found_inf, go. */
 me_group_kind me_statistics_group(const struct me_trainer *t,

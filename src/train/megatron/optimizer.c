@@ -317,6 +317,9 @@ static void gather_parameters(me_trainer *t, const me_optimizer *o)
 static void step_all(me_trainer *t, int count)
 {
     me_clip_gradients(t, count);
+    if (t->config->optimizer.log_num_zeros_in_grad) {
+        me_count_zeros(t, count);
+    }
     for (int i = 0; i < count; i++) {
         if (t->config->optimizer.cpu_offload) {
             me_hybrid_step(t, &t->optimizers[i]);

@@ -102,6 +102,28 @@ static void test_optimizer__norm_stays(void **state)
     fini(&r);
 }
 
+/* Of each gradient a mask, its sum, and what is left; the total takes the name of
+ * the one before. Shared as the norm is (from the source). */
+static void test_optimizer__zeros(void **state)
+{
+    (void)state;
+    test_trainer r;
+    init(&r, ME_OPTIMIZER_ADAM);
+    r.config.optimizer.log_num_zeros_in_grad = true;
+    (void)me_test_events_take(&r.model.events);
+    assert_true(me_optimizer_step(&r.t));
+    EXPECT_EVENTS(&r.model.events,
+                  NORM "+4 -4 " CLIP " +8 +12 +8 -12 +8 -8 +8 -8 "
+                       "+3 +8 -3 +8 -8 -8 +8 -8 AllReduce:1 -8 -8 "
+                       "+48 +48 +12 +12");
+    static me_gpt_spec middle;
+    r.spec.chunks = &middle;
+    me_reduce_losses(&r.t);
+    EXPECT_EVENTS(&r.model.events, "+4 -4 AllReduce:1 +4 -4 AllReduce:1 -4 "
+                                   "+4 -4 AllReduce:1");
+    fini(&r);
+}
+
 /* A rank all of whose gradients are counted by another has a sum of zeros. */
 static void test_optimizer__nothing_counts(void **state)
 {
@@ -435,6 +457,7 @@ int main(void)
         cmocka_unit_test(test_optimizer__fused_sgd),
         cmocka_unit_test(test_optimizer__without_clipping),
         cmocka_unit_test(test_optimizer__norm_stays),
+        cmocka_unit_test(test_optimizer__zeros),
         cmocka_unit_test(test_optimizer__nothing_counts),
         cmocka_unit_test(test_optimizer__no_experts_here),
         cmocka_unit_test(test_optimizer__precision_aware),
