@@ -11,8 +11,7 @@ static void append(me_optimizer *o, me_parameter *parameter, uint64_t numel)
 
 /** This data-parallel rank's parts of a chunk's parameters, buffer order. */
 static void append_shards(me_trainer *t, me_optimizer *o,
-                          const me_ddp_buffer *buffer,
-                          me_parameter_group group)
+                          const me_ddp_buffer *buffer, me_parameter_group group)
 {
     me_shards *shards = NULL;
     me_diag diag = {.status = ME_OK};
