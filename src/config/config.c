@@ -96,6 +96,7 @@ static me_status copy_list(me_config *to, me_flag_list *list,
         if (status != ME_OK) {
             return status;
         }
+        list->flags[i].effect = note->effect;
     }
     return ME_OK;
 }
@@ -189,9 +190,15 @@ me_status me_config_assume(me_config *config, me_diag *diag, const char *format,
 }
 
 me_status me_config_add_not_modelled(me_config *config, const char *name,
-                                     const char *note, me_diag *diag)
+                                     const char *note, me_effect effect,
+                                     me_diag *diag)
 {
-    return me_flag_list_add(config, &config->not_modelled, name, note, diag);
+    me_flag_list *list = &config->not_modelled;
+    const me_status status = me_flag_list_add(config, list, name, note, diag);
+    if (status == ME_OK) {
+        list->flags[list->count - 1].effect = effect;
+    }
+    return status;
 }
 
 const char *me_config_variable(const me_config *config, const char *name)

@@ -56,12 +56,13 @@ me_status me_config_assume(me_config *config, me_diag *diag, const char *format,
 /**
  * Add to what is not modelled of a job; the texts are copied. Local.
  *
- * @param name  of a flag, an option or an environment variable
- * @param note  one phrase, or NULL
+ * @param name    of a flag, an option or an environment variable
+ * @param note    one phrase, or NULL
+ * @param effect  of a job that has it on the numbers
  * @return ME_OK, or ME_ERR_NOMEM
  */
 me_status me_config_add_not_modelled(me_config *config, const char *name,
-                                     const char *note,
+                                     const char *note, me_effect effect,
                                      me_diag *diag) ME_MUST_CHECK;
 
 /** Value of a variable of the launch command's environment, borrowed; NULL if

@@ -63,6 +63,8 @@ static void derive_model(me_config *config)
     if (m->num_query_groups == 0) {
         m->num_query_groups = m->num_attention_heads;
     }
+    m->rank_seq_length =
+        divide(m->seq_length, (uint64_t)config->parallel.context);
     if (m->max_position_embeddings == 0) {
         m->max_position_embeddings = m->seq_length;
     }
@@ -243,6 +245,10 @@ static void derive_train(me_config *config)
         me_size_mul(t->micro_batch_size, (uint64_t)config->parallel.data);
     if (t->global_batch_size == 0) {
         t->global_batch_size = samples;
+    }
+    if (t->decrease_batch_size_if_needed && samples != 0 &&
+        t->global_batch_size > samples) {
+        t->global_batch_size -= t->global_batch_size % samples;
     }
     t->num_microbatches = to_int32(divide(t->global_batch_size, samples));
     const bool is_bf16 = t->params_dtype == ME_DTYPE_BFLOAT16;

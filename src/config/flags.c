@@ -6,16 +6,22 @@
 #include <stdio.h>
 #include <string.h>
 
-const me_flag_rule *me_flag_rules(me_flag_kind kind)
+static const me_flag_table tables[] = {
+    {ME_FLAG_MODELLED, me_flags_modelled},
+    {ME_FLAG_NOT_MODELLED, me_flags_not_modelled},
+    {ME_FLAG_NOT_MODELLED, me_flags_not_modelled_more},
+    {ME_FLAG_NO_EFFECT, me_flags_no_effect},
+    {ME_FLAG_REFUSED, me_flags_refused},
+};
+
+enum {
+    N_TABLES = sizeof tables / sizeof tables[0]
+};
+
+const me_flag_table *me_flag_tables(size_t *count_out)
 {
-    switch (kind) {
-    case ME_FLAG_MODELLED: return me_flags_modelled;
-    case ME_FLAG_NOT_MODELLED: return me_flags_not_modelled;
-    case ME_FLAG_NO_EFFECT: return me_flags_no_effect;
-    case ME_FLAG_REFUSED: return me_flags_refused;
-    case ME_FLAG_KINDS: break;
-    }
-    return NULL;
+    *count_out = N_TABLES;
+    return tables;
 }
 
 /* The next flag of a rule's text: its start, the length of its name, and the
@@ -50,11 +56,11 @@ static bool find_in_rule(const me_flag_rule *rule, const char *name,
 
 bool me_flag_find(const char *name, me_flag *flag_out)
 {
-    for (int kind = 0; kind < ME_FLAG_KINDS; kind++) {
-        const me_flag_rule *rule = me_flag_rules((me_flag_kind)kind);
+    for (size_t i = 0; i < N_TABLES; i++) {
+        const me_flag_rule *rule = tables[i].rules;
         for (; rule->flags != NULL; rule++) {
             if (find_in_rule(rule, name, flag_out)) {
-                flag_out->kind = (me_flag_kind)kind;
+                flag_out->kind = tables[i].kind;
                 return true;
             }
         }
@@ -83,8 +89,8 @@ const char *me_flag_nearest(const char *name, size_t *length_out)
 {
     const char *best = NULL;
     me_nearest nearest = me_nearest_begin(name);
-    for (int kind = 0; kind < ME_FLAG_KINDS; kind++) {
-        const me_flag_rule *rule = me_flag_rules((me_flag_kind)kind);
+    for (size_t i = 0; i < N_TABLES; i++) {
+        const me_flag_rule *rule = tables[i].rules;
         for (; rule->flags != NULL; rule++) {
             offer_rule(rule, &nearest, &best, length_out);
         }

@@ -7,15 +7,21 @@
 #ifndef MEMEST_CONFIG_FLAGS_H
 #define MEMEST_CONFIG_FLAGS_H
 
+#include "model/effect.h"
+
 #include <stdbool.h>
 #include <stddef.h>
+
+/** What is left out of context parallelism, where the number stands. */
+#define ME_NOTE_CONTEXT                                                          \
+    "context parallelism: a rank has its share of the tokens, but the keys and " \
+    "values that it exchanges are left out"
 
 typedef enum me_flag_kind {
     ME_FLAG_MODELLED,
     ME_FLAG_NOT_MODELLED,
     ME_FLAG_NO_EFFECT,
-    ME_FLAG_REFUSED, /**< by Megatron-LM itself */
-    ME_FLAG_KINDS
+    ME_FLAG_REFUSED /**< by Megatron-LM itself */
 } me_flag_kind;
 
 /**
@@ -36,12 +42,20 @@ typedef struct me_flag_rule {
     const char *needs;    /**< has no effect without one of these: a flag, or
                                `--flag=value|value`; `!` before it: with it */
     const char *note;     /**< one phrase for the report, or NULL */
+    me_effect effect;     /**< of what is not modelled */
 } me_flag_rule;
 
 extern const me_flag_rule me_flags_modelled[];
 extern const me_flag_rule me_flags_not_modelled[];
+extern const me_flag_rule me_flags_not_modelled_more[];
 extern const me_flag_rule me_flags_no_effect[];
 extern const me_flag_rule me_flags_refused[];
+
+/** One of the tables above. */
+typedef struct me_flag_table {
+    me_flag_kind kind;
+    const me_flag_rule *rules;
+} me_flag_table;
 
 /** A known flag. All texts are static. */
 typedef struct me_flag {
@@ -50,8 +64,8 @@ typedef struct me_flag {
     const char *values; /**< the part after the colon; ends at a blank */
 } me_flag;
 
-/** The rules of a kind. Local. */
-const me_flag_rule *me_flag_rules(me_flag_kind kind);
+/** All tables, each flag in one of them. Local. */
+const me_flag_table *me_flag_tables(size_t *count_out);
 
 /** Look up `--flag`. Local. */
 bool me_flag_find(const char *name, me_flag *flag_out);

@@ -2,39 +2,55 @@
 #include "config/flags.h"
 
 /* The flags of Megatron-LM core_v0.19.0 that may change memory and are not
- * modelled. Read off its argument parser. */
+ * modelled. Read off its argument parser. `effect` says in which direction a
+ * job with the flag lies from what is estimated, and how far at most: see
+ * model/effect.h. */
 /* clang-format off */
 const me_flag_rule me_flags_not_modelled[] = {
     {"--apply-query-key-layer-scaling",
      .option = "model.attention_softmax_in_fp32", .constant = "true",
-     .note = "temporary of the scaling; float32 softmax is estimated"},
+     .note = "a temporary of the scaling, one layer's scores; float32 "
+     "softmax is estimated",
+     .effect = ME_HIGHER(SOME)},
     {"--initial-loss-scale:f",
      .neutral = "4294967296", .needs = "--fp16",
-     .note = "the first steps are taken to overflow, as from 2^32"},
+     .note = "the first steps are taken to overflow, as from 2^32; the state "
+     "is counted all the same",
+     .effect = ME_EITHER(NONE)},
     {"--fp32-residual-connection",
      .option = "model.fp32_residual_connection", .constant = "true",
-     .note = "the float32 residual stream is not modelled"},
+     .note = "the float32 residual stream is not modelled",
+     .effect = ME_HIGHER(ANY)},
     {"--context-parallel-size:i",
-     .option = "parallel.context", .neutral = "1",
-     .note = "context parallelism"},
+     .option = "parallel.context", .neutral = "1", .note = ME_NOTE_CONTEXT,
+     .effect = ME_EITHER(ANY)},
     {"--hierarchical-context-parallel-sizes:+i --max-seqlen-per-dp-cp-rank:i "
      "--hybrid-context-parallel",
-     .note = "hybrid context parallelism"},
+     .note = "hybrid context parallelism", .effect = ME_EITHER(ANY)},
     {"--cp-comm-type:+s",
-     .needs = "--context-parallel-size", .note = "context parallelism"},
+     .needs = "--context-parallel-size", .note = "context parallelism",
+     .effect = ME_EITHER(SOME)},
     {"--expert-tensor-parallel-num-weight-shards:i",
-     .needs = "--num-experts", .note = "expert parallelism"},
+     .needs = "--num-experts", .note = "expert parallelism",
+     .effect = ME_EITHER(ANY)},
     {"--tensor-parallel-num-weight-shards:i",
-     .note = "weights sharded beyond tensor parallelism"},
+     .note = "weights sharded beyond tensor parallelism",
+     .effect = ME_EITHER(ANY)},
     {"--pipeline-model-parallel-comm-backend:nccl|ucc "
      "--distributed-backend:nccl|gloo",
-     .neutral = "nccl", .note = "communication backend"},
-    {"--use-ring-exchange-p2p", .note = "ring exchange of pipeline stages"},
+     .neutral = "nccl", .note = "communication backend",
+     .effect = ME_EITHER(SMALL)},
+    {"--use-ring-exchange-p2p",
+     .note = "ring exchange of pipeline stages", .effect = ME_EITHER(SMALL)},
     {"--use-cpu-initialization --init-model-with-meta-device",
-     .note = "initialisation away from the GPU"},
-    {"--deterministic-mode --batch-invariant-mode", .note = "other kernels"},
+     .note = "initialisation away from the GPU, less in set-up",
+     .effect = ME_LOWER(SMALL)},
+    {"--deterministic-mode --batch-invariant-mode",
+     .note = "other kernels", .effect = ME_EITHER(SOME)},
     {"--tp-comm-overlap",
-     .note = "overlapped tensor-parallel communication of Transformer Engine"},
+     .note = "overlapped tensor-parallel communication of Transformer "
+     "Engine, in buffers of its own",
+     .effect = ME_HIGHER(SOME)},
     {"--tp-comm-overlap-rs-dgrad --tp-comm-bootstrap-backend:nccl|mpi|gloo "
      "--tp-comm-overlap-cfg:s --no-tp-comm-bulk-wgrad "
      "--disable-tp-comm-bulk-wgrad --no-tp-comm-bulk-dgrad "
@@ -44,291 +60,298 @@ const me_flag_rule me_flags_not_modelled[] = {
      "--disable-tp-comm-split-ag --no-tp-comm-split-rs "
      "--disable-tp-comm-split-rs",
      .needs = "--tp-comm-overlap",
-     .note = "overlapped tensor-parallel communication"},
+     .note = "overlapped tensor-parallel communication",
+     .effect = ME_EITHER(SOME)},
     {"--cross-entropy-fusion-impl:native|te",
      .neutral = "native", .needs = "--cross-entropy-loss-fusion",
-     .note = "only the native fused cross entropy is modelled"},
-    {"--delay-wgrad-compute", .note = "delayed weight gradients"},
-    {"--defer-embedding-wgrad-compute", .note = "deferred embedding gradient"},
+     .note = "only the native fused cross entropy is modelled",
+     .effect = ME_EITHER(SOME)},
+    {"--delay-wgrad-compute",
+     .note = "delayed weight gradients, whose inputs are kept",
+     .effect = ME_HIGHER(ANY)},
+    {"--defer-embedding-wgrad-compute",
+     .note = "deferred embedding gradient, whose inputs are kept",
+     .effect = ME_HIGHER(ANY)},
     {"--wgrad-deferral-limit:i",
      .needs = "--defer-embedding-wgrad-compute",
-     .note = "deferred embedding gradient"},
+     .note = "deferred embedding gradient", .effect = ME_HIGHER(ANY)},
     {"--cpu-offloading-num-layers:i",
-     .neutral = "0", .note = "offloading to the host"},
-    {"--cpu-offloading-retain-pinned-cpu-buffers",
-     .needs = "--cpu-offloading-num-layers", .note = "offloading to the host"},
-    {"--fine-grained-activation-offloading", .note = "offloading to the host"},
+     .neutral = "0", .note = "offloading to the host", .effect = ME_LOWER(ANY)},
+    {"--fine-grained-activation-offloading",
+     .note = "offloading to the host", .effect = ME_LOWER(ANY)},
     {"--offload-modules:+s --min-offloaded-tensor-size:i "
      "--delay-offload-until-cuda-graph "
-     "--delta-offload-bytes-across-pp-ranks:i --activation-offload-fraction:f "
+     "--delta-offload-bytes-across-pp-ranks:i "
+     "--activation-offload-fraction:f "
      "--fine-grained-offloading-max-inflight-offloads:i",
      .needs = "--fine-grained-activation-offloading",
-     .note = "offloading to the host"},
+     .note = "offloading to the host", .effect = ME_LOWER(ANY)},
     {"--mtp-standalone",
      .needs = "--mtp-num-layers",
-     .note = "multi-token prediction in a pipeline stage of its own"},
+     .note = "multi-token prediction in a pipeline stage of its own",
+     .effect = ME_EITHER(ANY)},
     {"--mtp-detach-heads",
      .needs = "--mtp-num-layers",
-     .note = "multi-token prediction whose gradients end before the model"},
+     .note = "multi-token prediction whose gradients end before the model",
+     .effect = ME_EITHER(SOME)},
     {"--flash-attention-version:2|3|4",
-     .needs = "--attention-backend=flash", .note = "flash-attn's kernels"},
-    {"--apply-layernorm-1p", .note = "norm weights around zero"},
+     .needs = "--attention-backend=flash", .note = "flash-attn's kernels",
+     .effect = ME_EITHER(SMALL)},
+    {"--apply-layernorm-1p",
+     .note = "norm weights around zero, one more vector",
+     .effect = ME_HIGHER(SMALL)},
     {"--glu-linear-offset:f",
-     .neutral = "0", .note = "offset of the gated unit"},
-    {"--activation-func-clamp-value:f", .note = "clamped activation"},
-    {"--rotary-interleaved", .note = "interleaved rotary embedding"},
-    {"--qk-l2-norm", .note = "L2 norm of queries and keys"},
-    {"--qk-clip", .note = "clipping of queries and keys"},
+     .neutral = "0", .note = "offset of the gated unit, one more activation",
+     .effect = ME_HIGHER(SOME)},
+    {"--activation-func-clamp-value:f",
+     .note = "clamped activation, one more is kept", .effect = ME_HIGHER(SOME)},
+    {"--rotary-interleaved",
+     .note = "interleaved rotary embedding", .effect = ME_HIGHER(SOME)},
+    {"--qk-l2-norm",
+     .note = "L2 norm of queries and keys, in float32",
+     .effect = ME_HIGHER(SOME)},
+    {"--qk-clip",
+     .note = "clipping of queries and keys, a number a head",
+     .effect = ME_HIGHER(SMALL)},
     {"--qk-clip-alpha:f --qk-clip-threshold:f",
-     .needs = "--qk-clip", .note = "clipping of queries and keys"},
-    {"--attention-output-gate", .note = "gated attention output"},
-    {"--calculate-per-token-loss", .note = "loss per token"},
+     .needs = "--qk-clip", .note = "clipping of queries and keys",
+     .effect = ME_HIGHER(SMALL)},
+    {"--attention-output-gate",
+     .note = "gated attention output, more parameters",
+     .effect = ME_HIGHER(ANY)},
+    {"--calculate-per-token-loss",
+     .note = "loss per token", .effect = ME_EITHER(SMALL)},
     {"--mla-down-proj-fusion",
      .needs = "--multi-latent-attention",
-     .note = "fused down projections of Transformer Engine"},
+     .note = "fused down projections of Transformer Engine",
+     .effect = ME_EITHER(SOME)},
     {"--cache-mla-latents",
      .needs = "--multi-latent-attention",
-     .note = "of inference: Megatron-LM stops at it in training"},
+     .note = "of inference: Megatron-LM stops at it in training",
+     .effect = ME_EITHER(NONE)},
     {"--experimental-attention-variant:gated_delta_net|dsa",
-     .note = "attention variant"},
+     .note = "attention variant", .effect = ME_EITHER(ANY)},
     {"--dsa-indexer-n-heads:i --dsa-indexer-head-dim:i --dsa-indexer-topk:i "
      "--dsa-indexer-topk-freq:i --dsa-indexer-skip-topk-offset:i "
      "--dsa-indexer-loss-coeff:f --dsa-indexer-use-sparse-loss "
-     "--dsa-kernel-backend:none|tilelang|cudnn --dsa-indexer-rope-interleaved "
-     "--dsa-indexer-k-norm-epsilon:f --dsa-indexer-k-norm-fp32 "
-     "--linear-conv-kernel-dim:i --linear-key-head-dim:i "
-     "--linear-value-head-dim:i --linear-num-key-heads:i "
-     "--linear-num-value-heads:i --linear-attention-freq:s "
-     "--no-dsa-indexer-rotate-activation "
+     "--dsa-kernel-backend:none|tilelang|cudnn "
+     "--dsa-indexer-rope-interleaved --dsa-indexer-k-norm-epsilon:f "
+     "--dsa-indexer-k-norm-fp32 --linear-conv-kernel-dim:i "
+     "--linear-key-head-dim:i --linear-value-head-dim:i "
+     "--linear-num-key-heads:i --linear-num-value-heads:i "
+     "--linear-attention-freq:s --no-dsa-indexer-rotate-activation "
      "--disable-dsa-indexer-rotate-activation --no-dsa-indexer-scoring-relu "
      "--disable-dsa-indexer-scoring-relu",
-     .needs = "--experimental-attention-variant", .note = "attention variant"},
-    {"--use-mup", .note = "maximal update parametrisation"},
+     .needs = "--experimental-attention-variant", .note = "attention variant",
+     .effect = ME_EITHER(ANY)},
+    {"--use-mup",
+     .note = "maximal update parametrisation", .effect = ME_HIGHER(SOME)},
     {"--mup-width-mult:f --mup-base-hidden-size:i --mup-embedding-mult:f "
      "--mup-output-mult:f --mup-base-head-dim:f --mup-attn-scale-power:f",
-     .needs = "--use-mup", .note = "maximal update parametrisation"},
+     .needs = "--use-mup", .note = "maximal update parametrisation",
+     .effect = ME_HIGHER(SOME)},
     {"--fused-residual-rmsnorm",
-     .needs = "--num-experts",
-     .note = "kernels of Transformer Engine"},
+     .needs = "--num-experts", .note = "kernels of Transformer Engine",
+     .effect = ME_EITHER(SOME)},
     {"--use-transformer-engine-op-fuser "
      "--use-te-activation-func --use-grouped-gemm-for-dense-mlp",
-     .note = "kernels of Transformer Engine"},
-    {"--fp8-format:e4m3|hybrid", .note = "FP8"},
+     .note = "kernels of Transformer Engine", .effect = ME_EITHER(SOME)},
+    {"--fp8-format:e4m3|hybrid",
+     .note = "FP8", .effect = {ME_REACH_MUCH, ME_REACH_SOME}},
+    {"--fp8-param-gather",
+     .needs = "--fp8-format", .note = "parameters in FP8",
+     .effect = {ME_REACH_MUCH, ME_REACH_SOME}},
     {"--fp8-recipe:tensorwise|delayed|mxfp8|blockwise|custom "
      "--fp8-quantizer-factory:s --fp8-margin:i --fp8-interval:i "
      "--fp8-amax-history-len:i --fp8-amax-compute-algo:most_recent|max "
-     "--fp8-output-proj --fp8-param-gather --no-fp8-wgrad --disable-fp8-wgrad "
+     "--fp8-output-proj --no-fp8-wgrad --disable-fp8-wgrad "
      "--first-last-layers-bf16 --num-layers-at-start-in-bf16:i "
      "--num-layers-at-end-in-bf16:i --keep-fp8-transpose-cache "
      "--reuse-grad-buf-for-mxfp8-param-ag",
-     .needs = "--fp8-format", .note = "FP8"},
-    {"--fp4-format:e2m1", .note = "FP4"},
+     .needs = "--fp8-format", .note = "FP8", .effect = ME_EITHER(SOME)},
+    {"--fp4-format:e2m1",
+     .note = "FP4", .effect = {ME_REACH_MUCH, ME_REACH_SOME}},
     {"--fp4-recipe:nvfp4|custom --fp4-quantizer-factory:s --fp4-param-gather",
-     .needs = "--fp4-format", .note = "FP4"},
+     .needs = "--fp4-format", .note = "FP4",
+     .effect = {ME_REACH_MUCH, ME_REACH_SOME}},
     {"--te-precision-config-file:s --use-kitchen-attention "
      "--kitchen-config-file:s --kitchen-recipe-number:i",
-     .note = "quantisation"},
+     .note = "quantisation", .effect = ME_EITHER(ANY)},
     {"--kitchen-attention-backend:sdpa|fa",
-     .needs = "--use-kitchen-attention", .note = "quantisation"},
-    {"--overlap-moe-expert-parallel-comm "
-     "--overlap-dispatch-backward-with-experts-wgrad "
-     "--ep-overlap-early-attn-memory-release "
-     "--use-fused-weighted-squared-relu --high-priority-a2a-comm-stream "
-     "--moe-shared-expert-gate "
-     "--moe-shared-expert-overlap --use-grouped-gemm-for-shared-expert "
-     "--moe-shared-expert-glu-interleave-size:i --moe-enable-routing-replay "
-     "--moe-router-padding-for-quantization --moe-router-padding-for-fp8 "
-     "--moe-router-num-groups:i --moe-router-group-topk:i "
-     "--moe-router-topk-scaling-factor:f "
-     "--moe-router-score-function:softmax|sigmoid|sqrtsoftplus "
-     "--moe-router-dtype:fp32|fp64 --moe-router-enable-expert-bias "
-     "--moe-router-bias-update-rate:f --moe-router-quantile-balancing-ema:f "
-     "--moe-router-force-load-balancing --moe-router-force-biased:f "
-     "--moe-grouped-gemm --moe-single-grouped-weight "
-     "--moe-single-grouped-bias --moe-z-loss-coeff:f --moe-input-jitter-eps:f "
-     "--moe-enable-deepep "
-     "--moe-flex-dispatcher-backend:deepep|hybridep|ncclep "
-     "--moe-permute-fusion-into-hybridep "
-     "--moe-hybridep-pad-uneven-dispatch-inputs --moe-per-layer-logging "
-     "--moe-expert-capacity-factor:f --moe-pad-expert-input-to-capacity "
-     "--moe-pad-experts-for-cuda-graph-inference "
-     "--moe-token-drop-policy:probs|position --moe-layer-recompute "
-     "--moe-permute-fusion --moe-router-fusion --moe-apply-probs-on-input "
-     "--moe-latent-size:i --moe-flex-dispatcher-num-sms:i "
-     "--moe-deepep-num-sms:i --moe-hybridep-num-sms:i "
-     "--moe-hybridep-num-blocks-permute:i "
-     "--moe-hybridep-num-blocks-unpermute:i "
-     "--moe-hybridep-num-sms-preprocessing:i --moe-ncclep-static-shape "
-     "--moe-ncclep-zero-copy --moe-mlp-glu-interleave-size:i "
-     "--moe-expert-rank-capacity-factor:f --moe-paged-stash "
-     "--moe-paged-stash-page-size:i "
-     "--moe-paged-stash-buffer-size-factor-cuda:f "
-     "--moe-paged-stash-buffer-size-factor-cpu:f "
-     "--moe-use-upcycling "
-     "--moe-upcycling-granularity:i --moe-routing-trace-path:s "
-     "--moe-routing-trace-max-training-iters:i "
-     "--moe-routing-trace-capture-logits "
-     "--moe-routing-trace-capture-hidden-states "
-     "--moe-routing-trace-dump-weights",
-     .needs = "--num-experts", .note = "experts"},
+     .needs = "--use-kitchen-attention", .note = "quantisation",
+     .effect = ME_EITHER(ANY)},
     {"--enable-cuda-graph --external-cuda-graph --optimizer-cuda-graph",
-     .note = "CUDA graphs"},
+     .note = "CUDA graphs", .effect = ME_EITHER(ANY)},
     {"--cuda-graph-impl:none|local|transformer_engine|full_iteration",
-     .neutral = "none", .note = "CUDA graphs"},
+     .neutral = "none", .note = "CUDA graphs", .effect = ME_EITHER(ANY)},
     {"--cuda-graph-warmup-steps:i --cuda-graph-scope:+s "
      "--cuda-graph-modules:+s",
-     .needs = "--cuda-graph-impl", .note = "CUDA graphs"},
-    {"--te-rng-tracker", .note = "random state for CUDA graphs"},
+     .needs = "--cuda-graph-impl", .note = "CUDA graphs",
+     .effect = ME_EITHER(ANY)},
+    {"--te-rng-tracker",
+     .note = "random state for CUDA graphs", .effect = ME_EITHER(SMALL)},
     {"--no-clone-scatter-output-in-embedding "
      "--disable-clone-scatter-output-in-embedding",
      .needs = "--sequence-parallel",
-     .note = "the embedding keeps its whole output"},
+     .note = "the embedding keeps its whole output", .effect = ME_HIGHER(SOME)},
     {"--symmetric-ar-type:two_shot|one_shot|multimem_all_reduce",
-     .note = "symmetric-memory all-reduce"},
-    {"--mrope-section:+i", .note = "multimodal rotary embedding"},
+     .note = "symmetric-memory all-reduce", .effect = ME_HIGHER(SMALL)},
+    {"--mrope-section:+i",
+     .note = "multimodal rotary embedding", .effect = ME_EITHER(SMALL)},
     {"--is-hybrid-model --hybrid-layer-pattern:s --hybrid-override-pattern:s",
-     .note = "state-space layers"},
+     .note = "state-space layers", .effect = ME_EITHER(ANY)},
     {"--mamba-state-dim:i --mamba-head-dim:i --mamba-num-groups:i "
      "--mamba-num-heads:i --disable-mamba-mem-eff-path "
      "--mamba-training-ssm-states-dtype:fp32|bf16",
-     .needs = "--hybrid-layer-pattern", .note = "state-space layers"},
-    {"--mlp-chunks-for-training:i", .neutral = "1", .note = "MLP in chunks"},
+     .needs = "--hybrid-layer-pattern", .note = "state-space layers",
+     .effect = ME_EITHER(ANY)},
+    {"--mlp-chunks-for-training:i",
+     .neutral = "1", .note = "MLP in chunks", .effect = ME_LOWER(SOME)},
     {"--window-size:s", .needs = "--transformer-impl=local",
-     .note = "sliding-window attention"},
+     .note = "sliding-window attention", .effect = ME_EITHER(SOME)},
     {"--window-attn-skip-freq:s",
-     .needs = "--window-size", .note = "sliding-window attention"},
+     .needs = "--window-size", .note = "sliding-window attention",
+     .effect = ME_EITHER(SOME)},
     {"--yarn-original-max-position-embeddings:i --yarn-beta-fast:f "
      "--yarn-beta-slow:f --yarn-correction-range-round-to-int "
      "--no-yarn-correction-range-round-to-int",
-     .needs = "--position-embedding-type=yarn", .note = "YaRN"},
+     .needs = "--position-embedding-type=yarn", .note = "YaRN",
+     .effect = ME_EITHER(SMALL)},
     {"--relative-attention-num-buckets:i --relative-attention-max-distance:i",
      .needs = "--position-embedding-type=relative",
-     .note = "relative positions"},
-    {"--no-rope-freq:s", .note = "layers without rotary embedding"},
+     .note = "relative positions", .effect = ME_HIGHER(ANY)},
+    {"--no-rope-freq:s",
+     .note = "layers without rotary embedding, which keep less",
+     .effect = ME_LOWER(SOME)},
     {"--no-position-embedding",
      .needs = "!--position-embedding-type=rope|none",
-     .note = "deprecated; learned positions unless rope is given"},
-    {"--onnx-safe:s", .note = "workarounds for ONNX"},
+     .note = "deprecated; learned positions unless rope is given",
+     .effect = ME_LOWER(SMALL)},
+    {"--onnx-safe:s",
+     .note = "workarounds for ONNX", .effect = ME_EITHER(SMALL)},
     {"--decoder-num-layers:i --decoder-seq-length:i",
-     .note = "encoder-decoder models"},
+     .note = "encoder-decoder models", .effect = ME_EITHER(ANY)},
     {"--muon-momentum:f --muon-no-split-qkv --muon-nesterov "
      "--muon-scale-mode:spectral|unit_rms_norm|shape_scaling "
      "--muon-fp32-matmul-prec:low|medium|high --muon-coefficient-type:s "
      "--muon-num-ns-steps:i --muon-tp-mode:blockwise|duplicated|distributed "
      "--muon-extra-scale-factor:f --muon-scalar-optimizer:adam|lion",
-     .needs = "--optimizer=muon|dist_muon|adaptive_muon", .note = "Muon"},
+     .needs = "--optimizer=muon|dist_muon|adaptive_muon", .note = "Muon",
+     .effect = ME_EITHER(ANY)},
     {"--lion-beta1:f --lion-beta2:f",
-     .needs = "--optimizer=lion", .note = "Lion"},
+     .needs = "--optimizer=lion", .note = "a number that Lion uses",
+     .effect = ME_EITHER(NONE)},
     {"--no-use-layer-wise-param-layout",
      .needs = "--optimizer=muon|dist_muon|adaptive_muon|lion|soap",
-     .note = "layer-wise optimizers"},
-    {"--rampup-batch-size:3i --step-batch-size-schedule:s",
-     .note = "batch sizes that change; the global batch size is estimated"},
-    {"--decrease-batch-size-if-needed",
-     .needs = "--rampup-batch-size", .note = "batch sizes that change"},
+     .note = "layer-wise optimizers", .effect = ME_EITHER(ANY)},
+    {"--step-batch-size-schedule:s",
+     .note = "batch sizes that change; the largest is estimated",
+     .effect = ME_EITHER(SMALL)},
     {"--empty-unused-memory-level:0|1|2",
-     .neutral = "0", .note = "emptying the cache between iterations"},
+     .neutral = "0", .note = "emptying the cache between iterations",
+     .effect = ME_EITHER(SMALL)},
     {"--check-weight-hash-across-dp-replicas-interval:i "
      "--gpu-sniff-test-interval:i --check-for-large-grads",
-     .note = "a check that allocates"},
+     .note = "a check that allocates", .effect = ME_HIGHER(SMALL)},
     {"--log-params-norm --log-max-attention-logit",
-     .note = "logging that allocates on the GPU"},
-    {"--record-shapes", .needs = "--profile", .note = "autograd profiling"},
+     .note = "logging that allocates on the GPU, between steps",
+     .effect = ME_HIGHER(SMALL)},
+    {"--record-shapes",
+     .needs = "--profile", .note = "autograd profiling",
+     .effect = ME_HIGHER(SMALL)},
     {"--use-pytorch-profiler",
-     .needs = "--profile", .note = "profilers take device memory"},
-    {"--fp16-lm-cross-entropy", .note = "cross entropy in float16"},
-    {"--perform-rl-step", .note = "reinforcement learning"},
-    {"--rl-prompts-per-eval:i --grpo-prompts-per-step:i --grpo-group-size:i "
-     "--rl-generation-lag:i --rl-submission-granularity:R|G|B "
-     "--rl-consumption-granularity:R|G|B --grpo-iterations:i "
-     "--grpo-clamp-eps-lower:f --grpo-clamp-eps-upper:f --grpo-kl-beta:f "
-     "--grpo-entropy-term-weight:f --grpo-filter-groups-with-same-reward "
-     "--langrl-env-config:s --rl-default-temperature:f --rl-default-top-p:f "
-     "--rl-default-top-k:i --rl-offload-optimizer-during-inference "
-     "--rl-kv-cache-management-mode:persist|offload|recompute "
-     "--rl-persist-cuda-graphs --no-rl-persist-cuda-graphs "
-     "--rl-partial-rollouts --no-rl-partial-rollouts "
-     "--rl-inference-logprobs-is-correction "
-     "--no-rl-inference-logprobs-is-correction "
-     "--rl-importance-sampling-truncation-coef:f --rl-use-sequence-packing "
-     "--no-rl-use-sequence-packing "
-     "--rl-sequence-packing-max-sequences-per-bin:i "
-     "--rl-sequence-packing-algo:fifo|round-robin --rl-training-cuda-graphs "
-     "--no-rl-training-cuda-graphs "
-     "--rl-inference-tensor-model-parallel-size:i "
-     "--rl-inference-pipeline-model-parallel-size:i "
-     "--rl-inference-expert-model-parallel-size:i "
-     "--rl-inference-expert-tensor-model-parallel-size:i "
-     "--rl-inference-model-unified-memory-level:0|1 "
-     "--rl-offload-inference-model-weights-when-idle "
-     "--no-rl-offload-inference-model-weights-when-idle "
-     "--refit-method:nccl|gloo|nvshmem --rl-verify-model-weights-swap "
-     "--no-rl-verify-model-weights-swap --rl-skip-bos-token "
-     "--no-rl-skip-bos-token --rl-profile --rl-profile-dir:s "
-     "--rl-inference-parsers:*s",
-     .needs = "--perform-rl-step", .note = "reinforcement learning"},
-    {"--freeze-all-layers", .note = "frozen layers"},
-    {"--skip-train", .note = "a job that does not train"},
+     .needs = "--profile", .note = "profilers take device memory",
+     .effect = ME_HIGHER(SMALL)},
+    {"--fp16-lm-cross-entropy",
+     .note = "cross entropy in float16, not in float32",
+     .effect = ME_LOWER(SOME)},
+    {"--freeze-all-layers",
+     .note = "frozen layers", .effect = ME_LOWER(ANY)},
+    {"--skip-train",
+     .note = "a job that does not train", .effect = ME_LOWER(ANY)},
     {"--load:s --pretrained-checkpoint:s",
-     .note = "loading a checkpoint at the start"},
+     .note = "loading a checkpoint at the start, in pieces",
+     .effect = ME_HIGHER(SMALL)},
     {"--use-checkpoint-args --use-mp-args-from-checkpoint-args",
-     .note = "flags kept in a checkpoint"},
-    {"--yaml-cfg:s", .note = "flags in a YAML file"},
+     .note = "flags kept in a checkpoint", .effect = ME_EITHER(ANY)},
+    {"--yaml-cfg:s",
+     .note = "flags in a YAML file", .effect = ME_EITHER(ANY)},
     {"--load-main-params-from-ckpt",
-     .needs = "--load", .note = "loading a checkpoint at the start"},
+     .needs = "--load",
+     .note = "loading a checkpoint at the start, in pieces",
+     .effect = ME_HIGHER(SMALL)},
     {"--save-activations-interval:i --save-wgrads-interval:i "
      "--save-dgrads-interval:i --save-tokens-per-expert-interval:i",
-     .note = "saving activations or gradients"},
+     .note = "saving activations or gradients, which are kept",
+     .effect = ME_HIGHER(ANY)},
     {"--use-megatron-fsdp",
-     .note = "fully sharded data parallelism"},
+     .note = "fully sharded data parallelism", .effect = ME_EITHER(ANY)},
     {"--data-parallel-sharding-strategy:no_shard|optim|optim_grads|"
-     "optim_grads_params --outer-dp-sharding-strategy:no_shard|optim "
-     "--fsdp-double-buffer --fsdp-manual-registration "
-     "--suggested-communication-unit-size:i --enable-full-sharding-in-hsdp "
-     "--no-gradient-reduce-div-fusion "
+     "optim_grads_params "
+     "--outer-dp-sharding-strategy:no_shard|optim --fsdp-double-buffer "
+     "--fsdp-manual-registration --suggested-communication-unit-size:i "
+     "--enable-full-sharding-in-hsdp --no-gradient-reduce-div-fusion "
      "--megatron-fsdp-main-params-dtype:fp32|bf16|fp16|auto "
      "--megatron-fsdp-main-grads-dtype:fp32|bf16|fp16|auto "
      "--megatron-fsdp-grad-comm-dtype:fp32|fp16|bf16|auto "
      "--megatron-fsdp-enable-fine-grained-param-gather "
      "--megatron-fsdp-max-pool-double-buffer "
      "--fsdp-db-use-persist-buf-on-alloc-fail",
-     .needs = "--use-megatron-fsdp", .note = "fully sharded data parallelism"},
-    {"--nccl-communicator-config-path:s", .note = "settings of communicators"},
-    {"--use-sharp", .note = "in-network reduction"},
+     .needs = "--use-megatron-fsdp", .note = "fully sharded data parallelism",
+     .effect = ME_EITHER(ANY)},
+    {"--nccl-communicator-config-path:s",
+     .note = "settings of communicators", .effect = ME_EITHER(SMALL)},
+    {"--use-sharp",
+     .note = "in-network reduction", .effect = ME_EITHER(SMALL)},
     {"--sharp-enabled-group:dp|dp_replica",
-     .needs = "--use-sharp", .note = "in-network reduction"},
-    {"--use-nccl-ub", .note = "registered communication buffers"},
+     .needs = "--use-sharp", .note = "in-network reduction",
+     .effect = ME_EITHER(SMALL)},
+    {"--use-nccl-ub",
+     .note = "registered communication buffers", .effect = ME_HIGHER(SOME)},
     {"--disable-symmetric-registration",
-     .needs = "--use-nccl-ub", .note = "registered communication buffers"},
-    {"--create-all-gather-group", .note = "one more communicator"},
-    {"--fake-process-group", .note = "a process group without peers"},
+     .needs = "--use-nccl-ub", .note = "registered communication buffers",
+     .effect = ME_EITHER(SOME)},
+    {"--create-all-gather-group",
+     .note = "one more communicator", .effect = ME_HIGHER(SMALL)},
+    {"--fake-process-group",
+     .note = "a process group without peers, so no communicators",
+     .effect = ME_LOWER(SOME)},
     {"--ddp-reduce-scatter-with-fp32-accumulation "
      "--ddp-param-name-patterns-for-fp32-local-accumulation:+s",
-     .note = "gradient reduction with copies"},
-    {"--disable-jit-fuser", .note = "compiled functions switched off"},
-    {"--eval-micro-batch-size:i --full-validation --multiple-validation-sets",
-     .note = "evaluation; training is estimated"},
-    {"--test-mode", .note = "test mode"},
-    {"--dataloader-inter-document-masking", .note = "packed documents"},
-    {"--sft", .note = "fine-tuning with packed samples"},
+     .note = "gradient reduction with copies of a bucket",
+     .effect = ME_HIGHER(ANY)},
+    {"--eval-micro-batch-size:i",
+     .note = "evaluation with larger micro-batches; training is estimated",
+     .effect = ME_HIGHER(ANY)},
+    {"--test-mode",
+     .note = "test mode", .effect = ME_EITHER(SMALL)},
+    {"--dataloader-inter-document-masking",
+     .note = "packed documents", .effect = ME_EITHER(SOME)},
+    {"--sft",
+     .note = "fine-tuning with packed samples", .effect = ME_EITHER(ANY)},
     {"--sft-tokenizer-prompt-format:s",
-     .needs = "--sft", .note = "fine-tuning"},
+     .needs = "--sft", .note = "fine-tuning", .effect = ME_EITHER(NONE)},
     {"--no-pad-vocab-size --disable-pad-vocab-size",
-     .note = "a vocabulary that is not padded; the padded one is estimated"},
+     .note = "a vocabulary that is not padded; the padded one is estimated",
+     .effect = ME_LOWER(SMALL)},
     {"--heterogeneous-layers-config-path:s "
      "--heterogeneous-layers-config-encoded-json:s",
-     .note = "layers that differ"},
-    {"--spec:*s", .note = "a layer specification of its own"},
+     .note = "layers that differ", .effect = ME_EITHER(ANY)},
+    {"--spec:*s",
+     .note = "a layer specification of its own", .effect = ME_EITHER(ANY)},
     {"--logits-save-dir:s --logits-load-dir:s",
-     .note = "distillation from logits"},
-    {"--logits-save-top-k:i --logits-save-top-p:f --logits-save-top-p-min-k:i "
-     "--logits-save-dtype:fp16|bf16|fp32",
-     .needs = "--logits-save-dir", .note = "distillation from logits"},
+     .note = "distillation from logits", .effect = ME_HIGHER(ANY)},
+    {"--logits-save-top-k:i --logits-save-top-p:f "
+     "--logits-save-top-p-min-k:i --logits-save-dtype:fp16|bf16|fp32",
+     .needs = "--logits-save-dir", .note = "distillation from logits",
+     .effect = ME_HIGHER(ANY)},
     {"--logits-load-decode-threads:i --logits-load-prefetch-factor:i "
      "--logits-load-msc-prefetch-depth:i --logits-load-kd-loss-alpha:f "
      "--logits-load-ignore-errors",
-     .needs = "--logits-load-dir", .note = "distillation from logits"},
-    {"--inprocess-restart", .note = "restart within the process"},
+     .needs = "--logits-load-dir", .note = "distillation from logits",
+     .effect = ME_HIGHER(ANY)},
+    {"--inprocess-restart",
+     .note = "restart within the process", .effect = ME_EITHER(SMALL)},
     {"--inprocess-max-iterations:i --inprocess-monitor-thread-interval:f "
      "--inprocess-monitor-process-interval:f "
      "--inprocess-progress-watchdog-interval:f "
@@ -338,22 +361,25 @@ const me_flag_rule me_flags_not_modelled[] = {
      "--inprocess-last-call-wait:f --inprocess-termination-grace-time:f "
      "--inprocess-granularity:node|rank --inprocess-active-world-size:i "
      "--inprocess-empty-cuda-cache",
-     .needs = "--inprocess-restart", .note = "restart within the process"},
-    {"--error-injection-rate:i", .neutral = "0", .note = "injected errors"},
+     .needs = "--inprocess-restart", .note = "restart within the process",
+     .effect = ME_EITHER(SMALL)},
+    {"--error-injection-rate:i",
+     .neutral = "0", .note = "injected errors", .effect = ME_EITHER(NONE)},
     {"--error-injection-type:correct_result|transient_error|persistent_error",
-     .needs = "--error-injection-rate", .note = "injected errors"},
-    {"--export-model-type:s --export-legacy-megatron --export-te-mcore-model "
-     "--export-default-te-spec --export-force-local-attention "
-     "--export-kv-cache-quant:s --export-real-quant-cfg:s "
-     "--export-quant-cfg:s --export-kd-teacher-load:s "
-     "--export-kd-teacher-model-config:s --export-kd-teacher-ckpt-format:s "
-     "--export-kd-cfg:s --finetune-hf-dataset:s --finetune-data-split:s "
-     "--qad-train-target:s --freeze-base-for-mtp --export-qk-l2-norm "
-     "--export-moe-apply-probs-on-input --export-offline-model "
-     "--modelopt-enabled --enable-gpt-oss",
-     .note = "model optimisation"},
-    {"--vision-pretraining", .note = "vision models"},
-    {"--output-bert-embeddings", .note = "BERT"},
+     .needs = "--error-injection-rate", .note = "injected errors",
+     .effect = ME_EITHER(NONE)},
+    {"--replication --replication-jump:i --replication-factor:i",
+     .needs = "--non-persistent-ckpt-type=local",
+     .note = "copies of local checkpoints, which GPUs exchange",
+     .effect = ME_HIGHER(SOME)},
+    {"--use-persistent-ckpt-worker",
+     .needs = "--async-save",
+     .note = "a process that writes checkpoints, with a CUDA context",
+     .effect = ME_HIGHER(SMALL)},
+    {"--mtp-hybrid-override-pattern:s",
+     .needs = "--mtp-num-layers",
+     .note = "becomes a pattern of layers, as of hybrid models",
+     .effect = ME_EITHER(ANY)},
     {.flags = NULL},
 };
 /* clang-format on */

@@ -100,9 +100,10 @@ static me_status list_key(reading *r, me_flag_list *list, const char *key,
     return me_flag_list_add(r->config, list, key, note, r->diag);
 }
 
-static me_status list_unmodelled(reading *r, const char *key, const char *note)
+static me_status list_unmodelled(reading *r, const char *key, const char *note,
+                                 me_effect effect)
 {
-    return list_key(r, &r->config->not_modelled, key, note);
+    return me_config_add_not_modelled(r->config, key, note, effect, r->diag);
 }
 
 static me_status list_modelled(reading *r, const char *key)
@@ -191,7 +192,8 @@ static me_status read_bias(reading *r, const char *key, const char *name,
         return list_unmodelled(r, key,
                                has_attention ? "biases of the attention alone; "
                                                "model.add_qkv_bias is nearest"
-                                             : "biases of the MLP alone");
+                                             : "biases of the MLP alone",
+                               (me_effect)ME_EITHER(SMALL));
     }
     const me_status status = me_config_set(r->config, name, "true", r->diag);
     return status == ME_OK ? list_modelled(r, key) : status;
@@ -205,7 +207,7 @@ static me_status read_rope(reading *r, const char *key, const me_hf_rule *rule,
     if (json_is_object(value) && (type == NULL || is_neutral(rule, type))) {
         return list_no_effect(r, key, NULL);
     }
-    return list_unmodelled(r, key, rule->note);
+    return list_unmodelled(r, key, rule->note, rule->effect);
 }
 
 static me_status read_window(reading *r, const char *key,
@@ -215,7 +217,7 @@ static me_status read_window(reading *r, const char *key,
     const json_t *use = json_object_get(r->root, "use_sliding_window");
     const bool is_used =
         use != NULL ? !json_is_false(use) : r->architecture->is_windowed;
-    return is_used ? list_unmodelled(r, key, rule->note)
+    return is_used ? list_unmodelled(r, key, rule->note, rule->effect)
                    : list_no_effect(r, key, "use_sliding_window is false");
 }
 
@@ -227,7 +229,7 @@ static me_status read_layer_types(reading *r, const char *key,
         is_plain = is_plain && is_neutral(rule, json_array_get(value, i));
     }
     return is_plain ? list_no_effect(r, key, NULL)
-                    : list_unmodelled(r, key, rule->note);
+                    : list_unmodelled(r, key, rule->note, rule->effect);
 }
 
 static me_status read_embedding_dropout(reading *r, const char *key,
@@ -243,7 +245,7 @@ static me_status read_embedding_dropout(reading *r, const char *key,
     const double own = json_number_value(value);
     return own >= residual && own <= residual
                ? list_modelled(r, key)
-               : list_unmodelled(r, key, rule->note);
+               : list_unmodelled(r, key, rule->note, rule->effect);
 }
 
 static me_status read_refused(reading *r, const char *key,
@@ -269,8 +271,9 @@ static me_status read_by_rule(reading *r, const char *key,
     case ME_HF_OPTION: return read_option(r, key, rule->option, value);
     case ME_HF_NO_EFFECT: return list_no_effect(r, key, rule->note);
     case ME_HF_UNMODELLED:
-        return is_neutral(rule, value) ? list_no_effect(r, key, "at this value")
-                                       : list_unmodelled(r, key, rule->note);
+        return is_neutral(rule, value)
+                   ? list_no_effect(r, key, "at this value")
+                   : list_unmodelled(r, key, rule->note, rule->effect);
     case ME_HF_REFUSED: return read_refused(r, key, rule, value);
     case ME_HF_TIED: return read_tied(r, key, rule->option, value);
     case ME_HF_BIAS: return read_bias(r, key, rule->option, value);
@@ -294,7 +297,9 @@ static me_status read_key(reading *r, const char *key, const json_t *value)
         char note[96];
         (void)snprintf(note, sizeof note, "unknown key of %s",
                        r->architecture->name);
-        return list_unmodelled(r, shown(key, buffer), note);
+        /* The class would pass it over, if it is not newer than this. */
+        return list_unmodelled(r, shown(key, buffer), note,
+                               (me_effect)ME_EITHER(SOME));
     }
     return read_by_rule(r, key, rule, value);
 }

@@ -5,39 +5,45 @@
 #include <string.h>
 
 /* clang-format off */
-#define OPTION(key, option) {key, ME_HF_OPTION, option, NULL, NULL}
+#define RULE(keys, use, option, neutral, note) \
+    {keys, use, option, neutral, note, ME_EITHER(NONE)}
+#define UNMODELLED(keys, use, neutral, effect, note) \
+    {keys, use, NULL, neutral, note, effect}
+#define OPTION(key, option) RULE(key, ME_HF_OPTION, option, NULL, NULL)
 
 /* What every architecture may have. */
 static const me_hf_rule common_rules[] = {
     OPTION("vocab_size", "model.vocab_size"),
-    {"torch_dtype|dtype", ME_HF_NO_EFFECT, NULL, NULL,
-     "of the stored checkpoint; train.params_dtype is that of training"},
-    {"tie_word_embeddings", ME_HF_TIED,
-     "model.untie_embeddings_and_output_weights", NULL, NULL},
-    {"quantization_config|compression_config", ME_HF_UNMODELLED, NULL, NULL,
-     "quantised weights; train.params_dtype is estimated"},
-    {"num_experts|num_local_experts|n_routed_experts|num_experts_per_tok|"
-     "moe_intermediate_size|moe_num_experts",
-     ME_HF_REFUSED, NULL, "0", "of models with experts only Mixtral is "
-     "read"},
-    {"num_nextn_predict_layers", ME_HF_REFUSED, NULL, "0",
-     "multi-token prediction is not modelled"},
-    {"is_decoder", ME_HF_NO_EFFECT, NULL, NULL, NULL},
-    {"is_encoder_decoder|add_cross_attention", ME_HF_REFUSED, NULL, "false",
-     "cross-attention is not modelled"},
-    {"gradient_checkpointing", ME_HF_UNMODELLED, NULL, "false",
-     "give recompute.granularity"},
-    {"chunk_size_feed_forward", ME_HF_UNMODELLED, NULL, "0",
-     "the MLP in chunks"},
-    {"architectures|model_type|transformers_version|_name_or_path|"
+    RULE("torch_dtype|dtype", ME_HF_NO_EFFECT, NULL, NULL,
+     "of the stored checkpoint; train.params_dtype is that of training"),
+    RULE("tie_word_embeddings", ME_HF_TIED,
+     "model.untie_embeddings_and_output_weights", NULL, NULL),
+    UNMODELLED("quantization_config|compression_config", ME_HF_UNMODELLED, NULL,
+     ME_EITHER(ANY), "quantised weights; train.params_dtype is estimated"),
+    RULE("num_experts|num_local_experts|n_routed_experts|num_experts_per_tok|"
+     "moe_intermediate_size|moe_num_experts", ME_HF_REFUSED,
+     NULL, "0", "of models with experts only Mixtral is "
+     "read"),
+    RULE("num_nextn_predict_layers", ME_HF_REFUSED,
+     NULL, "0", "multi-token prediction is not modelled"),
+    RULE("is_decoder", ME_HF_NO_EFFECT, NULL, NULL,
+     "a causal model is one"),
+    RULE("is_encoder_decoder|add_cross_attention", ME_HF_REFUSED,
+     NULL, "false", "cross-attention is not modelled"),
+    UNMODELLED("gradient_checkpointing", ME_HF_UNMODELLED, "false",
+     ME_LOWER(ANY), "give recompute.granularity"),
+    UNMODELLED("chunk_size_feed_forward", ME_HF_UNMODELLED, "0",
+     ME_LOWER(SOME), "the MLP in chunks"),
+    RULE("architectures|model_type|transformers_version|_name_or_path|"
      "_attn_implementation|_attn_implementation_autoset|auto_map|"
      "bos_token_id|eos_token_id|pad_token_id|unk_token_id|sep_token_id|"
      "decoder_start_token_id|tokenizer_class|initializer_range|use_cache|"
      "output_attentions|output_hidden_states|return_dict|id2label|label2id|"
      "num_labels|task_specific_params|problem_type|torchscript|use_bfloat16|"
      "finetuning_task|prefix|do_sample|max_length|min_length|temperature|top_k|"
-     "top_p|repetition_penalty|license|seed",
-     ME_HF_NO_EFFECT, NULL, NULL, NULL},
+     "top_p|repetition_penalty|license|seed", ME_HF_NO_EFFECT, NULL, NULL,
+     "names, numbers of special tokens, how text is generated, what a forward "
+     "returns"),
     {.keys = NULL},
 };
 
@@ -52,20 +58,20 @@ static const me_hf_rule llama_rules[] = {
     OPTION("max_position_embeddings", "model.max_position_embeddings"),
     OPTION("attention_dropout", "model.attention_dropout"),
     OPTION("partial_rotary_factor", "model.rotary_percent"),
-    {"hidden_act", ME_HF_REFUSED, NULL, "silu|swish",
-     "of gated activations only silu is modelled"},
-    {"attention_bias|mlp_bias", ME_HF_BIAS, "model.add_bias_linear", NULL,
-     NULL},
-    {"rope_scaling|rope_parameters", ME_HF_ROPE, NULL,
-     "default|linear|dynamic|llama3", "another rotary embedding"},
-    {"sliding_window", ME_HF_WINDOW, NULL, NULL,
-     "attention within a window; full attention is estimated"},
-    {"layer_types", ME_HF_LAYER_TYPES, NULL, "full_attention",
-     "layers of other kinds; full attention is estimated"},
-    {"use_sliding_window|max_window_layers|rms_norm_eps|rope_theta|"
+    RULE("hidden_act", ME_HF_REFUSED,
+     NULL, "silu|swish", "of gated activations only silu is modelled"),
+    RULE("attention_bias|mlp_bias", ME_HF_BIAS,
+     "model.add_bias_linear", NULL, NULL),
+    UNMODELLED("rope_scaling|rope_parameters", ME_HF_ROPE, "default|linear|dynamic|llama3",
+     ME_EITHER(SMALL), "another rotary embedding"),
+    UNMODELLED("sliding_window", ME_HF_WINDOW, NULL,
+     ME_EITHER(SOME), "attention within a window; full attention is estimated"),
+    UNMODELLED("layer_types", ME_HF_LAYER_TYPES, "full_attention",
+     ME_EITHER(SOME), "layers of other kinds; full attention is estimated"),
+    RULE("use_sliding_window|max_window_layers|rms_norm_eps|rope_theta|"
      "original_max_position_embeddings|pretraining_tp|rope_interleaved|"
-     "use_mrope",
-     ME_HF_NO_EFFECT, NULL, NULL, NULL},
+     "use_mrope", ME_HF_NO_EFFECT, NULL, NULL,
+     "what sliding_window decides; numbers that kernels use"),
     {.keys = NULL},
 };
 
@@ -73,8 +79,10 @@ static const me_hf_rule mixtral_rules[] = {
     OPTION("num_local_experts", "moe.num_experts"),
     OPTION("num_experts_per_tok", "moe.router_topk"),
     OPTION("router_aux_loss_coef", "moe.aux_loss_coeff"),
-    {"output_router_logits|router_jitter_noise",
-     ME_HF_NO_EFFECT, NULL, NULL, NULL},
+    UNMODELLED("router_jitter_noise", ME_HF_UNMODELLED, "0|0.0",
+     ME_HIGHER(SOME), "noise on what the router is given"),
+    RULE("output_router_logits", ME_HF_NO_EFFECT, NULL, NULL,
+     "what a forward returns"),
     {.keys = NULL},
 };
 
@@ -86,17 +94,19 @@ static const me_hf_rule gpt2_rules[] = {
     OPTION("n_positions", "model.max_position_embeddings"),
     OPTION("attn_pdrop", "model.attention_dropout"),
     OPTION("resid_pdrop", "model.hidden_dropout"),
-    {"embd_pdrop", ME_HF_DROPOUT, NULL, NULL,
-     "another dropout for embeddings; resid_pdrop is estimated"},
-    {"activation_function", ME_HF_REFUSED, NULL,
-     "gelu|gelu_new|gelu_fast|gelu_pytorch_tanh", "only gelu is modelled"},
-    {"reorder_and_upcast_attn", ME_HF_UNMODELLED, NULL, "false",
-     "attention scores in float32: model.attention_softmax_in_fp32 is nearest"},
-    {"n_ctx|layer_norm_epsilon|scale_attn_weights|"
-     "scale_attn_by_inverse_layer_idx|summary_activation|"
+    UNMODELLED("embd_pdrop", ME_HF_DROPOUT, NULL,
+     ME_EITHER(SMALL), "another dropout for embeddings; resid_pdrop is estimated"),
+    RULE("activation_function", ME_HF_REFUSED,
+     NULL, "gelu|gelu_new|gelu_fast|gelu_pytorch_tanh", "only gelu is modelled"),
+    UNMODELLED("reorder_and_upcast_attn", ME_HF_UNMODELLED, "false",
+     ME_HIGHER(SOME), "attention scores in float32: model.attention_softmax_in_fp32 is nearest"),
+    UNMODELLED("scale_attn_by_inverse_layer_idx", ME_HF_UNMODELLED, "false",
+     ME_HIGHER(SOME), "attention scores are divided once more"),
+    RULE("n_ctx|layer_norm_epsilon|scale_attn_weights|summary_activation|"
      "summary_first_dropout|summary_proj_to_labels|summary_type|"
-     "summary_use_proj",
-     ME_HF_NO_EFFECT, NULL, NULL, NULL},
+     "summary_use_proj", ME_HF_NO_EFFECT, NULL, NULL,
+     "a second name of n_positions; numbers that kernels use; heads of other "
+     "models"),
     {.keys = NULL},
 };
 

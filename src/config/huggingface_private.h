@@ -7,6 +7,8 @@
 #ifndef MEMEST_CONFIG_HUGGINGFACE_PRIVATE_H
 #define MEMEST_CONFIG_HUGGINGFACE_PRIVATE_H
 
+#include "model/effect.h"
+
 #include <stdbool.h>
 
 /** What is done with a key whose value is not null. */
@@ -30,6 +32,7 @@ typedef struct me_hf_rule {
     const char *option;  /**< that the value sets, or NULL */
     const char *neutral; /**< values, bars between them, or NULL */
     const char *note;    /**< one phrase for the report, or NULL */
+    me_effect effect;    /**< of what is not modelled */
 } me_hf_rule;
 
 /** An architecture. All texts are static. */

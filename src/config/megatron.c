@@ -14,7 +14,8 @@ enum {
 /* What one use of a flag comes to. */
 typedef struct verdict {
     me_flag_list *list;
-    char note[160]; /* "" is none */
+    char note[160];   /* "" is none */
+    me_effect effect; /* of what is not modelled */
 } verdict;
 
 /* Can the option take the value? Values that the flag's own check let pass
@@ -107,7 +108,8 @@ static void judge(const me_flag_uses *uses, const me_flag_use *use,
     switch (use->flag.kind) {
     case ME_FLAG_MODELLED: judge_modelled(use, config, v); return;
     case ME_FLAG_NOT_MODELLED:
-        if (me_flag_use_is_neutral(use)) {
+        if (me_flag_use_is_neutral(use) ||
+            me_megatron_evaluates_less(use, config)) {
             v->list = &config->no_effect;
             set_note(v, "at this value");
             return;
@@ -116,8 +118,7 @@ static void judge(const me_flag_uses *uses, const me_flag_use *use,
         set_note(v, rule->note);
         return;
     case ME_FLAG_NO_EFFECT:
-    case ME_FLAG_REFUSED:
-    case ME_FLAG_KINDS: break;
+    case ME_FLAG_REFUSED: break;
     }
     v->list = &config->no_effect;
     set_note(v, rule->note);
@@ -152,11 +153,10 @@ static me_status set_option(me_config *config, const me_flag_uses *uses,
 
 /* Options are set in the order of the tables, not of the command, because
  * some flags win over others wherever they stand. */
-static me_status set_options(me_config *config, const me_flag_uses *uses,
-                             me_flag_kind kind, me_diag *diag)
+static me_status set_options_of(me_config *config, const me_flag_uses *uses,
+                                const me_flag_rule *rules, me_diag *diag)
 {
-    for (const me_flag_rule *rule = me_flag_rules(kind); rule->flags != NULL;
-         rule++) {
+    for (const me_flag_rule *rule = rules; rule->flags != NULL; rule++) {
         if (rule->option == NULL) {
             continue;
         }
@@ -174,6 +174,18 @@ static me_status set_options(me_config *config, const me_flag_uses *uses,
     return ME_OK;
 }
 
+static me_status set_options(me_config *config, const me_flag_uses *uses,
+                             me_diag *diag)
+{
+    size_t n = 0;
+    const me_flag_table *tables = me_flag_tables(&n);
+    me_status status = ME_OK;
+    for (size_t i = 0; status == ME_OK && i < n; i++) {
+        status = set_options_of(config, uses, tables[i].rules, diag);
+    }
+    return status;
+}
+
 static me_status list_flags(me_config *config, const me_flag_uses *uses,
                             me_diag *diag)
 {
@@ -182,10 +194,17 @@ static me_status list_flags(me_config *config, const me_flag_uses *uses,
         if (use->is_repeated) {
             continue;
         }
-        verdict v;
+        verdict v = {.effect =
+                         use->flag.rule == NULL
+                             ? (me_effect){ME_REACH_UNKNOWN, ME_REACH_UNKNOWN}
+                             : use->flag.rule->effect};
         judge(uses, use, config, &v);
-        const me_status status = me_flag_list_add(
-            config, v.list, use->name, v.note[0] == '\0' ? NULL : v.note, diag);
+        const char *note = v.note[0] == '\0' ? NULL : v.note;
+        const me_status status =
+            v.list == &config->not_modelled
+                ? me_config_add_not_modelled(config, use->name, note, v.effect,
+                                             diag)
+                : me_flag_list_add(config, v.list, use->name, note, diag);
         if (status != ME_OK) {
             return status;
         }
@@ -337,10 +356,10 @@ static me_status apply(me_config *config, const me_flag_uses *uses,
 {
     me_status status = refuse_flags(uses, diag);
     if (status == ME_OK) {
-        status = set_options(config, uses, ME_FLAG_MODELLED, diag);
+        status = set_options(config, uses, diag);
     }
     if (status == ME_OK) {
-        status = set_options(config, uses, ME_FLAG_NOT_MODELLED, diag);
+        status = me_megatron_settle(config, uses, diag);
     }
     if (status == ME_OK) {
         status = check_pairs(config, uses, diag);

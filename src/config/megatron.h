@@ -53,6 +53,22 @@ bool me_flag_needs_hold(const me_flag_uses *uses, const char *needs);
 bool me_flag_use_is_neutral(const me_flag_use *use);
 
 /**
+ * Is this --eval-micro-batch-size with no larger micro-batches than training
+ * has? Evaluation keeps nothing for a backward, so it takes less then. Local.
+ */
+bool me_megatron_evaluates_less(const me_flag_use *use,
+                                const me_config *config);
+
+/**
+ * Set the options that several flags together decide: batches that change, what
+ * turns the distributed optimizer on, what a checkpoint gathers. Local.
+ *
+ * @return ME_OK, ME_ERR_CONFIG
+ */
+me_status me_megatron_settle(me_config *config, const me_flag_uses *uses,
+                             me_diag *diag) ME_MUST_CHECK;
+
+/**
  * Read Megatron-LM's flags: set options, and put each flag into one of the
  * three lists of the job. Local.
  *

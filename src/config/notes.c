@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/flags.h"
 #include "config/private.h"
 
 #include <string.h>
@@ -74,28 +75,37 @@ static const struct {
     const char *flag; /* NULL: the value is what no flag gives */
     bool (*holds)(const me_config *config);
     const char *note;
+    me_effect effect;
 } notes[] = {
     {"parallel.context", "--context-parallel-size", has_context,
-     "context parallelism"},
+     ME_NOTE_CONTEXT, ME_EITHER(ANY)},
     {"model.fp32_residual_connection", "--fp32-residual-connection",
-     has_fp32_residual, "the float32 residual stream"},
+     has_fp32_residual, "the float32 residual stream", ME_HIGHER(ANY)},
     {"impl.attention_backend", "--attention-backend", has_flash_attention,
-     "flash-attn's kernels under Transformer Engine; cuDNN's are estimated"},
+     "flash-attn's kernels under Transformer Engine; cuDNN's are estimated",
+     ME_EITHER(SMALL)},
     {"model.softmax_type", "--softmax-type", has_softmax_offset,
-     "softmax with an offset; without is estimated"},
+     "softmax with an offset; without is estimated", ME_HIGHER(SOME)},
     {"model.kv_channels", "--kv-channels", has_padded_heads,
-     "flash attention pads heads to a multiple of 8; unpadded is estimated"},
+     "flash attention pads heads to a multiple of 8; unpadded is estimated",
+     ME_HIGHER(SOME)},
     {"model.v_head_dim", NULL, has_narrow_values,
      "flash attention whose values are not as wide as its queries; one kernel "
-     "that takes them is estimated"},
+     "that takes them is estimated",
+     ME_EITHER(SOME)},
+    /* The fused kernels keep no more than the unfused operations do. */
     {"train.apply_rope_fusion", NULL, has_rope_fusion,
-     "on by default, off with --no-rope-fusion; unfused is estimated"},
+     "on by default, off with --no-rope-fusion; unfused is estimated",
+     ME_LOWER(SOME)},
     {"train.masked_softmax_fusion", NULL, has_softmax_fusion,
      "on by default, off with --no-masked-softmax-fusion; unfused is "
-     "estimated"},
+     "estimated",
+     ME_LOWER(MUCH)},
+    /* One gradient of a weight, and those that wait for the side stream. */
     {"train.gradient_accumulation_fusion", NULL, has_gradient_fusion,
      "on by default, off with --no-gradient-accumulation-fusion; unfused is "
-     "estimated"},
+     "estimated",
+     ME_LOWER(SOME)},
 };
 
 me_status me_config_note(me_config *config, me_diag *diag)
@@ -106,9 +116,8 @@ me_status me_config_note(me_config *config, me_diag *diag)
              me_flag_list_has(&config->not_modelled, notes[i].flag))) {
             continue;
         }
-        const me_status status =
-            me_flag_list_add(config, &config->not_modelled, notes[i].option,
-                             notes[i].note, diag);
+        const me_status status = me_config_add_not_modelled(
+            config, notes[i].option, notes[i].note, notes[i].effect, diag);
         if (status != ME_OK) {
             return status;
         }

@@ -15,12 +15,13 @@ typedef struct form {
     const char *name; /**< of the entry's first text; NULL: it has none */
     const char *note; /**< of its second */
     bool may_lack_note;
+    bool has_effect; /**< two words behind the texts; without: unknown */
 } form;
 
 static const form forms[N_LISTS] = {
-    {"not_modelled", "flag", "note", true},
-    {"environment", "name", "value", false},
-    {"assumptions", NULL, "text", false},
+    {"not_modelled", "flag", "note", true, true},
+    {"environment", "name", "value", false, false},
+    {"assumptions", NULL, "text", false, false},
 };
 
 static me_flag_list *list_at(me_config *config, int i)
@@ -64,6 +65,10 @@ void me_said_dump(const me_config *config, me_str *text)
             me_str_printf(text, "        n%d = {", (int)k + 1);
             dump_text(forms[i].name, said->flag, text);
             dump_text(forms[i].note, said->note, text);
+            if (forms[i].has_effect) {
+                dump_text("lower", me_reach_name(said->effect.lower), text);
+                dump_text("higher", me_reach_name(said->effect.higher), text);
+            }
             me_str_append(text, " };\n");
         }
         me_str_append(text, "    };\n");
@@ -82,6 +87,18 @@ static const char *text_of(const config_setting_t *entry, const char *key)
                : NULL;
 }
 
+/** How many of the two words of an effect are there; -1: one is no word. */
+static int read_effect(const config_setting_t *entry, me_effect *effect_out)
+{
+    const char *lower = text_of(entry, "lower");
+    const char *higher = text_of(entry, "higher");
+    if ((lower != NULL && !me_reach_find(lower, &effect_out->lower)) ||
+        (higher != NULL && !me_reach_find(higher, &effect_out->higher))) {
+        return -1;
+    }
+    return (lower != NULL) + (higher != NULL);
+}
+
 static me_status read_entry(me_config *config, int list,
                             const config_setting_t *entry, const char *where,
                             me_diag *diag)
@@ -89,18 +106,27 @@ static me_status read_entry(me_config *config, int list,
     const form *f = &forms[list];
     const char *name = text_of(entry, f->name);
     const char *note = text_of(entry, f->note);
-    const int n_texts = (name != NULL) + (note != NULL);
-    const bool is_whole =
-        (name != NULL || f->name == NULL) && (note != NULL || f->may_lack_note);
+    me_effect effect = {ME_REACH_UNKNOWN, ME_REACH_UNKNOWN};
+    const int n_words = f->has_effect ? read_effect(entry, &effect) : 0;
+    const int n_texts = (name != NULL) + (note != NULL) + n_words;
+    const bool is_whole = n_words >= 0 && (name != NULL || f->name == NULL) &&
+                          (note != NULL || f->may_lack_note);
     if (config_setting_is_group(entry) == 0 || !is_whole ||
         config_setting_length(entry) != n_texts) {
         return me_fail_at(diag, ME_ERR_CONFIG, where, me_conf_line(entry),
-                          "launch.%s: an entry is { %s%s%s = \"…\"; }", f->list,
-                          f->name == NULL ? "" : f->name,
-                          f->name == NULL ? "" : " = \"…\"; ", f->note);
+                          "launch.%s: an entry is { %s%s%s = \"…\";%s }",
+                          f->list, f->name == NULL ? "" : f->name,
+                          f->name == NULL ? "" : " = \"…\"; ", f->note,
+                          f->has_effect ? " lower = \"any\"; higher = \"none\";"
+                                        : "");
     }
-    return me_flag_list_add(config, list_at(config, list),
-                            name == NULL ? "" : name, note, diag);
+    me_flag_list *to = list_at(config, list);
+    const me_status status =
+        me_flag_list_add(config, to, name == NULL ? "" : name, note, diag);
+    if (status == ME_OK && f->has_effect) {
+        to->flags[to->count - 1].effect = effect;
+    }
+    return status;
 }
 
 static int find_list(const char *name)

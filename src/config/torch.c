@@ -413,9 +413,8 @@ static me_status note(me_config *config, me_diag *diag)
     if (has_kind(&config->torch_job.tree->root, ME_LAYER_CONV2D)) {
         const me_status status = me_config_add_not_modelled(
             config, "Conv2d",
-            "cuDNN's workspaces and times, whose algorithm is chosen at run "
-            "time",
-            diag);
+            "cuDNN's workspaces and times: it chooses at run time",
+            (me_effect)ME_HIGHER(SOME), diag);
         if (status != ME_OK) {
             return status;
         }

@@ -20,6 +20,7 @@ const char *const me_torch_foreign[] = {
     "train.accumulate_",
     "train.loss_scale",
     "train.create_",
+    "train.torch_compile",
     "train.bias_",
     "train.apply_",
     "train.masked_",

@@ -112,8 +112,8 @@ static me_status use(me_titan_job *job, const me_titan_rule *rule,
     case ME_TITAN_NO_EFFECT: break;
     case ME_TITAN_UNMODELLED:
         if (!is_neutral(rule, value->text)) {
-            return me_flag_list_add(c, &c->not_modelled, value->name,
-                                    rule->note, job->diag);
+            return me_config_add_not_modelled(c, value->name, rule->note,
+                                              rule->effect, job->diag);
         }
         break;
     case ME_TITAN_REFUSED:
@@ -122,7 +122,10 @@ static me_status use(me_titan_job *job, const me_titan_rule *rule,
         }
         break;
     }
-    return me_flag_list_add(c, &c->no_effect, value->name, NULL, job->diag);
+    return me_flag_list_add(c, &c->no_effect, value->name,
+                            rule->use == ME_TITAN_NO_EFFECT ? rule->note
+                                                            : "at this value",
+                            job->diag);
 }
 
 static me_status take(me_titan_job *job, const char *table, const char *key,

@@ -71,7 +71,8 @@ typedef struct me_titan_rule {
     me_toml_type type; /**< of fields; a whole number is a decimal as well */
     me_titan_field field;
     const char *neutral; /**< of UNMODELLED and REFUSED: values, bars between */
-    const char *note;    /**< one phrase, or NULL */
+    const char *note;    /**< one phrase; NULL of fields */
+    me_effect effect;    /**< of what is not modelled */
 } me_titan_rule;
 
 /** A value that was given; text NULL: it was not. */

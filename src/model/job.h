@@ -11,6 +11,7 @@
 
 #include "model/choices.h"
 #include "model/dtype.h"
+#include "model/effect.h"
 #include "model/layer.h"
 
 #include <stdbool.h>
@@ -25,6 +26,7 @@ typedef struct me_model_config {
     uint64_t num_query_groups; /**< key/value heads */
     uint64_t kv_channels;      /**< size of one head */
     uint64_t seq_length;
+    uint64_t rank_seq_length; /**< derived: of those that share a sequence */
     uint64_t max_position_embeddings;
     uint64_t vocab_size; /**< as given, before padding */
     uint64_t make_vocab_size_divisible_by;
@@ -112,6 +114,7 @@ typedef struct me_schedule_config {
 typedef struct me_train_config {
     uint64_t micro_batch_size;
     uint64_t global_batch_size;
+    bool decrease_batch_size_if_needed;
     int32_t num_microbatches; /**< derived */
     int32_t iterations;       /**< that are simulated */
     me_dtype params_dtype;    /**< float32, bfloat16 or float16 */
@@ -122,6 +125,7 @@ typedef struct me_train_config {
     bool has_loss_scale; /**< derived: float16's, or a fixed one */
     bool has_dynamic_loss_scale; /**< derived: the first steps overflow */
     bool create_attention_mask_in_dataloader;
+    bool torch_compile;    /**< what Megatron-LM compiles is compiled */
     bool bias_gelu_fusion; /**< torch.compile'd; gelu only */
     bool bias_swiglu_fusion;
     bool bias_activation_fusion; /**< derived: that of the model's activation */
@@ -144,7 +148,8 @@ typedef struct me_optimizer_config {
     uint64_t ddp_bucket_size; /**< elements; 0: Megatron's default */
     uint64_t ddp_num_buckets; /**< 0: as ddp_bucket_size says */
     bool ddp_pad_buckets_for_high_nccl_busbw;
-    double clip_grad; /**< 0: no clipping */
+    bool saves_fully_reshardable; /**< a checkpoint, at the end */
+    double clip_grad;             /**< 0: no clipping */
     double weight_decay;
     double sgd_momentum;
     bool decoupled_lr; /**< word embeddings and output layer have their own */
@@ -257,6 +262,7 @@ typedef struct me_time_config {
 typedef struct me_flag_note {
     const char *flag; /**< "--use-flash-attn" */
     const char *note; /**< one phrase, or NULL */
+    me_effect effect; /**< of what is not modelled */
 } me_flag_note;
 
 typedef struct me_flag_list {

@@ -193,6 +193,26 @@ static const char *const list_cases[][3] = {
      "--overlap-grad-reduce",
      "--overlap-grad-reduce", "no effect"},
     {"--use-megatron-fsdp", "--use-megatron-fsdp", "not modelled"},
+    {"--save x --dist-ckpt-optim-fully-reshardable",
+     "--dist-ckpt-optim-fully-reshardable", "modelled"},
+    {"--dist-ckpt-optim-fully-reshardable",
+     "--dist-ckpt-optim-fully-reshardable", "no effect"},
+    {"--async-save --use-persistent-ckpt-worker",
+     "--use-persistent-ckpt-worker", "not modelled"},
+    {"--use-persistent-ckpt-worker", "--use-persistent-ckpt-worker",
+     "no effect"},
+    {"--non-persistent-ckpt-type local --replication", "--replication",
+     "not modelled"},
+    {"--replication", "--replication", "no effect"},
+    {"--mtp-num-layers 1 --mtp-hybrid-override-pattern M",
+     "--mtp-hybrid-override-pattern", "not modelled"},
+    {"--eval-micro-batch-size 1", "--eval-micro-batch-size", "no effect"},
+    {"--eval-micro-batch-size 2", "--eval-micro-batch-size", "not modelled"},
+    {"--full-validation", "--full-validation", "no effect"},
+    {"--rampup-batch-size 1 2 3", "--rampup-batch-size", "no effect"},
+    {"--disable-jit-fuser", "--disable-jit-fuser", "no effect"},
+    {"--step-batch-size-schedule 0:8", "--step-batch-size-schedule",
+     "not modelled"},
     {"--num-distributed-optimizer-instances 1",
      "--num-distributed-optimizer-instances", "modelled"},
     {"--num-layer 4 5", "--num-layer", "not modelled"},
@@ -227,6 +247,19 @@ static void test_megatron__options(void **state)
     (void)state;
     /* Flags and the option that they set. */
     static const char *const cases[][3] = {
+        {"--step-batch-size-schedule 0:8_250B:64_1T:16",
+         "train.global_batch_size", "64"},
+        {"--use-megatron-fsdp", "optimizer.distributed", "true"},
+        {"--use-megatron-fsdp --optimizer sgd", "optimizer.distributed",
+         "false"},
+        {"--optimizer dist_muon", "optimizer.distributed", "true"},
+        {"--save x --dist-ckpt-optim-fully-reshardable",
+         "optimizer.saves_fully_reshardable", "true"},
+        {"--save x --dist-ckpt-optim-fully-reshardable --no-save-optim",
+         "optimizer.saves_fully_reshardable", "false"},
+        {"--save x --dist-ckpt-optim-fully-reshardable "
+         "--distrib-optim-fully-reshardable-mem-efficient",
+         "optimizer.saves_fully_reshardable", "false"},
         {"--group-query-attention", "model.num_query_groups", "1"},
         {"--num-query-groups 4 --group-query-attention",
          "model.num_query_groups", "4"},
@@ -392,6 +425,27 @@ static void test_megatron__takes_what_argparse_takes(void **state)
     me_config_destroy(config);
 }
 
+/* A batch that the ranks do not divide is refused, or made smaller. */
+static void test_megatron__decreases_a_batch(void **state)
+{
+    (void)state;
+    static const char job[] =
+        "--global-batch-size 6 --micro-batch-size 4 --num-layers 2 "
+        "--hidden-size 8 --num-attention-heads 1 --seq-length 16 "
+        "--max-position-embeddings 16 --vocab-size 128 --bf16 "
+        "--transformer-impl local --attention-backend flash";
+    me_config *config = job_of(job);
+    assert_int_equal(me_config_finish(config, 1, NULL), ME_ERR_CONFIG);
+    me_config_destroy(config);
+    char decreased[sizeof(job) + 40];
+    (void)snprintf(decreased, sizeof(decreased),
+                   "%s --decrease-batch-size-if-needed", job);
+    config = job_of(decreased);
+    assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
+    assert_int_equal(config->train.global_batch_size, 4);
+    me_config_destroy(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -402,6 +456,7 @@ int main(void)
         cmocka_unit_test(test_megatron__transformer_engine_is_the_default),
         cmocka_unit_test(test_megatron__attention_variables),
         cmocka_unit_test(test_megatron__gpt2_tokenizer_has_a_known_size),
+        cmocka_unit_test(test_megatron__decreases_a_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,8 +6,10 @@
 
 static const uint64_t tiny_scale = UINT64_C(1) << 26;
 
-static me_flag_note missing[] = {{"--fp8-format", "no FP8 in the model"}};
-static me_flag_note assumed[] = {{"", "tokens are spread evenly"}};
+static me_flag_note missing[] = {
+    {"--fp8-format", "no FP8 in the model", ME_LOWER(SOME)}};
+static me_flag_note assumed[] = {
+    {"", "tokens are spread evenly", ME_EITHER(NONE)}};
 
 me_config me_tiny_config(void)
 {
