@@ -4,7 +4,7 @@
 #include <string.h>
 
 static const char *const names[] = {
-#define ME_REACH_NAME(constant, name) [constant] = name,
+#define ME_REACH_NAME(constant, name) [constant] = (name),
     ME_REACH_LIST(ME_REACH_NAME)
 #undef ME_REACH_NAME
 };

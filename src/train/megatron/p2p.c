@@ -12,8 +12,8 @@ static me_tensor *receive_buffer(me_trainer *t, const char *op,
     me_engine *e = t->e;
     const me_config *c = t->config;
     const uint64_t rows = c->parallel.sequence
-                              ? me_over_tensor(&t->nn, c->model.seq_length)
-                              : c->model.seq_length;
+                              ? me_over_tensor(&t->nn, c->model.rank_seq_length)
+                              : c->model.rank_seq_length;
     const me_frame frame = me_enter(e);
     const me_category before = me_category_set(e, category);
     me_tensor *x = me_retain(me_empty(
@@ -91,8 +91,8 @@ static uint64_t travelling_bytes(const me_trainer *t)
 {
     const me_config *c = t->config;
     const uint64_t rows = c->parallel.sequence
-                              ? me_over_tensor(&t->nn, c->model.seq_length)
-                              : c->model.seq_length;
+                              ? me_over_tensor(&t->nn, c->model.rank_seq_length)
+                              : c->model.rank_seq_length;
     return me_size_mul(me_size_mul(rows, c->train.micro_batch_size),
                        me_size_mul(c->model.hidden_size,
                                    me_dtype_bytes(c->train.params_dtype)));

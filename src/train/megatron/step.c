@@ -19,8 +19,8 @@ static me_tensor *attention_mask(me_trainer *t)
         return NULL;
     }
     return me_empty(t->e, "attention_mask", ME_DTYPE_BOOL,
-                    ME_SHAPE(c->train.micro_batch_size, 1, c->model.seq_length,
-                             c->model.seq_length));
+                    ME_SHAPE(c->train.micro_batch_size, 1,
+                             c->model.rank_seq_length, c->model.seq_length));
 }
 
 /** get_batch_on_this_tp_rank(): tensor rank 0 copies from the host, the others
@@ -30,7 +30,7 @@ static void make_batch(me_trainer *t, me_batch *batch)
     me_engine *e = t->e;
     const me_config *c = t->config;
     const me_shape tokens =
-        ME_SHAPE(c->train.micro_batch_size, c->model.seq_length);
+        ME_SHAPE(c->train.micro_batch_size, c->model.rank_seq_length);
     *batch = (me_batch){.tokens = NULL};
     if (t->comm->index[ME_GROUP_TENSOR] == 0) {
         batch->attention_mask = attention_mask(t);
