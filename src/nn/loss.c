@@ -25,23 +25,30 @@ enum {
 };
 
 /** The probabilities become the gradient in place. */
-static void cross_entropy_backward(me_engine *e, me_node *node,
-                                   me_tensor *const *gy, me_tensor **gx)
+static me_tensor *gradient_in_place(me_engine *e, const me_node *node,
+                                    const me_tensor *gy)
 {
     const me_tensor *probabilities = node->saved[CE_SAVED_PROBABILITIES];
     const me_tensor *mask = node->saved[CE_SAVED_TARGET_MASK];
     me_launch_host(e, ME_HOST_LOSS);
-    gx[0] = me_detach(e, probabilities);
+    me_tensor *gradient = me_detach(e, probabilities);
     me_tensor *range = me_pointwise(e, "arange", mask, ME_DTYPE_INT64); // (s b)
     me_tensor *ones = me_pointwise(e, "to", mask, ME_DTYPE_FLOAT32);
     me_tensor *update = me_pointwise(e, "rsub", ones, ME_DTYPE_FLOAT32);
     me_drop(e, ones);
-    me_tensor *picked = me_pointwise(e, "index", gy[0], ME_DTYPE_FLOAT32);
+    me_tensor *picked = me_pointwise(e, "index", gy, ME_DTYPE_FLOAT32);
     me_drop(e, picked);
     me_drop(e, range);
     me_drop(e, update);
-    me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, 2 * me_numel(gx[0]),
-                     2 * me_bytes(gx[0]));
+    me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, 2 * me_numel(gradient),
+                     2 * me_bytes(gradient));
+    return gradient;
+}
+
+static void cross_entropy_backward(me_engine *e, me_node *node,
+                                   me_tensor *const *gy, me_tensor **gx)
+{
+    gx[0] = gradient_in_place(e, node, gy[0]);
 }
 
 static const me_op cross_entropy_op = {"_VocabParallelCrossEntropyBackward",
@@ -104,6 +111,64 @@ static me_tensor *cross_entropy(me_nn *nn, me_tensor *logits, me_tensor *target)
     me_drop(e, maximum);
     me_drop(e, predicted);
     me_drop(e, sum_exp);
+    me_leave(e, frame, loss);
+    me_grad_enable(e, grad);
+    return me_output(e, node, loss);
+}
+
+/** calculate_gradients() of the fused one makes bfloat16 of it, whatever the
+ *  logits are, and the tape their type. */
+static void op_by_op_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                              me_tensor **gx)
+{
+    me_tensor *wide = gradient_in_place(e, node, gy[0]);
+    gx[0] = me_pointwise(e, "to", wide, ME_DTYPE_BFLOAT16);
+    me_drop(e, wide);
+    if (node->data.n[0] != ME_DTYPE_BFLOAT16) {
+        me_tensor *own =
+            me_pointwise(e, "to", gx[0], (me_dtype)node->data.n[0]);
+        me_drop(e, gx[0]);
+        gx[0] = own;
+    }
+}
+
+static const me_op op_by_op_op = {"_VocabParallelCrossEntropyBackward",
+                                  op_by_op_backward};
+
+/** The natively fused one where nothing is compiled: the operations of the other
+ *  one, but for a single sum over ranks. */
+static me_tensor *op_by_op_cross_entropy(me_nn *nn, me_tensor *logits,
+                                         me_tensor *target)
+{
+    me_engine *e = nn->e;
+    me_node *node = me_record1(e, &op_by_op_op, logits);
+    if (node != NULL) {
+        node->data.n[0] = logits->dtype;
+    }
+    const bool grad = me_grad_enable(e, false);
+    const me_frame frame = me_enter(e);
+    me_tensor *x = me_cast(e, logits, ME_DTYPE_FLOAT32); // (s, b, v/t)
+    me_tensor *maximum = row_maximum(e, x, target);
+    me_all_reduce(e, nn->comm, ME_GROUP_TENSOR, maximum);
+    me_tensor *masked = NULL;
+    me_tensor *mask = me_mask_other_vocabulary(e, target, &masked);
+    me_tensor *sum_exp = NULL;
+    me_tensor *predicted = predicted_logits(e, x, target, &sum_exp);
+    me_tensor *joined =
+        me_empty(e, "cat", ME_DTYPE_FLOAT32, ME_SHAPE(2 * me_numel(target)));
+    me_drop(e, predicted);
+    me_drop(e, sum_exp);
+    me_all_reduce(e, nn->comm, ME_GROUP_TENSOR, joined);
+    me_tensor *log = me_pointwise(e, "log", target, ME_DTYPE_FLOAT32);
+    me_tensor *loss = me_pointwise(e, "sub", log, ME_DTYPE_FLOAT32);
+    me_drop(e, log);
+    pass_over(e, ME_KERNEL_ELEMENTWISE, x, 3); // -= maximum; exp_; /= sum_exp
+    me_launch_host(e, ME_HOST_LOSS);
+    me_save(e, node, CE_SAVED_PROBABILITIES, x);
+    me_save(e, node, CE_SAVED_TARGET_MASK, mask);
+    me_save(e, node, CE_SAVED_TARGET, masked);
+    me_drop(e, maximum);
+    me_drop(e, joined);
     me_leave(e, frame, loss);
     me_grad_enable(e, grad);
     return me_output(e, node, loss);
@@ -181,9 +246,12 @@ me_tensor *me_vocab_parallel_cross_entropy(me_nn *nn, me_tensor *logits,
     if (!me_engine_is_ok(nn->e)) {
         return me_none(nn->e);
     }
-    return nn->config->train.cross_entropy_loss_fusion
+    if (!nn->config->train.cross_entropy_loss_fusion) {
+        return cross_entropy(nn, logits, target);
+    }
+    return nn->config->train.torch_compile
                ? fused_cross_entropy(nn, logits, target)
-               : cross_entropy(nn, logits, target);
+               : op_by_op_cross_entropy(nn, logits, target);
 }
 
 me_tensor *me_language_model_loss(me_nn *nn, me_tensor *labels,

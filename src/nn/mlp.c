@@ -3,6 +3,7 @@
 
 #include "nn/backend.h"
 #include "ops/elementwise.h"
+#include "ops/op_by_op.h"
 #include "ops/view.h"
 #include "tensor/launch.h"
 
@@ -29,15 +30,23 @@ static me_tensor *quick_geglu(me_engine *e, me_tensor *u)
     return glu(e, u, me_quick_gelu);
 }
 
-/** One row an activation: as separate operations, and as one compiled. */
+static me_tensor *quick_geglu_op_by_op(me_engine *e, me_tensor *u)
+{
+    return glu(e, u, me_op_by_op_quick_gelu);
+}
+
+/** One row an activation: as Megatron-LM has it, with what it compiles compiled,
+ *  and with nothing compiled. */
 static const struct {
     bool is_gated;
     me_tensor *(*forward)(me_engine *e, me_tensor *u);
+    me_tensor *(*op_by_op)(me_engine *e, me_tensor *u);
 } activations[] = {
-    [ME_ACTIVATION_GELU] = {false, me_gelu},
-    [ME_ACTIVATION_SWIGLU] = {true, swiglu},
-    [ME_ACTIVATION_QUICK_GEGLU] = {true, quick_geglu},
-    [ME_ACTIVATION_SQUARED_RELU] = {false, me_squared_relu},
+    [ME_ACTIVATION_GELU] = {false, me_gelu, me_gelu},
+    [ME_ACTIVATION_SWIGLU] = {true, swiglu, swiglu},
+    [ME_ACTIVATION_QUICK_GEGLU] = {true, quick_geglu, quick_geglu_op_by_op},
+    [ME_ACTIVATION_SQUARED_RELU] = {false, me_squared_relu,
+                                    me_op_by_op_squared_relu},
 };
 
 void me_mlp_create(me_nn *nn, me_module_id module, const me_mlp_spec *spec,
@@ -77,7 +86,8 @@ static me_tensor *column(me_engine *e, const me_token_scale *scale)
 
 /** weighted_bias_swiglu_impl(). */
 static me_tensor *fused_weighted_swiglu(me_engine *e, me_tensor *u,
-                                        const me_token_scale *scale)
+                                        const me_token_scale *scale,
+                                        bool is_compiled)
 {
     enum {
         ALIGNMENT_BYTES = 16
@@ -86,12 +96,14 @@ static me_tensor *fused_weighted_swiglu(me_engine *e, me_tensor *u,
     const uint64_t begin =
         scale->first * me_dtype_bytes((me_dtype)scale->probs->dtype);
     const me_frame frame = me_enter(e);
-    return me_leave(e, frame,
-                    me_fused_weighted_swiglu(e, u, column(e, scale),
-                                             begin % ALIGNMENT_BYTES == 0));
+    me_tensor *y = is_compiled
+                       ? me_fused_weighted_swiglu(e, u, column(e, scale),
+                                                  begin % ALIGNMENT_BYTES == 0)
+                       : me_op_by_op_weighted_swiglu(e, u, column(e, scale));
+    return me_leave(e, frame, y);
 }
 
-/** The compiled function, if the model's activation has one that applies. */
+/** The fused function, if the model's activation has one that applies. */
 static me_tensor *fused_activation(me_nn *nn, me_tensor *u, me_parameter *bias,
                                    const me_token_scale *scale)
 {
@@ -99,15 +111,20 @@ static me_tensor *fused_activation(me_nn *nn, me_tensor *u, me_parameter *bias,
     if (!c->train.bias_activation_fusion) {
         return NULL;
     }
+    const bool is_compiled = c->train.torch_compile;
+    me_tensor *b = bias == NULL ? NULL : bias->tensor;
     if (c->model.activation == ME_ACTIVATION_GELU && bias != NULL) {
-        return me_bias_gelu(nn->e, u, bias->tensor);
+        return is_compiled ? me_bias_gelu(nn->e, u, b)
+                           : me_op_by_op_bias_gelu(nn->e, u, b);
     }
-    if (c->model.activation == ME_ACTIVATION_SWIGLU) {
-        return scale == NULL ? me_fused_swiglu(
-                                   nn->e, u, bias == NULL ? NULL : bias->tensor)
-                             : fused_weighted_swiglu(nn->e, u, scale);
+    if (c->model.activation != ME_ACTIVATION_SWIGLU) {
+        return NULL;
     }
-    return NULL;
+    if (scale != NULL) {
+        return fused_weighted_swiglu(nn->e, u, scale, is_compiled);
+    }
+    return is_compiled ? me_fused_swiglu(nn->e, u, b)
+                       : me_op_by_op_swiglu(nn->e, u, b);
 }
 
 /** Bias, activation and weights as separate operations, each under the name that

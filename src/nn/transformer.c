@@ -74,7 +74,8 @@ static me_tensor *bias_dropout_add(me_nn *nn, me_tensor *x, me_parameter *bias,
     const me_frame frame = me_enter(e);
     me_tensor *out = NULL;
     me_launch_host(e, ME_HOST_RESIDUAL);
-    if (nn->config->train.bias_dropout_fusion) {
+    if (nn->config->train.bias_dropout_fusion &&
+        nn->config->train.torch_compile) {
         out = me_fused_bias_dropout_add(
             e, x, bias == NULL ? NULL : bias->tensor, residual, p);
     } else {

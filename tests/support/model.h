@@ -29,12 +29,14 @@ static inline void test_model_init(test_model *m, int32_t tensor)
                 .model =
                     {
                         .seq_length = 4,
+                        .rank_seq_length = 4,
                         .normalization = ME_NORMALIZATION_RMS_NORM,
                         .activation = ME_ACTIVATION_GELU,
                         .position_embedding = ME_POSITION_NONE,
                     },
                 .parallel = {.tensor = tensor},
                 .train = {.micro_batch_size = 1,
+                          .torch_compile = true,
                           .params_dtype = ME_DTYPE_BFLOAT16},
                 .impl = {.core_attention = ME_CORE_ATTENTION_SDPA_FLASH},
             },

@@ -47,6 +47,7 @@ static inline void test_layer_init(test_layer *t, uint64_t tokens,
     }
     t->m.nn.moe = &t->state;
     t->m.config.model.seq_length = tokens;
+    t->m.config.model.rank_seq_length = tokens;
     t->m.config.model.hidden_size = 8;
     t->m.config.model.activation = ME_ACTIVATION_SWIGLU;
     t->m.config.moe = *moe;
