@@ -169,7 +169,7 @@ me_tensor *me_rope_table(me_nn *nn, me_rope *rope)
         return me_none(e);
     }
     if (rope->table == NULL) {
-        const uint64_t s = nn->config->model.seq_length;
+        const uint64_t s = nn->config->model.rank_seq_length;
         const uint64_t n = nn->config->model.rotary_size / 2;
         const me_category category = me_category_set(e, ME_CATEGORY_BUFFER);
         const me_frame frame = me_enter(e);

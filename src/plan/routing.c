@@ -14,7 +14,7 @@ static uint64_t local_experts(const me_config *config)
 static uint64_t balanced_rows(const me_config *config)
 {
     const uint64_t tokens =
-        config->model.seq_length * config->train.micro_batch_size;
+        config->model.rank_seq_length * config->train.micro_batch_size;
     const uint64_t parts =
         config->parallel.sequence ? (uint64_t)config->parallel.tensor : 1;
     return tokens / parts * config->moe.router_topk *

@@ -12,7 +12,7 @@ static void init(test_model *m, uint64_t query_groups)
 {
     test_model_init(m, 1);
     me_config *c = &m->config;
-    c->model.seq_length = 6;
+    c->model.seq_length = c->model.rank_seq_length = 6;
     c->train.micro_batch_size = 2;
     c->model.hidden_size = 16;
     c->model.num_attention_heads = 4;

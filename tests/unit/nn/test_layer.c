@@ -42,7 +42,7 @@ static void test_layer__gpt(void **state)
     me_engine *e = m.nn.e;
 
     me_config *c = &m.config;
-    c->model.seq_length = 3;
+    c->model.seq_length = c->model.rank_seq_length = 3;
     c->model.hidden_size = 8;
     c->model.num_attention_heads = c->model.num_query_groups = 2;
     c->model.kv_channels = 4;
