@@ -13,6 +13,7 @@ code=0
 case $code in
 0) ${SBATCH:-sbatch} --nodes 2 --gpus-per-node 8 job.sh "$@" ;;
 3) echo "not submitted: it does not fit" ;;
+4) echo "not submitted: too much of it is not modelled" ;;
 *) echo "not submitted: memest says why" ;;
 esac
 exit "$code"

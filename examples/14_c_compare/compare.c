@@ -27,7 +27,7 @@ static void print_row(const memest_compare_row *row)
            row->place, row->is_tie ? "=" : " ", row->schedule, row->variant,
            row->requested_bytes, row->reserved_bytes, row->worst_rank,
            (double)row->in_flight / row->chunks,
-           row->fits ? "fits" : "does not fit");
+           row->place > 0 ? "fits" : "does not fit, or nobody knows");
     if (row->has_step) {
         printf(", %s%.1f ms a step, %.0f %% of it bubble",
                row->host_lacks == NULL ? "" : ">=", 1e3 * row->step,

@@ -190,14 +190,17 @@ typedef enum memest_risk {
     MEMEST_RISK_FITS,
     MEMEST_RISK_TIGHT,     /**< it fits, with little to spare */
     MEMEST_RISK_COIN_FLIP, /**< within what memest may be off */
-    MEMEST_RISK_DOES_NOT_FIT
+    MEMEST_RISK_DOES_NOT_FIT,
+    MEMEST_RISK_CANNOT_SAY /**< what is not modelled can be larger than the
+                                margin: `memest check` ends with 4 */
 } memest_risk;
 
 /** Does the job fit on the card that `device.name` names? */
 typedef struct memest_verdict {
     size_t struct_size;
     memest_risk risk;
-    bool fits;               /**< meaningless when the risk is unknown */
+    bool fits;               /**< meaningless when the risk is unknown or
+                                  cannot be said */
     bool lets_go;            /**< the job may be started: `memest check` ends
                                   with 0 */
     uint64_t capacity_bytes; /**< of the card; 0: unknown */
@@ -205,7 +208,11 @@ typedef struct memest_verdict {
     uint64_t worst_bytes;    /**< of the worst rank, in its whole life */
     uint64_t band_bytes;     /**< how far off worst_bytes may be */
     int32_t worst_rank;
-    int32_t oom_rank; /**< lowest that dies; -1: none */
+    int32_t oom_rank;      /**< lowest that dies; -1: none */
+    uint64_t lower_bytes;  /**< by which what is not modelled may lower
+                                worst_bytes at most; MEMEST_BYTES_UNKNOWN: by
+                                any number */
+    uint64_t higher_bytes; /**< likewise, raise */
 } memest_verdict;
 
 MEMEST_API bool memest_report_verdict(const memest_report *report,

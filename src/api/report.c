@@ -6,7 +6,7 @@
 
 /* The public numbers are the internal ones. */
 _Static_assert((int)MEMEST_RISK_UNKNOWN == (int)ME_RISK_UNKNOWN &&
-                   (int)MEMEST_RISK_DOES_NOT_FIT == (int)ME_RISK_DOES_NOT_FIT,
+                   (int)MEMEST_RISK_CANNOT_SAY == (int)ME_RISK_CANNOT_SAY,
                "numbered alike");
 _Static_assert((int)MEMEST_FORMAT_TEXT == (int)ME_FORMAT_TEXT &&
                    (int)MEMEST_FORMAT_JSON == (int)ME_FORMAT_JSON &&
@@ -257,6 +257,8 @@ bool memest_report_verdict(const memest_report *report,
         .band_bytes = verdict->band_bytes,
         .worst_rank = verdict->worst_rank,
         .oom_rank = verdict->oom_rank,
+        .lower_bytes = verdict->lower_bytes,
+        .higher_bytes = verdict->higher_bytes,
     };
     return me_api_fill(verdict_out, &whole, sizeof whole);
 }

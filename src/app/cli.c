@@ -93,7 +93,7 @@ static const me_cli_flag flags[] = {
     {"--threads", NULL, "N", FLAG_COUNT, AT(threads),
      "host threads of each process; as many as it has CPUs"},
     {"--require-fit", NULL, NULL, FLAG_SWITCH, AT(require_fit),
-     "exit 3 if the job does not fit"},
+     "exit 3 if the job does not fit, 4 if nobody can say"},
     {"--log-level", NULL, "LEVEL", FLAG_NAME, AT(log_level),
      "error, warn, info, debug or trace (also MEMEST_LOG)"},
     {"--log-file", NULL, "FILE", FLAG_NAME, AT(log_file),

@@ -75,5 +75,6 @@ void me_cli_help(const me_cli *cli, me_str *text)
     }
     me_str_append(text,
                   "\nExit codes: 0 report written or job fits, 1 internal or "
-                  "I/O, 2 usage or\nconfiguration, 3 does not fit.\n");
+                  "I/O, 2 usage or\nconfiguration, 3 does not fit or too close "
+                  "to call, 4 too much is not modelled\nto say.\n");
 }

@@ -173,7 +173,9 @@ void me_cli_man(me_str *page)
         NULL};
     static const char *const status[] = {
         "0: report written, or the job fits. 1: internal or I/O. 2: usage or "
-        "configuration. 3: the job does not fit (check, --require-fit).",
+        "configuration. 3: the job does not fit, or it is too close to call "
+        "(check, --require-fit). 4: cannot say, because what is not modelled "
+        "can be larger than the margin (likewise).",
         NULL};
     static const char *const environment[] = {
         "MEMEST_LOG is the level of messages where --log-level gives none.",

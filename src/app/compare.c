@@ -96,8 +96,8 @@ int me_compare(me_transport *transport, const me_cli *cli, me_diag *diag)
     }
     int code = me_exit_code(status);
     if (status == ME_OK && cli->require_fit &&
-        me_transport_rank(transport) == 0 && !me_compare_run_lets_go(c.run)) {
-        code = ME_EXIT_DOES_NOT_FIT;
+        me_transport_rank(transport) == 0) {
+        code = me_compare_run_exit_code(c.run);
     }
     me_compare_run_destroy(c.run);
     me_config_destroy(c.job);

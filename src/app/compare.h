@@ -13,7 +13,7 @@
 /**
  * Run the command. Collective: all processes return the same code.
  *
- * @param diag  filled in unless the result is ME_EXIT_OK or DOES_NOT_FIT
+ * @param diag  filled in unless the result is that of a verdict
  * @return an exit code
  */
 int me_compare(me_transport *transport, const me_cli *cli, me_diag *diag);

@@ -421,15 +421,19 @@ const me_comparison *me_compare_run_comparison(const me_compare_run *run)
     return &run->comparison;
 }
 
-bool me_compare_run_lets_go(const me_compare_run *run)
+int me_compare_run_exit_code(const me_compare_run *run)
 {
+    int best = ME_EXIT_DOES_NOT_FIT;
     for (size_t i = 0; i < run->comparison.n_rows; i++) {
         const me_report *report = run->comparison.rows[i].report;
-        if (report != NULL && me_verdict_lets_go(&report->verdict)) {
-            return true;
+        const int code =
+            report == NULL ? best : me_exit_code_of(&report->verdict);
+        if (code == ME_EXIT_OK) {
+            return code;
         }
+        best = code == ME_EXIT_CANNOT_SAY ? code : best;
     }
-    return false;
+    return best;
 }
 
 void me_compare_run_destroy(me_compare_run *run)

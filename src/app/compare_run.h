@@ -63,7 +63,8 @@ me_status me_compare_run_all(me_compare_run *run, const me_config *job,
  *  processes than 0. Local. */
 const me_comparison *me_compare_run_comparison(const me_compare_run *run);
 
-/** Does one of them fit, and not by chance? Process 0 knows. Local. */
-bool me_compare_run_lets_go(const me_compare_run *run);
+/** The exit code of --require-fit: that of the best of them. Process 0 knows.
+ *  Local. */
+int me_compare_run_exit_code(const me_compare_run *run);
 
 #endif /* MEMEST_APP_COMPARE_RUN_H */

@@ -36,6 +36,15 @@ int me_exit_code(me_status status)
     return ME_EXIT_INTERNAL;
 }
 
+int me_exit_code_of(const me_verdict *verdict)
+{
+    if (me_verdict_lets_go(verdict)) {
+        return ME_EXIT_OK;
+    }
+    return verdict->risk == ME_RISK_CANNOT_SAY ? ME_EXIT_CANNOT_SAY
+                                               : ME_EXIT_DOES_NOT_FIT;
+}
+
 /** One process's part of an estimate; what is NULL is not made yet. */
 typedef struct estimate {
     me_transport *transport;
@@ -195,9 +204,8 @@ int me_estimate(me_transport *transport, const me_cli *cli, me_diag *diag)
     const me_status status = run(&s, diag);
     int code = me_exit_code(status);
     const me_report *report = status == ME_OK ? me_run_report(s.run) : NULL;
-    if (report != NULL && stops_when_it_does_not_fit(cli) &&
-        !me_verdict_lets_go(&report->verdict)) {
-        code = ME_EXIT_DOES_NOT_FIT;
+    if (report != NULL && stops_when_it_does_not_fit(cli)) {
+        code = me_exit_code_of(&report->verdict);
     }
     me_run_destroy(s.run);
     return code;

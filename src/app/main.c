@@ -38,7 +38,7 @@ int main(int argc, char **argv)
     me_outfile_guard_signals();
     const int code = me_command_run(transport, argc, argv, &diag);
     if (code != ME_EXIT_OK && code != ME_EXIT_DOES_NOT_FIT &&
-        me_transport_rank(transport) == 0) {
+        code != ME_EXIT_CANNOT_SAY && me_transport_rank(transport) == 0) {
         (void)fail(&diag);
     }
     me_transport_destroy(transport);

@@ -134,15 +134,21 @@ static me_status fill_stages(const me_report *report, me_compare_line *line)
     return ME_OK;
 }
 
+/** What comes first in the table. */
+static int order_of(const me_compare_line *line)
+{
+    if (line->n_stages == 0) {
+        return 3;
+    }
+    return line->is_open ? 1 : line->fits ? 0 : 2;
+}
+
 static int compare_lines(const void *a, const void *b)
 {
     const me_compare_line *x = a;
     const me_compare_line *y = b;
-    if ((x->n_stages > 0) != (y->n_stages > 0)) {
-        return x->n_stages > 0 ? -1 : 1;
-    }
-    if (x->fits != y->fits) {
-        return x->fits ? -1 : 1;
+    if (order_of(x) != order_of(y)) {
+        return order_of(x) - order_of(y);
     }
     const me_step_time *s = me_compare_step(x);
     const me_step_time *t = me_compare_step(y);
@@ -169,7 +175,7 @@ static void give_places(me_compare_line *lines, size_t n_lines)
     int32_t place = 0;
     for (size_t i = 0; i < n_lines; i++) {
         const me_step_time *step = me_compare_step(&lines[i]);
-        if (step == NULL || !lines[i].fits) {
+        if (step == NULL || order_of(&lines[i]) != 0) {
             continue;
         }
         const bool is_tie =
@@ -185,6 +191,16 @@ static void give_places(me_compare_line *lines, size_t n_lines)
     }
 }
 
+/** A setting with a part of any size left out has no place, and neither has one
+ *  of which that decides whether it fits; one that does not fit whatever is
+ *  left out is said not to. */
+static bool is_open(const me_report *report)
+{
+    return report->verdict.risk == ME_RISK_CANNOT_SAY ||
+           (report->verdict.risk != ME_RISK_DOES_NOT_FIT &&
+            me_verdict_leaves_out_much(report->config));
+}
+
 me_status me_compare_lines_create(const me_comparison *comparison,
                                   me_diag *diag, me_compare_line **lines_out)
 {
@@ -197,6 +213,7 @@ me_status me_compare_lines_create(const me_comparison *comparison,
         if (report != NULL) {
             lines[i].fits =
                 report->verdict.risk == ME_RISK_UNKNOWN || report->verdict.fits;
+            lines[i].is_open = is_open(report);
             status = fill_stages(report, &lines[i]);
         }
     }

@@ -63,14 +63,17 @@ typedef struct me_compare_line {
     int32_t n_stages;         /**< 0: it cannot run */
     me_compare_stage worst;   /**< of all stages */
     bool fits;                /**< or nobody knows the card's memory */
+    bool is_open;             /**< what is left out of it may be of any size */
     int32_t place;            /**< by step time among those that fit, from 1;
                                    0: none. Ties have the same */
     bool is_tie;              /**< another has this place, too */
 } me_compare_line;
 
 /**
- * Judge and sort: first what fits, by step time, then what does not, then
- * what cannot run; as asked for where nothing else decides. Two predicted times
+ * Judge and sort: first what fits, by step time, then what nobody can say that
+ * of, then what does not, then what cannot run; as asked for where nothing else
+ * decides. What fits has a place, unless what is left out of it may be of any
+ * size. Two predicted times
  * of which the larger is less than ME_TIME_TIE above the fastest of a place have
  * that place; under fixed durations equal ones do. Local.
  *

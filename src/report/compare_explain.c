@@ -143,6 +143,19 @@ static void explain_durations(const me_ticks *t, me_str *text)
         "span. What fits comes first, by step; equal steps share a place (=).");
 }
 
+/** Settings that have no place for what they leave out. */
+static void explain_open(const me_compare_print *print, me_str *text)
+{
+    bool is_any = false;
+    for (size_t i = 0; i < print->comparison->n_rows; i++) {
+        is_any = is_any || print->lines[i].is_open;
+    }
+    if (is_any) {
+        me_str_append(text, " ? has no place: what is not modelled of it may "
+                            "be of any size, or larger than its margin.");
+    }
+}
+
 void me_compare_explain(const me_compare_print *print, me_str *text)
 {
     me_str_append(text, "Bytes are the most of any rank in iteration 1, in "
@@ -157,6 +170,7 @@ void me_compare_explain(const me_compare_print *print, me_str *text)
                       "first.",
                       reason_against_time(print));
     }
+    explain_open(print, text);
     explain_late_frees(print, text);
     explain_differences(print, text);
     me_str_append(text, "\n");

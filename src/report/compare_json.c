@@ -108,7 +108,8 @@ static json_t *make_figures(const me_compare_print *print,
     const me_verdict *v = &line->row->report->verdict;
     const me_step_time *step = predicted_step(line);
     const double tokens = line->row->report->time.tokens_per_second;
-    const bool is_judged = v->risk != ME_RISK_UNKNOWN;
+    const bool is_judged =
+        v->risk != ME_RISK_UNKNOWN && v->risk != ME_RISK_CANNOT_SAY;
     return json_pack(
         "{s:o, s:s, s:o, s:b, s:o, s:s?, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, "
         "s:o}",

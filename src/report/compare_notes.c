@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/compare_format.h"
+#include "report/text.h"
 
 #include <string.h>
 
@@ -12,6 +13,7 @@
 typedef struct sentence {
     const char *head; /**< a flag, or the assumption */
     const char *more; /**< about the flag; "" */
+    me_effect effect; /**< of the flag */
 } sentence;
 
 /** What to list of a setting that runs. */
@@ -29,7 +31,8 @@ static uint32_t count_missing(const me_report *report)
 static sentence get_missing(const me_report *report, uint32_t i)
 {
     const me_flag_note *note = &report->config->not_modelled.flags[i];
-    return (sentence){note->flag, note->note == NULL ? "" : note->note};
+    return (sentence){note->flag, note->note == NULL ? "" : note->note,
+                      note->effect};
 }
 
 static uint32_t count_assumed(const me_report *report)
@@ -39,7 +42,7 @@ static uint32_t count_assumed(const me_report *report)
 
 static sentence get_assumed(const me_report *report, uint32_t i)
 {
-    return (sentence){report->assumptions[i], ""};
+    return (sentence){report->assumptions[i], "", ME_EITHER(NONE)};
 }
 
 static const sentence_kind kinds[] = {
@@ -118,6 +121,7 @@ static void append_kind(const me_comparison *c, const sentence_kind *kind,
             is_first_one = false;
             me_str_printf(text, "  %s%s%s", s.head,
                           s.more[0] == '\0' ? "" : ": ", s.more);
+            me_effect_append(s.effect, text);
             append_holders(c, kind, &s, text);
             me_str_append(text, "\n");
         }

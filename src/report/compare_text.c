@@ -38,6 +38,8 @@ static void get_place(const void *row, me_str *cell)
     const me_compare_line *line = line_of(row);
     if (line->place > 0) {
         me_str_printf(cell, "%d%s", (int)line->place, line->is_tie ? "=" : "");
+    } else if (line->is_open) {
+        me_str_append(cell, "?");
     }
 }
 

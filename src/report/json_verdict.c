@@ -35,12 +35,14 @@ json_t *me_json_verdict(const me_report *report)
     const bool is_judged = v->risk != ME_RISK_UNKNOWN;
     const uint64_t capacity =
         v->capacity_bytes == 0 ? ME_BYTES_UNKNOWN : v->capacity_bytes;
-    return json_pack("{s:o, s:s?, s:o, s:i, s:s, s:o, s:o, s:o, s:o}", "fits",
-                     is_judged ? json_boolean(v->fits) : json_null(), "risk",
-                     is_judged ? me_risk_name(v->risk) : NULL, "capacity_bytes",
-                     me_json_bytes(capacity), "worst_rank", (int)v->worst_rank,
-                     "basis", me_basis_name(v->basis), "worst_bytes",
-                     me_json_bytes(v->worst_bytes), "band_bytes",
-                     me_json_bytes(v->band_bytes), "band", make_band(&v->band),
-                     "worst_by", make_worst(report));
+    const bool is_known = is_judged && v->risk != ME_RISK_CANNOT_SAY;
+    return json_pack(
+        "{s:o, s:s?, s:o, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "fits",
+        is_known ? json_boolean(v->fits) : json_null(), "risk",
+        is_judged ? me_risk_name(v->risk) : NULL, "capacity_bytes",
+        me_json_bytes(capacity), "worst_rank", (int)v->worst_rank, "basis",
+        me_basis_name(v->basis), "worst_bytes", me_json_bytes(v->worst_bytes),
+        "band_bytes", me_json_bytes(v->band_bytes), "band", make_band(&v->band),
+        "lower_bytes", me_json_bytes(v->lower_bytes), "higher_bytes",
+        me_json_bytes(v->higher_bytes), "worst_by", make_worst(report));
 }

@@ -60,7 +60,8 @@ typedef struct me_report_input {
     X(ME_RISK_FITS, "fits")                                                    \
     X(ME_RISK_TIGHT, "tight")                                                  \
     X(ME_RISK_COIN_FLIP, "coin_flip")                                          \
-    X(ME_RISK_DOES_NOT_FIT, "does_not_fit")
+    X(ME_RISK_DOES_NOT_FIT, "does_not_fit")                                    \
+    X(ME_RISK_CANNOT_SAY, "cannot_say")
 
 typedef enum me_risk {
 #define ME_RISK_ENUM(constant, name) constant,
@@ -97,13 +98,16 @@ typedef struct me_band {
 
 typedef struct me_verdict {
     me_risk risk; /**< UNKNOWN: no capacity to hold it against */
-    bool fits;    /**< meaningless when the risk is unknown */
+    bool fits;    /**< meaningless when the risk is unknown or cannot be said */
     me_basis basis;
     uint64_t capacity_bytes; /**< 0: unknown */
     uint64_t worst_bytes;    /**< of the worst rank, in its whole life */
     me_band band;            /**< of the worst rank */
     uint64_t band_bytes;     /**< its sum: how far off worst_bytes may be */
     uint64_t tight_bytes;    /**< with a margin below this it is tight */
+    uint64_t lower_bytes;    /**< by which what is not modelled may lower
+                                  worst_bytes at most; UINT64_MAX: any */
+    uint64_t higher_bytes;   /**< likewise, raise */
     int32_t worst_rank;      /**< lowest of the ranks with most bytes */
     int32_t oom_rank;        /**< lowest that dies under its limit; -1: none */
 } me_verdict;

@@ -18,7 +18,8 @@ static const char *risk_color(me_risk risk)
 {
     switch (risk) {
     case ME_RISK_FITS: return GREEN;
-    case ME_RISK_TIGHT: return YELLOW;
+    case ME_RISK_TIGHT:
+    case ME_RISK_CANNOT_SAY: return YELLOW;
     case ME_RISK_COIN_FLIP:
     case ME_RISK_DOES_NOT_FIT: return RED;
     case ME_RISK_UNKNOWN: break;
@@ -36,6 +37,23 @@ static void append_verdict(const me_report *report, bool is_colored,
     me_str_append(text, *color == '\0' ? "\n" : PLAIN "\n");
 }
 
+void me_effect_append(me_effect effect, me_str *text)
+{
+    const bool is_lower = effect.lower != ME_REACH_NONE;
+    const bool is_higher = effect.higher != ME_REACH_NONE;
+    if (is_lower && is_higher && effect.lower == effect.higher) {
+        me_str_printf(text, " (lower or higher: %s)",
+                      me_reach_name(effect.lower));
+    } else if (is_lower && is_higher) {
+        me_str_printf(text, " (lower: %s, higher: %s)",
+                      me_reach_name(effect.lower),
+                      me_reach_name(effect.higher));
+    } else if (is_lower || is_higher) {
+        me_str_printf(text, " (%s: %s)", is_lower ? "lower" : "higher",
+                      me_reach_name(is_lower ? effect.lower : effect.higher));
+    }
+}
+
 void me_text_notes(const me_report *report, me_str *text)
 {
     const me_flag_list *missing = &report->config->not_modelled;
@@ -49,6 +67,7 @@ void me_text_notes(const me_report *report, me_str *text)
         if (note->note != NULL && *note->note != '\0') {
             me_str_printf(text, ": %s", note->note);
         }
+        me_effect_append(note->effect, text);
         me_str_append(text, "\n");
     }
     if (report->n_assumptions > 0) {

@@ -66,6 +66,10 @@ void me_text_end(const me_report *report, me_str *text);
 /** What is not modelled, and what was assumed. */
 void me_text_notes(const me_report *report, me_str *text);
 
+/** " (higher: some)": the direction and reach of what is not modelled; nothing
+ *  where it has none. Local. */
+void me_effect_append(me_effect effect, me_str *text);
+
 /** The band of the verdict, with its parts; nothing if there is none. */
 void me_text_band(const me_report *report, me_str *text);
 

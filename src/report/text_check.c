@@ -80,6 +80,7 @@ static void append_not_modelled(const me_flag_list *missing, me_str *text)
     me_str_append(text, "  not modelled ");
     for (int32_t i = 0; i < missing->count; i++) {
         me_str_printf(text, "%s%s", i == 0 ? "" : ", ", missing->flags[i].flag);
+        me_effect_append(missing->flags[i].effect, text);
     }
     me_str_append(text, "\n");
 }

@@ -31,6 +31,19 @@ enum {
     BALANCED_ROUTING_PER_MILLE = 74
 };
 
+/* What is small: the largest of what the words stand for, a CUDA context or a
+ * communicator with its buffers, or a few percent where it grows with the job.
+ * Some: what Transformer Engine's layers take against the local ones, at most 24
+ * percent of reserved bytes in measured jobs. Much: one byte an element in place
+ * of two, or two in place of four. */
+enum {
+    SMALL_PER_MILLE = 20,
+    SOME_PER_MILLE = 250,
+    MUCH_PER_MILLE = 500
+};
+
+static const uint64_t small_reach_bytes = UINT64_C(512) << 20;
+
 const char *me_risk_name(me_risk risk)
 {
     switch (risk) {
@@ -138,6 +151,46 @@ static uint64_t per_mille(uint64_t bytes, uint64_t parts)
     return bytes / 1000 * parts + bytes % 1000 * parts / 1000;
 }
 
+uint64_t me_reach_bytes(me_reach reach, uint64_t bytes)
+{
+    switch (reach) {
+    case ME_REACH_NONE: return 0;
+    case ME_REACH_SMALL:
+        return me_max_u64(small_reach_bytes, per_mille(bytes, SMALL_PER_MILLE));
+    case ME_REACH_SOME:
+        return me_max_u64(small_reach_bytes, per_mille(bytes, SOME_PER_MILLE));
+    case ME_REACH_MUCH:
+        return me_max_u64(small_reach_bytes, per_mille(bytes, MUCH_PER_MILLE));
+    case ME_REACH_UNKNOWN:
+    case ME_REACH_ANY: break;
+    }
+    return UINT64_MAX;
+}
+
+bool me_verdict_leaves_out_much(const me_config *config)
+{
+    for (int32_t i = 0; i < config->not_modelled.count; i++) {
+        const me_effect effect = config->not_modelled.flags[i].effect;
+        if (me_reach_bytes(effect.lower, 0) == UINT64_MAX ||
+            me_reach_bytes(effect.higher, 0) == UINT64_MAX) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** All that is left out together, which is more than any job will see. */
+static void sum_reaches(const me_config *config, me_verdict *v)
+{
+    for (int32_t i = 0; i < config->not_modelled.count; i++) {
+        const me_effect effect = config->not_modelled.flags[i].effect;
+        v->lower_bytes = me_size_add(
+            v->lower_bytes, me_reach_bytes(effect.lower, v->worst_bytes));
+        v->higher_bytes = me_size_add(
+            v->higher_bytes, me_reach_bytes(effect.higher, v->worst_bytes));
+    }
+}
+
 me_band me_verdict_band(const me_config *config, me_basis basis,
                         const me_rank_result *result)
 {
@@ -238,6 +291,24 @@ static void judge_risk(me_verdict *v, const ends *found)
     }
 }
 
+/** Could what is left out turn the verdict over? */
+static bool is_open(const me_verdict *v)
+{
+    const uint64_t room = is_over(v) ? 0 : distance(v);
+    const uint64_t excess = is_over(v) ? distance(v) : 0;
+    switch (v->risk) {
+    case ME_RISK_UNKNOWN:
+    case ME_RISK_CANNOT_SAY: return false;
+    case ME_RISK_FITS:
+    case ME_RISK_TIGHT: return v->higher_bytes > room;
+    case ME_RISK_COIN_FLIP:
+        return v->higher_bytes > v->band_bytes ||
+               v->lower_bytes > v->band_bytes;
+    case ME_RISK_DOES_NOT_FIT: break;
+    }
+    return v->lower_bytes > excess;
+}
+
 int32_t me_report_worst_by(const me_report *report, me_basis basis,
                            uint64_t *bytes_out)
 {
@@ -267,6 +338,7 @@ static me_verdict weigh(const me_report *report, me_basis basis,
         report->results[report->ranks[v.worst_rank].result];
     v.band = me_verdict_band(report->config, basis, worst);
     v.band_bytes = me_band_bytes(&v.band);
+    sum_reaches(report->config, &v);
     v.tight_bytes = v.band_bytes;
     if (basis == ME_BASIS_DEVICE && worst->device.is_known) {
         v.tight_bytes += worst->device.context_bytes;
@@ -300,6 +372,7 @@ me_verdict me_verdict_judge(const me_report *report, uint64_t capacity_bytes)
     } else if (v.oom_rank >= 0) {
         v.risk = ME_RISK_DOES_NOT_FIT;
     }
+    v.risk = is_open(&v) ? ME_RISK_CANNOT_SAY : v.risk;
     return v;
 }
 
@@ -310,7 +383,8 @@ bool me_verdict_lets_go(const me_verdict *verdict)
     case ME_RISK_FITS:
     case ME_RISK_TIGHT: return true;
     case ME_RISK_COIN_FLIP:
-    case ME_RISK_DOES_NOT_FIT: break;
+    case ME_RISK_DOES_NOT_FIT:
+    case ME_RISK_CANNOT_SAY: break;
     }
     return false;
 }
@@ -323,8 +397,62 @@ static const char *risk_phrase(me_risk risk)
     case ME_RISK_TIGHT: return "fits, but tight";
     case ME_RISK_COIN_FLIP: return "coin flip, too close to call";
     case ME_RISK_DOES_NOT_FIT: return "does not fit";
+    case ME_RISK_CANNOT_SAY: return "cannot say";
     }
     return "?";
+}
+
+/** The first of the flags whose reach is the largest of all. */
+static const me_flag_note *farthest(const me_verdict *v,
+                                    const me_flag_list *missing)
+{
+    const me_flag_note *most = NULL;
+    uint64_t most_bytes = 0;
+    for (int32_t i = 0; i < missing->count; i++) {
+        const me_effect effect = missing->flags[i].effect;
+        const uint64_t bytes =
+            me_max_u64(me_reach_bytes(effect.lower, v->worst_bytes),
+                       me_reach_bytes(effect.higher, v->worst_bytes));
+        if (most == NULL || bytes > most_bytes) {
+            most = &missing->flags[i];
+            most_bytes = bytes;
+        }
+    }
+    return most;
+}
+
+static void append_reach(const char *verb, uint64_t bytes, me_str *text)
+{
+    me_str_printf(text, " %s it by ", verb);
+    if (bytes == UINT64_MAX) {
+        me_str_append(text, "any amount");
+    } else {
+        me_str_append(text, "up to ");
+        me_gib_append(text, bytes);
+        me_str_append(text, " GiB");
+    }
+}
+
+/** Why nothing can be said. */
+static void append_reason(const me_verdict *v, const me_flag_list *missing,
+                          me_str *text)
+{
+    const me_flag_note *flag = farthest(v, missing);
+    me_str_append(text, ", because what is not modelled");
+    if (flag != NULL) {
+        me_str_printf(text, " (%s%s)", flag->flag,
+                      missing->count > 1 ? " above all" : "");
+    }
+    me_str_append(text, " may");
+    if (v->lower_bytes == v->higher_bytes) {
+        append_reach("lower or raise", v->lower_bytes, text);
+    } else if (v->lower_bytes > 0) {
+        append_reach("lower", v->lower_bytes, text);
+        me_str_append(text, v->higher_bytes > 0 ? " or" : "");
+    }
+    if (v->higher_bytes > 0 && v->lower_bytes != v->higher_bytes) {
+        append_reach("raise", v->higher_bytes, text);
+    }
 }
 
 void me_verdict_print(const me_report *report, me_str *text)
@@ -332,8 +460,11 @@ void me_verdict_print(const me_report *report, me_str *text)
     const me_verdict *v = &report->verdict;
     /* A limited run has shown that what is over the capacity is cached. */
     const bool is_squeezed = v->risk == ME_RISK_TIGHT && is_over(v);
-    me_str_printf(text, "%s; rank %d %s ", risk_phrase(v->risk),
-                  (int)v->worst_rank,
+    me_str_append(text, risk_phrase(v->risk));
+    if (v->risk == ME_RISK_CANNOT_SAY) {
+        append_reason(v, &report->config->not_modelled, text);
+    }
+    me_str_printf(text, "; rank %d %s ", (int)v->worst_rank,
                   is_squeezed ? "has to give cached blocks back, and would take"
                               : "takes");
     me_gib_append(text, v->worst_bytes);

@@ -154,7 +154,10 @@ static void test_compare__says_what_is_left_out(void **state)
 {
     (void)state;
     static job jobs[2];
-    me_flag_note flags[] = {{"--fp8", "FP8"}, {"--lost", NULL}};
+    me_flag_note flags[] = {
+        {"--fp8", "FP8", {ME_REACH_MUCH, ME_REACH_SOME}},
+        {"--lost", NULL, ME_HIGHER(SMALL)},
+    };
     char assumption[] = "the moon is round";
     char *assumptions[] = {assumption};
     me_compare_row rows[2];
@@ -176,9 +179,54 @@ static void test_compare__says_what_is_left_out(void **state)
     assert_string_equal(
         me_str_text(&text),
         "\nNot modelled: these flags may change memory, and the numbers above "
-        "leave them out\n  --fp8: FP8\n  --lost (b)\n"
+        "leave them out\n  --fp8: FP8 (lower: much, higher: some)\n"
+        "  --lost (higher: small) (b)\n"
         "\nAssumptions\n  the moon is round\n");
     me_str_fini(&text);
+}
+
+/* The fastest leaves out what may be of any size: it has no place, and comes
+ * before what does not fit. One that does not fit whatever is left out is said
+ * not to. */
+static void test_compare__no_place_for_what_is_left_out(void **state)
+{
+    (void)state;
+    static job jobs[4];
+    me_flag_note any[] = {{"--any", NULL, ME_LOWER(ANY)}};
+    me_flag_note more[] = {{"--more", NULL, ME_HIGHER(ANY)}};
+    const me_step_time steps[] = {
+        {.step_ns = 1}, {.step_ns = 100}, {.step_ns = 2}, {.step_ns = 3}};
+    me_compare_row rows[4];
+    for (int i = 0; i < 4; i++) {
+        make_job(&jobs[i], 100, i < 2);
+        jobs[i].report.time.step = NULL;
+        rows[i] = (me_compare_row){.schedule = "s",
+                                   .variant = "",
+                                   .report = &jobs[i].report,
+                                   .ticks_step = &steps[i]};
+    }
+    jobs[0].config.not_modelled = (me_flag_list){.flags = any, .count = 1};
+    jobs[3].config.not_modelled = (me_flag_list){.flags = more, .count = 1};
+    const me_comparison comparison = {
+        .version = "1", .name = "", .rows = rows, .n_rows = 4};
+    me_compare_line *lines = NULL;
+    assert_int_equal(me_compare_lines_create(&comparison, NULL, &lines), ME_OK);
+
+    const struct {
+        const me_compare_row *row;
+        int32_t place;
+        bool is_open;
+    } right[] = {{&rows[1], 1, false},
+                 {&rows[0], 0, true},
+                 {&rows[2], 0, false},
+                 {&rows[3], 0, false}};
+
+    for (int i = 0; i < 4; i++) {
+        assert_ptr_equal(lines[i].row, right[i].row);
+        assert_int_equal(lines[i].place, right[i].place);
+        assert_int_equal(lines[i].is_open, right[i].is_open);
+    }
+    me_compare_lines_destroy(lines, 4);
 }
 
 /* Fixed durations have no noise: 114 is behind 100, and equal steps tie. */
@@ -264,6 +312,7 @@ int main(void)
         cmocka_unit_test(test_compare__sorts_and_ties),
         cmocka_unit_test(test_compare__lower_bounds_say_so),
         cmocka_unit_test(test_compare__says_what_is_left_out),
+        cmocka_unit_test(test_compare__no_place_for_what_is_left_out),
         cmocka_unit_test(test_compare__fixed_durations_are_exact),
         cmocka_unit_test(test_compare__keeps_the_order_without_times),
         cmocka_unit_test(test_compare__puts_memory_on_the_time_axis),

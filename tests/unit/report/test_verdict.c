@@ -197,6 +197,54 @@ static void test_verdict__believes_the_limited_run(void **state)
     me_str_fini(&text);
 }
 
+/* A card of 1000 GiB. Small is 512 MiB at least and 2 %, some a quarter, much a
+ * half; what is left out together counts, in its own direction alone. */
+static void
+test_verdict__says_nothing_where_what_is_left_out_decides(void **state)
+{
+    (void)state;
+    const uint64_t gib = (uint64_t)1024 * MIB;
+
+    static const struct {
+        uint64_t gib;
+        me_effect effects[2];
+        me_risk risk;
+    } cases[] = {
+        {900, {ME_EITHER(NONE), ME_EITHER(NONE)}, ME_RISK_FITS},
+        {900, {ME_LOWER(ANY), ME_EITHER(NONE)}, ME_RISK_FITS},
+        {900, {ME_HIGHER(ANY), ME_EITHER(NONE)}, ME_RISK_CANNOT_SAY},
+        {900,
+         {{ME_REACH_UNKNOWN, ME_REACH_UNKNOWN}, ME_EITHER(NONE)},
+         ME_RISK_CANNOT_SAY},
+        {900, {ME_HIGHER(SMALL), ME_EITHER(NONE)}, ME_RISK_FITS},
+        {990, {ME_HIGHER(SMALL), ME_EITHER(NONE)}, ME_RISK_CANNOT_SAY},
+        {970, {ME_HIGHER(SMALL), ME_EITHER(NONE)}, ME_RISK_FITS},
+        {970, {ME_HIGHER(SMALL), ME_HIGHER(SMALL)}, ME_RISK_CANNOT_SAY},
+        {790, {ME_HIGHER(SOME), ME_EITHER(NONE)}, ME_RISK_FITS},
+        {810, {ME_EITHER(SOME), ME_EITHER(NONE)}, ME_RISK_CANNOT_SAY},
+        {660, {ME_EITHER(MUCH), ME_EITHER(NONE)}, ME_RISK_FITS},
+        {670, {ME_EITHER(MUCH), ME_EITHER(NONE)}, ME_RISK_CANNOT_SAY},
+        {1100, {ME_HIGHER(ANY), ME_EITHER(NONE)}, ME_RISK_DOES_NOT_FIT},
+        {1100, {ME_LOWER(SMALL), ME_EITHER(NONE)}, ME_RISK_DOES_NOT_FIT},
+        {1100, {ME_LOWER(SOME), ME_EITHER(NONE)}, ME_RISK_CANNOT_SAY},
+        {1000, {ME_EITHER(NONE), ME_EITHER(NONE)}, ME_RISK_COIN_FLIP},
+        {1000, {ME_LOWER(SMALL), ME_EITHER(NONE)}, ME_RISK_CANNOT_SAY},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        world w;
+        me_flag_note notes[2] = {{"--a", NULL, cases[i].effects[0]},
+                                 {"--b", NULL, cases[i].effects[1]}};
+        make_world(&w, ME_BASIS_DEVICE, cases[i].gib * gib);
+        w.config.not_modelled = (me_flag_list){.flags = notes, .count = 2};
+        const me_verdict v = me_verdict_judge(&w.report, 1000 * gib);
+        if (v.risk != cases[i].risk) {
+            fail_msg("case %zu: %s", i, me_risk_name(v.risk));
+        }
+        assert_int_equal(me_verdict_lets_go(&v), v.risk == ME_RISK_FITS);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +254,8 @@ int main(void)
         cmocka_unit_test(test_verdict__takes_the_nearer_limit),
         cmocka_unit_test(test_verdict__judges_nothing_without_capacity),
         cmocka_unit_test(test_verdict__believes_the_limited_run),
+        cmocka_unit_test(
+            test_verdict__says_nothing_where_what_is_left_out_decides),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
