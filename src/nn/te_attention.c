@@ -28,28 +28,28 @@ static bool is_interleaved(me_tensor *const qkv[3])
 
 /** DotProductAttention.forward() before it takes a back end: get_qkv_layout()
  *  copies what has holes unless all are interleaved, which @return says. */
-static bool prepare(me_nn *nn, me_tensor *const given[3], me_tensor *qkv[3])
+static bool prepare(me_nn *nn, me_tensor *const given[3], me_tensor *dense[3])
 {
     const bool is_one = is_interleaved(given);
     for (int i = 0; i < 3; i++) {
-        qkv[i] = is_one ? given[i] : me_contiguous(nn->e, given[i]);
+        dense[i] = is_one ? given[i] : me_contiguous(nn->e, given[i]);
     }
     me_te_full_cu_seqlens(nn, me_dim(given[0], 1), me_dim(given[0], 0));
     return is_one;
 }
 
-me_tensor *me_te_attention_fused(me_nn *nn, me_tensor *const given[3],
+me_tensor *me_te_attention_fused(me_nn *nn, me_tensor *const qkv[3],
                                  me_tensor *offset)
 {
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
-    me_tensor *qkv[3] = {NULL, NULL, NULL};
+    me_tensor *dense[3] = {NULL, NULL, NULL};
     const me_te_attention_spec spec = {.is_interleaved =
-                                           prepare(nn, given, qkv)};
+                                           prepare(nn, qkv, dense)};
     if (offset != NULL) {
         offset = me_cast(e, offset, ME_DTYPE_FLOAT32);
     }
-    me_tensor *y = me_te_fused_attention(e, qkv, offset, &spec);
+    me_tensor *y = me_te_fused_attention(e, dense, offset, &spec);
     const uint64_t width = me_size_mul(me_dim(y, 2), me_dim(y, 3));
     return me_leave(e, frame,
                     me_view(e, y, ME_SHAPE(me_dim(y, 0), me_dim(y, 1), width)));
@@ -196,11 +196,11 @@ static me_tensor *unfused(me_nn *nn, me_tensor *const qkv[3], me_tensor *mask)
     return me_leave(e, frame, context);
 }
 
-me_tensor *me_te_attention_unfused(me_nn *nn, me_tensor *const given[3],
+me_tensor *me_te_attention_unfused(me_nn *nn, me_tensor *const qkv[3],
                                    me_tensor *mask)
 {
     const me_frame frame = me_enter(nn->e);
-    me_tensor *qkv[3] = {NULL, NULL, NULL};
-    (void)prepare(nn, given, qkv);
-    return me_leave(nn->e, frame, unfused(nn, qkv, mask));
+    me_tensor *dense[3] = {NULL, NULL, NULL};
+    (void)prepare(nn, qkv, dense);
+    return me_leave(nn->e, frame, unfused(nn, dense, mask));
 }
