@@ -82,7 +82,7 @@ static me_tensor *local_norm(me_trainer *t, int begin, int end,
         n = append_norms(t, &t->optimizers[i], all, n);
     }
     me_tensor *total = me_scratch(e, "linalg_vector_norm", 4);
-    while (n > 0) {
+    while (all != NULL && n > 0) {
         me_launch_host_waits(e); /* each norm is read back */
         me_drop(e, all[--n]);
     }
