@@ -329,15 +329,20 @@ me_tensor *me_ddp_post_forward(me_ddp_module *ddp, bool syncs, me_tensor *y)
     return has_graph ? copy : y;
 }
 
+/* After a failure there may be no reducer. */
 void me_ddp_prepare_for_backward(me_ddp_module *ddp)
 {
-    me_reducer_prepare(ddp->reducer);
+    if (ddp->reducer != NULL) {
+        me_reducer_prepare(ddp->reducer);
+    }
 }
 
 void me_ddp_end_backward(me_ddp_module *ddp)
 {
     ddp->has_run_static = true;
-    me_reducer_end_backward(ddp->reducer);
+    if (ddp->reducer != NULL) {
+        me_reducer_end_backward(ddp->reducer);
+    }
     hide_dtensors(ddp);
 }
 

@@ -10,8 +10,10 @@ enum {
     STEP = 40 /* each step is a 40th of the way longer */
 };
 
-#define ANY_TYPE                                                               \
-    "pretrain_gpt.py --transformer-impl local --micro-batch-size 1 "           \
+#define ANY_TYPE   "pretrain_gpt.py --transformer-impl local " ANY_IMPL
+#define BASE_OF_TE "pretrain_gpt.py --bf16 " ANY_IMPL
+#define ANY_IMPL                                                               \
+    "--micro-batch-size 1 "                                                    \
     "--no-masked-softmax-fusion --no-gradient-accumulation-fusion "            \
     "--no-rope-fusion --num-layers 2 --hidden-size 64 "                        \
     "--num-attention-heads 4 --seq-length 32 --max-position-embeddings 32 "    \
@@ -86,9 +88,18 @@ static const job_source sources[] = {
           "--no-gradient-accumulation-fusion --untie-embeddings-and-output-"
           "weights --ckpt-format torch_dist",
      NULL, 2, 1},
+    {BASE_OF_TE EXPERTS ALL_TO_ALL "--global-batch-size 2 "
+                                   "--tensor-model-parallel-size 2 "
+                                   "--sequence-parallel",
+     NULL, 2, 1},
+    {BASE_OF_TE LATENT FULL "--global-batch-size 2 --rope-type rope "
+                            "--use-distributed-optimizer --mtp-num-layers 1 "
+                            "--position-embedding-type rope",
+     NULL, 2, 1},
     {NULL, "pp2_zbv_fsdp2_mp_ac", 0, 1},
     {NULL, "au_pp2_fsdp2_int1f1b_ac", 0, 1},
     {NULL, "ddp2_tf_view_unused", 0, 1},
+    {NULL, "rep2_tf", 0, 0},
     {NULL, "tp2_lm_lp_gs", 0, 1},
     {NULL, "fsdp2_tf_off_gs", 0, 0},
     {NULL, "ck_rnr", 0, 0},
