@@ -49,6 +49,7 @@ void me_engine_destroy(me_engine *e)
     me_free(e->blocks.freed);
     me_free(e->recording.events);
     me_free(e->recording.slots);
+    me_free(e->recording.entered);
     me_arena_destroy(e->arena);
     me_free(e);
 }

@@ -53,6 +53,8 @@ typedef struct me_recording {
     uint32_t capacity;
     uint32_t *slots; /**< of each block id, while they are read */
     uint32_t n_slots;
+    int32_t *entered; /**< of each module, while they are read */
+    uint32_t n_modules;
     uint64_t place;               /**< where the program was when it began */
     me_module_id module;          /**< that ran then */
     bool has_module;              /**< one was entered or left since */

@@ -248,10 +248,21 @@ static void tell_stretch(const telling *t, const me_script_stretch *from,
     }
 }
 
+/** Which modules run now that its events were told, and not run. */
+static void follow_modules(me_engine *e, const me_script *s)
+{
+    for (uint32_t i = 0; i < s->n_entered; i++) {
+        const me_script_entered *x = &s->entered[i];
+        e->tree.modules[x->module].entered += (uint32_t)x->times;
+    }
+}
+
 /** Into the script's modules, or back. */
-static void turn(me_engine *e, const me_script_event *x, me_module_id outer)
+static void turn(me_engine *e, const me_script *s, const me_script_event *x,
+                 me_module_id outer)
 {
     if (x->turn == ME_SCRIPT_BACK) {
+        follow_modules(e, s);
         e->module = x->event.module;
     }
     me_module_switch(e, x->turn == ME_SCRIPT_BACK ? outer : x->event.module);
@@ -301,7 +312,7 @@ static void tell_alone(const telling *t, me_script_event *x,
 {
     me_engine *e = t->e;
     if (x->turn != ME_SCRIPT_EVENT) {
-        turn(e, x, t->outer);
+        turn(e, t->script, x, t->outer);
         return;
     }
     if (x->event.kind == ME_EVENT_FREE_REQUESTED) {
@@ -332,6 +343,9 @@ static void tell_events(telling *t, const me_script_part *part)
             tell_alone(t, &s->events[to->event], part);
         }
         from = *to;
+    }
+    if (!s->stretches.goes_back) {
+        follow_modules(e, s);
     }
     e->module = s->stretches.goes_back ? t->outer : s->module_after;
     e->n_events += s->n_events;
@@ -376,6 +390,7 @@ void me_script_fini(me_script *script)
     me_free(script->ids);
     me_free(script->kept);
     me_free(script->marks);
+    me_free(script->entered);
     me_script_stretches_fini(&script->stretches);
     *script = (me_script){.n_events = 0};
 }

@@ -82,6 +82,12 @@ typedef struct me_script_stretches {
                                   action, and without modules; owned */
 } me_script_stretches;
 
+/** A module that events of a script enter more often than they leave it. */
+typedef struct me_script_entered {
+    me_module_id module;
+    int32_t times; /**< below 0: they leave it more often */
+} me_script_entered;
+
 /** One action; all zero is none. */
 typedef struct me_script {
     me_script_event *events; /**< owned */
@@ -94,7 +100,9 @@ typedef struct me_script {
     bool is_freed[ME_SCRIPT_TENSORS]; /**< the caller's block has gone */
     bool is_recategorized[ME_SCRIPT_TENSORS];
     uint8_t category[ME_SCRIPT_TENSORS]; /**< me_category it then has */
-    me_again_mark *marks;                /**< owned */
+    me_script_entered *entered; /**< by its events without turns; owned */
+    uint32_t n_entered;
+    me_again_mark *marks; /**< owned */
     uint32_t n_marks;
     me_work work[ME_PHASE_COUNT];
     uint64_t place; /**< where the program is before and after it, without its

@@ -264,6 +264,48 @@ static bool is_balanced(const me_recording *x)
     return depth == 0;
 }
 
+/** Counts of all modules, none yet. */
+static bool clear_entered(me_engine *e)
+{
+    me_recording *r = &e->recording;
+    if (r->n_modules < e->tree.count) {
+        int32_t *entered = me_realloc(r->entered, e->tree.count,
+                                      sizeof *entered, "script.entered");
+        if (entered == NULL) {
+            return false;
+        }
+        r->entered = entered;
+        r->n_modules = e->tree.count;
+    }
+    memset(r->entered, 0, r->n_modules * sizeof *r->entered);
+    return true;
+}
+
+/** Modules that the events enter and leave unequally often; the turns do so
+ *  anew each time. @return false without memory */
+static bool list_entered(reader *r)
+{
+    me_script *s = r->script;
+    int32_t *times = r->e->recording.entered;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->n_events; i++) {
+        const me_script_event *x = &s->events[i];
+        if (x->turn == ME_SCRIPT_EVENT && is_module(&x->event)) {
+            int32_t *own = &times[x->event.module];
+            const int32_t before = *own;
+            *own += x->event.kind == ME_EVENT_MODULE_ENTER ? 1 : -1;
+            n += (uint32_t)(*own != 0) - (uint32_t)(before != 0);
+        }
+    }
+    s->entered = me_alloc(n, sizeof *s->entered, "script.entered");
+    for (uint32_t m = 0; s->entered != NULL && s->n_entered < n; m++) {
+        if (times[m] != 0) {
+            s->entered[s->n_entered++] = (me_script_entered){m, times[m]};
+        }
+    }
+    return s->entered != NULL;
+}
+
 /** A slot's blocks pass if its birth says so; frees that are asked for and not
  *  completed are late. */
 static void settle(reader *r)
@@ -355,13 +397,16 @@ bool me_script_end(me_engine *e, bool restores, const me_script_found *found,
     if (!me_engine_is_ok(e) || !r.is_sound) {
         return false;
     }
-    if (!make_room(&r, &s, e->recording.count) || !clear_slots(e)) {
-        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for an action");
-        r.is_sound = false;
-    }
-    if (r.is_sound) {
+    bool has_room = make_room(&r, &s, e->recording.count) && clear_slots(e) &&
+                    clear_entered(e);
+    if (has_room) {
         find_slots(&r);
         read_events(&r, restores);
+        has_room = list_entered(&r);
+    }
+    if (!has_room) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for an action");
+        r.is_sound = false;
     }
     if (r.is_sound) {
         settle(&r);

@@ -15,7 +15,8 @@
 
 enum {
     JOBS = 12,
-    SETS = 24,
+    SMALL_JOBS = 40,
+    SETS = 40,
     SET_BYTES = 80
 };
 
@@ -129,6 +130,78 @@ static job make_job(me_random *random)
     return j;
 }
 
+static void set_word(job *j, const char *assignment)
+{
+    (void)snprintf(j->sets[j->n++], SET_BYTES, "%s", assignment);
+}
+
+/** Modules of every kind run again, and enter others as they do. */
+static void set_recomputation(job *j, me_random *random, bool has_experts)
+{
+    if (me_random_in(random, 0, 3) == 0) {
+        set_word(j, "recompute.granularity=full");
+        set_word(j, me_random_in(random, 0, 1) == 0 ? "recompute.method=uniform"
+                                                    : "recompute.method=block");
+        set(j, "recompute.num_layers", 1);
+        return;
+    }
+    set_word(j, "recompute.granularity=selective");
+    set_flag(j, random, "recompute.core_attn");
+    set_flag(j, random, "recompute.layernorm");
+    if (!has_experts) {
+        set_flag(j, random, "recompute.mlp");
+    }
+}
+
+static bool set_experts(job *j, me_random *random, int64_t data)
+{
+    const bool has_experts = me_random_in(random, 0, 2) == 0;
+    if (has_experts) {
+        set(j, "moe.num_experts", 4);
+        set(j, "moe.router_topk", me_random_in(random, 1, 2));
+        set(j, "moe.ffn_hidden_size", 64);
+        set_word(j, "moe.token_dispatcher=alltoall");
+        set_word(j, "model.activation=swiglu");
+        set(j, "parallel.expert", data > 1 ? me_random_in(random, 1, 2) : 1);
+    }
+    return has_experts;
+}
+
+/** Small and recomputed, on a pipeline with few micro-batches, which are told
+ *  again as early as can be. */
+static job make_small_job(me_random *random)
+{
+    job j = {.n = 0};
+    const int64_t tensor = pick_power(random, 1);
+    const int64_t pipeline = pick_power(random, 1);
+    const int64_t data = pick_power(random, 1);
+    const int64_t chunks = pipeline > 1 ? me_random_in(random, 1, 2) : 1;
+    const int64_t rounds = pipeline * me_random_in(random, 1, 4);
+    set(&j, "parallel.tensor", tensor);
+    set(&j, "parallel.pipeline", pipeline);
+    set(&j, "parallel.virtual_pipeline", chunks);
+    set(&j, "parallel.world_size", tensor * pipeline * data);
+    set(&j, "train.global_batch_size", data * rounds);
+    set(&j, "train.micro_batch_size", 1);
+    set(&j, "model.num_layers", pipeline * chunks * me_random_in(random, 1, 2));
+    set(&j, "model.hidden_size", 64);
+    set(&j, "model.num_attention_heads", 2);
+    set(&j, "model.seq_length", 64 * me_random_in(random, 1, 16));
+    set(&j, "model.max_position_embeddings", 1024);
+    set(&j, "model.vocab_size", 1000 * me_random_in(random, 1, 32));
+    set_word(&j, "model.add_bias_linear=false");
+    set_flag(&j, random, "model.untie_embeddings_and_output_weights");
+    set_flag(&j, random, "optimizer.distributed");
+    set_flag(&j, random, "optimizer.overlap_grad_reduce");
+    const bool has_experts = set_experts(&j, random, data);
+    if (tensor > 1) {
+        set_word(&j, has_experts ? "parallel.sequence=true"
+                                 : "parallel.sequence=false");
+    }
+    set_recomputation(&j, random, has_experts);
+    return j;
+}
+
 /** All of a file, which is removed; owned by the caller. */
 static char *take_file(const char *path)
 {
@@ -152,7 +225,7 @@ typedef struct outcome {
     char *events;
 } outcome;
 
-static void outcome_fini(outcome *x)
+static void outcome_fini(const outcome *x)
 {
     test_free(x->report);
     test_free(x->events);
@@ -221,20 +294,66 @@ static const char *compare_runs(const job *j)
     return wrong;
 }
 
+static const char *check_job(const job *j)
+{
+    const char *wrong = compare_runs(j);
+    for (int32_t i = 0; wrong != NULL && i < j->n; i++) {
+        print_error("--set %s\n", j->sets[i]);
+    }
+    return wrong;
+}
+
 static const char *folding_changes_nothing(me_random *random)
 {
     const job j = make_job(random);
-    const char *wrong = compare_runs(&j);
-    for (int32_t i = 0; wrong != NULL && i < j.n; i++) {
-        print_error("--set %s\n", j.sets[i]);
+    return check_job(&j);
+}
+
+/** The most that a rank of a report has reserved. */
+static uint64_t most_reserved(const char *report)
+{
+    static const char key[] = "\"reserved_bytes\": ";
+    uint64_t most = 0;
+    for (const char *at = strstr(report, key); at != NULL;
+         at = strstr(at + 1, key)) {
+        const uint64_t bytes = strtoull(at + sizeof key - 1, NULL, 10);
+        most = bytes > most ? bytes : most;
     }
-    return wrong;
+    return most;
+}
+
+/** It may run with a little less than it wants, or die. */
+static void set_limit(job *j, me_random *random)
+{
+    const outcome wanted = run(j, true, false);
+    const uint64_t most =
+        wanted.report == NULL ? 0 : most_reserved(wanted.report);
+    outcome_fini(&wanted);
+    if (most > 0) {
+        const int64_t less = me_random_in(random, 1, 8);
+        set(j, "device.memory_limit", (int64_t)most - (less << 21));
+    }
+}
+
+static const char *folding_changes_no_recomputation(me_random *random)
+{
+    job j = make_small_job(random);
+    if (me_random_in(random, 0, 1) == 0) {
+        set_limit(&j, random);
+    }
+    return check_job(&j);
 }
 
 static void test_fold__changes_nothing(void **state)
 {
     (void)state;
     me_property_run(folding_changes_nothing, JOBS);
+}
+
+static void test_fold__changes_nothing_under_recomputation(void **state)
+{
+    (void)state;
+    me_property_run(folding_changes_no_recomputation, SMALL_JOBS);
 }
 
 /** Pairs of ranks have communicators of their own, numbered in the world, of
@@ -313,6 +432,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fold__changes_nothing),
+        cmocka_unit_test(test_fold__changes_nothing_under_recomputation),
         cmocka_unit_test(test_fold__changes_nothing_in_pairs_over_nodes),
         cmocka_unit_test(test_fold__changes_nothing_in_any_schedule),
     };
