@@ -7,6 +7,7 @@
 #include "app/late.h"
 #include "app/limit_end.h"
 #include "app/margin.h"
+#include "app/pool_counters.h"
 #include "app/program.h"
 #include "app/rank_device.h"
 #include "app/twin.h"
@@ -34,25 +35,6 @@ typedef struct parts {
     me_time_recorder *clock; /**< NULL: the card's rates are not known */
     me_twin_watch watch;
 } parts;
-
-static void read_pool(void *self, me_pool_counter *allocated_out,
-                      me_pool_counter *reserved_out)
-{
-    const me_pool *pool = me_pool_observer_pool(self);
-    *allocated_out = (me_pool_counter){
-        .current = me_pool_current(pool, ME_POOL_ALLOCATED_BYTES),
-        .peak = me_pool_peak(pool, ME_POOL_ALLOCATED_BYTES),
-    };
-    *reserved_out = (me_pool_counter){
-        .current = me_pool_current(pool, ME_POOL_RESERVED_BYTES),
-        .peak = me_pool_peak(pool, ME_POOL_RESERVED_BYTES),
-    };
-}
-
-static void reset_pool(void *self)
-{
-    me_pool_observer_reset_peaks(self);
-}
 
 static uint64_t read_device(void *self)
 {
@@ -147,8 +129,7 @@ static me_status make_clock(parts *p, me_diag *diag)
 
 static me_status make_tracker(parts *p, me_diag *diag)
 {
-    const me_pool_counters counters = {
-        .read = read_pool, .reset_peaks = reset_pool, .self = p->pool};
+    const me_pool_counters counters = me_pool_observer_counters(p->pool);
     const me_device_counter device = {.read_bytes = read_device, .self = p};
     p->tracker =
         me_tracker_create(me_engine_modules(p->engine), &counters, &device);
@@ -367,15 +348,11 @@ static void parts_fini(parts *p)
     me_late_frees_fini(&p->late);
 }
 
-/**
- * Another run, without anybody who listens but pool and device.
- *
- * @param result   told how it ends; NULL: only whether it dies is asked
- * @param oom_out  whether it dies
- */
-static me_status run_limited(const me_simulation *simulation, int32_t rank,
+/** As run_limited(). @param must_run_all_out  as of simulate_rank() */
+static me_status try_limited(const me_simulation *simulation, int32_t rank,
                              me_margin margin, me_diag *diag,
-                             me_rank_result *result, bool *oom_out)
+                             me_rank_result *result, bool *oom_out,
+                             bool *must_run_all_out)
 {
     parts p = begin(simulation, rank);
     me_status status = make_program(&p, NULL, diag);
@@ -386,6 +363,7 @@ static me_status run_limited(const me_simulation *simulation, int32_t rank,
     }
     if (status == ME_OK) {
         status = run_program(&p, diag);
+        *must_run_all_out = p.program.must_run_all;
     }
     if (status == ME_OK && result != NULL) {
         status = me_limit_end_set(p.pool, p.engine, diag, result);
@@ -396,6 +374,40 @@ static me_status run_limited(const me_simulation *simulation, int32_t rank,
     me_twin_watch_end(&p.watch, simulation->is_own);
     parts_fini(&p);
     return status;
+}
+
+/** Micro-batches were taken for like that are not: the same, without that. */
+static me_simulation run_all(const me_simulation *simulation, int32_t rank,
+                             me_diag *diag)
+{
+    me_log(ME_LOG_INFO, "rank %d: %s: every micro-batch is run", rank,
+           diag->text);
+    *diag = (me_diag){.status = ME_OK};
+    me_simulation all = *simulation;
+    all.runs_all_rounds = true;
+    return all;
+}
+
+/**
+ * Another run, without anybody who listens but pool and device. It has more
+ * iterations, so it may have to run all where the first run had not.
+ *
+ * @param result   told how it ends; NULL: only whether it dies is asked
+ * @param oom_out  whether it dies
+ */
+static me_status run_limited(const me_simulation *simulation, int32_t rank,
+                             me_margin margin, me_diag *diag,
+                             me_rank_result *result, bool *oom_out)
+{
+    bool must_run_all = false;
+    const me_status status = try_limited(simulation, rank, margin, diag, result,
+                                         oom_out, &must_run_all);
+    if (!must_run_all) {
+        return status;
+    }
+    const me_simulation all = run_all(simulation, rank, diag);
+    return try_limited(&all, rank, margin, diag, result, oom_out,
+                       &must_run_all);
 }
 
 /** How it ends with the memory that there is, where the first run did not show
@@ -476,11 +488,7 @@ me_status me_simulate_rank(const me_simulation *simulation, int32_t rank,
     me_status status =
         simulate_rank(simulation, rank, log, &own, result_out, &must_run_all);
     if (must_run_all) {
-        me_log(ME_LOG_INFO, "rank %d: %s: every micro-batch is run", rank,
-               own.text);
-        me_simulation all = *simulation;
-        all.runs_all_rounds = true;
-        own = (me_diag){.status = ME_OK};
+        const me_simulation all = run_all(simulation, rank, &own);
         me_call_log_clear(log);
         status =
             simulate_rank(&all, rank, log, &own, result_out, &must_run_all);
