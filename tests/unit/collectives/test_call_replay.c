@@ -111,27 +111,52 @@ static void test_replay__ring_of_sends_hangs(void **state)
 }
 
 /* Rank 0 reduces over its tensor group first, rank 1 over its data group. */
-static void test_replay__crossed_groups_hang(void **state)
+static void cross_groups(fixture *f)
 {
-    (void)state;
-    fixture f;
-    begin(&f, 2, 2, 1);
+    begin(f, 2, 2, 1);
     for (int rank = 0; rank < 4; rank++) {
         const bool is_tensor_first = rank == 0 || rank == 3;
         for (int i = 0; i < 2; i++) {
             (void)ncclAllReduce(NULL, NULL, 4, ncclFloat32, ncclSum,
-                                (i == 0) == is_tensor_first ? f.job.tensor[rank]
-                                                            : f.job.data[rank],
-                                NULL);
+                                (i == 0) == is_tensor_first
+                                    ? f->job.tensor[rank]
+                                    : f->job.data[rank],
+                                STREAM_A);
         }
     }
-    expect(&f, ME_ERR_MISMATCH,
+}
+
+static void expect_crossed(fixture *f)
+{
+    expect(f, ME_ERR_MISMATCH,
            "NCCL would hang: rank 0 waits in ncclAllReduce of 4 float32 for "
            "rank 1 (tensor group {0, 1}); rank 1 waits in ncclAllReduce of 4 "
            "float32 for rank 3 (data group {1, 3}); rank 3 waits in "
            "ncclAllReduce of 4 float32 for rank 2 (tensor group {2, 3}); rank "
            "2 waits in ncclAllReduce of 4 float32 for rank 0 (data group {0, "
            "2})");
+}
+
+static void test_replay__crossed_groups_hang(void **state)
+{
+    (void)state;
+    fixture f;
+    cross_groups(&f);
+    expect_crossed(&f);
+}
+
+/* A later collective of the tensor group on a free stream does not take the
+ * place of the one that hangs: a communicator's calls begin in their order. */
+static void test_replay__a_communicator_keeps_its_order(void **state)
+{
+    (void)state;
+    fixture f;
+    cross_groups(&f);
+    for (int rank = 0; rank < 4; rank++) {
+        (void)ncclAllReduce(NULL, NULL, 4, ncclFloat32, ncclSum,
+                            f.job.tensor[rank], STREAM_B);
+    }
+    expect_crossed(&f);
 }
 
 static void cross_on_streams(fixture *f, bool is_waiting)
@@ -308,6 +333,7 @@ int main(void)
         cmocka_unit_test(test_replay__grouped_exchange_progresses),
         cmocka_unit_test(test_replay__ring_of_sends_hangs),
         cmocka_unit_test(test_replay__crossed_groups_hang),
+        cmocka_unit_test(test_replay__a_communicator_keeps_its_order),
         cmocka_unit_test(test_replay__streams_go_on_alone),
         cmocka_unit_test(test_replay__waiting_streams_hang),
         cmocka_unit_test(test_replay__nothing_reduced_holds_nobody_up),

@@ -158,6 +158,30 @@ static void test_verdict__takes_the_nearer_limit(void **state)
     assert_int_equal(v.worst_bytes, (uint64_t)300 * MIB);
 }
 
+/** What is judged of 900 MiB on a card of @p capacity MiB and 800 of them
+ *  reserved under @p limit MiB. */
+static me_basis basis_of_two(uint64_t capacity, uint64_t limit)
+{
+    world w;
+    make_world(&w, ME_BASIS_DEVICE, (uint64_t)900 * MIB);
+    w.points[1].reserved_peak_bytes = (uint64_t)800 * MIB;
+    w.report.limit_bytes = limit * MIB;
+    return me_verdict_judge(&w.report, capacity * MIB).basis;
+}
+
+/* Of two that are exceeded the more exceeded one is told, of two that are not
+ * the one with less left. */
+static void test_verdict__tells_the_worse_of_two(void **state)
+{
+    (void)state;
+    assert_int_equal(basis_of_two(850, 700), ME_BASIS_RESERVED);
+    assert_int_equal(basis_of_two(700, 750), ME_BASIS_DEVICE);
+    assert_int_equal(basis_of_two(950, 810), ME_BASIS_RESERVED);
+    assert_int_equal(basis_of_two(910, 850), ME_BASIS_DEVICE);
+    assert_int_equal(basis_of_two(950, 790), ME_BASIS_RESERVED);
+    assert_int_equal(basis_of_two(890, 900), ME_BASIS_DEVICE);
+}
+
 static void test_verdict__judges_nothing_without_capacity(void **state)
 {
     (void)state;
@@ -252,6 +276,7 @@ int main(void)
         cmocka_unit_test(test_verdict__doubts_what_depends_on_timing),
         cmocka_unit_test(test_verdict__gives_reserved_bytes_a_range),
         cmocka_unit_test(test_verdict__takes_the_nearer_limit),
+        cmocka_unit_test(test_verdict__tells_the_worse_of_two),
         cmocka_unit_test(test_verdict__judges_nothing_without_capacity),
         cmocka_unit_test(test_verdict__believes_the_limited_run),
         cmocka_unit_test(
