@@ -290,17 +290,23 @@ static me_tensor *tensor_of(const me_parameter *parameter)
     return parameter == NULL ? NULL : parameter->tensor;
 }
 
-/** What the backward needs, if there is one; else it goes, the last of it
- *  first. */
+/** What the backward needs, if there is one; else it goes in the order of
+ *  forward()'s names: ln_out, mu, rsigma, ln_out_total. The last is a second
+ *  name of the first unless the output @p was_gathered. */
 static void save_normed(me_engine *e, me_node *node, me_tensor *normed,
-                        const me_te_statistics *statistics)
+                        const me_te_statistics *statistics, bool was_gathered)
 {
     me_save(e, node, NORM_LINEAR_SAVED_NORM_OUTPUT, normed);
     me_save(e, node, NORM_LINEAR_SAVED_MEAN, statistics->mean);
     me_save(e, node, NORM_LINEAR_SAVED_RSTD, statistics->rstd);
-    me_drop(e, statistics->rstd);
+    if (was_gathered) {
+        me_drop(e, normed);
+    }
     me_drop(e, statistics->mean);
-    me_drop(e, normed);
+    me_drop(e, statistics->rstd);
+    if (!was_gathered) {
+        me_drop(e, normed);
+    }
 }
 
 /** _LayerNormLinear.apply: norm(x) · weightᵀ + bias. */
@@ -325,13 +331,14 @@ static me_tensor *norm_linear_function(me_nn *nn, const me_linear *linear,
     me_tensor *y = me_te_gemm(nn, ME_KERNEL_LINEAR, (me_dtype)x->dtype,
                               with_last(&total->shape, me_dim(weight, 0)),
                               me_dim(weight, 1));
-    if (total != normed) {
+    const bool was_gathered = total != normed;
+    if (was_gathered) {
         me_drop(e, total);
     }
     me_save(e, node, NORM_LINEAR_SAVED_INPUT, x);
     me_save(e, node, NORM_LINEAR_SAVED_WEIGHT, weight);
     me_save(e, node, NORM_LINEAR_SAVED_NORM_WEIGHT, norm_weight);
-    save_normed(e, node, normed, &statistics);
+    save_normed(e, node, normed, &statistics, was_gathered);
     if (node != NULL) {
         node->data.context = context_of(nn, linear);
     }
