@@ -138,6 +138,31 @@ static void test_kernels__norm_with_a_gradient_with_holes(void **state)
     me_leave(e, frame, NULL);
 }
 
+/* Above 65,536 rows the gradients of weight and bias go by way of blocks of 32
+ * rows, 2049 of them here, whose sums take their places one after the other. */
+static void test_kernels__norm_of_many_rows(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    for (uint64_t rows = 65536; rows <= 65537; rows++) {
+        const me_frame frame = me_enter(e);
+        me_tensor *x = test_tensor(e, ME_DTYPE_BFLOAT16, ME_SHAPE(rows, 1));
+        me_tensor *w = me_test_leaf(e, ME_SHAPE(1));
+        me_tensor *b = me_test_leaf(e, ME_SHAPE(1));
+        me_tensor *y = me_layer_norm(e, x, w, b);
+        const char *events_of_backward = test_backward(events, y);
+        if (rows == 65536) {
+            assert_string_equal(events_of_backward, "+2 +2 -262144 -262144");
+        } else {
+            assert_string_equal(events_of_backward,
+                                "+2 +2 +4098 +4098 +2 -2 +2 -2 -4098 -4098 "
+                                "-262148 -262148");
+        }
+        me_leave(e, frame, NULL);
+    }
+}
+
 /* The gradient, then gradient · result, which goes at once, then the saved
  * result, which the caller still holds here. */
 static void test_kernels__softmax(void **state)
@@ -198,6 +223,7 @@ int main(void)
         ENGINE_TEST(test_kernels__norm_statistics_go_at_once_off_the_tape),
         ENGINE_TEST(test_kernels__norm_of_a_view_with_holes),
         ENGINE_TEST(test_kernels__norm_with_a_gradient_with_holes),
+        ENGINE_TEST(test_kernels__norm_of_many_rows),
         ENGINE_TEST(test_kernels__softmax),
         ENGINE_TEST(test_kernels__masked_fill),
         ENGINE_TEST(test_kernels__masked_fill_of_a_view),

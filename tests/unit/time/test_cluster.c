@@ -183,6 +183,9 @@ static void test_time__tree(void **state)
     /* up and down 3 levels of 10 us, twice the buffer at 9.2 GB/s */
     assert_int_equal(me_cluster_collective_ns(&r, &c, &l, &eight),
                      5000 + 60000 + 20000);
+    const me_link_path six = path_of(&c, 0, 8, 6); /* 2 levels, as of 4 */
+    assert_int_equal(me_cluster_collective_ns(&r, &c, &l, &six),
+                     5000 + 40000 + 20000);
 }
 
 static void test_time__transfers(void **state)
@@ -209,6 +212,10 @@ static void test_time__transfers(void **state)
      * pipeline of 16 has eight transfers from each node */
     assert_int_equal(
         me_cluster_transfer_ns(&r, &c, 1000000, ME_LINK_NETWORK, &far),
+        10000 + 100000);
+    const me_link_path twice = path_of(&c, 0, 4, 4); /* two ranks of a node */
+    assert_int_equal(
+        me_cluster_transfer_ns(&r, &c, 1000000, ME_LINK_NETWORK, &twice),
         10000 + 100000);
     c.layout.is_cyclic = true;
     c.links[ME_LINK_NETWORK].shared = 1;

@@ -20,6 +20,13 @@ static void test_rates__measured(void **state)
     assert_string_equal(r.source, "measured on this card");
     assert_true(is_near(r.memory[ME_KERNEL_COPY], 4.18e12));
     assert_true(r.memory[ME_KERNEL_OPTIMIZER] == r.memory[ME_KERNEL_ADAMW]);
+    assert_true(r.memory[ME_KERNEL_STRIDED] < r.memory[ME_KERNEL_ELEMENTWISE]);
+    assert_true(r.memory[ME_KERNEL_INDEX] == r.memory[ME_KERNEL_STRIDED]);
+    assert_true(r.memory[ME_KERNEL_EMBEDDING] == r.memory[ME_KERNEL_STRIDED]);
+    assert_true(r.memory[ME_KERNEL_COMPILED] ==
+                r.memory[ME_KERNEL_ELEMENTWISE]);
+    assert_true(r.memory[ME_KERNEL_MASKED_FILL] ==
+                r.memory[ME_KERNEL_ELEMENTWISE]);
     assert_true(strstr(r.network_source, "not measured") != NULL);
 }
 

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where the kernels that sort change their way, on both sides. */
+#include "ops/sort.h"
+#include "support/backward.h"
+#include "support/test.h"
+
+#include <string.h>
+
+/* Up to 4096 flags one block sorts a row; above, a range of 8 bytes each and the
+ * temporary of one pass: 2048, 1024 for each of two tiles of 3456, 256 and 255. */
+static void test_sort__flags(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *few = test_tensor(e, ME_DTYPE_BOOL, ME_SHAPE(4096));
+    me_tensor *many = test_tensor(e, ME_DTYPE_BOOL, ME_SHAPE(4097));
+    (void)me_test_events_take(events);
+    me_argsort_flags(e, few);
+    EXPECT_EVENTS(events, "+4096 +32768 -4096");
+    me_argsort_flags(e, many);
+    EXPECT_EVENTS(events, "+4097 +32776 +32776 +4607 -4607 -32776 -4097");
+    me_leave(e, frame, NULL);
+}
+
+/* Up to 2304 indices one block sorts the pairs; above, passes of eight bits of the
+ * largest index: one for 256 rows, two for 257, and one bit of none. */
+static void test_sort__accumulated_indices(void **state)
+{
+    static const struct {
+        uint64_t n;
+        uint64_t range;
+        const char *expected;
+    } cases[] = {
+        {2304, 256, "+18432 +18432 -18432 +18432 +18432 +18432 +1 -1 "},
+        /* 2048 + 1024 + 256 + 255 */
+        {2305, 256, "+18440 +18440 -18440 +18440 +18440 +18440 +3583 -3583 "},
+        {2305, 1, "+18440 +18440 -18440 +18440 +18440 +18440 +3583 -3583 "},
+        /* 4096 + 1024 + 2 x 18688 + 256 + 255 */
+        {2305, 257, "+18440 +18440 -18440 +18440 +18440 +18440 +43007 -43007 "},
+    };
+
+    me_test_events *events = *state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        (void)me_test_events_take(events);
+        const me_frame frame = me_enter(events->e);
+        me_index_accumulate(events->e, cases[i].n, cases[i].range);
+        me_leave(events->e, frame, NULL);
+        const char *made = me_test_events_take(events);
+        if (strncmp(made, cases[i].expected, strlen(cases[i].expected)) != 0) {
+            fail_msg("%zu: %s", i, made);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ENGINE_TEST(test_sort__flags),
+        ENGINE_TEST(test_sort__accumulated_indices),
+    };
+    return cmocka_run_group_tests_name("sort", tests, NULL, NULL);
+}
