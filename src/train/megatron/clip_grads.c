@@ -264,15 +264,26 @@ static void clip_local(me_trainer *t, const me_optimizer *o)
     me_leave(e, frame, NULL);
 }
 
-/* clip_grad_by_total_norm_fp32(), when the norm exceeds the limit. Before the
- * first one all ranks agree on whether there are gradients with a norm apart. */
+/** has_grad_norm_group(): once, the ranks of an optimizer's norm agree on whether
+ *  one of them has gradients with a norm apart. */
+static void agree_on_norms(me_trainer *t, const me_optimizer *o)
+{
+    me_tensor *flag = me_scratch(t->e, "has_grad_norm_group", 4);
+    me_communicate(t->e, t->comm,
+                   (me_call){me_statistics_group(t, o),
+                             ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_INT32, 1, -1,
+                             false});
+    me_drop(t->e, flag);
+}
+
+/* clip_grad_by_total_norm_fp32(), when the norm exceeds the limit. */
 void me_clip_gradients(me_trainer *t, int count)
 {
     const bool is_fused = t->config->impl.optimizer == ME_OPTIMIZER_FUSED;
     gradient_norms(t, count);
     const bool clips = t->config->optimizer.clip_grad > 0;
     for (int i = 0; clips && i < count && !t->optimizers[i].has_stepped; i++) {
-        me_blip(t->e, "first_step", 4);
+        agree_on_norms(t, &t->optimizers[i]);
     }
     for (int i = 0; clips && i < count; i++) {
         if (t->optimizers[i].count > 0 && is_fused) {

@@ -35,6 +35,9 @@ static void fini(test_trainer *r)
 /** zero, flag, blocks, norm; square, total: all but the total go. */
 #define NORM "+4 +4 +1280 +4 -1280 +4 -4 AllReduce:1 +4 -4 -4 -4 "
 
+/** Before the first clipping: no rank has gradients with a norm apart. */
+#define AGREED "+4 AllReduce:1 -4 "
+
 /** norm + 1e-6, reciprocal, coefficient; the kernel's flag. */
 #define CLIP "+4 +4 +4 -4 -4 +4 -4 -4"
 
@@ -48,7 +51,7 @@ static void test_optimizer__fused_adam(void **state)
     EXPECT_EVENTS(&r.model.events,
                   GATHERED " +4 +4 +24 +48 -24 +6 +12 -6 " GATHERED);
     assert_true(me_optimizer_step(&r.t));
-    EXPECT_EVENTS(&r.model.events, NORM "+4 -4 " CLIP " +48 +48 +12 +12");
+    EXPECT_EVENTS(&r.model.events, NORM AGREED CLIP " +48 +48 +12 +12");
     r.t.is_last_microbatch = true;
     me_clear(r.t.e, &r.t.grad_norm);
     (void)me_test_events_take(&r.model.events);
@@ -67,7 +70,7 @@ static void test_optimizer__fused_sgd(void **state)
         r.config.optimizer.sgd_momentum = i == 0 ? 0.9 : 0;
         (void)me_test_events_take(&r.model.events);
         assert_true(me_optimizer_step(&r.t));
-        EXPECT_EVENTS(&r.model.events, NORM "+4 -4 " CLIP " +48 +12");
+        EXPECT_EVENTS(&r.model.events, NORM AGREED CLIP " +48 +12");
         fini(&r);
     }
 }
@@ -113,9 +116,9 @@ static void test_optimizer__zeros(void **state)
     (void)me_test_events_take(&r.model.events);
     assert_true(me_optimizer_step(&r.t));
     EXPECT_EVENTS(&r.model.events,
-                  NORM "+4 -4 " CLIP " +8 +12 +8 -12 +8 -8 +8 -8 "
-                       "+3 +8 -3 +8 -8 -8 +8 -8 AllReduce:1 -8 -8 "
-                       "+48 +48 +12 +12");
+                  NORM AGREED CLIP " +8 +12 +8 -12 +8 -8 +8 -8 "
+                                   "+3 +8 -3 +8 -8 -8 +8 -8 AllReduce:1 -8 -8 "
+                                   "+48 +48 +12 +12");
     static me_gpt_spec middle;
     r.spec.chunks = &middle;
     me_reduce_losses(&r.t);
@@ -137,7 +140,7 @@ static void test_optimizer__nothing_counts(void **state)
     (void)me_test_events_take(&r.model.events);
     assert_true(me_optimizer_step(&r.t));
     EXPECT_EVENTS(&r.model.events,
-                  "+4 AllReduce:1 +4 -4 +4 -4 " CLIP " +48 +48 +12 +12");
+                  "+4 AllReduce:1 +4 -4 " AGREED CLIP " +48 +48 +12 +12");
     fini(&r);
 }
 
@@ -288,8 +291,7 @@ static void test_optimizer__precision_aware_gradients(void **state)
     r.config.train.grad_dtype = ME_DTYPE_BFLOAT16;
     (void)me_test_events_take(&r.model.events);
     assert_true(me_optimizer_step(&r.t));
-    EXPECT_EVENTS(&r.model.events,
-                  NORM "+4 -4 " CLIP " +48 +48 +24 +12 +12 +6");
+    EXPECT_EVENTS(&r.model.events, NORM AGREED CLIP " +48 +48 +24 +12 +12 +6");
     assert_int_equal(me_step_grad_dtype(&r.t), ME_DTYPE_BFLOAT16);
     fini(&r);
 }
