@@ -98,6 +98,7 @@ const me_flag_rule me_flags_not_modelled[] = {
      .needs = "--attention-backend=flash", .note = "flash-attn's kernels",
      .effect = ME_EITHER(SMALL)},
     {"--apply-layernorm-1p",
+     .needs = "--transformer-impl=local", // TE's kernels add the one
      .note = "norm weights around zero, one more vector",
      .effect = ME_HIGHER(SMALL)},
     {"--glu-linear-offset:f",
@@ -188,7 +189,8 @@ const me_flag_rule me_flags_not_modelled[] = {
      "--cuda-graph-modules:+s",
      .needs = "--cuda-graph-impl", .note = "CUDA graphs",
      .effect = ME_EITHER(ANY)},
-    {"--te-rng-tracker",
+    {"--te-rng-tracker", // TE's modules take as much without it
+     .needs = "--transformer-impl=local",
      .note = "random state for CUDA graphs", .effect = ME_EITHER(SMALL)},
     {"--no-clone-scatter-output-in-embedding "
      "--disable-clone-scatter-output-in-embedding",
