@@ -348,11 +348,16 @@ static void parts_fini(parts *p)
     me_late_frees_fini(&p->late);
 }
 
-/** As run_limited(). @param must_run_all_out  as of simulate_rank() */
+/** How a limited run went. */
+typedef struct limited_run {
+    bool is_oom;       /**< it dies */
+    bool must_run_all; /**< as of simulate_rank(): this run says nothing */
+} limited_run;
+
+/** As run_limited(). */
 static me_status try_limited(const me_simulation *simulation, int32_t rank,
                              me_margin margin, me_diag *diag,
-                             me_rank_result *result, bool *oom_out,
-                             bool *must_run_all_out)
+                             me_rank_result *result, limited_run *run_out)
 {
     parts p = begin(simulation, rank);
     me_status status = make_program(&p, NULL, diag);
@@ -363,13 +368,13 @@ static me_status try_limited(const me_simulation *simulation, int32_t rank,
     }
     if (status == ME_OK) {
         status = run_program(&p, diag);
-        *must_run_all_out = p.program.must_run_all;
+        run_out->must_run_all = p.program.must_run_all;
     }
     if (status == ME_OK && result != NULL) {
         status = me_limit_end_set(p.pool, p.engine, diag, result);
     }
     if (status == ME_OK) {
-        *oom_out = me_pool_observer_limit(p.pool).is_oom;
+        run_out->is_oom = me_pool_observer_limit(p.pool).is_oom;
     }
     me_twin_watch_end(&p.watch, simulation->is_own);
     parts_fini(&p);
@@ -399,15 +404,17 @@ static me_status run_limited(const me_simulation *simulation, int32_t rank,
                              me_margin margin, me_diag *diag,
                              me_rank_result *result, bool *oom_out)
 {
-    bool must_run_all = false;
-    const me_status status = try_limited(simulation, rank, margin, diag, result,
-                                         oom_out, &must_run_all);
-    if (!must_run_all) {
-        return status;
+    limited_run run = {false, false};
+    me_status status =
+        try_limited(simulation, rank, margin, diag, result, &run);
+    if (run.must_run_all) {
+        const me_simulation all = run_all(simulation, rank, diag);
+        status = try_limited(&all, rank, margin, diag, result, &run);
     }
-    const me_simulation all = run_all(simulation, rank, diag);
-    return try_limited(&all, rank, margin, diag, result, oom_out,
-                       &must_run_all);
+    if (status == ME_OK) {
+        *oom_out = run.is_oom;
+    }
+    return status;
 }
 
 /** How it ends with the memory that there is, where the first run did not show

@@ -72,7 +72,7 @@ me_status me_alloc_check(uint64_t before, me_status status,
 
 /** For base/workers.h: what another thread has lost counts for this one.
  *  Local. */
-void me_alloc_set_lost(uint64_t lost, const char *name);
+void me_alloc_set_lost(uint64_t all, const char *name);
 
 /** Name of the last request that was lost; NULL: none was. Local. */
 const char *me_alloc_lost_name(void);

@@ -72,7 +72,9 @@ void me_text_clean(char *text)
 void me_text_clean_n(char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
-        text[i] = text[i] == '\0' ? ' ' : text[i];
+        if (text[i] == '\0') {
+            text[i] = ' ';
+        }
     }
     me_text_clean(text);
 }

@@ -14,7 +14,9 @@ void me_statement_add(me_str *statement, const char *name, const char *format,
     va_end(arguments);
     for (size_t i = begin; i < statement->length; i++) {
         char *c = &statement->text[i];
-        *c = *c == '\n' || *c == '\t' ? ' ' : *c;
+        if (*c == '\n' || *c == '\t') {
+            *c = ' ';
+        }
     }
     me_str_append(statement, "\n");
 }
