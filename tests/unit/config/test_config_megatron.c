@@ -242,71 +242,71 @@ static void test_megatron__lists(void **state)
     }
 }
 
+/** Flags and the option that they set. */
+static const char *const option_cases[][3] = {
+    {"--step-batch-size-schedule 0:8_250B:64_1T:16", "train.global_batch_size",
+     "64"},
+    {"--use-megatron-fsdp", "optimizer.distributed", "true"},
+    {"--use-megatron-fsdp --optimizer sgd", "optimizer.distributed", "false"},
+    {"--optimizer dist_muon", "optimizer.distributed", "true"},
+    {"--save x --dist-ckpt-optim-fully-reshardable",
+     "optimizer.saves_fully_reshardable", "true"},
+    {"--save x --dist-ckpt-optim-fully-reshardable --no-save-optim",
+     "optimizer.saves_fully_reshardable", "false"},
+    {"--save x --dist-ckpt-optim-fully-reshardable "
+     "--distrib-optim-fully-reshardable-mem-efficient",
+     "optimizer.saves_fully_reshardable", "false"},
+    {"--group-query-attention", "model.num_query_groups", "1"},
+    {"--num-query-groups 4 --group-query-attention", "model.num_query_groups",
+     "4"},
+    {"--num-query-groups 4", "model.num_query_groups", "0"},
+    {"--num-layers 2 --num-layers 3", "model.num_layers", "3"},
+    {"--num-layers=5", "model.num_layers", "5"},
+    {"--disable-bias-linear", "model.add_bias_linear", "false"},
+    {"--use-rotary-position-embeddings --position-embedding-type none",
+     "model.position_embedding_type", "rope"},
+    {"--apply-query-key-layer-scaling", "model.attention_softmax_in_fp32",
+     "true"},
+    {"--recompute-activations --recompute-granularity full",
+     "recompute.granularity", "selective"},
+    {"--recompute-activations --recompute-modules mlp", "recompute.core_attn",
+     "false"},
+    {"--recompute-activations --recompute-modules core_attn mlp",
+     "recompute.mlp", "true"},
+    {"--recompute-activations --recompute-modules layernorm mlp",
+     "recompute.layernorm", "true"},
+    {"--recompute-activations", "recompute.layernorm", "false"},
+    {"--quick-geglu", "model.activation", "quick_geglu"},
+    {"--context-parallel-size 2", "parallel.context", "2"},
+    {"--tokenizer-type GPT2BPETokenizer --vocab-size 7", "model.vocab_size",
+     "7"},
+    {"--optimizer muon", "optimizer.kind", "adam"},
+    {"--no-rope-fusion", "train.apply_rope_fusion", "false"},
+    {"--use-torch-fsdp2 --untie-embeddings-and-output-weights "
+     "--torch-fsdp2-no-reshard-after-forward",
+     "parallel.torch_fsdp2_reshard_after_forward", "false"},
+    {"--torch-fsdp2-no-reshard-after-forward",
+     "parallel.torch_fsdp2_reshard_after_forward", "true"},
+    {"--use-torch-fsdp2 --untie-embeddings-and-output-weights "
+     "--overlap-grad-reduce",
+     "optimizer.overlap_grad_reduce", "false"},
+    {"--transformer-impl transformer_engine", "impl.transformer",
+     "transformer_engine"},
+    {"--transformer-impl transformer_engine --attention-backend unfused",
+     "impl.attention_backend", "unfused"},
+    {"--attention-backend unfused", "impl.attention_backend", "auto"},
+    {"", "impl.transformer", "local"},
+    {"--softmax-type learnable", "model.softmax_type", "learnable"},
+};
+
 static void test_megatron__options(void **state)
 {
     (void)state;
-    /* Flags and the option that they set. */
-    static const char *const cases[][3] = {
-        {"--step-batch-size-schedule 0:8_250B:64_1T:16",
-         "train.global_batch_size", "64"},
-        {"--use-megatron-fsdp", "optimizer.distributed", "true"},
-        {"--use-megatron-fsdp --optimizer sgd", "optimizer.distributed",
-         "false"},
-        {"--optimizer dist_muon", "optimizer.distributed", "true"},
-        {"--save x --dist-ckpt-optim-fully-reshardable",
-         "optimizer.saves_fully_reshardable", "true"},
-        {"--save x --dist-ckpt-optim-fully-reshardable --no-save-optim",
-         "optimizer.saves_fully_reshardable", "false"},
-        {"--save x --dist-ckpt-optim-fully-reshardable "
-         "--distrib-optim-fully-reshardable-mem-efficient",
-         "optimizer.saves_fully_reshardable", "false"},
-        {"--group-query-attention", "model.num_query_groups", "1"},
-        {"--num-query-groups 4 --group-query-attention",
-         "model.num_query_groups", "4"},
-        {"--num-query-groups 4", "model.num_query_groups", "0"},
-        {"--num-layers 2 --num-layers 3", "model.num_layers", "3"},
-        {"--num-layers=5", "model.num_layers", "5"},
-        {"--disable-bias-linear", "model.add_bias_linear", "false"},
-        {"--use-rotary-position-embeddings --position-embedding-type none",
-         "model.position_embedding_type", "rope"},
-        {"--apply-query-key-layer-scaling", "model.attention_softmax_in_fp32",
-         "true"},
-        {"--recompute-activations --recompute-granularity full",
-         "recompute.granularity", "selective"},
-        {"--recompute-activations --recompute-modules mlp",
-         "recompute.core_attn", "false"},
-        {"--recompute-activations --recompute-modules core_attn mlp",
-         "recompute.mlp", "true"},
-        {"--recompute-activations --recompute-modules layernorm mlp",
-         "recompute.layernorm", "true"},
-        {"--recompute-activations", "recompute.layernorm", "false"},
-        {"--quick-geglu", "model.activation", "quick_geglu"},
-        {"--context-parallel-size 2", "parallel.context", "2"},
-        {"--tokenizer-type GPT2BPETokenizer --vocab-size 7", "model.vocab_size",
-         "7"},
-        {"--optimizer muon", "optimizer.kind", "adam"},
-        {"--no-rope-fusion", "train.apply_rope_fusion", "false"},
-        {"--use-torch-fsdp2 --untie-embeddings-and-output-weights "
-         "--torch-fsdp2-no-reshard-after-forward",
-         "parallel.torch_fsdp2_reshard_after_forward", "false"},
-        {"--torch-fsdp2-no-reshard-after-forward",
-         "parallel.torch_fsdp2_reshard_after_forward", "true"},
-        {"--use-torch-fsdp2 --untie-embeddings-and-output-weights "
-         "--overlap-grad-reduce",
-         "optimizer.overlap_grad_reduce", "false"},
-        {"--transformer-impl transformer_engine", "impl.transformer",
-         "transformer_engine"},
-        {"--transformer-impl transformer_engine --attention-backend unfused",
-         "impl.attention_backend", "unfused"},
-        {"--attention-backend unfused", "impl.attention_backend", "auto"},
-        {"", "impl.transformer", "local"},
-        {"--softmax-type learnable", "model.softmax_type", "learnable"},
-    };
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        me_config *config = job_of(cases[i][0]);
+    for (size_t i = 0; i < COUNT_OF(option_cases); i++) {
+        me_config *config = job_of(option_cases[i][0]);
         me_str text = {0};
-        me_option_format(me_option_find(cases[i][1]), config, &text);
-        assert_string_equal(me_str_text(&text), cases[i][2]);
+        me_option_format(me_option_find(option_cases[i][1]), config, &text);
+        assert_string_equal(me_str_text(&text), option_cases[i][2]);
         me_str_fini(&text);
         me_config_destroy(config);
     }
