@@ -348,10 +348,8 @@ static void parts_fini(parts *p)
     me_late_frees_fini(&p->late);
 }
 
-/** How a limited run went. */
 typedef struct limited_run {
-    bool is_oom;       /**< it dies */
-    bool must_run_all; /**< as of simulate_rank(): this run says nothing */
+    bool is_oom, must_run_all; /* the latter: the run says nothing */
 } limited_run;
 
 /** As run_limited(). */
@@ -393,27 +391,21 @@ static me_simulation run_all(const me_simulation *simulation, int32_t rank,
     return all;
 }
 
-/**
- * Another run, without anybody who listens but pool and device. It has more
- * iterations, so it may have to run all where the first run had not.
- *
- * @param result   told how it ends; NULL: only whether it dies is asked
- * @param oom_out  whether it dies
- */
+/** Another run, without anybody who listens but pool and device. It has more
+ *  iterations, so it may have to run all where the first run had not. How it
+ *  ends goes into @p result if there is one, whether it dies to @p oom_out. */
 static me_status run_limited(const me_simulation *simulation, int32_t rank,
                              me_margin margin, me_diag *diag,
                              me_rank_result *result, bool *oom_out)
 {
-    limited_run run = {false, false};
+    limited_run run = {*oom_out, false};
     me_status status =
         try_limited(simulation, rank, margin, diag, result, &run);
     if (run.must_run_all) {
         const me_simulation all = run_all(simulation, rank, diag);
         status = try_limited(&all, rank, margin, diag, result, &run);
     }
-    if (status == ME_OK) {
-        *oom_out = run.is_oom;
-    }
+    *oom_out = run.is_oom;
     return status;
 }
 
