@@ -205,51 +205,50 @@ static void init_aware(test_trainer *r, me_dtype params_dtype,
 /* What one step and the next one make: states, each with its scale; copies of
  * what the kernel cannot read, which go when the next group's are there, second
  * moments first. */
+static const struct {
+    me_dtype params_dtype;
+    me_dtype dtypes[ME_ADAM_STATES];
+    const char *first;
+    const char *next;
+} aware_cases[] = {
+    {ME_DTYPE_BFLOAT16,
+     {ME_DTYPE_FLOAT32, ME_DTYPE_FLOAT32, ME_DTYPE_FLOAT32},
+     "+48 +48 +24 +12 +12 +6",
+     ""},
+    {ME_DTYPE_BFLOAT16,
+     {ME_DTYPE_BFLOAT16, ME_DTYPE_BFLOAT16, ME_DTYPE_FLOAT32},
+     "+24 +4 +24 +4 +24 +6 +4 +6 +4 +6",
+     ""},
+    {ME_DTYPE_BFLOAT16,
+     {ME_DTYPE_UINT8, ME_DTYPE_UINT8, ME_DTYPE_FLOAT32},
+     FP8_OF_12 FP8_OF_12
+     "+24 +48 +48 +4 " SCALED_FP8 "+4 -4 " SCALED_FP8 FP8_OF_3 FP8_OF_3
+     "+6 +12 +12 -48 -48 +4 -4 " SCALED_FP8 "+4 -4 " SCALED_FP8 "-12 -12",
+     "+48 +48 +4 -4 " SCALED_FP8 "+4 -4 " SCALED_FP8
+     "+12 +12 -48 -48 +4 -4 " SCALED_FP8 "+4 -4 " SCALED_FP8 "-12 -12"},
+    {ME_DTYPE_BFLOAT16, /* from the source, as those below */
+     {ME_DTYPE_BFLOAT16, ME_DTYPE_FLOAT32, ME_DTYPE_FLOAT32},
+     "+24 +4 +48 +24 +48 +24 -24 +6 +4 +12 +6 +12 -48 +6 -6 -12",
+     "+48 +24 -24 +12 -48 +6 -6 -12"},
+    {ME_DTYPE_BFLOAT16,
+     {ME_DTYPE_FLOAT32, ME_DTYPE_FLOAT32, ME_DTYPE_FLOAT16},
+     "+48 +48 +24 +4 +24 +48 -24 +4 " SCALED_FP16 "-48 +48 " SCALED_FP16
+     "+12 +12 +6 +4 +6 +12 -6 " SCALED_FP16 "-12 +12 -48 " SCALED_FP16 "-12",
+     "+48 " SCALED_FP16 "+12 -48 " SCALED_FP16 "-12"},
+    {ME_DTYPE_FLOAT16,
+     {ME_DTYPE_FLOAT32, ME_DTYPE_FLOAT32, ME_DTYPE_FLOAT32},
+     "+48 +48 +48 +24 +48 -24 -48 +12 +12 +12 +6 +12 -6 -12",
+     ""},
+};
+
 static void test_optimizer__precision_aware(void **state)
 {
-    static const struct {
-        me_dtype params_dtype;
-        me_dtype dtypes[ME_ADAM_STATES];
-        const char *first;
-        const char *next;
-    } cases[] = {
-        {ME_DTYPE_BFLOAT16,
-         {ME_DTYPE_FLOAT32, ME_DTYPE_FLOAT32, ME_DTYPE_FLOAT32},
-         "+48 +48 +24 +12 +12 +6",
-         ""},
-        {ME_DTYPE_BFLOAT16,
-         {ME_DTYPE_BFLOAT16, ME_DTYPE_BFLOAT16, ME_DTYPE_FLOAT32},
-         "+24 +4 +24 +4 +24 +6 +4 +6 +4 +6",
-         ""},
-        {ME_DTYPE_BFLOAT16,
-         {ME_DTYPE_UINT8, ME_DTYPE_UINT8, ME_DTYPE_FLOAT32},
-         FP8_OF_12 FP8_OF_12
-         "+24 +48 +48 +4 " SCALED_FP8 "+4 -4 " SCALED_FP8 FP8_OF_3 FP8_OF_3
-         "+6 +12 +12 -48 -48 +4 -4 " SCALED_FP8 "+4 -4 " SCALED_FP8 "-12 -12",
-         "+48 +48 +4 -4 " SCALED_FP8 "+4 -4 " SCALED_FP8
-         "+12 +12 -48 -48 +4 -4 " SCALED_FP8 "+4 -4 " SCALED_FP8 "-12 -12"},
-        {ME_DTYPE_BFLOAT16, /* from the source, as those below */
-         {ME_DTYPE_BFLOAT16, ME_DTYPE_FLOAT32, ME_DTYPE_FLOAT32},
-         "+24 +4 +48 +24 +48 +24 -24 +6 +4 +12 +6 +12 -48 +6 -6 -12",
-         "+48 +24 -24 +12 -48 +6 -6 -12"},
-        {ME_DTYPE_BFLOAT16,
-         {ME_DTYPE_FLOAT32, ME_DTYPE_FLOAT32, ME_DTYPE_FLOAT16},
-         "+48 +48 +24 +4 +24 +48 -24 +4 " SCALED_FP16 "-48 +48 " SCALED_FP16
-         "+12 +12 +6 +4 +6 +12 -6 " SCALED_FP16 "-12 +12 -48 " SCALED_FP16
-         "-12",
-         "+48 " SCALED_FP16 "+12 -48 " SCALED_FP16 "-12"},
-        {ME_DTYPE_FLOAT16,
-         {ME_DTYPE_FLOAT32, ME_DTYPE_FLOAT32, ME_DTYPE_FLOAT32},
-         "+48 +48 +48 +24 +48 -24 -48 +12 +12 +12 +6 +12 -6 -12",
-         ""},
-    };
-
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof aware_cases / sizeof aware_cases[0]; i++) {
         test_trainer r;
-        init_aware(&r, cases[i].params_dtype, cases[i].dtypes);
+        init_aware(&r, aware_cases[i].params_dtype, aware_cases[i].dtypes);
         const int n_constants =
-            cases[i].params_dtype == ME_DTYPE_FLOAT16 ? 3 : 1;
+            aware_cases[i].params_dtype == ME_DTYPE_FLOAT16 ? 3 : 1;
         EXPECT_EVENTS(&r.model.events, n_constants == 1
                                            ? GATHERED " +4 +4 " GATHERED
                                            : GATHERED " +4 +4 +4 +4 " GATHERED);
@@ -271,8 +270,8 @@ static void test_optimizer__precision_aware(void **state)
             me_optim_step(r.t.e, ME_OPTIMIZER_ADAM, &groups[0]);
             me_optim_step(r.t.e, ME_OPTIMIZER_ADAM, &groups[1]);
             me_precision_aware_end(r.t.e, &o->aware);
-            EXPECT_EVENTS(&r.model.events,
-                          step == 0 ? cases[i].first : cases[i].next);
+            EXPECT_EVENTS(&r.model.events, step == 0 ? aware_cases[i].first
+                                                     : aware_cases[i].next);
         }
         me_leave(r.t.e, frame, NULL);
         fini(&r);
