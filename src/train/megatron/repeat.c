@@ -145,7 +145,7 @@ void me_repeats_init(me_trainer *t)
     r->actions = me_engine_alloc(t->e, chunks * KINDS, sizeof *r->actions);
     r->microbatches = me_engine_alloc(t->e, chunks * (size_t)r->n_microbatches,
                                       sizeof *r->microbatches);
-    r->is_off = r->microbatches == NULL;
+    r->is_off = r->actions == NULL || r->microbatches == NULL;
     if (!r->is_off) {
         find_places(r, t->spec);
     }
@@ -158,7 +158,7 @@ void me_repeats_fini(me_trainer *t)
     if (r == NULL || r->microbatches == NULL) {
         return;
     }
-    for (size_t i = 0; i < chunks * KINDS; i++) {
+    for (size_t i = 0; r->actions != NULL && i < chunks * KINDS; i++) {
         me_script_fini(&r->actions[i].script);
     }
     for (size_t i = 0; i < chunks * (size_t)r->n_microbatches; i++) {
