@@ -85,10 +85,35 @@ static me_tensor *predicted_logits(me_engine *e, const me_tensor *x,
     return predicted;
 }
 
-static me_tensor *cross_entropy(me_nn *nn, me_tensor *logits, me_tensor *target)
+/** The predicted logits and the sums of the exponentials, both float32 of a row
+ *  each, summed over the tensor ranks. */
+static void sum_over_ranks(me_nn *nn, me_tensor *predicted, me_tensor *sum_exp)
+{
+    me_all_reduce(nn->e, nn->comm, ME_GROUP_TENSOR, predicted);
+    me_all_reduce(nn->e, nn->comm, ME_GROUP_TENSOR, sum_exp);
+}
+
+/** The same in one call: both behind each other in one tensor, which is
+ *  returned, and of which they are halves from then on. */
+static me_tensor *sum_joined(me_nn *nn, me_tensor *predicted,
+                             me_tensor *sum_exp)
 {
     me_engine *e = nn->e;
-    me_node *node = me_record1(e, &cross_entropy_op, logits);
+    const uint64_t rows = me_numel(sum_exp);
+    me_tensor *joined =
+        me_empty(e, "cat", ME_DTYPE_FLOAT32, ME_SHAPE(2 * rows));
+    me_drop(e, predicted);
+    me_drop(e, sum_exp);
+    me_all_reduce(e, nn->comm, ME_GROUP_TENSOR, joined);
+    return joined;
+}
+
+/** The forward operation by operation; @p joins: the fused one's, with a single
+ *  sum over ranks. */
+static me_tensor *op_by_op(me_nn *nn, me_node *node, me_tensor *logits,
+                           me_tensor *target, bool joins)
+{
+    me_engine *e = nn->e;
     const bool grad = me_grad_enable(e, false);
     const me_frame frame = me_enter(e);
     me_tensor *x = me_cast(e, logits, ME_DTYPE_FLOAT32); // (s, b, v/t)
@@ -98,9 +123,16 @@ static me_tensor *cross_entropy(me_nn *nn, me_tensor *logits, me_tensor *target)
     me_tensor *mask = me_mask_other_vocabulary(e, target, &masked);
     me_tensor *sum_exp = NULL;
     me_tensor *predicted = predicted_logits(e, x, target, &sum_exp);
-    me_all_reduce(e, nn->comm, ME_GROUP_TENSOR, predicted);
-    me_all_reduce(e, nn->comm, ME_GROUP_TENSOR, sum_exp);
-    me_tensor *log = me_pointwise(e, "log", sum_exp, ME_DTYPE_FLOAT32);
+    me_tensor *joined = NULL;
+    if (joins) {
+        joined = sum_joined(nn, predicted, sum_exp);
+        predicted = NULL;
+        sum_exp = NULL;
+    } else {
+        sum_over_ranks(nn, predicted, sum_exp);
+    }
+    me_tensor *log =
+        me_pointwise(e, "log", joins ? target : sum_exp, ME_DTYPE_FLOAT32);
     me_tensor *loss = me_pointwise(e, "sub", log, ME_DTYPE_FLOAT32);
     me_drop(e, log);
     pass_over(e, ME_KERNEL_ELEMENTWISE, x, 3); // -= maximum; exp_; /= sum_exp
@@ -111,9 +143,16 @@ static me_tensor *cross_entropy(me_nn *nn, me_tensor *logits, me_tensor *target)
     me_drop(e, maximum);
     me_drop(e, predicted);
     me_drop(e, sum_exp);
+    me_drop(e, joined);
     me_leave(e, frame, loss);
     me_grad_enable(e, grad);
     return me_output(e, node, loss);
+}
+
+static me_tensor *cross_entropy(me_nn *nn, me_tensor *logits, me_tensor *target)
+{
+    me_node *node = me_record1(nn->e, &cross_entropy_op, logits);
+    return op_by_op(nn, node, logits, target, false);
 }
 
 /** calculate_gradients() of the fused one makes bfloat16 of it, whatever the
@@ -140,38 +179,11 @@ static const me_op op_by_op_op = {"_VocabParallelCrossEntropyBackward",
 static me_tensor *op_by_op_cross_entropy(me_nn *nn, me_tensor *logits,
                                          me_tensor *target)
 {
-    me_engine *e = nn->e;
-    me_node *node = me_record1(e, &op_by_op_op, logits);
+    me_node *node = me_record1(nn->e, &op_by_op_op, logits);
     if (node != NULL) {
         node->data.n[0] = logits->dtype;
     }
-    const bool grad = me_grad_enable(e, false);
-    const me_frame frame = me_enter(e);
-    me_tensor *x = me_cast(e, logits, ME_DTYPE_FLOAT32); // (s, b, v/t)
-    me_tensor *maximum = row_maximum(e, x, target);
-    me_all_reduce(e, nn->comm, ME_GROUP_TENSOR, maximum);
-    me_tensor *masked = NULL;
-    me_tensor *mask = me_mask_other_vocabulary(e, target, &masked);
-    me_tensor *sum_exp = NULL;
-    me_tensor *predicted = predicted_logits(e, x, target, &sum_exp);
-    me_tensor *joined =
-        me_empty(e, "cat", ME_DTYPE_FLOAT32, ME_SHAPE(2 * me_numel(target)));
-    me_drop(e, predicted);
-    me_drop(e, sum_exp);
-    me_all_reduce(e, nn->comm, ME_GROUP_TENSOR, joined);
-    me_tensor *log = me_pointwise(e, "log", target, ME_DTYPE_FLOAT32);
-    me_tensor *loss = me_pointwise(e, "sub", log, ME_DTYPE_FLOAT32);
-    me_drop(e, log);
-    pass_over(e, ME_KERNEL_ELEMENTWISE, x, 3); // -= maximum; exp_; /= sum_exp
-    me_launch_host(e, ME_HOST_LOSS);
-    me_save(e, node, CE_SAVED_PROBABILITIES, x);
-    me_save(e, node, CE_SAVED_TARGET_MASK, mask);
-    me_save(e, node, CE_SAVED_TARGET, masked);
-    me_drop(e, maximum);
-    me_drop(e, joined);
-    me_leave(e, frame, loss);
-    me_grad_enable(e, grad);
-    return me_output(e, node, loss);
+    return op_by_op(nn, node, logits, target, true);
 }
 
 enum {
