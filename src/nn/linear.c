@@ -21,6 +21,7 @@ static me_linear create(me_nn *nn, const me_linear_spec *spec,
                         bool is_row_parallel)
 {
     me_linear linear = {
+        .nn = nn,
         .module = me_module_add(nn->e, spec->parent, spec->name),
         .is_row_parallel = is_row_parallel,
         .is_expert = spec->is_expert,
@@ -99,15 +100,6 @@ void me_gather_rows(me_nn *nn, const me_tensor *x, bool is_async)
                              x->dtype, me_numel(x), -1, is_async});
 }
 
-static me_shape with_last(const me_shape *shape, uint64_t last)
-{
-    me_shape other = *shape;
-    if (other.ndim > 0) {
-        other.dim[other.ndim - 1] = last;
-    }
-    return other;
-}
-
 /** What a linear function saves; its node's flag says that it is
  *  column-parallel. */
 enum {
@@ -148,7 +140,7 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
         me_gather_rows(&nn, x, true);
     }
     me_tensor *dx = me_gemm(e, ME_KERNEL_LINEAR_DGRAD, gy[0]->dtype,
-                            with_last(&gy[0]->shape, inputs), outputs);
+                            me_shape_with_last(&gy[0]->shape, inputs), outputs);
     gx[0] = dx;
     if (gathers(&nn, node)) {
         me_launch_stream_waits(e);
@@ -186,7 +178,7 @@ static me_tensor *linear_function(me_nn *nn, bool is_column, me_tensor *x,
         me_record(e, &linear_op, 3, (me_tensor *[]){x, weight, bias});
     me_save(e, node, LINEAR_SAVED_INPUT, x);
     me_save(e, node, LINEAR_SAVED_WEIGHT, weight);
-    me_shape shape = with_last(&x->shape, me_dim(weight, 0));
+    me_shape shape = me_shape_with_last(&x->shape, me_dim(weight, 0));
     if (is_column && nn->config->parallel.sequence && me_engine_is_ok(e)) {
         me_gather_rows(nn, x, false);
         shape.dim[0] =

@@ -11,6 +11,7 @@
 #include "nn/nn.h"
 
 typedef struct me_linear {
+    me_nn *nn; /**< whose layer it is; borrowed, does not move */
     me_module_id module;
     me_parameter *norm_weight; /**< of the norm before it, if it has one */
     me_parameter *norm_bias;

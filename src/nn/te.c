@@ -12,15 +12,6 @@
  * modules of transformer_engine.pytorch, module/linear.py and
  * module/layernorm_linear.py. */
 
-static me_shape with_last(const me_shape *shape, uint64_t last)
-{
-    me_shape other = *shape;
-    if (other.ndim > 0) {
-        other.dim[other.ndim - 1] = last;
-    }
-    return other;
-}
-
 /** Are rows gathered before a column-parallel layer and scattered after a
  *  row-parallel one? */
 static bool is_sequence_parallel(const me_nn *nn, const me_linear *linear)
@@ -103,22 +94,6 @@ static me_tensor *bias_gradient(me_nn *nn, const me_linear *linear)
     return me_empty(nn->e, "linear.bgrad", dtype, linear->bias->shape);
 }
 
-/** _Linear's context. */
-typedef struct linear_context {
-    me_nn *nn;
-    const me_linear *linear;
-} linear_context;
-
-/** Modules live as long as the engine, and so do their contexts. */
-static const linear_context *context_of(me_nn *nn, const me_linear *linear)
-{
-    linear_context *context = me_engine_alloc(nn->e, 1, sizeof *context);
-    if (context != NULL) {
-        *context = (linear_context){.nn = nn, .linear = linear};
-    }
-    return context;
-}
-
 enum {
     LINEAR_SAVED_INPUT,
     LINEAR_SAVED_WEIGHT
@@ -133,36 +108,36 @@ enum {
 static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                             me_tensor **gx)
 {
-    const linear_context *context = node->data.context;
-    me_nn nn = *context->nn;
-    const me_linear *linear = context->linear;
+    const me_linear *linear = node->data.context;
+    me_nn *nn = linear->nn;
     const me_tensor *weight = linear->weight->tensor;
     const bool is_row = linear->is_row_parallel;
     me_tensor *x = node->saved[LINEAR_SAVED_INPUT];
     me_tensor *gathered_gy =
-        is_row && is_sequence_parallel(&nn, linear) ? gather(&nn, gy[0]) : NULL;
+        is_row && is_sequence_parallel(nn, linear) ? gather(nn, gy[0]) : NULL;
     me_tensor *total_gy = gathered_gy == NULL ? gy[0] : gathered_gy;
     me_tensor *gathered_x =
-        !is_row && is_sequence_parallel(&nn, linear) ? gather(&nn, x) : NULL;
-    me_tensor *dx = me_te_gemm(
-        &nn, ME_KERNEL_LINEAR_DGRAD, (me_dtype)total_gy->dtype,
-        with_last(&total_gy->shape, me_dim(weight, 1)), me_dim(weight, 0));
+        !is_row && is_sequence_parallel(nn, linear) ? gather(nn, x) : NULL;
+    me_tensor *dx =
+        me_te_gemm(nn, ME_KERNEL_LINEAR_DGRAD, (me_dtype)total_gy->dtype,
+                   me_shape_with_last(&total_gy->shape, me_dim(weight, 1)),
+                   me_dim(weight, 0));
     me_tensor *full = NULL;
     if (gathered_x != NULL) {
         full = dx;
-        dx = me_reduce_scatter_first_async(e, nn.comm, ME_GROUP_TENSOR, full);
-    } else if (!is_row && is_tensor_parallel(&nn, linear)) {
-        sum_over_tensor_ranks(&nn, dx, true);
+        dx = me_reduce_scatter_first_async(e, nn->comm, ME_GROUP_TENSOR, full);
+    } else if (!is_row && is_tensor_parallel(nn, linear)) {
+        sum_over_tensor_ranks(nn, dx, true);
     }
     gx[LINEAR_X] = dx;
     me_tensor *dw =
-        weight_gradient(&nn, node, LINEAR_WEIGHT, x, total_gy, linear);
+        weight_gradient(nn, node, LINEAR_WEIGHT, x, total_gy, linear);
     if (node->n_inputs > LINEAR_BIAS && me_needs(node, LINEAR_BIAS)) {
-        gx[LINEAR_BIAS] = bias_gradient(&nn, linear);
+        gx[LINEAR_BIAS] = bias_gradient(nn, linear);
     }
     me_drop(e, gathered_gy);
     me_drop(e, gathered_x);
-    gx[LINEAR_WEIGHT] = returned_gradient(&nn, node, LINEAR_WEIGHT, linear, dw);
+    gx[LINEAR_WEIGHT] = returned_gradient(nn, node, LINEAR_WEIGHT, linear, dw);
     me_drop(e, full);
 }
 
@@ -184,9 +159,10 @@ static me_tensor *linear_function(me_nn *nn, const me_linear *linear,
     if (!linear->is_row_parallel && is_sequence_parallel(nn, linear)) {
         total = gather(nn, x);
     }
-    me_tensor *y = me_te_gemm(nn, ME_KERNEL_LINEAR, (me_dtype)x->dtype,
-                              with_last(&total->shape, me_dim(weight, 0)),
-                              me_dim(weight, 1));
+    me_tensor *y =
+        me_te_gemm(nn, ME_KERNEL_LINEAR, (me_dtype)x->dtype,
+                   me_shape_with_last(&total->shape, me_dim(weight, 0)),
+                   me_dim(weight, 1));
     if (total != x) {
         me_drop(e, total);
     }
@@ -200,7 +176,7 @@ static me_tensor *linear_function(me_nn *nn, const me_linear *linear,
     me_save(e, node, LINEAR_SAVED_INPUT, x);
     me_save(e, node, LINEAR_SAVED_WEIGHT, weight);
     if (node != NULL) {
-        node->data.context = context_of(nn, linear);
+        node->data.context = linear;
     }
     return me_leave(e, frame, me_output(e, node, y));
 }
@@ -246,26 +222,26 @@ enum {
 static void norm_linear_backward(me_engine *e, me_node *node,
                                  me_tensor *const *gy, me_tensor **gx)
 {
-    const linear_context *context = node->data.context;
-    me_nn nn = *context->nn;
-    const me_linear *linear = context->linear;
+    const me_linear *linear = node->data.context;
+    me_nn *nn = linear->nn;
     const me_tensor *weight = linear->weight->tensor;
     me_tensor *normed = node->saved[NORM_LINEAR_SAVED_NORM_OUTPUT];
-    const bool gathers = is_sequence_parallel(&nn, linear);
-    me_tensor *total = gathers ? gather(&nn, normed) : NULL;
-    me_tensor *full = me_te_gemm(
-        &nn, ME_KERNEL_LINEAR_DGRAD, (me_dtype)gy[0]->dtype,
-        with_last(&gy[0]->shape, me_dim(weight, 1)), me_dim(weight, 0));
+    const bool gathers = is_sequence_parallel(nn, linear);
+    me_tensor *total = gathers ? gather(nn, normed) : NULL;
+    me_tensor *full =
+        me_te_gemm(nn, ME_KERNEL_LINEAR_DGRAD, (me_dtype)gy[0]->dtype,
+                   me_shape_with_last(&gy[0]->shape, me_dim(weight, 1)),
+                   me_dim(weight, 0));
     me_tensor *dn = full;
     if (gathers) {
-        dn = me_reduce_scatter_first_async(e, nn.comm, ME_GROUP_TENSOR, full);
-    } else if (is_tensor_parallel(&nn, linear)) {
-        sum_over_tensor_ranks(&nn, full, true);
+        dn = me_reduce_scatter_first_async(e, nn->comm, ME_GROUP_TENSOR, full);
+    } else if (is_tensor_parallel(nn, linear)) {
+        sum_over_tensor_ranks(nn, full, true);
     }
     me_tensor *dw =
-        weight_gradient(&nn, node, NORM_LINEAR_WEIGHT, normed, gy[0], linear);
+        weight_gradient(nn, node, NORM_LINEAR_WEIGHT, normed, gy[0], linear);
     if (me_needs(node, NORM_LINEAR_BIAS)) {
-        gx[NORM_LINEAR_BIAS] = bias_gradient(&nn, linear);
+        gx[NORM_LINEAR_BIAS] = bias_gradient(nn, linear);
     }
     me_clear(e, &node->saved[NORM_LINEAR_SAVED_NORM_OUTPUT]);
     me_drop(e, total);
@@ -278,7 +254,7 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     me_clear(e, &node->saved[NORM_LINEAR_SAVED_MEAN]);
     me_clear(e, &node->saved[NORM_LINEAR_SAVED_RSTD]);
     gx[NORM_LINEAR_WEIGHT] =
-        returned_gradient(&nn, node, NORM_LINEAR_WEIGHT, linear, dw);
+        returned_gradient(nn, node, NORM_LINEAR_WEIGHT, linear, dw);
     me_drop(e, full);
 }
 
@@ -328,9 +304,10 @@ static me_tensor *norm_linear_function(me_nn *nn, const me_linear *linear,
     if (is_sequence_parallel(nn, linear)) {
         total = gather(nn, normed);
     }
-    me_tensor *y = me_te_gemm(nn, ME_KERNEL_LINEAR, (me_dtype)x->dtype,
-                              with_last(&total->shape, me_dim(weight, 0)),
-                              me_dim(weight, 1));
+    me_tensor *y =
+        me_te_gemm(nn, ME_KERNEL_LINEAR, (me_dtype)x->dtype,
+                   me_shape_with_last(&total->shape, me_dim(weight, 0)),
+                   me_dim(weight, 1));
     const bool was_gathered = total != normed;
     if (was_gathered) {
         me_drop(e, total);
@@ -340,7 +317,7 @@ static me_tensor *norm_linear_function(me_nn *nn, const me_linear *linear,
     me_save(e, node, NORM_LINEAR_SAVED_NORM_WEIGHT, norm_weight);
     save_normed(e, node, normed, &statistics, was_gathered);
     if (node != NULL) {
-        node->data.context = context_of(nn, linear);
+        node->data.context = linear;
     }
     return me_leave(e, frame, me_output(e, node, y));
 }

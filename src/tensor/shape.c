@@ -22,6 +22,15 @@ bool me_shape_equal(const me_shape *a, const me_shape *b)
            memcmp(a->dim, b->dim, (size_t)a->ndim * sizeof a->dim[0]) == 0;
 }
 
+me_shape me_shape_with_last(const me_shape *shape, uint64_t last)
+{
+    me_shape other = *shape;
+    if (other.ndim > 0) {
+        other.dim[other.ndim - 1] = last;
+    }
+    return other;
+}
+
 void me_strides_contiguous(const me_shape *shape, uint64_t *strides_out)
 {
     uint64_t stride = 1;

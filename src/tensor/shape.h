@@ -33,6 +33,9 @@ uint64_t me_shape_numel(const me_shape *shape);
 /** Same number of dimensions and same extents? */
 bool me_shape_equal(const me_shape *a, const me_shape *b);
 
+/** @p shape with @p last as its last dimension; without dimensions as it is. */
+me_shape me_shape_with_last(const me_shape *shape, uint64_t last);
+
 /** Strides of a dense row-major tensor of @p shape. */
 void me_strides_contiguous(const me_shape *shape, uint64_t *strides_out);
 
