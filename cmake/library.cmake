@@ -4,7 +4,7 @@
 # installation can be moved: all of it finds the rest from its own place.
 include(CMakePackageConfigHelpers)
 
-set(me_layers api app report sac track time train nn ops plan config allocator
+set(me_layers api run report sac track time train nn ops plan config allocator
   device collectives parallel tensor model base)
 # What the code calls; of what a layer links as well, such as MPI, nothing.
 set(me_needs jansson config smartcols m)
@@ -16,7 +16,7 @@ endforeach()
 list(APPEND me_needs ${CMAKE_DL_LIBS})
 
 add_library(memest_shared SHARED $<TARGET_OBJECTS:me_api>)
-target_link_libraries(memest_shared PRIVATE me_settings me_app)
+target_link_libraries(memest_shared PRIVATE me_settings me_run)
 target_link_options(memest_shared PRIVATE -Wl,--as-needed)
 target_include_directories(memest_shared INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>

@@ -2,9 +2,9 @@
 #include "collectives/check.h"
 
 #include "base/alloc.h"
+#include "collectives/call_replay.h"
 #include "collectives/classes.h"
 #include "collectives/match.h"
-#include "collectives/replay.h"
 #include "collectives/roster.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
+#include "collectives/call_replay.h"
 #include "collectives/digest_map.h"
-#include "collectives/replay.h"
 
 /* Memory that lives as long as the replay. */
 static void *own(me_call_replay *replay, size_t count, size_t size)

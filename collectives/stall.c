@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
-#include "collectives/replay.h"
+#include "collectives/call_replay.h"
 
 /* One rank that waits, and for whom. */
 typedef struct wait {

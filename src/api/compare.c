@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "api/private.h"
-#include "app/compare_run.h"
+#include "api/api_private.h"
 #include "base/alloc.h"
+#include "run/compare_run.h"
 
 struct memest_comparison {
     me_transport *transport;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "api/private.h"
+#include "api/api_private.h"
 #include "base/alloc.h"
 #include "base/status.h"
 #include "model/event.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "api/private.h"
+#include "api/api_private.h"
 #include "base/alloc.h"
 #include "config/file.h"
-#include "config/launch.h"
+#include "config/launch_command.h"
 #include "config/options.h"
 
 memest_job *memest_job_create(void)

@@ -2,9 +2,9 @@
 #include "alloc/pool.h"
 
 #include "alloc/replay.h"
-#include "api/private.h"
-#include "app/card.h"
+#include "api/api_private.h"
 #include "base/alloc.h"
+#include "run/job_card.h"
 
 /** Where a block of the pool's is in its life. */
 typedef enum block_state {

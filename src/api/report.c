@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "report/report.h"
-
-#include "api/private.h"
+#include "api/api_private.h"
 #include "base/alloc.h"
+#include "report/job_report.h"
 
 /* The public numbers are the internal ones. */
 _Static_assert((int)MEMEST_RISK_UNKNOWN == (int)ME_RISK_UNKNOWN &&

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "parallel/schedule.h"
 
-#include "api/private.h"
+#include "api/api_private.h"
 #include "base/alloc.h"
-#include "config/schedule.h"
+#include "config/schedule_choice.h"
 #include "parallel/schedule_csv.h"
 #include "parallel/timeline.h"
 

@@ -8,9 +8,9 @@
 #ifndef MEMEST_API_TRACKER_H
 #define MEMEST_API_TRACKER_H
 
-#include "api/private.h"
-#include "app/tool.h"
-#include "report/op_series.h"
+#include "api/api_private.h"
+#include "report/op_series_report.h"
+#include "run/tool.h"
 
 struct memest_series {
     const me_op_series *series; /**< what is shown */

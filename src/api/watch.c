@@ -2,10 +2,10 @@
 /* One observer of the engine tells all of the caller's. */
 #include "api/watch.h"
 
-#include "app/simulate.h"
 #include "base/alloc.h"
 #include "config/framework.h"
 #include "model/event.h"
+#include "run/simulate.h"
 #include "tensor/module.h"
 #include "track/mod_tracker.h"
 

@@ -7,8 +7,8 @@
 #ifndef MEMEST_API_WATCH_H
 #define MEMEST_API_WATCH_H
 
-#include "api/private.h"
-#include "app/tool.h"
+#include "api/api_private.h"
+#include "run/tool.h"
 
 /**
  * Run a rank.

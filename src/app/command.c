@@ -3,18 +3,19 @@
 
 #include "alloc/replay.h"
 #include "app/apart.h"
-#include "app/card.h"
 #include "app/cli.h"
-#include "app/compare.h"
-#include "app/estimate.h"
+#include "app/command_agree.h"
+#include "app/compare_command.h"
+#include "app/estimate_command.h"
 #include "app/output.h"
-#include "app/schedule.h"
-#include "app/statement.h"
-#include "app/track.h"
+#include "app/schedule_command.h"
+#include "app/track_command.h"
 #include "base/input.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "config/options.h"
+#include "run/agree.h"
+#include "run/job_card.h"
 
 #include <stdlib.h>
 #include <string.h>

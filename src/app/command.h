@@ -16,7 +16,7 @@
  *
  * @param argv  words; the first is the program's name
  * @param diag  why, where the code is neither 0 nor 3
- * @return the exit code (app/estimate.h)
+ * @return the exit code (app/estimate_command.h)
  */
 int me_command_run(me_transport *transport, int argc, char **argv,
                    me_diag *diag);

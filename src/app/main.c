@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "app/command.h"
-#include "app/estimate.h"
+#include "app/estimate_command.h"
 #include "base/log.h"
 #include "base/outfile.h"
 #include "collectives/transport.h"

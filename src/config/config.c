@@ -3,10 +3,10 @@
 
 #include "base/alloc.h"
 #include "base/clean.h"
+#include "config/config_private.h"
 #include "config/framework.h"
-#include "config/layers.h"
-#include "config/private.h"
 #include "config/said.h"
+#include "config/torch/tree.h"
 
 #include <stdarg.h>
 #include <stdio.h>

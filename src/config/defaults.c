@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "config/private.h"
+#include "config/config_private.h"
 
 /* What moves the numbers most, nothing gives and a report has to say. */
 

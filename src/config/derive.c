@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/size.h"
-#include "config/private.h"
-#include "config/schedule.h"
+#include "config/config_private.h"
+#include "config/schedule_choice.h"
 #include "parallel/layout.h"
 
 #include <limits.h>

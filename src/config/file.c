@@ -5,11 +5,11 @@
 #include "base/data_files.h"
 #include "base/input.h"
 #include "base/parse.h"
-#include "config/huggingface.h"
-#include "config/layers.h"
-#include "config/private.h"
+#include "config/config_private.h"
+#include "config/huggingface/huggingface.h"
 #include "config/said.h"
-#include "config/torchtitan.h"
+#include "config/torch/tree.h"
+#include "config/torchtitan/torchtitan.h"
 
 #include <stdio.h>
 #include <string.h>

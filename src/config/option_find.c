@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/nearest.h"
-#include "config/private.h"
+#include "config/config_private.h"
 
 #include <string.h>
 

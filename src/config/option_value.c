@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/clean.h"
 #include "base/parse.h"
+#include "config/config_private.h"
 #include "config/framework.h"
-#include "config/private.h"
 
 #include <stdio.h>
 #include <string.h>

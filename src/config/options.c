@@ -3,7 +3,7 @@
 
 #include "base/nearest.h"
 #include "base/parse.h"
-#include "config/private.h"
+#include "config/config_private.h"
 
 /* Upper bounds keep each product of two sizes far from 64 bits; validate.c
  * checks the products of more. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/said.h"
 
-#include "config/private.h"
+#include "config/config_private.h"
 
 #include <string.h>
 

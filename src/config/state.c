@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/statement.h"
+#include "config/config_private.h"
 #include "config/framework.h"
-#include "config/layers.h"
-#include "config/private.h"
+#include "config/torch/tree.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "config/private.h"
+#include "config/config_private.h"
 
 /* What MLATransformerConfig and validate_args() ask of multi-latent attention,
  * and what they and MultiTokenPredictionBlock ask of multi-token prediction. */

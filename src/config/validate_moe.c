@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/size.h"
-#include "config/private.h"
+#include "config/config_private.h"
 #include "parallel/routing.h"
 
 /* What a job with experts must keep to, as Megatron-LM core_v0.19.0 and its

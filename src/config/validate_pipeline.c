@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "config/private.h"
-#include "config/schedule.h"
+#include "config/config_private.h"
+#include "config/schedule_choice.h"
 #include "parallel/layout.h"
 
 static int32_t layers_to_deal(const me_config *config)

@@ -17,7 +17,7 @@
 
 #include "model/job.h"
 #include "nn/communicate.h"
-#include "nn/weight_gradients.h"
+#include "nn/megatron/weight_gradients.h"
 #include "parallel/routing.h"
 #include "tensor/tensor.h"
 
@@ -38,7 +38,7 @@ typedef struct me_parameter {
     bool is_replica_of_tied;   /**< the last stage's copy of them */
     bool is_embedding_or_output; /**< of word embeddings or output layer */
     bool is_expert; /**< of experts that are spread over expert ranks */
-    uint8_t layout; /**< of a DTensor (nn/dtensor.h); 0: it is none */
+    uint8_t layout; /**< of a DTensor (nn/torch/dtensor.h); 0: it is none */
     uint8_t gradient_layout; /**< of what its backward makes */
     uint64_t whole[2];       /**< of a DTensor: the first two dimensions of all
                                ranks' parts together */

@@ -2,7 +2,7 @@
 #include "ops/cross_entropy.h"
 
 #include "base/size.h"
-#include "ops/autocast.h"
+#include "ops/autocast_casts.h"
 #include "ops/view.h"
 #include "tensor/hooks.h"
 #include "tensor/launch.h"

@@ -2,7 +2,7 @@
 #include "ops/elementwise.h"
 
 #include "base/size.h"
-#include "ops/autocast.h"
+#include "ops/autocast_casts.h"
 #include "ops/compiled.h"
 #include "tensor/autograd.h"
 #include "tensor/hooks.h"

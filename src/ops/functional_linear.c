@@ -2,7 +2,7 @@
 #include "ops/functional_linear.h"
 
 #include "base/size.h"
-#include "ops/autocast.h"
+#include "ops/autocast_casts.h"
 #include "ops/matmul.h"
 #include "ops/view.h"
 #include "tensor/autograd.h"

@@ -2,7 +2,7 @@
 #include "ops/norm.h"
 
 #include "base/size.h"
-#include "ops/autocast.h"
+#include "ops/autocast_casts.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"

@@ -3,8 +3,8 @@
 
 #include "base/alloc.h"
 #include "config/framework.h"
-#include "config/schedule.h"
-#include "plan/routing.h"
+#include "config/schedule_choice.h"
+#include "plan/token_counts.h"
 
 me_coordinates me_plan_coordinates(const me_plan *plan, int32_t rank)
 {

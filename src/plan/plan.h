@@ -12,9 +12,9 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "parallel/grid.h"
-#include "parallel/layers.h"
 #include "parallel/pipeline_order.h"
 #include "parallel/routing.h"
+#include "parallel/stage_layers.h"
 
 /** Frozen once it is made. */
 typedef struct me_plan {

@@ -7,7 +7,7 @@
 #ifndef MEMEST_REPORT_COMPARE_FORMAT_H
 #define MEMEST_REPORT_COMPARE_FORMAT_H
 
-#include "report/compare.h"
+#include "report/comparison.h"
 #include "report/table.h"
 
 /** What is printed. All borrowed. */

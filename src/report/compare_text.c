@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "report/compare_format.h"
+#include "report/quantity.h"
 #include "report/text.h"
-#include "report/units.h"
 
 /** A stage of a line. */
 typedef struct stage_row {

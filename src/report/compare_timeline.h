@@ -8,7 +8,7 @@
 #ifndef MEMEST_REPORT_COMPARE_TIMELINE_H
 #define MEMEST_REPORT_COMPARE_TIMELINE_H
 
-#include "report/compare.h"
+#include "report/comparison.h"
 
 /** A part of the course, from when to when. */
 typedef struct me_timed_part {

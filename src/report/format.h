@@ -7,7 +7,7 @@
 #ifndef MEMEST_REPORT_FORMAT_H
 #define MEMEST_REPORT_FORMAT_H
 
-#include "report/report.h"
+#include "report/job_report.h"
 
 #include <stdio.h>
 

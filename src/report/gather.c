@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
-#include "report/report.h"
+#include "report/job_report.h"
 #include "report/verdict.h"
 
 #include <stdio.h>

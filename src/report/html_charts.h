@@ -8,8 +8,8 @@
 #ifndef MEMEST_REPORT_HTML_CHARTS_H
 #define MEMEST_REPORT_HTML_CHARTS_H
 
+#include "report/job_report.h"
 #include "report/page.h"
-#include "report/report.h"
 
 /** End a row with a part of a course: name, chunk, micro-batch, what is
  *  requested when it begins, at most and when it ends, the most reserved. */

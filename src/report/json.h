@@ -8,7 +8,7 @@
 #ifndef MEMEST_REPORT_JSON_H
 #define MEMEST_REPORT_JSON_H
 
-#include "report/report.h"
+#include "report/job_report.h"
 #include "track/schema.h"
 
 #include <jansson.h>

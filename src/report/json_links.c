@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/json.h"
-#include "report/links.h"
+#include "report/links_table.h"
 
 /** Bytes a second; null: as the card's own rates say. */
 static json_t *make_rate(double bytes)

@@ -9,7 +9,7 @@
 #ifndef MEMEST_REPORT_OOM_TEXT_H
 #define MEMEST_REPORT_OOM_TEXT_H
 
-#include "report/report.h"
+#include "report/job_report.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "report/op_series.h"
+#include "report/op_series_report.h"
 #include "report/page.h"
 
 #include <string.h>

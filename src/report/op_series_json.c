@@ -2,7 +2,7 @@
 #include "base/input.h"
 #include "base/json_text.h"
 #include "report/json.h"
-#include "report/op_series.h"
+#include "report/op_series_report.h"
 
 #include <math.h>
 #include <stdio.h>

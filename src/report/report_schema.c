@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "report/compare.h"
-#include "report/report.h"
+#include "report/comparison.h"
+#include "report/job_report.h"
 
 const me_schema me_place_schema = ME_SCHEMA(
     me_rank_place, {ME_I32(me_rank_place, rank), .csv = 1},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/assert.h"
+#include "report/quantity.h"
 #include "report/table.h"
-#include "report/units.h"
 #include "track/result.h"
 
 #include <inttypes.h>

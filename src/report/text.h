@@ -8,7 +8,7 @@
 #ifndef MEMEST_REPORT_TEXT_H
 #define MEMEST_REPORT_TEXT_H
 
-#include "report/report.h"
+#include "report/job_report.h"
 #include "report/table.h"
 
 /** The whole text report. Local.

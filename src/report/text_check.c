@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What `check` prints: the verdict in one screen. */
+#include "report/quantity.h"
 #include "report/text.h"
-#include "report/units.h"
 
 #include <inttypes.h>
 

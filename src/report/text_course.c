@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
+#include "report/quantity.h"
 #include "report/table.h"
 #include "report/text.h"
-#include "report/units.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "report/oom_text.h"
+#include "report/quantity.h"
 #include "report/table.h"
 #include "report/text.h"
-#include "report/units.h"
 
 #include <inttypes.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "report/report.h"
+#include "report/job_report.h"
 #include "report/text_head.h"
 
 #include <inttypes.h>

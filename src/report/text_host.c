@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "report/quantity.h"
 #include "report/text.h"
-#include "report/units.h"
 
 static void append_use(me_str *text, uint64_t bytes, const char *what)
 {

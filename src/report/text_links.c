@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
-#include "report/links.h"
+#include "report/links_table.h"
 #include "report/table.h"
 #include "report/text.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "base/size.h"
+#include "report/quantity.h"
 #include "report/table.h"
 #include "report/text.h"
-#include "report/units.h"
 #include "track/fold.h"
 
 #include <inttypes.h>

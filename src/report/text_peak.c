@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "report/quantity.h"
 #include "report/table.h"
 #include "report/text.h"
-#include "report/units.h"
 
 #include <inttypes.h>
 

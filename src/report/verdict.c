@@ -2,7 +2,7 @@
 #include "report/verdict.h"
 
 #include "base/size.h"
-#include "report/units.h"
+#include "report/quantity.h"
 
 #include <inttypes.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/outfile.h"
 #include "report/format.h"
+#include "report/job_report.h"
 #include "report/page.h"
-#include "report/report.h"
 #include "report/text.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
  * given, and the casts of leaves, of parameters above all, that are kept until
  * the outermost context ends (torch/amp/autocast_mode.py,
  * aten/src/ATen/autocast_mode.cpp, PyTorch 2.11). What each operation casts is
- * its own matter (ops/autocast.h).
+ * its own matter (ops/autocast_casts.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tensor/autograd.h"
+#include "tensor/backward_run.h"
 #include "tensor/engine_private.h"
 #include "tensor/region.h"
-#include "tensor/run.h"
 #include "tensor/tensor.h"
 
 #include <string.h>

@@ -63,10 +63,10 @@ struct me_tensor {
     uint8_t dtype;     /**< me_dtype */
     uint8_t output_nr; /**< which output of grad_fn it is */
     bool requires_grad;
-    bool is_view;          /**< PyTorch's `_base is not None` */
-    bool is_inner;         /**< no leaf in PyTorch, though nothing here made
+    bool is_view;   /**< PyTorch's `_base is not None` */
+    bool is_inner;  /**< no leaf in PyTorch, though nothing here made
                                 it: what a checkpoint that runs again unpacks */
-    uint8_t layout;        /**< of a DTensor (nn/dtensor.h); 0: it is none */
+    uint8_t layout; /**< of a DTensor (nn/torch/dtensor.h); 0: it is none */
     uint64_t whole_extent; /**< of a DTensor whose ranks do not divide the
                                 dimension it is cut along: all of it; else 0 */
     me_node *grad_fn;      /**< owned; NULL for a leaf */

@@ -2,9 +2,9 @@
 #include "tensor/parameter_groups.h"
 
 #include "base/alloc.h"
+#include "tensor/backward_run.h"
 #include "tensor/engine_private.h"
 #include "tensor/launch.h"
-#include "tensor/run.h"
 #include "tensor/tensor.h"
 
 /** The node whose incoming gradient is the tensor's (_get_grad_fn_or_grad_acc);

@@ -8,8 +8,8 @@
 #ifndef MEMEST_TIME_RECORDER_H
 #define MEMEST_TIME_RECORDER_H
 
+#include "time/clock_program.h"
 #include "time/cluster.h"
-#include "time/program.h"
 #include "time/rates.h"
 
 /** Where the rank is and what it waits for. */

@@ -8,7 +8,7 @@
 #define MEMEST_TIME_STEP_PRIVATE_H
 
 #include "model/event.h"
-#include "time/step.h"
+#include "time/pipeline_step.h"
 #include "time/transfers.h"
 
 #include <stddef.h>

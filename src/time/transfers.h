@@ -9,8 +9,8 @@
 #ifndef MEMEST_TIME_TRANSFERS_H
 #define MEMEST_TIME_TRANSFERS_H
 
-#include "time/links.h"
-#include "time/program.h"
+#include "time/clock_program.h"
+#include "time/stage_links.h"
 
 /** A batch. */
 typedef struct me_transfer {

@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "model/event.h"
 #include "model/host_memory.h"
-#include "time/program.h"
+#include "time/clock_program.h"
 #include "track/schema.h"
 
 #include <stdbool.h>

@@ -3,7 +3,7 @@
 /* Hugging Face's config.json: no crash, one line of error, and lists that can
  * be printed. */
 #include "base/str.h"
-#include "config/huggingface.h"
+#include "config/huggingface/huggingface.h"
 
 #include <stdlib.h>
 #include <string.h>

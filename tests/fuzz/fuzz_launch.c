@@ -1,7 +1,7 @@
 /* links: config base */
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Launch commands, one word a line: no crash, and each flag in one list. */
-#include "config/launch.h"
+#include "config/launch_command.h"
 #include "config/options.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Series of operations: no crash, one line of error, and one that was read is
  * written so that it reads back equal. */
-#include "report/op_series.h"
+#include "report/op_series_report.h"
 #include "support/fuzz.h"
 
 static void check_saved(const me_op_series *s)

@@ -3,7 +3,7 @@
 /* torchtitan's TOML: no crash, one line of error, and lists that can be
  * printed. */
 #include "base/str.h"
-#include "config/torchtitan.h"
+#include "config/torchtitan/torchtitan.h"
 
 #include <stdlib.h>
 #include <string.h>

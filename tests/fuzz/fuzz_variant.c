@@ -1,10 +1,10 @@
-/* links: app config base */
+/* links: run config base */
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Variants and schedules of a comparison: no crash, one line of error, and
  * names that can be printed. An odd first byte is a schedule. */
-#include "app/variant.h"
 #include "base/clean.h"
 #include "config/file.h"
+#include "run/variant.h"
 #include "support/fuzz.h"
 
 static void run_variant(const char *text)

@@ -4,7 +4,7 @@
  * exit code and one reason, or with the report of an undisturbed run; nobody
  * waits for ever. */
 #include "app/command.h"
-#include "app/estimate.h"
+#include "app/estimate_command.h"
 #include "base/alloc.h"
 #include "support/lost.h"
 #include "support/mpi.h"

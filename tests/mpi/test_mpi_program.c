@@ -2,12 +2,12 @@
 /* Mistakes planted in the program of a real job, between the engine and the
  * collectives: whatever the number of processes, all of them name the mistake
  * in the same words. With the argument `kill` one process dies half-way. */
-#include "app/groups.h"
-#include "app/program.h"
 #include "collectives/check.h"
 #include "collectives/rank_comms.h"
 #include "config/file.h"
 #include "config/options.h"
+#include "run/groups.h"
+#include "run/program.h"
 #include "support/mpi.h"
 #include "support/test.h"
 #include "tensor/engine.h"

@@ -2,7 +2,7 @@
 /* Fifty random jobs: whatever the number of processes, and with equal ranks
  * simulated once or each for itself, the report is the same to the byte in
  * every format. ME_TEST_SEED=seed runs the jobs that begin at that seed. */
-#include "app/estimate.h"
+#include "app/estimate_command.h"
 #include "config/file.h"
 #include "config/options.h"
 #include "support/mpi.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "app/program.h"
+#include "run/program.h"
 #include "support/random_job.h"
 
 #include <string.h>

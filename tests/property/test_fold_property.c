@@ -2,7 +2,7 @@
 /* What is simulated once and what is not run again, by several threads, give
  * the same report, byte for byte, as every rank and every micro-batch run by
  * itself, one after the other. */
-#include "app/estimate.h"
+#include "app/estimate_command.h"
 #include "base/str.h"
 #include "parallel/schedule.h"
 #include "support/random.h"

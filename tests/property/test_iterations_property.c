@@ -2,9 +2,9 @@
 /* Why two iterations are simulated: the first makes the optimizer's state, and
  * from the second on they all do the same. With a dynamic loss scale that holds
  * of the iterations that skip the optimizer, and of those in which it steps. */
-#include "app/program.h"
 #include "base/alloc.h"
 #include "config/options.h"
+#include "run/program.h"
 #include "support/test.h"
 
 #include <stdio.h>

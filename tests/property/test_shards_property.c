@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "parallel/layers.h"
 #include "parallel/shards.h"
+#include "parallel/stage_layers.h"
 #include "support/random.h"
 
 enum {

@@ -8,7 +8,7 @@
 #ifndef MEMEST_TESTS_SUPPORT_MOE_LAYER_H
 #define MEMEST_TESTS_SUPPORT_MOE_LAYER_H
 
-#include "nn/moe.h"
+#include "nn/megatron/moe.h"
 #include "support/model.h"
 
 typedef struct test_layer {

@@ -8,10 +8,10 @@
 #ifndef MEMEST_TESTS_SUPPORT_SIMULATE_H
 #define MEMEST_TESTS_SUPPORT_SIMULATE_H
 
-#include "app/groups.h"
-#include "app/simulate.h"
-#include "config/launch.h"
+#include "config/launch_command.h"
 #include "config/options.h"
+#include "run/groups.h"
+#include "run/simulate.h"
 
 /** NULL: not made yet. All zero is none. It points into itself once it is
  *  planned: not to be moved. */

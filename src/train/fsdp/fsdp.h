@@ -14,7 +14,7 @@
 #ifndef MEMEST_TRAIN_FSDP_FSDP_H
 #define MEMEST_TRAIN_FSDP_FSDP_H
 
-#include "nn/hooks.h"
+#include "nn/module_hooks.h"
 #include "nn/nn.h"
 #include "tensor/hooks.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "nn/te_state.h"
+#include "nn/megatron/te_state.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"

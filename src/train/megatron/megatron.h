@@ -9,7 +9,7 @@
 #ifndef MEMEST_TRAIN_MEGATRON_MEGATRON_H
 #define MEMEST_TRAIN_MEGATRON_MEGATRON_H
 
-#include "nn/gpt.h"
+#include "nn/megatron/gpt.h"
 #include "parallel/pipeline_order.h"
 
 /** Who is told where ranks of a tensor group do not do the same: between its

@@ -7,7 +7,7 @@
 #ifndef MEMEST_TRAIN_MEGATRON_MTP_H
 #define MEMEST_TRAIN_MEGATRON_MTP_H
 
-#include "nn/gpt.h"
+#include "nn/megatron/gpt.h"
 
 struct me_trainer;
 

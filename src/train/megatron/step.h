@@ -8,7 +8,7 @@
 #ifndef MEMEST_TRAIN_MEGATRON_STEP_H
 #define MEMEST_TRAIN_MEGATRON_STEP_H
 
-#include "nn/weight_gradients.h"
+#include "nn/megatron/weight_gradients.h"
 #include "tensor/tensor.h"
 
 struct me_trainer;

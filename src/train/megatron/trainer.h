@@ -8,7 +8,7 @@
 #ifndef MEMEST_TRAIN_MEGATRON_TRAINER_H
 #define MEMEST_TRAIN_MEGATRON_TRAINER_H
 
-#include "nn/te_state.h"
+#include "nn/megatron/te_state.h"
 #include "train/fsdp/fsdp.h"
 #include "train/megatron/ddp.h"
 #include "train/megatron/megatron.h"

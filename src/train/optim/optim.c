@@ -5,7 +5,7 @@
 #include "base/size.h"
 #include "tensor/hooks.h"
 #include "tensor/launch.h"
-#include "train/optim/fused.h"
+#include "train/optim/fused_optimizer.h"
 #include "train/optim/redistribute.h"
 
 /** A list with one temporary a shard, of as many elements as @p numel says;

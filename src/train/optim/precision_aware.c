@@ -3,7 +3,7 @@
 #include "base/size.h"
 #include "ops/reduce.h"
 #include "tensor/launch.h"
-#include "train/optim/fused.h"
+#include "train/optim/fused_optimizer.h"
 
 /* FusedAdam with states in types of their own: where its kernel cannot read a
  * type, all states of a group exist in float32 as well while it is stepped

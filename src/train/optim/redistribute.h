@@ -9,7 +9,7 @@
 #ifndef MEMEST_TRAIN_OPTIM_REDISTRIBUTE_H
 #define MEMEST_TRAIN_OPTIM_REDISTRIBUTE_H
 
-#include "nn/dtensor.h"
+#include "nn/torch/dtensor.h"
 #include "train/optim/optim.h"
 
 /** What an operation over DTensors redistributes: its operand, and to what. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/size.h"
-#include "nn/dtensor.h"
+#include "nn/torch/dtensor.h"
 #include "tensor/launch.h"
 #include "train/torch/loop.h"
 

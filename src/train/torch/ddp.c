@@ -2,7 +2,7 @@
 #include "train/torch/ddp.h"
 
 #include "base/size.h"
-#include "nn/dtensor.h"
+#include "nn/torch/dtensor.h"
 #include "ops/view.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"

@@ -8,7 +8,7 @@
 #define MEMEST_TRAIN_TORCH_LOOP_H
 
 #include "model/layer.h"
-#include "nn/layers.h"
+#include "nn/torch/layers.h"
 #include "train/optim/optim.h"
 #include "train/torch/torch.h"
 

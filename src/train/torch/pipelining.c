@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "nn/parallelize.h"
+#include "nn/torch/parallelize.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
 #include "ops/view.h"

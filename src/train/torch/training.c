@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "base/size.h"
-#include "nn/forward.h"
-#include "nn/parallelize.h"
+#include "nn/torch/forward.h"
+#include "nn/torch/parallelize.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
 #include "tensor/hooks.h"

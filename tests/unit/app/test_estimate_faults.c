@@ -3,10 +3,10 @@
  * failing: the first, the second, and so on in growing steps, since there are
  * thousands; and random ones of random jobs. Each time memest must say so and
  * leave nothing behind. */
-#include "app/compare.h"
-#include "app/estimate.h"
+#include "app/compare_command.h"
+#include "app/estimate_command.h"
 #include "base/alloc.h"
-#include "report/report.h"
+#include "report/job_report.h"
 #include "support/random_assignments.h"
 #include "support/test.h"
 

@@ -4,7 +4,7 @@
  * of an undisturbed run to the byte, or there is none and memest says why.
  * ME_LOST=N: N requests of each name in place of a few, to search by hand. */
 #include "app/command.h"
-#include "app/estimate.h"
+#include "app/estimate_command.h"
 #include "base/alloc.h"
 #include "support/lost.h"
 #include "support/test.h"

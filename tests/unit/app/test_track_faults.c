@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* `memest track` with one request for host memory failing, in growing steps:
  * each time it must say so and leave nothing behind. */
-#include "app/estimate.h"
-#include "app/track.h"
+#include "app/estimate_command.h"
+#include "app/track_command.h"
 #include "base/alloc.h"
 #include "support/test.h"
 

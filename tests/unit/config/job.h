@@ -8,7 +8,7 @@
 #define MEMEST_TESTS_UNIT_CONFIG_JOB_H
 
 #include "config/file.h"
-#include "config/launch.h"
+#include "config/launch_command.h"
 #include "config/options.h"
 #include "support/test.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a job without a word about it is made of: the same wherever the model
  * comes from, and said where no launch command means it by silence. */
-#include "config/huggingface.h"
+#include "config/huggingface/huggingface.h"
 #include "job.h"
 
 #include <stdio.h>

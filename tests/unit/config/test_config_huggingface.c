@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
-#include "config/huggingface.h"
+#include "config/huggingface/huggingface.h"
 #include "job.h"
 
 #include <stdio.h>

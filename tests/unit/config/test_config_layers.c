@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "config/layers.h"
+#include "config/torch/tree.h"
 #include "job.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "config/toml.h"
+#include "config/torchtitan/toml.h"
 #include "support/test.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "config/layers.h"
-#include "config/torchtitan.h"
+#include "config/torch/tree.h"
+#include "config/torchtitan/torchtitan.h"
 #include "job.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "nn/attention.h"
+#include "nn/megatron/attention.h"
 #include "support/model.h"
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "nn/distribute.h"
-#include "nn/dtensor.h"
-#include "nn/loss_parallel.h"
+#include "nn/torch/distribute.h"
+#include "nn/torch/dtensor.h"
+#include "nn/torch/loss_parallel.h"
 #include "ops/elementwise.h"
 #include "support/model.h"
 

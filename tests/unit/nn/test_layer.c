@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "nn/transformer.h"
+#include "nn/megatron/transformer.h"
 #include "support/model.h"
 
 /* One layer at the sizes of golden tiny_dense and tiny_llama, whose NOTES.md

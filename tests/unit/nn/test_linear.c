@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "nn/linear.h"
+#include "nn/megatron/linear.h"
 #include "ops/view.h"
 #include "support/model.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "nn/loss.h"
+#include "nn/megatron/loss.h"
 #include "support/model.h"
 
 /* s = 4, b = 1, v = 6: logits 48 bytes in bfloat16, 96 in float32; a float32

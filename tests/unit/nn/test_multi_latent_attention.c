@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "nn/multi_latent_attention.h"
+#include "nn/megatron/multi_latent_attention.h"
 #include "support/model.h"
 
 #include <stdio.h>

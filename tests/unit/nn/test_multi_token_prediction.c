@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "nn/multi_token_prediction.h"
+#include "nn/megatron/multi_token_prediction.h"
 #include "support/model.h"
 
 #include <stdio.h>

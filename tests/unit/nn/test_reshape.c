@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Views and reshapes of a forward. */
-#include "nn/reshape.h"
+#include "nn/torch/reshape.h"
 #include "ops/view.h"
 #include "support/events.h"
 #include "support/test.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "nn/rope.h"
+#include "nn/megatron/rope.h"
 #include "support/model.h"
 
 /* Ten rotary columns: n = 5 frequencies of float32, 20 bytes. */

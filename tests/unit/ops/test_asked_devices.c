@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which tensors PyTorch asks for their devices, in its order: elements of each.
  * Lines are what a TorchDispatchMode over fake tensors of PyTorch 2.11 saw. */
-#include "ops/autocast.h"
+#include "ops/autocast_casts.h"
 #include "ops/cross_entropy.h"
 #include "ops/elementwise.h"
 #include "ops/functional_linear.h"

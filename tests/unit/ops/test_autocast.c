@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ops/autocast.h"
+#include "ops/autocast_casts.h"
 #include "ops/cross_entropy.h"
 #include "ops/elementwise.h"
 #include "ops/functional_linear.h"

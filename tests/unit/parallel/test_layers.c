@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "parallel/layers.h"
+#include "parallel/stage_layers.h"
 #include "support/test.h"
 
 enum {

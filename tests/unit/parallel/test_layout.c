@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/str.h"
-#include "parallel/layers.h"
 #include "parallel/layout.h"
+#include "parallel/stage_layers.h"
 #include "support/faults.h"
 #include "support/test.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "report/compare.h"
 #include "report/compare_format.h"
 #include "report/compare_timeline.h"
+#include "report/comparison.h"
 #include "support/test.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A series of operations: its summary, and saved and loaded again. */
-#include "report/op_series.h"
+#include "report/op_series_report.h"
 #include "support/test.h"
 
 #include <stdio.h>

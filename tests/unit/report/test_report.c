@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/format.h"
+#include "report/job_report.h"
 #include "report/page.h"
-#include "report/report.h"
 #include "support/faults.h"
 #include "support/test.h"
 #include "tiny.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "report/units.h"
+#include "report/quantity.h"
 #include "support/test.h"
 #include "track/result.h"
 

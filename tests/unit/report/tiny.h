@@ -7,7 +7,7 @@
 #ifndef MEMEST_TESTS_UNIT_REPORT_TINY_H
 #define MEMEST_TESTS_UNIT_REPORT_TINY_H
 
-#include "report/report.h"
+#include "report/job_report.h"
 
 enum {
     TINY_WORLD = 4

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "support/test.h"
 #include "tensor/launch.h"
-#include "time/step.h"
+#include "time/pipeline_step.h"
 
 #include <stdio.h>
 #include <string.h>

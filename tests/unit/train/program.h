@@ -7,8 +7,8 @@
 #ifndef MEMEST_TESTS_UNIT_TRAIN_PROGRAM_H
 #define MEMEST_TESTS_UNIT_TRAIN_PROGRAM_H
 
-#include "app/program.h"
-#include "config/launch.h"
+#include "config/launch_command.h"
+#include "run/program.h"
 #include "support/test.h"
 
 #include <string.h>

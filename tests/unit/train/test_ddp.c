@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "nn/te_state.h"
+#include "nn/megatron/te_state.h"
 #include "trainer.h"
 
 #include <stdio.h>

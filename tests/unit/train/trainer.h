@@ -8,8 +8,8 @@
 #ifndef MEMEST_TESTS_UNIT_TRAIN_TRAINER_H
 #define MEMEST_TESTS_UNIT_TRAIN_TRAINER_H
 
-#include "nn/linear.h"
-#include "nn/norm.h"
+#include "nn/megatron/linear.h"
+#include "nn/megatron/norm.h"
 #include "support/model.h"
 #include "train/megatron/bookkeeping.h"
 #include "train/megatron/finalize.h"

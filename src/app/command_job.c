@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "app/command_job.h"
+
+#include "config/file.h"
+#include "config/launch_command.h"
+#include "config/options.h"
+
+#include <stdio.h>
+
+/** A flag of ours that stands for an option, over what was read before. */
+static me_status set_from_flag(me_config *config, const char *flag,
+                               const char *option, const char *value,
+                               me_diag *diag)
+{
+    if (value == NULL) {
+        return ME_OK;
+    }
+    const me_status status = me_config_set(config, option, value, diag);
+    if (status != ME_OK) {
+        char text[ME_DIAG_TEXT] = "";
+        (void)snprintf(text, sizeof text, "%s", diag->text);
+        return me_fail(diag, status, "%s: %s", flag, text);
+    }
+    return ME_OK;
+}
+
+static me_status read_flags(const me_cli *cli, me_config *config, me_diag *diag)
+{
+    char world[16] = "";
+    (void)snprintf(world, sizeof world, "%d", cli->world_size);
+    me_status status =
+        set_from_flag(config, "--world-size", "parallel.world_size",
+                      cli->world_size > 0 ? world : NULL, diag);
+    if (status == ME_OK) {
+        status = set_from_flag(config, "--memory-limit", "device.memory_limit",
+                               cli->memory_limit, diag);
+    }
+    if (status == ME_OK) {
+        status = set_from_flag(config, "--alloc-conf", "device.alloc_conf",
+                               cli->alloc_conf, diag);
+    }
+    if (status == ME_OK) {
+        status =
+            set_from_flag(config, "--device", "device.name", cli->device, diag);
+    }
+    if (status == ME_OK) {
+        status = set_from_flag(config, "--machine", "machine.file",
+                               cli->machine, diag);
+    }
+    return status;
+}
+
+me_status me_job_read_unfinished(const me_cli *cli, me_config *config,
+                                 me_diag *diag)
+{
+    if (cli->model == NULL && cli->launch_argc == 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "no job: give --model FILE or a launch command after "
+                       "--; memest --help says more");
+    }
+    me_status status = ME_OK;
+    if (cli->model != NULL) {
+        status = me_config_read_file(config, cli->model, diag);
+    }
+    if (status == ME_OK && cli->launch_argc > 0) {
+        status = me_config_read_launch(config, cli->launch_argc,
+                                       cli->launch_argv, diag);
+    }
+    if (status == ME_OK) {
+        status = read_flags(cli, config, diag);
+    }
+    for (int32_t i = 0; status == ME_OK && i < cli->n_sets; i++) {
+        status = me_config_set_assignment(config, cli->sets[i], diag);
+    }
+    return status;
+}
+
+me_status me_job_read(const me_cli *cli, int32_t num_processes,
+                      me_config *config, me_diag *diag)
+{
+    me_status status = me_job_read_unfinished(cli, config, diag);
+    if (status == ME_OK) {
+        status = me_config_finish(config, num_processes, diag);
+    }
+    const int32_t n = me_config_iterations(config, config->train.iterations);
+    if (status == ME_OK && cli->iteration >= n) {
+        status = me_fail(diag, ME_ERR_CONFIG,
+                         "--iteration %d: iterations 0 to %d are run",
+                         cli->iteration, n - 1);
+    }
+    return status;
+}

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/launch_command.h"
+
+#include "base/parse.h"
+#include "base/python_number.h"
+#include "config/config_private.h"
+#include "config/megatron/megatron_arguments.h"
+#include "config/torchtitan/torchtitan.h"
+#include "config/wrappers.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/** A script of a framework's, and who reads the flags behind it. */
+typedef struct script {
+    const char *path;
+    const char *module; /**< its name after -m */
+    me_status (*read)(me_config *config, int argc, const char *const *argv,
+                      me_diag *diag);
+} script;
+
+static const script scripts[] = {
+    {"pretrain_gpt.py", "pretrain_gpt", me_megatron_read},
+    {"train.py", "torchtitan.train", me_torchtitan_read_flags},
+};
+
+/* What one kind of wrapper says of the number of processes; 0: nothing. */
+typedef struct counts {
+    uint64_t ranks;
+    uint64_t nodes;
+    uint64_t per_node;
+    bool is_used;
+} counts;
+
+/* A walk over the words of a command. */
+typedef struct walk {
+    me_config *config;
+    int argc;
+    const char *const *argv;
+    int at;
+    counts srun;
+    counts mpirun;
+    counts torchrun;
+    counts environment; /* WORLD_SIZE=8 python … */
+    bool is_python;     /* the next word is a script */
+    const script *script;
+    me_diag *diag;
+} walk;
+
+static const char *word_at(const walk *w, int ahead)
+{
+    return w->at + ahead < w->argc ? w->argv[w->at + ahead] : NULL;
+}
+
+static counts *counts_of(walk *w, me_wrapper_kind kind)
+{
+    switch (kind) {
+    case ME_WRAPPER_SRUN: return &w->srun;
+    case ME_WRAPPER_MPIRUN: return &w->mpirun;
+    case ME_WRAPPER_TORCHRUN: return &w->torchrun;
+    case ME_WRAPPER_PLAIN:
+    case ME_WRAPPER_PYTHON:
+    case ME_WRAPPER_SHELL:
+    case ME_WRAPPER_FOREIGN: break;
+    }
+    return &w->environment;
+}
+
+static me_status read_count(walk *w, const char *name, const char *value,
+                            uint64_t *count_out)
+{
+    const uint64_t max = UINT64_C(1) << 24;
+    uint64_t count = 0;
+    const char *hint = "";
+    me_str number = {0};
+    const bool is_count = me_python_int(value, &number) &&
+                          me_parse_u64(me_str_text(&number), &count) == ME_OK &&
+                          count > 0 && count <= max;
+    const me_status status = me_str_status(&number);
+    me_str_fini(&number);
+    if (status != ME_OK) {
+        return me_fail(w->diag, status, "no memory for the launch command");
+    }
+    if (is_count) {
+        *count_out = count;
+        return ME_OK;
+    }
+    if (strchr(value, '$') != NULL) {
+        hint = "; the shell has not put in the variable's value";
+    } else if (strchr(value, ':') != NULL || strchr(value, '-') != NULL) {
+        hint = "; a range decides nothing: give the number that will run";
+    } else if (strcmp(value, "gpu") == 0 || strcmp(value, "auto") == 0) {
+        hint = "; give the number of GPUs of a node";
+    }
+    return me_fail(w->diag, ME_ERR_CONFIG,
+                   "%.60s %.60s: must be a whole number from 1 to %d%s", name,
+                   value, 1 << 24, hint);
+}
+
+static bool is_assignment(const char *word)
+{
+    size_t n = strcspn(word, "=");
+    if (n == 0 || word[n] != '=' || (word[0] >= '0' && word[0] <= '9')) {
+        return false;
+    }
+    return strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+                        "0123456789") == n;
+}
+
+/* PyTorch looks at the older name only where the newer one is not set. */
+static bool is_allocator_conf(const walk *w, const char *name)
+{
+    return strcmp(name, "PYTORCH_ALLOC_CONF") == 0 ||
+           (strcmp(name, "PYTORCH_CUDA_ALLOC_CONF") == 0 &&
+            me_config_variable(w->config, "PYTORCH_ALLOC_CONF") == NULL);
+}
+
+static me_status keep_variable(walk *w, const char *name, const char *value)
+{
+    me_status status = me_flag_list_add(w->config, &w->config->environment,
+                                        name, value, w->diag);
+    if (status != ME_OK || value == NULL) {
+        return status;
+    }
+    if (is_allocator_conf(w, name)) {
+        const me_origin origin = {.name = name};
+        status = me_option_set(me_option_find("device.alloc_conf"), w->config,
+                               value, &origin, w->diag);
+    } else if (strcmp(name, "WORLD_SIZE") == 0) {
+        w->environment.is_used = true;
+        status = read_count(w, name, value, &w->environment.ranks);
+    }
+    return status;
+}
+
+/* NAME=VALUE of the given length; a name alone passes on what memest cannot
+ * see. */
+static me_status keep_assignment(walk *w, const char *word, size_t length)
+{
+    char *name = me_arena_strdup(w->config->own->text, word);
+    if (name == NULL) {
+        return me_fail(w->diag, ME_ERR_NOMEM, "no memory for the environment");
+    }
+    name[length] = '\0';
+    char *equals = strchr(name, '=');
+    if (equals == NULL) {
+        return keep_variable(w, name, NULL);
+    }
+    *equals = '\0';
+    return keep_variable(w, name, equals + 1);
+}
+
+static me_status keep_assignments(walk *w, const char *words)
+{
+    me_status status = ME_OK;
+    while (status == ME_OK && *words != '\0') {
+        const size_t length = strcspn(words, ",");
+        if (length > 0 && memchr(words, '=', length) != NULL) {
+            status = keep_assignment(w, words, length);
+        }
+        words += length;
+        words += *words == ',';
+    }
+    return status;
+}
+
+static me_status use_option(walk *w, const me_wrapper *wrapper,
+                            const me_wrapper_option *option, const char *name,
+                            const char *const *values)
+{
+    counts *said = counts_of(w, wrapper->kind);
+    switch (option->use) {
+    case ME_WRAPPER_NOTHING:
+    case ME_WRAPPER_MODULE: return ME_OK;
+    case ME_WRAPPER_RANKS: return read_count(w, name, values[0], &said->ranks);
+    case ME_WRAPPER_NODES: return read_count(w, name, values[0], &said->nodes);
+    case ME_WRAPPER_PER_NODE:
+        return read_count(w, name, values[0], &said->per_node);
+    case ME_WRAPPER_ASSIGNMENT:
+        return keep_assignment(w, values[0], strlen(values[0]));
+    case ME_WRAPPER_ASSIGNMENTS: return keep_assignments(w, values[0]);
+    case ME_WRAPPER_PAIR: return keep_variable(w, values[0], values[1]);
+    case ME_WRAPPER_COMMAND: break;
+    }
+    return me_fail(w->diag, ME_ERR_CONFIG,
+                   "%.60s holds a command in quotes, which is not read: give "
+                   "its words themselves",
+                   name);
+}
+
+static me_status fail_option(walk *w, const char *program)
+{
+    return me_fail(w->diag, ME_ERR_CONFIG,
+                   "memest does not know %.60s of %.60s, and cannot tell "
+                   "whether a value follows: leave it out, or write it as "
+                   "--option=value",
+                   word_at(w, 0), program);
+}
+
+/* One option with its values. A single letter may have its value attached. */
+static me_status step_option(walk *w, const me_wrapper *wrapper,
+                             const char *program, bool *is_module_out)
+{
+    const char *word = word_at(w, 0);
+    size_t length = strcspn(word, "=");
+    const bool is_long = word[1] == '-';
+    const char *attached = word[length] == '=' ? word + length + 1 : NULL;
+    const me_wrapper_option *option =
+        me_wrapper_option_find(wrapper, word, length);
+    if (option == NULL && !is_long && word[1] != '\0' && word[2] != '\0') {
+        option = me_wrapper_option_find(wrapper, word, 2);
+        attached = option != NULL && option->n_values == 1 ? word + 2 : NULL;
+        option = attached == NULL ? NULL : option;
+    }
+    if (option == NULL && is_long && attached != NULL) {
+        w->at++;
+        return ME_OK; /* whatever it is, it is one word */
+    }
+    if (option == NULL) {
+        return fail_option(w, program);
+    }
+    const int n_words = attached != NULL ? 1 : 1 + option->n_values;
+    if (n_words > w->argc - w->at) {
+        return me_fail(w->diag, ME_ERR_SYNTAX, "%.60s of %.60s has no value",
+                       word, program);
+    }
+    *is_module_out = option->use == ME_WRAPPER_MODULE;
+    const char *const *values =
+        attached != NULL ? &attached : w->argv + w->at + 1;
+    const me_status status = use_option(w, wrapper, option, word, values);
+    w->at += n_words;
+    return status;
+}
+
+/** Is the last part of a path @p name? Copies of pretrain_gpt.py are often
+ *  called my_pretrain_gpt.py; much ends in train.py. */
+static bool is_called(const char *word, const char *name)
+{
+    const size_t before = strlen(word) - strlen(name);
+    return me_ends_with(word, name) &&
+           (before == 0 || word[before - 1] == '/' || strlen(name) > 10);
+}
+
+static const script *find_script(const char *word)
+{
+    for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
+        if (is_called(word, scripts[i].path) ||
+            is_called(word, scripts[i].module)) {
+            return &scripts[i];
+        }
+    }
+    return NULL;
+}
+
+/** Many a script is called train.py: torchtitan's is started as a module, lies
+ *  in its package or has its flags, `--table.key`, behind it. */
+static bool is_train_of_another(const walk *w, const script *found)
+{
+    if (found->read != me_torchtitan_read_flags ||
+        is_called(word_at(w, 0), found->module) ||
+        strstr(word_at(w, 0), "torchtitan/") != NULL) {
+        return false;
+    }
+    for (int i = 1; word_at(w, i) != NULL; i++) {
+        const char *word = word_at(w, i);
+        const size_t name = strcspn(word, "=");
+        if (strncmp(word, "--", 2) == 0 && memchr(word, '.', name) != NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static me_status step_wrapper(walk *w, const me_wrapper *wrapper,
+                              const char *program)
+{
+    if (wrapper->kind == ME_WRAPPER_SHELL ||
+        wrapper->kind == ME_WRAPPER_FOREIGN) {
+        return me_fail(w->diag, ME_ERR_CONFIG,
+                       "'%.60s' is not read: give the command that it starts, "
+                       "from torchrun, srun, mpirun or python on",
+                       program);
+    }
+    counts_of(w, wrapper->kind)->is_used = true;
+    bool is_module = false;
+    while (!is_module && word_at(w, 0) != NULL && word_at(w, 0)[0] == '-') {
+        const me_status status = step_option(w, wrapper, program, &is_module);
+        if (status != ME_OK) {
+            return status;
+        }
+    }
+    /* After -m comes a launcher of PyTorch, or the script as a module. */
+    w->is_python = wrapper->kind == ME_WRAPPER_PYTHON ||
+                   wrapper->kind == ME_WRAPPER_TORCHRUN;
+    return ME_OK;
+}
+
+/* Steps over everything before the script; `at` is then behind it. */
+static me_status step_to_flags(walk *w)
+{
+    while (word_at(w, 0) != NULL) {
+        const char *word = word_at(w, 0);
+        const me_wrapper *wrapper = me_wrapper_find(word);
+        const script *found = find_script(word);
+        if (found != NULL && is_train_of_another(w, found)) {
+            return me_fail(
+                w->diag, ME_ERR_UNSUPPORTED,
+                "'%.80s' has no flag of torchtitan's behind it, such "
+                "as --job.config_file FILE: of scripts with this "
+                "name torchtitan's alone is modelled",
+                word);
+        }
+        if (found != NULL || (w->at == 0 && word[0] == '-')) {
+            w->script = found != NULL ? found : &scripts[0];
+            w->at += word[0] != '-';
+            return ME_OK;
+        }
+        me_status status = ME_OK;
+        if (wrapper != NULL) {
+            w->at++;
+            status = step_wrapper(w, wrapper, word);
+        } else if (is_assignment(word) && !w->is_python) {
+            w->at++;
+            status = keep_assignment(w, word, strlen(word));
+        } else {
+            status = me_fail(
+                w->diag, ME_ERR_UNSUPPORTED,
+                w->is_python
+                    ? "'%.80s' is not modelled: the scripts that are, are "
+                      "Megatron-LM's pretrain_gpt.py and torchtitan's "
+                      "train.py"
+                    : "launch command: '%.80s' is no program that memest "
+                      "knows: begin at torchrun, srun, mpirun or python",
+                word);
+        }
+        if (status != ME_OK) {
+            return status;
+        }
+    }
+    return me_fail(w->diag, ME_ERR_SYNTAX,
+                   "launch command without a script: pretrain_gpt.py or "
+                   "train.py and its flags are missing");
+}
+
+static uint64_t ranks_of(const counts *said)
+{
+    if (said->ranks != 0) {
+        return said->ranks;
+    }
+    if (said->nodes == 0 && said->per_node == 0) {
+        return 0;
+    }
+    /* At most 2^48: both are at most 2^24. */
+    return (said->nodes == 0 ? 1 : said->nodes) *
+           (said->per_node == 0 ? 1 : said->per_node);
+}
+
+static me_status set_world_size(walk *w, uint64_t ranks)
+{
+    char text[24];
+    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)ranks);
+    return me_config_set(w->config, "parallel.world_size", text, w->diag);
+}
+
+static me_status settle_torchrun(walk *w)
+{
+    const uint64_t ranks = w->torchrun.nodes == 0 && w->torchrun.per_node == 0
+                               ? 1
+                               : ranks_of(&w->torchrun);
+    const counts *outer = w->srun.is_used ? &w->srun : &w->mpirun;
+    const uint64_t n_torchruns = ranks_of(outer);
+    const uint64_t n_nodes = w->torchrun.nodes == 0 ? 1 : w->torchrun.nodes;
+    if (outer->is_used && n_torchruns > 1 && n_torchruns != n_nodes) {
+        const me_status status = me_config_assume(
+            w->config, w->diag,
+            "one job of %llu ranks is estimated, of %llu torchrun processes "
+            "that the launch command starts for --nnodes %llu",
+            (unsigned long long)ranks, (unsigned long long)n_torchruns,
+            (unsigned long long)n_nodes);
+        if (status != ME_OK) {
+            return status;
+        }
+    }
+    return set_world_size(w, ranks);
+}
+
+/* The innermost launcher knows the world size best. */
+static me_status settle_world_size(walk *w)
+{
+    if (w->torchrun.is_used) {
+        return settle_torchrun(w);
+    }
+    const uint64_t candidates[] = {
+        w->environment.ranks,
+        ranks_of(&w->mpirun),
+        ranks_of(&w->srun),
+    };
+    for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++) {
+        if (candidates[i] != 0) {
+            return set_world_size(w, candidates[i]);
+        }
+    }
+    return ME_OK;
+}
+
+/* Of a node, by the innermost launcher that says it. */
+static me_status settle_gpus_per_node(walk *w)
+{
+    const uint64_t candidates[] = {w->torchrun.per_node, w->mpirun.per_node,
+                                   w->srun.per_node};
+    for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++) {
+        if (candidates[i] > 1) {
+            char text[24];
+            (void)snprintf(text, sizeof text, "%llu",
+                           (unsigned long long)candidates[i]);
+            return me_config_set(w->config, "device.gpus_per_node", text,
+                                 w->diag);
+        }
+    }
+    return ME_OK;
+}
+
+me_status me_config_read_launch(me_config *config, int argc,
+                                const char *const *argv, me_diag *diag)
+{
+    walk w = {.config = config, .argc = argc, .argv = argv, .diag = diag};
+    me_status status = step_to_flags(&w);
+    if (status == ME_OK) {
+        status = settle_world_size(&w);
+    }
+    if (status == ME_OK) {
+        status = settle_gpus_per_node(&w);
+    }
+    if (status == ME_OK && w.script != NULL) {
+        status = w.script->read(config, argc - w.at, argv + w.at, diag);
+    }
+    return status;
+}

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/megatron/megatron_arguments.h"
+
+#include "base/alloc.h"
+#include "config/config_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    HINTS_MAX = 8 /* a search each; nobody reads more */
+};
+
+/* What one use of a flag comes to. */
+typedef struct verdict {
+    me_flag_list *list;
+    char note[160];   /* "" is none */
+    me_effect effect; /* of what is not modelled */
+} verdict;
+
+/* Can the option take the value? Values that the flag's own check let pass
+ * and an enumeration of ours does not know are not modelled. */
+static bool is_settable(const me_flag_use *use)
+{
+    const me_option *option = me_option_find(use->flag.rule->option);
+    if (option == NULL || option->type != ME_OPTION_ENUM ||
+        use->flag.rule->constant != NULL) {
+        return true;
+    }
+    for (const me_choice *word = option->words; word->word != NULL; word++) {
+        if (strcmp(word->word, use->values[0]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void set_note(verdict *v, const char *text)
+{
+    (void)snprintf(v->note, sizeof v->note, "%s", text == NULL ? "" : text);
+}
+
+static void judge_needless(const me_flag_rule *rule, me_config *config,
+                           verdict *v)
+{
+    const bool is_negated = rule->needs[0] == '!';
+    v->list = &config->no_effect;
+    (void)snprintf(v->note, sizeof v->note, "%s %s",
+                   is_negated ? "not with" : "only with",
+                   rule->needs + is_negated);
+}
+
+static void judge_unknown(const me_flag_use *use, me_config *config, verdict *v)
+{
+    size_t length = 0;
+    const char *nearest = config->not_modelled.count < HINTS_MAX
+                              ? me_flag_nearest(use->name, &length)
+                              : NULL;
+    v->list = &config->not_modelled;
+    if (nearest == NULL) {
+        (void)snprintf(v->note, sizeof v->note,
+                       "unknown flag of Megatron-LM core_v0.19.0");
+    } else {
+        (void)snprintf(v->note, sizeof v->note,
+                       "unknown flag of Megatron-LM core_v0.19.0; did you "
+                       "mean %.*s?",
+                       (int)length, nearest);
+    }
+}
+
+static void judge_modelled(const me_flag_use *use, me_config *config,
+                           verdict *v)
+{
+    const me_flag_rule *rule = use->flag.rule;
+    if (rule->option != NULL && !is_settable(use)) {
+        me_str value = {0};
+        me_option_format(me_option_find(rule->option), config, &value);
+        v->list = &config->not_modelled;
+        (void)snprintf(v->note, sizeof v->note, "%.40s; %.40s is estimated",
+                       use->values[0], me_str_text(&value));
+        me_str_fini(&value);
+    } else if (rule->option != NULL && use->n_values > 1) {
+        v->list = &config->not_modelled;
+        (void)snprintf(v->note, sizeof v->note,
+                       "several values; %.40s is estimated", use->values[0]);
+    } else if (rule->note != NULL && rule->neutral != NULL &&
+               !me_flag_use_is_neutral(use)) {
+        v->list = &config->not_modelled;
+        set_note(v, rule->note);
+    } else {
+        v->list = &config->modelled;
+        v->note[0] = '\0';
+    }
+}
+
+static void judge(const me_flag_uses *uses, const me_flag_use *use,
+                  me_config *config, verdict *v)
+{
+    const me_flag_rule *rule = use->flag.rule;
+    if (rule == NULL) {
+        judge_unknown(use, config, v);
+        return;
+    }
+    if (!me_flag_needs_hold(uses, rule->needs)) {
+        judge_needless(rule, config, v);
+        return;
+    }
+    switch (use->flag.kind) {
+    case ME_FLAG_MODELLED: judge_modelled(use, config, v); return;
+    case ME_FLAG_NOT_MODELLED:
+        if (me_flag_use_is_neutral(use) ||
+            me_megatron_evaluates_less(use, config)) {
+            v->list = &config->no_effect;
+            set_note(v, "at this value");
+            return;
+        }
+        v->list = &config->not_modelled;
+        set_note(v, rule->note);
+        return;
+    case ME_FLAG_NO_EFFECT:
+    case ME_FLAG_REFUSED: break;
+    }
+    v->list = &config->no_effect;
+    set_note(v, rule->note);
+}
+
+static me_status refuse_flags(const me_flag_uses *uses, me_diag *diag)
+{
+    for (int i = 0; i < uses->count; i++) {
+        const me_flag_use *use = &uses->uses[i];
+        if (use->flag.rule != NULL && use->flag.kind == ME_FLAG_REFUSED) {
+            return me_fail(diag, ME_ERR_CONFIG,
+                           "%s: Megatron-LM refuses this flag: %s", use->name,
+                           use->flag.rule->note);
+        }
+    }
+    return ME_OK;
+}
+
+static me_status set_option(me_config *config, const me_flag_uses *uses,
+                            const me_flag_use *use, me_diag *diag)
+{
+    const me_flag_rule *rule = use->flag.rule;
+    if (!me_flag_needs_hold(uses, rule->needs) || !is_settable(use)) {
+        return ME_OK;
+    }
+    const me_origin origin = {.name = use->name};
+    return me_option_set(me_option_find(rule->option), config,
+                         rule->constant != NULL ? rule->constant
+                                                : use->values[0],
+                         &origin, diag);
+}
+
+/* Options are set in the order of the tables, not of the command, because
+ * some flags win over others wherever they stand. */
+static me_status set_options_of(me_config *config, const me_flag_uses *uses,
+                                const me_flag_rule *rules, me_diag *diag)
+{
+    for (const me_flag_rule *rule = rules; rule->flags != NULL; rule++) {
+        if (rule->option == NULL) {
+            continue;
+        }
+        for (int i = 0; i < uses->count; i++) {
+            const me_flag_use *use = &uses->uses[i];
+            if (use->flag.rule != rule || use->is_repeated) {
+                continue;
+            }
+            const me_status status = set_option(config, uses, use, diag);
+            if (status != ME_OK) {
+                return status;
+            }
+        }
+    }
+    return ME_OK;
+}
+
+static me_status set_options(me_config *config, const me_flag_uses *uses,
+                             me_diag *diag)
+{
+    size_t n = 0;
+    const me_flag_table *tables = me_flag_tables(&n);
+    me_status status = ME_OK;
+    for (size_t i = 0; status == ME_OK && i < n; i++) {
+        status = set_options_of(config, uses, tables[i].rules, diag);
+    }
+    return status;
+}
+
+static me_status list_flags(me_config *config, const me_flag_uses *uses,
+                            me_diag *diag)
+{
+    for (int i = 0; i < uses->count; i++) {
+        const me_flag_use *use = &uses->uses[i];
+        if (use->is_repeated) {
+            continue;
+        }
+        verdict v = {.effect =
+                         use->flag.rule == NULL
+                             ? (me_effect){ME_REACH_UNKNOWN, ME_REACH_UNKNOWN}
+                             : use->flag.rule->effect};
+        judge(uses, use, config, &v);
+        const char *note = v.note[0] == '\0' ? NULL : v.note;
+        const me_status status =
+            v.list == &config->not_modelled
+                ? me_config_add_not_modelled(config, use->name, note, v.effect,
+                                             diag)
+                : me_flag_list_add(config, v.list, use->name, note, diag);
+        if (status != ME_OK) {
+            return status;
+        }
+    }
+    return ME_OK;
+}
+
+/* Pairs that Megatron-LM itself stops at. */
+static me_status check_pairs(const me_config *config, const me_flag_uses *uses,
+                             me_diag *diag)
+{
+    static const char *const pairs[][2] = {
+        {"--bf16", "--fp16"},
+        {"--swiglu", "--squared-relu"},
+        {"--swiglu", "--quick-geglu"},
+        {"--num-layers", "--encoder-num-layers"},
+        {"--seq-length", "--encoder-seq-length"},
+        {"--num-layers-per-virtual-pipeline-stage",
+         "--num-virtual-stages-per-pipeline-rank"},
+        {"--pipeline-model-parallel-layout",
+         "--num-layers-per-virtual-pipeline-stage"},
+        {"--pipeline-model-parallel-layout",
+         "--num-virtual-stages-per-pipeline-rank"},
+        {"--rampup-batch-size", "--step-batch-size-schedule"},
+        {"--global-batch-size", "--step-batch-size-schedule"},
+        {"--use-megatron-fsdp", "--use-torch-fsdp2"},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        if (me_flag_use_find(uses, pairs[i][0]) != NULL &&
+            me_flag_use_find(uses, pairs[i][1]) != NULL) {
+            return me_fail(diag, ME_ERR_CONFIG,
+                           "%s and %s exclude each other: give one",
+                           pairs[i][0], pairs[i][1]);
+        }
+    }
+    const char *const of_full[] = {"--recompute-method",
+                                   "--recompute-num-layers"};
+    for (size_t i = 0; i < 2; i++) {
+        const bool is_given = me_flag_use_find(uses, of_full[i]) != NULL;
+        if (is_given &&
+            config->recompute.granularity == ME_RECOMPUTE_SELECTIVE) {
+            return me_fail(diag, ME_ERR_CONFIG,
+                           "%s does not go with selective recomputation: "
+                           "leave it out or give --recompute-granularity full",
+                           of_full[i]);
+        }
+    }
+    if (config->recompute.granularity == ME_RECOMPUTE_FULL &&
+        !me_config_is_set(config, "recompute.method")) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--recompute-granularity full needs "
+                       "--recompute-method uniform or block");
+    }
+    return ME_OK;
+}
+
+static bool has_value(const me_flag_use *use, const char *value)
+{
+    for (int i = 0; i < use->n_values; i++) {
+        if (strcmp(use->values[i], value) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Only with a checkpoint in DTensors can FSDP2 go, and the other way round; an
+ * optimizer of the first chunk's own goes with none that is distributed. */
+static me_status check_checkpoint(const me_config *config,
+                                  const me_flag_uses *uses, me_diag *diag)
+{
+    const me_flag_use *format = me_flag_use_find(uses, "--ckpt-format");
+    const bool has_fsdp2 = config->parallel.torch_fsdp2;
+    if (config->optimizer.overlap_param_gather_with_optimizer_step &&
+        (format == NULL || !has_value(format, "torch"))) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--overlap-param-gather-with-optimizer-step needs "
+                       "--ckpt-format torch: Megatron-LM stops at it with a "
+                       "distributed checkpoint");
+    }
+    if (format == NULL) {
+        return ME_OK;
+    }
+    const bool is_dcp = has_value(format, "torch_dcp");
+    if (has_fsdp2 && !is_dcp && !has_value(format, "torch_dist")) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--ckpt-format %s does not go with --use-torch-fsdp2: "
+                       "give torch_dist or torch_dcp",
+                       format->values[0]);
+    }
+    if (is_dcp && (!has_fsdp2 || config->parallel.tensor > 1)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--ckpt-format torch_dcp needs --use-torch-fsdp2 and a "
+                       "tensor size of 1");
+    }
+    return ME_OK;
+}
+
+static me_status settle_modules(me_config *config, const me_flag_uses *uses,
+                                me_diag *diag)
+{
+    const me_flag_use *use = me_flag_use_find(uses, "--recompute-modules");
+    if (use == NULL || !me_flag_needs_hold(uses, use->flag.rule->needs)) {
+        return ME_OK;
+    }
+    static const char *const modules[][2] = {
+        {"core_attn", "recompute.core_attn"},
+        {"layernorm", "recompute.layernorm"},
+        {"mlp", "recompute.mlp"},
+    };
+    me_status status = ME_OK;
+    for (size_t i = 0;
+         i < sizeof modules / sizeof modules[0] && status == ME_OK; i++) {
+        const bool is_given = has_value(use, modules[i][0]);
+        status = me_config_set(config, modules[i][1],
+                               is_given ? "true" : "false", diag);
+    }
+    return status;
+}
+
+/* Only NullTokenizer takes its vocabulary from the flag; the files of the
+ * others are not read. */
+static me_status settle_tokenizer(me_config *config, const me_flag_uses *uses,
+                                  me_diag *diag)
+{
+    const me_flag_use *use = me_flag_use_find(uses, "--tokenizer-type");
+    if (use == NULL || strncmp(use->values[0], "Null", 4) == 0 ||
+        config->model.padded_vocab_size != 0) {
+        return ME_OK;
+    }
+    if (config->model.vocab_size == 0 &&
+        strcmp(use->values[0], "GPT2BPETokenizer") == 0) {
+        const me_status status =
+            me_config_set(config, "model.vocab_size", "50257", diag);
+        if (status != ME_OK) {
+            return status;
+        }
+    }
+    if (config->model.vocab_size == 0) {
+        return ME_OK;
+    }
+    return me_config_assume(
+        config, diag, "the vocabulary of %s has %llu tokens", use->values[0],
+        (unsigned long long)config->model.vocab_size);
+}
+
+static me_status apply(me_config *config, const me_flag_uses *uses,
+                       me_diag *diag)
+{
+    me_status status = refuse_flags(uses, diag);
+    if (status == ME_OK) {
+        status = set_options(config, uses, diag);
+    }
+    if (status == ME_OK) {
+        status = me_megatron_settle(config, uses, diag);
+    }
+    if (status == ME_OK) {
+        status = check_pairs(config, uses, diag);
+    }
+    if (status == ME_OK) {
+        status = check_checkpoint(config, uses, diag);
+    }
+    if (status == ME_OK) {
+        status = settle_modules(config, uses, diag);
+    }
+    if (status == ME_OK) {
+        status = list_flags(config, uses, diag);
+    }
+    if (status == ME_OK) {
+        status = settle_tokenizer(config, uses, diag);
+    }
+    return status;
+}
+
+me_status me_megatron_read(me_config *config, int argc, const char *const *argv,
+                           me_diag *diag)
+{
+    me_flag_uses uses;
+    me_status status = me_flag_uses_read(config, argc, argv, diag, &uses);
+    config->own->has_launch = true;
+    if (status == ME_OK) {
+        status = apply(config, &uses, diag);
+    }
+    me_free(uses.uses);
+    return status;
+}

@@ -1,0 +1,80 @@
+/**
+ * @file
+ * The flags of a Megatron-LM training script, read into a job.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_CONFIG_MEGATRON_MEGATRON_ARGUMENTS_H
+#define MEMEST_CONFIG_MEGATRON_MEGATRON_ARGUMENTS_H
+
+#include "config/config.h"
+#include "config/flags.h"
+
+/** A flag as it was given. */
+typedef struct me_flag_use {
+    me_flag flag; /**< its rule is NULL if nobody knows it */
+    const char *name;
+    const char *const *values; /**< borrowed */
+    int n_values;
+    const char *joined; /**< the value of `--flag=value` */
+    bool is_repeated;   /**< a later use of the same flag wins */
+} me_flag_use;
+
+/** All flags of one command. */
+typedef struct me_flag_uses {
+    me_flag_use *uses;
+    int count;
+} me_flag_uses;
+
+/**
+ * Split a command line into flags and check their values. Local.
+ *
+ * @param config    keeps copied text
+ * @param uses_out  to be given back with me_free() of its `uses`, also on
+ *                  failure
+ * @return ME_OK; ME_ERR_SYNTAX or ME_ERR_CONFIG naming flag, value and what
+ *         would be right; ME_ERR_NOMEM
+ */
+me_status me_flag_uses_read(me_config *config, int argc,
+                            const char *const *argv, me_diag *diag,
+                            me_flag_uses *uses_out) ME_MUST_CHECK;
+
+/** The use of @p name that counts, or NULL. Local. */
+const me_flag_use *me_flag_use_find(const me_flag_uses *uses, const char *name);
+
+/**
+ * Does one of the conditions hold, as in me_flag_rule.needs? Local.
+ *
+ * @param needs  NULL: always
+ */
+bool me_flag_needs_hold(const me_flag_uses *uses, const char *needs);
+
+/** Are all values of a use among its rule's neutral ones? Local. */
+bool me_flag_use_is_neutral(const me_flag_use *use);
+
+/**
+ * Is this --eval-micro-batch-size with no larger micro-batches than training
+ * has? Evaluation keeps nothing for a backward, so it takes less then. Local.
+ */
+bool me_megatron_evaluates_less(const me_flag_use *use,
+                                const me_config *config);
+
+/**
+ * Set the options that several flags together decide: batches that change, what
+ * turns the distributed optimizer on, what a checkpoint gathers. Local.
+ *
+ * @return ME_OK, ME_ERR_CONFIG
+ */
+me_status me_megatron_settle(me_config *config, const me_flag_uses *uses,
+                             me_diag *diag) ME_MUST_CHECK;
+
+/**
+ * Read Megatron-LM's flags: set options, and put each flag into one of the
+ * three lists of the job. Local.
+ *
+ * @return as me_flag_uses_read()
+ */
+me_status me_megatron_read(me_config *config, int argc, const char *const *argv,
+                           me_diag *diag) ME_MUST_CHECK;
+
+#endif /* MEMEST_CONFIG_MEGATRON_MEGATRON_ARGUMENTS_H */

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/config_private.h"
+#include "config/framework.h"
+#include "config/schedule_choice.h"
+#include "parallel/schedule_lower.h"
+
+static const char *const foreign[] = {"torch.", NULL};
+
+static me_status check_megatron(const me_config *config, me_diag *diag)
+{
+    if (config->layers != NULL) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "module: a tree of layers needs framework = \"torch\"");
+    }
+    if (config->impl.optimizer != ME_OPTIMIZER_TORCH_FOREACH &&
+        config->impl.optimizer != ME_OPTIMIZER_FUSED) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "impl.optimizer: Megatron-LM takes Transformer Engine's "
+                       "optimizers, fused, or PyTorch's as torch_foreach");
+    }
+    if (config->optimizer.kind == ME_OPTIMIZER_ADAMW) {
+        return me_fail(
+            diag, ME_ERR_CONFIG,
+            "optimizer.kind = \"adamw\": Megatron-LM's name of it is "
+            "\"adam\"");
+    }
+    return me_config_validate(config, diag);
+}
+
+const me_framework_rules me_megatron_rules = {
+    .foreign = foreign,
+    .derive = me_config_derive,
+    .validate = check_megatron,
+    .note = me_config_note,
+};
+
+static bool shards_parameters(const me_config *config)
+{
+    return config->optimizer.distributed || config->parallel.torch_fsdp2;
+}
+
+/** Experts stand in groups of their own. */
+static bool has_twins(const me_config *config)
+{
+    return !config->parallel.torch_fsdp2 && config->moe.num_experts == 0;
+}
+
+static bool late_frees_matter(const me_config *config)
+{
+    (void)config;
+    return false;
+}
+
+/** Its own functions without overlapped transfers, so 1F1B, send and receive in
+ *  batches for which the host waits; all others run ahead. */
+static bool waits_for_transfers(const me_config *config)
+{
+    return config->parallel.pipeline > 1 && config->pipeline.is_own &&
+           !config->parallel.overlap_p2p_comm;
+}
+
+static const char *host_lacks(const me_config *config)
+{
+    return config->parallel.torch_fsdp2 ? "FSDP2's hooks and DTensors" : NULL;
+}
+
+/** What no order of Megatron-LM's forks is known to do. */
+static me_status check_order(const me_config *config,
+                             const me_pipeline_order *order, me_diag *diag)
+{
+    const me_parallel_config *p = &config->parallel;
+    const bool is_file = config->pipeline.file[0] != '\0';
+    const char *what = NULL;
+    if (order->placement == ME_PLACEMENT_TWO_WAYS && p->virtual_pipeline > 1) {
+        what = "parallel.virtual_pipeline over 1 with two directions";
+    } else if (config->moe.num_experts > 0) {
+        what = "experts (moe.num_experts)";
+    } else if (!me_pipeline_order_is_even(order)) {
+        what = "ranks with different numbers of stages";
+    } else if (config->optimizer.overlap_grad_reduce ||
+               config->optimizer.overlap_param_gather) {
+        what = "optimizer.overlap_grad_reduce and overlap_param_gather";
+    } else if (config->model.mtp_num_layers > 0) {
+        what = "multi-token prediction (model.mtp_num_layers), whose heads "
+               "share a weight gradient";
+    } else if (order->placement != ME_PLACEMENT_LOOP &&
+               !config->model.untie_embeddings_and_output_weights) {
+        what = "tied embeddings (model.untie_embeddings_and_output_weights = "
+               "false) where stages do not stand in a loop";
+    } else if (order->placement != ME_PLACEMENT_LOOP &&
+               (p->decoder_first_pipeline_num_layers != 0 ||
+                p->decoder_last_pipeline_num_layers != 0)) {
+        what = "parallel.decoder_first/last_pipeline_num_layers where stages "
+               "do not stand in a loop";
+    }
+    return what == NULL ? ME_OK
+                        : me_fail(diag, ME_ERR_UNSUPPORTED,
+                                  "pipeline.schedule%s%s: not modelled: %s",
+                                  is_file ? "_file = " : " = ",
+                                  is_file ? config->pipeline.file
+                                          : config->pipeline.name,
+                                  what);
+}
+
+const me_framework_traits me_megatron_traits = {
+    .shards_parameters = shards_parameters,
+    .has_twins = has_twins,
+    .late_frees_matter = late_frees_matter,
+    .waits_for_transfers = waits_for_transfers,
+    .host_lacks = host_lacks,
+    .runs_without_order = me_config_has_own_schedule,
+    .check_order = check_order,
+    .lower_order = me_pipeline_order_lower,
+    .has_tokens = true,
+};

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What validate_args() makes of several flags together. */
+#include "base/parse.h"
+#include "config/config_private.h"
+#include "config/megatron/megatron_arguments.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool me_megatron_evaluates_less(const me_flag_use *use, const me_config *config)
+{
+    uint64_t samples = 0;
+    return strcmp(use->name, "--eval-micro-batch-size") == 0 &&
+           me_parse_u64(use->values[0], &samples) == ME_OK &&
+           samples <= config->train.micro_batch_size;
+}
+
+/* "0:768 250B:1536": a job is as large as with the largest batch that it will
+ * have. */
+static me_status settle_batches(me_config *config, const me_flag_uses *uses,
+                                me_diag *diag)
+{
+    const me_flag_use *use =
+        me_flag_use_find(uses, "--step-batch-size-schedule");
+    uint64_t most = 0;
+    for (const char *at = use == NULL ? NULL : strchr(use->values[0], ':');
+         at != NULL; at = strchr(at + 1, ':')) {
+        char number[24] = "";
+        uint64_t samples = 0;
+        (void)snprintf(number, sizeof number, "%.*s",
+                       (int)strspn(at + 1, "0123456789"), at + 1);
+        if (me_parse_u64(number, &samples) != ME_OK) {
+            return me_fail(diag, ME_ERR_CONFIG,
+                           "--step-batch-size-schedule %.80s: must be "
+                           "THRESHOLD:SIZE, several with blanks between them",
+                           use->values[0]);
+        }
+        most = samples > most ? samples : most;
+    }
+    char text[24];
+    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)most);
+    return most == 0
+               ? ME_OK
+               : me_config_set(config, "train.global_batch_size", text, diag);
+}
+
+/* validate_args() turns the distributed optimizer on for these; Megatron-FSDP
+ * goes with sgd as well, which is not sharded here. */
+static me_status settle_sharding(me_config *config, const me_flag_uses *uses,
+                                 me_diag *diag)
+{
+    const me_flag_use *optimizer = me_flag_use_find(uses, "--optimizer");
+    const bool is_sharded =
+        me_flag_use_find(uses, "--use-megatron-fsdp") != NULL ||
+        (optimizer != NULL && strcmp(optimizer->values[0], "dist_muon") == 0);
+    return is_sharded && config->optimizer.kind != ME_OPTIMIZER_SGD
+               ? me_config_set(config, "optimizer.distributed", "true", diag)
+               : ME_OK;
+}
+
+static bool is_given(const me_flag_uses *uses, const char *name)
+{
+    return me_flag_use_find(uses, name) != NULL;
+}
+
+/* get_parameter_state_dp_zero() gathers with NCCL, on all ranks, for this
+ * format alone; local checkpoints refuse it. */
+static me_status settle_saving(me_config *config, const me_flag_uses *uses,
+                               me_diag *diag)
+{
+    const me_flag_use *format = me_flag_use_find(uses, "--ckpt-format");
+    const bool is_distributed =
+        format == NULL || strcmp(format->values[0], "torch_dist") == 0;
+    return is_given(uses, "--save") && is_distributed &&
+                   is_given(uses, "--dist-ckpt-optim-fully-reshardable") &&
+                   !is_given(
+                       uses,
+                       "--distrib-optim-fully-reshardable-mem-efficient") &&
+                   !is_given(uses, "--no-save-optim")
+               ? me_config_set(config, "optimizer.saves_fully_reshardable",
+                               "true", diag)
+               : ME_OK;
+}
+
+/* torch._dynamo takes "0" for false and any other text for true. */
+static bool is_on(const me_config *config, const char *variable)
+{
+    const char *value = me_config_variable(config, variable);
+    return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0;
+}
+
+static me_status settle_compilation(me_config *config, me_diag *diag)
+{
+    return is_on(config, "TORCH_COMPILE_DISABLE") ||
+                   is_on(config, "TORCHDYNAMO_DISABLE")
+               ? me_config_set(config, "train.torch_compile", "false", diag)
+               : ME_OK;
+}
+
+me_status me_megatron_settle(me_config *config, const me_flag_uses *uses,
+                             me_diag *diag)
+{
+    me_status status = settle_batches(config, uses, diag);
+    if (status == ME_OK) {
+        status = settle_sharding(config, uses, diag);
+    }
+    if (status == ME_OK) {
+        status = settle_compilation(config, diag);
+    }
+    return status == ME_OK ? settle_saving(config, uses, diag) : status;
+}

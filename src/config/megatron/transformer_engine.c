@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/config_private.h"
+
+#include <string.h>
+
+/* Whose modules a job's layers are; which attention Transformer Engine takes
+ * (get_attention_backend()), and what a job with it must keep to. */
+
+enum {
+    MOST_FUSED_HEAD_SIZE = 256
+};
+
+static bool uses_te(const me_config *config)
+{
+    return config->impl.transformer == ME_TRANSFORMER_ENGINE;
+}
+
+/** Does cuDNN's kernel take the job: half precision, and heads of a multiple of
+ *  8 columns, at most 256? */
+static bool can_be_fused(const me_config *config)
+{
+    const me_model_config *m = &config->model;
+    const uint64_t value =
+        m->multi_latent_attention ? m->v_head_dim : m->kv_channels;
+    return config->train.params_dtype != ME_DTYPE_FLOAT32 &&
+           m->query_head_size % 8 == 0 && value % 8 == 0 &&
+           m->query_head_size <= MOST_FUSED_HEAD_SIZE &&
+           value <= MOST_FUSED_HEAD_SIZE;
+}
+
+/** What nothing names is Megatron-LM's default, Transformer Engine's; a core
+ *  attention that is given names whose it is. */
+static me_transformer_impl choose_transformer(const me_config *config)
+{
+    const me_core_attention_kind kind = config->impl.core_attention;
+    if (me_config_is_set(config, "impl.transformer") ||
+        !me_config_is_set(config, "impl.core_attention")) {
+        return config->impl.transformer;
+    }
+    return kind == ME_CORE_ATTENTION_UNFUSED ||
+                   kind == ME_CORE_ATTENTION_SDPA_FLASH
+               ? ME_TRANSFORMER_LOCAL
+               : ME_TRANSFORMER_ENGINE;
+}
+
+static me_core_attention_kind choose_attention(const me_config *config)
+{
+    if (!uses_te(config)) {
+        return ME_CORE_ATTENTION_UNFUSED;
+    }
+    return can_be_fused(config) && config->impl.attention_backend !=
+                                       ME_ATTENTION_BACKEND_UNFUSED
+               ? ME_CORE_ATTENTION_TE_FUSED
+               : ME_CORE_ATTENTION_TE_UNFUSED;
+}
+
+/* Megatron-LM takes Transformer Engine's optimizers wherever it can import it,
+ * which a job whose layers are Transformer Engine's needs to, and one whose
+ * optimizer is precision-aware. */
+void me_config_derive_implementation(me_config *config)
+{
+    config->impl.transformer = choose_transformer(config);
+    if (!me_config_is_set(config, "impl.core_attention")) {
+        config->impl.core_attention = choose_attention(config);
+    }
+    if (!me_config_is_set(config, "impl.optimizer") &&
+        (uses_te(config) || config->optimizer.precision_aware)) {
+        config->impl.optimizer = ME_OPTIMIZER_FUSED;
+    }
+}
+
+/** Modules and core attention are of one implementation. */
+static me_status check_core_attention(const me_config *config, me_diag *diag)
+{
+    const me_core_attention_kind kind = config->impl.core_attention;
+    const bool is_te = kind == ME_CORE_ATTENTION_TE_FUSED ||
+                       kind == ME_CORE_ATTENTION_TE_UNFUSED;
+    if (is_te && !uses_te(config)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "impl.core_attention = te_fused or te_unfused needs "
+                       "impl.transformer = transformer_engine");
+    }
+    if (!is_te && uses_te(config)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "impl.core_attention = unfused or sdpa_flash needs "
+                       "impl.transformer = local; Transformer Engine's are "
+                       "te_fused and te_unfused");
+    }
+    if (kind == ME_CORE_ATTENTION_TE_FUSED && !can_be_fused(config)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "impl.core_attention = te_fused needs "
+                       "train.params_dtype = bfloat16 or float16 and heads of "
+                       "a multiple of 8 columns up to 256: use te_unfused");
+    }
+    return ME_OK;
+}
+
+/** `--attention-backend` says what these are, and Megatron-LM stops where the
+ *  environment says otherwise (LanguageModule._set_attention_backend()). */
+static me_status check_variables(const me_config *config, me_diag *diag)
+{
+    static const struct {
+        const char *name;
+        const char *expected[ME_ATTENTION_BACKEND_LOCAL + 1];
+    } variables[] = {
+        {"NVTE_FLASH_ATTN", {"1", "1", "0", "0", "0"}},
+        {"NVTE_FUSED_ATTN", {"1", "0", "1", "0", "0"}},
+        {"NVTE_UNFUSED_ATTN", {"1", "0", "0", "1", "0"}},
+    };
+
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+        const char *given = me_config_variable(config, variables[i].name);
+        const char *expected =
+            variables[i].expected[config->impl.attention_backend];
+        if (uses_te(config) && given != NULL && strcmp(given, expected) != 0) {
+            return me_fail(diag, ME_ERR_CONFIG,
+                           "%s=%s: Megatron-LM stops, because "
+                           "impl.attention_backend (--attention-backend) makes "
+                           "it %s: unset the variable",
+                           variables[i].name, given, expected);
+        }
+    }
+    if (uses_te(config) &&
+        config->impl.attention_backend == ME_ATTENTION_BACKEND_LOCAL) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "impl.attention_backend = local needs impl.transformer "
+                       "= local (--transformer-impl local): Transformer "
+                       "Engine has no such attention");
+    }
+    return ME_OK;
+}
+
+static const me_rule rules[] = {
+    {"core_attention", check_core_attention},
+    {"attention_variables", check_variables},
+};
+
+const me_rule *me_te_rules(size_t *count_out)
+{
+    *count_out = sizeof rules / sizeof rules[0];
+    return rules;
+}

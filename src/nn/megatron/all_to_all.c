@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/all_to_all.h"
+
+#include "base/size.h"
+#include "tensor/autograd.h"
+#include "tensor/launch.h"
+
+/** R of member @p member of the expert group. */
+static uint64_t rows_of(const me_token_exchange *x, int32_t member)
+{
+    const me_communicators *comm = x->nn->comm;
+    const int32_t own = comm->index[ME_GROUP_EXPERT];
+    const me_routing_place at = {
+        .rank =
+            comm->index[ME_GROUP_WORLD] + (member - own) * comm->expert_stride,
+        .iteration = me_iteration_get(x->nn->e),
+        .layer = x->layer,
+        .microbatch = me_microbatch_get(x->nn->e),
+    };
+    const uint64_t parts = (uint64_t)comm->size[ME_GROUP_EXPERT_TENSOR];
+    return me_routing_received(x->nn->routing, &at,
+                               me_size_mul(x->balanced, parts));
+}
+
+/** r of it and a tensor rank. */
+static uint64_t rows_arriving(const me_token_exchange *x, int32_t member,
+                              int32_t tensor_rank)
+{
+    return me_routing_share(rows_of(x, member),
+                            (uint64_t)x->nn->comm->size[ME_GROUP_EXPERT_TENSOR],
+                            (uint64_t)tensor_rank);
+}
+
+uint64_t me_expert_rows(const me_token_exchange *exchange)
+{
+    return rows_of(exchange, exchange->nn->comm->index[ME_GROUP_EXPERT]);
+}
+
+uint64_t me_arriving_rows(const me_token_exchange *exchange,
+                          int32_t tensor_rank)
+{
+    return rows_arriving(exchange, exchange->nn->comm->index[ME_GROUP_EXPERT],
+                         tensor_rank);
+}
+
+/** Rows that member @p to of the group gets of @p from: all have the same share
+ *  in what it gets. */
+static uint64_t rows_between(const me_token_exchange *x, int32_t from,
+                             int32_t to)
+{
+    const me_communicators *comm = x->nn->comm;
+    return me_routing_share(
+        rows_arriving(x, to, comm->index[ME_GROUP_EXPERT_TENSOR]),
+        (uint64_t)comm->size[ME_GROUP_EXPERT], (uint64_t)from);
+}
+
+/** Sends and receives of one exchange, all at once; none of nothing. */
+static void exchange_rows(const me_token_exchange *x, me_dtype dtype,
+                          uint64_t width, bool is_back)
+{
+    me_engine *e = x->nn->e;
+    const me_communicators *comm = x->nn->comm;
+    const int32_t own = comm->index[ME_GROUP_EXPERT];
+    me_communicate_group(e, comm, true);
+    for (int32_t i = 1; i < comm->size[ME_GROUP_EXPERT]; i++) {
+        const int32_t peer = (own + i) % comm->size[ME_GROUP_EXPERT];
+        const uint64_t there = rows_between(x, own, peer);
+        const uint64_t here = rows_between(x, peer, own);
+        const uint64_t sent = is_back ? here : there;
+        const uint64_t received = is_back ? there : here;
+        if (sent > 0) {
+            me_communicate(e, comm,
+                           (me_call){ME_GROUP_EXPERT, ME_COLLECTIVE_SEND, dtype,
+                                     me_size_mul(sent, width), peer, false});
+        }
+        if (received > 0) {
+            me_communicate(e, comm,
+                           (me_call){ME_GROUP_EXPERT, ME_COLLECTIVE_RECV, dtype,
+                                     me_size_mul(received, width), peer,
+                                     false});
+        }
+    }
+    me_communicate_group(e, comm, false);
+}
+
+/** A communication buffer like @p x with @p rows rows. */
+static me_tensor *buffer(me_engine *e, const char *op, const me_tensor *x,
+                         uint64_t rows)
+{
+    me_shape shape = x->shape;
+    shape.dim[0] = rows;
+    const me_category category = me_category_set(e, ME_CATEGORY_COMMUNICATION);
+    me_tensor *y = me_empty(e, op, (me_dtype)x->dtype, shape);
+    me_category_set(e, category);
+    return y;
+}
+
+/** Elements of a row, even of none. */
+static uint64_t width_of(const me_tensor *x)
+{
+    uint64_t width = 1;
+    for (int32_t i = 1; i < x->shape.ndim; i++) {
+        width = me_size_mul(width, x->shape.dim[i]);
+    }
+    return width;
+}
+
+/** (rows, …) from all ranks; all alike where every rank gets the same. */
+static me_tensor *exchange_data(const me_token_exchange *exchange,
+                                const me_tensor *x, bool is_back, uint64_t rows)
+{
+    me_engine *e = exchange->nn->e;
+    const me_communicators *comm = exchange->nn->comm;
+    me_tensor *y = buffer(e, "all_to_all", x, rows);
+    const uint64_t width = width_of(x);
+    if (!me_routing_is_uniform(exchange->nn->routing)) {
+        exchange_rows(exchange, (me_dtype)x->dtype, width, is_back);
+        return y;
+    }
+    const uint64_t most = me_size_mul(me_max_u64(rows, me_dim(x, 0)), width);
+    me_communicate(
+        e, comm,
+        (me_call){ME_GROUP_EXPERT, ME_COLLECTIVE_ALL_TO_ALL, (me_dtype)x->dtype,
+                  most / (uint64_t)comm->size[ME_GROUP_EXPERT], -1, false});
+    return y;
+}
+
+/** The gradients take the way back. */
+static void all_to_all_backward(me_engine *e, me_node *node,
+                                me_tensor *const *gy, me_tensor **gx)
+{
+    (void)e;
+    gx[0] = exchange_data(node->data.context, gy[0], !node->data.flag,
+                          node->data.n[0]);
+}
+
+static const me_op all_to_all_op = {"_AllToAllBackward", all_to_all_backward};
+
+me_tensor *me_all_to_all(me_tensor *x, const me_token_exchange *exchange,
+                         bool is_back, uint64_t rows)
+{
+    me_engine *e = exchange->nn->e;
+    if (exchange->nn->config->parallel.expert == 1 || !me_engine_is_ok(e)) {
+        return x;
+    }
+    me_node *node = me_record1(e, &all_to_all_op, x);
+    if (node != NULL) {
+        node->data.context = exchange;
+        node->data.flag = is_back;
+        node->data.n[0] = me_dim(x, 0);
+    }
+    return me_output(e, node, exchange_data(exchange, x, is_back, rows));
+}
+
+/** Do all tensor ranks get as many rows? With one expert rank they always do. */
+static bool parts_are_equal(const me_token_exchange *exchange)
+{
+    const int32_t ranks = exchange->nn->comm->size[ME_GROUP_EXPERT_TENSOR];
+    for (int32_t i = 1; i < ranks; i++) {
+        if (me_arriving_rows(exchange, i) != me_arriving_rows(exchange, 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/** What ProcessGroupNCCL makes of a gather or reduce-scatter of a list of parts
+ *  that are not equal: one call for each tensor rank. */
+static void call_for_each(const me_token_exchange *exchange, me_collective kind,
+                          const me_tensor *x)
+{
+    const me_communicators *comm = exchange->nn->comm;
+    for (int32_t i = 0; i < comm->size[ME_GROUP_EXPERT_TENSOR]; i++) {
+        me_communicate(
+            exchange->nn->e, comm,
+            (me_call){ME_GROUP_EXPERT_TENSOR, kind, (me_dtype)x->dtype,
+                      me_size_mul(me_arriving_rows(exchange, i), width_of(x)),
+                      i, false});
+    }
+}
+
+/** And of equal ones: one call on a temporary that has them all beside each other
+ *  (newLikeFlat()), which each part is copied to or from. */
+static void call_flattened(const me_token_exchange *exchange,
+                           me_collective kind, const char *op,
+                           const me_tensor *x)
+{
+    me_engine *e = exchange->nn->e;
+    const me_communicators *comm = exchange->nn->comm;
+    const int32_t ranks = comm->size[ME_GROUP_EXPERT_TENSOR];
+    me_tensor *flat = buffer(e, op, x, me_expert_rows(exchange));
+    for (int32_t i = 0; i < ranks; i++) {
+        me_launch_kernel(e, ME_KERNEL_COPY, 0,
+                         2 * (me_bytes(flat) / (uint64_t)ranks));
+    }
+    me_communicate(e, comm,
+                   (me_call){ME_GROUP_EXPERT_TENSOR, kind, (me_dtype)x->dtype,
+                             me_numel(flat) / (uint64_t)ranks, -1, false});
+    me_drop(e, flat);
+}
+
+static me_tensor *gather(const me_token_exchange *exchange, const me_tensor *x)
+{
+    me_tensor *y =
+        buffer(exchange->nn->e, "all_gather", x, me_expert_rows(exchange));
+    if (parts_are_equal(exchange)) {
+        call_flattened(exchange, ME_COLLECTIVE_ALL_GATHER, "all_gather", x);
+    } else {
+        call_for_each(exchange, ME_COLLECTIVE_BROADCAST, x);
+    }
+    return y;
+}
+
+static me_tensor *reduce_scatter(const me_token_exchange *exchange,
+                                 const me_tensor *x)
+{
+    const int32_t own = exchange->nn->comm->index[ME_GROUP_EXPERT_TENSOR];
+    me_tensor *y = buffer(exchange->nn->e, "reduce_scatter", x,
+                          me_arriving_rows(exchange, own));
+    if (parts_are_equal(exchange)) {
+        call_flattened(exchange, ME_COLLECTIVE_REDUCE_SCATTER, "reduce_scatter",
+                       x);
+    } else {
+        call_for_each(exchange, ME_COLLECTIVE_REDUCE, x);
+    }
+    return y;
+}
+
+static void gather_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                            me_tensor **gx)
+{
+    (void)e;
+    gx[0] = reduce_scatter(node->data.context, gy[0]);
+}
+
+static void reduce_scatter_backward(me_engine *e, me_node *node,
+                                    me_tensor *const *gy, me_tensor **gx)
+{
+    (void)e;
+    gx[0] = gather(node->data.context, gy[0]);
+}
+
+static const me_op gather_op = {"_GatherFromSequenceParallelRegionBackward",
+                                gather_backward};
+static const me_op reduce_scatter_op = {
+    "_ReduceScatterToSequenceParallelRegionBackward", reduce_scatter_backward};
+
+me_tensor *me_gather_expert_rows(me_tensor *x,
+                                 const me_token_exchange *exchange)
+{
+    me_engine *e = exchange->nn->e;
+    me_node *node = me_record1(e, &gather_op, x);
+    if (node != NULL) {
+        node->data.context = exchange;
+    }
+    return me_output(e, node, gather(exchange, x));
+}
+
+me_tensor *me_reduce_scatter_expert_rows(me_tensor *x,
+                                         const me_token_exchange *exchange)
+{
+    me_engine *e = exchange->nn->e;
+    me_node *node = me_record1(e, &reduce_scatter_op, x);
+    if (node != NULL) {
+        node->data.context = exchange;
+    }
+    return me_output(e, node, reduce_scatter(exchange, x));
+}

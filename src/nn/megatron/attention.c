@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/attention.h"
+
+#include "nn/megatron/backend.h"
+#include "nn/megatron/rope.h"
+#include "ops/view.h"
+#include "tensor/launch.h"
+
+static void mark_qk_norm(const me_norm *norm)
+{
+    if (norm->weight != NULL) {
+        norm->weight->is_qk_norm = true;
+    }
+    if (norm->bias != NULL) {
+        norm->bias->is_qk_norm = true;
+    }
+}
+
+void me_attention_create(me_nn *nn, me_module_id parent,
+                         me_attention *attention)
+{
+    const me_model_config *c = &nn->config->model;
+    const uint64_t d = c->kv_channels;
+    const uint64_t heads = c->num_attention_heads;
+    me_attention *a = attention;
+    a->module = me_module_add(nn->e, parent, "self_attention");
+    me_core_attention_create(nn, a->module, &a->core_attention);
+    a->linear_proj =
+        me_row_linear_create(nn, &(me_linear_spec){
+                                     .name = "linear_proj",
+                                     .parent = a->module,
+                                     .inputs = heads * d,
+                                     .outputs = c->hidden_size,
+                                     .has_bias = c->add_bias_linear,
+                                     .skip_bias_add = true,
+                                 });
+    a->linear_qkv = me_column_linear_create(
+        nn, &(me_linear_spec){
+                .name = "linear_qkv",
+                .parent = a->module,
+                .inputs = c->hidden_size,
+                .outputs = (heads + 2 * c->num_query_groups) * d,
+                .has_norm = me_backend_of(nn)->fuse_layernorm_and_linear,
+                .has_bias = c->add_bias_linear || c->add_qkv_bias,
+            });
+    if (c->qk_layernorm) {
+        a->q_layernorm = me_norm_create(nn, a->module, "q_layernorm", d);
+        a->k_layernorm = me_norm_create(nn, a->module, "k_layernorm", d);
+        mark_qk_norm(&a->q_layernorm);
+        mark_qk_norm(&a->k_layernorm);
+    }
+}
+
+/** Fewer query groups than tensor ranks: each rank gets the mixed projection
+ *  of all and takes its group's part. */
+static me_tensor *select_group(me_nn *nn, me_tensor *mixed)
+{
+    const uint64_t groups = nn->config->model.num_query_groups;
+    const uint64_t ranks = (uint64_t)nn->config->parallel.tensor;
+    const uint64_t rank = (uint64_t)nn->comm->index[ME_GROUP_TENSOR];
+    const me_frame frame = me_enter(nn->e);
+    me_tensor *all = me_gather_last_from_tensor_region(nn->e, nn->comm, mixed);
+    const uint64_t size = me_dim(all, -1) / groups;
+    const uint64_t begin = rank / (ranks / groups) * size;
+    return me_leave(nn->e, frame,
+                    me_slice(nn->e, all, -1, begin, begin + size));
+}
+
+/** And of its group's query heads, this rank's. */
+static me_tensor *select_heads(me_nn *nn, me_tensor *query)
+{
+    const uint64_t sharers = (uint64_t)nn->config->parallel.tensor /
+                             nn->config->model.num_query_groups;
+    const uint64_t rank = (uint64_t)nn->comm->index[ME_GROUP_TENSOR];
+    const uint64_t size = me_dim(query, 2) / sharers;
+    const uint64_t begin = rank % sharers * size;
+    return me_slice(nn->e, query, 2, begin, begin + size);
+}
+
+/** `x = norm(x)`. */
+static void rebind_norm(me_nn *nn, const me_norm *norm, me_tensor **x)
+{
+    *x = me_rebind(nn->e, *x, me_norm_forward(nn, norm, *x));
+}
+
+/** Query, key and value; key and value are views of the mixed projection. */
+static void query_key_value(me_nn *nn, const me_attention *attention,
+                            me_tensor *x, me_tensor **qkv_out)
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    const me_config *c = nn->config;
+    const uint64_t d = c->model.kv_channels;
+    const uint64_t per_group =
+        c->model.num_attention_heads / c->model.num_query_groups;
+    const bool shares_group =
+        c->model.num_query_groups < (uint64_t)c->parallel.tensor;
+    const uint64_t g =
+        shares_group ? 1 : me_over_tensor(nn, c->model.num_query_groups);
+    me_tensor *mixed = me_column_parallel(nn, &attention->linear_qkv, x);
+    if (shares_group) {
+        mixed = me_rebind(e, mixed, select_group(nn, mixed));
+    }
+    const uint64_t s = me_dim(mixed, 0);
+    const uint64_t b = me_dim(mixed, 1);
+    mixed = me_view(e, mixed, ME_SHAPE(s, b, g, (per_group + 2) * d));
+    me_split_last(e, mixed, 3, (uint64_t[]){per_group * d, d, d}, qkv_out);
+    qkv_out[0] = me_reshape(e, qkv_out[0], ME_SHAPE(s, b, g * per_group, d));
+    if (shares_group) {
+        qkv_out[0] = select_heads(nn, qkv_out[0]);
+    }
+    if (c->model.qk_layernorm) {
+        rebind_norm(nn, &attention->q_layernorm, &qkv_out[0]);
+        rebind_norm(nn, &attention->k_layernorm, &qkv_out[1]);
+    }
+    me_leave_with(e, frame, 3, qkv_out);
+}
+
+/** apply_rotary_pos_emb(): queries or keys, (s, b, a/t, d). */
+static me_tensor *rotate(me_nn *nn, me_tensor *x, me_tensor *angles)
+{
+    const me_backend *backend = me_backend_of(nn);
+    if (backend->fused_rope != NULL && nn->config->train.apply_rope_fusion) {
+        me_launch_host(nn->e, ME_HOST_ROTARY);
+        return backend->fused_rope(nn->e, x, angles);
+    }
+    return me_apply_rotary(nn, x, angles, false);
+}
+
+me_tensor *me_attention_forward(me_nn *nn, const me_attention *attention,
+                                me_tensor *x, me_tensor *mask,
+                                me_tensor *angles)
+{
+    me_engine *e = nn->e;
+    if (!me_engine_is_ok(e)) {
+        return me_none(e);
+    }
+    me_module_enter(e, attention->module);
+    const me_frame frame = me_enter(e);
+    me_tensor *qkv[3] = {NULL, NULL, NULL}; // held to the end: a tuple
+    me_launch_host(e, ME_HOST_ATTENTION);
+    query_key_value(nn, attention, x, qkv);
+    me_tensor *turned[3] = {qkv[0], qkv[1], qkv[2]};
+    if (angles != NULL) {
+        turned[0] = rotate(nn, qkv[0], angles); // (s, b, a/t, d)
+        turned[1] = rotate(nn, qkv[1], angles); // (s, b, g/t, d)
+    }
+    me_tensor *context = me_core_attention_forward(
+        nn, &attention->core_attention, turned[0], turned[1], turned[2], mask);
+    me_tensor *y = me_row_parallel(nn, &attention->linear_proj, context);
+
+    if (angles != NULL) { // the tuple goes, its last item first
+        me_drop(e, qkv[1]);
+        me_drop(e, qkv[0]);
+    }
+    me_drop(e, turned[1]); // then the names key, value, query
+    me_drop(e, turned[2]);
+    me_drop(e, turned[0]);
+    me_leave(e, frame, y);
+    me_module_leave(e);
+    return y;
+}

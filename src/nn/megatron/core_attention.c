@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/core_attention.h"
+
+#include "base/size.h"
+#include "nn/megatron/linear.h"
+#include "nn/megatron/te_attention.h"
+#include "ops/attention.h"
+#include "ops/dropout.h"
+#include "ops/elementwise.h"
+#include "ops/matmul.h"
+#include "ops/softmax.h"
+#include "ops/view.h"
+
+/** Upper triangle of ones as bools, made anew by every layer. */
+static me_tensor *causal_mask(me_engine *e, uint64_t s)
+{
+    const me_frame frame = me_enter(e);
+    me_tensor *ones = me_empty(e, "ones", ME_DTYPE_FLOAT32, ME_SHAPE(s, s));
+    me_tensor *triangle = me_empty_like(e, "triu", ones);
+    me_drop(e, ones);
+    me_tensor *mask = me_pointwise(e, "to", triangle, ME_DTYPE_BOOL);
+    me_drop(e, triangle);
+    return me_leave(e, frame, mask);
+}
+
+/** FusedScaleMaskSoftmax.forward_torch_softmax. The scores' last name,
+ *  mask_output, stands behind that of a mask that is made here. */
+static me_tensor *scale_mask_softmax(me_nn *nn, me_tensor *scores,
+                                     me_tensor *mask)
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    const me_dtype dtype = scores->dtype;
+    const bool in_fp32 = dtype != ME_DTYPE_FLOAT32 &&
+                         nn->config->model.attention_softmax_in_fp32;
+    me_tensor *input = in_fp32 ? me_cast(e, scores, ME_DTYPE_FLOAT32) : scores;
+    if (mask == NULL && me_dim(scores, 2) > 1) {
+        mask = causal_mask(e, me_dim(scores, 2));
+    }
+    if (mask != NULL) {
+        me_masked_fill_in_place(e, input, mask); // (b, a/t, s, s)
+    }
+    me_name_last(e, input);
+    me_tensor *probs = me_softmax(e, input);
+    if (in_fp32) {
+        probs = me_rebind(e, probs, me_cast(e, probs, dtype));
+    }
+    return me_leave(e, frame, probs);
+}
+
+/** Scores of every query against every key: (b, a/t, s, s), from @p query (s, ba, d)
+ *  and key that has as many heads. The product itself lives on in the caller. */
+static me_tensor *scores_of(me_nn *nn, me_tensor *query, me_tensor *key)
+{
+    me_engine *e = nn->e;
+    const uint64_t s = me_dim(key, 0);
+    const uint64_t b = me_dim(key, 1);
+    const uint64_t a = me_dim(key, 2);
+    const uint64_t d = me_dim(key, 3);
+    me_tensor *rows = me_view(e, key, ME_SHAPE(s, b * a, d)); // named key
+    me_global_buffer(nn, query->dtype, ME_SHAPE(b * a, s, s));
+    me_tensor *q = me_transpose(e, query, 0, 1); // (ba, s, d)
+    me_tensor *k = me_transpose(e, rows, 0, 1);
+    me_tensor *kt = me_transpose(e, k, 1, 2);  // (ba, d, s)
+    me_tensor *product = me_baddbmm(e, q, kt); // (ba, s, s)
+    me_drop(e, kt);
+    me_drop(e, k);
+    me_drop(e, rows); // the caller's name keeps what it views
+    return me_view(e, product, ME_SHAPE(b, a, s, s));
+}
+
+/** Values weighed by probabilities, heads beside each other: (s, b, ad/t). */
+static me_tensor *context_of(me_engine *e, me_tensor *probs, me_tensor *value)
+{
+    const uint64_t s = me_dim(value, 0);
+    const uint64_t b = me_dim(value, 1);
+    const uint64_t a = me_dim(value, 2);
+    const uint64_t d = me_dim(value, 3);
+    me_tensor *named = me_view(e, value, ME_SHAPE(s, b * a, d));
+    me_tensor *p = me_view(e, probs, ME_SHAPE(b * a, s, s));
+    me_tensor *v = me_transpose(e, named, 0, 1);
+    me_tensor *rows = me_bmm(e, p, v); // (ba, s, d)
+    me_drop(e, v);
+    me_drop(e, named); // as in scores_of()
+    me_tensor *heads = me_view(e, rows, ME_SHAPE(b, a, s, d));
+    me_tensor *turned = me_permute(e, heads, (int32_t[]){2, 0, 1, 3});
+    me_tensor *context = me_contiguous(e, turned); // (s, b, a, d)
+    if (context != turned) {
+        me_drop(e, rows);
+        me_drop(e, heads);
+        me_drop(e, turned);
+    }
+    return me_view(e, context, ME_SHAPE(s, b, a * d));
+}
+
+/** Megatron's DotProductAttention.forward. */
+static me_tensor *unfused(me_nn *nn, const me_core_attention *core,
+                          me_tensor *const *inputs)
+{
+    (void)core;
+    me_engine *e = nn->e;
+    me_tensor *query = inputs[0];
+    me_tensor *key = inputs[1];
+    me_tensor *value = inputs[2];
+    const me_frame frame = me_enter(e);
+    const uint64_t a = me_dim(query, 2);
+    if (me_dim(key, 2) != a) {
+        key = me_repeat_heads(e, key, a / me_dim(key, 2));
+        value = me_repeat_heads(e, value, a / me_dim(value, 2));
+    }
+    query = me_reshape(
+        e, query,
+        ME_SHAPE(me_dim(query, 0), me_dim(query, 1) * a, me_dim(query, 3)));
+    me_name_last(e, key); // an argument, as query, which dies first
+    me_name_last(e, value);
+    me_tensor *scores = scores_of(nn, query, key);
+    me_tensor *probs = scale_mask_softmax(nn, scores, inputs[3]);
+    me_tensor *dropped =
+        me_dropout(e, probs, nn->config->model.attention_dropout);
+    probs = me_rebind(e, probs, dropped);
+    return me_leave(e, frame, context_of(e, probs, value));
+}
+
+/** scaled_dot_product_attention with heads before the sequence. */
+static me_tensor *sdpa_flash(me_nn *nn, const me_core_attention *core,
+                             me_tensor *const *inputs)
+{
+    (void)core;
+    me_engine *e = nn->e;
+    me_tensor *query = inputs[0];
+    me_tensor *key = inputs[1];
+    me_tensor *value = inputs[2];
+    const me_frame frame = me_enter(e);
+    const int32_t order[4] = {1, 2, 0, 3};
+    me_tensor *q = me_permute(e, query, order); // (b, a, s, d)
+    me_tensor *k = me_permute(e, key, order);
+    me_tensor *v = me_permute(e, value, order);
+    me_tensor *o =
+        me_sdpa_flash(e, q, k, v, nn->config->model.attention_dropout);
+    me_tensor *turned = me_permute(e, o, (int32_t[]){2, 0, 1, 3});
+    const uint64_t width = me_size_mul(me_dim(query, 2), me_dim(value, 3));
+    return me_leave(
+        e, frame,
+        me_reshape(e, turned,
+                   ME_SHAPE(me_dim(query, 0), me_dim(query, 1), width)));
+}
+
+static me_tensor *te_fused(me_nn *nn, const me_core_attention *core,
+                           me_tensor *const *inputs)
+{
+    me_tensor *offset = core->softmax_offset != NULL
+                            ? core->softmax_offset->tensor
+                            : core->softmax_one;
+    return me_te_attention_fused(nn, inputs, offset);
+}
+
+static me_tensor *te_unfused(me_nn *nn, const me_core_attention *core,
+                             me_tensor *const *inputs)
+{
+    (void)core;
+    return me_te_attention_unfused(nn, inputs, inputs[3]);
+}
+
+/** One row an implementation; inputs: query, key, value and mask. */
+static me_tensor *(*const implementations[])(me_nn *nn,
+                                             const me_core_attention *core,
+                                             me_tensor *const *inputs) = {
+    [ME_CORE_ATTENTION_UNFUSED] = unfused,
+    [ME_CORE_ATTENTION_SDPA_FLASH] = sdpa_flash,
+    [ME_CORE_ATTENTION_TE_FUSED] = te_fused,
+    [ME_CORE_ATTENTION_TE_UNFUSED] = te_unfused,
+};
+
+static me_tensor *forward(me_nn *nn, const me_core_attention *core,
+                          me_tensor *const *inputs)
+{
+    me_module_enter(nn->e, core->module);
+    me_tensor *y =
+        implementations[nn->config->impl.core_attention](nn, core, inputs);
+    me_module_leave(nn->e);
+    return y;
+}
+
+static me_tensor *run_section(const me_section *section,
+                              me_tensor *const *inputs)
+{
+    return forward(section->nn, section->self, inputs);
+}
+
+/** TE's DotProductAttention makes what its softmax sums beside the scores. */
+static void create_softmax_offset(me_nn *nn, me_core_attention *core)
+{
+    const me_model_config *c = &nn->config->model;
+    const me_shape shape = ME_SHAPE(me_over_tensor(nn, c->num_attention_heads));
+    if (nn->config->impl.transformer != ME_TRANSFORMER_ENGINE) {
+        return;
+    }
+    if (c->softmax_type == ME_SOFTMAX_OFF_BY_ONE) {
+        core->softmax_one = me_keep(nn->e, "softmax_offset", ME_CATEGORY_BUFFER,
+                                    ME_DTYPE_FLOAT32, shape);
+    } else if (c->softmax_type == ME_SOFTMAX_LEARNABLE) {
+        core->softmax_offset =
+            me_parameter_create_as(nn,
+                                   &(me_parameter_spec){
+                                       .name = "softmax_offset",
+                                       .module = core->module,
+                                       .shape = shape,
+                                       .is_tensor_sharded = true,
+                                   },
+                                   ME_DTYPE_FLOAT32);
+    }
+}
+
+void me_core_attention_create(me_nn *nn, me_module_id parent,
+                              me_core_attention *core)
+{
+    core->module = me_module_add(nn->e, parent, "core_attention");
+    core->section = (me_section){.nn = nn, .run = run_section, .self = core};
+    create_softmax_offset(nn, core);
+}
+
+void me_core_attention_fini(me_engine *e, me_core_attention *core)
+{
+    me_clear(e, &core->softmax_one);
+}
+
+me_tensor *me_core_attention_forward(me_nn *nn, const me_core_attention *core,
+                                     me_tensor *query, me_tensor *key,
+                                     me_tensor *value, me_tensor *mask)
+{
+    if (!me_engine_is_ok(nn->e)) {
+        return me_none(nn->e);
+    }
+    me_tensor *const inputs[ME_CHECKPOINT_INPUTS] = {query, key, value, mask};
+    if (nn->config->recompute.granularity == ME_RECOMPUTE_SELECTIVE &&
+        nn->config->recompute.core_attn) {
+        return me_checkpoint(nn, &core->section, inputs, false);
+    }
+    return forward(nn, core, inputs);
+}

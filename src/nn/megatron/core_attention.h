@@ -1,0 +1,41 @@
+/**
+ * @file
+ * Core attention: query, key and value to context, one row an implementation.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_NN_MEGATRON_CORE_ATTENTION_H
+#define MEMEST_NN_MEGATRON_CORE_ATTENTION_H
+
+#include "nn/checkpoint.h"
+
+/** A layer's core attention. Has no parameters, but a name. */
+typedef struct me_core_attention {
+    me_module_id module;
+    me_parameter *softmax_offset; /**< learnable, (a/t); or NULL */
+    me_tensor *softmax_one;       /**< off-by-one: the same, owned; or NULL */
+    me_section section;           /**< itself, when it is recomputed */
+} me_core_attention;
+
+/** The module below @p parent; @p core stays where it is. */
+void me_core_attention_create(me_nn *nn, me_module_id parent,
+                              me_core_attention *core);
+
+/** Let go of what it holds beside its parameters. */
+void me_core_attention_fini(me_engine *e, me_core_attention *core);
+
+/**
+ * Run, or run to be recomputed, as `--recompute-modules core_attn` asks
+ * (attention.py, _checkpointed_attention_forward).
+ *
+ * @param query  (s, b, a/t, d)
+ * @param key    (s, b, g/t, d)
+ * @param value  (s, b, g/t, u); u is d but for multi-latent attention
+ * @param mask   (b, 1, s, s) bool, or NULL: causal, made by the layer itself
+ * @return (s, b, a·u/t)
+ */
+me_tensor *me_core_attention_forward(me_nn *nn, const me_core_attention *core,
+                                     me_tensor *query, me_tensor *key,
+                                     me_tensor *value, me_tensor *mask);
+
+#endif /* MEMEST_NN_MEGATRON_CORE_ATTENTION_H */

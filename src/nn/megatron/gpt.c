@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/gpt.h"
+
+#include "nn/megatron/loss.h"
+#include "ops/view.h"
+#include "tensor/launch.h"
+
+bool me_gpt_has_rotary_embedding(const me_model_config *c)
+{
+    return c->position_embedding == ME_POSITION_ROPE &&
+           !c->multi_latent_attention;
+}
+
+static void create_output_layer(me_gpt *gpt)
+{
+    me_nn *nn = &gpt->nn;
+    const me_model_config *c = &nn->config->model;
+    gpt->is_tied = !c->untie_embeddings_and_output_weights;
+    if (gpt->is_tied && gpt->spec.pre_process) {
+        gpt->output_layer.module =
+            me_module_add(nn->e, gpt->spec.parent, "output_layer");
+        gpt->output_layer.weight = gpt->embedding.word;
+        return;
+    }
+    gpt->output_layer =
+        me_column_linear_create(nn, &(me_linear_spec){
+                                        .name = "output_layer",
+                                        .parent = gpt->spec.parent,
+                                        .inputs = c->hidden_size,
+                                        .outputs = c->padded_vocab_size,
+                                    });
+}
+
+/** shared_embedding_or_output_weight(). */
+static me_parameter *embedding_or_output_weight(me_gpt *gpt)
+{
+    return gpt->spec.pre_process || gpt->has_mtp ? gpt->embedding.word
+                                                 : gpt->output_layer.weight;
+}
+
+static void mark_embedding_or_output(me_parameter *weight)
+{
+    if (weight != NULL) {
+        weight->is_embedding_or_output = true;
+    }
+}
+
+/** LanguageModule.setup_embeddings_and_output_layer(): tied embeddings, or
+ *  multi-token prediction's on the last stage, are kept as equal copies on the
+ *  first and last stage of a pipeline. */
+static void set_up_embedding_and_output(me_gpt *gpt)
+{
+    mark_embedding_or_output(gpt->embedding.word);
+    mark_embedding_or_output(gpt->output_layer.weight);
+    const me_model_config *c = &gpt->nn.config->model;
+    const bool is_shared =
+        !c->untie_embeddings_and_output_weights || c->mtp_num_layers > 0;
+    me_parameter *weight = embedding_or_output_weight(gpt);
+    if (!is_shared || !gpt->spec.is_pipelined || weight == NULL ||
+        !(gpt->spec.pre_process || gpt->spec.post_process)) {
+        return;
+    }
+    weight->is_shared_embedding = true;
+    weight->is_replica_of_tied = !gpt->spec.pre_process;
+    me_all_reduce(gpt->nn.e, gpt->nn.comm, ME_GROUP_EMBEDDING, weight->tensor);
+}
+
+void me_gpt_create(const me_nn *nn, const me_gpt_spec *spec, me_gpt *gpt)
+{
+    *gpt = (me_gpt){.nn = *nn, .spec = *spec};
+    gpt->nn.chunk = spec->chunk;
+    const me_model_config *c = &nn->config->model;
+    gpt->has_mtp = spec->post_process && c->mtp_num_layers > 0;
+    if (spec->pre_process || gpt->has_mtp) {
+        me_embedding_create(&gpt->nn, spec->parent, &gpt->embedding);
+    }
+    if (me_gpt_has_rotary_embedding(c)) {
+        me_rope_create(&gpt->nn, &gpt->rope);
+    }
+    me_transformer_block_create(&gpt->nn, spec->parent, spec->first_layer,
+                                spec->num_layers, spec->post_process,
+                                &gpt->decoder);
+    gpt->decoder.pre_process = spec->pre_process;
+    if (gpt->has_mtp) {
+        me_mtp_block_create(&gpt->nn, spec->parent, &gpt->mtp);
+    }
+    if (spec->post_process) {
+        create_output_layer(gpt);
+    }
+    set_up_embedding_and_output(gpt);
+}
+
+void me_gpt_fini(me_engine *e, me_gpt *gpt)
+{
+    me_rope_fini(e, &gpt->rope);
+    me_mtp_block_fini(e, &gpt->mtp);
+    me_transformer_block_fini(e, &gpt->decoder);
+}
+
+void me_gpt_set_input(me_engine *e, me_gpt *gpt, me_tensor *x)
+{
+    me_tensor *before = gpt->decoder.input_tensor;
+    gpt->decoder.input_tensor = me_retain(x);
+    me_release(e, before);
+}
+
+/** Hidden states of all depths, their loss, and back to the decoder's own. */
+static me_tensor *predict_further(me_gpt *gpt, const me_batch *batch,
+                                  me_tensor *x, me_tensor *angles,
+                                  const me_parameter *output_weight)
+{
+    me_nn *nn = &gpt->nn;
+    const me_mtp_inputs inputs = {
+        .embedding = &gpt->embedding,
+        .tokens = batch->tokens,
+        .position_ids = batch->position_ids,
+        .attention_mask = batch->attention_mask,
+        .angles = angles,
+    };
+    const me_mtp_head head = {
+        .output_layer = &gpt->output_layer,
+        .output_weight = output_weight,
+        .labels = batch->labels,
+        .loss_mask = batch->loss_mask,
+    };
+    me_tensor *y = me_mtp_block_forward(nn, &gpt->mtp, &inputs, x);
+    return me_rebind(nn->e, y, me_process_mtp_loss(nn, &gpt->mtp, &head, y));
+}
+
+/** GPTModel._postprocess. */
+static me_tensor *postprocess(me_gpt *gpt, const me_batch *batch, me_tensor *x,
+                              me_tensor *angles)
+{
+    me_nn *nn = &gpt->nn;
+    const me_parameter *weight = gpt->is_tied ? gpt->embedding.word : NULL;
+    const me_frame frame = me_enter(nn->e);
+    if (gpt->has_mtp) {
+        x = predict_further(gpt, batch, x, angles, weight);
+    }
+    me_launch_host(nn->e, ME_HOST_HEAD);
+    me_tensor *logits = me_column_linear(nn, &gpt->output_layer, x, weight);
+    return me_leave(nn->e, frame,
+                    me_language_model_loss(nn, batch->labels, logits));
+}
+
+/** GPTModel.forward. */
+static me_tensor *run_model(me_gpt *gpt, const me_batch *batch)
+{
+    me_nn *nn = &gpt->nn;
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *x = gpt->decoder.input_tensor;
+    if (gpt->spec.pre_process) {
+        x = me_embedding_forward(nn, &gpt->embedding, batch->tokens,
+                                 batch->position_ids);
+    }
+    me_tensor *angles = me_gpt_has_rotary_embedding(&nn->config->model)
+                            ? me_rope_table(nn, &gpt->rope)
+                            : NULL;
+    me_tensor *y = me_transformer_block_forward(nn, &gpt->decoder, x,
+                                                batch->attention_mask, angles);
+    if (gpt->spec.post_process) {
+        y = postprocess(gpt, batch, y, angles);
+    }
+    return me_leave(e, frame, y);
+}
+
+me_tensor *me_gpt_forward(me_gpt *gpt, const me_batch *batch)
+{
+    if (!me_engine_is_ok(gpt->nn.e)) {
+        return me_none(gpt->nn.e);
+    }
+    (void)me_pre_forward(gpt->hooks, batch->tokens);
+    me_tensor *y = run_model(gpt, batch);
+    me_post_forward(gpt->hooks, y);
+    return y;
+}

@@ -1,0 +1,65 @@
+/**
+ * @file
+ * Megatron-LM's linear layers: the weight is cut by columns or by rows over
+ * the tensor-parallel ranks (core/tensor_parallel/layers.py).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_NN_MEGATRON_LINEAR_H
+#define MEMEST_NN_MEGATRON_LINEAR_H
+
+#include "nn/nn.h"
+
+typedef struct me_linear {
+    me_nn *nn; /**< whose layer it is; borrowed, does not move */
+    me_module_id module;
+    me_parameter *norm_weight; /**< of the norm before it, if it has one */
+    me_parameter *norm_bias;
+    me_parameter *weight;
+    me_parameter *bias;   /**< NULL: none */
+    bool is_row_parallel; /**< cut along its input, else along its output */
+    bool is_expert;       /**< cut over expert tensor ranks; the dispatcher does
+                               what there is to communicate */
+    bool skip_bias_add;   /**< the caller adds the bias */
+} me_linear;
+
+/** How a linear layer is made; sizes are the whole layer's. */
+typedef struct me_linear_spec {
+    const char *name;
+    me_module_id parent;
+    uint64_t inputs;
+    uint64_t outputs;
+    bool has_norm; /**< it normalises its input (LayerNormLinear) */
+    bool has_bias;
+    bool skip_bias_add;
+    bool is_expert;
+} me_linear_spec;
+
+/** Output cut over tensor ranks; weight (outputs/t, inputs). */
+me_linear me_column_linear_create(me_nn *nn, const me_linear_spec *spec);
+
+/** Input cut over tensor ranks; weight (outputs, inputs/t). */
+me_linear me_row_linear_create(me_nn *nn, const me_linear_spec *spec);
+
+/**
+ * (s, b, inputs) to (s, b, outputs/t). Under sequence parallelism the rows
+ * are gathered first, into the buffer that all layers share.
+ *
+ * @param weight  to use instead of the layer's own (tied embeddings), or NULL
+ */
+me_tensor *me_column_linear(me_nn *nn, const me_linear *linear, me_tensor *x,
+                            const me_parameter *weight);
+
+/** (s, b, inputs/t) to (s, b, outputs), summed over tensor ranks: all-reduced,
+ *  or reduce-scattered to (s/t, b, outputs) under sequence parallelism. */
+me_tensor *me_row_linear(me_nn *nn, const me_linear *linear, me_tensor *x);
+
+/** The rows of @p x, (s/t, b, inputs), of all tensor ranks, in the shared
+ *  buffer. */
+void me_gather_rows(me_nn *nn, const me_tensor *x, bool is_async);
+
+/** Megatron's global memory buffer "mpu" of a dtype: at least @p shape's
+ *  elements from now on; grown, never shrunk (core/utils.py). */
+void me_global_buffer(me_nn *nn, me_dtype dtype, me_shape shape);
+
+#endif /* MEMEST_NN_MEGATRON_LINEAR_H */

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/mlp.h"
+
+#include "nn/megatron/backend.h"
+#include "ops/elementwise.h"
+#include "ops/op_by_op.h"
+#include "ops/view.h"
+#include "tensor/launch.h"
+
+/** activation(first half) · (second half + offset). */
+static me_tensor *glu(me_engine *e, me_tensor *u,
+                      me_tensor *(*activation)(me_engine *e, me_tensor *x))
+{
+    const me_frame frame = me_enter(e);
+    const uint64_t f = me_dim(u, -1) / 2;
+    me_tensor *halves[2] = {NULL, NULL};
+    me_split_last(e, u, 2, (uint64_t[]){f, f}, halves);
+    me_tensor *gate = activation(e, halves[0]);      // (s, b, f/t)
+    me_tensor *linear = me_add_number(e, halves[1]); // copied, even for + 0
+    return me_leave(e, frame, me_mul(e, gate, linear));
+}
+
+static me_tensor *swiglu(me_engine *e, me_tensor *u)
+{
+    return glu(e, u, me_silu);
+}
+
+static me_tensor *quick_geglu(me_engine *e, me_tensor *u)
+{
+    return glu(e, u, me_quick_gelu);
+}
+
+static me_tensor *quick_geglu_op_by_op(me_engine *e, me_tensor *u)
+{
+    return glu(e, u, me_op_by_op_quick_gelu);
+}
+
+/** One row an activation: as Megatron-LM has it, with what it compiles compiled,
+ *  and with nothing compiled. */
+static const struct {
+    bool is_gated;
+    me_tensor *(*forward)(me_engine *e, me_tensor *u);
+    me_tensor *(*op_by_op)(me_engine *e, me_tensor *u);
+} activations[] = {
+    [ME_ACTIVATION_GELU] = {false, me_gelu, me_gelu},
+    [ME_ACTIVATION_SWIGLU] = {true, swiglu, swiglu},
+    [ME_ACTIVATION_QUICK_GEGLU] = {true, quick_geglu, quick_geglu_op_by_op},
+    [ME_ACTIVATION_SQUARED_RELU] = {false, me_squared_relu,
+                                    me_op_by_op_squared_relu},
+};
+
+void me_mlp_create(me_nn *nn, me_module_id module, const me_mlp_spec *spec,
+                   me_mlp *mlp)
+{
+    const me_model_config *c = &nn->config->model;
+    const uint64_t f = spec->ffn_hidden_size;
+    mlp->module = module;
+    mlp->linear_fc1 = me_column_linear_create(
+        nn, &(me_linear_spec){
+                .name = "linear_fc1",
+                .parent = mlp->module,
+                .inputs = c->hidden_size,
+                .outputs = activations[c->activation].is_gated ? 2 * f : f,
+                .has_norm = spec->has_norm,
+                .has_bias = c->add_bias_linear,
+                .skip_bias_add = true,
+                .is_expert = spec->is_expert,
+            });
+    mlp->linear_fc2 =
+        me_row_linear_create(nn, &(me_linear_spec){
+                                     .name = "linear_fc2",
+                                     .parent = mlp->module,
+                                     .inputs = f,
+                                     .outputs = c->hidden_size,
+                                     .has_bias = c->add_bias_linear,
+                                     .skip_bias_add = true,
+                                     .is_expert = spec->is_expert,
+                                 });
+}
+
+/** A row's weight for each of its elements: (n) to (n, 1). */
+static me_tensor *column(me_engine *e, const me_token_scale *scale)
+{
+    return me_view(e, scale->probs, ME_SHAPE(me_numel(scale->probs), 1));
+}
+
+/** weighted_bias_swiglu_impl(). */
+static me_tensor *fused_weighted_swiglu(me_engine *e, me_tensor *u,
+                                        const me_token_scale *scale,
+                                        bool is_compiled)
+{
+    enum {
+        ALIGNMENT_BYTES = 16
+    };
+
+    const uint64_t begin =
+        scale->first * me_dtype_bytes((me_dtype)scale->probs->dtype);
+    const me_frame frame = me_enter(e);
+    me_tensor *y = is_compiled
+                       ? me_fused_weighted_swiglu(e, u, column(e, scale),
+                                                  begin % ALIGNMENT_BYTES == 0)
+                       : me_op_by_op_weighted_swiglu(e, u, column(e, scale));
+    return me_leave(e, frame, y);
+}
+
+/** The fused function, if the model's activation has one that applies. */
+static me_tensor *fused_activation(me_nn *nn, me_tensor *u, me_parameter *bias,
+                                   const me_token_scale *scale)
+{
+    const me_config *c = nn->config;
+    if (!c->train.bias_activation_fusion) {
+        return NULL;
+    }
+    const bool is_compiled = c->train.torch_compile;
+    me_tensor *b = bias == NULL ? NULL : bias->tensor;
+    if (c->model.activation == ME_ACTIVATION_GELU && bias != NULL) {
+        return is_compiled ? me_bias_gelu(nn->e, u, b)
+                           : me_op_by_op_bias_gelu(nn->e, u, b);
+    }
+    if (c->model.activation != ME_ACTIVATION_SWIGLU) {
+        return NULL;
+    }
+    if (scale != NULL) {
+        return fused_weighted_swiglu(nn->e, u, scale, is_compiled);
+    }
+    return is_compiled ? me_fused_swiglu(nn->e, u, b)
+                       : me_op_by_op_swiglu(nn->e, u, b);
+}
+
+/** Bias, activation and weights as separate operations, each under the name that
+ *  @p u has. */
+static me_tensor *activation(me_nn *nn, me_tensor *u, const me_parameter *bias,
+                             const me_token_scale *scale)
+{
+    me_engine *e = nn->e;
+    if (bias != NULL) {
+        u = me_rebind(e, u, me_add(e, u, bias->tensor));
+    }
+    u = me_rebind(e, u,
+                  activations[nn->config->model.activation].forward(e, u));
+    if (scale != NULL) {
+        me_tensor *weights = column(e, scale);
+        u = me_rebind(e, u, me_mul(e, u, weights));
+        me_drop(e, weights);
+    }
+    return u;
+}
+
+me_tensor *me_mlp_forward(me_nn *nn, const me_mlp *mlp, me_tensor *x,
+                          const me_token_scale *scale)
+{
+    me_engine *e = nn->e;
+    if (!me_engine_is_ok(e)) {
+        return me_none(e);
+    }
+    me_module_enter(e, mlp->module);
+    const me_frame frame = me_enter(e);
+    me_parameter *bias = mlp->linear_fc1.bias;
+    me_launch_host(e, ME_HOST_ACTIVATION);
+    me_tensor *u = me_column_parallel(nn, &mlp->linear_fc1, x);
+    me_tensor *fused = fused_activation(nn, u, bias, scale);
+    u = fused != NULL ? me_rebind(e, u, fused)
+                      : activation(nn, u, bias, scale); // (s, b, f/t)
+    me_tensor *y = me_row_parallel(nn, &mlp->linear_fc2, u);
+    me_leave(e, frame, y); // (s, b, h)
+    me_module_leave(e);
+    return y;
+}

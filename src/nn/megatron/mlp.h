@@ -1,0 +1,44 @@
+/**
+ * @file
+ * The MLP of a transformer layer (core/transformer/mlp.py).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_NN_MEGATRON_MLP_H
+#define MEMEST_NN_MEGATRON_MLP_H
+
+#include "nn/megatron/linear.h"
+
+typedef struct me_mlp {
+    me_module_id module;
+    me_linear linear_fc1;
+    me_linear linear_fc2;
+} me_mlp;
+
+/** The routing weights of an expert's tokens. */
+typedef struct me_token_scale {
+    me_tensor *probs; /**< (n), a part of the weights of all tokens */
+    uint64_t first;   /**< where that part begins */
+} me_token_scale;
+
+/** How an MLP is made. */
+typedef struct me_mlp_spec {
+    uint64_t ffn_hidden_size; /**< whole */
+    bool has_norm;            /**< fc1 normalises its input */
+    bool is_expert;
+} me_mlp_spec;
+
+/** Its parameters below @p module, its own. */
+void me_mlp_create(me_nn *nn, me_module_id module, const me_mlp_spec *spec,
+                   me_mlp *mlp);
+
+/**
+ * (s, b, h) to (s, b, h), of an expert (n, h) to (n, h); the bias of fc2 is
+ * left to the caller.
+ *
+ * @param scale  of an expert's tokens, or NULL
+ */
+me_tensor *me_mlp_forward(me_nn *nn, const me_mlp *mlp, me_tensor *x,
+                          const me_token_scale *scale);
+
+#endif /* MEMEST_NN_MEGATRON_MLP_H */

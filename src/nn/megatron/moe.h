@@ -1,0 +1,35 @@
+/**
+ * @file
+ * A mixture of experts in place of a layer's MLP
+ * (core/transformer/moe/moe_layer.py).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_NN_MEGATRON_MOE_H
+#define MEMEST_NN_MEGATRON_MOE_H
+
+#include "nn/megatron/experts.h"
+#include "nn/megatron/router.h"
+#include "nn/megatron/token_dispatcher.h"
+
+typedef struct me_moe_layer {
+    me_module_id module;
+    me_router router;
+    me_dispatcher token_dispatcher;
+    me_experts experts;
+    bool has_shared_experts;
+    me_mlp shared_experts; /**< one MLP that every token goes through */
+} me_moe_layer;
+
+/** Router and experts below @p module, its own, of layer @p layer of the
+ *  model. @p moe must not move afterwards. */
+void me_moe_layer_create(me_nn *nn, me_module_id module, int32_t layer,
+                         me_moe_layer *moe);
+
+/** Let go of what its dispatcher keeps. */
+void me_moe_layer_fini(me_engine *e, me_moe_layer *moe);
+
+/** (s, b, h) to (s, b, h). */
+me_tensor *me_moe_layer_forward(me_nn *nn, me_moe_layer *moe, me_tensor *x);
+
+#endif /* MEMEST_NN_MEGATRON_MOE_H */

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/moe_utils.h"
+
+#include "ops/index.h"
+#include "ops/sort.h"
+#include "ops/view.h"
+
+/** `x.T.contiguous().view(-1)`: one name. */
+static me_tensor *transposed_flat(me_engine *e, me_tensor *x)
+{
+    const me_frame frame = me_enter(e);
+    me_tensor *t = me_contiguous(e, me_transpose(e, x, 0, 1));
+    return me_leave(e, frame, me_view(e, t, ME_SHAPE(me_numel(t))));
+}
+
+me_permuted me_permute_tokens(me_engine *e, me_tensor *tokens, me_tensor *map,
+                              me_tensor *probs, uint64_t rows)
+{
+    const me_frame frame = me_enter(e);
+    me_permuted p = {.probs = NULL};
+    me_tensor *flags = transposed_flat(e, map); // (E·T)
+    me_tensor *positions = me_argsort_flags(e, flags);
+    me_tensor *first = me_alias(e, positions, ME_SHAPE(rows), (uint64_t[]){1});
+    me_drop(e, positions);
+    p.row_numbers = me_empty(e, "remainder", ME_DTYPE_INT64, ME_SHAPE(rows));
+    if (probs != NULL) {
+        me_tensor *flat = transposed_flat(e, probs); // (E·T)
+        p.probs = me_index(e, flat, first);          // (rows)
+        me_drop(e, flat);
+    }
+    p.tokens = me_index_select(e, tokens, p.row_numbers); // (rows, h)
+    me_leave_with(e, frame, 3,
+                  (me_tensor *[]){p.tokens, p.probs, p.row_numbers});
+    return p;
+}
+
+me_tensor *me_unpermute(me_engine *e, me_tensor *rows, me_tensor *row_numbers,
+                        uint64_t n_tokens)
+{
+    return me_scatter_add_rows(e, rows, row_numbers, n_tokens);
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/multi_latent_attention.h"
+
+#include "nn/megatron/backend.h"
+#include "ops/view.h"
+
+/** Attention.__init__() makes a projection for heads of kv_channels, which
+ *  MultiLatentAttention.__init__() then replaces. */
+static void make_base_projection(me_nn *nn, me_tensor **weight,
+                                 me_tensor **bias)
+{
+    const me_config *c = nn->config;
+    const uint64_t inputs =
+        me_over_tensor(nn, c->model.num_attention_heads * c->model.kv_channels);
+    const me_category category = me_category_set(nn->e, ME_CATEGORY_PARAMETER);
+    *weight = me_empty(nn->e, "weight", c->train.params_dtype,
+                       ME_SHAPE(c->model.hidden_size, inputs));
+    *bias = c->model.add_bias_linear
+                ? me_empty(nn->e, "bias", c->train.params_dtype,
+                           ME_SHAPE(c->model.hidden_size))
+                : NULL;
+    me_category_set(nn->e, category);
+}
+
+static me_linear column_parallel(me_nn *nn, me_module_id parent,
+                                 const char *name, uint64_t inputs,
+                                 uint64_t outputs)
+{
+    return me_column_linear_create(nn, &(me_linear_spec){.name = name,
+                                                         .parent = parent,
+                                                         .inputs = inputs,
+                                                         .outputs = outputs});
+}
+
+static void create_query_projections(me_nn *nn, me_multi_latent_attention *a)
+{
+    const me_model_config *c = &nn->config->model;
+    const uint64_t outputs =
+        c->num_attention_heads * (c->qk_head_dim + c->qk_pos_emb_head_dim);
+    if (c->q_lora_rank == 0) {
+        a->linear_q_proj = column_parallel(nn, a->module, "linear_q_proj",
+                                           c->hidden_size, outputs);
+        return;
+    }
+    a->linear_q_down_proj = column_parallel(nn, a->module, "linear_q_down_proj",
+                                            c->hidden_size, c->q_lora_rank);
+    a->linear_q_up_proj = column_parallel(nn, a->module, "linear_q_up_proj",
+                                          c->q_lora_rank, outputs);
+}
+
+static void create_key_value_projections(me_nn *nn,
+                                         me_multi_latent_attention *a)
+{
+    const me_model_config *c = &nn->config->model;
+    a->linear_kv_down_proj =
+        column_parallel(nn, a->module, "linear_kv_down_proj", c->hidden_size,
+                        c->kv_lora_rank + c->qk_pos_emb_head_dim);
+    a->linear_kv_up_proj = column_parallel(
+        nn, a->module, "linear_kv_up_proj", c->kv_lora_rank,
+        c->num_attention_heads * (c->qk_head_dim + c->v_head_dim));
+}
+
+void me_multi_latent_attention_create(me_nn *nn, me_module_id parent,
+                                      me_multi_latent_attention *attention)
+{
+    const me_model_config *c = &nn->config->model;
+    me_multi_latent_attention *a = attention;
+    a->module = me_module_add(nn->e, parent, "self_attention");
+    me_core_attention_create(nn, a->module, &a->core_attention);
+    a->rotary_pos_emb = me_engine_alloc(nn->e, 1, sizeof *a->rotary_pos_emb);
+    if (a->rotary_pos_emb == NULL) {
+        return;
+    }
+    const me_frame frame = me_enter(nn->e);
+    me_tensor *replaced_weight = NULL;
+    me_tensor *replaced_bias = NULL;
+    make_base_projection(nn, &replaced_weight, &replaced_bias);
+    me_rope_create(nn, a->rotary_pos_emb);
+    a->linear_proj = me_row_linear_create(
+        nn, &(me_linear_spec){
+                .name = "linear_proj",
+                .parent = a->module,
+                .inputs = c->num_attention_heads * c->v_head_dim,
+                .outputs = c->hidden_size,
+                .has_bias = c->add_bias_linear,
+                .skip_bias_add = true,
+            });
+    me_drop(nn->e, replaced_weight);
+    me_drop(nn->e, replaced_bias);
+    create_query_projections(nn, a);
+    create_key_value_projections(nn, a);
+    if (c->qk_layernorm && c->q_lora_rank > 0) {
+        a->q_layernorm =
+            me_norm_create(nn, a->module, "q_layernorm", c->q_lora_rank);
+    }
+    if (c->qk_layernorm) {
+        a->kv_layernorm =
+            me_norm_create(nn, a->module, "kv_layernorm", c->kv_lora_rank);
+    }
+    me_leave(nn->e, frame, NULL);
+}
+
+void me_multi_latent_attention_fini(me_engine *e,
+                                    me_multi_latent_attention *attention)
+{
+    me_core_attention_fini(e, &attention->core_attention);
+    if (attention->rotary_pos_emb != NULL) {
+        me_rope_fini(e, attention->rotary_pos_emb);
+    }
+}
+
+/** A down projection's output is cut over the tensor ranks: gathered. */
+static me_tensor *project_down(me_nn *nn, const me_linear *linear, me_tensor *x)
+{
+    me_tensor *y = me_column_parallel(nn, linear, x);
+    if (nn->config->parallel.tensor > 1) {
+        y = me_rebind(nn->e, y,
+                      me_gather_from_tensor_region(nn->e, nn->comm, y));
+    }
+    return y;
+}
+
+/** This rank's rows again, since a column-parallel layer gathered them. */
+static me_tensor *scatter_rows(me_nn *nn, me_tensor *latent)
+{
+    if (!nn->config->parallel.sequence) {
+        return latent;
+    }
+    return me_rebind(nn->e, latent,
+                     me_scatter_to_sequence_region(nn->e, nn->comm, latent));
+}
+
+/** The latents (s/t, b, Q), (s/t, b, V), and the key's columns that turn,
+ *  (s, b, r). Without a query latent that is @p x itself. */
+static void project_to_latents(me_nn *nn,
+                               const me_multi_latent_attention *attention,
+                               me_tensor *x, me_tensor **latents_out)
+{
+    const me_model_config *c = &nn->config->model;
+    const bool has_query_latent = c->q_lora_rank > 0;
+    me_tensor *q_compressed = x;
+    if (has_query_latent) {
+        q_compressed = project_down(nn, &attention->linear_q_down_proj, x);
+        q_compressed = scatter_rows(nn, q_compressed);
+    }
+    me_tensor *kv_combined =
+        project_down(nn, &attention->linear_kv_down_proj, x);
+    me_tensor *parts[2] = {NULL, NULL};
+    me_split_last(nn->e, kv_combined, 2,
+                  (uint64_t[]){c->kv_lora_rank, c->qk_pos_emb_head_dim}, parts);
+    me_tensor *kv_compressed = scatter_rows(nn, parts[0]);
+    if (c->qk_layernorm && has_query_latent) {
+        q_compressed = me_rebind(
+            nn->e, q_compressed,
+            me_norm_forward(nn, &attention->q_layernorm, q_compressed));
+    }
+    if (c->qk_layernorm) {
+        kv_compressed = me_rebind(
+            nn->e, kv_compressed,
+            me_norm_forward(nn, &attention->kv_layernorm, kv_compressed));
+    }
+    latents_out[0] = q_compressed;
+    latents_out[1] = kv_compressed;
+    latents_out[2] = parts[1];
+}
+
+/** An up projection, its columns dealt to heads: (s, b, a/t, d). */
+static me_tensor *project_up(me_nn *nn, const me_linear *linear, me_tensor *x,
+                             uint64_t head_size)
+{
+    me_tensor *y = me_column_parallel(nn, linear, x);
+    const uint64_t heads =
+        me_over_tensor(nn, nn->config->model.num_attention_heads);
+    return me_view(nn->e, y,
+                   ME_SHAPE(me_dim(y, 0), me_dim(y, 1), heads, head_size));
+}
+
+/** qkv_up_proj_and_rope_apply(): query and key (s, b, a/t, c + r), value
+ *  (s, b, a/t, u). */
+static void project_to_heads(me_nn *nn,
+                             const me_multi_latent_attention *attention,
+                             me_tensor *const *latents, me_tensor *angles,
+                             me_tensor **qkv_out)
+{
+    me_engine *e = nn->e;
+    const me_model_config *c = &nn->config->model;
+    const me_frame frame = me_enter(e);
+    me_tensor *k_pos_emb = me_hold(e, latents[2]); // an argument dies first
+    me_tensor *q =
+        project_up(nn,
+                   c->q_lora_rank > 0 ? &attention->linear_q_up_proj
+                                      : &attention->linear_q_proj,
+                   latents[0], c->qk_head_dim + c->qk_pos_emb_head_dim);
+    me_tensor *kv = project_up(nn, &attention->linear_kv_up_proj, latents[1],
+                               c->qk_head_dim + c->v_head_dim);
+    k_pos_emb =
+        me_rebind(e, k_pos_emb,
+                  me_view(e, k_pos_emb,
+                          ME_SHAPE(me_dim(k_pos_emb, 0), me_dim(k_pos_emb, 1),
+                                   1, c->qk_pos_emb_head_dim)));
+    me_tensor *query[2] = {NULL, NULL}; // without and with position
+    me_tensor *pair[2] = {NULL, NULL};  // key without position, value
+    me_split_last(e, q, 2, (uint64_t[]){c->qk_head_dim, c->qk_pos_emb_head_dim},
+                  query);
+    me_split_last(e, kv, 2, (uint64_t[]){c->qk_head_dim, c->v_head_dim}, pair);
+    query[1] =
+        me_rebind(e, query[1], me_apply_rotary(nn, query[1], angles, true));
+    k_pos_emb =
+        me_rebind(e, k_pos_emb, me_apply_rotary(nn, k_pos_emb, angles, true));
+    qkv_out[0] = me_cat_last(e, query[0], query[1]);
+    k_pos_emb = me_rebind(e, k_pos_emb,
+                          me_expand(e, k_pos_emb, 2, me_dim(query[0], 2)));
+    qkv_out[1] = me_cat_last(e, pair[0], k_pos_emb);
+    qkv_out[2] = me_rebind(e, pair[1], me_contiguous(e, pair[1]));
+    me_leave_with(e, frame, 3, qkv_out);
+}
+
+/** get_query_key_value_tensors(): query, key, value and the two latents. */
+static void query_key_value(me_nn *nn,
+                            const me_multi_latent_attention *attention,
+                            me_tensor *x, me_tensor **out)
+{
+    const me_frame frame = me_enter(nn->e);
+    me_tensor *angles = me_rope_table(nn, attention->rotary_pos_emb);
+    me_tensor *latents[3] = {NULL, NULL, NULL};
+    project_to_latents(nn, attention, x, latents);
+    project_to_heads(nn, attention, latents, angles, out);
+    out[3] = latents[0];
+    out[4] = latents[1];
+    me_leave_with(nn->e, frame, 5, out);
+}
+
+me_tensor *
+me_multi_latent_attention_forward(me_nn *nn,
+                                  const me_multi_latent_attention *attention,
+                                  me_tensor *x, me_tensor *mask)
+{
+    me_engine *e = nn->e;
+    if (!me_engine_is_ok(e)) {
+        return me_none(e);
+    }
+    me_module_enter(e, attention->module);
+    const me_frame frame = me_enter(e);
+    me_tensor *qkv_and_latents[5] = {NULL, NULL, NULL, NULL, NULL};
+    query_key_value(nn, attention, x, qkv_and_latents);
+    me_hold(e, qkv_and_latents[0]); // core_attn_manager, for offloading
+    me_tensor *context = me_core_attention_forward(
+        nn, &attention->core_attention, qkv_and_latents[0], qkv_and_latents[1],
+        qkv_and_latents[2], mask);
+    me_tensor *y = me_row_parallel(nn, &attention->linear_proj, context);
+    me_leave(e, frame, y);
+    me_module_leave(e);
+    return y;
+}

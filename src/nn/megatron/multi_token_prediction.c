@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/multi_token_prediction.h"
+
+#include "nn/megatron/backend.h"
+#include "nn/megatron/loss.h"
+#include "ops/elementwise.h"
+#include "ops/reduce.h"
+#include "ops/view.h"
+
+/** roll_tensor(): everything one token further; and the sum of it all. */
+static me_tensor *roll(me_engine *e, const me_tensor *x, me_tensor **sum_out)
+{
+    me_tensor *rolled = me_pointwise(e, "roll", x, (me_dtype)x->dtype);
+    *sum_out = me_sum_detached(e, rolled);
+    return rolled;
+}
+
+/** `name = x`, also where the name is new. */
+static void set(me_engine *e, me_tensor **name, me_tensor *x)
+{
+    *name = *name == NULL ? x : me_rebind(e, *name, x);
+}
+
+/** A norm of its own, of which Megatron-LM makes no view. */
+static me_tensor *norm(me_nn *nn, const me_norm *module, me_tensor *x)
+{
+    const me_frame frame = me_enter(nn->e);
+    me_tensor *y = me_norm_forward(nn, module, x);
+    return me_leave(nn->e, frame, me_make_viewless(nn->e, y));
+}
+
+/** MultiTokenPredictionLayer._concat_embeddings: (s, b, h) twice to (s, b, h). */
+static me_tensor *concat_embeddings(me_nn *nn, const me_mtp_layer *layer,
+                                    me_tensor *hidden, me_tensor *decoder_input)
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *embedded = norm(nn, &layer->enorm, decoder_input);
+    me_tensor *x = norm(nn, &layer->hnorm, hidden);
+    x = me_rebind(e, x, me_cat_last(e, embedded, x)); // (s, b, 2h)
+    x = me_rebind(e, x, me_column_parallel(nn, &layer->eh_proj, x));
+    if (nn->config->parallel.tensor > 1) {
+        x = me_rebind(e, x, me_gather_from_tensor_region(e, nn->comm, x));
+    }
+    if (nn->config->parallel.sequence) {
+        x = me_rebind(e, x, me_scatter_to_sequence_region(e, nn->comm, x));
+    }
+    return me_leave(e, frame, x);
+}
+
+/** _proj_and_transformer_layer(); inputs: hidden states, embedding, mask and
+ *  angles. */
+static me_tensor *run_layer(const me_section *section, me_tensor *const *inputs)
+{
+    me_nn *nn = section->nn;
+    const me_mtp_layer *layer = section->self;
+    const me_frame frame = me_enter(nn->e);
+    me_tensor *x = concat_embeddings(nn, layer, inputs[0], inputs[1]);
+    x = me_rebind(nn->e, x,
+                  me_transformer_layer_forward(nn, &layer->mtp_model_layer, x,
+                                               inputs[2], inputs[3]));
+    x = me_rebind(nn->e, x, norm(nn, &layer->final_layernorm, x));
+    return me_leave(nn->e, frame, x);
+}
+
+static void create_layer(me_nn *nn, me_module_id parent, int32_t index,
+                         me_mtp_layer *layer)
+{
+    const uint64_t h = nn->config->model.hidden_size;
+    me_mtp_layer *l = layer;
+    l->module = me_module_add_index(nn->e, parent, (uint32_t)index);
+    l->enorm = me_norm_create(nn, l->module, "enorm", h);
+    l->hnorm = me_norm_create(nn, l->module, "hnorm", h);
+    l->eh_proj = me_column_linear_create(nn, &(me_linear_spec){
+                                                 .name = "eh_proj",
+                                                 .parent = l->module,
+                                                 .inputs = 2 * h,
+                                                 .outputs = h,
+                                             });
+    me_transformer_layer_create(
+        nn, me_module_add(nn->e, l->module, "mtp_model_layer"), -1,
+        &l->mtp_model_layer);
+    l->final_layernorm = me_norm_create(nn, l->module, "final_layernorm", h);
+    l->section = (me_section){.nn = nn, .run = run_layer, .self = l};
+}
+
+void me_mtp_block_create(me_nn *nn, me_module_id parent, me_mtp_block *block)
+{
+    const me_model_config *c = &nn->config->model;
+    const int32_t count = c->mtp_use_repeated_layer ? 1 : c->mtp_num_layers;
+    *block = (me_mtp_block){.module = me_module_add(nn->e, parent, "mtp")};
+    block->layers =
+        me_engine_alloc(nn->e, (size_t)count, sizeof *block->layers);
+    if (block->layers == NULL) {
+        return;
+    }
+    block->num_layers = count;
+    const me_module_id layers = me_module_add(nn->e, block->module, "layers");
+    for (int32_t i = 0; i < count; i++) {
+        create_layer(nn, layers, i, &block->layers[i]);
+    }
+}
+
+void me_mtp_block_fini(me_engine *e, me_mtp_block *block)
+{
+    for (int32_t i = 0; i < block->num_layers; i++) {
+        me_transformer_layer_fini(e, &block->layers[i].mtp_model_layer);
+    }
+    me_clear(e, &block->metrics.loss_values);
+    me_clear(e, &block->metrics.correct_values);
+    me_clear(e, &block->metrics.total_values);
+}
+
+/** What one depth hands to the next. */
+enum {
+    DEPTH_HIDDEN,
+    DEPTH_TOKENS,
+    DEPTH_POSITIONS,
+    DEPTH_STATE
+};
+
+/** _get_embeddings(): tokens and positions one further, and their embedding,
+ *  which is returned; the hidden states hide that they are a view. */
+static me_tensor *get_embeddings(me_nn *nn, const me_embedding_layer *embedding,
+                                 me_tensor **state)
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *sum = NULL;
+    me_tensor *last_sum = NULL;
+    me_tensor *tokens = roll(e, state[DEPTH_TOKENS], &sum);
+    me_tensor *positions = roll(e, state[DEPTH_POSITIONS], &last_sum);
+    me_rebind(e, sum, last_sum);
+    me_tensor *decoder_input =
+        me_embedding_forward(nn, embedding, tokens, positions);
+    me_tensor *hidden = me_make_viewless(e, state[DEPTH_HIDDEN]);
+    state[DEPTH_HIDDEN] = hidden;
+    state[DEPTH_TOKENS] = tokens;
+    state[DEPTH_POSITIONS] = positions;
+    me_leave_with(e, frame, 4,
+                  (me_tensor *[]){tokens, positions, decoder_input, hidden});
+    return decoder_input;
+}
+
+/** MultiTokenPredictionLayer.forward: replaces @p state. */
+static void layer_forward(me_nn *nn, const me_mtp_layer *layer,
+                          const me_mtp_inputs *inputs, me_tensor **state)
+{
+    me_engine *e = nn->e;
+    const me_config *c = nn->config;
+    const me_module_id before = me_module_current(e);
+    me_module_enter(e, layer->module);
+    const me_frame frame = me_enter(e);
+    me_tensor *decoder_input = get_embeddings(nn, inputs->embedding, state);
+    me_tensor *const now[ME_CHECKPOINT_INPUTS] = {
+        state[DEPTH_HIDDEN], decoder_input, inputs->attention_mask,
+        inputs->angles};
+    const bool is_recomputed = c->recompute.granularity == ME_RECOMPUTE_FULL &&
+                               c->recompute.method == ME_RECOMPUTE_UNIFORM;
+    me_tensor *y =
+        is_recomputed
+            ? me_checkpoint(nn, &layer->section, now,
+                            c->recompute.distribute_saved_activations &&
+                                !c->parallel.sequence)
+            : run_layer(&layer->section, now);
+    state[DEPTH_HIDDEN] = me_rebind(e, state[DEPTH_HIDDEN], y);
+    me_leave_with(e, frame, DEPTH_STATE, state);
+    me_module_leave(e);
+    me_module_resume(e, before);
+}
+
+me_tensor *me_mtp_block_forward(me_nn *nn, me_mtp_block *block,
+                                const me_mtp_inputs *inputs, me_tensor *hidden)
+{
+    me_engine *e = nn->e;
+    if (!me_engine_is_ok(e)) {
+        return me_none(e);
+    }
+    me_module_enter(e, block->module);
+    const me_frame frame = me_enter(e);
+    const int32_t depths = nn->config->model.mtp_num_layers;
+    me_tensor *list[1 + ME_MTP_MAX_DEPTHS] = {NULL};
+    me_tensor *state[DEPTH_STATE] = {
+        [DEPTH_TOKENS] = me_hold(e, inputs->tokens),
+        [DEPTH_POSITIONS] = me_hold(e, inputs->position_ids),
+    };
+    me_chunk_first(e, hidden, 1, list);
+    for (int32_t i = 0; i < depths && me_engine_is_ok(e); i++) {
+        me_tensor *const before[DEPTH_STATE] = {state[0], state[1], state[2]};
+        state[DEPTH_HIDDEN] = list[i];
+        layer_forward(nn, &block->layers[i % block->num_layers], inputs, state);
+        list[i + 1] = state[DEPTH_HIDDEN];
+        me_rebind(e, before[DEPTH_TOKENS], state[DEPTH_TOKENS]);
+        me_rebind(e, before[DEPTH_POSITIONS], state[DEPTH_POSITIONS]);
+    }
+    me_tensor *y = me_cat_first(e, 1 + (uint32_t)depths, list);
+    me_leave(e, frame, y);
+    me_module_leave(e);
+    return y;
+}
+
+/** MTPLossLoggingHelper.save_metrics_to_tracker(): added in place. */
+static void save_metrics(me_nn *nn, me_mtp_metrics *metrics)
+{
+    me_engine *e = nn->e;
+    if (metrics->loss_values != NULL || !me_engine_is_ok(e)) {
+        return;
+    }
+    const me_shape shape = ME_SHAPE((uint64_t)nn->config->model.mtp_num_layers);
+    const me_category category = me_category_set(e, ME_CATEGORY_OTHER);
+    const me_frame frame = me_enter(e);
+    me_tensor **vectors[3] = {&metrics->loss_values, &metrics->correct_values,
+                              &metrics->total_values};
+    for (int i = 0; i < 3; i++) {
+        *vectors[i] = me_retain(me_empty(e, "zeros", ME_DTYPE_FLOAT32, shape));
+    }
+    me_leave(e, frame, NULL);
+    me_category_set(e, category);
+}
+
+/** `x.sum().float()` of flags: they are widened for the sum. */
+static me_tensor *count_true(me_engine *e, const me_tensor *flags)
+{
+    me_tensor *sum = me_scratch(e, "sum", 8);
+    me_tensor *wide = me_pointwise(e, "to", flags, ME_DTYPE_INT64);
+    me_reduce_all(e, wide);
+    me_drop(e, wide);
+    return sum;
+}
+
+static me_tensor *to_float(me_engine *e, me_tensor *sum)
+{
+    me_tensor *y = me_empty(e, "to", ME_DTYPE_FLOAT32, ME_SCALAR);
+    me_drop(e, sum);
+    return y;
+}
+
+/** The largest logit's place in its row, (s, b) int64. */
+static me_tensor *argmax(me_engine *e, const me_tensor *logits,
+                         const me_tensor *like)
+{
+    me_tensor *y = me_pointwise(e, "argmax", like, ME_DTYPE_INT64);
+    me_reduce(e, &(me_reduction){
+                     .inputs = me_dim(logits, -1),
+                     .outputs = me_numel(like),
+                     .element_bytes = me_dtype_bytes((me_dtype)logits->dtype),
+                     .accumulator_bytes = 16,
+                 });
+    return y;
+}
+
+/** _vocab_parallel_argmax(): each rank's best, gathered and compared. */
+static me_tensor *vocab_parallel_argmax(me_nn *nn, const me_tensor *logits,
+                                        const me_tensor *like)
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    const uint64_t ranks = (uint64_t)nn->config->parallel.tensor;
+    const uint64_t n = me_numel(like);
+    me_tensor *value = me_pointwise(e, "max", like, (me_dtype)logits->dtype);
+    me_tensor *place = argmax(e, logits, like);
+    const me_tensor *own[2] = {value, place};
+    for (int i = 0; i < 2; i++) { // lists of tensors, one a rank
+        for (uint64_t k = 0; k < ranks; k++) {
+            me_empty_like(e, "empty_like", own[i]);
+        }
+    }
+    for (int i = 0; i < 2; i++) { // NCCL writes into one flat tensor first
+        me_tensor *flat = me_empty(e, "all_gather", (me_dtype)own[i]->dtype,
+                                   ME_SHAPE(ranks, n));
+        me_communicate(e, nn->comm,
+                       (me_call){ME_GROUP_TENSOR, ME_COLLECTIVE_ALL_GATHER,
+                                 own[i]->dtype, n, -1, false});
+        me_drop(e, flat);
+    }
+    for (int i = 0; i < 2; i++) {
+        me_empty(e, "stack", (me_dtype)own[i]->dtype, ME_SHAPE(ranks, n));
+    }
+    me_tensor *winner = me_pointwise(e, "argmax", like, ME_DTYPE_INT64);
+    me_pointwise(e, "gather", like, ME_DTYPE_INT64);
+    me_tensor *offset = me_pointwise(e, "mul", winner, ME_DTYPE_INT64);
+    me_tensor *y = me_pointwise(e, "add", winner, ME_DTYPE_INT64);
+    me_drop(e, offset);
+    return me_leave(e, frame, y);
+}
+
+/** _compute_mtp_acceptance_counts(): how many predictions were right, and of
+ *  how many; two scalars. */
+static void acceptance_counts(me_nn *nn, const me_tensor *logits,
+                              me_tensor *labels, me_tensor *loss_mask,
+                              me_tensor **counts_out)
+{
+    me_engine *e = nn->e;
+    const bool grad = me_grad_enable(e, false);
+    const me_frame frame = me_enter(e);
+    me_tensor *label_rows = me_transpose(e, labels, 0, 1); // (s, b)
+    me_tensor *mask_rows = me_transpose(e, loss_mask, 0, 1);
+    nn->config->parallel.tensor > 1
+        ? vocab_parallel_argmax(nn, logits, label_rows)
+        : argmax(e, logits, label_rows);
+    me_contiguous(e, label_rows);
+    me_tensor *mask = me_contiguous(e, mask_rows);
+    me_tensor *valid = me_pointwise(e, "to", mask, ME_DTYPE_BOOL);
+    me_tensor *equal = me_pointwise(e, "eq", mask, ME_DTYPE_BOOL);
+    me_tensor *right = me_pointwise(e, "and", mask, ME_DTYPE_BOOL);
+    me_drop(e, equal);
+    me_tensor *sum = count_true(e, right);
+    me_drop(e, right);
+    counts_out[0] = to_float(e, sum);
+    counts_out[1] = to_float(e, count_true(e, valid));
+    me_leave_with(e, frame, 2, counts_out);
+    me_grad_enable(e, grad);
+}
+
+/** Variables of process_mtp_loss() that one depth takes over from the one
+ *  before; in the order in which they die. */
+typedef struct loss_variables {
+    me_tensor *ignored_sum; /**< `_`: of the labels */
+    me_tensor *labels;
+    me_tensor *original_num_tokens;
+    me_tensor *logits;
+    me_tensor *num_tokens;
+    me_tensor *loss;       /**< (b, s), masked */
+    me_tensor *for_log[3]; /**< is there a token; at least 1; the loss */
+    me_tensor *counts[2];  /**< correct, total */
+    me_tensor *loss_mask;  /**< an argument: outlives the others */
+} loss_variables;
+
+/** `sum(loss) * (num_tokens > 0) / num_tokens.clamp(min=1)`, which the log
+ *  reads; its graph keeps two of the scalars. */
+static void loss_for_log(me_nn *nn, loss_variables *v)
+{
+    me_engine *e = nn->e;
+    me_tensor *log[3] = {NULL, NULL, NULL};
+    me_tensor *sum = me_sum_detached(e, v->loss);
+    me_tensor *is_any = me_scratch(e, "gt", 1);
+    log[0] = me_scratch(e, "to", 4);
+    me_drop(e, is_any);
+    me_tensor *product = me_scratch(e, "mul", 4);
+    me_drop(e, sum);
+    log[1] = me_scratch(e, "clamp", 4);
+    log[2] = me_scratch(e, "div", 4);
+    me_drop(e, product);
+    for (int i = 0; i < 3; i++) {
+        set(e, &v->for_log[i], log[i]);
+    }
+}
+
+static void auto_scaler_backward(me_engine *e, me_node *node,
+                                 me_tensor *const *gy, me_tensor **gx)
+{
+    const me_tensor *loss = node->saved[0];
+    gx[0] = gy[0];
+    me_tensor *ones = me_pointwise(e, "ones_like", loss, ME_DTYPE_FLOAT32);
+    gx[1] = me_pointwise(e, "mul", loss, ME_DTYPE_FLOAT32);
+    me_drop(e, ones);
+}
+
+static const me_op auto_scaler_op = {"MTPLossAutoScalerBackward",
+                                     auto_scaler_backward};
+
+/** MTPLossAutoScaler: the hidden states, to whose backward the loss is tied. */
+static me_tensor *tie_loss(me_engine *e, me_tensor *hidden, me_tensor *loss)
+{
+    me_node *node = me_record2(e, &auto_scaler_op, hidden, loss);
+    me_save(e, node, 0, loss);
+    return me_output(e, node,
+                     me_alias(e, hidden, hidden->shape, hidden->strides));
+}
+
+/** The loss of one depth, from its hidden states. @return the model's */
+static me_tensor *depth_loss(me_nn *nn, me_mtp_metrics *metrics,
+                             const me_mtp_head *head, me_tensor *const *hidden,
+                             loss_variables *v)
+{
+    me_engine *e = nn->e;
+    set(e, &v->logits,
+        me_column_linear(nn, head->output_layer, hidden[1],
+                         head->output_weight)); // (s, b, v/t)
+    me_drop(e, v->ignored_sum); // the name holds the missing bias now
+    v->ignored_sum = NULL;
+    me_tensor *sum = NULL;
+    me_tensor *labels = roll(e, v->labels, &sum);
+    set(e, &v->labels, labels);
+    set(e, &v->ignored_sum, sum);
+    me_tensor *mask = roll(e, v->loss_mask, &sum);
+    v->loss_mask = me_rebind(e, v->loss_mask, mask);
+    set(e, &v->num_tokens, sum);
+    set(e, &v->loss, me_language_model_loss(nn, v->labels, v->logits));
+    set(e, &v->loss, me_mul(e, v->loss_mask, v->loss)); // (b, s)
+    loss_for_log(nn, v);
+    me_tensor *counts[2] = {NULL, NULL};
+    acceptance_counts(nn, v->logits, v->labels, v->loss_mask, counts);
+    set(e, &v->counts[0], counts[0]);
+    set(e, &v->counts[1], counts[1]);
+    save_metrics(nn, metrics);
+    me_tensor *safe = me_empty(e, "clamp", ME_DTYPE_FLOAT32, ME_SCALAR);
+    me_tensor *scaled = me_mul_number(e, v->loss);
+    me_tensor *mean = me_div(e, scaled, safe);
+    me_drop(e, scaled);
+    me_tensor *tied = tie_loss(e, hidden[0], mean);
+    me_drop(e, mean);
+    me_drop(e, safe);
+    return tied;
+}
+
+me_tensor *me_process_mtp_loss(me_nn *nn, me_mtp_block *block,
+                               const me_mtp_head *head, me_tensor *hidden)
+{
+    me_engine *e = nn->e;
+    if (!me_engine_is_ok(e)) {
+        return me_none(e);
+    }
+    const me_frame frame = me_enter(e);
+    const int32_t depths = nn->config->model.mtp_num_layers;
+    me_tensor *list[1 + ME_MTP_MAX_DEPTHS] = {NULL};
+    loss_variables v = {.loss_mask = me_hold(e, head->loss_mask)};
+    me_chunk_first(e, hidden, 1 + (uint32_t)depths, list);
+    me_tensor *y = list[0];
+    v.labels = me_clone_detached(e, head->labels);
+    v.original_num_tokens = me_sum_detached(e, head->loss_mask);
+    for (int32_t i = 0; i < depths && me_engine_is_ok(e); i++) {
+        y = depth_loss(nn, &block->metrics, head,
+                       (me_tensor *[]){y, list[i + 1]}, &v);
+    }
+    me_drop(e, v.ignored_sum); // it was named before the others
+    return me_leave(e, frame, y);
+}

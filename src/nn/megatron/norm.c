@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/norm.h"
+
+#include "nn/megatron/backend.h"
+
+/** Has a kind of norm a bias? */
+static const bool has_bias[] = {
+    [ME_NORMALIZATION_LAYER_NORM] = true,
+    [ME_NORMALIZATION_RMS_NORM] = false,
+};
+
+me_norm me_norm_of(me_nn *nn, me_module_id module, uint64_t size,
+                   const char *const names[2])
+{
+    me_norm norm = {.module = module};
+    me_parameter **const parameters[2] = {&norm.weight, &norm.bias};
+    const int count = has_bias[nn->config->model.normalization] ? 2 : 1;
+    for (int i = 0; i < count; i++) {
+        *parameters[i] = me_parameter_create(
+            nn, &(me_parameter_spec){
+                    .name = names[i],
+                    .module = module,
+                    .shape = ME_SHAPE(size),
+                    .is_made_on_host = me_backend_of(nn)->makes_norms_on_host,
+                    .is_sequence_parallel = true,
+                });
+    }
+    return norm;
+}
+
+me_norm me_norm_create(me_nn *nn, me_module_id parent, const char *name,
+                       uint64_t size)
+{
+    static const char *const names[2] = {"weight", "bias"};
+    return me_norm_of(nn, me_module_add(nn->e, parent, name), size, names);
+}
+
+me_tensor *me_norm_forward(me_nn *nn, const me_norm *norm, me_tensor *x)
+{
+    if (!me_engine_is_ok(nn->e)) {
+        return me_none(nn->e);
+    }
+    me_module_enter(nn->e, norm->module);
+    me_tensor *y = me_backend_of(nn)->layer_norm(nn, norm, x);
+    me_module_leave(nn->e);
+    return y;
+}

@@ -1,0 +1,30 @@
+/**
+ * @file
+ * Normalisation layers (torch.nn.LayerNorm, torch.nn.RMSNorm).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_NN_MEGATRON_NORM_H
+#define MEMEST_NN_MEGATRON_NORM_H
+
+#include "nn/nn.h"
+
+typedef struct me_norm {
+    me_module_id module;
+    me_parameter *weight;
+    me_parameter *bias; /**< NULL: none */
+} me_norm;
+
+/** A norm over @p size columns, of the kind the model's config names. */
+me_norm me_norm_create(me_nn *nn, me_module_id parent, const char *name,
+                       uint64_t size);
+
+/** The same as part of the layer @p module, with names of its own: of a weight and
+ *  a bias; static. */
+me_norm me_norm_of(me_nn *nn, me_module_id module, uint64_t size,
+                   const char *const names[2]);
+
+/** (…, size) to (…, size). */
+me_tensor *me_norm_forward(me_nn *nn, const me_norm *norm, me_tensor *x);
+
+#endif /* MEMEST_NN_MEGATRON_NORM_H */

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/rope.h"
+
+#include "ops/elementwise.h"
+#include "ops/view.h"
+#include "tensor/launch.h"
+
+enum {
+    YARN_ORIGINAL_POSITIONS = 4096 /**< original_max_position_embeddings, which
+                                        no flag changes */
+};
+
+static me_tensor *floats(me_engine *e, const char *op, uint64_t n)
+{
+    return me_empty(e, op, ME_DTYPE_FLOAT32, ME_SHAPE(n));
+}
+
+/** 1 / base ** (arange(0, dim, 2) / dim); the power may be scaled, for yarn. */
+static me_tensor *make_frequencies(me_engine *e, uint64_t n, bool is_scaled)
+{
+    const me_frame frame = me_enter(e);
+    me_tensor *range = floats(e, "arange", n);
+    me_tensor *exponent = floats(e, "div", n);
+    me_drop(e, range);
+    me_tensor *power = floats(e, "pow", n);
+    me_drop(e, me_scratch(e, "base", 8));
+    me_drop(e, exponent);
+    if (is_scaled) {
+        power = me_rebind(e, power, floats(e, "mul", n));
+    }
+    me_tensor *reciprocal = floats(e, "reciprocal", n);
+    me_tensor *y = floats(e, "mul", n);
+    me_drop(e, reciprocal);
+    me_drop(e, power);
+    return me_leave(e, frame, y);
+}
+
+/** _yarn_linear_ramp_mask(). */
+static me_tensor *yarn_ramp(me_engine *e, uint64_t n)
+{
+    const me_frame frame = me_enter(e);
+    me_tensor *range = floats(e, "arange", n);
+    me_tensor *shifted = floats(e, "sub", n);
+    me_drop(e, range);
+    me_tensor *linear = floats(e, "div", n);
+    me_drop(e, shifted);
+    me_tensor *ramp = floats(e, "clamp", n);
+    me_drop(e, linear);
+    return me_leave(e, frame, ramp);
+}
+
+/** Positions times frequencies, (s, n), which twice beside each other are the
+ *  angles. */
+static me_tensor *angles_of(me_engine *e, uint64_t s, uint64_t n,
+                            me_tensor **positions_out)
+{
+    me_tensor *range = floats(e, "arange", s);
+    *positions_out = floats(e, "add", s);
+    me_drop(e, range);
+    return me_empty(e, "outer", ME_DTYPE_FLOAT32, ME_SHAPE(s, n));
+}
+
+static me_tensor *twice(me_engine *e, uint64_t s, uint64_t n)
+{
+    return me_empty(e, "cat", ME_DTYPE_FLOAT32, ME_SHAPE(s, 1, 1, 2 * n));
+}
+
+/** RotaryEmbedding.forward: (s, 1, 1, 2n). */
+static me_tensor *rope_forward(me_engine *e, uint64_t s, uint64_t n)
+{
+    const me_frame frame = me_enter(e);
+    me_tensor *positions = NULL;
+    me_tensor *angles = angles_of(e, s, n, &positions);
+    me_drop(e, positions);
+    me_tensor *y = twice(e, s, n);
+    me_drop(e, angles);
+    return me_leave(e, frame, y);
+}
+
+/** YarnRotaryEmbedding.get_emb: its variables live until it returns. */
+static me_tensor *yarn_forward(me_engine *e, uint64_t s, uint64_t n)
+{
+    const me_frame frame = me_enter(e);
+    me_tensor *ramp = yarn_ramp(e, n);
+    floats(e, "rsub", n); // inv_freq_mask
+    me_drop(e, ramp);
+    me_tensor *rest = floats(e, "rsub", n);
+    me_tensor *inter = floats(e, "mul", n);
+    me_drop(e, rest);
+    me_tensor *extra = floats(e, "mul", n);
+    floats(e, "add", n); // inv_freq
+    me_drop(e, inter);
+    me_drop(e, extra);
+    me_tensor *positions = NULL;
+    angles_of(e, s, n, &positions);
+    return me_leave(e, frame, twice(e, s, n));
+}
+
+static bool is_yarn(const me_nn *nn)
+{
+    return nn->config->model.multi_latent_attention &&
+           nn->config->model.rope_type == ME_ROPE_TYPE_YARN;
+}
+
+/** YarnRotaryEmbedding._set_cos_sin_cache(), which only a fused kernel reads. */
+static void set_cos_sin_cache(me_nn *nn, uint64_t n, me_tensor **cached_out)
+{
+    me_engine *e = nn->e;
+    static const char *const functions[2] = {"cos", "sin"};
+    me_tensor *angles = yarn_forward(e, YARN_ORIGINAL_POSITIONS, n);
+    for (int i = 0; i < 2; i++) {
+        me_tensor *f = me_pointwise(e, functions[i], angles, ME_DTYPE_FLOAT32);
+        cached_out[i] = me_retain(me_mul_number(e, f));
+        me_buffer_register(nn, &cached_out[i]);
+        me_drop(e, f);
+    }
+    me_drop(e, angles);
+}
+
+void me_rope_create(me_nn *nn, me_rope *rope)
+{
+    me_engine *e = nn->e;
+    const uint64_t n = nn->config->model.rotary_size / 2;
+    const me_category category = me_category_set(e, ME_CATEGORY_BUFFER);
+    const me_frame frame = me_enter(e);
+    for (int i = 0; i < 2 && is_yarn(nn); i++) {
+        rope->yarn[i] = me_retain(make_frequencies(e, n, i == 1));
+    }
+    rope->inverse_frequencies = me_retain(make_frequencies(e, n, false));
+    if (is_yarn(nn)) {
+        set_cos_sin_cache(nn, n, rope->yarn + 2);
+    }
+    me_leave(e, frame, NULL);
+    me_category_set(e, category);
+}
+
+void me_rope_fini(me_engine *e, me_rope *rope)
+{
+    me_clear(e, &rope->inverse_frequencies);
+    me_clear(e, &rope->table);
+    for (int i = 0; i < 4; i++) {
+        me_clear(e, &rope->yarn[i]);
+    }
+}
+
+/** The embedding is the one used last; the one used longest ago is forgotten
+ *  where there is no room. */
+static void touch(me_engine *e, me_rope_cache *cache, me_rope *rope)
+{
+    int at = 0;
+    while (at < cache->count && cache->ropes[at] != rope) {
+        at++;
+    }
+    if (at == ME_ROPE_CACHE_SIZE) {
+        me_clear(e, &cache->ropes[--at]->table);
+    } else if (at == cache->count) {
+        cache->count++;
+    }
+    for (; at > 0; at--) {
+        cache->ropes[at] = cache->ropes[at - 1];
+    }
+    cache->ropes[0] = rope;
+}
+
+me_tensor *me_rope_table(me_nn *nn, me_rope *rope)
+{
+    me_engine *e = nn->e;
+    if (!me_engine_is_ok(e)) {
+        return me_none(e);
+    }
+    if (rope->table == NULL) {
+        const uint64_t s = nn->config->model.rank_seq_length;
+        const uint64_t n = nn->config->model.rotary_size / 2;
+        const me_category category = me_category_set(e, ME_CATEGORY_BUFFER);
+        const me_frame frame = me_enter(e);
+        rope->table = me_retain(is_yarn(nn) ? yarn_forward(e, s, n)
+                                            : rope_forward(e, s, n));
+        me_leave(e, frame, NULL);
+        me_category_set(e, category);
+    }
+    if (nn->rope_cache != NULL) {
+        touch(e, nn->rope_cache, rope);
+    }
+    return rope->table;
+}
+
+/** cat(−second half, first half) of the last dimension. */
+static me_tensor *rotate_half(me_engine *e, me_tensor *x)
+{
+    const me_frame frame = me_enter(e);
+    const uint64_t half = me_dim(x, -1) / 2;
+    me_tensor *parts[2] = {NULL, NULL};
+    me_split_last(e, x, 2, (uint64_t[]){half, half}, parts);
+    me_tensor *minus = me_neg(e, parts[1]);         // (s, b, a, d/2)
+    me_tensor *y = me_cat_last(e, minus, parts[0]); // (s, b, a, d)
+    me_drop(e, minus);
+    return me_leave(e, frame, y);
+}
+
+/** A function of the angles, times mscale, in the dtype of the heads. */
+static me_tensor *angle_factor(me_engine *e, const char *op, me_tensor *angles,
+                               me_dtype dtype)
+{
+    const me_frame frame = me_enter(e);
+    me_tensor *f =
+        me_pointwise(e, op, angles, ME_DTYPE_FLOAT32); // (s, 1, 1, d)
+    me_tensor *scaled = me_mul_number(e, f);
+    me_drop(e, f);
+    return me_leave(e, frame, me_cast(e, scaled, dtype));
+}
+
+/** Even columns, then odd ones. */
+static me_tensor *deinterleave(me_engine *e, me_tensor *x)
+{
+    const me_frame frame = me_enter(e);
+    me_tensor *even = me_every_second(e, x, 0);
+    me_tensor *odd = me_every_second(e, x, 1);
+    return me_leave(e, frame, me_cat_last(e, even, odd));
+}
+
+me_tensor *me_apply_rotary(me_nn *nn, me_tensor *t, me_tensor *angles,
+                           bool mla_rotary_interleaved)
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    const uint64_t rotary = nn->config->model.rotary_size;
+    me_launch_host(e, ME_HOST_ROTARY);
+    me_tensor *turning = me_slice(e, t, -1, 0, rotary);
+    me_tensor *passing = me_slice(e, t, -1, rotary, me_dim(t, -1));
+    if (mla_rotary_interleaved) {
+        turning = me_rebind(e, turning, deinterleave(e, turning));
+    }
+    me_tensor *cos = angle_factor(e, "cos", angles, t->dtype);
+    me_tensor *sin = angle_factor(e, "sin", angles, t->dtype);
+
+    me_tensor *straight = me_mul(e, turning, cos); // (s, b, a, d)
+    me_tensor *half = rotate_half(e, turning);
+    me_tensor *turned = me_mul(e, half, sin);
+    me_drop(e, half);
+    me_tensor *sum = me_add(e, straight, turned);
+    me_drop(e, straight);
+    me_drop(e, turned);
+    turning = me_rebind(e, turning, sum);
+    return me_leave(e, frame, me_cat_last(e, turning, passing));
+}

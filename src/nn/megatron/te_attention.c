@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/te_attention.h"
+
+#include "base/size.h"
+#include "nn/megatron/te_state.h"
+#include "ops/attention.h"
+#include "ops/dropout.h"
+#include "ops/elementwise.h"
+#include "ops/matmul.h"
+#include "ops/softmax.h"
+#include "ops/te_attention.h"
+#include "ops/view.h"
+#include "tensor/launch.h"
+
+/** Are the three interleaved views of one projection, a head's query, key and
+ *  value side by side? */
+static bool is_interleaved(me_tensor *const qkv[3])
+{
+    const uint64_t d = me_dim(qkv[0], 3);
+    bool is = true;
+    for (int i = 0; i < 3; i++) {
+        is = is && qkv[i]->storage == qkv[0]->storage &&
+             me_shape_equal(&qkv[i]->shape, &qkv[0]->shape) &&
+             qkv[i]->strides[3] == 1 && qkv[i]->strides[2] == 3 * d;
+    }
+    return is;
+}
+
+/** DotProductAttention.forward() before it takes a back end: get_qkv_layout()
+ *  copies what has holes unless all are interleaved, which @return says. */
+static bool prepare(me_nn *nn, me_tensor *const given[3], me_tensor *dense[3])
+{
+    const bool is_one = is_interleaved(given);
+    for (int i = 0; i < 3; i++) {
+        dense[i] = is_one ? given[i] : me_contiguous(nn->e, given[i]);
+    }
+    me_te_full_cu_seqlens(nn, me_dim(given[0], 1), me_dim(given[0], 0));
+    return is_one;
+}
+
+me_tensor *me_te_attention_fused(me_nn *nn, me_tensor *const qkv[3],
+                                 me_tensor *offset)
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *dense[3] = {NULL, NULL, NULL};
+    const me_te_attention_spec spec = {.is_interleaved =
+                                           prepare(nn, qkv, dense)};
+    if (offset != NULL) {
+        offset = me_cast(e, offset, ME_DTYPE_FLOAT32);
+    }
+    me_tensor *y = me_te_fused_attention(e, dense, offset, &spec);
+    const uint64_t width = me_size_mul(me_dim(y, 2), me_dim(y, 3));
+    return me_leave(e, frame,
+                    me_view(e, y, ME_SHAPE(me_dim(y, 0), me_dim(y, 1), width)));
+}
+
+static me_tensor *integers(me_engine *e, const char *op, uint64_t rows,
+                           uint64_t columns)
+{
+    return me_empty(e, op, ME_DTYPE_INT32, ME_SHAPE(1, 1, rows, columns));
+}
+
+static me_tensor *bools(me_engine *e, const char *op, uint64_t s)
+{
+    return me_empty(e, op, ME_DTYPE_BOOL, ME_SHAPE(1, 1, s, s));
+}
+
+/** not (left <= 0 and not right < 0). */
+static me_tensor *window_mask(me_engine *e, uint64_t s)
+{
+    const me_frame frame = me_enter(e);
+    me_tensor *is_left = bools(e, "le", s);
+    me_tensor *is_right = bools(e, "lt", s);
+    me_tensor *is_not_right = bools(e, "bitwise_not", s);
+    me_drop(e, is_right);
+    bools(e, "bitwise_and", s);
+    me_drop(e, is_left);
+    me_drop(e, is_not_right);
+    return me_leave(e, frame, bools(e, "logical_not", s));
+}
+
+/** get_full_mask(): the window's mask, made anew in every layer, with what the
+ *  loader made. (1 or b, 1, s, s) */
+static me_tensor *full_mask(me_engine *e, uint64_t s, const me_tensor *given)
+{
+    const me_frame frame = me_enter(e);
+    me_tensor *rows = integers(e, "arange", s, 1);
+    me_tensor *columns = integers(e, "arange", 1, s);
+    integers(e, "sub", s, s);
+    me_drop(e, rows);
+    me_drop(e, columns);
+    integers(e, "swa_left", s, s);
+    integers(e, "swa_right", s, s);
+    me_tensor *mask = window_mask(e, s);
+    if (given != NULL) {
+        mask = me_empty(e, "logical_or", ME_DTYPE_BOOL, given->shape);
+    }
+    return me_leave(e, frame, mask);
+}
+
+/** The product of queries and keys, and the result that it does not use: (b, a,
+ *  s, s). */
+static me_tensor *scores_of(me_engine *e, me_tensor *query, me_tensor *key)
+{
+    const me_frame frame = me_enter(e);
+    const uint64_t s = me_dim(query, 0);
+    const uint64_t b = me_dim(query, 1);
+    const uint64_t a = me_dim(query, 2);
+    const uint64_t d = me_dim(query, 3);
+    me_tensor *unused = me_empty(e, "matmul_result", (me_dtype)query->dtype,
+                                 ME_SHAPE(b * a, s, s));
+    me_tensor *q = me_reshape(e, query, ME_SHAPE(s, b * a, d));
+    me_tensor *k = me_reshape(e, key, ME_SHAPE(s, b * a, d));
+    me_tensor *turned = me_transpose(e, me_transpose(e, k, 0, 1), 1, 2);
+    me_tensor *product = me_baddbmm(e, me_transpose(e, q, 0, 1), turned);
+    me_drop(e, unused);
+    return me_leave(e, frame, me_view(e, product, ME_SHAPE(b, a, s, s)));
+}
+
+/** FusedScaleMaskSoftmax.is_kernel_available(). */
+static bool has_softmax_kernel(const me_tensor *scores)
+{
+    enum {
+        LEAST_KEYS = 16,
+        MOST_KEYS = 16384,
+        ROWS_OF_A_BLOCK = 4
+    };
+
+    const uint64_t rows = me_size_mul(me_dim(scores, 0), me_dim(scores, 1));
+    const uint64_t s = me_dim(scores, 3);
+    const uint64_t block = s <= 128 ? 2 * ROWS_OF_A_BLOCK : ROWS_OF_A_BLOCK;
+    return scores->dtype != ME_DTYPE_FLOAT32 && s > LEAST_KEYS &&
+           s < MOST_KEYS && s % 8 == 0 && rows % 4 == 0 &&
+           me_dim(scores, 2) % block == 0;
+}
+
+/** forward_torch_softmax(), in float32. */
+static me_tensor *torch_softmax(me_nn *nn, me_tensor *scores,
+                                const me_tensor *mask)
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    const me_dtype dtype = (me_dtype)scores->dtype;
+    me_tensor *input = me_cast(e, scores, ME_DTYPE_FLOAT32);
+    (void)me_te_causal_mask(nn, me_dim(scores, 3));
+    me_tensor *both = me_empty(e, "logical_or", ME_DTYPE_BOOL, mask->shape);
+    me_masked_fill_in_place(e, input, both);
+    me_tensor *probs = me_softmax(e, input);
+    if (dtype != ME_DTYPE_FLOAT32) {
+        probs = me_rebind(e, probs, me_cast(e, probs, dtype));
+    }
+    return me_leave(e, frame, probs);
+}
+
+/** Values weighed by probabilities, heads side by side: (s, b, a d). */
+static me_tensor *context_of(me_engine *e, me_tensor *probs, me_tensor *value)
+{
+    const me_frame frame = me_enter(e);
+    const uint64_t s = me_dim(value, 0);
+    const uint64_t b = me_dim(value, 1);
+    const uint64_t a = me_dim(value, 2);
+    const uint64_t d = me_dim(value, 3);
+    me_tensor *v =
+        me_transpose(e, me_reshape(e, value, ME_SHAPE(s, b * a, d)), 0, 1);
+    me_tensor *rows =
+        me_bmm(e, me_view(e, probs, ME_SHAPE(b * a, s, s)), v); // (ba, s, d)
+    me_tensor *heads = me_view(e, rows, ME_SHAPE(b, a, s, d));
+    me_tensor *turned = me_permute(e, heads, (int32_t[]){2, 0, 1, 3});
+    me_tensor *context = me_contiguous(e, turned); // (s, b, a, d)
+    return me_leave(e, frame, me_view(e, context, ME_SHAPE(s, b, a * d)));
+}
+
+/** UnfusedDotProductAttention.forward(). */
+static me_tensor *unfused(me_nn *nn, me_tensor *const qkv[3], me_tensor *mask)
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *query = qkv[0];
+    me_tensor *key = qkv[1];
+    me_tensor *value = qkv[2];
+    const uint64_t a = me_dim(query, 2);
+    me_tensor *full = full_mask(e, me_dim(query, 0), mask);
+    if (me_dim(key, 2) != a) {
+        key = me_repeat_heads(e, key, a / me_dim(key, 2));
+        value = me_repeat_heads(e, value, a / me_dim(value, 2));
+    }
+    me_tensor *scores = scores_of(e, query, key);
+    me_tensor *probs = has_softmax_kernel(scores)
+                           ? me_te_masked_softmax(e, scores)
+                           : torch_softmax(nn, scores, full);
+    me_tensor *dropped =
+        me_dropout(e, probs, nn->config->model.attention_dropout);
+    probs = me_rebind(e, probs, dropped);
+    me_tensor *context = context_of(e, probs, value);
+    return me_leave(e, frame, context);
+}
+
+me_tensor *me_te_attention_unfused(me_nn *nn, me_tensor *const qkv[3],
+                                   me_tensor *mask)
+{
+    const me_frame frame = me_enter(nn->e);
+    me_tensor *dense[3] = {NULL, NULL, NULL};
+    (void)prepare(nn, qkv, dense);
+    return me_leave(nn->e, frame, unfused(nn, dense, mask));
+}

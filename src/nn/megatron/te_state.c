@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/te_state.h"
+
+#include "base/alloc.h"
+#include "base/size.h"
+
+/** get_cublas_workspace_size_bytes() from compute capability 9.0 on, and 1 KiB
+ *  that it is aligned with (cpp_extensions/gemm.py). */
+static const uint64_t WORKSPACE_BYTES = (UINT64_C(32) << 20) + 1024;
+
+void me_te_state_fini(me_engine *e, me_te_state *state)
+{
+    for (uint32_t i = 0; i < state->count; i++) {
+        me_clear(e, &state->entries[i].tensor);
+    }
+    me_free(state->entries);
+    *state = (me_te_state){.entries = NULL};
+}
+
+/** Where such a tensor is kept, NULL there until it is made; the place moves when
+ *  another is asked for. NULL after a failure. */
+static me_tensor **kept(me_nn *nn, const char *what, me_dtype dtype,
+                        const me_shape *shape)
+{
+    me_te_state *state = nn->te;
+    if (!me_engine_is_ok(nn->e) || state == NULL) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < state->count; i++) {
+        const me_te_entry *entry = &state->entries[i];
+        if (entry->what == what && entry->dtype == dtype &&
+            me_shape_equal(&entry->shape, shape)) {
+            return &state->entries[i].tensor;
+        }
+    }
+    me_te_entry *entries = me_grow(state->entries, state->count,
+                                   &state->capacity, sizeof *entries, "te");
+    if (entries == NULL) {
+        me_engine_fail(nn->e, ME_ERR_NOMEM, "no host memory for the job");
+        return NULL;
+    }
+    state->entries = entries;
+    state->entries[state->count] =
+        (me_te_entry){.what = what, .dtype = dtype, .shape = *shape};
+    return &state->entries[state->count++].tensor;
+}
+
+/** The tensor that is kept under these, made if it is not there. */
+static me_tensor *keep(me_nn *nn, const char *what, me_dtype dtype,
+                       const me_shape *shape)
+{
+    me_tensor **tensor = kept(nn, what, dtype, shape);
+    if (tensor == NULL) {
+        return me_none(nn->e);
+    }
+    if (*tensor == NULL) {
+        *tensor = me_keep(nn->e, what, ME_CATEGORY_BUFFER, dtype, *shape);
+    }
+    return *tensor;
+}
+
+static const char workspace[] = "get_cublas_workspace";
+static const char dummy[] = "get_dummy_wgrad";
+static const char cu_seqlens[] = "get_full_cu_seqlens";
+static const char causal_mask[] = "default_causal_mask";
+
+static void ensure_workspace(me_nn *nn)
+{
+    (void)keep(nn, workspace, ME_DTYPE_UINT8, &ME_SHAPE(WORKSPACE_BYTES));
+}
+
+static void tell_product(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
+                         const me_shape *shape, uint64_t inner)
+{
+    const uint64_t columns = shape->ndim == 0 ? 0 : shape->dim[shape->ndim - 1];
+    const uint64_t rows = columns == 0 ? 0 : me_shape_numel(shape) / columns;
+    me_launch_product(nn->e, kernel, dtype, 1,
+                      (uint64_t[3]){rows, columns, inner});
+}
+
+me_tensor *me_te_gemm(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
+                      me_shape shape, uint64_t inner)
+{
+    ensure_workspace(nn);
+    me_tensor *y = me_empty(nn->e, me_kernel_class_name(kernel), dtype, shape);
+    tell_product(nn, kernel, dtype, &shape, inner);
+    return y;
+}
+
+void me_te_gemm_into(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
+                     me_shape shape, uint64_t inner)
+{
+    ensure_workspace(nn);
+    tell_product(nn, kernel, dtype, &shape, inner);
+}
+
+bool me_fuses_weight_gradients(const me_nn *nn)
+{
+    return nn->config->impl.transformer == ME_TRANSFORMER_ENGINE &&
+           nn->config->train.gradient_accumulation_fusion;
+}
+
+bool me_te_is_dummy_wgrad(const me_nn *nn, const me_tensor *gradient)
+{
+    const me_te_state *state = nn->te;
+    for (uint32_t i = 0; state != NULL && i < state->count; i++) {
+        const me_te_entry *entry = &state->entries[i];
+        if (entry->what == dummy && entry->tensor != NULL &&
+            entry->tensor->storage == gradient->storage) {
+            return true;
+        }
+    }
+    return false;
+}
+
+me_tensor *me_te_dummy_wgrad(me_nn *nn, me_dtype dtype, const me_shape *shape)
+{
+    return me_detach(nn->e, keep(nn, dummy, dtype, shape));
+}
+
+void me_te_full_cu_seqlens(me_nn *nn, uint64_t batch, uint64_t rows)
+{
+    me_tensor **tensor =
+        kept(nn, cu_seqlens, ME_DTYPE_INT32, &ME_SHAPE(batch, rows));
+    if (tensor != NULL && *tensor == NULL) {
+        *tensor = me_keep(nn->e, cu_seqlens, ME_CATEGORY_BUFFER, ME_DTYPE_INT32,
+                          ME_SHAPE(me_size_add(batch, 1)));
+    }
+}
+
+me_tensor *me_te_causal_mask(me_nn *nn, uint64_t rows)
+{
+    const me_shape shape = ME_SHAPE(rows, rows);
+    me_tensor **tensor = kept(nn, causal_mask, ME_DTYPE_BOOL, &shape);
+    if (tensor == NULL) {
+        return me_none(nn->e);
+    }
+    if (*tensor == NULL) {
+        const me_frame frame = me_enter(nn->e);
+        (void)me_empty(nn->e, "ones", ME_DTYPE_BOOL, shape);
+        *tensor = me_keep(nn->e, causal_mask, ME_CATEGORY_BUFFER, ME_DTYPE_BOOL,
+                          shape);
+        me_leave(nn->e, frame, NULL);
+    }
+    return *tensor;
+}

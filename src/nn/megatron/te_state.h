@@ -1,0 +1,61 @@
+/**
+ * @file
+ * What Transformer Engine's Python modules keep for the life of a process:
+ * cuBLAS's workspace, dummies of weight gradients, lengths of sequences, masks.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_NN_MEGATRON_TE_STATE_H
+#define MEMEST_NN_MEGATRON_TE_STATE_H
+
+#include "nn/nn.h"
+#include "tensor/launch.h"
+
+/** One of what is kept: what, for which sizes and type. */
+typedef struct me_te_entry {
+    const char *what; /**< static */
+    me_shape shape; /**< of the tensor, but for lengths of sequences, whose key
+                           is samples and rows */
+    me_dtype dtype;
+    me_tensor *tensor; /**< owned */
+} me_te_entry;
+
+/** All that is kept. */
+typedef struct me_te_state {
+    me_te_entry *entries;
+    uint32_t count;
+    uint32_t capacity;
+} me_te_state;
+
+/** Let go of it all. */
+void me_te_state_fini(me_engine *e, me_te_state *state);
+
+/** A product of TE's: cuBLAS's workspace of the process, if it is the first, and
+ *  then as me_gemm(), without PyTorch's own workspace. */
+me_tensor *me_te_gemm(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
+                      me_shape shape, uint64_t inner);
+
+/** A product of TE's into something that exists already, a weight's main
+ *  gradient: (rows, columns) from @p inner. */
+void me_te_gemm_into(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
+                     me_shape shape, uint64_t inner);
+
+/** Do products of weight gradients add to the main gradient by themselves
+ *  (gradient_accumulation_fusion with Transformer Engine)? */
+bool me_fuses_weight_gradients(const me_nn *nn);
+
+/** get_dummy_wgrad(): what stands for the gradient of a weight of @p shape whose
+ *  main gradient has it already. @return a new variable, a view */
+me_tensor *me_te_dummy_wgrad(me_nn *nn, me_dtype dtype, const me_shape *shape);
+
+/** Is a gradient such a dummy (grad_added_to_main_grad)? */
+bool me_te_is_dummy_wgrad(const me_nn *nn, const me_tensor *gradient);
+
+/** get_full_cu_seqlens(): the lengths of @p batch sequences of @p rows rows; made
+ *  once. */
+void me_te_full_cu_seqlens(me_nn *nn, uint64_t batch, uint64_t rows);
+
+/** _get_default_causal_mask() of @p rows queries and keys; borrowed. */
+me_tensor *me_te_causal_mask(me_nn *nn, uint64_t rows);
+
+#endif /* MEMEST_NN_MEGATRON_TE_STATE_H */

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/token_dispatcher.h"
+
+#include "base/size.h"
+#include "nn/megatron/moe_utils.h"
+#include "ops/view.h"
+#include "tensor/launch.h"
+
+static const me_dispatcher_kind *const kinds[] = {
+    [ME_DISPATCHER_ALL_GATHER] = &me_dispatcher_all_gather,
+    [ME_DISPATCHER_ALL_TO_ALL] = &me_dispatcher_all_to_all,
+};
+
+void me_dispatcher_create(me_nn *nn, int32_t layer, me_dispatcher *dispatcher)
+{
+    const me_config *c = nn->config;
+    const uint64_t n_local = c->moe.num_experts / (uint64_t)c->parallel.expert;
+    *dispatcher = (me_dispatcher){
+        .kind = kinds[c->moe.token_dispatcher],
+        .nn = nn,
+        .n_local = (uint32_t)n_local,
+        .counts = me_engine_alloc(nn->e, n_local, sizeof(uint64_t)),
+        .exchange = {.nn = nn, .layer = layer},
+    };
+}
+
+void me_dispatcher_fini(me_engine *e, me_dispatcher *dispatcher)
+{
+    me_clear(e, &dispatcher->probs);
+    me_clear(e, &dispatcher->routing_map);
+    me_clear(e, &dispatcher->row_numbers);
+}
+
+void me_dispatcher_launch_host(const me_nn *nn)
+{
+    static const me_host_work works[] = {
+        [ME_DISPATCHER_ALL_GATHER] = ME_HOST_ALL_GATHER_DISPATCHER,
+        [ME_DISPATCHER_ALL_TO_ALL] = ME_HOST_ALL_TO_ALL_DISPATCHER,
+    };
+    const me_config *c = nn->config;
+    me_launch_host(nn->e, works[c->moe.token_dispatcher]);
+    if (c->parallel.expert > 1) {
+        me_launch_host(nn->e, ME_HOST_EXPERT_RANKS);
+    }
+}
+
+/** What the router said, as far as the program sees it: how many rows. */
+static void count_rows(me_dispatcher *d, uint64_t n_tokens)
+{
+    const me_config *c = d->nn->config;
+    const me_routing_place at = {
+        .rank = d->nn->comm->index[ME_GROUP_WORLD],
+        .iteration = me_iteration_get(d->nn->e),
+        .layer = d->exchange.layer,
+        .microbatch = me_microbatch_get(d->nn->e),
+    };
+    d->n_tokens = n_tokens;
+    d->exchange.balanced = me_size_mul(n_tokens, c->moe.router_topk);
+    d->n_rows = me_expert_rows(&d->exchange);
+    me_routing_counts(
+        d->nn->routing, &at,
+        me_size_mul(d->exchange.balanced, (uint64_t)c->parallel.expert_tensor),
+        d->n_local, d->counts);
+}
+
+/** After a failure, with which the attributes may be missing. */
+static me_dispatched nothing(me_engine *e)
+{
+    return (me_dispatched){me_none(e), me_none(e)};
+}
+
+me_dispatched me_dispatch_preprocess(me_dispatcher *d, me_tensor *x,
+                                     me_tensor *probs, me_tensor *map)
+{
+    me_engine *e = d->nn->e;
+    if (!me_engine_is_ok(e)) {
+        return nothing(e);
+    }
+    const me_frame frame = me_enter(e);
+    const uint64_t h = me_dim(x, -1);
+    d->shape = x->shape;
+    me_dispatcher_launch_host(d->nn);
+    count_rows(d, me_rows(x));
+    me_tensor *tokens = me_view(e, x, ME_SHAPE(me_rows(x), h)); // (T, h)
+    const me_dispatched rows =
+        d->kind->dispatch_preprocess(d, tokens, probs, map);
+    me_leave_with(e, frame, 2, (me_tensor *[]){rows.tokens, rows.probs});
+    return rows;
+}
+
+me_dispatched me_token_dispatch(me_dispatcher *d, me_dispatched rows)
+{
+    me_engine *e = d->nn->e;
+    if (!me_engine_is_ok(e)) {
+        return nothing(e);
+    }
+    if (d->nn->config->parallel.expert == 1) {
+        me_hold(e, rows.tokens); // by another name
+        return rows;
+    }
+    const me_frame frame = me_enter(e);
+    const me_dispatched sent = d->kind->token_dispatch(d, rows);
+    me_leave_with(e, frame, 2, (me_tensor *[]){sent.tokens, sent.probs});
+    return sent;
+}
+
+me_dispatched me_dispatch_postprocess(me_dispatcher *d, me_dispatched rows)
+{
+    if (!me_engine_is_ok(d->nn->e)) {
+        return nothing(d->nn->e);
+    }
+    return d->kind->dispatch_postprocess(d, rows);
+}
+
+me_tensor *me_combine_preprocess(me_dispatcher *d, me_tensor *rows)
+{
+    return d->kind->combine_preprocess == NULL || !me_engine_is_ok(d->nn->e)
+               ? rows
+               : d->kind->combine_preprocess(d, rows);
+}
+
+me_tensor *me_token_combine(me_dispatcher *d, me_tensor *rows)
+{
+    return d->kind->token_combine == NULL || !me_engine_is_ok(d->nn->e)
+               ? rows
+               : d->kind->token_combine(d, rows);
+}
+
+me_tensor *me_combine_postprocess(me_dispatcher *d, me_tensor *rows)
+{
+    me_engine *e = d->nn->e;
+    if (!me_engine_is_ok(e)) {
+        return me_none(e);
+    }
+    const me_frame frame = me_enter(e);
+    me_tensor *sum = d->kind->combine_postprocess == NULL
+                         ? rows
+                         : d->kind->combine_postprocess(d, rows); // (T, h)
+    return me_leave(e, frame, me_view(e, sum, d->shape));         // (s, b, h)
+}

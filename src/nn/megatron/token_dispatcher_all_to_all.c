@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/moe_utils.h"
+#include "nn/megatron/token_dispatcher.h"
+#include "ops/index.h"
+#include "ops/view.h"
+#include "tensor/launch.h"
+
+/** Numbers of the ranks, for all to know. */
+static me_tensor *numbers(me_engine *e, const char *op, uint64_t count)
+{
+    return me_empty(e, op, ME_DTYPE_INT64, ME_SHAPE(count));
+}
+
+/** Copied to the host on a stream of its own; the host's copy takes its name.
+ *  It is pageable memory, so that the host waits. */
+static void to_host(me_engine *e, me_tensor *x)
+{
+    me_record_stream(x);
+    me_drop(e, x);
+}
+
+/** `all[:, :, first:last].contiguous()`, of (u, p, E): the counts of this rank's
+ *  experts, copied unless it has all. */
+static me_tensor *own_columns(const me_dispatcher *d, const me_tensor *all)
+{
+    const me_parallel_config *c = &d->nn->config->parallel;
+    const uint64_t count =
+        (uint64_t)c->expert_tensor * (uint64_t)c->expert * d->n_local;
+    return c->expert == 1
+               ? me_alias(d->nn->e, all, ME_SHAPE(count), (uint64_t[]){1})
+               : numbers(d->nn->e, "contiguous", count);
+}
+
+/**
+ * MoEAlltoAllTokenDispatcher.preprocess() and the copies to the host that
+ * follow: how many rows go where, which all ranks tell each other.
+ */
+static void preprocess(me_dispatcher *d)
+{
+    me_engine *e = d->nn->e;
+    const me_parallel_config *c = &d->nn->config->parallel;
+    const uint64_t p = (uint64_t)c->expert;
+    const uint64_t u = (uint64_t)c->expert_tensor;
+    const me_frame frame = me_enter(e);
+    me_tensor *local = me_count_flags(e, d->routing_map); // (E)
+    if (p * u == 1) {
+        to_host(e, local);
+        me_launch_host_waits(e);
+        me_leave(e, frame, NULL);
+        return;
+    }
+    me_tensor *input_splits = numbers(e, "sum", p);
+    me_tensor *all =
+        me_all_gather_first(e, d->nn->comm, ME_GROUP_EXPERT_TENSOR_EXPERT,
+                            local);              // (p·u·E)
+    me_tensor *of_experts = own_columns(d, all); // (u, p, n)
+    me_tensor *output_splits = numbers(e, "sum", p * u);
+    me_tensor *output_splits_tp = numbers(e, "sum", u);
+    me_tensor *tokens_per_expert = numbers(e, "sum", d->n_local);
+    me_drop(e, local);
+    me_drop(e, all);
+    if (d->n_local == 1) { // else an attribute
+        me_drop(e, of_experts);
+    }
+    to_host(e, input_splits);
+    to_host(e, output_splits);
+    to_host(e, output_splits_tp);
+    if (d->n_local > 1) {
+        to_host(e, of_experts);
+    }
+    to_host(e, tokens_per_expert);
+    me_launch_host_waits(e);
+    me_leave(e, frame, NULL);
+}
+
+/** Permutation 1: a row for each of a token's experts. */
+static me_dispatched dispatch_preprocess(me_dispatcher *d, me_tensor *tokens,
+                                         me_tensor *probs, me_tensor *map)
+{
+    me_assign(d->nn->e, &d->probs, probs);
+    me_assign(d->nn->e, &d->routing_map, map);
+    preprocess(d);
+    const me_permuted p = me_permute_tokens(d->nn->e, tokens, d->routing_map,
+                                            probs, d->exchange.balanced);
+    me_assign(d->nn->e, &d->row_numbers, p.row_numbers);
+    return (me_dispatched){p.tokens, p.probs}; // (K·T, h), (K·T)
+}
+
+static me_dispatched token_dispatch(me_dispatcher *d, me_dispatched rows)
+{
+    const uint64_t arriving = me_arriving_rows(
+        &d->exchange, d->nn->comm->index[ME_GROUP_EXPERT_TENSOR]);
+    return (me_dispatched){
+        me_all_to_all(rows.tokens, &d->exchange, false, arriving),
+        me_all_to_all(rows.probs, &d->exchange, false, arriving),
+    };
+}
+
+/** `x = f(x)` where the name may be the caller's, who keeps it. */
+static me_tensor *rename(me_engine *e, me_tensor *x, const me_tensor *given,
+                         me_tensor *y)
+{
+    return x == given ? y : me_rebind(e, x, y);
+}
+
+/** All tensor ranks' rows, then permutation 2: from the order of ranks to that
+ *  of experts. */
+static me_dispatched dispatch_postprocess(me_dispatcher *d, me_dispatched given)
+{
+    me_engine *e = d->nn->e;
+    me_dispatched rows = given;
+    const me_frame frame = me_enter(e);
+    if (d->nn->config->parallel.expert_tensor > 1) {
+        rows.tokens = me_gather_expert_rows(given.tokens, &d->exchange);
+        rows.probs = me_gather_expert_rows(given.probs, &d->exchange);
+    }
+    if (d->n_local > 1) {
+        const me_dispatched sorted = {me_reorder_rows(e, rows.tokens),
+                                      me_reorder_rows(e, rows.probs)};
+        rows.tokens = rename(e, rows.tokens, given.tokens, sorted.tokens);
+        rows.probs = rename(e, rows.probs, given.probs, sorted.probs);
+    }
+    me_leave_with(e, frame, 2, (me_tensor *[]){rows.tokens, rows.probs});
+    return rows; // (R, h), (R)
+}
+
+static me_tensor *combine_preprocess(me_dispatcher *d, me_tensor *given)
+{
+    me_engine *e = d->nn->e;
+    me_tensor *rows = given;
+    const me_frame frame = me_enter(e);
+    if (d->n_local > 1) {
+        rows = me_reorder_rows(e, rows);
+    }
+    if (d->nn->config->parallel.expert_tensor > 1) {
+        me_tensor *own = me_reduce_scatter_expert_rows(rows, &d->exchange);
+        rows = rename(e, rows, given, own);
+    }
+    return me_leave(e, frame, rows); // (r, h)
+}
+
+static me_tensor *token_combine(me_dispatcher *d, me_tensor *rows)
+{
+    return me_all_to_all(rows, &d->exchange, true, d->exchange.balanced);
+}
+
+static me_tensor *combine_postprocess(me_dispatcher *d, me_tensor *rows)
+{
+    return me_unpermute(d->nn->e, rows, d->row_numbers, d->n_tokens); // (T, h)
+}
+
+const me_dispatcher_kind me_dispatcher_all_to_all = {
+    .dispatch_preprocess = dispatch_preprocess,
+    .token_dispatch = token_dispatch,
+    .dispatch_postprocess = dispatch_postprocess,
+    .combine_preprocess = combine_preprocess,
+    .token_combine = token_combine,
+    .combine_postprocess = combine_postprocess,
+};

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/transformer.h"
+
+#include "nn/megatron/backend.h"
+#include "ops/dropout.h"
+#include "ops/elementwise.h"
+#include "ops/view.h"
+#include "tensor/launch.h"
+
+static me_tensor *run_norm(const me_section *section, me_tensor *const *inputs)
+{
+    return me_norm_forward(section->nn, section->self, inputs[0]);
+}
+
+static me_tensor *run_mixer(const me_section *section, me_tensor *const *inputs)
+{
+    const me_sublayer *sublayer = section->self;
+    const me_mixer_inputs others = {.mask = inputs[1], .angles = inputs[2]};
+    return sublayer->mixer->forward(section->nn, sublayer->self, inputs[0],
+                                    &others);
+}
+
+/** @param norm  name of the norm before the mixer */
+static void create_sublayer(me_nn *nn, const me_transformer_layer *layer,
+                            int32_t number, const char *norm,
+                            me_sublayer *sublayer)
+{
+    me_sublayer *l = sublayer;
+    l->has_norm = !(me_backend_of(nn)->fuse_layernorm_and_linear &&
+                    l->mixer->can_have_norm);
+    if (l->has_norm) {
+        l->norm = me_norm_create(nn, layer->module, norm,
+                                 nn->config->model.hidden_size);
+    }
+    l->self = me_engine_alloc(nn->e, 1, l->mixer->size);
+    if (l->self == NULL) {
+        return;
+    }
+    l->mixer->create(nn, layer->module, number, l->self);
+    l->norm_section = (me_section){.nn = nn, .run = run_norm, .self = &l->norm};
+    l->mixer_section = (me_section){.nn = nn, .run = run_mixer, .self = l};
+}
+
+void me_transformer_layer_create(me_nn *nn, me_module_id module, int32_t number,
+                                 me_transformer_layer *layer)
+{
+    layer->module = module;
+    layer->attention.mixer = me_attention_mixer(nn);
+    create_sublayer(nn, layer, number, "input_layernorm", &layer->attention);
+    layer->mlp.mixer = me_mlp_mixer(nn, number);
+    create_sublayer(nn, layer, number, "pre_mlp_layernorm", &layer->mlp);
+}
+
+static void fini_sublayer(me_engine *e, const me_sublayer *sublayer)
+{
+    if (sublayer->self != NULL) {
+        sublayer->mixer->fini(e, sublayer->self);
+    }
+}
+
+void me_transformer_layer_fini(me_engine *e, me_transformer_layer *layer)
+{
+    fini_sublayer(e, &layer->attention);
+    fini_sublayer(e, &layer->mlp);
+}
+
+/** residual + dropout(x + bias); the tape is on even under recomputation. */
+static me_tensor *bias_dropout_add(me_nn *nn, me_tensor *x, me_parameter *bias,
+                                   me_tensor *residual)
+{
+    me_engine *e = nn->e;
+    const double p = nn->config->model.hidden_dropout;
+    const bool grad = me_grad_enable(e, true);
+    const me_frame frame = me_enter(e);
+    me_tensor *out = NULL;
+    me_launch_host(e, ME_HOST_RESIDUAL);
+    if (nn->config->train.bias_dropout_fusion &&
+        nn->config->train.torch_compile) {
+        out = me_fused_bias_dropout_add(
+            e, x, bias == NULL ? NULL : bias->tensor, residual, p);
+    } else {
+        if (bias != NULL) {
+            x = me_add(e, x, bias->tensor);
+        }
+        me_tensor *dropped = me_dropout(e, x, p);
+        out = me_add(e, residual, dropped);
+        if (dropped != x) {
+            me_drop(e, dropped);
+        }
+    }
+    me_leave(e, frame, out);
+    me_grad_enable(e, grad);
+    return out;
+}
+
+/** A norm whose output is run again for the backward, or is not. */
+static me_tensor *layernorm(me_nn *nn, const me_section *section, me_tensor *x,
+                            me_output_checkpoint **checkpoint_out)
+{
+    *checkpoint_out = NULL;
+    if (nn->config->recompute.granularity == ME_RECOMPUTE_SELECTIVE &&
+        nn->config->recompute.layernorm) {
+        return me_checkpoint_output(nn, section, x, checkpoint_out);
+    }
+    return section->run(section, &x);
+}
+
+static me_tensor *mixer(me_nn *nn, const me_sublayer *sublayer, me_tensor *x,
+                        const me_mixer_inputs *inputs)
+{
+    me_tensor *const all[ME_CHECKPOINT_INPUTS] = {x, inputs->mask,
+                                                  inputs->angles};
+    const me_recompute_config *recompute = &nn->config->recompute;
+    if (recompute->granularity == ME_RECOMPUTE_SELECTIVE && recompute->mlp &&
+        sublayer->mixer->has_mlp_modules) {
+        me_tensor *const inputs_of_mlp[ME_CHECKPOINT_INPUTS] = {x};
+        return me_checkpoint(nn, &sublayer->mixer_section, inputs_of_mlp,
+                             false);
+    }
+    return run_mixer(&sublayer->mixer_section, all);
+}
+
+/** _forward_attention() and _forward_mlp(): x + dropout(mixer(norm(x))). */
+static me_tensor *sublayer(me_nn *nn, const me_sublayer *sublayer, me_tensor *x,
+                           const me_mixer_inputs *inputs)
+{
+    const me_frame frame = me_enter(nn->e);
+    me_output_checkpoint *c = NULL;
+    me_tensor *n =
+        sublayer->has_norm ? layernorm(nn, &sublayer->norm_section, x, &c) : x;
+    me_tensor *y = mixer(nn, sublayer, n, inputs);
+    me_checkpoint_discard(c, y);
+    me_tensor *out =
+        bias_dropout_add(nn, y, sublayer->mixer->bias(sublayer->self), x);
+    return me_leave(nn->e, frame, out); // (s, b, h)
+}
+
+/** TransformerLayer.forward. */
+static me_tensor *run_layer(me_nn *nn, const me_transformer_layer *layer,
+                            me_tensor *x, me_tensor *mask, me_tensor *angles)
+{
+    const me_frame frame = me_enter(nn->e);
+    const me_mixer_inputs inputs = {.mask = mask, .angles = angles};
+    me_tensor *y = sublayer(nn, &layer->attention, x, &inputs);
+    y = sublayer(nn, &layer->mlp, y, &inputs);
+    return me_leave(nn->e, frame, y);
+}
+
+me_tensor *me_transformer_layer_forward(me_nn *nn,
+                                        const me_transformer_layer *layer,
+                                        me_tensor *x, me_tensor *mask,
+                                        me_tensor *angles)
+{
+    me_engine *e = nn->e;
+    if (!me_engine_is_ok(e)) {
+        return me_none(e);
+    }
+    const me_module_id before = me_module_current(e);
+    me_module_enter(e, layer->module);
+    const me_frame frame = me_enter(e);
+    x = me_pre_forward(layer->hooks, x);
+    me_tensor *y = run_layer(nn, layer, x, mask, angles);
+    me_post_forward(layer->hooks, y);
+    me_leave(e, frame, y);
+    me_module_leave(e);
+    me_module_resume(e, before);
+    return y;
+}
+
+/** `for layer in section: x = layer(x)`; inputs: x, mask and angles. */
+static me_tensor *run_section(const me_section *section,
+                              me_tensor *const *inputs)
+{
+    me_nn *nn = section->nn;
+    const me_transformer_block *block = section->self;
+    const me_frame frame = me_enter(nn->e);
+    me_tensor *x = inputs[0];
+    for (int32_t i = 0; i < section->count; i++) {
+        const me_transformer_layer *layer = &block->layers[section->first + i];
+        me_tensor *y =
+            me_transformer_layer_forward(nn, layer, x, inputs[1], inputs[2]);
+        x = i == 0 ? y : me_rebind(nn->e, x, y);
+    }
+    return me_leave(nn->e, frame, x);
+}
+
+void me_transformer_block_create(me_nn *nn, me_module_id parent,
+                                 int32_t first_layer, int32_t num_layers,
+                                 bool has_final_layernorm,
+                                 me_transformer_block *block)
+{
+    me_engine *e = nn->e;
+    const size_t count = num_layers < 0 ? 0 : (size_t)num_layers;
+    *block = (me_transformer_block){
+        .module = me_module_add(e, parent, "decoder"),
+        .num_layers = num_layers,
+        .has_final_layernorm = has_final_layernorm,
+    };
+    block->layers = me_engine_alloc(e, count, sizeof *block->layers);
+    block->sections = me_engine_alloc(e, count, sizeof *block->sections);
+    if (!me_engine_is_ok(e)) {
+        block->num_layers = 0;
+        return;
+    }
+    const me_module_id layers = me_module_add(e, block->module, "layers");
+    for (int32_t i = 0; i < num_layers; i++) {
+        me_transformer_layer_create(
+            nn, me_module_add_index(e, layers, (uint32_t)(first_layer + i)),
+            first_layer + i, &block->layers[i]);
+        block->sections[i] = (me_section){
+            .nn = nn, .run = run_section, .self = block, .first = i};
+    }
+    if (has_final_layernorm) {
+        block->final_layernorm =
+            me_norm_create(nn, block->module, "final_layernorm",
+                           nn->config->model.hidden_size);
+    }
+}
+
+void me_transformer_block_fini(me_engine *e, me_transformer_block *block)
+{
+    for (int32_t i = 0; i < block->num_layers; i++) {
+        me_transformer_layer_fini(e, &block->layers[i]);
+    }
+    me_clear(e, &block->input_tensor);
+}
+
+/** Layers of the section that begins at layer @p first. */
+static int32_t section_length(const me_config *config,
+                              const me_transformer_block *block, int32_t first)
+{
+    const int32_t left = block->num_layers - first;
+    if (config->recompute.method == ME_RECOMPUTE_BLOCK) {
+        return 1;
+    }
+    return left < config->recompute.num_layers ? left
+                                               : config->recompute.num_layers;
+}
+
+/** TransformerBlock._checkpointed_forward. */
+static me_tensor *run_recomputed(me_nn *nn, me_transformer_block *block,
+                                 me_tensor *const inputs[ME_CHECKPOINT_INPUTS])
+{
+    const me_config *config = nn->config;
+    const bool distributes = config->recompute.distribute_saved_activations &&
+                             !config->parallel.sequence;
+    const me_frame frame = me_enter(nn->e);
+    me_tensor *x = inputs[0];
+    for (int32_t i = 0; i < block->num_layers;) {
+        me_section *section = &block->sections[i];
+        section->count = section_length(config, block, i);
+        me_tensor *const now[ME_CHECKPOINT_INPUTS] = {x, inputs[1], inputs[2],
+                                                      NULL};
+        const bool is_recomputed =
+            config->recompute.method == ME_RECOMPUTE_UNIFORM ||
+            i < config->recompute.num_layers;
+        me_tensor *y = is_recomputed
+                           ? me_checkpoint(nn, section, now, distributes)
+                           : run_section(section, now);
+        x = x == inputs[0] ? y : me_rebind(nn->e, x, y);
+        i += section->count;
+    }
+    return me_leave(nn->e, frame, x);
+}
+
+me_tensor *me_transformer_block_forward(me_nn *nn, me_transformer_block *block,
+                                        me_tensor *x, me_tensor *mask,
+                                        me_tensor *angles)
+{
+    me_engine *e = nn->e;
+    if (!me_engine_is_ok(e)) {
+        return me_none(e);
+    }
+    me_module_enter(e, block->module);
+    const me_frame frame = me_enter(e);
+    me_tensor *const inputs[ME_CHECKPOINT_INPUTS] = {me_make_viewless(e, x),
+                                                     mask, angles, NULL};
+    const me_section all = {
+        .nn = nn, .self = block, .count = block->num_layers};
+    me_tensor *y = nn->config->recompute.granularity == ME_RECOMPUTE_FULL
+                       ? run_recomputed(nn, block, inputs)
+                       : run_section(&all, inputs);
+    if (block->has_final_layernorm) {
+        y = me_make_viewless(e,
+                             me_norm_forward(nn, &block->final_layernorm, y));
+    }
+    if (!block->pre_process && !block->has_final_layernorm &&
+        block->num_layers == 0) {
+        y = me_clone(e, y); // else the stage's output were its input
+    }
+    me_leave(e, frame, y);
+    me_module_leave(e);
+    return y;
+}

@@ -1,0 +1,78 @@
+/**
+ * @file
+ * A transformer layer and the block of layers that a model chunk holds
+ * (core/transformer/transformer_layer.py, transformer_block.py).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_NN_MEGATRON_TRANSFORMER_H
+#define MEMEST_NN_MEGATRON_TRANSFORMER_H
+
+#include "nn/checkpoint.h"
+#include "nn/megatron/mixer.h"
+#include "nn/megatron/norm.h"
+#include "nn/module_hooks.h"
+
+/** Norm, mixer and residual step. */
+typedef struct me_sublayer {
+    bool has_norm; /**< else the mixer has it */
+    me_norm norm;
+    const me_mixer *mixer;
+    void *self;              /**< the mixer's module; of the engine */
+    me_section norm_section; /**< these: when recomputed */
+    me_section mixer_section;
+} me_sublayer;
+
+typedef struct me_transformer_layer {
+    me_module_id module;
+    me_sublayer attention;
+    me_sublayer mlp;
+    const me_module_hooks *hooks; /**< borrowed; NULL: none */
+} me_transformer_layer;
+
+typedef struct me_transformer_block {
+    me_module_id module;
+    me_transformer_layer *layers; /**< owned by the engine */
+    int32_t num_layers;
+    me_section *sections; /**< of full recomputation */
+    bool pre_process;     /**< an embedding is before it */
+    bool has_final_layernorm;
+    me_norm final_layernorm;
+    me_tensor *input_tensor; /**< what a pipeline handed in; owned */
+} me_transformer_block;
+
+/** The parameters of a layer below @p module, in Megatron's order. @p number is
+ *  its place in the model from 0 on, which says whether it has experts; -1: it is
+ *  none of the decoder's and has none. */
+void me_transformer_layer_create(me_nn *nn, me_module_id module, int32_t number,
+                                 me_transformer_layer *layer);
+
+/** Let go of what a layer holds beside its parameters. */
+void me_transformer_layer_fini(me_engine *e, me_transformer_layer *layer);
+
+/** As me_transformer_block_forward(), of one layer. */
+me_tensor *me_transformer_layer_forward(me_nn *nn,
+                                        const me_transformer_layer *layer,
+                                        me_tensor *x, me_tensor *mask,
+                                        me_tensor *angles);
+
+/** Layers @p first_layer and following; the final norm on the last stage. */
+void me_transformer_block_create(me_nn *nn, me_module_id parent,
+                                 int32_t first_layer, int32_t num_layers,
+                                 bool has_final_layernorm,
+                                 me_transformer_block *block);
+
+/** Let go of the input that a pipeline handed in. */
+void me_transformer_block_fini(me_engine *e, me_transformer_block *block);
+
+/**
+ * (s, b, h) to (s, b, h), rows s/t under sequence parallelism.
+ *
+ * @param mask    or NULL
+ * @param angles  of the rotary embedding, or NULL
+ */
+me_tensor *me_transformer_block_forward(me_nn *nn, me_transformer_block *block,
+                                        me_tensor *x, me_tensor *mask,
+                                        me_tensor *angles);
+
+#endif /* MEMEST_NN_MEGATRON_TRANSFORMER_H */

@@ -1,0 +1,52 @@
+/**
+ * @file
+ * Weight gradients that are made later: what a linear layer's backward keeps
+ * when it makes the gradient of its input alone, as the zero-bubble forks of
+ * Megatron-LM do it (sail-sg's WeightGradStore). A layer keeps its input and
+ * its output's gradient until its weight's gradient is made of them; gradients
+ * of norms, biases and embeddings are made at once.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_NN_MEGATRON_WEIGHT_GRADIENTS_H
+#define MEMEST_NN_MEGATRON_WEIGHT_GRADIENTS_H
+
+#include "tensor/tensor.h"
+
+struct me_nn;
+
+/** One layer's: what its weight's gradient is made of. */
+typedef struct me_weight_work {
+    me_tensor *x;      /**< (s/t or s, b, inputs); owned */
+    me_tensor *gy;     /**< (s, b, outputs); owned */
+    me_tensor *weight; /**< (outputs, inputs); borrowed from its parameter */
+    bool gathers_rows; /**< of x, over the tensor ranks */
+    me_module_id module;
+} me_weight_work;
+
+/** What was kept since it was last emptied, in the order of the backward. */
+typedef struct me_weight_gradients {
+    bool is_split; /**< backwards that run now keep their weight gradients */
+    me_weight_work *items;
+    uint32_t count;
+    uint32_t capacity;
+} me_weight_gradients;
+
+/** The gradient of @p weight (outputs, inputs), a variable of the running
+ *  frame: gradient of the output and input are copied for the product where
+ *  they have holes (prepare_input_tensors_for_wgrad_compute()). */
+me_tensor *me_weight_gradient(me_engine *e, me_tensor *gy, me_tensor *x,
+                              const me_tensor *weight);
+
+/** Keep one layer's; a failure is the engine's. */
+void me_weight_gradients_keep(me_engine *e, me_weight_gradients *kept,
+                              const me_weight_work *work);
+
+/** Make all gradients that were kept, one layer after the other; what each was
+ *  made of goes with it. @p kept is empty then. */
+void me_weight_gradients_make(struct me_nn *nn, me_weight_gradients *kept);
+
+/** Let go of everything, made or not. */
+void me_weight_gradients_fini(me_engine *e, me_weight_gradients *kept);
+
+#endif /* MEMEST_NN_MEGATRON_WEIGHT_GRADIENTS_H */

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plan/token_counts.h"
+
+#include "base/alloc.h"
+#include "base/input.h"
+#include "parallel/moe_layers.h"
+
+static uint64_t local_experts(const me_config *config)
+{
+    return config->moe.num_experts / (uint64_t)config->parallel.expert;
+}
+
+/** Rows that a rank gets of a micro-batch if all ranks get the same. */
+static uint64_t balanced_rows(const me_config *config)
+{
+    const uint64_t tokens =
+        config->model.rank_seq_length * config->train.micro_batch_size;
+    const uint64_t parts =
+        config->parallel.sequence ? (uint64_t)config->parallel.tensor : 1;
+    return tokens / parts * config->moe.router_topk *
+           (uint64_t)config->parallel.expert_tensor;
+}
+
+/** All ranks of an expert group together get what they have. */
+static me_status check_sum(const me_plan *plan, const me_routing_place *at,
+                           me_diag *diag)
+{
+    const me_group group =
+        me_grid_group(&plan->grid, ME_GROUP_EXPERT, at->rank);
+    const uint64_t balanced = balanced_rows(plan->config);
+    uint64_t sum = 0;
+    for (int32_t i = 0; i < group.size; i++) {
+        me_routing_place there = *at;
+        there.rank = me_group_member(&group, i);
+        if (!me_routing_has(&plan->routing, &there)) {
+            return ME_OK; /* said when its turn comes */
+        }
+        sum += me_routing_received(&plan->routing, &there, balanced);
+    }
+    const uint64_t total = balanced * (uint64_t)group.size;
+    if (sum == total) {
+        return ME_OK;
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "%s: iteration %d, layer %d, micro-batch %d: the experts of "
+                   "rank %d's group get %llu tokens together, not %llu",
+                   plan->config->moe.tokens, (int)at->iteration, (int)at->layer,
+                   (int)at->microbatch, (int)at->rank, (unsigned long long)sum,
+                   (unsigned long long)total);
+}
+
+static me_status check_layer(const me_plan *plan, int32_t rank, int32_t layer,
+                             me_diag *diag)
+{
+    const me_train_config *train = &plan->config->train;
+    me_routing_place at = {.rank = rank, .layer = layer};
+    for (at.iteration = 0; at.iteration < train->iterations; at.iteration++) {
+        for (at.microbatch = 0; at.microbatch < train->num_microbatches;
+             at.microbatch++) {
+            if (!me_routing_has(&plan->routing, &at)) {
+                return me_fail(diag, ME_ERR_CONFIG,
+                               "%s: no line for iteration %d, layer %d, "
+                               "micro-batch %d, rank %d",
+                               plan->config->moe.tokens, (int)at.iteration,
+                               (int)layer, (int)at.microbatch, (int)rank);
+            }
+            const me_status status = check_sum(plan, &at, diag);
+            if (status != ME_OK) {
+                return status;
+            }
+        }
+    }
+    return ME_OK;
+}
+
+/** Is there a line for everything that will be asked? */
+static me_status check_rank(const me_plan *plan, int32_t rank, me_diag *diag)
+{
+    me_status status = ME_OK;
+    for (int32_t c = 0; c < plan->n_chunks; c++) {
+        const me_stage stage = me_plan_stage(plan, rank, c);
+        for (int32_t i = 0; i < stage.n_layers && status == ME_OK; i++) {
+            const int32_t layer = stage.first_layer + i;
+            if (plan->is_moe_layer[layer]) {
+                status = check_layer(plan, rank, layer, diag);
+            }
+        }
+    }
+    return status;
+}
+
+static me_status read_tokens(me_plan *plan, me_diag *diag)
+{
+    const char *path = plan->config->moe.tokens;
+    me_str text = {0};
+    me_status status = me_input_read(path, ME_INPUT_MAX_BYTES, diag, &text);
+    if (status == ME_OK) {
+        status = me_routing_read(me_str_text(&text), path,
+                                 (uint32_t)local_experts(plan->config), diag,
+                                 &plan->routing);
+    }
+    me_str_fini(&text);
+    for (int32_t r = 0;
+         status == ME_OK && r < plan->config->parallel.world_size; r++) {
+        status = check_rank(plan, r, diag);
+    }
+    return status;
+}
+
+me_status me_plan_route(me_plan *plan, me_diag *diag)
+{
+    const me_config *config = plan->config;
+    const int32_t layers = config->model.num_layers;
+    plan->routing = (me_routing){.imbalance = config->moe.imbalance};
+    if (config->moe.num_experts == 0) {
+        return ME_OK;
+    }
+    plan->is_moe_layer =
+        me_alloc((size_t)layers, sizeof(bool), "plan.moe_layers");
+    if (plan->is_moe_layer == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no host memory for the plan");
+    }
+    const me_status status = me_moe_layers_read(config->moe.layer_freq, layers,
+                                                diag, plan->is_moe_layer);
+    if (status != ME_OK || config->moe.tokens[0] == '\0') {
+        return status;
+    }
+    return read_tokens(plan, diag);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Variables of a launch command's environment: each is modelled, does not
+ * change memory, or is reported as not modelled. Only those that the job's
+ * libraries read are looked at. */
+#include "base/parse.h"
+#include "config/flags.h"
+#include "run/environment_names.h"
+#include "run/job_card.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/** `:SIZE:COUNT` in KiB, several times, as PyTorch reads it. */
+static bool parse_workspace(const char *text, uint64_t *bytes_out)
+{
+    uint64_t total = 0;
+    while (*text == ':') {
+        char size[24];
+        char count[24];
+        int length = 0;
+        uint64_t kib = 0;
+        uint64_t n = 0;
+        const size_t size_length = strcspn(text + 1, ":");
+        const char *second = text + 1 + size_length;
+        const size_t count_length =
+            *second == ':' ? strcspn(second + 1, ":") : 0;
+        if (size_length >= sizeof size || count_length >= sizeof count) {
+            return false;
+        }
+        (void)snprintf(size, sizeof size, "%.*s", (int)size_length, text + 1);
+        length = snprintf(count, sizeof count, "%.*s", (int)count_length,
+                          second + 1);
+        if (length <= 0 || me_parse_u64(size, &kib) != ME_OK ||
+            me_parse_u64(count, &n) != ME_OK || kib > 1 << 24 || n > 1 << 10) {
+            return false;
+        }
+        total += kib * n * 1024;
+        text = second + 1 + count_length;
+    }
+    *bytes_out = total;
+    return *text == '\0' && total > 0;
+}
+
+static me_status refuse(const char *name, const char *value, me_diag *diag)
+{
+    return me_fail(diag, ME_ERR_CONFIG, "%s=%s: the value makes no sense", name,
+                   value);
+}
+
+static me_status leave_out(me_config *config, const me_flag_note *variable,
+                           const me_variable_rule *rule, me_diag *diag)
+{
+    return me_config_add_not_modelled(config, variable->flag, rule->note,
+                                      rule->effect, diag);
+}
+
+static me_status apply_nccl(me_config *config, const me_flag_note *variable,
+                            const me_variable_rule *rule, me_diag *diag,
+                            me_job_card *card)
+{
+    const me_status status =
+        me_nccl_setup_set(&card->nccl, variable->flag, variable->note);
+    if (status == ME_ERR_CONFIG) {
+        return refuse(variable->flag, variable->note, diag);
+    }
+    return status == ME_OK ? ME_OK : leave_out(config, variable, rule, diag);
+}
+
+/** What the launch command's reader has not done already. */
+static me_status apply_modelled(const me_flag_note *variable, me_diag *diag,
+                                me_job_card *card)
+{
+    if (strcmp(variable->flag, "CUBLAS_WORKSPACE_CONFIG") == 0 &&
+        !parse_workspace(variable->note, &card->card.cublas_workspace_bytes)) {
+        return refuse(variable->flag, variable->note, diag);
+    }
+    return ME_OK;
+}
+
+static me_status apply(me_config *config, const me_flag_note *variable,
+                       me_diag *diag, me_job_card *card)
+{
+    const char *value = variable->note;
+    const me_variable_rule *rule = me_variable_rule_find(variable->flag);
+    if (rule == NULL || rule->kind == ME_VARIABLE_NO_EFFECT ||
+        (rule->neutral != NULL && value != NULL &&
+         me_words_have(rule->neutral, strlen(rule->neutral), value))) {
+        return ME_OK;
+    }
+    if (value == NULL) {
+        return me_config_add_not_modelled(
+            config, variable->flag, "the launch command does not say its value",
+            rule->kind == ME_VARIABLE_MODELLED ? (me_effect)ME_EITHER(SOME)
+                                               : rule->effect,
+            diag);
+    }
+    switch (rule->kind) {
+    case ME_VARIABLE_NO_EFFECT: break;
+    case ME_VARIABLE_NOT_MODELLED:
+        return leave_out(config, variable, rule, diag);
+    case ME_VARIABLE_MODELLED: return apply_modelled(variable, diag, card);
+    case ME_VARIABLE_NCCL:
+        return apply_nccl(config, variable, rule, diag, card);
+    }
+    return ME_OK;
+}
+
+me_status me_environment_apply(me_config *config, me_diag *diag,
+                               me_job_card *card)
+{
+    const me_flag_list *list = &config->environment;
+    me_status status = ME_OK;
+    for (int32_t i = 0; status == ME_OK && i < list->count; i++) {
+        const me_flag_note *variable = &list->flags[i];
+        /* The last assignment of a name holds. */
+        const char *value = me_config_variable(config, variable->flag);
+        if (value == variable->note) {
+            status = apply(config, variable, diag, card);
+        }
+    }
+    return status;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "run/environment_names.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+/* The first rule that matches counts, so the last of a program's are those for
+ * what nobody has looked up. */
+/* clang-format off */
+#define NO_EFFECT(names, note) \
+    {names, NULL, ME_VARIABLE_NO_EFFECT, note, ME_EITHER(NONE)}
+#define MODELLED(names, note) \
+    {names, NULL, ME_VARIABLE_MODELLED, note, ME_EITHER(NONE)}
+#define NOT_MODELLED(names, neutral, effect, note) \
+    {names, neutral, ME_VARIABLE_NOT_MODELLED, note, effect}
+
+static const me_variable_rule rules[] = {
+NO_EFFECT("NCCL_DEBUG*", "what is printed"),
+NO_EFFECT("NCCL_PROTO",
+    "graph/tuning.cc takes kernels by it; p2pRecvSetup() and the network's "
+    "proxies allocate for all protocols"),
+NO_EFFECT("NCCL_SOCKET_* NCCL_NSOCKS_* NCCL_IB_* NCCL_OOB_* NCCL_NET "
+    "NCCL_NET_PLUGIN NCCL_CROSS_NIC",
+    "what joins nodes, and the host's buffers"),
+NO_EFFECT("NCCL_CHECKS_DISABLE NCCL_CHECK_POINTERS NCCL_LAUNCH_MODE "
+    "NCCL_IGNORE_CPU_AFFINITY NCCL_SET_THREAD_NAME",
+    "checks and threads of the host"),
+NO_EFFECT("NCCL_ASYNC_ERROR_HANDLING NCCL_BLOCKING_WAIT NCCL_TIMEOUT",
+    "who waits, and how long"),
+NO_EFFECT("NCCL_WORK_FIFO_BYTES", "pinned memory of the host"),
+NO_EFFECT("NCCL_COMM_SPLIT_SHARE_RESOURCES",
+    "groups are new communicators, not splits, unless a device is bound"),
+NO_EFFECT("NCCL_GRAPH_REGISTER", "read while a CUDA graph is captured"),
+{"NCCL_*", NULL, ME_VARIABLE_NCCL, "a variable of NCCL", ME_EITHER(SMALL)},
+
+NO_EFFECT("TORCH_NCCL_AVOID_RECORD_STREAMS",
+    "what PyTorch does anyway since 2.8, which reads it no longer"),
+NO_EFFECT("TORCH_NCCL_ASYNC_ERROR_HANDLING TORCH_NCCL_BLOCKING_WAIT "
+    "TORCH_NCCL_ENABLE_MONITORING TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC "
+    "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC TORCH_NCCL_COORD_CHECK_MILSEC "
+    "TORCH_NCCL_PROPAGATE_ERROR TORCH_NCCL_RETHROW_CUDA_ERRORS",
+    "threads of the host, and how long they wait"),
+NO_EFFECT("TORCH_NCCL_DUMP_ON_TIMEOUT TORCH_NCCL_TRACE_BUFFER_SIZE "
+    "TORCH_NCCL_DEBUG_INFO_* TORCH_NCCL_DESYNC_DEBUG "
+    "TORCH_NCCL_EXTRA_DUMP_ON_EXEC TORCH_NCCL_LOG_* TORCH_FR_* "
+    "TORCH_INCLUDE_*", "records of the host"),
+NO_EFFECT("TORCH_NCCL_ENABLE_TIMING TORCH_NCCL_CUDA_EVENT_CACHE* "
+    "TORCH_NCCL_HIGH_PRIORITY TORCH_NCCL_NAN_CHECK "
+    "TORCH_NCCL_USE_COMM_NONBLOCKING TORCH_NCCL_NONBLOCKING_TIMEOUT",
+    "events, priorities and checks that allocate nothing"),
+NOT_MODELLED("TORCH_NCCL_*", NULL, ME_EITHER(SMALL),
+    "a variable of PyTorch's collectives"),
+
+MODELLED("TORCH_COMPILE_DISABLE TORCHDYNAMO_DISABLE",
+    "compiled functions run op by op"),
+NO_EFFECT("TORCH_LOGS* TORCH_TRACE TORCH_CPP_LOG_LEVEL TORCH_SHOW_* TORCH_HOME "
+    "TORCH_EXTENSIONS_DIR TORCH_CUDA_ARCH_LIST TORCH_DISTRIBUTED_DEBUG "
+    "TORCH_WARN_ACCUMULATE_GRAD_STREAM_MISMATCH TORCH_COMPILE_DEBUG* "
+    "TORCH_COMPILE_CPROFILE TORCH_CUDA_SANITIZER TORCH_FORCE_WEIGHTS_ONLY_LOAD "
+    "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD TORCH_DEVICE_BACKEND_AUTOLOAD",
+    "what is printed, checked or found on the host"),
+NO_EFFECT("TORCHELASTIC_* TORCH_ELASTIC_*", "processes of the host"),
+NO_EFFECT("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE NVIDIA_TF32_OVERRIDE",
+    "cuBLAS multiplies in another type, in the same workspace"),
+NOT_MODELLED("TORCH_BLAS_PREFER_CUBLASLT TORCH_LINALG_* TORCH_CUDNN_*", NULL,
+    ME_EITHER(SMALL), "another library's workspaces"),
+NO_EFFECT("TORCHDYNAMO_VERBOSE TORCHDYNAMO_REPRO_* TORCHDYNAMO_EXTENDED_* "
+    "TORCHDYNAMO_INLINE_INBUILT_NN_MODULES",
+    "how graphs are found or reported"),
+NO_EFFECT("TORCHINDUCTOR_CACHE_DIR TORCHINDUCTOR_FX_GRAPH_* "
+    "TORCHINDUCTOR_AUTOGRAD_* TORCHINDUCTOR_AUTOTUNE_REMOTE_CACHE "
+    "TORCHINDUCTOR_FORCE_DISABLE_CACHES TORCHINDUCTOR_COMPILE_THREADS "
+    "TORCHINDUCTOR_WORKER_* TORCHINDUCTOR_DEBUG* TORCHINDUCTOR_TRACE",
+    "how the host compiles, and what it keeps of it"),
+NOT_MODELLED("TORCHDYNAMO_* TORCHINDUCTOR_* TORCH_COMPILE_*", NULL,
+    ME_EITHER(SOME), "another compilation of the fused functions"),
+NOT_MODELLED("TORCH_* ATEN_*", NULL, ME_EITHER(SMALL),
+    "a variable of PyTorch"),
+MODELLED("PYTORCH_ALLOC_CONF PYTORCH_CUDA_ALLOC_CONF",
+    "device.alloc_conf, which the launch command's reader sets"),
+NOT_MODELLED("PYTORCH_NO_CUDA_MEMORY_CACHING", NULL, ME_EITHER(ANY),
+    "every block is CUDA's own"),
+NO_EFFECT("PYTORCH_NVML_BASED_CUDA_CHECK PYTORCH_KERNEL_CACHE_PATH "
+    "PYTORCH_NO_NVML_*", "what the host asks and keeps"),
+NO_EFFECT("PYTORCH_JIT*",
+    "TorchScript, which no function of Megatron-LM is since PyTorch 2.2"),
+NOT_MODELLED("PYTORCH_*", NULL, ME_EITHER(SMALL), "a variable of PyTorch"),
+
+MODELLED("CUBLAS_WORKSPACE_CONFIG", "cuBLAS's workspace"),
+NO_EFFECT("CUBLAS_LOG* CUBLASLT_LOG* CUDNN_LOG* CUDNN_FRONTEND_LOG*",
+    "what is printed"),
+NOT_MODELLED("CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT", NULL, ME_EITHER(SOME),
+    "the workspace of fused attention"),
+NOT_MODELLED("CUBLAS* CUDNN_*", NULL, ME_EITHER(SMALL),
+    "a library's workspaces"),
+NO_EFFECT("CUDA_DEVICE_MAX_CONNECTIONS",
+    "none seen between 1 and the default"),
+NO_EFFECT("CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER", "which cards a job has"),
+NO_EFFECT("CUDA_HOME CUDA_PATH CUDA_CACHE_* CUDA_BIN_PATH CUDA_ROOT "
+    "CUDA_VERSION CUDA_DRIVER_VERSION CUDA_INC_PATH CUDA_TOOLKIT_PATH",
+    "where things lie on the host"),
+NO_EFFECT("CUDA_LAUNCH_BLOCKING",
+    "the host waits, and blocks come back as early as is estimated"),
+NO_EFFECT("CUDA_ENABLE_COREDUMP_* CUDA_COREDUMP_* CUDA_DEVICE_WAITS_ON_* "
+    "CUDA_LOG_FILE", "what is left of a job that dies"),
+NO_EFFECT("CUDA_GRAPHS_USE_NODE_PRIORITY CUDA_GRAPH_*", "of CUDA graphs only"),
+NOT_MODELLED("CUDA_MODULE_LOADING", "LAZY", ME_HIGHER(SOME),
+    "all kernels are loaded at the start"),
+NOT_MODELLED("CUDA_*", NULL, ME_EITHER(SMALL), "a variable of CUDA"),
+
+NO_EFFECT("NVTE_DEBUG* NVTE_PRINT_* NVTE_NVTX_ENABLED NVTE_UBDEBUG "
+    "NVTE_CUDA_INCLUDE_DIR NVTE_FWD_LAYERNORM_SM_MARGIN "
+    "NVTE_BWD_LAYERNORM_SM_MARGIN NVTE_INF_LAYERNORM_SM_MARGIN "
+    "NVTE_EXT_MARGIN_SM NVTE_USE_FAST_MATH",
+    "what is printed, and how kernels are launched"),
+NO_EFFECT("NVTE_BATCH_MHA_P2P_COMM", "of context parallelism only"),
+NO_EFFECT("NVTE_CPU_OFFLOAD_V1", "of activations that are offloaded only"),
+NO_EFFECT("NVTE_DISABLE_NVRTC NVTE_DISABLE_TRITON_AUTOTUNING",
+    "how kernels are made"),
+NOT_MODELLED("NVTE_FLASH_ATTN NVTE_FUSED_ATTN NVTE_UNFUSED_ATTN", NULL,
+    ME_EITHER(SOME), "which attention Transformer Engine takes"),
+NOT_MODELLED("NVTE_ALLOW_NONDETERMINISTIC_ALGO "
+    "NVTE_FUSED_ATTN_FORCE_WORKSPACE_OPT", "1", ME_EITHER(SOME),
+    "the workspace of fused attention"),
+NOT_MODELLED("NVTE_*", NULL, ME_EITHER(SOME),
+    "a variable of Transformer Engine"),
+NOT_MODELLED("UB_SKIPMC UB_TIMEOUT", NULL, ME_EITHER(SMALL),
+    "a variable of Transformer Engine's overlapped communication"),
+
+NO_EFFECT("MEGATRON_LOGGING_LEVEL", "what is printed"),
+NO_EFFECT("MAMBA_DETERMINISTIC", "of state-space layers only"),
+NOT_MODELLED("MEGATRON_*", NULL, ME_EITHER(SMALL),
+    "a variable of Megatron-LM"),
+NO_EFFECT("TRITON_CACHE_* TRITON_PRINT_* TRITON_HOME TRITON_DUMP_*",
+    "how the host makes kernels"),
+NOT_MODELLED("TRITON_*", NULL, ME_EITHER(SMALL), "a variable of Triton"),
+NO_EFFECT("UCC_* UCX_*", "of the ucc backend only"),
+NOT_MODELLED("NVSHMEM_*", NULL, ME_EITHER(SMALL), "a variable of NVSHMEM"),
+};
+
+/* clang-format on */
+
+static bool matches(const char *name, const char *pattern, size_t length)
+{
+    return pattern[length - 1] == '*'
+               ? strncmp(name, pattern, length - 1) == 0
+               : strlen(name) == length && memcmp(name, pattern, length) == 0;
+}
+
+static bool is_among(const char *name, const char *names)
+{
+    while (*names != '\0') {
+        const size_t length = strcspn(names, " ");
+        if (matches(name, names, length)) {
+            return true;
+        }
+        names += length + strspn(names + length, " ");
+    }
+    return false;
+}
+
+const me_variable_rule *me_variable_rules(size_t *count_out)
+{
+    *count_out = sizeof rules / sizeof rules[0];
+    return rules;
+}
+
+const me_variable_rule *me_variable_rule_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        if (is_among(name, rules[i].names)) {
+            return &rules[i];
+        }
+    }
+    return NULL;
+}

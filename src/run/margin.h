@@ -1,0 +1,43 @@
+/**
+ * @file
+ * Other amounts of memory than there are: a rank's bytes may be off by the
+ * verdict's band, so that how it ends is asked for a band less and more too.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_RUN_MARGIN_H
+#define MEMEST_RUN_MARGIN_H
+
+#include "run/simulate.h"
+
+/** Bytes more, or less where negative, than the allocator may hold and than
+ *  the card has. */
+typedef struct me_margin {
+    int64_t limit_bytes;
+    int64_t card_bytes;
+} me_margin;
+
+/** What a rank held at most, in a simulation without limits. */
+typedef struct me_room {
+    uint64_t reserved_bytes;
+    uint64_t outside_bytes; /**< of the allocator, on the card */
+} me_room;
+
+/** A band of a rank with this result. Local. */
+me_margin me_margin_more(const me_config *config, const me_rank_result *result);
+
+/** The same, as less. Local. */
+me_margin me_margin_less(const me_config *config, const me_rank_result *result);
+
+/** @p bytes and @p more, at least 1; an unlimited amount stays so. Local. */
+uint64_t me_margin_apply(uint64_t bytes, int64_t more);
+
+/**
+ * Would a limit change nothing? Without one neither the pool nor what lies
+ * outside ever shrinks, so that the end is the most that was there at once.
+ * Local.
+ */
+bool me_margin_has_room(const me_simulation *simulation, const me_room *room,
+                        me_margin margin);
+
+#endif /* MEMEST_RUN_MARGIN_H */

@@ -1,0 +1,17 @@
+/**
+ * @file
+ * What a rank's device holds beside the allocator, in the result's terms.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_RUN_RANK_DEVICE_H
+#define MEMEST_RUN_RANK_DEVICE_H
+
+#include "alloc/device_memory.h"
+#include "track/result.h"
+
+/** @return ME_OK, ME_ERR_NOMEM */
+me_status me_rank_device_set(const me_device_memory *memory,
+                             me_rank_result *result) ME_MUST_CHECK;
+
+#endif /* MEMEST_RUN_RANK_DEVICE_H */

@@ -1,0 +1,67 @@
+/**
+ * @file
+ * The simulation of one rank: its program on an engine, with the allocator,
+ * the trackers and, if asked for, the event log as observers.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_RUN_SIMULATE_H
+#define MEMEST_RUN_SIMULATE_H
+
+#include "alloc/alloc_conf.h"
+#include "collectives/call_log.h"
+#include "collectives/group.h"
+#include "plan/plan.h"
+#include "run/job_card.h"
+#include "tensor/engine.h"
+#include "track/result.h"
+
+/** What does not change from rank to rank. All borrowed. */
+typedef struct me_simulation {
+    const me_plan *plan;
+    const me_job_card *card;
+    me_alloc_conf alloc_conf;
+    uint64_t memory_limit_bytes; /**< of the allocator; 0: none */
+    me_comm_group_of group_of;   /**< who is in which group */
+    const void *group_self;
+    const char *events_path; /**< NULL: no event log */
+    int32_t events_rank;
+    int32_t events_iteration;
+    bool runs_all_rounds; /**< see me_megatron_spec */
+    bool keeps_course;    /**< see me_tracker_keep_course() */
+    uint64_t *n_events;   /**< events are counted here, for messages; or NULL */
+    bool *is_own;         /**< set where the result may not be that of the other
+                               ranks of the tensor group, see twin.h; or NULL */
+} me_simulation;
+
+/**
+ * Simulate a rank.
+ *
+ * @param log         the rank's calls of collectives are recorded here
+ * @param result_out  owned by the caller
+ * @return ME_OK; the engine's failure; ME_ERR_NOMEM, ME_ERR_IO
+ */
+me_status me_simulate_rank(const me_simulation *simulation, int32_t rank,
+                           me_call_log *log, me_diag *diag,
+                           me_rank_result **result_out) ME_MUST_CHECK;
+
+/** Who hooks into the engine of a rank before its program runs. */
+typedef struct me_watcher {
+    /** @return ME_OK, or the failure that ends the simulation */
+    me_status (*begin)(void *self, me_engine *e, me_diag *diag);
+    /** The program has ended; the engine still is. @return as begin() */
+    me_status (*end)(void *self, me_diag *diag);
+    void *self;
+} me_watcher;
+
+/** Run the program of a rank for a watcher alone. Local.
+ *  @return ME_OK; the engine's failure; ME_ERR_NOMEM */
+me_status me_simulate_watched(const me_plan *plan, const me_job_card *card,
+                              int32_t rank, const me_watcher *watcher,
+                              me_diag *diag) ME_MUST_CHECK;
+
+/** Append the rank's module tree, a line a module (`--dump modules`). */
+me_status me_simulate_modules(const me_plan *plan, int32_t rank, me_diag *diag,
+                              me_str *text) ME_MUST_CHECK;
+
+#endif /* MEMEST_RUN_SIMULATE_H */

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "run/twin.h"
+
+#include "config/framework.h"
+
+void me_twin_watch_tell(void *self, bool begins)
+{
+    me_twin_watch *w = self;
+    const uint64_t calls = me_pool_driver_calls(me_pool_observer_pool(w->pool));
+    w->has_called = w->has_called || (!begins && calls != w->driver_calls);
+    w->driver_calls = calls;
+    if (w->tracker != NULL && begins) {
+        me_tracker_begin_own(w->tracker);
+    } else if (w->tracker != NULL) {
+        me_tracker_end_own(w->tracker);
+    }
+}
+
+void me_twin_watch_end(const me_twin_watch *watch, bool *is_own)
+{
+    const bool has_peak =
+        watch->tracker != NULL && me_tracker_has_own_peak(watch->tracker);
+    if (is_own != NULL && (watch->has_called || has_peak)) {
+        *is_own = true;
+    }
+}
+
+/** Do the ranks of each tensor group have one node to themselves or share it
+ *  as a whole, so that all see the same nodes from where they are? */
+static bool groups_share_nodes(const me_simulation *simulation)
+{
+    const me_cluster_layout *layout = &simulation->card->layout;
+    const me_group group =
+        me_grid_group(&simulation->plan->grid, ME_GROUP_TENSOR, 0);
+    return group.n_axes == 1 && group.axes[0].stride == 1 &&
+           !layout->is_cyclic && layout->gpus_per_node % group.size == 0;
+}
+
+/** The age of blocks counts for an allocator that collects garbage. */
+static bool can_have_twins(const me_simulation *simulation)
+{
+    const me_config *c = simulation->plan->config;
+    return me_framework_traits_of(c)->has_twins(c) &&
+           simulation->alloc_conf.garbage_collection_threshold <= 0.0 &&
+           simulation->events_path == NULL && !simulation->runs_all_rounds &&
+           groups_share_nodes(simulation);
+}
+
+/** The first of a tensor group makes batches in another order. */
+static bool reads_data(const me_plan *plan, int32_t rank)
+{
+    for (int32_t i = 0; i < plan->n_chunks; i++) {
+        const me_stage stage = me_plan_stage(plan, rank, i);
+        if (stage.has_embedding || stage.has_head) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** The class of the first ranks in the tensor groups of a class. */
+static int32_t find_first(const me_plan *plan, int32_t class_id)
+{
+    const int32_t rank = me_plan_representative(plan, class_id);
+    me_coordinates c = me_plan_coordinates(plan, rank);
+    c.at[ME_AXIS_TENSOR] = 0;
+    const int32_t first = me_grid_rank(&plan->grid, ME_GRID_DENSE, &c);
+    const int32_t class_of_first = plan->class_of[first];
+    return me_plan_representative(plan, class_of_first) == first &&
+                   !reads_data(plan, rank)
+               ? class_of_first
+               : class_id;
+}
+
+void me_twins_find(const me_simulation *simulation, me_twin *twins_out)
+{
+    const me_plan *plan = simulation->plan;
+    const bool can = can_have_twins(simulation);
+    int32_t n = 0;
+    for (int32_t i = 0; i < plan->n_classes; i++) {
+        const int32_t first = can ? find_first(plan, i) : i;
+        twins_out[i] = first == i ? (me_twin){i, n++}
+                                  : (me_twin){first, twins_out[first].number};
+    }
+}

@@ -1,0 +1,59 @@
+/**
+ * @file
+ * Programs of which one simulation stands for two. Of the ranks of a tensor
+ * group of Megatron-LM's the first one alone counts the gradients that all of
+ * them have, so its optimizer makes more norms than those of the others;
+ * everything else is the same on a stage that reads no data.
+ *
+ * What that changes: norms are blocks of 4 bytes that live side by side, each
+ * of the allocator's least size, and go before the total is used. Of equal
+ * blocks that nobody frees in between the allocator places the first n where it
+ * places them when more follow, so the rank with fewer of them finds room
+ * wherever the other one does; once all have gone, whatever was free is free
+ * again, as a whole. Both allocators are then in one state, provided that the
+ * one with more norms did not call the driver. And as long as more is live at
+ * another moment of the span of time that is looked at, no peak tells them
+ * apart. Both are seen while the rank with more norms runs
+ * (me_simulation.is_own); where one does not hold, the other rank runs too.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_RUN_TWIN_H
+#define MEMEST_RUN_TWIN_H
+
+#include "alloc/pool_observer.h"
+#include "run/simulate.h"
+#include "track/tracker.h"
+
+/** Looks at a rank that makes more norms than another. All zero but for what it
+ *  looks at when it begins. */
+typedef struct me_twin_watch {
+    const me_pool_observer *pool; /**< borrowed */
+    me_tracker *tracker;          /**< borrowed; NULL: nobody asks for peaks */
+    uint64_t driver_calls;        /**< of the pool when it was last told */
+    bool has_called;              /**< more of them came while it was unlike */
+} me_twin_watch;
+
+/** An me_unlike. @param self  an me_twin_watch */
+void me_twin_watch_tell(void *self, bool begins);
+
+/** The program has ended. @param is_own  set if the result may be the rank's
+ *  own, else left as it is; or NULL */
+void me_twin_watch_end(const me_twin_watch *watch, bool *is_own);
+
+/** Of a class of ranks. */
+typedef struct me_twin {
+    int32_t first;  /**< the class whose result it may have; itself: none */
+    int32_t number; /**< of the classes that are their own first, those before
+                         `first` */
+} me_twin;
+
+/**
+ * Find the twins among the classes of a plan. Local.
+ *
+ * @param simulation  of these classes
+ * @param twins_out   one for each class
+ */
+void me_twins_find(const me_simulation *simulation, me_twin *twins_out);
+
+#endif /* MEMEST_RUN_TWIN_H */

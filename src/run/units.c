@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "run/units.h"
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/workers.h"
+
+static void find_twins(me_units *u)
+{
+    if (u->shares_results) {
+        me_twins_find(&u->simulation, u->twins);
+        return;
+    }
+    for (int32_t i = 0; i < u->count; i++) {
+        u->twins[i] = (me_twin){i, i};
+    }
+}
+
+me_status me_units_init(me_units *units, me_diag *diag)
+{
+    me_units *u = units;
+    const size_t n = (size_t)u->count;
+    u->twins = me_alloc(n, sizeof *u->twins, "units.twins");
+    u->logs = me_alloc(n, sizeof(me_call_log *), "units.logs");
+    u->log_unit = me_alloc(n, sizeof(int32_t), "units.logs");
+    u->results = me_alloc(n, sizeof(me_rank_result *), "units.results");
+    u->ends = me_alloc(n, sizeof *u->ends, "units.ends");
+    if (u->twins == NULL || u->logs == NULL || u->log_unit == NULL ||
+        u->results == NULL || u->ends == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no host memory for the ranks");
+    }
+    atomic_init(&u->first_failed, u->count);
+    find_twins(u);
+    return ME_OK;
+}
+
+void me_units_fini(me_units *units)
+{
+    me_units *u = units;
+    for (int32_t i = 0; i < u->count; i++) {
+        if (u->logs != NULL) {
+            me_call_log_destroy(u->logs[i]);
+        }
+        if (u->results != NULL) {
+            me_rank_result_destroy(u->results[i]);
+        }
+    }
+    me_free(u->twins);
+    me_free(u->logs);
+    me_free(u->log_unit);
+    me_free(u->results);
+    me_free(u->ends);
+    u->count = 0;
+}
+
+bool me_units_is_mine(const me_units *units, int32_t unit)
+{
+    return units->twins[unit].number % units->n_processes == units->process;
+}
+
+const me_rank_result *me_units_result(const me_units *units, int32_t unit)
+{
+    return units->results[unit] != NULL
+               ? units->results[unit]
+               : units->results[units->twins[unit].first];
+}
+
+/** The rank that stands for a unit. With --events its own rank is asked for,
+ *  so the class that holds it is represented by it. */
+static int32_t rank_of_unit(const me_units *u, int32_t unit)
+{
+    if (!u->are_classes) {
+        return unit;
+    }
+    const me_plan *plan = u->simulation.plan;
+    const int32_t asked = u->simulation.events_rank;
+    return u->simulation.events_path != NULL && plan->class_of[asked] == unit
+               ? asked
+               : me_plan_representative(plan, unit);
+}
+
+static void note_failure(me_units *u, int32_t unit)
+{
+    int first = atomic_load(&u->first_failed);
+    while (unit < first &&
+           !atomic_compare_exchange_weak(&u->first_failed, &first, unit)) {
+    }
+}
+
+/** @param is_own_out  see me_simulation */
+static me_status simulate_unit(me_units *u, int32_t unit, bool *is_own_out)
+{
+    me_unit_end *end = &u->ends[unit];
+    me_simulation simulation = u->simulation;
+    simulation.n_events = &end->n_events;
+    simulation.is_own = is_own_out;
+    const double begin = me_log_cpu_seconds();
+    end->status = me_call_log_create(&u->logs[unit]);
+    if (end->status == ME_OK) {
+        end->status =
+            me_simulate_rank(&simulation, rank_of_unit(u, unit), u->logs[unit],
+                             &end->diag, &u->results[unit]);
+    }
+    end->seconds = me_log_cpu_seconds() - begin;
+    if (end->status != ME_OK) {
+        note_failure(u, unit);
+    }
+    return end->status;
+}
+
+/** A unit and those that may have its result, which otherwise run as well. */
+static void simulate_twins(me_units *u, int32_t first)
+{
+    bool is_own = false;
+    me_status status = simulate_unit(u, first, &is_own);
+    for (int32_t i = first + 1; status == ME_OK && is_own && i < u->count;
+         i++) {
+        if (u->twins[i].first == first) {
+            status = simulate_unit(u, i, &is_own);
+        }
+    }
+}
+
+/** The units of several jobs, job after job. */
+typedef struct tasks {
+    me_units *const *jobs;
+} tasks;
+
+static bool run_task(void *self, uint32_t task)
+{
+    const tasks *t = self;
+    me_units *const *job = t->jobs;
+    while (task >= (uint32_t)(*job)->count) {
+        task -= (uint32_t)(*job)->count;
+        job++;
+    }
+    me_units *u = *job;
+    const int32_t unit = (int32_t)task;
+    if (me_units_is_mine(u, unit) && u->twins[unit].first == unit &&
+        unit < atomic_load(&u->first_failed)) {
+        simulate_twins(u, unit);
+    }
+    return true;
+}
+
+void me_units_run(me_units *const *jobs, uint32_t n, uint32_t threads)
+{
+    tasks t = {.jobs = jobs};
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        count += (uint32_t)jobs[i]->count;
+    }
+    me_workers_run(threads, count, run_task, &t);
+}
+
+/** Programs that differ in memory alone make the same calls: keep them once. */
+static void share_log(me_units *u, int32_t unit)
+{
+    u->log_unit[unit] = unit;
+    for (int32_t i = 0; i < unit; i++) {
+        if (u->logs[i] != NULL &&
+            me_call_log_is_same(u->logs[i], u->logs[unit])) {
+            u->log_unit[unit] = i;
+            me_call_log_destroy(u->logs[unit]);
+            u->logs[unit] = NULL;
+            return;
+        }
+    }
+}
+
+me_status me_units_join(me_units *units, me_diag *diag)
+{
+    me_units *u = units;
+    for (int32_t i = 0; i < u->count; i++) {
+        const me_unit_end *end = &u->ends[i];
+        if (end->status != ME_OK) {
+            *diag = end->diag;
+            return end->status;
+        }
+        u->n_events += end->n_events;
+        u->seconds += end->seconds;
+        if (u->logs[i] != NULL) {
+            share_log(u, i);
+        } else if (me_units_is_mine(u, i)) {
+            u->log_unit[i] = u->log_unit[u->twins[i].first];
+        }
+    }
+    return ME_OK;
+}

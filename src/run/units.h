@@ -1,0 +1,76 @@
+/**
+ * @file
+ * The programs of a job that are simulated, each for the ranks of a class or
+ * for one rank: which process does which, on how many threads, and what came
+ * of them. Programs know nothing of each other, so those of several jobs can
+ * be simulated in one go.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_RUN_UNITS_H
+#define MEMEST_RUN_UNITS_H
+
+#include "run/simulate.h"
+#include "run/twin.h"
+
+#include <stdatomic.h>
+
+/** How simulating a unit ended. */
+typedef struct me_unit_end {
+    me_status status;
+    me_diag diag;
+    uint64_t n_events;
+    double seconds; /**< of CPU */
+} me_unit_end;
+
+/** All zero is none. */
+typedef struct me_units {
+    me_simulation simulation;
+    int32_t count;       /**< over all processes */
+    bool are_classes;    /**< each is a class of the plan, else a rank */
+    bool shares_results; /**< of twins, where they are classes */
+    int process;         /**< this one, of n_processes */
+    int n_processes;
+    me_twin *twins;           /**< of each; owned, as what follows */
+    me_call_log **logs;       /**< of this process's units, else NULL */
+    int32_t *log_unit;        /**< whose log a unit shares, or itself */
+    me_rank_result **results; /**< likewise; NULL: its twin's */
+    me_unit_end *ends;
+    atomic_int first_failed; /**< of those so far; `count`: none */
+    uint64_t n_events;       /**< of this process's */
+    double seconds;          /**< of CPU that they took */
+} me_units;
+
+/**
+ * Make room. Everything above the twins is filled in. Local.
+ *
+ * @return ME_OK or ME_ERR_NOMEM
+ */
+me_status me_units_init(me_units *units, me_diag *diag) ME_MUST_CHECK;
+
+/** Give back. Local. */
+void me_units_fini(me_units *units);
+
+/**
+ * Simulate this process's units of @p n jobs. Local.
+ *
+ * @param jobs     in the order in which their units begin; borrowed
+ * @param threads  of this host
+ */
+void me_units_run(me_units *const *jobs, uint32_t n, uint32_t threads);
+
+/**
+ * After they have run. Local.
+ *
+ * @return ME_OK, or the first failure in the order of units, which is always
+ *         the same: those before one that failed have been simulated too
+ */
+me_status me_units_join(me_units *units, me_diag *diag) ME_MUST_CHECK;
+
+/** Does this process simulate the unit? Local. */
+bool me_units_is_mine(const me_units *units, int32_t unit);
+
+/** What the unit's ranks took; borrowed. Local. */
+const me_rank_result *me_units_result(const me_units *units, int32_t unit);
+
+#endif /* MEMEST_RUN_UNITS_H */

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "run/environment_names.h"
+#include "support/test.h"
+
+#include <string.h>
+
+static void test_environment_names__every_rule_has_a_reason(void **state)
+{
+    (void)state;
+    size_t n = 0;
+    const me_variable_rule *rules = me_variable_rules(&n);
+    for (size_t i = 0; i < n; i++) {
+        assert_non_null(rules[i].note);
+        if (rules[i].kind == ME_VARIABLE_NOT_MODELLED) {
+            assert_int_not_equal(rules[i].effect.lower, ME_REACH_UNKNOWN);
+            assert_int_not_equal(rules[i].effect.higher, ME_REACH_UNKNOWN);
+        }
+        /* A name that is written out is found in its own rule: none before it
+         * hides it. */
+        for (const char *name = rules[i].names; *name != '\0';) {
+            char one[64];
+            const size_t length = strcspn(name, " ");
+            assert_true(length < sizeof one);
+            memcpy(one, name, length);
+            one[length] = '\0';
+            if (strchr(one, '*') == NULL) {
+                assert_ptr_equal(me_variable_rule_find(one), &rules[i]);
+            }
+            name += length + strspn(name + length, " ");
+        }
+    }
+}
+
+/* Whatever one of the libraries reads is known in some way. */
+static void test_environment_names__nothing_is_passed_over(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *name;
+        me_variable_kind kind;
+    } cases[] = {
+        {"TORCH_COMPILE_DISABLE", ME_VARIABLE_MODELLED},
+        {"TORCHDYNAMO_DISABLE", ME_VARIABLE_MODELLED},
+        {"TORCHDYNAMO_CACHE_SIZE_LIMIT", ME_VARIABLE_NOT_MODELLED},
+        {"TORCHINDUCTOR_MAX_AUTOTUNE", ME_VARIABLE_NOT_MODELLED},
+        {"TORCHINDUCTOR_CACHE_DIR", ME_VARIABLE_NO_EFFECT},
+        {"TORCH_LOGS", ME_VARIABLE_NO_EFFECT},
+        {"TORCH_NEVER_SEEN", ME_VARIABLE_NOT_MODELLED},
+        {"TORCH_NCCL_AVOID_RECORD_STREAMS", ME_VARIABLE_NO_EFFECT},
+        {"TORCH_NCCL_NEVER_SEEN", ME_VARIABLE_NOT_MODELLED},
+        {"PYTORCH_NO_CUDA_MEMORY_CACHING", ME_VARIABLE_NOT_MODELLED},
+        {"NCCL_BUFFSIZE", ME_VARIABLE_NCCL},
+        {"NVTE_FUSED_ATTN", ME_VARIABLE_NOT_MODELLED},
+        {"NVTE_DEBUG", ME_VARIABLE_NO_EFFECT},
+        {"CUBLASLT_WORKSPACE_SIZE", ME_VARIABLE_NOT_MODELLED},
+        {"CUDA_MODULE_LOADING", ME_VARIABLE_NOT_MODELLED},
+        {"MEGATRON_NEVER_SEEN", ME_VARIABLE_NOT_MODELLED},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const me_variable_rule *rule = me_variable_rule_find(cases[i].name);
+        assert_non_null(rule);
+        assert_int_equal(rule->kind, cases[i].kind);
+    }
+    assert_null(me_variable_rule_find("OMP_NUM_THREADS"));
+    assert_null(me_variable_rule_find("HOME"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_environment_names__every_rule_has_a_reason),
+        cmocka_unit_test(test_environment_names__nothing_is_passed_over),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

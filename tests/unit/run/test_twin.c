@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which classes may have the result of another, and that they would have had
+ * it. */
+#include "base/alloc.h"
+#include "run/twin.h"
+#include "support/simulate.h"
+#include "support/test.h"
+
+enum {
+    STAGES = 4,
+    CLASSES = 2 * STAGES, /**< the first of each tensor group, and the others */
+    CLASSES_MAX = 2 * CLASSES /**< with two shards */
+};
+
+static const char *const small[] = {
+    "impl.transformer=local",
+    "model.num_layers=8",
+    "model.hidden_size=256",
+    "model.num_attention_heads=4",
+    "model.ffn_hidden_size=512",
+    "model.seq_length=128",
+    "model.vocab_size=1000",
+    "model.untie_embeddings_and_output_weights=true",
+    "parallel.world_size=16",
+    "parallel.tensor=2",
+    "parallel.pipeline=4",
+    "train.micro_batch_size=1",
+    "train.global_batch_size=16",
+    "train.params_dtype=bfloat16",
+    NULL,
+};
+
+static void plan(test_job *job, const char *const *more)
+{
+    me_diag diag = {.status = ME_OK};
+    *job = (test_job){.config = me_config_create()};
+    assert_non_null(job->config);
+    assert_int_equal(test_job_set(job, small, &diag), ME_OK);
+    assert_int_equal(test_job_set(job, more, &diag), ME_OK);
+    if (test_job_plan(job, &diag) != ME_OK) {
+        fail_msg("%s", diag.text);
+    }
+}
+
+/* The ends of the pipeline read data. */
+static void test_twin__is_of_inner_stages(void **state)
+{
+    (void)state;
+    test_job job;
+    me_twin twins[CLASSES];
+    plan(&job, (const char *[]){NULL});
+    assert_int_equal(job.plan->n_classes, CLASSES);
+    me_twins_find(&job.simulation, twins);
+    static const me_twin wanted[CLASSES] = {{0, 0}, {1, 1}, {2, 2}, {2, 2},
+                                            {4, 3}, {4, 3}, {6, 4}, {7, 5}};
+    for (int32_t i = 0; i < CLASSES; i++) {
+        assert_int_equal(twins[i].first, wanted[i].first);
+        assert_int_equal(twins[i].number, wanted[i].number);
+    }
+    test_job_fini(&job);
+}
+
+static void test_twin__is_none_where_more_differs(void **state)
+{
+    (void)state;
+    static const char *const jobs[][5] = {
+        {"device.gpus_per_node=3", NULL},
+        {"device.alloc_conf=garbage_collection_threshold:0.8", NULL},
+        {"moe.num_experts=4", "parallel.sequence=true",
+         "moe.token_dispatcher=alltoall", "model.add_bias_linear=false", NULL},
+    };
+    for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
+        test_job job;
+        plan(&job, jobs[i]);
+        me_twin twins[CLASSES_MAX];
+        me_twins_find(&job.simulation, twins);
+        for (int32_t k = 0; k < job.plan->n_classes; k++) {
+            assert_int_equal(twins[k].first, k);
+            assert_int_equal(twins[k].number, k);
+        }
+        test_job_fini(&job);
+    }
+}
+
+static void run(const test_job *job, int32_t class_id, bool *is_own,
+                unsigned char **bytes, size_t *size)
+{
+    me_diag diag = {.status = ME_OK};
+    me_rank_result *result = NULL;
+    test_job one = *job;
+    one.simulation.is_own = is_own;
+    assert_int_equal(test_job_run(&one,
+                                  me_plan_representative(job->plan, class_id),
+                                  &diag, &result),
+                     ME_OK);
+    assert_int_equal(me_rank_result_encode(result, bytes, size), ME_OK);
+    me_rank_result_destroy(result);
+}
+
+/* With room, and where the job dies or comes near it, unless it says that it
+ * is a rank's own: nothing in the last job takes more than the norms. */
+static void test_twin__has_the_result(void **state)
+{
+    (void)state;
+    static const char *const jobs[][6] = {
+        {"device.memory_limit=1GiB", NULL},
+        {"device.memory_limit=64MiB", NULL},
+        {"device.memory_limit=150MiB", NULL},
+        {"device.memory_limit=160MiB", NULL},
+        {"device.memory_limit=170MiB", NULL},
+        {"device.memory_limit=174MiB", NULL},
+        {"device.memory_limit=176MiB", NULL},
+        {"device.memory_limit=178MiB", NULL},
+        {"optimizer.distributed=true", "parallel.sequence=true", NULL},
+        {"optimizer.kind=sgd", "optimizer.sgd_momentum=0",
+         "optimizer.clip_grad=0", "optimizer.weight_decay=0", NULL},
+    };
+    int n_shared = 0;
+    int n_own = 0;
+    for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
+        test_job job;
+        me_twin twins[CLASSES_MAX];
+        plan(&job, jobs[i]);
+        me_twins_find(&job.simulation, twins);
+        for (int32_t k = 0; k < job.plan->n_classes; k++) {
+            unsigned char *bytes[2] = {NULL, NULL};
+            size_t size[2] = {0, 0};
+            bool is_own[2] = {false, false};
+            run(&job, k, &is_own[0], &bytes[0], &size[0]);
+            run(&job, twins[k].first, &is_own[1], &bytes[1], &size[1]);
+            n_own += is_own[1];
+            if (!is_own[1]) {
+                n_shared += twins[k].first != k;
+                assert_int_equal(size[0], size[1]);
+                assert_memory_equal(bytes[0], bytes[1], size[0]);
+            }
+            me_free(bytes[0]);
+            me_free(bytes[1]);
+        }
+        test_job_fini(&job);
+    }
+    assert_true(n_shared > 0 && n_own > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_twin__is_of_inner_stages),
+        cmocka_unit_test(test_twin__is_none_where_more_differs),
+        cmocka_unit_test(test_twin__has_the_result),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
