@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")"
 memest=${MEMEST:-../../build/release/memest}
-jobs=../../configs/trackers
+jobs=../../tests/trackers
 series=$(mktemp)
 trap 'rm -f "$series"' EXIT
 

@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")"
 memest=${MEMEST:-../../build/release/memest}
-job=../../configs/trackers/transformer.cfg
+job=../../tests/trackers/transformer.cfg
 
 echo "What a step takes by a roofline of the card:"
 "$memest" track --model "$job" --tool runtime --depth 1 | sed -n '1p;$p'

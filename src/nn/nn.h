@@ -17,7 +17,6 @@
 
 #include "model/job.h"
 #include "nn/communicate.h"
-#include "nn/megatron/weight_gradients.h"
 #include "parallel/routing.h"
 #include "tensor/tensor.h"
 
@@ -85,7 +84,7 @@ typedef struct me_nn {
     const me_routing *routing;    /**< who gets how many tokens; borrowed */
     int32_t chunk;                /**< that is being built */
     bool is_loss_parallel;        /**< runs in PyTorch's loss_parallel() */
-    me_weight_gradients *weights; /**< where split backwards keep theirs; NULL:
+    struct me_weight_gradients *weights; /**< where split backwards keep theirs; NULL:
                                        no backward is split */
     struct me_rope_cache *rope_cache; /**< the rank's; NULL: unlimited */
     struct me_te_state *te;           /**< the process's Transformer Engine;

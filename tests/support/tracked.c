@@ -10,7 +10,7 @@ memest_job *me_tracked_job(const char *name)
     char path[512];
     memest_job *job = memest_job_create();
     memest_error *error = memest_error_create();
-    (void)snprintf(path, sizeof path, SOURCE_DIR "/configs/trackers/%s.cfg",
+    (void)snprintf(path, sizeof path, SOURCE_DIR "/tests/trackers/%s.cfg",
                    name);
     if (memest_job_read_file(job, path, error) != MEMEST_OK) {
         fail_msg("%s", memest_error_text(error));

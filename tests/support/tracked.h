@@ -1,6 +1,6 @@
 /**
  * @file
- * Jobs of configs/trackers under PyTorch's tools, through the public API.
+ * Jobs of tests/trackers under PyTorch's tools, through the public API.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

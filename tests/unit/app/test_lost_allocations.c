@@ -152,8 +152,8 @@ static void test_fsdp2(void **state)
 static void test_torch(void **state)
 {
     (void)state;
-    sweep("memest --model @configs/jobs/au_pp2_izb.cfg" ALONE);
-    sweep("memest --model @configs/jobs/ddp2_tf_view_unused.cfg" ALONE);
+    sweep("memest --model @tests/jobs/au_pp2_izb.cfg" ALONE);
+    sweep("memest --model @tests/jobs/ddp2_tf_view_unused.cfg" ALONE);
 }
 
 static void test_compare(void **state)
@@ -172,7 +172,7 @@ static void test_track(void **state)
         char command[256];
         (void)snprintf(command, sizeof command,
                        "memest track --tool %s --model "
-                       "@configs/trackers/display.cfg" OUT,
+                       "@tests/trackers/display.cfg" OUT,
                        tools[i]);
         sweep(command);
     }

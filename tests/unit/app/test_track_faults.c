@@ -77,7 +77,7 @@ static void test_mem(void **state)
 {
     (void)state;
     static const char model[] =
-        SOURCE_DIR "/configs/trackers/mem_tracker_checkpoint.cfg";
+        SOURCE_DIR "/tests/trackers/mem_tracker_checkpoint.cfg";
     sweep(model, "mem", "text");
     sweep(model, "mem", "json");
     sweep(model, "mod", "text");
@@ -93,14 +93,14 @@ static void test_nested(void **state)
 static void test_fsdp2(void **state)
 {
     (void)state;
-    sweep(SOURCE_DIR "/configs/trackers/fsdp2_checkpoint.cfg", "fsdp2", "json");
+    sweep(SOURCE_DIR "/tests/trackers/fsdp2_checkpoint.cfg", "fsdp2", "json");
 }
 
 static void test_memory(void **state)
 {
     (void)state;
     static const char model[] =
-        SOURCE_DIR "/configs/trackers/memory_tracker.cfg";
+        SOURCE_DIR "/tests/trackers/memory_tracker.cfg";
     sweep(model, "memory", "text");
     sweep(model, "memory", "json");
 }
@@ -108,7 +108,7 @@ static void test_memory(void **state)
 static void test_comm(void **state)
 {
     (void)state;
-    static const char model[] = SOURCE_DIR "/configs/jobs/tp2_lm_lp.cfg";
+    static const char model[] = SOURCE_DIR "/tests/jobs/tp2_lm_lp.cfg";
     sweep(model, "comm", "text");
     sweep(model, "comm", "json");
 }

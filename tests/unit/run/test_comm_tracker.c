@@ -17,7 +17,7 @@ enum {
 
 /** A job and rank of the table, and how many rows it has there. */
 typedef struct recording {
-    const char *job; /**< of configs/jobs */
+    const char *job; /**< of tests/jobs */
     int32_t rank;
     uint32_t rows;
     const char *sets[MOST_SETS];
@@ -167,7 +167,7 @@ static FILE *open_table(void)
 static void check_recording(const recording *r)
 {
     char path[PATH_BYTES];
-    (void)snprintf(path, sizeof path, SOURCE_DIR "/configs/jobs/%s.cfg",
+    (void)snprintf(path, sizeof path, SOURCE_DIR "/tests/jobs/%s.cfg",
                    r->job);
     tracking t = {.recording = r};
     FILE *file = open_table();

@@ -144,12 +144,12 @@ static void test_queries__follow_operations_as_in_pytorch(void **state)
 {
     (void)state;
     static const model models[] = {
-        {SOURCE_DIR "/configs/trackers/transformer.cfg",
+        {SOURCE_DIR "/tests/trackers/transformer.cfg",
          TABLES "transformer_ops.tsv",
          {1, 4 * 8192 * 768},
          581,
          1583},
-        {SOURCE_DIR "/configs/trackers/cnn.cfg",
+        {SOURCE_DIR "/tests/trackers/cnn.cfg",
          TABLES "cnn_ops.tsv",
          {2, 4 * (2400 + 32)},
          62,
@@ -215,7 +215,7 @@ static void test_queries__are_fewer_while_a_graph_lives(void **state)
     counter c = {.e = NULL};
     test_job job;
     test_job_watch(
-        SOURCE_DIR "/configs/trackers/transformer.cfg", sets,
+        SOURCE_DIR "/tests/trackers/transformer.cfg", sets,
         &(me_watcher){.begin = count, .end = check_counter, .self = &c}, &job);
     test_job_fini(&job);
 }
@@ -294,7 +294,7 @@ static void test_estimator__knows_modules_with_queries(void **state)
         estimation *s = &cases[i];
         test_job job;
         test_job_watch(
-            SOURCE_DIR "/configs/trackers/transformer.cfg", in_function,
+            SOURCE_DIR "/tests/trackers/transformer.cfg", in_function,
             &(me_watcher){.begin = begin, .end = end, .self = s}, &job);
         me_runtime_estimator_destroy(s->estimator);
         me_mod_tracker_destroy(s->mod);

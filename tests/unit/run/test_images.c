@@ -81,8 +81,8 @@ static void test_images__allocations_of_a_step(void **state)
         const char *config;
         uint32_t n;
     } cases[] = {
-        {"cnn", SOURCE_DIR "/configs/trackers/cnn.cfg", 120},
-        {"conv_norm", SOURCE_DIR "/configs/trackers/conv_norm.cfg", 74},
+        {"cnn", SOURCE_DIR "/tests/trackers/cnn.cfg", 120},
+        {"conv_norm", SOURCE_DIR "/tests/trackers/conv_norm.cfg", 74},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -20,7 +20,7 @@ enum {
 /** A test of PyTorch's, as a job. */
 typedef struct test_case {
     const char *name; /**< in the table */
-    const char *job;  /**< of configs/trackers */
+    const char *job;  /**< of tests/trackers */
     const char *sets[MAX_SETS];
     me_mem_options options;
     const char *world; /**< in the table; NULL: it has none */
@@ -244,7 +244,7 @@ static void track(tracking *t)
     char path[PATH_BYTES];
     char world[64];
     size_t n = 0;
-    (void)snprintf(path, sizeof path, SOURCE_DIR "/configs/trackers/%s.cfg",
+    (void)snprintf(path, sizeof path, SOURCE_DIR "/tests/trackers/%s.cfg",
                    t->test->job);
     memcpy(sets, t->test->sets, sizeof t->test->sets);
     while (sets[n] != NULL) {

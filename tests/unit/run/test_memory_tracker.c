@@ -64,7 +64,7 @@ static void track(const char *model, const char *const *sets, tracking *t)
 {
     test_job job;
     char path[PATH_BYTES];
-    (void)snprintf(path, sizeof path, SOURCE_DIR "/configs/%s", model);
+    (void)snprintf(path, sizeof path, SOURCE_DIR "/tests/%s", model);
     const me_watcher watcher = {.begin = begin, .end = end, .self = t};
     test_job_watch(path, sets, &watcher, &job);
     me_memory_tracker_destroy(t->tracker);

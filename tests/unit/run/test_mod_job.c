@@ -96,7 +96,7 @@ static void track(tracking *t)
     static const char *const none[] = {NULL};
     test_job job;
     char path[PATH_BYTES];
-    (void)snprintf(path, sizeof path, SOURCE_DIR "/configs/trackers/%s.cfg",
+    (void)snprintf(path, sizeof path, SOURCE_DIR "/tests/trackers/%s.cfg",
                    t->name);
     const me_watcher watcher = {.begin = begin, .end = end, .self = t};
     test_job_watch(path, none, &watcher, &job);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #define TABLES  SOURCE_DIR "/tests/golden/trackers/"
-#define CONFIGS SOURCE_DIR "/configs/trackers/"
+#define CONFIGS SOURCE_DIR "/tests/trackers/"
 
 /** Columns of a table of operations. */
 enum {

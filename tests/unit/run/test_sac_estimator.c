@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#define TRANSFORMER SOURCE_DIR "/configs/trackers/transformer.cfg"
+#define TRANSFORMER SOURCE_DIR "/tests/trackers/transformer.cfg"
 #define TABLES      SOURCE_DIR "/tests/golden/trackers/"
 
 /** The tools on a rank, and the card whose roofline they use. */
@@ -147,7 +147,7 @@ static void test_estimator__groups_what_is_in_place(void **state)
 {
     (void)state;
     tools t = {.roofline = &a100};
-    run(&t, SOURCE_DIR "/configs/trackers/memory_tracker.cfg", check_in_place);
+    run(&t, SOURCE_DIR "/tests/trackers/memory_tracker.cfg", check_in_place);
 }
 
 /** The columns of a table of modules. */

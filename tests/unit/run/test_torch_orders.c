@@ -69,7 +69,7 @@ static me_status plan_job(test_job *job, const char *const *sets, me_diag *diag)
 {
     *job = (test_job){.config = me_config_create()};
     me_status status = me_config_read_file(
-        job->config, SOURCE_DIR "/configs/jobs/pp4_1f1b.cfg", diag);
+        job->config, SOURCE_DIR "/tests/jobs/pp4_1f1b.cfg", diag);
     if (status == ME_OK) {
         status = test_job_set(job, sets, diag);
     }
