@@ -80,11 +80,12 @@ typedef struct me_nn {
     const me_communicators *comm;
     me_parameter_list *parameters;
     me_moe_state *moe;
-    const bool *is_moe_layer;     /**< of each of the model's; borrowed */
-    const me_routing *routing;    /**< who gets how many tokens; borrowed */
-    int32_t chunk;                /**< that is being built */
-    bool is_loss_parallel;        /**< runs in PyTorch's loss_parallel() */
-    struct me_weight_gradients *weights; /**< where split backwards keep theirs; NULL:
+    const bool *is_moe_layer;  /**< of each of the model's; borrowed */
+    const me_routing *routing; /**< who gets how many tokens; borrowed */
+    int32_t chunk;             /**< that is being built */
+    bool is_loss_parallel;     /**< runs in PyTorch's loss_parallel() */
+    struct me_weight_gradients
+        *weights; /**< where split backwards keep theirs; NULL:
                                        no backward is split */
     struct me_rope_cache *rope_cache; /**< the rank's; NULL: unlimited */
     struct me_te_state *te;           /**< the process's Transformer Engine;

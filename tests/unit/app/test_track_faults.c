@@ -99,8 +99,7 @@ static void test_fsdp2(void **state)
 static void test_memory(void **state)
 {
     (void)state;
-    static const char model[] =
-        SOURCE_DIR "/tests/trackers/memory_tracker.cfg";
+    static const char model[] = SOURCE_DIR "/tests/trackers/memory_tracker.cfg";
     sweep(model, "memory", "text");
     sweep(model, "memory", "json");
 }

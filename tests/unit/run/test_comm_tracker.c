@@ -167,8 +167,7 @@ static FILE *open_table(void)
 static void check_recording(const recording *r)
 {
     char path[PATH_BYTES];
-    (void)snprintf(path, sizeof path, SOURCE_DIR "/tests/jobs/%s.cfg",
-                   r->job);
+    (void)snprintf(path, sizeof path, SOURCE_DIR "/tests/jobs/%s.cfg", r->job);
     tracking t = {.recording = r};
     FILE *file = open_table();
     for (; t.iteration < ITERATIONS; t.iteration++) {

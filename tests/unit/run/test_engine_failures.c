@@ -144,8 +144,7 @@ static me_status read_job(me_config *config, const job_source *j, me_diag *diag)
     if (j->launch != NULL) {
         return test_job_read_launch(config, j->launch, j->world, diag);
     }
-    (void)snprintf(path, sizeof path, SOURCE_DIR "/tests/jobs/%s.cfg",
-                   j->file);
+    (void)snprintf(path, sizeof path, SOURCE_DIR "/tests/jobs/%s.cfg", j->file);
     return me_config_read_file(config, path, diag);
 }
 
