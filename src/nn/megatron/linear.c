@@ -4,6 +4,7 @@
 #include "base/size.h"
 #include "nn/megatron/norm.h"
 #include "nn/megatron/te_state.h"
+#include "nn/megatron/weight_gradients.h"
 #include "ops/matmul.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"

@@ -2,6 +2,7 @@
 #include "base/size.h"
 #include "nn/megatron/backend.h"
 #include "nn/megatron/te_state.h"
+#include "nn/megatron/weight_gradients.h"
 #include "ops/reduce.h"
 #include "ops/te_attention.h"
 #include "ops/te_norm.h"

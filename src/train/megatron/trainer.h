@@ -9,6 +9,7 @@
 #define MEMEST_TRAIN_MEGATRON_TRAINER_H
 
 #include "nn/megatron/te_state.h"
+#include "nn/megatron/weight_gradients.h"
 #include "train/fsdp/fsdp.h"
 #include "train/megatron/ddp.h"
 #include "train/megatron/megatron.h"
