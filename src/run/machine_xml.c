@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Constants are those of NCCL 2.30's src/graph/topo.h, topo.cc and tuning.cc. */
+/* Constants are those of NCCL 2.30's graph/topo.h, topo.cc and tuning.cc. */
 #include "run/machine_xml.h"
 
 #include "device/topology.h"

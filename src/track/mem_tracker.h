@@ -146,7 +146,7 @@ typedef struct me_mem_module {
     me_mem_calls states[ME_MEM_MAX_STATES];
 } me_mem_module;
 
-/** A named moment of the program (base/event.h) and what was there then. */
+/** A named moment of the program (model/event.h) and what was there then. */
 typedef struct me_mem_point {
     char *name; /**< owned: the tracker outlives the engine */
     me_mem_snapshot snapshot;

@@ -1,7 +1,7 @@
 /**
  * @file
  * The `module` group of a `.cfg` file: a model as a tree of PyTorch's layers
- * (base/layer.h). The format is docs/modules.md.
+ * (model/layer.h). The format is docs/modules.md.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,6 +1,6 @@
 /**
  * @file
- * PyTorch's plain layers, built and run from a tree (base/layer.h): Linear,
+ * PyTorch's plain layers, built and run from a tree (model/layer.h): Linear,
  * Embedding, norms, activations, Dropout, Sequential, ModuleList, and modules
  * with a forward of their own.
  *
