@@ -211,7 +211,7 @@ static me_status make_limited_observers(parts *p, me_margin margin,
         .device_index = 0, /* of a result that ranks share: see oom_text.h */
         .limit_bytes =
             limit == 0 ? 0 : me_margin_apply(limit, margin.limit_bytes),
-        .device_total_bytes = card->total_bytes,
+        .device_total_bytes = total,
         .outside_bytes = card->context_bytes,
         .capacity_bytes = me_max_u64(left, 1),
     };

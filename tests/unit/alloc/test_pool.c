@@ -160,6 +160,25 @@ static void test_pool__capacity_is_the_drivers(void **state)
     me_pool_destroy(pool);
 }
 
+/* Others hold the card to the last byte, or more than it has: no byte is left,
+ * which is not the same as a card whose size nobody knows. */
+static void test_pool__full_card_gives_nothing(void **state)
+{
+    (void)state;
+    const uint64_t total = 80 * 1024 * MIB;
+    me_pool *pool = make_pool("", 0, 0);
+    me_pool_block block = ME_POOL_NO_BLOCK;
+    assert_true(me_pool_set_outside(pool, total));
+    assert_int_equal(me_pool_alloc(pool, 1, 0, &block), ME_ERR_CAPACITY);
+    assert_true(me_pool_set_outside(pool, total + 1));
+    assert_int_equal(me_pool_alloc(pool, 1, 0, &block), ME_ERR_CAPACITY);
+    assert_true(me_pool_set_outside(pool, total - 2 * MIB));
+    assert_int_equal(me_pool_alloc(pool, 1, 0, &block), ME_OK);
+    assert_true(me_pool_set_outside(pool, total - 2 * MIB));
+    assert_false(me_pool_set_outside(pool, total - 2 * MIB + 1));
+    me_pool_destroy(pool);
+}
+
 static void test_pool__huge_requests_do_not_wrap(void **state)
 {
     (void)state;
@@ -243,6 +262,7 @@ int main(void)
         cmocka_unit_test(test_pool__streams_do_not_share),
         cmocka_unit_test(test_pool__says_what_pytorch_says),
         cmocka_unit_test(test_pool__capacity_is_the_drivers),
+        cmocka_unit_test(test_pool__full_card_gives_nothing),
         cmocka_unit_test(test_pool__huge_requests_do_not_wrap),
         cmocka_unit_test(test_pool__resets),
         cmocka_unit_test(test_pool__visits_in_order),

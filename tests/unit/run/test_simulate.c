@@ -127,6 +127,34 @@ static void test_simulate__more_memory_never_ends_worse(void **state)
     test_job_fini(&job);
 }
 
+/* The same where the card is what ends: the band less or more is still there
+ * when libraries have been loaded, after which the driver has less to give. */
+static void test_simulate__cards_have_a_band_too(void **state)
+{
+    (void)state;
+    test_job job;
+    me_diag diag = {.status = ME_OK};
+    int seen[3] = {0, 0, 0};
+    int before = 0;
+
+    assert_int_equal(
+        plan(&job,
+             (const char *[]){"train.bias_gelu_fusion=false",
+                              "train.bias_dropout_fusion=false", NULL},
+             &diag),
+        ME_OK);
+    for (uint64_t mib = 2520; mib <= 2560; mib += 2) {
+        job.card.card.total_bytes = mib << 20;
+        const int end = end_under(&job);
+        assert_true(end >= before);
+        before = end;
+        seen[end]++;
+    }
+    assert_true(seen[0] > 0 && seen[2] > 0);
+    assert_in_range(seen[1], 9, 11); /* 2 MiB and 8 of the device on each side */
+    test_job_fini(&job);
+}
+
 static void test_simulate__modules(void **state)
 {
     (void)state;
@@ -209,6 +237,7 @@ int main(void)
         cmocka_unit_test(test_simulate__points),
         cmocka_unit_test(test_simulate__limit),
         cmocka_unit_test(test_simulate__more_memory_never_ends_worse),
+        cmocka_unit_test(test_simulate__cards_have_a_band_too),
         cmocka_unit_test(test_simulate__modules),
         cmocka_unit_test(test_simulate__no_host_memory),
         cmocka_unit_test(test_simulate__no_host_memory_for_autocast),
