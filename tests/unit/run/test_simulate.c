@@ -151,7 +151,8 @@ static void test_simulate__cards_have_a_band_too(void **state)
         seen[end]++;
     }
     assert_true(seen[0] > 0 && seen[2] > 0);
-    assert_in_range(seen[1], 9, 11); /* 2 MiB and 8 of the device on each side */
+    assert_in_range(seen[1], 9,
+                    11); /* 2 MiB and 8 of the device on each side */
     test_job_fini(&job);
 }
 
