@@ -40,6 +40,7 @@ static const field fields[] = {
     CARD("multiprocessors", 1, multiprocessors),
     CARD("threads_per_multiprocessor", 1, threads_per_multiprocessor),
     CARD("cublas_workspace_kib", KIB, cublas_workspace_bytes),
+    CARD("te_workspace_kib", KIB, te_workspace_bytes),
     CARD("l2_cache_kib", KIB, l2_cache_bytes),
     CARD("context_kib", KIB, context_bytes),
     CARD("first_kernel", MIB, first_kernel_bytes),

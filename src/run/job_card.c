@@ -234,6 +234,7 @@ me_card me_job_card_kernels(const me_job_card *job)
         .threads_per_multiprocessor =
             (uint32_t)job->card.threads_per_multiprocessor,
         .cublas_workspace_bytes = job->card.cublas_workspace_bytes,
+        .te_workspace_bytes = job->card.te_workspace_bytes,
         .l2_cache_bytes = job->card.l2_cache_bytes,
     };
 }

@@ -89,6 +89,7 @@ typedef struct me_card {
     uint32_t multiprocessors; /**< SMs */
     uint32_t threads_per_multiprocessor;
     uint64_t cublas_workspace_bytes; /**< PyTorch's choice for the card */
+    uint64_t te_workspace_bytes;     /**< Transformer Engine's */
     uint64_t l2_cache_bytes;
 } me_card;
 

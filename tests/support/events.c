@@ -13,6 +13,7 @@ static const me_card hopper = {
     .multiprocessors = 132,
     .threads_per_multiprocessor = 2048,
     .cublas_workspace_bytes = TEST_WORKSPACE,
+    .te_workspace_bytes = (UINT64_C(32) << 20) + 1024,
 };
 
 static void write_word(me_test_events *events, const char *sign,

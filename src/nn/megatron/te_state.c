@@ -4,10 +4,6 @@
 #include "base/alloc.h"
 #include "base/size.h"
 
-/** get_cublas_workspace_size_bytes() from compute capability 9.0 on, and 1 KiB
- *  that it is aligned with (cpp_extensions/gemm.py). */
-static const uint64_t WORKSPACE_BYTES = (UINT64_C(32) << 20) + 1024;
-
 void me_te_state_fini(me_engine *e, me_te_state *state)
 {
     for (uint32_t i = 0; i < state->count; i++) {
@@ -64,9 +60,11 @@ static const char dummy[] = "get_dummy_wgrad";
 static const char cu_seqlens[] = "get_full_cu_seqlens";
 static const char causal_mask[] = "default_causal_mask";
 
+/** get_cublas_workspace() (pytorch/cpp_extensions/gemm.py). */
 static void ensure_workspace(me_nn *nn)
 {
-    (void)keep(nn, workspace, ME_DTYPE_UINT8, &ME_SHAPE(WORKSPACE_BYTES));
+    const uint64_t bytes = me_engine_card(nn->e)->te_workspace_bytes;
+    (void)keep(nn, workspace, ME_DTYPE_UINT8, &ME_SHAPE(bytes));
 }
 
 static void tell_product(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
