@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Megatron-LM's own published peaks: a section of docs/published.md.
+
+    tests/accuracy/published_megatron.py REPOSITORY > tests/accuracy/published_megatron.txt
+
+writes the facts: REPOSITORY is a git folder of Megatron-LM that has COMMIT. A job
+has lines `job NAME`, `world N`, `env NAME=VALUE …`, `args …`, and for each kind of
+card `h100 FIRST PEAK` or `a100 FIRST PEAK`: the most bytes allocated up to the end
+of iteration 1 and up to the end, as its last rank logged them.
+"""
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FACTS = os.path.join(HERE, "published_megatron.txt")
+COMMIT = "d98e8a64ddf34856e74b24714e3bedb2f5a39553"
+TESTS = "tests/functional_tests/test_cases/gpt/"
+CARDS = {"h100": ("dev_dgx_h100", "h100-80gb"), "a100": ("dev_dgx_a100", "a100-80gb")}
+# Where nothing is said the recipes start one node of eight.
+WORLD = {"gpt3_15b_8t_release": 256}
+# Not asked: copies of that one's values, the second beside flags with other stages;
+# and delayed products, which memest does not model, and says so (23 % more).
+NOT_ASKED = {"gpt3_15b_8t_release_sm", "gpt3_15b_8t_release_sm_gb200",
+             "gpt3_mcore_te_tp2_pp2_defer_embedding_wgrad_compute",
+             "gpt3_mcore_te_tp2_pp2_resume_torch_dist_defer_embedding_wgrad_compute"}
+# Paths, logs, checkpoints, rates: nothing that the model or the job's shape needs.
+LEFT_OUT = re.compile(
+    r"--(adam|async|ckpt-[a-eg-z]|clip|data|dist-ckpt|distributed-timeout"
+    r"|eval|exit|init-method|log|lr|manual|merge|min-lr|mock|no-ckpt|no-mmap|num-workers|save"
+    r"|load|split|tensorboard|timing|tokenizer-model|train|use-checkpoint|use-persistent"
+    r"|verify|vocab-file|wandb|weight-decay)")
+# Of the tests' scripts, not of a program.
+SCRIPT = {"NON_DETERMINSTIC_RESULTS", "SKIP_PYTEST"}
+NOT_DENSE = re.compile(r"--(num-experts|fp8|.*fsdp|multi-latent|cuda-graph)")
+
+TEXT = """
+## Megatron-LM's functional tests with Transformer Engine
+
+Megatron-LM publishes what its own tests allocate (`tests/functional_tests` of commit
+d98e8a64dd): the last rank's `mem-max-allocated-bytes`, after iteration 1 and at the
+end. Below are all tests of GPT with Transformer Engine that have such values of an
+H100, without experts, FP8, context parallelism and FSDP. Flags and variables are the
+test's, as `tests/accuracy/published_megatron.txt` has them. Bytes; differences are
+memest minus published.
+
+    memest --set device.name=h100-80gb --world-size 8 -- CUBLAS_WORKSPACE_CONFIG=:4096:8 pretrain_gpt.py --transformer-impl transformer_engine --num-layers 12 …
+
+| test, `gpt3_` | published, iteration 1 | difference | published, peak | difference | |
+|---|---|---|---|---|---|
+"""
+H100_NOTES = """
+Assumed:
+
+- one node of eight, as the tests' recipes have it, and a vocabulary of 50,257 tokens;
+- of the 15 B test 256,000 tokens (`nemotron_2_256k`), and 256 GPUs: nothing says how
+  many, and of those that divide its batches 256 alone gives the first iteration's
+  bytes, within 2,048. With 192 and 384 the peak is 0.9 % off, with 128 2.6 %;
+- the Megatron-LM, PyTorch and Transformer Engine that memest knows, while values were
+  published as the containers of the time gave them, from October 2025 on.
+
+No test is 1 % off. The two that are 0.3 % off, `7b_tp1_pp4_memory_speed` and
+`mcore_te_tp1_pp4_vp1`, have values of 29 May 2026. From 21 May on the micro-batches
+that Megatron-LM keeps for a rerun held their tensors on the card (commit 5e4fc931ba),
+until it kept copies without them (bf32f4415e, 6 July): mask, labels and loss mask of
+three more micro-batches when the peak comes. Of the first, the values before differ from
+memest's by 1.1 MiB of 56 GiB, of the second, by 65,536 bytes, as on most last stages. The
+others are whole MiB, remainders of blocks that fell to other requests there, the most
+four of 809 in `mcore_te_tp4_pp2_frozen_resume_…`, which resumes from a checkpoint.
+
+Two tests with `--defer-embedding-wgrad-compute` are left out: memest does not model it,
+and says so; they take 23 % more.
+
+The same on A100, whose values are those of October 2025:
+
+| test, `gpt3_` | attention | published, iteration 1 | difference | published, peak | difference | |
+|---|---|---|---|---|---|---|
+"""
+A100_NOTES = """
+What is off by 1 to 2.3 % is attention. Before Hopper Transformer Engine prefers
+flash-attn where it is installed, as in these containers; without it, it takes cuDNN's
+kernels (*fused*), as memest does. flash-attn keeps its output, and the projection after
+it a copy with the batch behind the sequence: `2·s·b·h/t` bytes of a layer more, in the
+7 B test 33,554,432 of each of its 32 layers, 58,368 bytes less than the difference. memest
+does not model it (`not_modelled.md`). Unfused tests, and those that recompute whole
+layers or have one sample in a micro-batch, whose copy is the output itself, do not have
+it. In the two tests with fused cross entropy the PyTorch of October 2025 kept more of
+the logits; H100's values are newer.
+"""
+
+
+def show(repository, path):
+    """A file of the commit, None where it has none."""
+    done = subprocess.run(["git", "--git-dir=" + repository, "show", f"{COMMIT}:{path}"],
+                          capture_output=True, text=True, check=False)
+    return done.stdout if done.returncode == 0 else None
+
+
+def sections(text):
+    """The two levels of a model_config.yaml: {section: {key: value}}."""
+    found, inner = {}, {}
+    for line in text.splitlines():
+        line = re.sub(r"\s+#.*", "", line).rstrip()
+        match = re.match(r"( *)(.+?):(?: +(.*))?$", line)
+        if match and not match[1]:
+            inner = found.setdefault(match[2], {})
+        elif match:
+            inner[match[2]] = (match[3] or "").strip('"')
+    return found
+
+
+def words(args):
+    """The flags of a job, without those that do not matter."""
+    kept = []
+    for flag, value in args.items():
+        if value != "false" and not LEFT_OUT.match(flag):
+            kept += [flag] if value == "true" else [flag, json.dumps(value)
+                                                    if " " in value else value]
+    if "--vocab-size" not in args:
+        kept += ["--vocab-size", "256000" if "--tokenizer-model" in args else "50257"]
+    return " ".join(kept)
+
+
+def peaks(repository, folder, card):
+    text = show(repository, f"{folder}/golden_values_{CARDS[card][0]}.json")
+    logged = json.loads(text).get("mem-max-allocated-bytes") if text else None
+    if not isinstance(logged, dict):
+        return []
+    # Steps that were not logged are "nan".
+    each = {int(step): int(value) for step, value in logged["values"].items()
+            if value != "nan"}
+    return [f"{card} {each[min(each)]} {max(each.values())}"]
+
+
+def extract(repository):
+    folders = subprocess.run(
+        ["git", "--git-dir=" + repository, "ls-tree", "--name-only", COMMIT, TESTS],
+        capture_output=True, text=True, check=True).stdout.split()
+    print(f"# Facts of Megatron-LM's tests at {COMMIT[:10]}, by published_megatron.py.")
+    for folder in folders:
+        name = os.path.basename(folder)
+        job = sections(show(repository, folder + "/model_config.yaml") or "")
+        args = job.get("MODEL_ARGS", {})
+        if (name in NOT_ASKED or args.get("--transformer-impl") != "transformer_engine"
+                or args.get("--context-parallel-size", "1") != "1"
+                or any(NOT_DENSE.match(flag) for flag in args)):
+            continue
+        lines = peaks(repository, folder, "h100") + peaks(repository, folder, "a100")
+        if not lines:
+            continue
+        env = [f"{key}={value}" for key, value in job.get("ENV_VARS", {}).items()
+               if key not in SCRIPT]
+        print("\n".join([f"job {name}", f"world {WORLD.get(name, 8)}", "env " + " ".join(env),
+                         "args " + words(args)] + lines))
+
+
+def read_facts():
+    """The jobs of FACTS: {word: rest of its line}."""
+    jobs = []
+    with open(FACTS, encoding="utf-8") as f:
+        for line in f:
+            key, _, rest = line.rstrip("\n").partition(" ")
+            if key == "job":
+                jobs.append({})
+            if key != "#":
+                jobs[-1][key] = rest
+    return jobs
+
+
+def rows(run, card, jobs, limits, worst):
+    """Lines of one card's table; `run` asks memest and gives its ranks."""
+    lines, off = [], []
+    for job in jobs:
+        if card not in job:
+            continue
+        first, most = map(int, job[card].split())
+        rank = run("--set", "device.name=" + CARDS[card][1], "--world-size", job["world"], "--",
+                   *shlex.split(job["env"]), "pretrain_gpt.py", *shlex.split(job["args"]))[-1]
+        ours = rank["iterations"][0]["allocated_bytes"], rank["peak"]["allocated_bytes"]
+        off.append(abs(ours[1] / most - 1))
+        kind = "unfused" if "--attention-backend unfused" in job["args"] else "fused"
+        name = "" if card == "h100" else f" {kind} |"
+        lines.append(f"| {job['job'].removeprefix('gpt3_')} |{name} {first:,} | "
+                     f"{ours[0] - first:+,} | {most:,} | {ours[1] - most:+,} | "
+                     f"{100 * (ours[1] / most - 1):+.2f} % |")
+        limit = card if card == "h100" else f"{card}, {kind}"
+        if "--cross-entropy-loss-fusion" not in job["args"] or card == "h100":
+            worst[limit] = max(worst[limit], off[-1])
+    mean = sum(off) / len(off)
+    if card + ", mean" in limits:
+        worst[card + ", mean"] = mean
+    lines.append(f"\nOf {len(off)} tests, {100 * mean:.2f} % on average, "
+                 f"{100 * max(off):.2f} % at most.")
+    return "\n".join(lines) + "\n"
+
+
+def section(run, limits, worst):
+    """The section, and in `worst` what is most off of each of `limits`."""
+    jobs = read_facts()
+    return (TEXT + rows(run, "h100", jobs, limits, worst) + H100_NOTES
+            + rows(run, "a100", jobs, limits, worst) + A100_NOTES)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    extract(sys.argv[1])
