@@ -53,7 +53,7 @@ typedef struct me_device_card {
     uint64_t threads_per_multiprocessor;
     uint64_t cublas_workspace_bytes; /**< of PyTorch's pool, for each thread */
     uint64_t te_workspace_bytes; /**< of Transformer Engine, one a process */
-    uint64_t l2_cache_bytes;         /**< as CUDA's device properties say */
+    uint64_t l2_cache_bytes;     /**< as CUDA's device properties say */
     uint64_t context_bytes;
     uint64_t first_kernel_bytes;
     uint64_t small_modules_bytes;

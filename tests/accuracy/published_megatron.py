@@ -41,7 +41,7 @@ NOT_DENSE = re.compile(r"--(num-experts|fp8|.*fsdp|multi-latent|cuda-graph)")
 TEXT = """
 ## Megatron-LM's functional tests with Transformer Engine
 
-Megatron-LM publishes what its own tests allocate (`tests/functional_tests` of commit
+Megatron-LM publishes what its own tests allocate (`functional_tests` of commit
 d98e8a64dd): the last rank's `mem-max-allocated-bytes`, after iteration 1 and at the
 end. Below are all tests of GPT with Transformer Engine that have such values of an
 H100, without experts, FP8, context parallelism and FSDP. Flags and variables are the
