@@ -85,8 +85,8 @@ static void checkpoint_backward(me_engine *e, me_node *node,
     }
 }
 
-static const me_op checkpoint_op = {"CheckpointFunctionBackward",
-                                    checkpoint_backward};
+static const me_op checkpoint_op = {.node = "CheckpointFunctionBackward",
+                                    .backward = checkpoint_backward};
 
 me_tensor *me_checkpoint(me_nn *nn, const me_section *section,
                          me_tensor *const inputs[ME_CHECKPOINT_INPUTS],
@@ -103,7 +103,6 @@ me_tensor *me_checkpoint(me_nn *nn, const me_section *section,
     me_grad_enable(e, grad);
     if (node != NULL) {
         node->data.context = section;
-        node->data.shape = inputs[0]->shape;
         node->data.flag = distribute;
         node->data.autocast = me_autocast_now(e);
     }
@@ -169,7 +168,8 @@ static void output_checkpoint_backward(me_engine *e, me_node *node,
 }
 
 static const me_op output_checkpoint_op = {
-    "CheckpointWithoutOutputFunctionBackward", output_checkpoint_backward};
+    .node = "CheckpointWithoutOutputFunctionBackward",
+    .backward = output_checkpoint_backward};
 
 me_tensor *me_checkpoint_output(me_nn *nn, const me_section *section,
                                 me_tensor *input,

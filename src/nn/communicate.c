@@ -231,8 +231,8 @@ static void copy_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = gy[0];
 }
 
-static const me_op copy_op = {"_CopyToModelParallelRegionBackward",
-                              copy_backward};
+static const me_op copy_op = {.node = "_CopyToModelParallelRegionBackward",
+                              .backward = copy_backward};
 
 me_tensor *me_copy_to_tensor_region(me_engine *e, const me_communicators *comm,
                                     me_tensor *x)
@@ -251,8 +251,9 @@ static void reduce_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = gy[0];
 }
 
-static const me_op reduce_op = {"_ReduceFromModelParallelRegionBackward",
-                                reduce_backward};
+static const me_op reduce_op = {.node =
+                                    "_ReduceFromModelParallelRegionBackward",
+                                .backward = reduce_backward};
 
 me_tensor *me_reduce_from_tensor_region(me_engine *e,
                                         const me_communicators *comm,
@@ -273,7 +274,8 @@ static void gather_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 }
 
 static const me_op reduce_scatter_op = {
-    "_ReduceScatterToSequenceParallelRegionBackward", gather_backward};
+    .node = "_ReduceScatterToSequenceParallelRegionBackward",
+    .backward = gather_backward};
 
 me_tensor *me_reduce_scatter_to_sequence_region(me_engine *e,
                                                 const me_communicators *comm,
@@ -284,8 +286,9 @@ me_tensor *me_reduce_scatter_to_sequence_region(me_engine *e,
                      me_reduce_scatter_first(e, comm, ME_GROUP_TENSOR, x));
 }
 
-static const me_op scatter_op = {"_ScatterToSequenceParallelRegionBackward",
-                                 gather_backward};
+static const me_op scatter_op = {.node =
+                                     "_ScatterToSequenceParallelRegionBackward",
+                                 .backward = gather_backward};
 
 me_tensor *me_scatter_to_sequence_region(me_engine *e,
                                          const me_communicators *comm,
@@ -327,7 +330,8 @@ static void gather_last_backward(me_engine *e, me_node *node,
 }
 
 static const me_op gather_last_op = {
-    "_AllGatherFromTensorParallelRegionBackward", gather_last_backward};
+    .node = "_AllGatherFromTensorParallelRegionBackward",
+    .backward = gather_last_backward};
 
 /** This rank's columns, dense: copied unless there is one row. */
 static void split_last_backward(me_engine *e, me_node *node,
@@ -340,8 +344,9 @@ static void split_last_backward(me_engine *e, me_node *node,
     gx[0] = me_contiguous(e, me_slice(e, gy[0], -1, begin, begin + columns));
 }
 
-static const me_op gather_op = {"_GatherFromModelParallelRegionBackward",
-                                split_last_backward};
+static const me_op gather_op = {.node =
+                                    "_GatherFromModelParallelRegionBackward",
+                                .backward = split_last_backward};
 
 /** _gather_along_last_dim(): rows of all ranks, then their columns beside each
  *  other. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ops/attention.h"
-
 #include "base/size.h"
+#include "ops/attention.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
 #include "tensor/region.h"
@@ -145,8 +144,9 @@ static void flash_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_drop(e, dout);
 }
 
-static const me_op flash_op = {"ScaledDotProductFlashAttentionBackward0",
-                               flash_backward};
+static const me_op flash_op = {.node =
+                                   "ScaledDotProductFlashAttentionBackward0",
+                               .backward = flash_backward};
 
 /** Partial results of split keys: log-sum-exps and outputs, float32. */
 static void split_buffers(me_engine *e, const me_tensor *query,
@@ -237,7 +237,8 @@ static void repeat_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_launch_kernel(e, ME_KERNEL_REDUCE, me_numel(gy[0]), me_bytes(gy[0]));
 }
 
-static const me_op repeat_op = {"RepeatInterleaveBackward", repeat_backward};
+static const me_op repeat_op = {.node = "RepeatInterleaveBackward",
+                                .backward = repeat_backward};
 
 me_tensor *me_repeat_heads(me_engine *e, me_tensor *x, uint64_t n)
 {

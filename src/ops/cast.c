@@ -9,10 +9,12 @@ static void cast_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     if (node->is_dtensor) { // `.to(options)` names the device
         me_fake_device(e);
     }
-    gx[0] = me_pointwise(e, "to", gy[0], (me_dtype)node->data.n[0]);
+    gx[0] =
+        me_kernel_as(e, node->op, ME_TENSORS(gy[0]), (me_dtype)node->data.n[0]);
 }
 
-static const me_op cast_op = {"ToCopyBackward0", cast_backward};
+static const me_op cast_op = {"to", "_to_copy.default", ME_POINTWISE,
+                              "ToCopyBackward0", .backward = cast_backward};
 
 me_tensor *me_cast(me_engine *e, me_tensor *a, me_dtype dtype)
 {
@@ -25,5 +27,5 @@ me_tensor *me_cast(me_engine *e, me_tensor *a, me_dtype dtype)
         me_tell_device_query(e, a); /* ToCopyBackward0 keeps self_options */
         node->data.n[0] = a->dtype;
     }
-    return me_output(e, node, me_pointwise(e, "to", a, dtype));
+    return me_output(e, node, me_kernel_as(e, &cast_op, ME_TENSORS(a), dtype));
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ops/cross_entropy.h"
-
 #include "base/size.h"
 #include "ops/autocast_casts.h"
+#include "ops/cross_entropy.h"
 #include "ops/view.h"
 #include "tensor/hooks.h"
 #include "tensor/launch.h"
@@ -31,8 +30,8 @@ static void log_softmax_backward(me_engine *e, me_node *node,
                ME_TENSORS(gx[0]));
 }
 
-static const me_op log_softmax_op = {"LogSoftmaxBackward0",
-                                     log_softmax_backward};
+static const me_op log_softmax_op = {.node = "LogSoftmaxBackward0",
+                                     .backward = log_softmax_backward};
 
 static me_tensor *log_softmax(me_engine *e, me_tensor *x)
 {
@@ -56,7 +55,8 @@ static void nll_loss_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                ME_TENSORS(gx[0]));
 }
 
-static const me_op nll_loss_op = {"NllLossBackward0", nll_loss_backward};
+static const me_op nll_loss_op = {.node = "NllLossBackward0",
+                                  .backward = nll_loss_backward};
 
 void me_nll_loss_save(me_engine *e, me_node *node, me_tensor *x,
                       me_tensor *target, me_tensor *total_weight)

@@ -3,19 +3,24 @@
 
 #include "base/size.h"
 #include "ops/compiled.h"
-#include "ops/elementwise.h"
 #include "tensor/autograd.h"
 #include "tensor/hooks.h"
-#include "tensor/launch.h"
+
+static const me_op dropout_gradient = {
+    "native_dropout_backward", "native_dropout_backward.default",
+    .cost = ME_COST(ME_KERNEL_DROPOUT, 1, 2, 1)};
 
 static void dropout_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                              me_tensor **gx)
 {
-    gx[0] = me_kernel(e, ME_KERNEL_DROPOUT, "native_dropout_backward", gy[0],
-                      node->saved[0], 2 * me_bytes(gy[0]) + me_numel(gy[0]));
+    gx[0] =
+        me_kernel_like(e, &dropout_gradient, ME_TENSORS(gy[0], node->saved[0]));
 }
 
-static const me_op dropout_op = {"NativeDropoutBackward0", dropout_backward};
+static const me_op dropout_op = {"native_dropout", "native_dropout.default",
+                                 ME_COST(ME_KERNEL_DROPOUT, 1, 2, 1),
+                                 "NativeDropoutBackward0",
+                                 .backward = dropout_backward};
 
 me_tensor *me_dropout(me_engine *e, me_tensor *x, double p)
 {
@@ -26,10 +31,9 @@ me_tensor *me_dropout(me_engine *e, me_tensor *x, double p)
     me_node *node = me_record1(e, &dropout_op, x);
     me_tensor *mask =
         me_empty_like_as(e, "native_dropout.mask", x, ME_DTYPE_BOOL);
-    me_tensor *y = me_empty_like(e, "native_dropout", x);
-    me_launch_kernel(e, ME_KERNEL_DROPOUT, me_numel(x),
-                     2 * me_bytes(x) + me_numel(x));
-    me_tell_op(e, "native_dropout.default", ME_TENSORS(x), ME_TENSORS(y, mask));
+    me_tensor *y = me_empty_like(e, dropout_op.event, x);
+    me_op_launch(e, &dropout_op, ME_TENSORS(x, mask), y);
+    me_op_tell(e, &dropout_op, ME_TENSORS(x), ME_TENSORS(y, mask));
     me_save(e, node, 0, mask);
     me_drop(e, mask);
     return me_output(e, node, y);
@@ -74,6 +78,9 @@ static bool sums_at_once(const me_card *card, uint64_t columns)
     return columns >= UINT64_C(64) * card->multiprocessors;
 }
 
+static const me_op bias_gradient = {"sum",
+                                    .cost = ME_COST(ME_KERNEL_REDUCE, 1, 1, 0)};
+
 /** The bias's gradient by partial sums, as the compiled kernels make it. */
 static me_tensor *compiled_bias_gradient(me_engine *e, const me_tensor *gx,
                                          const me_shape *shape)
@@ -88,8 +95,8 @@ static me_tensor *compiled_bias_gradient(me_engine *e, const me_tensor *gx,
         partial = me_empty_inside(e, "partial_sums", ME_DTYPE_FLOAT32,
                                   ME_SHAPE(k, columns));
     }
-    me_tensor *sum = me_empty(e, "sum", (me_dtype)gx->dtype, *shape);
-    me_launch_kernel(e, ME_KERNEL_REDUCE, me_numel(gx), me_bytes(gx));
+    me_tensor *sum = me_kernel(e, &bias_gradient, ME_TENSORS(gx),
+                               (me_dtype)gx->dtype, *shape);
     me_drop(e, partial);
     return sum;
 }
@@ -100,15 +107,17 @@ enum {
     BDA_BIAS
 };
 
+static const me_op fused_gradient = {
+    "bias_dropout_add_backward", .cost = ME_COST(ME_KERNEL_COMPILED, 1, 2, 1)};
+
 static void fused_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                            me_tensor **gx)
 {
     gx[BDA_RESIDUAL] = gy[0];
     gx[BDA_X] = gy[0];
     if (node->data.flag) {
-        gx[BDA_X] =
-            me_kernel(e, ME_KERNEL_COMPILED, "bias_dropout_add_backward", gy[0],
-                      NULL, 2 * me_bytes(gy[0]) + me_numel(gy[0]));
+        gx[BDA_X] = me_kernel_like(e, &fused_gradient,
+                                   ME_TENSORS(gy[0], node->saved[0]));
         me_compiled_run(e, ME_COMPILED_BIAS_DROPOUT_ADD_BACKWARD, NULL);
     }
     if (!sums_at_once(me_engine_card(e), me_dim(gy[0], -1))) {
@@ -119,7 +128,10 @@ static void fused_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     }
 }
 
-static const me_op fused_op = {"CompiledFunctionBackward", fused_backward};
+/* The residual is read as the result is written. */
+static const me_op fused_op = {
+    "bias_dropout_add", NULL, ME_COST(ME_KERNEL_COMPILED, 1, 2, 2),
+    "CompiledFunctionBackward", .backward = fused_backward};
 
 me_tensor *me_fused_bias_dropout_add(me_engine *e, me_tensor *x,
                                      me_tensor *bias, me_tensor *residual,
@@ -137,9 +149,7 @@ me_tensor *me_fused_bias_dropout_add(me_engine *e, me_tensor *x,
         mask = me_empty_like_as(e, "dropout.mask", x, ME_DTYPE_BOOL);
         me_save(e, node, 0, mask);
     }
-    const uint64_t mask_bytes = p > 0 ? me_numel(x) : 0;
-    me_tensor *y = me_kernel(e, ME_KERNEL_COMPILED, "bias_dropout_add", x, NULL,
-                             3 * me_bytes(x) + mask_bytes);
+    me_tensor *y = me_kernel_like(e, &fused_op, ME_TENSORS(x, mask));
     me_compiled_run(e, ME_COMPILED_BIAS_DROPOUT_ADD, residual);
     if (node != NULL) {
         node->data.flag = p > 0;

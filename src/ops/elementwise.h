@@ -55,14 +55,10 @@ me_tensor *me_cast(me_engine *e, me_tensor *a, me_dtype dtype);
 /** A copy with the same strides, off the tape (`detach().clone()`). */
 me_tensor *me_clone_detached(me_engine *e, const me_tensor *a);
 
-/** An element-wise result of @p dtype that is not on the tape. */
-me_tensor *me_pointwise(me_engine *e, const char *op, const me_tensor *a,
+/** An element-wise result of @p dtype that is not on the tape, of an operation
+ *  that no dispatcher is asked of; @p event is static. */
+me_tensor *me_pointwise(me_engine *e, const char *event, const me_tensor *a,
                         me_dtype dtype);
-
-/** The result of a kernel of some class, like @p a and not on the tape;
- *  @p b is what it reads besides, or NULL, and @p bytes are those it moves. */
-me_tensor *me_kernel(me_engine *e, me_kernel_class kernel, const char *op,
-                     const me_tensor *a, const me_tensor *b, uint64_t bytes);
 
 /** `relu(x)`; saves its result. */
 me_tensor *me_relu(me_engine *e, me_tensor *x);

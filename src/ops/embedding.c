@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ops/embedding.h"
-
 #include "base/size.h"
 #include "ops/elementwise.h"
+#include "ops/embedding.h"
 #include "ops/sort.h"
 #include "tensor/autograd.h"
 #include "tensor/hooks.h"
@@ -118,7 +117,8 @@ static void embedding_backward(me_engine *e, me_node *node,
                ME_TENSORS(gy[0], node->saved[0]), ME_TENSORS(gx[0]));
 }
 
-static const me_op embedding_op = {"EmbeddingBackward0", embedding_backward};
+static const me_op embedding_op = {.node = "EmbeddingBackward0",
+                                   .backward = embedding_backward};
 
 me_tensor *me_embedding(me_engine *e, me_tensor *indices, me_tensor *weight)
 {
@@ -145,8 +145,8 @@ static void masked_write_backward(me_engine *e, me_node *node,
     gx[0] = me_pointwise(e, "IndexPutBackward0", gy[0], (me_dtype)gy[0]->dtype);
 }
 
-static const me_op masked_write_op = {"IndexPutBackward0",
-                                      masked_write_backward};
+static const me_op masked_write_op = {.node = "IndexPutBackward0",
+                                      .backward = masked_write_backward};
 
 me_tensor *me_masked_write_zero(me_engine *e, me_tensor *y,
                                 const me_tensor *mask)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ops/functional_linear.h"
-
 #include "base/size.h"
 #include "ops/autocast_casts.h"
+#include "ops/functional_linear.h"
 #include "ops/matmul.h"
 #include "ops/view.h"
 #include "tensor/autograd.h"
@@ -111,8 +110,9 @@ static void mm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     }
 }
 
-static const me_op addmm_op = {"AddmmBackward0", addmm_backward};
-static const me_op mm_op = {"MmBackward0", mm_backward};
+static const me_op addmm_op = {.node = "AddmmBackward0",
+                               .backward = addmm_backward};
+static const me_op mm_op = {.node = "MmBackward0", .backward = mm_backward};
 
 /** How long a row of the input is, for the formulas. */
 static void note_inputs(me_node *node, const me_tensor *wt)

@@ -1,52 +1,65 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/size.h"
 #include "ops/compiled.h"
 #include "ops/elementwise.h"
 #include "tensor/autograd.h"
 
 /* Activations that are compiled into one function. */
 
+static const me_op bias_gelu_gradient = {
+    "bias_gelu_backward", .cost = ME_COST(ME_KERNEL_COMPILED, 1, 2, 1)};
+
 /** The gradient of x; the bias's is its sum, which the tape makes. */
 static void bias_gelu_backward(me_engine *e, me_node *node,
                                me_tensor *const *gy, me_tensor **gx)
 {
-    gx[0] = me_kernel(e, ME_KERNEL_COMPILED, "bias_gelu_backward", gy[0], NULL,
-                      3 * me_bytes(gy[0]));
+    gx[0] = me_kernel_like(e, &bias_gelu_gradient,
+                           ME_TENSORS(gy[0], node->saved[0]));
     me_compiled_run(e, ME_COMPILED_BIAS_GELU_BACKWARD, NULL);
     gx[1] = me_needs(node, 1) ? gx[0] : NULL;
 }
 
-static const me_op bias_gelu_op = {"GeLUFunctionBackward", bias_gelu_backward};
+static const me_op bias_gelu_op = {
+    "bias_gelu", NULL, ME_COST(ME_KERNEL_COMPILED, 1, 1, 1),
+    "GeLUFunctionBackward", .backward = bias_gelu_backward};
 
 me_tensor *me_bias_gelu(me_engine *e, me_tensor *x, me_tensor *bias)
 {
     me_node *node = me_record2(e, &bias_gelu_op, x, bias);
     me_save(e, node, 0, x);
     me_save(e, node, 1, bias);
-    me_tensor *y =
-        me_kernel(e, ME_KERNEL_COMPILED, "bias_gelu", x, NULL, 2 * me_bytes(x));
+    me_tensor *y = me_kernel_like(e, &bias_gelu_op, ME_TENSORS(x));
     me_compiled_run(e, ME_COMPILED_BIAS_GELU, NULL);
     return me_output(e, node, y);
 }
+
+/** Half as wide as @p x: (…, 2f) to (…, f). */
+static me_tensor *halved(me_engine *e, const me_op *op, const me_tensor *x)
+{
+    return me_kernel(e, op, ME_TENSORS(x), (me_dtype)x->dtype,
+                     me_shape_with_last(&x->shape, me_dim(x, -1) / 2));
+}
+
+static const me_op swiglu_gradient = {
+    "swiglu_backward", .cost = ME_COST(ME_KERNEL_COMPILED, 1, 2, 1)};
 
 /** As of bias_gelu_backward(). */
 static void fused_swiglu_backward(me_engine *e, me_node *node,
                                   me_tensor *const *gy, me_tensor **gx)
 {
-    (void)gy;
-    const me_tensor *x = node->saved[0];
-    gx[0] = me_kernel(e, ME_KERNEL_COMPILED, "swiglu_backward", x, NULL,
-                      me_size_mul(5, me_bytes(x)) / 2);
+    gx[0] =
+        me_kernel_like(e, &swiglu_gradient, ME_TENSORS(node->saved[0], gy[0]));
     me_compiled_run(e, ME_COMPILED_SWIGLU_BACKWARD, NULL);
     if (node->n_inputs > 1) {
         gx[1] = me_needs(node, 1) ? gx[0] : NULL;
     }
 }
 
-static const me_op fused_swiglu_op = {"SwiGLUFunctionBackward",
-                                      fused_swiglu_backward};
-static const me_op bias_swiglu_op = {"BiasSwiGLUFunctionBackward",
-                                     fused_swiglu_backward};
+static const me_op fused_swiglu_op = {
+    "swiglu", NULL, ME_COST(ME_KERNEL_COMPILED, 2, 1, 1),
+    "SwiGLUFunctionBackward", .backward = fused_swiglu_backward};
+static const me_op bias_swiglu_op = {
+    "swiglu", NULL, ME_COST(ME_KERNEL_COMPILED, 2, 1, 1),
+    "BiasSwiGLUFunctionBackward", .backward = fused_swiglu_backward};
 
 me_tensor *me_fused_swiglu(me_engine *e, me_tensor *x, me_tensor *bias)
 {
@@ -54,13 +67,7 @@ me_tensor *me_fused_swiglu(me_engine *e, me_tensor *x, me_tensor *bias)
                                  : me_record2(e, &bias_swiglu_op, x, bias);
     me_save(e, node, 0, x);
     me_save(e, node, 1, bias);
-    me_shape shape = x->shape;
-    if (me_engine_is_ok(e)) {
-        shape.dim[shape.ndim - 1] /= 2;
-    }
-    me_tensor *y = me_empty(e, "swiglu", (me_dtype)x->dtype, shape);
-    me_launch_kernel(e, ME_KERNEL_COMPILED, me_numel(x),
-                     me_size_add(me_bytes(x), me_bytes(y)));
+    me_tensor *y = halved(e, &fused_swiglu_op, x);
     me_compiled_run(e, ME_COMPILED_SWIGLU, NULL);
     return me_output(e, node, y);
 }
@@ -76,23 +83,26 @@ static me_tensor *align(me_engine *e, const me_tensor *x, bool is_aligned)
     return is_aligned ? NULL : me_clone_detached(e, x);
 }
 
+static const me_op weighted_swiglu_gradient = {
+    "weighted_swiglu_backward", .cost = ME_COST(ME_KERNEL_COMPILED, 1, 2, 1)};
+static const me_op weight_gradient = {"weighted_swiglu_backward",
+                                      .cost = ME_POINTWISE};
+
 static void weighted_swiglu_backward(me_engine *e, me_node *node,
                                      me_tensor *const *gy, me_tensor **gx)
 {
-    (void)gy;
     const me_tensor *x = node->saved[WEIGHTED_SWIGLU_SAVED_INPUT];
     const me_tensor *weights = node->saved[WEIGHTED_SWIGLU_SAVED_WEIGHTS];
     me_tensor *copy = align(e, weights, node->data.flag);
-    gx[0] = me_kernel(e, ME_KERNEL_COMPILED, "weighted_swiglu_backward", x,
-                      NULL, me_size_mul(5, me_bytes(x)) / 2);
+    gx[0] = me_kernel_like(e, &weighted_swiglu_gradient, ME_TENSORS(x, gy[0]));
     me_drop(e, copy);
-    gx[1] = me_pointwise(e, "weighted_swiglu_backward", weights,
-                         (me_dtype)weights->dtype);
+    gx[1] = me_kernel_like(e, &weight_gradient, ME_TENSORS(weights));
     me_compiled_run_rows(e, ME_COMPILED_WEIGHTED_SWIGLU_BACKWARD, me_dim(x, 0));
 }
 
-static const me_op weighted_swiglu_op = {"WeightedSwiGLUFunctionBackward",
-                                         weighted_swiglu_backward};
+static const me_op weighted_swiglu_op = {
+    "weighted_swiglu", NULL, ME_COST(ME_KERNEL_COMPILED, 2, 1, 1),
+    "WeightedSwiGLUFunctionBackward", .backward = weighted_swiglu_backward};
 
 me_tensor *me_fused_weighted_swiglu(me_engine *e, me_tensor *x,
                                     me_tensor *weights, bool is_aligned)
@@ -103,14 +113,8 @@ me_tensor *me_fused_weighted_swiglu(me_engine *e, me_tensor *x,
     if (node != NULL) {
         node->data.flag = is_aligned;
     }
-    me_shape shape = x->shape;
-    if (me_engine_is_ok(e)) {
-        shape.dim[shape.ndim - 1] /= 2;
-    }
     me_tensor *copy = align(e, weights, is_aligned);
-    me_tensor *y = me_empty(e, "weighted_swiglu", (me_dtype)x->dtype, shape);
-    me_launch_kernel(e, ME_KERNEL_COMPILED, me_numel(x),
-                     me_size_add(me_bytes(x), me_bytes(y)));
+    me_tensor *y = halved(e, &weighted_swiglu_op, x);
     me_compiled_run_rows(e, ME_COMPILED_WEIGHTED_SWIGLU, me_dim(x, 0));
     me_drop(e, copy);
     return me_output(e, node, y);

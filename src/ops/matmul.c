@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ops/matmul.h"
-
 #include "tensor/autograd.h"
 
 /** CUBLASLT_WORKSPACE_SIZE's default (ATen/cuda/CUDABlas.cpp). */
@@ -82,7 +81,7 @@ static void bmm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     }
 }
 
-static const me_op bmm_op = {"BmmBackward0", bmm_backward};
+static const me_op bmm_op = {.node = "BmmBackward0", .backward = bmm_backward};
 
 me_tensor *me_bmm(me_engine *e, me_tensor *a, me_tensor *b)
 {
@@ -120,7 +119,8 @@ static void baddbmm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     }
 }
 
-static const me_op baddbmm_op = {"BaddbmmBackward0", baddbmm_backward};
+static const me_op baddbmm_op = {.node = "BaddbmmBackward0",
+                                 .backward = baddbmm_backward};
 
 me_tensor *me_baddbmm(me_engine *e, me_tensor *a, me_tensor *b)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ops/norm.h"
-
 #include "base/size.h"
 #include "ops/autocast_casts.h"
 #include "ops/elementwise.h"
+#include "ops/norm.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
 #include "tensor/hooks.h"
@@ -115,8 +114,8 @@ static void layer_norm_backward(me_engine *e, me_node *node,
                ME_TENSORS(gx[0], gx[1], gx[2]));
 }
 
-static const me_op layer_norm_op = {"NativeLayerNormBackward0",
-                                    layer_norm_backward};
+static const me_op layer_norm_op = {.node = "NativeLayerNormBackward0",
+                                    .backward = layer_norm_backward};
 
 /** Its CUDA kernels know one type of input, weight and bias. */
 static bool is_of_one_type(me_engine *e, const me_tensor *x,
@@ -191,7 +190,8 @@ static void rms_norm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                ME_TENSORS(gx[0], gx[1]));
 }
 
-static const me_op rms_norm_op = {"FusedRmsNormBackward0", rms_norm_backward};
+static const me_op rms_norm_op = {.node = "FusedRmsNormBackward0",
+                                  .backward = rms_norm_backward};
 
 /** rms_norm_composite() of layer_norm.cpp: x · rsqrt(mean(x²) + eps) · weight in
  *  float32, and that as the input is; there is no kernel for an input and a

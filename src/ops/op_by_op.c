@@ -2,9 +2,8 @@
 /* core/fusions/fused_bias_gelu.py, fused_bias_swiglu.py; core/activations.py. A
  * Python expression lets go of its operands once their result exists, the left
  * one first. */
-#include "ops/op_by_op.h"
-
 #include "ops/elementwise.h"
+#include "ops/op_by_op.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
@@ -116,7 +115,8 @@ static void bias_gelu_backward(me_engine *e, me_node *node,
     gx[1] = me_needs(node, 1) ? gx[0] : NULL;
 }
 
-static const me_op bias_gelu_op = {"GeLUFunctionBackward", bias_gelu_backward};
+static const me_op bias_gelu_op = {.node = "GeLUFunctionBackward",
+                                   .backward = bias_gelu_backward};
 
 me_tensor *me_op_by_op_bias_gelu(me_engine *e, me_tensor *x, me_tensor *bias)
 {
@@ -150,9 +150,10 @@ static void swiglu_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     }
 }
 
-static const me_op swiglu_op = {"SwiGLUFunctionBackward", swiglu_backward};
-static const me_op bias_swiglu_op = {"BiasSwiGLUFunctionBackward",
-                                     swiglu_backward};
+static const me_op swiglu_op = {.node = "SwiGLUFunctionBackward",
+                                .backward = swiglu_backward};
+static const me_op bias_swiglu_op = {.node = "BiasSwiGLUFunctionBackward",
+                                     .backward = swiglu_backward};
 
 me_tensor *me_op_by_op_swiglu(me_engine *e, me_tensor *x, me_tensor *bias)
 {
@@ -208,8 +209,9 @@ static void weighted_swiglu_backward(me_engine *e, me_node *node,
     }
 }
 
-static const me_op weighted_swiglu_op = {"WeightedSwiGLUFunctionBackward",
-                                         weighted_swiglu_backward};
+static const me_op weighted_swiglu_op = {.node =
+                                             "WeightedSwiGLUFunctionBackward",
+                                         .backward = weighted_swiglu_backward};
 
 me_tensor *me_op_by_op_weighted_swiglu(me_engine *e, me_tensor *x,
                                        me_tensor *weights)
@@ -244,7 +246,8 @@ static void sigmoid_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = me_pointwise(e, "sigmoid_backward", gy[0], (me_dtype)gy[0]->dtype);
 }
 
-static const me_op sigmoid_op = {"SigmoidBackward0", sigmoid_backward};
+static const me_op sigmoid_op = {.node = "SigmoidBackward0",
+                                 .backward = sigmoid_backward};
 
 static me_tensor *sigmoid(me_engine *e, me_tensor *x)
 {

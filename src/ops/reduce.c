@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ops/reduce.h"
-
 #include "base/size.h"
 #include "ops/autocast_casts.h"
+#include "ops/reduce.h"
 #include "tensor/autograd.h"
 #include "tensor/hooks.h"
 #include "tensor/launch.h"
@@ -186,7 +185,7 @@ static void sum_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_tell_op(e, "expand.default", ME_TENSORS(gy[0]), ME_TENSORS(gx[0]));
 }
 
-static const me_op sum_op = {"SumBackward0", sum_backward};
+static const me_op sum_op = {.node = "SumBackward0", .backward = sum_backward};
 
 me_tensor *me_sum(me_engine *e, me_tensor *x)
 {
@@ -243,7 +242,8 @@ static void mean_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_tell_op(e, "div.Scalar", ME_TENSORS(gy[0]), ME_TENSORS(gx[0]));
 }
 
-static const me_op mean_op = {"MeanBackward0", mean_backward};
+static const me_op mean_op = {.node = "MeanBackward0",
+                              .backward = mean_backward};
 
 me_tensor *me_mean(me_engine *e, me_tensor *x)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ops/rotary.h"
-
 #include "base/size.h"
 #include "ops/elementwise.h"
+#include "ops/rotary.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
 
@@ -29,7 +28,8 @@ static void product_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_drop(e, conjugate);
 }
 
-static const me_op product_op = {"MulBackward0", product_backward};
+static const me_op product_op = {.node = "MulBackward0",
+                                 .backward = product_backward};
 
 void me_apply_rotary_emb(me_engine *e, me_tensor *const x[2],
                          me_tensor *out_out[2])

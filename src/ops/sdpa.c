@@ -147,7 +147,8 @@ static void efficient_backward(me_engine *e, me_node *node,
 }
 
 static const me_op efficient_op = {
-    "ScaledDotProductEfficientAttentionBackward0", efficient_backward};
+    .node = "ScaledDotProductEfficientAttentionBackward0",
+    .backward = efficient_backward};
 
 /** Before the kernel runs: what its backward needs of the inputs. */
 static void save_inputs(me_engine *e, me_node *node, me_tensor *query,
@@ -209,8 +210,9 @@ static void cudnn_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                   node, gy[0], gx);
 }
 
-static const me_op cudnn_op = {"ScaledDotProductCudnnAttentionBackward0",
-                               cudnn_backward};
+static const me_op cudnn_op = {.node =
+                                   "ScaledDotProductCudnnAttentionBackward0",
+                               .backward = cudnn_backward};
 
 /** What the forward kernel makes. */
 enum {

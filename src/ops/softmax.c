@@ -1,45 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ops/softmax.h"
 
-#include "base/size.h"
 #include "ops/elementwise.h"
 #include "tensor/autograd.h"
-#include "tensor/hooks.h"
 
-/** The result of a softmax kernel, like @p x in another type. */
-static me_tensor *softmax_kernel(me_engine *e, const char *op,
-                                 const me_tensor *x, me_dtype dtype,
-                                 uint64_t read_bytes)
-{
-    me_tensor *y = me_empty_like_as(e, op, x, dtype);
-    me_launch_kernel(e, ME_KERNEL_SOFTMAX, me_numel(y),
-                     me_size_add(read_bytes, me_bytes(y)));
-    return y;
-}
+static const me_op softmax_gradient = {
+    "_softmax_backward_data", .cost = ME_COST(ME_KERNEL_SOFTMAX, 1, 2, 1)};
+static const me_op scaled_gradient = {"mul", "mul.Tensor",
+                                      .cost = ME_POINTWISE};
 
 /** The kernel takes gradient · result as a tensor of its own, and makes the type
  *  that the forward read. */
 static void softmax_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                              me_tensor **gx)
 {
-    gx[0] = softmax_kernel(e, "_softmax_backward_data", gy[0],
-                           (me_dtype)node->data.n[0], 2 * me_bytes(gy[0]));
-    me_tensor *scaled = me_kernel(e, ME_KERNEL_ELEMENTWISE, "mul", gy[0], NULL,
-                                  3 * me_bytes(gy[0]));
-    me_drop(e, scaled);
+    const me_tensors read = ME_TENSORS(gy[0], node->saved[0]);
+    gx[0] = me_kernel_as(e, &softmax_gradient, read, (me_dtype)node->data.n[0]);
+    me_drop(e, me_kernel_like(e, &scaled_gradient, read));
 }
 
-static const me_op softmax_op = {"SoftmaxBackward0", softmax_backward};
+static const me_op softmax_op = {"_softmax",
+                                 NULL,
+                                 ME_COST(ME_KERNEL_SOFTMAX, 1, 1, 1),
+                                 "SoftmaxBackward0",
+                                 .backward = softmax_backward,
+                                 .queries = 1 /* half to float? */};
 
 /** From the type that @p x has to @p dtype, in one kernel. */
 static me_tensor *softmax_to(me_engine *e, me_tensor *x, me_dtype dtype)
 {
-    me_tell_device_query(e, x); /* half to float? */
     me_node *node = me_record1(e, &softmax_op, x);
     if (node != NULL) {
         node->data.n[0] = x->dtype;
     }
-    me_tensor *y = softmax_kernel(e, "_softmax", x, dtype, me_bytes(x));
+    me_tensor *y = me_kernel_as(e, &softmax_op, ME_TENSORS(x), dtype);
     me_save(e, node, 0, y);
     return me_output(e, node, y);
 }
@@ -62,15 +56,13 @@ me_tensor *me_softmax_in_float32(me_engine *e, me_tensor *x)
     return y;
 }
 
-static void masked_fill_backward(me_engine *e, me_node *node,
-                                 me_tensor *const *gy, me_tensor **gx)
-{
-    (void)node;
-    gx[0] = me_pointwise(e, "masked_fill", gy[0], (me_dtype)gy[0]->dtype);
-}
-
-static const me_op masked_fill_op = {"MaskedFillBackward0",
-                                     masked_fill_backward};
+static const me_op masked_fill_gradient = {"masked_fill", .cost = ME_POINTWISE};
+static const me_op masked_fill_op = {NULL,
+                                     NULL,
+                                     ME_COST(ME_KERNEL_MASKED_FILL, 1, 1, 1),
+                                     "MaskedFillBackward0",
+                                     me_gradient_backward,
+                                     .gradient = &masked_fill_gradient};
 
 /**
  * The write went through a view: the base's gradient is copied, the slice of
@@ -83,28 +75,26 @@ static void copy_slices_backward(me_engine *e, me_node *node,
     const me_dtype dtype = gy[0]->dtype;
     gx[0] = me_pointwise(e, "CopySlices.base", gy[0], dtype);
     me_tensor *slice = me_pointwise(e, "CopySlices.slice", gy[0], dtype);
-    me_tensor *filled = me_pointwise(e, "masked_fill", gy[0], dtype);
+    me_tensor *filled =
+        me_kernel_like(e, &masked_fill_gradient, ME_TENSORS(gy[0]));
     me_drop(e, slice);
     me_drop(e, filled);
 }
 
-static const me_op copy_slices_op = {"CopySlices", copy_slices_backward};
+static const me_op copy_slices_op = {.node = "CopySlices",
+                                     .backward = copy_slices_backward};
 
 /** The view's own node after the write: its gradient is made anew. */
-static void regenerate_backward(me_engine *e, me_node *node,
-                                me_tensor *const *gy, me_tensor **gx)
-{
-    (void)node;
-    gx[0] =
-        me_pointwise(e, "AsStridedBackward0", gy[0], (me_dtype)gy[0]->dtype);
-}
-
-static const me_op regenerate_op = {"AsStridedBackward0", regenerate_backward};
+static const me_op regenerate_gradient = {"AsStridedBackward0",
+                                          .cost = ME_POINTWISE};
+static const me_op regenerate_op = {.node = "AsStridedBackward0",
+                                    .backward = me_gradient_backward,
+                                    .gradient = &regenerate_gradient};
 
 me_tensor *me_masked_fill_in_place(me_engine *e, me_tensor *x,
                                    const me_tensor *mask)
 {
-    me_launch_kernel(e, ME_KERNEL_MASKED_FILL, me_numel(x), 2 * me_bytes(x));
+    me_op_launch(e, &masked_fill_op, ME_TENSORS(x), x);
     if (!x->is_view) {
         me_node *node = me_record1(e, &masked_fill_op, x);
         me_save(e, node, 0, mask);

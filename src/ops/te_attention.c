@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ops/te_attention.h"
-
 #include "base/size.h"
+#include "ops/te_attention.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
 
@@ -107,7 +106,8 @@ static void attention_backward(me_engine *e, me_node *node,
     me_drop(e, workspace);
 }
 
-static const me_op attention_op = {"FusedAttnFuncBackward", attention_backward};
+static const me_op attention_op = {.node = "FusedAttnFuncBackward",
+                                   .backward = attention_backward};
 
 me_tensor *me_te_fused_attention(me_engine *e, me_tensor *const qkv[3],
                                  me_tensor *offset,
@@ -153,8 +153,8 @@ static void softmax_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = gy[0];
 }
 
-static const me_op softmax_op = {"ScaledMaskedSoftmaxBackward",
-                                 softmax_backward};
+static const me_op softmax_op = {.node = "ScaledMaskedSoftmaxBackward",
+                                 .backward = softmax_backward};
 
 me_tensor *me_te_masked_softmax(me_engine *e, me_tensor *x)
 {
@@ -181,7 +181,8 @@ static void rope_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = turned(e, "fused_rope_backward", gy[0]);
 }
 
-static const me_op rope_op = {"FusedRoPEFuncBackward", rope_backward};
+static const me_op rope_op = {.node = "FusedRoPEFuncBackward",
+                              .backward = rope_backward};
 
 me_tensor *me_te_rope(me_engine *e, me_tensor *x, me_tensor *angles)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ops/te_norm.h"
-
 #include "base/size.h"
+#include "ops/te_norm.h"
 #include "ops/view.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
@@ -277,8 +276,9 @@ static void op_norm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_drop(e, copy);
 }
 
-static const me_op op_norm_op = {"_OperationFuserAutogradFunctionBackward",
-                                 op_norm_backward};
+static const me_op op_norm_op = {.node =
+                                     "_OperationFuserAutogradFunctionBackward",
+                                 .backward = op_norm_backward};
 
 me_tensor *me_te_op_norm(me_engine *e, me_tensor *x, me_tensor *weight,
                          me_tensor *bias)

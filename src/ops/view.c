@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ops/view.h"
-
 #include "base/assert.h"
 #include "base/size.h"
 #include "ops/reduce.h"
+#include "ops/view.h"
 #include "tensor/autograd.h"
 #include "tensor/hooks.h"
 #include "tensor/launch.h"
@@ -51,7 +50,8 @@ static void view_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = reshape_data(e, gy[0], &node->data.shape);
 }
 
-static const me_op view_op = {"ViewBackward0", view_backward};
+static const me_op view_op = {.node = "ViewBackward0",
+                              .backward = view_backward};
 
 static me_tensor *view(me_engine *e, me_tensor *x, me_shape shape,
                        const char *op)
@@ -91,7 +91,8 @@ static void identity_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = gy[0];
 }
 
-static const me_op clone_op = {"CloneBackward0", identity_backward};
+static const me_op clone_op = {.node = "CloneBackward0",
+                               .backward = identity_backward};
 
 me_tensor *me_contiguous(me_engine *e, me_tensor *x)
 {
@@ -150,7 +151,8 @@ static void transpose_backward(me_engine *e, me_node *node,
     gx[0] = x;
 }
 
-static const me_op transpose_op = {"TransposeBackward0", transpose_backward};
+static const me_op transpose_op = {.node = "TransposeBackward0",
+                                   .backward = transpose_backward};
 
 me_tensor *me_transpose(me_engine *e, me_tensor *x, int32_t a, int32_t b)
 {
@@ -187,7 +189,8 @@ static void permute_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = x;
 }
 
-static const me_op permute_op = {"PermuteBackward0", permute_backward};
+static const me_op permute_op = {.node = "PermuteBackward0",
+                                 .backward = permute_backward};
 
 me_tensor *me_permute(me_engine *e, me_tensor *x, const int32_t order[4])
 {
@@ -219,7 +222,8 @@ static void split_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_launch_kernel(e, ME_KERNEL_STRIDED, 0, 2 * me_bytes(gx[0]));
 }
 
-static const me_op split_op = {"SplitWithSizesBackward0", split_backward};
+static const me_op split_op = {.node = "SplitWithSizesBackward0",
+                               .backward = split_backward};
 
 /** Elements [begin, end) of a dimension, off the tape. */
 static me_tensor *narrow(me_engine *e, const me_tensor *x, int32_t dim,
@@ -278,7 +282,8 @@ static void slice_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                      me_bytes(gx[0]) + 2 * me_bytes(gy[0]));
 }
 
-static const me_op slice_op = {"SliceBackward0", slice_backward};
+static const me_op slice_op = {.node = "SliceBackward0",
+                               .backward = slice_backward};
 
 me_tensor *me_slice(me_engine *e, me_tensor *x, int32_t dim, uint64_t begin,
                     uint64_t end)
@@ -313,7 +318,8 @@ static void expand_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = me_sum_to(e, gy[0], &node->data.shape);
 }
 
-static const me_op expand_op = {"ExpandBackward0", expand_backward};
+static const me_op expand_op = {.node = "ExpandBackward0",
+                                .backward = expand_backward};
 
 me_tensor *me_expand(me_engine *e, me_tensor *x, int32_t dim, uint64_t n)
 {
@@ -339,7 +345,7 @@ static void cat_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[1] = narrow(e, gy[0], last, first, me_dim(gy[0], -1));
 }
 
-static const me_op cat_op = {"CatBackward0", cat_backward};
+static const me_op cat_op = {.node = "CatBackward0", .backward = cat_backward};
 
 me_tensor *me_cat_last(me_engine *e, me_tensor *a, me_tensor *b)
 {
@@ -365,8 +371,8 @@ static void split_rows_backward(me_engine *e, me_node *node,
     me_launch_kernel(e, ME_KERNEL_STRIDED, 0, 2 * me_bytes(gx[0]));
 }
 
-static const me_op split_rows_op = {"SplitWithSizesBackward0",
-                                    split_rows_backward};
+static const me_op split_rows_op = {.node = "SplitWithSizesBackward0",
+                                    .backward = split_rows_backward};
 
 void me_split_rows(me_engine *e, me_tensor *x, uint32_t count,
                    const uint64_t *sizes, me_tensor **parts_out)
@@ -396,7 +402,8 @@ static void cat_first_backward(me_engine *e, me_node *node,
     }
 }
 
-static const me_op cat_first_op = {"CatBackward0", cat_first_backward};
+static const me_op cat_first_op = {.node = "CatBackward0",
+                                   .backward = cat_first_backward};
 
 me_tensor *me_cat_first(me_engine *e, uint32_t count, me_tensor *const *parts)
 {
@@ -424,7 +431,8 @@ static void reorder_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = copy_contiguous(e, "cat", gy[0]);
 }
 
-static const me_op reorder_op = {"CatBackward0", reorder_backward};
+static const me_op reorder_op = {.node = "CatBackward0",
+                                 .backward = reorder_backward};
 
 me_tensor *me_reorder_rows(me_engine *e, me_tensor *x)
 {
@@ -432,7 +440,8 @@ me_tensor *me_reorder_rows(me_engine *e, me_tensor *x)
     return me_output(e, node, copy_contiguous(e, "cat", x));
 }
 
-static const me_op viewless_op = {"MakeViewlessTensor", identity_backward};
+static const me_op viewless_op = {.node = "MakeViewlessTensor",
+                                  .backward = identity_backward};
 
 me_tensor *me_make_viewless(me_engine *e, me_tensor *x)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ops/vision.h"
-
 #include "base/size.h"
 #include "ops/reduce.h"
+#include "ops/vision.h"
 #include "tensor/autograd.h"
 #include "tensor/hooks.h"
 #include "tensor/launch.h"
@@ -87,7 +86,8 @@ static void conv2d_backward(me_engine *e, me_node *node, me_tensor *const *gy,
            });
 }
 
-static const me_op conv2d_op = {"ConvolutionBackward0", conv2d_backward};
+static const me_op conv2d_op = {.node = "ConvolutionBackward0",
+                                .backward = conv2d_backward};
 
 me_tensor *me_conv2d(me_engine *e, me_tensor *x, me_tensor *weight,
                      me_tensor *bias, const me_window *window)
@@ -142,8 +142,8 @@ static void batch_norm_backward(me_engine *e, me_node *node,
                ME_TENSORS(gx[0], gx[1], gx[2]));
 }
 
-static const me_op batch_norm_op = {"CudnnBatchNormBackward0",
-                                    batch_norm_backward};
+static const me_op batch_norm_op = {.node = "CudnnBatchNormBackward0",
+                                    .backward = batch_norm_backward};
 
 me_tensor *me_batch_norm(me_engine *e, me_tensor *x, me_tensor *weight,
                          me_tensor *bias, const me_running_stats *stats)
@@ -180,8 +180,8 @@ static void max_pool2d_backward(me_engine *e, me_node *node,
                ME_TENSORS(gx[0]));
 }
 
-static const me_op max_pool2d_op = {"MaxPool2DWithIndicesBackward0",
-                                    max_pool2d_backward};
+static const me_op max_pool2d_op = {.node = "MaxPool2DWithIndicesBackward0",
+                                    .backward = max_pool2d_backward};
 
 me_tensor *me_max_pool2d(me_engine *e, me_tensor *x, const me_window *window)
 {
@@ -209,7 +209,8 @@ static void average_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_tell_op(e, "div.Scalar", ME_TENSORS(gy[0]), ME_TENSORS(gx[0]));
 }
 
-static const me_op average_op = {"MeanBackward1", average_backward};
+static const me_op average_op = {.node = "MeanBackward1",
+                                 .backward = average_backward};
 
 me_tensor *me_average_channels(me_engine *e, me_tensor *x)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tensor/autograd.h"
-
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "tensor/autograd.h"
 #include "tensor/engine_private.h"
 #include "tensor/region.h"
 #include "tensor/tensor.h"
@@ -141,8 +140,8 @@ static void accumulate_grad_backward(me_engine *e, me_node *node,
     }
 }
 
-static const me_op accumulate_grad_op = {"AccumulateGrad",
-                                         accumulate_grad_backward};
+static const me_op accumulate_grad_op = {.node = "AccumulateGrad",
+                                         .backward = accumulate_grad_backward};
 
 static void set_output(me_node *node, const me_tensor *x)
 {
@@ -222,6 +221,9 @@ static void set_edges(me_engine *e, me_node *node, uint32_t n_inputs,
 {
     node->n_inputs = (uint16_t)n_inputs;
     node->refs = 0; /* until an output owns it */
+    if (inputs[0] != NULL) {
+        node->data.shape = inputs[0]->shape;
+    }
     for (uint32_t i = 0; i < n_inputs; i++) {
         me_tensor *x = inputs[i];
         if (x == NULL || !x->requires_grad) {
@@ -254,6 +256,9 @@ static me_node *record(me_engine *e, const me_op *op, uint32_t n_inputs,
 me_node *me_record(me_engine *e, const me_op *op, uint32_t n_inputs,
                    me_tensor *const *inputs)
 {
+    if (op->queries > 0) {
+        me_tell_device_queries(e, inputs[0], op->queries);
+    }
     await_inputs(e, n_inputs, inputs);
     return record(e, op, n_inputs, inputs);
 }

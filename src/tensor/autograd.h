@@ -15,6 +15,7 @@
 
 #include "tensor/autocast.h"
 #include "tensor/engine.h"
+#include "tensor/op.h"
 
 #include <stddef.h>
 
@@ -25,19 +26,6 @@ enum {
     ME_MAX_SAVED = 8,
     ME_MAX_LIST = 256
 };
-
-/**
- * An operation as autograd sees it.
- *
- * `backward` gets the gradients of the node's outputs (NULL: undefined), which
- * it borrows, and puts those of its inputs into @p gx in the order in which
- * PyTorch makes them; an entry whose edge is NULL need not be made.
- */
-typedef struct me_op {
-    const char *name; /**< PyTorch's name of the node */
-    void (*backward)(me_engine *e, me_node *node, me_tensor *const *gy,
-                     me_tensor **gx);
-} me_op;
 
 /** Where a gradient goes: input @p output_nr of @p node (a GradientEdge). */
 typedef struct me_edge {
@@ -56,7 +44,7 @@ typedef struct me_node_hook me_node_hook;
 
 /** Numbers that a backward needs besides tensors. */
 typedef struct me_node_data {
-    me_shape shape;
+    me_shape shape; /**< of the first input, until the operation says another */
     uint64_t strides[ME_MAX_DIMS];
     uint64_t n[2];
     int32_t dim;

@@ -198,7 +198,7 @@ static void check_versions(me_engine *e, const me_node *node)
                            "changed in place since it was saved, which "
                            "PyTorch's backward() refuses; the operation that "
                            "did so must make a new one (inplace = false)",
-                           node->op->name);
+                           node->op->node);
             me_engine_locate(e);
         }
     }

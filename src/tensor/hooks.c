@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tensor/hooks.h"
-
 #include "base/parse.h"
 #include "tensor/engine_private.h"
+#include "tensor/hooks.h"
 
 #include <string.h>
 

@@ -34,23 +34,6 @@ typedef enum me_shard_role {
     ME_SHARD_REDUCE_SCATTER /**< input of a reduce-scatter */
 } me_shard_role;
 
-/** Tensors in a row, borrowed; NULL where one is left out. */
-typedef struct me_tensors {
-    uint32_t count;
-    const me_tensor *const *items;
-} me_tensors;
-
-/** Those of the argument list, for as long as the block that it stands in. */
-#define ME_TENSORS(...)                                                        \
-    ((me_tensors){                                                             \
-        .count = sizeof((const me_tensor *const[]){__VA_ARGS__}) /             \
-                 sizeof(const me_tensor *),                                    \
-        .items = (const me_tensor *const[]){__VA_ARGS__},                      \
-    })
-
-/** None. */
-#define ME_NO_TENSORS ((me_tensors){.count = 0, .items = NULL})
-
 /** An operation that PyTorch's dispatcher has seen, views too. */
 typedef struct me_operation {
     const char *name; /**< there, as "addmm.default"; static */

@@ -51,8 +51,9 @@ static void cross_entropy_backward(me_engine *e, me_node *node,
     gx[0] = gradient_in_place(e, node, gy[0]);
 }
 
-static const me_op cross_entropy_op = {"_VocabParallelCrossEntropyBackward",
-                                       cross_entropy_backward};
+static const me_op cross_entropy_op = {.node =
+                                           "_VocabParallelCrossEntropyBackward",
+                                       .backward = cross_entropy_backward};
 
 /** `torch.max(x, dim=-1)[0]`: values and indices; the indices go at once. */
 static me_tensor *row_maximum(me_engine *e, const me_tensor *x,
@@ -171,8 +172,8 @@ static void op_by_op_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     }
 }
 
-static const me_op op_by_op_op = {"_VocabParallelCrossEntropyBackward",
-                                  op_by_op_backward};
+static const me_op op_by_op_op = {.node = "_VocabParallelCrossEntropyBackward",
+                                  .backward = op_by_op_backward};
 
 /** The natively fused one where nothing is compiled: the operations of the other
  *  one, but for a single sum over ranks. */
@@ -206,8 +207,8 @@ static void fused_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_drop(e, gradient);
 }
 
-static const me_op fused_op = {"_VocabParallelCrossEntropyBackward",
-                               fused_backward};
+static const me_op fused_op = {.node = "_VocabParallelCrossEntropyBackward",
+                               .backward = fused_backward};
 
 /** The natively fused one, of compiled functions. */
 static me_tensor *fused_cross_entropy(me_nn *nn, me_tensor *logits,

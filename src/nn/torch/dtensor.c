@@ -273,11 +273,12 @@ static void to_local_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = gy[0];
 }
 
-static const me_op from_local_op = {"_FromTorchTensorBackward",
-                                    from_local_backward};
-static const me_op redistribute_op = {"RedistributeBackward",
-                                      redistribute_backward};
-static const me_op to_local_op = {"_ToTorchTensorBackward", to_local_backward};
+static const me_op from_local_op = {.node = "_FromTorchTensorBackward",
+                                    .backward = from_local_backward};
+static const me_op redistribute_op = {.node = "RedistributeBackward",
+                                      .backward = redistribute_backward};
+static const me_op to_local_op = {.node = "_ToTorchTensorBackward",
+                                  .backward = to_local_backward};
 
 static void remember(const me_nn *nn, me_node *node, me_dlayout from,
                      me_dlayout to)
@@ -322,8 +323,8 @@ me_tensor *me_redistribute(const me_nn *nn, me_tensor *x, me_dlayout layout,
     const me_dlayout from = (me_dlayout)x->layout;
     me_node *node = me_record_view(e, &redistribute_op, x);
     remember(nn, node, me_dlayout_of(gradient, x->shape.ndim), from);
-    if (node != NULL && from < ME_DLAYOUT_SHARD_0) { // of all of it
-        node->data.shape = x->shape;
+    if (node != NULL && from >= ME_DLAYOUT_SHARD_0) { // of a part: not asked
+        node->data.shape = ME_SCALAR;
     }
     me_tensor *y = me_redistribute_local(nn, x, from, layout, true);
     if (me_engine_is_ok(e)) {

@@ -308,7 +308,8 @@ static bool frees_all(const me_trainer *t, const repeated_action *a)
             is_last_holder(microbatch_of(r)->gradient));
 }
 
-static const me_op told_op = {"told", NULL}; /* it is never run backward */
+static const me_op told_op = {.node = "told",
+                              .backward = NULL}; /* it is never run backward */
 
 /** A tensor that the action hands out. Its graph holds the leaf that the
  *  gradients go to, the input of the chunk, for as long as it lives itself. */

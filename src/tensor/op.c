@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tensor/op.h"
+
+#include "base/size.h"
+#include "tensor/engine_private.h"
+#include "tensor/tensor.h"
+
+/** The argument that has the shape of the result, or most of it; NULL of none. */
+static const me_tensor *widest(me_tensors arguments)
+{
+    const me_tensor *x = arguments.count == 0 ? NULL : arguments.items[0];
+    for (uint32_t i = 1; i < arguments.count; i++) {
+        const me_tensor *y = arguments.items[i];
+        if (y != NULL &&
+            (y->shape.ndim > x->shape.ndim ||
+             (y->shape.ndim == x->shape.ndim && me_numel(y) > me_numel(x)))) {
+            x = y;
+        }
+    }
+    return x;
+}
+
+static me_kernel_class kernel_class(const me_op *op, me_tensors arguments,
+                                    const me_tensor *result)
+{
+    if (op->cost.kernel != ME_KERNEL_ELEMENTWISE || arguments.count == 0 ||
+        (arguments.count == 1 && arguments.items[0]->dtype == result->dtype)) {
+        return (me_kernel_class)op->cost.kernel;
+    }
+    return widest(arguments)->dtype == result->dtype ? ME_KERNEL_ELEMENTWISE
+                                                     : ME_KERNEL_CAST;
+}
+
+void me_op_launch(me_engine *e, const me_op *op, me_tensors arguments,
+                  const me_tensor *result)
+{
+    const me_cost *cost = &op->cost;
+    if (cost->flops == 0 && cost->reads == 0 && cost->passes == 0) {
+        return;
+    }
+    uint64_t elements = me_numel(result);
+    uint64_t bytes = me_size_mul(
+        cost->passes,
+        me_size_mul(elements, me_dtype_bytes((me_dtype)result->dtype)));
+    for (uint32_t i = 0; i < cost->reads && i < arguments.count; i++) {
+        const me_tensor *x = arguments.items[i];
+        if (x != NULL) {
+            const uint64_t numel = me_numel(x);
+            elements = i == 0 ? me_max_u64(elements, numel) : elements;
+            bytes = me_size_add(
+                bytes, me_size_mul(numel, me_dtype_bytes((me_dtype)x->dtype)));
+        }
+    }
+    me_launch_kernel(e, kernel_class(op, arguments, result),
+                     me_size_mul(cost->flops, elements), bytes);
+}
+
+void me_op_tell(me_engine *e, const me_op *op, me_tensors arguments,
+                me_tensors results)
+{
+    if (e->n_hooks == 0 || op->dispatcher == NULL) {
+        return;
+    }
+    me_tell_operation(e, &(me_operation){.name = op->dispatcher,
+                                         .arguments = arguments,
+                                         .results = results});
+}
+
+void me_op_run(me_engine *e, const me_op *op, me_tensors arguments,
+               me_tensors results)
+{
+    me_op_launch(e, op, arguments, results.items[0]);
+    me_op_tell(e, op, arguments, results);
+}
+
+me_tensor *me_kernel(me_engine *e, const me_op *op, me_tensors arguments,
+                     me_dtype dtype, me_shape shape)
+{
+    me_tensor *y = me_empty(e, op->event, dtype, shape);
+    me_op_run(e, op, arguments, ME_TENSORS(y));
+    return y;
+}
+
+me_tensor *me_kernel_dense(me_engine *e, const me_op *op, me_tensors arguments)
+{
+    const me_tensor *x = arguments.items[0];
+    return me_kernel(e, op, arguments, (me_dtype)x->dtype, x->shape);
+}
+
+me_tensor *me_kernel_as(me_engine *e, const me_op *op, me_tensors arguments,
+                        me_dtype dtype)
+{
+    me_tensor *y = me_empty_like_as(e, op->event, arguments.items[0], dtype);
+    me_op_run(e, op, arguments, ME_TENSORS(y));
+    return y;
+}
+
+me_tensor *me_kernel_like(me_engine *e, const me_op *op, me_tensors arguments)
+{
+    return me_kernel_as(e, op, arguments, (me_dtype)arguments.items[0]->dtype);
+}
+
+void me_gradient_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                          me_tensor **gx)
+{
+    gx[0] = me_kernel_like(e, node->op->gradient, ME_TENSORS(gy[0]));
+}
