@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/size.h"
-#include "ops/autocast_casts.h"
 #include "ops/cross_entropy.h"
+
+#include "ops/autocast_casts.h"
 #include "ops/view.h"
-#include "tensor/hooks.h"
-#include "tensor/launch.h"
 
 #include <inttypes.h>
 
@@ -12,51 +10,52 @@ enum {
     LOG_SOFTMAX_SAVED_RESULT
 };
 
-static me_tensor *rows(me_engine *e, const char *op, const me_tensor *x,
-                       uint64_t passes)
-{
-    me_tensor *y = me_empty(e, op, (me_dtype)x->dtype, x->shape);
-    me_launch_kernel(e, ME_KERNEL_SOFTMAX, me_numel(x),
-                     me_size_mul(passes, me_bytes(x)));
-    return y;
-}
+static const me_op log_softmax_gradient = {
+    "_log_softmax_backward_data", "_log_softmax_backward_data.default",
+    .cost = ME_COST(ME_KERNEL_SOFTMAX, 1, 2, 1)};
 
 static void log_softmax_backward(me_engine *e, me_node *node,
                                  me_tensor *const *gy, me_tensor **gx)
 {
-    gx[0] = rows(e, "_log_softmax_backward_data", gy[0], 3);
-    me_tell_op(e, "_log_softmax_backward_data.default",
-               ME_TENSORS(gy[0], node->saved[LOG_SOFTMAX_SAVED_RESULT]),
-               ME_TENSORS(gx[0]));
+    gx[0] = me_kernel_dense(
+        e, &log_softmax_gradient,
+        ME_TENSORS(gy[0], node->saved[LOG_SOFTMAX_SAVED_RESULT]));
 }
 
-static const me_op log_softmax_op = {.node = "LogSoftmaxBackward0",
-                                     .backward = log_softmax_backward};
+static const me_op log_softmax_op = {
+    "_log_softmax",
+    "_log_softmax.default",
+    ME_COST(ME_KERNEL_SOFTMAX, 1, 1, 1),
+    "LogSoftmaxBackward0",
+    log_softmax_backward,
+    .queries = 3 /* half to float? to(): any change? */};
 
 static me_tensor *log_softmax(me_engine *e, me_tensor *x)
 {
-    me_tell_device_queries(e, x, 3); /* half to float? to(): any change? */
     me_node *node = me_record1(e, &log_softmax_op, x);
-    me_tensor *y = rows(e, "_log_softmax", x, 2);
-    me_tell_op(e, "_log_softmax.default", ME_TENSORS(x), ME_TENSORS(y));
+    me_tensor *y = me_kernel_dense(e, &log_softmax_op, ME_TENSORS(x));
     me_save(e, node, LOG_SOFTMAX_SAVED_RESULT, y);
     return me_output(e, node, y);
 }
+
+static const me_op nll_loss_gradient = {
+    "nll_loss_backward", "nll_loss_backward.default",
+    .cost = ME_COST(ME_KERNEL_SOFTMAX, 1, 0, 1)};
 
 /** Zeros but for one element a row. */
 static void nll_loss_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                               me_tensor **gx)
 {
-    gx[0] = rows(e, "nll_loss_backward", node->saved[ME_NLL_SAVED_SELF], 1);
-    me_tell_op(e, "nll_loss_backward.default",
-               ME_TENSORS(gy[0], node->saved[ME_NLL_SAVED_SELF],
-                          node->saved[ME_NLL_SAVED_TARGET],
-                          node->saved[ME_NLL_SAVED_TOTAL_WEIGHT]),
-               ME_TENSORS(gx[0]));
+    const me_tensor *self = node->saved[ME_NLL_SAVED_SELF];
+    gx[0] = me_kernel(e, &nll_loss_gradient,
+                      ME_TENSORS(gy[0], self, node->saved[ME_NLL_SAVED_TARGET],
+                                 node->saved[ME_NLL_SAVED_TOTAL_WEIGHT]),
+                      (me_dtype)self->dtype, self->shape);
 }
 
-static const me_op nll_loss_op = {.node = "NllLossBackward0",
-                                  .backward = nll_loss_backward};
+static const me_op nll_loss_op = {
+    "nll_loss_forward", .dispatcher = "nll_loss_forward.default",
+    .node = "NllLossBackward0", .backward = nll_loss_backward};
 
 void me_nll_loss_save(me_engine *e, me_node *node, me_tensor *x,
                       me_tensor *target, me_tensor *total_weight)
@@ -70,10 +69,10 @@ static me_tensor *nll_loss(me_engine *e, me_tensor *x, me_tensor *target)
 {
     me_node *node = me_record1(e, &nll_loss_op, x);
     me_tensor *loss =
-        me_empty(e, "nll_loss_forward", (me_dtype)x->dtype, ME_SCALAR);
+        me_empty(e, nll_loss_op.event, (me_dtype)x->dtype, ME_SCALAR);
     me_tensor *total_weight =
-        me_empty(e, "nll_loss_forward", (me_dtype)x->dtype, ME_SCALAR);
-    me_tell_op(e, "nll_loss_forward.default", ME_TENSORS(x, target),
+        me_empty(e, nll_loss_op.event, (me_dtype)x->dtype, ME_SCALAR);
+    me_op_tell(e, &nll_loss_op, ME_TENSORS(x, target),
                ME_TENSORS(loss, total_weight));
     me_nll_loss_save(e, node, x, target, total_weight);
     me_drop(e, total_weight);

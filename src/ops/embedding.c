@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/size.h"
-#include "ops/elementwise.h"
 #include "ops/embedding.h"
+
+#include "base/size.h"
 #include "ops/sort.h"
 #include "tensor/autograd.h"
-#include "tensor/hooks.h"
 #include "tensor/launch.h"
 
 /** Above so many indices the gradient is made by sorting them
@@ -82,71 +81,64 @@ static void sum_segments(me_engine *e, uint64_t n, const me_shape *weight)
     me_drop(e, segments);
 }
 
+static const me_op embedding_gradient = {
+    "embedding_dense_backward",
+    .dispatcher = "embedding_dense_backward.default"};
+
 static void embedding_backward(me_engine *e, me_node *node,
                                me_tensor *const *gy, me_tensor **gx)
 {
+    const me_op *op = &embedding_gradient;
+    const me_shape *shape = &node->data.shape;
     const uint64_t n = me_numel(node->saved[0]);
     const me_dtype dtype = gy[0]->dtype;
     me_tensor *grad = NULL;
     /* Zeros of the whole table, then each row is read and added. */
-    me_launch_kernel(e, ME_KERNEL_EMBEDDING, 0,
-                     me_size_add(3 * me_bytes(gy[0]),
-                                 me_size_mul(me_shape_numel(&node->data.shape),
-                                             me_dtype_bytes(dtype))));
+    me_launch_kernel(
+        e, ME_KERNEL_EMBEDDING, 0,
+        me_size_add(3 * me_bytes(gy[0]),
+                    me_size_mul(me_shape_numel(shape), me_dtype_bytes(dtype))));
     me_launch_host(e, ME_HOST_EMBEDDING);
     if (!me_tensor_is_contiguous(gy[0])) {
         grad = me_empty_inside(e, "contiguous", dtype, gy[0]->shape);
     }
     if (n <= EMBEDDING_SORT_ABOVE) {
-        gx[0] =
-            me_empty(e, "embedding_dense_backward", dtype, node->data.shape);
-        me_drop(e, grad);
-        me_tell_op(e, "embedding_dense_backward.default",
-                   ME_TENSORS(gy[0], node->saved[0]), ME_TENSORS(gx[0]));
-        return;
+        gx[0] = me_empty(e, op->event, dtype, *shape);
+    } else {
+        me_tensor *sorted = NULL;
+        me_tensor *positions = NULL;
+        sort_indices(e, n, &sorted, &positions);
+        gx[0] = me_empty(e, op->event, dtype, *shape);
+        sum_segments(e, n, shape);
+        me_drop(e, positions);
+        me_drop(e, sorted);
     }
-    me_tensor *sorted = NULL;
-    me_tensor *positions = NULL;
-    sort_indices(e, n, &sorted, &positions);
-    gx[0] = me_empty(e, "embedding_dense_backward", dtype, node->data.shape);
-    sum_segments(e, n, &node->data.shape);
-    me_drop(e, positions);
-    me_drop(e, sorted);
     me_drop(e, grad);
-    me_tell_op(e, "embedding_dense_backward.default",
-               ME_TENSORS(gy[0], node->saved[0]), ME_TENSORS(gx[0]));
+    me_op_tell(e, op, ME_TENSORS(gy[0], node->saved[0]), ME_TENSORS(gx[0]));
 }
 
-static const me_op embedding_op = {.node = "EmbeddingBackward0",
-                                   .backward = embedding_backward};
+static const me_op embedding_op = {
+    "embedding", "embedding.default", ME_COST(ME_KERNEL_EMBEDDING, 0, 0, 2),
+    "EmbeddingBackward0", .backward = embedding_backward};
 
 me_tensor *me_embedding(me_engine *e, me_tensor *indices, me_tensor *weight)
 {
     me_node *node = me_record1(e, &embedding_op, weight);
     me_save(e, node, 0, indices);
-    if (node != NULL) {
-        node->data.shape = weight->shape;
-    }
     me_shape shape = indices->shape;
     if (me_engine_is_ok(e)) {
         shape.dim[shape.ndim++] = me_dim(weight, 1);
     }
-    me_tensor *y = me_empty(e, "embedding", (me_dtype)weight->dtype, shape);
-    me_launch_kernel(e, ME_KERNEL_EMBEDDING, 0, 2 * me_bytes(y));
-    me_tell_op(e, "embedding.default", ME_TENSORS(weight, indices),
-               ME_TENSORS(y));
+    me_tensor *y = me_kernel(e, &embedding_op, ME_TENSORS(weight, indices),
+                             (me_dtype)weight->dtype, shape);
     return me_output(e, node, y);
 }
 
-static void masked_write_backward(me_engine *e, me_node *node,
-                                  me_tensor *const *gy, me_tensor **gx)
-{
-    (void)node;
-    gx[0] = me_pointwise(e, "IndexPutBackward0", gy[0], (me_dtype)gy[0]->dtype);
-}
-
+static const me_op masked_write_gradient = {"IndexPutBackward0",
+                                            .cost = ME_POINTWISE};
 static const me_op masked_write_op = {.node = "IndexPutBackward0",
-                                      .backward = masked_write_backward};
+                                      .backward = me_gradient_backward,
+                                      .gradient = &masked_write_gradient};
 
 me_tensor *me_masked_write_zero(me_engine *e, me_tensor *y,
                                 const me_tensor *mask)

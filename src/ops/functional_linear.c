@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "ops/functional_linear.h"
+
 #include "base/size.h"
 #include "ops/autocast_casts.h"
-#include "ops/functional_linear.h"
 #include "ops/matmul.h"
 #include "ops/view.h"
 #include "tensor/autograd.h"
@@ -60,12 +61,14 @@ static me_tensor *product_with(me_engine *e, me_kernel_class kernel,
     return y;
 }
 
+static const me_op t_kernel = {.dispatcher = "t.default", .is_view = true};
+
 /** Gradient of the input, (n, in), with weightᵀ that was saved. */
 static me_tensor *input_gradient(me_engine *e, const me_node *node,
                                  const me_tensor *gy, const me_tensor *wt)
 {
     const uint64_t inputs = node->data.n[0];
-    me_tell_op(e, "t.default", ME_TENSORS(wt), ME_TENSORS(wt));
+    me_op_tell(e, &t_kernel, ME_TENSORS(wt), ME_TENSORS(wt));
     return product_with(e, ME_KERNEL_LINEAR_DGRAD, gy, wt,
                         ME_SHAPE(me_dim(gy, 0), inputs), me_dim(gy, 1));
 }
@@ -76,11 +79,11 @@ static me_tensor *weight_gradient(me_engine *e, const me_node *node,
                                   const me_tensor *gy, const me_tensor *x)
 {
     const uint64_t inputs = node->data.n[0];
-    me_tell_op(e, "t.default", ME_TENSORS(gy), ME_TENSORS(gy));
+    me_op_tell(e, &t_kernel, ME_TENSORS(gy), ME_TENSORS(gy));
     me_tensor *grad =
         product_with(e, ME_KERNEL_LINEAR_WGRAD, gy, x,
                      ME_SHAPE(me_dim(gy, 1), inputs), me_dim(gy, 0));
-    me_tell_op(e, "t.default", ME_TENSORS(grad), ME_TENSORS(grad));
+    me_op_tell(e, &t_kernel, ME_TENSORS(grad), ME_TENSORS(grad));
     return me_alias(e, grad, ME_SHAPE(inputs, me_dim(gy, 1)),
                     (uint64_t[]){1, inputs});
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "ops/norm.h"
+
 #include "base/size.h"
 #include "ops/autocast_casts.h"
 #include "ops/elementwise.h"
-#include "ops/norm.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
 #include "tensor/hooks.h"
-#include "tensor/launch.h"
+
+static const me_op copy_kernel = {"contiguous",
+                                  .cost = ME_COST(ME_KERNEL_STRIDED, 0, 1, 1)};
 
 /** The kernel wants dense rows: a view with holes is copied first. */
 static me_tensor *rows_of(me_engine *e, const me_tensor *x)
@@ -15,35 +18,29 @@ static me_tensor *rows_of(me_engine *e, const me_tensor *x)
         return NULL;
     }
     me_tensor *copy =
-        me_empty_inside(e, "contiguous", (me_dtype)x->dtype, x->shape);
-    me_launch_kernel(e, ME_KERNEL_STRIDED, 0, 2 * me_bytes(x));
+        me_empty_inside(e, copy_kernel.event, (me_dtype)x->dtype, x->shape);
+    me_op_launch(e, &copy_kernel, ME_TENSORS(x), copy);
     return copy;
 }
 
 /** One float32 a row. */
-static me_tensor *statistic(me_engine *e, const char *op, const me_tensor *x)
+static me_tensor *statistic(me_engine *e, const me_op *op, const me_tensor *x)
 {
-    me_shape shape = x->shape;
-    if (shape.ndim > 0) {
-        shape.dim[shape.ndim - 1] = 1;
-    }
-    return me_empty(e, op, ME_DTYPE_FLOAT32, shape);
+    return me_empty(e, op->event, ME_DTYPE_FLOAT32,
+                    me_shape_with_last(&x->shape, 1));
 }
 
-static me_tensor *parameter_gradient(me_engine *e, const me_tensor *parameter,
-                                     const char *op)
+static me_tensor *parameter_gradient(me_engine *e, const me_op *op,
+                                     const me_tensor *parameter)
 {
-    return me_empty(e, op, (me_dtype)parameter->dtype, parameter->shape);
+    return me_empty(e, op->event, (me_dtype)parameter->dtype, parameter->shape);
 }
 
-/** @param passes  over the tensor: 2 forward (read, write); 5 backward, of
- *                 the input's gradient and the weights' */
-static me_tensor *norm_output(me_engine *e, const char *op, const me_tensor *x,
-                              uint64_t passes)
+/** The first result, by a kernel of which is told once all are there. */
+static me_tensor *norm_output(me_engine *e, const me_op *op, const me_tensor *x)
 {
-    me_tensor *y = me_empty(e, op, (me_dtype)x->dtype, x->shape);
-    me_launch_kernel(e, ME_KERNEL_NORM, me_size_mul(5, me_numel(x)),
-                     me_size_mul(passes, me_bytes(x)));
+    me_tensor *y = me_empty(e, op->event, (me_dtype)x->dtype, x->shape);
+    me_op_launch(e, op, ME_TENSORS(x), y);
     return y;
 }
 
@@ -89,24 +86,28 @@ enum {
     LAYER_NORM_SAVED_BIAS
 };
 
+static const me_op layer_norm_gradient = {
+    "native_layer_norm_backward", "native_layer_norm_backward.default",
+    .cost = ME_COST(ME_KERNEL_NORM, 5, 1, 4)};
+
 static void layer_norm_backward(me_engine *e, me_node *node,
                                 me_tensor *const *gy, me_tensor **gx)
 {
     const me_tensor *x = node->saved[LAYER_NORM_SAVED_INPUT];
     me_tensor *copy = rows_of(e, x);
     if (me_needs(node, 0)) {
-        gx[0] = norm_output(e, "native_layer_norm_backward", gy[0], 5);
+        gx[0] = norm_output(e, &layer_norm_gradient, gy[0]);
     }
     if (me_needs(node, 1) || me_needs(node, 2)) { /* one kernel for both */
-        gx[1] = parameter_gradient(e, node->saved[LAYER_NORM_SAVED_WEIGHT],
-                                   "native_layer_norm_backward");
-        gx[2] = parameter_gradient(e, node->saved[LAYER_NORM_SAVED_BIAS],
-                                   "native_layer_norm_backward");
+        gx[1] = parameter_gradient(e, &layer_norm_gradient,
+                                   node->saved[LAYER_NORM_SAVED_WEIGHT]);
+        gx[2] = parameter_gradient(e, &layer_norm_gradient,
+                                   node->saved[LAYER_NORM_SAVED_BIAS]);
         me_drop(e, rows_of(e, gy[0]));
         sum_blocks(e, x, 2, gx + 1);
     }
     me_drop(e, copy);
-    me_tell_op(e, "native_layer_norm_backward.default",
+    me_op_tell(e, &layer_norm_gradient,
                ME_TENSORS(gy[0], x, node->saved[LAYER_NORM_SAVED_MEAN],
                           node->saved[LAYER_NORM_SAVED_RSTD],
                           node->saved[LAYER_NORM_SAVED_WEIGHT],
@@ -114,8 +115,10 @@ static void layer_norm_backward(me_engine *e, me_node *node,
                ME_TENSORS(gx[0], gx[1], gx[2]));
 }
 
-static const me_op layer_norm_op = {.node = "NativeLayerNormBackward0",
-                                    .backward = layer_norm_backward};
+static const me_op layer_norm_op = {
+    "native_layer_norm", "native_layer_norm.default",
+    ME_COST(ME_KERNEL_NORM, 5, 1, 1), "NativeLayerNormBackward0",
+    .backward = layer_norm_backward};
 
 /** Its CUDA kernels know one type of input, weight and bias. */
 static bool is_of_one_type(me_engine *e, const me_tensor *x,
@@ -147,16 +150,16 @@ me_tensor *me_layer_norm(me_engine *e, me_tensor *x, me_tensor *weight,
     me_node *node =
         me_record(e, &layer_norm_op, 3, (me_tensor *[]){x, weight, bias});
     me_tensor *copy = rows_of(e, x);
-    me_tensor *y = norm_output(e, "native_layer_norm", x, 2);
-    me_tensor *mean = statistic(e, "native_layer_norm", x);
-    me_tensor *rstd = statistic(e, "native_layer_norm", x);
+    me_tensor *y = norm_output(e, &layer_norm_op, x);
+    me_tensor *mean = statistic(e, &layer_norm_op, x);
+    me_tensor *rstd = statistic(e, &layer_norm_op, x);
     me_save(e, node, LAYER_NORM_SAVED_INPUT, x);
     me_save(e, node, LAYER_NORM_SAVED_MEAN, mean);
     me_save(e, node, LAYER_NORM_SAVED_RSTD, rstd);
     me_save(e, node, LAYER_NORM_SAVED_WEIGHT, weight);
     me_save(e, node, LAYER_NORM_SAVED_BIAS, bias);
     me_drop(e, copy);
-    me_tell_op(e, "native_layer_norm.default", ME_TENSORS(x, weight, bias),
+    me_op_tell(e, &layer_norm_op, ME_TENSORS(x, weight, bias),
                ME_TENSORS(y, mean, rstd));
     me_drop(e, rstd);
     me_drop(e, mean);
@@ -169,28 +172,34 @@ enum {
     RMS_NORM_SAVED_WEIGHT
 };
 
+static const me_op rms_norm_gradient = {
+    "_fused_rms_norm_backward", "_fused_rms_norm_backward.default",
+    .cost = ME_COST(ME_KERNEL_NORM, 5, 1, 4)};
+
 static void rms_norm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                               me_tensor **gx)
 {
     const me_tensor *x = node->saved[RMS_NORM_SAVED_INPUT];
     me_tensor *copy = rows_of(e, x);
     if (me_needs(node, 0)) {
-        gx[0] = norm_output(e, "_fused_rms_norm_backward", gy[0], 5);
+        gx[0] = norm_output(e, &rms_norm_gradient, gy[0]);
     }
     if (me_needs(node, 1)) {
-        gx[1] = parameter_gradient(e, node->saved[RMS_NORM_SAVED_WEIGHT],
-                                   "_fused_rms_norm_backward");
+        gx[1] = parameter_gradient(e, &rms_norm_gradient,
+                                   node->saved[RMS_NORM_SAVED_WEIGHT]);
         me_drop(e, rows_of(e, gy[0]));
         sum_blocks(e, x, 1, gx + 1);
     }
     me_drop(e, copy);
-    me_tell_op(e, "_fused_rms_norm_backward.default",
+    me_op_tell(e, &rms_norm_gradient,
                ME_TENSORS(gy[0], x, node->saved[RMS_NORM_SAVED_RSTD],
                           node->saved[RMS_NORM_SAVED_WEIGHT]),
                ME_TENSORS(gx[0], gx[1]));
 }
 
-static const me_op rms_norm_op = {.node = "FusedRmsNormBackward0",
+static const me_op rms_norm_op = {"_fused_rms_norm", "_fused_rms_norm.default",
+                                  ME_COST(ME_KERNEL_NORM, 5, 1, 1),
+                                  "FusedRmsNormBackward0",
                                   .backward = rms_norm_backward};
 
 /** rms_norm_composite() of layer_norm.cpp: x · rsqrt(mean(x²) + eps) · weight in
@@ -234,14 +243,13 @@ me_tensor *me_rms_norm(me_engine *e, me_tensor *x, me_tensor *weight)
     }
     me_node *node = me_record2(e, &rms_norm_op, x, weight);
     me_tensor *copy = rows_of(e, x);
-    me_tensor *y = norm_output(e, "_fused_rms_norm", x, 2);
-    me_tensor *rstd = statistic(e, "_fused_rms_norm", x);
+    me_tensor *y = norm_output(e, &rms_norm_op, x);
+    me_tensor *rstd = statistic(e, &rms_norm_op, x);
     me_save(e, node, RMS_NORM_SAVED_INPUT, x);
     me_save(e, node, RMS_NORM_SAVED_RSTD, rstd);
     me_save(e, node, RMS_NORM_SAVED_WEIGHT, weight);
     me_drop(e, copy);
-    me_tell_op(e, "_fused_rms_norm.default", ME_TENSORS(x, weight),
-               ME_TENSORS(y, rstd));
+    me_op_tell(e, &rms_norm_op, ME_TENSORS(x, weight), ME_TENSORS(y, rstd));
     me_output(e, node, y);
     if (node != NULL) {
         me_tell_device_query(e, rstd); /* an output with a gradient, too */

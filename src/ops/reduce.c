@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "ops/reduce.h"
+
 #include "base/size.h"
 #include "ops/autocast_casts.h"
-#include "ops/reduce.h"
 #include "tensor/autograd.h"
 #include "tensor/hooks.h"
 #include "tensor/launch.h"
@@ -153,12 +154,18 @@ static me_reduction reduction_to(const me_tensor *x, const me_shape *shape)
     };
 }
 
-me_tensor *me_sum_to(me_engine *e, me_tensor *gradient, const me_shape *shape)
+static me_tensor *sum_as(me_engine *e, const me_tensor *x,
+                         const me_shape *shape, me_dtype dtype)
 {
-    me_tensor *sum = me_empty(e, "sum", (me_dtype)gradient->dtype, *shape);
-    const me_reduction reduction = reduction_to(gradient, shape);
+    me_tensor *sum = me_empty(e, "sum", dtype, *shape);
+    const me_reduction reduction = reduction_to(x, shape);
     me_reduce(e, &reduction);
     return sum;
+}
+
+me_tensor *me_sum_to(me_engine *e, me_tensor *gradient, const me_shape *shape)
+{
+    return sum_as(e, gradient, shape, (me_dtype)gradient->dtype);
 }
 
 /** A gradient's sum is made in float32 where its backward runs under autocast,
@@ -166,12 +173,11 @@ me_tensor *me_sum_to(me_engine *e, me_tensor *gradient, const me_shape *shape)
 static me_tensor *sum_gradient_to(me_engine *e, me_tensor *gradient,
                                   const me_shape *shape)
 {
-    me_tensor *sum =
-        me_empty(e, "sum", me_autocast_float_dtype(e, gradient), *shape);
-    const me_reduction reduction = reduction_to(gradient, shape);
-    me_reduce(e, &reduction);
-    return sum;
+    return sum_as(e, gradient, shape, me_autocast_float_dtype(e, gradient));
 }
+
+static const me_op expand_kernel = {.dispatcher = "expand.default",
+                                    .is_view = true};
 
 /** The gradient is the incoming scalar, expanded: a view with strides of 0. */
 static void sum_backward(me_engine *e, me_node *node, me_tensor *const *gy,
@@ -182,35 +188,36 @@ static void sum_backward(me_engine *e, me_node *node, me_tensor *const *gy,
         strides[node->data.shape.ndim - 1] = node->data.n[0];
     }
     gx[0] = me_alias(e, gy[0], node->data.shape, strides);
-    me_tell_op(e, "expand.default", ME_TENSORS(gy[0]), ME_TENSORS(gx[0]));
+    me_op_tell(e, &expand_kernel, ME_TENSORS(gy[0]), ME_TENSORS(gx[0]));
 }
 
-static const me_op sum_op = {.node = "SumBackward0", .backward = sum_backward};
+static const me_op sum_op = {"sum", .dispatcher = "sum.default",
+                             .node = "SumBackward0", .backward = sum_backward};
 
 me_tensor *me_sum(me_engine *e, me_tensor *x)
 {
     me_autocast_ask(e, x);
     me_node *node = me_record1(e, &sum_op, x);
-    if (node != NULL) {
-        node->data.shape = x->shape;
-    }
     const me_shape scalar = ME_SCALAR;
-    me_tensor *sum = me_empty(e, "sum", me_autocast_float_dtype(e, x), scalar);
-    const me_reduction reduction = reduction_to(x, &scalar);
-    me_reduce(e, &reduction);
-    me_tell_op(e, "sum.default", ME_TENSORS(x), ME_TENSORS(sum));
+    me_tensor *sum = sum_as(e, x, &scalar, me_autocast_float_dtype(e, x));
+    me_op_tell(e, &sum_op, ME_TENSORS(x), ME_TENSORS(sum));
     return me_output(e, node, sum);
 }
 
-void me_reduce_all(me_engine *e, const me_tensor *x)
+static void reduce_all(me_engine *e, const me_tensor *x,
+                       uint64_t accumulator_bytes)
 {
-    const bool is_whole = x->dtype == ME_DTYPE_INT64;
     me_reduce(e, &(me_reduction){
                      .inputs = me_numel(x),
                      .outputs = 1,
                      .element_bytes = me_dtype_bytes((me_dtype)x->dtype),
-                     .accumulator_bytes = is_whole ? 8 : 4,
+                     .accumulator_bytes = accumulator_bytes,
                  });
+}
+
+void me_reduce_all(me_engine *e, const me_tensor *x)
+{
+    reduce_all(e, x, x->dtype == ME_DTYPE_INT64 ? 8 : 4);
 }
 
 me_tensor *me_sum_detached(me_engine *e, const me_tensor *x)
@@ -224,49 +231,41 @@ me_tensor *me_sum_rows(me_engine *e, me_tensor *x)
 {
     me_node *node = me_record1(e, &sum_op, x);
     if (node != NULL) {
-        node->data.shape = x->shape;
         node->data.n[0] = 1; /* the gradient's stride along its columns */
     }
     const me_shape columns = ME_SHAPE(me_dim(x, -1));
     return me_output(e, node, me_sum_to(e, x, &columns));
 }
 
-/** The incoming scalar, expanded, over the number of elements. */
-static void mean_backward(me_engine *e, me_node *node, me_tensor *const *gy,
-                          me_tensor **gx)
+static const me_op div_kernel = {
+    "div", "div.Scalar", .cost = ME_COST(ME_KERNEL_ELEMENTWISE, 1, 0, 1)};
+
+/** What arrives, expanded, over the number of elements. */
+void me_mean_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                      me_tensor **gx)
 {
-    me_tell_op(e, "expand.default", ME_TENSORS(gy[0]), ME_TENSORS(gy[0]));
-    gx[0] = me_empty(e, "div", (me_dtype)gy[0]->dtype, node->data.shape);
-    me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(gx[0]),
-                     me_bytes(gx[0]));
-    me_tell_op(e, "div.Scalar", ME_TENSORS(gy[0]), ME_TENSORS(gx[0]));
+    me_op_tell(e, &expand_kernel, ME_TENSORS(gy[0]), ME_TENSORS(gy[0]));
+    gx[0] = me_kernel(e, &div_kernel, ME_TENSORS(gy[0]), (me_dtype)gy[0]->dtype,
+                      node->data.shape);
 }
 
-static const me_op mean_op = {.node = "MeanBackward0",
-                              .backward = mean_backward};
+static const me_op mean_op = {.dispatcher = "mean.default",
+                              .node = "MeanBackward0",
+                              .backward = me_mean_backward};
 
 me_tensor *me_mean(me_engine *e, me_tensor *x)
 {
     me_node *node = me_record1(e, &mean_op, x);
-    if (node != NULL) {
-        node->data.shape = x->shape;
-    }
     const me_shape scalar = ME_SCALAR;
     me_tensor *mean = me_sum_to(e, x, &scalar);
-    me_tell_op(e, "mean.default", ME_TENSORS(x), ME_TENSORS(mean));
+    me_op_tell(e, &mean_op, ME_TENSORS(x), ME_TENSORS(mean));
     return me_output(e, node, mean);
 }
 
 me_tensor *me_mean_last(me_engine *e, me_tensor *x)
 {
     me_node *node = me_record1(e, &mean_op, x);
-    if (node != NULL) {
-        node->data.shape = x->shape;
-    }
-    me_shape shape = x->shape;
-    if (shape.ndim > 0) {
-        shape.dim[shape.ndim - 1] = 1;
-    }
+    const me_shape shape = me_shape_with_last(&x->shape, 1);
     return me_output(e, node, me_sum_to(e, x, &shape));
 }
 
@@ -290,12 +289,7 @@ me_tensor *me_sum_last_detached(me_engine *e, const me_tensor *x)
 me_tensor *me_vector_norm(me_engine *e, const me_tensor *x, me_dtype dtype)
 {
     me_tensor *norm = me_empty(e, "linalg_vector_norm", dtype, ME_SCALAR);
-    me_reduce(e, &(me_reduction){
-                     .inputs = me_numel(x),
-                     .outputs = 1,
-                     .element_bytes = me_dtype_bytes((me_dtype)x->dtype),
-                     .accumulator_bytes = 4,
-                 });
+    reduce_all(e, x, 4);
     return norm;
 }
 

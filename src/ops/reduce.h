@@ -56,6 +56,10 @@ me_tensor *me_sum_rows(me_engine *e, me_tensor *x);
 /** `x.mean()`: a scalar, on the tape. */
 me_tensor *me_mean(me_engine *e, me_tensor *x);
 
+/** The backward of a mean over dimensions that the input's shape remembers. */
+void me_mean_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                      me_tensor **gx);
+
 /** `x.mean(-1, keepdim=True)`: (…, n) to (…, 1), on the tape. */
 me_tensor *me_mean_last(me_engine *e, me_tensor *x);
 

@@ -1,35 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/size.h"
-#include "ops/elementwise.h"
 #include "ops/rotary.h"
-#include "tensor/autograd.h"
-#include "tensor/launch.h"
 
-/** float32 numbers in float32 pairs: views of the operand and of the result do
- *  not matter, so that one tensor stands for both. */
-static me_tensor *product(me_engine *e, const me_tensor *x)
-{
-    me_tensor *y = me_empty(e, "mul", (me_dtype)x->dtype, x->shape);
-    me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_size_mul(3, me_numel(x)),
-                     2 * me_bytes(x));
-    return y;
-}
+#include "ops/elementwise.h"
+#include "tensor/autograd.h"
 
 /** The conjugate of freqs_cis is a lazy view, which the product makes real: one
  *  complex64 for each position and pair. */
 static void product_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                              me_tensor **gx)
 {
-    (void)node;
     me_tensor *conjugate =
         me_empty(e, "conj", ME_DTYPE_FLOAT32,
                  ME_SHAPE(me_dim(gy[0], 1), me_dim(gy[0], -1)));
-    gx[0] = product(e, gy[0]);
+    gx[0] = me_kernel_dense(e, node->op, ME_TENSORS(gy[0]));
     me_drop(e, conjugate);
 }
 
-static const me_op product_op = {.node = "MulBackward0",
-                                 .backward = product_backward};
+/* float32 numbers in float32 pairs: views of the operand and of the result do
+ * not matter, so that one tensor stands for both. */
+static const me_op product_op = {"mul", NULL,
+                                 ME_COST(ME_KERNEL_ELEMENTWISE, 3, 1, 1),
+                                 "MulBackward0", .backward = product_backward};
 
 void me_apply_rotary_emb(me_engine *e, me_tensor *const x[2],
                          me_tensor *out_out[2])
@@ -42,7 +33,8 @@ void me_apply_rotary_emb(me_engine *e, me_tensor *const x[2],
     }
     for (int i = 0; i < 2; i++) {
         me_node *node = me_record1(e, &product_op, complex[i]);
-        turned[i] = me_output(e, node, product(e, complex[i]));
+        turned[i] = me_output(
+            e, node, me_kernel_dense(e, &product_op, ME_TENSORS(complex[i])));
     }
     for (int i = 0; i < 2; i++) {
         out_out[i] = me_cast(e, turned[i], (me_dtype)x[i]->dtype);

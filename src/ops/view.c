@@ -1,87 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "ops/view.h"
+
 #include "base/assert.h"
 #include "base/size.h"
 #include "ops/reduce.h"
-#include "ops/view.h"
 #include "tensor/autograd.h"
 #include "tensor/hooks.h"
-#include "tensor/launch.h"
 
 #include <string.h>
-
-/** A dense copy of @p x in row-major order. */
-static me_tensor *copy_contiguous(me_engine *e, const char *op,
-                                  const me_tensor *x)
-{
-    me_tensor *copy = me_empty(e, op, (me_dtype)x->dtype, x->shape);
-    me_launch_kernel(e, ME_KERNEL_STRIDED, 0, me_bytes(x) + me_bytes(copy));
-    return copy;
-}
-
-/** reshape() that makes a view of what is no row-major tensor first asks what the
- *  device is not: XLA, lazy, IPU (native/TensorShape.cpp). */
-static void tell_reshape(me_engine *e, const me_tensor *x)
-{
-    me_tell_device_queries(e, me_tensor_is_contiguous(x) ? NULL : x, 3);
-}
-
-/** @p x in another shape: a view, or a copy that is not on the tape. */
-static me_tensor *reshape_data(me_engine *e, const me_tensor *x,
-                               const me_shape *shape)
-{
-    uint64_t strides[ME_MAX_DIMS] = {0};
-    if (me_strides_reshape(&x->shape, x->strides, shape, strides)) {
-        me_tensor *y = me_alias(e, x, *shape, strides);
-        tell_reshape(e, x);
-        me_tell_op(e, "view.default", ME_TENSORS(x), ME_TENSORS(y));
-        return y;
-    }
-    me_tensor *copy = copy_contiguous(e, "clone", x);
-    me_tell_op(e, "clone.default", ME_TENSORS(x), ME_TENSORS(copy));
-    copy->shape = *shape;
-    me_strides_contiguous(shape, copy->strides);
-    me_tell_op(e, "_unsafe_view.default", ME_TENSORS(copy), ME_TENSORS(copy));
-    return copy;
-}
-
-static void view_backward(me_engine *e, me_node *node, me_tensor *const *gy,
-                          me_tensor **gx)
-{
-    gx[0] = reshape_data(e, gy[0], &node->data.shape);
-}
-
-static const me_op view_op = {.node = "ViewBackward0",
-                              .backward = view_backward};
-
-static me_tensor *view(me_engine *e, me_tensor *x, me_shape shape,
-                       const char *op)
-{
-    uint64_t strides[ME_MAX_DIMS] = {0};
-    if (me_engine_is_ok(e) &&
-        !me_strides_reshape(&x->shape, x->strides, &shape, strides)) {
-        me_engine_fail(e, ME_ERR_INTERNAL,
-                       "view: the strides do not allow the shape");
-    }
-    me_node *node = me_record_view(e, &view_op, x);
-    if (node != NULL) {
-        node->data.shape = x->shape;
-    }
-    me_tensor *y = me_alias(e, x, shape, strides);
-    me_tell_op(e, op, ME_TENSORS(x), ME_TENSORS(y));
-    return me_output(e, node, y);
-}
-
-me_tensor *me_view(me_engine *e, me_tensor *x, me_shape shape)
-{
-    return view(e, x, shape, "view.default");
-}
-
-me_tensor *me_unsafe_view(me_engine *e, me_tensor *x, me_shape shape)
-{
-    me_tensor *y = view(e, x, shape, "_unsafe_view.default");
-    y->is_view = false;
-    return y;
-}
 
 static void identity_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                               me_tensor **gx)
@@ -91,28 +17,109 @@ static void identity_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = gy[0];
 }
 
-static const me_op clone_op = {.node = "CloneBackward0",
-                               .backward = identity_backward};
+/* Dense copies in row-major order, by the operation that makes them. */
+static const me_op clone_kernel = {"clone", "clone.default",
+                                   .cost = ME_COST(ME_KERNEL_STRIDED, 0, 1, 1)};
+static const me_op contiguous_op = {
+    "contiguous",
+    "clone.default",
+    ME_COST(ME_KERNEL_STRIDED, 0, 1, 1),
+    "CloneBackward0",
+    identity_backward,
+    .queries = 1 /* python_variable_methods.cpp's guard */};
+static const me_op reshape_op = {
+    "reshape", "clone.default", ME_COST(ME_KERNEL_STRIDED, 0, 1, 1),
+    "CloneBackward0", .backward = identity_backward};
+static const me_op clone_op = {"clone", "clone.default",
+                               ME_COST(ME_KERNEL_COPY, 0, 0, 2),
+                               "CloneBackward0", .backward = identity_backward};
+/* What a kernel puts together: all of it is read and written. */
+static const me_op cat_kernel = {"cat",
+                                 .cost = ME_COST(ME_KERNEL_STRIDED, 0, 0, 2)};
+
+/** reshape() that makes a view of what is no row-major tensor first asks what the
+ *  device is not: XLA, lazy, IPU (native/TensorShape.cpp). */
+static void tell_reshape(me_engine *e, const me_tensor *x)
+{
+    me_tell_device_queries(e, me_tensor_is_contiguous(x) ? NULL : x, 3);
+}
+
+static const me_op view_op;
+static const me_op unsafe_view_op;
+
+/** @p x in another shape: a view, or a copy that is not on the tape. */
+static me_tensor *reshape_data(me_engine *e, const me_tensor *x,
+                               const me_shape *shape)
+{
+    uint64_t strides[ME_MAX_DIMS] = {0};
+    if (me_strides_reshape(&x->shape, x->strides, shape, strides)) {
+        me_tensor *y = me_alias(e, x, *shape, strides);
+        tell_reshape(e, x);
+        me_op_tell(e, &view_op, ME_TENSORS(x), ME_TENSORS(y));
+        return y;
+    }
+    me_tensor *copy = me_kernel_dense(e, &clone_kernel, ME_TENSORS(x));
+    copy->shape = *shape;
+    me_strides_contiguous(shape, copy->strides);
+    me_op_tell(e, &unsafe_view_op, ME_TENSORS(copy), ME_TENSORS(copy));
+    return copy;
+}
+
+static void view_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                          me_tensor **gx)
+{
+    gx[0] = reshape_data(e, gy[0], &node->data.shape);
+}
+
+static const me_op view_op = {.dispatcher = "view.default",
+                              .node = "ViewBackward0",
+                              .backward = view_backward,
+                              .is_view = true};
+static const me_op unsafe_view_op = {.dispatcher = "_unsafe_view.default",
+                                     .node = "ViewBackward0",
+                                     .backward = view_backward};
+
+static me_tensor *view(me_engine *e, const me_op *op, me_tensor *x,
+                       me_shape shape)
+{
+    uint64_t strides[ME_MAX_DIMS] = {0};
+    if (me_engine_is_ok(e) &&
+        !me_strides_reshape(&x->shape, x->strides, &shape, strides)) {
+        me_engine_fail(e, ME_ERR_INTERNAL,
+                       "view: the strides do not allow the shape");
+    }
+    me_node *node = me_record_view(e, op, x);
+    me_tensor *y = me_alias(e, x, shape, strides);
+    me_op_tell(e, op, ME_TENSORS(x), ME_TENSORS(y));
+    return me_output(e, node, y);
+}
+
+me_tensor *me_view(me_engine *e, me_tensor *x, me_shape shape)
+{
+    return view(e, &view_op, x, shape);
+}
+
+me_tensor *me_unsafe_view(me_engine *e, me_tensor *x, me_shape shape)
+{
+    me_tensor *y = view(e, &unsafe_view_op, x, shape);
+    y->is_view = false;
+    return y;
+}
 
 me_tensor *me_contiguous(me_engine *e, me_tensor *x)
 {
     if (me_tensor_is_contiguous(x)) {
         return x;
     }
-    me_tell_device_query(e, x); /* python_variable_methods.cpp's guard */
-    me_node *node = me_record1(e, &clone_op, x);
-    me_tensor *copy = copy_contiguous(e, "contiguous", x);
-    me_tell_op(e, "clone.default", ME_TENSORS(x), ME_TENSORS(copy));
-    return me_output(e, node, copy);
+    me_node *node = me_record1(e, &contiguous_op, x);
+    return me_output(e, node,
+                     me_kernel_dense(e, &contiguous_op, ME_TENSORS(x)));
 }
 
 me_tensor *me_clone(me_engine *e, me_tensor *x)
 {
     me_node *node = me_record1(e, &clone_op, x);
-    me_tensor *y = me_empty_like(e, "clone", x);
-    me_launch_kernel(e, ME_KERNEL_COPY, 0, 2 * me_bytes(y));
-    me_tell_op(e, "clone.default", ME_TENSORS(x), ME_TENSORS(y));
-    return me_output(e, node, y);
+    return me_output(e, node, me_kernel_like(e, &clone_op, ME_TENSORS(x)));
 }
 
 me_tensor *me_reshape(me_engine *e, me_tensor *x, me_shape shape)
@@ -122,19 +129,23 @@ me_tensor *me_reshape(me_engine *e, me_tensor *x, me_shape shape)
         tell_reshape(e, x);
         return me_view(e, x, shape);
     }
-    me_node *clone = me_record1(e, &clone_op, x);
-    me_tensor *copy = copy_contiguous(e, "reshape", x);
-    me_tell_op(e, "clone.default", ME_TENSORS(x), ME_TENSORS(copy));
-    copy = me_output(e, clone, copy);
+    me_node *clone = me_record1(e, &reshape_op, x);
+    me_tensor *copy =
+        me_output(e, clone, me_kernel_dense(e, &reshape_op, ME_TENSORS(x)));
     me_tensor *y = me_unsafe_view(e, copy, shape);
     me_drop(e, copy);
     return y;
 }
 
+static const me_op t_kernel = {.dispatcher = "t.default", .is_view = true};
+static const me_op transpose_kernel = {.dispatcher = "transpose.int",
+                                       .is_view = true};
+
 /** `x.t()` of a matrix. */
-static const char *transpose_name(const me_tensor *x)
+static void tell_transpose(me_engine *e, const me_tensor *x, const me_tensor *y)
 {
-    return x->shape.ndim == 2 ? "t.default" : "transpose.int";
+    me_op_tell(e, x->shape.ndim == 2 ? &t_kernel : &transpose_kernel,
+               ME_TENSORS(x), ME_TENSORS(y));
 }
 
 static void transpose_backward(me_engine *e, me_node *node,
@@ -147,7 +158,7 @@ static void transpose_backward(me_engine *e, me_node *node,
     x->shape.dim[b] = gy[0]->shape.dim[a];
     x->strides[a] = gy[0]->strides[b];
     x->strides[b] = gy[0]->strides[a];
-    me_tell_op(e, transpose_name(x), ME_TENSORS(gy[0]), ME_TENSORS(x));
+    tell_transpose(e, gy[0], x);
     gx[0] = x;
 }
 
@@ -173,7 +184,7 @@ me_tensor *me_transpose(me_engine *e, me_tensor *x, int32_t a, int32_t b)
         node->data.n[1] = (uint64_t)b;
     }
     me_tensor *y = me_alias(e, x, shape, strides);
-    me_tell_op(e, transpose_name(x), ME_TENSORS(x), ME_TENSORS(y));
+    tell_transpose(e, x, y);
     return me_output(e, node, y);
 }
 
@@ -217,9 +228,8 @@ static void split_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                      node->output_shape[i]);
         }
     }
-    gx[0] =
-        me_empty(e, "cat", (me_dtype)node->output_dtype[0], node->data.shape);
-    me_launch_kernel(e, ME_KERNEL_STRIDED, 0, 2 * me_bytes(gx[0]));
+    gx[0] = me_kernel(e, &cat_kernel, ME_NO_TENSORS, me_output_dtype(node, 0),
+                      node->data.shape);
 }
 
 static const me_op split_op = {.node = "SplitWithSizesBackward0",
@@ -240,9 +250,6 @@ static void split(me_engine *e, me_tensor *x, int32_t dim, uint32_t count,
                   const uint64_t *sizes, me_tensor **parts_out)
 {
     me_node *node = me_record1(e, &split_op, x);
-    if (node != NULL) {
-        node->data.shape = x->shape;
-    }
     uint64_t begin = 0;
     for (uint32_t i = 0; i < count; i++) {
         me_tensor *part = narrow(e, x, dim, begin, begin + sizes[i]);
@@ -268,6 +275,9 @@ void me_chunk_first(me_engine *e, me_tensor *x, uint32_t count,
     split(e, x, 0, count, sizes, parts_out);
 }
 
+static const me_op slice_gradient = {
+    "slice_backward", .cost = ME_COST(ME_KERNEL_STRIDED, 0, 2, 1)};
+
 /** Zeros of the full shape, into which the gradient is copied. */
 static void slice_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                            me_tensor **gx)
@@ -276,10 +286,8 @@ static void slice_backward(me_engine *e, me_node *node, me_tensor *const *gy,
         gx[0] = gy[0]; /* the slice was the whole dimension */
         return;
     }
-    gx[0] = me_empty(e, "slice_backward", (me_dtype)node->output_dtype[0],
-                     node->data.shape);
-    me_launch_kernel(e, ME_KERNEL_STRIDED, 0,
-                     me_bytes(gx[0]) + 2 * me_bytes(gy[0]));
+    gx[0] = me_kernel(e, &slice_gradient, ME_TENSORS(gy[0], gy[0]),
+                      me_output_dtype(node, 0), node->data.shape);
 }
 
 static const me_op slice_op = {.node = "SliceBackward0",
@@ -291,7 +299,6 @@ me_tensor *me_slice(me_engine *e, me_tensor *x, int32_t dim, uint64_t begin,
     dim = dim < 0 ? dim + x->shape.ndim : dim;
     me_node *node = me_record1(e, &slice_op, x);
     if (node != NULL) {
-        node->data.shape = x->shape;
         node->data.flag = begin == 0 && end == me_dim(x, dim);
     }
     return me_output(e, node, narrow(e, x, dim, begin, end));
@@ -300,9 +307,6 @@ me_tensor *me_slice(me_engine *e, me_tensor *x, int32_t dim, uint64_t begin,
 me_tensor *me_every_second(me_engine *e, me_tensor *x, uint64_t first)
 {
     me_node *node = me_record1(e, &slice_op, x);
-    if (node != NULL) {
-        node->data.shape = x->shape;
-    }
     me_tensor *y = me_detach(e, x); // the address is no part of a tensor here
     if (me_engine_is_ok(e)) {
         const int32_t last = x->shape.ndim - 1;
@@ -325,9 +329,6 @@ me_tensor *me_expand(me_engine *e, me_tensor *x, int32_t dim, uint64_t n)
 {
     dim = dim < 0 ? dim + x->shape.ndim : dim;
     me_node *node = me_record1(e, &expand_op, x);
-    if (node != NULL) {
-        node->data.shape = x->shape;
-    }
     me_tensor *y = me_detach(e, x);
     if (me_engine_is_ok(e)) {
         y->shape.dim[dim] = n;
@@ -357,9 +358,9 @@ me_tensor *me_cat_last(me_engine *e, me_tensor *a, me_tensor *b)
     if (node != NULL) {
         node->data.n[0] = me_dim(a, -1);
     }
-    me_tensor *y = me_empty(e, "cat", (me_dtype)a->dtype, shape);
-    me_launch_kernel(e, ME_KERNEL_STRIDED, 0, 2 * me_bytes(y));
-    return me_output(e, node, y);
+    return me_output(
+        e, node,
+        me_kernel(e, &cat_kernel, ME_NO_TENSORS, (me_dtype)a->dtype, shape));
 }
 
 /** The gradients of all parts, concatenated. */
@@ -367,8 +368,8 @@ static void split_rows_backward(me_engine *e, me_node *node,
                                 me_tensor *const *gy, me_tensor **gx)
 {
     (void)gy;
-    gx[0] = me_empty(e, "cat", me_output_dtype(node, 0), node->data.shape);
-    me_launch_kernel(e, ME_KERNEL_STRIDED, 0, 2 * me_bytes(gx[0]));
+    gx[0] = me_kernel(e, &cat_kernel, ME_NO_TENSORS, me_output_dtype(node, 0),
+                      node->data.shape);
 }
 
 static const me_op split_rows_op = {.node = "SplitWithSizesBackward0",
@@ -379,9 +380,6 @@ void me_split_rows(me_engine *e, me_tensor *x, uint32_t count,
 {
     me_node *node =
         me_record_wide(e, &split_rows_op, 1, (me_tensor *[]){x}, count);
-    if (node != NULL) {
-        node->data.shape = x->shape;
-    }
     uint64_t begin = 0;
     for (uint32_t i = 0; i < count; i++) {
         me_tensor *part = narrow(e, x, 0, begin, begin + sizes[i]);
@@ -419,25 +417,25 @@ me_tensor *me_cat_first(me_engine *e, uint32_t count, me_tensor *const *parts)
             node->wide->extents[i] = me_dim(parts[i], 0);
         }
     }
-    me_tensor *y = me_empty(e, "cat", (me_dtype)parts[0]->dtype, shape);
-    me_launch_kernel(e, ME_KERNEL_STRIDED, 0, 2 * me_bytes(y));
-    return me_output(e, node, y);
+    return me_output(e, node,
+                     me_kernel(e, &cat_kernel, ME_NO_TENSORS,
+                               (me_dtype)parts[0]->dtype, shape));
 }
 
 static void reorder_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                              me_tensor **gx)
 {
-    (void)node;
-    gx[0] = copy_contiguous(e, "cat", gy[0]);
+    gx[0] = me_kernel_dense(e, node->op, ME_TENSORS(gy[0]));
 }
 
-static const me_op reorder_op = {.node = "CatBackward0",
-                                 .backward = reorder_backward};
+static const me_op reorder_op = {"cat", NULL,
+                                 ME_COST(ME_KERNEL_STRIDED, 0, 1, 1),
+                                 "CatBackward0", .backward = reorder_backward};
 
 me_tensor *me_reorder_rows(me_engine *e, me_tensor *x)
 {
     me_node *node = me_record1(e, &reorder_op, x);
-    return me_output(e, node, copy_contiguous(e, "cat", x));
+    return me_output(e, node, me_kernel_dense(e, &reorder_op, ME_TENSORS(x)));
 }
 
 static const me_op viewless_op = {.node = "MakeViewlessTensor",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "tensor/autograd.h"
+
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "tensor/autograd.h"
 #include "tensor/engine_private.h"
 #include "tensor/region.h"
 #include "tensor/tensor.h"
@@ -84,20 +85,21 @@ void me_node_release(me_engine *e, me_node *node)
     }
 }
 
+static const me_op clone_kernel = {"clone", .dispatcher = "clone.default"};
+
 static void clone_into_grad(me_engine *e, me_tensor *variable,
                             const me_tensor *gradient)
 {
-    uint64_t strides[ME_MAX_DIMS] = {0};
     me_tensor *copy = NULL;
     if (me_is_dense(&variable->shape, variable->strides)) {
         me_tell_device_query(e, variable); /* clone_obey_contract() */
-        copy = me_empty_like(e, "clone", variable);
+        copy = me_empty_like(e, clone_kernel.event, variable);
     } else {
-        me_strides_contiguous(&variable->shape, strides);
-        copy = me_empty(e, "clone", (me_dtype)gradient->dtype, variable->shape);
+        copy = me_empty(e, clone_kernel.event, (me_dtype)gradient->dtype,
+                        variable->shape);
     }
     variable->grad = me_retain(copy);
-    me_tell_op(e, "clone.default", ME_TENSORS(gradient), ME_TENSORS(copy));
+    me_op_tell(e, &clone_kernel, ME_TENSORS(gradient), ME_TENSORS(copy));
 }
 
 static bool layout_fits(const me_tensor *variable, const me_tensor *gradient)

@@ -7,7 +7,34 @@
 
 #include <string.h>
 
-/** A second gradient for the same input: in place where PyTorch may. */
+static const me_op add_kernel = {"add", .dispatcher = "add.Tensor"};
+static const me_op add_in_place = {.dispatcher = "add_.Tensor"};
+
+/** Does autograd add in place? A view made in the backward keeps its base, so
+ *  that it is not the only one to hold its storage. */
+static bool is_sum_in_place(const me_engine *e, const me_node *next,
+                            const me_tensor *first)
+{
+    return !e->has_dispatch_mode && !next->is_dtensor && first->refs == 1 &&
+           first->storage != NULL && first->storage->refs == 1 &&
+           !first->is_view && me_is_dense(&first->shape, first->strides);
+}
+
+/** A new sum, held by another than a frame. Of DTensors one may be whole: this
+ *  rank's part of it is cloned and added. */
+static me_tensor *make_sum(me_engine *e, const me_tensor *a, const me_tensor *b)
+{
+    const me_frame frame = me_enter(e);
+    const me_tensor *part = me_numel(b) < me_numel(a) ? b : a;
+    if (me_numel(a) != me_numel(b)) {
+        (void)me_empty_like(e, "clone", part);
+    }
+    me_tensor *sum = me_retain(me_empty_like(e, add_kernel.event, part));
+    me_leave(e, frame, NULL);
+    return sum;
+}
+
+/** A second gradient for the same input. */
 static void add_gradient(me_engine *e, const me_node *next, me_tensor **sum,
                          me_tensor *gradient)
 {
@@ -18,30 +45,13 @@ static void add_gradient(me_engine *e, const me_node *next, me_tensor **sum,
     }
     me_storage_await(e, first->storage);
     me_storage_await(e, gradient->storage);
-    /* A view made in the backward keeps its base, so that it is not the only
-     * one to hold its storage. */
-    const bool in_place = !e->has_dispatch_mode && !next->is_dtensor &&
-                          first->refs == 1 && first->storage != NULL &&
-                          first->storage->refs == 1 && !first->is_view &&
-                          me_is_dense(&first->shape, first->strides);
+    const bool in_place = is_sum_in_place(e, next, first);
+    *sum = in_place ? me_retain(first) : make_sum(e, first, gradient);
     me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(first),
                      3 * me_bytes(first));
-    if (!in_place) {
-        const me_frame frame = me_enter(e);
-        const me_tensor *part = first;
-        if (next->is_dtensor && me_numel(gradient) != me_numel(first)) {
-            /* One of them is whole: this rank's part of it is added. */
-            part = me_numel(gradient) < me_numel(first) ? gradient : first;
-            (void)me_empty_like(e, "clone", part);
-        }
-        *sum = me_retain(me_empty_like(e, "add", part));
-        me_leave(e, frame, NULL);
-    }
-    me_tell_op(e, in_place ? "add_.Tensor" : "add.Tensor",
+    me_op_tell(e, in_place ? &add_in_place : &add_kernel,
                ME_TENSORS(first, gradient), ME_TENSORS(*sum));
-    if (!in_place) {
-        me_release(e, first);
-    }
+    me_release(e, first);
 }
 
 /** Where the gradients of the node's outputs are collected. */
@@ -83,6 +93,12 @@ static void hand_on(me_engine *e, const me_run *r, me_edge edge,
     }
 }
 
+static const me_op sum_kernel = {.dispatcher = "sum.dim_IntList"};
+static const me_op view_kernel = {.dispatcher = "view.default",
+                                  .is_view = true};
+static const me_op cast_kernel = {"to", "_to_copy.default",
+                                  .cost = ME_COST(ME_KERNEL_CAST, 0, 1, 1)};
+
 /** Sum to the input's shape and cast to its dtype, as the engine does. */
 static me_tensor *validate(me_engine *e, me_edge edge, me_tensor *gradient)
 {
@@ -96,16 +112,13 @@ static me_tensor *validate(me_engine *e, me_edge edge, me_tensor *gradient)
     if (!me_shape_equal(&right->shape, shape) && !is_other_part) {
         right = e->tape.sum_to(e, right, shape);
         me_retain(right);
-        me_tell_op(e, "sum.dim_IntList", ME_TENSORS(gradient),
-                   ME_TENSORS(right));
-        me_tell_op(e, "view.default", ME_TENSORS(right), ME_TENSORS(right));
+        me_op_tell(e, &sum_kernel, ME_TENSORS(gradient), ME_TENSORS(right));
+        me_op_tell(e, &view_kernel, ME_TENSORS(right), ME_TENSORS(right));
         me_release(e, gradient);
     }
     if (right->dtype != (uint8_t)dtype && right != &e->none) {
-        me_tensor *cast = me_retain(me_empty_like_as(e, "to", right, dtype));
-        me_launch_kernel(e, ME_KERNEL_CAST, 0,
-                         me_bytes(right) + me_bytes(cast));
-        me_tell_op(e, "_to_copy.default", ME_TENSORS(right), ME_TENSORS(cast));
+        me_tensor *cast =
+            me_retain(me_kernel_as(e, &cast_kernel, ME_TENSORS(right), dtype));
         me_release(e, right);
         right = cast;
     }

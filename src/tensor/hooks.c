@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/parse.h"
-#include "tensor/engine_private.h"
 #include "tensor/hooks.h"
 
-#include <string.h>
+#include "tensor/engine_private.h"
 
 void me_engine_hook(me_engine *e, me_hooks hooks)
 {
@@ -145,27 +143,12 @@ void me_tell_device_queries(me_engine *e, const me_tensor *x, uint32_t count)
     }
 }
 
-/** Of what the kernel of ADInplaceOrView makes a view: it asks whether the
- *  base's device knows strides (TensorImpl::support_as_strided()). detach() and
- *  _unsafe_view() are none. */
-static bool is_view(const char *op)
-{
-    static const char *const views[] = {"expand.default", "t.default",
-                                        "transpose.int", "view.default"};
-    return me_is_one_of(op, strlen(op), views, sizeof views / sizeof views[0]);
-}
-
 void me_tell_operation(me_engine *e, const me_operation *operation)
 {
     for (uint32_t i = 0; i < e->n_hooks; i++) {
         if (e->hooks[i].operation != NULL && me_engine_is_ok(e)) {
             e->hooks[i].operation(e->hooks[i].self, operation);
         }
-    }
-    const me_tensors arguments = operation->arguments;
-    if (e->is_asked_devices && arguments.items != NULL &&
-        is_view(operation->name)) {
-        me_tell_device_queries(e, arguments.items[0], 1);
     }
 }
 

@@ -64,6 +64,9 @@ void me_op_tell(me_engine *e, const me_op *op, me_tensors arguments,
     me_tell_operation(e, &(me_operation){.name = op->dispatcher,
                                          .arguments = arguments,
                                          .results = results});
+    if (op->is_view) {
+        me_tell_device_queries(e, arguments.items[0], 1);
+    }
 }
 
 void me_op_run(me_engine *e, const me_op *op, me_tensors arguments,

@@ -71,6 +71,9 @@ typedef struct me_op {
                                        rows share; NULL: it knows its own */
     uint8_t queries; /**< of its first input's device by PyTorch's own code
                           before it is recorded, see hooks.h */
+    bool is_view;    /**< to ADInplaceOrView, which asks whether the base's
+                          device knows strides (support_as_strided()); detach()
+                          and _unsafe_view() are none */
 } me_op;
 
 /** A new tensor, dense in row-major order, that @p op makes of @p arguments: a
