@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/size.h"
 #include "ops/attention.h"
+
+#include "base/size.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
 #include "tensor/region.h"
@@ -74,15 +75,17 @@ static bool is_kernel_order(const me_tensor *x)
     return me_is_contiguous(&shape, strides);
 }
 
+static const me_op copy_kernel = {"contiguous",
+                                  .cost = ME_COST(ME_KERNEL_STRIDED, 0, 0, 2)};
+
 /** A copy in the kernel's order, or NULL if there is nothing to copy. */
 static me_tensor *kernel_order(me_engine *e, const me_tensor *x)
 {
     if (!me_engine_is_ok(e) || is_kernel_order(x)) {
         return NULL;
     }
-    me_launch_kernel(e, ME_KERNEL_STRIDED, 0, 2 * me_bytes(x));
-    return me_empty(
-        e, "contiguous", (me_dtype)x->dtype,
+    return me_kernel(
+        e, &copy_kernel, ME_TENSORS(x), (me_dtype)x->dtype,
         ME_SHAPE(me_dim(x, 0), me_dim(x, 2), me_dim(x, 1), me_dim(x, 3)));
 }
 
@@ -230,27 +233,28 @@ me_tensor *me_sdpa_flash(me_engine *e, me_tensor *query, me_tensor *key,
     return me_output(e, node, results[FLASH_OUT]);
 }
 
+static const me_op repeat_gradient = {
+    "sum", .cost = ME_COST(ME_KERNEL_REDUCE, 1, 1, 0)};
+
 static void repeat_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                             me_tensor **gx)
 {
-    gx[0] = me_empty(e, "sum", (me_dtype)gy[0]->dtype, node->data.shape);
-    me_launch_kernel(e, ME_KERNEL_REDUCE, me_numel(gy[0]), me_bytes(gy[0]));
+    gx[0] = me_kernel(e, &repeat_gradient, ME_TENSORS(gy[0]),
+                      (me_dtype)gy[0]->dtype, node->data.shape);
 }
 
-static const me_op repeat_op = {.node = "RepeatInterleaveBackward",
-                                .backward = repeat_backward};
+static const me_op repeat_op = {
+    "repeat_interleave", NULL, ME_COST(ME_KERNEL_STRIDED, 0, 0, 2),
+    "RepeatInterleaveBackward", .backward = repeat_backward};
 
 me_tensor *me_repeat_heads(me_engine *e, me_tensor *x, uint64_t n)
 {
     me_node *node = me_record1(e, &repeat_op, x);
     me_shape shape = x->shape;
-    if (node != NULL) {
-        node->data.shape = x->shape;
-    }
     if (me_engine_is_ok(e)) {
         shape.dim[2] = me_size_mul(shape.dim[2], n);
     }
-    me_tensor *y = me_empty(e, "repeat_interleave", (me_dtype)x->dtype, shape);
-    me_launch_kernel(e, ME_KERNEL_STRIDED, 0, me_size_mul(2, me_bytes(y)));
-    return me_output(e, node, y);
+    return me_output(
+        e, node,
+        me_kernel(e, &repeat_op, ME_TENSORS(x), (me_dtype)x->dtype, shape));
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ops/matmul.h"
+
 #include "tensor/autograd.h"
 
 /** CUBLASLT_WORKSPACE_SIZE's default (ATen/cuda/CUDABlas.cpp). */
@@ -96,11 +97,12 @@ enum {
     BADDBMM_SAVED_BATCH2
 };
 
+static const me_op scale_kernel = {"mul", .cost = ME_POINTWISE};
+
 /** The product dies once it has been multiplied by alpha. */
 static me_tensor *scaled(me_engine *e, me_tensor *x)
 {
-    me_tensor *y = me_empty_like(e, "mul", x);
-    me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(x), 2 * me_bytes(x));
+    me_tensor *y = me_kernel_like(e, &scale_kernel, ME_TENSORS(x));
     me_drop(e, x);
     return y;
 }

@@ -2,8 +2,9 @@
 /* core/fusions/fused_bias_gelu.py, fused_bias_swiglu.py; core/activations.py. A
  * Python expression lets go of its operands once their result exists, the left
  * one first. */
-#include "ops/elementwise.h"
 #include "ops/op_by_op.h"
+
+#include "ops/elementwise.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
@@ -18,11 +19,8 @@ static me_dtype promoted(const me_tensor *a, const me_tensor *b)
 static me_tensor *half(me_engine *e, const char *op, const me_tensor *x,
                        me_dtype dtype)
 {
-    me_shape shape = x->shape;
-    if (me_engine_is_ok(e)) {
-        shape.dim[shape.ndim - 1] /= 2;
-    }
-    me_tensor *y = me_empty(e, op, dtype, shape);
+    me_tensor *y = me_empty(e, op, dtype,
+                            me_shape_with_last(&x->shape, me_dim(x, -1) / 2));
     me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(y), me_bytes(x));
     return y;
 }
@@ -51,6 +49,9 @@ static me_tensor *swiglu(me_engine *e, const me_tensor *y)
     return then(e, "mul", half(e, "silu", y, (me_dtype)y->dtype));
 }
 
+static const me_op cat_kernel = {
+    "cat", .cost = ME_COST(ME_KERNEL_ELEMENTWISE, 1, 0, 2)};
+
 /** swiglu_back(): the gradient of y (…, 2f) from that of the result. */
 static me_tensor *swiglu_back(me_engine *e, const me_tensor *g,
                               const me_tensor *y)
@@ -69,9 +70,8 @@ static me_tensor *swiglu_back(me_engine *e, const me_tensor *g,
     me_tensor *silu = half(e, "silu", y, own);
     me_tensor *second = me_pointwise(e, "mul", g, dtype);
     me_drop(e, silu);
-    me_tensor *gradient = me_empty(e, "cat", dtype, y->shape);
-    me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(gradient),
-                     2 * me_bytes(gradient));
+    me_tensor *gradient =
+        me_kernel(e, &cat_kernel, ME_NO_TENSORS, dtype, y->shape);
     me_drop(e, left);
     me_drop(e, second);
     return gradient;
@@ -239,20 +239,19 @@ me_tensor *me_op_by_op_squared_relu(me_engine *e, me_tensor *x)
     return me_leave(e, frame, me_square(e, me_relu(e, x)));
 }
 
-static void sigmoid_backward(me_engine *e, me_node *node, me_tensor *const *gy,
-                             me_tensor **gx)
-{
-    (void)node;
-    gx[0] = me_pointwise(e, "sigmoid_backward", gy[0], (me_dtype)gy[0]->dtype);
-}
-
-static const me_op sigmoid_op = {.node = "SigmoidBackward0",
-                                 .backward = sigmoid_backward};
+static const me_op sigmoid_gradient = {"sigmoid_backward",
+                                       .cost = ME_POINTWISE};
+static const me_op sigmoid_op = {"sigmoid",
+                                 NULL,
+                                 ME_POINTWISE,
+                                 "SigmoidBackward0",
+                                 me_gradient_backward,
+                                 .gradient = &sigmoid_gradient};
 
 static me_tensor *sigmoid(me_engine *e, me_tensor *x)
 {
     me_node *node = me_record1(e, &sigmoid_op, x);
-    me_tensor *y = me_pointwise(e, "sigmoid", x, (me_dtype)x->dtype);
+    me_tensor *y = me_kernel_like(e, &sigmoid_op, ME_TENSORS(x));
     me_save(e, node, 0, y);
     return me_output(e, node, y);
 }

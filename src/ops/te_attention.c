@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/size.h"
 #include "ops/te_attention.h"
+
+#include "base/size.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
 
@@ -106,7 +107,8 @@ static void attention_backward(me_engine *e, me_node *node,
     me_drop(e, workspace);
 }
 
-static const me_op attention_op = {.node = "FusedAttnFuncBackward",
+static const me_op attention_op = {"fused_attn_fwd",
+                                   .node = "FusedAttnFuncBackward",
                                    .backward = attention_backward};
 
 me_tensor *me_te_fused_attention(me_engine *e, me_tensor *const qkv[3],
@@ -117,7 +119,7 @@ me_tensor *me_te_fused_attention(me_engine *e, me_tensor *const qkv[3],
     const me_tensor *query = qkv[0];
     me_node *node = me_record(e, &attention_op, 4,
                               (me_tensor *[]){qkv[0], qkv[1], qkv[2], offset});
-    const char *op = "fused_attn_fwd";
+    const char *op = attention_op.event;
     me_tensor *y = me_empty(e, op, (me_dtype)query->dtype,
                             ME_SHAPE(me_dim(query, 0), me_dim(query, 1),
                                      me_dim(query, 2), me_dim(qkv[2], 3)));
@@ -144,50 +146,50 @@ me_tensor *me_te_fused_attention(me_engine *e, me_tensor *const qkv[3],
     return me_leave(e, frame, me_output(e, node, y));
 }
 
+/** In place of what arrives; what was saved is read besides. */
 static void softmax_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                              me_tensor **gx)
 {
-    (void)node;
-    me_launch_kernel(e, ME_KERNEL_SOFTMAX, me_size_mul(3, me_numel(gy[0])),
-                     3 * me_bytes(gy[0]));
+    me_op_launch(e, node->op->gradient, ME_TENSORS(gy[0], node->saved[0]),
+                 gy[0]);
     gx[0] = gy[0];
 }
 
-static const me_op softmax_op = {.node = "ScaledMaskedSoftmaxBackward",
-                                 .backward = softmax_backward};
+static const me_op softmax_gradient = {.cost =
+                                           ME_COST(ME_KERNEL_SOFTMAX, 3, 2, 1)};
+static const me_op softmax_op = {"scaled_masked_softmax_forward",
+                                 NULL,
+                                 ME_COST(ME_KERNEL_SOFTMAX, 3, 1, 1),
+                                 "ScaledMaskedSoftmaxBackward",
+                                 softmax_backward,
+                                 .gradient = &softmax_gradient};
 
 me_tensor *me_te_masked_softmax(me_engine *e, me_tensor *x)
 {
     me_node *node = me_record1(e, &softmax_op, x);
-    me_tensor *y = me_empty(e, "scaled_masked_softmax_forward",
-                            (me_dtype)x->dtype, x->shape);
-    me_launch_kernel(e, ME_KERNEL_SOFTMAX, me_size_mul(3, me_numel(x)),
-                     2 * me_bytes(x));
+    me_tensor *y = me_kernel_dense(e, &softmax_op, ME_TENSORS(x));
     me_save(e, node, 0, y);
     return me_output(e, node, y);
 }
 
-static me_tensor *turned(me_engine *e, const char *op, const me_tensor *x)
-{
-    me_tensor *y = me_empty(e, op, (me_dtype)x->dtype, x->shape);
-    me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(x), 2 * me_bytes(x));
-    return y;
-}
+static const me_op rope_gradient = {"fused_rope_backward",
+                                    .cost = ME_POINTWISE};
 
 static void rope_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                           me_tensor **gx)
 {
     (void)node;
-    gx[0] = turned(e, "fused_rope_backward", gy[0]);
+    gx[0] = me_kernel_dense(e, &rope_gradient, ME_TENSORS(gy[0]));
 }
 
-static const me_op rope_op = {.node = "FusedRoPEFuncBackward",
+static const me_op rope_op = {"fused_rope_forward", NULL, ME_POINTWISE,
+                              "FusedRoPEFuncBackward",
                               .backward = rope_backward};
 
 me_tensor *me_te_rope(me_engine *e, me_tensor *x, me_tensor *angles)
 {
     me_node *node = me_record1(e, &rope_op, x);
-    me_tensor *y = turned(e, "fused_rope_forward", x);
+    me_tensor *y = me_kernel_dense(e, &rope_op, ME_TENSORS(x));
     me_save(e, node, 0, angles);
     return me_output(e, node, y);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/size.h"
 #include "ops/te_norm.h"
+
+#include "base/size.h"
 #include "ops/view.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
@@ -249,14 +250,15 @@ static me_tensor *view_of(me_engine *e, me_tensor *x)
     return view;
 }
 
+static const me_op copy_kernel = {"contiguous",
+                                  .cost = ME_COST(ME_KERNEL_STRIDED, 0, 1, 1)};
+
 /** `x.contiguous()` off the tape: a copy of what has holes, else NULL. */
 static me_tensor *dense_copy(me_engine *e, const me_tensor *x)
 {
-    if (me_tensor_is_contiguous(x)) {
-        return NULL;
-    }
-    me_launch_kernel(e, ME_KERNEL_STRIDED, 0, 2 * me_bytes(x));
-    return me_empty(e, "contiguous", (me_dtype)x->dtype, x->shape);
+    return me_tensor_is_contiguous(x)
+               ? NULL
+               : me_kernel_dense(e, &copy_kernel, ME_TENSORS(x));
 }
 
 static void op_norm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
