@@ -39,6 +39,9 @@ typedef struct me_check_report {
                            waits that never end */
 } me_check_report;
 
+/** What was not checked, for a report; static; NULL: nothing. Local. */
+const char *me_check_unchecked(const me_check_report *report);
+
 /**
  * Check all ranks of the job. Collective.
  *

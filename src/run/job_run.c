@@ -224,8 +224,7 @@ static me_status exchange(me_run *s, const answers *a, me_diag *diag)
     }
     me_log(ME_LOG_INFO, "check: %llu calls replayed, %.3f s",
            (unsigned long long)checked.replayed_calls, stage_seconds(s));
-    static const char *const unchecked[] = {
-        "too many collective calls to search for waits that never end"};
+    const char *const unchecked = me_check_unchecked(&checked);
     return me_report_gather(
         s->transport,
         &(me_report_input){
@@ -234,8 +233,8 @@ static me_status exchange(me_run *s, const answers *a, me_diag *diag)
             .world_size = s->config->parallel.world_size,
             .capacity_bytes = s->card.card.total_bytes,
             .limit_bytes = s->units.simulation.memory_limit_bytes,
-            .assumptions = unchecked,
-            .n_assumptions = checked.is_replayed ? 0 : 1,
+            .assumptions = &unchecked,
+            .n_assumptions = unchecked != NULL ? 1 : 0,
             .rates = &s->card.rates,
             .links = &s->links,
         },

@@ -20,6 +20,7 @@ enum {
 /** A job's grid, and the logs of the ranks that a test simulates. */
 typedef struct job {
     int tp, dp, pp;
+    uint64_t most_calls; /**< that are replayed; 0: the check's own limit */
     me_call_log *logs[JOB_MOST];
     ncclComm_t tensor[JOB_MOST];
     ncclComm_t data[JOB_MOST];
@@ -111,7 +112,8 @@ static inline me_status job_check(me_transport *transport, const job *j,
                                 .log_of = log_of,
                                 .n_ranks = n,
                                 .group_of = job_group_of,
-                                .self = j};
+                                .self = j,
+                                .max_replayed_calls = j->most_calls};
     return me_collectives_check(transport, &part, diag, report);
 }
 

@@ -140,6 +140,49 @@ static void test_check__names_a_communicator_that_one_lacks(void **state)
                        "of 5 int32 (max), rank 5 makes no more");
 }
 
+/* A rank's message to itself is a pair of calls in one section, and answered. */
+static void test_check__accepts_a_message_to_oneself(void **state)
+{
+    fixture *f = *state;
+    play_all(f);
+    (void)ncclGroupStart();
+    (void)ncclSend(NULL, 33, ncclBfloat16, 1, f->job.pipeline[5], NULL);
+    (void)ncclRecv(NULL, 33, ncclBfloat16, 1, f->job.pipeline[5], NULL);
+    (void)ncclGroupEnd();
+    const me_status status =
+        job_check(f->transport, &f->job, &f->diag, &f->report);
+    assert_string_equal(f->diag.text, "");
+    assert_int_equal(status, ME_OK);
+}
+
+static void test_check__names_a_message_to_oneself(void **state)
+{
+    fixture *f = *state;
+    play_all(f);
+    (void)ncclGroupStart();
+    (void)ncclSend(NULL, 33, ncclBfloat16, 1, f->job.pipeline[5], NULL);
+    (void)ncclRecv(NULL, 34, ncclBfloat16, 1, f->job.pipeline[5], NULL);
+    (void)ncclGroupEnd();
+    assert_mismatch(f, "ranks 5 and 5 of pipeline group {1, 5} disagree on "
+                       "message 1 from rank 5 to rank 5: rank 5 makes ncclSend "
+                       "of 33 bfloat16, rank 5 makes ncclRecv of 34 bfloat16");
+}
+
+/* With one call more than may be replayed nothing is said of waits. */
+static void test_check__says_what_it_did_not_replay(void **state)
+{
+    fixture *f = *state;
+    play_all(f);
+    for (uint64_t most = 9; most <= 10; most++) {
+        f->job.most_calls = most;
+        assert_int_equal(job_check(f->transport, &f->job, &f->diag, &f->report),
+                         ME_OK);
+        assert_int_equal(f->report.is_replayed, most == 10);
+        assert_int_equal(f->report.replayed_calls, most == 10 ? 10 : 0);
+        assert_int_equal(me_check_unchecked(&f->report) == NULL, most == 10);
+    }
+}
+
 static void test_check__wants_every_rank_once(void **state)
 {
     fixture *f = *state;
@@ -200,6 +243,9 @@ int main(void)
         TEST(test_check__names_a_send_without_a_receive),
         TEST(test_check__names_a_receive_of_another_shape),
         TEST(test_check__names_a_communicator_that_one_lacks),
+        TEST(test_check__accepts_a_message_to_oneself),
+        TEST(test_check__names_a_message_to_oneself),
+        TEST(test_check__says_what_it_did_not_replay),
         TEST(test_check__wants_every_rank_once),
         TEST(test_check__wants_sections_closed),
         TEST(test_check__survives_any_failed_allocation),

@@ -75,11 +75,15 @@ static void test_shards__four_ranks_of_one_bucket(void **state)
         assert_int_equal(shards->numel, 27658496);
         assert_int_equal(shards->range_numel, 27658496);
         assert_int_equal(shards->count, cases[rank].count);
+        uint64_t at = (uint64_t)rank * shards->range_numel;
         for (uint32_t i = 0; i < shards->count; i++) {
             const me_shard *shard = &shards->items[i];
             assert_int_equal(shard->param, cases[rank].shards[i].param);
             assert_int_equal(shard->start, cases[rank].shards[i].start);
             assert_int_equal(shard->numel, cases[rank].shards[i].numel);
+            /* Shards fill the range; a parameter's is where the cut is. */
+            assert_int_equal(shard->buffer_start, at);
+            at += shard->numel;
             assert_int_equal(shard->bucket, 0);
         }
         me_shards_destroy(shards);

@@ -138,6 +138,28 @@ static void test_plan__place_in_the_pipeline(void **state)
     test_job_fini(&job);
 }
 
+/** Where a file counts tokens each rank has its own: equal programs take unlike
+ *  memory, so none stands for another. */
+static void test_plan__counted_tokens_tell_ranks_apart(void **state)
+{
+    (void)state;
+    static const char tokens[] =
+        "moe.tokens=" SOURCE_DIR "/tests/golden/tiny_moe/tokens.txt";
+    test_job job;
+    for (int32_t counts = 0; counts < 2; counts++) {
+        plan(&job, (const char *[]){
+                       "model.num_layers=2", "model.hidden_size=12",
+                       "model.num_attention_heads=3", "model.seq_length=5",
+                       "model.add_bias_linear=false", "moe.num_experts=4",
+                       "moe.router_topk=2", "moe.layer_freq=[0,1]",
+                       "moe.token_dispatcher=alltoall", "parallel.expert=2",
+                       "parallel.world_size=2", "train.global_batch_size=4",
+                       counts == 1 ? tokens : NULL, NULL});
+        assert_int_equal(job.plan->n_classes, counts == 1 ? 2 : 1);
+        test_job_fini(&job);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +167,7 @@ int main(void)
         cmocka_unit_test(test_plan__interleaved_chunks),
         cmocka_unit_test(test_plan__without_folding),
         cmocka_unit_test(test_plan__expert_grid_of_a_dense_job),
+        cmocka_unit_test(test_plan__counted_tokens_tell_ranks_apart),
         cmocka_unit_test(test_plan__place_in_the_pipeline),
     };
     return cmocka_run_group_tests_name("plan", tests, NULL, NULL);

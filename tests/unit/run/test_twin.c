@@ -82,6 +82,44 @@ static void test_twin__is_none_where_more_differs(void **state)
     }
 }
 
+/** A block with a segment of its own, for which the driver is called. */
+static void spend(const me_observer *pool, uint32_t block)
+{
+    const me_event event = {.kind = ME_EVENT_ALLOC,
+                            .block = block,
+                            .bytes = UINT64_C(12) << 20};
+    pool->on_event(pool->self, &event);
+}
+
+/* Where the driver was called among what the first rank alone makes is not
+ * forgotten by a later part that calls nobody; calls in between are of both. */
+static void test_twin__remembers_calls_of_the_driver(void **state)
+{
+    (void)state;
+    const me_pool_options options = {.conf = me_alloc_conf_default()};
+    me_pool_observer *pool = NULL;
+    assert_int_equal(me_pool_observer_create(&options, &pool), ME_OK);
+    const me_observer handle = me_pool_observer_handle(pool);
+    me_twin_watch watch = {.pool = pool};
+    bool is_own = false;
+
+    spend(&handle, 0);
+    me_twin_watch_tell(&watch, true);
+    me_twin_watch_tell(&watch, false);
+    me_twin_watch_end(&watch, &is_own);
+    assert_false(is_own);
+    me_twin_watch_tell(&watch, true);
+    spend(&handle, 1);
+    me_twin_watch_tell(&watch, false);
+    spend(&handle, 2);
+    me_twin_watch_tell(&watch, true);
+    me_twin_watch_tell(&watch, false);
+    me_twin_watch_end(&watch, &is_own);
+    assert_true(is_own);
+    me_twin_watch_end(&watch, NULL);
+    me_pool_observer_destroy(pool);
+}
+
 static void run(const test_job *job, int32_t class_id, bool *is_own,
                 unsigned char **bytes, size_t *size)
 {
@@ -147,6 +185,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_twin__is_of_inner_stages),
         cmocka_unit_test(test_twin__is_none_where_more_differs),
+        cmocka_unit_test(test_twin__remembers_calls_of_the_driver),
         cmocka_unit_test(test_twin__has_the_result),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
