@@ -48,8 +48,7 @@ static void test_torch_shards__cuts_outputs(void **state)
     (void)state;
     static const int32_t even[RANKS] = {0, 0, 0, 0};
     static const int32_t six[RANKS] = {0, 0, 0, 1}; /* 2, 2, 2 and 0 rows */
-    me_layer_spec layer = {
-        .kind = ME_LAYER_LINEAR, .inputs = 8, .outputs = 6};
+    me_layer_spec layer = {.kind = ME_LAYER_LINEAR, .inputs = 8, .outputs = 6};
     assert_classes(&layer, 1, six);
     layer.kind = ME_LAYER_CONV2D;
     assert_classes(&layer, 1, six);

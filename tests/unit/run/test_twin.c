@@ -85,9 +85,8 @@ static void test_twin__is_none_where_more_differs(void **state)
 /** A block with a segment of its own, for which the driver is called. */
 static void spend(const me_observer *pool, uint32_t block)
 {
-    const me_event event = {.kind = ME_EVENT_ALLOC,
-                            .block = block,
-                            .bytes = UINT64_C(12) << 20};
+    const me_event event = {
+        .kind = ME_EVENT_ALLOC, .block = block, .bytes = UINT64_C(12) << 20};
     pool->on_event(pool->self, &event);
 }
 
