@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "script/act.h"
+
+#include "base/parse.h"
+#include "base/str.h"
+#include "config/wrappers.h"
+#include "script/act_private.h"
+#include "script/guise.h"
+#include "script/interpreter.h"
+#include "script/record.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    WORDS_MAX = 1 << 14 /**< of a command */
+};
+
+/** The path that this program was started by. */
+static const char *started_as(void)
+{
+    const unsigned long at = getauxval(AT_EXECFN);
+    /* The kernel hands the address over as a number. */
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): that is its interface. */
+    return at == 0 ? "" : (const char *)at;
+}
+
+bool me_guise_is_worn(void)
+{
+    struct stat info;
+    const char *path = started_as();
+    const char *folder = strstr(path, "/memest-");
+    return folder != NULL && strstr(folder, "/bin/") != NULL &&
+           fstat(ME_RECORD_FD, &info) == 0 && S_ISFIFO(info.st_mode);
+}
+
+int me_guise_start_own(const char *name, char **argv)
+{
+    char path[PATH_MAX];
+    const char *own = started_as();
+    const int folder = (int)(me_guise_base(own) - own);
+    const int n =
+        snprintf(path, sizeof path, "%.*s%s", folder, own, me_guise_base(name));
+    if (n > 0 && (size_t)n < sizeof path) {
+        (void)execv(path, argv);
+    }
+    return ME_GUISE_NOT_FOUND;
+}
+
+void me_guise_set(const char *assignment, unsigned length)
+{
+    me_str copy = {0};
+    me_str_append_n(&copy, assignment, length);
+    char *equals = copy.text == NULL ? NULL : strchr(copy.text, '=');
+    if (equals != NULL && equals != copy.text) {
+        *equals = '\0';
+        (void)setenv(copy.text, equals + 1, 1);
+    }
+    me_str_fini(&copy);
+}
+
+int me_guise_nothing(int argc, char **argv)
+{
+    me_words words = {.count = 0};
+    me_words_add(&words, ME_RECORD_NOTHING);
+    for (int i = 0; i < argc; i++) {
+        me_words_add(&words, argv[i]);
+    }
+    (void)me_record_send(&words);
+    me_words_fini(&words);
+    return 0;
+}
+
+/** Words of launchers around this command, in front of its own. */
+static uint32_t add_before(me_words *words)
+{
+    uint32_t count = 0;
+    const char *before = getenv(ME_GUISE_BEFORE);
+    while (before != NULL && *before != '\0') {
+        const size_t n = strcspn(before, "\x1f");
+        me_str_append_n(&words->text, before, n);
+        me_str_append_n(&words->text, "", 1);
+        before += n;
+        before += *before != '\0';
+        count++;
+    }
+    return count;
+}
+
+static bool is_of_memest(const char *variable)
+{
+    return strncmp(variable, "MEMEST_", 7) == 0 ||
+           strncmp(variable, "BASH_FUNC_", 10) == 0;
+}
+
+/** Tell of a launch: its words and the environment that it would have. */
+static int tell(int argc, char **argv)
+{
+    char count[16];
+    me_words before = {.count = 0};
+    me_words words = {.count = 0};
+    const uint32_t n_before = add_before(&before);
+    me_words_add(&words, ME_RECORD_LAUNCH);
+    (void)snprintf(count, sizeof count, "%u", n_before + (unsigned)argc);
+    me_words_add(&words, count);
+    me_str_append_n(&words.text, before.text.text, before.text.length);
+    for (int i = 0; i < argc; i++) {
+        me_words_add(&words, argv[i]);
+    }
+    for (char **variable = environ; *variable != NULL; variable++) {
+        if (!is_of_memest(*variable)) {
+            me_words_add(&words, *variable);
+        }
+    }
+    const bool is_told = me_record_send(&words);
+    me_words_fini(&before);
+    me_words_fini(&words);
+    return is_told ? 0 : 1;
+}
+
+/** Python without a script, or as an installer, trains nothing. */
+static bool is_training(int argc, char **argv)
+{
+    static const char *const tools[] = {"pip",       "venv",        "ensurepip",
+                                        "json.tool", "http.server", "site",
+                                        "compileall"};
+    if (strncmp(me_guise_base(argv[0]), "python", 6) != 0) {
+        return true;
+    }
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i];
+        if (strcmp(word, "-m") == 0 && i + 1 < argc) {
+            return !me_is_one_of(argv[i + 1], strlen(argv[i + 1]), tools,
+                                 sizeof tools / sizeof tools[0]);
+        }
+        if (strcmp(word, "-c") == 0 || strcmp(word, "-") == 0 ||
+            strcmp(word, "-V") == 0 || strcmp(word, "--version") == 0) {
+            return false;
+        }
+        if (strcmp(word, "-W") == 0 || strcmp(word, "-X") == 0) {
+            i++;
+        } else if (word[0] != '-') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int launch(int argc, char **argv)
+{
+    return is_training(argc, argv) ? tell(argc, argv)
+                                   : me_guise_nothing(argc, argv);
+}
+
+/** Words that an option of srun's or mpirun's takes; variables that it sets are
+ *  set. */
+static int step_option(const me_wrapper *wrapper, char **argv, int left)
+{
+    const char *word = argv[0];
+    const size_t length = strcspn(word, "=");
+    const me_wrapper_option *option =
+        me_wrapper_option_find(wrapper, word, length);
+    const bool is_attached = word[length] == '=';
+    const int n = option == NULL || is_attached ? 1 : 1 + option->n_values;
+    const char *value = is_attached ? word + length + 1 : argv[1];
+    if (option != NULL && n <= left && value != NULL) {
+        if (option->use == ME_WRAPPER_ASSIGNMENT) {
+            me_guise_set(value, (unsigned)strlen(value));
+        } else if (option->use == ME_WRAPPER_ASSIGNMENTS) {
+            for (const char *at = value; *at != '\0';) {
+                const size_t m = strcspn(at, ",");
+                me_guise_set(at, (unsigned)m);
+                at += m + (at[m] == ',');
+            }
+        }
+    }
+    return n < left ? n : left;
+}
+
+/** srun and mpirun: what they start runs once, as the first of its tasks; their
+ *  words stay in front of the launch that comes of it. */
+static int count(int argc, char **argv)
+{
+    const me_wrapper *wrapper = me_wrapper_find(argv[0]);
+    int at = 1;
+    while (wrapper != NULL && at < argc && argv[at][0] == '-') {
+        const bool is_end = strcmp(argv[at], "--") == 0;
+        at += is_end ? 1 : step_option(wrapper, argv + at, argc - at);
+        if (is_end) {
+            break;
+        }
+    }
+    if (wrapper == NULL || at >= argc) {
+        return me_guise_nothing(argc, argv);
+    }
+    me_str before = {0};
+    const char *outer = getenv(ME_GUISE_BEFORE);
+    me_str_append(&before, outer == NULL ? "" : outer);
+    for (int i = 0; i < at; i++) {
+        if (strcmp(argv[i], "--") != 0) {
+            me_str_printf(&before, "%s\x1f", argv[i]);
+        }
+    }
+    (void)setenv(ME_GUISE_BEFORE, me_str_text(&before), 1);
+    me_str_fini(&before);
+    if (wrapper->kind == ME_WRAPPER_SRUN) {
+        (void)setenv("SLURM_PROCID", "0", 1);
+        (void)setenv("SLURM_LOCALID", "0", 1);
+        (void)setenv("SLURM_NODEID", "0", 1);
+        (void)setenv("SLURM_STEP_ID", "0", 1);
+    } else {
+        (void)setenv("OMPI_COMM_WORLD_RANK", "0", 1);
+        (void)setenv("OMPI_COMM_WORLD_LOCAL_RANK", "0", 1);
+    }
+    return me_guise_start(argv + at);
+}
+
+/** Can this word be what a container or a profiler starts? */
+static bool is_started(const char *word)
+{
+    switch (me_guise_find(word)) {
+    case ME_GUISE_LAUNCH:
+    case ME_GUISE_COUNT:
+    case ME_GUISE_AROUND:
+    case ME_GUISE_SHELL: return true;
+    case ME_GUISE_WORK: return strcmp(me_guise_base(word), "env") == 0;
+    case ME_GUISE_UNKNOWN:
+    case ME_GUISE_SBATCH:
+    case ME_GUISE_NOTHING:
+    case ME_GUISE_QUIET:
+    case ME_GUISE_CARDS:
+    case ME_GUISE_HOSTS:
+    case ME_GUISE_HOSTNAME:
+    case ME_GUISE_WRITE: break;
+    }
+    return me_ends_with(word, ".sh");
+}
+
+/** A container, a profiler: its options are many and say nothing of memory but
+ *  the variables that they set; the first word that starts something ends
+ *  them. */
+static int around(int argc, char **argv)
+{
+    static const char *const setters[] = {"-e", "--env"};
+    for (int i = 1; i < argc; i++) {
+        const size_t length = strcspn(argv[i], "=");
+        if (is_started(argv[i])) {
+            return me_guise_start(argv + i);
+        }
+        if (me_is_one_of(argv[i], length, setters, 2) &&
+            (argv[i][length] == '=' || i + 1 < argc)) {
+            const char *value =
+                argv[i][length] == '=' ? argv[i] + length + 1 : argv[++i];
+            me_guise_set(value, (unsigned)strlen(value));
+        }
+    }
+    return me_guise_nothing(argc, argv);
+}
+
+/** A file of the user's that is started by its path: by the interpreter that it
+ *  names, if that is a shell or Python; else it does nothing. */
+static int start_file(int argc, char **argv)
+{
+    char interpreter[PATH_MAX];
+    char *words[WORDS_MAX];
+    if (argc >= WORDS_MAX - 1 ||
+        !me_interpreter_of_script(argv[0], interpreter)) {
+        return me_guise_nothing(argc, argv);
+    }
+    words[0] = interpreter;
+    memcpy(words + 1, argv, ((size_t)argc + 1) * sizeof *argv);
+    switch (me_guise_find(interpreter)) {
+    case ME_GUISE_SHELL: return me_guise_start_own(interpreter, words);
+    case ME_GUISE_LAUNCH: return launch(argc + 1, words);
+    case ME_GUISE_UNKNOWN:
+    case ME_GUISE_COUNT:
+    case ME_GUISE_AROUND:
+    case ME_GUISE_SBATCH:
+    case ME_GUISE_NOTHING:
+    case ME_GUISE_QUIET:
+    case ME_GUISE_CARDS:
+    case ME_GUISE_HOSTS:
+    case ME_GUISE_HOSTNAME:
+    case ME_GUISE_WORK:
+    case ME_GUISE_WRITE: break;
+    }
+    return me_guise_nothing(argc, argv);
+}
+
+static int act(const char *name, int argc, char **argv, bool is_other)
+{
+    switch (me_guise_find(name)) {
+    case ME_GUISE_LAUNCH: return launch(argc, argv);
+    case ME_GUISE_COUNT: return count(argc, argv);
+    case ME_GUISE_AROUND: return around(argc, argv);
+    case ME_GUISE_SBATCH: return me_guise_sbatch(argc, argv);
+    case ME_GUISE_CARDS: return me_guise_cards(argc, argv);
+    case ME_GUISE_HOSTNAME: return me_guise_hostname(argc, argv);
+    case ME_GUISE_HOSTS: return me_guise_hosts(argc, argv);
+    case ME_GUISE_QUIET: return 0;
+    case ME_GUISE_UNKNOWN: return start_file(argc, argv);
+    case ME_GUISE_SHELL:
+    case ME_GUISE_WORK:
+        return is_other ? me_guise_start_own(name, argv)
+                        : me_guise_nothing(argc, argv);
+    case ME_GUISE_NOTHING:
+    case ME_GUISE_WRITE: break;
+    }
+    return me_guise_nothing(argc, argv);
+}
+
+int me_guise_start(char **argv)
+{
+    int argc = 0;
+    while (argv[argc] != NULL) {
+        argc++;
+    }
+    if (me_guise_find(argv[0]) == ME_GUISE_UNKNOWN) {
+        return start_file(argc, argv);
+    }
+    const int code = me_guise_start_own(argv[0], argv);
+    return me_guise_find(argv[0]) == ME_GUISE_WORK
+               ? code
+               : act(argv[0], argc, argv, false);
+}
+
+int me_guise_act(int argc, char **argv)
+{
+    const char *name = me_guise_base(started_as());
+    const bool is_other = strcmp(name, ".other") == 0;
+    if (is_other && argc > 1 && strcmp(argv[0], started_as()) == 0) {
+        argc--; /* a shell that did not find the command names it */
+        argv++;
+    }
+    return act(is_other ? argv[0] : name, argc, argv, is_other);
+}

@@ -1,0 +1,45 @@
+/**
+ * @file
+ * Parts of memest's acting as a command of a script (script/act.h).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_SCRIPT_ACT_PRIVATE_H
+#define MEMEST_SCRIPT_ACT_PRIVATE_H
+
+#include <stdbool.h>
+
+enum {
+    ME_GUISE_NOT_FOUND = 127 /**< a shell's exit code of no such command */
+};
+
+/** Words of launchers that were stepped through, a unit separator behind each:
+ *  a variable of the script's processes. */
+#define ME_GUISE_BEFORE "MEMEST_BEFORE"
+
+/** What nvidia-smi says: `NAME|MiB|cards of a node`. */
+#define ME_GUISE_CARD "MEMEST_CARD"
+
+/** Start a command in this process's place, in its guise if it has one.
+ *  @return its exit code where it cannot start */
+int me_guise_start(char **argv);
+
+/** The script's own command of a name, whatever PATH is now. @return as
+ *  me_guise_start() */
+int me_guise_start_own(const char *name, char **argv);
+
+/** Tell that a command had no effect. @return 0, its exit code */
+int me_guise_nothing(int argc, char **argv);
+
+/** `NAME=VALUE` of @p length bytes goes into the environment. */
+void me_guise_set(const char *assignment, unsigned length);
+
+/** sbatch: run the batch script with the variables that Slurm sets. */
+int me_guise_sbatch(int argc, char **argv);
+
+/** nvidia-smi, scontrol, hostname. */
+int me_guise_cards(int argc, char **argv);
+int me_guise_hosts(int argc, char **argv);
+int me_guise_hostname(int argc, char **argv);
+
+#endif /* MEMEST_SCRIPT_ACT_PRIVATE_H */

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "script/guise.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+/* clang-format off */
+static const me_guise rows[] = {
+    {"python python2 python3 python3.8 python3.9 python3.10 python3.11 python3.12 "
+     "python3.13 python3.14 torchrun deepspeed accelerate colossalai composer "
+     "horovodrun torchx", ME_GUISE_LAUNCH},
+    {"srun mpirun mpiexec mpiexec.hydra mpirun.openmpi mpiexec.openmpi "
+     "mpirun.mpich mpiexec.mpich orterun prterun", ME_GUISE_COUNT},
+    {"singularity apptainer enroot docker podman podman-hpc nerdctl shifter "
+     "sarus charliecloud ch-run pyxis nsys ncu nvprof vtune perf strace ltrace "
+     "numactl numawrap taskset ionice chrt uv poetry pipenv hatch pdm pixi "
+     "conda mamba micromamba ray xvfb-run hpcrun tau_exec scorep catchsegv "
+     "salloc time", ME_GUISE_AROUND},
+    {"sbatch", ME_GUISE_SBATCH},
+    {"sleep usleep clear reset tput stty sync", ME_GUISE_QUIET},
+    {"nvidia-smi", ME_GUISE_CARDS},
+    {"scontrol", ME_GUISE_HOSTS},
+    {"hostname", ME_GUISE_HOSTNAME},
+    {"bash sh dash zsh ksh", ME_GUISE_SHELL},
+    {"awk gawk mawk nawk basename bc cat cmp column comm cut date dc diff "
+     "dirname du df echo egrep env envsubst expand expr factor false fgrep "
+     "file find fmt fold free getconf getent getopt grep groups head hostid "
+     "id join jq locale logname ls lsb_release lscpu md5sum namei "
+     "nice nl nohup nproc numfmt od paste pathchk pr printenv printf pwd "
+     "readlink realpath rev sed seq setsid sha1sum sha256sum sha512sum shuf "
+     "sort stat stdbuf sum tac tail test timeout tr true tsort tty uname "
+     "unexpand uniq uptime users wc which who whoami xargs xxd base64 base32 "
+     "arch [ cksum ldd md5 ps pgrep strings tee yq", ME_GUISE_WORK},
+    {"mkdir touch cp mv ln mktemp install split rmdir tar gzip gunzip zcat "
+     "mkfifo truncate", ME_GUISE_WRITE},
+    {"rm unlink shred dd chmod chown chgrp chattr setfacl git git-lfs hg svn "
+     "pip pip3 pipx npm cargo make cmake ninja gcc g++ cc nvcc wget curl aria2c "
+     "module ml spack easybuild lmod conda-env apt apt-get yum dnf zypper apk "
+     "rpm dpkg snap sudo su doas ssh scp sftp rsync rclone gsutil gcloud aws "
+     "az azcopy s3cmd s5cmd mc hf huggingface-cli wandb tensorboard mlflow "
+     "modelscope squeue sinfo sacct scancel sacctmgr sbcast sattach srun_cr "
+     "sprio sstat strigger qsub qstat qdel bsub bjobs bkill kubectl helm "
+     "nvidia-cuda-mps-control nvidia-modprobe nvidia-persistenced dcgmi "
+     "rocm-smi rocminfo npu-smi mthreads-gmi hy-smi ibstat ibstatus ibv_devinfo "
+     "ibv_devices ip ifconfig ping nc ncat nslookup dig host telnet ss netstat "
+     "lsof fuser kill killall pkill systemctl service crontab at mail sendmail "
+     "notify-send mount umount fusermount modprobe sysctl swapoff swapon "
+     "tmux screen pdsh dsh parallel pssh clush vim vi nano less more watch top "
+     "htop lspci lsmod dmesg logger ulimit renice chroot unshare nsenter "
+     "losetup reboot shutdown poweroff useradd usermod passwd pkexec dos2unix "
+     "unzip zip", ME_GUISE_NOTHING},
+};
+
+/* clang-format on */
+
+const me_guise *me_guise_rows(size_t *count_out)
+{
+    *count_out = sizeof rows / sizeof rows[0];
+    return rows;
+}
+
+const char *me_guise_base(const char *word)
+{
+    const char *slash = strrchr(word, '/');
+    return slash == NULL ? word : slash + 1;
+}
+
+static bool has_name(const char *names, const char *name, size_t length)
+{
+    while (*names != '\0') {
+        const size_t n = strcspn(names, " ");
+        if (n == length && memcmp(names, name, n) == 0) {
+            return true;
+        }
+        names += n + strspn(names + n, " ");
+    }
+    return false;
+}
+
+me_guise_kind me_guise_find(const char *word)
+{
+    const char *name = me_guise_base(word);
+    size_t length = strlen(name);
+    if (strncmp(name, "python3.", 8) == 0 &&
+        strspn(name + 8, "0123456789") == length - 8) {
+        length = 7;
+    }
+    for (size_t i = 0; length > 0 && i < sizeof rows / sizeof rows[0]; i++) {
+        if (has_name(rows[i].names, name, length)) {
+            return rows[i].kind;
+        }
+    }
+    return ME_GUISE_UNKNOWN;
+}

@@ -1,0 +1,46 @@
+/**
+ * @file
+ * The names under which memest stands in a script's way: what each command of
+ * a script is here. A table that anybody can read.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_SCRIPT_GUISE_H
+#define MEMEST_SCRIPT_GUISE_H
+
+#include <stddef.h>
+
+/** What becomes of a command. */
+typedef enum me_guise_kind {
+    ME_GUISE_UNKNOWN,  /**< no name of the table: as ME_GUISE_NOTHING */
+    ME_GUISE_LAUNCH,   /**< its words may be the job: they are told */
+    ME_GUISE_COUNT,    /**< srun, mpirun: kept before what they start, once */
+    ME_GUISE_AROUND,   /**< containers, profilers: what they start is started */
+    ME_GUISE_SBATCH,   /**< the batch script is run as Slurm would */
+    ME_GUISE_NOTHING,  /**< does nothing and succeeds */
+    ME_GUISE_QUIET,    /**< the same, and nobody needs to know */
+    ME_GUISE_CARDS,    /**< nvidia-smi: answers for the job's card */
+    ME_GUISE_HOSTS,    /**< scontrol: answers for the job's nodes */
+    ME_GUISE_HOSTNAME, /**< hostname: no address, since nothing can be asked */
+    ME_GUISE_SHELL,    /**< runs, of this machine */
+    ME_GUISE_WORK,     /**< only computes: runs, of this machine */
+    ME_GUISE_WRITE     /**< runs where what it writes vanishes, else nothing */
+} me_guise_kind;
+
+/** Some commands that are alike. */
+typedef struct me_guise {
+    const char *names; /**< blanks between them */
+    me_guise_kind kind;
+} me_guise;
+
+/** The rows of the table; static. */
+const me_guise *me_guise_rows(size_t *count_out);
+
+/** What a command is, by its name or a path that ends in it. `python3.11` is
+ *  `python3`. Local. */
+me_guise_kind me_guise_find(const char *word);
+
+/** The last part of a path. */
+const char *me_guise_base(const char *word);
+
+#endif /* MEMEST_SCRIPT_GUISE_H */

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "script/place.h"
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "script/guise.h"
+#include "script/interpreter.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char *joined(const char *folder, const char *name, size_t length)
+{
+    me_str path = {0};
+    me_str_printf(&path, "%s/%.*s", folder, (int)length, name);
+    char *copy = me_str_status(&path) == ME_OK
+                     ? me_strdup(me_str_text(&path), "a script's folder")
+                     : NULL;
+    me_str_fini(&path);
+    return copy;
+}
+
+static bool is_there(const me_place *place, const char *program)
+{
+    for (uint32_t i = 0; i < place->n_programs; i++) {
+        if (strcmp(place->programs[i], program) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** One more file that may run. @return false: no memory */
+static bool allow(me_place *place, const char *program)
+{
+    if (is_there(place, program)) {
+        return true;
+    }
+    char **grown = me_grow(place->programs, place->n_programs, &place->capacity,
+                           sizeof *place->programs, "programs of scripts");
+    char *copy = me_strdup(program, "programs of scripts");
+    if (grown != NULL) {
+        place->programs = grown;
+    }
+    if (grown == NULL || copy == NULL) {
+        me_free(copy);
+        return false;
+    }
+    place->programs[place->n_programs++] = copy;
+    return true;
+}
+
+/** A program with what the kernel needs to start it: the dynamic loader, or
+ *  the shell of a script. */
+static bool allow_program(me_place *place, const char *program)
+{
+    char real[PATH_MAX];
+    char loader[PATH_MAX];
+    if (!allow(place, program)) {
+        return false;
+    }
+    return !me_interpreter_find(program, loader) ||
+           realpath(loader, real) == NULL || allow(place, real);
+}
+
+/** Is it a script of Python's or Perl's? These could run anything. */
+static bool is_foreign(const char *program)
+{
+    char interpreter[PATH_MAX];
+    return me_interpreter_of_script(program, interpreter) &&
+           me_guise_find(interpreter) != ME_GUISE_SHELL;
+}
+
+/** The real file of a name on PATH; folders that are not absolute are left
+ *  out. */
+static bool find_on_path(const char *name, size_t length, char real[PATH_MAX])
+{
+    const char *path = getenv("PATH");
+    path = path == NULL ? "/usr/local/bin:/usr/bin:/bin" : path;
+    while (*path != '\0') {
+        const size_t n = strcspn(path, ":");
+        char file[PATH_MAX];
+        struct stat info;
+        const int written = snprintf(file, sizeof file, "%.*s/%.*s", (int)n,
+                                     path, (int)length, name);
+        if (path[0] == '/' && written > 0 && (size_t)written < sizeof file &&
+            access(file, X_OK) == 0 && realpath(file, real) != NULL &&
+            stat(real, &info) == 0 && S_ISREG(info.st_mode)) {
+            return true;
+        }
+        path += n;
+        path += *path == ':';
+    }
+    return false;
+}
+
+static bool link_name(me_place *place, const char *name, size_t length,
+                      const char *program)
+{
+    char *path = joined(place->bin, name, length);
+    const bool is_made = path != NULL && symlink(program, path) == 0;
+    me_free(path);
+    return is_made;
+}
+
+/** The links of one row of the table. */
+static bool link_row(me_place *place, const me_guise *row, bool writes_vanish)
+{
+    const bool runs = row->kind == ME_GUISE_SHELL ||
+                      row->kind == ME_GUISE_WORK ||
+                      (row->kind == ME_GUISE_WRITE && writes_vanish);
+    bool is_fine = true;
+    for (const char *name = row->names; is_fine && *name != '\0';) {
+        char real[PATH_MAX];
+        const size_t n = strcspn(name, " ");
+        if (!runs) {
+            is_fine = link_name(place, name, n, place->self);
+        } else if (find_on_path(name, n, real) && !is_foreign(real)) {
+            is_fine =
+                allow_program(place, real) && link_name(place, name, n, real);
+        }
+        name += n + strspn(name + n, " ");
+    }
+    return is_fine;
+}
+
+static bool fill_bin(me_place *place, bool writes_vanish)
+{
+    size_t count = 0;
+    const me_guise *rows = me_guise_rows(&count);
+    bool is_fine = allow_program(place, place->self) &&
+                   link_name(place, ".other", 6, place->self);
+    for (size_t i = 0; is_fine && i < count; i++) {
+        is_fine = link_row(place, &rows[i], writes_vanish);
+    }
+    return is_fine;
+}
+
+static me_status fail(const char *what, me_diag *diag)
+{
+    return errno == ENOMEM
+               ? me_fail(diag, ME_ERR_NOMEM, "no memory for a script's folder")
+               : me_fail(diag, ME_ERR_IO, "%s: no folder for a script: %s",
+                         what, strerror(errno));
+}
+
+static bool make_folders(me_place *place)
+{
+    place->bin = joined(place->folder, "bin", 3);
+    place->tmp = joined(place->folder, "tmp", 3);
+    place->layer = joined(place->folder, "layer", 5);
+    place->other = joined(place->folder, "bin/.other", 10);
+    if (place->bin == NULL || place->tmp == NULL || place->layer == NULL ||
+        place->other == NULL) {
+        errno = ENOMEM;
+        return false;
+    }
+    return mkdir(place->bin, 0700) == 0 && mkdir(place->tmp, 0700) == 0 &&
+           mkdir(place->layer, 0700) == 0;
+}
+
+me_status me_place_make(bool writes_vanish, me_place *place, me_diag *diag)
+{
+    char self[PATH_MAX];
+    const char *in = getenv("TMPDIR");
+    in = in == NULL || in[0] != '/' ? "/tmp" : in;
+    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (length <= 0) {
+        return fail("/proc/self/exe", diag);
+    }
+    self[length] = '\0';
+    place->self = me_strdup(self, "a script's folder");
+    place->folder = joined(in, "memest-XXXXXX", 13);
+    if (place->self == NULL || place->folder == NULL) {
+        errno = ENOMEM;
+        return fail(in, diag);
+    }
+    if (mkdtemp(place->folder) == NULL) {
+        me_free(place->folder);
+        place->folder = NULL;
+        return fail(in, diag);
+    }
+    return make_folders(place) && fill_bin(place, writes_vanish)
+               ? ME_OK
+               : fail(place->folder, diag);
+}
+
+const char *me_place_program(const me_place *place, const char *name)
+{
+    char real[PATH_MAX];
+    if (!find_on_path(name, strlen(name), real)) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < place->n_programs; i++) {
+        if (strcmp(place->programs[i], real) == 0) {
+            return place->programs[i];
+        }
+    }
+    return NULL;
+}
+
+static int remove_one(const char *path, const struct stat *info, int type,
+                      struct FTW *at)
+{
+    (void)info;
+    (void)type;
+    (void)at;
+    (void)remove(path);
+    return 0;
+}
+
+void me_place_remove(me_place *place)
+{
+    if (place->folder != NULL) {
+        (void)nftw(place->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    }
+    for (uint32_t i = 0; i < place->n_programs; i++) {
+        me_free(place->programs[i]);
+    }
+    me_free(place->programs);
+    me_free(place->folder);
+    me_free(place->bin);
+    me_free(place->other);
+    me_free(place->tmp);
+    me_free(place->layer);
+    me_free(place->self);
+    *place = (me_place){.folder = NULL};
+}

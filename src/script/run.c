@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "script/run.h"
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "script/act_private.h"
+#include "script/filter.h"
+#include "script/guise.h"
+#include "script/keep.h"
+#include "script/landlock.h"
+#include "script/listen.h"
+#include "script/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    ARENA_BYTES = 256 << 20
+};
+
+/** Three pipes, each what is read and what is written. */
+typedef struct pipes {
+    int records[2];
+    int output[2];
+    int said[2];
+} pipes;
+
+static bool is_without(const char *fence)
+{
+    const char *without = getenv("MEMEST_SCRIPT_WITHOUT");
+    return without != NULL && strstr(without, fence) != NULL;
+}
+
+static int seconds(void)
+{
+    uint64_t value = 0;
+    const char *text = getenv("MEMEST_SCRIPT_SECONDS");
+    return text != NULL && me_parse_u64(text, &value) == ME_OK && value > 0 &&
+                   value < 86400
+               ? (int)value
+               : ME_SCRIPT_SECONDS;
+}
+
+static bool make_pipe(int fds[2])
+{
+    if (pipe(fds) != 0) {
+        return false;
+    }
+    return fcntl(fds[0], F_SETFD, FD_CLOEXEC) == 0 &&
+           fcntl(fds[1], F_SETFD, FD_CLOEXEC) == 0;
+}
+
+static void close_pipe(int fds[2])
+{
+    for (int i = 0; i < 2; i++) {
+        if (fds[i] >= 0) {
+            (void)close(fds[i]);
+        }
+        fds[i] = -1;
+    }
+}
+
+/** A variable that the script is not to see as memest does. */
+static bool is_hidden(const char *variable)
+{
+    static const char *const names[] = {
+        "PATH=", "TMPDIR=", "BASH_ENV=", "ENV=", "MEMEST_", "LD_PRELOAD="};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strncmp(variable, names[i], strlen(names[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** The environment of memest, with the place's own. NULL: no memory */
+static char **make_environment(const me_script_order *order,
+                               const me_place *place, me_arena *arena)
+{
+    size_t count = 0;
+    while (environ[count] != NULL) {
+        count++;
+    }
+    char **variables = me_arena_alloc(arena, count + 5, sizeof *variables);
+    size_t n = 0;
+    for (size_t i = 0; variables != NULL && i < count; i++) {
+        if (!is_hidden(environ[i])) {
+            variables[n++] = environ[i];
+        }
+    }
+    me_str texts[4] = {{0}};
+    me_str_printf(&texts[0], "PATH=%s", place->bin);
+    me_str_printf(&texts[1], "TMPDIR=%s", place->tmp);
+    /* A command that bash does not find does nothing, as those of the list. */
+    me_str_printf(&texts[2],
+                  "BASH_FUNC_command_not_found_handle%%%%=() { %s \"$@\"; }",
+                  place->other);
+    me_str_printf(&texts[3], ME_GUISE_CARD "=%s",
+                  order->card == NULL ? "" : order->card);
+    bool is_fine = variables != NULL;
+    for (size_t i = 0; i < 4; i++) {
+        char *copy = is_fine && me_str_status(&texts[i]) == ME_OK
+                         ? me_arena_strdup(arena, me_str_text(&texts[i]))
+                         : NULL;
+        is_fine = copy != NULL;
+        if (is_fine) {
+            variables[n++] = copy;
+        }
+        me_str_fini(&texts[i]);
+    }
+    return is_fine ? variables : NULL;
+}
+
+/** The shell's words, with the path of its program in front. */
+static char **make_words(const me_script_order *order, const char *shell,
+                         me_arena *arena)
+{
+    char **words =
+        me_arena_alloc(arena, (size_t)order->argc + 1, sizeof *words);
+    for (int i = 0; words != NULL && i < order->argc; i++) {
+        words[i] = me_arena_strdup(arena, i == 0 ? shell : order->argv[i]);
+        words = words[i] == NULL ? NULL : words;
+    }
+    return words;
+}
+
+/** Fences that this machine can put up, as far as it can be asked. */
+static me_fences find_fences(bool has_layer)
+{
+    return (me_fences){
+        .layer = has_layer && !is_without("layer"),
+        .landlock = !is_without("landlock") && me_landlock_version() > 0,
+        .filter = !is_without("filter") && me_filter_works(),
+    };
+}
+
+/** What is not held back is named, or trusted. */
+static me_status check_fences(const me_script_order *order,
+                              const me_fences *fences, const char *fence,
+                              me_diag *diag)
+{
+    char why[sizeof((me_listening *)0)->fence + 32];
+    const bool holds_files = fences->layer || fences->landlock;
+    (void)snprintf(why, sizeof why, "it has no Landlock, and no %s",
+                   fence[0] == '\0' ? "namespaces" : fence);
+    if (order->is_trusted ||
+        (holds_files && fences->landlock && fences->filter)) {
+        return ME_OK;
+    }
+    return me_fail(
+        diag, ME_ERR_CONFIG,
+        "%s is not run: this machine cannot keep it from%s%s%s since %s; "
+        "--trust runs it all the same",
+        order->name, holds_files ? "" : " writing files,",
+        fences->landlock ? "" : " running programs,",
+        fences->filter ? "" : " using the network,",
+        fences->landlock ? "it has no seccomp filter"
+        : holds_files    ? "it has no Landlock"
+                         : why);
+}
+
+static void be_keeper(const me_keep *keep, pipes *p)
+{
+    (void)close(p->records[0]);
+    (void)close(p->output[0]);
+    (void)close(p->said[0]);
+    me_keeper_run(keep);
+}
+
+/** One attempt; the place is made for it. */
+static me_status run_keeper(const me_script_order *order, me_keep *keep,
+                            me_listening *l, me_diag *diag)
+{
+    pipes p = {{-1, -1}, {-1, -1}, {-1, -1}};
+    me_status status = ME_OK;
+    if (!make_pipe(p.records) || !make_pipe(p.output) || !make_pipe(p.said)) {
+        status = me_fail(diag, ME_ERR_IO, "%s: no pipe: %s", order->name,
+                         strerror(errno));
+    }
+    keep->record = p.records[1];
+    keep->output = p.output[1];
+    keep->said = p.said[1];
+    l->keeper = status == ME_OK ? fork() : -1;
+    if (l->keeper == 0) {
+        be_keeper(keep, &p);
+    }
+    if (status == ME_OK && l->keeper < 0) {
+        status = me_fail(diag, ME_ERR_IO, "%s: no process: %s", order->name,
+                         strerror(errno));
+    }
+    if (status != ME_OK) {
+        close_pipe(p.records);
+        close_pipe(p.output);
+        close_pipe(p.said);
+        return status;
+    }
+    (void)setpgid(l->keeper, l->keeper);
+    (void)close(p.records[1]);
+    (void)close(p.output[1]);
+    (void)close(p.said[1]);
+    l->records = p.records[0];
+    l->output = p.output[0];
+    l->said = p.said[0];
+    return me_listen(l, diag);
+}
+
+/** In a place of its own, with these fences. */
+static me_status run_once(const me_script_order *order, me_fences fences,
+                          me_listening *l, me_diag *diag)
+{
+    me_place place = {.folder = NULL};
+    me_status status = me_place_make(fences.layer, &place, diag);
+    const char *shell =
+        status == ME_OK ? me_place_program(&place, order->argv[0]) : NULL;
+    if (status == ME_OK && shell == NULL) {
+        status = me_fail(diag, ME_ERR_CONFIG, "%s: there is no %.60s here",
+                         order->name, order->argv[0]);
+    }
+    if (status == ME_OK) {
+        me_arena *arena = l->script->arena;
+        me_keep keep = {.place = &place,
+                        .fences = fences,
+                        .traces = !is_without("trace"),
+                        .argv = make_words(order, shell, arena),
+                        .environment = make_environment(order, &place, arena)};
+        status = keep.argv == NULL || keep.environment == NULL
+                     ? me_fail(diag, ME_ERR_NOMEM, "no memory for a script")
+                     : run_keeper(order, &keep, l, diag);
+    }
+    me_place_remove(&place);
+    return status;
+}
+
+static me_status check_end(const me_script_order *order, const me_listening *l,
+                           me_diag *diag)
+{
+    const me_script *script = l->script;
+    for (uint32_t i = 0; i < script->n_nothings; i++) {
+        me_log(ME_LOG_INFO, "%s: had no effect: %s", order->name,
+               script->nothings[i]);
+    }
+    if (script->n_launches > 0) {
+        return ME_OK;
+    }
+    return me_fail(
+        diag, ME_ERR_CONFIG,
+        "%s ended with exit code %d and launched nothing%s%s%s%s", order->name,
+        script->exit_code,
+        script->last_line[0] == '\0' ? "" : "; it said: ", script->last_line,
+        l->fence[0] == '\0' ? "" : "; no layer takes what it writes: ",
+        l->fence);
+}
+
+static me_status run(const me_script_order *order, me_script *script,
+                     me_diag *diag)
+{
+    me_listening l = {
+        .script = script, .name = order->name, .seconds = seconds()};
+    me_fences fences = find_fences(true);
+    me_status status = ME_OK;
+    if (fences.layer) {
+        status = check_fences(order, &fences, "", diag);
+        if (status == ME_OK) {
+            status = run_once(order, fences, &l, diag);
+        }
+        if (status != ME_OK || !l.is_fence_missing) {
+            return status == ME_OK ? check_end(order, &l, diag) : status;
+        }
+    }
+    if (!fences.layer) {
+        (void)snprintf(l.fence, sizeof l.fence, "switched off");
+    }
+    me_log(ME_LOG_INFO, "%s: no layer takes what it writes: %s", order->name,
+           l.fence);
+    l.is_fence_missing = false;
+    fences = find_fences(false);
+    status = check_fences(order, &fences, l.fence, diag);
+    if (status == ME_OK) {
+        status = run_once(order, fences, &l, diag);
+    }
+    if (status == ME_OK && l.is_fence_missing) {
+        status = me_fail(diag, ME_ERR_CONFIG, "%s: %s", order->name, l.fence);
+    }
+    return status == ME_OK ? check_end(order, &l, diag) : status;
+}
+
+me_status me_script_run(const me_script_order *order, me_diag *diag,
+                        me_script **script_out)
+{
+    me_script *script = me_alloc(1, sizeof *script, "a script");
+    if (script != NULL) {
+        script->arena = me_arena_create(ARENA_BYTES, "a script");
+    }
+    if (script == NULL || script->arena == NULL) {
+        me_script_destroy(script);
+        return me_fail(diag, ME_ERR_NOMEM, "no memory for a script");
+    }
+    const me_status status = run(order, script, diag);
+    if (status != ME_OK) {
+        me_script_destroy(script);
+        return status;
+    }
+    *script_out = script;
+    return ME_OK;
+}
+
+void me_script_destroy(me_script *script)
+{
+    if (script != NULL) {
+        me_arena_destroy(script->arena);
+        me_free(script);
+    }
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "script/guise.h"
+#include "support/test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void test_finds_names_and_paths(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *word;
+        me_guise_kind kind;
+    } cases[] = {
+        {"torchrun", ME_GUISE_LAUNCH},
+        {"/opt/conda/bin/python3.12", ME_GUISE_LAUNCH},
+        {"python3.99", ME_GUISE_LAUNCH},
+        {"python3.x", ME_GUISE_UNKNOWN},
+        {"pretrain_gpt.py", ME_GUISE_UNKNOWN},
+        {"srun", ME_GUISE_COUNT},
+        {"/usr/bin/rm", ME_GUISE_NOTHING},
+        {"rm ", ME_GUISE_UNKNOWN},
+        {"awk", ME_GUISE_WORK},
+        {"[", ME_GUISE_WORK},
+        {"./bash", ME_GUISE_SHELL},
+        {"", ME_GUISE_UNKNOWN},
+        {"folder/", ME_GUISE_UNKNOWN},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        if (me_guise_find(cases[i].word) != cases[i].kind) {
+            fail_msg("%s is of kind %d", cases[i].word,
+                     (int)me_guise_find(cases[i].word));
+        }
+    }
+}
+
+/** Each name stands once, and is found as what its row says. */
+static void check_row(const me_guise *row)
+{
+    for (const char *at = row->names; *at != '\0';) {
+        char name[64];
+        const size_t n = strcspn(at, " ");
+        assert_true(n > 0 && n < sizeof name);
+        (void)snprintf(name, sizeof name, "%.*s", (int)n, at);
+        if (me_guise_find(name) != row->kind) {
+            fail_msg("%s stands in two rows", name);
+        }
+        at += n;
+        at += *at == ' ';
+    }
+}
+
+static void test_rows_agree(void **state)
+{
+    (void)state;
+    size_t count = 0;
+    const me_guise *rows = me_guise_rows(&count);
+    assert_true(count > 0);
+    for (size_t i = 0; i < count; i++) {
+        check_row(&rows[i]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_finds_names_and_paths),
+        cmocka_unit_test(test_rows_agree),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
