@@ -86,6 +86,10 @@ static const me_cli_flag flags[] = {
      "of the text of track; B"},
     {"--tabulate", NULL, NULL, FLAG_SWITCH, AT(tabulate),
      "tables in the text of track"},
+    {"--launch", NULL, "N", FLAG_COUNT, AT(launch),
+     "which of the jobs that a script launches"},
+    {"--trust", NULL, NULL, FLAG_SWITCH, AT(trust),
+     "run a script even where the machine cannot keep it from doing harm"},
     {"--strict", NULL, NULL, FLAG_SWITCH, AT(strict),
      "what is not modelled is an error"},
     {"--no-fold", NULL, NULL, FLAG_SWITCH, AT(no_fold),
@@ -124,7 +128,8 @@ static const me_cli_command commands[] = {
     {"compare", NULL,
      " --model --set --schedule --variant --durations --world-size "
      "--memory-limit --alloc-conf --device --machine --format --output "
-     "--course --strict --no-fold --threads --require-fit -- ",
+     "--course --launch --trust --strict --no-fold --threads --require-fit "
+     "-- ",
      "schedules and settings of one job in one table"},
     {"replay", "FILE|-",
      " --memory-limit --alloc-conf --device --device-index --format --output "
@@ -134,7 +139,7 @@ static const me_cli_command commands[] = {
      "draw a pipeline's order, count it, convert it"},
     {"track", NULL,
      TRACK_FLAGS "--model --set --world-size --device --rank --iteration "
-                 "--format --output --strict -- ",
+                 "--format --output --launch --trust --strict -- ",
      "what PyTorch's own memory tools say of a rank"},
     {"options", NULL, " --format --output ",
      "every option with its type, default and meaning"},
@@ -170,20 +175,17 @@ enum {
     N_COMMANDS = sizeof commands / sizeof commands[0]
 };
 
-static bool is_flag(const me_cli_flag *f, const char *word, size_t length)
+static bool is_name(const char *name, const char *word, size_t length)
 {
-    const bool is_long =
-        strlen(f->name) == length && strncmp(f->name, word, length) == 0;
-    const bool is_short = f->short_name != NULL &&
-                          strlen(f->short_name) == length &&
-                          strncmp(f->short_name, word, length) == 0;
-    return is_long || is_short;
+    return name != NULL && strlen(name) == length &&
+           strncmp(name, word, length) == 0;
 }
 
 static const me_cli_flag *find_flag(const char *word, size_t length)
 {
     for (int i = 0; i < N_FLAGS; i++) {
-        if (is_flag(&flags[i], word, length)) {
+        if (is_name(flags[i].name, word, length) ||
+            is_name(flags[i].short_name, word, length)) {
             return &flags[i];
         }
     }
@@ -277,9 +279,12 @@ static me_status read_words(const me_cli_command *c, int argc, char **argv,
             cli->launch_argv = (const char *const *)(argv + i + 1);
             break;
         }
-        const bool is_word = argv[i][0] != '-' || argv[i][1] == '\0';
-        if (is_word && c->operand != NULL && cli->operand == NULL) {
-            cli->operand = argv[i++];
+        const char **word = c->operand != NULL       ? &cli->operand
+                            : me_cli_takes_launch(c) ? &cli->script
+                                                     : NULL;
+        if ((argv[i][0] != '-' || argv[i][1] == '\0') && word != NULL &&
+            *word == NULL) {
+            *word = argv[i++];
             continue;
         }
         const int words = read_flag(cli, argc - i, argv + i, diag);

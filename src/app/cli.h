@@ -21,6 +21,7 @@ enum {
 typedef struct me_cli {
     const char *command; /**< "estimate" if none was given */
     const char *operand; /**< what `replay` and `schedule` read, or NULL */
+    const char *script;  /**< whose launches are the job, or NULL */
     const char *model;   /**< --model, or NULL */
     const char *sets[ME_CLI_MAX_SETS];
     int32_t n_sets;
@@ -63,6 +64,8 @@ typedef struct me_cli {
     const char *log_level; /**< or NULL */
     const char *log_file;  /**< or NULL */
     bool strict;
+    int32_t launch; /**< of a script that makes several; 0: not given */
+    bool trust;     /**< scripts run without all fences */
     bool no_fold;
     int32_t threads; /**< of each process; 0: not given */
     bool course;

@@ -29,11 +29,16 @@ static const me_cli_command *named(const char *name)
 static void append_command(const me_cli_command *c, me_str *text)
 {
     const bool is_default = c == me_cli_command_at(0);
-    me_str_printf(text, "  memest %s%s%s%s%s [FLAG…]%s\n\n",
+    me_str_printf(text, "  memest %s%s%s%s%s [FLAG…]%s\n",
                   is_default ? "[" : "", c->name, is_default ? "]" : "",
                   c->operand == NULL ? "" : " ",
                   c->operand == NULL ? "" : c->operand,
                   me_cli_takes_launch(c) ? " [-- LAUNCH COMMAND…]" : "");
+    if (me_cli_takes_launch(c)) {
+        me_str_printf(text, "  memest %s SCRIPT [FLAG…] [-- ITS ARGUMENTS…]\n",
+                      c->name);
+    }
+    me_str_append(text, "\n");
     me_str_printf(text, "%s\n\nFlags\n", c->help);
     for (int i = 0; me_cli_flag_at(i) != NULL; i++) {
         if (me_cli_takes(c, me_cli_flag_at(i))) {
@@ -50,7 +55,8 @@ static void append_all(me_str *text)
         "job.\n\n"
         "  memest [COMMAND] --model FILE|NAME [FLAG…] [-- LAUNCH COMMAND…]\n"
         "  mpirun -n 8 memest --model configs/gpt.cfg\n"
-        "  memest --world-size 8 -- pretrain_gpt.py --num-layers 32 …\n\n"
+        "  memest --world-size 8 -- pretrain_gpt.py --num-layers 32 …\n"
+        "  memest check train.sh [FLAG…] [-- ITS ARGUMENTS…]\n\n"
         "Commands\n");
     for (int i = 0; me_cli_command_at(i) != NULL; i++) {
         const me_cli_command *c = me_cli_command_at(i);

@@ -149,6 +149,8 @@ static void append_examples(me_str *page)
         "memest --model llama-3-8b --set train.micro_batch_size=1",
         "mpirun -n 8 memest --model configs/gpt.cfg",
         "memest check -- torchrun --nproc-per-node 8 pretrain_gpt.py ...",
+        "memest check job.sbatch",
+        "memest check train.sh --device h100-80gb -- 70b",
         "memest compare --model job.cfg --schedule 1f1b --schedule zbh1",
         "memest track --model trackers.cfg --tool memory --top 5",
     };
@@ -167,9 +169,15 @@ void me_cli_man(me_str *page)
         "device bytes, where and when they peak and why, and whether the job "
         "fits on the card.",
         "",
-        "A job is a file, the name of a model, or its launch command after "
-        "--. What is read later wins: defaults, file, launch command, flags, "
-        "--set.",
+        "A job is a file, the name of a model, its launch command after --, or "
+        "a script that launches it. What is read later wins: defaults, file, "
+        "launch command, flags, --set.",
+        "",
+        "A script is run by the shell that it names, where nothing can happen: "
+        "it writes to a layer that vanishes, reaches no network, starts no "
+        "programs but those that compute, and leaves no process. torchrun, "
+        "srun, python and other launchers are memest, which takes the job's "
+        "words from them. Words after -- are the script's arguments.",
         NULL};
     static const char *const status[] = {
         "0: report written, or the job fits. 1: internal or I/O. 2: usage or "
@@ -178,7 +186,8 @@ void me_cli_man(me_str *page)
         "can be larger than the margin (likewise).",
         NULL};
     static const char *const environment[] = {
-        "MEMEST_LOG is the level of messages where --log-level gives none.",
+        "MEMEST_LOG is the level of messages where --log-level gives none. "
+        "MEMEST_SCRIPT_SECONDS is what a script may take, 10 if not given.",
         NULL};
     static const char *const also[] = {
         "README.md and docs/ of memest; torchrun(1), mpirun(1).", NULL};

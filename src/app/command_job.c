@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "app/command_job.h"
 
+#include "app/script.h"
 #include "config/file.h"
 #include "config/launch_command.h"
 #include "config/options.h"
@@ -50,21 +51,32 @@ static me_status read_flags(const me_cli *cli, me_config *config, me_diag *diag)
     return status;
 }
 
+static me_status read_launch(const me_cli *cli, me_config *config,
+                             me_diag *diag)
+{
+    me_launch_words words;
+    me_status status = me_launch_words_find(cli, diag, &words);
+    if (status == ME_OK) {
+        status = me_config_read_launch(config, words.argc, words.argv, diag);
+    }
+    me_launch_words_fini(&words);
+    return status;
+}
+
 me_status me_job_read_unfinished(const me_cli *cli, me_config *config,
                                  me_diag *diag)
 {
-    if (cli->model == NULL && cli->launch_argc == 0) {
+    if (cli->model == NULL && cli->launch_argc == 0 && cli->script == NULL) {
         return me_fail(diag, ME_ERR_CONFIG,
-                       "no job: give --model FILE or a launch command after "
-                       "--; memest --help says more");
+                       "no job: give --model FILE, a script, or a launch "
+                       "command after --; memest --help says more");
     }
     me_status status = ME_OK;
     if (cli->model != NULL) {
         status = me_config_read_file(config, cli->model, diag);
     }
-    if (status == ME_OK && cli->launch_argc > 0) {
-        status = me_config_read_launch(config, cli->launch_argc,
-                                       cli->launch_argv, diag);
+    if (status == ME_OK && (cli->launch_argc > 0 || cli->script != NULL)) {
+        status = read_launch(cli, config, diag);
     }
     if (status == ME_OK) {
         status = read_flags(cli, config, diag);

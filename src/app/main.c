@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/outfile.h"
 #include "collectives/transport.h"
+#include "script/act.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -29,6 +30,9 @@ static void hold_standard_streams(void)
 
 int main(int argc, char **argv)
 {
+    if (me_guise_is_worn()) { /* a script that is being run calls us */
+        return me_guise_act(argc, argv);
+    }
     me_transport *transport = NULL;
     me_diag diag = {.status = ME_OK};
     hold_standard_streams();

@@ -252,6 +252,15 @@ static const script *find_script(const char *word)
     return NULL;
 }
 
+bool me_launch_names_job(int argc, const char *const *argv)
+{
+    bool is_named = false;
+    for (int i = 0; !is_named && i < argc; i++) {
+        is_named = find_script(argv[i]) != NULL;
+    }
+    return is_named;
+}
+
 /** Many a script is called train.py: torchtitan's is started as a module, lies
  *  in its package or has its flags, `--table.key`, behind it. */
 static bool is_train_of_another(const walk *w, const script *found)

@@ -28,4 +28,7 @@ me_status me_config_read_launch(me_config *config, int argc,
                                 const char *const *argv,
                                 me_diag *diag) ME_MUST_CHECK;
 
+/** Is one of the words a script that is modelled? Local. */
+bool me_launch_names_job(int argc, const char *const *argv);
+
 #endif /* MEMEST_CONFIG_LAUNCH_COMMAND_H */
