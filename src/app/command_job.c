@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "app/command_job.h"
 
-#include "app/script.h"
+#include "app/command_script.h"
 #include "config/file.h"
 #include "config/launch_command.h"
 #include "config/options.h"

@@ -4,7 +4,7 @@
 #include "base/str.h"
 #include "script/filter.h"
 #include "script/landlock.h"
-#include "script/layer.h"
+#include "script/overlay.h"
 #include "script/record.h"
 #include "script/trace.h"
 

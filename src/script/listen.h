@@ -8,7 +8,7 @@
 #ifndef MEMEST_SCRIPT_LISTEN_H
 #define MEMEST_SCRIPT_LISTEN_H
 
-#include "script/run.h"
+#include "script/script_run.h"
 
 #include <sys/types.h>
 

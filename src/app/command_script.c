@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "app/script.h"
+#include "app/command_script.h"
 
 #include "run/job_card.h"
 #include "run/environment_names.h"
@@ -9,7 +9,7 @@
 #include "config/wrappers.h"
 #include "script/guise.h"
 #include "script/interpreter.h"
-#include "script/run.h"
+#include "script/script_run.h"
 
 #include <inttypes.h>
 #include <limits.h>

@@ -6,8 +6,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef MEMEST_SCRIPT_RUN_H
-#define MEMEST_SCRIPT_RUN_H
+#ifndef MEMEST_SCRIPT_SCRIPT_RUN_H
+#define MEMEST_SCRIPT_SCRIPT_RUN_H
 
 #include "base/arena.h"
 #include "base/status.h"
@@ -70,4 +70,4 @@ me_status me_script_run(const me_script_order *order, me_diag *diag,
 /** NULL is allowed. */
 void me_script_destroy(me_script *script);
 
-#endif /* MEMEST_SCRIPT_RUN_H */
+#endif /* MEMEST_SCRIPT_SCRIPT_RUN_H */

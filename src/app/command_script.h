@@ -1,12 +1,12 @@
 /**
  * @file
  * The launch command that a script holds: what the user named is run where
- * nothing can happen (script/run.h), and one of its launches taken.
+ * nothing can happen (script/script_run.h), and one of its launches taken.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef MEMEST_APP_SCRIPT_H
-#define MEMEST_APP_SCRIPT_H
+#ifndef MEMEST_APP_COMMAND_SCRIPT_H
+#define MEMEST_APP_COMMAND_SCRIPT_H
 
 #include "app/cli.h"
 #include "base/arena.h"
@@ -32,4 +32,4 @@ me_status me_launch_words_find(const me_cli *cli, me_diag *diag,
 
 void me_launch_words_fini(me_launch_words *words);
 
-#endif /* MEMEST_APP_SCRIPT_H */
+#endif /* MEMEST_APP_COMMAND_SCRIPT_H */

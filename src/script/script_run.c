@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "script/run.h"
+#include "script/script_run.h"
 
 #include "base/alloc.h"
 #include "base/log.h"

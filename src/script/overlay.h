@@ -6,8 +6,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef MEMEST_SCRIPT_LAYER_H
-#define MEMEST_SCRIPT_LAYER_H
+#ifndef MEMEST_SCRIPT_OVERLAY_H
+#define MEMEST_SCRIPT_OVERLAY_H
 
 #include "script/place.h"
 
@@ -30,4 +30,4 @@ bool me_layer_leave(void);
  */
 const char *me_layer_put_over(const me_place *place);
 
-#endif /* MEMEST_SCRIPT_LAYER_H */
+#endif /* MEMEST_SCRIPT_OVERLAY_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "script/layer.h"
+#include "script/overlay.h"
 
 #include "base/str.h"
 
