@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "app/command_script.h"
 
-#include "run/job_card.h"
-#include "run/environment_names.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "config/launch_command.h"
 #include "config/wrappers.h"
+#include "run/environment_names.h"
+#include "run/job_card.h"
 #include "script/guise.h"
 #include "script/interpreter.h"
 #include "script/script_run.h"
