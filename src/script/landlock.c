@@ -12,7 +12,7 @@
 #    define __NR_landlock_restrict_self  446
 #endif
 
-/* include/uapi/linux/landlock.h, which older systems do not have. */
+/* As Linux's landlock(7) has them; older systems lack the header. */
 enum {
     ASKS_VERSION = 1,
     BENEATH = 1 /* the rule's type */

@@ -22,7 +22,7 @@ enum {
     ENTRIES_MAX = 4096 /**< of a folder that has mounts below */
 };
 
-/** What mount_setattr() takes (Linux 5.12, include/uapi/linux/mount.h). */
+/** What mount_setattr() takes (Linux 5.12, mount_setattr(2)). */
 typedef struct attributes {
     uint64_t set;
     uint64_t clear;
