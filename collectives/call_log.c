@@ -159,7 +159,7 @@ me_status me_call_log_append(me_call_log *log, me_call call)
     return ME_OK;
 }
 
-me_status me_call_log_again(me_call_log *log, uint64_t begin, uint64_t end)
+me_status me_call_log_repeat(me_call_log *log, uint64_t begin, uint64_t end)
 {
     const uint32_t first_new = log->n_groups + 1;
     uint32_t first = 0; /* section of those that are copied */

@@ -82,7 +82,7 @@ me_status me_call_log_wait(me_call_log *log, cudaStream_t waiter,
  *
  * @return ME_OK, or the log's failure
  */
-me_status me_call_log_again(me_call_log *log, uint64_t begin, uint64_t end);
+me_status me_call_log_repeat(me_call_log *log, uint64_t begin, uint64_t end);
 
 /** A training step begins: me_call_log_volume() counts from here. */
 void me_call_log_begin_step(me_call_log *log);

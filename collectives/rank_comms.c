@@ -132,8 +132,8 @@ uint64_t me_rank_comms_position(void *self)
     return me_call_log_count(comms->log);
 }
 
-me_status me_rank_comms_again(void *self, uint64_t begin, uint64_t end)
+me_status me_rank_comms_repeat(void *self, uint64_t begin, uint64_t end)
 {
     const me_rank_comms *comms = self;
-    return me_call_log_again(comms->log, begin, end);
+    return me_call_log_repeat(comms->log, begin, end);
 }

@@ -66,6 +66,6 @@ me_status me_rank_comms_group_call(void *self, bool begin, me_diag *diag);
 uint64_t me_rank_comms_position(void *self);
 
 /** Record the calls since @p position @p times more. @param self as above */
-me_status me_rank_comms_again(void *self, uint64_t begin, uint64_t end);
+me_status me_rank_comms_repeat(void *self, uint64_t begin, uint64_t end);
 
 #endif /* MEMEST_COLLECTIVES_RANK_COMMS_H */

@@ -134,14 +134,14 @@ static void drain(order *o)
 
 static void list_order(order *o)
 {
-    o->pending = me_actions_room(o->actions, 2 * o->microbatches);
+    o->pending = me_actions_scratch(o->actions, 2 * o->microbatches);
     if (o->pending != NULL) {
         fill(o);
         overlap(o);
         drain(o);
         me_order_mark_phases(o->actions);
     }
-    me_actions_room_free(o->pending);
+    me_actions_scratch_free(o->pending);
 }
 
 static me_status check_v(const me_pipeline *pipeline, me_diag *diag)

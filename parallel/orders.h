@@ -65,11 +65,11 @@ me_status me_order_check_two_ways(const char *name, const me_pipeline *pipeline,
                                   me_diag *diag) ME_MUST_CHECK;
 
 /** Room for @p count actions, beside the list, whose failure it is if there
- *  is none; for me_actions_room_free(). */
-me_action *me_actions_room(me_actions *actions, int32_t count);
+ *  is none; for me_actions_scratch_free(). */
+me_action *me_actions_scratch(me_actions *actions, int32_t count);
 
 /** Give it back; NULL is allowed. */
-void me_actions_room_free(me_action *room);
+void me_actions_scratch_free(me_action *scratch);
 
 /** PyTorch's group of micro-batches: m / max(1, m div p). */
 int32_t me_order_torch_group(const me_pipeline *pipeline);

@@ -198,18 +198,19 @@ void me_actions_push(me_actions *actions, me_action action)
     actions->items[actions->count++] = action;
 }
 
-me_action *me_actions_room(me_actions *actions, int32_t count)
+me_action *me_actions_scratch(me_actions *actions, int32_t count)
 {
-    me_action *room = me_alloc((size_t)count, sizeof *room, "actions.room");
-    if (room == NULL) {
+    me_action *scratch =
+        me_alloc((size_t)count, sizeof *scratch, "actions.scratch");
+    if (scratch == NULL) {
         actions->status = ME_ERR_NOMEM;
     }
-    return room;
+    return scratch;
 }
 
-void me_actions_room_free(me_action *room)
+void me_actions_scratch_free(me_action *scratch)
 {
-    me_free(room);
+    me_free(scratch);
 }
 
 void me_actions_fini(me_actions *actions)

@@ -122,7 +122,7 @@ void me_device_observer_destroy(me_device_observer *observer)
 
 /* What was done before takes nothing more: kernels are loaded, handles made,
  * ranks connected. */
-static uint32_t on_again(void *self, const me_again *action)
+static uint32_t on_repeated(void *self, const me_repeated *action)
 {
     me_device_observer *o = self;
     (void)action;
@@ -135,7 +135,7 @@ me_observer me_device_observer_handle(me_device_observer *observer)
     return (me_observer){
         .on_event = on_event,
         .self = observer,
-        .on_again = on_again,
+        .on_repeated = on_repeated,
         .skips_echoes = true,
         .kinds = ME_EVENT_BIT(ME_EVENT_ALLOC) |
                  ME_EVENT_BIT(ME_EVENT_COLLECTIVE) |

@@ -231,7 +231,7 @@ static void on_event(void *self, const me_event *event)
 
 /* Where blocks are placed depends on all that was placed before: every event
  * counts. */
-static uint32_t on_again(void *self, const me_again *action)
+static uint32_t on_repeated(void *self, const me_repeated *action)
 {
     (void)self;
     (void)action;
@@ -302,7 +302,7 @@ me_observer me_pool_observer_handle(me_pool_observer *observer)
     return (me_observer){
         .on_event = on_event,
         .self = observer,
-        .on_again = on_again,
+        .on_repeated = on_repeated,
         .on_blocks = on_blocks,
         .skips_echoes = true,
         .kinds = ME_EVENT_BIT(ME_EVENT_ALLOC) |

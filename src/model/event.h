@@ -165,24 +165,24 @@ typedef struct me_event {
 /** Requested bytes where a span of an action ends (at a change of phase, a
  *  point, its own end), and the most in that span; beyond those at the action's
  *  beginning. */
-typedef struct me_again_mark {
+typedef struct me_repeat_mark {
     int64_t requested;
     int64_t peak;
     bool is_early; /**< before its first allocation: what is pending is there */
-} me_again_mark;
+} me_repeat_mark;
 
 /** An action whose events are told again with other blocks; see
  *  tensor/script.h. */
-typedef struct me_again {
+typedef struct me_repeated {
     uint32_t id; /**< small, of the rank; what has the same is the same */
-    const me_again_mark *marks; /**< borrowed while it is told */
+    const me_repeat_mark *marks; /**< borrowed while it is told */
     uint32_t n_marks;
     uint64_t pending_bytes; /**< freed late, with its first allocation; marks
                                  are beyond what is left */
     uint64_t entered_bytes; /**< of them, still there when it enters modules */
     bool is_usual; /**< it leaves the modules that it enters, and no others, and
                         frees what it did when it was written down */
-} me_again;
+} me_repeated;
 
 /** What happens to a block in an action that is told again. */
 typedef enum me_block_change {
@@ -217,8 +217,8 @@ typedef struct me_block_ops {
 /** The bit of a kind of event in me_observer.kinds. */
 #define ME_EVENT_BIT(kind) (UINT32_C(1) << (unsigned)(kind))
 
-/** Beside the bits of kinds in what me_observer.on_again returns. */
-#define ME_AGAIN_PASSING (UINT32_C(1) << 31)
+/** Beside the bits of kinds in what me_observer.on_repeated returns. */
+#define ME_REPEATED_PASSING (UINT32_C(1) << 31)
 
 /** Reads events. `on_event` must not keep the pointer. */
 typedef struct me_observer {
@@ -232,12 +232,12 @@ typedef struct me_observer {
      * the action begins and ends.
      *
      * @return bits of the kinds that it must be told of this time, with
-     *         ME_AGAIN_PASSING unless it can do without the blocks that come
+     *         ME_REPEATED_PASSING unless it can do without the blocks that come
      *         and go within the action
      */
-    uint32_t (*on_again)(void *self, const me_again *action);
+    uint32_t (*on_repeated)(void *self, const me_repeated *action);
     /** Optional: it has been told. */
-    void (*on_again_end)(void *self);
+    void (*on_repeated_end)(void *self);
     /**
      * Optional: what happens to blocks in a stretch of an action that is told
      * again, instead of event by event. A stretch has no change of phase, no

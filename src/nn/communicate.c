@@ -80,7 +80,7 @@ uint64_t me_storage_bytes(const me_tensor *x)
     return x->storage == NULL ? 0 : x->storage->bytes;
 }
 
-void me_communicate_told(me_engine *e, const me_communicators *comm,
+void me_communicate_c10d(me_engine *e, const me_communicators *comm,
                          me_c10d_call call)
 {
     if (!me_is_listened_to(e) || !me_engine_is_ok(e)) {
@@ -128,7 +128,7 @@ void me_communicate_group(me_engine *e, const me_communicators *comm,
 bool me_communicate_can_repeat(const me_communicators *comm)
 {
     return comm->self == NULL ||
-           (comm->position != NULL && comm->again != NULL);
+           (comm->position != NULL && comm->repeat != NULL);
 }
 
 uint64_t me_communicate_position(const me_communicators *comm)
@@ -136,13 +136,13 @@ uint64_t me_communicate_position(const me_communicators *comm)
     return comm->self == NULL ? 0 : comm->position(comm->self);
 }
 
-void me_communicate_again(me_engine *e, const me_communicators *comm,
-                          uint64_t begin, uint64_t end)
+void me_communicate_repeat(me_engine *e, const me_communicators *comm,
+                           uint64_t begin, uint64_t end)
 {
     if (!me_engine_is_ok(e) || comm->self == NULL) {
         return;
     }
-    const me_status status = comm->again(comm->self, begin, end);
+    const me_status status = comm->repeat(comm->self, begin, end);
     if (status != ME_OK) {
         me_engine_fail(e, status, "no host memory for calls");
     }

@@ -28,7 +28,7 @@ typedef struct me_communicators {
     /** How many calls were made so far. NULL: calls cannot be repeated. */
     uint64_t (*position)(void *self);
     /** Make the calls from @p begin to before @p end once more. */
-    me_status (*again)(void *self, uint64_t begin, uint64_t end);
+    me_status (*repeat)(void *self, uint64_t begin, uint64_t end);
     void *self; /**< NULL: nobody is told */
 } me_communicators;
 
@@ -61,7 +61,7 @@ uint64_t me_storage_bytes(const me_tensor *x);
 
 /** Tell those who watch as PyTorch's tools do; the calls that it makes of NCCL
  *  are told by me_communicate(). */
-void me_communicate_told(me_engine *e, const me_communicators *comm,
+void me_communicate_c10d(me_engine *e, const me_communicators *comm,
                          me_c10d_call call);
 
 /** Make a call: an event, and a call of the stub. */
@@ -82,8 +82,8 @@ bool me_communicate_can_repeat(const me_communicators *comm);
 /** Calls so far, and some of them made again, without events: those of an
  *  action that is not run (see tensor/script.h). */
 uint64_t me_communicate_position(const me_communicators *comm);
-void me_communicate_again(me_engine *e, const me_communicators *comm,
-                          uint64_t begin, uint64_t end);
+void me_communicate_repeat(me_engine *e, const me_communicators *comm,
+                           uint64_t begin, uint64_t end);
 
 /** All-reduce in place. */
 void me_all_reduce(me_engine *e, const me_communicators *comm,

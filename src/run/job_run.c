@@ -111,8 +111,8 @@ static me_status make_plan(me_run *s, me_diag *diag)
     return status == ME_OK ? me_units_init(&s->units, diag) : status;
 }
 
-/** The ranks that this process answers for, unit by unit. */
-typedef struct answers {
+/** The ranks of this process, unit by unit. */
+typedef struct rank_share {
     int *ranks;
     int *log_of;
     me_rank_place *places;
@@ -122,9 +122,9 @@ typedef struct answers {
     int n_ranks;
     int n_logs;
     int n_units;
-} answers;
+} rank_share;
 
-static void answers_fini(answers *a)
+static void share_fini(rank_share *a)
 {
     me_free(a->ranks);
     me_free(a->log_of);
@@ -150,7 +150,7 @@ static me_rank_place place_of(const me_plan *plan, int32_t rank)
     };
 }
 
-static void add_rank(const me_run *s, answers *a, int32_t rank, int log)
+static void add_rank(const me_run *s, rank_share *a, int32_t rank, int log)
 {
     a->ranks[a->n_ranks] = rank;
     a->log_of[a->n_ranks] = log;
@@ -158,7 +158,7 @@ static void add_rank(const me_run *s, answers *a, int32_t rank, int log)
     a->n_ranks++;
 }
 
-static void add_unit(const me_run *s, answers *a, int32_t unit)
+static void add_unit(const me_run *s, rank_share *a, int32_t unit)
 {
     const me_units *u = &s->units;
     const int before = a->n_ranks;
@@ -180,16 +180,16 @@ static void add_unit(const me_run *s, answers *a, int32_t unit)
     a->n_units++;
 }
 
-static me_status make_answers(const me_run *s, me_diag *diag, answers *a)
+static me_status make_share(const me_run *s, me_diag *diag, rank_share *a)
 {
     const size_t world = (size_t)s->config->parallel.world_size;
     const size_t units = (size_t)s->units.count;
-    a->ranks = me_alloc(world, sizeof(int), "answers");
-    a->log_of = me_alloc(world, sizeof(int), "answers");
-    a->places = me_alloc(world, sizeof *a->places, "answers");
-    a->logs = me_alloc(units, sizeof(me_call_log *), "answers");
-    a->log_of_unit = me_alloc(units, sizeof(int), "answers");
-    a->parts = me_alloc(units, sizeof *a->parts, "answers");
+    a->ranks = me_alloc(world, sizeof(int), "share");
+    a->log_of = me_alloc(world, sizeof(int), "share");
+    a->places = me_alloc(world, sizeof *a->places, "share");
+    a->logs = me_alloc(units, sizeof(me_call_log *), "share");
+    a->log_of_unit = me_alloc(units, sizeof(int), "share");
+    a->parts = me_alloc(units, sizeof *a->parts, "share");
     if (a->ranks == NULL || a->log_of == NULL || a->places == NULL ||
         a->logs == NULL || a->log_of_unit == NULL || a->parts == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no host memory for the report");
@@ -203,7 +203,7 @@ static me_status make_answers(const me_run *s, me_diag *diag, answers *a)
 }
 
 /** Check that the ranks agree, and bring what they took to process 0. */
-static me_status exchange(me_run *s, const answers *a, me_diag *diag)
+static me_status exchange(me_run *s, const rank_share *a, me_diag *diag)
 {
     me_check_report checked = {.n_programs = 0};
     const me_status status =
@@ -351,9 +351,9 @@ me_status me_run_gather(me_run *run, me_diag *diag)
 {
     run->cpu_seconds = me_log_cpu_seconds();
     me_status status = agree(run, join_units(run, diag), diag);
-    answers a = {.n_ranks = 0};
+    rank_share a = {.n_ranks = 0};
     if (status == ME_OK) {
-        status = agree(run, make_answers(run, diag, &a), diag);
+        status = agree(run, make_share(run, diag, &a), diag);
     }
     if (status == ME_OK) {
         status = exchange(run, &a, diag);
@@ -361,7 +361,7 @@ me_status me_run_gather(me_run *run, me_diag *diag)
     if (status == ME_OK) {
         me_log(ME_LOG_INFO, "gather: %.3f s", stage_seconds(run));
     }
-    answers_fini(&a);
+    share_fini(&a);
     return agree(run, status, diag);
 }
 

@@ -32,14 +32,14 @@ uint64_t me_margin_apply(uint64_t bytes, int64_t more)
     return bytes == UINT64_MAX ? bytes : bytes - me_min_u64(less, bytes - 1);
 }
 
-bool me_margin_has_room(const me_simulation *simulation, const me_room *room,
-                        me_margin margin)
+bool me_margin_changes_nothing(const me_simulation *simulation,
+                               const me_footprint *footprint, me_margin margin)
 {
     const uint64_t limit = simulation->memory_limit_bytes;
     const uint64_t card = simulation->card->card.total_bytes;
     return simulation->alloc_conf.garbage_collection_threshold <= 0.0 &&
-           (limit == 0 || room->reserved_bytes <=
+           (limit == 0 || footprint->reserved_bytes <=
                               me_margin_apply(limit, margin.limit_bytes)) &&
-           me_size_add(room->reserved_bytes, room->outside_bytes) <=
+           me_size_add(footprint->reserved_bytes, footprint->outside_bytes) <=
                me_margin_apply(card, margin.card_bytes);
 }

@@ -18,10 +18,10 @@ typedef struct me_margin {
 } me_margin;
 
 /** What a rank held at most, in a simulation without limits. */
-typedef struct me_room {
+typedef struct me_footprint {
     uint64_t reserved_bytes;
     uint64_t outside_bytes; /**< of the allocator, on the card */
-} me_room;
+} me_footprint;
 
 /** A band of a rank with this result. Local. */
 me_margin me_margin_more(const me_config *config, const me_rank_result *result);
@@ -37,7 +37,7 @@ uint64_t me_margin_apply(uint64_t bytes, int64_t more);
  * outside ever shrinks, so that the end is the most that was there at once.
  * Local.
  */
-bool me_margin_has_room(const me_simulation *simulation, const me_room *room,
-                        me_margin margin);
+bool me_margin_changes_nothing(const me_simulation *simulation,
+                               const me_footprint *footprint, me_margin margin);
 
 #endif /* MEMEST_RUN_MARGIN_H */

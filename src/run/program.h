@@ -38,7 +38,7 @@ typedef struct me_program {
     int32_t iterations;   /**< to run */
     bool runs_all_rounds; /**< micro-batches that repeat are run as well */
     bool must_run_all;    /**< it failed because they did not repeat */
-    me_unlike unlike;     /**< told by Megatron-LM's alone */
+    me_twin_listener twin_listener; /**< told by Megatron-LM's alone */
     me_megatron_spec megatron;
     me_torch_spec torch;
     me_gpt_spec *chunks; /**< owned; Megatron-LM's */

@@ -40,7 +40,7 @@ static void run(me_engine *e, me_program *p)
     p->megatron.runs_all_rounds =
         p->megatron.runs_all_rounds || p->runs_all_rounds;
     p->megatron.must_run_all = &p->must_run_all;
-    p->megatron.unlike = p->unlike;
+    p->megatron.twin_listener = p->twin_listener;
     (void)me_megatron_run(e, &p->megatron, &p->comm);
 }
 

@@ -261,14 +261,14 @@ static me_status make_program(parts *p, me_call_log *log, me_diag *diag)
     p->program.comm.call = me_rank_comms_call;
     p->program.comm.group_call = me_rank_comms_group_call;
     p->program.comm.position = me_rank_comms_position;
-    p->program.comm.again = me_rank_comms_again;
+    p->program.comm.repeat = me_rank_comms_repeat;
     p->program.comm.self = p->comms;
     return ME_OK;
 }
 
-static me_room room_of(const parts *p)
+static me_footprint footprint_of(const parts *p)
 {
-    return (me_room){
+    return (me_footprint){
         .reserved_bytes = me_pool_current(me_pool_observer_pool(p->pool),
                                           ME_POOL_RESERVED_BYTES),
         .outside_bytes =
@@ -289,7 +289,8 @@ static me_status set_time(const parts *p, me_diag *diag, me_rank_result *result)
 static me_status run_program(parts *p, me_diag *diag)
 {
     p->watch = (me_twin_watch){.pool = p->pool, .tracker = p->tracker};
-    p->program.unlike = (me_unlike){me_twin_watch_tell, &p->watch};
+    p->program.twin_listener =
+        (me_twin_listener){me_twin_watch_tell, &p->watch};
     me_program_run(p->engine, &p->program);
     const bool is_dead = me_pool_observer_limit(p->pool).is_oom;
     me_status status = is_dead ? ME_OK : me_engine_status(p->engine, diag);
@@ -374,7 +375,7 @@ static me_status try_limited(const me_simulation *simulation, int32_t rank,
     if (status == ME_OK) {
         run_out->is_oom = me_pool_observer_limit(p.pool).is_oom;
     }
-    me_twin_watch_end(&p.watch, simulation->is_own);
+    me_twin_watch_end(&p.watch, simulation->differs_from_twin);
     parts_fini(&p);
     return status;
 }
@@ -412,21 +413,22 @@ static me_status run_limited(const me_simulation *simulation, int32_t rank,
 /** How it ends with the memory that there is, where the first run did not show
  *  it; and with a band less if it runs, with a band more if it dies. */
 static me_status find_end(const me_simulation *simulation, int32_t rank,
-                          const me_room *room, me_diag *diag,
+                          const me_footprint *footprint, me_diag *diag,
                           me_rank_result *result)
 {
     const me_config *config = simulation->plan->config;
     const me_margin none = {0, 0};
     bool oom = false;
     me_status status = ME_OK;
-    if (!me_margin_has_room(simulation, room, none)) {
+    if (!me_margin_changes_nothing(simulation, footprint, none)) {
         status = run_limited(simulation, rank, none, diag, result, &oom);
     }
     me_limit_result *limit = &result->limit;
     const me_margin other = limit->oom ? me_margin_more(config, result)
                                        : me_margin_less(config, result);
     oom = false;
-    if (status == ME_OK && !me_margin_has_room(simulation, room, other)) {
+    if (status == ME_OK &&
+        !me_margin_changes_nothing(simulation, footprint, other)) {
         status = run_limited(simulation, rank, other, diag, NULL, &oom);
     }
     limit->oom_with_less = limit->oom || oom;
@@ -446,7 +448,7 @@ static me_status simulate_rank(const me_simulation *simulation, int32_t rank,
 {
     parts p = begin(simulation, rank);
     me_rank_result *result = NULL;
-    me_room room = {0, 0};
+    me_footprint footprint = {0, 0};
     me_status status = make_program(&p, log, diag);
     if (status == ME_OK) {
         status = make_observers(&p, diag);
@@ -457,8 +459,8 @@ static me_status simulate_rank(const me_simulation *simulation, int32_t rank,
     }
     if (status == ME_OK) {
         status = collect(&p, diag, &result);
-        room = room_of(&p);
-        me_twin_watch_end(&p.watch, simulation->is_own);
+        footprint = footprint_of(&p);
+        me_twin_watch_end(&p.watch, simulation->differs_from_twin);
         if (simulation->n_events != NULL) {
             *simulation->n_events += me_engine_events(p.engine);
         }
@@ -468,7 +470,7 @@ static me_status simulate_rank(const me_simulation *simulation, int32_t rank,
     }
     parts_fini(&p);
     if (status == ME_OK) {
-        status = find_end(simulation, rank, &room, diag, result);
+        status = find_end(simulation, rank, &footprint, diag, result);
     }
     if (status != ME_OK) {
         me_rank_result_destroy(result);

@@ -10,18 +10,18 @@ void me_twin_watch_tell(void *self, bool begins)
     w->has_called = w->has_called || (!begins && calls != w->driver_calls);
     w->driver_calls = calls;
     if (w->tracker != NULL && begins) {
-        me_tracker_begin_own(w->tracker);
+        me_tracker_begin_twin_span(w->tracker);
     } else if (w->tracker != NULL) {
-        me_tracker_end_own(w->tracker);
+        me_tracker_end_twin_span(w->tracker);
     }
 }
 
-void me_twin_watch_end(const me_twin_watch *watch, bool *is_own)
+void me_twin_watch_end(const me_twin_watch *watch, bool *differs_from_twin)
 {
     const bool has_peak =
-        watch->tracker != NULL && me_tracker_has_own_peak(watch->tracker);
-    if (is_own != NULL && (watch->has_called || has_peak)) {
-        *is_own = true;
+        watch->tracker != NULL && me_tracker_differs_from_twin(watch->tracker);
+    if (differs_from_twin != NULL && (watch->has_called || has_peak)) {
+        *differs_from_twin = true;
     }
 }
 

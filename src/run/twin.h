@@ -14,7 +14,7 @@
  * one with more norms did not call the driver. And as long as more is live at
  * another moment of the span of time that is looked at, no peak tells them
  * apart. Both are seen while the rank with more norms runs
- * (me_simulation.is_own); where one does not hold, the other rank runs too.
+ * (me_simulation.differs_from_twin); where one does not hold, the other rank runs too.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -34,12 +34,12 @@ typedef struct me_twin_watch {
     bool has_called;              /**< more of them came while it was unlike */
 } me_twin_watch;
 
-/** An me_unlike. @param self  an me_twin_watch */
+/** An me_twin_listener. @param self  an me_twin_watch */
 void me_twin_watch_tell(void *self, bool begins);
 
-/** The program has ended. @param is_own  set if the result may be the rank's
+/** The program has ended. @param differs_from_twin  set if the result may be the rank's
  *  own, else left as it is; or NULL */
-void me_twin_watch_end(const me_twin_watch *watch, bool *is_own);
+void me_twin_watch_end(const me_twin_watch *watch, bool *differs_from_twin);
 
 /** Of a class of ranks. */
 typedef struct me_twin {

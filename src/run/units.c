@@ -87,13 +87,13 @@ static void note_failure(me_units *u, int32_t unit)
     }
 }
 
-/** @param is_own_out  see me_simulation */
-static me_status simulate_unit(me_units *u, int32_t unit, bool *is_own_out)
+/** @param differs_out  see me_simulation */
+static me_status simulate_unit(me_units *u, int32_t unit, bool *differs_out)
 {
     me_unit_end *end = &u->ends[unit];
     me_simulation simulation = u->simulation;
     simulation.n_events = &end->n_events;
-    simulation.is_own = is_own_out;
+    simulation.differs_from_twin = differs_out;
     const double begin = me_log_cpu_seconds();
     end->status = me_call_log_create(&u->logs[unit]);
     if (end->status == ME_OK) {
@@ -111,12 +111,12 @@ static me_status simulate_unit(me_units *u, int32_t unit, bool *is_own_out)
 /** A unit and those that may have its result, which otherwise run as well. */
 static void simulate_twins(me_units *u, int32_t first)
 {
-    bool is_own = false;
-    me_status status = simulate_unit(u, first, &is_own);
-    for (int32_t i = first + 1; status == ME_OK && is_own && i < u->count;
-         i++) {
+    bool differs_from_twin = false;
+    me_status status = simulate_unit(u, first, &differs_from_twin);
+    for (int32_t i = first + 1;
+         status == ME_OK && differs_from_twin && i < u->count; i++) {
         if (u->twins[i].first == first) {
-            status = simulate_unit(u, i, &is_own);
+            status = simulate_unit(u, i, &differs_from_twin);
         }
     }
 }

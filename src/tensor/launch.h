@@ -97,8 +97,8 @@ typedef enum me_launch_kind {
     ME_LAUNCH_EXCHANGE,     /**< sends and receives between stages */
     ME_LAUNCH_ACTION_BEGIN, /**< a forward or backward of a micro-batch */
     ME_LAUNCH_ACTION_END,
-    ME_LAUNCH_ACTION_AGAIN, /**< the last like action comes again */
-    ME_LAUNCH_OPTIMIZER     /**< the rest of the iteration is the optimizer's */
+    ME_LAUNCH_ACTION_REPEATED, /**< the last like action comes again */
+    ME_LAUNCH_OPTIMIZER /**< the rest of the iteration is the optimizer's */
 } me_launch_kind;
 
 /** Bits of me_launch.transfers. */

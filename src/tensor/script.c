@@ -19,21 +19,21 @@ uint64_t me_script_place(const me_engine *e)
 bool me_script_can_tell(const me_engine *e)
 {
     for (uint32_t i = 0; i < e->n_observers; i++) {
-        if (e->observers[i].on_again == NULL) {
+        if (e->observers[i].on_repeated == NULL) {
             return false;
         }
     }
     return e->n_hooks == 0 && !e->has_dispatch_mode;
 }
 
-void me_script_find(me_script *s, const me_script_found *found)
+void me_script_bind(me_script *s, const me_script_inputs *inputs)
 {
-    for (uint32_t i = 0; i < ME_SCRIPT_TENSORS; i++) {
-        s->ids[i] = found->blocks[i];
+    for (uint32_t i = 0; i < ME_SCRIPT_INPUTS; i++) {
+        s->ids[i] = inputs->blocks[i];
     }
-    if (found->kept->count > 0) {
-        memcpy(s->ids + ME_SCRIPT_TENSORS, found->kept->ids,
-               found->kept->count * sizeof *s->ids);
+    if (inputs->kept->count > 0) {
+        memcpy(s->ids + ME_SCRIPT_INPUTS, inputs->kept->ids,
+               inputs->kept->count * sizeof *s->ids);
     }
 }
 
@@ -85,7 +85,7 @@ bool me_script_is_same(const me_script *a, const me_script *b)
         i = skip_points(a, i + 1);
         j = skip_points(b, j + 1);
     }
-    return i == a->n_events && j == b->n_events && a->n_found == b->n_found &&
+    return i == a->n_events && j == b->n_events && a->n_inputs == b->n_inputs &&
            a->n_slots == b->n_slots && a->n_kept == b->n_kept &&
            a->place == b->place && a->allocates == b->allocates &&
            a->enters_first == b->enters_first &&
@@ -107,20 +107,21 @@ static uint64_t pending_bytes(const me_engine *e)
 }
 
 /** Who is told of which kinds this time; bits by observer. */
-static void begin_telling(const me_engine *e, const me_again *again,
+static void begin_telling(const me_engine *e, const me_repeated *action,
                           uint32_t kinds[ME_MAX_OBSERVERS])
 {
     for (uint32_t i = 0; i < e->n_observers; i++) {
         const me_observer *o = &e->observers[i];
-        kinds[i] = (o->kinds | ME_AGAIN_PASSING) & o->on_again(o->self, again);
+        kinds[i] =
+            (o->kinds | ME_REPEATED_PASSING) & o->on_repeated(o->self, action);
     }
 }
 
 static void end_telling(const me_engine *e)
 {
     for (uint32_t i = 0; i < e->n_observers; i++) {
-        if (e->observers[i].on_again_end != NULL) {
-            e->observers[i].on_again_end(e->observers[i].self);
+        if (e->observers[i].on_repeated_end != NULL) {
+            e->observers[i].on_repeated_end(e->observers[i].self);
         }
     }
 }
@@ -238,7 +239,7 @@ static void tell_stretch(const telling *t, const me_script_stretch *from,
         const uint32_t kinds = t->kinds[i];
         if (o->on_blocks != NULL) {
             tell_blocks(t, o, from->ops_end, to->ops_end);
-        } else if ((kinds & ME_AGAIN_PASSING) != 0) {
+        } else if ((kinds & ME_REPEATED_PASSING) != 0) {
             tell_steps(t, o, kinds, x->steps + from->steps_end,
                        to->steps_end - from->steps_end);
         } else if (kinds != 0) {
@@ -269,11 +270,11 @@ static void turn(me_engine *e, const me_script *s, const me_script_event *x,
 }
 
 /** What its events make of the caller's blocks, which are freed as that. */
-static void set_categories(const me_script *s, const me_script_found *found)
+static void set_categories(const me_script *s, const me_script_inputs *inputs)
 {
-    for (uint32_t i = 0; i < ME_SCRIPT_TENSORS; i++) {
-        if (s->is_recategorized[i] && found->tensors[i] != NULL) {
-            found->tensors[i]->category = s->category[i];
+    for (uint32_t i = 0; i < ME_SCRIPT_INPUTS; i++) {
+        if (s->is_recategorized[i] && inputs->tensors[i] != NULL) {
+            inputs->tensors[i]->category = s->category[i];
         }
     }
 }
@@ -352,16 +353,16 @@ static void tell_events(telling *t, const me_script_part *part)
 }
 
 bool me_script_tell(me_engine *e, me_script *script, uint32_t id,
-                    const me_script_found *found, const me_script_part *part)
+                    const me_script_inputs *inputs, const me_script_part *part)
 {
     if (me_script_place(e) != script->place ||
         (script->stays_outer && !script->follows_outer &&
          script->module != e->module) ||
-        found->kept->count + ME_SCRIPT_TENSORS != script->n_found) {
+        inputs->kept->count + ME_SCRIPT_INPUTS != script->n_inputs) {
         return false;
     }
     const uint64_t pending = script->allocates ? pending_bytes(e) : 0;
-    const me_again again = {
+    const me_repeated action = {
         .id = id,
         .marks = script->marks,
         .n_marks = script->n_marks,
@@ -375,9 +376,9 @@ bool me_script_tell(me_engine *e, me_script *script, uint32_t id,
         return false;
     }
     telling t = {.e = e, .script = script, .outer = e->module};
-    begin_telling(e, &again, t.kinds);
-    me_script_find(script, found);
-    set_categories(script, found);
+    begin_telling(e, &action, t.kinds);
+    me_script_bind(script, inputs);
+    set_categories(script, inputs);
     tell_events(&t, part);
     end_telling(e);
     add_work(e, script);

@@ -23,7 +23,7 @@
 #include "tensor/engine.h"
 
 enum {
-    ME_SCRIPT_TENSORS = 3 /**< of the caller that an action may work on */
+    ME_SCRIPT_INPUTS = 3 /**< of the caller that an action may work on */
 };
 
 #define ME_SCRIPT_NO_SLOT  UINT32_MAX
@@ -92,17 +92,17 @@ typedef struct me_script_entered {
 typedef struct me_script {
     me_script_event *events; /**< owned */
     uint32_t n_events;
-    uint32_t n_found; /**< slots that are not of its own making */
+    uint32_t n_inputs; /**< slots that are not of its own making */
     uint32_t n_slots;
     uint32_t *ids;  /**< blocks of the slots as it was last told; owned */
     uint32_t *kept; /**< slots that it leaves to the micro-batch; owned */
     uint32_t n_kept;
-    bool is_freed[ME_SCRIPT_TENSORS]; /**< the caller's block has gone */
-    bool is_recategorized[ME_SCRIPT_TENSORS];
-    uint8_t category[ME_SCRIPT_TENSORS]; /**< me_category it then has */
+    bool is_freed[ME_SCRIPT_INPUTS]; /**< the caller's block has gone */
+    bool is_recategorized[ME_SCRIPT_INPUTS];
+    uint8_t category[ME_SCRIPT_INPUTS]; /**< me_category it then has */
     me_script_entered *entered; /**< by its events without turns; owned */
     uint32_t n_entered;
-    me_again_mark *marks; /**< owned */
+    me_repeat_mark *marks; /**< owned */
     uint32_t n_marks;
     me_work work[ME_PHASE_COUNT];
     uint64_t place; /**< where the program is before and after it, without its
@@ -114,16 +114,16 @@ typedef struct me_script {
     bool follows_outer; /**< to the program's; the caller knows */
     bool allocates;
     bool enters_first; /**< a module, before it allocates */
-    bool is_balanced;  /**< see me_again */
+    bool is_balanced;  /**< see me_repeated */
     me_script_stretches stretches;
 } me_script;
 
 /** What there is when an action begins. */
-typedef struct me_script_found {
-    me_storage *tensors[ME_SCRIPT_TENSORS]; /**< NULL: none */
-    uint32_t blocks[ME_SCRIPT_TENSORS];     /**< their ids then */
+typedef struct me_script_inputs {
+    me_storage *tensors[ME_SCRIPT_INPUTS]; /**< NULL: none */
+    uint32_t blocks[ME_SCRIPT_INPUTS];     /**< their ids then */
     const me_blocks *kept;
-} me_script_found;
+} me_script_inputs;
 
 /** What the program does itself in an action that is not run. */
 typedef struct me_script_part {
@@ -148,7 +148,7 @@ void me_script_begin(me_engine *e);
  * The action ends.
  *
  * @param restores    its end switches to the module that ran before it
- * @param found       what there was when it began; `tensors` may have gone
+ * @param inputs       what there was when it began; `tensors` may have gone
  *                    since, but not their objects
  * @param handed_out  storages that are not kept but the caller's from now on,
  *                    ended by NULL
@@ -156,7 +156,7 @@ void me_script_begin(me_engine *e);
  * @param script_out  to be given back; not touched unless it could be written
  * @return could it?
  */
-bool me_script_end(me_engine *e, bool restores, const me_script_found *found,
+bool me_script_end(me_engine *e, bool restores, const me_script_inputs *inputs,
                    const me_storage *const *handed_out, uint32_t *slots_out,
                    me_script *script_out);
 
@@ -171,7 +171,7 @@ bool me_script_is_same(const me_script *a, const me_script *b);
  *         and nothing is told; or the engine has failed
  */
 bool me_script_tell(me_engine *e, me_script *script, uint32_t id,
-                    const me_script_found *found, const me_script_part *part);
+                    const me_script_inputs *inputs, const me_script_part *part);
 
 /** What the micro-batch has after the script was told. @return false without
  *  memory */
@@ -186,7 +186,7 @@ void me_script_stretches_fini(me_script_stretches *stretches);
 /** Where the program is, without its tensors and its module. */
 uint64_t me_script_place(const me_engine *e);
 /** The first slots' blocks. */
-void me_script_find(me_script *s, const me_script_found *found);
+void me_script_bind(me_script *s, const me_script_inputs *inputs);
 /** @} */
 
 /** Give back. Local. */

@@ -59,7 +59,7 @@ static bool comes_alone(const me_script_event *x)
 {
     return x->turn != ME_SCRIPT_EVENT || x->event.kind == ME_EVENT_PHASE ||
            x->event.kind == ME_EVENT_POINT ||
-           (x->slot < ME_SCRIPT_TENSORS &&
+           (x->slot < ME_SCRIPT_INPUTS &&
             x->event.kind == ME_EVENT_FREE_REQUESTED);
 }
 

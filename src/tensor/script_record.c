@@ -15,7 +15,7 @@ enum {
 typedef struct reader {
     me_engine *e;
     me_script *script;
-    const me_script_found *found;
+    const me_script_inputs *inputs;
     uint32_t *birth; /**< slot -> event that makes it */
     uint32_t *asked; /**< slot -> event that asks for its free, or none */
     bool *is_gone;   /**< slot -> has its block been given back? */
@@ -93,24 +93,24 @@ static bool clear_slots(me_engine *e)
 
 static void find_slots(reader *r)
 {
-    me_script_find(r->script, r->found);
+    me_script_bind(r->script, r->inputs);
     uint32_t *slots = r->e->recording.slots;
-    for (uint32_t i = 0; i < ME_SCRIPT_TENSORS; i++) {
-        if (r->found->tensors[i] != NULL) {
-            slots[r->found->blocks[i]] = i;
+    for (uint32_t i = 0; i < ME_SCRIPT_INPUTS; i++) {
+        if (r->inputs->tensors[i] != NULL) {
+            slots[r->inputs->blocks[i]] = i;
         }
     }
-    for (uint32_t i = 0; i < r->found->kept->count; i++) {
-        slots[r->found->kept->ids[i]] = ME_SCRIPT_TENSORS + i;
+    for (uint32_t i = 0; i < r->inputs->kept->count; i++) {
+        slots[r->inputs->kept->ids[i]] = ME_SCRIPT_INPUTS + i;
     }
-    r->script->n_found = ME_SCRIPT_TENSORS + r->found->kept->count;
-    r->script->n_slots = r->script->n_found;
+    r->script->n_inputs = ME_SCRIPT_INPUTS + r->inputs->kept->count;
+    r->script->n_slots = r->script->n_inputs;
 }
 
 static void add_mark(reader *r)
 {
     r->script->marks[r->script->n_marks++] =
-        (me_again_mark){r->level, r->peak, !r->script->allocates};
+        (me_repeat_mark){r->level, r->peak, !r->script->allocates};
     r->peak = r->level;
 }
 
@@ -155,7 +155,7 @@ static void read_completed(reader *r, const me_event *event, uint32_t slot)
     r->level -= (int64_t)event->bytes;
     r->is_gone[slot] = true;
     r->e->recording.slots[event->block] = ME_SCRIPT_NO_SLOT;
-    if (slot < ME_SCRIPT_TENSORS) {
+    if (slot < ME_SCRIPT_INPUTS) {
         return; /* its release says the rest */
     }
     if (asked + 1 != r->script->n_events) {
@@ -163,7 +163,7 @@ static void read_completed(reader *r, const me_event *event, uint32_t slot)
         return;
     }
     (void)add_event(r, event, slot);
-    if (slot >= r->script->n_found) {
+    if (slot >= r->script->n_inputs) {
         r->script->events[r->birth[slot]].passes = true;
     }
 }
@@ -195,7 +195,7 @@ static void read_event(reader *r, const me_event *event)
     } else {
         if (event->kind == ME_EVENT_FREE_REQUESTED) {
             r->asked[slot] = r->script->n_events;
-        } else if (slot < ME_SCRIPT_TENSORS) {
+        } else if (slot < ME_SCRIPT_INPUTS) {
             r->script->is_recategorized[slot] = true;
             r->script->category[slot] = event->category;
         }
@@ -317,13 +317,13 @@ static void settle(reader *r)
             continue;
         }
         x->passes =
-            x->slot >= s->n_found && s->events[r->birth[x->slot]].passes;
+            x->slot >= s->n_inputs && s->events[r->birth[x->slot]].passes;
         if (x->event.kind == ME_EVENT_FREE_REQUESTED &&
-            x->slot >= ME_SCRIPT_TENSORS && !r->is_gone[x->slot]) {
+            x->slot >= ME_SCRIPT_INPUTS && !r->is_gone[x->slot]) {
             x->is_late = true;
         }
     }
-    for (uint32_t i = 0; i < ME_SCRIPT_TENSORS; i++) {
+    for (uint32_t i = 0; i < ME_SCRIPT_INPUTS; i++) {
         s->is_freed[i] = r->asked[i] != UINT32_MAX;
     }
     add_mark(r);
@@ -354,10 +354,10 @@ static void list_kept(reader *r, const me_storage *const *handed_out,
     uint32_t n_out = 0;
     for (; handed_out[n_out] != NULL; n_out++) {
         slots_out[n_out] = r->e->recording.slots[handed_out[n_out]->block];
-        r->is_sound = r->is_sound && slots_out[n_out] >= s->n_found &&
+        r->is_sound = r->is_sound && slots_out[n_out] >= s->n_inputs &&
                       slots_out[n_out] != ME_SCRIPT_NO_SLOT;
     }
-    for (uint32_t slot = ME_SCRIPT_TENSORS; slot < s->n_slots; slot++) {
+    for (uint32_t slot = ME_SCRIPT_INPUTS; slot < s->n_slots; slot++) {
         if (r->asked[slot] == UINT32_MAX && !is_among(slots_out, n_out, slot)) {
             s->kept[s->n_kept++] = slot;
         }
@@ -367,7 +367,7 @@ static void list_kept(reader *r, const me_storage *const *handed_out,
 /** Room for everything that so many events can lead to. */
 static bool make_room(reader *r, me_script *s, size_t n_events)
 {
-    const size_t n_slots = n_events + r->found->kept->count + ME_SCRIPT_TENSORS;
+    const size_t n_slots = n_events + r->inputs->kept->count + ME_SCRIPT_INPUTS;
     s->events = me_alloc(n_events + 2, sizeof *s->events, "script.events");
     s->marks = me_alloc(n_events + 1, sizeof *s->marks, "script.marks");
     s->ids = me_alloc(n_slots, sizeof *s->ids, "script.ids");
@@ -385,12 +385,12 @@ static bool make_room(reader *r, me_script *s, size_t n_events)
     return has_room;
 }
 
-bool me_script_end(me_engine *e, bool restores, const me_script_found *found,
+bool me_script_end(me_engine *e, bool restores, const me_script_inputs *inputs,
                    const me_storage *const *handed_out, uint32_t *slots_out,
                    me_script *script_out)
 {
     me_script s = {.n_events = 0};
-    reader r = {.e = e, .script = &s, .found = found};
+    reader r = {.e = e, .script = &s, .inputs = inputs};
     const bool was_on = e->recording.is_on;
     e->recording.is_on = false;
     r.is_sound = was_on && me_script_place(e) == e->recording.place;

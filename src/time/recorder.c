@@ -355,7 +355,7 @@ static void on_launch(void *self, const me_launch *launch)
     case ME_LAUNCH_EXCHANGE: exchange(r, launch); break;
     case ME_LAUNCH_ACTION_BEGIN: begin_action(r, launch); break;
     case ME_LAUNCH_ACTION_END: end_action(r); break;
-    case ME_LAUNCH_ACTION_AGAIN: repeat_action(r, launch); break;
+    case ME_LAUNCH_ACTION_REPEATED: repeat_action(r, launch); break;
     case ME_LAUNCH_OPTIMIZER:
         close_stretch(r);
         r->is_optimizer = true;

@@ -199,7 +199,7 @@ void me_event_log_take(me_event_log *log, const char *taker, uint64_t bytes)
 }
 
 /* Every event is a line. */
-static uint32_t on_again(void *self, const me_again *action)
+static uint32_t on_repeated(void *self, const me_repeated *action)
 {
     (void)self;
     (void)action;
@@ -209,7 +209,7 @@ static uint32_t on_again(void *self, const me_again *action)
 me_observer me_event_log_observer(me_event_log *log)
 {
     return (me_observer){
-        .on_event = on_event, .self = log, .on_again = on_again};
+        .on_event = on_event, .self = log, .on_repeated = on_repeated};
 }
 
 me_status me_event_log_finish(me_event_log *log, me_diag *diag)

@@ -14,7 +14,7 @@ enum {
 /** What a quiet action is told beside the blocks that outlive it. */
 static const uint32_t QUIET_KINDS =
     ~(ME_EVENT_BIT(ME_EVENT_MODULE_ENTER) |
-      ME_EVENT_BIT(ME_EVENT_MODULE_LEAVE) | ME_AGAIN_PASSING);
+      ME_EVENT_BIT(ME_EVENT_MODULE_LEAVE) | ME_REPEATED_PASSING);
 
 void me_quiet_fini(me_quiet *quiet)
 {
@@ -51,7 +51,7 @@ static bool has_level(me_quiet *q, uint32_t id)
 }
 
 uint32_t me_quiet_begin(me_quiet *quiet, me_tracker *tracker,
-                        const me_again *action)
+                        const me_repeated *action)
 {
     if (!has_level(quiet, action->id)) {
         return UINT32_MAX;
@@ -74,7 +74,7 @@ uint32_t me_quiet_begin(me_quiet *quiet, me_tracker *tracker,
 
 void me_quiet_enter_mark(me_quiet *quiet, me_tracker *tracker)
 {
-    const me_again_mark *mark = quiet->marks++;
+    const me_repeat_mark *mark = quiet->marks++;
     const uint64_t base =
         quiet->base + (mark->is_early ? quiet->pending_bytes : 0);
     const uint64_t peak = (uint64_t)((int64_t)base + mark->peak);

@@ -30,8 +30,8 @@ typedef struct me_quiet_level {
 typedef struct me_quiet {
     me_quiet_level *levels; /**< by action; owned */
     uint32_t n_levels;
-    bool is_on;                 /**< a quiet action is told */
-    const me_again_mark *marks; /**< its next one; borrowed */
+    bool is_on;                  /**< a quiet action is told */
+    const me_repeat_mark *marks; /**< its next one; borrowed */
     uint64_t base; /**< requested bytes when it began, without those pending */
     uint64_t pending_bytes;
     uint64_t requested; /**< of the blocks that were told */
@@ -46,7 +46,7 @@ void me_quiet_forget(me_quiet *quiet);
 
 /** An action begins. @return bits of what the tracker is to be told */
 uint32_t me_quiet_begin(me_quiet *quiet, struct me_tracker *tracker,
-                        const me_again *action);
+                        const me_repeated *action);
 
 /** Before and after the tracker follows an event that ends a span. */
 void me_quiet_enter_mark(me_quiet *quiet, struct me_tracker *tracker);

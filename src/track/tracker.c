@@ -60,8 +60,9 @@ static void close_span(me_tracker *t)
         iteration->has_phase[t->phase] = true;
     }
     me_course_raise(&t->course, &span);
-    me_own_close_span(&t->own, &(me_own_peaks){.requested = span.requested,
-                                               .allocated = span.allocated});
+    me_twin_span_close_span(&t->twin_span,
+                            &(me_twin_peaks){.requested = span.requested,
+                                             .allocated = span.allocated});
     t->span_requested = t->live.requested;
     t->now = (me_peaks){.requested = t->live.requested,
                         .allocated = allocated.current,
@@ -82,7 +83,7 @@ static void reset_iteration(me_tracker *t, me_seen_iteration *seen,
         seen->phases[i] = no_peaks(t);
     }
     t->open_peak = t->live.requested;
-    t->own.raised.iteration = 0;
+    t->twin_span.raised.iteration = 0;
     me_live_mark_peak(&t->live);
     if (iteration == ME_STEADY_ITERATION && !t->is_steady_over) {
         me_module_stats_begin(&t->modules);
@@ -141,7 +142,7 @@ void me_tracker_close_iteration(me_tracker *tracker)
         return;
     }
     seen->peak_requested = tracker->open_peak;
-    me_own_close_iteration(&tracker->own, tracker->open_peak);
+    me_twin_span_close_iteration(&tracker->twin_span, tracker->open_peak);
     seen->reserved_ever = tracker->reserved_ever;
     if (tracker->device.read_bytes != NULL) {
         seen->device_bytes = tracker->device.read_bytes(tracker->device.self);
@@ -349,13 +350,13 @@ static void on_event(void *self, const me_event *event)
     }
 }
 
-static uint32_t on_again(void *self, const me_again *action)
+static uint32_t on_repeated(void *self, const me_repeated *action)
 {
     me_tracker *t = self;
     return has_failed(t) ? UINT32_MAX : me_quiet_begin(&t->quiet, t, action);
 }
 
-static void on_again_end(void *self)
+static void on_repeated_end(void *self)
 {
     me_tracker *t = self;
     me_quiet_end(&t->quiet, t);
@@ -407,41 +408,41 @@ me_observer me_tracker_observer(me_tracker *tracker)
 {
     return (me_observer){.on_event = on_event,
                          .self = tracker,
-                         .on_again = on_again,
-                         .on_again_end = on_again_end,
+                         .on_repeated = on_repeated,
+                         .on_repeated_end = on_repeated_end,
                          .skips_echoes = true};
 }
 
-static me_own_peaks open_peaks(const me_tracker *t)
+static me_twin_peaks open_peaks(const me_tracker *t)
 {
     me_pool_counter allocated = {0, 0};
     me_pool_counter reserved = {0, 0};
     if (t->pool.read != NULL) {
         t->pool.read(t->pool.self, &allocated, &reserved);
     }
-    return (me_own_peaks){.requested = t->span_requested,
-                          .allocated = allocated.peak,
-                          .iteration = t->open_peak};
+    return (me_twin_peaks){.requested = t->span_requested,
+                           .allocated = allocated.peak,
+                           .iteration = t->open_peak};
 }
 
-void me_tracker_begin_own(me_tracker *tracker)
+void me_tracker_begin_twin_span(me_tracker *tracker)
 {
-    const me_own_peaks peaks = open_peaks(tracker);
-    me_own_begin(&tracker->own, &peaks);
+    const me_twin_peaks peaks = open_peaks(tracker);
+    me_twin_span_begin(&tracker->twin_span, &peaks);
     if (tracker->modules.is_on && tracker->modules.n_frames > 0) {
-        tracker->own.has_peak = true; /* a module's, maybe */
+        tracker->twin_span.has_peak = true; /* a module's, maybe */
     }
 }
 
-void me_tracker_end_own(me_tracker *tracker)
+void me_tracker_end_twin_span(me_tracker *tracker)
 {
-    const me_own_peaks peaks = open_peaks(tracker);
-    me_own_end(&tracker->own, &peaks);
+    const me_twin_peaks peaks = open_peaks(tracker);
+    me_twin_span_end(&tracker->twin_span, &peaks);
 }
 
-bool me_tracker_has_own_peak(const me_tracker *tracker)
+bool me_tracker_differs_from_twin(const me_tracker *tracker)
 {
-    return tracker->own.has_peak;
+    return tracker->twin_span.has_peak;
 }
 
 uint64_t me_tracker_requested(const me_tracker *tracker)

@@ -70,13 +70,13 @@ me_observer me_tracker_observer(me_tracker *tracker);
 /** Requested bytes live now. Local. */
 uint64_t me_tracker_requested(const me_tracker *tracker);
 
-/** From here on, and no longer, another rank may hold fewer blocks; see own.h.
+/** From here on, and no longer, another rank may hold fewer blocks; see twin_span.h.
  *  Local. */
-void me_tracker_begin_own(me_tracker *tracker);
-void me_tracker_end_own(me_tracker *tracker);
+void me_tracker_begin_twin_span(me_tracker *tracker);
+void me_tracker_end_twin_span(me_tracker *tracker);
 
-/** Once the rank is finished: is one of its peaks its own? Local. */
-bool me_tracker_has_own_peak(const me_tracker *tracker);
+/** Once the rank is finished: may one of its peaks not be its twin's? Local. */
+bool me_tracker_differs_from_twin(const me_tracker *tracker);
 
 /**
  * What the rank took, once all events have come. Local.

@@ -11,9 +11,9 @@
 #include "track/course.h"
 #include "track/live.h"
 #include "track/module_stats.h"
-#include "track/own.h"
 #include "track/quiet.h"
 #include "track/tracker.h"
+#include "track/twin_span.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,7 +55,7 @@ struct me_tracker {
     me_live live;
     me_module_stats modules;
     me_quiet quiet;
-    me_own own;
+    me_twin_span twin_span;
     uint64_t span_requested; /**< peak since the span began */
     uint64_t open_peak;      /**< of the open iteration; UINT64_MAX: none */
     uint8_t phase;

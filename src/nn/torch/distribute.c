@@ -35,7 +35,7 @@ static void tell_scatter(const me_nn *nn, const me_parameter *p,
     const me_group_kind group = me_mesh_group(nn->comm, ME_GROUP_TENSOR);
     const int32_t index = nn->comm->index[group];
     const uint64_t numel = me_numel(part);
-    me_communicate_told(
+    me_communicate_c10d(
         nn->e, nn->comm,
         (me_c10d_call){.op = ME_C10D_SCATTER_,
                        .group = group,
@@ -63,7 +63,7 @@ static void tell_broadcast(const me_nn *nn, const me_parameter *p)
     if (p->tensor == NULL) { // on the meta device
         return;
     }
-    me_communicate_told(
+    me_communicate_c10d(
         nn->e, nn->comm,
         (me_c10d_call){.op = ME_C10D_BROADCAST_,
                        .group = me_mesh_group(nn->comm, ME_GROUP_TENSOR),

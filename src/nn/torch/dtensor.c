@@ -30,7 +30,7 @@ static uint64_t ranks_of(const me_nn *nn)
 static void tell_functional(const me_nn *nn, me_c10d_op op, const me_tensor *x,
                             const me_tensor *y)
 {
-    me_communicate_told(
+    me_communicate_c10d(
         nn->e, nn->comm,
         (me_c10d_call){.op = op,
                        .group = me_mesh_group(nn->comm, ME_GROUP_TENSOR),

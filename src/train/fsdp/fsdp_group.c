@@ -37,7 +37,7 @@ void me_fsdp_communicate(me_fsdp_group *group, me_c10d_op op,
     const me_nn *nn = group->fsdp->spec.nn;
     const uint8_t before = me_stream_set(nn->e, stream);
     call.peer = -1;
-    me_communicate_told(
+    me_communicate_c10d(
         nn->e, nn->comm,
         (me_c10d_call){.op = op,
                        .group = call.group,
@@ -69,7 +69,7 @@ me_tensor *me_fsdp_flat(me_fsdp_group *group, const char *op, uint8_t stream,
     return x;
 }
 
-void me_fsdp_blip(me_engine *e, const char *op, uint64_t bytes)
+void me_fsdp_temporary(me_engine *e, const char *op, uint64_t bytes)
 {
     const me_frame frame = me_enter(e);
     me_drop(e, me_scratch(e, op, bytes));
@@ -324,7 +324,7 @@ static void copy_out(me_fsdp_group *group)
     for (uint32_t i = 0; i < group->n_params && me_engine_is_ok(e); i++) {
         alloc_unsharded(group, &group->params[i]);
     }
-    me_fsdp_blip(e, "split_with_sizes_copy", copy_out_bytes(group));
+    me_fsdp_temporary(e, "split_with_sizes_copy", copy_out_bytes(group));
     me_launch_stream_waits(e);
 }
 

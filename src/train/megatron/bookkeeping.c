@@ -13,7 +13,7 @@ enum {
     DATASET_FLAGS_BYTES = 24
 };
 
-void me_blip(me_engine *e, const char *op, uint64_t bytes)
+void me_temporary(me_engine *e, const char *op, uint64_t bytes)
 {
     const me_frame frame = me_enter(e);
     me_drop(e, me_scratch(e, op, bytes));
@@ -25,13 +25,14 @@ enum {
     BLIP_EVENTS = 3, /* a block is asked for, let go of and back */
 };
 
-void me_blips(me_trainer *t, const char *op, uint64_t bytes, uint64_t count)
+void me_temporaries(me_trainer *t, const char *op, uint64_t bytes,
+                    uint64_t count)
 {
     const bool skips =
         !t->spec->runs_all_rounds && me_engine_skips_echoes(t->e);
     const uint64_t n_run = skips ? me_min_u64(count, BLIPS_RUN) : count;
     for (uint64_t i = 0; i < n_run; i++) {
-        me_blip(t->e, op, bytes);
+        me_temporary(t->e, op, bytes);
     }
     me_engine_count_events(t->e, BLIP_EVENTS * (count - n_run));
 }
@@ -63,7 +64,7 @@ static void barrier(me_trainer *t)
     world_collective(t, ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_UINT8, 1);
     me_release(t->e, t->barrier_byte);
     t->barrier_byte = byte;
-    me_blip(t->e, "barrier", 4);
+    me_temporary(t->e, "barrier", 4);
 }
 
 void me_barriers(me_trainer *t, int n)
@@ -75,11 +76,11 @@ void me_barriers(me_trainer *t, int n)
 
 void me_start_up(me_trainer *t)
 {
-    me_blip(t->e, "start_time", 8);
+    me_temporary(t->e, "start_time", 8);
     world_collective(t, ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_FLOAT64, 1);
     t->start_time = me_keep_scalar(t->e, "start_time", 8);
     me_barriers(t, 3);
-    me_blip(t->e, "timers", world_size(t) * STARTUP_TIMERS * TIMER_BYTES);
+    me_temporary(t->e, "timers", world_size(t) * STARTUP_TIMERS * TIMER_BYTES);
     world_collective(t, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_FLOAT32,
                      UINT64_C(2) * STARTUP_TIMERS);
     me_barriers(t, 2);
@@ -98,7 +99,7 @@ void me_gather_object(me_trainer *t, uint64_t bytes, uint64_t longest)
     me_tensor *gathered_sizes = me_scratch(e, "all_gather", 8 * world);
     world_collective(t, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_INT64, 1);
     me_drop(e, gathered_sizes);
-    me_blips(t, "max", 1, world - 1);
+    me_temporaries(t, "max", 1, world - 1);
     if (longest > bytes) {
         object = me_rebind(e, object, me_scratch(e, "resize_", longest));
     }
@@ -116,7 +117,7 @@ void me_gather_object(me_trainer *t, uint64_t bytes, uint64_t longest)
 /** build_train_valid_test_data_loaders(), once for every chunk. */
 static void share_dataset_flags(me_trainer *t)
 {
-    me_blip(t->e, "dataset_flags", DATASET_FLAGS_BYTES);
+    me_temporary(t->e, "dataset_flags", DATASET_FLAGS_BYTES);
     me_communicate(t->e, t->comm,
                    (me_call){ME_GROUP_WORLD, ME_COLLECTIVE_BROADCAST,
                              ME_DTYPE_INT64, 3, 0, false});
@@ -129,7 +130,7 @@ void me_before_training(me_trainer *t)
         share_dataset_flags(t);
     }
     me_barriers(t, 2);
-    me_blip(t->e, "timers", TIMER_BYTES * world_size(t));
+    me_temporary(t->e, "timers", TIMER_BYTES * world_size(t));
     world_collective(t, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_FLOAT32, 2);
     me_barriers(t, 2);
 }
@@ -141,7 +142,7 @@ void me_validate_scalar(me_trainer *t, uint64_t bytes)
         return;
     }
     const me_frame frame = me_enter(e);
-    me_blip(e, "isnan", 1);
+    me_temporary(e, "isnan", 1);
     me_tensor *magnitude = me_scratch(e, "abs", bytes);
     me_tensor *isinf = me_scratch(e, "isinf", 1);
     me_drop(e, magnitude);
@@ -187,7 +188,7 @@ static void average_losses(me_trainer *t)
  *  reduce_max_stat_across_model_parallel_group(). */
 static void share_statistic(me_trainer *t)
 {
-    me_blip(t->e, "reduce_across_model_parallel_group", 4);
+    me_temporary(t->e, "reduce_across_model_parallel_group", 4);
     me_communicate(t->e, t->comm,
                    (me_call){ME_GROUP_MODEL, ME_COLLECTIVE_ALL_REDUCE,
                              ME_DTYPE_FLOAT32, 1, -1, false});
@@ -217,7 +218,7 @@ static void add_to_total(me_trainer *t)
         t->has_logged = true;
         return;
     }
-    me_blip(e, "to", 4);
+    me_temporary(e, "to", 4);
     me_tensor *total = me_keep_scalar(e, "add", 4);
     me_release(e, t->total_loss);
     t->total_loss = total;
@@ -285,9 +286,9 @@ void me_log_iteration(me_trainer *t, bool is_skipped)
     if (is_last_stage(t) && !is_skipped) {
         add_to_total(t);
     }
-    me_blip(e, "grad_norm", 4);
+    me_temporary(e, "grad_norm", 4);
     if (is_skipped) {
-        me_blip(e, "loss_scale", 4);
+        me_temporary(e, "loss_scale", 4);
     }
     log_aux_loss(t);
     me_track_mtp_metrics(t);

@@ -13,11 +13,11 @@
 struct me_trainer;
 
 /** `+bytes −bytes`: a scalar that is gone at once. */
-void me_blip(me_engine *e, const char *op, uint64_t bytes);
+void me_temporary(me_engine *e, const char *op, uint64_t bytes);
 /** @p count of them, one after the other; what changes nothing is told to those
  *  alone who want to know. */
-void me_blips(struct me_trainer *t, const char *op, uint64_t bytes,
-              uint64_t count);
+void me_temporaries(struct me_trainer *t, const char *op, uint64_t bytes,
+                    uint64_t count);
 /** A scalar that somebody keeps. */
 me_tensor *me_keep_scalar(me_engine *e, const char *op, uint64_t bytes);
 /** torch.distributed.barrier() @p n times. */

@@ -18,11 +18,11 @@ static bool counts(const me_trainer *t, const me_parameter *p)
 }
 
 /** Ranks of a tensor group differ in how many of the norms they make. */
-static void tell_unlike(const me_trainer *t, bool begins)
+static void tell_twin_span(const me_trainer *t, bool begins)
 {
-    const me_unlike *unlike = &t->spec->unlike;
-    if (unlike->tell != NULL) {
-        unlike->tell(unlike->self, begins);
+    const me_twin_listener *listener = &t->spec->twin_listener;
+    if (listener->tell != NULL) {
+        listener->tell(listener->self, begins);
     }
 }
 
@@ -70,7 +70,7 @@ static me_tensor *local_norm(me_trainer *t, int begin, int end,
     const me_frame frame = me_enter(e);
     me_tensor *zero = me_scratch(e, "zeros", 4);
     me_tensor *flag = me_scratch(e, "zeros", 4);
-    tell_unlike(t, true);
+    tell_twin_span(t, true);
     const me_frame norms = me_enter(e);
     me_tensor **all =
         me_alloc(t->parameters.count, sizeof(me_tensor *), "norms");
@@ -94,7 +94,7 @@ static me_tensor *local_norm(me_trainer *t, int begin, int end,
     me_drop(e, square);
     me_drop(e, flag);
     me_drop(e, total);
-    tell_unlike(t, false);
+    tell_twin_span(t, false);
     me_leave(e, frame, NULL);
     return NULL;
 }
@@ -131,7 +131,7 @@ static me_tensor *multi_tensor_norm(me_trainer *t, int begin, int end,
     me_tensor *flag = NULL;
     me_tensor *norm = NULL;
     const uint64_t numel = count_elements(t, begin, end);
-    tell_unlike(t, true);
+    tell_twin_span(t, true);
     if (numel > 0) {
         flag = me_scratch(e, "zeros", 4);
         me_tensor *blocks =
@@ -148,7 +148,7 @@ static me_tensor *multi_tensor_norm(me_trainer *t, int begin, int end,
     me_drop(e, sum);
     me_drop(e, flag);
     me_drop(e, norm);
-    tell_unlike(t, false);
+    tell_twin_span(t, false);
     me_leave(e, frame, NULL);
     return total;
 }
@@ -256,7 +256,7 @@ static void clip_local(me_trainer *t, const me_optimizer *o)
     me_tensor *coefficient = me_scratch(e, "clip_coeff", 4);
     for (uint32_t i = 0; i < o->count; i++) {
         const uint64_t numel = o->shards[i].numel;
-        me_blip(e, "mul", 4 * numel);
+        me_temporary(e, "mul", 4 * numel);
         me_launch_kernel(e, ME_KERNEL_OPTIMIZER, numel, 8 * numel);
         me_launch_kernel(e, ME_KERNEL_OPTIMIZER, 0, 8 * numel); /* copy_ */
     }
@@ -322,7 +322,7 @@ static void count_zeros(me_trainer *t, int begin, int end, me_group_kind group)
     const me_frame frame = me_enter(e);
     me_tensor *total = me_scratch(e, "zeros", 8);
     me_tensor *zeros = NULL;
-    tell_unlike(t, true);
+    tell_twin_span(t, true);
     for (int i = begin; i < end; i++) {
         const me_optimizer *o = &t->optimizers[i];
         for (uint32_t k = 0; k < o->count && me_engine_is_ok(e); k++) {
@@ -335,7 +335,7 @@ static void count_zeros(me_trainer *t, int begin, int end, me_group_kind group)
         }
     }
     me_module_switch(e, ME_NO_MODULE);
-    tell_unlike(t, false);
+    tell_twin_span(t, false);
     add_up(t, group, ME_DTYPE_INT64);
     me_launch_host_waits(e); /* total_num_zeros.item() */
     me_drop(e, total);

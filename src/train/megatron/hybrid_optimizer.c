@@ -39,7 +39,7 @@ static uint32_t build(me_trainer *t, me_optimizer *o, me_shard_state *shards,
     for (uint32_t i = 0; i < n && me_engine_is_ok(e); i++) {
         me_module_switch(e, shards[i].parameter->module);
         if (i < n_offloaded) {
-            me_blip(e, "clone", me_size_mul(bytes, shards[i].numel));
+            me_temporary(e, "clone", me_size_mul(bytes, shards[i].numel));
         } else {
             shards[i].main =
                 me_make_main_parameter(t, shards[i].parameter, shards[i].numel);
@@ -115,7 +115,7 @@ void me_hybrid_build(me_trainer *t, me_optimizer *o)
 static void convert(me_trainer *t, const me_shard_state *s)
 {
     me_module_switch(t->e, s->parameter->module);
-    me_blip(t->e, "copy_", me_size_mul(4, s->numel));
+    me_temporary(t->e, "copy_", me_size_mul(4, s->numel));
     me_launch_kernel(t->e, ME_KERNEL_CAST, 0, me_size_mul(6, s->numel));
 }
 

@@ -15,10 +15,10 @@
 /** Who is told where ranks of a tensor group do not do the same: between its
  *  beginning and its end each makes scalars that live side by side and go, some
  *  ranks more of them than others. */
-typedef struct me_unlike {
+typedef struct me_twin_listener {
     void (*tell)(void *self, bool begins); /**< NULL: nobody */
     void *self;
-} me_unlike;
+} me_twin_listener;
 
 /** What a rank's program is made from; read-only while it runs. */
 typedef struct me_megatron_spec {
@@ -33,7 +33,7 @@ typedef struct me_megatron_spec {
     int32_t iterations; /**< to run, without what me_config_iterations() adds */
     bool runs_all_rounds; /**< micro-batches that repeat are run as well */
     bool *must_run_all; /**< set where they turn out not to repeat; borrowed */
-    me_unlike unlike;
+    me_twin_listener twin_listener;
 } me_megatron_spec;
 
 /**

@@ -44,9 +44,9 @@ static void reduce_metrics(me_trainer *t, const me_mtp_metrics *metrics)
     }
 }
 
-static void blip_vector(me_trainer *t, const char *op)
+static void temporary_vector(me_trainer *t, const char *op)
 {
-    me_blip(t->e, op, 4 * (uint64_t)t->config->model.mtp_num_layers);
+    me_temporary(t->e, op, 4 * (uint64_t)t->config->model.mtp_num_layers);
 }
 
 /** `correct / clamp(total, min=1) * 100`; @p before dies when it exists. */
@@ -85,8 +85,8 @@ void me_track_mtp_metrics(me_trainer *t)
     reduce_metrics(t, &block->metrics);
     const me_frame frame = me_enter(e);
     me_tensor *losses = me_scratch(e, "mul", bytes);
-    blip_vector(t, "zeros_like");
-    blip_vector(t, "ones_like");
+    temporary_vector(t, "zeros_like");
+    temporary_vector(t, "ones_like");
     for (int i = 0; i < 2 && t->mtp.cumulative[1] == NULL; i++) {
         t->mtp.cumulative[i] = me_keep_scalar(e, "zeros_like", bytes);
     }

@@ -275,7 +275,7 @@ static void copy_to_model(me_trainer *t, const me_optimizer *o)
         return;
     }
     for (uint32_t i = 0; i < o->count; i++) {
-        me_blip(t->e, "multi_tensor_scale", 4 * o->shards[i].numel);
+        me_temporary(t->e, "multi_tensor_scale", 4 * o->shards[i].numel);
     }
 }
 

@@ -28,7 +28,7 @@ enum {
     KINDS = ME_ACTION_WEIGHT_GRADIENT + 1, /* of actions that repeat */
     RUN_LATER = 1,    /* of each kind, in later iterations */
     RUN_AT_FIRST = 3, /* a first backward makes workspaces: two more are like */
-    UNLIKE_MAX = 3    /* the first of each kind may make what lasts */
+    FAILED_MAX = 3    /* the first of each kind may make what lasts */
 };
 
 /** A tensor that an action makes for its caller. */
@@ -46,22 +46,22 @@ typedef struct repeated_action {
     uint32_t id;
     bool is_proven;   /**< the one before did the same */
     int32_t n_places; /**< of it in the order */
-    int32_t n_unlike; /**< that touched blocks of others, as the first may */
+    int32_t n_failed; /**< that touched blocks of others, as the first may */
     int32_t iteration;
     uint64_t calls_begin; /**< of collectives */
     uint64_t calls_end;
-    repeated_tensor made[ME_REPEATED_MADE];
+    repeated_tensor outputs[ME_ACTION_OUTPUTS];
     bool keeps_gradient; /**< of the output, or a view of it, for the weights */
     bool keeps_view;
 } repeated_action;
 
 typedef struct repeated_chunk {
     int32_t n_run_now; /**< micro-batches that were run in this iteration */
-    bool is_unlike;    /**< its micro-batches are run, all of them */
+    bool runs_all;     /**< its micro-batches are run, all of them */
 } repeated_chunk;
 
 typedef struct repeated_microbatch {
-    bool is_told;     /**< not run */
+    bool is_repeated; /**< not run */
     int32_t place;    /**< the least that it has among the chunk's backwards, or
                            other actions of a kind */
     me_tensor *input; /**< of its forward; borrowed, its caller has it as long
@@ -82,9 +82,9 @@ typedef struct me_repeats {
     me_action_kind kind; /**< of the action that runs or is told */
     int32_t chunk;
     int32_t microbatch;
-    bool is_told;
+    bool is_repeated;
     me_tensor **output; /**< the name of what the backward goes out from */
-    me_script_found found;
+    me_script_inputs inputs;
     uint32_t gradient_refs; /**< when it began */
     uint32_t gradient_storage_refs;
     uint64_t calls;
@@ -180,12 +180,12 @@ static bool is_like_others(const me_trainer *t)
            t->repeats->microbatch < t->repeats->n_microbatches - 1;
 }
 
-static bool can_tell_forward(const me_trainer *t)
+static bool can_repeat_forward(const me_trainer *t)
 {
     const me_repeats *r = t->repeats;
     const repeated_chunk *chunk = &r->chunks[r->chunk];
     const int32_t n_run = t->iteration == 0 ? RUN_AT_FIRST : RUN_LATER;
-    return !chunk->is_unlike && microbatch_of(r)->place >= n_run &&
+    return !chunk->runs_all && microbatch_of(r)->place >= n_run &&
            chunk->n_run_now >= n_run && is_like_others(t) &&
            action_of(r, ME_ACTION_FORWARD)->is_proven;
 }
@@ -197,7 +197,7 @@ void me_repeats_begin_action(me_trainer *t, me_action_kind kind, int32_t chunk,
     r->kind = kind;
     r->chunk = chunk;
     r->microbatch = microbatch;
-    r->is_told = false;
+    r->is_repeated = false;
     r->output = NULL;
     if (r->is_off || !me_engine_is_ok(t->e)) {
         return;
@@ -205,47 +205,47 @@ void me_repeats_begin_action(me_trainer *t, me_action_kind kind, int32_t chunk,
     repeated_microbatch *m = microbatch_of(r);
     if (kind == ME_ACTION_FORWARD) {
         m->input = NULL;
-        m->is_told = can_tell_forward(t);
+        m->is_repeated = can_repeat_forward(t);
         m->kept.count = 0;
         m->gradient_storage = NULL;
     }
-    r->is_told = m->is_told;
-    me_launch_mute(t->e, r->is_told);
+    r->is_repeated = m->is_repeated;
+    me_launch_mute(t->e, r->is_repeated);
 }
 
 void me_repeats_end_action(me_trainer *t, const me_launch *begin)
 {
     me_launch_mute(t->e, false);
-    if (t->repeats->is_told) {
-        me_launch again = *begin;
-        again.kind = ME_LAUNCH_ACTION_AGAIN;
-        me_launch_tell(t->e, again);
+    if (t->repeats->is_repeated) {
+        me_launch repeated = *begin;
+        repeated.kind = ME_LAUNCH_ACTION_REPEATED;
+        me_launch_tell(t->e, repeated);
     }
-    t->repeats->is_told = false;
+    t->repeats->is_repeated = false;
 }
 
 /** What the action finds: its tensors, and what the micro-batch has kept. */
-static void find(me_repeats *r, me_tensor *const *found)
+static void bind_inputs(me_repeats *r, me_tensor *const *inputs)
 {
     repeated_microbatch *m = microbatch_of(r);
     if (r->kind == ME_ACTION_FORWARD) {
-        m->input = found[ME_FOUND_INPUT];
+        m->input = inputs[ME_ACTION_INPUT];
     }
-    r->found = (me_script_found){.kept = &m->kept};
-    for (int i = 0; i < ME_SCRIPT_TENSORS; i++) {
-        r->found.tensors[i] = found[i] == NULL ? NULL : found[i]->storage;
+    r->inputs = (me_script_inputs){.kept = &m->kept};
+    for (int i = 0; i < ME_SCRIPT_INPUTS; i++) {
+        r->inputs.tensors[i] = inputs[i] == NULL ? NULL : inputs[i]->storage;
     }
-    const me_tensor *gradient = found[ME_FOUND_GRADIENT];
+    const me_tensor *gradient = inputs[ME_ACTION_GRADIENT];
     if (r->kind == ME_ACTION_WEIGHT_GRADIENT) {
-        r->found.tensors[ME_FOUND_GRADIENT] =
+        r->inputs.tensors[ME_ACTION_GRADIENT] =
             m->gradient == NULL ? m->gradient_storage : m->gradient->storage;
     } else if (gradient != NULL && gradient->storage != NULL) {
         r->gradient_refs = gradient->refs;
         r->gradient_storage_refs = gradient->storage->refs;
     }
-    for (int i = 0; i < ME_SCRIPT_TENSORS; i++) {
-        const me_storage *storage = r->found.tensors[i];
-        r->found.blocks[i] = storage == NULL ? 0 : storage->block;
+    for (int i = 0; i < ME_SCRIPT_INPUTS; i++) {
+        const me_storage *storage = r->inputs.tensors[i];
+        r->inputs.blocks[i] = storage == NULL ? 0 : storage->block;
     }
 }
 
@@ -286,7 +286,7 @@ static void hold_gradient(me_trainer *t, const repeated_action *a,
 static void release(void *self, uint32_t index)
 {
     me_trainer *t = self;
-    if (index == ME_FOUND_OUTPUT) {
+    if (index == ME_ACTION_OUTPUT) {
         me_clear(t->e, t->repeats->output);
     } else {
         me_clear(t->e, &microbatch_of(t->repeats)->gradient);
@@ -302,14 +302,14 @@ static bool is_last_holder(const me_tensor *x)
 static bool frees_all(const me_trainer *t, const repeated_action *a)
 {
     const me_repeats *r = t->repeats;
-    return (!a->script.is_freed[ME_FOUND_OUTPUT] ||
+    return (!a->script.is_freed[ME_ACTION_OUTPUT] ||
             (r->output != NULL && is_last_holder(*r->output))) &&
-           (!a->script.is_freed[ME_FOUND_GRADIENT] ||
+           (!a->script.is_freed[ME_ACTION_GRADIENT] ||
             is_last_holder(microbatch_of(r)->gradient));
 }
 
-static const me_op told_op = {.node = "told",
-                              .backward = NULL}; /* it is never run backward */
+/** It is never run backward. */
+static const me_op repeated_op = {.node = "repeated"};
 
 /** A tensor that the action hands out. Its graph holds the leaf that the
  *  gradients go to, the input of the chunk, for as long as it lives itself. */
@@ -320,22 +320,22 @@ static me_tensor *make(me_trainer *t, const repeated_action *a,
     me_tensor *y =
         me_tensor_adopt(t->e, &x->like, &x->storage, a->script.ids[x->slot]);
     if (y != NULL && x->has_graph && input != NULL) {
-        y = me_output(t->e, me_record1(t->e, &told_op, input), y);
+        y = me_output(t->e, me_record1(t->e, &repeated_op, input), y);
     }
     return y;
 }
 
 /** After the events: objects are what they would be. */
-static void follow(me_trainer *t, repeated_action *a, me_tensor *const *found,
-                   me_tensor **made)
+static void follow(me_trainer *t, repeated_action *a, me_tensor *const *inputs,
+                   me_tensor **outputs)
 {
     me_repeats *r = t->repeats;
-    for (int i = 0; i < ME_REPEATED_MADE; i++) {
-        const repeated_tensor *x = &a->made[i];
-        made[i] = x->is_there ? make(t, a, x) : NULL;
+    for (int i = 0; i < ME_ACTION_OUTPUTS; i++) {
+        const repeated_tensor *x = &a->outputs[i];
+        outputs[i] = x->is_there ? make(t, a, x) : NULL;
     }
     if (r->kind == ME_ACTION_INPUT_GRADIENT) {
-        hold_gradient(t, a, found[ME_FOUND_GRADIENT]);
+        hold_gradient(t, a, inputs[ME_ACTION_GRADIENT]);
     }
 }
 
@@ -349,14 +349,15 @@ me_tensor *me_repeats_input(const me_trainer *t)
     return t->repeats->is_off ? NULL : microbatch_of(t->repeats)->input;
 }
 
-bool me_repeats_tell(me_trainer *t, me_tensor *const *found, me_tensor **made)
+bool me_repeats_tell(me_trainer *t, me_tensor *const *inputs,
+                     me_tensor **outputs)
 {
     me_repeats *r = t->repeats;
     if (r->is_off || !me_engine_is_ok(t->e)) {
         return false;
     }
-    find(r, found);
-    if (!r->is_told) {
+    bind_inputs(r, inputs);
+    if (!r->is_repeated) {
         r->calls = me_communicate_position(t->comm);
         me_script_begin(t->e);
         return false;
@@ -367,25 +368,25 @@ bool me_repeats_tell(me_trainer *t, me_tensor *const *found, me_tensor **made)
                                  .self = t,
                                  .is_usual = frees_all(t, a)};
     if (!a->is_proven || a->iteration != t->iteration ||
-        !me_script_tell(t->e, &a->script, a->id, &r->found, &part)) {
+        !me_script_tell(t->e, &a->script, a->id, &r->inputs, &part)) {
         give_up(t);
         return true;
     }
-    me_communicate_again(t->e, t->comm, a->calls_begin, a->calls_end);
+    me_communicate_repeat(t->e, t->comm, a->calls_begin, a->calls_end);
     if (me_script_keep(t->e, &a->script, &microbatch_of(r)->kept)) {
-        follow(t, a, found, made);
+        follow(t, a, inputs, outputs);
     }
     return true;
 }
 
 /** Tensors that the action hands out, and nobody else has. */
-static bool read_made(repeated_action *a, me_tensor *const *made,
-                      const me_storage **storages)
+static bool read_outputs(repeated_action *a, me_tensor *const *outputs,
+                         const me_storage **storages)
 {
     uint32_t n = 0;
-    for (int i = 0; i < ME_REPEATED_MADE; i++) {
-        const me_tensor *x = made[i];
-        a->made[i] = (repeated_tensor){.is_there = x != NULL};
+    for (int i = 0; i < ME_ACTION_OUTPUTS; i++) {
+        const me_tensor *x = outputs[i];
+        a->outputs[i] = (repeated_tensor){.is_there = x != NULL};
         if (x == NULL) {
             continue;
         }
@@ -393,9 +394,9 @@ static bool read_made(repeated_action *a, me_tensor *const *made,
             x->storage->is_empty) {
             return false;
         }
-        a->made[i].like = *x;
-        a->made[i].has_graph = x->grad_fn != NULL;
-        a->made[i].storage = *x->storage;
+        a->outputs[i].like = *x;
+        a->outputs[i].has_graph = x->grad_fn != NULL;
+        a->outputs[i].storage = *x->storage;
         storages[n++] = x->storage;
     }
     return true;
@@ -403,9 +404,9 @@ static bool read_made(repeated_action *a, me_tensor *const *made,
 
 static void read_slots(repeated_action *a, const uint32_t *slots)
 {
-    for (int i = 0; i < ME_REPEATED_MADE; i++) {
-        if (a->made[i].is_there) {
-            a->made[i].slot = *slots++;
+    for (int i = 0; i < ME_ACTION_OUTPUTS; i++) {
+        if (a->outputs[i].is_there) {
+            a->outputs[i].slot = *slots++;
         }
     }
 }
@@ -430,9 +431,9 @@ static bool is_complete(const me_repeats *r, const repeated_action *a,
     const bool is_last =
         r->kind == ME_ACTION_BACKWARD || r->kind == ME_ACTION_WEIGHT_GRADIENT;
     const bool has_gradient = r->kind == ME_ACTION_WEIGHT_GRADIENT &&
-                              r->found.tensors[ME_FOUND_GRADIENT] != NULL;
-    return !s->is_freed[ME_FOUND_INPUT] && (!is_last || s->n_kept == 0) &&
-           s->is_freed[ME_FOUND_GRADIENT] == has_gradient &&
+                              r->inputs.tensors[ME_ACTION_GRADIENT] != NULL;
+    return !s->is_freed[ME_ACTION_INPUT] && (!is_last || s->n_kept == 0) &&
+           s->is_freed[ME_ACTION_GRADIENT] == has_gradient &&
            (!holds || r->kind == ME_ACTION_INPUT_GRADIENT);
 }
 
@@ -442,8 +443,8 @@ static bool restores_module(me_action_kind kind)
     return kind == ME_ACTION_BACKWARD || kind == ME_ACTION_INPUT_GRADIENT;
 }
 
-void me_repeats_end(me_trainer *t, me_tensor *const *found,
-                    me_tensor *const *made)
+void me_repeats_end(me_trainer *t, me_tensor *const *inputs,
+                    me_tensor *const *outputs)
 {
     me_repeats *r = t->repeats;
     if (r->is_off || !me_engine_is_ok(t->e)) {
@@ -454,20 +455,20 @@ void me_repeats_end(me_trainer *t, me_tensor *const *found,
     if (r->kind == ME_ACTION_FORWARD) {
         chunk->n_run_now++;
     }
-    const me_storage *storages[ME_REPEATED_MADE + 1] = {NULL};
-    uint32_t slots[ME_REPEATED_MADE] = {0};
+    const me_storage *storages[ME_ACTION_OUTPUTS + 1] = {NULL};
+    uint32_t slots[ME_ACTION_OUTPUTS] = {0};
     me_script script = {.n_events = 0};
-    const bool is_sound = read_made(a, made, storages);
+    const bool is_sound = read_outputs(a, outputs, storages);
     const bool is_written =
-        me_script_end(t->e, restores_module(r->kind), &r->found, storages,
+        me_script_end(t->e, restores_module(r->kind), &r->inputs, storages,
                       slots, &script) &&
         is_sound;
-    read_gradient(r, a, found[ME_FOUND_GRADIENT]);
-    if (!is_written || !is_complete(r, a, &script) || chunk->is_unlike) {
+    read_gradient(r, a, inputs[ME_ACTION_GRADIENT]);
+    if (!is_written || !is_complete(r, a, &script) || chunk->runs_all) {
         me_script_fini(&script);
         a->is_proven = false;
-        a->n_unlike++;
-        chunk->is_unlike = chunk->is_unlike || a->n_unlike >= UNLIKE_MAX;
+        a->n_failed++;
+        chunk->runs_all = chunk->runs_all || a->n_failed >= FAILED_MAX;
         microbatch_of(r)->kept.count = 0;
         return;
     }
@@ -475,7 +476,7 @@ void me_repeats_end(me_trainer *t, me_tensor *const *found,
     (void)me_script_keep(t->e, &script, &microbatch_of(r)->kept);
     a->is_proven =
         a->script.events != NULL && me_script_is_same(&a->script, &script);
-    /* A last stage's backward begins with the loss's scale, made there. */
+    /* A last stage's backward begins with the loss's scale, outputs there. */
     script.follows_outer = t->chunks[r->chunk].spec.post_process;
     a->id = a->is_proven ? a->id : r->n_ids++;
     me_script_fini(&a->script);

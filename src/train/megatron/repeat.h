@@ -18,14 +18,14 @@
 struct me_trainer;
 
 enum {
-    ME_REPEATED_MADE = 3 /**< tensors that an action makes for its caller */
+    ME_ACTION_OUTPUTS = 3 /**< tensors that an action makes for its caller */
 };
 
 /** Tensors of its caller that an action works on. */
 enum {
-    ME_FOUND_INPUT,
-    ME_FOUND_OUTPUT,
-    ME_FOUND_GRADIENT /**< of the output */
+    ME_ACTION_INPUT,
+    ME_ACTION_OUTPUT,
+    ME_ACTION_GRADIENT /**< of the output */
 };
 
 /** The rank's, the engine's memory; without it nothing is told. */
@@ -40,18 +40,18 @@ void me_repeats_end_action(struct me_trainer *t, const me_launch *begin);
 /**
  * Tell the running action, if it is one that need not be run.
  *
- * @param found  what it works on, ME_SCRIPT_TENSORS; NULL: none
- * @param made   what it makes, ME_REPEATED_MADE, the caller's; set if told
+ * @param inputs  what it works on, ME_SCRIPT_INPUTS; NULL: none
+ * @param outputs   what it makes, ME_ACTION_OUTPUTS, the caller's; set if told
  * @return false: it is to be run, up to me_repeats_end()
  */
-bool me_repeats_tell(struct me_trainer *t, me_tensor *const *found,
-                     me_tensor **made);
+bool me_repeats_tell(struct me_trainer *t, me_tensor *const *inputs,
+                     me_tensor **outputs);
 /** The name of the output that the backward which begins may let go of. */
 void me_repeats_name_output(struct me_trainer *t, me_tensor **output);
 /** What the running micro-batch's forward worked on; NULL: nothing. */
 me_tensor *me_repeats_input(const struct me_trainer *t);
-/** It has run. @param made  as above, borrowed */
-void me_repeats_end(struct me_trainer *t, me_tensor *const *found,
-                    me_tensor *const *made);
+/** It has run. @param outputs  as above, borrowed */
+void me_repeats_end(struct me_trainer *t, me_tensor *const *inputs,
+                    me_tensor *const *outputs);
 
 #endif /* MEMEST_TRAIN_MEGATRON_REPEAT_H */

@@ -283,17 +283,17 @@ static me_tensor *run_forward(me_trainer *t, me_gpt *gpt,
 static me_tensor *forward(me_trainer *t, me_gpt *gpt, me_tensor *input,
                           me_tensor **num_tokens)
 {
-    me_tensor *const found[ME_SCRIPT_TENSORS] = {input};
-    me_tensor *made[ME_REPEATED_MADE] = {NULL}; // output, tokens, report
-    if (!me_repeats_tell(t, found, made)) {
-        made[0] = run_forward(t, gpt, &made[1], &made[2]);
-        me_repeats_end(t, found, made);
+    me_tensor *const inputs[ME_SCRIPT_INPUTS] = {input};
+    me_tensor *outputs[ME_ACTION_OUTPUTS] = {NULL}; // output, tokens, report
+    if (!me_repeats_tell(t, inputs, outputs)) {
+        outputs[0] = run_forward(t, gpt, &outputs[1], &outputs[2]);
+        me_repeats_end(t, inputs, outputs);
     }
-    if (made[2] != NULL) {
-        t->reports[t->n_reports++] = made[2];
+    if (outputs[2] != NULL) {
+        t->reports[t->n_reports++] = outputs[2];
     }
-    *num_tokens = made[1];
-    return made[0];
+    *num_tokens = outputs[1];
+    return outputs[0];
 }
 
 me_tensor *me_forward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
@@ -344,22 +344,23 @@ static void backward(me_trainer *t, int32_t chunk, me_tensor **output,
     me_engine *e = t->e;
     me_tensor *input = me_repeats_input(t);
     me_tensor *const before = *output;
-    me_tensor *const found[ME_SCRIPT_TENSORS] = {input, before, gradient};
-    me_tensor *made[ME_REPEATED_MADE] = {NULL}; // input's gradient, scaled loss
+    me_tensor *const inputs[ME_SCRIPT_INPUTS] = {input, before, gradient};
+    me_tensor *outputs[ME_ACTION_OUTPUTS] = {
+        NULL}; // input's gradient, scaled loss
     me_repeats_name_output(t, output);
-    if (!me_repeats_tell(t, found, made)) {
+    if (!me_repeats_tell(t, inputs, outputs)) {
         run_backward(t, chunk, output, gradient);
-        made[0] = input == NULL ? NULL : input->grad;
-        made[1] = *output == before ? NULL : *output;
-        me_repeats_end(t, found, made);
+        outputs[0] = input == NULL ? NULL : input->grad;
+        outputs[1] = *output == before ? NULL : *output;
+        me_repeats_end(t, inputs, outputs);
         return;
     }
     if (input != NULL) {
-        input->grad = made[0];
+        input->grad = outputs[0];
     }
-    if (made[1] != NULL) {
-        me_assign(e, output, made[1]);
-        me_release(e, made[1]);
+    if (outputs[1] != NULL) {
+        me_assign(e, output, outputs[1]);
+        me_release(e, outputs[1]);
     }
 }
 
@@ -381,11 +382,11 @@ void me_weight_step(me_trainer *t, int32_t chunk, int32_t microbatch,
 {
     const action a =
         begin_action(t, ME_ACTION_WEIGHT_GRADIENT, chunk, microbatch);
-    me_tensor *const found[ME_SCRIPT_TENSORS] = {NULL};
-    me_tensor *made[ME_REPEATED_MADE] = {NULL};
-    if (!me_repeats_tell(t, found, made)) {
+    me_tensor *const inputs[ME_SCRIPT_INPUTS] = {NULL};
+    me_tensor *outputs[ME_ACTION_OUTPUTS] = {NULL};
+    if (!me_repeats_tell(t, inputs, outputs)) {
         me_weight_gradients_make(&t->nn, weights);
-        me_repeats_end(t, found, made);
+        me_repeats_end(t, inputs, outputs);
     }
     end_action(t, &a);
 }

@@ -88,7 +88,7 @@ static void train_step(me_trainer *t)
     me_zero_grad_buffer(t);
     me_optimizer_zero_grad(t);
     forward_backward(t);
-    me_blip(e, "rerun_state_machine", 4);
+    me_temporary(e, "rerun_state_machine", 4);
     const bool has_stepped = me_optimizer_step(t);
     me_reduce_losses(t);
     me_point(e, iteration_names[t->iteration][1]);

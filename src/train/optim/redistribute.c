@@ -15,9 +15,9 @@ me_dlayout me_decayed_layout(const me_step_group *group, const me_parameter *p)
     return gradient == ME_DLAYOUT_PARTIAL ? ME_DLAYOUT_REPLICATE : gradient;
 }
 
-bool me_copies_init(me_engine *e, size_t room, me_copies *c)
+bool me_copies_init(me_engine *e, size_t capacity, me_copies *c)
 {
-    *c = (me_copies){.items = me_alloc(room + 1, sizeof(me_tensor *),
+    *c = (me_copies){.items = me_alloc(capacity + 1, sizeof(me_tensor *),
                                        "optim.redistributed")};
     if (c->items == NULL) {
         me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a step");
@@ -63,12 +63,12 @@ void me_redistribute_group(me_engine *e, const me_step_group *group,
                            uint32_t first, uint32_t end, uint32_t uses,
                            me_operand kind)
 {
-    const uint32_t room = (end - first) * uses;
+    const uint32_t capacity = (end - first) * uses;
     me_copies c;
-    if (group->nn == NULL || !me_copies_init(e, room, &c)) {
+    if (group->nn == NULL || !me_copies_init(e, capacity, &c)) {
         return;
     }
-    for (uint32_t i = 0; i < room; i++) {
+    for (uint32_t i = 0; i < capacity; i++) {
         me_copies_take(e, group, first + i % (end - first), kind, &c);
     }
     me_copies_fini(e, &c);

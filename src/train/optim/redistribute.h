@@ -33,8 +33,8 @@ typedef struct me_copies {
  *  gradient (_ops/_pointwise_ops.py). */
 me_dlayout me_decayed_layout(const me_step_group *group, const me_parameter *p);
 
-/** Room for @p room of them. @return false after the engine's failure */
-bool me_copies_init(me_engine *e, size_t room, me_copies *c);
+/** Room for @p capacity of them. @return false after the engine's failure */
+bool me_copies_init(me_engine *e, size_t capacity, me_copies *c);
 
 /** They go, the last one first. */
 void me_copies_fini(me_engine *e, me_copies *c);

@@ -137,7 +137,7 @@ static me_tensor *stack_norms(me_loop *l, lie n)
 static void tell_all_reduce(const me_loop *l, me_group_kind group,
                             uint64_t bytes)
 {
-    me_communicate_told(l->e, l->comm,
+    me_communicate_c10d(l->e, l->comm,
                         (me_c10d_call){.op = ME_C10D_FUNCTIONAL_ALL_REDUCE,
                                        .group = group,
                                        .peer = -1,

@@ -41,7 +41,7 @@ static void tell(const me_ddp_module *ddp, me_collective kind, me_dtype dtype,
     const uint64_t ranks = (uint64_t)ddp->loop->comm->size[ddp->group];
     const uint64_t bytes = me_size_mul(count, me_dtype_bytes(dtype));
     const bool is_broadcast = kind == ME_COLLECTIVE_BROADCAST;
-    me_communicate_told(
+    me_communicate_c10d(
         ddp->loop->e, ddp->loop->comm,
         (me_c10d_call){.op = is_broadcast ? ME_C10D_BROADCAST_
                                           : ME_C10D_ALLGATHER_,

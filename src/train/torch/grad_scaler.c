@@ -71,7 +71,7 @@ static void all_reduce_number(me_loop *l, me_group_kind group)
 {
     const me_tensor *sum =
         me_empty(l->e, "all_reduce", ME_DTYPE_FLOAT32, ME_SCALAR);
-    me_communicate_told(l->e, l->comm,
+    me_communicate_c10d(l->e, l->comm,
                         (me_c10d_call){.op = ME_C10D_FUNCTIONAL_ALL_REDUCE,
                                        .group = group,
                                        .peer = -1,

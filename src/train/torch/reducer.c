@@ -36,7 +36,7 @@ static void tell(const me_reducer *r, me_collective kind, me_dtype dtype,
                  uint64_t count)
 {
     const bool is_broadcast = kind == ME_COLLECTIVE_BROADCAST;
-    me_communicate_told(
+    me_communicate_c10d(
         r->loop->e, r->loop->comm,
         (me_c10d_call){
             .op = is_broadcast ? ME_C10D_BROADCAST_ : ME_C10D_ALLREDUCE_,

@@ -318,7 +318,7 @@ void me_stage_clear(me_stage *stage)
 void me_stage_tell_p2p(const me_stage *stage, me_c10d_op op, const me_tensor *x,
                        int32_t rank)
 {
-    me_communicate_told(stage->loop->e, stage->loop->comm,
+    me_communicate_c10d(stage->loop->e, stage->loop->comm,
                         (me_c10d_call){.op = op,
                                        .group = me_stage_group(stage),
                                        .peer = rank,

@@ -134,7 +134,7 @@ static void begin(me_loop *l)
         l->barrier_byte = me_retain(me_scratch(l->e, "barrier", 1));
         me_category_set(l->e, before);
         me_leave(l->e, frame, NULL);
-        me_communicate_told(l->e, l->comm,
+        me_communicate_c10d(l->e, l->comm,
                             (me_c10d_call){.op = ME_C10D_BARRIER,
                                            .group = ME_GROUP_WORLD,
                                            .peer = -1});

@@ -122,8 +122,8 @@ static void test_call_log__records_calls_again(void **state)
     play(comm, 1024);
     const uint64_t end = me_call_log_count(log);
     play(comm, 6);
-    assert_int_equal(me_call_log_again(log, position, end), ME_OK);
-    assert_int_equal(me_call_log_again(log, position, end), ME_OK);
+    assert_int_equal(me_call_log_repeat(log, position, end), ME_OK);
+    assert_int_equal(me_call_log_repeat(log, position, end), ME_OK);
     ncclComm_t comm_full = NULL;
     me_call_log *full = make_log(&comm_full);
     const uint64_t counts[] = {5, 1024, 6, 1024, 1024};

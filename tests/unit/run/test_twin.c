@@ -100,32 +100,32 @@ static void test_twin__remembers_calls_of_the_driver(void **state)
     assert_int_equal(me_pool_observer_create(&options, &pool), ME_OK);
     const me_observer handle = me_pool_observer_handle(pool);
     me_twin_watch watch = {.pool = pool};
-    bool is_own = false;
+    bool differs_from_twin = false;
 
     spend(&handle, 0);
     me_twin_watch_tell(&watch, true);
     me_twin_watch_tell(&watch, false);
-    me_twin_watch_end(&watch, &is_own);
-    assert_false(is_own);
+    me_twin_watch_end(&watch, &differs_from_twin);
+    assert_false(differs_from_twin);
     me_twin_watch_tell(&watch, true);
     spend(&handle, 1);
     me_twin_watch_tell(&watch, false);
     spend(&handle, 2);
     me_twin_watch_tell(&watch, true);
     me_twin_watch_tell(&watch, false);
-    me_twin_watch_end(&watch, &is_own);
-    assert_true(is_own);
+    me_twin_watch_end(&watch, &differs_from_twin);
+    assert_true(differs_from_twin);
     me_twin_watch_end(&watch, NULL);
     me_pool_observer_destroy(pool);
 }
 
-static void run(const test_job *job, int32_t class_id, bool *is_own,
+static void run(const test_job *job, int32_t class_id, bool *differs_from_twin,
                 unsigned char **bytes, size_t *size)
 {
     me_diag diag = {.status = ME_OK};
     me_rank_result *result = NULL;
     test_job one = *job;
-    one.simulation.is_own = is_own;
+    one.simulation.differs_from_twin = differs_from_twin;
     assert_int_equal(test_job_run(&one,
                                   me_plan_representative(job->plan, class_id),
                                   &diag, &result),
@@ -153,7 +153,7 @@ static void test_twin__has_the_result(void **state)
          "optimizer.clip_grad=0", "optimizer.weight_decay=0", NULL},
     };
     int n_shared = 0;
-    int n_own = 0;
+    int n_differ = 0;
     for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
         test_job job;
         me_twin twins[CLASSES_MAX];
@@ -162,11 +162,12 @@ static void test_twin__has_the_result(void **state)
         for (int32_t k = 0; k < job.plan->n_classes; k++) {
             unsigned char *bytes[2] = {NULL, NULL};
             size_t size[2] = {0, 0};
-            bool is_own[2] = {false, false};
-            run(&job, k, &is_own[0], &bytes[0], &size[0]);
-            run(&job, twins[k].first, &is_own[1], &bytes[1], &size[1]);
-            n_own += is_own[1];
-            if (!is_own[1]) {
+            bool differs_from_twin[2] = {false, false};
+            run(&job, k, &differs_from_twin[0], &bytes[0], &size[0]);
+            run(&job, twins[k].first, &differs_from_twin[1], &bytes[1],
+                &size[1]);
+            n_differ += differs_from_twin[1];
+            if (!differs_from_twin[1]) {
                 n_shared += twins[k].first != k;
                 assert_int_equal(size[0], size[1]);
                 assert_memory_equal(bytes[0], bytes[1], size[0]);
@@ -176,7 +177,7 @@ static void test_twin__has_the_result(void **state)
         }
         test_job_fini(&job);
     }
-    assert_true(n_shared > 0 && n_own > 0);
+    assert_true(n_shared > 0 && n_differ > 0);
 }
 
 int main(void)

@@ -135,8 +135,8 @@ static void test_recorder__items(void **state)
         {.kind = ME_LAUNCH_ACTION_BEGIN, .microbatch = 1},
         copy,
         {.kind = ME_LAUNCH_ACTION_END},
-        {.kind = ME_LAUNCH_ACTION_AGAIN, .microbatch = 2},
-        {.kind = ME_LAUNCH_ACTION_AGAIN, .is_backward = true},
+        {.kind = ME_LAUNCH_ACTION_REPEATED, .microbatch = 2},
+        {.kind = ME_LAUNCH_ACTION_REPEATED, .is_backward = true},
         {.kind = ME_LAUNCH_OPTIMIZER},
         {.kind = ME_LAUNCH_COLLECTIVE, .group = ME_GROUP_MODEL}};
     me_time_recorder *r =

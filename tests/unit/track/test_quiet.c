@@ -82,7 +82,7 @@ static void tell_step(const told *t, const step *x, uint32_t number)
                            .phase = (uint8_t)phases[number % 2]});
     } else if (x->kind == ME_EVENT_POINT) {
         tell(t, (me_event){.kind = ME_EVENT_POINT, .name = "fwd_end"});
-    } else if ((t->kinds & ME_AGAIN_PASSING) != 0) {
+    } else if ((t->kinds & ME_REPEATED_PASSING) != 0) {
         tell_alloc(t, TEMPORARY, x->bytes, ME_CATEGORY_TEMPORARY);
         tell_free(t, TEMPORARY);
     }
@@ -108,7 +108,7 @@ static void tell_action(const told *t, const loop *l, bool frees,
 }
 
 /** Marks of an action, by hand. @return how many */
-static uint32_t make_marks(const loop *l, bool frees, me_again_mark *marks)
+static uint32_t make_marks(const loop *l, bool frees, me_repeat_mark *marks)
 {
     int64_t level = frees ? 0 : (int64_t)l->bytes;
     int64_t peak = level;
@@ -119,19 +119,19 @@ static uint32_t make_marks(const loop *l, bool frees, me_again_mark *marks)
             const int64_t there = level + (int64_t)x->bytes;
             peak = peak > there ? peak : there;
         } else {
-            marks[n++] = (me_again_mark){level, peak, false};
+            marks[n++] = (me_repeat_mark){level, peak, false};
             peak = level;
         }
     }
     level -= frees ? (int64_t)l->bytes : 0;
-    marks[n++] = (me_again_mark){level, peak, false};
+    marks[n++] = (me_repeat_mark){level, peak, false};
     return n;
 }
 
 static uint32_t begin_again(const me_observer *o, const loop *l, bool frees,
-                            me_again_mark *marks)
+                            me_repeat_mark *marks)
 {
-    const me_again again = {
+    const me_repeated again = {
         .id = frees ? 1 : 0,
         .marks = marks,
         .n_marks = make_marks(l, frees, marks),
@@ -139,14 +139,14 @@ static uint32_t begin_again(const me_observer *o, const loop *l, bool frees,
         .entered_bytes = l->pending_bytes,
         .is_usual = true,
     };
-    return o->on_again(o->self, &again);
+    return o->on_repeated(o->self, &again);
 }
 
 /** All actions, told in full or again. */
 static void run(const me_observer *o, const loop *l, bool tells_again)
 {
     told t = {.observer = o, .kinds = UINT32_MAX};
-    me_again_mark marks[STEPS_MAX + 1];
+    me_repeat_mark marks[STEPS_MAX + 1];
     uint32_t first = 0;
     uint32_t next = 0;
     tell(&t, (me_event){.kind = ME_EVENT_ITERATION});
@@ -164,7 +164,7 @@ static void run(const me_observer *o, const loop *l, bool tells_again)
         }
         tell_action(&t, l, frees, &block);
         if (tells_again) {
-            o->on_again_end(o->self);
+            o->on_repeated_end(o->self);
         }
         t.kinds = UINT32_MAX;
     }

@@ -55,7 +55,7 @@ static void test_bookkeeping__scalars(void **state)
     test_trainer_init(&r, 1);
 
     (void)me_test_events_take(&r.model.events);
-    me_blip(r.t.e, "blip", 7);
+    me_temporary(r.t.e, "temporary", 7);
     me_tensor *kept = me_keep_scalar(r.t.e, "kept", 5);
     EXPECT_EVENTS(&r.model.events, "+7 -7 +5");
     me_release(r.t.e, kept);
