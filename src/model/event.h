@@ -51,11 +51,11 @@ extern "C" {
     X(ME_COLLECTIVE_SEND, "Send")                                              \
     X(ME_COLLECTIVE_RECV, "Recv")
 
-/** X(constant, name): the kinds of process groups, Megatron's names: a part of the
- *  data-parallel ranks that is one instance of the distributed optimizer, ranks
- *  with the same place in theirs, and all ranks of an instance among them; last
- *  the two pipeline ranks that hold copies of the same stages, which only schedules
- *  of two directions have. */
+/** X(constant, name): the kinds of process groups, Megatron's names: a part of
+ * the data-parallel ranks that is one instance of the distributed optimizer,
+ * ranks with the same place in theirs, and all ranks of an instance among them;
+ * last the two pipeline ranks that hold copies of the same stages, which only
+ * schedules of two directions have. */
 #define ME_GROUP_LIST(X)                                                       \
     X(ME_GROUP_WORLD, "world")                                                 \
     X(ME_GROUP_TENSOR, "tensor")                                               \
@@ -162,29 +162,31 @@ typedef struct me_event {
                                parallel/schedule.h has them; action */
 } me_event;
 
-/** Requested bytes where a span of an action ends (at a change of phase, a
- *  point, its own end), and the most in that span; beyond those at the action's
- *  beginning. */
+/** Requested bytes at the end of one span of an action (a change of phase, a
+ * point, its own end), and their peak in that span; both relative to the
+ * action's beginning. */
 typedef struct me_repeat_mark {
     int64_t requested;
     int64_t peak;
-    bool is_early; /**< before its first allocation: what is pending is there */
+    bool is_early; /**< it ends before the action's first allocation, so pending
+                      frees still count */
 } me_repeat_mark;
 
-/** An action whose events are told again with other blocks; see
- *  tensor/script.h. */
+/** An action that is repeated from a script: its events come with other blocks
+ * (tensor/script.h). */
 typedef struct me_repeated {
-    uint32_t id; /**< small, of the rank; what has the same is the same */
+    uint32_t id; /**< small; equal of a rank's actions that are the same */
     const me_repeat_mark *marks; /**< borrowed while it is told */
     uint32_t n_marks;
-    uint64_t pending_bytes; /**< freed late, with its first allocation; marks
-                                 are beyond what is left */
-    uint64_t entered_bytes; /**< of them, still there when it enters modules */
-    bool is_usual; /**< it leaves the modules that it enters, and no others, and
-                        frees what it did when it was written down */
+    uint64_t pending_bytes; /**< of pending frees, which its first allocation
+                               completes; marks count from what is left */
+    uint64_t entered_bytes; /**< of these, still pending when it first enters a
+                               module */
+    bool is_usual; /**< it leaves exactly the modules that it enters, and frees
+                      what the recorded one freed */
 } me_repeated;
 
-/** What happens to a block in an action that is told again. */
+/** What happens to a block in a repeated action. */
 typedef enum me_block_change {
     ME_BLOCK_ALLOC,
     ME_BLOCK_FREE, /**< asked for and completed at once */
@@ -192,7 +194,7 @@ typedef enum me_block_change {
     ME_BLOCK_FREE_COMPLETED
 } me_block_change;
 
-/** One of them, small: an action has thousands. */
+/** One change of a block; small, for an action has thousands. */
 typedef struct me_block_op {
     uint64_t bytes; /**< requested; alloc */
     uint32_t slot;  /**< of the block in me_block_ops.ids */
@@ -206,8 +208,7 @@ typedef struct me_block_ops {
     const me_block_op *ops;
     uint32_t n_ops;
     const uint32_t *ids; /**< slot -> id of its block, as in events */
-    /** The event that an alloc would have been; for who must say where it
-     *  failed. */
+    /** The event of an alloc, for whoever has to say where it failed. */
     void (*describe)(const struct me_block_ops *blocks, uint32_t op,
                      me_event *event_out);
     const void *self; /**< for `describe` */
@@ -226,9 +227,9 @@ typedef struct me_observer {
     void *self;
     uint32_t kinds; /**< bits of the kinds that it is told of; 0: all */
     /**
-     * Optional: an action that it was told before is about to be told again.
-     * An observer that has not this has every action run; one that has it
-     * looks at other observers only at changes of phase and points, and where
+     * Optional: an action that the observer knows is about to be repeated. If
+     * any observer lacks this function, every action is run. One that has it
+     * reads the state of others only at changes of phase, at points, and where
      * the action begins and ends.
      *
      * @return bits of the kinds that it must be told of this time, with
@@ -236,16 +237,16 @@ typedef struct me_observer {
      *         and go within the action
      */
     uint32_t (*on_repeated)(void *self, const me_repeated *action);
-    /** Optional: it has been told. */
+    /** Optional: the repeated action has been told. */
     void (*on_repeated_end)(void *self);
     /**
-     * Optional: what happens to blocks in a stretch of an action that is told
-     * again, instead of event by event. A stretch has no change of phase, no
-     * point and nothing else that it could be told of in between.
+     * Optional: takes the changes of blocks of a stretch of a repeated action
+     * in one call, in place of events. A stretch has no change of phase and no
+     * point.
      */
     void (*on_blocks)(void *self, const me_block_ops *blocks);
-    /** A block that comes and goes exactly as one did just before leaves it as
-     *  it is: it need not be told of such echoes. */
+    /** It skips echoes: need not be told of a block that is allocated and freed
+     * exactly as the one just before, since that would not change it. */
     bool skips_echoes;
 } me_observer;
 

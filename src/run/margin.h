@@ -1,7 +1,8 @@
 /**
  * @file
- * Other amounts of memory than there are: a rank's bytes may be off by the
- * verdict's band, so that how it ends is asked for a band less and more too.
+ * Simulations under a little less and a little more memory than there is: a
+ * rank's bytes may be off by the verdict's band, so the report also says how
+ * the rank would end a band lower and a band higher.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -26,7 +27,7 @@ typedef struct me_footprint {
 /** A band of a rank with this result. Local. */
 me_margin me_margin_more(const me_config *config, const me_rank_result *result);
 
-/** The same, as less. Local. */
+/** me_margin_more() with the signs turned. Local. */
 me_margin me_margin_less(const me_config *config, const me_rank_result *result);
 
 /** @p bytes and @p more, at least 1; an unlimited amount stays so. Local. */

@@ -30,9 +30,8 @@ typedef struct me_simulation {
     bool runs_all_rounds; /**< see me_megatron_spec */
     bool keeps_course;    /**< see me_tracker_keep_course() */
     uint64_t *n_events;   /**< events are counted here, for messages; or NULL */
-    bool *
-        differs_from_twin; /**< set where the result may not be that of the other
-                               ranks of the tensor group, see twin.h; or NULL */
+    bool *differs_from_twin; /**< set to true where the twin's result may differ
+                                (twin.h); or NULL */
 } me_simulation;
 
 /**

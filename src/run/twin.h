@@ -14,7 +14,8 @@
  * one with more norms did not call the driver. And as long as more is live at
  * another moment of the span of time that is looked at, no peak tells them
  * apart. Both are seen while the rank with more norms runs
- * (me_simulation.differs_from_twin); where one does not hold, the other rank runs too.
+ * (me_simulation.differs_from_twin); where one does not hold, the other rank
+ * runs too.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -25,27 +26,27 @@
 #include "run/simulate.h"
 #include "track/tracker.h"
 
-/** Looks at a rank that makes more norms than another. All zero but for what it
- *  looks at when it begins. */
+/** Watches a rank that makes more norms than its twin. Zero but for `pool` and
+ * `tracker` at the start. */
 typedef struct me_twin_watch {
     const me_pool_observer *pool; /**< borrowed */
     me_tracker *tracker;          /**< borrowed; NULL: nobody asks for peaks */
     uint64_t driver_calls;        /**< of the pool when it was last told */
-    bool has_called;              /**< more of them came while it was unlike */
+    bool has_called; /**< the driver was called within a twin span */
 } me_twin_watch;
 
-/** An me_twin_listener. @param self  an me_twin_watch */
+/** me_twin_listener.tell() of an me_twin_watch, @p self. */
 void me_twin_watch_tell(void *self, bool begins);
 
-/** The program has ended. @param differs_from_twin  set if the result may be the rank's
- *  own, else left as it is; or NULL */
+/** The program has ended. @param differs_from_twin  set if the result may be
+ * the rank's own, else left as it is; or NULL */
 void me_twin_watch_end(const me_twin_watch *watch, bool *differs_from_twin);
 
-/** Of a class of ranks. */
+/** The twin of a class of ranks. */
 typedef struct me_twin {
-    int32_t first;  /**< the class whose result it may have; itself: none */
-    int32_t number; /**< of the classes that are their own first, those before
-                         `first` */
+    int32_t first;  /**< the class that is simulated first and whose result this
+                       one may take; itself: it has no twin */
+    int32_t number; /**< how many classes without a twin come before `first` */
 } me_twin;
 
 /**

@@ -34,15 +34,15 @@ typedef struct me_units {
     me_twin *twins;           /**< of each; owned, as what follows */
     me_call_log **logs;       /**< of this process's units, else NULL */
     int32_t *log_unit;        /**< whose log a unit shares, or itself */
-    me_rank_result **results; /**< likewise; NULL: its twin's */
+    me_rank_result **results; /**< likewise; NULL: its twin's is used */
     me_unit_end *ends;
-    atomic_int first_failed; /**< of those so far; `count`: none */
+    atomic_int first_failed; /**< the lowest so far; `count`: none */
     uint64_t n_events;       /**< of this process's */
     double seconds;          /**< of CPU that they took */
 } me_units;
 
 /**
- * Make room. Everything above the twins is filled in. Local.
+ * Allocate the lists; the members above `twins` have been filled in. Local.
  *
  * @return ME_OK or ME_ERR_NOMEM
  */

@@ -11,7 +11,7 @@
 
 #include "tensor/autograd.h"
 
-/** Its part of the tape's lists; made by me_run_begin(). */
+/** A run's share of the tape's lists; made by me_run_begin(). */
 typedef struct me_run {
     uint64_t task;
     uint32_t first_slot;

@@ -40,8 +40,8 @@ typedef struct me_storage {
     uint64_t bytes; /**< requested */
     uint32_t refs;
     uint32_t block;   /**< id in events */
-    uint32_t serial;  /**< how many of the engine were made before: no two have
-                           the same, unlike blocks */
+    uint32_t serial;  /**< storages of the engine made before it: unique, while
+                         ids of blocks are used again */
     uint8_t category; /**< me_category */
     uint8_t stream;   /**< CUDA stream that it was allocated on */
     bool is_late;     /**< another stream uses it: freed late */
@@ -73,8 +73,8 @@ struct me_tensor {
     me_node *accumulator;  /**< borrowed: the leaf's AccumulateGrad, if alive */
     me_tensor *grad;       /**< owned; of a leaf */
     struct me_parameter *parameter; /**< borrowed; NULL if it is none */
-    uint32_t version;               /**< what is saved: its storage's then */
-    me_shape shape;                 /**< from here on not cleared when made */
+    uint32_t version; /**< of what is saved: its storage's at that time */
+    me_shape shape;   /**< from here on not cleared when made */
     uint64_t strides[ME_MAX_DIMS];
 };
 
@@ -143,15 +143,17 @@ me_status me_engine_status(const me_engine *e, me_diag *diag);
 void me_engine_fail(me_engine *e, me_status status, const char *format, ...)
     ME_PRINTF(3, 4);
 
-/** A failure of ME_ERR_CONFIG that has no place in the user's input yet has that
- *  of the running module (me_module_set_source()), which it names. */
+/** If the engine has failed with ME_ERR_CONFIG and the message names no place
+ * in the user's input yet: add that of the running module
+ * (me_module_set_source()) and its name. */
 void me_engine_locate(me_engine *e);
 
-/** The same of an option of the user's. */
+/** As me_engine_locate(), with an option of the user's as the place. */
 void me_engine_locate_option(me_engine *e, const char *option);
 
-/** Has nothing failed so far? Guards arithmetic on shapes. No as well while a
- *  recomputation that has what it ran for unwinds (region.h). */
+/** Has nothing failed so far? Guards arithmetic on shapes. Also false while a
+ * recomputation that was stopped early returns from its functions
+ * (me_region_is_stopped()). */
 bool me_engine_is_ok(const me_engine *e);
 
 /**
@@ -257,8 +259,8 @@ me_module_id me_module_add_index(me_engine *e, me_module_id parent,
 void me_module_enter(me_engine *e, me_module_id module);
 /** Leave it: its parent is current again. */
 void me_module_leave(me_engine *e);
-/** After me_module_leave() of a module whose parent is a list, which has no forward
- *  and was never entered: @p module runs on. */
+/** After me_module_leave() of a module whose parent is a list, which has no
+ * forward and was never entered: @p module runs on. */
 void me_module_resume(me_engine *e, me_module_id module);
 /** The module that runs, 0: none. */
 me_module_id me_module_current(const me_engine *e);
@@ -286,13 +288,13 @@ void me_module_set_class(me_engine *e, me_module_id module, const char *name);
 void me_module_set_source(me_engine *e, me_module_id module, const char *where,
                           int line);
 
-/** Take back what me_module_count_parameter() counted. */
+/** Undo me_module_count_parameter(). */
 void me_module_discount_parameter(me_engine *e, me_module_id module,
                                   uint64_t numel, uint64_t bytes);
 /** Dotted name of the module that runs, "" for none; borrowed. */
 const char *me_module_path(const me_engine *e);
 
-/** The same for messages: "(root)" for that of the whole model; borrowed. */
+/** As me_module_path() for messages: the root is "(root)"; borrowed. */
 const char *me_module_shown(const me_engine *e);
 
 /** @} */
@@ -336,8 +338,9 @@ void me_drop(me_engine *e, me_tensor *x);
 /** `x = y`: @p y takes the place of @p x, and then @p x is dropped. */
 me_tensor *me_rebind(me_engine *e, me_tensor *x, me_tensor *y);
 
-/** The running frame's name of @p x comes behind all its others, as a function's
- *  names do that it binds later than it makes the tensor: it dies last. */
+/** The running frame's name of @p x comes behind all its others, as a
+ * function's names do that it binds later than it makes the tensor: it dies
+ * last. */
 void me_name_last(me_engine *e, me_tensor *x);
 
 /** `y = x`: a second name in the running frame. @return @p x */

@@ -37,7 +37,8 @@ typedef struct me_variables {
     uint32_t base; /**< where the running frame begins */
 } me_variables;
 
-/** Events with which the running module was switched. */
+/** Range of recorded events by which one switch of the running module was told,
+ * me_module_switch(). */
 typedef struct me_module_switch_events {
     uint32_t begin;
     uint32_t end;
@@ -46,7 +47,7 @@ typedef struct me_module_switch_events {
     bool is_there;
 } me_module_switch_events;
 
-/** Events of the action that is being written down; see script.c. */
+/** Events of the action that is being recorded; see script.h. */
 typedef struct me_recording {
     me_event *events;
     uint32_t count;
@@ -61,7 +62,7 @@ typedef struct me_recording {
     me_module_switch_events lead; /**< the first change, if by a switch */
     me_module_switch_events last; /**< the last switch */
     uint32_t n_switches;
-    bool stays_outer; /**< a switch came before that changed nothing */
+    bool stays_outer; /**< the first switch went to the running module */
     me_work work[ME_PHASE_COUNT];
     bool is_on;
 } me_recording;
@@ -120,9 +121,9 @@ struct me_engine {
     struct me_region *regions;     /**< all that are alive */
     struct me_region *packing;     /**< whose operations save holders */
     struct me_region *recomputing; /**< that runs again */
-    bool is_stopped;               /**< it has all that it ran for */
-    bool is_mute;                  /**< launches are not told */
-    me_tensor none; /**< what operations return after a failure */
+    bool is_stopped; /**< it was stopped early, me_region_is_stopped() */
+    bool is_mute;    /**< the listener of launches hears nothing */
+    me_tensor none;  /**< what operations return after a failure */
 
     me_tape tape;
 };

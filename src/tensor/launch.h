@@ -6,7 +6,7 @@
  * count of its FLOPs and bytes and nothing else.
  *
  * Launches are no events: they say what takes time and not what takes memory,
- * and an action that is told and not run (see script.h) launches nothing, but
+ * and an action that is repeated from a script (script.h) launches nothing but
  * says which one it repeats.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -97,7 +97,8 @@ typedef enum me_launch_kind {
     ME_LAUNCH_EXCHANGE,     /**< sends and receives between stages */
     ME_LAUNCH_ACTION_BEGIN, /**< a forward or backward of a micro-batch */
     ME_LAUNCH_ACTION_END,
-    ME_LAUNCH_ACTION_REPEATED, /**< the last like action comes again */
+    ME_LAUNCH_ACTION_REPEATED, /**< the last action of this kind and chunk is
+                                  repeated */
     ME_LAUNCH_OPTIMIZER /**< the rest of the iteration is the optimizer's */
 } me_launch_kind;
 
@@ -119,18 +120,18 @@ typedef struct me_launch {
     uint8_t group;      /**< me_group_kind; collective */
     uint8_t phase;      /**< me_phase that runs */
     uint8_t transfers;  /**< bits; exchange */
-    bool is_async;      /**< kernels do not wait for it by themselves, or of an
-                             exchange: it is not batched; collective, exchange */
-    bool is_ahead;      /**< it does not wait for kernels; collective */
-    bool is_queued;     /**< all of a rank run one after the other, the host
-                             waits for none, and unless it is asynchronous
-                             kernels wait for it at once; exchange */
-    bool is_backward;   /**< which action it is; action */
-    bool is_input;      /**< a backward of the input alone; action */
-    bool is_weights;    /**< a backward of the weights alone; action */
-    int32_t chunk;      /**< action; of an asynchronous exchange what it is
-                             received for, and with its micro-batch -1 for
-                             whatever comes next */
+    bool is_async;  /**< collective: kernels do not wait for it unless a launch
+                      says so; exchange: its transfers are not batched */
+    bool is_ahead;  /**< it does not wait for earlier kernels; collective */
+    bool is_queued; /**< those of a rank run one after the other and the host
+                         waits for none; unless it is asynchronous, kernels wait
+                         for it at once; exchange */
+    bool is_backward; /**< which action it is; action */
+    bool is_input;    /**< a backward of the input alone; action */
+    bool is_weights;  /**< a backward of the weights alone; action */
+    int32_t chunk; /**< action: its chunk; asynchronous exchange: the chunk that
+                      receives, or -1, with the micro-batch, where the next
+                      action does, whichever it is */
     int32_t microbatch; /**< as chunk */
     int32_t next;       /**< pipeline rank that outputs go to and their
                              gradients come from; exchange */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What was written down is told again. */
+/* Repeats a recorded action. */
 #include "tensor/script.h"
 
 #include "base/alloc.h"

@@ -1,19 +1,19 @@
 /**
  * @file
- * What an action of a rank's program does, written down as it runs, so that
- * the like actions of later micro-batches need not be run: observers are told
- * the events again with other blocks, in the order in which they would have
- * come. The allocator places every one of them as it always does; tensors and
- * the tape are spared.
+ * A script: the events of one action (a micro-batch's forward or backward),
+ * recorded as it runs, so that the same action of later micro-batches need not
+ * be run. Observers are told the script's events with the ids of other blocks,
+ * in the order in which they would have come. The allocator places every block
+ * as it always does; what is saved is running tensors and the tape.
  *
- * A block is a slot of the script: those that the action finds come first
- * (the caller's three tensors, then what the micro-batch's actions before it
- * have kept), then those that it makes, in order of birth. An action that
- * touches any other block cannot be written down.
+ * A script knows blocks by slots: first those of its inputs (up to three
+ * tensors of the caller, then what earlier actions of the micro-batch have
+ * kept), then those that it allocates, in order. An action that touches any
+ * other block cannot be recorded.
  *
- * The program promises that the action depends on its number in nothing but
- * the micro-batch of its events and the names of its points; whoever uses
- * scripts sees two alike before it believes them.
+ * Actions of one kind and chunk may differ in nothing but the micro-batch of
+ * their events and the names of their points. That is checked, not assumed: a
+ * script is used once two recordings in a row were the same.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -36,31 +36,33 @@ typedef struct me_blocks {
     uint32_t capacity;
 } me_blocks;
 
-/** Where a script's module is the program's, which may be another each time. */
+/** A switch to or from the module that runs around the action, which may be
+ * another one at each repetition. */
 typedef enum me_script_turn {
-    ME_SCRIPT_EVENT, /**< no turn */
-    ME_SCRIPT_THERE, /**< switch from it to `event.module` */
-    ME_SCRIPT_BACK   /**< and from `event.module` to it */
+    ME_SCRIPT_EVENT, /**< an ordinary event */
+    ME_SCRIPT_THERE, /**< from that module to `event.module` */
+    ME_SCRIPT_BACK   /**< from `event.module` back to it */
 } me_script_turn;
 
 /** An event of a script; `event.block` is stale. */
 typedef struct me_script_event {
     me_event event;
     uint32_t slot; /**< ME_SCRIPT_NO_SLOT: of no block */
-    bool passes;   /**< its block comes and goes within the action */
+    bool passes;   /**< its block is allocated and freed within the action */
     bool is_late;  /**< free: completed by the next allocation */
-    bool is_outer; /**< its module is the program's */
+    bool is_outer; /**< it happens in the module around the action */
     uint8_t turn;  /**< me_script_turn */
 } me_script_event;
 
-/** A stretch of events in which nobody looks at anybody else, and what comes
- *  after it: up to where it reaches in each of the script's lists. */
+/** A stretch: events in which no observer reads another's state, so that each
+ * may take all of them before the next observer does. Its ends in the script's
+ * lists, and the one event that follows it, which is told by itself. */
 typedef struct me_script_stretch {
     uint32_t ops_end;
     uint32_t steps_end;
     uint32_t lasting_end;
-    uint32_t event; /**< that comes after it alone; or ME_SCRIPT_NO_EVENT */
-    bool completes; /**< its first alloc completes what is pending */
+    uint32_t event; /**< that follows; or ME_SCRIPT_NO_EVENT */
+    bool completes; /**< its first alloc completes pending frees */
 } me_script_stretch;
 
 /** An event of a stretch. */
@@ -69,33 +71,34 @@ typedef struct me_script_step {
     bool completes; /**< the free that it asks for, now */
 } me_script_step;
 
-/** A script in stretches; all zero: not divided yet. */
+/** A script's events as stretches, in three lists for three kinds of observers;
+ * all zero: not divided yet. */
 typedef struct me_script_stretches {
     me_script_stretch *items; /**< owned */
     uint32_t count;
-    me_block_op *ops;        /**< of blocks alone; owned */
-    uint32_t *op_events;     /**< where they come from; owned */
-    bool *holds;             /**< the free stays pending; owned */
-    me_script_step *steps;   /**< all; owned */
-    bool goes_back;          /**< it ends where it began, whatever that is */
-    me_script_step *lasting; /**< without blocks that come and go within the
-                                  action, and without modules; owned */
+    me_block_op *ops;        /**< for observers of blocks alone; owned */
+    uint32_t *op_events;     /**< their events; owned */
+    bool *holds;             /**< of each op: the free stays pending; owned */
+    me_script_step *steps;   /**< every event; owned */
+    bool goes_back;          /**< it ends in the module that it began in */
+    me_script_step *lasting; /**< without blocks that are allocated and freed
+                                within the action, and without modules; owned */
 } me_script_stretches;
 
-/** A module that events of a script enter more often than they leave it. */
+/** A module that a script's events do not enter and leave equally often. */
 typedef struct me_script_entered {
     me_module_id module;
-    int32_t times; /**< below 0: they leave it more often */
+    int32_t times; /**< entered less left */
 } me_script_entered;
 
 /** One action; all zero is none. */
 typedef struct me_script {
     me_script_event *events; /**< owned */
     uint32_t n_events;
-    uint32_t n_inputs; /**< slots that are not of its own making */
+    uint32_t n_inputs; /**< slots of blocks that are there when it begins */
     uint32_t n_slots;
-    uint32_t *ids;  /**< blocks of the slots as it was last told; owned */
-    uint32_t *kept; /**< slots that it leaves to the micro-batch; owned */
+    uint32_t *ids;  /**< of the slots' blocks at the last repetition; owned */
+    uint32_t *kept; /**< slots whose blocks the micro-batch keeps; owned */
     uint32_t n_kept;
     bool is_freed[ME_SCRIPT_INPUTS]; /**< the caller's block has gone */
     bool is_recategorized[ME_SCRIPT_INPUTS];
@@ -105,76 +108,76 @@ typedef struct me_script {
     me_repeat_mark *marks; /**< owned */
     uint32_t n_marks;
     me_work work[ME_PHASE_COUNT];
-    uint64_t place; /**< where the program is before and after it, without its
-                         tensors */
-    me_module_id module; /**< that ran when it was written down */
+    uint64_t place; /**< phase, category, stream, thread and the like, equal
+                       before and after it */
+    me_module_id module; /**< that ran when it was recorded */
     me_module_id module_after;
-    bool stays_outer;   /**< it switched to that module before any other: to the
-                             program's, whatever that is, or to this one? */
-    bool follows_outer; /**< to the program's; the caller knows */
+    bool stays_outer; /**< its first switch went to the module that ran already,
+                         which the recording cannot tell from the module around
+                         the action */
+    bool follows_outer; /**< it was that: the caller knows */
     bool allocates;
-    bool enters_first; /**< a module, before it allocates */
+    bool enters_first; /**< it enters a module before it allocates */
     bool is_balanced;  /**< see me_repeated */
     me_script_stretches stretches;
 } me_script;
 
-/** What there is when an action begins. */
+/** What an action works on, when it begins. */
 typedef struct me_script_inputs {
     me_storage *tensors[ME_SCRIPT_INPUTS]; /**< NULL: none */
     uint32_t blocks[ME_SCRIPT_INPUTS];     /**< their ids then */
     const me_blocks *kept;
 } me_script_inputs;
 
-/** What the program does itself in an action that is not run. */
+/** What the caller does itself for an action that is repeated. */
 typedef struct me_script_part {
-    /** @param name  what a point was called when it was written down
-     *  @return what it is called this time */
+    /** @param name  the point's name in the recording
+     *  @return its name this time */
     const char *(*name)(void *self, const char *name);
     /** The action lets go of the caller's tensor @p index, and nobody else held
-     *  it when this was written down. */
+     *  it when this was recorded. */
     void (*release)(void *self, uint32_t index);
     void *self;
-    bool is_usual; /**< nobody else does this time */
+    bool is_usual; /**< nobody else holds them this time either */
 } me_script_part;
 
-/** Do all observers know what to do with actions that are told again, and does
- *  nobody hook into operations, of which there are none then? */
+/** Can actions be repeated: do all observers take scripts, and are there no
+ * hooks, which need operations? */
 bool me_script_can_tell(const me_engine *e);
 
-/** Write down what happens from now on. Local. */
+/** Record what happens from now on. Local. */
 void me_script_begin(me_engine *e);
 
 /**
  * The action ends.
  *
  * @param restores    its end switches to the module that ran before it
- * @param inputs       what there was when it began; `tensors` may have gone
- *                    since, but not their objects
- * @param handed_out  storages that are not kept but the caller's from now on,
- *                    ended by NULL
+ * @param inputs      what it worked on; tensors may be freed by now, but their
+ *                    objects are valid
+ * @param handed_out  storages that are the caller's from now on, ended by NULL
  * @param slots_out   their slots
- * @param script_out  to be given back; not touched unless it could be written
- * @return could it?
+ * @param script_out  to be given back; set if true comes back
+ * @return could the action be recorded?
  */
 bool me_script_end(me_engine *e, bool restores, const me_script_inputs *inputs,
                    const me_storage *const *handed_out, uint32_t *slots_out,
                    me_script *script_out);
 
-/** Do both do the same? Points are not compared. Local. */
+/** Do both scripts have the same events? Names of points may differ. Local. */
 bool me_script_is_same(const me_script *a, const me_script *b);
 
 /**
  * Tell the events again; `ids` of the script are then its blocks.
  *
  * @param id  the same for all scripts that are the same
- * @return false: the program is not where it was when the script was written,
- *         and nothing is told; or the engine has failed
+ * @return false: the engine is in another state than when the script was
+ *         recorded, and nothing is told; or the engine has failed
  */
 bool me_script_tell(me_engine *e, me_script *script, uint32_t id,
                     const me_script_inputs *inputs, const me_script_part *part);
 
-/** What the micro-batch has after the script was told. @return false without
- *  memory */
+/** Set @p kept to what the micro-batch keeps after the script was told.
+ *  @return false without memory */
 bool me_script_keep(me_engine *e, const me_script *script, me_blocks *kept);
 
 /** @name for script.c and script_record.c alone
@@ -183,9 +186,9 @@ bool me_script_keep(me_engine *e, const me_script *script, me_blocks *kept);
 bool me_script_divide(me_script *s);
 /** Give the stretches back. */
 void me_script_stretches_fini(me_script_stretches *stretches);
-/** Where the program is, without its tensors and its module. */
+/** The engine's state without tensors and module, in bits. */
 uint64_t me_script_place(const me_engine *e);
-/** The first slots' blocks. */
+/** Set the blocks of the input slots. */
 void me_script_bind(me_script *s, const me_script_inputs *inputs);
 /** @} */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A script is divided into stretches. Within one nobody looks at anybody else,
- * so that each observer is told of a whole stretch before the next observer,
- * and whoever follows blocks alone gets them as a list of small records. */
+/* Divides a script into stretches, within which no observer reads another's
+ * state: each is told a whole stretch before the next one is, and those that
+ * follow blocks alone get a list of small records. */
 #include "base/alloc.h"
 #include "tensor/script.h"
 
@@ -54,7 +54,8 @@ static void add_step(divider *d, uint32_t event, bool completes)
     }
 }
 
-/** Does somebody else have to do it, or look? */
+/** Must the event be told by itself, because observers read each other there or
+ * the caller has to act? */
 static bool comes_alone(const me_script_event *x)
 {
     return x->turn != ME_SCRIPT_EVENT || x->event.kind == ME_EVENT_PHASE ||

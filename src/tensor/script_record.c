@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an action does is written down. */
+/* Records an action and makes a script of it. */
 #include "base/alloc.h"
 #include "tensor/engine_private.h"
 #include "tensor/script.h"
@@ -21,7 +21,7 @@ typedef struct reader {
     bool *is_gone;   /**< slot -> has its block been given back? */
     int64_t level;   /**< requested bytes, beyond those at the beginning */
     int64_t peak;
-    bool is_outer; /**< the module is still the program's, or again */
+    bool is_outer; /**< the running module is the one around the action */
     bool is_sound;
 } reader;
 

@@ -1,11 +1,11 @@
 /**
  * @file
- * Actions that a tracker is told again (see tensor/script.h). One that begins
- * at no more requested bytes than a like one that was told as a whole in the
- * same iteration takes no more at any of its moments, so it makes no new peak,
- * of the rank or of a module. Of such a quiet action the tracker takes the
- * blocks that outlive it, and where spans of time end the bytes that the action
- * is known to have there.
+ * Repeated actions (tensor/script.h) that a tracker need not follow in full. If
+ * one begins at no more requested bytes than an equal one that was followed in
+ * full in the same iteration, it takes no more than that one at any moment, so
+ * it cannot set a new peak, of the rank or of a module: it is quiet. Of a quiet
+ * action the tracker follows the blocks that outlive it; where a span of time
+ * ends within, the action's marks say how many bytes there were.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -20,35 +20,36 @@
 
 struct me_tracker;
 
-/** The most requested bytes, plus 1, at which an action was told as a whole. */
+/** The most requested bytes, plus 1, at which an action was followed. */
 typedef struct me_quiet_level {
-    uint64_t base;    /**< without what its first allocation frees */
-    uint64_t entered; /**< when it entered its first module */
+    uint64_t base;    /**< at its beginning, without pending frees */
+    uint64_t entered; /**< at its first module */
 } me_quiet_level;
 
-/** All zero is a tracker that was never told an action again. */
+/** All zero is a tracker that never met a repeated action. */
 typedef struct me_quiet {
-    me_quiet_level *levels; /**< by action; owned */
+    me_quiet_level *levels; /**< by the action's id; owned */
     uint32_t n_levels;
-    bool is_on;                  /**< a quiet action is told */
-    const me_repeat_mark *marks; /**< its next one; borrowed */
+    bool is_on;                  /**< a quiet action is being told */
+    const me_repeat_mark *marks; /**< the action's next mark; borrowed */
     uint64_t base; /**< requested bytes when it began, without those pending */
     uint64_t pending_bytes;
-    uint64_t requested; /**< of the blocks that were told */
+    uint64_t requested; /**< of the blocks that the tracker followed since */
     me_status status;
 } me_quiet;
 
 /** Give back. */
 void me_quiet_fini(me_quiet *quiet);
 
-/** An iteration begins or ends: what was told before does not count. */
+/** An iteration begins or ends: levels of earlier iterations do not count. */
 void me_quiet_forget(me_quiet *quiet);
 
-/** An action begins. @return bits of what the tracker is to be told */
+/** A repeated action begins. @return as me_observer.on_repeated */
 uint32_t me_quiet_begin(me_quiet *quiet, struct me_tracker *tracker,
                         const me_repeated *action);
 
-/** Before and after the tracker follows an event that ends a span. */
+/** Around an event that ends a span: the tracker's bytes are set to the mark's,
+ * and back. */
 void me_quiet_enter_mark(me_quiet *quiet, struct me_tracker *tracker);
 void me_quiet_leave_mark(me_quiet *quiet, struct me_tracker *tracker);
 

@@ -1,10 +1,10 @@
 /**
  * @file
- * Peaks that a rank may not share with another one. Of two ranks whose programs
- * differ in how many small blocks they hold for a while, the tracker of the one
- * with more of them is told when that begins and ends. The other rank's peaks
- * are the same if they do not lie in between, which is known at the end of the
- * span of time, or of the iteration.
+ * Whether a rank has the same peaks as its twin (run/twin.h), whose program
+ * differs only in holding fewer small blocks for a while. The rank's tracker is
+ * told when that twin span begins and ends. If no peak lies within, the twin's
+ * peaks are equal; this is settled when the span of time, or the iteration,
+ * ends.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -14,26 +14,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Peaks of which each stands for itself, bytes. */
+/** The peaks that are compared, in bytes. */
 typedef struct me_twin_peaks {
     uint64_t requested; /**< of the open span of time */
     uint64_t allocated;
     uint64_t iteration; /**< requested, of the open iteration */
 } me_twin_peaks;
 
-/** All zero is a tracker that was never told. */
+/** All zero is a tracker without twin spans. */
 typedef struct me_twin_span {
-    me_twin_peaks begin;  /**< when it began */
-    me_twin_peaks raised; /**< to what it raised them, if nothing does since; 0:
-                              it did not */
-    bool has_peak;        /**< one lies in between, or another state of modules:
-                              the other rank has to be looked at itself */
+    me_twin_peaks begin;  /**< at the beginning of the twin span */
+    me_twin_peaks raised; /**< what the twin span raised them to, if nothing has
+                             raised them since; 0: it did not */
+    bool has_peak; /**< a peak lies within, or a change of modules: the twin
+                      must be simulated itself */
 } me_twin_span;
 
-/** It begins, with peaks so far. Local. */
+/** A twin span begins; @p peaks so far. Local. */
 void me_twin_span_begin(me_twin_span *span, const me_twin_peaks *peaks);
 
-/** It ends. Local. */
+/** The twin span ends. Local. */
 void me_twin_span_end(me_twin_span *span, const me_twin_peaks *peaks);
 
 /** The span of time ends; its iteration goes on. Local. */

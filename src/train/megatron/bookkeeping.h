@@ -12,10 +12,10 @@
 
 struct me_trainer;
 
-/** `+bytes −bytes`: a scalar that is gone at once. */
+/** A temporary of @p bytes, freed as soon as it was allocated. */
 void me_temporary(me_engine *e, const char *op, uint64_t bytes);
-/** @p count of them, one after the other; what changes nothing is told to those
- *  alone who want to know. */
+/** @p count temporaries, one after the other. Observers that skip echoes
+ * (me_observer) are told of the first alone. */
 void me_temporaries(struct me_trainer *t, const char *op, uint64_t bytes,
                     uint64_t count);
 /** A scalar that somebody keeps. */
@@ -24,7 +24,8 @@ me_tensor *me_keep_scalar(me_engine *e, const char *op, uint64_t bytes);
 void me_barriers(struct me_trainer *t, int n);
 /** From `initialized` to the first parameter. */
 void me_start_up(struct me_trainer *t);
-/** all_gather_object over the world. @param bytes  of this rank's object, pickled
+/** all_gather_object over the world. @param bytes  of this rank's object,
+ * pickled
  *  @param longest  of any rank's */
 void me_gather_object(struct me_trainer *t, uint64_t bytes, uint64_t longest);
 /** Between `optimizer_built` and the first iteration. */

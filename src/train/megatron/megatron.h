@@ -12,9 +12,9 @@
 #include "nn/megatron/gpt.h"
 #include "parallel/pipeline_order.h"
 
-/** Who is told where ranks of a tensor group do not do the same: between its
- *  beginning and its end each makes scalars that live side by side and go, some
- *  ranks more of them than others. */
+/** Told where ranks of a tensor group may differ (run/twin.h): between `begins`
+ * and its end each rank allocates scalars that live side by side and are then
+ * freed, some ranks more of them than others. */
 typedef struct me_twin_listener {
     void (*tell)(void *self, bool begins); /**< NULL: nobody */
     void *self;

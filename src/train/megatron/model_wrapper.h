@@ -1,8 +1,8 @@
 /**
  * @file
  * What stands around the chunks of a rank and spreads them over the ranks of a
- * batch: Megatron-LM's `DP` of get_model(), one row a class. A member that a class
- * does not have does nothing, as in _BaseDataParallel.
+ * batch: Megatron-LM's `DP` of get_model(), one row a class. A member that a
+ * class does not have does nothing, as in _BaseDataParallel.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -24,16 +24,16 @@ typedef struct me_model_wrapper {
     void (*finish_grad_sync)(struct me_trainer *t, int32_t chunk);
     /** At the end of each backward; NULL: nothing. */
     void (*end_backward)(struct me_trainer *t);
-    /** _allreduce_non_tensor_model_parallel_grads(): the sum over tensor ranks of
-     *  those gradients that each has a part of, @p numel elements in all. */
+    /** _allreduce_non_tensor_model_parallel_grads(): the sum over tensor ranks
+     * of those gradients that each has a part of, @p numel elements in all. */
     void (*reduce_partial_gradients)(struct me_trainer *t, uint64_t numel);
-    /** Elements of a parameter that are this rank's; NULL: parameters are whole,
-     *  and their gradients lie in buffers. */
+    /** Elements of a parameter that are this rank's; NULL: parameters are
+     * whole, and their gradients lie in buffers. */
     uint64_t (*local_numel)(const struct me_trainer *t, const me_parameter *p);
     void (*fini)(struct me_trainer *t);
     bool has_dtensors; /**< parameters and their gradients are DTensors: a
                             gradient is the parameter's own and a shard */
-    bool can_repeat;   /**< actions that repeat may be told (repeat.h) */
+    bool can_repeat;   /**< actions may be repeated (repeat.h) */
 } me_model_wrapper;
 
 /** @name The classes (ddp.c, fsdp.c)

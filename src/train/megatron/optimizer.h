@@ -1,7 +1,7 @@
 /**
  * @file
- * The chained optimizers of a rank (core/optimizer): loss scale, main parameters,
- * the step.
+ * The chained optimizers of a rank (core/optimizer): loss scale, main
+ * parameters, the step.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -23,24 +23,25 @@ typedef enum me_parameter_group {
 } me_parameter_group;
 
 enum {
-    ME_OPTIMIZER_CONSTANTS = 6 /**< one number each, at most */
+    ME_OPTIMIZER_CONSTANTS = 6 /**< most scalars of an optimizer */
 };
 
 enum {
     ME_OPTIMIZERS_MAX = 3 /**< the first chunk's, the others', the experts' */
 };
 
-/** One of those that are chained. */
+/** One optimizer of a rank's ChainedOptimizer. */
 typedef struct me_optimizer {
-    me_sharing sharing;     /**< whose parameters it steps, and of which */
-    int32_t chunk_begin;    /**< chunks */
-    int32_t chunk_end;      /**< the first that it doesn't */
+    me_sharing sharing;     /**< experts' parameters or all others, of … */
+    int32_t chunk_begin;    /**< … these chunks */
+    int32_t chunk_end;      /**< the first chunk that it does not step */
     me_shard_state *shards; /**< group by group */
     uint32_t count;
     uint32_t group_end[ME_OPTIMIZER_GROUPS];
-    uint32_t n_offloaded;  /**< the first of them, which the host steps */
-    me_shard_state *whole; /**< of an optimizer of whole parameters, while that
-                                of shards is built; owned */
+    uint32_t n_offloaded; /**< how many of `shards`, from the first on, the host
+                             steps */
+    me_shard_state *whole; /**< of whole parameters, which a distributed
+                              optimizer first builds; owned */
     uint32_t n_whole;
     me_tensor *overflow_flag; /**< of fused kernels; NULL: it has none */
     me_tensor *constants[ME_OPTIMIZER_CONSTANTS]; /**< loss scale and what goes
@@ -55,14 +56,15 @@ typedef struct me_optimizer {
 /** Which of an optimizer's groups a parameter is in. */
 me_parameter_group me_parameter_group_of(const struct me_trainer *t,
                                          const me_parameter *p);
-/** All ranks tell each other the keys of the groups of an optimizer's chunks. */
+/** All ranks tell each other the keys of the groups of an optimizer's chunks.
+ */
 void me_gather_parameter_groups(struct me_trainer *t, const me_optimizer *o);
-/** Does a rank of the job have experts that are spread over ranks? Then all have
- *  an optimizer of experts. */
+/** Does a rank of the job have experts that are spread over ranks? Then all
+ * have an optimizer of experts. */
 bool me_has_experts_optimizer(const struct me_trainer *t);
 /** @} */
 
-/** List what this rank steps. */
+/** Fill in which shards each optimizer of this rank steps. */
 void me_optimizer_collect(struct me_trainer *t);
 /** Loss scale and float32 main parameters; no state yet. */
 void me_optimizer_create(struct me_trainer *t);
@@ -75,7 +77,7 @@ bool me_optimizer_step(struct me_trainer *t);
 me_tensor *me_make_main_parameter(struct me_trainer *t,
                                   const me_parameter *parameter,
                                   uint64_t numel);
-/** The step of what the device has. */
+/** Step the shards that are on the device. */
 void me_optimizer_step_groups(struct me_trainer *t, me_optimizer *o);
 /** Type of the gradients that are clipped and stepped. */
 me_dtype me_step_grad_dtype(const struct me_trainer *t);

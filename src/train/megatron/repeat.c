@@ -9,29 +9,30 @@
 #include <string.h>
 
 /*
- * Micro-batches that need not be run. A chunk's forward does for every
- * micro-batch what it did for the last, and so does its backward, whatever the
- * order of the pipeline: once two of them in a row were the same, those of later
- * micro-batches are told from what was written down (tensor/script.h). What an
- * action hands to its caller (outputs, gradients of inputs) are tensors like
- * any other; what lies between the forward and the backward is a list of
- * blocks.
+ * A chunk's forward does for every micro-batch what it did for the one before,
+ * and so does its backward, whatever the order of the pipeline: once two in a
+ * row were the same, those of later micro-batches are repeated from the
+ * recording (tensor/script.h). What an action hands to its caller (outputs,
+ * gradients of inputs) are real tensors; what is kept between forward and
+ * backward is only a list of blocks.
  *
- * A micro-batch is told from its forward on, or run to its end. Should its
- * backward turn out to be another one each time, the rank is run anew without
- * this.
+ * A micro-batch is repeated as a whole or run as a whole, which its forward
+ * decides. If its backward then cannot be repeated, the rank is simulated anew
+ * with every action run (me_megatron_spec.must_run_all).
  *
- * FSDP2 follows which actions have come, so with it all are run.
+ * Under FSDP2 an action depends on those before it, so all are run.
  */
 
 enum {
     KINDS = ME_ACTION_WEIGHT_GRADIENT + 1, /* of actions that repeat */
-    RUN_LATER = 1,    /* of each kind, in later iterations */
-    RUN_AT_FIRST = 3, /* a first backward makes workspaces: two more are like */
-    FAILED_MAX = 3    /* the first of each kind may make what lasts */
+    RUN_LATER = 1,    /* actions of each kind to run in later iterations */
+    RUN_AT_FIRST = 3, /* the first backward also makes workspaces; the two after
+                         it are the same */
+    FAILED_MAX = 3    /* recordings of a kind that may fail, as a first one does
+                         that makes lasting tensors */
 };
 
-/** A tensor that an action makes for its caller. */
+/** An output of a repeated action: what it is made like. */
 typedef struct repeated_tensor {
     bool is_there;
     bool has_graph; /**< it is no leaf */
@@ -44,9 +45,9 @@ typedef struct repeated_tensor {
 typedef struct repeated_action {
     me_script script;
     uint32_t id;
-    bool is_proven;   /**< the one before did the same */
-    int32_t n_places; /**< of it in the order */
-    int32_t n_failed; /**< that touched blocks of others, as the first may */
+    bool is_proven;   /**< the last two recordings were the same */
+    int32_t n_places; /**< actions of this kind in the order */
+    int32_t n_failed; /**< recordings that failed */
     int32_t iteration;
     uint64_t calls_begin; /**< of collectives */
     uint64_t calls_end;
@@ -57,19 +58,19 @@ typedef struct repeated_action {
 
 typedef struct repeated_chunk {
     int32_t n_run_now; /**< micro-batches that were run in this iteration */
-    bool runs_all;     /**< its micro-batches are run, all of them */
+    bool runs_all;     /**< all its micro-batches are run: recordings failed */
 } repeated_chunk;
 
 typedef struct repeated_microbatch {
     bool is_repeated; /**< not run */
-    int32_t place;    /**< the least that it has among the chunk's backwards, or
-                           other actions of a kind */
-    me_tensor *input; /**< of its forward; borrowed, its caller has it as long
-                           as its gradient is made */
+    int32_t place; /**< among the chunk's backwards, or halves of them, in the
+                      order: the first ones are run */
+    me_tensor *input; /**< of its forward; borrowed: the caller holds it until
+                         its gradient is made */
     me_blocks kept;   /**< between its actions */
-    me_tensor *gradient; /**< of the output, held for weights that are told;
-                              owned */
-    me_storage *gradient_storage; /**< for weights that are run; borrowed */
+    me_tensor *gradient; /**< of the output, kept for a weight gradient that is
+                            repeated; owned */
+    me_storage *gradient_storage; /**< the same for one that is run; borrowed */
 } repeated_microbatch;
 
 typedef struct me_repeats {
@@ -79,13 +80,13 @@ typedef struct me_repeats {
     repeated_microbatch *microbatches; /**< chunk x micro-batches */
     int32_t n_microbatches;
     uint32_t n_ids;
-    me_action_kind kind; /**< of the action that runs or is told */
+    me_action_kind kind; /**< of the running action */
     int32_t chunk;
     int32_t microbatch;
     bool is_repeated;
-    me_tensor **output; /**< the name of what the backward goes out from */
+    me_tensor **output; /**< where the caller holds the backward's output */
     me_script_inputs inputs;
-    uint32_t gradient_refs; /**< when it began */
+    uint32_t gradient_refs; /**< of the gradient when the action began */
     uint32_t gradient_storage_refs;
     uint64_t calls;
 } me_repeats;
@@ -173,7 +174,8 @@ void me_repeats_begin_iteration(me_trainer *t)
     }
 }
 
-/** The last one may begin the reduction of gradients. */
+/** The last micro-batch may start the reduction of gradients, so it is not like
+ * the others. */
 static bool is_like_others(const me_trainer *t)
 {
     return !t->config->optimizer.overlap_grad_reduce ||
@@ -224,7 +226,8 @@ void me_repeats_end_action(me_trainer *t, const me_launch *begin)
     t->repeats->is_repeated = false;
 }
 
-/** What the action finds: its tensors, and what the micro-batch has kept. */
+/** Note what the action works on: tensors, and blocks that the micro-batch
+ * keeps. */
 static void bind_inputs(me_repeats *r, me_tensor *const *inputs)
 {
     repeated_microbatch *m = microbatch_of(r);
@@ -249,7 +252,7 @@ static void bind_inputs(me_repeats *r, me_tensor *const *inputs)
     }
 }
 
-/** What was told of this micro-batch already may be wrong. */
+/** Fail: what was told of this micro-batch's forward may be wrong. */
 static void give_up(me_trainer *t)
 {
     if (t->spec->must_run_all != NULL) {
@@ -282,7 +285,7 @@ static void hold_gradient(me_trainer *t, const repeated_action *a,
     }
 }
 
-/** The action's last hold on what its caller has given to it. */
+/** me_script_part.release: the action drops the last reference to an input. */
 static void release(void *self, uint32_t index)
 {
     me_trainer *t = self;
@@ -298,7 +301,7 @@ static bool is_last_holder(const me_tensor *x)
     return x != NULL && x->refs == 1 && x->storage->refs == 1;
 }
 
-/** Is nobody else left who holds what the action frees? */
+/** Are the inputs that the action frees held by nobody else? */
 static bool frees_all(const me_trainer *t, const repeated_action *a)
 {
     const me_repeats *r = t->repeats;
@@ -311,8 +314,8 @@ static bool frees_all(const me_trainer *t, const repeated_action *a)
 /** It is never run backward. */
 static const me_op repeated_op = {.node = "repeated"};
 
-/** A tensor that the action hands out. Its graph holds the leaf that the
- *  gradients go to, the input of the chunk, for as long as it lives itself. */
+/** Make an output of the action. As long as it lives its graph must hold the
+ * chunk's input, the leaf that gradients go to. */
 static me_tensor *make(me_trainer *t, const repeated_action *a,
                        const repeated_tensor *x)
 {
@@ -325,7 +328,7 @@ static me_tensor *make(me_trainer *t, const repeated_action *a,
     return y;
 }
 
-/** After the events: objects are what they would be. */
+/** Make the tensors that the action would have made. */
 static void follow(me_trainer *t, repeated_action *a, me_tensor *const *inputs,
                    me_tensor **outputs)
 {
@@ -379,7 +382,7 @@ bool me_repeats_tell(me_trainer *t, me_tensor *const *inputs,
     return true;
 }
 
-/** Tensors that the action hands out, and nobody else has. */
+/** Note the outputs. @return false: somebody else holds one */
 static bool read_outputs(repeated_action *a, me_tensor *const *outputs,
                          const me_storage **storages)
 {
@@ -437,7 +440,8 @@ static bool is_complete(const me_repeats *r, const repeated_action *a,
            (!holds || r->kind == ME_ACTION_INPUT_GRADIENT);
 }
 
-/** The backward engine ends where it was called; the others where they end. */
+/** The autograd engine returns to the module that called it; other actions end
+ * in whatever module they end in. */
 static bool restores_module(me_action_kind kind)
 {
     return kind == ME_ACTION_BACKWARD || kind == ME_ACTION_INPUT_GRADIENT;

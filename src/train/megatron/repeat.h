@@ -1,10 +1,12 @@
 /**
  * @file
- * Micro-batches that are told and not run (repeat.c): once a chunk's forward and
- * backward did the same twice, their events are told again.
+ * Micro-batches that are repeated and not run (repeat.c): once a chunk's
+ * forward and backward did the same twice, observers are told their recorded
+ * events for later micro-batches (tensor/script.h).
  *
- * An action is a forward, a backward or a part of one. Each is bracketed: it
- * begins; it is told, or it runs and is written down; it ends.
+ * An action is a forward, a backward or a half of one. Each calls
+ * me_repeats_begin_action(), then me_repeats_tell(); unless that repeated it,
+ * it runs and calls me_repeats_end(); and me_repeats_end_action() at last.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -28,29 +30,32 @@ enum {
     ME_ACTION_GRADIENT /**< of the output */
 };
 
-/** The rank's, the engine's memory; without it nothing is told. */
+/** Set up; without memory every action is run. */
 void me_repeats_init(struct me_trainer *t);
 void me_repeats_fini(struct me_trainer *t);
 void me_repeats_begin_iteration(struct me_trainer *t);
-/** An action begins; whether it is told is settled. */
+/** An action begins; decides whether it is repeated. */
 void me_repeats_begin_action(struct me_trainer *t, me_action_kind kind,
                              int32_t chunk, int32_t microbatch);
-/** It ends. @param begin  the launch that it began with */
+/** It ends. @param begin  the launch with which it began */
 void me_repeats_end_action(struct me_trainer *t, const me_launch *begin);
 /**
- * Tell the running action, if it is one that need not be run.
+ * If the running action is to be repeated, tell its events; else begin to
+ * record it.
  *
- * @param inputs  what it works on, ME_SCRIPT_INPUTS; NULL: none
- * @param outputs   what it makes, ME_ACTION_OUTPUTS, the caller's; set if told
- * @return false: it is to be run, up to me_repeats_end()
+ * @param inputs  ME_SCRIPT_INPUTS tensors that it works on; NULL: none
+ * @param outputs  ME_ACTION_OUTPUTS tensors that it makes, the caller's; set if
+ *                 it was repeated
+ * @return false: it is to be run, and then me_repeats_end() called
  */
 bool me_repeats_tell(struct me_trainer *t, me_tensor *const *inputs,
                      me_tensor **outputs);
-/** The name of the output that the backward which begins may let go of. */
+/** Say where the caller of the backward that begins holds its output, since the
+ * backward may release that. */
 void me_repeats_name_output(struct me_trainer *t, me_tensor **output);
-/** What the running micro-batch's forward worked on; NULL: nothing. */
+/** The input of the running micro-batch's forward; NULL: none. */
 me_tensor *me_repeats_input(const struct me_trainer *t);
-/** It has run. @param outputs  as above, borrowed */
+/** The action has run: keep its recording. @param outputs as above, borrowed */
 void me_repeats_end(struct me_trainer *t, me_tensor *const *inputs,
                     me_tensor *const *outputs);
 

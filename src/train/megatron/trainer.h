@@ -34,15 +34,13 @@ typedef struct me_trainer {
     me_ddp *ddp;                                /**< DDP's, one a chunk */
     me_fsdp *fsdp;                              /**< FSDP2's; NULL: none */
     me_fully_shard_config fully_shard;          /**< its arguments */
-    me_optimizer optimizers[ME_OPTIMIZERS_MAX]; /**< chained; that of experts
-                                                     is the last, and without
-                                                     parameters does nothing */
+    me_optimizer optimizers[ME_OPTIMIZERS_MAX]; /**< chained, the experts' last;
+                                      one without parameters does nothing */
     int n_optimizers;
     int32_t iteration;
     int32_t forwards;        /**< of the iteration so far */
     bool is_last_microbatch; /**< gradients are synchronised */
-    me_tensor *grad_norm;    /**< of the step, until its statistics are shared;
-                                  NULL: a number of the host */
+    me_tensor *grad_norm;    /**< until logged; NULL: a number on the host */
     me_tensor *barrier_byte;
     me_tensor *start_time;
     me_tensor **reports; /**< losses of the iteration's micro-batches */
