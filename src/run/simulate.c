@@ -19,7 +19,7 @@
 #include "track/tracker.h"
 
 /** What one rank's simulation is made of; NULL until it is made. */
-typedef struct rank_run {
+typedef struct parts {
     const me_simulation *simulation;
     int32_t rank;
     int32_t place_rank; /**< whose place on the machine counts: one for all
@@ -34,24 +34,24 @@ typedef struct rank_run {
     me_rank_comms *comms;
     me_time_recorder *clock; /**< NULL: the card's rates are not known */
     me_twin_watch watch;
-} rank_run;
+} parts;
 
 static uint64_t read_device(void *self)
 {
-    const rank_run *p = self;
+    const parts *p = self;
     return me_size_add(
         me_pool_current(me_pool_observer_pool(p->pool), ME_POOL_RESERVED_BYTES),
         me_device_memory_bytes(me_device_observer_memory(p->device)));
 }
 
-static int node_of(const rank_run *p, int rank)
+static int node_of(const parts *p, int rank)
 {
     return me_cluster_node(&p->simulation->card->layout, rank);
 }
 
 static bool is_remote(void *self, me_group_kind kind, int32_t peer)
 {
-    const rank_run *p = self;
+    const parts *p = self;
     me_comm_group group = {0};
     if (p->simulation->group_of(p->simulation->group_self, p->place_rank, kind,
                                 &group) < 0) {
@@ -61,7 +61,7 @@ static bool is_remote(void *self, me_group_kind kind, int32_t peer)
            node_of(p, p->place_rank);
 }
 
-static me_status set_shape(const rank_run *p, me_group_kind kind, me_diag *diag,
+static me_status set_shape(const parts *p, me_group_kind kind, me_diag *diag,
                            me_device_place *place)
 {
     me_comm_group group = {0};
@@ -84,7 +84,7 @@ static me_status set_shape(const rank_run *p, me_group_kind kind, me_diag *diag,
 
 static void tell_addresses(void *self, me_pool_taker taker, uint64_t bytes)
 {
-    rank_run *p = self;
+    parts *p = self;
     me_pool_observer_take(p->pool, taker, bytes);
     me_late_frees_take(&p->late, taker, bytes);
     if (p->events != NULL) {
@@ -92,7 +92,7 @@ static void tell_addresses(void *self, me_pool_taker taker, uint64_t bytes)
     }
 }
 
-static me_status make_device(rank_run *p, me_diag *diag)
+static me_status make_device(parts *p, me_diag *diag)
 {
     me_device_place place = {.world_offset = p->place_rank - p->rank,
                              .is_remote = is_remote,
@@ -115,7 +115,7 @@ static me_status make_device(rank_run *p, me_diag *diag)
     return ME_OK;
 }
 
-static me_status make_clock(rank_run *p, me_diag *diag)
+static me_status make_clock(parts *p, me_diag *diag)
 {
     const me_simulation *s = p->simulation;
     const me_status status =
@@ -127,7 +127,7 @@ static me_status make_clock(rank_run *p, me_diag *diag)
     return status;
 }
 
-static me_status make_tracker(rank_run *p, me_diag *diag)
+static me_status make_tracker(parts *p, me_diag *diag)
 {
     const me_pool_counters counters = me_pool_observer_counters(p->pool);
     const me_device_counter device = {.read_bytes = read_device, .self = p};
@@ -145,7 +145,7 @@ static me_status make_tracker(rank_run *p, me_diag *diag)
 
 /** With room: what the job wants. The tracker reads the pool before the pool
  *  sees what is next. */
-static me_status make_observers(rank_run *p, me_diag *diag)
+static me_status make_observers(parts *p, me_diag *diag)
 {
     const me_simulation *s = p->simulation;
     const me_pool_options options = {.conf = s->alloc_conf,
@@ -197,7 +197,7 @@ static void stop(void *self)
 }
 
 /** With the card's memory, or what the allocator may hold: how it ends. */
-static me_status make_limited_observers(rank_run *p, me_margin margin,
+static me_status make_limited_observers(parts *p, me_margin margin,
                                         me_diag *diag)
 {
     const me_device_card *card = &p->simulation->card->card;
@@ -228,17 +228,17 @@ static me_status make_limited_observers(rank_run *p, me_margin margin,
     return status;
 }
 
-static rank_run begin(const me_simulation *simulation, int32_t rank)
+static parts begin(const me_simulation *simulation, int32_t rank)
 {
     const me_plan *plan = simulation->plan;
-    return (rank_run){
+    return (parts){
         .simulation = simulation,
         .rank = rank,
         .place_rank = me_plan_representative(plan, plan->class_of[rank]),
     };
 }
 
-static me_status make_program(rank_run *p, me_call_log *log, me_diag *diag)
+static me_status make_program(parts *p, me_call_log *log, me_diag *diag)
 {
     const me_simulation *s = p->simulation;
     const me_card kernels = me_job_card_kernels(s->card);
@@ -266,7 +266,7 @@ static me_status make_program(rank_run *p, me_call_log *log, me_diag *diag)
     return ME_OK;
 }
 
-static me_footprint footprint_of(const rank_run *p)
+static me_footprint footprint_of(const parts *p)
 {
     return (me_footprint){
         .reserved_bytes = me_pool_current(me_pool_observer_pool(p->pool),
@@ -276,8 +276,7 @@ static me_footprint footprint_of(const rank_run *p)
     };
 }
 
-static me_status set_time(const rank_run *p, me_diag *diag,
-                          me_rank_result *result)
+static me_status set_time(const parts *p, me_diag *diag, me_rank_result *result)
 {
     me_time_program program;
     me_status status = me_time_recorder_finish(p->clock, diag, &program);
@@ -287,7 +286,7 @@ static me_status set_time(const rank_run *p, me_diag *diag,
     return status;
 }
 
-static me_status run_program(rank_run *p, me_diag *diag)
+static me_status run_program(parts *p, me_diag *diag)
 {
     p->watch = (me_twin_watch){.pool = p->pool, .tracker = p->tracker};
     p->program.twin_listener =
@@ -307,8 +306,7 @@ static me_status run_program(rank_run *p, me_diag *diag)
     return status;
 }
 
-static me_status collect(rank_run *p, me_diag *diag,
-                         me_rank_result **result_out)
+static me_status collect(parts *p, me_diag *diag, me_rank_result **result_out)
 {
     me_rank_result *result = NULL;
     me_status status = ME_OK;
@@ -338,7 +336,7 @@ static me_status collect(rank_run *p, me_diag *diag,
     return ME_OK;
 }
 
-static void parts_fini(rank_run *p)
+static void parts_fini(parts *p)
 {
     me_rank_comms_destroy(p->comms);
     me_time_recorder_destroy(p->clock);
@@ -360,7 +358,7 @@ static me_status try_limited(const me_simulation *simulation, int32_t rank,
                              me_margin margin, me_diag *diag,
                              me_rank_result *result, limited_run *run_out)
 {
-    rank_run p = begin(simulation, rank);
+    parts p = begin(simulation, rank);
     me_status status = make_program(&p, NULL, diag);
     p.program.runs_all_rounds = simulation->runs_all_rounds;
     p.program.iterations = ME_LIMIT_ITERATIONS;
@@ -448,7 +446,7 @@ static me_status simulate_rank(const me_simulation *simulation, int32_t rank,
                                me_rank_result **result_out,
                                bool *must_run_all_out)
 {
-    rank_run p = begin(simulation, rank);
+    parts p = begin(simulation, rank);
     me_rank_result *result = NULL;
     me_footprint footprint = {0, 0};
     me_status status = make_program(&p, log, diag);
