@@ -32,8 +32,8 @@ uint64_t me_margin_apply(uint64_t bytes, int64_t more)
     return bytes == UINT64_MAX ? bytes : bytes - me_min_u64(less, bytes - 1);
 }
 
-bool me_margin_changes_nothing(const me_simulation *simulation,
-                               const me_footprint *footprint, me_margin margin)
+bool me_margin_fits(const me_simulation *simulation,
+                    const me_footprint *footprint, me_margin margin)
 {
     const uint64_t limit = simulation->memory_limit_bytes;
     const uint64_t card = simulation->card->card.total_bytes;

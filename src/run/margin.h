@@ -38,7 +38,7 @@ uint64_t me_margin_apply(uint64_t bytes, int64_t more);
  * outside ever shrinks, so that the end is the most that was there at once.
  * Local.
  */
-bool me_margin_changes_nothing(const me_simulation *simulation,
-                               const me_footprint *footprint, me_margin margin);
+bool me_margin_fits(const me_simulation *simulation,
+                    const me_footprint *footprint, me_margin margin);
 
 #endif /* MEMEST_RUN_MARGIN_H */

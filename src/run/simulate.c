@@ -420,15 +420,14 @@ static me_status find_end(const me_simulation *simulation, int32_t rank,
     const me_margin none = {0, 0};
     bool oom = false;
     me_status status = ME_OK;
-    if (!me_margin_changes_nothing(simulation, footprint, none)) {
+    if (!me_margin_fits(simulation, footprint, none)) {
         status = run_limited(simulation, rank, none, diag, result, &oom);
     }
     me_limit_result *limit = &result->limit;
     const me_margin other = limit->oom ? me_margin_more(config, result)
                                        : me_margin_less(config, result);
     oom = false;
-    if (status == ME_OK &&
-        !me_margin_changes_nothing(simulation, footprint, other)) {
+    if (status == ME_OK && !me_margin_fits(simulation, footprint, other)) {
         status = run_limited(simulation, rank, other, diag, NULL, &oom);
     }
     limit->oom_with_less = limit->oom || oom;
