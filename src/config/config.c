@@ -85,6 +85,18 @@ void me_config_destroy(me_config *config)
     me_free(config);
 }
 
+static me_status copy_vocabulary(me_config *to, const me_vocabulary_said *from)
+{
+    me_vocabulary_said *said = &to->own->vocabulary;
+    *said = *from;
+    if (from->tokens == 0) {
+        return ME_OK;
+    }
+    said->type = me_arena_strdup(to->own->text, from->type);
+    said->from = me_arena_strdup(to->own->text, from->from);
+    return said->type == NULL || said->from == NULL ? ME_ERR_NOMEM : ME_OK;
+}
+
 static me_status copy_list(me_config *to, me_flag_list *list,
                            const me_flag_list *from)
 {
@@ -121,6 +133,10 @@ me_config *me_config_clone(const me_config *config)
         &config->modelled,    &config->no_effect,   &config->not_modelled,
         &config->assumptions, &config->environment,
     };
+    if (copy_vocabulary(copy, &config->own->vocabulary) != ME_OK) {
+        me_config_destroy(copy);
+        return NULL;
+    }
     for (int i = 0; list_at(copy, i) != NULL; i++) {
         if (copy_list(copy, list_at(copy, i), from[i]) != ME_OK) {
             me_config_destroy(copy);

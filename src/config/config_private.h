@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "config/options.h"
+#include "config/tokenizer/tokenizer.h"
 
 #include <stdbool.h>
 
@@ -18,10 +19,20 @@ enum {
     ME_CONFIG_SAID_LISTS = 3 /**< see config/said.h */
 };
 
+/** What a launch command's tokenizer says of the vocabulary; texts are of the
+ *  job's arena. */
+typedef struct me_vocabulary_said {
+    uint64_t tokens; /**< 0: no tokenizer was named */
+    me_vocabulary_source source;
+    const char *type; /**< of the tokenizer */
+    const char *from; /**< file or name */
+} me_vocabulary_said;
+
 struct me_config_private {
     me_arena *text;             /**< of the lists of flags */
     bool is_set[ME_OPTION_MAX]; /**< by its index in the option table */
-    bool has_launch;            /**< a launch command of Megatron-LM was read */
+    me_vocabulary_said vocabulary;
+    bool has_launch; /**< a launch command of Megatron-LM was read */
     int32_t n_said[ME_CONFIG_SAID_LISTS]; /**< entries before derived ones */
 };
 
@@ -120,6 +131,10 @@ me_status me_divides(const char *b_name, uint64_t b, const char *a_name,
  * speaks. */
 me_status me_config_validate(const me_config *config,
                              me_diag *diag) ME_MUST_CHECK;
+
+/** Say where the vocabulary comes from, if a tokenizer decides it
+ *  (megatron/vocabulary.c). */
+me_status me_vocabulary_note(me_config *config, me_diag *diag) ME_MUST_CHECK;
 
 /** List the option values that are not modelled; see notes.c. */
 me_status me_config_note(me_config *config, me_diag *diag) ME_MUST_CHECK;

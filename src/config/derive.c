@@ -69,7 +69,9 @@ static void derive_model(me_config *config)
         m->max_position_embeddings = m->seq_length;
     }
     if (m->vocab_size == 0) {
-        m->vocab_size = m->padded_vocab_size;
+        m->vocab_size = m->padded_vocab_size != 0
+                            ? m->padded_vocab_size
+                            : config->own->vocabulary.tokens;
     }
     if (m->padded_vocab_size == 0) {
         m->padded_vocab_size =

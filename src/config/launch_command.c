@@ -4,25 +4,11 @@
 #include "base/parse.h"
 #include "base/python_number.h"
 #include "config/config_private.h"
-#include "config/megatron/megatron_arguments.h"
-#include "config/torchtitan/torchtitan.h"
+#include "config/launch_script.h"
 #include "config/wrappers.h"
 
 #include <stdio.h>
 #include <string.h>
-
-/** A script of a framework's, and who reads the flags behind it. */
-typedef struct script {
-    const char *path;
-    const char *module; /**< its name after -m */
-    me_status (*read)(me_config *config, int argc, const char *const *argv,
-                      me_diag *diag);
-} script;
-
-static const script scripts[] = {
-    {"pretrain_gpt.py", "pretrain_gpt", me_megatron_read},
-    {"train.py", "torchtitan.train", me_torchtitan_read_flags},
-};
 
 /* What one kind of wrapper says of the number of processes; 0: nothing. */
 typedef struct counts {
@@ -43,7 +29,7 @@ typedef struct walk {
     counts torchrun;
     counts environment; /* WORLD_SIZE=8 python … */
     bool is_python;     /* the next word is a script */
-    const script *script;
+    const me_launch_script *script;
     me_diag *diag;
 } walk;
 
@@ -232,52 +218,13 @@ static me_status step_option(walk *w, const me_wrapper *wrapper,
     return status;
 }
 
-/** Is the last part of a path @p name? Copies of pretrain_gpt.py are often
- *  called my_pretrain_gpt.py; much ends in train.py. */
-static bool is_called(const char *word, const char *name)
-{
-    const size_t before = strlen(word) - strlen(name);
-    return me_ends_with(word, name) &&
-           (before == 0 || word[before - 1] == '/' || strlen(name) > 10);
-}
-
-static const script *find_script(const char *word)
-{
-    for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
-        if (is_called(word, scripts[i].path) ||
-            is_called(word, scripts[i].module)) {
-            return &scripts[i];
-        }
-    }
-    return NULL;
-}
-
 bool me_launch_names_job(int argc, const char *const *argv)
 {
     bool is_named = false;
     for (int i = 0; !is_named && i < argc; i++) {
-        is_named = find_script(argv[i]) != NULL;
+        is_named = me_launch_script_is_known(argc - i, argv + i);
     }
     return is_named;
-}
-
-/** Many a script is called train.py: torchtitan's is started as a module, lies
- *  in its package or has its flags, `--table.key`, behind it. */
-static bool is_train_of_another(const walk *w, const script *found)
-{
-    if (found->read != me_torchtitan_read_flags ||
-        is_called(word_at(w, 0), found->module) ||
-        strstr(word_at(w, 0), "torchtitan/") != NULL) {
-        return false;
-    }
-    for (int i = 1; word_at(w, i) != NULL; i++) {
-        const char *word = word_at(w, i);
-        const size_t name = strcspn(word, "=");
-        if (strncmp(word, "--", 2) == 0 && memchr(word, '.', name) != NULL) {
-            return false;
-        }
-    }
-    return true;
 }
 
 static me_status step_wrapper(walk *w, const me_wrapper *wrapper,
@@ -310,21 +257,17 @@ static me_status step_to_flags(walk *w)
     while (word_at(w, 0) != NULL) {
         const char *word = word_at(w, 0);
         const me_wrapper *wrapper = me_wrapper_find(word);
-        const script *found = find_script(word);
-        if (found != NULL && is_train_of_another(w, found)) {
-            return me_fail(
-                w->diag, ME_ERR_UNSUPPORTED,
-                "'%.80s' has no flag of torchtitan's behind it, such "
-                "as --job.config_file FILE: of scripts with this "
-                "name torchtitan's alone is modelled",
-                word);
+        const me_launch_script *found = NULL;
+        me_status status = me_launch_script_choose(
+            w->config, w->argc - w->at, w->argv + w->at, w->diag, &found);
+        if (status != ME_OK) {
+            return status;
         }
         if (found != NULL || (w->at == 0 && word[0] == '-')) {
-            w->script = found != NULL ? found : &scripts[0];
+            w->script = found != NULL ? found : me_launch_script_default();
             w->at += word[0] != '-';
             return ME_OK;
         }
-        me_status status = ME_OK;
         if (wrapper != NULL) {
             w->at++;
             status = step_wrapper(w, wrapper, word);

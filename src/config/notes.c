@@ -122,5 +122,5 @@ me_status me_config_note(me_config *config, me_diag *diag)
             return status;
         }
     }
-    return ME_OK;
+    return me_vocabulary_note(config, diag);
 }

@@ -19,7 +19,8 @@ static me_status check_required(const me_config *config, me_diag *diag)
         {"model.num_attention_heads", "--num-attention-heads",
          m->num_attention_heads},
         {"model.seq_length", "--seq-length", m->seq_length},
-        {"model.vocab_size", "--vocab-size", m->vocab_size},
+        {"model.vocab_size", "--tokenizer-type and the tokenizer's files",
+         m->vocab_size},
         {"train.micro_batch_size", "--micro-batch-size",
          config->train.micro_batch_size},
     };
@@ -27,10 +28,8 @@ static me_status check_required(const me_config *config, me_diag *diag)
     for (size_t i = 0; i < sizeof required / sizeof required[0]; i++) {
         if (required[i].value == 0) {
             return me_fail(diag, ME_ERR_CONFIG,
-                           "%s is not given (in a launch command %s)%s",
-                           required[i].option, required[i].flag,
-                           i == 4 ? ": memest does not read tokenizer files"
-                                  : "");
+                           "%s is not given (in a launch command %s)",
+                           required[i].option, required[i].flag);
         }
     }
     return ME_OK;

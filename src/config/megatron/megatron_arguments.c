@@ -325,32 +325,6 @@ static me_status settle_modules(me_config *config, const me_flag_uses *uses,
     return status;
 }
 
-/* Only NullTokenizer takes its vocabulary from the flag; the files of the
- * others are not read. */
-static me_status settle_tokenizer(me_config *config, const me_flag_uses *uses,
-                                  me_diag *diag)
-{
-    const me_flag_use *use = me_flag_use_find(uses, "--tokenizer-type");
-    if (use == NULL || strncmp(use->values[0], "Null", 4) == 0 ||
-        config->model.padded_vocab_size != 0) {
-        return ME_OK;
-    }
-    if (config->model.vocab_size == 0 &&
-        strcmp(use->values[0], "GPT2BPETokenizer") == 0) {
-        const me_status status =
-            me_config_set(config, "model.vocab_size", "50257", diag);
-        if (status != ME_OK) {
-            return status;
-        }
-    }
-    if (config->model.vocab_size == 0) {
-        return ME_OK;
-    }
-    return me_config_assume(
-        config, diag, "the vocabulary of %s has %llu tokens", use->values[0],
-        (unsigned long long)config->model.vocab_size);
-}
-
 static me_status apply(me_config *config, const me_flag_uses *uses,
                        me_diag *diag)
 {
@@ -374,7 +348,7 @@ static me_status apply(me_config *config, const me_flag_uses *uses,
         status = list_flags(config, uses, diag);
     }
     if (status == ME_OK) {
-        status = settle_tokenizer(config, uses, diag);
+        status = me_vocabulary_settle(config, uses, diag);
     }
     return status;
 }

@@ -39,6 +39,16 @@ me_status me_flag_uses_read(me_config *config, int argc,
                             const char *const *argv, me_diag *diag,
                             me_flag_uses *uses_out) ME_MUST_CHECK;
 
+/**
+ * Find the vocabulary of the tokenizer that the flags name: in its files, by its
+ * name, or the usual one of its type. What it is counted to counts, whatever
+ * `--vocab-size` says: as in Megatron-LM only NullTokenizer looks at that. Local.
+ *
+ * @return ME_OK; failures of the tokenizer's files; ME_ERR_NOMEM
+ */
+me_status me_vocabulary_settle(me_config *config, const me_flag_uses *uses,
+                               me_diag *diag) ME_MUST_CHECK;
+
 /** The use of @p name that counts, or NULL. Local. */
 const me_flag_use *me_flag_use_find(const me_flag_uses *uses, const char *name);
 

@@ -108,6 +108,12 @@ static void test_launch__commands_that_are_wrong(void **state)
          "'pretrain_t5.py' is not modelled"},
         {"fish pretrain_gpt.py", ME_ERR_UNSUPPORTED,
          "'fish' is no program that memest knows"},
+        {"torchrun pretrain_t5.py --num-layers 2 --hidden-size 64",
+         ME_ERR_UNSUPPORTED, "'pretrain_t5.py' builds no GPT"},
+        {"torchrun train.py --hidden-size 64", ME_ERR_UNSUPPORTED,
+         "no flag of torchtitan's"},
+        {"torchrun pretrain_qwen.py --micro-batch-size 1", ME_ERR_UNSUPPORTED,
+         "'pretrain_qwen.py' is not modelled"},
         {"python pretrain_gpt.py 4", ME_ERR_SYNTAX, "'4' belongs to no flag"},
     };
 
@@ -119,6 +125,36 @@ static void test_launch__commands_that_are_wrong(void **state)
             fail_msg("%s: %s", cases[i].command, diag.text);
         }
         assert_int_equal(status, cases[i].status);
+        me_config_destroy(config);
+    }
+}
+
+/* Scripts of forks are called as they like, but have Megatron-LM's flags. What a
+ * name tells is assumed; what it does not is not modelled. */
+static void test_launch__scripts_with_names_of_their_own(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *script;
+        int not_modelled;
+    } cases[] = {
+        {"pretrain_qwen.py", 0}, {"a/b/pretrain_mcore_llama.py", 0},
+        {"train.py", 0},         {"finetune_mistral_7b.py", 0},
+        {"start.py", 1},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char command[256];
+        (void)snprintf(command, sizeof command,
+                       "torchrun --nproc-per-node 2 %s --num-layers 2 "
+                       "--hidden-size 64",
+                       cases[i].script);
+        me_config *config = me_config_create();
+        assert_int_equal(read_command(config, command, NULL), ME_OK);
+        assert_int_equal(config->model.num_layers, 2);
+        assert_int_equal(config->not_modelled.count, cases[i].not_modelled);
+        assert_int_equal(config->assumptions.count + cases[i].not_modelled, 1);
         me_config_destroy(config);
     }
 }
@@ -295,6 +331,7 @@ int main(void)
         cmocka_unit_test(test_launch__innermost_launcher_fills_a_node),
         cmocka_unit_test(test_launch__world_sizes),
         cmocka_unit_test(test_launch__commands_that_are_wrong),
+        cmocka_unit_test(test_launch__scripts_with_names_of_their_own),
         cmocka_unit_test(test_launch__environment_is_kept),
         cmocka_unit_test(test_launch__several_jobs_are_mentioned),
         cmocka_unit_test(test_launch__foreign_text_is_cleaned),

@@ -399,16 +399,6 @@ static void test_megatron__attention_variables(void **state)
     }
 }
 
-static void test_megatron__gpt2_tokenizer_has_a_known_size(void **state)
-{
-    (void)state;
-    static const char *const flags[] = {"--tokenizer-type", "GPT2BPETokenizer"};
-    me_config *config = me_config_create();
-    assert_int_equal(me_config_read_launch(config, 2, flags, NULL), ME_OK);
-    assert_int_equal(config->model.vocab_size, 50257);
-    me_config_destroy(config);
-}
-
 /* Numbers as Python writes them; a float where forks have one, and the words of
  * forks for choices. */
 static void test_megatron__takes_what_argparse_takes(void **state)
@@ -455,7 +445,6 @@ int main(void)
         cmocka_unit_test(test_megatron__takes_what_argparse_takes),
         cmocka_unit_test(test_megatron__transformer_engine_is_the_default),
         cmocka_unit_test(test_megatron__attention_variables),
-        cmocka_unit_test(test_megatron__gpt2_tokenizer_has_a_known_size),
         cmocka_unit_test(test_megatron__decreases_a_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

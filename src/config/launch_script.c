@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/launch_script.h"
+
+#include "base/parse.h"
+#include "config/megatron/megatron_arguments.h"
+#include "config/torchtitan/torchtitan.h"
+
+#include <string.h>
+
+static const me_launch_script scripts[] = {
+    {"pretrain_gpt.py", "pretrain_gpt", me_megatron_read},
+    {"train.py", "torchtitan.train", me_torchtitan_read_flags},
+};
+
+/* Words in the names of scripts that Megatron-LM core_v0.19.0 and its forks
+ * have for models that are no GPT. */
+static const char *const others[] = {
+    "bert",   "t5",   "vlm",        "vision", "retro",     "ict",       "mamba",
+    "hybrid", "mimo", "multimodal", "realm",  "biencoder", "diffusion", "rl",
+};
+
+/* And for GPTs that are built from flags. */
+static const char *const decoders[] = {
+    "gpt",       "llama",    "qwen",     "mistral",  "mixtral",
+    "deepseek",  "baichuan", "internlm", "yi",       "falcon",
+    "starcoder", "glm",      "moe",      "pretrain", "train",
+};
+
+const me_launch_script *me_launch_script_default(void)
+{
+    return &scripts[0];
+}
+
+/** Is the last part of a path @p name? */
+static bool is_called(const char *word, const char *name)
+{
+    const size_t before = strlen(word) - strlen(name);
+    return me_ends_with(word, name) &&
+           (before == 0 || word[before - 1] == '/' || strlen(name) > 10);
+}
+
+static const me_launch_script *find(const char *word)
+{
+    for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
+        if (is_called(word, scripts[i].path) ||
+            is_called(word, scripts[i].module)) {
+            return &scripts[i];
+        }
+    }
+    return NULL;
+}
+
+/** Is it a train.py of somebody else? torchtitan's is started as a module, lies
+ *  in its package or has its flags, `--table.key`, behind it. */
+static bool is_foreign(const me_launch_script *script, int argc,
+                       const char *const *argv)
+{
+    if (script->read != me_torchtitan_read_flags ||
+        is_called(argv[0], script->module) ||
+        strstr(argv[0], "torchtitan/") != NULL) {
+        return false;
+    }
+    for (int i = 1; i < argc; i++) {
+        const size_t name = strcspn(argv[i], "=");
+        if (strncmp(argv[i], "--", 2) == 0 &&
+            memchr(argv[i], '.', name) != NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool has_flag(int argc, const char *const *argv, const char *flag)
+{
+    const size_t length = strlen(flag);
+    for (int i = 1; i < argc; i++) {
+        if (strncmp(argv[i], flag, length) == 0 &&
+            (argv[i][length] == '\0' || argv[i][length] == '=')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Is one of @p words a part of @p name between `_`, `-`, `.` and digits? */
+static bool names_one(const char *name, const char *const *words, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const size_t length = strlen(words[i]);
+        for (const char *at = strstr(name, words[i]); at != NULL;
+             at = strstr(at + 1, words[i])) {
+            const bool begins = at == name || strchr("_-.", at[-1]) != NULL;
+            const bool ends = at[length] == '\0' ||
+                              strchr("_-.0123456789", at[length]) != NULL;
+            if (begins && ends) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/** Say that it is read as another script; what a name does not tell at all may
+ *  be anything. */
+static me_status say(me_config *config, const char *name, me_diag *diag)
+{
+    const me_effect effect = ME_EITHER(ANY);
+    if (names_one(name, decoders, sizeof decoders / sizeof decoders[0])) {
+        return me_config_assume(
+            config, diag,
+            "%.80s builds what Megatron-LM's pretrain_gpt.py "
+            "builds of these flags",
+            name);
+    }
+    return me_config_add_not_modelled(
+        config, name, "read as Megatron-LM's pretrain_gpt.py", effect, diag);
+}
+
+static bool has_flags_of_megatron(int argc, const char *const *argv)
+{
+    return me_ends_with(argv[0], ".py") &&
+           has_flag(argc, argv, "--num-layers") &&
+           has_flag(argc, argv, "--hidden-size");
+}
+
+/** A script with a name of its own, but Megatron-LM's flags. */
+static me_status guess(me_config *config, int argc, const char *const *argv,
+                       me_diag *diag, const me_launch_script **script_out)
+{
+    const char *slash = strrchr(argv[0], '/');
+    const char *name = slash == NULL ? argv[0] : slash + 1;
+    if (!has_flags_of_megatron(argc, argv)) {
+        return ME_OK;
+    }
+    if (names_one(name, others, sizeof others / sizeof others[0])) {
+        return me_fail(diag, ME_ERR_UNSUPPORTED,
+                       "'%.80s' builds no GPT, by its name: of Megatron-LM's "
+                       "scripts pretrain_gpt.py is modelled",
+                       name);
+    }
+    *script_out = me_launch_script_default();
+    return say(config, name, diag);
+}
+
+bool me_launch_script_is_known(int argc, const char *const *argv)
+{
+    return find(argv[0]) != NULL || has_flags_of_megatron(argc, argv);
+}
+
+me_status me_launch_script_choose(me_config *config, int argc,
+                                  const char *const *argv, me_diag *diag,
+                                  const me_launch_script **script_out)
+{
+    const me_launch_script *found = find(argv[0]);
+    const bool foreign = found != NULL && is_foreign(found, argc, argv);
+    *script_out = foreign ? NULL : found;
+    const me_status status = *script_out == NULL
+                                 ? guess(config, argc, argv, diag, script_out)
+                                 : ME_OK;
+    if (status != ME_OK || *script_out != NULL || !foreign) {
+        return status;
+    }
+    return me_fail(diag, ME_ERR_UNSUPPORTED,
+                   "'%.80s' has no flag of torchtitan's behind it, such as "
+                   "--job.config_file FILE: of scripts with this name "
+                   "torchtitan's alone is modelled",
+                   argv[0]);
+}

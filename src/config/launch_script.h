@@ -1,0 +1,44 @@
+/**
+ * @file
+ * The training script of a launch command: whose it is, and who reads the flags
+ * behind it.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_CONFIG_LAUNCH_SCRIPT_H
+#define MEMEST_CONFIG_LAUNCH_SCRIPT_H
+
+#include "config/config.h"
+
+/** A script of a framework's; static. */
+typedef struct me_launch_script {
+    const char *path;
+    const char *module; /**< its name after -m */
+    me_status (*read)(me_config *config, int argc, const char *const *argv,
+                      me_diag *diag);
+} me_launch_script;
+
+/** The script that a command without one means: Megatron-LM's pretrain_gpt.py.
+ *  Local. */
+const me_launch_script *me_launch_script_default(void);
+
+/** Is @p argv[0] a training script that me_launch_script_choose() reads? Local.
+ */
+bool me_launch_script_is_known(int argc, const char *const *argv);
+
+/**
+ * Is @p argv[0] a training script that memest reads? By its name, or by flags of
+ * Megatron-LM behind a script with a name of its own, which is then read as
+ * pretrain_gpt.py; the job says so. Local.
+ *
+ * @param argv        a word of the command and what follows it
+ * @param script_out  NULL: it is no script, or of nobody whom memest knows
+ * @return ME_OK; ME_ERR_UNSUPPORTED for a script of another model or framework;
+ *         ME_ERR_NOMEM
+ */
+me_status
+me_launch_script_choose(me_config *config, int argc, const char *const *argv,
+                        me_diag *diag,
+                        const me_launch_script **script_out) ME_MUST_CHECK;
+
+#endif /* MEMEST_CONFIG_LAUNCH_SCRIPT_H */

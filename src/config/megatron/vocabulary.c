@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The vocabulary, as Megatron-LM's tokenizers say it (core_v0.19.0,
+ * core/tokenizers/utils/build_tokenizer.py). */
+#include "config/config_private.h"
+#include "config/megatron/megatron_arguments.h"
+#include "config/tokenizer/tokenizer.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/** pretrain_gpt.py, args_defaults. */
+static const char default_type[] = "GPT2BPETokenizer";
+
+static const char *value_of(const me_flag_uses *uses, const char *flag)
+{
+    const me_flag_use *use = me_flag_use_find(uses, flag);
+    return use == NULL || use->n_values == 0 ? NULL : use->values[0];
+}
+
+static const char *variable(const void *self, const char *name)
+{
+    return me_config_variable(self, name);
+}
+
+static me_status keep(me_config *config, const char *type,
+                      const me_vocabulary *vocabulary, me_diag *diag)
+{
+    me_vocabulary_said *said = &config->own->vocabulary;
+    *said = (me_vocabulary_said){
+        .tokens = vocabulary->tokens,
+        .source = vocabulary->source,
+        .type = me_arena_strdup(config->own->text, type),
+        .from =
+            me_arena_strdup(config->own->text, me_str_text(&vocabulary->from)),
+    };
+    if (said->type == NULL || said->from == NULL) {
+        said->tokens = 0;
+        return me_fail(diag, ME_ERR_NOMEM, "no memory for the tokenizer");
+    }
+    return ME_OK;
+}
+
+/** Counted tokens are the job's; of others a flag knows better. */
+static me_status decide(me_config *config, const char *type,
+                        const me_vocabulary *vocabulary, me_diag *diag)
+{
+    char number[24];
+    if (vocabulary->source == ME_VOCABULARY_COUNTED ||
+        config->model.vocab_size == 0) {
+        const me_status status = keep(config, type, vocabulary, diag);
+        if (status != ME_OK || vocabulary->source != ME_VOCABULARY_COUNTED) {
+            return status;
+        }
+        (void)snprintf(number, sizeof number, "%" PRIu64, vocabulary->tokens);
+        return me_config_set(config, "model.vocab_size", number, diag);
+    }
+    return me_config_assume(config, diag,
+                            "the vocabulary of %s has %" PRIu64 " tokens", type,
+                            config->model.vocab_size);
+}
+
+me_status me_vocabulary_settle(me_config *config, const me_flag_uses *uses,
+                               me_diag *diag)
+{
+    const me_flag_use *specials =
+        me_flag_use_find(uses, "--tokenizer-special-tokens");
+    const char *given = value_of(uses, "--tokenizer-type");
+    me_tokenizer tokenizer = {
+        .type = given == NULL ? default_type : given,
+        .model = value_of(uses, "--tokenizer-model"),
+        .vocab_file = value_of(uses, "--vocab-file"),
+        .specials = specials == NULL ? NULL : specials->values,
+        .n_specials = specials == NULL ? 0 : (size_t)specials->n_values,
+        .variable = variable,
+        .self = config,
+    };
+    if (strncmp(tokenizer.type, "Null", 4) == 0 ||
+        config->model.padded_vocab_size != 0 ||
+        (given == NULL && config->model.vocab_size != 0)) {
+        return ME_OK;
+    }
+    me_vocabulary vocabulary = {0};
+    me_status status = me_tokenizer_count(&tokenizer, diag, &vocabulary);
+    if (status == ME_OK) {
+        status = decide(config, tokenizer.type, &vocabulary, diag);
+    }
+    me_str_fini(&vocabulary.from);
+    return status;
+}
+
+me_status me_vocabulary_note(me_config *config, me_diag *diag)
+{
+    const me_vocabulary_said *said = &config->own->vocabulary;
+    char note[256];
+    if (said->tokens == 0 || config->model.vocab_size != said->tokens ||
+        (said->source != ME_VOCABULARY_COUNTED &&
+         me_option_is_set(me_option_find("model.vocab_size"), config))) {
+        return ME_OK; /* somebody knows better */
+    }
+    switch (said->source) {
+    case ME_VOCABULARY_COUNTED:
+        return me_config_assume(config, diag,
+                                "the vocabulary has %" PRIu64
+                                " tokens, counted in %s",
+                                said->tokens, said->from);
+    case ME_VOCABULARY_KNOWN:
+        return me_config_assume(config, diag,
+                                "the vocabulary of %s has %" PRIu64 " tokens",
+                                said->from, said->tokens);
+    case ME_VOCABULARY_TAKEN: break;
+    }
+    (void)snprintf(note, sizeof note,
+                   "%.100s is not on this machine: %" PRIu64
+                   " tokens are taken, as is usual of %s; "
+                   "--set model.vocab_size=N says how many there are",
+                   said->from, said->tokens, said->type);
+    const me_effect effect = ME_EITHER(ANY);
+    return me_config_add_not_modelled(config, "the tokenizer's vocabulary",
+                                      note, effect, diag);
+}

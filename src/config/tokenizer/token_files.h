@@ -1,0 +1,58 @@
+/**
+ * @file
+ * The files of tokenizers, and how many tokens are in them. Only numbers and
+ * names of tokens are read; nothing is tokenized.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_CONFIG_TOKENIZER_TOKEN_FILES_H
+#define MEMEST_CONFIG_TOKENIZER_TOKEN_FILES_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    ME_TOKEN_ID_MAX = 1 << 26,  /**< of a token; more is no vocabulary */
+    ME_TOKEN_SPECIALS_MAX = 512 /**< tokens that a launch command adds */
+};
+
+/** Tokens by their numbers, and those that a command wants to add. All zero is
+ *  an empty one. */
+typedef struct me_token_set {
+    uint64_t *bits; /**< owned: bit i of word i / 64 is token i's */
+    size_t n_words;
+    uint64_t n_tokens;           /**< different ones */
+    const char *const *specials; /**< borrowed; NULL: none */
+    size_t n_specials;
+    bool has_special[ME_TOKEN_SPECIALS_MAX]; /**< that the files have already */
+} me_token_set;
+
+/** Give back what the set has of its own. */
+void me_token_set_fini(me_token_set *set);
+
+/** The tokens of the files and of the command together. Local. */
+uint64_t me_token_set_count(const me_token_set *set);
+
+/** Adds the tokens of one file to a set.
+ *
+ *  @return ME_OK; ME_ERR_SYNTAX naming file and place; ME_ERR_IO; ME_ERR_NOMEM */
+typedef me_status me_token_reader(me_token_set *set, const char *path,
+                                  me_diag *diag);
+
+/** `tokenizer.json` of Hugging Face's tokenizers library: `model.vocab`, an
+ *  object or a list, and `added_tokens`. */
+me_token_reader me_tokens_of_tokenizer_json;
+/** An object of tokens and their numbers: `vocab.json`, `added_tokens.json`. */
+me_token_reader me_tokens_of_vocab_json;
+/** `added_tokens_decoder` of `tokenizer_config.json`: numbers are its keys. */
+me_token_reader me_tokens_of_tokenizer_config;
+/** A token a line: BERT's `vocab.txt`, and tiktoken's files. */
+me_token_reader me_tokens_of_lines;
+/** A SentencePiece model: a protocol buffer (sentencepiece_model.proto) whose
+ *  field 1, repeated, is a piece; of a piece field 1 is its text. */
+me_token_reader me_tokens_of_sentencepiece;
+
+#endif /* MEMEST_CONFIG_TOKENIZER_TOKEN_FILES_H */

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/tokenizer/tokenizer.h"
+
+#include "base/parse.h"
+#include "config/tokenizer/token_files.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+    GPT2_TOKENS = 50257,
+    LLAMA2_TOKENS = 32000,
+    BERT_CASED_TOKENS = 28996,
+    BERT_UNCASED_TOKENS = 30522,
+    TIKTOKEN_TOKENS = 1 << 17, /* tiktoken_tokenizer.py: the default */
+    USUAL_TOKENS = 1 << 17,    /* of models since 2024 */
+    BERT_EXTRA_TOKENS = 100 /* build_tokenizer.py: <extra_id_0> … of cased */
+};
+
+/** A file by its name, and who reads it. */
+typedef struct token_file {
+    const char *name;
+    me_token_reader *read;
+} token_file;
+
+/* What holds a folder's tokens: the first that is there. */
+static const token_file main_files[] = {
+    {"tokenizer.json", me_tokens_of_tokenizer_json},
+    {"vocab.json", me_tokens_of_vocab_json},
+    {"tokenizer.model", me_tokens_of_sentencepiece},
+    {"vocab.txt", me_tokens_of_lines},
+};
+
+/* What adds to them. */
+static const token_file added_files[] = {
+    {"added_tokens.json", me_tokens_of_vocab_json},
+    {"tokenizer_config.json", me_tokens_of_tokenizer_config},
+};
+
+/** How Megatron-LM counts the tokens of a type. */
+typedef struct tokenizer_type {
+    const char *name;
+    me_token_reader *read; /**< NULL: by the name of the file */
+    uint64_t usual;        /**< where nothing is known of its files */
+    uint64_t extra;        /**< that the type adds */
+    bool is_usual_known;   /**< practically everybody has the usual ones */
+    bool has_vocab_file;   /**< `--vocab-file`, else `--tokenizer-model` */
+    bool is_fixed;         /**< its size does not depend on the file */
+} tokenizer_type;
+
+static const tokenizer_type types[] = {
+    {.name = "GPT2BPETokenizer",
+     .read = me_tokens_of_vocab_json,
+     .usual = GPT2_TOKENS,
+     .is_usual_known = true,
+     .has_vocab_file = true},
+    {.name = "BertWordPieceLowerCase",
+     .read = me_tokens_of_lines,
+     .usual = BERT_UNCASED_TOKENS,
+     .is_usual_known = true,
+     .has_vocab_file = true},
+    {.name = "BertWordPieceCase",
+     .read = me_tokens_of_lines,
+     .usual = BERT_CASED_TOKENS,
+     .is_usual_known = true,
+     .extra = BERT_EXTRA_TOKENS,
+     .has_vocab_file = true},
+    {.name = "Llama2Tokenizer",
+     .read = me_tokens_of_sentencepiece,
+     .usual = LLAMA2_TOKENS},
+    {.name = "GPTSentencePieceTokenizer",
+     .read = me_tokens_of_sentencepiece,
+     .usual = USUAL_TOKENS},
+    {.name = "SentencePieceTokenizer",
+     .read = me_tokens_of_sentencepiece,
+     .usual = USUAL_TOKENS},
+    {.name = "HuggingFaceTokenizer", .usual = USUAL_TOKENS},
+    {.name = "SFTTokenizer", .usual = USUAL_TOKENS},
+    {.name = "MultimodalTokenizer", .usual = USUAL_TOKENS},
+    {.name = "TikTokenizer",
+     .usual = TIKTOKEN_TOKENS,
+     .is_usual_known = true,
+     .is_fixed = true},
+};
+
+static const tokenizer_type *find_type(const char *name)
+{
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        if (strcmp(types[i].name, name) == 0) {
+            return &types[i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+static bool is_there(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0;
+}
+
+/** Read @p file of @p folder if it is there. */
+static me_status read_of(const char *folder, const token_file *file,
+                         me_token_set *set, me_diag *diag, bool *found_out)
+{
+    me_str path = {0};
+    me_str_printf(&path, "%s/%s", folder, file->name);
+    me_status status = me_str_status(&path);
+    *found_out = status == ME_OK && is_there(me_str_text(&path));
+    if (*found_out) {
+        status = file->read(set, me_str_text(&path), diag);
+    } else if (status != ME_OK) {
+        status = me_fail(diag, status, "%s: no memory for its name", folder);
+    }
+    me_str_fini(&path);
+    return status;
+}
+
+static me_status read_folder(const char *folder, me_token_set *set,
+                             me_diag *diag)
+{
+    bool is_found = false;
+    me_status status = ME_OK;
+    for (size_t i = 0; status == ME_OK && !is_found &&
+                       i < sizeof main_files / sizeof main_files[0];
+         i++) {
+        status = read_of(folder, &main_files[i], set, diag, &is_found);
+    }
+    if (status == ME_OK && !is_found) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "%s: holds no tokenizer: none of tokenizer.json, "
+                       "vocab.json, tokenizer.model and vocab.txt is in it",
+                       folder);
+    }
+    for (size_t i = 0;
+         status == ME_OK && i < sizeof added_files / sizeof added_files[0];
+         i++) {
+        status = read_of(folder, &added_files[i], set, diag, &is_found);
+    }
+    return status;
+}
+
+/** One file, whose name says what it is where the type does not. */
+static me_status read_file(const tokenizer_type *type, const char *path,
+                           me_token_set *set, me_diag *diag)
+{
+    if (type->read != NULL) {
+        return type->read(set, path, diag);
+    }
+    for (size_t i = 0; i < sizeof main_files / sizeof main_files[0]; i++) {
+        if (me_ends_with(path, main_files[i].name)) {
+            return main_files[i].read(set, path, diag);
+        }
+    }
+    return me_ends_with(path, ".json")
+               ? me_tokens_of_tokenizer_json(set, path, diag)
+               : me_tokens_of_sentencepiece(set, path, diag);
+}
+
+/** @name Hugging Face's cache (huggingface_hub, constants.py and
+ *  file_download.py): CACHE/models--ORG--NAME/snapshots/REVISION
+ *  @{ */
+static const char *variable(const me_tokenizer *t, const char *name)
+{
+    const char *value = t->variable(t->self, name);
+    return value != NULL ? value : getenv(name);
+}
+
+static void append_cache(const me_tokenizer *t, me_str *path)
+{
+    static const char *const places[][2] = {
+        {"HF_HUB_CACHE", ""},
+        {"HUGGINGFACE_HUB_CACHE", ""},
+        {"HF_HOME", "/hub"},
+        {"XDG_CACHE_HOME", "/huggingface/hub"},
+        {"HOME", "/.cache/huggingface/hub"},
+    };
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        const char *value = variable(t, places[i][0]);
+        if (value != NULL && value[0] != '\0') {
+            me_str_printf(path, "%s%s", value, places[i][1]);
+            return;
+        }
+    }
+}
+
+/** The revision with the least name: a cache has one, as a rule. */
+static void append_revision(me_str *path)
+{
+    DIR *snapshots = opendir(me_str_text(path));
+    char least[256] = "";
+    for (const struct dirent *entry = snapshots == NULL ? NULL
+                                                        : readdir(snapshots);
+         entry != NULL; entry = readdir(snapshots)) {
+        if (entry->d_name[0] != '.' && strlen(entry->d_name) < sizeof least &&
+            (least[0] == '\0' || strcmp(entry->d_name, least) < 0)) {
+            memcpy(least, entry->d_name, strlen(entry->d_name) + 1);
+        }
+    }
+    if (snapshots != NULL) {
+        (void)closedir(snapshots);
+    }
+    me_str_printf(path, "/%s", least);
+}
+
+/** The folder of @p name in the cache; it need not be there. */
+static void append_cached(const me_tokenizer *t, const char *name, me_str *path)
+{
+    append_cache(t, path);
+    me_str_append(path, "/models--");
+    for (const char *c = name; *c != '\0'; c++) {
+        me_str_append_n(path, *c == '/' ? "--" : c, *c == '/' ? 2 : 1);
+    }
+    me_str_append(path, "/snapshots");
+    append_revision(path);
+}
+
+/** @} */
+
+/** Could it be a name on the Hub, and no path? */
+static bool is_hub_name(const char *name)
+{
+    const char *slash = strchr(name, '/');
+    return name[0] != '/' && name[0] != '.' && name[0] != '$' &&
+           (slash == NULL || strchr(slash + 1, '/') == NULL);
+}
+
+/** Files that are not here: what their name or the type tells. */
+static void take_usual(const tokenizer_type *type, const char *name,
+                       me_vocabulary *out)
+{
+    const uint64_t known = name == NULL ? 0 : me_tokenizer_known(name);
+    out->source = known > 0 || type->is_usual_known ? ME_VOCABULARY_KNOWN
+                                                    : ME_VOCABULARY_TAKEN;
+    out->tokens =
+        (known > 0 && !type->is_fixed ? known : type->usual) + type->extra;
+}
+
+static me_status count_files(const me_tokenizer *t, const tokenizer_type *type,
+                             const char *path, me_diag *diag,
+                             me_vocabulary *out)
+{
+    me_token_set set = {.specials = t->specials,
+                        .n_specials = t->n_specials < ME_TOKEN_SPECIALS_MAX
+                                          ? t->n_specials
+                                          : ME_TOKEN_SPECIALS_MAX};
+    const me_status status = is_folder(path)
+                                 ? read_folder(path, &set, diag)
+                                 : read_file(type, path, &set, diag);
+    out->source = ME_VOCABULARY_COUNTED;
+    out->tokens = me_token_set_count(&set) + type->extra;
+    me_token_set_fini(&set);
+    return status;
+}
+
+me_status me_tokenizer_count(const me_tokenizer *t, me_diag *diag,
+                             me_vocabulary *out)
+{
+    const tokenizer_type *type = find_type(t->type);
+    if (type == NULL) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--tokenizer-type %.60s: memest does not know how many "
+                       "tokens it has",
+                       t->type);
+    }
+    const char *name = type->has_vocab_file && t->vocab_file != NULL
+                           ? t->vocab_file
+                           : t->model;
+    me_status status = ME_OK;
+    me_str_append(&out->from,
+                  name == NULL || type->is_usual_known ? type->name : name);
+    if (type->is_fixed || name == NULL) {
+        take_usual(type, name, out);
+    } else if (is_there(name)) {
+        status = count_files(t, type, name, diag, out);
+    } else if (is_hub_name(name)) {
+        me_str cached = {0};
+        append_cached(t, name, &cached);
+        if (me_str_status(&cached) == ME_OK &&
+            is_folder(me_str_text(&cached)) &&
+            !me_ends_with(me_str_text(&cached), "/")) {
+            status = count_files(t, type, me_str_text(&cached), diag, out);
+        } else {
+            take_usual(type, name, out);
+        }
+        me_str_fini_piece(&cached, &out->from);
+    } else {
+        take_usual(type, name, out);
+    }
+    if (status == ME_OK && me_str_status(&out->from) != ME_OK) {
+        status = me_fail(diag, ME_ERR_NOMEM, "no memory for the tokenizer");
+    }
+    return status;
+}

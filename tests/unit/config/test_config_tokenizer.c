@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/config.h"
+#include "config/launch_command.h"
+#include "config/options.h"
+#include "config/tokenizer/tokenizer.h"
+#include "support/test.h"
+
+#include <string.h>
+
+#define FILES SOURCE_DIR "/tests/unit/config/tokenizers"
+
+static const char *cache(const void *self, const char *name)
+{
+    return strcmp(name, "HF_HUB_CACHE") == 0 ? self : NULL;
+}
+
+/** A tokenizer of files, and what it must have. */
+typedef struct counted {
+    const char *type;
+    const char *model;
+    const char *vocab_file;
+    size_t n_specials;
+    uint64_t tokens;
+    me_vocabulary_source source;
+} counted;
+
+static void check_count(const counted *c)
+{
+    static const char *const specials[] = {"<x>", "<y>"};
+    const me_tokenizer tokenizer = {.type = c->type,
+                                    .model = c->model,
+                                    .vocab_file = c->vocab_file,
+                                    .specials = specials,
+                                    .n_specials = c->n_specials,
+                                    .variable = cache,
+                                    .self = FILES "/hub"};
+    me_vocabulary vocabulary = {0};
+    me_diag diag = {.status = ME_OK};
+    const me_status status = me_tokenizer_count(&tokenizer, &diag, &vocabulary);
+    if (status != ME_OK || vocabulary.tokens != c->tokens ||
+        vocabulary.source != c->source) {
+        fail_msg("%s of %s: %s, %lu tokens", c->type,
+                 c->model == NULL ? "" : c->model, diag.text,
+                 (unsigned long)vocabulary.tokens);
+    }
+    me_str_fini(&vocabulary.from);
+}
+
+/* What each kind of file says: the JSON files have numbers 0 to 4, 5 beside,
+ * 6 in the second file alone; the model five pieces. */
+static void test_tokenizer__counts_files(void **state)
+{
+    (void)state;
+    static const counted cases[] = {
+        {"HuggingFaceTokenizer", FILES "/hf", NULL, 0, 7,
+         ME_VOCABULARY_COUNTED},
+        {"HuggingFaceTokenizer", FILES "/hf", NULL, 2, 8,
+         ME_VOCABULARY_COUNTED},
+        {"HuggingFaceTokenizer", FILES "/hf/tokenizer.json", NULL, 0, 6,
+         ME_VOCABULARY_COUNTED},
+        {"SFTTokenizer", FILES "/unigram", NULL, 0, 3, ME_VOCABULARY_COUNTED},
+        {"HuggingFaceTokenizer", "org/name", NULL, 0, 3, ME_VOCABULARY_COUNTED},
+        {"Llama2Tokenizer", FILES "/five.model", NULL, 0, 5,
+         ME_VOCABULARY_COUNTED},
+        {"GPTSentencePieceTokenizer", FILES "/five.model", NULL, 2, 7,
+         ME_VOCABULARY_COUNTED},
+        {"GPT2BPETokenizer", NULL, FILES "/vocab.json", 0, 3,
+         ME_VOCABULARY_COUNTED},
+        {"BertWordPieceLowerCase", NULL, FILES "/vocab.txt", 0, 4,
+         ME_VOCABULARY_COUNTED},
+        {"BertWordPieceCase", NULL, FILES "/vocab.txt", 0, 104,
+         ME_VOCABULARY_COUNTED},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        check_count(&cases[i]);
+    }
+}
+
+static void
+test_tokenizer__knows_names_of_files_that_are_elsewhere(void **state)
+{
+    (void)state;
+    static const counted cases[] = {
+        {"HuggingFaceTokenizer", "Qwen/Qwen2.5-7B", NULL, 0, 151665,
+         ME_VOCABULARY_KNOWN},
+        {"HuggingFaceTokenizer", "/nowhere/Meta-Llama-3-8B", NULL, 0, 128256,
+         ME_VOCABULARY_KNOWN},
+        {"TikTokenizer", "/nowhere/x.json", NULL, 0, 131072,
+         ME_VOCABULARY_KNOWN},
+        {"GPT2BPETokenizer", NULL, "/nowhere/v.json", 0, 50257,
+         ME_VOCABULARY_KNOWN},
+        {"Llama2Tokenizer", "/nowhere/tokenizer.model", NULL, 0, 32000,
+         ME_VOCABULARY_TAKEN},
+        {"HuggingFaceTokenizer", "org/other", NULL, 0, 131072,
+         ME_VOCABULARY_TAKEN},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        check_count(&cases[i]);
+    }
+}
+
+static void test_tokenizer__refuses_what_is_none(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *type;
+        const char *model;
+        const char *says;
+    } cases[] = {
+        {"Llama2Tokenizer", FILES "/vocab.json", "no SentencePiece model"},
+        {"HuggingFaceTokenizer", FILES "/hf/tokenizer_config.json",
+         "no \"model\""},
+        {"HuggingFaceTokenizer", FILES "/hub", "holds no tokenizer"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const me_tokenizer tokenizer = {.type = cases[i].type,
+                                        .model = cases[i].model,
+                                        .variable = cache,
+                                        .self = FILES "/hub"};
+        me_vocabulary vocabulary = {0};
+        me_diag diag = {.status = ME_OK};
+        const me_status status =
+            me_tokenizer_count(&tokenizer, &diag, &vocabulary);
+        me_str_fini(&vocabulary.from);
+        assert_int_not_equal(status, ME_OK);
+        assert_non_null(strstr(diag.text, cases[i].says));
+    }
+}
+
+/** The job of a launch with these words behind it. */
+static me_config *job(const char *const *more, int n_more, me_status wanted)
+{
+    const char *words[40] = {"python",
+                             "pretrain_gpt.py",
+                             "--num-layers",
+                             "2",
+                             "--hidden-size",
+                             "64",
+                             "--seq-length",
+                             "32",
+                             "--num-attention-heads",
+                             "4",
+                             "--micro-batch-size",
+                             "1",
+                             "--max-position-embeddings",
+                             "32"};
+    int n = 14;
+    for (int i = 0; i < n_more; i++) {
+        words[n++] = more[i];
+    }
+    me_config *config = me_config_create();
+    assert_non_null(config);
+    assert_int_equal(me_config_read_launch(config, n, words, NULL), wanted);
+    return config;
+}
+
+/* As in Megatron-LM the file counts, not --vocab-size; --set counts more. */
+static void test_tokenizer__its_file_decides(void **state)
+{
+    (void)state;
+    static const char *const words[] = {
+        "--tokenizer-type",  "Llama2Tokenizer", "--tokenizer-model",
+        FILES "/five.model", "--vocab-size",    "99"};
+    me_config *config = job(words, 6, ME_OK);
+    assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
+    assert_int_equal(config->model.vocab_size, 5);
+    assert_int_equal(config->model.padded_vocab_size, 128);
+    me_config_destroy(config);
+
+    config = job(words, 6, ME_OK);
+    assert_int_equal(me_config_set(config, "model.vocab_size", "300", NULL),
+                     ME_OK);
+    assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
+    assert_int_equal(config->model.padded_vocab_size, 384);
+    me_config_destroy(config);
+}
+
+/* pretrain_gpt.py's own type, given or not; files that are elsewhere do not
+ * matter to it. */
+static void test_tokenizer__gpt2_has_a_known_size(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"--vocab-file", "/nowhere/vocab.json",
+                                        "--tokenizer-type", "GPT2BPETokenizer"};
+    for (int n = 0; n <= 4; n += 2) {
+        me_config *config = job(words, n, ME_OK);
+        assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
+        assert_int_equal(config->model.vocab_size, 50257);
+        assert_int_equal(config->not_modelled.count, 0);
+        me_config_destroy(config);
+    }
+}
+
+/* A size that nothing tells is not modelled, until somebody gives it; a copy of
+ * the job knows as much. */
+static void test_tokenizer__a_size_that_is_taken_is_said(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"--tokenizer-type", "Llama2Tokenizer",
+                                        "--tokenizer-model",
+                                        "/nowhere/t.model"};
+    for (int is_given = 0; is_given < 2; is_given++) {
+        me_config *read = job(words, 4, ME_OK);
+        me_config *config = me_config_clone(read);
+        me_config_destroy(read);
+        assert_non_null(config);
+        if (is_given) {
+            assert_int_equal(
+                me_config_set(config, "model.vocab_size", "32000", NULL),
+                ME_OK);
+        }
+        assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
+        assert_int_equal(config->model.vocab_size, 32000);
+        assert_int_equal(config->not_modelled.count, is_given ? 0 : 1);
+        me_config_destroy(config);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tokenizer__counts_files),
+        cmocka_unit_test(
+            test_tokenizer__knows_names_of_files_that_are_elsewhere),
+        cmocka_unit_test(test_tokenizer__refuses_what_is_none),
+        cmocka_unit_test(test_tokenizer__its_file_decides),
+        cmocka_unit_test(test_tokenizer__gpt2_has_a_known_size),
+        cmocka_unit_test(test_tokenizer__a_size_that_is_taken_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
