@@ -160,6 +160,16 @@ typedef struct me_pool me_pool;
 me_status me_pool_create(const me_pool_options *options,
                          me_pool **pool_out) ME_MUST_CHECK;
 
+/**
+ * A pool in the same state, which goes on apart from this one: blocks have the
+ * same numbers in both. Local.
+ *
+ * @param clone_out  to be destroyed by the caller; it calls the same hooks
+ * @return ME_OK or ME_ERR_NOMEM
+ */
+me_status me_pool_clone(const me_pool *pool,
+                        me_pool **clone_out) ME_MUST_CHECK;
+
 /** Give the pool back; NULL is allowed. Local. */
 void me_pool_destroy(me_pool *pool);
 
