@@ -7,7 +7,7 @@
 
 enum {
     RECORDS_PER_CALL = 8, /* a request makes at most this many at a time */
-    MAX_EQUAL = 64        /* blocks that somebody may choose among */
+    MAX_EQUAL = 256       /* blocks that somebody may choose among */
 };
 
 void me_pool_emit(const me_pool *pool, me_pool_action action, uint64_t address,

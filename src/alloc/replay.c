@@ -12,8 +12,7 @@
 enum {
     MAX_POINTS = 100000, /* of a report that somebody still reads */
     SHOWN_ID = 40,
-    MAX_PASSES = 256,
-    MAX_LEARNING = 20000000 /* calls of all passes that learn */
+    SEARCH_STEPS = 2000000 /* some seconds */
 };
 
 static me_status bad_call(const replay *r, const me_stream_event *event,
@@ -36,17 +35,9 @@ static me_status do_alloc(replay *r, const me_stream_event *event)
     if (status == ME_OK && !is_new) {
         return bad_call(r, event, "allocated while it is still in use");
     }
-    const bool is_ordered = r->order != NULL && event->bytes > 0;
-    if (status == ME_OK && is_ordered) {
-        me_replay_order_expect(r->order, event->id, event->id_length);
-    }
     if (status == ME_OK) {
         status =
             me_pool_alloc(r->pool, event->bytes, event->stream, &value->block);
-    }
-    if (status == ME_OK && is_ordered &&
-        !me_replay_order_agrees(r->order, event->id, event->id_length)) {
-        return ME_ERR_MISMATCH;
     }
     if (status == ME_ERR_NOMEM) {
         return me_fail(r->diag, status, "no host memory for %zu live blocks",
@@ -126,11 +117,30 @@ static me_status do_take(replay *r, const me_stream_event *event)
                : status;
 }
 
+/* What the search found to have happened by this call. */
+static me_status follow(replay *r, const me_stream_event *event)
+{
+    const me_search_result *order = r->order;
+    if (order == NULL || !me_replay_is_call(event)) {
+        return ME_OK;
+    }
+    const uint32_t call = r->n_calls++;
+    if (call == order->n_calls) {
+        r->contradicted_line = event->line;
+    }
+    if (r->n_released == order->n_released ||
+        order->released[r->n_released] != call) {
+        return ME_OK;
+    }
+    r->released_lines[r->n_released++] = event->line;
+    return me_pool_empty_cache(r->pool);
+}
+
 static me_status do_call(replay *r, const me_stream_event *event)
 {
-    if (event->has_no_addresses && r->order != NULL) {
-        me_replay_order_give_up(r->order);
-        return ME_ERR_MISMATCH;
+    const me_status status = follow(r, event);
+    if (status != ME_OK) {
+        return status;
     }
     switch (event->kind) {
     case ME_STREAM_ALLOC: return do_alloc(r, event);
@@ -170,7 +180,20 @@ me_replay_options me_replay_options_default(void)
     return (me_replay_options){
         .pool = {.conf = me_alloc_conf_default()},
         .device = -1,
+        .max_search_steps = SEARCH_STEPS,
     };
+}
+
+/* What the search chose; where it ended, the lowest address. */
+static size_t choose(void *self, const uint64_t *addresses, size_t n)
+{
+    (void)addresses;
+    replay *r = self;
+    if (r->n_chosen >= r->order->n_chosen) {
+        return 0;
+    }
+    const size_t chosen = r->order->chosen[r->n_chosen++];
+    return chosen < n ? chosen : 0;
 }
 
 static me_status begin_pass(replay *r, FILE *file)
@@ -178,19 +201,14 @@ static me_status begin_pass(replay *r, FILE *file)
     me_pool_options options = r->options->pool;
     me_status status = me_stream_create(file, r->name, r->options->device,
                                         r->diag, &r->stream);
-    if (status == ME_OK && r->order != NULL &&
-        me_stream_is_snapshot(r->stream)) {
-        me_replay_order_give_up(r->order);
-        return ME_ERR_MISMATCH;
-    }
     if (r->order != NULL) {
-        me_replay_order_begin(r->order, &options);
+        options.choose = choose;
+        options.choose_self = r;
     }
     return status == ME_OK ? me_pool_create(&options, &r->pool) : status;
 }
 
-/* Once through the recording; ME_ERR_MISMATCH: the order says that this cannot
- * be how it was. @p r has options, name, order and diag alone. */
+/* Once through the recording. @p r has options, name, order and diag alone. */
 static me_status replay_pass(replay r, FILE *file,
                              me_replay_summary *summary_out, me_str *report)
 {
@@ -241,26 +259,24 @@ static FILE *spool(FILE *file)
     return copy;
 }
 
-/* Passes that learn, until one agrees with the recording to its end. */
+/* Search for the order of segments, then replay. */
 static me_status replay_ordered(replay r, FILE *file,
                                 me_replay_summary *summary, me_str *report)
 {
-    r.order = me_replay_order_create();
-    if (r.order == NULL) {
-        return ME_ERR_NOMEM;
+    me_replay_calls calls = {0};
+    me_search_result found = {0};
+    me_status status = me_replay_calls_read(file, r.name, &calls);
+    if (status == ME_OK && calls.n_calls > 0) {
+        status = me_replay_search(&r.options->pool, &calls,
+                                  r.options->max_search_steps, &found);
+        r.order = &found;
     }
-    me_status status = ME_ERR_MISMATCH;
-    uint64_t n_events = 0;
-    for (int pass = 0; pass < MAX_PASSES && n_events < MAX_LEARNING; pass++) {
+    me_replay_calls_fini(&calls);
+    if (status == ME_OK) {
         rewind(file);
         status = replay_pass(r, file, summary, report);
-        n_events += summary->n_events;
-        if (status != ME_ERR_MISMATCH ||
-            !me_replay_order_has_learned(r.order)) {
-            break;
-        }
     }
-    me_replay_order_destroy(r.order);
+    me_search_result_fini(&found);
     return status;
 }
 
@@ -277,10 +293,10 @@ me_status me_replay_file(const me_replay_options *options, FILE *file,
                          const char *name, me_diag *diag,
                          me_replay_summary *summary_out, me_str *report)
 {
-    const replay r = {.options = options, .name = name, .diag = diag};
+    replay r = {.options = options, .name = name, .diag = diag};
     me_replay_summary summary = {0};
     FILE *copy = NULL;
-    me_status status = ME_ERR_MISMATCH;
+    me_status status = ME_OK;
     if (can_be_ordered(options)) {
         if (fseek(file, 0, SEEK_SET) != 0) {
             copy = spool(file);
@@ -291,14 +307,10 @@ me_status me_replay_file(const me_replay_options *options, FILE *file,
                                name, strerror(errno));
             }
             file = copy;
-        }
-        status = replay_ordered(r, file, &summary, report);
-        if (status == ME_ERR_MISMATCH) {
             rewind(file);
         }
-    }
-    if (status == ME_ERR_MISMATCH) {
-        summary = (me_replay_summary){0};
+        status = replay_ordered(r, file, &summary, report);
+    } else {
         status = replay_pass(r, file, &summary, report);
     }
     if (status == ME_OK && summary.n_events == 0) {

@@ -34,7 +34,8 @@ typedef struct me_replay_options {
     const char *conf_text;  /**< the settings as given, for the report; NULL */
     int device;             /**< of a snapshot; -1: the only one in it */
     bool is_order_modelled; /**< do not look for the order of segments in the
-                               recording, see replay_order.h */
+                               recording, see replay_search.h */
+    uint64_t max_search_steps; /**< calls that the search for it may try */
     me_replay_format format;
 } me_replay_options;
 

@@ -9,7 +9,7 @@
 
 #include "alloc/id_map.h"
 #include "alloc/replay.h"
-#include "alloc/replay_order.h"
+#include "alloc/replay_search.h"
 #include "alloc/stream.h"
 
 /** A replay on its way. */
@@ -19,7 +19,13 @@ typedef struct replay {
     me_diag *diag;
     me_pool *pool;
     me_stream *stream;
-    me_replay_order *order; /**< NULL: addresses are the driver model's */
+    const me_search_result
+        *order;          /**< NULL: addresses are the driver model's */
+    uint32_t n_chosen;   /**< of its choices, so far */
+    uint32_t n_calls;    /**< events but points, so far */
+    uint32_t n_released; /**< of its releases, so far */
+    uint64_t released_lines[ME_SEARCH_MAX_RELEASED]; /**< where they are */
+    uint64_t contradicted_line; /**< the first call that does not agree */
     me_id_map ids;
     uint64_t n_events;
     uint64_t n_points;

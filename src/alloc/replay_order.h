@@ -1,55 +1,56 @@
 /**
  * @file
- * Where the driver had put the segments of a recording, read off the
- * recording. In PyTorch's recordings an id stands for an address, so when an
- * id comes back it says which of several equal blocks was taken, and with
- * that which segment lies lower. That matters only between blocks of equal
- * size, where the pool takes the lowest; what NCCL and others had asked of the
- * driver decides, and no recording holds it.
+ * What is known of the order of segments' addresses: which lies below which,
+ * and what it is known from.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef MEMEST_ALLOC_REPLAY_ORDER_H
 #define MEMEST_ALLOC_REPLAY_ORDER_H
 
-#include "alloc/pool.h"
+#include "base/status.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-typedef struct me_replay_order me_replay_order;
+/** Segment `low` lies below segment `high`. */
+typedef struct me_order_rule {
+    uint32_t low;
+    uint32_t high;
+    uint32_t reason; /**< the caller's */
+} me_order_rule;
 
-/** Nothing is known yet; NULL without memory. */
-me_replay_order *me_replay_order_create(void);
+typedef struct me_order me_order;
 
-/** Give it back; NULL is allowed. */
-void me_replay_order_destroy(me_replay_order *order);
+/** Nothing is known yet; NULL without memory. Local. */
+me_order *me_order_create(uint32_t max_segments);
 
-/** Begin a pass over the recording: what was learned so far decides in the
- * pool that @p options will make. */
-void me_replay_order_begin(me_replay_order *order, me_pool_options *options);
+/** Give it back; NULL is allowed. Local. */
+void me_order_destroy(me_order *order);
 
-/** The next allocation is of this id. */
-void me_replay_order_expect(me_replay_order *order, const char *id,
-                            size_t length);
+/** Whether @p low is known to lie below @p high, also by way of others. */
+bool me_order_is_below(const me_order *order, uint32_t low, uint32_t high);
 
 /**
- * It has been served. Local.
+ * It does; nothing happens if that is known. Local.
  *
- * @return whether that can have been so; if not, a pass with what was learned
- *         is due
+ * @param rule  not against what is known: me_order_is_below() of it the other
+ *              way round is false
  */
-bool me_replay_order_agrees(me_replay_order *order, const char *id,
-                            size_t length);
+me_status me_order_add(me_order *order, me_order_rule rule) ME_MUST_CHECK;
 
-/** Whether another pass can do better; if not, go without. */
-bool me_replay_order_has_learned(const me_replay_order *order);
+/** Rules so far, for me_order_forget(). */
+uint32_t me_order_count(const me_order *order);
 
-/** Whether the recording said anything that the driver's model does not. */
-bool me_replay_order_is_used(const me_replay_order *order);
+/** Only the first @p n_rules are known. Local. */
+void me_order_forget(me_order *order, uint32_t n_rules);
 
-/** The ids are no addresses, or segments went back: go without. */
-void me_replay_order_give_up(me_replay_order *order);
+/**
+ * Why @p low lies below @p high, which is known: the rules of a shortest chain
+ * between them. Local.
+ */
+void me_order_explain(me_order *order, uint32_t low, uint32_t high,
+                      void (*on_rule)(void *self, const me_order_rule *rule),
+                      void *self);
 
 #endif /* MEMEST_ALLOC_REPLAY_ORDER_H */

@@ -237,9 +237,61 @@ static void append_json_oom(replay *r, const me_stream_event *event)
     me_str_fini(&text);
 }
 
-static bool is_order_recorded(const replay *r)
+static me_search_verdict verdict_of(const replay *r)
 {
-    return r->order != NULL && me_replay_order_is_used(r->order);
+    return r->order == NULL ? ME_SEARCH_NOTHING : r->order->verdict;
+}
+
+/* Up to a line of the recording alone. */
+static bool is_partial(const replay *r)
+{
+    return verdict_of(r) == ME_SEARCH_CONTRADICTS ||
+           verdict_of(r) == ME_SEARCH_GIVEN_UP;
+}
+
+static void append_json_order(const replay *r)
+{
+    me_str_printf(r->report,
+                  ",\n  \"segment_order\": \"%s\",\n  "
+                  "\"segment_order_to_line\": ",
+                  me_search_verdict_name(verdict_of(r)));
+    if (is_partial(r)) {
+        me_str_printf(r->report, "%" PRIu64, r->contradicted_line);
+    } else {
+        me_str_append(r->report, "null");
+    }
+    me_str_append(r->report, ",\n  \"empty_cache_inferred_by_lines\": [");
+    for (uint32_t i = 0; i < r->n_released; i++) {
+        me_str_printf(r->report, "%s%" PRIu64, i == 0 ? "" : ", ",
+                      r->released_lines[i]);
+    }
+    me_str_append(r->report, "]");
+}
+
+static void append_text_order(const replay *r)
+{
+    static const char order[] = "which of equal blocks was used first is read "
+                                "off the recording";
+    if (verdict_of(r) != ME_SEARCH_NOTHING) {
+        me_str_append(r->report, order);
+    }
+    if (is_partial(r)) {
+        me_str_printf(r->report, " up to line %" PRIu64 ", where %s",
+                      r->contradicted_line,
+                      verdict_of(r) == ME_SEARCH_CONTRADICTS
+                          ? "no order of segments agrees with its ids"
+                          : "the search for one was given up");
+    }
+    me_str_append(r->report, verdict_of(r) == ME_SEARCH_NOTHING ? "" : "\n");
+    for (uint32_t i = 0; i < r->n_released; i++) {
+        me_str_printf(r->report,
+                      i == 0
+                          ? "cached segments went back, as by empty_cache(); "
+                            "ids show it by line %" PRIu64
+                          : ", %" PRIu64,
+                      r->released_lines[i]);
+    }
+    me_str_append(r->report, r->n_released == 0 ? "" : "\n");
 }
 
 static void end_json(replay *r, const me_stream_event *oom)
@@ -256,10 +308,10 @@ static void end_json(replay *r, const me_stream_event *oom)
     me_replay_summary_json(r);
     me_str_printf(r->report,
                   ",\n  \"events\": %" PRIu64
-                  ",\n  \"blocks_before_recording\": %" PRIu64
-                  ",\n  \"segment_order\": \"%s\",\n  \"oom\": ",
-                  r->n_events, me_stream_n_before(r->stream),
-                  is_order_recorded(r) ? "recorded" : "modelled");
+                  ",\n  \"blocks_before_recording\": %" PRIu64,
+                  r->n_events, me_stream_n_before(r->stream));
+    append_json_order(r);
+    me_str_append(r->report, ",\n  \"oom\": ");
     if (oom == NULL) {
         me_str_append(r->report, "null }\n");
         return;
@@ -281,10 +333,7 @@ static void append_text_notes(const replay *r)
             me_stream_is_snapshot(r->stream) ? "of their addresses"
                                              : "in which they stand there");
     }
-    if (is_order_recorded(r)) {
-        me_str_append(r->report, "which of equal blocks was used first is "
-                                 "read off the recording\n");
-    }
+    append_text_order(r);
 }
 
 static void end_text(replay *r, const uint64_t peaks[N_SHOWN],
