@@ -167,8 +167,7 @@ me_status me_pool_create(const me_pool_options *options,
  * @param clone_out  to be destroyed by the caller; it calls the same hooks
  * @return ME_OK or ME_ERR_NOMEM
  */
-me_status me_pool_clone(const me_pool *pool,
-                        me_pool **clone_out) ME_MUST_CHECK;
+me_status me_pool_clone(const me_pool *pool, me_pool **clone_out) ME_MUST_CHECK;
 
 /** Give the pool back; NULL is allowed. Local. */
 void me_pool_destroy(me_pool *pool);
