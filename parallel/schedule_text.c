@@ -63,13 +63,28 @@ static void write_step(const me_pipeline_order *order, int32_t step,
     me_str_append(text, "\n");
 }
 
-void me_schedule_text_steps(const me_pipeline_order *order, me_str *text)
+/** A line a rank: no longer than what is in the lists. */
+static void write_lists(const me_pipeline_order *order, int32_t steps,
+                        me_str *text)
 {
-    int32_t steps = 0;
+    me_str_printf(text,
+                  "a line a rank: most of %d ranks have far fewer than the %d "
+                  "steps of the longest\n",
+                  (int)order->n_ranks, (int)steps);
     for (int32_t rank = 0; rank < order->n_ranks; rank++) {
-        const int32_t n = count_cells(&order->ranks[rank]);
-        steps = n > steps ? n : steps;
+        const me_actions *actions = &order->ranks[rank];
+        me_str_printf(text, "Rank %d:", (int)rank);
+        for (int32_t i = 0; i < actions->count;) {
+            me_str_append(text, " ");
+            me_schedule_csv_cell(actions, &i, text);
+        }
+        me_str_append(text, "\n");
     }
+}
+
+static void write_grid(const me_pipeline_order *order, int32_t steps,
+                       me_str *text)
+{
     int32_t *at = me_alloc((size_t)order->n_ranks, sizeof *at, "text.at");
     int32_t *widths =
         me_alloc((size_t)order->n_ranks, sizeof *widths, "text.widths");
@@ -91,6 +106,23 @@ void me_schedule_text_steps(const me_pipeline_order *order, me_str *text)
 out:
     me_free(at);
     me_free(widths);
+}
+
+void me_schedule_text_steps(const me_pipeline_order *order, me_str *text)
+{
+    int32_t steps = 0;
+    int64_t filled = 0;
+    for (int32_t rank = 0; rank < order->n_ranks; rank++) {
+        const int32_t n = count_cells(&order->ranks[rank]);
+        steps = n > steps ? n : steps;
+        filled += n;
+    }
+    const int64_t cells = (int64_t)steps * order->n_ranks;
+    if (cells > ME_TEXT_CELLS_MAX && filled < cells / 2) {
+        write_lists(order, steps, text);
+    } else {
+        write_grid(order, steps, text);
+    }
 }
 
 /** What an action is called in a grid of time: its stage stands there only
@@ -172,13 +204,21 @@ static void write_course(const me_pipeline_order *order,
     }
 }
 
+static int64_t columns_max(int32_t n_ranks)
+{
+    const int64_t most = ME_TEXT_CELLS_MAX / (n_ranks > 0 ? n_ranks : 1);
+    return most > ME_TEXT_COLUMNS_MAX ? ME_TEXT_COLUMNS_MAX
+           : most > 0                 ? most
+                                      : 1;
+}
+
 int64_t me_schedule_text_time(const me_pipeline_order *order,
                               const me_timeline *timeline, int64_t unit,
                               me_str *text)
 {
-    const int64_t least = timeline->makespan / ME_TEXT_COLUMNS_MAX + 1;
-    unit = unit > least || timeline->makespan <= ME_TEXT_COLUMNS_MAX ? unit
-                                                                     : least;
+    const int64_t most = columns_max(order->n_ranks);
+    const int64_t least = timeline->makespan / most + 1;
+    unit = unit > least || timeline->makespan <= most ? unit : least;
     const int width = label_width(order, text);
     const int number = digits(order->n_ranks - 1);
     for (int32_t rank = 0; rank < order->n_ranks; rank++) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "parallel/rank_stages.h"
 #include "parallel/schedule.h"
 #include "report/json.h"
 #include "report/schedule_report.h"
@@ -16,13 +17,12 @@ static json_t *make_durations(const me_ticks *t)
         (json_int_t)me_ticks_backward(t), "comm", (json_int_t)t->transfer);
 }
 
-static json_t *make_stages(const me_pipeline_order *order, int32_t rank)
+static json_t *make_stages(const me_rank_stages *of_ranks, int32_t rank)
 {
     json_t *list = json_array();
-    for (int32_t s = 0; s < order->n_stages; s++) {
-        if (order->rank_of_stage[s] == rank) {
-            list = me_json_push(list, json_integer(s));
-        }
+    for (int32_t i = of_ranks->first[rank]; i < of_ranks->first[rank + 1];
+         i++) {
+        list = me_json_push(list, json_integer(of_ranks->stages[i]));
     }
     return list;
 }
@@ -64,14 +64,15 @@ static json_t *make_order(const me_actions *actions)
     return list;
 }
 
-static json_t *make_rank(const me_schedule_report *report, int32_t rank)
+static json_t *make_rank(const me_schedule_report *report,
+                         const me_rank_stages *stages, int32_t rank)
 {
     const me_actions *actions = &report->order->ranks[rank];
     const me_timeline_rank *times = &report->timeline->ranks[rank];
     const me_action_peaks peaks = me_actions_peaks(actions);
     return json_pack(
         "{s:i, s:o, s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:o, s:o}",
-        "rank", (int)rank, "stages", make_stages(report->order, rank),
+        "rank", (int)rank, "stages", make_stages(stages, rank),
         "in_flight_chunk_microbatches", (int)peaks.full, "activations",
         (int)peaks.activation, "pending_weight_gradients", (int)peaks.pending_w,
         "forwards_first", (int)peaks.forwards_first, "first_start",
@@ -85,10 +86,15 @@ static json_t *make_report(const me_schedule_report *report)
 {
     const me_pipeline_order *order = report->order;
     const me_timeline *timeline = report->timeline;
+    me_rank_stages stages;
+    if (me_rank_stages_init(order, &stages) != ME_OK) {
+        return NULL;
+    }
     json_t *ranks = json_array();
     for (int32_t rank = 0; rank < order->n_ranks; rank++) {
-        ranks = me_json_push(ranks, make_rank(report, rank));
+        ranks = me_json_push(ranks, make_rank(report, &stages, rank));
     }
+    me_rank_stages_fini(&stages);
     return json_pack(
         "{s:s, s:s?, s:i, s:i, s:i, s:s, s:o, s:I, s:I, s:I, s:o}", "schedule",
         report->name, "summary", report->summary, "pipeline_ranks",

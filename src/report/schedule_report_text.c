@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "parallel/rank_stages.h"
 #include "parallel/schedule_text.h"
 #include "report/schedule_report.h"
 
@@ -35,16 +36,15 @@ static void write_head(const me_schedule_report *report, me_str *text)
 }
 
 /** The stages of a rank, ascending. */
-static void write_stages(const me_pipeline_order *order, int32_t rank,
+static void write_stages(const me_rank_stages *of_ranks, int32_t rank,
                          me_str *text)
 {
     const char *comma = "";
     me_str stages = {0};
-    for (int32_t s = 0; s < order->n_stages; s++) {
-        if (order->rank_of_stage[s] == rank) {
-            me_str_printf(&stages, "%s%d", comma, s);
-            comma = ",";
-        }
+    for (int32_t i = of_ranks->first[rank]; i < of_ranks->first[rank + 1];
+         i++) {
+        me_str_printf(&stages, "%s%d", comma, (int)of_ranks->stages[i]);
+        comma = ",";
     }
     me_str_printf(text, "  %-8s", me_str_text(&stages));
     me_str_fini_piece(&stages, text);
@@ -53,13 +53,18 @@ static void write_stages(const me_pipeline_order *order, int32_t rank,
 static void write_ranks(const me_pipeline_order *order,
                         const me_timeline *timeline, me_str *text)
 {
+    me_rank_stages stages;
+    if (me_rank_stages_init(order, &stages) != ME_OK) {
+        text->status = ME_ERR_NOMEM;
+        return;
+    }
     me_str_append(text, "\nrank  stages    in_flight  activations  pending_w  "
                         "first  begin    end   busy   idle  within\n");
     for (int32_t rank = 0; rank < order->n_ranks; rank++) {
         const me_timeline_rank *r = &timeline->ranks[rank];
         const me_action_peaks peaks = me_actions_peaks(&order->ranks[rank]);
         me_str_printf(text, "%4d", rank);
-        write_stages(order, rank, text);
+        write_stages(&stages, rank, text);
         me_str_printf(text,
                       "  %9d  %11d  %9d  %5d  %5lld  %5lld  %5lld  %5lld  "
                       "%6lld\n",
@@ -68,6 +73,7 @@ static void write_ranks(const me_pipeline_order *order,
                       (long long)r->end, (long long)r->busy, (long long)r->idle,
                       (long long)r->span_idle);
     }
+    me_rank_stages_fini(&stages);
 }
 
 void me_schedule_report_text(const me_schedule_report *report, me_str *text)
