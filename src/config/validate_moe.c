@@ -105,12 +105,6 @@ static me_status check_tensor(const me_config *config, me_diag *diag)
                        "and parallel.tensor = %d",
                        (int)p->tensor);
     }
-    if (p->expert_tensor != p->tensor && p->expert == 1) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "parallel.expert_tensor = %d beside parallel.tensor = "
-                       "%d is not modelled where parallel.expert is 1",
-                       (int)p->expert_tensor, (int)p->tensor);
-    }
     return ME_OK;
 }
 

@@ -101,6 +101,13 @@ typedef struct me_parallel_config {
     bool torch_fsdp2_reshard_after_forward;
 } me_parallel_config;
 
+/** Are experts' parameters reduced and stepped in groups of their own?
+ *  Megatron-LM: use_expert_pgs in core/tensor_parallel/layers.py. */
+static inline bool me_has_expert_groups(const me_parallel_config *parallel)
+{
+    return parallel->expert > 1 || parallel->expert_tensor != parallel->tensor;
+}
+
 /** In which order the pipeline runs. */
 typedef struct me_schedule_config {
     char name[64];   /**< see parallel/schedule.h; "": what the degrees imply */

@@ -67,7 +67,8 @@ me_parameter *me_parameter_create_as(me_nn *nn, const me_parameter_spec *spec,
         .is_tensor_sharded = spec->is_tensor_sharded,
         .is_sequence_parallel =
             spec->is_sequence_parallel && nn->config->parallel.sequence,
-        .is_expert = spec->is_expert && nn->config->parallel.expert > 1,
+        .is_expert =
+            spec->is_expert && me_has_expert_groups(&nn->config->parallel),
         .chunk = nn->chunk,
         .index = index,
     };

@@ -128,8 +128,7 @@ static bool tells_tensor_ranks(const me_plan *plan)
         return true;
     }
     return plan->config->optimizer.distributed &&
-           plan->config->moe.num_experts > 0 && p->expert > 1 &&
-           p->expert_tensor != p->tensor;
+           plan->config->moe.num_experts > 0 && p->expert_tensor != p->tensor;
 }
 
 /** How many tensor ranks programs know. */

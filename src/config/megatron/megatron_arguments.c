@@ -2,6 +2,7 @@
 #include "config/megatron/megatron_arguments.h"
 
 #include "base/alloc.h"
+#include "base/parse.h"
 #include "config/config_private.h"
 
 #include <stdio.h>
@@ -137,6 +138,17 @@ static me_status refuse_flags(const me_flag_uses *uses, me_diag *diag)
     return ME_OK;
 }
 
+/* With --ddp-bucket-size 0 every parameter closes its bucket, as with 1; the
+ * option's 0 is the size that Megatron-LM chooses. */
+static const char *value_of(const me_flag_use *use)
+{
+    uint64_t numel = 1;
+    return strcmp(use->name, "--ddp-bucket-size") == 0 &&
+                   me_parse_u64(use->values[0], &numel) == ME_OK && numel == 0
+               ? "1"
+               : use->values[0];
+}
+
 static me_status set_option(me_config *config, const me_flag_uses *uses,
                             const me_flag_use *use, me_diag *diag)
 {
@@ -147,7 +159,7 @@ static me_status set_option(me_config *config, const me_flag_uses *uses,
     const me_origin origin = {.name = use->name};
     return me_option_set(me_option_find(rule->option), config,
                          rule->constant != NULL ? rule->constant
-                                                : use->values[0],
+                                                : value_of(use),
                          &origin, diag);
 }
 

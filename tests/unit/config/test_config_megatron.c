@@ -246,6 +246,9 @@ static void test_megatron__lists(void **state)
 static const char *const option_cases[][3] = {
     {"--step-batch-size-schedule 0:8_250B:64_1T:16", "train.global_batch_size",
      "64"},
+    {"--ddp-bucket-size 0", "optimizer.ddp_bucket_size", "1"},
+    {"--ddp-bucket-size 0_0", "optimizer.ddp_bucket_size", "1"},
+    {"--ddp-bucket-size 7", "optimizer.ddp_bucket_size", "7"},
     {"--use-megatron-fsdp", "optimizer.distributed", "true"},
     {"--use-megatron-fsdp --optimizer sgd", "optimizer.distributed", "false"},
     {"--optimizer dist_muon", "optimizer.distributed", "true"},

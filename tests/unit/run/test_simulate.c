@@ -156,6 +156,43 @@ static void test_simulate__cards_have_a_band_too(void **state)
     test_job_fini(&job);
 }
 
+/* A limited run has no trackers, and may find that micro-batches are not like
+ * those before where the first run had not: then it runs all of them, and its
+ * answer is one about memory. */
+static void test_simulate__limited_runs_may_run_all(void **state)
+{
+    (void)state;
+    test_job job;
+    me_diag diag = {.status = ME_OK};
+    bool seen[2] = {false, false};
+
+    assert_int_equal(
+        plan(&job,
+             (const char *[]){"model.hidden_size=64",
+                              "model.num_attention_heads=1",
+                              "model.seq_length=1024", "model.vocab_size=1000",
+                              "train.global_batch_size=3",
+                              "optimizer.overlap_grad_reduce=true",
+                              "recompute.granularity=selective",
+                              "recompute.core_attn=true",
+                              "train.masked_softmax_fusion=false",
+                              "train.gradient_accumulation_fusion=false", NULL},
+             &diag),
+        ME_OK);
+    for (uint64_t mib = 174; mib <= 190; mib += 2) {
+        me_rank_result *result = NULL;
+        job.simulation.memory_limit_bytes = mib << 20;
+        const me_status status = test_job_run(&job, 0, &diag, &result);
+        assert_string_equal(diag.text, "");
+        assert_int_equal(status, ME_OK);
+        assert_true(result->limit.is_known);
+        seen[result->limit.oom] = true;
+        me_rank_result_destroy(result);
+    }
+    assert_true(seen[false] && seen[true]);
+    test_job_fini(&job);
+}
+
 static void test_simulate__modules(void **state)
 {
     (void)state;
@@ -239,6 +276,7 @@ int main(void)
         cmocka_unit_test(test_simulate__limit),
         cmocka_unit_test(test_simulate__more_memory_never_ends_worse),
         cmocka_unit_test(test_simulate__cards_have_a_band_too),
+        cmocka_unit_test(test_simulate__limited_runs_may_run_all),
         cmocka_unit_test(test_simulate__modules),
         cmocka_unit_test(test_simulate__no_host_memory),
         cmocka_unit_test(test_simulate__no_host_memory_for_autocast),
