@@ -157,10 +157,9 @@ static me_status set_option(me_config *config, const me_flag_uses *uses,
         return ME_OK;
     }
     const me_origin origin = {.name = use->name};
-    return me_option_set(me_option_find(rule->option), config,
-                         rule->constant != NULL ? rule->constant
-                                                : value_of(use),
-                         &origin, diag);
+    return me_option_set(
+        me_option_find(rule->option), config,
+        rule->constant != NULL ? rule->constant : value_of(use), &origin, diag);
 }
 
 /* Options are set in the order of the tables, not of the command, because

@@ -41,8 +41,9 @@ bool me_has_experts_optimizer(const me_trainer *t)
 {
     const me_config *c = t->config;
     bool has_experts = t->optimizers[t->n_optimizers - 1].count > 0;
-    for (int32_t i = 0; c->moe.num_experts > 0 && me_has_expert_groups(&c->parallel) &&
-                        i < c->model.num_layers;
+    for (int32_t i = 0;
+         c->moe.num_experts > 0 && me_has_expert_groups(&c->parallel) &&
+         i < c->model.num_layers;
          i++) {
         has_experts = has_experts || t->spec->is_moe_layer[i];
     }

@@ -168,15 +168,14 @@ static void test_simulate__limited_runs_may_run_all(void **state)
 
     assert_int_equal(
         plan(&job,
-             (const char *[]){"model.hidden_size=64",
-                              "model.num_attention_heads=1",
-                              "model.seq_length=1024", "model.vocab_size=1000",
-                              "train.global_batch_size=3",
-                              "optimizer.overlap_grad_reduce=true",
-                              "recompute.granularity=selective",
-                              "recompute.core_attn=true",
-                              "train.masked_softmax_fusion=false",
-                              "train.gradient_accumulation_fusion=false", NULL},
+             (const char *[]){
+                 "model.hidden_size=64", "model.num_attention_heads=1",
+                 "model.seq_length=1024", "model.vocab_size=1000",
+                 "train.global_batch_size=3",
+                 "optimizer.overlap_grad_reduce=true",
+                 "recompute.granularity=selective", "recompute.core_attn=true",
+                 "train.masked_softmax_fusion=false",
+                 "train.gradient_accumulation_fusion=false", NULL},
              &diag),
         ME_OK);
     for (uint64_t mib = 174; mib <= 190; mib += 2) {
