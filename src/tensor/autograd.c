@@ -44,6 +44,9 @@ void me_node_release_saved(me_engine *e, me_node *node)
             me_clear(e, &node->saved[i]);
         }
     }
+    for (uint32_t i = 0; node->wide != NULL && i < node->wide->n_saved; i++) {
+        me_clear(e, &node->wide->saved[i]);
+    }
     me_region_let_go(e, node);
 }
 
@@ -285,6 +288,7 @@ static me_wide *new_wide(me_engine *e, uint32_t count)
     if (wide != NULL) {
         *place = wide->next_free;
         memset(wide->edges, 0, wide->capacity * sizeof *wide->edges);
+        wide->n_saved = 0;
         return wide; /* its gradients have been handed on */
     }
     wide = me_engine_alloc(e, 1, sizeof *wide);
@@ -297,23 +301,45 @@ static me_wide *new_wide(me_engine *e, uint32_t count)
     wide->shapes = me_engine_alloc(e, count, sizeof *wide->shapes);
     wide->gradients = me_engine_alloc(e, count, sizeof(me_tensor *));
     wide->made = me_engine_alloc(e, count, sizeof(me_tensor *));
+    wide->saved = me_engine_alloc(e, count, sizeof(me_tensor *));
     return me_engine_is_ok(e) ? wide : NULL;
 }
 
-me_node *me_record_wide(me_engine *e, const me_op *op, uint32_t n_inputs,
-                        me_tensor *const *inputs, uint32_t n_outputs)
+/** A node of lists with room for @p count. */
+static me_node *record_list(me_engine *e, const me_op *op, uint32_t n_inputs,
+                            me_tensor *const *inputs, uint32_t count)
 {
-    if (!is_recorded(e, n_inputs, inputs)) {
-        return NULL;
-    }
-    ME_ASSERT(n_inputs <= ME_MAX_LIST && n_outputs <= ME_MAX_LIST);
-    me_wide *wide = new_wide(e, n_inputs > n_outputs ? n_inputs : n_outputs);
+    ME_ASSERT(n_inputs <= count && count <= ME_MAX_LIST);
+    me_wide *wide = new_wide(e, count);
     me_node *node =
         wide == NULL ? NULL : new_node(e, op, e->tape.sequence[e->thread]++);
     if (node != NULL) {
         node->wide = wide;
         node->edges = wide->edges;
         set_edges(e, node, n_inputs, inputs);
+    }
+    return node;
+}
+
+me_node *me_record_wide(me_engine *e, const me_op *op, uint32_t n_inputs,
+                        me_tensor *const *inputs, uint32_t n_outputs)
+{
+    return is_recorded(e, n_inputs, inputs)
+               ? record_list(e, op, n_inputs, inputs,
+                             n_inputs > n_outputs ? n_inputs : n_outputs)
+               : NULL;
+}
+
+me_node *me_record_saving(me_engine *e, const me_op *op, uint32_t n_inputs,
+                          me_tensor *const *inputs, uint32_t n_saved)
+{
+    if (!is_recorded(e, n_inputs, inputs)) {
+        return NULL;
+    }
+    me_node *node = record_list(e, op, n_inputs, inputs,
+                                n_inputs > n_saved ? n_inputs : n_saved);
+    if (node != NULL) {
+        node->wide->n_saved = n_saved;
     }
     return node;
 }
@@ -328,14 +354,25 @@ me_node *me_record2(me_engine *e, const me_op *op, me_tensor *a, me_tensor *b)
     return me_record(e, op, 2, (me_tensor *[]){a, b});
 }
 
+/** Where a node keeps what it saves. */
+static me_tensor **place_of_saved(me_node *node, uint32_t index)
+{
+    if (index < ME_MAX_SAVED) {
+        return &node->saved[index];
+    }
+    ME_ASSERT(node->wide != NULL && index - ME_MAX_SAVED < node->wide->n_saved);
+    return &node->wide->saved[index - ME_MAX_SAVED];
+}
+
 void me_save(me_engine *e, me_node *node, uint32_t index, const me_tensor *x)
 {
     if (node == NULL || x == NULL || !me_engine_is_ok(e)) {
         return;
     }
-    ME_ASSERT(index < ME_MAX_SAVED && node->saved[index] == NULL);
+    me_tensor **place = place_of_saved(node, index);
+    ME_ASSERT(*place == NULL);
     if (e->packing != NULL) {
-        node->saved[index] = me_region_hold(e, node);
+        *place = me_region_hold(e, node);
         return;
     }
     me_tensor *saved = me_tensor_new(e);
@@ -348,7 +385,7 @@ void me_save(me_engine *e, me_node *node, uint32_t index, const me_tensor *x)
     memcpy(saved->strides, x->strides, sizeof saved->strides);
     me_storage_retain(saved->storage);
     saved->version = x->storage == NULL ? 0 : x->storage->version;
-    node->saved[index] = saved;
+    *place = saved;
     me_tell_saved(e, saved);
     if (saved->storage != NULL &&
         saved->storage->category == ME_CATEGORY_TEMPORARY) {

@@ -64,6 +64,8 @@ typedef struct me_wide {
     me_shape *shapes;      /**< of the outputs, which share a dtype */
     me_tensor **gradients; /**< of the outputs, awaited */
     me_tensor **made;      /**< gradients of the inputs, while it runs */
+    me_tensor **saved;     /**< see me_record_saving() */
+    uint32_t n_saved;
 } me_wide;
 
 struct me_node {
@@ -156,8 +158,13 @@ me_node *me_record2(me_engine *e, const me_op *op, me_tensor *a, me_tensor *b);
 me_node *me_record_wide(me_engine *e, const me_op *op, uint32_t n_inputs,
                         me_tensor *const *inputs, uint32_t n_outputs);
 
-/** The node keeps @p x until it has run; @p index, below ME_MAX_SAVED, orders
- *  the release. @p x or the node may be NULL. A temporary becomes an
+/** As me_record() for an operation that saves @p n_saved tensors, at most
+ *  ME_MAX_LIST, beside the ME_MAX_SAVED of every node, and after those. */
+me_node *me_record_saving(me_engine *e, const me_op *op, uint32_t n_inputs,
+                          me_tensor *const *inputs, uint32_t n_saved);
+
+/** The node keeps @p x until it has run; @p index, below ME_MAX_SAVED and what
+ *  me_record_saving() adds to it, orders the release. @p x or the node may be NULL. A temporary becomes an
  *  activation. */
 void me_save(me_engine *e, me_node *node, uint32_t index, const me_tensor *x);
 
