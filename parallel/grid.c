@@ -22,8 +22,8 @@ typedef enum me_ends {
     ME_ENDS_FIRST,      /**< the first of each pipeline */
     ME_ENDS_FIRST_LAST, /**< and the last, if embeddings are tied */
     ME_ENDS_MIRRORED,   /**< a rank and the one as far from the other end */
-    ME_ENDS_SHARD,      /**< of the data axis: those that share shards */
-    ME_ENDS_REPLICATE   /**< of the data axis: those with copies of one shard */
+    ME_ENDS_INNER,      /**< of one axis: neighbours, such as share shards */
+    ME_ENDS_OUTER       /**< of one axis: one of each of those neighbourhoods */
 } me_ends;
 
 /** A kind of group: all ranks that agree on the axes that are not in it. */
@@ -57,8 +57,10 @@ static const me_family families[ME_GROUP_COUNT] = {
     [ME_GROUP_EXPERT_MODEL] = {ME_GRID_EXPERT, ME_T | ME_E | ME_P, ME_ENDS_ALL},
     [ME_GROUP_TENSOR_CONTEXT] = {ME_GRID_DENSE, ME_T | ME_C, ME_ENDS_ALL},
     [ME_GROUP_STAGE_COPIES] = {ME_GRID_DENSE, ME_P, ME_ENDS_MIRRORED},
-    [ME_GROUP_DATA_SHARD] = {ME_GRID_DENSE, ME_D, ME_ENDS_SHARD},
-    [ME_GROUP_DATA_REPLICATE] = {ME_GRID_DENSE, ME_D, ME_ENDS_REPLICATE},
+    [ME_GROUP_DATA_SHARD] = {ME_GRID_DENSE, ME_PART, ME_ENDS_INNER},
+    [ME_GROUP_DATA_REPLICATE] = {ME_GRID_DENSE, ME_PART, ME_ENDS_OUTER},
+    [ME_GROUP_CONTEXT_HEADS] = {ME_GRID_DENSE, ME_C, ME_ENDS_INNER},
+    [ME_GROUP_CONTEXT_RING] = {ME_GRID_DENSE, ME_C, ME_ENDS_OUTER},
 };
 
 /** One step of start-up: all groups of a family, one after another. */
@@ -196,6 +198,14 @@ static me_status derive_extents(const me_grid_sizes *sizes, me_diag *diag,
                        "divide data size %d and expert data size %d",
                        n, dp, edp);
     }
+    if (sizes->context_heads < 0 ||
+        (sizes->context_heads > 0 &&
+         sizes->context % sizes->context_heads != 0)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "context size %d is not a multiple of the %d ranks that "
+                       "share heads",
+                       sizes->context, sizes->context_heads);
+    }
     if (n > 1 && sizes->data_replicate > 1) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "%d copies of the shards (HSDP) and %d instances of the "
@@ -225,6 +235,7 @@ me_status me_grid_init(const me_grid_sizes *sizes, me_diag *diag,
     me_grid grid = {
         .world = sizes->world,
         .data_replicate = sizes->data_replicate > 0 ? sizes->data_replicate : 1,
+        .context_heads = sizes->context_heads > 0 ? sizes->context_heads : 1,
         .is_tied = sizes->is_tied,
         .order = {ME_AXIS_TENSOR, ME_AXIS_CONTEXT, ME_AXIS_EXPERT,
                   is_early ? ME_AXIS_PIPELINE : ME_AXIS_DATA,
@@ -337,19 +348,22 @@ static me_group mirrored_group(const me_grid *grid, int32_t rank, int32_t at)
     };
 }
 
-/** The part of the data axis that @p rank, at @p at there, is in. */
-static me_group data_group(const me_grid *grid, me_ends part, int32_t rank,
-                           int32_t at)
+/** The part of an axis of two levels that @p rank, at @p at there, is in. */
+static me_group level_group(const me_grid *grid, me_family family, int32_t rank,
+                            int32_t at)
 {
-    const me_grid_axis axis = grid->axes[ME_GRID_DENSE][ME_AXIS_DATA];
-    const int32_t copies = grid->data_replicate;
-    const int32_t shards = axis.extent / copies;
-    const bool is_copies = part == ME_ENDS_REPLICATE;
-    const me_grid_axis line = {is_copies ? copies : shards,
-                               is_copies ? axis.stride * shards : axis.stride};
+    const bool is_context = family.axes == ME_C;
+    const me_grid_axis axis =
+        grid->axes[ME_GRID_DENSE][is_context ? ME_AXIS_CONTEXT : ME_AXIS_DATA];
+    const int32_t inner =
+        is_context ? grid->context_heads : axis.extent / grid->data_replicate;
+    const int32_t outer = axis.extent / inner;
+    const bool is_outer = family.ends == ME_ENDS_OUTER;
+    const me_grid_axis line = {is_outer ? outer : inner,
+                               is_outer ? axis.stride * inner : axis.stride};
     return (me_group){
         .size = line.extent,
-        .base = rank - (is_copies ? at / shards : at % shards) * line.stride,
+        .base = rank - (is_outer ? at / inner : at % inner) * line.stride,
         .n_axes = line.extent > 1 ? 1 : 0,
         .axes = {line},
     };
@@ -363,8 +377,10 @@ me_group me_grid_group(const me_grid *grid, me_group_kind kind, int32_t rank)
     if (family.ends == ME_ENDS_MIRRORED) {
         return mirrored_group(grid, rank, own.at[ME_AXIS_PIPELINE]);
     }
-    if (family.ends == ME_ENDS_SHARD || family.ends == ME_ENDS_REPLICATE) {
-        return data_group(grid, family.ends, rank, own.at[ME_AXIS_DATA]);
+    if (family.ends == ME_ENDS_INNER || family.ends == ME_ENDS_OUTER) {
+        return level_group(
+            grid, family, rank,
+            own.at[family.axes == ME_C ? ME_AXIS_CONTEXT : ME_AXIS_DATA]);
     }
     int32_t base = rank;
     for (int i = 0; i < ME_AXIS_COUNT; i++) {

@@ -50,6 +50,8 @@ typedef struct me_grid_sizes {
     int32_t instances;         /**< of the distributed optimizer; 0: one */
     int32_t data_replicate;    /**< HSDP: copies of the shards along the data
                                     axis, outermost; 0: 1 */
+    int32_t context_heads;     /**< inner ranks of a context axis of two levels;
+                                    0: 1 */
     bool pipeline_before_data; /**< order tp-cp-ep-pp-dp */
     bool is_tied; /**< input embedding and output layer share a weight */
 } me_grid_sizes;
@@ -64,6 +66,7 @@ typedef struct me_grid_axis {
 typedef struct me_grid {
     int32_t world;
     int32_t data_replicate; /**< at least 1 */
+    int32_t context_heads;  /**< at least 1 */
     bool is_tied;
     me_axis order[ME_AXIS_COUNT]; /**< fastest axis first */
     me_grid_axis axes[ME_GRID_SIDE_COUNT][ME_AXIS_COUNT];

@@ -245,6 +245,37 @@ static void test_grid__shards_and_their_copies(void **state)
         strstr(diag.text, "data size 6 is not a multiple of its 4"));
 }
 
+/** Eight ranks of one sequence, in neighbourhoods of two: pairs, and rings of four
+ *  that each take one of every pair; tensor ranks lie within. */
+static void test_grid__levels_of_context(void **state)
+{
+    (void)state;
+    const me_grid grid = make_grid(&(me_grid_sizes){.world = 16,
+                                                    .tensor = 2,
+                                                    .context = 8,
+                                                    .pipeline = 1,
+                                                    .expert = 1,
+                                                    .context_heads = 2});
+    me_group group = me_grid_group(&grid, ME_GROUP_CONTEXT_HEADS, 7);
+    assert_int_equal(group.size, 2);
+    check_members(&group, (const int32_t[]){5, 7});
+    group = me_grid_group(&grid, ME_GROUP_CONTEXT_RING, 7);
+    assert_int_equal(group.size, 4);
+    check_members(&group, (const int32_t[]){3, 7, 11, 15});
+    assert_int_equal(me_group_index(&group, 7), 1);
+    me_grid none = {0};
+    me_diag diag = {0};
+    assert_int_equal(me_grid_init(&(me_grid_sizes){.world = 4,
+                                                   .tensor = 1,
+                                                   .context = 4,
+                                                   .pipeline = 1,
+                                                   .expert = 1,
+                                                   .context_heads = 3},
+                                  &diag, &none),
+                     ME_ERR_CONFIG);
+    assert_non_null(strstr(diag.text, "context size 4 is not a multiple of"));
+}
+
 /** World 4, p = d = ep = 2, tied: all groups in the order of creation. */
 static const struct {
     const char *name;
@@ -382,6 +413,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_grid__groups_of_a_cube),
+        cmocka_unit_test(test_grid__levels_of_context),
         cmocka_unit_test(test_grid__groups_of_instances),
         cmocka_unit_test(test_grid__groups_with_experts),
         cmocka_unit_test(test_grid__context_is_inside_data),
