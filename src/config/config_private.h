@@ -113,6 +113,9 @@ const me_rule *me_optimizer_rules(size_t *count_out);
 /** The rules of Transformer Engine; static. */
 const me_rule *me_te_rules(size_t *count_out);
 
+/** The rules of context parallelism; static. */
+const me_rule *me_context_rules(size_t *count_out);
+
 /** The rules of multi-latent attention and multi-token prediction; static. */
 const me_rule *me_model_rules(size_t *count_out);
 

@@ -12,11 +12,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** What is left out of context parallelism, where the number stands. */
-#define ME_NOTE_CONTEXT                                                          \
-    "context parallelism: a rank has its share of the tokens, but the keys and " \
-    "values that it exchanges are left out"
-
 typedef enum me_flag_kind {
     ME_FLAG_MODELLED,
     ME_FLAG_NOT_MODELLED,

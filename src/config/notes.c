@@ -23,12 +23,8 @@ static bool has_flash_attention(const me_config *config)
 static bool has_softmax_offset(const me_config *config)
 {
     return config->model.softmax_type != ME_SOFTMAX_VANILLA &&
-           config->impl.core_attention != ME_CORE_ATTENTION_TE_FUSED;
-}
-
-static bool has_context(const me_config *config)
-{
-    return config->parallel.context > 1;
+           (config->impl.core_attention != ME_CORE_ATTENTION_TE_FUSED ||
+            config->parallel.context > 1);
 }
 
 static bool has_fp32_residual(const me_config *config)
@@ -77,8 +73,6 @@ static const struct {
     const char *note;
     me_effect effect;
 } notes[] = {
-    {"parallel.context", "--context-parallel-size", has_context,
-     ME_NOTE_CONTEXT, ME_EITHER(ANY)},
     {"model.fp32_residual_connection", "--fp32-residual-connection",
      has_fp32_residual, "the float32 residual stream", ME_HIGHER(ANY)},
     {"impl.attention_backend", "--attention-backend", has_flash_attention,

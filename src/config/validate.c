@@ -435,6 +435,12 @@ me_status me_config_validate(const me_config *config, me_diag *diag)
     if (status != ME_OK) {
         return status;
     }
+    size_t n_context = 0;
+    const me_rule *context = me_context_rules(&n_context);
+    status = check_all(context, n_context, config, diag);
+    if (status != ME_OK) {
+        return status;
+    }
     size_t n_moe = 0;
     const me_rule *moe = me_moe_rules(config, &n_moe);
     const me_status moe_status = check_all(moe, n_moe, config, diag);

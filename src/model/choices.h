@@ -188,6 +188,21 @@ typedef enum me_softmax_type {
 
 extern const me_choice me_softmax_type_choices[];
 
+/** How context parallelism brings queries and keys together: keys and values go round,
+ *  are gathered, heads are dealt out, or heads are within nodes and the rest goes
+ *  round. */
+#define ME_CP_COMM_TYPE_LIST(X)                                                \
+    X(ME_CP_COMM_P2P, "p2p", "p2p")                                            \
+    X(ME_CP_COMM_ALL_GATHER, "all_gather", "all_gather")                       \
+    X(ME_CP_COMM_A2A, "a2a", "a2a")                                            \
+    X(ME_CP_COMM_A2A_P2P, "a2a+p2p", "a2a+p2p")
+
+typedef enum me_cp_comm_type {
+    ME_CP_COMM_TYPE_LIST(ME_CHOICE_CONSTANT)
+} me_cp_comm_type;
+
+extern const me_choice me_cp_comm_type_choices[];
+
 #define ME_NORM_IMPL_LIST(X) X(ME_NORM_IMPL_TORCH, "torch", "torch")
 
 typedef enum me_norm_impl {

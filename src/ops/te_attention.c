@@ -40,10 +40,14 @@ uint64_t me_te_attention_workspace_bytes(const me_te_attention_call *call)
     return me_size_add(bytes, FORWARD_WORKSPACE_BYTES);
 }
 
-/** Two products over the causal half: 2 · 2 · b a s s d / 2. */
-static uint64_t attention_flops(const me_tensor *query, const me_tensor *key)
+/** Two products over the keys that queries see: 4 a d of each pair. */
+static uint64_t attention_flops(const me_tensor *query, const me_tensor *key,
+                                me_te_mask mask)
 {
-    return me_size_mul(2, me_size_mul(me_numel(query), me_dim(key, 0)));
+    const uint64_t keys = me_size_mul(2, me_dim(key, 0));
+    const uint64_t unseen =
+        mask == ME_TE_MASK_CAUSAL ? me_min_u64(me_dim(query, 0), keys) : 0;
+    return me_size_mul(2, me_size_mul(me_numel(query), keys - unseen));
 }
 
 /** Heads, rows of queries and their size stand for a product's batch, m, k. */
@@ -58,37 +62,34 @@ static void tell_kernel(me_engine *e, me_kernel_class kernel,
 
 /** Gradients of query, key and value, which are as those are: three tensors, or
  *  views of one. */
-static void make_gradients(me_engine *e, const me_node *node, me_tensor **gx)
+static void make_gradients(me_engine *e, me_tensor *const qkv[3],
+                           bool is_interleaved, me_tensor **gx)
 {
-    me_tensor *const *saved = node->saved;
     const char *op = "fused_attn_bwd";
-    if (node->data.flag) {
-        me_shape shape = saved[ATTENTION_SAVED_QUERY]->shape;
+    if (is_interleaved) {
+        me_shape shape = qkv[0]->shape;
         shape.dim[shape.ndim - 1] = me_size_mul(3, shape.dim[shape.ndim - 1]);
-        me_tensor *all = me_empty(
-            e, op, (me_dtype)saved[ATTENTION_SAVED_QUERY]->dtype, shape);
+        me_tensor *all = me_empty(e, op, (me_dtype)qkv[0]->dtype, shape);
         for (int i = 0; i < 3; i++) {
-            gx[i] = me_alias(e, all, saved[i]->shape, saved[i]->strides);
+            gx[i] = me_alias(e, all, qkv[i]->shape, qkv[i]->strides);
         }
         me_drop(e, all);
         return;
     }
     for (int i = 0; i < 3; i++) {
-        gx[i] = me_empty(e, op, (me_dtype)saved[i]->dtype, saved[i]->shape);
+        gx[i] = me_empty(e, op, (me_dtype)qkv[i]->dtype, qkv[i]->shape);
     }
 }
 
-static void attention_backward(me_engine *e, me_node *node,
-                               me_tensor *const *gy, me_tensor **gx)
+void me_te_fused_backward(me_engine *e, me_tensor *const qkv[3],
+                          const me_tensor *offset,
+                          const me_te_attention_spec *spec, me_tensor **gx)
 {
-    (void)gy;
-    const me_tensor *query = node->saved[ATTENTION_SAVED_QUERY];
-    const me_tensor *key = node->saved[ATTENTION_SAVED_KEY];
-    const me_tensor *value = node->saved[ATTENTION_SAVED_VALUE];
-    make_gradients(e, node, gx);
-    if (node->saved[ATTENTION_SAVED_OFFSET] != NULL) {
-        gx[3] = me_empty_like(e, "fused_attn_bwd.offset",
-                              node->saved[ATTENTION_SAVED_OFFSET]);
+    const me_tensor *query = qkv[0];
+    const me_tensor *key = qkv[1];
+    make_gradients(e, qkv, spec->is_interleaved, gx);
+    if (offset != NULL) {
+        gx[3] = me_empty_like(e, "fused_attn_bwd.offset", offset);
     }
     const me_te_attention_call call = {
         .batch = me_dim(query, 1),
@@ -97,53 +98,73 @@ static void attention_backward(me_engine *e, me_node *node,
         .queries = me_dim(query, 0),
         .keys = me_dim(key, 0),
         .head_size = me_dim(query, 3),
-        .value_head_size = me_dim(value, 3),
-        .is_deterministic = node->data.n[0] != 0,
+        .value_head_size = me_dim(qkv[2], 3),
+        .is_deterministic = spec->is_deterministic,
     };
     me_tensor *workspace = me_scratch(e, "fused_attn_bwd.workspace",
                                       me_te_attention_workspace_bytes(&call));
     tell_kernel(e, ME_KERNEL_FLASH_BACKWARD, query,
-                me_size_mul(attention_flops(query, key), 5) / 2);
+                me_size_mul(attention_flops(query, key, spec->mask), 5) / 2);
     me_drop(e, workspace);
+}
+
+static void attention_backward(me_engine *e, me_node *node,
+                               me_tensor *const *gy, me_tensor **gx)
+{
+    (void)gy;
+    me_te_fused_backward(e, node->saved, node->saved[ATTENTION_SAVED_OFFSET],
+                         &(me_te_attention_spec){
+                             .is_interleaved = node->data.flag,
+                             .is_deterministic = node->data.n[0] != 0,
+                         },
+                         gx);
 }
 
 static const me_op attention_op = {"fused_attn_fwd",
                                    .node = "FusedAttnFuncBackward",
                                    .backward = attention_backward};
 
+void me_te_fused_forward(me_engine *e, me_tensor *const qkv[3], me_te_mask mask,
+                         me_te_attention_made *made_out)
+{
+    const me_tensor *query = qkv[0];
+    const char *op = attention_op.event;
+    made_out->output = me_empty(e, op, (me_dtype)query->dtype,
+                                ME_SHAPE(me_dim(query, 0), me_dim(query, 1),
+                                         me_dim(query, 2), me_dim(qkv[2], 3)));
+    made_out->rng = me_scratch(e, op, RNG_STATE_BYTES);
+    me_tensor *workspace = me_scratch(e, op, FORWARD_WORKSPACE_BYTES);
+    made_out->statistics = me_empty(
+        e, op, ME_DTYPE_FLOAT32,
+        ME_SHAPE(me_dim(query, 1), me_dim(query, 2), me_dim(query, 0), 1));
+    tell_kernel(e, ME_KERNEL_FLASH, query,
+                attention_flops(query, qkv[1], mask));
+    me_drop(e, workspace);
+}
+
 me_tensor *me_te_fused_attention(me_engine *e, me_tensor *const qkv[3],
                                  me_tensor *offset,
                                  const me_te_attention_spec *spec)
 {
     const me_frame frame = me_enter(e);
-    const me_tensor *query = qkv[0];
     me_node *node = me_record(e, &attention_op, 4,
                               (me_tensor *[]){qkv[0], qkv[1], qkv[2], offset});
-    const char *op = attention_op.event;
-    me_tensor *y = me_empty(e, op, (me_dtype)query->dtype,
-                            ME_SHAPE(me_dim(query, 0), me_dim(query, 1),
-                                     me_dim(query, 2), me_dim(qkv[2], 3)));
-    me_tensor *rng = me_scratch(e, op, RNG_STATE_BYTES);
-    me_tensor *workspace = me_scratch(e, op, FORWARD_WORKSPACE_BYTES);
-    me_tensor *statistics = me_empty(
-        e, op, ME_DTYPE_FLOAT32,
-        ME_SHAPE(me_dim(query, 1), me_dim(query, 2), me_dim(query, 0), 1));
-    tell_kernel(e, ME_KERNEL_FLASH, query, attention_flops(query, qkv[1]));
-    me_drop(e, workspace);
+    me_te_attention_made made;
+    me_te_fused_forward(e, qkv, spec->mask, &made);
     for (uint32_t i = 0; i < 3; i++) {
         me_save(e, node, ATTENTION_SAVED_QUERY + i, qkv[i]);
     }
-    me_save(e, node, ATTENTION_SAVED_OUTPUT, y);
-    me_save(e, node, ATTENTION_SAVED_STATISTICS, statistics);
-    me_save(e, node, ATTENTION_SAVED_RNG, rng);
+    me_save(e, node, ATTENTION_SAVED_OUTPUT, made.output);
+    me_save(e, node, ATTENTION_SAVED_STATISTICS, made.statistics);
+    me_save(e, node, ATTENTION_SAVED_RNG, made.rng);
     me_save(e, node, ATTENTION_SAVED_OFFSET, offset);
     if (node != NULL) {
         node->data.flag = spec->is_interleaved;
         node->data.n[0] = spec->is_deterministic ? 1 : 0;
     }
-    me_drop(e, rng);
-    me_drop(e, statistics);
-    return me_leave(e, frame, me_output(e, node, y));
+    me_drop(e, made.rng);
+    me_drop(e, made.statistics);
+    return me_leave(e, frame, me_output(e, node, made.output));
 }
 
 /** In place of what arrives; what was saved is read besides. */

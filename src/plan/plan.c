@@ -49,6 +49,7 @@ static me_status make_grid(const me_config *config, me_diag *diag,
             .expert_tensor = p->expert_tensor,
             .instances = config->optimizer.num_instances,
             .data_replicate = config->torch.data_parallel_replicate,
+            .context_heads = config->parallel.context_heads,
             .pipeline_before_data = p->tp_pp_dp_mapping,
             .is_tied = has_shared_embedding(config),
         },
@@ -142,6 +143,14 @@ static int32_t tensor_kind(const me_plan *plan, int32_t tensor_rank)
     return tells_tensor_ranks(plan) ? tensor_rank : tensor_rank > 0;
 }
 
+/** Places in a sequence that programs know: who deals out heads has all of it,
+ *  everybody else other rows to look at than the next rank. */
+static int32_t context_kinds(const me_plan *plan)
+{
+    const me_parallel_config *p = &plan->config->parallel;
+    return p->cp_comm_type == ME_CP_COMM_A2A ? 1 : p->context;
+}
+
 /** Rows of a table of shard classes: one a stage, and a kind of tensor rank if
  *  those differ. */
 static int32_t shard_rows(const me_plan *plan)
@@ -164,16 +173,18 @@ static int32_t shard_ranks(const me_plan *plan)
 
 /**
  * What tells programs apart: the stage; whether the rank is the first of its
- * tensor group, which alone counts replicated gradients and reads the data;
- * and with the distributed optimizer or FSDP2 the shard.
+ * tensor group, which alone counts replicated gradients and reads the data; its
+ * place among those that share a sequence; and with the distributed optimizer or FSDP2 the shard.
  */
 static int64_t program_key(const me_plan *plan, shard_table shards,
                            int32_t rank)
 {
     const me_coordinates c = me_plan_coordinates(plan, rank);
     const int32_t stage = c.at[ME_AXIS_PIPELINE];
-    const int64_t key = (int64_t)stage * tensor_kinds(plan) +
+    const int64_t row = (int64_t)stage * tensor_kinds(plan) +
                         tensor_kind(plan, c.at[ME_AXIS_TENSOR]);
+    const int32_t places = context_kinds(plan);
+    const int64_t key = row * places + c.at[ME_AXIS_CONTEXT] % places;
     if (!shards_parameters(plan)) {
         return key;
     }
@@ -183,7 +194,7 @@ static int64_t program_key(const me_plan *plan, shard_table shards,
     const int32_t shard =
         shards == NULL
             ? index
-            : shards[(tells_tensor_ranks(plan) ? key : stage) * group.size +
+            : shards[(tells_tensor_ranks(plan) ? row : stage) * group.size +
                      index];
     return key * group.size + shard;
 }
@@ -218,10 +229,10 @@ static me_status make_classes(me_plan *plan, bool folds, shard_table shards,
 {
     const int32_t world = plan->config->parallel.world_size;
     folds = folds && me_routing_is_uniform(&plan->routing);
-    const int64_t n_keys = folds ? (int64_t)tensor_kinds(plan) *
-                                       plan->config->parallel.pipeline *
-                                       shard_ranks(plan)
-                                 : world;
+    const int64_t n_keys =
+        folds ? (int64_t)tensor_kinds(plan) * context_kinds(plan) *
+                    plan->config->parallel.pipeline * shard_ranks(plan)
+              : world;
     int32_t *class_of_key =
         me_alloc((size_t)n_keys, sizeof(int32_t), "plan.keys");
     if (class_of_key == NULL) {

@@ -78,6 +78,11 @@ bool me_megatron_evaluates_less(const me_flag_use *use,
 me_status me_megatron_settle(me_config *config, const me_flag_uses *uses,
                              me_diag *diag) ME_MUST_CHECK;
 
+/** The part of it that is about context parallelism. */
+me_status me_megatron_settle_context(me_config *config,
+                                     const me_flag_uses *uses,
+                                     me_diag *diag) ME_MUST_CHECK;
+
 /**
  * Read Megatron-LM's flags: set options, and put each flag into one of the
  * three lists of the job. Local.

@@ -105,6 +105,9 @@ me_status me_megatron_settle(me_config *config, const me_flag_uses *uses,
         status = settle_sharding(config, uses, diag);
     }
     if (status == ME_OK) {
+        status = me_megatron_settle_context(config, uses, diag);
+    }
+    if (status == ME_OK) {
         status = settle_compilation(config, diag);
     }
     return status == ME_OK ? settle_saving(config, uses, diag) : status;

@@ -162,6 +162,35 @@ static void touch(me_engine *e, me_rope_cache *cache, me_rope *rope)
     cache->ropes[0] = rope;
 }
 
+/** get_pos_emb_on_this_cp_rank(): the rows of this rank's two chunks. */
+static me_tensor *take_rows(me_nn *nn, me_tensor *table)
+{
+    me_engine *e = nn->e;
+    const uint64_t ranks = (uint64_t)nn->comm->size[ME_GROUP_CONTEXT];
+    if (ranks <= 1 || !me_engine_is_ok(e)) {
+        return table;
+    }
+    me_tensor *index = me_empty(e, "cuda", ME_DTYPE_INT64, ME_SHAPE(2));
+    me_shape shape = table->shape;
+    shape.dim[0] /= ranks;
+    me_tensor *y = me_empty(e, "index_select", ME_DTYPE_FLOAT32, shape);
+    me_launch_kernel(e, ME_KERNEL_INDEX, 0, 2 * me_bytes(y));
+    me_drop(e, index);
+    me_drop(e, table);
+    return y;
+}
+
+/** The angles of all of the sequence, or of the rank's rows. */
+static me_tensor *make_table(me_nn *nn)
+{
+    const me_frame frame = me_enter(nn->e);
+    const uint64_t s = nn->config->model.seq_length;
+    const uint64_t n = nn->config->model.rotary_size / 2;
+    me_tensor *all =
+        is_yarn(nn) ? yarn_forward(nn->e, s, n) : rope_forward(nn->e, s, n);
+    return me_leave(nn->e, frame, take_rows(nn, all));
+}
+
 me_tensor *me_rope_table(me_nn *nn, me_rope *rope)
 {
     me_engine *e = nn->e;
@@ -169,12 +198,9 @@ me_tensor *me_rope_table(me_nn *nn, me_rope *rope)
         return me_none(e);
     }
     if (rope->table == NULL) {
-        const uint64_t s = nn->config->model.rank_seq_length;
-        const uint64_t n = nn->config->model.rotary_size / 2;
         const me_category category = me_category_set(e, ME_CATEGORY_BUFFER);
         const me_frame frame = me_enter(e);
-        rope->table = me_retain(is_yarn(nn) ? yarn_forward(e, s, n)
-                                            : rope_forward(e, s, n));
+        rope->table = me_retain(make_table(nn));
         me_leave(e, frame, NULL);
         me_category_set(e, category);
     }

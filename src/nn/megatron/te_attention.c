@@ -2,6 +2,7 @@
 #include "nn/megatron/te_attention.h"
 
 #include "base/size.h"
+#include "nn/megatron/te_context.h"
 #include "nn/megatron/te_state.h"
 #include "ops/attention.h"
 #include "ops/dropout.h"
@@ -26,6 +27,12 @@ static bool is_interleaved(me_tensor *const qkv[3])
     return is;
 }
 
+/** Ranks that share a sequence. */
+static uint64_t context_ranks(const me_nn *nn)
+{
+    return me_max_u64(1, (uint64_t)nn->comm->size[ME_GROUP_CONTEXT]);
+}
+
 /** DotProductAttention.forward() before it takes a back end: get_qkv_layout()
  *  copies what has holes unless all are interleaved, which @return says. */
 static bool prepare(me_nn *nn, me_tensor *const given[3], me_tensor *dense[3])
@@ -34,8 +41,29 @@ static bool prepare(me_nn *nn, me_tensor *const given[3], me_tensor *dense[3])
     for (int i = 0; i < 3; i++) {
         dense[i] = is_one ? given[i] : me_contiguous(nn->e, given[i]);
     }
-    me_te_full_cu_seqlens(nn, me_dim(given[0], 1), me_dim(given[0], 0));
+    me_te_full_cu_seqlens(nn, me_dim(given[0], 1),
+                          me_size_mul(me_dim(given[0], 0), context_ranks(nn)));
     return is_one;
+}
+
+/** FusedAttention.forward(): interleaved tensors are copied where ranks share a
+ *  sequence, whose functions know none. */
+static me_tensor *fused(me_nn *nn, me_tensor *const given[3], me_tensor *offset)
+{
+    me_engine *e = nn->e;
+    me_tensor *dense[3] = {NULL, NULL, NULL};
+    const me_te_attention_spec spec = {.is_interleaved =
+                                           prepare(nn, given, dense)};
+    if (context_ranks(nn) > 1) {
+        for (int i = 0; i < 3; i++) {
+            dense[i] = me_contiguous(e, dense[i]);
+        }
+        return me_te_context_attention(nn, dense);
+    }
+    if (offset != NULL) {
+        offset = me_cast(e, offset, ME_DTYPE_FLOAT32);
+    }
+    return me_te_fused_attention(e, dense, offset, &spec);
 }
 
 me_tensor *me_te_attention_fused(me_nn *nn, me_tensor *const qkv[3],
@@ -43,13 +71,7 @@ me_tensor *me_te_attention_fused(me_nn *nn, me_tensor *const qkv[3],
 {
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
-    me_tensor *dense[3] = {NULL, NULL, NULL};
-    const me_te_attention_spec spec = {.is_interleaved =
-                                           prepare(nn, qkv, dense)};
-    if (offset != NULL) {
-        offset = me_cast(e, offset, ME_DTYPE_FLOAT32);
-    }
-    me_tensor *y = me_te_fused_attention(e, dense, offset, &spec);
+    me_tensor *y = fused(nn, qkv, offset);
     const uint64_t width = me_size_mul(me_dim(y, 2), me_dim(y, 3));
     return me_leave(e, frame,
                     me_view(e, y, ME_SHAPE(me_dim(y, 0), me_dim(y, 1), width)));

@@ -58,6 +58,10 @@ static me_tensor *keep(me_nn *nn, const char *what, me_dtype dtype,
 static const char workspace[] = "get_cublas_workspace";
 static const char dummy[] = "get_dummy_wgrad";
 static const char cu_seqlens[] = "get_full_cu_seqlens";
+static const char cu_seqlens_of_rank[] = "get_cu_seqlens_info_with_cp";
+static const char cu_seqlens_of_half[] = "get_cu_seqlens_info_with_cp.half";
+static const char ids_before[] = "get_seq_chunk_ids_before_attn";
+static const char ids_after[] = "get_seq_chunk_ids_after_attn";
 static const char causal_mask[] = "default_causal_mask";
 
 /** get_cublas_workspace() (pytorch/cpp_extensions/gemm.py). */
@@ -116,14 +120,32 @@ me_tensor *me_te_dummy_wgrad(me_nn *nn, me_dtype dtype, const me_shape *shape)
     return me_detach(nn->e, keep(nn, dummy, dtype, shape));
 }
 
-void me_te_full_cu_seqlens(me_nn *nn, uint64_t batch, uint64_t rows)
+/** Lengths of sequences, kept by samples and rows. */
+static void keep_lengths(me_nn *nn, const char *what, uint64_t batch,
+                         uint64_t rows)
 {
-    me_tensor **tensor =
-        kept(nn, cu_seqlens, ME_DTYPE_INT32, &ME_SHAPE(batch, rows));
+    me_tensor **tensor = kept(nn, what, ME_DTYPE_INT32, &ME_SHAPE(batch, rows));
     if (tensor != NULL && *tensor == NULL) {
-        *tensor = me_keep(nn->e, cu_seqlens, ME_CATEGORY_BUFFER, ME_DTYPE_INT32,
+        *tensor = me_keep(nn->e, what, ME_CATEGORY_BUFFER, ME_DTYPE_INT32,
                           ME_SHAPE(me_size_add(batch, 1)));
     }
+}
+
+void me_te_full_cu_seqlens(me_nn *nn, uint64_t batch, uint64_t rows)
+{
+    keep_lengths(nn, cu_seqlens, batch, rows);
+}
+
+void me_te_context_cu_seqlens(me_nn *nn, uint64_t batch, uint64_t rows)
+{
+    keep_lengths(nn, cu_seqlens_of_rank, batch, rows);
+    keep_lengths(nn, cu_seqlens_of_half, batch, rows);
+}
+
+void me_te_chunk_ids(me_nn *nn, bool is_before, uint64_t ranks)
+{
+    (void)keep(nn, is_before ? ids_before : ids_after, ME_DTYPE_INT32,
+               &ME_SHAPE(me_size_mul(2, ranks)));
 }
 
 me_tensor *me_te_causal_mask(me_nn *nn, uint64_t rows)

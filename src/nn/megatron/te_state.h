@@ -55,6 +55,14 @@ bool me_te_is_dummy_wgrad(const me_nn *nn, const me_tensor *gradient);
  *  once. */
 void me_te_full_cu_seqlens(me_nn *nn, uint64_t batch, uint64_t rows);
 
+/** _get_cu_seqlens_info_with_cp(): those of a rank's rows and of half of them, of
+ *  sequences of @p rows rows in all. */
+void me_te_context_cu_seqlens(me_nn *nn, uint64_t batch, uint64_t rows);
+
+/** get_seq_chunk_ids_for_reordering_before_attn(), or …after_attn(), of @p ranks
+ *  ranks. */
+void me_te_chunk_ids(me_nn *nn, bool is_before, uint64_t ranks);
+
 /** _get_default_causal_mask() of @p rows queries and keys; borrowed. */
 me_tensor *me_te_causal_mask(me_nn *nn, uint64_t rows);
 

@@ -19,8 +19,8 @@ static me_tensor *attention_mask(me_trainer *t)
         return NULL;
     }
     return me_empty(t->e, "attention_mask", ME_DTYPE_BOOL,
-                    ME_SHAPE(c->train.micro_batch_size, 1,
-                             c->model.rank_seq_length, c->model.seq_length));
+                    ME_SHAPE(c->train.micro_batch_size, 1, c->model.seq_length,
+                             c->model.seq_length));
 }
 
 /** get_batch_on_this_tp_rank(): tensor rank 0 copies from the host, the others
@@ -30,7 +30,7 @@ static void make_batch(me_trainer *t, me_batch *batch)
     me_engine *e = t->e;
     const me_config *c = t->config;
     const me_shape tokens =
-        ME_SHAPE(c->train.micro_batch_size, c->model.rank_seq_length);
+        ME_SHAPE(c->train.micro_batch_size, c->model.seq_length);
     *batch = (me_batch){.tokens = NULL};
     if (t->comm->index[ME_GROUP_TENSOR] == 0) {
         batch->attention_mask = attention_mask(t);
@@ -63,6 +63,48 @@ static void forget(me_engine *e, me_tensor **x)
     *x = NULL;
 }
 
+/** This rank's chunks of what the loader made along @p dim, and the index that
+ *  chooses them, which goes when the next one is made. */
+static void take_chunks(me_trainer *t, int32_t dim, me_tensor **x,
+                        me_tensor **index)
+{
+    if (*x == NULL) {
+        return;
+    }
+    me_engine *e = t->e;
+    me_tensor *before = *index;
+    *index = me_empty(e, "zeros", ME_DTYPE_INT64, ME_SHAPE(2));
+    me_drop(e, before);
+    me_shape shape = (*x)->shape;
+    shape.dim[dim] /= (uint64_t)t->comm->size[ME_GROUP_CONTEXT];
+    me_tensor *part = me_empty(e, "index_select", (me_dtype)(*x)->dtype, shape);
+    me_launch_kernel(e, ME_KERNEL_INDEX, 0, 2 * me_bytes(part));
+    me_drop(e, *x);
+    *x = part;
+}
+
+/** get_batch_on_this_cp_rank(), in the order of the dictionary: that of the loader
+ *  or, where the batch was received, of who received it. */
+static void take_context_chunks(me_trainer *t, me_batch *batch)
+{
+    const bool is_loaders = t->comm->index[ME_GROUP_TENSOR] == 0;
+    me_tensor *index = NULL;
+    if (t->comm->size[ME_GROUP_CONTEXT] <= 1 || !me_engine_is_ok(t->e)) {
+        return;
+    }
+    take_chunks(t, 1, &batch->tokens, &index);
+    take_chunks(t, 1, &batch->labels, &index);
+    if (is_loaders) {
+        take_chunks(t, 2, &batch->attention_mask, &index);
+    }
+    take_chunks(t, 1, &batch->loss_mask, &index);
+    take_chunks(t, 1, &batch->position_ids, &index);
+    if (!is_loaders) {
+        take_chunks(t, 2, &batch->attention_mask, &index);
+    }
+    me_drop(t->e, index);
+}
+
 /** mtp_on_this_rank(): the depths of multi-token prediction read the batch's
  *  tokens again. */
 static bool has_mtp(const me_trainer *t, const me_gpt_spec *stage)
@@ -81,7 +123,6 @@ static void get_batch(me_trainer *t, const me_gpt_spec *stage, me_batch *batch)
     const me_category category = me_category_set(t->e, ME_CATEGORY_INPUT);
     me_launch_host(t->e, ME_HOST_LOADER);
     make_batch(t, batch);
-    me_category_set(t->e, category);
     if (has_tokens) {
         broadcast(t, batch->tokens);
     }
@@ -100,6 +141,8 @@ static void get_batch(me_trainer *t, const me_gpt_spec *stage, me_batch *batch)
         forget(t->e, &batch->tokens);
         forget(t->e, &batch->position_ids);
     }
+    take_context_chunks(t, batch);
+    me_category_set(t->e, category);
 }
 
 /** loss_func() of pretrain_gpt.py: sum over the mask, token count, report. */

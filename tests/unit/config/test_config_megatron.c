@@ -94,6 +94,18 @@ static const struct {
     {"--recompute-granularity selective --recompute-modules all", ME_ERR_CONFIG,
      "--recompute-modules all: must be one of core_attn"},
     {"--attention-dropout 2", ME_ERR_CONFIG, "a number from 0 to 1"},
+    {"--context-parallel-size 2 --cp-comm-type allgather", ME_ERR_CONFIG,
+     "--cp-comm-type allgather: must be one of p2p, all_gather, a2a, a2a+p2p"},
+    {"--context-parallel-size 8 --hierarchical-context-parallel-sizes 2 2",
+     ME_ERR_CONFIG,
+     "--hierarchical-context-parallel-sizes: the product of the sizes is 4 and "
+     "must be --context-parallel-size = 8"},
+    {"--context-parallel-size 8 --cp-comm-type a2a+p2p "
+     "--hierarchical-context-parallel-sizes 2 2 2",
+     ME_ERR_CONFIG, "Transformer Engine needs two sizes for a2a+p2p, not 3"},
+    {"--context-parallel-size 2 --window-size 128,0", ME_ERR_CONFIG,
+     "--window-size: Transformer Engine takes no sliding window with "
+     "--cp-comm-type p2p: it must be a2a or all_gather"},
 };
 
 static void test_megatron__values_that_are_wrong(void **state)
@@ -124,8 +136,16 @@ static const char *const list_cases[][3] = {
     {"--num-query-groups 4", "--num-query-groups", "no effect"},
     {"--num-query-groups 4 --group-query-attention", "--num-query-groups",
      "modelled"},
-    {"--context-parallel-size 1", "--context-parallel-size", "no effect"},
-    {"--context-parallel-size 2", "--context-parallel-size", "not modelled"},
+    {"--context-parallel-size 2", "--context-parallel-size", "modelled"},
+    {"--cp-comm-type a2a", "--cp-comm-type", "no effect"},
+    {"--context-parallel-size 2 --cp-comm-type a2a", "--cp-comm-type",
+     "modelled"},
+    {"--context-parallel-size 2 --cp-comm-type a2a p2p", "--cp-comm-type",
+     "not modelled"},
+    {"--context-parallel-size 4 --hierarchical-context-parallel-sizes 2 2",
+     "--hierarchical-context-parallel-sizes", "modelled"},
+    {"--context-parallel-size 2 --cp-comm-type all_gather --window-size 128,0",
+     "--window-size", "not modelled"},
     {"--moe-grouped-gemm", "--moe-grouped-gemm", "no effect"},
     {"--moe-grouped-gemm --num-experts 0", "--moe-grouped-gemm", "no effect"},
     {"--moe-grouped-gemm --num-experts 8", "--moe-grouped-gemm",
@@ -281,6 +301,13 @@ static const char *const option_cases[][3] = {
     {"--recompute-activations", "recompute.layernorm", "false"},
     {"--quick-geglu", "model.activation", "quick_geglu"},
     {"--context-parallel-size 2", "parallel.context", "2"},
+    {"--context-parallel-size 2 --cp-comm-type all_gather",
+     "parallel.cp_comm_type", "all_gather"},
+    {"--context-parallel-size 8 --cp-comm-type a2a+p2p "
+     "--hierarchical-context-parallel-sizes 4 2",
+     "parallel.context_heads", "4"},
+    {"--context-parallel-size 8 --hierarchical-context-parallel-sizes 4 2",
+     "parallel.context_heads", "0"},
     {"--tokenizer-type GPT2BPETokenizer --vocab-size 7", "model.vocab_size",
      "7"},
     {"--optimizer muon", "optimizer.kind", "adam"},

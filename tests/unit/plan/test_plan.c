@@ -108,6 +108,34 @@ static void test_plan__without_folding(void **state)
     test_job_fini(&job);
 }
 
+/** Ranks that share a sequence see other parts of it, unless they deal out heads. */
+static void test_plan__classes_of_a_sequence(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *comm_type;
+        int32_t classes[8];
+    } cases[] = {
+        {"parallel.cp_comm_type=p2p", {0, 1, 2, 3, 0, 1, 2, 3}},
+        {"parallel.cp_comm_type=all_gather", {0, 1, 2, 3, 0, 1, 2, 3}},
+        {"parallel.cp_comm_type=a2a", {0, 0, 0, 0, 0, 0, 0, 0}},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        test_job job;
+        plan(&job, (const char *[]){
+                       "impl.transformer=transformer_engine",
+                       "train.params_dtype=bfloat16", "model.kv_channels=8",
+                       "model.attention_dropout=0", "parallel.context=4",
+                       "parallel.world_size=8", cases[i].comm_type, NULL});
+        for (int r = 0; r < 8; r++) {
+            assert_int_equal(job.plan->class_of[r], cases[i].classes[r]);
+        }
+        test_job_fini(&job);
+    }
+}
+
 /** A dense job's ranks are numbered on the grid of experts as well: with the
  *  pipeline before data both must leave as many ranks for data. */
 static void test_plan__expert_grid_of_a_dense_job(void **state)
@@ -115,10 +143,12 @@ static void test_plan__expert_grid_of_a_dense_job(void **state)
     (void)state;
     test_job job;
 
-    plan(&job, (const char *[]){"parallel.world_size=8", "parallel.tensor=2",
-                                "parallel.pipeline=2", "parallel.context=2",
-                                "parallel.tp_pp_dp_mapping=true",
-                                "parallel.expert_tensor=4", NULL});
+    plan(&job, (const char *[]){
+                   "parallel.world_size=8", "parallel.tensor=2",
+                   "parallel.pipeline=2", "parallel.context=2",
+                   "parallel.tp_pp_dp_mapping=true", "parallel.expert_tensor=4",
+                   "impl.transformer=transformer_engine",
+                   "train.params_dtype=bfloat16", "model.kv_channels=8", NULL});
     assert_int_equal(me_plan_coordinates(job.plan, 4).at[ME_AXIS_PIPELINE], 1);
     test_job_fini(&job);
 }
@@ -166,6 +196,7 @@ int main(void)
         cmocka_unit_test(test_plan__classes_of_a_grid),
         cmocka_unit_test(test_plan__interleaved_chunks),
         cmocka_unit_test(test_plan__without_folding),
+        cmocka_unit_test(test_plan__classes_of_a_sequence),
         cmocka_unit_test(test_plan__expert_grid_of_a_dense_job),
         cmocka_unit_test(test_plan__counted_tokens_tell_ranks_apart),
         cmocka_unit_test(test_plan__place_in_the_pipeline),

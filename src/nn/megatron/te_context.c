@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/te_context.h"
+
+#include "nn/megatron/te_exchange.h"
+#include "ops/te_attention.h"
+#include "tensor/autograd.h"
+
+enum {
+    HEADS_SAVED_QKV,
+    HEADS_SAVED_OUTPUT = HEADS_SAVED_QKV + 3,
+    HEADS_SAVED_STATISTICS,
+    HEADS_SAVED_RNG
+};
+
+static void heads_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                           me_tensor **gx)
+{
+    me_nn nn = *(const me_nn *)node->data.context;
+    me_tensor *dout = gy[0];
+    me_te_exchange(&nn, ME_GROUP_CONTEXT, ME_TE_TO_HEADS, 1, &dout);
+    me_tensor *made[3] = {NULL, NULL, NULL};
+    me_te_fused_backward(e, &node->saved[HEADS_SAVED_QKV], NULL,
+                         &(me_te_attention_spec){.is_interleaved = false},
+                         made);
+    for (int i = 0; i < 3; i++) {
+        gx[i] = made[i];
+    }
+    me_te_exchange(&nn, ME_GROUP_CONTEXT, ME_TE_TO_ROWS, 3, gx);
+    for (int i = 0; i < 3; i++) {
+        me_drop(e, made[i]);
+    }
+    me_drop(e, dout);
+}
+
+static const me_op heads_op = {.node = "AttnFuncWithCPAndQKVOA2ABackward",
+                               .backward = heads_backward};
+
+me_tensor *me_te_context_heads(me_nn *nn, me_tensor *const qkv[3])
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    me_node *node = me_record(e, &heads_op, 3, qkv);
+    me_tensor *local[3] = {qkv[0], qkv[1], qkv[2]};
+    me_te_exchange(nn, ME_GROUP_CONTEXT, ME_TE_TO_HEADS, 3, local);
+    me_te_attention_made made;
+    me_te_fused_forward(e, local, ME_TE_MASK_CAUSAL, &made);
+    me_tensor *y = made.output;
+    me_te_exchange(nn, ME_GROUP_CONTEXT, ME_TE_TO_ROWS, 1, &y);
+    for (uint32_t i = 0; i < 3; i++) {
+        me_save(e, node, HEADS_SAVED_QKV + i, local[i]);
+    }
+    me_save(e, node, HEADS_SAVED_OUTPUT, made.output);
+    me_save(e, node, HEADS_SAVED_STATISTICS, made.statistics);
+    me_save(e, node, HEADS_SAVED_RNG, made.rng);
+    if (node != NULL) {
+        node->data.context = nn;
+    }
+    return me_leave(e, frame, me_output(e, node, y));
+}
+
+/** By me_cp_comm_type. */
+static me_tensor *(*const ways[])(me_nn *nn, me_tensor *const qkv[3]) = {
+    [ME_CP_COMM_P2P] = me_te_context_ring,
+    [ME_CP_COMM_ALL_GATHER] = me_te_context_gather,
+    [ME_CP_COMM_A2A] = me_te_context_heads,
+    [ME_CP_COMM_A2A_P2P] = me_te_context_ring,
+};
+
+me_tensor *me_te_context_attention(me_nn *nn, me_tensor *const qkv[3])
+{
+    return me_engine_is_ok(nn->e)
+               ? ways[nn->config->parallel.cp_comm_type](nn, qkv)
+               : me_none(nn->e);
+}

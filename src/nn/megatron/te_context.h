@@ -1,0 +1,39 @@
+/**
+ * @file
+ * Transformer Engine's attention with context parallelism: a rank has part of the
+ * rows of a sequence, and meets the keys and values of the others in one of four ways
+ * (attention/dot_product_attention/context_parallel.py,
+ * attn_forward_func_with_cp()).
+ *
+ * A rank's rows are two chunks of the sequence, the r-th and the r-th from the end,
+ * so that all have the same work under a causal mask. Left out: FP8, packed
+ * sequences, an offset of the softmax.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_NN_MEGATRON_TE_CONTEXT_H
+#define MEMEST_NN_MEGATRON_TE_CONTEXT_H
+
+#include "nn/nn.h"
+
+/**
+ * AttnFuncWithCPAnd…: each way by `parallel.cp_comm_type`.
+ *
+ * @param qkv  contiguous: (z, b, a, d), (z, b, g, d), (z, b, g, u) of z rows of this
+ *             rank
+ * @return (z, b, a, u)
+ */
+me_tensor *me_te_context_attention(me_nn *nn, me_tensor *const qkv[3]);
+
+/** @name One function a way
+ *  @{ */
+/** AttnFuncWithCPAndKVP2P: keys and values go round; with a hierarchy, heads are dealt
+ *  out first. */
+me_tensor *me_te_context_ring(me_nn *nn, me_tensor *const qkv[3]);
+/** AttnFuncWithCPAndKVAllGather: keys and values of all are gathered. */
+me_tensor *me_te_context_gather(me_nn *nn, me_tensor *const qkv[3]);
+/** AttnFuncWithCPAndQKVOA2A: heads are dealt out. */
+me_tensor *me_te_context_heads(me_nn *nn, me_tensor *const qkv[3]);
+/** @} */
+
+#endif /* MEMEST_NN_MEGATRON_TE_CONTEXT_H */

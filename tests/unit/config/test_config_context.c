@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "job.h"
+
+#define CONTEXT                                                                \
+    "parallel.context=2 impl.transformer=transformer_engine "                  \
+    "train.params_dtype=bfloat16"
+
+/* What is set on JOB_TEXT (8 layers, 512 wide, 8 heads), and what the one line must
+ * say; "" is a job that is right. */
+static const char *const cases[][2] = {
+    {"parallel.context=2", "parallel.context = 2: Megatron-LM's own attention "
+                           "refuses context parallelism"},
+    {CONTEXT, ""},
+    {CONTEXT " train.params_dtype=float32",
+     "parallel.context = 2: Transformer Engine's unfused attention refuses"},
+    {CONTEXT " impl.attention_backend=unfused", "unfused attention refuses"},
+    {CONTEXT " model.softmax_type=learnable",
+     "parallel.cp_comm_type = p2p: Transformer Engine takes no "
+     "model.softmax_type but vanilla with it, only with a2a"},
+    {CONTEXT " model.softmax_type=learnable parallel.cp_comm_type=a2a", ""},
+    {CONTEXT " parallel.cp_comm_type=all_gather",
+     "model.attention_dropout must be 0"},
+    {CONTEXT " parallel.cp_comm_type=all_gather model.attention_dropout=0", ""},
+    {CONTEXT " parallel.cp_comm_type=a2a model.num_query_groups=1",
+     "parallel.context = 2 does not divide model.num_query_groups / "
+     "parallel.tensor = 1"},
+    {CONTEXT " parallel.cp_comm_type=a2a parallel.tensor=8",
+     "does not divide model.num_attention_heads / parallel.tensor = 1"},
+    {CONTEXT " parallel.cp_comm_type=a2a+p2p",
+     "parallel.cp_comm_type = a2a+p2p needs parallel.context_heads "
+     "(--hierarchical-context-parallel-sizes)"},
+    {CONTEXT " parallel.cp_comm_type=a2a+p2p parallel.context_heads=3",
+     "parallel.context_heads = 3 does not divide parallel.context = 2"},
+    {CONTEXT " parallel.cp_comm_type=a2a+p2p parallel.context_heads=2", ""},
+};
+
+static void test_context__rules(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        me_config *config = job_with(cases[i][0]);
+        me_diag diag = {0};
+        const me_status status = me_config_finish(config, 1, &diag);
+        if (strstr(diag.text, cases[i][1]) == NULL) {
+            fail_msg("%s: %s", cases[i][0], diag.text);
+        }
+        assert_int_equal(status,
+                         cases[i][1][0] == '\0' ? ME_OK : ME_ERR_CONFIG);
+        me_config_destroy(config);
+    }
+}
+
+/** A softmax with an offset is estimated without. */
+static void test_context__offset_is_not_modelled(void **state)
+{
+    (void)state;
+    me_config *config = job_with(CONTEXT " parallel.cp_comm_type=a2a "
+                                         "model.softmax_type=learnable");
+    assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
+    assert_true(list_has(&config->not_modelled, "model.softmax_type"));
+    me_config_destroy(config);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_context__rules),
+        cmocka_unit_test(test_context__offset_is_not_modelled),
+    };
+    return cmocka_run_group_tests_name("config_context", tests, NULL, NULL);
+}

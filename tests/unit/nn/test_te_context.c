@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/te_context.h"
+#include "support/model.h"
+
+/* Four rows of three heads on each rank: queries 5 wide, 120 bytes; one head of keys,
+ * 40, and of values, 4 wide, 32; outputs 96 and statistics 48, of half the rows 48
+ * and 24. What a kernel needs besides: 16 and, for a moment, 256. */
+
+static me_tensor *run(test_model *m, me_cp_comm_type type, int32_t size,
+                      int32_t rank)
+{
+    test_model_init(m, 1);
+    m->config.parallel.cp_comm_type = type;
+    m->comm.size[ME_GROUP_CONTEXT] = size;
+    m->comm.index[ME_GROUP_CONTEXT] = rank;
+    me_engine *e = m->nn.e;
+    me_tensor *const qkv[3] = {me_test_leaf(e, ME_SHAPE(4, 1, 3, 5)),
+                               me_test_leaf(e, ME_SHAPE(4, 1, 1, 5)),
+                               me_test_leaf(e, ME_SHAPE(4, 1, 1, 4))};
+    (void)me_test_events_take(&m->events);
+    return me_te_context_attention(&m->nn, qkv);
+}
+
+/* The middle rank of an odd ring has a step of each kind. The second buffer of the
+ * way back is the one that holds the gradients, and the first one goes. */
+static void test_context__ring_of_three(void **state)
+{
+    (void)state;
+    test_model m;
+    me_tensor *y = run(&m, ME_CP_COMM_P2P, 3, 1);
+    EXPECT_EVENTS(&m.events, "+72 " /* joined */
+                             "+72 Recv:36 Send:36 "
+                             "+96 +16 +256 +48 -256 " /* own keys */
+                             "+72 Recv:36 Send:36 "
+                             "+96 +16 +256 +48 -256 "       /* of rank 0 */
+                             "+48 "                         /* statistics */
+                             "+48 +16 +256 +24 -256 "       /* of rank 2 */
+                             "+96 -48 -96 -96 -24 -48 -48 " /* corrected */
+                             "-72 -72");
+    assert_string_equal(test_backward(&m.events, y),
+                        "+24 +120 +144 +144 "
+                        "Recv:36 Send:36 " /* keys and values */
+                        "+60 +40 +32 +616 -616 -60 -40 -32 " /* of rank 2 */
+                        "Recv:72 Send:72 "                   /* and gradients */
+                        "+120 +20 +16 +652 -652 -120 -20 -16 " /* of rank 0 */
+                        "Recv:36 Send:36 "                     /* gradients */
+                        "+120 +40 +32 +760 -760 -120 -40 -32 " /* own */
+                        "-24 -144 -72 -48 -16 -16 -16");
+    test_model_fini(&m);
+}
+
+/* The first of two ranks: its first half sees one chunk of 2 rows, its second half
+ * all four. */
+static void test_context__gather(void **state)
+{
+    (void)state;
+    test_model m;
+    me_tensor *y = run(&m, ME_CP_COMM_ALL_GATHER, 2, 0);
+    EXPECT_EVENTS(&m.events, "+8 +80 AllGather:20 +64 AllGather:16 "
+                             "+80 -80 +64 -64 +96 "
+                             "+48 +16 +256 +24 -256 "
+                             "+48 +16 +256 +24 -256 "
+                             "-48 -48 -80 -64");
+    assert_string_equal(test_backward(&m.events, y),
+                        "+120 +80 +64 +80 AllGather:20 +64 AllGather:16 "
+                        "+80 -80 +64 -64 "
+                        "+60 +20 +16 +508 -508 "
+                        "+60 +80 +64 +832 -832 "
+                        "+80 -80 +64 -64 +40 ReduceScatter:20 -80 "
+                        "+32 ReduceScatter:16 -64 "
+                        "-60 -60 -80 -20 -64 -16 -80 -64 "
+                        "-8 -24 -24 -16 -16");
+    test_model_fini(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_context__ring_of_three),
+        cmocka_unit_test(test_context__gather),
+    };
+    return cmocka_run_group_tests_name("te_context", tests, NULL, NULL);
+}
