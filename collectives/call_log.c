@@ -110,13 +110,6 @@ static void digest_call(me_digest *digest, const me_call *call)
     me_digest_add(digest, call->count);
 }
 
-static void count_volume(ncclComm_t comm, const me_call *call)
-{
-    comm->volume.calls++;
-    comm->volume.sent_bytes = me_size_add(
-        comm->volume.sent_bytes, me_call_sent_bytes(call, comm->group.count));
-}
-
 /* Channel, seq and the running digests of a call that is not a wait. */
 static me_status file_call(me_call_log *log, me_call *call)
 {
@@ -134,7 +127,6 @@ static me_status file_call(me_call_log *log, me_call *call)
         call->seq = comm->calls++;
         digest_call(&comm->digest, call);
     }
-    count_volume(comm, call);
     return ME_OK;
 }
 
@@ -290,27 +282,6 @@ void me_call_log_set_split(me_call_log *log, me_split_members members,
     log->split_self = self;
 }
 
-void me_call_log_begin_step(me_call_log *log)
-{
-    for (uint32_t i = 0; i < log->n_comms; i++) {
-        log->comms[i]->volume = (me_volume){0};
-    }
-}
-
-me_volume me_call_log_volume(const me_call_log *log, me_group_kind kind)
-{
-    me_volume sum = {0};
-    for (uint32_t i = 0; i < log->n_comms; i++) {
-        const struct ncclComm *comm = log->comms[i];
-        if (comm->group.kind == kind) {
-            sum.calls += comm->volume.calls;
-            sum.sent_bytes =
-                me_size_add(sum.sent_bytes, comm->volume.sent_bytes);
-        }
-    }
-    return sum;
-}
-
 me_digest me_call_log_digest(const me_call_log *log)
 {
     me_digest digest = log->comms_digest;
@@ -358,7 +329,6 @@ void me_call_log_reset(me_call_log *log)
         ncclComm_t comm = log->comms[i];
         comm->calls = 0;
         comm->digest = (me_digest){0};
-        comm->volume = (me_volume){0};
     }
 }
 

@@ -19,12 +19,6 @@
 
 typedef struct me_call_log me_call_log;
 
-/** Calls and bytes of one kind of group. */
-typedef struct me_volume {
-    uint64_t calls;
-    uint64_t sent_bytes; /**< by this rank; see me_call_sent_bytes() */
-} me_volume;
-
 /** An empty log. @param log_out  owned by the caller */
 me_status me_call_log_create(me_call_log **log_out);
 
@@ -83,12 +77,6 @@ me_status me_call_log_wait(me_call_log *log, cudaStream_t waiter,
  * @return ME_OK, or the log's failure
  */
 me_status me_call_log_repeat(me_call_log *log, uint64_t begin, uint64_t end);
-
-/** A training step begins: me_call_log_volume() counts from here. */
-void me_call_log_begin_step(me_call_log *log);
-
-/** Volume since the last me_call_log_begin_step(), or since the start. */
-me_volume me_call_log_volume(const me_call_log *log, me_group_kind kind);
 
 /** Calls that are recorded, waits included. */
 uint64_t me_call_log_count(const me_call_log *log);

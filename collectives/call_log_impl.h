@@ -28,7 +28,6 @@ struct ncclComm {
     bool is_destroyed;
     uint32_t calls;      /**< collectives so far */
     me_digest digest;    /**< of those collectives */
-    me_volume volume;    /**< of this step */
     uint32_t self_sends; /**< to itself in the open group section */
     uint32_t self_recvs;
     ncclComm_t next_in_section; /**< those with calls to themselves */

@@ -10,8 +10,6 @@ struct me_rank_comms {
     me_comm_group_of group_of;
     const void *self;
     ncclComm_t comms[ME_GROUP_COUNT]; /* NULL: not made yet */
-    cudaStream_t streams[ME_GROUP_COUNT];
-    ncclRedOp_t ops[ME_GROUP_COUNT];
 };
 
 me_status me_rank_comms_create(me_call_log *log, int rank,
@@ -35,20 +33,38 @@ void me_rank_comms_destroy(me_rank_comms *comms)
     me_free(comms);
 }
 
-void me_rank_comms_set_stream(me_rank_comms *comms, me_group_kind kind,
-                              cudaStream_t stream)
+static ncclResult_t call_stub(const me_rank_comms *comms, me_group_kind kind,
+                              me_collective collective, ncclDataType_t type,
+                              uint64_t count, int32_t peer)
 {
-    comms->streams[kind] = stream;
+    ncclComm_t comm = comms->comms[kind];
+    cudaStream_t stream = NULL;
+    const ncclRedOp_t op = ncclSum;
+    switch (collective) {
+    case ME_COLLECTIVE_ALL_REDUCE:
+        return ncclAllReduce(NULL, NULL, count, type, op, comm, stream);
+    case ME_COLLECTIVE_ALL_GATHER:
+        return ncclAllGather(NULL, NULL, count, type, comm, stream);
+    case ME_COLLECTIVE_REDUCE_SCATTER:
+        return ncclReduceScatter(NULL, NULL, count, type, op, comm, stream);
+    case ME_COLLECTIVE_BROADCAST:
+        return ncclBroadcast(NULL, NULL, count, type, peer, comm, stream);
+    case ME_COLLECTIVE_REDUCE:
+        return ncclReduce(NULL, NULL, count, type, op, peer, comm, stream);
+    case ME_COLLECTIVE_ALL_TO_ALL:
+        return ncclAlltoAll(NULL, NULL, count, type, comm, stream);
+    case ME_COLLECTIVE_SEND:
+        return ncclSend(NULL, count, type, peer, comm, stream);
+    case ME_COLLECTIVE_RECV:
+        return ncclRecv(NULL, count, type, peer, comm, stream);
+    case ME_COLLECTIVE_COUNT: break;
+    }
+    return ncclInvalidArgument;
 }
 
-void me_rank_comms_set_op(me_rank_comms *comms, me_group_kind kind,
-                          ncclRedOp_t op)
-{
-    comms->ops[kind] = op;
-}
-
-me_status me_rank_comms_get(me_rank_comms *comms, me_group_kind kind,
-                            me_diag *diag, ncclComm_t *comm_out)
+/** The communicator of @p kind, made if need be. @param comm_out borrowed */
+static me_status get_comm(me_rank_comms *comms, me_group_kind kind,
+                          me_diag *diag, ncclComm_t *comm_out)
 {
     if (comms->comms[kind] == NULL) {
         me_comm_group group = {0};
@@ -75,35 +91,6 @@ me_status me_rank_comms_get(me_rank_comms *comms, me_group_kind kind,
     return ME_OK;
 }
 
-static ncclResult_t call_stub(const me_rank_comms *comms, me_group_kind kind,
-                              me_collective collective, ncclDataType_t type,
-                              uint64_t count, int32_t peer)
-{
-    ncclComm_t comm = comms->comms[kind];
-    cudaStream_t stream = comms->streams[kind];
-    const ncclRedOp_t op = comms->ops[kind];
-    switch (collective) {
-    case ME_COLLECTIVE_ALL_REDUCE:
-        return ncclAllReduce(NULL, NULL, count, type, op, comm, stream);
-    case ME_COLLECTIVE_ALL_GATHER:
-        return ncclAllGather(NULL, NULL, count, type, comm, stream);
-    case ME_COLLECTIVE_REDUCE_SCATTER:
-        return ncclReduceScatter(NULL, NULL, count, type, op, comm, stream);
-    case ME_COLLECTIVE_BROADCAST:
-        return ncclBroadcast(NULL, NULL, count, type, peer, comm, stream);
-    case ME_COLLECTIVE_REDUCE:
-        return ncclReduce(NULL, NULL, count, type, op, peer, comm, stream);
-    case ME_COLLECTIVE_ALL_TO_ALL:
-        return ncclAlltoAll(NULL, NULL, count, type, comm, stream);
-    case ME_COLLECTIVE_SEND:
-        return ncclSend(NULL, count, type, peer, comm, stream);
-    case ME_COLLECTIVE_RECV:
-        return ncclRecv(NULL, count, type, peer, comm, stream);
-    case ME_COLLECTIVE_COUNT: break;
-    }
-    return ncclInvalidArgument;
-}
-
 // NOLINTNEXTLINE(readability-function-size): it is the engine's callback
 me_status me_rank_comms_call(void *self, me_group_kind kind,
                              me_collective collective, me_dtype dtype,
@@ -111,7 +98,7 @@ me_status me_rank_comms_call(void *self, me_group_kind kind,
 {
     me_rank_comms *comms = self;
     ncclComm_t comm = NULL;
-    const me_status status = me_rank_comms_get(comms, kind, diag, &comm);
+    const me_status status = get_comm(comms, kind, diag, &comm);
     if (status != ME_OK) {
         return status;
     }

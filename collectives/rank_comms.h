@@ -34,18 +34,6 @@ me_status me_rank_comms_create(me_call_log *log, int rank,
 /** Give back; the communicators stay with their log. NULL is allowed. */
 void me_rank_comms_destroy(me_rank_comms *comms);
 
-/** Issue the calls on groups of @p kind on @p stream; without it on NULL. */
-void me_rank_comms_set_stream(me_rank_comms *comms, me_group_kind kind,
-                              cudaStream_t stream);
-
-/** Reduce over groups of @p kind with @p op; without it with ncclSum. */
-void me_rank_comms_set_op(me_rank_comms *comms, me_group_kind kind,
-                          ncclRedOp_t op);
-
-/** The communicator of @p kind, made if need be. @param comm_out borrowed */
-me_status me_rank_comms_get(me_rank_comms *comms, me_group_kind kind,
-                            me_diag *diag, ncclComm_t *comm_out);
-
 /**
  * Call the stub of @p collective.
  *

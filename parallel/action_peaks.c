@@ -47,25 +47,6 @@ me_action_peaks me_actions_peaks(const me_actions *actions)
     return peaks;
 }
 
-uint64_t me_actions_peak_bytes(const me_actions *actions,
-                               uint64_t activation_bytes,
-                               uint64_t pending_bytes)
-{
-    held h = {.activation = 0};
-    uint64_t most = 0;
-    for (int32_t i = 0; i < actions->count; i++) {
-        hold(&h, &actions->items[i]);
-        if (h.activation < 0 || h.pending_w < 0) {
-            continue;
-        }
-        const uint64_t bytes =
-            me_size_add(me_size_mul((uint64_t)h.activation, activation_bytes),
-                        me_size_mul((uint64_t)h.pending_w, pending_bytes));
-        most = bytes > most ? bytes : most;
-    }
-    return most;
-}
-
 int32_t me_actions_in_flight(const me_actions *actions)
 {
     return me_actions_peaks(actions).full;

@@ -116,19 +116,6 @@ int32_t me_interleaved_reduced_chunk(const me_pipeline *pipeline, int32_t step)
     return run.microbatch == pipeline->microbatches - 1 ? run.chunk : -1;
 }
 
-int32_t me_interleaved_gathered_chunk(const me_pipeline *pipeline, int32_t step)
-{
-    const int32_t aligned = step + pipeline->rank;
-    if (aligned >= me_interleaved_steps(pipeline)) {
-        return -1;
-    }
-    const me_virtual_step run = me_interleaved_step(pipeline, aligned, true);
-    const int32_t next = run.chunk + 1;
-    const bool is_due =
-        run.microbatch == 0 && next > 1 && next < pipeline->chunks;
-    return is_due ? next : -1;
-}
-
 static me_action make_action(const me_pipeline *pipeline, int32_t step,
                              bool is_forward, me_action_phase phase)
 {

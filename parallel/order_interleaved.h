@@ -65,15 +65,4 @@ me_receive me_interleaved_receive(const me_pipeline *pipeline, int32_t step,
  */
 int32_t me_interleaved_reduced_chunk(const me_pipeline *pipeline, int32_t step);
 
-/**
- * With overlapped gathering: the chunk whose parameters begin to be gathered
- * before a forward, r steps early on rank r. Chunks 0 and 1 are gathered
- * before the first step. Cost: O(1).
- *
- * @param step  forward, 0 to steps - 1
- * @return the chunk, 2 or more, or -1: none
- */
-int32_t me_interleaved_gathered_chunk(const me_pipeline *pipeline,
-                                      int32_t step);
-
 #endif /* MEMEST_PARALLEL_ORDER_INTERLEAVED_H */

@@ -56,13 +56,14 @@ int32_t me_placement_previous(me_placement placement, int32_t stages,
     return begins ? -1 : stage - 1;
 }
 
+/** Stages that the model is cut into: half of the stages of two directions. */
+static int32_t model_stages(me_placement placement, int32_t stages)
+{
+    return placement == ME_PLACEMENT_TWO_WAYS ? stages / 2 : stages;
+}
+
 int32_t me_placement_model_stage(me_placement placement, int32_t stages,
                                  int32_t stage)
 {
-    return stage % me_placement_model_stages(placement, stages);
-}
-
-int32_t me_placement_model_stages(me_placement placement, int32_t stages)
-{
-    return placement == ME_PLACEMENT_TWO_WAYS ? stages / 2 : stages;
+    return stage % model_stages(placement, stages);
 }

@@ -59,7 +59,4 @@ int32_t me_placement_previous(me_placement placement, int32_t stages,
 int32_t me_placement_model_stage(me_placement placement, int32_t stages,
                                  int32_t stage);
 
-/** Stages that the model is cut into: half of the stages of two directions. */
-int32_t me_placement_model_stages(me_placement placement, int32_t stages);
-
 #endif /* MEMEST_PARALLEL_PLACEMENT_H */

@@ -200,12 +200,4 @@ typedef struct me_action_peaks {
 /** Count them. */
 me_action_peaks me_actions_peaks(const me_actions *actions);
 
-/**
- * The most of activation x @p activation_bytes + pending_w x @p pending_bytes
- * at one time; ME_SIZE_INVALID if that does not fit 64 bits.
- */
-uint64_t me_actions_peak_bytes(const me_actions *actions,
-                               uint64_t activation_bytes,
-                               uint64_t pending_bytes);
-
 #endif /* MEMEST_PARALLEL_SCHEDULE_H */

@@ -5,14 +5,6 @@
 #include "base/assert.h"
 #include "base/size.h"
 
-me_range me_bucket_range(const me_bucket *bucket, int32_t ranks, int32_t rank)
-{
-    ME_ASSERT(rank >= 0 && rank < ranks);
-    const uint64_t share = (bucket->end - bucket->start) / (uint64_t)ranks;
-    const uint64_t start = bucket->start + share * (uint64_t)rank;
-    return (me_range){start, start + share};
-}
-
 static me_status check_cut(const me_buffer *buffer, int32_t ranks, int32_t rank,
                            me_diag *diag)
 {
@@ -57,6 +49,22 @@ static void own_bucket(const me_buffer *buffer, uint32_t index, me_range range,
     }
 }
 
+/**
+ * The range of a bucket that a rank owns.
+ *
+ * @param bucket  its length is a multiple of @p ranks
+ * @param ranks   ranks that share the bucket
+ * @param rank    index in their group
+ */
+static me_range bucket_range(const me_bucket *bucket, int32_t ranks,
+                             int32_t rank)
+{
+    ME_ASSERT(rank >= 0 && rank < ranks);
+    const uint64_t share = (bucket->end - bucket->start) / (uint64_t)ranks;
+    const uint64_t start = bucket->start + share * (uint64_t)rank;
+    return (me_range){start, start + share};
+}
+
 me_status me_shards_create(const me_buffer *buffer, int32_t ranks, int32_t rank,
                            me_diag *diag, me_shards **shards_out)
 {
@@ -76,7 +84,7 @@ me_status me_shards_create(const me_buffer *buffer, int32_t ranks, int32_t rank,
         goto out;
     }
     for (uint32_t i = 0; i < buffer->n_buckets; i++) {
-        own_bucket(buffer, i, me_bucket_range(&buffer->buckets[i], ranks, rank),
+        own_bucket(buffer, i, bucket_range(&buffer->buckets[i], ranks, rank),
                    shards);
     }
     *shards_out = shards;

@@ -40,15 +40,6 @@ typedef struct me_range {
 } me_range;
 
 /**
- * The range of a bucket that a rank owns.
- *
- * @param bucket  its length is a multiple of @p ranks
- * @param ranks   ranks that share the bucket
- * @param rank    index in their group
- */
-me_range me_bucket_range(const me_bucket *bucket, int32_t ranks, int32_t rank);
-
-/**
  * The shards of one rank. Cost: O(parameters), whatever the number of ranks.
  *
  * @param buffer      laid out for the distributed optimizer and @p ranks

@@ -112,8 +112,3 @@ char *me_arena_strdup(me_arena *arena, const char *text)
     }
     return copy;
 }
-
-uint64_t me_arena_bytes(const me_arena *arena)
-{
-    return arena->held_bytes;
-}

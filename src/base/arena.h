@@ -36,7 +36,4 @@ void *me_arena_alloc(me_arena *arena, size_t count, size_t size);
 /** A copy of @p text in the arena; NULL as for me_arena_alloc(). */
 char *me_arena_strdup(me_arena *arena, const char *text);
 
-/** Bytes that the arena holds from the host. */
-uint64_t me_arena_bytes(const me_arena *arena);
-
 #endif /* MEMEST_BASE_ARENA_H */

@@ -65,20 +65,21 @@ void me_log_close(void)
     }
 }
 
-bool me_log_is_on(me_log_level level)
-{
-    return level <= sink.level;
-}
-
 static bool print_line(FILE *file, me_log_level level, const char *line)
 {
     return fprintf(file, "memest: %s: %s\n", level_names[level], line) >= 0 &&
            fflush(file) == 0;
 }
 
+/** Is a message of @p level printed? */
+static bool is_on(me_log_level level)
+{
+    return level <= sink.level;
+}
+
 void me_log(me_log_level level, const char *format, ...)
 {
-    if (!me_log_is_on(level)) {
+    if (!is_on(level)) {
         return;
     }
     char line[LINE_BYTES];

@@ -43,9 +43,6 @@ me_status me_log_open(const char *path, me_diag *diag);
 /** Close the file, if there is one. */
 void me_log_close(void);
 
-/** Is a message of @p level printed? */
-bool me_log_is_on(me_log_level level);
-
 /** One line: "memest: level: text". */
 void me_log(me_log_level level, const char *format, ...) ME_PRINTF(2, 3);
 

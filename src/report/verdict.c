@@ -151,7 +151,13 @@ static uint64_t per_mille(uint64_t bytes, uint64_t parts)
     return bytes / 1000 * parts + bytes % 1000 * parts / 1000;
 }
 
-uint64_t me_reach_bytes(me_reach reach, uint64_t bytes)
+/**
+ * At most by how many bytes a job with what is not modelled lies above what is
+ * estimated, or below it; UINT64_MAX: nobody knows. Local.
+ *
+ * @param bytes  that are estimated, of which some reaches are shares
+ */
+static uint64_t reach_bytes(me_reach reach, uint64_t bytes)
 {
     switch (reach) {
     case ME_REACH_NONE: return 0;
@@ -171,8 +177,8 @@ bool me_verdict_leaves_out_much(const me_config *config)
 {
     for (int32_t i = 0; i < config->not_modelled.count; i++) {
         const me_effect effect = config->not_modelled.flags[i].effect;
-        if (me_reach_bytes(effect.lower, 0) == UINT64_MAX ||
-            me_reach_bytes(effect.higher, 0) == UINT64_MAX) {
+        if (reach_bytes(effect.lower, 0) == UINT64_MAX ||
+            reach_bytes(effect.higher, 0) == UINT64_MAX) {
             return true;
         }
     }
@@ -184,10 +190,10 @@ static void sum_reaches(const me_config *config, me_verdict *v)
 {
     for (int32_t i = 0; i < config->not_modelled.count; i++) {
         const me_effect effect = config->not_modelled.flags[i].effect;
-        v->lower_bytes = me_size_add(
-            v->lower_bytes, me_reach_bytes(effect.lower, v->worst_bytes));
+        v->lower_bytes = me_size_add(v->lower_bytes,
+                                     reach_bytes(effect.lower, v->worst_bytes));
         v->higher_bytes = me_size_add(
-            v->higher_bytes, me_reach_bytes(effect.higher, v->worst_bytes));
+            v->higher_bytes, reach_bytes(effect.higher, v->worst_bytes));
     }
 }
 
@@ -411,8 +417,8 @@ static const me_flag_note *farthest(const me_verdict *v,
     for (int32_t i = 0; i < missing->count; i++) {
         const me_effect effect = missing->flags[i].effect;
         const uint64_t bytes =
-            me_max_u64(me_reach_bytes(effect.lower, v->worst_bytes),
-                       me_reach_bytes(effect.higher, v->worst_bytes));
+            me_max_u64(reach_bytes(effect.lower, v->worst_bytes),
+                       reach_bytes(effect.higher, v->worst_bytes));
         if (most == NULL || bytes > most_bytes) {
             most = &missing->flags[i];
             most_bytes = bytes;

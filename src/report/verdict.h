@@ -48,14 +48,6 @@ me_reserved_range me_verdict_reserved_range(const me_config *config,
 /** All parts of a band together. Local. */
 uint64_t me_band_bytes(const me_band *band);
 
-/**
- * At most by how many bytes a job with what is not modelled lies above what is
- * estimated, or below it; UINT64_MAX: nobody knows. Local.
- *
- * @param bytes  that are estimated, of which some reaches are shares
- */
-uint64_t me_reach_bytes(me_reach reach, uint64_t bytes);
-
 /** Is something left out of the job whose size nobody knows? Local. */
 bool me_verdict_leaves_out_much(const me_config *config);
 

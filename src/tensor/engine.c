@@ -205,7 +205,8 @@ void me_engine_count_events(me_engine *e, uint64_t count)
     e->n_events += count;
 }
 
-void me_deliver(me_engine *e, const me_event *event)
+/** Tell observers an event that is complete. */
+static void deliver(me_engine *e, const me_event *event)
 {
     e->n_events++;
     for (uint32_t i = 0; i < e->n_observers; i++) {
@@ -228,7 +229,7 @@ void me_emit(me_engine *e, me_event *event)
     if (e->recording.is_on) {
         me_record_event(e, event);
     }
-    me_deliver(e, event);
+    deliver(e, event);
 }
 
 void me_point(me_engine *e, const char *name)

@@ -293,10 +293,8 @@ void me_module_set_source(me_engine *e, me_module_id module, const char *where,
 /** Undo me_module_count_parameter(). */
 void me_module_discount_parameter(me_engine *e, me_module_id module,
                                   uint64_t numel, uint64_t bytes);
-/** Dotted name of the module that runs, "" for none; borrowed. */
-const char *me_module_path(const me_engine *e);
 
-/** As me_module_path() for messages: the root is "(root)"; borrowed. */
+/** Dotted name of the running module for messages: "(root)" for none; borrowed. */
 const char *me_module_shown(const me_engine *e);
 
 /** @} */

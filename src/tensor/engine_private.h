@@ -145,8 +145,6 @@ void me_block_forget(me_engine *e, uint32_t block);
 /** An object, with one reference, for a block that observers know. */
 me_storage *me_storage_adopt(me_engine *e, const me_storage *like,
                              uint32_t block);
-/** Nobody names the object any more, and nobody is told. */
-void me_storage_forget(me_engine *e, me_storage *storage);
 /** Its free has been asked for and completes with the next allocation. */
 void me_storage_hold_back(me_engine *e, me_storage *storage);
 /** The allocator looks at late frees at the start of each allocation. */
@@ -157,9 +155,6 @@ me_tensor *me_tensor_new(me_engine *e);
 
 /** The running frame owns one more reference of @p x. */
 void me_frame_push(me_engine *e, me_tensor *x);
-
-/** Tell observers an event that is complete. */
-void me_deliver(me_engine *e, const me_event *event);
 
 /** Write down an event for script_record.c, which turns recordings on. */
 void me_record_event(me_engine *e, const me_event *event);

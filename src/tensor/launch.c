@@ -7,7 +7,6 @@
 #define NAME(constant, name) [constant] = (name),
 
 static const char *const kernel_names[] = {ME_KERNEL_LIST(NAME)};
-static const char *const host_names[] = {ME_HOST_LIST(NAME)};
 
 void me_engine_listen(me_engine *e, me_launch_listener listener)
 {
@@ -114,9 +113,4 @@ void me_launch_stream_waits(me_engine *e)
 const char *me_kernel_class_name(me_kernel_class kernel)
 {
     return kernel_names[kernel];
-}
-
-const char *me_host_work_name(me_host_work work)
-{
-    return host_names[work];
 }

@@ -184,7 +184,5 @@ void me_launch_stream_waits(me_engine *e);
 
 /** As reports write it; static. */
 const char *me_kernel_class_name(me_kernel_class kernel);
-/** As reports write it; static. */
-const char *me_host_work_name(me_host_work work);
 
 #endif /* MEMEST_TENSOR_LAUNCH_H */

@@ -219,13 +219,14 @@ void me_module_discount_parameter(me_engine *e, me_module_id module,
     }
 }
 
-const char *me_module_path(const me_engine *e)
+/** Dotted name of the module that runs, "" for none; borrowed. */
+static const char *current_path(const me_engine *e)
 {
     return e->tree.modules[e->module].path;
 }
 
 const char *me_module_shown(const me_engine *e)
 {
-    const char *path = me_module_path(e);
+    const char *path = current_path(e);
     return path[0] == '\0' ? "(root)" : path;
 }

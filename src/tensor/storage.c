@@ -57,7 +57,8 @@ static void give_back(me_engine *e, me_storage *storage)
     me_block_forget(e, storage->block);
 }
 
-void me_storage_forget(me_engine *e, me_storage *storage)
+/** Nobody names the object any more, and nobody is told. */
+static void forget_storage(me_engine *e, me_storage *storage)
 {
     storage->next_free = e->free_storages;
     e->free_storages = storage;
@@ -66,7 +67,7 @@ void me_storage_forget(me_engine *e, me_storage *storage)
 static void complete_free(me_engine *e, me_storage *storage)
 {
     give_back(e, storage);
-    me_storage_forget(e, storage);
+    forget_storage(e, storage);
 }
 
 /** The allocator looks at late frees at the start of each allocation. */
@@ -179,7 +180,7 @@ void me_storage_release(me_engine *e, me_storage *storage)
     me_storage_await(e, storage);
     if (storage->is_empty) {
         me_storage *data = storage->data;
-        me_storage_forget(e, storage);
+        forget_storage(e, storage);
         me_storage_release(e, data);
         return;
     }

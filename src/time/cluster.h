@@ -97,8 +97,6 @@ void me_cluster_state(const me_cluster *cluster, me_str *statement);
 int32_t me_cluster_nodes(const me_cluster_layout *layout);
 /** Node of a rank. Local. */
 int32_t me_cluster_node(const me_cluster_layout *layout, int32_t rank);
-/** Its place among the ranks of that node. Local. */
-int32_t me_cluster_local(const me_cluster_layout *layout, int32_t rank);
 
 /** What joins two ranks that are not the same. Local. */
 me_link_kind me_cluster_between(const me_cluster *cluster, int32_t a,

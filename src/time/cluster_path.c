@@ -28,7 +28,8 @@ int32_t me_cluster_node(const me_cluster_layout *layout, int32_t rank)
                              : rank / layout->gpus_per_node;
 }
 
-int32_t me_cluster_local(const me_cluster_layout *layout, int32_t rank)
+/** Its place among the ranks of that node. Local. */
+static int32_t local_rank(const me_cluster_layout *layout, int32_t rank)
 {
     return layout->is_cyclic ? rank / me_cluster_nodes(layout)
                              : rank % layout->gpus_per_node;
@@ -36,7 +37,7 @@ int32_t me_cluster_local(const me_cluster_layout *layout, int32_t rank)
 
 static int32_t gpu_of(const me_cluster *cluster, int32_t rank)
 {
-    return cluster->order[me_cluster_local(&cluster->layout, rank)];
+    return cluster->order[local_rank(&cluster->layout, rank)];
 }
 
 me_link_kind me_cluster_between(const me_cluster *cluster, int32_t a, int32_t b)

@@ -97,7 +97,8 @@ static double peak_of(const me_roofline *roofline, me_tensors results)
     return roofline->single_peak;
 }
 
-double me_roofline_transfer_ms(const me_roofline *roofline, uint64_t bytes)
+/** Milliseconds that so many bytes take. */
+static double ms_of_transfer(const me_roofline *roofline, uint64_t bytes)
 {
     return (double)bytes / roofline->memory * 1e3;
 }
@@ -109,7 +110,7 @@ double me_roofline_ms(const me_roofline *roofline,
         return 0;
     }
     const double transfer_ms =
-        me_roofline_transfer_ms(roofline, me_roofline_bytes(operation));
+        ms_of_transfer(roofline, me_roofline_bytes(operation));
     const double peak = peak_of(roofline, operation->results);
     const double compute_ms =
         (double)operation->flops / 2 / (REACHED * peak) * 1e3;

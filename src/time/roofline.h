@@ -36,9 +36,6 @@ uint64_t me_roofline_tensor_bytes(const me_tensor *x);
 /** The same of all tensors of an operation, and of its lists. */
 uint64_t me_roofline_bytes(const me_operation *operation);
 
-/** Milliseconds that so many bytes take. */
-double me_roofline_transfer_ms(const me_roofline *roofline, uint64_t bytes);
-
 /** Milliseconds of an operation. */
 double me_roofline_ms(const me_roofline *roofline,
                       const me_operation *operation);

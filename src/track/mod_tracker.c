@@ -325,11 +325,6 @@ bool me_mod_tracker_is_parent(const me_mod_tracker *t, me_module_id module)
            name_of(t, module)->active > 0;
 }
 
-bool me_mod_tracker_has_parents(const me_mod_tracker *t)
-{
-    return me_mod_tracker_parent(t, 0) != NULL;
-}
-
 const char *me_mod_tracker_parent(const me_mod_tracker *t, uint32_t at)
 {
     for (uint32_t i = 0; i < t->n_names; i++) {

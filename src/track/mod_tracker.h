@@ -64,9 +64,6 @@ void me_mod_tracker_observe(me_mod_tracker *t, me_mod_observer observer);
 /** Does a module of this name run, as ModTracker.parents has it? */
 bool me_mod_tracker_is_parent(const me_mod_tracker *t, me_module_id module);
 
-/** Does any module run? */
-bool me_mod_tracker_has_parents(const me_mod_tracker *t);
-
 /** Names that ModTracker.parents has beside "Global", in the order in which
  *  they became known; call with @p at from 0 until NULL. */
 const char *me_mod_tracker_parent(const me_mod_tracker *t, uint32_t at);

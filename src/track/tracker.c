@@ -444,8 +444,3 @@ bool me_tracker_differs_from_twin(const me_tracker *tracker)
 {
     return tracker->twin_span.has_peak;
 }
-
-uint64_t me_tracker_requested(const me_tracker *tracker)
-{
-    return tracker->live.requested;
-}

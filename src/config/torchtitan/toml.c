@@ -353,15 +353,3 @@ me_status me_toml_read(me_arena *arena, const char *where, const char *text,
     }
     return status;
 }
-
-const char *me_toml_type_name(me_toml_type type)
-{
-    switch (type) {
-    case ME_TOML_TEXT: return "text in quotes";
-    case ME_TOML_WHOLE: return "a whole number";
-    case ME_TOML_DECIMAL: return "a decimal";
-    case ME_TOML_BOOL: return "true or false";
-    case ME_TOML_LIST: return "a list";
-    }
-    return "nothing";
-}

@@ -61,7 +61,4 @@ me_status me_toml_read(me_arena *arena, const char *where, const char *text,
                        size_t length, me_diag *diag,
                        me_toml *toml_out) ME_MUST_CHECK;
 
-/** What a type is called in messages; static. */
-const char *me_toml_type_name(me_toml_type type);
-
 #endif /* MEMEST_CONFIG_TORCHTITAN_TOML_H */

@@ -21,21 +21,9 @@ void me_temporary(me_engine *e, const char *op, uint64_t bytes)
 }
 
 enum {
-    BLIPS_RUN = 2,   /* the first completes what is pending */
-    BLIP_EVENTS = 3, /* a block is asked for, let go of and back */
+    TEMPORARIES_RUN = 2,  /* the first completes what is pending */
+    TEMPORARY_EVENTS = 3, /* a block is asked for, let go of and back */
 };
-
-void me_temporaries(me_trainer *t, const char *op, uint64_t bytes,
-                    uint64_t count)
-{
-    const bool skips =
-        !t->spec->runs_all_rounds && me_engine_skips_echoes(t->e);
-    const uint64_t n_run = skips ? me_min_u64(count, BLIPS_RUN) : count;
-    for (uint64_t i = 0; i < n_run; i++) {
-        me_temporary(t->e, op, bytes);
-    }
-    me_engine_count_events(t->e, BLIP_EVENTS * (count - n_run));
-}
 
 me_tensor *me_keep_scalar(me_engine *e, const char *op, uint64_t bytes)
 {
@@ -86,6 +74,20 @@ void me_start_up(me_trainer *t)
     me_barriers(t, 2);
 }
 
+/** @p count temporaries, one after the other. Observers that skip echoes
+ * (me_observer) are told of the first alone. */
+static void repeat_temporary(me_trainer *t, const char *op, uint64_t bytes,
+                             uint64_t count)
+{
+    const bool skips =
+        !t->spec->runs_all_rounds && me_engine_skips_echoes(t->e);
+    const uint64_t n_run = skips ? me_min_u64(count, TEMPORARIES_RUN) : count;
+    for (uint64_t i = 0; i < n_run; i++) {
+        me_temporary(t->e, op, bytes);
+    }
+    me_engine_count_events(t->e, TEMPORARY_EVENTS * (count - n_run));
+}
+
 /* torch.distributed.all_gather_object: sizes first, then objects, each made as
  * long as the longest. */
 void me_gather_object(me_trainer *t, uint64_t bytes, uint64_t longest)
@@ -99,7 +101,7 @@ void me_gather_object(me_trainer *t, uint64_t bytes, uint64_t longest)
     me_tensor *gathered_sizes = me_scratch(e, "all_gather", 8 * world);
     world_collective(t, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_INT64, 1);
     me_drop(e, gathered_sizes);
-    me_temporaries(t, "max", 1, world - 1);
+    repeat_temporary(t, "max", 1, world - 1);
     if (longest > bytes) {
         object = me_rebind(e, object, me_scratch(e, "resize_", longest));
     }

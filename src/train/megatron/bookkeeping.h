@@ -14,10 +14,6 @@ struct me_trainer;
 
 /** A temporary of @p bytes, freed as soon as it was allocated. */
 void me_temporary(me_engine *e, const char *op, uint64_t bytes);
-/** @p count temporaries, one after the other. Observers that skip echoes
- * (me_observer) are told of the first alone. */
-void me_temporaries(struct me_trainer *t, const char *op, uint64_t bytes,
-                    uint64_t count);
 /** A scalar that somebody keeps. */
 me_tensor *me_keep_scalar(me_engine *e, const char *op, uint64_t bytes);
 /** torch.distributed.barrier() @p n times. */

@@ -65,9 +65,6 @@ typedef struct me_loop {
     bool is_last_pass; /**< of those before the optimizer's step */
 } me_loop;
 
-/** The point "iterI_WHAT", or "iterI_WHATK" of micro-batch K; -1: of none. */
-void me_loop_point(me_loop *l, const char *what, int microbatch);
-
 /** `model.to_empty(device=…)` of a model that was built on the meta device;
  *  what a wrapper has sharded has its memory. */
 void me_loop_to_empty(me_loop *l);
@@ -79,9 +76,6 @@ me_layer *me_loop_find_called(me_loop *l);
 /** A loss that backward() cannot begin at is a failure of the engine: more than
  *  one number, or what needs no gradient. */
 void me_loop_check_loss(me_loop *l, const me_tensor *loss);
-
-/** `loss.backward()` with the seed, `ones_like(loss)`. */
-void me_loop_backward(me_loop *l, me_tensor *loss);
 
 /** @name A forward or backward of a micro-batch: a part of a course, and of
  *  what is predicted of time

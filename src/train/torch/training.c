@@ -19,21 +19,6 @@ enum {
     POINT_NAME_BYTES = 32
 };
 
-void me_loop_point(me_loop *l, const char *what, int microbatch)
-{
-    char *name = me_engine_alloc(l->e, POINT_NAME_BYTES, 1);
-    if (name == NULL) {
-        return;
-    }
-    if (microbatch < 0) {
-        (void)snprintf(name, POINT_NAME_BYTES, "iter%d_%s", l->iteration, what);
-    } else {
-        (void)snprintf(name, POINT_NAME_BYTES, "iter%d_%s%d", l->iteration,
-                       what, microbatch);
-    }
-    me_point(l->e, name);
-}
-
 /** A batch of the loop's, of random numbers. */
 static me_tensor *keep_drawn(me_loop *l, const char *op, me_dtype dtype,
                              me_shape shape)
@@ -95,21 +80,6 @@ void me_loop_check_loss(me_loop *l, const me_tensor *loss)
                              "does"
                            : "");
     }
-}
-
-void me_loop_backward(me_loop *l, me_tensor *loss)
-{
-    me_engine *e = l->e;
-    me_loop_check_loss(l, loss);
-    const me_frame frame = me_enter(e);
-    me_tensor *seed = me_empty_like(e, "ones_like", loss);
-    me_tell_op(e, "ones_like.default", ME_TENSORS(loss), ME_TENSORS(seed));
-    me_launch_host(e, ME_HOST_BACKWARD);
-    me_backward(e, loss, seed);
-    if (l->wrapper != NULL && l->wrapper->end_backward != NULL) {
-        l->wrapper->end_backward(l->wrapper_state);
-    }
-    me_leave(e, frame, NULL);
 }
 
 /** One row a kind of wrapper. */
@@ -211,6 +181,22 @@ static int counted(const me_loop *l, int32_t microbatch)
                                                                : -1;
 }
 
+/** The point "iterI_WHAT", or "iterI_WHATK" of micro-batch K; -1: of none. */
+static void mark_point(me_loop *l, const char *what, int microbatch)
+{
+    char *name = me_engine_alloc(l->e, POINT_NAME_BYTES, 1);
+    if (name == NULL) {
+        return;
+    }
+    if (microbatch < 0) {
+        (void)snprintf(name, POINT_NAME_BYTES, "iter%d_%s", l->iteration, what);
+    } else {
+        (void)snprintf(name, POINT_NAME_BYTES, "iter%d_%s%d", l->iteration,
+                       what, microbatch);
+    }
+    me_point(l->e, name);
+}
+
 /** `y = model(x)`, or of a module of it, then the loss, both under autocast where there is one.
  *  @param y_out  a variable of the running frame, as the loss is */
 static me_tensor *forward_loss(me_loop *l, int32_t microbatch,
@@ -228,7 +214,7 @@ static me_tensor *forward_loss(me_loop *l, int32_t microbatch,
     if (l->config->torch.keeps_last_output) {
         me_assign(e, &l->output, y);
     }
-    me_loop_point(l, "forward", counted(l, microbatch));
+    mark_point(l, "forward", counted(l, microbatch));
     me_tensor *operands[] = {y, l->target};
     me_tensor *loss =
         me_forward_run(&l->nn, l->config->torch_job.loss, 2, operands);
@@ -237,12 +223,28 @@ static me_tensor *forward_loss(me_loop *l, int32_t microbatch,
     return loss;
 }
 
+/** `loss.backward()` with the seed, `ones_like(loss)`. */
+static void run_backward(me_loop *l, me_tensor *loss)
+{
+    me_engine *e = l->e;
+    me_loop_check_loss(l, loss);
+    const me_frame frame = me_enter(e);
+    me_tensor *seed = me_empty_like(e, "ones_like", loss);
+    me_tell_op(e, "ones_like.default", ME_TENSORS(loss), ME_TENSORS(seed));
+    me_launch_host(e, ME_HOST_BACKWARD);
+    me_backward(e, loss, seed);
+    if (l->wrapper != NULL && l->wrapper->end_backward != NULL) {
+        l->wrapper->end_backward(l->wrapper_state);
+    }
+    me_leave(e, frame, NULL);
+}
+
 /** `loss.backward()`, or of the loss that the scaler has scaled. */
 static void backward(me_loop *l, me_tensor *loss)
 {
     const me_frame frame = me_enter(l->e);
-    me_loop_backward(
-        l, l->config->torch.grad_scaler ? me_grad_scaler_scale(l, loss) : loss);
+    run_backward(l, l->config->torch.grad_scaler ? me_grad_scaler_scale(l, loss)
+                                                 : loss);
     me_leave(l->e, frame, NULL);
 }
 
@@ -278,7 +280,7 @@ static void forward_backward(me_loop *l, int32_t microbatch)
     me_loop_end_action(l);
     me_phase_set(e, ME_PHASE_OTHER);
     me_microbatch(e, ME_NO_MICROBATCH);
-    me_loop_point(l, "backward", counted(l, microbatch));
+    mark_point(l, "backward", counted(l, microbatch));
 }
 
 /** An optimizer's step, and gradients set to None. */
@@ -298,9 +300,9 @@ static void update(me_loop *l)
     } else {
         me_loop_step(l);
     }
-    me_loop_point(l, "step", -1);
+    mark_point(l, "step", -1);
     me_loop_zero_grad(l);
-    me_loop_point(l, "end", -1);
+    mark_point(l, "end", -1);
 }
 
 /** One iteration without a pipeline. */
@@ -309,7 +311,7 @@ static void train_step(me_loop *l)
     me_iteration(l->e, l->iteration);
     me_phase_set(l->e, ME_PHASE_OTHER);
     if (!is_wrapped(l)) {
-        me_loop_point(l, "begin", -1);
+        mark_point(l, "begin", -1);
     }
     const int32_t n = l->spec->pipeline.microbatches;
     for (int32_t i = 0; i < n && me_engine_is_ok(l->e); i++) {
@@ -380,7 +382,7 @@ static void run_pipeline(me_loop *l, me_schedule_run *run)
         me_iteration(l->e, i);
         me_phase_set(l->e, ME_PHASE_OTHER);
         step_schedule(l, run);
-        me_loop_point(l, "schedule", -1);
+        mark_point(l, "schedule", -1);
         if (l->config->torch.grad_scaler) {
             me_grad_scaler_begin(l);
         }

@@ -141,21 +141,6 @@ static void test_call_log__records_calls_again(void **state)
     me_call_log_destroy(log);
 }
 
-static void test_call_log__counts_volume(void **state)
-{
-    (void)state;
-    ncclComm_t comm = NULL;
-    me_call_log *log = make_log(&comm);
-    play(comm, 1 << 20);
-    me_call_log_begin_step(log);
-    play(comm, 1024);
-    const me_volume volume = me_call_log_volume(log, ME_GROUP_TENSOR);
-    assert_int_equal(volume.calls, 4);
-    assert_int_equal(volume.sent_bytes, 3072 + 56 + 3);
-    assert_int_equal(me_call_log_volume(log, ME_GROUP_DATA).calls, 0);
-    me_call_log_destroy(log);
-}
-
 static void test_call_log__holds_many_calls_and_peers(void **state)
 {
     (void)state;
@@ -223,7 +208,6 @@ int main(void)
         cmocka_unit_test(test_call_log__refuses_damage),
         cmocka_unit_test(test_call_log__digest_tells_programs_apart),
         cmocka_unit_test(test_call_log__records_calls_again),
-        cmocka_unit_test(test_call_log__counts_volume),
         cmocka_unit_test(test_call_log__holds_many_calls_and_peers),
         cmocka_unit_test(test_call_log__survives_any_failed_allocation),
     };

@@ -47,7 +47,6 @@ static void say_parents(scene *s)
     while ((names[n] = me_mod_tracker_parent(s->tracker, n)) != NULL) {
         n++;
     }
-    assert_int_equal(n > 0, me_mod_tracker_has_parents(s->tracker));
     qsort(names, n, sizeof names[0], by_text);
     for (uint32_t i = 0; i < n; i++) {
         me_str_printf(&s->said, "%s%s", i == 0 ? "" : ",", names[i]);
