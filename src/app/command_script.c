@@ -4,15 +4,18 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "config/launch_command.h"
+#include "config/launch_ranks.h"
 #include "config/wrappers.h"
 #include "run/environment_names.h"
 #include "run/job_card.h"
+#include "script/batch.h"
 #include "script/guise.h"
 #include "script/interpreter.h"
 #include "script/script_run.h"
 
 #include <inttypes.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -72,12 +75,6 @@ static bool needs_acting(int argc, const char *const *argv)
     return false;
 }
 
-static bool has_batch_lines(const char *file)
-{
-    (void)file;
-    return false;
-}
-
 /** `memest check FILE -- ARGUMENTS`: as the shell that it names runs it, or as
  *  sbatch does. */
 static me_status order_file(const me_cli *cli, me_arena *arena, line *to,
@@ -96,7 +93,7 @@ static me_status order_file(const me_cli *cli, me_arena *arena, line *to,
                        "after --",
                        cli->script);
     }
-    if (has_batch_lines(cli->script)) {
+    if (me_batch_is_file(cli->script)) {
         static const char *const sbatch[] = {"bash", "-c", "sbatch \"$@\"",
                                              "memest"};
         memcpy(to->argv, sbatch, sizeof sbatch);
@@ -148,6 +145,13 @@ static bool is_acted(const me_cli *cli)
             needs_acting(cli->launch_argc - at, cli->launch_argv + at));
 }
 
+/** One that says which ranks and cards a job of Slurm's has? */
+static bool is_of_slurm(const char *name)
+{
+    me_launch_ranks ranks = {.gpus = {.count = 0}};
+    return me_launch_ranks_variable(&ranks, name, "");
+}
+
 /** Variables of a launch that can matter to memory or to the ranks. */
 static bool is_kept(const char *variable, me_arena *arena)
 {
@@ -159,7 +163,7 @@ static bool is_kept(const char *variable, me_arena *arena)
     }
     name[length] = '\0';
     const me_variable_rule *rule = me_variable_rule_find(name);
-    return strcmp(name, "WORLD_SIZE") == 0 ||
+    return strcmp(name, "WORLD_SIZE") == 0 || is_of_slurm(name) ||
            (rule != NULL && rule->kind != ME_VARIABLE_NO_EFFECT);
 }
 
@@ -186,19 +190,27 @@ static me_status make_words(const me_script_launch *launch, me_launch_words *to,
                : me_fail(diag, ME_ERR_NOMEM, "no memory for a launch command");
 }
 
-/** Two launches of one job: those of its nodes differ by their own numbers. */
+/** Two launches of one job: those of its nodes, or after a restart, differ in
+ *  where they meet. */
 static bool is_same_job(const me_script_launch *a, const me_script_launch *b)
 {
-    static const char *const own[] = {"--node_rank", "--node-rank",
-                                      "--machine_rank"};
+    static const char *const own[] = {
+        "--node_rank",   "--node-rank",     "--machine_rank",  "--rdzv_id",
+        "--rdzv-id",     "--rdzv_endpoint", "--rdzv-endpoint", "--master_port",
+        "--master-port", "--master_addr",   "--master-addr"};
+
+    enum {
+        N_OWN = sizeof own / sizeof *own
+    };
+
     bool is_same = a->argc == b->argc;
     for (int i = 0; is_same && i < a->argc; i++) {
         const char *word = a->argv[i];
         const char *before = i == 0 ? "" : a->argv[i - 1];
         const size_t n = strcspn(word, "=");
         is_same = strcmp(word, b->argv[i]) == 0 ||
-                  me_is_one_of(before, strlen(before), own, 3) ||
-                  (me_is_one_of(word, n, own, 3) &&
+                  me_is_one_of(before, strlen(before), own, N_OWN) ||
+                  (me_is_one_of(word, n, own, N_OWN) &&
                    strncmp(word, b->argv[i], n) == 0);
     }
     return is_same;
@@ -338,22 +350,58 @@ static me_status act(const me_cli *cli, me_launch_words *to, me_diag *diag)
     return status;
 }
 
+/** Inside of a job of Slurm's its variables say what the launch command leaves
+ *  open. */
+static me_status add_allocation(const me_cli *cli, me_launch_words *to,
+                                me_diag *diag)
+{
+    static const char *const names[] = {
+        "SLURM_NNODES",       "SLURM_NTASKS",        "SLURM_NTASKS_PER_NODE",
+        "SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE", "SLURM_GPUS",
+        "SLURM_GPUS_PER_TASK"};
+
+    enum {
+        N_NAMES = sizeof names / sizeof *names
+    };
+
+    const char *variables[N_NAMES];
+    me_script_launch launch = {.argc = cli->launch_argc,
+                               .argv = cli->launch_argv,
+                               .variables = variables};
+    for (size_t i = 0; i < N_NAMES; i++) {
+        const char *value = getenv(names[i]);
+        me_str text = {0};
+        me_str_printf(&text, "%s=%s", names[i], value == NULL ? "" : value);
+        const char *copy = me_arena_strdup(to->arena, me_str_text(&text));
+        me_str_fini(&text);
+        if (copy == NULL) {
+            return me_fail(diag, ME_ERR_NOMEM, "no memory for variables");
+        }
+        variables[launch.n_variables++] = copy;
+    }
+    return make_words(&launch, to, diag);
+}
+
 me_status me_launch_words_find(const me_cli *cli, me_diag *diag,
                                me_launch_words *words_out)
 {
     *words_out =
         (me_launch_words){.argc = cli->launch_argc, .argv = cli->launch_argv};
-    if (cli->script == NULL && !is_acted(cli)) {
-        return cli->launch <= 1
-                   ? ME_OK
-                   : me_fail(diag, ME_ERR_CONFIG,
-                             "--launch %d: a launch command is one job",
-                             (int)cli->launch);
+    const bool acts = cli->script != NULL || is_acted(cli);
+    if (!acts && cli->launch > 1) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--launch %d: a launch command is one job",
+                       (int)cli->launch);
+    }
+    if (!acts && getenv("SLURM_JOB_ID") == NULL) {
+        return ME_OK;
     }
     words_out->arena = me_arena_create(ARENA_BYTES, "a launch command");
-    return words_out->arena == NULL
-               ? me_fail(diag, ME_ERR_NOMEM, "no memory for a launch command")
-               : act(cli, words_out, diag);
+    if (words_out->arena == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no memory for a launch command");
+    }
+    return acts ? act(cli, words_out, diag)
+                : add_allocation(cli, words_out, diag);
 }
 
 void me_launch_words_fini(me_launch_words *words)

@@ -4,19 +4,12 @@
 #include "base/parse.h"
 #include "base/python_number.h"
 #include "config/config_private.h"
+#include "config/launch_ranks.h"
 #include "config/launch_script.h"
 #include "config/wrappers.h"
 
 #include <stdio.h>
 #include <string.h>
-
-/* What one kind of wrapper says of the number of processes; 0: nothing. */
-typedef struct counts {
-    uint64_t ranks;
-    uint64_t nodes;
-    uint64_t per_node;
-    bool is_used;
-} counts;
 
 /* A walk over the words of a command. */
 typedef struct walk {
@@ -24,11 +17,8 @@ typedef struct walk {
     int argc;
     const char *const *argv;
     int at;
-    counts srun;
-    counts mpirun;
-    counts torchrun;
-    counts environment; /* WORLD_SIZE=8 python … */
-    bool is_python;     /* the next word is a script */
+    me_launch_ranks ranks;
+    bool is_python; /* the next word is a script */
     const me_launch_script *script;
     me_diag *diag;
 } walk;
@@ -38,18 +28,18 @@ static const char *word_at(const walk *w, int ahead)
     return w->at + ahead < w->argc ? w->argv[w->at + ahead] : NULL;
 }
 
-static counts *counts_of(walk *w, me_wrapper_kind kind)
+static me_rank_counts *counts_of(walk *w, me_wrapper_kind kind)
 {
     switch (kind) {
-    case ME_WRAPPER_SRUN: return &w->srun;
-    case ME_WRAPPER_MPIRUN: return &w->mpirun;
-    case ME_WRAPPER_TORCHRUN: return &w->torchrun;
+    case ME_WRAPPER_SRUN: return &w->ranks.srun;
+    case ME_WRAPPER_MPIRUN: return &w->ranks.mpirun;
+    case ME_WRAPPER_TORCHRUN: return &w->ranks.torchrun;
     case ME_WRAPPER_PLAIN:
     case ME_WRAPPER_PYTHON:
     case ME_WRAPPER_SHELL:
     case ME_WRAPPER_FOREIGN: break;
     }
-    return &w->environment;
+    return &w->ranks.environment;
 }
 
 static me_status read_count(walk *w, const char *name, const char *value,
@@ -69,6 +59,10 @@ static me_status read_count(walk *w, const char *name, const char *value,
     }
     if (is_count) {
         *count_out = count;
+        return ME_OK;
+    }
+    if (strcmp(value, "gpu") == 0 && w->ranks.gpus.count > 0) {
+        *count_out = w->ranks.gpus.count;
         return ME_OK;
     }
     if (strchr(value, '$') != NULL) {
@@ -103,6 +97,9 @@ static bool is_allocator_conf(const walk *w, const char *name)
 
 static me_status keep_variable(walk *w, const char *name, const char *value)
 {
+    if (value != NULL && me_launch_ranks_variable(&w->ranks, name, value)) {
+        return ME_OK;
+    }
     me_status status = me_flag_list_add(w->config, &w->config->environment,
                                         name, value, w->diag);
     if (status != ME_OK || value == NULL) {
@@ -113,8 +110,8 @@ static me_status keep_variable(walk *w, const char *name, const char *value)
         status = me_option_set(me_option_find("device.alloc_conf"), w->config,
                                value, &origin, w->diag);
     } else if (strcmp(name, "WORLD_SIZE") == 0) {
-        w->environment.is_used = true;
-        status = read_count(w, name, value, &w->environment.ranks);
+        w->ranks.environment.is_used = true;
+        status = read_count(w, name, value, &w->ranks.environment.ranks);
     }
     return status;
 }
@@ -154,7 +151,7 @@ static me_status use_option(walk *w, const me_wrapper *wrapper,
                             const me_wrapper_option *option, const char *name,
                             const char *const *values)
 {
-    counts *said = counts_of(w, wrapper->kind);
+    me_rank_counts *said = counts_of(w, wrapper->kind);
     switch (option->use) {
     case ME_WRAPPER_NOTHING:
     case ME_WRAPPER_MODULE: return ME_OK;
@@ -165,6 +162,9 @@ static me_status use_option(walk *w, const me_wrapper *wrapper,
     case ME_WRAPPER_ASSIGNMENT:
         return keep_assignment(w, values[0], strlen(values[0]));
     case ME_WRAPPER_ASSIGNMENTS: return keep_assignments(w, values[0]);
+    case ME_WRAPPER_GPUS:
+        me_launch_ranks_gpus(&w->ranks, name, values[0]);
+        return ME_OK;
     case ME_WRAPPER_PAIR: return keep_variable(w, values[0], values[1]);
     case ME_WRAPPER_COMMAND: break;
     }
@@ -294,94 +294,13 @@ static me_status step_to_flags(walk *w)
                    "train.py and its flags are missing");
 }
 
-static uint64_t ranks_of(const counts *said)
-{
-    if (said->ranks != 0) {
-        return said->ranks;
-    }
-    if (said->nodes == 0 && said->per_node == 0) {
-        return 0;
-    }
-    /* At most 2^48: both are at most 2^24. */
-    return (said->nodes == 0 ? 1 : said->nodes) *
-           (said->per_node == 0 ? 1 : said->per_node);
-}
-
-static me_status set_world_size(walk *w, uint64_t ranks)
-{
-    char text[24];
-    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)ranks);
-    return me_config_set(w->config, "parallel.world_size", text, w->diag);
-}
-
-static me_status settle_torchrun(walk *w)
-{
-    const uint64_t ranks = w->torchrun.nodes == 0 && w->torchrun.per_node == 0
-                               ? 1
-                               : ranks_of(&w->torchrun);
-    const counts *outer = w->srun.is_used ? &w->srun : &w->mpirun;
-    const uint64_t n_torchruns = ranks_of(outer);
-    const uint64_t n_nodes = w->torchrun.nodes == 0 ? 1 : w->torchrun.nodes;
-    if (outer->is_used && n_torchruns > 1 && n_torchruns != n_nodes) {
-        const me_status status = me_config_assume(
-            w->config, w->diag,
-            "one job of %llu ranks is estimated, of %llu torchrun processes "
-            "that the launch command starts for --nnodes %llu",
-            (unsigned long long)ranks, (unsigned long long)n_torchruns,
-            (unsigned long long)n_nodes);
-        if (status != ME_OK) {
-            return status;
-        }
-    }
-    return set_world_size(w, ranks);
-}
-
-/* The innermost launcher knows the world size best. */
-static me_status settle_world_size(walk *w)
-{
-    if (w->torchrun.is_used) {
-        return settle_torchrun(w);
-    }
-    const uint64_t candidates[] = {
-        w->environment.ranks,
-        ranks_of(&w->mpirun),
-        ranks_of(&w->srun),
-    };
-    for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++) {
-        if (candidates[i] != 0) {
-            return set_world_size(w, candidates[i]);
-        }
-    }
-    return ME_OK;
-}
-
-/* Of a node, by the innermost launcher that says it. */
-static me_status settle_gpus_per_node(walk *w)
-{
-    const uint64_t candidates[] = {w->torchrun.per_node, w->mpirun.per_node,
-                                   w->srun.per_node};
-    for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++) {
-        if (candidates[i] > 1) {
-            char text[24];
-            (void)snprintf(text, sizeof text, "%llu",
-                           (unsigned long long)candidates[i]);
-            return me_config_set(w->config, "device.gpus_per_node", text,
-                                 w->diag);
-        }
-    }
-    return ME_OK;
-}
-
 me_status me_config_read_launch(me_config *config, int argc,
                                 const char *const *argv, me_diag *diag)
 {
     walk w = {.config = config, .argc = argc, .argv = argv, .diag = diag};
     me_status status = step_to_flags(&w);
     if (status == ME_OK) {
-        status = settle_world_size(&w);
-    }
-    if (status == ME_OK) {
-        status = settle_gpus_per_node(&w);
+        status = me_launch_ranks_settle(&w.ranks, config, diag);
     }
     if (status == ME_OK && w.script != NULL) {
         status = w.script->read(config, argc - w.at, argv + w.at, diag);

@@ -25,6 +25,7 @@ static const me_wrapper_option srun_options[] = {
     {"-N --nodes", 1, ME_WRAPPER_NODES},
     {"--ntasks-per-node", 1, ME_WRAPPER_PER_NODE},
     {"--export", 1, ME_WRAPPER_ASSIGNMENTS},
+    {"--gres --gpus-per-node --gpus-per-task -G --gpus", 1, ME_WRAPPER_GPUS},
     {"-l --label -u --unbuffered -v --verbose -Q --quiet --exclusive "
      "--overlap --exact -k --no-kill -O --overcommit -s --oversubscribe "
      "--pty -E --preserve-env -I --immediate --kill-on-bad-exit -K "
@@ -35,12 +36,12 @@ static const me_wrapper_option srun_options[] = {
      "--container-entrypoint --no-container-entrypoint", 0,
      ME_WRAPPER_NOTHING},
     {"-A --account -b --begin -c --cpus-per-task -C --constraint -d "
-     "--dependency -D --chdir -e --error -G --gpus -i --input -J --job-name "
+     "--dependency -D --chdir -e --error -i --input -J --job-name "
      "-L --licenses -m --distribution -M --clusters -o --output -p "
      "--partition -q --qos -r --relative -S --core-spec -t --time -T "
      "--threads -w --nodelist -W --wait -x --exclude -X --disable-x11 "
      "-B --extra-node-info -F --nodefile --cpu-bind --gpu-bind --gpu-freq "
-     "--gpus-per-node --gpus-per-socket --gpus-per-task --gres --gres-flags "
+     "--gpus-per-socket --gres-flags "
      "--hint --jobid --mem --mem-bind --mem-per-cpu --mem-per-gpu --mincpus "
      "--mpi --multi-prog --network --nice --ntasks-per-core "
      "--ntasks-per-gpu --ntasks-per-socket --open-mode --priority --profile "

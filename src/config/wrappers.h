@@ -16,6 +16,7 @@ typedef enum me_wrapper_use {
     ME_WRAPPER_RANKS,       /**< processes in all */
     ME_WRAPPER_NODES,       /**< nodes */
     ME_WRAPPER_PER_NODE,    /**< processes of a node */
+    ME_WRAPPER_GPUS,        /**< Slurm's, with their type */
     ME_WRAPPER_ASSIGNMENT,  /**< NAME=VALUE for the environment */
     ME_WRAPPER_ASSIGNMENTS, /**< the same, with commas between them */
     ME_WRAPPER_PAIR,        /**< NAME VALUE for the environment */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What `check` prints: the verdict in one screen. */
+#include "config/options.h"
 #include "report/quantity.h"
 #include "report/text.h"
 
@@ -53,6 +54,17 @@ static void append_bytes(const me_rank_result *worst,
         me_str_printf(text, ", %" PRIu32, d->n_communicators);
         append_amount(" communicators", d->communicator_bytes, text);
         me_str_append(text, "\n");
+    }
+}
+
+/** A card that nobody named is said to be one. */
+static void append_card(const me_config *config, me_str *text)
+{
+    if (config->device.name[0] != '\0') {
+        me_str_printf(text, "  card        %s%s\n", config->device.name,
+                      me_config_is_set(config, "device.name")
+                          ? ""
+                          : ", since nothing names one (--device)");
     }
 }
 
@@ -115,6 +127,7 @@ void me_check_print(const me_report *report, me_str *text)
         me_str_printf(text, "  allocator   %s\n",
                       report->config->device.alloc_conf);
     }
+    append_card(report->config, text);
     append_margin(&report->verdict, text);
     me_text_band(report, text);
     me_text_end(report, text);

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/launch_ranks.h"
+
+#include "base/parse.h"
+#include "config/options.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    MOST = 1 << 24 /**< ranks or nodes */
+};
+
+/** A variable whose value is a number. */
+typedef struct counted {
+    const char *name;
+    size_t offset; /**< of a uint64_t in me_launch_ranks */
+} counted;
+
+/* sbatch(1), "output environment variables"; srun takes its own options from
+ * them. */
+static const counted counts[] = {
+    {"SLURM_NTASKS", offsetof(me_launch_ranks, slurm.ranks)},
+    {"SLURM_NPROCS", offsetof(me_launch_ranks, slurm.ranks)},
+    {"SLURM_NNODES", offsetof(me_launch_ranks, slurm.nodes)},
+    {"SLURM_JOB_NUM_NODES", offsetof(me_launch_ranks, slurm.nodes)},
+    {"SLURM_NTASKS_PER_NODE", offsetof(me_launch_ranks, slurm.per_node)},
+    {"SLURM_GPUS_ON_NODE", offsetof(me_launch_ranks, gpus.count)},
+};
+
+/* MEMEST_GRES is what a batch script's --gres says, for which Slurm has no
+ * variable. */
+static const struct {
+    const char *name;
+    const char *option;
+} asked[] = {
+    {"SLURM_GPUS_PER_NODE", "--gpus-per-node"},
+    {"SLURM_GPUS_PER_TASK", "--gpus-per-task"},
+    {"SLURM_GPUS", "--gpus"},
+    {"MEMEST_GRES", "--gres"},
+};
+
+void me_launch_ranks_gpus(me_launch_ranks *ranks, const char *option,
+                          const char *value)
+{
+    me_slurm_gpus gpus = {.count = 0};
+    const size_t length = strcspn(option, "=");
+    const bool is_gres = strncmp(option, "--gres", length) == 0 && length == 6;
+    const bool is_of_node =
+        is_gres ||
+        (strncmp(option, "--gpus-per-node", length) == 0 && length == 15);
+    if (!me_slurm_gpus_read(value, is_gres, &gpus)) {
+        return;
+    }
+    if (gpus.type[0] != '\0') {
+        memcpy(ranks->gpus.type, gpus.type, sizeof gpus.type);
+    }
+    if (is_of_node && gpus.count > 0 && gpus.count <= MOST) {
+        ranks->gpus.count = gpus.count;
+    }
+}
+
+bool me_launch_ranks_variable(me_launch_ranks *ranks, const char *name,
+                              const char *value)
+{
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        uint64_t count = 0;
+        if (strcmp(name, counts[i].name) == 0) {
+            if (me_parse_u64(value, &count) == ME_OK && count <= MOST) {
+                *(uint64_t *)(void *)((char *)ranks + counts[i].offset) = count;
+            }
+            return true;
+        }
+    }
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        if (strcmp(name, asked[i].name) == 0) {
+            me_launch_ranks_gpus(ranks, asked[i].option, value);
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint64_t ranks_of(const me_rank_counts *said)
+{
+    if (said->ranks != 0) {
+        return said->ranks;
+    }
+    if (said->nodes == 0 && said->per_node == 0) {
+        return 0;
+    }
+    /* At most 2^48: both are at most 2^24. */
+    return (said->nodes == 0 ? 1 : said->nodes) *
+           (said->per_node == 0 ? 1 : said->per_node);
+}
+
+/** What an srun starts: its options, or the allocation's where it has none. */
+static me_rank_counts step_of(const me_launch_ranks *r)
+{
+    me_rank_counts step = r->srun;
+    if (step.nodes == 0) {
+        step.nodes = r->slurm.nodes;
+    }
+    if (step.ranks == 0 && step.per_node == 0) {
+        step.ranks = r->slurm.ranks;
+        step.per_node = r->slurm.per_node;
+    }
+    return step;
+}
+
+static me_status set_number(me_config *config, const char *option,
+                            uint64_t number, me_diag *diag)
+{
+    char text[24];
+    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)number);
+    return me_config_set(config, option, text, diag);
+}
+
+static me_status settle_torchrun(const me_launch_ranks *r, me_config *config,
+                                 me_diag *diag)
+{
+    const uint64_t ranks = r->torchrun.nodes == 0 && r->torchrun.per_node == 0
+                               ? 1
+                               : ranks_of(&r->torchrun);
+    const me_rank_counts outer = r->srun.is_used ? step_of(r) : r->mpirun;
+    const uint64_t n_torchruns = ranks_of(&outer);
+    const uint64_t n_nodes = r->torchrun.nodes == 0 ? 1 : r->torchrun.nodes;
+    if (outer.is_used && n_torchruns > 1 && n_torchruns != n_nodes) {
+        const me_status status = me_config_assume(
+            config, diag,
+            "one job of %llu ranks is estimated, of %llu torchrun processes "
+            "that the launch command starts for --nnodes %llu",
+            (unsigned long long)ranks, (unsigned long long)n_torchruns,
+            (unsigned long long)n_nodes);
+        if (status != ME_OK) {
+            return status;
+        }
+    }
+    return set_number(config, "parallel.world_size", ranks, diag);
+}
+
+static me_status settle_world_size(const me_launch_ranks *r, me_config *config,
+                                   me_diag *diag)
+{
+    if (r->torchrun.is_used) {
+        return settle_torchrun(r, config, diag);
+    }
+    const me_rank_counts step = step_of(r);
+    const uint64_t of_mpirun = ranks_of(&r->mpirun);
+    const uint64_t candidates[] = {
+        r->environment.ranks,
+        r->mpirun.is_used && of_mpirun == 0 ? r->slurm.ranks : of_mpirun,
+        r->srun.is_used ? ranks_of(&step) : 0,
+    };
+    for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++) {
+        if (candidates[i] != 0) {
+            return set_number(config, "parallel.world_size", candidates[i],
+                              diag);
+        }
+    }
+    return ME_OK;
+}
+
+/* Of a node, by the innermost launcher that says it. */
+static me_status settle_gpus_per_node(const me_launch_ranks *r,
+                                      me_config *config, me_diag *diag)
+{
+    const uint64_t candidates[] = {r->torchrun.per_node, r->mpirun.per_node,
+                                   r->srun.per_node, r->gpus.count,
+                                   r->slurm.per_node};
+    for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++) {
+        if (candidates[i] > 1) {
+            return set_number(config, "device.gpus_per_node", candidates[i],
+                              diag);
+        }
+    }
+    return ME_OK;
+}
+
+/** The card that Slurm gives; a type that no card has is refused where the card
+ *  is read, unless --device names another. */
+static me_status settle_card(const me_launch_ranks *r, me_config *config,
+                             me_diag *diag)
+{
+    if (r->gpus.type[0] == '\0') {
+        return ME_OK;
+    }
+    me_str name = {0};
+    (void)me_slurm_card_find(r->gpus.type, &name);
+    me_status status = me_str_status(&name);
+    status = status == ME_OK ? me_config_set(config, "device.name",
+                                             me_str_text(&name), diag)
+                             : me_fail(diag, status, "no memory for a card");
+    me_str_fini(&name);
+    return status;
+}
+
+me_status me_launch_ranks_settle(const me_launch_ranks *ranks,
+                                 me_config *config, me_diag *diag)
+{
+    me_status status = settle_world_size(ranks, config, diag);
+    if (status == ME_OK) {
+        status = settle_gpus_per_node(ranks, config, diag);
+    }
+    return status == ME_OK ? settle_card(ranks, config, diag) : status;
+}

@@ -1,0 +1,55 @@
+/**
+ * @file
+ * How many ranks a launch command starts, on how many nodes, on which cards:
+ * what its launchers and Slurm's variables say, and who of them is right.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_CONFIG_LAUNCH_RANKS_H
+#define MEMEST_CONFIG_LAUNCH_RANKS_H
+
+#include "config/config.h"
+#include "config/slurm.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/** What somebody says of the number of processes; 0: nothing. */
+typedef struct me_rank_counts {
+    uint64_t ranks;
+    uint64_t nodes;
+    uint64_t per_node;
+    bool is_used;
+} me_rank_counts;
+
+/** All that is said in a launch command; all zero: nothing. */
+typedef struct me_launch_ranks {
+    me_rank_counts srun;
+    me_rank_counts mpirun;
+    me_rank_counts torchrun;
+    me_rank_counts environment; /**< WORLD_SIZE=8 python … */
+    me_rank_counts slurm;       /**< SLURM_NNODES, SLURM_NTASKS, … */
+    me_slurm_gpus gpus;         /**< of a node */
+} me_launch_ranks;
+
+/** Take a variable if it is one that Slurm sets in a job. @return false: it is
+ *  another */
+bool me_launch_ranks_variable(me_launch_ranks *ranks, const char *name,
+                              const char *value);
+
+/** Take the value of `--gres`, `--gpus-per-node`, `--gpus-per-task` or
+ *  `--gpus`; a later one wins. */
+void me_launch_ranks_gpus(me_launch_ranks *ranks, const char *option,
+                          const char *value);
+
+/**
+ * Set parallel.world_size, device.gpus_per_node and device.name, as far as they
+ * are said. The innermost launcher knows best. Local.
+ *
+ * @return ME_OK; as me_config_set()
+ */
+me_status me_launch_ranks_settle(const me_launch_ranks *ranks,
+                                 me_config *config,
+                                 me_diag *diag) ME_MUST_CHECK;
+
+#endif /* MEMEST_CONFIG_LAUNCH_RANKS_H */

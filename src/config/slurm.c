@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/slurm.h"
+
+#include "base/data_files.h"
+#include "base/parse.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool read_number(const char *text, size_t length, uint64_t *number_out)
+{
+    char digits[24];
+    if (length == 0 || length >= sizeof digits) {
+        return false;
+    }
+    (void)snprintf(digits, sizeof digits, "%.*s", (int)length, text);
+    return me_parse_u64(digits, number_out) == ME_OK;
+}
+
+/** One entry of a list, up to its comma or the sockets behind it. */
+static bool read_entry(const char *text, size_t length, bool needs_gpu,
+                       me_slurm_gpus *gpus_out)
+{
+    me_slurm_gpus gpus = {.count = 1};
+    const bool is_gpu = length >= 3 && strncmp(text, "gpu", 3) == 0 &&
+                        (length == 3 || text[3] == ':');
+    if (needs_gpu && !is_gpu) {
+        return false;
+    }
+    const size_t skip = !is_gpu ? 0 : length == 3 ? 3 : 4;
+    text += skip;
+    length -= skip;
+    const char *colon = memchr(text, ':', length);
+    const size_t first = colon == NULL ? length : (size_t)(colon - text);
+    if (length > 0 && !read_number(text, first, &gpus.count)) {
+        if (first >= sizeof gpus.type ||
+            (colon != NULL &&
+             !read_number(colon + 1, length - first - 1, &gpus.count))) {
+            return false;
+        }
+        memcpy(gpus.type, text, first);
+    }
+    *gpus_out = gpus;
+    return true;
+}
+
+bool me_slurm_gpus_read(const char *text, bool needs_gpu,
+                        me_slurm_gpus *gpus_out)
+{
+    while (*text != '\0') {
+        const size_t length = strcspn(text, ",(");
+        if (read_entry(text, length, needs_gpu, gpus_out)) {
+            return true;
+        }
+        text += strcspn(text, ",");
+        text += *text == ',';
+    }
+    return false;
+}
+
+/** Letters and digits of a type, small, without what says nothing of the
+ *  model: `nvidia_h100_80gb_hbm3` is `h100`, of 80 GB. */
+typedef struct model {
+    char name[ME_SLURM_TYPE];
+    uint64_t gigabytes; /**< 0: not said */
+} model;
+
+static bool is_filler(const char *word)
+{
+    static const char *const fillers[] = {
+        "nvidia", "tesla", "geforce", "gpu",  "pcie",  "sxm",  "sxm2", "sxm3",
+        "sxm4",   "sxm5",  "nvl",     "hbm2", "hbm2e", "hbm3", "hbm3e"};
+    return me_is_one_of(word, strlen(word), fillers,
+                        sizeof fillers / sizeof *fillers);
+}
+
+static model read_model(const char *type)
+{
+    model m = {.gigabytes = 0};
+    while (*type != '\0') {
+        char word[ME_SLURM_TYPE];
+        size_t n = 0;
+        for (; isalnum((unsigned char)*type) != 0; type++) {
+            if (n < sizeof word - 1) {
+                word[n++] = (char)tolower((unsigned char)*type);
+            }
+        }
+        word[n] = '\0';
+        type += *type != '\0';
+        const size_t digits = strspn(word, "0123456789");
+        const bool is_memory = digits > 0 && digits < n &&
+                               (strcmp(word + digits, "gb") == 0 ||
+                                strcmp(word + digits, "g") == 0);
+        if (is_memory) {
+            (void)read_number(word, digits, &m.gigabytes);
+        } else if (!is_filler(word) && strlen(m.name) + n < sizeof m.name - 1) {
+            memcpy(m.name + strlen(m.name), word, n + 1);
+        }
+    }
+    return m;
+}
+
+/** A search for the one card of a model. */
+typedef struct search {
+    model wanted;
+    int n_found;
+    me_str *name;
+} search;
+
+static bool compare(void *self, const char *name, const char *path)
+{
+    (void)path;
+    search *s = self;
+    const model found = read_model(name);
+    if (strcmp(found.name, s->wanted.name) == 0 &&
+        (s->wanted.gigabytes == 0 || s->wanted.gigabytes == found.gigabytes) &&
+        strcmp(me_str_text(s->name), name) != 0) { /* not seen elsewhere */
+        s->n_found++;
+        me_str_append(s->name, s->n_found == 1 ? name : "");
+    }
+    return false;
+}
+
+bool me_slurm_card_find(const char *type, me_str *name_out)
+{
+    me_str name = {0};
+    search s = {.wanted = read_model(type), .name = &name};
+    (void)me_data_visit(&me_data_cards, compare, &s);
+    me_str_append(name_out, s.n_found == 1 ? me_str_text(&name) : type);
+    me_str_fini_piece(&name, name_out);
+    return s.n_found == 1;
+}

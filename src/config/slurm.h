@@ -1,0 +1,47 @@
+/**
+ * @file
+ * What Slurm's options and variables say of GPUs: `--gres=gpu:h100:8`,
+ * `--gpus-per-node=h100:8`, SLURM_GPUS_ON_NODE. sbatch(1), srun(1).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_CONFIG_SLURM_H
+#define MEMEST_CONFIG_SLURM_H
+
+#include "base/status.h"
+#include "base/str.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    ME_SLURM_TYPE = 64
+};
+
+/** GPUs as they are asked for; all zero: not said. */
+typedef struct me_slurm_gpus {
+    char type[ME_SLURM_TYPE]; /**< as Slurm's administrators call it, or "" */
+    uint64_t count;
+} me_slurm_gpus;
+
+/**
+ * Read `[gpu:][TYPE:]COUNT`, or a list of such with commas between them, of
+ * which the first that is of GPUs counts. Local.
+ *
+ * @param needs_gpu  only what begins with `gpu` is of GPUs, as in --gres
+ * @return false: nothing of GPUs, or not of this form
+ */
+bool me_slurm_gpus_read(const char *text, bool needs_gpu,
+                        me_slurm_gpus *gpus_out);
+
+/**
+ * The file of configs/cards that a type means: `h100`, `a100_80gb`,
+ * `nvidia_h100_80gb_hbm3`. Local.
+ *
+ * @param name_out  appended to: the card's name, or the type itself where none
+ *                  or several have it
+ * @return true: exactly one has it
+ */
+bool me_slurm_card_find(const char *type, me_str *name_out);
+
+#endif /* MEMEST_CONFIG_SLURM_H */

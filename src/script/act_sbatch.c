@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* sbatch: the batch script runs at once, as on the first node of its job. */
+#include "script/act_private.h"
+#include "script/batch.h"
+#include "script/guise.h"
+#include "script/interpreter.h"
+#include "script/record.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    WORDS_MAX = 1 << 14
+};
+
+static int fail(const char *what, const char *why)
+{
+    char line[512];
+    me_words words = {.count = 0};
+    (void)snprintf(line, sizeof line, "sbatch %s: %s", what, why);
+    me_words_add(&words, ME_RECORD_FAILURE);
+    me_words_add(&words, line);
+    (void)me_record_send(&words);
+    me_words_fini(&words);
+    return 1;
+}
+
+/** A script from standard input, in a file of its own. */
+static bool keep_input(char path[PATH_MAX])
+{
+    char bytes[4096];
+    const char *folder = getenv("TMPDIR");
+    (void)snprintf(path, PATH_MAX, "%s/sbatch-XXXXXX",
+                   folder == NULL ? "/tmp" : folder);
+    const int fd = mkstemp(path);
+    ssize_t n = fd < 0 ? -1 : 1;
+    while (n > 0) {
+        n = read(STDIN_FILENO, bytes, sizeof bytes);
+        if (n > 0 && write(fd, bytes, (size_t)n) != n) {
+            n = -1;
+        }
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return n == 0;
+}
+
+static void set_exported(const char *list)
+{
+    while (*list != '\0') {
+        const size_t n = strcspn(list, ",");
+        if (memchr(list, '=', n) != NULL) {
+            me_guise_set(list, (unsigned)n);
+        }
+        list += n + (list[n] == ',');
+    }
+}
+
+/** What sbatch says; what the job prints goes elsewhere. */
+static void answer(const me_batch *batch)
+{
+    const char *text = batch->is_parsable ? "1\n" : "Submitted batch job 1\n";
+    const ssize_t n = write(STDOUT_FILENO, text, strlen(text));
+    (void)n; /* who asked may have gone */
+    (void)dup2(STDERR_FILENO, STDOUT_FILENO);
+}
+
+static int start(const me_batch *batch, char **words, const char *shell)
+{
+    char folder[PATH_MAX];
+    if (batch->wrong[0] != '\0') {
+        return fail(batch->wrong, "a range decides nothing: give the number "
+                                  "that will run");
+    }
+    if (getcwd(folder, sizeof folder) != NULL) {
+        (void)setenv("SLURM_SUBMIT_DIR", folder, 1);
+    }
+    if (batch->folder[0] != '\0' && chdir(batch->folder) != 0) {
+        return fail(batch->folder, "no such folder");
+    }
+    answer(batch);
+    me_batch_set_variables(batch);
+    set_exported(batch->exported);
+    return me_guise_start_own(shell, words);
+}
+
+int me_guise_sbatch(int argc, char **argv)
+{
+    static char given[PATH_MAX];
+    static me_batch of_words;
+    static me_batch batch;
+    static char *words[WORDS_MAX];
+    const char *const *given_words = (const char *const *)(argv + 1);
+    const int at = 1 + me_batch_read_words(&of_words, argc - 1, given_words);
+    if (argc >= WORDS_MAX - 4) {
+        return me_guise_nothing(argc, argv);
+    }
+    if (of_words.wrapped[0] != '\0') {
+        static char name[] = "sh";
+        static char option[] = "-c";
+        words[0] = name;
+        words[1] = option;
+        words[2] = of_words.wrapped;
+        return start(&of_words, words, "sh");
+    }
+    static char shell[PATH_MAX] = "bash";
+    char *file = at < argc ? argv[at] : given;
+    if (at >= argc && !keep_input(given)) {
+        return fail("-", "no script on its input");
+    }
+    if (access(file, R_OK) != 0) {
+        return fail(file, "no such file");
+    }
+    if (me_interpreter_of_script(file, shell) &&
+        me_guise_find(shell) != ME_GUISE_SHELL) {
+        return fail(file, "no script of a shell's");
+    }
+    me_batch_read_file(&batch, file);
+    (void)me_batch_read_words(&batch, argc - 1, given_words); /* they win */
+    words[0] = shell;
+    words[1] = file;
+    for (int i = at + 1; i < argc; i++) {
+        words[i - at + 1] = argv[i];
+    }
+    return start(&batch, words, shell);
+}

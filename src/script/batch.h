@@ -1,0 +1,53 @@
+/**
+ * @file
+ * Options of sbatch: those of `#SBATCH` lines and of its command line, and the
+ * variables that Slurm sets for a job that asks for them. sbatch(1).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_SCRIPT_BATCH_H
+#define MEMEST_SCRIPT_BATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    ME_BATCH_TEXT = 256
+};
+
+/** What a job asks for; 0 or "": it does not say. */
+typedef struct me_batch {
+    uint32_t nodes;
+    uint32_t tasks;
+    uint32_t tasks_per_node;
+    uint32_t cpus_per_task;
+    uint32_t first_of_array;
+    bool is_array;
+    bool is_parsable;
+    char gres[ME_BATCH_TEXT];
+    char gpus[ME_BATCH_TEXT];
+    char gpus_per_node[ME_BATCH_TEXT];
+    char gpus_per_task[ME_BATCH_TEXT];
+    char name[ME_BATCH_TEXT];
+    char partition[ME_BATCH_TEXT];
+    char account[ME_BATCH_TEXT];
+    char folder[ME_BATCH_TEXT];   /**< where it runs */
+    char exported[ME_BATCH_TEXT]; /**< NAME=VALUE, commas between */
+    char wrapped[8192];           /**< a command in place of a file */
+    char wrong[ME_BATCH_TEXT];    /**< an option whose value decides nothing */
+} me_batch;
+
+/** Does a file have `#SBATCH` lines in front of its commands? */
+bool me_batch_is_file(const char *path);
+
+/** Take the options of a file's `#SBATCH` lines. */
+void me_batch_read_file(me_batch *batch, const char *path);
+
+/** Take the options of a command line, up to the first other word. @return its
+ *  place, or @p argc */
+int me_batch_read_words(me_batch *batch, int argc, const char *const *argv);
+
+/** Set the variables that Slurm would. */
+void me_batch_set_variables(const me_batch *batch);
+
+#endif /* MEMEST_SCRIPT_BATCH_H */

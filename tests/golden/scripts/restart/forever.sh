@@ -1,0 +1,10 @@
+#!/bin/bash
+export NCCL_NVLS_ENABLE=0
+while true; do
+    echo "start at $(date)"
+    torchrun --nproc-per-node 4 pretrain_gpt.py --num-layers 2 --hidden-size 128 --num-attention-heads 4 \
+    --seq-length 64 --max-position-embeddings 64 --micro-batch-size 1 \
+    --global-batch-size 32 --train-iters 10 --lr 1e-4 --bf16 --mock-data \
+    --vocab-size 500 --tokenizer-type NullTokenizer || echo failed
+    sleep 30
+done
