@@ -20,19 +20,20 @@ static const me_tensor *widest(me_tensors arguments)
     return x;
 }
 
+/** @param dtype  of the result, which may not be there after a failure */
 static me_kernel_class kernel_class(const me_op *op, me_tensors arguments,
-                                    const me_tensor *result)
+                                    me_dtype dtype)
 {
     if (op->cost.kernel != ME_KERNEL_ELEMENTWISE || arguments.count == 0 ||
-        (arguments.count == 1 && arguments.items[0]->dtype == result->dtype)) {
+        (arguments.count == 1 && arguments.items[0]->dtype == (uint8_t)dtype)) {
         return (me_kernel_class)op->cost.kernel;
     }
-    return widest(arguments)->dtype == result->dtype ? ME_KERNEL_ELEMENTWISE
-                                                     : ME_KERNEL_CAST;
+    return widest(arguments)->dtype == (uint8_t)dtype ? ME_KERNEL_ELEMENTWISE
+                                                      : ME_KERNEL_CAST;
 }
 
-void me_op_launch(me_engine *e, const me_op *op, me_tensors arguments,
-                  const me_tensor *result)
+static void launch(me_engine *e, const me_op *op, me_tensors arguments,
+                   const me_tensor *result, me_dtype dtype)
 {
     const me_cost *cost = &op->cost;
     if (cost->flops == 0 && cost->reads == 0 && cost->passes == 0) {
@@ -51,8 +52,15 @@ void me_op_launch(me_engine *e, const me_op *op, me_tensors arguments,
                 bytes, me_size_mul(numel, me_dtype_bytes((me_dtype)x->dtype)));
         }
     }
-    me_launch_kernel(e, kernel_class(op, arguments, result),
+    me_launch_kernel(e, kernel_class(op, arguments, dtype),
                      me_size_mul(cost->flops, elements), bytes);
+}
+
+void me_op_launch(me_engine *e, const me_op *op, me_tensors arguments,
+                  const me_tensor *result)
+{
+    const me_tensor *x = result == me_none(e) ? widest(arguments) : result;
+    launch(e, op, arguments, result, x == NULL ? 0 : (me_dtype)x->dtype);
 }
 
 void me_op_tell(me_engine *e, const me_op *op, me_tensors arguments,
@@ -76,12 +84,20 @@ void me_op_run(me_engine *e, const me_op *op, me_tensors arguments,
     me_op_tell(e, op, arguments, results);
 }
 
+/** Its result is there: launch and tell. */
+static me_tensor *finish(me_engine *e, const me_op *op, me_tensors arguments,
+                         me_dtype dtype, me_tensor *y)
+{
+    launch(e, op, arguments, y, dtype);
+    me_op_tell(e, op, arguments, ME_TENSORS(y));
+    return y;
+}
+
 me_tensor *me_kernel(me_engine *e, const me_op *op, me_tensors arguments,
                      me_dtype dtype, me_shape shape)
 {
-    me_tensor *y = me_empty(e, op->event, dtype, shape);
-    me_op_run(e, op, arguments, ME_TENSORS(y));
-    return y;
+    return finish(e, op, arguments, dtype,
+                  me_empty(e, op->event, dtype, shape));
 }
 
 me_tensor *me_kernel_dense(me_engine *e, const me_op *op, me_tensors arguments)
@@ -93,9 +109,8 @@ me_tensor *me_kernel_dense(me_engine *e, const me_op *op, me_tensors arguments)
 me_tensor *me_kernel_as(me_engine *e, const me_op *op, me_tensors arguments,
                         me_dtype dtype)
 {
-    me_tensor *y = me_empty_like_as(e, op->event, arguments.items[0], dtype);
-    me_op_run(e, op, arguments, ME_TENSORS(y));
-    return y;
+    return finish(e, op, arguments, dtype,
+                  me_empty_like_as(e, op->event, arguments.items[0], dtype));
 }
 
 me_tensor *me_kernel_like(me_engine *e, const me_op *op, me_tensors arguments)
