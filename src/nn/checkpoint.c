@@ -85,8 +85,8 @@ static void checkpoint_backward(me_engine *e, me_node *node,
     }
 }
 
-static const me_op checkpoint_op = {.node = "CheckpointFunctionBackward",
-                                    .backward = checkpoint_backward};
+static const me_op checkpoint_op =
+    ME_NODE("CheckpointFunctionBackward", checkpoint_backward);
 
 me_tensor *me_checkpoint(me_nn *nn, const me_section *section,
                          me_tensor *const inputs[ME_CHECKPOINT_INPUTS],
@@ -167,9 +167,8 @@ static void output_checkpoint_backward(me_engine *e, me_node *node,
     me_clear(e, &c->leaf);
 }
 
-static const me_op output_checkpoint_op = {
-    .node = "CheckpointWithoutOutputFunctionBackward",
-    .backward = output_checkpoint_backward};
+static const me_op output_checkpoint_op = ME_NODE(
+    "CheckpointWithoutOutputFunctionBackward", output_checkpoint_backward);
 
 me_tensor *me_checkpoint_output(me_nn *nn, const me_section *section,
                                 me_tensor *input,

@@ -231,8 +231,8 @@ static void copy_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = gy[0];
 }
 
-static const me_op copy_op = {.node = "_CopyToModelParallelRegionBackward",
-                              .backward = copy_backward};
+static const me_op copy_op =
+    ME_NODE("_CopyToModelParallelRegionBackward", copy_backward);
 
 me_tensor *me_copy_to_tensor_region(me_engine *e, const me_communicators *comm,
                                     me_tensor *x)
@@ -273,9 +273,8 @@ static void gather_backward(me_engine *e, me_node *node, me_tensor *const *gy,
         me_all_gather_first(e, communicators_of(node), ME_GROUP_TENSOR, gy[0]);
 }
 
-static const me_op reduce_scatter_op = {
-    .node = "_ReduceScatterToSequenceParallelRegionBackward",
-    .backward = gather_backward};
+static const me_op reduce_scatter_op =
+    ME_NODE("_ReduceScatterToSequenceParallelRegionBackward", gather_backward);
 
 me_tensor *me_reduce_scatter_to_sequence_region(me_engine *e,
                                                 const me_communicators *comm,
@@ -329,9 +328,8 @@ static void gather_last_backward(me_engine *e, me_node *node,
     gx[0] = me_reduce_scatter_first(e, comm, ME_GROUP_TENSOR, parts);
 }
 
-static const me_op gather_last_op = {
-    .node = "_AllGatherFromTensorParallelRegionBackward",
-    .backward = gather_last_backward};
+static const me_op gather_last_op =
+    ME_NODE("_AllGatherFromTensorParallelRegionBackward", gather_last_backward);
 
 /** This rank's columns, dense: copied unless there is one row. */
 static void split_last_backward(me_engine *e, me_node *node,

@@ -76,7 +76,7 @@ static bool is_kernel_order(const me_tensor *x)
 }
 
 static const me_op copy_kernel = {"contiguous",
-                                  .cost = ME_COST(ME_KERNEL_STRIDED, 0, 0, 2)};
+                                  .cost = ME_COST(STRIDED, 0, 0, 2)};
 
 /** A copy in the kernel's order, or NULL if there is nothing to copy. */
 static me_tensor *kernel_order(me_engine *e, const me_tensor *x)
@@ -233,8 +233,7 @@ me_tensor *me_sdpa_flash(me_engine *e, me_tensor *query, me_tensor *key,
     return me_output(e, node, results[FLASH_OUT]);
 }
 
-static const me_op repeat_gradient = {
-    "sum", .cost = ME_COST(ME_KERNEL_REDUCE, 1, 1, 0)};
+static const me_op repeat_gradient = {"sum", .cost = ME_COST(REDUCE, 1, 1, 0)};
 
 static void repeat_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                             me_tensor **gx)
@@ -244,7 +243,7 @@ static void repeat_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 }
 
 static const me_op repeat_op = {
-    "repeat_interleave", NULL, ME_COST(ME_KERNEL_STRIDED, 0, 0, 2),
+    "repeat_interleave", NULL, ME_COST(STRIDED, 0, 0, 2),
     "RepeatInterleaveBackward", .backward = repeat_backward};
 
 me_tensor *me_repeat_heads(me_engine *e, me_tensor *x, uint64_t n)

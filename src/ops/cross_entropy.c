@@ -10,9 +10,9 @@ enum {
     LOG_SOFTMAX_SAVED_RESULT
 };
 
-static const me_op log_softmax_gradient = {
-    "_log_softmax_backward_data", "_log_softmax_backward_data.default",
-    .cost = ME_COST(ME_KERNEL_SOFTMAX, 1, 2, 1)};
+static const me_op log_softmax_gradient = {"_log_softmax_backward_data",
+                                           "_log_softmax_backward_data.default",
+                                           .cost = ME_COST(SOFTMAX, 1, 2, 1)};
 
 static void log_softmax_backward(me_engine *e, me_node *node,
                                  me_tensor *const *gy, me_tensor **gx)
@@ -25,7 +25,7 @@ static void log_softmax_backward(me_engine *e, me_node *node,
 static const me_op log_softmax_op = {
     "_log_softmax",
     "_log_softmax.default",
-    ME_COST(ME_KERNEL_SOFTMAX, 1, 1, 1),
+    ME_COST(SOFTMAX, 1, 1, 1),
     "LogSoftmaxBackward0",
     log_softmax_backward,
     .queries = 3 /* half to float? to(): any change? */};
@@ -38,9 +38,9 @@ static me_tensor *log_softmax(me_engine *e, me_tensor *x)
     return me_output(e, node, y);
 }
 
-static const me_op nll_loss_gradient = {
-    "nll_loss_backward", "nll_loss_backward.default",
-    .cost = ME_COST(ME_KERNEL_SOFTMAX, 1, 0, 1)};
+static const me_op nll_loss_gradient = {"nll_loss_backward",
+                                        "nll_loss_backward.default",
+                                        .cost = ME_COST(SOFTMAX, 1, 0, 1)};
 
 /** Zeros but for one element a row. */
 static void nll_loss_backward(me_engine *e, me_node *node, me_tensor *const *gy,

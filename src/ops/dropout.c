@@ -6,9 +6,9 @@
 #include "tensor/autograd.h"
 #include "tensor/hooks.h"
 
-static const me_op dropout_gradient = {
-    "native_dropout_backward", "native_dropout_backward.default",
-    .cost = ME_COST(ME_KERNEL_DROPOUT, 1, 2, 1)};
+static const me_op dropout_gradient = {"native_dropout_backward",
+                                       "native_dropout_backward.default",
+                                       .cost = ME_COST(DROPOUT, 1, 2, 1)};
 
 static void dropout_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                              me_tensor **gx)
@@ -17,10 +17,9 @@ static void dropout_backward(me_engine *e, me_node *node, me_tensor *const *gy,
         me_kernel_like(e, &dropout_gradient, ME_TENSORS(gy[0], node->saved[0]));
 }
 
-static const me_op dropout_op = {"native_dropout", "native_dropout.default",
-                                 ME_COST(ME_KERNEL_DROPOUT, 1, 2, 1),
-                                 "NativeDropoutBackward0",
-                                 .backward = dropout_backward};
+static const me_op dropout_op = {
+    "native_dropout", "native_dropout.default", ME_COST(DROPOUT, 1, 2, 1),
+    "NativeDropoutBackward0", .backward = dropout_backward};
 
 me_tensor *me_dropout(me_engine *e, me_tensor *x, double p)
 {
@@ -78,8 +77,7 @@ static bool sums_at_once(const me_card *card, uint64_t columns)
     return columns >= UINT64_C(64) * card->multiprocessors;
 }
 
-static const me_op bias_gradient = {"sum",
-                                    .cost = ME_COST(ME_KERNEL_REDUCE, 1, 1, 0)};
+static const me_op bias_gradient = {"sum", .cost = ME_COST(REDUCE, 1, 1, 0)};
 
 /** The bias's gradient by partial sums, as the compiled kernels make it. */
 static me_tensor *compiled_bias_gradient(me_engine *e, const me_tensor *gx,
@@ -107,8 +105,8 @@ enum {
     BDA_BIAS
 };
 
-static const me_op fused_gradient = {
-    "bias_dropout_add_backward", .cost = ME_COST(ME_KERNEL_COMPILED, 1, 2, 1)};
+static const me_op fused_gradient = {"bias_dropout_add_backward",
+                                     .cost = ME_COST(COMPILED, 1, 2, 1)};
 
 static void fused_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                            me_tensor **gx)
@@ -130,7 +128,7 @@ static void fused_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 
 /* The residual is read as the result is written. */
 static const me_op fused_op = {
-    "bias_dropout_add", NULL, ME_COST(ME_KERNEL_COMPILED, 1, 2, 2),
+    "bias_dropout_add", NULL, ME_COST(COMPILED, 1, 2, 2),
     "CompiledFunctionBackward", .backward = fused_backward};
 
 me_tensor *me_fused_bias_dropout_add(me_engine *e, me_tensor *x,

@@ -300,14 +300,14 @@ static void activation_backward(me_engine *e, me_node *node,
 }
 
 static const me_op silu_gradient = {"SiluBackward0", "silu_backward.default",
-                                    .cost = ME_COST(ME_KERNEL_SILU, 1, 2, 1)};
+                                    .cost = ME_COST(SILU, 1, 2, 1)};
 static const me_op silu_op = {
-    "silu",          "silu.default",      ME_COST(ME_KERNEL_SILU, 1, 1, 1),
+    "silu",          "silu.default",      ME_COST(SILU, 1, 1, 1),
     "SiluBackward0", activation_backward, .gradient = &silu_gradient};
 static const me_op gelu_gradient = {"GeluBackward0", "gelu_backward.default",
-                                    .cost = ME_COST(ME_KERNEL_GELU, 1, 2, 1)};
+                                    .cost = ME_COST(GELU, 1, 2, 1)};
 static const me_op gelu_op = {
-    "gelu",          "gelu.default",      ME_COST(ME_KERNEL_GELU, 1, 1, 1),
+    "gelu",          "gelu.default",      ME_COST(GELU, 1, 1, 1),
     "GeluBackward0", activation_backward, .gradient = &gelu_gradient};
 
 /** Saves its input. */
@@ -366,8 +366,8 @@ me_tensor *me_relu_in_place(me_engine *e, me_tensor *x)
     return me_output(e, node, x);
 }
 
-static const me_op compiled_gradient = {
-    "CompiledFunctionBackward", .cost = ME_COST(ME_KERNEL_COMPILED, 1, 2, 1)};
+static const me_op compiled_gradient = {"CompiledFunctionBackward",
+                                        .cost = ME_COST(COMPILED, 1, 2, 1)};
 
 static void squared_relu_backward(me_engine *e, me_node *node,
                                   me_tensor *const *gy, me_tensor **gx)
@@ -378,7 +378,7 @@ static void squared_relu_backward(me_engine *e, me_node *node,
 
 static const me_op squared_relu_op = {"squared_relu",
                                       NULL,
-                                      ME_COST(ME_KERNEL_COMPILED, 1, 1, 1),
+                                      ME_COST(COMPILED, 1, 1, 1),
                                       "CompiledFunctionBackward",
                                       squared_relu_backward,
                                       .gradient = &compiled_gradient};
@@ -399,7 +399,7 @@ static void quick_gelu_backward(me_engine *e, me_node *node,
 
 static const me_op quick_gelu_op = {"quick_gelu",
                                     NULL,
-                                    ME_COST(ME_KERNEL_COMPILED, 1, 1, 1),
+                                    ME_COST(COMPILED, 1, 1, 1),
                                     "CompiledFunctionBackward",
                                     quick_gelu_backward,
                                     .gradient = &compiled_gradient};

@@ -118,7 +118,7 @@ static void embedding_backward(me_engine *e, me_node *node,
 }
 
 static const me_op embedding_op = {
-    "embedding", "embedding.default", ME_COST(ME_KERNEL_EMBEDDING, 0, 0, 2),
+    "embedding", "embedding.default", ME_COST(EMBEDDING, 0, 0, 2),
     "EmbeddingBackward0", .backward = embedding_backward};
 
 me_tensor *me_embedding(me_engine *e, me_tensor *indices, me_tensor *weight)

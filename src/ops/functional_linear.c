@@ -113,9 +113,8 @@ static void mm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     }
 }
 
-static const me_op addmm_op = {.node = "AddmmBackward0",
-                               .backward = addmm_backward};
-static const me_op mm_op = {.node = "MmBackward0", .backward = mm_backward};
+static const me_op addmm_op = ME_NODE("AddmmBackward0", addmm_backward);
+static const me_op mm_op = ME_NODE("MmBackward0", mm_backward);
 
 /** How long a row of the input is, for the formulas. */
 static void note_inputs(me_node *node, const me_tensor *wt)

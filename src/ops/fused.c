@@ -5,8 +5,8 @@
 
 /* Activations that are compiled into one function. */
 
-static const me_op bias_gelu_gradient = {
-    "bias_gelu_backward", .cost = ME_COST(ME_KERNEL_COMPILED, 1, 2, 1)};
+static const me_op bias_gelu_gradient = {"bias_gelu_backward",
+                                         .cost = ME_COST(COMPILED, 1, 2, 1)};
 
 /** The gradient of x; the bias's is its sum, which the tape makes. */
 static void bias_gelu_backward(me_engine *e, me_node *node,
@@ -19,8 +19,8 @@ static void bias_gelu_backward(me_engine *e, me_node *node,
 }
 
 static const me_op bias_gelu_op = {
-    "bias_gelu", NULL, ME_COST(ME_KERNEL_COMPILED, 1, 1, 1),
-    "GeLUFunctionBackward", .backward = bias_gelu_backward};
+    "bias_gelu", NULL, ME_COST(COMPILED, 1, 1, 1), "GeLUFunctionBackward",
+    .backward = bias_gelu_backward};
 
 me_tensor *me_bias_gelu(me_engine *e, me_tensor *x, me_tensor *bias)
 {
@@ -39,8 +39,8 @@ static me_tensor *halved(me_engine *e, const me_op *op, const me_tensor *x)
                      me_shape_with_last(&x->shape, me_dim(x, -1) / 2));
 }
 
-static const me_op swiglu_gradient = {
-    "swiglu_backward", .cost = ME_COST(ME_KERNEL_COMPILED, 1, 2, 1)};
+static const me_op swiglu_gradient = {"swiglu_backward",
+                                      .cost = ME_COST(COMPILED, 1, 2, 1)};
 
 /** As of bias_gelu_backward(). */
 static void fused_swiglu_backward(me_engine *e, me_node *node,
@@ -55,11 +55,11 @@ static void fused_swiglu_backward(me_engine *e, me_node *node,
 }
 
 static const me_op fused_swiglu_op = {
-    "swiglu", NULL, ME_COST(ME_KERNEL_COMPILED, 2, 1, 1),
-    "SwiGLUFunctionBackward", .backward = fused_swiglu_backward};
-static const me_op bias_swiglu_op = {
-    "swiglu", NULL, ME_COST(ME_KERNEL_COMPILED, 2, 1, 1),
-    "BiasSwiGLUFunctionBackward", .backward = fused_swiglu_backward};
+    "swiglu", NULL, ME_COST(COMPILED, 2, 1, 1), "SwiGLUFunctionBackward",
+    .backward = fused_swiglu_backward};
+static const me_op bias_swiglu_op = {"swiglu", NULL, ME_COST(COMPILED, 2, 1, 1),
+                                     "BiasSwiGLUFunctionBackward",
+                                     .backward = fused_swiglu_backward};
 
 me_tensor *me_fused_swiglu(me_engine *e, me_tensor *x, me_tensor *bias)
 {
@@ -84,7 +84,7 @@ static me_tensor *align(me_engine *e, const me_tensor *x, bool is_aligned)
 }
 
 static const me_op weighted_swiglu_gradient = {
-    "weighted_swiglu_backward", .cost = ME_COST(ME_KERNEL_COMPILED, 1, 2, 1)};
+    "weighted_swiglu_backward", .cost = ME_COST(COMPILED, 1, 2, 1)};
 static const me_op weight_gradient = {"weighted_swiglu_backward",
                                       .cost = ME_POINTWISE};
 
@@ -101,7 +101,7 @@ static void weighted_swiglu_backward(me_engine *e, me_node *node,
 }
 
 static const me_op weighted_swiglu_op = {
-    "weighted_swiglu", NULL, ME_COST(ME_KERNEL_COMPILED, 2, 1, 1),
+    "weighted_swiglu", NULL, ME_COST(COMPILED, 2, 1, 1),
     "WeightedSwiGLUFunctionBackward", .backward = weighted_swiglu_backward};
 
 me_tensor *me_fused_weighted_swiglu(me_engine *e, me_tensor *x,

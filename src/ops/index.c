@@ -18,10 +18,10 @@ static void scattered_backward(me_engine *e, me_node *node,
 }
 
 static const me_op topk_gradient = {"TopkBackward0",
-                                    .cost = ME_COST(ME_KERNEL_INDEX, 0, 2, 1)};
+                                    .cost = ME_COST(INDEX, 0, 2, 1)};
 static const me_op topk_op = {"topk",
                               NULL,
-                              ME_COST(ME_KERNEL_INDEX, 0, 1, 0),
+                              ME_COST(INDEX, 0, 1, 0),
                               "TopkBackward0",
                               scattered_backward,
                               .gradient = &topk_gradient};
@@ -39,8 +39,7 @@ me_tensor *me_topk(me_engine *e, me_tensor *x, uint64_t k,
     return me_output(e, node, values);
 }
 
-static const me_op gather_kernel = {"gather",
-                                    .cost = ME_COST(ME_KERNEL_INDEX, 0, 0, 2)};
+static const me_op gather_kernel = {"gather", .cost = ME_COST(INDEX, 0, 0, 2)};
 
 /** The gradient of the values: gathered where they were put. */
 static void scatter_backward(me_engine *e, me_node *node, me_tensor *const *gy,
@@ -83,14 +82,12 @@ me_tensor *me_scatter_flags(me_engine *e, const me_tensor *x)
     return then(e, "bool", y, ME_DTYPE_BOOL);
 }
 
-static const me_op index_select_gradient = {
-    "IndexSelectBackward0", .cost = ME_COST(ME_KERNEL_INDEX, 0, 2, 1)};
-static const me_op index_select_op = {"index_select",
-                                      NULL,
-                                      ME_COST(ME_KERNEL_INDEX, 0, 0, 2),
-                                      "IndexSelectBackward0",
-                                      scattered_backward,
-                                      .gradient = &index_select_gradient};
+static const me_op index_select_gradient = {"IndexSelectBackward0",
+                                            .cost = ME_COST(INDEX, 0, 2, 1)};
+static const me_op index_select_op = {
+    "index_select",          NULL,
+    ME_COST(INDEX, 0, 0, 2), "IndexSelectBackward0",
+    scattered_backward,      .gradient = &index_select_gradient};
 
 /** @p x with other rows, which are read and written. */
 static me_tensor *with_rows(me_engine *e, const me_op *op, const me_tensor *x,
@@ -123,9 +120,9 @@ static void index_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 }
 
 static const me_op index_gradient = {"IndexBackward0",
-                                     .cost = ME_COST(ME_KERNEL_INDEX, 0, 2, 1)};
+                                     .cost = ME_COST(INDEX, 0, 2, 1)};
 static const me_op index_op = {
-    "index",          NULL,           ME_COST(ME_KERNEL_INDEX, 0, 0, 2),
+    "index",          NULL,           ME_COST(INDEX, 0, 0, 2),
     "IndexBackward0", index_backward, .gradient = &index_gradient};
 
 me_tensor *me_index(me_engine *e, me_tensor *x, me_tensor *index)
@@ -133,10 +130,9 @@ me_tensor *me_index(me_engine *e, me_tensor *x, me_tensor *index)
     return picked(e, &index_op, x, index);
 }
 
-static const me_op zeros_kernel = {"zeros",
-                                   .cost = ME_COST(ME_KERNEL_INDEX, 0, 0, 2)};
-static const me_op scatter_add_op = {.node = "ScatterAddBackward0",
-                                     .backward = scatter_backward};
+static const me_op zeros_kernel = {"zeros", .cost = ME_COST(INDEX, 0, 0, 2)};
+static const me_op scatter_add_op =
+    ME_NODE("ScatterAddBackward0", scatter_backward);
 
 me_tensor *me_scatter_add_rows(me_engine *e, me_tensor *x, me_tensor *index,
                                uint64_t rows)
@@ -155,14 +151,12 @@ static void masked_select_backward(me_engine *e, me_node *node,
     me_mask_prefix_sum(e, me_numel(gx[0]));
 }
 
-static const me_op masked_select_gradient = {
-    "MaskedSelectBackward0", .cost = ME_COST(ME_KERNEL_INDEX, 0, 2, 1)};
-static const me_op masked_select_op = {"masked_select",
-                                       NULL,
-                                       ME_COST(ME_KERNEL_INDEX, 0, 1, 1),
-                                       "MaskedSelectBackward0",
-                                       masked_select_backward,
-                                       .gradient = &masked_select_gradient};
+static const me_op masked_select_gradient = {"MaskedSelectBackward0",
+                                             .cost = ME_COST(INDEX, 0, 2, 1)};
+static const me_op masked_select_op = {
+    "masked_select",         NULL,
+    ME_COST(INDEX, 0, 1, 1), "MaskedSelectBackward0",
+    masked_select_backward,  .gradient = &masked_select_gradient};
 
 enum {
     MASKED_SELECT_SAVED_MASK,

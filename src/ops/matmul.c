@@ -82,7 +82,7 @@ static void bmm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     }
 }
 
-static const me_op bmm_op = {.node = "BmmBackward0", .backward = bmm_backward};
+static const me_op bmm_op = ME_NODE("BmmBackward0", bmm_backward);
 
 me_tensor *me_bmm(me_engine *e, me_tensor *a, me_tensor *b)
 {
@@ -121,8 +121,7 @@ static void baddbmm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     }
 }
 
-static const me_op baddbmm_op = {.node = "BaddbmmBackward0",
-                                 .backward = baddbmm_backward};
+static const me_op baddbmm_op = ME_NODE("BaddbmmBackward0", baddbmm_backward);
 
 me_tensor *me_baddbmm(me_engine *e, me_tensor *a, me_tensor *b)
 {

@@ -9,7 +9,7 @@
 #include "tensor/hooks.h"
 
 static const me_op copy_kernel = {"contiguous",
-                                  .cost = ME_COST(ME_KERNEL_STRIDED, 0, 1, 1)};
+                                  .cost = ME_COST(STRIDED, 0, 1, 1)};
 
 /** The kernel wants dense rows: a view with holes is copied first. */
 static me_tensor *rows_of(me_engine *e, const me_tensor *x)
@@ -86,9 +86,9 @@ enum {
     LAYER_NORM_SAVED_BIAS
 };
 
-static const me_op layer_norm_gradient = {
-    "native_layer_norm_backward", "native_layer_norm_backward.default",
-    .cost = ME_COST(ME_KERNEL_NORM, 5, 1, 4)};
+static const me_op layer_norm_gradient = {"native_layer_norm_backward",
+                                          "native_layer_norm_backward.default",
+                                          .cost = ME_COST(NORM, 5, 1, 4)};
 
 static void layer_norm_backward(me_engine *e, me_node *node,
                                 me_tensor *const *gy, me_tensor **gx)
@@ -116,9 +116,8 @@ static void layer_norm_backward(me_engine *e, me_node *node,
 }
 
 static const me_op layer_norm_op = {
-    "native_layer_norm", "native_layer_norm.default",
-    ME_COST(ME_KERNEL_NORM, 5, 1, 1), "NativeLayerNormBackward0",
-    .backward = layer_norm_backward};
+    "native_layer_norm", "native_layer_norm.default", ME_COST(NORM, 5, 1, 1),
+    "NativeLayerNormBackward0", .backward = layer_norm_backward};
 
 /** Its CUDA kernels know one type of input, weight and bias. */
 static bool is_of_one_type(me_engine *e, const me_tensor *x,
@@ -172,9 +171,9 @@ enum {
     RMS_NORM_SAVED_WEIGHT
 };
 
-static const me_op rms_norm_gradient = {
-    "_fused_rms_norm_backward", "_fused_rms_norm_backward.default",
-    .cost = ME_COST(ME_KERNEL_NORM, 5, 1, 4)};
+static const me_op rms_norm_gradient = {"_fused_rms_norm_backward",
+                                        "_fused_rms_norm_backward.default",
+                                        .cost = ME_COST(NORM, 5, 1, 4)};
 
 static void rms_norm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                               me_tensor **gx)
@@ -197,10 +196,9 @@ static void rms_norm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                ME_TENSORS(gx[0], gx[1]));
 }
 
-static const me_op rms_norm_op = {"_fused_rms_norm", "_fused_rms_norm.default",
-                                  ME_COST(ME_KERNEL_NORM, 5, 1, 1),
-                                  "FusedRmsNormBackward0",
-                                  .backward = rms_norm_backward};
+static const me_op rms_norm_op = {
+    "_fused_rms_norm", "_fused_rms_norm.default", ME_COST(NORM, 5, 1, 1),
+    "FusedRmsNormBackward0", .backward = rms_norm_backward};
 
 /** rms_norm_composite() of layer_norm.cpp: x · rsqrt(mean(x²) + eps) · weight in
  *  float32, and that as the input is; there is no kernel for an input and a

@@ -49,8 +49,7 @@ static me_tensor *swiglu(me_engine *e, const me_tensor *y)
     return then(e, "mul", half(e, "silu", y, (me_dtype)y->dtype));
 }
 
-static const me_op cat_kernel = {
-    "cat", .cost = ME_COST(ME_KERNEL_ELEMENTWISE, 1, 0, 2)};
+static const me_op cat_kernel = {"cat", .cost = ME_COST(ELEMENTWISE, 1, 0, 2)};
 
 /** swiglu_back(): the gradient of y (…, 2f) from that of the result. */
 static me_tensor *swiglu_back(me_engine *e, const me_tensor *g,
@@ -115,8 +114,8 @@ static void bias_gelu_backward(me_engine *e, me_node *node,
     gx[1] = me_needs(node, 1) ? gx[0] : NULL;
 }
 
-static const me_op bias_gelu_op = {.node = "GeLUFunctionBackward",
-                                   .backward = bias_gelu_backward};
+static const me_op bias_gelu_op =
+    ME_NODE("GeLUFunctionBackward", bias_gelu_backward);
 
 me_tensor *me_op_by_op_bias_gelu(me_engine *e, me_tensor *x, me_tensor *bias)
 {
@@ -150,10 +149,10 @@ static void swiglu_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     }
 }
 
-static const me_op swiglu_op = {.node = "SwiGLUFunctionBackward",
-                                .backward = swiglu_backward};
-static const me_op bias_swiglu_op = {.node = "BiasSwiGLUFunctionBackward",
-                                     .backward = swiglu_backward};
+static const me_op swiglu_op =
+    ME_NODE("SwiGLUFunctionBackward", swiglu_backward);
+static const me_op bias_swiglu_op =
+    ME_NODE("BiasSwiGLUFunctionBackward", swiglu_backward);
 
 me_tensor *me_op_by_op_swiglu(me_engine *e, me_tensor *x, me_tensor *bias)
 {

@@ -237,8 +237,8 @@ me_tensor *me_sum_rows(me_engine *e, me_tensor *x)
     return me_output(e, node, me_sum_to(e, x, &columns));
 }
 
-static const me_op div_kernel = {
-    "div", "div.Scalar", .cost = ME_COST(ME_KERNEL_ELEMENTWISE, 1, 0, 1)};
+static const me_op div_kernel = {"div", "div.Scalar",
+                                 .cost = ME_COST(ELEMENTWISE, 1, 0, 1)};
 
 /** What arrives, expanded, over the number of elements. */
 void me_mean_backward(me_engine *e, me_node *node, me_tensor *const *gy,

@@ -146,9 +146,8 @@ static void efficient_backward(me_engine *e, me_node *node,
                   node, gy[0], gx);
 }
 
-static const me_op efficient_op = {
-    .node = "ScaledDotProductEfficientAttentionBackward0",
-    .backward = efficient_backward};
+static const me_op efficient_op =
+    ME_NODE("ScaledDotProductEfficientAttentionBackward0", efficient_backward);
 
 /** Before the kernel runs: what its backward needs of the inputs. */
 static void save_inputs(me_engine *e, me_node *node, me_tensor *query,

@@ -4,8 +4,8 @@
 #include "ops/elementwise.h"
 #include "tensor/autograd.h"
 
-static const me_op softmax_gradient = {
-    "_softmax_backward_data", .cost = ME_COST(ME_KERNEL_SOFTMAX, 1, 2, 1)};
+static const me_op softmax_gradient = {"_softmax_backward_data",
+                                       .cost = ME_COST(SOFTMAX, 1, 2, 1)};
 static const me_op scaled_gradient = {"mul", "mul.Tensor",
                                       .cost = ME_POINTWISE};
 
@@ -21,7 +21,7 @@ static void softmax_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 
 static const me_op softmax_op = {"_softmax",
                                  NULL,
-                                 ME_COST(ME_KERNEL_SOFTMAX, 1, 1, 1),
+                                 ME_COST(SOFTMAX, 1, 1, 1),
                                  "SoftmaxBackward0",
                                  .backward = softmax_backward,
                                  .queries = 1 /* half to float? */};
@@ -59,7 +59,7 @@ me_tensor *me_softmax_in_float32(me_engine *e, me_tensor *x)
 static const me_op masked_fill_gradient = {"masked_fill", .cost = ME_POINTWISE};
 static const me_op masked_fill_op = {NULL,
                                      NULL,
-                                     ME_COST(ME_KERNEL_MASKED_FILL, 1, 1, 1),
+                                     ME_COST(MASKED_FILL, 1, 1, 1),
                                      "MaskedFillBackward0",
                                      me_gradient_backward,
                                      .gradient = &masked_fill_gradient};
@@ -81,8 +81,7 @@ static void copy_slices_backward(me_engine *e, me_node *node,
     me_drop(e, filled);
 }
 
-static const me_op copy_slices_op = {.node = "CopySlices",
-                                     .backward = copy_slices_backward};
+static const me_op copy_slices_op = ME_NODE("CopySlices", copy_slices_backward);
 
 /** The view's own node after the write: its gradient is made anew. */
 static const me_op regenerate_gradient = {"AsStridedBackward0",

@@ -176,11 +176,10 @@ static void softmax_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = gy[0];
 }
 
-static const me_op softmax_gradient = {.cost =
-                                           ME_COST(ME_KERNEL_SOFTMAX, 3, 2, 1)};
+static const me_op softmax_gradient = {.cost = ME_COST(SOFTMAX, 3, 2, 1)};
 static const me_op softmax_op = {"scaled_masked_softmax_forward",
                                  NULL,
-                                 ME_COST(ME_KERNEL_SOFTMAX, 3, 1, 1),
+                                 ME_COST(SOFTMAX, 3, 1, 1),
                                  "ScaledMaskedSoftmaxBackward",
                                  softmax_backward,
                                  .gradient = &softmax_gradient};

@@ -251,7 +251,7 @@ static me_tensor *view_of(me_engine *e, me_tensor *x)
 }
 
 static const me_op copy_kernel = {"contiguous",
-                                  .cost = ME_COST(ME_KERNEL_STRIDED, 0, 1, 1)};
+                                  .cost = ME_COST(STRIDED, 0, 1, 1)};
 
 /** `x.contiguous()` off the tape: a copy of what has holes, else NULL. */
 static me_tensor *dense_copy(me_engine *e, const me_tensor *x)

@@ -19,23 +19,21 @@ static void identity_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 
 /* Dense copies in row-major order, by the operation that makes them. */
 static const me_op clone_kernel = {"clone", "clone.default",
-                                   .cost = ME_COST(ME_KERNEL_STRIDED, 0, 1, 1)};
+                                   .cost = ME_COST(STRIDED, 0, 1, 1)};
 static const me_op contiguous_op = {
     "contiguous",
     "clone.default",
-    ME_COST(ME_KERNEL_STRIDED, 0, 1, 1),
+    ME_COST(STRIDED, 0, 1, 1),
     "CloneBackward0",
     identity_backward,
     .queries = 1 /* python_variable_methods.cpp's guard */};
-static const me_op reshape_op = {
-    "reshape", "clone.default", ME_COST(ME_KERNEL_STRIDED, 0, 1, 1),
-    "CloneBackward0", .backward = identity_backward};
-static const me_op clone_op = {"clone", "clone.default",
-                               ME_COST(ME_KERNEL_COPY, 0, 0, 2),
+static const me_op reshape_op = {"reshape", "clone.default",
+                                 ME_COST(STRIDED, 0, 1, 1), "CloneBackward0",
+                                 .backward = identity_backward};
+static const me_op clone_op = {"clone", "clone.default", ME_COST(COPY, 0, 0, 2),
                                "CloneBackward0", .backward = identity_backward};
 /* What a kernel puts together: all of it is read and written. */
-static const me_op cat_kernel = {"cat",
-                                 .cost = ME_COST(ME_KERNEL_STRIDED, 0, 0, 2)};
+static const me_op cat_kernel = {"cat", .cost = ME_COST(STRIDED, 0, 0, 2)};
 
 /** reshape() that makes a view of what is no row-major tensor first asks what the
  *  device is not: XLA, lazy, IPU (native/TensorShape.cpp). */
@@ -162,8 +160,8 @@ static void transpose_backward(me_engine *e, me_node *node,
     gx[0] = x;
 }
 
-static const me_op transpose_op = {.node = "TransposeBackward0",
-                                   .backward = transpose_backward};
+static const me_op transpose_op =
+    ME_NODE("TransposeBackward0", transpose_backward);
 
 me_tensor *me_transpose(me_engine *e, me_tensor *x, int32_t a, int32_t b)
 {
@@ -200,8 +198,7 @@ static void permute_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = x;
 }
 
-static const me_op permute_op = {.node = "PermuteBackward0",
-                                 .backward = permute_backward};
+static const me_op permute_op = ME_NODE("PermuteBackward0", permute_backward);
 
 me_tensor *me_permute(me_engine *e, me_tensor *x, const int32_t order[4])
 {
@@ -232,8 +229,8 @@ static void split_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                       node->data.shape);
 }
 
-static const me_op split_op = {.node = "SplitWithSizesBackward0",
-                               .backward = split_backward};
+static const me_op split_op =
+    ME_NODE("SplitWithSizesBackward0", split_backward);
 
 /** Elements [begin, end) of a dimension, off the tape. */
 static me_tensor *narrow(me_engine *e, const me_tensor *x, int32_t dim,
@@ -275,8 +272,8 @@ void me_chunk_first(me_engine *e, me_tensor *x, uint32_t count,
     split(e, x, 0, count, sizes, parts_out);
 }
 
-static const me_op slice_gradient = {
-    "slice_backward", .cost = ME_COST(ME_KERNEL_STRIDED, 0, 2, 1)};
+static const me_op slice_gradient = {"slice_backward",
+                                     .cost = ME_COST(STRIDED, 0, 2, 1)};
 
 /** Zeros of the full shape, into which the gradient is copied. */
 static void slice_backward(me_engine *e, me_node *node, me_tensor *const *gy,
@@ -290,8 +287,7 @@ static void slice_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                       me_output_dtype(node, 0), node->data.shape);
 }
 
-static const me_op slice_op = {.node = "SliceBackward0",
-                               .backward = slice_backward};
+static const me_op slice_op = ME_NODE("SliceBackward0", slice_backward);
 
 me_tensor *me_slice(me_engine *e, me_tensor *x, int32_t dim, uint64_t begin,
                     uint64_t end)
@@ -322,8 +318,7 @@ static void expand_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = me_sum_to(e, gy[0], &node->data.shape);
 }
 
-static const me_op expand_op = {.node = "ExpandBackward0",
-                                .backward = expand_backward};
+static const me_op expand_op = ME_NODE("ExpandBackward0", expand_backward);
 
 me_tensor *me_expand(me_engine *e, me_tensor *x, int32_t dim, uint64_t n)
 {
@@ -346,7 +341,7 @@ static void cat_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[1] = narrow(e, gy[0], last, first, me_dim(gy[0], -1));
 }
 
-static const me_op cat_op = {.node = "CatBackward0", .backward = cat_backward};
+static const me_op cat_op = ME_NODE("CatBackward0", cat_backward);
 
 me_tensor *me_cat_last(me_engine *e, me_tensor *a, me_tensor *b)
 {
@@ -372,8 +367,8 @@ static void split_rows_backward(me_engine *e, me_node *node,
                       node->data.shape);
 }
 
-static const me_op split_rows_op = {.node = "SplitWithSizesBackward0",
-                                    .backward = split_rows_backward};
+static const me_op split_rows_op =
+    ME_NODE("SplitWithSizesBackward0", split_rows_backward);
 
 void me_split_rows(me_engine *e, me_tensor *x, uint32_t count,
                    const uint64_t *sizes, me_tensor **parts_out)
@@ -400,8 +395,7 @@ static void cat_first_backward(me_engine *e, me_node *node,
     }
 }
 
-static const me_op cat_first_op = {.node = "CatBackward0",
-                                   .backward = cat_first_backward};
+static const me_op cat_first_op = ME_NODE("CatBackward0", cat_first_backward);
 
 me_tensor *me_cat_first(me_engine *e, uint32_t count, me_tensor *const *parts)
 {
@@ -428,8 +422,7 @@ static void reorder_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = me_kernel_dense(e, node->op, ME_TENSORS(gy[0]));
 }
 
-static const me_op reorder_op = {"cat", NULL,
-                                 ME_COST(ME_KERNEL_STRIDED, 0, 1, 1),
+static const me_op reorder_op = {"cat", NULL, ME_COST(STRIDED, 0, 1, 1),
                                  "CatBackward0", .backward = reorder_backward};
 
 me_tensor *me_reorder_rows(me_engine *e, me_tensor *x)
@@ -438,8 +431,8 @@ me_tensor *me_reorder_rows(me_engine *e, me_tensor *x)
     return me_output(e, node, me_kernel_dense(e, &reorder_op, ME_TENSORS(x)));
 }
 
-static const me_op viewless_op = {.node = "MakeViewlessTensor",
-                                  .backward = identity_backward};
+static const me_op viewless_op =
+    ME_NODE("MakeViewlessTensor", identity_backward);
 
 me_tensor *me_make_viewless(me_engine *e, me_tensor *x)
 {

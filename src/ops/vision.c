@@ -129,9 +129,9 @@ static me_tensor *per_channel(me_engine *e, const me_op *op, const me_tensor *x)
     return me_empty(e, op->event, ME_DTYPE_FLOAT32, ME_SHAPE(me_dim(x, 1)));
 }
 
-static const me_op batch_norm_gradient = {
-    "cudnn_batch_norm_backward", "cudnn_batch_norm_backward.default",
-    .cost = ME_COST(ME_KERNEL_NORM, 0, 0, 3)};
+static const me_op batch_norm_gradient = {"cudnn_batch_norm_backward",
+                                          "cudnn_batch_norm_backward.default",
+                                          .cost = ME_COST(NORM, 0, 0, 3)};
 
 static void batch_norm_backward(me_engine *e, me_node *node,
                                 me_tensor *const *gy, me_tensor **gx)
@@ -151,9 +151,8 @@ static void batch_norm_backward(me_engine *e, me_node *node,
 }
 
 static const me_op batch_norm_op = {
-    "cudnn_batch_norm", "cudnn_batch_norm.default",
-    ME_COST(ME_KERNEL_NORM, 0, 0, 2), "CudnnBatchNormBackward0",
-    .backward = batch_norm_backward};
+    "cudnn_batch_norm", "cudnn_batch_norm.default", ME_COST(NORM, 0, 0, 2),
+    "CudnnBatchNormBackward0", .backward = batch_norm_backward};
 
 static const me_op count_kernel = {.dispatcher = "add_.Tensor"};
 
@@ -183,7 +182,7 @@ me_tensor *me_batch_norm(me_engine *e, me_tensor *x, me_tensor *weight,
 
 static const me_op max_pool2d_gradient = {
     "max_pool2d_backward", "max_pool2d_with_indices_backward.default",
-    .cost = ME_COST(ME_KERNEL_INDEX, 0, 1, 1)};
+    .cost = ME_COST(INDEX, 0, 1, 1)};
 
 static void max_pool2d_backward(me_engine *e, me_node *node,
                                 me_tensor *const *gy, me_tensor **gx)
@@ -196,7 +195,7 @@ static void max_pool2d_backward(me_engine *e, me_node *node,
 
 static const me_op max_pool2d_op = {
     "max_pool2d_with_indices", "max_pool2d_with_indices.default",
-    ME_COST(ME_KERNEL_INDEX, 0, 1, 1), "MaxPool2DWithIndicesBackward0",
+    ME_COST(INDEX, 0, 1, 1), "MaxPool2DWithIndicesBackward0",
     .backward = max_pool2d_backward};
 
 me_tensor *me_max_pool2d(me_engine *e, me_tensor *x, const me_window *window)
@@ -213,8 +212,7 @@ me_tensor *me_max_pool2d(me_engine *e, me_tensor *x, const me_window *window)
     return me_output(e, node, y);
 }
 
-static const me_op average_op = {"mean", "mean.dim",
-                                 ME_COST(ME_KERNEL_REDUCE, 1, 1, 0),
+static const me_op average_op = {"mean", "mean.dim", ME_COST(REDUCE, 1, 1, 0),
                                  "MeanBackward1", .backward = me_mean_backward};
 
 me_tensor *me_average_channels(me_engine *e, me_tensor *x)

@@ -145,8 +145,8 @@ static void accumulate_grad_backward(me_engine *e, me_node *node,
     }
 }
 
-static const me_op accumulate_grad_op = {.node = "AccumulateGrad",
-                                         .backward = accumulate_grad_backward};
+static const me_op accumulate_grad_op =
+    ME_NODE("AccumulateGrad", accumulate_grad_backward);
 
 static void set_output(me_node *node, const me_tensor *x)
 {

@@ -97,7 +97,7 @@ static const me_op sum_kernel = {.dispatcher = "sum.dim_IntList"};
 static const me_op view_kernel = {.dispatcher = "view.default",
                                   .is_view = true};
 static const me_op cast_kernel = {"to", "_to_copy.default",
-                                  .cost = ME_COST(ME_KERNEL_CAST, 0, 1, 1)};
+                                  .cost = ME_COST(CAST, 0, 1, 1)};
 
 /** Sum to the input's shape and cast to its dtype, as the engine does. */
 static me_tensor *validate(me_engine *e, me_edge edge, me_tensor *gradient)

@@ -43,14 +43,20 @@ typedef struct me_cost {
     uint8_t passes; /**< over its result: 1 where it is written once */
 } me_cost;
 
-/** A cost for a row. */
-#define ME_COST(kernel, flops, reads, passes)                                  \
+/** A cost for a row; @p class without its ME_KERNEL_. */
+#define ME_COST(class, flops, reads, passes)                                   \
     {                                                                          \
-        kernel, flops, reads, passes                                           \
+        ME_KERNEL_##class, flops, reads, passes                                \
     }
 
 /** Of an element-wise kernel of one or two arguments. */
-#define ME_POINTWISE ME_COST(ME_KERNEL_ELEMENTWISE, 1, 2, 1)
+#define ME_POINTWISE ME_COST(ELEMENTWISE, 1, 2, 1)
+
+/** A row of an operation that the tape alone knows: other code runs kernels. */
+#define ME_NODE(name, function)                                                \
+    {                                                                          \
+        .node = (name), .backward = (function)                                 \
+    }
 
 /**
  * An operation.

@@ -134,8 +134,8 @@ static void all_to_all_backward(me_engine *e, me_node *node,
                           node->data.n[0]);
 }
 
-static const me_op all_to_all_op = {.node = "_AllToAllBackward",
-                                    .backward = all_to_all_backward};
+static const me_op all_to_all_op =
+    ME_NODE("_AllToAllBackward", all_to_all_backward);
 
 me_tensor *me_all_to_all(me_tensor *x, const me_token_exchange *exchange,
                          bool is_back, uint64_t rows)
@@ -244,9 +244,8 @@ static void reduce_scatter_backward(me_engine *e, me_node *node,
 static const me_op gather_op = {.node =
                                     "_GatherFromSequenceParallelRegionBackward",
                                 .backward = gather_backward};
-static const me_op reduce_scatter_op = {
-    .node = "_ReduceScatterToSequenceParallelRegionBackward",
-    .backward = reduce_scatter_backward};
+static const me_op reduce_scatter_op = ME_NODE(
+    "_ReduceScatterToSequenceParallelRegionBackward", reduce_scatter_backward);
 
 me_tensor *me_gather_expert_rows(me_tensor *x,
                                  const me_token_exchange *exchange)

@@ -167,9 +167,8 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     }
 }
 
-static const me_op linear_op = {
-    .node = "LinearWithGradAccumulationAndAsyncCommunicationBackward",
-    .backward = linear_backward};
+static const me_op linear_op = ME_NODE(
+    "LinearWithGradAccumulationAndAsyncCommunicationBackward", linear_backward);
 
 /** LinearWithGradAccumulationAndAsyncCommunication.apply. */
 static me_tensor *linear_function(me_nn *nn, bool is_column, me_tensor *x,

@@ -172,8 +172,8 @@ static void op_by_op_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     }
 }
 
-static const me_op op_by_op_op = {.node = "_VocabParallelCrossEntropyBackward",
-                                  .backward = op_by_op_backward};
+static const me_op op_by_op_op =
+    ME_NODE("_VocabParallelCrossEntropyBackward", op_by_op_backward);
 
 /** The natively fused one where nothing is compiled: the operations of the other
  *  one, but for a single sum over ranks. */
@@ -207,8 +207,8 @@ static void fused_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_drop(e, gradient);
 }
 
-static const me_op fused_op = {.node = "_VocabParallelCrossEntropyBackward",
-                               .backward = fused_backward};
+static const me_op fused_op =
+    ME_NODE("_VocabParallelCrossEntropyBackward", fused_backward);
 
 /** The natively fused one, of compiled functions. */
 static me_tensor *fused_cross_entropy(me_nn *nn, me_tensor *logits,

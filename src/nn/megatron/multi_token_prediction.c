@@ -356,8 +356,8 @@ static void auto_scaler_backward(me_engine *e, me_node *node,
     me_drop(e, ones);
 }
 
-static const me_op auto_scaler_op = {.node = "MTPLossAutoScalerBackward",
-                                     .backward = auto_scaler_backward};
+static const me_op auto_scaler_op =
+    ME_NODE("MTPLossAutoScalerBackward", auto_scaler_backward);
 
 /** MTPLossAutoScaler: the hidden states, to whose backward the loss is tied. */
 static me_tensor *tie_loss(me_engine *e, me_tensor *hidden, me_tensor *loss)

@@ -47,8 +47,8 @@ static void gating_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                     weight->shape, me_rows(x));
 }
 
-static const me_op gating_op = {.node = "RouterGatingLinearFunctionBackward",
-                                .backward = gating_backward};
+static const me_op gating_op =
+    ME_NODE("RouterGatingLinearFunctionBackward", gating_backward);
 
 /** router_gating_linear(): (s, b, h) to logits (s, b, E). */
 static me_tensor *gating(me_nn *nn, const me_router *router, me_tensor *x)
@@ -150,8 +150,8 @@ static void scale_aux_loss_backward(me_engine *e, me_node *node,
     me_drop(e, ones);
 }
 
-static const me_op scale_aux_loss_op = {.node = "MoEAuxLossAutoScalerBackward",
-                                        .backward = scale_aux_loss_backward};
+static const me_op scale_aux_loss_op =
+    ME_NODE("MoEAuxLossAutoScalerBackward", scale_aux_loss_backward);
 
 /** MoEAuxLossAutoScaler.apply: @p x, whose backward begins the loss's. */
 static me_tensor *scale_aux_loss(me_engine *e, me_tensor *x, me_tensor *loss)

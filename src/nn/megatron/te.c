@@ -142,8 +142,7 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_drop(e, full);
 }
 
-static const me_op linear_op = {.node = "_LinearBackward",
-                                .backward = linear_backward};
+static const me_op linear_op = ME_NODE("_LinearBackward", linear_backward);
 
 /** _Linear.apply: x · weightᵀ, its rows gathered before or scattered after. */
 static me_tensor *linear_function(me_nn *nn, const me_linear *linear,
@@ -260,8 +259,8 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     me_drop(e, full);
 }
 
-static const me_op norm_linear_op = {.node = "_LayerNormLinearBackward",
-                                     .backward = norm_linear_backward};
+static const me_op norm_linear_op =
+    ME_NODE("_LayerNormLinearBackward", norm_linear_backward);
 
 static me_tensor *tensor_of(const me_parameter *parameter)
 {

@@ -273,12 +273,12 @@ static void to_local_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = gy[0];
 }
 
-static const me_op from_local_op = {.node = "_FromTorchTensorBackward",
-                                    .backward = from_local_backward};
-static const me_op redistribute_op = {.node = "RedistributeBackward",
-                                      .backward = redistribute_backward};
-static const me_op to_local_op = {.node = "_ToTorchTensorBackward",
-                                  .backward = to_local_backward};
+static const me_op from_local_op =
+    ME_NODE("_FromTorchTensorBackward", from_local_backward);
+static const me_op redistribute_op =
+    ME_NODE("RedistributeBackward", redistribute_backward);
+static const me_op to_local_op =
+    ME_NODE("_ToTorchTensorBackward", to_local_backward);
 
 static void remember(const me_nn *nn, me_node *node, me_dlayout from,
                      me_dlayout to)

@@ -49,8 +49,8 @@ static void log_softmax_backward(me_engine *e, me_node *node,
     gx[0] = gy[0];
 }
 
-static const me_op log_softmax_op = {.node = "LogSoftmaxBackward0",
-                                     .backward = log_softmax_backward};
+static const me_op log_softmax_op =
+    ME_NODE("LogSoftmaxBackward0", log_softmax_backward);
 
 /** _log_softmax(): in float32, whatever @p x is. */
 static me_tensor *log_softmax_local(const me_nn *nn, me_tensor *x)
@@ -204,8 +204,7 @@ static void nll_loss_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = me_leave(e, frame, gx[0]);
 }
 
-static const me_op nll_loss_op = {.node = "NllLossBackward0",
-                                  .backward = nll_loss_backward};
+static const me_op nll_loss_op = ME_NODE("NllLossBackward0", nll_loss_backward);
 
 static me_tensor *nll_loss(const me_nn *nn, me_tensor *x, me_tensor *target)
 {

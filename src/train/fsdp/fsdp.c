@@ -65,8 +65,8 @@ static void input_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_fsdp_group_post_backward(*(me_fsdp_group *const *)node->data.context);
 }
 
-static const me_op input_op = {.node = "RegisterPostBackwardFunctionBackward",
-                               .backward = input_backward};
+static const me_op input_op =
+    ME_NODE("RegisterPostBackwardFunctionBackward", input_backward);
 
 /** RegisterPostBackwardFunction: an identity whose backward comes once the
  *  module's is done. */

@@ -165,7 +165,7 @@ static void keep_dtype(me_engine *e, me_node *node, me_tensor *const *gy,
 static void
 test_autograd__the_engine_casts_what_a_function_did_not(void **state)
 {
-    static const me_op op = {.node = "Custom", .backward = keep_dtype};
+    static const me_op op = ME_NODE("Custom", keep_dtype);
     me_test_events *events = *state;
     me_engine *e = events->e;
 
@@ -191,7 +191,7 @@ static void saved_order(me_engine *e, me_node *node, me_tensor *const *gy,
  * order in which it was saved. */
 static void test_autograd__release_order_of_what_was_saved(void **state)
 {
-    static const me_op op = {.node = "Saver", .backward = saved_order};
+    static const me_op op = ME_NODE("Saver", saved_order);
     me_test_events *events = *state;
     me_engine *e = events->e;
 
@@ -258,7 +258,7 @@ static void same_to_all(me_engine *e, me_node *node, me_tensor *const *gy,
  * pushed b, c, d, e they come out as b, d, c, e. */
 static void test_autograd__ties_leave_the_heap_as_in_libstdcxx(void **state)
 {
-    static const me_op op = {.node = "Same", .backward = same_to_all};
+    static const me_op op = ME_NODE("Same", same_to_all);
 
     static const struct {
         uint32_t inputs;
@@ -302,7 +302,7 @@ static void run_inside(me_engine *e, me_node *node, me_tensor *const *gy,
 
 static void test_autograd__a_node_may_run_a_backward(void **state)
 {
-    static const me_op op = {.node = "Reentrant", .backward = run_inside};
+    static const me_op op = ME_NODE("Reentrant", run_inside);
     me_test_events *events = *state;
     me_engine *e = events->e;
 

@@ -90,8 +90,7 @@ static void forward(job *j, uint32_t n_used, bool is_last_pass)
     const me_frame frame = me_enter(j->e);
     me_tensor *x = me_test_leaf(j->e, ME_SHAPE(3));
     me_tensor *y = me_output(
-        j->e,
-        me_record1(j->e, &(const me_op){.node = "made", .backward = NULL}, x),
+        j->e, me_record1(j->e, &(const me_op)ME_NODE("made", NULL), x),
         me_empty(j->e, "y", ME_DTYPE_BFLOAT16, ME_SHAPE(3)));
     (void)me_ddp_wrapper_row.post_forward(j->ddp, y);
     me_leave(j->e, frame, NULL);
