@@ -147,7 +147,7 @@ static void on_module(void *self, const me_mod_event *event)
 {
     watch *w = self;
     const memest_moment at = {
-        .phase = (memest_phase)me_phase_get(w->engine),
+        .phase = (memest_phase)me_context_now(w->engine)->phase,
         .iteration = me_iteration_get(w->engine),
         .microbatch = me_microbatch_get(w->engine),
         .module = event->module,

@@ -66,16 +66,12 @@ static void checkpoint_backward(me_engine *e, me_node *node,
     }
     me_tensor *leaves[ME_CHECKPOINT_INPUTS];
     detach_inputs(e, node, leaves);
-    const bool grad = me_grad_enable(e, true);
-    const me_phase phase = me_phase_set(e, ME_PHASE_RECOMPUTE);
-    const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
+    const me_context before = me_context_recompute(e);
     const me_autocast_state autocast =
         me_autocast_enter(e, node->data.autocast);
     me_tensor *y = section->run(section, leaves);
     me_autocast_exit(e, autocast);
-    me_category_set(e, category);
-    me_phase_set(e, phase);
-    me_grad_enable(e, grad);
+    me_context_restore(e, before);
     me_backward(e, y, gy[0]);
     for (int i = 0; i < ME_CHECKPOINT_INPUTS; i++) {
         gx[i] = leaves[i] == NULL ? NULL : leaves[i]->grad;
@@ -139,13 +135,9 @@ static void run_again(void *self, me_engine *e, me_tensor *const *gy)
     leaf->is_view = false;
     leaf->requires_grad = c->node->edges[0].node != NULL;
     me_launch_host(e, ME_HOST_CHECKPOINT);
-    const bool grad = me_grad_enable(e, true);
-    const me_phase phase = me_phase_set(e, ME_PHASE_RECOMPUTE);
-    const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
+    const me_context before = me_context_recompute(e);
     me_tensor *again = section->run(section, &leaf);
-    me_category_set(e, category);
-    me_phase_set(e, phase);
-    me_grad_enable(e, grad);
+    me_context_restore(e, before);
     me_restore_data(e, c->output, again);
     c->leaf = me_retain(leaf);
     c->again = me_retain(again);

@@ -23,7 +23,7 @@ static uint64_t buffer_bytes(const me_communicators *comm, const me_call *call)
 static bool is_ahead(const me_engine *e, const me_call *call)
 {
     return call->kind == ME_COLLECTIVE_ALL_GATHER &&
-           me_stream_get(e) == ME_STREAM_GATHER;
+           me_context_now(e)->stream == ME_STREAM_GATHER;
 }
 
 /** Sends and receives are told as the exchange that they are part of. */

@@ -23,13 +23,8 @@ static bool append(me_nn *nn, me_parameter *parameter)
 static me_tensor *device_tensor(me_nn *nn, const me_parameter *parameter,
                                 me_dtype dtype)
 {
-    const me_category category = me_category_set(nn->e, ME_CATEGORY_PARAMETER);
-    const me_frame frame = me_enter(nn->e);
-    me_tensor *x =
-        me_retain(me_empty(nn->e, parameter->name, dtype, parameter->shape));
-    me_leave(nn->e, frame, NULL);
-    me_category_set(nn->e, category);
-    return x;
+    return me_keep(nn->e, parameter->name, ME_CATEGORY_PARAMETER, dtype,
+                   parameter->shape);
 }
 
 void me_parameter_to_device(me_nn *nn, me_parameter *parameter, me_dtype dtype)

@@ -176,12 +176,7 @@ static me_tensor *sum_rows(me_engine *e, const me_tensor *x,
                            const me_tensor *like)
 {
     me_tensor *y = me_empty_like_as(e, "sum", like, (me_dtype)x->dtype);
-    me_reduce(e, &(me_reduction){
-                     .inputs = me_dim(x, -1),
-                     .outputs = me_numel(y),
-                     .element_bytes = me_dtype_bytes((me_dtype)x->dtype),
-                     .accumulator_bytes = 4,
-                 });
+    me_reduce_to(e, x, me_numel(y), 4);
     return y;
 }
 

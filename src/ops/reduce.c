@@ -204,12 +204,12 @@ me_tensor *me_sum(me_engine *e, me_tensor *x)
     return me_output(e, node, sum);
 }
 
-static void reduce_all(me_engine *e, const me_tensor *x,
-                       uint64_t accumulator_bytes)
+void me_reduce_to(me_engine *e, const me_tensor *x, uint64_t outputs,
+                  uint64_t accumulator_bytes)
 {
     me_reduce(e, &(me_reduction){
-                     .inputs = me_numel(x),
-                     .outputs = 1,
+                     .inputs = outputs == 0 ? 0 : me_numel(x) / outputs,
+                     .outputs = outputs,
                      .element_bytes = me_dtype_bytes((me_dtype)x->dtype),
                      .accumulator_bytes = accumulator_bytes,
                  });
@@ -217,7 +217,7 @@ static void reduce_all(me_engine *e, const me_tensor *x,
 
 void me_reduce_all(me_engine *e, const me_tensor *x)
 {
-    reduce_all(e, x, x->dtype == ME_DTYPE_INT64 ? 8 : 4);
+    me_reduce_to(e, x, 1, x->dtype == ME_DTYPE_INT64 ? 8 : 4);
 }
 
 me_tensor *me_sum_detached(me_engine *e, const me_tensor *x)
@@ -272,24 +272,18 @@ me_tensor *me_mean_last(me_engine *e, me_tensor *x)
 me_tensor *me_sum_last_detached(me_engine *e, const me_tensor *x)
 {
     me_shape shape = x->shape;
-    const uint64_t inputs = me_dim(x, -1);
     if (me_engine_is_ok(e)) {
         shape.ndim--;
     }
     me_tensor *sum = me_empty(e, "sum", ME_DTYPE_FLOAT32, shape);
-    me_reduce(e, &(me_reduction){
-                     .inputs = inputs,
-                     .outputs = me_shape_numel(&shape),
-                     .element_bytes = me_dtype_bytes((me_dtype)x->dtype),
-                     .accumulator_bytes = 4,
-                 });
+    me_reduce_to(e, x, me_shape_numel(&shape), 4);
     return sum;
 }
 
 me_tensor *me_vector_norm(me_engine *e, const me_tensor *x, me_dtype dtype)
 {
     me_tensor *norm = me_empty(e, "linalg_vector_norm", dtype, ME_SCALAR);
-    reduce_all(e, x, 4);
+    me_reduce_to(e, x, 1, 4);
     return norm;
 }
 

@@ -38,6 +38,10 @@ me_reduction_scratch me_reduction_scratch_of(const me_card *card,
  *  is beyond 32-bit indexing. The output exists already. */
 void me_reduce(me_engine *e, const me_reduction *reduction);
 
+/** As me_reduce() of @p x to @p outputs numbers, each of neighbours in memory. */
+void me_reduce_to(me_engine *e, const me_tensor *x, uint64_t outputs,
+                  uint64_t accumulator_bytes);
+
 /** Sum a gradient to a broadcast input's shape; the tape's me_sum_to_function. */
 me_tensor *me_sum_to(me_engine *e, me_tensor *gradient, const me_shape *shape);
 

@@ -47,12 +47,7 @@ static me_tensor *bias_gradient(me_engine *e, const char *op,
 {
     const uint64_t channels = me_dim(gy, 1);
     me_tensor *sum = me_empty(e, op, (me_dtype)gy->dtype, ME_SHAPE(channels));
-    me_reduce(e, &(me_reduction){
-                     .inputs = channels == 0 ? 0 : me_numel(gy) / channels,
-                     .outputs = channels,
-                     .element_bytes = me_dtype_bytes((me_dtype)gy->dtype),
-                     .accumulator_bytes = 4,
-                 });
+    me_reduce_to(e, gy, channels, 4);
     return sum;
 }
 

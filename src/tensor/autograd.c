@@ -29,7 +29,7 @@ static me_node *new_node(me_engine *e, const me_op *op, uint64_t sequence)
     node->edges = node->few_edges;
     node->sequence = sequence;
     node->refs = 1;
-    node->thread = (uint8_t)e->thread;
+    node->thread = (uint8_t)e->context.thread;
     node->module = e->module;
     return node;
 }
@@ -218,7 +218,7 @@ static bool is_recorded(const me_engine *e, uint32_t n_inputs,
         is_needed =
             is_needed || (inputs[i] != NULL && inputs[i]->requires_grad);
     }
-    return e->grad_enabled && is_needed && me_engine_is_ok(e);
+    return e->context.is_recording && is_needed && me_engine_is_ok(e);
 }
 
 static void set_edges(me_engine *e, me_node *node, uint32_t n_inputs,
@@ -251,7 +251,7 @@ static me_node *record(me_engine *e, const me_op *op, uint32_t n_inputs,
         return NULL;
     }
     ME_ASSERT(n_inputs <= ME_MAX_INPUTS);
-    me_node *node = new_node(e, op, e->tape.sequence[e->thread]++);
+    me_node *node = new_node(e, op, e->tape.sequence[e->context.thread]++);
     if (node != NULL) {
         set_edges(e, node, n_inputs, inputs);
     }
@@ -312,7 +312,8 @@ static me_node *record_list(me_engine *e, const me_op *op, uint32_t n_inputs,
     ME_ASSERT(n_inputs <= count && count <= ME_MAX_LIST);
     me_wide *wide = new_wide(e, count);
     me_node *node =
-        wide == NULL ? NULL : new_node(e, op, e->tape.sequence[e->thread]++);
+        wide == NULL ? NULL
+                     : new_node(e, op, e->tape.sequence[e->context.thread]++);
     if (node != NULL) {
         node->wide = wide;
         node->edges = wide->edges;

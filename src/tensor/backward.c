@@ -288,33 +288,15 @@ static void run_asked(me_engine *e, const me_run *r, me_node *node)
     }
 }
 
-/** What a backward changes about the engine, to be put back after it. */
-typedef struct surroundings {
-    me_phase phase;
-    me_category category;
-    int thread;
-    bool grad;
-    me_module_id module;
-} surroundings;
-
-static surroundings enter_backward(me_engine *e)
+/** @return what held before */
+static me_context enter_backward(me_engine *e)
 {
-    return (surroundings){
-        .phase = me_phase_set(e, ME_PHASE_BACKWARD),
-        .category = me_category_set(e, ME_CATEGORY_TEMPORARY),
-        .thread = me_thread_set(e, ME_THREAD_AUTOGRAD),
-        .grad = me_grad_enable(e, false),
-        .module = e->module,
-    };
-}
-
-static void leave_backward(me_engine *e, const surroundings *before)
-{
-    me_module_switch(e, before->module);
-    me_grad_enable(e, before->grad);
-    me_thread_set(e, before->thread);
-    me_category_set(e, before->category);
-    me_phase_set(e, before->phase);
+    const me_context before = e->context;
+    me_phase_set(e, ME_PHASE_BACKWARD);
+    e->context.category = ME_CATEGORY_TEMPORARY;
+    e->context.thread = ME_THREAD_AUTOGRAD;
+    e->context.is_recording = false;
+    return before;
 }
 
 void me_backward(me_engine *e, me_tensor *root, me_tensor *gradient)
@@ -325,7 +307,8 @@ void me_backward(me_engine *e, me_tensor *root, me_tensor *gradient)
     const me_run r = me_run_begin(e);
     tell_roots(e, 1, &gradient);
     me_tell_device_query(e, gradient); /* InputBuffer::add() */
-    const surroundings before = enter_backward(e);
+    const me_module_id module = e->module;
+    const me_context before = enter_backward(e);
     me_run_count(e, &r, root->grad_fn);
     if (me_engine_is_ok(e)) {
         awaited(e, root->grad_fn)[root->output_nr] = me_retain(gradient);
@@ -338,7 +321,8 @@ void me_backward(me_engine *e, me_tensor *root, me_tensor *gradient)
         me_tell_end_backward(e);
     }
     me_run_finish(e, &r);
-    leave_backward(e, &before);
+    me_module_switch(e, module);
+    me_context_restore(e, before);
 }
 
 /** Roots that others lead to wait for those (GraphRoot comes first). */
@@ -377,7 +361,8 @@ void me_autograd_grad(me_engine *e, const me_grad_request *request)
     r.retains_graph = request->retain_graph;
     r.is_partial = true;
     tell_roots(e, request->n_roots, request->gradients);
-    const surroundings before = enter_backward(e);
+    const me_module_id module = e->module;
+    const me_context before = enter_backward(e);
     for (uint32_t i = 0; i < request->n_roots; i++) {
         me_run_count(e, &r, request->roots[i].node);
     }
@@ -395,5 +380,6 @@ void me_autograd_grad(me_engine *e, const me_grad_request *request)
         run_asked(e, &r, me_run_pop(e, &r));
     }
     me_run_finish(e, &r);
-    leave_backward(e, &before);
+    me_module_switch(e, module);
+    me_context_restore(e, before);
 }

@@ -23,8 +23,8 @@ me_status me_engine_create(const me_card *card, me_engine **engine_out)
     e->card = *card;
     e->iteration = -1;
     e->microbatch = ME_NO_MICROBATCH;
-    e->category = ME_CATEGORY_OTHER;
-    e->grad_enabled = true;
+    e->context.category = ME_CATEGORY_OTHER;
+    e->context.is_recording = true;
     e->none.refs = 1;
     e->arena = me_arena_create(ARENA_CEILING_BYTES, "engine.arena");
     if (e->arena == NULL || !me_modules_init(e)) {
@@ -143,12 +143,12 @@ me_work me_engine_work(const me_engine *e, me_phase phase)
 
 me_tensor **me_engine_workspace(me_engine *e)
 {
-    return &e->workspaces[e->thread];
+    return &e->workspaces[e->context.thread];
 }
 
 me_tensor **me_engine_lt_workspace(me_engine *e)
 {
-    return &e->lt_workspaces[e->thread];
+    return &e->lt_workspaces[e->context.thread];
 }
 
 me_tensor **me_engine_global_buffer(me_engine *e, me_dtype dtype)
@@ -219,7 +219,7 @@ static void deliver(me_engine *e, const me_event *event)
 
 void me_emit(me_engine *e, me_event *event)
 {
-    event->phase = (uint8_t)e->phase;
+    event->phase = (uint8_t)e->context.phase;
     event->iteration = e->iteration;
     event->microbatch = e->microbatch;
     if (event->kind != ME_EVENT_MODULE_ENTER &&
@@ -274,65 +274,58 @@ void me_action_end(me_engine *e)
 
 me_phase me_phase_set(me_engine *e, me_phase phase)
 {
-    const me_phase before = e->phase;
+    const me_phase before = e->context.phase;
     if (phase != before) {
-        e->phase = phase;
+        e->context.phase = phase;
         me_emit(e, &(me_event){.kind = ME_EVENT_PHASE});
     }
     return before;
 }
 
-me_phase me_phase_get(const me_engine *e)
-{
-    return e->phase;
-}
-
 me_category me_category_set(me_engine *e, me_category category)
 {
-    const me_category before = e->category;
-    e->category = category;
+    const me_category before = e->context.category;
+    e->context.category = category;
     return before;
-}
-
-uint8_t me_stream_get(const me_engine *e)
-{
-    return e->stream;
 }
 
 bool me_drawn_set(me_engine *e, bool is_drawn)
 {
-    const bool before = e->is_drawn;
-    e->is_drawn = is_drawn;
+    const bool before = e->context.is_drawn;
+    e->context.is_drawn = is_drawn;
     return before;
 }
 
 uint8_t me_stream_set(me_engine *e, uint8_t stream)
 {
-    const uint8_t before = e->stream;
-    e->stream = stream;
+    const uint8_t before = e->context.stream;
+    e->context.stream = stream;
     return before;
 }
 
 bool me_grad_enable(me_engine *e, bool enable)
 {
-    const bool before = e->grad_enabled;
-    e->grad_enabled = enable;
+    const bool before = e->context.is_recording;
+    e->context.is_recording = enable;
     return before;
 }
 
-bool me_grad_enabled(const me_engine *e)
+const me_context *me_context_now(const me_engine *e)
 {
-    return e->grad_enabled;
+    return &e->context;
 }
 
-int me_thread_set(me_engine *e, int thread)
+void me_context_restore(me_engine *e, me_context before)
 {
-    const int before = e->thread;
-    e->thread = thread;
+    me_phase_set(e, before.phase);
+    e->context = before;
+}
+
+me_context me_context_recompute(me_engine *e)
+{
+    const me_context before = e->context;
+    me_phase_set(e, ME_PHASE_RECOMPUTE);
+    e->context.category = ME_CATEGORY_TEMPORARY;
+    e->context.is_recording = true;
     return before;
-}
-
-int me_thread_get(const me_engine *e)
-{
-    return e->thread;
 }

@@ -218,23 +218,6 @@ int32_t me_microbatch_get(const me_engine *e);
 void me_action_begin(me_engine *e, const char *name, int32_t chunk);
 /** It ends. */
 void me_action_end(me_engine *e);
-/** @return the phase before, to be given back to this function */
-me_phase me_phase_set(me_engine *e, me_phase phase);
-/** The phase that runs. */
-me_phase me_phase_get(const me_engine *e);
-/** Category of what is allocated from now on. @return the one before */
-me_category me_category_set(me_engine *e, me_category category);
-/** Is what is allocated from now on filled with random numbers as it is made,
- *  with uniform_(), randn() and the like? @return the setting before */
-bool me_drawn_set(me_engine *e, bool is_drawn);
-/** Stream of what is allocated from now on. @return the one before */
-uint8_t me_stream_set(me_engine *e, uint8_t stream);
-/** The stream that kernels and blocks go to. */
-uint8_t me_stream_get(const me_engine *e);
-/** Is the tape recording? @return the setting before (torch.no_grad) */
-bool me_grad_enable(me_engine *e, bool enable);
-/** Does the tape record? */
-bool me_grad_enabled(const me_engine *e);
 
 /** Host threads that run operations: the program's, and autograd's. */
 enum {
@@ -243,10 +226,33 @@ enum {
     ME_THREADS
 };
 
-/** Operations run on this host thread from now on. @return the one before */
-int me_thread_set(me_engine *e, int thread);
-/** The host thread that runs operations. */
-int me_thread_get(const me_engine *e);
+/** What holds for all that runs: a function that changes more than one of them
+ *  copies them first, and puts them back. */
+typedef struct me_context {
+    me_phase phase;
+    me_category category; /**< of what is allocated */
+    int thread;           /**< of the host, that runs operations */
+    uint8_t stream;       /**< that kernels and blocks go to */
+    bool is_drawn; /**< what is allocated is filled with random numbers as it
+                            is made, with uniform_(), randn() and the like */
+    bool is_recording; /**< the tape is on; not under torch.no_grad() */
+} me_context;
+
+/** What holds now; borrowed. */
+const me_context *me_context_now(const me_engine *e);
+/** What held before holds again. */
+void me_context_restore(me_engine *e, me_context before);
+/** A function of the forward runs once more. @return what held before */
+me_context me_context_recompute(me_engine *e);
+
+/** One of them: holds from now on. @return the one before
+ *  @{ */
+me_phase me_phase_set(me_engine *e, me_phase phase);
+me_category me_category_set(me_engine *e, me_category category);
+bool me_drawn_set(me_engine *e, bool is_drawn);
+uint8_t me_stream_set(me_engine *e, uint8_t stream);
+bool me_grad_enable(me_engine *e, bool enable);
+/** @} */
 /** @} */
 
 /** @name Modules

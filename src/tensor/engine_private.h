@@ -84,15 +84,10 @@ struct me_engine {
     uint32_t n_observers;
     uint64_t n_events;
 
-    me_phase phase;
+    me_context context;
     int32_t iteration;
     int32_t microbatch;
     me_module_id module;
-    me_category category;
-    bool is_drawn; /**< what is allocated, see me_drawn_set() */
-    uint8_t stream;
-    int thread;
-    bool grad_enabled;
     me_autocast autocast;
     bool is_scratch; /**< of what is allocated now */
     me_work work[ME_PHASE_COUNT];

@@ -27,8 +27,9 @@ bool me_is_fake(const me_engine *e)
 
 bool me_is_backward(const me_engine *e)
 {
-    return e->phase == ME_PHASE_BACKWARD || e->phase == ME_PHASE_RECOMPUTE ||
-           e->thread == ME_THREAD_AUTOGRAD;
+    return e->context.phase == ME_PHASE_BACKWARD ||
+           e->context.phase == ME_PHASE_RECOMPUTE ||
+           e->context.thread == ME_THREAD_AUTOGRAD;
 }
 
 /** Room for a hook of a tensor; NULL after a failure. */

@@ -27,14 +27,14 @@ void me_launch_mute(me_engine *e, bool is_mute)
 void me_launch_tell(me_engine *e, me_launch launch)
 {
     if (is_heard(e)) {
-        launch.phase = (uint8_t)e->phase;
+        launch.phase = (uint8_t)e->context.phase;
         e->listener.on_launch(e->listener.self, &launch);
     }
 }
 
 static void count_work(me_engine *e, uint64_t flops, uint64_t bytes)
 {
-    me_work *work = &e->work[e->phase];
+    me_work *work = &e->work[e->context.phase];
     work->flops = me_size_add(work->flops, flops);
     work->bytes = me_size_add(work->bytes, bytes);
 }

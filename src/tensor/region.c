@@ -186,7 +186,7 @@ static void categorize_input(me_engine *e, const me_region *region)
 me_tensor *me_region_forward(me_engine *e, const me_region_function *function,
                              me_tensor *x)
 {
-    if (!me_engine_is_ok(e) || !me_grad_enabled(e)) {
+    if (!me_engine_is_ok(e) || !e->context.is_recording) {
         return function->run(function->self, e, x);
     }
     me_launch_host(e, ME_HOST_CHECKPOINT);
@@ -296,9 +296,7 @@ static void drop_traceback(me_engine *e, me_region *region)
 static void recompute(me_engine *e, me_region *region, const me_tensor *input)
 {
     me_launch_host(e, ME_HOST_CHECKPOINT);
-    const bool grad = me_grad_enable(e, true);
-    const me_phase phase = me_phase_set(e, ME_PHASE_RECOMPUTE);
-    const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
+    const me_context before = me_context_recompute(e);
     const me_module_id module = e->module;
     me_module_switch(e, region->module);
     ME_ASSERT(e->packing == NULL && e->recomputing == NULL);
@@ -317,9 +315,7 @@ static void recompute(me_engine *e, me_region *region, const me_tensor *input)
     e->is_stopped = false;
     e->recomputing = NULL;
     me_module_switch(e, module);
-    me_category_set(e, category);
-    me_phase_set(e, phase);
-    me_grad_enable(e, grad);
+    me_context_restore(e, before);
 }
 
 /** One more run, of which nothing is there; NULL without memory. */

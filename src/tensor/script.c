@@ -11,9 +11,11 @@
 /** Everything but tensors and the module that an action could depend on. */
 uint64_t me_script_place(const me_engine *e)
 {
-    return (uint64_t)e->phase << 12 | (uint64_t)e->category << 8 |
-           (uint64_t)e->is_drawn << 16 | (uint64_t)e->stream << 4 |
-           (uint64_t)e->thread << 1 | (uint64_t)e->grad_enabled;
+    return (uint64_t)e->context.phase << 12 |
+           (uint64_t)e->context.category << 8 |
+           (uint64_t)e->context.is_drawn << 16 |
+           (uint64_t)e->context.stream << 4 | (uint64_t)e->context.thread << 1 |
+           (uint64_t)e->context.is_recording;
 }
 
 bool me_script_can_tell(const me_engine *e)

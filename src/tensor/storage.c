@@ -42,7 +42,7 @@ static void emit_block(me_engine *e, me_event_kind kind,
                    .category = storage->category,
                    .stream = storage->stream,
                    .is_late = storage->is_late,
-                   .is_drawn = kind == ME_EVENT_ALLOC && e->is_drawn,
+                   .is_drawn = kind == ME_EVENT_ALLOC && e->context.is_drawn,
                    .block = storage->block,
                    .is_scratch = storage->is_scratch,
                    .bytes = storage->bytes,
@@ -85,8 +85,8 @@ static void take_block(me_engine *e, me_storage *storage, const char *op,
 {
     storage->bytes = bytes;
     storage->block = me_block_new(e);
-    storage->category = (uint8_t)e->category;
-    storage->stream = e->stream;
+    storage->category = (uint8_t)e->context.category;
+    storage->stream = e->context.stream;
     storage->is_scratch = e->is_scratch;
     storage->module = e->module;
     storage->op = op;

@@ -67,7 +67,7 @@ static me_status append_row(me_comm_tracker *t, const me_collective_op *op)
         .op = *op,
         .iteration = me_iteration_get(t->e),
         .microbatch = me_microbatch_get(t->e),
-        .phase = me_phase_get(t->e),
+        .phase = me_context_now(t->e)->phase,
         .module = path,
     };
     return ME_OK;

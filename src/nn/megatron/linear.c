@@ -80,14 +80,10 @@ void me_global_buffer(me_nn *nn, me_dtype dtype, me_shape shape)
         (*buffer != NULL && me_numel(*buffer) >= numel)) {
         return;
     }
-    const me_frame frame = me_enter(e);
-    const me_category category = me_category_set(e, ME_CATEGORY_BUFFER);
-    me_tensor *larger =
-        me_retain(me_empty(e, "global_memory_buffer", dtype, ME_SHAPE(numel)));
-    me_category_set(e, category);
+    me_tensor *larger = me_keep(e, "global_memory_buffer", ME_CATEGORY_BUFFER,
+                                dtype, ME_SHAPE(numel));
     me_release(e, *buffer);
     *buffer = larger;
-    me_leave(e, frame, NULL);
 }
 
 void me_gather_rows(me_nn *nn, const me_tensor *x, bool is_async)

@@ -61,12 +61,7 @@ static me_tensor *row_maximum(me_engine *e, const me_tensor *x,
 {
     me_tensor *values = me_empty_like_as(e, "max", target, ME_DTYPE_FLOAT32);
     me_tensor *indices = me_empty_like_as(e, "max", target, ME_DTYPE_INT64);
-    me_reduce(e, &(me_reduction){
-                     .inputs = me_dim(x, -1),
-                     .outputs = me_numel(target),
-                     .element_bytes = me_dtype_bytes(x->dtype),
-                     .accumulator_bytes = 16,
-                 });
+    me_reduce_to(e, x, me_numel(target), 16);
     me_drop(e, indices);
     return values;
 }

@@ -240,12 +240,7 @@ static me_tensor *argmax(me_engine *e, const me_tensor *logits,
                          const me_tensor *like)
 {
     me_tensor *y = me_pointwise(e, "argmax", like, ME_DTYPE_INT64);
-    me_reduce(e, &(me_reduction){
-                     .inputs = me_dim(logits, -1),
-                     .outputs = me_numel(like),
-                     .element_bytes = me_dtype_bytes((me_dtype)logits->dtype),
-                     .accumulator_bytes = 16,
-                 });
+    me_reduce_to(e, logits, me_numel(like), 16);
     return y;
 }
 

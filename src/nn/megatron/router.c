@@ -194,7 +194,7 @@ static me_tensor *routing(me_nn *nn, me_tensor *logits, me_tensor **map_out)
     const me_frame frame = me_enter(e);
     logits = me_view(e, logits, ME_SHAPE(me_rows(logits), experts));
     me_tensor *probs = topk_routing(nn, logits, map_out);
-    if (nn->config->moe.has_aux_loss && me_grad_enabled(e)) {
+    if (nn->config->moe.has_aux_loss && me_context_now(e)->is_recording) {
         me_tensor *map = NULL;
         me_tensor *scores = scores_for_aux_loss(nn, logits, &map);
         probs = me_rebind(e, probs, apply_aux_loss(nn, probs, scores, map));

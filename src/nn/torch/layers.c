@@ -95,12 +95,8 @@ static me_tensor *buffer(const build *b, const me_layer *layer,
                          const char *name, me_dtype dtype, me_shape shape)
 {
     me_engine *e = b->nn->e;
-    const me_frame frame = me_enter(e);
-    const me_category before = me_category_set(e, ME_CATEGORY_BUFFER);
-    me_tensor *x = me_retain(me_empty(e, name, dtype, shape));
+    me_tensor *x = me_keep(e, name, ME_CATEGORY_BUFFER, dtype, shape);
     me_module_count_buffer(e, layer->module, me_bytes(x));
-    me_category_set(e, before);
-    me_leave(e, frame, NULL);
     return x;
 }
 
@@ -127,12 +123,8 @@ static void build_parameter(const build *b, me_layer *layer)
 static void build_buffer(const build *b, me_layer *layer)
 {
     me_engine *e = b->nn->e;
-    const me_category category = me_category_set(e, ME_CATEGORY_BUFFER);
-    const me_frame frame = me_enter(e);
-    layer->buffer = me_retain(me_empty(e, layer->spec->name, layer->spec->dtype,
-                                       ME_SHAPE(layer->spec->inputs)));
-    me_leave(e, frame, NULL);
-    me_category_set(e, category);
+    layer->buffer = me_keep(e, layer->spec->name, ME_CATEGORY_BUFFER,
+                            layer->spec->dtype, ME_SHAPE(layer->spec->inputs));
 }
 
 static me_tensor *run_linear(me_engine *e, const me_layer *layer, me_tensor *x)

@@ -182,7 +182,7 @@ static void post_forward(void *self, me_tensor *y)
         return;
     }
     /* A forward that a backward runs again keeps what it has gathered. */
-    const bool is_in_backward = me_thread_get(e) == ME_THREAD_AUTOGRAD;
+    const bool is_in_backward = me_context_now(e)->thread == ME_THREAD_AUTOGRAD;
     if (!is_in_backward && fsdp->spec.config->reshard_after_forward &&
         !group->keeps_unsharded) {
         me_fsdp_group_reshard(group);

@@ -16,13 +16,9 @@ static me_tensor *side_stream_buffer(me_trainer *t, const char *op,
                                      me_category category)
 {
     me_engine *e = t->e;
-    const me_frame frame = me_enter(e);
     const uint8_t stream = me_stream_set(e, ME_STREAM_SIDE);
-    const me_category before = me_category_set(e, category);
-    me_tensor *buffer = me_retain(me_empty(e, op, dtype, ME_SHAPE(numel)));
-    me_category_set(e, before);
+    me_tensor *buffer = me_keep(e, op, category, dtype, ME_SHAPE(numel));
     me_stream_set(e, stream);
-    me_leave(e, frame, NULL);
     return buffer;
 }
 

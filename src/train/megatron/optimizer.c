@@ -60,10 +60,8 @@ me_tensor *me_make_main_parameter(me_trainer *t, const me_parameter *parameter,
     me_module_switch(e, parameter->module);
     me_tensor *clone =
         me_empty(e, "clone", t->config->train.params_dtype, ME_SHAPE(numel));
-    const me_category before = me_category_set(e, ME_CATEGORY_MAIN_PARAMETER);
-    me_tensor *main =
-        me_retain(me_empty(e, "float", ME_DTYPE_FLOAT32, ME_SHAPE(numel)));
-    me_category_set(e, before);
+    me_tensor *main = me_keep(e, "float", ME_CATEGORY_MAIN_PARAMETER,
+                              ME_DTYPE_FLOAT32, ME_SHAPE(numel));
     me_drop(e, clone);
     me_leave(e, frame, NULL);
     return main;

@@ -14,13 +14,9 @@ static me_tensor *receive_buffer(me_trainer *t, const char *op,
     const uint64_t rows = c->parallel.sequence
                               ? me_over_tensor(&t->nn, c->model.rank_seq_length)
                               : c->model.rank_seq_length;
-    const me_frame frame = me_enter(e);
-    const me_category before = me_category_set(e, category);
-    me_tensor *x = me_retain(me_empty(
-        e, op, c->train.params_dtype,
-        ME_SHAPE(rows, c->train.micro_batch_size, c->model.hidden_size)));
-    me_category_set(e, before);
-    me_leave(e, frame, NULL);
+    me_tensor *x = me_keep(
+        e, op, category, c->train.params_dtype,
+        ME_SHAPE(rows, c->train.micro_batch_size, c->model.hidden_size));
     if (me_engine_is_ok(e)) {
         me_record_stream(x);
     }

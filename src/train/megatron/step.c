@@ -250,8 +250,7 @@ static void forward_point(me_trainer *t, const char *what)
 /** An action of the pipeline's order, and what it is put into. */
 typedef struct action {
     me_launch begin; /**< says which it is */
-    me_phase phase;  /**< before it */
-    me_category category;
+    me_context before;
 } action;
 
 /** An action of a micro-batch begins: its events and its launches belong to it
@@ -268,9 +267,9 @@ static action begin_action(me_trainer *t, me_action_kind kind, int32_t chunk,
                           .is_weights = kind == ME_ACTION_WEIGHT_GRADIENT,
                           .chunk = chunk,
                           .microbatch = microbatch}};
-    a.phase =
-        me_phase_set(e, is_forward ? ME_PHASE_FORWARD : ME_PHASE_BACKWARD);
-    a.category = me_category_set(e, ME_CATEGORY_TEMPORARY);
+    a.before = *me_context_now(e);
+    me_phase_set(e, is_forward ? ME_PHASE_FORWARD : ME_PHASE_BACKWARD);
+    me_category_set(e, ME_CATEGORY_TEMPORARY);
     me_repeats_begin_action(t, kind, chunk, microbatch);
     me_action_begin(e, me_action_letter(kind), chunk);
     me_launch_tell(e, a.begin);
@@ -286,8 +285,7 @@ static void end_action(me_trainer *t, const action *a)
     me_launch_tell(e, (me_launch){.kind = ME_LAUNCH_ACTION_END});
     me_repeats_end_action(t, &a->begin);
     me_action_end(e);
-    me_category_set(e, a->category);
-    me_phase_set(e, a->phase);
+    me_context_restore(e, a->before);
     me_microbatch(e, ME_NO_MICROBATCH);
 }
 

@@ -15,12 +15,7 @@ enum {
 me_tensor *me_make_state(me_engine *e, const char *op, me_dtype dtype,
                          me_shape shape)
 {
-    const me_frame frame = me_enter(e);
-    const me_category before = me_category_set(e, ME_CATEGORY_OPTIMIZER_STATE);
-    me_tensor *x = me_retain(me_empty(e, op, dtype, shape));
-    me_category_set(e, before);
-    me_leave(e, frame, NULL);
-    return x;
+    return me_keep(e, op, ME_CATEGORY_OPTIMIZER_STATE, dtype, shape);
 }
 
 void me_fused_launch(me_engine *e, const me_step_group *group, uint64_t bytes)

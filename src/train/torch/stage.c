@@ -98,8 +98,9 @@ me_tensor *me_stage_forward(me_stage *stage, int32_t m, me_tensor *input)
     me_stage_microbatch *mb = &stage->microbatches[m];
     me_tensor *x = is_first(stage) ? input : mb->input_buffer;
     const me_frame frame = me_enter(e);
-    const me_phase phase = me_phase_set(e, ME_PHASE_FORWARD);
-    const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
+    const me_context before = *me_context_now(e);
+    me_phase_set(e, ME_PHASE_FORWARD);
+    me_category_set(e, ME_CATEGORY_TEMPORARY);
     me_launch_host(e, ME_HOST_ACTION);
     me_tensor *y = call(stage, x);
     if (is_last(stage) && stage->loop->config->torch.returns_outputs) {
@@ -107,8 +108,7 @@ me_tensor *me_stage_forward(me_stage *stage, int32_t m, me_tensor *input)
     }
     me_assign(e, &mb->output, y);
     me_assign(e, &mb->input, x);
-    me_category_set(e, category);
-    me_phase_set(e, phase);
+    me_context_restore(e, before);
     me_leave(e, frame, NULL);
     return mb->output;
 }

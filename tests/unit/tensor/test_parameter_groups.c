@@ -44,9 +44,12 @@ static layer make_layer(me_test_events *events)
     l.y = me_add(e, l.x, v);
     me_drop(e, v);
     l.gradient = me_empty_like(e, "gradient", l.y);
-    const int thread = me_thread_set(e, ME_THREAD_AUTOGRAD);
+    const me_context before = *me_context_now(e);
+    me_context autograd = before;
+    autograd.thread = ME_THREAD_AUTOGRAD;
+    me_context_restore(e, autograd);
     me_tensor *warm = me_functional_linear(e, l.gradient, l.weights[A], NULL);
-    me_thread_set(e, thread);
+    me_context_restore(e, before);
     me_drop(e, warm);
     (void)me_test_events_take(events);
     return l;
