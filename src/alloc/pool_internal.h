@@ -2,7 +2,8 @@
  * @file
  * What the pool's files share: the record of a block, the store of records,
  * ordered sets of them, counters, and the pool itself. Nobody else includes
- * this.
+ * this. Each file calls those before it alone: pool_store.c, pool_free.c,
+ * pool_block.c, pool_driver.c, pool_expand.c, pool_segment.c, pool.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -280,7 +281,7 @@ uint32_t me_pool_free_prev(const me_pool *pool, uint32_t index);
 uint32_t me_pool_free_first(const me_pool *pool, unsigned slot);
 uint32_t me_pool_free_next(const me_pool *pool, uint32_t index);
 
-/* pool.c */
+/* pool_block.c: trace, cached and freed blocks */
 
 /** Cache a block. */
 void me_pool_cache(me_pool *pool, uint32_t index);
@@ -294,6 +295,24 @@ void me_pool_synchronize(me_pool *pool);
 /** One entry of the trace; @p bytes as me_pool_trace says. */
 void me_pool_emit(const me_pool *pool, me_pool_action action, uint64_t address,
                   uint64_t bytes, uint64_t stream);
+
+/* pool_driver.c: addresses */
+
+/** All addresses are free. */
+void me_pool_driver_init(driver *d);
+/** Give back what it holds. */
+void me_pool_driver_fini(driver *d);
+
+/** Place @p bytes; ME_ERR_OVERFLOW when there are no addresses left. */
+me_status me_pool_driver_place(me_pool *pool, uint64_t bytes,
+                               uint64_t *address_out, uint32_t *extent_out);
+
+/** Give back what was placed. */
+void me_pool_driver_free(me_pool *pool, uint32_t extent);
+
+/** Addresses for an expandable segment, without memory. */
+me_status me_pool_driver_reserve(me_pool *pool, uint64_t bytes,
+                                 uint64_t *address_out);
 
 /* pool_segment.c: memory from the driver and back */
 
@@ -318,23 +337,5 @@ me_status me_pool_expand(me_pool *pool, request *r);
 /** Unmap the whole pages inside of a free block, and give the segment's
  * addresses back if that was all of it. */
 me_status me_pool_unmap(me_pool *pool, uint32_t index);
-
-/* pool_driver.c: addresses */
-
-/** All addresses are free. */
-void me_pool_driver_init(driver *d);
-/** Give back what it holds. */
-void me_pool_driver_fini(driver *d);
-
-/** Place @p bytes; ME_ERR_OVERFLOW when there are no addresses left. */
-me_status me_pool_driver_place(me_pool *pool, uint64_t bytes,
-                               uint64_t *address_out, uint32_t *extent_out);
-
-/** Give back what was placed. */
-void me_pool_driver_free(me_pool *pool, uint32_t extent);
-
-/** Addresses for an expandable segment, without memory. */
-me_status me_pool_driver_reserve(me_pool *pool, uint64_t bytes,
-                                 uint64_t *address_out);
 
 #endif /* MEMEST_ALLOC_POOL_INTERNAL_H */
