@@ -89,7 +89,8 @@ typedef struct me_actions {
     me_status status;
 } me_actions;
 
-/** A kind of order. Rows of one table, static. */
+/** A kind of order. Rows of one table, static; every member is there unless it
+ *  says otherwise. */
 typedef struct me_schedule {
     const char *name;       /**< "1f1b" */
     const char *torch_name; /**< PyTorch's class, "Schedule1F1B"; or NULL */

@@ -11,7 +11,7 @@
 #include "config/config.h"
 #include "parallel/pipeline_order.h"
 
-/** The three steps of me_config_finish(). */
+/** The three steps of me_config_finish(); every member is there. */
 typedef struct me_framework_rules {
     /** Beginnings of the names of options that it does not look at; they must
      *  not be given. Ends with NULL. */
@@ -24,7 +24,7 @@ typedef struct me_framework_rules {
 } me_framework_rules;
 
 /** What a framework answers about a finished job, to those who are no part of it
- *  and must not ask which framework it is. */
+ *  and must not ask which framework it is; every member is there. */
 typedef struct me_framework_traits {
     /** Does each rank of a batch step another part of the parameters? */
     bool (*shards_parameters)(const me_config *config);

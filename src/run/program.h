@@ -16,7 +16,7 @@
 
 struct me_program;
 
-/** A framework: how its programs are made and run. */
+/** A framework: how its programs are made and run; every member is there. */
 typedef struct me_program_kind {
     /** Fill in the framework's part. @return ME_OK or ME_ERR_NOMEM */
     me_status (*init)(const me_plan *plan, int32_t rank,

@@ -1,8 +1,8 @@
 /**
  * @file
  * What stands around the chunks of a rank and spreads them over the ranks of a
- * batch: Megatron-LM's `DP` of get_model(), one row a class. A member that a
- * class does not have does nothing, as in _BaseDataParallel.
+ * batch: Megatron-LM's `DP` of get_model(), one row a class. Every member is
+ * there unless it says otherwise.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -14,7 +14,8 @@
 
 struct me_loop;
 
-/** What stands around a model: one row a kind. */
+/** What stands around a model: one row a kind. Every member is there unless it
+ *  says otherwise. */
 typedef struct me_wrapper {
     /** Wrap the loop's model. @return its state, the engine's memory */
     void *(*wrap)(struct me_loop *l);
