@@ -34,6 +34,27 @@ static me_tensor *make_sum(me_engine *e, const me_tensor *a, const me_tensor *b)
     return sum;
 }
 
+/** Whether a node runs on the side stream: a parameter's AccumulateGrad that the
+ *  data-parallel wrapper made there. */
+static bool is_on_side_stream(const me_node *node)
+{
+    return node->variable != NULL && node->data.flag;
+}
+
+/** InputBuffer::add() runs on the stream of the node that it adds for, and a new
+ *  sum is that stream's. */
+static me_tensor *make_sum_for(me_engine *e, const me_node *next,
+                               const me_tensor *a, const me_tensor *b)
+{
+    if (!is_on_side_stream(next)) {
+        return make_sum(e, a, b);
+    }
+    const uint8_t stream = me_stream_set(e, ME_STREAM_SIDE);
+    me_tensor *sum = make_sum(e, a, b);
+    me_stream_set(e, stream);
+    return sum;
+}
+
 /** A second gradient for the same input. */
 static void add_gradient(me_engine *e, const me_node *next, me_tensor **sum,
                          me_tensor *gradient)
@@ -46,7 +67,7 @@ static void add_gradient(me_engine *e, const me_node *next, me_tensor **sum,
     me_storage_await(e, first->storage);
     me_storage_await(e, gradient->storage);
     const bool in_place = is_sum_in_place(e, next, first);
-    *sum = in_place ? me_retain(first) : make_sum(e, first, gradient);
+    *sum = in_place ? me_retain(first) : make_sum_for(e, next, first, gradient);
     me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(first),
                      3 * me_bytes(first));
     me_op_tell(e, in_place ? &add_in_place : &add_kernel,
@@ -78,7 +99,7 @@ static void hand_on(me_engine *e, const me_run *r, me_edge edge,
                     me_tensor *gradient)
 {
     me_node *next = edge.node;
-    if (gradient != NULL && next->variable != NULL && next->data.flag) {
+    if (gradient != NULL && is_on_side_stream(next)) {
         me_record_stream(gradient);
     }
     if (gradient != NULL) {

@@ -362,6 +362,43 @@ static void test_autograd__gradients_of_held_accumulators_are_late(void **state)
     me_leave(e, frame, NULL);
 }
 
+static void count_side_stream(void *self, const me_event *event)
+{
+    uint64_t *bytes = self;
+    if (event->kind == ME_EVENT_ALLOC && event->stream == ME_STREAM_SIDE) {
+        *bytes += event->bytes;
+    }
+}
+
+/* The first gradient is the caller's, so the sum is a new tensor, and the side
+ * stream's, where the accumulator stands: its free is not late. */
+static void test_autograd__sums_for_held_accumulators_are_theirs(void **state)
+{
+    static uint64_t side_bytes;
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+    order unused = {""};
+
+    side_bytes = 0;
+    me_engine_observe(
+        e, (me_observer){.on_event = count_side_stream, .self = &side_bytes});
+    const me_frame frame = me_enter(e);
+    me_tensor *weight = leaf(e);
+    weight->parameter = (void *)&unused;
+    me_node *held = me_accumulator_hold(e, weight);
+    me_tape_on_grad(e, note, &unused);
+    me_tensor *gradient = me_empty_like(e, "g", weight);
+    me_tensor *y = me_add(e, weight, me_neg(e, weight));
+    (void)me_test_events_take(events);
+    me_backward(e, y, gradient);
+    /* neg's gradient, the sum; neg's goes, then the sum */
+    EXPECT_EVENTS(events, "+24 +24 ~24 -24");
+    assert_int_equal(side_bytes, 24);
+    me_tape_on_grad(e, NULL, NULL);
+    me_node_release(e, held);
+    me_leave(e, frame, NULL);
+}
+
 static void test_autograd__scalar_loss_gives_an_expanded_gradient(void **state)
 {
     me_test_events *events = *state;
@@ -395,6 +432,7 @@ int main(void)
         ENGINE_TEST(test_autograd__a_node_may_run_a_backward),
         ENGINE_TEST(test_autograd__a_graph_that_is_dropped_lets_go),
         ENGINE_TEST(test_autograd__gradients_of_held_accumulators_are_late),
+        ENGINE_TEST(test_autograd__sums_for_held_accumulators_are_theirs),
         ENGINE_TEST(test_autograd__scalar_loss_gives_an_expanded_gradient),
     };
     return cmocka_run_group_tests_name("autograd", tests, NULL, NULL);
