@@ -46,24 +46,51 @@ static bool prepare(me_nn *nn, me_tensor *const given[3], me_tensor *dense[3])
     return is_one;
 }
 
-/** FusedAttention.forward(): interleaved tensors are copied where ranks share a
- *  sequence, whose functions know none. */
+static bool is_flash(const me_nn *nn)
+{
+    return nn->config->impl.attention_backend == ME_ATTENTION_BACKEND_FLASH;
+}
+
+/** flash-attn takes the rows of one sample after the other: of several samples
+ *  its inputs and its output are copied (FlashAttention.forward()). */
+static bool is_turned(const me_nn *nn, const me_tensor *query)
+{
+    return is_flash(nn) && me_dim(query, 1) > 1;
+}
+
+/** Inputs as the kernel takes them: interleaved ones are copied for flash-attn, and
+ *  where ranks share a sequence. @return whether they are interleaved */
+static bool prepare_for_kernel(me_nn *nn, me_tensor *const given[3],
+                               me_tensor *dense[3])
+{
+    const bool is_one = prepare(nn, given, dense);
+    if (!is_flash(nn) && context_ranks(nn) == 1) {
+        return is_one;
+    }
+    for (int i = 0; i < 3; i++) {
+        dense[i] = is_turned(nn, given[0]) ? me_clone(nn->e, dense[i])
+                                           : me_contiguous(nn->e, dense[i]);
+    }
+    return false;
+}
+
+/** FusedAttention.forward(), or flash-attn's with cuDNN's kernel in its place. */
 static me_tensor *fused(me_nn *nn, me_tensor *const given[3], me_tensor *offset)
 {
     me_engine *e = nn->e;
     me_tensor *dense[3] = {NULL, NULL, NULL};
-    const me_te_attention_spec spec = {.is_interleaved =
-                                           prepare(nn, given, dense)};
+    const me_te_attention_spec spec = {
+        .is_interleaved = prepare_for_kernel(nn, given, dense)};
+    me_tensor *y = NULL;
     if (context_ranks(nn) > 1) {
-        for (int i = 0; i < 3; i++) {
-            dense[i] = me_contiguous(e, dense[i]);
+        y = me_te_context_attention(nn, dense);
+    } else {
+        if (offset != NULL) {
+            offset = me_cast(e, offset, ME_DTYPE_FLOAT32);
         }
-        return me_te_context_attention(nn, dense);
+        y = me_te_fused_attention(e, dense, offset, &spec);
     }
-    if (offset != NULL) {
-        offset = me_cast(e, offset, ME_DTYPE_FLOAT32);
-    }
-    return me_te_fused_attention(e, dense, offset, &spec);
+    return is_turned(nn, given[0]) ? me_rebind(e, y, me_clone(e, y)) : y;
 }
 
 me_tensor *me_te_attention_fused(me_nn *nn, me_tensor *const qkv[3],

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/te_attention.h"
 #include "nn/megatron/te_context.h"
 #include "support/model.h"
 
@@ -73,11 +74,32 @@ static void test_context__gather(void **state)
     test_model_fini(&m);
 }
 
+/* Of two samples flash-attn takes the rows of the first before those of the second:
+ * queries of 60 bytes, keys and values of 20, output of 60, each once more. */
+static void test_context__flash_attn_turns_samples(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+    m.config.impl.attention_backend = ME_ATTENTION_BACKEND_FLASH;
+    me_engine *e = m.nn.e;
+    me_tensor *const qkv[3] = {me_test_leaf(e, ME_SHAPE(1, 2, 3, 5)),
+                               me_test_leaf(e, ME_SHAPE(1, 2, 1, 5)),
+                               me_test_leaf(e, ME_SHAPE(1, 2, 1, 5))};
+    (void)me_test_events_take(&m.events);
+    me_tensor *y = me_te_attention_fused(&m.nn, qkv, NULL);
+    EXPECT_EVENTS(&m.events, "+60 +20 +20 +60 +16 +256 +24 -256 +60");
+    assert_string_equal(test_backward(&m.events, y),
+                        "+60 +20 +20 +520 -520 -60 -20 -20 -60 -24 -16");
+    test_model_fini(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_context__ring_of_three),
         cmocka_unit_test(test_context__gather),
+        cmocka_unit_test(test_context__flash_attn_turns_samples),
     };
     return cmocka_run_group_tests_name("te_context", tests, NULL, NULL);
 }
