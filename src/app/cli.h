@@ -63,6 +63,7 @@ typedef struct me_cli {
     bool tabulate;
     const char *log_level; /**< or NULL */
     const char *log_file;  /**< or NULL */
+    const char *unknown;   /**< "error", "warn" or NULL */
     bool strict;
     int32_t launch; /**< of a script that makes several; 0: not given */
     bool trust;     /**< scripts run without all fences */

@@ -47,6 +47,12 @@ typedef struct me_cli_command {
 const me_cli_flag *me_cli_flag_at(int index);
 const me_cli_command *me_cli_command_at(int index);
 
+/** Flags that every command has, a space around each. */
+extern const char me_cli_every_command[];
+
+/** Whether @p list, with spaces around each name, has @p name. */
+bool me_cli_list_has(const char *list, const char *name);
+
 /** Has a command this flag? Has it a launch command after `--`? */
 bool me_cli_takes(const me_cli_command *c, const me_cli_flag *f);
 bool me_cli_takes_launch(const me_cli_command *c);

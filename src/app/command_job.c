@@ -7,6 +7,7 @@
 #include "config/options.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /** A flag of ours that stands for an option, over what was read before. */
 static me_status set_from_flag(me_config *config, const char *flag,
@@ -70,6 +71,12 @@ me_status me_job_read_unfinished(const me_cli *cli, me_config *config,
         return me_fail(diag, ME_ERR_CONFIG,
                        "no job: give --model FILE, a script, or a launch "
                        "command after --; memest --help says more");
+    }
+    if (cli->unknown != NULL && strcmp(cli->unknown, "warn") == 0) {
+        me_config_take_unknown(config);
+    } else if (cli->unknown != NULL && strcmp(cli->unknown, "error") != 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--unknown %.40s: must be error or warn", cli->unknown);
     }
     me_status status = ME_OK;
     if (cli->model != NULL) {

@@ -12,6 +12,9 @@ static const me_flag_table tables[] = {
     {ME_FLAG_NOT_MODELLED, me_flags_not_modelled_more},
     {ME_FLAG_NO_EFFECT, me_flags_no_effect},
     {ME_FLAG_REFUSED, me_flags_refused},
+    {ME_FLAG_MODELLED, me_flags_forks},
+    {ME_FLAG_NOT_MODELLED, me_flags_forks_not_modelled},
+    {ME_FLAG_NO_EFFECT, me_flags_forks_no_effect},
 };
 
 enum {

@@ -45,6 +45,10 @@ extern const me_flag_rule me_flags_not_modelled[];
 extern const me_flag_rule me_flags_not_modelled_more[];
 extern const me_flag_rule me_flags_no_effect[];
 extern const me_flag_rule me_flags_refused[];
+/** Flags of forks and earlier versions. */
+extern const me_flag_rule me_flags_forks[];
+extern const me_flag_rule me_flags_forks_not_modelled[];
+extern const me_flag_rule me_flags_forks_no_effect[];
 
 /** One of the tables above. */
 typedef struct me_flag_table {

@@ -218,6 +218,11 @@ static me_status step_option(walk *w, const me_wrapper *wrapper,
     return status;
 }
 
+void me_config_take_unknown(me_config *config)
+{
+    config->own->takes_unknown = true;
+}
+
 bool me_launch_names_job(int argc, const char *const *argv)
 {
     bool is_named = false;

@@ -28,6 +28,10 @@ me_status me_config_read_launch(me_config *config, int argc,
                                 const char *const *argv,
                                 me_diag *diag) ME_MUST_CHECK;
 
+/** From now on, name flags that nobody knows as not modelled; else they are
+ *  errors, as they are in the training script. Local. */
+void me_config_take_unknown(me_config *config);
+
 /** Is one of the words a script that is modelled? Local. */
 bool me_launch_names_job(int argc, const char *const *argv);
 

@@ -51,6 +51,18 @@ static void judge_needless(const me_flag_rule *rule, me_config *config,
                    rule->needs + is_negated);
 }
 
+static me_status fail_unknown(const me_flag_use *use, me_diag *diag)
+{
+    size_t length = 0;
+    const char *nearest = me_flag_nearest(use->name, &length);
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "%.80s: Megatron-LM core_v0.19.0 has no such flag%s%.*s%s; "
+                   "--unknown warn goes on without it",
+                   use->name, nearest == NULL ? "" : " (did you mean ",
+                   (int)length, nearest == NULL ? "" : nearest,
+                   nearest == NULL ? "" : "?)");
+}
+
 static void judge_unknown(const me_flag_use *use, me_config *config, verdict *v)
 {
     size_t length = 0;
@@ -125,10 +137,14 @@ static void judge(const me_flag_uses *uses, const me_flag_use *use,
     set_note(v, rule->note);
 }
 
-static me_status refuse_flags(const me_flag_uses *uses, me_diag *diag)
+static me_status refuse_flags(const me_config *config, const me_flag_uses *uses,
+                              me_diag *diag)
 {
     for (int i = 0; i < uses->count; i++) {
         const me_flag_use *use = &uses->uses[i];
+        if (use->flag.rule == NULL && !config->own->takes_unknown) {
+            return fail_unknown(use, diag);
+        }
         if (use->flag.rule != NULL && use->flag.kind == ME_FLAG_REFUSED) {
             return me_fail(diag, ME_ERR_CONFIG,
                            "%s: Megatron-LM refuses this flag: %s", use->name,
@@ -339,7 +355,7 @@ static me_status settle_modules(me_config *config, const me_flag_uses *uses,
 static me_status apply(me_config *config, const me_flag_uses *uses,
                        me_diag *diag)
 {
-    me_status status = refuse_flags(uses, diag);
+    me_status status = refuse_flags(config, uses, diag);
     if (status == ME_OK) {
         status = set_options(config, uses, diag);
     }

@@ -60,6 +60,7 @@ static me_cli cli_of(const scenario *s)
     static const char *const launch[] = {"torchrun", "pretrain_gpt.py",
                                          "--an-unknown-flag", "--lr=1"};
     me_cli cli = {.command = "estimate",
+                  .unknown = "warn",
                   .threads = 1, /* that whose requests fail */
                   .model = SOURCE_DIR "/configs/gpt.cfg",
                   .format = s->format,

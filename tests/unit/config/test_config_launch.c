@@ -114,6 +114,11 @@ static void test_launch__commands_that_are_wrong(void **state)
          "no flag of torchtitan's"},
         {"torchrun pretrain_qwen.py --micro-batch-size 1", ME_ERR_UNSUPPORTED,
          "'pretrain_qwen.py' is not modelled"},
+        {"python pretrain_gpt.py --hiden-size 4", ME_ERR_CONFIG,
+         "--hiden-size: Megatron-LM core_v0.19.0 has no such flag (did you mean "
+         "--hidden-size?)"},
+        {"python pretrain_gpt.py --quite-another", ME_ERR_CONFIG,
+         "has no such flag; --unknown warn"},
         {"python pretrain_gpt.py 4", ME_ERR_SYNTAX, "'4' belongs to no flag"},
     };
 
@@ -245,6 +250,7 @@ static void test_launch__survives_without_memory(void **state)
     for (uint64_t nth = 1; nth < 500 && !is_done; nth++) {
         me_config *config = me_config_create();
         assert_non_null(config);
+        me_config_take_unknown(config);
         me_alloc_fail_at(nth);
         const me_status status = read_command(
             config,
@@ -265,6 +271,7 @@ static void test_launch__foreign_text_is_cleaned(void **state)
 {
     (void)state;
     me_config *config = me_config_create();
+    me_config_take_unknown(config);
     assert_int_equal(read_command(config,
                                   "A=x\xff pretrain_gpt.py --a\nb --c\xff=1 "
                                   "--c\xfe",
@@ -300,6 +307,7 @@ static void test_launch__what_it_said_lives_on(void **state)
     me_diag diag = {.status = ME_OK};
     me_diag again = {.status = ME_OK};
     me_config *config = me_config_create();
+    me_config_take_unknown(config);
     assert_int_equal(
         me_config_read_launch(config, (int)(sizeof words / sizeof words[0]),
                               words, &diag),

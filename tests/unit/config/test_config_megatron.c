@@ -12,6 +12,7 @@ static me_status read_flags(me_config *config, const char *more, me_diag *diag)
 {
     static const char *const job[] = {JOB_FLAGS};
     const char *words[WORDS_MAX + COUNT_OF(job)];
+    me_config_take_unknown(config);
     char text[512];
     assert_true((size_t)snprintf(text, sizeof text, "%s", more) < sizeof text);
     int count = 0;

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The flags of the command line, and which command takes which. */
+#include "app/cli_flag.h"
+
+#include <string.h>
+
+#define AT(member) offsetof(me_cli, member)
+
+static const me_cli_flag flags[] = {
+    {"--model", "-m", "FILE|NAME", FLAG_NAME, AT(model),
+     "job or model: a .cfg file, a Hugging Face config.json, a .toml of "
+     "torchtitan, or a name of configs/models"},
+    {"--set", NULL, "KEY=VALUE", FLAG_SET, AT(sets),
+     "set one option; wins over file and launch command (memest options)"},
+    {"--schedule", NULL, "NAME[:CHUNKS]", FLAG_SCHEDULE, AT(schedules),
+     "a schedule for compare; may be repeated"},
+    {"--variant", NULL, "[NAME:]KEY=VALUE,…", FLAG_VARIANT, AT(variants),
+     "options for compare to set beside the job's; may be repeated"},
+    {"--world-size", NULL, "N", FLAG_COUNT, AT(world_size),
+     "training ranks to simulate"},
+    {"--memory-limit", NULL, "SIZE", FLAG_TEXT, AT(memory_limit),
+     "what PyTorch's allocator may reserve on a rank, such as 70GiB"},
+    {"--alloc-conf", NULL, "CONF", FLAG_TEXT, AT(alloc_conf),
+     "as PYTORCH_CUDA_ALLOC_CONF"},
+    {"--device", NULL, "NAME|FILE|auto", FLAG_NAME, AT(device),
+     "the card: a name of configs/cards, a file of one, or the machine's"},
+    {"--device-index", NULL, "N", FLAG_NUMBER, AT(device_index),
+     "whose trace of a snapshot replay takes, where several have one"},
+    {"--machine", NULL, "NAME|FILE", FLAG_NAME, AT(machine),
+     "what joins GPUs: a name of configs/machines, a file, lstopo's XML"},
+    {"--format", NULL, "text|json|csv|html", FLAG_NAME, AT(format),
+     "of the report; text if not given"},
+    {"--json-ranks", NULL, "all|classes", FLAG_NAME, AT(json_ranks),
+     "a record of JSON for every rank (the default) or for equal ones together"},
+    {"--output", "-o", "FILE", FLAG_NAME, AT(output),
+     "write the report to a file, whole or not at all"},
+    {"--events", NULL, "FILE", FLAG_NAME, AT(events),
+     "write every allocation and free of one iteration of one rank"},
+    {"--rank", NULL, "R", FLAG_NUMBER, AT(rank),
+     "whose events, program or modules, or of track; 0"},
+    {"--iteration", NULL, "N", FLAG_NUMBER, AT(iteration),
+     "of --events, or of track's modules; 1"},
+    {"--course", NULL, NULL, FLAG_SWITCH, AT(course),
+     "put the memory over the course of iteration 1 into the JSON"},
+    {"--dump", NULL, "STAGE", FLAG_NAME, AT(dump),
+     "print config, plan, program or modules and stop"},
+    {"--pp", NULL, "N", FLAG_COUNT, AT(pp), "pipeline ranks of schedule"},
+    {"--microbatches", NULL, "N", FLAG_COUNT, AT(microbatches),
+     "micro-batches of schedule"},
+    {"--chunks", NULL, "N", FLAG_COUNT, AT(chunks),
+     "stages of each rank of schedule"},
+    {"--group-size", NULL, "N", FLAG_COUNT, AT(group_size),
+     "micro-batches that a chunk runs in a row, of schedule interleaved"},
+    {"--in-flight", NULL, "N", FLAG_COUNT, AT(in_flight),
+     "chunk micro-batches that a rank may hold, of schedule zb_auto, v_auto"},
+    {"--durations", NULL, "F=1,I=1,…", FLAG_NAME, AT(durations),
+     "ticks of F, I, W, B, FB and comm, of schedule; of compare in place of "
+     "predicted times"},
+    {"--comms", NULL, NULL, FLAG_SWITCH, AT(comms),
+     "sends and receives as well, of schedule"},
+    {"--blocking", NULL, NULL, FLAG_SWITCH, AT(blocking),
+     "transfers are waited for, of schedule 1f1b and interleaved"},
+    {"--legacy-b", NULL, NULL, FLAG_SWITCH, AT(legacy_b),
+     "B of the file is the input's gradient and BW both, of schedule"},
+    {"--tool", NULL, "mem|fsdp2|mod|memory|runtime|sac|ilp|comm", FLAG_NAME,
+     AT(tool),
+     "which of PyTorch's tools track is: MemTracker (the default), "
+     "FSDPMemTracker, ModTracker, MemoryTracker, RuntimeEstimator, "
+     "SACEstimator, what to checkpoint selectively, or a list of collectives"},
+    {"--budget", NULL, "N", FLAG_TEXT, AT(budget),
+     "GiB that a rank may take, of track --tool ilp; the part of its memory that a "
+     "module may keep, of --tool sac"},
+    {"--shards", NULL, "N", FLAG_COUNT, AT(shards),
+     "ranks that parameters and gradients are spread over, of track --tool ilp; 1"},
+    {"--top", NULL, "N", FLAG_COUNT, AT(top),
+     "operations of the summary of track --tool memory; 20"},
+    {"--load", NULL, "FILE", FLAG_NAME, AT(load),
+     "a series that track --tool memory --format json wrote"},
+    {"--as-memtracker", NULL, NULL, FLAG_SWITCH, AT(as_memtracker),
+     "what PyTorch's own tool would say, of track"},
+    {"--input-inside", NULL, NULL, FLAG_SWITCH, AT(input_inside),
+     "the batch is made while the tool listens: an activation, of track"},
+    {"--depth", NULL, "N", FLAG_COUNT, AT(depth),
+     "names of a module's path at most, of track; 2"},
+    {"--units", NULL, "B|KiB|MiB|GiB", FLAG_NAME, AT(units),
+     "of the text of track; B"},
+    {"--tabulate", NULL, NULL, FLAG_SWITCH, AT(tabulate),
+     "tables in the text of track"},
+    {"--launch", NULL, "N", FLAG_COUNT, AT(launch),
+     "which of the jobs that a script launches"},
+    {"--trust", NULL, NULL, FLAG_SWITCH, AT(trust),
+     "run a script even where the machine cannot keep it from doing harm"},
+    {"--unknown", NULL, "error|warn", FLAG_NAME, AT(unknown),
+     "of launch flags that Megatron-LM does not have; error"},
+    {"--strict", NULL, NULL, FLAG_SWITCH, AT(strict),
+     "what is not modelled is an error"},
+    {"--no-fold", NULL, NULL, FLAG_SWITCH, AT(no_fold),
+     "simulate every rank, equal ones too"},
+    {"--threads", NULL, "N", FLAG_COUNT, AT(threads),
+     "host threads of each process; as many as it has CPUs"},
+    {"--require-fit", NULL, NULL, FLAG_SWITCH, AT(require_fit),
+     "exit 3 if the job does not fit, 4 if nobody can say"},
+    {"--log-level", NULL, "LEVEL", FLAG_NAME, AT(log_level),
+     "error, warn, info, debug or trace (also MEMEST_LOG)"},
+    {"--log-file", NULL, "FILE", FLAG_NAME, AT(log_file),
+     "where messages go instead of stderr"},
+    {"--help", "-h", NULL, FLAG_SWITCH, AT(help), "this text"},
+    {"--version", NULL, NULL, FLAG_SWITCH, AT(version), "memest's version"},
+};
+
+enum {
+    N_FLAGS = sizeof flags / sizeof flags[0]
+};
+
+_Static_assert(N_FLAGS <= 64, "me_cli.given has a bit for each flag");
+
+/** Flags of `schedule` that no job has; a new one is written here too. */
+#define SCHEDULE_FLAGS                                                         \
+    " --pp --microbatches --chunks --group-size --in-flight --durations "      \
+    "--comms --blocking --legacy-b "
+
+/** Flags of `track` that no other command has. */
+#define TRACK_FLAGS                                                            \
+    " --tool --as-memtracker --input-inside --depth --units --tabulate "       \
+    "--top --load --budget --shards "
+
+static const me_cli_command commands[] = {
+    {"estimate", NULL, NULL, "how much memory every rank takes (the default)"},
+    {"check", NULL, NULL, "the verdict alone: exit 0 if it fits, 3 if not"},
+    {"compare", NULL,
+     " --model --set --schedule --variant --durations --world-size "
+     "--memory-limit --alloc-conf --device --machine --format --output "
+     "--course --launch --trust --unknown --strict --no-fold --threads --require-fit "
+     "-- ",
+     "schedules and settings of one job in one table"},
+    {"replay", "FILE|-",
+     " --memory-limit --alloc-conf --device --device-index --format --output "
+     "--require-fit ",
+     "feed a recorded stream through the allocator"},
+    {"schedule", "NAME|FILE.csv|list", SCHEDULE_FLAGS "--format --output ",
+     "draw a pipeline's order, count it, convert it"},
+    {"track", NULL,
+     TRACK_FLAGS "--model --set --world-size --device --rank --iteration "
+                 "--format --output --launch --trust --unknown --strict -- ",
+     "what PyTorch's own memory tools say of a rank"},
+    {"options", NULL, " --format --output ",
+     "every option with its type, default and meaning"},
+};
+
+const char me_cli_every_command[] = " --log-level --log-file --help --version ";
+
+/** Flags that only a command has that lists them. */
+static const char not_of_jobs[] =
+    SCHEDULE_FLAGS TRACK_FLAGS "--schedule --variant --device-index ";
+
+enum {
+    N_COMMANDS = sizeof commands / sizeof commands[0]
+};
+
+bool me_cli_list_has(const char *list, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *at = strstr(list, name); at != NULL;
+         at = strstr(at + 1, name)) {
+        if (at[-1] == ' ' && at[length] == ' ') {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** A verdict is the end of `check`, which does not stop before it. */
+static bool is_dump_of_check(const me_cli_command *c, const me_cli_flag *f)
+{
+    return strcmp(c->name, "check") == 0 && strcmp(f->name, "--dump") == 0;
+}
+
+bool me_cli_takes(const me_cli_command *c, const me_cli_flag *f)
+{
+    if (c->takes == NULL) {
+        return !me_cli_list_has(not_of_jobs, f->name) &&
+               !is_dump_of_check(c, f);
+    }
+    return me_cli_list_has(me_cli_every_command, f->name) ||
+           me_cli_list_has(c->takes, f->name);
+}
+
+bool me_cli_takes_launch(const me_cli_command *c)
+{
+    return c->takes == NULL || me_cli_list_has(c->takes, "--");
+}
+
+const me_cli_flag *me_cli_flag_at(int index)
+{
+    return index >= 0 && index < N_FLAGS ? &flags[index] : NULL;
+}
+
+const me_cli_command *me_cli_command_at(int index)
+{
+    return index >= 0 && index < N_COMMANDS ? &commands[index] : NULL;
+}
