@@ -74,7 +74,7 @@ static int start(const me_batch *batch, char **words, const char *shell)
 {
     char folder[PATH_MAX];
     if (batch->wrong[0] != '\0') {
-        return fail(batch->wrong, "a range decides nothing: give the number "
+        return fail(batch->wrong, "must be a whole number: of a range the one "
                                   "that will run");
     }
     if (getcwd(folder, sizeof folder) != NULL) {

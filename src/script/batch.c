@@ -101,8 +101,8 @@ static void take(me_batch *batch, const option *o, const char *word,
         (value[length] == '\0' || is_array)) {
         *(uint32_t *)(void *)at = (uint32_t)number;
     } else {
-        (void)snprintf(batch->wrong, sizeof batch->wrong, "%.40s %.60s", word,
-                       value);
+        (void)snprintf(batch->wrong, sizeof batch->wrong, "%.*s %.60s",
+                       (int)strcspn(word, "="), word, value);
     }
 }
 

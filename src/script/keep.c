@@ -83,9 +83,12 @@ static bool drop_capabilities(void)
 _Noreturn static void start(const me_keep *keep, bool is_traced)
 {
     const struct sigaction usual = {.sa_handler = SIG_DFL};
+    sigset_t none;
     for (int signal = 1; signal < 32; signal++) {
         (void)sigaction(signal, &usual, NULL);
     }
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_NOFILE, FILES_MAX);
     limit(RLIMIT_FSIZE, FILE_MAX_BYTES);
@@ -226,10 +229,21 @@ _Noreturn static void run_in_layer(const me_keep *keep)
     _exit(0);
 }
 
+static void on_orphaned(int signal)
+{
+    (void)kill(0, SIGKILL); /* the group, this process with it */
+    (void)signal;
+}
+
 _Noreturn void me_keeper_run(const me_keep *keep)
 {
+    const struct sigaction ends_all = {.sa_handler = on_orphaned};
+    sigset_t none;
     (void)setpgid(0, 0);
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    (void)sigaction(SIGUSR1, &ends_all, NULL);
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)prctl(PR_SET_PDEATHSIG, SIGUSR1, 0, 0, 0);
     set_descriptors(keep);
     if (keep->fences.layer) {
         run_in_layer(keep);

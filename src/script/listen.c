@@ -138,10 +138,27 @@ static me_status hear_record(void *self, const char *words, size_t length,
                    h->l->name);
 }
 
+/** Colours and the like go: an escape, a bracket, up to a letter. */
+static void drop_escapes(char *line)
+{
+    char *to = line;
+    while (*line != '\0') {
+        if (line[0] == '\033' && line[1] == '[') {
+            line += 2 + strcspn(line + 2, "ABCDEFGHJKSTfmnsu");
+            line += *line != '\0';
+        } else {
+            *to++ = *line++;
+        }
+    }
+    *to = '\0';
+}
+
 /** The last line that is not blank is what a shell says of its trouble. */
 static void keep_line(hearing *h)
 {
     h->line[h->line_length] = '\0';
+    drop_escapes(h->line);
+    h->line_length = strlen(h->line);
     if (strspn(h->line, " \t\r") < h->line_length) {
         memcpy(h->l->script->last_line, h->line, h->line_length + 1);
         me_text_clean(h->l->script->last_line);
@@ -292,6 +309,24 @@ static bool is_crowd(const hearing *h, unsigned before)
     return strchr(said, ME_KEEP_PATHS) != NULL && processes() > before + CROWD;
 }
 
+/** Has somebody asked memest to stop? It does after it has cleaned up. */
+static bool is_asked_to_stop(void)
+{
+    static const int stops[] = {SIGINT, SIGTERM, SIGHUP};
+    sigset_t pending;
+    bool is_asked = false;
+    if (sigpending(&pending) != 0) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) {
+        struct sigaction what;
+        is_asked = is_asked || (sigismember(&pending, stops[i]) == 1 &&
+                                sigaction(stops[i], NULL, &what) == 0 &&
+                                what.sa_handler != SIG_IGN);
+    }
+    return is_asked;
+}
+
 static me_status hear_all(hearing *h, me_diag *diag)
 {
     const unsigned before = processes();
@@ -304,6 +339,9 @@ static me_status hear_all(hearing *h, me_diag *diag)
             status = me_fail(diag, ME_ERR_CONFIG,
                              "%s was stopped: it took more than %d seconds",
                              h->l->name, h->l->seconds);
+        } else if (is_asked_to_stop()) {
+            status =
+                me_fail(diag, ME_ERR_STOPPED, "%s was interrupted", h->l->name);
         } else if (is_crowd(h, before)) {
             status = me_fail(diag, ME_ERR_CONFIG,
                              "%s was stopped: more than %d processes at once",

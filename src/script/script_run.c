@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -300,7 +301,15 @@ me_status me_script_run(const me_script_order *order, me_diag *diag,
         me_script_destroy(script);
         return me_fail(diag, ME_ERR_NOMEM, "no memory for a script");
     }
+    sigset_t stops;
+    sigset_t before;
+    (void)sigemptyset(&stops);
+    (void)sigaddset(&stops, SIGINT);
+    (void)sigaddset(&stops, SIGTERM);
+    (void)sigaddset(&stops, SIGHUP);
+    (void)sigprocmask(SIG_BLOCK, &stops, &before);
     const me_status status = run(order, script, diag);
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
     if (status != ME_OK) {
         me_script_destroy(script);
         return status;
