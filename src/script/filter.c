@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -201,10 +202,12 @@ static uint32_t fails_with(int error)
 
 enum {
     /** The half of an argument that holds a small number: little-endian. */
-    FIRST_ARGUMENT = offsetof(struct seccomp_data, args)
+    FIRST_ARGUMENT = offsetof(struct seccomp_data, args),
+    SECOND_ARGUMENT = FIRST_ARGUMENT + 8
 };
 
-/** clone() with new namespaces fails; prlimit64() of other processes as well. */
+/** clone() with new namespaces fails; prlimit64() of other processes, and what
+ *  puts characters into a terminal, as well. */
 static void look_into_arguments(filter *f)
 {
     const uint32_t spaces = CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID |
@@ -223,6 +226,14 @@ static void look_into_arguments(filter *f)
     add(f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0));
     answer(f, fails_with(EPERM));
     answer(f, SECCOMP_RET_ALLOW);
+    add(f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_ioctl,
+                                        0, 4));
+    load(f, SECOND_ARGUMENT);
+    add(f,
+        (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCSTI, 1, 0));
+    add(f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCLINUX, 0,
+                                        1));
+    answer(f, fails_with(EPERM));
 }
 
 static void build(filter *f, bool traces_exec)

@@ -56,6 +56,9 @@ static void set_descriptors(const me_keep *keep)
             (void)close(fd);
         }
     }
+#ifdef __NR_close_range
+    (void)syscall(__NR_close_range, 1024, ~0U, 0);
+#endif
     (void)fcntl(keep->said, F_SETFD, FD_CLOEXEC);
 }
 
@@ -239,7 +242,7 @@ _Noreturn void me_keeper_run(const me_keep *keep)
 {
     const struct sigaction ends_all = {.sa_handler = on_orphaned};
     sigset_t none;
-    (void)setpgid(0, 0);
+    (void)setsid(); /* no terminal: nothing can be typed into it */
     (void)sigaction(SIGUSR1, &ends_all, NULL);
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);

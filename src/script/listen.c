@@ -18,7 +18,8 @@
 
 enum {
     CHUNK = 1 << 16,
-    CROWD = 1000 /**< of a machine's processes, all new */
+    CROWD = 1000,   /**< of a machine's processes, all new */
+    PATIENCE = 5000 /**< milliseconds, with the kernel that ends processes */
 };
 
 /** A run as it is heard. */
@@ -215,15 +216,27 @@ static int64_t milliseconds(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/** All at once, whoever was forked meanwhile: nobody can leave the group. */
+/** All at once, whoever was forked meanwhile: nobody can leave the group. Those
+ *  whose parents are gone are ours to wait for, since we are their reaper. */
 static void end_all(const me_listening *l)
 {
+    const struct timespec moment = {.tv_nsec = 2000000};
+    const int64_t end = milliseconds() + PATIENCE;
     siginfo_t info;
     (void)kill(-l->keeper, SIGKILL);
     (void)kill(l->keeper, SIGKILL);
     while (waitid(P_PID, (id_t)l->keeper, &info, WEXITED) < 0 &&
            errno == EINTR) {
     }
+    int left = 0;
+    do {
+        (void)kill(-l->keeper, SIGKILL);
+        info.si_pid = 0;
+        left = waitid(P_PGID, (id_t)l->keeper, &info, WEXITED | WNOHANG);
+        if (left == 0 && info.si_pid == 0) {
+            (void)nanosleep(&moment, NULL);
+        }
+    } while (left == 0 && milliseconds() < end);
 }
 
 /** The keeper's lines: how it ended. */

@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -57,6 +58,13 @@ bool me_layer_leave(void)
            write_file("/proc/self/setgroups", "deny") &&
            write_file("/proc/self/uid_map", users) &&
            write_file("/proc/self/gid_map", groups);
+}
+
+/** A path below another. @return false: it is too long */
+static bool join(char to[PATH_MAX], const char *folder, const char *below)
+{
+    const int n = snprintf(to, PATH_MAX, "%s%s", folder, below);
+    return n > 0 && n < PATH_MAX;
 }
 
 /** `\040` and the like of mountinfo, in place. */
@@ -113,35 +121,37 @@ static bool make_devices(const char *root)
     static const char *const names[] = {"null", "zero", "full", "random",
                                         "urandom"};
     static const char *const links[] = {
-        "fd",     "/proc/self/fd",   "stdin",  "/proc/self/fd/0",
-        "stdout", "/proc/self/fd/1", "stderr", "/proc/self/fd/2"};
+        "/dev/fd",     "/proc/self/fd",   "/dev/stdin",  "/proc/self/fd/0",
+        "/dev/stdout", "/proc/self/fd/1", "/dev/stderr", "/proc/self/fd/2"};
     char path[PATH_MAX];
     char from[64];
-    (void)snprintf(path, sizeof path, "%s/dev", root);
-    bool is_fine = mount("memest", path, "tmpfs", MS_NOSUID | MS_NOEXEC,
+    bool is_fine = join(path, root, "/dev") &&
+                   mount("memest", path, "tmpfs", MS_NOSUID | MS_NOEXEC,
                          "mode=755,size=16m") == 0;
     for (size_t i = 0; is_fine && i < sizeof names / sizeof *names; i++) {
-        (void)snprintf(path, sizeof path, "%s/dev/%s", root, names[i]);
         (void)snprintf(from, sizeof from, "/dev/%s", names[i]);
         const int fd =
-            openat(AT_FDCWD, path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+            !join(path, root, from)
+                ? -1
+                : openat(AT_FDCWD, path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
         is_fine = fd >= 0 && mount(from, path, NULL, MS_BIND, NULL) == 0;
         if (fd >= 0) {
             (void)close(fd);
         }
     }
     for (size_t i = 0; is_fine && i < sizeof links / sizeof *links; i += 2) {
-        (void)snprintf(path, sizeof path, "%s/dev/%s", root, links[i]);
-        is_fine = symlink(links[i + 1], path) == 0;
+        is_fine =
+            join(path, root, links[i]) && symlink(links[i + 1], path) == 0;
     }
-    (void)snprintf(path, sizeof path, "%s/dev/shm", root);
-    return is_fine && mkdir(path, 0777) == 0;
+    return is_fine && join(path, root, "/dev/shm") && mkdir(path, 0777) == 0;
 }
 
 static bool make_processes(const char *root)
 {
     char path[PATH_MAX];
-    (void)snprintf(path, sizeof path, "%s/proc", root);
+    if (!join(path, root, "/proc")) {
+        return false;
+    }
     if (mount("memest", path, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) ==
         0) {
         return read_only(path);
@@ -153,7 +163,9 @@ static bool make_processes(const char *root)
 typedef struct cover {
     const char *layer;
     const char *root;
-    const char *mounts; /**< paths, a NUL behind each, one more at the end */
+    const char *ways[3]; /**< folders that scripts write to, or NULL */
+    bool takes_overlays; /**< false: none is tried, for tests */
+    const char *mounts;  /**< paths, a NUL behind each, one more at the end */
     int n_overlays;
 } cover;
 
@@ -170,6 +182,19 @@ static bool has_mounts(const cover *c, const char *folder)
         }
     }
     return false;
+}
+
+/** Is it such a folder, or does one lie below? */
+static bool is_on_way(const cover *c, const char *folder)
+{
+    const size_t n = strcmp(folder, "/") == 0 ? 0 : strlen(folder);
+    bool is_on = false;
+    for (size_t i = 0; i < sizeof c->ways / sizeof *c->ways; i++) {
+        const char *way = c->ways[i];
+        is_on = is_on || (way != NULL && strncmp(way, folder, n) == 0 &&
+                          (way[n] == '/' || way[n] == '\0'));
+    }
+    return is_on;
 }
 
 static bool cover_folder(cover *c, const char *from, mode_t mode);
@@ -207,10 +232,8 @@ static bool cover_entries(cover *c, const char *from)
         struct stat info;
         const int n = snprintf(path, sizeof path, "%s/%s",
                                strcmp(from, "/") == 0 ? "" : from, e->d_name);
-        const int m = snprintf(to, sizeof to, "%s%s", c->root, path);
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-            n < 0 || m < 0 || (size_t)m >= sizeof to ||
-            lstat(path, &info) != 0) {
+            n < 0 || !join(to, c->root, path) || lstat(path, &info) != 0) {
             continue;
         }
         is_fine = left-- > 0 &&
@@ -227,7 +250,9 @@ static bool cover_entries(cover *c, const char *from)
 static bool cover_folder(cover *c, const char *from, mode_t mode)
 {
     char to[PATH_MAX];
-    (void)snprintf(to, sizeof to, "%s%s", c->root, from);
+    if (!join(to, c->root, from)) {
+        return false;
+    }
     if (strcmp(from, "/") != 0 && mkdir(to, mode & 07777) != 0) {
         return false;
     }
@@ -237,10 +262,17 @@ static bool cover_folder(cover *c, const char *from, mode_t mode)
     if (strcmp(from, "/sys") == 0) {
         return show(from, to);
     }
+    if (strcmp(from, c->ways[0]) == 0) {
+        return true; /* the script's own TMPDIR is empty */
+    }
     if (has_mounts(c, from)) {
         return cover_entries(c, from);
     }
-    return overlay(c->layer, c->n_overlays++, from, to) || show(from, to);
+    if (c->takes_overlays && overlay(c->layer, c->n_overlays++, from, to)) {
+        return true;
+    }
+    /* Lustre and others take none: new files can be made beside old ones. */
+    return is_on_way(c, from) ? cover_entries(c, from) : show(from, to);
 }
 
 /** The fifth words of mountinfo's lines, in place, one behind the other. */
@@ -298,17 +330,24 @@ static bool enter(const char *root)
 static const char *put_over(const me_place *place, me_str *mounts)
 {
     char root[PATH_MAX];
+    char folder[PATH_MAX];
     char size[64];
-    (void)snprintf(root, sizeof root, "%s/root", place->layer);
     (void)snprintf(size, sizeof size, "mode=700,size=%dm,nr_inodes=16k",
                    LAYER_MIB);
-    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+    if (!join(root, place->layer, "/root") ||
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
         mount("memest", place->layer, "tmpfs", MS_NOSUID | MS_NODEV, size) !=
             0 ||
         mkdir(root, 0755) != 0 || mount(root, root, NULL, MS_BIND, NULL) != 0) {
         return "a file system in memory";
     }
-    cover c = {.layer = place->layer, .root = root, .mounts = mounts->text};
+    const char *without = getenv("MEMEST_SCRIPT_WITHOUT");
+    cover c = {
+        .layer = place->layer,
+        .root = root,
+        .ways = {place->tmp, getenv("HOME"), getcwd(folder, sizeof folder)},
+        .takes_overlays = without == NULL || strstr(without, "overlay") == NULL,
+        .mounts = mounts->text};
     keep_paths(mounts->text);
     if (!cover_folder(&c, "/", 0755)) {
         return "an overlay";

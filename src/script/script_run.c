@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 enum {
@@ -200,7 +201,6 @@ static me_status run_keeper(const me_script_order *order, me_keep *keep,
         close_pipe(p.said);
         return status;
     }
-    (void)setpgid(l->keeper, l->keeper);
     (void)close(p.records[1]);
     (void)close(p.output[1]);
     (void)close(p.said[1]);
@@ -308,7 +308,11 @@ me_status me_script_run(const me_script_order *order, me_diag *diag,
     (void)sigaddset(&stops, SIGTERM);
     (void)sigaddset(&stops, SIGHUP);
     (void)sigprocmask(SIG_BLOCK, &stops, &before);
+    int was_reaper = 0;
+    (void)prctl(PR_GET_CHILD_SUBREAPER, &was_reaper, 0, 0, 0);
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     const me_status status = run(order, script, diag);
+    (void)prctl(PR_SET_CHILD_SUBREAPER, was_reaper, 0, 0, 0);
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     if (status != ME_OK) {
         me_script_destroy(script);

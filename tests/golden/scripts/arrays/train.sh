@@ -14,6 +14,9 @@ GLOBAL=$((WORLD / TP * MICRO * 4))
 OUT=$PWD/runs/$(date +%Y%m%d)-tp${TP}
 
 module load cuda
+readarray -t HOSTS < <(seq -f 'node%g' "$NUM_NODES")
+NUM_NODES=${#HOSTS[@]}
+echo "on ${HOSTS[*]}" > /dev/stderr
 rm -rf "$OUT"
 mkdir -p "$OUT"/{logs,checkpoints}
 
