@@ -266,6 +266,10 @@ static me_status replay_ordered(replay r, FILE *file,
     me_replay_calls calls = {0};
     me_search_result found = {0};
     me_status status = me_replay_calls_read(file, r.name, &calls);
+    if (status == ME_OK && calls.is_too_long) {
+        found.verdict = ME_SEARCH_GIVEN_UP;
+        r.order = &found;
+    }
     if (status == ME_OK && calls.n_calls > 0) {
         status = me_replay_search(&r.options->pool, &calls,
                                   r.options->max_search_steps, &found);

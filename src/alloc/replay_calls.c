@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 
 enum {
-    MAX_CALLS = 1 << 22
+    MAX_CALLS = 1 << 20 /* some 100 MiB */
 };
 
 bool me_replay_is_call(const me_stream_event *event)
@@ -39,6 +39,7 @@ static me_status add(me_replay_calls *calls, me_id_map *ids,
         return ME_ERR_NOMEM;
     }
     calls->calls = grown;
+    calls->n_allocs += event->kind == ME_STREAM_ALLOC ? 1 : 0;
     grown[calls->n_calls++] = call;
     return ME_OK;
 }
@@ -52,22 +53,26 @@ me_status me_replay_calls_read(FILE *file, const char *name,
     me_id_map ids = {0};
     me_status status = me_stream_create(file, name, -1, &ignored, &stream);
     bool is_usable = status == ME_OK && !me_stream_is_snapshot(stream);
+    bool is_too_long = false;
     me_stream_event event = {0};
     while (status == ME_OK && is_usable) {
         status = me_stream_next(stream, &ignored, &event);
         if (status != ME_OK || event.kind == ME_STREAM_END) {
             break;
         }
-        is_usable = !event.has_no_addresses && calls_out->n_calls < MAX_CALLS;
+        is_too_long = calls_out->n_calls == MAX_CALLS;
+        is_usable = !event.has_no_addresses && !is_too_long;
         if (is_usable && me_replay_is_call(&event)) {
             status = add(calls_out, &ids, &event);
         }
     }
     me_id_map_fini(&ids);
     me_stream_destroy(stream);
+    is_usable = is_usable && calls_out->n_allocs > calls_out->n_ids;
     if (status == ME_ERR_NOMEM || !is_usable) {
         me_replay_calls_fini(calls_out);
     }
+    calls_out->is_too_long = is_too_long;
     return status == ME_ERR_NOMEM ? status : ME_OK;
 }
 

@@ -24,16 +24,19 @@ typedef struct me_replay_calls {
     me_replay_call *calls; /**< owned */
     uint32_t n_calls;
     uint32_t n_ids;
+    uint32_t n_allocs;
     uint32_t capacity;
+    bool is_too_long; /**< to be held: there are none */
 } me_replay_calls;
 
 /**
  * Read a recording to its end, or up to a mistake in it, which whoever replays
  * it will report. Local.
  *
- * @param calls_out  all zero if ids are no addresses (a file of memest's own),
- *                   if it is a snapshot, or if it is too long to be held; to
- *                   be given back with me_replay_calls_fini()
+ * @param calls_out  without calls if ids are no addresses (a file of memest's
+ *                   own, or none comes back), if it is a snapshot, or if it is
+ *                   too long to be held; to be given back with
+ *                   me_replay_calls_fini()
  * @return ME_OK or ME_ERR_NOMEM
  */
 me_status me_replay_calls_read(FILE *file, const char *name,

@@ -7,43 +7,9 @@
 #include <string.h>
 
 enum {
-    CHECKPOINT_CALLS = 64,
-    MAX_JUMPS = 128,  /* back, without getting any further */
-    JUMP_STEPS = 1000 /* what going back costs, in calls */
+    MAX_JUMPS = 128, /* back, without getting any further */
+    RETURNED_PER_RELEASE = 32
 };
-
-/* An id is at an address from now on; 0: nobody knows where. */
-static void set_place(me_search *s, uint32_t id, uint64_t address)
-{
-    uint64_t *place = &s->places[id];
-    if (*place != 0) {
-        me_id_map_remove(
-            &s->owned,
-            me_id_map_find(&s->owned, (const char *)place, sizeof *place));
-    }
-    *place = address;
-    bool is_new = false;
-    me_id_value *value = NULL;
-    if (address != 0 &&
-        me_id_map_add(&s->owned, (const char *)place, sizeof *place, &is_new,
-                      &value) != ME_OK) {
-        *place = 0;
-        s->is_lost = true;
-    }
-}
-
-static void move_id(me_search *s, uint32_t id, uint64_t address)
-{
-    move *grown = me_grow(s->moves, s->n_moves, &s->move_capacity,
-                          sizeof *grown, "alloc.moves");
-    if (grown == NULL) {
-        s->is_lost = true;
-        return;
-    }
-    s->moves = grown;
-    grown[s->n_moves++] = (move){id, s->places[id]};
-    set_place(s, id, address);
-}
 
 static void add_segment(me_search *s, uint64_t address)
 {
@@ -69,9 +35,10 @@ static void drop_segment(me_search *s, uint64_t address, uint64_t bytes)
         }
     }
     s->n_segments = kept;
+    s->result->n_steps += s->calls->n_ids / 16;
     for (uint32_t id = 0; id < s->calls->n_ids; id++) {
         if (s->places[id] >= address && s->places[id] - address < bytes) {
-            move_id(s, id, 0);
+            me_search_move_id(s, id, 0);
         }
     }
 }
@@ -99,6 +66,7 @@ static me_status do_alloc(me_search *s, const me_replay_call *call)
     const me_status status =
         me_pool_alloc(s->pool, call->bytes, call->stream, &l->block);
     l->is_live = true;
+    s->n_lives++;
     if (status != ME_OK || s->given == 0 || s->is_conflict || s->is_full) {
         return status;
     }
@@ -108,7 +76,9 @@ static me_status do_alloc(me_search *s, const me_replay_call *call)
     } else if (s->expected == 0 && me_search_is_owned(s, s->given)) {
         me_search_blame(s, s->given);
     } else if (s->expected == 0) {
-        move_id(s, call->id, s->given);
+        me_search_move_id(s, call->id, s->given);
+    } else {
+        s->n_returned++;
     }
     return ME_OK;
 }
@@ -133,6 +103,7 @@ static me_status do_free(me_search *s, const me_replay_call *call)
         me_pool_free(s->pool, l->block);
     }
     *l = (live){0};
+    s->n_lives--;
     return ME_OK;
 }
 
@@ -163,91 +134,6 @@ static me_status do_call(me_search *s)
     return call->kind == ME_STREAM_ALLOC ? do_alloc(s, call) : do_free(s, call);
 }
 
-static void drop_checkpoint(checkpoint *c)
-{
-    me_pool_destroy(c->pool);
-    me_free(c->lives);
-    me_free(c->segments);
-    *c = (checkpoint){0};
-}
-
-/* Every second one goes; the first one stays. */
-static void thin_out(me_search *s)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < s->n_checkpoints; i++) {
-        if (i % 2 == 0) {
-            s->checkpoints[n++] = s->checkpoints[i];
-        } else {
-            drop_checkpoint(&s->checkpoints[i]);
-        }
-    }
-    s->n_checkpoints = n;
-}
-
-static me_status keep_checkpoint(me_search *s)
-{
-    if (s->n_checkpoints == MAX_CHECKPOINTS) {
-        thin_out(s);
-    }
-    checkpoint c = {
-        .call = s->call,
-        .n_made = s->n_made,
-        .n_rules = me_order_count(s->order),
-        .n_moves = s->n_moves,
-        .n_chosen = s->n_chosen,
-        .n_segments = s->n_segments,
-        .n_numbers = s->n_numbers,
-        .n_pending = s->n_pending,
-        .quiet_call = s->quiet_call,
-        .quiet_chosen = s->quiet_chosen,
-        .lives = me_alloc(s->calls->n_ids, sizeof *c.lives, "alloc.lives"),
-        .segments =
-            me_alloc(s->n_segments, sizeof *c.segments, "alloc.segments"),
-    };
-    const me_status status = me_pool_clone(s->pool, &c.pool);
-    if (status != ME_OK || c.lives == NULL || c.segments == NULL) {
-        drop_checkpoint(&c);
-        return ME_ERR_NOMEM;
-    }
-    memcpy(c.lives, s->lives, s->calls->n_ids * sizeof *c.lives);
-    memcpy(c.segments, s->segments, s->n_segments * sizeof *c.segments);
-    s->checkpoints[s->n_checkpoints++] = c;
-    return ME_OK;
-}
-
-/* The state of the last checkpoint at or before a call. */
-static me_status go_back(me_search *s, uint32_t call)
-{
-    while (s->checkpoints[s->n_checkpoints - 1].call > call) {
-        drop_checkpoint(&s->checkpoints[--s->n_checkpoints]);
-    }
-    const checkpoint *c = &s->checkpoints[s->n_checkpoints - 1];
-    me_pool *pool = NULL;
-    if (me_pool_clone(c->pool, &pool) != ME_OK) {
-        return ME_ERR_NOMEM;
-    }
-    me_pool_destroy(s->pool);
-    s->pool = pool;
-    memcpy(s->lives, c->lives, s->calls->n_ids * sizeof *s->lives);
-    memcpy(s->segments, c->segments, c->n_segments * sizeof *s->segments);
-    while (s->n_moves > c->n_moves) {
-        const move *m = &s->moves[--s->n_moves];
-        set_place(s, m->id, m->before);
-    }
-    me_order_forget(s->order, c->n_rules);
-    s->n_segments = c->n_segments;
-    s->n_numbers = c->n_numbers;
-    s->n_made = c->n_made;
-    s->n_chosen = c->n_chosen;
-    s->n_pending = c->n_pending;
-    s->quiet_call = c->quiet_call;
-    s->quiet_chosen = c->quiet_chosen;
-    s->call = c->call;
-    s->result->n_steps += JUMP_STEPS;
-    return ME_OK;
-}
-
 /* What agrees with the most calls so far. */
 static me_status keep_best(me_search *s)
 {
@@ -276,7 +162,7 @@ static me_status begin_anew(me_search *s)
     me_search_drop_decisions(s, 0);
     s->n_jumps = 0;
     s->blame = (decision_set){0};
-    return go_back(s, 0);
+    return me_search_go_back(s, 0);
 }
 
 /* No choices agree with the call behind the best ones: cached segments must have
@@ -296,12 +182,17 @@ static me_status release(me_search *s)
     return begin_anew(s);
 }
 
-/* Segments that went back explain a recording only if all of it agrees. */
+/* Segments that went back explain a recording only if all of it agrees, and
+ * enough of it that it cannot be by chance. */
 static void end_with(me_search *s, me_search_verdict verdict)
 {
     me_search_result *result = s->result;
-    result->verdict = verdict;
-    if (verdict != ME_SEARCH_AGREES && result->n_released > 0) {
+    const bool is_chance =
+        s->n_returned < (uint64_t)RETURNED_PER_RELEASE * result->n_released;
+    result->verdict = verdict == ME_SEARCH_AGREES && is_chance
+                          ? ME_SEARCH_CONTRADICTS
+                          : verdict;
+    if (result->verdict != ME_SEARCH_AGREES && result->n_released > 0) {
         result->n_released = 0;
         result->n_chosen = s->sure_chosen;
         result->n_calls = s->sure_calls;
@@ -330,7 +221,7 @@ static me_status resolve(me_search *s, bool *is_ended)
     s->is_conflict = false;
     if ((s->is_thorough || s->n_jumps < MAX_JUMPS) &&
         (me_search_decide_anew(s) || me_search_decide_last(s))) {
-        return go_back(s, s->decisions[s->n_decisions - 1].call);
+        return me_search_go_back(s, s->decisions[s->n_decisions - 1].call);
     }
     if (!s->is_thorough && s->released_at < result->n_calls &&
         result->n_released < ME_SEARCH_MAX_RELEASED) {
@@ -348,10 +239,8 @@ static me_status resolve(me_search *s, bool *is_ended)
 static me_status step(me_search *s, uint64_t max_steps, bool *is_ended)
 {
     me_status status = ME_OK;
-    if (s->n_checkpoints == 0 ||
-        s->call >=
-            s->checkpoints[s->n_checkpoints - 1].call + CHECKPOINT_CALLS) {
-        status = keep_checkpoint(s);
+    if (me_search_is_checkpoint_due(s)) {
+        status = me_search_keep_checkpoint(s);
     }
     if (status == ME_OK) {
         status = do_call(s);
@@ -426,9 +315,7 @@ static void end(me_search *s)
     if (s->decisions != NULL) {
         me_search_drop_decisions(s, 0);
     }
-    for (uint32_t i = 0; i < s->n_checkpoints; i++) {
-        drop_checkpoint(&s->checkpoints[i]);
-    }
+    me_search_drop_checkpoints(s);
     me_id_map_fini(&s->owned);
     me_order_destroy(s->order);
     me_pool_destroy(s->pool);

@@ -16,7 +16,7 @@ enum {
     MAX_SEGMENTS = 4096,
     MAX_DECISIONS = 4096,
     MAX_EQUAL = 256, /* as the pool shows at most */
-    MAX_CHECKPOINTS = 64,
+    MOST_CHECKPOINTS = 64,
     WORD_BITS = 64
 };
 
@@ -28,6 +28,7 @@ typedef struct segment {
 
 /** The block of an id. */
 typedef struct live {
+    uint32_t id;
     me_pool_block block;
     uint32_t epoch; /**< of its free, once requested */
     bool is_live;
@@ -61,13 +62,15 @@ typedef struct checkpoint {
     uint32_t n_rules;
     uint32_t n_moves;
     uint32_t n_chosen;
+    uint32_t n_returned;
     uint32_t n_segments;
     uint32_t n_numbers;
+    uint32_t n_lives;
     uint32_t n_pending;
     uint32_t quiet_call;
     uint32_t quiet_chosen;
     me_pool *pool;     /**< owned, as what follows */
-    live *lives;       /**< of each id */
+    live *lives;       /**< of live ids */
     segment *segments; /**< by address */
 } checkpoint;
 
@@ -91,11 +94,13 @@ typedef struct me_search {
     uint16_t *chosen;
     uint32_t n_chosen;
     uint32_t chosen_capacity;
+    uint32_t n_returned; /**< ids that came back where they had been */
     uint32_t n_fixed; /**< choices that are no longer in question: those of the
                          result so far */
-    checkpoint checkpoints[MAX_CHECKPOINTS];
+    checkpoint checkpoints[MOST_CHECKPOINTS];
     uint32_t n_checkpoints;
     uint32_t call;       /**< at hand */
+    uint32_t n_lives;    /**< ids that have a block */
     uint32_t n_pending;  /**< frees that were requested and did not complete */
     uint32_t quiet_call; /**< the last one before which there were none */
     uint32_t quiet_chosen;    /**< choices up to it */
@@ -138,5 +143,20 @@ bool me_search_decide_last(me_search *s);
 
 /** Only the first @p n decisions stay. */
 void me_search_drop_decisions(me_search *s, uint32_t n);
+
+/** An id is at this address from now on; 0: nobody knows where. */
+void me_search_move_id(me_search *s, uint32_t id, uint64_t address);
+
+/** Whether it is time to keep the state before the call at hand. */
+bool me_search_is_checkpoint_due(const me_search *s);
+
+/** Keep it. */
+me_status me_search_keep_checkpoint(me_search *s) ME_MUST_CHECK;
+
+/** The state of the last checkpoint at or before a call. */
+me_status me_search_go_back(me_search *s, uint32_t call) ME_MUST_CHECK;
+
+/** Give all checkpoints back. */
+void me_search_drop_checkpoints(me_search *s);
 
 #endif /* MEMEST_ALLOC_REPLAY_SEARCH_INTERNAL_H */

@@ -11,7 +11,9 @@
 
 enum {
     ENOUGH = 100000,
-    FEW = 100 /* not enough to go back once */
+    FEW = 100, /* not enough to go back once */
+    MANY = 20000,
+    TOO_MANY = 1 << 20
 };
 
 #define ALLOC(bytes, id) "alloc\t" bytes "\t" id "\t0\n"
@@ -72,6 +74,11 @@ enum {
     ALLOC(MIB_12, "x")                                                         \
     FREE("x")                                                                  \
     ALLOC(MIB_12, "y")
+
+/* An id that comes back 8 and 40 times. */
+#define RETURN     ALLOC("512", "r") FREE("r")
+#define RETURNS_8  RETURN RETURN RETURN RETURN RETURN RETURN RETURN RETURN
+#define RETURNS_40 RETURNS_8 RETURNS_8 RETURNS_8 RETURNS_8 RETURNS_8
 
 enum {
     CHOICE_C = 4, /* behind those of the four that came back */
@@ -139,7 +146,7 @@ static void test_search__says_that_the_bound_was_reached(void **state)
 static void test_search__infers_that_the_cache_was_emptied(void **state)
 {
     (void)state;
-    me_search_result r = search(EMPTIED, ENOUGH);
+    me_search_result r = search(EMPTIED RETURNS_40, ENOUGH);
     assert_int_equal(r.verdict, ME_SEARCH_AGREES);
     assert_int_equal(r.n_released, 1);
     assert_int_equal(r.released[0], 7);
@@ -151,10 +158,21 @@ static void
 test_search__empties_the_cache_while_no_free_is_pending(void **state)
 {
     (void)state;
-    me_search_result r = search(EMPTIED_BY_A_FREE, ENOUGH);
+    me_search_result r = search(EMPTIED_BY_A_FREE RETURNS_40, ENOUGH);
     assert_int_equal(r.verdict, ME_SEARCH_AGREES);
     assert_int_equal(r.n_released, 1);
     assert_int_equal(r.released[0], 4);
+    me_search_result_fini(&r);
+}
+
+/* Too little comes back to say that ids are addresses. */
+static void test_search__infers_nothing_from_a_few_ids(void **state)
+{
+    (void)state;
+    me_search_result r = search(EMPTIED RETURNS_8, ENOUGH);
+    assert_int_equal(r.verdict, ME_SEARCH_CONTRADICTS);
+    assert_int_equal(r.n_calls, 7);
+    assert_int_equal(r.n_released, 0);
     me_search_result_fini(&r);
 }
 
@@ -196,6 +214,17 @@ static void expect(const char *text, me_replay_format format,
     me_str_fini(&said);
 }
 
+/* Ids that never come back are names of blocks. */
+static void test_report__takes_names_for_names(void **state)
+{
+    (void)state;
+    static const char names[] = ALLOC(MIB_32, "1") FREE("1") ALLOC(MIB_32, "2")
+        FREE("2") ALLOC(MIB_32, "3") FREE("3");
+    expect(names, ME_REPLAY_JSON, ENOUGH, "\"segment_order\": \"modelled\"");
+    expect(names, ME_REPLAY_JSON, ENOUGH,
+           "\"reserved\": {\"current\": 33554432, \"peak\": 33554432}");
+}
+
 static void test_report__says_what_the_search_found(void **state)
 {
     (void)state;
@@ -209,13 +238,64 @@ static void test_report__says_what_the_search_found(void **state)
            "up to line 24, where the search for one was given up\n");
     expect(right, ME_REPLAY_JSON, FEW,
            "\"segment_order\": \"given up\",\n  \"segment_order_to_line\": 24");
-    expect(EMPTIED, ME_REPLAY_TEXT, ENOUGH,
+    expect(EMPTIED RETURNS_40, ME_REPLAY_TEXT, ENOUGH,
            "cached segments went back, as by empty_cache(); ids show it by "
            "line 9\n");
-    expect(EMPTIED, ME_REPLAY_JSON, ENOUGH,
+    expect(EMPTIED RETURNS_40, ME_REPLAY_JSON, ENOUGH,
            "\"empty_cache_inferred_by_lines\": [9]");
-    expect(EMPTIED, ME_REPLAY_JSON, ENOUGH,
+    expect(EMPTIED RETURNS_40, ME_REPLAY_JSON, ENOUGH,
            "\"reserved\": {\"current\": 69206016, \"peak\": 69206016}");
+}
+
+/* It would have to be held to be searched. */
+static void test_report__says_that_a_recording_is_too_long(void **state)
+{
+    (void)state;
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    for (uint32_t i = 0; i < TOO_MANY / 3 + 1; i++) {
+        (void)fprintf(file, ALLOC("512", "%u") FREE("%u"), i % 7, i % 7, i % 7);
+    }
+    me_replay_options options = me_replay_options_default();
+    options.format = ME_REPLAY_TEXT;
+    me_str said = {0};
+    assert_int_equal(me_replay_file(&options, file, "test", NULL, NULL, &said),
+                     ME_OK);
+    assert_non_null(strstr(me_str_text(&said),
+                           "up to line 1, where the search for one was given "
+                           "up\n"));
+    me_str_fini(&said);
+    (void)fclose(file);
+}
+
+/* Of many ids, in more calls than there are checkpoints for. */
+static void test_search__goes_back_in_a_long_recording(void **state)
+{
+    (void)state;
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    (void)fputs(EQUAL_RESTS, file);
+    for (uint32_t i = 0; i < MANY; i++) {
+        (void)fprintf(file, ALLOC("512", "x%u"), i);
+    }
+    for (uint32_t i = 0; i < MANY; i++) {
+        (void)fprintf(file, FREE("x%u"), i, i);
+    }
+    (void)fputs(C_WAS_WITH_A, file);
+    rewind(file);
+    me_replay_calls calls = {0};
+    assert_int_equal(me_replay_calls_read(file, "test", &calls), ME_OK);
+    (void)fclose(file);
+    const me_replay_options options = me_replay_options_default();
+    me_search_result r;
+    assert_int_equal(
+        me_replay_search(&options.pool, &calls, options.max_search_steps, &r),
+        ME_OK);
+    assert_int_equal(r.verdict, ME_SEARCH_AGREES);
+    assert_int_equal(r.n_calls, N_CALLS + 3 * MANY);
+    assert_int_equal(r.chosen[CHOICE_C], 1);
+    me_search_result_fini(&r);
+    me_replay_calls_fini(&calls);
 }
 
 static void test_search__survives_missing_memory(void **state)
@@ -299,8 +379,12 @@ int main(void)
         cmocka_unit_test(test_search__infers_that_the_cache_was_emptied),
         cmocka_unit_test(
             test_search__empties_the_cache_while_no_free_is_pending),
+        cmocka_unit_test(test_search__infers_nothing_from_a_few_ids),
+        cmocka_unit_test(test_report__takes_names_for_names),
         cmocka_unit_test(test_search__says_where_nothing_agrees),
         cmocka_unit_test(test_report__says_what_the_search_found),
+        cmocka_unit_test(test_report__says_that_a_recording_is_too_long),
+        cmocka_unit_test(test_search__goes_back_in_a_long_recording),
         cmocka_unit_test(test_search__survives_missing_memory),
         cmocka_unit_test(test_order__follows_chains_and_explains_them),
         cmocka_unit_test(test_pool_clone__goes_on_apart),
