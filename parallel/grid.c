@@ -141,6 +141,14 @@ static me_status check_sizes(const me_grid_sizes *sizes, me_diag *diag)
                        "expert tensor parallel size = %d must be at least 1",
                        sizes->expert_tensor);
     }
+    if (sizes->context_heads < 0 ||
+        (sizes->context_heads > 0 &&
+         sizes->context % sizes->context_heads != 0)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "context size %d is not a multiple of the %d ranks that "
+                       "share heads",
+                       sizes->context, sizes->context_heads);
+    }
     return ME_OK;
 }
 
@@ -197,14 +205,6 @@ static me_status derive_extents(const me_grid_sizes *sizes, me_diag *diag,
                        "%d instances of the distributed optimizer do not "
                        "divide data size %d and expert data size %d",
                        n, dp, edp);
-    }
-    if (sizes->context_heads < 0 ||
-        (sizes->context_heads > 0 &&
-         sizes->context % sizes->context_heads != 0)) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "context size %d is not a multiple of the %d ranks that "
-                       "share heads",
-                       sizes->context, sizes->context_heads);
     }
     if (n > 1 && sizes->data_replicate > 1) {
         return me_fail(diag, ME_ERR_CONFIG,

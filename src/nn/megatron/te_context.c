@@ -66,9 +66,19 @@ static me_tensor *(*const ways[])(me_nn *nn, me_tensor *const qkv[3]) = {
     [ME_CP_COMM_A2A_P2P] = me_te_context_ring,
 };
 
+me_cp_comm_type me_te_context_way(const me_nn *nn)
+{
+    const me_cp_comm_type type = nn->config->parallel.cp_comm_type;
+    if (type != ME_CP_COMM_A2A_P2P) {
+        return type;
+    }
+    return nn->comm->size[ME_GROUP_CONTEXT_HEADS] == 1  ? ME_CP_COMM_P2P
+           : nn->comm->size[ME_GROUP_CONTEXT_RING] == 1 ? ME_CP_COMM_A2A
+                                                        : type;
+}
+
 me_tensor *me_te_context_attention(me_nn *nn, me_tensor *const qkv[3])
 {
-    return me_engine_is_ok(nn->e)
-               ? ways[nn->config->parallel.cp_comm_type](nn, qkv)
-               : me_none(nn->e);
+    return me_engine_is_ok(nn->e) ? ways[me_te_context_way(nn)](nn, qkv)
+                                  : me_none(nn->e);
 }

@@ -25,6 +25,9 @@
  */
 me_tensor *me_te_context_attention(me_nn *nn, me_tensor *const qkv[3]);
 
+/** The way of these ranks: of a hierarchy with one level alone that level's. */
+me_cp_comm_type me_te_context_way(const me_nn *nn);
+
 /** @name One function a way
  *  @{ */
 /** AttnFuncWithCPAndKVP2P: keys and values go round; with a hierarchy, heads are dealt

@@ -28,8 +28,7 @@ typedef struct ring {
 
 static ring ring_of(me_nn *nn)
 {
-    const bool is_hierarchical =
-        nn->config->parallel.cp_comm_type == ME_CP_COMM_A2A_P2P;
+    const bool is_hierarchical = me_te_context_way(nn) == ME_CP_COMM_A2A_P2P;
     const me_group_kind group =
         is_hierarchical ? ME_GROUP_CONTEXT_RING : ME_GROUP_CONTEXT;
     return (ring){
@@ -89,13 +88,12 @@ static void go_round(const ring *r, me_dtype dtype, uint64_t count,
         me_communicate_group(e, comm, false);
     }
     const uint64_t bytes = me_size_mul(count, me_dtype_bytes(dtype));
-    me_launch_tell(e,
-                   (me_launch){.kind = ME_LAUNCH_COLLECTIVE,
-                               .collective = ME_COLLECTIVE_ALL_GATHER,
-                               .group = (uint8_t)r->group,
-                               .is_async = true,
-                               .bytes = me_size_mul(bytes, (uint64_t)r->size) /
-                                        (uint64_t)(r->size - 1)});
+    const uint64_t others = me_max_u64(1, (uint64_t)r->size - 1);
+    me_launch_tell(e, (me_launch){.kind = ME_LAUNCH_COLLECTIVE,
+                                  .collective = ME_COLLECTIVE_ALL_GATHER,
+                                  .group = (uint8_t)r->group,
+                                  .is_async = true,
+                                  .bytes = me_size_add(bytes, bytes / others)});
 }
 
 /** The first rows of @p x, all or half of them. */

@@ -65,23 +65,24 @@ void me_te_exchange(me_nn *nn, me_group_kind group, me_te_exchange_way way,
         return;
     }
     const uint64_t ranks = (uint64_t)nn->comm->size[group];
-    me_te_chunk_ids(nn, way == ME_TE_TO_HEADS, ranks);
+    const bool is_to_heads = way == ME_TE_TO_HEADS;
+    me_te_chunk_ids(nn, is_to_heads, ranks);
     const me_frame frame = me_enter(e);
-    me_tensor *sent[ME_TE_EXCHANGED];
-    me_tensor *arrived[ME_TE_EXCHANGED];
-    me_tensor *made[ME_TE_EXCHANGED];
+    me_tensor *sent[ME_TE_EXCHANGED] = {NULL};
+    me_tensor *arrived[ME_TE_EXCHANGED] = {NULL};
+    me_tensor *made[ME_TE_EXCHANGED] = {NULL};
     for (uint32_t i = 0; i < count + 2; i++) {
         if (i > 0 && i < count + 1) {
             arrived[i - 1] = send(nn, group, sent[i - 1]);
         }
-        if (way == ME_TE_TO_ROWS && i < count) {
+        if (!is_to_heads && i < count) {
             sent[i] = copy(e, "a2a_input", tensors[i], tensors[i]->shape);
         }
         if (i > 1) {
             made[i - 2] = put_in_order(
                 e, arrived[i - 2], exchanged_shape(tensors[i - 2], way, ranks));
         }
-        if (way == ME_TE_TO_HEADS && i < count) {
+        if (is_to_heads && i < count) {
             sent[i] = copy(e, "a2a_input", tensors[i], tensors[i]->shape);
         }
     }

@@ -74,6 +74,31 @@ static void test_context__gather(void **state)
     test_model_fini(&m);
 }
 
+/* A hierarchy whose one level is one rank has the other level alone. */
+static void test_context__one_level(void **state)
+{
+    (void)state;
+
+    static const struct {
+        int32_t heads, ring;
+        me_cp_comm_type way;
+    } cases[] = {
+        {2, 1, ME_CP_COMM_A2A},
+        {1, 2, ME_CP_COMM_P2P},
+        {2, 2, ME_CP_COMM_A2A_P2P},
+    };
+
+    test_model m;
+    test_model_init(&m, 1);
+    m.config.parallel.cp_comm_type = ME_CP_COMM_A2A_P2P;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        m.comm.size[ME_GROUP_CONTEXT_HEADS] = cases[i].heads;
+        m.comm.size[ME_GROUP_CONTEXT_RING] = cases[i].ring;
+        assert_int_equal(me_te_context_way(&m.nn), cases[i].way);
+    }
+    test_model_fini(&m);
+}
+
 /* Of two samples flash-attn takes the rows of the first before those of the second:
  * queries of 60 bytes, keys and values of 20, output of 60, each once more. */
 static void test_context__flash_attn_turns_samples(void **state)
@@ -99,6 +124,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_context__ring_of_three),
         cmocka_unit_test(test_context__gather),
+        cmocka_unit_test(test_context__one_level),
         cmocka_unit_test(test_context__flash_attn_turns_samples),
     };
     return cmocka_run_group_tests_name("te_context", tests, NULL, NULL);
