@@ -37,8 +37,8 @@ typedef struct me_tensors {
 typedef struct me_cost {
     uint8_t kernel; /**< me_kernel_class; one of element-wise kernels that makes
                          another type of its widest argument is a cast */
-    uint8_t flops;  /**< for each element of its first argument or its result,
-                         whichever has more */
+    uint8_t flops;  /**< for each element of its result, or of a first argument
+                         that is read and has more */
     uint8_t reads;  /**< so many of its arguments, from the first, each once */
     uint8_t passes; /**< over its result: 1 where it is written once */
 } me_cost;
