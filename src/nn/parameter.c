@@ -33,7 +33,7 @@ void me_parameter_to_device(me_nn *nn, me_parameter *parameter, me_dtype dtype)
     parameter->tensor = device_tensor(nn, parameter, dtype);
     if (me_engine_is_ok(nn->e)) {
         parameter->tensor->requires_grad = true;
-        parameter->tensor->layout = parameter->layout;
+        parameter->tensor->kind = parameter->kind;
         parameter->tensor->parameter = parameter;
     }
 }

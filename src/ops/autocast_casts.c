@@ -31,8 +31,7 @@ static me_tensor *cast_to(me_engine *e, me_tensor *x, me_dtype dtype)
 {
     me_tensor *cast = x->dtype == (uint8_t)dtype ? x : me_cast(e, x, dtype);
     if (me_engine_is_ok(e)) {
-        cast->layout = x->layout;
-        cast->whole_extent = x->whole_extent;
+        cast->kind = x->kind;
     }
     return cast;
 }

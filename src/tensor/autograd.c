@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "tensor/engine_private.h"
+#include "tensor/kind.h"
 #include "tensor/region.h"
 #include "tensor/tensor.h"
 
@@ -172,7 +173,7 @@ static me_node *accumulator(me_engine *e, me_tensor *leaf)
     me_node *node = new_node(e, &accumulate_grad_op, SEQUENCE_LEAF);
     if (node != NULL) {
         node->variable = me_retain(leaf);
-        node->is_dtensor = leaf->layout != 0;
+        node->is_dtensor = me_is_distributed(leaf);
         leaf->accumulator = node;
         set_output(node, leaf);
         me_tell_device_query(e, leaf); /* AccumulateGrad's InputMetadata */
@@ -234,7 +235,7 @@ static void set_edges(me_engine *e, me_node *node, uint32_t n_inputs,
         if (x == NULL || !x->requires_grad) {
             continue;
         }
-        node->is_dtensor = node->is_dtensor || x->layout != 0;
+        node->is_dtensor = node->is_dtensor || me_is_distributed(x);
         if (x->grad_fn != NULL) {
             x->grad_fn->refs++;
             node->edges[i] = (me_edge){x->grad_fn, x->output_nr};

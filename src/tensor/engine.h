@@ -34,6 +34,7 @@
 typedef struct me_engine me_engine;
 typedef struct me_tensor me_tensor;
 typedef struct me_node me_node;
+typedef struct me_kind me_kind;
 
 /** A block of simulated device memory; views of it share it. */
 typedef struct me_storage {
@@ -63,15 +64,13 @@ struct me_tensor {
     uint8_t dtype;     /**< me_dtype */
     uint8_t output_nr; /**< which output of grad_fn it is */
     bool requires_grad;
-    bool is_view;   /**< PyTorch's `_base is not None` */
-    bool is_inner;  /**< no leaf in PyTorch, though nothing here made
+    bool is_view;         /**< PyTorch's `_base is not None` */
+    bool is_inner;        /**< no leaf in PyTorch, though nothing here made
                                 it: what a checkpoint that runs again unpacks */
-    uint8_t layout; /**< of a DTensor (nn/torch/dtensor.h); 0: it is none */
-    uint64_t whole_extent; /**< of a DTensor whose ranks do not divide the
-                                dimension it is cut along: all of it; else 0 */
-    me_node *grad_fn;      /**< owned; NULL for a leaf */
-    me_node *accumulator;  /**< borrowed: the leaf's AccumulateGrad, if alive */
-    me_tensor *grad;       /**< owned; of a leaf */
+    const me_kind *kind;  /**< NULL: a plain tensor; see kind.h */
+    me_node *grad_fn;     /**< owned; NULL for a leaf */
+    me_node *accumulator; /**< borrowed: the leaf's AccumulateGrad, if alive */
+    me_tensor *grad;      /**< owned; of a leaf */
     struct me_parameter *parameter; /**< borrowed; NULL if it is none */
     uint32_t version; /**< of what is saved: its storage's at that time */
     me_shape shape;   /**< from here on not cleared when made */

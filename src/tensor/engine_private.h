@@ -75,6 +75,9 @@ struct me_node_hook {
     uint32_t number;
 };
 
+/** A kind, kept once; see kind.c. */
+typedef struct me_interned_kind me_interned_kind;
+
 struct me_engine {
     me_arena *arena;
     me_status status;
@@ -107,6 +110,7 @@ struct me_engine {
     me_pending_frees pending;
     me_block_ids blocks;
     me_storage *free_storages;
+    me_interned_kind *kinds; /**< all that are known; see kind.h */
     me_recording recording;
     me_tensor *free_tensors; /**< linked through grad */
     me_tensor *workspaces[ME_THREADS];

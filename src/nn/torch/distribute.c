@@ -17,8 +17,10 @@ static uint64_t ranks_of(const me_nn *nn)
 static uint64_t scattered_bytes(const me_nn *nn, const me_parameter *p,
                                 me_tensor *const *pieces)
 {
-    const uint64_t whole = me_size_mul(me_size_mul(p->whole[0], p->whole[1]),
-                                       me_dtype_bytes(p->dtype));
+    const uint64_t whole =
+        me_size_mul(me_size_mul(me_dparameter_of(p)->whole[0],
+                                me_dparameter_of(p)->whole[1]),
+                    me_dtype_bytes(p->dtype));
     uint64_t bytes = 0;
     for (uint64_t i = 0; pieces != NULL && i < ranks_of(nn); i++) {
         bytes = me_size_add(
@@ -84,7 +86,7 @@ static me_tensor **make_pieces(const me_nn *nn, const me_parameter *p,
         return NULL;
     }
     for (uint64_t i = 0; i < ranks_of(nn); i++) {
-        if (dim != 0 || (i + 1) * extent > p->whole[dim]) {
+        if (dim != 0 || (i + 1) * extent > me_dparameter_of(p)->whole[dim]) {
             pieces[i] = me_empty(nn->e, "contiguous", p->dtype, shape);
         }
     }
@@ -109,7 +111,7 @@ static me_tensor *receive_part(const me_nn *nn, const me_parameter *p,
 {
     me_engine *e = nn->e;
     me_shape shape = p->shape;
-    shape.dim[dim] = me_padded_part(nn, p->whole[dim]);
+    shape.dim[dim] = me_padded_part(nn, me_dparameter_of(p)->whole[dim]);
     const bool is_padded = shape.dim[dim] != p->shape.dim[dim];
     const me_category category = me_category_set(e, ME_CATEGORY_PARAMETER);
     const me_frame frame = me_enter(e);
@@ -131,24 +133,25 @@ static me_tensor *receive_part(const me_nn *nn, const me_parameter *p,
 }
 
 /** distribute_tensor() with Shard(dim). @return the whole one, the caller's */
-static me_tensor *shard(const me_nn *nn, me_parameter *p, int32_t dim)
+static me_tensor *shard(const me_nn *nn, me_parameter *p, me_dparameter *d,
+                        int32_t dim)
 {
     me_engine *e = nn->e;
-    const uint64_t part = me_part_of(nn, p->whole[dim]);
+    const uint64_t part = me_part_of(nn, d->whole[dim]);
     if (part == 0) {
         me_engine_fail(e, ME_ERR_CONFIG,
                        "parallelize_plan: dimension %d of %s, which is %" PRIu64
                        ", leaves some of parallel.tensor = %" PRIu64
                        " ranks without a part",
-                       (int)dim, p->name, p->whole[dim], ranks_of(nn));
+                       (int)dim, p->name, d->whole[dim], ranks_of(nn));
         return NULL;
     }
     me_module_discount_parameter(e, p->module, p->numel,
                                  p->numel * me_dtype_bytes(p->dtype));
     me_tensor *whole = p->tensor;
-    p->numel = p->numel / p->whole[dim] * part;
+    p->numel = p->numel / d->whole[dim] * part;
     p->shape.dim[dim] = part;
-    p->is_uneven = me_uneven_extent(nn, p->whole[dim]) != 0;
+    d->is_uneven = me_uneven_extent(nn, d->whole[dim]) != 0;
     me_module_count_parameter(e, p->module, p->numel,
                               p->numel * me_dtype_bytes(p->dtype));
     if (whole == NULL) { // on the meta device, where nothing is scattered
@@ -167,11 +170,12 @@ static void distribute_again(const me_nn *nn, me_parameter *p,
                              me_dlayout layout, bool is_owner)
 {
     me_engine *e = nn->e;
-    if (p->layout != (uint8_t)layout || layout < ME_DLAYOUT_SHARD_0) {
+    if (me_dparameter_of(p)->tensor.layout != layout ||
+        layout < ME_DLAYOUT_SHARD_0) {
         me_engine_fail(e, ME_ERR_CONFIG,
                        "parallelize_plan: modules with tied weights cut them "
                        "differently, %s and %s, which is not modelled",
-                       me_dlayout_name((me_dlayout)p->layout),
+                       me_dlayout_name(me_dparameter_of(p)->tensor.layout),
                        me_dlayout_name(layout));
         return;
     }
@@ -183,7 +187,7 @@ static void distribute_again(const me_nn *nn, me_parameter *p,
         p->spare = p->tensor;
         p->tensor = part;
         part->parameter = p;
-        part->layout = p->layout;
+        part->kind = p->kind;
         p->spare->parameter = NULL;
     }
 }
@@ -194,27 +198,34 @@ me_tensor *me_distribute(const me_nn *nn, me_parameter *p, me_dlayout layout,
     if (p == NULL || !me_engine_is_ok(nn->e)) {
         return NULL;
     }
-    if (p->layout != 0) {
+    if (p->kind != NULL) {
         if (p->spare != NULL) {
             distribute_again(nn, p, layout, is_owner);
         }
         return NULL;
     }
-    p->whole[0] = p->shape.dim[0];
-    p->whole[1] = p->shape.ndim > 1 ? p->shape.dim[1] : 1;
+    me_dparameter *d = me_engine_alloc(nn->e, 1, sizeof *d);
+    if (d == NULL) {
+        return NULL;
+    }
+    *d = (me_dparameter){
+        .tensor = {.kind = {.name = ME_KIND_DTENSOR, .is_distributed = true},
+                   .layout = layout},
+        .gradient = gradient,
+        .whole = {p->shape.dim[0], p->shape.ndim > 1 ? p->shape.dim[1] : 1},
+    };
+    p->kind = &d->tensor.kind;
     me_tensor *whole = NULL;
     if (layout >= ME_DLAYOUT_SHARD_0) {
-        whole = shard(nn, p, (int32_t)layout - (int32_t)ME_DLAYOUT_SHARD_0);
+        whole = shard(nn, p, d, (int32_t)layout - (int32_t)ME_DLAYOUT_SHARD_0);
     } else if (gradient == ME_DLAYOUT_REPLICATE) { // no DTensor.from_local()
         tell_broadcast(nn, p);
     }
-    p->layout = (uint8_t)layout;
-    p->gradient_layout = (uint8_t)gradient;
     if (p->tensor != NULL && me_engine_is_ok(nn->e)) {
-        p->tensor->layout = (uint8_t)layout;
+        p->tensor->kind = p->kind;
     }
     if (p->is_tied && layout >= ME_DLAYOUT_SHARD_0) { // its other module has it
-        p->gradient_layout = (uint8_t)layout; // of the sum of both modules'
+        d->gradient = layout; // of the sum of both modules'
         p->spare = whole;
         return NULL;
     }

@@ -6,6 +6,8 @@
 #include "tensor/launch.h"
 #include "tensor/region.h"
 
+#include <string.h>
+
 me_dlayout me_dlayout_of(me_dlayout layout, int32_t ndim)
 {
     return layout == ME_DLAYOUT_SHARD_LAST
@@ -65,11 +67,43 @@ uint64_t me_uneven_extent(const me_nn *nn, uint64_t whole)
     return padded == whole ? 0 : whole;
 }
 
+const me_dtensor *me_dtensor_of(const me_tensor *x)
+{
+    static const me_dtensor plain = {.layout = ME_DLAYOUT_NONE};
+    return x->kind == NULL ? &plain : (const me_dtensor *)x->kind;
+}
+
+const me_dparameter *me_dparameter_of(const me_parameter *p)
+{
+    static const me_dparameter plain = {.tensor.layout = ME_DLAYOUT_NONE};
+    return p->kind == NULL ? &plain : (const me_dparameter *)p->kind;
+}
+
+void me_lay_uneven(me_engine *e, me_tensor *x, me_dlayout layout,
+                   uint64_t whole_extent)
+{
+    if (!me_engine_is_ok(e)) {
+        return;
+    }
+    me_dtensor d;
+    memset(&d, 0, sizeof d);
+    d.kind.name = ME_KIND_DTENSOR;
+    d.kind.is_distributed = layout != ME_DLAYOUT_NONE;
+    d.layout = layout;
+    d.whole_extent = whole_extent;
+    const bool is_plain = layout == ME_DLAYOUT_NONE && whole_extent == 0;
+    x->kind = is_plain ? NULL : me_kind_intern(e, &d.kind, sizeof d);
+}
+
+void me_lay(me_engine *e, me_tensor *x, me_dlayout layout)
+{
+    me_lay_uneven(e, x, layout, me_dtensor_of(x)->whole_extent);
+}
+
 me_tensor *me_lies_as(me_engine *e, me_tensor *y, const me_tensor *x)
 {
     if (me_engine_is_ok(e)) {
-        y->layout = x->layout;
-        y->whole_extent = x->whole_extent;
+        y->kind = x->kind;
     }
     return y;
 }
@@ -96,7 +130,7 @@ static me_tensor *contiguous(me_engine *e, me_tensor *x)
 /** What a gather reads: padded where other ranks have more. */
 static me_tensor *padded(const me_nn *nn, me_tensor *x, int32_t dim)
 {
-    const uint64_t extent = me_padded_part(nn, x->whole_extent);
+    const uint64_t extent = me_padded_part(nn, me_dtensor_of(x)->whole_extent);
     return me_dim(x, dim) >= extent
                ? contiguous(nn->e, x)
                : resized(nn->e, "constant_pad_nd", x, dim, extent);
@@ -106,8 +140,9 @@ static me_tensor *padded(const me_nn *nn, me_tensor *x, int32_t dim)
 static me_tensor *unpadded(me_engine *e, me_tensor *y, const me_tensor *x,
                            int32_t dim)
 {
-    if (x->whole_extent != 0 && me_engine_is_ok(e)) {
-        y->shape.dim[dim] = x->whole_extent;
+    const uint64_t whole = me_dtensor_of(x)->whole_extent;
+    if (whole != 0 && me_engine_is_ok(e)) {
+        y->shape.dim[dim] = whole;
     }
     return y;
 }
@@ -125,7 +160,7 @@ static me_tensor *gather(const me_nn *nn, me_tensor *x, int32_t dim,
                                                me_dim(part, 0), ranks));
     tell_functional(nn, ME_C10D_FUNCTIONAL_ALL_GATHER, part, y);
     tell(nn, ME_COLLECTIVE_ALL_GATHER, part);
-    if (dim == 0 && is_async && x->whole_extent == 0) {
+    if (dim == 0 && is_async && me_dtensor_of(x)->whole_extent == 0) {
         me_await_later(y, part);
     }
     if (dim != 0) {
@@ -213,9 +248,7 @@ me_tensor *me_redistribute_local(const me_nn *nn, me_tensor *x, me_dlayout from,
         const uint64_t whole = me_dim(x, target);
         me_tensor *y = resized(e, "clone", x, target, me_part_of(nn, whole));
         me_launch_kernel(e, ME_KERNEL_COPY, 0, 2 * me_bytes(y));
-        if (me_engine_is_ok(e)) {
-            y->whole_extent = me_uneven_extent(nn, whole);
-        }
+        me_lay_uneven(e, y, me_layout_of(y), me_uneven_extent(nn, whole));
         return y;
     }
     if (from == ME_DLAYOUT_REPLICATE && to == ME_DLAYOUT_PARTIAL) {
@@ -240,13 +273,13 @@ enum {
 static void redistribute(me_engine *e, me_node *node, me_tensor *const *gy,
                          me_tensor **gx, bool is_async)
 {
-    (void)e;
     const me_dlayout from = (me_dlayout)node->data.n[DTENSOR_FROM];
     const me_dlayout to = (me_dlayout)node->data.n[DTENSOR_TO];
     const int32_t cut = (int32_t)from - (int32_t)ME_DLAYOUT_SHARD_0;
     if (cut >= 0 && cut < node->data.shape.ndim) {
-        gy[0]->whole_extent =
-            me_uneven_extent(node->data.context, node->data.shape.dim[cut]);
+        me_lay_uneven(
+            e, gy[0], me_layout_of(gy[0]),
+            me_uneven_extent(node->data.context, node->data.shape.dim[cut]));
     }
     gx[0] = me_redistribute_local(
         node->data.context, gy[0], from,
@@ -296,7 +329,7 @@ static me_tensor *wrap(me_engine *e, const me_tensor *x, me_dlayout layout)
     me_tensor *y = me_detach(e, x);
     if (me_engine_is_ok(e)) {
         y->is_view = false;
-        y->layout = (uint8_t)layout;
+        me_lay(e, y, layout);
     }
     return y;
 }
@@ -317,19 +350,17 @@ me_tensor *me_redistribute(const me_nn *nn, me_tensor *x, me_dlayout layout,
                            me_dlayout gradient)
 {
     me_engine *e = nn->e;
-    if (!me_engine_is_ok(e) || x->layout == (uint8_t)layout) {
+    if (!me_engine_is_ok(e) || me_layout_of(x) == layout) {
         return x;
     }
-    const me_dlayout from = (me_dlayout)x->layout;
+    const me_dlayout from = me_layout_of(x);
     me_node *node = me_record_view(e, &redistribute_op, x);
     remember(nn, node, me_dlayout_of(gradient, x->shape.ndim), from);
     if (node != NULL && from >= ME_DLAYOUT_SHARD_0) { // of a part: not asked
         node->data.shape = ME_SCALAR;
     }
     me_tensor *y = me_redistribute_local(nn, x, from, layout, true);
-    if (me_engine_is_ok(e)) {
-        y->layout = (uint8_t)layout;
-    }
+    me_lay(e, y, layout);
     return me_output(e, node, y);
 }
 

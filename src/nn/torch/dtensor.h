@@ -16,6 +16,42 @@
 
 #include "model/layer.h"
 #include "nn/nn.h"
+#include "tensor/kind.h"
+
+/** Of a DTensor. */
+typedef struct me_dtensor {
+    me_kind kind;
+    me_dlayout layout;
+    uint64_t whole_extent; /**< all of the dimension that it is cut along, where
+                                ranks do not divide it; else 0 */
+} me_dtensor;
+
+/** Of a parameter that is one. */
+typedef struct me_dparameter {
+    me_dtensor tensor;
+    me_dlayout gradient; /**< how what its backward makes lies */
+    uint64_t whole[2];   /**< the first two dimensions of all ranks' parts */
+    bool is_uneven;      /**< ranks do not divide it */
+} me_dparameter;
+
+/** What @p x is as a DTensor; of a plain tensor all zero. */
+const me_dtensor *me_dtensor_of(const me_tensor *x);
+
+/** The same of a parameter. */
+const me_dparameter *me_dparameter_of(const me_parameter *p);
+
+/** How @p x lies; ME_DLAYOUT_NONE of a plain tensor. */
+static inline me_dlayout me_layout_of(const me_tensor *x)
+{
+    return me_dtensor_of(x)->layout;
+}
+
+/** @p x lies so from now on; nothing happens after a failure. */
+void me_lay(me_engine *e, me_tensor *x, me_dlayout layout);
+
+/** The same with the whole extent of what is cut, 0 where ranks divide it. */
+void me_lay_uneven(me_engine *e, me_tensor *x, me_dlayout layout,
+                   uint64_t whole_extent);
 
 /** @p layout of a tensor of @p ndim dimensions, with Shard(-1) resolved. */
 me_dlayout me_dlayout_of(me_dlayout layout, int32_t ndim);
@@ -27,7 +63,7 @@ uint64_t me_part_of(const me_nn *nn, uint64_t whole);
 /** The largest part, to which collectives pad the others. */
 uint64_t me_padded_part(const me_nn *nn, uint64_t whole);
 
-/** @p whole where the ranks do not divide it (me_tensor's whole_extent); else
+/** @p whole where the ranks do not divide it (me_dtensor's whole_extent); else
  *  0. */
 uint64_t me_uneven_extent(const me_nn *nn, uint64_t whole);
 

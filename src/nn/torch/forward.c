@@ -52,21 +52,21 @@ static value evaluate(scope *s, const me_expression *x);
 /** A DTensor where only plain tensors are modelled. @return true: refused */
 static bool refuse_dtensor(scope *s, const me_tensor *x, const char *what)
 {
-    if (x->layout != 0 && me_engine_is_ok(s->e)) {
+    if (me_is_distributed(x) && me_engine_is_ok(s->e)) {
         me_engine_fail(s->e, ME_ERR_CONFIG,
                        "module %s: %s of a DTensor is not modelled: "
                        "use_local_output = true hands out plain tensors",
                        me_module_shown(s->e), what);
     }
-    return x->layout != 0;
+    return me_is_distributed(x);
 }
 
 /** A DTensor that is cut times what all ranks have whole, of fewer dimensions
  *  than the one that is cut: each rank's part is scaled as it lies. */
 static bool is_scaled(const me_tensor *a, const me_tensor *b)
 {
-    const int32_t cut = (int32_t)a->layout - (int32_t)ME_DLAYOUT_SHARD_0;
-    return cut >= 0 && b->layout == ME_DLAYOUT_REPLICATE &&
+    const int32_t cut = (int32_t)me_layout_of(a) - (int32_t)ME_DLAYOUT_SHARD_0;
+    return cut >= 0 && me_layout_of(b) == ME_DLAYOUT_REPLICATE &&
            cut < a->shape.ndim - b->shape.ndim;
 }
 
@@ -74,8 +74,8 @@ static bool is_scaled(const me_tensor *a, const me_tensor *b)
  *  lies? Not one whose rows are cut, or of which each rank has a summand. */
 static bool has_whole_rows(const me_tensor *x)
 {
-    return x->layout != ME_DLAYOUT_PARTIAL &&
-           (int32_t)x->layout !=
+    return me_layout_of(x) != ME_DLAYOUT_PARTIAL &&
+           (int32_t)me_layout_of(x) !=
                (int32_t)ME_DLAYOUT_SHARD_0 + x->shape.ndim - 1;
 }
 
@@ -85,8 +85,8 @@ static value binary(scope *s, const me_expression *x,
 {
     const value a = evaluate(s, x->operands[0]);
     const value b = evaluate(s, x->operands[1]);
-    if (a.x->layout != b.x->layout && !is_scaled(a.x, b.x)) {
-        (void)refuse_dtensor(s, a.x->layout != 0 ? a.x : b.x,
+    if (me_layout_of(a.x) != me_layout_of(b.x) && !is_scaled(a.x, b.x)) {
+        (void)refuse_dtensor(s, me_is_distributed(a.x) ? a.x : b.x,
                              "arithmetic with a plain tensor");
     }
     me_tensor *y = op(s->e, a.x, b.x);
@@ -103,11 +103,12 @@ static value cross_entropy(scope *s, const me_expression *x)
     const value target = evaluate(s, x->operands[1]);
     const int32_t last = y.x->shape.ndim - 1;
     const bool is_shared =
-        y.x->layout == (int32_t)ME_DLAYOUT_SHARD_0 + last && last >= 0;
+        (int32_t)me_layout_of(y.x) == (int32_t)ME_DLAYOUT_SHARD_0 + last &&
+        last >= 0;
     me_tensor *loss = NULL;
     if (is_shared && s->nn->is_loss_parallel) {
         loss = me_loss_parallel(s->nn, y.x, target.x);
-    } else if (y.x->layout != ME_DLAYOUT_NONE && me_engine_is_ok(s->e)) {
+    } else if (me_layout_of(y.x) != ME_DLAYOUT_NONE && me_engine_is_ok(s->e)) {
         me_engine_fail(s->e, ME_ERR_CONFIG,
                        "cross_entropy of a DTensor wants it cut along its last "
                        "dimension, the classes, and torch.loss_parallel = "
@@ -159,9 +160,7 @@ static value rowwise(scope *s, const me_expression *x,
         (!has_whole_rows(a.x) &&
          refuse_dtensor(s, a.x, "arithmetic within rows"));
     me_tensor *y = is_refused ? me_none(s->e) : op(s->e, a.x);
-    if (me_engine_is_ok(s->e)) {
-        y->layout = a.x->layout;
-    }
+    me_lay(s->e, y, me_layout_of(a.x));
     drop(s, a);
     return (value){y, true};
 }
@@ -170,7 +169,7 @@ static value rowwise(scope *s, const me_expression *x,
 static value relu(scope *s, const me_expression *x)
 {
     const value a = evaluate(s, x->operands[0]);
-    const bool is_refused = a.x->layout == ME_DLAYOUT_PARTIAL &&
+    const bool is_refused = me_layout_of(a.x) == ME_DLAYOUT_PARTIAL &&
                             refuse_dtensor(s, a.x, "relu of the summands");
     me_tensor *y = is_refused ? me_none(s->e) : me_relu(s->e, a.x);
     me_lies_as(s->e, y, a.x);
@@ -248,17 +247,15 @@ static value arange(scope *s, const me_expression *x)
 /** A result that is a DTensor where what it was made of is one. */
 static me_tensor *laid(me_engine *e, me_tensor *x, me_dlayout layout)
 {
-    if (me_engine_is_ok(e)) {
-        x->layout = (uint8_t)layout;
-    }
+    me_lay(e, x, layout);
     return x;
 }
 
 /** Views of DTensors are cut where their heads lie. */
 static me_dlayout cut_along(const me_tensor *x, int32_t dim)
 {
-    return x->layout < ME_DLAYOUT_SHARD_0
-               ? (me_dlayout)x->layout
+    return me_layout_of(x) < ME_DLAYOUT_SHARD_0
+               ? me_layout_of(x)
                : (me_dlayout)(ME_DLAYOUT_SHARD_0 + dim);
 }
 
@@ -287,25 +284,27 @@ static me_tensor *attend(me_engine *e, me_tensor *const *qkv, uint64_t heads)
     q = turned(e, q, 1); // (b, a, s, d)
     k = turned(e, k, 1);
     v = turned(e, v, 1);
-    me_tensor *out = laid(e, me_sdpa(e, q, k, v), (me_dlayout)q->layout);
+    me_tensor *out = laid(e, me_sdpa(e, q, k, v), me_layout_of(q));
     me_tensor *back = turned(e, out, 2);
-    me_tensor *rows = laid(e, me_contiguous(e, back), (me_dlayout)back->layout);
+    me_tensor *rows = laid(e, me_contiguous(e, back), me_layout_of(back));
     return me_leave(
         e, frame,
-        laid(e, me_view(e, rows, qkv[0]->shape), (me_dlayout)qkv[0]->layout));
+        laid(e, me_view(e, rows, qkv[0]->shape), me_layout_of(qkv[0])));
 }
 
 /** Ranks over which q, k and v are cut in whole heads; a failure of the engine
  *  where they lie otherwise. */
 static uint64_t head_ranks(scope *s, me_tensor *const *qkv)
 {
-    const uint8_t layout = qkv[0]->layout;
-    const bool is_cut = layout == ME_DLAYOUT_SHARD_0 + 2;
-    const bool is_alike = layout == qkv[1]->layout && layout == qkv[2]->layout;
+    const me_dlayout layout = me_layout_of(qkv[0]);
+    const bool is_cut = (int32_t)layout == (int32_t)ME_DLAYOUT_SHARD_0 + 2;
+    const bool is_alike =
+        layout == me_layout_of(qkv[1]) && layout == me_layout_of(qkv[2]);
     const bool is_known =
         is_cut || layout == ME_DLAYOUT_NONE || layout == ME_DLAYOUT_REPLICATE;
-    const bool is_even = qkv[0]->whole_extent == 0 &&
-                         qkv[1]->whole_extent == 0 && qkv[2]->whole_extent == 0;
+    const bool is_even = me_dtensor_of(qkv[0])->whole_extent == 0 &&
+                         me_dtensor_of(qkv[1])->whole_extent == 0 &&
+                         me_dtensor_of(qkv[2])->whole_extent == 0;
     if (me_engine_is_ok(s->e) && !(is_alike && is_known && is_even)) {
         me_engine_fail(s->e, ME_ERR_CONFIG,
                        "module %s: attention of DTensors wants q, k and v cut "
@@ -366,7 +365,7 @@ static value rotary_attention(scope *s, const me_expression *x)
         operands[i] = v.is_temporary ? v.x : me_hold(s->e, v.x);
     }
     const bool repeats = x->kind == ME_EXPRESSION_ROTARY_ATTENTION;
-    const me_dlayout layout = (me_dlayout)operands[0]->layout;
+    const me_dlayout layout = me_layout_of(operands[0]);
     (void)head_ranks(s, operands);
     me_tensor *y = me_rotary_attention(s->nn, operands, x->index, repeats);
     return (value){laid(s->e, y, layout), true};

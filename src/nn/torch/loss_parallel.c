@@ -85,9 +85,7 @@ static me_tensor *log_softmax(const me_nn *nn, me_tensor *x)
     me_engine *e = nn->e;
     me_node *node = me_record1(e, &log_softmax_op, x);
     me_tensor *y = log_softmax_local(nn, x);
-    if (me_engine_is_ok(e)) {
-        y->layout = x->layout;
-    }
+    me_lay(e, y, me_layout_of(x));
     me_save(e, node, LOG_SOFTMAX_SAVED_RESULT, y);
     return me_output(e, node, y);
 }
@@ -212,9 +210,7 @@ static me_tensor *nll_loss(const me_nn *nn, me_tensor *x, me_tensor *target)
     me_node *node = me_record1(e, &nll_loss_op, x);
     me_tensor *total_weight = NULL;
     me_tensor *loss = nll_loss_local(nn, x, target, &total_weight);
-    if (me_engine_is_ok(e)) {
-        loss->layout = ME_DLAYOUT_REPLICATE;
-    }
+    me_lay(e, loss, ME_DLAYOUT_REPLICATE);
     me_nll_loss_save(e, node, x, target, total_weight);
     me_release(e, total_weight);
     return me_output(e, node, loss);

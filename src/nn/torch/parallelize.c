@@ -240,7 +240,7 @@ static me_tensor *prepare_input(const me_layer *layer, const me_style *style,
                                    ? ME_DLAYOUT_REPLICATE
                                    : me_dlayout_of(style->desired_input, n);
     const me_dlayout gradient = input_gradient(style);
-    if (x->layout == ME_DLAYOUT_NONE) {
+    if (me_layout_of(x) == ME_DLAYOUT_NONE) {
         const me_dlayout input = me_dlayout_of(style->input, n);
         if (style->kind == ME_STYLE_ROWWISE && !is_table &&
             me_uneven_extent(nn, layer->spec->inputs) != 0) {
@@ -296,15 +296,15 @@ static me_tensor *prepare_output(const me_layer *layer, const me_style *style,
     const int32_t n = y->shape.ndim;
     me_dlayout to = me_dlayout_of(style->output, n);
     if (style->kind == ME_STYLE_COLWISE) {
-        y->layout = (uint8_t)me_dlayout_of(ME_DLAYOUT_SHARD_LAST, n);
-        y->whole_extent = me_uneven_extent(nn, layer->spec->outputs);
+        me_lay_uneven(nn->e, y, me_dlayout_of(ME_DLAYOUT_SHARD_LAST, n),
+                      me_uneven_extent(nn, layer->spec->outputs));
     } else if (style->kind == ME_STYLE_ROWWISE) {
-        y->layout = ME_DLAYOUT_PARTIAL;
+        me_lay(nn->e, y, ME_DLAYOUT_PARTIAL);
     } else if (style->kind == ME_STYLE_SEQUENCE) {
-        y->layout = (uint8_t)me_dlayout_of(style->input, n);
-        to = (me_dlayout)y->layout;
+        to = me_dlayout_of(style->input, n);
+        me_lay(nn->e, y, to);
     } else if (style->kind == ME_STYLE_PREPARE_OUTPUT) {
-        if (y->layout == ME_DLAYOUT_NONE) {
+        if (me_layout_of(y) == ME_DLAYOUT_NONE) {
             y = me_from_local(nn, y, to, to);
         }
         to = me_dlayout_of(style->desired_output, n);
@@ -319,7 +319,7 @@ me_tensor *me_style_output(const me_layer *layer, const me_tensor *x,
                            me_tensor *y)
 {
     me_engine *e = layer->nn->e;
-    if (layer->n_styles == 0 && x->layout != ME_DLAYOUT_NONE && y != x &&
+    if (layer->n_styles == 0 && me_layout_of(x) != ME_DLAYOUT_NONE && y != x &&
         me_engine_is_ok(e)) {
         check_plain(layer);
         if (keeps_layout(layer->spec->kind)) {
@@ -378,7 +378,7 @@ me_tensor *me_rowwise_embedding(const me_layer *layer, me_tensor *x)
     me_drop(e, copy);
     me_tensor *y = me_embedding(e, x, table->tensor);
     if (y->grad_fn != NULL) { // a gradient of all rows
-        y->grad_fn->data.shape.dim[0] = table->whole[0];
+        y->grad_fn->data.shape.dim[0] = me_dparameter_of(table)->whole[0];
     }
     me_drop(e, shifted);
     me_drop(e, mask); // applied before the sum

@@ -115,7 +115,7 @@ static void make_shard(me_fsdp_group *group, me_fsdp_param *p)
             me_fsdp_local_rows(rows, me_fsdp_ranks(group),
                                (uint64_t)spec->nn->comm->index[spec->group]);
         p->sharded->requires_grad = true;
-        p->sharded->layout = p->parameter->layout;
+        p->sharded->kind = p->parameter->kind;
         p->sharded->parameter = p->parameter;
     }
 }
@@ -274,7 +274,7 @@ static void alloc_unsharded(me_fsdp_group *group, me_fsdp_param *p)
         p->unsharded = show_unsharded(e, p);
         if (me_engine_is_ok(e)) {
             p->unsharded->requires_grad = true;
-            p->unsharded->layout = p->parameter->layout;
+            p->unsharded->kind = p->parameter->kind;
             p->unsharded->parameter = p->parameter;
         }
     }

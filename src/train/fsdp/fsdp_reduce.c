@@ -93,8 +93,9 @@ static void place_gradients(me_fsdp_group *group)
             const me_frame frame = me_enter(nn->e);
             me_assign(nn->e, held,
                       me_redistribute_local(
-                          nn, *held, (me_dlayout)p->parameter->gradient_layout,
-                          (me_dlayout)p->parameter->layout, false));
+                          nn, *held, me_dparameter_of(p->parameter)->gradient,
+                          me_dparameter_of(p->parameter)->tensor.layout,
+                          false));
             me_leave(nn->e, frame, NULL);
         }
     }

@@ -410,7 +410,7 @@ static void sgd_for_loop(me_engine *e, const me_step_group *group)
         const me_parameter *p = group->shards[i].parameter;
         const bool lies_as_parameter =
             group->is_decayed && group->nn != NULL &&
-            me_decayed_layout(group, p) == (me_dlayout)p->layout;
+            me_decayed_layout(group, p) == me_dparameter_of(p)->tensor.layout;
         const uint64_t numel = lies_as_parameter ? group->shards[i].numel
                                                  : gradient_numel(group, i);
         me_clear(e, &grad);

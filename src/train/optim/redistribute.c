@@ -5,8 +5,8 @@
 
 me_dlayout me_decayed_layout(const me_step_group *group, const me_parameter *p)
 {
-    const me_dlayout gradient = (me_dlayout)p->gradient_layout;
-    const me_dlayout own = (me_dlayout)p->layout;
+    const me_dlayout gradient = me_dparameter_of(p)->gradient;
+    const me_dlayout own = me_dparameter_of(p)->tensor.layout;
     if (group->impl == ME_OPTIMIZER_TORCH_FOR_LOOP) {
         return me_dlayout_is_part(own) && !me_dlayout_is_part(gradient)
                    ? own
@@ -37,8 +37,8 @@ void me_copies_take(me_engine *e, const me_step_group *group, uint32_t i,
                     me_operand kind, me_copies *c)
 {
     const me_parameter *p = group->shards[i].parameter;
-    const me_dlayout own = (me_dlayout)p->layout;
-    me_dlayout from = (me_dlayout)p->gradient_layout;
+    const me_dlayout own = me_dparameter_of(p)->tensor.layout;
+    me_dlayout from = me_dparameter_of(p)->gradient;
     me_dlayout to = own;
     if (kind == ME_OPERAND_SUMMAND && from != ME_DLAYOUT_PARTIAL) {
         return;

@@ -30,7 +30,7 @@ typedef struct lie {
 static const me_tensor *gradient_of(const me_loop *l, const me_parameter *p)
 {
     return l->config->torch.data_parallel == ME_DATA_PARALLEL_DDP &&
-                   p->layout != (uint8_t)ME_DLAYOUT_NONE
+                   p->kind != NULL
                ? NULL
                : p->tensor->grad;
 }

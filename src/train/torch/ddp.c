@@ -199,15 +199,16 @@ static void localize(me_ddp_module *ddp)
     me_engine *e = ddp->loop->e;
     for (uint32_t i = 0; i < ddp->n && me_engine_is_ok(e); i++) {
         me_parameter *p = parameter_of(ddp, i);
-        if (p->layout != 0 && (p->is_uneven || p->is_tied)) {
+        const bool is_uneven = me_dparameter_of(p)->is_uneven;
+        if (p->kind != NULL && (is_uneven || p->is_tied)) {
             me_engine_fail(e, ME_ERR_CONFIG,
                            "torch.data_parallel = \"ddp\" around a "
                            "parallelize_plan with %s is not modelled",
-                           p->is_uneven ? "dimensions that parallel.tensor "
-                                          "does not divide"
-                                        : "tied weights");
+                           is_uneven ? "dimensions that parallel.tensor "
+                                       "does not divide"
+                                     : "tied weights");
         }
-        p->tensor->layout = ME_DLAYOUT_NONE;
+        p->tensor->kind = NULL;
     }
 }
 
@@ -219,13 +220,13 @@ static void show_dtensors(me_ddp_module *ddp)
     const me_frame frame = me_enter(e);
     for (uint32_t i = 0; i < ddp->n && me_engine_is_ok(e); i++) {
         me_parameter *p = parameter_of(ddp, i);
-        if (p->layout == 0) {
+        if (p->kind == NULL) {
             continue;
         }
+        const me_dparameter *d = me_dparameter_of(p);
         me_assign(e, &ddp->dtensors[i],
-                  me_from_local(&ddp->loop->nn, p->tensor,
-                                (me_dlayout)p->layout,
-                                (me_dlayout)p->gradient_layout));
+                  me_from_local(&ddp->loop->nn, p->tensor, d->tensor.layout,
+                                d->gradient));
         if (me_engine_is_ok(e)) {
             ddp->leaves[i] = p->tensor;
             p->tensor = ddp->dtensors[i];

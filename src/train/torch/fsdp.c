@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/torch/fsdp.h"
 
+#include "nn/torch/dtensor.h"
 #include "train/fsdp/fsdp.h"
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
@@ -63,13 +64,14 @@ static void refuse_parts(me_loop *l)
     for (uint32_t i = 0; i < l->parameters.count && me_engine_is_ok(l->e);
          i++) {
         const me_parameter *p = l->parameters.parameters[i];
-        if (p->is_uneven || (p->is_tied && p->layout != 0)) {
+        if (me_dparameter_of(p)->is_uneven || (p->is_tied && p->kind != NULL)) {
             me_engine_fail(l->e, ME_ERR_CONFIG,
                            "torch.data_parallel = \"fully_shard\" over a "
                            "parallelize_plan with %s is not modelled",
-                           p->is_uneven ? "dimensions that parallel.tensor "
-                                          "does not divide"
-                                        : "tied weights");
+                           me_dparameter_of(p)->is_uneven
+                               ? "dimensions that parallel.tensor "
+                                 "does not divide"
+                               : "tied weights");
         }
     }
 }

@@ -98,7 +98,7 @@ static void reduce_found_inf(me_loop *l)
         l->comm->size[ME_GROUP_DATA_SHARD] > 1) {
         all_reduce_number(l, me_mesh_group(l->comm, ME_GROUP_DATA_SHARD));
     }
-    if (first != NULL && !is_ddp && first->layout != (uint8_t)ME_DLAYOUT_NONE &&
+    if (first != NULL && !is_ddp && first->kind != NULL &&
         me_loop_gradient_layout(l, first) != ME_DLAYOUT_REPLICATE) {
         all_reduce_number(l, me_mesh_group(l->comm, ME_GROUP_TENSOR));
     }

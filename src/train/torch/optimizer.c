@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "base/size.h"
+#include "nn/torch/dtensor.h"
 #include "tensor/hooks.h"
 #include "tensor/launch.h"
 #include "train/torch/loop.h"
@@ -30,11 +31,11 @@ static uint32_t list_states(me_loop *l)
 me_dlayout me_loop_gradient_layout(const me_loop *l, const me_parameter *p)
 {
     switch (l->config->torch.data_parallel) {
-    case ME_DATA_PARALLEL_NONE: return (me_dlayout)p->gradient_layout;
+    case ME_DATA_PARALLEL_NONE: return me_dparameter_of(p)->gradient;
     case ME_DATA_PARALLEL_DDP: return ME_DLAYOUT_NONE; /* local tensors */
     case ME_DATA_PARALLEL_FULLY_SHARD: break;
     }
-    return (me_dlayout)p->layout;
+    return me_dparameter_of(p)->tensor.layout;
 }
 
 void me_loop_refuse_mixed(me_loop *l, const char *what)
@@ -45,7 +46,7 @@ void me_loop_refuse_mixed(me_loop *l, const char *what)
     for (uint32_t i = 0;
          has_plan && i < l->parameters.count && me_engine_is_ok(l->e); i++) {
         const me_parameter *p = l->parameters.parameters[i];
-        if (p->layout == (uint8_t)ME_DLAYOUT_NONE) {
+        if (p->kind == NULL) {
             me_module_switch(l->e, p->module);
             me_engine_fail(l->e, ME_ERR_CONFIG,
                            "%s: PyTorch refuses gradients of which some are "

@@ -63,6 +63,26 @@ static const char loss_backward[] =
     "+96 +96 -96 +96 -96 -16 "       /* probabilities less one, times it */
     "-32 -96 -4 -32 -16 -32 -4 -96"; /* locals; count; logarithms */
 
+static void test_dtensor__kinds(void **state)
+{
+    test_model *m = *state;
+    me_engine *e = m->nn.e;
+    const me_frame frame = me_enter(e);
+    me_tensor *x = me_empty(e, "x", ME_DTYPE_FLOAT32, ME_SHAPE(4));
+    me_tensor *y = me_empty(e, "y", ME_DTYPE_FLOAT32, ME_SHAPE(6));
+    assert_null(x->kind);
+    me_lay(e, x, ME_DLAYOUT_SHARD_0);
+    me_lay_uneven(e, y, ME_DLAYOUT_SHARD_0, 10);
+    assert_ptr_not_equal(x->kind, y->kind);
+    me_lay_uneven(e, y, ME_DLAYOUT_SHARD_0, 0);
+    assert_ptr_equal(x->kind, y->kind); // what lies alike has one kind
+    assert_true(me_is_distributed(x));
+    me_lay(e, x, ME_DLAYOUT_NONE);
+    assert_null(x->kind);
+    me_leave(e, frame, NULL);
+    (void)me_test_events_take(&m->events);
+}
+
 static void test_dtensor__loss_parallel(void **state)
 {
     test_model *m = *state;
@@ -70,12 +90,12 @@ static void test_dtensor__loss_parallel(void **state)
 
     me_tensor *logits = test_tensor(e, ME_DTYPE_FLOAT32, ME_SHAPE(2, 2, 6));
     logits->requires_grad = true;
-    logits->layout = (uint8_t)me_dlayout_of(ME_DLAYOUT_SHARD_LAST, 3);
+    me_lay(e, logits, me_dlayout_of(ME_DLAYOUT_SHARD_LAST, 3));
     me_tensor *target = test_tensor(e, ME_DTYPE_INT64, ME_SHAPE(2, 2));
     (void)me_test_events_take(&m->events);
     me_tensor *loss = me_loss_parallel(&m->nn, logits, target);
     EXPECT_EVENTS(&m->events, loss_forward);
-    assert_int_equal(loss->layout, ME_DLAYOUT_REPLICATE);
+    assert_int_equal(me_layout_of(loss), ME_DLAYOUT_REPLICATE);
     assert_string_equal(test_backward(&m->events, loss), loss_backward);
     assert_int_equal(me_numel(logits->grad), 24);
 }
@@ -87,7 +107,7 @@ static void test_dtensor__loss_parallel_of_bfloat16(void **state)
     me_engine *e = m->nn.e;
 
     me_tensor *logits = me_test_leaf(e, ME_SHAPE(4, 6));
-    logits->layout = (uint8_t)me_dlayout_of(ME_DLAYOUT_SHARD_LAST, 2);
+    me_lay(e, logits, me_dlayout_of(ME_DLAYOUT_SHARD_LAST, 2));
     me_tensor *target = test_tensor(e, ME_DTYPE_INT64, ME_SHAPE(4));
     (void)me_test_events_take(&m->events);
     me_tensor *loss = me_loss_parallel(&m->nn, logits, target);
@@ -105,7 +125,7 @@ static void test_dtensor__first_cast_backward(void **state)
     test_model *m = *state;
     me_engine *e = m->nn.e;
     me_tensor *x = me_test_leaf(e, ME_SHAPE(4));
-    x->layout = ME_DLAYOUT_REPLICATE;
+    me_lay(e, x, ME_DLAYOUT_REPLICATE);
     me_tensor *y = me_cast(e, x, ME_DTYPE_FLOAT32);
     assert_string_equal(test_backward(&m->events, y), "+4 -4 +8");
     me_clear(e, &x->grad);
@@ -120,8 +140,7 @@ static void test_dtensor__gradients_meet_as_parts(void **state)
     test_model *m = *state;
     me_engine *e = m->nn.e;
     me_tensor *x = me_test_leaf(e, ME_SHAPE(6));
-    x->layout = ME_DLAYOUT_SHARD_0;
-    x->whole_extent = 10;
+    me_lay_uneven(e, x, ME_DLAYOUT_SHARD_0, 10);
     me_node *leaf = me_leaf_accumulator(e, x);
     me_tensor *part = test_tensor(e, ME_DTYPE_BFLOAT16, ME_SHAPE(6));
     me_tensor *whole = test_tensor(e, ME_DTYPE_BFLOAT16, ME_SHAPE(10));
@@ -185,15 +204,14 @@ static void test_dtensor__gather_of_uneven_parts(void **state)
     const me_dlayout columns = me_dlayout_of(ME_DLAYOUT_SHARD_LAST, 2);
 
     me_tensor *x = me_test_leaf(e, ME_SHAPE(2, 3));
-    x->layout = (uint8_t)columns;
-    x->whole_extent = 7;
+    me_lay_uneven(e, x, columns, 7);
     (void)me_test_events_take(&m->events);
     me_tensor *y =
         me_redistribute(&m->nn, x, ME_DLAYOUT_REPLICATE, ME_DLAYOUT_REPLICATE);
     EXPECT_EVENTS(&m->events, "+16 +32 AllGather:8 +32 -32 -16");
     assert_true(me_shape_equal(&y->shape, &ME_SHAPE(2, 7)));
     assert_int_equal(y->strides[0], 8);
-    assert_int_equal(y->whole_extent, 0);
+    assert_int_equal(me_dtensor_of(y)->whole_extent, 0);
     assert_string_equal(test_backward(&m->events, y), "+12");
     assert_true(me_shape_equal(&x->grad->shape, &ME_SHAPE(2, 3)));
 }
@@ -206,12 +224,12 @@ static void test_dtensor__cut_into_uneven_parts(void **state)
     me_engine *e = m->nn.e;
 
     me_tensor *x = me_test_leaf(e, ME_SHAPE(7, 2));
-    x->layout = ME_DLAYOUT_REPLICATE;
+    me_lay(e, x, ME_DLAYOUT_REPLICATE);
     (void)me_test_events_take(&m->events);
     me_tensor *y =
         me_redistribute(&m->nn, x, ME_DLAYOUT_SHARD_0, ME_DLAYOUT_SHARD_0);
     EXPECT_EVENTS(&m->events, "+12");
-    assert_int_equal(y->whole_extent, 7);
+    assert_int_equal(me_dtensor_of(y)->whole_extent, 7);
     assert_string_equal(test_backward(&m->events, y),
                         "+16 +32 AllGather:8 -16");
     assert_true(me_shape_equal(&x->grad->shape, &ME_SHAPE(7, 2)));
@@ -256,7 +274,7 @@ static void test_dtensor__distribute_uneven_rows(void **state)
     me_release(m->nn.e, whole);
     EXPECT_EVENTS(&m->events, "-56");
     assert_int_equal(p->numel, 6);
-    assert_true(p->is_uneven);
+    assert_true(me_dparameter_of(p)->is_uneven);
     assert_int_equal(me_numel(p->tensor), 6);
 }
 
@@ -292,7 +310,7 @@ static void test_dtensor__tied_weights(void **state)
     me_distribute_end(&m->nn);
     EXPECT_EVENTS(&m->events, "-16");
     assert_ptr_equal(p->tensor, part);
-    assert_int_equal(p->gradient_layout, rows);
+    assert_int_equal(me_dparameter_of(p)->gradient, rows);
 }
 
 /* The module that has the other's weight may come first: its part goes. */
@@ -309,13 +327,14 @@ static void test_dtensor__tied_weights_the_other_way(void **state)
     assert_ptr_equal(p->spare, part);
     me_distribute_end(&m->nn);
     assert_true(p->tensor->requires_grad);
-    assert_int_equal(p->tensor->layout, rows);
+    assert_int_equal(me_layout_of(p->tensor), rows);
     assert_ptr_equal(p->tensor->parameter, p);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        FIRST_RANK(test_dtensor__kinds),
         FIRST_RANK(test_dtensor__loss_parallel),
         SECOND_RANK(test_dtensor__loss_parallel_of_bfloat16),
         FIRST_RANK(test_dtensor__first_cast_backward),

@@ -8,6 +8,7 @@
 #include "support/backward.h"
 #include "support/test.h"
 #include "tensor/autocast.h"
+#include "tensor/kind.h"
 #include "tensor/region.h"
 
 static const me_autocast_state bfloat16 = {.is_enabled = true,
@@ -182,13 +183,12 @@ static void test_autocast__casts_of_dtensors(void **state)
     me_test_events *events = s->events;
     me_engine *e = s->e;
     me_tensor *weight = parameter(e, ME_SHAPE(3, 4));
-    weight->layout = 4;
-    weight->whole_extent = 5;
+    const me_kind distributed = {.name = ME_KIND_DTENSOR};
+    weight->kind = &distributed;
     const me_autocast_state outer = me_autocast_enter(e, bfloat16);
     const me_tensor *cast = me_autocast_lower(e, weight);
     assert_int_equal(cast->dtype, ME_DTYPE_BFLOAT16);
-    assert_int_equal(cast->layout, 4);
-    assert_int_equal(cast->whole_extent, 5);
+    assert_ptr_equal(cast->kind, &distributed);
     me_autocast_exit(e, outer);
     (void)me_test_events_take(events);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/torch/dtensor.h"
 #include "support/events.h"
 #include "support/test.h"
 #include "train/torch/grad_scaler.h"
@@ -14,6 +15,14 @@ typedef struct clipped {
     me_loop loop;
 } clipped;
 
+static const me_dparameter kinds[] = {
+    {.tensor = {.kind = {.is_distributed = true},
+                .layout = ME_DLAYOUT_REPLICATE},
+     .gradient = ME_DLAYOUT_PARTIAL},
+    {.tensor = {.kind = {.is_distributed = true}, .layout = ME_DLAYOUT_SHARD_0},
+     .gradient = ME_DLAYOUT_SHARD_0},
+};
+
 static void init(clipped *c, me_engine *e, me_data_parallel data_parallel)
 {
     *c = (clipped){.tree = {.n_styles = 1}};
@@ -28,11 +37,8 @@ static void init(clipped *c, me_engine *e, me_data_parallel data_parallel)
                                     ME_DTYPE_FLOAT32, ME_SHAPE(i + 1));
         weight->grad = me_keep(e, "grad", ME_CATEGORY_GRADIENT,
                                ME_DTYPE_FLOAT32, ME_SHAPE(i + 1));
-        c->parameters[i] = (me_parameter){
-            .tensor = weight,
-            .layout = i == 0 ? ME_DLAYOUT_REPLICATE : ME_DLAYOUT_SHARD_0,
-            .gradient_layout =
-                i == 0 ? ME_DLAYOUT_PARTIAL : ME_DLAYOUT_SHARD_0};
+        c->parameters[i] =
+            (me_parameter){.tensor = weight, .kind = &kinds[i].tensor.kind};
         c->list[i] = &c->parameters[i];
     }
     c->config = (me_config){.torch = {.data_parallel = data_parallel},
@@ -106,7 +112,7 @@ static void test_clip__mixed_gradients_are_refused(void **state)
     me_test_events *events = *state;
     clipped c;
     init(&c, events->e, ME_DATA_PARALLEL_NONE);
-    c.parameters[1].layout = ME_DLAYOUT_NONE;
+    c.parameters[1].kind = NULL;
     me_loop_clip_gradients(&c.loop);
     assert_int_equal(me_engine_status(events->e, NULL), ME_ERR_CONFIG);
     fini(&c, events);
@@ -140,7 +146,7 @@ static void test_clip__ddp_around_a_plan(void **state)
     (void)me_test_events_take(events);
     me_loop_clip_gradients(&c.loop);
     EXPECT_EVENTS(events, "");
-    c.parameters[1].layout = ME_DLAYOUT_NONE;
+    c.parameters[1].kind = NULL;
     me_loop_clip_gradients(&c.loop);
     EXPECT_EVENTS(events, "+4 +4 -4 +4 +4 -4 -4 " COEFFICIENT "-4 -4 -4");
     me_grad_scaler_unscale(&c.loop);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "model/layer.h"
+#include "nn/torch/dtensor.h"
 #include "support/events.h"
 #include "support/test.h"
 #include "tensor/hooks.h"
@@ -172,6 +173,14 @@ typedef struct distributed {
     me_shard_state shards[2];
 } distributed;
 
+static const me_dparameter kinds[] = {
+    {.tensor = {.kind = {.is_distributed = true},
+                .layout = ME_DLAYOUT_REPLICATE},
+     .gradient = ME_DLAYOUT_PARTIAL},
+    {.tensor = {.kind = {.is_distributed = true}, .layout = ME_DLAYOUT_SHARD_0},
+     .gradient = ME_DLAYOUT_REPLICATE},
+};
+
 /* A whole parameter whose gradient is a summand (4 bytes), and one that is cut
  * (8) whose gradient is whole (16). */
 static void distributed_init(distributed *d, me_engine *e)
@@ -182,11 +191,8 @@ static void distributed_init(distributed *d, me_engine *e)
         d->tensors[i] = me_empty(e, "p", ME_DTYPE_FLOAT32, ME_SHAPE(i + 1));
         d->tensors[i]->grad = me_keep(e, "grad", ME_CATEGORY_GRADIENT,
                                       ME_DTYPE_FLOAT32, ME_SHAPE(3 * i + 1));
-        d->parameters[i] = (me_parameter){
-            .tensor = d->tensors[i],
-            .layout = i == 0 ? ME_DLAYOUT_REPLICATE : ME_DLAYOUT_SHARD_0,
-            .gradient_layout =
-                i == 0 ? ME_DLAYOUT_PARTIAL : ME_DLAYOUT_REPLICATE};
+        d->parameters[i] = (me_parameter){.tensor = d->tensors[i],
+                                          .kind = &kinds[i].tensor.kind};
         d->shards[i] =
             (me_shard_state){.parameter = &d->parameters[i], .numel = i + 1};
     }
