@@ -242,9 +242,9 @@ static void repeat_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                       (me_dtype)gy[0]->dtype, node->data.shape);
 }
 
-static const me_op repeat_op = {
-    "repeat_interleave", NULL, ME_COST(STRIDED, 0, 0, 2),
-    "RepeatInterleaveBackward", .backward = repeat_backward};
+static const me_op repeat_op =
+    ME_OP("repeat_interleave", NULL, ME_COST(STRIDED, 0, 0, 2),
+          "RepeatInterleaveBackward", .backward = repeat_backward);
 
 me_tensor *me_repeat_heads(me_engine *e, me_tensor *x, uint64_t n)
 {

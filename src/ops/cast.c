@@ -13,8 +13,9 @@ static void cast_backward(me_engine *e, me_node *node, me_tensor *const *gy,
         me_kernel_as(e, node->op, ME_TENSORS(gy[0]), (me_dtype)node->data.n[0]);
 }
 
-static const me_op cast_op = {"to", "_to_copy.default", ME_POINTWISE,
-                              "ToCopyBackward0", .backward = cast_backward};
+static const me_op cast_op =
+    ME_OP("to", "_to_copy.default", ME_POINTWISE, "ToCopyBackward0",
+          .backward = cast_backward);
 
 me_tensor *me_cast(me_engine *e, me_tensor *a, me_dtype dtype)
 {

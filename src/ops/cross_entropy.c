@@ -22,13 +22,10 @@ static void log_softmax_backward(me_engine *e, me_node *node,
         ME_TENSORS(gy[0], node->saved[LOG_SOFTMAX_SAVED_RESULT]));
 }
 
-static const me_op log_softmax_op = {
-    "_log_softmax",
-    "_log_softmax.default",
-    ME_COST(SOFTMAX, 1, 1, 1),
-    "LogSoftmaxBackward0",
-    log_softmax_backward,
-    .queries = 3 /* half to float? to(): any change? */};
+static const me_op log_softmax_op =
+    ME_OP("_log_softmax", "_log_softmax.default", ME_COST(SOFTMAX, 1, 1, 1),
+          "LogSoftmaxBackward0", .backward = log_softmax_backward,
+          .queries = 3 /* half to float? to(): any change? */);
 
 static me_tensor *log_softmax(me_engine *e, me_tensor *x)
 {

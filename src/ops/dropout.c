@@ -17,9 +17,9 @@ static void dropout_backward(me_engine *e, me_node *node, me_tensor *const *gy,
         me_kernel_like(e, &dropout_gradient, ME_TENSORS(gy[0], node->saved[0]));
 }
 
-static const me_op dropout_op = {
-    "native_dropout", "native_dropout.default", ME_COST(DROPOUT, 1, 2, 1),
-    "NativeDropoutBackward0", .backward = dropout_backward};
+static const me_op dropout_op =
+    ME_OP("native_dropout", "native_dropout.default", ME_COST(DROPOUT, 1, 2, 1),
+          "NativeDropoutBackward0", .backward = dropout_backward);
 
 me_tensor *me_dropout(me_engine *e, me_tensor *x, double p)
 {
@@ -127,9 +127,9 @@ static void fused_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 }
 
 /* The residual is read as the result is written. */
-static const me_op fused_op = {
-    "bias_dropout_add", NULL, ME_COST(COMPILED, 1, 2, 2),
-    "CompiledFunctionBackward", .backward = fused_backward};
+static const me_op fused_op =
+    ME_OP("bias_dropout_add", NULL, ME_COST(COMPILED, 1, 2, 2),
+          "CompiledFunctionBackward", .backward = fused_backward);
 
 me_tensor *me_fused_bias_dropout_add(me_engine *e, me_tensor *x,
                                      me_tensor *bias, me_tensor *residual,

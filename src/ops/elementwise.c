@@ -101,8 +101,8 @@ static void add_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[1] = node->n_inputs > 1 ? gy[0] : NULL;
 }
 
-static const me_op add_op = {"add", "add.Tensor", ME_POINTWISE, "AddBackward0",
-                             .backward = add_backward};
+static const me_op add_op = ME_OP("add", "add.Tensor", ME_POINTWISE,
+                                  "AddBackward0", .backward = add_backward);
 
 me_tensor *me_add(me_engine *e, me_tensor *a, me_tensor *b)
 {
@@ -130,8 +130,8 @@ static void sub_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = gy[0];
 }
 
-static const me_op sub_op = {"sub", "sub.Tensor", ME_POINTWISE, "SubBackward0",
-                             .backward = sub_backward};
+static const me_op sub_op = ME_OP("sub", "sub.Tensor", ME_POINTWISE,
+                                  "SubBackward0", .backward = sub_backward);
 
 me_tensor *me_sub(me_engine *e, me_tensor *a, me_tensor *b)
 {
@@ -153,8 +153,9 @@ static void square_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_drop(e, power);
 }
 
-static const me_op square_op = {"pow", "pow.Tensor_Scalar", ME_POINTWISE,
-                                "PowBackward0", .backward = square_backward};
+static const me_op square_op =
+    ME_OP("pow", "pow.Tensor_Scalar", ME_POINTWISE, "PowBackward0",
+          .backward = square_backward);
 
 me_tensor *me_square(me_engine *e, me_tensor *a)
 {
@@ -181,8 +182,8 @@ static void mul_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     }
 }
 
-static const me_op mul_op = {"mul", "mul.Tensor", ME_POINTWISE, "MulBackward0",
-                             .backward = mul_backward};
+static const me_op mul_op = ME_OP("mul", "mul.Tensor", ME_POINTWISE,
+                                  "MulBackward0", .backward = mul_backward);
 
 me_tensor *me_mul(me_engine *e, me_tensor *a, me_tensor *b)
 {
@@ -196,17 +197,17 @@ me_tensor *me_mul(me_engine *e, me_tensor *a, me_tensor *b)
 }
 
 static const me_op mul_gradient = {"MulBackward0", .cost = ME_POINTWISE};
-static const me_op mul_number_op = {
-    "mul",          "mul.Tensor",         ME_POINTWISE,
-    "MulBackward0", me_gradient_backward, .gradient = &mul_gradient};
+static const me_op mul_number_op =
+    ME_OP("mul", "mul.Tensor", ME_POINTWISE, "MulBackward0",
+          .backward = me_gradient_backward, .gradient = &mul_gradient);
 static const me_op div_gradient = {"DivBackward0", .cost = ME_POINTWISE};
-static const me_op div_number_op = {
-    "div",          "div.Tensor",         ME_POINTWISE,
-    "DivBackward0", me_gradient_backward, .gradient = &div_gradient};
+static const me_op div_number_op =
+    ME_OP("div", "div.Tensor", ME_POINTWISE, "DivBackward0",
+          .backward = me_gradient_backward, .gradient = &div_gradient);
 static const me_op neg_gradient = {"NegBackward0", .cost = ME_POINTWISE};
-static const me_op neg_op = {
-    "neg",          "neg.default",        ME_POINTWISE,
-    "NegBackward0", me_gradient_backward, .gradient = &neg_gradient};
+static const me_op neg_op =
+    ME_OP("neg", "neg.default", ME_POINTWISE, "NegBackward0",
+          .backward = me_gradient_backward, .gradient = &neg_gradient);
 
 /** What was saved of @p a is not what it was (bump_version()). */
 static void changed(const me_tensor *a)
@@ -249,8 +250,8 @@ static void rsqrt_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_drop(e, scaled);
 }
 
-static const me_op rsqrt_op = {"rsqrt", NULL, ME_POINTWISE, "RsqrtBackward0",
-                               .backward = rsqrt_backward};
+static const me_op rsqrt_op = ME_OP(
+    "rsqrt", NULL, ME_POINTWISE, "RsqrtBackward0", .backward = rsqrt_backward);
 
 me_tensor *me_rsqrt(me_engine *e, me_tensor *a)
 {
@@ -301,14 +302,14 @@ static void activation_backward(me_engine *e, me_node *node,
 
 static const me_op silu_gradient = {"SiluBackward0", "silu_backward.default",
                                     .cost = ME_COST(SILU, 1, 2, 1)};
-static const me_op silu_op = {
-    "silu",          "silu.default",      ME_COST(SILU, 1, 1, 1),
-    "SiluBackward0", activation_backward, .gradient = &silu_gradient};
+static const me_op silu_op =
+    ME_OP("silu", "silu.default", ME_COST(SILU, 1, 1, 1), "SiluBackward0",
+          .backward = activation_backward, .gradient = &silu_gradient);
 static const me_op gelu_gradient = {"GeluBackward0", "gelu_backward.default",
                                     .cost = ME_COST(GELU, 1, 2, 1)};
-static const me_op gelu_op = {
-    "gelu",          "gelu.default",      ME_COST(GELU, 1, 1, 1),
-    "GeluBackward0", activation_backward, .gradient = &gelu_gradient};
+static const me_op gelu_op =
+    ME_OP("gelu", "gelu.default", ME_COST(GELU, 1, 1, 1), "GeluBackward0",
+          .backward = activation_backward, .gradient = &gelu_gradient);
 
 /** Saves its input. */
 static me_tensor *activation(me_engine *e, const me_op *op, me_tensor *x)
@@ -338,9 +339,9 @@ static void compiled_activation_backward(me_engine *e, me_node *node,
 
 static const me_op relu_gradient = {
     "ReluBackward0", "threshold_backward.default", .cost = ME_POINTWISE};
-static const me_op relu_op = {
-    "relu",          "relu.default",      ME_POINTWISE,
-    "ReluBackward0", activation_backward, .gradient = &relu_gradient};
+static const me_op relu_op =
+    ME_OP("relu", "relu.default", ME_POINTWISE, "ReluBackward0",
+          .backward = activation_backward, .gradient = &relu_gradient);
 
 me_tensor *me_relu(me_engine *e, me_tensor *x)
 {
@@ -350,12 +351,9 @@ me_tensor *me_relu(me_engine *e, me_tensor *x)
     return me_output(e, node, y);
 }
 
-static const me_op relu_in_place_op = {NULL,
-                                       "relu_.default",
-                                       ME_POINTWISE,
-                                       "ReluBackward0",
-                                       activation_backward,
-                                       .gradient = &relu_gradient};
+static const me_op relu_in_place_op =
+    ME_OP(NULL, "relu_.default", ME_POINTWISE, "ReluBackward0",
+          .backward = activation_backward, .gradient = &relu_gradient);
 
 me_tensor *me_relu_in_place(me_engine *e, me_tensor *x)
 {
@@ -376,12 +374,10 @@ static void squared_relu_backward(me_engine *e, me_node *node,
     me_compiled_run(e, ME_COMPILED_SQUARED_RELU_BACKWARD, NULL);
 }
 
-static const me_op squared_relu_op = {"squared_relu",
-                                      NULL,
-                                      ME_COST(COMPILED, 1, 1, 1),
-                                      "CompiledFunctionBackward",
-                                      squared_relu_backward,
-                                      .gradient = &compiled_gradient};
+static const me_op squared_relu_op =
+    ME_OP("squared_relu", NULL, ME_COST(COMPILED, 1, 1, 1),
+          "CompiledFunctionBackward", .backward = squared_relu_backward,
+          .gradient = &compiled_gradient);
 
 me_tensor *me_squared_relu(me_engine *e, me_tensor *x)
 {
@@ -397,12 +393,9 @@ static void quick_gelu_backward(me_engine *e, me_node *node,
     me_compiled_run(e, ME_COMPILED_QUICK_GELU_BACKWARD, NULL);
 }
 
-static const me_op quick_gelu_op = {"quick_gelu",
-                                    NULL,
-                                    ME_COST(COMPILED, 1, 1, 1),
-                                    "CompiledFunctionBackward",
-                                    quick_gelu_backward,
-                                    .gradient = &compiled_gradient};
+static const me_op quick_gelu_op = ME_OP(
+    "quick_gelu", NULL, ME_COST(COMPILED, 1, 1, 1), "CompiledFunctionBackward",
+    .backward = quick_gelu_backward, .gradient = &compiled_gradient);
 
 me_tensor *me_quick_gelu(me_engine *e, me_tensor *x)
 {

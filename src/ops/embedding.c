@@ -117,9 +117,9 @@ static void embedding_backward(me_engine *e, me_node *node,
     me_op_tell(e, op, ME_TENSORS(gy[0], node->saved[0]), ME_TENSORS(gx[0]));
 }
 
-static const me_op embedding_op = {
-    "embedding", "embedding.default", ME_COST(EMBEDDING, 0, 0, 2),
-    "EmbeddingBackward0", .backward = embedding_backward};
+static const me_op embedding_op =
+    ME_OP("embedding", "embedding.default", ME_COST(EMBEDDING, 0, 0, 2),
+          "EmbeddingBackward0", .backward = embedding_backward);
 
 me_tensor *me_embedding(me_engine *e, me_tensor *indices, me_tensor *weight)
 {

@@ -18,9 +18,9 @@ static void bias_gelu_backward(me_engine *e, me_node *node,
     gx[1] = me_needs(node, 1) ? gx[0] : NULL;
 }
 
-static const me_op bias_gelu_op = {
-    "bias_gelu", NULL, ME_COST(COMPILED, 1, 1, 1), "GeLUFunctionBackward",
-    .backward = bias_gelu_backward};
+static const me_op bias_gelu_op =
+    ME_OP("bias_gelu", NULL, ME_COST(COMPILED, 1, 1, 1), "GeLUFunctionBackward",
+          .backward = bias_gelu_backward);
 
 me_tensor *me_bias_gelu(me_engine *e, me_tensor *x, me_tensor *bias)
 {
@@ -54,12 +54,12 @@ static void fused_swiglu_backward(me_engine *e, me_node *node,
     }
 }
 
-static const me_op fused_swiglu_op = {
-    "swiglu", NULL, ME_COST(COMPILED, 2, 1, 1), "SwiGLUFunctionBackward",
-    .backward = fused_swiglu_backward};
-static const me_op bias_swiglu_op = {"swiglu", NULL, ME_COST(COMPILED, 2, 1, 1),
-                                     "BiasSwiGLUFunctionBackward",
-                                     .backward = fused_swiglu_backward};
+static const me_op fused_swiglu_op =
+    ME_OP("swiglu", NULL, ME_COST(COMPILED, 2, 1, 1), "SwiGLUFunctionBackward",
+          .backward = fused_swiglu_backward);
+static const me_op bias_swiglu_op =
+    ME_OP("swiglu", NULL, ME_COST(COMPILED, 2, 1, 1),
+          "BiasSwiGLUFunctionBackward", .backward = fused_swiglu_backward);
 
 me_tensor *me_fused_swiglu(me_engine *e, me_tensor *x, me_tensor *bias)
 {
@@ -100,9 +100,9 @@ static void weighted_swiglu_backward(me_engine *e, me_node *node,
     me_compiled_run_rows(e, ME_COMPILED_WEIGHTED_SWIGLU_BACKWARD, me_dim(x, 0));
 }
 
-static const me_op weighted_swiglu_op = {
+static const me_op weighted_swiglu_op = ME_OP(
     "weighted_swiglu", NULL, ME_COST(COMPILED, 2, 1, 1),
-    "WeightedSwiGLUFunctionBackward", .backward = weighted_swiglu_backward};
+    "WeightedSwiGLUFunctionBackward", .backward = weighted_swiglu_backward);
 
 me_tensor *me_fused_weighted_swiglu(me_engine *e, me_tensor *x,
                                     me_tensor *weights, bool is_aligned)

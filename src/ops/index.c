@@ -19,12 +19,9 @@ static void scattered_backward(me_engine *e, me_node *node,
 
 static const me_op topk_gradient = {"TopkBackward0",
                                     .cost = ME_COST(INDEX, 0, 2, 1)};
-static const me_op topk_op = {"topk",
-                              NULL,
-                              ME_COST(INDEX, 0, 1, 0),
-                              "TopkBackward0",
-                              scattered_backward,
-                              .gradient = &topk_gradient};
+static const me_op topk_op =
+    ME_OP("topk", NULL, ME_COST(INDEX, 0, 1, 0), "TopkBackward0",
+          .backward = scattered_backward, .gradient = &topk_gradient);
 
 me_tensor *me_topk(me_engine *e, me_tensor *x, uint64_t k,
                    me_tensor **indices_out)
@@ -49,9 +46,9 @@ static void scatter_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                       (me_dtype)gy[0]->dtype, node->data.shape);
 }
 
-static const me_op scatter_op = {"scatter", NULL, ME_POINTWISE,
-                                 "ScatterBackward0",
-                                 .backward = scatter_backward};
+static const me_op scatter_op =
+    ME_OP("scatter", NULL, ME_POINTWISE, "ScatterBackward0",
+          .backward = scatter_backward);
 
 me_tensor *me_scatter_into_zeros(me_engine *e, const me_tensor *x,
                                  me_tensor *index, me_tensor *values)
@@ -84,10 +81,9 @@ me_tensor *me_scatter_flags(me_engine *e, const me_tensor *x)
 
 static const me_op index_select_gradient = {"IndexSelectBackward0",
                                             .cost = ME_COST(INDEX, 0, 2, 1)};
-static const me_op index_select_op = {
-    "index_select",          NULL,
-    ME_COST(INDEX, 0, 0, 2), "IndexSelectBackward0",
-    scattered_backward,      .gradient = &index_select_gradient};
+static const me_op index_select_op =
+    ME_OP("index_select", NULL, ME_COST(INDEX, 0, 0, 2), "IndexSelectBackward0",
+          .backward = scattered_backward, .gradient = &index_select_gradient);
 
 /** @p x with other rows, which are read and written. */
 static me_tensor *with_rows(me_engine *e, const me_op *op, const me_tensor *x,
@@ -121,9 +117,9 @@ static void index_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 
 static const me_op index_gradient = {"IndexBackward0",
                                      .cost = ME_COST(INDEX, 0, 2, 1)};
-static const me_op index_op = {
-    "index",          NULL,           ME_COST(INDEX, 0, 0, 2),
-    "IndexBackward0", index_backward, .gradient = &index_gradient};
+static const me_op index_op =
+    ME_OP("index", NULL, ME_COST(INDEX, 0, 0, 2), "IndexBackward0",
+          .backward = index_backward, .gradient = &index_gradient);
 
 me_tensor *me_index(me_engine *e, me_tensor *x, me_tensor *index)
 {
@@ -153,10 +149,9 @@ static void masked_select_backward(me_engine *e, me_node *node,
 
 static const me_op masked_select_gradient = {"MaskedSelectBackward0",
                                              .cost = ME_COST(INDEX, 0, 2, 1)};
-static const me_op masked_select_op = {
-    "masked_select",         NULL,
-    ME_COST(INDEX, 0, 1, 1), "MaskedSelectBackward0",
-    masked_select_backward,  .gradient = &masked_select_gradient};
+static const me_op masked_select_op = ME_OP(
+    "masked_select", NULL, ME_COST(INDEX, 0, 1, 1), "MaskedSelectBackward0",
+    .backward = masked_select_backward, .gradient = &masked_select_gradient);
 
 enum {
     MASKED_SELECT_SAVED_MASK,

@@ -115,9 +115,9 @@ static void layer_norm_backward(me_engine *e, me_node *node,
                ME_TENSORS(gx[0], gx[1], gx[2]));
 }
 
-static const me_op layer_norm_op = {
+static const me_op layer_norm_op = ME_OP(
     "native_layer_norm", "native_layer_norm.default", ME_COST(NORM, 5, 1, 1),
-    "NativeLayerNormBackward0", .backward = layer_norm_backward};
+    "NativeLayerNormBackward0", .backward = layer_norm_backward);
 
 /** Its CUDA kernels know one type of input, weight and bias. */
 static bool is_of_one_type(me_engine *e, const me_tensor *x,
@@ -196,9 +196,9 @@ static void rms_norm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                ME_TENSORS(gx[0], gx[1]));
 }
 
-static const me_op rms_norm_op = {
-    "_fused_rms_norm", "_fused_rms_norm.default", ME_COST(NORM, 5, 1, 1),
-    "FusedRmsNormBackward0", .backward = rms_norm_backward};
+static const me_op rms_norm_op =
+    ME_OP("_fused_rms_norm", "_fused_rms_norm.default", ME_COST(NORM, 5, 1, 1),
+          "FusedRmsNormBackward0", .backward = rms_norm_backward);
 
 /** rms_norm_composite() of layer_norm.cpp: x · rsqrt(mean(x²) + eps) · weight in
  *  float32, and that as the input is; there is no kernel for an input and a

@@ -235,12 +235,9 @@ me_tensor *me_op_by_op_squared_relu(me_engine *e, me_tensor *x)
 
 static const me_op sigmoid_gradient = {"sigmoid_backward",
                                        .cost = ME_POINTWISE};
-static const me_op sigmoid_op = {"sigmoid",
-                                 NULL,
-                                 ME_POINTWISE,
-                                 "SigmoidBackward0",
-                                 me_gradient_backward,
-                                 .gradient = &sigmoid_gradient};
+static const me_op sigmoid_op =
+    ME_OP("sigmoid", NULL, ME_POINTWISE, "SigmoidBackward0",
+          .backward = me_gradient_backward, .gradient = &sigmoid_gradient);
 
 static me_tensor *sigmoid(me_engine *e, me_tensor *x)
 {

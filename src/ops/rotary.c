@@ -18,8 +18,9 @@ static void product_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 
 /* float32 numbers in float32 pairs: views of the operand and of the result do
  * not matter, so that one tensor stands for both. */
-static const me_op product_op = {"mul", NULL, ME_COST(ELEMENTWISE, 3, 1, 1),
-                                 "MulBackward0", .backward = product_backward};
+static const me_op product_op =
+    ME_OP("mul", NULL, ME_COST(ELEMENTWISE, 3, 1, 1), "MulBackward0",
+          .backward = product_backward);
 
 void me_apply_rotary_emb(me_engine *e, me_tensor *const x[2],
                          me_tensor *out_out[2])

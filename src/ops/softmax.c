@@ -19,12 +19,9 @@ static void softmax_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_drop(e, me_kernel_like(e, &scaled_gradient, read));
 }
 
-static const me_op softmax_op = {"_softmax",
-                                 NULL,
-                                 ME_COST(SOFTMAX, 1, 1, 1),
-                                 "SoftmaxBackward0",
-                                 .backward = softmax_backward,
-                                 .queries = 1 /* half to float? */};
+static const me_op softmax_op =
+    ME_OP("_softmax", NULL, ME_COST(SOFTMAX, 1, 1, 1), "SoftmaxBackward0",
+          .backward = softmax_backward, .queries = 1 /* half to float? */);
 
 /** From the type that @p x has to @p dtype, in one kernel. */
 static me_tensor *softmax_to(me_engine *e, me_tensor *x, me_dtype dtype)
@@ -57,12 +54,9 @@ me_tensor *me_softmax_in_float32(me_engine *e, me_tensor *x)
 }
 
 static const me_op masked_fill_gradient = {"masked_fill", .cost = ME_POINTWISE};
-static const me_op masked_fill_op = {NULL,
-                                     NULL,
-                                     ME_COST(MASKED_FILL, 1, 1, 1),
-                                     "MaskedFillBackward0",
-                                     me_gradient_backward,
-                                     .gradient = &masked_fill_gradient};
+static const me_op masked_fill_op =
+    ME_OP(NULL, NULL, ME_COST(MASKED_FILL, 1, 1, 1), "MaskedFillBackward0",
+          .backward = me_gradient_backward, .gradient = &masked_fill_gradient);
 
 /**
  * The write went through a view: the base's gradient is copied, the slice of

@@ -177,12 +177,10 @@ static void softmax_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 }
 
 static const me_op softmax_gradient = {.cost = ME_COST(SOFTMAX, 3, 2, 1)};
-static const me_op softmax_op = {"scaled_masked_softmax_forward",
-                                 NULL,
-                                 ME_COST(SOFTMAX, 3, 1, 1),
-                                 "ScaledMaskedSoftmaxBackward",
-                                 softmax_backward,
-                                 .gradient = &softmax_gradient};
+static const me_op softmax_op =
+    ME_OP("scaled_masked_softmax_forward", NULL, ME_COST(SOFTMAX, 3, 1, 1),
+          "ScaledMaskedSoftmaxBackward", .backward = softmax_backward,
+          .gradient = &softmax_gradient);
 
 me_tensor *me_te_masked_softmax(me_engine *e, me_tensor *x)
 {
@@ -202,9 +200,9 @@ static void rope_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = me_kernel_dense(e, &rope_gradient, ME_TENSORS(gy[0]));
 }
 
-static const me_op rope_op = {"fused_rope_forward", NULL, ME_POINTWISE,
-                              "FusedRoPEFuncBackward",
-                              .backward = rope_backward};
+static const me_op rope_op =
+    ME_OP("fused_rope_forward", NULL, ME_POINTWISE, "FusedRoPEFuncBackward",
+          .backward = rope_backward);
 
 me_tensor *me_te_rope(me_engine *e, me_tensor *x, me_tensor *angles)
 {

@@ -20,18 +20,16 @@ static void identity_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 /* Dense copies in row-major order, by the operation that makes them. */
 static const me_op clone_kernel = {"clone", "clone.default",
                                    .cost = ME_COST(STRIDED, 0, 1, 1)};
-static const me_op contiguous_op = {
-    "contiguous",
-    "clone.default",
-    ME_COST(STRIDED, 0, 1, 1),
-    "CloneBackward0",
-    identity_backward,
-    .queries = 1 /* python_variable_methods.cpp's guard */};
-static const me_op reshape_op = {"reshape", "clone.default",
-                                 ME_COST(STRIDED, 0, 1, 1), "CloneBackward0",
-                                 .backward = identity_backward};
-static const me_op clone_op = {"clone", "clone.default", ME_COST(COPY, 0, 0, 2),
-                               "CloneBackward0", .backward = identity_backward};
+static const me_op contiguous_op =
+    ME_OP("contiguous", "clone.default", ME_COST(STRIDED, 0, 1, 1),
+          "CloneBackward0", .backward = identity_backward,
+          .queries = 1 /* python_variable_methods.cpp's guard */);
+static const me_op reshape_op =
+    ME_OP("reshape", "clone.default", ME_COST(STRIDED, 0, 1, 1),
+          "CloneBackward0", .backward = identity_backward);
+static const me_op clone_op =
+    ME_OP("clone", "clone.default", ME_COST(COPY, 0, 0, 2), "CloneBackward0",
+          .backward = identity_backward);
 /* What a kernel puts together: all of it is read and written. */
 static const me_op cat_kernel = {"cat", .cost = ME_COST(STRIDED, 0, 0, 2)};
 
@@ -422,8 +420,9 @@ static void reorder_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = me_kernel_dense(e, node->op, ME_TENSORS(gy[0]));
 }
 
-static const me_op reorder_op = {"cat", NULL, ME_COST(STRIDED, 0, 1, 1),
-                                 "CatBackward0", .backward = reorder_backward};
+static const me_op reorder_op =
+    ME_OP("cat", NULL, ME_COST(STRIDED, 0, 1, 1), "CatBackward0",
+          .backward = reorder_backward);
 
 me_tensor *me_reorder_rows(me_engine *e, me_tensor *x)
 {

@@ -145,9 +145,9 @@ static void batch_norm_backward(me_engine *e, me_node *node,
               ME_TENSORS(gx[0], gx[1], gx[2]));
 }
 
-static const me_op batch_norm_op = {
+static const me_op batch_norm_op = ME_OP(
     "cudnn_batch_norm", "cudnn_batch_norm.default", ME_COST(NORM, 0, 0, 2),
-    "CudnnBatchNormBackward0", .backward = batch_norm_backward};
+    "CudnnBatchNormBackward0", .backward = batch_norm_backward);
 
 static const me_op count_kernel = {.dispatcher = "add_.Tensor"};
 
@@ -188,10 +188,10 @@ static void max_pool2d_backward(me_engine *e, me_node *node,
               ME_TENSORS(gx[0]));
 }
 
-static const me_op max_pool2d_op = {
-    "max_pool2d_with_indices", "max_pool2d_with_indices.default",
-    ME_COST(INDEX, 0, 1, 1), "MaxPool2DWithIndicesBackward0",
-    .backward = max_pool2d_backward};
+static const me_op max_pool2d_op =
+    ME_OP("max_pool2d_with_indices", "max_pool2d_with_indices.default",
+          ME_COST(INDEX, 0, 1, 1), "MaxPool2DWithIndicesBackward0",
+          .backward = max_pool2d_backward);
 
 me_tensor *me_max_pool2d(me_engine *e, me_tensor *x, const me_window *window)
 {
@@ -207,8 +207,9 @@ me_tensor *me_max_pool2d(me_engine *e, me_tensor *x, const me_window *window)
     return me_output(e, node, y);
 }
 
-static const me_op average_op = {"mean", "mean.dim", ME_COST(REDUCE, 1, 1, 0),
-                                 "MeanBackward1", .backward = me_mean_backward};
+static const me_op average_op =
+    ME_OP("mean", "mean.dim", ME_COST(REDUCE, 1, 1, 0), "MeanBackward1",
+          .backward = me_mean_backward);
 
 me_tensor *me_average_channels(me_engine *e, me_tensor *x)
 {

@@ -52,6 +52,13 @@ typedef struct me_cost {
 /** Of an element-wise kernel of one or two arguments. */
 #define ME_POINTWISE ME_COST(ELEMENTWISE, 1, 2, 1)
 
+/** A row; what follows @p node are members by their names, the backward first. */
+#define ME_OP(event_, dispatcher_, cost_, node_, ...)                          \
+    {                                                                          \
+        .event = (event_), .dispatcher = (dispatcher_), .cost = cost_,         \
+        .node = (node_), __VA_ARGS__                                           \
+    }
+
 /** A row of an operation that the tape alone knows: other code runs kernels. */
 #define ME_NODE(name, function)                                                \
     {                                                                          \
