@@ -29,10 +29,9 @@ static void sort_indices(me_engine *e, uint64_t n, me_tensor **sorted,
     *sorted = indices_buffer(e, "embedding_backward.sorted", n);
     *positions = indices_buffer(e, "embedding_backward.positions", n);
     me_tensor *range = indices_buffer(e, "arange", n);
-    me_tensor *temporary = me_scratch(
+    me_temporary(
         e, "cub.sort",
         me_radix_sort_bytes(&(me_radix_sort){n, 64, ME_RADIX_TILE_KEY8}));
-    me_drop(e, temporary);
     me_drop(e, range);
 }
 
@@ -47,11 +46,6 @@ static uint64_t scan_temporary_bytes(uint64_t n)
     return me_size_add(me_round_up(me_size_mul(16, tiles + 32), 256), 511);
 }
 
-static void kernel_scratch(me_engine *e, const char *op, uint64_t bytes)
-{
-    me_drop(e, me_scratch(e, op, bytes));
-}
-
 /** Sum gradients segment by segment of equal indices
  *  (aten/native/cuda/EmbeddingBackwardKernel.cu). */
 static void sum_segments(me_engine *e, uint64_t n, const me_shape *weight)
@@ -61,12 +55,12 @@ static void sum_segments(me_engine *e, uint64_t n, const me_shape *weight)
     me_tensor *segments = indices_buffer(e, "embedding_backward.segments", n);
     me_tensor *count = indices_buffer(e, "embedding_backward.count", 1);
     me_tensor *unique = indices_buffer(e, "embedding_backward.unique", n);
-    kernel_scratch(e, "cub.unique", CUB_UNIQUE_BYTES);
+    me_temporary(e, "cub.unique", CUB_UNIQUE_BYTES);
     me_drop(e, unique);
     const uint64_t k = me_min_u64(n, rows);
     me_tensor *parts = indices_buffer(e, "embedding_backward.parts", k);
     me_tensor *offsets = indices_buffer(e, "embedding_backward.offsets", k);
-    kernel_scratch(e, "cub.scan", scan_temporary_bytes(k));
+    me_temporary(e, "cub.scan", scan_temporary_bytes(k));
     me_tensor *total = indices_buffer(e, "embedding_backward.total", 1);
     const uint64_t q = me_size_add(n / 10, k);
     me_tensor *starts = indices_buffer(e, "embedding_backward.starts", q);

@@ -233,7 +233,7 @@ static void run_cudnn(me_engine *e, const me_node *node,
         me_empty(e, "sdpa.offset", ME_DTYPE_INT64, ME_SCALAR);
     results_out[CUDNN_OUT] = me_empty_like(e, "sdpa.out", query);
     results_out[CUDNN_LSE] = make_lse(e, node, query, 1);
-    me_drop(e, me_scratch(e, "cudnn_workspace", CUDNN_SMALL_WORKSPACE));
+    me_temporary(e, "cudnn_workspace", CUDNN_SMALL_WORKSPACE);
     tell_forward(e, "_scaled_dot_product_cudnn_attention.default", qkv,
                  (const me_tensor *const *)results_out);
     count_work(e, query, qkv[1], 2);

@@ -36,11 +36,6 @@ static me_tensor *indices(me_engine *e, const char *op, uint64_t count)
     return me_empty(e, op, ME_DTYPE_INT64, ME_SHAPE(count));
 }
 
-static void temporary(me_engine *e, const char *op, uint64_t bytes)
-{
-    me_drop(e, me_scratch(e, op, bytes));
-}
-
 me_tensor *me_argsort_flags(me_engine *e, const me_tensor *x)
 {
     const uint64_t n = me_numel(x);
@@ -48,7 +43,7 @@ me_tensor *me_argsort_flags(me_engine *e, const me_tensor *x)
     me_tensor *positions = indices(e, "sort", n);
     if (n > SMALL_SORT) {
         me_tensor *range = indices(e, "arange", n);
-        temporary(
+        me_temporary(
             e, "cub.sort",
             me_radix_sort_bytes(&(me_radix_sort){n, 8, ME_RADIX_TILE_KEY1}));
         me_drop(e, range);
@@ -79,7 +74,8 @@ void me_index_accumulate(me_engine *e, uint64_t n, uint64_t range)
     me_tensor *positions = indices(e, "arange", n);
     const me_radix_sort sort = {n, range > 1 ? bits_of(range - 1) : 1,
                                 ME_RADIX_TILE_KEY8};
-    temporary(e, "cub.sort", n > SINGLE_TILE ? me_radix_sort_bytes(&sort) : 1);
+    me_temporary(e, "cub.sort",
+                 n > SINGLE_TILE ? me_radix_sort_bytes(&sort) : 1);
     me_drop(e, positions);
     me_drop(e, original);
     me_drop(e, sorted);
@@ -92,12 +88,12 @@ me_tensor *me_nonzero(me_engine *e, uint64_t n, uint64_t selected)
     me_tensor *count = me_scratch(e, "nonzero.count", 4);
     /* Partial sums of five blocks for each of eight that fit an SM. */
     const uint64_t blocks = UINT64_C(8) * 5 * card->multiprocessors;
-    temporary(e, "cub.reduce", me_round_up(4 * blocks, 256) + 255);
+    me_temporary(e, "cub.reduce", me_round_up(4 * blocks, 256) + 255);
     me_tensor *found =
         me_empty(e, "nonzero", ME_DTYPE_INT64, ME_SHAPE(selected, 2));
     const uint64_t tiles = me_div_up(n, SELECT_TILE) + LOOK_BACK_PADDING;
-    temporary(e, "cub.select",
-              me_size_add(me_round_up(me_size_mul(8, tiles), 256), 511));
+    me_temporary(e, "cub.select",
+                 me_size_add(me_round_up(me_size_mul(8, tiles), 256), 511));
     me_drop(e, count);
     return found;
 }
@@ -106,7 +102,7 @@ void me_mask_prefix_sum(me_engine *e, uint64_t n)
 {
     me_tensor *sums = indices(e, "mask_prefix_sum", n);
     const uint64_t tiles = me_div_up(n, SCAN_TILE) + LOOK_BACK_PADDING;
-    temporary(e, "cub.scan",
-              me_size_add(me_round_up(me_size_mul(16, tiles), 256), 511));
+    me_temporary(e, "cub.scan",
+                 me_size_add(me_round_up(me_size_mul(16, tiles), 256), 511));
     me_drop(e, sums);
 }

@@ -120,6 +120,13 @@ me_tensor *me_scratch(me_engine *e, const char *op, uint64_t bytes)
     return me_empty_inside(e, op, ME_DTYPE_UINT8, ME_SHAPE(bytes));
 }
 
+void me_temporary(me_engine *e, const char *op, uint64_t bytes)
+{
+    const me_frame frame = me_enter(e);
+    me_drop(e, me_scratch(e, op, bytes));
+    me_leave(e, frame, NULL);
+}
+
 me_tensor *me_keep(me_engine *e, const char *op, me_category category,
                    me_dtype dtype, me_shape shape)
 {

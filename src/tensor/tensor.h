@@ -47,6 +47,9 @@ void me_fake_device(me_engine *e);
 /** Scratch of @p bytes: a one-dimensional uint8 tensor. */
 me_tensor *me_scratch(me_engine *e, const char *op, uint64_t bytes);
 
+/** A temporary of @p bytes, freed as soon as it was allocated. */
+void me_temporary(me_engine *e, const char *op, uint64_t bytes);
+
 /** A new tensor of @p category that another holder than a frame holds. */
 me_tensor *me_keep(me_engine *e, const char *op, me_category category,
                    me_dtype dtype, me_shape shape);

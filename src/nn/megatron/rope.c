@@ -23,7 +23,7 @@ static me_tensor *make_frequencies(me_engine *e, uint64_t n, bool is_scaled)
     me_tensor *exponent = floats(e, "div", n);
     me_drop(e, range);
     me_tensor *power = floats(e, "pow", n);
-    me_drop(e, me_scratch(e, "base", 8));
+    me_temporary(e, "base", 8);
     me_drop(e, exponent);
     if (is_scaled) {
         power = me_rebind(e, power, floats(e, "mul", n));

@@ -181,7 +181,7 @@ static me_tensor *apply_aux_loss(me_nn *nn, me_tensor *probs, me_tensor *scores,
 static void initialise_compiler(me_nn *nn)
 {
     if (!nn->moe->has_routed) {
-        me_drop(nn->e, me_scratch(nn->e, "init_gpu_context", 4));
+        me_temporary(nn->e, "init_gpu_context", 4);
         nn->moe->has_routed = true;
     }
 }

@@ -69,13 +69,6 @@ me_tensor *me_fsdp_flat(me_fsdp_group *group, const char *op, uint8_t stream,
     return x;
 }
 
-void me_fsdp_temporary(me_engine *e, const char *op, uint64_t bytes)
-{
-    const me_frame frame = me_enter(e);
-    me_drop(e, me_scratch(e, op, bytes));
-    me_leave(e, frame, NULL);
-}
-
 uint64_t me_fsdp_local_rows(uint64_t rows, uint64_t ranks, uint64_t index)
 {
     const uint64_t chunk = me_div_up(rows, ranks);
@@ -324,7 +317,7 @@ static void copy_out(me_fsdp_group *group)
     for (uint32_t i = 0; i < group->n_params && me_engine_is_ok(e); i++) {
         alloc_unsharded(group, &group->params[i]);
     }
-    me_fsdp_temporary(e, "split_with_sizes_copy", copy_out_bytes(group));
+    me_temporary(e, "split_with_sizes_copy", copy_out_bytes(group));
     me_launch_stream_waits(e);
 }
 

@@ -41,7 +41,4 @@ void me_fsdp_copy(me_fsdp_group *group, me_dtype from, me_dtype to,
 me_tensor *me_fsdp_flat(me_fsdp_group *group, const char *op, uint8_t stream,
                         me_dtype dtype, uint64_t numel);
 
-/** Memory of a kernel, that comes and goes. */
-void me_fsdp_temporary(me_engine *e, const char *op, uint64_t bytes);
-
 #endif /* MEMEST_TRAIN_FSDP_FSDP_PRIVATE_H */

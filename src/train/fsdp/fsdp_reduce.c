@@ -139,7 +139,7 @@ static void copy_in(me_fsdp_group *group, const reduction *r, me_dtype dtype)
                  me_size_mul(r->shard_numel, me_fsdp_ranks(group)));
     if (from == dtype ||
         (from == ME_DTYPE_BFLOAT16 && dtype == ME_DTYPE_FLOAT32)) {
-        me_fsdp_temporary(e, "chunk_cat", copy_in_bytes(r, dtype));
+        me_temporary(e, "chunk_cat", copy_in_bytes(r, dtype));
         return;
     }
     const me_frame frame = me_enter(e);

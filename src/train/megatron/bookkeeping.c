@@ -13,13 +13,6 @@ enum {
     DATASET_FLAGS_BYTES = 24
 };
 
-void me_temporary(me_engine *e, const char *op, uint64_t bytes)
-{
-    const me_frame frame = me_enter(e);
-    me_drop(e, me_scratch(e, op, bytes));
-    me_leave(e, frame, NULL);
-}
-
 enum {
     TEMPORARIES_RUN = 2,  /* the first completes what is pending */
     TEMPORARY_EVENTS = 3, /* a block is asked for, let go of and back */

@@ -12,8 +12,6 @@
 
 struct me_trainer;
 
-/** A temporary of @p bytes, freed as soon as it was allocated. */
-void me_temporary(me_engine *e, const char *op, uint64_t bytes);
 /** A scalar that somebody keeps. */
 me_tensor *me_keep_scalar(me_engine *e, const char *op, uint64_t bytes);
 /** torch.distributed.barrier() @p n times. */

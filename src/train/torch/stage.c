@@ -345,13 +345,13 @@ static void receive_shapes(me_stage *stage)
     me_tensor *sizes = me_scratch(e, "recv_object_list", SIZE_BYTES);
     me_record_stream(sizes);
     tell(stage, ME_COLLECTIVE_RECV, sizes, stage->previous_rank);
-    me_drop(e, me_scratch(e, "sum", SIZE_BYTES));
+    me_temporary(e, "sum", SIZE_BYTES);
     me_tensor *object =
         me_scratch(e, "recv_object_list", pickled_shapes(&stage->input));
     me_record_stream(object);
     tell(stage, ME_COLLECTIVE_RECV, object, stage->previous_rank);
-    me_drop(e, me_scratch(e, "item", SIZE_BYTES));
-    me_drop(e, me_scratch(e, "item", SIZE_BYTES));
+    me_temporary(e, "item", SIZE_BYTES);
+    me_temporary(e, "item", SIZE_BYTES);
     me_drop(e, sizes);
     me_drop(e, object);
     me_leave(e, frame, NULL);
