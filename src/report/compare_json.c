@@ -165,12 +165,6 @@ static json_t *make_durations(const me_ticks *t)
         "comm", (json_int_t)t->transfer);
 }
 
-static int append_piece(const char *piece, size_t size, void *text)
-{
-    me_str_append_n(text, piece, size);
-    return 0;
-}
-
 /** A row a line, in the order of the table. */
 me_status me_compare_json(const me_compare_print *print, me_str *text)
 {
@@ -181,19 +175,16 @@ me_status me_compare_json(const me_compare_print *print, me_str *text)
     if (c->durations != NULL) {
         head = me_json_put(head, "durations", make_durations(c->durations));
     }
-    bool is_good = head != NULL;
     me_str_append(text, "{\"head\": ");
-    is_good = is_good && json_dump_callback(head, append_piece, text,
-                                            JSON_REAL_PRECISION(6)) == 0;
+    bool is_good = me_json_dump(head, JSON_REAL_PRECISION(6), text);
     json_decref(head);
     me_str_append(text, ",\n \"rows\": [\n");
     for (size_t i = 0; i < c->n_rows && is_good; i++) {
         json_t *row = make_row(print, &print->lines[i]);
         me_str_append(text, i == 0 ? "  " : ",\n  ");
-        is_good =
-            row != NULL && json_dump_callback(row, append_piece, text, 0) == 0;
+        is_good = me_json_dump(row, 0, text);
         json_decref(row);
     }
     me_str_append(text, "\n ]}\n");
-    return is_good ? me_str_status(text) : ME_ERR_OVERFLOW;
+    return is_good ? me_str_status(text) : ME_ERR_NOMEM;
 }

@@ -6,6 +6,7 @@
 #include "report/oom_text.h"
 #include "report/verdict.h"
 
+#include <errno.h>
 #include <string.h>
 
 /*
@@ -22,17 +23,36 @@ json_t *me_json_bytes(uint64_t bytes)
     return bytes > INT64_MAX ? NULL : json_integer((json_int_t)bytes);
 }
 
+static int append_piece(const char *piece, size_t size, void *text)
+{
+    me_str_append_n(text, piece, size);
+    return 0;
+}
+
+bool me_json_dump(const json_t *value, size_t flags, me_str *text)
+{
+    return value != NULL &&
+           json_dump_callback(value, append_piece, text, flags) == 0;
+}
+
+char *me_json_text(json_t *value, size_t flags)
+{
+    me_str text = {0};
+    const bool is_good = me_json_dump(value, flags, &text);
+    json_decref(value);
+    if (!is_good || me_str_status(&text) != ME_OK) {
+        me_str_fini(&text);
+        return NULL;
+    }
+    return text.text;
+}
+
 me_status me_json_append(json_t *value, size_t flags, me_str *text)
 {
-    char *body = value == NULL ? NULL : json_dumps(value, flags);
+    const bool is_good = me_json_dump(value, flags, text);
     json_decref(value);
-    if (body == NULL) {
-        return ME_ERR_NOMEM;
-    }
-    me_str_append(text, body);
     me_str_append(text, "\n");
-    me_free(body); /* made by jansson */
-    return me_str_status(text);
+    return is_good ? me_str_status(text) : ME_ERR_NOMEM;
 }
 
 json_t *me_json_array(const void *items, uint32_t count,
@@ -81,16 +101,19 @@ static json_t *add_range(const me_report *report, const me_rank_result *result,
                                        me_json_bytes(range.most_bytes)));
 }
 
-/** Prints @p value and gives it back; false for NULL. */
+/** Prints @p value and gives it back; false for NULL, and where jansson found no
+ *  memory to print it. */
 static bool print_value(json_t *value, size_t flags, FILE *stream)
 {
     if (value == NULL) {
         return false;
     }
     /* A stream that takes no more is noticed by whoever owns it. */
-    (void)json_dumpf(value, stream, flags | JSON_ENCODE_ANY);
+    const bool is_printed =
+        json_dumpf(value, stream, flags | JSON_ENCODE_ANY) == 0 ||
+        ferror(stream) != 0;
     json_decref(value);
-    return true;
+    return is_printed;
 }
 
 /** Another member of the report's object. */
@@ -156,9 +179,7 @@ static char *make_body(const me_report *report, const me_rank_result *result)
     value = me_json_put(value, "communication", make_volume(result));
     value = add_range(report, result, value);
     value = me_json_add(value, &me_result_optional_schema, result);
-    char *body = value == NULL ? NULL : json_dumps(value, 0);
-    json_decref(value);
-    return body;
+    return me_json_text(value, 0);
 }
 
 /** Stages have different times even where their ranks' memory is equal. */
@@ -262,6 +283,7 @@ static me_status print_records(const me_report *report, bool by_class,
 me_status me_json_print(const me_report *report, bool by_class, FILE *stream,
                         me_diag *diag)
 {
+    errno = 0; /* jansson does not say why it cannot make a value */
     bool is_good = print_head(report, stream);
     const me_status status = print_records(report, by_class, stream);
     if (status == ME_ERR_NOMEM) {
@@ -277,8 +299,11 @@ me_status me_json_print(const me_report *report, bool by_class, FILE *stream,
         is_good &= print_member("machine", me_json_machine(report), stream);
     }
     (void)fputs("}\n", stream);
+    if (!is_good && errno == ENOMEM) {
+        return me_fail(diag, ME_ERR_NOMEM, "no memory for the JSON report");
+    }
     return is_good ? ME_OK
                    : me_fail(diag, ME_ERR_OVERFLOW,
                              "a number or text of the report does not go into "
-                             "JSON, or there is no memory for it");
+                             "JSON");
 }

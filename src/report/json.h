@@ -34,6 +34,21 @@ json_t *me_json_array(const void *items, uint32_t count,
                       json_t *(*make)(const void *items, uint32_t i));
 
 /**
+ * Append the text of @p value. Jansson's own json_dumps() loses the keys of an
+ * object that it finds no room for, and says nothing: the text keeps a failure.
+ *
+ * @param value  or NULL, where jansson could not make it
+ * @param flags  of json_dumps()
+ * @return false if @p value is NULL or jansson found no memory; a failure of the
+ *         text is the text's
+ */
+bool me_json_dump(const json_t *value, size_t flags, me_str *text);
+
+/** The same as a text of its own, which me_free() gives back, of @p value, which
+ *  goes; NULL: there is none. */
+char *me_json_text(json_t *value, size_t flags);
+
+/**
  * Append @p value, which goes, and a line's end.
  *
  * @param value  or NULL, where jansson could not make it
@@ -54,8 +69,8 @@ json_t *me_json_not_modelled(const me_report *report);
 /** Why there is no time; null: there is. */
 json_t *me_json_time_reason(const me_report *report);
 
-/** The text of a stage's time, jansson's to free, which is as me_free(); NULL
- *  if jansson cannot make it. */
+/** The text of a stage's time, which me_free() gives back; NULL if there is no
+ *  memory for it. */
 char *me_json_stage_time(const me_report *report, int32_t stage);
 
 /** Does it fit, and by which rank; the verdict's band. */

@@ -59,7 +59,5 @@ char *me_json_stage_time(const me_report *report, int32_t stage)
                         ? json_null()
                         : me_json_record(&me_stage_time_schema,
                                          &report->time.step->stages[stage]);
-    char *body = value == NULL ? NULL : json_dumps(value, JSON_ENCODE_ANY);
-    json_decref(value);
-    return body;
+    return me_json_text(value, JSON_ENCODE_ANY);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/page.h"
 
+#include "report/json.h"
 #include "report/page_files.h"
 
 #include <inttypes.h>
@@ -243,12 +244,6 @@ static void append_json(me_str *page, const char *json)
     }
 }
 
-static int append_piece(const char *piece, size_t size, void *text)
-{
-    me_str_append_n(text, piece, size);
-    return 0;
-}
-
 me_status me_page_chart(me_str *page, const me_chart *chart)
 {
     json_t *spec = make_spec(chart);
@@ -257,8 +252,7 @@ me_status me_page_chart(me_str *page, const me_chart *chart)
         return ME_ERR_INTERNAL;
     }
     me_str json = {0};
-    const bool is_good =
-        json_dump_callback(spec, append_piece, &json, JSON_COMPACT) == 0;
+    const bool is_good = me_json_dump(spec, JSON_COMPACT, &json);
     json_decref(spec);
     me_str_append(page, "<div class=\"wide\"></div>\n"
                         "<script type=\"application/json\" class=\"chart\">");
