@@ -2,6 +2,7 @@
 #include "base/log.h"
 
 #include "base/clean.h"
+#include "base/outfile.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -47,10 +48,10 @@ void me_log_set_level(me_log_level level)
 
 me_status me_log_open(const char *path, me_diag *diag)
 {
-    FILE *file = fopen(path, "a");
+    FILE *file = me_output_open(path, true);
     if (file == NULL) {
         return me_fail(diag, ME_ERR_IO, "%s: cannot be written: %s", path,
-                       strerror(errno));
+                       me_output_reason(errno));
     }
     me_log_close();
     sink.file = file;

@@ -6,6 +6,7 @@
 #include "base/str.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,28 @@ struct me_outfile {
     uint64_t lost; /**< requests for memory, before it was made */
     size_t guard;  /**< of the file beside; see me_outfile_guard_make() */
 };
+
+FILE *me_output_open(const char *path, bool appends)
+{
+    const int flags =
+        O_WRONLY | O_NONBLOCK | (appends ? O_APPEND | O_CREAT : 0);
+    const int descriptor = open(path, flags, ALL_READ_WRITE);
+    if (descriptor < 0) {
+        return NULL;
+    }
+    const int now = fcntl(descriptor, F_GETFL);
+    (void)fcntl(descriptor, F_SETFL, now & ~O_NONBLOCK);
+    FILE *stream = fdopen(descriptor, appends ? "a" : "w");
+    if (stream == NULL) {
+        (void)close(descriptor);
+    }
+    return stream;
+}
+
+const char *me_output_reason(int error)
+{
+    return error == ENXIO ? "nobody reads this pipe" : strerror(error);
+}
 
 /** The target with its links resolved, so that a link stays a link. */
 static char *resolve_target(const char *path)
@@ -75,11 +98,11 @@ static me_status open_stream(me_outfile *file, me_diag *diag)
                        file->target);
     }
     if (exists && !S_ISREG(about.st_mode)) {
-        file->stream = fopen(file->target, "w");
+        file->stream = me_output_open(file->target, false);
         return file->stream != NULL
                    ? ME_OK
                    : me_fail(diag, ME_ERR_IO, "cannot write %s: %s",
-                             file->target, strerror(errno));
+                             file->target, me_output_reason(errno));
     }
     return open_beside(file, exists ? about.st_mode & 07777 : new_file_mode(),
                        diag);

@@ -12,10 +12,23 @@
 
 #include "base/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
 typedef struct me_outfile me_outfile;
+
+/**
+ * Open what is no regular file, or a file that grows, to write it. A named pipe
+ * that nobody reads is an error, where fopen() waits for a reader for ever. Local.
+ *
+ * @param appends  what is there stays, and a file that is not there is made
+ * @return for fclose(); NULL with the reason in errno
+ */
+FILE *me_output_open(const char *path, bool appends);
+
+/** What errno says after me_output_open(); static. Local. */
+const char *me_output_reason(int error);
 
 /**
  * Begin to write @p path. Local.

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/outfile.h"
 #include "support/test.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -203,6 +205,31 @@ static void test_outfile__a_signal_takes_it(void **state)
     }
 }
 
+/* A named pipe takes a report, and the log, from when somebody reads it. */
+static void test_outfile__waits_for_no_reader(void **state)
+{
+    (void)state;
+    me_outfile *file = NULL;
+    me_diag diag = {.status = ME_OK};
+    char read_back[TEXT_MAX] = "";
+
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(me_outfile_create(path, &diag, &file), ME_ERR_IO);
+    assert_non_null(strstr(diag.text, "nobody reads this pipe"));
+    assert_int_equal(me_log_open(path, &diag), ME_ERR_IO);
+    assert_non_null(strstr(diag.text, "nobody reads this pipe"));
+
+    const int reader = open(path, O_RDONLY | O_NONBLOCK);
+    assert_true(reader >= 0);
+    assert_int_equal(me_outfile_create(path, &diag, &file), ME_OK);
+    (void)fputs("a report", me_outfile_stream(file));
+    assert_int_equal(me_outfile_commit(file, &diag), ME_OK);
+    me_outfile_destroy(file);
+    assert_int_equal(read(reader, read_back, sizeof read_back - 1), 8);
+    assert_string_equal(read_back, "a report");
+    assert_int_equal(close(reader), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +244,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_outfile__refuses_a_folder, setup,
                                         teardown),
         cmocka_unit_test(test_outfile__says_when_the_disk_is_full),
+        cmocka_unit_test_setup_teardown(test_outfile__waits_for_no_reader,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(test_outfile__a_signal_takes_it, setup,
                                         teardown),
     };
