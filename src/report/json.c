@@ -284,6 +284,7 @@ me_status me_json_print(const me_report *report, bool by_class, FILE *stream,
                         me_diag *diag)
 {
     errno = 0; /* jansson does not say why it cannot make a value */
+    const uint64_t lost = me_alloc_lost();
     bool is_good = print_head(report, stream);
     const me_status status = print_records(report, by_class, stream);
     if (status == ME_ERR_NOMEM) {
@@ -299,7 +300,7 @@ me_status me_json_print(const me_report *report, bool by_class, FILE *stream,
         is_good &= print_member("machine", me_json_machine(report), stream);
     }
     (void)fputs("}\n", stream);
-    if (!is_good && errno == ENOMEM) {
+    if (!is_good && (errno == ENOMEM || me_alloc_lost() != lost)) {
         return me_fail(diag, ME_ERR_NOMEM, "no memory for the JSON report");
     }
     return is_good ? ME_OK

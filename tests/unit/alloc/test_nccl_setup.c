@@ -82,6 +82,21 @@ static void test_nccl__fewer_channels(void **state)
     assert_int_equal(base(&c, one), 388);
 }
 
+/* NCCL's switches are 0, 1, and of some 2: what it chooses itself. */
+static void test_nccl__switches(void **state)
+{
+    (void)state;
+    me_nccl_setup setup = {.uses_nvls = false};
+    assert_int_equal(me_nccl_setup_set(&setup, "NCCL_NVLS_ENABLE", "2"), ME_OK);
+    assert_true(setup.uses_nvls);
+    assert_int_equal(me_nccl_setup_set(&setup, "NCCL_NVLS_ENABLE", "3"),
+                     ME_ERR_CONFIG);
+    assert_int_equal(me_nccl_setup_set(&setup, "NCCL_NVLS_ENABLE", "0"), ME_OK);
+    assert_false(setup.uses_nvls);
+    assert_int_equal(me_nccl_setup_set(&setup, "NCCL_NO_SUCH", "0"),
+                     ME_ERR_UNSUPPORTED);
+}
+
 static void test_nccl__buffer_size(void **state)
 {
     (void)state;
@@ -156,6 +171,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nccl__costs_by_default),
         cmocka_unit_test(test_nccl__fewer_channels),
+        cmocka_unit_test(test_nccl__switches),
         cmocka_unit_test(test_nccl__buffer_size),
         cmocka_unit_test(test_nccl__connects_at_init),
         cmocka_unit_test(test_nccl__nvls),

@@ -179,6 +179,22 @@ static void test_pool__full_card_gives_nothing(void **state)
     me_pool_destroy(pool);
 }
 
+/* A segment of exactly max_split_size is one too large, as its block is. */
+static void test_pool__counts_oversize_from_the_size_itself(void **state)
+{
+    (void)state;
+    me_pool *pool = make_pool("max_split_size_mb:20", 0, 0);
+    (void)alloc(pool, 18 * MIB, 0);
+    me_pool_stats stats;
+    me_pool_read(pool, &stats);
+    assert_int_equal(stats.oversize_segments.current, 0);
+    (void)alloc(pool, 20 * MIB, 0);
+    me_pool_read(pool, &stats);
+    assert_int_equal(stats.oversize_segments.current, 1);
+    assert_int_equal(stats.oversize_allocations.current, 1);
+    me_pool_destroy(pool);
+}
+
 static void test_pool__huge_requests_do_not_wrap(void **state)
 {
     (void)state;
@@ -263,6 +279,7 @@ int main(void)
         cmocka_unit_test(test_pool__says_what_pytorch_says),
         cmocka_unit_test(test_pool__capacity_is_the_drivers),
         cmocka_unit_test(test_pool__full_card_gives_nothing),
+        cmocka_unit_test(test_pool__counts_oversize_from_the_size_itself),
         cmocka_unit_test(test_pool__huge_requests_do_not_wrap),
         cmocka_unit_test(test_pool__resets),
         cmocka_unit_test(test_pool__visits_in_order),

@@ -130,6 +130,11 @@ static void test_topology__what_hwloc_refuses(void **state)
         {"gp_index=\"6\"", "", "gp_index = '': must be a number"},
         {"type=\"Package\"", "type=\"OSDev\"", "a device has a cpuset"},
         {"type=\"Machine\"", "type=\"Bridge\"", "may not lie"},
+        {"gp_index=\"3\" local_memory=\"1073741824\">",
+         "gp_index=\"3\"><object type=\"Core\" os_index=\"0\" "
+         "cpuset=\"0x1\" complete_cpuset=\"0x1\" nodeset=\"0x1\" "
+         "complete_nodeset=\"0x1\" gp_index=\"90\"/>",
+         "may not lie"},
         {"type=\"Core\"", "type=\"Heart\"", "'Heart': is no type"},
         {"<object type=\"Core\"", "<object", "is no type of hwloc's"},
         {"bridge_type=\"0-1\"", "bridge_type=\"7-1\"", "must be 0-1 or 1-1"},

@@ -35,6 +35,26 @@ static void test_loss__unfused(void **state)
     test_model_fini(&m);
 }
 
+/* A wide row is read by several blocks, which leave what they have found in
+ * global memory: a maximum is a value and its index, 16 bytes, a sum 4. */
+static void test_loss__wide_rows(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+
+    me_tensor *logits = me_test_leaf(m.nn.e, ME_SHAPE(1, 1, 1 << 20));
+    me_tensor *target = test_tensor(m.nn.e, ME_DTYPE_INT64, ME_SHAPE(1, 1));
+    (void)me_test_events_take(&m.events);
+    (void)me_vocab_parallel_cross_entropy(&m.nn, logits, target);
+    EXPECT_EVENTS(&m.events,
+                  "+4194304 +4 +8 +2048 +4 -4 -2048 -8 AllReduce:1 "
+                  "+1 +1 +1 -1 -1 +8 +8 -8 "
+                  "+8 +4 +4 -4 +4 +512 +4 -4 -512 -8 AllReduce:1 AllReduce:1 "
+                  "+4 +4 -4 -4 -4 -4");
+    test_model_fini(&m);
+}
+
 /* float32 logits are worked on in place: no copy and no cast. */
 static void test_loss__float32(void **state)
 {
@@ -124,6 +144,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loss__unfused),
+        cmocka_unit_test(test_loss__wide_rows),
         cmocka_unit_test(test_loss__float32),
         cmocka_unit_test(test_loss__fused),
         cmocka_unit_test(test_loss__fused_of_other_types),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ops/compiled.h"
+#include "ops/dropout.h"
 #include "ops/view.h"
 #include "support/test.h"
 #include "tensor/autograd.h"
@@ -94,12 +95,58 @@ static void test_compiled__in_place_gets_copies(void **state)
     me_engine_destroy(e);
 }
 
+static void note_partial_sums(void *self, const me_event *event)
+{
+    uint64_t *bytes = self;
+    if (event->kind == ME_EVENT_ALLOC &&
+        strcmp(event->op, "partial_sums") == 0) {
+        *bytes = event->bytes;
+    }
+}
+
+/** Bytes of the partial sums of a bias's gradient on two multiprocessors. */
+static uint64_t partial_sums(uint64_t rows, uint64_t columns)
+{
+    const me_card card = {.multiprocessors = 2};
+    me_engine *e = NULL;
+    uint64_t bytes = 0;
+    assert_int_equal(me_engine_create(&card, &e), ME_OK);
+    me_engine_observe(
+        e, (me_observer){.on_event = note_partial_sums, .self = &bytes});
+    const me_frame frame = me_enter(e);
+    me_tensor *x = me_empty(e, "x", ME_DTYPE_FLOAT32, ME_SHAPE(rows, columns));
+    me_tensor *bias = me_empty(e, "bias", ME_DTYPE_FLOAT32, ME_SHAPE(columns));
+    if (me_engine_is_ok(e)) {
+        x->requires_grad = true;
+        bias->requires_grad = true;
+    }
+    me_tensor *y = me_fused_bias_dropout_add(e, x, bias, x, 0.1);
+    me_backward(e, y, me_empty_like(e, "gradient", y));
+    me_leave(e, frame, NULL);
+    assert_true(me_engine_is_ok(e));
+    me_engine_destroy(e);
+    return bytes;
+}
+
+/* From 64 columns a multiprocessor on rows are summed at once. Below that 1,152
+ * rows would be 16 a sum, of which a block takes four, but it takes 32 at least:
+ * nine sums of each column. */
+static void test_compiled__sums_bias_gradients_in_parts(void **state)
+{
+    (void)state;
+    assert_int_equal(partial_sums(1152, 120), 9 * 120 * 4);
+    assert_int_equal(partial_sums(1152, 127), 9 * 127 * 4);
+    assert_int_equal(partial_sums(1152, 128), 0);
+    assert_int_equal(partial_sums(1102, 120), 9 * 120 * 4); /* 19, so 32 */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_compiled__is_timed_once),
         cmocka_unit_test(test_compiled__other_strides_once_more),
         cmocka_unit_test(test_compiled__in_place_gets_copies),
+        cmocka_unit_test(test_compiled__sums_bias_gradients_in_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,6 +32,27 @@ static void test_kernels__bmm(void **state)
     assert_int_equal(events->live, 2000);
 }
 
+/* An operand is kept for the other's gradient alone: of a product with what
+ * needs none, the second goes as soon as nobody else holds it. */
+static void test_kernels__bmm_keeps_what_is_needed(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *a =
+        me_empty(e, "a", ME_DTYPE_BFLOAT16, ME_SHAPE(2, 3, 4));
+    me_tensor *b = me_neg(e, me_test_leaf(e, ME_SHAPE(2, 4, 5)));
+    me_tensor *y = me_bmm(e, a, b);
+    (void)me_test_events_take(events);
+    me_drop(e, b);
+    EXPECT_EVENTS(events, "-80");
+    me_drop(e, a);
+    EXPECT_EVENTS(events, "");
+    me_drop(e, y);
+    me_leave(e, frame, NULL);
+}
+
 /* Each gradient is a product and then that times alpha; first operand's
  * gradient first. */
 static void test_kernels__baddbmm(void **state)
@@ -217,6 +238,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ENGINE_TEST(test_kernels__bmm),
+        ENGINE_TEST(test_kernels__bmm_keeps_what_is_needed),
         ENGINE_TEST(test_kernels__baddbmm),
         ENGINE_TEST(test_kernels__layer_norm),
         ENGINE_TEST(test_kernels__rms_norm),
