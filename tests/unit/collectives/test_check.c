@@ -183,6 +183,23 @@ static void test_check__says_what_it_did_not_replay(void **state)
     }
 }
 
+/* Up to eight ranks of a group are named, of more the first three and the last. */
+static void test_check__names_the_ends_of_large_groups(void **state)
+{
+    (void)state;
+    me_str text = {0};
+    me_comm_group group = {
+        .kind = ME_GROUP_DATA, .start = 1, .stride = 2, .count = 8};
+    me_comm_group_print(&group, &text);
+    assert_string_equal(me_str_text(&text),
+                        "data group {1, 3, 5, 7, 9, 11, 13, 15}");
+    me_str_fini(&text);
+    group.count = 9;
+    me_comm_group_print(&group, &text);
+    assert_string_equal(me_str_text(&text), "data group {1, 3, 5, ..., 17}");
+    me_str_fini(&text);
+}
+
 static void test_check__wants_every_rank_once(void **state)
 {
     fixture *f = *state;
@@ -246,6 +263,7 @@ int main(void)
         TEST(test_check__accepts_a_message_to_oneself),
         TEST(test_check__names_a_message_to_oneself),
         TEST(test_check__says_what_it_did_not_replay),
+        cmocka_unit_test(test_check__names_the_ends_of_large_groups),
         TEST(test_check__wants_every_rank_once),
         TEST(test_check__wants_sections_closed),
         TEST(test_check__survives_any_failed_allocation),

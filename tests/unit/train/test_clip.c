@@ -2,6 +2,7 @@
 #include "nn/torch/dtensor.h"
 #include "support/events.h"
 #include "support/test.h"
+#include "tensor/hooks.h"
 #include "train/torch/grad_scaler.h"
 #include "train/torch/loop.h"
 
@@ -94,16 +95,28 @@ static void test_clip__fully_shard(void **state)
     fini(&c, events);
 }
 
-/* Gradients of the host are clipped there. */
+static void count_collective(void *self, const me_collective_op *collective)
+{
+    int *told = self;
+    told[collective->group]++;
+}
+
+/* Gradients of the host are clipped there; watchers are told what is summed over
+ * shards, and over tensor ranks of as little as one part. */
 static void test_clip__offloaded(void **state)
 {
     me_test_events *events = *state;
     clipped c;
     init(&c, events->e, ME_DATA_PARALLEL_FULLY_SHARD);
+    int told[ME_GROUP_COUNT] = {0};
+    me_engine_hook(events->e,
+                   (me_hooks){.collective = count_collective, .self = told});
     c.config.torch.cpu_offload = true;
     (void)me_test_events_take(events);
     me_loop_clip_gradients(&c.loop);
     EXPECT_EVENTS(events, "");
+    assert_int_equal(told[ME_GROUP_DATA_SHARD], 1);
+    assert_int_equal(told[ME_GROUP_TENSOR], 1);
     fini(&c, events);
 }
 
