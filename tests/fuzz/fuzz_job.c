@@ -15,9 +15,9 @@ enum {
  * multiply, and sanitizers make each event ten times as slow. What is cut four
  * times is reached by a value of 4. */
 static const char base[] =
-    "model = { num_layers = 2; hidden_size = 64; num_attention_heads = 4; "
+    "model = { num_layers = 1; hidden_size = 64; num_attention_heads = 4; "
     "seq_length = 32; vocab_size = 100; }; train = { micro_batch_size = 1; }; "
-    "parallel = { world_size = 4; };";
+    "parallel = { world_size = 2; };";
 
 static const char *pick(const char *const *words, size_t n, uint8_t which)
 {
