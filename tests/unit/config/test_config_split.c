@@ -28,8 +28,8 @@ static void test_split__rules(void **state)
         me_diag diag = {0};
         const me_status status = me_config_finish(config, 1, &diag);
         assert_string_equal(diag.text, cases[i][1]);
-        assert_int_equal(status, cases[i][1][0] == '\0' ? ME_OK
-                                                        : ME_ERR_CONFIG);
+        assert_int_equal(status,
+                         cases[i][1][0] == '\0' ? ME_OK : ME_ERR_CONFIG);
         me_config_destroy(config);
     }
 }

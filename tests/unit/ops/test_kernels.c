@@ -40,8 +40,7 @@ static void test_kernels__bmm_keeps_what_is_needed(void **state)
     me_engine *e = events->e;
 
     const me_frame frame = me_enter(e);
-    me_tensor *a =
-        me_empty(e, "a", ME_DTYPE_BFLOAT16, ME_SHAPE(2, 3, 4));
+    me_tensor *a = me_empty(e, "a", ME_DTYPE_BFLOAT16, ME_SHAPE(2, 3, 4));
     me_tensor *b = me_neg(e, me_test_leaf(e, ME_SHAPE(2, 4, 5)));
     me_tensor *y = me_bmm(e, a, b);
     (void)me_test_events_take(events);

@@ -12,10 +12,8 @@ static void test_text_volume__lists_calls_without_bytes(void **state)
     (void)state;
     me_rank_result *result = me_alloc(1, sizeof *result, "result");
     me_report_rank rank = {.result = 0};
-    me_report report = {.world_size = 1,
-                        .results = &result,
-                        .n_results = 1,
-                        .ranks = &rank};
+    me_report report = {
+        .world_size = 1, .results = &result, .n_results = 1, .ranks = &rank};
     me_str text = {0};
     assert_non_null(result);
     assert_int_equal(me_text_volume(&report, &text), ME_OK);
