@@ -29,8 +29,8 @@ static const counted counts[] = {
     {"SLURM_GPUS_ON_NODE", offsetof(me_launch_ranks, gpus.count)},
 };
 
-/* MEMEST_GRES is what a batch script's --gres says, for which Slurm has no
- * variable. */
+/* MEMEST_GRES and MEMEST_CONSTRAINT are what a batch script says, for which
+ * Slurm has no variable. */
 static const struct {
     const char *name;
     const char *option;
@@ -39,12 +39,28 @@ static const struct {
     {"SLURM_GPUS_PER_TASK", "--gpus-per-task"},
     {"SLURM_GPUS", "--gpus"},
     {"MEMEST_GRES", "--gres"},
+    {"MEMEST_CONSTRAINT", "--constraint"},
 };
+
+/** `-C h100` or `--constraint=h100`: the card where nothing better says it. */
+static bool is_constraint(const char *option)
+{
+    return strncmp(option, "-C", 2) == 0 ||
+           strncmp(option, "--constraint", 12) == 0;
+}
 
 void me_launch_ranks_gpus(me_launch_ranks *ranks, const char *option,
                           const char *value)
 {
     me_slurm_gpus gpus = {.count = 0};
+    if (is_constraint(option)) {
+        char type[ME_SLURM_TYPE];
+        if (ranks->gpus.type[0] == '\0' &&
+            me_slurm_constraint_read(value, type)) {
+            memcpy(ranks->gpus.type, type, sizeof type);
+        }
+        return;
+    }
     const size_t length = strcspn(option, "=");
     const bool is_gres = strncmp(option, "--gres", length) == 0 && length == 6;
     const bool is_of_node =

@@ -38,7 +38,8 @@ bool me_launch_ranks_variable(me_launch_ranks *ranks, const char *name,
                               const char *value);
 
 /** Take the value of `--gres`, `--gpus-per-node`, `--gpus-per-task` or
- *  `--gpus`; a later one wins. */
+ *  `--gpus`; a later one wins. Of `--constraint` where none of them names a
+ *  card. */
 void me_launch_ranks_gpus(me_launch_ranks *ranks, const char *option,
                           const char *value);
 

@@ -131,3 +131,25 @@ bool me_slurm_card_find(const char *type, me_str *name_out)
     me_str_fini_piece(&name, name_out);
     return s.n_found == 1;
 }
+
+bool me_slurm_constraint_read(const char *text, char type_out[ME_SLURM_TYPE])
+{
+    static const char between[] = "&|,()[]*: ";
+    int n_found = 0;
+    text += strspn(text, between);
+    while (*text != '\0') {
+        char feature[ME_SLURM_TYPE];
+        me_str name = {0};
+        const size_t length = strcspn(text, between);
+        (void)snprintf(feature, sizeof feature, "%.*s",
+                       length < sizeof feature ? (int)length : 0, text);
+        if (me_slurm_card_find(feature, &name)) {
+            n_found++;
+            memcpy(type_out, feature, sizeof feature);
+        }
+        me_str_fini(&name);
+        text += length;
+        text += strspn(text, between);
+    }
+    return n_found == 1;
+}

@@ -44,4 +44,12 @@ bool me_slurm_gpus_read(const char *text, bool needs_gpu,
  */
 bool me_slurm_card_find(const char *type, me_str *name_out);
 
+/**
+ * The type that a constraint such as `h100&ib` means: the one of its features
+ * that is the name of a card. Local.
+ *
+ * @return false: none is, or several are
+ */
+bool me_slurm_constraint_read(const char *text, char type_out[ME_SLURM_TYPE]);
+
 #endif /* MEMEST_CONFIG_SLURM_H */

@@ -25,7 +25,8 @@ static const me_wrapper_option srun_options[] = {
     {"-N --nodes", 1, ME_WRAPPER_NODES},
     {"--ntasks-per-node", 1, ME_WRAPPER_PER_NODE},
     {"--export", 1, ME_WRAPPER_ASSIGNMENTS},
-    {"--gres --gpus-per-node --gpus-per-task -G --gpus", 1, ME_WRAPPER_GPUS},
+    {"--gres --gpus-per-node --gpus-per-task -G --gpus -C --constraint", 1,
+     ME_WRAPPER_GPUS},
     {"-l --label -u --unbuffered -v --verbose -Q --quiet --exclusive "
      "--overlap --exact -k --no-kill -O --overcommit -s --oversubscribe "
      "--pty -E --preserve-env -I --immediate --kill-on-bad-exit -K "
@@ -35,7 +36,7 @@ static const me_wrapper_option srun_options[] = {
      "--container-remap-root --no-container-remap-root "
      "--container-entrypoint --no-container-entrypoint", 0,
      ME_WRAPPER_NOTHING},
-    {"-A --account -b --begin -c --cpus-per-task -C --constraint -d "
+    {"-A --account -b --begin -c --cpus-per-task -d "
      "--dependency -D --chdir -e --error -i --input -J --job-name "
      "-L --licenses -m --distribution -M --clusters -o --output -p "
      "--partition -q --qos -r --relative -S --core-spec -t --time -T "

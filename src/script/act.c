@@ -95,7 +95,8 @@ static uint32_t add_before(me_words *words)
 static bool is_of_memest(const char *variable)
 {
     return (strncmp(variable, "MEMEST_", 7) == 0 &&
-            strncmp(variable, "MEMEST_GRES=", 12) != 0) ||
+            strncmp(variable, "MEMEST_GRES=", 12) != 0 &&
+            strncmp(variable, "MEMEST_CONSTRAINT=", 18) != 0) ||
            strncmp(variable, "BASH_FUNC_", 10) == 0;
 }
 

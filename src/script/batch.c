@@ -51,6 +51,7 @@ static const option options[] = {
     NUMBER_OF(" -a --array ", first_of_array),
     TEXT_OF(" --gres ", gres),
     TEXT_OF(" -G --gpus ", gpus),
+    TEXT_OF(" -C --constraint ", constraint),
     TEXT_OF(" --gpus-per-node ", gpus_per_node),
     TEXT_OF(" --gpus-per-task ", gpus_per_task),
     TEXT_OF(" -J --job-name ", name),
@@ -275,6 +276,7 @@ static void set_gpus(const me_batch *batch, uint32_t nodes)
     set_text("SLURM_GPUS", batch->gpus);
     set_text("SLURM_GPUS_PER_TASK", batch->gpus_per_task);
     set_text("MEMEST_GRES", batch->gpus_per_node[0] == '\0' ? batch->gres : "");
+    set_text("MEMEST_CONSTRAINT", batch->constraint);
     if (count == 0 || count > 64) {
         return;
     }

@@ -26,6 +26,7 @@ typedef struct me_batch {
     bool is_parsable;
     char gres[ME_BATCH_TEXT];
     char gpus[ME_BATCH_TEXT];
+    char constraint[ME_BATCH_TEXT];
     char gpus_per_node[ME_BATCH_TEXT];
     char gpus_per_task[ME_BATCH_TEXT];
     char name[ME_BATCH_TEXT];

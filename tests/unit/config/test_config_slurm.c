@@ -69,11 +69,36 @@ static void test_finds_cards(void **state)
     }
 }
 
+static void test_reads_constraints(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *text;
+        const char *type; /**< NULL: it says none */
+    } cases[] = {
+        {"h100", "h100"},     {"ib&h100_80gb", "h100_80gb"},
+        {"[h100*2]", "h100"}, {"h100|h200", NULL},
+        {"ib,nvme", NULL},    {"", NULL},
+        {"a100", NULL},       {"(l40s)", "l40s"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char type[ME_SLURM_TYPE] = "";
+        assert_int_equal(me_slurm_constraint_read(cases[i].text, type),
+                         cases[i].type != NULL);
+        if (cases[i].type != NULL) {
+            assert_string_equal(type, cases[i].type);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reads_gpus),
         cmocka_unit_test(test_finds_cards),
+        cmocka_unit_test(test_reads_constraints),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
