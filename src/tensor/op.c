@@ -45,7 +45,7 @@ static void launch(me_engine *e, const me_op *op, me_tensors arguments,
         me_size_mul(elements, me_dtype_bytes((me_dtype)result->dtype)));
     for (uint32_t i = 0; i < cost->reads && i < arguments.count; i++) {
         const me_tensor *x = arguments.items[i];
-        if (x != NULL) {
+        if (i == 0 || x != NULL) {
             const uint64_t numel = me_numel(x);
             elements = i == 0 ? me_max_u64(elements, numel) : elements;
             bytes = me_size_add(

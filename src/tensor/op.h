@@ -39,7 +39,9 @@ typedef struct me_cost {
                          another type of its widest argument is a cast */
     uint8_t flops;  /**< for each element of its result, or of a first argument
                          that is read and has more */
-    uint8_t reads;  /**< so many of its arguments, from the first, each once */
+    uint8_t
+        reads; /**< so many of its arguments, from the first, each once; those
+                         behind it may be left out */
     uint8_t passes; /**< over its result: 1 where it is written once */
 } me_cost;
 
