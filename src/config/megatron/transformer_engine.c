@@ -69,6 +69,17 @@ void me_config_derive_implementation(me_config *config)
     }
 }
 
+me_status me_config_assume_te_times(me_config *config, me_diag *diag)
+{
+    return uses_te(config)
+               ? me_config_assume(
+                     config, diag,
+                     "predicted time: Transformer Engine's kernels have the "
+                     "rates of PyTorch's, its modules the host times of "
+                     "Megatron-LM's own; neither was measured of them")
+               : ME_OK;
+}
+
 /** Modules and core attention are of one implementation. */
 static me_status check_core_attention(const me_config *config, me_diag *diag)
 {
