@@ -61,6 +61,37 @@ static bool has_softmax_fusion(const me_config *config)
            config->train.params_dtype != ME_DTYPE_FLOAT32;
 }
 
+/* Experts are combined by index_add() then, and flash attention sums its
+ * gradients in another way. */
+static bool has_other_determinism(const me_config *config)
+{
+    return config->train.deterministic_mode &&
+           (config->moe.num_experts > 0 ||
+            config->impl.core_attention == ME_CORE_ATTENTION_SDPA_FLASH);
+}
+
+/* Grouped experts run by te.ops as well. */
+static bool has_fused_experts(const me_config *config)
+{
+    return config->train.te_op_fuser && !is_local(config) &&
+           config->moe.num_experts > 0;
+}
+
+/* It needs fused weight gradients, which the local layers are not modelled
+ * with. */
+static bool has_local_deferral(const me_config *config)
+{
+    return config->train.defer_embedding_wgrad_compute && is_local(config);
+}
+
+/* A router's auxiliary loss and the depths of multi-token prediction are scaled
+ * in another way then. */
+static bool has_other_losses(const me_config *config)
+{
+    return config->train.calculate_per_token_loss &&
+           (config->moe.num_experts > 0 || config->model.mtp_num_layers > 0);
+}
+
 static bool has_gradient_fusion(const me_config *config)
 {
     return config->train.gradient_accumulation_fusion && is_local(config);
@@ -86,6 +117,20 @@ static const struct {
     {"model.v_head_dim", NULL, has_narrow_values,
      "flash attention whose values are not as wide as its queries; one kernel "
      "that takes them is estimated",
+     ME_EITHER(SOME)},
+    {"train.defer_embedding_wgrad_compute", "--defer-embedding-wgrad-compute",
+     has_local_deferral, "deferred embedding gradient, whose inputs are kept",
+     ME_HIGHER(ANY)},
+    {"train.calculate_per_token_loss", "--calculate-per-token-loss",
+     has_other_losses,
+     "loss per token: scalars of auxiliary losses and multi-token prediction",
+     ME_EITHER(SMALL)},
+    {"train.te_op_fuser", "--use-transformer-engine-op-fuser",
+     has_fused_experts, "experts as one function of Transformer Engine",
+     ME_EITHER(SOME)},
+    {"train.deterministic_mode", "--deterministic-mode", has_other_determinism,
+     "deterministic kernels of experts and of flash attention; others are "
+     "estimated",
      ME_EITHER(SOME)},
     /* The fused kernels keep no more than the unfused operations do. */
     {"train.apply_rope_fusion", NULL, has_rope_fusion,

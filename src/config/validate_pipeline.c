@@ -228,6 +228,26 @@ static me_status check_interleaving(const me_config *config, me_diag *diag)
                    (int)p->pipeline);
 }
 
+/* ModelParallelConfig.__post_init__(). */
+static me_status check_deferral(const me_config *config, me_diag *diag)
+{
+    const me_train_config *t = &config->train;
+    if (!t->defer_embedding_wgrad_compute) {
+        return ME_OK;
+    }
+    if (config->parallel.pipeline == 1) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "train.defer_embedding_wgrad_compute = true needs "
+                       "parallel.pipeline over 1, not 1");
+    }
+    return t->gradient_accumulation_fusion
+               ? ME_OK
+               : me_fail(diag, ME_ERR_CONFIG,
+                         "train.defer_embedding_wgrad_compute = true needs "
+                         "train.gradient_accumulation_fusion = true (no "
+                         "--no-gradient-accumulation-fusion)");
+}
+
 /* What validate_args() asserts, beside a distributed optimizer, which
  * overlap_param_gather needs. */
 static me_status check_gather_in_step(const me_config *config, me_diag *diag)
@@ -307,6 +327,7 @@ const me_rule *me_pipeline_rules(size_t *count_out)
         {"schedule", check_schedule},
         {"interleaving", check_interleaving},
         {"gather_in_step", check_gather_in_step},
+        {"deferral", check_deferral},
         {"microbatch_groups", check_microbatch_groups},
     };
     *count_out = sizeof rules / sizeof rules[0];

@@ -143,7 +143,12 @@ typedef struct me_train_config {
     bool apply_rope_fusion;
     bool masked_softmax_fusion;
     bool gradient_accumulation_fusion;
-    bool cross_entropy_loss_fusion; /**< native implementation */
+    bool cross_entropy_loss_fusion;     /**< native implementation */
+    bool defer_embedding_wgrad_compute; /**< the output layer's, to the flush */
+    uint64_t wgrad_deferral_limit;      /**< of as many micro-batches; 0: all */
+    bool calculate_per_token_loss; /**< the sum over tokens, divided at last */
+    bool te_op_fuser;              /**< dense MLPs by te.ops, in one function */
+    bool deterministic_mode;       /**< torch.use_deterministic_algorithms() */
     bool check_for_nan_in_loss_and_grad;
 } me_train_config;
 

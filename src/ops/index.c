@@ -112,7 +112,7 @@ static void index_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                            me_tensor **gx)
 {
     scattered_backward(e, node, gy, gx);
-    me_index_accumulate(e, me_numel(gy[0]), me_numel(gx[0]));
+    me_index_accumulate(e, me_numel(gy[0]), me_numel(gx[0]), NULL);
 }
 
 static const me_op index_gradient = {"IndexBackward0",
@@ -124,6 +124,30 @@ static const me_op index_op =
 me_tensor *me_index(me_engine *e, me_tensor *x, me_tensor *index)
 {
     return picked(e, &index_op, x, index);
+}
+
+static void index_rows_backward(me_engine *e, me_node *node,
+                                me_tensor *const *gy, me_tensor **gx)
+{
+    scattered_backward(e, node, gy, gx);
+    me_index_accumulate(e, me_numel(node->saved[0]), me_dim(gx[0], 0), gy[0]);
+}
+
+static const me_op index_rows_op =
+    ME_OP("index", NULL, ME_COST(INDEX, 0, 0, 2), "IndexBackward0",
+          .backward = index_rows_backward, .gradient = &index_gradient);
+
+me_tensor *me_index_rows(me_engine *e, me_tensor *weight, me_tensor *indices)
+{
+    me_node *node = me_record1(e, &index_rows_op, weight);
+    me_save(e, node, 0, indices);
+    me_shape shape = indices->shape;
+    if (me_engine_is_ok(e)) {
+        shape.dim[shape.ndim++] = me_dim(weight, 1);
+    }
+    me_tensor *y = me_kernel(e, &index_rows_op, ME_TENSORS(weight),
+                             (me_dtype)weight->dtype, shape);
+    return me_output(e, node, y);
 }
 
 static const me_op zeros_kernel = {"zeros", .cost = ME_COST(INDEX, 0, 0, 2)};

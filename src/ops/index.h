@@ -32,6 +32,10 @@ me_tensor *me_index_select(me_engine *e, me_tensor *x, me_tensor *index);
  *  in the order of sorted indices. */
 me_tensor *me_index(me_engine *e, me_tensor *x, me_tensor *index);
 
+/** `weight[indices]` of rows: (v, h) and (b, s) to (b, s, h); saves the indices.
+ *  Its gradient as me_index()'s. */
+me_tensor *me_index_rows(me_engine *e, me_tensor *weight, me_tensor *indices);
+
 /** `torch.zeros(shape).scatter_add_(0, index, x)`: rows of @p x added up to
  *  @p rows rows; saves the indices. */
 me_tensor *me_scatter_add_rows(me_engine *e, me_tensor *x, me_tensor *index,

@@ -2,6 +2,7 @@
 #include "ops/sort.h"
 
 #include "base/size.h"
+#include "ops/reduce.h"
 #include "tensor/launch.h"
 
 enum {
@@ -43,6 +44,7 @@ me_tensor *me_argsort_flags(me_engine *e, const me_tensor *x)
     me_tensor *positions = indices(e, "sort", n);
     if (n > SMALL_SORT) {
         me_tensor *range = indices(e, "arange", n);
+        me_fill_resized(e, 8);
         me_temporary(
             e, "cub.sort",
             me_radix_sort_bytes(&(me_radix_sort){n, 8, ME_RADIX_TILE_KEY1}));
@@ -64,14 +66,23 @@ static uint64_t bits_of(uint64_t x)
     return bits;
 }
 
-void me_index_accumulate(me_engine *e, uint64_t n, uint64_t range)
+/** Numbers of elements from indices of one dimension: `index.remainder(size) *
+ *  stride`, two operations. */
+static me_tensor *linear_index(me_engine *e, uint64_t n)
 {
     me_tensor *remainder = indices(e, "remainder", n);
     me_tensor *linear = indices(e, "linear_index", n);
     me_drop(e, remainder);
+    return linear;
+}
+
+/** Sort what linear_index() made with its positions, all given back after it. */
+static void sort_linear(me_engine *e, uint64_t n, uint64_t range)
+{
     me_tensor *sorted = indices(e, "index_put.sorted", n);
     me_tensor *original = indices(e, "index_put.positions", n);
     me_tensor *positions = indices(e, "arange", n);
+    me_fill_resized(e, 8);
     const me_radix_sort sort = {n, range > 1 ? bits_of(range - 1) : 1,
                                 ME_RADIX_TILE_KEY8};
     me_temporary(e, "cub.sort",
@@ -79,6 +90,45 @@ void me_index_accumulate(me_engine *e, uint64_t n, uint64_t range)
     me_drop(e, positions);
     me_drop(e, original);
     me_drop(e, sorted);
+}
+
+void me_index_accumulate(me_engine *e, uint64_t n, uint64_t range,
+                         const me_tensor *values)
+{
+    me_tensor *linear = linear_index(e, n);
+    me_tensor *dense =
+        values == NULL || me_tensor_is_contiguous(values)
+            ? NULL
+            : me_empty_inside(e, "contiguous", (me_dtype)values->dtype,
+                              values->shape);
+    sort_linear(e, n, range);
+    me_drop(e, dense);
+    me_drop(e, linear);
+}
+
+/** `_assert_async(index.max() < size)`, and of the least: a maximum, and a flag. */
+static void check_index(me_engine *e, uint64_t n)
+{
+    for (int i = 0; i < 2; i++) {
+        me_tensor *bound = indices(e, "max", 1);
+        me_reduce(e, &(me_reduction){
+                         .inputs = n,
+                         .outputs = 1,
+                         .element_bytes = 8,
+                         .accumulator_bytes = 8,
+                     });
+        me_temporary(e, "lt", 1);
+        me_drop(e, bound);
+    }
+}
+
+void me_index_put_pairs(me_engine *e, uint64_t n, uint64_t range)
+{
+    check_index(e, n);
+    me_tensor *linear = linear_index(e, n);
+    check_index(e, n);
+    me_drop(e, linear_index(e, n)); // added in place
+    sort_linear(e, n, range);
     me_drop(e, linear);
 }
 

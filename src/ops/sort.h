@@ -41,9 +41,21 @@ me_tensor *me_argsort_flags(me_engine *e, const me_tensor *x);
  * What `index_put_(accumulate=True)` takes beside its result: @p n indices made
  * linear and sorted with their positions.
  *
- * @param range  indices are below it
+ * @param range   indices are below it
+ * @param values  that are added, copied if they have holes; NULL: they have none
  */
-void me_index_accumulate(me_engine *e, uint64_t n, uint64_t range);
+void me_index_accumulate(me_engine *e, uint64_t n, uint64_t range,
+                         const me_tensor *values);
+
+/**
+ * What `x[rows, columns] = values` takes where operations are deterministic
+ * (index_put_with_sort_kernel()): both indices are checked, made linear and
+ * sorted.
+ *
+ * @param n      pairs of indices
+ * @param range  elements of x
+ */
+void me_index_put_pairs(me_engine *e, uint64_t n, uint64_t range);
 
 /** What the selection of @p selected of @p n elements by a mask takes
  *  (masked_select by way of nonzero): indices, dropped by the caller. @p selected

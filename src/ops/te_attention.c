@@ -99,7 +99,7 @@ void me_te_fused_backward(me_engine *e, me_tensor *const qkv[3],
         .keys = me_dim(key, 0),
         .head_size = me_dim(query, 3),
         .value_head_size = me_dim(qkv[2], 3),
-        .is_deterministic = spec->is_deterministic,
+        .is_deterministic = me_is_deterministic(e),
     };
     me_tensor *workspace = me_scratch(e, "fused_attn_bwd.workspace",
                                       me_te_attention_workspace_bytes(&call));
@@ -115,7 +115,6 @@ static void attention_backward(me_engine *e, me_node *node,
     me_te_fused_backward(e, node->saved, node->saved[ATTENTION_SAVED_OFFSET],
                          &(me_te_attention_spec){
                              .is_interleaved = node->data.flag,
-                             .is_deterministic = node->data.n[0] != 0,
                          },
                          gx);
 }
@@ -160,7 +159,6 @@ me_tensor *me_te_fused_attention(me_engine *e, me_tensor *const qkv[3],
     me_save(e, node, ATTENTION_SAVED_OFFSET, offset);
     if (node != NULL) {
         node->data.flag = spec->is_interleaved;
-        node->data.n[0] = spec->is_deterministic ? 1 : 0;
     }
     me_drop(e, made.rng);
     me_drop(e, made.statistics);

@@ -23,8 +23,6 @@ typedef enum me_te_mask {
 typedef struct me_te_attention_spec {
     bool is_interleaved; /**< query, key and value are views of one tensor, and
                                 so will their gradients be */
-    bool is_deterministic; /**< each block of keys has its own sum of queries'
-                                gradients */
     me_te_mask mask;
 } me_te_attention_spec;
 
@@ -44,7 +42,8 @@ typedef struct me_te_attention_call {
     uint64_t keys;
     uint64_t head_size;       /**< of queries and keys */
     uint64_t value_head_size; /**< of values */
-    bool is_deterministic;
+    bool is_deterministic; /**< each block of keys has its own sum of queries'
+                                gradients */
 } me_te_attention_call;
 
 /** Bytes of the backward's workspace: float32 sums of the queries' gradients,

@@ -241,9 +241,7 @@ enum {
     OP_NORM_WEIGHT
 };
 
-/** What it made is a view of what the kernel made, so that a sum with it is not
- *  made in place. */
-static me_tensor *view_of(me_engine *e, me_tensor *x)
+me_tensor *me_te_op_view(me_engine *e, me_tensor *x)
 {
     me_tensor *view = me_alias(e, x, x->shape, x->strides);
     me_drop(e, x);
@@ -270,7 +268,7 @@ static void op_norm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                              node->data.flag, gradients);
     me_clear(e, &node->saved[OP_NORM_MEAN]);
     me_clear(e, &node->saved[OP_NORM_RSTD]);
-    gx[0] = view_of(e, gradients[0]);
+    gx[0] = me_te_op_view(e, gradients[0]);
     gx[1] = gradients[1];
     if (node->data.flag) {
         gx[2] = gradients[2];
@@ -304,5 +302,5 @@ me_tensor *me_te_op_norm(me_engine *e, me_tensor *x, me_tensor *weight,
     if (is_layer_norm) {
         me_drop(e, statistics.mean);
     }
-    return me_leave(e, frame, me_output(e, node, view_of(e, y)));
+    return me_leave(e, frame, me_output(e, node, me_te_op_view(e, y)));
 }

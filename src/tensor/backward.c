@@ -176,9 +176,7 @@ static void run_backward(me_engine *e, me_node *node, me_tensor *const *gy,
         clear_unpacked(e, node);
     }
     for (uint32_t i = 0; i < node->n_inputs; i++) {
-        if (!me_needs(node, i)) {
-            me_clear(e, &gx[i]);
-        } else if (gx[i] != NULL) {
+        if (me_needs(node, i) && gx[i] != NULL) {
             gx[i] = validate(e, node->edges[i], gx[i]);
         }
     }
@@ -250,6 +248,26 @@ static void tell_gradients(me_engine *e, const me_node *node)
     }
 }
 
+/** Those that somebody waits for. What nobody asked for lives to the end of
+ *  Engine::evaluate_function(), as everything that a function returned. */
+static void hand_on_all(me_engine *e, const me_run *r, const me_node *node,
+                        me_tensor **gx)
+{
+    for (uint32_t i = 0; i < node->n_inputs; i++) {
+        if (node->edges[i].node != NULL) {
+            me_tensor *gradient = NULL;
+            if (me_needs(node, i)) {
+                gradient = gx[i];
+                gx[i] = NULL;
+            }
+            hand_on(e, r, node->edges[i], gradient);
+        }
+    }
+    for (uint32_t i = 0; i < node->n_inputs; i++) {
+        me_clear(e, &gx[i]);
+    }
+}
+
 static void run_node(me_engine *e, const me_run *r, me_node *node)
 {
     exchange x;
@@ -280,13 +298,7 @@ static void run_node(me_engine *e, const me_run *r, me_node *node)
     if (!r->retains_graph) {
         me_node_release_saved(e, node);
     }
-    for (uint32_t i = 0; i < node->n_inputs; i++) {
-        if (node->edges[i].node != NULL) {
-            me_tensor *gradient = x.gx[i];
-            x.gx[i] = NULL;
-            hand_on(e, r, node->edges[i], gradient);
-        }
-    }
+    hand_on_all(e, r, node, x.gx);
 }
 
 /** A node of a partial run: hands its gradient out, runs, or neither. */

@@ -303,6 +303,16 @@ uint8_t me_stream_set(me_engine *e, uint8_t stream)
     return before;
 }
 
+void me_deterministic_set(me_engine *e, bool is_deterministic)
+{
+    e->is_deterministic = is_deterministic;
+}
+
+bool me_is_deterministic(const me_engine *e)
+{
+    return e->is_deterministic;
+}
+
 bool me_grad_enable(me_engine *e, bool enable)
 {
     const bool before = e->context.is_recording;

@@ -186,6 +186,12 @@ me_compiled *me_engine_compiled(me_engine *e, uint32_t kernel);
 /** The card's kernels, borrowed. */
 const me_card *me_engine_card(const me_engine *e);
 
+/** torch.use_deterministic_algorithms(True); a new engine's is false. */
+void me_deterministic_set(me_engine *e, bool is_deterministic);
+
+/** Are operations deterministic? */
+bool me_is_deterministic(const me_engine *e);
+
 /** Events emitted so far. */
 uint64_t me_engine_events(const me_engine *e);
 

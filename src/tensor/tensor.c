@@ -127,6 +127,13 @@ void me_temporary(me_engine *e, const char *op, uint64_t bytes)
     me_leave(e, frame, NULL);
 }
 
+void me_fill_resized(me_engine *e, uint64_t bytes)
+{
+    if (me_is_deterministic(e)) {
+        me_temporary(e, "fill_resize_deterministic", bytes);
+    }
+}
+
 me_tensor *me_keep(me_engine *e, const char *op, me_category category,
                    me_dtype dtype, me_shape shape)
 {

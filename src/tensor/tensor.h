@@ -44,6 +44,12 @@ me_tensor *me_empty_inside(me_engine *e, const char *op, me_dtype dtype,
  *  (_subclasses/fake_tensor.py, init_gpu_context()). Later ones do nothing. */
 void me_fake_device(me_engine *e);
 
+/** What resize_() does to a tensor that was made empty and got its size later, as
+ *  the result of arange() or abs(): where operations are deterministic it is
+ *  filled through a view, which begins as a tensor of one element of @p bytes
+ *  (aten/native/Resize.cpp, fill_resize_deterministic_()). */
+void me_fill_resized(me_engine *e, uint64_t bytes);
+
 /** Scratch of @p bytes: a one-dimensional uint8 tensor. */
 me_tensor *me_scratch(me_engine *e, const char *op, uint64_t bytes);
 

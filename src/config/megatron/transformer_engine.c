@@ -28,6 +28,14 @@ static bool can_be_fused(const me_config *config)
            value <= MOST_FUSED_HEAD_SIZE;
 }
 
+/** Does get_attention_backend() leave cuDNN's kernel alone all the same: it has
+ *  no deterministic gradient of a softmax with an offset. */
+static bool is_refused(const me_config *config)
+{
+    return config->train.deterministic_mode &&
+           config->model.softmax_type != ME_SOFTMAX_VANILLA;
+}
+
 /** What nothing names is Megatron-LM's default, Transformer Engine's; a core
  *  attention that is given names whose it is. */
 static me_transformer_impl choose_transformer(const me_config *config)
@@ -48,8 +56,9 @@ static me_core_attention_kind choose_attention(const me_config *config)
     if (!uses_te(config)) {
         return ME_CORE_ATTENTION_UNFUSED;
     }
-    return can_be_fused(config) && config->impl.attention_backend !=
-                                       ME_ATTENTION_BACKEND_UNFUSED
+    return can_be_fused(config) && !is_refused(config) &&
+                   config->impl.attention_backend !=
+                       ME_ATTENTION_BACKEND_UNFUSED
                ? ME_CORE_ATTENTION_TE_FUSED
                : ME_CORE_ATTENTION_TE_UNFUSED;
 }
@@ -103,6 +112,12 @@ static me_status check_core_attention(const me_config *config, me_diag *diag)
                        "train.params_dtype = bfloat16 or float16 and heads of "
                        "a multiple of 8 columns up to 256: use te_unfused");
     }
+    if (kind == ME_CORE_ATTENTION_TE_FUSED && is_refused(config)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "train.deterministic_mode = true does not go with "
+                       "impl.core_attention = te_fused where "
+                       "model.softmax_type is not vanilla: use te_unfused");
+    }
     return ME_OK;
 }
 
@@ -141,7 +156,36 @@ static me_status check_variables(const me_config *config, me_diag *diag)
     return ME_OK;
 }
 
+/** apply_determinism_to_args() (megatron/training/determinism.py). */
+static me_status check_determinism(const me_config *config, me_diag *diag)
+{
+    return config->train.deterministic_mode &&
+                   config->train.cross_entropy_loss_fusion
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "train.cross_entropy_loss_fusion = true does not go "
+                         "with train.deterministic_mode = true: set it to "
+                         "false (no --cross-entropy-loss-fusion)")
+               : ME_OK;
+}
+
+/** TEFusedMLP._make_activation_op(). */
+static me_status check_op_fuser(const me_config *config, me_diag *diag)
+{
+    const me_activation activation = config->model.activation;
+    return uses_te(config) && config->train.te_op_fuser &&
+                   activation != ME_ACTIVATION_GELU &&
+                   activation != ME_ACTIVATION_SWIGLU
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "train.te_op_fuser = true "
+                         "(--use-transformer-engine-op-fuser): Transformer "
+                         "Engine's operations have no such "
+                         "model.activation: give gelu or swiglu")
+               : ME_OK;
+}
+
 static const me_rule rules[] = {
+    {"op_fuser", check_op_fuser},
+    {"determinism", check_determinism},
     {"core_attention", check_core_attention},
     {"attention_variables", check_variables},
 };

@@ -13,6 +13,7 @@
 
 #include "nn/megatron/core_attention.h"
 #include "nn/megatron/linear.h"
+#include "nn/megatron/mlp.h"
 #include "nn/megatron/norm.h"
 
 /** One implementation; every member is there unless it says otherwise. */
@@ -36,6 +37,9 @@ typedef struct me_backend {
     /** A rotary embedding applied to queries or keys by one kernel, or NULL:
      *  by PyTorch's operations. */
     me_tensor *(*fused_rope)(me_engine *e, me_tensor *x, me_tensor *angles);
+    /** A dense MLP with its norm as one function, where the job asks for it, or
+     *  NULL: by its layers. */
+    me_tensor *(*fused_mlp)(me_nn *nn, const me_mlp *mlp, me_tensor *x);
 } me_backend;
 
 /** The rows. */

@@ -5,6 +5,7 @@
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
+#include "ops/index.h"
 #include "ops/view.h"
 #include "tensor/launch.h"
 
@@ -56,7 +57,10 @@ static me_tensor *vocab_parallel(me_nn *nn, const me_embedding_layer *embedding,
     if (nn->config->parallel.tensor > 1) {
         mask = me_mask_other_vocabulary(e, tokens, &rows);
     }
-    me_tensor *y = me_embedding(e, rows, embedding->word->tensor); // (b, s, h)
+    me_tensor *word = embedding->word->tensor;
+    me_tensor *y = nn->config->train.deterministic_mode
+                       ? me_index_rows(e, word, rows)
+                       : me_embedding(e, rows, word); // (b, s, h)
     if (mask != NULL) {
         y = me_masked_write_zero(e, y, mask);
     }

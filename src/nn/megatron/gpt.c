@@ -2,6 +2,7 @@
 #include "nn/megatron/gpt.h"
 
 #include "nn/megatron/loss.h"
+#include "nn/megatron/te_state.h"
 #include "ops/view.h"
 #include "tensor/launch.h"
 
@@ -20,6 +21,7 @@ static void create_output_layer(me_gpt *gpt)
         gpt->output_layer.module =
             me_module_add(nn->e, gpt->spec.parent, "output_layer");
         gpt->output_layer.weight = gpt->embedding.word;
+        gpt->output_layer.nn = nn;
         return;
     }
     gpt->output_layer =
@@ -29,6 +31,11 @@ static void create_output_layer(me_gpt *gpt)
                                         .inputs = c->hidden_size,
                                         .outputs = c->padded_vocab_size,
                                     });
+    if (nn->config->train.defer_embedding_wgrad_compute &&
+        me_fuses_weight_gradients(nn)) {
+        gpt->deferred.limit = nn->config->train.wgrad_deferral_limit;
+        gpt->output_layer.deferred = &gpt->deferred;
+    }
 }
 
 /** shared_embedding_or_output_weight(). */
@@ -95,6 +102,16 @@ void me_gpt_fini(me_engine *e, me_gpt *gpt)
     me_rope_fini(e, &gpt->rope);
     me_mtp_block_fini(e, &gpt->mtp);
     me_transformer_block_fini(e, &gpt->decoder);
+    me_deferred_fini(e, &gpt->deferred);
+}
+
+void me_gpt_make_deferred(me_gpt *gpt)
+{
+    const me_parameter *weight =
+        gpt->is_tied ? gpt->embedding.word : gpt->output_layer.weight;
+    if (gpt->output_layer.deferred != NULL) {
+        me_deferred_make(&gpt->nn, &gpt->deferred, weight->tensor);
+    }
 }
 
 void me_gpt_set_input(me_engine *e, me_gpt *gpt, me_tensor *x)

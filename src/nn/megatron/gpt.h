@@ -13,6 +13,7 @@
 #include "nn/megatron/multi_token_prediction.h"
 #include "nn/megatron/rope.h"
 #include "nn/megatron/transformer.h"
+#include "nn/megatron/weight_gradients.h"
 
 /** What a chunk holds of the whole model. */
 typedef struct me_gpt_spec {
@@ -33,6 +34,7 @@ typedef struct me_gpt {
     me_transformer_block decoder;
     me_mtp_block mtp; /**< if has_mtp */
     me_linear output_layer;
+    me_deferred_gradients deferred; /**< the output layer's */
     bool has_mtp;
     bool is_tied; /**< uses the embedding's weight for its output */
     const me_module_hooks *hooks; /**< borrowed; NULL: none */
@@ -65,6 +67,10 @@ void me_gpt_fini(me_engine *e, me_gpt *gpt);
  *         states (s, b, h) for the next
  */
 me_tensor *me_gpt_forward(me_gpt *gpt, const me_batch *batch);
+
+/** finish_embedding_wgrad_compute(): gradients of the output layer's weight that
+ *  have waited; nothing where they do not. */
+void me_gpt_make_deferred(me_gpt *gpt);
 
 /** `set_input_tensor`: what the previous stage sent; NULL forgets it. */
 void me_gpt_set_input(me_engine *e, me_gpt *gpt, me_tensor *x);

@@ -125,7 +125,8 @@ static void keep_weight_gradient(me_nn *nn, const me_node *node, me_tensor *gy)
 static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                             me_tensor **gx)
 {
-    me_nn nn = *(const me_nn *)node->data.context;
+    const me_linear *linear = node->data.context;
+    me_nn nn = *linear->nn;
     me_tensor *x = node->saved[LINEAR_SAVED_INPUT];
     const me_tensor *weight = node->saved[LINEAR_SAVED_WEIGHT];
     const bool is_column = node->data.flag;
@@ -133,7 +134,10 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     const uint64_t inputs = me_dim(weight, 1);
     const bool is_split =
         me_needs(node, 1) && nn.weights != NULL && nn.weights->is_split;
-    if (gathers(&nn, node) && !is_split) {
+    const bool is_deferred =
+        linear->deferred != NULL &&
+        me_deferred_keep_gradient(e, linear->deferred, gy[0]);
+    if (gathers(&nn, node) && !is_split && !is_deferred) {
         me_gather_rows(&nn, x, true);
     }
     me_tensor *dx = me_gemm(e, ME_KERNEL_LINEAR_DGRAD, gy[0]->dtype,
@@ -150,7 +154,9 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     if (is_split) {
         keep_weight_gradient(&nn, node, gy[0]);
     } else if (me_needs(node, 1) && me_fuses_weight_gradients(&nn)) {
-        me_gemm_run(e, ME_KERNEL_LINEAR_WGRAD, weight, me_rows(gy[0]));
+        if (!is_deferred) {
+            me_gemm_run(e, ME_KERNEL_LINEAR_WGRAD, weight, me_rows(gy[0]));
+        }
         gx[1] = me_te_dummy_wgrad(&nn, weight->dtype, &weight->shape);
     } else if (me_needs(node, 1)) {
         gx[1] = me_weight_gradient(e, gy[0], x, weight);
@@ -167,9 +173,11 @@ static const me_op linear_op = ME_NODE(
     "LinearWithGradAccumulationAndAsyncCommunicationBackward", linear_backward);
 
 /** LinearWithGradAccumulationAndAsyncCommunication.apply. */
-static me_tensor *linear_function(me_nn *nn, bool is_column, me_tensor *x,
-                                  me_tensor *weight, me_tensor *bias)
+static me_tensor *linear_function(const me_linear *linear, bool is_column,
+                                  me_tensor *x, me_tensor *weight,
+                                  me_tensor *bias)
 {
+    me_nn *nn = linear->nn;
     me_engine *e = nn->e;
     me_node *node =
         me_record(e, &linear_op, 3, (me_tensor *[]){x, weight, bias});
@@ -182,7 +190,7 @@ static me_tensor *linear_function(me_nn *nn, bool is_column, me_tensor *x,
             me_size_mul(shape.dim[0], (uint64_t)nn->config->parallel.tensor);
     }
     if (node != NULL) {
-        node->data.context = nn;
+        node->data.context = linear;
         node->data.flag = is_column;
     }
     me_tensor *y =
@@ -210,7 +218,10 @@ me_tensor *me_column_linear(me_nn *nn, const me_linear *linear, me_tensor *x,
     }
     const me_parameter *bias = linear->skip_bias_add ? NULL : linear->bias;
     const me_parameter *used = weight == NULL ? linear->weight : weight;
-    me_tensor *y = linear_function(nn, !linear->is_expert, x, used->tensor,
+    if (linear->deferred != NULL) {
+        me_deferred_keep_input(nn->e, linear->deferred, x);
+    }
+    me_tensor *y = linear_function(linear, !linear->is_expert, x, used->tensor,
                                    bias == NULL ? NULL : bias->tensor);
     me_leave(nn->e, frame, y);
     me_module_leave(nn->e);
@@ -224,7 +235,8 @@ me_tensor *me_row_linear(me_nn *nn, const me_linear *linear, me_tensor *x)
     }
     me_module_enter(nn->e, linear->module);
     const me_frame frame = me_enter(nn->e);
-    me_tensor *y = linear_function(nn, false, x, linear->weight->tensor, NULL);
+    me_tensor *y =
+        linear_function(linear, false, x, linear->weight->tensor, NULL);
     if (linear->is_expert) {
         /* left to the dispatcher */
     } else if (nn->config->parallel.sequence) {

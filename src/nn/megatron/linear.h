@@ -21,6 +21,8 @@ typedef struct me_linear {
     bool is_expert;       /**< cut over expert tensor ranks; the dispatcher does
                                what there is to communicate */
     bool skip_bias_add;   /**< the caller adds the bias */
+    struct me_deferred_gradients *deferred; /**< where its weight's gradients
+                               wait; borrowed; NULL: they do not */
 } me_linear;
 
 /** How a linear layer is made; sizes are the whole layer's. */

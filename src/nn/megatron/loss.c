@@ -5,6 +5,7 @@
 #include "ops/compiled.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
+#include "ops/sort.h"
 #include "ops/view.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
@@ -24,6 +25,14 @@ enum {
     CE_SAVED_TARGET
 };
 
+/** The numbers of the rows, int64: (s b). */
+static me_tensor *arange(me_engine *e, const me_tensor *rows)
+{
+    me_tensor *range = me_pointwise(e, "arange", rows, ME_DTYPE_INT64);
+    me_fill_resized(e, 8);
+    return range;
+}
+
 /** The probabilities become the gradient in place. */
 static me_tensor *gradient_in_place(me_engine *e, const me_node *node,
                                     const me_tensor *gy)
@@ -32,11 +41,14 @@ static me_tensor *gradient_in_place(me_engine *e, const me_node *node,
     const me_tensor *mask = node->saved[CE_SAVED_TARGET_MASK];
     me_launch_host(e, ME_HOST_LOSS);
     me_tensor *gradient = me_detach(e, probabilities);
-    me_tensor *range = me_pointwise(e, "arange", mask, ME_DTYPE_INT64); // (s b)
+    me_tensor *range = arange(e, mask);
     me_tensor *ones = me_pointwise(e, "to", mask, ME_DTYPE_FLOAT32);
     me_tensor *update = me_pointwise(e, "rsub", ones, ME_DTYPE_FLOAT32);
     me_drop(e, ones);
     me_tensor *picked = me_pointwise(e, "index", gy, ME_DTYPE_FLOAT32);
+    if (me_is_deterministic(e)) {
+        me_index_put_pairs(e, me_numel(gy), me_numel(gradient));
+    }
     me_drop(e, picked);
     me_drop(e, range);
     me_drop(e, update);
@@ -72,7 +84,7 @@ static me_tensor *predicted_logits(me_engine *e, const me_tensor *x,
                                    const me_tensor *target,
                                    me_tensor **sum_exp_out)
 {
-    me_tensor *range = me_pointwise(e, "arange", target, ME_DTYPE_INT64);
+    me_tensor *range = arange(e, target);
     me_tensor *picked = me_pointwise(e, "index", target, ME_DTYPE_FLOAT32);
     me_tensor *predicted = me_pointwise(e, "clone", picked, ME_DTYPE_FLOAT32);
     me_drop(e, picked);

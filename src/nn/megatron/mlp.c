@@ -146,6 +146,20 @@ static me_tensor *activation(me_nn *nn, me_tensor *u, const me_parameter *bias,
     return u;
 }
 
+static me_tensor *by_layers(me_nn *nn, const me_mlp *mlp, me_tensor *x,
+                            const me_token_scale *scale)
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    me_parameter *bias = mlp->linear_fc1.bias;
+    me_tensor *u = me_column_parallel(nn, &mlp->linear_fc1, x);
+    me_tensor *fused = fused_activation(nn, u, bias, scale);
+    u = fused != NULL ? me_rebind(e, u, fused)
+                      : activation(nn, u, bias, scale); // (s, b, f/t)
+    me_tensor *y = me_row_parallel(nn, &mlp->linear_fc2, u);
+    return me_leave(e, frame, y); // (s, b, h)
+}
+
 me_tensor *me_mlp_forward(me_nn *nn, const me_mlp *mlp, me_tensor *x,
                           const me_token_scale *scale)
 {
@@ -153,16 +167,14 @@ me_tensor *me_mlp_forward(me_nn *nn, const me_mlp *mlp, me_tensor *x,
     if (!me_engine_is_ok(e)) {
         return me_none(e);
     }
+    const me_backend *backend = me_backend_of(nn);
+    const bool is_fused = nn->config->train.te_op_fuser &&
+                          backend->fused_mlp != NULL &&
+                          mlp->linear_fc1.norm_weight != NULL;
     me_module_enter(e, mlp->module);
-    const me_frame frame = me_enter(e);
-    me_parameter *bias = mlp->linear_fc1.bias;
     me_launch_host(e, ME_HOST_ACTIVATION);
-    me_tensor *u = me_column_parallel(nn, &mlp->linear_fc1, x);
-    me_tensor *fused = fused_activation(nn, u, bias, scale);
-    u = fused != NULL ? me_rebind(e, u, fused)
-                      : activation(nn, u, bias, scale); // (s, b, f/t)
-    me_tensor *y = me_row_parallel(nn, &mlp->linear_fc2, u);
-    me_leave(e, frame, y); // (s, b, h)
+    me_tensor *y = is_fused ? backend->fused_mlp(nn, mlp, x)
+                            : by_layers(nn, mlp, x, scale);
     me_module_leave(e);
     return y;
 }

@@ -15,11 +15,18 @@ static me_tensor *floats(me_engine *e, const char *op, uint64_t n)
     return me_empty(e, op, ME_DTYPE_FLOAT32, ME_SHAPE(n));
 }
 
+static me_tensor *range_of(me_engine *e, uint64_t n)
+{
+    me_tensor *range = floats(e, "arange", n);
+    me_fill_resized(e, 4);
+    return range;
+}
+
 /** 1 / base ** (arange(0, dim, 2) / dim); the power may be scaled, for yarn. */
 static me_tensor *make_frequencies(me_engine *e, uint64_t n, bool is_scaled)
 {
     const me_frame frame = me_enter(e);
-    me_tensor *range = floats(e, "arange", n);
+    me_tensor *range = range_of(e, n);
     me_tensor *exponent = floats(e, "div", n);
     me_drop(e, range);
     me_tensor *power = floats(e, "pow", n);
@@ -39,7 +46,7 @@ static me_tensor *make_frequencies(me_engine *e, uint64_t n, bool is_scaled)
 static me_tensor *yarn_ramp(me_engine *e, uint64_t n)
 {
     const me_frame frame = me_enter(e);
-    me_tensor *range = floats(e, "arange", n);
+    me_tensor *range = range_of(e, n);
     me_tensor *shifted = floats(e, "sub", n);
     me_drop(e, range);
     me_tensor *linear = floats(e, "div", n);
@@ -54,7 +61,7 @@ static me_tensor *yarn_ramp(me_engine *e, uint64_t n)
 static me_tensor *angles_of(me_engine *e, uint64_t s, uint64_t n,
                             me_tensor **positions_out)
 {
-    me_tensor *range = floats(e, "arange", s);
+    me_tensor *range = range_of(e, s);
     *positions_out = floats(e, "add", s);
     me_drop(e, range);
     return me_empty(e, "outer", ME_DTYPE_FLOAT32, ME_SHAPE(s, n));

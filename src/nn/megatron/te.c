@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/size.h"
 #include "nn/megatron/backend.h"
+#include "nn/megatron/te_linear.h"
+#include "nn/megatron/te_mlp.h"
 #include "nn/megatron/te_state.h"
 #include "nn/megatron/weight_gradients.h"
 #include "ops/reduce.h"
@@ -13,36 +15,31 @@
  * modules of transformer_engine.pytorch, module/linear.py and
  * module/layernorm_linear.py. */
 
-/** Are rows gathered before a column-parallel layer and scattered after a
- *  row-parallel one? */
-static bool is_sequence_parallel(const me_nn *nn, const me_linear *linear)
+bool me_te_is_sequence_parallel(const me_nn *nn, const me_linear *linear)
 {
     return nn->config->parallel.sequence && !linear->is_expert;
 }
 
-static bool is_tensor_parallel(const me_nn *nn, const me_linear *linear)
+bool me_te_is_tensor_parallel(const me_nn *nn, const me_linear *linear)
 {
     return nn->config->parallel.tensor > 1 && !linear->is_expert;
 }
 
-/** The rows of all tensor ranks, a new tensor. */
-static me_tensor *gather(me_nn *nn, const me_tensor *x)
+me_tensor *me_te_gather(me_nn *nn, const me_tensor *x)
 {
     return me_all_gather_first(nn->e, nn->comm, ME_GROUP_TENSOR, x);
 }
 
-static void sum_over_tensor_ranks(me_nn *nn, const me_tensor *x, bool is_async)
+void me_te_sum_over_ranks(me_nn *nn, const me_tensor *x, bool is_async)
 {
     me_communicate(nn->e, nn->comm,
                    (me_call){ME_GROUP_TENSOR, ME_COLLECTIVE_ALL_REDUCE,
                              x->dtype, me_numel(x), -1, is_async});
 }
 
-/** The weight's gradient: into the main gradient, a tensor, or later where the
- *  backward is split; NULL where none is made now. */
-static me_tensor *weight_gradient(me_nn *nn, const me_node *node,
-                                  uint32_t input, me_tensor *x, me_tensor *gy,
-                                  const me_linear *linear)
+me_tensor *me_te_weight_gradient(me_nn *nn, const me_node *node, uint32_t input,
+                                 me_tensor *x, me_tensor *gy,
+                                 const me_linear *linear)
 {
     const me_tensor *weight = linear->weight->tensor;
     if (!me_needs(node, input)) {
@@ -56,7 +53,7 @@ static me_tensor *weight_gradient(me_nn *nn, const me_node *node,
                 .gy = gy,
                 .weight = node->edges[input].node->variable,
                 .gathers_rows = !linear->is_row_parallel &&
-                                is_sequence_parallel(nn, linear),
+                                me_te_is_sequence_parallel(nn, linear),
                 .module = node->module,
             });
         return NULL;
@@ -72,11 +69,9 @@ static me_tensor *weight_gradient(me_nn *nn, const me_node *node,
                       weight->shape, rows);
 }
 
-/** What the function returns for the weight: the dummy, if the main gradient has
- *  it already. */
-static me_tensor *returned_gradient(me_nn *nn, const me_node *node,
-                                    uint32_t input, const me_linear *linear,
-                                    me_tensor *gradient)
+me_tensor *me_te_returned_gradient(me_nn *nn, const me_node *node,
+                                   uint32_t input, const me_linear *linear,
+                                   me_tensor *gradient)
 {
     const bool is_split = nn->weights != NULL && nn->weights->is_split;
     const me_tensor *weight = linear->weight->tensor;
@@ -114,11 +109,13 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     const me_tensor *weight = linear->weight->tensor;
     const bool is_row = linear->is_row_parallel;
     me_tensor *x = node->saved[LINEAR_SAVED_INPUT];
-    me_tensor *gathered_gy =
-        is_row && is_sequence_parallel(nn, linear) ? gather(nn, gy[0]) : NULL;
+    me_tensor *gathered_gy = is_row && me_te_is_sequence_parallel(nn, linear)
+                                 ? me_te_gather(nn, gy[0])
+                                 : NULL;
     me_tensor *total_gy = gathered_gy == NULL ? gy[0] : gathered_gy;
-    me_tensor *gathered_x =
-        !is_row && is_sequence_parallel(nn, linear) ? gather(nn, x) : NULL;
+    me_tensor *gathered_x = !is_row && me_te_is_sequence_parallel(nn, linear)
+                                ? me_te_gather(nn, x)
+                                : NULL;
     me_tensor *dx =
         me_te_gemm(nn, ME_KERNEL_LINEAR_DGRAD, (me_dtype)total_gy->dtype,
                    me_shape_with_last(&total_gy->shape, me_dim(weight, 1)),
@@ -127,18 +124,19 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     if (gathered_x != NULL) {
         full = dx;
         dx = me_reduce_scatter_first_async(e, nn->comm, ME_GROUP_TENSOR, full);
-    } else if (!is_row && is_tensor_parallel(nn, linear)) {
-        sum_over_tensor_ranks(nn, dx, true);
+    } else if (!is_row && me_te_is_tensor_parallel(nn, linear)) {
+        me_te_sum_over_ranks(nn, dx, true);
     }
     gx[LINEAR_X] = dx;
     me_tensor *dw =
-        weight_gradient(nn, node, LINEAR_WEIGHT, x, total_gy, linear);
+        me_te_weight_gradient(nn, node, LINEAR_WEIGHT, x, total_gy, linear);
     if (node->n_inputs > LINEAR_BIAS && me_needs(node, LINEAR_BIAS)) {
         gx[LINEAR_BIAS] = bias_gradient(nn, linear);
     }
     me_drop(e, gathered_gy);
     me_drop(e, gathered_x);
-    gx[LINEAR_WEIGHT] = returned_gradient(nn, node, LINEAR_WEIGHT, linear, dw);
+    gx[LINEAR_WEIGHT] =
+        me_te_returned_gradient(nn, node, LINEAR_WEIGHT, linear, dw);
     me_drop(e, full);
 }
 
@@ -157,8 +155,8 @@ static me_tensor *linear_function(me_nn *nn, const me_linear *linear,
     me_node *node =
         me_record(e, &linear_op, 3, (me_tensor *[]){x, weight, bias});
     me_tensor *total = x;
-    if (!linear->is_row_parallel && is_sequence_parallel(nn, linear)) {
-        total = gather(nn, x);
+    if (!linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear)) {
+        total = me_te_gather(nn, x);
     }
     me_tensor *y =
         me_te_gemm(nn, ME_KERNEL_LINEAR, (me_dtype)x->dtype,
@@ -167,12 +165,13 @@ static me_tensor *linear_function(me_nn *nn, const me_linear *linear,
     if (total != x) {
         me_drop(e, total);
     }
-    if (linear->is_row_parallel && is_sequence_parallel(nn, linear)) {
+    if (linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear)) {
         me_tensor *product = y;
         y = me_reduce_scatter_first(e, nn->comm, ME_GROUP_TENSOR, product);
         me_drop(e, product);
-    } else if (linear->is_row_parallel && is_tensor_parallel(nn, linear)) {
-        sum_over_tensor_ranks(nn, y, false);
+    } else if (linear->is_row_parallel &&
+               me_te_is_tensor_parallel(nn, linear)) {
+        me_te_sum_over_ranks(nn, y, false);
     }
     me_save(e, node, LINEAR_SAVED_INPUT, x);
     me_save(e, node, LINEAR_SAVED_WEIGHT, weight);
@@ -227,8 +226,8 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     me_nn *nn = linear->nn;
     const me_tensor *weight = linear->weight->tensor;
     me_tensor *normed = node->saved[NORM_LINEAR_SAVED_NORM_OUTPUT];
-    const bool gathers = is_sequence_parallel(nn, linear);
-    me_tensor *total = gathers ? gather(nn, normed) : NULL;
+    const bool gathers = me_te_is_sequence_parallel(nn, linear);
+    me_tensor *total = gathers ? me_te_gather(nn, normed) : NULL;
     me_tensor *full =
         me_te_gemm(nn, ME_KERNEL_LINEAR_DGRAD, (me_dtype)gy[0]->dtype,
                    me_shape_with_last(&gy[0]->shape, me_dim(weight, 1)),
@@ -236,11 +235,11 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     me_tensor *dn = full;
     if (gathers) {
         dn = me_reduce_scatter_first_async(e, nn->comm, ME_GROUP_TENSOR, full);
-    } else if (is_tensor_parallel(nn, linear)) {
-        sum_over_tensor_ranks(nn, full, true);
+    } else if (me_te_is_tensor_parallel(nn, linear)) {
+        me_te_sum_over_ranks(nn, full, true);
     }
-    me_tensor *dw =
-        weight_gradient(nn, node, NORM_LINEAR_WEIGHT, normed, gy[0], linear);
+    me_tensor *dw = me_te_weight_gradient(nn, node, NORM_LINEAR_WEIGHT, normed,
+                                          gy[0], linear);
     if (me_needs(node, NORM_LINEAR_BIAS)) {
         gx[NORM_LINEAR_BIAS] = bias_gradient(nn, linear);
     }
@@ -255,7 +254,7 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     me_clear(e, &node->saved[NORM_LINEAR_SAVED_MEAN]);
     me_clear(e, &node->saved[NORM_LINEAR_SAVED_RSTD]);
     gx[NORM_LINEAR_WEIGHT] =
-        returned_gradient(nn, node, NORM_LINEAR_WEIGHT, linear, dw);
+        me_te_returned_gradient(nn, node, NORM_LINEAR_WEIGHT, linear, dw);
     me_drop(e, full);
 }
 
@@ -302,8 +301,8 @@ static me_tensor *norm_linear_function(me_nn *nn, const me_linear *linear,
     me_te_statistics statistics;
     me_tensor *normed = me_te_normalize(e, x, norm_bias != NULL, &statistics);
     me_tensor *total = normed;
-    if (is_sequence_parallel(nn, linear)) {
-        total = gather(nn, normed);
+    if (me_te_is_sequence_parallel(nn, linear)) {
+        total = me_te_gather(nn, normed);
     }
     me_tensor *y =
         me_te_gemm(nn, ME_KERNEL_LINEAR, (me_dtype)x->dtype,
@@ -343,4 +342,5 @@ const me_backend me_te_backend = {
     .row_parallel_linear = parallel_linear,
     .layer_norm = layer_norm,
     .fused_rope = me_te_rope,
+    .fused_mlp = me_te_fused_mlp,
 };

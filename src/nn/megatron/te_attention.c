@@ -135,7 +135,9 @@ static me_tensor *full_mask(me_engine *e, uint64_t s, const me_tensor *given)
 {
     const me_frame frame = me_enter(e);
     me_tensor *rows = integers(e, "arange", s, 1);
+    me_fill_resized(e, 4);
     me_tensor *columns = integers(e, "arange", 1, s);
+    me_fill_resized(e, 4);
     integers(e, "sub", s, s);
     me_drop(e, rows);
     me_drop(e, columns);

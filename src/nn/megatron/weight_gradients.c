@@ -2,6 +2,7 @@
 #include "nn/megatron/weight_gradients.h"
 
 #include "base/alloc.h"
+#include "base/size.h"
 #include "nn/megatron/linear.h"
 #include "nn/megatron/te_state.h"
 #include "ops/matmul.h"
@@ -100,4 +101,97 @@ void me_weight_gradients_fini(me_engine *e, me_weight_gradients *kept)
     }
     me_free(kept->items);
     *kept = (me_weight_gradients){.items = NULL};
+}
+
+/** Append @p x, held, to a list. @return there is room */
+static bool append(me_engine *e, me_tensor ***list, uint32_t *count,
+                   uint32_t *capacity, me_tensor *x)
+{
+    me_tensor **grown =
+        me_grow(*list, *count, capacity, sizeof *grown, "deferred_gradients");
+    if (grown == NULL) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for the backward");
+        return false;
+    }
+    *list = grown;
+    grown[(*count)++] = x;
+    keep(e, x);
+    return true;
+}
+
+static bool has_room(const me_deferred_gradients *deferred, uint32_t count)
+{
+    return deferred->limit == 0 || count < deferred->limit;
+}
+
+void me_deferred_keep_input(me_engine *e, me_deferred_gradients *deferred,
+                            me_tensor *x)
+{
+    if (has_room(deferred, deferred->n_inputs)) {
+        append(e, &deferred->inputs, &deferred->n_inputs,
+               &deferred->inputs_capacity, x);
+    }
+}
+
+bool me_deferred_keep_gradient(me_engine *e, me_deferred_gradients *deferred,
+                               me_tensor *gy)
+{
+    return has_room(deferred, deferred->n_gradients) &&
+           append(e, &deferred->gradients, &deferred->n_gradients,
+                  &deferred->gradients_capacity, gy);
+}
+
+/** Gather @p x of sequence-parallel ranks into one of two buffers, by turns. */
+static void gather_deferred(me_nn *nn, me_deferred_gradients *deferred,
+                            const me_tensor *x, uint32_t index)
+{
+    me_engine *e = nn->e;
+    if (!nn->config->parallel.sequence || !me_engine_is_ok(e)) {
+        return;
+    }
+    me_tensor **buffer = &deferred->gathered[index % 2];
+    if (*buffer == NULL) {
+        const uint64_t ranks = (uint64_t)nn->config->parallel.tensor;
+        *buffer = me_keep(e, "global_memory_buffer", ME_CATEGORY_BUFFER,
+                          x->dtype, ME_SHAPE(me_size_mul(me_numel(x), ranks)));
+    }
+    me_communicate(e, nn->comm,
+                   (me_call){ME_GROUP_TENSOR, ME_COLLECTIVE_ALL_GATHER,
+                             x->dtype, me_numel(x), -1, index > 0});
+}
+
+void me_deferred_make(me_nn *nn, me_deferred_gradients *deferred,
+                      const me_tensor *weight)
+{
+    me_engine *e = nn->e;
+    for (uint32_t i = 0; i < deferred->n_gradients; i++) {
+        if (i == 0) {
+            gather_deferred(nn, deferred, deferred->inputs[0], 0);
+        }
+        if (i + 1 < deferred->n_inputs) {
+            gather_deferred(nn, deferred, deferred->inputs[i + 1], i + 1);
+        }
+        me_gemm_run(e, ME_KERNEL_LINEAR_WGRAD, weight,
+                    me_rows(deferred->gradients[i]));
+        me_clear(e, &deferred->inputs[i]);
+        me_clear(e, &deferred->gradients[i]);
+    }
+    deferred->n_inputs = 0;
+    deferred->n_gradients = 0;
+}
+
+void me_deferred_fini(me_engine *e, me_deferred_gradients *deferred)
+{
+    for (uint32_t i = 0; i < deferred->n_inputs; i++) {
+        me_clear(e, &deferred->inputs[i]);
+    }
+    for (uint32_t i = 0; i < deferred->n_gradients; i++) {
+        me_clear(e, &deferred->gradients[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        me_clear(e, &deferred->gathered[i]);
+    }
+    me_free(deferred->inputs);
+    me_free(deferred->gradients);
+    *deferred = (me_deferred_gradients){.limit = 0};
 }

@@ -49,4 +49,35 @@ void me_weight_gradients_make(struct me_nn *nn, me_weight_gradients *kept);
 /** Let go of everything, made or not. */
 void me_weight_gradients_fini(me_engine *e, me_weight_gradients *kept);
 
+/** The output layer's on the last stage of a pipeline, which may wait for the flush
+ *  (defer_embedding_wgrad_compute): inputs are kept from the forward on, with
+ *  their graphs. All zero: nothing is kept yet. */
+typedef struct me_deferred_gradients {
+    uint64_t limit;     /**< micro-batches whose gradient waits; 0: all */
+    me_tensor **inputs; /**< (s/t or s, b, h); owned */
+    uint32_t n_inputs;
+    uint32_t inputs_capacity;
+    me_tensor **gradients; /**< of outputs, (s, b, v/t); owned */
+    uint32_t n_gradients;
+    uint32_t gradients_capacity;
+    me_tensor *gathered[2]; /**< buffers of the rows of all tensor ranks, made
+                                 when first needed; owned */
+} me_deferred_gradients;
+
+/** The forward keeps @p x, if it may wait. */
+void me_deferred_keep_input(me_engine *e, me_deferred_gradients *deferred,
+                            me_tensor *x);
+
+/** The backward keeps @p gy. @return it does; else the gradient is made now */
+bool me_deferred_keep_gradient(me_engine *e, me_deferred_gradients *deferred,
+                               me_tensor *gy);
+
+/** Add all that wait to the gradient of @p weight (v/t, h), the oldest first
+ *  (drain_embedding_wgrad_compute()). */
+void me_deferred_make(struct me_nn *nn, me_deferred_gradients *deferred,
+                      const me_tensor *weight);
+
+/** Let go of everything. */
+void me_deferred_fini(me_engine *e, me_deferred_gradients *deferred);
+
 #endif /* MEMEST_NN_MEGATRON_WEIGHT_GRADIENTS_H */

@@ -139,6 +139,7 @@ void me_validate_scalar(me_trainer *t, uint64_t bytes)
     const me_frame frame = me_enter(e);
     me_temporary(e, "isnan", 1);
     me_tensor *magnitude = me_scratch(e, "abs", bytes);
+    me_fill_resized(e, bytes);
     me_tensor *isinf = me_scratch(e, "isinf", 1);
     me_drop(e, magnitude);
     me_drop(e, isinf);

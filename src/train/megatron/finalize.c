@@ -76,6 +76,36 @@ static void reduce_stage_copies(me_trainer *t)
     }
 }
 
+void me_finish_embedding_wgrad(me_trainer *t)
+{
+    for (int32_t i = 0; i < t->spec->n_chunks; i++) {
+        me_gpt_make_deferred(&t->chunks[i]);
+    }
+}
+
+/** Loss per token: gradients are divided in place by the tokens of the whole
+ *  batch, which the last stage has counted. */
+static void scale_gradients(me_trainer *t)
+{
+    me_engine *e = t->e;
+    if (!t->config->train.calculate_per_token_loss) {
+        return;
+    }
+    const me_frame frame = me_enter(e);
+    me_communicate(e, t->comm,
+                   (me_call){ME_GROUP_PIPELINE, ME_COLLECTIVE_BROADCAST,
+                             ME_DTYPE_INT32, 1,
+                             t->config->parallel.pipeline - 1, false});
+    me_communicate(e, t->comm,
+                   (me_call){ME_GROUP_DATA_CONTEXT, ME_COLLECTIVE_ALL_REDUCE,
+                             ME_DTYPE_INT32, 1, -1, false});
+    me_scratch(e, "clamp", 4);
+    me_tensor *reciprocal = me_scratch(e, "reciprocal", 4);
+    me_scratch(e, "mul", 4);
+    me_drop(e, reciprocal);
+    me_leave(e, frame, NULL);
+}
+
 void me_finalize_model_grads(me_trainer *t)
 {
     me_engine *e = t->e;
@@ -91,6 +121,7 @@ void me_finalize_model_grads(me_trainer *t)
     }
     reduce_embedding_gradients(t);
     reduce_stage_copies(t);
+    scale_gradients(t);
     me_point(e, "finalize_end");
     me_phase_set(e, phase);
 }

@@ -14,6 +14,10 @@ struct me_trainer;
 
 /** Gradients that each tensor rank has only a part of the sum of. */
 bool me_gradient_is_partial(const struct me_trainer *t, const me_parameter *p);
+/** finish_embedding_wgrad_compute(): the output layer's weight gradients that have
+ *  waited for the flush. */
+void me_finish_embedding_wgrad(struct me_trainer *t);
+
 /** finalize_model_grads(). */
 void me_finalize_model_grads(struct me_trainer *t);
 

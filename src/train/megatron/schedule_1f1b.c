@@ -239,6 +239,7 @@ void me_forward_backward_1f1b(me_trainer *t)
             t->config->optimizer.align_grad_reduce && p->rank > 0) {
             me_finish_grad_sync(t, 0);
         }
+        me_finish_embedding_wgrad(t);
         me_finalize_model_grads(t);
         forget(&l, total);
     }

@@ -492,6 +492,7 @@ void me_forward_backward_interleaved(me_trainer *t)
         steady_batched(&l, warmup, steps);
     }
     cool_down(&l, steps - warmup, steps);
+    me_finish_embedding_wgrad(t);
     me_finalize_model_grads(t);
     forget(&l, total);
 }

@@ -220,6 +220,7 @@ void me_forward_backward_order(me_trainer *t)
     for (int32_t i = 0; i < l.actions->count && me_engine_is_ok(t->e); i++) {
         run_action(&l, &l.actions->items[i]);
     }
+    me_finish_embedding_wgrad(t);
     me_finalize_model_grads(t);
     me_release(t->e, total);
     forget(&l);

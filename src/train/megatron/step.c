@@ -185,23 +185,29 @@ static void set_aux_loss_scale(me_trainer *t)
     me_tensor *ones = me_scratch(e, "ones", 4);
     me_scratch(e, "scale_loss", 4);
     me_drop(e, ones);
+    if (t->config->train.calculate_per_token_loss) {
+        return;
+    }
     me_tensor *of_contexts = me_scratch(e, "mul", 4);
     me_tensor *of_microbatches = me_scratch(e, "div", 4);
     me_drop(e, of_contexts);
     me_drop(e, of_microbatches); // copied into the class's
 }
 
-/** forward_step_calc_loss(): the mean over tokens and micro-batches. */
+/** forward_step_calc_loss(): the mean over tokens and micro-batches, or (loss per
+ *  token) the sum over tokens, which finalize_model_grads() divides. */
 static me_tensor *calculate_loss(me_trainer *t, me_tensor *losses,
                                  me_tensor *loss_mask, me_tensor **num_tokens)
 {
     me_engine *e = t->e;
     const me_frame frame = me_enter(e);
     me_tensor *loss = loss_function(t, losses, loss_mask, num_tokens);
-    me_tensor *divisor = me_empty(e, "clamp", ME_DTYPE_INT32, ME_SCALAR);
-    loss = me_div_in_place(e, loss, divisor);
-    me_drop(e, divisor);
-    loss = me_div_number_in_place(e, loss);
+    if (!t->config->train.calculate_per_token_loss) {
+        me_tensor *divisor = me_empty(e, "clamp", ME_DTYPE_INT32, ME_SCALAR);
+        loss = me_div_in_place(e, loss, divisor);
+        me_drop(e, divisor);
+        loss = me_div_number_in_place(e, loss);
+    }
     set_aux_loss_scale(t);
     return me_leave(e, frame, loss);
 }

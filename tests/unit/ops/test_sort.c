@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where the kernels that sort change their way, on both sides. */
 #include "ops/sort.h"
+#include "ops/view.h"
 #include "support/backward.h"
 #include "support/test.h"
 
@@ -46,7 +47,7 @@ static void test_sort__accumulated_indices(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         (void)me_test_events_take(events);
         const me_frame frame = me_enter(events->e);
-        me_index_accumulate(events->e, cases[i].n, cases[i].range);
+        me_index_accumulate(events->e, cases[i].n, cases[i].range, NULL);
         me_leave(events->e, frame, NULL);
         const char *made = me_test_events_take(events);
         if (strncmp(made, cases[i].expected, strlen(cases[i].expected)) != 0) {
@@ -55,11 +56,44 @@ static void test_sort__accumulated_indices(void **state)
     }
 }
 
+/* `x[rows, columns] = values` of 8 pairs: each index's bounds, both made linear,
+ * sorted with their positions. arange() fills what it resized. */
+static void test_sort__deterministic_pairs(void **state)
+{
+    me_test_events *events = *state;
+    me_deterministic_set(events->e, true);
+    const me_frame frame = me_enter(events->e);
+    me_index_put_pairs(events->e, 8, 16);
+    EXPECT_EVENTS(events, "+8 +1 -1 -8 +8 +1 -1 -8 +64 +64 -64 "
+                          "+8 +1 -1 -8 +8 +1 -1 -8 +64 +64 -64 -64 "
+                          "+64 +64 +64 +8 -8 +1 -1 -64 -64 -64 -64");
+    me_leave(events->e, frame, NULL);
+}
+
+/* Values with holes are copied between the indices and their sort. */
+static void test_sort__accumulated_values(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *values = me_empty(e, "values", ME_DTYPE_FLOAT32, ME_SHAPE(4, 8));
+    me_tensor *turned = me_transpose(e, values, 0, 1);
+    (void)me_test_events_take(events);
+    me_index_accumulate(e, 8, 16, values);
+    EXPECT_EVENTS(events, "+64 +64 -64 +64 +64 +64 +1 -1 -64 -64 -64 -64");
+    me_index_accumulate(e, 8, 16, turned);
+    EXPECT_EVENTS(events,
+                  "+64 +64 -64 +128 +64 +64 +64 +1 -1 -64 -64 -64 -128 -64");
+    me_leave(e, frame, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         ENGINE_TEST(test_sort__flags),
         ENGINE_TEST(test_sort__accumulated_indices),
+        ENGINE_TEST(test_sort__deterministic_pairs),
+        ENGINE_TEST(test_sort__accumulated_values),
     };
     return cmocka_run_group_tests_name("sort", tests, NULL, NULL);
 }

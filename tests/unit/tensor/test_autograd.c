@@ -215,6 +215,34 @@ static void test_autograd__release_order_of_what_was_saved(void **state)
 }
 
 /* Later nodes run first, whichever input they belong to. */
+static void for_nobody(me_engine *e, me_node *node, me_tensor *const *gy,
+                       me_tensor **gx)
+{
+    (void)node;
+    gx[0] = me_empty_like(e, "gradient", gy[0]);
+    gx[1] = me_empty(e, "for_nobody", ME_DTYPE_UINT8, ME_SHAPE(7));
+}
+
+/* A function may return the gradient of an input that needs none: it goes when all
+ * is over, after what was saved, which goes before it is handed on. */
+static void test_autograd__a_gradient_for_nobody_dies_last(void **state)
+{
+    static const me_op op = ME_NODE("Generous", for_nobody);
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *x = leaf(e);
+    me_tensor *plain = me_empty(e, "plain", ME_DTYPE_UINT8, ME_SHAPE(7));
+    me_tensor *kept = me_empty(e, "kept", ME_DTYPE_UINT8, ME_SHAPE(5));
+    me_node *node = me_record(e, &op, 2, (me_tensor *[]){x, plain});
+    me_save(e, node, 0, kept);
+    me_drop(e, kept);
+    backward(events, me_output(e, node, me_empty_like(e, "y", x)));
+    EXPECT_EVENTS(events, "+24 +7 -5 -7");
+    me_leave(e, frame, NULL);
+}
+
 static void test_autograd__nodes_run_from_the_last_to_the_first(void **state)
 {
     me_test_events *events = *state;
@@ -427,6 +455,7 @@ int main(void)
         ENGINE_TEST(test_autograd__gradients_are_summed_and_cast),
         ENGINE_TEST(test_autograd__the_engine_casts_what_a_function_did_not),
         ENGINE_TEST(test_autograd__release_order_of_what_was_saved),
+        ENGINE_TEST(test_autograd__a_gradient_for_nobody_dies_last),
         ENGINE_TEST(test_autograd__nodes_run_from_the_last_to_the_first),
         ENGINE_TEST(test_autograd__ties_leave_the_heap_as_in_libstdcxx),
         ENGINE_TEST(test_autograd__a_node_may_run_a_backward),

@@ -82,6 +82,24 @@ static void test_bookkeeping__partial_gradients(void **state)
     test_trainer_fini(&r);
 }
 
+/* The last stage's number of tokens goes to all stages, is summed, and divides the
+ * gradients in place: a clamp, its reciprocal, and that times one. */
+static void test_bookkeeping__loss_per_token(void **state)
+{
+    (void)state;
+    test_trainer r;
+    test_trainer_init(&r, 1);
+
+    r.config.train.calculate_per_token_loss = true;
+    r.config.model.untie_embeddings_and_output_weights = true;
+    me_ddp_create(&r.t, 0);
+    (void)me_test_events_take(&r.model.events);
+    me_finalize_model_grads(&r.t);
+    EXPECT_EVENTS(&r.model.events,
+                  "AllReduce:15 Broadcast:1 AllReduce:1 +4 +4 +4 -4 -4 -4");
+    test_trainer_fini(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -90,6 +108,7 @@ int main(void)
         cmocka_unit_test(test_bookkeeping__gathering_is_balanced),
         cmocka_unit_test(test_bookkeeping__scalars),
         cmocka_unit_test(test_bookkeeping__partial_gradients),
+        cmocka_unit_test(test_bookkeeping__loss_per_token),
     };
     return cmocka_run_group_tests_name("bookkeeping", tests, NULL, NULL);
 }

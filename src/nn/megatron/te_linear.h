@@ -1,0 +1,46 @@
+/**
+ * @file
+ * What Transformer Engine's linear layers have in common, as modules and as
+ * operations that are fused: communication over tensor ranks, and the gradient
+ * of a weight.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_NN_MEGATRON_TE_LINEAR_H
+#define MEMEST_NN_MEGATRON_TE_LINEAR_H
+
+#include "nn/megatron/linear.h"
+#include "tensor/autograd.h"
+
+/** Are rows gathered before a column-parallel layer and scattered after a
+ *  row-parallel one? */
+bool me_te_is_sequence_parallel(const me_nn *nn, const me_linear *linear);
+
+/** Do tensor ranks share the layer? */
+bool me_te_is_tensor_parallel(const me_nn *nn, const me_linear *linear);
+
+/** The rows of all tensor ranks: (s/t, b, h) to (s, b, h), a new variable. */
+me_tensor *me_te_gather(me_nn *nn, const me_tensor *x);
+
+/** @p x summed over the tensor ranks in place. @param is_async  nobody waits */
+void me_te_sum_over_ranks(me_nn *nn, const me_tensor *x, bool is_async);
+
+/**
+ * A weight's gradient: into the main gradient, a tensor, or later where the
+ * backward is split.
+ *
+ * @param node   that has the weight as @p input
+ * @param x, gy  input and output's gradient, of all rows
+ * @return a new variable, or NULL where none is made now
+ */
+me_tensor *me_te_weight_gradient(me_nn *nn, const me_node *node, uint32_t input,
+                                 me_tensor *x, me_tensor *gy,
+                                 const me_linear *linear);
+
+/** What the function returns for the weight: the dummy, if the main gradient has
+ *  the gradient already, else @p gradient. */
+me_tensor *me_te_returned_gradient(me_nn *nn, const me_node *node,
+                                   uint32_t input, const me_linear *linear,
+                                   me_tensor *gradient);
+
+#endif /* MEMEST_NN_MEGATRON_TE_LINEAR_H */

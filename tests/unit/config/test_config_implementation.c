@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What goes with Transformer Engine's and PyTorch's ways of running a job. */
+#include "job.h"
+
+/* Options of a small job with local layers, and what its refusal says; nothing: it
+ * is right. */
+static const char *const rules[][2] = {
+    {"train.defer_embedding_wgrad_compute=true",
+     "needs parallel.pipeline over 1, not 1"},
+    {"train.defer_embedding_wgrad_compute=true parallel.pipeline=2 "
+     "train.gradient_accumulation_fusion=true",
+     ""},
+    {"train.defer_embedding_wgrad_compute=true parallel.pipeline=2 "
+     "train.gradient_accumulation_fusion=false",
+     "needs train.gradient_accumulation_fusion = true"},
+    {"train.te_op_fuser=true impl.transformer=transformer_engine "
+     "model.activation=squared_relu train.bias_gelu_fusion=false",
+     "give gelu or swiglu"},
+    {"train.deterministic_mode=true", ""},
+    {"train.deterministic_mode=true train.cross_entropy_loss_fusion=true",
+     "train.cross_entropy_loss_fusion = true does not go with "
+     "train.deterministic_mode = true"},
+    {"train.deterministic_mode=true impl.transformer=transformer_engine "
+     "impl.core_attention=te_fused "
+     "model.softmax_type=learnable",
+     "train.deterministic_mode = true does not go with impl.core_attention = "
+     "te_fused where model.softmax_type is not vanilla"},
+};
+
+static void test_implementation__rules(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        me_config *config = job_with(rules[i][0]);
+        me_diag diag = {0};
+        const me_status status = me_config_finish(config, 1, &diag);
+        if (strstr(diag.text, rules[i][1]) == NULL) {
+            fail_msg("%s: %s", rules[i][0], diag.text);
+        }
+        assert_int_equal(status,
+                         rules[i][1][0] == '\0' ? ME_OK : ME_ERR_CONFIG);
+        me_config_destroy(config);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_implementation__rules),
+    };
+    return cmocka_run_group_tests_name("implementation", tests, NULL, NULL);
+}
