@@ -246,6 +246,8 @@ BOOL("train.create_attention_mask_in_dataloader", "true", train.create_attention
 BOOL("train.torch_compile", "true", train.torch_compile,
     "Functions that Megatron-LM compiles are compiled; false, as with "
     "TORCH_COMPILE_DISABLE=1: they run op by op."),
+BOOL("train.compile_cache_is_warm", "false", train.compile_cache_is_warm,
+    "An earlier run has timed the compiled kernels: their timings are cached."),
 BOOL("train.bias_gelu_fusion", "true", train.bias_gelu_fusion,
     "Compiled bias and gelu; only with linear biases."),
 BOOL("train.bias_swiglu_fusion", "true", train.bias_swiglu_fusion,

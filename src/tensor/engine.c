@@ -308,6 +308,16 @@ void me_deterministic_set(me_engine *e, bool is_deterministic)
     e->is_deterministic = is_deterministic;
 }
 
+void me_compile_cache_set(me_engine *e, bool is_warm)
+{
+    e->is_compile_cache_warm = is_warm;
+}
+
+bool me_compile_cache_is_warm(const me_engine *e)
+{
+    return e->is_compile_cache_warm;
+}
+
 bool me_is_deterministic(const me_engine *e)
 {
     return e->is_deterministic;

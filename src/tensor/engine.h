@@ -192,6 +192,11 @@ void me_deterministic_set(me_engine *e, bool is_deterministic);
 /** Are operations deterministic? */
 bool me_is_deterministic(const me_engine *e);
 
+/** Are timings of compiled kernels found in Inductor's cache, so that none is timed?
+ *  A new engine's are not. */
+void me_compile_cache_set(me_engine *e, bool is_warm);
+bool me_compile_cache_is_warm(const me_engine *e);
+
 /** Events emitted so far. */
 uint64_t me_engine_events(const me_engine *e);
 

@@ -47,7 +47,7 @@ static bool read_hex(const char *word, uint64_t *value_out)
     return *end == '\0' && end - word == 16;
 }
 
-/** NAME now peak [prompt now peak | compiles now] */
+/** NAME now peak [prompt now peak | compiles now | standin now peak] */
 static bool read_point(facts_rank *rank, char *at)
 {
     if (rank == NULL || rank->n_points == FACTS_POINTS) {
@@ -73,7 +73,10 @@ static bool read_point(facts_rank *rank, char *at)
         return read_u64(next_word(&at), &p->now) && p->now <= p->measured_now &&
                next_word(&at) == NULL;
     }
-    return word == NULL;
+    p->is_stand_in = word != NULL && strcmp(word, "standin") == 0;
+    return word == NULL ||
+           (p->is_stand_in && read_u64(next_word(&at), &p->now) &&
+            read_u64(next_word(&at), &p->peak) && next_word(&at) == NULL);
 }
 
 static bool read_words(facts *f, char *at)

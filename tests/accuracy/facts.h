@@ -26,6 +26,7 @@ typedef struct facts_point {
     uint64_t measured_now;
     uint64_t measured_peak;
     bool is_compiling; /**< torch.compile took memory for itself before it */
+    bool is_stand_in;  /**< NCCL would have held more */
 } facts_point;
 
 typedef struct facts_rank {

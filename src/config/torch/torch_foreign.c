@@ -21,6 +21,7 @@ const char *const me_torch_foreign[] = {
     "train.loss_scale",
     "train.create_",
     "train.torch_compile",
+    "train.compile_cache_is_warm",
     "train.bias_",
     "train.apply_",
     "train.masked_",

@@ -57,6 +57,17 @@ static void test_compiled__is_timed_once(void **state)
     me_engine_destroy(e);
 }
 
+static void test_compiled__timings_that_are_cached(void **state)
+{
+    (void)state;
+    seen s = {0};
+    me_engine *e = make_engine(&s);
+    me_compile_cache_set(e, true);
+    me_compiled_run(e, ME_COMPILED_SWIGLU, NULL);
+    assert_int_equal(s.flushes, 0);
+    me_engine_destroy(e);
+}
+
 static void test_compiled__other_strides_once_more(void **state)
 {
     (void)state;
@@ -143,6 +154,7 @@ static void test_compiled__sums_bias_gradients_in_parts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_compiled__timings_that_are_cached),
         cmocka_unit_test(test_compiled__is_timed_once),
         cmocka_unit_test(test_compiled__other_strides_once_more),
         cmocka_unit_test(test_compiled__in_place_gets_copies),
