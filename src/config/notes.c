@@ -23,8 +23,7 @@ static bool has_flash_attention(const me_config *config)
 static bool has_softmax_offset(const me_config *config)
 {
     return config->model.softmax_type != ME_SOFTMAX_VANILLA &&
-           (config->impl.core_attention != ME_CORE_ATTENTION_TE_FUSED ||
-            config->parallel.context > 1);
+           config->impl.core_attention != ME_CORE_ATTENTION_TE_FUSED;
 }
 
 static bool has_fp32_residual(const me_config *config)

@@ -81,15 +81,12 @@ static me_tensor *fused(me_nn *nn, me_tensor *const given[3], me_tensor *offset)
     me_tensor *dense[3] = {NULL, NULL, NULL};
     const me_te_attention_spec spec = {
         .is_interleaved = prepare_for_kernel(nn, given, dense)};
-    me_tensor *y = NULL;
-    if (context_ranks(nn) > 1) {
-        y = me_te_context_attention(nn, dense);
-    } else {
-        if (offset != NULL) {
-            offset = me_cast(e, offset, ME_DTYPE_FLOAT32);
-        }
-        y = me_te_fused_attention(e, dense, offset, &spec);
+    if (offset != NULL) {
+        offset = me_cast(e, offset, ME_DTYPE_FLOAT32);
     }
+    me_tensor *y = context_ranks(nn) > 1
+                       ? me_te_context_attention(nn, dense, offset)
+                       : me_te_fused_attention(e, dense, offset, &spec);
     return is_turned(nn, given[0]) ? me_rebind(e, y, me_clone(e, y)) : y;
 }
 

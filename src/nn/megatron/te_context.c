@@ -2,6 +2,7 @@
 #include "nn/megatron/te_context.h"
 
 #include "nn/megatron/te_exchange.h"
+#include "nn/megatron/te_state.h"
 #include "ops/te_attention.h"
 #include "tensor/autograd.h"
 
@@ -9,7 +10,8 @@ enum {
     HEADS_SAVED_QKV,
     HEADS_SAVED_OUTPUT = HEADS_SAVED_QKV + 3,
     HEADS_SAVED_STATISTICS,
-    HEADS_SAVED_RNG
+    HEADS_SAVED_RNG,
+    HEADS_SAVED_OFFSET
 };
 
 static void heads_backward(me_engine *e, me_node *node, me_tensor *const *gy,
@@ -18,15 +20,18 @@ static void heads_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_nn nn = *(const me_nn *)node->data.context;
     me_tensor *dout = gy[0];
     me_te_exchange(&nn, ME_GROUP_CONTEXT, ME_TE_TO_HEADS, 1, &dout);
-    me_tensor *made[3] = {NULL, NULL, NULL};
-    me_te_fused_backward(e, &node->saved[HEADS_SAVED_QKV], NULL,
-                         &(me_te_attention_spec){.is_interleaved = false},
-                         made);
+    me_tensor *made[4] = {NULL};
+    me_te_fused_backward(
+        e, &node->saved[HEADS_SAVED_QKV], node->saved[HEADS_SAVED_OFFSET],
+        &(me_te_attention_spec){.is_interleaved = false}, made);
     for (int i = 0; i < 3; i++) {
         gx[i] = made[i];
     }
     me_te_exchange(&nn, ME_GROUP_CONTEXT, ME_TE_TO_ROWS, 3, gx);
-    for (int i = 0; i < 3; i++) {
+    if (made[3] != NULL) {
+        gx[3] = me_all_gather_first(e, nn.comm, ME_GROUP_CONTEXT, made[3]);
+    }
+    for (int i = 0; i < 4; i++) {
         me_drop(e, made[i]);
     }
     me_drop(e, dout);
@@ -35,13 +40,25 @@ static void heads_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 static const me_op heads_op = {.node = "AttnFuncWithCPAndQKVOA2ABackward",
                                .backward = heads_backward};
 
-me_tensor *me_te_context_heads(me_nn *nn, me_tensor *const qkv[3])
+/** flash_attn_a2a_communicate_softmax_offset(): this rank's heads of it. */
+static me_tensor *select_offset(me_nn *nn, const me_tensor *offset)
+{
+    const uint64_t ranks = (uint64_t)nn->comm->size[ME_GROUP_CONTEXT];
+    me_te_offset_ids(nn, ranks);
+    return me_empty(nn->e, "index_select", ME_DTYPE_FLOAT32,
+                    ME_SHAPE(me_numel(offset) / ranks));
+}
+
+me_tensor *me_te_context_heads(me_nn *nn, me_tensor *const qkv[3],
+                               me_tensor *offset)
 {
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
-    me_node *node = me_record(e, &heads_op, 3, qkv);
+    me_node *node = me_record(e, &heads_op, 4,
+                              (me_tensor *[]){qkv[0], qkv[1], qkv[2], offset});
     me_tensor *local[3] = {qkv[0], qkv[1], qkv[2]};
     me_te_exchange(nn, ME_GROUP_CONTEXT, ME_TE_TO_HEADS, 3, local);
+    me_tensor *part = offset == NULL ? NULL : select_offset(nn, offset);
     me_te_attention_made made;
     me_te_fused_forward(e, local, ME_TE_MASK_CAUSAL, &made);
     me_tensor *y = made.output;
@@ -52,6 +69,7 @@ me_tensor *me_te_context_heads(me_nn *nn, me_tensor *const qkv[3])
     me_save(e, node, HEADS_SAVED_OUTPUT, made.output);
     me_save(e, node, HEADS_SAVED_STATISTICS, made.statistics);
     me_save(e, node, HEADS_SAVED_RNG, made.rng);
+    me_save(e, node, HEADS_SAVED_OFFSET, part);
     if (node != NULL) {
         node->data.context = nn;
     }
@@ -59,7 +77,8 @@ me_tensor *me_te_context_heads(me_nn *nn, me_tensor *const qkv[3])
 }
 
 /** By me_cp_comm_type. */
-static me_tensor *(*const ways[])(me_nn *nn, me_tensor *const qkv[3]) = {
+static me_tensor *(*const ways[])(me_nn *nn, me_tensor *const qkv[3],
+                                  me_tensor *offset) = {
     [ME_CP_COMM_P2P] = me_te_context_ring,
     [ME_CP_COMM_ALL_GATHER] = me_te_context_gather,
     [ME_CP_COMM_A2A] = me_te_context_heads,
@@ -77,8 +96,9 @@ me_cp_comm_type me_te_context_way(const me_nn *nn)
                                                         : type;
 }
 
-me_tensor *me_te_context_attention(me_nn *nn, me_tensor *const qkv[3])
+me_tensor *me_te_context_attention(me_nn *nn, me_tensor *const qkv[3],
+                                   me_tensor *offset)
 {
-    return me_engine_is_ok(nn->e) ? ways[me_te_context_way(nn)](nn, qkv)
+    return me_engine_is_ok(nn->e) ? ways[me_te_context_way(nn)](nn, qkv, offset)
                                   : me_none(nn->e);
 }

@@ -7,7 +7,7 @@
  *
  * A rank's rows are two chunks of the sequence, the r-th and the r-th from the end,
  * so that all have the same work under a causal mask. Left out: FP8, packed
- * sequences, an offset of the softmax.
+ * sequences.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -21,9 +21,11 @@
  *
  * @param qkv  contiguous: (z, b, a, d), (z, b, g, d), (z, b, g, u) of z rows of this
  *             rank
+ * @param offset  of the softmax, float32 (a), where heads are dealt out; else NULL
  * @return (z, b, a, u)
  */
-me_tensor *me_te_context_attention(me_nn *nn, me_tensor *const qkv[3]);
+me_tensor *me_te_context_attention(me_nn *nn, me_tensor *const qkv[3],
+                                   me_tensor *offset);
 
 /** The way of these ranks: of a hierarchy with one level alone that level's. */
 me_cp_comm_type me_te_context_way(const me_nn *nn);
@@ -32,11 +34,14 @@ me_cp_comm_type me_te_context_way(const me_nn *nn);
  *  @{ */
 /** AttnFuncWithCPAndKVP2P: keys and values go round; with a hierarchy, heads are dealt
  *  out first. */
-me_tensor *me_te_context_ring(me_nn *nn, me_tensor *const qkv[3]);
+me_tensor *me_te_context_ring(me_nn *nn, me_tensor *const qkv[3],
+                              me_tensor *offset);
 /** AttnFuncWithCPAndKVAllGather: keys and values of all are gathered. */
-me_tensor *me_te_context_gather(me_nn *nn, me_tensor *const qkv[3]);
+me_tensor *me_te_context_gather(me_nn *nn, me_tensor *const qkv[3],
+                                me_tensor *offset);
 /** AttnFuncWithCPAndQKVOA2A: heads are dealt out. */
-me_tensor *me_te_context_heads(me_nn *nn, me_tensor *const qkv[3]);
+me_tensor *me_te_context_heads(me_nn *nn, me_tensor *const qkv[3],
+                               me_tensor *offset);
 /** @} */
 
 #endif /* MEMEST_NN_MEGATRON_TE_CONTEXT_H */

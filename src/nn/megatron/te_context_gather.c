@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/assert.h"
 #include "base/size.h"
 #include "nn/megatron/te_context.h"
 #include "nn/megatron/te_state.h"
@@ -172,8 +173,10 @@ static void save(me_nn *nn, me_node *node, me_tensor *const qkv[3],
     }
 }
 
-me_tensor *me_te_context_gather(me_nn *nn, me_tensor *const qkv[3])
+me_tensor *me_te_context_gather(me_nn *nn, me_tensor *const qkv[3],
+                                me_tensor *offset)
 {
+    ME_ASSERT(offset == NULL);
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
     me_node *node = me_record_saving(e, &gather_op, 3, qkv, HALVES);

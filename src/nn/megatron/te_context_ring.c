@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/size.h"
 #include "nn/megatron/te_context.h"
 #include "nn/megatron/te_exchange.h"
@@ -263,8 +264,10 @@ static me_tensor *run_ring(const ring *r, me_tensor *const qkv[3], steps *s)
     return me_leave(e, frame, me_output(e, node, y));
 }
 
-me_tensor *me_te_context_ring(me_nn *nn, me_tensor *const qkv[3])
+me_tensor *me_te_context_ring(me_nn *nn, me_tensor *const qkv[3],
+                              me_tensor *offset)
 {
+    ME_ASSERT(offset == NULL);
     const ring r = ring_of(nn);
     const size_t size = (size_t)r.size;
     steps s = {

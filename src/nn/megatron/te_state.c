@@ -62,6 +62,7 @@ static const char cu_seqlens_of_rank[] = "get_cu_seqlens_info_with_cp";
 static const char cu_seqlens_of_half[] = "get_cu_seqlens_info_with_cp.half";
 static const char ids_before[] = "get_seq_chunk_ids_before_attn";
 static const char ids_after[] = "get_seq_chunk_ids_after_attn";
+static const char ids_of_offset[] = "softmax_offset_chunk_ids";
 static const char causal_mask[] = "default_causal_mask";
 
 /** get_cublas_workspace() (pytorch/cpp_extensions/gemm.py). */
@@ -146,6 +147,11 @@ void me_te_chunk_ids(me_nn *nn, bool is_before, uint64_t ranks)
 {
     (void)keep(nn, is_before ? ids_before : ids_after, ME_DTYPE_INT32,
                &ME_SHAPE(me_size_mul(2, ranks)));
+}
+
+void me_te_offset_ids(me_nn *nn, uint64_t ranks)
+{
+    (void)keep(nn, ids_of_offset, ME_DTYPE_INT32, &ME_SHAPE(ranks));
 }
 
 me_tensor *me_te_causal_mask(me_nn *nn, uint64_t rows)

@@ -63,6 +63,9 @@ void me_te_context_cu_seqlens(me_nn *nn, uint64_t batch, uint64_t rows);
  *  ranks. */
 void me_te_chunk_ids(me_nn *nn, bool is_before, uint64_t ranks);
 
+/** The places of @p ranks ranks' parts of a softmax offset. */
+void me_te_offset_ids(me_nn *nn, uint64_t ranks);
+
 /** _get_default_causal_mask() of @p rows queries and keys; borrowed. */
 me_tensor *me_te_causal_mask(me_nn *nn, uint64_t rows);
 

@@ -50,22 +50,10 @@ static void test_context__rules(void **state)
     }
 }
 
-/** A softmax with an offset is estimated without. */
-static void test_context__offset_is_not_modelled(void **state)
-{
-    (void)state;
-    me_config *config = job_with(CONTEXT " parallel.cp_comm_type=a2a "
-                                         "model.softmax_type=learnable");
-    assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
-    assert_true(list_has(&config->not_modelled, "model.softmax_type"));
-    me_config_destroy(config);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_context__rules),
-        cmocka_unit_test(test_context__offset_is_not_modelled),
     };
     return cmocka_run_group_tests_name("config_context", tests, NULL, NULL);
 }

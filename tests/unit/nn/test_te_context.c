@@ -19,7 +19,7 @@ static me_tensor *run(test_model *m, me_cp_comm_type type, int32_t size,
                                me_test_leaf(e, ME_SHAPE(4, 1, 1, 5)),
                                me_test_leaf(e, ME_SHAPE(4, 1, 1, 4))};
     (void)me_test_events_take(&m->events);
-    return me_te_context_attention(&m->nn, qkv);
+    return me_te_context_attention(&m->nn, qkv, NULL);
 }
 
 /* The middle rank of an odd ring has a step of each kind. The second buffer of the
@@ -74,6 +74,39 @@ static void test_context__gather(void **state)
     test_model_fini(&m);
 }
 
+/* Two ranks with four heads of eight rows each, and an offset of the softmax: each
+ * exchanged tensor is there three times; the rank has two of the offset's four. */
+static void test_context__heads_with_an_offset(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+    m.config.parallel.cp_comm_type = ME_CP_COMM_A2A;
+    m.comm.size[ME_GROUP_CONTEXT] = 2;
+    me_engine *e = m.nn.e;
+    me_tensor *const qkv[3] = {me_test_leaf(e, ME_SHAPE(4, 1, 4, 5)),
+                               me_test_leaf(e, ME_SHAPE(4, 1, 4, 5)),
+                               me_test_leaf(e, ME_SHAPE(4, 1, 4, 4))};
+    me_tensor *offset = me_empty(e, "offset", ME_DTYPE_FLOAT32, ME_SHAPE(4));
+    offset->requires_grad = true;
+    (void)me_test_events_take(&m.events);
+    me_tensor *y = me_te_context_attention(&m.nn, qkv, offset);
+    EXPECT_EVENTS(&m.events, "+160 +160 AllToAll:40 +160 +160 AllToAll:40 +160 "
+                             "+128 +128 AllToAll:32 +160 +128 "
+                             "-128 -160 -160 -128 -160 -160 "
+                             "+8 +128 +16 +256 +64 -256 "
+                             "+128 +128 AllToAll:32 +128 -128 -128");
+    assert_string_equal(test_backward(&m.events, y),
+                        "+128 +128 AllToAll:32 +128 -128 -128 "
+                        "+160 +160 +128 +8 +640 -640 "
+                        "+160 +160 AllToAll:40 +160 +160 AllToAll:40 "
+                        "+128 +160 +128 AllToAll:32 +160 +128 "
+                        "-128 -160 -160 -128 -160 -160 "
+                        "+16 AllGather:2 -160 -160 -128 -8 -128 "
+                        "-160 -160 -128 -128 -64 -16 -8");
+    test_model_fini(&m);
+}
+
 /* A hierarchy whose one level is one rank has the other level alone. */
 static void test_context__one_level(void **state)
 {
@@ -124,6 +157,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_context__ring_of_three),
         cmocka_unit_test(test_context__gather),
+        cmocka_unit_test(test_context__heads_with_an_offset),
         cmocka_unit_test(test_context__one_level),
         cmocka_unit_test(test_context__flash_attn_turns_samples),
     };
