@@ -2,6 +2,8 @@
 #include "support/simulate.h"
 #include "support/test.h"
 
+#include <stdio.h>
+
 static const char *const small[] = {
     "model.num_layers=4",          "model.hidden_size=16",
     "model.num_attention_heads=4", "model.seq_length=8",
@@ -190,6 +192,32 @@ static void test_plan__counted_tokens_tell_ranks_apart(void **state)
     }
 }
 
+/** Ranks that share experts get each other's tokens: 4 of a sequence over two
+ *  ranks, twice each for two experts, are 8 on both. */
+static void test_plan__shared_experts_get_all_ranks_tokens(void **state)
+{
+    (void)state;
+    static const char path[] = "test_plan.tokens";
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    for (int i = 0; i < 2 * 2 * 2; i++) {
+        (void)fprintf(file, "%d 0 %d %d 2 2 2 2\n", i / 4, i / 2 % 2, i % 2);
+    }
+    assert_int_equal(fclose(file), 0);
+    test_job job;
+    plan(&job,
+         (const char *[]){
+             "model.num_layers=1", "model.seq_length=4",
+             "model.add_bias_linear=false", "moe.num_experts=4",
+             "moe.router_topk=2", "moe.ffn_hidden_size=4",
+             "moe.token_dispatcher=alltoall", "moe.tokens=test_plan.tokens",
+             "parallel.tensor=2", "parallel.sequence=true",
+             "parallel.world_size=2", "train.global_batch_size=2", NULL});
+    assert_int_equal(job.plan->n_classes, 2);
+    test_job_fini(&job);
+    assert_int_equal(remove(path), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +227,7 @@ int main(void)
         cmocka_unit_test(test_plan__classes_of_a_sequence),
         cmocka_unit_test(test_plan__expert_grid_of_a_dense_job),
         cmocka_unit_test(test_plan__counted_tokens_tell_ranks_apart),
+        cmocka_unit_test(test_plan__shared_experts_get_all_ranks_tokens),
         cmocka_unit_test(test_plan__place_in_the_pipeline),
     };
     return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
