@@ -12,8 +12,7 @@ enum {
 };
 
 /* Small, for time is events: layers, micro-batches and classes of ranks
- * multiply, and sanitizers make each event ten times as slow. What is cut four
- * times is reached by a value of 4. */
+ * multiply, and sanitizers make each event ten times as slow. */
 static const char base[] =
     "model = { num_layers = 1; hidden_size = 64; num_attention_heads = 4; "
     "seq_length = 32; vocab_size = 100; }; train = { micro_batch_size = 1; }; "
@@ -29,8 +28,7 @@ static const char *pick(const char *const *words, size_t n, uint8_t which)
 /** A value of an option's type; now and then its largest. */
 static void write_value(const me_option *option, uint8_t which, char value[64])
 {
-    static const char *const whole[] = {"0", "1", "1", "2", "2",
-                                        "3", "4", "4", "5", "8"};
+    static const char *const whole[] = {"0", "1", "1", "2", "2", "3", "4"};
     static const char *const numbers[] = {"0", "0.1",       "0.5", "1",
                                           "2", "0.9999999", "1e6", "1e-9"};
     static const char *const sizes[] = {"1MiB", "2MiB", "40MiB", "1GiB",
