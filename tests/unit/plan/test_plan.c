@@ -206,13 +206,13 @@ static void test_plan__shared_experts_get_all_ranks_tokens(void **state)
     assert_int_equal(fclose(file), 0);
     test_job job;
     plan(&job,
-         (const char *[]){
-             "model.num_layers=1", "model.seq_length=4",
-             "model.add_bias_linear=false", "moe.num_experts=4",
-             "moe.router_topk=2", "moe.ffn_hidden_size=4",
-             "moe.token_dispatcher=alltoall", "moe.tokens=test_plan.tokens",
-             "parallel.tensor=2", "parallel.sequence=true",
-             "parallel.world_size=2", "train.global_batch_size=2", NULL});
+         (const char *[]){"model.num_layers=1", "model.seq_length=4",
+                          "model.add_bias_linear=false", "moe.num_experts=4",
+                          "moe.router_topk=2", "moe.ffn_hidden_size=4",
+                          "moe.token_dispatcher=alltoall",
+                          "moe.tokens=test_plan.tokens", "parallel.tensor=2",
+                          "parallel.sequence=true", "parallel.world_size=2",
+                          "train.global_batch_size=2", NULL});
     assert_int_equal(job.plan->n_classes, 2);
     test_job_fini(&job);
     assert_int_equal(remove(path), 0);
