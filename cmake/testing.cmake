@@ -4,7 +4,7 @@
 
 # Plain `ctest` works as root inside a container, and under sanitizers.
 set(ME_TEST_ENVIRONMENT
-  LC_ALL=C
+  LC_ALL=C MEMEST_SCRIPT_SECONDS=60
   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
   OMPI_MCA_mpi_yield_when_idle=1
