@@ -130,6 +130,9 @@ static me_tensor *sublayer(me_nn *nn, const me_sublayer *sublayer, me_tensor *x,
         sublayer->has_norm ? layernorm(nn, &sublayer->norm_section, x, &c) : x;
     me_tensor *y = mixer(nn, sublayer, n, inputs);
     me_checkpoint_discard(c, y);
+    if (sublayer->has_post_norm) {
+        y = me_rebind(nn->e, y, me_norm_forward(nn, &sublayer->post_norm, y));
+    }
     me_tensor *out =
         bias_dropout_add(nn, y, sublayer->mixer->bias(sublayer->self), x);
     return me_leave(nn->e, frame, out); // (s, b, h)

@@ -13,10 +13,12 @@
 #include "nn/megatron/norm.h"
 #include "nn/module_hooks.h"
 
-/** Norm, mixer and residual step. */
+/** Norm, mixer, for some models a second norm, and residual step. */
 typedef struct me_sublayer {
     bool has_norm; /**< else the mixer has it */
     me_norm norm;
+    bool has_post_norm; /**< one after the mixer, as Gemma has it */
+    me_norm post_norm;
     const me_mixer *mixer;
     void *self;              /**< the mixer's module; of the engine */
     me_section norm_section; /**< these: when recomputed */

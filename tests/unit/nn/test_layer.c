@@ -16,6 +16,13 @@ static const char gpt_forward[] =
     "+120 +120 -120 +120 "             /* fc1, with bias, gelu */
     "+48 +48 +24 +48 +48 -48 -48 -48"; /* fc2, residual */
 
+static const char gpt_forward_post_norm[] =
+    "+48 +12 +12 +144 +1000 +144 -144 +36 +36 +72 +72 +36 -72 +18 +36 -36 +48 "
+    "+48 -48 -36 +48 +48 +24 +48 +48 -48 -48 -48 +48 +12 +12 +120 +120 -120 "
+    "+120 +48 "
+    "+48 +12 +12 "                 /* the norm keeps its input */
+    "+48 +24 +48 +48 -48 -48 -48"; /* residual */
+
 static const char gpt_backward[] =
     "+48 -24 +16 "                     /* dropout; bias of fc2 */
     "+120 +1000 +320 -48 -120 "        /* fc2 */
@@ -34,14 +41,11 @@ static const char gpt_backward[] =
     "+48 +384 +48 -144 -48 "            /* QKV with bias */
     "+48 +16 +16 -48 -12 -12 -48";      /* norm, added to the sum */
 
-static void test_layer__gpt(void **state)
+/** A block of one layer, before its weights are cast. */
+static void make_block(test_model *m, me_transformer_block *block)
 {
-    (void)state;
-    test_model m;
-    test_model_init(&m, 1);
-    me_engine *e = m.nn.e;
-
-    me_config *c = &m.config;
+    test_model_init(m, 1);
+    me_config *c = &m->config;
     c->model.seq_length = c->model.rank_seq_length = 3;
     c->model.hidden_size = 8;
     c->model.num_attention_heads = c->model.num_query_groups = 2;
@@ -52,8 +56,39 @@ static void test_layer__gpt(void **state)
     c->model.add_bias_linear = c->model.add_qkv_bias = true;
     c->model.attention_softmax_in_fp32 = true;
     c->model.attention_dropout = c->model.hidden_dropout = 0.1;
-    me_transformer_block block = {.num_layers = 0};
-    me_transformer_block_create(&m.nn, ME_NO_MODULE, 0, 1, false, &block);
+    *block = (me_transformer_block){.num_layers = 0};
+    me_transformer_block_create(&m->nn, ME_NO_MODULE, 0, 1, false, block);
+}
+
+/** A norm of what a mixer makes stands before the residual step. */
+static void test_layer__post_norms(void **state)
+{
+    (void)state;
+    test_model m;
+    me_transformer_block block;
+    make_block(&m, &block);
+    me_sublayer *mlp = &block.layers[0].mlp;
+    mlp->has_post_norm = true;
+    mlp->post_norm =
+        me_norm_create(&m.nn, block.layers[0].module, "post_mlp_layernorm", 8);
+    me_parameters_to_device(&m.nn);
+    me_parameters_to_half(&m.nn);
+    me_tensor *x = me_test_leaf(m.nn.e, ME_SHAPE(3, 1, 8));
+    me_tensor *mask = test_tensor(m.nn.e, ME_DTYPE_BOOL, ME_SHAPE(1, 1, 3, 3));
+    (void)me_test_events_take(&m.events);
+    (void)me_transformer_block_forward(&m.nn, &block, x, mask, NULL);
+    EXPECT_EVENTS(&m.events, gpt_forward_post_norm);
+    me_transformer_block_fini(m.nn.e, &block);
+    test_model_fini(&m);
+}
+
+static void test_layer__gpt(void **state)
+{
+    (void)state;
+    test_model m;
+    me_transformer_block block;
+    make_block(&m, &block);
+    me_engine *e = m.nn.e;
     me_parameters_to_device(&m.nn);
     me_parameters_to_half(&m.nn);
     me_tensor *x = me_test_leaf(e, ME_SHAPE(3, 1, 8));
@@ -71,6 +106,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layer__gpt),
+        cmocka_unit_test(test_layer__post_norms),
     };
     return cmocka_run_group_tests_name("layer", tests, NULL, NULL);
 }
