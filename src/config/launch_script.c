@@ -15,8 +15,10 @@ static const me_launch_script scripts[] = {
 /* Words in the names of scripts that Megatron-LM core_v0.19.0 and its forks
  * have for models that are no GPT. */
 static const char *const others[] = {
-    "bert",   "t5",   "vlm",        "vision", "retro",     "ict",       "mamba",
-    "hybrid", "mimo", "multimodal", "realm",  "biencoder", "diffusion", "rl",
+    "bert",      "t5",     "vlm",        "vision",     "retro",     "ict",
+    "mamba",     "hybrid", "mimo",       "multimodal", "realm",     "biencoder",
+    "diffusion", "rl",     "generation", "server",     "inference", "eval",
+    "evaluate",  "export", "convert",
 };
 
 /* And for GPTs that are built from flags. */
@@ -133,10 +135,11 @@ static me_status guess(me_config *config, int argc, const char *const *argv,
         return ME_OK;
     }
     if (names_one(name, others, sizeof others / sizeof others[0])) {
-        return me_fail(diag, ME_ERR_UNSUPPORTED,
-                       "'%.80s' builds no GPT, by its name: of Megatron-LM's "
-                       "scripts pretrain_gpt.py is modelled",
-                       name);
+        return me_fail(
+            diag, ME_ERR_UNSUPPORTED,
+            "'%.80s' builds no GPT, or does not train it, by its name: of "
+            "Megatron-LM's scripts pretrain_gpt.py is modelled",
+            name);
     }
     *script_out = me_launch_script_default();
     return say(config, name, diag);

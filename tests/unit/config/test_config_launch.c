@@ -110,6 +110,9 @@ static void test_launch__commands_that_are_wrong(void **state)
          "'fish' is no program that memest knows"},
         {"torchrun pretrain_t5.py --num-layers 2 --hidden-size 64",
          ME_ERR_UNSUPPORTED, "'pretrain_t5.py' builds no GPT"},
+        {"torchrun tools/run_text_generation_server.py --num-layers 2 "
+         "--hidden-size 64",
+         ME_ERR_UNSUPPORTED, "'run_text_generation_server.py' builds no GPT"},
         {"torchrun train.py --hidden-size 64", ME_ERR_UNSUPPORTED,
          "no flag of torchtitan's"},
         {"torchrun pretrain_qwen.py --micro-batch-size 1", ME_ERR_UNSUPPORTED,
