@@ -261,6 +261,24 @@ static me_status count_files(const me_tokenizer *t, const tokenizer_type *type,
     return status;
 }
 
+/** Where the files of @p name are: there, in the cache, or, empty, not here. */
+static void find_files(const me_tokenizer *t, const char *name, me_str *path)
+{
+    if (is_there(name)) {
+        me_str_append(path, name);
+        return;
+    }
+    if (!is_hub_name(name)) {
+        return;
+    }
+    append_cached(t, name, path);
+    if (me_str_status(path) == ME_OK &&
+        (!is_folder(me_str_text(path)) ||
+         me_ends_with(me_str_text(path), "/"))) {
+        me_str_fini(path);
+    }
+}
+
 me_status me_tokenizer_count(const me_tokenizer *t, me_diag *diag,
                              me_vocabulary *out)
 {
@@ -277,24 +295,16 @@ me_status me_tokenizer_count(const me_tokenizer *t, me_diag *diag,
     me_status status = ME_OK;
     me_str_append(&out->from,
                   name == NULL || type->is_usual_known ? type->name : name);
-    if (type->is_fixed || name == NULL) {
-        take_usual(type, name, out);
-    } else if (is_there(name)) {
-        status = count_files(t, type, name, diag, out);
-    } else if (is_hub_name(name)) {
-        me_str cached = {0};
-        append_cached(t, name, &cached);
-        if (me_str_status(&cached) == ME_OK &&
-            is_folder(me_str_text(&cached)) &&
-            !me_ends_with(me_str_text(&cached), "/")) {
-            status = count_files(t, type, me_str_text(&cached), diag, out);
-        } else {
-            take_usual(type, name, out);
-        }
-        me_str_fini_piece(&cached, &out->from);
+    me_str path = {0};
+    if (name != NULL && !type->is_fixed) {
+        find_files(t, name, &path);
+    }
+    if (path.length > 0) {
+        status = count_files(t, type, me_str_text(&path), diag, out);
     } else {
         take_usual(type, name, out);
     }
+    me_str_fini_piece(&path, &out->from);
     if (status == ME_OK && me_str_status(&out->from) != ME_OK) {
         status = me_fail(diag, ME_ERR_NOMEM, "no memory for the tokenizer");
     }
