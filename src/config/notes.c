@@ -109,7 +109,7 @@ static const struct {
      "flash-attn's kernels under Transformer Engine; cuDNN's are estimated",
      ME_EITHER(SMALL)},
     {"model.softmax_type", "--softmax-type", has_softmax_offset,
-     "softmax with an offset; without is estimated", ME_HIGHER(SOME)},
+     "softmax with an offset; without is estimated", ME_HIGHER(MUCH)},
     {"model.kv_channels", "--kv-channels", has_padded_heads,
      "flash attention pads heads to a multiple of 8; unpadded is estimated",
      ME_HIGHER(SOME)},

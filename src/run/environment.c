@@ -77,12 +77,32 @@ static me_status apply_modelled(const me_flag_note *variable, me_diag *diag,
     return ME_OK;
 }
 
+/** What --deterministic-mode sets by itself (Megatron-LM core_v0.19.0,
+ *  training/determinism.py): the same by hand is nothing more. */
+static bool is_of_deterministic_mode(const me_config *config,
+                                     const me_flag_note *variable)
+{
+    static const char *const set[][2] = {
+        {"NVTE_ALLOW_NONDETERMINISTIC_ALGO", "0"},
+        {"NCCL_ALGO", "Ring"},
+    };
+    for (size_t i = 0; i < sizeof set / sizeof set[0]; i++) {
+        if (config->train.deterministic_mode && variable->note != NULL &&
+            strcmp(variable->flag, set[i][0]) == 0 &&
+            strcmp(variable->note, set[i][1]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static me_status apply(me_config *config, const me_flag_note *variable,
                        me_diag *diag, me_job_card *card)
 {
     const char *value = variable->note;
     const me_variable_rule *rule = me_variable_rule_find(variable->flag);
     if (rule == NULL || rule->kind == ME_VARIABLE_NO_EFFECT ||
+        is_of_deterministic_mode(config, variable) ||
         (rule->neutral != NULL && value != NULL &&
          me_words_have(rule->neutral, strlen(rule->neutral), value))) {
         return ME_OK;
