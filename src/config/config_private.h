@@ -141,7 +141,7 @@ me_status me_config_validate(const me_config *config,
                              me_diag *diag) ME_MUST_CHECK;
 
 /** Say where the vocabulary comes from, if a tokenizer decides it
- *  (megatron/vocabulary.c). */
+ *  (megatron/tokenizer_flags.c). */
 me_status me_vocabulary_note(me_config *config, me_diag *diag) ME_MUST_CHECK;
 
 /** List the option values that are not modelled; see notes.c. */
