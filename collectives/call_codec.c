@@ -5,7 +5,7 @@
 #include "collectives/nccl_type.h"
 #include "collectives/wire.h"
 
-/* "MECL", then the version; all numbers are little endian.
+/** "MECL", then the version; all numbers are little endian.
  *
  *   header  magic 4, version 2, 0 2, communicators 4, calls 4
  *   comm    kind 1, 0 3, members 4
@@ -76,7 +76,7 @@ static me_call get_call(me_reader *reader)
     return call;
 }
 
-/* Whether a stub or me_call_log_wait() could have made this record. */
+/** Whether a stub or me_call_log_wait() could have made this record. */
 static bool is_possible(const me_call_log *log, const me_call *call)
 {
     if (call->kind == ME_CALL_WAIT) {

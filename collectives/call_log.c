@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Room for one more item in an array that doubles. */
+/** Room for one more item in an array that doubles. */
 static bool grow(void **items, uint32_t count, uint32_t *capacity, size_t size,
                  const char *name)
 {
@@ -33,7 +33,7 @@ static uint32_t hash_channel(uint32_t comm, bool is_send, int32_t offset)
     return (uint32_t)me_digest_mix(key + 1);
 }
 
-/* The bucket that holds the channel, or the empty one where it would go. */
+/** The bucket that holds the channel, or the empty one where it would go. */
 static uint32_t find_bucket(const me_call_log *log, uint32_t comm, bool is_send,
                             int32_t offset)
 {
@@ -81,7 +81,7 @@ static bool grow_buckets(me_call_log *log)
     return true;
 }
 
-/* The channel of @p call, made if it is the first; UINT32_MAX: no memory. */
+/** The channel of @p call, made if it is the first; UINT32_MAX: no memory. */
 static uint32_t open_channel(me_call_log *log, const me_call *call)
 {
     const bool is_send = call->kind == ME_CALL_SEND;
@@ -101,7 +101,7 @@ static uint32_t open_channel(me_call_log *log, const me_call *call)
     return log->buckets[at] - 1;
 }
 
-/* Everything that another rank's matching call must share, in two words. */
+/** Everything that another rank's matching call must share, in two words. */
 static void digest_call(me_digest *digest, const me_call *call)
 {
     me_digest_add(digest, call->kind | (uint64_t)call->dtype << 8 |
@@ -110,7 +110,7 @@ static void digest_call(me_digest *digest, const me_call *call)
     me_digest_add(digest, call->count);
 }
 
-/* Channel, seq and the running digests of a call that is not a wait. */
+/** Channel, seq and the running digests of a call that is not a wait. */
 static me_status file_call(me_call_log *log, me_call *call)
 {
     ncclComm_t comm = log->comms[call->comm];
@@ -154,7 +154,7 @@ me_status me_call_log_append(me_call_log *log, me_call call)
 me_status me_call_log_repeat(me_call_log *log, uint64_t begin, uint64_t end)
 {
     const uint32_t first_new = log->n_groups + 1;
-    uint32_t first = 0; /* section of those that are copied */
+    uint32_t first = 0; // section of those that are copied
     for (uint64_t i = begin; i < end && log->status == ME_OK; i++) {
         me_call call = log->calls[i];
         if (call.group != 0) {
@@ -209,7 +209,7 @@ static void destroy_comm(ncclComm_t comm)
     }
 }
 
-/* A communicator that is not yet in the log; NULL without memory. */
+/** A communicator that is not yet in the log; NULL without memory. */
 static ncclComm_t make_comm(me_call_log *log, const me_comm_group *group,
                             int index)
 {
@@ -336,7 +336,7 @@ void me_call_log_clear(me_call_log *log)
 {
     for (uint32_t i = 0; i < log->n_comms; i++) {
         if (log->comms[i]->self_sends + log->comms[i]->self_recvs > 0) {
-            me_nccl_section_drop(); /* it is in the open section's list */
+            me_nccl_section_drop(); // it is in the open section's list
         }
         destroy_comm(log->comms[i]);
     }

@@ -19,7 +19,7 @@ uint32_t me_runner_head(const me_runner *runner, uint32_t lane)
     return at < lanes->start[lane + 1] ? lanes->queue[at] : UINT32_MAX;
 }
 
-/* NCCL drops collectives of nothing, and they hold nobody up. */
+/** NCCL drops collectives of nothing, and they hold nobody up. */
 static bool is_dropped(const me_call *call)
 {
     return call->count == 0 && !me_call_is_p2p(call);
@@ -38,7 +38,7 @@ bool me_call_replay_can_end(const me_call_replay *replay,
     return replay->parties[runner->party[call->comm]].ended > call->seq;
 }
 
-/* The class has begun one more collective of the party. */
+/** The class has begun one more collective of the party. */
 static void join(me_call_replay *replay, me_party *party, uint32_t made)
 {
     if (made != party->ended + 1 || --party->n_last > 0) {
@@ -112,7 +112,7 @@ static void end_step(me_runner *runner, uint32_t number)
     }
 }
 
-/* Go on with the step at the head of a stream; has anything moved? */
+/** Go on with the step at the head of a stream; has anything moved? */
 static bool advance(me_call_replay *replay, me_runner *runner, uint32_t stream)
 {
     const uint32_t number = me_runner_head(runner, stream);
@@ -128,7 +128,7 @@ static bool advance(me_call_replay *replay, me_runner *runner, uint32_t stream)
         return is_over;
     }
     if (calls[step->first].stream != stream) {
-        return false; /* it goes on from the stream of its first call */
+        return false; // it goes on from the stream of its first call
     }
     const bool is_new = runner->begun[stream] != number + 1;
     if (is_new) {

@@ -9,7 +9,7 @@
 
 #include <inttypes.h>
 
-/* What every step of a check needs. */
+/** What every step of a check needs. */
 typedef struct check {
     me_transport *transport;
     const me_check_part *part;
@@ -20,7 +20,7 @@ typedef struct check {
 
 static const uint64_t default_max_calls = UINT64_C(20000000);
 
-/* Bring the logs of the programs of some ranks to process 0, in `logs_out` as
+/** Bring the logs of the programs of some ranks to process 0, in `logs_out` as
  * me_roster_fetch() does. Collective. */
 static me_status fetch_ranks(const check *c, const int *ranks, int n_ranks,
                              me_call_log ***logs_out)
@@ -44,7 +44,7 @@ static me_status fetch_ranks(const check *c, const int *ranks, int n_ranks,
     return status;
 }
 
-/* Compare digests; fetch calls only to say what differs. */
+/** Compare digests; fetch calls only to say what differs. */
 static me_status check_match(const check *c)
 {
     const me_mismatch mismatch = me_match(&c->roster);

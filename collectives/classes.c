@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* What one refinement works with. */
+/** What one refinement works with. */
 typedef struct scratch {
     me_digest_map map;
     int *next;        /* of each rank */
@@ -14,7 +14,7 @@ typedef struct scratch {
     uint64_t stamp;
 } scratch;
 
-/* A hash of the set of classes in a group, whatever the order. */
+/** A hash of the set of classes in a group, whatever the order. */
 static uint64_t hash_set(const me_classes *classes, const me_comm_group *group,
                          scratch *s)
 {
@@ -68,7 +68,7 @@ static me_digest sign_rank(const me_roster *roster, const me_classes *classes,
     return digest;
 }
 
-/* Split classes whose ranks differ; how many there are then. */
+/** Split classes whose ranks differ; how many there are then. */
 static int refine(const me_roster *roster, me_classes *classes, scratch *s)
 {
     hash_sets(roster, classes, s);
@@ -91,7 +91,7 @@ static me_status reserve(const me_roster *roster, me_classes *classes,
     classes->class_of = me_alloc(n, sizeof *classes->class_of, "classes.of");
     classes->first = me_alloc(n, sizeof *classes->first, "classes.first");
     s->next = me_alloc(n, sizeof *s->next, "classes.next");
-    /* Programs that no rank runs have numbers as well. */
+    // Programs that no rank runs have numbers as well.
     const size_t n_ids = n + (size_t)roster->n_programs;
     s->stamps = me_alloc(n_ids, sizeof *s->stamps, "classes.stamps");
     if (classes->class_of == NULL || classes->first == NULL ||

@@ -16,7 +16,7 @@ static uint32_t count_streams(const me_call_log *log)
     return count;
 }
 
-/* A wait inside a section comes before it: the section's calls are launched
+/** A wait inside a section comes before it: the section's calls are launched
  * at its end. */
 static void find_steps(me_lanes *lanes)
 {
@@ -44,7 +44,7 @@ static void find_steps(me_lanes *lanes)
     }
 }
 
-/* Put the step into the lane once; `last` is the lane's last step + 1. */
+/** Put the step into the lane once; `last` is the lane's last step + 1. */
 static void enqueue(uint32_t *lengths, uint32_t *last, uint32_t lane,
                     uint32_t step, me_lanes *lanes)
 {
@@ -58,7 +58,7 @@ static void enqueue(uint32_t *lengths, uint32_t *last, uint32_t lane,
     lengths[lane]++;
 }
 
-/* First without a queue, to learn the lengths of the lanes, then with one. */
+/** First without a queue, to learn the lengths of the lanes, then with one. */
 static void fill_lanes(me_lanes *lanes, uint32_t *lengths, uint32_t *last)
 {
     for (uint32_t i = 0; i < lanes->n_lanes; i++) {

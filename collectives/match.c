@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-/* The digest and number of a program's collectives on a communicator; a
+/** The digest and number of a program's collectives on a communicator; a
  * communicator that a program does not make has none. */
 static me_comm_summary collectives_of(const me_program *program,
                                       me_group_kind kind, int instance)
@@ -25,7 +25,7 @@ static bool is_equal_sequence(const me_roster *roster, int a, int b,
     return x.calls == y.calls && me_digest_is_equal(x.digest, y.digest);
 }
 
-/* Every member is compared with the first one. */
+/** Every member is compared with the first one. */
 static me_mismatch match_collectives(const me_roster *roster,
                                      me_group_kind kind, int rank)
 {
@@ -113,7 +113,7 @@ me_mismatch me_match(const me_roster *roster)
     return (me_mismatch){0};
 }
 
-/* Walks one sequence of a log: the collectives of a communicator, or the
+/** Walks one sequence of a log: the collectives of a communicator, or the
  * sends or receives of one channel. */
 typedef struct walk {
     const me_call_log *log;

@@ -14,7 +14,7 @@ enum {
     NCCL_VERSION_CODE = 22809 /* the interface is that of 2.28.9 */
 };
 
-/* What memest puts into an ncclUniqueId. */
+/** What memest puts into an ncclUniqueId. */
 typedef struct ticket {
     char magic[8];
     me_call_log *log;
@@ -142,7 +142,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
     if (comm == NULL) {
-        return ncclSuccess; /* as NCCL does */
+        return ncclSuccess; // as NCCL does
     }
     const ncclResult_t result = check_comm("CommDestroy", comm);
     comm->is_destroyed = true;

@@ -6,7 +6,7 @@
 #include "collectives/nccl_thread.h"
 #include "collectives/nccl_type.h"
 
-/* A call as its caller states it. */
+/** A call as its caller states it. */
 typedef struct request {
     me_call_kind kind;
     size_t count;
@@ -17,13 +17,13 @@ typedef struct request {
     cudaStream_t stream;
 } request;
 
-/* "AllReduce": the name as NCCL's own messages write it. */
+/** "AllReduce": the name as NCCL's own messages write it. */
 static const char *short_name(const request *r)
 {
     return me_call_kind_name(r->kind) + sizeof "nccl" - 1;
 }
 
-/* The refusals of NCCL's ArgsCheck, in its order and its words. */
+/** The refusals of NCCL's ArgsCheck, in its order and its words. */
 static ncclResult_t check_arguments(const request *r)
 {
     const char *name = short_name(r);
@@ -50,7 +50,7 @@ static ncclResult_t check_arguments(const request *r)
     return ncclSuccess;
 }
 
-/* Which section of its log a call belongs to; 0: none. */
+/** Which section of its log a call belongs to; 0: none. */
 static uint32_t open_section(me_call_log *log)
 {
     const uint64_t section = me_nccl_section();
@@ -61,7 +61,7 @@ static uint32_t open_section(me_call_log *log)
     return section == 0 ? 0 : log->n_groups;
 }
 
-/* NCCL refuses calls to oneself that nothing in the section answers. */
+/** NCCL refuses calls to oneself that nothing in the section answers. */
 static ncclResult_t count_self(const request *r)
 {
     ncclComm_t comm = r->comm;

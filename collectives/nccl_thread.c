@@ -14,7 +14,7 @@ typedef struct nccl_thread {
     char last_error[256]; /* what ncclGetLastError() says */
 } nccl_thread;
 
-/* Writable at file scope, because NCCL's ncclGroupStart() and
+/** Writable at file scope, because NCCL's ncclGroupStart() and
  * ncclGetLastError() name no object either; it belongs to the thread. */
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): see above
 static _Thread_local nccl_thread thread;

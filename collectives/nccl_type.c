@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* A type's name and size, by NCCL's number. */
+/** A type's name and size, by NCCL's number. */
 static const struct {
     const char *name;
     uint64_t bytes;

@@ -3,7 +3,7 @@
 #include "collectives/call_replay.h"
 #include "collectives/digest_map.h"
 
-/* Memory that lives as long as the replay. */
+/** Memory that lives as long as the replay. */
 static void *own(me_call_replay *replay, size_t count, size_t size)
 {
     if (replay->n_blocks == replay->block_capacity) {
@@ -55,7 +55,7 @@ static const me_place *place_of(const me_call_replay *replay, int class,
     return &replay->roster->places[comm->group.kind][rank];
 }
 
-/* The digests have matched, so every channel has an opposite. */
+/** The digests have matched, so every channel has an opposite. */
 static void find_partners(me_call_replay *replay, int class)
 {
     me_runner *runner = &replay->runners[class];
@@ -79,7 +79,7 @@ static void find_partners(me_call_replay *replay, int class)
     }
 }
 
-/* The distinct classes of the group of @p class, once each. */
+/** The distinct classes of the group of @p class, once each. */
 static me_status fill_party(me_call_replay *replay, int class,
                             const struct ncclComm *comm, me_party *party)
 {
@@ -96,7 +96,7 @@ static me_status fill_party(me_call_replay *replay, int class,
         const int rank = me_comm_group_member(group, i);
         const int other = replay->classes->class_of[rank];
         if (replay->runners[other].is_queued) {
-            continue; /* borrowed here as a mark */
+            continue; // borrowed here as a mark
         }
         replay->runners[other].is_queued = true;
         party->classes[party->count] = other;

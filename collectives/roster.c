@@ -49,7 +49,7 @@ int me_place_peer(const me_place *place, int32_t offset)
     return me_comm_group_member(&place->group, (int)index);
 }
 
-/* Keep @p program unless an equal one is known; its number either way. */
+/** Keep @p program unless an equal one is known; its number either way. */
 static int keep_program(me_roster *roster, me_digest_map *map,
                         me_program *program)
 {
@@ -63,7 +63,7 @@ static int keep_program(me_roster *roster, me_digest_map *map,
     return number;
 }
 
-/* One process's logs and ranks. */
+/** One process's logs and ranks. */
 static me_status read_process(me_roster *roster, me_digest_map *map,
                               int process, me_reader *reader)
 {
@@ -143,7 +143,7 @@ static me_status read_all(me_roster *roster, const me_blob *blobs,
     return ME_OK;
 }
 
-/* Does the group that member 0 names have @p place in it? */
+/** Does the group that member 0 names have @p place in it? */
 static bool is_consistent(const me_place *places, int rank, int world_size)
 {
     const me_place *place = &places[rank];
@@ -199,7 +199,7 @@ static me_status look_up_places(me_roster *roster, const me_check_part *part,
     return ME_OK;
 }
 
-/* Every communicator must be as large as the group it stands for. */
+/** Every communicator must be as large as the group it stands for. */
 static me_status check_sizes(const me_roster *roster, me_diag *diag)
 {
     for (int rank = 0; rank < roster->world_size; rank++) {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* number 4, size 8, then the encoded log. */
+/** number 4, size 8, then the encoded log. */
 static me_status write_wanted(me_writer *writer, const me_check_part *part,
                               const me_roster *roster, int process,
                               const bool *is_wanted, me_diag *diag)

@@ -101,7 +101,7 @@ const me_channel *me_program_find_channel(const me_program *program, int comm,
                    compare_channels);
 }
 
-/* How many items of @p bytes follow; more than can follow is none. */
+/** How many items of @p bytes follow; more than can follow is none. */
 static uint32_t get_count(me_reader *reader, size_t bytes)
 {
     const uint64_t count = me_reader_get(reader, 4);

@@ -2,7 +2,7 @@
 #include "base/alloc.h"
 #include "collectives/call_replay.h"
 
-/* One rank that waits, and for whom. */
+/** One rank that waits, and for whom. */
 typedef struct wait {
     int rank;
     int awaited;
@@ -15,7 +15,7 @@ static const me_runner *runner_of(const me_call_replay *replay, int rank)
     return &replay->runners[replay->classes->class_of[rank]];
 }
 
-/* The earliest step in program order that has not ended; it has begun. */
+/** The earliest step in program order that has not ended; it has begun. */
 static uint32_t first_open_step(const me_runner *runner)
 {
     uint32_t first = UINT32_MAX;
@@ -26,7 +26,7 @@ static uint32_t first_open_step(const me_runner *runner)
     return first;
 }
 
-/* What @p number waits behind on its own rank; itself if it has begun. */
+/** What @p number waits behind on its own rank; itself if it has begun. */
 static uint32_t step_before(const me_runner *runner, uint32_t number)
 {
     const me_step *step = &runner->lanes->steps[number];
@@ -51,7 +51,7 @@ static uint32_t step_before(const me_runner *runner, uint32_t number)
     return number;
 }
 
-/* The step that has begun and holds up @p number. Every turn goes to an
+/** The step that has begun and holds up @p number. Every turn goes to an
  * earlier step. */
 static uint32_t find_blocker(const me_runner *runner, uint32_t number)
 {
@@ -64,7 +64,7 @@ static uint32_t find_blocker(const me_runner *runner, uint32_t number)
     }
 }
 
-/* The step with the call that would answer @p w on the awaited rank. */
+/** The step with the call that would answer @p w on the awaited rank. */
 static uint32_t find_answer(const me_call_replay *replay, const wait *w)
 {
     const me_runner *runner = runner_of(replay, w->rank);
@@ -92,7 +92,7 @@ static uint32_t find_answer(const me_call_replay *replay, const wait *w)
     return first_open_step(other);
 }
 
-/* The member that has not come to a collective. */
+/** The member that has not come to a collective. */
 static int find_missing(const me_call_replay *replay, const wait *w,
                         const struct ncclComm *comm)
 {
@@ -109,7 +109,7 @@ static int find_missing(const me_call_replay *replay, const wait *w,
     return w->rank;
 }
 
-/* For whom @p rank waits in the step that holds up @p step. */
+/** For whom @p rank waits in the step that holds up @p step. */
 static wait wait_of(const me_call_replay *replay, int rank, uint32_t step)
 {
     const me_runner *runner = runner_of(replay, rank);
@@ -140,7 +140,7 @@ static void print_wait(me_str *str, const wait *w)
     me_str_append(str, ")");
 }
 
-/* Print the waits of the cycle, beginning with its lowest rank. */
+/** Print the waits of the cycle, beginning with its lowest rank. */
 static void print_cycle(me_str *str, const wait *waits, int count)
 {
     enum {
@@ -162,7 +162,7 @@ static void print_cycle(me_str *str, const wait *waits, int count)
     }
 }
 
-/* Follow the waits from the lowest rank that is stuck until a rank comes up
+/** Follow the waits from the lowest rank that is stuck until a rank comes up
  * again. Fills @p seen (of each rank: place in @p waits + 1). */
 static int follow(const me_call_replay *replay, wait *waits, int *seen,
                   int *length_out)

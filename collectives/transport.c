@@ -44,7 +44,7 @@ me_status me_transport_agree(me_transport *transport, me_status status,
         transport, me_transport_check(transport, status, diag), diag);
 }
 
-/* The block is only read; me_blob has no const form. */
+/** The block is only read; me_blob has no const form. */
 static me_blob borrow(const void *bytes, size_t size)
 {
     union {

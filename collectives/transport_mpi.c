@@ -29,7 +29,7 @@ static MPI_Comm comm_of(const me_transport *transport)
     return ((const mpi_transport *)transport)->comm;
 }
 
-/* The one place where an MPI error becomes one of memest's. */
+/** The one place where an MPI error becomes one of memest's. */
 static me_status translate(int code, const char *call, me_diag *diag)
 {
     if (code == MPI_SUCCESS) {
@@ -111,7 +111,7 @@ static me_status mpi_agree(me_transport *transport, me_status status,
     return (me_status)worst[0];
 }
 
-/* Everybody's sizes, and blocks for those that this process keeps. */
+/** Everybody's sizes, and blocks for those that this process keeps. */
 static me_status receive_sizes(me_transport *transport, size_t own_size,
                                bool is_keeping, me_diag *diag,
                                me_blob **blobs_out)
@@ -154,7 +154,7 @@ out:
     return status;
 }
 
-/* How much of a block the message at @p offset carries. */
+/** How much of a block the message at @p offset carries. */
 static int chunk_at(const me_transport *transport, size_t size, size_t offset)
 {
     const size_t rest = size - offset;
@@ -275,7 +275,7 @@ static void mpi_destroy(me_transport *transport)
     me_free(mpi);
 }
 
-/* Errors return on a communicator of our own, whatever the job's does. */
+/** Errors return on a communicator of our own, whatever the job's does. */
 static me_status open_communicator(mpi_transport *mpi, me_diag *diag)
 {
     int code = MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -322,7 +322,7 @@ me_status me_transport_mpi_create(int *argc, char ***argv, me_diag *diag,
     (void)MPI_Initialized(&is_initialized);
     me_status status = ME_OK;
     if (!is_initialized) {
-        int provided = 0; /* threads that simulate call nothing of MPI */
+        int provided = 0; // threads that simulate call nothing of MPI
         status = translate(
             MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided),
             "MPI_Init_thread", diag);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "collectives/transport.h"
 
-/* Stands in for transport_mpi.c where memest is built without MPI. */
+/** Stands in for transport_mpi.c where memest is built without MPI. */
 me_status me_transport_mpi_create(int *argc, char ***argv, me_diag *diag,
                                   me_transport **transport_out)
 {

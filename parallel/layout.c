@@ -177,7 +177,7 @@ static me_status repeat(walk *w, size_t begin, int32_t times)
             status = read_item(w);
         }
         if (w->n_symbols == before) {
-            break; /* everything in it is repeated 0 times */
+            break; // everything in it is repeated 0 times
         }
     }
     w->at = after;
@@ -190,7 +190,7 @@ static me_status read_group(walk *w)
     const int opened = place(w);
     w->at++;
     const size_t begin = w->at;
-    walk scan = *w; /* what it counts is not kept */
+    walk scan = *w; // what it counts is not kept
     scan.first_layer = NULL;
     scan.n_symbols = 0;
     while (peek(&scan) != ')') {

@@ -89,7 +89,7 @@ static bool read_product(reader *r)
             const int64_t from = begin + i % length;
             append(r, from < r->capacity && r->layers[from]);
             if (r->count > r->capacity) {
-                return true; /* too long, whatever comes */
+                return true; // too long, whatever comes
             }
         }
     }

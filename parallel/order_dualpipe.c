@@ -98,7 +98,7 @@ static void overlap(order *o)
     const int32_t behind = o->half - 1 - o->at;
     const int32_t rounds = o->microbatches - 2 * o->half + o->at + 1;
     for (int32_t i = 0; i < rounds; i++) {
-        if (i == 0 && behind == 0) { /* nothing to overlap with at the turn */
+        if (i == 0 && behind == 0) { // nothing to overlap with at the turn
             push_forward(o, 0);
             push_backward(o, 1);
         } else {

@@ -147,7 +147,7 @@ static kind input_of(const grid *g, int32_t rank, kind k, int32_t *from_out)
     const bool goes_up = k == F0 || k == I1;
     const bool is_end = goes_up ? rank == 0 : rank == g->ranks - 1;
     *from_out = is_end ? rank : rank + (goes_up ? -1 : 1);
-    return is_end ? (kind)(k - 1) : k; /* F0 of rank 0 has none */
+    return is_end ? (kind)(k - 1) : k; // F0 of rank 0 has none
 }
 
 /** The last slot of what an action waits for; −1: it waits for nothing. */

@@ -22,7 +22,7 @@ me_status me_rank_stages_init(const me_pipeline_order *order,
     for (size_t r = 0; r < n_ranks; r++) {
         stages.first[r + 1] += stages.first[r];
     }
-    /* Filled from the end of each rank's part, which then is its beginning. */
+    // Filled from the end of each rank's part, which then is its beginning.
     for (int32_t s = order->n_stages; s > 0; s--) {
         stages.stages[--stages.first[order->rank_of_stage[s - 1] + 1]] = s - 1;
     }

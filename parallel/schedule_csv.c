@@ -195,7 +195,7 @@ static me_status read_cell(reader *r, const char *begin, const char *end)
         trim(&begin, &end);
     }
     if (begin == end) {
-        return ME_OK; /* idle */
+        return ME_OK; // idle
     }
     if (*begin == '(') {
         return read_block(r, begin, end);
@@ -480,7 +480,7 @@ me_status me_schedule_csv_read(const char *text, size_t length,
     reader r = {.options = options, .diag = diag};
     find_rows(&r, text, length);
     me_status status = read_rows(&r);
-    r.row = 0; /* what is wrong from now on is in no one row */
+    r.row = 0; // what is wrong from now on is in no one row
     if (status == ME_OK) {
         status = finish(&r, order_out);
     }

@@ -45,7 +45,7 @@ static bool token_is(const reader *r, const char *text)
     return strcmp(r->token, text) == 0;
 }
 
-/* White space is left out wherever it stands, also inside of a word. */
+/** White space is left out wherever it stands, also inside of a word. */
 static me_status next_token(reader *r)
 {
     size_t length = 0;
@@ -239,7 +239,7 @@ static me_status read_interval(reader *r, const char *key, size_t *index_out)
     return ME_OK;
 }
 
-/* One `INTERVAL:DIVISIONS` or `>:DIVISIONS` of a list. */
+/** One `INTERVAL:DIVISIONS` or `>:DIVISIONS` of a list. */
 static me_status read_pair(reader *r, const char *key, me_alloc_conf *conf,
                            size_t *last, bool *is_first)
 {
@@ -356,7 +356,7 @@ static me_status read_setting(reader *r, me_alloc_conf *conf)
                    "Unrecognized key '%s' in CUDA allocator config", key);
 }
 
-/* What follows from keys that were given and keys that were not. */
+/** What follows from keys that were given and keys that were not. */
 static me_status settle(const reader *r, me_alloc_conf *conf)
 {
     if (conf->is_async_backend) {
@@ -413,7 +413,7 @@ uint64_t me_alloc_conf_limit_bytes(const me_alloc_conf *conf,
     if (limit_bytes != 0 || fraction < 0.0 || device_total_bytes == 0) {
         return limit_bytes;
     }
-    /* 0 would be no limit; a fraction of 0 lets no segment be taken. */
+    // 0 would be no limit; a fraction of 0 lets no segment be taken.
     const uint64_t limit = (uint64_t)(fraction * (double)device_total_bytes);
     return limit > 0 ? limit : 1;
 }

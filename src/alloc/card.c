@@ -162,9 +162,9 @@ static me_status read_not_measured(const config_t *file, const char *path,
 
 static bool is_known_key(const char *prefix, const char *name)
 {
-    static const char *const others[] = {
-        "card",         "source", "like",
-        "not_measured", "nccl",   "rates"}; /* src/time/rates.h */
+    static const char *const others[] = {"card", "source",
+                                         "like", "not_measured",
+                                         "nccl", "rates"}; // src/time/rates.h
     char path[ME_CARD_TEXT];
     (void)snprintf(path, sizeof path, "%s%s", prefix, name);
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {

@@ -46,7 +46,7 @@ void me_device_take_communicator(const me_device_memory *memory,
 {
     const size_t number = memory->n_communicators;
     const uint64_t once = memory->card.nccl.first_communicator_bytes;
-    /* The driver's bookkeeping goes in pieces that two communicators share. */
+    // The driver's bookkeeping goes in pieces that two communicators share.
     const uint64_t n_shared = number % 2 == 0 ? 1 : 0;
     if (number == 1 && once > BUFFER) {
         take(memory, ME_POOL_TAKER_DRIVER, PIECE, (once - BUFFER) / PIECE);
@@ -64,7 +64,7 @@ void me_device_take_communicator(const me_device_memory *memory,
     }
 }
 
-/* A channel's buffer on the sending side is seen by the receiver and the other
+/** A channel's buffer on the sending side is seen by the receiver and the other
  * way round, so each rank maps the other side's too, channel by channel. */
 static void map_peers(const me_device_memory *m, uint64_t n_channels,
                       bool receives, bool sends)
@@ -100,7 +100,7 @@ void me_device_take_broadcast(const me_device_memory *memory)
                                   memory->card.nccl.first_broadcast_bytes);
 }
 
-/* ncclTransportP2pSetup(): at step i a rank receives from the rank i before it
+/** ncclTransportP2pSetup(): at step i a rank receives from the rank i before it
  * and sends to the rank i behind it; all buffers first, then what is mapped. */
 typedef struct step {
     bool receives;

@@ -67,7 +67,7 @@ void me_device_memory_cudnn(me_device_memory *memory, me_device_thread thread)
     once(memory, &memory->has_cudnn[thread], memory->card.cudnn_handle_bytes);
 }
 
-/* What loads after NCCL's send/receive kernel fits into what that took. */
+/** What loads after NCCL's send/receive kernel fits into what that took. */
 void me_device_memory_modules(me_device_memory *memory)
 {
     const bool is_absorbed = memory->has_send_recv;
@@ -109,7 +109,7 @@ static me_device_communicator *find(me_device_memory *m,
     return c;
 }
 
-/* One pool of a communicator and direction serves all peers that are reached
+/** One pool of a communicator and direction serves all peers that are reached
  * over the network. */
 static void connect_net(me_device_memory *m, me_device_communicator *c,
                         bool is_send)
@@ -153,7 +153,7 @@ static me_status connect_peer(me_device_memory *m, me_device_communicator *c,
     return ME_OK;
 }
 
-/* Every peer both ways, less what is connected already. */
+/** Every peer both ways, less what is connected already. */
 static void connect_all(me_device_memory *m, me_device_communicator *c)
 {
     if (c->is_all_to_all) {
@@ -204,7 +204,7 @@ static void connect_ring(me_device_memory *m, me_device_communicator *c,
     }
 }
 
-/* Part of the batch that runs, or the first of one. */
+/** Part of the batch that runs, or the first of one. */
 static me_status call_peer(me_device_memory *m, me_device_communicator *c,
                            const me_device_call *call, me_diag *diag)
 {
@@ -232,7 +232,7 @@ me_status me_device_memory_call(me_device_memory *memory,
                        ME_DEVICE_MAX_COMMUNICATORS);
     }
     if (c->shape.size == 1) {
-        return ME_OK; /* its collectives are copies */
+        return ME_OK; // its collectives are copies
     }
     if (!is_peer_to_peer && call->collective != ME_COLLECTIVE_ALL_TO_ALL) {
         connect_ring(memory, c, call);
@@ -260,7 +260,7 @@ uint64_t me_device_memory_bytes(const me_device_memory *memory)
 uint64_t me_device_memory_band_bytes(const me_device_memory *memory)
 {
     const uint64_t measured = UINT64_C(8) << 20;
-    /* The file of an own measurement gives all of them. */
+    // The file of an own measurement gives all of them.
     return memory->card.like[0] == '\0'
                ? measured
                : measured + memory->context_bytes / 25 +

@@ -34,16 +34,16 @@ static bool uses_cudnn(const char *op)
 static void follow_alloc(me_device_observer *o, const me_event *event)
 {
     const char *op = event->op == NULL ? "" : event->op;
-    if (uses_cudnn(op)) { /* recomputed by autograd */
+    if (uses_cudnn(op)) { // recomputed by autograd
         me_device_memory_cudnn(&o->memory, event->phase == ME_PHASE_FORWARD
                                                ? ME_DEVICE_TRAINING_THREAD
                                                : ME_DEVICE_AUTOGRAD_THREAD);
     }
     if (o->memory.has_cublas[ME_DEVICE_AUTOGRAD_THREAD]) {
-        return; /* nothing more comes with an allocation */
+        return; // nothing more comes with an allocation
     }
     if (event->is_drawn) {
-        return; /* whatever loads later */
+        return; // whatever loads later
     }
     me_device_memory_kernel(&o->memory);
     if (strcmp(op, "cublas_workspace") == 0) {
@@ -120,7 +120,7 @@ void me_device_observer_destroy(me_device_observer *observer)
     me_free(observer);
 }
 
-/* What was done before takes nothing more: kernels are loaded, handles made,
+/** What was done before takes nothing more: kernels are loaded, handles made,
  * ranks connected. */
 static uint32_t on_repeated(void *self, const me_repeated *action)
 {

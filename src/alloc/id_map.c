@@ -46,7 +46,7 @@ static uint64_t hash_text(const char *text, size_t length)
     return hash;
 }
 
-/* Bytes as a number; what order they are in does not matter. */
+/** Bytes as a number; what order they are in does not matter. */
 static uint64_t pack(const char *text, size_t length)
 {
     uint64_t word = 0;

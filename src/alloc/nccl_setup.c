@@ -181,7 +181,7 @@ uint64_t me_nccl_connection_bytes(const me_nccl_costs *costs, bool is_send)
     if (!is_send) {
         bytes += costs->setup.ll_bytes + costs->setup.ll128_bytes;
     }
-    return me_round_up(bytes, 2 * MIB); /* CUDA_IPC_MIN */
+    return me_round_up(bytes, 2 * MIB); // CUDA_IPC_MIN
 }
 
 /** One side of a connection over the network with GPUDirect RDMA. */
@@ -231,7 +231,7 @@ uint64_t me_nccl_base_allocations(const me_nccl_costs *costs,
                          p2p_channels(costs, shape));
     uint64_t n_allocations =
         card->allocations_per_channel * channels + card->fixed_allocations;
-    if (!costs->setup.has_cumem) { /* small arrays share one block */
+    if (!costs->setup.has_cumem) { // small arrays share one block
         n_allocations = 1;
     }
     const uint64_t nvls = nvls_channels(costs, shape);

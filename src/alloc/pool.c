@@ -8,7 +8,7 @@ enum {
     MAX_EQUAL = 256       /* blocks that somebody may choose among */
 };
 
-/* With expandable segments a block counts as large as it could grow. */
+/** With expandable segments a block counts as large as it could grow. */
 static uint64_t growable_size(const me_pool *pool, uint32_t index)
 {
     const block *b = at(pool, index);
@@ -37,7 +37,7 @@ static uint32_t skip_expandable(const me_pool *pool, uint32_t i,
     return i;
 }
 
-/* Let somebody choose among the blocks that are as large as @p first. */
+/** Let somebody choose among the blocks that are as large as @p first. */
 static uint32_t choose(const me_pool *pool, uint32_t first)
 {
     uint64_t addresses[MAX_EQUAL];
@@ -54,7 +54,7 @@ static uint32_t choose(const me_pool *pool, uint32_t first)
                                         n)];
 }
 
-/* The smallest cached block that is large enough, at the lowest address. */
+/** The smallest cached block that is large enough, at the lowest address. */
 static bool find_free(me_pool *pool, request *r)
 {
     const me_alloc_conf *conf = &pool->options.conf;
@@ -95,7 +95,7 @@ static bool should_split(const me_pool *pool, const block *b, uint64_t size)
            remaining > SMALL_REQUEST;
 }
 
-/* The rest of a block that is split is cached. */
+/** The rest of a block that is split is cached. */
 static void cache_rest(me_pool *pool, const request *r)
 {
     block *rest = at(pool, r->found);
@@ -111,7 +111,7 @@ static void cache_rest(me_pool *pool, const request *r)
     me_pool_cache(pool, r->found);
 }
 
-/* Cut what is asked for off the lower end of the block that was found. */
+/** Cut what is asked for off the lower end of the block that was found. */
 static uint32_t split(me_pool *pool, const request *r)
 {
     const uint32_t lower = me_pool_record(pool);
@@ -135,7 +135,7 @@ static uint32_t split(me_pool *pool, const request *r)
     return lower;
 }
 
-/* As a whole. */
+/** As a whole. */
 static uint32_t take_found(me_pool *pool, const request *r)
 {
     const block *b = at(pool, r->found);
@@ -159,7 +159,7 @@ static uint32_t hand_out(me_pool *pool, const request *r, uint64_t bytes)
     return index;
 }
 
-/* Nothing cached fits: from the driver, at need after giving blocks back. */
+/** Nothing cached fits: from the driver, at need after giving blocks back. */
 static me_status get_new(me_pool *pool, request *r)
 {
     if (pool->limit_bytes != UINT64_MAX &&
@@ -252,7 +252,7 @@ bool me_pool_set_outside(me_pool *pool, uint64_t outside_bytes)
     }
     const uint64_t left = o->device_total_bytes -
                           me_min_u64(outside_bytes, o->device_total_bytes);
-    o->capacity_bytes = me_max_u64(left, 1); /* 0 would be no limit */
+    o->capacity_bytes = me_max_u64(left, 1); // 0 would be no limit
     return reserved_bytes(pool) <= left;
 }
 

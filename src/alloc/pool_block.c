@@ -50,13 +50,13 @@ uint64_t me_pool_merge(me_pool *pool, uint32_t into, uint32_t from)
     return size;
 }
 
-/* @p index, or NIL if it is not cached. */
+/** @p index, or NIL if it is not cached. */
 static uint32_t if_free(const me_pool *pool, uint32_t index)
 {
     return index != NIL && at(pool, index)->state == BLOCK_FREE ? index : NIL;
 }
 
-/* A block that is no longer used becomes part of the cached one below it, or
+/** A block that is no longer used becomes part of the cached one below it, or
  * above it. */
 static void join_prev(me_pool *pool, uint32_t index, uint32_t prev)
 {
@@ -77,7 +77,7 @@ static void join_next(me_pool *pool, uint32_t index, uint32_t next)
     me_pool_free_resize(pool, next, b->address, kept->size + b->size);
 }
 
-/* Cache a block, as one with those beside it that are. @return that one */
+/** Cache a block, as one with those beside it that are. @return that one */
 static uint32_t cache_freed(me_pool *pool, uint32_t index, uint32_t prev,
                             uint32_t next)
 {

@@ -74,7 +74,7 @@ static void update_largest(me_pool *pool, uint32_t chunk)
     set_largest(d, chunk, is_of_chunk ? at(pool, last)->size : 0);
 }
 
-/* Renumber the chunks so that the dead ones are gone; their order stays. */
+/** Renumber the chunks so that the dead ones are gone; their order stays. */
 static me_status renumber(me_pool *pool)
 {
     driver *d = &pool->driver;
@@ -136,7 +136,7 @@ static me_status make_leaf(me_pool *pool)
     return ME_OK;
 }
 
-/* Room to remember the gap of one more chunk. */
+/** Room to remember the gap of one more chunk. */
 static me_status make_gap(driver *d)
 {
     if (d->n_gaps + d->n_live < d->n_gap_capacity) {
@@ -151,7 +151,7 @@ static me_status make_gap(driver *d)
     return ME_OK;
 }
 
-/* A chunk is empty and goes; its addresses join the gaps beside it. */
+/** A chunk is empty and goes; its addresses join the gaps beside it. */
 static void leave_gap(driver *d, uint64_t address, uint64_t size)
 {
     gap g = {address, size};
@@ -167,11 +167,11 @@ static void leave_gap(driver *d, uint64_t address, uint64_t size)
     if (g.address == d->floor) {
         d->floor += g.size;
     } else {
-        d->gaps[d->n_gaps++] = g; /* make_gap() has made room */
+        d->gaps[d->n_gaps++] = g; // make_gap() has made room
     }
 }
 
-/* Where a chunk goes; 0: nowhere. */
+/** Where a chunk goes; 0: nowhere. */
 static uint64_t find_addresses(driver *d, uint64_t size, bool is_mapped)
 {
     if (size >= d->floor - d->mapped_next) {
@@ -197,7 +197,7 @@ static uint64_t find_addresses(driver *d, uint64_t size, bool is_mapped)
     return best->address + best->size;
 }
 
-/* A new chunk, one hole; the hole. */
+/** A new chunk, one hole; the hole. */
 static me_status add_chunk(me_pool *pool, uint64_t bytes, bool is_mapped,
                            uint32_t *hole_out)
 {
@@ -229,7 +229,7 @@ static me_status add_chunk(me_pool *pool, uint64_t bytes, bool is_mapped,
     return ME_OK;
 }
 
-/* Take the lower @p bytes of a hole; there is room for a record. */
+/** Take the lower @p bytes of a hole; there is room for a record. */
 static uint32_t carve(me_pool *pool, uint32_t hole, uint64_t bytes)
 {
     driver *d = &pool->driver;
@@ -258,7 +258,7 @@ static uint32_t carve(me_pool *pool, uint32_t hole, uint64_t bytes)
     return taken;
 }
 
-/* The smallest hole of the newest chunk that has one; NIL: no chunk has. */
+/** The smallest hole of the newest chunk that has one; NIL: no chunk has. */
 static uint32_t find_hole(const me_pool *pool, uint64_t bytes)
 {
     const driver *d = &pool->driver;
@@ -272,7 +272,7 @@ static uint32_t find_hole(const me_pool *pool, uint64_t bytes)
     return me_pool_set_lower_bound(pool, &d->holes, i - d->n_leaves, bytes, 0);
 }
 
-/* An extent of the driver's, from a hole or a new chunk. */
+/** An extent of the driver's, from a hole or a new chunk. */
 static me_status take(me_pool *pool, uint64_t bytes, bool is_mapped,
                       uint32_t *extent_out)
 {
@@ -290,7 +290,7 @@ static me_status take(me_pool *pool, uint64_t bytes, bool is_mapped,
     return status;
 }
 
-/* What is there before the first request. */
+/** What is there before the first request. */
 static me_status begin(me_pool *pool)
 {
     driver *d = &pool->driver;
@@ -332,7 +332,7 @@ me_status me_pool_driver_place(me_pool *pool, uint64_t bytes,
     return status;
 }
 
-/* Let a hole swallow a neighbouring hole. */
+/** Let a hole swallow a neighbouring hole. */
 static void swallow(me_pool *pool, uint32_t into, uint32_t from)
 {
     if (from == NIL || at(pool, from)->state != BLOCK_HOLE) {

@@ -24,7 +24,7 @@ static bool is_spanning(const me_pool *pool, uint32_t index, uint64_t size)
     return bytes >= size;
 }
 
-/* The lowest place where mapping more makes room for the request. */
+/** The lowest place where mapping more makes room for the request. */
 static uint32_t find_place(const me_pool *pool, const request *r)
 {
     for (uint32_t i = me_pool_set_lower_bound(pool, &pool->unmapped[r->slot],
@@ -71,7 +71,7 @@ static uint64_t device_bytes(const me_pool *pool)
     return o->capacity_bytes != 0 ? o->capacity_bytes : UNKNOWN_DEVICE;
 }
 
-/* A new segment, nothing of it mapped: 9/8 of the card, so that pages can be
+/** A new segment, nothing of it mapped: 9/8 of the card, so that pages can be
  * moved to its end; more only where a request is larger than the card. */
 static me_status reserve(me_pool *pool, const request *r, uint32_t *index_out)
 {
@@ -87,7 +87,7 @@ static me_status reserve(me_pool *pool, const request *r, uint32_t *index_out)
                     : pool->options.conf.large_segment_bytes,
         .next_unused = pool->unused_reservation,
     };
-    pool->unused_reservation = number; /* until all has gone well */
+    pool->unused_reservation = number; // until all has gone well
     const uint64_t device = device_bytes(pool);
     range->size = me_round_up(
         me_max_u64(me_size_add(device, device / 8), r->size), range->page);
@@ -112,7 +112,7 @@ static me_status reserve(me_pool *pool, const request *r, uint32_t *index_out)
     return ME_OK;
 }
 
-/* A new record beside @p index, of the same segment. */
+/** A new record beside @p index, of the same segment. */
 static uint32_t add_neighbour(me_pool *pool, uint32_t index, uint64_t address,
                               uint64_t size, bool is_before)
 {
@@ -136,7 +136,7 @@ static uint32_t add_neighbour(me_pool *pool, uint32_t index, uint64_t address,
     return added;
 }
 
-/* Map whole pages for at least @p size bytes of an unmapped block; it is a
+/** Map whole pages for at least @p size bytes of an unmapped block; it is a
  * cached block afterwards, merged with its free neighbours. */
 static me_status map(me_pool *pool, uint32_t index, uint64_t size)
 {
@@ -191,7 +191,7 @@ me_status me_pool_expand(me_pool *pool, request *r)
     return status;
 }
 
-/* The whole segment is unmapped: nothing of it remains. */
+/** The whole segment is unmapped: nothing of it remains. */
 static void drop_segment(me_pool *pool, uint32_t index)
 {
     block *b = at(pool, index);
@@ -202,7 +202,7 @@ static void drop_segment(me_pool *pool, uint32_t index)
     me_pool_record_drop(pool, index);
 }
 
-/* What lies before and after the pages that go stays cached. */
+/** What lies before and after the pages that go stays cached. */
 static void cut_out(me_pool *pool, uint32_t index, uint64_t begin, uint64_t end)
 {
     block *b = at(pool, index);

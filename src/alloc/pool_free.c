@@ -14,7 +14,7 @@ enum {
     STEPS = 1 << STEPS_LOG2
 };
 
-/* Grows with the size; one class a size as long as steps are that small. */
+/** Grows with the size; one class a size as long as steps are that small. */
 static inline uint32_t class_of(uint64_t size)
 {
     const uint64_t units = size / MIN_BLOCK;
@@ -26,7 +26,7 @@ static inline uint32_t class_of(uint64_t size)
            STEPS * (log2 - STEPS_LOG2);
 }
 
-/* The first stream that is not below @p stream, or past the last one. */
+/** The first stream that is not below @p stream, or past the last one. */
 static uint32_t stream_place(const free_set *set, uint64_t stream)
 {
     uint32_t from = 0;
@@ -40,7 +40,7 @@ static uint32_t stream_place(const free_set *set, uint64_t stream)
     return from;
 }
 
-/* NULL: no request was made on it. The first one is the default stream. */
+/** NULL: no request was made on it. The first one is the default stream. */
 static inline free_stream *stream_of(const me_pool *pool, unsigned slot,
                                      uint64_t stream)
 {
@@ -81,7 +81,7 @@ static me_status add_stream(free_set *set, uint64_t stream)
 me_status me_pool_free_reserve(me_pool *pool, uint64_t stream)
 {
     if (stream_of(pool, ME_POOL_LARGE, stream) != NULL) {
-        return ME_OK; /* it was added last */
+        return ME_OK; // it was added last
     }
     const me_status status =
         add_stream(&pool->free_blocks[ME_POOL_SMALL], stream);
@@ -123,7 +123,7 @@ void me_pool_free_erase(me_pool *pool, uint32_t index)
     }
 }
 
-/* A block alone in its class, as what is left of a segment mostly is, stays
+/** A block alone in its class, as what is left of a segment mostly is, stays
  * where it is. */
 void me_pool_free_resize(me_pool *pool, uint32_t index, uint64_t address,
                          uint64_t size)
@@ -141,7 +141,7 @@ void me_pool_free_resize(me_pool *pool, uint32_t index, uint64_t address,
     }
 }
 
-/* The first block of @p class or of one above; NIL if there is none. */
+/** The first block of @p class or of one above; NIL if there is none. */
 static uint32_t first_from(const me_pool *pool, const free_stream *s,
                            uint32_t class)
 {
@@ -156,7 +156,7 @@ static uint32_t first_from(const me_pool *pool, const free_stream *s,
                                              (uint32_t)__builtin_ctzll(bits)]);
 }
 
-/* The last block of a class below @p class; NIL if there is none. */
+/** The last block of a class below @p class; NIL if there is none. */
 static uint32_t last_below(const me_pool *pool, const free_stream *s,
                            uint32_t class)
 {
@@ -203,7 +203,7 @@ uint32_t me_pool_free_prev(const me_pool *pool, uint32_t index)
                                     class_of(b->size));
 }
 
-/* The first block of the stream at @p place of the set, or of one after. */
+/** The first block of the stream at @p place of the set, or of one after. */
 static uint32_t first_of_stream(const me_pool *pool, const free_set *set,
                                 uint32_t place)
 {

@@ -229,7 +229,7 @@ static void on_event(void *self, const me_event *event)
     }
 }
 
-/* Where blocks are placed depends on all that was placed before: every event
+/** Where blocks are placed depends on all that was placed before: every event
  * counts. */
 static uint32_t on_repeated(void *self, const me_repeated *action)
 {

@@ -122,7 +122,7 @@ void me_pool_reset_accumulated(me_pool *pool)
     pool->num_device_free = 0;
 }
 
-/* Sizes as PyTorch prints them. */
+/** Sizes as PyTorch prints them. */
 static void append_size(me_str *text, uint64_t bytes)
 {
     if (bytes <= UINT64_C(1) << 10) {
@@ -211,7 +211,7 @@ static bool is_mapped_block(const block *b)
     return b->state >= BLOCK_FREE && b->state <= BLOCK_PENDING;
 }
 
-/* First of a run of mapped blocks: what a snapshot calls a segment. */
+/** First of a run of mapped blocks: what a snapshot calls a segment. */
 static bool is_start(const me_pool *pool, const block *b)
 {
     return is_mapped_block(b) &&

@@ -80,7 +80,7 @@ me_status me_pool_segment_take(me_pool *pool, request *r, bool is_retry)
     return ME_OK;
 }
 
-/* Give a free block that is a whole segment back to the driver. */
+/** Give a free block that is a whole segment back to the driver. */
 static void release_block(me_pool *pool, uint32_t index)
 {
     const block *b = at(pool, index);
@@ -103,7 +103,7 @@ static bool is_releasable(const block *b)
     return !b->is_expandable && !is_split(b);
 }
 
-/* No single block will do: from the largest one that is smaller downwards. */
+/** No single block will do: from the largest one that is smaller downwards. */
 static bool release_several(me_pool *pool, const request *r, uint32_t from,
                             uint64_t wanted)
 {
@@ -137,7 +137,7 @@ bool me_pool_release_available(me_pool *pool, const request *r)
     return true;
 }
 
-/* Unmapping puts what is left of a block back into the set; meeting that
+/** Unmapping puts what is left of a block back into the set; meeting that
  * again does nothing, since it holds no whole page. */
 static me_status release_slot(me_pool *pool, me_pool_slot slot)
 {
@@ -171,7 +171,7 @@ static uint32_t age(const me_pool *pool, const block *b)
     return pool->n_searches[b->slot] - b->age_base;
 }
 
-/* How many large blocks could be given back, and how old they are together. */
+/** How many large blocks could be given back, and how old they are together. */
 static uint64_t total_age(const me_pool *pool, uint64_t *n_out)
 {
     uint64_t sum = 0;
@@ -186,7 +186,7 @@ static uint64_t total_age(const me_pool *pool, uint64_t *n_out)
     return sum;
 }
 
-/* Give back every large block of at least the average age, even past what
+/** Give back every large block of at least the average age, even past what
  * was wanted, so that this is not needed again soon; the bytes. */
 static uint64_t release_old(me_pool *pool, double threshold, uint64_t *sum,
                             uint64_t *n)

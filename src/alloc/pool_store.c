@@ -54,7 +54,7 @@ void me_pool_record_drop(me_pool *pool, uint32_t index)
     pool->n_unused++;
 }
 
-/* A bijection that scatters indices. */
+/** A bijection that scatters indices. */
 static inline uint32_t priority(uint32_t index)
 {
     index *= UINT32_C(0x9E3779B1);
@@ -74,7 +74,7 @@ static inline bool is_below(const block *b, bool is_by_address, uint64_t stream,
     return b->address < address;
 }
 
-/* Put @p child where @p old hangs below @p parent. */
+/** Put @p child where @p old hangs below @p parent. */
 static inline void hang(me_pool *pool, block_set *set, uint32_t parent,
                         uint32_t old, uint32_t child)
 {
@@ -90,7 +90,7 @@ static inline void hang(me_pool *pool, block_set *set, uint32_t parent,
     }
 }
 
-/* Lift a record above its parent. */
+/** Lift a record above its parent. */
 static inline void rotate_up(me_pool *pool, block_set *set, uint32_t index)
 {
     block *b = at(pool, index);

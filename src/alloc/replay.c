@@ -117,7 +117,7 @@ static me_status do_take(replay *r, const me_stream_event *event)
                : status;
 }
 
-/* What the search found to have happened by this call. */
+/** What the search found to have happened by this call. */
 static me_status follow(replay *r, const me_stream_event *event)
 {
     const me_search_result *order = r->order;
@@ -184,7 +184,7 @@ me_replay_options me_replay_options_default(void)
     };
 }
 
-/* What the search chose; where it ended, the lowest address. */
+/** What the search chose; where it ended, the lowest address. */
 static size_t choose(void *self, const uint64_t *addresses, size_t n)
 {
     (void)addresses;
@@ -208,7 +208,7 @@ static me_status begin_pass(replay *r, FILE *file)
     return status == ME_OK ? me_pool_create(&options, &r->pool) : status;
 }
 
-/* Once through the recording. @p r has options, name, order and diag alone. */
+/** Once through the recording. @p r has options, name, order and diag alone. */
 static me_status replay_pass(replay r, FILE *file,
                              me_replay_summary *summary_out, me_str *report)
 {
@@ -240,7 +240,7 @@ static me_status replay_pass(replay r, FILE *file,
     return status;
 }
 
-/* A copy that can be read again; NULL, with errno, if there can be none. */
+/** A copy that can be read again; NULL, with errno, if there can be none. */
 static FILE *spool(FILE *file)
 {
     FILE *copy = tmpfile();
@@ -259,7 +259,7 @@ static FILE *spool(FILE *file)
     return copy;
 }
 
-/* Search for the order of segments, then replay. */
+/** Search for the order of segments, then replay. */
 static me_status replay_ordered(replay r, FILE *file,
                                 me_replay_summary *summary, me_str *report)
 {
@@ -284,7 +284,7 @@ static me_status replay_ordered(replay r, FILE *file,
     return status;
 }
 
-/* Only a recording that is replayed as it was recorded tells its order. */
+/** Only a recording that is replayed as it was recorded tells its order. */
 static bool can_be_ordered(const me_replay_options *options)
 {
     const me_pool_options *p = &options->pool;

@@ -16,7 +16,7 @@ enum {
     JUMP_STEPS = 1000 /* at least for going back, as if for calls */
 };
 
-/* An id is at an address from now on; 0: nobody knows where. */
+/** An id is at an address from now on; 0: nobody knows where. */
 static void set_place(me_search *s, uint32_t id, uint64_t address)
 {
     uint64_t *place = &s->places[id];
@@ -57,7 +57,7 @@ static void drop_checkpoint(checkpoint *c)
     *c = (checkpoint){0};
 }
 
-/* Every second one goes; the first one stays. */
+/** Every second one goes; the first one stays. */
 static void thin_out(me_search *s)
 {
     uint32_t n = 0;
@@ -71,7 +71,7 @@ static void thin_out(me_search *s)
     s->n_checkpoints = n;
 }
 
-/* Calls that a checkpoint pays for: it goes through all ids and copies what is
+/** Calls that a checkpoint pays for: it goes through all ids and copies what is
  * live. */
 static uint32_t calls_between(const me_search *s)
 {
@@ -149,14 +149,14 @@ me_status me_search_keep_checkpoint(me_search *s)
     return ME_OK;
 }
 
-/* What going back costs: a pool, all ids, and the order of segments anew. */
+/** What going back costs: a pool, all ids, and the order of segments anew. */
 static uint64_t jump_steps(const me_search *s)
 {
     const uint64_t rules = me_order_count(s->order);
     return JUMP_STEPS + s->calls->n_ids / 16 + rules * s->n_numbers / 1024;
 }
 
-/* The state of the last checkpoint at or before a call. */
+/** The state of the last checkpoint at or before a call. */
 me_status me_search_go_back(me_search *s, uint32_t call)
 {
     while (s->checkpoints[s->n_checkpoints - 1].call > call) {

@@ -38,7 +38,7 @@ static int set_last(const decision_set *set)
     return NO_DECISION;
 }
 
-/* Those before @p n stay. */
+/** Those before @p n stay. */
 static void set_cut(decision_set *set, uint32_t n)
 {
     for (uint32_t i = n; i < MAX_DECISIONS; i++) {
@@ -68,7 +68,7 @@ bool me_search_is_owned(const me_search *s, uint64_t address)
            NULL;
 }
 
-/* What a segment holds at a call follows from the decisions before it between
+/** What a segment holds at a call follows from the decisions before it between
  * blocks of which one lies in that segment. */
 static void blame_segment(me_search *s, uint32_t number, uint32_t call)
 {
@@ -89,7 +89,7 @@ void me_search_blame(me_search *s, uint64_t address)
     blame_segment(s, me_search_segment(s, address), s->call);
 }
 
-/* A rule follows from the decision of its call; where there was none to make,
+/** A rule follows from the decision of its call; where there was none to make,
  * from what led there. */
 static void blame_rule(void *self, const me_order_rule *rule)
 {
@@ -111,7 +111,7 @@ static bool is_rule_against(const me_search *s, const equals *e, uint32_t i,
            me_order_is_below(s->order, e->numbers[other], e->numbers[i]);
 }
 
-/* Whether another one is known to lie below it. */
+/** Whether another one is known to lie below it. */
 static bool is_above_other(const me_search *s, const equals *e, uint32_t i)
 {
     for (uint32_t k = 0; k < e->n; k++) {
@@ -124,14 +124,14 @@ static bool is_above_other(const me_search *s, const equals *e, uint32_t i)
     return false;
 }
 
-/* Whether what the id says would allow it. */
+/** Whether what the id says would allow it. */
 static bool can_serve(const me_search *s, uint64_t address)
 {
     return s->expected == 0 ? !me_search_is_owned(s, address)
                             : s->expected == address;
 }
 
-/* Why none can serve: what lies in their segments, and of those that could but
+/** Why none can serve: what lies in their segments, and of those that could but
  * for another one below why that is so. */
 static void blame_equals(me_search *s, const equals *e)
 {
@@ -148,7 +148,7 @@ static void blame_equals(me_search *s, const equals *e)
     }
 }
 
-/* A decision on the way is made as before. */
+/** A decision on the way is made as before. */
 static uint32_t decide(me_search *s, const equals *e, const uint32_t *open,
                        uint32_t n_open)
 {
@@ -176,7 +176,7 @@ static uint32_t decide(me_search *s, const equals *e, const uint32_t *open,
     return open[0];
 }
 
-/* The one where the id is, or one that no id stands for, with none below it. */
+/** The one where the id is, or one that no id stands for, with none below it. */
 static uint32_t choose_equal(me_search *s, const equals *e)
 {
     uint32_t open[MAX_EQUAL];
@@ -196,7 +196,7 @@ static uint32_t choose_equal(me_search *s, const equals *e)
     return n_open == 1 ? open[0] : decide(s, e, open, n_open);
 }
 
-/* The block that was taken lies below the others. */
+/** The block that was taken lies below the others. */
 static void learn(me_search *s, const equals *e, uint32_t taken)
 {
     for (uint32_t i = 0; i < e->n; i++) {
@@ -258,8 +258,8 @@ bool me_search_decide_anew(me_search *s)
             me_search_drop_decisions(s, i + 1);
             return true;
         }
-        /* All failed: by what those failed by, and by what made none else
-         * open. */
+        // All failed: by what those failed by, and by what made none else
+        // open.
         s->blame = d->conflict;
         s->n_made = i;
         for (uint32_t k = 0; k < d->n_open; k++) {

@@ -67,7 +67,7 @@ bool me_order_is_below(const me_order *order, uint32_t low, uint32_t high)
     return has(row(order, low), high);
 }
 
-/* What lies below `low`, and that itself, lies below `high` and what is above
+/** What lies below `low`, and that itself, lies below `high` and what is above
  * it. */
 static void close_over(me_order *order, const me_order_rule *rule)
 {
@@ -127,7 +127,7 @@ void me_order_forget(me_order *order, uint32_t n_rules)
     }
 }
 
-/* Breadth first from `low`, so that the chain is short. */
+/** Breadth first from `low`, so that the chain is short. */
 static void find_chain(me_order *order, uint32_t low, uint32_t high)
 {
     memset(order->via, 0, (size_t)order->n_segments * sizeof *order->via);

@@ -24,7 +24,7 @@ enum {
     NAME_WIDTH = 22
 };
 
-/* Length of the UTF-8 character at @p text; 0: it is none. */
+/** Length of the UTF-8 character at @p text; 0: it is none. */
 static size_t utf8_length(const unsigned char *text, size_t left)
 {
     const unsigned char c = text[0];
@@ -32,7 +32,7 @@ static size_t utf8_length(const unsigned char *text, size_t left)
     if (c < 0x80) {
         return 1;
     }
-    if (c >= 0xC2 && c <= 0xDF) { /* C2 80 to C2 9F control a terminal */
+    if (c >= 0xC2 && c <= 0xDF) { // C2 80 to C2 9F control a terminal
         n = c == 0xC2 && left > 1 && text[1] < 0xA0 ? 0 : 2;
     } else if (c >= 0xE0 && c <= 0xEF) {
         n = 3;
@@ -54,7 +54,7 @@ static size_t utf8_length(const unsigned char *text, size_t left)
     return is_overlong || is_no_scalar ? 0 : n;
 }
 
-/* A string of JSON; bytes that are no text become U+FFFD. */
+/** A string of JSON; bytes that are no text become U+FFFD. */
 static void append_json_string(me_str *out, const char *text, size_t length)
 {
     me_str_append(out, "\"");
@@ -92,7 +92,7 @@ static double in_mib(uint64_t bytes)
     return (double)bytes / 1048576.0;
 }
 
-/* Share of the reserved memory that no block uses, in percent. */
+/** Share of the reserved memory that no block uses, in percent. */
 static double unused_percent(const me_pool *pool)
 {
     const uint64_t reserved = me_pool_current(pool, ME_POOL_RESERVED_BYTES);
@@ -173,7 +173,7 @@ static void append_text_line(const replay *r, const char *name, size_t length,
                   me_pool_num_alloc_retries(r->pool));
 }
 
-/* A line of CSV; of the whole recording's peaks, with the request that found no
+/** A line of CSV; of the whole recording's peaks, with the request that found no
  * memory if one did. */
 static void append_csv_line(const replay *r, const char *name, size_t length,
                             const uint64_t peaks[N_SHOWN], bool is_oom)
@@ -242,7 +242,7 @@ static me_search_verdict verdict_of(const replay *r)
     return r->order == NULL ? ME_SEARCH_NOTHING : r->order->verdict;
 }
 
-/* Up to a line of the recording alone. */
+/** Up to a line of the recording alone. */
 static bool is_partial(const replay *r)
 {
     return verdict_of(r) == ME_SEARCH_CONTRADICTS ||

@@ -25,7 +25,7 @@ static void add_segment(me_search *s, uint64_t address)
     s->segments[at] = (segment){address, s->n_numbers++};
 }
 
-/* The driver may put another segment there, so ids say nothing any more. */
+/** The driver may put another segment there, so ids say nothing any more. */
 static void drop_segment(me_search *s, uint64_t address, uint64_t bytes)
 {
     uint32_t kept = 0;
@@ -134,7 +134,7 @@ static me_status do_call(me_search *s)
     return call->kind == ME_STREAM_ALLOC ? do_alloc(s, call) : do_free(s, call);
 }
 
-/* What agrees with the most calls so far. */
+/** What agrees with the most calls so far. */
 static me_status keep_best(me_search *s)
 {
     me_search_result *result = s->result;
@@ -165,7 +165,7 @@ static me_status begin_anew(me_search *s)
     return me_search_go_back(s, 0);
 }
 
-/* No choices agree with the call behind the best ones: cached segments must have
+/** No choices agree with the call behind the best ones: cached segments must have
  * gone back, as by empty_cache(), and at the latest at the last call before it
  * with no free under way, since empty_cache() waits for all. */
 static me_status release(me_search *s)
@@ -182,7 +182,7 @@ static me_status release(me_search *s)
     return begin_anew(s);
 }
 
-/* Segments that went back explain a recording only if all of it agrees, and
+/** Segments that went back explain a recording only if all of it agrees, and
  * enough of it that it cannot be by chance. */
 static void end_with(me_search *s, me_search_verdict verdict)
 {
@@ -199,7 +199,7 @@ static void end_with(me_search *s, me_search_verdict verdict)
     }
 }
 
-/* The release did not help, so it is not what happened: all over again, with no
+/** The release did not help, so it is not what happened: all over again, with no
  * bound but that on all work. */
 static me_status take_back_release(me_search *s)
 {
@@ -209,7 +209,7 @@ static me_status take_back_release(me_search *s)
     return begin_anew(s);
 }
 
-/* Back to where the contradiction can come from; or the end. */
+/** Back to where the contradiction can come from; or the end. */
 static me_status resolve(me_search *s, bool *is_ended)
 {
     me_search_result *result = s->result;
@@ -235,7 +235,7 @@ static me_status resolve(me_search *s, bool *is_ended)
     return ME_OK;
 }
 
-/* One call, with what follows from it. */
+/** One call, with what follows from it. */
 static me_status step(me_search *s, uint64_t max_steps, bool *is_ended)
 {
     me_status status = ME_OK;
@@ -264,7 +264,7 @@ static me_status step(me_search *s, uint64_t max_steps, bool *is_ended)
     return ME_OK;
 }
 
-/* Whether the lowest address of the driver's model was right each time. */
+/** Whether the lowest address of the driver's model was right each time. */
 static bool is_as_modelled(const me_search_result *result)
 {
     bool is_lowest = result->n_released == 0;
@@ -343,7 +343,7 @@ me_status me_replay_search(const me_pool_options *options,
         status = run(s, max_steps);
     }
     end(s);
-    /* A call that makes no sense is the replay's to report. */
+    // A call that makes no sense is the replay's to report.
     return status == ME_ERR_NOMEM ? status : ME_OK;
 }
 

@@ -178,7 +178,7 @@ static me_status parse_entry(snapshot *s, me_diag *diag,
     return ME_OK;
 }
 
-/* Keep an entry; what is freed without having been allocated was there. */
+/** Keep an entry; what is freed without having been allocated was there. */
 static me_status follow(snapshot *s, me_diag *diag, const entry *e)
 {
     bool is_new = false;
@@ -209,7 +209,7 @@ static me_status read_entry(void *self, me_diag *diag,
                                                       : status;
 }
 
-/* Of more than one trace with entries only how many there are counts. */
+/** Of more than one trace with entries only how many there are counts. */
 static me_status count_entry(void *self, me_diag *diag,
                              const me_json_token *token)
 {
@@ -218,7 +218,7 @@ static me_status count_entry(void *self, me_diag *diag,
     return me_json_skip(s->json, diag, token);
 }
 
-/* The trace of a device: kept if it is the one that was asked for, or where
+/** The trace of a device: kept if it is the one that was asked for, or where
  * none was the first with entries. */
 static me_status read_trace(void *self, me_diag *diag,
                             const me_json_token *token)
@@ -255,7 +255,7 @@ static me_status read_traces(void *self, me_diag *diag,
                : not_a_snapshot(s, diag, "device_traces is no list");
 }
 
-/* A block of a segment; where it lies in it, since the segment's address may
+/** A block of a segment; where it lies in it, since the segment's address may
  * stand behind its blocks. */
 static me_status read_block(void *self, me_diag *diag,
                             const me_json_token *token)
@@ -361,7 +361,7 @@ static int compare_address(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Blocks in use at the end that the trace does not know were there, too. */
+/** Blocks in use at the end that the trace does not know were there, too. */
 static me_status finish_early(snapshot *s, me_diag *diag)
 {
     for (size_t i = 0; i < s->at_end.count; i++) {

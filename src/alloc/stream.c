@@ -56,7 +56,7 @@ static me_status bad_line(const me_stream *s, me_diag *diag, const char *what,
                       n < f->length ? "…" : "");
 }
 
-/* Move what is left to the front and read on. */
+/** Move what is left to the front and read on. */
 static me_status fill(me_stream *s, me_diag *diag)
 {
     const size_t left = (size_t)(s->end - s->at);
@@ -74,7 +74,7 @@ static me_status fill(me_stream *s, me_diag *diag)
     return ME_OK;
 }
 
-/* The next line without its end; at is NULL after the last. */
+/** The next line without its end; at is NULL after the last. */
 static me_status next_line(me_stream *s, me_diag *diag, cursor *line_out)
 {
     char *newline = memchr(s->at, '\n', (size_t)(s->end - s->at));
@@ -120,7 +120,7 @@ static bool field_is(const field *f, const char *text, size_t length)
     return f->length == length && memcmp(f->text, text, length) == 0;
 }
 
-/* Decimal digits and nothing else. */
+/** Decimal digits and nothing else. */
 static bool read_number(const field *f, uint64_t *number_out)
 {
     uint64_t number = 0;
@@ -163,7 +163,7 @@ static me_status read_alloc(const me_stream *s, me_diag *diag, cursor *c,
     return ME_OK;
 }
 
-/* The line of a free that another stream delays ends with the word. */
+/** The line of a free that another stream delays ends with the word. */
 static bool is_late(cursor c)
 {
     field f = {0};
@@ -176,7 +176,7 @@ static bool is_late(cursor c)
 static me_status read_own_free(const me_stream *s, me_diag *diag, cursor *c,
                                me_stream_event *event)
 {
-    (void)next_field(c); /* bytes */
+    (void)next_field(c); // bytes
     const me_status status = read_id(s, diag, c, event);
     event->has_no_addresses = true;
     event->kind = is_late(*c) ? ME_STREAM_FREE_REQUESTED : ME_STREAM_FREE;

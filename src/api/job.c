@@ -96,7 +96,7 @@ memest_status memest_job_read_launch(memest_job *job, int argc,
     me_config *config = NULL;
     me_status status = begin_change(job, diag, &config);
     if (status == ME_OK) {
-        me_config_take_unknown(config); /* the report names them */
+        me_config_take_unknown(config); // the report names them
         status = me_config_read_launch(config, argc, argv, diag);
     }
     return end_change(job, config, status);

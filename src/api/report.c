@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "report/job_report.h"
 
-/* The public numbers are the internal ones. */
+/** The public numbers are the internal ones. */
 _Static_assert((int)MEMEST_RISK_UNKNOWN == (int)ME_RISK_UNKNOWN &&
                    (int)MEMEST_RISK_CANNOT_SAY == (int)ME_RISK_CANNOT_SAY,
                "numbered alike");

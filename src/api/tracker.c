@@ -4,7 +4,7 @@
 #include "api/watch.h"
 #include "base/alloc.h"
 
-/* The public numbers are the internal ones. */
+/** The public numbers are the internal ones. */
 _Static_assert((int)MEMEST_TOOL_MEM == (int)ME_TOOL_MEM &&
                    (int)MEMEST_TOOL_FSDP2 == (int)ME_TOOL_FSDP2 &&
                    (int)MEMEST_TOOL_MOD == (int)ME_TOOL_MOD &&

@@ -120,7 +120,7 @@ static void tell_module(watch *w, me_mod_event_kind kind, memest_moment at,
                         bool is_backward, const me_mod_event *of)
 {
     const me_module_info *m = &w->tree->modules[at.module];
-    const size_t n_parents = find_parents(w, at.module); /* may move them */
+    const size_t n_parents = find_parents(w, at.module); // may move them
     const memest_module_event told = {
         .struct_size = sizeof told,
         .at = at,

@@ -10,7 +10,7 @@ static void append_flag(const me_cli_flag *f, me_str *text)
         &left, "%s%s%s%s%s", f->short_name == NULL ? "" : f->short_name,
         f->short_name == NULL ? "" : ", ", f->name, f->value == NULL ? "" : " ",
         f->value == NULL ? "" : f->value);
-    /* "…" is three bytes wide, and one column */
+    // "…" is three bytes wide, and one column
     const int width = strstr(me_str_text(&left), "…") == NULL ? 26 : 28;
     me_str_printf(text, "  %-*s %s\n", width, me_str_text(&left), f->help);
     me_str_fini_piece(&left, text);

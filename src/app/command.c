@@ -79,7 +79,7 @@ static me_status replay_operand(const me_replay_options *options,
     FILE *file = NULL;
     me_status status = me_input_open(path, diag, &file);
     if (status != ME_OK) {
-        return ME_ERR_CONFIG; /* the user's input, not our trouble */
+        return ME_ERR_CONFIG; // the user's input, not our trouble
     }
     status = me_replay_file(options, file, path, diag, summary_out, text);
     (void)fclose(file);

@@ -30,8 +30,8 @@ static void hold_standard_streams(void)
 
 int main(int argc, char **argv)
 {
-    if (me_guise_is_worn()) { /* a script that is being run calls us */
-        _exit(me_guise_act(argc, argv)); /* nothing of ours is to be flushed */
+    if (me_guise_is_worn()) {            // a script that is being run calls us
+        _exit(me_guise_act(argc, argv)); // nothing of ours is to be flushed
     }
     me_transport *transport = NULL;
     me_diag diag = {.status = ME_OK};

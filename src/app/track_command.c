@@ -129,7 +129,7 @@ static me_status show_loaded(command *c, me_diag *diag)
         status = me_tool_append_series(&c->loaded, &c->format, diag, &c->text);
     }
     if (status == ME_ERR_IO) {
-        return ME_ERR_CONFIG; /* there is no such file */
+        return ME_ERR_CONFIG; // there is no such file
     }
     return print(c, status, diag);
 }

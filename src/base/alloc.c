@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Writable at file scope because a test must reach every caller; not part of
+/** Writable at file scope because a test must reach every caller; not part of
  * any result. Each thread has its own, so that several may use the library. */
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): see above
 static _Thread_local uint64_t requests;
@@ -17,7 +17,7 @@ static _Thread_local uint64_t failing_to;
 static _Thread_local me_alloc_seen *watcher;
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): see above
 static _Thread_local void *watcher_self;
-/* Whether anything was lost is asked where results are handed out, which no
+/** Whether anything was lost is asked where results are handed out, which no
  * caller of me_alloc() can be made to tell. */
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): see above
 static _Thread_local uint64_t lost;

@@ -58,7 +58,7 @@ static size_t chunk_capacity(const me_arena *arena, size_t at_least)
         capacity = LAST_CHUNK;
     }
 #ifdef ME_ARENA_MALLOC
-    capacity = 0; /* an item a chunk, so that AddressSanitizer sees overruns */
+    capacity = 0; // an item a chunk, so that AddressSanitizer sees overruns
 #endif
     return capacity < at_least ? at_least : capacity;
 }

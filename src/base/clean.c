@@ -6,7 +6,7 @@ static bool is_control(unsigned char byte)
     return byte < 0x20 || byte == 0x7f;
 }
 
-/* Bytes of the sequence that this one begins, 0: it begins none. */
+/** Bytes of the sequence that this one begins, 0: it begins none. */
 static size_t sequence_bytes(unsigned char byte)
 {
     if (byte < 0x80) {
@@ -18,7 +18,7 @@ static size_t sequence_bytes(unsigned char byte)
     return byte < 0xe0 ? 2 : (byte < 0xf0 ? 3 : 4);
 }
 
-/* Second bytes that would make an overlong form, a surrogate, a number beyond
+/** Second bytes that would make an overlong form, a surrogate, a number beyond
  * Unicode or a control character. */
 static bool is_second(unsigned char first, unsigned char second)
 {
@@ -32,7 +32,7 @@ static bool is_second(unsigned char first, unsigned char second)
     }
 }
 
-/* Bytes of the printable character at the front; 0: there is none. */
+/** Bytes of the printable character at the front; 0: there is none. */
 static size_t character_bytes(const char *text)
 {
     const unsigned char first = (unsigned char)text[0];

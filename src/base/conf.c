@@ -9,7 +9,7 @@ enum {
     SHOWN_BYTES = 60
 };
 
-/* The text of one line, without blanks at its ends, for a message. */
+/** The text of one line, without blanks at its ends, for a message. */
 static const char *find_line(const char *text, int line, int *length_out)
 {
     for (int i = 1; i < line && *text != '\0'; text++) {

@@ -65,7 +65,7 @@ static bool add_beside(me_data_roots *roots, const char *file, const char *data)
 
 me_data_roots me_data_roots_find(void)
 {
-    static const char here = '\0'; /* lies in the file that this code is in */
+    static const char here = '\0'; // lies in the file that this code is in
     me_data_roots roots = {.count = 0};
     Dl_info file;
     add(&roots, "");

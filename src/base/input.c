@@ -20,7 +20,7 @@ typedef struct written {
     size_t count;
 } written;
 
-/* Writable at file scope: what a process writes is the process's, and no
+/** Writable at file scope: what a process writes is the process's, and no
  * result depends on it. */
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): above
 static written apart;
@@ -35,7 +35,7 @@ void me_input_keep_apart(const char *const *flags, const char *const *paths,
     }
 }
 
-/* The other file may have been made since: it is looked at each time. */
+/** The other file may have been made since: it is looked at each time. */
 static me_status check_apart(const char *path, const struct stat *about,
                              me_diag *diag)
 {
@@ -43,7 +43,7 @@ static me_status check_apart(const char *path, const struct stat *about,
         struct stat other;
         if (stat(apart.path[i], &other) == 0 && about->st_dev == other.st_dev &&
             about->st_ino == other.st_ino) {
-            me_log_close(); /* which may be that file */
+            me_log_close(); // which may be that file
             return me_fail_at(diag, ME_ERR_CONFIG, path, 0,
                               "is what %s would write over: give another file",
                               apart.flag[i]);
@@ -70,7 +70,7 @@ static me_status check_kind(const char *path, const struct stat *about,
                           : "is not a regular file");
 }
 
-/* A device may do something when it is opened, and a pipe waits for its
+/** A device may do something when it is opened, and a pipe waits for its
  * writer; what takes the file's place in between is seen behind the open. */
 static me_status open_regular(const char *path, me_diag *diag, int *fd_out)
 {

@@ -74,7 +74,7 @@ static me_status bad(const me_json_reader *r, me_diag *diag, const char *what)
                       "not JSON: %s", what);
 }
 
-/* The next byte, which stays there; END_OF_TEXT behind the last. */
+/** The next byte, which stays there; END_OF_TEXT behind the last. */
 static int peek(me_json_reader *r)
 {
     if (r->at == r->end) {
@@ -153,7 +153,7 @@ static me_status read_escape(me_json_reader *r, me_diag *diag)
     return ME_OK;
 }
 
-/* From behind the first quote to behind the last one. */
+/** From behind the first quote to behind the last one. */
 static me_status read_string(me_json_reader *r, me_diag *diag)
 {
     r->length = 0;
@@ -187,7 +187,7 @@ static me_status read_string(me_json_reader *r, me_diag *diag)
     }
 }
 
-/* The letters, digits and signs that follow, as one word. */
+/** The letters, digits and signs that follow, as one word. */
 static void read_word(me_json_reader *r)
 {
     r->length = 0;
@@ -307,7 +307,7 @@ static me_status read_key(me_json_reader *r, int c, me_diag *diag)
     return ME_OK;
 }
 
-/* Close what is open if that is what comes. */
+/** Close what is open if that is what comes. */
 static bool close_at(me_json_reader *r, int c, me_json_kind *kind_out)
 {
     const bool is_object = r->depth > 0 && r->is_object[r->depth - 1];

@@ -27,7 +27,7 @@ static bool are_alike(const reading *a, const reading *b)
            strcmp(a->error.text, b->error.text) == 0;
 }
 
-/* What is wrong with a text is said; of most lost requests nothing is. */
+/** What is wrong with a text is said; of most lost requests nothing is. */
 static bool lacks_memory(const reading *r)
 {
     return r->root == NULL &&
@@ -35,7 +35,7 @@ static bool lacks_memory(const reading *r)
             json_error_code(&r->error) == json_error_out_of_memory);
 }
 
-/* Jansson's lexer drops a byte of a word that it finds no room for, and reads
+/** Jansson's lexer drops a byte of a word that it finds no room for, and reads
  * on: a lost request may be another name, or an error that is none. So all is
  * read twice, since it is not lost twice in the same place: where all requests
  * from one on fail, the second reading has no value and no reason. */

@@ -25,7 +25,7 @@ typedef struct log_sink {
     FILE *file;
 } log_sink;
 
-/* Writable at file scope: where a process's messages go is the process's, and
+/** Writable at file scope: where a process's messages go is the process's, and
  * no result depends on it. */
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): above
 static log_sink sink = {.level = ME_LOG_WARN};

@@ -20,7 +20,7 @@ size_t me_edit_distance(const char *a, const char *b)
     if (n > WORD_MAX || m > WORD_MAX) {
         return SIZE_MAX;
     }
-    /* Rows i - 2, i - 1 and i of the table of prefix distances. */
+    // Rows i - 2, i - 1 and i of the table of prefix distances.
     size_t rows[3][WORD_MAX + 1];
     for (size_t j = 0; j <= m; j++) {
         rows[0][j] = j;
@@ -54,7 +54,7 @@ bool me_nearest_offer(me_nearest *nearest, const char *known)
     const size_t n = strlen(nearest->word);
     const size_t m = strlen(known);
     if ((n > m ? n - m : m - n) >= nearest->best) {
-        return false; /* no need to count: so many are missing */
+        return false; // no need to count: so many are missing
     }
     const size_t distance = me_edit_distance(nearest->word, known);
     if (distance >= nearest->best) {

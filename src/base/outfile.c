@@ -53,7 +53,7 @@ static char *resolve_target(const char *path)
 {
     char *real = realpath(path, NULL);
     char *target = me_strdup(real == NULL ? path : real, "outfile.target");
-    me_free(real); /* made by the C library */
+    me_free(real); // made by the C library
     return target;
 }
 

@@ -28,7 +28,7 @@ typedef struct guarded {
     char path[PATH_BYTES];
 } guarded;
 
-/* Writable at file scope, since a handler has nothing else: files that a
+/** Writable at file scope, since a handler has nothing else: files that a
  * process has not finished are the process's, and no result depends on it. */
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): above
 static guarded guards[GUARDS_MAX];
@@ -85,7 +85,7 @@ void me_outfile_guard_end(size_t guard)
     }
 }
 
-/* The thread that makes a file takes no signal meanwhile: it can be waited
+/** The thread that makes a file takes no signal meanwhile: it can be waited
  * for. The handler is gone once it has begun (SA_RESETHAND), so that the
  * signal, sent again, does what it does without one. */
 static void on_end(int signal)

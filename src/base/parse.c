@@ -11,7 +11,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Digits from *cursor on; leaves the cursor behind them. */
+/** Digits from *cursor on; leaves the cursor behind them. */
 static me_status scan_u64(const char **cursor, uint64_t *value_out)
 {
     const char *c = *cursor;
@@ -80,7 +80,7 @@ bool me_lacks_unit(const char *text)
            value < ME_LEAST_MEMORY_BYTES;
 }
 
-/* A decimal number as digits times a power of ten. */
+/** A decimal number as digits times a power of ten. */
 typedef struct decimal {
     bool is_negative;
     int n_digits; /* significant ones that `digits` holds */
@@ -93,7 +93,7 @@ enum {
     EXPONENT_MAX = 100000
 };
 
-/* Takes a run of digits; those beyond what 64 bits hold only move the point. */
+/** Takes a run of digits; those beyond what 64 bits hold only move the point. */
 static int scan_digits(const char **cursor, decimal *number, bool is_fraction)
 {
     int n_seen = 0;
@@ -135,7 +135,7 @@ static bool scan_exponent(const char **cursor, decimal *number)
     return true;
 }
 
-/* Below 1e22 every power of ten is exact, and so is the one rounding here. */
+/** Below 1e22 every power of ten is exact, and so is the one rounding here. */
 static double scale(const decimal *number)
 {
     double value = (double)number->digits;

@@ -16,7 +16,7 @@ static bool take_digits(const char **at, bool has_zeros, me_str *number)
 {
     const char *begin = *at;
     const char *c = begin;
-    bool has_digit = false; /* that was written */
+    bool has_digit = false; // that was written
     while (is_digit(*c) ||
            (*c == '_' && c > begin && is_digit(c[-1]) && is_digit(c[1]))) {
         const bool is_leading = *c == '0' && !has_digit && !has_zeros;

@@ -14,13 +14,13 @@ enum {
     COMPARISONS_MAX = 1 << 23 /* of names with those of their groups */
 };
 
-/* What is open at a depth. */
+/** What is open at a depth. */
 typedef struct level {
     char bracket;     /* 0 outside of all groups */
     unsigned n_names; /* so far */
 } level;
 
-/* A walk over raw text. Reading at or past the end gives NUL. */
+/** A walk over raw text. Reading at or past the end gives NUL. */
 typedef struct scanner {
     const char *where;
     const char *raw;
@@ -82,7 +82,7 @@ static bool is_in_list(const scanner *s)
     return bracket == '(' || bracket == '[';
 }
 
-/* May text follow what stands before it? */
+/** May text follow what stands before it? */
 static bool may_be_text(const scanner *s)
 {
     switch (s->previous) {
@@ -96,7 +96,7 @@ static bool may_be_text(const scanner *s)
     }
 }
 
-/* Where no text may stand libconfig would not only refuse but leak it. */
+/** Where no text may stand libconfig would not only refuse but leak it. */
 static me_status scan_string(scanner *s)
 {
     size_t n = 1;
@@ -139,7 +139,7 @@ static void scan_line_comment(scanner *s)
     copy(s, n);
 }
 
-/* Whole numbers get libconfig's suffix of 64-bit ones. */
+/** Whole numbers get libconfig's suffix of 64-bit ones. */
 static me_status scan_number(scanner *s)
 {
     const bool is_hex =
@@ -219,7 +219,7 @@ static me_status scan_include(scanner *s)
     return status;
 }
 
-/* libconfig compares each name with all before it in its group. */
+/** libconfig compares each name with all before it in its group. */
 static me_status count_name(scanner *s)
 {
     s->n_comparisons += s->levels[s->depth].n_names++;
@@ -241,7 +241,7 @@ static me_status fail_stray(const scanner *s, unsigned char c)
 static me_status scan_bracket(scanner *s, char c)
 {
     if (c == '}' || c == ')' || c == ']') {
-        s->depth -= s->depth > 0; /* libconfig says what is wrong */
+        s->depth -= s->depth > 0; // libconfig says what is wrong
     } else if ((c == '(' || c == '[') && !s->allows_lists) {
         return fail(s, s->line, "lists and arrays are not used: write a value");
     } else if (s->depth == DEPTH_MAX) {

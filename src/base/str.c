@@ -51,7 +51,7 @@ static bool reserve(me_str *str, size_t more)
 void me_str_append_n(me_str *str, const char *text, size_t length)
 {
     if (reserve(str, length)) {
-        if (length > 0) { /* nothing may come without an address */
+        if (length > 0) { // nothing may come without an address
             memcpy(str->text + str->length, text, length);
         }
         str->length += length;

@@ -32,7 +32,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* The next byte, which stays there; NUL at the end. */
+/** The next byte, which stays there; NUL at the end. */
 static char peek(const me_xml_reader *r)
 {
     if (r->at == r->end) {
@@ -62,7 +62,7 @@ static bool is_at(const me_xml_reader *r, const char *text)
     return (size_t)(r->end - r->at) >= n && memcmp(r->at, text, n) == 0;
 }
 
-/* Go behind the next @p text. @return is there one? */
+/** Go behind the next @p text. @return is there one? */
 static bool pass(me_xml_reader *r, const char *text)
 {
     while (r->at < r->end && !is_at(r, text)) {
@@ -115,7 +115,7 @@ static me_status skip_type(me_xml_reader *r, me_diag *diag)
     return ME_OK;
 }
 
-/* What is no element and no text. @return was there one? */
+/** What is no element and no text. @return was there one? */
 static bool skip_other(me_xml_reader *r, me_diag *diag, me_status *status_out)
 {
     const bool is_comment = is_at(r, "<!--");
@@ -279,7 +279,7 @@ me_xml_span me_xml_attribute_of(const me_xml_reader *reader, const char *name)
     return (me_xml_span){NULL, 0};
 }
 
-/* The character of an entity at the front of a span, and its length; 0: it is
+/** The character of an entity at the front of a span, and its length; 0: it is
  * none of XML's five. */
 static size_t find_entity(me_xml_span span, char *c_out)
 {

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Far above any command line that a kernel passes on. */
+/** Far above any command line that a kernel passes on. */
 static const uint64_t text_max_bytes = UINT64_C(64) << 20;
 
 static me_flag_list *list_at(me_config *config, int index)
@@ -29,7 +29,7 @@ static bool set_defaults(me_config *config)
     size_t count = 0;
     const me_option *options = me_options(&count);
     for (size_t i = 0; i < count; i++) {
-        /* A default of 0 is "not given" and stays the zero that it is. */
+        // A default of 0 is "not given" and stays the zero that it is.
         if (strcmp(options[i].default_text, "0") != 0 &&
             me_option_set(&options[i], config, options[i].default_text,
                           &(me_origin){0}, NULL) != ME_OK) {
@@ -147,7 +147,7 @@ me_config *me_config_clone(const me_config *config)
     return copy;
 }
 
-/* Room grows by doubling, at the counts 0, 8, 16, 32, … */
+/** Room grows by doubling, at the counts 0, 8, 16, 32, … */
 static bool make_room(me_flag_list *list)
 {
     const uint32_t count = (uint32_t)list->count;
@@ -224,7 +224,7 @@ const char *me_config_variable(const me_config *config, const char *name)
     for (int32_t i = 0; i < config->environment.count; i++) {
         const me_flag_note *variable = &config->environment.flags[i];
         if (strcmp(variable->flag, name) == 0) {
-            value = variable->note; /* the last one holds */
+            value = variable->note; // the last one holds
         }
     }
     return value;

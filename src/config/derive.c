@@ -16,7 +16,7 @@ static uint64_t divide(uint64_t a, uint64_t b)
     return b == 0 ? 0 : a / b;
 }
 
-/* tensor x pipeline x context; at most 2^72, so it saturates. */
+/** tensor x pipeline x context; at most 2^72, so it saturates. */
 uint64_t me_config_model_parallel(const me_config *config)
 {
     const me_parallel_config *p = &config->parallel;
@@ -85,8 +85,8 @@ static void derive_model(me_config *config)
 
 static void derive_moe(me_moe_options *m)
 {
-    /* training_log() looks at the name alone, and the coefficient is 0 unless it
-     * is given. */
+    // training_log() looks at the name alone, and the coefficient is 0 unless it
+    // is given.
     m->tracks_aux_loss =
         m->num_experts > 0 && m->load_balancing == ME_LOAD_BALANCING_AUX_LOSS;
     m->has_aux_loss = m->tracks_aux_loss && m->aux_loss_coeff > 0;
@@ -116,7 +116,7 @@ me_status me_config_derive_world(me_config *config, int32_t num_processes,
     return status;
 }
 
-/* A layout alone must be readable to go on; one that does not fit is left to
+/** A layout alone must be readable to go on; one that does not fit is left to
  * validate_pipeline.c, and so is a number of chunks given beside it. */
 static me_status derive_chunks(me_config *config, me_diag *diag)
 {
@@ -260,7 +260,7 @@ static void derive_train(me_config *config)
             (t->accumulate_allreduce_grads_in_fp32 ||
              config->optimizer.main_grads_dtype == ME_DTYPE_FLOAT32);
     }
-    /* FSDP2 has no main gradients: they are of the parameters' type. */
+    // FSDP2 has no main gradients: they are of the parameters' type.
     const bool has_fp32_grads =
         t->accumulate_allreduce_grads_in_fp32 && !config->parallel.torch_fsdp2;
     t->grad_dtype = has_fp32_grads ? ME_DTYPE_FLOAT32 : t->params_dtype;

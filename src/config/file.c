@@ -20,7 +20,7 @@ enum {
     FILES_MAX = 64
 };
 
-/* One reading: a file and what it includes. */
+/** One reading: a file and what it includes. */
 typedef struct reading {
     me_config *config;
     int depth;
@@ -41,7 +41,7 @@ static const char *type_of(const config_setting_t *setting)
     }
 }
 
-/* Is a setting of this type right for the option? */
+/** Is a setting of this type right for the option? */
 static bool fits(const me_option *option, const config_setting_t *setting)
 {
     const int type = config_setting_type(setting);
@@ -149,7 +149,7 @@ static me_status set_by_name(reading *r, const char *name,
                       nearest->name);
 }
 
-/* The tree of a file takes the place of one that it included. */
+/** The tree of a file takes the place of one that it included. */
 static me_status set_layers(reading *r, config_setting_t *group,
                             const char *where)
 {
@@ -221,7 +221,7 @@ static me_status parse(reading *r, const char *where, const me_source *source)
 
 static me_status read_path(reading *r, const char *path);
 
-/* Includes are looked up beside the file that names them. */
+/** Includes are looked up beside the file that names them. */
 static me_status read_include(reading *r, const char *where,
                               const me_include *include)
 {

@@ -27,7 +27,7 @@ const me_flag_table *me_flag_tables(size_t *count_out)
     return tables;
 }
 
-/* The next flag of a rule's text: its start, the length of its name, and the
+/** The next flag of a rule's text: its start, the length of its name, and the
  * cursor behind it. */
 static const char *next_flag(const char **cursor, size_t *length_out)
 {
@@ -71,7 +71,7 @@ bool me_flag_find(const char *name, me_flag *flag_out)
     return false;
 }
 
-/* Offers all flags of a rule; the best one so far is in *best_out. */
+/** Offers all flags of a rule; the best one so far is in *best_out. */
 static void offer_rule(const me_flag_rule *rule, me_nearest *nearest,
                        const char **best_out, size_t *length_out)
 {

@@ -35,7 +35,7 @@ bool me_framework_is_foreign(me_framework framework, const char *option)
     return false;
 }
 
-/* A value that nobody would look at must not be passed over. */
+/** A value that nobody would look at must not be passed over. */
 me_status me_framework_check_foreign(const me_config *config, me_diag *diag)
 {
     size_t count = 0;

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A walk over the words of a command. */
+/** A walk over the words of a command. */
 typedef struct walk {
     me_config *config;
     int argc;
@@ -87,7 +87,7 @@ static bool is_assignment(const char *word)
                         "0123456789") == n;
 }
 
-/* PyTorch looks at the older name only where the newer one is not set. */
+/** PyTorch looks at the older name only where the newer one is not set. */
 static bool is_allocator_conf(const walk *w, const char *name)
 {
     return strcmp(name, "PYTORCH_ALLOC_CONF") == 0 ||
@@ -116,7 +116,7 @@ static me_status keep_variable(walk *w, const char *name, const char *value)
     return status;
 }
 
-/* NAME=VALUE of the given length; a name alone passes on what memest cannot
+/** NAME=VALUE of the given length; a name alone passes on what memest cannot
  * see. */
 static me_status keep_assignment(walk *w, const char *word, size_t length)
 {
@@ -183,7 +183,7 @@ static me_status fail_option(walk *w, const char *program)
                    word_at(w, 0), program);
 }
 
-/* One option with its values. A single letter may have its value attached. */
+/** One option with its values. A single letter may have its value attached. */
 static me_status step_option(walk *w, const me_wrapper *wrapper,
                              const char *program, bool *is_module_out)
 {
@@ -200,7 +200,7 @@ static me_status step_option(walk *w, const me_wrapper *wrapper,
     }
     if (option == NULL && is_long && attached != NULL) {
         w->at++;
-        return ME_OK; /* whatever it is, it is one word */
+        return ME_OK; // whatever it is, it is one word
     }
     if (option == NULL) {
         return fail_option(w, program);
@@ -250,13 +250,13 @@ static me_status step_wrapper(walk *w, const me_wrapper *wrapper,
             return status;
         }
     }
-    /* After -m comes a launcher of PyTorch, or the script as a module. */
+    // After -m comes a launcher of PyTorch, or the script as a module.
     w->is_python = wrapper->kind == ME_WRAPPER_PYTHON ||
                    wrapper->kind == ME_WRAPPER_TORCHRUN;
     return ME_OK;
 }
 
-/* Steps over everything before the script; `at` is then behind it. */
+/** Steps over everything before the script; `at` is then behind it. */
 static me_status step_to_flags(walk *w)
 {
     while (word_at(w, 0) != NULL) {

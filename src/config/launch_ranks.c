@@ -18,7 +18,7 @@ typedef struct counted {
     size_t offset; /**< of a uint64_t in me_launch_ranks */
 } counted;
 
-/* sbatch(1), "output environment variables"; srun takes its own options from
+/** sbatch(1), "output environment variables"; srun takes its own options from
  * them. */
 static const counted counts[] = {
     {"SLURM_NTASKS", offsetof(me_launch_ranks, slurm.ranks)},
@@ -29,7 +29,7 @@ static const counted counts[] = {
     {"SLURM_GPUS_ON_NODE", offsetof(me_launch_ranks, gpus.count)},
 };
 
-/* MEMEST_GRES and MEMEST_CONSTRAINT are what a batch script says, for which
+/** MEMEST_GRES and MEMEST_CONSTRAINT are what a batch script says, for which
  * Slurm has no variable. */
 static const struct {
     const char *name;
@@ -106,7 +106,7 @@ static uint64_t ranks_of(const me_rank_counts *said)
     if (said->nodes == 0 && said->per_node == 0) {
         return 0;
     }
-    /* At most 2^48: both are at most 2^24. */
+    // At most 2^48: both are at most 2^24.
     return (said->nodes == 0 ? 1 : said->nodes) *
            (said->per_node == 0 ? 1 : said->per_node);
 }
@@ -178,7 +178,7 @@ static me_status settle_world_size(const me_launch_ranks *r, me_config *config,
     return ME_OK;
 }
 
-/* Of a node, by the innermost launcher that says it. */
+/** Of a node, by the innermost launcher that says it. */
 static me_status settle_gpus_per_node(const me_launch_ranks *r,
                                       me_config *config, me_diag *diag)
 {

@@ -12,7 +12,7 @@ static const me_launch_script scripts[] = {
     {"train.py", "torchtitan.train", me_torchtitan_read_flags},
 };
 
-/* Words in the names of scripts that Megatron-LM core_v0.19.0 and its forks
+/** Words in the names of scripts that Megatron-LM core_v0.19.0 and its forks
  * have for models that are no GPT. */
 static const char *const others[] = {
     "bert",      "t5",     "vlm",        "vision",     "retro",     "ict",
@@ -21,7 +21,7 @@ static const char *const others[] = {
     "evaluate",  "export", "convert",
 };
 
-/* And for GPTs that are built from flags. */
+/** And for GPTs that are built from flags. */
 static const char *const decoders[] = {
     "gpt",       "llama",    "qwen",     "mistral",  "mixtral",
     "deepseek",  "baichuan", "internlm", "yi",       "falcon",

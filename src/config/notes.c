@@ -7,7 +7,7 @@
 /* Option values that a job may have and that are not modelled. Where a launch
  * command has named the flag already, the flag speaks. */
 
-/* Without Transformer Engine there is nothing that these are fused by. */
+/** Without Transformer Engine there is nothing that these are fused by. */
 static bool is_local(const me_config *config)
 {
     return config->impl.transformer == ME_TRANSFORMER_LOCAL;
@@ -19,7 +19,7 @@ static bool has_flash_attention(const me_config *config)
            config->impl.attention_backend == ME_ATTENTION_BACKEND_FLASH;
 }
 
-/* The fused attention of Transformer Engine alone takes one. */
+/** The fused attention of Transformer Engine alone takes one. */
 static bool has_softmax_offset(const me_config *config)
 {
     return config->model.softmax_type != ME_SOFTMAX_VANILLA &&
@@ -31,14 +31,14 @@ static bool has_fp32_residual(const me_config *config)
     return config->model.fp32_residual_connection;
 }
 
-/* PyTorch pads heads for the kernel; flash takes multiples of 8 only. */
+/** PyTorch pads heads for the kernel; flash takes multiples of 8 only. */
 static bool has_padded_heads(const me_config *config)
 {
     return config->impl.core_attention == ME_CORE_ATTENTION_SDPA_FLASH &&
            config->model.query_head_size % 8 != 0;
 }
 
-/* PyTorch's flash kernel wants one head size for all three. */
+/** PyTorch's flash kernel wants one head size for all three. */
 static bool has_narrow_values(const me_config *config)
 {
     return config->impl.core_attention == ME_CORE_ATTENTION_SDPA_FLASH &&
@@ -51,7 +51,7 @@ static bool has_rope_fusion(const me_config *config)
     return config->train.apply_rope_fusion && is_local(config);
 }
 
-/* Only the unfused attention has a softmax of its own; the kernel takes half
+/** Only the unfused attention has a softmax of its own; the kernel takes half
  * precision only. */
 static bool has_softmax_fusion(const me_config *config)
 {
@@ -60,7 +60,7 @@ static bool has_softmax_fusion(const me_config *config)
            config->train.params_dtype != ME_DTYPE_FLOAT32;
 }
 
-/* Experts are combined by index_add() then, and flash attention sums its
+/** Experts are combined by index_add() then, and flash attention sums its
  * gradients in another way. */
 static bool has_other_determinism(const me_config *config)
 {
@@ -69,21 +69,21 @@ static bool has_other_determinism(const me_config *config)
             config->impl.core_attention == ME_CORE_ATTENTION_SDPA_FLASH);
 }
 
-/* Grouped experts run by te.ops as well. */
+/** Grouped experts run by te.ops as well. */
 static bool has_fused_experts(const me_config *config)
 {
     return config->train.te_op_fuser && !is_local(config) &&
            config->moe.num_experts > 0;
 }
 
-/* It needs fused weight gradients, which the local layers are not modelled
+/** It needs fused weight gradients, which the local layers are not modelled
  * with. */
 static bool has_local_deferral(const me_config *config)
 {
     return config->train.defer_embedding_wgrad_compute && is_local(config);
 }
 
-/* A router's auxiliary loss and the depths of multi-token prediction are scaled
+/** A router's auxiliary loss and the depths of multi-token prediction are scaled
  * in another way then. */
 static bool has_other_losses(const me_config *config)
 {

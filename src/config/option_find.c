@@ -42,7 +42,7 @@ bool me_option_group_is_known(const char *group)
     return false;
 }
 
-/* The group is often what people leave out: a last part that fits wins. */
+/** The group is often what people leave out: a last part that fits wins. */
 static const me_option *find_by_last_part(const char *name)
 {
     const char *dot = strrchr(name, '.');

@@ -20,7 +20,7 @@ static const char *type_name(const me_option *option)
     return "";
 }
 
-/* What happens when the option is not given. */
+/** What happens when the option is not given. */
 static const char *default_of(const me_option *option)
 {
     if (option->zero != NULL) {
@@ -52,7 +52,7 @@ void me_options_list(me_str *text)
     }
 }
 
-/* The group of a dotted name: its length. */
+/** The group of a dotted name: its length. */
 static size_t group_length(const me_option *option)
 {
     const char *dot = strchr(option->name, '.');
@@ -119,7 +119,7 @@ void me_option_append_quoted(const char *value, me_str *text)
     me_str_append(text, "\"");
 }
 
-/* Of some options 0 is a value as well. */
+/** Of some options 0 is a value as well. */
 static bool is_not_given(const me_option *option, const me_config *config,
                          const char *value)
 {

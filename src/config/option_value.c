@@ -50,7 +50,7 @@ static bool set_double(const me_option *option, void *field, const char *text)
         !(value >= option->min && value <= option->max)) {
         return false;
     }
-    value = value == 0.0 ? 0.0 : value; /* no negative zero */
+    value = value == 0.0 ? 0.0 : value; // no negative zero
     memcpy(field, &value, sizeof value);
     return true;
 }
@@ -101,7 +101,7 @@ static bool set_field(const me_option *option, void *field, const char *text)
     return false;
 }
 
-/* The value comes last in the message, because it may be long. */
+/** The value comes last in the message, because it may be long. */
 static me_status refuse(const me_option *option, const char *value,
                         const me_origin *origin, me_diag *diag)
 {

@@ -5,7 +5,7 @@
 #include "base/parse.h"
 #include "config/config_private.h"
 
-/* Upper bounds keep each product of two sizes far from 64 bits; validate.c
+/** Upper bounds keep each product of two sizes far from 64 bits; validate.c
  * checks the products of more. */
 static const double ranks_max = 1 << 24;
 static const double layers_max = 100000;

@@ -125,7 +125,7 @@ me_status me_config_note_work_on_parameters(me_config *config, me_diag *diag)
     if (!has_file(config) ||
         me_schedule_file_read(config->pipeline.file, ME_CSV_GUESS, NULL,
                               &order) != ME_OK) {
-        return ME_OK; /* what is wrong is said by me_config_order() */
+        return ME_OK; // what is wrong is said by me_config_order()
     }
     const bool has_work = me_pipeline_order_has_work_on_parameters(order);
     me_pipeline_order_destroy(order);

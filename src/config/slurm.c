@@ -115,7 +115,7 @@ static bool compare(void *self, const char *name, const char *path)
     const model found = read_model(name);
     if (strcmp(found.name, s->wanted.name) == 0 &&
         (s->wanted.gigabytes == 0 || s->wanted.gigabytes == found.gigabytes) &&
-        strcmp(me_str_text(s->name), name) != 0) { /* not seen elsewhere */
+        strcmp(me_str_text(s->name), name) != 0) { // not seen elsewhere
         s->n_found++;
         me_str_append(s->name, s->n_found == 1 ? name : "");
     }

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The options of one kind that have no default. */
+/** The options of one kind that have no default. */
 static me_status check_required(const me_config *config, me_diag *diag)
 {
     const me_model_config *m = &config->model;
@@ -83,7 +83,7 @@ static me_status check_kv_channels(const me_config *config, me_diag *diag)
                       "model.hidden_size", m->hidden_size, diag);
 }
 
-/* RotaryEmbedding's tables hold pairs: an odd share of a head rounds up. */
+/** RotaryEmbedding's tables hold pairs: an odd share of a head rounds up. */
 static me_status check_rotary(const me_config *config, me_diag *diag)
 {
     const me_model_config *m = &config->model;
@@ -176,7 +176,7 @@ static me_status check_batch(const me_config *config, me_diag *diag)
                    (int)config->parallel.data);
 }
 
-/* Each micro-batch is run, so their number is bounded by what is sane. */
+/** Each micro-batch is run, so their number is bounded by what is sane. */
 static me_status check_microbatches(const me_config *config, me_diag *diag)
 {
     const int32_t most = 1 << 17;
@@ -266,7 +266,7 @@ static me_status check_fusion(const me_config *config, me_diag *diag)
     return ME_OK;
 }
 
-/* torch_FSDP: what validate_args() asserts. */
+/** torch_FSDP: what validate_args() asserts. */
 static me_status check_fsdp2(const me_config *config, me_diag *diag)
 {
     const me_parallel_config *p = &config->parallel;
@@ -312,7 +312,7 @@ static me_status check_recompute(const me_config *config, me_diag *diag)
                        "recompute.granularity = full needs "
                        "recompute.num_layers");
     }
-    /* Megatron-LM's loop over groups of no layer never ends. */
+    // Megatron-LM's loop over groups of no layer never ends.
     if (is_full && r->num_layers == 0 && r->method == ME_RECOMPUTE_UNIFORM) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "recompute.num_layers = 0 must be at least 1 with "
@@ -334,7 +334,7 @@ static me_status check_recompute(const me_config *config, me_diag *diag)
     return ME_OK;
 }
 
-/* Products of more than two sizes: the largest tensors of a job, in bytes of
+/** Products of more than two sizes: the largest tensors of a job, in bytes of
  * float64, must stay below 2^58. That is far from 64 bits, from the addresses
  * of the allocator, and from what takes long to reduce in pieces. */
 static me_status check_sizes(const me_config *config, me_diag *diag)

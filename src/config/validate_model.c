@@ -84,7 +84,7 @@ static me_status check_mtp_recompute(const me_config *config, me_diag *diag)
                    (int)r->num_layers, (int)config->model.mtp_num_layers);
 }
 
-/* A checkpoint keeps this rank's part of its input, in the place of the input's
+/** A checkpoint keeps this rank's part of its input, in the place of the input's
  * data. Of a depth behind the first that is the tensor which
  * MultiTokenPredictionBlock has put into the list that it concatenates. */
 static me_status check_mtp_distributed(const me_config *config, me_diag *diag)
@@ -104,7 +104,7 @@ static me_status check_mtp_distributed(const me_config *config, me_diag *diag)
                    (int)config->model.mtp_num_layers);
 }
 
-/* The last stage has an output weight that it does not use then, and waits
+/** The last stage has an output weight that it does not use then, and waits
  * for its gradient. */
 static me_status check_mtp_tied(const me_config *config, me_diag *diag)
 {

@@ -187,7 +187,7 @@ const me_rule *me_moe_rules(const me_config *config, size_t *count_out)
         {"expert_depths", check_depths},
         {"imbalance", check_imbalance},
     };
-    /* parallel_state.py makes the grid of experts of dense jobs, too. */
+    // parallel_state.py makes the grid of experts of dense jobs, too.
     const size_t n_of_dense_jobs = 2;
     *count_out =
         has_experts(config) ? sizeof rules / sizeof rules[0] : n_of_dense_jobs;

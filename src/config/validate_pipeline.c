@@ -100,7 +100,7 @@ static me_status check_even_split(const me_config *config, me_diag *diag)
                    (int)layers_to_deal(config));
 }
 
-/* Layers and stages that are left once the first and last stage are dealt. */
+/** Layers and stages that are left once the first and last stage are dealt. */
 static me_status check_uneven_split(const me_config *config, me_diag *diag)
 {
     const me_parallel_config *p = &config->parallel;
@@ -228,7 +228,7 @@ static me_status check_interleaving(const me_config *config, me_diag *diag)
                    (int)p->pipeline);
 }
 
-/* ModelParallelConfig.__post_init__(). */
+/** ModelParallelConfig.__post_init__(). */
 static me_status check_deferral(const me_config *config, me_diag *diag)
 {
     const me_train_config *t = &config->train;
@@ -248,7 +248,7 @@ static me_status check_deferral(const me_config *config, me_diag *diag)
                          "--no-gradient-accumulation-fusion)");
 }
 
-/* What validate_args() asserts, beside a distributed optimizer, which
+/** What validate_args() asserts, beside a distributed optimizer, which
  * overlap_param_gather needs. */
 static me_status check_gather_in_step(const me_config *config, me_diag *diag)
 {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* clang-format off */
+/** clang-format off */
 static const me_wrapper_option no_options[] = {{.names = NULL}};
 
 static const me_wrapper_option env_options[] = {
@@ -16,7 +16,8 @@ static const me_wrapper_option env_options[] = {
 static const me_wrapper_option numactl_options[] = {
     {"-l --localalloc -s --show", 0, ME_WRAPPER_NOTHING},
     {"-i --interleave -N --cpunodebind -C --physcpubind -m --membind "
-     "-p --preferred", 1, ME_WRAPPER_NOTHING},
+     "-p --preferred",
+     1, ME_WRAPPER_NOTHING},
     {.names = NULL},
 };
 
@@ -34,8 +35,8 @@ static const me_wrapper_option srun_options[] = {
      "--use-min-nodes --container-writable --container-readonly "
      "--container-mount-home --no-container-mount-home "
      "--container-remap-root --no-container-remap-root "
-     "--container-entrypoint --no-container-entrypoint", 0,
-     ME_WRAPPER_NOTHING},
+     "--container-entrypoint --no-container-entrypoint",
+     0, ME_WRAPPER_NOTHING},
     {"-A --account -b --begin -c --cpus-per-task -d "
      "--dependency -D --chdir -e --error -i --input -J --job-name "
      "-L --licenses -m --distribution -M --clusters -o --output -p "
@@ -50,8 +51,8 @@ static const me_wrapper_option srun_options[] = {
      "--task-prolog --threads-per-core --time-min --tmp --comment --het-group "
      "--cpus-per-gpu --cores-per-socket --sockets-per-node --switches "
      "--container --container-image --container-mounts --container-name "
-     "--container-save --container-workdir --container-env", 1,
-     ME_WRAPPER_NOTHING},
+     "--container-save --container-workdir --container-env",
+     1, ME_WRAPPER_NOTHING},
     {.names = NULL},
 };
 
@@ -66,13 +67,14 @@ static const me_wrapper_option mpirun_options[] = {
      "-tag-output --display-map -display-map --display-allocation -v "
      "--verbose -q --quiet --nolocal -nolocal --bynode --byslot -bynode "
      "--use-hwthread-cpus --merge-stderr-to-stdout -print-rank-map -l "
-     "--enable-recovery --timestamp-output -genvall", 0, ME_WRAPPER_NOTHING},
+     "--enable-recovery --timestamp-output -genvall",
+     0, ME_WRAPPER_NOTHING},
     {"--host -host -H --hosts -hosts --hostfile -hostfile --machinefile "
      "-machinefile --map-by -map-by --bind-to -bind-to --rank-by -rank-by "
      "--prefix -prefix --wdir -wdir --wd -wd --output-filename --timeout -f "
      "--cpus-per-rank --cpu-set --cpu-list --output --display --rankfile -rf "
-     "--stdin --path --tune -genvlist -iface -launcher -bootstrap", 1,
-     ME_WRAPPER_NOTHING},
+     "--stdin --path --tune -genvlist -iface -launcher -bootstrap",
+     1, ME_WRAPPER_NOTHING},
     {.names = NULL},
 };
 
@@ -80,13 +82,15 @@ static const me_wrapper_option torchrun_options[] = {
     {"--nproc-per-node", 1, ME_WRAPPER_PER_NODE},
     {"--nnodes", 1, ME_WRAPPER_NODES},
     {"-m --module --standalone --no-python --run-path --use-env "
-     "--use-agent-store --virtual-local-rank", 0, ME_WRAPPER_NOTHING},
+     "--use-agent-store --virtual-local-rank",
+     0, ME_WRAPPER_NOTHING},
     {"--node-rank --rdzv-backend --rdzv-endpoint --rdzv-id --rdzv-conf "
      "--max-restarts --monitor-interval --start-method --role --log-dir -r "
      "--redirects -t --tee --local-ranks-filter --master-addr --master-port "
      "--local-addr --logs-specs --numa-binding --signals-to-handle "
      "--event-log-handler --duplicate-stdout-filters "
-     "--duplicate-stderr-filters", 1, ME_WRAPPER_NOTHING},
+     "--duplicate-stderr-filters",
+     1, ME_WRAPPER_NOTHING},
     {.names = NULL},
 };
 
@@ -105,8 +109,8 @@ static const me_wrapper wrappers[] = {
     {"numactl", ME_WRAPPER_PLAIN, numactl_options},
     {"srun", ME_WRAPPER_SRUN, srun_options},
     {"mpirun mpiexec mpiexec.hydra mpirun.openmpi mpiexec.openmpi "
-     "mpirun.mpich mpiexec.mpich orterun prterun", ME_WRAPPER_MPIRUN,
-     mpirun_options},
+     "mpirun.mpich mpiexec.mpich orterun prterun",
+     ME_WRAPPER_MPIRUN, mpirun_options},
     {"torchrun torch.distributed.run torch.distributed.launch",
      ME_WRAPPER_TORCHRUN, torchrun_options},
     {"python python2 python3", ME_WRAPPER_PYTHON, python_options},
@@ -142,7 +146,7 @@ const me_wrapper *me_wrapper_find(const char *word)
     size_t length = strlen(name);
     if (strncmp(name, "python3.", 8) == 0 &&
         strspn(name + 8, "0123456789") == length - 8) {
-        length = 7; /* python3.12 is python3 */
+        length = 7; // python3.12 is python3
     }
     for (size_t i = 0; i < sizeof wrappers / sizeof wrappers[0]; i++) {
         if (has_name(wrappers[i].names, name, length)) {

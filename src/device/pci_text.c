@@ -8,7 +8,7 @@ static bool read_hex(me_xml_span *span, size_t max_digits, uint32_t *value_out)
 {
     uint32_t value = 0;
     size_t n = 0;
-    if (span->length == 0) { /* of an attribute that is not there */
+    if (span->length == 0) { // of an attribute that is not there
         return false;
     }
     for (; n < span->length && n < max_digits; n++) {

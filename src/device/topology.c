@@ -84,7 +84,7 @@ static uint64_t take_last_word(me_xml_span *set)
         if (c == ',') {
             break;
         }
-        if (c != 'x' && shift < 32) { /* 0x is in front of a word */
+        if (c != 'x' && shift < 32) { // 0x is in front of a word
             const unsigned digit = c >= '0' && c <= '9'
                                        ? (unsigned)(c - '0')
                                        : (unsigned)(letter - 'a' + 10) & 15U;
@@ -112,7 +112,7 @@ static const me_xml_object *host_of(const me_xml_topology *t,
     const me_xml_object *host = object;
     while (host->type == ME_XML_BRIDGE || host->type == ME_XML_PCI_DEVICE ||
            host->type == ME_XML_OS_DEVICE) {
-        host = above(t, host); /* the root is none */
+        host = above(t, host); // the root is none
     }
     return host;
 }

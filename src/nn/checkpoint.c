@@ -75,7 +75,7 @@ static void checkpoint_backward(me_engine *e, me_node *node,
     me_backward(e, y, gy[0]);
     for (int i = 0; i < ME_CHECKPOINT_INPUTS; i++) {
         gx[i] = leaves[i] == NULL ? NULL : leaves[i]->grad;
-        if (node->region != NULL) { /* handed out: `inputs` goes first */
+        if (node->region != NULL) { // handed out: `inputs` goes first
             me_clear(e, &node->saved[i]);
         }
     }

@@ -112,8 +112,8 @@ void me_communicate_lone(me_engine *e, const me_communicators *comm,
 void me_communicate_group(me_engine *e, const me_communicators *comm,
                           bool begin)
 {
-    /* What was begun is ended after a failure too: the section belongs to the
-     * thread and would outlive this rank. */
+    // What was begun is ended after a failure too: the section belongs to the
+    // thread and would outlive this rank.
     const bool is_ok = me_engine_is_ok(e);
     if ((!is_ok && begin) || comm->self == NULL) {
         return;

@@ -97,7 +97,7 @@ static me_tensor *per_head_gradient(me_engine *e, const me_tensor *query)
 
 static uint64_t attention_flops(const me_tensor *query, const me_tensor *key)
 {
-    /* Two products over the causal half: 2 · 2 · b a s s d / 2. */
+    // Two products over the causal half: 2 · 2 · b a s s d / 2.
     const uint64_t scores = me_size_mul(me_numel(query), me_dim(key, 2));
     return me_size_mul(2, scores);
 }

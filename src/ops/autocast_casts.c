@@ -47,7 +47,7 @@ me_tensor *me_autocast_lower(me_engine *e, me_tensor *x)
     if (kept != NULL) {
         return me_hold(e, kept);
     }
-    /* One that is kept may be taken later where gradients are needed. */
+    // One that is kept may be taken later where gradients are needed.
     const bool grad = is_kept ? me_grad_enable(e, true) : false;
     me_tensor *cast = cast_to(e, x, me_autocast_now(e).dtype);
     if (is_kept) {

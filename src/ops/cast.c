@@ -20,12 +20,12 @@ static const me_op cast_op =
 me_tensor *me_cast(me_engine *e, me_tensor *a, me_dtype dtype)
 {
     if (a->dtype == (uint8_t)dtype) {
-        me_tell_device_query(e, a); /* to_will_alias() */
+        me_tell_device_query(e, a); // to_will_alias()
         return a;
     }
     me_node *node = me_record1(e, &cast_op, a);
     if (node != NULL) {
-        me_tell_device_query(e, a); /* ToCopyBackward0 keeps self_options */
+        me_tell_device_query(e, a); // ToCopyBackward0 keeps self_options
         node->data.n[0] = a->dtype;
     }
     return me_output(e, node, me_kernel_as(e, &cast_op, ME_TENSORS(a), dtype));

@@ -102,7 +102,7 @@ me_tensor *me_cross_entropy(me_engine *e, me_tensor *x, me_tensor *target)
         return me_none(e);
     }
     const me_frame frame = me_enter(e);
-    if (x->shape.ndim > 2) { /* `x.flatten(0, -2)`, `target.flatten()` */
+    if (x->shape.ndim > 2) { // `x.flatten(0, -2)`, `target.flatten()`
         x = me_reshape(e, x, ME_SHAPE(me_rows(x), me_dim(x, -1)));
     }
     if (target->shape.ndim > 1) {

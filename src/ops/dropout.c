@@ -23,7 +23,7 @@ static const me_op dropout_op =
 
 me_tensor *me_dropout(me_engine *e, me_tensor *x, double p)
 {
-    me_tell_device_query(e, x); /* is_fused_kernel_acceptable() */
+    me_tell_device_query(e, x); // is_fused_kernel_acceptable()
     if (p <= 0) {
         return x;
     }
@@ -119,14 +119,14 @@ static void fused_backward(me_engine *e, me_node *node, me_tensor *const *gy,
         me_compiled_run(e, ME_COMPILED_BIAS_DROPOUT_ADD_BACKWARD, NULL);
     }
     if (!sums_at_once(me_engine_card(e), me_dim(gy[0], -1))) {
-        me_clear(e, &node->saved[0]); /* another kernel sums */
+        me_clear(e, &node->saved[0]); // another kernel sums
     }
     if (me_needs(node, BDA_BIAS)) {
         gx[BDA_BIAS] = compiled_bias_gradient(e, gx[BDA_X], &node->data.shape);
     }
 }
 
-/* The residual is read as the result is written. */
+/** The residual is read as the result is written. */
 static const me_op fused_op =
     ME_OP("bias_dropout_add", NULL, ME_COST(COMPILED, 1, 2, 2),
           "CompiledFunctionBackward", .backward = fused_backward);

@@ -14,7 +14,7 @@ static const me_tensor *wider(const me_tensor *a, const me_tensor *b)
     return me_numel(a) >= me_numel(b) ? a : b;
 }
 
-/* Kernels of backwards. */
+/** Kernels of backwards. */
 static const me_op pow_kernel = {"pow", "pow.Tensor_Scalar",
                                  .cost = ME_POINTWISE};
 static const me_op mul_kernel = {"mul", "mul.Tensor", .cost = ME_POINTWISE};

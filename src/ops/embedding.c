@@ -88,7 +88,7 @@ static void embedding_backward(me_engine *e, me_node *node,
     const uint64_t n = me_numel(node->saved[0]);
     const me_dtype dtype = gy[0]->dtype;
     me_tensor *grad = NULL;
-    /* Zeros of the whole table, then each row is read and added. */
+    // Zeros of the whole table, then each row is read and added.
     me_launch_kernel(
         e, ME_KERNEL_EMBEDDING, 0,
         me_size_add(3 * me_bytes(gy[0]),

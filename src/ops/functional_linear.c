@@ -212,7 +212,7 @@ me_tensor *me_functional_linear(me_engine *e, me_tensor *x, me_tensor *weight,
     me_shape shape = x->shape;
     shape.dim[shape.ndim - 1] = me_dim(weight, 0);
     if (bias != NULL && shape.ndim != 2) {
-        me_tell_device_query(e, x); /* native/Linear.cpp: is it XLA? */
+        me_tell_device_query(e, x); // native/Linear.cpp: is it XLA?
     }
     if (bias == NULL) {
         wt = me_transpose(e, weight, 0, 1); // matmul gets it, and then folds

@@ -98,7 +98,7 @@ static void layer_norm_backward(me_engine *e, me_node *node,
     if (me_needs(node, 0)) {
         gx[0] = norm_output(e, &layer_norm_gradient, gy[0]);
     }
-    if (me_needs(node, 1) || me_needs(node, 2)) { /* one kernel for both */
+    if (me_needs(node, 1) || me_needs(node, 2)) { // one kernel for both
         gx[1] = parameter_gradient(e, &layer_norm_gradient,
                                    node->saved[LAYER_NORM_SAVED_WEIGHT]);
         gx[2] = parameter_gradient(e, &layer_norm_gradient,
@@ -219,7 +219,7 @@ static me_tensor *composite_rms_norm(me_engine *e, me_tensor *x,
     if (input != x) {
         me_drop(e, input);
     }
-    me_tell_device_query(e, x); /* type_as() */
+    me_tell_device_query(e, x); // type_as()
     me_tensor *y = me_cast(e, product, (me_dtype)x->dtype);
     if (y != product) {
         me_drop(e, product);
@@ -250,7 +250,7 @@ me_tensor *me_rms_norm(me_engine *e, me_tensor *x, me_tensor *weight)
     me_op_tell(e, &rms_norm_op, ME_TENSORS(x, weight), ME_TENSORS(y, rstd));
     me_output(e, node, y);
     if (node != NULL) {
-        me_tell_device_query(e, rstd); /* an output with a gradient, too */
+        me_tell_device_query(e, rstd); // an output with a gradient, too
     }
     me_drop(e, rstd);
     return y;

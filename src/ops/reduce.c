@@ -47,7 +47,7 @@ static layout lay_out(const me_reduction *r)
         width = r->outputs / l.vector;
         height = r->inputs;
     } else if (r->outputs == 1 && r->inputs > 128) {
-        width = r->inputs / 4; /* vectorised loads of one flat dimension */
+        width = r->inputs / 4; // vectorised loads of one flat dimension
     }
     l.bx = me_min_u64(power_of_two(width, threads), WARP);
     l.by = me_min_u64(power_of_two(height, threads), threads / l.bx);
@@ -126,8 +126,8 @@ static void reduce_part(me_engine *e, const me_reduction *reduction)
 
 void me_reduce(me_engine *e, const me_reduction *reduction)
 {
-    /* Partial results of the halves that the output cannot hold, such as a
-     * value with its index, need a buffer (Reduce.cuh's AccumulationBuffer). */
+    // Partial results of the halves that the output cannot hold, such as a
+    // value with its index, need a buffer (Reduce.cuh's AccumulationBuffer).
     me_tensor *partial = NULL;
     if (is_split(e, reduction) && reduction->accumulator_bytes > 4) {
         partial = me_scratch(
@@ -231,7 +231,7 @@ me_tensor *me_sum_rows(me_engine *e, me_tensor *x)
 {
     me_node *node = me_record1(e, &sum_op, x);
     if (node != NULL) {
-        node->data.n[0] = 1; /* the gradient's stride along its columns */
+        node->data.n[0] = 1; // the gradient's stride along its columns
     }
     const me_shape columns = ME_SHAPE(me_dim(x, -1));
     return me_output(e, node, me_sum_to(e, x, &columns));

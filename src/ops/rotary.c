@@ -16,7 +16,7 @@ static void product_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_drop(e, conjugate);
 }
 
-/* float32 numbers in float32 pairs: views of the operand and of the result do
+/** float32 numbers in float32 pairs: views of the operand and of the result do
  * not matter, so that one tensor stands for both. */
 static const me_op product_op =
     ME_OP("mul", NULL, ME_COST(ELEMENTWISE, 3, 1, 1), "MulBackward0",

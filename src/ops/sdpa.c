@@ -128,7 +128,7 @@ static void efficient_backward(me_engine *e, me_node *node,
 {
     const me_tensor *query = node->saved[SDPA_SAVED_QUERY];
     gradients(e, node, gx);
-    /* delta = (grad · out).sum(-1): the product, its sum, the sum in float32. */
+    // delta = (grad · out).sum(-1): the product, its sum, the sum in float32.
     me_tensor *product =
         me_empty_inside(e, "mul", ME_DTYPE_FLOAT32, query->shape);
     me_tensor *sum =
@@ -170,7 +170,7 @@ static me_tensor *efficient(me_engine *e, me_tensor *query, me_tensor *key,
     if (!me_region_kept(e, ME_REGION_ATTENTION, 2, results)) {
         results[0] = me_empty_like(e, "sdpa.out", query);
         results[1] = make_lse(e, node, query, EFFICIENT_ALIGN);
-        if (me_is_fake(e)) { /* else they are on the host */
+        if (me_is_fake(e)) { // else they are on the host
             seed = me_empty(e, "sdpa.seed", ME_DTYPE_INT64, ME_SCALAR);
             offset = me_empty(e, "sdpa.offset", ME_DTYPE_INT64, ME_SCALAR);
         }

@@ -136,7 +136,7 @@ me_tensor *me_nonzero(me_engine *e, uint64_t n, uint64_t selected)
 {
     const me_card *card = me_engine_card(e);
     me_tensor *count = me_scratch(e, "nonzero.count", 4);
-    /* Partial sums of five blocks for each of eight that fit an SM. */
+    // Partial sums of five blocks for each of eight that fit an SM.
     const uint64_t blocks = UINT64_C(8) * 5 * card->multiprocessors;
     me_temporary(e, "cub.reduce", me_round_up(4 * blocks, 256) + 255);
     me_tensor *found =

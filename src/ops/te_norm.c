@@ -27,7 +27,7 @@ typedef struct norm_kernel {
         n, n, n                                                                \
     }
 
-/* The registered kernels (rmsnorm_bwd_semi_cuda_kernel.cu and the like) with
+/** The registered kernels (rmsnorm_bwd_semi_cuda_kernel.cu and the like) with
  * the blocks that a multiprocessor of compute capability 9.0 takes: 65,536
  * registers over those of a block's warps, from the registers of the kernels in
  * the library. docs/accounting.md says which of them were measured. */
@@ -67,7 +67,7 @@ static const norm_kernel layer_backward_general[] = {
     {2048, 1, 1, EVERY(4)}, {4096, 1, 1, EVERY(2)}, {0},
 };
 
-/* Forward kernels matter where several blocks share a row; all others use no
+/** Forward kernels matter where several blocks share a row; all others use no
  * workspace. */
 static const norm_kernel layer_forward_tuned_half[] = {
     {12288, 2, 1, EVERY(4)}, {12800, 2, 1, EVERY(2)},
@@ -173,7 +173,7 @@ uint64_t me_te_norm_workspace_bytes(const me_card *card,
 {
     const launch_shape s = shape_of(card, call);
     uint64_t bytes = exchange_bytes(&s);
-    if (call->is_backward) { /* float32 sums of each weight's gradient */
+    if (call->is_backward) { // float32 sums of each weight's gradient
         const uint64_t sums = call->is_layer_norm ? 2 : 1;
         bytes = me_size_add(
             bytes, me_size_mul(4 * sums, me_size_mul(call->columns, s.groups)));

@@ -17,7 +17,7 @@ static void identity_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[0] = gy[0];
 }
 
-/* Dense copies in row-major order, by the operation that makes them. */
+/** Dense copies in row-major order, by the operation that makes them. */
 static const me_op clone_kernel = {"clone", "clone.default",
                                    .cost = ME_COST(STRIDED, 0, 1, 1)};
 static const me_op contiguous_op =
@@ -30,7 +30,7 @@ static const me_op reshape_op =
 static const me_op clone_op =
     ME_OP("clone", "clone.default", ME_COST(COPY, 0, 0, 2), "CloneBackward0",
           .backward = identity_backward);
-/* What a kernel puts together: all of it is read and written. */
+/** What a kernel puts together: all of it is read and written. */
 static const me_op cat_kernel = {"cat", .cost = ME_COST(STRIDED, 0, 0, 2)};
 
 /** reshape() that makes a view of what is no row-major tensor first asks what the
@@ -278,7 +278,7 @@ static void slice_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                            me_tensor **gx)
 {
     if (node->data.flag) {
-        gx[0] = gy[0]; /* the slice was the whole dimension */
+        gx[0] = gy[0]; // the slice was the whole dimension
         return;
     }
     gx[0] = me_kernel(e, &slice_gradient, ME_TENSORS(gy[0], gy[0]),
@@ -397,7 +397,7 @@ static const me_op cat_first_op = ME_NODE("CatBackward0", cat_first_backward);
 
 me_tensor *me_cat_first(me_engine *e, uint32_t count, me_tensor *const *parts)
 {
-    if (!me_engine_is_ok(e)) { /* and so there may be fewer */
+    if (!me_engine_is_ok(e)) { // and so there may be fewer
         return me_none(e);
     }
     me_node *node = me_record_wide(e, &cat_first_op, count, parts, 1);

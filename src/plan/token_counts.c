@@ -33,7 +33,7 @@ static me_status check_sum(const me_plan *plan, const me_routing_place *at,
         me_routing_place there = *at;
         there.rank = me_group_member(&group, i);
         if (!me_routing_has(&plan->routing, &there)) {
-            return ME_OK; /* said when its turn comes */
+            return ME_OK; // said when its turn comes
         }
         sum += me_routing_received(&plan->routing, &there, balanced);
     }

@@ -71,7 +71,7 @@ static bool has_fewer(const extents *x, uint64_t tensor, uint64_t ranks,
     return false;
 }
 
-/* Of each parameter later places have no more rows than earlier ones, so that
+/** Of each parameter later places have no more rows than earlier ones, so that
  * places with equal shards follow each other. */
 static void number_places(const me_config *config, const extents *x,
                           int32_t ranks, int32_t *class_of_place)

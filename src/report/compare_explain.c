@@ -99,7 +99,7 @@ static void explain_late_frees(const me_compare_print *print, me_str *text)
                        : most;
         }
     }
-    if (most >= 1.0005) { /* else it would be 0.0 % */
+    if (most >= 1.0005) { // else it would be 0.0 %
         me_str_printf(text,
                       " Bytes are the lower ends of ranges: where sent tensors "
                       "come back late, a stage requests up to %.1f %% more.",

@@ -192,7 +192,7 @@ me_status me_compare_lines_table(const me_compare_print *print,
                         has_ticks ? sizeof tick_columns / sizeof *tick_columns
                                   : sizeof line_columns / sizeof *line_columns,
                     .schema = &line_schema,
-                    .n_after = 1, /* the verdict */
+                    .n_after = 1, // the verdict
                     .rows = print->lines,
                     .n_rows = print->comparison->n_rows,
                     .row_bytes = sizeof *print->lines},

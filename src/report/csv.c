@@ -50,7 +50,7 @@ static void lay_out(csv_layout *layout)
         }
     }
     for (size_t i = 0; i < layout->n_columns; i++) {
-        ME_ASSERT(layout->columns[i].field != NULL); /* no number is skipped */
+        ME_ASSERT(layout->columns[i].field != NULL); // no number is skipped
     }
 }
 
@@ -118,7 +118,7 @@ me_status me_csv_print(const me_report *report, FILE *stream, me_diag *diag)
     for (int32_t i = 0; status == ME_OK && i < report->world_size; i++) {
         const me_report_rank *rank = &report->ranks[i];
         const me_rank_result *result = report->results[rank->result];
-        /* in the order of the sources */
+        // in the order of the sources
         const void *const records[SOURCES] = {
             &rank->place,
             result,

@@ -12,7 +12,7 @@ enum {
     SIZE_BYTES = 8
 };
 
-/*
+/**
  * A process's block is a run of parts: 8 bytes the length of the encoded
  * result, 8 that of its times, 4 bytes the number of places, the places,
  * whose fields are numbers of 4 bytes each, the encoded result, its times. All

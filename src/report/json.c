@@ -108,7 +108,7 @@ static bool print_value(json_t *value, size_t flags, FILE *stream)
     if (value == NULL) {
         return false;
     }
-    /* A stream that takes no more is noticed by whoever owns it. */
+    // A stream that takes no more is noticed by whoever owns it.
     const bool is_printed =
         json_dumpf(value, stream, flags | JSON_ENCODE_ANY) == 0 ||
         ferror(stream) != 0;
@@ -239,7 +239,7 @@ static bool print_ranks(const me_report *report, const rank_texts *texts,
         if (by_class) {
             print_equal(report, rank, texts->printed, stream);
         }
-        me_oom_text_print(*body + 1, /* without its first brace */
+        me_oom_text_print(*body + 1, // without its first brace
                           me_report_device_index(report, rank), stream);
     }
     return true;
@@ -248,7 +248,7 @@ static bool print_ranks(const me_report *report, const rank_texts *texts,
 static void free_texts(char **texts, size_t count)
 {
     for (size_t i = 0; texts != NULL && i < count; i++) {
-        me_free(texts[i]); /* made by jansson */
+        me_free(texts[i]); // made by jansson
     }
     me_free(texts);
 }
@@ -283,7 +283,7 @@ static me_status print_records(const me_report *report, bool by_class,
 me_status me_json_print(const me_report *report, bool by_class, FILE *stream,
                         me_diag *diag)
 {
-    errno = 0; /* jansson does not say why it cannot make a value */
+    errno = 0; // jansson does not say why it cannot make a value
     const uint64_t lost = me_alloc_lost();
     bool is_good = print_head(report, stream);
     const me_status status = print_records(report, by_class, stream);

@@ -62,7 +62,7 @@ static json_t *make_field(const me_field *field, const void *record)
     case ME_FIELD_ITEMS: return make_items(field, record);
     default: break;
     }
-    ME_ASSERT(false); /* no other kind is in JSON yet */
+    ME_ASSERT(false); // no other kind is in JSON yet
     return NULL;
 }
 

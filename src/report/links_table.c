@@ -20,7 +20,7 @@ me_link_kind me_link_use_slowest(const me_link_use *use)
 bool me_link_use_matters(const me_report *report, const me_link_use *use)
 {
     if (use->group == ME_GROUP_PIPELINE) {
-        return true; /* PyTorch's transfers are calls of another group */
+        return true; // PyTorch's transfers are calls of another group
     }
     for (uint32_t i = 0; i < report->n_results; i++) {
         for (int kind = 0; kind < ME_COLLECTIVE_COUNT; kind++) {

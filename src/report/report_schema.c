@@ -17,7 +17,7 @@ const me_schema me_place_schema = ME_SCHEMA(
     ME_FIELD_AS(key_of, ME_FIELD_NS, type, member, int64_t),                   \
         .left_out = ME_FIELD_NOT_SENT
 
-/* What a stage's step is spent on; the first five add up to it. */
+/** What a stage's step is spent on; the first five add up to it. */
 const me_schema me_stage_time_schema = ME_SCHEMA(
     me_time_stage,
     {NS("compute_ns", me_time_stage, compute_ns), .title = "compute",

@@ -125,7 +125,7 @@ me_status me_table_print(const me_table *table, me_str *text)
         append_indented(text, lines);
         status = me_str_status(text);
     }
-    me_free(lines); /* made by the library */
+    me_free(lines); // made by the library
     scols_unref_table(made);
     return status;
 }

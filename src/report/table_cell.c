@@ -90,7 +90,7 @@ void me_field_append(const me_field *field, const void *record, bool is_exact,
     case ME_FIELD_TEXT:
         append_name(*(const char *const *)at, is_exact, text);
         break;
-    default: ME_ASSERT(false); break; /* no other kind has a cell yet */
+    default: ME_ASSERT(false); break; // no other kind has a cell yet
     }
 }
 

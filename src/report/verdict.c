@@ -6,7 +6,7 @@
 
 #include <inttypes.h>
 
-/*
+/**
  * The band, as tests/accuracy/bands derives it: shares of the reserved bytes that
  * memest gives. Equal runs of a job on equal cards, and ranks with equal programs,
  * repeat to the byte but for these: one segment of the allocator's small kind
@@ -31,7 +31,7 @@ enum {
     BALANCED_ROUTING_PER_MILLE = 74
 };
 
-/* What is small: the largest of what the words stand for, a CUDA context or a
+/** What is small: the largest of what the words stand for, a CUDA context or a
  * communicator with its buffers, or a few percent where it grows with the job.
  * Some: what Transformer Engine's layers take against the local ones, at most 24
  * percent of reserved bytes in measured jobs. Much: one byte an element in place
@@ -83,7 +83,7 @@ static uint64_t peak_bytes(const me_peak_result *peak, me_basis basis)
     return ME_BYTES_UNKNOWN;
 }
 
-/* Unknown is the largest number: one unknown makes the answer unknown. */
+/** Unknown is the largest number: one unknown makes the answer unknown. */
 uint64_t me_result_most_bytes(const me_rank_result *result, me_basis basis)
 {
     if (result->n_points == 0 && result->n_iterations == 0) {
@@ -464,7 +464,7 @@ static void append_reason(const me_verdict *v, const me_flag_list *missing,
 void me_verdict_print(const me_report *report, me_str *text)
 {
     const me_verdict *v = &report->verdict;
-    /* A limited run has shown that what is over the capacity is cached. */
+    // A limited run has shown that what is over the capacity is cached.
     const bool is_squeezed = v->risk == ME_RISK_TIGHT && is_over(v);
     me_str_append(text, risk_phrase(v->risk));
     if (v->risk == ME_RISK_CANNOT_SAY) {

@@ -140,7 +140,7 @@ me_status me_report_append(const me_report *report, me_format format,
             (void)me_fail(diag, status, "no host memory for the report");
         }
     }
-    /* style-allow(free): open_memstream's allocation */
+    // style-allow(free): open_memstream's allocation
     free(bytes);
     return status;
 }

@@ -259,7 +259,7 @@ static me_status settle(setting *s, me_diag *diag)
         return ME_OK;
     }
     *diag = s->diag;
-    /* A file that cannot be read is the user's input, not our trouble. */
+    // A file that cannot be read is the user's input, not our trouble.
     return status == ME_ERR_IO ? ME_ERR_CONFIG : status;
 }
 
@@ -397,7 +397,7 @@ me_status me_compare_run_create(me_transport *transport,
         me_compare_run_destroy(c);
         return status;
     }
-    c->request.schedules = NULL; /* the caller's */
+    c->request.schedules = NULL; // the caller's
     c->request.variants = NULL;
     *run_out = c;
     return ME_OK;

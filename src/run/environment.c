@@ -132,7 +132,7 @@ me_status me_environment_apply(me_config *config, me_diag *diag,
     me_status status = ME_OK;
     for (int32_t i = 0; status == ME_OK && i < list->count; i++) {
         const me_flag_note *variable = &list->flags[i];
-        /* The last assignment of a name holds. */
+        // The last assignment of a name holds.
         const char *value = me_config_variable(config, variable->flag);
         if (value == variable->note) {
             status = apply(config, variable, diag, card);

@@ -22,7 +22,7 @@ static me_status load_named(const char *name, me_diag *diag,
         status = me_rates_load(me_str_text(&path), diag, rates_out);
     }
     me_str_fini(&path);
-    /* A card that cannot be read is the user's input, not our trouble. */
+    // A card that cannot be read is the user's input, not our trouble.
     return status == ME_ERR_IO ? ME_ERR_CONFIG : status;
 }
 
@@ -71,7 +71,7 @@ static me_status find_own(me_diag *diag, me_device_card *card_out,
                        own.name, own.seen_by);
     }
     me_device_card like;
-    me_rates unknown; /* its rates are not those of the one that stands in */
+    me_rates unknown; // its rates are not those of the one that stands in
     status = load_named(stand_in, diag, &like, &unknown);
     if (status == ME_OK) {
         *card_out = me_device_card_stand_in(

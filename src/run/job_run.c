@@ -283,7 +283,7 @@ me_status me_run_create(me_transport *transport, me_config *config,
         status = make_plan(s, diag);
     }
     status = me_transport_check(transport, status, diag);
-    /* A job that cannot be read is the user's input, not our trouble. */
+    // A job that cannot be read is the user's input, not our trouble.
     if (status != ME_OK) {
         me_run_destroy(s);
         return status == ME_ERR_IO ? ME_ERR_CONFIG : status;

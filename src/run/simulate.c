@@ -208,7 +208,7 @@ static me_status make_limited_observers(parts *p, me_margin margin,
     const me_pool_options options = {
         .conf = p->simulation->alloc_conf,
         .counts_bytes_alone = true,
-        .device_index = 0, /* of a result that ranks share: see oom_text.h */
+        .device_index = 0, // of a result that ranks share: see oom_text.h
         .limit_bytes =
             limit == 0 ? 0 : me_margin_apply(limit, margin.limit_bytes),
         .device_total_bytes = total,

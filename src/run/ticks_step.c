@@ -85,7 +85,7 @@ me_status me_ticks_step_create(const me_plan *plan, const me_ticks *durations,
                                me_diag *diag, me_step_time **step_out)
 {
     const me_pipeline p = me_plan_pipeline(plan, 0);
-    /* Chunks of one copy: with two directions each is a stage's whole layers. */
+    // Chunks of one copy: with two directions each is a stage's whole layers.
     const int32_t share = plan->split.chunks;
     const me_pipeline_order *order = plan->order;
     me_pipeline_order *own = NULL;

@@ -26,7 +26,7 @@ static me_status copy_name(const char *what, const char *text, size_t length,
     }
     memcpy(name, text, length);
     name[length] = '\0';
-    me_text_clean(name); /* it goes into every format */
+    me_text_clean(name); // it goes into every format
     return ME_OK;
 }
 
@@ -155,7 +155,7 @@ me_status me_variant_parse(const char *given, me_diag *diag,
         status = add_set(at, (size_t)(end - at), diag, v);
         at = *end == ',' ? end + 1 : end;
     }
-    me_text_clean(v->text); /* which is shown; what is set was copied */
+    me_text_clean(v->text); // which is shown; what is set was copied
     return status;
 }
 

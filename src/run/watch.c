@@ -46,7 +46,7 @@ me_status me_simulate_watched(const me_plan *plan, const me_job_card *card,
 me_status me_simulate_modules(const me_plan *plan, int32_t rank, me_diag *diag,
                               me_str *text)
 {
-    const me_card kernels = {.multiprocessors = 1}; /* no kernel runs */
+    const me_card kernels = {.multiprocessors = 1}; // no kernel runs
     me_engine *engine = NULL;
     me_program program = {.kind = NULL};
     me_status status = make(plan, &kernels, rank, diag, &engine, &program);

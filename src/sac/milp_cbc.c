@@ -46,7 +46,7 @@ static bool find(void *library, const char *name, void *function_out,
                  size_t size)
 {
     void *symbol = dlsym(library, name);
-    memcpy(function_out, &symbol, size); /* no cast makes one of the other */
+    memcpy(function_out, &symbol, size); // no cast makes one of the other
     return symbol != NULL;
 }
 

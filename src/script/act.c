@@ -25,8 +25,8 @@ enum {
 static const char *started_as(void)
 {
     const unsigned long at = getauxval(AT_EXECFN);
-    /* The kernel hands the address over as a number. */
-    /* NOLINTNEXTLINE(performance-no-int-to-ptr): that is its interface. */
+    // The kernel hands the address over as a number.
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): that is its interface.
     return at == 0 ? "" : (const char *)at;
 }
 
@@ -336,7 +336,7 @@ int me_guise_act(int argc, char **argv)
     const char *name = me_guise_base(started_as());
     const bool is_other = strcmp(name, ".other") == 0;
     if (is_other && argc > 1 && strcmp(argv[0], started_as()) == 0) {
-        argc--; /* a shell that did not find the command names it */
+        argc--; // a shell that did not find the command names it
         argv++;
     }
     return act(is_other ? argv[0] : name, argc, argv, is_other);

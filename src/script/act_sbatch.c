@@ -66,7 +66,7 @@ static void answer(const me_batch *batch)
 {
     const char *text = batch->is_parsable ? "1\n" : "Submitted batch job 1\n";
     const ssize_t n = write(STDOUT_FILENO, text, strlen(text));
-    (void)n; /* who asked may have gone */
+    (void)n; // who asked may have gone
     (void)dup2(STDERR_FILENO, STDOUT_FILENO);
 }
 
@@ -121,7 +121,7 @@ int me_guise_sbatch(int argc, char **argv)
         return fail(file, "no script of a shell's");
     }
     me_batch_read_file(&batch, file);
-    (void)me_batch_read_words(&batch, argc - 1, given_words); /* they win */
+    (void)me_batch_read_words(&batch, argc - 1, given_words); // they win
     words[0] = shell;
     words[1] = file;
     for (int i = at + 1; i < argc; i++) {

@@ -42,7 +42,7 @@ typedef struct option {
         names, TEXT, offsetof(me_batch, member), sizeof((me_batch *)0)->member \
     }
 
-/* clang-format off */
+/** clang-format off */
 static const option options[] = {
     NUMBER_OF(" -N --nodes ", nodes),
     NUMBER_OF(" -n --ntasks ", tasks),
@@ -64,8 +64,8 @@ static const option options[] = {
     {" --exclusive -W --wait -H --hold --requeue --no-requeue -O --overcommit -s "
      "--oversubscribe --contiguous --test-only -v --verbose -Q --quiet "
      "--spread-job --use-min-nodes -k --no-kill --reboot --ignore-pbs --help "
-     "-V --version -h --usage -I --immediate --get-user-env ", SWITCH,
-     SIZE_MAX, 0},
+     "-V --version -h --usage -I --immediate --get-user-env ",
+     SWITCH, SIZE_MAX, 0},
 };
 
 /* clang-format on */

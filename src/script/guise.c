@@ -4,18 +4,21 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* clang-format off */
+/** clang-format off */
 static const me_guise rows[] = {
     {"python python2 python3 python3.8 python3.9 python3.10 python3.11 python3.12 "
      "python3.13 python3.14 torchrun deepspeed accelerate colossalai composer "
-     "horovodrun torchx", ME_GUISE_LAUNCH},
+     "horovodrun torchx",
+     ME_GUISE_LAUNCH},
     {"srun mpirun mpiexec mpiexec.hydra mpirun.openmpi mpiexec.openmpi "
-     "mpirun.mpich mpiexec.mpich orterun prterun", ME_GUISE_COUNT},
+     "mpirun.mpich mpiexec.mpich orterun prterun",
+     ME_GUISE_COUNT},
     {"singularity apptainer enroot docker podman podman-hpc nerdctl shifter "
      "sarus charliecloud ch-run pyxis nsys ncu nvprof vtune perf strace ltrace "
      "numactl numawrap taskset ionice chrt uv poetry pipenv hatch pdm pixi "
      "conda mamba micromamba ray xvfb-run hpcrun tau_exec scorep catchsegv "
-     "salloc time", ME_GUISE_AROUND},
+     "salloc time",
+     ME_GUISE_AROUND},
     {"sbatch", ME_GUISE_SBATCH},
     {"sleep usleep clear reset tput stty sync", ME_GUISE_QUIET},
     {"nvidia-smi", ME_GUISE_CARDS},
@@ -30,9 +33,11 @@ static const me_guise rows[] = {
      "readlink realpath rev sed seq setsid sha1sum sha256sum sha512sum shuf "
      "sort stat stdbuf sum tac tail test timeout tr true tsort tty uname "
      "unexpand uniq uptime users wc which who whoami xargs xxd base64 base32 "
-     "arch [ cksum ldd md5 ps pgrep strings tee yq", ME_GUISE_WORK},
+     "arch [ cksum ldd md5 ps pgrep strings tee yq",
+     ME_GUISE_WORK},
     {"mkdir touch cp mv ln mktemp install split rmdir tar gzip gunzip zcat "
-     "mkfifo truncate", ME_GUISE_WRITE},
+     "mkfifo truncate",
+     ME_GUISE_WRITE},
     {"rm unlink shred dd chmod chown chgrp chattr setfacl git git-lfs hg svn "
      "pip pip3 pipx npm cargo make cmake ninja gcc g++ cc nvcc wget curl aria2c "
      "module ml spack easybuild lmod conda-env apt apt-get yum dnf zypper apk "
@@ -48,7 +53,8 @@ static const me_guise rows[] = {
      "tmux screen pdsh dsh parallel pssh clush vim vi nano less more watch top "
      "htop lspci lsmod dmesg logger ulimit renice chroot unshare nsenter "
      "losetup reboot shutdown poweroff useradd usermod passwd pkexec dos2unix "
-     "unzip zip", ME_GUISE_NOTHING},
+     "unzip zip",
+     ME_GUISE_NOTHING},
 };
 
 /* clang-format on */

@@ -32,7 +32,7 @@ static void say(const me_keep *keep, int what, const char *text,
     me_str_printf(&line, "%c%s%s%s\n", what, text, why == NULL ? "" : ": ",
                   why == NULL ? "" : why);
     const ssize_t n = write(keep->said, me_str_text(&line), line.length);
-    (void)n; /* who does not listen has ended us */
+    (void)n; // who does not listen has ended us
     me_str_fini(&line);
 }
 
@@ -78,7 +78,7 @@ static bool drop_capabilities(void)
                                SECBIT_NO_SETUID_FIXUP |
                                SECBIT_NO_SETUID_FIXUP_LOCKED;
     (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-    (void)prctl(PR_SET_SECUREBITS, bits, 0, 0, 0); /* only with one to drop */
+    (void)prctl(PR_SET_SECUREBITS, bits, 0, 0, 0); // only with one to drop
     return syscall(__NR_capset, &head, none) == 0;
 }
 
@@ -110,7 +110,7 @@ _Noreturn static void start(const me_keep *keep, bool is_traced)
     _exit(1);
 }
 
-/* NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): set by a signal */
+/** NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): set by a signal */
 static volatile sig_atomic_t is_late;
 
 static void on_alarm(int signal)
@@ -189,7 +189,7 @@ _Noreturn static void run(const me_keep *keep)
         _exit(1);
     }
     (void)close(go[0]);
-    (void)close(STDOUT_FILENO); /* a keeper keeps no pipe of the script's */
+    (void)close(STDOUT_FILENO); // a keeper keeps no pipe of the script's
     (void)close(STDERR_FILENO);
     (void)close(ME_RECORD_FD);
     is_traced =
@@ -202,7 +202,7 @@ _Noreturn static void run(const me_keep *keep)
     if (n == 1) {
         watch(keep, script);
     }
-    _exit(0); /* whoever waits for us kills the group */
+    _exit(0); // whoever waits for us kills the group
 }
 
 /** In front of the namespace's first process, whose end is the end of all. */
@@ -234,7 +234,7 @@ _Noreturn static void run_in_layer(const me_keep *keep)
 
 static void on_orphaned(int signal)
 {
-    (void)kill(0, SIGKILL); /* the group, this process with it */
+    (void)kill(0, SIGKILL); // the group, this process with it
     (void)signal;
 }
 
@@ -242,7 +242,7 @@ _Noreturn void me_keeper_run(const me_keep *keep)
 {
     const struct sigaction ends_all = {.sa_handler = on_orphaned};
     sigset_t none;
-    (void)setsid(); /* no terminal: nothing can be typed into it */
+    (void)setsid(); // no terminal: nothing can be typed into it
     (void)sigaction(SIGUSR1, &ends_all, NULL);
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);

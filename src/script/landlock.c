@@ -12,7 +12,7 @@
 #    define __NR_landlock_restrict_self  446
 #endif
 
-/* As Linux's landlock(7) has them; older systems lack the header. */
+/** As Linux's landlock(7) has them; older systems lack the header. */
 enum {
     ASKS_VERSION = 1,
     BENEATH = 1 /* the rule's type */
@@ -61,7 +61,7 @@ static bool allow(int rules, const char *path, uint64_t rights)
 {
     const int fd = openat(AT_FDCWD, path, O_PATH | O_CLOEXEC);
     if (fd < 0) {
-        return true; /* not there: nothing to allow */
+        return true; // not there: nothing to allow
     }
     const beneath rule = {.allowed = rights, .folder = fd};
     const bool is_added =

@@ -360,7 +360,7 @@ static me_status hear_all(hearing *h, me_diag *diag)
                              "%s was stopped: more than %d processes at once",
                              h->l->name, ME_KEEP_MAX_PROCESSES);
         } else if (has_ended(h->l)) {
-            (void)kill(-h->l->keeper, SIGKILL); /* pipes end */
+            (void)kill(-h->l->keeper, SIGKILL); // pipes end
         }
         if (status == ME_OK) {
             status =

@@ -85,9 +85,9 @@ static void unescape(char *text)
 
 static bool read_only(const char *path)
 {
-    const attributes what = {.set = 1 /* MOUNT_ATTR_RDONLY */};
-    return syscall(__NR_mount_setattr, AT_FDCWD, path,
-                   0x8000 /* AT_RECURSIVE */, &what, sizeof what) == 0;
+    const attributes what = {.set = 1}; // MOUNT_ATTR_RDONLY
+    return syscall(__NR_mount_setattr, AT_FDCWD, path, 0x8000, // AT_RECURSIVE
+                   &what, sizeof what) == 0;
 }
 
 /** The machine's own there, to be read only. */
@@ -156,7 +156,7 @@ static bool make_processes(const char *root)
         0) {
         return read_only(path);
     }
-    return show("/proc", path); /* part of it is hidden, as in a container */
+    return show("/proc", path); // part of it is hidden, as in a container
 }
 
 /** What the walk over the machine's folders works with. */
@@ -209,7 +209,7 @@ static bool cover_file(const char *from, const char *to, mode_t mode)
         return n < 0 || symlink(target, to) == 0;
     }
     if (!S_ISREG(mode)) {
-        return true; /* sockets, pipes and devices are left out */
+        return true; // sockets, pipes and devices are left out
     }
     const int fd = openat(AT_FDCWD, to, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     if (fd >= 0) {
@@ -257,13 +257,13 @@ static bool cover_folder(cover *c, const char *from, mode_t mode)
         return false;
     }
     if (strcmp(from, "/dev") == 0 || strcmp(from, "/proc") == 0) {
-        return true; /* they come last */
+        return true; // they come last
     }
     if (strcmp(from, "/sys") == 0) {
         return show(from, to);
     }
     if (strcmp(from, c->ways[0]) == 0) {
-        return true; /* the script's own TMPDIR is empty */
+        return true; // the script's own TMPDIR is empty
     }
     if (has_mounts(c, from)) {
         return cover_entries(c, from);
@@ -271,7 +271,7 @@ static bool cover_folder(cover *c, const char *from, mode_t mode)
     if (c->takes_overlays && overlay(c->layer, c->n_overlays++, from, to)) {
         return true;
     }
-    /* Lustre and others take none: new files can be made beside old ones. */
+    // Lustre and others take none: new files can be made beside old ones.
     return is_on_way(c, from) ? cover_entries(c, from) : show(from, to);
 }
 

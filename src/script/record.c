@@ -40,7 +40,7 @@ static bool send_frame(const char *bytes, size_t length, bool is_last)
     memcpy(frame, &h, sizeof h);
     memcpy(frame + sizeof h, bytes, length);
     ssize_t n = -1;
-    do { /* at most PIPE_BUF bytes are written whole or not at all */
+    do { // at most PIPE_BUF bytes are written whole or not at all
         n = write(ME_RECORD_FD, frame, sizeof h + length);
     } while (n < 0 && errno == EINTR);
     return n > 0;

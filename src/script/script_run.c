@@ -98,7 +98,7 @@ static char **make_environment(const me_script_order *order,
     me_str texts[4] = {{0}};
     me_str_printf(&texts[0], "PATH=%s", place->bin);
     me_str_printf(&texts[1], "TMPDIR=%s", place->tmp);
-    /* A command that bash does not find does nothing, as those of the list. */
+    // A command that bash does not find does nothing, as those of the list.
     me_str_printf(&texts[2],
                   "BASH_FUNC_command_not_found_handle%%%%=() { %s \"$@\"; }",
                   place->other);

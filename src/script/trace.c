@@ -53,7 +53,7 @@ static bool read_text(pid_t child, uint64_t at, char text[PATH_MAX])
         const size_t room = PATH_MAX - filled;
         const size_t n = page < room ? page : room;
         struct iovec to = {.iov_base = text + filled, .iov_len = n};
-        /* NOLINTNEXTLINE(performance-no-int-to-ptr): of another process */
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): of another process
         struct iovec from = {.iov_base = (void *)(uintptr_t)(at + filled),
                              .iov_len = n};
         if (process_vm_readv(child, &to, 1, &from, 1, 0) != (ssize_t)n) {
@@ -104,7 +104,7 @@ static void replace_program(const me_place *place, pid_t child)
     const uint64_t at =
         (STACK_REGISTER(&registers) - RED_ZONE - length) & ~UINT64_C(15);
     struct iovec from = {.iov_base = place->other, .iov_len = length};
-    /* NOLINTNEXTLINE(performance-no-int-to-ptr): of another process */
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): of another process
     struct iovec to = {.iov_base = (void *)(uintptr_t)at, .iov_len = length};
     if (process_vm_writev(child, &from, 1, &to, 1, 0) == (ssize_t)length) {
         PATH_REGISTER(&registers) = at;

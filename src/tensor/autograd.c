@@ -96,7 +96,7 @@ static void clone_into_grad(me_engine *e, me_tensor *variable,
 {
     me_tensor *copy = NULL;
     if (me_is_dense(&variable->shape, variable->strides)) {
-        me_tell_device_query(e, variable); /* clone_obey_contract() */
+        me_tell_device_query(e, variable); // clone_obey_contract()
         copy = me_empty_like(e, clone_kernel.event, variable);
     } else {
         copy = me_empty(e, clone_kernel.event, (me_dtype)gradient->dtype,
@@ -176,7 +176,7 @@ static me_node *accumulator(me_engine *e, me_tensor *leaf)
         node->is_dtensor = me_is_distributed(leaf);
         leaf->accumulator = node;
         set_output(node, leaf);
-        me_tell_device_query(e, leaf); /* AccumulateGrad's InputMetadata */
+        me_tell_device_query(e, leaf); // AccumulateGrad's InputMetadata
     }
     return node;
 }
@@ -194,7 +194,7 @@ me_node *me_accumulator_hold(me_engine *e, me_tensor *parameter)
     }
     me_node *node = accumulator(e, parameter);
     if (node != NULL) {
-        node->data.flag = true; /* lives on the side stream */
+        node->data.flag = true; // lives on the side stream
     }
     return node;
 }
@@ -226,7 +226,7 @@ static void set_edges(me_engine *e, me_node *node, uint32_t n_inputs,
                       me_tensor *const *inputs)
 {
     node->n_inputs = (uint16_t)n_inputs;
-    node->refs = 0; /* until an output owns it */
+    node->refs = 0; // until an output owns it
     if (inputs[0] != NULL) {
         node->data.shape = inputs[0]->shape;
     }
@@ -290,7 +290,7 @@ static me_wide *new_wide(me_engine *e, uint32_t count)
         *place = wide->next_free;
         memset(wide->edges, 0, wide->capacity * sizeof *wide->edges);
         wide->n_saved = 0;
-        return wide; /* its gradients have been handed on */
+        return wide; // its gradients have been handed on
     }
     wide = me_engine_alloc(e, 1, sizeof *wide);
     if (wide == NULL) {
@@ -421,8 +421,8 @@ me_tensor *me_output(me_engine *e, me_node *node, me_tensor *y)
     node->refs++;
     y->grad_fn = node;
     y->requires_grad = true;
-    me_tell_device_query(e, y); /* set_history()'s InputMetadata */
-    me_node_release(e, before); /* of an in-place operation */
+    me_tell_device_query(e, y); // set_history()'s InputMetadata
+    me_node_release(e, before); // of an in-place operation
     return y;
 }
 

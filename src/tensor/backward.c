@@ -104,7 +104,7 @@ static void hand_on(me_engine *e, const me_run *r, me_edge edge,
     }
     if (gradient != NULL) {
         me_tensor *sum = awaited(e, next)[edge.output_nr];
-        me_tell_device_query(e, gradient); /* InputBuffer::add() */
+        me_tell_device_query(e, gradient); // InputBuffer::add()
         add_gradient(e, next, &sum, gradient);
         awaited(e, next)[edge.output_nr] = sum;
         me_release(e, gradient);
@@ -127,7 +127,7 @@ static me_tensor *validate(me_engine *e, me_edge edge, me_tensor *gradient)
     const me_dtype dtype = me_output_dtype(edge.node, edge.output_nr);
     const me_frame frame = me_enter(e);
     me_tensor *right = gradient;
-    /* The parts of a DTensor may be cut otherwise than those of its gradient. */
+    // The parts of a DTensor may be cut otherwise than those of its gradient.
     const bool is_other_part =
         edge.node->is_dtensor && shape->ndim == right->shape.ndim;
     if (!me_shape_equal(&right->shape, shape) && !is_other_part) {
@@ -144,7 +144,7 @@ static me_tensor *validate(me_engine *e, me_edge edge, me_tensor *gradient)
         right = cast;
     }
     if (right != &e->none) {
-        me_tell_device_query(e, right); /* validate_outputs() */
+        me_tell_device_query(e, right); // validate_outputs()
     }
     me_leave(e, frame, NULL);
     return right;
@@ -339,7 +339,7 @@ void me_backward(me_engine *e, me_tensor *root, me_tensor *gradient)
     }
     const me_run r = me_run_begin(e);
     tell_roots(e, 1, &gradient);
-    me_tell_device_query(e, gradient); /* InputBuffer::add() */
+    me_tell_device_query(e, gradient); // InputBuffer::add()
     const me_module_id module = e->module;
     const me_context before = enter_backward(e);
     me_run_count(e, &r, root->grad_fn);
@@ -350,7 +350,7 @@ void me_backward(me_engine *e, me_tensor *root, me_tensor *gradient)
     while (e->tape.n_heap > r.first_ready && me_engine_is_ok(e)) {
         run_node(e, &r, me_run_pop(e, &r));
     }
-    if (before.thread != ME_THREAD_AUTOGRAD) { /* not of one inside another */
+    if (before.thread != ME_THREAD_AUTOGRAD) { // not of one inside another
         me_tell_end_backward(e);
     }
     me_run_finish(e, &r);

@@ -21,7 +21,7 @@ static bool runs_before(const me_node *a, const me_node *b)
     return a->sequence < b->sequence;
 }
 
-/* The order in which equal numbers leave the ready queue is that of the C++
+/** The order in which equal numbers leave the ready queue is that of the C++
  * library's heap (std::push_heap, std::pop_heap of libstdc++), so these two
  * move elements as those do. */
 static void sift_up(me_node **heap, uint32_t hole, uint32_t top, me_node *node)
@@ -168,7 +168,7 @@ void me_run_mark(me_engine *e, const me_run *r, uint32_t count,
             tape->slots[inputs[i]->slot].is_needed = true;
         }
     }
-    /* Nodes were found from the roots on, so that few passes are enough. */
+    // Nodes were found from the roots on, so that few passes are enough.
     bool has_changed = true;
     while (has_changed) {
         has_changed = false;

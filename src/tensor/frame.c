@@ -26,7 +26,7 @@ void me_release(me_engine *e, me_tensor *x)
     if (me_engine_is_ok(e)) {
         x->grad = e->free_tensors;
         e->free_tensors = x;
-    } else { /* a program that has failed may still name it */
+    } else { // a program that has failed may still name it
         *x = (me_tensor){.refs = 0};
     }
     me_node_release(e, grad_fn);
@@ -69,7 +69,7 @@ void me_frame_push(me_engine *e, me_tensor *x)
     if (x == NULL || x == &e->none) {
         return;
     }
-    me_retain(x); /* without room for ever, since the caller goes on with it */
+    me_retain(x); // without room for ever, since the caller goes on with it
     if (reserve(e)) {
         e->variables.tensors[e->variables.count++] = x;
     }

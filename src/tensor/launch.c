@@ -59,7 +59,7 @@ void me_launch_product(me_engine *e, me_kernel_class kernel, me_dtype dtype,
     const uint64_t k = mnk[2];
     const uint64_t mn = me_size_mul(m, n);
     if (mn == 0 || batch == 0) {
-        return; /* nothing to compute: no kernel */
+        return; // nothing to compute: no kernel
     }
     const uint64_t flops =
         me_size_mul(2, me_size_mul(batch, me_size_mul(mn, k)));

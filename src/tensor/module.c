@@ -80,7 +80,7 @@ void me_module_enter(me_engine *e, me_module_id module)
     me_emit(e, &(me_event){.kind = ME_EVENT_MODULE_ENTER, .module = module});
 }
 
-/* A list of modules is not entered by the forward of what is in it, so it is
+/** A list of modules is not entered by the forward of what is in it, so it is
  * not what runs after that either. */
 void me_module_leave(me_engine *e)
 {

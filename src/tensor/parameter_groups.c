@@ -105,7 +105,7 @@ static void make_groups(search *s, me_parameter_groups *groups)
                               "parameter_groups");
     for (uint32_t i = 0; groups->groups != NULL && i < s->n_weights; i++) {
         if (s->parents[i] == NULL) {
-            continue; /* no gradient comes to it */
+            continue; // no gradient comes to it
         }
         me_parameter_group *group =
             group_of(groups, s->parents[i], s->n_weights);

@@ -157,7 +157,7 @@ static bool add_place(me_engine *e, me_region *region, uint32_t *number_out)
 static void save_input(me_engine *e, me_region *region, const me_tensor *x)
 {
     me_tell_op_of(e, "empty.memory_format",
-                  0); /* what goes in, and out of it */
+                  0); // what goes in, and out of it
     me_tell_op_of(e, "empty.memory_format", 0);
     region->needs_gradient = x->requires_grad;
     region->is_inner = x->is_inner || x->grad_fn != NULL;
@@ -191,7 +191,7 @@ me_tensor *me_region_forward(me_engine *e, const me_region_function *function,
     }
     me_launch_host(e, ME_HOST_CHECKPOINT);
     if (e->packing == NULL && e->recomputing != NULL) {
-        me_region_fill(e, x); /* the run that goes on saves it */
+        me_region_fill(e, x); // the run that goes on saves it
     }
     me_region *region =
         me_engine_is_ok(e) ? me_alloc(1, sizeof *region, "region") : NULL;
@@ -448,7 +448,7 @@ bool me_region_kept(me_engine *e, me_region_op op, uint32_t count,
         results_out[i] = me_adopt(e, list->tensors[list->next]);
         list->tensors[list->next++] = NULL;
     }
-    me_region_keep(e, op, count, results_out); /* of those inside */
+    me_region_keep(e, op, count, results_out); // of those inside
     return true;
 }
 

@@ -112,7 +112,7 @@ static void add_event(divider *d, uint32_t event)
     d->out.goes_back = d->out.goes_back || x->turn == ME_SCRIPT_BACK;
     if (comes_alone(x)) {
         if (x->slot != ME_SCRIPT_NO_SLOT) {
-            hold_late(d); /* its own free may be late as well */
+            hold_late(d); // its own free may be late as well
             d->may_be_pending = true;
         }
         end_stretch(d, event);
@@ -121,7 +121,7 @@ static void add_event(divider *d, uint32_t event)
     } else if (x->event.kind == ME_EVENT_FREE_REQUESTED) {
         add_free(d, event);
     } else {
-        add_step(d, event, false); /* a completed free has its op already */
+        add_step(d, event, false); // a completed free has its op already
     }
 }
 
@@ -135,9 +135,9 @@ static bool make_room(divider *d)
         n_late += x->is_late;
         n_alone += comes_alone(x);
     }
-    n += n_late; /* their completion is an event more */
+    n += n_late; // their completion is an event more
     me_script_stretches *out = &d->out;
-    /* Before what stands alone, after it up to the next alloc, the last. */
+    // Before what stands alone, after it up to the next alloc, the last.
     out->items =
         me_alloc(2 * n_alone + 2, sizeof *out->items, "script.stretches");
     out->ops = me_alloc(n, sizeof *out->ops, "script.ops");

@@ -156,7 +156,7 @@ static void read_completed(reader *r, const me_event *event, uint32_t slot)
     r->is_gone[slot] = true;
     r->e->recording.slots[event->block] = ME_SCRIPT_NO_SLOT;
     if (slot < ME_SCRIPT_INPUTS) {
-        return; /* its release says the rest */
+        return; // its release says the rest
     }
     if (asked + 1 != r->script->n_events) {
         r->script->events[asked].is_late = true;

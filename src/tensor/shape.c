@@ -103,8 +103,8 @@ bool me_strides_reshape(const me_shape *from, const uint64_t *strides,
         me_strides_contiguous(to, strides_out);
         return me_shape_numel(to) == 0;
     }
-    /* Runs of old dimensions that are contiguous among themselves must each
-     * be a product of new dimensions. */
+    // Runs of old dimensions that are contiguous among themselves must each
+    // be a product of new dimensions.
     int32_t view = to->ndim - 1;
     uint64_t chunk_stride = from->ndim > 0 ? strides[from->ndim - 1] : 1;
     uint64_t old_numel = 1;

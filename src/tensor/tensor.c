@@ -59,7 +59,7 @@ static me_tensor *new_variable(me_engine *e, me_dtype dtype,
     x->dtype = (uint8_t)dtype;
     x->shape = *shape;
     me_frame_push(e, x);
-    me_release(e, x); /* the frame's reference is the only one */
+    me_release(e, x); // the frame's reference is the only one
     return x;
 }
 

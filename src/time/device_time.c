@@ -65,7 +65,7 @@ static double flash_seconds(const me_rates *r, const me_launch *f)
 {
     const bool is_backward = f->kernel == ME_KERNEL_FLASH_BACKWARD;
     const double flash = r->flash[f->k > FLASH_SMALL_HEAD][is_backward];
-    /* Of float32 there is no tensor core's kernel. */
+    // Of float32 there is no tensor core's kernel.
     const double rate =
         f->dtype == ME_DTYPE_FLOAT32 ? fmin(flash, r->single_product) : flash;
     const double blocks =

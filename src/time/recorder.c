@@ -317,7 +317,7 @@ static void keep_action(me_time_recorder *r)
 
 static void end_action(me_time_recorder *r)
 {
-    r->has_launched = true; /* an action is an item even if it is empty */
+    r->has_launched = true; // an action is an item even if it is empty
     close_stretch(r);
     keep_action(r);
     r->part = r->is_optimizer ? ME_TIME_OPTIMIZER : ME_TIME_OTHER;

@@ -37,7 +37,7 @@ me_status me_roofline_of(const me_rates *rates, const char *card, me_diag *diag,
 /** Is it an operation that costs nothing, without its overload? */
 static bool is_free(const char *name)
 {
-    /* _VIEW_OPS, then _CREATE_OPS */
+    // _VIEW_OPS, then _CREATE_OPS
     static const char *const names[] = {
         "lift_fresh", "t",          "transpose",    "view",
         "detach",     "split",      "adjoint",      "as_strided",

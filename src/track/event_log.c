@@ -198,7 +198,7 @@ void me_event_log_take(me_event_log *log, const char *taker, uint64_t bytes)
     put(log, false);
 }
 
-/* Every event is a line. */
+/** Every event is a line. */
 static uint32_t on_repeated(void *self, const me_repeated *action)
 {
     (void)self;

@@ -46,7 +46,7 @@ static int compare_text(const part *a, const part *b)
 
 int me_path_compare(const char *a, const char *b)
 {
-    int by_number = 0; /* decides between paths that are alike */
+    int by_number = 0; // decides between paths that are alike
     while (a != NULL && b != NULL) {
         const part x = read_part(a);
         const part y = read_part(b);

@@ -87,7 +87,7 @@ static uint32_t find_kind(me_live *live, uint32_t module, uint8_t category,
         .op = op,
         .module = module,
         .category = category,
-        .serial = live->peak_serial, /* there was none at the peak */
+        .serial = live->peak_serial, // there was none at the peak
     };
     return index;
 }

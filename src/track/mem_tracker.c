@@ -87,7 +87,7 @@ me_mem_module *me_mem_record(me_mem_tracker *t, me_module_id module)
 void me_mem_append(me_mem_tracker *t, me_mem_module *m, uint32_t state)
 {
     if (!t->keeps_modules) {
-        return; /* the asked iteration is over */
+        return; // the asked iteration is over
     }
     me_mem_calls *calls = &m->states[state];
     void *items = calls->snapshots;
@@ -253,7 +253,7 @@ static void on_alloc(me_mem_tracker *t, const me_event *event)
     }
     add(t, block);
     if (t->options.is_fsdp && event->category == ME_CATEGORY_PARAMETER) {
-        t->has_unchecked = true; /* no operation but a resized storage */
+        t->has_unchecked = true; // no operation but a resized storage
     } else {
         me_mem_check_peaks(t);
     }
@@ -278,7 +278,7 @@ static void on_gradient(me_mem_tracker *t, const me_event *event)
 {
     me_mem_block *block = block_at(t, event->block);
     if (t->options.is_fsdp || block == NULL || !block->is_counted) {
-        return; /* fully_shard says itself what its gradients are */
+        return; // fully_shard says itself what its gradients are
     }
     take(t, block);
     block->category = ME_MEM_GRADIENT;
@@ -356,7 +356,7 @@ static void on_host_memory(void *self, int64_t bytes)
     me_mem_device *d = &t->current.device[ME_MEM_CPU];
     const uint32_t category =
         t->options.is_fsdp ? ME_FSDP_MEM_OPTSTATE : ME_MEM_OPTSTATE;
-    d->by_category[category] += (uint64_t)bytes; /* less where negative */
+    d->by_category[category] += (uint64_t)bytes; // less where negative
     d->total += (uint64_t)bytes;
     me_mem_check_peaks(t);
 }

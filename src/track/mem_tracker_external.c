@@ -22,7 +22,7 @@ void me_mem_tracker_add_external(me_mem_tracker *t, int device, uint64_t bytes)
 {
     change_external(t, device, bytes);
     if (t->options.as_memtracker) {
-        t->has_unchecked = true; /* the next operation sees it */
+        t->has_unchecked = true; // the next operation sees it
     } else {
         me_mem_check_peaks(t);
     }

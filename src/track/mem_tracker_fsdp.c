@@ -3,7 +3,7 @@
 
 static void end_moment(me_mem_tracker *t)
 {
-    if (t->held.bytes > 0) { /* the tool's own loop variable goes */
+    if (t->held.bytes > 0) { // the tool's own loop variable goes
         me_mem_device *d = &t->current.device[ME_MEM_CUDA];
         d->by_category[t->held.category] -= t->held.bytes;
         d->total -= t->held.bytes;
@@ -89,7 +89,7 @@ void me_mem_on_shard_role(void *self, const me_tensor *x, me_shard_role role)
     if (role != ME_SHARD_UNSHARDED_GRADIENT || !t->options.as_memtracker) {
         return;
     }
-    if (x->storage != NULL) { /* the last one is what its loop still names */
+    if (x->storage != NULL) { // the last one is what its loop still names
         t->held_id = x->storage->block + 1;
     }
 }

@@ -3,7 +3,7 @@
 
 bool me_mem_is_refused(me_mem_tracker *t)
 {
-    /* The module that is called is a parent already. */
+    // The module that is called is a parent already.
     const bool is_root = me_mod_tracker_parent(t->mod, 1) == NULL;
     if (is_root && t->keeps_modules && t->options.as_memtracker) {
         me_engine_fail(t->e, ME_ERR_UNSUPPORTED,

@@ -143,7 +143,7 @@ static bool know(me_mod_tracker *t, me_module_id module)
     if (!know_modules(t)) {
         return false;
     }
-    if (t->name_of[module] == NO_NAME) { /* a root is named by its class */
+    if (t->name_of[module] == NO_NAME) { // a root is named by its class
         const char *name = me_engine_modules(t->e)->modules[module].class_name;
         t->name_of[module] = intern(t, name == NULL ? "Module" : name);
     }
@@ -253,7 +253,7 @@ static void post_forward(void *self, me_module_id module, me_tensor *y)
         me_node_release(t->e,
                         me_tensor_hook(t->e, y, begin_backward_of, t, module));
     }
-    if (t->n_running == 0) { /* the graph holds its leaves by now */
+    if (t->n_running == 0) { // the graph holds its leaves by now
         for (uint32_t i = 0; i < t->n_leaves; i++) {
             me_node_release(t->e, t->leaves[i]);
         }

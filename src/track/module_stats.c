@@ -147,7 +147,7 @@ void me_module_stats_leave(me_module_stats *stats, const me_event *event)
     while (depth > 0 && stats->frames[depth - 1].module != event->module) {
         depth--;
     }
-    if (depth > 0) { /* else entered before the iteration began */
+    if (depth > 0) { // else entered before the iteration began
         settle_down_to(stats, depth - 1);
     }
 }

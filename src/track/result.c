@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 
-/* A result of the largest known models takes some MiB. */
+/** A result of the largest known models takes some MiB. */
 static const uint64_t ceiling_bytes = UINT64_C(1) << 30;
 
 me_rank_result *me_rank_result_create(void)

@@ -19,7 +19,7 @@ static void code_items(me_codec *c, const me_field *field, void *record)
     const size_t size = field->of->size;
     void *items = NULL;
     memcpy(&items, bytes + field->offset, sizeof items);
-    /* each takes more numbers than its schema has rows */
+    // each takes more numbers than its schema has rows
     items = me_code_array(c, items, count, size, (uint32_t)field->of->n_fields);
     memcpy(bytes + field->offset, &items, sizeof items);
     for (uint32_t i = 0; i < *count; i++) {
@@ -31,7 +31,7 @@ static void code_parent(me_codec *c, uint32_t *parent, uint32_t index)
 {
     me_code_u32(c, parent);
     if (*parent != UINT32_MAX && *parent >= index) {
-        me_codec_refuse(c, ME_ERR_SYNTAX); /* parents come first */
+        me_codec_refuse(c, ME_ERR_SYNTAX); // parents come first
     }
 }
 
@@ -66,7 +66,7 @@ static void code_field(me_codec *c, const me_field *field, void *record,
             code_fields(c, field->of, bytes + i * field->of->size, 0);
         }
         break;
-    default: ME_ASSERT(false); break; /* no other kind is sent yet */
+    default: ME_ASSERT(false); break; // no other kind is sent yet
     }
 }
 
@@ -129,7 +129,7 @@ me_status me_rank_result_encode(const me_rank_result *result,
                                 unsigned char **bytes_out, size_t *size_out)
 {
     me_codec c = {0};
-    me_rank_result copy = *result; /* encoding changes nothing */
+    me_rank_result copy = *result; // encoding changes nothing
     code_result(&c, &copy);
     return me_codec_give(&c, bytes_out, size_out);
 }

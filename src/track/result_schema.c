@@ -61,7 +61,7 @@ static bool is_iteration(const void *iteration)
            ME_SETUP_ITERATION;
 }
 
-/* Those of its peak are shown as the iteration's own. */
+/** Those of its peak are shown as the iteration's own. */
 const me_schema me_iteration_schema = ME_SCHEMA(
     me_iteration_result, {ME_I32(me_iteration_result, iteration)},
     {ME_BYTES(me_iteration_result, requested_bytes), .title = "requested"},
@@ -155,7 +155,7 @@ const me_schema me_late_schema = ME_SCHEMA(
     {ME_BYTES(me_late_result, allocated_bytes)},
     {ME_BYTES(me_late_result, reserved_bytes)});
 
-/* Its bytes are a column of GiB, and one of their exact number. */
+/** Its bytes are a column of GiB, and one of their exact number. */
 const me_schema me_volume_schema = ME_SCHEMA(
     me_volume_result, {ME_COUNT(me_volume_result, calls), .title = "calls"},
     {ME_BYTES(me_volume_result, bytes), .title = "GiB"},

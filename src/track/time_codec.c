@@ -72,7 +72,7 @@ me_status me_rank_result_encode_time(const me_rank_result *result,
                                      size_t *size_out)
 {
     me_codec c = {0};
-    me_time_program copy = result->time; /* encoding changes nothing */
+    me_time_program copy = result->time; // encoding changes nothing
     code_time(&c, &copy);
     return me_codec_give(&c, bytes_out, size_out);
 }

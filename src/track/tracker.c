@@ -430,7 +430,7 @@ void me_tracker_begin_twin_span(me_tracker *tracker)
     const me_twin_peaks peaks = open_peaks(tracker);
     me_twin_span_begin(&tracker->twin_span, &peaks);
     if (tracker->modules.is_on && tracker->modules.n_frames > 0) {
-        tracker->twin_span.has_peak = true; /* a module's, maybe */
+        tracker->twin_span.has_peak = true; // a module's, maybe
     }
 }
 

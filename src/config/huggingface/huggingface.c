@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One reading of a file. */
+/** One reading of a file. */
 typedef struct reading {
     me_config *config;
     const char *where;
@@ -19,7 +19,7 @@ typedef struct reading {
     me_diag *diag;
 } reading;
 
-/* The line that a key is on, 0 if it is not found as it is written here. */
+/** The line that a key is on, 0 if it is not found as it is written here. */
 static int line_of(const reading *r, const char *key)
 {
     me_str quoted = {0};
@@ -35,7 +35,7 @@ static int line_of(const reading *r, const char *key)
     return line;
 }
 
-/* Text of the file for messages and lists: one line of plain letters. */
+/** Text of the file for messages and lists: one line of plain letters. */
 static const char *shown(const char *text, char buffer[64])
 {
     (void)snprintf(buffer, 64, "%.63s", text);
@@ -62,7 +62,7 @@ static const char *type_of(const json_t *value)
     return "null";
 }
 
-/* A value as options take it; what is no single value is named. */
+/** A value as options take it; what is no single value is named. */
 static void append_value(const json_t *value, me_str *text)
 {
     switch (json_typeof(value)) {
@@ -174,7 +174,7 @@ static me_status read_tied(reading *r, const char *key, const char *name,
     return status == ME_OK ? list_modelled(r, key) : status;
 }
 
-/* Megatron-LM has biases everywhere, or at most in the query-key-value
+/** Megatron-LM has biases everywhere, or at most in the query-key-value
  * projection; there is none between. */
 static me_status read_bias(reading *r, const char *key, const char *name,
                            const json_t *value)
@@ -285,7 +285,7 @@ static me_status read_by_rule(reading *r, const char *key,
     return ME_ERR_INTERNAL;
 }
 
-/* null stands for what the class has without the key. */
+/** null stands for what the class has without the key. */
 static me_status read_key(reading *r, const char *key, const json_t *value)
 {
     const me_hf_rule *rule = me_hf_rule_find(r->architecture, key);
@@ -297,7 +297,7 @@ static me_status read_key(reading *r, const char *key, const json_t *value)
         char note[96];
         (void)snprintf(note, sizeof note, "unknown key of %s",
                        r->architecture->name);
-        /* The class would pass it over, if it is not newer than this. */
+        // The class would pass it over, if it is not newer than this.
         return list_unmodelled(r, shown(key, buffer), note,
                                (me_effect)ME_EITHER(SOME));
     }
@@ -336,7 +336,7 @@ static me_status find_architecture(reading *r)
     return ME_OK;
 }
 
-/* Options that the class stands for; and the type in which models are trained,
+/** Options that the class stands for; and the type in which models are trained,
  * which no key gives: a default still, so that the report says it. */
 static me_status apply_settings(reading *r)
 {
@@ -355,7 +355,7 @@ static me_status apply_settings(reading *r)
     return status;
 }
 
-/* Query groups that are null are as many as heads, in every class. */
+/** Query groups that are null are as many as heads, in every class. */
 static me_status check_required(reading *r)
 {
     for (const char *key = r->architecture->required; *key != '\0';) {

@@ -11,7 +11,7 @@
     {keys, use, NULL, neutral, note, effect}
 #define OPTION(key, option) RULE(key, ME_HF_OPTION, option, NULL, NULL)
 
-/* What every architecture may have. */
+/** What every architecture may have. */
 static const me_hf_rule common_rules[] = {
     OPTION("vocab_size", "model.vocab_size"),
     RULE("torch_dtype|dtype", ME_HF_NO_EFFECT, NULL, NULL,
@@ -47,7 +47,7 @@ static const me_hf_rule common_rules[] = {
     {.keys = NULL},
 };
 
-/* Llama and those that have its shape. */
+/** Llama and those that have its shape. */
 static const me_hf_rule llama_rules[] = {
     OPTION("num_hidden_layers", "model.num_layers"),
     OPTION("hidden_size", "model.hidden_size"),
@@ -119,7 +119,7 @@ static const me_hf_rule gpt2_rules[] = {
     "model.attention_dropout=0 model.hidden_dropout=0 " \
     "model.untie_embeddings_and_output_weights=true"
 
-/* Where a class has a default of its own for a key, the key is required. */
+/** Where a class has a default of its own for a key, the key is required. */
 static const me_hf_architecture architectures[] = {
     {.name = "LlamaForCausalLM", .model_type = "llama",
      .required = LLAMA_REQUIRED,

@@ -12,7 +12,7 @@ enum {
     WORDS_MAX = 20000
 };
 
-/* How many values a flag takes. */
+/** How many values a flag takes. */
 typedef struct arity {
     int min;
     int max; /* -1: no limit */
@@ -30,7 +30,7 @@ static arity arity_of(const char *values)
     }
 }
 
-/* The values' own part, behind the sign of their number. */
+/** The values' own part, behind the sign of their number. */
 static const char *kind_of(const char *values, size_t *length_out)
 {
     values += values[0] == '+' || values[0] == '*' || values[0] == '3';
@@ -38,7 +38,7 @@ static const char *kind_of(const char *values, size_t *length_out)
     return values;
 }
 
-/* As Python's argparse: -1 and -.5 are values, -1e-5 is not. */
+/** As Python's argparse: -1 and -.5 are values, -1e-5 is not. */
 static bool is_negative_number(const char *text)
 {
     const char *c = text + 1;
@@ -119,7 +119,7 @@ static bool normalize(const me_flag_use *use, const char *value, me_str *normal)
     return letter == 's' || me_words_have(kind, length, value);
 }
 
-/* What would be right: the option's own range is the better answer. */
+/** What would be right: the option's own range is the better answer. */
 static void describe_use(const me_flag_use *use, me_str *text)
 {
     size_t length = 0;
@@ -209,7 +209,7 @@ static me_status check_values(me_config *config, me_flag_use *use,
     return status;
 }
 
-/* The name of `--flag=value` needs a copy, and one that cannot be printed;
+/** The name of `--flag=value` needs a copy, and one that cannot be printed;
  * everything else stays in argv. */
 static me_status split_name(me_config *config, const char *text,
                             me_flag_use *use, me_diag *diag)
@@ -236,7 +236,7 @@ static me_status split_name(me_config *config, const char *text,
     return ME_OK;
 }
 
-/* Values that follow; an unknown flag takes all up to the next flag. */
+/** Values that follow; an unknown flag takes all up to the next flag. */
 static int take_values(int argc, const char *const *argv, me_flag_use *use)
 {
     if (use->joined != NULL) {
@@ -337,7 +337,7 @@ bool me_flag_use_is_neutral(const me_flag_use *use)
     return true;
 }
 
-/* One condition: `--flag`, `--flag=value|value`, either after a `!`. */
+/** One condition: `--flag`, `--flag=value|value`, either after a `!`. */
 static bool need_holds(const me_flag_uses *uses, const char *need,
                        size_t length)
 {

@@ -4,10 +4,9 @@
 /* The flags of Megatron-LM core_v0.19.0 that do not change a rank's device
  * memory, or only by scalars between steps, with the reason. Each was looked
  * up in the source where its value is used. */
-/* clang-format off */
+/** clang-format off */
 const me_flag_rule me_flags_no_effect[] = {
-    {"-h --help",
-     .note = "the script ends"},
+    {"-h --help", .note = "the script ends"},
     {"--log-interval:i --log-throughput --log-progress "
      "--log-timers-to-tensorboard --no-log-loss-scale-to-tensorboard "
      "--disable-log-loss-scale-to-tensorboard "
@@ -18,7 +17,7 @@ const me_flag_rule me_flags_no_effect[] = {
     {"--timing-log-level:0|1|2 --timing-log-option:max|minmax|all "
      "--no-barrier-with-level-1-timing",
      .note = "timers: events, barriers of a byte and a number a rank between "
-     "steps"},
+             "steps"},
     {"--tensorboard-dir:s --tensorboard-log-interval:i "
      "--tensorboard-queue-size:i --wandb-project:s --wandb-exp-name:s "
      "--wandb-save-dir:s --wandb-entity:s --logging-level:i --no-one-logger "
@@ -102,14 +101,12 @@ const me_flag_rule me_flags_no_effect[] = {
      .note = "no line of core_v0.19.0 reads it"},
     {"--rampup-batch-size:3i",
      .note = "init_num_microbatches_calculator() of core_v0.19.0 passes it "
-     "over"},
+             "over"},
     {"--disable-jit-fuser",
      .note = "read after the functions were compiled: @jit_fuser has run at "
-     "import"},
-    {"--dataloader-type:single|cyclic|external",
-     .note = "order of samples"},
-    {"--no-persist-layer-norm",
-     .note = "which of Apex's kernels runs"},
+             "import"},
+    {"--dataloader-type:single|cyclic|external", .note = "order of samples"},
+    {"--no-persist-layer-norm", .note = "which of Apex's kernels runs"},
     {"--seed:i --inference-rng-tracker --data-parallel-random-init",
      .note = "random numbers, parameters sent in place"},
     {"--init-method-xavier-uniform --no-initialization --init-method-std:f "
@@ -122,14 +119,13 @@ const me_flag_rule me_flags_no_effect[] = {
     {"--rotary-scaling-factor:f --mscale:f --mscale-all-dim:f",
      .needs = "--multi-latent-attention",
      .note = "a number that a kernel uses; tables keep their size"},
-    {"--mtp-loss-scaling-factor:f",
-     .needs = "--mtp-num-layers", .note = "a number that a kernel uses"},
+    {"--mtp-loss-scaling-factor:f", .needs = "--mtp-num-layers",
+     .note = "a number that a kernel uses"},
     {"--disable-bf16-reduced-precision-matmul",
      .note = "cuBLAS accumulates in another type, in the same workspace"},
     {"--cpu-offloading-retain-pinned-cpu-buffers",
      .note = "pinned memory of the host"},
-    {"--high-priority-a2a-comm-stream",
-     .note = "priority of a stream"},
+    {"--high-priority-a2a-comm-stream", .note = "priority of a stream"},
     {"--inference-batch-times-seqlen-threshold:i "
      "--inference-coordinator-port:i --inference-cuda-graph-all-prefills "
      "--inference-cuda-graph-max-tokens:i "
@@ -196,7 +192,7 @@ const me_flag_rule me_flags_no_effect[] = {
      .note = "collectives are recorded on the host"},
     {"--no-align-param-gather --ddp-average-in-collective",
      .note = "when parameters are gathered and gradients scaled, both in "
-     "place"},
+             "place"},
     {"--eval-iters:i --eval-interval:i --start-eval-at-iter:i "
      "--eval-global-batch-size:i --validation-set-names:+s",
      .note = "evaluation runs without a tape, on no larger micro-batches"},
@@ -247,8 +243,7 @@ const me_flag_rule me_flags_no_effect[] = {
      "--iter-per-epoch:i --head-lr-mult:f --dino-local-crops-number:i "
      "--retriever-report-topk-accuracies:+i --img-w:i",
      .note = "of BERT, retrieval or vision models; a GPT reads none"},
-    {"--enable-experimental",
-     .note = "only lets other flags pass"},
+    {"--enable-experimental", .note = "only lets other flags pass"},
     {"--enable-ft-package --calc-ft-timeouts --ft-num-warmup-iters:i "
      "--fault-injector-ranks:s --fault-injector-num-ranks:i "
      "--fault-injector-fault-types:s --fault-injector-fault-probabilities:s "
@@ -260,8 +255,7 @@ const me_flag_rule me_flags_no_effect[] = {
     {"--rerun-mode:disabled|validate_results|report_stats "
      "--check-for-spiky-loss",
      .note = "an iteration is run again, or scalars are looked at"},
-    {"--enable-msc --disable-msc",
-     .note = "where files lie"},
+    {"--enable-msc --disable-msc", .note = "where files lie"},
     {"--use-torch-optimizer-for-cpu-offload --no-pin-cpu-params",
      .needs = "--optimizer-cpu-offload",
      .note = "nothing reads it (core/optimizer/__init__.py, "

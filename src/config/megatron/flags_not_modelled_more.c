@@ -3,20 +3,18 @@
 
 /* More of the same: what is left out of experts, and what belongs to programs
  * beside pre-training. */
-/* clang-format off */
+/** clang-format off */
 const me_flag_rule me_flags_not_modelled_more[] = {
     {"--overlap-moe-expert-parallel-comm "
      "--overlap-dispatch-backward-with-experts-wgrad "
      "--ep-overlap-early-attn-memory-release",
      .needs = "--num-experts", .note = "experts: two micro-batches at once",
      .effect = ME_HIGHER(ANY)},
-    {"--use-fused-weighted-squared-relu",
-     .needs = "--num-experts",
+    {"--use-fused-weighted-squared-relu", .needs = "--num-experts",
      .note = "experts: one function for activation and weights",
      .effect = ME_LOWER(SOME)},
-    {"--moe-shared-expert-gate",
-     .needs = "--num-experts", .note = "experts: a gate of the shared one",
-     .effect = ME_HIGHER(SOME)},
+    {"--moe-shared-expert-gate", .needs = "--num-experts",
+     .note = "experts: a gate of the shared one", .effect = ME_HIGHER(SOME)},
     {"--moe-shared-expert-overlap --use-grouped-gemm-for-shared-expert "
      "--moe-shared-expert-glu-interleave-size:i "
      "--moe-mlp-glu-interleave-size:i --moe-grouped-gemm "
@@ -67,8 +65,7 @@ const me_flag_rule me_flags_not_modelled_more[] = {
      .needs = "--num-experts",
      .note = "experts: tokens dropped or padded, stashed activations",
      .effect = ME_EITHER(ANY)},
-    {"--moe-layer-recompute",
-     .needs = "--num-experts",
+    {"--moe-layer-recompute", .needs = "--num-experts",
      .note = "experts: their layers run again for the backward",
      .effect = ME_LOWER(ANY)},
     {"--moe-latent-size:i --moe-use-upcycling --moe-upcycling-granularity:i",
@@ -76,16 +73,15 @@ const me_flag_rule me_flags_not_modelled_more[] = {
      .effect = ME_EITHER(ANY)},
     {"--moe-per-layer-logging --moe-routing-trace-path:s "
      "--moe-routing-trace-max-training-iters:i",
-     .needs = "--num-experts",
-     .note = "experts: what is logged of each layer",
+     .needs = "--num-experts", .note = "experts: what is logged of each layer",
      .effect = ME_HIGHER(SMALL)},
     {"--moe-routing-trace-capture-logits "
      "--moe-routing-trace-capture-hidden-states "
      "--moe-routing-trace-dump-weights",
      .needs = "--num-experts", .note = "experts: traces of whole tensors",
      .effect = ME_HIGHER(ANY)},
-    {"--perform-rl-step",
-     .note = "reinforcement learning", .effect = ME_EITHER(ANY)},
+    {"--perform-rl-step", .note = "reinforcement learning",
+     .effect = ME_EITHER(ANY)},
     {"--rl-prompts-per-eval:i --grpo-prompts-per-step:i --grpo-group-size:i "
      "--rl-generation-lag:i --rl-submission-granularity:R|G|B "
      "--rl-consumption-granularity:R|G|B --grpo-iterations:i "
@@ -126,10 +122,8 @@ const me_flag_rule me_flags_not_modelled_more[] = {
      "--export-moe-apply-probs-on-input --export-offline-model "
      "--modelopt-enabled --enable-gpt-oss",
      .note = "model optimisation", .effect = ME_EITHER(ANY)},
-    {"--vision-pretraining",
-     .note = "vision models", .effect = ME_EITHER(ANY)},
-    {"--output-bert-embeddings",
-     .note = "BERT", .effect = ME_EITHER(ANY)},
+    {"--vision-pretraining", .note = "vision models", .effect = ME_EITHER(ANY)},
+    {"--output-bert-embeddings", .note = "BERT", .effect = ME_EITHER(ANY)},
     {.flags = NULL},
 };
 /* clang-format on */

@@ -2,7 +2,7 @@
 #include "config/flags.h"
 
 /* The flags that Megatron-LM core_v0.19.0 still knows only to stop at them. */
-/* clang-format off */
+/** clang-format off */
 const me_flag_rule me_flags_refused[] = {
     {"--batch-size:i", .note = "use --micro-batch-size"},
     {"--warmup:i", .note = "use --lr-warmup-fraction"},

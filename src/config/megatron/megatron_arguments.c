@@ -12,14 +12,14 @@ enum {
     HINTS_MAX = 8 /* a search each; nobody reads more */
 };
 
-/* What one use of a flag comes to. */
+/** What one use of a flag comes to. */
 typedef struct verdict {
     me_flag_list *list;
     char note[160];   /* "" is none */
     me_effect effect; /* of what is not modelled */
 } verdict;
 
-/* Can the option take the value? Values that the flag's own check let pass
+/** Can the option take the value? Values that the flag's own check let pass
  * and an enumeration of ours does not know are not modelled. */
 static bool is_settable(const me_flag_use *use)
 {
@@ -154,7 +154,7 @@ static me_status refuse_flags(const me_config *config, const me_flag_uses *uses,
     return ME_OK;
 }
 
-/* With --ddp-bucket-size 0 every parameter closes its bucket, as with 1; the
+/** With --ddp-bucket-size 0 every parameter closes its bucket, as with 1; the
  * option's 0 is the size that Megatron-LM chooses. */
 static const char *value_of(const me_flag_use *use)
 {
@@ -178,7 +178,7 @@ static me_status set_option(me_config *config, const me_flag_uses *uses,
         rule->constant != NULL ? rule->constant : value_of(use), &origin, diag);
 }
 
-/* Options are set in the order of the tables, not of the command, because
+/** Options are set in the order of the tables, not of the command, because
  * some flags win over others wherever they stand. */
 static me_status set_options_of(me_config *config, const me_flag_uses *uses,
                                 const me_flag_rule *rules, me_diag *diag)
@@ -239,7 +239,7 @@ static me_status list_flags(me_config *config, const me_flag_uses *uses,
     return ME_OK;
 }
 
-/* Pairs that Megatron-LM itself stops at. */
+/** Pairs that Megatron-LM itself stops at. */
 static me_status check_pairs(const me_config *config, const me_flag_uses *uses,
                              me_diag *diag)
 {
@@ -298,7 +298,7 @@ static bool has_value(const me_flag_use *use, const char *value)
     return false;
 }
 
-/* Only with a checkpoint in DTensors can FSDP2 go, and the other way round; an
+/** Only with a checkpoint in DTensors can FSDP2 go, and the other way round; an
  * optimizer of the first chunk's own goes with none that is distributed. */
 static me_status check_checkpoint(const me_config *config,
                                   const me_flag_uses *uses, me_diag *diag)

@@ -15,7 +15,7 @@ bool me_megatron_evaluates_less(const me_flag_use *use, const me_config *config)
            samples <= config->train.micro_batch_size;
 }
 
-/* "0:768 250B:1536": a job is as large as with the largest batch that it will
+/** "0:768 250B:1536": a job is as large as with the largest batch that it will
  * have. */
 static me_status settle_batches(me_config *config, const me_flag_uses *uses,
                                 me_diag *diag)
@@ -44,7 +44,7 @@ static me_status settle_batches(me_config *config, const me_flag_uses *uses,
                : me_config_set(config, "train.global_batch_size", text, diag);
 }
 
-/* validate_args() turns the distributed optimizer on for these; Megatron-FSDP
+/** validate_args() turns the distributed optimizer on for these; Megatron-FSDP
  * goes with sgd as well, which is not sharded here. */
 static me_status settle_sharding(me_config *config, const me_flag_uses *uses,
                                  me_diag *diag)
@@ -63,7 +63,7 @@ static bool is_given(const me_flag_uses *uses, const char *name)
     return me_flag_use_find(uses, name) != NULL;
 }
 
-/* get_parameter_state_dp_zero() gathers with NCCL, on all ranks, for this
+/** get_parameter_state_dp_zero() gathers with NCCL, on all ranks, for this
  * format alone; local checkpoints refuse it. */
 static me_status settle_saving(me_config *config, const me_flag_uses *uses,
                                me_diag *diag)
@@ -82,7 +82,7 @@ static me_status settle_saving(me_config *config, const me_flag_uses *uses,
                : ME_OK;
 }
 
-/* torch._dynamo takes "0" for false and any other text for true. */
+/** torch._dynamo takes "0" for false and any other text for true. */
 static bool is_on(const me_config *config, const char *variable)
 {
     const char *value = me_config_variable(config, variable);

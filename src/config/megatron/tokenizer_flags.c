@@ -96,7 +96,7 @@ me_status me_vocabulary_note(me_config *config, me_diag *diag)
     if (said->tokens == 0 || config->model.vocab_size != said->tokens ||
         (said->source != ME_VOCABULARY_COUNTED &&
          me_option_is_set(me_option_find("model.vocab_size"), config))) {
-        return ME_OK; /* somebody knows better */
+        return ME_OK; // somebody knows better
     }
     switch (said->source) {
     case ME_VOCABULARY_COUNTED:

@@ -63,7 +63,7 @@ static me_core_attention_kind choose_attention(const me_config *config)
                : ME_CORE_ATTENTION_TE_UNFUSED;
 }
 
-/* Megatron-LM takes Transformer Engine's optimizers wherever it can import it,
+/** Megatron-LM takes Transformer Engine's optimizers wherever it can import it,
  * which a job whose layers are Transformer Engine's needs to, and one whose
  * optimizer is precision-aware. */
 void me_config_derive_implementation(me_config *config)

@@ -58,7 +58,7 @@ static bool read_varint(FILE *file, uint64_t *value_out)
 static void see_piece(me_token_set *set, const unsigned char *piece,
                       size_t length)
 {
-    const size_t head = 2; /* tag, and a length that fits into seven bits */
+    const size_t head = 2; // tag, and a length that fits into seven bits
     if (length < head || piece[0] != (FIELD_PIECE << 3 | WIRE_BYTES) ||
         (piece[1] & VARINT_MORE) != 0 || length - head < piece[1]) {
         return;

@@ -285,7 +285,7 @@ me_status me_tokens_of_lines(me_token_set *set, const char *path, me_diag *diag)
         return status;
     }
     uint64_t id = 0;
-    bool is_open = false; /* a line without its end */
+    bool is_open = false; // a line without its end
     for (int c = getc(file); c != EOF && status == ME_OK; c = getc(file)) {
         is_open = c != '\n';
         if (!is_open) {

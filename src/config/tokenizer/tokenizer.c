@@ -25,7 +25,7 @@ typedef struct token_file {
     me_token_reader *read;
 } token_file;
 
-/* What holds a folder's tokens: the first that is there. */
+/** What holds a folder's tokens: the first that is there. */
 static const token_file main_files[] = {
     {"tokenizer.json", me_tokens_of_tokenizer_json},
     {"vocab.json", me_tokens_of_vocab_json},
@@ -33,7 +33,7 @@ static const token_file main_files[] = {
     {"vocab.txt", me_tokens_of_lines},
 };
 
-/* What adds to them. */
+/** What adds to them. */
 static const token_file added_files[] = {
     {"added_tokens.json", me_tokens_of_vocab_json},
     {"tokenizer_config.json", me_tokens_of_tokenizer_config},

@@ -122,7 +122,7 @@ static me_status derive_chunks(me_config *config, me_diag *diag)
     }
     if (config->pipeline.file[0] == '\0' &&
         me_schedule_find(config->pipeline.name) == NULL) {
-        return ME_OK; /* refused by name later */
+        return ME_OK; // refused by name later
     }
     const me_status status = me_config_schedule_shape(config, diag, &shape);
     if (shape.chunks > 0) {
@@ -159,7 +159,7 @@ static me_status derive(me_config *config, int32_t num_processes, me_diag *diag)
         const me_layer_spec *root = &config->torch_job.tree->root;
         config->model.num_layers =
             (int32_t)(root->n_children > 0 ? root->n_children : 1);
-        /* Stages share no weights. */
+        // Stages share no weights.
         config->model.untie_embeddings_and_output_weights = true;
         config->train.params_dtype = config->torch_job.tree->has_cast
                                          ? config->torch_job.tree->cast

@@ -20,7 +20,7 @@ void me_torch_derive_optimizer(me_config *config)
         o->sgd_momentum = 0;
     }
     if (!me_config_is_set(config, "optimizer.clip_grad")) {
-        o->clip_grad = 0; /* a loop of one's own has none */
+        o->clip_grad = 0; // a loop of one's own has none
     }
 }
 

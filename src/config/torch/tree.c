@@ -8,14 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Far above any tree that can be written by hand, repeats included. */
+/** Far above any tree that can be written by hand, repeats included. */
 static const uint64_t tree_max_bytes = UINT64_C(256) << 20;
 
 enum {
     MODULES_MAX = 1 << 18
 };
 
-/* `class`, or Module where there is none. */
+/** `class`, or Module where there is none. */
 static me_status read_class(const me_layers_reading *r,
                             const config_setting_t *group,
                             me_layer_kind *kind_out)
@@ -47,7 +47,7 @@ static bool is_child(const config_setting_t *setting)
            strcmp(config_setting_name(setting), "parallelize_plan") != 0;
 }
 
-/* All keys of a group but for its children and its forward. */
+/** All keys of a group but for its children and its forward. */
 static me_status set_keys(const me_layers_reading *r, config_setting_t *group,
                           const me_layer_target *t)
 {
@@ -71,7 +71,7 @@ static me_status set_keys(const me_layers_reading *r, config_setting_t *group,
 static me_status read_layer(me_layers_reading *r, config_setting_t *group,
                             const me_layer_target *t);
 
-/* A list that grows one at a time; the arena keeps what it leaves behind. */
+/** A list that grows one at a time; the arena keeps what it leaves behind. */
 static me_layer_spec *append(me_layers_reading *r, me_layer_spec *parent)
 {
     const uint32_t n = parent->n_children;
@@ -91,7 +91,7 @@ static me_layer_spec *append(me_layers_reading *r, me_layer_spec *parent)
     return &parent->children[n];
 }
 
-/* An attribute's name; in a list its place. */
+/** An attribute's name; in a list its place. */
 static const char *name_of(const me_layers_reading *r,
                            const me_layer_spec *parent, const char *written)
 {
@@ -101,7 +101,7 @@ static const char *name_of(const me_layers_reading *r,
                            me_layer_is_list(parent) ? number : written);
 }
 
-/* A child and its copies. */
+/** A child and its copies. */
 static me_status add_child(me_layers_reading *r, config_setting_t *group,
                            me_layer_spec *parent)
 {
@@ -176,7 +176,7 @@ static me_status add_children(me_layers_reading *r, config_setting_t *group,
     return ME_OK;
 }
 
-/* Of a Module; without one its children run one after the other. */
+/** Of a Module; without one its children run one after the other. */
 static me_status read_forward(const me_layers_reading *r,
                               const config_setting_t *group,
                               me_layer_spec *layer)

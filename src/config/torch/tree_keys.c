@@ -339,7 +339,7 @@ static me_status set_plan(const me_layers_reading *r,
 #define WINDOWS    (KIND(ME_LAYER_CONV2D) | KIND(ME_LAYER_MAX_POOL2D))
 #define BIASED     (KIND(ME_LAYER_LINEAR) | KIND(ME_LAYER_CONV2D))
 
-/* Keys that are no children: of which classes, and where they go. `class` and
+/** Keys that are no children: of which classes, and where they go. `class` and
  * `forward` are read before and after the others. */
 static const struct {
     const char *key;

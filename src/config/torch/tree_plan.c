@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* What PyTorch fills in where a plan says nothing (parallel/style.py). */
+/** What PyTorch fills in where a plan says nothing (parallel/style.py). */
 static const struct {
     me_dlayout input;
     me_dlayout desired_input;
@@ -48,7 +48,7 @@ static me_status read_style_kind(const me_layers_reading *r,
     return status;
 }
 
-/* "Replicate", "Shard(1)", "Shard(-1)"; as Python writes it, "Replicate()". */
+/** "Replicate", "Shard(1)", "Shard(-1)"; as Python writes it, "Replicate()". */
 static me_status read_layout(const me_layers_reading *r,
                              const config_setting_t *setting,
                              me_dlayout *layout_out)
@@ -139,7 +139,7 @@ static me_status set_sequence_dim(const me_layers_reading *r,
 #define STYLE(kind) (1U << (unsigned)(kind))
 #define LINEARS     (STYLE(ME_STYLE_COLWISE) | STYLE(ME_STYLE_ROWWISE))
 
-/* Keys of an entry: of which styles, and which of them need it. */
+/** Keys of an entry: of which styles, and which of them need it. */
 static const struct {
     const char *key;
     unsigned styles;

@@ -206,8 +206,8 @@ static me_status set_world(const me_titan_model *m)
     me_config *c = m->job->config;
     const uint64_t ranks = me_size_mul((uint64_t)(m->shard * m->replicate),
                                        m->pipeline * m->tensor);
-    /* Whoever says how many ranks there are may come later: the degrees are
-     * held against that when all has been read. */
+    // Whoever says how many ranks there are may come later: the degrees are
+    // held against that when all has been read.
     if (me_option_is_set(me_option_find("parallel.world_size"), c)) {
         return ME_OK;
     }

@@ -238,7 +238,7 @@ me_tensor *me_row_linear(me_nn *nn, const me_linear *linear, me_tensor *x)
     me_tensor *y =
         linear_function(linear, false, x, linear->weight->tensor, NULL);
     if (linear->is_expert) {
-        /* left to the dispatcher */
+        // left to the dispatcher
     } else if (nn->config->parallel.sequence) {
         y = me_reduce_scatter_to_sequence_region(nn->e, nn->comm, y);
     } else if (nn->config->parallel.tensor > 1) {

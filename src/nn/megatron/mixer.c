@@ -16,7 +16,7 @@ static void fini_attention(me_engine *e, void *self)
 static void fini_mlp(me_engine *e, void *self)
 {
     (void)e;
-    (void)self; /* parameters alone */
+    (void)self; // parameters alone
 }
 
 static me_parameter *has_no_bias(const void *self)

@@ -48,7 +48,7 @@ static me_tensor *postprocess(me_nn *nn, me_moe_layer *moe, me_tensor *rows,
     return me_leave(nn->e, frame, y); // (s, b, h)
 }
 
-/* MoELayer.forward(). Names live as long as Python's do: what was sent stays
+/** MoELayer.forward(). Names live as long as Python's do: what was sent stays
  * until the function returns, though nobody needs it. */
 me_tensor *me_moe_layer_forward(me_nn *nn, me_moe_layer *moe, me_tensor *x)
 {

@@ -40,7 +40,7 @@ static void gating_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     const me_tensor *weight = node->saved[GATING_SAVED_WEIGHT];
     const uint64_t experts = me_dim(weight, 0);
     me_launch_host(e, ME_HOST_ROUTER);
-    me_dispatcher_launch_host(node->data.context); /* its layer's last node */
+    me_dispatcher_launch_host(node->data.context); // its layer's last node
     gx[0] = me_gemm(e, ME_KERNEL_ROUTER_DGRAD, (me_dtype)x->dtype, x->shape,
                     experts);
     gx[1] = me_gemm(e, ME_KERNEL_ROUTER_WGRAD, (me_dtype)weight->dtype,

@@ -61,7 +61,7 @@ static void input_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 {
     (void)e;
     gx[0] = gy[0];
-    /* The group outlives the tape, which only borrows it. */
+    // The group outlives the tape, which only borrows it.
     me_fsdp_group_post_backward(*(me_fsdp_group *const *)node->data.context);
 }
 
@@ -118,7 +118,7 @@ static void lazy_init(me_fsdp *fsdp, const me_fsdp_group *root)
     fsdp->n_states = count;
 }
 
-/* Where a hook of a module's output has come before, in a recomputation of the
+/** Where a hook of a module's output has come before, in a recomputation of the
  * module, parameters are there already, and stay. */
 static me_tensor *pre_forward(void *self, me_tensor *x)
 {
@@ -138,7 +138,7 @@ static me_tensor *pre_forward(void *self, me_tensor *x)
     x = cast_input(group, x);
     me_fsdp_group_unshard(group);
     me_tensor *gathered = me_fsdp_group_wait(group);
-    if (gathered != NULL) { /* kept until the next one is copied out */
+    if (gathered != NULL) { // kept until the next one is copied out
         me_tensor *before = fsdp->last_gathered;
         fsdp->last_gathered = gathered;
         me_release(e, before);
@@ -181,7 +181,7 @@ static void post_forward(void *self, me_tensor *y)
     if (group->is_in_backward || !me_engine_is_ok(e)) {
         return;
     }
-    /* A forward that a backward runs again keeps what it has gathered. */
+    // A forward that a backward runs again keeps what it has gathered.
     const bool is_in_backward = me_context_now(e)->thread == ME_THREAD_AUTOGRAD;
     if (!is_in_backward && fsdp->spec.config->reshard_after_forward &&
         !group->keeps_unsharded) {
@@ -292,12 +292,12 @@ void me_fsdp_set_backward_prefetch(me_fsdp_group *group, me_fsdp_group *other)
 /** FSDPState._finalize_backward(), of the last pass. */
 static void finalize(me_engine *e, me_fsdp_group *group)
 {
-    group->is_pending = false; /* of a gather that nobody waited for */
+    group->is_pending = false; // of a gather that nobody waited for
     me_clear(e, &group->all_reduced);
     me_clear(e, &group->gathered);
 }
 
-/* Groups whose inputs needed no gradient come only now. */
+/** Groups whose inputs needed no gradient come only now. */
 void me_fsdp_end_backward(me_fsdp *fsdp)
 {
     me_engine *e = fsdp->spec.nn->e;
@@ -344,7 +344,7 @@ void me_fsdp_reshard(me_fsdp *fsdp)
     }
 }
 
-/* PipelineStage._post_backward(). */
+/** PipelineStage._post_backward(). */
 void me_fsdp_reduce(me_fsdp *fsdp)
 {
     me_engine *e = fsdp->spec.nn->e;

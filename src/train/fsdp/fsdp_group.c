@@ -119,7 +119,7 @@ void me_fsdp_group_shard(me_fsdp_group *group)
     for (uint32_t i = 0; i < group->n_params; i++) {
         me_parameter *parameter = group->params[i].parameter;
         if (parameter->tensor == NULL &&
-            !group->fsdp->spec.is_meta) { /* _move_states_to_device() */
+            !group->fsdp->spec.is_meta) { // _move_states_to_device()
             me_parameter_to_device(nn, parameter, parameter->dtype);
         }
     }
@@ -169,7 +169,7 @@ void me_fsdp_group_unshard(me_fsdp_group *group)
         return;
     }
     group->is_pending = true;
-    if (me_fsdp_ranks(group) == 1) { /* shards are copied as they are */
+    if (me_fsdp_ranks(group) == 1) { // shards are copied as they are
         return;
     }
     const me_dtype dtype = me_fsdp_param_dtype(group);

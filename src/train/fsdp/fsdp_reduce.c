@@ -303,7 +303,7 @@ void me_fsdp_group_post_backward(me_fsdp_group *group)
     me_fsdp_tell(group, ME_SHARD_BEFORE_POST_BACKWARD);
     accumulate(group);
     if (waits(group->fsdp)) {
-        if (!group->fsdp->spec.is_stage) { /* set_reshard_after_backward() */
+        if (!group->fsdp->spec.is_stage) { // set_reshard_after_backward()
             me_fsdp_group_reshard(group);
         }
         keep_gradients(group);

@@ -81,7 +81,7 @@ static void repeat_temporary(me_trainer *t, const char *op, uint64_t bytes,
     me_engine_count_events(t->e, TEMPORARY_EVENTS * (count - n_run));
 }
 
-/* torch.distributed.all_gather_object: sizes first, then objects, each made as
+/** torch.distributed.all_gather_object: sizes first, then objects, each made as
  * long as the longest. */
 void me_gather_object(me_trainer *t, uint64_t bytes, uint64_t longest)
 {
@@ -143,7 +143,7 @@ void me_validate_scalar(me_trainer *t, uint64_t bytes)
     me_tensor *isinf = me_scratch(e, "isinf", 1);
     me_drop(e, magnitude);
     me_drop(e, isinf);
-    for (int i = 0; i < 2; i++) { /* is it NaN; is it infinite */
+    for (int i = 0; i < 2; i++) { // is it NaN; is it infinite
         me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, 1, bytes);
         me_launch_host_waits(e);
     }
@@ -192,8 +192,8 @@ static void share_statistic(me_trainer *t)
 
 void me_reduce_losses(me_trainer *t)
 {
-    share_statistic(t); /* was the step good */
-    share_statistic(t); /* the gradient's norm */
+    share_statistic(t); // was the step good
+    share_statistic(t); // the gradient's norm
     me_clear(t->e, &t->grad_norm);
     if (t->config->optimizer.log_num_zeros_in_grad) {
         share_statistic(t);

@@ -37,7 +37,7 @@ static void all_reduce_scalar(me_trainer *t, me_group_kind group,
 /** A number is added up over the ranks that hold other gradients. */
 static void add_up(me_trainer *t, me_group_kind group, me_dtype dtype)
 {
-    if (t->wrapper->has_dtensors) { /* of which each has a shard */
+    if (t->wrapper->has_dtensors) { // of which each has a shard
         all_reduce_scalar(t, ME_GROUP_DATA_CONTEXT, dtype);
     }
     all_reduce_scalar(t, group, dtype);
@@ -83,7 +83,7 @@ static me_tensor *local_norm(me_trainer *t, int begin, int end,
     }
     me_tensor *total = me_scratch(e, "linalg_vector_norm", 4);
     while (all != NULL && n > 0) {
-        me_launch_host_waits(e); /* each norm is read back */
+        me_launch_host_waits(e); // each norm is read back
         me_drop(e, all[--n]);
     }
     me_free(all);
@@ -190,10 +190,10 @@ static void combine_norms(me_trainer *t, me_tensor **norms, int count)
     for (int i = count; i > 0; i--) {
         me_drop(e, squares[i - 1]);
     }
-    me_launch_host_waits(e); /* math.sqrt() reads it */
+    me_launch_host_waits(e); // math.sqrt() reads it
     me_drop(e, sum);
     me_leave(e, frame, NULL);
-    for (int i = count - 2; i >= 0; i--) { /* the last has a name of its own */
+    for (int i = count - 2; i >= 0; i--) { // the last has a name of its own
         me_clear(e, &norms[i]);
     }
     me_clear(e, &norms[count - 1]);
@@ -258,7 +258,7 @@ static void clip_local(me_trainer *t, const me_optimizer *o)
         const uint64_t numel = o->shards[i].numel;
         me_temporary(e, "mul", 4 * numel);
         me_launch_kernel(e, ME_KERNEL_OPTIMIZER, numel, 8 * numel);
-        me_launch_kernel(e, ME_KERNEL_OPTIMIZER, 0, 8 * numel); /* copy_ */
+        me_launch_kernel(e, ME_KERNEL_OPTIMIZER, 0, 8 * numel); // copy_
     }
     me_drop(e, coefficient);
     me_leave(e, frame, NULL);
@@ -276,7 +276,7 @@ static void agree_on_norms(me_trainer *t, const me_optimizer *o)
     me_drop(t->e, flag);
 }
 
-/* clip_grad_by_total_norm_fp32(), when the norm exceeds the limit. */
+/** clip_grad_by_total_norm_fp32(), when the norm exceeds the limit. */
 void me_clip_gradients(me_trainer *t, int count)
 {
     const bool is_fused = t->config->impl.optimizer == ME_OPTIMIZER_FUSED;
@@ -337,13 +337,13 @@ static void count_zeros(me_trainer *t, int begin, int end, me_group_kind group)
     me_module_switch(e, ME_NO_MODULE);
     tell_twin_span(t, false);
     add_up(t, group, ME_DTYPE_INT64);
-    me_launch_host_waits(e); /* total_num_zeros.item() */
+    me_launch_host_waits(e); // total_num_zeros.item()
     me_drop(e, total);
     me_drop(e, zeros);
     me_leave(e, frame, NULL);
 }
 
-/* As the norms are: of all at once where the same ranks add them up. */
+/** As the norms are: of all at once where the same ranks add them up. */
 void me_count_zeros(me_trainer *t, int count)
 {
     if (t->config->optimizer.distributed) {

@@ -186,7 +186,7 @@ static void communicate_bucket(me_trainer *t, const me_ddp_buffer *buffer,
     const me_collective kind = c->optimizer.distributed
                                    ? ME_COLLECTIVE_REDUCE_SCATTER
                                    : ME_COLLECTIVE_ALL_REDUCE;
-    /* gradient_scaling_factor: experts' too has all data-parallel ranks. */
+    // gradient_scaling_factor: experts' too has all data-parallel ranks.
     if (t->comm->size[ME_GROUP_DATA_CONTEXT] > 1) {
         me_launch_kernel(
             t->e, ME_KERNEL_ELEMENTWISE, numel,

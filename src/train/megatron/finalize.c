@@ -115,7 +115,7 @@ void me_finalize_model_grads(me_trainer *t)
     for (int32_t c = 0; c < t->spec->n_chunks; c++) {
         me_finish_grad_sync(t, c);
     }
-    me_launch_stream_waits(e); /* finish_grad_sync() */
+    me_launch_stream_waits(e); // finish_grad_sync()
     if (t->config->parallel.tensor > 1) {
         reduce_partial_gradients(t);
     }

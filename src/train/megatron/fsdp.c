@@ -17,7 +17,7 @@ static const me_module_hooks *wrap_module(wrapping *w, me_module_id module)
     if (group == NULL) {
         return NULL;
     }
-    /* Asked to prefetch nothing, the first one does as by default. */
+    // Asked to prefetch nothing, the first one does as by default.
     if (w->sets_prefetch && w->t->fsdp->n_groups > 1) {
         me_fsdp_set_backward_prefetch(group, w->before);
     }
@@ -39,7 +39,7 @@ static void wrap_layer(wrapping *w, me_transformer_layer *layer)
     }
 }
 
-/* TorchFullyShardedDataParallel.__init__: embedding, rotary embedding and
+/** TorchFullyShardedDataParallel.__init__: embedding, rotary embedding and
  * transformer layers in the order of modules, and then the model with the rest:
  * the norms and projections around the layers, and the output layer, which the
  * local implementation leaves to it. Each moves what it wraps. */
@@ -168,7 +168,7 @@ static void fini(me_trainer *t)
     me_fsdp_fini(t->fsdp);
 }
 
-/* It follows which actions have come, so that all of them are run. */
+/** It follows which actions have come, so that all of them are run. */
 const me_model_wrapper me_torch_fully_sharded_data_parallel = {
     .wrap = wrap,
     .end_backward = end_backward,

@@ -74,7 +74,7 @@ static uint32_t list_whole(const me_trainer *t, const me_optimizer *o,
     return n;
 }
 
-/* It is garbage once that of the shards is there, with its hooks in a cycle, for
+/** It is garbage once that of the shards is there, with its hooks in a cycle, for
  * Python's collector to find. */
 void me_hybrid_build_whole(me_trainer *t, me_optimizer *o)
 {
@@ -156,7 +156,7 @@ static void hold_states(me_trainer *t, const me_optimizer *o)
     }
 }
 
-/* The device's part first; then the host's, whose parameters go back by way of
+/** The device's part first; then the host's, whose parameters go back by way of
  * a float32 copy. */
 void me_hybrid_step(me_trainer *t, me_optimizer *o)
 {
@@ -169,7 +169,7 @@ void me_hybrid_step(me_trainer *t, me_optimizer *o)
     me_optimizer_step_groups(t, o);
     hold_states(t, o);
     if (o->n_offloaded > 0) {
-        me_launch_host_waits(e); /* for the gradients */
+        me_launch_host_waits(e); // for the gradients
     }
     me_stream_set(e, copies);
     for (uint32_t i = 0; i < o->n_offloaded; i++) {

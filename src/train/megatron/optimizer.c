@@ -109,7 +109,7 @@ static int count_used(const me_trainer *t)
     return me_has_experts_optimizer(t) ? t->n_optimizers : t->n_optimizers - 1;
 }
 
-/* Groups of experts are gathered before it is known whether there are any. */
+/** Groups of experts are gathered before it is known whether there are any. */
 void me_optimizer_create(me_trainer *t)
 {
     me_optimizer_collect(t);
@@ -184,7 +184,7 @@ static void copy_gradients(me_trainer *t, me_optimizer *o)
         s->gradient = me_retain(
             me_empty(e, "float", ME_DTYPE_FLOAT32, ME_SHAPE(s->numel)));
         me_launch_kernel(e, ME_KERNEL_CAST, 0, 6 * s->numel);
-        if (t->wrapper->has_dtensors) { /* model_param.grad = None */
+        if (t->wrapper->has_dtensors) { // model_param.grad = None
             me_clear(e, &s->parameter->tensor->grad);
         }
         me_leave(e, frame, NULL);
@@ -211,7 +211,7 @@ static void unscale(me_trainer *t, const me_optimizer *o)
         const uint64_t numel = o->shards[i].numel;
         me_launch_kernel(e, ME_KERNEL_OPTIMIZER, numel, 8 * numel);
     }
-    me_launch_host_waits(e); /* found_inf.item() */
+    me_launch_host_waits(e); // found_inf.item()
     me_drop(e, inverse);
     me_leave(e, frame, NULL);
 }
@@ -236,7 +236,7 @@ static void overflow(me_trainer *t, me_optimizer *o)
     me_leave(e, frame, NULL);
 }
 
-/* Group by group, from the first shard that is the device's on. */
+/** Group by group, from the first shard that is the device's on. */
 void me_optimizer_step_groups(me_trainer *t, me_optimizer *o)
 {
     const me_optimizer_config *c = &t->config->optimizer;

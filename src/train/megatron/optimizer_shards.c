@@ -54,7 +54,7 @@ static void append_rows(me_trainer *t, me_optimizer *o,
     }
 }
 
-/* Group by group. */
+/** Group by group. */
 static void collect_shards(me_trainer *t, me_optimizer *o)
 {
     o->shards =
@@ -90,7 +90,7 @@ static void chain(me_trainer *t, me_sharing sharing, int32_t chunk_begin,
     collect_shards(t, o);
 }
 
-/* get_megatron_optimizer(): the first chunk has its own where its parameters
+/** get_megatron_optimizer(): the first chunk has its own where its parameters
  * are to be gathered while the others are stepped. */
 void me_optimizer_collect(me_trainer *t)
 {

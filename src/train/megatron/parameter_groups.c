@@ -23,7 +23,7 @@ typedef struct group_keys {
     bool has[2][ME_OPTIMIZER_GROUPS]; /**< second: of experts */
 } group_keys;
 
-/* get_standard_config_overrides(): vectors have no weight decay. */
+/** get_standard_config_overrides(): vectors have no weight decay. */
 me_parameter_group me_parameter_group_of(const me_trainer *t,
                                          const me_parameter *p)
 {
@@ -35,7 +35,7 @@ me_parameter_group me_parameter_group_of(const me_trainer *t,
                                                         : ME_GROUP_DECAYED;
 }
 
-/* All tell each other the keys of their parameter groups, and all make the groups
+/** All tell each other the keys of their parameter groups, and all make the groups
  * of all keys. */
 bool me_has_experts_optimizer(const me_trainer *t)
 {

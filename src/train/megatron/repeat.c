@@ -136,7 +136,7 @@ void me_repeats_init(me_trainer *t)
     }
     const size_t chunks = (size_t)t->spec->n_chunks;
     r->n_microbatches = t->spec->pipeline.microbatches;
-    /* What defer_embedding_wgrad_compute keeps of a micro-batch outlives it. */
+    // What defer_embedding_wgrad_compute keeps of a micro-batch outlives it.
     r->is_off = t->spec->runs_all_rounds || !t->wrapper->can_repeat ||
                 t->config->train.defer_embedding_wgrad_compute ||
                 !me_script_can_tell(t->e) ||
@@ -482,7 +482,7 @@ void me_repeats_end(me_trainer *t, me_tensor *const *inputs,
     (void)me_script_keep(t->e, &script, &microbatch_of(r)->kept);
     a->is_proven =
         a->script.events != NULL && me_script_is_same(&a->script, &script);
-    /* A last stage's backward begins with the loss's scale, outputs there. */
+    // A last stage's backward begins with the loss's scale, outputs there.
     script.follows_outer = t->chunks[r->chunk].spec.post_process;
     a->id = a->is_proven ? a->id : r->n_ids++;
     me_script_fini(&a->script);

@@ -212,7 +212,7 @@ static void forget(locals *l, me_tensor *total_num_tokens)
     bind_tensor(l->t, &l->num_tokens, NULL);
     bind_tensor(l->t, &l->output_grad, NULL);
     bind_tensor(l->t, &l->input_grad, NULL);
-    for (int32_t i = l->head; i < l->tail; i++) { /* after a failure */
+    for (int32_t i = l->head; i < l->tail; i++) { // after a failure
         let_go(l->t, l->inputs[i]);
         let_go(l->t, l->outputs[i]);
     }

@@ -107,7 +107,7 @@ static void forward(locals *l, int32_t k)
         me_forward_step(l->t, step.chunk, step.microbatch,
                         inputs->items[l->outputs[step.chunk].tail], &tokens);
     push(&l->outputs[step.chunk], me_retain(y));
-    me_release(l->t->e, tokens); /* a local of forward_step_helper() */
+    me_release(l->t->e, tokens); // a local of forward_step_helper()
     bind(l, &l->output, y);
 }
 
@@ -194,7 +194,7 @@ static me_tensor *backward(locals *l, int32_t k)
     me_tensor *y = pop(&l->outputs[step.chunk]);
     me_tensor *gradient = pop(&l->output_grads[step.chunk]);
     l->t->is_last_microbatch = step.microbatch == l->p->microbatches - 1;
-    me_tensor *output = me_retain(y); /* backward_step's own list */
+    me_tensor *output = me_retain(y); // backward_step's own list
     me_backward_step(l->t, step.chunk, step.microbatch, &output, gradient);
     me_release(e, output);
     me_tensor *input_grad = me_retain(x == NULL ? NULL : x->grad);
@@ -424,7 +424,7 @@ static void forget(locals *l, me_tensor *total_num_tokens)
     bind(l, &l->send_handle, NULL);
     me_release(l->t->e, total_num_tokens);
     queue_fini(l, &l->handles);
-    for (int32_t c = 0; c < l->p->chunks; c++) { /* after a failure */
+    for (int32_t c = 0; c < l->p->chunks; c++) { // after a failure
         queue_fini(l, &l->inputs[c]);
         queue_fini(l, &l->outputs[c]);
         queue_fini(l, &l->output_grads[c]);

@@ -18,10 +18,10 @@ void me_forward_backward_no_pipelining(me_trainer *t)
         me_tensor *loss = me_forward_step(t, 0, i, NULL, &tokens);
         me_release(e, num_tokens);
         num_tokens = tokens;
-        me_tensor *output = me_retain(loss); /* backward_step's own list */
+        me_tensor *output = me_retain(loss); // backward_step's own list
         me_backward_step(t, 0, i, &output, NULL);
         me_release(e, output);
-        me_release(e, loss); /* del output_tensor */
+        me_release(e, loss); // del output_tensor
     }
     me_finalize_model_grads(t);
     me_release(e, total_num_tokens);

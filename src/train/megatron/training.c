@@ -33,7 +33,7 @@ static const char *const iteration_names[MAX_ITERATIONS][2] = {
     ITERATION_NAMES(30), ITERATION_NAMES(31),
 };
 
-/* Chunks, then what is around them. */
+/** Chunks, then what is around them. */
 void me_build_model(me_trainer *t)
 {
     for (int32_t i = 0; i < t->spec->n_chunks && me_engine_is_ok(t->e); i++) {
@@ -95,7 +95,7 @@ static void train_step(me_trainer *t)
     me_phase_set(e, ME_PHASE_OTHER);
     me_log_iteration(t, !has_stepped);
     me_launch_host(e, ME_HOST_STEP);
-    me_launch_host_waits(e); /* the barriers of training_log()'s timers */
+    me_launch_host_waits(e); // the barriers of training_log()'s timers
 }
 
 void me_trainer_fini(me_trainer *t)
@@ -160,7 +160,7 @@ me_status me_megatron_run(me_engine *e, const me_megatron_spec *spec,
     if (me_engine_is_ok(e) && n > 0) {
         me_save_checkpoint(&t);
     }
-    /* What the program still holds at its end is no event of the job. */
+    // What the program still holds at its end is no event of the job.
     const me_status status = me_engine_status(e, NULL);
     me_engine_mute(e);
     me_trainer_fini(&t);

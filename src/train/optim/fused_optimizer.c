@@ -46,7 +46,7 @@ void me_fused_adam_step(me_engine *e, const me_step_group *group)
     me_fused_launch(e, group, ADAM_BYTES);
 }
 
-/* It has momentum, be it 0. */
+/** It has momentum, be it 0. */
 void me_fused_sgd_step(me_engine *e, const me_step_group *group)
 {
     for (uint32_t i = 0; group->is_first_step && i < group->count; i++) {

@@ -181,7 +181,7 @@ static void adam_foreach(me_engine *e, const me_step_group *group)
     const uint32_t n = group->count;
     tell_grouping(e, group, true);
     if (group->has_plain_tensors && n > 0) {
-        tell_counter(e); /* `device_state_steps[0].is_cpu` */
+        tell_counter(e); // `device_state_steps[0].is_cpu`
     }
     me_tell_host_memory(e, HOST_NUMBER_BYTES);
     me_tell_op_of(e, "lift_fresh.default", UINT64_C(2) * HOST_NUMBER_BYTES);
@@ -201,7 +201,7 @@ static void adam_foreach(me_engine *e, const me_step_group *group)
     tell_all(e, group, "_foreach_lerp_.Scalar", 2);
     tell_all(e, group, "_foreach_mul_.Scalar", 1);
     tell_all(e, group, "_foreach_addcmul_.Scalar", 3);
-    for (uint32_t i = 0; i < 2 * n; i++) { /* bias corrections */
+    for (uint32_t i = 0; i < 2 * n; i++) { // bias corrections
         me_tell_op_of(e, READ_STEP, HOST_NUMBER_BYTES);
     }
     update_moments(e, group, 0, n);
@@ -228,7 +228,7 @@ static void adam_for_loop(me_engine *e, const me_step_group *group)
         me_tell_op_of(e, "add_.Tensor", UINT64_C(3) * HOST_NUMBER_BYTES);
         const me_frame frame = me_enter(e);
         me_module_switch(e, s->parameter->module);
-        me_clear(e, &grad); /* `grad = grads[i]` */
+        me_clear(e, &grad); // `grad = grads[i]`
         if (adds_decay(group)) {
             me_assign(e, &grad,
                       me_empty(e, "add", s->dtype, ME_SHAPE(s->numel)));
@@ -269,7 +269,7 @@ static void adam_fused(me_engine *e, const me_step_group *group)
         group->adds_decay ? "_fused_adam_.default" : "_fused_adamw_.default";
     tell_range(e, group, 0, n, &(step_op){"_foreach_add_.Scalar", 0, 1});
     tell_range(e, group, 0, n, &(step_op){kernel, 4, 1});
-    if (group->is_scaled) { /* steps that were none do not count */
+    if (group->is_scaled) { // steps that were none do not count
         tell_range(e, group, 0, n, &(step_op){"_foreach_sub_.List", 0, 2});
     }
     pass_over(e, group, ME_KERNEL_OPTIMIZER, ADAM_FUSED_BYTES);

@@ -198,7 +198,7 @@ static void widen(me_engine *e, const me_precision_aware *a,
     }
 }
 
-/* Lists of tensors go as a list of lists does: the last first. */
+/** Lists of tensors go as a list of lists does: the last first. */
 void me_precision_aware_end(me_engine *e, me_precision_aware *aware)
 {
     for (int state = ME_ADAM_STATES - 1; state >= 0; state--) {
@@ -229,10 +229,10 @@ static uint64_t element_bytes(const me_precision_aware *a)
                                  : me_dtype_bytes(a->dtypes[state]);
         bytes += 2 * one;
     }
-    return bytes - (keeps_remainder(a) ? 4 : 0); /* which has 2 of the 4 */
+    return bytes - (keeps_remainder(a) ? 4 : 0); // which has 2 of the 4
 }
 
-/* The copies of the group before go when the kernel is handed new lists. */
+/** The copies of the group before go when the kernel is handed new lists. */
 void me_precision_aware_step(me_engine *e, const me_step_group *group)
 {
     me_precision_aware *a = group->aware;

@@ -315,7 +315,7 @@ me_tensor *me_ddp_post_forward(me_ddp_module *ddp, bool syncs, me_tensor *y)
 {
     me_engine *e = ddp->loop->e;
     ddp->sends_buffers = syncs;
-    if (!me_engine_is_ok(e)) { /* and so there may be no reducer */
+    if (!me_engine_is_ok(e)) { // and so there may be no reducer
         return y;
     }
     if (syncs) {
@@ -330,7 +330,7 @@ me_tensor *me_ddp_post_forward(me_ddp_module *ddp, bool syncs, me_tensor *y)
     return has_graph ? copy : y;
 }
 
-/* After a failure there may be no reducer. */
+/** After a failure there may be no reducer. */
 void me_ddp_prepare_for_backward(me_ddp_module *ddp)
 {
     if (ddp->reducer != NULL) {

@@ -184,7 +184,7 @@ void me_grad_scaler_unscale(me_loop *l)
 static void step_inside(me_loop *l)
 {
     call c = begin(l);
-    if (!l->scaler.is_unscaled) { /* _check_inf_per_device() */
+    if (!l->scaler.is_unscaled) { // _check_inf_per_device()
         (void)number(l, "dummy_inv_scale", ME_DTYPE_FLOAT32, FULL);
         (void)number(l, "found_inf", ME_DTYPE_FLOAT32, FULL);
         check_gradients(l);
@@ -215,7 +215,7 @@ void me_grad_scaler_step(me_loop *l)
         me_grad_scaler_unscale(l);
     }
     if (!is_on_host(l)) {
-        me_launch_host_waits(l->e); /* found_inf.item() */
+        me_launch_host_waits(l->e); // found_inf.item()
         me_tell_op(l->e, "_local_scalar_dense.default",
                    ME_TENSORS(l->scaler.found_inf), ME_NO_TENSORS);
     }

@@ -32,7 +32,7 @@ me_dlayout me_loop_gradient_layout(const me_loop *l, const me_parameter *p)
 {
     switch (l->config->torch.data_parallel) {
     case ME_DATA_PARALLEL_NONE: return me_dparameter_of(p)->gradient;
-    case ME_DATA_PARALLEL_DDP: return ME_DLAYOUT_NONE; /* local tensors */
+    case ME_DATA_PARALLEL_DDP: return ME_DLAYOUT_NONE; // local tensors
     case ME_DATA_PARALLEL_FULLY_SHARD: break;
     }
     return me_dparameter_of(p)->tensor.layout;
@@ -149,7 +149,7 @@ void me_loop_step(me_loop *l)
 void me_loop_zero_grad(me_loop *l)
 {
     if (!l->config->torch.zero_grad_set_to_none) {
-        return; /* _foreach_zero_(), in place */
+        return; // _foreach_zero_(), in place
     }
     me_tell_op_of(l->e, RECORD_ENTER, 0);
     for (uint32_t i = 0; i < l->parameters.count; i++) {

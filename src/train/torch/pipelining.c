@@ -82,7 +82,7 @@ static me_status find_boundaries(const me_loop *l, me_engine *e,
     nn.e = e;
     nn.parameters = &parameters;
     me_communicators comm = *l->comm;
-    comm.self = NULL; /* here it is only a matter of shapes */
+    comm.self = NULL; // here it is only a matter of shapes
     nn.comm = &comm;
     me_ops_install(e);
     me_layer_tree tree = *l->config->torch_job.tree;
@@ -297,7 +297,7 @@ void me_schedule_add_loss(me_schedule_run *run, me_stage *stage, int32_t m)
     me_tensor *loss = me_forward_run(
         &run->loop->nn, run->loop->config->torch_job.loss, 2, operands);
     me_autocast_exit(e, outer);
-    if (run->loop->config->torch.grad_scaler) { /* by the loss function */
+    if (run->loop->config->torch.grad_scaler) { // by the loss function
         loss = me_grad_scaler_scale(run->loop, loss);
     }
     me_assign(e, &run->losses[m], loss);

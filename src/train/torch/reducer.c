@@ -70,7 +70,7 @@ static void assign_buckets(me_reducer *r, uint64_t first_limit, uint64_t limit)
  *  buckets are in reverse, and parameters in each are not. */
 static void reverse_buckets(me_reducer *r)
 {
-    uint32_t *order = r->ready; /* not in use yet */
+    uint32_t *order = r->ready; // not in use yet
     uint32_t n = 0;
     for (uint32_t b = r->n_buckets; b > 0; b--) {
         const me_ddp_bucket *bucket = &r->buckets[b - 1];
@@ -216,7 +216,7 @@ void me_reducer_rebuild(me_reducer *r)
         return;
     }
     const uint64_t given = r->options->bucket_bytes;
-    /* Until now they are in one bucket. */
+    // Until now they are in one bucket.
     me_tensor *old = r->buckets[0].gradients;
     memcpy(r->order, r->ready, r->n * sizeof *r->order);
     assign_buckets(r, given != 0 ? given : FIRST_BUCKET_BYTES,
@@ -385,7 +385,7 @@ void me_reducer_end_backward(me_reducer *r)
     if (is_first_of_static(r)) {
         reduce_all(r);
     } else if (r->next_bucket < r->n_buckets) {
-        return; /* a gradient never came: the next forward says so */
+        return; // a gradient never came: the next forward says so
     } else if (r->options->static_graph) {
         for (uint32_t i = 0; i < r->n; i++) {
             if (r->is_unused[i]) {

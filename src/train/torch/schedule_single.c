@@ -140,7 +140,7 @@ void me_schedule_1f1b(me_schedule_run *run)
     }
     int32_t f = warmup;
     int32_t b = 0;
-    for (;; f++) { /* one backward, one forward */
+    for (;; f++) { // one backward, one forward
         exchange(stage, fwd_sends, NULL, -1, b);
         backward(run, b);
         list_gradient(stage, b++, &bwd_sends);

@@ -218,7 +218,7 @@ void me_stage_backward(me_stage *stage, int32_t m, me_tensor *loss,
     me_launch_host(e, ME_HOST_ACTION);
     me_launch_host(e, ME_HOST_BACKWARD);
     me_phase_set(e, phase);
-    me_tensor *output = mb->output; /* fwd_cache.pop() */
+    me_tensor *output = mb->output; // fwd_cache.pop()
     me_tensor *input = mb->input;
     mb->output = NULL;
     mb->input = NULL;
@@ -250,7 +250,7 @@ void me_stage_backward_weight(me_stage *stage, int32_t m)
         return;
     }
     prepare_ddp(stage);
-    if (is_first(stage)) { /* whose first half was put off */
+    if (is_first(stage)) { // whose first half was put off
         me_backward(e, mb->state_output, mb->state_gradient);
         if (stage->ddp != NULL) {
             me_ddp_end_backward(stage->ddp);

@@ -129,7 +129,7 @@ void me_loop_to_empty(me_loop *l)
 {
     if (l->config->torch_job.tree->is_meta && me_engine_is_ok(l->e)) {
         if (l->config->torch_job.tree->n_styles >
-            0) { /* `empty_like()` of a DTensor */
+            0) { // `empty_like()` of a DTensor
             me_fake_device(l->e);
         }
         me_parameters_to(&l->nn, NULL);
@@ -471,7 +471,7 @@ me_status me_torch_run(me_engine *e, const me_torch_spec *spec,
     } else {
         run_pipeline(&l, &run);
     }
-    /* What the program still holds at its end is no event of the job. */
+    // What the program still holds at its end is no event of the job.
     const me_status status = me_engine_status(e, NULL);
     me_engine_mute(e);
     me_schedule_fini(&run);
