@@ -73,6 +73,8 @@ me_tensor *me_te_context_heads(me_nn *nn, me_tensor *const qkv[3],
     if (node != NULL) {
         node->data.context = nn;
     }
+    me_drop(e, made.rng);
+    me_drop(e, made.statistics);
     return me_leave(e, frame, me_output(e, node, y));
 }
 

@@ -219,6 +219,12 @@ static void drop_steps(const ring *r, const steps *s)
     for (int32_t i = 0; i + 1 < r->size; i++) {
         me_drop(e, s->buffers[i]);
     }
+    // what a backward needs goes here where there will be none
+    for (int32_t i = r->size; i > 0; i--) {
+        me_drop(e, s->made[i - 1].rng);
+    }
+    me_drop(e, s->statistics);
+    me_drop(e, s->buffers[r->size - 1]);
 }
 
 /** The backward's gradient of keys and values is as wide as these. */
