@@ -17,6 +17,11 @@
 /* A petabyte: no value of a card is larger. */
 #define ABSURD (INT64_C(1) << 50)
 
+enum {
+    LEAST_CARD_BYTES = 1 << 28, /**< less than any CUDA context */
+    MOST_COUNT = 1 << 16        /**< of multiprocessors, channels, threads */
+};
+
 /** A value of the file, its unit in bytes, and where it goes. */
 typedef struct field {
     const char *path;
@@ -34,6 +39,21 @@ typedef struct field {
     {                                                                          \
         "nccl." name, unit, offsetof(me_device_card, nccl.member), true        \
     }
+
+/** Bounds of a value in its unit, where a larger or smaller one is no card's. A
+ *  card holds a CUDA context at least; what is counted one by one has no end
+ *  within reach otherwise. */
+static long long least_of(const char *path)
+{
+    return strcmp(path, "total_bytes") == 0 ? LEAST_CARD_BYTES : 0;
+}
+
+static long long most_of(const field *f)
+{
+    return f->unit == 1 && strcmp(f->path, "total_bytes") != 0
+               ? MOST_COUNT
+               : ABSURD / f->unit;
+}
 
 static const field fields[] = {
     CARD("total_bytes", 1, total_bytes),
@@ -96,9 +116,10 @@ static me_status read_number(const config_t *file, const char *path, size_t i,
         return me_fail_at(diag, ME_ERR_CONFIG, path, 0,
                           "%s is missing or is no whole number", f->path);
     }
-    if (value < 0 || value > ABSURD / f->unit) {
+    if (value < least_of(f->path) || value > most_of(f)) {
         return me_fail_at(diag, ME_ERR_CONFIG, path, me_conf_line(setting),
-                          "%s = %lld is out of range", f->path, value);
+                          "%s = %lld is out of range: must be %lld to %lld",
+                          f->path, value, least_of(f->path), most_of(f));
     }
     *(uint64_t *)(void *)((char *)card + f->offset) =
         (uint64_t)(value * f->unit);

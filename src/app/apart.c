@@ -103,6 +103,36 @@ static me_status check_outputs(const output *outputs, size_t n, me_diag *diag)
     return ME_OK;
 }
 
+/** A script is read by its shell, other files by what it starts: no output takes
+ *  the place of one that the command line names. */
+static me_status check_word(const char *word, const output *outputs, size_t n,
+                            me_diag *diag)
+{
+    struct stat about;
+    if (word == NULL || stat(word, &about) != 0 || !S_ISREG(about.st_mode)) {
+        return ME_OK;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (outputs[i].path != NULL && is_same_file(word, outputs[i].path)) {
+            return me_fail(diag, ME_ERR_CONFIG,
+                           "%s %s is a file that the job is read from: give "
+                           "another",
+                           outputs[i].flag, outputs[i].path);
+        }
+    }
+    return ME_OK;
+}
+
+static me_status check_words(const me_cli *cli, const output *outputs, size_t n,
+                             me_diag *diag)
+{
+    me_status status = check_word(cli->script, outputs, n, diag);
+    for (int i = 0; status == ME_OK && i < cli->launch_argc; i++) {
+        status = check_word(cli->launch_argv[i], outputs, n, diag);
+    }
+    return status;
+}
+
 me_status me_outputs_keep_apart(const me_cli *cli, me_diag *diag)
 {
     const bool has_output =
@@ -112,7 +142,10 @@ me_status me_outputs_keep_apart(const me_cli *cli, me_diag *diag)
         {"--events", cli->events},
         {"--log-file", cli->log_file},
     };
-    const me_status status =
-        check_outputs(outputs, sizeof outputs / sizeof outputs[0], diag);
+    const size_t n = sizeof outputs / sizeof outputs[0];
+    me_status status = check_outputs(outputs, n, diag);
+    if (status == ME_OK) {
+        status = check_words(cli, outputs, n, diag);
+    }
     return status == ME_OK ? check_stdout(cli, &outputs[1], diag) : status;
 }

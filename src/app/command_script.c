@@ -17,6 +17,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -86,6 +87,14 @@ static me_status order_file(const me_cli *cli, me_arena *arena, line *to,
                        "%s: no such file: a script that launches a job goes "
                        "here, a launch command after --",
                        cli->script);
+    }
+    struct stat about;
+    if (stat(cli->script, &about) == 0 && !S_ISREG(about.st_mode)) {
+        return me_fail(
+            diag, ME_ERR_CONFIG,
+            "%s: is not a regular file: a script that launches a job "
+            "goes here",
+            cli->script);
     }
     if (shell == NULL) {
         return me_fail(diag, ME_ERR_CONFIG,

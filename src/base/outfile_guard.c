@@ -33,7 +33,8 @@ typedef struct guarded {
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): above
 static guarded guards[GUARDS_MAX];
 
-static const int ending[] = {SIGTERM, SIGINT, SIGHUP};
+static const int ending[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT,
+                             SIGXCPU, SIGALRM, SIGUSR1, SIGUSR2};
 
 enum {
     N_ENDING = sizeof ending / sizeof ending[0]
@@ -104,6 +105,8 @@ static void on_end(int signal)
 
 void me_outfile_guard_signals(void)
 {
+    // a file that may not grow is an error of its writes
+    (void)signal(SIGXFSZ, SIG_IGN);
     for (int i = 0; i < N_ENDING; i++) {
         struct sigaction now;
         if (sigaction(ending[i], NULL, &now) == 0 &&

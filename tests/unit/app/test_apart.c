@@ -69,6 +69,21 @@ static void test_apart__outputs(void **state)
            "are one file");
 }
 
+/* Its shell reads a script, not memest. */
+static void test_apart__words_of_the_job(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"bash", "./job.cfg", "--seed", "7"};
+    static const char says[] = "is a file that the job is read from";
+    expect(&(me_cli){.script = "job.cfg", .output = "hard"}, says);
+    expect(&(me_cli){.script = "job.cfg", .log_file = "a"}, NULL);
+    expect(
+        &(me_cli){.launch_argv = words, .launch_argc = 4, .events = "job.cfg"},
+        says);
+    expect(&(me_cli){.launch_argv = words, .launch_argc = 4, .output = "7"},
+           NULL);
+}
+
 static void expect_read(const char *path, bool may_be_read)
 {
     static const char says[] = "--output would write over";
@@ -102,6 +117,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_apart__outputs),
+        cmocka_unit_test(test_apart__words_of_the_job),
         cmocka_unit_test(test_apart__inputs),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
