@@ -156,13 +156,15 @@ static me_config *job(const char *const *more, int n_more, me_status wanted)
     return config;
 }
 
+static const char five[] = FILES "/five.model";
+
 /* As in Megatron-LM the file counts, not --vocab-size; --set counts more. */
 static void test_tokenizer__its_file_decides(void **state)
 {
     (void)state;
-    static const char *const words[] = {
-        "--tokenizer-type",  "Llama2Tokenizer", "--tokenizer-model",
-        FILES "/five.model", "--vocab-size",    "99"};
+    static const char *const words[] = {"--tokenizer-type",  "Llama2Tokenizer",
+                                        "--tokenizer-model", five,
+                                        "--vocab-size",      "99"};
     me_config *config = job(words, 6, ME_OK);
     assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
     assert_int_equal(config->model.vocab_size, 5);
