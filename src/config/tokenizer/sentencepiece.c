@@ -6,7 +6,6 @@
 #include "config/tokenizer/token_files.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum {
     WIRE_VARINT = 0,
@@ -63,11 +62,7 @@ static void see_piece(me_token_set *set, const unsigned char *piece,
         (piece[1] & VARINT_MORE) != 0 || length - head < piece[1]) {
         return;
     }
-    for (size_t i = 0; i < set->n_specials; i++) {
-        set->has_special[i] |=
-            strlen(set->specials[i]) == piece[1] &&
-            memcmp(set->specials[i], piece + head, piece[1]) == 0;
-    }
+    me_token_set_see(set, (const char *)piece + head, piece[1]);
 }
 
 static me_status read_piece(model *m, me_token_set *set, uint64_t length)

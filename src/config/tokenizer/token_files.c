@@ -59,8 +59,7 @@ static me_status add_token(me_token_set *set, const char *path, uint64_t id,
     return ME_OK;
 }
 
-/** A token's text, of @p length bytes: is it one that the command adds? */
-static void see_text(me_token_set *set, const char *text, size_t length)
+void me_token_set_see(me_token_set *set, const char *text, size_t length)
 {
     for (size_t i = 0; i < set->n_specials; i++) {
         set->has_special[i] |= strlen(set->specials[i]) == length &&
@@ -81,7 +80,7 @@ static me_status read_numbers(reading *r, me_diag *diag)
     me_status status = me_json_next(r->json, diag, &token);
     while (status == ME_OK && token.kind == ME_JSON_KEY) {
         uint64_t id = 0;
-        see_text(r->set, token.text, strlen(token.text));
+        me_token_set_see(r->set, token.text, strlen(token.text));
         status = me_json_next(r->json, diag, &token);
         if (status == ME_OK && !me_json_whole_number(&token, &id)) {
             return fail_json(r, diag, "a token has no whole number");
@@ -108,7 +107,7 @@ static me_status read_scored(void *self, me_diag *diag,
     }
     status = me_json_next(r->json, diag, &text);
     if (status == ME_OK && text.kind == ME_JSON_STRING) {
-        see_text(r->set, text.text, strlen(text.text));
+        me_token_set_see(r->set, text.text, strlen(text.text));
     }
     while (status == ME_OK && text.kind != ME_JSON_ARRAY_END) {
         status = me_json_skip(r->json, diag, &text);
@@ -148,7 +147,7 @@ static me_status read_content(void *self, me_diag *diag,
 {
     reading *r = self;
     if (token->kind == ME_JSON_STRING) {
-        see_text(r->set, token->text, strlen(token->text));
+        me_token_set_see(r->set, token->text, strlen(token->text));
         return ME_OK;
     }
     return me_json_skip(r->json, diag, token);

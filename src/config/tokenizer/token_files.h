@@ -36,6 +36,10 @@ void me_token_set_fini(me_token_set *set);
 /** The tokens of the files and of the command together. Local. */
 uint64_t me_token_set_count(const me_token_set *set);
 
+/** A token has this text, of @p length bytes: is it one that the command adds?
+ *  Local. */
+void me_token_set_see(me_token_set *set, const char *text, size_t length);
+
 /** Adds the tokens of one file to a set.
  *
  *  @return ME_OK; ME_ERR_SYNTAX naming file and place; ME_ERR_IO; ME_ERR_NOMEM */
