@@ -6,7 +6,6 @@
 #include "collectives/agreement.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #ifndef ME_VERSION
 #    define ME_VERSION "unknown"
@@ -16,18 +15,6 @@
 static const char not_stated[] =
     " --model --set --world-size --memory-limit --alloc-conf --device "
     "--machine --output --threads --log-level --log-file ";
-
-static bool is_stated(const me_cli_flag *f)
-{
-    const size_t length = strlen(f->name);
-    for (const char *at = strstr(not_stated, f->name); at != NULL;
-         at = strstr(at + 1, f->name)) {
-        if (at[-1] == ' ' && at[length] == ' ') {
-            return false;
-        }
-    }
-    return true;
-}
 
 static void state_list(const char *name, const char *const *values,
                        int32_t count, me_str *statement)
@@ -78,7 +65,7 @@ me_status me_cli_agree(me_transport *transport, const me_cli *cli,
     me_statement_add(&statement, "the command", "%s", cli->command);
     const me_cli_flag *f = NULL;
     for (int i = 0; (f = me_cli_flag_at(i)) != NULL; i++) {
-        if (is_stated(f)) {
+        if (!me_cli_list_has(not_stated, f->name)) {
             state_flag(cli, f, &statement);
         }
     }
