@@ -15,7 +15,7 @@
 #include <stdbool.h>
 
 enum {
-    ME_OPTION_MAX = 192,
+    ME_OPTION_MAX = 320,
     ME_CONFIG_SAID_LISTS = 3 /**< see config/said.h */
 };
 
