@@ -20,7 +20,8 @@ enum {
 /** What was asked for; text is borrowed from argv. */
 typedef struct me_cli {
     const char *command; /**< "estimate" if none was given */
-    const char *operand; /**< what `replay` and `schedule` read, or NULL */
+    const char *operand; /**< what `replay`, `schedule` and
+                              `list` read, or NULL */
     const char *script;  /**< whose launches are the job, or NULL */
     const char *model;   /**< --model, or NULL */
     const char *sets[ME_CLI_MAX_SETS];

@@ -7,6 +7,7 @@
 #include "app/command_agree.h"
 #include "app/compare_command.h"
 #include "app/estimate_command.h"
+#include "app/list_command.h"
 #include "app/output.h"
 #include "app/schedule_command.h"
 #include "app/track_command.h"
@@ -119,6 +120,7 @@ static bool is_serial(const me_cli *cli)
 {
     return cli->help || cli->version || strcmp(cli->command, "options") == 0 ||
            strcmp(cli->command, "schedule") == 0 ||
+           strcmp(cli->command, "list") == 0 ||
            strcmp(cli->command, "replay") == 0;
 }
 
@@ -146,6 +148,8 @@ static int run_serial(const me_transport *transport, const me_cli *cli,
         status = list_options(cli, diag, &text);
     } else if (strcmp(cli->command, "schedule") == 0) {
         status = me_schedule_command(cli, diag, &text);
+    } else if (strcmp(cli->command, "list") == 0) {
+        status = me_list_command(cli, diag, &text);
     } else {
         status = replay(cli, diag, &text, &is_oom);
     }

@@ -134,15 +134,19 @@ static me_status fail_unknown(const me_data_kind *kind,
     for (size_t i = 0; i < all.count; i++) {
         me_str_printf(&known, "%s%s", i == 0 ? "" : ", ", all.name[i]);
     }
+    const size_t most = 200; // of a line's bytes
+    if (all.count == 0 || known.length > most) {
+        me_str_fini(&known);
+        me_str_printf(&known, "`memest list %ss` names those that", kind->what);
+    }
     const me_status status =
         near.length > 0
             ? me_fail(diag, ME_ERR_CONFIG,
                       "no %s '%.64s' in %s: did you mean %.300s?", kind->what,
                       wanted, kind->folder, me_str_text(&near))
             : me_fail(diag, ME_ERR_CONFIG,
-                      "no %s '%.64s' in %s, and no such file: %.300s are there",
-                      kind->what, wanted, kind->folder,
-                      all.count == 0 ? "none" : me_str_text(&known));
+                      "no %s '%.64s' in %s, and no such file: %s are there",
+                      kind->what, wanted, kind->folder, me_str_text(&known));
     me_str_fini(&near);
     me_str_fini(&known);
     return status;

@@ -100,6 +100,8 @@ static void test_cli__errors_name_the_flag(void **state)
         {{"replay", "a.tsv", "--", "x"}, "launch command"},
         {{"options", "--strict"}, "--strict"},
         {{"options", "a.tsv"}, "a.tsv"},
+        {{"list"}, "models|cards|machines"},
+        {{"list", "cards", "--device", "x"}, "--device"},
         {{"schedule", "1f1b", "--model", "x"}, "--model"},
         {{"schedule", "--pp", "4"}, "FILE.csv"},
         {{"check", "--pp", "4"}, "--pp"},
@@ -139,6 +141,7 @@ static void test_cli__a_command_reads_its_file_anywhere(void **state)
         {{"replay", "--format", "csv", "-", "-o", "x"}, "-"},
         {{"replay", "--help"}, NULL},
         {{"options", "-o", "x"}, NULL},
+        {{"list", "models", "--format", "json"}, "models"},
     };
 
     (void)state;
