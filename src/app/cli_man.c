@@ -187,7 +187,9 @@ void me_cli_man(me_str *page)
         NULL};
     static const char *const environment[] = {
         "MEMEST_LOG is the level of messages where --log-level gives none. "
-        "MEMEST_SCRIPT_SECONDS is what a script may take, 10 if not given.",
+        "MEMEST_SCRIPT_SECONDS is what a script may take, 10 if not given. "
+        "MEMEST_SITE is the file that says which cards the partitions of "
+        "Slurm have, configs/site.cfg if not given.",
         NULL};
     static const char *const also[] = {
         "README.md and docs/ of memest; torchrun(1), mpirun(1).", NULL};

@@ -15,6 +15,7 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -359,15 +360,50 @@ static me_status act(const me_cli *cli, me_launch_words *to, me_diag *diag)
     return status;
 }
 
+/** In a step of Slurm's, as under `srun -n 1 memest`, the variables of the job
+ *  that the step is of: srun(1), "output environment variables", of which some
+ *  are the step's. */
+static me_status restore_job(me_diag *diag)
+{
+    const char *nodes = getenv("SLURM_JOB_NUM_NODES");
+    const char *each = getenv("SLURM_NTASKS_PER_NODE");
+    const char *tasks = getenv("SLURM_STEP_NUM_TASKS");
+    uint64_t n_nodes = 0;
+    uint64_t n_each = 0;
+    char text[24];
+    if (tasks == NULL || nodes == NULL) {
+        return ME_OK;
+    }
+    if (each == NULL) {
+        return strcmp(tasks, "1") != 0
+                   ? ME_OK
+                   : me_fail(diag, ME_ERR_CONFIG,
+                             "memest runs in a step of one task, where Slurm "
+                             "does not say how many tasks the job has: start "
+                             "it without srun, or submit with "
+                             "--ntasks-per-node");
+    }
+    if (me_parse_u64(nodes, &n_nodes) != ME_OK ||
+        me_parse_u64(each, &n_each) != ME_OK || n_nodes > UINT32_MAX ||
+        n_each > UINT32_MAX) {
+        return ME_OK;
+    }
+    (void)snprintf(text, sizeof text, "%" PRIu64, n_nodes * n_each);
+    (void)setenv("SLURM_NTASKS", text, 1);
+    (void)setenv("SLURM_NPROCS", text, 1);
+    (void)setenv("SLURM_NNODES", nodes, 1);
+    return ME_OK;
+}
+
 /** Inside of a job of Slurm's its variables say what the launch command leaves
  *  open. */
 static me_status add_allocation(const me_cli *cli, me_launch_words *to,
                                 me_diag *diag)
 {
     static const char *const names[] = {
-        "SLURM_NNODES",       "SLURM_NTASKS",        "SLURM_NTASKS_PER_NODE",
-        "SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE", "SLURM_GPUS",
-        "SLURM_GPUS_PER_TASK"};
+        "SLURM_NNODES",        "SLURM_NTASKS",        "SLURM_NTASKS_PER_NODE",
+        "SLURM_GPUS_ON_NODE",  "SLURM_GPUS_PER_NODE", "SLURM_GPUS",
+        "SLURM_GPUS_PER_TASK", "SLURM_JOB_PARTITION"};
 
     enum {
         N_NAMES = sizeof names / sizeof *names
@@ -404,6 +440,10 @@ me_status me_launch_words_find(const me_cli *cli, me_diag *diag,
     }
     if (!acts && getenv("SLURM_JOB_ID") == NULL) {
         return ME_OK;
+    }
+    const me_status status = restore_job(diag);
+    if (status != ME_OK) {
+        return status;
     }
     words_out->arena = me_arena_create(ARENA_BYTES, "a launch command");
     if (words_out->arena == NULL) {

@@ -165,6 +165,9 @@ static me_status use_option(walk *w, const me_wrapper *wrapper,
     case ME_WRAPPER_GPUS:
         me_launch_ranks_gpus(&w->ranks, name, values[0]);
         return ME_OK;
+    case ME_WRAPPER_PARTITION:
+        me_launch_ranks_partition(&w->ranks, values[0]);
+        return ME_OK;
     case ME_WRAPPER_PAIR: return keep_variable(w, values[0], values[1]);
     case ME_WRAPPER_COMMAND: break;
     }

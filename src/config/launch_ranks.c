@@ -3,6 +3,7 @@
 
 #include "base/parse.h"
 #include "config/options.h"
+#include "config/site.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -77,6 +78,11 @@ void me_launch_ranks_gpus(me_launch_ranks *ranks, const char *option,
     }
 }
 
+void me_launch_ranks_partition(me_launch_ranks *ranks, const char *name)
+{
+    ranks->partition = name;
+}
+
 bool me_launch_ranks_variable(me_launch_ranks *ranks, const char *name,
                               const char *value)
 {
@@ -88,6 +94,10 @@ bool me_launch_ranks_variable(me_launch_ranks *ranks, const char *name,
             }
             return true;
         }
+    }
+    if (strcmp(name, "SLURM_JOB_PARTITION") == 0) {
+        me_launch_ranks_partition(ranks, value);
+        return true;
     }
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
         if (strcmp(name, asked[i].name) == 0) {
@@ -194,6 +204,32 @@ static me_status settle_gpus_per_node(const me_launch_ranks *r,
     return ME_OK;
 }
 
+/** What the site's file says of the partition, where the job asks for no type;
+ *  of a list of partitions nobody knows which it will be. */
+static me_status settle_partition(me_launch_ranks *r, me_config *config,
+                                  me_diag *diag)
+{
+    me_site_partition partition;
+    const bool is_default = r->partition == NULL ||
+                            strcmp(r->partition, ME_SLURM_NO_PARTITION) == 0;
+    if (r->gpus.type[0] != '\0' || (r->partition == NULL && !r->srun.is_used)) {
+        return ME_OK;
+    }
+    const me_status status = me_site_partition_find(
+        is_default ? NULL : r->partition, diag, &partition);
+    if (status != ME_OK || partition.card[0] == '\0') {
+        return status;
+    }
+    memcpy(r->gpus.type, partition.card, sizeof r->gpus.type);
+    if (r->gpus.count == 0) {
+        r->gpus.count = partition.gpus_per_node;
+    }
+    return me_config_assume(config, diag,
+                            "card %s, since the site's file gives it to "
+                            "partition %s",
+                            partition.card, partition.name);
+}
+
 /** The card that Slurm gives; a type that no card has is refused where the card
  *  is read, unless --device names another. */
 static me_status settle_card(const me_launch_ranks *r, me_config *config,
@@ -212,10 +248,13 @@ static me_status settle_card(const me_launch_ranks *r, me_config *config,
     return status;
 }
 
-me_status me_launch_ranks_settle(const me_launch_ranks *ranks,
-                                 me_config *config, me_diag *diag)
+me_status me_launch_ranks_settle(me_launch_ranks *ranks, me_config *config,
+                                 me_diag *diag)
 {
-    me_status status = settle_world_size(ranks, config, diag);
+    me_status status = settle_partition(ranks, config, diag);
+    if (status == ME_OK) {
+        status = settle_world_size(ranks, config, diag);
+    }
     if (status == ME_OK) {
         status = settle_gpus_per_node(ranks, config, diag);
     }

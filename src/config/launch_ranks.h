@@ -30,6 +30,7 @@ typedef struct me_launch_ranks {
     me_rank_counts environment; /**< WORLD_SIZE=8 python … */
     me_rank_counts slurm;       /**< SLURM_NNODES, SLURM_NTASKS, … */
     me_slurm_gpus gpus;         /**< of a node */
+    const char *partition;      /**< borrowed; NULL: not said */
 } me_launch_ranks;
 
 /** Take a variable if it is one that Slurm sets in a job. @return false: it is
@@ -43,14 +44,17 @@ bool me_launch_ranks_variable(me_launch_ranks *ranks, const char *name,
 void me_launch_ranks_gpus(me_launch_ranks *ranks, const char *option,
                           const char *value);
 
+/** Take the value of `-p`: the card of that partition's nodes, where nothing
+ *  better says it. @p name is borrowed. */
+void me_launch_ranks_partition(me_launch_ranks *ranks, const char *name);
+
 /**
  * Set parallel.world_size, device.gpus_per_node and device.name, as far as they
  * are said. The innermost launcher knows best. Local.
  *
- * @return ME_OK; as me_config_set()
+ * @return ME_OK; as me_config_set() and me_site_partition_find()
  */
-me_status me_launch_ranks_settle(const me_launch_ranks *ranks,
-                                 me_config *config,
+me_status me_launch_ranks_settle(me_launch_ranks *ranks, me_config *config,
                                  me_diag *diag) ME_MUST_CHECK;
 
 #endif /* MEMEST_CONFIG_LAUNCH_RANKS_H */

@@ -18,6 +18,10 @@ enum {
     ME_SLURM_TYPE = 64
 };
 
+/** SLURM_JOB_PARTITION of a batch script that names none: memest asks no
+ *  slurmctld which is the default. */
+#define ME_SLURM_NO_PARTITION "batch"
+
 /** GPUs as they are asked for; all zero: not said. */
 typedef struct me_slurm_gpus {
     char type[ME_SLURM_TYPE]; /**< as Slurm's administrators call it, or "" */

@@ -28,6 +28,7 @@ static const me_wrapper_option srun_options[] = {
     {"--export", 1, ME_WRAPPER_ASSIGNMENTS},
     {"--gres --gpus-per-node --gpus-per-task -G --gpus -C --constraint", 1,
      ME_WRAPPER_GPUS},
+    {"-p --partition", 1, ME_WRAPPER_PARTITION},
     {"-l --label -u --unbuffered -v --verbose -Q --quiet --exclusive "
      "--overlap --exact -k --no-kill -O --overcommit -s --oversubscribe "
      "--pty -E --preserve-env -I --immediate --kill-on-bad-exit -K "
@@ -39,8 +40,8 @@ static const me_wrapper_option srun_options[] = {
      0, ME_WRAPPER_NOTHING},
     {"-A --account -b --begin -c --cpus-per-task -d "
      "--dependency -D --chdir -e --error -i --input -J --job-name "
-     "-L --licenses -m --distribution -M --clusters -o --output -p "
-     "--partition -q --qos -r --relative -S --core-spec -t --time -T "
+     "-L --licenses -m --distribution -M --clusters -o --output "
+     "-q --qos -r --relative -S --core-spec -t --time -T "
      "--threads -w --nodelist -W --wait -x --exclude -X --disable-x11 "
      "-B --extra-node-info -F --nodefile --cpu-bind --gpu-bind --gpu-freq "
      "--gpus-per-socket --gres-flags "

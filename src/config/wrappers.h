@@ -19,6 +19,7 @@ typedef enum me_wrapper_use {
     ME_WRAPPER_GPUS,        /**< Slurm's, with their type */
     ME_WRAPPER_ASSIGNMENT,  /**< NAME=VALUE for the environment */
     ME_WRAPPER_ASSIGNMENTS, /**< the same, with commas between them */
+    ME_WRAPPER_PARTITION,   /**< whose nodes have a card: config/site.h */
     ME_WRAPPER_PAIR,        /**< NAME VALUE for the environment */
     ME_WRAPPER_MODULE,      /**< ends the options: a Python module follows */
     ME_WRAPPER_COMMAND      /**< a program as one text: not read */

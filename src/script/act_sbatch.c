@@ -101,12 +101,14 @@ int me_guise_sbatch(int argc, char **argv)
         return me_guise_nothing(argc, argv);
     }
     if (of_words.wrapped[0] != '\0') {
+        me_batch_read_environment(&batch);
+        (void)me_batch_read_words(&batch, argc - 1, given_words);
         static char name[] = "sh";
         static char option[] = "-c";
         words[0] = name;
         words[1] = option;
         words[2] = of_words.wrapped;
-        return start(&of_words, words, "sh");
+        return start(&batch, words, "sh");
     }
     static char shell[PATH_MAX] = "bash";
     char *file = at < argc ? argv[at] : given;
@@ -121,6 +123,7 @@ int me_guise_sbatch(int argc, char **argv)
         return fail(file, "no script of a shell's");
     }
     me_batch_read_file(&batch, file);
+    me_batch_read_environment(&batch);
     (void)me_batch_read_words(&batch, argc - 1, given_words); // they win
     words[0] = shell;
     words[1] = file;

@@ -147,6 +147,34 @@ int me_batch_read_words(me_batch *batch, int argc, const char *const *argv)
     return at < argc ? at : argc;
 }
 
+/** sbatch(1), "input environment variables". */
+static const struct {
+    const char *name;
+    const char *option;
+} inputs[] = {
+    {"SBATCH_ACCOUNT", "--account"},
+    {"SBATCH_ARRAY_INX", "--array"},
+    {"SBATCH_CONSTRAINT", "--constraint"},
+    {"SBATCH_EXPORT", "--export"},
+    {"SBATCH_GPUS", "--gpus"},
+    {"SBATCH_GPUS_PER_NODE", "--gpus-per-node"},
+    {"SBATCH_GPUS_PER_TASK", "--gpus-per-task"},
+    {"SBATCH_GRES", "--gres"},
+    {"SBATCH_JOB_NAME", "--job-name"},
+    {"SBATCH_PARTITION", "--partition"},
+};
+
+void me_batch_read_environment(me_batch *batch)
+{
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+        const char *name = inputs[i].option;
+        const char *value = getenv(inputs[i].name);
+        if (value != NULL) {
+            take(batch, find_option(name, strlen(name)), name, value);
+        }
+    }
+}
+
 /** The words of one line, as sbatch splits it: quotes hold blanks, `#` ends
  *  it. */
 static void take_line(me_batch *batch, char *line)
@@ -333,8 +361,9 @@ void me_batch_set_variables(const me_batch *batch)
     set_text("SLURM_JOB_ID", "1");
     set_text("SLURM_JOBID", "1");
     set_text("SLURM_JOB_NAME", batch->name[0] == '\0' ? "job" : batch->name);
-    set_text("SLURM_JOB_PARTITION",
-             batch->partition[0] == '\0' ? "batch" : batch->partition);
+    set_text("SLURM_JOB_PARTITION", batch->partition[0] == '\0'
+                                        ? ME_SLURM_NO_PARTITION
+                                        : batch->partition);
     set_text("SLURM_JOB_ACCOUNT", batch->account);
     set_text("SLURM_CLUSTER_NAME", "cluster");
     set_text("SLURMD_NODENAME", "node1");

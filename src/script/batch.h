@@ -44,6 +44,10 @@ bool me_batch_is_file(const char *path);
 /** Take the options of a file's `#SBATCH` lines. */
 void me_batch_read_file(me_batch *batch, const char *path);
 
+/** Take those that sbatch's own variables say, such as SBATCH_GRES: they win
+ *  over the file, the command line over them. */
+void me_batch_read_environment(me_batch *batch);
+
 /** Take the options of a command line, up to the first other word. @return its
  *  place, or @p argc */
 int me_batch_read_words(me_batch *batch, int argc, const char *const *argv);

@@ -74,6 +74,21 @@ static void test_words_end_at_the_script(void **state)
     assert_string_equal(batch.wrong, "--nodes 2-4");
 }
 
+static void test_variables_of_sbatch_win_over_the_file(void **state)
+{
+    (void)state;
+    static me_batch batch;
+    batch = (me_batch){.gres = "gpu:a100:4", .nodes = 2};
+    setenv("SBATCH_GRES", "gpu:h100:8", 1);
+    setenv("SBATCH_PARTITION", "hopper", 1);
+    me_batch_read_environment(&batch);
+    assert_string_equal(batch.gres, "gpu:h100:8");
+    assert_string_equal(batch.partition, "hopper");
+    assert_int_equal(batch.nodes, 2);
+    unsetenv("SBATCH_GRES");
+    unsetenv("SBATCH_PARTITION");
+}
+
 static void expect(const char *name, const char *value)
 {
     const char *is = getenv(name);
@@ -115,6 +130,7 @@ int main(void)
         cmocka_unit_test(test_reads_lines_up_to_the_first_command),
         cmocka_unit_test(test_other_files_have_none),
         cmocka_unit_test(test_words_end_at_the_script),
+        cmocka_unit_test(test_variables_of_sbatch_win_over_the_file),
         cmocka_unit_test(test_sets_what_slurm_would),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
