@@ -1,8 +1,8 @@
 /**
  * @file
- * What Transformer Engine's linear layers have in common, as modules and as
- * operations that are fused: communication over tensor ranks, and the gradient
- * of a weight.
+ * Transformer Engine's linear layers, and what they have in common with the
+ * operations that it fuses: communication over tensor ranks, and the gradient of
+ * a weight.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -11,6 +11,13 @@
 
 #include "nn/megatron/linear.h"
 #include "tensor/autograd.h"
+
+/** TEColumnParallelLinear and TERowParallelLinear: (…, in) to (…, out). */
+me_tensor *me_te_linear(me_nn *nn, const me_linear *linear, me_tensor *x);
+
+/** TELayerNormColumnParallelLinear: the same of the norm's output. */
+me_tensor *me_te_layer_norm_linear(me_nn *nn, const me_linear *linear,
+                                   me_tensor *x);
 
 /** Are rows gathered before a column-parallel layer and scattered after a
  *  row-parallel one? */

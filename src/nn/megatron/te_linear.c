@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/te_linear.h"
+
+#include "nn/megatron/te_state.h"
+#include "nn/megatron/weight_gradients.h"
+#include "ops/te_norm.h"
+#include "tensor/launch.h"
+
+/* transformer_engine.pytorch, module/linear.py and module/layernorm_linear.py. */
+
+bool me_te_is_sequence_parallel(const me_nn *nn, const me_linear *linear)
+{
+    return nn->config->parallel.sequence && !linear->is_expert;
+}
+
+bool me_te_is_tensor_parallel(const me_nn *nn, const me_linear *linear)
+{
+    return nn->config->parallel.tensor > 1 && !linear->is_expert;
+}
+
+me_tensor *me_te_gather(me_nn *nn, const me_tensor *x)
+{
+    return me_all_gather_first(nn->e, nn->comm, ME_GROUP_TENSOR, x);
+}
+
+void me_te_sum_over_ranks(me_nn *nn, const me_tensor *x, bool is_async)
+{
+    me_communicate(nn->e, nn->comm,
+                   (me_call){ME_GROUP_TENSOR, ME_COLLECTIVE_ALL_REDUCE,
+                             x->dtype, me_numel(x), -1, is_async});
+}
+
+me_tensor *me_te_weight_gradient(me_nn *nn, const me_node *node, uint32_t input,
+                                 me_tensor *x, me_tensor *gy,
+                                 const me_linear *linear)
+{
+    const me_tensor *weight = linear->weight->tensor;
+    if (!me_needs(node, input)) {
+        return NULL;
+    }
+    if (nn->weights != NULL && nn->weights->is_split) {
+        me_weight_gradients_keep(
+            nn->e, nn->weights,
+            &(me_weight_work){
+                .x = x,
+                .gy = gy,
+                .weight = node->edges[input].node->variable,
+                .gathers_rows = !linear->is_row_parallel &&
+                                me_te_is_sequence_parallel(nn, linear),
+                .module = node->module,
+            });
+        return NULL;
+    }
+    const uint64_t outputs = me_dim(weight, 0);
+    const uint64_t rows = outputs == 0 ? 0 : me_numel(gy) / outputs;
+    if (me_fuses_weight_gradients(nn)) {
+        me_te_gemm_into(nn, ME_KERNEL_LINEAR_WGRAD, (me_dtype)weight->dtype,
+                        weight->shape, rows);
+        return NULL;
+    }
+    return me_te_gemm(nn, ME_KERNEL_LINEAR_WGRAD, (me_dtype)weight->dtype,
+                      weight->shape, rows);
+}
+
+me_tensor *me_te_returned_gradient(me_nn *nn, const me_node *node,
+                                   uint32_t input, const me_linear *linear,
+                                   me_tensor *gradient)
+{
+    const bool is_split = nn->weights != NULL && nn->weights->is_split;
+    const me_tensor *weight = linear->weight->tensor;
+    return me_needs(node, input) && !is_split && me_fuses_weight_gradients(nn)
+               ? me_te_dummy_wgrad(nn, (me_dtype)weight->dtype, &weight->shape)
+               : gradient;
+}
+
+/** A bias's gradient, which the product of the weight's gradient writes: as what
+ *  it adds to, or as the layer computes. */
+static me_tensor *bias_gradient(me_nn *nn, const me_linear *linear)
+{
+    const me_dtype dtype = me_fuses_weight_gradients(nn)
+                               ? nn->config->train.grad_dtype
+                               : (me_dtype)linear->bias->tensor->dtype;
+    return me_empty(nn->e, "linear.bgrad", dtype, linear->bias->shape);
+}
+
+enum {
+    LINEAR_SAVED_INPUT,
+    LINEAR_SAVED_WEIGHT
+};
+
+enum {
+    LINEAR_X,
+    LINEAR_WEIGHT,
+    LINEAR_BIAS
+};
+
+static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                            me_tensor **gx)
+{
+    const me_linear *linear = node->data.context;
+    me_nn *nn = linear->nn;
+    const me_tensor *weight = linear->weight->tensor;
+    const bool is_row = linear->is_row_parallel;
+    me_tensor *x = node->saved[LINEAR_SAVED_INPUT];
+    me_tensor *gathered_gy = is_row && me_te_is_sequence_parallel(nn, linear)
+                                 ? me_te_gather(nn, gy[0])
+                                 : NULL;
+    me_tensor *total_gy = gathered_gy == NULL ? gy[0] : gathered_gy;
+    me_tensor *gathered_x = !is_row && me_te_is_sequence_parallel(nn, linear)
+                                ? me_te_gather(nn, x)
+                                : NULL;
+    me_tensor *dx =
+        me_te_gemm(nn, ME_KERNEL_LINEAR_DGRAD, (me_dtype)total_gy->dtype,
+                   me_shape_with_last(&total_gy->shape, me_dim(weight, 1)),
+                   me_dim(weight, 0));
+    me_tensor *full = NULL;
+    if (gathered_x != NULL) {
+        full = dx;
+        dx = me_reduce_scatter_first_async(e, nn->comm, ME_GROUP_TENSOR, full);
+    } else if (!is_row && me_te_is_tensor_parallel(nn, linear)) {
+        me_te_sum_over_ranks(nn, dx, true);
+    }
+    gx[LINEAR_X] = dx;
+    me_tensor *dw =
+        me_te_weight_gradient(nn, node, LINEAR_WEIGHT, x, total_gy, linear);
+    if (node->n_inputs > LINEAR_BIAS && me_needs(node, LINEAR_BIAS)) {
+        gx[LINEAR_BIAS] = bias_gradient(nn, linear);
+    }
+    me_drop(e, gathered_gy);
+    me_drop(e, gathered_x);
+    gx[LINEAR_WEIGHT] =
+        me_te_returned_gradient(nn, node, LINEAR_WEIGHT, linear, dw);
+    me_drop(e, full);
+}
+
+static const me_op linear_op = ME_NODE("_LinearBackward", linear_backward);
+
+/** _Linear.apply: x · weightᵀ, its rows gathered before or scattered after. */
+static me_tensor *linear_function(me_nn *nn, const me_linear *linear,
+                                  me_tensor *x)
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *weight = linear->weight->tensor;
+    me_tensor *bias = linear->bias == NULL || linear->skip_bias_add
+                          ? NULL
+                          : linear->bias->tensor;
+    me_node *node =
+        me_record(e, &linear_op, 3, (me_tensor *[]){x, weight, bias});
+    me_tensor *total = x;
+    if (!linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear)) {
+        total = me_te_gather(nn, x);
+    }
+    me_tensor *y =
+        me_te_gemm(nn, ME_KERNEL_LINEAR, (me_dtype)x->dtype,
+                   me_shape_with_last(&total->shape, me_dim(weight, 0)),
+                   me_dim(weight, 1));
+    if (total != x) {
+        me_drop(e, total);
+    }
+    if (linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear)) {
+        me_tensor *product = y;
+        y = me_reduce_scatter_first(e, nn->comm, ME_GROUP_TENSOR, product);
+        me_drop(e, product);
+    } else if (linear->is_row_parallel &&
+               me_te_is_tensor_parallel(nn, linear)) {
+        me_te_sum_over_ranks(nn, y, false);
+    }
+    me_save(e, node, LINEAR_SAVED_INPUT, x);
+    me_save(e, node, LINEAR_SAVED_WEIGHT, weight);
+    if (node != NULL) {
+        node->data.context = linear;
+    }
+    return me_leave(e, frame, me_output(e, node, y));
+}
+
+static me_tensor *run(me_nn *nn, const me_linear *linear, me_tensor *x,
+                      me_tensor *(*function)(me_nn *nn, const me_linear *linear,
+                                             me_tensor *x))
+{
+    if (!me_engine_is_ok(nn->e)) {
+        return me_none(nn->e);
+    }
+    me_module_enter(nn->e, linear->module);
+    me_tensor *y = function(nn, linear, x);
+    me_module_leave(nn->e);
+    return y;
+}
+
+me_tensor *me_te_linear(me_nn *nn, const me_linear *linear, me_tensor *x)
+{
+    return run(nn, linear, x, linear_function);
+}
+
+enum {
+    NORM_LINEAR_SAVED_INPUT,
+    NORM_LINEAR_SAVED_WEIGHT,
+    NORM_LINEAR_SAVED_NORM_WEIGHT,
+    NORM_LINEAR_SAVED_NORM_OUTPUT,
+    NORM_LINEAR_SAVED_MEAN,
+    NORM_LINEAR_SAVED_RSTD
+};
+
+/** Inputs of _LayerNormLinear that have gradients. */
+enum {
+    NORM_LINEAR_X,
+    NORM_LINEAR_NORM_WEIGHT,
+    NORM_LINEAR_NORM_BIAS,
+    NORM_LINEAR_WEIGHT,
+    NORM_LINEAR_BIAS
+};
+
+static void norm_linear_backward(me_engine *e, me_node *node,
+                                 me_tensor *const *gy, me_tensor **gx)
+{
+    const me_linear *linear = node->data.context;
+    me_nn *nn = linear->nn;
+    const me_tensor *weight = linear->weight->tensor;
+    me_tensor *normed = node->saved[NORM_LINEAR_SAVED_NORM_OUTPUT];
+    const bool gathers = me_te_is_sequence_parallel(nn, linear);
+    me_tensor *total = gathers ? me_te_gather(nn, normed) : NULL;
+    me_tensor *full =
+        me_te_gemm(nn, ME_KERNEL_LINEAR_DGRAD, (me_dtype)gy[0]->dtype,
+                   me_shape_with_last(&gy[0]->shape, me_dim(weight, 1)),
+                   me_dim(weight, 0));
+    me_tensor *dn = full;
+    if (gathers) {
+        dn = me_reduce_scatter_first_async(e, nn->comm, ME_GROUP_TENSOR, full);
+    } else if (me_te_is_tensor_parallel(nn, linear)) {
+        me_te_sum_over_ranks(nn, full, true);
+    }
+    me_tensor *dw = me_te_weight_gradient(nn, node, NORM_LINEAR_WEIGHT, normed,
+                                          gy[0], linear);
+    if (me_needs(node, NORM_LINEAR_BIAS)) {
+        gx[NORM_LINEAR_BIAS] = bias_gradient(nn, linear);
+    }
+    me_clear(e, &node->saved[NORM_LINEAR_SAVED_NORM_OUTPUT]);
+    me_drop(e, total);
+    me_launch_stream_waits(e);
+    me_te_normalize_backward(e, dn, linear->norm_weight->tensor,
+                             linear->norm_bias != NULL, gx);
+    if (dn != full) {
+        me_drop(e, dn);
+    }
+    me_clear(e, &node->saved[NORM_LINEAR_SAVED_MEAN]);
+    me_clear(e, &node->saved[NORM_LINEAR_SAVED_RSTD]);
+    gx[NORM_LINEAR_WEIGHT] =
+        me_te_returned_gradient(nn, node, NORM_LINEAR_WEIGHT, linear, dw);
+    me_drop(e, full);
+}
+
+static const me_op norm_linear_op =
+    ME_NODE("_LayerNormLinearBackward", norm_linear_backward);
+
+static me_tensor *tensor_of(const me_parameter *parameter)
+{
+    return parameter == NULL ? NULL : parameter->tensor;
+}
+
+/** What the backward needs, if there is one; else it goes in the order of
+ *  forward()'s names: ln_out, mu, rsigma, ln_out_total. The last is a second
+ *  name of the first unless the output @p was_gathered. */
+static void save_normed(me_engine *e, me_node *node, me_tensor *normed,
+                        const me_te_statistics *statistics, bool was_gathered)
+{
+    me_save(e, node, NORM_LINEAR_SAVED_NORM_OUTPUT, normed);
+    me_save(e, node, NORM_LINEAR_SAVED_MEAN, statistics->mean);
+    me_save(e, node, NORM_LINEAR_SAVED_RSTD, statistics->rstd);
+    if (was_gathered) {
+        me_drop(e, normed);
+    }
+    me_drop(e, statistics->mean);
+    me_drop(e, statistics->rstd);
+    if (!was_gathered) {
+        me_drop(e, normed);
+    }
+}
+
+/** _LayerNormLinear.apply: norm(x) · weightᵀ + bias. */
+static me_tensor *norm_linear_function(me_nn *nn, const me_linear *linear,
+                                       me_tensor *x)
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *weight = linear->weight->tensor;
+    me_tensor *bias = linear->skip_bias_add ? NULL : tensor_of(linear->bias);
+    me_tensor *norm_weight = linear->norm_weight->tensor;
+    me_tensor *norm_bias = tensor_of(linear->norm_bias);
+    me_node *node =
+        me_record(e, &norm_linear_op, 5,
+                  (me_tensor *[]){x, norm_weight, norm_bias, weight, bias});
+    me_te_statistics statistics;
+    me_tensor *normed = me_te_normalize(e, x, norm_bias != NULL, &statistics);
+    me_tensor *total = normed;
+    if (me_te_is_sequence_parallel(nn, linear)) {
+        total = me_te_gather(nn, normed);
+    }
+    me_tensor *y =
+        me_te_gemm(nn, ME_KERNEL_LINEAR, (me_dtype)x->dtype,
+                   me_shape_with_last(&total->shape, me_dim(weight, 0)),
+                   me_dim(weight, 1));
+    const bool was_gathered = total != normed;
+    if (was_gathered) {
+        me_drop(e, total);
+    }
+    me_save(e, node, NORM_LINEAR_SAVED_INPUT, x);
+    me_save(e, node, NORM_LINEAR_SAVED_WEIGHT, weight);
+    me_save(e, node, NORM_LINEAR_SAVED_NORM_WEIGHT, norm_weight);
+    save_normed(e, node, normed, &statistics, was_gathered);
+    if (node != NULL) {
+        node->data.context = linear;
+    }
+    return me_leave(e, frame, me_output(e, node, y));
+}
+
+me_tensor *me_te_layer_norm_linear(me_nn *nn, const me_linear *linear,
+                                   me_tensor *x)
+{
+    return run(nn, linear, x, norm_linear_function);
+}
