@@ -110,9 +110,6 @@ typedef struct me_rule {
     me_status (*check)(const me_config *config, me_diag *diag);
 } me_rule;
 
-/** Beginnings of options that plain PyTorch's jobs have not; NULL ends them. */
-extern const char *const me_torch_foreign[];
-
 /** The rules of the optimizer; static. */
 const me_rule *me_optimizer_rules(size_t *count_out);
 /** The rules of Transformer Engine; static. */

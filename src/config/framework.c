@@ -26,13 +26,16 @@ const me_framework_traits *me_framework_traits_of(const me_config *config)
 bool me_framework_is_foreign(me_framework framework, const char *option)
 {
     const me_framework_rules *rules = me_framework_rules_of(framework);
-    for (int i = 0; rules->foreign[i] != NULL; i++) {
-        if (strncmp(option, rules->foreign[i], strlen(rules->foreign[i])) ==
-            0) {
-            return true;
+    for (int i = 0; rules->options[i] != NULL; i++) {
+        const char *known = rules->options[i];
+        const size_t length = strlen(known);
+        const bool is_group = known[length - 1] == '.';
+        if (is_group ? strncmp(option, known, length) == 0
+                     : strcmp(option, known) == 0) {
+            return false;
         }
     }
-    return false;
+    return true;
 }
 
 /** A value that nobody would look at must not be passed over. */

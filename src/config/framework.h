@@ -13,9 +13,9 @@
 
 /** The three steps of me_config_finish(); every member is there. */
 typedef struct me_framework_rules {
-    /** Beginnings of the names of options that it does not look at; they must
-     *  not be given. Ends with NULL. */
-    const char *const *foreign;
+    /** The options that it looks at, names or groups ("device."); no other may
+     *  be given. Ends with NULL. */
+    const char *const *options;
     me_status (*derive)(me_config *config, int32_t num_processes,
                         me_diag *diag);
     me_status (*validate)(const me_config *config, me_diag *diag);

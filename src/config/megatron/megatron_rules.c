@@ -4,7 +4,11 @@
 #include "config/schedule_choice.h"
 #include "parallel/schedule_lower.h"
 
-static const char *const foreign[] = {"torch.", NULL};
+static const char *const options[] = {
+    "name",      "framework", "model.", "moe.",       "recompute.",
+    "parallel.", "pipeline.", "train.", "optimizer.", "impl.",
+    "device.",   "machine.",  "time.",  NULL,
+};
 
 static me_status check_megatron(const me_config *config, me_diag *diag)
 {
@@ -28,7 +32,7 @@ static me_status check_megatron(const me_config *config, me_diag *diag)
 }
 
 const me_framework_rules me_megatron_rules = {
-    .foreign = foreign,
+    .options = options,
     .derive = me_config_derive,
     .validate = check_megatron,
     .note = me_config_note,

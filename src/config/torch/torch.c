@@ -451,8 +451,32 @@ static me_status note(me_config *config, me_diag *diag)
         "of reserved bytes more on measured ranks");
 }
 
+static const char *const options[] = {
+    "name",
+    "framework",
+    "parallel.world_size",
+    "parallel.tensor",
+    "parallel.pipeline",
+    "parallel.virtual_pipeline",
+    "parallel.context",
+    "parallel.expert",
+    "pipeline.",
+    "train.global_batch_size",
+    "train.iterations",
+    "optimizer.kind",
+    "optimizer.clip_grad",
+    "optimizer.weight_decay",
+    "optimizer.sgd_momentum",
+    "torch.",
+    "impl.optimizer",
+    "device.",
+    "machine.",
+    "time.",
+    NULL,
+};
+
 const me_framework_rules me_torch_rules = {
-    .foreign = me_torch_foreign,
+    .options = options,
     .derive = derive,
     .validate = validate,
     .note = note,

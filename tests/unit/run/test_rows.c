@@ -2,6 +2,7 @@
 /* Rows of functions: each has the members that its header does not let it leave
  * out. */
 #include "config/framework.h"
+#include "config/options.h"
 #include "nn/megatron/backend.h"
 #include "nn/megatron/mixer.h"
 #include "parallel/schedule.h"
@@ -10,6 +11,8 @@
 #include "train/megatron/model_wrapper.h"
 #include "train/torch/ddp.h"
 #include "train/torch/fsdp.h"
+
+#include <string.h>
 
 static const me_framework frameworks[] = {
     ME_FRAMEWORK_LIST(ME_CHOICE_CONSTANT)};
@@ -82,13 +85,29 @@ static void test_rows__wrappers(void **state)
     assert_non_null(me_fsdp_wrapper_row.unwrap);
 }
 
+/** Each name or group is that of an option, which the framework then knows. */
+static void check_options(me_framework framework, const char *const *known)
+{
+    size_t count = 0;
+    const me_option *options = me_options(&count);
+    for (; *known != NULL; known++) {
+        size_t i = 0;
+        while (i < count &&
+               strncmp(options[i].name, *known, strlen(*known)) != 0) {
+            i++;
+        }
+        assert_true(i < count);
+        assert_false(me_framework_is_foreign(framework, options[i].name));
+    }
+}
+
 static void test_rows__frameworks(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof frameworks / sizeof frameworks[0]; i++) {
         const me_config config = {.framework = frameworks[i]};
         const me_framework_rules *r = me_framework_rules_of(frameworks[i]);
-        assert_non_null(r->foreign);
+        check_options(frameworks[i], r->options);
         assert_non_null(r->derive);
         assert_non_null(r->validate);
         assert_non_null(r->note);

@@ -230,6 +230,14 @@ static const struct {
     {"y.sum()", FLOATS, "moe: { num_experts = 4; };",
      "class = \"Sequential\"; " LINEAR(a),
      "moe.num_experts: a job of framework = \"torch\" has no such option"},
+    {"y.sum()", FLOATS, "train: { deterministic_mode = true; };",
+     "class = \"Sequential\"; " LINEAR(a),
+     "train.deterministic_mode: a job of framework = \"torch\" has no such "
+     "option"},
+    {"y.sum()", FLOATS, "parallel: { expert_tensor = 1; };",
+     "class = \"Sequential\"; " LINEAR(a),
+     "parallel.expert_tensor: a job of framework = \"torch\" has no such "
+     "option"},
     {"y.sum()", FLOATS, "time: { loader = \"mock_gpt\"; };",
      "class = \"Sequential\"; " LINEAR(a), "time.loader = \"mock_gpt\""},
     {"y.sum()", "num_microbatches = 3; " FLOATS,
