@@ -153,19 +153,33 @@ what == "code" {
     take_line($0)
     next
 }
-FNR == 1 { has_functions = 0 }
+# `f()` in `a.c` is ours, wherever the line breaks.
+function take_function_of_file(before, text) {
+    if (owner_less != "" && before ~ /^ ?(in|of) $/ && text ~ /^[a-z0-9_\/]+\.[ch]$/ && text in is_file) {
+        use("function", owner_less)
+        used_at[n_uses] = owner_less_at
+    }
+    owner_less = text ~ /^[a-z_0-9]+\(\)$/ ? substr(text, 1, length(text) - 2) : ""
+    owner_less_at = FILENAME ":" FNR
+}
+FNR == 1 { has_functions = 0; owner_less = ""; after = "" }
 # The last two columns of accounting's tables are our functions and our tests.
 /\| (function|made by) \| test \|$/ { has_functions = 1 }
 !/^\|/ { has_functions = 0 }
 {
     n_cells = has_functions ? split($0, cells, /\|/) : 0
-    for (line = $0; match(line, /`[^`]+`/); ) {
+    gsub(/^ +| +$/, "", after)
+    for (line = $0; match(line, /`[^`]+`/); after = "") {
+        before = after (after == "" ? "" : " ") substr(line, 1, RSTART - 1)
         text = substr(line, RSTART + 1, RLENGTH - 2)
         line = substr(line, RSTART + RLENGTH)
+        gsub(/  +/, " ", before)
+        take_function_of_file(before, text)
         take_names(text)
         if (text ~ /^[a-z0-9_]+\.[A-Za-z0-9_.]+$/ && text !~ /\.(c|h|md|cmake)$/) use("dotted", text)
         else if (text ~ /^\.?[A-Za-z0-9_-]+\/[A-Za-z0-9_.*\/-]*$/) use("path", text)
     }
+    after = after line
 }
 n_cells > 3 {
     for (line = cells[n_cells - 2]; match(line, /`[a-z_0-9]+\(\)`/); line = substr(line, RSTART + RLENGTH))

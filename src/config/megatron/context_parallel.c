@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/parse.h"
 #include "base/size.h"
-#include "config/config_private.h"
 #include "config/megatron/megatron_arguments.h"
+#include "config/megatron/megatron_rules.h"
 
 /* What context parallelism asks of a job, as Megatron-LM core_v0.19.0
  * (validate_args(), DotProductAttention) and Transformer Engine 2.17.1
@@ -110,17 +110,10 @@ static me_status check_heads(const me_config *config, me_diag *diag)
                       me_max_u64(m->num_query_groups / tensor, 1), diag);
 }
 
-static const me_rule rules[] = {
-    {"context_backend", check_backend}, {"context_softmax", check_softmax},
-    {"context_dropout", check_dropout}, {"context_hierarchy", check_hierarchy},
-    {"context_heads", check_heads},
+me_rule *const me_context_rules[] = {
+    check_backend,   check_softmax, check_dropout,
+    check_hierarchy, check_heads,   NULL,
 };
-
-const me_rule *me_context_rules(size_t *count_out)
-{
-    *count_out = sizeof rules / sizeof rules[0];
-    return rules;
-}
 
 /** The product of the sizes must be the context size, and Transformer Engine takes two
  *  levels alone. */

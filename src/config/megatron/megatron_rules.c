@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "config/config_private.h"
+#include "config/megatron/megatron_rules.h"
+
 #include "config/framework.h"
 #include "config/schedule_choice.h"
 #include "parallel/schedule_lower.h"
@@ -10,7 +11,30 @@ static const char *const options[] = {
     "device.",   "machine.",  "time.",  NULL,
 };
 
-static me_status check_megatron(const me_config *config, me_diag *diag)
+/** The first rule that fails speaks. */
+static me_status check_rules(const me_config *config, me_diag *diag)
+{
+    me_rule *const *const lists[] = {
+        me_size_rules,
+        me_model_rules,
+        me_optimizer_rules,
+        me_te_rules,
+        me_context_rules,
+        me_expert_grid_rules,
+        config->moe.num_experts > 0 ? me_moe_rules : NULL,
+        me_pipeline_rules,
+    };
+    me_status status = ME_OK;
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        me_rule *const *rule = lists[i];
+        for (; status == ME_OK && rule != NULL && *rule != NULL; rule++) {
+            status = (*rule)(config, diag);
+        }
+    }
+    return status;
+}
+
+static me_status validate(const me_config *config, me_diag *diag)
 {
     if (config->layers != NULL) {
         return me_fail(diag, ME_ERR_CONFIG,
@@ -28,13 +52,13 @@ static me_status check_megatron(const me_config *config, me_diag *diag)
             "optimizer.kind = \"adamw\": Megatron-LM's name of it is "
             "\"adam\"");
     }
-    return me_config_validate(config, diag);
+    return check_rules(config, diag);
 }
 
 const me_framework_rules me_megatron_rules = {
     .options = options,
     .derive = me_config_derive,
-    .validate = check_megatron,
+    .validate = validate,
     .note = me_config_note,
 };
 

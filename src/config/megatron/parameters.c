@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "config/config_private.h"
+#include "config/megatron/megatron_rules.h"
 #include "parallel/moe_layers.h"
 
 static uint64_t product(uint64_t a, uint64_t b)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The vocabulary, as Megatron-LM's tokenizers say it (core_v0.19.0,
  * core/tokenizers/utils/build_tokenizer.py). */
-#include "config/config_private.h"
 #include "config/megatron/megatron_arguments.h"
+#include "config/megatron/megatron_rules.h"
 #include "config/tokenizer/tokenizer.h"
 
 #include <inttypes.h>

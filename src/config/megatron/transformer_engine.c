@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "config/config_private.h"
+#include "config/megatron/megatron_rules.h"
 
 #include <string.h>
 
@@ -183,15 +183,7 @@ static me_status check_op_fuser(const me_config *config, me_diag *diag)
                : ME_OK;
 }
 
-static const me_rule rules[] = {
-    {"op_fuser", check_op_fuser},
-    {"determinism", check_determinism},
-    {"core_attention", check_core_attention},
-    {"attention_variables", check_variables},
+me_rule *const me_te_rules[] = {
+    check_op_fuser, check_determinism, check_core_attention, check_variables,
+    NULL,
 };
-
-const me_rule *me_te_rules(size_t *count_out)
-{
-    *count_out = sizeof rules / sizeof rules[0];
-    return rules;
-}

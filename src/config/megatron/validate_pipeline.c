@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "config/config_private.h"
+#include "config/megatron/megatron_rules.h"
 #include "config/schedule_choice.h"
 #include "parallel/layout.h"
 
@@ -316,20 +316,16 @@ static me_status check_schedule(const me_config *config, me_diag *diag)
     return ME_OK;
 }
 
-const me_rule *me_pipeline_rules(size_t *count_out)
-{
-    static const me_rule rules[] = {
-        {"layout", check_layout},
-        {"even_split", check_even_split},
-        {"uneven_split", check_uneven_split},
-        {"layers_of_chunk", check_layers_of_chunk},
-        {"chunks", check_chunks},
-        {"schedule", check_schedule},
-        {"interleaving", check_interleaving},
-        {"gather_in_step", check_gather_in_step},
-        {"deferral", check_deferral},
-        {"microbatch_groups", check_microbatch_groups},
-    };
-    *count_out = sizeof rules / sizeof rules[0];
-    return rules;
-}
+me_rule *const me_pipeline_rules[] = {
+    check_layout,
+    check_even_split,
+    check_uneven_split,
+    check_layers_of_chunk,
+    check_chunks,
+    check_schedule,
+    check_interleaving,
+    check_gather_in_step,
+    check_deferral,
+    check_microbatch_groups,
+    NULL,
+};

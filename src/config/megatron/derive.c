@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/size.h"
-#include "config/config_private.h"
+#include "config/megatron/megatron_rules.h"
 #include "config/schedule_choice.h"
 #include "parallel/layout.h"
 
@@ -14,14 +14,6 @@
 static uint64_t divide(uint64_t a, uint64_t b)
 {
     return b == 0 ? 0 : a / b;
-}
-
-/** tensor x pipeline x context; at most 2^72, so it saturates. */
-uint64_t me_config_model_parallel(const me_config *config)
-{
-    const me_parallel_config *p = &config->parallel;
-    return me_size_mul(me_size_mul((uint64_t)p->tensor, (uint64_t)p->pipeline),
-                       (uint64_t)p->context);
 }
 
 static uint64_t query_head_size(const me_model_config *m)
@@ -90,30 +82,6 @@ static void derive_moe(me_moe_options *m)
     m->tracks_aux_loss =
         m->num_experts > 0 && m->load_balancing == ME_LOAD_BALANCING_AUX_LOSS;
     m->has_aux_loss = m->tracks_aux_loss && m->aux_loss_coeff > 0;
-}
-
-me_status me_config_derive_world(me_config *config, int32_t num_processes,
-                                 me_diag *diag)
-{
-    me_parallel_config *p = &config->parallel;
-    const uint64_t model_parallel = me_config_model_parallel(config);
-    me_status status = ME_OK;
-    if (p->world_size == 0 && num_processes > 1) {
-        p->world_size = num_processes;
-        status = me_config_assume(config, diag,
-                                  "the world size is %d, the number of MPI "
-                                  "processes",
-                                  (int)num_processes);
-    } else if (p->world_size == 0) {
-        p->world_size = to_int32(model_parallel);
-        status = me_config_assume(config, diag,
-                                  "the world size is %d, tensor x pipeline x "
-                                  "context, since nothing else gives it",
-                                  (int)p->world_size);
-    }
-    p->data =
-        (int32_t)((uint64_t)p->world_size / me_max_u64(model_parallel, 1));
-    return status;
 }
 
 /** A layout alone must be readable to go on; one that does not fit is left to

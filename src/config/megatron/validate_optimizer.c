@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "config/config_private.h"
+#include "config/megatron/megatron_rules.h"
 
 /* What validate_args() and OptimizerConfig ask. */
 
@@ -133,14 +133,10 @@ static me_status check_cpu_offload(const me_config *config, me_diag *diag)
                : ME_OK;
 }
 
-const me_rule *me_optimizer_rules(size_t *count_out)
-{
-    static const me_rule rules[] = {
-        {"optimizer", check_optimizer},
-        {"state_types", check_state_types},
-        {"precision_aware", check_precision_aware},
-        {"cpu_offload", check_cpu_offload},
-    };
-    *count_out = sizeof rules / sizeof rules[0];
-    return rules;
-}
+me_rule *const me_optimizer_rules[] = {
+    check_optimizer,
+    check_state_types,
+    check_precision_aware,
+    check_cpu_offload,
+    NULL,
+};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "config/config_private.h"
+#include "config/megatron/megatron_rules.h"
 
 /* What MLATransformerConfig and validate_args() ask of multi-latent attention,
  * and what they and MultiTokenPredictionBlock ask of multi-token prediction. */
@@ -121,18 +121,8 @@ static me_status check_mtp_tied(const me_config *config, me_diag *diag)
                    (int)config->parallel.pipeline);
 }
 
-const me_rule *me_model_rules(size_t *count_out)
-{
-    static const me_rule rules[] = {
-        {"latent_heads", check_latent_heads},
-        {"latent_rotary", check_latent_rotary},
-        {"latent_ranks", check_latent_ranks},
-        {"mtp_depths", check_mtp_depths},
-        {"mtp_positions", check_mtp_positions},
-        {"mtp_recompute", check_mtp_recompute},
-        {"mtp_distributed", check_mtp_distributed},
-        {"mtp_tied", check_mtp_tied},
-    };
-    *count_out = sizeof rules / sizeof rules[0];
-    return rules;
-}
+me_rule *const me_model_rules[] = {
+    check_latent_heads,    check_latent_rotary, check_latent_ranks,
+    check_mtp_depths,      check_mtp_positions, check_mtp_recompute,
+    check_mtp_distributed, check_mtp_tied,      NULL,
+};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/size.h"
-#include "config/config_private.h"
+#include "config/megatron/megatron_rules.h"
 
 #include <string.h>
 
@@ -377,77 +377,12 @@ static me_status check_sizes(const me_config *config, me_diag *diag)
     return ME_OK;
 }
 
-static const me_rule rules_of_sizes[] = {
-    {"required", check_required},
-    {"heads", check_heads},
-    {"groups_of_heads", check_groups_of_heads},
-    {"groups", check_groups},
-    {"kv_channels", check_kv_channels},
-    {"rotary", check_rotary},
-    {"ffn", check_ffn},
-    {"vocab", check_vocab},
-    {"positions", check_positions},
-    {"world", check_world},
-    {"batch", check_batch},
-    {"microbatches", check_microbatches},
-    {"sequence", check_sequence},
-    {"dtype", check_dtype},
-    {"fusion", check_fusion},
-    {"fsdp2", check_fsdp2},
-    {"recompute", check_recompute},
-    {"sizes", check_sizes},
+me_rule *const me_size_rules[] = {
+    check_required, check_heads,       check_groups_of_heads,
+    check_groups,   check_kv_channels, check_rotary,
+    check_ffn,      check_vocab,       check_positions,
+    check_world,    check_batch,       check_microbatches,
+    check_sequence, check_dtype,       check_fusion,
+    check_fsdp2,    check_recompute,   check_sizes,
+    NULL,
 };
-
-static me_status check_all(const me_rule *rules, size_t count,
-                           const me_config *config, me_diag *diag)
-{
-    for (size_t i = 0; i < count; i++) {
-        const me_status status = rules[i].check(config, diag);
-        if (status != ME_OK) {
-            return status;
-        }
-    }
-    return ME_OK;
-}
-
-me_status me_config_validate(const me_config *config, me_diag *diag)
-{
-    const size_t count = sizeof rules_of_sizes / sizeof rules_of_sizes[0];
-    me_status status = check_all(rules_of_sizes, count, config, diag);
-    if (status != ME_OK) {
-        return status;
-    }
-    size_t n_model = 0;
-    const me_rule *model = me_model_rules(&n_model);
-    status = check_all(model, n_model, config, diag);
-    if (status != ME_OK) {
-        return status;
-    }
-    size_t n_optimizer = 0;
-    const me_rule *optimizer = me_optimizer_rules(&n_optimizer);
-    status = check_all(optimizer, n_optimizer, config, diag);
-    if (status != ME_OK) {
-        return status;
-    }
-    size_t n_te = 0;
-    const me_rule *te = me_te_rules(&n_te);
-    status = check_all(te, n_te, config, diag);
-    if (status != ME_OK) {
-        return status;
-    }
-    size_t n_context = 0;
-    const me_rule *context = me_context_rules(&n_context);
-    status = check_all(context, n_context, config, diag);
-    if (status != ME_OK) {
-        return status;
-    }
-    size_t n_moe = 0;
-    const me_rule *moe = me_moe_rules(config, &n_moe);
-    const me_status moe_status = check_all(moe, n_moe, config, diag);
-    if (moe_status != ME_OK) {
-        return moe_status;
-    }
-    size_t n_pipeline = 0;
-    const me_rule *pipeline = me_pipeline_rules(&n_pipeline);
-    return check_all(pipeline, n_pipeline, config, diag);
-}

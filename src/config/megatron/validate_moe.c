@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/size.h"
-#include "config/config_private.h"
+#include "config/megatron/megatron_rules.h"
 #include "parallel/routing.h"
 
 /* What a job with experts must keep to, as Megatron-LM core_v0.19.0 and its
@@ -172,24 +172,16 @@ static me_status check_imbalance(const me_config *config, me_diag *diag)
     return ME_OK;
 }
 
-const me_rule *me_moe_rules(const me_config *config, size_t *count_out)
-{
-    static const me_rule rules[] = {
-        {"experts_given", check_experts_given},
-        {"expert_grid", check_grid},
-        {"expert_division", check_division},
-        {"topk", check_topk},
-        {"expert_width", check_width},
-        {"shared_width", check_shared_width},
-        {"expert_tensor", check_tensor},
-        {"dispatcher", check_dispatcher},
-        {"expert_biases", check_biases},
-        {"expert_depths", check_depths},
-        {"imbalance", check_imbalance},
-    };
-    // parallel_state.py makes the grid of experts of dense jobs, too.
-    const size_t n_of_dense_jobs = 2;
-    *count_out =
-        has_experts(config) ? sizeof rules / sizeof rules[0] : n_of_dense_jobs;
-    return rules;
-}
+me_rule *const me_expert_grid_rules[] = {
+    check_experts_given,
+    check_grid,
+    NULL,
+};
+
+me_rule *const me_moe_rules[] = {
+    check_division,  check_topk,
+    check_width,     check_shared_width,
+    check_tensor,    check_dispatcher,
+    check_biases,    check_depths,
+    check_imbalance, NULL,
+};

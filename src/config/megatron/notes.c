@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "config/config_private.h"
 #include "config/flags.h"
+#include "config/megatron/megatron_rules.h"
 
 #include <string.h>
 

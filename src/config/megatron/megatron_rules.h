@@ -1,0 +1,60 @@
+/**
+ * @file
+ * How Megatron-LM's jobs are derived and checked, for the files of this folder:
+ * what megatron_rules.c puts together.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_CONFIG_MEGATRON_MEGATRON_RULES_H
+#define MEMEST_CONFIG_MEGATRON_MEGATRON_RULES_H
+
+#include "config/config_private.h"
+
+/** Say which values are taken, of those that move the numbers most, where nothing
+ *  gives them. */
+me_status me_config_assume_defaults(me_config *config,
+                                    me_diag *diag) ME_MUST_CHECK;
+
+/** Fill in derived values: all but the checks of me_config_finish(). */
+me_status me_config_derive(me_config *config, int32_t num_processes,
+                           me_diag *diag) ME_MUST_CHECK;
+
+/** Whose modules, which core attention and which optimizer, unless given. */
+void me_config_derive_implementation(me_config *config);
+
+/** Say what times of Transformer Engine's modules are, where they are taken. */
+me_status me_config_assume_te_times(me_config *config,
+                                    me_diag *diag) ME_MUST_CHECK;
+
+/** A check of values that depend on each other, of a job with its values
+ *  derived. */
+typedef me_status me_rule(const me_config *config, me_diag *diag);
+
+/** @name Rules, in the order in which they are asked; each list ends with NULL
+ *  @{ */
+extern me_rule *const me_size_rules[];
+extern me_rule *const me_model_rules[]; /**< of multi-latent attention and
+                                             multi-token prediction */
+extern me_rule *const me_optimizer_rules[];
+extern me_rule *const me_te_rules[];
+extern me_rule *const me_context_rules[];
+/** Of dense jobs too: that they ask for no experts, and that the grid of ranks
+ *  that parallel_state.py makes for experts can be made. */
+extern me_rule *const me_expert_grid_rules[];
+extern me_rule *const me_moe_rules[]; /**< of jobs with experts alone */
+extern me_rule
+    *const me_pipeline_rules[]; /**< of splitting layers over stages */
+/** @} */
+
+/** @p a, which is called @p a_name, must be a multiple of @p b. */
+me_status me_divides(const char *b_name, uint64_t b, const char *a_name,
+                     uint64_t a, me_diag *diag) ME_MUST_CHECK;
+
+/** Say where the vocabulary comes from, if a tokenizer decides it
+ *  (megatron/tokenizer_flags.c). */
+me_status me_vocabulary_note(me_config *config, me_diag *diag) ME_MUST_CHECK;
+
+/** List the option values that are not modelled; see notes.c. */
+me_status me_config_note(me_config *config, me_diag *diag) ME_MUST_CHECK;
+
+#endif /* MEMEST_CONFIG_MEGATRON_MEGATRON_RULES_H */

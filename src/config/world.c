@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/size.h"
+#include "config/config_private.h"
+
+#include <stdint.h>
+
+uint64_t me_config_model_parallel(const me_config *config)
+{
+    const me_parallel_config *p = &config->parallel;
+    return me_size_mul(me_size_mul((uint64_t)p->tensor, (uint64_t)p->pipeline),
+                       (uint64_t)p->context);
+}
+
+me_status me_config_derive_world(me_config *config, int32_t num_processes,
+                                 me_diag *diag)
+{
+    me_parallel_config *p = &config->parallel;
+    const uint64_t model_parallel = me_config_model_parallel(config);
+    me_status status = ME_OK;
+    if (p->world_size == 0 && num_processes > 1) {
+        p->world_size = num_processes;
+        status = me_config_assume(config, diag,
+                                  "the world size is %d, the number of MPI "
+                                  "processes",
+                                  (int)num_processes);
+    } else if (p->world_size == 0) {
+        p->world_size = (int32_t)me_min_u64(model_parallel, INT32_MAX);
+        status = me_config_assume(config, diag,
+                                  "the world size is %d, tensor x pipeline x "
+                                  "context, since nothing else gives it",
+                                  (int)p->world_size);
+    }
+    p->data =
+        (int32_t)((uint64_t)p->world_size / me_max_u64(model_parallel, 1));
+    return status;
+}
