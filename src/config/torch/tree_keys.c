@@ -4,6 +4,7 @@
 #include "base/nearest.h"
 #include "config/torch/tree_plan.h"
 
+#include <stddef.h>
 #include <string.h>
 
 static const int64_t extent_max = INT64_C(1) << 28;
@@ -42,6 +43,15 @@ static me_status read_extent(const me_layers_reading *r,
     return ME_OK;
 }
 
+static me_status read_size(const me_layers_reading *r,
+                           const config_setting_t *setting, uint64_t *size_out)
+{
+    int64_t value = 0;
+    const me_status status = read_extent(r, setting, &value);
+    *size_out = (uint64_t)value;
+    return status;
+}
+
 static me_status read_dtype(const me_layers_reading *r,
                             const config_setting_t *setting,
                             me_dtype *dtype_out)
@@ -70,53 +80,6 @@ static me_status read_bool(const me_layers_reading *r,
     return ME_OK;
 }
 
-static me_status set_inputs(const me_layers_reading *r,
-                            const config_setting_t *setting,
-                            const me_layer_target *t)
-{
-    int64_t value = 0;
-    const me_status status = read_extent(r, setting, &value);
-    t->layer->inputs = (uint64_t)value;
-    return status;
-}
-
-static me_status set_outputs(const me_layers_reading *r,
-                             const config_setting_t *setting,
-                             const me_layer_target *t)
-{
-    int64_t value = 0;
-    const me_status status = read_extent(r, setting, &value);
-    t->layer->outputs = (uint64_t)value;
-    return status;
-}
-
-static me_status set_bias(const me_layers_reading *r,
-                          const config_setting_t *setting,
-                          const me_layer_target *t)
-{
-    return read_bool(r, setting, &t->layer->has_bias);
-}
-
-static me_status set_kernel(const me_layers_reading *r,
-                            const config_setting_t *setting,
-                            const me_layer_target *t)
-{
-    int64_t value = 0;
-    const me_status status = read_extent(r, setting, &value);
-    t->layer->kernel = (uint64_t)value;
-    return status;
-}
-
-static me_status set_stride(const me_layers_reading *r,
-                            const config_setting_t *setting,
-                            const me_layer_target *t)
-{
-    int64_t value = 0;
-    const me_status status = read_extent(r, setting, &value);
-    t->layer->stride = (uint64_t)value;
-    return status;
-}
-
 static me_status set_padding(const me_layers_reading *r,
                              const config_setting_t *setting,
                              const me_layer_target *t)
@@ -129,13 +92,6 @@ static me_status set_padding(const me_layers_reading *r,
     }
     t->layer->padding = (uint64_t)value;
     return ME_OK;
-}
-
-static me_status set_in_place(const me_layers_reading *r,
-                              const config_setting_t *setting,
-                              const me_layer_target *t)
-{
-    return read_bool(r, setting, &t->layer->is_in_place);
 }
 
 /** The mean of each channel is the one that is known. */
@@ -339,47 +295,51 @@ static me_status set_plan(const me_layers_reading *r,
 #define WINDOWS    (KIND(ME_LAYER_CONV2D) | KIND(ME_LAYER_MAX_POOL2D))
 #define BIASED     (KIND(ME_LAYER_LINEAR) | KIND(ME_LAYER_CONV2D))
 
+#define AT(field) offsetof(me_layer_spec, field)
+
 /** Keys that are no children: of which classes, and where they go. `class` and
  * `forward` are read before and after the others. */
 static const struct {
     const char *key;
     unsigned kinds;
-    bool is_of_root;
     bool is_required;
+    bool is_of_root;
+    size_t extent; /**< of the layer's field that gets a number from 1; or */
+    size_t flag;   /**< of the one that gets true or false; or */
     me_status (*set)(const me_layers_reading *r,
                      const config_setting_t *setting, const me_layer_target *t);
 } keys[] = {
-    {"in_features", KIND(ME_LAYER_LINEAR), false, true, set_inputs},
-    {"out_features", KIND(ME_LAYER_LINEAR), false, true, set_outputs},
-    {"num_embeddings", KIND(ME_LAYER_EMBEDDING), false, true, set_inputs},
-    {"embedding_dim", KIND(ME_LAYER_EMBEDDING), false, true, set_outputs},
-    {"normalized_shape", NORMS, false, true, set_inputs},
-    {"shape", TENSORS, false, true, set_inputs},
-    {"bias", BIASED, false, false, set_bias},
-    {"in_channels", KIND(ME_LAYER_CONV2D), false, true, set_inputs},
-    {"out_channels", KIND(ME_LAYER_CONV2D), false, true, set_outputs},
-    {"kernel_size", WINDOWS, false, true, set_kernel},
-    {"stride", WINDOWS, false, false, set_stride},
-    {"padding", WINDOWS, false, false, set_padding},
-    {"num_features", KIND(ME_LAYER_BATCH_NORM2D), false, true, set_inputs},
-    {"output_size", KIND(ME_LAYER_ADAPTIVE_AVG_POOL2D), false, true,
-     set_output_size},
-    {"inplace", KIND(ME_LAYER_RELU), false, false, set_in_place},
-    {"p", KIND(ME_LAYER_DROPOUT), false, false, set_p},
-    {"weight", KIND(ME_LAYER_LINEAR), false, false, set_weight},
-    {"repeat_children", LISTS, false, false, set_repeat_children},
-    {"class_name", ~0U, false, false, set_class_name},
-    {"dtype", ~0U, false, false, set_dtype},
-    {"fully_shard", MODULES, false, false, set_fully_shard},
-    {"reshard_after_forward", MODULES, false, false, set_reshard},
-    {"checkpoint", MODULES, false, false, set_checkpoint},
-    {"checkpoint_policy", MODULES, false, false, set_checkpoint_policy},
-    {"checkpoint_early_stop", MODULES, false, false, set_early_stop},
-    {"checkpoint_from", MODULES, false, false, set_checkpoint_from},
-    {"repeat", MODULES, false, false, set_repeat},
-    {"to", ~0U, true, false, set_to},
-    {"device", ~0U, true, false, set_device},
-    {"parallelize_plan", ~0U, true, false, set_plan},
+    {"in_features", KIND(ME_LAYER_LINEAR), true, .extent = AT(inputs)},
+    {"out_features", KIND(ME_LAYER_LINEAR), true, .extent = AT(outputs)},
+    {"num_embeddings", KIND(ME_LAYER_EMBEDDING), true, .extent = AT(inputs)},
+    {"embedding_dim", KIND(ME_LAYER_EMBEDDING), true, .extent = AT(outputs)},
+    {"normalized_shape", NORMS, true, .extent = AT(inputs)},
+    {"shape", TENSORS, true, .extent = AT(inputs)},
+    {"bias", BIASED, .flag = AT(has_bias)},
+    {"in_channels", KIND(ME_LAYER_CONV2D), true, .extent = AT(inputs)},
+    {"out_channels", KIND(ME_LAYER_CONV2D), true, .extent = AT(outputs)},
+    {"kernel_size", WINDOWS, true, .extent = AT(kernel)},
+    {"stride", WINDOWS, .extent = AT(stride)},
+    {"padding", WINDOWS, .set = set_padding},
+    {"num_features", KIND(ME_LAYER_BATCH_NORM2D), true, .extent = AT(inputs)},
+    {"output_size", KIND(ME_LAYER_ADAPTIVE_AVG_POOL2D), true,
+     .set = set_output_size},
+    {"inplace", KIND(ME_LAYER_RELU), .flag = AT(is_in_place)},
+    {"p", KIND(ME_LAYER_DROPOUT), .set = set_p},
+    {"weight", KIND(ME_LAYER_LINEAR), .set = set_weight},
+    {"repeat_children", LISTS, .set = set_repeat_children},
+    {"class_name", ~0U, .set = set_class_name},
+    {"dtype", ~0U, .set = set_dtype},
+    {"fully_shard", MODULES, .set = set_fully_shard},
+    {"reshard_after_forward", MODULES, .set = set_reshard},
+    {"checkpoint", MODULES, .set = set_checkpoint},
+    {"checkpoint_policy", MODULES, .set = set_checkpoint_policy},
+    {"checkpoint_early_stop", MODULES, .set = set_early_stop},
+    {"checkpoint_from", MODULES, .set = set_checkpoint_from},
+    {"repeat", MODULES, .set = set_repeat},
+    {"to", ~0U, .is_of_root = true, .set = set_to},
+    {"device", ~0U, .is_of_root = true, .set = set_device},
+    {"parallelize_plan", ~0U, .is_of_root = true, .set = set_plan},
 };
 
 enum {
@@ -409,6 +369,19 @@ static me_status unknown_key(const me_layers_reading *r,
                       near == NULL ? "" : near);
 }
 
+/** The value of key @p i, where its row says. */
+static me_status set_value(const me_layers_reading *r, size_t i,
+                           const config_setting_t *setting,
+                           const me_layer_target *t)
+{
+    if (keys[i].set != NULL) {
+        return keys[i].set(r, setting, t);
+    }
+    void *field = (char *)t->layer + keys[i].flag + keys[i].extent;
+    return keys[i].flag != 0 ? read_bool(r, setting, field)
+                             : read_size(r, setting, field);
+}
+
 me_status me_layer_key_set(const me_layers_reading *r,
                            const config_setting_t *setting,
                            const me_layer_target *t)
@@ -418,7 +391,7 @@ me_status me_layer_key_set(const me_layers_reading *r,
         if (strcmp(keys[i].key, name) == 0 &&
             (keys[i].kinds & KIND(t->layer->kind)) != 0 &&
             (t->tree != NULL || !keys[i].is_of_root)) {
-            return keys[i].set(r, setting, t);
+            return set_value(r, i, setting, t);
         }
     }
     for (size_t i = 0; i < N_KEYS; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/torch/tree_plan.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /** What PyTorch fills in where a plan says nothing (parallel/style.py). */
@@ -95,32 +96,6 @@ static me_status set_use_local(const me_layers_reading *r,
     return ME_OK;
 }
 
-static me_status set_input(const me_layers_reading *r,
-                           const config_setting_t *setting, me_style *style)
-{
-    return read_layout(r, setting, &style->input);
-}
-
-static me_status set_desired_input(const me_layers_reading *r,
-                                   const config_setting_t *setting,
-                                   me_style *style)
-{
-    return read_layout(r, setting, &style->desired_input);
-}
-
-static me_status set_output(const me_layers_reading *r,
-                            const config_setting_t *setting, me_style *style)
-{
-    return read_layout(r, setting, &style->output);
-}
-
-static me_status set_desired_output(const me_layers_reading *r,
-                                    const config_setting_t *setting,
-                                    me_style *style)
-{
-    return read_layout(r, setting, &style->desired_output);
-}
-
 static me_status set_sequence_dim(const me_layers_reading *r,
                                   const config_setting_t *setting,
                                   me_style *style)
@@ -137,6 +112,7 @@ static me_status set_sequence_dim(const me_layers_reading *r,
 }
 
 #define STYLE(kind) (1U << (unsigned)(kind))
+#define AT(field)   offsetof(me_style, field)
 #define LINEARS     (STYLE(ME_STYLE_COLWISE) | STYLE(ME_STYLE_ROWWISE))
 
 /** Keys of an entry: of which styles, and which of them need it. */
@@ -144,20 +120,21 @@ static const struct {
     const char *key;
     unsigned styles;
     unsigned required;
+    size_t layout; /**< of the style's field that gets a layout; or */
     me_status (*set)(const me_layers_reading *r,
                      const config_setting_t *setting, me_style *style);
 } keys[] = {
-    {"module", ~0U, ~0U, set_path},
-    {"use_local_output", ~0U, 0, set_use_local},
+    {"module", ~0U, ~0U, .set = set_path},
+    {"use_local_output", ~0U, 0, .set = set_use_local},
     {"input_layouts", LINEARS | STYLE(ME_STYLE_PREPARE_INPUT),
-     STYLE(ME_STYLE_PREPARE_INPUT), set_input},
+     STYLE(ME_STYLE_PREPARE_INPUT), .layout = AT(input)},
     {"desired_input_layouts", STYLE(ME_STYLE_PREPARE_INPUT),
-     STYLE(ME_STYLE_PREPARE_INPUT), set_desired_input},
+     STYLE(ME_STYLE_PREPARE_INPUT), .layout = AT(desired_input)},
     {"output_layouts", LINEARS | STYLE(ME_STYLE_PREPARE_OUTPUT),
-     STYLE(ME_STYLE_PREPARE_OUTPUT), set_output},
+     STYLE(ME_STYLE_PREPARE_OUTPUT), .layout = AT(output)},
     {"desired_output_layouts", STYLE(ME_STYLE_PREPARE_OUTPUT),
-     STYLE(ME_STYLE_PREPARE_OUTPUT), set_desired_output},
-    {"sequence_dim", STYLE(ME_STYLE_SEQUENCE), 0, set_sequence_dim},
+     STYLE(ME_STYLE_PREPARE_OUTPUT), .layout = AT(desired_output)},
+    {"sequence_dim", STYLE(ME_STYLE_SEQUENCE), 0, .set = set_sequence_dim},
 };
 
 enum {
@@ -170,7 +147,9 @@ static me_status set_key(const me_layers_reading *r,
     for (size_t i = 0; i < N_KEYS; i++) {
         if (strcmp(keys[i].key, config_setting_name(setting)) == 0 &&
             (keys[i].styles & STYLE(style->kind)) != 0) {
-            return keys[i].set(r, setting, style);
+            void *field = (char *)style + keys[i].layout;
+            return keys[i].set != NULL ? keys[i].set(r, setting, style)
+                                       : read_layout(r, setting, field);
         }
     }
     return me_fail_at(r->diag, ME_ERR_CONFIG, r->where,
