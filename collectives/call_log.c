@@ -313,25 +313,6 @@ me_status me_call_log_create(me_call_log **log_out)
     return *log_out == NULL ? ME_ERR_NOMEM : ME_OK;
 }
 
-void me_call_log_reset(me_call_log *log)
-{
-    log->status = ME_OK;
-    log->n_calls = 0;
-    log->n_channels = 0;
-    log->n_streams = 0;
-    log->n_groups = 0;
-    log->seen_section = 0;
-    log->digest = (me_digest){0};
-    if (log->buckets != NULL) {
-        memset(log->buckets, 0, log->n_buckets * sizeof *log->buckets);
-    }
-    for (uint32_t i = 0; i < log->n_comms; i++) {
-        ncclComm_t comm = log->comms[i];
-        comm->calls = 0;
-        comm->digest = (me_digest){0};
-    }
-}
-
 void me_call_log_clear(me_call_log *log)
 {
     for (uint32_t i = 0; i < log->n_comms; i++) {

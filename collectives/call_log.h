@@ -25,9 +25,6 @@ me_status me_call_log_create(me_call_log **log_out);
 /** Give back the log and its communicators; NULL is allowed. */
 void me_call_log_destroy(me_call_log *log);
 
-/** Forget all calls; communicators stay as they are. */
-void me_call_log_reset(me_call_log *log);
-
 /** Forget everything, communicators as well: the log is new. */
 void me_call_log_clear(me_call_log *log);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "parallel/grid.h"
 
-#include "base/alloc.h"
 #include "base/assert.h"
 
 /** A set of axes, one bit each. */
@@ -419,22 +418,6 @@ int32_t me_group_index(const me_group *group, int32_t rank)
         rest -= digit * group->axes[i].stride;
     }
     return rest == 0 && group->size > 0 ? index : -1;
-}
-
-me_status me_group_members(const me_group *group, me_diag *diag,
-                           int32_t **members_out)
-{
-    int32_t *members =
-        me_alloc((size_t)group->size, sizeof *members, "grid.members");
-    if (members == NULL) {
-        return me_fail(diag, ME_ERR_NOMEM,
-                       "no host memory for a group of %d ranks", group->size);
-    }
-    for (int32_t i = 0; i < group->size; i++) {
-        members[i] = me_group_member(group, i);
-    }
-    *members_out = members;
-    return ME_OK;
 }
 
 /** How many groups a family has. */

@@ -143,17 +143,6 @@ int32_t me_group_member(const me_group *group, int32_t index);
 /** The index of @p rank among the members, -1 if it is none. Cost: O(1). */
 int32_t me_group_index(const me_group *group, int32_t rank);
 
-/**
- * All members, ascending.
- *
- * @param group        the group
- * @param diag         filled in on failure
- * @param members_out  `group->size` ranks, to be given back with me_free()
- * @return ME_OK, ME_ERR_NOMEM
- */
-me_status me_group_members(const me_group *group, me_diag *diag,
-                           int32_t **members_out) ME_MUST_CHECK;
-
 /** Number of groups that every rank makes at start-up, twins not counted. */
 int64_t me_grid_created_count(const me_grid *grid);
 

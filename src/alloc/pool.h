@@ -135,19 +135,6 @@ typedef struct me_pool_oom {
     uint64_t num_alloc_retries;
 } me_pool_oom;
 
-/** A block as me_pool_visit() shows it. */
-typedef struct me_pool_block_info {
-    uint64_t address;
-    uint64_t bytes;
-    uint64_t requested_bytes; /**< of its last request */
-    uint64_t stream;
-    bool is_allocated;
-    bool is_pending; /**< freed, but another stream still uses it */
-    bool is_small;   /**< of the small pool */
-    bool is_expandable;
-    bool is_segment_start;
-} me_pool_block_info;
-
 typedef struct me_pool me_pool;
 
 /**
@@ -249,9 +236,6 @@ me_status me_pool_take(me_pool *pool, me_pool_taker taker,
 /** torch.cuda.reset_peak_memory_stats(). Local. */
 void me_pool_reset_peaks(me_pool *pool);
 
-/** torch.cuda.reset_accumulated_memory_stats(). Local. */
-void me_pool_reset_accumulated(me_pool *pool);
-
 /** All counters at once. Local. */
 void me_pool_read(const me_pool *pool, me_pool_stats *stats_out);
 
@@ -275,16 +259,6 @@ void me_pool_oom_text(const me_pool *pool, me_str *text);
 
 /** Largest request that cached memory could serve now on @p stream. */
 uint64_t me_pool_largest_free(const me_pool *pool, uint64_t stream);
-
-/**
- * Call @p on_block for every block, by address, segment after segment. Local.
- *
- * @return ME_OK or ME_ERR_NOMEM
- */
-me_status me_pool_visit(const me_pool *pool,
-                        void (*on_block)(void *self,
-                                         const me_pool_block_info *block),
-                        void *self) ME_MUST_CHECK;
 
 /**
  * Walk everything and compare: blocks tile their segments, no two free

@@ -91,7 +91,6 @@ typedef struct counter {
     uint64_t current;
     uint64_t peak;
     uint64_t allocated;
-    uint64_t base; /**< current at the last reset of the sums */
 } counter;
 
 /** Virtual addresses that an expandable segment may map. */

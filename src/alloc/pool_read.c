@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What others see of a pool: counters, blocks, PyTorch's message. */
+/* What others see of a pool: counters, PyTorch's message. */
 #include "alloc/pool_internal.h"
-#include "base/alloc.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 static const char *const stat_names[] = {
 #define STAT_NAME(constant, name) [constant] = (name),
@@ -44,7 +42,7 @@ static me_pool_stat read_counter(const counter *c)
         .current = c->current,
         .peak = c->peak,
         .allocated = c->allocated,
-        .freed = c->allocated + c->base - c->current,
+        .freed = c->allocated - c->current,
     };
 }
 
@@ -99,27 +97,6 @@ void me_pool_reset_peaks(me_pool *pool)
     }
     pool->oversize_allocations.peak = pool->oversize_allocations.current;
     pool->oversize_segments.peak = pool->oversize_segments.current;
-}
-
-static void reset_sums(counter *c)
-{
-    c->allocated = 0;
-    c->base = c->current;
-}
-
-void me_pool_reset_accumulated(me_pool *pool)
-{
-    counter *all = &pool->counters[0][0];
-    for (int i = 0; i < ME_POOL_STAT_COUNT * ME_POOL_SLOTS; i++) {
-        reset_sums(&all[i]);
-    }
-    reset_sums(&pool->oversize_allocations);
-    reset_sums(&pool->oversize_segments);
-    pool->num_alloc_retries = 0;
-    pool->num_ooms = 0;
-    pool->num_sync_all_streams = 0;
-    pool->num_device_alloc = 0;
-    pool->num_device_free = 0;
 }
 
 /** Sizes as PyTorch prints them. */
@@ -191,79 +168,4 @@ uint64_t me_pool_largest_free(const me_pool *pool, uint64_t stream)
         }
     }
     return largest;
-}
-
-/** Where a segment starts. */
-typedef struct start {
-    uint64_t address;
-    uint32_t index;
-} start;
-
-static int compare_starts(const void *a, const void *b)
-{
-    const uint64_t x = ((const start *)a)->address;
-    const uint64_t y = ((const start *)b)->address;
-    return (x > y) - (x < y);
-}
-
-static bool is_mapped_block(const block *b)
-{
-    return b->state >= BLOCK_FREE && b->state <= BLOCK_PENDING;
-}
-
-/** First of a run of mapped blocks: what a snapshot calls a segment. */
-static bool is_start(const me_pool *pool, const block *b)
-{
-    return is_mapped_block(b) &&
-           (b->prev == NIL || !is_mapped_block(at(pool, b->prev)));
-}
-
-static void show_segment(const me_pool *pool, uint32_t index,
-                         void (*on_block)(void *self,
-                                          const me_pool_block_info *block),
-                         void *self)
-{
-    for (uint32_t i = index; i != NIL && is_mapped_block(at(pool, i));
-         i = at(pool, i)->next) {
-        const block *b = at(pool, i);
-        const me_pool_block_info info = {
-            .address = b->address,
-            .bytes = b->size,
-            .requested_bytes = b->requested,
-            .stream = b->stream,
-            .is_allocated = b->state == BLOCK_ALLOCATED,
-            .is_pending = b->state == BLOCK_PENDING,
-            .is_small = b->slot == ME_POOL_SMALL,
-            .is_expandable = b->is_expandable,
-            .is_segment_start = i == index,
-        };
-        on_block(self, &info);
-    }
-}
-
-me_status me_pool_visit(const me_pool *pool,
-                        void (*on_block)(void *self,
-                                         const me_pool_block_info *block),
-                        void *self)
-{
-    size_t n = 0;
-    for (uint32_t i = 1; i < pool->n_blocks; i++) {
-        n += is_start(pool, at(pool, i)) ? 1 : 0;
-    }
-    start *starts = me_alloc(n, sizeof *starts, "alloc.segments");
-    if (starts == NULL) {
-        return ME_ERR_NOMEM;
-    }
-    n = 0;
-    for (uint32_t i = 1; i < pool->n_blocks; i++) {
-        if (is_start(pool, at(pool, i))) {
-            starts[n++] = (start){at(pool, i)->address, i};
-        }
-    }
-    qsort(starts, n, sizeof *starts, compare_starts);
-    for (size_t i = 0; i < n; i++) {
-        show_segment(pool, starts[i].index, on_block, self);
-    }
-    me_free(starts);
-    return ME_OK;
 }

@@ -101,10 +101,6 @@ static void test_call_log__digest_tells_programs_apart(void **state)
     const me_digest first = me_call_log_digest(logs[0]);
     assert_true(me_digest_is_equal(first, me_call_log_digest(logs[1])));
     assert_false(me_digest_is_equal(first, me_call_log_digest(logs[2])));
-    me_call_log_reset(logs[2]);
-    assert_int_equal(me_call_log_count(logs[2]), 0);
-    play(comms[2], 1024);
-    assert_true(me_digest_is_equal(first, me_call_log_digest(logs[2])));
     for (int i = 0; i < 3; i++) {
         me_call_log_destroy(logs[i]);
     }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/alloc.h"
 #include "parallel/grid.h"
 #include "support/test.h"
 
@@ -31,13 +30,10 @@ static me_grid make_cube(bool is_tied)
 
 static void check_members(const me_group *group, const int32_t *expected)
 {
-    int32_t *members = NULL;
-    assert_int_equal(me_group_members(group, NULL, &members), ME_OK);
     for (int32_t i = 0; i < group->size; i++) {
-        assert_int_equal(members[i], expected[i]);
-        assert_int_equal(me_group_index(group, members[i]), i);
+        assert_int_equal(me_group_member(group, i), expected[i]);
+        assert_int_equal(me_group_index(group, expected[i]), i);
     }
-    me_free(members);
 }
 
 /** One kind of a world: lists of @p size ranks that cover it. */
@@ -397,18 +393,6 @@ static void test_grid__names_what_does_not_fit(void **state)
     }
 }
 
-static void test_grid__without_memory(void **state)
-{
-    (void)state;
-    const me_grid grid = make_cube(false);
-    const me_group group = me_grid_group(&grid, ME_GROUP_WORLD, 0);
-    int32_t *members = NULL;
-    me_alloc_fail_at(1);
-    assert_int_equal(me_group_members(&group, NULL, &members), ME_ERR_NOMEM);
-    me_alloc_fail_at(0);
-    assert_null(members);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -424,7 +408,6 @@ int main(void)
         cmocka_unit_test(test_grid__shards_and_their_copies),
         cmocka_unit_test(test_grid__creation_order),
         cmocka_unit_test(test_grid__names_what_does_not_fit),
-        cmocka_unit_test(test_grid__without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
