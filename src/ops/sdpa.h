@@ -3,7 +3,7 @@
  * `scaled_dot_product_attention` with the kernels that PyTorch itself chooses:
  * memory-efficient attention for float32, cuDNN's for 16-bit types on Hopper
  * (aten/native/transformers/cuda/attention.cu, cudnn/MHA.cpp). The flash
- * kernel, which jobs force, is ops/attention.h.
+ * kernel, which jobs force, is ops/flash_attention.h.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

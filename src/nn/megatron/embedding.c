@@ -4,7 +4,7 @@
 #include "nn/megatron/vocabulary.h"
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
-#include "ops/embedding.h"
+#include "ops/embedding_lookup.h"
 #include "ops/index.h"
 #include "ops/view.h"
 #include "tensor/launch.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/backend.h"
-#include "ops/norm.h"
+#include "ops/layer_norm.h"
 
 /* LocalSpecProvider (core/models/backends.py): Megatron-LM's own layers and
  * PyTorch's norms. */

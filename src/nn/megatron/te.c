@@ -2,7 +2,7 @@
 #include "nn/megatron/backend.h"
 #include "nn/megatron/te_linear.h"
 #include "nn/megatron/te_mlp.h"
-#include "ops/te_attention.h"
+#include "ops/te_fused_attention.h"
 #include "ops/te_norm.h"
 
 /* TESpecProvider (core/extensions/transformer_engine_spec_provider.py): the

@@ -3,7 +3,7 @@
 #include "base/size.h"
 #include "nn/megatron/te_context.h"
 #include "nn/megatron/te_state.h"
-#include "ops/te_attention.h"
+#include "ops/te_fused_attention.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
 

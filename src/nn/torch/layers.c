@@ -7,7 +7,7 @@
 #include "nn/torch/parallelize.h"
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
-#include "ops/norm.h"
+#include "ops/layer_norm.h"
 #include "ops/view.h"
 #include "ops/vision.h"
 #include "tensor/hooks.h"

@@ -5,7 +5,7 @@
 #include "nn/torch/distribute.h"
 #include "nn/torch/dtensor.h"
 #include "ops/autocast_casts.h"
-#include "ops/embedding.h"
+#include "ops/embedding_lookup.h"
 #include "ops/functional_linear.h"
 #include "tensor/autograd.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/torch/rotary_attention.h"
 
-#include "ops/attention.h"
 #include "ops/autocast_casts.h"
+#include "ops/flash_attention.h"
 #include "ops/rotary.h"
 #include "ops/sdpa.h"
 #include "ops/view.h"

@@ -36,7 +36,7 @@ typedef struct me_model_wrapper {
     bool can_repeat;   /**< actions may be repeated (repeat.h) */
 } me_model_wrapper;
 
-/** @name The classes (ddp.c, fsdp.c)
+/** @name The classes (ddp.c, torch_fsdp2.c)
  *  @{ */
 extern const me_model_wrapper me_distributed_data_parallel;
 extern const me_model_wrapper me_torch_fully_sharded_data_parallel;

@@ -87,11 +87,11 @@ void me_loop_end_action(me_loop *l);
 /** @} */
 
 /** How the gradient of @p p lies on the tensor-parallel ranks: as its backward
- *  makes it, or under fully_shard() as the parameter does (optimizer.c). */
+ *  makes it, or under fully_shard() as the parameter does (torch_optimizer.c). */
 me_dlayout me_loop_gradient_layout(const me_loop *l, const me_parameter *p);
 
 /** Operations over lists that have DTensors and other tensors fail the engine,
- *  as they do in PyTorch. @param what  asks for one (optimizer.c) */
+ *  as they do in PyTorch. @param what  asks for one (torch_optimizer.c) */
 void me_loop_refuse_mixed(me_loop *l, const char *what);
 
 /** Bytes of all gradients that there are. */
@@ -99,7 +99,7 @@ uint64_t me_loop_gradient_bytes(const me_loop *l);
 
 /** `clip_grad_norm_(model.parameters(), …)` (clip.c). */
 void me_loop_clip_gradients(me_loop *l);
-/** `optimizer.step()` (optimizer.c). */
+/** `optimizer.step()` (torch_optimizer.c). */
 void me_loop_step(me_loop *l);
 /** `optimizer.zero_grad()`: None, in the order of parameters; nothing goes where
  *  gradients are kept as zeros. */

@@ -8,8 +8,8 @@
 #include "ops/reduce.h"
 #include "ops/view.h"
 #include "tensor/launch.h"
-#include "train/torch/fsdp.h"
 #include "train/torch/grad_scaler.h"
+#include "train/torch/torch_fsdp.h"
 
 #include <stdio.h>
 #include <string.h>

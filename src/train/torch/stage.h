@@ -9,9 +9,9 @@
 #ifndef MEMEST_TRAIN_TORCH_STAGE_H
 #define MEMEST_TRAIN_TORCH_STAGE_H
 
-#include "tensor/parameter_groups.h"
+#include "tensor/backward_groups.h"
 #include "train/fsdp/fsdp.h"
-#include "train/torch/ddp.h"
+#include "train/torch/torch_ddp.h"
 
 /** What passes from a stage to the next. */
 typedef struct me_boundary {

@@ -5,7 +5,7 @@
 #include "ops/cross_entropy.h"
 #include "ops/elementwise.h"
 #include "ops/functional_linear.h"
-#include "ops/norm.h"
+#include "ops/layer_norm.h"
 #include "ops/reduce.h"
 #include "ops/sdpa.h"
 #include "ops/view.h"

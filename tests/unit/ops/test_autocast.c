@@ -3,7 +3,7 @@
 #include "ops/cross_entropy.h"
 #include "ops/elementwise.h"
 #include "ops/functional_linear.h"
-#include "ops/norm.h"
+#include "ops/layer_norm.h"
 #include "ops/reduce.h"
 #include "support/backward.h"
 #include "support/test.h"

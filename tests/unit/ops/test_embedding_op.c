@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ops/embedding.h"
+#include "ops/embedding_lookup.h"
 #include "ops/view.h"
 #include "support/backward.h"
 #include "support/test.h"

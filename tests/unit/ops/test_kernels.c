@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ops/elementwise.h"
+#include "ops/layer_norm.h"
 #include "ops/matmul.h"
-#include "ops/norm.h"
 #include "ops/softmax.h"
 #include "ops/view.h"
 #include "support/backward.h"

@@ -3,7 +3,7 @@
 #include "ops/functional_linear.h"
 #include "support/backward.h"
 #include "support/test.h"
-#include "tensor/parameter_groups.h"
+#include "tensor/backward_groups.h"
 #include "tensor/region.h"
 
 /** Two products with an activation between: (2, 4) to (2, 8) to (2, 4). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ops/te_attention.h"
+#include "ops/te_fused_attention.h"
 #include "ops/te_norm.h"
 #include "support/test.h"
 

@@ -9,8 +9,8 @@
 #include "run/program.h"
 #include "support/test.h"
 #include "train/megatron/model_wrapper.h"
-#include "train/torch/ddp.h"
-#include "train/torch/fsdp.h"
+#include "train/torch/torch_ddp.h"
+#include "train/torch/torch_fsdp.h"
 
 #include <string.h>
 

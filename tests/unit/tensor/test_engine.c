@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ops/attention.h"
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
+#include "ops/flash_attention.h"
+#include "ops/layer_norm.h"
 #include "ops/matmul.h"
-#include "ops/norm.h"
 #include "ops/reduce.h"
 #include "ops/softmax.h"
 #include "ops/view.h"

@@ -4,7 +4,7 @@
 #include "ops/reduce.h"
 #include "support/events.h"
 #include "support/test.h"
-#include "tensor/parameter_groups.h"
+#include "tensor/backward_groups.h"
 
 /* y = x + gelu(x · aᵀ) · bᵀ + bias in bfloat16: x and y are (4, 3) of 24
  * bytes, the inner tensor (4, 5) of 40, the weights (5, 3) and (3, 5) of 30,

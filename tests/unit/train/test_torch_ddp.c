@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "support/events.h"
 #include "support/test.h"
-#include "train/torch/ddp.h"
+#include "train/torch/torch_ddp.h"
 
 enum {
     PARAMETERS = 5

@@ -2,7 +2,7 @@
 #include "support/events.h"
 #include "support/test.h"
 #include "tensor/autograd.h"
-#include "train/torch/ddp.h"
+#include "train/torch/torch_ddp.h"
 
 #include <string.h>
 

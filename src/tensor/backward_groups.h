@@ -10,8 +10,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef MEMEST_TENSOR_PARAMETER_GROUPS_H
-#define MEMEST_TENSOR_PARAMETER_GROUPS_H
+#ifndef MEMEST_TENSOR_BACKWARD_GROUPS_H
+#define MEMEST_TENSOR_BACKWARD_GROUPS_H
 
 #include "tensor/autograd.h"
 
@@ -75,4 +75,4 @@ void me_backward_weight(me_engine *e, const me_stage_weights *weights,
 /** Give back what is held, if the second half does not come. */
 void me_parameter_groups_fini(me_engine *e, me_parameter_groups *groups);
 
-#endif /* MEMEST_TENSOR_PARAMETER_GROUPS_H */
+#endif /* MEMEST_TENSOR_BACKWARD_GROUPS_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "train/torch/ddp.h"
+#include "train/torch/torch_ddp.h"
 
 #include "base/size.h"
 #include "nn/torch/dtensor.h"

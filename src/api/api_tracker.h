@@ -1,12 +1,12 @@
 /**
  * @file
  * A tracker and a series of operations as the public API has them, for
- * tracker.c, tracker_read.c and series.c.
+ * api_tracker.c, api_tracker_read.c and api_series.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef MEMEST_API_TRACKER_H
-#define MEMEST_API_TRACKER_H
+#ifndef MEMEST_API_API_TRACKER_H
+#define MEMEST_API_API_TRACKER_H
 
 #include "api/api_private.h"
 #include "report/op_series_report.h"
@@ -40,4 +40,4 @@ struct memest_tracker {
     bool is_running;
 };
 
-#endif /* MEMEST_API_TRACKER_H */
+#endif /* MEMEST_API_API_TRACKER_H */

@@ -4,8 +4,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef MEMEST_API_WATCH_H
-#define MEMEST_API_WATCH_H
+#ifndef MEMEST_API_API_WATCH_H
+#define MEMEST_API_API_WATCH_H
 
 #include "api/api_private.h"
 #include "run/tool.h"
@@ -23,4 +23,4 @@ me_status me_api_watch(const me_run *run, int32_t rank, me_tool *tool,
                        const memest_observer *const *observers,
                        size_t n_observers, me_diag *diag) ME_MUST_CHECK;
 
-#endif /* MEMEST_API_WATCH_H */
+#endif /* MEMEST_API_API_WATCH_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tensor/parameter_groups.h"
+#include "tensor/backward_groups.h"
 
 #include "base/alloc.h"
 #include "tensor/backward_run.h"

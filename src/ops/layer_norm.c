@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ops/norm.h"
+#include "ops/layer_norm.h"
 
 #include "base/size.h"
 #include "ops/autocast_casts.h"

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "parallel/schedule.h"
-
 #include "api/api_private.h"
 #include "base/alloc.h"
 #include "config/schedule_choice.h"
+#include "parallel/schedule.h"
 #include "parallel/schedule_csv.h"
 #include "parallel/timeline.h"
 

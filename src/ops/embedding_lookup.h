@@ -5,8 +5,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef MEMEST_OPS_EMBEDDING_H
-#define MEMEST_OPS_EMBEDDING_H
+#ifndef MEMEST_OPS_EMBEDDING_LOOKUP_H
+#define MEMEST_OPS_EMBEDDING_LOOKUP_H
 
 #include "tensor/tensor.h"
 
@@ -18,4 +18,4 @@ me_tensor *me_embedding(me_engine *e, me_tensor *indices, me_tensor *weight);
 me_tensor *me_masked_write_zero(me_engine *e, me_tensor *y,
                                 const me_tensor *mask);
 
-#endif /* MEMEST_OPS_EMBEDDING_H */
+#endif /* MEMEST_OPS_EMBEDDING_LOOKUP_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ops/embedding.h"
+#include "ops/embedding_lookup.h"
 
 #include "base/size.h"
 #include "ops/sort.h"

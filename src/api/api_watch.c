@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One observer of the engine tells all of the caller's. */
-#include "api/watch.h"
+#include "api/api_watch.h"
 
 #include "base/alloc.h"
 #include "config/framework.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "api/tracker.h"
+#include "api/api_tracker.h"
 
-#include "api/watch.h"
+#include "api/api_watch.h"
 #include "base/alloc.h"
 
 /** The public numbers are the internal ones. */

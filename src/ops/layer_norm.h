@@ -5,8 +5,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef MEMEST_OPS_NORM_H
-#define MEMEST_OPS_NORM_H
+#ifndef MEMEST_OPS_LAYER_NORM_H
+#define MEMEST_OPS_LAYER_NORM_H
 
 #include "tensor/tensor.h"
 
@@ -17,4 +17,4 @@ me_tensor *me_layer_norm(me_engine *e, me_tensor *x, me_tensor *weight,
 /** `torch.nn.functional.rms_norm`; saves input, 1/rms and weight. */
 me_tensor *me_rms_norm(me_engine *e, me_tensor *x, me_tensor *weight);
 
-#endif /* MEMEST_OPS_NORM_H */
+#endif /* MEMEST_OPS_LAYER_NORM_H */

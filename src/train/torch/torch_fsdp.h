@@ -5,8 +5,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef MEMEST_TRAIN_TORCH_FSDP_H
-#define MEMEST_TRAIN_TORCH_FSDP_H
+#ifndef MEMEST_TRAIN_TORCH_TORCH_FSDP_H
+#define MEMEST_TRAIN_TORCH_TORCH_FSDP_H
 
 #include "train/fsdp/fsdp.h"
 #include "train/torch/loop.h"
@@ -23,4 +23,4 @@ extern const me_wrapper me_fsdp_wrapper_row;
  */
 me_fsdp *me_loop_fully_shard(me_loop *l, me_layer *model, bool is_stage);
 
-#endif /* MEMEST_TRAIN_TORCH_FSDP_H */
+#endif /* MEMEST_TRAIN_TORCH_TORCH_FSDP_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What MemTracker and FSDPMemTracker know. */
-#include "api/tracker.h"
+#include "api/api_tracker.h"
 
 static bool is_fsdp(const memest_tracker *t)
 {

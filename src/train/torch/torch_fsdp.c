@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "train/torch/fsdp.h"
+#include "train/torch/torch_fsdp.h"
 
 #include "nn/torch/dtensor.h"
 #include "train/fsdp/fsdp.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ops/attention.h"
+#include "ops/flash_attention.h"
 
 #include "base/size.h"
 #include "tensor/autograd.h"

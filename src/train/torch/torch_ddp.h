@@ -5,8 +5,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef MEMEST_TRAIN_TORCH_DDP_H
-#define MEMEST_TRAIN_TORCH_DDP_H
+#ifndef MEMEST_TRAIN_TORCH_TORCH_DDP_H
+#define MEMEST_TRAIN_TORCH_TORCH_DDP_H
 
 #include "train/torch/reducer.h"
 
@@ -46,4 +46,4 @@ void me_ddp_fini(me_ddp_module *ddp);
 /** DistributedDataParallel around the model of a loop without a pipeline. */
 extern const me_wrapper me_ddp_wrapper_row;
 
-#endif /* MEMEST_TRAIN_TORCH_DDP_H */
+#endif /* MEMEST_TRAIN_TORCH_TORCH_DDP_H */

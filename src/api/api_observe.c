@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "api/watch.h"
+#include "api/api_watch.h"
 
 static me_status check_rank(const me_run *run, int32_t rank, me_diag *diag)
 {

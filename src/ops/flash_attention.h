@@ -4,8 +4,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef MEMEST_OPS_ATTENTION_H
-#define MEMEST_OPS_ATTENTION_H
+#ifndef MEMEST_OPS_FLASH_ATTENTION_H
+#define MEMEST_OPS_FLASH_ATTENTION_H
 
 #include "tensor/tensor.h"
 
@@ -31,4 +31,4 @@ uint64_t me_flash_key_splits(const me_card *card, uint64_t batch,
 /** `x.repeat_interleave(n, dim=2)` of (s, b, g, d): a copy. */
 me_tensor *me_repeat_heads(me_engine *e, me_tensor *x, uint64_t n);
 
-#endif /* MEMEST_OPS_ATTENTION_H */
+#endif /* MEMEST_OPS_FLASH_ATTENTION_H */

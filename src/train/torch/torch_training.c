@@ -7,11 +7,11 @@
 #include "tensor/autograd.h"
 #include "tensor/hooks.h"
 #include "tensor/launch.h"
-#include "train/torch/ddp.h"
-#include "train/torch/fsdp.h"
 #include "train/torch/grad_scaler.h"
 #include "train/torch/loop.h"
 #include "train/torch/pipelining.h"
+#include "train/torch/torch_ddp.h"
+#include "train/torch/torch_fsdp.h"
 
 #include <stdio.h>
 

@@ -8,8 +8,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef MEMEST_OPS_TE_ATTENTION_H
-#define MEMEST_OPS_TE_ATTENTION_H
+#ifndef MEMEST_OPS_TE_FUSED_ATTENTION_H
+#define MEMEST_OPS_TE_FUSED_ATTENTION_H
 
 #include "tensor/tensor.h"
 
@@ -78,4 +78,4 @@ me_tensor *me_te_masked_softmax(me_engine *e, me_tensor *x);
 /** FusedRoPEFunc: one new tensor like @p x, forward and backward. */
 me_tensor *me_te_rope(me_engine *e, me_tensor *x, me_tensor *angles);
 
-#endif /* MEMEST_OPS_TE_ATTENTION_H */
+#endif /* MEMEST_OPS_TE_FUSED_ATTENTION_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "alloc/pool.h"
-
 #include "alloc/replay.h"
 #include "api/api_private.h"
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "api/tracker.h"
+#include "api/api_tracker.h"
 #include "base/alloc.h"
 
 me_status me_api_series_init(memest_series *s, const me_op_series *series,
