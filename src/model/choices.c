@@ -12,6 +12,7 @@
 
 ROWS(me_framework, ME_FRAMEWORK_LIST)
 ROWS(me_normalization, ME_NORMALIZATION_LIST)
+ROWS(me_norm_placement, ME_NORM_PLACEMENT_LIST)
 ROWS(me_activation, ME_ACTIVATION_LIST)
 ROWS(me_position_embedding, ME_POSITION_EMBEDDING_LIST)
 ROWS(me_rope_type, ME_ROPE_TYPE_LIST)
@@ -73,4 +74,16 @@ const char *me_choice_word(const me_choice *choices, int value)
 const char *me_choice_title(const me_choice *choices, int value)
 {
     return find(choices, value)->title;
+}
+
+bool me_is_gated_activation(me_activation activation)
+{
+    switch (activation) {
+    case ME_ACTIVATION_SWIGLU:
+    case ME_ACTIVATION_QUICK_GEGLU:
+    case ME_ACTIVATION_GEGLU: return true;
+    case ME_ACTIVATION_GELU:
+    case ME_ACTIVATION_SQUARED_RELU: break;
+    }
+    return false;
 }

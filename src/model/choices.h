@@ -10,6 +10,8 @@
 #ifndef MEMEST_MODEL_CHOICES_H
 #define MEMEST_MODEL_CHOICES_H
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -49,10 +51,24 @@ typedef enum me_normalization {
 
 extern const me_choice me_normalization_choices[];
 
+/** Where a sub-layer's norms are: before its mixer, after it, or both. */
+#define ME_NORM_PLACEMENT_LIST(X)                                              \
+    X(ME_NORMS_PRE, "pre", "before")                                           \
+    X(ME_NORMS_POST, "post", "after")                                          \
+    X(ME_NORMS_BOTH, "both", "before and after")
+
+typedef enum me_norm_placement {
+    ME_NORM_PLACEMENT_LIST(ME_CHOICE_CONSTANT)
+} me_norm_placement;
+
+extern const me_choice me_norm_placement_choices[];
+
+/** geglu is a gated gelu that nothing fuses, Gemma's. */
 #define ME_ACTIVATION_LIST(X)                                                  \
     X(ME_ACTIVATION_GELU, "gelu", "gelu")                                      \
     X(ME_ACTIVATION_SWIGLU, "swiglu", "swiglu")                                \
     X(ME_ACTIVATION_QUICK_GEGLU, "quick_geglu", "quick geglu")                 \
+    X(ME_ACTIVATION_GEGLU, "geglu", "geglu")                                   \
     X(ME_ACTIVATION_SQUARED_RELU, "squared_relu", "squared relu")
 
 typedef enum me_activation {
@@ -60,6 +76,9 @@ typedef enum me_activation {
 } me_activation;
 
 extern const me_choice me_activation_choices[];
+
+/** Does it take two halves of what the MLP's first layer makes? */
+bool me_is_gated_activation(me_activation activation);
 
 #define ME_POSITION_EMBEDDING_LIST(X)                                          \
     X(ME_POSITION_LEARNED_ABSOLUTE, "learned_absolute", "learned_absolute")    \

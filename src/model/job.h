@@ -32,10 +32,12 @@ typedef struct me_model_config {
     uint64_t make_vocab_size_divisible_by;
     uint64_t padded_vocab_size; /**< derived, unless given */
     me_normalization normalization;
+    me_norm_placement norm_placement; /**< of a sub-layer */
     me_activation activation;
     bool add_bias_linear;
     bool add_qkv_bias;
     bool qk_layernorm;
+    bool qk_layernorm_across_heads; /**< of all at once, not of each */
     me_position_embedding position_embedding;
     double rotary_percent; /**< share of a head that rotates, 0 to 1 */
     uint64_t rotary_size;  /**< derived: elements of a head that turn, as

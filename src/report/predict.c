@@ -12,7 +12,7 @@ static double product_weights(const me_config *c)
     const double d = (double)m->kv_channels;
     const double queries = (double)m->num_attention_heads * d;
     const double keys = (double)m->num_query_groups * d;
-    const double up = m->activation == ME_ACTIVATION_SWIGLU ? 2 : 1;
+    const double up = me_is_gated_activation(m->activation) ? 2 : 1;
     const double attention = h * (queries + 2 * keys) + queries * h;
     const double mlp = h * (double)m->ffn_hidden_size * (up + 1);
     return (double)m->num_layers * (attention + mlp) +

@@ -18,11 +18,16 @@ static void append_model(const me_model_config *m, me_str *text)
     }
     me_str_printf(
         text,
-        ", ffn %" PRIu64 " %s, %s, vocabulary %" PRIu64 ", sequence %" PRIu64
-        "\n",
+        ", ffn %" PRIu64 " %s, %s%s%s, vocabulary %" PRIu64
+        ", sequence %" PRIu64 "\n",
         m->ffn_hidden_size,
         me_choice_title(me_activation_choices, (int)m->activation),
         me_choice_title(me_normalization_choices, (int)m->normalization),
+        m->norm_placement == ME_NORMS_PRE ? "" : " ",
+        m->norm_placement == ME_NORMS_PRE
+            ? ""
+            : me_choice_title(me_norm_placement_choices,
+                              (int)m->norm_placement),
         m->padded_vocab_size, m->seq_length);
 }
 

@@ -270,6 +270,23 @@ static me_status assume_routing(me_config *config, me_diag *diag)
         m->imbalance);
 }
 
+/** What Megatron-LM has no flag for, and forks of its layers do. */
+static me_status assume_layers(me_config *config, me_diag *diag)
+{
+    const me_model_config *m = &config->model;
+    if (m->norm_placement == ME_NORMS_PRE && !m->qk_layernorm_across_heads &&
+        m->activation != ME_ACTIVATION_GEGLU) {
+        return ME_OK;
+    }
+    return me_config_assume(
+        config, diag,
+        "%s%s%s as Megatron-Bridge's layers have them; no measured job stands "
+        "behind that",
+        m->norm_placement == ME_NORMS_PRE ? "" : "norms after sub-layers are ",
+        m->qk_layernorm_across_heads ? "norms over all heads are " : "",
+        m->activation == ME_ACTIVATION_GEGLU ? "gated units of gelu are " : "");
+}
+
 /** HybridDeviceOptimizer is built twice, and the first one is garbage. */
 static me_status assume_collection(me_config *config, me_diag *diag)
 {
@@ -300,6 +317,9 @@ me_status me_config_derive(me_config *config, int32_t num_processes,
     }
     if (status == ME_OK) {
         status = assume_routing(config, diag);
+    }
+    if (status == ME_OK) {
+        status = assume_layers(config, diag);
     }
     if (status == ME_OK) {
         status = assume_collection(config, diag);

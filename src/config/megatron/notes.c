@@ -91,6 +91,13 @@ static bool has_other_losses(const me_config *config)
            (config->moe.num_experts > 0 || config->model.mtp_num_layers > 0);
 }
 
+/** gelu's tanh form, operation by operation, keeps more than its input. */
+static bool has_open_geglu(const me_config *config)
+{
+    return config->model.activation == ME_ACTIVATION_GEGLU &&
+           !config->train.torch_compile;
+}
+
 static bool has_gradient_fusion(const me_config *config)
 {
     return config->train.gradient_accumulation_fusion && is_local(config);
@@ -127,6 +134,8 @@ static const struct {
     {"train.te_op_fuser", "--use-transformer-engine-op-fuser",
      has_fused_experts, "experts as one function of Transformer Engine",
      ME_EITHER(SOME)},
+    {"train.torch_compile", NULL, has_open_geglu,
+     "geglu of single operations; compiled is estimated", ME_HIGHER(SOME)},
     {"train.deterministic_mode", "--deterministic-mode", has_other_determinism,
      "deterministic kernels of experts and of flash attention; others are "
      "estimated",

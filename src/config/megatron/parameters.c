@@ -48,6 +48,17 @@ static uint64_t latent_attention(const me_model_config *m)
     return sum(n, linear(product(a, m->v_head_dim), h, m->add_bias_linear));
 }
 
+/** Of each head, or of all at once. */
+static uint64_t query_key_norms(const me_model_config *m)
+{
+    const uint64_t d = m->kv_channels;
+    return m->qk_layernorm_across_heads
+               ? norm(m,
+                      product(sum(m->num_attention_heads, m->num_query_groups),
+                              d))
+               : product(2, norm(m, d));
+}
+
 static uint64_t attention(const me_model_config *m)
 {
     const uint64_t softmax_offset =
@@ -60,16 +71,15 @@ static uint64_t attention(const me_model_config *m)
     const uint64_t kv = product(product(2, m->num_query_groups), d);
     uint64_t n = linear(m->hidden_size, sum(q, kv), m->add_qkv_bias);
     n = sum(n, linear(q, m->hidden_size, m->add_bias_linear));
-    n = sum(n, m->qk_layernorm ? product(2, norm(m, d)) : 0);
+    n = sum(n, !m->qk_layernorm ? 0 : query_key_norms(m));
     return sum(n, softmax_offset);
 }
 
 static uint64_t mlp(const me_model_config *m, uint64_t width)
 {
-    const bool is_gated = m->activation == ME_ACTIVATION_SWIGLU ||
-                          m->activation == ME_ACTIVATION_QUICK_GEGLU;
-    return sum(linear(m->hidden_size, is_gated ? product(2, width) : width,
-                      m->add_bias_linear),
+    const uint64_t up =
+        me_is_gated_activation(m->activation) ? product(2, width) : width;
+    return sum(linear(m->hidden_size, up, m->add_bias_linear),
                linear(width, m->hidden_size, m->add_bias_linear));
 }
 
@@ -88,7 +98,8 @@ static uint64_t experts(const me_config *config)
 /** A layer but for its MLP or experts. */
 static uint64_t layer(const me_model_config *m)
 {
-    return sum(attention(m), product(2, norm(m, m->hidden_size)));
+    const uint64_t norms = m->norm_placement == ME_NORMS_BOTH ? 4 : 2;
+    return sum(attention(m), product(norms, norm(m, m->hidden_size)));
 }
 
 static me_status count_moe_layers(const me_config *config, me_diag *diag,

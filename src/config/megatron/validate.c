@@ -246,14 +246,15 @@ static me_status check_dtype(const me_config *config, me_diag *diag)
 static me_status check_fusion(const me_config *config, me_diag *diag)
 {
     const me_activation activation = config->model.activation;
-    const bool is_squared = activation == ME_ACTIVATION_SQUARED_RELU;
     if (config->train.bias_gelu_fusion &&
-        (is_squared || activation == ME_ACTIVATION_QUICK_GEGLU)) {
+        (activation == ME_ACTIVATION_SQUARED_RELU ||
+         activation == ME_ACTIVATION_QUICK_GEGLU ||
+         activation == ME_ACTIVATION_GEGLU)) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "train.bias_gelu_fusion = true does not go with "
                        "model.activation = %s: set it to false "
                        "(--no-bias-gelu-fusion)",
-                       is_squared ? "squared_relu" : "quick_geglu");
+                       me_choice_word(me_activation_choices, (int)activation));
     }
     if (config->recompute.granularity == ME_RECOMPUTE_SELECTIVE &&
         config->recompute.mlp && config->model.add_bias_linear) {

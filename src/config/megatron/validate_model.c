@@ -121,8 +121,54 @@ static me_status check_mtp_tied(const me_config *config, me_diag *diag)
                    (int)config->parallel.pipeline);
 }
 
+/** Megatron-Bridge's norm of a projection's output knows no bias that is still
+ * to be added. */
+static me_status check_norms_and_bias(const me_config *config, me_diag *diag)
+{
+    const me_model_config *m = &config->model;
+    if (m->norm_placement == ME_NORMS_PRE || !m->add_bias_linear) {
+        return ME_OK;
+    }
+    return me_fail(
+        diag, ME_ERR_CONFIG,
+        "model.norm_placement = %s needs model.add_bias_linear = "
+        "false (--disable-bias-linear): a norm after a sub-layer is "
+        "before its bias is added",
+        me_choice_word(me_norm_placement_choices, (int)m->norm_placement));
+}
+
+/** Each rank would have to gather the heads of the others. */
+static me_status check_norms_of_heads(const me_config *config, me_diag *diag)
+{
+    const me_model_config *m = &config->model;
+    if (!m->qk_layernorm_across_heads) {
+        return ME_OK;
+    }
+    if (!m->qk_layernorm || m->multi_latent_attention) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "model.qk_layernorm_across_heads = true needs "
+                       "model.qk_layernorm = true and "
+                       "model.multi_latent_attention = false");
+    }
+    if (config->parallel.tensor == 1) {
+        return ME_OK;
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "model.qk_layernorm_across_heads = true with "
+                   "parallel.tensor = %d is not modelled: give 1",
+                   (int)config->parallel.tensor);
+}
+
 me_rule *const me_model_rules[] = {
-    check_latent_heads,    check_latent_rotary, check_latent_ranks,
-    check_mtp_depths,      check_mtp_positions, check_mtp_recompute,
-    check_mtp_distributed, check_mtp_tied,      NULL,
+    check_latent_heads,
+    check_latent_rotary,
+    check_latent_ranks,
+    check_norms_and_bias,
+    check_norms_of_heads,
+    check_mtp_depths,
+    check_mtp_positions,
+    check_mtp_recompute,
+    check_mtp_distributed,
+    check_mtp_tied,
+    NULL,
 };

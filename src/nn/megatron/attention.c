@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/attention.h"
 
+#include "base/size.h"
 #include "nn/megatron/backend.h"
 #include "nn/megatron/rope.h"
 #include "ops/view.h"
@@ -40,12 +41,15 @@ void me_attention_create(me_nn *nn, me_module_id parent,
                 .parent = a->module,
                 .inputs = c->hidden_size,
                 .outputs = (heads + 2 * c->num_query_groups) * d,
-                .has_norm = me_backend_of(nn)->fuse_layernorm_and_linear,
+                .has_norm = me_norms_are_fused(nn),
                 .has_bias = c->add_bias_linear || c->add_qkv_bias,
             });
     if (c->qk_layernorm) {
-        a->q_layernorm = me_norm_create(nn, a->module, "q_layernorm", d);
-        a->k_layernorm = me_norm_create(nn, a->module, "k_layernorm", d);
+        const bool is_whole = c->qk_layernorm_across_heads;
+        a->q_layernorm = me_norm_create(nn, a->module, "q_layernorm",
+                                        is_whole ? heads * d : d);
+        a->k_layernorm = me_norm_create(nn, a->module, "k_layernorm",
+                                        is_whole ? c->num_query_groups * d : d);
         mark_qk_norm(&a->q_layernorm);
         mark_qk_norm(&a->k_layernorm);
     }
@@ -83,6 +87,33 @@ static void rebind_norm(me_nn *nn, const me_norm *norm, me_tensor **x)
     *x = me_rebind(nn->e, *x, me_norm_forward(nn, norm, *x));
 }
 
+/** (s, b, a/t, d) to (s, b, a/t d); a copy where it is a part of the mixed
+ *  projection. */
+static void rebind_flat(me_engine *e, me_tensor **x)
+{
+    const uint64_t all = me_size_mul(me_dim(*x, 2), me_dim(*x, 3));
+    *x = me_rebind(
+        e, *x, me_reshape(e, *x, ME_SHAPE(me_dim(*x, 0), me_dim(*x, 1), all)));
+}
+
+/** Norms of each head's query and key; or of all heads at once, as
+ *  Megatron-Bridge's OLMoESelfAttention has them. */
+static void norm_query_key(me_nn *nn, const me_attention *attention,
+                           me_tensor **qkv)
+{
+    me_engine *e = nn->e;
+    const bool is_whole = nn->config->model.qk_layernorm_across_heads;
+    const me_shape heads[2] = {qkv[0]->shape, qkv[1]->shape};
+    for (int i = 0; is_whole && i < 2; i++) {
+        rebind_flat(e, &qkv[i]);
+    }
+    rebind_norm(nn, &attention->q_layernorm, &qkv[0]);
+    rebind_norm(nn, &attention->k_layernorm, &qkv[1]);
+    for (int i = 0; is_whole && i < 2; i++) {
+        qkv[i] = me_rebind(e, qkv[i], me_view(e, qkv[i], heads[i]));
+    }
+}
+
 /** Query, key and value; key and value are views of the mixed projection. */
 static void query_key_value(me_nn *nn, const me_attention *attention,
                             me_tensor *x, me_tensor **qkv_out)
@@ -110,8 +141,7 @@ static void query_key_value(me_nn *nn, const me_attention *attention,
         qkv_out[0] = select_heads(nn, qkv_out[0]);
     }
     if (c->model.qk_layernorm) {
-        rebind_norm(nn, &attention->q_layernorm, &qkv_out[0]);
-        rebind_norm(nn, &attention->k_layernorm, &qkv_out[1]);
+        norm_query_key(nn, attention, qkv_out);
     }
     me_leave_with(e, frame, 3, qkv_out);
 }

@@ -11,6 +11,12 @@ const me_backend *me_backend_of(const me_nn *nn)
     return backends[nn->config->impl.transformer];
 }
 
+bool me_norms_are_fused(const me_nn *nn)
+{
+    return me_backend_of(nn)->fuse_layernorm_and_linear &&
+           nn->config->model.norm_placement != ME_NORMS_POST;
+}
+
 me_tensor *me_column_parallel(me_nn *nn, const me_linear *linear, me_tensor *x)
 {
     const me_backend *backend = me_backend_of(nn);

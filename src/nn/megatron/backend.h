@@ -49,6 +49,10 @@ extern const me_backend me_te_backend;
 /** The job's. */
 const me_backend *me_backend_of(const me_nn *nn);
 
+/** Are the norms before sub-layers a part of their first linear layers, where
+ *  these alone read them? There may be none. */
+bool me_norms_are_fused(const me_nn *nn);
+
 /** Run a column-parallel layer, with its norm if it has one. */
 me_tensor *me_column_parallel(me_nn *nn, const me_linear *linear, me_tensor *x);
 

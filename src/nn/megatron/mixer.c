@@ -74,7 +74,7 @@ static void create_mlp(me_nn *nn, me_module_id parent, int32_t number,
     (void)number;
     const me_mlp_spec spec = {
         .ffn_hidden_size = nn->config->model.ffn_hidden_size,
-        .has_norm = me_backend_of(nn)->fuse_layernorm_and_linear,
+        .has_norm = me_norms_are_fused(nn),
     };
     me_mlp_create(nn, me_module_add(nn->e, parent, "mlp"), &spec, self);
 }

@@ -35,6 +35,11 @@ static me_tensor *quick_geglu_op_by_op(me_engine *e, me_tensor *u)
     return glu(e, u, me_op_by_op_quick_gelu);
 }
 
+static me_tensor *geglu(me_engine *e, me_tensor *u)
+{
+    return glu(e, u, me_gelu);
+}
+
 /** One row an activation: as Megatron-LM has it, with what it compiles compiled,
  *  and with nothing compiled. */
 static const struct {
@@ -45,6 +50,7 @@ static const struct {
     [ME_ACTIVATION_GELU] = {false, me_gelu, me_gelu},
     [ME_ACTIVATION_SWIGLU] = {true, swiglu, swiglu},
     [ME_ACTIVATION_QUICK_GEGLU] = {true, quick_geglu, quick_geglu_op_by_op},
+    [ME_ACTIVATION_GEGLU] = {true, geglu, geglu},
     [ME_ACTIVATION_SQUARED_RELU] = {false, me_squared_relu,
                                     me_op_by_op_squared_relu},
 };

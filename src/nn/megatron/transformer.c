@@ -20,16 +20,18 @@ static me_tensor *run_mixer(const me_section *section, me_tensor *const *inputs)
                                     &others);
 }
 
-/** @param norm  name of the norm before the mixer */
+/** @param norms  names of the norms before and after the mixer */
 static void create_sublayer(me_nn *nn, const me_transformer_layer *layer,
-                            int32_t number, const char *norm,
+                            int32_t number, const char *const norms[2],
                             me_sublayer *sublayer)
 {
     me_sublayer *l = sublayer;
-    l->has_norm = !(me_backend_of(nn)->fuse_layernorm_and_linear &&
-                    l->mixer->can_have_norm);
+    const me_norm_placement placement = nn->config->model.norm_placement;
+    l->has_norm = placement != ME_NORMS_POST &&
+                  !(me_norms_are_fused(nn) && l->mixer->can_have_norm);
+    l->has_post_norm = placement != ME_NORMS_PRE;
     if (l->has_norm) {
-        l->norm = me_norm_create(nn, layer->module, norm,
+        l->norm = me_norm_create(nn, layer->module, norms[0],
                                  nn->config->model.hidden_size);
     }
     l->self = me_engine_alloc(nn->e, 1, l->mixer->size);
@@ -37,6 +39,10 @@ static void create_sublayer(me_nn *nn, const me_transformer_layer *layer,
         return;
     }
     l->mixer->create(nn, layer->module, number, l->self);
+    if (l->has_post_norm) { // Megatron-Bridge: TERowParallelLinearLayerNorm
+        l->post_norm = me_norm_create(nn, layer->module, norms[1],
+                                      nn->config->model.hidden_size);
+    }
     l->norm_section = (me_section){.nn = nn, .run = run_norm, .self = &l->norm};
     l->mixer_section = (me_section){.nn = nn, .run = run_mixer, .self = l};
 }
@@ -44,11 +50,16 @@ static void create_sublayer(me_nn *nn, const me_transformer_layer *layer,
 void me_transformer_layer_create(me_nn *nn, me_module_id module, int32_t number,
                                  me_transformer_layer *layer)
 {
+    static const char *const attention[2] = {"input_layernorm",
+                                             "post_self_attn_layernorm"};
+    static const char *const mlp[2] = {"pre_mlp_layernorm",
+                                       "post_mlp_layernorm"};
+
     layer->module = module;
     layer->attention.mixer = me_attention_mixer(nn);
-    create_sublayer(nn, layer, number, "input_layernorm", &layer->attention);
+    create_sublayer(nn, layer, number, attention, &layer->attention);
     layer->mlp.mixer = me_mlp_mixer(nn, number);
-    create_sublayer(nn, layer, number, "pre_mlp_layernorm", &layer->mlp);
+    create_sublayer(nn, layer, number, mlp, &layer->mlp);
 }
 
 static void fini_sublayer(me_engine *e, const me_sublayer *sublayer)

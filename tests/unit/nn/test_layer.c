@@ -16,12 +16,35 @@ static const char gpt_forward[] =
     "+120 +120 -120 +120 "             /* fc1, with bias, gelu */
     "+48 +48 +24 +48 +48 -48 -48 -48"; /* fc2, residual */
 
-static const char gpt_forward_post_norm[] =
+/* Norms keep their input. */
+#define POST_NORM "+48 +12 +12 "
+
+static const char gpt_forward_both_norms[] =
     "+48 +12 +12 +144 +1000 +144 -144 +36 +36 +72 +72 +36 -72 +18 +36 -36 +48 "
-    "+48 -48 -36 +48 +48 +24 +48 +48 -48 -48 -48 +48 +12 +12 +120 +120 -120 "
-    "+120 +48 "
-    "+48 +12 +12 "                 /* the norm keeps its input */
-    "+48 +24 +48 +48 -48 -48 -48"; /* residual */
+    "+48 -48 -36 +48 " POST_NORM "+48 +24 +48 +48 -48 -48 -48 "
+    "+48 +12 +12 +120 +120 -120 +120 +48 " POST_NORM
+    "+48 +24 +48 +48 -48 -48 -48";
+
+static const char gpt_forward_post_norms[] =
+    "+144 +1000 +144 -144 +36 +36 +72 +72 +36 -72 +18 +36 -36 +48 "
+    "+48 -48 -36 +48 " POST_NORM "+48 +24 +48 +48 -48 -48 -48 "
+    "+120 +120 -120 +120 +48 " POST_NORM "+48 +24 +48 +48 -48 -48 -48";
+
+/* Queries of all heads are copied to be normed at once, and so are keys; the norms
+ * keep these copies. */
+static const char gpt_forward_norms_of_heads[] =
+    "+48 +12 +12 +144 +1000 +144 -144 "
+    "+48 +48 +48 +12 +12 +48 +12 +12 "
+    "+36 +36 +72 +72 +36 -72 +18 +36 -36 +48 "
+    "+48 -48 -36 +48 +48 +24 +48 +48 -48 -48 -48 "
+    "+48 +12 +12 +120 +120 -120 +120 +48 +48 +24 +48 +48 -48 -48 -48";
+
+/* Nothing has a bias. Both halves are views of fc1's output (240); gelu's result
+ * (120), the other half plus 0, a copy, and their product. */
+static const char gpt_forward_geglu[] =
+    "+48 +12 +12 +144 +1000 +36 +36 +72 +72 +36 -72 +18 +36 -36 +48 "
+    "+48 -48 -36 +48 +24 +48 +48 -48 -48 "
+    "+48 +12 +12 +240 +120 +120 +120 +48 +24 +48 +48 -48 -48";
 
 static const char gpt_backward[] =
     "+48 -24 +16 "                     /* dropout; bias of fc2 */
@@ -41,8 +64,19 @@ static const char gpt_backward[] =
     "+48 +384 +48 -144 -48 "            /* QKV with bias */
     "+48 +16 +16 -48 -12 -12 -48";      /* norm, added to the sum */
 
+/** What a layer may have beside what GPT's has. */
+typedef struct variant {
+    me_norm_placement placement;
+    bool has_norms_of_heads;
+    bool is_geglu; /**< and no bias */
+    const char *forward;
+} variant;
+
+static const variant gpt = {.forward = gpt_forward};
+
 /** A block of one layer, before its weights are cast. */
-static void make_block(test_model *m, me_transformer_block *block)
+static void make_block(test_model *m, const variant *v,
+                       me_transformer_block *block)
 {
     test_model_init(m, 1);
     me_config *c = &m->config;
@@ -53,33 +87,45 @@ static void make_block(test_model *m, me_transformer_block *block)
     c->model.ffn_hidden_size = 20;
     c->model.normalization = ME_NORMALIZATION_LAYER_NORM;
     c->impl.core_attention = ME_CORE_ATTENTION_UNFUSED;
-    c->model.add_bias_linear = c->model.add_qkv_bias = true;
+    c->model.add_bias_linear = c->model.add_qkv_bias = !v->is_geglu;
+    c->model.activation =
+        v->is_geglu ? ME_ACTIVATION_GEGLU : ME_ACTIVATION_GELU;
+    c->model.norm_placement = v->placement;
+    c->model.qk_layernorm = v->has_norms_of_heads;
+    c->model.qk_layernorm_across_heads = v->has_norms_of_heads;
     c->model.attention_softmax_in_fp32 = true;
     c->model.attention_dropout = c->model.hidden_dropout = 0.1;
     *block = (me_transformer_block){.num_layers = 0};
     me_transformer_block_create(&m->nn, ME_NO_MODULE, 0, 1, false, block);
 }
 
-/** A norm of what a mixer makes stands before the residual step. */
-static void test_layer__post_norms(void **state)
+/** Norms of what mixers make stand before the residual step; those of queries and
+ *  keys are of a head, or of all. */
+static void test_layer__variants(void **state)
 {
+    static const variant cases[] = {
+        {ME_NORMS_BOTH, false, false, gpt_forward_both_norms},
+        {ME_NORMS_POST, false, false, gpt_forward_post_norms},
+        {ME_NORMS_PRE, true, false, gpt_forward_norms_of_heads},
+        {ME_NORMS_PRE, false, true, gpt_forward_geglu},
+    };
+
     (void)state;
-    test_model m;
-    me_transformer_block block;
-    make_block(&m, &block);
-    me_sublayer *mlp = &block.layers[0].mlp;
-    mlp->has_post_norm = true;
-    mlp->post_norm =
-        me_norm_create(&m.nn, block.layers[0].module, "post_mlp_layernorm", 8);
-    me_parameters_to_device(&m.nn);
-    me_parameters_to_half(&m.nn);
-    me_tensor *x = me_test_leaf(m.nn.e, ME_SHAPE(3, 1, 8));
-    me_tensor *mask = test_tensor(m.nn.e, ME_DTYPE_BOOL, ME_SHAPE(1, 1, 3, 3));
-    (void)me_test_events_take(&m.events);
-    (void)me_transformer_block_forward(&m.nn, &block, x, mask, NULL);
-    EXPECT_EVENTS(&m.events, gpt_forward_post_norm);
-    me_transformer_block_fini(m.nn.e, &block);
-    test_model_fini(&m);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        test_model m;
+        me_transformer_block block;
+        make_block(&m, &cases[i], &block);
+        me_parameters_to_device(&m.nn);
+        me_parameters_to_half(&m.nn);
+        me_tensor *x = me_test_leaf(m.nn.e, ME_SHAPE(3, 1, 8));
+        me_tensor *mask =
+            test_tensor(m.nn.e, ME_DTYPE_BOOL, ME_SHAPE(1, 1, 3, 3));
+        (void)me_test_events_take(&m.events);
+        (void)me_transformer_block_forward(&m.nn, &block, x, mask, NULL);
+        EXPECT_EVENTS(&m.events, cases[i].forward);
+        me_transformer_block_fini(m.nn.e, &block);
+        test_model_fini(&m);
+    }
 }
 
 static void test_layer__gpt(void **state)
@@ -87,7 +133,7 @@ static void test_layer__gpt(void **state)
     (void)state;
     test_model m;
     me_transformer_block block;
-    make_block(&m, &block);
+    make_block(&m, &gpt, &block);
     me_engine *e = m.nn.e;
     me_parameters_to_device(&m.nn);
     me_parameters_to_half(&m.nn);
@@ -106,7 +152,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layer__gpt),
-        cmocka_unit_test(test_layer__post_norms),
+        cmocka_unit_test(test_layer__variants),
     };
     return cmocka_run_group_tests_name("layer", tests, NULL, NULL);
 }
