@@ -108,6 +108,17 @@ me_tensor *me_index_select(me_engine *e, me_tensor *x, me_tensor *index)
     return picked(e, &index_select_op, x, index);
 }
 
+me_tensor *me_select_chunks(me_engine *e, const me_tensor *x, int32_t dim,
+                            uint64_t extent)
+{
+    me_shape shape = x->shape;
+    if (me_engine_is_ok(e)) {
+        shape.dim[dim] = extent;
+    }
+    return me_kernel(e, &index_select_op, ME_TENSORS(x), (me_dtype)x->dtype,
+                     shape);
+}
+
 static void index_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                            me_tensor **gx)
 {

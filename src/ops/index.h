@@ -28,6 +28,10 @@ me_tensor *me_scatter_flags(me_engine *e, const me_tensor *x);
 /** `x.index_select(0, index)`: rows; saves the indices. */
 me_tensor *me_index_select(me_engine *e, me_tensor *x, me_tensor *index);
 
+/** The same of @p extent chunks along @p dim, off the tape. */
+me_tensor *me_select_chunks(me_engine *e, const me_tensor *x, int32_t dim,
+                            uint64_t extent);
+
 /** `x[index]` of one dimension; saves the indices. Its gradient is accumulated
  *  in the order of sorted indices. */
 me_tensor *me_index(me_engine *e, me_tensor *x, me_tensor *index);

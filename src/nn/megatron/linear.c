@@ -5,6 +5,7 @@
 #include "nn/megatron/norm.h"
 #include "nn/megatron/te_state.h"
 #include "nn/megatron/weight_gradients.h"
+#include "ops/elementwise.h"
 #include "ops/matmul.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
@@ -197,9 +198,7 @@ static me_tensor *linear_function(const me_linear *linear, bool is_column,
         me_gemm(e, ME_KERNEL_LINEAR, x->dtype, shape, me_dim(weight, 1));
     if (bias != NULL) {
         me_tensor *product = y;
-        y = me_empty_like(e, "add", product);
-        me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(y),
-                         2 * me_bytes(y));
+        y = me_pointwise(e, "add", product, (me_dtype)product->dtype);
         me_drop(e, product);
     }
     return me_output(e, node, y);

@@ -2,6 +2,7 @@
 #include "nn/megatron/rope.h"
 
 #include "ops/elementwise.h"
+#include "ops/index.h"
 #include "ops/view.h"
 #include "tensor/launch.h"
 
@@ -178,10 +179,7 @@ static me_tensor *take_rows(me_nn *nn, me_tensor *table)
         return table;
     }
     me_tensor *index = me_empty(e, "cuda", ME_DTYPE_INT64, ME_SHAPE(2));
-    me_shape shape = table->shape;
-    shape.dim[0] /= ranks;
-    me_tensor *y = me_empty(e, "index_select", ME_DTYPE_FLOAT32, shape);
-    me_launch_kernel(e, ME_KERNEL_INDEX, 0, 2 * me_bytes(y));
+    me_tensor *y = me_select_chunks(e, table, 0, me_dim(table, 0) / ranks);
     me_drop(e, index);
     me_drop(e, table);
     return y;

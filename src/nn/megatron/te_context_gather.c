@@ -3,6 +3,7 @@
 #include "base/size.h"
 #include "nn/megatron/te_context.h"
 #include "nn/megatron/te_state.h"
+#include "ops/index.h"
 #include "ops/te_fused_attention.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
@@ -39,8 +40,7 @@ static me_tensor *first_rows(me_engine *e, const me_tensor *x, uint64_t rows)
 /** index_select() over the chunks of all ranks. */
 static me_tensor *reorder(me_engine *e, me_tensor *x)
 {
-    me_tensor *y = me_empty(e, "index_select", (me_dtype)x->dtype, x->shape);
-    me_launch_kernel(e, ME_KERNEL_INDEX, 0, 2 * me_bytes(x));
+    me_tensor *y = me_select_chunks(e, x, 0, me_dim(x, 0));
     me_drop(e, x);
     return y;
 }

@@ -2,6 +2,7 @@
 #include "train/megatron/step.h"
 
 #include "ops/elementwise.h"
+#include "ops/index.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
@@ -75,10 +76,9 @@ static void take_chunks(me_trainer *t, int32_t dim, me_tensor **x,
     me_tensor *before = *index;
     *index = me_empty(e, "zeros", ME_DTYPE_INT64, ME_SHAPE(2));
     me_drop(e, before);
-    me_shape shape = (*x)->shape;
-    shape.dim[dim] /= (uint64_t)t->comm->size[ME_GROUP_CONTEXT];
-    me_tensor *part = me_empty(e, "index_select", (me_dtype)(*x)->dtype, shape);
-    me_launch_kernel(e, ME_KERNEL_INDEX, 0, 2 * me_bytes(part));
+    me_tensor *part = me_select_chunks(
+        e, *x, dim,
+        me_dim(*x, dim) / (uint64_t)t->comm->size[ME_GROUP_CONTEXT]);
     me_drop(e, *x);
     *x = part;
 }
