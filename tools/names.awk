@@ -162,6 +162,14 @@ function take_function_of_file(before, text) {
     owner_less = text ~ /^[a-z_0-9]+\(\)$/ ? substr(text, 1, length(text) - 2) : ""
     owner_less_at = FILENAME ":" FNR
 }
+# `a/b.c`, `c.c`: the second stands beside the first.
+function take_neighbour(before, text) {
+    if (before ~ /^(,|;| and| or)? ?$/ && beside != "" && text ~ /^[a-z0-9_*]+\.[ch]$/) use("path", beside "/" text)
+    else beside = ""
+    if (text ~ /^[a-z0-9_\/]+\/[a-z0-9_*]+\.[ch]$/) {
+        beside = text; sub(/\/[^\/]*$/, "", beside)
+    }
+}
 FNR == 1 { has_functions = 0; owner_less = ""; after = "" }
 # The last two columns of accounting's tables are our functions and our tests.
 /\| (function|made by) \| test \|$/ { has_functions = 1 }
@@ -175,6 +183,7 @@ FNR == 1 { has_functions = 0; owner_less = ""; after = "" }
         line = substr(line, RSTART + RLENGTH)
         gsub(/  +/, " ", before)
         take_function_of_file(before, text)
+        take_neighbour(before, text)
         take_names(text)
         if (text ~ /^[a-z0-9_]+\.[A-Za-z0-9_.]+$/ && text !~ /\.(c|h|md|cmake)$/) use("dotted", text)
         else if (text ~ /^\.?[A-Za-z0-9_-]+\/[A-Za-z0-9_.*\/-]*$/) use("path", text)

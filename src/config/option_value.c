@@ -2,7 +2,6 @@
 #include "base/clean.h"
 #include "base/parse.h"
 #include "config/config_private.h"
-#include "config/framework.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -295,19 +294,4 @@ void me_option_format_range(const me_option *option, me_str *text)
                       option->size - 1);
         break;
     }
-}
-
-bool me_config_is_equal(const me_config *a, const me_config *b)
-{
-    size_t count = 0;
-    const me_option *options = me_options(&count);
-    for (size_t i = 0; i < count; i++) {
-        const void *of_a = const_field_of(&options[i], a);
-        const void *of_b = const_field_of(&options[i], b);
-        if (!me_framework_is_foreign(a->framework, options[i].name) &&
-            memcmp(of_a, of_b, options[i].size) != 0) {
-            return false;
-        }
-    }
-    return true;
 }

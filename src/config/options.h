@@ -92,7 +92,4 @@ void me_config_dump(const me_config *config, me_str *text);
  */
 void me_config_state(const me_config *config, me_str *statement);
 
-/** Do all options that the framework looks at have equal values? Local. */
-bool me_config_is_equal(const me_config *a, const me_config *b);
-
 #endif /* MEMEST_CONFIG_OPTIONS_H */
