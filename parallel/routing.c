@@ -116,6 +116,25 @@ static me_status read_row(reader *r)
     return ME_OK;
 }
 
+/** Is the line `alone`? Then it is read. */
+static bool read_alone(reader *r)
+{
+    static const char word[] = "alone";
+    const size_t length = sizeof word - 1;
+    if (strncmp(r->at, word, length) != 0 ||
+        strchr(" \t\r\n#", r->at[length]) == NULL) {
+        return false;
+    }
+    const char *begin = r->at;
+    r->at += length;
+    if (skip_blanks(r)) {
+        r->at = begin;
+        return false;
+    }
+    r->routing->is_alone = true;
+    return true;
+}
+
 static int compare_numbers(int32_t a, int32_t b)
 {
     return (a > b) - (a < b);
@@ -168,7 +187,7 @@ me_status me_routing_read(const char *text, const char *name,
                 .diag = diag};
     me_status status = ME_OK;
     while (status == ME_OK && *r.at != '\0') {
-        if (skip_blanks(&r)) {
+        if (skip_blanks(&r) && !read_alone(&r)) {
             status = read_row(&r);
         }
         skip_line(&r);
@@ -202,9 +221,26 @@ static const me_routing_row *find(const me_routing *routing,
                                           sizeof key, compare_rows);
 }
 
+/** Is no line of the rank? */
+static bool is_left_out(const me_routing *routing, int32_t rank)
+{
+    uint32_t first = 0;
+    uint32_t end = routing->n_rows;
+    while (first < end) {
+        const uint32_t middle = first + (end - first) / 2;
+        if (routing->rows[middle].at.rank < rank) {
+            first = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    return first == routing->n_rows || routing->rows[first].at.rank != rank;
+}
+
 bool me_routing_has(const me_routing *routing, const me_routing_place *at)
 {
-    return routing->n_rows == 0 || find(routing, at) != NULL;
+    return routing->n_rows == 0 || find(routing, at) != NULL ||
+           (routing->is_alone && is_left_out(routing, at->rank));
 }
 
 bool me_routing_is_uniform(const me_routing *routing)

@@ -45,11 +45,16 @@ typedef struct me_routing {
     me_routing_row *rows; /**< sorted by place; owned */
     uint32_t n_rows;      /**< 0: no counts are given */
     uint64_t *counts;     /**< owned */
+    bool is_alone;        /**< each rank's counts are from a run without its
+                               peers: see me_routing_read() */
 } me_routing;
 
 /**
  * Read counts: a line a dispatch, `iteration layer microbatch rank` and then
- * the tokens of each local expert of the rank; `#` begins a comment.
+ * the tokens of each local expert of the rank; `#` begins a comment. A line
+ * `alone` says that the ranks were measured where a stand-in took NCCL's place, so
+ * that each took the others to do as it does: their counts do not add up, and a
+ * rank that no line is of gets what it would get if all got the same.
  *
  * @param text         the lines
  * @param name         of the text, for errors

@@ -40,6 +40,9 @@ static void test_routing__says_what_is_wrong(void **state)
         const char *said;
     } cases[] = {
         {"", "f: no counts in it"},
+        {"alone\n", "f: no counts in it"},
+        {"alone 0 0 0 0 1 2\n", "f, line 1: expected numbers: iteration, layer, "
+                      "micro-batch, rank and the tokens of its 2 experts"},
         {"0 0 0 0 1\n", "f, line 1: expected numbers: iteration, layer, "
                         "micro-batch, rank and the tokens of its 2 experts"},
         {"0 0 0 0 1 2\n0 1 0 0 1 2 3\n",
@@ -62,6 +65,29 @@ static void test_routing__says_what_is_wrong(void **state)
         assert_string_equal(diag.text, cases[i].said);
         assert_null(r.rows);
     }
+}
+
+/* Of ranks that were measured alone: one without a line gets an equal share, one
+ * with lines needs them all. */
+static void test_routing__alone(void **state)
+{
+    (void)state;
+    me_diag diag = {.status = ME_OK};
+    me_routing r;
+    assert_int_equal(
+        me_routing_read("alone # word\n0 0 0 2 7 9\n", "f", 2, &diag, &r),
+        ME_OK);
+    const me_routing_place own = {.rank = 2};
+    const me_routing_place missing = {.rank = 2, .layer = 1};
+    const me_routing_place other = {.rank = 1, .layer = 1};
+    const me_routing_place later = {.rank = 3};
+    assert_true(r.is_alone);
+    assert_int_equal(me_routing_received(&r, &own, 100), 16);
+    assert_false(me_routing_has(&r, &missing));
+    assert_true(me_routing_has(&r, &other));
+    assert_true(me_routing_has(&r, &later));
+    assert_int_equal(me_routing_received(&r, &other, 100), 100);
+    me_routing_fini(&r);
 }
 
 /* Without counts: the rule, evenly among the experts. */
@@ -105,6 +131,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_routing__reads_counts),
         cmocka_unit_test(test_routing__says_what_is_wrong),
+        cmocka_unit_test(test_routing__alone),
         cmocka_unit_test(test_routing__rule),
         cmocka_unit_test(test_routing__without_memory),
     };
