@@ -38,7 +38,9 @@
     STRING("moe.tokens", "", moe.tokens, \
         "File of measured routing instead: a line for each iteration, layer, " \
         "micro-batch and rank, these four numbers from 0 and then the tokens of " \
-        "each expert of the rank."),
+        "each expert of the rank. A line `alone` says that they do not add up."), \
+    BOOL("moe.grouped_gemm", "false", moe.grouped_gemm, \
+        "One function for all experts of a rank, which Transformer Engine has."),
 /* clang-format on */
 
 #endif /* MEMEST_CONFIG_MOE_OPTIONS_H */

@@ -76,6 +76,8 @@ typedef struct me_moe_options {
     bool tracks_aux_loss;  /**< derived: it is logged, be there one or not */
     double imbalance;      /**< see parallel/routing.h */
     char tokens[1024];     /**< file of measured counts; "": none */
+    bool grouped_gemm;     /**< one function for a rank's experts, where the
+                                implementation has it */
 } me_moe_options;
 
 /** How it is spread over ranks. */

@@ -73,6 +73,8 @@ const me_flag_rule me_flags_modelled[] = {
     {"--moe-token-dispatcher-type:allgather|alltoall|flex",
      .option = "moe.token_dispatcher", .needs = "--num-experts",
      .effect = ME_EITHER(ANY)},
+    {"--moe-grouped-gemm", .option = "moe.grouped_gemm", .constant = "true",
+     .needs = "--num-experts"},
     {"--moe-router-pre-softmax", .option = "moe.router_pre_softmax",
      .constant = "true", .needs = "--num-experts"},
     {"--moe-router-load-balancing-type:+aux_loss|seq_aux_loss|global_aux_loss|"

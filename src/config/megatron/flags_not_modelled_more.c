@@ -17,7 +17,7 @@ const me_flag_rule me_flags_not_modelled_more[] = {
      .note = "experts: a gate of the shared one", .effect = ME_HIGHER(SOME)},
     {"--moe-shared-expert-overlap --use-grouped-gemm-for-shared-expert "
      "--moe-shared-expert-glu-interleave-size:i "
-     "--moe-mlp-glu-interleave-size:i --moe-grouped-gemm "
+     "--moe-mlp-glu-interleave-size:i "
      "--moe-single-grouped-weight --moe-single-grouped-bias "
      "--moe-permute-fusion --moe-router-fusion --moe-apply-probs-on-input",
      .needs = "--num-experts",

@@ -12,9 +12,11 @@
 #define MEMEST_NN_MEGATRON_BACKEND_H
 
 #include "nn/megatron/core_attention.h"
+#include "nn/megatron/grouped_linear.h"
 #include "nn/megatron/linear.h"
 #include "nn/megatron/mlp.h"
 #include "nn/megatron/norm.h"
+#include "tensor/launch.h"
 
 /** One implementation; every member is there unless it says otherwise. */
 typedef struct me_backend {
@@ -33,6 +35,13 @@ typedef struct me_backend {
     /** Input cut over tensor ranks; its bias is left to the caller. */
     me_tensor *(*row_parallel_linear)(me_nn *nn, const me_linear *linear,
                                       me_tensor *x);
+    /** The same layer of all experts of a rank at once (grouped_mlp_modules()),
+     *  or NULL: one expert after another, as it is without moe.grouped_gemm. */
+    me_tensor *(*grouped_linear)(me_nn *nn, const me_grouped_linear *linear,
+                                 me_tensor *x);
+    /** A product that is not a layer's, as me_gemm(). */
+    me_tensor *(*gemm)(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
+                       me_shape shape, uint64_t inner);
     me_tensor *(*layer_norm)(me_nn *nn, const me_norm *norm, me_tensor *x);
     /** A rotary embedding applied to queries or keys by one kernel, or NULL:
      *  by PyTorch's operations. */

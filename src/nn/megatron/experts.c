@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/experts.h"
 
+#include "nn/megatron/backend.h"
 #include "ops/view.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
@@ -8,26 +9,37 @@
 _Static_assert((int)ME_MAX_LOCAL_EXPERTS <= (int)ME_MAX_LIST,
                "the tape has no room for the lists of all local experts");
 
-void me_experts_create(me_nn *nn, me_module_id parent, me_experts *experts)
+/** SequentialMLP's. */
+static void create_local(me_nn *nn, me_experts *experts)
 {
     me_engine *e = nn->e;
     const me_config *c = nn->config;
-    experts->module = me_module_add(e, parent, "experts");
-    const uint64_t count = c->moe.num_experts / (uint64_t)c->parallel.expert;
-    experts->local = me_engine_alloc(e, count, sizeof *experts->local);
-    experts->tokens = me_engine_alloc(e, count, sizeof *experts->tokens);
-    experts->tensors = me_engine_alloc(e, 3 * count, sizeof(me_tensor *));
-    if (!me_engine_is_ok(e)) {
-        return;
-    }
-    experts->count = (uint32_t)count;
+    experts->local = me_engine_alloc(e, experts->count, sizeof *experts->local);
+    experts->tensors =
+        me_engine_alloc(e, 3 * (size_t)experts->count, sizeof(me_tensor *));
     const me_module_id list =
         me_module_add(e, experts->module, "local_experts");
     const me_mlp_spec spec = {.ffn_hidden_size = c->moe.ffn_hidden_size,
                               .is_expert = true};
-    for (uint32_t i = 0; i < experts->count; i++) {
+    for (uint32_t i = 0; i < experts->count && me_engine_is_ok(e); i++) {
         me_mlp_create(nn, me_module_add_index(e, list, i), &spec,
                       &experts->local[i]);
+    }
+}
+
+void me_experts_create(me_nn *nn, me_module_id parent, me_experts *experts)
+{
+    const me_config *c = nn->config;
+    *experts = (me_experts){
+        .module = me_module_add(nn->e, parent, "experts"),
+        .count = (uint32_t)(c->moe.num_experts / (uint64_t)c->parallel.expert),
+        .is_grouped =
+            c->moe.grouped_gemm && me_backend_of(nn)->grouped_linear != NULL,
+    };
+    if (experts->is_grouped) {
+        me_grouped_experts_create(nn, experts);
+    } else {
+        create_local(nn, experts);
     }
 }
 
@@ -60,19 +72,27 @@ static me_tensor *run_experts(me_nn *nn, const me_experts *experts,
     return me_leave(e, frame, y);
 }
 
+/** SequentialMLP.forward(). */
+static me_tensor *run_local(me_nn *nn, const me_experts *experts, me_tensor *x,
+                            const uint64_t *tokens, me_tensor *probs)
+{
+    const me_token_scale all = {probs, 0};
+    return experts->count == 1 ? me_mlp_forward(nn, &experts->local[0], x, &all)
+                               : run_experts(nn, experts, x, tokens, probs);
+}
+
 me_tensor *me_experts_forward(me_nn *nn, const me_experts *experts,
                               me_tensor *x, const uint64_t *tokens,
                               me_tensor *probs)
 {
-    me_engine *e = nn->e;
-    if (!me_engine_is_ok(e)) {
-        return me_none(e);
+    if (!me_engine_is_ok(nn->e)) {
+        return me_none(nn->e);
     }
-    const me_token_scale all = {probs, 0};
-    me_module_enter(e, experts->module);
-    me_tensor *y = experts->count == 1
-                       ? me_mlp_forward(nn, &experts->local[0], x, &all)
-                       : run_experts(nn, experts, x, tokens, probs);
-    me_module_leave(e);
+    me_module_enter(nn->e, experts->module);
+    me_tensor *y =
+        experts->is_grouped
+            ? me_grouped_experts_forward(nn, experts, x, tokens, probs)
+            : run_local(nn, experts, x, tokens, probs);
+    me_module_leave(nn->e);
     return y;
 }

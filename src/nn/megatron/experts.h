@@ -1,24 +1,31 @@
 /**
  * @file
- * The experts of a rank, one MLP after the other
- * (core/transformer/moe/experts.py, SequentialMLP).
+ * The experts of a rank (core/transformer/moe/experts.py): one MLP after the other
+ * (SequentialMLP), or the products of all at once (TEGroupedMLP), where the back
+ * end has such and the job asks for it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef MEMEST_NN_MEGATRON_EXPERTS_H
 #define MEMEST_NN_MEGATRON_EXPERTS_H
 
+#include "nn/checkpoint.h"
+#include "nn/megatron/grouped_linear.h"
 #include "nn/megatron/mlp.h"
 
 typedef struct me_experts {
     me_module_id module;
-    me_mlp *local; /**< count of them; of the engine */
     uint32_t count;
-    uint64_t *tokens;    /**< room for one number of each; of the engine */
+    bool is_grouped;
+    me_mlp *local;       /**< count of them; of the engine; NULL: grouped */
     me_tensor **tensors; /**< room for three lists, one tensor of each */
+    me_grouped_linear linear_fc1; /**< grouped */
+    me_grouped_linear linear_fc2;
+    me_section activation; /**< of grouped ones, when recomputed */
 } me_experts;
 
-/** The modules and their parameters below @p parent. */
+/** The modules and their parameters below @p parent. @p experts must not move
+ *  afterwards. */
 void me_experts_create(me_nn *nn, me_module_id parent, me_experts *experts);
 
 /**
@@ -30,5 +37,13 @@ void me_experts_create(me_nn *nn, me_module_id parent, me_experts *experts);
 me_tensor *me_experts_forward(me_nn *nn, const me_experts *experts,
                               me_tensor *x, const uint64_t *tokens,
                               me_tensor *probs);
+
+/** @name Of grouped experts, which are called by the others
+ *  @{ */
+void me_grouped_experts_create(me_nn *nn, me_experts *experts);
+me_tensor *me_grouped_experts_forward(me_nn *nn, const me_experts *experts,
+                                      me_tensor *x, const uint64_t *tokens,
+                                      me_tensor *probs);
+/** @} */
 
 #endif /* MEMEST_NN_MEGATRON_EXPERTS_H */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/backend.h"
 #include "ops/layer_norm.h"
+#include "ops/matmul.h"
 
 /* LocalSpecProvider (core/models/backends.py): Megatron-LM's own layers and
  * PyTorch's norms. */
@@ -19,9 +20,16 @@ static me_tensor *layer_norm(me_nn *nn, const me_norm *norm, me_tensor *x)
                                               norm->bias->tensor);
 }
 
+static me_tensor *gemm(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
+                       me_shape shape, uint64_t inner)
+{
+    return me_gemm(nn->e, kernel, dtype, shape, inner);
+}
+
 const me_backend me_local_backend = {
     .makes_norms_on_host = true,
     .column_parallel_linear = column_parallel_linear,
     .row_parallel_linear = me_row_linear,
+    .gemm = gemm,
     .layer_norm = layer_norm,
 };

@@ -55,6 +55,11 @@ static const struct {
                                     me_op_by_op_squared_relu},
 };
 
+bool me_activation_is_gated(const me_nn *nn)
+{
+    return activations[nn->config->model.activation].is_gated;
+}
+
 void me_mlp_create(me_nn *nn, me_module_id module, const me_mlp_spec *spec,
                    me_mlp *mlp)
 {
@@ -66,7 +71,7 @@ void me_mlp_create(me_nn *nn, me_module_id module, const me_mlp_spec *spec,
                 .name = "linear_fc1",
                 .parent = mlp->module,
                 .inputs = c->hidden_size,
-                .outputs = activations[c->activation].is_gated ? 2 * f : f,
+                .outputs = me_activation_is_gated(nn) ? 2 * f : f,
                 .has_norm = spec->has_norm,
                 .has_bias = c->add_bias_linear,
                 .skip_bias_add = true,
@@ -150,6 +155,16 @@ static me_tensor *activation(me_nn *nn, me_tensor *u, const me_parameter *bias,
         me_drop(e, weights);
     }
     return u;
+}
+
+me_tensor *me_mlp_activation(me_nn *nn, me_tensor *u, me_parameter *bias,
+                             const me_token_scale *scale)
+{
+    const me_frame frame = me_enter(nn->e);
+    me_tensor *fused = fused_activation(nn, u, bias, scale);
+    me_tensor *y =
+        fused != NULL ? fused : activation(nn, me_hold(nn->e, u), bias, scale);
+    return me_leave(nn->e, frame, y);
 }
 
 static me_tensor *by_layers(me_nn *nn, const me_mlp *mlp, me_tensor *x,

@@ -41,4 +41,18 @@ void me_mlp_create(me_nn *nn, me_module_id module, const me_mlp_spec *spec,
 me_tensor *me_mlp_forward(me_nn *nn, const me_mlp *mlp, me_tensor *x,
                           const me_token_scale *scale);
 
+/** Are the two halves of what fc1 gives multiplied? */
+bool me_activation_is_gated(const me_nn *nn);
+
+/**
+ * The activation of what fc1 gave, times the tokens' routing weights.
+ *
+ * @param u      (…, f or 2f), which stays the caller's
+ * @param bias   of fc1, or NULL
+ * @param scale  of an expert's tokens, or NULL
+ * @return (…, f)
+ */
+me_tensor *me_mlp_activation(me_nn *nn, me_tensor *u, me_parameter *bias,
+                             const me_token_scale *scale);
+
 #endif /* MEMEST_NN_MEGATRON_MLP_H */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/router.h"
 
+#include "nn/megatron/backend.h"
 #include "nn/megatron/token_dispatcher.h"
 #include "ops/elementwise.h"
 #include "ops/index.h"
-#include "ops/matmul.h"
 #include "ops/reduce.h"
 #include "ops/softmax.h"
 #include "ops/view.h"
@@ -14,7 +14,10 @@
 me_router me_router_create(me_nn *nn, me_module_id parent)
 {
     const me_config *c = nn->config;
-    me_router router = {.module = me_module_add(nn->e, parent, "router")};
+    me_router router = {
+        .nn = nn,
+        .module = me_module_add(nn->e, parent, "router"),
+    };
     router.weight = me_parameter_create(
         nn, &(me_parameter_spec){
                 .name = "weight",
@@ -38,13 +41,14 @@ static void gating_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     (void)gy;
     const me_tensor *x = node->saved[GATING_SAVED_INPUT];
     const me_tensor *weight = node->saved[GATING_SAVED_WEIGHT];
-    const uint64_t experts = me_dim(weight, 0);
+    me_nn *nn = ((const me_router *)node->data.context)->nn;
+    const me_backend *backend = me_backend_of(nn);
     me_launch_host(e, ME_HOST_ROUTER);
-    me_dispatcher_launch_host(node->data.context); // its layer's last node
-    gx[0] = me_gemm(e, ME_KERNEL_ROUTER_DGRAD, (me_dtype)x->dtype, x->shape,
-                    experts);
-    gx[1] = me_gemm(e, ME_KERNEL_ROUTER_WGRAD, (me_dtype)weight->dtype,
-                    weight->shape, me_rows(x));
+    me_dispatcher_launch_host(nn); // its layer's last node
+    gx[0] = backend->gemm(nn, ME_KERNEL_ROUTER_DGRAD, (me_dtype)x->dtype,
+                          x->shape, me_dim(weight, 0));
+    gx[1] = backend->gemm(nn, ME_KERNEL_ROUTER_WGRAD, (me_dtype)weight->dtype,
+                          weight->shape, me_rows(x));
 }
 
 static const me_op gating_op =
@@ -57,14 +61,14 @@ static me_tensor *gating(me_nn *nn, const me_router *router, me_tensor *x)
     me_tensor *weight = router->weight->tensor;
     me_node *node = me_record2(e, &gating_op, x, weight);
     if (node != NULL) {
-        node->data.context = nn;
+        node->data.context = router;
     }
     me_save(e, node, GATING_SAVED_INPUT, x);
     me_save(e, node, GATING_SAVED_WEIGHT, weight);
     me_shape shape = x->shape;
     shape.dim[shape.ndim - 1] = me_dim(weight, 0);
-    me_tensor *logits =
-        me_gemm(e, ME_KERNEL_ROUTER, (me_dtype)x->dtype, shape, me_dim(x, -1));
+    me_tensor *logits = me_backend_of(nn)->gemm(
+        nn, ME_KERNEL_ROUTER, (me_dtype)x->dtype, shape, me_dim(x, -1));
     return me_output(e, node, logits);
 }
 

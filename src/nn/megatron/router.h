@@ -14,6 +14,7 @@
 #include "nn/nn.h"
 
 typedef struct me_router {
+    me_nn *nn; /**< borrowed, does not move */
     me_module_id module;
     me_parameter *weight; /**< (E, h), on every tensor rank */
 } me_router;

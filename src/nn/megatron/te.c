@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/backend.h"
+#include "nn/megatron/te_grouped.h"
 #include "nn/megatron/te_linear.h"
 #include "nn/megatron/te_mlp.h"
+#include "nn/megatron/te_state.h"
 #include "ops/te_fused_attention.h"
 #include "ops/te_norm.h"
 
@@ -20,6 +22,8 @@ const me_backend me_te_backend = {
     .column_parallel_linear = me_te_linear,
     .column_parallel_layer_norm_linear = me_te_layer_norm_linear,
     .row_parallel_linear = me_te_linear,
+    .grouped_linear = me_te_grouped_linear,
+    .gemm = me_te_gemm,
     .layer_norm = layer_norm,
     .fused_rope = me_te_rope,
     .fused_mlp = me_te_fused_mlp,

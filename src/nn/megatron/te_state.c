@@ -72,6 +72,19 @@ static void ensure_workspace(me_nn *nn)
     (void)keep(nn, workspace, ME_DTYPE_UINT8, &ME_SHAPE(bytes));
 }
 
+/** tex.get_num_cublas_streams() of them, in which products of experts run at
+ *  once. */
+static void ensure_grouped_workspaces(me_nn *nn)
+{
+    static const char *const names[] = {
+        "get_cublas_workspace.grouped0", "get_cublas_workspace.grouped1",
+        "get_cublas_workspace.grouped2", "get_cublas_workspace.grouped3"};
+    const uint64_t bytes = me_engine_card(nn->e)->te_workspace_bytes;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        (void)keep(nn, names[i], ME_DTYPE_UINT8, &ME_SHAPE(bytes));
+    }
+}
+
 static void tell_product(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
                          const me_shape *shape, uint64_t inner)
 {
@@ -95,6 +108,24 @@ void me_te_gemm_into(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
 {
     ensure_workspace(nn);
     tell_product(nn, kernel, dtype, &shape, inner);
+}
+
+me_tensor *me_te_grouped_gemm(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
+                              me_shape shape, uint64_t inner)
+{
+    me_tensor *y = me_empty(nn->e, me_kernel_class_name(kernel), dtype, shape);
+    ensure_grouped_workspaces(nn);
+    tell_product(nn, kernel, dtype, &shape, inner);
+    return y;
+}
+
+void me_te_grouped_gemm_into(me_nn *nn, me_dtype dtype, uint32_t count,
+                             me_shape shape, uint64_t inner)
+{
+    ensure_grouped_workspaces(nn);
+    for (uint32_t i = 0; i < count; i++) {
+        tell_product(nn, ME_KERNEL_LINEAR_WGRAD, dtype, &shape, inner / count);
+    }
 }
 
 bool me_fuses_weight_gradients(const me_nn *nn)

@@ -40,6 +40,16 @@ me_tensor *me_te_gemm(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
 void me_te_gemm_into(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
                      me_shape shape, uint64_t inner);
 
+/** The rows of all experts times each one's weight, (rows, columns): a tensor, and
+ *  then the workspaces of the process, if it is the first. */
+me_tensor *me_te_grouped_gemm(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
+                              me_shape shape, uint64_t inner);
+
+/** Products of @p count experts' weight gradients, each (rows, columns), into
+ *  something that exists already, from @p inner rows in all. */
+void me_te_grouped_gemm_into(me_nn *nn, me_dtype dtype, uint32_t count,
+                             me_shape shape, uint64_t inner);
+
 /** Do products of weight gradients add to the main gradient by themselves
  *  (gradient_accumulation_fusion with Transformer Engine)? */
 bool me_fuses_weight_gradients(const me_nn *nn);

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/grouped_linear.h"
+
+#include "tensor/autograd.h"
+
+#include <stdio.h>
+
+_Static_assert(1 + 2 * (int)ME_MAX_LOCAL_EXPERTS <= (int)ME_MAX_LIST,
+               "the tape has no room for the weights and biases of a layer");
+
+/** "weight3": that of expert 3. */
+static const char *numbered(me_engine *e, const char *name, uint32_t number)
+{
+    enum {
+        NAME_BYTES = 24
+    };
+
+    char *text = me_engine_alloc(e, NAME_BYTES, 1);
+    if (text != NULL) {
+        (void)snprintf(text, NAME_BYTES, "%s%u", name, (unsigned)number);
+    }
+    return text == NULL ? name : text;
+}
+
+static me_parameter *weight(me_nn *nn, const me_grouped_linear *l, uint32_t i,
+                            const me_shape *shape)
+{
+    return me_parameter_create(nn, &(me_parameter_spec){
+                                       .name = numbered(nn->e, "weight", i),
+                                       .module = l->module,
+                                       .shape = *shape,
+                                       .is_drawn = true,
+                                       .is_tensor_sharded = true,
+                                       .is_expert = true,
+                                   });
+}
+
+static me_parameter *bias(me_nn *nn, const me_grouped_linear *l, uint32_t i,
+                          uint64_t outputs)
+{
+    return me_parameter_create(nn, &(me_parameter_spec){
+                                       .name = numbered(nn->e, "bias", i),
+                                       .module = l->module,
+                                       .shape = ME_SHAPE(outputs),
+                                       .is_tensor_sharded = true,
+                                       .is_expert = true,
+                                   });
+}
+
+void me_grouped_linear_create(me_nn *nn, const me_linear_spec *spec,
+                              uint32_t count, bool is_row_parallel,
+                              me_grouped_linear *linear_out)
+{
+    me_engine *e = nn->e;
+    const uint64_t parts = (uint64_t)nn->config->parallel.expert_tensor;
+    const uint64_t outputs =
+        is_row_parallel ? spec->outputs : spec->outputs / parts;
+    const uint64_t inputs =
+        is_row_parallel ? spec->inputs / parts : spec->inputs;
+    me_grouped_linear l = {
+        .nn = nn,
+        .module = me_module_add(e, spec->parent, spec->name),
+        .weights = me_engine_alloc(e, count, sizeof(me_parameter *)),
+        .skip_bias_add = spec->skip_bias_add,
+        .inputs =
+            me_engine_alloc(e, 1 + 2 * (size_t)count, sizeof(me_tensor *)),
+    };
+    if (spec->has_bias) {
+        l.biases = me_engine_alloc(e, count, sizeof(me_parameter *));
+    }
+    if (me_engine_is_ok(e)) {
+        l.count = count;
+    }
+    for (uint32_t i = 0; i < l.count; i++) {
+        l.weights[i] = weight(nn, &l, i, &ME_SHAPE(outputs, inputs));
+        if (l.biases != NULL) {
+            l.biases[i] = bias(nn, &l, i, outputs);
+        }
+    }
+    *linear_out = l;
+}
