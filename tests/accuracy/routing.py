@@ -8,7 +8,9 @@ RECORDINGS is a folder of CASE.rRANK.json.gz. Every expert's first allocation is
 the output of its first matrix: allocated below experts.py, after whatever the
 dispatcher allocated last. Its bytes over those of a row are the expert's tokens.
 An expert without tokens allocates nothing and cannot be placed: such a recording
-is refused. Lines: iteration, layer, micro-batch, rank, tokens of each expert.
+is refused. Grouped experts have one output together; how they share it decides no
+sizes, and it is written as even. Lines: iteration, layer, micro-batch, rank, tokens
+of each expert; `alone` where a stand-in took NCCL's place.
 """
 import gzip
 import json
@@ -22,6 +24,17 @@ LINEAR = re.compile(r"megatron/core/tensor_parallel/layers\.py:\d+:forward\|torc
                     r"\|megatron/core/tensor_parallel/layers\.py:(\d+):forward$")
 MOE = re.compile(r"/moe/(token_dispatcher|moe_utils|experts)\.py:")
 EXCHANGE = "tensor_parallel/mappings.py:"
+# The same with Transformer Engine: fc1 and fc2 of one expert after the other, and
+# products of all experts at once, which experts.py asks for in two places.
+TE_LINEAR = re.compile(r"/pytorch/module/linear\.py:\d+:_linear_forward_impl\|")
+TE_GROUPED = re.compile(r"/module/grouped_linear\.py:\d+:forward\|.*"
+                        r"/moe/experts\.py:(\d+):forward")
+# What is in a layer beside experts; Transformer Engine's frames leave no room for
+# theirs.
+ELSEWHERE = re.compile(r"fusions/fused_bias_dropout\.py:|/module/layernorm_linear\.py:"
+                       r"|/ops/basic/\w+norm\.py:")
+# A function of autograd's that runs with gradients.
+APPLY = "torch/autograd/function.py:"
 
 
 def value(args, flag, default):
@@ -34,63 +47,133 @@ class Job:
     def __init__(self, d):
         args = d["args"]
         self.rank, self.world = d["rank"], d["world"]
+        self.is_te = d.get("attn") == "te"
+        self.is_grouped = self.is_te and "--moe-grouped-gemm" in args
+        self.is_alone = bool(d.get("fake"))
         self.layers = int(value(args, "--num-layers", 0))
         self.stages = int(value(args, "--pipeline-model-parallel-size", 1))
         self.tensor = int(value(args, "--tensor-model-parallel-size", 1))
-        if self.tensor > 1:
-            sys.exit("experts under tensor parallelism: not read")
+        self.expert_tensor = int(value(args, "--expert-tensor-parallel-size", self.tensor))
+        # Ranks that share these experts, and so get the same.
+        first = self.rank - self.rank % self.expert_tensor
+        self.peers = range(first, first + self.expert_tensor)
         self.experts = (int(value(args, "--num-experts", 0))
                         // int(value(args, "--expert-model-parallel-size", 1)))
-        data = self.world // self.stages
+        data = self.world // self.stages // self.tensor
         self.microbatches = (int(value(args, "--global-batch-size", data))
                              // data // int(value(args, "--micro-batch-size", 1)))
         width = int(value(args, "--moe-ffn-hidden-size", value(args, "--ffn-hidden-size", 0)))
         halves = 2 if "--swiglu" in args else 1
-        self.row_bytes = 2 * width * halves
-        stage = self.rank // data
+        self.row_bytes = 2 * width // self.expert_tensor * halves
+        self.is_recomputed = value(args, "--recompute-granularity", "") == "full"
+        if "--pipeline-model-parallel-layout" in args:
+            sys.exit("experts with a layout of the pipeline: not read")
+        stage = self.rank // (self.world // self.stages)
         per_stage = self.layers // self.stages
-        self.own_layers = range(stage * per_stage, (stage + 1) * per_stage)
+        self.own_layers = [i for i in range(stage * per_stage, (stage + 1) * per_stage)
+                           if self.has_experts(i, value(args, "--moe-layer-freq", "1"))]
+        if stage == self.stages - 1:
+            depths = int(value(args, "--mtp-num-layers", 0))
+            self.own_layers += range(self.layers, self.layers + depths)
+
+    @staticmethod
+    def has_experts(layer, frequency):
+        """Of --moe-layer-freq: a period, or a list such as ([0]*3+[1]*58)."""
+        if frequency.isdigit():
+            return layer % int(frequency) == 0
+        return expand(frequency)[layer] == 1
+
+def expand(frequency):
+    """The numbers of Python's sum of lists, each times a number."""
+    numbers = []
+    for part in frequency.strip("()").replace(" ", "").split("+"):
+        one, _, times = part.partition("*")
+        numbers += [int(x) for x in one.strip("[]").split(",")] * int(times or 1)
+    return numbers
 
 
-def first_outputs(d):
+def first_outputs(d, job):
     """(microseconds, bytes) of the first allocation of each expert's forward."""
-    linear = {i: int(m[1]) for i, text in enumerate(d["stacks"])
-              if (m := LINEAR.search(text))}
-    column = min(linear.values())
-    is_dispatched = False
+    if job.is_grouped:
+        yield from grouped_outputs(d, job)
+        return
+    lines = column_lines(d, job)
+    is_dispatched, is_column = False, True
     for action, size, _, stack, at, _ in d["events"]:
         if action != "alloc":
             continue
         text = d["stacks"][stack]
-        if stack in linear:
-            if is_dispatched and linear[stack] == column:
+        if stack not in lines:
+            is_moe = bool(MOE.search(text))
+            if is_moe or ELSEWHERE.search(text) or not (job.is_te or EXCHANGE in text):
+                is_dispatched, is_column = is_moe, True
+        elif is_dispatched:
+            if is_column if job.is_te else lines[stack]:
                 yield at, size
-        elif EXCHANGE not in text:
-            is_dispatched = bool(MOE.search(text))
+            is_column = not is_column
+
+
+def column_lines(d, job):
+    """Stacks of linear layers, and whether each is column-parallel (its place in
+    layers.py says so; Transformer Engine's have one place)."""
+    pattern = TE_LINEAR if job.is_te else LINEAR
+    found = {i: m for i, text in enumerate(d["stacks"]) if (m := pattern.search(text))}
+    if job.is_te:
+        return dict.fromkeys(found, True)
+    first = min(int(m[1]) for m in found.values())
+    return {i: int(m[1]) == first for i, m in found.items()}
+
+
+def grouped_outputs(d, job):
+    """The same of grouped experts."""
+    found = {i: int(m[1]) for i, text in enumerate(d["stacks"])
+             if (m := TE_GROUPED.search(text))
+             and not (job.is_recomputed and APPLY in text)}
+    first = min(found.values())
+    for action, size, _, stack, at, _ in d["events"]:
+        if action == "alloc" and found.get(stack) == first:
+            yield at, size
+
+
+def even(tokens, experts):
+    """As equal numbers as can be."""
+    return [tokens // experts + (i < tokens % experts) for i in range(experts)]
 
 
 def rows(d, iterations):
     """Lines of the file for one rank's recording, of its first iterations."""
     job = Job(d)
     begins = [p["t_us"] for p in d["points"] if re.fullmatch(r"iter\d+_begin", p["name"])]
-    outputs = list(first_outputs(d))
+    outputs = list(first_outputs(d, job))
+    n_outputs = 1 if job.is_grouped else job.experts
     for iteration, begin in enumerate(begins[:iterations]):
         end = begins[iteration + 1] if iteration + 1 < len(begins) else float("inf")
         sizes = [s for at, s in outputs if begin <= at < end]
         places = [(m, layer) for m in range(job.microbatches) for layer in job.own_layers]
-        if len(sizes) != len(places) * job.experts:
+        if len(sizes) != len(places) * n_outputs:
             sys.exit(f"{d['name']}: iteration {iteration} has {len(sizes)} expert outputs, "
-                     f"not {len(places) * job.experts}: an expert without tokens?")
+                     f"not {len(places) * n_outputs}: an expert without tokens?")
         for i, (microbatch, layer) in enumerate(places):
-            group = sizes[i * job.experts:(i + 1) * job.experts]
-            yield " ".join(map(str, [iteration, layer, microbatch, job.rank,
-                                     *[s // job.row_bytes for s in group]]))
+            group = [s // job.row_bytes for s in sizes[i * n_outputs:(i + 1) * n_outputs]]
+            tokens = even(group[0], job.experts) if job.is_grouped else group
+            for rank in job.peers:
+                yield " ".join(map(str, [iteration, layer, microbatch, rank, *tokens]))
+
+
+def are_given(d):
+    """Do the flags alone say how many rows a rank's experts get?"""
+    args = d["args"]
+    is_one = value(args, "--expert-model-parallel-size", "1") == "1"
+    return ("--num-experts" not in args or "--moe-pad-expert-input-to-capacity" in args
+            or (Job(d).is_grouped and is_one and "--disable-bias-linear" in args))
 
 
 def lines(name, ranks, iterations):
     """The file of a case."""
     yield f"# Measured routing of {name}."
     yield "# iteration, layer, micro-batch, rank, tokens of each of its experts"
+    if Job(ranks[0]).is_alone:
+        yield "alone"
     for d in ranks:
         yield from rows(d, iterations)
 

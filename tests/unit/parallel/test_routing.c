@@ -41,8 +41,9 @@ static void test_routing__says_what_is_wrong(void **state)
     } cases[] = {
         {"", "f: no counts in it"},
         {"alone\n", "f: no counts in it"},
-        {"alone 0 0 0 0 1 2\n", "f, line 1: expected numbers: iteration, layer, "
-                      "micro-batch, rank and the tokens of its 2 experts"},
+        {"alone 0 0 0 0 1 2\n",
+         "f, line 1: expected numbers: iteration, layer, "
+         "micro-batch, rank and the tokens of its 2 experts"},
         {"0 0 0 0 1\n", "f, line 1: expected numbers: iteration, layer, "
                         "micro-batch, rank and the tokens of its 2 experts"},
         {"0 0 0 0 1 2\n0 1 0 0 1 2 3\n",
