@@ -33,7 +33,8 @@ static me_rank_counts *counts_of(walk *w, me_wrapper_kind kind)
     switch (kind) {
     case ME_WRAPPER_SRUN: return &w->ranks.srun;
     case ME_WRAPPER_MPIRUN: return &w->ranks.mpirun;
-    case ME_WRAPPER_TORCHRUN: return &w->ranks.torchrun;
+    case ME_WRAPPER_TORCHRUN:
+    case ME_WRAPPER_EVERY_GPU: return &w->ranks.torchrun;
     case ME_WRAPPER_PLAIN:
     case ME_WRAPPER_PYTHON:
     case ME_WRAPPER_SHELL:
@@ -246,6 +247,7 @@ static me_status step_wrapper(walk *w, const me_wrapper *wrapper,
                        program);
     }
     counts_of(w, wrapper->kind)->is_used = true;
+    w->ranks.wants_every_gpu |= wrapper->kind == ME_WRAPPER_EVERY_GPU;
     bool is_module = false;
     while (!is_module && word_at(w, 0) != NULL && word_at(w, 0)[0] == '-') {
         const me_status status = step_option(w, wrapper, program, &is_module);
@@ -255,8 +257,80 @@ static me_status step_wrapper(walk *w, const me_wrapper *wrapper,
     }
     // After -m comes a launcher of PyTorch, or the script as a module.
     w->is_python = wrapper->kind == ME_WRAPPER_PYTHON ||
-                   wrapper->kind == ME_WRAPPER_TORCHRUN;
+                   wrapper->kind == ME_WRAPPER_TORCHRUN ||
+                   wrapper->kind == ME_WRAPPER_EVERY_GPU;
     return ME_OK;
+}
+
+/** Words of a site's own launcher, `python launcher.py --nnodes 2 -- python …`:
+ *  those before the `--`; 0: it is none. */
+static int words_of_launcher(const walk *w)
+{
+    const char *word = word_at(w, 0);
+    int n = 1;
+    if (!w->is_python || !me_ends_with(word, ".py") ||
+        me_launch_script_is_known(1, &word)) {
+        return 0;
+    }
+    while (word_at(w, n) != NULL && strcmp(word_at(w, n), "--") != 0) {
+        n++;
+    }
+    return word_at(w, n) != NULL && word_at(w, n + 1) != NULL &&
+                   me_wrapper_find(word_at(w, n + 1)) != NULL
+               ? n
+               : 0;
+}
+
+/** It is taken for torchrun by other means: the numbers that have torchrun's
+ *  names count, all else is its own. */
+static me_status step_launcher(walk *w, int n_words)
+{
+    const me_wrapper *torchrun = me_wrapper_find("torchrun");
+    const char *name = word_at(w, 0);
+    const int end = w->at + n_words;
+    me_status status = ME_OK;
+    w->ranks.torchrun.is_used = true;
+    for (w->at++; status == ME_OK && w->at < end;) {
+        const char *word = word_at(w, 0);
+        const size_t length = strcspn(word, "=");
+        const me_wrapper_option *option =
+            word[0] == '-' ? me_wrapper_option_find(torchrun, word, length)
+                           : NULL;
+        bool is_module = false;
+        if (option == NULL || option->use == ME_WRAPPER_NOTHING) {
+            w->at++;
+        } else {
+            status = step_option(w, torchrun, name, &is_module);
+        }
+    }
+    w->at = end + 1;
+    w->is_python = false;
+    return status != ME_OK
+               ? status
+               : me_config_assume(w->config, w->diag,
+                                  "%.80s starts as many ranks as torchrun "
+                                  "would of its --nnodes and --nproc-per-node",
+                                  name);
+}
+
+/** A script that is not here, in front of one that trains: it sets variables
+ *  and starts what stands behind it, as such scripts do in images. */
+static bool is_entrance(const walk *w)
+{
+    const char *next = word_at(w, 1);
+    return !w->is_python && me_ends_with(word_at(w, 0), ".sh") &&
+           next != NULL &&
+           me_launch_script_is_known(w->argc - w->at - 1, w->argv + w->at + 1);
+}
+
+static me_status step_entrance(walk *w)
+{
+    const char *name = word_at(w, 0);
+    w->at++;
+    return me_config_assume(w->config, w->diag,
+                            "%.80s, which is not here, starts what stands "
+                            "behind it and sets no variable that matters",
+                            name);
 }
 
 /** Steps over everything before the script; `at` is then behind it. */
@@ -266,6 +340,15 @@ static me_status step_to_flags(walk *w)
         const char *word = word_at(w, 0);
         const me_wrapper *wrapper = me_wrapper_find(word);
         const me_launch_script *found = NULL;
+        const int launcher = words_of_launcher(w);
+        if (launcher > 0 || is_entrance(w)) {
+            const me_status stepped =
+                launcher > 0 ? step_launcher(w, launcher) : step_entrance(w);
+            if (stepped != ME_OK) {
+                return stepped;
+            }
+            continue;
+        }
         me_status status = me_launch_script_choose(
             w->config, w->argc - w->at, w->argv + w->at, w->diag, &found);
         if (status != ME_OK) {

@@ -143,12 +143,33 @@ static me_status set_number(me_config *config, const char *option,
     return me_config_set(config, option, text, diag);
 }
 
+enum {
+    USUAL_GPUS = 8 /**< of a node */
+};
+
+/** deepspeed and accelerate start a process on each GPU that they find. */
+static me_status settle_every_gpu(me_launch_ranks *r, me_config *config,
+                                  me_diag *diag)
+{
+    if (!r->wants_every_gpu || r->torchrun.per_node != 0 ||
+        r->torchrun.ranks != 0) {
+        return ME_OK;
+    }
+    r->torchrun.per_node = r->gpus.count == 0 ? USUAL_GPUS : r->gpus.count;
+    return r->gpus.count != 0
+               ? ME_OK
+               : me_config_assume(config, diag,
+                                  "the launcher finds %d GPUs on a node: its "
+                                  "--num_gpus or --num_processes says "
+                                  "otherwise",
+                                  USUAL_GPUS);
+}
+
 static me_status settle_torchrun(const me_launch_ranks *r, me_config *config,
                                  me_diag *diag)
 {
-    const uint64_t ranks = r->torchrun.nodes == 0 && r->torchrun.per_node == 0
-                               ? 1
-                               : ranks_of(&r->torchrun);
+    const uint64_t said = ranks_of(&r->torchrun);
+    const uint64_t ranks = said == 0 ? 1 : said;
     const me_rank_counts outer = r->srun.is_used ? step_of(r) : r->mpirun;
     const uint64_t n_torchruns = ranks_of(&outer);
     const uint64_t n_nodes = r->torchrun.nodes == 0 ? 1 : r->torchrun.nodes;
@@ -252,6 +273,9 @@ me_status me_launch_ranks_settle(me_launch_ranks *ranks, me_config *config,
                                  me_diag *diag)
 {
     me_status status = settle_partition(ranks, config, diag);
+    if (status == ME_OK) {
+        status = settle_every_gpu(ranks, config, diag);
+    }
     if (status == ME_OK) {
         status = settle_world_size(ranks, config, diag);
     }

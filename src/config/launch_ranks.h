@@ -30,6 +30,8 @@ typedef struct me_launch_ranks {
     me_rank_counts environment; /**< WORLD_SIZE=8 python … */
     me_rank_counts slurm;       /**< SLURM_NNODES, SLURM_NTASKS, … */
     me_slurm_gpus gpus;         /**< of a node */
+    bool wants_every_gpu;       /**< a launcher takes a node's where it is told
+                                     no number */
     const char *partition;      /**< borrowed; NULL: not said */
 } me_launch_ranks;
 

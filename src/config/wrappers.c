@@ -95,6 +95,39 @@ static const me_wrapper_option torchrun_options[] = {
     {.names = NULL},
 };
 
+/* deepspeed/launcher/runner.py, parse_args() */
+static const me_wrapper_option deepspeed_options[] = {
+    {"--num-gpus", 1, ME_WRAPPER_PER_NODE},
+    {"--num-nodes", 1, ME_WRAPPER_NODES},
+    {"--module", 0, ME_WRAPPER_MODULE},
+    {"--no-python --no-local-rank --no-ssh --no-ssh-check --force-multi "
+     "--save-pid --elastic-training --bind-cores-to-rank",
+     0, ME_WRAPPER_NOTHING},
+    {"-H --hostfile -i --include -e --exclude --min-elastic-nodes "
+     "--max-elastic-nodes --master-port --master-addr --node-rank --launcher "
+     "--launcher-args --enable-each-rank-log --autotuning --bind-core-list "
+     "--ssh-port --venv-script",
+     1, ME_WRAPPER_NOTHING},
+    {.names = NULL},
+};
+
+/* accelerate/commands/launch.py, launch_command_parser() */
+static const me_wrapper_option accelerate_options[] = {
+    {"--num-processes", 1, ME_WRAPPER_RANKS},
+    {"--num-machines", 1, ME_WRAPPER_NODES},
+    {"-m --module", 0, ME_WRAPPER_MODULE},
+    {"-q --quiet --cpu --multi-gpu --use-deepspeed --use-fsdp "
+     "--use-megatron-lm --no-python --debug --same-network",
+     0, ME_WRAPPER_NOTHING},
+    {"--config-file --mixed-precision --machine-rank --main-process-ip "
+     "--main-process-port --num-cpu-threads-per-process --dynamo-backend "
+     "--rdzv-backend --rdzv-conf --role --log-dir --gpu-ids --max-restarts "
+     "--monitor-interval --deepspeed-config-file --zero-stage "
+     "--deepspeed-hostfile --deepspeed-multinode-launcher --tee",
+     1, ME_WRAPPER_NOTHING},
+    {.names = NULL},
+};
+
 static const me_wrapper_option python_options[] = {
     {"-m", 0, ME_WRAPPER_MODULE},
     {"-c", 1, ME_WRAPPER_COMMAND},
@@ -114,10 +147,18 @@ static const me_wrapper wrappers[] = {
      ME_WRAPPER_MPIRUN, mpirun_options},
     {"torchrun torch.distributed.run torch.distributed.launch",
      ME_WRAPPER_TORCHRUN, torchrun_options},
+    {"deepspeed deepspeed.launcher.runner", ME_WRAPPER_EVERY_GPU,
+     deepspeed_options},
+    {"accelerate accelerate.commands.accelerate_cli", ME_WRAPPER_PLAIN,
+     no_options},
+    {"launch accelerate.commands.launch", ME_WRAPPER_EVERY_GPU,
+     accelerate_options},
     {"python python2 python3", ME_WRAPPER_PYTHON, python_options},
     {"bash sh zsh dash ksh", ME_WRAPPER_SHELL, no_options},
-    {"sbatch salloc accelerate deepspeed nsys ncu docker podman singularity "
-     "apptainer uv poetry conda ssh ray horovodrun composer",
+    {"sbatch salloc nsys ncu nvprof vtune perf strace ltrace docker podman "
+     "podman-hpc nerdctl singularity apptainer enroot shifter sarus ch-run uv "
+     "poetry pipenv hatch pdm pixi conda mamba micromamba timeout nice ionice "
+     "chrt stdbuf taskset numawrap xvfb-run ssh ray horovodrun composer",
      ME_WRAPPER_FOREIGN, no_options},
 };
 

@@ -33,10 +33,12 @@ typedef struct me_wrapper_option {
 } me_wrapper_option;
 
 typedef enum me_wrapper_kind {
-    ME_WRAPPER_PLAIN,    /**< starts the next word as it is */
-    ME_WRAPPER_SRUN,     /**< Slurm */
-    ME_WRAPPER_MPIRUN,   /**< Open MPI, MPICH */
-    ME_WRAPPER_TORCHRUN, /**< torch.distributed.run */
+    ME_WRAPPER_PLAIN,     /**< starts the next word as it is */
+    ME_WRAPPER_SRUN,      /**< Slurm */
+    ME_WRAPPER_MPIRUN,    /**< Open MPI, MPICH */
+    ME_WRAPPER_TORCHRUN,  /**< torch.distributed.run */
+    ME_WRAPPER_EVERY_GPU, /**< deepspeed, accelerate launch: as torchrun, but on
+                               all GPUs of a node where no number is given */
     ME_WRAPPER_PYTHON,
     ME_WRAPPER_SHELL,  /**< not read */
     ME_WRAPPER_FOREIGN /**< a launcher that is not read */

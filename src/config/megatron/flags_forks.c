@@ -9,6 +9,10 @@ const me_flag_rule me_flags_forks[] = {
      .option = "model.normalization", .constant = "RMSNorm",
      .note = "a fork's norm"},
     {"--pad-vocab-size-to:i", .option = "model.padded_vocab_size"},
+    /* Where a fork's tokenizer is: megatron/tokenizer_flags.c. */
+    {"--tokenizer-name-or-path:s --tokenizer-model-path:s --tokenizer-file:s "
+     "--hf_autotokenizer_model:s",
+     .option = NULL},
     {.flags = NULL},
 };
 
@@ -23,7 +27,7 @@ const me_flag_rule me_flags_forks_no_effect[] = {
      "--valid-num-workers:i --kill-switch-path:s --repeated-dataloader "
      "--abort-on-unmet-fused-kernel-constraints --lr-decay-tokens:i "
      "--lr-warmup-tokens:i --train-tokens:i --structured-logs "
-     "--structured-logs-dir:s --tokenizer-file:s --moe-loss-coeff:f",
+     "--structured-logs-dir:s --moe-loss-coeff:f",
      .note = "Megatron-DeepSpeed's data, logs and schedules of rates"},
     /* Pai-Megatron-Patch: arguments.py. */
     {"--max-padding-length:i --patch-tokenizer-type:s --dataset:s "
@@ -40,7 +44,7 @@ const me_flag_rule me_flags_forks_no_effect[] = {
      "--verify-checkpoint --verify-checkpoint-model-type:s "
      "--load-distrib-optimizer-method:s --save-distrib-optimizer-method:s "
      "--norm-init-weight:f --original-max-position-embeddings:i "
-     "--no-embedding-dropout --hf_autotokenizer_model:s",
+     "--no-embedding-dropout",
      .note = "a fork's data, logs and checkpoints"},
     {.flags = NULL},
 };
@@ -55,8 +59,7 @@ const me_flag_rule me_flags_forks_not_modelled[] = {
      "--moe-eval-capacity-factor:f --moe-min-capacity:i --moe-num-experts:i "
      "--moe-capacity-factor:i --moe-top-k:i --moe-expert-model-parallelism",
      .note = "experts of another library", .effect = ME_EITHER(ANY)},
-    {"--extra-vocab-size:i --tokenizer-name-or-path:s "
-     "--tokenizer-model-path:s",
+    {"--extra-vocab-size:i",
      .note = "a fork's vocabulary", .effect = ME_EITHER(SOME)},
     {"--first-k-dense-replace:i --n-shared-experts:i --noop-layers:s "
      "--schedules-method:s --multiple-of:i --hidden-dim-multiplier:f "

@@ -86,7 +86,13 @@ const me_flag_rule me_flags_modelled[] = {
     {"--tokenizer-type:BertWordPieceLowerCase|BertWordPieceCase|"
      "GPT2BPETokenizer|SentencePieceTokenizer|GPTSentencePieceTokenizer|"
      "HuggingFaceTokenizer|Llama2Tokenizer|TikTokenizer|MultimodalTokenizer|"
-     "NullTokenizer|NullMultimodalTokenizer|SFTTokenizer",
+     "NullTokenizer|NullMultimodalTokenizer|SFTTokenizer|"
+     "PretrainedFromHF|HFTokenizer|HFAutoTokenizer|TokenizerFromFile|"
+     "Llama3Tokenizer|Llama4Tokenizer|MixtralTokenizer|BailingTokenizer|"
+     "DeepSeekV2Tokenizer|DeepSeekV3Tokenizer|Qwen2Tokenizer|Qwen3Tokenizer|"
+     "QwenTokenizerFS|Qwen2TokenizerFS|Llama3TokenizerFS|HFTokenizerFS|"
+     "HFTokenizersTokenizerFS|AquilaTokenizerFS|OpenGPTX-SPTokenizer|"
+     "YuanTokenizer",
      .option = NULL},
     {"--transformer-impl:local|transformer_engine|inference_optimized",
      .option = "impl.transformer", .effect = ME_EITHER(SOME)},

@@ -18,6 +18,20 @@ static const char *value_of(const me_flag_uses *uses, const char *flag)
     return use == NULL || use->n_values == 0 ? NULL : use->values[0];
 }
 
+/** Where the tokenizer is: forks have flags of their own. */
+static const char *model_of(const me_flag_uses *uses)
+{
+    static const char *const flags[] = {
+        "--tokenizer-model", "--tokenizer-name-or-path",
+        "--tokenizer-model-path", "--hf_autotokenizer_model",
+        "--tokenizer-file"};
+    const char *model = NULL;
+    for (size_t i = 0; model == NULL && i < sizeof flags / sizeof *flags; i++) {
+        model = value_of(uses, flags[i]);
+    }
+    return model;
+}
+
 static const char *variable(const void *self, const char *name)
 {
     return me_config_variable(self, name);
@@ -68,7 +82,7 @@ me_status me_vocabulary_settle(me_config *config, const me_flag_uses *uses,
     const char *given = value_of(uses, "--tokenizer-type");
     me_tokenizer tokenizer = {
         .type = given == NULL ? default_type : given,
-        .model = value_of(uses, "--tokenizer-model"),
+        .model = model_of(uses),
         .vocab_file = value_of(uses, "--vocab-file"),
         .specials = specials == NULL ? NULL : specials->values,
         .n_specials = specials == NULL ? 0 : (size_t)specials->n_values,

@@ -2,6 +2,7 @@
 #include "config/tokenizer/tokenizer.h"
 
 #include "base/parse.h"
+#include "config/flags.h"
 #include "config/tokenizer/token_files.h"
 
 #include <dirent.h>
@@ -41,7 +42,7 @@ static const token_file added_files[] = {
 
 /** How Megatron-LM counts the tokens of a type. */
 typedef struct tokenizer_type {
-    const char *name;
+    const char *name;      /**< of forks' types several, `|` between them */
     me_token_reader *read; /**< NULL: by the name of the file */
     uint64_t usual;        /**< where nothing is known of its files */
     uint64_t extra;        /**< that the type adds */
@@ -83,12 +84,27 @@ static const tokenizer_type types[] = {
      .usual = TIKTOKEN_TOKENS,
      .is_usual_known = true,
      .is_fixed = true},
+    /* Forks: what they load is Hugging Face's AutoTokenizer, or SentencePiece. */
+    {.name =
+         "PretrainedFromHF|HFTokenizer|HFAutoTokenizer|TokenizerFromFile|"
+         "Llama3Tokenizer|Llama4Tokenizer|MixtralTokenizer|BailingTokenizer|"
+         "DeepSeekV2Tokenizer|DeepSeekV3Tokenizer|Qwen2Tokenizer|"
+         "Qwen3Tokenizer|QwenTokenizerFS|Qwen2TokenizerFS|Llama3TokenizerFS|"
+         "HFTokenizerFS|HFTokenizersTokenizerFS",
+     .usual = USUAL_TOKENS},
+    {.name = "AquilaTokenizerFS",
+     .read = me_tokens_of_vocab_json,
+     .usual = USUAL_TOKENS,
+     .has_vocab_file = true},
+    {.name = "OpenGPTX-SPTokenizer|YuanTokenizer",
+     .read = me_tokens_of_sentencepiece,
+     .usual = USUAL_TOKENS},
 };
 
 static const tokenizer_type *find_type(const char *name)
 {
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        if (strcmp(types[i].name, name) == 0) {
+        if (me_words_have(types[i].name, strlen(types[i].name), name)) {
             return &types[i];
         }
     }
@@ -294,7 +310,7 @@ me_status me_tokenizer_count(const me_tokenizer *t, me_diag *diag,
                            : t->model;
     me_status status = ME_OK;
     me_str_append(&out->from,
-                  name == NULL || type->is_usual_known ? type->name : name);
+                  name == NULL || type->is_usual_known ? t->type : name);
     me_str path = {0};
     if (name != NULL && !type->is_fixed) {
         find_files(t, name, &path);

@@ -243,6 +243,15 @@ static int split(const me_titan_job *job, int argc, const char *const *argv,
                    (int)(length < 160 ? length : 160), argv[0]);
     me_text_clean(flag_out->name);
     const char *dot = strrchr(flag_out->name, '.');
+    if (strcmp(flag_out->name, "--module") == 0 ||
+        strcmp(flag_out->name, "--config") == 0) {
+        (void)me_fail(job->diag, ME_ERR_UNSUPPORTED,
+                      "'%s' picks a configuration that torchtitan has as a "
+                      "program since 2026: memest reads versions 0.1 and 0.2, "
+                      "whose jobs are --job.config_file FILE.toml",
+                      flag_out->name);
+        return 0;
+    }
     if (strncmp(flag_out->name, "--", 2) != 0 || dot == NULL) {
         (void)me_fail(job->diag, ME_ERR_SYNTAX,
                       "'%.80s' is no flag of torchtitan's: those are "
