@@ -2,6 +2,7 @@
 #include "app/command_job.h"
 
 #include "app/command_script.h"
+#include "app/exported.h"
 #include "config/file.h"
 #include "config/launch_command.h"
 #include "config/options.h"
@@ -59,6 +60,9 @@ static me_status read_launch(const me_cli *cli, me_config *config,
     me_status status = me_launch_words_find(cli, diag, &words);
     if (status == ME_OK) {
         status = me_config_read_launch(config, words.argc, words.argv, diag);
+    }
+    if (status == ME_OK) {
+        status = me_exported_say(words.argv, words.n_variables, config, diag);
     }
     me_launch_words_fini(&words);
     return status;

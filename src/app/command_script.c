@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "app/command_script.h"
 
+#include "app/exported.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "config/launch_command.h"
@@ -15,7 +16,6 @@
 
 #include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -188,6 +188,7 @@ static me_status make_words(const me_script_launch *launch, me_launch_words *to,
             argv[to->argc++] = me_arena_strdup(to->arena, launch->variables[i]);
         }
     }
+    to->n_variables = to->argc;
     for (int i = 0; argv != NULL && i < launch->argc; i++) {
         argv[to->argc++] = me_arena_strdup(to->arena, launch->argv[i]);
     }
@@ -360,71 +361,17 @@ static me_status act(const me_cli *cli, me_launch_words *to, me_diag *diag)
     return status;
 }
 
-/** In a step of Slurm's, as under `srun -n 1 memest`, the variables of the job
- *  that the step is of: srun(1), "output environment variables", of which some
- *  are the step's. */
-static me_status restore_job(me_diag *diag)
+/** A launch command is started in the shell that memest runs in: what that
+ *  exports reaches the job, and inside of a job of Slurm's its variables say
+ *  what the command leaves open. */
+static me_status add_exported(const me_cli *cli, me_launch_words *to,
+                              me_diag *diag)
 {
-    const char *nodes = getenv("SLURM_JOB_NUM_NODES");
-    const char *each = getenv("SLURM_NTASKS_PER_NODE");
-    const char *tasks = getenv("SLURM_STEP_NUM_TASKS");
-    uint64_t n_nodes = 0;
-    uint64_t n_each = 0;
-    char text[24];
-    if (tasks == NULL || nodes == NULL) {
-        return ME_OK;
-    }
-    if (each == NULL) {
-        return strcmp(tasks, "1") != 0
-                   ? ME_OK
-                   : me_fail(diag, ME_ERR_CONFIG,
-                             "memest runs in a step of one task, where Slurm "
-                             "does not say how many tasks the job has: start "
-                             "it without srun, or submit with "
-                             "--ntasks-per-node");
-    }
-    if (me_parse_u64(nodes, &n_nodes) != ME_OK ||
-        me_parse_u64(each, &n_each) != ME_OK || n_nodes > UINT32_MAX ||
-        n_each > UINT32_MAX) {
-        return ME_OK;
-    }
-    (void)snprintf(text, sizeof text, "%" PRIu64, n_nodes * n_each);
-    (void)setenv("SLURM_NTASKS", text, 1);
-    (void)setenv("SLURM_NPROCS", text, 1);
-    (void)setenv("SLURM_NNODES", nodes, 1);
-    return ME_OK;
-}
-
-/** Inside of a job of Slurm's its variables say what the launch command leaves
- *  open. */
-static me_status add_allocation(const me_cli *cli, me_launch_words *to,
-                                me_diag *diag)
-{
-    static const char *const names[] = {
-        "SLURM_NNODES",        "SLURM_NTASKS",        "SLURM_NTASKS_PER_NODE",
-        "SLURM_GPUS_ON_NODE",  "SLURM_GPUS_PER_NODE", "SLURM_GPUS",
-        "SLURM_GPUS_PER_TASK", "SLURM_JOB_PARTITION"};
-
-    enum {
-        N_NAMES = sizeof names / sizeof *names
-    };
-
-    const char *variables[N_NAMES];
     me_script_launch launch = {.argc = cli->launch_argc,
-                               .argv = cli->launch_argv,
-                               .variables = variables};
-    for (size_t i = 0; i < N_NAMES; i++) {
-        const char *value = getenv(names[i]);
-        me_str text = {0};
-        me_str_printf(&text, "%s=%s", names[i], value == NULL ? "" : value);
-        const char *copy = me_arena_strdup(to->arena, me_str_text(&text));
-        me_str_fini(&text);
-        if (copy == NULL) {
-            return me_fail(diag, ME_ERR_NOMEM, "no memory for variables");
-        }
-        variables[launch.n_variables++] = copy;
-    }
-    return make_words(&launch, to, diag);
+                               .argv = cli->launch_argv};
+    const me_status status = me_exported_find(
+        to->arena, diag, &launch.variables, &launch.n_variables);
+    return status == ME_OK ? make_words(&launch, to, diag) : status;
 }
 
 me_status me_launch_words_find(const me_cli *cli, me_diag *diag,
@@ -438,10 +385,10 @@ me_status me_launch_words_find(const me_cli *cli, me_diag *diag,
                        "--launch %d: a launch command is one job",
                        (int)cli->launch);
     }
-    if (!acts && getenv("SLURM_JOB_ID") == NULL) {
+    if (!acts && cli->launch_argc == 0) {
         return ME_OK;
     }
-    const me_status status = restore_job(diag);
+    const me_status status = me_exported_restore_job(diag);
     if (status != ME_OK) {
         return status;
     }
@@ -450,7 +397,7 @@ me_status me_launch_words_find(const me_cli *cli, me_diag *diag,
         return me_fail(diag, ME_ERR_NOMEM, "no memory for a launch command");
     }
     return acts ? act(cli, words_out, diag)
-                : add_allocation(cli, words_out, diag);
+                : add_exported(cli, words_out, diag);
 }
 
 void me_launch_words_fini(me_launch_words *words)

@@ -15,6 +15,7 @@
 typedef struct me_launch_words {
     int argc;
     const char *const *argv; /**< borrowed from the arena or the command line */
+    int n_variables;         /**< NAME=VALUE in front, of the environment */
     me_arena *arena;         /**< or NULL */
 } me_launch_words;
 

@@ -59,8 +59,8 @@ const me_flag_rule me_flags_forks_not_modelled[] = {
      "--moe-eval-capacity-factor:f --moe-min-capacity:i --moe-num-experts:i "
      "--moe-capacity-factor:i --moe-top-k:i --moe-expert-model-parallelism",
      .note = "experts of another library", .effect = ME_EITHER(ANY)},
-    {"--extra-vocab-size:i",
-     .note = "a fork's vocabulary", .effect = ME_EITHER(SOME)},
+    {"--extra-vocab-size:i", .note = "a fork's vocabulary",
+     .effect = ME_EITHER(SOME)},
     {"--first-k-dense-replace:i --n-shared-experts:i --noop-layers:s "
      "--schedules-method:s --multiple-of:i --hidden-dim-multiplier:f "
      "--attention-head-type:s --hybrid-attention-ratio:f "

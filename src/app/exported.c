@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "app/exported.h"
+
+#include "base/parse.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern char **environ;
+
+/** In a step of Slurm's, as under `srun -n 1 memest`, the variables of the job
+ *  that the step is of: srun(1), "output environment variables", of which some
+ *  are the step's. */
+me_status me_exported_restore_job(me_diag *diag)
+{
+    const char *nodes = getenv("SLURM_JOB_NUM_NODES");
+    const char *each = getenv("SLURM_NTASKS_PER_NODE");
+    const char *tasks = getenv("SLURM_STEP_NUM_TASKS");
+    uint64_t n_nodes = 0;
+    uint64_t n_each = 0;
+    char text[24];
+    if (tasks == NULL || nodes == NULL) {
+        return ME_OK;
+    }
+    if (each == NULL) {
+        return strcmp(tasks, "1") != 0
+                   ? ME_OK
+                   : me_fail(diag, ME_ERR_CONFIG,
+                             "memest runs in a step of one task, where Slurm "
+                             "does not say how many tasks the job has: start "
+                             "it without srun, or submit with "
+                             "--ntasks-per-node");
+    }
+    if (me_parse_u64(nodes, &n_nodes) != ME_OK ||
+        me_parse_u64(each, &n_each) != ME_OK || n_nodes > UINT32_MAX ||
+        n_each > UINT32_MAX) {
+        return ME_OK;
+    }
+    (void)snprintf(text, sizeof text, "%" PRIu64, n_nodes * n_each);
+    (void)setenv("SLURM_NTASKS", text, 1);
+    (void)setenv("SLURM_NPROCS", text, 1);
+    (void)setenv("SLURM_NNODES", nodes, 1);
+    return ME_OK;
+}
+
+/** Does what the user's shell exports of it count? */
+static bool is_exported(const char *variable)
+{
+    static const char *const beginnings[] = {"PYTORCH_", "NCCL_", "NVTE_",
+                                             "TORCH_NCCL_"};
+    for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++) {
+        if (strncmp(variable, beginnings[i], strlen(beginnings[i])) == 0) {
+            return true;
+        }
+    }
+    return strncmp(variable, "SLURM_", 6) == 0 &&
+           getenv("SLURM_JOB_ID") != NULL;
+}
+
+me_status me_exported_find(me_arena *arena, me_diag *diag,
+                           const char *const **variables_out, int *count_out)
+{
+    size_t most = 0;
+    int count = 0;
+    while (environ[most] != NULL) {
+        most++;
+    }
+    const char **variables = me_arena_alloc(arena, most + 1, sizeof *variables);
+    for (size_t i = 0; variables != NULL && i < most; i++) {
+        if (is_exported(environ[i])) {
+            variables[count++] = environ[i];
+        }
+    }
+    if (variables == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no memory for variables");
+    }
+    *variables_out = variables;
+    *count_out = count;
+    return ME_OK;
+}
+
+me_status me_exported_say(const char *const *words, int count,
+                          me_config *config, me_diag *diag)
+{
+    me_status status = ME_OK;
+    for (int i = 0; status == ME_OK && i < count; i++) {
+        const char *word = words[i];
+        const size_t length = strcspn(word, "=");
+        char name[128];
+        (void)snprintf(name, sizeof name, "%.*s", (int)length, word);
+        const char *shell = getenv(name);
+        const char *used = me_config_variable(config, name);
+        if (shell != NULL && used != NULL && strcmp(shell, used) == 0 &&
+            strcmp(word + length + 1, shell) == 0) {
+            status = me_config_assume(config, diag,
+                                      "%.200s, which this shell exports", word);
+        }
+    }
+    return status;
+}
