@@ -95,7 +95,7 @@ static const me_wrapper_option torchrun_options[] = {
     {.names = NULL},
 };
 
-/* deepspeed/launcher/runner.py, parse_args() */
+/** deepspeed/launcher/runner.py, parse_args() */
 static const me_wrapper_option deepspeed_options[] = {
     {"--num-gpus", 1, ME_WRAPPER_PER_NODE},
     {"--num-nodes", 1, ME_WRAPPER_NODES},
@@ -111,7 +111,7 @@ static const me_wrapper_option deepspeed_options[] = {
     {.names = NULL},
 };
 
-/* accelerate/commands/launch.py, launch_command_parser() */
+/** accelerate/commands/launch.py, launch_command_parser() */
 static const me_wrapper_option accelerate_options[] = {
     {"--num-processes", 1, ME_WRAPPER_RANKS},
     {"--num-machines", 1, ME_WRAPPER_NODES},

@@ -270,8 +270,8 @@ static int start_file(int argc, char **argv)
 {
     char interpreter[PATH_MAX];
     char *words[WORDS_MAX];
-    if (access(argv[0], F_OK) != 0 && me_ends_with(argv[0], ".sh") &&
-        argc > 1 && me_ends_with(argv[1], ".py")) {
+    if (argc > 1 && me_ends_with(argv[0], ".sh") &&
+        access(argv[0], F_OK) != 0 && me_ends_with(argv[1], ".py")) {
         return tell(argc, argv); // as in an image: config/launch_command.h
     }
     if (argc >= WORDS_MAX - 1 ||
