@@ -11,48 +11,6 @@ static void indent(me_str *text, int depth)
     }
 }
 
-static void dump_sizes(const me_layer_spec *layer, me_str *text)
-{
-    const unsigned long long inputs = layer->inputs;
-    const unsigned long long outputs = layer->outputs;
-    if (layer->kind == ME_LAYER_CONV2D) {
-        me_str_printf(text, " in_channels = %llu; out_channels = %llu;%s",
-                      inputs, outputs, layer->has_bias ? "" : " bias = false;");
-    } else if (layer->kind == ME_LAYER_BATCH_NORM2D) {
-        me_str_printf(text, " num_features = %llu;", inputs);
-    } else if (layer->kind == ME_LAYER_ADAPTIVE_AVG_POOL2D) {
-        me_str_append(text, " output_size = 1;");
-    } else if (layer->kind == ME_LAYER_LINEAR) {
-        me_str_printf(text, " in_features = %llu; out_features = %llu;%s",
-                      inputs, outputs, layer->has_bias ? "" : " bias = false;");
-    } else if (layer->kind == ME_LAYER_EMBEDDING) {
-        me_str_printf(text, " num_embeddings = %llu; embedding_dim = %llu;",
-                      inputs, outputs);
-    } else if (layer->kind == ME_LAYER_LAYER_NORM ||
-               layer->kind == ME_LAYER_RMS_NORM) {
-        me_str_printf(text, " normalized_shape = %llu;", inputs);
-    } else if (layer->kind == ME_LAYER_PARAMETER ||
-               layer->kind == ME_LAYER_BUFFER) {
-        me_str_printf(text, " shape = %llu;", inputs);
-    } else if (layer->kind == ME_LAYER_DROPOUT) {
-        me_str_append(text, " p = ");
-        me_option_format_double(layer->p, text);
-        me_str_append(text, ";");
-    }
-    if (layer->kernel > 0) {
-        me_str_printf(text, " kernel_size = %llu; padding = %llu;",
-                      (unsigned long long)layer->kernel,
-                      (unsigned long long)layer->padding);
-    }
-    if (layer->stride > 0) {
-        me_str_printf(text, " stride = %llu;",
-                      (unsigned long long)layer->stride);
-    }
-    if (layer->is_in_place) {
-        me_str_append(text, " inplace = true;");
-    }
-}
-
 static void dump_class_name(const me_layer_spec *layer, me_str *text)
 {
     if (layer->class_name != NULL) {
@@ -74,16 +32,18 @@ static void dump_checkpoint(const me_layer_spec *layer, me_str *text)
     }
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the file's groups
-static void dump_layer(const me_layer_spec *layer, const me_layer_spec *parent,
-                       int depth, me_str *text)
+/** What it says of itself but for its names and types. */
+static void dump_settings(const me_layer_spec *layer, me_str *text)
 {
-    indent(text, depth);
-    me_str_printf(text, "%s%s: { class = \"%s\"; dtype = \"%s\";",
-                  me_layer_is_list(parent) ? "m" : "", layer->name,
-                  me_layer_kind_name(layer->kind), me_dtype_name(layer->dtype));
-    dump_class_name(layer, text);
-    dump_sizes(layer, text);
+    me_layer_keys_dump(layer, text);
+    if (layer->kind == ME_LAYER_ADAPTIVE_AVG_POOL2D) {
+        me_str_append(text, " output_size = 1;");
+    }
+    if (layer->kind == ME_LAYER_DROPOUT) {
+        me_str_append(text, " p = ");
+        me_option_format_double(layer->p, text);
+        me_str_append(text, ";");
+    }
     if (layer->tied_to != NULL) {
         me_str_printf(text, " weight = \"%s.weight\";", layer->tied_to);
     }
@@ -97,6 +57,18 @@ static void dump_layer(const me_layer_spec *layer, const me_layer_spec *parent,
     if (layer->kind == ME_LAYER_MODULE) {
         me_str_printf(text, " forward = \"%s\";", layer->forward.text);
     }
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the file's groups
+static void dump_layer(const me_layer_spec *layer, const me_layer_spec *parent,
+                       int depth, me_str *text)
+{
+    indent(text, depth);
+    me_str_printf(text, "%s%s: { class = \"%s\"; dtype = \"%s\";",
+                  me_layer_is_list(parent) ? "m" : "", layer->name,
+                  me_layer_kind_name(layer->kind), me_dtype_name(layer->dtype));
+    dump_class_name(layer, text);
+    dump_settings(layer, text);
     if (layer->n_children > 0) {
         me_str_append(text, "\n");
     }
@@ -124,13 +96,7 @@ void me_layers_dump(const me_layers *layers, me_str *text)
     if (tree->has_cast) {
         me_str_printf(text, " to = \"%s\";", me_dtype_name(tree->cast));
     }
-    dump_checkpoint(root, text);
-    if (root->keeps_unsharded) {
-        me_str_append(text, " reshard_after_forward = false;");
-    }
-    if (root->kind == ME_LAYER_MODULE) {
-        me_str_printf(text, " forward = \"%s\";", root->forward.text);
-    }
+    dump_settings(root, text);
     me_str_append(text, "\n");
     me_layers_dump_plan(tree, text);
     for (uint32_t i = 0; i < root->n_children; i++) {

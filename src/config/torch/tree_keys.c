@@ -29,27 +29,27 @@ static bool is_whole(const config_setting_t *setting)
     return type == CONFIG_TYPE_INT || type == CONFIG_TYPE_INT64;
 }
 
-static me_status read_extent(const me_layers_reading *r,
-                             const config_setting_t *setting,
+static me_status read_number(const me_layers_reading *r,
+                             const config_setting_t *setting, int64_t least,
                              int64_t *value_out)
 {
     const int64_t value =
-        is_whole(setting) ? (int64_t)config_setting_get_int64(setting) : 0;
-    if (value < 1 || value > extent_max) {
-        return me_layers_fail(r, setting,
-                              "must be a whole number from 1 to 268435456");
+        is_whole(setting) ? (int64_t)config_setting_get_int64(setting) : -1;
+    if (value < least || value > extent_max) {
+        return me_layers_fail(
+            r, setting,
+            least == 0 ? "must be a whole number from 0 to 268435456"
+                       : "must be a whole number from 1 to 268435456");
     }
     *value_out = value;
     return ME_OK;
 }
 
-static me_status read_size(const me_layers_reading *r,
-                           const config_setting_t *setting, uint64_t *size_out)
+static me_status read_extent(const me_layers_reading *r,
+                             const config_setting_t *setting,
+                             int64_t *value_out)
 {
-    int64_t value = 0;
-    const me_status status = read_extent(r, setting, &value);
-    *size_out = (uint64_t)value;
-    return status;
+    return read_number(r, setting, 1, value_out);
 }
 
 static me_status read_dtype(const me_layers_reading *r,
@@ -77,20 +77,6 @@ static me_status read_bool(const me_layers_reading *r,
         return me_layers_fail(r, setting, "must be true or false");
     }
     *value_out = config_setting_get_bool(setting) != 0;
-    return ME_OK;
-}
-
-static me_status set_padding(const me_layers_reading *r,
-                             const config_setting_t *setting,
-                             const me_layer_target *t)
-{
-    const int64_t value =
-        is_whole(setting) ? (int64_t)config_setting_get_int64(setting) : -1;
-    if (value < 0 || value > extent_max) {
-        return me_layers_fail(r, setting,
-                              "must be a whole number from 0 to 268435456");
-    }
-    t->layer->padding = (uint64_t)value;
     return ME_OK;
 }
 
@@ -305,7 +291,9 @@ static const struct {
     bool is_required;
     bool is_of_root;
     size_t extent; /**< of the layer's field that gets a number from 1; or */
+    bool may_be_0; /**< from 0 */
     size_t flag;   /**< of the one that gets true or false; or */
+    bool is_true;  /**< unless it is given */
     me_status (*set)(const me_layers_reading *r,
                      const config_setting_t *setting, const me_layer_target *t);
 } keys[] = {
@@ -315,12 +303,12 @@ static const struct {
     {"embedding_dim", KIND(ME_LAYER_EMBEDDING), true, .extent = AT(outputs)},
     {"normalized_shape", NORMS, true, .extent = AT(inputs)},
     {"shape", TENSORS, true, .extent = AT(inputs)},
-    {"bias", BIASED, .flag = AT(has_bias)},
     {"in_channels", KIND(ME_LAYER_CONV2D), true, .extent = AT(inputs)},
     {"out_channels", KIND(ME_LAYER_CONV2D), true, .extent = AT(outputs)},
+    {"bias", BIASED, .flag = AT(has_bias), .is_true = true},
     {"kernel_size", WINDOWS, true, .extent = AT(kernel)},
+    {"padding", WINDOWS, .extent = AT(padding), .may_be_0 = true},
     {"stride", WINDOWS, .extent = AT(stride)},
-    {"padding", WINDOWS, .set = set_padding},
     {"num_features", KIND(ME_LAYER_BATCH_NORM2D), true, .extent = AT(inputs)},
     {"output_size", KIND(ME_LAYER_ADAPTIVE_AVG_POOL2D), true,
      .set = set_output_size},
@@ -377,9 +365,33 @@ static me_status set_value(const me_layers_reading *r, size_t i,
     if (keys[i].set != NULL) {
         return keys[i].set(r, setting, t);
     }
-    void *field = (char *)t->layer + keys[i].flag + keys[i].extent;
-    return keys[i].flag != 0 ? read_bool(r, setting, field)
-                             : read_size(r, setting, field);
+    if (keys[i].flag != 0) {
+        return read_bool(r, setting, (void *)((char *)t->layer + keys[i].flag));
+    }
+    uint64_t *size = (void *)((char *)t->layer + keys[i].extent);
+    int64_t value = 0;
+    const me_status status =
+        read_number(r, setting, keys[i].may_be_0 ? 0 : 1, &value);
+    *size = (uint64_t)value;
+    return status;
+}
+
+void me_layer_keys_dump(const me_layer_spec *layer, me_str *text)
+{
+    for (size_t i = 0; i < N_KEYS; i++) {
+        if ((keys[i].kinds & KIND(layer->kind)) == 0) {
+            continue;
+        }
+        const void *at = (const char *)layer + keys[i].extent + keys[i].flag;
+        if (keys[i].flag != 0 && *(const bool *)at != keys[i].is_true) {
+            me_str_printf(text, " %s = %s;", keys[i].key,
+                          keys[i].is_true ? "false" : "true");
+        } else if (keys[i].extent != 0 &&
+                   (*(const uint64_t *)at > 0 || keys[i].may_be_0)) {
+            me_str_printf(text, " %s = %llu;", keys[i].key,
+                          (unsigned long long)*(const uint64_t *)at);
+        }
+    }
 }
 
 me_status me_layer_key_set(const me_layers_reading *r,

@@ -44,6 +44,10 @@ me_status me_layer_key_set(const me_layers_reading *r,
                            const config_setting_t *setting,
                            const me_layer_target *target) ME_MUST_CHECK;
 
+/** Write the keys of a layer that are numbers and flags of its class, as they are
+ *  read. */
+void me_layer_keys_dump(const me_layer_spec *layer, me_str *text);
+
 /** Has a group all keys that its class must have? */
 me_status me_layer_keys_check(const me_layers_reading *r,
                               config_setting_t *group,

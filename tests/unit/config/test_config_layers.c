@@ -241,6 +241,57 @@ static void test_layers__ddp_says_what_would_be_right(void **state)
     }
 }
 
+/** A dump of the model says @p wanted, and reads back equal. */
+static void check_reads_back(const me_config *config, const char *wanted)
+{
+    me_str dump = {0};
+    me_layers_dump(config->layers, &dump);
+    assert_non_null(strstr(me_str_text(&dump), wanted));
+    char whole[4096] = "";
+    (void)snprintf(whole, sizeof whole, "framework = \"torch\";\n%s",
+                   me_str_text(&dump));
+    me_config *again = job_from_text(whole);
+    me_str dump_again = {0};
+    me_layers_dump(again->layers, &dump_again);
+    assert_string_equal(me_str_text(&dump), me_str_text(&dump_again));
+    me_str_fini(&dump);
+    me_str_fini(&dump_again);
+    me_config_destroy(again);
+}
+
+/** Every class, as the whole model and as a part of it. */
+static void test_layers__keys_read_back_equal(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {
+        "class = \"Linear\"; in_features = 8; out_features = 4; bias = false;",
+        "class = \"Embedding\"; num_embeddings = 8; embedding_dim = 4;",
+        "class = \"LayerNorm\"; normalized_shape = 8;",
+        "class = \"RMSNorm\"; normalized_shape = 8; fully_shard = true;",
+        "class = \"ReLU\"; inplace = true;",
+        "class = \"Dropout\"; p = 0.25; checkpoint = true;",
+        "class = \"Conv2d\"; in_channels = 8; out_channels = 4; "
+        "kernel_size = 3; padding = 1; stride = 2;",
+        "class = \"MaxPool2d\"; kernel_size = 3; padding = 0;",
+        "class = \"BatchNorm2d\"; num_features = 8;",
+        "class = \"AdaptiveAvgPool2d\"; output_size = 1;",
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const char *own = strstr(keys[i], "; ") + 2;
+        for (int is_root = 0; is_root <= 1; is_root++) {
+            char text[1024] = "";
+            (void)snprintf(text, sizeof text,
+                           is_root ? "framework = \"torch\"; module: { %s };"
+                                   : "framework = \"torch\"; module: { class = "
+                                     "\"Sequential\"; a: { %s }; };",
+                           keys[i]);
+            me_config *config = job_from_text(text);
+            check_reads_back(config, own);
+            me_config_destroy(config);
+        }
+    }
+}
+
 /** What a plan's defaults are, and that a dump of it reads back equal. */
 static void test_layers__a_plan_reads_back_equal(void **state)
 {
@@ -264,18 +315,7 @@ static void test_layers__a_plan_reads_back_equal(void **state)
     assert_true(styles[0].use_local_output);
     assert_int_equal(styles[1].desired_input, ME_DLAYOUT_SHARD_0);
     assert_false(styles[1].use_local_output);
-    me_str dump = {0};
-    me_layers_dump(config->layers, &dump);
-    char whole[4096] = "";
-    (void)snprintf(whole, sizeof whole, "framework = \"torch\";\n%s",
-                   me_str_text(&dump));
-    me_config *again = job_from_text(whole);
-    me_str dump_again = {0};
-    me_layers_dump(again->layers, &dump_again);
-    assert_string_equal(me_str_text(&dump), me_str_text(&dump_again));
-    me_str_fini(&dump);
-    me_str_fini(&dump_again);
-    me_config_destroy(again);
+    check_reads_back(config, "parallelize_plan");
     me_config_destroy(config);
 }
 
@@ -305,6 +345,7 @@ static void test_layers__checkpoints_read_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_layers__keys_read_back_equal),
         cmocka_unit_test(test_layers__a_plan_reads_back_equal),
         cmocka_unit_test(test_layers__checkpoints_read_back),
         cmocka_unit_test(test_layers__errors_say_what_would_be_right),
