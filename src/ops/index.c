@@ -23,17 +23,29 @@ static const me_op topk_op =
     ME_OP("topk", NULL, ME_COST(INDEX, 0, 1, 0), "TopkBackward0",
           .backward = scattered_backward, .gradient = &topk_gradient);
 
-me_tensor *me_topk(me_engine *e, me_tensor *x, uint64_t k,
-                   me_tensor **indices_out)
+/** The largest of @p x, of @p shape as its indices. */
+static me_tensor *topk_to(me_engine *e, me_tensor *x, me_shape shape,
+                          me_tensor **indices_out)
 {
     me_node *node = me_record1(e, &topk_op, x);
-    const me_shape shape = ME_SHAPE(me_dim(x, 0), k);
     me_tensor *values =
         me_kernel(e, &topk_op, ME_TENSORS(x), (me_dtype)x->dtype, shape);
     me_tensor *indices = me_empty(e, topk_op.event, ME_DTYPE_INT64, shape);
     me_save(e, node, 0, indices);
     *indices_out = indices;
     return me_output(e, node, values);
+}
+
+me_tensor *me_topk(me_engine *e, me_tensor *x, uint64_t k,
+                   me_tensor **indices_out)
+{
+    return topk_to(e, x, me_shape_with_last(&x->shape, k), indices_out);
+}
+
+me_tensor *me_topk_rows(me_engine *e, me_tensor *x, uint64_t k,
+                        me_tensor **indices_out)
+{
+    return topk_to(e, x, ME_SHAPE(k, me_dim(x, -1)), indices_out);
 }
 
 static const me_op gather_kernel = {"gather", .cost = ME_COST(INDEX, 0, 0, 2)};
@@ -76,6 +88,14 @@ me_tensor *me_scatter_flags(me_engine *e, const me_tensor *x)
     me_tensor *y = me_pointwise(e, "zeros_like", x, (me_dtype)x->dtype);
     y = then(e, "int", y, ME_DTYPE_INT32);
     y = then(e, "scatter", y, ME_DTYPE_INT32);
+    return then(e, "bool", y, ME_DTYPE_BOOL);
+}
+
+me_tensor *me_scatter_flags_as(me_engine *e, const me_tensor *x)
+{
+    const me_dtype dtype = (me_dtype)x->dtype;
+    me_tensor *y = me_pointwise(e, "zeros_like", x, dtype);
+    y = then(e, "scatter", y, dtype);
     return then(e, "bool", y, ME_DTYPE_BOOL);
 }
 

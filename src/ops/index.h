@@ -11,10 +11,14 @@
 
 #include "tensor/tensor.h"
 
-/** `torch.topk(x, k, dim=1)`: (n, m) to values (n, k) and indices (n, k)
+/** `torch.topk(x, k, dim=-1)`: (…, m) to values (…, k) and indices (…, k)
  *  int64, which it saves. */
 me_tensor *me_topk(me_engine *e, me_tensor *x, uint64_t k,
                    me_tensor **indices_out);
+
+/** `torch.topk(x, k, dim=0)`: (n, m) to values (k, m) and indices. */
+me_tensor *me_topk_rows(me_engine *e, me_tensor *x, uint64_t k,
+                        me_tensor **indices_out);
 
 /** `torch.zeros_like(x).scatter(1, index, values)`: (n, m), of the dtype of @p
  *  x; saves the indices. */
@@ -24,6 +28,10 @@ me_tensor *me_scatter_into_zeros(me_engine *e, const me_tensor *x,
 /** `torch.zeros_like(x).int().scatter(1, index, 1).bool()`: (n, m) flags, off
  *  the tape. */
 me_tensor *me_scatter_flags(me_engine *e, const me_tensor *x);
+
+/** `torch.zeros_like(x).scatter(0, index, 1).bool()`: as me_scatter_flags()
+ *  without a step over integers. */
+me_tensor *me_scatter_flags_as(me_engine *e, const me_tensor *x);
 
 /** `x.index_select(0, index)`: rows; saves the indices. */
 me_tensor *me_index_select(me_engine *e, me_tensor *x, me_tensor *index);

@@ -6,6 +6,7 @@
 
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
+#include "ops/scores.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
 
@@ -233,25 +234,11 @@ me_tensor *me_op_by_op_squared_relu(me_engine *e, me_tensor *x)
     return me_leave(e, frame, me_square(e, me_relu(e, x)));
 }
 
-static const me_op sigmoid_gradient = {"sigmoid_backward",
-                                       .cost = ME_POINTWISE};
-static const me_op sigmoid_op =
-    ME_OP("sigmoid", NULL, ME_POINTWISE, "SigmoidBackward0",
-          .backward = me_gradient_backward, .gradient = &sigmoid_gradient);
-
-static me_tensor *sigmoid(me_engine *e, me_tensor *x)
-{
-    me_node *node = me_record1(e, &sigmoid_op, x);
-    me_tensor *y = me_kernel_like(e, &sigmoid_op, ME_TENSORS(x));
-    me_save(e, node, 0, y);
-    return me_output(e, node, y);
-}
-
 me_tensor *me_op_by_op_quick_gelu(me_engine *e, me_tensor *x)
 {
     const me_frame frame = me_enter(e);
     me_tensor *scaled = me_mul_number(e, x);
-    me_tensor *gate = sigmoid(e, scaled);
+    me_tensor *gate = me_sigmoid(e, scaled);
     me_drop(e, scaled);
     return me_leave(e, frame, me_mul(e, x, gate));
 }
