@@ -60,6 +60,8 @@ static const me_family families[ME_GROUP_COUNT] = {
     [ME_GROUP_DATA_REPLICATE] = {ME_GRID_DENSE, ME_PART, ME_ENDS_OUTER},
     [ME_GROUP_CONTEXT_HEADS] = {ME_GRID_DENSE, ME_C, ME_ENDS_INNER},
     [ME_GROUP_CONTEXT_RING] = {ME_GRID_DENSE, ME_C, ME_ENDS_OUTER},
+    [ME_GROUP_TENSOR_DATA_CONTEXT] = {ME_GRID_DENSE, ME_T | ME_D | ME_C,
+                                      ME_ENDS_ALL},
 };
 
 /** One step of start-up: all groups of a family, one after another. */
@@ -85,9 +87,7 @@ static const me_creation creations[] = {
     {.kind = ME_GROUP_PIPELINE, .lists = 3},
     {.kind = ME_GROUP_EMBEDDING},
     {.kind = ME_GROUP_POSITION_EMBEDDING},
-    {.kind = ME_GROUP_COUNT,
-     .name = "tensor_data_context",
-     .family = {ME_GRID_DENSE, ME_T | ME_D | ME_C, ME_ENDS_ALL}},
+    {.kind = ME_GROUP_TENSOR_DATA_CONTEXT},
     {.kind = ME_GROUP_COUNT,
      .name = "tensor_data",
      .family = {ME_GRID_DENSE, ME_T | ME_D, ME_ENDS_ALL}},

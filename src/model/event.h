@@ -55,8 +55,8 @@ extern "C" {
  * the data-parallel ranks that is one instance of the distributed optimizer,
  * ranks with the same place in theirs, and all ranks of an instance among them;
  * last the two pipeline ranks that hold copies of the same stages, which only
- * schedules of two directions have; and both levels of a2a+p2p's context
- * parallelism. */
+ * schedules of two directions have; both levels of a2a+p2p's context
+ * parallelism; and all ranks of a pipeline stage. */
 #define ME_GROUP_LIST(X)                                                       \
     X(ME_GROUP_WORLD, "world")                                                 \
     X(ME_GROUP_TENSOR, "tensor")                                               \
@@ -80,7 +80,8 @@ extern "C" {
     X(ME_GROUP_DATA_SHARD, "data_shard")                                       \
     X(ME_GROUP_DATA_REPLICATE, "data_replicate")                               \
     X(ME_GROUP_CONTEXT_HEADS, "context_heads")                                 \
-    X(ME_GROUP_CONTEXT_RING, "context_ring")
+    X(ME_GROUP_CONTEXT_RING, "context_ring")                                   \
+    X(ME_GROUP_TENSOR_DATA_CONTEXT, "tensor_data_context")
 
 #define ME_EVENT_ENUM(constant, name) constant,
 
