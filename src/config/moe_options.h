@@ -27,10 +27,13 @@
         moe.token_dispatcher, "How tokens come to the ranks of their experts."), \
     BOOL("moe.router_pre_softmax", "false", moe.router_pre_softmax, \
         "Softmax over all experts before the best are taken."), \
-    ENUM("moe.router_load_balancing", "aux_loss", me_load_balancing_choices, \
-        moe.load_balancing, "What keeps the experts' loads equal."), \
+    STRING("moe.router_load_balancing", "aux_loss", moe.load_balancing, \
+        "What keeps the experts' loads equal: aux_loss, seq_aux_loss, " \
+        "global_aux_loss or several of them, sinkhorn or none."), \
     DOUBLE("moe.aux_loss_coeff", "0", 0.0, 1e6, moe.aux_loss_coeff, \
         "Coefficient of the auxiliary loss; 0 leaves it out."), \
+    STRING("moe.aux_loss_coeffs", "", moe.aux_loss_coeffs, \
+        "Those of several losses, in their order."), \
     DOUBLE("moe.imbalance", "1", 0.0, 1e6, moe.imbalance, \
         "Tokens that a rank's experts get, times what they would get if every rank " \
         "got the same: taken for each rank, layer and micro-batch, shared evenly " \
@@ -40,7 +43,43 @@
         "micro-batch and rank, these four numbers from 0 and then the tokens of " \
         "each expert of the rank. A line `alone` says that they do not add up."), \
     BOOL("moe.grouped_gemm", "false", moe.grouped_gemm, \
-        "One function for all experts of a rank, which Transformer Engine has."),
+        "One function for all experts of a rank, which Transformer Engine has."), \
+    ENUM("moe.router_score_function", "softmax", me_score_function_choices, \
+        moe.router_score_function, "What becomes of the router's logits."), \
+    ENUM("moe.router_dtype", "none", me_router_dtype_choices, moe.router_dtype, \
+        "Type of logits and routing weights; none: the model's."), \
+    COUNT("moe.router_num_groups", "0", 0, experts_max, "groups", NULL, \
+        moe.router_num_groups, \
+        "Groups of experts, of which a token goes to some; 0: none."), \
+    COUNT("moe.router_group_topk", "0", 0, experts_max, "groups", NULL, \
+        moe.router_group_topk, "Groups that each token goes to; 0: all."), \
+    DOUBLE("moe.router_topk_scaling_factor", "0", 0.0, 1e6, \
+        moe.router_topk_scaling_factor, \
+        "Factor of the routing weights; 0: none."), \
+    BOOL("moe.router_enable_expert_bias", "false", \
+        moe.router_enable_expert_bias, \
+        "Biases of the scores, moved by the experts' loads of each batch."), \
+    BOOL("moe.router_fusion", "false", moe.router_fusion, \
+        "Transformer Engine's fused kernels of the router."), \
+    BOOL("moe.router_force_load_balancing", "false", \
+        moe.router_force_load_balancing, \
+        "Random logits, as benchmarks take them."), \
+    DOUBLE("moe.router_force_biased", "0", -1e6, 1e6, \
+        moe.router_force_biased, \
+        "Deviation of random biases that all ranks add to logits; 0: none."), \
+    DOUBLE("moe.z_loss_coeff", "-1", -1.0, 1e6, moe.z_loss_coeff, \
+        "Coefficient of the router's z-loss; -1 leaves it out."), \
+    DOUBLE("moe.input_jitter_eps", "-1", -1.0, 1e6, moe.input_jitter_eps, \
+        "Noise that the router's input is multiplied by; -1: none."), \
+    DOUBLE("moe.capacity_factor", "-1", -1e6, 1e6, moe.capacity_factor, \
+        "Tokens that an expert takes, times its equal share; those beyond are " \
+        "dropped; below 0: all are taken."), \
+    BOOL("moe.pad_to_capacity", "false", moe.pad_to_capacity, \
+        "Experts with fewer tokens get padding."), \
+    ENUM("moe.drop_policy", "probs", me_drop_policy_choices, moe.drop_policy, \
+        "Which tokens are dropped: those with the least weights, or the last."), \
+    BOOL("moe.per_layer_logging", "false", moe.per_layer_logging, \
+        "The routers' losses are logged for each layer."),
 /* clang-format on */
 
 #endif /* MEMEST_CONFIG_MOE_OPTIONS_H */

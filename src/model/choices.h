@@ -112,8 +112,12 @@ typedef enum me_token_dispatcher {
 
 extern const me_choice me_token_dispatcher_choices[];
 
+/** Each but the last two is a loss of that name. */
 #define ME_LOAD_BALANCING_LIST(X)                                              \
     X(ME_LOAD_BALANCING_AUX_LOSS, "aux_loss", "aux_loss")                      \
+    X(ME_LOAD_BALANCING_SEQ_AUX_LOSS, "seq_aux_loss", "seq_aux_loss")          \
+    X(ME_LOAD_BALANCING_GLOBAL_AUX_LOSS, "global_aux_loss", "global_aux_loss") \
+    X(ME_LOAD_BALANCING_SINKHORN, "sinkhorn", "sinkhorn")                      \
     X(ME_LOAD_BALANCING_NONE, "none", "none")
 
 typedef enum me_load_balancing {
@@ -121,6 +125,41 @@ typedef enum me_load_balancing {
 } me_load_balancing;
 
 extern const me_choice me_load_balancing_choices[];
+
+/** What becomes of a router's logits. */
+#define ME_SCORE_FUNCTION_LIST(X)                                              \
+    X(ME_SCORE_SOFTMAX, "softmax", "softmax")                                  \
+    X(ME_SCORE_SIGMOID, "sigmoid", "sigmoid")                                  \
+    X(ME_SCORE_SQRT_SOFTPLUS, "sqrtsoftplus", "sqrtsoftplus")
+
+typedef enum me_score_function {
+    ME_SCORE_FUNCTION_LIST(ME_CHOICE_CONSTANT)
+} me_score_function;
+
+extern const me_choice me_score_function_choices[];
+
+/** Which of an expert's tokens are left out where it gets too many. */
+#define ME_DROP_POLICY_LIST(X)                                                 \
+    X(ME_DROP_PROBS, "probs", "probs")                                         \
+    X(ME_DROP_POSITION, "position", "position")
+
+typedef enum me_drop_policy {
+    ME_DROP_POLICY_LIST(ME_CHOICE_CONSTANT)
+} me_drop_policy;
+
+extern const me_choice me_drop_policy_choices[];
+
+/** Type of a router's logits and weights. */
+#define ME_ROUTER_DTYPE_LIST(X)                                                \
+    X(ME_ROUTER_DTYPE_NONE, "none", "the model's")                             \
+    X(ME_ROUTER_DTYPE_FP32, "fp32", "fp32")                                    \
+    X(ME_ROUTER_DTYPE_FP64, "fp64", "fp64")
+
+typedef enum me_router_dtype {
+    ME_ROUTER_DTYPE_LIST(ME_CHOICE_CONSTANT)
+} me_router_dtype;
+
+extern const me_choice me_router_dtype_choices[];
 
 /** Megatron-LM's adam is AdamW, torch.optim.Adam where a plain PyTorch job says
  *  it. */

@@ -61,6 +61,13 @@ typedef struct me_model_config {
     bool fp32_residual_connection;
 } me_model_config;
 
+/** Losses that a router may make, each with a vector in the log; those of
+ *  me_load_balancing first, in its order. */
+enum {
+    ME_ROUTER_Z_LOSS = ME_LOAD_BALANCING_GLOBAL_AUX_LOSS + 1,
+    ME_ROUTER_LOSSES
+};
+
 /** The mixture of experts of the model. */
 typedef struct me_moe_options {
     uint64_t num_experts;     /**< 0: none */
@@ -70,14 +77,34 @@ typedef struct me_moe_options {
     char layer_freq[256];                     /**< see parallel/moe_layers.h */
     me_token_dispatcher token_dispatcher;
     bool router_pre_softmax;
-    me_load_balancing load_balancing;
-    double aux_loss_coeff; /**< 0: no such loss */
-    bool has_aux_loss;     /**< derived: the router makes one */
-    bool tracks_aux_loss;  /**< derived: it is logged, be there one or not */
-    double imbalance;      /**< see parallel/routing.h */
-    char tokens[1024];     /**< file of measured counts; "": none */
-    bool grouped_gemm;     /**< one function for a rank's experts, where the
-                                implementation has it */
+    char load_balancing[80];         /**< words of me_load_balancing */
+    double aux_loss_coeff;           /**< 0: no such loss */
+    char aux_loss_coeffs[80];        /**< of several losses, a number a word */
+    bool is_sinkhorn;                /**< derived */
+    bool has_loss[ME_ROUTER_LOSSES]; /**< derived: the router makes it */
+    bool tracks_loss[ME_ROUTER_LOSSES]; /**< derived: it is logged, be there
+                                             one or not */
+    double imbalance;                   /**< see parallel/routing.h */
+    char tokens[1024]; /**< file of measured counts; "": none */
+    me_score_function router_score_function;
+    me_router_dtype router_dtype;
+    uint64_t router_num_groups; /**< 0: experts are in no groups */
+    uint64_t router_group_topk; /**< of them that a token goes to; 0: all */
+    double router_topk_scaling_factor; /**< of weights; 0: none */
+    bool router_enable_expert_bias;
+    bool router_fusion;
+    bool router_force_load_balancing; /**< random logits */
+    double router_force_biased;       /**< noise of logits; 0: none */
+    double z_loss_coeff;              /**< -1: no such loss */
+    double input_jitter_eps;          /**< -1: none */
+    bool has_input_jitter;            /**< derived */
+    double capacity_factor;           /**< of each expert; -1: no limit */
+    bool has_capacity;                /**< derived */
+    bool pad_to_capacity;
+    me_drop_policy drop_policy;
+    bool per_layer_logging;
+    bool grouped_gemm; /**< one function for a rank's experts, where the
+                            implementation has it */
 } me_moe_options;
 
 /** How it is spread over ranks. */

@@ -51,6 +51,7 @@ typedef struct me_parameter {
 typedef struct me_module_buffer {
     me_tensor **tensor;  /**< where its module keeps it; borrowed */
     uint32_t parameters; /**< that are registered before it */
+    bool stays_float32;  /**< cast back after the model is cast */
 } me_module_buffer;
 
 /** A rank's parameters and buffers in registration order. */
@@ -65,9 +66,11 @@ typedef struct me_parameter_list {
 
 /** What the routers of a process share. */
 typedef struct me_moe_state {
-    me_tensor *losses; /**< each layer's, for the log; owned; NULL: none yet */
-    bool has_recorded; /**< a router has told one */
-    bool has_routed;   /**< a router has run */
+    me_tensor *losses[ME_ROUTER_LOSSES]; /**< each layer's, for the log; owned;
+                                              NULL: none yet */
+    bool has_recorded[ME_ROUTER_LOSSES]; /**< a router has told one */
+    bool has_routed;                     /**< a router has run */
+    uint64_t n_biased; /**< routers with biases of the experts' scores */
 } me_moe_state;
 
 /** What every module of a rank is built with and runs on. */
@@ -112,8 +115,10 @@ typedef struct me_parameter_spec {
 me_parameter *me_parameter_create(me_nn *nn, const me_parameter_spec *spec);
 
 /** torch.nn.Module.register_buffer(): @p tensor, a place that does not move,
- *  holds it; the module owns it. */
-void me_buffer_register(me_nn *nn, me_tensor **tensor);
+ *  holds it; the module owns it.
+ *
+ *  @param stays_float32  it is cast with the model, and then back */
+void me_buffer_register(me_nn *nn, me_tensor **tensor, bool stays_float32);
 
 /** As me_parameter_create() in a dtype of its own. */
 me_parameter *me_parameter_create_as(me_nn *nn, const me_parameter_spec *spec,

@@ -79,7 +79,7 @@ me_parameter *me_parameter_create_as(me_nn *nn, const me_parameter_spec *spec,
     return parameter;
 }
 
-void me_buffer_register(me_nn *nn, me_tensor **tensor)
+void me_buffer_register(me_nn *nn, me_tensor **tensor, bool stays_float32)
 {
     me_parameter_list *list = nn->parameters;
     if (list->n_buffers == list->buffers_capacity) {
@@ -93,7 +93,9 @@ void me_buffer_register(me_nn *nn, me_tensor **tensor)
         list->buffers = larger;
     }
     list->buffers[list->n_buffers++] =
-        (me_module_buffer){.tensor = tensor, .parameters = list->count};
+        (me_module_buffer){.tensor = tensor,
+                           .parameters = list->count,
+                           .stays_float32 = stays_float32};
 }
 
 void me_parameter_remove(me_nn *nn, me_parameter *parameter)
@@ -124,13 +126,11 @@ void me_parameters_to_device(me_nn *nn)
     me_module_switch(nn->e, ME_NO_MODULE);
 }
 
-static void buffer_to_half(me_nn *nn, me_tensor **buffer)
+static void cast_buffer(me_nn *nn, me_tensor **buffer, me_dtype dtype)
 {
     const me_category category = me_category_set(nn->e, ME_CATEGORY_BUFFER);
     const me_frame frame = me_enter(nn->e);
-    me_assign(
-        nn->e, buffer,
-        me_empty_like_as(nn->e, "to", *buffer, nn->config->train.params_dtype));
+    me_assign(nn->e, buffer, me_empty_like_as(nn->e, "to", *buffer, dtype));
     me_leave(nn->e, frame, NULL);
     me_category_set(nn->e, category);
 }
@@ -156,7 +156,7 @@ void me_parameters_to_half(me_nn *nn)
     uint32_t b = 0;
     for (uint32_t i = 0; i < list->count; i++) {
         for (; b < list->n_buffers && list->buffers[b].parameters == i; b++) {
-            buffer_to_half(nn, list->buffers[b].tensor);
+            cast_buffer(nn, list->buffers[b].tensor, dtype);
         }
         me_parameter *parameter = list->parameters[i];
         const bool is_other =
@@ -171,6 +171,11 @@ void me_parameters_to_half(me_nn *nn)
         me_release(nn->e, half);
         if (parameter->dtype != dtype) {
             count_cast(nn, parameter, dtype);
+        }
+    }
+    for (b = 0; b < list->n_buffers; b++) {
+        if (list->buffers[b].stays_float32 && me_engine_is_ok(nn->e)) {
+            cast_buffer(nn, list->buffers[b].tensor, ME_DTYPE_FLOAT32);
         }
     }
     me_module_switch(nn->e, ME_NO_MODULE);

@@ -72,7 +72,9 @@ static inline void test_layer_init(test_layer *t, uint64_t tokens,
 static inline void test_layer_fini(test_layer *t)
 {
     me_moe_layer_fini(t->m.nn.e, &t->layer);
-    me_clear(t->m.nn.e, &t->state.losses);
+    for (int i = 0; i < ME_ROUTER_LOSSES; i++) {
+        me_clear(t->m.nn.e, &t->state.losses[i]);
+    }
     me_routing_fini(&t->routing);
     test_model_fini(&t->m);
 }

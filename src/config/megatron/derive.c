@@ -75,15 +75,6 @@ static void derive_model(me_config *config)
     m->rotary_size = rotary_size(m);
 }
 
-static void derive_moe(me_moe_options *m)
-{
-    // training_log() looks at the name alone, and the coefficient is 0 unless it
-    // is given.
-    m->tracks_aux_loss =
-        m->num_experts > 0 && m->load_balancing == ME_LOAD_BALANCING_AUX_LOSS;
-    m->has_aux_loss = m->tracks_aux_loss && m->aux_loss_coeff > 0;
-}
-
 /** A layout alone must be readable to go on; one that does not fit is left to
  * validate_pipeline.c, and so is a number of chunks given beside it. */
 static me_status derive_chunks(me_config *config, me_diag *diag)
@@ -306,7 +297,7 @@ me_status me_config_derive(me_config *config, int32_t num_processes,
 {
     me_status status = derive_parallel(config, num_processes, diag);
     derive_model(config);
-    derive_moe(&config->moe);
+    me_config_derive_router(&config->moe);
     derive_train(config);
     me_config_derive_implementation(config);
     if (status == ME_OK) {

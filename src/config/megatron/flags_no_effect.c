@@ -6,6 +6,8 @@
  * up in the source where its value is used. */
 /** clang-format off */
 const me_flag_rule me_flags_no_effect[] = {
+    {"--moe-router-bias-update-rate:f", .needs = "--num-experts",
+     .note = "how far a step moves biases"},
     {"-h --help", .note = "the script ends"},
     {"--log-interval:i --log-throughput --log-progress "
      "--log-timers-to-tensorboard --no-log-loss-scale-to-tensorboard "

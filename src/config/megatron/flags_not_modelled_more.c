@@ -19,26 +19,16 @@ const me_flag_rule me_flags_not_modelled_more[] = {
      "--moe-shared-expert-glu-interleave-size:i "
      "--moe-mlp-glu-interleave-size:i "
      "--moe-single-grouped-weight --moe-single-grouped-bias "
-     "--moe-permute-fusion --moe-router-fusion --moe-apply-probs-on-input",
+     "--moe-permute-fusion --moe-apply-probs-on-input",
      .needs = "--num-experts",
      .note = "experts: other kernels for the same products and copies",
      .effect = ME_EITHER(SOME)},
-    {"--moe-enable-routing-replay --moe-router-num-groups:i "
-     "--moe-router-group-topk:i --moe-router-topk-scaling-factor:f "
-     "--moe-router-score-function:softmax|sigmoid|sqrtsoftplus "
-     "--moe-router-dtype:fp32|fp64 --moe-router-enable-expert-bias "
-     "--moe-router-bias-update-rate:f --moe-router-quantile-balancing-ema:f "
-     "--moe-z-loss-coeff:f",
+    {"--moe-enable-routing-replay --moe-router-quantile-balancing-ema:f",
      .needs = "--num-experts",
      .note = "experts: the router, whose tensors are tokens x experts",
      .effect = ME_EITHER(SOME)},
-    {"--moe-router-force-load-balancing --moe-router-force-biased:f",
-     .needs = "--num-experts", .note = "experts: who gets which token",
-     .effect = ME_EITHER(ANY)},
-    {"--moe-input-jitter-eps:f --moe-router-padding-for-quantization "
-     "--moe-router-padding-for-fp8",
-     .needs = "--num-experts",
-     .note = "experts: a copy of what the router is given, or padded rows",
+    {"--moe-router-padding-for-quantization --moe-router-padding-for-fp8",
+     .needs = "--num-experts", .note = "experts: padded rows",
      .effect = ME_HIGHER(SOME)},
     {"--moe-enable-deepep "
      "--moe-flex-dispatcher-backend:deepep|hybridep|ncclep "
@@ -55,15 +45,13 @@ const me_flag_rule me_flags_not_modelled_more[] = {
      .needs = "--num-experts",
      .note = "experts: multiprocessors of the dispatcher",
      .effect = ME_EITHER(SMALL)},
-    {"--moe-expert-capacity-factor:f --moe-pad-expert-input-to-capacity "
-     "--moe-pad-experts-for-cuda-graph-inference "
-     "--moe-token-drop-policy:probs|position "
+    {"--moe-pad-experts-for-cuda-graph-inference "
      "--moe-expert-rank-capacity-factor:f --moe-paged-stash "
      "--moe-paged-stash-page-size:i "
      "--moe-paged-stash-buffer-size-factor-cuda:f "
      "--moe-paged-stash-buffer-size-factor-cpu:f",
      .needs = "--num-experts",
-     .note = "experts: tokens dropped or padded, stashed activations",
+     .note = "experts: stashed activations, rows of a rank limited",
      .effect = ME_EITHER(ANY)},
     {"--moe-layer-recompute", .needs = "--num-experts",
      .note = "experts: their layers run again for the backward",
@@ -71,8 +59,7 @@ const me_flag_rule me_flags_not_modelled_more[] = {
     {"--moe-latent-size:i --moe-use-upcycling --moe-upcycling-granularity:i",
      .needs = "--num-experts", .note = "experts of another size",
      .effect = ME_EITHER(ANY)},
-    {"--moe-per-layer-logging --moe-routing-trace-path:s "
-     "--moe-routing-trace-max-training-iters:i",
+    {"--moe-routing-trace-path:s --moe-routing-trace-max-training-iters:i",
      .needs = "--num-experts", .note = "experts: what is logged of each layer",
      .effect = ME_HIGHER(SMALL)},
     {"--moe-routing-trace-capture-logits "

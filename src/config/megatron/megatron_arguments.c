@@ -92,7 +92,8 @@ static void judge_modelled(const me_flag_use *use, me_config *config,
         (void)snprintf(v->note, sizeof v->note, "%.40s; %.40s is estimated",
                        use->values[0], me_str_text(&value));
         me_str_fini(&value);
-    } else if (rule->option != NULL && use->n_values > 1) {
+    } else if (rule->option != NULL && use->n_values > 1 &&
+               !me_megatron_takes_list(use)) {
         v->list = &config->not_modelled;
         (void)snprintf(v->note, sizeof v->note,
                        "several values; %.40s is estimated", use->values[0]);

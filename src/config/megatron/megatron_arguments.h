@@ -69,6 +69,9 @@ bool me_flag_use_is_neutral(const me_flag_use *use);
 bool me_megatron_evaluates_less(const me_flag_use *use,
                                 const me_config *config);
 
+/** Does an option have all values of the flag? Local. */
+bool me_megatron_takes_list(const me_flag_use *use);
+
 /**
  * Set the options that several flags together decide: batches that change, what
  * turns the distributed optimizer on, what a checkpoint gathers. Local.

@@ -97,6 +97,43 @@ static me_status settle_compilation(me_config *config, me_diag *diag)
                : ME_OK;
 }
 
+/** Flags whose several values an option has as one text. */
+static const char *const lists[][2] = {
+    {"--moe-router-load-balancing-type", "moe.router_load_balancing"},
+    {"--moe-aux-loss-coeff", "moe.aux_loss_coeffs"},
+};
+
+bool me_megatron_takes_list(const me_flag_use *use)
+{
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        if (strcmp(use->name, lists[i][0]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static me_status settle_lists(me_config *config, const me_flag_uses *uses,
+                              me_diag *diag)
+{
+    me_status status = ME_OK;
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0] && status == ME_OK;
+         i++) {
+        const me_flag_use *use = me_flag_use_find(uses, lists[i][0]);
+        if (use == NULL || use->n_values < 2 ||
+            !me_flag_needs_hold(uses, use->flag.rule->needs)) {
+            continue;
+        }
+        me_str text = {0};
+        for (int v = 0; v < use->n_values; v++) {
+            me_str_printf(&text, "%s%s", v == 0 ? "" : " ", use->values[v]);
+        }
+        status = me_config_set(config, lists[i][1], me_str_text(&text), diag);
+        me_str_fini(&text);
+    }
+    return status;
+}
+
 me_status me_megatron_settle(me_config *config, const me_flag_uses *uses,
                              me_diag *diag)
 {
@@ -109,6 +146,9 @@ me_status me_megatron_settle(me_config *config, const me_flag_uses *uses,
     }
     if (status == ME_OK) {
         status = settle_compilation(config, diag);
+    }
+    if (status == ME_OK) {
+        status = settle_lists(config, uses, diag);
     }
     return status == ME_OK ? settle_saving(config, uses, diag) : status;
 }

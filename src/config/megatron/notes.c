@@ -83,12 +83,11 @@ static bool has_local_deferral(const me_config *config)
     return config->train.defer_embedding_wgrad_compute && is_local(config);
 }
 
-/** A router's auxiliary loss and the depths of multi-token prediction are scaled
- * in another way then. */
+/** The depths of multi-token prediction are scaled in another way then. */
 static bool has_other_losses(const me_config *config)
 {
     return config->train.calculate_per_token_loss &&
-           (config->moe.num_experts > 0 || config->model.mtp_num_layers > 0);
+           config->model.mtp_num_layers > 0;
 }
 
 /** gelu's tanh form, operation by operation, keeps more than its input. */
@@ -127,9 +126,11 @@ static const struct {
     {"train.defer_embedding_wgrad_compute", "--defer-embedding-wgrad-compute",
      has_local_deferral, "deferred embedding gradient, whose inputs are kept",
      ME_HIGHER(ANY)},
+    {"moe.router_load_balancing", "--moe-router-load-balancing-type",
+     me_config_has_quantile_balancing, "quantile balancing; none is estimated",
+     ME_HIGHER(SOME)},
     {"train.calculate_per_token_loss", "--calculate-per-token-loss",
-     has_other_losses,
-     "loss per token: scalars of auxiliary losses and multi-token prediction",
+     has_other_losses, "loss per token: scalars of multi-token prediction",
      ME_EITHER(SMALL)},
     {"train.te_op_fuser", "--use-transformer-engine-op-fuser",
      has_fused_experts, "experts as one function of Transformer Engine",

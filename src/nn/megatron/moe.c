@@ -7,7 +7,7 @@ void me_moe_layer_create(me_nn *nn, me_module_id module, int32_t layer,
                          me_moe_layer *moe)
 {
     moe->module = module;
-    moe->router = me_router_create(nn, module);
+    me_router_create(nn, module, &moe->router);
     me_dispatcher_create(nn, layer, &moe->token_dispatcher);
     me_experts_create(nn, module, &moe->experts);
     const me_mlp_spec shared = {
@@ -22,6 +22,7 @@ void me_moe_layer_create(me_nn *nn, me_module_id module, int32_t layer,
 void me_moe_layer_fini(me_engine *e, me_moe_layer *moe)
 {
     me_dispatcher_fini(e, &moe->token_dispatcher);
+    me_router_fini(e, &moe->router);
 }
 
 /** MoELayer.routed_experts_compute(). */

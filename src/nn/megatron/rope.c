@@ -119,7 +119,7 @@ static void set_cos_sin_cache(me_nn *nn, uint64_t n, me_tensor **cached_out)
     for (int i = 0; i < 2; i++) {
         me_tensor *f = me_pointwise(e, functions[i], angles, ME_DTYPE_FLOAT32);
         cached_out[i] = me_retain(me_mul_number(e, f));
-        me_buffer_register(nn, &cached_out[i]);
+        me_buffer_register(nn, &cached_out[i], false);
         me_drop(e, f);
     }
     me_drop(e, angles);

@@ -1,214 +1,180 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/router.h"
 
-#include "nn/megatron/backend.h"
-#include "nn/megatron/token_dispatcher.h"
+#include "nn/megatron/router_parts.h"
 #include "ops/elementwise.h"
-#include "ops/index.h"
-#include "ops/reduce.h"
-#include "ops/softmax.h"
 #include "ops/view.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
 
-me_router me_router_create(me_nn *nn, me_module_id parent)
+/** A buffer of zeros on the card, float32 until the model is cast. */
+static void register_buffer(me_nn *nn, me_tensor **buffer, me_shape shape,
+                            bool stays_wide)
+{
+    const me_category category = me_category_set(nn->e, ME_CATEGORY_BUFFER);
+    const me_frame frame = me_enter(nn->e);
+    *buffer = me_retain(me_empty(nn->e, "zeros", ME_DTYPE_FLOAT32, shape));
+    me_leave(nn->e, frame, NULL);
+    me_category_set(nn->e, category);
+    me_buffer_register(nn, buffer, stays_wide);
+}
+
+static me_parameter *parameter(me_nn *nn, const me_router *router,
+                               const char *name, me_shape shape)
+{
+    return me_parameter_create(nn, &(me_parameter_spec){
+                                       .name = name,
+                                       .module = router->module,
+                                       .shape = shape,
+                                       .is_made_on_host = true,
+                                       .is_made_in_params_dtype = true,
+                                       .is_sequence_parallel = true,
+                                   });
+}
+
+void me_router_create(me_nn *nn, me_module_id parent, me_router *router)
 {
     const me_config *c = nn->config;
-    me_router router = {
+    const uint64_t experts = c->moe.num_experts;
+    *router = (me_router){
         .nn = nn,
         .module = me_module_add(nn->e, parent, "router"),
     };
-    router.weight = me_parameter_create(
-        nn, &(me_parameter_spec){
-                .name = "weight",
-                .module = router.module,
-                .shape = ME_SHAPE(c->moe.num_experts, c->model.hidden_size),
-                .is_made_on_host = true,
-                .is_made_in_params_dtype = true,
-                .is_sequence_parallel = true,
-            });
-    return router;
-}
-
-enum {
-    GATING_SAVED_INPUT,
-    GATING_SAVED_WEIGHT
-};
-
-static void gating_backward(me_engine *e, me_node *node, me_tensor *const *gy,
-                            me_tensor **gx)
-{
-    (void)gy;
-    const me_tensor *x = node->saved[GATING_SAVED_INPUT];
-    const me_tensor *weight = node->saved[GATING_SAVED_WEIGHT];
-    me_nn *nn = ((const me_router *)node->data.context)->nn;
-    const me_backend *backend = me_backend_of(nn);
-    me_launch_host(e, ME_HOST_ROUTER);
-    me_dispatcher_launch_host(nn); // its layer's last node
-    gx[0] = backend->gemm(nn, ME_KERNEL_ROUTER_DGRAD, (me_dtype)x->dtype,
-                          x->shape, me_dim(weight, 0));
-    gx[1] = backend->gemm(nn, ME_KERNEL_ROUTER_WGRAD, (me_dtype)weight->dtype,
-                          weight->shape, me_rows(x));
-}
-
-static const me_op gating_op =
-    ME_NODE("RouterGatingLinearFunctionBackward", gating_backward);
-
-/** router_gating_linear(): (s, b, h) to logits (s, b, E). */
-static me_tensor *gating(me_nn *nn, const me_router *router, me_tensor *x)
-{
-    me_engine *e = nn->e;
-    me_tensor *weight = router->weight->tensor;
-    me_node *node = me_record2(e, &gating_op, x, weight);
-    if (node != NULL) {
-        node->data.context = router;
+    router->weight = parameter(nn, router, "weight",
+                               ME_SHAPE(experts, c->model.hidden_size));
+    if (c->model.add_bias_linear) {
+        router->bias = parameter(nn, router, "bias", ME_SHAPE(experts));
     }
-    me_save(e, node, GATING_SAVED_INPUT, x);
-    me_save(e, node, GATING_SAVED_WEIGHT, weight);
-    me_shape shape = x->shape;
-    shape.dim[shape.ndim - 1] = me_dim(weight, 0);
-    me_tensor *logits = me_backend_of(nn)->gemm(
-        nn, ME_KERNEL_ROUTER, (me_dtype)x->dtype, shape, me_dim(x, -1));
-    return me_output(e, node, logits);
-}
-
-/** topk_routing_with_score_function(): logits (T, E) to weights (T, E). */
-static me_tensor *topk_routing(me_nn *nn, me_tensor *logits,
-                               me_tensor **map_out)
-{
-    me_engine *e = nn->e;
-    const uint64_t k = nn->config->moe.router_topk;
-    const me_dtype dtype = logits->dtype;
-    const me_frame frame = me_enter(e);
-    me_tensor *indices = NULL;
-    me_tensor *probs = NULL;
-    if (nn->config->moe.router_pre_softmax) {
-        probs = me_topk(e, me_softmax_in_float32(e, logits), k, &indices);
-        me_name_last(e, probs); // named behind top_indices
-    } else {
-        probs = me_softmax_in_float32(e, me_topk(e, logits, k, &indices));
+    if (c->moe.router_enable_expert_bias) {
+        register_buffer(nn, &router->local_tokens_per_expert, ME_SHAPE(experts),
+                        false);
+        register_buffer(nn, &router->expert_bias, ME_SHAPE(experts), true);
+        nn->moe->n_biased++;
     }
-    probs = me_rebind(e, probs, me_cast(e, probs, dtype)); // (T, K)
-    me_tensor *weights = me_scatter_into_zeros(e, logits, indices, probs);
-    me_tensor *map = me_scatter_flags(e, logits);
-    me_leave_with(e, frame, 2, (me_tensor *[]){weights, map});
-    *map_out = map;
-    return weights;
-}
-
-/** compute_routing_scores_for_aux_loss(): fp32 scores (T, E), flags (T, E). */
-static me_tensor *scores_for_aux_loss(me_nn *nn, me_tensor *logits,
-                                      me_tensor **map_out)
-{
-    me_engine *e = nn->e;
-    const me_frame frame = me_enter(e);
-    me_tensor *scores = me_softmax_in_float32(e, logits);
-    me_tensor *indices = NULL;
-    me_topk(e, scores, nn->config->moe.router_topk, &indices);
-    me_tensor *map = me_scatter_flags(e, logits);
-    me_leave_with(e, frame, 2, (me_tensor *[]){map, scores});
-    *map_out = map;
-    return scores;
-}
-
-/** switch_load_balancing_loss_func(): a scalar. */
-static me_tensor *load_balancing_loss(me_engine *e, me_tensor *scores,
-                                      me_tensor *tokens_per_expert)
-{
-    const me_frame frame = me_enter(e);
-    me_tensor *probs_per_expert = me_sum_rows(e, scores); // (E)
-    me_tensor *product = me_mul(e, probs_per_expert, tokens_per_expert);
-    me_tensor *sum = me_sum(e, product);
-    me_drop(e, product);
-    me_tensor *loss = me_mul_number(e, sum);
-    me_drop(e, sum);
-    return me_leave(e, frame, loss);
-}
-
-/** MoEMetricsTracker.record(): added to the layer's place of a vector that the
- *  process's first router makes. */
-static void record_loss(me_nn *nn, const me_tensor *loss)
-{
-    me_engine *e = nn->e;
-    me_moe_state *moe = nn->moe;
-    const me_frame frame = me_enter(e);
-    me_pointwise(e, "div", loss, ME_DTYPE_FLOAT32);
-    if (moe->losses == NULL) {
-        moe->losses = me_retain(
-            me_empty(e, "zeros", ME_DTYPE_FLOAT32,
-                     ME_SHAPE((uint64_t)nn->config->model.num_layers)));
+    if (c->moe.has_loss[ME_LOAD_BALANCING_GLOBAL_AUX_LOSS]) {
+        register_buffer(nn, &router->global_tokens_per_expert,
+                        ME_SHAPE(experts), false);
+        register_buffer(nn, &router->ga_steps, ME_SCALAR, false);
     }
-    moe->has_recorded = true;
-    me_leave(e, frame, NULL);
 }
 
-/** The loss's gradient is the loss scale, which has one dimension. */
-static void scale_aux_loss_backward(me_engine *e, me_node *node,
-                                    me_tensor *const *gy, me_tensor **gx)
+void me_router_fini(me_engine *e, me_router *router)
 {
+    me_clear(e, &router->local_tokens_per_expert);
+    me_clear(e, &router->expert_bias);
+    me_clear(e, &router->global_tokens_per_expert);
+    me_clear(e, &router->ga_steps);
+    me_clear(e, &router->input_jitter[0]);
+    me_clear(e, &router->input_jitter[1]);
+}
+
+/** apply_input_jitter(): @p x times numbers about 1. The distribution is made,
+ *  and its bounds are checked, when it is first used. */
+static me_tensor *jitter(me_router *router, me_tensor *x)
+{
+    me_engine *e = router->nn->e;
+    const me_dtype dtype = (me_dtype)x->dtype;
+    if (!router->nn->config->moe.has_input_jitter) {
+        return x;
+    }
+    const me_frame frame = me_enter(e);
+    for (int i = 0; i < 2 && router->input_jitter[i] == NULL; i++) {
+        me_assign(e, &router->input_jitter[i],
+                  me_empty(e, "tensor", dtype, ME_SCALAR));
+    }
+    me_tensor *numbers = me_pointwise(e, "rand", x, dtype);
+    me_tensor *width = me_empty(e, "sub", dtype, ME_SCALAR);
+    me_tensor *scaled = me_pointwise(e, "mul", numbers, dtype);
+    me_drop(e, width);
+    me_tensor *noise = me_pointwise(e, "add", scaled, dtype);
+    me_drop(e, scaled);
+    me_drop(e, numbers);
+    me_tensor *y = me_mul(e, x, noise);
+    me_drop(e, noise);
+    return me_leave(e, frame, y);
+}
+
+static void pass_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                          me_tensor **gx)
+{
+    (void)e;
+    (void)node;
     gx[0] = gy[0];
-    me_launch_host(e, ME_HOST_AUX_LOSS);
-    me_tensor *ones =
-        me_pointwise(e, "ones_like", node->saved[0], ME_DTYPE_FLOAT32);
-    gx[1] = me_empty(e, "mul", ME_DTYPE_FLOAT32, ME_SHAPE(1));
-    me_drop(e, ones);
 }
 
-static const me_op scale_aux_loss_op =
-    ME_NODE("MoEAuxLossAutoScalerBackward", scale_aux_loss_backward);
+static const me_op random_op = ME_NODE("RandomSTEBackward", pass_backward);
 
-/** MoEAuxLossAutoScaler.apply: @p x, whose backward begins the loss's. */
-static me_tensor *scale_aux_loss(me_engine *e, me_tensor *x, me_tensor *loss)
+/** Logits that are not the model's: RandomSTE and RandomSTEShared, whose bias is
+ *  made anew and goes. */
+static me_tensor *force(const me_router *router, me_tensor *logits)
 {
-    me_node *node = me_record2(e, &scale_aux_loss_op, x, loss);
-    me_save(e, node, 0, loss);
-    return me_output(e, node, me_alias(e, x, x->shape, x->strides));
-}
-
-/** TopKRouter._apply_aux_loss(). */
-static me_tensor *apply_aux_loss(me_nn *nn, me_tensor *probs, me_tensor *scores,
-                                 const me_tensor *map)
-{
-    me_engine *e = nn->e;
-    const me_frame frame = me_enter(e);
-    me_launch_host(e, ME_HOST_AUX_LOSS);
-    me_tensor *tokens_per_expert = me_count_flags(e, map); // (E)
-    if (nn->comm->size[ME_GROUP_TENSOR_CONTEXT] > 1) {
-        me_all_reduce(e, nn->comm, ME_GROUP_TENSOR_CONTEXT, tokens_per_expert);
+    me_engine *e = router->nn->e;
+    const me_moe_options *m = &router->nn->config->moe;
+    const me_dtype dtype = (me_dtype)logits->dtype;
+    if (m->router_force_load_balancing) {
+        me_node *node = me_record1(e, &random_op, logits);
+        me_tensor *y = me_pointwise(e, "clone", logits, dtype);
+        logits = me_rebind(e, logits, me_output(e, node, y));
     }
-    me_tensor *loss = load_balancing_loss(e, scores, tokens_per_expert);
-    record_loss(nn, loss);
-    return me_leave(e, frame, scale_aux_loss(e, probs, loss));
+    if (m->router_force_biased != 0) {
+        me_node *node = me_record1(e, &random_op, logits);
+        me_tensor *bias =
+            me_empty(e, "empty", dtype, ME_SHAPE(me_dim(logits, -1)));
+        me_tensor *y = me_pointwise(e, "add", logits, dtype);
+        me_drop(e, bias);
+        logits = me_rebind(e, logits, me_output(e, node, y));
+    }
+    return logits;
 }
 
-/** The first call of its compiled helper (_apply_expert_bias). */
-static void initialise_compiler(me_nn *nn)
+/** _apply_expert_bias(), compiled: the flags of 128 rows are summed at a time.
+ *  The first call of all initialises the compiler. */
+static void count_tokens(const me_router *router, const me_tensor *map)
 {
+    me_nn *nn = router->nn;
+    const uint64_t rows_at_a_time = 128;
     if (!nn->moe->has_routed) {
         me_temporary(nn->e, "init_gpu_context", 4);
         nn->moe->has_routed = true;
     }
+    if (router->expert_bias != NULL && me_context_now(nn->e)->is_recording) {
+        const uint64_t parts =
+            (me_dim(map, 0) + rows_at_a_time - 1) / rows_at_a_time;
+        me_temporary(nn->e, "sum", 8 * me_dim(map, 1) * parts);
+    }
 }
 
 /** TopKRouter.routing(). */
-static me_tensor *routing(me_nn *nn, me_tensor *logits, me_tensor **map_out)
+static me_tensor *routing(const me_router *router, me_tensor *logits,
+                          uint64_t sequences, me_tensor **map_out)
 {
+    me_nn *nn = router->nn;
     me_engine *e = nn->e;
     const uint64_t experts = me_dim(logits, -1);
+    const bool is_recording = me_context_now(e)->is_recording;
     const me_frame frame = me_enter(e);
     logits = me_view(e, logits, ME_SHAPE(me_rows(logits), experts));
-    me_tensor *probs = topk_routing(nn, logits, map_out);
-    if (nn->config->moe.has_aux_loss && me_context_now(e)->is_recording) {
-        me_tensor *map = NULL;
-        me_tensor *scores = scores_for_aux_loss(nn, logits, &map);
-        probs = me_rebind(e, probs, apply_aux_loss(nn, probs, scores, map));
+    if (is_recording) {
+        logits = me_router_apply_z_loss(router, logits);
     }
-    initialise_compiler(nn);
+    me_tensor *probs = me_router_topk(router, logits, map_out);
+    if (nn->config->moe.has_capacity) {
+        me_tensor *map = *map_out;
+        me_tensor *kept = me_router_drop_tokens(router, probs, &map);
+        probs = me_rebind(e, probs, kept);
+        *map_out = me_rebind(e, *map_out, map);
+    }
+    if (is_recording && me_router_has_aux_loss(nn->config)) {
+        probs = me_rebind(
+            e, probs,
+            me_router_apply_aux_losses(router, logits, probs, sequences));
+    }
+    count_tokens(router, *map_out);
     me_leave_with(e, frame, 2, (me_tensor *[]){probs, *map_out});
     return probs;
 }
 
-me_tensor *me_router_forward(me_nn *nn, const me_router *router, me_tensor *x,
+me_tensor *me_router_forward(me_nn *nn, me_router *router, me_tensor *x,
                              me_tensor **map_out)
 {
     me_engine *e = nn->e;
@@ -219,8 +185,9 @@ me_tensor *me_router_forward(me_nn *nn, const me_router *router, me_tensor *x,
     me_module_enter(e, router->module);
     me_launch_host(e, ME_HOST_ROUTER);
     const me_frame frame = me_enter(e);
-    me_tensor *logits = gating(nn, router, x); // (s, b, E)
-    me_tensor *probs = routing(nn, logits, map_out);
+    me_tensor *input = jitter(router, x);
+    me_tensor *logits = force(router, me_router_gating(router, input));
+    me_tensor *probs = routing(router, logits, me_dim(x, 1), map_out); // (T, E)
     me_leave_with(e, frame, 2, (me_tensor *[]){probs, *map_out});
     me_module_leave(e);
     return probs;

@@ -220,19 +220,21 @@ static void add_to_total(me_trainer *t)
     t->total_loss = total;
 }
 
-/** MoEMetricsTracker._sync_metrics(): over the pipeline, which is why a stage whose
- *  routers told nothing has the losses as well; over the ranks that share the
- *  tokens, if one did; over all data. */
-static void reduce_aux_losses(me_trainer *t, uint64_t n)
+/** MoEMetricsTracker._sync_metrics() of one loss: over the pipeline, which is why a
+ *  stage whose routers told nothing has it as well; over the ranks that share
+ *  the tokens, if one did; over all data. */
+static void reduce_router_loss(me_trainer *t, int loss, uint64_t n)
 {
-    me_moe_state *moe = &t->moe;
-    if (moe->losses == NULL) {
-        moe->losses = me_keep_scalar(t->e, "zeros", 4 * n);
-    }
-    const me_group_kind groups[] = {ME_GROUP_PIPELINE, ME_GROUP_TENSOR_CONTEXT,
+    const bool has_recorded = t->moe.has_recorded[loss];
+    const bool is_global = loss == ME_LOAD_BALANCING_GLOBAL_AUX_LOSS;
+    const me_group_kind groups[] = {ME_GROUP_PIPELINE,
+                                    is_global || loss == ME_ROUTER_Z_LOSS
+                                        ? ME_GROUP_TENSOR_DATA_CONTEXT
+                                        : ME_GROUP_TENSOR_CONTEXT,
                                     ME_GROUP_DATA_CONTEXT};
+    const bool calls[] = {true, has_recorded, !is_global || !has_recorded};
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
-        if (groups[i] != ME_GROUP_TENSOR_CONTEXT || moe->has_recorded) {
+        if (calls[i]) {
             me_communicate(t->e, t->comm,
                            (me_call){groups[i], ME_COLLECTIVE_ALL_REDUCE,
                                      ME_DTYPE_FLOAT32, n, -1, false});
@@ -240,26 +242,61 @@ static void reduce_aux_losses(me_trainer *t, uint64_t n)
     }
 }
 
-/** MoEMetricsTracker.report(): the mean over layers, in a running total. */
-static void log_aux_loss(me_trainer *t)
+/** MoEMetricsTracker._aggregate(): the mean of each loss over layers; the last
+ *  loss's scaled vector lives until the next one exists. */
+static void aggregate_router_losses(me_trainer *t, uint64_t n,
+                                    me_tensor *means_out[ME_ROUTER_LOSSES])
 {
     me_engine *e = t->e;
-    const uint64_t n = (uint64_t)t->config->model.num_layers;
-    if (!t->config->moe.tracks_aux_loss) {
-        return;
-    }
-    reduce_aux_losses(t, n);
     const me_frame frame = me_enter(e);
-    me_tensor *losses = me_scratch(e, "mul", 4 * n);
-    me_tensor *sum = me_scratch(e, "sum", 4);
-    me_tensor *mean = me_retain(me_scratch(e, "div", 4));
-    me_drop(e, sum);
-    me_drop(e, losses);
+    me_tensor *values = NULL;
+    for (int i = 0; i < ME_ROUTER_LOSSES; i++) {
+        means_out[i] = NULL;
+        if (!t->config->moe.tracks_loss[i]) {
+            continue;
+        }
+        me_tensor *scaled = me_scratch(e, "mul", 4 * n);
+        values = values == NULL ? scaled : me_rebind(e, values, scaled);
+        me_tensor *sum = me_scratch(e, "sum", 4);
+        means_out[i] = me_retain(me_scratch(e, "div", 4));
+        me_drop(e, sum);
+    }
+    if (values != NULL) {
+        me_drop(e, values);
+    }
     me_leave(e, frame, NULL);
-    if (t->total_aux_loss == NULL) {
-        t->total_aux_loss = mean;
-    } else {
-        me_release(e, mean); // added in place
+}
+
+/** MoEMetricsTracker.report(): the means in running totals. */
+static void log_router_losses(me_trainer *t)
+{
+    me_engine *e = t->e;
+    const me_model_config *m = &t->config->model;
+    const me_moe_options *moe = &t->config->moe;
+    const uint64_t n = (uint64_t)m->num_layers + (uint64_t)m->mtp_num_layers;
+    for (int i = 0; i < ME_ROUTER_LOSSES; i++) {
+        if (moe->tracks_loss[i] && t->moe.losses[i] == NULL) {
+            t->moe.losses[i] = me_keep_scalar(e, "zeros", 4 * n);
+        }
+    }
+    for (int i = 0; i < ME_ROUTER_LOSSES; i++) {
+        if (moe->tracks_loss[i]) {
+            reduce_router_loss(t, i, n);
+        }
+    }
+    me_tensor *means[ME_ROUTER_LOSSES];
+    aggregate_router_losses(t, n, means);
+    for (int i = 0; i < ME_ROUTER_LOSSES; i++) {
+        if (moe->tracks_loss[i] && moe->per_layer_logging) {
+            me_temporary(e, "mul", 4 * n);
+        }
+    }
+    for (int i = 0; i < ME_ROUTER_LOSSES; i++) {
+        if (means[i] != NULL && t->total_router_losses[i] == NULL) {
+            t->total_router_losses[i] = means[i];
+        } else {
+            me_release(e, means[i]); // added in place
+        }
     }
 }
 
@@ -275,7 +312,10 @@ void me_log_iteration(me_trainer *t, bool is_skipped)
 {
     me_engine *e = t->e;
     const bool had_logged = t->has_logged;
-    const bool had_aux_loss = t->total_aux_loss != NULL;
+    bool had_router_loss[ME_ROUTER_LOSSES];
+    for (int i = 0; i < ME_ROUTER_LOSSES; i++) {
+        had_router_loss[i] = t->total_router_losses[i] != NULL;
+    }
     me_release(e, t->mean_loss);
     t->mean_loss = t->new_mean_loss;
     t->new_mean_loss = NULL;
@@ -286,14 +326,16 @@ void me_log_iteration(me_trainer *t, bool is_skipped)
     if (is_skipped) {
         me_temporary(e, "loss_scale", 4);
     }
-    log_aux_loss(t);
+    log_router_losses(t);
     me_track_mtp_metrics(t);
     me_barriers(t, 2);
     if (is_last_stage(t) && !is_skipped && had_logged) {
         reset_total(t, &t->total_loss);
     }
-    if (had_aux_loss) {
-        reset_total(t, &t->total_aux_loss);
+    for (int i = 0; i < ME_ROUTER_LOSSES; i++) {
+        if (had_router_loss[i]) {
+            reset_total(t, &t->total_router_losses[i]);
+        }
     }
     me_reset_mtp_totals(t);
 }

@@ -83,6 +83,41 @@ void me_finish_embedding_wgrad(me_trainer *t)
     }
 }
 
+/** _update_router_expert_bias(), of all routers of the rank at once. */
+static void update_expert_bias(me_trainer *t)
+{
+    me_engine *e = t->e;
+    const uint64_t routers = t->moe.n_biased;
+    if (routers == 0) {
+        return;
+    }
+    const uint64_t numel = me_size_mul(routers, t->config->moe.num_experts);
+    const me_dtype dtype = t->config->train.params_dtype;
+    const uint64_t bytes = me_dtype_bytes(dtype);
+    const me_frame frame = me_enter(e);
+    me_tensor *tokens = me_scratch(e, "stack", numel * bytes);
+    me_tensor *biases = me_scratch(e, "stack", 4 * numel);
+    me_communicate(e, t->comm,
+                   (me_call){ME_GROUP_TENSOR_DATA_CONTEXT,
+                             ME_COLLECTIVE_ALL_REDUCE, dtype, numel, -1,
+                             false});
+    me_tensor *sums = me_scratch(e, "sum", routers * bytes);
+    me_tensor *average = me_scratch(e, "div", routers * bytes);
+    me_drop(e, sums);
+    me_tensor *offset = me_scratch(e, "sub", numel * bytes);
+    me_tensor *sign = me_scratch(e, "sign", numel * bytes);
+    me_tensor *step = me_scratch(e, "mul", numel * bytes);
+    me_drop(e, sign);
+    me_tensor *updated = me_scratch(e, "add", 4 * numel);
+    me_drop(e, step);
+    me_drop(e, average);
+    me_drop(e, offset);
+    me_drop(e, tokens);
+    me_drop(e, biases);
+    me_drop(e, updated);
+    me_leave(e, frame, NULL);
+}
+
 /** Loss per token: gradients are divided in place by the tokens of the whole
  *  batch, which the last stage has counted. */
 static void scale_gradients(me_trainer *t)
@@ -121,6 +156,7 @@ void me_finalize_model_grads(me_trainer *t)
     }
     reduce_embedding_gradients(t);
     reduce_stage_copies(t);
+    update_expert_bias(t);
     scale_gradients(t);
     me_point(e, "finalize_end");
     me_phase_set(e, phase);

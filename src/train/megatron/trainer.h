@@ -52,7 +52,8 @@ typedef struct me_trainer {
     me_mtp_state mtp;
     me_moe_state moe;
     me_tensor *aux_loss_scale; /**< MoEAuxLossAutoScaler's */
-    me_tensor *total_aux_loss;
+    me_tensor *total_router_losses[ME_ROUTER_LOSSES]; /**< running; NULL: none
+                                                           yet */
     struct me_repeats *repeats; /**< owned; the engine's memory */
 } me_trainer;
 

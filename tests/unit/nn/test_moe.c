@@ -117,7 +117,7 @@ static const me_moe_options top_3_of_4 = {
     .router_topk = 3,
     .ffn_hidden_size = 5,
     .token_dispatcher = ME_DISPATCHER_ALL_TO_ALL,
-    .has_aux_loss = true,
+    .has_loss = {[ME_LOAD_BALANCING_AUX_LOSS] = true},
 };
 
 static void test_moe__all_to_all(void **state)

@@ -92,7 +92,7 @@ static const me_moe_options top_2_of_4 = {
     .router_topk = 2,
     .ffn_hidden_size = 5,
     .token_dispatcher = ME_DISPATCHER_ALL_TO_ALL,
-    .has_aux_loss = true,
+    .has_loss = {[ME_LOAD_BALANCING_AUX_LOSS] = true},
 };
 
 static const int32_t one_rank[2] = {1, 1};
@@ -246,9 +246,10 @@ static void test_moe_ranks__softmax_of_float16(void **state)
     test_layer t;
     me_moe_options moe = top_2_of_4;
     moe.router_pre_softmax = true;
-    moe.has_aux_loss = false;
+    moe.has_loss[ME_LOAD_BALANCING_AUX_LOSS] = false;
     test_layer_init(&t, 900, &moe, one_rank, NULL);
     t.leaf->dtype = ME_DTYPE_FLOAT16;
+    t.layer.router.weight->tensor->dtype = ME_DTYPE_FLOAT16;
     run(&t, true, forward, backward);
     assert_non_null(strstr(forward, "+7200 +1000 +14400 +7200 +14400 "));
     assert_non_null(strstr(backward, "+7200 +14400 -14400 -14400 -14400 "

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/router_parts.h"
+#include "ops/elementwise.h"
+#include "ops/index.h"
+#include "ops/scores.h"
+#include "ops/softmax.h"
+#include "ops/view.h"
+#include "tensor/autograd.h"
+#include "tensor/launch.h"
+
+/** `sigmoid(logits.float())` or `softplus(logits.float()).sqrt()`: (T, E). */
+static me_tensor *scores_of(const me_nn *nn, me_tensor *logits)
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *wide = me_cast(e, logits, ME_DTYPE_FLOAT32);
+    if (nn->config->moe.router_score_function == ME_SCORE_SIGMOID) {
+        return me_leave(e, frame, me_sigmoid(e, wide));
+    }
+    me_tensor *softplus = me_softplus(e, wide);
+    if (wide != logits) {
+        me_drop(e, wide);
+    }
+    return me_leave(e, frame, me_sqrt(e, softplus));
+}
+
+/** `scores / (scores.sum(dim=-1, keepdim=True) + 1e-20)`. */
+static me_tensor *normalised(me_engine *e, me_tensor *scores)
+{
+    const me_frame frame = me_enter(e);
+    me_tensor *sums = me_sum_last(e, scores); // (…, 1)
+    me_tensor *divisor = me_add_number(e, sums);
+    me_drop(e, sums);
+    return me_leave(e, frame, me_divide(e, scores, divisor));
+}
+
+/** group_limited_topk(): the best groups by the sums of their best scores, then
+ *  the best experts of these. */
+static me_tensor *group_limited_topk(const me_nn *nn, me_tensor *scores,
+                                     me_tensor **indices_out)
+{
+    me_engine *e = nn->e;
+    const me_moe_options *m = &nn->config->moe;
+    const uint64_t tokens = me_dim(scores, 0);
+    const uint64_t groups = m->router_num_groups;
+    const me_frame frame = me_enter(e);
+    me_tensor *dropped = NULL;
+    me_tensor *grouped =
+        me_view(e, scores, ME_SHAPE(tokens, groups, m->num_experts / groups));
+    me_tensor *best =
+        me_topk(e, grouped, m->router_topk / m->router_group_topk, &dropped);
+    me_drop(e, grouped);
+    me_drop(e, dropped);
+    me_tensor *group_scores = me_sum_away(e, best); // (T, groups)
+    me_drop(e, best);
+    me_tensor *group_indices = NULL;
+    me_drop(e, me_topk(e, group_scores, m->router_group_topk, &group_indices));
+    me_tensor *group_mask =
+        me_pointwise(e, "zeros_like", group_scores, ME_DTYPE_FLOAT32);
+    me_launch_kernel(e, ME_KERNEL_INDEX, 0, me_bytes(group_mask));
+    me_tensor *score_mask =
+        me_empty(e, "reshape", ME_DTYPE_FLOAT32, scores->shape);
+    me_tensor *masked = me_masked_fill_outside(e, scores, score_mask);
+    me_tensor *values = me_topk(e, masked, m->router_topk, indices_out);
+    me_leave_with(e, frame, 2, (me_tensor *[]){values, *indices_out});
+    return values;
+}
+
+/** _compute_topk(): (T, E) to values and indices (T, K). */
+static me_tensor *compute_topk(const me_nn *nn, me_tensor *scores,
+                               me_tensor **indices_out)
+{
+    const me_moe_options *m = &nn->config->moe;
+    return m->router_group_topk > 0
+               ? group_limited_topk(nn, scores, indices_out)
+               : me_topk(nn->e, scores, m->router_topk, indices_out);
+}
+
+/** Scores by softmax, of all experts or of those taken: weights (T, K). */
+static me_tensor *softmax_probs(const me_nn *nn, me_tensor *logits,
+                                me_tensor **indices_out)
+{
+    me_engine *e = nn->e;
+    if (!nn->config->moe.router_pre_softmax) {
+        return me_softmax_in_float32(e, compute_topk(nn, logits, indices_out));
+    }
+    me_tensor *probs =
+        compute_topk(nn, me_softmax_in_float32(e, logits), indices_out);
+    me_name_last(e, probs); // named behind top_indices
+    return probs;
+}
+
+/** Scores of each expert by itself, chosen with the experts' bias: (T, K). */
+static me_tensor *sigmoid_probs(const me_router *router, me_tensor *logits,
+                                me_tensor **indices_out)
+{
+    me_nn *nn = router->nn;
+    me_engine *e = nn->e;
+    const bool is_divided = nn->config->moe.router_topk > 1;
+    me_tensor *scores = scores_of(nn, logits); // (T, E)
+    me_tensor *biased = NULL;
+    me_tensor *values = NULL;
+    if (router->expert_bias == NULL) {
+        scores = me_rebind(e, scores, compute_topk(nn, scores, indices_out));
+    } else {
+        biased = me_add(e, scores, router->expert_bias);
+        values = compute_topk(nn, biased, indices_out);
+        scores = me_rebind(e, scores, me_gather(e, scores, *indices_out));
+    }
+    me_tensor *probs = is_divided ? normalised(e, scores) : me_hold(e, scores);
+    if (biased != NULL) {
+        me_name_last(e, biased);
+        me_name_last(e, values);
+    }
+    return probs;
+}
+
+/** A gradient of the logits, in their type. */
+static void fused_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                           me_tensor **gx)
+{
+    gx[0] = me_pointwise(e, "fused_router_backward", gy[0],
+                         (me_dtype)node->data.n[0]);
+}
+
+static const me_op fused_topk_op =
+    ME_NODE("FusedTopkScoreFunctionBackward", fused_backward);
+static const me_op fused_scores_op =
+    ME_NODE("FusedComputeScoresForMoEAuxLossBackward", fused_backward);
+
+/** A kernel of Transformer Engine's router: scores of @p dtype, flags, and what
+ *  it keeps for its backward; all (T, E). */
+static me_tensor *fused_router(me_engine *e, const me_op *op, me_tensor *logits,
+                               me_dtype dtype, me_tensor **map_out)
+{
+    const bool keeps_map = op == &fused_topk_op;
+    me_node *node = me_record1(e, op, logits);
+    if (node != NULL) {
+        node->data.n[0] = logits->dtype;
+    }
+    me_tensor *scores = me_pointwise(e, op->node, logits, dtype);
+    *map_out = me_pointwise(e, op->node, logits, ME_DTYPE_BOOL);
+    me_tensor *kept = me_pointwise(e, op->node, logits, ME_DTYPE_FLOAT32);
+    me_save(e, node, 0, keeps_map ? *map_out : NULL);
+    me_save(e, node, 1, kept);
+    me_drop(e, kept);
+    return me_output(e, node, scores);
+}
+
+/** What turns into the scores of sinkhorn(), each as large as the logits; the
+ *  number of rounds depends on the data and two are taken. */
+static void sinkhorn(me_engine *e, const me_tensor *logits, uint64_t k)
+{
+    const uint64_t rounds = 2;
+    const me_frame frame = me_enter(e);
+    const bool before = me_grad_enable(e, false);
+    const me_dtype dtype = ME_DTYPE_FLOAT32;
+    const bool is_wide = (me_dtype)logits->dtype == dtype;
+    me_tensor *wide = is_wide ? NULL : me_pointwise(e, "to", logits, dtype);
+    me_tensor *cost = me_pointwise(e, "exp", logits, dtype);
+    const me_shape rows = ME_SHAPE(me_dim(logits, 0));
+    const me_shape columns = ME_SHAPE(me_dim(logits, 1));
+    me_tensor *d0 = me_empty(e, "ones", dtype, rows);
+    me_tensor *d1 = me_empty(e, "ones", dtype, columns);
+    for (uint64_t i = 0; i < rounds; i++) {
+        me_drop(e, me_pointwise(e, "mul", cost, dtype));
+        d0 = me_rebind(e, d0, me_empty(e, "mul", dtype, rows));
+        me_drop(e, me_pointwise(e, "mul", cost, dtype));
+        d1 = me_rebind(e, d1, me_empty(e, "mul", dtype, columns));
+    }
+    me_tensor *half = me_pointwise(e, "mul", cost, dtype);
+    me_tensor *scores = me_pointwise(e, "mul", half, dtype);
+    me_drop(e, half);
+    me_drop(e, d1);
+    me_drop(e, d0);
+    me_drop(e, cost);
+    if (wide != NULL) {
+        me_drop(e, wide);
+    }
+    me_tensor *indices = NULL;
+    (void)me_topk(e, scores, k, &indices);
+    me_grad_enable(e, before);
+    me_leave(e, frame, NULL);
+}
+
+/** sinkhorn_load_balancing(). */
+static me_tensor *sinkhorn_load_balancing(const me_nn *nn, me_tensor *logits,
+                                          me_tensor **map_out)
+{
+    me_engine *e = nn->e;
+    const uint64_t k = nn->config->moe.router_topk;
+    const me_frame frame = me_enter(e);
+    sinkhorn(e, logits, k);
+    me_tensor *activated = k == 1 ? me_sigmoid(e, logits)
+                                  : me_cast(e, me_softmax_in_float32(e, logits),
+                                            (me_dtype)logits->dtype);
+    *map_out = me_scatter_flags(e, activated);
+    me_tensor *scores = me_mul(e, activated, *map_out);
+    me_leave_with(e, frame, 2, (me_tensor *[]){scores, *map_out});
+    return scores;
+}
+
+me_tensor *me_router_topk(const me_router *router, me_tensor *logits,
+                          me_tensor **map_out)
+{
+    me_nn *nn = router->nn;
+    me_engine *e = nn->e;
+    const me_moe_options *m = &nn->config->moe;
+    const me_dtype dtype = (me_dtype)logits->dtype;
+    if (m->is_sinkhorn) {
+        return sinkhorn_load_balancing(nn, logits, map_out);
+    }
+    if (m->router_fusion) {
+        return fused_router(e, &fused_topk_op, logits, dtype, map_out);
+    }
+    const me_frame frame = me_enter(e);
+    me_tensor *indices = NULL;
+    me_tensor *probs = m->router_score_function == ME_SCORE_SOFTMAX
+                           ? softmax_probs(nn, logits, &indices)
+                           : sigmoid_probs(router, logits, &indices);
+    if (m->router_topk_scaling_factor != 0) {
+        probs = me_rebind(e, probs, me_mul_number(e, probs));
+    }
+    probs = me_rebind(e, probs, me_cast(e, probs, dtype)); // (T, K)
+    me_tensor *weights = me_scatter_into_zeros(e, logits, indices, probs);
+    me_tensor *map = me_scatter_flags(e, logits);
+    me_leave_with(e, frame, 2, (me_tensor *[]){weights, map});
+    *map_out = map;
+    return weights;
+}
+
+me_tensor *me_router_loss_scores(const me_router *router, me_tensor *logits,
+                                 me_tensor **map_out)
+{
+    me_nn *nn = router->nn;
+    me_engine *e = nn->e;
+    const me_moe_options *m = &nn->config->moe;
+    if (m->router_fusion) {
+        return fused_router(e, &fused_scores_op, logits, ME_DTYPE_FLOAT32,
+                            map_out);
+    }
+    const me_frame frame = me_enter(e);
+    me_tensor *scores = NULL;
+    if (m->router_score_function == ME_SCORE_SOFTMAX) {
+        scores = me_softmax_in_float32(e, logits);
+    } else {
+        scores = scores_of(nn, logits);
+        scores = me_rebind(e, scores, normalised(e, scores));
+    }
+    me_tensor *indices = NULL;
+    me_topk(e, scores, m->router_topk, &indices);
+    me_tensor *map = me_scatter_flags(e, logits);
+    me_leave_with(e, frame, 2, (me_tensor *[]){map, scores});
+    *map_out = map;
+    return scores;
+}
