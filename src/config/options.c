@@ -123,6 +123,8 @@ BOOL("model.attention_softmax_in_fp32", "false",
 ENUM("model.softmax_type", "vanilla", me_softmax_type_choices,
     model.softmax_type,
     "What the softmax of attention sums beside its scores."),
+BOOL("model.window_attention", "false", model.window_attention,
+    "Attention of some layers looks at a window; Transformer Engine's keeps as much."),
 BOOL("model.fp32_residual_connection", "false", model.fp32_residual_connection,
     "The residual stream is float32 in a half precision job."),
 

@@ -58,6 +58,7 @@ typedef struct me_model_config {
     double hidden_dropout;
     bool attention_softmax_in_fp32;
     me_softmax_type softmax_type;
+    bool window_attention; /**< of some layers or all */
     bool fp32_residual_connection;
 } me_model_config;
 

@@ -261,21 +261,32 @@ static me_status assume_routing(me_config *config, me_diag *diag)
         m->imbalance);
 }
 
-/** What Megatron-LM has no flag for, and forks of its layers do. */
+/** What Megatron-LM has no flag for, and Megatron-Bridge's layers have. */
 static me_status assume_layers(me_config *config, me_diag *diag)
 {
     const me_model_config *m = &config->model;
-    if (m->norm_placement == ME_NORMS_PRE && !m->qk_layernorm_across_heads &&
-        m->activation != ME_ACTIVATION_GEGLU) {
-        return ME_OK;
+
+    const struct {
+        bool is_there;
+        const char *what;
+    } parts[] = {
+        {m->norm_placement != ME_NORMS_PRE, "norms after sub-layers"},
+        {m->qk_layernorm_across_heads, "norms over all heads"},
+        {m->activation == ME_ACTIVATION_GEGLU, "gated gelus"},
+    };
+
+    me_status status = ME_OK;
+    for (size_t i = 0; status == ME_OK && i < sizeof parts / sizeof *parts;
+         i++) {
+        status = !parts[i].is_there
+                     ? ME_OK
+                     : me_config_assume(config, diag,
+                                        "%s are as Megatron-Bridge's layers "
+                                        "have them; no measured job stands "
+                                        "behind that",
+                                        parts[i].what);
     }
-    return me_config_assume(
-        config, diag,
-        "%s%s%s as Megatron-Bridge's layers have them; no measured job stands "
-        "behind that",
-        m->norm_placement == ME_NORMS_PRE ? "" : "norms after sub-layers are ",
-        m->qk_layernorm_across_heads ? "norms over all heads are " : "",
-        m->activation == ME_ACTIVATION_GEGLU ? "gated units of gelu are " : "");
+    return status;
 }
 
 /** HybridDeviceOptimizer is built twice, and the first one is garbage. */

@@ -26,6 +26,15 @@ static bool has_softmax_offset(const me_config *config)
            config->impl.core_attention != ME_CORE_ATTENTION_TE_FUSED;
 }
 
+/** The local layers would make a mask of their own; as --window-size. */
+static bool has_other_window(const me_config *config)
+{
+    return config->model.window_attention &&
+           (is_local(config) ||
+            (config->parallel.context > 1 &&
+             config->parallel.cp_comm_type == ME_CP_COMM_ALL_GATHER));
+}
+
 static bool has_fp32_residual(const me_config *config)
 {
     return config->model.fp32_residual_connection;
@@ -111,6 +120,8 @@ static const struct {
 } notes[] = {
     {"model.fp32_residual_connection", "--fp32-residual-connection",
      has_fp32_residual, "the float32 residual stream", ME_HIGHER(ANY)},
+    {"model.window_attention", "--window-size", has_other_window,
+     "attention within a window; full attention is estimated", ME_EITHER(SOME)},
     {"impl.attention_backend", "--attention-backend", has_flash_attention,
      "flash-attn's kernels under Transformer Engine; cuDNN's are estimated",
      ME_EITHER(SMALL)},
