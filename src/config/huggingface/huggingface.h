@@ -2,10 +2,11 @@
  * @file
  * Hugging Face's config.json as a description of a model.
  *
- * Only architectures whose layers are those that memest models: llama, mistral,
- * qwen2, qwen3 and gpt2 as causal language models. Every key of the file ends in
- * one of the job's lists, as the flags of a launch command do. What such a file
- * does not say (batch, sequence length, parallelism) keeps its default.
+ * Causal language models whose layers are those that memest models, and of models
+ * of images too the part that is one. Every key of the file ends in one of the
+ * job's lists, as the flags of a launch command do, and so does what all models of
+ * a class have that is not modelled. What such a file does not say (batch, sequence
+ * length, parallelism) keeps its default.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -30,5 +31,16 @@
 me_status me_huggingface_read(me_config *config, const char *where,
                               const char *text, size_t length,
                               me_diag *diag) ME_MUST_CHECK;
+
+/**
+ * A class that is known by name, as `architectures` has it. Local.
+ *
+ * @param index        from 0
+ * @param name_out     static
+ * @param missing_out  why it is refused, static; NULL: it is read
+ * @return false behind the last one
+ */
+bool me_huggingface_class(size_t index, const char **name_out,
+                          const char **missing_out);
 
 #endif /* MEMEST_CONFIG_HUGGINGFACE_HUGGINGFACE_H */

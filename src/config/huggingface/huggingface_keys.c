@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/huggingface/huggingface_keys.h"
+
 #include "config/flags.h"
-#include "config/huggingface/huggingface_private.h"
 
 #include <string.h>
 
@@ -9,23 +10,24 @@
     {keys, use, option, neutral, note, ME_EITHER(NONE)}
 #define UNMODELLED(keys, use, neutral, effect, note) \
     {keys, use, NULL, neutral, note, effect}
-#define OPTION(key, option) RULE(key, ME_HF_OPTION, option, NULL, NULL)
+#define OPTION(keys, option) RULE(keys, ME_HF_OPTION, option, NULL, NULL)
+#define DERIVED(keys) RULE(keys, ME_HF_DERIVED, NULL, NULL, NULL)
+#define END {.keys = NULL}
 
 /** What every architecture may have. */
 static const me_hf_rule common_rules[] = {
     OPTION("vocab_size", "model.vocab_size"),
     RULE("torch_dtype|dtype", ME_HF_NO_EFFECT, NULL, NULL,
      "of the stored checkpoint; train.params_dtype is that of training"),
-    RULE("tie_word_embeddings", ME_HF_TIED,
+    RULE("tie_word_embeddings", ME_HF_INVERSE,
      "model.untie_embeddings_and_output_weights", NULL, NULL),
     UNMODELLED("quantization_config|compression_config", ME_HF_UNMODELLED, NULL,
      ME_EITHER(ANY), "quantised weights; train.params_dtype is estimated"),
     RULE("num_experts|num_local_experts|n_routed_experts|num_experts_per_tok|"
-     "moe_intermediate_size|moe_num_experts", ME_HF_REFUSED,
-     NULL, "0", "of models with experts only Mixtral is "
-     "read"),
-    RULE("num_nextn_predict_layers", ME_HF_REFUSED,
-     NULL, "0", "multi-token prediction is not modelled"),
+     "moe_intermediate_size|moe_num_experts|n_shared_experts", ME_HF_REFUSED,
+     NULL, "0", "models of this class have no experts"),
+    UNMODELLED("num_nextn_predict_layers|num_mtp_layers", ME_HF_DEPTHS, NULL,
+     ME_HIGHER(ANY), NULL),
     RULE("is_decoder", ME_HF_NO_EFFECT, NULL, NULL,
      "a causal model is one"),
     RULE("is_encoder_decoder|add_cross_attention", ME_HF_REFUSED,
@@ -35,20 +37,32 @@ static const me_hf_rule common_rules[] = {
     UNMODELLED("chunk_size_feed_forward", ME_HF_UNMODELLED, "0",
      ME_LOWER(SOME), "the MLP in chunks"),
     RULE("architectures|model_type|transformers_version|_name_or_path|"
-     "_attn_implementation|_attn_implementation_autoset|auto_map|"
+     "_attn_implementation|_attn_implementation_autoset|attn_implementation|auto_map|"
      "bos_token_id|eos_token_id|pad_token_id|unk_token_id|sep_token_id|"
      "decoder_start_token_id|tokenizer_class|initializer_range|use_cache|"
      "output_attentions|output_hidden_states|return_dict|id2label|label2id|"
      "num_labels|task_specific_params|problem_type|torchscript|use_bfloat16|"
      "finetuning_task|prefix|do_sample|max_length|min_length|temperature|top_k|"
-     "top_p|repetition_penalty|license|seed", ME_HF_NO_EFFECT, NULL, NULL,
+     "top_p|repetition_penalty|license|seed|cache_implementation|"
+     "attn_config|classifier_dropout", ME_HF_NO_EFFECT, NULL, NULL,
      "names, numbers of special tokens, how text is generated, what a forward "
      "returns"),
-    {.keys = NULL},
+    END,
 };
 
-/** Llama and those that have its shape. */
-static const me_hf_rule llama_rules[] = {
+/** Beside the language model's part of a file. */
+static const me_hf_rule outer_rules[] = {
+    UNMODELLED("vision_config|audio_config", ME_HF_UNMODELLED, NULL, ME_HIGHER(ANY),
+     "an encoder of images or sounds; the language model alone is estimated"),
+    RULE("image_token_index|image_token_id|boi_token_index|boi_token_id|"
+     "eoi_token_index|eoi_token_id|mm_tokens_per_image|spatial_merge_size|"
+     "vision_feature_layer|projector_hidden_act|multimodal_projector_bias|"
+     "tie_word_embeddings|vocab_size", ME_HF_NO_EFFECT, NULL, NULL,
+     "how images become tokens, and what the language model's part says"),
+    END,
+};
+
+const me_hf_rule me_hf_llama_rules[] = {
     OPTION("num_hidden_layers", "model.num_layers"),
     OPTION("hidden_size", "model.hidden_size"),
     OPTION("intermediate_size", "model.ffn_hidden_size"),
@@ -64,29 +78,178 @@ static const me_hf_rule llama_rules[] = {
      "model.add_bias_linear", NULL, NULL),
     UNMODELLED("rope_scaling|rope_parameters", ME_HF_ROPE, "default|linear|dynamic|llama3",
      ME_EITHER(SMALL), "another rotary embedding"),
-    UNMODELLED("sliding_window", ME_HF_WINDOW, NULL,
-     ME_EITHER(SOME), "attention within a window; full attention is estimated"),
+    RULE("sliding_window", ME_HF_WINDOW, "model.window_attention", NULL, NULL),
     UNMODELLED("layer_types", ME_HF_LAYER_TYPES, "full_attention",
-     ME_EITHER(SOME), "layers of other kinds; full attention is estimated"),
+     ME_EITHER(ANY), "layers of other kinds; full attention is estimated"),
     RULE("use_sliding_window|max_window_layers|rms_norm_eps|rope_theta|"
      "original_max_position_embeddings|pretraining_tp|rope_interleaved|"
-     "use_mrope", ME_HF_NO_EFFECT, NULL, NULL,
+     "use_mrope|sliding_window_pattern|_sliding_window_pattern|sliding_window_size",
+     ME_HF_NO_EFFECT, NULL, NULL,
      "what sliding_window decides; numbers that kernels use"),
-    {.keys = NULL},
+    END,
 };
 
-static const me_hf_rule mixtral_rules[] = {
-    OPTION("num_local_experts", "moe.num_experts"),
+const me_hf_rule me_hf_experts_rules[] = {
+    OPTION("num_experts|num_local_experts|n_routed_experts", "moe.num_experts"),
     OPTION("num_experts_per_tok", "moe.router_topk"),
+    OPTION("moe_intermediate_size", "moe.ffn_hidden_size"),
     OPTION("router_aux_loss_coef", "moe.aux_loss_coeff"),
-    UNMODELLED("router_jitter_noise", ME_HF_UNMODELLED, "0|0.0",
-     ME_HIGHER(SOME), "noise on what the router is given"),
-    RULE("output_router_logits", ME_HF_NO_EFFECT, NULL, NULL,
-     "what a forward returns"),
-    {.keys = NULL},
+    OPTION("scoring_func", "moe.router_score_function"),
+    RULE("norm_topk_prob", ME_HF_INVERSE, "moe.router_pre_softmax", NULL, NULL),
+    RULE("router_jitter_noise|input_jitter_noise", ME_HF_OPTION,
+     "moe.input_jitter_eps", "0|0.0", NULL),
+    RULE("output_router_logits|ep_size|experts_per_token",
+     ME_HF_NO_EFFECT, NULL, NULL, "what a forward returns, a second name"),
+    END,
 };
 
-static const me_hf_rule gpt2_rules[] = {
+const me_hf_rule me_hf_qwen_experts_rules[] = {
+    OPTION("shared_expert_intermediate_size",
+           "moe.shared_expert_intermediate_size"),
+    OPTION("qkv_bias", "model.add_qkv_bias"),
+    DERIVED("decoder_sparse_step|mlp_only_layers"),
+    END,
+};
+
+const me_hf_rule me_hf_deepseek_experts_rules[] = {
+    OPTION("aux_loss_alpha", "moe.aux_loss_coeff"),
+    OPTION("routed_scaling_factor", "moe.router_topk_scaling_factor"),
+    DERIVED("n_shared_experts|first_k_dense_replace|moe_layer_freq|topk_method|"
+     "n_group|topk_group|seq_aux"),
+    END,
+};
+
+const me_hf_rule me_hf_latent_rules[] = {
+    OPTION("q_lora_rank", "model.q_lora_rank"),
+    OPTION("kv_lora_rank", "model.kv_lora_rank"),
+    OPTION("qk_nope_head_dim", "model.qk_head_dim"),
+    OPTION("qk_rope_head_dim", "model.qk_pos_emb_head_dim"),
+    OPTION("v_head_dim", "model.v_head_dim"),
+    UNMODELLED("rope_scaling|rope_parameters", ME_HF_LATENT_ROPE,
+     "default|linear|dynamic|llama3", ME_EITHER(SMALL), "another rotary embedding"),
+    RULE("num_key_value_heads|head_dim|qk_head_dim|rope_interleave",
+     ME_HF_NO_EFFECT, NULL, NULL, "every head of keys comes from the latent"),
+    END,
+};
+
+const me_hf_rule me_hf_gemma_rules[] = {
+    RULE("hidden_act|hidden_activation", ME_HF_REFUSED,
+     NULL, "gelu|gelu_new|gelu_fast|gelu_pytorch_tanh", "a Gemma's MLP has gated gelus"),
+    UNMODELLED("attn_logit_softcapping", ME_HF_UNMODELLED, NULL, ME_HIGHER(MUCH),
+     "soft cap of attention's scores, by kernels of its own; without is estimated"),
+    UNMODELLED("final_logit_softcapping", ME_HF_UNMODELLED, NULL, ME_HIGHER(MUCH),
+     "soft cap of the logits, of which one more is kept; without is estimated"),
+    RULE("query_pre_attn_scalar|rope_local_base_freq", ME_HF_NO_EFFECT, NULL, NULL,
+     "numbers that kernels use"),
+    UNMODELLED("use_bidirectional_attention", ME_HF_UNMODELLED, "false",
+     ME_EITHER(SOME), "attention to later tokens"),
+    END,
+};
+
+const me_hf_rule me_hf_phi_rules[] = {
+    OPTION("resid_pdrop", "model.hidden_dropout"),
+    UNMODELLED("embd_pdrop", ME_HF_DROPOUT, NULL, ME_EITHER(SMALL),
+     "another dropout for embeddings; resid_pdrop is estimated"),
+    END,
+};
+
+const me_hf_rule me_hf_gpt_oss_rules[] = {
+    RULE("attention_bias|swiglu_limit|swiglu_alpha|initial_context_length",
+     ME_HF_NO_EFFECT, NULL, NULL, "as all models of the class have it"),
+    END,
+};
+
+const me_hf_rule me_hf_glm_rules[] = {
+    OPTION("attention_bias", "model.add_qkv_bias"),
+    OPTION("use_qk_norm", "model.qk_layernorm"),
+    END,
+};
+
+const me_hf_rule me_hf_chatglm_rules[] = {
+    OPTION("num_layers|num_hidden_layers", "model.num_layers"),
+    OPTION("hidden_size", "model.hidden_size"),
+    OPTION("ffn_hidden_size", "model.ffn_hidden_size"),
+    OPTION("num_attention_heads", "model.num_attention_heads"),
+    OPTION("kv_channels", "model.kv_channels"),
+    OPTION("padded_vocab_size", "model.vocab_size"),
+    OPTION("seq_length", "model.max_position_embeddings"),
+    OPTION("add_bias_linear", "model.add_bias_linear"),
+    OPTION("add_qkv_bias", "model.add_qkv_bias"),
+    OPTION("attention_dropout", "model.attention_dropout"),
+    OPTION("hidden_dropout", "model.hidden_dropout"),
+    OPTION("fp32_residual_connection", "model.fp32_residual_connection"),
+    DERIVED("multi_query_attention|multi_query_group_num"),
+    RULE("rmsnorm|post_layer_norm", ME_HF_REFUSED, NULL, "true",
+     "of ChatGLM's models only those with RMSNorm and a last norm are modelled"),
+    RULE("vocab_size|bias_dropout_fusion|layernorm_epsilon|original_rope|"
+     "rope_ratio|attention_softmax_in_fp32|apply_query_key_layer_scaling|"
+     "apply_residual_connection_post_layernorm|interleaved_qkv|rope_theta",
+     ME_HF_NO_EFFECT, NULL, NULL,
+     "a second name of padded_vocab_size; numbers that kernels use"),
+    END,
+};
+
+const me_hf_rule me_hf_starcoder2_rules[] = {
+    RULE("hidden_act", ME_HF_REFUSED,
+     NULL, "gelu|gelu_new|gelu_fast|gelu_pytorch_tanh", "only gelu is modelled"),
+    OPTION("use_bias", "model.add_bias_linear"),
+    OPTION("residual_dropout", "model.hidden_dropout"),
+    UNMODELLED("embedding_dropout", ME_HF_DROPOUT, NULL, ME_EITHER(SMALL),
+     "another dropout for embeddings; residual_dropout is estimated"),
+    RULE("norm_epsilon|norm_type|mlp_type|layer_norm_epsilon", ME_HF_NO_EFFECT, NULL, NULL,
+     "as all models of the class have it"),
+    END,
+};
+
+const me_hf_rule me_hf_scaled_rules[] = {
+    UNMODELLED("scale_emb|scale_depth|dim_model_base", ME_HF_UNMODELLED, "1|1.0",
+     ME_HIGHER(SOME), "outputs of embedding, sub-layers and model times a number"),
+    RULE("mup_denominator|use_rope_scaling", ME_HF_NO_EFFECT, NULL, NULL,
+     "numbers that kernels use"),
+    END,
+};
+
+const me_hf_rule me_hf_internlm_first_rules[] = {
+    OPTION("bias", "model.add_qkv_bias"),
+    RULE("rotary", ME_HF_NO_EFFECT, NULL, NULL, "base of the rotary embedding"),
+    END,
+};
+
+const me_hf_rule me_hf_internlm_rules[] = {
+    OPTION("qkv_bias", "model.add_qkv_bias"),
+    UNMODELLED("bias", ME_HF_UNMODELLED, "false", ME_HIGHER(SMALL),
+     "biases of linear layers; none is estimated"),
+    END,
+};
+
+const me_hf_rule me_hf_nemotron_rules[] = {
+    RULE("hidden_act", ME_HF_REFUSED, NULL, "relu2",
+     "a Nemotron's MLP has squared relus"),
+    OPTION("rotary_percent", "model.rotary_percent"),
+    RULE("norm_eps", ME_HF_NO_EFFECT, NULL, NULL, "numbers that kernels use"),
+    END,
+};
+
+const me_hf_rule me_hf_olmo_rules[] = {
+    UNMODELLED("clip_qkv", ME_HF_UNMODELLED, NULL, ME_HIGHER(SOME),
+     "clamped queries, keys and values"),
+    END,
+};
+
+const me_hf_rule me_hf_llama4_rules[] = {
+    OPTION("intermediate_size_mlp", "model.ffn_hidden_size"),
+    OPTION("intermediate_size", "moe.ffn_hidden_size"),
+    DERIVED("interleave_moe_layer_step|moe_layers"),
+    UNMODELLED("use_qk_norm", ME_HF_UNMODELLED, "false", ME_HIGHER(SOME),
+     "norms of queries and keys without weights; none is estimated"),
+    RULE("attention_chunk_size", ME_HF_WINDOW, "model.window_attention", NULL, NULL),
+    RULE("no_rope_layers|no_rope_layer_interval|attn_temperature_tuning|"
+     "floor_scale|attn_scale|for_llm_compressor", ME_HF_NO_EFFECT, NULL, NULL,
+     "what is listed of all models of the class"),
+    END,
+};
+
+const me_hf_rule me_hf_gpt2_rules[] = {
     OPTION("n_layer", "model.num_layers"),
     OPTION("n_embd", "model.hidden_size"),
     OPTION("n_head", "model.num_attention_heads"),
@@ -107,44 +270,7 @@ static const me_hf_rule gpt2_rules[] = {
      "summary_use_proj", ME_HF_NO_EFFECT, NULL, NULL,
      "a second name of n_positions; numbers that kernels use; heads of other "
      "models"),
-    {.keys = NULL},
-};
-
-#define LLAMA_REQUIRED \
-    "num_hidden_layers|hidden_size|intermediate_size|num_attention_heads|" \
-    "vocab_size"
-#define LLAMA_SETTINGS \
-    "model.normalization=RMSNorm model.activation=swiglu " \
-    "model.add_bias_linear=false model.position_embedding_type=rope " \
-    "model.attention_dropout=0 model.hidden_dropout=0 " \
-    "model.untie_embeddings_and_output_weights=true"
-
-/** Where a class has a default of its own for a key, the key is required. */
-static const me_hf_architecture architectures[] = {
-    {.name = "LlamaForCausalLM", .model_type = "llama",
-     .required = LLAMA_REQUIRED,
-     .settings = LLAMA_SETTINGS, .rules = llama_rules},
-    {.name = "MistralForCausalLM", .model_type = "mistral",
-     .required = LLAMA_REQUIRED "|num_key_value_heads",
-     .settings = LLAMA_SETTINGS, .rules = llama_rules, .is_windowed = true},
-    {.name = "MixtralForCausalLM", .model_type = "mixtral",
-     .required = LLAMA_REQUIRED
-                 "|num_key_value_heads|num_local_experts|num_experts_per_tok",
-     .settings = LLAMA_SETTINGS " moe.token_dispatcher=alltoall",
-     .own = mixtral_rules, .rules = llama_rules, .is_windowed = true},
-    {.name = "Qwen2ForCausalLM", .model_type = "qwen2",
-     .required = LLAMA_REQUIRED "|num_key_value_heads",
-     .settings = LLAMA_SETTINGS " model.add_qkv_bias=true",
-     .rules = llama_rules},
-    {.name = "Qwen3ForCausalLM", .model_type = "qwen3",
-     .required = LLAMA_REQUIRED "|num_key_value_heads|head_dim",
-     .settings = LLAMA_SETTINGS " model.qk_layernorm=true",
-     .rules = llama_rules},
-    {.name = "GPT2LMHeadModel", .model_type = "gpt2",
-     .required = "n_layer|n_embd|n_head|n_positions|vocab_size",
-     .settings = "model.normalization=LayerNorm model.activation=gelu "
-                 "model.position_embedding_type=learned_absolute",
-     .rules = gpt2_rules},
+    END,
 };
 
 /* clang-format on */
@@ -162,23 +288,16 @@ static const me_hf_rule *find_in(const me_hf_rule *rules, const char *key)
 const me_hf_rule *me_hf_rule_find(const me_hf_architecture *architecture,
                                   const char *key)
 {
-    const me_hf_rule *rule =
-        architecture->own == NULL ? NULL : find_in(architecture->own, key);
-    rule = rule != NULL ? rule : find_in(architecture->rules, key);
+    const me_hf_rule *rule = NULL;
+    const me_hf_rule *const *lists = architecture->rules;
+    for (int i = 0; i < ME_HF_RULES && lists[i] != NULL && rule == NULL; i++) {
+        rule = find_in(lists[i], key);
+    }
     return rule != NULL ? rule : find_in(common_rules, key);
 }
 
-const me_hf_architecture *me_hf_architecture_find(const char *name,
-                                                  const char *model_type)
+const me_hf_rule *me_hf_outer_rule_find(const char *key)
 {
-    for (size_t i = 0; i < sizeof architectures / sizeof architectures[0];
-         i++) {
-        const me_hf_architecture *a = &architectures[i];
-        if ((name != NULL && strcmp(name, a->name) == 0) ||
-            (name == NULL && model_type != NULL &&
-             strcmp(model_type, a->model_type) == 0)) {
-            return a;
-        }
-    }
-    return NULL;
+    const me_hf_rule *rule = find_in(outer_rules, key);
+    return rule != NULL ? rule : find_in(common_rules, key);
 }

@@ -1,34 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
-#include "config/huggingface/huggingface.h"
-#include "job.h"
+#include "config_json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#define LLAMA "\"architectures\": [\"LlamaForCausalLM\"],\n" SIZES
-#define SIZES                                                                  \
-    "\"num_hidden_layers\": 4,\n"                                              \
-    "\"hidden_size\": 256, \"intermediate_size\": 688,\n"                      \
-    "\"num_attention_heads\": 8, \"num_key_value_heads\": 2,\n"                \
-    "\"vocab_size\": 1000, \"max_position_embeddings\": 512"
-
-static me_status read_json(me_config *config, const char *text, me_diag *diag)
-{
-    return me_huggingface_read(config, "config.json", text, strlen(text), diag);
-}
-
-static me_config *job_of(const char *text)
-{
-    me_diag diag = {0};
-    me_config *config = me_config_create();
-    assert_non_null(config);
-    const me_status status = read_json(config, text, &diag);
-    assert_string_equal(diag.text, "");
-    assert_int_equal(status, ME_OK);
-    return config;
-}
 
 static void test_huggingface__llama(void **state)
 {
@@ -70,11 +46,13 @@ static void test_huggingface__other_shapes_of_llama(void **state)
     (void)state;
     me_config *config = job_of("{\"model_type\": \"mistral\", " SIZES
                                ", \"sliding_window\": 64}");
-    assert_true(list_has(&config->not_modelled, "sliding_window"));
+    assert_true(list_has(&config->modelled, "sliding_window"));
+    assert_true(config->model.window_attention);
     me_config_destroy(config);
     config = job_of("{\"model_type\": \"mistral\", " SIZES
                     ", \"sliding_window\": null}");
     assert_int_equal(config->not_modelled.count, 0);
+    assert_false(config->model.window_attention);
     assert_false(config->model.add_qkv_bias);
     me_config_destroy(config);
     config = job_of("{\"model_type\": \"qwen2\", " SIZES
@@ -137,7 +115,7 @@ static void test_huggingface__gpt2(void **state)
 static const char *const list_cases[][3] = {
     {"\"sliding_window\": 128", "sliding_window", "no effect"},
     {"\"use_sliding_window\": true, \"sliding_window\": 128", "sliding_window",
-     "not modelled"},
+     "modelled"},
     {"\"quantization_config\": {\"bits\": 4}", "quantization_config",
      "not modelled"},
     {"\"quantization_config\": null", "quantization_config", "no effect"},
@@ -149,7 +127,20 @@ static const char *const list_cases[][3] = {
      "no effect"},
     {"\"layer_types\": [\"full_attention\"]", "layer_types", "no effect"},
     {"\"layer_types\": [\"full_attention\", \"sliding_attention\"]",
+     "layer_types", "modelled"},
+    {"\"layer_types\": [\"full_attention\", \"linear_attention\"]",
      "layer_types", "not modelled"},
+    {"\"layer_types\": \"full_attention\"", "layer_types", "not modelled"},
+    {"\"rope_parameters\": {\"partial_rotary_factor\": 0.25}",
+     "partial_rotary_factor", "modelled"},
+    {"\"rope_parameters\": {\"full_attention\": {\"rope_type\": \"default\"}}",
+     "rope_parameters", "no effect"},
+    {"\"rope_parameters\": {\"full_attention\": {\"rope_type\": \"yarn\"}}",
+     "rope_parameters", "not modelled"},
+    {"\"num_nextn_predict_layers\": 0", "num_nextn_predict_layers",
+     "no effect"},
+    {"\"num_nextn_predict_layers\": 1", "num_nextn_predict_layers",
+     "no effect"},
     {"\"attention_bias\": true", "attention_bias", "not modelled"},
     {"\"mlp_bias\": true", "mlp_bias", "not modelled"},
     {"\"mlp_bias\": true, \"attention_bias\": true", "mlp_bias", "modelled"},
@@ -240,9 +231,21 @@ static const struct {
     {"{}", ME_ERR_CONFIG, 0, "neither 'architectures' nor 'model_type'"},
     {"{\"architectures\": []}", ME_ERR_CONFIG, 0, "neither 'architectures'"},
     {"{\n\"architectures\": [\"BertModel\"]}", ME_ERR_UNSUPPORTED, 2,
-     "BertModel is not modelled: LlamaForCausalLM, "},
-    {"{\"model_type\": \"gemma\"}", ME_ERR_UNSUPPORTED, 1,
-     "gemma is not modelled"},
+     "BertModel is not modelled: it has an encoder's layers and heads"},
+    {"{\"model_type\": \"qwen3_next\"}", ME_ERR_UNSUPPORTED, 1,
+     "qwen3_next is not modelled: it has layers of gated delta nets"},
+    {"{\"model_type\": \"brand_new\",\n\"state_size\": 16}", ME_ERR_UNSUPPORTED,
+     2,
+     "brand_new is not modelled: it has state-space layers, as state_size says"},
+    {"{\"architectures\": [\"NewForCausalLM\"], \"state_size\": null}",
+     ME_ERR_UNSUPPORTED, 1,
+     "NewForCausalLM is not modelled: what its layers are made of is not known; "
+     "`memest list architectures` names what is read"},
+    {"{\"model_type\": \"llama4\"}", ME_ERR_CONFIG, 0,
+     "text_config must be an object: a Llama4ForConditionalGeneration has it"},
+    {"{\"model_type\": \"gemma3\", \"vision_config\": {\"head_dim\": 1},\n"
+     "\"text_config\": {" SIZES ",\n\"head_dim\": 0}}",
+     ME_ERR_CONFIG, 6, "head_dim 0: must be a whole number from 1"},
     {"{\"model_type\": \"gpt2\"}", ME_ERR_CONFIG, 0,
      "n_layer is missing: a GPT2LMHeadModel has it"},
     {"{\"model_type\": \"llama\", \"num_hidden_layers\": 4, \"hidden_size\": "
@@ -262,7 +265,17 @@ static const struct {
     {"{" LLAMA ",\n\"hidden_act\": \"a\\nb\"}", ME_ERR_UNSUPPORTED, 6,
      "hidden_act a?b: of gated"},
     {"{" LLAMA ",\n\"num_local_experts\": 8}", ME_ERR_UNSUPPORTED, 6,
-     "num_local_experts 8: of models with experts only Mixtral is read"},
+     "num_local_experts 8: models of this class have no experts"},
+    {"{" LLAMA ",\n\"num_nextn_predict_layers\": \"1\"}", ME_ERR_CONFIG, 6,
+     "num_nextn_predict_layers is text: must be a whole number from 0"},
+    {"{" QWEN_MOE ", \"mlp_only_layers\": [1,\n4]}", ME_ERR_CONFIG, 5,
+     "mlp_only_layers: must be a list of layers from 0 to 3"},
+    {"{" QWEN_MOE ",\n\"decoder_sparse_step\": -1}", ME_ERR_CONFIG, 6,
+     "decoder_sparse_step -1: must be a whole number from 0"},
+    {"{" QWEN_MOE ",\n\"decoder_sparse_step\": true}", ME_ERR_CONFIG, 6,
+     "decoder_sparse_step is true or false: must be a whole number from 0"},
+    {"{" DEEPSEEK "}", ME_ERR_CONFIG, 0,
+     "q_lora_rank is missing: a DeepseekV2ForCausalLM has it"},
     {"{" LLAMA ",\n\"tie_word_embeddings\": 1}", ME_ERR_CONFIG, 6,
      "tie_word_embeddings is a whole number: must be true or false"},
     {"{" LLAMA ",\n\"mlp_bias\": \"no\"}", ME_ERR_CONFIG, 6,
