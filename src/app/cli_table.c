@@ -143,8 +143,8 @@ static const me_cli_command commands[] = {
      TRACK_FLAGS "--model --set --world-size --device --rank --iteration "
                  "--format --output --launch --trust --unknown --strict -- ",
      "what PyTorch's own memory tools say of a rank"},
-    {"list", "models|cards|machines", " --format --output ",
-     "what comes with memest and --model, --device and --machine know by name"},
+    {"list", "models|cards|machines|architectures", " --format --output ",
+     "what is known by name: by --model, --device, --machine, and in a config.json"},
     {"options", NULL, " --format --output ",
      "every option with its type, default and meaning"},
 };

@@ -7,6 +7,7 @@
 #include "base/data_files.h"
 #include "base/input.h"
 #include "config/file.h"
+#include "config/huggingface/huggingface.h"
 #include "config/megatron/parameters.h"
 #include "report/json.h"
 #include "report/table.h"
@@ -17,7 +18,8 @@
 /** A line: of what it is about, the members are set that its schema has. */
 typedef struct row {
     const char *name;
-    const char *about; /**< what the file calls it */
+    const char *about; /**< what the file calls it; of a class what it has that
+                            is not modelled, or NULL */
     bool is_counted;   /**< a model whose parameters arithmetic knows */
     me_model_summary model;
     uint64_t bytes; /**< of a card */
@@ -73,6 +75,11 @@ static const me_schema machine_schema =
               {ME_FIELD_AS("machine", ME_FIELD_NAME, row, about, const char *),
                .title = "is"});
 
+static const me_schema class_schema =
+    ME_SCHEMA(row, {ME_NAME(row, name), .title = "architecture"},
+              {ME_FIELD_AS("missing", ME_FIELD_TEXT, row, about, const char *),
+               .title = "has, and is refused for"});
+
 /** A list while it is made. */
 typedef struct listing {
     const struct kind *kind;
@@ -85,9 +92,10 @@ typedef struct listing {
 
 /** What can be listed. */
 typedef struct kind {
-    const char *word; /**< of the command line */
-    const me_data_kind *files;
+    const char *word;          /**< of the command line */
+    const me_data_kind *files; /**< NULL: they are no files */
     const me_schema *schema;
+    /** What a file of it says. */
     me_status (*read)(listing *l, const char *path, row *row_out);
 } kind;
 
@@ -142,6 +150,7 @@ static const kind kinds[] = {
     {"models", &me_data_models, &model_schema, read_model},
     {"cards", &me_data_cards, &card_schema, read_card},
     {"machines", &me_data_machines, &machine_schema, read_machine},
+    {"architectures", NULL, &class_schema, NULL},
 };
 
 /** A name of a nearer folder hides those of the same name behind it. */
@@ -155,27 +164,44 @@ static bool is_hidden(const listing *l, const char *name)
     return false;
 }
 
-static bool add(void *self, const char *name, const char *path)
+static void append(listing *l, row new)
+{
+    row *rows =
+        me_realloc(l->rows, l->n_rows + 1, sizeof *rows, "listed names");
+    if (rows == NULL) {
+        l->status = me_fail(l->diag, ME_ERR_NOMEM, "no memory for a list");
+        return;
+    }
+    l->rows = rows;
+    l->rows[l->n_rows++] = new;
+}
+
+static bool add_file(void *self, const char *name, const char *path)
 {
     listing *l = self;
     if (is_hidden(l, name)) {
         return false;
     }
-    row *rows =
-        me_realloc(l->rows, l->n_rows + 1, sizeof *rows, "listed files");
     row new = {.name = keep(l, name), .about = ""};
-    if (rows != NULL) {
-        l->rows = rows;
-    }
     l->status = l->kind->read(l, path, &new);
-    if (l->status == ME_OK &&
-        (rows == NULL || new.name == NULL || new.about == NULL)) {
+    if (l->status == ME_OK && (new.name == NULL || new.about == NULL)) {
         l->status = me_fail(l->diag, ME_ERR_NOMEM, "no memory for a list");
     }
     if (l->status == ME_OK) {
-        l->rows[l->n_rows++] = new;
+        append(l, new);
     }
     return l->status != ME_OK;
+}
+
+/** Classes of Hugging Face's. */
+static void add_classes(listing *l)
+{
+    row new = {.name = ""};
+    for (size_t i = 0;
+         l->status == ME_OK && me_huggingface_class(i, &new.name, &new.about);
+         i++) {
+        append(l, new);
+    }
 }
 
 static me_status print(const listing *l, const char *format, me_str *text)
@@ -205,7 +231,11 @@ static me_status list_kind(const kind *k, const char *format, me_diag *diag,
     if (l.names == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no memory for a list");
     }
-    (void)me_data_visit(k->files, add, &l);
+    if (k->files != NULL) {
+        (void)me_data_visit(k->files, add_file, &l);
+    } else {
+        add_classes(&l);
+    }
     if (l.status == ME_OK && print(&l, format, text) != ME_OK) {
         l.status = me_fail(diag, ME_ERR_NOMEM, "no memory for a list");
     }
@@ -227,7 +257,7 @@ me_status me_list_command(const me_cli *cli, me_diag *diag, me_str *text)
         }
     }
     return me_fail(diag, ME_ERR_CONFIG,
-                   "memest list %.40s: models, cards and machines can be "
-                   "listed",
+                   "memest list %.40s: models, cards, machines and "
+                   "architectures can be listed",
                    cli->operand);
 }

@@ -100,7 +100,7 @@ static void test_cli__errors_name_the_flag(void **state)
         {{"replay", "a.tsv", "--", "x"}, "launch command"},
         {{"options", "--strict"}, "--strict"},
         {{"options", "a.tsv"}, "a.tsv"},
-        {{"list"}, "models|cards|machines"},
+        {{"list"}, "models|cards|machines|architectures"},
         {{"list", "cards", "--device", "x"}, "--device"},
         {{"schedule", "1f1b", "--model", "x"}, "--model"},
         {{"schedule", "--pp", "4"}, "FILE.csv"},
