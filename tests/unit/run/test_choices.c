@@ -94,6 +94,17 @@ static bool may_run(const char *option, const char *word)
     return may;
 }
 
+static void check_word(const me_option *option, const char *word)
+{
+    int n_runs = 0;
+    for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
+        n_runs += runs(jobs[i], option, word) ? 1 : 0;
+    }
+    if ((n_runs > 0) != may_run(option->name, word)) {
+        fail_msg("%s = %s runs in %d jobs", option->name, word, n_runs);
+    }
+}
+
 static void test_choices__each_runs(void **state)
 {
     (void)state;
@@ -102,14 +113,7 @@ static void test_choices__each_runs(void **state)
     for (size_t i = 0; i < n_options; i++) {
         const me_choice *choice = options[i].words;
         for (; choice != NULL && choice->word != NULL; choice++) {
-            int n_runs = 0;
-            for (size_t k = 0; k < sizeof jobs / sizeof jobs[0]; k++) {
-                n_runs += runs(jobs[k], &options[i], choice->word) ? 1 : 0;
-            }
-            if ((n_runs > 0) != may_run(options[i].name, choice->word)) {
-                fail_msg("%s = %s runs in %d jobs", options[i].name,
-                         choice->word, n_runs);
-            }
+            check_word(&options[i], choice->word);
         }
     }
 }
