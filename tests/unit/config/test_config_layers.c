@@ -259,6 +259,10 @@ static void check_reads_back(const me_config *config, const char *wanted)
     me_config_destroy(again);
 }
 
+static const char convolution[] =
+    "class = \"Conv2d\"; in_channels = 8; out_channels = 4; "
+    "kernel_size = 3; padding = 1; stride = 2;";
+
 /** Every class, as the whole model and as a part of it. */
 static void test_layers__keys_read_back_equal(void **state)
 {
@@ -270,8 +274,7 @@ static void test_layers__keys_read_back_equal(void **state)
         "class = \"RMSNorm\"; normalized_shape = 8; fully_shard = true;",
         "class = \"ReLU\"; inplace = true;",
         "class = \"Dropout\"; p = 0.25; checkpoint = true;",
-        "class = \"Conv2d\"; in_channels = 8; out_channels = 4; "
-        "kernel_size = 3; padding = 1; stride = 2;",
+        convolution,
         "class = \"MaxPool2d\"; kernel_size = 3; padding = 0;",
         "class = \"BatchNorm2d\"; num_features = 8;",
         "class = \"AdaptiveAvgPool2d\"; output_size = 1;",
