@@ -4,8 +4,8 @@
  * the embedding or the head of the model.
  *
  * Chunk k of rank r is virtual stage k p + r, unless the schedule places stages
- * otherwise; layers run through the virtual stages in order. As in Megatron-LM core_v0.19.0 (get_num_layers_to_build(),
- * get_transformer_layer_offset()).
+ * otherwise; layers run through the virtual stages in order. As in Megatron-LM
+ * core_v0.19.0 (get_num_layers_to_build(), get_transformer_layer_offset()).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

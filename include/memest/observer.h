@@ -93,14 +93,14 @@ typedef struct memest_mark_event {
  *
  * A module's forward hooks are called around its forward, and around the
  * recomputation of one. Its backward hooks, in jobs of plain PyTorch, are those
- * of torch.distributed._tools.mod_tracker.ModTracker, once a forward: before the
- * backward of the operation that made its output, when the gradient of that is
- * there; and when the gradient of its input is there, or with the whole backward
- * where the input needs none. They do not nest. Lists of modules have no hooks. In jobs of
- * Megatron-LM backward hooks are called when the backward of its operations
- * begins and when that of others is next, and so more than once where autograd's
- * order leaves a module and comes back. Work on a module's parameters outside of
- * both (set-up, the optimizer) calls neither.
+ * of torch.distributed._tools.mod_tracker.ModTracker, once a forward: before
+ * the backward of the operation that made its output, when the gradient of that
+ * is there; and when the gradient of its input is there, or with the whole
+ * backward where the input needs none. They do not nest. Lists of modules have
+ * no hooks. In jobs of Megatron-LM backward hooks are called when the backward
+ * of its operations begins and when that of others is next, and so more than
+ * once where autograd's order leaves a module and comes back. Work on a
+ * module's parameters outside of both (set-up, the optimizer) calls neither.
  */
 typedef struct memest_observer {
     size_t struct_size;

@@ -246,9 +246,9 @@ typedef enum me_softmax_type {
 
 extern const me_choice me_softmax_type_choices[];
 
-/** How context parallelism brings queries and keys together: keys and values go round,
- *  are gathered, heads are dealt out, or heads are within nodes and the rest goes
- *  round. */
+/** How context parallelism brings queries and keys together: keys and values go
+ * round, are gathered, heads are dealt out, or heads are within nodes and the
+ * rest goes round. */
 #define ME_CP_COMM_TYPE_LIST(X)                                                \
     X(ME_CP_COMM_P2P, "p2p", "p2p")                                            \
     X(ME_CP_COMM_ALL_GATHER, "all_gather", "all_gather")                       \

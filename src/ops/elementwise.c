@@ -27,7 +27,8 @@ static me_tensor *unary(me_engine *e, const me_op *op, const me_tensor *x)
 }
 
 /** Type of a result: numbers without dimensions widen no tensor that has some,
- *  but for the step from integers to floating point (c10's combine_categories()). */
+ *  but for the step from integers to floating point (c10's
+ *  combine_categories()). */
 static me_dtype promoted(const me_tensor *a, const me_tensor *b)
 {
     const me_dtype type = me_dtype_promote(a->dtype, b->dtype);

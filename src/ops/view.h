@@ -62,7 +62,8 @@ me_tensor *me_cat_last(me_engine *e, me_tensor *a, me_tensor *b);
 void me_split_rows(me_engine *e, me_tensor *x, uint32_t count,
                    const uint64_t *sizes, me_tensor **parts_out);
 
-/** `torch.cat(parts, dim=0)`: rows of @p count tensors, at most ME_MAX_LIST, copied. */
+/** `torch.cat(parts, dim=0)`: rows of @p count tensors, at most ME_MAX_LIST,
+ * copied. */
 me_tensor *me_cat_first(me_engine *e, uint32_t count, me_tensor *const *parts);
 
 /** `torch.cat` of all the parts of `torch.split(x)`, in another order: a copy,

@@ -174,7 +174,8 @@ static int32_t shard_ranks(const me_plan *plan)
 /**
  * What tells programs apart: the stage; whether the rank is the first of its
  * tensor group, which alone counts replicated gradients and reads the data; its
- * place among those that share a sequence; and with the distributed optimizer or FSDP2 the shard.
+ * place among those that share a sequence; and with the distributed optimizer
+ * or FSDP2 the shard.
  */
 static int64_t program_key(const me_plan *plan, shard_table shards,
                            int32_t rank)

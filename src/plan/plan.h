@@ -60,10 +60,10 @@ typedef struct me_shard_classes {
 } me_shard_classes;
 
 /**
- * With the distributed optimizer, FSDP2 or fully_shard() every data-parallel rank owns a
- * shard, and me_plan_create() takes all shards for different. Fold ranks whose
- * shards are the same; the plan is not yet in use. A plan without them stays as
- * it is.
+ * With the distributed optimizer, FSDP2 or fully_shard() every data-parallel
+ * rank owns a shard, and me_plan_create() takes all shards for different. Fold
+ * ranks whose shards are the same; the plan is not yet in use. A plan without
+ * them stays as it is.
  *
  * @return ME_OK, what @p shards returned, or ME_ERR_NOMEM
  */

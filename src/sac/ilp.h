@@ -1,12 +1,13 @@
 /**
  * @file
- * Which modules of a model to checkpoint selectively, and what share of each one's
- * activations to give up, so that the peak fits a budget and the least is computed
- * twice: the integer programme of torch/distributed/_tools/sac_ilp.py (sac_milp()).
+ * Which modules of a model to checkpoint selectively, and what share of each
+ * one's activations to give up, so that the peak fits a budget and the least is
+ * computed twice: the integer programme of torch/distributed/_tools/sac_ilp.py
+ * (sac_milp()).
  *
  * PyTorch takes any choice within a twentieth of the best; this is the best. Of
- * choices whose times differ by less than a hundred-thousandth it has fewest modules, and
- * then the earliest; of these the earlier gives up more.
+ * choices whose times differ by less than a hundred-thousandth it has fewest
+ * modules, and then the earliest; of these the earlier gives up more.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* PyTorch's rows, with what can be worked out put in: of each kind how many members
- * are chosen (y), what they give up together (x) and the time that takes (t). A line
- * of the time, base + price x of one member, is base y + price x of several, since
- * equal shares are cheapest; and so written it needs no large M to be 0 with y. */
+/* PyTorch's rows, with what can be worked out put in: of each kind how many
+ * members are chosen (y), what they give up together (x) and the time that
+ * takes (t). A line of the time, base + price x of one member, is base y +
+ * price x of several, since equal shares are cheapest; and so written it needs
+ * no large M to be 0 with y. */
 #include "base/alloc.h"
 #include "sac/ilp_impl.h"
 #include "sac/milp.h"

@@ -57,8 +57,9 @@ typedef struct me_script_order {
  * Run a script. Fences: a layer of its own for files where namespaces are
  * allowed, else Landlock; Landlock for what may run; a seccomp filter for the
  * network. Variables MEMEST_SCRIPT_WITHOUT (names of fences that are not to be
- * used: layer, overlay, landlock, filter, trace) and MEMEST_SCRIPT_SECONDS change that. Local;
- * starts processes, all of which have ended when it returns.
+ * used: layer, overlay, landlock, filter, trace) and MEMEST_SCRIPT_SECONDS
+ * change that. Local; starts processes, all of which have ended when it
+ * returns.
  *
  * @param script_out  owned by the caller: me_script_destroy()
  * @return ME_OK, with at least one launch; ME_ERR_CONFIG naming the script and

@@ -164,8 +164,8 @@ me_node *me_record_saving(me_engine *e, const me_op *op, uint32_t n_inputs,
                           me_tensor *const *inputs, uint32_t n_saved);
 
 /** The node keeps @p x until it has run; @p index, below ME_MAX_SAVED and what
- *  me_record_saving() adds to it, orders the release. @p x or the node may be NULL. A temporary becomes an
- *  activation. */
+ *  me_record_saving() adds to it, orders the release. @p x or the node may be
+ *  NULL. A temporary becomes an activation. */
 void me_save(me_engine *e, me_node *node, uint32_t index, const me_tensor *x);
 
 /** @p y is the node's next output. @return @p y */

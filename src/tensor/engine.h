@@ -106,8 +106,8 @@ enum {
 
 /** CUDA streams: the default one; the one that Megatron-LM wraps its models on
  *  and that DDP's buffers are of; FSDP's for gradients, for parameters, and for
- *  the all-reduce of gradients over copies of the shards; the second one of Transformer
- *  Engine's attention with context parallelism. */
+ *  the all-reduce of gradients over copies of the shards; the second one of
+ *  Transformer Engine's attention with context parallelism. */
 enum {
     ME_STREAM_DEFAULT = 0,
     ME_STREAM_SIDE = 1,
@@ -192,8 +192,8 @@ void me_deterministic_set(me_engine *e, bool is_deterministic);
 /** Are operations deterministic? */
 bool me_is_deterministic(const me_engine *e);
 
-/** Are timings of compiled kernels found in Inductor's cache, so that none is timed?
- *  A new engine's are not. */
+/** Are timings of compiled kernels found in Inductor's cache, so that none is
+ * timed? A new engine's are not. */
 void me_compile_cache_set(me_engine *e, bool is_warm);
 bool me_compile_cache_is_warm(const me_engine *e);
 

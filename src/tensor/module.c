@@ -35,7 +35,8 @@ void me_modules_fini(me_engine *e)
     e->tree = (me_module_tree){0};
 }
 
-/** A path and a name with a dot between them, in the engine's arena; NULL without memory. */
+/** A path and a name with a dot between them, in the engine's arena; NULL
+ * without memory. */
 static const char *join(me_engine *e, const char *parent, const char *name)
 {
     const size_t before = strlen(parent);

@@ -1,8 +1,8 @@
 /**
  * @file
  * What a record (a struct of a result) is made of: a table of its fields, each
- * described once. The codec, JSON, CSV, tables and pages walk it, so that a new number
- * is a member of its struct, what fills it, and a row here.
+ * described once. The codec, JSON, CSV, tables and pages walk it, so that a new
+ * number is a member of its struct, what fills it, and a row here.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -67,8 +67,8 @@ void me_tracker_keep_course(me_tracker *tracker);
 /** What to wire to the rank's engine; borrows @p tracker. Local. */
 me_observer me_tracker_observer(me_tracker *tracker);
 
-/** From here on, and no longer, another rank may hold fewer blocks; see twin_span.h.
- *  Local. */
+/** From here on, and no longer, another rank may hold fewer blocks; see
+ * twin_span.h. Local. */
 void me_tracker_begin_twin_span(me_tracker *tracker);
 void me_tracker_end_twin_span(me_tracker *tracker);
 

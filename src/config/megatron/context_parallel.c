@@ -115,8 +115,8 @@ me_rule *const me_context_rules[] = {
     check_hierarchy, check_heads,   NULL,
 };
 
-/** The product of the sizes must be the context size, and Transformer Engine takes two
- *  levels alone. */
+/** The product of the sizes must be the context size, and Transformer Engine
+ * takes two levels alone. */
 static me_status settle_sizes(me_config *config, const me_flag_use *sizes,
                               me_diag *diag)
 {

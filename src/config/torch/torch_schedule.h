@@ -12,8 +12,8 @@
 #include "config/config.h"
 #include "parallel/pipeline_order.h"
 
-/** Is the job's order that of a loop (Schedule1F1B, ScheduleGPipe), or is there no pipeline?
- *  Then it needs no list of actions. Local. */
+/** Is the job's order that of a loop (Schedule1F1B, ScheduleGPipe), or is there
+ * no pipeline? Then it needs no list of actions. Local. */
 bool me_torch_has_loop(const me_config *config);
 
 /** Does PyTorch know a schedule of that name, or is there a file? Local.

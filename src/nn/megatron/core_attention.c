@@ -48,8 +48,9 @@ static me_tensor *scale_mask_softmax(me_nn *nn, me_tensor *scores,
     return me_leave(e, frame, probs);
 }
 
-/** Scores of every query against every key: (b, a/t, s, s), from @p query (s, ba, d)
- *  and key that has as many heads. The product itself lives on in the caller. */
+/** Scores of every query against every key: (b, a/t, s, s), from @p query
+ *  (s, ba, d) and key that has as many heads. The product itself lives on in
+ *  the caller. */
 static me_tensor *scores_of(me_nn *nn, me_tensor *query, me_tensor *key)
 {
     me_engine *e = nn->e;

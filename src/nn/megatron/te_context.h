@@ -1,13 +1,13 @@
 /**
  * @file
- * Transformer Engine's attention with context parallelism: a rank has part of the
- * rows of a sequence, and meets the keys and values of the others in one of four ways
- * (attention/dot_product_attention/context_parallel.py,
+ * Transformer Engine's attention with context parallelism: a rank has part of
+ * the rows of a sequence, and meets the keys and values of the others in one of
+ * four ways (attention/dot_product_attention/context_parallel.py,
  * attn_forward_func_with_cp()).
  *
- * A rank's rows are two chunks of the sequence, the r-th and the r-th from the end,
- * so that all have the same work under a causal mask. Left out: FP8, packed
- * sequences.
+ * A rank's rows are two chunks of the sequence, the r-th and the r-th from the
+ * end, so that all have the same work under a causal mask. Left out: FP8,
+ * packed sequences.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -19,9 +19,10 @@
 /**
  * AttnFuncWithCPAnd…: each way by `parallel.cp_comm_type`.
  *
- * @param qkv  contiguous: (z, b, a, d), (z, b, g, d), (z, b, g, u) of z rows of this
- *             rank
- * @param offset  of the softmax, float32 (a), where heads are dealt out; else NULL
+ * @param qkv  contiguous: (z, b, a, d), (z, b, g, d), (z, b, g, u) of z rows of
+ *             this rank
+ * @param offset  of the softmax, float32 (a), where heads are dealt out; else
+ *                NULL
  * @return (z, b, a, u)
  */
 me_tensor *me_te_context_attention(me_nn *nn, me_tensor *const qkv[3],
@@ -32,8 +33,8 @@ me_cp_comm_type me_te_context_way(const me_nn *nn);
 
 /** @name One function a way
  *  @{ */
-/** AttnFuncWithCPAndKVP2P: keys and values go round; with a hierarchy, heads are dealt
- *  out first. */
+/** AttnFuncWithCPAndKVP2P: keys and values go round; with a hierarchy, heads
+ * are dealt out first. */
 me_tensor *me_te_context_ring(me_nn *nn, me_tensor *const qkv[3],
                               me_tensor *offset);
 /** AttnFuncWithCPAndKVAllGather: keys and values of all are gathered. */

@@ -1,7 +1,7 @@
 /**
  * @file
- * Transformer Engine's all-to-all of context parallelism: each rank gets all rows of
- * the sequence for its part of the heads, and back
+ * Transformer Engine's all-to-all of context parallelism: each rank gets all
+ * rows of the sequence for its part of the heads, and back
  * (attention/dot_product_attention/context_parallel.py,
  * flash_attn_a2a_communicate()).
  *

@@ -36,8 +36,8 @@ static bool is_mixed(const me_trainer *t)
            t->config->optimizer.distributed;
 }
 
-/** Does it have a MegatronGradScaler? float16's does, and any other one that is given
- *  a loss scale. */
+/** Does it have a MegatronGradScaler? float16's does, and any other one that is
+ * given a loss scale. */
 static bool has_scaler(const me_trainer *t)
 {
     return t->config->train.has_loss_scale && is_mixed(t);

@@ -56,8 +56,8 @@ typedef struct me_reducer {
 } me_reducer;
 
 /**
- * Make a reducer, with its first buckets and hooks, of the @p n parameters of the loop
- * from @p first on, which are of one dtype and no DTensors any more.
+ * Make a reducer, with its first buckets and hooks, of the @p n parameters of
+ * the loop from @p first on, which are of one dtype and no DTensors any more.
  *
  * @return the engine's memory; NULL after a failure of the engine
  */

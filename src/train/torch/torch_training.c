@@ -197,7 +197,8 @@ static void mark_point(me_loop *l, const char *what, int microbatch)
     me_point(l->e, name);
 }
 
-/** `y = model(x)`, or of a module of it, then the loss, both under autocast where there is one.
+/** `y = model(x)`, or of a module of it, then the loss, both under autocast
+ * where there is one.
  *  @param y_out  a variable of the running frame, as the loss is */
 static me_tensor *forward_loss(me_loop *l, int32_t microbatch,
                                me_tensor **y_out)

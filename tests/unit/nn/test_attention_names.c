@@ -3,9 +3,9 @@
 #include "support/model.h"
 
 /*
- * Attention whose tape is off, as in the first run of what is recomputed: names that
- * are bound again let go of what they had, and those that are left at the end of
- * a function go in their order. s = 6, b = 2, a = 4, d = 4.
+ * Attention whose tape is off, as in the first run of what is recomputed: names
+ * that are bound again let go of what they had, and those that are left at the
+ * end of a function go in their order. s = 6, b = 2, a = 4, d = 4.
  */
 
 static void init(test_model *m, uint64_t query_groups)
@@ -44,9 +44,9 @@ static const char *run_core(test_model *m, me_tensor *const qkv[3])
     return me_test_events_take(&m->events);
 }
 
-/* Scores 576 and 1152 bytes, the mask's ones 144 and flags 36, context 192. Behind
- * softmax and cast go the softmax, whose name the cast takes; the mask, an argument;
- * the wide scores, whose last name is mask_output. */
+/* Scores 576 and 1152 bytes, the mask's ones 144 and flags 36, context 192.
+ * Behind softmax and cast go the softmax, whose name the cast takes; the mask,
+ * an argument; the wide scores, whose last name is mask_output. */
 static void test_attention_names__mask_that_is_made(void **state)
 {
     (void)state;

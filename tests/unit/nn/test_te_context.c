@@ -3,9 +3,10 @@
 #include "nn/megatron/te_context.h"
 #include "support/model.h"
 
-/* Four rows of three heads on each rank: queries 5 wide, 120 bytes; one head of keys,
- * 40, and of values, 4 wide, 32; outputs 96 and statistics 48, of half the rows 48
- * and 24. What a kernel needs besides: 16 and, for a moment, 256. */
+/* Four rows of three heads on each rank: queries 5 wide, 120 bytes; one head of
+ * keys, 40, and of values, 4 wide, 32; outputs 96 and statistics 48, of half
+ * the rows 48 and 24. What a kernel needs besides: 16 and, for a moment, 256.
+ */
 
 static me_tensor *run(test_model *m, me_cp_comm_type type, int32_t size,
                       int32_t rank)

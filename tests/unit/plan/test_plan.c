@@ -110,7 +110,8 @@ static void test_plan__without_folding(void **state)
     test_job_fini(&job);
 }
 
-/** Ranks that share a sequence see other parts of it, unless they deal out heads. */
+/** Ranks that share a sequence see other parts of it, unless they deal out
+ * heads. */
 static void test_plan__classes_of_a_sequence(void **state)
 {
     (void)state;

@@ -74,8 +74,8 @@ static void make_large(void)
     }
 }
 
-/* Layers that are alike are counted. With all of them at the kink of their curve the
- * first ones give up all, at one price a byte: by hand. */
+/* Layers that are alike are counted. With all of them at the kink of their
+ * curve the first ones give up all, at one price a byte: by hand. */
 static void test_sac_ilp_models__a_hundred_layers(void **state)
 {
     (void)state;
@@ -115,8 +115,8 @@ static void test_sac_ilp_models__a_hundred_layers(void **state)
     me_sac_graph_destroy(graph);
 }
 
-/** M with three modules of 100 bytes and 10 ms each, a tenth of a millisecond a byte:
- *  after the other each of them leaves 100 bytes more. */
+/** M with three modules of 100 bytes and 10 ms each, a tenth of a millisecond a
+ * byte: after the other each of them leaves 100 bytes more. */
 static me_sac_graph *make_small(const char *const names[SMALL],
                                 const uint32_t fw_post_order[SMALL])
 {

@@ -433,8 +433,9 @@ static void on_gradient(void *self, uint32_t number)
     say(self, "grad_hook");
 }
 
-/** Modules a, b.nest and c.0 of two operations, of which c.0 runs first: who runs at each of their
- *  operations (in forward), and where their gradients arrive (in backward). */
+/** Modules a, b.nest and c.0 of two operations, of which c.0 runs first: who
+ * runs at each of their operations (in forward), and where their gradients
+ * arrive (in backward). */
 static void check_hierarchy(bool is_forward)
 {
     static const int order[] = {2, 0, 1};
