@@ -51,8 +51,8 @@ static const me_moe_options top_4_of_12 = {
     .token_dispatcher = ME_DISPATCHER_ALL_TO_ALL,
 };
 
-/* Four groups of three, the best two by the sums of their best two; sigmoid, biases,
- * a factor, and weights in float32. */
+/* Four groups of three, the best two by the sums of their best two; sigmoid,
+ * biases, a factor, and weights in float32. */
 static void test_router__groups(void **state)
 {
     (void)state;
