@@ -192,7 +192,6 @@ static void note_oom(me_pool *pool, const request *r, uint64_t bytes)
 {
     pool->oom = (me_pool_oom){
         .requested_bytes = bytes,
-        .rounded_bytes = r->size,
         .tried_bytes = r->segment,
         .stream = r->stream,
         .allocated_bytes = me_pool_current(pool, ME_POOL_ALLOCATED_BYTES),

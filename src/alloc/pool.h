@@ -125,7 +125,6 @@ typedef struct me_pool_options {
 /** The request that found no memory. */
 typedef struct me_pool_oom {
     uint64_t requested_bytes; /**< as asked for */
-    uint64_t rounded_bytes;   /**< after the allocator's rounding */
     uint64_t tried_bytes;     /**< the segment that was not to be had: what
                                  "Tried to allocate" says */
     uint64_t stream;

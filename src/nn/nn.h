@@ -36,15 +36,14 @@ typedef struct me_parameter {
     bool is_shared_embedding;  /**< tied word embeddings under a pipeline */
     bool is_replica_of_tied;   /**< the last stage's copy of them */
     bool is_embedding_or_output; /**< of word embeddings or output layer */
-    bool is_expert;       /**< of experts that are spread over expert ranks */
-    const me_kind *kind;  /**< NULL: a plain one; begins with its tensor's, see
+    bool is_expert;      /**< of experts that are spread over expert ranks */
+    const me_kind *kind; /**< NULL: a plain one; begins with its tensor's, see
                               tensor/kind.h */
-    bool is_tied;         /**< two modules have it */
-    me_tensor *spare;     /**< while a parallelize_plan is applied: what the
+    bool is_tied;        /**< two modules have it */
+    me_tensor *spare;    /**< while a parallelize_plan is applied: what the
                                other module has of a tied one; owned */
-    int32_t chunk;        /**< model chunk that it belongs to */
-    me_tensor *main_grad; /**< its slice of the gradient buffer; borrowed */
-    uint32_t index;       /**< in registration order */
+    int32_t chunk;       /**< model chunk that it belongs to */
+    uint32_t index;      /**< in registration order */
 } me_parameter;
 
 /** A module's registered buffer: cast like parameters, and nothing else. */
