@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The whole way from a job to its report, with one request for host memory
- * failing: the first, the second, and so on in growing steps, since there are
- * thousands; and random ones of random jobs. Each time memest must say so and
- * leave nothing behind. */
+ * failing; and random ones of random jobs. */
 #include "app/compare_command.h"
 #include "app/estimate_command.h"
-#include "base/alloc.h"
 #include "report/job_report.h"
+#include "support/command_faults.h"
 #include "support/random_assignments.h"
-#include "support/test.h"
-
-#include <unistd.h>
 
 #define REPORT "estimate_faults.report"
 #define EVENTS "estimate_faults.events"
@@ -84,56 +79,15 @@ static me_cli cli_of(const scenario *s)
     return cli;
 }
 
-/* @param nth   the request that fails, 0: none; an even one fails with all that
- *              follow, an odd one alone
- * @return requests that were made */
-static uint64_t run(const scenario *s, uint64_t nth, int *code_out,
-                    me_diag *diag)
+static command_run *run_of(const scenario *s)
 {
-    const me_cli cli = cli_of(s);
-    me_transport *transport = NULL;
-    assert_int_equal(me_transport_local_create(&transport), ME_OK);
-    if (nth % 2 == 0) {
-        me_alloc_fail_at(nth == 0 ? UINT64_MAX : nth);
-    } else {
-        me_alloc_fail_once(nth);
-    }
-    *code_out = s->compares ? me_compare(transport, &cli, diag)
-                            : me_estimate(transport, &cli, diag);
-    const uint64_t requests = me_alloc_count();
-    me_alloc_fail_at(0);
-    me_transport_destroy(transport);
-    return requests;
-}
-
-/* @return whether the request number @p nth was made, and so failed */
-static bool fail_at(const scenario *s, uint64_t nth)
-{
-    int code = ME_EXIT_OK;
-    me_diag diag = {0};
-    const bool has_failed = run(s, nth, &code, &diag) >= nth;
-    if (has_failed &&
-        (code != ME_EXIT_INTERNAL || diag.status != ME_ERR_NOMEM ||
-         diag.text[0] == '\0' || access(REPORT, F_OK) == 0)) {
-        fail_msg("request %llu failed: exit code %d, status \"%s\", \"%s\"",
-                 (unsigned long long)nth, code, me_status_text(diag.status),
-                 diag.text);
-    }
-    if (!has_failed && code != ME_EXIT_OK) {
-        fail_msg("no request failed: exit code %d, \"%s\"", code, diag.text);
-    }
-    return has_failed;
+    return s->compares ? me_compare : me_estimate;
 }
 
 static void sweep_scenario(const scenario *s)
 {
-    uint64_t nth = 1;
-    (void)unlink(REPORT);
-    while (nth < MOST && fail_at(s, nth)) {
-        nth += 1 + nth / STEP;
-    }
-    assert_true(nth < MOST && nth > 1000);
-    (void)unlink(REPORT);
+    const me_cli cli = cli_of(s);
+    assert_in_range(command_sweep(run_of(s), &cli, STEP, MOST), 1001, MOST - 1);
     (void)unlink(EVENTS);
 }
 
@@ -204,14 +158,17 @@ static const char *some_requests_fail(me_random *random)
         .format = "json", .sets = job_sets, .n_sets = job.n_sets};
     int code = ME_EXIT_OK;
     me_diag diag = {0};
-    const uint64_t requests = run(&s, 0, &code, &diag);
+    const me_cli cli = cli_of(&s);
+    const uint64_t requests =
+        command_with_fault(run_of(&s), &cli, 0, &code, &diag);
     (void)unlink(REPORT);
     if (code != ME_EXIT_OK) {
         return code == ME_EXIT_USAGE ? NULL : "a job fails by itself";
     }
     for (int i = 0; i < TRIES; i++) {
         const int32_t most = requests > MOST ? MOST : (int32_t)requests;
-        if (!fail_at(&s, (uint64_t)me_random_in(random, 1, most))) {
+        if (!command_fails_at(run_of(&s), &cli,
+                              (uint64_t)me_random_in(random, 1, most))) {
             return "two runs make different numbers of requests";
         }
     }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* `memest track` with one request for host memory failing, in growing steps:
  * each time it must say so and leave nothing behind. */
-#include "app/estimate_command.h"
 #include "app/track_command.h"
-#include "base/alloc.h"
-#include "support/test.h"
-
-#include <string.h>
-#include <unistd.h>
+#include "support/command_faults.h"
 
 #define REPORT "track_faults.report"
 
@@ -15,43 +10,6 @@ enum {
     STEP = 12, /* each step is a 12th of the way longer */
     MOST = 1000000
 };
-
-/* @return requests that were made */
-static uint64_t run(const me_cli *cli, uint64_t nth, int *code_out,
-                    me_diag *diag)
-{
-    me_transport *transport = NULL;
-    assert_int_equal(me_transport_local_create(&transport), ME_OK);
-    if (nth % 2 == 0) {
-        me_alloc_fail_at(nth);
-    } else {
-        me_alloc_fail_once(nth);
-    }
-    *code_out = me_track(transport, cli, diag);
-    const uint64_t requests = me_alloc_count();
-    me_alloc_fail_at(0);
-    me_transport_destroy(transport);
-    return requests;
-}
-
-/* @return whether the request number @p nth was made, and so failed */
-static bool fail_at(const me_cli *cli, uint64_t nth)
-{
-    int code = ME_EXIT_OK;
-    me_diag diag = {0};
-    const bool has_failed = run(cli, nth, &code, &diag) >= nth;
-    if (has_failed &&
-        (code != ME_EXIT_INTERNAL || diag.status != ME_ERR_NOMEM ||
-         diag.text[0] == '\0' || access(REPORT, F_OK) == 0)) {
-        fail_msg("request %llu failed: exit code %d, status \"%s\", \"%s\"",
-                 (unsigned long long)nth, code, me_status_text(diag.status),
-                 diag.text);
-    }
-    if (!has_failed && code != ME_EXIT_OK) {
-        fail_msg("no request failed: exit code %d, \"%s\"", code, diag.text);
-    }
-    return has_failed;
-}
 
 static void sweep(const char *model, const char *tool, const char *format)
 {
@@ -64,13 +22,7 @@ static void sweep(const char *model, const char *tool, const char *format)
                         .depth = 9,
                         .rank = -1,
                         .iteration = -1};
-    uint64_t nth = 1;
-    (void)unlink(REPORT);
-    while (nth < MOST && fail_at(&cli, nth)) {
-        nth += 1 + nth / STEP;
-    }
-    assert_in_range(nth, 100, MOST - 1);
-    (void)unlink(REPORT);
+    assert_in_range(command_sweep(me_track, &cli, STEP, MOST), 100, MOST - 1);
 }
 
 static void test_mem(void **state)
