@@ -22,6 +22,12 @@ enum {
     MOST_COUNT = 1 << 16        /**< of multiprocessors, channels, threads */
 };
 
+/** What gives a value that files did not have when they were written. */
+typedef struct rule {
+    const char *needs; /**< the value that it reads, of a row before */
+    uint64_t (*bytes)(const me_device_card *card);
+} rule;
+
 /** A value of the file, its unit in bytes, and where it goes. */
 typedef struct field {
     const char *path;
@@ -29,16 +35,36 @@ typedef struct field {
     size_t offset;
     bool is_everywhere; /**< NCCL's source decides it, not the card: it holds
                              for the card that stands in and for this one */
+    const rule *rule;   /**< NULL: the file, or the card that stands in, must
+                             give it */
 } field;
 
 #define CARD(name, unit, member)                                               \
     {                                                                          \
-        name, unit, offsetof(me_device_card, member), false                    \
+        name, unit, offsetof(me_device_card, member), false, NULL              \
+    }
+#define RULE(name, unit, member, rule)                                         \
+    {                                                                          \
+        name, unit, offsetof(me_device_card, member), false, rule              \
     }
 #define NCCL(name, unit, member)                                               \
     {                                                                          \
-        "nccl." name, unit, offsetof(me_device_card, nccl.member), true        \
+        "nccl." name, unit, offsetof(me_device_card, nccl.member), true, NULL  \
     }
+
+/** Transformer Engine's workspace (get_cublas_workspace_size_bytes()): 32 MiB
+ *  and 1 KiB from compute capability 9.0 on, else 4 MiB. A file does not say the
+ *  capability, but PyTorch's workspace does (getChosenWorkspaceSize()): 32 MiB
+ *  on 9.0, 8320 KiB before. Where PyTorch takes that for a later card too, the
+ *  file has to give both. */
+static uint64_t te_workspace_bytes(const me_device_card *card)
+{
+    const bool is_from_9 = card->cublas_workspace_bytes >= 32 * (uint64_t)MIB;
+    return is_from_9 ? (uint64_t)(32 * MIB + KIB) : (uint64_t)(4 * MIB);
+}
+
+static const rule te_workspace_rule = {"cublas_workspace_kib",
+                                       te_workspace_bytes};
 
 /** Bounds of a value in its unit, where a larger or smaller one is no card's. A
  *  card holds a CUDA context at least; what is counted one by one has no end
@@ -60,7 +86,7 @@ static const field fields[] = {
     CARD("multiprocessors", 1, multiprocessors),
     CARD("threads_per_multiprocessor", 1, threads_per_multiprocessor),
     CARD("cublas_workspace_kib", KIB, cublas_workspace_bytes),
-    CARD("te_workspace_kib", KIB, te_workspace_bytes),
+    RULE("te_workspace_kib", KIB, te_workspace_bytes, &te_workspace_rule),
     CARD("l2_cache_kib", KIB, l2_cache_bytes),
     CARD("context_kib", KIB, context_bytes),
     CARD("first_kernel", MIB, first_kernel_bytes),
@@ -100,14 +126,32 @@ static void set_measured(me_device_card *card, size_t i, bool is_measured)
         is_measured ? card->not_measured & ~bit : card->not_measured | bit;
 }
 
-/** A value stays what it is if the file does not give it. */
+static uint64_t *value_of(me_device_card *card, const field *f)
+{
+    return (uint64_t *)(void *)((char *)card + f->offset);
+}
+
+/** What the file does not give: its rule, if it gives what that reads, or what
+ *  the card that stands in has.
+ *  @return false: neither */
+static bool fill(const config_t *file, size_t i, me_device_card *card)
+{
+    const field *f = &fields[i];
+    if (f->rule != NULL && config_lookup(file, f->rule->needs) != NULL) {
+        *value_of(card, f) = f->rule->bytes(card);
+    } else if (card->like[0] == '\0') {
+        return false;
+    }
+    set_measured(card, i, f->is_everywhere);
+    return true;
+}
+
 static me_status read_number(const config_t *file, const char *path, size_t i,
                              me_diag *diag, me_device_card *card)
 {
     const field *f = &fields[i];
     const config_setting_t *setting = config_lookup(file, f->path);
-    if (setting == NULL && card->like[0] != '\0') {
-        set_measured(card, i, f->is_everywhere);
+    if (setting == NULL && fill(file, i, card)) {
         return ME_OK;
     }
     long long value = 0;
@@ -121,8 +165,7 @@ static me_status read_number(const config_t *file, const char *path, size_t i,
                           "%s = %lld is out of range: must be %lld to %lld",
                           f->path, value, least_of(f->path), most_of(f));
     }
-    *(uint64_t *)(void *)((char *)card + f->offset) =
-        (uint64_t)(value * f->unit);
+    *value_of(card, f) = (uint64_t)(value * f->unit);
     set_measured(card, i, true);
     return ME_OK;
 }
@@ -331,7 +374,7 @@ static void take(me_device_card *card, const char *path, uint64_t value)
 {
     const size_t i = find_field(path);
     if (value != 0) {
-        *(uint64_t *)(void *)((char *)card + fields[i].offset) = value;
+        *value_of(card, &fields[i]) = value;
     }
     set_measured(card, i, value != 0);
 }

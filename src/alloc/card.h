@@ -65,8 +65,9 @@ typedef struct me_device_card {
 } me_device_card;
 
 /**
- * Read a card's file. A value that it does not give is that of the card it
- * names as `like`, whose file is NAME.cfg beside it. Local.
+ * Read a card's file. A value that it does not give follows from others, if it
+ * has a rule, or is that of the card the file names as `like`, whose own is
+ * NAME.cfg beside it; neither is measured. Local.
  *
  * @param path      a libconfig file
  * @param card_out  untouched on failure

@@ -195,6 +195,81 @@ static void test_card__refuses(void **state)
                      ME_ERR_IO);
 }
 
+static me_device_card load_text(const char *text)
+{
+    static const char path[] = "test_card_rule.cfg";
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    (void)fputs(text, file);
+    (void)fclose(file);
+    me_diag diag = {0};
+    me_device_card card = {0};
+    const me_status status = me_device_card_load(path, &diag, &card);
+    (void)remove(path);
+    assert_string_equal(diag.text, "");
+    assert_int_equal(status, ME_OK);
+    return card;
+}
+
+static void assert_not_measured(const me_device_card *card, const char *names)
+{
+    me_str text = {0};
+    (void)me_device_card_not_measured(card, &text);
+    assert_string_equal(me_str_text(&text), names);
+    me_str_fini(&text);
+}
+
+/* Files that were written before there was te_workspace_kib. */
+static void test_card__te_workspace_follows_pytorchs(void **state)
+{
+    (void)state;
+    static const char rest[] =
+        "card = \"c\"; source = \"s\"; total_bytes = 17179869184; "
+        "multiprocessors = 108; threads_per_multiprocessor = 2048; "
+        "l2_cache_kib = 40960; context_kib = 1; first_kernel = 1; "
+        "small_modules = 1; cublas_handle = 1; cudnn_handle = 1; "
+        "nccl = { first_communicator = 1; first_collective = 1; "
+        "first_broadcast = 1; first_send_recv = 1; bookkeeping = 1; "
+        "granularity = 2; allocations_per_channel = 3; fixed_allocations = 2; "
+        "channels_size1 = 64; coll_channels = 24; p2p_channels_per_peer = 32; "
+        "has_peer_access = 1; reads_from_peer = 0; nvls_channels = 0; "
+        "nvls_min_kib = 0; chunk_kib = 512; nodes_channels = 16; "
+        "nodes_p2p_channels_per_peer = 2; };";
+
+    static const struct {
+        const char *head;
+        uint64_t bytes;
+        const char *not_measured;
+    } cases[] = {
+        {"cublas_workspace_kib = 32768;", 33555456, "te_workspace_kib"},
+        {"cublas_workspace_kib = 8320;", 4194304, "te_workspace_kib"},
+        {"cublas_workspace_kib = 8320; te_workspace_kib = 32769;", 33555456,
+         ""},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[2048];
+        (void)snprintf(text, sizeof text, "%s %s", cases[i].head, rest);
+        const me_device_card card = load_text(text);
+        assert_int_equal(card.te_workspace_bytes, cases[i].bytes);
+        assert_not_measured(&card, cases[i].not_measured);
+    }
+}
+
+/* What a file gives itself goes before the card that stands in. */
+static void test_card__te_workspace_is_not_the_stand_ins(void **state)
+{
+    (void)state;
+    static const char head[] = "card = \"c\"; source = \"s\"; like = \"";
+    char text[2048];
+    (void)snprintf(text, sizeof text, "%s%s\";", head,
+                   ME_CARDS_FOLDER "/h200-141gb");
+    assert_int_equal(load_text(text).te_workspace_bytes, 33555456);
+    (void)snprintf(text, sizeof text, "%s%s\"; cublas_workspace_kib = 8320;",
+                   head, ME_CARDS_FOLDER "/h200-141gb");
+    assert_int_equal(load_text(text).te_workspace_bytes, 4194304);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -203,6 +278,8 @@ int main(void)
         cmocka_unit_test(test_device__steps),
         cmocka_unit_test(test_device__refuses_too_many_peers),
         cmocka_unit_test(test_card__refuses),
+        cmocka_unit_test(test_card__te_workspace_follows_pytorchs),
+        cmocka_unit_test(test_card__te_workspace_is_not_the_stand_ins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
