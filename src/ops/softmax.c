@@ -53,6 +53,30 @@ me_tensor *me_softmax_in_float32(me_engine *e, me_tensor *x)
     return y;
 }
 
+/** In place of what arrives; what was saved is read besides. */
+static void masked_softmax_backward(me_engine *e, me_node *node,
+                                    me_tensor *const *gy, me_tensor **gx)
+{
+    me_op_launch(e, node->op->gradient, ME_TENSORS(gy[0], node->saved[0]),
+                 gy[0]);
+    gx[0] = gy[0];
+}
+
+static const me_op masked_softmax_gradient = {.cost =
+                                                  ME_COST(SOFTMAX, 3, 2, 1)};
+static const me_op masked_softmax_op =
+    ME_OP("scaled_masked_softmax_forward", NULL, ME_COST(SOFTMAX, 3, 1, 1),
+          "ScaledMaskedSoftmaxBackward", .backward = masked_softmax_backward,
+          .gradient = &masked_softmax_gradient);
+
+me_tensor *me_scaled_masked_softmax(me_engine *e, me_tensor *x)
+{
+    me_node *node = me_record1(e, &masked_softmax_op, x);
+    me_tensor *y = me_kernel_dense(e, &masked_softmax_op, ME_TENSORS(x));
+    me_save(e, node, 0, y);
+    return me_output(e, node, y);
+}
+
 static const me_op masked_fill_gradient = {"masked_fill", .cost = ME_POINTWISE};
 static const me_op masked_fill_op =
     ME_OP(NULL, NULL, ME_COST(MASKED_FILL, 1, 1, 1), "MaskedFillBackward0",

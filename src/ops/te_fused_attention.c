@@ -175,29 +175,6 @@ me_tensor *me_te_fused_attention(me_engine *e, me_tensor *const qkv[3],
     return me_leave(e, frame, me_output(e, node, made.output));
 }
 
-/** In place of what arrives; what was saved is read besides. */
-static void softmax_backward(me_engine *e, me_node *node, me_tensor *const *gy,
-                             me_tensor **gx)
-{
-    me_op_launch(e, node->op->gradient, ME_TENSORS(gy[0], node->saved[0]),
-                 gy[0]);
-    gx[0] = gy[0];
-}
-
-static const me_op softmax_gradient = {.cost = ME_COST(SOFTMAX, 3, 2, 1)};
-static const me_op softmax_op =
-    ME_OP("scaled_masked_softmax_forward", NULL, ME_COST(SOFTMAX, 3, 1, 1),
-          "ScaledMaskedSoftmaxBackward", .backward = softmax_backward,
-          .gradient = &softmax_gradient);
-
-me_tensor *me_te_masked_softmax(me_engine *e, me_tensor *x)
-{
-    me_node *node = me_record1(e, &softmax_op, x);
-    me_tensor *y = me_kernel_dense(e, &softmax_op, ME_TENSORS(x));
-    me_save(e, node, 0, y);
-    return me_output(e, node, y);
-}
-
 static const me_op rope_gradient = {"fused_rope_backward",
                                     .cost = ME_POINTWISE};
 

@@ -1,7 +1,7 @@
 /**
  * @file
  * Transformer Engine's attention operations: cuDNN's fused attention, the
- * masked softmax of the unfused one, and the fused rotary embedding.
+ * fused rotary embedding.
  *
  * Sizes are those of TE 2.17.1 with cuDNN 9.19 (common/fused_attn). Left out:
  * FP8 and packed sequences.
@@ -71,9 +71,6 @@ void me_te_fused_backward(me_engine *e, me_tensor *const qkv[3],
 me_tensor *me_te_fused_attention(me_engine *e, me_tensor *const qkv[3],
                                  me_tensor *offset,
                                  const me_te_attention_spec *spec);
-
-/** ScaledMaskedSoftmax: saves its result, and its backward works in place. */
-me_tensor *me_te_masked_softmax(me_engine *e, me_tensor *x);
 
 /** FusedRoPEFunc: one new tensor like @p x, forward and backward. */
 me_tensor *me_te_rope(me_engine *e, me_tensor *x, me_tensor *angles);

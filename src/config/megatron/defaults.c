@@ -38,8 +38,27 @@ static me_status assume_implementation(me_config *config, me_diag *diag)
                         (int)config->impl.core_attention));
 }
 
+/** Local layers' fused weight gradients hand autograd a dummy: that of
+ *  Transformer Engine, kept, where it can be imported (HAVE_TE of
+ *  tensor_parallel/layers.py). */
+static me_status assume_dummy_gradients(me_config *config, me_diag *diag)
+{
+    if (!config->train.gradient_accumulation_fusion ||
+        config->impl.transformer != ME_TRANSFORMER_LOCAL) {
+        return ME_OK;
+    }
+    return me_config_assume(
+        config, diag,
+        "Apex and Transformer Engine are installed: weight gradients are fused, "
+        "and one dummy of each weight's shape is kept "
+        "(--no-gradient-accumulation-fusion: without)");
+}
+
 me_status me_config_assume_defaults(me_config *config, me_diag *diag)
 {
-    const me_status status = assume_dtype(config, diag);
-    return status == ME_OK ? assume_implementation(config, diag) : status;
+    me_status status = assume_dtype(config, diag);
+    if (status == ME_OK) {
+        status = assume_implementation(config, diag);
+    }
+    return status == ME_OK ? assume_dummy_gradients(config, diag) : status;
 }

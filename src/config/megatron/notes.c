@@ -55,18 +55,11 @@ static bool has_narrow_values(const me_config *config)
            config->model.v_head_dim != config->model.query_head_size;
 }
 
-static bool has_rope_fusion(const me_config *config)
+/** Multi-latent attention has kernels of its own. */
+static bool has_latent_rope_fusion(const me_config *config)
 {
-    return config->train.apply_rope_fusion && is_local(config);
-}
-
-/** Only the unfused attention has a softmax of its own; the kernel takes half
- * precision only. */
-static bool has_softmax_fusion(const me_config *config)
-{
-    return config->train.masked_softmax_fusion &&
-           config->impl.core_attention == ME_CORE_ATTENTION_UNFUSED &&
-           config->train.params_dtype != ME_DTYPE_FLOAT32;
+    return config->train.apply_rope_fusion &&
+           config->model.multi_latent_attention;
 }
 
 /** Experts are combined by index_add() then, and flash attention sums its
@@ -85,13 +78,6 @@ static bool has_fused_experts(const me_config *config)
            config->moe.num_experts > 0;
 }
 
-/** It needs fused weight gradients, which the local layers are not modelled
- * with. */
-static bool has_local_deferral(const me_config *config)
-{
-    return config->train.defer_embedding_wgrad_compute && is_local(config);
-}
-
 /** The depths of multi-token prediction are scaled in another way then. */
 static bool has_other_losses(const me_config *config)
 {
@@ -104,11 +90,6 @@ static bool has_open_geglu(const me_config *config)
 {
     return config->model.activation == ME_ACTIVATION_GEGLU &&
            !config->train.torch_compile;
-}
-
-static bool has_gradient_fusion(const me_config *config)
-{
-    return config->train.gradient_accumulation_fusion && is_local(config);
 }
 
 static const struct {
@@ -134,9 +115,6 @@ static const struct {
      "flash attention whose values are not as wide as its queries; one kernel "
      "that takes them is estimated",
      ME_EITHER(SOME)},
-    {"train.defer_embedding_wgrad_compute", "--defer-embedding-wgrad-compute",
-     has_local_deferral, "deferred embedding gradient, whose inputs are kept",
-     ME_HIGHER(ANY)},
     {"moe.router_load_balancing", "--moe-router-load-balancing-type",
      me_config_has_quantile_balancing, "quantile balancing; none is estimated",
      ME_HIGHER(SOME)},
@@ -152,19 +130,10 @@ static const struct {
      "deterministic kernels of experts and of flash attention; others are "
      "estimated",
      ME_EITHER(SOME)},
-    /* The fused kernels keep no more than the unfused operations do. */
-    {"train.apply_rope_fusion", NULL, has_rope_fusion,
-     "on by default, off with --no-rope-fusion; unfused is estimated",
-     ME_LOWER(SOME)},
-    {"train.masked_softmax_fusion", NULL, has_softmax_fusion,
-     "on by default, off with --no-masked-softmax-fusion; unfused is "
-     "estimated",
-     ME_LOWER(MUCH)},
-    /* One gradient of a weight, and those that wait for the side stream. */
-    {"train.gradient_accumulation_fusion", NULL, has_gradient_fusion,
-     "on by default, off with --no-gradient-accumulation-fusion; unfused is "
-     "estimated",
-     ME_LOWER(SOME)},
+    {"train.apply_rope_fusion", NULL, has_latent_rope_fusion,
+     "rotary kernels of multi-latent attention, on by default, off with "
+     "--no-rope-fusion; unfused is estimated",
+     ME_EITHER(SOME)},
 };
 
 me_status me_config_note(me_config *config, me_diag *diag)

@@ -48,6 +48,30 @@ static me_tensor *scale_mask_softmax(me_nn *nn, me_tensor *scores,
     return me_leave(e, frame, probs);
 }
 
+/** FusedScaleMaskSoftmax.is_kernel_available() of a causal mask: blocks of Apex's
+ *  kernel (get_batch_per_block()) have 128 threads, and a warp takes two rows of
+ *  at most 128 columns or one of more. */
+static bool has_softmax_kernel(const me_nn *nn, const me_tensor *scores)
+{
+    enum {
+        LEAST_KEYS = 16,
+        MOST_KEYS = 4096,
+        TWO_ROWS_KEYS = 128,
+        BLOCK_WARPS = 4
+    };
+
+    const uint64_t queries = me_dim(scores, 2);
+    const uint64_t keys = me_dim(scores, 3);
+    const uint64_t batches = me_size_mul(me_dim(scores, 0), me_dim(scores, 1));
+    const uint64_t block =
+        keys <= TWO_ROWS_KEYS ? 2 * BLOCK_WARPS : BLOCK_WARPS;
+    return nn->config->train.masked_softmax_fusion &&
+           nn->config->model.softmax_type == ME_SOFTMAX_VANILLA &&
+           scores->dtype != ME_DTYPE_FLOAT32 && keys > LEAST_KEYS &&
+           keys <= MOST_KEYS && queries % 4 == 0 && keys % 4 == 0 &&
+           batches % block == 0;
+}
+
 /** Scores of every query against every key: (b, a/t, s, s), from @p query
  *  (s, ba, d) and key that has as many heads. The product itself lives on in
  *  the caller. */
@@ -115,7 +139,9 @@ static me_tensor *unfused(me_nn *nn, const me_core_attention *core,
     me_name_last(e, key); // an argument, as query, which dies first
     me_name_last(e, value);
     me_tensor *scores = scores_of(nn, query, key);
-    me_tensor *probs = scale_mask_softmax(nn, scores, inputs[3]);
+    me_tensor *probs = has_softmax_kernel(nn, scores)
+                           ? me_scaled_masked_softmax(e, scores)
+                           : scale_mask_softmax(nn, scores, inputs[3]);
     me_tensor *dropped =
         me_dropout(e, probs, nn->config->model.attention_dropout);
     probs = me_rebind(e, probs, dropped);

@@ -2,9 +2,11 @@
 #include "nn/megatron/backend.h"
 #include "ops/layer_norm.h"
 #include "ops/matmul.h"
+#include "ops/te_fused_attention.h"
 
 /* LocalSpecProvider (core/models/backends.py): Megatron-LM's own layers and
- * PyTorch's norms. */
+ * PyTorch's norms. A fused rotary embedding is Transformer Engine's there too
+ * (rope_utils.py). */
 
 static me_tensor *column_parallel_linear(me_nn *nn, const me_linear *linear,
                                          me_tensor *x)
@@ -32,4 +34,5 @@ const me_backend me_local_backend = {
     .row_parallel_linear = me_row_linear,
     .gemm = gemm,
     .layer_norm = layer_norm,
+    .fused_rope = me_te_rope,
 };

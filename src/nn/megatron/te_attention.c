@@ -235,7 +235,7 @@ static me_tensor *unfused(me_nn *nn, me_tensor *const qkv[3], me_tensor *mask)
     }
     me_tensor *scores = scores_of(e, query, key);
     me_tensor *probs = has_softmax_kernel(scores)
-                           ? me_te_masked_softmax(e, scores)
+                           ? me_scaled_masked_softmax(e, scores)
                            : torch_softmax(nn, scores, full);
     me_tensor *dropped =
         me_dropout(e, probs, nn->config->model.attention_dropout);

@@ -47,6 +47,7 @@ me_tensor *me_te_weight_gradient(me_nn *nn, const me_node *node, uint32_t input,
                 .weight = node->edges[input].node->variable,
                 .gathers_rows = !linear->is_row_parallel &&
                                 me_te_is_sequence_parallel(nn, linear),
+                .is_te = true,
                 .module = node->module,
             });
         return NULL;

@@ -130,8 +130,7 @@ void me_te_grouped_gemm_into(me_nn *nn, me_dtype dtype, uint32_t count,
 
 bool me_fuses_weight_gradients(const me_nn *nn)
 {
-    return nn->config->impl.transformer == ME_TRANSFORMER_ENGINE &&
-           nn->config->train.gradient_accumulation_fusion;
+    return nn->config->train.gradient_accumulation_fusion;
 }
 
 bool me_te_is_dummy_wgrad(const me_nn *nn, const me_tensor *gradient)

@@ -51,7 +51,8 @@ void me_te_grouped_gemm_into(me_nn *nn, me_dtype dtype, uint32_t count,
                              me_shape shape, uint64_t inner);
 
 /** Do products of weight gradients add to the main gradient by themselves
- *  (gradient_accumulation_fusion with Transformer Engine)? */
+ *  (gradient_accumulation_fusion)? Apex's kernel does it for layers of
+ *  Megatron-LM's own. */
 bool me_fuses_weight_gradients(const me_nn *nn);
 
 /** get_dummy_wgrad(): what stands for the gradient of a weight of @p shape whose

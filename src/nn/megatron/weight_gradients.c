@@ -69,12 +69,17 @@ static void make(me_nn *nn, me_weight_work *work)
         me_gather_rows(nn, work->x, false);
     }
     me_tensor *dw = NULL;
-    if (me_fuses_weight_gradients(nn)) {
-        me_te_gemm_into(nn, ME_KERNEL_LINEAR_WGRAD, work->weight->dtype,
-                        work->weight->shape, me_rows(work->gy));
-        dw = me_te_dummy_wgrad(nn, work->weight->dtype, &work->weight->shape);
-    } else {
+    if (!me_fuses_weight_gradients(nn)) {
         dw = me_weight_gradient(e, work->gy, work->x, work->weight);
+    } else {
+        if (work->is_te) {
+            me_te_gemm_into(nn, ME_KERNEL_LINEAR_WGRAD, work->weight->dtype,
+                            work->weight->shape, me_rows(work->gy));
+        } else {
+            me_gemm_run(e, ME_KERNEL_LINEAR_WGRAD, work->weight,
+                        me_rows(work->gy));
+        }
+        dw = me_te_dummy_wgrad(nn, work->weight->dtype, &work->weight->shape);
     }
     if (me_engine_is_ok(e)) {
         me_accumulate_grad(e, work->weight, dw);

@@ -21,6 +21,8 @@ typedef struct me_weight_work {
     me_tensor *gy;     /**< (s, b, outputs); owned */
     me_tensor *weight; /**< (outputs, inputs); borrowed from its parameter */
     bool gathers_rows; /**< of x, over the tensor ranks */
+    bool is_te;        /**< of a layer of Transformer Engine's, whose products
+                            take its own workspace */
     me_module_id module;
 } me_weight_work;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/linear.h"
+#include "nn/megatron/te_state.h"
 #include "ops/view.h"
 #include "support/model.h"
 
@@ -31,6 +32,33 @@ static void test_linear__column(void **state)
     EXPECT_EVENTS(&m.events, "+32 +1000");
     /* input's gradient, the autograd thread's workspace, weight's gradient */
     assert_string_equal(test_backward(&m.events, y), "+24 +1000 +24");
+    test_model_fini(&m);
+}
+
+/* Apex's kernel adds the weight's gradient to the main gradient: what autograd gets
+ * is one tensor of the weight's shape, made for the first layer of that shape and
+ * kept. */
+static void test_linear__fused_weight_gradient(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+    me_te_state te = {.count = 0};
+    m.nn.te = &te;
+    m.config.train.gradient_accumulation_fusion = true;
+
+    const me_linear fc = column(&m, false, false);
+    me_tensor *x = me_test_leaf(m.nn.e, ME_SHAPE(4, 1, 3));
+    (void)me_test_events_take(&m.events);
+    for (int i = 0; i < 2; i++) {
+        me_tensor *y = me_column_linear(&m.nn, &fc, x, NULL);
+        (void)me_test_events_take(&m.events);
+        const char *events = test_backward(&m.events, y);
+        assert_string_equal(events, i == 0 ? "+24 +1000 +24" : "+24 -24");
+        me_drop(m.nn.e, y);
+        (void)me_test_events_take(&m.events);
+    }
+    me_te_state_fini(m.nn.e, &te);
     test_model_fini(&m);
 }
 
@@ -221,6 +249,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_linear__column),
+        cmocka_unit_test(test_linear__fused_weight_gradient),
         cmocka_unit_test(test_linear__bias),
         cmocka_unit_test(test_linear__skipped_bias_is_the_callers),
         cmocka_unit_test(test_linear__column_on_two_ranks),
