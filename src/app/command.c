@@ -37,11 +37,13 @@ static me_status replay_options(const me_cli *cli, me_diag *diag,
     }
     options->conf_text = cli->alloc_conf;
     options->device = cli->device_index;
-    if (cli->memory_limit != NULL && me_lacks_unit(cli->memory_limit)) {
+    const char *unit =
+        cli->memory_limit == NULL ? NULL : me_lacking_unit(cli->memory_limit);
+    if (unit != NULL) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "--memory-limit %s: must be at least 1MiB: did you mean "
-                       "%sGiB?",
-                       cli->memory_limit, cli->memory_limit);
+                       "%s%s?",
+                       cli->memory_limit, cli->memory_limit, unit);
     }
     if (cli->memory_limit != NULL &&
         (me_parse_bytes(cli->memory_limit, &options->pool.limit_bytes) !=

@@ -73,11 +73,15 @@ me_status me_parse_bytes(const char *text, uint64_t *bytes_out)
     return ME_ERR_SYNTAX;
 }
 
-bool me_lacks_unit(const char *text)
+const char *me_lacking_unit(const char *text)
 {
+    const uint64_t least_mib = 1024; // as GiB they would be a TiB
     uint64_t value = 0;
-    return me_parse_u64(text, &value) == ME_OK && value > 0 &&
-           value < ME_LEAST_MEMORY_BYTES;
+    if (me_parse_u64(text, &value) != ME_OK || value == 0 ||
+        value >= ME_LEAST_MEMORY_BYTES) {
+        return NULL;
+    }
+    return value < least_mib ? "GiB" : "MiB";
 }
 
 /** A decimal number as digits times a power of ten. */

@@ -39,12 +39,13 @@ enum {
 };
 
 /**
- * A number of a card's memory that lacks its unit: "70". Local.
+ * The unit that a number of a card's memory lacks: "70" is GiB, and from 1024 on,
+ * as nvidia-smi writes it, MiB. Local.
  *
- * @param text      the whole text
- * @return is it over 0 and less than ME_LEAST_MEMORY_BYTES?
+ * @param text  the whole text
+ * @return static; NULL: it is no number, 0, or at least ME_LEAST_MEMORY_BYTES
  */
-bool me_lacks_unit(const char *text);
+const char *me_lacking_unit(const char *text);
 
 /**
  * A decimal number such as `0.1`, `-2`, `1e-05`; neither hexadecimal nor

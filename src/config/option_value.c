@@ -105,8 +105,10 @@ static me_status refuse(const me_option *option, const char *value,
                         const me_origin *origin, me_diag *diag)
 {
     me_str range = {0};
-    if (option->type == ME_OPTION_SIZE && me_lacks_unit(value)) {
-        me_str_printf(&range, "at least 1MiB: did you mean %sGiB?", value);
+    const char *unit =
+        option->type == ME_OPTION_SIZE ? me_lacking_unit(value) : NULL;
+    if (unit != NULL) {
+        me_str_printf(&range, "at least 1MiB: did you mean %s%s?", value, unit);
     } else {
         me_option_format_range(option, &range);
     }
@@ -135,6 +137,20 @@ me_status me_option_set(const me_option *option, me_config *config,
     }
     config->own->is_set[index_of(option)] = true;
     return ME_OK;
+}
+
+/** A default of 0 is "not given" and the zero that a field begins with. */
+bool me_option_is_default(const me_option *option, const me_config *config)
+{
+    const void *field = const_field_of(option, config);
+    if (option->type == ME_OPTION_STRING) {
+        return strcmp(field, option->default_text) == 0;
+    }
+    uint64_t value = 0; // no other type is larger
+    if (strcmp(option->default_text, "0") != 0) {
+        (void)set_field(option, &value, option->default_text);
+    }
+    return memcmp(&value, field, option->size) == 0;
 }
 
 bool me_option_is_set(const me_option *option, const me_config *config)

@@ -52,6 +52,9 @@ bool me_option_group_is_known(const char *group);
 /** The known option nearest to @p name, or NULL if none is near. Local. */
 const me_option *me_option_nearest(const char *name);
 
+/** Has @p option the value that it has where nobody gives one? Local. */
+bool me_option_is_default(const me_option *option, const me_config *config);
+
 /** Was @p name given by a file, a launch command or `--set`? Local. */
 bool me_config_is_set(const me_config *config, const char *name);
 

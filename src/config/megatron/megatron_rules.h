@@ -61,6 +61,11 @@ me_status me_divides(const char *b_name, uint64_t b, const char *a_name,
  *  (megatron/tokenizer_flags.c). */
 me_status me_vocabulary_note(me_config *config, me_diag *diag) ME_MUST_CHECK;
 
+/** Tell options that were given other values than their defaults and are about
+ *  what the job lacks; see needs.c. */
+me_status me_config_note_needless(me_config *config,
+                                  me_diag *diag) ME_MUST_CHECK;
+
 /** List the option values that are not modelled; see notes.c. */
 me_status me_config_note(me_config *config, me_diag *diag) ME_MUST_CHECK;
 

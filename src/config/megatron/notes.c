@@ -150,5 +150,6 @@ me_status me_config_note(me_config *config, me_diag *diag)
             return status;
         }
     }
-    return me_vocabulary_note(config, diag);
+    const me_status status = me_config_note_needless(config, diag);
+    return status == ME_OK ? me_vocabulary_note(config, diag) : status;
 }

@@ -82,9 +82,23 @@ static void test_parse__double(void **state)
     assert_int_equal(me_parse_double("1e309", &value), ME_ERR_OVERFLOW);
 }
 
+static void test_parse__lacking_unit(void **state)
+{
+    (void)state;
+    assert_string_equal(me_lacking_unit("70"), "GiB");
+    assert_string_equal(me_lacking_unit("1023"), "GiB");
+    assert_string_equal(me_lacking_unit("1024"), "MiB");
+    assert_string_equal(me_lacking_unit("81559"), "MiB"); /* nvidia-smi's */
+    assert_string_equal(me_lacking_unit("1048575"), "MiB");
+    assert_null(me_lacking_unit("1048576"));
+    assert_null(me_lacking_unit("0"));
+    assert_null(me_lacking_unit("70GiB"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parse__lacking_unit),
         cmocka_unit_test(test_parse__u64),
         cmocka_unit_test(test_parse__bytes),
         cmocka_unit_test(test_parse__double),

@@ -459,33 +459,6 @@ static void test_derive__world_size(void **state)
     }
 }
 
-static void test_notes__name_what_is_not_modelled(void **state)
-{
-    (void)state;
-    me_config *config = job_with("model.softmax_type=learnable "
-                                 "model.fp32_residual_connection=true");
-    assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
-    assert_int_equal(config->not_modelled.count, 2);
-    assert_true(list_has(&config->not_modelled, "model.softmax_type"));
-    me_diag diag = {0};
-    assert_int_equal(me_config_check_strict(config, &diag), ME_ERR_CONFIG);
-    assert_string_equal(diag.text,
-                        "--strict: not modelled: "
-                        "model.fp32_residual_connection, model.softmax_type");
-    me_config_destroy(config);
-    config = job_with("model.kv_channels=63 impl.core_attention=sdpa_flash");
-    assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
-    assert_true(list_has(&config->not_modelled, "model.kv_channels"));
-    me_config_destroy(config);
-    config = job_with("train.masked_softmax_fusion=true "
-                      "train.gradient_accumulation_fusion=true "
-                      "train.apply_rope_fusion=true "
-                      "model.position_embedding_type=rope");
-    assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
-    assert_int_equal(me_config_check_strict(config, &diag), ME_OK);
-    me_config_destroy(config);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -495,7 +468,6 @@ int main(void)
         cmocka_unit_test(test_derive__as_megatron),
         cmocka_unit_test(test_derive__gradient_types),
         cmocka_unit_test(test_derive__world_size),
-        cmocka_unit_test(test_notes__name_what_is_not_modelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

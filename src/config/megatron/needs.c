@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/config_private.h"
+#include "config/megatron/megatron_rules.h"
+
+#include <string.h>
+
+/* Options that say nothing about a job that lacks what they are about. They may be
+ * given, since a file serves several jobs; a value that is not the default is told
+ * to have no effect, so that nobody takes a number for what it is not. */
+
+static bool has_experts(const me_config *config)
+{
+    return config->moe.num_experts > 0;
+}
+
+/** Where it is not given, that of the dense layers is derived. */
+static bool has_expert_width(const me_config *config)
+{
+    return has_experts(config) ||
+           config->moe.ffn_hidden_size == config->model.ffn_hidden_size;
+}
+
+static bool has_latent_attention(const me_config *config)
+{
+    return config->model.multi_latent_attention;
+}
+
+static bool has_mtp(const me_config *config)
+{
+    return config->model.mtp_num_layers > 0;
+}
+
+static bool has_rotary(const me_config *config)
+{
+    return config->model.position_embedding == ME_POSITION_ROPE;
+}
+
+static bool has_norms_of_queries(const me_config *config)
+{
+    return config->model.qk_layernorm;
+}
+
+static bool has_unfused_attention(const me_config *config)
+{
+    return config->impl.core_attention == ME_CORE_ATTENTION_UNFUSED;
+}
+
+static bool has_context(const me_config *config)
+{
+    return config->parallel.context > 1;
+}
+
+static bool has_pipeline(const me_config *config)
+{
+    return config->parallel.pipeline > 1;
+}
+
+static bool has_fsdp2(const me_config *config)
+{
+    return config->parallel.torch_fsdp2;
+}
+
+static bool has_deferral(const me_config *config)
+{
+    return config->train.defer_embedding_wgrad_compute;
+}
+
+static bool has_distributed_optimizer(const me_config *config)
+{
+    return config->optimizer.distributed;
+}
+
+/** Else a buffer is one bucket. */
+static bool has_overlapped_reduction(const me_config *config)
+{
+    return config->optimizer.overlap_grad_reduce;
+}
+
+static bool has_decoupled_rate(const me_config *config)
+{
+    return config->optimizer.decoupled_lr;
+}
+
+/** Where it is not, as many as stages are derived. */
+static bool has_groups(const me_config *config)
+{
+    const me_parallel_config *p = &config->parallel;
+    return p->virtual_pipeline > 1 || p->microbatch_group_size == p->pipeline;
+}
+
+static bool has_sgd(const me_config *config)
+{
+    return config->optimizer.kind == ME_OPTIMIZER_SGD;
+}
+
+static bool has_precision_awareness(const me_config *config)
+{
+    return config->optimizer.precision_aware;
+}
+
+static bool has_offload(const me_config *config)
+{
+    return config->optimizer.cpu_offload;
+}
+
+static bool has_full_recompute(const me_config *config)
+{
+    return config->recompute.granularity == ME_RECOMPUTE_FULL;
+}
+
+static bool has_selective_recompute(const me_config *config)
+{
+    return config->recompute.granularity == ME_RECOMPUTE_SELECTIVE;
+}
+
+static bool has_transformer_engine(const me_config *config)
+{
+    return config->impl.transformer == ME_TRANSFORMER_ENGINE;
+}
+
+static bool has_several_nodes(const me_config *config)
+{
+    return config->parallel.world_size > config->device.gpus_per_node;
+}
+
+/** An option, or a group of them whose name ends with a dot, and what it is
+ *  about. */
+static const struct {
+    const char *option;
+    bool (*holds)(const me_config *config);
+    const char *needs;
+} rows[] = {
+    {"moe.ffn_hidden_size", has_expert_width, "moe.num_experts"},
+    {"moe.", has_experts, "moe.num_experts"},
+    {"model.q_lora_rank", has_latent_attention, "model.multi_latent_attention"},
+    {"model.kv_lora_rank", has_latent_attention,
+     "model.multi_latent_attention"},
+    {"model.qk_head_dim", has_latent_attention, "model.multi_latent_attention"},
+    {"model.qk_pos_emb_head_dim", has_latent_attention,
+     "model.multi_latent_attention"},
+    {"model.v_head_dim", has_latent_attention, "model.multi_latent_attention"},
+    {"model.rope_type", has_latent_attention, "model.multi_latent_attention"},
+    {"model.mtp_use_repeated_layer", has_mtp, "model.mtp_num_layers"},
+    {"model.rotary_percent", has_rotary,
+     "model.position_embedding_type = rope"},
+    {"model.attention_softmax_in_fp32", has_unfused_attention,
+     "impl.core_attention = unfused"},
+    {"parallel.cp_comm_type", has_context, "parallel.context over 1"},
+    {"parallel.tp_pp_dp_mapping", has_pipeline, "parallel.pipeline over 1"},
+    {"parallel.microbatch_group_size", has_groups,
+     "parallel.virtual_pipeline over 1"},
+    {"parallel.account_for_embedding_in_pipeline_split", has_pipeline,
+     "parallel.pipeline over 1"},
+    {"parallel.account_for_loss_in_pipeline_split", has_pipeline,
+     "parallel.pipeline over 1"},
+    {"parallel.torch_fsdp2_reshard_after_forward", has_fsdp2,
+     "parallel.torch_fsdp2"},
+    {"train.wgrad_deferral_limit", has_deferral,
+     "train.defer_embedding_wgrad_compute"},
+    {"optimizer.ddp_pad_buckets_for_high_nccl_busbw", has_distributed_optimizer,
+     "optimizer.distributed"},
+    {"optimizer.saves_fully_reshardable", has_distributed_optimizer,
+     "optimizer.distributed"},
+    {"optimizer.ddp_bucket_size", has_overlapped_reduction,
+     "optimizer.overlap_grad_reduce"},
+    {"optimizer.ddp_num_buckets", has_overlapped_reduction,
+     "optimizer.overlap_grad_reduce"},
+    {"optimizer.decoupled_min_lr", has_decoupled_rate,
+     "optimizer.decoupled_lr"},
+    {"optimizer.sgd_momentum", has_sgd, "optimizer.kind = sgd"},
+    {"optimizer.apply_wd_to_qk_layernorm", has_norms_of_queries,
+     "model.qk_layernorm"},
+    {"optimizer.main_grads_dtype", has_precision_awareness,
+     "optimizer.precision_aware"},
+    {"optimizer.main_params_dtype", has_precision_awareness,
+     "optimizer.precision_aware"},
+    {"optimizer.exp_avg_dtype", has_precision_awareness,
+     "optimizer.precision_aware"},
+    {"optimizer.exp_avg_sq_dtype", has_precision_awareness,
+     "optimizer.precision_aware"},
+    {"optimizer.offload_fraction", has_offload, "optimizer.cpu_offload"},
+    {"optimizer.overlap_cpu_optimizer_d2h_h2d", has_offload,
+     "optimizer.cpu_offload"},
+    {"optimizer.pin_cpu_grads", has_offload, "optimizer.cpu_offload"},
+    {"recompute.method", has_full_recompute, "recompute.granularity = full"},
+    {"recompute.num_layers", has_full_recompute,
+     "recompute.granularity = full"},
+    {"recompute.distribute_saved_activations", has_full_recompute,
+     "recompute.granularity = full"},
+    {"recompute.core_attn", has_selective_recompute,
+     "recompute.granularity = selective"},
+    {"recompute.layernorm", has_selective_recompute,
+     "recompute.granularity = selective"},
+    {"recompute.mlp", has_selective_recompute,
+     "recompute.granularity = selective"},
+    {"impl.te_version", has_transformer_engine,
+     "impl.transformer = transformer_engine"},
+    {"machine.placement", has_several_nodes, "several nodes"},
+};
+
+static bool is_of(const char *name, const char *row)
+{
+    const size_t n = strlen(row);
+    return row[n - 1] == '.' ? strncmp(name, row, n) == 0
+                             : strcmp(name, row) == 0;
+}
+
+/** What the option is about, if the job lacks it. */
+static const char *missing_of(const me_config *config, const char *name)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (is_of(name, rows[i].option)) {
+            return rows[i].holds(config) ? NULL : rows[i].needs;
+        }
+    }
+    return NULL;
+}
+
+static me_status tell(me_config *config, const me_option *option,
+                      const char *needs, me_diag *diag)
+{
+    me_str value = {0};
+    me_option_format(option, config, &value);
+    me_status status = me_str_status(&value);
+    if (status == ME_OK) {
+        status = me_config_assume(config, diag,
+                                  "%s = %.80s has no effect without %s",
+                                  option->name, me_str_text(&value), needs);
+    }
+    me_str_fini(&value);
+    return status;
+}
+
+me_status me_config_note_needless(me_config *config, me_diag *diag)
+{
+    size_t count = 0;
+    const me_option *options = me_options(&count);
+    me_status status = ME_OK;
+    for (size_t i = 0; status == ME_OK && i < count; i++) {
+        const char *needs = me_option_is_set(&options[i], config) &&
+                                    !me_option_is_default(&options[i], config)
+                                ? missing_of(config, options[i].name)
+                                : NULL;
+        if (needs != NULL) {
+            status = tell(config, &options[i], needs, diag);
+        }
+    }
+    return status;
+}
