@@ -79,3 +79,33 @@ bool me_python_float(const char *text, me_str *number_out)
     }
     return has_digits && ends(at);
 }
+
+/** One of @p words, which are lower case, in letters of either case. */
+static const char *take_word(const char *at, const char *const *words)
+{
+    for (; *words != NULL; words++) {
+        size_t n = 0;
+        while ((*words)[n] != '\0' && (at[n] | 0x20) == (*words)[n]) {
+            n++;
+        }
+        if ((*words)[n] == '\0' && ends(at + n)) {
+            return *words;
+        }
+    }
+    return NULL;
+}
+
+bool me_python_not_finite(const char *text, me_str *number_out)
+{
+    static const char *const words[] = {"infinity", "inf", "nan", NULL};
+    const char *at = text + strspn(text, blanks);
+    const bool is_negative = *at == '-';
+    at += *at == '-' || *at == '+';
+    const char *word = take_word(at, words);
+    if (word == NULL) {
+        return false;
+    }
+    me_str_append(number_out, is_negative && word[0] == 'i' ? "-" : "");
+    me_str_append_n(number_out, word, 3);
+    return true;
+}

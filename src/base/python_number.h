@@ -29,4 +29,12 @@ bool me_python_int(const char *text, me_str *number_out);
  */
 bool me_python_float(const char *text, me_str *number_out);
 
+/**
+ * What float() takes beside: append "inf", "-inf" or "nan"; "+Infinity" is "inf".
+ * Local.
+ *
+ * @return is it one of them?
+ */
+bool me_python_not_finite(const char *text, me_str *number_out);
+
 #endif /* MEMEST_BASE_PYTHON_NUMBER_H */

@@ -105,6 +105,9 @@ static bool normalize(const me_flag_use *use, const char *value, me_str *normal)
                                 (me_str_text(normal)[0] == '-'),
                             &whole) == ME_OK;
     }
+    if (letter == 'f' && me_python_not_finite(value, normal)) {
+        return true;
+    }
     if (letter == 'f' || letter == 'n') {
         return me_python_float(value, normal) &&
                me_parse_double(me_str_text(normal), &number) == ME_OK;

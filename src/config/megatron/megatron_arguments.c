@@ -157,13 +157,39 @@ static me_status refuse_flags(const me_config *config, const me_flag_uses *uses,
 
 /** With --ddp-bucket-size 0 every parameter closes its bucket, as with 1; the
  * option's 0 is the size that Megatron-LM chooses. */
-static const char *value_of(const me_flag_use *use)
+static const char *bucket_size_of(const char *value)
 {
     uint64_t numel = 1;
-    return strcmp(use->name, "--ddp-bucket-size") == 0 &&
-                   me_parse_u64(use->values[0], &numel) == ME_OK && numel == 0
-               ? "1"
-               : use->values[0];
+    return me_parse_u64(value, &numel) == ME_OK && numel == 0 ? "1" : value;
+}
+
+/** Gradients are clipped where the limit is above 0, which not-a-number is not;
+ *  under an infinite one their norm is taken all the same. */
+static const char *clip_grad_of(const char *value)
+{
+    if (strcmp(value, "inf") == 0) {
+        return "1e18";
+    }
+    return value[0] == '-' || strcmp(value, "nan") == 0 ? "0" : value;
+}
+
+/** Values of flags that mean another one of their option. */
+static const struct {
+    const char *flag;
+    const char *(*value)(const char *value);
+} meanings[] = {
+    {"--ddp-bucket-size", bucket_size_of},
+    {"--clip-grad", clip_grad_of},
+};
+
+static const char *value_of(const me_flag_use *use)
+{
+    for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++) {
+        if (strcmp(meanings[i].flag, use->name) == 0) {
+            return meanings[i].value(use->values[0]);
+        }
+    }
+    return use->values[0];
 }
 
 static me_status set_option(me_config *config, const me_flag_uses *uses,

@@ -49,11 +49,34 @@ static void test_python__no_numbers(void **state)
     }
 }
 
+static void expect_not_finite(const char *text, const char *normal)
+{
+    me_str number = {0};
+    assert_int_equal(me_python_not_finite(text, &number), normal != NULL);
+    assert_string_equal(me_str_text(&number), normal == NULL ? "" : normal);
+    me_str_fini(&number);
+}
+
+static void test_python__not_finite(void **state)
+{
+    (void)state;
+    expect_not_finite("inf", "inf");
+    expect_not_finite(" +Infinity\n", "inf");
+    expect_not_finite("-INF", "-inf");
+    expect_not_finite("-NaN", "nan");
+    expect_not_finite("infinit", NULL);
+    expect_not_finite("in", NULL);
+    expect_not_finite("nan1", NULL);
+    expect_not_finite("--inf", NULL);
+    expect_not_finite("1e5", NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_python__numbers),
         cmocka_unit_test(test_python__no_numbers),
+        cmocka_unit_test(test_python__not_finite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

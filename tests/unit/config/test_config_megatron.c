@@ -446,6 +446,23 @@ static void test_megatron__takes_what_argparse_takes(void **state)
     me_config_destroy(config);
 }
 
+/* `args.clip_grad > 0` decides; other floats move nothing that is counted. */
+static void test_megatron__takes_what_float_takes(void **state)
+{
+    (void)state;
+    static const char *const flags[] = {
+        "--clip-grad inf",
+        "--clip-grad=-inf",
+        "--clip-grad nan",
+        "--clip-grad -1 --lr nan --min-lr inf",
+    };
+    for (size_t i = 0; i < COUNT_OF(flags); i++) {
+        me_config *config = job_of(flags[i]);
+        assert_true(config->optimizer.clip_grad == (i == 0 ? 1e18 : 0.0));
+        me_config_destroy(config);
+    }
+}
+
 /* A batch that the ranks do not divide is refused, or made smaller. */
 static void test_megatron__decreases_a_batch(void **state)
 {
@@ -474,6 +491,7 @@ int main(void)
         cmocka_unit_test(test_megatron__lists),
         cmocka_unit_test(test_megatron__options),
         cmocka_unit_test(test_megatron__takes_what_argparse_takes),
+        cmocka_unit_test(test_megatron__takes_what_float_takes),
         cmocka_unit_test(test_megatron__transformer_engine_is_the_default),
         cmocka_unit_test(test_megatron__attention_variables),
         cmocka_unit_test(test_megatron__decreases_a_batch),
