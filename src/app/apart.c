@@ -2,7 +2,10 @@
 #include "app/apart.h"
 
 #include "base/input.h"
+#include "base/parse.h"
+#include "script/interpreter.h"
 
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -103,6 +106,97 @@ static me_status check_outputs(const output *outputs, size_t n, me_diag *diag)
     return ME_OK;
 }
 
+enum {
+    SOURCED_DEPTH = 8 /**< a script that another one reads, and so on */
+};
+
+/** Skip blanks and what a shell's command may stand behind. */
+static const char *skip_to_command(const char *at)
+{
+    static const char *const words[] = {"then ", "else ", "do ", "{ "};
+    const char *before = NULL;
+    while (at != before) {
+        before = at;
+        at += strspn(at, " \t;&|(");
+        for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+            const size_t n = strlen(words[i]);
+            at += strncmp(at, words[i], n) == 0 ? n : 0;
+        }
+    }
+    return at;
+}
+
+/** The file behind `source` or `.`, without quotes, if a command is one. */
+static bool find_sourced(const char *command, me_str *name_out)
+{
+    static const char *const words[] = {"source", "."};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        const size_t n = strlen(words[i]);
+        if (strncmp(command, words[i], n) != 0 ||
+            (command[n] != ' ' && command[n] != '\t')) {
+            continue;
+        }
+        const char *word = command + n + strspn(command + n, " \t");
+        for (; *word != '\0' && strchr(" \t\n;&|)", *word) == NULL; word++) {
+            me_str_append_n(name_out, word,
+                            *word == '"' || *word == '\'' ? 0 : 1);
+        }
+        return name_out->length > 0;
+    }
+    return false;
+}
+
+static me_status check_script(const char *path, int depth, me_diag *diag);
+
+/** As the shell finds it, beside the script, and where a variable says the
+ *  folder, beside the script too. Reading refuses what is an output. */
+// NOLINTNEXTLINE(misc-no-recursion): at most SOURCED_DEPTH
+static me_status check_sourced(const char *script, const char *name, int depth,
+                               me_diag *diag)
+{
+    me_str beside = {0};
+    me_str_append_n(&beside, script, (size_t)(name_of(script) - script));
+    me_str_append(&beside, strchr(name, '$') != NULL || name[0] == '/'
+                               ? name_of(name)
+                               : name);
+    me_status status = check_script(name, depth, diag);
+    if (status == ME_OK && me_str_status(&beside) == ME_OK) {
+        status = check_script(me_str_text(&beside), depth, diag);
+    }
+    me_str_fini(&beside);
+    return status;
+}
+
+/** A script, and those that it reads: files behind `source` and `.`. What cannot
+ *  be read is the shell's to tell. */
+// NOLINTNEXTLINE(misc-no-recursion): at most SOURCED_DEPTH
+static me_status check_script(const char *path, int depth, me_diag *diag)
+{
+    me_diag refused = {.status = ME_OK};
+    me_str text = {0};
+    me_status status = me_input_read(path, ME_INPUT_MAX_BYTES, &refused, &text);
+    if (status == ME_ERR_CONFIG) {
+        *diag = refused;
+    } else if (status == ME_OK && depth < SOURCED_DEPTH) {
+        const char *at = me_str_text(&text);
+        while (status == ME_OK && *at != '\0') {
+            me_str name = {0};
+            at = skip_to_command(at);
+            if (find_sourced(at, &name)) {
+                status =
+                    check_sourced(path, me_str_text(&name), depth + 1, diag);
+            }
+            me_str_fini(&name);
+            at += strcspn(at, "\n;&|(");
+            at += *at == '\n';
+        }
+    } else {
+        status = ME_OK;
+    }
+    me_str_fini(&text);
+    return status;
+}
+
 /** A script is read by its shell, other files by what it starts: no output takes
  *  the place of one that the command line names. */
 static me_status check_word(const char *word, const output *outputs, size_t n,
@@ -123,12 +217,25 @@ static me_status check_word(const char *word, const output *outputs, size_t n,
     return ME_OK;
 }
 
+static bool is_script(const char *word)
+{
+    char interpreter[PATH_MAX];
+    return me_ends_with(word, ".sh") ||
+           me_interpreter_of_script(word, interpreter);
+}
+
 static me_status check_words(const me_cli *cli, const output *outputs, size_t n,
                              me_diag *diag)
 {
     me_status status = check_word(cli->script, outputs, n, diag);
+    if (status == ME_OK && cli->script != NULL) {
+        status = check_script(cli->script, 0, diag);
+    }
     for (int i = 0; status == ME_OK && i < cli->launch_argc; i++) {
         status = check_word(cli->launch_argv[i], outputs, n, diag);
+        if (status == ME_OK && is_script(cli->launch_argv[i])) {
+            status = check_script(cli->launch_argv[i], 0, diag);
+        }
     }
     return status;
 }

@@ -77,6 +77,19 @@ static bool needs_acting(int argc, const char *const *argv)
     return false;
 }
 
+/** A shell would wait for ever for the text of a named pipe, and read none of a
+ *  folder's. */
+static me_status check_file(const char *path, me_diag *diag)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && !S_ISREG(about.st_mode)
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "%s: is not a regular file: a script that launches a "
+                         "job goes here",
+                         path)
+               : ME_OK;
+}
+
 /** `memest check FILE -- ARGUMENTS`: as the shell that it names runs it, or as
  *  sbatch does. */
 static me_status order_file(const me_cli *cli, me_arena *arena, line *to,
@@ -89,13 +102,9 @@ static me_status order_file(const me_cli *cli, me_arena *arena, line *to,
                        "here, a launch command after --",
                        cli->script);
     }
-    struct stat about;
-    if (stat(cli->script, &about) == 0 && !S_ISREG(about.st_mode)) {
-        return me_fail(
-            diag, ME_ERR_CONFIG,
-            "%s: is not a regular file: a script that launches a job "
-            "goes here",
-            cli->script);
+    const me_status status = check_file(cli->script, diag);
+    if (status != ME_OK) {
+        return status;
     }
     if (shell == NULL) {
         return me_fail(diag, ME_ERR_CONFIG,
@@ -116,6 +125,26 @@ static me_status order_file(const me_cli *cli, me_arena *arena, line *to,
         to->argv[to->argc++] = cli->launch_argv[i];
     }
     return ME_OK;
+}
+
+/** Files that the command's words have a shell read. */
+static me_status check_files(const me_cli *cli, me_diag *diag)
+{
+    me_status status = ME_OK;
+    for (int i = 0; status == ME_OK && i < cli->launch_argc; i++) {
+        int at = i + 1;
+        while (is_shell(cli->launch_argv[i]) && at < cli->launch_argc &&
+               cli->launch_argv[at][0] == '-' &&
+               strcmp(cli->launch_argv[at], "-c") != 0) {
+            at++;
+        }
+        if (is_shell(cli->launch_argv[i]) && at < cli->launch_argc) {
+            status = check_file(cli->launch_argv[at], diag);
+        } else if (me_ends_with(cli->launch_argv[i], ".sh")) {
+            status = check_file(cli->launch_argv[i], diag);
+        }
+    }
+    return status;
 }
 
 /** A launch command that is to be acted out; `env` sets its variables. */
@@ -340,6 +369,7 @@ static me_status act(const me_cli *cli, me_launch_words *to, me_diag *diag)
     if (cli->script != NULL) {
         status = order_file(cli, to->arena, &words, diag);
     } else {
+        status = check_files(cli, diag);
         order_words(cli, to->arena, &words);
     }
     const char *name = cli->script != NULL ? cli->script : "the launch command";

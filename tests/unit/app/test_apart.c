@@ -84,6 +84,32 @@ static void test_apart__words_of_the_job(void **state)
            NULL);
 }
 
+/* Nor what the script reads, nor what that reads. */
+static void test_apart__sourced_scripts(void **state)
+{
+    (void)state;
+    static const char says[] = "is what --output would write over";
+    static const char *const words[] = {"bash", "-x", "job.sh"};
+    make_file("inner.sh", "export A=1\n");
+    make_file("outer.sh", "echo . x; [ -f x ] && . ./inner.sh\n");
+    make_file("job.sh", "#!/bin/bash\n"
+                        "HERE=$(dirname \"$0\")\n"
+                        "if true; then source \"$HERE/outer.sh\"; fi\n"
+                        "# sourced.sh\n");
+    make_file("loop.sh", "source ./loop.sh\n");
+    expect(&(me_cli){.script = "job.sh", .output = "outer.sh"}, says);
+    expect(&(me_cli){.script = "job.sh", .output = "./inner.sh"}, says);
+    expect(
+        &(me_cli){.launch_argv = words, .launch_argc = 3, .output = "inner.sh"},
+        says);
+    expect(&(me_cli){.script = "job.sh", .output = "sourced.sh"}, NULL);
+    expect(&(me_cli){.script = "loop.sh", .output = "a"}, NULL);
+    (void)unlink("inner.sh");
+    (void)unlink("outer.sh");
+    (void)unlink("job.sh");
+    (void)unlink("loop.sh");
+}
+
 static void expect_read(const char *path, bool may_be_read)
 {
     static const char says[] = "--output would write over";
@@ -118,6 +144,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_apart__outputs),
         cmocka_unit_test(test_apart__words_of_the_job),
+        cmocka_unit_test(test_apart__sourced_scripts),
         cmocka_unit_test(test_apart__inputs),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
