@@ -77,23 +77,14 @@ static me_status apply_modelled(const me_flag_note *variable, me_diag *diag,
     return ME_OK;
 }
 
-/** What --deterministic-mode sets by itself (Megatron-LM core_v0.19.0,
- *  training/determinism.py): the same by hand is nothing more. */
+/** By hand it is nothing more than what the mode sets by itself. */
 static bool is_of_deterministic_mode(const me_config *config,
-                                     const me_flag_note *variable)
+                                     const me_variable_rule *rule,
+                                     const char *value)
 {
-    static const char *const set[][2] = {
-        {"NVTE_ALLOW_NONDETERMINISTIC_ALGO", "0"},
-        {"NCCL_ALGO", "Ring"},
-    };
-    for (size_t i = 0; i < sizeof set / sizeof set[0]; i++) {
-        if (config->train.deterministic_mode && variable->note != NULL &&
-            strcmp(variable->flag, set[i][0]) == 0 &&
-            strcmp(variable->note, set[i][1]) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return config->train.deterministic_mode && rule->deterministic != NULL &&
+           value != NULL && strcmp(rule->deterministic, value) == 0 &&
+           rule->kind == ME_VARIABLE_NOT_MODELLED;
 }
 
 static me_status apply(me_config *config, const me_flag_note *variable,
@@ -102,7 +93,7 @@ static me_status apply(me_config *config, const me_flag_note *variable,
     const char *value = variable->note;
     const me_variable_rule *rule = me_variable_rule_find(variable->flag);
     if (rule == NULL || rule->kind == ME_VARIABLE_NO_EFFECT ||
-        is_of_deterministic_mode(config, variable) ||
+        is_of_deterministic_mode(config, rule, value) ||
         (rule->neutral != NULL && value != NULL &&
          me_words_have(rule->neutral, strlen(rule->neutral), value))) {
         return ME_OK;
@@ -125,6 +116,26 @@ static me_status apply(me_config *config, const me_flag_note *variable,
     return ME_OK;
 }
 
+/** What the mode sets where nobody does. */
+static me_status apply_deterministic_mode(me_config *config, me_diag *diag,
+                                          me_job_card *card)
+{
+    size_t n = 0;
+    const me_variable_rule *rules = me_variable_rules(&n);
+    me_status status = ME_OK;
+    for (size_t i = 0; status == ME_OK && i < n; i++) {
+        const me_variable_rule *rule = &rules[i];
+        if (rule->deterministic != NULL &&
+            me_config_variable(config, rule->names) == NULL) {
+            status = apply(config,
+                           &(me_flag_note){.flag = rule->names,
+                                           .note = rule->deterministic},
+                           diag, card);
+        }
+    }
+    return status;
+}
+
 me_status me_environment_apply(me_config *config, me_diag *diag,
                                me_job_card *card)
 {
@@ -138,5 +149,7 @@ me_status me_environment_apply(me_config *config, me_diag *diag,
             status = apply(config, variable, diag, card);
         }
     }
-    return status;
+    return status == ME_OK && config->train.deterministic_mode
+               ? apply_deterministic_mode(config, diag, card)
+               : status;
 }

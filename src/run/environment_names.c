@@ -5,14 +5,18 @@
 #include <string.h>
 
 /* The first rule that matches counts, so the last of a program's are those for
- * what nobody has looked up. */
+ * what nobody has looked up. What Megatron-LM's --deterministic-mode sets by
+ * itself is DETERMINISM_ENV_VAR_DEFAULTS of core_v0.19.0's
+ * training/determinism.py. */
 /* clang-format off */
 #define NO_EFFECT(names, note) \
-    {names, NULL, ME_VARIABLE_NO_EFFECT, note, ME_EITHER(NONE)}
-#define MODELLED(names, note) \
-    {names, NULL, ME_VARIABLE_MODELLED, note, ME_EITHER(NONE)}
+    {names, NULL, ME_VARIABLE_NO_EFFECT, note, ME_EITHER(NONE), NULL}
+#define MODELLED(names, note, deterministic) \
+    {names, NULL, ME_VARIABLE_MODELLED, note, ME_EITHER(NONE), deterministic}
 #define NOT_MODELLED(names, neutral, effect, note) \
-    {names, neutral, ME_VARIABLE_NOT_MODELLED, note, effect}
+    {names, neutral, ME_VARIABLE_NOT_MODELLED, note, effect, NULL}
+#define DETERMINISTIC(name, neutral, effect, note, value) \
+    {name, neutral, ME_VARIABLE_NOT_MODELLED, note, effect, value}
 
 static const me_variable_rule rules[] = {
 NO_EFFECT("NCCL_DEBUG*", "what is printed"),
@@ -31,7 +35,10 @@ NO_EFFECT("NCCL_WORK_FIFO_BYTES", "pinned memory of the host"),
 NO_EFFECT("NCCL_COMM_SPLIT_SHARE_RESOURCES",
     "groups are new communicators, not splits, unless a device is bound"),
 NO_EFFECT("NCCL_GRAPH_REGISTER", "read while a CUDA graph is captured"),
-{"NCCL_*", NULL, ME_VARIABLE_NCCL, "a variable of NCCL", ME_EITHER(SMALL)},
+DETERMINISTIC("NCCL_ALGO", NULL, ME_EITHER(SMALL),
+    "rings alone, or other connections", "Ring"),
+{"NCCL_*", NULL, ME_VARIABLE_NCCL, "a variable of NCCL", ME_EITHER(SMALL),
+    NULL},
 
 NO_EFFECT("TORCH_NCCL_AVOID_RECORD_STREAMS",
     "what PyTorch does anyway since 2.8, which reads it no longer"),
@@ -52,7 +59,7 @@ NOT_MODELLED("TORCH_NCCL_*", NULL, ME_EITHER(SMALL),
     "a variable of PyTorch's collectives"),
 
 MODELLED("TORCH_COMPILE_DISABLE TORCHDYNAMO_DISABLE",
-    "compiled functions run op by op"),
+    "compiled functions run op by op", NULL),
 NO_EFFECT("TORCH_LOGS* TORCH_TRACE TORCH_CPP_LOG_LEVEL TORCH_SHOW_* TORCH_HOME "
     "TORCH_EXTENSIONS_DIR TORCH_CUDA_ARCH_LIST TORCH_DISTRIBUTED_DEBUG "
     "TORCH_WARN_ACCUMULATE_GRAD_STREAM_MISMATCH TORCH_COMPILE_DEBUG* "
@@ -77,7 +84,7 @@ NOT_MODELLED("TORCHDYNAMO_* TORCHINDUCTOR_* TORCH_COMPILE_*", NULL,
 NOT_MODELLED("TORCH_* ATEN_*", NULL, ME_EITHER(SMALL),
     "a variable of PyTorch"),
 MODELLED("PYTORCH_ALLOC_CONF PYTORCH_CUDA_ALLOC_CONF",
-    "device.alloc_conf, which the launch command's reader sets"),
+    "device.alloc_conf, which the launch command's reader sets", NULL),
 NOT_MODELLED("PYTORCH_NO_CUDA_MEMORY_CACHING", NULL, ME_EITHER(ANY),
     "every block is CUDA's own"),
 NO_EFFECT("PYTORCH_NVML_BASED_CUDA_CHECK PYTORCH_KERNEL_CACHE_PATH "
@@ -86,7 +93,7 @@ NO_EFFECT("PYTORCH_JIT*",
     "TorchScript, which no function of Megatron-LM is since PyTorch 2.2"),
 NOT_MODELLED("PYTORCH_*", NULL, ME_EITHER(SMALL), "a variable of PyTorch"),
 
-MODELLED("CUBLAS_WORKSPACE_CONFIG", "cuBLAS's workspace"),
+MODELLED("CUBLAS_WORKSPACE_CONFIG", "cuBLAS's workspace", ":4096:8"),
 NO_EFFECT("CUBLAS_LOG* CUBLASLT_LOG* CUDNN_LOG* CUDNN_FRONTEND_LOG*",
     "what is printed"),
 NOT_MODELLED("CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT", NULL, ME_EITHER(SOME),
@@ -119,8 +126,9 @@ NO_EFFECT("NVTE_DISABLE_NVRTC NVTE_DISABLE_TRITON_AUTOTUNING",
     "how kernels are made"),
 NOT_MODELLED("NVTE_FLASH_ATTN NVTE_FUSED_ATTN NVTE_UNFUSED_ATTN", NULL,
     ME_EITHER(SOME), "which attention Transformer Engine takes"),
-NOT_MODELLED("NVTE_ALLOW_NONDETERMINISTIC_ALGO "
-    "NVTE_FUSED_ATTN_FORCE_WORKSPACE_OPT", "1", ME_EITHER(SOME),
+DETERMINISTIC("NVTE_ALLOW_NONDETERMINISTIC_ALGO", "1", ME_EITHER(SOME),
+    "the workspace of fused attention", "0"),
+NOT_MODELLED("NVTE_FUSED_ATTN_FORCE_WORKSPACE_OPT", "1", ME_EITHER(SOME),
     "the workspace of fused attention"),
 NOT_MODELLED("NVTE_*", NULL, ME_EITHER(SOME),
     "a variable of Transformer Engine"),

@@ -24,8 +24,11 @@ typedef struct me_variable_rule {
     const char *names;   /**< blanks between them; `*` ends a beginning */
     const char *neutral; /**< values without effect, bars between them */
     me_variable_kind kind;
-    const char *note; /**< the reason, one phrase */
-    me_effect effect; /**< of what is not modelled */
+    const char *note;          /**< the reason, one phrase */
+    me_effect effect;          /**< of what is not modelled */
+    const char *deterministic; /**< what --deterministic-mode sets it to where
+                                    nobody does, and memest reckons with there;
+                                    NULL: nothing */
 } me_variable_rule;
 
 /**
