@@ -84,6 +84,20 @@ static void checkpoint_backward(me_engine *e, me_node *node,
 static const me_op checkpoint_op =
     ME_NODE("CheckpointFunctionBackward", checkpoint_backward);
 
+/** What a function hands on as it is, such as a module without children, comes
+ *  out as a view of its own (_view_as_self_with_no_grad() of
+ *  custom_function.cpp): the input keeps its place in the graph. */
+static me_tensor *as_output(me_engine *e, me_tensor *const *inputs,
+                            uint32_t n_inputs, me_tensor *y)
+{
+    for (uint32_t i = 0; i < n_inputs; i++) {
+        if (y == inputs[i] && me_engine_is_ok(e)) {
+            return me_alias(e, y, y->shape, y->strides);
+        }
+    }
+    return y;
+}
+
 me_tensor *me_checkpoint(me_nn *nn, const me_section *section,
                          me_tensor *const inputs[ME_CHECKPOINT_INPUTS],
                          bool distribute)
@@ -95,7 +109,8 @@ me_tensor *me_checkpoint(me_nn *nn, const me_section *section,
     me_node *node = me_record(e, &checkpoint_op, ME_CHECKPOINT_INPUTS, inputs);
     const bool grad = me_grad_enable(e, false);
     me_launch_host(e, ME_HOST_CHECKPOINT);
-    me_tensor *y = section->run(section, inputs);
+    me_tensor *y = as_output(e, inputs, ME_CHECKPOINT_INPUTS,
+                             section->run(section, inputs));
     me_grad_enable(e, grad);
     if (node != NULL) {
         node->data.context = section;

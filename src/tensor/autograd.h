@@ -197,7 +197,8 @@ static inline bool me_needs(const me_node *node, uint32_t index)
 /**
  * Run backward from @p root. Collects the gradients of leaves in their `grad`.
  *
- * @param root      its grad_fn starts; nothing happens without one
+ * @param root      its grad_fn starts; without one a leaf gets a copy of the
+ *                  gradient, and nothing else happens
  * @param gradient  of @p root; borrowed
  */
 void me_backward(me_engine *e, me_tensor *root, me_tensor *gradient);

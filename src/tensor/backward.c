@@ -332,9 +332,25 @@ static me_context enter_backward(me_engine *e)
     return before;
 }
 
+/** The root is a leaf: its gradient is a copy, for the caller has the other. */
+static void backward_of_leaf(me_engine *e, me_tensor *leaf, me_tensor *gradient)
+{
+    const me_context before = enter_backward(e);
+    me_retain(gradient);
+    me_accumulate_grad(e, leaf, gradient);
+    me_release(e, gradient);
+    me_context_restore(e, before);
+}
+
 void me_backward(me_engine *e, me_tensor *root, me_tensor *gradient)
 {
-    if (!me_engine_is_ok(e) || root->grad_fn == NULL) {
+    if (!me_engine_is_ok(e)) {
+        return;
+    }
+    if (root->grad_fn == NULL) {
+        if (root->requires_grad) {
+            backward_of_leaf(e, root, gradient);
+        }
         return;
     }
     const me_run r = me_run_begin(e);

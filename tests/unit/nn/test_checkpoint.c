@@ -35,6 +35,35 @@ static void test_checkpoint__runs_again_in_the_backward(void **state)
     test_model_fini(&m);
 }
 
+/** A module without children. */
+static me_tensor *nothing(const me_section *section, me_tensor *const *inputs)
+{
+    (void)section;
+    return inputs[0];
+}
+
+/* What is handed on is a view, so that its node does not wait for itself; the
+ * gradient of the second run's leaf is a copy (24) of the output's. */
+static void test_checkpoint__of_nothing(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+
+    const me_section section = {.nn = &m.nn, .run = nothing};
+    me_tensor *x = me_test_leaf(m.nn.e, ME_SHAPE(4, 3));
+    me_tensor *a = me_neg(m.nn.e, x);
+    me_tensor *y = me_checkpoint(&m.nn, &section,
+                                 (me_tensor *[ME_CHECKPOINT_INPUTS]){a}, false);
+    assert_ptr_not_equal(y, a);
+    assert_ptr_equal(y->storage, a->storage);
+    (void)me_test_events_take(&m.events);
+    /* the copy, neg's gradient; the copy goes */
+    assert_string_equal(test_backward(&m.events, y), "+24 +24 -24");
+    assert_non_null(x->grad);
+    test_model_fini(&m);
+}
+
 static void test_checkpoint__off_the_tape(void **state)
 {
     (void)state;
@@ -220,6 +249,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_checkpoint__runs_again_in_the_backward),
+        cmocka_unit_test(test_checkpoint__of_nothing),
         cmocka_unit_test(test_checkpoint__off_the_tape),
         cmocka_unit_test(test_checkpoint__distributed_input),
         cmocka_unit_test(test_checkpoint__in_a_region),
