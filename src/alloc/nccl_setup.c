@@ -69,7 +69,7 @@ static const variable numbers[] = {
 static me_status set_switch(const char *value, uint64_t on_from, bool *out)
 {
     uint64_t number = 0;
-    if (me_parse_u64(value, &number) != ME_OK || number > 2) {
+    if (me_parse_c_integer(value, &number) != ME_OK || number > 2) {
         return ME_ERR_CONFIG;
     }
     *out = number >= on_from;
@@ -81,7 +81,7 @@ static me_status set_number(const variable *v, const char *value,
 {
     const bool is_channels = strstr(v->name, "SIZE") == NULL;
     uint64_t number = 0;
-    if (me_parse_u64(value, &number) != ME_OK || number == 0 ||
+    if (me_parse_c_integer(value, &number) != ME_OK || number == 0 ||
         number > (is_channels ? MAXCHANNELS : UINT64_C(1) << 32)) {
         return ME_ERR_CONFIG;
     }

@@ -42,6 +42,45 @@ me_status me_parse_u64(const char *text, uint64_t *value_out)
     return status;
 }
 
+/** -1: it is no digit of any base. */
+static int digit_of(char c)
+{
+    if (is_digit(c)) {
+        return c - '0';
+    }
+    const char lower = (char)(c | 0x20);
+    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+me_status me_parse_c_integer(const char *text, uint64_t *value_out)
+{
+    const char *c = text + strspn(text, " \t\n\v\f\r");
+    c += *c == '+';
+    int base = 10;
+    if (c[0] == '0' && (c[1] | 0x20) == 'x' && digit_of(c[2]) >= 0) {
+        base = 16;
+        c += 2;
+    } else if (c[0] == '0') {
+        base = 8;
+    }
+    uint64_t value = 0;
+    bool is_lost = false;
+    const char *begin = c;
+    for (; digit_of(*c) >= 0 && digit_of(*c) < base; c++) {
+        is_lost = is_lost ||
+                  __builtin_mul_overflow(value, (uint64_t)base, &value) ||
+                  __builtin_add_overflow(value, (uint64_t)digit_of(*c), &value);
+    }
+    if (c == begin || *c != '\0') {
+        return ME_ERR_SYNTAX;
+    }
+    if (is_lost) {
+        return ME_ERR_OVERFLOW;
+    }
+    *value_out = value;
+    return ME_OK;
+}
+
 me_status me_parse_bytes(const char *text, uint64_t *bytes_out)
 {
     static const struct {

@@ -25,6 +25,18 @@
 me_status me_parse_u64(const char *text, uint64_t *value_out) ME_MUST_CHECK;
 
 /**
+ * A whole number as C's strtoull() with base 0 reads it, which libraries read
+ * their variables by: blanks before it, a plus sign, 0x for base 16, a 0 for base
+ * 8. Local.
+ *
+ * @param text       the whole text
+ * @param value_out  set on success only
+ * @return as me_parse_u64(); ME_ERR_SYNTAX for one below 0, too
+ */
+me_status me_parse_c_integer(const char *text,
+                             uint64_t *value_out) ME_MUST_CHECK;
+
+/**
  * Bytes: digits, then nothing or one of KiB, MiB, GiB, TiB. Units of 1000 are
  * refused, because half of the tools read them as 1024. Local.
  *

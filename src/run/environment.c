@@ -105,6 +105,9 @@ static me_status apply(me_config *config, const me_flag_note *variable,
                                                : rule->effect,
             diag);
     }
+    if (value[0] == '\0' && rule->kind != ME_VARIABLE_NOT_MODELLED) {
+        return ME_OK; // NCCL and PyTorch take their defaults
+    }
     switch (rule->kind) {
     case ME_VARIABLE_NO_EFFECT: break;
     case ME_VARIABLE_NOT_MODELLED:

@@ -152,6 +152,19 @@ static void test_nccl__over_nodes(void **state)
     assert_int_equal(me_nccl_net_pool_bytes(&c), 32 * MIB);
 }
 
+/* ncclLoadParam() reads with strtoll() and base 0. */
+static void test_nccl__numbers_of_other_bases(void **state)
+{
+    (void)state;
+    me_nccl_setup setup = me_nccl_setup_default();
+    assert_int_equal(me_nccl_setup_set(&setup, "NCCL_BUFFSIZE", "0x200000"),
+                     ME_OK);
+    assert_int_equal(setup.simple_bytes, 2 * MIB);
+    assert_int_equal(me_nccl_setup_set(&setup, "NCCL_MAX_NCHANNELS", "010"),
+                     ME_OK);
+    assert_int_equal(setup.max_channels, 8);
+}
+
 static void test_nccl__refuses(void **state)
 {
     (void)state;
@@ -176,6 +189,7 @@ int main(void)
         cmocka_unit_test(test_nccl__connects_at_init),
         cmocka_unit_test(test_nccl__nvls),
         cmocka_unit_test(test_nccl__over_nodes),
+        cmocka_unit_test(test_nccl__numbers_of_other_bases),
         cmocka_unit_test(test_nccl__refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,6 +82,32 @@ static void test_parse__double(void **state)
     assert_int_equal(me_parse_double("1e309", &value), ME_ERR_OVERFLOW);
 }
 
+static void test_parse__c_integer(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *text;
+        me_status status;
+        uint64_t value;
+    } cases[] = {
+        {"0", ME_OK, 0},          {"42", ME_OK, 42},
+        {" +7", ME_OK, 7},        {"0x1F", ME_OK, 31},
+        {"0XfF", ME_OK, 255},     {"010", ME_OK, 8},
+        {"", ME_ERR_SYNTAX, 0},   {"-1", ME_ERR_SYNTAX, 0},
+        {"0x", ME_ERR_SYNTAX, 0}, {"08", ME_ERR_SYNTAX, 0},
+        {"4M", ME_ERR_SYNTAX, 0}, {"1 ", ME_ERR_SYNTAX, 0},
+        {"1f", ME_ERR_SYNTAX, 0}, {"0x10000000000000000", ME_ERR_OVERFLOW, 0},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint64_t value = 0;
+        assert_int_equal(me_parse_c_integer(cases[i].text, &value),
+                         cases[i].status);
+        assert_int_equal(value, cases[i].value);
+    }
+}
+
 static void test_parse__lacking_unit(void **state)
 {
     (void)state;
@@ -98,6 +124,7 @@ static void test_parse__lacking_unit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parse__c_integer),
         cmocka_unit_test(test_parse__lacking_unit),
         cmocka_unit_test(test_parse__u64),
         cmocka_unit_test(test_parse__bytes),
