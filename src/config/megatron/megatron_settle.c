@@ -82,11 +82,12 @@ static me_status settle_saving(me_config *config, const me_flag_uses *uses,
                : ME_OK;
 }
 
-/** torch._dynamo takes "0" for false and any other text for true. */
+/** Both variables are compared with "1" (torch/_dynamo/config.py, eval_frame.py):
+ *  any other text, "true" among them, turns nothing off. */
 static bool is_on(const me_config *config, const char *variable)
 {
     const char *value = me_config_variable(config, variable);
-    return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0;
+    return value != NULL && strcmp(value, "1") == 0;
 }
 
 static me_status settle_compilation(me_config *config, me_diag *diag)

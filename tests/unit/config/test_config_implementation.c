@@ -43,10 +43,41 @@ static void test_implementation__rules(void **state)
     }
 }
 
+/* What PyTorch takes for on. */
+static void test_implementation__compilation_is_turned_off(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *variable;
+        bool is_compiled;
+    } cases[] = {
+        {"TORCH_COMPILE_DISABLE=1", false},
+        {"TORCHDYNAMO_DISABLE=1", false},
+        {"TORCH_COMPILE_DISABLE=0", true},
+        {"TORCH_COMPILE_DISABLE=", true},
+        {"TORCH_COMPILE_DISABLE=true", true},
+        {"TORCHDYNAMO_DISABLE=True", true},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *const words[] = {cases[i].variable, "pretrain_gpt.py",
+                                     JOB_FLAGS};
+        me_config *config = me_config_create();
+        assert_int_equal(me_config_read_launch(config,
+                                               sizeof words / sizeof words[0],
+                                               words, NULL),
+                         ME_OK);
+        assert_int_equal(config->train.torch_compile, cases[i].is_compiled);
+        me_config_destroy(config);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_implementation__rules),
+        cmocka_unit_test(test_implementation__compilation_is_turned_off),
     };
     return cmocka_run_group_tests_name("implementation", tests, NULL, NULL);
 }
