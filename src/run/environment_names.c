@@ -120,7 +120,8 @@ NO_EFFECT("NVTE_DEBUG* NVTE_PRINT_* NVTE_NVTX_ENABLED NVTE_UBDEBUG "
     "NVTE_BWD_LAYERNORM_SM_MARGIN NVTE_INF_LAYERNORM_SM_MARGIN "
     "NVTE_EXT_MARGIN_SM NVTE_USE_FAST_MATH",
     "what is printed, and how kernels are launched"),
-NO_EFFECT("NVTE_BATCH_MHA_P2P_COMM", "of context parallelism only"),
+NOT_MODELLED("NVTE_BATCH_MHA_P2P_COMM", "0", ME_EITHER(SMALL),
+    "context ranks exchange over their group's communicator, or one a pair"),
 NO_EFFECT("NVTE_CPU_OFFLOAD_V1", "of activations that are offloaded only"),
 NO_EFFECT("NVTE_DISABLE_NVRTC NVTE_DISABLE_TRITON_AUTOTUNING",
     "how kernels are made"),
