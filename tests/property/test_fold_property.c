@@ -159,6 +159,7 @@ static bool set_experts(job *j, me_random *random, int64_t data)
     if (has_experts) {
         set(j, "moe.num_experts", 4);
         set(j, "moe.router_topk", me_random_in(random, 1, 2));
+        set_word(j, "moe.router_pre_softmax=true"); // one expert wants it
         set(j, "moe.ffn_hidden_size", 64);
         set_word(j, "moe.token_dispatcher=alltoall");
         set_word(j, "model.activation=swiglu");
