@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The one place that looks for other projects' libraries. What is found is an
 # imported target that a layer links: MPI::MPI_C, ext::hwloc, ext::cbc, ext::cudart,
-# ext::nccl, ext::libconfig, ext::jansson, ext::smartcols, ext::cmocka. Layers
+# ext::nccl, ext::libconfig, ext::jansson, ext::smartcols, ext::yaml,
+# ext::cmocka. Layers
 # ask `if(TARGET ext::hwloc)`; docs/dependencies.md says why each is here.
 
 # me_find(NAME HEADER LIBRARY PURPOSE): ext::NAME where header and library are
@@ -41,9 +42,11 @@ endfunction()
 
 me_find(libconfig libconfig.h config "configuration files")
 me_find(jansson jansson.h jansson "JSON in and out")
+me_find(yaml yaml.h yaml "jobs in YAML")
 me_find(smartcols libsmartcols/libsmartcols.h smartcols "tables on the terminal")
 me_require(libconfig libconfig-dev)
 me_require(jansson libjansson-dev)
+me_require(yaml libyaml-dev)
 me_require(smartcols libsmartcols-dev)
 
 if(ME_MPI)

@@ -9,7 +9,7 @@
 static const me_cli_flag flags[] = {
     {"--model", "-m", "FILE|NAME", FLAG_NAME, AT(model),
      "job or model: a .cfg file, a Hugging Face config.json, a .toml of "
-     "torchtitan, or a name of configs/models"},
+     "torchtitan, a .yaml of Megatron-LM's flags, or a name of configs/models"},
     {"--set", NULL, "KEY=VALUE", FLAG_SET, AT(sets),
      "set one option; wins over file and launch command (memest options)"},
     {"--schedule", NULL, "NAME[:CHUNKS]", FLAG_SCHEDULE, AT(schedules),

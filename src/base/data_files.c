@@ -172,7 +172,8 @@ static bool find_named(const me_data_kind *kind, const me_data_roots *roots,
 static bool looks_like_path(const char *name)
 {
     return strchr(name, '/') != NULL || me_ends_with(name, ".cfg") ||
-           me_ends_with(name, ".json") || me_ends_with(name, ".xml") ||
+           me_ends_with(name, ".json") || me_ends_with(name, ".yaml") ||
+           me_ends_with(name, ".yml") || me_ends_with(name, ".xml") ||
            me_ends_with(name, ".toml");
 }
 

@@ -25,8 +25,8 @@ extern const me_data_kind me_data_machines; /**< nodes and their links */
 
 /**
  * The file that @p name means: itself if it looks like a path (has a slash,
- * ends in `.cfg`, `.json`, `.toml` or `.xml`), else NAME.cfg of the kind's
- * folder, else a file of that very name. Local.
+ * ends in `.cfg`, `.json`, `.toml`, `.yaml`, `.yml` or `.xml`), else NAME.cfg of
+ * the kind's folder, else a file of that very name. Local.
  *
  * @param path_out  appended to; the caller gives it back, also on failure
  * @return ME_OK; ME_ERR_CONFIG with the nearest known name, or all that there

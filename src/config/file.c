@@ -7,6 +7,7 @@
 #include "base/parse.h"
 #include "config/config_private.h"
 #include "config/huggingface/huggingface.h"
+#include "config/megatron/megatron_yaml.h"
 #include "config/said.h"
 #include "config/torch/tree.h"
 #include "config/torchtitan/torchtitan.h"
@@ -271,6 +272,10 @@ static me_status read_path(reading *r, const char *path)
     } else if (status == ME_OK && me_ends_with(path, ".toml")) {
         status = me_torchtitan_read(r->config, path, me_str_text(&bytes),
                                     bytes.length, r->diag);
+    } else if (status == ME_OK &&
+               (me_ends_with(path, ".yaml") || me_ends_with(path, ".yml"))) {
+        status = me_megatron_read_yaml(r->config, path, me_str_text(&bytes),
+                                       bytes.length, r->diag);
     } else if (status == ME_OK) {
         status = read_text(r, path, me_str_text(&bytes), bytes.length);
     }

@@ -21,7 +21,8 @@
  *                working directory or of the installation: a name has neither
  *                a slash nor `.cfg`, `.json` or `.toml` at its end. `.json` at the
  *                end is a config.json of Hugging Face: huggingface.h;
- *                `.toml` a job of torchtitan's: torchtitan.h
+ *                `.toml` a job of torchtitan's: torchtitan.h;
+ *                `.yaml` and `.yml` one of Megatron-LM's: megatron_yaml.h
  * @return ME_OK; ME_ERR_IO, ME_ERR_SYNTAX, ME_ERR_CONFIG or ME_ERR_NOMEM with
  *         file, line, option and what would be right in @p diag
  */

@@ -114,6 +114,8 @@ const me_flag_rule me_flags_modelled[] = {
      .needs = "--num-experts"},
     {"--moe-per-layer-logging", .option = "moe.per_layer_logging",
      .constant = "true", .needs = "--num-experts"},
+    /* The flags of a file: megatron_yaml.h. */
+    {"--yaml-cfg:s", .option = NULL},
     {"--tokenizer-type:BertWordPieceLowerCase|BertWordPieceCase|"
      "GPT2BPETokenizer|SentencePieceTokenizer|GPTSentencePieceTokenizer|"
      "HuggingFaceTokenizer|Llama2Tokenizer|TikTokenizer|MultimodalTokenizer|"

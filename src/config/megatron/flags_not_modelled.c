@@ -241,7 +241,6 @@ const me_flag_rule me_flags_not_modelled[] = {
      .effect = ME_HIGHER(SMALL)},
     {"--use-checkpoint-args --use-mp-args-from-checkpoint-args",
      .note = "flags kept in a checkpoint", .effect = ME_EITHER(ANY)},
-    {"--yaml-cfg:s", .note = "flags in a YAML file", .effect = ME_EITHER(ANY)},
     {"--load-main-params-from-ckpt", .needs = "--load",
      .note = "loading a checkpoint at the start, in pieces",
      .effect = ME_HIGHER(SMALL)},

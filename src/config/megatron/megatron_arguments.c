@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/parse.h"
 #include "config/config_private.h"
+#include "config/megatron/megatron_yaml.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -407,13 +408,31 @@ static me_status apply(me_config *config, const me_flag_uses *uses,
     return status;
 }
 
+/** Of the flags beside `--yaml-cfg` Megatron-LM looks at none
+ *  (training/yaml_arguments.py, load_yaml()). */
+static me_status read_file_of(me_config *config, const char *path, int n_flags,
+                              me_diag *diag)
+{
+    me_status status = me_megatron_load_yaml(config, path, diag);
+    return status != ME_OK || n_flags == 1
+               ? status
+               : me_config_assume(config, diag,
+                                  "%.200s decides, and none of the flags "
+                                  "beside --yaml-cfg",
+                                  path);
+}
+
 me_status me_megatron_read(me_config *config, int argc, const char *const *argv,
                            me_diag *diag)
 {
     me_flag_uses uses;
     me_status status = me_flag_uses_read(config, argc, argv, diag, &uses);
+    const me_flag_use *file =
+        status == ME_OK ? me_flag_use_find(&uses, "--yaml-cfg") : NULL;
     config->own->has_launch = true;
-    if (status == ME_OK) {
+    if (file != NULL) {
+        status = read_file_of(config, file->values[0], uses.count, diag);
+    } else if (status == ME_OK) {
         status = apply(config, &uses, diag);
     }
     me_free(uses.uses);
