@@ -142,7 +142,7 @@ memest_status memest_job_text(const memest_job *job, char **text_out,
 memest_status memest_options_text(char **text_out, memest_error *error)
 {
     me_str text = {0};
-    me_options_list(&text);
+    (void)me_options_list(NULL, &text);
     return me_api_text(ME_OK, &text, me_api_diag(error), text_out, NULL);
 }
 

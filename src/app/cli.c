@@ -89,6 +89,15 @@ static int read_flag(me_cli *cli, int left, char **words, me_diag *diag)
     return equals == NULL ? 2 : 1;
 }
 
+static bool is_command(const char *word)
+{
+    const me_cli_command *c = me_cli_command_at(0);
+    for (int i = 1; c != NULL && strcmp(word, c->name) != 0; i++) {
+        c = me_cli_command_at(i);
+    }
+    return c != NULL;
+}
+
 /** The command that a word names; NULL: none. */
 static const me_cli_command *find_command(const char *word, me_diag *diag)
 {
@@ -105,15 +114,42 @@ static const me_cli_command *find_command(const char *word, me_diag *diag)
     return NULL;
 }
 
-/** The first word, if it is a command; else the default one. NULL: none. What
- *  comes next is at @p next_out. */
+/** Flags in front of the command, with their values; what is no flag ends
+ *  them. @return where the command is, or nothing */
+static int skip_flags(int argc, char **argv)
+{
+    int at = 1;
+    while (at < argc && argv[at][0] == '-' && strcmp(argv[at], "--") != 0) {
+        const size_t length = strcspn(argv[at], "=");
+        const me_cli_flag *f = find_flag(argv[at], length);
+        const bool has_value = f != NULL && f->kind != FLAG_SWITCH;
+        at += has_value && argv[at][length] == '\0' ? 2 : 1;
+    }
+    return at < argc ? at : argc;
+}
+
+/** The first word, or the first behind flags, if it is a command; else the
+ *  default one. NULL: none. What comes next is at @p next_out, what came before
+ *  at 1 up to @p before_out. */
 static const me_cli_command *read_command(int argc, char **argv, me_diag *diag,
-                                          me_cli *cli, int *next_out)
+                                          me_cli *cli, int *before_out,
+                                          int *next_out)
 {
     *next_out = 1;
+    *before_out = 1;
     if (argc > 1 && strcmp(argv[1], "help") == 0) {
         cli->help = true;
         *next_out = 2;
+        *before_out = 2;
+    }
+    if (*next_out == 1 && argc > 1 && argv[1][0] == '-') {
+        const int at = skip_flags(argc, argv);
+        if (at < argc && is_command(argv[at])) {
+            cli->has_command = true;
+            *before_out = at;
+            *next_out = at + 1;
+            return find_command(argv[at], diag);
+        }
     }
     if (argc <= *next_out || argv[*next_out][0] == '-') {
         return me_cli_command_at(0);
@@ -273,7 +309,7 @@ static me_status check_tool(const me_cli *cli, me_diag *diag)
 static me_status check_words(const me_cli_command *c, const me_cli *cli,
                              me_diag *diag)
 {
-    if (c->operand != NULL && cli->operand == NULL) {
+    if (c->operand != NULL && c->operand[0] != '[' && cli->operand == NULL) {
         return me_fail(diag, ME_ERR_CONFIG, "%s needs an operand, %s: %s",
                        c->name, c->operand, c->help);
     }
@@ -300,14 +336,18 @@ me_status me_cli_parse(int argc, char **argv, me_diag *diag, me_cli *cli_out)
                     .iteration = -1,
                     .device_index = -1};
     int next = 1;
-    const me_cli_command *c = read_command(argc, argv, diag, cli, &next);
+    int before = 1;
+    const me_cli_command *c =
+        read_command(argc, argv, diag, cli, &before, &next);
     if (c == NULL) {
         return ME_ERR_CONFIG;
     }
     cli->command = c->name;
-    const me_status status =
-        argc <= next ? ME_OK
-                     : read_words(c, argc - next, argv + next, diag, cli);
+    const int first = cli->help ? before : 1; // behind the word help
+    me_status status = read_words(c, before - first, argv + first, diag, cli);
+    if (status == ME_OK && argc > next) {
+        status = read_words(c, argc - next, argv + next, diag, cli);
+    }
     if (status != ME_OK || cli->help || cli->version) {
         return status;
     }

@@ -37,7 +37,8 @@ typedef struct me_cli_flag {
 /** A command. Flags of all: --log-level, --log-file, --help, --version. */
 typedef struct me_cli_command {
     const char *name;
-    const char *operand; /**< what it reads, NULL: it takes no word */
+    const char *operand; /**< what it reads, in brackets if it need not be
+                            there; NULL: it takes no word */
     const char *takes;   /**< its flags, a space around each; NULL: every one
                             and a launch command, which a list has as -- */
     const char *help;

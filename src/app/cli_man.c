@@ -114,7 +114,7 @@ static void append_option(me_str *page, const char *line, size_t length)
 static void append_options(me_str *page)
 {
     me_str list = {0};
-    me_options_list(&list);
+    (void)me_options_list(NULL, &list);
     me_str_append(page, ".SH OPTIONS OF A JOB\n");
     append_line(page, "For --set, for files of a job and for --variant; each "
                       "with its type, meaning and default, as memest options "

@@ -145,8 +145,8 @@ static const me_cli_command commands[] = {
      "what PyTorch's own memory tools say of a rank"},
     {"list", "models|cards|machines|architectures", " --format --output ",
      "what is known by name: by --model, --device, --machine, and in a config.json"},
-    {"options", NULL, " --format --output ",
-     "every option with its type, default and meaning"},
+    {"options", "[WORD]", " --format --output ",
+     "every option, or those with a word in name or help: type, default, meaning"},
 };
 
 const char me_cli_every_command[] = " --log-level --log-file --help --version ";

@@ -132,8 +132,11 @@ static me_status list_options(const me_cli *cli, me_diag *diag, me_str *text)
         return me_fail(diag, ME_ERR_CONFIG,
                        "--format %s: memest options has text", cli->format);
     }
-    me_options_list(text);
-    return ME_OK;
+    return me_options_list(cli->operand, text)
+               ? ME_OK
+               : me_fail(diag, ME_ERR_CONFIG,
+                         "%.40s: no option has it in its name or help",
+                         cli->operand);
 }
 
 static int run_serial(const me_transport *transport, const me_cli *cli,

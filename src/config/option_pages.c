@@ -5,6 +5,7 @@
 #include "config/torch/tree.h"
 
 #include <string.h>
+#include <strings.h>
 
 static const char *type_name(const me_option *option)
 {
@@ -31,8 +32,21 @@ static const char *default_of(const me_option *option)
                : option->default_text;
 }
 
-void me_options_list(me_str *text)
+/** Is @p word anywhere in @p text, in letters of any size? */
+static bool has_word(const char *text, const char *word)
 {
+    const size_t length = strlen(word);
+    for (const char *at = text; *at != '\0'; at++) {
+        if (strncasecmp(at, word, length) == 0) {
+            return true;
+        }
+    }
+    return length == 0;
+}
+
+bool me_options_list(const char *word, me_str *text)
+{
+    bool is_found = false;
     size_t count = 0;
     const me_option *options = me_options(&count);
     int width = 0;
@@ -42,6 +56,11 @@ void me_options_list(me_str *text)
     }
     for (size_t i = 0; i < count; i++) {
         const me_option *option = &options[i];
+        if (word != NULL && !has_word(option->name, word) &&
+            !has_word(option->help, word)) {
+            continue;
+        }
+        is_found = true;
         me_str_printf(text, "%-*s  %-7s  %s Default: %s", width, option->name,
                       type_name(option), option->help, default_of(option));
         if (option->words != NULL) {
@@ -50,6 +69,7 @@ void me_options_list(me_str *text)
         }
         me_str_append(text, "\n");
     }
+    return is_found;
 }
 
 /** The group of a dotted name: its length. */

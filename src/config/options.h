@@ -78,8 +78,13 @@ void me_option_format(const me_option *option, const me_config *config,
 /** What may be given: "a number from 1 to 8", "one of a, b". Local. */
 void me_option_format_range(const me_option *option, me_str *text);
 
-/** `memest options`: one aligned line an option. Local. */
-void me_options_list(me_str *text);
+/**
+ * Append one line for each option: name, type, help, default. Local.
+ *
+ * @param word  of those that have it in name or help; NULL: of all
+ * @return is there one?
+ */
+bool me_options_list(const char *word, me_str *text);
 
 /** The page docs/options.md, whole. Local. */
 void me_options_markdown(me_str *text);
