@@ -93,7 +93,7 @@ static const me_cli_flag flags[] = {
     {"--unknown", NULL, "error|warn", FLAG_NAME, AT(unknown),
      "of launch flags that Megatron-LM does not have; error"},
     {"--strict", NULL, NULL, FLAG_SWITCH, AT(strict),
-     "what is not modelled is an error"},
+     "what is not modelled is an error, if it is more than buffers"},
     {"--no-fold", NULL, NULL, FLAG_SWITCH, AT(no_fold),
      "simulate every rank, equal ones too"},
     {"--threads", NULL, "N", FLAG_COUNT, AT(threads),

@@ -70,7 +70,8 @@ me_status me_config_add_not_modelled(me_config *config, const char *name,
 const char *me_config_variable(const me_config *config, const char *name);
 
 /**
- * For `--strict`: refuse a finished job of which something is not modelled.
+ * For `--strict`: refuse a finished job of which something is not modelled that
+ * is more than buffers and workspaces (ME_REACH_SMALL).
  * Local.
  *
  * @return ME_OK; ME_ERR_CONFIG with the names in @p diag

@@ -219,7 +219,7 @@ static void test_options__list_has_each_once(void **state)
 {
     (void)state;
     me_str list = {0};
-    me_options_list(&list);
+    assert_true(me_options_list(NULL, &list));
     size_t count = 0;
     (void)me_options(&count);
     size_t lines = 0;
