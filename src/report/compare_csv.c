@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/compare_format.h"
+#include "report/confidence.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -37,10 +38,12 @@ static void append_setting(const me_compare_line *line, me_str *text)
     me_str_append(text, ",");
     append_flags(row->report, text);
     if (line->n_stages == 0) {
-        me_str_append(text, ",,,,,,,,");
+        me_str_append(text, ",,,,,,,,,");
         return;
     }
-    me_str_printf(text, ",%s,", me_risk_name(row->report->verdict.risk));
+    const me_confidence confidence = me_confidence_of(row->report);
+    me_str_printf(text, ",%s,%s,", me_risk_name(row->report->verdict.risk),
+                  me_confidence_word(confidence.level));
     if (line->place > 0) {
         me_str_printf(text, "%d", (int)line->place);
     }
@@ -76,7 +79,7 @@ me_status me_compare_csv(const me_compare_print *print, me_str *text)
 {
     me_str_append(
         text,
-        "schedule,variant,assignments,reason,not_modelled,risk,place,step_ns,"
+        "schedule,variant,assignments,reason,not_modelled,risk,confidence,place,step_ns,"
         "forward_backward_ns,bubble_ns,exposed_ns,host_lacks,chunks,stage,rank,"
         "in_flight_chunk_microbatches,requested_bytes,"
         "allocated_bytes,reserved_bytes,device_bytes\n");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/compare_format.h"
 #include "report/compare_timeline.h"
+#include "report/confidence.h"
 #include "report/json.h"
 
 /*
@@ -108,15 +109,16 @@ static json_t *make_figures(const me_compare_print *print,
     const me_verdict *v = &line->row->report->verdict;
     const me_step_time *step = predicted_step(line);
     const double tokens = line->row->report->time.tokens_per_second;
+    const me_confidence confidence = me_confidence_of(line->row->report);
     const bool is_judged =
         v->risk != ME_RISK_UNKNOWN && v->risk != ME_RISK_CANNOT_SAY;
     return json_pack(
-        "{s:o, s:s, s:o, s:b, s:o, s:s?, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, "
+        "{s:o, s:s, s:o, s:o, s:b, s:o, s:s?, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, "
         "s:o}",
         "fits", is_judged ? json_boolean(v->fits) : json_null(), "risk",
-        me_risk_name(v->risk), "place",
-        line->place > 0 ? json_integer(line->place) : json_null(), "is_tie",
-        (int)line->is_tie, "step_ns",
+        me_risk_name(v->risk), "confidence", me_confidence_json(&confidence),
+        "place", line->place > 0 ? json_integer(line->place) : json_null(),
+        "is_tie", (int)line->is_tie, "step_ns",
         nanoseconds(step, step == NULL ? 0 : step->step_ns), "host_lacks",
         me_compare_host_lacks(line), "tokens_per_second",
         step == NULL || !(tokens > 0) ? json_null() : json_real(tokens),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "report/compare_format.h"
+#include "report/confidence.h"
 #include "report/quantity.h"
 #include "report/text.h"
 
@@ -144,6 +145,17 @@ static void get_verdict(const void *row, me_str *cell)
                             : me_risk_name(line->row->report->verdict.risk));
 }
 
+static void get_confidence(const void *row, me_str *cell)
+{
+    const me_compare_line *line = line_of(row);
+    if (line->n_stages == 0) {
+        me_str_append(cell, "-");
+        return;
+    }
+    const me_confidence confidence = me_confidence_of(line->row->report);
+    me_str_append(cell, me_confidence_word(confidence.level));
+}
+
 static const me_column line_columns[] = {
     {"place", NULL, true, false, get_place},
     {"schedule", NULL, false, false, get_schedule},
@@ -154,6 +166,7 @@ static const me_column line_columns[] = {
     {"exposed comm", "ms", true, false, get_exposed},
     {"in flight", NULL, true, false, get_in_flight},
     {"verdict", NULL, false, false, get_verdict},
+    {"confidence", NULL, false, false, get_confidence},
 };
 
 /** With fixed durations. */
@@ -167,6 +180,7 @@ static const me_column tick_columns[] = {
     {"span bubble", "ticks", true, false, get_span_bubble_ticks},
     {"in flight", NULL, true, false, get_in_flight},
     {"verdict", NULL, false, false, get_verdict},
+    {"confidence", NULL, false, false, get_confidence},
 };
 
 static const void *find_worst(const void *row)
@@ -192,7 +206,7 @@ me_status me_compare_lines_table(const me_compare_print *print,
                         has_ticks ? sizeof tick_columns / sizeof *tick_columns
                                   : sizeof line_columns / sizeof *line_columns,
                     .schema = &line_schema,
-                    .n_after = 1, // the verdict
+                    .n_after = 2, // the verdict, and how sure it is
                     .rows = print->lines,
                     .n_rows = print->comparison->n_rows,
                     .row_bytes = sizeof *print->lines},

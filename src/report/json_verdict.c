@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "report/confidence.h"
 #include "report/json.h"
 #include "report/verdict.h"
 
@@ -36,10 +37,12 @@ json_t *me_json_verdict(const me_report *report)
     const uint64_t capacity =
         v->capacity_bytes == 0 ? ME_BYTES_UNKNOWN : v->capacity_bytes;
     const bool is_known = is_judged && v->risk != ME_RISK_CANNOT_SAY;
+    const me_confidence confidence = me_confidence_of(report);
     return json_pack(
-        "{s:o, s:s?, s:o, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "fits",
+        "{s:o, s:s?, s:o, s:o, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "fits",
         is_known ? json_boolean(v->fits) : json_null(), "risk",
-        is_judged ? me_risk_name(v->risk) : NULL, "capacity_bytes",
+        is_judged ? me_risk_name(v->risk) : NULL, "confidence",
+        me_confidence_json(&confidence), "capacity_bytes",
         me_json_bytes(capacity), "worst_rank", (int)v->worst_rank, "basis",
         me_basis_name(v->basis), "worst_bytes", me_json_bytes(v->worst_bytes),
         "band_bytes", me_json_bytes(v->band_bytes), "band", make_band(&v->band),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What `check` prints: the verdict in one screen. */
 #include "config/options.h"
+#include "report/confidence.h"
 #include "report/quantity.h"
 #include "report/text.h"
 
@@ -116,7 +117,10 @@ void me_check_print(const me_report *report, me_str *text)
 {
     const me_rank_result *worst = me_report_worst(report);
     const me_peak_result *peak = life_peak(worst);
+    const me_confidence confidence = me_confidence_of(report);
     me_verdict_print(report, text);
+    me_str_append(text, "; ");
+    me_confidence_append(&confidence, text);
     me_str_append(text, "\n");
     append_worst(report, text);
     if (peak != NULL) {

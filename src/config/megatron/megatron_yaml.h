@@ -1,9 +1,9 @@
 /**
  * @file
- * Jobs in YAML: Megatron-LM's own `--yaml-cfg`, and files of those who train with
- * Megatron-LM's core (FlagScale, Primus, NeMo, Megatron-Bridge). Whatever the file's
- * sections, its keys are Megatron-LM's flags or fields of its configuration, and are
- * read as the flags that they stand for.
+ * Jobs in YAML: Megatron-LM's own `--yaml-cfg`, and files of those who train
+ * with Megatron-LM's core (FlagScale, Primus, NeMo, Megatron-Bridge). Whatever
+ * the file's sections, its keys are Megatron-LM's flags or fields of its
+ * configuration, and are read as the flags that they stand for.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
