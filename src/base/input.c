@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@ enum {
 typedef struct written {
     const char *flag[ME_INPUT_APART_MAX];
     const char *path[ME_INPUT_APART_MAX];
+    bool is_refused[ME_INPUT_APART_MAX]; /**< to a reader, so far */
     size_t count;
 } written;
 
@@ -32,7 +34,21 @@ void me_input_keep_apart(const char *const *flags, const char *const *paths,
     for (size_t i = 0; i < apart.count; i++) {
         apart.flag[i] = flags[i];
         apart.path[i] = paths[i];
+        apart.is_refused[i] = false;
     }
+}
+
+static bool is_file(const char *path, const struct stat *about)
+{
+    struct stat other;
+    return stat(path, &other) == 0 && about->st_dev == other.st_dev &&
+           about->st_ino == other.st_ino;
+}
+
+static me_status refuse(const char *path, const char *flag, me_diag *diag)
+{
+    return me_fail_at(diag, ME_ERR_CONFIG, path, 0,
+                      "is what %s would write over: give another file", flag);
 }
 
 /** The other file may have been made since: it is looked at each time. */
@@ -40,13 +56,22 @@ static me_status check_apart(const char *path, const struct stat *about,
                              me_diag *diag)
 {
     for (size_t i = 0; i < apart.count; i++) {
-        struct stat other;
-        if (stat(apart.path[i], &other) == 0 && about->st_dev == other.st_dev &&
-            about->st_ino == other.st_ino) {
+        if (is_file(apart.path[i], about)) {
+            apart.is_refused[i] = true;
             me_log_close(); // which may be that file
-            return me_fail_at(diag, ME_ERR_CONFIG, path, 0,
-                              "is what %s would write over: give another file",
-                              apart.flag[i]);
+            return refuse(path, apart.flag[i], diag);
+        }
+    }
+    return ME_OK;
+}
+
+me_status me_input_check_output(const char *path, me_diag *diag)
+{
+    struct stat about;
+    const bool is_there = stat(path, &about) == 0;
+    for (size_t i = 0; is_there && i < apart.count; i++) {
+        if (apart.is_refused[i] && is_file(apart.path[i], &about)) {
+            return refuse(path, apart.flag[i], diag);
         }
     }
     return ME_OK;

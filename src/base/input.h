@@ -61,6 +61,15 @@ enum {
 void me_input_keep_apart(const char *const *flags, const char *const *paths,
                          size_t n);
 
+/**
+ * May a file be written? One that was refused to a reader may not, whatever
+ * became of the refusal: a comparison goes on without the setting that wanted
+ * to read it. Local.
+ *
+ * @return ME_OK; ME_ERR_CONFIG with what the reader was told
+ */
+me_status me_input_check_output(const char *path, me_diag *diag) ME_MUST_CHECK;
+
 /** Bytes of the UTF-8 byte order mark that @p text begins with: 3, or 0. */
 size_t me_input_mark_bytes(const char *text, size_t length);
 

@@ -2,6 +2,7 @@
 #include "base/outfile.h"
 
 #include "base/alloc.h"
+#include "base/input.h"
 #include "base/outfile_guard.h"
 #include "base/str.h"
 
@@ -115,7 +116,10 @@ me_status me_outfile_create(const char *path, me_diag *diag,
     if (file == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no memory to write %s", path);
     }
-    me_status status = ME_OK;
+    me_status status = me_input_check_output(path, diag);
+    if (status != ME_OK) {
+        goto out;
+    }
     file->lost = me_alloc_lost();
     file->target = resolve_target(path);
     if (file->target == NULL) {

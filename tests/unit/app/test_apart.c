@@ -3,6 +3,7 @@
  * one file. */
 #include "app/apart.h"
 #include "base/input.h"
+#include "base/outfile.h"
 #include "support/test.h"
 
 #include <stdbool.h>
@@ -139,6 +140,25 @@ static void test_apart__inputs(void **state)
     expect_read("job.cfg", true);
 }
 
+/* Who passes a refusal over, as a comparison does with a setting that cannot be
+ * read, does not write over the file either. */
+static void test_apart__a_refused_file_is_not_written(void **state)
+{
+    (void)state;
+    me_outfile *file = NULL;
+    me_diag diag = {.status = ME_OK};
+    expect(&(me_cli){.output = "included.cfg"}, NULL);
+    expect_read("included.cfg", false);
+    assert_int_equal(me_outfile_create("./included.cfg", &diag, &file),
+                     ME_ERR_CONFIG);
+    assert_non_null(strstr(diag.text, "--output would write over"));
+    assert_int_equal(me_outfile_create("new.cfg", NULL, &file), ME_OK);
+    me_outfile_destroy(file);
+    expect(&(me_cli){.output = "included.cfg"}, NULL); /* forgotten */
+    assert_int_equal(me_outfile_create("included.cfg", NULL, &file), ME_OK);
+    me_outfile_destroy(file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +166,7 @@ int main(void)
         cmocka_unit_test(test_apart__words_of_the_job),
         cmocka_unit_test(test_apart__sourced_scripts),
         cmocka_unit_test(test_apart__inputs),
+        cmocka_unit_test(test_apart__a_refused_file_is_not_written),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
