@@ -245,6 +245,9 @@ me_status me_config_finish(me_config *config, int32_t num_processes,
     if (status == ME_OK) {
         status = rules->note(config, diag);
     }
+    if (status == ME_OK) {
+        status = me_config_note_needless(config, diag);
+    }
     return status;
 }
 

@@ -88,4 +88,9 @@ me_status me_config_derive_world(me_config *config, int32_t num_processes,
 me_status me_torch_check_parallel(const me_config *config,
                                   me_diag *diag) ME_MUST_CHECK;
 
+/** Tell options that were given other values than their defaults and are about
+ *  what the job lacks (me_option_need). */
+me_status me_config_note_needless(me_config *config,
+                                  me_diag *diag) ME_MUST_CHECK;
+
 #endif /* MEMEST_CONFIG_CONFIG_PRIVATE_H */

@@ -11,6 +11,15 @@
 #include "config/config.h"
 #include "parallel/pipeline_order.h"
 
+/** What an option is about. It may be given all the same, since a file serves
+ *  several jobs; where the job lacks it, a value other than the default is told
+ *  to have no effect, so that nobody takes a number for what it is not. */
+typedef struct me_option_need {
+    const char *option; /**< or a group of them ("moe."); the first that fits */
+    bool (*holds)(const me_config *config);
+    const char *needs; /**< the option, and its value, that the job lacks */
+} me_option_need;
+
 /** The three steps of me_config_finish(); every member is there. */
 typedef struct me_framework_rules {
     /** The options that it looks at, names or groups ("device."); no other may
@@ -21,6 +30,7 @@ typedef struct me_framework_rules {
     me_status (*validate)(const me_config *config, me_diag *diag);
     /** List what of the job is not modelled. */
     me_status (*note)(me_config *config, me_diag *diag);
+    const me_option_need *needs; /**< ends with an option of NULL */
 } me_framework_rules;
 
 /** What a framework answers about a finished job, to those who are no part of it

@@ -61,6 +61,7 @@ const me_framework_rules me_megatron_rules = {
     .derive = me_config_derive,
     .validate = validate,
     .note = me_config_note,
+    .needs = me_megatron_needs,
 };
 
 static bool shards_parameters(const me_config *config)

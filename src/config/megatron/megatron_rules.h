@@ -9,6 +9,7 @@
 #define MEMEST_CONFIG_MEGATRON_MEGATRON_RULES_H
 
 #include "config/config_private.h"
+#include "config/framework.h"
 
 /** Say which values are taken, of those that move the numbers most, where nothing
  *  gives them. */
@@ -61,10 +62,8 @@ me_status me_divides(const char *b_name, uint64_t b, const char *a_name,
  *  (megatron/tokenizer_flags.c). */
 me_status me_vocabulary_note(me_config *config, me_diag *diag) ME_MUST_CHECK;
 
-/** Tell options that were given other values than their defaults and are about
- *  what the job lacks; see needs.c. */
-me_status me_config_note_needless(me_config *config,
-                                  me_diag *diag) ME_MUST_CHECK;
+/** What options are about; see needs.c. */
+extern const me_option_need me_megatron_needs[];
 
 /** List the option values that are not modelled; see notes.c. */
 me_status me_config_note(me_config *config, me_diag *diag) ME_MUST_CHECK;

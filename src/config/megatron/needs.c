@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "config/config_private.h"
 #include "config/megatron/megatron_rules.h"
-
-#include <string.h>
-
-/* Options that say nothing about a job that lacks what they are about. They may be
- * given, since a file serves several jobs; a value that is not the default is told
- * to have no effect, so that nobody takes a number for what it is not. */
 
 static bool has_experts(const me_config *config)
 {
@@ -123,13 +116,7 @@ static bool has_several_nodes(const me_config *config)
     return config->parallel.world_size > config->device.gpus_per_node;
 }
 
-/** An option, or a group of them whose name ends with a dot, and what it is
- *  about. */
-static const struct {
-    const char *option;
-    bool (*holds)(const me_config *config);
-    const char *needs;
-} rows[] = {
+const me_option_need me_megatron_needs[] = {
     {"moe.ffn_hidden_size", has_expert_width, "moe.num_experts"},
     {"moe.", has_experts, "moe.num_experts"},
     {"model.q_lora_rank", has_latent_attention, "model.multi_latent_attention"},
@@ -196,54 +183,5 @@ static const struct {
     {"impl.te_version", has_transformer_engine,
      "impl.transformer = transformer_engine"},
     {"machine.placement", has_several_nodes, "several nodes"},
+    {.option = NULL},
 };
-
-static bool is_of(const char *name, const char *row)
-{
-    const size_t n = strlen(row);
-    return row[n - 1] == '.' ? strncmp(name, row, n) == 0
-                             : strcmp(name, row) == 0;
-}
-
-/** What the option is about, if the job lacks it. */
-static const char *missing_of(const me_config *config, const char *name)
-{
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (is_of(name, rows[i].option)) {
-            return rows[i].holds(config) ? NULL : rows[i].needs;
-        }
-    }
-    return NULL;
-}
-
-static me_status tell(me_config *config, const me_option *option,
-                      const char *needs, me_diag *diag)
-{
-    me_str value = {0};
-    me_option_format(option, config, &value);
-    me_status status = me_str_status(&value);
-    if (status == ME_OK) {
-        status = me_config_assume(config, diag,
-                                  "%s = %.80s has no effect without %s",
-                                  option->name, me_str_text(&value), needs);
-    }
-    me_str_fini(&value);
-    return status;
-}
-
-me_status me_config_note_needless(me_config *config, me_diag *diag)
-{
-    size_t count = 0;
-    const me_option *options = me_options(&count);
-    me_status status = ME_OK;
-    for (size_t i = 0; status == ME_OK && i < count; i++) {
-        const char *needs = me_option_is_set(&options[i], config) &&
-                                    !me_option_is_default(&options[i], config)
-                                ? missing_of(config, options[i].name)
-                                : NULL;
-        if (needs != NULL) {
-            status = tell(config, &options[i], needs, diag);
-        }
-    }
-    return status;
-}

@@ -150,6 +150,5 @@ me_status me_config_note(me_config *config, me_diag *diag)
             return status;
         }
     }
-    const me_status status = me_config_note_needless(config, diag);
-    return status == ME_OK ? me_vocabulary_note(config, diag) : status;
+    return me_vocabulary_note(config, diag);
 }

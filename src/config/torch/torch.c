@@ -480,4 +480,5 @@ const me_framework_rules me_torch_rules = {
     .derive = derive,
     .validate = validate,
     .note = note,
+    .needs = me_torch_needs,
 };

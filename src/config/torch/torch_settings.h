@@ -8,7 +8,7 @@
 #ifndef MEMEST_CONFIG_TORCH_TORCH_SETTINGS_H
 #define MEMEST_CONFIG_TORCH_TORCH_SETTINGS_H
 
-#include "config/config.h"
+#include "config/framework.h"
 
 /** torch.optim's defaults of what the user has not said: AdamW, whose weight
  *  decay is 0.01; none of Adam and SGD; no momentum; no clipping. Local. */
@@ -18,5 +18,8 @@ void me_torch_derive_optimizer(me_config *config);
  *  effect. Local. */
 me_status me_torch_check_settings(const me_config *config,
                                   me_diag *diag) ME_MUST_CHECK;
+
+/** What options are about that may be given without effect; see torch_needs.c. */
+extern const me_option_need me_torch_needs[];
 
 #endif /* MEMEST_CONFIG_TORCH_TORCH_SETTINGS_H */

@@ -92,12 +92,32 @@ static void test_notes__a_dump_says_no_more(void **state)
     me_config_destroy(again);
 }
 
+/* Each framework says what its options are about. */
+static void test_notes__of_plain_pytorch(void **state)
+{
+    (void)state;
+    me_config *config = job_from_text(
+        "framework = \"torch\"; torch = { input_shape = \"(2, 4)\"; "
+        "returns_outputs = false; }; pipeline = { memory_limit = 3; }; "
+        "module = { class = \"Linear\"; in_features = 4; out_features = 4; };");
+    assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
+    int n = 0;
+    for (int32_t i = 0; i < config->assumptions.count; i++) {
+        const char *note = config->assumptions.flags[i].note;
+        n += strstr(note, "has no effect without parallel.pipeline over 1") !=
+             NULL;
+    }
+    assert_int_equal(n, 2);
+    me_config_destroy(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_notes__name_what_is_not_modelled),
         cmocka_unit_test(test_notes__options_without_effect),
         cmocka_unit_test(test_notes__a_dump_says_no_more),
+        cmocka_unit_test(test_notes__of_plain_pytorch),
     };
     return cmocka_run_group_tests_name("notes", tests, NULL, NULL);
 }
