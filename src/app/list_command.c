@@ -18,9 +18,11 @@
 /** A line: of what it is about, the members are set that its schema has. */
 typedef struct row {
     const char *name;
-    const char *about; /**< what the file calls it; of a class what it has that
-                            is not modelled, or NULL */
-    bool is_counted;   /**< a model whose parameters arithmetic knows */
+    const char *about; /**< what the file calls it; of a class what it has, and
+                            is refused for, or NULL */
+    const char *left_out; /**< of a class that is read; NULL: nothing */
+    const char *others;   /**< classes of the same row, or NULL */
+    bool is_counted;      /**< a model whose parameters arithmetic knows */
     me_model_summary model;
     uint64_t bytes; /**< of a card */
     int32_t gpus;   /**< of a machine's node */
@@ -75,10 +77,11 @@ static const me_schema machine_schema =
               {ME_FIELD_AS("machine", ME_FIELD_NAME, row, about, const char *),
                .title = "is"});
 
-static const me_schema class_schema =
-    ME_SCHEMA(row, {ME_NAME(row, name), .title = "architecture"},
-              {ME_FIELD_AS("missing", ME_FIELD_TEXT, row, about, const char *),
-               .title = "has, and is refused for"});
+static const me_schema class_schema = ME_SCHEMA(
+    row, {ME_NAME(row, name), .title = "architecture"}, {ME_TEXT(row, others)},
+    {ME_FIELD_AS("missing", ME_FIELD_TEXT, row, about, const char *),
+     .title = "refused, for it has"},
+    {ME_TEXT(row, left_out), .title = "read, but for"});
 
 /** A list while it is made. */
 typedef struct listing {
@@ -196,12 +199,24 @@ static bool add_file(void *self, const char *name, const char *path)
 /** Classes of Hugging Face's. */
 static void add_classes(listing *l)
 {
-    row new = {.name = ""};
+    me_hf_class class = {.name = ""};
+    me_str left_out = {0};
     for (size_t i = 0;
-         l->status == ME_OK && me_huggingface_class(i, &new.name, &new.about);
+         l->status == ME_OK && me_huggingface_class(i, &class, &left_out);
          i++) {
-        append(l, new);
+        const char *text = keep(l, me_str_text(&left_out));
+        if (text == NULL || me_str_status(&left_out) != ME_OK) {
+            l->status = me_fail(l->diag, ME_ERR_NOMEM, "no memory for a list");
+            break;
+        }
+        append(l, (row){.name = class.name,
+                        .about = class.missing,
+                        .others = class.others,
+                        .left_out = text[0] == '\0' ? NULL : text});
+        left_out.length = 0;
+        me_str_append(&left_out, "");
     }
+    me_str_fini(&left_out);
 }
 
 static me_status print(const listing *l, const char *format, me_str *text)

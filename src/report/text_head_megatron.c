@@ -11,7 +11,7 @@ static void append_model(const me_model_config *m, me_str *text)
                   "  model       %d layer%s, hidden %" PRIu64 ", heads %" PRIu64
                   " of %" PRIu64,
                   (int)m->num_layers, me_plural((uint64_t)m->num_layers),
-                  m->hidden_size, m->num_attention_heads, m->kv_channels);
+                  m->hidden_size, m->num_attention_heads, m->query_head_size);
     if (m->num_query_groups != m->num_attention_heads) {
         me_str_printf(text, " (%" PRIu64 " query group%s)", m->num_query_groups,
                       me_plural(m->num_query_groups));

@@ -13,6 +13,7 @@
 #ifndef MEMEST_CONFIG_HUGGINGFACE_HUGGINGFACE_H
 #define MEMEST_CONFIG_HUGGINGFACE_HUGGINGFACE_H
 
+#include "base/str.h"
 #include "config/config.h"
 
 #include <stddef.h>
@@ -32,15 +33,20 @@ me_status me_huggingface_read(me_config *config, const char *where,
                               const char *text, size_t length,
                               me_diag *diag) ME_MUST_CHECK;
 
+/** A class that is known by name; texts are static. */
+typedef struct me_hf_class {
+    const char *name;   /**< as `architectures` has it */
+    const char *others; /**< with the same layers; bars between them, or NULL */
+    const char *missing; /**< why it is refused; NULL: it is read */
+} me_hf_class;
+
 /**
- * A class that is known by name, as `architectures` has it. Local.
+ * The class of that index, from 0. Local.
  *
- * @param index        from 0
- * @param name_out     static
- * @param missing_out  why it is refused, static; NULL: it is read
+ * @param left_out  what all its models have that is not modelled is appended
  * @return false behind the last one
  */
-bool me_huggingface_class(size_t index, const char **name_out,
-                          const char **missing_out);
+bool me_huggingface_class(size_t index, me_hf_class *class_out,
+                          me_str *left_out);
 
 #endif /* MEMEST_CONFIG_HUGGINGFACE_HUGGINGFACE_H */

@@ -21,7 +21,8 @@
 #define GEMMA_SETTINGS \
     PLAIN_SETTINGS "model.normalization=RMSNorm model.activation=geglu " \
     "model.kv_channels=256 "
-#define EXPERTS_SETTINGS "moe.token_dispatcher=alltoall "
+#define EXPERTS_SETTINGS \
+    "moe.token_dispatcher=alltoall moe.grouped_gemm=true "
 #define SCORES_SETTINGS \
     "moe.router_score_function=sigmoid moe.router_enable_expert_bias=true " \
     "moe.router_dtype=fp32 "
@@ -40,6 +41,17 @@ static const me_hf_lack gated_shared_lacks[] = {
 static const me_hf_lack output_bias_lacks[] = {
     {"a bias of attention's output (model.hidden_size parameters a layer)",
      ME_HIGHER(SMALL)},
+    {NULL, ME_EITHER(NONE)},
+};
+
+static const me_hf_lack no_rope_lacks[] = {
+    {"layers without rotary embedding; all with it are estimated",
+     ME_LOWER(SOME)},
+    {NULL, ME_EITHER(NONE)},
+};
+
+static const me_hf_lack biased_lacks[] = {
+    {"biases by which experts are chosen", ME_EITHER(SMALL)},
     {NULL, ME_EITHER(NONE)},
 };
 
@@ -244,6 +256,61 @@ static const me_hf_architecture architectures[] = {
      .settings = PLAIN_SETTINGS UNTIED "model.normalization=LayerNorm "
                  "model.activation=squared_relu model.rotary_percent=0.5",
      .rules = {me_hf_nemotron_rules, me_hf_llama_rules}},
+    {.name = "Exaone4ForCausalLM", .model_type = "exaone4",
+     .required = GROUPED_REQUIRED,
+     .settings = LLAMA_SETTINGS
+                 "model.qk_layernorm=true model.norm_placement=post",
+     .rules = {me_hf_llama_rules}, .is_windowed = true},
+    {.name = "SmolLM3ForCausalLM", .model_type = "smollm3",
+     .required = GROUPED_REQUIRED,
+     .settings = PLAIN_SETTINGS "model.normalization=RMSNorm "
+                 "model.activation=swiglu",
+     .rules = {me_hf_no_rope_rules, me_hf_llama_rules},
+     .lacks = no_rope_lacks},
+    {.name = "SeedOssForCausalLM", .model_type = "seed_oss",
+     .required = GROUPED_REQUIRED,
+     .settings = LLAMA_SETTINGS "model.add_qkv_bias=true model.kv_channels=128 "
+                 "model.attention_dropout=0.1 model.hidden_dropout=0.1",
+     .rules = {me_hf_seed_rules, me_hf_llama_rules}},
+    {.name = "GraniteForCausalLM", .model_type = "granite",
+     .required = LLAMA_REQUIRED,
+     .settings = LLAMA_SETTINGS,
+     .rules = {me_hf_scaled_rules, me_hf_llama_rules}},
+    {.name = "HunYuanDenseV1ForCausalLM", .model_type = "hunyuan_v1_dense",
+     .required = LLAMA_REQUIRED,
+     .settings = LLAMA_SETTINGS "model.qk_layernorm=true",
+     .rules = {me_hf_glm_rules, me_hf_llama_rules}},
+    {.name = "MiMoForCausalLM", .model_type = "mimo",
+     .required = GROUPED_REQUIRED,
+     .settings = LLAMA_SETTINGS "model.add_qkv_bias=true",
+     .rules = {me_hf_glm_rules, me_hf_llama_rules}},
+    {.name = "Ernie4_5ForCausalLM", .model_type = "ernie4_5",
+     .required = GROUPED_REQUIRED,
+     .settings = PLAIN_SETTINGS "model.normalization=RMSNorm "
+                 "model.activation=swiglu model.kv_channels=128",
+     .rules = {me_hf_ernie_rules, me_hf_llama_rules}},
+    {.name = "Ernie4_5_MoeForCausalLM", .model_type = "ernie4_5_moe",
+     .required = GROUPED_REQUIRED "|moe_num_experts|moe_k|moe_intermediate_size",
+     .settings = PLAIN_SETTINGS EXPERTS_SETTINGS SCORES_SETTINGS
+                 "model.normalization=RMSNorm model.activation=swiglu "
+                 "moe.router_score_function=softmax "
+                 "moe.router_enable_expert_bias=false",
+     .rules = {me_hf_ernie_rules, me_hf_experts_rules, me_hf_llama_rules},
+     .derive = me_hf_derive_ernie_experts, .lacks = biased_lacks},
+    {.name = "MiniMaxM2ForCausalLM", .model_type = "minimax_m2",
+     .required = GROUPED_REQUIRED "|num_local_experts|num_experts_per_tok",
+     .settings = OLMO_SETTINGS EXPERTS_SETTINGS SCORES_SETTINGS
+                 "model.kv_channels=128",
+     .rules = {me_hf_minimax_rules, me_hf_experts_rules, me_hf_llama_rules},
+     .derive = me_hf_derive_minimax},
+    {.name = "Glm4MoeLiteForCausalLM", .model_type = "glm4_moe_lite",
+     .required = LATENT_REQUIRED
+                 "|q_lora_rank|n_routed_experts|num_experts_per_tok|"
+                 "moe_intermediate_size",
+     .settings = LATENT_SETTINGS EXPERTS_SETTINGS SCORES_SETTINGS,
+     .rules = {me_hf_latent_rules, me_hf_deepseek_experts_rules,
+               me_hf_experts_rules, me_hf_llama_rules},
+     .derive = me_hf_derive_deepseek_experts},
     {.name = "GPT2LMHeadModel", .model_type = "gpt2",
      .required = "n_layer|n_embd|n_head|n_positions|vocab_size",
      .settings = "model.normalization=LayerNorm model.activation=gelu "
@@ -265,6 +332,18 @@ static const me_hf_architecture architectures[] = {
                "BambaForCausalLM|Zamba2ForCausalLM",
      .model_type = "mamba|mamba2|falcon_mamba|jamba|bamba|zamba2",
      .missing = "state-space layers"},
+    {.name = "Lfm2ForCausalLM", .others = "Lfm2MoeForCausalLM",
+     .model_type = "lfm2|lfm2_moe", .missing = "layers of convolutions"},
+    {.name = "KimiLinearForCausalLM",
+     .others = "MiniMaxText01ForCausalLM|MiniMaxForCausalLM|"
+               "BailingMoeLinearForCausalLM",
+     .model_type = "kimi_linear|minimax_text_01|minimax",
+     .missing = "layers of linear attention"},
+    {.name = "Gemma3nForConditionalGeneration",
+     .others = "Gemma3nForCausalLM|Gemma4ForConditionalGeneration|"
+               "Gemma4ForCausalLM",
+     .model_type = "gemma3n|gemma3n_text|gemma4|gemma4_text",
+     .missing = "embeddings of each layer, and keys that layers share"},
     {.name = "DeciLMForCausalLM", .model_type = "nemotron-nas|deci",
      .missing = "layers with heads and widths of their own"},
     {.name = "DeepseekV32ForCausalLM",
@@ -312,14 +391,17 @@ const me_hf_architecture *me_hf_architecture_find(const char *name,
     return NULL;
 }
 
-bool me_huggingface_class(size_t index, const char **name_out,
-                          const char **missing_out)
+bool me_huggingface_class(size_t index, me_hf_class *class_out,
+                          me_str *left_out)
 {
     if (index >= N_ARCHITECTURES) {
         return false;
     }
-    *name_out = architectures[index].name;
-    *missing_out = architectures[index].missing;
+    const me_hf_architecture *a = &architectures[index];
+    *class_out = (me_hf_class){a->name, a->others, a->missing};
+    for (int i = 0; a->lacks != NULL && a->lacks[i].note != NULL; i++) {
+        me_str_printf(left_out, "%s%s", i == 0 ? "" : "; ", a->lacks[i].note);
+    }
     return true;
 }
 

@@ -269,6 +269,57 @@ me_status me_hf_derive_llama4_experts(me_hf_reading *r)
                : status;
 }
 
+static me_status fill_ernie(const me_hf_reading *r, bool *is_moe, int32_t count)
+{
+    const json_t *last = json_object_get(r->root, "moe_layer_end_index");
+    json_int_t first = 0;
+    json_int_t end = count - 1;
+    json_int_t interval = 1;
+    me_status status = read_number(r, "moe_layer_start_index", 1, &first);
+    if (status == ME_OK && json_integer_value(last) > 0) {
+        status = read_number(r, "moe_layer_end_index", end, &end);
+    }
+    if (status == ME_OK) {
+        status = read_number(r, "moe_layer_interval", 1, &interval);
+    }
+    for (int32_t i = 0; status == ME_OK && i < count; i++) {
+        is_moe[i] = i >= first && i <= end &&
+                    (interval <= 1 || (i + 1) % interval == 0);
+    }
+    return status;
+}
+
+me_status me_hf_derive_ernie_experts(me_hf_reading *r)
+{
+    json_int_t shared = 0;
+    json_int_t width = 0;
+    me_status status = derive_layers(r, fill_ernie);
+    if (status == ME_OK) {
+        status = read_number(r, "moe_num_shared_experts", 2, &shared);
+    }
+    if (status == ME_OK) {
+        status = read_number(r, "moe_intermediate_size", 0, &width);
+    }
+    return status == ME_OK && shared > 0
+               ? set_number(r, "moe.shared_expert_intermediate_size",
+                            shared * width)
+               : status;
+}
+
+/** A part of each head turns. */
+me_status me_hf_derive_minimax(me_hf_reading *r)
+{
+    json_int_t turned = 0;
+    const uint64_t whole = r->config->model.kv_channels;
+    const me_status status = read_number(r, "rotary_dim", 0, &turned);
+    if (status != ME_OK || turned == 0 || whole == 0) {
+        return status;
+    }
+    char text[32];
+    (void)snprintf(text, sizeof text, "%.17g", (double)turned / (double)whole);
+    return me_config_set(r->config, "model.rotary_percent", text, r->diag);
+}
+
 me_status me_hf_derive_chatglm(me_hf_reading *r)
 {
     json_int_t groups = 0;

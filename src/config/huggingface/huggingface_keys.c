@@ -162,6 +162,8 @@ const me_hf_rule me_hf_gpt_oss_rules[] = {
 const me_hf_rule me_hf_glm_rules[] = {
     OPTION("attention_bias", "model.add_qkv_bias"),
     OPTION("use_qk_norm", "model.qk_layernorm"),
+    RULE("attention_head_dim|eod_token_id|use_cla|cla_share_factor", ME_HF_NO_EFFECT,
+     NULL, NULL, "a second name, a special token"),
     END,
 };
 
@@ -201,10 +203,48 @@ const me_hf_rule me_hf_starcoder2_rules[] = {
     END,
 };
 
+const me_hf_rule me_hf_no_rope_rules[] = {
+    RULE("no_rope_layers|no_rope_layer_interval", ME_HF_NO_EFFECT, NULL, NULL,
+     "what is listed of all models of the class"),
+    END,
+};
+
+const me_hf_rule me_hf_seed_rules[] = {
+    OPTION("attention_bias", "model.add_qkv_bias"),
+    OPTION("residual_dropout", "model.hidden_dropout"),
+    UNMODELLED("attention_out_bias|mlp_bias", ME_HF_UNMODELLED, "false",
+     ME_HIGHER(SMALL), "biases of linear layers; none is estimated"),
+    END,
+};
+
+const me_hf_rule me_hf_ernie_rules[] = {
+    OPTION("use_bias", "model.add_bias_linear"),
+    OPTION("moe_num_experts", "moe.num_experts"),
+    OPTION("moe_k", "moe.router_topk"),
+    DERIVED("moe_num_shared_experts|moe_layer_start_index|moe_layer_end_index|"
+     "moe_layer_interval"),
+    RULE("moe_norm_min|moe_use_aux_free|compression_ratio|freq_allocation",
+     ME_HF_NO_EFFECT, NULL, NULL, "numbers that kernels use"),
+    END,
+};
+
+const me_hf_rule me_hf_minimax_rules[] = {
+    OPTION("intermediate_size", "moe.ffn_hidden_size"),
+    DERIVED("rotary_dim"),
+    RULE("use_qk_norm|qk_norm_type|use_routing_bias|shared_intermediate_size|"
+     "shared_moe_mode|attn_type_list|mtp_transformer_layers|use_mtp|"
+     "num_mtp_modules|layernorm_full_attention_beta|"
+     "layernorm_linear_attention_beta|layernorm_mlp_beta|"
+     "max_model_len|output_router_logits", ME_HF_NO_EFFECT, NULL, NULL,
+     "as all models of the class have it"),
+    END,
+};
+
 const me_hf_rule me_hf_scaled_rules[] = {
-    UNMODELLED("scale_emb|scale_depth|dim_model_base", ME_HF_UNMODELLED, "1|1.0",
+    UNMODELLED("scale_emb|scale_depth|dim_model_base|embedding_multiplier|"
+     "logits_scaling|residual_multiplier", ME_HF_UNMODELLED, "1|1.0",
      ME_HIGHER(SOME), "outputs of embedding, sub-layers and model times a number"),
-    RULE("mup_denominator|use_rope_scaling", ME_HF_NO_EFFECT, NULL, NULL,
+    RULE("mup_denominator|use_rope_scaling|attention_multiplier", ME_HF_NO_EFFECT, NULL, NULL,
      "numbers that kernels use"),
     END,
 };

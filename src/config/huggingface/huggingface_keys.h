@@ -16,6 +16,10 @@ extern const me_hf_rule me_hf_qwen_experts_rules[];
 extern const me_hf_rule me_hf_deepseek_experts_rules[];
 extern const me_hf_rule me_hf_latent_rules[]; /**< multi-latent attention */
 extern const me_hf_rule me_hf_scaled_rules[]; /**< MiniCPM's multipliers */
+extern const me_hf_rule me_hf_no_rope_rules[];
+extern const me_hf_rule me_hf_seed_rules[];
+extern const me_hf_rule me_hf_ernie_rules[];
+extern const me_hf_rule me_hf_minimax_rules[];
 extern const me_hf_rule me_hf_gemma_rules[];
 extern const me_hf_rule me_hf_phi_rules[];
 extern const me_hf_rule me_hf_gpt_oss_rules[];

@@ -132,6 +132,8 @@ me_status me_hf_fail_type(const me_hf_reading *r, const char *key,
 me_status me_hf_derive_deepseek_experts(me_hf_reading *r);
 me_status me_hf_derive_qwen_experts(me_hf_reading *r);
 me_status me_hf_derive_llama4_experts(me_hf_reading *r);
+me_status me_hf_derive_ernie_experts(me_hf_reading *r);
+me_status me_hf_derive_minimax(me_hf_reading *r);
 me_status me_hf_derive_chatglm(me_hf_reading *r);
 /** @} */
 

@@ -3,6 +3,10 @@
 
 #include <stdio.h>
 
+#define ERNIE                                                                  \
+    "\"model_type\": \"ernie4_5_moe\", " SIZES ", \"moe_num_experts\": 8, "    \
+    "\"moe_k\": 2, \"moe_intermediate_size\": 64"
+
 /* Which layers have experts, as the classes' keys say it. */
 static void test_huggingface__layers_with_experts(void **state)
 {
@@ -29,6 +33,11 @@ static void test_huggingface__layers_with_experts(void **state)
          ", \"intermediate_size_mlp\": 96, \"num_local_experts\": 4, "
          "\"num_experts_per_tok\": 1, \"moe_layers\": [2]",
          "([0]*2+[1]*1+[0]*1)"},
+        {ERNIE, "([0]*1+[1]*3)"},
+        {ERNIE ", \"moe_layer_start_index\": 0, \"moe_layer_end_index\": 2",
+         "([1]*3+[0]*1)"},
+        {ERNIE ", \"moe_layer_end_index\": -1, \"moe_layer_interval\": 2",
+         "([0]*1+[1]*1)*2"},
     };
 
     (void)state;
@@ -39,6 +48,47 @@ static void test_huggingface__layers_with_experts(void **state)
         assert_string_equal(config->moe.layer_freq, cases[i].layers);
         me_config_destroy(config);
     }
+}
+
+/* How experts are chosen. */
+static void test_huggingface__routing(void **state)
+{
+    (void)state;
+    me_config *config =
+        job_of("{" DEEPSEEK
+               ", \"q_lora_rank\": null, \"n_group\": 4, \"topk_group\": 2, "
+               "\"topk_method\": \"noaux_tc\", \"scoring_func\": \"sigmoid\", "
+               "\"seq_aux\": true, \"routed_scaling_factor\": 2.5}");
+    assert_int_equal(config->moe.router_num_groups, 4);
+    assert_int_equal(config->moe.router_group_topk, 2);
+    assert_true(config->moe.router_enable_expert_bias);
+    assert_int_equal(config->moe.router_score_function, ME_SCORE_SIGMOID);
+    assert_string_equal(config->moe.load_balancing, "seq_aux_loss");
+    assert_true(config->moe.router_topk_scaling_factor > 2.4);
+    assert_int_equal(config->not_modelled.count, 0);
+    me_config_destroy(config);
+    config = job_of("{" DEEPSEEK ", \"q_lora_rank\": null, \"n_group\": 4, "
+                    "\"topk_group\": 2, \"topk_method\": \"greedy\"}");
+    assert_int_equal(config->moe.router_num_groups, 0);
+    assert_false(config->moe.router_enable_expert_bias);
+    me_config_destroy(config);
+    config = job_of("{\"model_type\": \"mixtral\", " SIZES
+                    ", \"num_local_experts\": 8, \"num_experts_per_tok\": 2, "
+                    "\"router_jitter_noise\": 0.0}");
+    assert_true(config->moe.input_jitter_eps < 0);
+    me_config_destroy(config);
+    config = job_of("{\"model_type\": \"mixtral\", " SIZES
+                    ", \"num_local_experts\": 8, \"num_experts_per_tok\": 2, "
+                    "\"router_jitter_noise\": 0.1}");
+    assert_true(config->moe.input_jitter_eps > 0);
+    me_config_destroy(config);
+    config = job_of("{\"model_type\": \"minimax_m2\", " SIZES
+                    ", \"num_local_experts\": 8, \"num_experts_per_tok\": 2, "
+                    "\"rotary_dim\": 64}");
+    assert_true(config->model.qk_layernorm_across_heads);
+    assert_true(config->model.rotary_percent < 0.6);
+    assert_int_equal(config->moe.ffn_hidden_size, 688);
+    me_config_destroy(config);
 }
 
 static void test_huggingface__latent_attention(void **state)
@@ -107,6 +157,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_huggingface__layers_with_experts),
+        cmocka_unit_test(test_huggingface__routing),
         cmocka_unit_test(test_huggingface__latent_attention),
         cmocka_unit_test(test_huggingface__models_of_images),
         cmocka_unit_test(test_huggingface__chatglm),

@@ -22,6 +22,7 @@ me_config me_tiny_config(void)
                   .num_attention_heads = 2,
                   .num_query_groups = 1,
                   .kv_channels = 4,
+                  .query_head_size = 4,
                   .seq_length = 16,
                   .padded_vocab_size = 128},
         .parallel = {.world_size = TINY_WORLD,
