@@ -6,6 +6,7 @@
 #include "base/input.h"
 #include "base/parse.h"
 #include "config/config_private.h"
+#include "config/hub_cache.h"
 #include "config/huggingface/huggingface.h"
 #include "config/megatron/megatron_yaml.h"
 #include "config/said.h"
@@ -283,12 +284,39 @@ static me_status read_path(reading *r, const char *path)
     return status;
 }
 
+/** The config.json of a folder as Hugging Face's are: @p model itself, or in the
+ *  Hub's cache. @return false: there is none */
+static bool find_folder(const char *model, me_str *path)
+{
+    struct stat about;
+    if (strchr(model, '/') == NULL) {
+        return false; // a name
+    }
+    if (stat(model, &about) != 0) {
+        me_hub_cached(model, NULL, path);
+    } else if (S_ISDIR(about.st_mode)) {
+        me_str_append(path, model);
+    }
+    me_str_append(path, path->length > 0 ? "/config.json" : "");
+    const bool is_there =
+        path->length > 0 && stat(me_str_text(path), &about) == 0;
+    if (!is_there && me_str_status(path) == ME_OK) {
+        me_str_fini(path);
+    }
+    return is_there || me_str_status(path) != ME_OK;
+}
+
 me_status me_config_read_file(me_config *config, const char *model,
                               me_diag *diag)
 {
     reading r = {.config = config, .diag = diag};
     me_str path = {0};
-    me_status status = me_data_find(&me_data_models, model, diag, &path);
+    me_status status = ME_OK;
+    if (!find_folder(model, &path)) {
+        status = me_data_find(&me_data_models, model, diag, &path);
+    } else if (me_str_status(&path) != ME_OK) {
+        status = me_fail(diag, me_str_status(&path), "no memory for a path");
+    }
     if (status == ME_OK) {
         status = read_path(&r, me_str_text(&path));
     }

@@ -3,9 +3,9 @@
 
 #include "base/parse.h"
 #include "config/flags.h"
+#include "config/hub_cache.h"
 #include "config/tokenizer/token_files.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -181,74 +181,6 @@ static me_status read_file(const tokenizer_type *type, const char *path,
                : me_tokens_of_sentencepiece(set, path, diag);
 }
 
-/** @name Hugging Face's cache (huggingface_hub, constants.py and
- *  file_download.py): CACHE/models--ORG--NAME/snapshots/REVISION
- *  @{ */
-static const char *variable(const me_tokenizer *t, const char *name)
-{
-    const char *value = t->variable(t->self, name);
-    return value != NULL ? value : getenv(name);
-}
-
-static void append_cache(const me_tokenizer *t, me_str *path)
-{
-    static const char *const places[][2] = {
-        {"HF_HUB_CACHE", ""},
-        {"HUGGINGFACE_HUB_CACHE", ""},
-        {"HF_HOME", "/hub"},
-        {"XDG_CACHE_HOME", "/huggingface/hub"},
-        {"HOME", "/.cache/huggingface/hub"},
-    };
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        const char *value = variable(t, places[i][0]);
-        if (value != NULL && value[0] != '\0') {
-            me_str_printf(path, "%s%s", value, places[i][1]);
-            return;
-        }
-    }
-}
-
-/** The revision with the least name: a cache has one, as a rule. */
-static void append_revision(me_str *path)
-{
-    DIR *snapshots = opendir(me_str_text(path));
-    char least[256] = "";
-    for (const struct dirent *entry = snapshots == NULL ? NULL
-                                                        : readdir(snapshots);
-         entry != NULL; entry = readdir(snapshots)) {
-        if (entry->d_name[0] != '.' && strlen(entry->d_name) < sizeof least &&
-            (least[0] == '\0' || strcmp(entry->d_name, least) < 0)) {
-            memcpy(least, entry->d_name, strlen(entry->d_name) + 1);
-        }
-    }
-    if (snapshots != NULL) {
-        (void)closedir(snapshots);
-    }
-    me_str_printf(path, "/%s", least);
-}
-
-/** The folder of @p name in the cache; it need not be there. */
-static void append_cached(const me_tokenizer *t, const char *name, me_str *path)
-{
-    append_cache(t, path);
-    me_str_append(path, "/models--");
-    for (const char *c = name; *c != '\0'; c++) {
-        me_str_append_n(path, *c == '/' ? "--" : c, *c == '/' ? 2 : 1);
-    }
-    me_str_append(path, "/snapshots");
-    append_revision(path);
-}
-
-/** @} */
-
-/** Could it be a name on the Hub, and no path? */
-static bool is_hub_name(const char *name)
-{
-    const char *slash = strchr(name, '/');
-    return name[0] != '/' && name[0] != '.' && name[0] != '$' &&
-           (slash == NULL || strchr(slash + 1, '/') == NULL);
-}
-
 /** Files that are not here: what their name or the type tells. */
 static void take_usual(const tokenizer_type *type, const char *name,
                        me_vocabulary *out)
@@ -284,15 +216,8 @@ static void find_files(const me_tokenizer *t, const char *name, me_str *path)
         me_str_append(path, name);
         return;
     }
-    if (!is_hub_name(name)) {
-        return;
-    }
-    append_cached(t, name, path);
-    if (me_str_status(path) == ME_OK &&
-        (!is_folder(me_str_text(path)) ||
-         me_ends_with(me_str_text(path), "/"))) {
-        me_str_fini(path);
-    }
+    const me_hub_environment environment = {t->variable, t->self};
+    me_hub_cached(name, &environment, path);
 }
 
 me_status me_tokenizer_count(const me_tokenizer *t, me_diag *diag,

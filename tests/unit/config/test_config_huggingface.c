@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void test_huggingface__llama(void **state)
@@ -344,6 +345,45 @@ static void test_huggingface__is_read_as_a_file(void **state)
     (void)rmdir(directory);
 }
 
+/* A folder that has one, and a name of the Hub's whose files are in its cache. */
+static void test_huggingface__is_read_from_a_folder(void **state)
+{
+    (void)state;
+    char directory[] = "/tmp/memest-test-XXXXXX";
+    assert_non_null(mkdtemp(directory));
+    static const char *const folders[] = {"/models--org--name",
+                                          "/models--org--name/snapshots",
+                                          "/models--org--name/snapshots/0123"};
+    char path[128];
+    for (size_t i = 0; i < COUNT_OF(folders); i++) {
+        (void)snprintf(path, sizeof path, "%s%s", directory, folders[i]);
+        assert_int_equal(mkdir(path, 0700), 0);
+    }
+    char json[160];
+    (void)snprintf(json, sizeof json, "%s/config.json", path);
+    FILE *file = fopen(json, "w");
+    assert_non_null(file);
+    assert_true(fputs("{" LLAMA "}", file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(setenv("HF_HUB_CACHE", directory, 1), 0);
+    const char *const models[] = {path, "org/name", "org/other", directory};
+    for (size_t i = 0; i < COUNT_OF(models); i++) {
+        me_diag diag = {0};
+        me_config *config = me_config_create();
+        const me_status status = me_config_read_file(config, models[i], &diag);
+        assert_int_equal(status, i < 2 ? ME_OK : ME_ERR_IO);
+        assert_int_equal(config->model.num_layers, i < 2 ? 4 : 0);
+        me_config_destroy(config);
+    }
+    assert_int_equal(unsetenv("HF_HUB_CACHE"), 0);
+    (void)unlink(json);
+    for (size_t i = COUNT_OF(folders); i > 0; i--) {
+        (void)snprintf(path, sizeof path, "%s%s", directory, folders[i - 1]);
+        (void)rmdir(path);
+    }
+    (void)rmdir(directory);
+}
+
 static void test_huggingface__survives_without_memory(void **state)
 {
     (void)state;
@@ -373,6 +413,7 @@ int main(void)
         cmocka_unit_test(test_huggingface__type_of_training),
         cmocka_unit_test(test_huggingface__errors_name_file_line_and_key),
         cmocka_unit_test(test_huggingface__is_read_as_a_file),
+        cmocka_unit_test(test_huggingface__is_read_from_a_folder),
         cmocka_unit_test(test_huggingface__survives_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
