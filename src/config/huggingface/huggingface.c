@@ -130,16 +130,31 @@ static bool may_be_null(const char *key)
            strcmp(key, "n_routed_experts") == 0;
 }
 
+/** Is the key there, or one of those with slashes between them? */
+static bool has_required(const me_hf_reading *r, const char *keys,
+                         size_t length)
+{
+    for (const char *end = keys + length; keys < end;) {
+        char name[64];
+        const size_t one = strcspn(keys, "/|");
+        (void)snprintf(name, sizeof name, "%.*s", (int)one, keys);
+        const json_t *value = json_object_get(r->root, name);
+        if (value != NULL && (!json_is_null(value) || may_be_null(name))) {
+            return true;
+        }
+        keys += one + 1;
+    }
+    return false;
+}
+
 static me_status check_required(me_hf_reading *r)
 {
     for (const char *key = r->architecture->required; *key != '\0';) {
-        char name[64];
         const size_t length = strcspn(key, "|");
-        (void)snprintf(name, sizeof name, "%.*s", (int)length, key);
-        const json_t *value = json_object_get(r->root, name);
-        if (value == NULL || (json_is_null(value) && !may_be_null(name))) {
+        if (!has_required(r, key, length)) {
             return me_fail_at(r->diag, ME_ERR_CONFIG, r->where, 0,
-                              "%s is missing: a %s has it", name,
+                              "%.*s is missing: a %s has it",
+                              (int)strcspn(key, "/|"), key,
                               r->architecture->name);
         }
         key += length + (key[length] == '|');

@@ -169,7 +169,17 @@ static const me_hf_architecture architectures[] = {
      .derive = me_hf_derive_deepseek_experts},
     {.name = "DeepseekV3ForCausalLM", .model_type = "deepseek_v3|kimi_k2",
      .required = LATENT_REQUIRED
-                 "|q_lora_rank|n_routed_experts|first_k_dense_replace",
+                 "|q_lora_rank|n_routed_experts|"
+                 "first_k_dense_replace/mlp_layer_types",
+     .settings = LATENT_SETTINGS EXPERTS_SETTINGS SCORES_SETTINGS,
+     .rules = {me_hf_latent_rules, me_hf_deepseek_experts_rules,
+               me_hf_experts_rules, me_hf_llama_rules},
+     .derive = me_hf_derive_deepseek_experts},
+    {.name = "KimiK25ForConditionalGeneration", .model_type = "kimi_k25",
+     .text = "text_config",
+     .required = LATENT_REQUIRED
+                 "|q_lora_rank|n_routed_experts|"
+                 "first_k_dense_replace/mlp_layer_types",
      .settings = LATENT_SETTINGS EXPERTS_SETTINGS SCORES_SETTINGS,
      .rules = {me_hf_latent_rules, me_hf_deepseek_experts_rules,
                me_hf_experts_rules, me_hf_llama_rules},
@@ -196,7 +206,7 @@ static const me_hf_architecture architectures[] = {
     {.name = "Glm4MoeForCausalLM", .model_type = "glm4_moe",
      .required = GROUPED_REQUIRED
                  "|n_routed_experts|num_experts_per_tok|moe_intermediate_size|"
-                 "first_k_dense_replace",
+                 "first_k_dense_replace/mlp_layer_types",
      .settings = LLAMA_SETTINGS EXPERTS_SETTINGS SCORES_SETTINGS
                  "model.kv_channels=128 model.rotary_percent=0.5",
      .rules = {me_hf_glm_rules, me_hf_deepseek_experts_rules,
@@ -306,7 +316,7 @@ static const me_hf_architecture architectures[] = {
     {.name = "Glm4MoeLiteForCausalLM", .model_type = "glm4_moe_lite",
      .required = LATENT_REQUIRED
                  "|q_lora_rank|n_routed_experts|num_experts_per_tok|"
-                 "moe_intermediate_size",
+                 "moe_intermediate_size|first_k_dense_replace/mlp_layer_types",
      .settings = LATENT_SETTINGS EXPERTS_SETTINGS SCORES_SETTINGS,
      .rules = {me_hf_latent_rules, me_hf_deepseek_experts_rules,
                me_hf_experts_rules, me_hf_llama_rules},

@@ -110,6 +110,24 @@ static me_status set_layers(const me_hf_reading *r, const bool *is_moe,
 typedef me_status layers_fill(const me_hf_reading *r, bool *is_moe,
                               int32_t count);
 
+/** A list of a word each, "dense" or "sparse". */
+static me_status fill_words(const me_hf_reading *r, const json_t *words,
+                            bool *is_moe, int32_t count)
+{
+    bool is_right = json_array_size(words) == (size_t)count;
+    for (int32_t i = 0; i < count && is_right; i++) {
+        const char *word = json_string_value(json_array_get(words, (size_t)i));
+        is_moe[i] = word != NULL && strcmp(word, "sparse") == 0;
+        is_right = is_moe[i] || (word != NULL && strcmp(word, "dense") == 0);
+    }
+    return is_right ? ME_OK
+                    : me_fail_at(r->diag, ME_ERR_CONFIG, r->where,
+                                 me_hf_line_of(r, "mlp_layer_types"),
+                                 "mlp_layer_types: must be a list of %d words, "
+                                 "dense or sparse",
+                                 (int)count);
+}
+
 /** Nothing for a model without experts. */
 static me_status derive_layers(const me_hf_reading *r, layers_fill *fill)
 {
@@ -121,7 +139,10 @@ static me_status derive_layers(const me_hf_reading *r, layers_fill *fill)
     if (is_moe == NULL) {
         return me_fail(r->diag, ME_ERR_NOMEM, "no memory for a list of layers");
     }
-    me_status status = fill(r, is_moe, count);
+    const json_t *words = json_object_get(r->root, "mlp_layer_types");
+    me_status status = words == NULL || json_is_null(words)
+                           ? fill(r, is_moe, count)
+                           : fill_words(r, words, is_moe, count);
     if (status == ME_OK) {
         status = set_layers(r, is_moe, count);
     }

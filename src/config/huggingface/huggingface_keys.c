@@ -21,7 +21,10 @@ static const me_hf_rule common_rules[] = {
      "of the stored checkpoint; train.params_dtype is that of training"),
     RULE("tie_word_embeddings", ME_HF_INVERSE,
      "model.untie_embeddings_and_output_weights", NULL, NULL),
-    UNMODELLED("quantization_config|compression_config", ME_HF_UNMODELLED, NULL,
+    UNMODELLED("quantization_config", ME_HF_QUANTIZED,
+     "fp8|mxfp4|fbgemm_fp8|compressed-tensors",
+     ME_EITHER(ANY), "quantised weights; train.params_dtype is estimated"),
+    UNMODELLED("compression_config", ME_HF_UNMODELLED, NULL,
      ME_EITHER(ANY), "quantised weights; train.params_dtype is estimated"),
     RULE("num_experts|num_local_experts|n_routed_experts|num_experts_per_tok|"
      "moe_intermediate_size|moe_num_experts|n_shared_experts", ME_HF_REFUSED,
@@ -43,7 +46,15 @@ static const me_hf_rule common_rules[] = {
      "output_attentions|output_hidden_states|return_dict|id2label|label2id|"
      "num_labels|task_specific_params|problem_type|torchscript|use_bfloat16|"
      "finetuning_task|prefix|do_sample|max_length|min_length|temperature|top_k|"
-     "top_p|repetition_penalty|license|seed|cache_implementation|"
+     "top_p|repetition_penalty|typical_p|length_penalty|diversity_penalty|"
+     "exponential_decay_length_penalty|early_stopping|num_beams|num_beam_groups|"
+     "num_return_sequences|no_repeat_ngram_size|encoder_no_repeat_ngram_size|"
+     "bad_words_ids|suppress_tokens|begin_suppress_tokens|forced_bos_token_id|"
+     "forced_eos_token_id|remove_invalid_values|output_scores|"
+     "return_dict_in_generate|tie_encoder_decoder|cross_attention_hidden_size|"
+     "pruned_heads|tf_legacy_loss|max_new_tokens|min_new_tokens|model_max_length|"
+     "trust_remote_code|_commit_hash|unsloth_version|unsloth_fixed|"
+     "license|seed|cache_implementation|"
      "attn_config|classifier_dropout", ME_HF_NO_EFFECT, NULL, NULL,
      "names, numbers of special tokens, how text is generated, what a forward "
      "returns"),
@@ -114,7 +125,8 @@ const me_hf_rule me_hf_qwen_experts_rules[] = {
 const me_hf_rule me_hf_deepseek_experts_rules[] = {
     OPTION("aux_loss_alpha", "moe.aux_loss_coeff"),
     OPTION("routed_scaling_factor", "moe.router_topk_scaling_factor"),
-    DERIVED("n_shared_experts|first_k_dense_replace|moe_layer_freq|topk_method|"
+    DERIVED("n_shared_experts|first_k_dense_replace|mlp_layer_types|"
+     "moe_layer_freq|topk_method|"
      "n_group|topk_group|seq_aux"),
     END,
 };
@@ -221,7 +233,7 @@ const me_hf_rule me_hf_ernie_rules[] = {
     OPTION("use_bias", "model.add_bias_linear"),
     OPTION("moe_num_experts", "moe.num_experts"),
     OPTION("moe_k", "moe.router_topk"),
-    DERIVED("moe_num_shared_experts|moe_layer_start_index|moe_layer_end_index|"
+    DERIVED("moe_num_shared_experts|mlp_layer_types|moe_layer_start_index|moe_layer_end_index|"
      "moe_layer_interval"),
     RULE("moe_norm_min|moe_use_aux_free|compression_ratio|freq_allocation",
      ME_HF_NO_EFFECT, NULL, NULL, "numbers that kernels use"),

@@ -32,6 +32,7 @@ typedef enum me_hf_use {
     ME_HF_WINDOW,      /**< sliding_window, where it is used */
     ME_HF_LAYER_TYPES, /**< a list, one word a layer */
     ME_HF_DROPOUT,     /**< of the embedding; must be that of the residuals */
+    ME_HF_QUANTIZED,   /**< how weights are stored; neutral: training unpacks */
     ME_HF_DEPTHS       /**< of multi-token prediction, which the class drops */
 } me_hf_use;
 
@@ -65,7 +66,7 @@ typedef struct me_hf_architecture {
     const char *model_type; /**< for files without `architectures`; bars */
     const char *missing;    /**< why it is refused, or NULL: it is read */
     const char *text;     /**< key of the language model's part, or NULL: all */
-    const char *required; /**< keys, bars between them */
+    const char *required; /**< keys, bars between them; a slash: either */
     const char *settings; /**< option=value, blanks between them: the class's
                                defaults that are not the options' own */
     const me_hf_rule *rules[ME_HF_RULES];  /**< in the order they are asked */
@@ -105,7 +106,7 @@ me_status me_hf_read_by_rule(me_hf_reading *r, const char *key,
                              const me_hf_rule *rule,
                              const json_t *value) ME_MUST_CHECK;
 
-/** Put @p key into the list of what changes nothing, or is not modelled.
+/** @name Put @p key into the list of what changes nothing, or is not modelled
  *  @{ */
 me_status me_hf_list_no_effect(me_hf_reading *r, const char *key,
                                const char *note) ME_MUST_CHECK;

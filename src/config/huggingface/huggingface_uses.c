@@ -341,6 +341,17 @@ static me_status read_refused(me_hf_reading *r, const char *key,
     return status;
 }
 
+/** Weights of a published checkpoint are unpacked before they are trained; those
+ *  of other methods are trained beside. */
+static me_status read_quantized(me_hf_reading *r, const char *key,
+                                const me_hf_rule *rule, const json_t *value)
+{
+    const json_t *method = json_object_get(value, "quant_method");
+    return method != NULL && is_neutral(rule, method)
+               ? me_hf_list_no_effect(r, key, "of the stored checkpoint")
+               : me_hf_list_unmodelled(r, key, rule->note, rule->effect);
+}
+
 me_status me_hf_read_by_rule(me_hf_reading *r, const char *key,
                              const me_hf_rule *rule, const json_t *value)
 {
@@ -363,6 +374,7 @@ me_status me_hf_read_by_rule(me_hf_reading *r, const char *key,
     case ME_HF_WINDOW: return read_window(r, key);
     case ME_HF_LAYER_TYPES: return read_layer_types(r, key, rule, value);
     case ME_HF_DROPOUT: return read_embedding_dropout(r, key, rule, value);
+    case ME_HF_QUANTIZED: return read_quantized(r, key, rule, value);
     case ME_HF_DEPTHS: return read_depths(r, key, value);
     }
     return ME_ERR_INTERNAL;

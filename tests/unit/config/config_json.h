@@ -21,11 +21,12 @@
 #define QWEN_MOE                                                               \
     "\"model_type\": \"qwen3_moe\",\n" SIZES ", \"num_experts\": 8, "          \
     "\"num_experts_per_tok\": 2, \"moe_intermediate_size\": 64"
-#define DEEPSEEK                                                               \
-    "\"model_type\": \"deepseek_v2\", " SIZES ", \"n_routed_experts\": 8, "    \
-    "\"num_experts_per_tok\": 2, \"moe_intermediate_size\": 64, "              \
-    "\"kv_lora_rank\": 32, \"qk_nope_head_dim\": 16, "                         \
-    "\"qk_rope_head_dim\": 8, \"v_head_dim\": 24"
+#define DEEPSEEK "\"model_type\": \"deepseek_v2\", " DEEPSEEK_SIZES
+#define DEEPSEEK_SIZES                                                         \
+    SIZES ", \"n_routed_experts\": 8, "                                        \
+          "\"num_experts_per_tok\": 2, \"moe_intermediate_size\": 64, "        \
+          "\"kv_lora_rank\": 32, \"qk_nope_head_dim\": 16, "                   \
+          "\"qk_rope_head_dim\": 8, \"v_head_dim\": 24"
 
 static inline me_status read_json(me_config *config, const char *text,
                                   me_diag *diag)

@@ -120,6 +120,10 @@ static const char *const list_cases[][3] = {
     {"\"quantization_config\": {\"bits\": 4}", "quantization_config",
      "not modelled"},
     {"\"quantization_config\": null", "quantization_config", "no effect"},
+    {"\"quantization_config\": {\"quant_method\": \"fp8\"}",
+     "quantization_config", "no effect"},
+    {"\"quantization_config\": {\"quant_method\": \"awq\"}",
+     "quantization_config", "not modelled"},
     {"\"num_experts\": 0", "num_experts", "no effect"},
     {"\"num_local_experts\": null", "num_local_experts", "no effect"},
     {"\"rope_scaling\": {\"type\": \"yarn\"}", "rope_scaling", "not modelled"},
@@ -275,6 +279,12 @@ static const struct {
      "decoder_sparse_step -1: must be a whole number from 0"},
     {"{" QWEN_MOE ",\n\"decoder_sparse_step\": true}", ME_ERR_CONFIG, 6,
      "decoder_sparse_step is true or false: must be a whole number from 0"},
+    {"{\"model_type\": \"deepseek_v3\", " DEEPSEEK_SIZES
+     ", \"q_lora_rank\": 1}",
+     ME_ERR_CONFIG, 0, "first_k_dense_replace is missing: a DeepseekV3"},
+    {"{\"model_type\": \"deepseek_v3\", " DEEPSEEK_SIZES
+     ", \"q_lora_rank\": 1,\n\"mlp_layer_types\": [\"dense\"]}",
+     ME_ERR_CONFIG, 5, "mlp_layer_types: must be a list of 4 words, dense or"},
     {"{" DEEPSEEK "}", ME_ERR_CONFIG, 0,
      "q_lora_rank is missing: a DeepseekV2ForCausalLM has it"},
     {"{" LLAMA ",\n\"tie_word_embeddings\": 1}", ME_ERR_CONFIG, 6,

@@ -33,6 +33,10 @@ static void test_huggingface__layers_with_experts(void **state)
          ", \"intermediate_size_mlp\": 96, \"num_local_experts\": 4, "
          "\"num_experts_per_tok\": 1, \"moe_layers\": [2]",
          "([0]*2+[1]*1+[0]*1)"},
+        {"\"model_type\": \"deepseek_v3\", " DEEPSEEK_SIZES
+         ", \"q_lora_rank\": 16, \"mlp_layer_types\": "
+         "[\"dense\", \"sparse\", \"sparse\", \"dense\"]",
+         "([0]*1+[1]*2+[0]*1)"},
         {ERNIE, "([0]*1+[1]*3)"},
         {ERNIE ", \"moe_layer_start_index\": 0, \"moe_layer_end_index\": 2",
          "([1]*3+[0]*1)"},
