@@ -223,21 +223,16 @@ static me_status read_rope(me_hf_reading *r, const char *key,
                : me_hf_list_unmodelled(r, key, rule->note, rule->effect);
 }
 
-/** Megatron-LM's two embeddings of latent heads; its kernel is yarn's. */
+/** Megatron-LM's two embeddings of latent heads. */
 static me_status read_latent_rope(me_hf_reading *r, const char *key,
                                   const me_hf_rule *rule, const json_t *value)
 {
-    const json_t *special = special_rope(rule, value);
-    const char *word = json_string_value(special);
+    const char *word = json_string_value(special_rope(rule, value));
     if (word == NULL || strcmp(word, "yarn") != 0) {
         return read_rope(r, key, rule, value);
     }
-    me_status status =
+    const me_status status =
         me_config_set(r->config, "model.rope_type", "yarn", r->diag);
-    if (status == ME_OK) {
-        status = me_config_set(r->config, "train.apply_rope_fusion", "true",
-                               r->diag);
-    }
     return status == ME_OK ? list_modelled(r, key) : status;
 }
 
