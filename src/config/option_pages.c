@@ -127,18 +127,6 @@ void me_options_markdown(me_str *text)
     }
 }
 
-void me_option_append_quoted(const char *value, me_str *text)
-{
-    me_str_append(text, "\"");
-    for (; *value != '\0'; value++) {
-        if (*value == '"' || *value == '\\') {
-            me_str_append(text, "\\");
-        }
-        me_str_append_n(text, value, 1);
-    }
-    me_str_append(text, "\"");
-}
-
 /** Of some options 0 is a value as well. */
 static bool is_not_given(const me_option *option, const me_config *config,
                          const char *value)

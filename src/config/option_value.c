@@ -311,3 +311,15 @@ void me_option_format_range(const me_option *option, me_str *text)
         break;
     }
 }
+
+void me_option_append_quoted(const char *value, me_str *text)
+{
+    me_str_append(text, "\"");
+    for (; *value != '\0'; value++) {
+        if (*value == '"' || *value == '\\') {
+            me_str_append(text, "\\");
+        }
+        me_str_append_n(text, value, 1);
+    }
+    me_str_append(text, "\"");
+}
