@@ -44,6 +44,7 @@ typedef struct me_model_config {
                                Megatron-LM's tables have them: in pairs, so an
                                odd share is rounded up */
     bool multi_latent_attention;
+    bool mla_down_proj_fusion;    /**< both latents by one projection */
     uint64_t q_lora_rank;         /**< query latent; 0: none */
     uint64_t kv_lora_rank;        /**< latent of keys and values */
     uint64_t qk_head_dim;         /**< of a head, without position */
@@ -222,6 +223,7 @@ typedef struct me_recompute_config {
     int32_t num_layers;         /**< of full */
     bool core_attn;             /**< selective: modules named */
     bool layernorm;
+    bool mla_up_proj;
     bool mlp;
     bool distribute_saved_activations;
 } me_recompute_config;

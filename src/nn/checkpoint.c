@@ -129,76 +129,134 @@ me_tensor *me_checkpoint(me_nn *nn, const me_section *section,
 
 struct me_output_checkpoint {
     const me_section *section;
-    me_node *node;     /**< borrowed: it holds the input until it has run */
-    me_tensor *output; /**< discarded, until it is there again */
-    me_tensor *leaf;   /**< input of the second run */
-    me_tensor *again;  /**< its output */
-    me_prehook hook;   /**< on what the discarded output went into */
+    uint32_t n_inputs;
+    uint32_t n_outputs;
+    me_node *node; /**< borrowed: it holds the inputs until it has run */
+    me_tensor *outputs[ME_MAX_OUTPUTS]; /**< discarded, until they are there
+                                             again */
+    me_tensor *leaves[ME_CHECKPOINT_INPUTS]; /**< inputs of the second run */
+    me_tensor *again[ME_MAX_OUTPUTS];        /**< its outputs */
+    me_prehook hook; /**< on what the discarded outputs went into */
 };
 
-/** `_recompute`: the output's storage gets what the second run made. */
+/** Outputs of a section are variables of the running frame. */
+static void run_section(const me_section *section, me_tensor *const *inputs,
+                        me_tensor **outputs_out)
+{
+    if (section->run_many != NULL) {
+        section->run_many(section, inputs, outputs_out);
+    } else {
+        outputs_out[0] = section->run(section, inputs);
+    }
+}
+
+/** `_recompute`: the outputs' storages get what the second run made. */
 static void run_again(void *self, me_engine *e, me_tensor *const *gy)
 {
     (void)gy;
     me_output_checkpoint *c = self;
-    const me_section *section = c->section;
-    if (!me_engine_is_ok(e) || c->output == NULL) {
+    if (!me_engine_is_ok(e) || c->outputs[0] == NULL) {
         return;
     }
     const me_frame frame = me_enter(e);
-    me_tensor *leaf = me_detach(e, c->node->saved[0]);
-    leaf->is_view = false;
-    leaf->requires_grad = c->node->edges[0].node != NULL;
+    for (uint32_t i = 0; i < c->n_inputs; i++) {
+        if (c->node->saved[i] != NULL) {
+            c->leaves[i] = me_retain(me_detach(e, c->node->saved[i]));
+            c->leaves[i]->is_view = false;
+            c->leaves[i]->requires_grad = c->node->edges[i].node != NULL;
+        }
+    }
     me_launch_host(e, ME_HOST_CHECKPOINT);
     const me_context before = me_context_recompute(e);
-    me_tensor *again = section->run(section, &leaf);
+    me_tensor *again[ME_MAX_OUTPUTS] = {NULL, NULL, NULL};
+    run_section(c->section, c->leaves, again);
     me_context_restore(e, before);
-    me_restore_data(e, c->output, again);
-    c->leaf = me_retain(leaf);
-    c->again = me_retain(again);
-    me_clear(e, &c->output);
+    for (uint32_t i = 0; i < c->n_outputs; i++) {
+        me_restore_data(e, c->outputs[i], again[i]);
+        c->again[i] = me_retain(again[i]);
+        me_clear(e, &c->outputs[i]);
+    }
     me_leave(e, frame, NULL);
+}
+
+/** torch.autograd.backward(outputs, args). */
+static void run_backwards(me_engine *e, const me_output_checkpoint *c,
+                          me_tensor *const *gy)
+{
+    if (c->n_outputs == 1) {
+        me_backward(e, c->again[0], gy[0]);
+        return;
+    }
+    me_edge roots[ME_MAX_OUTPUTS];
+    for (uint32_t i = 0; i < c->n_outputs; i++) {
+        roots[i] = (me_edge){c->again[i]->grad_fn, c->again[i]->output_nr};
+    }
+    me_backward_all(e, c->n_outputs, roots, gy);
 }
 
 static void output_checkpoint_backward(me_engine *e, me_node *node,
                                        me_tensor *const *gy, me_tensor **gx)
 {
     me_output_checkpoint *c = node->data.checkpoint;
-    if (c->leaf == NULL) {
+    if (c->again[0] == NULL) {
         return;
     }
-    me_backward(e, c->again, gy[0]);
-    gx[0] = me_hold(e, c->leaf)->grad;
-    (void)me_hold(e, c->again);
-    me_clear(e, &c->again);
-    me_clear(e, &c->leaf);
+    run_backwards(e, c, gy);
+    // The function's own tuples `inputs` and `outputs` go last item first.
+    for (uint32_t i = c->n_inputs; i-- > 0;) {
+        gx[i] = c->leaves[i] == NULL ? NULL : me_hold(e, c->leaves[i])->grad;
+    }
+    for (uint32_t i = c->n_outputs; i-- > 0;) {
+        (void)me_hold(e, c->again[i]);
+        me_clear(e, &c->again[i]);
+    }
+    for (uint32_t i = 0; i < c->n_inputs; i++) {
+        me_clear(e, &c->leaves[i]);
+    }
 }
 
 static const me_op output_checkpoint_op = ME_NODE(
     "CheckpointWithoutOutputFunctionBackward", output_checkpoint_backward);
 
-me_tensor *me_checkpoint_output(me_nn *nn, const me_section *section,
-                                me_tensor *input,
-                                me_output_checkpoint **checkpoint_out)
+void me_checkpoint_outputs(me_nn *nn, const me_section *section,
+                           const me_section_call *call, me_tensor **outputs_out,
+                           me_output_checkpoint **checkpoint_out)
 {
     me_engine *e = nn->e;
     *checkpoint_out = NULL;
-    me_node *node = me_record1(e, &output_checkpoint_op, input);
+    me_node *node =
+        me_record(e, &output_checkpoint_op, call->n_inputs, call->inputs);
     const bool grad = me_grad_enable(e, false);
     me_launch_host(e, ME_HOST_CHECKPOINT);
-    me_tensor *y = section->run(section, &input);
+    run_section(section, call->inputs, outputs_out);
     me_grad_enable(e, grad);
     me_output_checkpoint *c =
         node == NULL ? NULL : me_engine_alloc(e, 1, sizeof *c);
     if (c == NULL) {
-        return y;
+        return;
     }
-    *c = (me_output_checkpoint){.section = section, .node = node};
+    *c = (me_output_checkpoint){.section = section,
+                                .n_inputs = call->n_inputs,
+                                .n_outputs = call->n_outputs,
+                                .node = node};
     node->data.checkpoint = c;
-    me_save(e, node, 0, input);
-    me_output(e, node, y);
-    c->output = me_retain(y);
+    for (uint32_t i = 0; i < call->n_inputs; i++) {
+        me_save(e, node, i, call->inputs[i]);
+    }
+    for (uint32_t i = 0; i < call->n_outputs; i++) {
+        c->outputs[i] = me_retain(me_output(e, node, outputs_out[i]));
+    }
     *checkpoint_out = c;
+}
+
+me_tensor *me_checkpoint_output(me_nn *nn, const me_section *section,
+                                me_tensor *input,
+                                me_output_checkpoint **checkpoint_out)
+{
+    me_tensor *y = NULL;
+    const me_section_call call = {
+        .n_inputs = 1, .n_outputs = 1, .inputs = &input};
+    me_checkpoint_outputs(nn, section, &call, &y, checkpoint_out);
     return y;
 }
 
@@ -207,7 +265,9 @@ void me_checkpoint_discard(me_output_checkpoint *checkpoint, me_tensor *hooked)
     if (checkpoint == NULL) {
         return;
     }
-    me_storage_free(checkpoint->section->nn->e, checkpoint->output);
+    for (uint32_t i = 0; i < checkpoint->n_outputs; i++) {
+        me_storage_free(checkpoint->section->nn->e, checkpoint->outputs[i]);
+    }
     checkpoint->hook = (me_prehook){.run = run_again, .self = checkpoint};
     if (hooked->grad_fn != NULL) {
         hooked->grad_fn->prehook = &checkpoint->hook;

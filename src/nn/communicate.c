@@ -168,15 +168,29 @@ static me_tensor *buffer_like(me_engine *e, const char *op, const me_tensor *x,
     return y;
 }
 
+static const me_op copy_kernel = {"contiguous",
+                                  .cost = ME_COST(STRIDED, 0, 1, 1)};
+
+/** `input_.contiguous()`, which is gone once the call is made. */
+static void communicate_dense(me_engine *e, const me_communicators *comm,
+                              const me_tensor *x, me_call call)
+{
+    me_tensor *dense = me_tensor_is_contiguous(x)
+                           ? NULL
+                           : me_kernel_dense(e, &copy_kernel, ME_TENSORS(x));
+    me_communicate(e, comm, call);
+    me_drop(e, dense);
+}
+
 me_tensor *me_all_gather_first(me_engine *e, const me_communicators *comm,
                                me_group_kind group, const me_tensor *x)
 {
     const uint64_t size = (uint64_t)comm->size[group];
     me_tensor *y =
         buffer_like(e, "all_gather", x, me_size_mul(me_dim(x, 0), size));
-    me_communicate(e, comm,
-                   (me_call){group, ME_COLLECTIVE_ALL_GATHER, x->dtype,
-                             me_numel(x), -1, false});
+    communicate_dense(e, comm, x,
+                      (me_call){group, ME_COLLECTIVE_ALL_GATHER, x->dtype,
+                                me_numel(x), -1, false});
     return y;
 }
 
@@ -186,9 +200,9 @@ static me_tensor *reduce_scatter(me_engine *e, const me_communicators *comm,
 {
     const uint64_t size = (uint64_t)comm->size[group];
     me_tensor *y = buffer_like(e, "reduce_scatter", x, me_dim(x, 0) / size);
-    me_communicate(e, comm,
-                   (me_call){group, ME_COLLECTIVE_REDUCE_SCATTER, x->dtype,
-                             me_numel(y), -1, is_async});
+    communicate_dense(e, comm, x,
+                      (me_call){group, ME_COLLECTIVE_REDUCE_SCATTER, x->dtype,
+                                me_numel(y), -1, is_async});
     return y;
 }
 
@@ -283,6 +297,24 @@ me_tensor *me_reduce_scatter_to_sequence_region(me_engine *e,
     me_node *node = record_region(e, &reduce_scatter_op, comm, x);
     return me_output(e, node,
                      me_reduce_scatter_first(e, comm, ME_GROUP_TENSOR, x));
+}
+
+static void scatter_sum_backward(me_engine *e, me_node *node,
+                                 me_tensor *const *gy, me_tensor **gx)
+{
+    gx[0] = me_reduce_scatter_first(e, communicators_of(node), ME_GROUP_TENSOR,
+                                    gy[0]);
+}
+
+static const me_op gather_rows_op =
+    ME_NODE("_GatherFromSequenceParallelRegionBackward", scatter_sum_backward);
+
+me_tensor *me_gather_from_sequence_region(me_engine *e,
+                                          const me_communicators *comm,
+                                          me_tensor *x)
+{
+    me_node *node = record_region(e, &gather_rows_op, comm, x);
+    return me_output(e, node, me_all_gather_first(e, comm, ME_GROUP_TENSOR, x));
 }
 
 static const me_op scatter_op = {.node =

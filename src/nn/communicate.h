@@ -125,6 +125,10 @@ me_tensor *me_gather_from_tensor_region(me_engine *e,
 me_tensor *me_gather_last_from_tensor_region(me_engine *e,
                                              const me_communicators *comm,
                                              me_tensor *x);
+/** Forward gather of rows, backward reduce-scatter. */
+me_tensor *me_gather_from_sequence_region(me_engine *e,
+                                          const me_communicators *comm,
+                                          me_tensor *x);
 /** Forward this rank's rows (a view, or a copy if they have holes), backward
  *  all-gather. */
 me_tensor *me_scatter_to_sequence_region(me_engine *e,

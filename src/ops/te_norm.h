@@ -44,8 +44,9 @@ void me_te_normalize_backward(me_engine *e, const me_tensor *gy,
                               const me_tensor *weight, bool is_layer_norm,
                               me_tensor *gx[3]);
 
-/** What a function of te.ops hands on of @p x: a view of what the kernel made, so
- *  that a sum with it is not made in place; takes @p x. */
+/** What a function of te hands on of @p x: a view of what the kernel made, which
+ *  keeps that (DifferentiableViewMeta's base), so that a sum with it is not made
+ *  in place; takes @p x. */
 me_tensor *me_te_op_view(me_engine *e, me_tensor *x);
 
 /** te.ops.LayerNorm or RMSNorm (@p bias NULL): an operation on the tape, whose

@@ -203,6 +203,16 @@ static inline bool me_needs(const me_node *node, uint32_t index)
  */
 void me_backward(me_engine *e, me_tensor *root, me_tensor *gradient);
 
+/**
+ * As me_backward() from several tensors at once
+ * (torch.autograd.backward(tensors, gradients)).
+ *
+ * @param roots      outputs of nodes that there are
+ * @param gradients  of each root; borrowed
+ */
+void me_backward_all(me_engine *e, uint32_t n_roots, const me_edge *roots,
+                     me_tensor *const *gradients);
+
 /** What a leaf's AccumulateGrad does with a gradient, outside of a backward:
  *  for gradients of parameters that are made later. @p gradient is borrowed. */
 void me_accumulate_grad(me_engine *e, me_tensor *leaf, me_tensor *gradient);

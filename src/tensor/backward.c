@@ -342,6 +342,17 @@ static void backward_of_leaf(me_engine *e, me_tensor *leaf, me_tensor *gradient)
     me_context_restore(e, before);
 }
 
+/** Nodes run as they are ready. @param before  what held outside of the run */
+static void run_all(me_engine *e, const me_run *r, const me_context *before)
+{
+    while (e->tape.n_heap > r->first_ready && me_engine_is_ok(e)) {
+        run_node(e, r, me_run_pop(e, r));
+    }
+    if (before->thread != ME_THREAD_AUTOGRAD) { // not of one inside another
+        me_tell_end_backward(e);
+    }
+}
+
 void me_backward(me_engine *e, me_tensor *root, me_tensor *gradient)
 {
     if (!me_engine_is_ok(e)) {
@@ -363,12 +374,7 @@ void me_backward(me_engine *e, me_tensor *root, me_tensor *gradient)
         awaited(e, root->grad_fn)[root->output_nr] = me_retain(gradient);
         me_run_push(e, &r, root->grad_fn);
     }
-    while (e->tape.n_heap > r.first_ready && me_engine_is_ok(e)) {
-        run_node(e, &r, me_run_pop(e, &r));
-    }
-    if (before.thread != ME_THREAD_AUTOGRAD) { // not of one inside another
-        me_tell_end_backward(e);
-    }
+    run_all(e, &r, &before);
     me_run_finish(e, &r);
     me_module_switch(e, module);
     me_context_restore(e, before);
@@ -396,6 +402,31 @@ static void begin_at_roots(me_engine *e, const me_run *r,
             me_run_push(e, r, node);
         }
     }
+}
+
+void me_backward_all(me_engine *e, uint32_t n_roots, const me_edge *roots,
+                     me_tensor *const *gradients)
+{
+    if (!me_engine_is_ok(e) || n_roots == 0) {
+        return;
+    }
+    const me_run r = me_run_begin(e);
+    tell_roots(e, n_roots, gradients);
+    const me_module_id module = e->module;
+    const me_context before = enter_backward(e);
+    for (uint32_t i = 0; i < n_roots; i++) {
+        me_run_count(e, &r, roots[i].node);
+    }
+    if (me_engine_is_ok(e)) {
+        begin_at_roots(e, &r,
+                       &(me_grad_request){.n_roots = n_roots,
+                                          .roots = roots,
+                                          .gradients = gradients});
+    }
+    run_all(e, &r, &before);
+    me_run_finish(e, &r);
+    me_module_switch(e, module);
+    me_context_restore(e, before);
 }
 
 void me_autograd_grad(me_engine *e, const me_grad_request *request)

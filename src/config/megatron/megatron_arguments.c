@@ -368,6 +368,7 @@ static me_status settle_modules(me_config *config, const me_flag_uses *uses,
     static const char *const modules[][2] = {
         {"core_attn", "recompute.core_attn"},
         {"layernorm", "recompute.layernorm"},
+        {"mla_up_proj", "recompute.mla_up_proj"},
         {"mlp", "recompute.mlp"},
     };
     me_status status = ME_OK;

@@ -17,6 +17,18 @@ static me_status check_latent_heads(const me_config *config, me_diag *diag)
                    (unsigned long long)m->num_query_groups);
 }
 
+static me_status check_latent_recompute(const me_config *config, me_diag *diag)
+{
+    if (!config->recompute.mla_up_proj ||
+        config->recompute.granularity != ME_RECOMPUTE_SELECTIVE ||
+        config->model.multi_latent_attention) {
+        return ME_OK;
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "recompute.mla_up_proj = true needs "
+                   "model.multi_latent_attention = true");
+}
+
 static me_status check_latent_rotary(const me_config *config, me_diag *diag)
 {
     const me_model_config *m = &config->model;
@@ -30,11 +42,33 @@ static me_status check_latent_rotary(const me_config *config, me_diag *diag)
                    "true: set it to false (--no-rope-fusion)");
 }
 
+/** FusedMLASelfAttention, which Megatron-LM's own layers have not. */
+static bool fuses_down_projections(const me_config *config)
+{
+    return config->model.multi_latent_attention &&
+           config->model.mla_down_proj_fusion &&
+           config->impl.transformer == ME_TRANSFORMER_ENGINE;
+}
+
+static me_status check_latent_fusion(const me_config *config, me_diag *diag)
+{
+    if (!fuses_down_projections(config) || config->model.q_lora_rank > 0) {
+        return ME_OK;
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "model.mla_down_proj_fusion = true needs a "
+                   "model.q_lora_rank");
+}
+
+/** Projections down that are cut over ranks; those of Transformer Engine are
+ *  not, unless they are one. */
 static me_status check_latent_ranks(const me_config *config, me_diag *diag)
 {
     const me_model_config *m = &config->model;
     const uint64_t tensor = (uint64_t)config->parallel.tensor;
-    if (!m->multi_latent_attention) {
+    if (!m->multi_latent_attention ||
+        (config->impl.transformer == ME_TRANSFORMER_ENGINE &&
+         !fuses_down_projections(config))) {
         return ME_OK;
     }
     const me_status status = me_divides(
@@ -160,7 +194,9 @@ static me_status check_norms_of_heads(const me_config *config, me_diag *diag)
 }
 
 me_rule *const me_model_rules[] = {
+    check_latent_fusion,
     check_latent_heads,
+    check_latent_recompute,
     check_latent_rotary,
     check_latent_ranks,
     check_norms_and_bias,

@@ -25,6 +25,9 @@ typedef struct me_backend {
     /** fuse_layernorm_and_linear(): norms before a column-parallel layer are
      *  part of it, where nobody else reads what they make. */
     bool fuse_layernorm_and_linear;
+    /** One that each tensor rank has all of, for its own rows; NULL: not with
+     *  this one, what would be such a layer is column-parallel. */
+    me_tensor *(*linear)(me_nn *nn, const me_linear *linear, me_tensor *x);
     /** Output cut over tensor ranks. */
     me_tensor *(*column_parallel_linear)(me_nn *nn, const me_linear *linear,
                                          me_tensor *x);

@@ -14,6 +14,9 @@
 /** @p whole over the ranks that the layer is cut over. */
 static uint64_t cut(const me_nn *nn, const me_linear_spec *spec, uint64_t whole)
 {
+    if (spec->is_duplicated) {
+        return whole;
+    }
     return spec->is_expert
                ? whole / (uint64_t)nn->config->parallel.expert_tensor
                : me_over_tensor(nn, whole);
@@ -27,6 +30,7 @@ static me_linear create(me_nn *nn, const me_linear_spec *spec,
         .module = me_module_add(nn->e, spec->parent, spec->name),
         .is_row_parallel = is_row_parallel,
         .is_expert = spec->is_expert,
+        .is_duplicated = spec->is_duplicated,
         .skip_bias_add = spec->skip_bias_add,
     };
     const uint64_t outputs =
@@ -46,7 +50,8 @@ static me_linear create(me_nn *nn, const me_linear_spec *spec,
                                     .module = linear.module,
                                     .shape = ME_SHAPE(outputs, inputs),
                                     .is_drawn = true,
-                                    .is_tensor_sharded = true,
+                                    .is_tensor_sharded = !spec->is_duplicated,
+                                    .is_sequence_parallel = spec->is_duplicated,
                                     .is_expert = spec->is_expert,
                                 });
     if (spec->has_bias) {

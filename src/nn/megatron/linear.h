@@ -20,6 +20,7 @@ typedef struct me_linear {
     bool is_row_parallel; /**< cut along its input, else along its output */
     bool is_expert;       /**< cut over expert tensor ranks; the dispatcher does
                                what there is to communicate */
+    bool is_duplicated;   /**< each tensor rank has all, for its own rows */
     bool skip_bias_add;   /**< the caller adds the bias */
     struct me_deferred_gradients *deferred; /**< where its weight's gradients
                                wait; borrowed; NULL: they do not */
@@ -35,9 +36,11 @@ typedef struct me_linear_spec {
     bool has_bias;
     bool skip_bias_add;
     bool is_expert;
+    bool is_duplicated;
 } me_linear_spec;
 
-/** Output cut over tensor ranks; weight (outputs/t, inputs). */
+/** Output cut over tensor ranks, unless duplicated; weight (outputs/t,
+ *  inputs). */
 me_linear me_column_linear_create(me_nn *nn, const me_linear_spec *spec);
 
 /** Input cut over tensor ranks; weight (outputs, inputs/t). */

@@ -127,6 +127,16 @@ static const me_mixer latent_attention_mixer = {
     .fini = fini_latent_attention,
 };
 
+/** With one projection down, the only reader of the norm before it. */
+static const me_mixer fused_latent_attention_mixer = {
+    .size = sizeof(me_multi_latent_attention),
+    .can_have_norm = true,
+    .create = create_latent_attention,
+    .forward = run_latent_attention,
+    .bias = latent_attention_bias,
+    .fini = fini_latent_attention,
+};
+
 static const me_mixer mlp_mixer = {
     .size = sizeof(me_mlp),
     .can_have_norm = true,
@@ -147,8 +157,12 @@ static const me_mixer experts_mixer = {
 
 const me_mixer *me_attention_mixer(const me_nn *nn)
 {
-    return nn->config->model.multi_latent_attention ? &latent_attention_mixer
-                                                    : &attention_mixer;
+    const me_model_config *c = &nn->config->model;
+    if (!c->multi_latent_attention) {
+        return &attention_mixer;
+    }
+    return c->mla_down_proj_fusion ? &fused_latent_attention_mixer
+                                   : &latent_attention_mixer;
 }
 
 const me_mixer *me_mlp_mixer(const me_nn *nn, int32_t number)

@@ -15,6 +15,7 @@
 #ifndef MEMEST_NN_MEGATRON_MULTI_LATENT_ATTENTION_H
 #define MEMEST_NN_MEGATRON_MULTI_LATENT_ATTENTION_H
 
+#include "nn/checkpoint.h"
 #include "nn/megatron/core_attention.h"
 #include "nn/megatron/linear.h"
 #include "nn/megatron/norm.h"
@@ -28,10 +29,12 @@ typedef struct me_multi_latent_attention {
     me_linear linear_q_down_proj; /**< with one, as the next */
     me_linear linear_q_up_proj;
     me_linear linear_kv_down_proj;
+    me_linear linear_qkv_down_proj; /**< in place of those two */
     me_linear linear_kv_up_proj;
     me_norm q_layernorm; /**< of the latents, with qk_layernorm */
     me_norm kv_layernorm;
-    me_rope *rotary_pos_emb; /**< each layer's own; the engine's memory */
+    me_rope *rotary_pos_emb;  /**< each layer's own; the engine's memory */
+    me_section heads_section; /**< from the latents to the heads */
 } me_multi_latent_attention;
 
 /** The module and its parameters below @p parent, in Megatron's order. */

@@ -19,6 +19,7 @@ static me_tensor *layer_norm(me_nn *nn, const me_norm *norm, me_tensor *x)
 
 const me_backend me_te_backend = {
     .fuse_layernorm_and_linear = true,
+    .linear = me_te_linear,
     .column_parallel_linear = me_te_linear,
     .column_parallel_layer_norm_linear = me_te_layer_norm_linear,
     .row_parallel_linear = me_te_linear,

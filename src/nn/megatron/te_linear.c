@@ -4,18 +4,21 @@
 #include "nn/megatron/te_state.h"
 #include "nn/megatron/weight_gradients.h"
 #include "ops/te_norm.h"
+#include "ops/view.h"
 #include "tensor/launch.h"
 
 /* transformer_engine.pytorch, module/linear.py and module/layernorm_linear.py. */
 
 bool me_te_is_sequence_parallel(const me_nn *nn, const me_linear *linear)
 {
-    return nn->config->parallel.sequence && !linear->is_expert;
+    return nn->config->parallel.sequence && !linear->is_expert &&
+           !linear->is_duplicated;
 }
 
 bool me_te_is_tensor_parallel(const me_nn *nn, const me_linear *linear)
 {
-    return nn->config->parallel.tensor > 1 && !linear->is_expert;
+    return nn->config->parallel.tensor > 1 && !linear->is_expert &&
+           !linear->is_duplicated;
 }
 
 me_tensor *me_te_gather(me_nn *nn, const me_tensor *x)
@@ -121,7 +124,6 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     } else if (!is_row && me_te_is_tensor_parallel(nn, linear)) {
         me_te_sum_over_ranks(nn, dx, true);
     }
-    gx[LINEAR_X] = dx;
     me_tensor *dw =
         me_te_weight_gradient(nn, node, LINEAR_WEIGHT, x, total_gy, linear);
     if (node->n_inputs > LINEAR_BIAS && me_needs(node, LINEAR_BIAS)) {
@@ -131,6 +133,7 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_drop(e, gathered_x);
     gx[LINEAR_WEIGHT] =
         me_te_returned_gradient(nn, node, LINEAR_WEIGHT, linear, dw);
+    gx[LINEAR_X] = me_te_op_view(e, dx); // dgrad.view(inp_shape)
     me_drop(e, full);
 }
 
@@ -175,6 +178,7 @@ static me_tensor *linear_function(me_nn *nn, const me_linear *linear,
     return me_leave(e, frame, me_output(e, node, y));
 }
 
+/** @param x  prepare_forward() makes it contiguous */
 static me_tensor *run(me_nn *nn, const me_linear *linear, me_tensor *x,
                       me_tensor *(*function)(me_nn *nn, const me_linear *linear,
                                              me_tensor *x))
@@ -183,7 +187,9 @@ static me_tensor *run(me_nn *nn, const me_linear *linear, me_tensor *x,
         return me_none(nn->e);
     }
     me_module_enter(nn->e, linear->module);
-    me_tensor *y = function(nn, linear, x);
+    const me_frame frame = me_enter(nn->e);
+    me_tensor *y = function(nn, linear, me_contiguous(nn->e, x));
+    me_leave(nn->e, frame, y);
     me_module_leave(nn->e);
     return y;
 }
@@ -247,6 +253,7 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     me_clear(e, &node->saved[NORM_LINEAR_SAVED_RSTD]);
     gx[NORM_LINEAR_WEIGHT] =
         me_te_returned_gradient(nn, node, NORM_LINEAR_WEIGHT, linear, dw);
+    gx[NORM_LINEAR_X] = me_te_op_view(e, gx[NORM_LINEAR_X]);
     me_drop(e, full);
 }
 

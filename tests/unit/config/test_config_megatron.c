@@ -185,7 +185,7 @@ static const char *const list_cases[][3] = {
     {"--multi-latent-attention --rope-type yarn", "--rope-type", "modelled"},
     {"--multi-latent-attention --mscale 0.7", "--mscale", "no effect"},
     {"--multi-latent-attention --mla-down-proj-fusion",
-     "--mla-down-proj-fusion", "not modelled"},
+     "--mla-down-proj-fusion", "modelled"},
     {"--mtp-num-layers 1", "--mtp-num-layers", "modelled"},
     {"--mtp-detach-heads", "--mtp-detach-heads", "no effect"},
     {"--mtp-num-layers 1 --mtp-detach-heads", "--mtp-detach-heads",

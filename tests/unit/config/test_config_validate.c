@@ -36,6 +36,11 @@ static const char *const rule_cases[][2] = {
     {"model.multi_latent_attention=true model.num_query_groups=4",
      "model.num_query_groups = 4 does not go with "
      "model.multi_latent_attention = true"},
+    {"recompute.granularity=selective recompute.mla_up_proj=true",
+     "recompute.mla_up_proj = true needs model.multi_latent_attention = true"},
+    {"model.multi_latent_attention=true model.mla_down_proj_fusion=true "
+     "impl.transformer=transformer_engine",
+     "model.mla_down_proj_fusion = true needs a model.q_lora_rank"},
     {"model.multi_latent_attention=true model.rope_type=rope "
      "model.position_embedding_type=rope",
      "train.apply_rope_fusion = true does not go with model.rope_type = rope"},
@@ -45,10 +50,17 @@ static const char *const rule_cases[][2] = {
     {"model.multi_latent_attention=true model.rope_type=rope "
      "model.rotary_percent=0.01",
      "model.rotary_percent = 0.01 of model.qk_pos_emb_head_dim = 64"},
-    {"model.multi_latent_attention=true model.q_lora_rank=9 parallel.tensor=2",
+    {"model.multi_latent_attention=true model.q_lora_rank=9 parallel.tensor=2 "
+     "impl.transformer=local",
+     "parallel.tensor = 2 does not divide model.q_lora_rank = 9"},
+    {"model.multi_latent_attention=true model.q_lora_rank=9 parallel.tensor=2 "
+     "impl.transformer=transformer_engine",
+     ""},
+    {"model.multi_latent_attention=true model.q_lora_rank=9 parallel.tensor=2 "
+     "impl.transformer=transformer_engine model.mla_down_proj_fusion=true",
      "parallel.tensor = 2 does not divide model.q_lora_rank = 9"},
     {"model.multi_latent_attention=true model.kv_lora_rank=9 "
-     "parallel.tensor=2",
+     "parallel.tensor=2 impl.transformer=local",
      "does not divide model.kv_lora_rank + model.qk_pos_emb_head_dim = 73"},
     {"model.multi_latent_attention=true model.qk_head_dim=512 "
      "impl.core_attention=sdpa_flash",

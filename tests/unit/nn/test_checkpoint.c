@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/checkpoint.h"
 #include "ops/elementwise.h"
+#include "ops/view.h"
 #include "support/model.h"
 #include "tensor/hooks.h"
 #include "tensor/region.h"
@@ -245,6 +246,54 @@ static void test_checkpoint__output_off_the_tape(void **state)
     test_model_fini(&m);
 }
 
+/** Each input negated, twice; the second time it is what others save. */
+static void both(const me_section *section, me_tensor *const *inputs,
+                 me_tensor **outputs)
+{
+    me_engine *e = section->nn->e;
+    const me_frame frame = me_enter(e);
+    for (int i = 0; i < 2; i++) {
+        outputs[i] = me_neg(e, me_neg(e, inputs[i]));
+    }
+    me_leave_with(e, frame, 2, outputs);
+}
+
+/* (4, 3) and (2, 3) in bfloat16: 24 and 12 bytes. What has saved the outputs
+ * finds them again; the function's tuple of outputs goes last item first. */
+static void test_checkpoint__discards_several_outputs(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+    me_engine *e = m.nn.e;
+    const me_section section = {.nn = &m.nn, .run_many = both};
+    me_tensor *const inputs[2] = {me_test_leaf(e, ME_SHAPE(4, 3)),
+                                  me_test_leaf(e, ME_SHAPE(2, 3))};
+    (void)me_test_events_take(&m.events);
+    me_output_checkpoint *checkpoint = NULL;
+    me_tensor *y[2] = {NULL, NULL};
+    const me_section_call call = {
+        .n_inputs = 2, .n_outputs = 2, .inputs = inputs};
+    me_checkpoint_outputs(&m.nn, &section, &call, y, &checkpoint);
+    EXPECT_EVENTS(&m.events, "+24 +24 +12 +12 -24 -12");
+    me_tensor *used[2] = {me_silu(e, y[0]), me_silu(e, y[1])};
+    me_tensor *joined = me_cat_first(e, 2, used);
+    EXPECT_EVENTS(&m.events, "+24 +12 +36");
+    me_checkpoint_discard(checkpoint, joined);
+    EXPECT_EVENTS(&m.events, "-24 -12");
+    for (int i = 0; i < 2; i++) {
+        me_drop(e, used[i]);
+        me_drop(e, y[i]);
+    }
+    EXPECT_EVENTS(&m.events, "-24 -12"); /* what silu made */
+    assert_string_equal(test_backward(&m.events, joined),
+                        "+24 +24 +12 +12 -24 -12 " /* both again */
+                        "+12 +24 "                 /* silu, twice */
+                        "+12 +12 -12 +24 +24 -24 " /* and neg, four times */
+                        "-12 -24 -24 -12"); /* outputs, and their gradients */
+    test_model_fini(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +306,7 @@ int main(void)
         cmocka_unit_test(test_checkpoint__phases),
         cmocka_unit_test(test_checkpoint__output_is_discarded),
         cmocka_unit_test(test_checkpoint__output_off_the_tape),
+        cmocka_unit_test(test_checkpoint__discards_several_outputs),
     };
     return cmocka_run_group_tests_name("checkpoint", tests, NULL, NULL);
 }

@@ -127,12 +127,40 @@ static void test_latent__no_query_latent(void **state)
     fini(&m, &attention);
 }
 
+/* Transformer Engine's up projections have the norms of their latents, 2Q = 8
+ * and 2V = 6, and one may project down to both, 2h(Q + V + r) = 108, with the
+ * norm before it, 2h = 12. */
+static void test_latent__layers_of_transformer_engine(void **state)
+{
+    (void)state;
+    test_model m;
+    me_multi_latent_attention attention = {.module = 0};
+    init(&m, &attention);
+    m.config.impl.transformer = ME_TRANSFORMER_ENGINE;
+    m.config.model.qk_layernorm = true;
+    me_multi_latent_attention normed = {.module = 0};
+    (void)me_test_events_take(&m.events);
+    me_multi_latent_attention_create(&m.nn, ME_NO_MODULE, &normed);
+    EXPECT_EVENTS(&m.events, "+72 +4 +4 -4 +4 +8 -8 -4 +4 +4 -4 -4 "
+                             "+72 -72 +48 +8 +64 +60 +6 +60");
+    m.config.model.mla_down_proj_fusion = true;
+    me_multi_latent_attention fused = {.module = 0};
+    me_multi_latent_attention_create(&m.nn, ME_NO_MODULE, &fused);
+    EXPECT_EVENTS(&m.events, "+72 +4 +4 -4 +4 +8 -8 -4 +4 +4 -4 -4 "
+                             "+72 -72 +12 +108 +8 +64 +6 +60");
+    assert_null(fused.linear_kv_down_proj.weight);
+    me_multi_latent_attention_fini(m.nn.e, &fused);
+    me_multi_latent_attention_fini(m.nn.e, &normed);
+    fini(&m, &attention);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_latent__forward_and_backward),
         cmocka_unit_test(test_latent__norms_of_latents),
         cmocka_unit_test(test_latent__no_query_latent),
+        cmocka_unit_test(test_latent__layers_of_transformer_engine),
     };
     return cmocka_run_group_tests_name("multi_latent_attention", tests, NULL,
                                        NULL);
