@@ -205,6 +205,16 @@ static void free_now(me_pool_observer *o, uint32_t block, bool is_late)
     }
 }
 
+static void empty_cache(me_pool_observer *o)
+{
+    o->n_late_done = o->n_late; // it waits for the device
+    complete_late(o);
+    const me_status status = me_pool_empty_cache(o->pool);
+    if (status != ME_OK) {
+        end(o, status, 0);
+    }
+}
+
 static void on_event(void *self, const me_event *event)
 {
     me_pool_observer *o = self;
@@ -220,6 +230,8 @@ static void on_event(void *self, const me_event *event)
         request_free(o, event->block);
     } else if (event->kind == ME_EVENT_FREE_COMPLETED) {
         complete_free(o, event->block, event->is_late);
+    } else if (event->kind == ME_EVENT_EMPTY_CACHE) {
+        empty_cache(o);
     } else if (event->kind == ME_EVENT_POINT) {
         if (o->on_point != NULL) {
             o->on_point(o->point_self, event, o->pool);
@@ -308,6 +320,7 @@ me_observer me_pool_observer_handle(me_pool_observer *observer)
         .kinds = ME_EVENT_BIT(ME_EVENT_ALLOC) |
                  ME_EVENT_BIT(ME_EVENT_FREE_REQUESTED) |
                  ME_EVENT_BIT(ME_EVENT_FREE_COMPLETED) |
+                 ME_EVENT_BIT(ME_EVENT_EMPTY_CACHE) |
                  ME_EVENT_BIT(ME_EVENT_POINT),
     };
 }

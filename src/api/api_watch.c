@@ -272,6 +272,7 @@ static void on_event(void *self, const me_event *event)
     case ME_EVENT_ITERATION:
     case ME_EVENT_COLLECTIVE:
     case ME_EVENT_POINT: tell_mark(w, event); break;
+    case ME_EVENT_EMPTY_CACHE: break; // no hook is told of it
     }
 }
 

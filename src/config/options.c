@@ -229,6 +229,10 @@ BOOL("train.create_attention_mask_in_dataloader", "true", train.create_attention
 BOOL("train.torch_compile", "true", train.torch_compile,
     "Functions that Megatron-LM compiles are compiled; false, as with "
     "TORCH_COMPILE_DISABLE=1: they run op by op."),
+INT("train.empty_unused_memory_level", "0", 0, 2, "times", NULL,
+    train.empty_unused_memory_level,
+    "When torch.cuda.empty_cache() is called: never, before the optimizer's step, "
+    "and after it as well."),
 BOOL("train.compile_cache_is_warm", "false", train.compile_cache_is_warm,
     "An earlier run has timed the compiled kernels: their timings are cached."),
 BOOL("train.bias_gelu_fusion", "true", train.bias_gelu_fusion,

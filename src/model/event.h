@@ -116,10 +116,12 @@ typedef enum me_event_kind {
     ME_EVENT_MODULE_LEAVE,
     ME_EVENT_ACTION_BEGIN, /**< of a pipeline's order: `name` of `chunk` */
     ME_EVENT_ACTION_END,
-    ME_EVENT_PHASE,      /**< the phase has changed to `phase` */
-    ME_EVENT_ITERATION,  /**< iteration `iteration` begins */
-    ME_EVENT_COLLECTIVE, /**< a collective or a send or receive */
-    ME_EVENT_POINT       /**< a named moment: peaks are read and reset */
+    ME_EVENT_PHASE,       /**< the phase has changed to `phase` */
+    ME_EVENT_ITERATION,   /**< iteration `iteration` begins */
+    ME_EVENT_COLLECTIVE,  /**< a collective or a send or receive */
+    ME_EVENT_EMPTY_CACHE, /**< the program waits for its GPU, and what the
+                               allocator keeps for later goes back */
+    ME_EVENT_POINT        /**< a named moment: peaks are read and reset */
 } me_event_kind;
 
 enum {

@@ -168,9 +168,12 @@ typedef struct me_train_config {
     bool has_loss_scale; /**< derived: float16's, or a fixed one */
     bool has_dynamic_loss_scale; /**< derived: the first steps overflow */
     bool create_attention_mask_in_dataloader;
-    bool torch_compile;         /**< what Megatron-LM compiles is compiled */
-    bool compile_cache_is_warm; /**< and was timed by an earlier run */
-    bool bias_gelu_fusion;      /**< torch.compile'd; gelu only */
+    bool torch_compile; /**< what Megatron-LM compiles is compiled */
+    int32_t empty_unused_memory_level; /**< 1: the allocator's cache is emptied
+                                            before the optimizer's step; 2: and
+                                            after it */
+    bool compile_cache_is_warm;        /**< and was timed by an earlier run */
+    bool bias_gelu_fusion;             /**< torch.compile'd; gelu only */
     bool bias_swiglu_fusion;
     bool bias_activation_fusion; /**< derived: that of the model's activation */
     bool bias_dropout_fusion;

@@ -239,6 +239,14 @@ void me_point(me_engine *e, const char *name)
     }
 }
 
+void me_empty_cache(me_engine *e)
+{
+    if (me_engine_is_ok(e)) {
+        me_complete_pending(e);
+        me_emit(e, &(me_event){.kind = ME_EVENT_EMPTY_CACHE});
+    }
+}
+
 void me_iteration(me_engine *e, int32_t iteration)
 {
     e->iteration = iteration;

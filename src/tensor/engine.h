@@ -215,6 +215,9 @@ void me_emit(me_engine *e, me_event *event);
 /** A named moment: observers read and reset their peaks. @p name lives as long
  *  as the engine. */
 void me_point(me_engine *e, const char *name);
+/** torch.cuda.empty_cache(): late frees complete, since it waits for the GPU,
+ *  and the allocator gives back what nobody uses. */
+void me_empty_cache(me_engine *e);
 /** An iteration begins, from 0; what comes before is iteration -1. */
 void me_iteration(me_engine *e, int32_t iteration);
 /** What follows is of a micro-batch, or of none: ME_NO_MICROBATCH. */

@@ -180,6 +180,10 @@ static void on_event(void *self, const me_event *event)
         }
     } else if (event->kind == ME_EVENT_POINT) {
         on_point(log, event);
+    } else if (event->kind == ME_EVENT_EMPTY_CACHE) {
+        log->line.length = 0;
+        me_str_append(&log->line, "empty_cache\n");
+        put(log, false);
     } else if (event->kind == ME_EVENT_ALLOC) {
         write_event(log, event, false);
     } else if (event->kind == ME_EVENT_FREE_REQUESTED) {

@@ -328,6 +328,7 @@ static void follow(me_tracker *t, const me_event *event)
     case ME_EVENT_ITERATION: begin_iteration(t, event->iteration); break;
     case ME_EVENT_POINT: on_point(t, event); break;
     case ME_EVENT_COLLECTIVE: on_collective(t, event); break;
+    case ME_EVENT_EMPTY_CACHE: break; // blocks are what they were
     }
 }
 

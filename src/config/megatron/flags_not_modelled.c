@@ -214,9 +214,6 @@ const me_flag_rule me_flags_not_modelled[] = {
     {"--step-batch-size-schedule:s",
      .note = "batch sizes that change; the largest is estimated",
      .effect = ME_EITHER(SMALL)},
-    {"--empty-unused-memory-level:0|1|2", .neutral = "0",
-     .note = "emptying the cache between iterations",
-     .effect = ME_EITHER(SMALL)},
     {"--check-weight-hash-across-dp-replicas-interval:i "
      "--gpu-sniff-test-interval:i --check-for-large-grads",
      .note = "a check that allocates", .effect = ME_HIGHER(SMALL)},

@@ -75,6 +75,15 @@ static void forward_backward(me_trainer *t)
     }
 }
 
+/** torch.cuda.empty_cache(), from @p level of emptying on. */
+static void empty_cache(me_trainer *t, int32_t level)
+{
+    if (t->config->train.empty_unused_memory_level >= level) {
+        me_empty_cache(t->e);
+        me_launch_host_waits(t->e);
+    }
+}
+
 /** train_step() and training_log(). */
 static void train_step(me_trainer *t)
 {
@@ -89,7 +98,9 @@ static void train_step(me_trainer *t)
     me_optimizer_zero_grad(t);
     forward_backward(t);
     me_temporary(e, "rerun_state_machine", 4);
+    empty_cache(t, 1);
     const bool has_stepped = me_optimizer_step(t);
+    empty_cache(t, 2);
     me_reduce_losses(t);
     me_point(e, iteration_names[t->iteration][1]);
     me_phase_set(e, ME_PHASE_OTHER);

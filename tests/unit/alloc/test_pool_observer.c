@@ -83,6 +83,28 @@ static void test_observer__frees_at_points(void **state)
     me_pool_observer_destroy(o);
 }
 
+/** The program waits for its GPU: late frees are over, and nothing is kept that
+ *  nobody uses. */
+static void test_observer__empties_the_cache(void **state)
+{
+    (void)state;
+    me_pool_observer *o = make_observer(0);
+    me_pool_observer_free_at_points(o);
+    const me_pool *pool = me_pool_observer_pool(o);
+    emit_alloc(o, 0, 30 * MIB);
+    emit_alloc(o, 1, 50 * MIB);
+    emit_free(o, ME_EVENT_FREE_REQUESTED, 1);
+    emit(o, (me_event){.kind = ME_EVENT_FREE_COMPLETED,
+                       .block = 1,
+                       .is_late = true});
+    assert_int_equal(me_pool_current(pool, ME_POOL_RESERVED_BYTES), 80 * MIB);
+    emit(o, (me_event){.kind = ME_EVENT_EMPTY_CACHE});
+    assert_int_equal(me_pool_current(pool, ME_POOL_REQUESTED_BYTES), 30 * MIB);
+    assert_int_equal(me_pool_current(pool, ME_POOL_RESERVED_BYTES), 30 * MIB);
+    assert_int_equal(me_pool_observer_status(o, NULL), ME_OK);
+    me_pool_observer_destroy(o);
+}
+
 static void test_observer__follows(void **state)
 {
     (void)state;
@@ -171,6 +193,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_observer__frees_at_points),
+        cmocka_unit_test(test_observer__empties_the_cache),
         cmocka_unit_test(test_observer__follows),
         cmocka_unit_test(test_observer__says_where_memory_ran_out),
         cmocka_unit_test(test_observer__refuses_contradictions),
