@@ -318,14 +318,13 @@ static void expand_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 
 static const me_op expand_op = ME_NODE("ExpandBackward0", expand_backward);
 
-me_tensor *me_expand(me_engine *e, me_tensor *x, int32_t dim, uint64_t n)
+me_tensor *me_expand(me_engine *e, me_tensor *x, me_shape shape)
 {
-    dim = dim < 0 ? dim + x->shape.ndim : dim;
     me_node *node = me_record1(e, &expand_op, x);
     me_tensor *y = me_detach(e, x);
-    if (me_engine_is_ok(e)) {
-        y->shape.dim[dim] = n;
-        y->strides[dim] = 0;
+    for (int32_t i = 0; me_engine_is_ok(e) && i < shape.ndim; i++) {
+        y->strides[i] = shape.dim[i] == x->shape.dim[i] ? y->strides[i] : 0;
+        y->shape.dim[i] = shape.dim[i];
     }
     return me_output(e, node, y);
 }

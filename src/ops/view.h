@@ -50,9 +50,9 @@ me_tensor *me_slice(me_engine *e, me_tensor *x, int32_t dim, uint64_t begin,
 /** `x[..., first::2]`: every second column, a view. */
 me_tensor *me_every_second(me_engine *e, me_tensor *x, uint64_t first);
 
-/** `x.expand(…)` of dimension @p dim, which has one element: @p n views of it;
- *  the gradient is summed. Negative dimensions count from the end. */
-me_tensor *me_expand(me_engine *e, me_tensor *x, int32_t dim, uint64_t n);
+/** `x.expand(shape)`: dimensions of one element are shown as often as @p shape
+ *  says; the gradient is summed. */
+me_tensor *me_expand(me_engine *e, me_tensor *x, me_shape shape);
 
 /** `torch.cat((a, b), dim=-1)`: a copy. */
 me_tensor *me_cat_last(me_engine *e, me_tensor *a, me_tensor *b);

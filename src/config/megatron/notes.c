@@ -19,11 +19,10 @@ static bool has_flash_attention(const me_config *config)
            config->impl.attention_backend == ME_ATTENTION_BACKEND_FLASH;
 }
 
-/** The fused attention of Transformer Engine alone takes one. */
+/** Transformer Engine's alone take one (softmax.py's SoftmaxOne is left out). */
 static bool has_softmax_offset(const me_config *config)
 {
-    return config->model.softmax_type != ME_SOFTMAX_VANILLA &&
-           config->impl.core_attention != ME_CORE_ATTENTION_TE_FUSED;
+    return config->model.softmax_type != ME_SOFTMAX_VANILLA && is_local(config);
 }
 
 /** The local layers would make a mask of their own; as --window-size. */

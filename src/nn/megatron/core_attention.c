@@ -172,20 +172,23 @@ static me_tensor *sdpa_flash(me_nn *nn, const me_core_attention *core,
                    ME_SHAPE(me_dim(query, 0), me_dim(query, 1), width)));
 }
 
+/** What the softmax sums beside the scores, or NULL. */
+static me_tensor *offset_of(const me_core_attention *core)
+{
+    return core->softmax_offset != NULL ? core->softmax_offset->tensor
+                                        : core->softmax_one;
+}
+
 static me_tensor *te_fused(me_nn *nn, const me_core_attention *core,
                            me_tensor *const *inputs)
 {
-    me_tensor *offset = core->softmax_offset != NULL
-                            ? core->softmax_offset->tensor
-                            : core->softmax_one;
-    return me_te_attention_fused(nn, inputs, offset);
+    return me_te_attention_fused(nn, inputs, offset_of(core));
 }
 
 static me_tensor *te_unfused(me_nn *nn, const me_core_attention *core,
                              me_tensor *const *inputs)
 {
-    (void)core;
-    return me_te_attention_unfused(nn, inputs, inputs[3]);
+    return me_te_attention_unfused(nn, inputs, inputs[3], offset_of(core));
 }
 
 /** One row an implementation; inputs: query, key, value and mask. */

@@ -273,8 +273,9 @@ static void project_to_heads(const me_section *section,
     k_pos_emb =
         me_rebind(e, k_pos_emb, me_apply_rotary(nn, k_pos_emb, angles, true));
     qkv_out[0] = me_cat_last(e, query[0], query[1]);
-    k_pos_emb = me_rebind(e, k_pos_emb,
-                          me_expand(e, k_pos_emb, 2, me_dim(query[0], 2)));
+    me_shape shown = k_pos_emb->shape;
+    shown.dim[2] = me_dim(query[0], 2);
+    k_pos_emb = me_rebind(e, k_pos_emb, me_expand(e, k_pos_emb, shown));
     qkv_out[1] = me_cat_last(e, pair[0], k_pos_emb);
     qkv_out[2] = me_rebind(e, pair[1], me_contiguous(e, pair[1]));
     me_leave_with(e, frame, 3, qkv_out);

@@ -183,22 +183,47 @@ static bool has_softmax_kernel(const me_tensor *scores)
            me_dim(scores, 2) % block == 0;
 }
 
-/** forward_torch_softmax(), in float32. */
+/** forward_torch_softmax(), in float32. @param is_causal  the mask is not all
+ *  that is masked */
 static me_tensor *torch_softmax(me_nn *nn, me_tensor *scores,
-                                const me_tensor *mask)
+                                const me_tensor *mask, bool is_causal)
 {
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
     const me_dtype dtype = (me_dtype)scores->dtype;
     me_tensor *input = me_cast(e, scores, ME_DTYPE_FLOAT32);
-    (void)me_te_causal_mask(nn, me_dim(scores, 3));
-    me_tensor *both = me_empty(e, "logical_or", ME_DTYPE_BOOL, mask->shape);
-    me_masked_fill_in_place(e, input, both);
+    if (is_causal) {
+        (void)me_te_causal_mask(nn, me_dim(scores, 3));
+        mask = me_empty(e, "logical_or", ME_DTYPE_BOOL, mask->shape);
+    }
+    me_masked_fill_in_place(e, input, mask);
     me_tensor *probs = me_softmax(e, input);
     if (dtype != ME_DTYPE_FLOAT32) {
         probs = me_rebind(e, probs, me_cast(e, probs, dtype));
     }
     return me_leave(e, frame, probs);
+}
+
+/** Softmax over the scores and one more column, the heads' offsets, (1, a, 1, 1)
+ *  in float32, without that column again: (b, a, s, s), a view. No kernel takes an
+ *  odd width. */
+static me_tensor *softmax_with_offset(me_nn *nn, me_tensor *scores,
+                                      me_tensor *mask, me_tensor *offset)
+{
+    me_engine *e = nn->e;
+    const uint64_t s = me_dim(scores, 3);
+    me_shape column = scores->shape;
+    column.dim[3] = 1;
+    const me_frame frame = me_enter(e);
+    me_tensor *sink = me_cast(e, offset, (me_dtype)scores->dtype);
+    me_tensor *sunk = me_cat_last(e, scores, me_expand(e, sink, column));
+    scores = me_rebind(e, scores, me_leave(e, frame, sunk)); // (b, a, s, s + 1)
+    me_shape padded = mask->shape;
+    padded.dim[3]++;
+    mask = me_rebind(e, mask,
+                     me_empty(e, "constant_pad_nd", ME_DTYPE_BOOL, padded));
+    me_tensor *probs = torch_softmax(nn, scores, mask, false);
+    return me_rebind(e, probs, me_slice(e, probs, 3, 0, s));
 }
 
 /** Values weighed by probabilities, heads side by side: (s, b, a d). */
@@ -219,8 +244,20 @@ static me_tensor *context_of(me_engine *e, me_tensor *probs, me_tensor *value)
     return me_leave(e, frame, me_view(e, context, ME_SHAPE(s, b, a * d)));
 }
 
+/** FusedScaleMaskSoftmax. @param offset  or NULL */
+static me_tensor *softmax_of(me_nn *nn, me_tensor *scores, me_tensor *mask,
+                             me_tensor *offset)
+{
+    if (offset != NULL) {
+        return softmax_with_offset(nn, scores, mask, offset);
+    }
+    return has_softmax_kernel(scores) ? me_scaled_masked_softmax(nn->e, scores)
+                                      : torch_softmax(nn, scores, mask, true);
+}
+
 /** UnfusedDotProductAttention.forward(). */
-static me_tensor *unfused(me_nn *nn, me_tensor *const qkv[3], me_tensor *mask)
+static me_tensor *unfused(me_nn *nn, me_tensor *const qkv[3], me_tensor *mask,
+                          me_tensor *offset)
 {
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
@@ -234,9 +271,7 @@ static me_tensor *unfused(me_nn *nn, me_tensor *const qkv[3], me_tensor *mask)
         value = me_repeat_heads(e, value, a / me_dim(value, 2));
     }
     me_tensor *scores = scores_of(e, query, key);
-    me_tensor *probs = has_softmax_kernel(scores)
-                           ? me_scaled_masked_softmax(e, scores)
-                           : torch_softmax(nn, scores, full);
+    me_tensor *probs = softmax_of(nn, scores, full, offset);
     me_tensor *dropped =
         me_dropout(e, probs, nn->config->model.attention_dropout);
     probs = me_rebind(e, probs, dropped);
@@ -245,10 +280,15 @@ static me_tensor *unfused(me_nn *nn, me_tensor *const qkv[3], me_tensor *mask)
 }
 
 me_tensor *me_te_attention_unfused(me_nn *nn, me_tensor *const qkv[3],
-                                   me_tensor *mask)
+                                   me_tensor *mask, me_tensor *offset)
 {
-    const me_frame frame = me_enter(nn->e);
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
     me_tensor *dense[3] = {NULL, NULL, NULL};
     (void)prepare(nn, qkv, dense);
-    return me_leave(nn->e, frame, unfused(nn, dense, mask));
+    if (offset != NULL) {
+        offset = me_view(e, offset, ME_SHAPE(1, me_dim(offset, 0), 1, 1));
+        offset = me_cast(e, offset, ME_DTYPE_FLOAT32);
+    }
+    return me_leave(e, frame, unfused(nn, dense, mask, offset));
 }

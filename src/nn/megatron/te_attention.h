@@ -19,8 +19,9 @@ me_tensor *me_te_attention_fused(me_nn *nn, me_tensor *const qkv[3],
 
 /** UnfusedDotProductAttention: products, and TE's masked softmax or PyTorch's.
  *
- *  @param mask  that the loader made, or NULL */
+ *  @param mask    that the loader made, or NULL
+ *  @param offset  of the softmax, (a), or NULL */
 me_tensor *me_te_attention_unfused(me_nn *nn, me_tensor *const qkv[3],
-                                   me_tensor *mask);
+                                   me_tensor *mask, me_tensor *offset);
 
 #endif /* MEMEST_NN_MEGATRON_TE_ATTENTION_H */
