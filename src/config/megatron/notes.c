@@ -77,13 +77,6 @@ static bool has_fused_experts(const me_config *config)
            config->moe.num_experts > 0;
 }
 
-/** The depths of multi-token prediction are scaled in another way then. */
-static bool has_other_losses(const me_config *config)
-{
-    return config->train.calculate_per_token_loss &&
-           config->model.mtp_num_layers > 0;
-}
-
 /** gelu's tanh form, operation by operation, keeps more than its input. */
 static bool has_open_geglu(const me_config *config)
 {
@@ -117,9 +110,6 @@ static const struct {
     {"moe.router_load_balancing", "--moe-router-load-balancing-type",
      me_config_has_quantile_balancing, "quantile balancing; none is estimated",
      ME_HIGHER(SOME)},
-    {"train.calculate_per_token_loss", "--calculate-per-token-loss",
-     has_other_losses, "loss per token: scalars of multi-token prediction",
-     ME_EITHER(SMALL)},
     {"train.te_op_fuser", "--use-transformer-engine-op-fuser",
      has_fused_experts, "experts as one function of Transformer Engine",
      ME_EITHER(SOME)},

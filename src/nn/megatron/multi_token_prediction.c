@@ -315,10 +315,11 @@ typedef struct loss_variables {
     me_tensor *original_num_tokens;
     me_tensor *logits;
     me_tensor *num_tokens;
-    me_tensor *loss;       /**< (b, s), masked */
-    me_tensor *for_log[3]; /**< is there a token; at least 1; the loss */
-    me_tensor *counts[2];  /**< correct, total */
-    me_tensor *loss_mask;  /**< an argument: outlives the others */
+    me_tensor *loss;            /**< (b, s), masked */
+    me_tensor *for_log[3];      /**< is there a token; at least 1; the loss */
+    me_tensor *counts[2];       /**< correct, total */
+    me_tensor *num_tokens_safe; /**< at least 1, of a loss per token */
+    me_tensor *loss_mask;       /**< an argument: outlives the others */
 } loss_variables;
 
 /** `sum(loss) * (num_tokens > 0) / num_tokens.clamp(min=1)`, which the log
@@ -363,6 +364,31 @@ static me_tensor *tie_loss(me_engine *e, me_tensor *hidden, me_tensor *loss)
                      me_alias(e, hidden, hidden->shape, hidden->strides));
 }
 
+/** `scale * loss / num_tokens.clamp(min=1)`, (b, s). */
+static me_tensor *loss_of_mean(me_engine *e, const loss_variables *v)
+{
+    const me_frame frame = me_enter(e);
+    me_tensor *safe = me_empty(e, "clamp", ME_DTYPE_FLOAT32, ME_SCALAR);
+    me_tensor *scaled = me_mul_number(e, v->loss);
+    me_tensor *mean = me_div(e, scaled, safe);
+    me_drop(e, scaled);
+    return me_leave(e, frame, mean);
+}
+
+/** `scale * loss * (original_num_tokens / num_tokens.clamp(min=1))`, (b, s): the
+ *  end of the backward divides by all tokens. */
+static me_tensor *loss_per_token(me_engine *e, loss_variables *v)
+{
+    set(e, &v->num_tokens_safe,
+        me_empty(e, "clamp", ME_DTYPE_FLOAT32, ME_SCALAR));
+    const me_frame frame = me_enter(e);
+    me_tensor *scaled = me_mul_number(e, v->loss);
+    me_tensor *ratio = me_empty(e, "div", ME_DTYPE_FLOAT32, ME_SCALAR);
+    me_tensor *shares = me_mul(e, scaled, ratio);
+    me_drop(e, scaled);
+    return me_leave(e, frame, shares);
+}
+
 /** The loss of one depth, from its hidden states. @return the model's */
 static me_tensor *depth_loss(me_nn *nn, me_mtp_metrics *metrics,
                              const me_mtp_head *head, me_tensor *const *hidden,
@@ -389,13 +415,11 @@ static me_tensor *depth_loss(me_nn *nn, me_mtp_metrics *metrics,
     set(e, &v->counts[0], counts[0]);
     set(e, &v->counts[1], counts[1]);
     save_metrics(nn, metrics);
-    me_tensor *safe = me_empty(e, "clamp", ME_DTYPE_FLOAT32, ME_SCALAR);
-    me_tensor *scaled = me_mul_number(e, v->loss);
-    me_tensor *mean = me_div(e, scaled, safe);
-    me_drop(e, scaled);
-    me_tensor *tied = tie_loss(e, hidden[0], mean);
-    me_drop(e, mean);
-    me_drop(e, safe);
+    me_tensor *shares = nn->config->train.calculate_per_token_loss
+                            ? loss_per_token(e, v)
+                            : loss_of_mean(e, v);
+    me_tensor *tied = tie_loss(e, hidden[0], shares);
+    me_drop(e, shares);
     return tied;
 }
 

@@ -17,10 +17,11 @@ void me_set_mtp_loss_scale(me_trainer *t)
     me_tensor *ones = me_scratch(e, "ones", 4);
     me_tensor *scale = me_scratch(e, "mul", 4);
     me_drop(e, ones);
-    me_tensor *share = me_scratch(e, "div", 4); // of a micro-batch
-    me_assign(e, &t->mtp.loss_scale, share);
+    if (!t->config->train.calculate_per_token_loss) { // a micro-batch's share
+        scale = me_scratch(e, "div", 4);
+    }
+    me_assign(e, &t->mtp.loss_scale, scale);
     me_leave(e, frame, NULL);
-    (void)scale;
 }
 
 /** The block whose forward has measured something; NULL: none here. */
