@@ -39,8 +39,9 @@ typedef struct me_model_config {
     bool qk_layernorm;
     bool qk_layernorm_across_heads; /**< of all at once, not of each */
     me_position_embedding position_embedding;
-    double rotary_percent; /**< share of a head that rotates, 0 to 1 */
-    uint64_t rotary_size;  /**< derived: elements of a head that turn, as
+    bool rotary_interleaved; /**< a pair that turns is two neighbours */
+    double rotary_percent;   /**< share of a head that rotates, 0 to 1 */
+    uint64_t rotary_size;    /**< derived: elements of a head that turn, as
                                Megatron-LM's tables have them: in pairs, so an
                                odd share is rounded up */
     bool multi_latent_attention;

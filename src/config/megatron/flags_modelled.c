@@ -35,6 +35,8 @@ const me_flag_rule me_flags_modelled[] = {
      .option = "model.position_embedding_type", .effect = ME_EITHER(SOME)},
     {"--use-rotary-position-embeddings",
      .option = "model.position_embedding_type", .constant = "rope"},
+    {"--rotary-interleaved", .option = "model.rotary_interleaved",
+     .constant = "true"},
     {"--rotary-percent:f", .option = "model.rotary_percent"},
     {"--multi-latent-attention", .option = "model.multi_latent_attention",
      .constant = "true"},

@@ -87,8 +87,6 @@ const me_flag_rule me_flags_not_modelled[] = {
      .effect = ME_HIGHER(SOME)},
     {"--activation-func-clamp-value:f",
      .note = "clamped activation, one more is kept", .effect = ME_HIGHER(SOME)},
-    {"--rotary-interleaved", .note = "interleaved rotary embedding",
-     .effect = ME_HIGHER(SOME)},
     {"--qk-l2-norm", .note = "L2 norm of queries and keys, in float32",
      .effect = ME_HIGHER(SOME)},
     {"--qk-clip", .note = "clipping of queries and keys, a number a head",

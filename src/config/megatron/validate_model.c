@@ -32,6 +32,11 @@ static me_status check_latent_recompute(const me_config *config, me_diag *diag)
 static me_status check_latent_rotary(const me_config *config, me_diag *diag)
 {
     const me_model_config *m = &config->model;
+    if (m->multi_latent_attention && m->rotary_interleaved) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "model.rotary_interleaved = true does not go with "
+                       "model.multi_latent_attention = true");
+    }
     if (!m->multi_latent_attention || m->rope_type == ME_ROPE_TYPE_YARN ||
         !config->train.apply_rope_fusion) {
         return ME_OK;

@@ -215,13 +215,19 @@ me_tensor *me_rope_table(me_nn *nn, me_rope *rope)
     return rope->table;
 }
 
-/** cat(−second half, first half) of the last dimension. */
-static me_tensor *rotate_half(me_engine *e, me_tensor *x)
+/** cat(−second half, first half) of the last dimension; or, @p is_interleaved,
+ *  stack(−odd, even) columns, of which the copy is as large. */
+static me_tensor *rotate_half(me_engine *e, me_tensor *x, bool is_interleaved)
 {
     const me_frame frame = me_enter(e);
     const uint64_t half = me_dim(x, -1) / 2;
     me_tensor *parts[2] = {NULL, NULL};
-    me_split_last(e, x, 2, (uint64_t[]){half, half}, parts);
+    if (is_interleaved) {
+        parts[0] = me_every_second(e, x, 0);
+        parts[1] = me_every_second(e, x, 1);
+    } else {
+        me_split_last(e, x, 2, (uint64_t[]){half, half}, parts);
+    }
     me_tensor *minus = me_neg(e, parts[1]);         // (s, b, a, d/2)
     me_tensor *y = me_cat_last(e, minus, parts[0]); // (s, b, a, d)
     me_drop(e, minus);
@@ -265,7 +271,8 @@ me_tensor *me_apply_rotary(me_nn *nn, me_tensor *t, me_tensor *angles,
     me_tensor *sin = angle_factor(e, "sin", angles, t->dtype);
 
     me_tensor *straight = me_mul(e, turning, cos); // (s, b, a, d)
-    me_tensor *half = rotate_half(e, turning);
+    me_tensor *half =
+        rotate_half(e, turning, nn->config->model.rotary_interleaved);
     me_tensor *turned = me_mul(e, half, sin);
     me_drop(e, half);
     me_tensor *sum = me_add(e, straight, turned);

@@ -36,6 +36,9 @@ static const char *const rule_cases[][2] = {
     {"model.multi_latent_attention=true model.num_query_groups=4",
      "model.num_query_groups = 4 does not go with "
      "model.multi_latent_attention = true"},
+    {"model.multi_latent_attention=true model.rotary_interleaved=true",
+     "model.rotary_interleaved = true does not go with "
+     "model.multi_latent_attention = true"},
     {"recompute.granularity=selective recompute.mla_up_proj=true",
      "recompute.mla_up_proj = true needs model.multi_latent_attention = true"},
     {"model.multi_latent_attention=true model.mla_down_proj_fusion=true "

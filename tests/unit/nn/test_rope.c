@@ -124,6 +124,29 @@ static void test_rope__apply(void **state)
     test_model_fini(&m);
 }
 
+/* The same with neighbours in place of halves: as much in the forward; each of
+ * both slices has a gradient of the whole, which are summed in place. */
+static void test_rope__apply_interleaved(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+
+    m.config.model.rotary_size = 4;
+    m.config.model.rotary_interleaved = true;
+    me_tensor *t = me_test_leaf(m.nn.e, ME_SHAPE(4, 1, 3, 4));
+    me_tensor *angles =
+        test_tensor(m.nn.e, ME_DTYPE_FLOAT32, ME_SHAPE(4, 1, 1, 4));
+    (void)me_test_events_take(&m.events);
+    me_tensor *y = me_apply_rotary(&m.nn, t, angles, false);
+    EXPECT_EVENTS(&m.events,
+                  "+64 +64 -64 +32 -64 +64 +64 -64 +32 -64 "
+                  "+96 +48 +96 -48 +96 -96 +96 -96 -96 +96 -96");
+    assert_string_equal(test_backward(&m.events, y),
+                        "+96 -32 +48 +96 -48 +96 -96 -96 +96 -32 -96 +96 -96");
+    test_model_fini(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +155,7 @@ int main(void)
         cmocka_unit_test(test_rope__yarn),
         cmocka_unit_test(test_rope__tables_are_few),
         cmocka_unit_test(test_rope__apply),
+        cmocka_unit_test(test_rope__apply_interleaved),
     };
     return cmocka_run_group_tests_name("rope", tests, NULL, NULL);
 }
