@@ -231,6 +231,8 @@ BOOL("train.create_attention_mask_in_dataloader", "true", train.create_attention
 BOOL("train.torch_compile", "true", train.torch_compile,
     "Functions that Megatron-LM compiles are compiled; false, as with "
     "TORCH_COMPILE_DISABLE=1: they run op by op."),
+BOOL("train.log_params_norm", "false", train.log_params_norm,
+    "After each step the norm of all parameters, for the log."),
 INT("train.empty_unused_memory_level", "0", 0, 2, "times", NULL,
     train.empty_unused_memory_level,
     "When torch.cuda.empty_cache() is called: never, before the optimizer's step, "

@@ -170,6 +170,7 @@ typedef struct me_train_config {
     bool has_dynamic_loss_scale; /**< derived: the first steps overflow */
     bool create_attention_mask_in_dataloader;
     bool torch_compile; /**< what Megatron-LM compiles is compiled */
+    bool log_params_norm;
     int32_t empty_unused_memory_level; /**< 1: the allocator's cache is emptied
                                             before the optimizer's step; 2: and
                                             after it */

@@ -208,6 +208,8 @@ const me_flag_rule me_flags_modelled[] = {
      .constant = "true"},
     {"--use-transformer-engine-op-fuser", .option = "train.te_op_fuser",
      .constant = "true"},
+    {"--log-params-norm", .option = "train.log_params_norm",
+     .constant = "true"},
     {"--empty-unused-memory-level:0|1|2",
      .option = "train.empty_unused_memory_level"},
     {"--deterministic-mode", .option = "train.deterministic_mode",

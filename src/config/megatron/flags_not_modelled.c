@@ -215,7 +215,7 @@ const me_flag_rule me_flags_not_modelled[] = {
     {"--check-weight-hash-across-dp-replicas-interval:i "
      "--gpu-sniff-test-interval:i --check-for-large-grads",
      .note = "a check that allocates", .effect = ME_HIGHER(SMALL)},
-    {"--log-params-norm --log-max-attention-logit",
+    {"--log-max-attention-logit",
      .note = "logging that allocates on the GPU, between steps",
      .effect = ME_HIGHER(SMALL)},
     {"--record-shapes", .needs = "--profile", .note = "autograd profiling",

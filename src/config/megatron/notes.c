@@ -84,6 +84,13 @@ static bool has_open_geglu(const me_config *config)
            !config->train.torch_compile;
 }
 
+/** Without Transformer Engine a norm of each parameter; shards under FSDP2. */
+static bool has_other_params_norm(const me_config *config)
+{
+    return config->train.log_params_norm &&
+           (is_local(config) || config->parallel.torch_fsdp2);
+}
+
 static const struct {
     const char *option;
     const char *flag; /* NULL: the value is what no flag gives */
@@ -119,6 +126,10 @@ static const struct {
      "deterministic kernels of experts and of flash attention; others are "
      "estimated",
      ME_EITHER(SOME)},
+    {"train.log_params_norm", "--log-params-norm", has_other_params_norm,
+     "the norm of parameters is that of Transformer Engine's kernel over whole "
+     "or main parameters",
+     ME_HIGHER(SMALL)},
     {"train.apply_rope_fusion", NULL, has_latent_rope_fusion,
      "rotary kernels of multi-latent attention, on by default, off with "
      "--no-rope-fusion; unfused is estimated",

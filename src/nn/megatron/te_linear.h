@@ -12,7 +12,8 @@
 #include "nn/megatron/linear.h"
 #include "tensor/autograd.h"
 
-/** TELinear, TEColumnParallelLinear and TERowParallelLinear: (…, in) to (…, out). */
+/** TELinear, TEColumnParallelLinear and TERowParallelLinear: (…, in) to
+ *  (…, out). */
 me_tensor *me_te_linear(me_nn *nn, const me_linear *linear, me_tensor *x);
 
 /** TELayerNormColumnParallelLinear: the same of the norm's output. */

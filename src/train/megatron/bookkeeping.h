@@ -32,6 +32,8 @@ void me_reduce_losses(struct me_trainer *t);
 /** save_checkpoint() (save.c): the point "checkpoint_saved", where it takes
  *  memory. */
 void me_save_checkpoint(struct me_trainer *t);
+/** calc_params_l2_norm(), where the job logs it (params_norm.c). */
+void me_log_params_norm(struct me_trainer *t);
 /** training_log(). */
 void me_log_iteration(struct me_trainer *t, bool is_skipped);
 

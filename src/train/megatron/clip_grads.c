@@ -105,6 +105,17 @@ enum {
     L2NORM_BLOCKS_BYTES = 4 * 320
 };
 
+me_tensor *me_multi_tensor_l2norm(me_engine *e, me_dtype dtype, uint64_t numel)
+{
+    me_tensor *blocks =
+        me_scratch(e, "multi_tensor_l2norm", L2NORM_BLOCKS_BYTES);
+    me_tensor *norm = me_scratch(e, "multi_tensor_l2norm", 4);
+    me_launch_kernel(e, ME_KERNEL_OPTIMIZER, me_size_mul(2, numel),
+                     me_size_mul(me_dtype_bytes(dtype), numel));
+    me_drop(e, blocks);
+    return norm;
+}
+
 /** Elements of the gradients that count; 0: there are none. */
 static uint64_t count_elements(const me_trainer *t, int begin, int end)
 {
@@ -134,13 +145,7 @@ static me_tensor *multi_tensor_norm(me_trainer *t, int begin, int end,
     tell_twin_span(t, true);
     if (numel > 0) {
         flag = me_scratch(e, "zeros", 4);
-        me_tensor *blocks =
-            me_scratch(e, "multi_tensor_l2norm", L2NORM_BLOCKS_BYTES);
-        norm = me_scratch(e, "multi_tensor_l2norm", 4);
-        me_launch_kernel(
-            e, ME_KERNEL_OPTIMIZER, 2 * numel,
-            me_size_mul(me_dtype_bytes(me_step_grad_dtype(t)), numel));
-        me_drop(e, blocks);
+        norm = me_multi_tensor_l2norm(e, me_step_grad_dtype(t), numel);
         sum = me_rebind(e, sum, me_scratch(e, "pow", 4));
     }
     add_up(t, group, ME_DTYPE_FLOAT32);

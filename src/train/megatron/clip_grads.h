@@ -14,6 +14,9 @@ struct me_trainer;
 /** get_grad_norm() of the first @p count optimizers, and their clipping. A norm
  *  that stays on the device is the trainer's from then on. */
 void me_clip_gradients(struct me_trainer *t, int count);
+/** Transformer Engine's multi_tensor_l2norm() of @p numel elements. @return the
+ *  norm, a variable of the running frame */
+me_tensor *me_multi_tensor_l2norm(me_engine *e, me_dtype dtype, uint64_t numel);
 /** count_zeros() of the first @p count optimizers' gradients. */
 void me_count_zeros(struct me_trainer *t, int count);
 /** get_grad_stats_parallel_group(): the ranks over which the norm of what an

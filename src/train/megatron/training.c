@@ -104,6 +104,7 @@ static void train_step(me_trainer *t)
     me_reduce_losses(t);
     me_point(e, iteration_names[t->iteration][1]);
     me_phase_set(e, ME_PHASE_OTHER);
+    me_log_params_norm(t);
     me_log_iteration(t, !has_stepped);
     me_launch_host(e, ME_HOST_STEP);
     me_launch_host_waits(e); // the barriers of training_log()'s timers

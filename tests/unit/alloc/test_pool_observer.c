@@ -94,9 +94,8 @@ static void test_observer__empties_the_cache(void **state)
     emit_alloc(o, 0, 30 * MIB);
     emit_alloc(o, 1, 50 * MIB);
     emit_free(o, ME_EVENT_FREE_REQUESTED, 1);
-    emit(o, (me_event){.kind = ME_EVENT_FREE_COMPLETED,
-                       .block = 1,
-                       .is_late = true});
+    emit(o, (me_event){
+                .kind = ME_EVENT_FREE_COMPLETED, .block = 1, .is_late = true});
     assert_int_equal(me_pool_current(pool, ME_POOL_RESERVED_BYTES), 80 * MIB);
     emit(o, (me_event){.kind = ME_EVENT_EMPTY_CACHE});
     assert_int_equal(me_pool_current(pool, ME_POOL_REQUESTED_BYTES), 30 * MIB);

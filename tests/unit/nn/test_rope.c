@@ -139,9 +139,8 @@ static void test_rope__apply_interleaved(void **state)
         test_tensor(m.nn.e, ME_DTYPE_FLOAT32, ME_SHAPE(4, 1, 1, 4));
     (void)me_test_events_take(&m.events);
     me_tensor *y = me_apply_rotary(&m.nn, t, angles, false);
-    EXPECT_EVENTS(&m.events,
-                  "+64 +64 -64 +32 -64 +64 +64 -64 +32 -64 "
-                  "+96 +48 +96 -48 +96 -96 +96 -96 -96 +96 -96");
+    EXPECT_EVENTS(&m.events, "+64 +64 -64 +32 -64 +64 +64 -64 +32 -64 "
+                             "+96 +48 +96 -48 +96 -96 +96 -96 -96 +96 -96");
     assert_string_equal(test_backward(&m.events, y),
                         "+96 -32 +48 +96 -48 +96 -96 -96 +96 -32 -96 +96 -96");
     test_model_fini(&m);

@@ -100,6 +100,29 @@ static void test_bookkeeping__loss_per_token(void **state)
     test_trainer_fini(&r);
 }
 
+/* Numbers of 4 bytes: the norm of the dense parameters by the kernel, with its
+ * 320 sums of blocks, and its square; zeros of seven kinds that there are none
+ * of; 3, 1 and 2 sums, of which the last of each stays to the end. */
+static void test_bookkeeping__params_norm(void **state)
+{
+    (void)state;
+    test_trainer r;
+    test_trainer_init(&r, 1);
+    r.config.train.log_params_norm = true;
+    (void)me_parameter_create(&r.model.nn,
+                              &(me_parameter_spec){.name = "weight",
+                                                   .module = ME_NO_MODULE,
+                                                   .shape = ME_SHAPE(3)});
+    (void)me_test_events_take(&r.model.events);
+    me_log_params_norm(&r.t);
+    EXPECT_EVENTS(&r.model.events,
+                  "+4 +1280 +4 -1280 +4 -4 -4 +4 +4 +4 +4 +4 +4 +4 "
+                  "AllReduce:1 AllReduce:1 AllReduce:1 AllReduce:1 "
+                  "+4 +4 -4 +4 -4 +4 +4 +4 -4 AllReduce:1 "
+                  "-4 -4 -4 -4 -4 -4 -4 -4 -4 -4 -4");
+    test_trainer_fini(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +132,7 @@ int main(void)
         cmocka_unit_test(test_bookkeeping__scalars),
         cmocka_unit_test(test_bookkeeping__partial_gradients),
         cmocka_unit_test(test_bookkeeping__loss_per_token),
+        cmocka_unit_test(test_bookkeeping__params_norm),
     };
     return cmocka_run_group_tests_name("bookkeeping", tests, NULL, NULL);
 }
