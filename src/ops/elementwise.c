@@ -3,6 +3,7 @@
 
 #include "ops/autocast_casts.h"
 #include "ops/compiled.h"
+#include "ops/view.h"
 #include "tensor/autograd.h"
 
 /** The operand that already has the shape of the result. */
@@ -232,6 +233,28 @@ static me_tensor *in_place(me_engine *e, const me_op *op, me_tensor *a,
 me_tensor *me_add_number_in_place(me_engine *e, me_tensor *a)
 {
     return in_place(e, &add_op, a, NULL);
+}
+
+/** What was added through a view: the base's gradient is copied, and the slice of
+ *  it, which is that of what was added, cloned. */
+static void add_slices_backward(me_engine *e, me_node *node,
+                                me_tensor *const *gy, me_tensor **gx)
+{
+    (void)node;
+    gx[0] = me_pointwise(e, "CopySlices.base", gy[0], (me_dtype)gy[0]->dtype);
+    gx[1] = me_pointwise(e, "CopySlices.slice", gy[0], (me_dtype)gy[0]->dtype);
+}
+
+static const me_op add_slices_op = ME_NODE("CopySlices", add_slices_backward);
+
+me_tensor *me_add_in_place(me_engine *e, me_tensor *a, me_tensor *b)
+{
+    me_node *node =
+        me_record2(e, a->is_view ? &add_slices_op : &add_op, a, b);
+    changed(a);
+    me_op_launch(e, &add_op, ME_TENSORS(a, b), a);
+    me_output(e, node, a);
+    return a->is_view ? me_regenerate_view(e, a) : a;
 }
 
 me_tensor *me_mul_number(me_engine *e, me_tensor *a)

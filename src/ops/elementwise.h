@@ -25,6 +25,10 @@ me_tensor *me_square(me_engine *e, me_tensor *a);
 /** `a * b`; saves each factor that the other's gradient needs. */
 me_tensor *me_mul(me_engine *e, me_tensor *a, me_tensor *b);
 
+/** `a += b`: in place, also where @p a is a view, whose base is then copied in the
+ *  backward. @return @p a */
+me_tensor *me_add_in_place(me_engine *e, me_tensor *a, me_tensor *b);
+
 /** `a + number`; saves nothing; its gradient is the incoming one. */
 me_tensor *me_add_number(me_engine *e, me_tensor *a);
 

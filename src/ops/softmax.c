@@ -2,6 +2,7 @@
 #include "ops/softmax.h"
 
 #include "ops/elementwise.h"
+#include "ops/view.h"
 #include "tensor/autograd.h"
 
 static const me_op softmax_gradient = {"_softmax_backward_data",
@@ -101,13 +102,6 @@ static void copy_slices_backward(me_engine *e, me_node *node,
 
 static const me_op copy_slices_op = ME_NODE("CopySlices", copy_slices_backward);
 
-/** The view's own node after the write: its gradient is made anew. */
-static const me_op regenerate_gradient = {"AsStridedBackward0",
-                                          .cost = ME_POINTWISE};
-static const me_op regenerate_op = {.node = "AsStridedBackward0",
-                                    .backward = me_gradient_backward,
-                                    .gradient = &regenerate_gradient};
-
 me_tensor *me_masked_fill_in_place(me_engine *e, me_tensor *x,
                                    const me_tensor *mask)
 {
@@ -120,6 +114,5 @@ me_tensor *me_masked_fill_in_place(me_engine *e, me_tensor *x,
     me_node *slices = me_record1(e, &copy_slices_op, x);
     me_save(e, slices, 0, mask);
     me_output(e, slices, x);
-    me_node *view = me_record1(e, &regenerate_op, x);
-    return me_output(e, view, x);
+    return me_regenerate_view(e, x);
 }

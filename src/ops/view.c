@@ -413,10 +413,23 @@ me_tensor *me_cat_first(me_engine *e, uint32_t count, me_tensor *const *parts)
                                (me_dtype)parts[0]->dtype, shape));
 }
 
+/** The chunks' gradients, joined in the order that they had. */
+static void chunks_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                            me_tensor **gx)
+{
+    gx[0] = me_kernel_dense(e, node->op, ME_TENSORS(gy[0]));
+}
+
+static const me_op chunks_op =
+    ME_OP("cat", NULL, ME_COST(STRIDED, 0, 1, 1), "SplitWithSizesBackward0",
+          .backward = chunks_backward);
+
+/** Views of the gradient, one a chunk. */
 static void reorder_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                              me_tensor **gx)
 {
-    gx[0] = me_kernel_dense(e, node->op, ME_TENSORS(gy[0]));
+    (void)node;
+    gx[0] = me_alias(e, gy[0], gy[0]->shape, gy[0]->strides);
 }
 
 static const me_op reorder_op =
@@ -425,8 +438,26 @@ static const me_op reorder_op =
 
 me_tensor *me_reorder_rows(me_engine *e, me_tensor *x)
 {
-    me_node *node = me_record1(e, &reorder_op, x);
-    return me_output(e, node, me_kernel_dense(e, &reorder_op, ME_TENSORS(x)));
+    const me_frame frame = me_enter(e);
+    me_node *split = me_record1(e, &chunks_op, x);
+    me_tensor *chunks =
+        me_output(e, split, me_alias(e, x, x->shape, x->strides));
+    me_node *node = me_record1(e, &reorder_op, chunks);
+    return me_leave(
+        e, frame,
+        me_output(e, node, me_kernel_dense(e, &reorder_op, ME_TENSORS(x))));
+}
+
+static const me_op regenerate_gradient = {"AsStridedBackward0",
+                                          .cost = ME_POINTWISE};
+static const me_op regenerate_op = {.node = "AsStridedBackward0",
+                                    .backward = me_gradient_backward,
+                                    .gradient = &regenerate_gradient};
+
+me_tensor *me_regenerate_view(me_engine *e, me_tensor *x)
+{
+    me_node *view = me_record1(e, &regenerate_op, x);
+    return me_output(e, view, x);
 }
 
 static const me_op viewless_op =

@@ -70,6 +70,10 @@ me_tensor *me_cat_first(me_engine *e, uint32_t count, me_tensor *const *parts);
  *  as is its gradient. */
 me_tensor *me_reorder_rows(me_engine *e, me_tensor *x);
 
+/** A view that an operation wrote to has a node made anew, whose gradient is a
+ *  copy. @return @p x */
+me_tensor *me_regenerate_view(me_engine *e, me_tensor *x);
+
 /** Megatron's make_viewless_tensor(): hides that @p x is a view. */
 me_tensor *me_make_viewless(me_engine *e, me_tensor *x);
 

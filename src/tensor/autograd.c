@@ -31,6 +31,7 @@ static me_node *new_node(me_engine *e, const me_op *op, uint64_t sequence)
     node->sequence = sequence;
     node->refs = 1;
     node->thread = (uint8_t)e->context.thread;
+    node->stream = e->context.stream;
     node->module = e->module;
     return node;
 }
@@ -344,6 +345,13 @@ me_node *me_record_saving(me_engine *e, const me_op *op, uint32_t n_inputs,
         node->wide->n_saved = n_saved;
     }
     return node;
+}
+
+void me_set_sequence(const me_tensor *x, uint64_t number)
+{
+    if (x->grad_fn != NULL) {
+        x->grad_fn->sequence = number;
+    }
 }
 
 me_node *me_record1(me_engine *e, const me_op *op, me_tensor *a)

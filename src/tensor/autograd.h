@@ -75,6 +75,7 @@ struct me_node {
     uint16_t n_inputs;
     uint16_t n_outputs;
     uint8_t thread;
+    uint8_t stream;  /**< CUDA stream of its forward, which its backward takes */
     bool is_view;    /**< me_record_view() made it */
     bool is_dtensor; /**< its outputs are, and so their gradients, which are
                           never summed in place */
@@ -167,6 +168,10 @@ me_node *me_record_saving(me_engine *e, const me_op *op, uint32_t n_inputs,
  *  me_record_saving() adds to it, orders the release. @p x or the node may be
  *  NULL. A temporary becomes an activation. */
 void me_save(me_engine *e, me_node *node, uint32_t index, const me_tensor *x);
+
+/** `x.grad_fn._set_sequence_nr(number)`: when the node that made @p x is ready, it
+ *  runs before those with lower numbers. Nothing without a node. */
+void me_set_sequence(const me_tensor *x, uint64_t number);
 
 /** @p y is the node's next output. @return @p y */
 me_tensor *me_output(me_engine *e, me_node *node, me_tensor *y);

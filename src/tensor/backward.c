@@ -46,10 +46,8 @@ static bool is_on_side_stream(const me_node *node)
 static me_tensor *make_sum_for(me_engine *e, const me_node *next,
                                const me_tensor *a, const me_tensor *b)
 {
-    if (!is_on_side_stream(next)) {
-        return make_sum(e, a, b);
-    }
-    const uint8_t stream = me_stream_set(e, ME_STREAM_SIDE);
+    const uint8_t stream = me_stream_set(
+        e, is_on_side_stream(next) ? ME_STREAM_SIDE : next->stream);
     me_tensor *sum = make_sum(e, a, b);
     me_stream_set(e, stream);
     return sum;
@@ -95,11 +93,18 @@ static void tell_roots(me_engine *e, uint32_t count,
     }
 }
 
-static void hand_on(me_engine *e, const me_run *r, me_edge edge,
-                    me_tensor *gradient)
+/** InputBuffer::add(): a gradient that another stream works on next. */
+static bool changes_stream(const me_node *node, const me_node *next)
+{
+    return next->variable == NULL ? next->stream != node->stream
+                                  : is_on_side_stream(next);
+}
+
+static void hand_on(me_engine *e, const me_run *r, const me_node *node,
+                    me_edge edge, me_tensor *gradient)
 {
     me_node *next = edge.node;
-    if (gradient != NULL && is_on_side_stream(next)) {
+    if (gradient != NULL && changes_stream(node, next)) {
         me_record_stream(gradient);
     }
     if (gradient != NULL) {
@@ -162,6 +167,7 @@ static void run_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                          me_tensor **gx)
 {
     const me_frame frame = me_enter(e);
+    const uint8_t stream = me_stream_set(e, node->stream);
     for (uint32_t i = 0; !node->is_view && i < node->n_outputs; i++) {
         if (gy[i] != NULL) {
             me_storage_await(e, gy[i]->storage);
@@ -180,6 +186,7 @@ static void run_backward(me_engine *e, me_node *node, me_tensor *const *gy,
             gx[i] = validate(e, node->edges[i], gx[i]);
         }
     }
+    me_stream_set(e, stream);
 }
 
 /** What a node gets and makes; of a list it lies in the node itself. */
@@ -260,7 +267,7 @@ static void hand_on_all(me_engine *e, const me_run *r, const me_node *node,
                 gradient = gx[i];
                 gx[i] = NULL;
             }
-            hand_on(e, r, node->edges[i], gradient);
+            hand_on(e, r, node, node->edges[i], gradient);
         }
     }
     for (uint32_t i = 0; i < node->n_inputs; i++) {
@@ -315,7 +322,7 @@ static void run_asked(me_engine *e, const me_run *r, me_node *node)
     } else {
         for (uint32_t i = 0; i < node->n_inputs; i++) {
             if (node->edges[i].node != NULL) {
-                hand_on(e, r, node->edges[i], NULL);
+                hand_on(e, r, node, node->edges[i], NULL);
             }
         }
     }
