@@ -79,7 +79,16 @@
     ENUM("moe.drop_policy", "probs", me_drop_policy_choices, moe.drop_policy, \
         "Which tokens are dropped: those with the least weights, or the last."), \
     BOOL("moe.per_layer_logging", "false", moe.per_layer_logging, \
-        "The routers' losses are logged for each layer."),
+        "The routers' losses are logged for each layer."), \
+    BOOL("moe.shared_expert_overlap", "false", moe.shared_expert_overlap, \
+        "Shared experts run in a stream of their own while tokens travel."), \
+    COUNT("moe.latent_size", "0", 1, width_max, "elements", "none", \
+        moe.latent_size, "Width that tokens are projected to for the experts."), \
+    BOOL("moe.apply_probs_on_input", "false", moe.apply_probs_on_input, \
+        "Routing weights are multiplied with what experts are given, not with " \
+        "what they make."), \
+    BOOL("moe.permute_fusion", "false", moe.permute_fusion, \
+        "Transformer Engine's kernels sort tokens by their experts and back."),
 /* clang-format on */
 
 #endif /* MEMEST_CONFIG_MOE_OPTIONS_H */

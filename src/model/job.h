@@ -106,8 +106,12 @@ typedef struct me_moe_options {
     bool pad_to_capacity;
     me_drop_policy drop_policy;
     bool per_layer_logging;
-    bool grouped_gemm; /**< one function for a rank's experts, where the
+    bool grouped_gemm;    /**< one function for a rank's experts, where the
                             implementation has it */
+    uint64_t latent_size; /**< width that experts work on; 0: the model's */
+    bool apply_probs_on_input;  /**< weights before the experts, not within */
+    bool shared_expert_overlap; /**< beside the dispatcher's communication */
+    bool permute_fusion;        /**< Transformer Engine's kernels sort tokens */
 } me_moe_options;
 
 /** How it is spread over ranks. */
@@ -230,6 +234,9 @@ typedef struct me_recompute_config {
     bool layernorm;
     bool mla_up_proj;
     bool mlp;
+    bool moe;     /**< a whole layer of experts */
+    bool moe_act; /**< activations of grouped experts */
+    bool shared_experts;
     bool distribute_saved_activations;
 } me_recompute_config;
 

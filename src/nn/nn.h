@@ -63,13 +63,23 @@ typedef struct me_parameter_list {
     uint32_t buffers_capacity;
 } me_parameter_list;
 
-/** What the routers of a process share. */
+/** Kernels that Transformer Engine sorts tokens with. */
+typedef enum me_te_permutation {
+    ME_TE_PERMUTE,
+    ME_TE_UNPERMUTE,
+    ME_TE_SORT_CHUNKS,
+    ME_TE_PERMUTATIONS
+} me_te_permutation;
+
+/** What the routers and dispatchers of a process share. */
 typedef struct me_moe_state {
     me_tensor *losses[ME_ROUTER_LOSSES]; /**< each layer's, for the log; owned;
                                               NULL: none yet */
     bool has_recorded[ME_ROUTER_LOSSES]; /**< a router has told one */
     bool has_routed;                     /**< a router has run */
     uint64_t n_biased; /**< routers with biases of the experts' scores */
+    bool is_tuned[ME_TE_PERMUTATIONS][2]; /**< without weights, with: a kernel
+                                               was timed */
 } me_moe_state;
 
 /** What every module of a rank is built with and runs on. */
@@ -149,6 +159,13 @@ void me_parameters_cast_on_meta(me_nn *nn, me_dtype dtype);
 
 /** Let go of all parameters and the list's memory. */
 void me_parameter_list_fini(me_engine *e, me_parameter_list *list);
+
+/** Width of what experts are given and make. */
+static inline uint64_t me_expert_hidden_size(const me_nn *nn)
+{
+    const uint64_t latent = nn->config->moe.latent_size;
+    return latent > 0 ? latent : nn->config->model.hidden_size;
+}
 
 /** @p whole over the tensor-parallel ranks. */
 static inline uint64_t me_over_tensor(const me_nn *nn, uint64_t whole)

@@ -79,6 +79,14 @@ const me_flag_rule me_flags_modelled[] = {
      .effect = ME_EITHER(ANY)},
     {"--moe-grouped-gemm", .option = "moe.grouped_gemm", .constant = "true",
      .needs = "--num-experts"},
+    {"--moe-shared-expert-overlap", .option = "moe.shared_expert_overlap",
+     .constant = "true", .needs = "--moe-shared-expert-intermediate-size"},
+    {"--moe-latent-size:i", .option = "moe.latent_size",
+     .needs = "--num-experts"},
+    {"--moe-apply-probs-on-input", .option = "moe.apply_probs_on_input",
+     .constant = "true", .needs = "--num-experts"},
+    {"--moe-permute-fusion", .option = "moe.permute_fusion", .constant = "true",
+     .needs = "--num-experts"},
     {"--moe-router-pre-softmax", .option = "moe.router_pre_softmax",
      .constant = "true", .needs = "--num-experts"},
     {"--moe-router-load-balancing-type:+aux_loss|seq_aux_loss|global_aux_loss|"
@@ -284,9 +292,10 @@ const me_flag_rule me_flags_modelled[] = {
     {"--recompute-num-layers:i", .option = "recompute.num_layers"},
     {"--recompute-modules:+core_attn|moe_act|layernorm|mla_up_proj|mlp|moe|"
      "shared_experts|gdn_norm_out",
-     .neutral = "core_attn|mlp|layernorm|mla_up_proj",
+     .neutral = "core_attn|mlp|layernorm|mla_up_proj|moe|moe_act|"
+                "shared_experts",
      .needs = "--recompute-granularity=selective --recompute-activations",
-     .note = "only core_attn, layernorm, mlp and mla_up_proj are modelled",
+     .note = "all but gdn_norm_out are modelled",
      .effect = ME_LOWER(ANY)},
     {"--distribute-saved-activations",
      .option = "recompute.distribute_saved_activations", .constant = "true"},

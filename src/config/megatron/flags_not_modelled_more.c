@@ -15,11 +15,10 @@ const me_flag_rule me_flags_not_modelled_more[] = {
      .effect = ME_LOWER(SOME)},
     {"--moe-shared-expert-gate", .needs = "--num-experts",
      .note = "experts: a gate of the shared one", .effect = ME_HIGHER(SOME)},
-    {"--moe-shared-expert-overlap --use-grouped-gemm-for-shared-expert "
+    {"--use-grouped-gemm-for-shared-expert "
      "--moe-shared-expert-glu-interleave-size:i "
      "--moe-mlp-glu-interleave-size:i "
-     "--moe-single-grouped-weight --moe-single-grouped-bias "
-     "--moe-permute-fusion --moe-apply-probs-on-input",
+     "--moe-single-grouped-weight --moe-single-grouped-bias",
      .needs = "--num-experts",
      .note = "experts: other kernels for the same products and copies",
      .effect = ME_EITHER(SOME)},
@@ -56,7 +55,7 @@ const me_flag_rule me_flags_not_modelled_more[] = {
     {"--moe-layer-recompute", .needs = "--num-experts",
      .note = "experts: their layers run again for the backward",
      .effect = ME_LOWER(ANY)},
-    {"--moe-latent-size:i --moe-use-upcycling --moe-upcycling-granularity:i",
+    {"--moe-use-upcycling --moe-upcycling-granularity:i",
      .needs = "--num-experts", .note = "experts of another size",
      .effect = ME_EITHER(ANY)},
     {"--moe-routing-trace-path:s --moe-routing-trace-max-training-iters:i",

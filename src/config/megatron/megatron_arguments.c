@@ -369,6 +369,9 @@ static me_status settle_modules(me_config *config, const me_flag_uses *uses,
         {"core_attn", "recompute.core_attn"},
         {"layernorm", "recompute.layernorm"},
         {"mla_up_proj", "recompute.mla_up_proj"},
+        {"moe", "recompute.moe"},
+        {"moe_act", "recompute.moe_act"},
+        {"shared_experts", "recompute.shared_experts"},
         {"mlp", "recompute.mlp"},
     };
     me_status status = ME_OK;

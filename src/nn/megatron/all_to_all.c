@@ -137,14 +137,30 @@ static void all_to_all_backward(me_engine *e, me_node *node,
 static const me_op all_to_all_op =
     ME_NODE("_AllToAllBackward", all_to_all_backward);
 
+/** Of one rank: the function gives back what it is given, there and back. */
+static void alone_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                           me_tensor **gx)
+{
+    (void)node;
+    gx[0] = me_alias(e, gy[0], gy[0]->shape, gy[0]->strides);
+}
+
+static const me_op all_to_all_alone_op =
+    ME_NODE("_AllToAllBackward", alone_backward);
+
 me_tensor *me_all_to_all(me_tensor *x, const me_token_exchange *exchange,
                          bool is_back, uint64_t rows)
 {
     me_engine *e = exchange->nn->e;
-    if (exchange->nn->config->parallel.expert == 1 || !me_engine_is_ok(e)) {
-        return x;
+    if (!me_engine_is_ok(e)) {
+        return me_none(e);
     }
-    me_node *node = me_record1(e, &all_to_all_op, x);
+    const bool is_alone = exchange->nn->config->parallel.expert == 1;
+    me_node *node = me_record1(
+        e, is_alone ? &all_to_all_alone_op : &all_to_all_op, x);
+    if (is_alone) {
+        return me_output(e, node, me_alias(e, x, x->shape, x->strides));
+    }
     if (node != NULL) {
         node->data.context = exchange;
         node->data.flag = is_back;

@@ -32,7 +32,7 @@ uint64_t me_arriving_rows(const me_token_exchange *exchange,
 /**
  * Rows to the ranks of their experts, or back.
  *
- * @param x         (rows, …); itself if there is one rank
+ * @param x         (rows, …); seen once more if there is one rank
  * @param exchange  lives as long as the tape
  * @param rows      that arrive
  */

@@ -31,6 +31,7 @@ static me_linear create(me_nn *nn, const me_linear_spec *spec,
         .is_row_parallel = is_row_parallel,
         .is_expert = spec->is_expert,
         .is_duplicated = spec->is_duplicated,
+        .explicit_comm = spec->explicit_comm,
         .skip_bias_add = spec->skip_bias_add,
     };
     const uint64_t outputs =
@@ -225,7 +226,8 @@ me_tensor *me_column_linear(me_nn *nn, const me_linear *linear, me_tensor *x,
     if (linear->deferred != NULL) {
         me_deferred_keep_input(nn->e, linear->deferred, x);
     }
-    me_tensor *y = linear_function(linear, !linear->is_expert, x, used->tensor,
+    const bool communicates = !linear->is_expert && !linear->explicit_comm;
+    me_tensor *y = linear_function(linear, communicates, x, used->tensor,
                                    bias == NULL ? NULL : bias->tensor);
     me_leave(nn->e, frame, y);
     me_module_leave(nn->e);
@@ -241,7 +243,7 @@ me_tensor *me_row_linear(me_nn *nn, const me_linear *linear, me_tensor *x)
     const me_frame frame = me_enter(nn->e);
     me_tensor *y =
         linear_function(linear, false, x, linear->weight->tensor, NULL);
-    if (linear->is_expert) {
+    if (linear->is_expert || linear->explicit_comm) {
         // left to the dispatcher
     } else if (nn->config->parallel.sequence) {
         y = me_reduce_scatter_to_sequence_region(nn->e, nn->comm, y);

@@ -21,6 +21,7 @@ typedef struct me_linear {
     bool is_expert;       /**< cut over expert tensor ranks; the dispatcher does
                                what there is to communicate */
     bool is_duplicated;   /**< each tensor rank has all, for its own rows */
+    bool explicit_comm;   /**< the caller does what there is to communicate */
     bool skip_bias_add;   /**< the caller adds the bias */
     struct me_deferred_gradients *deferred; /**< where its weight's gradients
                                wait; borrowed; NULL: they do not */
@@ -37,6 +38,7 @@ typedef struct me_linear_spec {
     bool skip_bias_add;
     bool is_expert;
     bool is_duplicated;
+    bool explicit_comm;
 } me_linear_spec;
 
 /** Output cut over tensor ranks, unless duplicated; weight (outputs/t,

@@ -65,27 +65,31 @@ void me_mlp_create(me_nn *nn, me_module_id module, const me_mlp_spec *spec,
 {
     const me_model_config *c = &nn->config->model;
     const uint64_t f = spec->ffn_hidden_size;
+    const uint64_t h =
+        spec->is_expert ? me_expert_hidden_size(nn) : c->hidden_size;
     mlp->module = module;
     mlp->linear_fc1 = me_column_linear_create(
         nn, &(me_linear_spec){
                 .name = "linear_fc1",
                 .parent = mlp->module,
-                .inputs = c->hidden_size,
+                .inputs = h,
                 .outputs = me_activation_is_gated(nn) ? 2 * f : f,
                 .has_norm = spec->has_norm,
                 .has_bias = c->add_bias_linear,
                 .skip_bias_add = true,
                 .is_expert = spec->is_expert,
+                .explicit_comm = spec->explicit_comm,
             });
     mlp->linear_fc2 =
         me_row_linear_create(nn, &(me_linear_spec){
                                      .name = "linear_fc2",
                                      .parent = mlp->module,
                                      .inputs = f,
-                                     .outputs = c->hidden_size,
+                                     .outputs = h,
                                      .has_bias = c->add_bias_linear,
                                      .skip_bias_add = true,
                                      .is_expert = spec->is_expert,
+                                     .explicit_comm = spec->explicit_comm,
                                  });
 }
 
@@ -167,6 +171,15 @@ me_tensor *me_mlp_activation(me_nn *nn, me_tensor *u, me_parameter *bias,
     return me_leave(nn->e, frame, y);
 }
 
+/** `bias.unsqueeze(0) * scale.unsqueeze(-1)`: (h) and (n) to (n, h). */
+static me_tensor *weighted_bias(me_engine *e, const me_parameter *bias,
+                                const me_token_scale *scale)
+{
+    const me_frame frame = me_enter(e);
+    me_tensor *row = me_view(e, bias->tensor, ME_SHAPE(1, bias->numel));
+    return me_leave(e, frame, me_mul(e, row, column(e, scale)));
+}
+
 static me_tensor *by_layers(me_nn *nn, const me_mlp *mlp, me_tensor *x,
                             const me_token_scale *scale)
 {
@@ -178,6 +191,11 @@ static me_tensor *by_layers(me_nn *nn, const me_mlp *mlp, me_tensor *x,
     u = fused != NULL ? me_rebind(e, u, fused)
                       : activation(nn, u, bias, scale); // (s, b, f/t)
     me_tensor *y = me_row_parallel(nn, &mlp->linear_fc2, u);
+    if (scale != NULL && mlp->linear_fc2.bias != NULL) {
+        me_tensor *weighted = weighted_bias(e, mlp->linear_fc2.bias, scale);
+        me_drop(e, me_add_in_place(e, me_hold(e, y), weighted));
+        me_drop(e, weighted);
+    }
     return me_leave(e, frame, y); // (s, b, h)
 }
 

@@ -26,6 +26,7 @@ typedef struct me_mlp_spec {
     uint64_t ffn_hidden_size; /**< whole */
     bool has_norm;            /**< fc1 normalises its input */
     bool is_expert;
+    bool explicit_comm; /**< the caller does what there is to communicate */
 } me_mlp_spec;
 
 /** Its parameters below @p module, its own. */

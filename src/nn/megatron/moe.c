@@ -1,35 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/moe.h"
 
+#include "nn/megatron/backend.h"
 #include "ops/elementwise.h"
 
-void me_moe_layer_create(me_nn *nn, me_module_id module, int32_t layer,
-                         me_moe_layer *moe)
+static bool has_latents(const me_nn *nn)
 {
-    moe->module = module;
-    me_router_create(nn, module, &moe->router);
-    me_dispatcher_create(nn, layer, &moe->token_dispatcher);
-    me_experts_create(nn, module, &moe->experts);
-    const me_mlp_spec shared = {
-        .ffn_hidden_size = nn->config->moe.shared_expert_intermediate_size};
-    moe->has_shared_experts = shared.ffn_hidden_size > 0;
-    if (moe->has_shared_experts) {
-        me_mlp_create(nn, me_module_add(nn->e, module, "shared_experts"),
-                      &shared, &moe->shared_experts);
-    }
+    return nn->config->moe.latent_size > 0;
 }
 
-void me_moe_layer_fini(me_engine *e, me_moe_layer *moe)
+/** MoELayer.preprocess(). */
+static me_dispatched preprocess(me_nn *nn, const me_moe_layer *moe,
+                                me_tensor *x, me_tensor *probs, me_tensor *map)
 {
-    me_dispatcher_fini(e, &moe->token_dispatcher);
-    me_router_fini(e, &moe->router);
+    const me_frame frame = me_enter(nn->e);
+    me_tensor *hidden =
+        has_latents(nn)
+            ? me_backend_of(nn)->linear(nn, &moe->fc1_latent_proj, x)
+            : x;
+    const me_dispatched rows =
+        me_dispatch_preprocess(moe->token_dispatcher, hidden, probs, map);
+    me_leave_with(nn->e, frame, 2, (me_tensor *[]){rows.tokens, rows.probs});
+    return rows;
 }
 
 /** MoELayer.routed_experts_compute(). */
-static me_tensor *routed_experts_compute(me_nn *nn, me_moe_layer *moe,
+static me_tensor *routed_experts_compute(me_nn *nn, const me_moe_layer *moe,
                                          me_dispatched rows)
 {
-    me_dispatcher *d = &moe->token_dispatcher;
+    me_dispatcher *d = moe->token_dispatcher;
     const me_frame frame = me_enter(nn->e);
     const me_dispatched sorted = me_dispatch_postprocess(d, rows);
     me_tensor *y = me_experts_forward(nn, &moe->experts, sorted.tokens,
@@ -38,36 +37,46 @@ static me_tensor *routed_experts_compute(me_nn *nn, me_moe_layer *moe,
 }
 
 /** MoELayer.postprocess(): with what the shared experts made, or NULL. */
-static me_tensor *postprocess(me_nn *nn, me_moe_layer *moe, me_tensor *rows,
-                              me_tensor *shared)
+static me_tensor *postprocess(me_nn *nn, const me_moe_layer *moe,
+                              me_tensor *rows, me_tensor *shared)
 {
     const me_frame frame = me_enter(nn->e);
-    me_tensor *y = me_combine_postprocess(&moe->token_dispatcher, rows);
+    me_tensor *y = me_combine_postprocess(moe->token_dispatcher, rows);
+    if (has_latents(nn)) {
+        y = me_rebind(nn->e, y,
+                      me_backend_of(nn)->linear(nn, &moe->fc2_latent_proj, y));
+    }
     if (shared != NULL) {
         y = me_rebind(nn->e, y, me_add(nn->e, y, shared));
     }
     return me_leave(nn->e, frame, y); // (s, b, h)
 }
 
-/** MoELayer.forward(). Names live as long as Python's do: what was sent stays
- * until the function returns, though nobody needs it. */
-me_tensor *me_moe_layer_forward(me_nn *nn, me_moe_layer *moe, me_tensor *x)
+/** MoELayer.shared_experts_compute(): NULL: there are none, or the dispatcher
+ *  runs them. */
+static me_tensor *shared_experts_compute(me_nn *nn, const me_moe_layer *moe,
+                                         me_tensor *x)
 {
+    return moe->has_shared_experts &&
+                   moe->token_dispatcher->shared_experts == NULL
+               ? me_shared_experts_forward(nn, &moe->shared_experts, x)
+               : NULL;
+}
+
+/** custom_forward() of MoELayer.forward(). Names live as long as Python's do: what
+ * was sent stays until the function returns, though nobody needs it. */
+static me_tensor *run_layer(const me_section *section, me_tensor *const *inputs)
+{
+    me_nn *nn = section->nn;
     me_engine *e = nn->e;
-    if (!me_engine_is_ok(e)) {
-        return me_none(e);
-    }
-    me_dispatcher *d = &moe->token_dispatcher;
-    me_module_enter(e, moe->module);
+    const me_moe_layer *moe = section->self;
+    me_dispatcher *d = moe->token_dispatcher;
     const me_frame frame = me_enter(e);
-    me_tensor *hidden = me_hold(e, x);
-    me_tensor *shared =
-        moe->has_shared_experts
-            ? me_mlp_forward(nn, &moe->shared_experts, hidden, NULL)
-            : NULL;
+    me_tensor *hidden = me_hold(e, inputs[0]);
+    me_tensor *shared = shared_experts_compute(nn, moe, hidden);
     me_tensor *map = NULL;
-    me_tensor *probs = me_router_forward(nn, &moe->router, hidden, &map);
-    const me_dispatched rows = me_dispatch_preprocess(d, hidden, probs, map);
+    me_tensor *probs = me_router_forward(nn, moe->router, hidden, &map);
+    const me_dispatched rows = preprocess(nn, moe, hidden, probs, map);
     me_rebind(e, hidden, rows.tokens);
     me_rebind(e, probs, rows.probs);
     const me_dispatched sent = me_token_dispatch(d, rows);
@@ -75,7 +84,78 @@ me_tensor *me_moe_layer_forward(me_nn *nn, me_moe_layer *moe, me_tensor *x)
     me_tensor *y = routed_experts_compute(nn, moe, sent);
     y = me_rebind(e, y, me_token_combine(d, y));
     y = me_rebind(e, y, postprocess(nn, moe, y, shared)); // (s, b, h)
-    me_leave(e, frame, y);
+    return me_leave(e, frame, y);
+}
+
+/** The projections, which every tensor rank has all of. */
+static void create_latents(me_nn *nn, me_module_id module, me_moe_layer *moe)
+{
+    me_linear_spec spec = {
+        .name = "fc1_latent_proj",
+        .parent = module,
+        .inputs = nn->config->model.hidden_size,
+        .outputs = nn->config->moe.latent_size,
+        .has_bias = nn->config->model.add_bias_linear,
+        .is_duplicated = true,
+    };
+    moe->fc1_latent_proj = me_column_linear_create(nn, &spec);
+    const uint64_t latent = spec.outputs;
+    spec.name = "fc2_latent_proj";
+    spec.outputs = spec.inputs;
+    spec.inputs = latent;
+    moe->fc2_latent_proj = me_column_linear_create(nn, &spec);
+}
+
+void me_moe_layer_create(me_nn *nn, me_module_id module, int32_t layer,
+                         me_moe_layer *moe)
+{
+    moe->module = module;
+    moe->router = me_engine_alloc(nn->e, 1, sizeof *moe->router);
+    moe->token_dispatcher =
+        me_engine_alloc(nn->e, 1, sizeof *moe->token_dispatcher);
+    if (!me_engine_is_ok(nn->e)) {
+        return;
+    }
+    me_router_create(nn, module, moe->router);
+    if (has_latents(nn)) {
+        create_latents(nn, module, moe);
+    }
+    me_dispatcher_create(nn, layer, moe->token_dispatcher);
+    me_experts_create(nn, module, &moe->experts);
+    moe->has_shared_experts =
+        nn->config->moe.shared_expert_intermediate_size > 0;
+    if (moe->has_shared_experts) {
+        me_shared_experts_create(nn, module, &moe->shared_experts);
+    }
+    if (moe->has_shared_experts && nn->config->moe.shared_expert_overlap) {
+        moe->token_dispatcher->shared_experts = &moe->shared_experts;
+    }
+    moe->section = (me_section){.nn = nn, .run = run_layer, .self = moe};
+}
+
+void me_moe_layer_fini(me_engine *e, me_moe_layer *moe)
+{
+    if (moe->router != NULL && moe->token_dispatcher != NULL) {
+        me_router_fini(e, moe->router);
+        me_dispatcher_fini(e, moe->token_dispatcher);
+        me_shared_experts_fini(e, &moe->shared_experts);
+    }
+}
+
+me_tensor *me_moe_layer_forward(me_nn *nn, const me_moe_layer *moe,
+                                me_tensor *x)
+{
+    me_engine *e = nn->e;
+    const me_recompute_config *recompute = &nn->config->recompute;
+    if (!me_engine_is_ok(e)) {
+        return me_none(e);
+    }
+    me_tensor *const inputs[ME_CHECKPOINT_INPUTS] = {x};
+    me_module_enter(e, moe->module);
+    me_tensor *y =
+        recompute->granularity == ME_RECOMPUTE_SELECTIVE && recompute->moe
+            ? me_checkpoint(nn, &moe->section, inputs, false)
+            : run_layer(&moe->section, inputs);
     me_module_leave(e);
     return y;
 }

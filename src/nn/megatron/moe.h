@@ -10,15 +10,20 @@
 
 #include "nn/megatron/experts.h"
 #include "nn/megatron/router.h"
+#include "nn/megatron/shared_experts.h"
 #include "nn/megatron/token_dispatcher.h"
 
 typedef struct me_moe_layer {
     me_module_id module;
-    me_router router;
-    me_dispatcher token_dispatcher;
+    me_router *router; /**< of the engine, as the dispatcher */
+    me_dispatcher *token_dispatcher;
     me_experts experts;
+    me_linear
+        fc1_latent_proj; /**< to what experts work on, if that is narrower */
+    me_linear fc2_latent_proj; /**< and back */
     bool has_shared_experts;
-    me_mlp shared_experts; /**< one MLP that every token goes through */
+    me_shared_experts shared_experts;
+    me_section section; /**< when recomputed */
 } me_moe_layer;
 
 /** Router and experts below @p module, its own, of layer @p layer of the
@@ -30,6 +35,7 @@ void me_moe_layer_create(me_nn *nn, me_module_id module, int32_t layer,
 void me_moe_layer_fini(me_engine *e, me_moe_layer *moe);
 
 /** (s, b, h) to (s, b, h). */
-me_tensor *me_moe_layer_forward(me_nn *nn, me_moe_layer *moe, me_tensor *x);
+me_tensor *me_moe_layer_forward(me_nn *nn, const me_moe_layer *moe,
+                                me_tensor *x);
 
 #endif /* MEMEST_NN_MEGATRON_MOE_H */

@@ -12,13 +12,13 @@
 bool me_te_is_sequence_parallel(const me_nn *nn, const me_linear *linear)
 {
     return nn->config->parallel.sequence && !linear->is_expert &&
-           !linear->is_duplicated;
+           !linear->is_duplicated && !linear->explicit_comm;
 }
 
 bool me_te_is_tensor_parallel(const me_nn *nn, const me_linear *linear)
 {
     return nn->config->parallel.tensor > 1 && !linear->is_expert &&
-           !linear->is_duplicated;
+           !linear->is_duplicated && !linear->explicit_comm;
 }
 
 me_tensor *me_te_gather(me_nn *nn, const me_tensor *x)

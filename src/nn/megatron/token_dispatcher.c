@@ -3,6 +3,8 @@
 
 #include "base/size.h"
 #include "nn/megatron/moe_utils.h"
+#include "nn/megatron/shared_experts.h"
+#include "ops/elementwise.h"
 #include "ops/view.h"
 #include "tensor/launch.h"
 
@@ -22,6 +24,9 @@ void me_dispatcher_create(me_nn *nn, int32_t layer, me_dispatcher *dispatcher)
         .counts = me_engine_alloc(nn->e, n_local, sizeof(uint64_t)),
         .exchange = {.nn = nn, .layer = layer},
     };
+    if (dispatcher->kind->create != NULL && me_engine_is_ok(nn->e)) {
+        dispatcher->kind->create(dispatcher);
+    }
 }
 
 void me_dispatcher_fini(me_engine *e, me_dispatcher *dispatcher)
@@ -29,6 +34,9 @@ void me_dispatcher_fini(me_engine *e, me_dispatcher *dispatcher)
     me_clear(e, &dispatcher->probs);
     me_clear(e, &dispatcher->routing_map);
     me_clear(e, &dispatcher->row_numbers);
+    me_clear(e, &dispatcher->counts_of_experts);
+    me_clear(e, &dispatcher->chunk_orders[0]);
+    me_clear(e, &dispatcher->chunk_orders[1]);
 }
 
 void me_dispatcher_launch_host(const me_nn *nn)
@@ -94,7 +102,7 @@ me_dispatched me_token_dispatch(me_dispatcher *d, me_dispatched rows)
     if (!me_engine_is_ok(e)) {
         return nothing(e);
     }
-    if (d->nn->config->parallel.expert == 1) {
+    if (d->kind->token_dispatch == NULL) {
         me_hold(e, rows.tokens); // by another name
         return rows;
     }
@@ -136,5 +144,9 @@ me_tensor *me_combine_postprocess(me_dispatcher *d, me_tensor *rows)
     me_tensor *sum = d->kind->combine_postprocess == NULL
                          ? rows
                          : d->kind->combine_postprocess(d, rows); // (T, h)
-    return me_leave(e, frame, me_view(e, sum, d->shape));         // (s, b, h)
+    me_tensor *y = me_view(e, sum, d->shape);                     // (s, b, h)
+    if (d->shared_experts != NULL) {
+        me_add_in_place(e, y, me_shared_experts_get_output(d->shared_experts));
+    }
+    return me_leave(e, frame, y);
 }

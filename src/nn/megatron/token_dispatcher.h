@@ -27,7 +27,14 @@ typedef struct me_dispatcher {
     me_token_exchange exchange;
     me_tensor *probs;       /**< attributes, owned */
     me_tensor *routing_map; /**< (T, E) */
-    me_tensor *row_numbers; /**< the token of each row */
+    me_tensor *row_numbers; /**< the token of each row, or a kernel's row map */
+    me_tensor
+        *counts_of_experts;     /**< of all-to-all with fused permutation: rows
+                                       that each rank sends each local expert */
+    me_tensor *chunk_orders[2]; /**< and the orders of their chunks */
+    struct me_shared_experts
+        *shared_experts; /**< that run beside what it communicates; borrowed;
+                              NULL: none do */
 } me_dispatcher;
 
 /** Tokens in rows, and the routing weight of each. */
@@ -39,6 +46,8 @@ typedef struct me_dispatched {
 /** A kind of dispatcher: its own code for the stages below; NULL: nothing is
  *  done. */
 typedef struct me_dispatcher_kind {
+    /** What it makes when the model is built. */
+    void (*create)(me_dispatcher *d);
     me_dispatched (*dispatch_preprocess)(me_dispatcher *d, me_tensor *tokens,
                                          me_tensor *probs, me_tensor *map);
     me_dispatched (*token_dispatch)(me_dispatcher *d, me_dispatched rows);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/moe_utils.h"
+#include "nn/megatron/shared_experts.h"
+#include "nn/megatron/te_permutation.h"
 #include "nn/megatron/token_dispatcher.h"
 #include "ops/index.h"
 #include "ops/view.h"
@@ -9,6 +11,42 @@
 static me_tensor *numbers(me_engine *e, const char *op, uint64_t count)
 {
     return me_empty(e, op, ME_DTYPE_INT64, ME_SHAPE(count));
+}
+
+static bool is_fused(const me_dispatcher *d)
+{
+    return d->nn->config->moe.permute_fusion;
+}
+
+/** Ranks that hold this rank's tokens' experts, p·u. */
+static uint64_t expert_ranks(const me_dispatcher *d)
+{
+    const me_parallel_config *c = &d->nn->config->parallel;
+    return (uint64_t)c->expert * (uint64_t)c->expert_tensor;
+}
+
+/** sort_input_by_local_experts and restore_output_by_local_experts: on the device
+ *  if kernels read them. Of one rank, or with one expert each, both are views of
+ *  one list. */
+static void create(me_dispatcher *d)
+{
+    me_engine *e = d->nn->e;
+    if (!is_fused(d)) {
+        return;
+    }
+    const me_frame frame = me_enter(e);
+    const me_category category = me_category_set(e, ME_CATEGORY_BUFFER);
+    const uint64_t chunks = expert_ranks(d) * d->n_local;
+    me_tensor *all = numbers(e, "arange", chunks);
+    if (expert_ranks(d) == 1 || d->n_local == 1) {
+        me_assign(e, &d->chunk_orders[0], all);
+    } else {
+        for (int i = 0; i < 2; i++) {
+            me_assign(e, &d->chunk_orders[i], numbers(e, "ravel", chunks));
+        }
+    }
+    me_category_set(e, category);
+    me_leave(e, frame, NULL);
 }
 
 /** Copied to the host on a stream of its own; the host's copy takes its name.
@@ -41,9 +79,13 @@ static void preprocess(me_dispatcher *d)
     const me_parallel_config *c = &d->nn->config->parallel;
     const uint64_t p = (uint64_t)c->expert;
     const uint64_t u = (uint64_t)c->expert_tensor;
+    const bool keeps_counts = is_fused(d) && d->n_local > 1;
     const me_frame frame = me_enter(e);
     me_tensor *local = me_count_flags(e, d->routing_map); // (E)
     if (p * u == 1) {
+        if (keeps_counts) {
+            me_assign(e, &d->counts_of_experts, local);
+        }
         to_host(e, local);
         me_launch_host_waits(e);
         me_leave(e, frame, NULL);
@@ -57,15 +99,18 @@ static void preprocess(me_dispatcher *d)
     me_tensor *output_splits = numbers(e, "sum", p * u);
     me_tensor *output_splits_tp = numbers(e, "sum", u);
     me_tensor *tokens_per_expert = numbers(e, "sum", d->n_local);
+    if (keeps_counts) {
+        me_assign(e, &d->counts_of_experts, of_experts);
+    }
     me_drop(e, local);
     me_drop(e, all);
-    if (d->n_local == 1) { // else an attribute
+    if (d->n_local == 1 || keeps_counts) { // else an attribute
         me_drop(e, of_experts);
     }
     to_host(e, input_splits);
     to_host(e, output_splits);
     to_host(e, output_splits_tp);
-    if (d->n_local > 1) {
+    if (d->n_local > 1 && !keeps_counts) {
         to_host(e, of_experts);
     }
     to_host(e, tokens_per_expert);
@@ -80,8 +125,17 @@ static me_dispatched dispatch_preprocess(me_dispatcher *d, me_tensor *tokens,
     me_assign(d->nn->e, &d->probs, probs);
     me_assign(d->nn->e, &d->routing_map, map);
     preprocess(d);
-    const me_permuted p = me_permute_tokens(d->nn->e, tokens, d->routing_map,
-                                            probs, d->exchange.balanced);
+    if (d->shared_experts != NULL) {
+        const me_frame frame = me_enter(d->nn->e);
+        me_shared_experts_pre_forward_comm(d->shared_experts,
+                                           me_view(d->nn->e, tokens, d->shape));
+        me_leave(d->nn->e, frame, NULL);
+    }
+    const me_permuted p =
+        is_fused(d) ? me_te_permute(d->nn, tokens, d->routing_map, probs,
+                                    d->exchange.balanced)
+                    : me_permute_tokens(d->nn->e, tokens, d->routing_map, probs,
+                                        d->exchange.balanced);
     me_assign(d->nn->e, &d->row_numbers, p.row_numbers);
     return (me_dispatched){p.tokens, p.probs}; // (K·T, h), (K·T)
 }
@@ -90,8 +144,13 @@ static me_dispatched token_dispatch(me_dispatcher *d, me_dispatched rows)
 {
     const uint64_t arriving = me_arriving_rows(
         &d->exchange, d->nn->comm->index[ME_GROUP_EXPERT_TENSOR]);
+    me_tensor *tokens =
+        me_all_to_all(rows.tokens, &d->exchange, false, arriving);
+    if (d->shared_experts != NULL) {
+        me_shared_experts_fc1_and_act(d->shared_experts, tokens);
+    }
     return (me_dispatched){
-        me_all_to_all(rows.tokens, &d->exchange, false, arriving),
+        tokens,
         me_all_to_all(rows.probs, &d->exchange, false, arriving),
     };
 }
@@ -101,6 +160,20 @@ static me_tensor *rename(me_engine *e, me_tensor *x, const me_tensor *given,
                          me_tensor *y)
 {
     return x == given ? y : me_rebind(e, x, y);
+}
+
+/** sort_chunks_by_idxs(). */
+static me_dispatched sort_chunks(me_dispatcher *d, me_dispatched rows)
+{
+    me_engine *e = d->nn->e;
+    if (is_fused(d)) {
+        const me_permuted p = me_te_sort_chunks(d->nn, rows.tokens, rows.probs);
+        return (me_dispatched){p.tokens, p.probs};
+    }
+    me_tensor *tokens = me_reorder_rows(e, rows.tokens);
+    me_tensor *probs =
+        rows.probs == NULL ? NULL : me_reorder_rows(e, rows.probs);
+    return (me_dispatched){tokens, probs};
 }
 
 /** All tensor ranks' rows, then permutation 2: from the order of ranks to that
@@ -115,8 +188,7 @@ static me_dispatched dispatch_postprocess(me_dispatcher *d, me_dispatched given)
         rows.probs = me_gather_expert_rows(given.probs, &d->exchange);
     }
     if (d->n_local > 1) {
-        const me_dispatched sorted = {me_reorder_rows(e, rows.tokens),
-                                      me_reorder_rows(e, rows.probs)};
+        const me_dispatched sorted = sort_chunks(d, rows);
         rows.tokens = rename(e, rows.tokens, given.tokens, sorted.tokens);
         rows.probs = rename(e, rows.probs, given.probs, sorted.probs);
     }
@@ -130,7 +202,12 @@ static me_tensor *combine_preprocess(me_dispatcher *d, me_tensor *given)
     me_tensor *rows = given;
     const me_frame frame = me_enter(e);
     if (d->n_local > 1) {
-        rows = me_reorder_rows(e, rows);
+        me_tensor *counts =
+            is_fused(d) && expert_ranks(d) > 1
+                ? numbers(e, "ravel", me_numel(d->counts_of_experts))
+                : NULL;
+        rows = sort_chunks(d, (me_dispatched){rows, NULL}).tokens;
+        me_drop(e, counts);
     }
     if (d->nn->config->parallel.expert_tensor > 1) {
         me_tensor *own = me_reduce_scatter_expert_rows(rows, &d->exchange);
@@ -141,15 +218,23 @@ static me_tensor *combine_preprocess(me_dispatcher *d, me_tensor *given)
 
 static me_tensor *token_combine(me_dispatcher *d, me_tensor *rows)
 {
-    return me_all_to_all(rows, &d->exchange, true, d->exchange.balanced);
+    me_tensor *own =
+        me_all_to_all(rows, &d->exchange, true, d->exchange.balanced);
+    if (d->shared_experts != NULL) {
+        me_shared_experts_fc2(d->shared_experts, own);
+    }
+    return own;
 }
 
 static me_tensor *combine_postprocess(me_dispatcher *d, me_tensor *rows)
 {
-    return me_unpermute(d->nn->e, rows, d->row_numbers, d->n_tokens); // (T, h)
+    return is_fused(d) ? me_te_unpermute(d->nn, rows, d->row_numbers)
+                       : me_unpermute(d->nn->e, rows, d->row_numbers,
+                                      d->n_tokens); // (T, h)
 }
 
 const me_dispatcher_kind me_dispatcher_all_to_all = {
+    .create = create,
     .dispatch_preprocess = dispatch_preprocess,
     .token_dispatch = token_dispatch,
     .dispatch_postprocess = dispatch_postprocess,

@@ -249,7 +249,7 @@ static void test_moe_ranks__softmax_of_float16(void **state)
     moe.has_loss[ME_LOAD_BALANCING_AUX_LOSS] = false;
     test_layer_init(&t, 900, &moe, one_rank, NULL);
     t.leaf->dtype = ME_DTYPE_FLOAT16;
-    t.layer.router.weight->tensor->dtype = ME_DTYPE_FLOAT16;
+    t.layer.router->weight->tensor->dtype = ME_DTYPE_FLOAT16;
     run(&t, true, forward, backward);
     assert_non_null(strstr(forward, "+7200 +1000 +14400 +7200 +14400 "));
     assert_non_null(strstr(backward, "+7200 +14400 -14400 -14400 -14400 "

@@ -28,7 +28,7 @@ static void check(const me_moe_options *moe, const expectation *expected)
         me_tensor *map = NULL;
         me_tensor *x = me_neg(e, t.leaf);
         (void)me_test_events_take(&t.m.events);
-        me_tensor *y = me_router_forward(&t.m.nn, &t.layer.router, x, &map);
+        me_tensor *y = me_router_forward(&t.m.nn, t.layer.router, x, &map);
         (void)snprintf(forward, sizeof forward, "%s",
                        me_test_events_take(&t.m.events));
         me_tensor *gradient = me_empty_like(e, "gradient", y);

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/shared_experts.h"
+
+#include "nn/megatron/backend.h"
+#include "tensor/autograd.h"
+
+/** torch.iinfo(torch.int).max: a node with this number runs as soon as it can. */
+static const uint64_t first_of_all = INT32_MAX;
+
+static me_tensor *run(const me_section *section, me_tensor *const *inputs);
+
+void me_shared_experts_create(me_nn *nn, me_module_id parent,
+                              me_shared_experts *shared)
+{
+    const me_moe_options *c = &nn->config->moe;
+    const me_module_id module = me_module_add(nn->e, parent, "shared_experts");
+    *shared = (me_shared_experts){.nn = nn};
+    const me_mlp_spec spec = {
+        .ffn_hidden_size = c->shared_expert_intermediate_size,
+        .explicit_comm = c->shared_expert_overlap,
+    };
+    me_mlp_create(nn, module, &spec, &shared->mlp);
+    shared->section = (me_section){.nn = nn, .run = run, .self = shared};
+}
+
+void me_shared_experts_fini(me_engine *e, me_shared_experts *shared)
+{
+    me_clear(e, &shared->cached_fc1_input);
+    me_clear(e, &shared->cached_fc2_input);
+    me_clear(e, &shared->cached_output);
+}
+
+/** SharedExpertMLP.forward(). */
+static me_tensor *run(const me_section *section, me_tensor *const *inputs)
+{
+    const me_shared_experts *shared = section->self;
+    me_nn *nn = section->nn;
+    return me_mlp_forward(nn, &shared->mlp, inputs[0], NULL);
+}
+
+me_tensor *me_shared_experts_forward(me_nn *nn, const me_shared_experts *shared,
+                                     me_tensor *x)
+{
+    const me_recompute_config *recompute = &nn->config->recompute;
+    me_tensor *const inputs[ME_CHECKPOINT_INPUTS] = {x};
+    return recompute->granularity == ME_RECOMPUTE_SELECTIVE &&
+                   recompute->shared_experts
+               ? me_checkpoint(nn, &shared->section, inputs, false)
+               : run(&shared->section, inputs);
+}
+
+void me_shared_experts_pre_forward_comm(me_shared_experts *shared, me_tensor *x)
+{
+    me_nn *nn = shared->nn;
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    const uint8_t stream = me_stream_set(e, ME_STREAM_SHARED_EXPERTS);
+    me_tensor *all = nn->config->parallel.sequence
+                         ? me_gather_from_sequence_region(e, nn->comm, x)
+                         : me_copy_to_tensor_region(e, nn->comm, x);
+    me_set_sequence(all, first_of_all);
+    me_assign(e, &shared->cached_fc1_input, all);
+    me_stream_set(e, stream);
+    me_leave(e, frame, NULL);
+}
+
+static void identity_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                              me_tensor **gx)
+{
+    (void)e;
+    (void)node;
+    gx[0] = gy[0];
+}
+
+static const me_op stream_wait_op =
+    ME_NODE("_BackwardStreamWaitBackward", identity_backward);
+
+/** _BackwardStreamWait.apply(): @p x, whose gradient the stream waits for. */
+static me_tensor *wait_in_backward(me_engine *e, me_tensor *x)
+{
+    me_node *node = me_record1(e, &stream_wait_op, x);
+    return me_output(e, node, me_alias(e, x, x->shape, x->strides));
+}
+
+void me_shared_experts_fc1_and_act(me_shared_experts *shared,
+                                   const me_tensor *overlapped)
+{
+    me_nn *nn = shared->nn;
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    const uint8_t stream = me_stream_set(e, ME_STREAM_SHARED_EXPERTS);
+    me_module_enter(e, shared->mlp.module);
+    me_tensor *u = me_column_parallel(nn, &shared->mlp.linear_fc1,
+                                      shared->cached_fc1_input);
+    me_clear(e, &shared->cached_fc1_input);
+    me_tensor *a = me_rebind(e, u, me_mlp_activation(nn, u, NULL, NULL));
+    me_module_leave(e);
+    me_stream_set(e, stream);
+    if (overlapped->grad_fn != NULL) {
+        me_set_sequence(a, overlapped->grad_fn->sequence - 1);
+        a = wait_in_backward(e, a);
+    }
+    me_assign(e, &shared->cached_fc2_input, a);
+    me_leave(e, frame, NULL);
+}
+
+void me_shared_experts_fc2(me_shared_experts *shared,
+                           const me_tensor *overlapped)
+{
+    me_nn *nn = shared->nn;
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    me_set_sequence(overlapped, first_of_all);
+    const uint8_t stream = me_stream_set(e, ME_STREAM_SHARED_EXPERTS);
+    me_module_enter(e, shared->mlp.module);
+    me_tensor *y =
+        me_row_parallel(nn, &shared->mlp.linear_fc2, shared->cached_fc2_input);
+    me_clear(e, &shared->cached_fc2_input);
+    y = me_rebind(e, y,
+                  nn->config->parallel.sequence
+                      ? me_reduce_scatter_to_sequence_region(e, nn->comm, y)
+                      : me_reduce_from_tensor_region(e, nn->comm, y));
+    me_set_sequence(y, first_of_all);
+    me_assign(e, &shared->cached_output, y);
+    me_module_leave(e);
+    me_stream_set(e, stream);
+    me_leave(e, frame, NULL);
+}
+
+me_tensor *me_shared_experts_get_output(me_shared_experts *shared)
+{
+    me_engine *e = shared->nn->e;
+    me_tensor *y = me_hold(e, shared->cached_output);
+    me_clear(e, &shared->cached_output);
+    return y;
+}
