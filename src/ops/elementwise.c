@@ -249,8 +249,7 @@ static const me_op add_slices_op = ME_NODE("CopySlices", add_slices_backward);
 
 me_tensor *me_add_in_place(me_engine *e, me_tensor *a, me_tensor *b)
 {
-    me_node *node =
-        me_record2(e, a->is_view ? &add_slices_op : &add_op, a, b);
+    me_node *node = me_record2(e, a->is_view ? &add_slices_op : &add_op, a, b);
     changed(a);
     me_op_launch(e, &add_op, ME_TENSORS(a, b), a);
     me_output(e, node, a);

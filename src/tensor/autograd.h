@@ -75,8 +75,8 @@ struct me_node {
     uint16_t n_inputs;
     uint16_t n_outputs;
     uint8_t thread;
-    uint8_t stream;  /**< CUDA stream of its forward, which its backward takes */
-    bool is_view;    /**< me_record_view() made it */
+    uint8_t stream; /**< CUDA stream of its forward, which its backward takes */
+    bool is_view;   /**< me_record_view() made it */
     bool is_dtensor; /**< its outputs are, and so their gradients, which are
                           never summed in place */
     uint8_t needed;  /**< a bit an input: the backward that runs wants its

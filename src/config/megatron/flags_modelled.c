@@ -295,8 +295,7 @@ const me_flag_rule me_flags_modelled[] = {
      .neutral = "core_attn|mlp|layernorm|mla_up_proj|moe|moe_act|"
                 "shared_experts",
      .needs = "--recompute-granularity=selective --recompute-activations",
-     .note = "all but gdn_norm_out are modelled",
-     .effect = ME_LOWER(ANY)},
+     .note = "all but gdn_norm_out are modelled", .effect = ME_LOWER(ANY)},
     {"--distribute-saved-activations",
      .option = "recompute.distribute_saved_activations", .constant = "true"},
     {.flags = NULL},

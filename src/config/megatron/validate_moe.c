@@ -122,25 +122,97 @@ static me_status check_dispatcher(const me_config *config, me_diag *diag)
                    (int)p->expert, (int)p->expert_tensor);
 }
 
-static me_status check_biases(const me_config *config, me_diag *diag)
+static bool is_grouped(const me_config *config)
 {
-    if (!config->model.add_bias_linear) {
-        return ME_OK;
-    }
-    return me_fail(diag, ME_ERR_CONFIG,
-                   "model.add_bias_linear = true with experts is not modelled: "
-                   "give false (--disable-bias-linear)");
+    return config->moe.grouped_gemm &&
+           config->impl.transformer == ME_TRANSFORMER_ENGINE;
 }
 
-static me_status check_depths(const me_config *config, me_diag *diag)
+/** TransformerConfig, TEGroupedMLP and SharedExpertMLP assert it. */
+static me_status check_biases(const me_config *config, me_diag *diag)
 {
-    if (config->model.mtp_num_layers == 0) {
-        return ME_OK;
+    const char *other = NULL;
+    if (config->parallel.expert_tensor > 1) {
+        other = "parallel.expert_tensor = 1";
+    } else if (config->moe.shared_expert_intermediate_size > 0) {
+        other = "no moe.shared_expert_intermediate_size";
+    } else if (is_grouped(config) && config->train.bias_dropout_fusion) {
+        other = "train.bias_dropout_fusion = false (--no-bias-dropout-fusion)";
     }
-    return me_fail(diag, ME_ERR_CONFIG,
-                   "model.mtp_num_layers = %d with experts is not modelled: "
-                   "give 0",
-                   (int)config->model.mtp_num_layers);
+    return config->model.add_bias_linear && other != NULL
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "model.add_bias_linear = true with experts needs %s; "
+                         "or give false (--disable-bias-linear)",
+                         other)
+               : ME_OK;
+}
+
+/** No fused activation takes an expert's weights beside a bias, but that of
+ *  grouped experts, whose bias is part of the product. */
+static me_status check_bias_fusion(const me_config *config, me_diag *diag)
+{
+    const bool is_swiglu = config->model.activation == ME_ACTIVATION_SWIGLU;
+    const bool is_refused = config->model.add_bias_linear &&
+                            config->train.bias_activation_fusion &&
+                            !(is_swiglu && is_grouped(config));
+    return is_refused
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "train.%s = true must be false (--no-bias-%s-fusion) "
+                         "with experts and model.add_bias_linear = true",
+                         is_swiglu ? "bias_swiglu_fusion" : "bias_gelu_fusion",
+                         is_swiglu ? "swiglu" : "gelu")
+               : ME_OK;
+}
+
+/** TransformerConfig and MoELayer.preprocess(). */
+static me_status check_overlap(const me_config *config, me_diag *diag)
+{
+    const char *other = NULL;
+    if (config->moe.token_dispatcher == ME_DISPATCHER_ALL_GATHER) {
+        other = "moe.token_dispatcher = alltoall";
+    } else if (config->moe.latent_size > 0) {
+        other = "no moe.latent_size";
+    } else if (config->recompute.granularity == ME_RECOMPUTE_SELECTIVE &&
+               config->recompute.shared_experts) {
+        other = "recompute.shared_experts = false";
+    }
+    return config->moe.shared_expert_overlap && other != NULL
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "moe.shared_expert_overlap = true needs %s", other)
+               : ME_OK;
+}
+
+static me_status check_activation(const me_config *config, me_diag *diag)
+{
+    return config->recompute.granularity == ME_RECOMPUTE_SELECTIVE &&
+                   config->recompute.moe_act && !config->moe.grouped_gemm
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "recompute.moe_act = true (--recompute-modules "
+                         "moe_act) needs moe.grouped_gemm = true "
+                         "(--moe-grouped-gemm)")
+               : ME_OK;
+}
+
+/** MoELayer asserts it: the projections are Transformer Engine's. */
+static me_status check_latents(const me_config *config, me_diag *diag)
+{
+    return config->moe.latent_size > 0 &&
+                   config->impl.transformer != ME_TRANSFORMER_ENGINE
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "moe.latent_size = %llu needs impl.transformer = "
+                         "transformer_engine",
+                         (unsigned long long)config->moe.latent_size)
+               : ME_OK;
+}
+
+static me_status check_probs_on_input(const me_config *config, me_diag *diag)
+{
+    return config->moe.apply_probs_on_input && config->moe.router_topk != 1
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "moe.apply_probs_on_input = true needs "
+                         "moe.router_topk = 1, not %llu",
+                         (unsigned long long)config->moe.router_topk)
+               : ME_OK;
 }
 
 static me_status check_imbalance(const me_config *config, me_diag *diag)
@@ -182,6 +254,8 @@ me_rule *const me_moe_rules[] = {
     check_division,  check_topk,
     check_width,     check_shared_width,
     check_tensor,    check_dispatcher,
-    check_biases,    check_depths,
+    check_biases,    check_bias_fusion,
+    check_overlap,   check_activation,
+    check_latents,   check_probs_on_input,
     check_imbalance, NULL,
 };

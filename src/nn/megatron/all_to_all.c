@@ -156,8 +156,8 @@ me_tensor *me_all_to_all(me_tensor *x, const me_token_exchange *exchange,
         return me_none(e);
     }
     const bool is_alone = exchange->nn->config->parallel.expert == 1;
-    me_node *node = me_record1(
-        e, is_alone ? &all_to_all_alone_op : &all_to_all_op, x);
+    me_node *node =
+        me_record1(e, is_alone ? &all_to_all_alone_op : &all_to_all_op, x);
     if (is_alone) {
         return me_output(e, node, me_alias(e, x, x->shape, x->strides));
     }

@@ -2,6 +2,7 @@
 #include "nn/megatron/experts.h"
 
 #include "nn/megatron/backend.h"
+#include "ops/elementwise.h"
 #include "ops/view.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
@@ -15,8 +16,6 @@ static void create_local(me_nn *nn, me_experts *experts)
     me_engine *e = nn->e;
     const me_config *c = nn->config;
     experts->local = me_engine_alloc(e, experts->count, sizeof *experts->local);
-    experts->tensors =
-        me_engine_alloc(e, 3 * (size_t)experts->count, sizeof(me_tensor *));
     const me_module_id list =
         me_module_add(e, experts->module, "local_experts");
     const me_mlp_spec spec = {.ffn_hidden_size = c->moe.ffn_hidden_size,
@@ -36,6 +35,8 @@ void me_experts_create(me_nn *nn, me_module_id parent, me_experts *experts)
         .is_grouped =
             c->moe.grouped_gemm && me_backend_of(nn)->grouped_linear != NULL,
     };
+    experts->tensors =
+        me_engine_alloc(nn->e, 3 * (size_t)experts->count, sizeof(me_tensor *));
     if (experts->is_grouped) {
         me_grouped_experts_create(nn, experts);
     } else {
@@ -72,13 +73,34 @@ static me_tensor *run_experts(me_nn *nn, const me_experts *experts,
     return me_leave(e, frame, y);
 }
 
+me_tensor *me_apply_probs_on_input(me_nn *nn, me_tensor *x, me_tensor **probs)
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *column = me_view(e, *probs, ME_SHAPE(me_numel(*probs), 1));
+    me_tensor *y = me_mul(e, column, x);
+    me_drop(e, column);
+    y = me_rebind(e, y, me_cast(e, y, (me_dtype)x->dtype));
+    me_tensor *ones =
+        me_pointwise(e, "ones_like", *probs, (me_dtype)(*probs)->dtype);
+    me_leave_with(e, frame, 2, (me_tensor *[]){y, ones});
+    *probs = ones;
+    return y;
+}
+
 /** SequentialMLP.forward(). */
 static me_tensor *run_local(me_nn *nn, const me_experts *experts, me_tensor *x,
                             const uint64_t *tokens, me_tensor *probs)
 {
+    const me_frame frame = me_enter(nn->e);
+    if (nn->config->moe.apply_probs_on_input) {
+        x = me_apply_probs_on_input(nn, x, &probs);
+    }
     const me_token_scale all = {probs, 0};
-    return experts->count == 1 ? me_mlp_forward(nn, &experts->local[0], x, &all)
-                               : run_experts(nn, experts, x, tokens, probs);
+    me_tensor *y = experts->count == 1
+                       ? me_mlp_forward(nn, &experts->local[0], x, &all)
+                       : run_experts(nn, experts, x, tokens, probs);
+    return me_leave(nn->e, frame, y);
 }
 
 me_tensor *me_experts_forward(me_nn *nn, const me_experts *experts,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/backend.h"
 #include "nn/megatron/experts.h"
+#include "ops/elementwise.h"
 #include "ops/view.h"
 
 /** bias_act_func() of TEGroupedMLP.forward(); inputs: what fc1 gave, weights. */
@@ -15,7 +16,7 @@ void me_grouped_experts_create(me_nn *nn, me_experts *experts)
 {
     const me_config *c = nn->config;
     const uint64_t f = c->moe.ffn_hidden_size;
-    const uint64_t h = c->model.hidden_size;
+    const uint64_t h = me_expert_hidden_size(nn);
     me_linear_spec spec = {
         .name = "linear_fc1",
         .parent = experts->module,
@@ -36,16 +37,68 @@ void me_grouped_experts_create(me_nn *nn, me_experts *experts)
         (me_section){.nn = nn, .run = run_activation, .self = experts};
 }
 
+/** It, or what is run again for the backward. */
+static me_tensor *activation(me_nn *nn, const me_experts *experts,
+                             me_tensor *const *inputs,
+                             me_output_checkpoint **checkpoint_out)
+{
+    const me_recompute_config *recompute = &nn->config->recompute;
+    if (recompute->granularity != ME_RECOMPUTE_SELECTIVE ||
+        !recompute->moe_act) {
+        return run_activation(&experts->activation, inputs);
+    }
+    const me_section_call call = {
+        .n_inputs = 2, .n_outputs = 1, .inputs = inputs};
+    me_tensor *a = NULL;
+    me_checkpoint_outputs(nn, &experts->activation, &call, &a, checkpoint_out);
+    return a;
+}
+
+/** _apply_bias(): each expert's bias times its rows' weights, one expert after the
+ *  other, all joined. */
+static me_tensor *apply_bias(me_nn *nn, const me_experts *experts, me_tensor *y,
+                             const uint64_t *tokens, me_tensor *probs)
+{
+    me_engine *e = nn->e;
+    const uint32_t n = experts->count;
+    me_parameter *const *biases = experts->linear_fc2.biases;
+    me_tensor **rows = experts->tensors;
+    me_tensor **weights = experts->tensors + n;
+    me_tensor **sums = experts->tensors + 2 * (size_t)n;
+    const me_frame frame = me_enter(e);
+    me_split_rows(e, y, n, tokens, rows);
+    me_split_rows(e, probs, n, tokens, weights);
+    for (uint32_t i = 0; i < n; i++) {
+        me_tensor *weighted = me_mul(e, biases[i]->tensor, weights[i]);
+        sums[i] = me_add(e, rows[i], weighted); // (n_i, h)
+        me_drop(e, weighted);
+    }
+    me_tensor *all = me_cat_first(e, n, sums); // (R, h)
+    for (uint32_t i = n; i > 0; i--) {         // as a list lets go
+        me_drop(e, sums[i - 1]);
+    }
+    all = me_rebind(e, all, me_cast(e, all, (me_dtype)y->dtype));
+    return me_leave(e, frame, all);
+}
+
 me_tensor *me_grouped_experts_forward(me_nn *nn, const me_experts *experts,
                                       me_tensor *x, const uint64_t *tokens,
                                       me_tensor *probs)
 {
+    me_engine *e = nn->e;
     const me_backend *backend = me_backend_of(nn);
-    (void)tokens;
-    const me_frame frame = me_enter(nn->e);
+    const me_frame frame = me_enter(e);
+    me_tensor *weights = me_view(e, probs, ME_SHAPE(me_numel(probs), 1));
+    if (nn->config->moe.apply_probs_on_input) {
+        x = me_apply_probs_on_input(nn, x, &weights);
+    }
     me_tensor *u = backend->grouped_linear(nn, &experts->linear_fc1, x);
-    me_tensor *a =
-        run_activation(&experts->activation, (me_tensor *const[]){u, probs});
+    me_output_checkpoint *c = NULL;
+    me_tensor *a = activation(nn, experts, (me_tensor *[]){u, weights}, &c);
     me_tensor *y = backend->grouped_linear(nn, &experts->linear_fc2, a);
-    return me_leave(nn->e, frame, y); // (R, h)
+    me_checkpoint_discard(c, y);
+    if (experts->linear_fc2.biases != NULL) {
+        y = me_rebind(e, y, apply_bias(nn, experts, y, tokens, weights));
+    }
+    return me_leave(e, frame, y); // (R, h)
 }

@@ -42,7 +42,7 @@ static me_parameter *bias(me_nn *nn, const me_grouped_linear *l, uint32_t i,
                                        .name = numbered(nn->e, "bias", i),
                                        .module = l->module,
                                        .shape = ME_SHAPE(outputs),
-                                       .is_tensor_sharded = true,
+                                       .is_tensor_sharded = !l->skip_bias_add,
                                        .is_expert = true,
                                    });
 }

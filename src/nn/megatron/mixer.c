@@ -167,7 +167,8 @@ const me_mixer *me_attention_mixer(const me_nn *nn)
 
 const me_mixer *me_mlp_mixer(const me_nn *nn, int32_t number)
 {
-    const bool has_experts = nn->config->moe.num_experts > 0 && number >= 0 &&
-                             nn->is_moe_layer[number];
+    const int32_t last = nn->config->model.num_layers - 1;
+    const bool has_experts = nn->config->moe.num_experts > 0 &&
+                             nn->is_moe_layer[number < last ? number : last];
     return has_experts ? &experts_mixer : &mlp_mixer;
 }

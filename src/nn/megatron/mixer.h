@@ -37,7 +37,8 @@ typedef struct me_mixer {
 /** The model's attention. */
 const me_mixer *me_attention_mixer(const me_nn *nn);
 
-/** What layer @p number of the model has after its attention. */
+/** What layer @p number of the model has after its attention; those of multi-token
+ *  prediction, which are numbered on, have what the decoder's last one has. */
 const me_mixer *me_mlp_mixer(const me_nn *nn, int32_t number);
 
 #endif /* MEMEST_NN_MEGATRON_MIXER_H */

@@ -68,8 +68,10 @@ static void create_query_projections(me_nn *nn, me_multi_latent_attention *a)
     const uint64_t outputs =
         c->num_attention_heads * (c->qk_head_dim + c->qk_pos_emb_head_dim);
     if (c->q_lora_rank == 0) {
-        a->linear_q_proj = column_parallel(nn, a->module, "linear_q_proj",
-                                           c->hidden_size, outputs, false);
+        // QKNormConfigResolver: normed once more, by a weight of its own.
+        a->linear_q_proj =
+            column_parallel(nn, a->module, "linear_q_proj", c->hidden_size,
+                            outputs, c->qk_layernorm);
         return;
     }
     if (fuses_down_projections(nn)) {

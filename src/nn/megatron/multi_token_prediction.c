@@ -78,8 +78,8 @@ static void create_layer(me_nn *nn, me_module_id parent, int32_t index,
                                                  .outputs = h,
                                              });
     me_transformer_layer_create(
-        nn, me_module_add(nn->e, l->module, "mtp_model_layer"), -1,
-        &l->mtp_model_layer);
+        nn, me_module_add(nn->e, l->module, "mtp_model_layer"),
+        nn->config->model.num_layers + index, &l->mtp_model_layer);
     l->final_layernorm = me_norm_create(nn, l->module, "final_layernorm", h);
     l->section = (me_section){.nn = nn, .run = run_layer, .self = l};
 }

@@ -32,8 +32,25 @@ static void keep_weight_gradients(me_nn *nn, const me_grouped_linear *linear,
     }
 }
 
+/** Of biases that the product adds: written by the products of the weights'
+ *  gradients, in the type of those. */
+static void make_bias_gradients(me_nn *nn, const me_grouped_linear *linear,
+                                me_tensor **gx)
+{
+    for (uint32_t i = 0;
+         linear->biases != NULL && !linear->skip_bias_add && i < linear->count;
+         i++) {
+        const me_tensor *bias = linear->biases[i]->tensor;
+        gx[INPUT_WEIGHTS + linear->count + i] = me_empty(
+            nn->e, "linear.bgrad",
+            me_fuses_weight_gradients(nn) ? nn->config->train.grad_dtype
+                                          : (me_dtype)bias->dtype,
+            bias->shape);
+    }
+}
+
 /** Gradients of the weights: into the main gradients, with a dummy for each, or
- *  views of one tensor. */
+ *  views of one tensor; and of biases. */
 static void make_weight_gradients(me_nn *nn, const me_grouped_linear *linear,
                                   uint64_t rows, me_tensor **gx)
 {
@@ -47,6 +64,7 @@ static void make_weight_gradients(me_nn *nn, const me_grouped_linear *linear,
             ? NULL
             : me_empty(e, "linear.wgrad", dtype,
                        ME_SHAPE(linear->count, outputs, inputs));
+    make_bias_gradients(nn, linear, gx);
     me_te_grouped_gemm_into(nn, dtype, linear->count, weight->shape, rows);
     for (uint32_t i = 0; i < linear->count; i++) {
         gx[INPUT_WEIGHTS + i] =

@@ -7,21 +7,25 @@
 /* What training does for multi-token prediction: the scale of its loss, and
  * MTPLossLoggingHelper's log (core/transformer/multi_token_prediction.py). */
 
-void me_set_mtp_loss_scale(me_trainer *t)
+void me_set_mtp_loss_scale(me_trainer *t, me_tensor *loss_scale)
 {
     me_engine *e = t->e;
     if (t->config->model.mtp_num_layers == 0) {
+        me_drop(e, loss_scale);
         return;
     }
-    const me_frame frame = me_enter(e);
     me_tensor *ones = me_scratch(e, "ones", 4);
     me_tensor *scale = me_scratch(e, "mul", 4);
     me_drop(e, ones);
-    if (!t->config->train.calculate_per_token_loss) { // a micro-batch's share
-        scale = me_scratch(e, "div", 4);
+    me_drop(e, loss_scale); // its name is the new one's
+    if (t->config->train.calculate_per_token_loss) {
+        me_assign(e, &t->mtp.loss_scale, scale);
+    } else { // a micro-batch's share
+        me_tensor *share = me_scratch(e, "div", 4);
+        me_assign(e, &t->mtp.loss_scale, share);
+        me_drop(e, share);
     }
-    me_assign(e, &t->mtp.loss_scale, scale);
-    me_leave(e, frame, NULL);
+    me_drop(e, scale);
 }
 
 /** The block whose forward has measured something; NULL: none here. */

@@ -18,8 +18,13 @@ typedef struct me_mtp_state {
     me_tensor *total_loss[ME_MTP_MAX_DEPTHS]; /**< since the last log */
 } me_mtp_state;
 
-/** The scale of its loss, after each micro-batch's own, on every stage. */
-void me_set_mtp_loss_scale(struct me_trainer *t);
+/**
+ * The scale of its loss, after each micro-batch's own, on every stage. Without
+ * such a loss nothing but what is said of @p loss_scale.
+ *
+ * @param loss_scale  that of experts, which has the same name and goes; or NULL
+ */
+void me_set_mtp_loss_scale(struct me_trainer *t, me_tensor *loss_scale);
 /** track_mtp_metrics(): its part of the log. */
 void me_track_mtp_metrics(struct me_trainer *t);
 /** Totals begin anew once they are logged. */

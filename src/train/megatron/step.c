@@ -175,23 +175,25 @@ static me_tensor *loss_function(me_trainer *t, me_tensor *losses,
 }
 
 /** The scale of the auxiliary loss's gradient: the loss scale over the
- *  micro-batches. The running frame keeps one of the products. */
-static void set_aux_loss_scale(me_trainer *t)
+ *  micro-batches. @return the loss scale, a variable of the running frame, or
+ *  NULL: no experts */
+static me_tensor *set_aux_loss_scale(me_trainer *t)
 {
     me_engine *e = t->e;
     if (t->config->moe.num_experts == 0) {
-        return;
+        return NULL;
     }
     me_tensor *ones = me_scratch(e, "ones", 4);
-    me_scratch(e, "scale_loss", 4);
+    me_tensor *scale = me_scratch(e, "scale_loss", 4);
     me_drop(e, ones);
     if (t->config->train.calculate_per_token_loss) {
-        return;
+        return scale;
     }
     me_tensor *of_contexts = me_scratch(e, "mul", 4);
     me_tensor *of_microbatches = me_scratch(e, "div", 4);
     me_drop(e, of_contexts);
     me_drop(e, of_microbatches); // copied into the class's
+    return scale;
 }
 
 /** forward_step_calc_loss(): the mean over tokens and micro-batches, or (loss per
@@ -208,7 +210,6 @@ static me_tensor *calculate_loss(me_trainer *t, me_tensor *losses,
         me_drop(e, divisor);
         loss = me_div_number_in_place(e, loss);
     }
-    set_aux_loss_scale(t);
     return me_leave(e, frame, loss);
 }
 
@@ -309,14 +310,10 @@ static me_tensor *run_forward(me_trainer *t, me_gpt *gpt,
     if (gpt->spec.post_process && me_engine_is_ok(e)) {
         loss = calculate_loss(t, y, loss_mask, num_tokens);
     }
-    me_set_mtp_loss_scale(t);
+    me_set_mtp_loss_scale(t, set_aux_loss_scale(t));
     if (loss != NULL) {
         me_drop(e, loss_mask);
         y = me_rebind(e, y, loss);
-    } else {
-        const me_frame calculation = me_enter(e);
-        set_aux_loss_scale(t);
-        me_leave(e, calculation, NULL);
     }
     me_retain(y);
     me_leave(e, frame, NULL);

@@ -147,8 +147,6 @@ static const char *const rule_cases[][2] = {
     {"parallel.world_size=4 parallel.expert=2 moe.num_experts=4",
      "moe.token_dispatcher = allgather over 2 x 1 expert ranks is not "
      "modelled"},
-    {"moe.num_experts=4", "model.add_bias_linear = true with experts is not "
-                          "modelled"},
     {"moe.num_experts=4 model.add_bias_linear=false", ""},
     {"moe.num_experts=4 model.add_bias_linear=false moe.imbalance=1.5",
      "moe.imbalance = 1.5 must be at most 1"},

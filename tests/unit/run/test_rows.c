@@ -59,7 +59,7 @@ static void test_rows__mixers(void **state)
 {
     (void)state;
     const bool is_moe[] = {false, true};
-    me_config config = {.moe.num_experts = 2};
+    me_config config = {.model.num_layers = 2, .moe.num_experts = 2};
     const me_nn nn = {.config = &config, .is_moe_layer = is_moe};
     check_mixer(me_attention_mixer(&nn));
     config.model.multi_latent_attention = true;
