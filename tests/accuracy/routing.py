@@ -9,7 +9,8 @@ the output of its first matrix: allocated below experts.py, after whatever the
 dispatcher allocated last. Its bytes over those of a row are the expert's tokens.
 An expert without tokens allocates nothing and cannot be placed: such a recording
 is refused. Grouped experts have one output together; how they share it decides no
-sizes, and it is written as even. Lines: iteration, layer, micro-batch, rank, tokens
+sizes, and it is written as even, but for biases, which are added to each one's
+rows. Lines: iteration, layer, micro-batch, rank, tokens
 of each expert; `alone` where a stand-in took NCCL's place.
 """
 import gzip
@@ -33,6 +34,7 @@ TE_GROUPED = re.compile(r"/module/grouped_linear\.py:\d+:forward\|.*"
 # theirs.
 ELSEWHERE = re.compile(r"fusions/fused_bias_dropout\.py:|/module/layernorm_linear\.py:"
                        r"|/ops/basic/\w+norm\.py:")
+TE_BIASED = re.compile(r"^megatron/core/transformer/moe/experts\.py:(\d+):_apply_bias\|")
 # A function of autograd's that runs with gradients.
 APPLY = "torch/autograd/function.py:"
 
@@ -49,6 +51,7 @@ class Job:
         self.rank, self.world = d["rank"], d["world"]
         self.is_te = d.get("attn") == "te"
         self.is_grouped = self.is_te and "--moe-grouped-gemm" in args
+        self.is_biased = "--disable-bias-linear" not in args
         self.is_alone = bool(d.get("fake"))
         self.layers = int(value(args, "--num-layers", 0))
         self.stages = int(value(args, "--pipeline-model-parallel-size", 1))
@@ -65,6 +68,8 @@ class Job:
         width = int(value(args, "--moe-ffn-hidden-size", value(args, "--ffn-hidden-size", 0)))
         halves = 2 if "--swiglu" in args else 1
         self.row_bytes = 2 * width // self.expert_tensor * halves
+        if self.is_grouped and self.is_biased:
+            self.row_bytes = 2 * int(value(args, "--hidden-size", 0))
         self.is_recomputed = value(args, "--recompute-granularity", "") == "full"
         if "--pipeline-model-parallel-layout" in args:
             sys.exit("experts with a layout of the pipeline: not read")
@@ -95,7 +100,7 @@ def expand(frequency):
 def first_outputs(d, job):
     """(microseconds, bytes) of the first allocation of each expert's forward."""
     if job.is_grouped:
-        yield from grouped_outputs(d, job)
+        yield from (biased_outputs(d) if job.is_biased else grouped_outputs(d, job))
         return
     lines = column_lines(d, job)
     is_dispatched, is_column = False, True
@@ -135,6 +140,18 @@ def grouped_outputs(d, job):
             yield at, size
 
 
+def biased_outputs(d):
+    """Products of grouped experts' biases, and of each the sum; then all are joined."""
+    found = {i: int(m[1]) for i, text in enumerate(d["stacks"]) if (m := TE_BIASED.search(text))}
+    line = max(found.values())
+    is_product = True
+    for action, size, _, stack, at, _ in d["events"]:
+        if action == "alloc" and found.get(stack) == line:
+            if is_product:
+                yield at, size
+            is_product = not is_product
+
+
 def even(tokens, experts):
     """As equal numbers as can be."""
     return [tokens // experts + (i < tokens % experts) for i in range(experts)]
@@ -145,7 +162,8 @@ def rows(d, iterations):
     job = Job(d)
     begins = [p["t_us"] for p in d["points"] if re.fullmatch(r"iter\d+_begin", p["name"])]
     outputs = list(first_outputs(d, job))
-    n_outputs = 1 if job.is_grouped else job.experts
+    is_joint = job.is_grouped and not job.is_biased
+    n_outputs = 1 if is_joint else job.experts
     for iteration, begin in enumerate(begins[:iterations]):
         end = begins[iteration + 1] if iteration + 1 < len(begins) else float("inf")
         sizes = [s for at, s in outputs if begin <= at < end]
@@ -155,7 +173,7 @@ def rows(d, iterations):
                      f"not {len(places) * n_outputs}: an expert without tokens?")
         for i, (microbatch, layer) in enumerate(places):
             group = [s // job.row_bytes for s in sizes[i * n_outputs:(i + 1) * n_outputs]]
-            tokens = even(group[0], job.experts) if job.is_grouped else group
+            tokens = even(group[0], job.experts) if is_joint else group
             for rank in job.peers:
                 yield " ".join(map(str, [iteration, layer, microbatch, rank, *tokens]))
 
