@@ -80,6 +80,8 @@
         "Which tokens are dropped: those with the least weights, or the last."), \
     BOOL("moe.per_layer_logging", "false", moe.per_layer_logging, \
         "The routers' losses are logged for each layer."), \
+    BOOL("moe.shared_expert_gate", "false", moe.shared_expert_gate, \
+        "What shared experts make is weighted by a sigmoid of their input."), \
     BOOL("moe.shared_expert_overlap", "false", moe.shared_expert_overlap, \
         "Shared experts run in a stream of their own while tokens travel."), \
     COUNT("moe.latent_size", "0", 1, width_max, "elements", "none", \

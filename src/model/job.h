@@ -110,6 +110,7 @@ typedef struct me_moe_options {
                             implementation has it */
     uint64_t latent_size; /**< width that experts work on; 0: the model's */
     bool apply_probs_on_input;  /**< weights before the experts, not within */
+    bool shared_expert_gate;    /**< their output times a score of the input */
     bool shared_expert_overlap; /**< beside the dispatcher's communication */
     bool permute_fusion;        /**< Transformer Engine's kernels sort tokens */
 } me_moe_options;

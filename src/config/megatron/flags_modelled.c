@@ -79,6 +79,8 @@ const me_flag_rule me_flags_modelled[] = {
      .effect = ME_EITHER(ANY)},
     {"--moe-grouped-gemm", .option = "moe.grouped_gemm", .constant = "true",
      .needs = "--num-experts"},
+    {"--moe-shared-expert-gate", .option = "moe.shared_expert_gate",
+     .constant = "true", .needs = "--moe-shared-expert-intermediate-size"},
     {"--moe-shared-expert-overlap", .option = "moe.shared_expert_overlap",
      .constant = "true", .needs = "--moe-shared-expert-intermediate-size"},
     {"--moe-latent-size:i", .option = "moe.latent_size",

@@ -13,8 +13,6 @@ const me_flag_rule me_flags_not_modelled_more[] = {
     {"--use-fused-weighted-squared-relu", .needs = "--num-experts",
      .note = "experts: one function for activation and weights",
      .effect = ME_LOWER(SOME)},
-    {"--moe-shared-expert-gate", .needs = "--num-experts",
-     .note = "experts: a gate of the shared one", .effect = ME_HIGHER(SOME)},
     {"--use-grouped-gemm-for-shared-expert "
      "--moe-shared-expert-glu-interleave-size:i "
      "--moe-mlp-glu-interleave-size:i "

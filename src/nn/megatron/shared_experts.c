@@ -2,6 +2,9 @@
 #include "nn/megatron/shared_experts.h"
 
 #include "nn/megatron/backend.h"
+#include "ops/elementwise.h"
+#include "ops/functional_linear.h"
+#include "ops/scores.h"
 #include "tensor/autograd.h"
 
 /** torch.iinfo(torch.int).max: a node with this number runs as soon as it can. */
@@ -15,6 +18,17 @@ void me_shared_experts_create(me_nn *nn, me_module_id parent,
     const me_moe_options *c = &nn->config->moe;
     const me_module_id module = me_module_add(nn->e, parent, "shared_experts");
     *shared = (me_shared_experts){.nn = nn};
+    if (c->shared_expert_gate) { // the module's own, before those below it
+        shared->gate_weight = me_parameter_create(
+            nn, &(me_parameter_spec){
+                    .name = "gate_weight",
+                    .module = module,
+                    .shape = ME_SHAPE(1, nn->config->model.hidden_size),
+                    .is_made_on_host = true,
+                    .is_made_in_params_dtype = true,
+                    .is_sequence_parallel = true,
+                });
+    }
     const me_mlp_spec spec = {
         .ffn_hidden_size = c->shared_expert_intermediate_size,
         .explicit_comm = c->shared_expert_overlap,
@@ -28,6 +42,17 @@ void me_shared_experts_fini(me_engine *e, me_shared_experts *shared)
     me_clear(e, &shared->cached_fc1_input);
     me_clear(e, &shared->cached_fc2_input);
     me_clear(e, &shared->cached_output);
+    me_clear(e, &shared->gate_score);
+}
+
+/** sigmoid(x · gate_weightᵀ): (s, b, h) to (s, b, 1). */
+static me_tensor *gate(const me_shared_experts *shared, me_tensor *x)
+{
+    me_engine *e = shared->nn->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *logits =
+        me_functional_linear(e, x, shared->gate_weight->tensor, NULL);
+    return me_leave(e, frame, me_sigmoid(e, logits));
 }
 
 /** SharedExpertMLP.forward(). */
@@ -35,7 +60,13 @@ static me_tensor *run(const me_section *section, me_tensor *const *inputs)
 {
     const me_shared_experts *shared = section->self;
     me_nn *nn = section->nn;
-    return me_mlp_forward(nn, &shared->mlp, inputs[0], NULL);
+    const me_frame frame = me_enter(nn->e);
+    me_tensor *y = me_mlp_forward(nn, &shared->mlp, inputs[0], NULL);
+    if (shared->gate_weight != NULL) {
+        me_tensor *score = gate(shared, inputs[0]);
+        y = me_rebind(nn->e, y, me_mul(nn->e, y, score));
+    }
+    return me_leave(nn->e, frame, y);
 }
 
 me_tensor *me_shared_experts_forward(me_nn *nn, const me_shared_experts *shared,
@@ -55,6 +86,9 @@ void me_shared_experts_pre_forward_comm(me_shared_experts *shared, me_tensor *x)
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
     const uint8_t stream = me_stream_set(e, ME_STREAM_SHARED_EXPERTS);
+    if (shared->gate_weight != NULL) {
+        me_assign(e, &shared->gate_score, gate(shared, x));
+    }
     me_tensor *all = nn->config->parallel.sequence
                          ? me_gather_from_sequence_region(e, nn->comm, x)
                          : me_copy_to_tensor_region(e, nn->comm, x);
@@ -131,6 +165,12 @@ me_tensor *me_shared_experts_get_output(me_shared_experts *shared)
 {
     me_engine *e = shared->nn->e;
     me_tensor *y = me_hold(e, shared->cached_output);
+    if (shared->gate_weight != NULL) {
+        const uint8_t stream = me_stream_set(e, ME_STREAM_SHARED_EXPERTS);
+        y = me_rebind(e, y, me_mul(e, y, shared->gate_score));
+        me_clear(e, &shared->gate_score);
+        me_stream_set(e, stream);
+    }
     me_clear(e, &shared->cached_output);
     return y;
 }

@@ -16,11 +16,13 @@
 typedef struct me_shared_experts {
     me_nn *nn; /**< borrowed, does not move */
     me_mlp mlp;
-    me_section section; /**< when recomputed */
+    me_parameter *gate_weight; /**< (1, h); NULL: no gate */
+    me_section section;        /**< when recomputed */
     /** Between the pieces; owned. */
     me_tensor *cached_fc1_input;
     me_tensor *cached_fc2_input;
     me_tensor *cached_output;
+    me_tensor *gate_score;
 } me_shared_experts;
 
 /** Its parameters below @p parent. @p shared must not move afterwards. */
