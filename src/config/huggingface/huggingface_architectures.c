@@ -32,12 +32,6 @@
 #define OLMO_SETTINGS \
     LLAMA_SETTINGS "model.qk_layernorm=true model.qk_layernorm_across_heads=true "
 
-static const me_hf_lack gated_shared_lacks[] = {
-    {"a gate of the shared expert (model.hidden_size parameters a layer)",
-     ME_HIGHER(SOME)},
-    {NULL, ME_EITHER(NONE)},
-};
-
 static const me_hf_lack output_bias_lacks[] = {
     {"a bias of attention's output (model.hidden_size parameters a layer)",
      ME_HIGHER(SMALL)},
@@ -62,18 +56,8 @@ static const me_hf_lack gemma_lacks[] = {
 };
 
 static const me_hf_lack gpt_oss_lacks[] = {
-    {"biases of experts, router and attention's output; none is estimated",
-     ME_HIGHER(SMALL)},
     {"clamped units that Megatron-LM fuses; unclamped and unfused ones are "
      "estimated", ME_LOWER(SOME)},
-    {NULL, ME_EITHER(NONE)},
-};
-
-static const me_hf_lack llama4_lacks[] = {
-    {"weights of experts that multiply their inputs; those that multiply their "
-     "outputs are estimated", ME_EITHER(SOME)},
-    {"layers without rotary embedding; all with it are estimated",
-     ME_LOWER(SOME)},
     {NULL, ME_EITHER(NONE)},
 };
 
@@ -87,18 +71,20 @@ static const me_hf_architecture architectures[] = {
      .required = GROUPED_REQUIRED
                  "|intermediate_size_mlp|num_local_experts|num_experts_per_tok",
      .settings = LLAMA_SETTINGS EXPERTS_SETTINGS
-                 "model.kv_channels=128 moe.router_score_function=sigmoid",
+                 "model.kv_channels=128 moe.router_score_function=sigmoid "
+                 "moe.apply_probs_on_input=true",
      .rules = {me_hf_llama4_rules, me_hf_experts_rules, me_hf_llama_rules},
-     .derive = me_hf_derive_llama4_experts, .lacks = llama4_lacks,
+     .derive = me_hf_derive_llama4_experts, .lacks = no_rope_lacks,
      .is_windowed = true},
     {.name = "Llama4ForConditionalGeneration", .model_type = "llama4",
      .text = "text_config",
      .required = GROUPED_REQUIRED
                  "|intermediate_size_mlp|num_local_experts|num_experts_per_tok",
      .settings = LLAMA_SETTINGS EXPERTS_SETTINGS
-                 "model.kv_channels=128 moe.router_score_function=sigmoid",
+                 "model.kv_channels=128 moe.router_score_function=sigmoid "
+                 "moe.apply_probs_on_input=true",
      .rules = {me_hf_llama4_rules, me_hf_experts_rules, me_hf_llama_rules},
-     .derive = me_hf_derive_llama4_experts, .lacks = llama4_lacks,
+     .derive = me_hf_derive_llama4_experts, .lacks = no_rope_lacks,
      .is_windowed = true},
     {.name = "MistralForCausalLM", .model_type = "mistral",
      .required = GROUPED_REQUIRED,
@@ -121,9 +107,10 @@ static const me_hf_architecture architectures[] = {
                  "|num_experts|num_experts_per_tok|moe_intermediate_size|"
                  "shared_expert_intermediate_size",
      .settings = LLAMA_SETTINGS EXPERTS_SETTINGS
-                 "model.add_qkv_bias=true moe.router_pre_softmax=true",
+                 "model.add_qkv_bias=true moe.router_pre_softmax=true "
+                 "moe.shared_expert_gate=true",
      .rules = {me_hf_qwen_experts_rules, me_hf_experts_rules, me_hf_llama_rules},
-     .derive = me_hf_derive_qwen_experts, .lacks = gated_shared_lacks},
+     .derive = me_hf_derive_qwen_experts},
     {.name = "Qwen3ForCausalLM", .model_type = "qwen3",
      .required = GROUPED_REQUIRED,
      .settings = LLAMA_SETTINGS "model.qk_layernorm=true model.kv_channels=128",
@@ -188,7 +175,8 @@ static const me_hf_architecture architectures[] = {
      .required = GROUPED_REQUIRED "|num_local_experts",
      .settings = PLAIN_SETTINGS UNTIED EXPERTS_SETTINGS
                  "model.normalization=RMSNorm model.activation=quick_geglu "
-                 "model.add_qkv_bias=true model.kv_channels=64 "
+                 "model.add_bias_linear=true model.kv_channels=64 "
+                 "train.bias_dropout_fusion=false train.bias_gelu_fusion=false "
                  "model.softmax_type=learnable moe.router_topk=4 "
                  "moe.router_load_balancing=none",
      .rules = {me_hf_gpt_oss_rules, me_hf_experts_rules, me_hf_llama_rules},

@@ -75,24 +75,42 @@ static uint64_t attention(const me_model_config *m)
     return sum(n, softmax_offset);
 }
 
-static uint64_t mlp(const me_model_config *m, uint64_t width)
+/** @param width_in  of what it is given, and makes */
+static uint64_t mlp_of(const me_model_config *m, uint64_t width_in,
+                       uint64_t width)
 {
     const uint64_t up =
         me_is_gated_activation(m->activation) ? product(2, width) : width;
-    return sum(linear(m->hidden_size, up, m->add_bias_linear),
-               linear(width, m->hidden_size, m->add_bias_linear));
+    return sum(linear(width_in, up, m->add_bias_linear),
+               linear(width, width_in, m->add_bias_linear));
 }
 
-/** Router, experts and those that all tokens go through. */
+static uint64_t mlp(const me_model_config *m, uint64_t width)
+{
+    return mlp_of(m, m->hidden_size, width);
+}
+
+/** Router, experts and those that all tokens go through, with their gate; the
+ *  projections to and from the experts' own width. */
 static uint64_t experts(const me_config *config)
 {
     const me_model_config *m = &config->model;
     const me_moe_options *moe = &config->moe;
-    uint64_t n = linear(m->hidden_size, moe->num_experts, m->add_bias_linear);
-    n = sum(n, product(moe->num_experts, mlp(m, moe->ffn_hidden_size)));
-    return sum(n, moe->shared_expert_intermediate_size == 0
-                      ? 0
-                      : mlp(m, moe->shared_expert_intermediate_size));
+    const uint64_t h = m->hidden_size;
+    const bool is_latent = moe->latent_size > 0;
+    uint64_t n = linear(h, moe->num_experts, m->add_bias_linear);
+    n = sum(
+        n, product(moe->num_experts, mlp_of(m, is_latent ? moe->latent_size : h,
+                                            moe->ffn_hidden_size)));
+    if (is_latent) {
+        n = sum(n, linear(h, moe->latent_size, m->add_bias_linear));
+        n = sum(n, linear(moe->latent_size, h, m->add_bias_linear));
+    }
+    if (moe->shared_expert_intermediate_size == 0) {
+        return n;
+    }
+    n = sum(n, moe->shared_expert_gate ? h : 0);
+    return sum(n, mlp(m, moe->shared_expert_intermediate_size));
 }
 
 /** A layer but for its MLP or experts. */
@@ -102,11 +120,13 @@ static uint64_t layer(const me_model_config *m)
     return sum(attention(m), product(norms, norm(m, m->hidden_size)));
 }
 
+/** @param last_out  whether the last one has experts, as depths then have */
 static me_status count_moe_layers(const me_config *config, me_diag *diag,
-                                  uint64_t *count_out)
+                                  uint64_t *count_out, bool *last_out)
 {
     const int32_t n_layers = config->model.num_layers;
     *count_out = 0;
+    *last_out = false;
     if (config->moe.num_experts == 0 || n_layers <= 0) {
         return ME_OK;
     }
@@ -118,6 +138,7 @@ static me_status count_moe_layers(const me_config *config, me_diag *diag,
         me_moe_layers_read(config->moe.layer_freq, n_layers, diag, is_moe);
     for (int32_t i = 0; status == ME_OK && i < n_layers; i++) {
         *count_out += is_moe[i] ? 1 : 0;
+        *last_out = is_moe[i];
     }
     me_free(is_moe);
     return status;
@@ -135,8 +156,9 @@ static uint64_t ends(const me_model_config *m)
     return sum(sum(words, output), sum(positions, norm(m, m->hidden_size)));
 }
 
-/** Of each depth: its two norms and the projection of both; a layer; a norm. */
-static uint64_t prediction(const me_model_config *m)
+/** Of each depth: its two norms and the projection of both; a layer, whose MLP or
+ *  experts are of @p mixer parameters; a norm. */
+static uint64_t prediction(const me_model_config *m, uint64_t mixer)
 {
     const uint64_t h = m->hidden_size;
     const uint64_t depth =
@@ -144,8 +166,7 @@ static uint64_t prediction(const me_model_config *m)
     const uint64_t depths = m->mtp_use_repeated_layer && m->mtp_num_layers > 0
                                 ? 1
                                 : (uint64_t)m->mtp_num_layers;
-    return product(depths,
-                   sum(depth, sum(layer(m), mlp(m, m->ffn_hidden_size))));
+    return product(depths, sum(depth, sum(layer(m), mixer)));
 }
 
 static me_status count(const me_config *config, me_diag *diag,
@@ -153,12 +174,16 @@ static me_status count(const me_config *config, me_diag *diag,
 {
     const me_model_config *m = &config->model;
     uint64_t n_moe = 0;
-    const me_status status = count_moe_layers(config, diag, &n_moe);
+    bool is_last_moe = false;
+    const me_status status =
+        count_moe_layers(config, diag, &n_moe, &is_last_moe);
     const uint64_t n_layers = (uint64_t)m->num_layers;
     uint64_t n = sum(ends(m), product(n_layers, layer(m)));
-    n = sum(n, product(n_layers - n_moe, mlp(m, m->ffn_hidden_size)));
-    n = sum(n, product(n_moe, n_moe == 0 ? 0 : experts(config)));
-    *count_out = sum(n, prediction(m));
+    const uint64_t dense = mlp(m, m->ffn_hidden_size);
+    const uint64_t sparse = n_moe == 0 ? 0 : experts(config);
+    n = sum(n, product(n_layers - n_moe, dense));
+    n = sum(n, product(n_moe, sparse));
+    *count_out = sum(n, prediction(m, is_last_moe ? sparse : dense));
     return status;
 }
 

@@ -73,6 +73,14 @@ static const struct {
     {SMALL "moe.num_experts=4 moe.layer_freq=[0]", GPT},
     {SMALL "moe.num_experts=1 moe.shared_expert_intermediate_size=32",
      GPT + 8 + 1 + MLP},
+    {SMALL "moe.num_experts=1 moe.shared_expert_intermediate_size=32 "
+           "moe.shared_expert_gate=true",
+     GPT + 8 + 1 + MLP + 8},
+    {SMALL "moe.num_experts=2 moe.ffn_hidden_size=3 moe.latent_size=5",
+     GPT - MLP + 2 * 8 + 2 + 2 * (2 * 5 * 3 + 3 + 5) + 8 * 5 + 5 + 5 * 8 + 8},
+    {SMALL "moe.num_experts=2 moe.ffn_hidden_size=3 model.mtp_num_layers=1",
+     GPT - MLP + 3 * NORM + 2 * 8 * 8 + ATTENTION + 2 * NORM +
+         2 * (2 * 8 + 2 + 2 * (2 * 8 * 3 + 3 + 8))},
     {"model.num_layers=100000 model.hidden_size=16777216 "
      "model.ffn_hidden_size=16777216",
      UINT64_MAX},
