@@ -71,15 +71,38 @@ class Job:
         if self.is_grouped and self.is_biased:
             self.row_bytes = 2 * int(value(args, "--hidden-size", 0))
         self.is_recomputed = value(args, "--recompute-granularity", "") == "full"
-        if "--pipeline-model-parallel-layout" in args:
-            sys.exit("experts with a layout of the pipeline: not read")
+        frequency = value(args, "--moe-layer-freq", "1")
+        depths = int(value(args, "--mtp-num-layers", 0))
         stage = self.rank // (self.world // self.stages)
-        per_stage = self.layers // self.stages
-        self.own_layers = [i for i in range(stage * per_stage, (stage + 1) * per_stage)
-                           if self.has_experts(i, value(args, "--moe-layer-freq", "1"))]
-        if stage == self.stages - 1:
-            depths = int(value(args, "--mtp-num-layers", 0))
-            self.own_layers += range(self.layers, self.layers + depths)
+        self.chunks = [[i for i in chunk
+                        if self.has_experts(min(i, self.layers - 1), frequency)]
+                       for chunk in self.virtual_stages(args, depths)[stage::self.stages]]
+
+    def virtual_stages(self, args, depths):
+        """Layers of each, those of multi-token prediction numbered on."""
+        if "--pipeline-model-parallel-layout" not in args:
+            each = self.layers // self.stages
+            out = [list(range(i * each, (i + 1) * each)) for i in range(self.stages)]
+            out[-1] += range(self.layers, self.layers + depths)
+            return out
+        text = value(args, "--pipeline-model-parallel-layout", "").strip("'")
+        text = re.sub(r"\(([^()]*)\)\*(\d+)", lambda m: m[1] * int(m[2]), text)
+        text = re.sub(r"(\w)\*(\d+)", lambda m: m[1] * int(m[2]), text)
+        out, layer = [], 0
+        for words in text.split("|"):
+            n = words.count("t")
+            out.append(list(range(layer, layer + n)))
+            layer += n
+            out[-1] += range(self.layers, self.layers + words.count("m"))
+        return out
+
+    def forwards(self):
+        """(micro-batch, layers) in the order of the schedule's forwards."""
+        count, group = len(self.chunks), self.stages
+        for i in range(count * self.microbatches):
+            chunk = i // group % count if count > 1 else 0
+            microbatch = i // (group * count) * group + i % group if count > 1 else i
+            yield microbatch, self.chunks[chunk]
 
     @staticmethod
     def has_experts(layer, frequency):
@@ -167,7 +190,7 @@ def rows(d, iterations):
     for iteration, begin in enumerate(begins[:iterations]):
         end = begins[iteration + 1] if iteration + 1 < len(begins) else float("inf")
         sizes = [s for at, s in outputs if begin <= at < end]
-        places = [(m, layer) for m in range(job.microbatches) for layer in job.own_layers]
+        places = [(m, layer) for m, layers in job.forwards() for layer in layers]
         if len(sizes) != len(places) * n_outputs:
             sys.exit(f"{d['name']}: iteration {iteration} has {len(sizes)} expert outputs, "
                      f"not {len(places) * n_outputs}: an expert without tokens?")
