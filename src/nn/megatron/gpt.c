@@ -72,6 +72,17 @@ static void set_up_embedding_and_output(me_gpt *gpt)
     me_all_reduce(gpt->nn.e, gpt->nn.comm, ME_GROUP_EMBEDDING, weight->tensor);
 }
 
+/** has_final_layernorm_in_this_stage(): with multi-token prediction the norm is
+ *  behind the decoder's last layer, else before the output layer. */
+static bool has_final_layernorm(const me_model_config *c,
+                                const me_gpt_spec *spec)
+{
+    return c->mtp_num_layers == 0
+               ? spec->post_process
+               : spec->num_layers > 0 &&
+                     spec->first_layer + spec->num_layers == c->num_layers;
+}
+
 void me_gpt_create(const me_nn *nn, const me_gpt_spec *spec, me_gpt *gpt)
 {
     *gpt = (me_gpt){.nn = *nn, .spec = *spec};
@@ -85,7 +96,7 @@ void me_gpt_create(const me_nn *nn, const me_gpt_spec *spec, me_gpt *gpt)
         me_rope_create(&gpt->nn, &gpt->rope);
     }
     me_transformer_block_create(&gpt->nn, spec->parent, spec->first_layer,
-                                spec->num_layers, spec->post_process,
+                                spec->num_layers, has_final_layernorm(c, spec),
                                 &gpt->decoder);
     gpt->decoder.pre_process = spec->pre_process;
     if (gpt->has_mtp) {

@@ -20,7 +20,7 @@ typedef struct me_gpt_spec {
     int32_t first_layer;
     int32_t num_layers;
     bool pre_process;  /**< has the embedding */
-    bool post_process; /**< has the final norm and the output layer */
+    bool post_process; /**< has the output layer, and mostly the final norm */
     bool is_pipelined; /**< there are other stages */
     int32_t chunk;     /**< index among the rank's chunks */
     me_module_id parent;
