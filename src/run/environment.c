@@ -94,6 +94,8 @@ static me_status apply(me_config *config, const me_flag_note *variable,
     const me_variable_rule *rule = me_variable_rule_find(variable->flag);
     if (rule == NULL || rule->kind == ME_VARIABLE_NO_EFFECT ||
         is_of_deterministic_mode(config, rule, value) ||
+        (rule->is_said != NULL && value != NULL &&
+         rule->is_said(config, variable->flag, value)) ||
         (rule->neutral != NULL && value != NULL &&
          me_words_have(rule->neutral, strlen(rule->neutral), value))) {
         return ME_OK;

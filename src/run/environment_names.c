@@ -4,19 +4,45 @@
 #include <stdbool.h>
 #include <string.h>
 
+/** LanguageModule._set_attention_backend() sets all three by --attention-backend,
+ *  and stops where one was set to anything else. */
+static bool is_attention_backend(const me_config *config, const char *name,
+                                 const char *value)
+{
+    static const struct {
+        const char *name;
+        me_attention_backend backend;
+    } variables[] = {
+        {"NVTE_FLASH_ATTN", ME_ATTENTION_BACKEND_FLASH},
+        {"NVTE_FUSED_ATTN", ME_ATTENTION_BACKEND_FUSED},
+        {"NVTE_UNFUSED_ATTN", ME_ATTENTION_BACKEND_UNFUSED},
+    };
+
+    const me_attention_backend backend = config->impl.attention_backend;
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+        if (strcmp(variables[i].name, name) == 0) {
+            const bool is_on = backend == variables[i].backend ||
+                               backend == ME_ATTENTION_BACKEND_AUTO;
+            return strcmp(value, is_on ? "1" : "0") == 0;
+        }
+    }
+    return false;
+}
+
 /* The first rule that matches counts, so the last of a program's are those for
  * what nobody has looked up. What Megatron-LM's --deterministic-mode sets by
  * itself is DETERMINISM_ENV_VAR_DEFAULTS of core_v0.19.0's
  * training/determinism.py. */
 /* clang-format off */
 #define NO_EFFECT(names, note) \
-    {names, NULL, ME_VARIABLE_NO_EFFECT, note, ME_EITHER(NONE), NULL}
+    {names, NULL, ME_VARIABLE_NO_EFFECT, note, ME_EITHER(NONE), NULL, NULL}
 #define MODELLED(names, note, deterministic) \
-    {names, NULL, ME_VARIABLE_MODELLED, note, ME_EITHER(NONE), deterministic}
+    {names, NULL, ME_VARIABLE_MODELLED, note, ME_EITHER(NONE), NULL, \
+     deterministic}
 #define NOT_MODELLED(names, neutral, effect, note) \
-    {names, neutral, ME_VARIABLE_NOT_MODELLED, note, effect, NULL}
+    {names, neutral, ME_VARIABLE_NOT_MODELLED, note, effect, NULL, NULL}
 #define DETERMINISTIC(name, neutral, effect, note, value) \
-    {name, neutral, ME_VARIABLE_NOT_MODELLED, note, effect, value}
+    {name, neutral, ME_VARIABLE_NOT_MODELLED, note, effect, NULL, value}
 
 static const me_variable_rule rules[] = {
 NO_EFFECT("NCCL_DEBUG*", "what is printed"),
@@ -38,7 +64,7 @@ NO_EFFECT("NCCL_GRAPH_REGISTER", "read while a CUDA graph is captured"),
 DETERMINISTIC("NCCL_ALGO", NULL, ME_EITHER(SMALL),
     "rings alone, or other connections", "Ring"),
 {"NCCL_*", NULL, ME_VARIABLE_NCCL, "a variable of NCCL", ME_EITHER(SMALL),
-    NULL},
+    NULL, NULL},
 
 NO_EFFECT("TORCH_NCCL_AVOID_RECORD_STREAMS",
     "what PyTorch does anyway since 2.8, which reads it no longer"),
@@ -125,8 +151,10 @@ NOT_MODELLED("NVTE_BATCH_MHA_P2P_COMM", "0", ME_EITHER(SMALL),
 NO_EFFECT("NVTE_CPU_OFFLOAD_V1", "of activations that are offloaded only"),
 NO_EFFECT("NVTE_DISABLE_NVRTC NVTE_DISABLE_TRITON_AUTOTUNING",
     "how kernels are made"),
-NOT_MODELLED("NVTE_FLASH_ATTN NVTE_FUSED_ATTN NVTE_UNFUSED_ATTN", NULL,
-    ME_EITHER(SOME), "which attention Transformer Engine takes"),
+{"NVTE_FLASH_ATTN NVTE_FUSED_ATTN NVTE_UNFUSED_ATTN", NULL,
+    ME_VARIABLE_NOT_MODELLED,
+    "Megatron-LM stops where --attention-backend says another attention",
+    ME_EITHER(SOME), is_attention_backend, NULL},
 DETERMINISTIC("NVTE_ALLOW_NONDETERMINISTIC_ALGO", "1", ME_EITHER(SOME),
     "the workspace of fused attention", "0"),
 NOT_MODELLED("NVTE_FUSED_ATTN_FORCE_WORKSPACE_OPT", "1", ME_EITHER(SOME),

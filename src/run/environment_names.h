@@ -9,7 +9,9 @@
 #define MEMEST_RUN_ENVIRONMENT_NAMES_H
 
 #include "model/effect.h"
+#include "model/job.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef enum me_variable_kind {
@@ -24,8 +26,11 @@ typedef struct me_variable_rule {
     const char *names;   /**< blanks between them; `*` ends a beginning */
     const char *neutral; /**< values without effect, bars between them */
     me_variable_kind kind;
-    const char *note;          /**< the reason, one phrase */
-    me_effect effect;          /**< of what is not modelled */
+    const char *note; /**< the reason, one phrase */
+    me_effect effect; /**< of what is not modelled */
+    /** Is a value what the job says by itself, of one of the names; NULL: no. */
+    bool (*is_said)(const me_config *config, const char *name,
+                    const char *value);
     const char *deterministic; /**< what --deterministic-mode sets it to where
                                     nobody does, and memest reckons with there;
                                     NULL: nothing */

@@ -67,11 +67,43 @@ static void test_environment_names__nothing_is_passed_over(void **state)
     assert_null(me_variable_rule_find("HOME"));
 }
 
+/* What Megatron-LM would set them to leaves nothing out. */
+static void test_environment_names__attention_as_its_flag_says(void **state)
+{
+    (void)state;
+
+    static const struct {
+        me_attention_backend backend;
+        const char *values[3]; /* flash, fused, unfused */
+    } cases[] = {
+        {ME_ATTENTION_BACKEND_AUTO, {"1", "1", "1"}},
+        {ME_ATTENTION_BACKEND_FLASH, {"1", "0", "0"}},
+        {ME_ATTENTION_BACKEND_FUSED, {"0", "1", "0"}},
+        {ME_ATTENTION_BACKEND_UNFUSED, {"0", "0", "1"}},
+        {ME_ATTENTION_BACKEND_LOCAL, {"0", "0", "0"}},
+    };
+
+    static const char *const names[3] = {"NVTE_FLASH_ATTN", "NVTE_FUSED_ATTN",
+                                         "NVTE_UNFUSED_ATTN"};
+    static me_config config;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        config.impl.attention_backend = cases[i].backend;
+        for (int j = 0; j < 3; j++) {
+            const me_variable_rule *rule = me_variable_rule_find(names[j]);
+            const bool is_on = cases[i].values[j][0] == '1';
+            assert_true(rule->is_said(&config, names[j], cases[i].values[j]));
+            assert_false(rule->is_said(&config, names[j], is_on ? "0" : "1"));
+            assert_false(rule->is_said(&config, names[j], ""));
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_environment_names__every_rule_has_a_reason),
         cmocka_unit_test(test_environment_names__nothing_is_passed_over),
+        cmocka_unit_test(test_environment_names__attention_as_its_flag_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
