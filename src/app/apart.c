@@ -110,14 +110,15 @@ enum {
     SOURCED_DEPTH = 8 /**< a script that another one reads, and so on */
 };
 
-/** Skip blanks and what a shell's command may stand behind. */
+/** Skip blanks and what a shell's command may stand behind, such as the quote of
+ *  `eval "source a.sh"`. */
 static const char *skip_to_command(const char *at)
 {
     static const char *const words[] = {"then ", "else ", "do ", "{ "};
     const char *before = NULL;
     while (at != before) {
         before = at;
-        at += strspn(at, " \t;&|(");
+        at += strspn(at, " \t;&|(\"'");
         for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
             const size_t n = strlen(words[i]);
             at += strncmp(at, words[i], n) == 0 ? n : 0;
@@ -187,7 +188,7 @@ static me_status check_script(const char *path, int depth, me_diag *diag)
                     check_sourced(path, me_str_text(&name), depth + 1, diag);
             }
             me_str_fini(&name);
-            at += strcspn(at, "\n;&|(");
+            at += strcspn(at, "\n;&|(\"'");
             at += *at == '\n';
         }
     } else {

@@ -97,7 +97,7 @@ static void test_apart__sourced_scripts(void **state)
                         "HERE=$(dirname \"$0\")\n"
                         "if true; then source \"$HERE/outer.sh\"; fi\n"
                         "# sourced.sh\n");
-    make_file("loop.sh", "source ./loop.sh\n");
+    make_file("loop.sh", "source ./loop.sh; eval 'source ./inner.sh'\n");
     expect(&(me_cli){.script = "job.sh", .output = "outer.sh"}, says);
     expect(&(me_cli){.script = "job.sh", .output = "./inner.sh"}, says);
     expect(
@@ -105,6 +105,7 @@ static void test_apart__sourced_scripts(void **state)
         says);
     expect(&(me_cli){.script = "job.sh", .output = "sourced.sh"}, NULL);
     expect(&(me_cli){.script = "loop.sh", .output = "a"}, NULL);
+    expect(&(me_cli){.script = "loop.sh", .output = "inner.sh"}, says);
     (void)unlink("inner.sh");
     (void)unlink("outer.sh");
     (void)unlink("job.sh");
