@@ -3,6 +3,7 @@
 
 #include "alloc/device_addresses.h"
 #include "base/size.h"
+#include "model/effect.h"
 
 static void once(me_device_memory *m, bool *has, uint64_t bytes)
 {
@@ -259,7 +260,7 @@ uint64_t me_device_memory_bytes(const me_device_memory *memory)
 
 uint64_t me_device_memory_band_bytes(const me_device_memory *memory)
 {
-    const uint64_t measured = UINT64_C(8) << 20;
+    const uint64_t measured = ME_MEASURED_DEVICE_BAND_BYTES;
     // The file of an own measurement gives all of them.
     return memory->card.like[0] == '\0'
                ? measured

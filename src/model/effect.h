@@ -9,6 +9,11 @@
 #define MEMEST_MODEL_EFFECT_H
 
 #include <stdbool.h>
+#include <stdint.h>
+
+/** How far the memory of CUDA, its libraries and NCCL may lie from what is
+ *  predicted on a card that was measured; on others it is more. */
+#define ME_MEASURED_DEVICE_BAND_BYTES (UINT64_C(8) << 20)
 
 /**
  * How far a rank's bytes may lie from what is estimated, in one direction.

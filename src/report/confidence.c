@@ -2,6 +2,7 @@
 #include "report/confidence.h"
 
 #include "base/size.h"
+#include "model/effect.h"
 #include "report/json.h"
 #include "report/quantity.h"
 #include "report/verdict.h"
@@ -16,12 +17,13 @@ me_confidence me_confidence_of(const me_report *report)
                                .lower_bytes = ME_BYTES_UNKNOWN,
                                .higher_bytes = ME_BYTES_UNKNOWN};
     }
-    // What lies outside of the allocator, and how it cuts segments, has a band
-    // in any job.
+    // What lies outside of the allocator has a band on any card, and so has how
+    // the allocator cuts segments.
     const uint64_t undecided = me_size_add(
         me_size_add(v->band.late_frees, v->band.overlap), v->band.routing);
-    const bool is_exact =
-        undecided == 0 && v->lower_bytes == 0 && v->higher_bytes == 0;
+    const bool is_exact = undecided == 0 &&
+                          v->band.device <= ME_MEASURED_DEVICE_BAND_BYTES &&
+                          v->lower_bytes == 0 && v->higher_bytes == 0;
     return (me_confidence){
         .level = is_exact ? ME_CONFIDENCE_EXACT : ME_CONFIDENCE_APPROXIMATED,
         .lower_bytes = me_size_add(v->lower_bytes, v->band_bytes),

@@ -27,7 +27,7 @@ typedef enum me_confidence_level {
 
 typedef struct me_confidence {
     /** Exact: all that the job asks of the allocator is in the number, and all
-     *  that remains is the band of the device's memory. Not modelled: a part of
+     *  that remains is the band of a measured card's own memory. Not modelled: a part of
      *  any size is not in it. */
     me_confidence_level level;
     uint64_t lower_bytes;  /**< at most so much less; ME_BYTES_UNKNOWN: any */
