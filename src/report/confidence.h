@@ -27,8 +27,8 @@ typedef enum me_confidence_level {
 
 typedef struct me_confidence {
     /** Exact: all that the job asks of the allocator is in the number, and all
-     *  that remains is the band of a measured card's own memory. Not modelled: a part of
-     *  any size is not in it. */
+     *  that remains is the band of a measured card's own memory. Not modelled: a
+     *  part of any size is not in it. */
     me_confidence_level level;
     uint64_t lower_bytes;  /**< at most so much less; ME_BYTES_UNKNOWN: any */
     uint64_t higher_bytes; /**< at most so much more; likewise */
