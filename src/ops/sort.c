@@ -56,6 +56,44 @@ me_tensor *me_argsort_flags(me_engine *e, const me_tensor *x)
     return positions;
 }
 
+/** Temporaries of a sort of @p n bytes in @p rows rows that no block sorts by
+ *  itself: all of them by value with their places, then by row; or row by row
+ *  (SortStable.cu, launch_stable_sort_kernel()). */
+static void sort_rows(me_engine *e, uint64_t n, uint64_t rows)
+{
+    const uint64_t few_rows = 128;
+    const uint64_t bytes =
+        me_radix_sort_bytes(&(me_radix_sort){n, 8, ME_RADIX_TILE_KEY1});
+    const uint64_t n_places = rows < few_rows ? 2 : 1;
+    me_tensor *places[2] = {NULL, NULL};
+    for (uint64_t i = 0; i < n_places; i++) {
+        places[i] = indices(e, "cub.sort", n);
+    }
+    me_tensor *keys = me_empty(e, "cub.sort", ME_DTYPE_UINT8, ME_SHAPE(n));
+    me_temporary(e, "cub.sort", bytes);
+    me_drop(e, keys);
+    for (uint64_t i = n_places; i > 0; i--) {
+        me_drop(e, places[i - 1]);
+    }
+}
+
+me_tensor *me_argsort_rows(me_engine *e, const me_tensor *x)
+{
+    const uint64_t n = me_numel(x);
+    const uint64_t columns = me_dim(x, -1);
+    me_tensor *values = me_empty(e, "sort", ME_DTYPE_UINT8, x->shape);
+    me_tensor *positions = me_empty(e, "sort", ME_DTYPE_INT64, x->shape);
+    if (columns <= SMALL_SORT) {
+        me_drop(e, indices(e, "arange", columns));
+    } else {
+        sort_rows(e, n, n / columns);
+    }
+    me_launch_kernel(e, ME_KERNEL_INDEX, 0,
+                     2 * me_size_add(me_bytes(values), me_bytes(positions)));
+    me_drop(e, values);
+    return positions;
+}
+
 static uint64_t bits_of(uint64_t x)
 {
     uint64_t bits = 0;

@@ -37,6 +37,10 @@ uint64_t me_radix_sort_bytes(const me_radix_sort *sort);
  *  positions (n) int64. */
 me_tensor *me_argsort_flags(me_engine *e, const me_tensor *x);
 
+/** `x.argsort(dim=-1, descending=True, stable=True)` of rows of bytes (n, m):
+ *  positions (n, m) int64. */
+me_tensor *me_argsort_rows(me_engine *e, const me_tensor *x);
+
 /**
  * What `index_put_(accumulate=True)` takes beside its result: @p n indices made
  * linear and sorted with their positions.

@@ -108,20 +108,6 @@ static me_status check_tensor(const me_config *config, me_diag *diag)
     return ME_OK;
 }
 
-static me_status check_dispatcher(const me_config *config, me_diag *diag)
-{
-    const me_parallel_config *p = &config->parallel;
-    if (config->moe.token_dispatcher != ME_DISPATCHER_ALL_GATHER ||
-        (p->expert == 1 && p->expert_tensor == 1)) {
-        return ME_OK;
-    }
-    return me_fail(diag, ME_ERR_CONFIG,
-                   "moe.token_dispatcher = allgather over %d x %d expert ranks "
-                   "is not modelled: give alltoall "
-                   "(--moe-token-dispatcher-type alltoall)",
-                   (int)p->expert, (int)p->expert_tensor);
-}
-
 static bool is_grouped(const me_config *config)
 {
     return config->moe.grouped_gemm &&
@@ -251,11 +237,17 @@ me_rule *const me_expert_grid_rules[] = {
 };
 
 me_rule *const me_moe_rules[] = {
-    check_division,  check_topk,
-    check_width,     check_shared_width,
-    check_tensor,    check_dispatcher,
-    check_biases,    check_bias_fusion,
-    check_overlap,   check_activation,
-    check_latents,   check_probs_on_input,
-    check_imbalance, NULL,
+    check_division,
+    check_topk,
+    check_width,
+    check_shared_width,
+    check_tensor,
+    check_biases,
+    check_bias_fusion,
+    check_overlap,
+    check_activation,
+    check_latents,
+    check_probs_on_input,
+    check_imbalance,
+    NULL,
 };

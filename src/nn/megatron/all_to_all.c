@@ -5,21 +5,52 @@
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
 
-/** R of member @p member of the expert group. */
-static uint64_t rows_of(const me_token_exchange *x, int32_t member)
+static uint32_t local_experts(const me_token_exchange *x)
+{
+    const me_config *c = x->nn->config;
+    return (uint32_t)(c->moe.num_experts / (uint64_t)c->parallel.expert);
+}
+
+/** Rows of each expert of member @p member of the expert group. */
+static void count_rows(const me_token_exchange *x, int32_t member,
+                       uint64_t *counts_out)
 {
     const me_communicators *comm = x->nn->comm;
     const int32_t own = comm->index[ME_GROUP_EXPERT];
     const me_routing_place at = {
         .rank =
             comm->index[ME_GROUP_WORLD] + (member - own) * comm->expert_stride,
+        .member = member,
         .iteration = me_iteration_get(x->nn->e),
         .layer = x->layer,
         .microbatch = me_microbatch_get(x->nn->e),
     };
+    static const me_routing uniform = {.imbalance = 1.0};
     const uint64_t parts = (uint64_t)comm->size[ME_GROUP_EXPERT_TENSOR];
-    return me_routing_received(x->nn->routing, &at,
-                               me_size_mul(x->balanced, parts));
+    const uint32_t n = local_experts(x);
+    me_routing_counts(x->is_fixed ? &uniform : x->nn->routing, &at,
+                      me_size_mul(x->balanced, parts), n, counts_out);
+    for (uint32_t i = 0; i < n && x->most > 0; i++) {
+        counts_out[i] = me_min_u64(counts_out[i], x->most);
+    }
+}
+
+void me_expert_counts(const me_token_exchange *exchange, uint64_t *counts_out)
+{
+    count_rows(exchange, exchange->nn->comm->index[ME_GROUP_EXPERT],
+               counts_out);
+}
+
+/** R of member @p member of the expert group. */
+static uint64_t rows_of(const me_token_exchange *x, int32_t member)
+{
+    uint64_t counts[ME_MAX_LOCAL_EXPERTS];
+    uint64_t sum = 0;
+    count_rows(x, member, counts);
+    for (uint32_t i = 0; i < local_experts(x); i++) {
+        sum = me_size_add(sum, counts[i]);
+    }
+    return sum;
 }
 
 /** r of it and a tensor rank. */
@@ -113,7 +144,7 @@ static me_tensor *exchange_data(const me_token_exchange *exchange,
     const me_communicators *comm = exchange->nn->comm;
     me_tensor *y = buffer(e, "all_to_all", x, rows);
     const uint64_t width = width_of(x);
-    if (!me_routing_is_uniform(exchange->nn->routing)) {
+    if (!exchange->is_fixed && !me_routing_is_uniform(exchange->nn->routing)) {
         exchange_rows(exchange, (me_dtype)x->dtype, width, is_back);
         return y;
     }

@@ -20,10 +20,15 @@ typedef struct me_token_exchange {
     const me_nn *nn;
     int32_t layer;     /**< of the model, from 0 */
     uint64_t balanced; /**< r if all ranks got the same */
+    bool is_fixed;     /**< they do, whatever the routing */
+    uint64_t most;     /**< rows that an expert takes; 0: any number */
 } me_token_exchange;
 
 /** R of this rank. */
 uint64_t me_expert_rows(const me_token_exchange *exchange);
+
+/** Rows of each local expert of this rank, which R is the sum of. */
+void me_expert_counts(const me_token_exchange *exchange, uint64_t *counts_out);
 
 /** r of tensor rank @p tensor_rank of this rank's. */
 uint64_t me_arriving_rows(const me_token_exchange *exchange,

@@ -78,7 +78,7 @@ me_linear me_row_linear_create(me_nn *nn, const me_linear_spec *spec)
     return create(nn, spec, true);
 }
 
-void me_global_buffer(me_nn *nn, me_dtype dtype, me_shape shape)
+void me_global_buffer(const me_nn *nn, me_dtype dtype, me_shape shape)
 {
     me_engine *e = nn->e;
     me_tensor **buffer = me_engine_global_buffer(e, dtype);

@@ -67,6 +67,6 @@ void me_gather_rows(me_nn *nn, const me_tensor *x, bool is_async);
 
 /** Megatron's global memory buffer "mpu" of a dtype: at least @p shape's
  *  elements from now on; grown, never shrunk (core/utils.py). */
-void me_global_buffer(me_nn *nn, me_dtype dtype, me_shape shape);
+void me_global_buffer(const me_nn *nn, me_dtype dtype, me_shape shape);
 
 #endif /* MEMEST_NN_MEGATRON_LINEAR_H */

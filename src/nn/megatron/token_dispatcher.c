@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "nn/megatron/moe_utils.h"
+#include "nn/megatron/router.h"
 #include "nn/megatron/shared_experts.h"
 #include "ops/elementwise.h"
 #include "ops/view.h"
@@ -13,12 +14,26 @@ static const me_dispatcher_kind *const kinds[] = {
     [ME_DISPATCHER_ALL_TO_ALL] = &me_dispatcher_all_to_all,
 };
 
+static const me_dispatcher_kind *kind_of(const me_moe_options *m)
+{
+    return m->pad_to_capacity && m->token_dispatcher == ME_DISPATCHER_ALL_TO_ALL
+               ? &me_dispatcher_padded
+               : kinds[m->token_dispatcher];
+}
+
+int32_t me_dispatcher_ranks(const me_dispatcher *d)
+{
+    const me_parallel_config *p = &d->nn->config->parallel;
+    return d->kind->spans_tensor_ranks ? p->expert * p->expert_tensor
+                                       : p->expert;
+}
+
 void me_dispatcher_create(me_nn *nn, int32_t layer, me_dispatcher *dispatcher)
 {
     const me_config *c = nn->config;
     const uint64_t n_local = c->moe.num_experts / (uint64_t)c->parallel.expert;
     *dispatcher = (me_dispatcher){
-        .kind = kinds[c->moe.token_dispatcher],
+        .kind = kind_of(&c->moe),
         .nn = nn,
         .n_local = (uint32_t)n_local,
         .counts = me_engine_alloc(nn->e, n_local, sizeof(uint64_t)),
@@ -37,6 +52,7 @@ void me_dispatcher_fini(me_engine *e, me_dispatcher *dispatcher)
     me_clear(e, &dispatcher->counts_of_experts);
     me_clear(e, &dispatcher->chunk_orders[0]);
     me_clear(e, &dispatcher->chunk_orders[1]);
+    me_clear(e, &dispatcher->local_map);
 }
 
 void me_dispatcher_launch_host(const me_nn *nn)
@@ -56,19 +72,21 @@ void me_dispatcher_launch_host(const me_nn *nn)
 static void count_rows(me_dispatcher *d, uint64_t n_tokens)
 {
     const me_config *c = d->nn->config;
-    const me_routing_place at = {
-        .rank = d->nn->comm->index[ME_GROUP_WORLD],
-        .iteration = me_iteration_get(d->nn->e),
-        .layer = d->exchange.layer,
-        .microbatch = me_microbatch_get(d->nn->e),
-    };
+    const me_moe_options *m = &c->moe;
+    const uint64_t sources =
+        (uint64_t)c->parallel.expert * (uint64_t)c->parallel.expert_tensor;
+    const uint64_t capacity = me_expert_capacity(c, n_tokens);
+    const uint64_t taken = me_size_mul(capacity, m->num_experts);
+    me_token_exchange *x = &d->exchange;
     d->n_tokens = n_tokens;
-    d->exchange.balanced = me_size_mul(n_tokens, c->moe.router_topk);
-    d->n_rows = me_expert_rows(&d->exchange);
-    me_routing_counts(
-        d->nn->routing, &at,
-        me_size_mul(d->exchange.balanced, (uint64_t)c->parallel.expert_tensor),
-        d->n_local, d->counts);
+    x->balanced = me_size_mul(n_tokens, m->router_topk);
+    x->is_fixed = m->has_capacity && m->pad_to_capacity;
+    if (m->has_capacity) {
+        x->balanced = x->is_fixed ? taken : me_min_u64(x->balanced, taken);
+        x->most = me_size_mul(capacity, sources);
+    }
+    d->n_rows = me_expert_rows(x);
+    me_expert_counts(x, d->counts);
 }
 
 /** After a failure, with which the attributes may be missing. */
@@ -93,6 +111,9 @@ me_dispatched me_dispatch_preprocess(me_dispatcher *d, me_tensor *x,
     const me_dispatched rows =
         d->kind->dispatch_preprocess(d, tokens, probs, map);
     me_leave_with(e, frame, 2, (me_tensor *[]){rows.tokens, rows.probs});
+    if (rows.probs == probs) {
+        me_drop(e, probs); // the caller's name is enough
+    }
     return rows;
 }
 
@@ -102,7 +123,7 @@ me_dispatched me_token_dispatch(me_dispatcher *d, me_dispatched rows)
     if (!me_engine_is_ok(e)) {
         return nothing(e);
     }
-    if (d->kind->token_dispatch == NULL) {
+    if (d->kind == &me_dispatcher_all_gather && me_dispatcher_ranks(d) == 1) {
         me_hold(e, rows.tokens); // by another name
         return rows;
     }

@@ -33,8 +33,9 @@ typedef struct me_dispatcher {
                                        that each rank sends each local expert */
     me_tensor *chunk_orders[2]; /**< and the orders of their chunks */
     struct me_shared_experts
-        *shared_experts; /**< that run beside what it communicates; borrowed;
+        *shared_experts;  /**< that run beside what it communicates; borrowed;
                               NULL: none do */
+    me_tensor *local_map; /**< all-gather: of this rank's experts */
 } me_dispatcher;
 
 /** Tokens in rows, and the routing weight of each. */
@@ -55,10 +56,16 @@ typedef struct me_dispatcher_kind {
     me_tensor *(*combine_preprocess)(me_dispatcher *d, me_tensor *rows);
     me_tensor *(*token_combine)(me_dispatcher *d, me_tensor *rows);
     me_tensor *(*combine_postprocess)(me_dispatcher *d, me_tensor *rows);
+    bool spans_tensor_ranks; /**< tokens travel among those of an expert too */
 } me_dispatcher_kind;
 
 extern const me_dispatcher_kind me_dispatcher_all_gather;
 extern const me_dispatcher_kind me_dispatcher_all_to_all;
+/** All-to-all of experts that all get their capacity. */
+extern const me_dispatcher_kind me_dispatcher_padded;
+
+/** Ranks that the tokens of a dispatcher travel among. */
+int32_t me_dispatcher_ranks(const me_dispatcher *d);
 
 /** For layer @p layer of the model, counted from 0. */
 void me_dispatcher_create(me_nn *nn, int32_t layer, me_dispatcher *dispatcher);

@@ -144,9 +144,6 @@ static const char *const rule_cases[][2] = {
     {"parallel.world_size=4 parallel.expert_tensor=3",
      "parallel.world_size = 4 is no multiple of parallel.expert_tensor x "
      "parallel.expert x parallel.pipeline = 3 x 1 x 1"},
-    {"parallel.world_size=4 parallel.expert=2 moe.num_experts=4",
-     "moe.token_dispatcher = allgather over 2 x 1 expert ranks is not "
-     "modelled"},
     {"moe.num_experts=4 model.add_bias_linear=false", ""},
     {"moe.num_experts=4 model.add_bias_linear=false moe.imbalance=1.5",
      "moe.imbalance = 1.5 must be at most 1"},
