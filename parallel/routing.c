@@ -245,7 +245,21 @@ bool me_routing_has(const me_routing *routing, const me_routing_place *at)
 
 bool me_routing_is_uniform(const me_routing *routing)
 {
+    return routing->n_rows == 0 && routing->n_skewed == 0;
+}
+
+bool me_routing_is_steady(const me_routing *routing)
+{
     return routing->n_rows == 0;
+}
+
+/** Rows of an expert rank's experts, of a skewed routing. */
+static const uint64_t *skewed_counts(const me_routing *routing,
+                                     const me_routing_place *at,
+                                     uint32_t n_experts)
+{
+    return routing->counts + (size_t)at->layer * routing->n_skewed +
+           (size_t)at->member * n_experts;
 }
 
 uint64_t me_routing_share(uint64_t whole, uint64_t parts, uint64_t index)
@@ -271,6 +285,11 @@ void me_routing_counts(const me_routing *routing, const me_routing_place *at,
                        uint64_t balanced, uint32_t n_experts,
                        uint64_t *counts_out)
 {
+    if (routing->n_skewed > 0) {
+        memcpy(counts_out, skewed_counts(routing, at, n_experts),
+               n_experts * sizeof *counts_out);
+        return;
+    }
     const me_routing_row *row = find(routing, at);
     const uint64_t sum = me_routing_received(routing, at, balanced);
     ME_ASSERT(row == NULL || n_experts == routing->n_experts);

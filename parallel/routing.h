@@ -21,7 +21,8 @@ enum {
 
 /** One dispatch: where and when. All count from 0; `layer` those of the model. */
 typedef struct me_routing_place {
-    int32_t rank; /**< of the world, that holds the experts */
+    int32_t rank;   /**< of the world, that holds the experts */
+    int32_t member; /**< of its expert group; files say nothing of it */
     int32_t iteration;
     int32_t layer;
     int32_t microbatch;
@@ -45,6 +46,8 @@ typedef struct me_routing {
     me_routing_row *rows; /**< sorted by place; owned */
     uint32_t n_rows;      /**< 0: no counts are given */
     uint64_t *counts;     /**< owned */
+    uint32_t n_skewed;    /**< experts of the model, of which `counts` has the
+                               rows by layer; 0: it is not of this kind */
     bool is_alone;        /**< each rank's counts are from a run without its
                                peers: see me_routing_read() */
 } me_routing;
@@ -74,6 +77,9 @@ bool me_routing_has(const me_routing *routing, const me_routing_place *at);
 
 /** Do all ranks get the same number, in all dispatches? Local. */
 bool me_routing_is_uniform(const me_routing *routing);
+
+/** Does each rank get the same number in all micro-batches? Local. */
+bool me_routing_is_steady(const me_routing *routing);
 
 /**
  * Tokens of each local expert.

@@ -30,7 +30,8 @@ typedef struct me_cli {
     int32_t n_schedules;
     const char *variants[ME_CLI_MAX_SETS]; /**< of `compare` */
     int32_t n_variants;
-    int32_t world_size;       /**< 0: not given */
+    int32_t seeds;      /**< of a skewed routing, of `compare`; 0: not given */
+    int32_t world_size; /**< 0: not given */
     const char *memory_limit; /**< as given, or NULL */
     const char *alloc_conf;   /**< or NULL */
     const char *device;       /**< or NULL */

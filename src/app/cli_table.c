@@ -16,6 +16,8 @@ static const me_cli_flag flags[] = {
      "a schedule for compare; may be repeated"},
     {"--variant", NULL, "[NAME:]KEY=VALUE,…", FLAG_VARIANT, AT(variants),
      "options for compare to set beside the job's; may be repeated"},
+    {"--seeds", NULL, "N", FLAG_COUNT, AT(seeds),
+     "seeds of a skewed routing for compare: the spread of every rank's peak"},
     {"--world-size", NULL, "N", FLAG_COUNT, AT(world_size),
      "training ranks to simulate"},
     {"--memory-limit", NULL, "SIZE", FLAG_TEXT, AT(memory_limit),
@@ -128,7 +130,7 @@ static const me_cli_command commands[] = {
     {"estimate", NULL, NULL, "how much memory every rank takes (the default)"},
     {"check", NULL, NULL, "the verdict alone: exit 0 if it fits, 3 if not"},
     {"compare", NULL,
-     " --model --set --schedule --variant --durations --world-size "
+     " --model --set --schedule --variant --seeds --durations --world-size "
      "--memory-limit --alloc-conf --device --machine --format --output "
      "--course --launch --trust --unknown --strict --no-fold --threads --require-fit "
      "-- ",

@@ -80,6 +80,12 @@
         "Which tokens are dropped: those with the least weights, or the last."), \
     BOOL("moe.per_layer_logging", "false", moe.per_layer_logging, \
         "The routers' losses are logged for each layer."), \
+    STRING("moe.routing", "", moe.routing, \
+        "Who gets how many tokens: balanced; skewed:x, some experts more than " \
+        "others after Zipf's law with exponent x; measured, as moe.tokens says " \
+        "(docs/experts.md). Empty: measured if there is a file, else balanced."), \
+    COUNT("moe.routing_seed", "0", 0, 4294967295.0, "", NULL, moe.routing_seed, \
+        "Which order of experts a skewed routing draws."), \
     BOOL("moe.shared_expert_gate", "false", moe.shared_expert_gate, \
         "What shared experts make is weighted by a sigmoid of their input."), \
     BOOL("moe.shared_expert_overlap", "false", moe.shared_expert_overlap, \

@@ -106,9 +106,13 @@ typedef struct me_moe_options {
     bool pad_to_capacity;
     me_drop_policy drop_policy;
     bool per_layer_logging;
-    bool grouped_gemm;    /**< one function for a rank's experts, where the
+    char routing[80]; /**< balanced, skewed:x or measured; "": as is given */
+    uint64_t routing_seed; /**< of a skewed one */
+    bool is_skewed;        /**< derived */
+    double skew;           /**< derived: x */
+    bool grouped_gemm;     /**< one function for a rank's experts, where the
                             implementation has it */
-    uint64_t latent_size; /**< width that experts work on; 0: the model's */
+    uint64_t latent_size;  /**< width that experts work on; 0: the model's */
     bool apply_probs_on_input;  /**< weights before the experts, not within */
     bool shared_expert_gate;    /**< their output times a score of the input */
     bool shared_expert_overlap; /**< beside the dispatcher's communication */

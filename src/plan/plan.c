@@ -200,6 +200,24 @@ static int64_t program_key(const me_plan *plan, shard_table shards,
     return key * group.size + shard;
 }
 
+/** Kinds of ranks by the experts that they have: with a skewed routing those of
+ *  each expert rank get other tokens. */
+static int32_t expert_kinds(const me_plan *plan)
+{
+    return me_routing_is_uniform(&plan->routing)
+               ? 1
+               : plan->config->parallel.expert;
+}
+
+static int32_t expert_kind(const me_plan *plan, int32_t rank)
+{
+    if (expert_kinds(plan) == 1) {
+        return 0;
+    }
+    const me_group group = me_grid_group(&plan->grid, ME_GROUP_EXPERT, rank);
+    return me_group_index(&group, rank);
+}
+
 /** Ranks one after the other by class. */
 static void sort_members(me_plan *plan)
 {
@@ -229,11 +247,12 @@ static me_status make_classes(me_plan *plan, bool folds, shard_table shards,
                               me_diag *diag)
 {
     const int32_t world = plan->config->parallel.world_size;
-    folds = folds && me_routing_is_uniform(&plan->routing);
-    const int64_t n_keys =
-        folds ? (int64_t)tensor_kinds(plan) * context_kinds(plan) *
-                    plan->config->parallel.pipeline * shard_ranks(plan)
-              : world;
+    folds = folds && me_routing_is_steady(&plan->routing);
+    const int64_t n_keys = folds ? (int64_t)tensor_kinds(plan) *
+                                       context_kinds(plan) *
+                                       plan->config->parallel.pipeline *
+                                       shard_ranks(plan) * expert_kinds(plan)
+                                 : world;
     int32_t *class_of_key =
         me_alloc((size_t)n_keys, sizeof(int32_t), "plan.keys");
     if (class_of_key == NULL) {
@@ -241,7 +260,10 @@ static me_status make_classes(me_plan *plan, bool folds, shard_table shards,
     }
     plan->n_classes = 0;
     for (int32_t rank = 0; rank < world; rank++) {
-        const int64_t key = folds ? program_key(plan, shards, rank) : rank;
+        const int64_t key =
+            folds ? program_key(plan, shards, rank) * expert_kinds(plan) +
+                        expert_kind(plan, rank)
+                  : rank;
         if (class_of_key[key] == 0) {
             class_of_key[key] = ++plan->n_classes;
         }

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/input.h"
 #include "parallel/moe_layers.h"
+#include "parallel/skewed_routing.h"
 
 static uint64_t local_experts(const me_config *config)
 {
@@ -111,6 +112,20 @@ static me_status read_tokens(me_plan *plan, me_diag *diag)
     return status;
 }
 
+static me_status skew_tokens(me_plan *plan, me_diag *diag)
+{
+    const me_config *c = plan->config;
+    const me_skew skew = {
+        .exponent = c->moe.skew,
+        .seed = c->moe.routing_seed,
+        .n_experts = (uint32_t)c->moe.num_experts,
+        .topk = (uint32_t)c->moe.router_topk,
+        .n_layers = (uint32_t)(c->model.num_layers + c->model.mtp_num_layers),
+        .rows = balanced_rows(c) * (uint64_t)c->parallel.expert,
+    };
+    return me_skewed_routing(&skew, diag, &plan->routing);
+}
+
 me_status me_plan_route(me_plan *plan, me_diag *diag)
 {
     const me_config *config = plan->config;
@@ -126,6 +141,9 @@ me_status me_plan_route(me_plan *plan, me_diag *diag)
     }
     const me_status status = me_moe_layers_read(config->moe.layer_freq, layers,
                                                 diag, plan->is_moe_layer);
+    if (status == ME_OK && config->moe.is_skewed) {
+        return skew_tokens(plan, diag);
+    }
     if (status != ME_OK || config->moe.tokens[0] == '\0') {
         return status;
     }

@@ -52,6 +52,9 @@ static void append_experts(const me_moe_options *m, me_str *text)
         me_choice_title(me_token_dispatcher_choices, (int)m->token_dispatcher));
     if (m->tokens[0] != '\0') {
         me_str_printf(text, ", tokens as in %s\n", m->tokens);
+    } else if (m->is_skewed) {
+        me_str_printf(text, ", routing %s, seed %" PRIu64 "\n", m->routing,
+                      m->routing_seed);
     } else {
         me_str_printf(text, ", imbalance %g\n", m->imbalance);
     }

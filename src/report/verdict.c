@@ -222,8 +222,9 @@ me_band me_verdict_band(const me_config *config, me_basis basis,
         band.overlap = per_mille(reserved, OVERLAP_PER_MILLE);
     }
     if (config->moe.num_experts > 0) {
-        const bool is_taken =
-            config->parallel.expert > 1 && config->moe.tokens[0] == '\0';
+        const bool is_taken = config->parallel.expert > 1 &&
+                              config->moe.tokens[0] == '\0' &&
+                              !config->moe.is_skewed;
         band.routing = per_mille(reserved, is_taken ? BALANCED_ROUTING_PER_MILLE
                                                     : ROUTING_PER_MILLE);
     }

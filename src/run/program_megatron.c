@@ -29,7 +29,7 @@ static me_status init(const me_plan *plan, int32_t rank, me_program *p)
         .order = plan->order,
         .is_moe_layer = plan->is_moe_layer,
         .routing = &plan->routing,
-        .runs_all_rounds = !me_routing_is_uniform(&plan->routing),
+        .runs_all_rounds = !me_routing_is_steady(&plan->routing),
     };
     return ME_OK;
 }

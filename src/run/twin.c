@@ -41,6 +41,7 @@ static bool can_have_twins(const me_simulation *simulation)
 {
     const me_config *c = simulation->plan->config;
     return me_framework_traits_of(c)->has_twins(c) &&
+           me_routing_is_uniform(&simulation->plan->routing) &&
            simulation->alloc_conf.garbage_collection_threshold <= 0.0 &&
            simulation->events_path == NULL && !simulation->runs_all_rounds &&
            groups_share_nodes(simulation);

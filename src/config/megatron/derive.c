@@ -240,27 +240,6 @@ static void derive_train(me_config *config)
     }
 }
 
-/** Routing is data; what is taken for it has to be said. */
-static me_status assume_routing(me_config *config, me_diag *diag)
-{
-    const me_moe_options *m = &config->moe;
-    if (m->num_experts == 0 || m->tokens[0] != '\0') {
-        return ME_OK;
-    }
-    if (config->parallel.expert == 1) {
-        return me_config_assume(
-            config, diag,
-            "a rank's experts get equal numbers of tokens; another routing "
-            "moves the sizes of blocks, not their sum (moe.tokens gives one)");
-    }
-    return me_config_assume(
-        config, diag,
-        "every rank's experts get %g times the tokens of a balanced routing, "
-        "in all layers and micro-batches; measured ranks got 0.4 to 1.7 times: "
-        "try moe.imbalance, or give moe.tokens",
-        m->imbalance);
-}
-
 /** What Megatron-LM has no flag for, and Megatron-Bridge's layers have. */
 static me_status assume_layers(me_config *config, me_diag *diag)
 {
@@ -309,6 +288,7 @@ me_status me_config_derive(me_config *config, int32_t num_processes,
     me_status status = derive_parallel(config, num_processes, diag);
     derive_model(config);
     me_config_derive_router(&config->moe);
+    me_config_derive_routing(&config->moe);
     derive_train(config);
     me_config_derive_implementation(config);
     if (status == ME_OK) {
@@ -318,7 +298,7 @@ me_status me_config_derive(me_config *config, int32_t num_processes,
         status = me_config_assume_defaults(config, diag);
     }
     if (status == ME_OK) {
-        status = assume_routing(config, diag);
+        status = me_config_assume_routing(config, diag);
     }
     if (status == ME_OK) {
         status = assume_layers(config, diag);

@@ -23,6 +23,7 @@ static me_status check_rules(const me_config *config, me_diag *diag)
         me_expert_grid_rules,
         config->moe.num_experts > 0 ? me_moe_rules : NULL,
         config->moe.num_experts > 0 ? me_router_rules : NULL,
+        me_routing_rules,
         me_pipeline_rules,
     };
     me_status status = ME_OK;

@@ -42,14 +42,22 @@ extern me_rule *const me_context_rules[];
 /** Of dense jobs too: that they ask for no experts, and that the grid of ranks
  *  that parallel_state.py makes for experts can be made. */
 extern me_rule *const me_expert_grid_rules[];
-extern me_rule *const me_moe_rules[];    /**< of jobs with experts alone */
-extern me_rule *const me_router_rules[]; /**< of those as well */
+extern me_rule *const me_moe_rules[];     /**< of jobs with experts alone */
+extern me_rule *const me_router_rules[];  /**< of those as well */
+extern me_rule *const me_routing_rules[]; /**< of all: which routing it is */
 extern me_rule
     *const me_pipeline_rules[]; /**< of splitting layers over stages */
 /** @} */
 
 /** Which losses a router makes and which are logged. Local. */
 void me_config_derive_router(me_moe_options *moe);
+
+/** What moe.routing says. Local. */
+void me_config_derive_routing(me_moe_options *moe);
+
+/** Routing is data; what is taken for it has to be said. */
+me_status me_config_assume_routing(me_config *config,
+                                   me_diag *diag) ME_MUST_CHECK;
 
 /** Does the job name a way of balancing loads that is not modelled? Local. */
 bool me_config_has_quantile_balancing(const me_config *config);

@@ -46,6 +46,19 @@ static const char *const cases[][2] = {
     {EXPERTS "moe.router_load_balancing=sinkhorn moe.capacity_factor=1",
      "moe.capacity_factor = 1 does not go with moe.router_load_balancing = "
      "sinkhorn"},
+    {EXPERTS "moe.routing=skew",
+     "moe.routing = skew: must be balanced, measured or skewed:x, x from 0 to "
+     "16"},
+    {EXPERTS "moe.routing=skewed:17",
+     "moe.routing = skewed:17: must be balanced, measured or skewed:x, x from "
+     "0 to 16"},
+    {EXPERTS "moe.routing=measured",
+     "moe.routing = measured needs a file of counts: give moe.tokens"},
+    {EXPERTS "moe.routing=balanced moe.tokens=t.txt",
+     "moe.routing = balanced beside moe.tokens = t.txt: give one of them"},
+    {EXPERTS "parallel.expert=2 parallel.world_size=2 moe.routing=skewed:1 "
+             "moe.imbalance=1.5",
+     "moe.routing = skewed:1 beside moe.imbalance = 1.5: give one of them"},
     {EXPERTS "moe.router_group_topk=2 moe.router_num_groups=4 "
              "moe.router_topk=4",
      ""},
