@@ -47,6 +47,11 @@ void me_device_memory_settle(me_device_memory *memory)
     }
 }
 
+void me_device_memory_library(me_device_memory *memory, uint64_t bytes)
+{
+    memory->library_bytes += bytes;
+}
+
 void me_device_memory_kernel(me_device_memory *memory)
 {
     memory->owes_kernel |= !memory->has_kernel;

@@ -114,6 +114,9 @@ void me_device_memory_matmul(me_device_memory *memory, me_device_thread thread);
 /** cuDNN's attention runs on a thread. Local. */
 void me_device_memory_cudnn(me_device_memory *memory, me_device_thread thread);
 
+/** A library allocates for itself. Local. */
+void me_device_memory_library(me_device_memory *memory, uint64_t bytes);
+
 /** Something of a model's forward and backward that loads modules. Local. */
 void me_device_memory_modules(me_device_memory *memory);
 

@@ -6,9 +6,14 @@
 
 #include <string.h>
 
+enum {
+    ADDRESS_BYTES = 64 /* of a buffer, as CUDA hands it to other processes */
+};
+
 struct me_device_observer {
     me_device_memory memory;
     me_device_place place;
+    bool has_exchanged;
     me_device_on_growth *on_growth;
     void *growth_self;
     me_status status;
@@ -54,10 +59,28 @@ static void follow_alloc(me_device_observer *o, const me_event *event)
     }
 }
 
+/** Who exchange through another library take NCCL only to tell each other the
+ *  addresses of their buffers. */
+static bool is_exchange(const me_device_observer *o, const me_event *event)
+{
+    return o->place.exchange_bytes > 0 &&
+           event->group == ME_GROUP_EXPERT_TENSOR_EXPERT &&
+           event->collective == ME_COLLECTIVE_ALL_TO_ALL;
+}
+
 static void follow_collective(me_device_observer *o, const me_event *event)
 {
+    const bool is_library = is_exchange(o, event);
+    if (is_library && o->has_exchanged) {
+        return;
+    }
+    if (is_library) {
+        me_device_memory_library(&o->memory, o->place.exchange_bytes);
+        o->has_exchanged = true;
+    }
     const me_group_kind group = (me_group_kind)event->group;
-    const me_collective kind = (me_collective)event->collective;
+    const me_collective kind = is_library ? ME_COLLECTIVE_ALL_GATHER
+                                          : (me_collective)event->collective;
     const bool has_peer =
         kind == ME_COLLECTIVE_SEND || kind == ME_COLLECTIVE_RECV;
     const int32_t peer =
@@ -71,7 +94,9 @@ static void follow_collective(me_device_observer *o, const me_event *event)
         .is_lone = event->is_lone,
         .is_peer_remote = has_peer && o->place.is_remote != NULL &&
                           o->place.is_remote(o->place.self, group, peer),
-        .bytes = event->count * me_dtype_bytes((me_dtype)event->dtype),
+        .bytes = is_library
+                     ? (uint64_t)o->place.shape[group].size * ADDRESS_BYTES
+                     : event->count * me_dtype_bytes((me_dtype)event->dtype),
     };
     o->status = me_device_memory_call(&o->memory, &call, &o->diag);
 }

@@ -80,6 +80,8 @@
         "Which tokens are dropped: those with the least weights, or the last."), \
     BOOL("moe.per_layer_logging", "false", moe.per_layer_logging, \
         "The routers' losses are logged for each layer."), \
+    ENUM("moe.flex_backend", "deepep", me_flex_backend_choices, \
+        moe.flex_backend, "Whose kernels the flex dispatcher runs."), \
     STRING("moe.routing", "", moe.routing, \
         "Who gets how many tokens: balanced; skewed:x, some experts more than " \
         "others after Zipf's law with exponent x; measured, as moe.tokens says " \

@@ -104,7 +104,8 @@ extern const me_choice me_rope_type_choices[];
 
 #define ME_TOKEN_DISPATCHER_LIST(X)                                            \
     X(ME_DISPATCHER_ALL_GATHER, "allgather", "allgather")                      \
-    X(ME_DISPATCHER_ALL_TO_ALL, "alltoall", "alltoall")
+    X(ME_DISPATCHER_ALL_TO_ALL, "alltoall", "alltoall")                        \
+    X(ME_DISPATCHER_FLEX, "flex", "flex")
 
 typedef enum me_token_dispatcher {
     ME_TOKEN_DISPATCHER_LIST(ME_CHOICE_CONSTANT)
@@ -125,6 +126,17 @@ typedef enum me_load_balancing {
 } me_load_balancing;
 
 extern const me_choice me_load_balancing_choices[];
+
+/** Whose kernels the flex dispatcher runs. */
+#define ME_FLEX_BACKEND_LIST(X)                                                \
+    X(ME_FLEX_DEEPEP, "deepep", "DeepEP")                                      \
+    X(ME_FLEX_HYBRIDEP, "hybridep", "HybridEP")
+
+typedef enum me_flex_backend {
+    ME_FLEX_BACKEND_LIST(ME_CHOICE_CONSTANT)
+} me_flex_backend;
+
+extern const me_choice me_flex_backend_choices[];
 
 /** What becomes of a router's logits. */
 #define ME_SCORE_FUNCTION_LIST(X)                                              \

@@ -65,9 +65,11 @@ static void tell_addresses(void *self, me_pool_taker taker, uint64_t bytes)
 
 static me_status make_device(me_rank_parts *p, me_diag *diag)
 {
-    me_device_place place = {.world_offset = p->place_rank - p->rank,
-                             .is_remote = is_remote,
-                             .self = p};
+    me_device_place place = {
+        .world_offset = p->place_rank - p->rank,
+        .exchange_bytes = me_rank_exchange_bytes(p->simulation->plan->config),
+        .is_remote = is_remote,
+        .self = p};
     me_status status = ME_OK;
     for (int kind = 0; status == ME_OK && kind < ME_GROUP_COUNT; kind++) {
         status = set_shape(p, (me_group_kind)kind, diag, &place);

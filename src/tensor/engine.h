@@ -108,7 +108,7 @@ enum {
  *  and that DDP's buffers are of; FSDP's for gradients, for parameters, and for
  *  the all-reduce of gradients over copies of the shards; the second one of
  *  Transformer Engine's attention with context parallelism; that of shared
- *  experts. */
+ *  experts; DeepEP's. */
 enum {
     ME_STREAM_DEFAULT = 0,
     ME_STREAM_SIDE = 1,
@@ -116,7 +116,8 @@ enum {
     ME_STREAM_GATHER = 3,
     ME_STREAM_ALL_REDUCE = 4,
     ME_STREAM_CONTEXT = 5,
-    ME_STREAM_SHARED_EXPERTS = 6
+    ME_STREAM_SHARED_EXPERTS = 6,
+    ME_STREAM_DISPATCH = 7
 };
 
 /**

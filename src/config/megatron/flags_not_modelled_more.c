@@ -27,9 +27,7 @@ const me_flag_rule me_flags_not_modelled_more[] = {
     {"--moe-router-padding-for-quantization --moe-router-padding-for-fp8",
      .needs = "--num-experts", .note = "experts: padded rows",
      .effect = ME_HIGHER(SOME)},
-    {"--moe-enable-deepep "
-     "--moe-flex-dispatcher-backend:deepep|hybridep|ncclep "
-     "--moe-permute-fusion-into-hybridep "
+    {"--moe-permute-fusion-into-hybridep "
      "--moe-hybridep-pad-uneven-dispatch-inputs --moe-ncclep-static-shape "
      "--moe-ncclep-zero-copy",
      .needs = "--num-experts",

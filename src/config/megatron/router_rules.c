@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/parse.h"
 #include "config/megatron/megatron_rules.h"
+#include "parallel/expert_buffers.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -229,7 +230,34 @@ static me_status check_capacity(const me_config *config, me_diag *diag)
     return ME_OK;
 }
 
+/** DeepEP's numbers of ranks, and what Megatron-LM asks of it. */
+static me_status check_flex(const me_config *config, me_diag *diag)
+{
+    const me_moe_options *m = &config->moe;
+    const int32_t ranks =
+        config->parallel.expert_tensor * config->parallel.expert;
+    if (m->token_dispatcher != ME_DISPATCHER_FLEX ||
+        m->flex_backend != ME_FLEX_DEEPEP) {
+        return ME_OK;
+    }
+    if (!me_deepep_knows(ranks)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "moe.token_dispatcher = flex: DeepEP cannot exchange "
+                       "tokens of parallel.expert_tensor x parallel.expert = "
+                       "%d x %d ranks: 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, "
+                       "144 or 160",
+                       (int)config->parallel.expert_tensor,
+                       (int)config->parallel.expert);
+    }
+    if (m->pad_to_capacity) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "moe.pad_to_capacity = true does not go with "
+                       "moe.flex_backend = deepep");
+    }
+    return ME_OK;
+}
+
 me_rule *const me_router_rules[] = {
     check_words,  check_coefficients, check_groups, check_scores,
-    check_fusion, check_capacity,     NULL,
+    check_fusion, check_capacity,     check_flex,   NULL,
 };

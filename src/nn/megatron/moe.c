@@ -21,6 +21,9 @@ static me_dispatched preprocess(me_nn *nn, const me_moe_layer *moe,
     const me_dispatched rows =
         me_dispatch_preprocess(moe->token_dispatcher, hidden, probs, map);
     me_leave_with(nn->e, frame, 2, (me_tensor *[]){rows.tokens, rows.probs});
+    if (rows.probs == probs) {
+        me_drop(nn->e, probs); // the caller's name is enough
+    }
     return rows;
 }
 

@@ -16,6 +16,10 @@ static const me_dispatcher_kind *const kinds[] = {
 
 static const me_dispatcher_kind *kind_of(const me_moe_options *m)
 {
+    if (m->token_dispatcher == ME_DISPATCHER_FLEX) {
+        return m->flex_backend == ME_FLEX_DEEPEP ? &me_dispatcher_deepep
+                                                 : &me_dispatcher_hybridep;
+    }
     return m->pad_to_capacity && m->token_dispatcher == ME_DISPATCHER_ALL_TO_ALL
                ? &me_dispatcher_padded
                : kinds[m->token_dispatcher];
@@ -53,6 +57,9 @@ void me_dispatcher_fini(me_engine *e, me_dispatcher *dispatcher)
     me_clear(e, &dispatcher->chunk_orders[0]);
     me_clear(e, &dispatcher->chunk_orders[1]);
     me_clear(e, &dispatcher->local_map);
+    for (int i = 0; i < ME_DISPATCHER_KEPT; i++) {
+        me_clear(e, &dispatcher->kept[i]);
+    }
 }
 
 void me_dispatcher_launch_host(const me_nn *nn)
@@ -60,6 +67,7 @@ void me_dispatcher_launch_host(const me_nn *nn)
     static const me_host_work works[] = {
         [ME_DISPATCHER_ALL_GATHER] = ME_HOST_ALL_GATHER_DISPATCHER,
         [ME_DISPATCHER_ALL_TO_ALL] = ME_HOST_ALL_TO_ALL_DISPATCHER,
+        [ME_DISPATCHER_FLEX] = ME_HOST_ALL_TO_ALL_DISPATCHER,
     };
     const me_config *c = nn->config;
     me_launch_host(nn->e, works[c->moe.token_dispatcher]);

@@ -16,6 +16,10 @@
 
 #include "nn/megatron/all_to_all.h"
 
+enum {
+    ME_DISPATCHER_KEPT = 3
+};
+
 typedef struct me_dispatcher {
     const struct me_dispatcher_kind *kind;
     me_nn *nn;
@@ -36,6 +40,7 @@ typedef struct me_dispatcher {
         *shared_experts;  /**< that run beside what it communicates; borrowed;
                               NULL: none do */
     me_tensor *local_map; /**< all-gather: of this rank's experts */
+    me_tensor *kept[ME_DISPATCHER_KEPT]; /**< what else its kind keeps */
 } me_dispatcher;
 
 /** Tokens in rows, and the routing weight of each. */
@@ -61,6 +66,9 @@ typedef struct me_dispatcher_kind {
 
 extern const me_dispatcher_kind me_dispatcher_all_gather;
 extern const me_dispatcher_kind me_dispatcher_all_to_all;
+/** Flex, by its library. */
+extern const me_dispatcher_kind me_dispatcher_deepep;
+extern const me_dispatcher_kind me_dispatcher_hybridep;
 /** All-to-all of experts that all get their capacity. */
 extern const me_dispatcher_kind me_dispatcher_padded;
 

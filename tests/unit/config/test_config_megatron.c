@@ -160,7 +160,7 @@ static const char *const list_cases[][3] = {
     {"--num-experts 8 --moe-router-load-balancing-type seq_aux_loss",
      "--moe-router-load-balancing-type", "modelled"},
     {"--num-experts 8 --moe-token-dispatcher-type flex",
-     "--moe-token-dispatcher-type", "not modelled"},
+     "--moe-token-dispatcher-type", "modelled"},
     {"--fp8-recipe delayed", "--fp8-recipe", "no effect"},
     {"--fp8-format hybrid", "--fp8-format", "not modelled"},
     {"--cross-entropy-fusion-impl te", "--cross-entropy-fusion-impl",

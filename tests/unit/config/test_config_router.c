@@ -46,6 +46,14 @@ static const char *const cases[][2] = {
     {EXPERTS "moe.router_load_balancing=sinkhorn moe.capacity_factor=1",
      "moe.capacity_factor = 1 does not go with moe.router_load_balancing = "
      "sinkhorn"},
+    {EXPERTS "moe.token_dispatcher=flex",
+     "moe.token_dispatcher = flex: DeepEP cannot exchange tokens of "
+     "parallel.expert_tensor x parallel.expert = 1 x 1 ranks: 2, 4, 8, 16, 24, "
+     "32, 48, 64, 96, 128, 144 or 160"},
+    {EXPERTS "moe.token_dispatcher=flex parallel.expert=2 "
+             "parallel.world_size=2 moe.capacity_factor=1 "
+             "moe.pad_to_capacity=true",
+     "moe.pad_to_capacity = true does not go with moe.flex_backend = deepep"},
     {EXPERTS "moe.routing=skew",
      "moe.routing = skew: must be balanced, measured or skewed:x, x from 0 to "
      "16"},
