@@ -22,8 +22,8 @@ typedef struct me_mixer {
     bool can_have_norm;   /**< its first linear layer is the only reader of the
                                norm before it, and so may be one with it */
     bool has_mlp_modules; /**< `--recompute-modules mlp` is of it */
-    /** The module below @p parent, of layer @p number of the model (-1: none of
-     *  the decoder's), into @p self, which does not move. */
+    /** The module below @p parent, of layer @p number of the model, into @p self,
+     *  which does not move. */
     void (*create)(me_nn *nn, me_module_id parent, int32_t number, void *self);
     /** (s, b, h) to (s, b, h); the bias is left to the residual step. */
     me_tensor *(*forward)(me_nn *nn, void *self, me_tensor *x,

@@ -44,8 +44,8 @@ typedef struct me_transformer_block {
 } me_transformer_block;
 
 /** The parameters of a layer below @p module, in Megatron's order. @p number is
- *  its place in the model from 0 on, which says whether it has experts; -1: it is
- *  none of the decoder's and has none. */
+ *  its place in the model from 0 on, where depths of multi-token prediction come
+ *  behind the decoder's layers; it says whether the layer has experts. */
 void me_transformer_layer_create(me_nn *nn, me_module_id module, int32_t number,
                                  me_transformer_layer *layer);
 
