@@ -233,6 +233,59 @@ static void test_kernels__masked_fill_of_a_view(void **state)
     me_leave(e, frame, NULL);
 }
 
+/* The view's gradient made anew; copy of the base, clone of the slice, which is
+ * that of what was added; the former goes; then each factor's. */
+static void test_kernels__addition_into_a_view(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *x = me_neg(e, me_test_leaf(e, ME_SHAPE(4, 3)));
+    me_tensor *view = me_view(e, x, ME_SHAPE(12));
+    me_tensor *added = me_neg(e, me_test_leaf(e, ME_SHAPE(12)));
+    (void)me_test_events_take(events);
+    assert_ptr_equal(me_add_in_place(e, view, added), view);
+    EXPECT_EVENTS(events, "");
+    assert_string_equal(test_backward(events, view),
+                        "+24 +24 +24 -24 +24 -24 +24 -24");
+    me_leave(e, frame, NULL);
+}
+
+/* Not a view: both have the incoming gradient. */
+static void test_kernels__addition_in_place(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *x = me_neg(e, me_test_leaf(e, ME_SHAPE(12)));
+    me_tensor *added = me_neg(e, me_test_leaf(e, ME_SHAPE(12)));
+    (void)me_test_events_take(events);
+    me_add_in_place(e, x, added);
+    EXPECT_EVENTS(events, "");
+    assert_string_equal(test_backward(events, x), "+24 +24");
+    me_leave(e, frame, NULL);
+}
+
+/* A backward runs on its forward's stream, and a gradient that another stream works
+ * on next is freed late. */
+static void test_kernels__streams_of_nodes(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *x = me_neg(e, me_test_leaf(e, ME_SHAPE(12)));
+    const uint8_t stream = me_stream_set(e, ME_STREAM_SHARED_EXPERTS);
+    me_tensor *y = me_neg(e, x);
+    me_stream_set(e, stream);
+    (void)me_test_events_take(events);
+    assert_int_equal(y->grad_fn->stream, ME_STREAM_SHARED_EXPERTS);
+    assert_string_equal(test_backward(events, y), "+24 +24 ~24");
+    me_leave(e, frame, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +301,9 @@ int main(void)
         ENGINE_TEST(test_kernels__softmax),
         ENGINE_TEST(test_kernels__masked_fill),
         ENGINE_TEST(test_kernels__masked_fill_of_a_view),
+        ENGINE_TEST(test_kernels__addition_into_a_view),
+        ENGINE_TEST(test_kernels__addition_in_place),
+        ENGINE_TEST(test_kernels__streams_of_nodes),
     };
     return cmocka_run_group_tests_name("kernels", tests, NULL, NULL);
 }
