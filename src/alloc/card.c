@@ -52,15 +52,27 @@ typedef struct field {
         "nccl." name, unit, offsetof(me_device_card, nccl.member), true, NULL  \
     }
 
+static bool is_from_9(const me_device_card *card)
+{
+    return card->cublas_workspace_bytes >= 32 * (uint64_t)MIB;
+}
+
+/** Ten times it. A file need not say it, but PyTorch's workspace does
+ *  (getChosenWorkspaceSize()): 32 MiB on 9.0, 8320 KiB before. */
+static uint64_t compute_capability(const me_device_card *card)
+{
+    return is_from_9(card) ? 90 : 80;
+}
+
+static const rule capability_rule = {"cublas_workspace_kib",
+                                     compute_capability};
+
 /** Transformer Engine's workspace (get_cublas_workspace_size_bytes()): 32 MiB
- *  and 1 KiB from compute capability 9.0 on, else 4 MiB. A file does not say the
- *  capability, but PyTorch's workspace does (getChosenWorkspaceSize()): 32 MiB
- *  on 9.0, 8320 KiB before. Where PyTorch takes that for a later card too, the
- *  file has to give both. */
+ *  and 1 KiB from compute capability 9.0 on, else 4 MiB. Where PyTorch takes
+ *  less for a later card too, the file has to give both. */
 static uint64_t te_workspace_bytes(const me_device_card *card)
 {
-    const bool is_from_9 = card->cublas_workspace_bytes >= 32 * (uint64_t)MIB;
-    return is_from_9 ? (uint64_t)(32 * MIB + KIB) : (uint64_t)(4 * MIB);
+    return is_from_9(card) ? (uint64_t)(32 * MIB + KIB) : (uint64_t)(4 * MIB);
 }
 
 static const rule te_workspace_rule = {"cublas_workspace_kib",
@@ -86,6 +98,7 @@ static const field fields[] = {
     CARD("multiprocessors", 1, multiprocessors),
     CARD("threads_per_multiprocessor", 1, threads_per_multiprocessor),
     CARD("cublas_workspace_kib", KIB, cublas_workspace_bytes),
+    RULE("compute_capability", 1, compute_capability, &capability_rule),
     RULE("te_workspace_kib", KIB, te_workspace_bytes, &te_workspace_rule),
     CARD("l2_cache_kib", KIB, l2_cache_bytes),
     CARD("context_kib", KIB, context_bytes),

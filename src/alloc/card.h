@@ -50,6 +50,8 @@ typedef struct me_device_card {
                                     measured on this one; "": none */
     uint64_t total_bytes;      /**< what cudaMemGetInfo calls total */
     uint64_t multiprocessors;
+    uint64_t
+        compute_capability; /**< ten times the major and the minor number */
     uint64_t threads_per_multiprocessor;
     uint64_t cublas_workspace_bytes; /**< of PyTorch's pool, for each thread */
     uint64_t te_workspace_bytes; /**< of Transformer Engine, one a process */

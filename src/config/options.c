@@ -4,6 +4,7 @@
 #include "base/nearest.h"
 #include "base/parse.h"
 #include "config/config_private.h"
+#include "config/fp8_options.h"
 #include "config/moe_options.h"
 
 /** Upper bounds keep each product of two sizes far from 64 bits; validate.c
@@ -259,6 +260,7 @@ COUNT("train.wgrad_deferral_limit", "0", 1, 1e6, "micro-batches", "all", train.w
     "Micro-batches whose output layer's weight gradient waits."),
 BOOL("train.calculate_per_token_loss", "false", train.calculate_per_token_loss,
     "Gradients of the sum over tokens, divided by their number once all exist."),
+ME_FP8_OPTIONS
 BOOL("train.te_op_fuser", "false", train.te_op_fuser,
     "Transformer Engine runs a dense MLP with its norm as one function."),
 BOOL("train.deterministic_mode", "false", train.deterministic_mode,

@@ -258,6 +258,34 @@ typedef enum me_softmax_type {
 
 extern const me_choice me_softmax_type_choices[];
 
+/** Number formats of FP8: `--fp8-format`. Gradients of outputs are E5M2 under
+ *  hybrid; both have a byte. */
+#define ME_FP8_FORMAT_LIST(X)                                                  \
+    X(ME_FP8_NONE, "none", "none")                                             \
+    X(ME_FP8_E4M3, "e4m3", "e4m3")                                             \
+    X(ME_FP8_HYBRID, "hybrid", "hybrid")
+
+typedef enum me_fp8_format {
+    ME_FP8_FORMAT_LIST(ME_CHOICE_CONSTANT)
+} me_fp8_format;
+
+extern const me_choice me_fp8_format_choices[];
+
+/** How FP8 is scaled: `--fp8-recipe`. One scale a tensor of earlier steps'
+ *  largest values, or of its own; one a block of 128, or of 32. */
+#define ME_FP8_RECIPE_LIST(X)                                                  \
+    X(ME_FP8_DELAYED, "delayed", "delayed")                                    \
+    X(ME_FP8_TENSORWISE, "tensorwise", "tensorwise")                           \
+    X(ME_FP8_BLOCKWISE, "blockwise", "blockwise")                              \
+    X(ME_FP8_MXFP8, "mxfp8", "mxfp8")                                          \
+    X(ME_FP8_CUSTOM, "custom", "custom")
+
+typedef enum me_fp8_recipe {
+    ME_FP8_RECIPE_LIST(ME_CHOICE_CONSTANT)
+} me_fp8_recipe;
+
+extern const me_choice me_fp8_recipe_choices[];
+
 /** How context parallelism brings queries and keys together: keys and values go
  * round, are gathered, heads are dealt out, or heads are within nodes and the
  * rest goes round. */

@@ -201,6 +201,17 @@ typedef struct me_train_config {
     bool check_for_nan_in_loss_and_grad;
 } me_train_config;
 
+/** FP8 of Transformer Engine's linear layers; the rest stays in params_dtype. */
+typedef struct me_fp8_config {
+    me_fp8_format format; /**< ME_FP8_NONE: no FP8 */
+    me_fp8_recipe recipe;
+    int32_t amax_history_len; /**< steps whose largest values delayed keeps */
+    bool param;               /**< weights are kept in FP8, and gathered so */
+    bool first_last_layers_bf16;
+    int32_t num_layers_at_start_in_bf16; /**< of first_last_layers_bf16 */
+    int32_t num_layers_at_end_in_bf16;
+} me_fp8_config;
+
 typedef struct me_optimizer_config {
     me_optimizer_kind kind;
     bool distributed;      /**< --use-distributed-optimizer */
@@ -351,6 +362,7 @@ typedef struct me_config {
     me_parallel_config parallel;
     me_schedule_config pipeline;
     me_train_config train;
+    me_fp8_config fp8;
     me_optimizer_config optimizer;
     me_recompute_config recompute;
     me_impl_config impl;

@@ -162,12 +162,40 @@ static me_status assume_nccl(me_config *config, me_diag *diag,
     return status;
 }
 
+/** The least compute capability of each recipe: check_fp8_support() and the like
+ *  (Transformer Engine's pytorch/quantization.py). */
+static me_status check_fp8(const me_config *config, const me_device_card *card,
+                           me_diag *diag)
+{
+    static const uint64_t least[] = {
+        [ME_FP8_DELAYED] = 89,
+        [ME_FP8_TENSORWISE] = 89,
+        [ME_FP8_BLOCKWISE] = 90,
+        [ME_FP8_MXFP8] = 100,
+    };
+
+    if (config->fp8.format == ME_FP8_NONE ||
+        card->compute_capability >= least[config->fp8.recipe]) {
+        return ME_OK;
+    }
+    return me_fail(
+        diag, ME_ERR_CONFIG,
+        "train.fp8_recipe = %s needs a card of compute capability %.1f or "
+        "more: Transformer Engine stops at %s, whose is %.1f",
+        me_choice_word(me_fp8_recipe_choices, (int)config->fp8.recipe),
+        (double)least[config->fp8.recipe] / 10, card->name,
+        (double)card->compute_capability / 10);
+}
+
 me_status me_job_card_make(me_config *config, me_diag *diag,
                            me_job_card *card_out)
 {
     me_job_card job = {.nccl = me_nccl_setup_default()};
     me_status status =
         me_card_choose(config->device.name, diag, &job.card, &job.rates);
+    if (status == ME_OK) {
+        status = check_fp8(config, &job.card, diag);
+    }
     if (status == ME_OK) {
         status = me_machine_choose(config, diag, &job);
     }
@@ -229,6 +257,7 @@ me_status me_job_card_note_places(const me_plan *plan, const me_job_card *card,
 
 me_card me_job_card_kernels(const me_job_card *job)
 {
+    const uint64_t capability = job->card.compute_capability;
     return (me_card){
         .multiprocessors = (uint32_t)job->card.multiprocessors,
         .threads_per_multiprocessor =
@@ -236,5 +265,7 @@ me_card me_job_card_kernels(const me_job_card *job)
         .cublas_workspace_bytes = job->card.cublas_workspace_bytes,
         .te_workspace_bytes = job->card.te_workspace_bytes,
         .l2_cache_bytes = job->card.l2_cache_bytes,
+        .has_any_order_fp8 =
+            (capability >= 100 && capability < 120) || capability >= 130,
     };
 }

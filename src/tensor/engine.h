@@ -90,6 +90,8 @@ typedef struct me_card {
     uint64_t cublas_workspace_bytes; /**< PyTorch's choice for the card */
     uint64_t te_workspace_bytes;     /**< Transformer Engine's */
     uint64_t l2_cache_bytes;
+    bool has_any_order_fp8; /**< products of FP8 take operands of any order
+                                 (nvte_is_non_tn_fp8_gemm_supported()) */
 } me_card;
 
 /** What is known of a compiled kernel: how often it has been compiled, and the

@@ -192,6 +192,10 @@ const me_flag_rule me_flags_no_effect[] = {
      "--no-flight-recorder-extra-dump-on-exec "
      "--disable-flight-recorder-extra-dump-on-exec",
      .note = "collectives are recorded on the host"},
+    {"--fp8-margin:i --fp8-interval:i --fp8-amax-compute-algo:most_recent|max",
+     .note = "numbers of FP8's scales"},
+    {"--no-fp8-wgrad --disable-fp8-wgrad",
+     .note = "Transformer Engine 2.17 does not look at it"},
     {"--no-align-param-gather --ddp-average-in-collective",
      .note = "when parameters are gathered and gradients scaled, both in "
              "place"},

@@ -124,16 +124,9 @@ const me_flag_rule me_flags_not_modelled[] = {
      .note = "kernels of Transformer Engine", .effect = ME_EITHER(SOME)},
     {"--use-te-activation-func --use-grouped-gemm-for-dense-mlp",
      .note = "kernels of Transformer Engine", .effect = ME_EITHER(SOME)},
-    {"--fp8-format:e4m3|hybrid", .note = "FP8",
-     .effect = {ME_REACH_MUCH, ME_REACH_SOME}},
-    {"--fp8-param-gather", .needs = "--fp8-format", .note = "parameters in FP8",
-     .effect = {ME_REACH_MUCH, ME_REACH_SOME}},
-    {"--fp8-recipe:tensorwise|delayed|mxfp8|blockwise|custom "
-     "--fp8-quantizer-factory:s --fp8-margin:i --fp8-interval:i "
-     "--fp8-amax-history-len:i --fp8-amax-compute-algo:most_recent|max "
-     "--fp8-output-proj --no-fp8-wgrad --disable-fp8-wgrad "
-     "--first-last-layers-bf16 --num-layers-at-start-in-bf16:i "
-     "--num-layers-at-end-in-bf16:i --keep-fp8-transpose-cache "
+    {"--keep-fp8-transpose-cache", .needs = "--use-megatron-fsdp",
+     .note = "FP8", .effect = ME_HIGHER(SOME)},
+    {"--fp8-quantizer-factory:s --fp8-output-proj "
      "--reuse-grad-buf-for-mxfp8-param-ag",
      .needs = "--fp8-format", .note = "FP8", .effect = ME_EITHER(SOME)},
     {"--fp4-format:e2m1", .note = "FP4",

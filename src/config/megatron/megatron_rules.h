@@ -38,6 +38,7 @@ extern me_rule *const me_model_rules[]; /**< of multi-latent attention and
                                              multi-token prediction */
 extern me_rule *const me_optimizer_rules[];
 extern me_rule *const me_te_rules[];
+extern me_rule *const me_fp8_rules[];
 extern me_rule *const me_context_rules[];
 /** Of dense jobs too: that they ask for no experts, and that the grid of ranks
  *  that parallel_state.py makes for experts can be made. */

@@ -80,6 +80,13 @@ void me_config_derive_implementation(me_config *config)
 
 me_status me_config_assume_te_times(me_config *config, me_diag *diag)
 {
+    if (config->fp8.format != ME_FP8_NONE) {
+        return me_config_assume(
+            config, diag,
+            "predicted time: products in FP8 have the rates of bf16, "
+            "quantisation that of a cast, and Transformer Engine's modules the "
+            "host times of Megatron-LM's own: the time is an upper bound");
+    }
     return uses_te(config)
                ? me_config_assume(
                      config, diag,

@@ -219,7 +219,7 @@ static void assert_not_measured(const me_device_card *card, const char *names)
     me_str_fini(&text);
 }
 
-/* Files that were written before there was te_workspace_kib. */
+/* Files that were written before there were these values. */
 static void test_card__te_workspace_follows_pytorchs(void **state)
 {
     (void)state;
@@ -238,13 +238,17 @@ static void test_card__te_workspace_follows_pytorchs(void **state)
 
     static const struct {
         const char *head;
+        uint64_t capability;
         uint64_t bytes;
         const char *not_measured;
     } cases[] = {
-        {"cublas_workspace_kib = 32768;", 33555456, "te_workspace_kib"},
-        {"cublas_workspace_kib = 8320;", 4194304, "te_workspace_kib"},
-        {"cublas_workspace_kib = 8320; te_workspace_kib = 32769;", 33555456,
-         ""},
+        {"cublas_workspace_kib = 32768;", 90, 33555456,
+         "compute_capability, te_workspace_kib"},
+        {"cublas_workspace_kib = 8320;", 80, 4194304,
+         "compute_capability, te_workspace_kib"},
+        {"cublas_workspace_kib = 8320; te_workspace_kib = 32769; "
+         "compute_capability = 100;",
+         100, 33555456, ""},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -252,6 +256,7 @@ static void test_card__te_workspace_follows_pytorchs(void **state)
         (void)snprintf(text, sizeof text, "%s %s", cases[i].head, rest);
         const me_device_card card = load_text(text);
         assert_int_equal(card.te_workspace_bytes, cases[i].bytes);
+        assert_int_equal(card.compute_capability, cases[i].capability);
         assert_not_measured(&card, cases[i].not_measured);
     }
 }

@@ -320,7 +320,7 @@ static void test_launch__what_it_said_lives_on(void **state)
     (void)state;
     static const char *const words[] = {"A=x\"y\\z",       "NCCL_NVLS_ENABLE=2",
                                         "pretrain_gpt.py", JOB_FLAGS,
-                                        "--fp8-format",    "hybrid",
+                                        "--fp4-format",    "e2m1",
                                         "--own-flag"};
     me_diag diag = {.status = ME_OK};
     me_diag again = {.status = ME_OK};
@@ -338,7 +338,7 @@ static void test_launch__what_it_said_lives_on(void **state)
     assert_int_equal(me_config_check_strict(config, &diag), ME_ERR_CONFIG);
     assert_int_equal(me_config_check_strict(back, &again), ME_ERR_CONFIG);
     assert_string_equal(diag.text, again.text);
-    assert_non_null(strstr(diag.text, "--fp8-format, --own-flag"));
+    assert_non_null(strstr(diag.text, "--fp4-format, --own-flag"));
     expect_same_list(&config->not_modelled, &back->not_modelled);
     expect_same_list(&config->environment, &back->environment);
     me_str second = {0};

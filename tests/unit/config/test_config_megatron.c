@@ -162,7 +162,7 @@ static const char *const list_cases[][3] = {
     {"--num-experts 8 --moe-token-dispatcher-type flex",
      "--moe-token-dispatcher-type", "modelled"},
     {"--fp8-recipe delayed", "--fp8-recipe", "no effect"},
-    {"--fp8-format hybrid", "--fp8-format", "not modelled"},
+    {"--fp8-format hybrid", "--fp8-format", "modelled"},
     {"--cross-entropy-fusion-impl te", "--cross-entropy-fusion-impl",
      "no effect"},
     {"--cross-entropy-loss-fusion --cross-entropy-fusion-impl te",

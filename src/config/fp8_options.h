@@ -1,0 +1,31 @@
+/**
+ * @file
+ * Rows of the table in options.c that say what of a job is FP8, written in that
+ * table's macros.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_CONFIG_FP8_OPTIONS_H
+#define MEMEST_CONFIG_FP8_OPTIONS_H
+
+/* clang-format off */
+#define ME_FP8_OPTIONS \
+    ENUM("train.fp8", "none", me_fp8_format_choices, fp8.format, \
+        "Transformer Engine's linear layers compute in FP8, of this format; their " \
+        "weights are quantised once a step, their inputs and gradients each time."), \
+    ENUM("train.fp8_recipe", "delayed", me_fp8_recipe_choices, fp8.recipe, \
+        "How FP8 is scaled: one number a tensor, of earlier steps (delayed) or its own " \
+        "(tensorwise), or one a block of 128 (blockwise) or 32 (mxfp8) elements."), \
+    INT("train.fp8_amax_history_len", "1", 1, 1 << 20, "steps", NULL, fp8.amax_history_len, \
+        "Largest values that delayed scaling keeps of each tensor."), \
+    BOOL("train.fp8_param", "false", fp8.param, \
+        "Weights are kept in FP8 and gathered so, with main parameters in the optimizer."), \
+    BOOL("train.first_last_layers_bf16", "false", fp8.first_last_layers_bf16, \
+        "Layers at both ends of the model compute in bf16."), \
+    INT("train.num_layers_at_start_in_bf16", "1", 0, layers_max, "layers", NULL, \
+        fp8.num_layers_at_start_in_bf16, "How many at the start, of first_last_layers_bf16."), \
+    INT("train.num_layers_at_end_in_bf16", "1", 0, layers_max, "layers", NULL, \
+        fp8.num_layers_at_end_in_bf16, "How many at the end, of first_last_layers_bf16."),
+/* clang-format on */
+
+#endif /* MEMEST_CONFIG_FP8_OPTIONS_H */

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/megatron/megatron_rules.h"
+
+/* What validate_args() (megatron/training/arguments.py), TransformerConfig
+ * and Transformer Engine's modules ask of a job with FP8, and what of it
+ * memest does not model. */
+
+static bool is_fp8(const me_config *config)
+{
+    return config->fp8.format != ME_FP8_NONE;
+}
+
+/** One thing that must not be, of FP8. */
+typedef struct me_fp8_need {
+    bool is_wrong;
+    const char *what; /**< follows on the option */
+} me_fp8_need;
+
+static me_status check_needs(const me_fp8_need *needs, size_t count,
+                             me_status status, const char *option,
+                             me_diag *diag)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (needs[i].is_wrong) {
+            return me_fail(diag, status, "%s %s", option, needs[i].what);
+        }
+    }
+    return ME_OK;
+}
+
+#define CHECK(needs, status, option)                                           \
+    check_needs(needs, sizeof(needs) / sizeof(needs)[0], status, option, diag)
+
+/** validate_args(): "--fp8-param-gather only supported with distributed
+ *  optimizer, …"; TransformerConfig: "fp8_param must be used together with fp8
+ *  mode". */
+static me_status check_param(const me_config *config, me_diag *diag)
+{
+    const bool is_on = config->fp8.param;
+    const me_fp8_need needs[] = {
+        {is_on && !is_fp8(config),
+         "needs train.fp8 = e4m3 or hybrid (--fp8-format): Megatron-LM stops "
+         "at FP8 parameters without FP8"},
+        {is_on && !config->optimizer.distributed &&
+             !config->parallel.torch_fsdp2,
+         "needs optimizer.distributed = true (--use-distributed-optimizer) or "
+         "FSDP: Megatron-LM supports it with nothing else"},
+    };
+    return CHECK(needs, ME_ERR_CONFIG, "train.fp8_param = true");
+}
+
+/** TransformerConfig: "Delayed scaling does not support first / last layer in
+ *  BF16", and how many layers these may be. */
+static me_status check_bf16_layers(const me_config *config, me_diag *diag)
+{
+    const me_fp8_config *f = &config->fp8;
+    const int32_t most =
+        (int32_t)config->model.num_layers / config->parallel.pipeline;
+    if (!is_fp8(config) || !f->first_last_layers_bf16) {
+        return ME_OK;
+    }
+    if (f->recipe == ME_FP8_DELAYED) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "train.first_last_layers_bf16 = true does not go with "
+                       "train.fp8_recipe = delayed: delayed scaling does not "
+                       "support first and last layers in bf16");
+    }
+    if (f->num_layers_at_start_in_bf16 > most ||
+        f->num_layers_at_end_in_bf16 > most) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "train.num_layers_at_start_in_bf16 = %d and "
+                       "train.num_layers_at_end_in_bf16 = %d must be at most "
+                       "%d, the layers of a pipeline stage",
+                       (int)f->num_layers_at_start_in_bf16,
+                       (int)f->num_layers_at_end_in_bf16, (int)most);
+    }
+    return ME_OK;
+}
+
+/** Of MXFP8 all sizes are multiples of 32, of the others rows of 8 and columns of
+ *  16 (assert_dim_for_fp8_exec()). */
+static me_status check_sizes(const me_config *config, me_diag *diag)
+{
+    enum {
+        ROWS = 8,
+        COLUMNS = 16,
+        BLOCK = 32
+    };
+
+    const me_parallel_config *p = &config->parallel;
+    const me_model_config *m = &config->model;
+    const bool is_block = config->fp8.recipe == ME_FP8_MXFP8;
+    const uint64_t columns = is_block ? BLOCK : COLUMNS;
+    const uint64_t ranks = (uint64_t)p->tensor;
+
+    const struct {
+        const char *name;
+        uint64_t size;
+        uint64_t multiple;
+    } sizes[] = {
+        {"rows of a micro-batch (train.micro_batch_size x model.seq_length "
+         "over its ranks)",
+         config->train.micro_batch_size *
+             (m->seq_length / (uint64_t)p->context) / (p->sequence ? ranks : 1),
+         is_block ? BLOCK : ROWS},
+        {"model.hidden_size", m->hidden_size, columns},
+        {"model.ffn_hidden_size over the tensor ranks",
+         m->ffn_hidden_size / ranks, columns},
+    };
+
+    for (size_t i = 0; is_fp8(config) && i < sizeof sizes / sizeof sizes[0];
+         i++) {
+        if (sizes[i].size % sizes[i].multiple != 0) {
+            return me_fail(diag, ME_ERR_CONFIG,
+                           "train.fp8 needs %s = %llu to be a multiple of "
+                           "%llu: Transformer Engine's products in FP8 do",
+                           sizes[i].name, (unsigned long long)sizes[i].size,
+                           (unsigned long long)sizes[i].multiple);
+        }
+    }
+    return ME_OK;
+}
+
+static me_status check_fp8(const me_config *config, me_diag *diag)
+{
+    const me_fp8_config *f = &config->fp8;
+    const bool is_on = is_fp8(config);
+    const bool is_recomputed =
+        config->recompute.granularity == ME_RECOMPUTE_SELECTIVE &&
+        config->recompute.layernorm;
+    const me_fp8_need needs[] = {
+        {is_on && config->impl.transformer != ME_TRANSFORMER_ENGINE,
+         "needs impl.transformer = transformer_engine (--transformer-impl "
+         "transformer_engine)"},
+        {is_on && is_recomputed && f->recipe == ME_FP8_DELAYED,
+         "with train.fp8_recipe = delayed does not go with "
+         "recompute.layernorm: delayed scaling does not support layernorm "
+         "recompute"},
+    };
+    return CHECK(needs, ME_ERR_CONFIG, "train.fp8");
+}
+
+/** validate_args(): offloading an optimizer of FP8 parameters. */
+static me_status check_offload(const me_config *config, me_diag *diag)
+{
+    return config->fp8.param && config->optimizer.cpu_offload &&
+                   config->fp8.recipe != ME_FP8_DELAYED
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "optimizer.cpu_offload = true with train.fp8_param = "
+                         "true needs train.fp8_recipe = delayed")
+               : ME_OK;
+}
+
+/** What Megatron-LM has and memest has not. */
+static me_status check_modelled(const me_config *config, me_diag *diag)
+{
+    const me_fp8_config *f = &config->fp8;
+    const bool is_on = is_fp8(config);
+    const me_fp8_need needs[] = {
+        {is_on && f->recipe == ME_FP8_CUSTOM,
+         "with train.fp8_recipe = custom is not modelled: its quantizers are "
+         "the user's own"},
+        {is_on && config->train.params_dtype != ME_DTYPE_BFLOAT16,
+         "is modelled with train.params_dtype = bfloat16 (--bf16) alone"},
+        {is_on && config->train.te_op_fuser,
+         "with train.te_op_fuser = true is not modelled"},
+        {is_on && !config->pipeline.is_own,
+         "with an order of pipeline.schedule that is not Megatron-LM's own is "
+         "not modelled"},
+        {is_on && config->parallel.torch_fsdp2,
+         "with FSDP2 (--use-torch-fsdp2) is not modelled"},
+        {is_on && config->optimizer.precision_aware && f->param,
+         "with train.fp8_param = true and optimizer.precision_aware = true is "
+         "not modelled"},
+        {is_on && config->optimizer.precision_aware &&
+             f->recipe != ME_FP8_DELAYED,
+         "with optimizer.precision_aware = true is modelled with "
+         "train.fp8_recipe = delayed alone"},
+        {is_on && f->recipe == ME_FP8_MXFP8 && f->param,
+         "with train.fp8_recipe = mxfp8 and train.fp8_param = true is not "
+         "modelled"},
+    };
+    return CHECK(needs, ME_ERR_UNSUPPORTED, "train.fp8");
+}
+
+me_rule *const me_fp8_rules[] = {
+    check_fp8,   check_param, check_bf16_layers, check_offload, check_modelled,
+    check_sizes, NULL,
+};
