@@ -193,9 +193,11 @@ static me_te_norm_call call_of(const me_tensor *x, bool is_layer_norm,
     };
 }
 
-/** The kernel runs with its workspace. @param passes  over the tensor */
-static void run_kernel(me_engine *e, const me_tensor *x, bool is_layer_norm,
-                       bool is_backward, uint64_t passes)
+/** The kernel runs with its workspace. @param passes  over the tensor
+ *  @return the workspace */
+static me_tensor *run_kernel(me_engine *e, const me_tensor *x,
+                             bool is_layer_norm, bool is_backward,
+                             uint64_t passes)
 {
     const me_te_norm_call call = call_of(x, is_layer_norm, is_backward);
     me_tensor *workspace =
@@ -203,7 +205,12 @@ static void run_kernel(me_engine *e, const me_tensor *x, bool is_layer_norm,
                    me_te_norm_workspace_bytes(me_engine_card(e), &call));
     me_launch_kernel(e, ME_KERNEL_NORM, me_size_mul(5, me_numel(x)),
                      me_size_mul(passes, me_bytes(x)));
-    me_drop(e, workspace);
+    return workspace;
+}
+
+static const char *forward_name(bool is_layer_norm)
+{
+    return is_layer_norm ? "layernorm_fwd" : "rmsnorm_fwd";
 }
 
 static me_tensor *statistic(me_engine *e, const char *op, const me_tensor *x)
@@ -211,14 +218,29 @@ static me_tensor *statistic(me_engine *e, const char *op, const me_tensor *x)
     return me_empty(e, op, ME_DTYPE_FLOAT32, ME_SHAPE(me_rows(x)));
 }
 
+me_te_statistics me_te_norm_statistics(me_engine *e, const me_tensor *x,
+                                       bool is_layer_norm)
+{
+    const char *op = forward_name(is_layer_norm);
+    me_te_statistics statistics = {NULL, NULL};
+    statistics.mean = is_layer_norm ? statistic(e, op, x) : NULL;
+    statistics.rstd = statistic(e, op, x);
+    return statistics;
+}
+
+me_tensor *me_te_norm_kernel(me_engine *e, const me_tensor *x,
+                             bool is_layer_norm)
+{
+    return run_kernel(e, x, is_layer_norm, false, 2);
+}
+
 me_tensor *me_te_normalize(me_engine *e, const me_tensor *x, bool is_layer_norm,
                            me_te_statistics *statistics_out)
 {
-    const char *op = is_layer_norm ? "layernorm_fwd" : "rmsnorm_fwd";
-    statistics_out->mean = is_layer_norm ? statistic(e, op, x) : NULL;
-    statistics_out->rstd = statistic(e, op, x);
-    me_tensor *y = me_empty(e, op, (me_dtype)x->dtype, x->shape);
-    run_kernel(e, x, is_layer_norm, false, 2);
+    *statistics_out = me_te_norm_statistics(e, x, is_layer_norm);
+    me_tensor *y =
+        me_empty(e, forward_name(is_layer_norm), (me_dtype)x->dtype, x->shape);
+    me_drop(e, me_te_norm_kernel(e, x, is_layer_norm));
     return y;
 }
 
@@ -231,7 +253,7 @@ void me_te_normalize_backward(me_engine *e, const me_tensor *gy,
     for (int i = 1; i < (is_layer_norm ? 3 : 2); i++) {
         gx[i] = me_empty(e, op, (me_dtype)weight->dtype, weight->shape);
     }
-    run_kernel(e, gy, is_layer_norm, true, 5);
+    me_drop(e, run_kernel(e, gy, is_layer_norm, true, 5));
 }
 
 enum {
@@ -274,6 +296,10 @@ static void op_norm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
         gx[2] = gradients[2];
     }
     me_drop(e, copy);
+    const me_te_op_end *end = node->data.context;
+    if (end != NULL) {
+        end->run(end->self);
+    }
 }
 
 static const me_op op_norm_op = {.node =
@@ -281,7 +307,7 @@ static const me_op op_norm_op = {.node =
                                  .backward = op_norm_backward};
 
 me_tensor *me_te_op_norm(me_engine *e, me_tensor *x, me_tensor *weight,
-                         me_tensor *bias)
+                         me_tensor *bias, const me_te_op_end *end)
 {
     const me_frame frame = me_enter(e);
     me_node *node =
@@ -297,6 +323,7 @@ me_tensor *me_te_op_norm(me_engine *e, me_tensor *x, me_tensor *weight,
     me_save(e, node, OP_NORM_WEIGHT, weight);
     if (node != NULL) {
         node->data.flag = is_layer_norm;
+        node->data.context = end;
     }
     me_drop(e, statistics.rstd);
     if (is_layer_norm) {

@@ -33,6 +33,15 @@ typedef struct me_te_norm_call {
 uint64_t me_te_norm_workspace_bytes(const me_card *card,
                                     const me_te_norm_call *call);
 
+/** The statistics of @p x that a norm's kernel will write: new variables. */
+me_te_statistics me_te_norm_statistics(me_engine *e, const me_tensor *x,
+                                       bool is_layer_norm);
+
+/** The forward's kernel. @return its workspace, a new variable that the caller
+ *  drops */
+me_tensor *me_te_norm_kernel(me_engine *e, const me_tensor *x,
+                             bool is_layer_norm);
+
 /** The normalised @p x, off the tape. @return a new variable of the frame, as
  *  the statistics are */
 me_tensor *me_te_normalize(me_engine *e, const me_tensor *x, bool is_layer_norm,
@@ -49,9 +58,17 @@ void me_te_normalize_backward(me_engine *e, const me_tensor *gy,
  *  in place; takes @p x. */
 me_tensor *me_te_op_view(me_engine *e, me_tensor *x);
 
+/** What the fuser does at the end of an operation's backward. */
+typedef struct me_te_op_end {
+    void (*run)(void *self);
+    void *self;
+} me_te_op_end;
+
 /** te.ops.LayerNorm or RMSNorm (@p bias NULL): an operation on the tape, whose
- *  output is a view. */
+ *  output is a view.
+ *
+ *  @param end  of its backward; lives as long as the tape; NULL: nothing */
 me_tensor *me_te_op_norm(me_engine *e, me_tensor *x, me_tensor *weight,
-                         me_tensor *bias);
+                         me_tensor *bias, const me_te_op_end *end);
 
 #endif /* MEMEST_OPS_TE_NORM_H */

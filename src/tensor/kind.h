@@ -22,7 +22,8 @@
 #include "tensor/engine.h"
 
 typedef enum me_kind_name {
-    ME_KIND_DTENSOR
+    ME_KIND_DTENSOR,
+    ME_KIND_QUANTIZED
 } me_kind_name;
 
 /** The beginning of all kinds: what autograd and operations ask. */

@@ -33,6 +33,7 @@ void me_attention_create(me_nn *nn, me_module_id parent,
                                      .inputs = heads * d,
                                      .outputs = c->hidden_size,
                                      .has_bias = c->add_bias_linear,
+                                     .save_original_input = true,
                                      .skip_bias_add = true,
                                  });
     a->linear_qkv = me_column_linear_create(

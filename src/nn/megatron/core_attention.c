@@ -4,12 +4,18 @@
 #include "base/size.h"
 #include "nn/megatron/linear.h"
 #include "nn/megatron/te_attention.h"
+#include "nn/megatron/te_fp8_state.h"
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
 #include "ops/flash_attention.h"
 #include "ops/matmul.h"
 #include "ops/softmax.h"
 #include "ops/view.h"
+
+enum {
+    PRODUCTS = 3 /* of DotProductAttention, to FP8: of queries and keys, of
+                    values, and one more */
+};
 
 /** Upper triangle of ones as bools, made anew by every layer. */
 static me_tensor *causal_mask(me_engine *e, uint64_t s)
@@ -205,6 +211,7 @@ static me_tensor *forward(me_nn *nn, const me_core_attention *core,
                           me_tensor *const *inputs)
 {
     me_module_enter(nn->e, core->module);
+    me_fp8_prepare_forward(nn, core->fp8);
     me_tensor *y =
         implementations[nn->config->impl.core_attention](nn, core, inputs);
     me_module_leave(nn->e);
@@ -246,6 +253,7 @@ void me_core_attention_create(me_nn *nn, me_module_id parent,
 {
     core->module = me_module_add(nn->e, parent, "core_attention");
     core->section = (me_section){.nn = nn, .run = run_section, .self = core};
+    core->fp8 = me_fp8_module_create(nn, PRODUCTS);
     create_softmax_offset(nn, core);
 }
 

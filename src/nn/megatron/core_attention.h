@@ -15,6 +15,8 @@ typedef struct me_core_attention {
     me_parameter *softmax_offset; /**< learnable, (a/t); or NULL */
     me_tensor *softmax_one;       /**< off-by-one: the same, owned; or NULL */
     me_section section;           /**< itself, when it is recomputed */
+    struct me_fp8_module *fp8; /**< what Transformer Engine keeps of it though
+                                    it computes in half precision; NULL: none */
 } me_core_attention;
 
 /** The module below @p parent; @p core stays where it is. */

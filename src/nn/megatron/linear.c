@@ -33,6 +33,8 @@ static me_linear create(me_nn *nn, const me_linear_spec *spec,
         .is_duplicated = spec->is_duplicated,
         .explicit_comm = spec->explicit_comm,
         .skip_bias_add = spec->skip_bias_add,
+        .save_original_input = spec->save_original_input,
+        .fp8 = me_fp8_module_create(nn, 1),
     };
     const uint64_t outputs =
         is_row_parallel ? spec->outputs : cut(nn, spec, spec->outputs);
@@ -65,6 +67,7 @@ static me_linear create(me_nn *nn, const me_linear_spec *spec,
                                         .is_sequence_parallel = is_row_parallel,
                                     });
     }
+    me_fp8_quantize_parameter(nn, linear.fp8, linear.weight);
     return linear;
 }
 

@@ -23,6 +23,10 @@ typedef struct me_linear {
     bool is_duplicated;   /**< each tensor rank has all, for its own rows */
     bool explicit_comm;   /**< the caller does what there is to communicate */
     bool skip_bias_add;   /**< the caller adds the bias */
+    bool save_original_input;  /**< in FP8 it saves its input as it is, which
+                                   another has saved already, where it can */
+    struct me_fp8_module *fp8; /**< what Transformer Engine keeps of it; the
+                                    engine's; NULL: no FP8 */
     struct me_deferred_gradients *deferred; /**< where its weight's gradients
                                wait; borrowed; NULL: they do not */
 } me_linear;
@@ -36,6 +40,7 @@ typedef struct me_linear_spec {
     bool has_norm; /**< it normalises its input (LayerNormLinear) */
     bool has_bias;
     bool skip_bias_add;
+    bool save_original_input;
     bool is_expert;
     bool is_duplicated;
     bool explicit_comm;

@@ -332,6 +332,7 @@ void me_multi_latent_attention_create(me_nn *nn, me_module_id parent,
                 .inputs = c->num_attention_heads * c->v_head_dim,
                 .outputs = c->hidden_size,
                 .has_bias = c->add_bias_linear,
+                .save_original_input = true,
                 .skip_bias_add = true,
             });
     me_drop(nn->e, replaced_weight);

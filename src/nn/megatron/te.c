@@ -10,11 +10,21 @@
 /* TESpecProvider (core/extensions/transformer_engine_spec_provider.py): the
  * modules of transformer_engine.pytorch. */
 
-/** TENorm: a norm of te.ops. */
+static void reduce_amaxes(void *self)
+{
+    me_fp8_reduce(self, false);
+}
+
+/** TENorm: a norm of te.ops, whose backward may be the last of a context in FP8. */
 static me_tensor *layer_norm(me_nn *nn, const me_norm *norm, me_tensor *x)
 {
+    const me_te_op_end *end = NULL;
+    if (me_fp8_takes_first(nn, false)) {
+        nn->te->op_end = (me_te_op_end){.run = reduce_amaxes, .self = nn};
+        end = &nn->te->op_end;
+    }
     return me_te_op_norm(nn->e, x, norm->weight->tensor,
-                         norm->bias == NULL ? NULL : norm->bias->tensor);
+                         norm->bias == NULL ? NULL : norm->bias->tensor, end);
 }
 
 const me_backend me_te_backend = {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/te_linear.h"
 
+#include "nn/megatron/te_fp8_linear.h"
 #include "nn/megatron/te_state.h"
 #include "nn/megatron/weight_gradients.h"
 #include "ops/te_norm.h"
@@ -196,7 +197,8 @@ static me_tensor *run(me_nn *nn, const me_linear *linear, me_tensor *x,
 
 me_tensor *me_te_linear(me_nn *nn, const me_linear *linear, me_tensor *x)
 {
-    return run(nn, linear, x, linear_function);
+    return run(nn, linear, x,
+               me_fp8_is_on(nn) ? me_te_fp8_linear : linear_function);
 }
 
 enum {
@@ -324,5 +326,6 @@ static me_tensor *norm_linear_function(me_nn *nn, const me_linear *linear,
 me_tensor *me_te_layer_norm_linear(me_nn *nn, const me_linear *linear,
                                    me_tensor *x)
 {
-    return run(nn, linear, x, norm_linear_function);
+    return run(nn, linear, x,
+               me_fp8_is_on(nn) ? me_te_fp8_norm_linear : norm_linear_function);
 }

@@ -10,6 +10,7 @@ void me_te_state_fini(me_engine *e, me_te_state *state)
         me_clear(e, &state->entries[i].tensor);
     }
     me_free(state->entries);
+    me_fp8_state_fini(e, &state->fp8);
     *state = (me_te_state){.entries = NULL};
 }
 

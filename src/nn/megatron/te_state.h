@@ -8,6 +8,7 @@
 #ifndef MEMEST_NN_MEGATRON_TE_STATE_H
 #define MEMEST_NN_MEGATRON_TE_STATE_H
 
+#include "nn/megatron/te_fp8_state.h"
 #include "nn/nn.h"
 #include "tensor/launch.h"
 
@@ -25,6 +26,8 @@ typedef struct me_te_state {
     me_te_entry *entries;
     uint32_t count;
     uint32_t capacity;
+    me_fp8_state fp8;
+    me_te_op_end op_end; /**< of norms that end a context in FP8 */
 } me_te_state;
 
 /** Let go of it all. */

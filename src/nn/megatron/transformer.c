@@ -2,6 +2,7 @@
 #include "nn/megatron/transformer.h"
 
 #include "nn/megatron/backend.h"
+#include "nn/megatron/te_fp8_state.h"
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
 #include "ops/view.h"
@@ -18,6 +19,19 @@ static me_tensor *run_mixer(const me_section *section, me_tensor *const *inputs)
     const me_mixer_inputs others = {.mask = inputs[1], .angles = inputs[2]};
     return sublayer->mixer->forward(section->nn, sublayer->self, inputs[0],
                                     &others);
+}
+
+/** The mixer under te_checkpoint(), which recomputes it in FP8 as the layer
+ *  does. */
+static me_tensor *run_checkpointed_mixer(const me_section *section,
+                                         me_tensor *const *inputs)
+{
+    const me_sublayer *sublayer = section->self;
+    const me_fp8_state before = me_fp8_checkpoint_enter(
+        section->nn, me_fp8_is_layer(section->nn, sublayer->number));
+    me_tensor *y = run_mixer(section, inputs);
+    me_fp8_checkpoint_exit(section->nn, &before);
+    return y;
 }
 
 /** @param norms  names of the norms before and after the mixer */
@@ -44,7 +58,9 @@ static void create_sublayer(me_nn *nn, const me_transformer_layer *layer,
                                       nn->config->model.hidden_size);
     }
     l->norm_section = (me_section){.nn = nn, .run = run_norm, .self = &l->norm};
-    l->mixer_section = (me_section){.nn = nn, .run = run_mixer, .self = l};
+    l->mixer_section =
+        (me_section){.nn = nn, .run = run_checkpointed_mixer, .self = l};
+    l->number = number;
 }
 
 void me_transformer_layer_create(me_nn *nn, me_module_id module, int32_t number,
@@ -55,11 +71,14 @@ void me_transformer_layer_create(me_nn *nn, me_module_id module, int32_t number,
     static const char *const mlp[2] = {"pre_mlp_layernorm",
                                        "post_mlp_layernorm"};
 
+    const bool before = me_fp8_init_enter(nn, number);
     layer->module = module;
+    layer->number = number;
     layer->attention.mixer = me_attention_mixer(nn);
     create_sublayer(nn, layer, number, attention, &layer->attention);
     layer->mlp.mixer = me_mlp_mixer(nn, number);
     create_sublayer(nn, layer, number, mlp, &layer->mlp);
+    me_fp8_init_exit(nn, before);
 }
 
 static void fini_sublayer(me_engine *e, const me_sublayer *sublayer)
@@ -191,11 +210,25 @@ static me_tensor *run_section(const me_section *section,
     me_tensor *x = inputs[0];
     for (int32_t i = 0; i < section->count; i++) {
         const me_transformer_layer *layer = &block->layers[section->first + i];
+        const me_fp8_state before =
+            me_fp8_enter(nn, ME_FP8_CONTEXT_INNER, layer->number);
         me_tensor *y =
             me_transformer_layer_forward(nn, layer, x, inputs[1], inputs[2]);
+        me_fp8_exit(nn, &before);
         x = i == 0 ? y : me_rebind(nn->e, x, y);
     }
     return me_leave(nn->e, frame, x);
+}
+
+/** A section under te_checkpoint(). */
+static me_tensor *run_checkpointed(const me_section *section,
+                                   me_tensor *const *inputs)
+{
+    const me_fp8_state before = me_fp8_checkpoint_enter(
+        section->nn, me_fp8_has_outer_context(section->nn));
+    me_tensor *y = run_section(section, inputs);
+    me_fp8_checkpoint_exit(section->nn, &before);
+    return y;
 }
 
 void me_transformer_block_create(me_nn *nn, me_module_id parent,
@@ -222,7 +255,7 @@ void me_transformer_block_create(me_nn *nn, me_module_id parent,
             nn, me_module_add_index(e, layers, (uint32_t)(first_layer + i)),
             first_layer + i, &block->layers[i]);
         block->sections[i] = (me_section){
-            .nn = nn, .run = run_section, .self = block, .first = i};
+            .nn = nn, .run = run_checkpointed, .self = block, .first = i};
     }
     if (has_final_layernorm) {
         block->final_layernorm =
@@ -291,9 +324,11 @@ me_tensor *me_transformer_block_forward(me_nn *nn, me_transformer_block *block,
                                                      mask, angles, NULL};
     const me_section all = {
         .nn = nn, .self = block, .count = block->num_layers};
+    const me_fp8_state before = me_fp8_enter(nn, ME_FP8_CONTEXT_OUTER, -1);
     me_tensor *y = nn->config->recompute.granularity == ME_RECOMPUTE_FULL
                        ? run_recomputed(nn, block, inputs)
                        : run_section(&all, inputs);
+    me_fp8_exit(nn, &before);
     if (block->has_final_layernorm) {
         y = me_make_viewless(e,
                              me_norm_forward(nn, &block->final_layernorm, y));

@@ -20,6 +20,7 @@ typedef struct me_sublayer {
     bool has_post_norm; /**< one after the mixer, as Gemma has it */
     me_norm post_norm;
     const me_mixer *mixer;
+    int32_t number;          /**< of its layer */
     void *self;              /**< the mixer's module; of the engine */
     me_section norm_section; /**< these: when recomputed */
     me_section mixer_section;
@@ -27,6 +28,8 @@ typedef struct me_sublayer {
 
 typedef struct me_transformer_layer {
     me_module_id module;
+    int32_t
+        number; /**< place in the model from 0 on; -1: none of the decoder's */
     me_sublayer attention;
     me_sublayer mlp;
     const me_module_hooks *hooks; /**< borrowed; NULL: none */

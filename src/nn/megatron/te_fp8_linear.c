@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/te_fp8_linear.h"
+
+#include "base/size.h"
+#include "nn/megatron/te_fp8_state.h"
+#include "nn/megatron/te_linear.h"
+#include "nn/megatron/te_state.h"
+#include "tensor/launch.h"
+
+/** What nodes save, in the order in which it goes: the data of one copy with its
+ *  scale, or the input as it was. */
+enum {
+    SAVED_INPUT,
+    SAVED_WEIGHT,
+    SAVED_NORM_WEIGHT,
+    SAVED_DATA,
+    SAVED_SCALE,
+    SAVED_MEAN,
+    SAVED_RSTD
+};
+
+/** Inputs that have gradients, of both functions; a layer without a norm has no
+ *  parameters of one. */
+enum {
+    INPUT_X,
+    INPUT_NORM_WEIGHT,
+    INPUT_NORM_BIAS,
+    INPUT_WEIGHT,
+    INPUT_BIAS,
+    INPUT_COUNT
+};
+
+static const me_usage both = {true, true};
+static const me_usage rows_alone = {true, false};
+static const me_usage columns_alone = {false, true};
+
+static me_tensor *tensor_of(const me_parameter *parameter)
+{
+    return parameter == NULL ? NULL : parameter->tensor;
+}
+
+static bool gathers(const me_nn *nn, const me_linear *linear)
+{
+    return !linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear);
+}
+
+/** Is the local input kept by rows, to be gathered again in the backward? */
+static bool keeps_rows(const me_nn *nn, const me_linear *linear)
+{
+    return gathers(nn, linear) && me_fp8_row_of(nn)->gathers_rows;
+}
+
+static bool is_recording(const me_nn *nn)
+{
+    return me_context_now(nn->e)->is_recording;
+}
+
+static bool saves_input(const me_nn *nn, const me_linear *linear)
+{
+    return linear->save_original_input &&
+           me_fp8_row_of(nn)->projection_saves_input;
+}
+
+/** The product of what is quantised: in the model's type. */
+static me_tensor *product(me_nn *nn, const me_linear *linear,
+                          const me_tensor *x)
+{
+    const me_tensor *weight = linear->weight->tensor;
+    me_shape shape = me_shape_with_last(&x->shape, me_dim(weight, 0));
+    if (gathers(nn, linear)) {
+        shape.dim[0] =
+            me_size_mul(shape.dim[0], (uint64_t)nn->config->parallel.tensor);
+    }
+    return me_te_gemm(nn, ME_KERNEL_LINEAR, (me_dtype)x->dtype, shape,
+                      me_dim(weight, 1));
+}
+
+/** What the backward needs of the quantised input; the rest goes. */
+static void save_quantized(me_nn *nn, const me_linear *linear, me_node *node,
+                           me_quantized *q)
+{
+    const bool is_rows = keeps_rows(nn, linear) || q->columns == NULL;
+    me_tensor *scale =
+        !is_rows && q->column_scale != NULL ? q->column_scale : q->row_scale;
+    if (node != NULL && !is_rows) {
+        me_fp8_drop_rows(nn, q);
+    }
+    me_save(nn->e, node, SAVED_DATA, is_rows ? q->rows : q->columns);
+    me_save(nn->e, node, SAVED_SCALE, scale);
+}
+
+/** The forward's product: the input is gathered, the weight is quantised.
+ *  @param made_out  a weight to be kept when the function has returned */
+static me_tensor *multiply(me_nn *nn, const me_linear *linear,
+                           const me_tensor *x, bool columns,
+                           me_quantized *made_out)
+{
+    me_fp8_gathering gathering = {NULL, NULL};
+    me_quantized total = {NULL, NULL, NULL, NULL};
+    if (gathers(nn, linear)) {
+        total = me_fp8_gather(nn, x, rows_alone, false, &gathering);
+        me_fp8_gathered(nn, &gathering);
+    }
+    me_fp8_prepare_weight(nn, linear->fp8, linear->weight, columns, made_out);
+    me_tensor *y = product(nn, linear, x);
+    me_fp8_drop(nn, &total);
+    return y;
+}
+
+/** The output over the tensor ranks. @return it, with @p product_out to be dropped
+ *  once the input has gone; or NULL there */
+static me_tensor *reduce(me_nn *nn, const me_linear *linear, me_tensor *y,
+                         me_tensor **product_out)
+{
+    *product_out = NULL;
+    if (linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear)) {
+        *product_out = y;
+        return me_reduce_scatter_first(nn->e, nn->comm, ME_GROUP_TENSOR, y);
+    }
+    if (linear->is_row_parallel && me_te_is_tensor_parallel(nn, linear)) {
+        me_te_sum_over_ranks(nn, y, false);
+    }
+    return y;
+}
+
+static me_node *record(me_nn *nn, const me_op *op, const me_linear *linear,
+                       me_tensor *x)
+{
+    me_node *node =
+        me_record(nn->e, op, INPUT_COUNT,
+                  (me_tensor *[]){
+                      x, tensor_of(linear->norm_weight),
+                      tensor_of(linear->norm_bias), linear->weight->tensor,
+                      linear->skip_bias_add ? NULL : tensor_of(linear->bias)});
+    if (node != NULL) {
+        node->data.context = linear;
+        node->data.flag = me_fp8_takes_first(nn, true);
+    }
+    return node;
+}
+
+/** The gradient of the output, quantised; of all rows where they were scattered. */
+static me_quantized quantize_gradient(me_nn *nn, const me_node *node,
+                                      const me_linear *linear,
+                                      const me_tensor *gy, me_tensor **gx)
+{
+    if (linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear)) {
+        return me_fp8_quantize_and_gather(nn, gy);
+    }
+    return me_needs(node, INPUT_BIAS)
+               ? me_fp8_quantize_with_bias(nn, gy, &gx[INPUT_BIAS])
+               : me_fp8_quantize(nn, gy, both);
+}
+
+/** The input's gradient before any reduction. */
+static me_tensor *input_gradient(me_nn *nn, const me_linear *linear,
+                                 const me_tensor *gy)
+{
+    const me_tensor *weight = linear->weight->tensor;
+    me_shape shape = me_shape_with_last(&gy->shape, me_dim(weight, 1));
+    if (linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear)) {
+        shape.dim[0] =
+            me_size_mul(shape.dim[0], (uint64_t)nn->config->parallel.tensor);
+    }
+    me_fp8_prepare_weight_columns(nn, linear->fp8, linear->weight);
+    return me_te_gemm(nn, ME_KERNEL_LINEAR_DGRAD, (me_dtype)gy->dtype, shape,
+                      me_dim(weight, 0));
+}
+
+/** A weight's gradient: into the main gradient, or a tensor. */
+static me_tensor *weight_gradient(me_nn *nn, const me_node *node,
+                                  const me_linear *linear, const me_tensor *dx)
+{
+    const me_tensor *weight = linear->weight->tensor;
+    const uint64_t rows = me_rows(dx);
+    if (!me_needs(node, INPUT_WEIGHT)) {
+        return NULL;
+    }
+    if (me_fuses_weight_gradients(nn)) {
+        me_te_gemm_into(nn, ME_KERNEL_LINEAR_WGRAD, (me_dtype)weight->dtype,
+                        weight->shape, rows);
+        return NULL;
+    }
+    return me_te_gemm(nn, ME_KERNEL_LINEAR_WGRAD, (me_dtype)weight->dtype,
+                      weight->shape, rows);
+}
+
+/** The rows of a gathered input's gradient, or the sum of all ranks'. */
+static me_tensor *reduce_gradient(me_nn *nn, const me_linear *linear,
+                                  me_tensor *dx)
+{
+    if (gathers(nn, linear)) {
+        return me_reduce_scatter_first_async(nn->e, nn->comm, ME_GROUP_TENSOR,
+                                             dx);
+    }
+    if (!linear->is_row_parallel && me_te_is_tensor_parallel(nn, linear)) {
+        me_te_sum_over_ranks(nn, dx, true);
+    }
+    return dx;
+}
+
+/** The input of all ranks for the weight's gradient, under way. */
+static me_quantized gather_input(me_nn *nn, const me_linear *linear,
+                                 const me_tensor *like,
+                                 me_fp8_gathering *gathering_out)
+{
+    const me_quantized none = {NULL, NULL, NULL, NULL};
+    *gathering_out = (me_fp8_gathering){NULL, NULL};
+    return gathers(nn, linear)
+               ? me_fp8_gather(nn, like,
+                               keeps_rows(nn, linear) ? rows_alone
+                                                      : columns_alone,
+                               true, gathering_out)
+               : none;
+}
+
+/** The saved copy goes, with its scale where that is no number that others
+ *  share. */
+static void clear_saved_copy(me_nn *nn, me_node *node)
+{
+    me_clear(nn->e, &node->saved[SAVED_DATA]);
+    if (me_fp8_row_of(nn)->scale_shape != NULL) {
+        me_clear(nn->e, &node->saved[SAVED_SCALE]);
+    }
+}
+
+/** The products of a backward. @return the input's gradient; @p full_out is
+ *  what it was reduced from, or itself */
+static me_tensor *multiply_backward(me_nn *nn, me_node *node,
+                                    const me_linear *linear, me_tensor *gy,
+                                    me_tensor **gx, me_tensor **full_out)
+{
+    me_fp8_gathering gathering;
+    const me_tensor *part = node->saved[SAVED_DATA];
+    me_quantized total = gather_input(nn, linear, part, &gathering);
+    *full_out = input_gradient(nn, linear, gy);
+    me_tensor *dx = reduce_gradient(nn, linear, *full_out);
+    me_fp8_gathered(nn, &gathering);
+    if (total.rows != NULL) {
+        me_fp8_transpose(nn, &total, part);
+    }
+    gx[INPUT_WEIGHT] = weight_gradient(nn, node, linear, *full_out);
+    clear_saved_copy(nn, node);
+    me_fp8_drop(nn, &total);
+    return dx;
+}
+
+static void finish(me_nn *nn, const me_node *node, const me_linear *linear,
+                   me_tensor **gx)
+{
+    gx[INPUT_WEIGHT] = me_te_returned_gradient(nn, node, INPUT_WEIGHT, linear,
+                                               gx[INPUT_WEIGHT]);
+}
+
+static void reduce_first(me_nn *nn, const me_node *node)
+{
+    if (node->data.flag) {
+        me_fp8_reduce(nn, false);
+    }
+}
+
+static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                            me_tensor **gx)
+{
+    const me_linear *linear = node->data.context;
+    me_nn *nn = linear->nn;
+    me_quantized gradient = quantize_gradient(nn, node, linear, gy[0], gx);
+    me_quantized again = {NULL, NULL, NULL, NULL};
+    if (saves_input(nn, linear)) {
+        again = me_fp8_quantize(
+            nn, node->saved[SAVED_INPUT],
+            me_fp8_row_of(nn)->gathers_rows ? both : columns_alone);
+    }
+    me_tensor *full = NULL;
+    gx[INPUT_X] = multiply_backward(nn, node, linear, gy[0], gx, &full);
+    if (linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear)) {
+        me_fp8_clear(nn, &gradient);
+    }
+    finish(nn, node, linear, gx);
+    me_fp8_drop(nn, &gradient);
+    me_fp8_drop(nn, &again);
+    if (full != gx[INPUT_X]) {
+        me_drop(e, full);
+    }
+    reduce_first(nn, node);
+}
+
+static const me_op linear_op = ME_NODE("_LinearBackward", linear_backward);
+
+me_tensor *me_te_fp8_linear(me_nn *nn, const me_linear *linear, me_tensor *x)
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    me_fp8_prepare_forward(nn, linear->fp8);
+    me_node *node = record(nn, &linear_op, linear, x);
+    const bool is_kept = saves_input(nn, linear);
+    const bool columns =
+        (is_recording(nn) && x->requires_grad) || me_fp8_is_first_run(nn);
+    me_quantized made;
+    me_quantized q =
+        me_fp8_quantize(nn, x,
+                        (me_usage){true, is_recording(nn) && !is_kept &&
+                                             !keeps_rows(nn, linear)});
+    me_tensor *whole = NULL;
+    me_tensor *y =
+        reduce(nn, linear, multiply(nn, linear, x, columns, &made), &whole);
+    me_save(e, node, SAVED_INPUT, is_kept ? x : NULL);
+    me_save(e, node, SAVED_WEIGHT, linear->weight->tensor);
+    if (!is_kept) {
+        save_quantized(nn, linear, node, &q);
+    }
+    me_fp8_drop(nn, &q);
+    me_drop(e, whole);
+    me_fp8_keep_weight(nn, linear->fp8, columns, &made);
+    return me_leave(e, frame, me_output(e, node, y));
+}
+
+static void norm_linear_backward(me_engine *e, me_node *node,
+                                 me_tensor *const *gy, me_tensor **gx)
+{
+    const me_linear *linear = node->data.context;
+    me_nn *nn = linear->nn;
+    me_quantized gradient = quantize_gradient(nn, node, linear, gy[0], gx);
+    me_tensor *full = NULL;
+    me_tensor *dn = multiply_backward(nn, node, linear, gy[0], gx, &full);
+    me_launch_stream_waits(e);
+    me_tensor *norm[3] = {NULL, NULL, NULL};
+    me_te_normalize_backward(e, dn, linear->norm_weight->tensor,
+                             linear->norm_bias != NULL, norm);
+    gx[INPUT_X] = norm[0];
+    gx[INPUT_NORM_WEIGHT] = norm[1];
+    gx[INPUT_NORM_BIAS] = norm[2];
+    if (dn != full) {
+        me_drop(e, dn);
+    }
+    me_clear(e, &node->saved[SAVED_MEAN]);
+    me_clear(e, &node->saved[SAVED_RSTD]);
+    finish(nn, node, linear, gx);
+    reduce_first(nn, node);
+    me_fp8_drop(nn, &gradient);
+    me_drop(e, full);
+}
+
+static const me_op norm_linear_op =
+    ME_NODE("_LayerNormLinearBackward", norm_linear_backward);
+
+/** Statistics and norm output, which a forward without a tape lets go of in
+ *  the order of its names: ln_out where that was gathered, mu, rsigma,
+ *  ln_out_total. */
+static void drop_normed(me_nn *nn, const me_linear *linear, me_quantized *q,
+                        const me_te_statistics *statistics)
+{
+    if (gathers(nn, linear)) {
+        me_fp8_drop(nn, q);
+    }
+    me_drop(nn->e, statistics->mean);
+    me_drop(nn->e, statistics->rstd);
+    me_fp8_drop(nn, q);
+}
+
+me_tensor *me_te_fp8_norm_linear(me_nn *nn, const me_linear *linear,
+                                 me_tensor *x)
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    me_fp8_prepare_forward(nn, linear->fp8);
+    me_node *node = record(nn, &norm_linear_op, linear, x);
+    me_te_statistics statistics;
+    me_quantized q = me_fp8_normalize(
+        nn, x, linear->norm_bias != NULL,
+        (me_usage){true, is_recording(nn) && !keeps_rows(nn, linear)},
+        &statistics);
+    me_quantized made;
+    me_tensor *y = multiply(nn, linear, x, is_recording(nn), &made);
+    me_save(e, node, SAVED_INPUT, x);
+    me_save(e, node, SAVED_WEIGHT, linear->weight->tensor);
+    me_save(e, node, SAVED_NORM_WEIGHT, linear->norm_weight->tensor);
+    save_quantized(nn, linear, node, &q);
+    me_save(e, node, SAVED_MEAN, statistics.mean);
+    me_save(e, node, SAVED_RSTD, statistics.rstd);
+    drop_normed(nn, linear, &q, &statistics);
+    me_fp8_keep_weight(nn, linear->fp8, is_recording(nn), &made);
+    return me_leave(e, frame, me_output(e, node, y));
+}

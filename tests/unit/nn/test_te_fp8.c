@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/te_fp8.h"
+#include "nn/megatron/te_fp8_state.h"
+#include "nn/megatron/te_state.h"
+#include "support/model.h"
+
+/* A tensor of 160 rows and 256 columns in bfloat16: 81,920 bytes, 40,960 in
+ * FP8. Scales of blocks of 128 by rows: ⌈256/128⌉ times 160, 1,280 bytes; by
+ * columns ⌈160/128⌉ times 256, 2,048. Of a weight 2 x up(2, 4) both ways,
+ * 32. MXFP8: 256 rows by 8 blocks, 2,048; by columns up(160/32, 4) = 8 by
+ * 256, 2,048. */
+
+typedef struct test_fp8 {
+    test_model m;
+    me_te_state te;
+    me_tensor *x;
+} test_fp8;
+
+static void init(test_fp8 *t, me_fp8_recipe recipe, int32_t tensor)
+{
+    test_model_init(&t->m, tensor);
+    t->te = (me_te_state){.entries = NULL};
+    t->m.config.fp8 = (me_fp8_config){
+        .format = ME_FP8_HYBRID, .recipe = recipe, .amax_history_len = 10};
+    t->m.nn.te = &t->te;
+    t->x = me_test_leaf(t->m.nn.e, ME_SHAPE(160, 1, 256));
+    (void)me_test_events_take(&t->m.events);
+}
+
+static void fini(test_fp8 *t)
+{
+    me_te_state_fini(t->m.nn.e, &t->te);
+    test_model_fini(&t->m);
+}
+
+static void test_fp8__quantize(void **state)
+{
+    (void)state;
+
+    static const struct {
+        me_fp8_recipe recipe;
+        const char *whole;
+        const char *rows;
+        const char *dropped;
+    } cases[] = {
+        {ME_FP8_DELAYED, "+4 +40960 +40960", "+4 +40960", "-40960 -4 -40960"},
+        {ME_FP8_TENSORWISE, "+40960 +40960 +4 +8 -8", "+40960 +4 +8 -8",
+         "-40960 -4 -40960"},
+        {ME_FP8_BLOCKWISE, "+40960 +1280 +40960 +2048", "+40960 +1280",
+         "-40960 -40960 -1280 -2048"},
+        {ME_FP8_MXFP8, "+40960 +2048 +40960 +2048", "+40960 +2048",
+         "-40960 -40960 -2048 -2048"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        test_fp8 t;
+        init(&t, cases[i].recipe, 1);
+        me_nn *nn = &t.m.nn;
+        (void)me_fp8_quantize(nn, t.x, (me_usage){true, false});
+        EXPECT_EVENTS(&t.m.events, cases[i].rows);
+        me_quantized q = me_fp8_quantize(nn, t.x, (me_usage){true, true});
+        EXPECT_EVENTS(&t.m.events, cases[i].whole);
+        me_fp8_drop(nn, &q);
+        EXPECT_EVENTS(&t.m.events, cases[i].dropped);
+        fini(&t);
+    }
+}
+
+/* A norm writes FP8, or the model's type, of which delayed scaling alone needs none
+ * and tensorwise also the largest value and the scale. */
+static void test_fp8__normalize(void **state)
+{
+    (void)state;
+
+    static const struct {
+        me_fp8_recipe recipe;
+        const char *events;
+    } cases[] = {
+        {ME_FP8_DELAYED, "+640 +4 +40960 +40960 +1 -1"},
+        {ME_FP8_TENSORWISE, "+640 +40960 +40960 +4 +4 +81920 +1 +4 -4 -1 -4 "
+                            "-81920"},
+        {ME_FP8_BLOCKWISE, "+640 +40960 +1280 +40960 +2048 +81920 +1 -1 "
+                           "-81920"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        test_fp8 t;
+        init(&t, cases[i].recipe, 1);
+        me_te_statistics statistics;
+        (void)me_fp8_normalize(&t.m.nn, t.x, false, (me_usage){true, true},
+                               &statistics);
+        EXPECT_EVENTS(&t.m.events, cases[i].events);
+        fini(&t);
+    }
+}
+
+/* Of one scale the part's is taken; blocks' scales arrive out of order.
+ * Twice as many rows: scales of 2 x 320 numbers, 2,560 bytes, by columns 3 x
+ * 256, 3,072. */
+static void test_fp8__gather(void **state)
+{
+    (void)state;
+    test_fp8 t;
+    init(&t, ME_FP8_DELAYED, 2);
+    (void)me_fp8_quantize_and_gather(&t.m.nn, t.x);
+    EXPECT_EVENTS(&t.m.events, "+4 +40960 +4 +81920 +81920 -4 "
+                               "AllGather:40960 -40960");
+    fini(&t);
+    init(&t, ME_FP8_BLOCKWISE, 2);
+    (void)me_fp8_quantize_and_gather(&t.m.nn, t.x);
+    EXPECT_EVENTS(&t.m.events,
+                  "+40960 +1280 +40960 +2048 +81920 +2560 +81920 +3072 "
+                  "+2560 AllGather:320 AllGather:40960 "
+                  "+81920 AllGather:512 AllGather:40960 "
+                  "-40960 -40960 -1280 -2048 -2560 -81920");
+    fini(&t);
+}
+
+/* What cards multiply in any order needs no columns with one scale. */
+static void test_fp8__card_of_any_order(void **state)
+{
+    (void)state;
+    test_fp8 t;
+    init(&t, ME_FP8_DELAYED, 1);
+    me_card card = *me_engine_card(t.m.nn.e);
+    card.has_any_order_fp8 = true;
+    me_engine *e = NULL;
+    assert_int_equal(me_engine_create(&card, &e), ME_OK);
+    me_nn nn = t.m.nn;
+    nn.e = e;
+    const me_quantized q = me_fp8_quantize(&nn, t.x, (me_usage){true, true});
+    assert_non_null(q.rows);
+    assert_null(q.columns);
+    me_engine_destroy(e);
+    fini(&t);
+}
+
+/* A weight of 160 x 256 is quantised once a step: in its place, but that a cache
+ * without columns is made anew where they are wanted; blocks drop them instead and
+ * make them in the backward. */
+static void test_fp8__weight_cache(void **state)
+{
+    (void)state;
+    test_fp8 t;
+    init(&t, ME_FP8_TENSORWISE, 1);
+    me_nn *nn = &t.m.nn;
+    me_fp8_module *module = me_fp8_module_create(nn, 1);
+    const me_parameter p = {.tensor = t.x};
+    me_quantized made;
+    me_fp8_prepare_weight(nn, module, &p, false, &made);
+    me_fp8_keep_weight(nn, module, false, &made);
+    EXPECT_EVENTS(&t.m.events, "+40960 +4 +8 -8");
+    me_fp8_prepare_weight(nn, module, &p, true, &made);
+    me_fp8_keep_weight(nn, module, true, &made);
+    EXPECT_EVENTS(&t.m.events, "+40960 +40960 +4 +8 -8 -40960 -4");
+    me_fp8_prepare_weight(nn, module, &p, true, &made);
+    EXPECT_EVENTS(&t.m.events, "");
+    me_iteration(nn->e, 1);
+    me_fp8_prepare_weight(nn, module, &p, false, &made);
+    EXPECT_EVENTS(&t.m.events, "+8 -8");
+    fini(&t);
+    init(&t, ME_FP8_BLOCKWISE, 1);
+    module = me_fp8_module_create(nn, 1);
+    const me_parameter q = {.tensor = t.x};
+    me_fp8_prepare_weight(nn, module, &q, false, &made);
+    me_fp8_keep_weight(nn, module, false, &made);
+    EXPECT_EVENTS(&t.m.events, "+40960 +32");
+    me_fp8_prepare_weight_columns(nn, module, &q);
+    EXPECT_EVENTS(&t.m.events, "+40960 +32");
+    me_iteration(nn->e, 1);
+    me_fp8_prepare_weight(nn, module, &q, false, &made);
+    EXPECT_EVENTS(&t.m.events, "-40960 -32");
+    fini(&t);
+}
+
+/* Histories of ten steps: 120 and 80 bytes with scales of 12 and 8. A
+ * section leaves copies, and the second run sets the present ones aside
+ * before it lets go of them. */
+static void test_fp8__recomputation(void **state)
+{
+    (void)state;
+    test_fp8 t;
+    init(&t, ME_FP8_DELAYED, 1);
+    me_nn *nn = &t.m.nn;
+    me_fp8_module *module = me_fp8_module_create(nn, 1);
+    const me_fp8_state outer = me_fp8_enter(nn, ME_FP8_CONTEXT_OUTER, -1);
+    me_grad_enable(nn->e, false);
+    const me_fp8_state first = me_fp8_checkpoint_enter(nn, true);
+    me_fp8_prepare_forward(nn, module);
+    me_fp8_checkpoint_exit(nn, &first);
+    me_grad_enable(nn->e, true);
+    EXPECT_EVENTS(&t.m.events, "+12 +120 +8 +80 +120 +12");
+    me_fp8_exit(nn, &outer);
+    EXPECT_EVENTS(&t.m.events, "+12 -12");
+    for (int i = 0; i < 2; i++) {
+        const me_fp8_state second = me_fp8_checkpoint_enter(nn, true);
+        me_fp8_prepare_forward(nn, module);
+        assert_true(me_fp8_takes_first(nn, true));
+        assert_true(me_fp8_takes_first(nn, true));
+        me_fp8_checkpoint_exit(nn, &second);
+        EXPECT_EVENTS(&t.m.events, i == 0 ? "+120 +12 -12 -120 +12 -12"
+                                          : "+120 -120 +12 -12 +12 -12");
+    }
+    fini(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fp8__quantize),
+        cmocka_unit_test(test_fp8__normalize),
+        cmocka_unit_test(test_fp8__gather),
+        cmocka_unit_test(test_fp8__card_of_any_order),
+        cmocka_unit_test(test_fp8__weight_cache),
+        cmocka_unit_test(test_fp8__recomputation),
+    };
+    return cmocka_run_group_tests_name("te_fp8", tests, NULL, NULL);
+}
