@@ -8,6 +8,7 @@
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
 #include "train/megatron/bookkeeping.h"
+#include "train/megatron/ddp_groups.h"
 #include "train/megatron/trainer.h"
 
 /** A buffer on the stream that DDP is built on, held by its wrapper. */
@@ -27,6 +28,19 @@ static me_sharing sharing_of(const me_parameter *p)
     return p->is_expert ? ME_SHARING_EXPERT : ME_SHARING_DENSE;
 }
 
+/** The buffer that a parameter is of (group_params_for_buffers()), or NULL. */
+static me_ddp_buffer *buffer_of(me_ddp *ddp, const me_parameter *p)
+{
+    const bool is_quantized = me_quantized_of(p) != NULL;
+    for (int i = 0; i < ddp->n_buffers; i++) {
+        me_ddp_buffer *b = &ddp->buffers[i];
+        if (b->sharing == sharing_of(p) && b->is_quantized == is_quantized) {
+            return b;
+        }
+    }
+    return NULL;
+}
+
 /** Are there several instances of the distributed optimizer? With one, the group
  *  of its ranks is that of all data-parallel ones. */
 static bool has_instances(const me_trainer *t)
@@ -34,30 +48,49 @@ static bool has_instances(const me_trainer *t)
     return t->comm->size[ME_GROUP_INTER_INSTANCE] > 1;
 }
 
+/** The group that sums the gradients of a sharing. */
+static me_group_kind group_of(const me_trainer *t, me_sharing sharing)
+{
+    if (sharing == ME_SHARING_EXPERT) {
+        return ME_GROUP_EXPERT_DATA;
+    }
+    return has_instances(t) ? ME_GROUP_PARTIAL_DATA_CONTEXT
+                            : ME_GROUP_DATA_CONTEXT;
+}
+
+/** A new buffer without parameters. */
+static me_ddp_buffer *add_buffer(me_trainer *t, me_ddp *ddp, me_sharing sharing,
+                                 bool is_quantized)
+{
+    me_ddp_buffer *b = &ddp->buffers[ddp->n_buffers++];
+    *b = (me_ddp_buffer){.sharing = sharing,
+                         .is_quantized = is_quantized,
+                         .group = group_of(t, sharing)};
+    b->parameters =
+        me_engine_alloc(t->e, t->parameters.count, sizeof(me_parameter *));
+    return b;
+}
+
 /** The chunk's parameters, in registration order. */
 static bool collect(me_trainer *t, int32_t chunk, me_ddp *ddp)
 {
     const me_parameter_list *all = &t->parameters;
-    ddp->buffers[ME_SHARING_DENSE].group = has_instances(t)
-                                               ? ME_GROUP_PARTIAL_DATA_CONTEXT
-                                               : ME_GROUP_DATA_CONTEXT;
-    ddp->buffers[ME_SHARING_EXPERT].group = ME_GROUP_EXPERT_DATA;
-    for (int i = 0; i < ME_SHARINGS; i++) {
-        ddp->buffers[i].parameters =
-            me_engine_alloc(t->e, all->count, sizeof(me_parameter *));
-    }
+    ddp->n_buffers = 0;
     ddp->bucket_of = me_engine_alloc(t->e, all->count, sizeof(uint32_t));
-    if (!me_engine_is_ok(t->e)) {
-        return false;
-    }
-    for (uint32_t i = 0; i < all->count; i++) {
+    for (uint32_t i = 0; i < all->count && me_engine_is_ok(t->e); i++) {
         me_parameter *p = all->parameters[i];
-        if (p->chunk == chunk) {
-            me_ddp_buffer *b = &ddp->buffers[sharing_of(p)];
+        me_ddp_buffer *b = p->chunk == chunk ? buffer_of(ddp, p) : NULL;
+        if (p->chunk == chunk && b == NULL) {
+            b = add_buffer(t, ddp, sharing_of(p), me_quantized_of(p) != NULL);
+        }
+        if (b != NULL && b->parameters != NULL) {
             b->parameters[b->n_parameters++] = p;
         }
     }
-    return true;
+    if (ddp->n_buffers == 0 && me_engine_is_ok(t->e)) {
+        add_buffer(t, ddp, ME_SHARING_DENSE, false);
+    }
+    return me_engine_is_ok(t->e);
 }
 
 /** Elements of a bucket that the user asks for; 0: Megatron's default. */
@@ -122,7 +155,8 @@ static void move_parameters(me_trainer *t, me_ddp_buffer *buffer)
         const me_frame frame = me_enter(e);
         uint64_t strides[ME_MAX_DIMS] = {0};
         me_strides_contiguous(&p->shape, strides);
-        me_set_data(e, p->tensor,
+        const me_quantized *q = me_quantized_of(p);
+        me_set_data(e, q == NULL ? p->tensor : q->rows,
                     me_alias(e, buffer->param_buffer, p->shape, strides));
         me_leave(e, frame, NULL);
     }
@@ -201,45 +235,63 @@ static void communicate_bucket(me_trainer *t, const me_ddp_buffer *buffer,
 /** With several instances each sums its own gradients, and then ranks that hold
  *  the same shard add theirs up. */
 static void communicate_instances(me_trainer *t, const me_ddp_buffer *buffer,
-                                  uint32_t begin, uint32_t end)
+                                  uint32_t b)
 {
     const uint64_t ranks = (uint64_t)t->comm->size[buffer->group];
-    for (uint32_t b = begin; has_instances(t) && b < end; b++) {
-        const me_bucket *bucket = &buffer->layout->buckets[b];
-        me_communicate(t->e, t->comm,
-                       (me_call){ME_GROUP_INTER_INSTANCE,
-                                 ME_COLLECTIVE_ALL_REDUCE,
-                                 t->config->train.grad_dtype,
-                                 (bucket->end - bucket->start) / ranks, -1,
-                                 t->config->optimizer.overlap_grad_reduce});
+    const me_bucket *bucket = &buffer->layout->buckets[b];
+    me_communicate(t->e, t->comm,
+                   (me_call){ME_GROUP_INTER_INSTANCE, ME_COLLECTIVE_ALL_REDUCE,
+                             t->config->train.grad_dtype,
+                             (bucket->end - bucket->start) / ranks, -1,
+                             t->config->optimizer.overlap_grad_reduce});
+}
+
+/** @param self  the norm of the bucket before */
+static void visit_check(me_trainer *t, const me_ddp_buffer *buffer,
+                        uint32_t bucket, void *self)
+{
+    me_tensor **norm = self;
+    *norm = check_bucket(t, buffer, bucket, *norm);
+}
+
+static void visit_communicate(me_trainer *t, const me_ddp_buffer *buffer,
+                              uint32_t bucket, void *self)
+{
+    (void)self;
+    communicate_bucket(t, buffer, bucket);
+}
+
+static void visit_instances(me_trainer *t, const me_ddp_buffer *buffer,
+                            uint32_t bucket, void *self)
+{
+    (void)self;
+    if (has_instances(t)) {
+        communicate_instances(t, buffer, bucket);
     }
 }
 
+/** @param self  parameters whose gradients are awaited, counted up */
+static void visit_left(me_trainer *t, const me_ddp_buffer *buffer,
+                       uint32_t bucket, void *self)
+{
+    (void)t;
+    *(uint32_t *)self += buffer->left_in_bucket[bucket];
+}
+
 /** A bucket group: all of its buckets are checked, then all are reduced. */
-static void reduce_group(me_trainer *t, const me_ddp_buffer *buffer,
-                         uint32_t begin, uint32_t end)
+static void reduce_group(me_trainer *t, int32_t chunk, me_sharing sharing,
+                         uint32_t group)
 {
     const me_phase phase = me_phase_set(t->e, ME_PHASE_GRADIENT_REDUCTION);
     const me_frame frame = me_enter(t->e);
     me_tensor *norm = NULL;
-    for (uint32_t b = begin;
-         b < end && t->config->train.check_for_nan_in_loss_and_grad; b++) {
-        norm = check_bucket(t, buffer, b, norm);
+    if (t->config->train.check_for_nan_in_loss_and_grad) {
+        me_bucket_group_visit(t, chunk, sharing, group, visit_check, &norm);
     }
     me_leave(t->e, frame, NULL);
-    for (uint32_t b = begin; b < end; b++) {
-        communicate_bucket(t, buffer, b);
-    }
-    communicate_instances(t, buffer, begin, end);
+    me_bucket_group_visit(t, chunk, sharing, group, visit_communicate, NULL);
+    me_bucket_group_visit(t, chunk, sharing, group, visit_instances, NULL);
     me_phase_set(t->e, phase);
-}
-
-/** Are all buckets of a chunk's buffer one group? They are where bucketing is
- *  off (get_model's disable_bucketing), and else a group each. */
-static bool is_one_group(const me_trainer *t, int32_t chunk)
-{
-    return chunk > 0 ||
-           t->config->optimizer.overlap_param_gather_with_optimizer_step;
 }
 
 /** One more gradient of @p bucket is there; a group that has all its own is
@@ -247,17 +299,13 @@ static bool is_one_group(const me_trainer *t, int32_t chunk)
 static void register_gradient(me_trainer *t, int32_t chunk,
                               const me_ddp_buffer *buffer, uint32_t bucket)
 {
-    const bool is_one = is_one_group(t, chunk);
-    const uint32_t begin = is_one ? 0 : bucket;
-    const uint32_t end = is_one ? buffer->layout->n_buckets : bucket + 1;
+    const uint32_t group = me_bucket_group_of(t, chunk, buffer, bucket);
     uint32_t left = 0;
     buffer->left_in_bucket[bucket]--;
-    for (uint32_t b = begin; b < end; b++) {
-        left += buffer->left_in_bucket[b];
-    }
+    me_bucket_group_visit(t, chunk, buffer->sharing, group, visit_left, &left);
     if (left == 0) {
         const uint8_t stream = me_stream_set(t->e, ME_STREAM_SIDE);
-        reduce_group(t, buffer, begin, end);
+        reduce_group(t, chunk, buffer->sharing, group);
         me_stream_set(t->e, stream);
         t->ddp[chunk].is_reduced = true;
     }
@@ -269,7 +317,7 @@ static void on_grad(void *self, me_engine *e, me_tensor *tensor)
 {
     me_trainer *t = self;
     const me_parameter *parameter = tensor->parameter;
-    const me_ddp *ddp = &t->ddp[parameter->chunk];
+    me_ddp *ddp = &t->ddp[parameter->chunk];
     const bool is_added = me_te_is_dummy_wgrad(&t->nn, tensor->grad);
     const uint64_t bytes =
         me_size_add(me_bytes(tensor),
@@ -278,11 +326,16 @@ static void on_grad(void *self, me_engine *e, me_tensor *tensor)
     me_launch_kernel(e, ME_KERNEL_ACCUMULATE, is_added ? 0 : parameter->numel,
                      is_added ? 0 : bytes);
     if (reduces_in_backward(t)) {
-        register_gradient(t, parameter->chunk,
-                          &ddp->buffers[sharing_of(parameter)],
+        register_gradient(t, parameter->chunk, buffer_of(ddp, parameter),
                           ddp->bucket_of[parameter->index]);
     }
     me_clear(e, &tensor->grad);
+}
+
+me_dtype me_ddp_param_dtype(const me_trainer *t, const me_ddp_buffer *buffer)
+{
+    return buffer->is_quantized ? ME_DTYPE_UINT8
+                                : t->config->train.params_dtype;
 }
 
 static void create_buffer(me_trainer *t, int32_t chunk, me_ddp *ddp,
@@ -295,7 +348,7 @@ static void create_buffer(me_trainer *t, int32_t chunk, me_ddp *ddp,
     }
     if (c->optimizer.distributed) {
         buffer->param_buffer =
-            side_stream_buffer(t, "param_data", c->train.params_dtype,
+            side_stream_buffer(t, "param_data", me_ddp_param_dtype(t, buffer),
                                buffer->layout->numel, ME_CATEGORY_PARAMETER);
     }
     buffer->grad_buffer =
@@ -313,17 +366,15 @@ void me_ddp_create(me_trainer *t, int32_t chunk)
     if (!me_engine_is_ok(t->e) || !collect(t, chunk, ddp)) {
         return;
     }
-    for (int i = 0; i < ME_SHARINGS && me_engine_is_ok(t->e); i++) {
-        if (i == ME_SHARING_DENSE || ddp->buffers[i].n_parameters > 0) {
-            create_buffer(t, chunk, ddp, &ddp->buffers[i]);
-        }
+    for (int i = 0; i < ddp->n_buffers && me_engine_is_ok(t->e); i++) {
+        create_buffer(t, chunk, ddp, &ddp->buffers[i]);
     }
     me_tape_on_grad(t->e, on_grad, t);
 }
 
 void me_ddp_destroy(me_trainer *t, me_ddp *ddp)
 {
-    for (int i = 0; i < ME_SHARINGS; i++) {
+    for (int i = 0; i < ddp->n_buffers; i++) {
         me_buffer_destroy(ddp->buffers[i].layout);
         me_clear(t->e, &ddp->buffers[i].param_buffer);
         me_clear(t->e, &ddp->buffers[i].grad_buffer);
@@ -352,23 +403,10 @@ void me_ddp_zero_grad(me_trainer *t)
 {
     for (int32_t c = 0; c < t->spec->n_chunks; c++) {
         t->ddp[c].is_reduced = false;
-        for (int i = 0; i < ME_SHARINGS; i++) {
+        for (int i = 0; i < t->ddp[c].n_buffers; i++) {
             await_all(&t->ddp[c].buffers[i]);
             zero_buffer(t, &t->ddp[c].buffers[i]);
         }
-    }
-}
-
-static void reduce_buffer(me_trainer *t, int32_t chunk,
-                          const me_ddp_buffer *buffer)
-{
-    const uint32_t n = buffer->layout == NULL ? 0 : buffer->layout->n_buckets;
-    const bool is_one = is_one_group(t, chunk);
-    for (uint32_t b = 0; !is_one && b < n; b++) {
-        reduce_group(t, buffer, b, b + 1);
-    }
-    if (is_one && n > 0) {
-        reduce_group(t, buffer, 0, n);
     }
 }
 
@@ -379,7 +417,10 @@ void me_ddp_reduce(me_trainer *t, int32_t chunk)
         return;
     }
     for (int i = 0; i < ME_SHARINGS; i++) {
-        reduce_buffer(t, chunk, &ddp->buffers[i]);
+        const uint32_t n = me_bucket_groups_count(t, chunk, (me_sharing)i);
+        for (uint32_t group = 0; group < n; group++) {
+            reduce_group(t, chunk, (me_sharing)i, group);
+        }
     }
     ddp->is_reduced = true;
 }

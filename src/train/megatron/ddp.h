@@ -2,7 +2,7 @@
  * @file
  * DistributedDataParallel (core/distributed/distributed_data_parallel.py): a
  * chunk's gradients, and with the distributed optimizer its parameters, lie in
- * flat buffers, one for each group that sums them.
+ * flat buffers, one for each group that sums them and type of parameters.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -22,8 +22,15 @@ typedef enum me_sharing {
     ME_SHARINGS
 } me_sharing;
 
+enum {
+    ME_DDP_BUFFERS =
+        2 * ME_SHARINGS /**< of each sharing, plain and quantised */
+};
+
 /** A buffer of gradients, and of parameters, and who fills it. */
 typedef struct me_ddp_buffer {
+    me_sharing sharing;
+    bool is_quantized;         /**< parameters are kept in FP8, a byte each */
     me_buffer *layout;         /**< owned */
     me_tensor *param_buffer;   /**< distributed optimizer; owned */
     me_tensor *grad_buffer;    /**< owned */
@@ -35,11 +42,16 @@ typedef struct me_ddp_buffer {
 
 /** One chunk's DistributedDataParallel. */
 typedef struct me_ddp {
-    me_ddp_buffer buffers[ME_SHARINGS]; /**< without parameters: empty */
-    uint32_t *bucket_of;                /**< each parameter's bucket */
-    bool is_reduced; /**< in this iteration, during the backward */
+    me_ddp_buffer buffers[ME_DDP_BUFFERS]; /**< in the order in which their
+                                                first parameters are registered */
+    int n_buffers;
+    uint32_t *bucket_of; /**< each parameter's bucket */
+    bool is_reduced;     /**< in this iteration, during the backward */
 } me_ddp;
 
+/** The type of what a buffer of parameters holds. */
+me_dtype me_ddp_param_dtype(const struct me_trainer *t,
+                            const me_ddp_buffer *buffer);
 /** The chunk's buffers, on the side stream; its parameters move into them. */
 void me_ddp_create(struct me_trainer *t, int32_t chunk);
 /** Let go of buffers and layout. */

@@ -8,6 +8,7 @@
 #include "train/megatron/bookkeeping.h"
 #include "train/megatron/clip_grads.h"
 #include "train/megatron/hybrid_optimizer.h"
+#include "train/megatron/quantized_parameters.h"
 #include "train/megatron/trainer.h"
 #include "train/optim/optim.h"
 
@@ -264,6 +265,7 @@ void me_optimizer_step_groups(me_trainer *t, me_optimizer *o)
  *  copied. */
 static void copy_to_model(me_trainer *t, const me_optimizer *o)
 {
+    me_quantize_parameters(t, o);
     for (uint32_t i = 0; has_main_parameters(t) && i < o->count; i++) {
         const uint64_t numel = o->shards[i].numel;
         me_launch_kernel(t->e, ME_KERNEL_CAST, 0, 6 * numel);
@@ -286,9 +288,19 @@ static void gather_buffer(me_trainer *t, const me_ddp_buffer *buffer)
         const me_bucket *bucket = &layout->buckets[b];
         me_communicate(t->e, t->comm,
                        (me_call){buffer->group, ME_COLLECTIVE_ALL_GATHER,
-                                 t->config->train.params_dtype,
+                                 me_ddp_param_dtype(t, buffer),
                                  (bucket->end - bucket->start) / ranks, -1,
                                  false});
+    }
+}
+
+/** A chunk's buffers of a sharing. */
+static void gather_chunk(me_trainer *t, const me_ddp *ddp, me_sharing sharing)
+{
+    for (int i = 0; i < ddp->n_buffers; i++) {
+        if (ddp->buffers[i].sharing == sharing) {
+            gather_buffer(t, &ddp->buffers[i]);
+        }
     }
 }
 
@@ -300,13 +312,12 @@ static void gather_parameters(me_trainer *t, const me_optimizer *o)
         t->config->optimizer.overlap_param_gather_with_optimizer_step;
     for (int32_t c = o->chunk_begin;
          c < o->chunk_end && t->config->optimizer.distributed; c++) {
-        const me_ddp_buffer *buffers = t->ddp[c].buffers;
         const bool is_expert = o->sharing == ME_SHARING_EXPERT;
         if (!is_early || c > 0 || !is_expert) {
-            gather_buffer(t, &buffers[o->sharing]);
+            gather_chunk(t, &t->ddp[c], o->sharing);
         }
         if (is_early && c == 0 && !is_expert) {
-            gather_buffer(t, &buffers[ME_SHARING_EXPERT]);
+            gather_chunk(t, &t->ddp[c], ME_SHARING_EXPERT);
         }
     }
 }

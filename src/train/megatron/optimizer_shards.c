@@ -54,6 +54,23 @@ static void append_rows(me_trainer *t, me_optimizer *o,
     }
 }
 
+/** A chunk's, of all its buffers that the optimizer steps. */
+static void append_chunk(me_trainer *t, me_optimizer *o, const me_ddp *ddp,
+                         me_parameter_group group)
+{
+    for (int i = 0; i < ddp->n_buffers; i++) {
+        const me_ddp_buffer *buffer = &ddp->buffers[i];
+        if (buffer->sharing != o->sharing) {
+            continue;
+        }
+        if (buffer->layout != NULL && t->config->optimizer.distributed) {
+            append_shards(t, o, buffer, group);
+        } else {
+            append_parameters(t, o, buffer, group);
+        }
+    }
+}
+
 /** Group by group. */
 static void collect_shards(me_trainer *t, me_optimizer *o)
 {
@@ -69,12 +86,7 @@ static void collect_shards(me_trainer *t, me_optimizer *o)
             append_rows(t, o, g);
         }
         for (int32_t c = o->chunk_begin; c < o->chunk_end; c++) {
-            const me_ddp_buffer *buffer = &t->ddp[c].buffers[o->sharing];
-            if (buffer->layout != NULL && t->config->optimizer.distributed) {
-                append_shards(t, o, buffer, g);
-            } else {
-                append_parameters(t, o, buffer, g);
-            }
+            append_chunk(t, o, &t->ddp[c], g);
         }
         o->group_end[group] = o->count;
     }

@@ -57,8 +57,8 @@ void me_save_checkpoint(me_trainer *t)
     }
     const me_category category = me_category_set(e, ME_CATEGORY_TEMPORARY);
     for (int32_t c = 0; c < t->spec->n_chunks; c++) {
-        for (int sharing = 0; sharing < ME_SHARINGS; sharing++) {
-            gather_buffer(t, &t->ddp[c].buffers[sharing]);
+        for (int i = 0; i < t->ddp[c].n_buffers; i++) {
+            gather_buffer(t, &t->ddp[c].buffers[i]);
         }
     }
     me_category_set(e, category);
