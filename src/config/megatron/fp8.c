@@ -176,6 +176,8 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
              f->recipe != ME_FP8_DELAYED,
          "with optimizer.precision_aware = true is modelled with "
          "train.fp8_recipe = delayed alone"},
+        {is_on && config->moe.num_experts > 0,
+         "with experts (moe.num_experts) is not modelled"},
         {is_on && f->recipe == ME_FP8_MXFP8 && f->param,
          "with train.fp8_recipe = mxfp8 and train.fp8_param = true is not "
          "modelled"},

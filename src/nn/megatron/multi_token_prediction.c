@@ -3,6 +3,7 @@
 
 #include "nn/megatron/backend.h"
 #include "nn/megatron/loss.h"
+#include "nn/megatron/te_fp8_state.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
 #include "ops/view.h"
@@ -55,12 +56,40 @@ static me_tensor *run_layer(const me_section *section, me_tensor *const *inputs)
     me_nn *nn = section->nn;
     const me_mtp_layer *layer = section->self;
     const me_frame frame = me_enter(nn->e);
+    me_fp8_state before = me_fp8_enter(nn, ME_FP8_CONTEXT_ANY, -1);
     me_tensor *x = concat_embeddings(nn, layer, inputs[0], inputs[1]);
+    me_fp8_exit(nn, &before);
+    before = me_fp8_enter(nn, ME_FP8_CONTEXT_ANY, -1);
     x = me_rebind(nn->e, x,
                   me_transformer_layer_forward(nn, &layer->mtp_model_layer, x,
                                                inputs[2], inputs[3]));
+    me_fp8_exit(nn, &before);
     x = me_rebind(nn->e, x, norm(nn, &layer->final_layernorm, x));
     return me_leave(nn->e, frame, x);
+}
+
+/** It under te_checkpoint(). */
+static me_tensor *run_checkpointed(const me_section *section,
+                                   me_tensor *const *inputs)
+{
+    const me_fp8_state before = me_fp8_checkpoint_enter(
+        section->nn, me_fp8_has_outer_context(section->nn));
+    me_tensor *y = run_layer(section, inputs);
+    me_fp8_checkpoint_exit(section->nn, &before);
+    return y;
+}
+
+/** _checkpointed_forward(). */
+static me_tensor *run_recomputed(me_nn *nn, const me_mtp_layer *layer,
+                                 me_tensor *const *inputs)
+{
+    const bool distributes =
+        nn->config->recompute.distribute_saved_activations &&
+        !nn->config->parallel.sequence;
+    const me_fp8_state before = me_fp8_enter(nn, ME_FP8_CONTEXT_OUTER, -1);
+    me_tensor *y = me_checkpoint(nn, &layer->section, inputs, distributes);
+    me_fp8_exit(nn, &before);
+    return y;
 }
 
 static void create_layer(me_nn *nn, me_module_id parent, int32_t index,
@@ -68,6 +97,7 @@ static void create_layer(me_nn *nn, me_module_id parent, int32_t index,
 {
     const uint64_t h = nn->config->model.hidden_size;
     me_mtp_layer *l = layer;
+    const bool before = me_fp8_init_enter(nn, -1);
     l->module = me_module_add_index(nn->e, parent, (uint32_t)index);
     l->enorm = me_norm_create(nn, l->module, "enorm", h);
     l->hnorm = me_norm_create(nn, l->module, "hnorm", h);
@@ -81,7 +111,8 @@ static void create_layer(me_nn *nn, me_module_id parent, int32_t index,
         nn, me_module_add(nn->e, l->module, "mtp_model_layer"),
         nn->config->model.num_layers + index, &l->mtp_model_layer);
     l->final_layernorm = me_norm_create(nn, l->module, "final_layernorm", h);
-    l->section = (me_section){.nn = nn, .run = run_layer, .self = l};
+    l->section = (me_section){.nn = nn, .run = run_checkpointed, .self = l};
+    me_fp8_init_exit(nn, before);
 }
 
 void me_mtp_block_create(me_nn *nn, me_module_id parent, me_mtp_block *block)
@@ -157,12 +188,8 @@ static void layer_forward(me_nn *nn, const me_mtp_layer *layer,
         inputs->angles};
     const bool is_recomputed = c->recompute.granularity == ME_RECOMPUTE_FULL &&
                                c->recompute.method == ME_RECOMPUTE_UNIFORM;
-    me_tensor *y =
-        is_recomputed
-            ? me_checkpoint(nn, &layer->section, now,
-                            c->recompute.distribute_saved_activations &&
-                                !c->parallel.sequence)
-            : run_layer(&layer->section, now);
+    me_tensor *y = is_recomputed ? run_recomputed(nn, layer, now)
+                                 : run_layer(&layer->section, now);
     state[DEPTH_HIDDEN] = me_rebind(e, state[DEPTH_HIDDEN], y);
     me_leave_with(e, frame, DEPTH_STATE, state);
     me_module_leave(e);

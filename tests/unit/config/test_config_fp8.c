@@ -49,6 +49,7 @@ static const char *const cases[][2] = {
     {FP8 "optimizer.precision_aware=true optimizer.distributed=true "
          "train.fp8_param=true",
      "and optimizer.precision_aware = true is not modelled"},
+    {FP8 "moe.num_experts=8", "with experts (moe.num_experts)"},
     {FP8 "train.fp8_recipe=mxfp8 train.fp8_param=true "
          "optimizer.distributed=true",
      "mxfp8 and train.fp8_param = true is not modelled"},
