@@ -1,7 +1,7 @@
 /**
  * @file
- * Rows of the table in options.c that say what of a job is FP8, written in that
- * table's macros.
+ * Rows of the table in options.c that say what of a job is FP8 and what else
+ * Transformer Engine is told, written in that table's macros.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -25,7 +25,9 @@
     INT("train.num_layers_at_start_in_bf16", "1", 0, layers_max, "layers", NULL, \
         fp8.num_layers_at_start_in_bf16, "How many at the start, of first_last_layers_bf16."), \
     INT("train.num_layers_at_end_in_bf16", "1", 0, layers_max, "layers", NULL, \
-        fp8.num_layers_at_end_in_bf16, "How many at the end, of first_last_layers_bf16."),
+        fp8.num_layers_at_end_in_bf16, "How many at the end, of first_last_layers_bf16."), \
+    BOOL("train.te_op_fuser", "false", train.te_op_fuser, \
+        "Transformer Engine runs a dense MLP with its norm as one function."),
 /* clang-format on */
 
 #endif /* MEMEST_CONFIG_FP8_OPTIONS_H */

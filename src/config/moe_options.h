@@ -44,6 +44,10 @@
         "each expert of the rank. A line `alone` says that they do not add up."), \
     BOOL("moe.grouped_gemm", "false", moe.grouped_gemm, \
         "One function for all experts of a rank, which Transformer Engine has."), \
+    BOOL("moe.router_padding_for_quantization", "false", \
+        moe.router_padding_for_quantization, \
+        "Experts get so many tokens as quantised products ask for: a multiple of " \
+        "16, with MXFP8 32."), \
     ENUM("moe.router_score_function", "softmax", me_score_function_choices, \
         moe.router_score_function, "What becomes of the router's logits."), \
     ENUM("moe.router_dtype", "none", me_router_dtype_choices, moe.router_dtype, \

@@ -261,8 +261,6 @@ COUNT("train.wgrad_deferral_limit", "0", 1, 1e6, "micro-batches", "all", train.w
 BOOL("train.calculate_per_token_loss", "false", train.calculate_per_token_loss,
     "Gradients of the sum over tokens, divided by their number once all exist."),
 ME_FP8_OPTIONS
-BOOL("train.te_op_fuser", "false", train.te_op_fuser,
-    "Transformer Engine runs a dense MLP with its norm as one function."),
 BOOL("train.deterministic_mode", "false", train.deterministic_mode,
     "Kernels whose results repeat to the bit, which take more scratch memory."),
 BOOL("train.check_for_nan_in_loss_and_grad", "true", train.check_for_nan_in_loss_and_grad,

@@ -106,7 +106,8 @@ typedef struct me_moe_options {
     bool pad_to_capacity;
     me_drop_policy drop_policy;
     bool per_layer_logging;
-    me_flex_backend flex_backend; /**< of the flex dispatcher */
+    bool router_padding_for_quantization; /**< by other tokens */
+    me_flex_backend flex_backend;         /**< of the flex dispatcher */
     char routing[80]; /**< balanced, skewed:x or measured; "": as is given */
     uint64_t routing_seed; /**< of a skewed one */
     bool is_skewed;        /**< derived */

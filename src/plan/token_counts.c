@@ -23,11 +23,12 @@ static uint64_t balanced_rows(const me_config *config)
 }
 
 /** All ranks of an expert group together get what they have, unless each was
- *  measured alone. */
+ *  measured alone, or padding comes to it. */
 static me_status check_sum(const me_plan *plan, const me_routing_place *at,
                            me_diag *diag)
 {
-    if (plan->routing.is_alone) {
+    if (plan->routing.is_alone ||
+        plan->config->moe.router_padding_for_quantization) {
         return ME_OK;
     }
     const me_group group =

@@ -30,6 +30,7 @@ EXCHANGE = "tensor_parallel/mappings.py:"
 TE_LINEAR = re.compile(r"/pytorch/module/linear\.py:\d+:_linear_forward_impl\|")
 TE_GROUPED = re.compile(r"/module/grouped_linear\.py:\d+:forward\|.*"
                         r"/moe/experts\.py:(\d+):forward")
+GROUPED_LINE = re.compile(r"grouped_linear\.py:(\d+):")
 # What is in a layer beside experts; Transformer Engine's frames leave no room for
 # theirs.
 ELSEWHERE = re.compile(r"fusions/fused_bias_dropout\.py:|/module/layernorm_linear\.py:"
@@ -52,6 +53,8 @@ class Job:
         self.is_te = d.get("attn") == "te"
         self.is_grouped = self.is_te and "--moe-grouped-gemm" in args
         self.is_biased = "--disable-bias-linear" not in args
+        self.is_quantised = "--fp8-format" in args
+        self.hidden = int(value(args, "--hidden-size", 0))
         self.is_alone = bool(d.get("fake"))
         self.layers = int(value(args, "--num-layers", 0))
         self.stages = int(value(args, "--pipeline-model-parallel-size", 1))
@@ -62,7 +65,8 @@ class Job:
         self.peers = range(first, first + self.expert_tensor)
         self.experts = (int(value(args, "--num-experts", 0))
                         // int(value(args, "--expert-model-parallel-size", 1)))
-        data = self.world // self.stages // self.tensor
+        context = int(value(args, "--context-parallel-size", 1))
+        data = self.world // self.stages // self.tensor // context
         self.microbatches = (int(value(args, "--global-batch-size", data))
                              // data // int(value(args, "--micro-batch-size", 1)))
         width = int(value(args, "--moe-ffn-hidden-size", value(args, "--ffn-hidden-size", 0)))
@@ -70,7 +74,8 @@ class Job:
         self.row_bytes = 2 * width // self.expert_tensor * halves
         if self.is_grouped and self.is_biased:
             self.row_bytes = 2 * int(value(args, "--hidden-size", 0))
-        self.is_recomputed = value(args, "--recompute-granularity", "") == "full"
+        self.is_recomputed = (value(args, "--recompute-granularity", "") == "full"
+                              or value(args, "--recompute-modules", "") == "moe")
         frequency = value(args, "--moe-layer-freq", "1")
         depths = int(value(args, "--mtp-num-layers", 0))
         stage = self.rank // (self.world // self.stages)
@@ -123,7 +128,8 @@ def expand(frequency):
 def first_outputs(d, job):
     """(microseconds, bytes) of the first allocation of each expert's forward."""
     if job.is_grouped:
-        yield from (biased_outputs(d) if job.is_biased else grouped_outputs(d, job))
+        yield from (quantised_parts(d, job) if job.is_quantised
+                    else biased_outputs(d) if job.is_biased else grouped_outputs(d, job))
         return
     lines = column_lines(d, job)
     is_dispatched, is_column = False, True
@@ -163,6 +169,27 @@ def grouped_outputs(d, job):
             yield at, size
 
 
+def quantised_parts(d, job):
+    """The same of experts whose rows are quantised one by one, which says how many
+    each has: rows and, with gradients, columns come before the output."""
+    found = {i: (int(m[1]), text) for i, text in enumerate(d["stacks"])
+             if (m := TE_GROUPED.search(text)) and m.start() < text.find("|")
+             and not (job.is_recomputed and APPLY in text)}
+    first = min(line for line, _ in found.values())
+    own = {i: int(GROUPED_LINE.search(text)[1]) for i, (line, text) in found.items()
+           if line == first}
+    parts = []
+    for action, size, _, stack, at, _ in d["events"]:
+        if action != "alloc" or stack not in own:
+            continue
+        if own[stack] < max(own.values()):
+            parts += [size // job.hidden] if size >= job.hidden else []
+            continue
+        copies = sum(parts) * job.row_bytes // size
+        yield from ((at, tokens * job.row_bytes) for tokens in parts[::copies])
+        parts = []
+
+
 def biased_outputs(d):
     """Products of grouped experts' biases, and of each the sum; then all are joined."""
     found = {i: int(m[1]) for i, text in enumerate(d["stacks"]) if (m := TE_BIASED.search(text))}
@@ -185,7 +212,7 @@ def rows(d, iterations):
     job = Job(d)
     begins = [p["t_us"] for p in d["points"] if re.fullmatch(r"iter\d+_begin", p["name"])]
     outputs = list(first_outputs(d, job))
-    is_joint = job.is_grouped and not job.is_biased
+    is_joint = job.is_grouped and not job.is_biased and not job.is_quantised
     n_outputs = 1 if is_joint else job.experts
     for iteration, begin in enumerate(begins[:iterations]):
         end = begins[iteration + 1] if iteration + 1 < len(begins) else float("inf")
@@ -206,7 +233,8 @@ def are_given(d):
     args = d["args"]
     is_one = value(args, "--expert-model-parallel-size", "1") == "1"
     return ("--num-experts" not in args or "--moe-pad-expert-input-to-capacity" in args
-            or (Job(d).is_grouped and is_one and "--disable-bias-linear" in args))
+            or (Job(d).is_grouped and not Job(d).is_quantised and is_one
+                and "--disable-bias-linear" in args))
 
 
 def lines(name, ranks, iterations):

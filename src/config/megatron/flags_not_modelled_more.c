@@ -24,9 +24,6 @@ const me_flag_rule me_flags_not_modelled_more[] = {
      .needs = "--num-experts",
      .note = "experts: the router, whose tensors are tokens x experts",
      .effect = ME_EITHER(SOME)},
-    {"--moe-router-padding-for-quantization --moe-router-padding-for-fp8",
-     .needs = "--num-experts", .note = "experts: padded rows",
-     .effect = ME_HIGHER(SOME)},
     {"--moe-permute-fusion-into-hybridep "
      "--moe-hybridep-pad-uneven-dispatch-inputs --moe-ncclep-static-shape "
      "--moe-ncclep-zero-copy",

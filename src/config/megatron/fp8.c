@@ -121,6 +121,22 @@ static me_status check_sizes(const me_config *config, me_diag *diag)
     return ME_OK;
 }
 
+/** TransformerConfig: "fp8/fp4 must be specified when
+ *  moe_router_padding_for_quantization is True", and not by an allgather. */
+static me_status check_padding(const me_config *config, me_diag *diag)
+{
+    const bool is_on = config->moe.router_padding_for_quantization &&
+                       config->moe.num_experts > 0;
+    const me_fp8_need needs[] = {
+        {is_on && !is_fp8(config),
+         "needs train.fp8 = e4m3 or hybrid (--fp8-format)"},
+        {is_on && config->moe.token_dispatcher == ME_DISPATCHER_ALL_GATHER,
+         "does not go with moe.token_dispatcher = allgather"},
+    };
+    return CHECK(needs, ME_ERR_CONFIG,
+                 "moe.router_padding_for_quantization = true");
+}
+
 static me_status check_fp8(const me_config *config, me_diag *diag)
 {
     const me_fp8_config *f = &config->fp8;
@@ -176,8 +192,15 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
              f->recipe != ME_FP8_DELAYED,
          "with optimizer.precision_aware = true is modelled with "
          "train.fp8_recipe = delayed alone"},
-        {is_on && config->moe.num_experts > 0,
-         "with experts (moe.num_experts) is not modelled"},
+        {is_on && config->moe.num_experts > 0 &&
+             !(config->moe.grouped_gemm && !config->model.add_bias_linear &&
+               config->moe.router_padding_for_quantization &&
+               config->moe.token_dispatcher == ME_DISPATCHER_ALL_TO_ALL &&
+               config->moe.capacity_factor < 0),
+         "with experts is modelled with moe.grouped_gemm = true, "
+         "moe.router_padding_for_quantization = true, "
+         "moe.token_dispatcher = alltoall, no moe.capacity_factor and "
+         "model.add_bias_linear = false alone"},
         {is_on && f->recipe == ME_FP8_MXFP8 && f->param,
          "with train.fp8_recipe = mxfp8 and train.fp8_param = true is not "
          "modelled"},
@@ -186,6 +209,6 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
 }
 
 me_rule *const me_fp8_rules[] = {
-    check_fp8,   check_param, check_bf16_layers, check_offload, check_modelled,
-    check_sizes, NULL,
+    check_fp8,      check_param, check_bf16_layers, check_offload,
+    check_modelled, check_sizes, check_padding,     NULL,
 };

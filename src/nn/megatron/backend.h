@@ -41,7 +41,7 @@ typedef struct me_backend {
     /** The same layer of all experts of a rank at once (grouped_mlp_modules()),
      *  or NULL: one expert after another, as it is without moe.grouped_gemm. */
     me_tensor *(*grouped_linear)(me_nn *nn, const me_grouped_linear *linear,
-                                 me_tensor *x);
+                                 me_tensor *x, const uint64_t *tokens);
     /** A product that is not a layer's, as me_gemm(). */
     me_tensor *(*gemm)(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
                        me_shape shape, uint64_t inner);

@@ -92,10 +92,10 @@ me_tensor *me_grouped_experts_forward(me_nn *nn, const me_experts *experts,
     if (nn->config->moe.apply_probs_on_input) {
         x = me_apply_probs_on_input(nn, x, &weights);
     }
-    me_tensor *u = backend->grouped_linear(nn, &experts->linear_fc1, x);
+    me_tensor *u = backend->grouped_linear(nn, &experts->linear_fc1, x, tokens);
     me_output_checkpoint *c = NULL;
     me_tensor *a = activation(nn, experts, (me_tensor *[]){u, weights}, &c);
-    me_tensor *y = backend->grouped_linear(nn, &experts->linear_fc2, a);
+    me_tensor *y = backend->grouped_linear(nn, &experts->linear_fc2, a, tokens);
     me_checkpoint_discard(c, y);
     if (experts->linear_fc2.biases != NULL) {
         y = me_rebind(e, y, apply_bias(nn, experts, y, tokens, weights));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/grouped_linear.h"
 
+#include "nn/megatron/te_fp8_state.h"
 #include "tensor/autograd.h"
 
 #include <stdio.h>
@@ -47,6 +48,20 @@ static me_parameter *bias(me_nn *nn, const me_grouped_linear *l, uint32_t i,
                                    });
 }
 
+/** What FP8 needs, if the job has it. */
+static void create_fp8(me_nn *nn, uint32_t count, me_grouped_linear *l)
+{
+    l->fp8 = me_fp8_module_create(nn, count);
+    if (l->fp8 == NULL) {
+        return;
+    }
+    l->weights_fp8 = me_engine_alloc(nn->e, count, sizeof *l->weights_fp8);
+    l->parts = me_engine_alloc(nn->e, 2 * (size_t)count, sizeof *l->parts);
+    for (uint32_t i = 0; i < count && me_engine_is_ok(nn->e); i++) {
+        l->weights_fp8[i] = me_fp8_module_create(nn, 0);
+    }
+}
+
 void me_grouped_linear_create(me_nn *nn, const me_linear_spec *spec,
                               uint32_t count, bool is_row_parallel,
                               me_grouped_linear *linear_out)
@@ -68,6 +83,7 @@ void me_grouped_linear_create(me_nn *nn, const me_linear_spec *spec,
     if (spec->has_bias) {
         l.biases = me_engine_alloc(e, count, sizeof(me_parameter *));
     }
+    create_fp8(nn, count, &l);
     if (me_engine_is_ok(e)) {
         l.count = count;
     }
@@ -76,6 +92,9 @@ void me_grouped_linear_create(me_nn *nn, const me_linear_spec *spec,
         if (l.biases != NULL) {
             l.biases[i] = bias(nn, &l, i, outputs);
         }
+    }
+    for (uint32_t i = 0; l.fp8 != NULL && i < l.count; i++) {
+        me_fp8_quantize_parameter(nn, l.weights_fp8[i], l.weights[i]);
     }
     *linear_out = l;
 }

@@ -15,10 +15,15 @@
 typedef struct me_grouped_linear {
     me_nn *nn; /**< whose layer it is; borrowed, does not move */
     me_module_id module;
-    uint32_t count;         /**< experts */
-    me_parameter **weights; /**< of each, (outputs, inputs); of the engine */
-    me_parameter **biases;  /**< of each, (outputs); NULL: none */
-    bool skip_bias_add;     /**< the caller adds the biases */
+    uint32_t count;            /**< experts */
+    me_parameter **weights;    /**< of each, (outputs, inputs); of the engine */
+    me_parameter **biases;     /**< of each, (outputs); NULL: none */
+    bool skip_bias_add;        /**< the caller adds the biases */
+    struct me_fp8_module *fp8; /**< what Transformer Engine keeps of it; the
+                                    engine's; NULL: nothing */
+    struct me_fp8_module **weights_fp8; /**< and of each weight */
+    struct me_quantized *parts; /**< room for quantised rows of each expert,
+                                     and then weights */
     me_tensor **inputs; /**< room for the list of a node's inputs: x, weights,
                              biases; of the engine */
 } me_grouped_linear;

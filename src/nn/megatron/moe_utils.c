@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/moe_utils.h"
 
+#include "ops/elementwise.h"
 #include "ops/index.h"
 #include "ops/sort.h"
 #include "ops/view.h"
@@ -38,4 +39,23 @@ me_tensor *me_unpermute(me_engine *e, me_tensor *rows, me_tensor *row_numbers,
                         uint64_t n_tokens)
 {
     return me_scatter_add_rows(e, rows, row_numbers, n_tokens);
+}
+
+void me_pad_routing_map(me_engine *e, const me_tensor *map)
+{
+    const me_frame frame = me_enter(e);
+    me_tensor *counts = me_count_flags(e, map); // (E)
+    me_tensor *negative = me_pointwise(e, "neg", counts, ME_DTYPE_INT64);
+    me_pointwise(e, "remainder", counts, ME_DTYPE_INT64);
+    me_drop(e, negative);
+    me_tensor *zeros = me_pointwise(e, "eq", map, ME_DTYPE_BOOL); // (T, E)
+    me_tensor *numbers = me_pointwise(e, "to", zeros, ME_DTYPE_INT32);
+    me_tensor *ranks = me_pointwise(e, "cumsum", zeros, ME_DTYPE_INT64);
+    me_tensor *source = me_pointwise(e, "contiguous", ranks, ME_DTYPE_INT64);
+    me_tensor *sums = me_pointwise(e, "scan", ranks, ME_DTYPE_INT64);
+    me_drop(e, sums);
+    me_drop(e, source);
+    me_drop(e, numbers);
+    me_pointwise(e, "le", ranks, ME_DTYPE_BOOL);
+    me_leave(e, frame, NULL);
 }

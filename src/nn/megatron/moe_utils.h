@@ -17,6 +17,10 @@ typedef struct me_permuted {
     me_tensor *row_numbers; /**< (rows) int64: the token of each row */
 } me_permuted;
 
+/** pad_routing_map(): more flags of @p map are set, in place, until each expert
+ *  has a multiple. */
+void me_pad_routing_map(me_engine *e, const me_tensor *map);
+
 /**
  * permute(): a row for each token and expert of its, sorted by expert.
  *

@@ -137,13 +137,18 @@ static me_quantized create(me_nn *nn, matrix_size x, me_usage usage,
 
 /** The kernel, and what it needs meanwhile: the largest value and the scale,
  *  float32 each. */
-static void run_quantize(me_nn *nn, const me_tensor *x)
+static void run_quantize_numel(me_nn *nn, me_dtype dtype, uint64_t numel)
 {
     if (me_fp8_row_of(nn)->finds_amax) {
         me_temporary(nn->e, "amax_and_scale", 8);
     }
     me_launch_kernel(nn->e, ME_KERNEL_CAST, 0,
-                     me_size_add(me_bytes(x), me_size_mul(2, me_numel(x))));
+                     me_size_mul(numel, me_dtype_bytes(dtype) + 2));
+}
+
+static void run_quantize(me_nn *nn, const me_tensor *x)
+{
+    run_quantize_numel(nn, (me_dtype)x->dtype, me_numel(x));
 }
 
 me_quantized me_fp8_quantize(me_nn *nn, const me_tensor *x, me_usage usage)
@@ -151,6 +156,63 @@ me_quantized me_fp8_quantize(me_nn *nn, const me_tensor *x, me_usage usage)
     const me_quantized q = create(nn, extents_of(x), usage, false);
     run_quantize(nn, x);
     return q;
+}
+
+/** Copies one way with their scales in one piece: bulk_allocate(). */
+static me_tensor *bulk(me_nn *nn, uint64_t columns, uint32_t count,
+                       const uint64_t *counts, bool by_columns)
+{
+    enum {
+        ALIGNMENT = 256, // of data, and of the piece
+        SCALE_ALIGNMENT = 16
+    };
+
+    const me_fp8_row *row = me_fp8_row_of(nn);
+    const uint64_t scale_bytes = me_dtype_bytes(row->scale_dtype);
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        bytes = me_size_add(me_round_up(bytes, ALIGNMENT),
+                            me_size_mul(counts[i], columns));
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const me_shape scale =
+            row->scale_shape(counts[i], columns, by_columns, false);
+        bytes = me_size_add(me_round_up(bytes, SCALE_ALIGNMENT),
+                            me_size_mul(me_shape_numel(&scale), scale_bytes));
+    }
+    return me_empty(nn->e, "split_quantize", ME_DTYPE_UINT8,
+                    ME_SHAPE(me_size_add(bytes, ALIGNMENT)));
+}
+
+/** Memory of the parts; of those with scales of blocks the first has it for all. */
+static void create_parts(me_nn *nn, uint64_t columns, uint32_t count,
+                         const uint64_t *counts, me_usage usage,
+                         me_quantized *parts)
+{
+    const bool is_bulk = me_fp8_row_of(nn)->scale_shape != NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        parts[i] = is_bulk ? (me_quantized){NULL, NULL, NULL, NULL}
+                           : create(nn, (matrix_size){counts[i], columns},
+                                    usage, false);
+    }
+    if (is_bulk && usage.rows) {
+        parts[0].rows = bulk(nn, columns, count, counts, false);
+    }
+    if (is_bulk && usage.columns) {
+        parts[0].columns = bulk(nn, columns, count, counts, true);
+    }
+}
+
+void me_fp8_split_quantize(me_nn *nn, const me_tensor *x, uint32_t count,
+                           const uint64_t *counts, me_usage usage,
+                           me_quantized *parts_out)
+{
+    const uint64_t columns = me_dim(x, -1);
+    create_parts(nn, columns, count, counts, usage, parts_out);
+    for (uint32_t i = 0; i < count; i++) {
+        run_quantize_numel(nn, (me_dtype)x->dtype,
+                           me_size_mul(counts[i], columns));
+    }
 }
 
 static me_tensor *bias_gradient(me_nn *nn, const me_tensor *gy)

@@ -76,6 +76,11 @@ const me_fp8_row *me_fp8_row_of(const me_nn *nn);
 /** @p x quantised. @return new variables, as in all functions that quantise */
 me_quantized me_fp8_quantize(me_nn *nn, const me_tensor *x, me_usage usage);
 
+/** split_quantize(): parts of @p counts rows of @p x. */
+void me_fp8_split_quantize(me_nn *nn, const me_tensor *x, uint32_t count,
+                           const uint64_t *counts, me_usage usage,
+                           me_quantized *parts_out);
+
 /** @p x quantised both ways, and the gradient of the bias whose output's @p x is:
  *  bgrad_quantize(). */
 me_quantized me_fp8_quantize_with_bias(me_nn *nn, const me_tensor *x,

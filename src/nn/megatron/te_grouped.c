@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/te_grouped.h"
 
+#include "nn/megatron/te_fp8_grouped.h"
+#include "nn/megatron/te_fp8_state.h"
 #include "nn/megatron/te_state.h"
 #include "nn/megatron/weight_gradients.h"
 #include "tensor/autograd.h"
@@ -49,30 +51,36 @@ static void make_bias_gradients(me_nn *nn, const me_grouped_linear *linear,
     }
 }
 
-/** Gradients of the weights: into the main gradients, with a dummy for each, or
- *  views of one tensor; and of biases. */
-static void make_weight_gradients(me_nn *nn, const me_grouped_linear *linear,
-                                  uint64_t rows, me_tensor **gx)
+me_tensor *me_te_grouped_wgrad(me_nn *nn, const me_grouped_linear *linear,
+                               uint64_t rows, me_tensor **gx)
 {
-    me_engine *e = nn->e;
     const me_tensor *weight = linear->weights[0]->tensor;
     const me_dtype dtype = (me_dtype)weight->dtype;
-    const uint64_t outputs = me_dim(weight, 0);
-    const uint64_t inputs = me_dim(weight, 1);
     me_tensor *packed =
         me_fuses_weight_gradients(nn)
             ? NULL
-            : me_empty(e, "linear.wgrad", dtype,
-                       ME_SHAPE(linear->count, outputs, inputs));
-    make_bias_gradients(nn, linear, gx);
+            : me_empty(nn->e, "linear.wgrad", dtype,
+                       ME_SHAPE(linear->count, me_dim(weight, 0),
+                                me_dim(weight, 1)));
+    if (gx != NULL) {
+        make_bias_gradients(nn, linear, gx);
+    }
     me_te_grouped_gemm_into(nn, dtype, linear->count, weight->shape, rows);
+    return packed;
+}
+
+void me_te_grouped_return(me_nn *nn, const me_grouped_linear *linear,
+                          me_tensor *packed, me_tensor **gx)
+{
+    const me_tensor *weight = linear->weights[0]->tensor;
     for (uint32_t i = 0; i < linear->count; i++) {
         gx[INPUT_WEIGHTS + i] =
             packed == NULL
-                ? me_te_dummy_wgrad(nn, dtype, &weight->shape)
-                : me_alias(e, packed, weight->shape, (uint64_t[]){inputs, 1});
+                ? me_te_dummy_wgrad(nn, (me_dtype)weight->dtype, &weight->shape)
+                : me_alias(nn->e, packed, weight->shape,
+                           (uint64_t[]){me_dim(weight, 1), 1});
     }
-    me_drop(e, packed);
+    me_drop(nn->e, packed);
 }
 
 static void grouped_backward(me_engine *e, me_node *node, me_tensor *const *gy,
@@ -88,7 +96,8 @@ static void grouped_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     if (nn->weights != NULL && nn->weights->is_split) {
         keep_weight_gradients(nn, linear, node, gy[0]);
     } else {
-        make_weight_gradients(nn, linear, rows, gx);
+        me_te_grouped_return(nn, linear,
+                             me_te_grouped_wgrad(nn, linear, rows, gx), gx);
     }
     gx[INPUT_X] = dx;
     (void)e;
@@ -97,24 +106,32 @@ static void grouped_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 static const me_op grouped_op =
     ME_NODE("_GroupedLinearBackward", grouped_backward);
 
-static me_tensor *run(me_nn *nn, const me_grouped_linear *linear, me_tensor *x)
+me_node *me_te_grouped_record(me_nn *nn, const me_op *op,
+                              const me_grouped_linear *linear, me_tensor *x,
+                              uint32_t n_saved)
 {
-    me_engine *e = nn->e;
-    const uint32_t n = linear->count;
-    const me_tensor *weight = linear->weights[0]->tensor;
-    const me_frame frame = me_enter(e);
     uint32_t n_inputs = 0;
     linear->inputs[n_inputs++] = x;
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < linear->count; i++) {
         linear->inputs[n_inputs++] = linear->weights[i]->tensor;
     }
-    for (uint32_t i = 0; linear->biases != NULL && i < n; i++) {
+    for (uint32_t i = 0; linear->biases != NULL && i < linear->count; i++) {
         linear->inputs[n_inputs++] = linear->biases[i]->tensor;
     }
-    me_node *node = me_record_wide(e, &grouped_op, n_inputs, linear->inputs, 1);
+    me_node *node =
+        me_record_saving(nn->e, op, n_inputs, linear->inputs, n_saved);
     if (node != NULL) {
         node->data.context = linear;
     }
+    return node;
+}
+
+static me_tensor *run(me_nn *nn, const me_grouped_linear *linear, me_tensor *x)
+{
+    me_engine *e = nn->e;
+    const me_tensor *weight = linear->weights[0]->tensor;
+    const me_frame frame = me_enter(e);
+    me_node *node = me_te_grouped_record(nn, &grouped_op, linear, x, 0);
     me_tensor *y = me_te_grouped_gemm(nn, ME_KERNEL_LINEAR, (me_dtype)x->dtype,
                                       ME_SHAPE(me_dim(x, 0), me_dim(weight, 0)),
                                       me_dim(weight, 1));
@@ -123,13 +140,15 @@ static me_tensor *run(me_nn *nn, const me_grouped_linear *linear, me_tensor *x)
 }
 
 me_tensor *me_te_grouped_linear(me_nn *nn, const me_grouped_linear *linear,
-                                me_tensor *x)
+                                me_tensor *x, const uint64_t *tokens)
 {
     if (!me_engine_is_ok(nn->e)) {
         return me_none(nn->e);
     }
     me_module_enter(nn->e, linear->module);
-    me_tensor *y = run(nn, linear, x);
+    me_tensor *y = me_fp8_is_on(nn)
+                       ? me_te_fp8_grouped_linear(nn, linear, x, tokens)
+                       : run(nn, linear, x);
     me_module_leave(nn->e);
     return y;
 }

@@ -3,7 +3,7 @@
  * _GroupedLinear (transformer_engine/pytorch/module/grouped_linear.py): linear
  * layers of a rank's experts as one function.
  *
- * Left out: FP8, cuBLASLt's grouped products
+ * Left out: cuBLASLt's grouped products
  * (NVTE_GROUPED_LINEAR_USE_FUSED_GROUPED_GEMM), single_grouped_weight.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -12,10 +12,28 @@
 #define MEMEST_NN_MEGATRON_TE_GROUPED_H
 
 #include "nn/megatron/grouped_linear.h"
+#include "tensor/autograd.h"
 
-/** (R, inputs) to (R, outputs), rows sorted by expert; the bias added unless the
- *  caller does it. */
+/** (R, inputs) to (R, outputs), rows sorted by expert, of each so many as
+ *  @p tokens says; the bias added unless the caller does it. */
 me_tensor *me_te_grouped_linear(me_nn *nn, const me_grouped_linear *linear,
-                                me_tensor *x);
+                                me_tensor *x, const uint64_t *tokens);
+
+/** @name Parts that are the same in FP8
+ *  @{ */
+/** The node of a forward, which saves @p n_saved tensors more than a node has
+ *  room for. @return NULL without a tape */
+me_node *me_te_grouped_record(me_nn *nn, const me_op *op,
+                              const me_grouped_linear *linear, me_tensor *x,
+                              uint32_t n_saved);
+/** Products of the weights' gradients over @p rows rows. @return all gradients,
+ *  or NULL: they are in the main gradients
+ *  @param gx  gets the biases' gradients; NULL: they are there */
+me_tensor *me_te_grouped_wgrad(me_nn *nn, const me_grouped_linear *linear,
+                               uint64_t rows, me_tensor **gx);
+/** What the backward returns for the weights: views of @p packed or a dummy. */
+void me_te_grouped_return(me_nn *nn, const me_grouped_linear *linear,
+                          me_tensor *packed, me_tensor **gx);
+/** @} */
 
 #endif /* MEMEST_NN_MEGATRON_TE_GROUPED_H */

@@ -76,6 +76,18 @@ void me_dispatcher_launch_host(const me_nn *nn)
     }
 }
 
+/** Rows that @p rows are, evenly shared by the experts, once each has a multiple
+ *  that quantised products take (get_align_size_for_quantization()). */
+static uint64_t padded_rows(const me_config *c, uint64_t rows)
+{
+    const uint64_t multiple = c->fp8.recipe == ME_FP8_MXFP8 ? 32 : 16;
+    const uint64_t each = (rows + c->moe.num_experts - 1) / c->moe.num_experts;
+    return c->moe.router_padding_for_quantization
+               ? me_size_mul(c->moe.num_experts,
+                             (each + multiple - 1) / multiple * multiple)
+               : rows;
+}
+
 /** What the router said, as far as the program sees it: how many rows. */
 static void count_rows(me_dispatcher *d, uint64_t n_tokens)
 {
@@ -87,13 +99,16 @@ static void count_rows(me_dispatcher *d, uint64_t n_tokens)
     const uint64_t taken = me_size_mul(capacity, m->num_experts);
     me_token_exchange *x = &d->exchange;
     d->n_tokens = n_tokens;
-    x->balanced = me_size_mul(n_tokens, m->router_topk);
+    x->balanced = padded_rows(c, me_size_mul(n_tokens, m->router_topk));
     x->is_fixed = m->has_capacity && m->pad_to_capacity;
     if (m->has_capacity) {
         x->balanced = x->is_fixed ? taken : me_min_u64(x->balanced, taken);
         x->most = me_size_mul(capacity, sources);
     }
     d->n_rows = me_expert_rows(x);
+    d->n_sent = m->router_padding_for_quantization && sources == 1
+                    ? d->n_rows
+                    : x->balanced;
     me_expert_counts(x, d->counts);
 }
 

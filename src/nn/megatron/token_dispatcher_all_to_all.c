@@ -76,13 +76,18 @@ static me_tensor *own_columns(const me_dispatcher *d, const me_tensor *all)
 static void preprocess(me_dispatcher *d)
 {
     me_engine *e = d->nn->e;
-    const me_parallel_config *c = &d->nn->config->parallel;
-    const uint64_t p = (uint64_t)c->expert;
-    const uint64_t u = (uint64_t)c->expert_tensor;
+    const me_config *c = d->nn->config;
+    const uint64_t p = (uint64_t)c->parallel.expert;
+    const uint64_t u = (uint64_t)c->parallel.expert_tensor;
     const bool keeps_counts = is_fused(d) && d->n_local > 1;
     const me_frame frame = me_enter(e);
     me_tensor *local = me_count_flags(e, d->routing_map); // (E)
+    me_tensor *num_out =
+        c->moe.router_padding_for_quantization ? numbers(e, "sum", 1) : NULL;
     if (p * u == 1) {
+        if (num_out != NULL) {
+            to_host(e, num_out);
+        }
         if (keeps_counts) {
             me_assign(e, &d->counts_of_experts, local);
         }
@@ -110,6 +115,9 @@ static void preprocess(me_dispatcher *d)
     to_host(e, input_splits);
     to_host(e, output_splits);
     to_host(e, output_splits_tp);
+    if (num_out != NULL) {
+        to_host(e, num_out);
+    }
     if (d->n_local > 1 && !keeps_counts) {
         to_host(e, of_experts);
     }
@@ -124,6 +132,9 @@ static me_dispatched dispatch_preprocess(me_dispatcher *d, me_tensor *tokens,
 {
     me_assign(d->nn->e, &d->probs, probs);
     me_assign(d->nn->e, &d->routing_map, map);
+    if (d->nn->config->moe.router_padding_for_quantization) {
+        me_pad_routing_map(d->nn->e, d->routing_map);
+    }
     preprocess(d);
     if (d->shared_experts != NULL) {
         const me_frame frame = me_enter(d->nn->e);
@@ -132,10 +143,10 @@ static me_dispatched dispatch_preprocess(me_dispatcher *d, me_tensor *tokens,
         me_leave(d->nn->e, frame, NULL);
     }
     const me_permuted p =
-        is_fused(d) ? me_te_permute(d->nn, tokens, d->routing_map, probs,
-                                    d->exchange.balanced)
-                    : me_permute_tokens(d->nn->e, tokens, d->routing_map, probs,
-                                        d->exchange.balanced);
+        is_fused(d)
+            ? me_te_permute(d->nn, tokens, d->routing_map, probs, d->n_sent)
+            : me_permute_tokens(d->nn->e, tokens, d->routing_map, probs,
+                                d->n_sent);
     me_assign(d->nn->e, &d->row_numbers, p.row_numbers);
     return (me_dispatched){p.tokens, p.probs}; // (K·T, h), (K·T)
 }
@@ -218,8 +229,7 @@ static me_tensor *combine_preprocess(me_dispatcher *d, me_tensor *given)
 
 static me_tensor *token_combine(me_dispatcher *d, me_tensor *rows)
 {
-    me_tensor *own =
-        me_all_to_all(rows, &d->exchange, true, d->exchange.balanced);
+    me_tensor *own = me_all_to_all(rows, &d->exchange, true, d->n_sent);
     if (d->shared_experts != NULL) {
         me_shared_experts_fc2(d->shared_experts, own);
     }

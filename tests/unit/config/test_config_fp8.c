@@ -49,7 +49,10 @@ static const char *const cases[][2] = {
     {FP8 "optimizer.precision_aware=true optimizer.distributed=true "
          "train.fp8_param=true",
      "and optimizer.precision_aware = true is not modelled"},
-    {FP8 "moe.num_experts=8", "with experts (moe.num_experts)"},
+    {FP8 "moe.num_experts=8", "with experts is modelled with"},
+    {ENGINE "moe.num_experts=8 moe.router_padding_for_quantization=true "
+            "model.add_bias_linear=false",
+     "moe.router_padding_for_quantization = true needs train.fp8"},
     {FP8 "train.fp8_recipe=mxfp8 train.fp8_param=true "
          "optimizer.distributed=true",
      "mxfp8 and train.fp8_param = true is not modelled"},

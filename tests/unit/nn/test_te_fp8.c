@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/moe_utils.h"
 #include "nn/megatron/te_fp8.h"
 #include "nn/megatron/te_fp8_state.h"
 #include "nn/megatron/te_state.h"
@@ -204,6 +205,49 @@ static void test_fp8__recomputation(void **state)
     fini(&t);
 }
 
+/* Parts of 64 and 96 rows. With scales of blocks all parts' copies one way are
+ * one piece, data first: by rows 40,960 and 4·2·64 + 4·2·96 of scales, by
+ * columns 40,960 and 4·1·256 of each, and 256 to align it. */
+static void test_fp8__split_quantize(void **state)
+{
+    (void)state;
+
+    static const struct {
+        me_fp8_recipe recipe;
+        const char *events;
+    } cases[] = {
+        {ME_FP8_DELAYED, "+4 +16384 +16384 +4 +24576 +24576"},
+        {ME_FP8_TENSORWISE, "+16384 +16384 +4 +24576 +24576 +4 +8 -8 +8 -8"},
+        {ME_FP8_BLOCKWISE, "+42496 +43264"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        test_fp8 t;
+        init(&t, cases[i].recipe, 1);
+        me_quantized parts[2];
+        me_fp8_split_quantize(&t.m.nn, t.x, 2, (uint64_t[]){64, 96},
+                              (me_usage){true, true}, parts);
+        EXPECT_EVENTS(&t.m.events, cases[i].events);
+        fini(&t);
+    }
+}
+
+/* 32 tokens of 4 experts: numbers of the experts, and flags of all. */
+static void test_fp8__pad_routing_map(void **state)
+{
+    (void)state;
+    test_fp8 t;
+    init(&t, ME_FP8_DELAYED, 1);
+    me_engine *e = t.m.nn.e;
+    me_tensor *map = me_empty(e, "map", ME_DTYPE_BOOL, ME_SHAPE(32, 4));
+    (void)me_test_events_take(&t.m.events);
+    me_pad_routing_map(e, map);
+    EXPECT_EVENTS(&t.m.events,
+                  "+32 +1024 -1024 +32 +32 -32 +128 +512 +1024 +1024 +1024 "
+                  "-1024 -1024 -512 +128 -32 -32 -128 -1024 -128");
+    fini(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +257,8 @@ int main(void)
         cmocka_unit_test(test_fp8__card_of_any_order),
         cmocka_unit_test(test_fp8__weight_cache),
         cmocka_unit_test(test_fp8__recomputation),
+        cmocka_unit_test(test_fp8__split_quantize),
+        cmocka_unit_test(test_fp8__pad_routing_map),
     };
     return cmocka_run_group_tests_name("te_fp8", tests, NULL, NULL);
 }

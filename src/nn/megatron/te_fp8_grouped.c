@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/te_fp8_grouped.h"
+
+#include "nn/megatron/te_fp8_state.h"
+#include "nn/megatron/te_grouped.h"
+#include "nn/megatron/te_state.h"
+#include "tensor/autograd.h"
+
+/** What it saves of each expert's rows, in this order, after what every node has
+ *  room for. */
+enum {
+    SAVED_DATA,
+    SAVED_SCALE,
+    SAVED_OF_EXPERT
+};
+
+static const me_usage both = {true, true};
+
+static me_tensor **saved_of(const me_node *node, uint32_t expert)
+{
+    return &node->wide->saved[(size_t)expert * SAVED_OF_EXPERT];
+}
+
+/** From the last to the first, as a list lets go. */
+static void drop_parts(me_nn *nn, const me_grouped_linear *linear)
+{
+    for (uint32_t i = linear->count; i > 0; i--) {
+        me_fp8_drop(nn, &linear->parts[i - 1]);
+    }
+}
+
+static void grouped_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                             me_tensor **gx)
+{
+    const me_grouped_linear *linear = node->data.context;
+    me_nn *nn = linear->nn;
+    const me_tensor *weight = linear->weights[0]->tensor;
+    const uint64_t rows = me_dim(gy[0], 0);
+    me_fp8_split_quantize(nn, gy[0], linear->count, node->wide->extents, both,
+                          linear->parts);
+    gx[0] = me_te_grouped_gemm(
+        nn, ME_KERNEL_LINEAR_DGRAD, (me_dtype)gy[0]->dtype,
+        ME_SHAPE(rows, me_dim(weight, 1)), me_dim(weight, 0));
+    for (uint32_t i = 0; i < linear->count; i++) {
+        me_fp8_prepare_weight_columns(nn, linear->weights_fp8[i],
+                                      linear->weights[i]);
+    }
+    me_tensor *packed = me_te_grouped_wgrad(nn, linear, rows, NULL);
+    for (uint32_t i = 0; i < linear->count; i++) {
+        me_clear(e, &saved_of(node, i)[SAVED_DATA]);
+        if (me_fp8_row_of(nn)->scale_shape != NULL) {
+            me_clear(e, &saved_of(node, i)[SAVED_SCALE]);
+        }
+    }
+    me_te_grouped_return(nn, linear, packed, gx);
+    if (node->data.flag) {
+        me_fp8_reduce(nn, false);
+    }
+    drop_parts(nn, linear);
+}
+
+static const me_op grouped_op =
+    ME_NODE("_GroupedLinearBackward", grouped_backward);
+
+static me_node *record(me_nn *nn, const me_grouped_linear *linear, me_tensor *x,
+                       const uint64_t *tokens)
+{
+    me_node *node = me_te_grouped_record(nn, &grouped_op, linear, x,
+                                         SAVED_OF_EXPERT * linear->count);
+    if (node != NULL) {
+        node->data.flag = me_fp8_takes_first(nn, false);
+        for (uint32_t i = 0; i < linear->count; i++) {
+            node->wide->extents[i] = tokens[i];
+        }
+    }
+    return node;
+}
+
+/** The columns are kept, the rest goes. */
+static void save_parts(me_nn *nn, const me_grouped_linear *linear,
+                       me_node *node)
+{
+    for (uint32_t i = 0; i < linear->count; i++) {
+        me_fp8_drop_rows(nn, &linear->parts[i]);
+    }
+    for (uint32_t i = 0; i < linear->count; i++) {
+        const me_quantized *q = &linear->parts[i];
+        const uint32_t at = ME_MAX_SAVED + SAVED_OF_EXPERT * i;
+        me_save(nn->e, node, at + SAVED_DATA, q->columns);
+        me_save(nn->e, node, at + SAVED_SCALE,
+                q->column_scale == NULL ? q->row_scale : q->column_scale);
+    }
+}
+
+me_tensor *me_te_fp8_grouped_linear(me_nn *nn, const me_grouped_linear *linear,
+                                    me_tensor *x, const uint64_t *tokens)
+{
+    me_engine *e = nn->e;
+    const me_tensor *weight = linear->weights[0]->tensor;
+    const bool is_recording = me_context_now(e)->is_recording;
+    const bool columns =
+        (is_recording && x->requires_grad) || me_fp8_is_first_run(nn);
+    me_quantized *made = linear->parts + linear->count;
+    const me_frame frame = me_enter(e);
+    me_fp8_prepare_forward(nn, linear->fp8);
+    me_node *node = record(nn, linear, x, tokens);
+    me_fp8_split_quantize(nn, x, linear->count, tokens,
+                          (me_usage){true, is_recording}, linear->parts);
+    for (uint32_t i = 0; i < linear->count; i++) {
+        me_fp8_prepare_weight(nn, linear->weights_fp8[i], linear->weights[i],
+                              columns, &made[i]);
+    }
+    me_tensor *y = me_te_grouped_gemm(nn, ME_KERNEL_LINEAR, (me_dtype)x->dtype,
+                                      ME_SHAPE(me_dim(x, 0), me_dim(weight, 0)),
+                                      me_dim(weight, 1));
+    if (node != NULL) {
+        save_parts(nn, linear, node);
+    } else {
+        drop_parts(nn, linear);
+    }
+    y = me_leave(e, frame, me_output(e, node, y));
+    for (uint32_t i = 0; i < linear->count; i++) {
+        me_fp8_keep_weight(nn, linear->weights_fp8[i], columns, &made[i]);
+    }
+    return y;
+}
