@@ -245,6 +245,17 @@ typedef enum me_attention_backend {
 
 extern const me_choice me_attention_backend_choices[];
 
+/** `--cross-entropy-fusion-impl`: whose cross entropy a fused one is. */
+#define ME_CROSS_ENTROPY_IMPL_LIST(X)                                          \
+    X(ME_CROSS_ENTROPY_NATIVE, "native", "native")                             \
+    X(ME_CROSS_ENTROPY_TE, "te", "te")
+
+typedef enum me_cross_entropy_impl {
+    ME_CROSS_ENTROPY_IMPL_LIST(ME_CHOICE_CONSTANT)
+} me_cross_entropy_impl;
+
+extern const me_choice me_cross_entropy_impl_choices[];
+
 /** What the softmax of attention has beside its scores: nothing, a 1, or a number
  *  of each head's. */
 #define ME_SOFTMAX_TYPE_LIST(X)                                                \

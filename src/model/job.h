@@ -193,7 +193,8 @@ typedef struct me_train_config {
     bool apply_rope_fusion;
     bool masked_softmax_fusion;
     bool gradient_accumulation_fusion;
-    bool cross_entropy_loss_fusion;     /**< native implementation */
+    bool cross_entropy_loss_fusion;
+    me_cross_entropy_impl cross_entropy_fusion_impl;
     bool defer_embedding_wgrad_compute; /**< the output layer's, to the flush */
     uint64_t wgrad_deferral_limit;      /**< of as many micro-batches; 0: all */
     bool calculate_per_token_loss; /**< the sum over tokens, divided at last */

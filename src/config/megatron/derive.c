@@ -307,6 +307,9 @@ me_status me_config_derive(me_config *config, int32_t num_processes,
         status = assume_collection(config, diag);
     }
     if (status == ME_OK) {
+        status = me_config_assume_te_cross_entropy(config, diag);
+    }
+    if (status == ME_OK) {
         status = me_config_assume_te_times(config, diag);
     }
     if (status == ME_OK && config->train.has_dynamic_loss_scale) {

@@ -91,6 +91,13 @@ static bool has_other_params_norm(const me_config *config)
            (is_local(config) || config->parallel.torch_fsdp2);
 }
 
+static bool has_local_cross_entropy(const me_config *config)
+{
+    return config->train.cross_entropy_loss_fusion &&
+           config->train.cross_entropy_fusion_impl == ME_CROSS_ENTROPY_TE &&
+           is_local(config);
+}
+
 static const struct {
     const char *option;
     const char *flag; /* NULL: the value is what no flag gives */
@@ -126,6 +133,11 @@ static const struct {
      "deterministic kernels of experts and of flash attention; others are "
      "estimated",
      ME_EITHER(SOME)},
+    {"train.cross_entropy_fusion_impl", "--cross-entropy-fusion-impl",
+     has_local_cross_entropy,
+     "Transformer Engine's cross entropy beside local layers; the native fused "
+     "one is estimated",
+     ME_LOWER(MUCH)},
     {"train.log_params_norm", "--log-params-norm", has_other_params_norm,
      "the norm of parameters is that of Transformer Engine's kernel over whole "
      "or main parameters",

@@ -78,6 +78,19 @@ void me_config_derive_implementation(me_config *config)
     }
 }
 
+me_status me_config_assume_te_cross_entropy(me_config *config, me_diag *diag)
+{
+    return config->train.cross_entropy_loss_fusion &&
+                   config->train.cross_entropy_fusion_impl ==
+                       ME_CROSS_ENTROPY_TE
+               ? me_config_assume(
+                     config, diag,
+                     "Transformer Engine's cross entropy is allowed: "
+                     "pretrain_gpt.py of core_v0.19.0 stops at it, earlier "
+                     "versions and Megatron-Bridge do not")
+               : ME_OK;
+}
+
 me_status me_config_assume_te_times(me_config *config, me_diag *diag)
 {
     if (config->fp8.format != ME_FP8_NONE) {

@@ -49,6 +49,10 @@ typedef struct me_backend {
     /** A rotary embedding applied to queries or keys by one kernel, or NULL:
      *  by PyTorch's operations. */
     me_tensor *(*fused_rope)(me_engine *e, me_tensor *x, me_tensor *angles);
+    /** A fused cross entropy of its own, logits (s, b, v/t) and target (s, b) to
+     *  the loss (s, b), or NULL: Megatron-LM's. */
+    me_tensor *(*cross_entropy)(me_nn *nn, me_tensor *logits,
+                                me_tensor *target);
     /** A dense MLP with its norm as one function, where the job asks for it, or
      *  NULL: by its layers. */
     me_tensor *(*fused_mlp)(me_nn *nn, const me_mlp *mlp, me_tensor *x);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/loss.h"
 
+#include "nn/megatron/backend.h"
 #include "nn/megatron/vocabulary.h"
 #include "ops/compiled.h"
 #include "ops/elementwise.h"
@@ -268,6 +269,11 @@ me_tensor *me_vocab_parallel_cross_entropy(me_nn *nn, me_tensor *logits,
     }
     if (!nn->config->train.cross_entropy_loss_fusion) {
         return cross_entropy(nn, logits, target);
+    }
+    const me_backend *backend = me_backend_of(nn);
+    if (nn->config->train.cross_entropy_fusion_impl == ME_CROSS_ENTROPY_TE &&
+        backend->cross_entropy != NULL) {
+        return backend->cross_entropy(nn, logits, target);
     }
     return nn->config->train.torch_compile
                ? fused_cross_entropy(nn, logits, target)

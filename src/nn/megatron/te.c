@@ -2,6 +2,7 @@
 #include "nn/megatron/backend.h"
 #include "nn/megatron/te_grouped.h"
 #include "nn/megatron/te_linear.h"
+#include "nn/megatron/te_loss.h"
 #include "nn/megatron/te_mlp.h"
 #include "nn/megatron/te_state.h"
 #include "ops/te_fused_attention.h"
@@ -36,6 +37,7 @@ const me_backend me_te_backend = {
     .grouped_linear = me_te_grouped_linear,
     .gemm = me_te_gemm,
     .layer_norm = layer_norm,
+    .cross_entropy = me_te_cross_entropy,
     .fused_rope = me_te_rope,
     .fused_mlp = me_te_fused_mlp,
 };

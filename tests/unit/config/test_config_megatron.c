@@ -166,7 +166,7 @@ static const char *const list_cases[][3] = {
     {"--cross-entropy-fusion-impl te", "--cross-entropy-fusion-impl",
      "no effect"},
     {"--cross-entropy-loss-fusion --cross-entropy-fusion-impl te",
-     "--cross-entropy-fusion-impl", "not modelled"},
+     "--cross-entropy-fusion-impl", "modelled"},
     {"--recompute-granularity full --recompute-method block "
      "--recompute-num-layers 0",
      "--recompute-num-layers", "modelled"},

@@ -140,6 +140,35 @@ static void test_loss__fused_of_other_types(void **state)
     test_model_fini(&m);
 }
 
+/* Transformer Engine's: loss 16, three numbers of each token 48, which two ranks
+ * gather, tokens that count 8 and at least one of them. The logits are gradient
+ * from then on: the backward asks whether it is multiplied by 1, and hands them
+ * on. */
+static void test_loss__transformer_engine(void **state)
+{
+    (void)state;
+    static const char *const expected[2] = {
+        "+16 +48 +8 +8 -8 -8 -48",
+        "+16 +48 +8 +8 -8 +96 AllGather:12 -48 -8 -96",
+    };
+    for (int32_t ranks = 1; ranks <= 2; ranks++) {
+        test_model m;
+        test_model_init(&m, ranks);
+        m.config.parallel.tensor = ranks;
+        m.config.train.cross_entropy_loss_fusion = true;
+        m.config.train.cross_entropy_fusion_impl = ME_CROSS_ENTROPY_TE;
+        m.config.impl.transformer = ME_TRANSFORMER_ENGINE;
+        me_tensor *logits = me_test_leaf(m.nn.e, ME_SHAPE(4, 1, 6));
+        me_tensor *target = test_tensor(m.nn.e, ME_DTYPE_INT64, ME_SHAPE(4, 1));
+        (void)me_test_events_take(&m.events);
+        me_tensor *loss =
+            me_vocab_parallel_cross_entropy(&m.nn, logits, target);
+        EXPECT_EVENTS(&m.events, expected[ranks - 1]);
+        assert_string_equal(test_backward(&m.events, loss), "+4 -4");
+        test_model_fini(&m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +177,7 @@ int main(void)
         cmocka_unit_test(test_loss__float32),
         cmocka_unit_test(test_loss__fused),
         cmocka_unit_test(test_loss__fused_of_other_types),
+        cmocka_unit_test(test_loss__transformer_engine),
     };
     return cmocka_run_group_tests_name("loss", tests, NULL, NULL);
 }
