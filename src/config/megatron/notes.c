@@ -13,6 +13,12 @@ static bool is_local(const me_config *config)
     return config->impl.transformer == ME_TRANSFORMER_LOCAL;
 }
 
+/** Sizes were read from one version. */
+static bool has_other_version(const me_config *config)
+{
+    return !is_local(config) && strcmp(config->impl.te_version, "2.17.1") != 0;
+}
+
 static bool has_flash_attention(const me_config *config)
 {
     return !is_local(config) &&
@@ -109,6 +115,8 @@ static const struct {
      has_fp32_residual, "the float32 residual stream", ME_HIGHER(ANY)},
     {"model.window_attention", "--window-size", has_other_window,
      "attention within a window; full attention is estimated", ME_EITHER(SOME)},
+    {"impl.te_version", NULL, has_other_version,
+     "sizes are those of Transformer Engine 2.17.1", ME_EITHER(SOME)},
     {"impl.attention_backend", "--attention-backend", has_flash_attention,
      "flash-attn's kernels under Transformer Engine; cuDNN's are estimated",
      ME_EITHER(SMALL)},

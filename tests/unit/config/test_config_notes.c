@@ -17,6 +17,11 @@ static void test_notes__name_what_is_not_modelled(void **state)
                         "--strict: not modelled: "
                         "model.fp32_residual_connection, model.softmax_type");
     me_config_destroy(config);
+    config = job_with("impl.transformer=transformer_engine "
+                      "impl.te_version=2.9.0");
+    assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
+    assert_true(list_has(&config->not_modelled, "impl.te_version"));
+    me_config_destroy(config);
     config = job_with("model.kv_channels=63 impl.core_attention=sdpa_flash");
     assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
     assert_true(list_has(&config->not_modelled, "model.kv_channels"));
