@@ -154,9 +154,11 @@ static me_tensor *activation(me_nn *nn, me_tensor *u, const me_parameter *bias,
     u = me_rebind(e, u,
                   activations[nn->config->model.activation].forward(e, u));
     if (scale != NULL) {
+        const me_dtype dtype = (me_dtype)u->dtype;
         me_tensor *weights = column(e, scale);
         u = me_rebind(e, u, me_mul(e, u, weights));
         me_drop(e, weights);
+        u = me_rebind(e, u, me_cast(e, u, dtype)); // weights may be wider
     }
     return u;
 }

@@ -23,15 +23,15 @@ static const char deepep_multihot[] =
     "+24000 +12000 +3000 +14400 +12000 -12000 +14400 +7200 -7200 +3000 ";
 
 /* The rows come back to the tokens of N, which go home. */
-static const char deepep_combine[] = "+48000 -57600 AllToAll:6000 +28800 ";
+static const char deepep_combine[] = "+24000 -28800 AllToAll:6000 +14400 ";
 
-static const char deepep_backward[] = "+48000 AllToAll:6000 +57600 -48000 ";
+static const char deepep_backward[] = "+24000 AllToAll:6000 +28800 -24000 ";
 
 /* Everyone's map 2TE, the handle 4·2T + 5·2T·2 + 2T, R rows and their weights. */
 static const char hybridep_exchange[] =
     "+7200 +27000 -7200 +28800 +7200 AllToAll:6000 ";
 
-static const char hybridep_backward[] = "+57600 AllToAll:6000 ";
+static const char hybridep_backward[] = "+28800 AllToAll:6000 ";
 
 static const me_moe_options top_2_of_4 = {
     .num_experts = 4,

@@ -135,6 +135,26 @@ static void test_router__capacity(void **state)
     assert_int_equal(me_expert_capacity(&config, 10), 4);
 }
 
+/* Weights in float32 make no float32 of what experts hand on, whose activation is
+ * not a fused one: `.to(original_dtype)`. */
+static void test_router__wide_weights_and_experts(void **state)
+{
+    (void)state;
+    static const int32_t one_rank[2] = {1, 1};
+    me_moe_options moe = top_4_of_12;
+    moe.router_dtype = ME_ROUTER_DTYPE_FP32;
+    test_layer t;
+    test_layer_init(&t, 10, &moe, one_rank, NULL);
+    t.m.config.model.activation = ME_ACTIVATION_GELU;
+    me_engine *e = t.m.nn.e;
+    const me_frame frame = me_enter(e);
+    me_tensor *x = me_neg(e, t.leaf);
+    me_tensor *y = me_moe_layer_forward(&t.m.nn, &t.layer, x);
+    assert_int_equal(y->dtype, x->dtype);
+    me_leave(e, frame, NULL);
+    test_layer_fini(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +163,7 @@ int main(void)
         cmocka_unit_test(test_router__fused),
         cmocka_unit_test(test_router__dropped_tokens),
         cmocka_unit_test(test_router__capacity),
+        cmocka_unit_test(test_router__wide_weights_and_experts),
     };
     return cmocka_run_group_tests_name("moe_router", tests, NULL, NULL);
 }
