@@ -343,7 +343,7 @@ static void create_buffer(me_trainer *t, int32_t chunk, me_ddp *ddp,
 {
     const me_config *c = t->config;
     lay_out(t, chunk, buffer);
-    if (!me_engine_is_ok(t->e)) {
+    if (!me_engine_is_ok(t->e) || buffer->layout == NULL) {
         return;
     }
     if (c->optimizer.distributed) {

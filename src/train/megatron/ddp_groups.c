@@ -52,6 +52,17 @@ uint32_t me_bucket_groups_count(const me_trainer *t, int32_t chunk,
     return is_one_group(t, chunk) && n > 1 ? 1 : n;
 }
 
+/** Buckets of one buffer that are the group's. */
+static void visit_buffer(me_trainer *t, int32_t chunk, const me_ddp_buffer *b,
+                         uint32_t group, me_bucket_visit *visit, void *self)
+{
+    for (uint32_t k = 0; b->layout != NULL && k < b->layout->n_buckets; k++) {
+        if (me_bucket_group_of(t, chunk, b, k) == group) {
+            visit(t, b, k, self);
+        }
+    }
+}
+
 void me_bucket_group_visit(me_trainer *t, int32_t chunk, me_sharing sharing,
                            uint32_t group, me_bucket_visit *visit, void *self)
 {
@@ -60,13 +71,8 @@ void me_bucket_group_visit(me_trainer *t, int32_t chunk, me_sharing sharing,
         for (int i = 0; i < ddp->n_buffers; i++) {
             const me_ddp_buffer *b = &ddp->buffers[i];
             const bool is_later = !is_one_group(t, chunk) && !b->is_quantized;
-            for (uint32_t k = 0;
-                 b->sharing == sharing && b->layout != NULL &&
-                 is_later == (turn == 1) && k < b->layout->n_buckets;
-                 k++) {
-                if (me_bucket_group_of(t, chunk, b, k) == group) {
-                    visit(t, b, k, self);
-                }
+            if (b->sharing == sharing && is_later == (turn == 1)) {
+                visit_buffer(t, chunk, b, group, visit, self);
             }
         }
     }

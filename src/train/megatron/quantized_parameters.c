@@ -34,6 +34,20 @@ static const me_shard_state *shard_of(const me_optimizer *o,
     return NULL;
 }
 
+static void collect_buffer(const me_optimizer *o, const me_ddp_buffer *b,
+                           cast_list *list)
+{
+    list->group = b->group;
+    for (uint32_t k = 0; k < b->n_parameters; k++, list->count++) {
+        if (list->items != NULL) {
+            list->items[list->count] = (cast_item){
+                .parameter = b->parameters[k],
+                .shard = shard_of(o, b->parameters[k]),
+            };
+        }
+    }
+}
+
 /** @param list  with room, or with none to count alone */
 static void collect(const me_trainer *t, const me_optimizer *o, cast_list *list)
 {
@@ -41,17 +55,8 @@ static void collect(const me_trainer *t, const me_optimizer *o, cast_list *list)
     for (int32_t c = o->chunk_begin; c < o->chunk_end; c++) {
         for (int i = 0; i < t->ddp[c].n_buffers; i++) {
             const me_ddp_buffer *b = &t->ddp[c].buffers[i];
-            if (b->sharing != o->sharing || !b->is_quantized) {
-                continue;
-            }
-            list->group = b->group;
-            for (uint32_t k = 0; k < b->n_parameters; k++, list->count++) {
-                if (list->items != NULL) {
-                    list->items[list->count] = (cast_item){
-                        .parameter = b->parameters[k],
-                        .shard = shard_of(o, b->parameters[k]),
-                    };
-                }
+            if (b->sharing == o->sharing && b->is_quantized) {
+                collect_buffer(o, b, list);
             }
         }
     }
