@@ -1,6 +1,7 @@
 /* links: config base */
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Jobs in YAML: no crash, one line of error, and lists that can be printed. */
+#include "base/clean.h"
 #include "config/megatron/megatron_yaml.h"
 #include "support/fuzz.h"
 
@@ -20,11 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     }
     for (int32_t i = 0; i < config->not_modelled.count; i++) {
-        for (const char *c = config->not_modelled.flags[i].flag; *c != '\0';
-             c++) {
-            if (*c < ' ' || *c > '~') {
-                abort();
-            }
+        if (!me_text_is_clean(config->not_modelled.flags[i].flag)) {
+            abort();
         }
     }
     me_config_destroy(config);

@@ -232,8 +232,8 @@ static void keep_unknown(reading *r, const me_yaml_leaf *leaf)
         return;
     }
     if (r->n_unknown++ < NAMES_SHOWN) {
-        me_str_printf(&r->unknown, "%s%s", r->n_unknown == 1 ? "" : ", ",
-                      leaf->key);
+        me_str_append(&r->unknown, r->n_unknown == 1 ? "" : ", ");
+        me_str_append_clean(&r->unknown, leaf->key, strlen(leaf->key));
     }
 }
 
