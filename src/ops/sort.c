@@ -42,7 +42,9 @@ me_tensor *me_argsort_flags(me_engine *e, const me_tensor *x)
     const uint64_t n = me_numel(x);
     me_tensor *values = me_empty(e, "sort", ME_DTYPE_BOOL, ME_SHAPE(n));
     me_tensor *positions = indices(e, "sort", n);
-    if (n > SMALL_SORT) {
+    if (n <= SMALL_SORT) {
+        me_drop(e, indices(e, "arange", n));
+    } else {
         me_tensor *range = indices(e, "arange", n);
         me_fill_resized(e, 8);
         me_temporary(
