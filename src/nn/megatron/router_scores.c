@@ -115,12 +115,20 @@ static me_tensor *sigmoid_probs(const me_router *router, me_tensor *logits,
     return probs;
 }
 
-/** A gradient of the logits, in their type. */
+/** A gradient of the logits, in their type. What comes is copied if it has holes
+ *  or is transposed; the flags' gradient, which nobody gives, is made of zeros. */
 static void fused_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                            me_tensor **gx)
 {
+    me_tensor *flags = me_pointwise(e, "zeros", gy[0], ME_DTYPE_BOOL);
+    me_tensor *dense =
+        me_tensor_is_contiguous(gy[0])
+            ? NULL
+            : me_pointwise(e, "contiguous", gy[0], (me_dtype)gy[0]->dtype);
     gx[0] = me_pointwise(e, "fused_router_backward", gy[0],
                          (me_dtype)node->data.n[0]);
+    me_drop(e, dense);
+    me_drop(e, flags);
 }
 
 static const me_op fused_topk_op =
