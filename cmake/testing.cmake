@@ -26,10 +26,15 @@ if(ME_FUZZ)
 endif()
 
 # me_add_test(NAME KIND PROCESSES command…): KIND may name several labels.
+# Open MPI keeps its session in a folder of each test's own: of two jobs that share
+# one, the first to end takes it away under the other.
 function(me_add_test name kind processes)
   add_test(NAME ${name} COMMAND ${ARGN})
+  string(MD5 folder "${name}")
+  string(SUBSTRING ${folder} 0 8 folder)
   set_tests_properties(${name} PROPERTIES LABELS "${kind}" TIMEOUT 600
-    PROCESSORS ${processes} ENVIRONMENT "${ME_TEST_ENVIRONMENT}")
+    PROCESSORS ${processes} ENVIRONMENT
+    "${ME_TEST_ENVIRONMENT};OMPI_MCA_orte_tmpdir_base=${PROJECT_BINARY_DIR}/mpi/${folder}")
 endfunction()
 
 # me_mpirun(OUT PROCESSES): the words in front of a program on PROCESSES
