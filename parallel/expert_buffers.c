@@ -48,8 +48,8 @@ enum {
 /** A token in a buffer, with its experts, weights and scales. */
 static uint64_t token_bytes(uint64_t hidden_bytes)
 {
-    return hidden_bytes + SOURCE_BYTES + MOST_TOPK * (INDEX_BYTES + 4) +
-           MOST_SCALES * 4;
+    return hidden_bytes + SOURCE_BYTES +
+           (uint64_t)MOST_TOPK * (INDEX_BYTES + 4) + (uint64_t)MOST_SCALES * 4;
 }
 
 uint64_t me_deepep_bytes(int32_t ranks, int32_t sms, uint64_t hidden_bytes)
@@ -64,11 +64,11 @@ uint64_t me_deepep_bytes(int32_t ranks, int32_t sms, uint64_t hidden_bytes)
     const uint64_t token = token_bytes(hidden_bytes);
     const uint64_t nvl =
         channels * peers * ((2 * nodes + 3) * 4 + config->nvl_tokens * token);
-    const uint64_t signals = ME_NVLINK_RANKS * (4 + 8 + 8);
+    const uint64_t signals = (uint64_t)ME_NVLINK_RANKS * (4 + 8 + 8);
     uint64_t bytes = me_round_up(nvl, ALIGNMENT) + signals + WORKSPACE_BYTES;
     if (nodes > 1) {
         const uint64_t rdma = 2 * channels * nodes *
-                              ((ME_NVLINK_RANKS * 2 + 2) * 4 +
+                              ((ME_NVLINK_RANKS * 2ULL + 2) * 4 +
                                config->rdma_tokens * (token + 16));
         bytes += me_round_up(rdma, HEAP_BYTES);
     }

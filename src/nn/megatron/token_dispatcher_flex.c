@@ -207,7 +207,7 @@ static uint64_t handle_bytes(const me_dispatcher *d, uint64_t received)
                    reach(d->nn->config, (double)d->n_local * ME_NVLINK_RANKS));
     return 4 * (2 * (nodes + ranks) * channels + nodes + ranks +
                 d->n_tokens * nodes) +
-           8 * received + 4 * ME_NVLINK_RANKS * forwarded;
+           8 * received + 4ULL * ME_NVLINK_RANKS * forwarded;
 }
 
 static me_dispatched deepep_dispatch(me_dispatcher *d, me_dispatched rows)
