@@ -94,7 +94,9 @@ static me_status read_command(command *c, me_diag *diag)
     me_status status = me_format_read(c->cli->format, NULL, diag, &c->format);
     if (status == ME_OK && c->cli->seeds > 0) {
         status = read_job(c, diag);
-        status = status == ME_OK ? make_seeds(c, diag) : status;
+        if (status == ME_OK && c->job != NULL) {
+            status = make_seeds(c, diag);
+        }
     }
     if (status == ME_OK && c->cli->durations != NULL &&
         c->format == ME_FORMAT_CSV) {

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): POSIX's
 extern char **environ;
 
 /** In a step of Slurm's, as under `srun -n 1 memest`, the variables of the job

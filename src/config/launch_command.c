@@ -333,12 +333,33 @@ static me_status step_entrance(walk *w)
                             name);
 }
 
+/** A word that is neither a launcher nor the script. */
+static me_status step_word(walk *w, const char *word)
+{
+    const me_wrapper *wrapper = me_wrapper_find(word);
+    if (wrapper != NULL) {
+        w->at++;
+        return step_wrapper(w, wrapper, word);
+    }
+    if (is_assignment(word) && !w->is_python) {
+        w->at++;
+        return keep_assignment(w, word, strlen(word));
+    }
+    return me_fail(w->diag, ME_ERR_UNSUPPORTED,
+                   w->is_python
+                       ? "'%.80s' is not modelled: the scripts that are, are "
+                         "Megatron-LM's pretrain_gpt.py and torchtitan's "
+                         "train.py"
+                       : "launch command: '%.80s' is no program that memest "
+                         "knows: begin at torchrun, srun, mpirun or python",
+                   word);
+}
+
 /** Steps over everything before the script; `at` is then behind it. */
 static me_status step_to_flags(walk *w)
 {
     while (word_at(w, 0) != NULL) {
         const char *word = word_at(w, 0);
-        const me_wrapper *wrapper = me_wrapper_find(word);
         const me_launch_script *found = NULL;
         const int launcher = words_of_launcher(w);
         if (launcher > 0 || is_entrance(w)) {
@@ -359,23 +380,7 @@ static me_status step_to_flags(walk *w)
             w->at += word[0] != '-';
             return ME_OK;
         }
-        if (wrapper != NULL) {
-            w->at++;
-            status = step_wrapper(w, wrapper, word);
-        } else if (is_assignment(word) && !w->is_python) {
-            w->at++;
-            status = keep_assignment(w, word, strlen(word));
-        } else {
-            status = me_fail(
-                w->diag, ME_ERR_UNSUPPORTED,
-                w->is_python
-                    ? "'%.80s' is not modelled: the scripts that are, are "
-                      "Megatron-LM's pretrain_gpt.py and torchtitan's "
-                      "train.py"
-                    : "launch command: '%.80s' is no program that memest "
-                      "knows: begin at torchrun, srun, mpirun or python",
-                word);
-        }
+        status = step_word(w, word);
         if (status != ME_OK) {
             return status;
         }

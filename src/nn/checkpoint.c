@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/checkpoint.h"
 
+#include "base/assert.h"
 #include "base/size.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
@@ -171,7 +172,9 @@ static void run_again(void *self, me_engine *e, me_tensor *const *gy)
     me_tensor *again[ME_MAX_OUTPUTS] = {NULL, NULL, NULL};
     run_section(c->section, c->leaves, again);
     me_context_restore(e, before);
-    for (uint32_t i = 0; i < c->n_outputs; i++) {
+    const uint32_t n = c->n_outputs;
+    ME_ASSERT(n <= ME_MAX_OUTPUTS);
+    for (uint32_t i = 0; i < n; i++) {
         me_restore_data(e, c->outputs[i], again[i]);
         c->again[i] = me_retain(again[i]);
         me_clear(e, &c->outputs[i]);

@@ -205,7 +205,8 @@ static bool find_negation(const char *name, char out[FLAG_BYTES])
     static const char *const forms[] = {"--no-", "--disable-"};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         me_flag flag;
-        (void)snprintf(out, FLAG_BYTES, "%s%s", forms[i], name + 2);
+        (void)snprintf(out, FLAG_BYTES, "%s%.*s", forms[i], FLAG_BYTES - 16,
+                       name + 2);
         if (me_flag_find(out, &flag)) {
             return true;
         }
