@@ -143,12 +143,12 @@ me_work me_engine_work(const me_engine *e, me_phase phase)
 
 me_tensor **me_engine_workspace(me_engine *e)
 {
-    return &e->workspaces[e->context.thread];
+    return &e->workspaces[e->context.thread][e->context.stream];
 }
 
 me_tensor **me_engine_lt_workspace(me_engine *e)
 {
-    return &e->lt_workspaces[e->context.thread];
+    return &e->lt_workspaces[e->context.thread][e->context.stream];
 }
 
 me_tensor **me_engine_global_buffer(me_engine *e, me_dtype dtype)

@@ -119,7 +119,8 @@ enum {
     ME_STREAM_ALL_REDUCE = 4,
     ME_STREAM_CONTEXT = 5,
     ME_STREAM_SHARED_EXPERTS = 6,
-    ME_STREAM_DISPATCH = 7
+    ME_STREAM_DISPATCH = 7,
+    ME_STREAMS
 };
 
 /**
@@ -175,8 +176,9 @@ const me_module_tree *me_engine_modules(const me_engine *e);
 /** FLOPs done and bytes moved in a phase so far. */
 me_work me_engine_work(const me_engine *e, me_phase phase);
 
-/** Where cuBLAS's workspace of the running host thread is kept, which outlives
- *  every frame: NULL until its first product; the engine's. */
+/** Where cuBLAS's workspace of the running host thread on the current stream is
+ *  kept, which outlives every frame: NULL until its first product; the engine's
+ *  (ATen/cuda/CublasHandlePool.cpp keeps them by handle and stream). */
 me_tensor **me_engine_workspace(me_engine *e);
 /** As me_engine_workspace() for cuBLASLt, which has one of its own. */
 me_tensor **me_engine_lt_workspace(me_engine *e);

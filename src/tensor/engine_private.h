@@ -115,8 +115,8 @@ struct me_engine {
     me_interned_kind *kinds; /**< all that are known; see kind.h */
     me_recording recording;
     me_tensor *free_tensors; /**< linked through grad */
-    me_tensor *workspaces[ME_THREADS];
-    me_tensor *lt_workspaces[ME_THREADS];
+    me_tensor *workspaces[ME_THREADS][ME_STREAMS];
+    me_tensor *lt_workspaces[ME_THREADS][ME_STREAMS];
     me_tensor *global_buffers[ME_DTYPE_COUNT];
     me_compiled compiled[ME_MAX_COMPILED];
     struct me_region *regions;     /**< all that are alive */

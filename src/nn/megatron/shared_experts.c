@@ -45,14 +45,14 @@ void me_shared_experts_fini(me_engine *e, me_shared_experts *shared)
     me_clear(e, &shared->gate_score);
 }
 
-/** sigmoid(x · gate_weightᵀ): (s, b, h) to (s, b, 1). */
+/** sigmoid(x · gate_weightᵀ): (s, b, h) to (s, b, 1). The logits are a variable
+ *  of the caller's. */
 static me_tensor *gate(const me_shared_experts *shared, me_tensor *x)
 {
     me_engine *e = shared->nn->e;
-    const me_frame frame = me_enter(e);
     me_tensor *logits =
         me_functional_linear(e, x, shared->gate_weight->tensor, NULL);
-    return me_leave(e, frame, me_sigmoid(e, logits));
+    return me_sigmoid(e, logits);
 }
 
 /** SharedExpertMLP.forward(). */

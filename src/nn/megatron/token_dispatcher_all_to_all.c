@@ -69,61 +69,81 @@ static me_tensor *own_columns(const me_dispatcher *d, const me_tensor *all)
                : numbers(d->nn->e, "contiguous", count);
 }
 
+/** Numbers that the host needs, in the order in which it copies them. */
+typedef struct device_counts {
+    me_tensor *of[6];
+    int n;
+} device_counts;
+
+static void add_counts(device_counts *counts, me_tensor *x)
+{
+    if (x != NULL) {
+        counts->of[counts->n++] = x;
+    }
+}
+
+/** How many rows a rank sends is a number on the device where they are padded,
+ *  or where some are dropped. */
+static me_tensor *count_rows(const me_dispatcher *d)
+{
+    const me_moe_options *m = &d->nn->config->moe;
+    return m->router_padding_for_quantization || m->has_capacity
+               ? numbers(d->nn->e, "sum", 1)
+               : NULL;
+}
+
 /**
- * MoEAlltoAllTokenDispatcher.preprocess() and the copies to the host that
- * follow: how many rows go where, which all ranks tell each other.
+ * MoEAlltoAllTokenDispatcher.preprocess(): how many rows go where, which all
+ * ranks tell each other.
  */
-static void preprocess(me_dispatcher *d)
+static device_counts preprocess(me_dispatcher *d)
 {
     me_engine *e = d->nn->e;
     const me_config *c = d->nn->config;
     const uint64_t p = (uint64_t)c->parallel.expert;
     const uint64_t u = (uint64_t)c->parallel.expert_tensor;
     const bool keeps_counts = is_fused(d) && d->n_local > 1;
-    const me_frame frame = me_enter(e);
+    device_counts counts = {.n = 0};
     me_tensor *local = me_count_flags(e, d->routing_map); // (E)
-    me_tensor *num_out =
-        c->moe.router_padding_for_quantization ? numbers(e, "sum", 1) : NULL;
+    me_tensor *num_out = count_rows(d);
     if (p * u == 1) {
-        if (num_out != NULL) {
-            to_host(e, num_out);
-        }
         if (keeps_counts) {
             me_assign(e, &d->counts_of_experts, local);
         }
-        to_host(e, local);
-        me_launch_host_waits(e);
-        me_leave(e, frame, NULL);
-        return;
+        add_counts(&counts, num_out);
+        add_counts(&counts, local);
+        return counts;
     }
-    me_tensor *input_splits = numbers(e, "sum", p);
+    add_counts(&counts, numbers(e, "sum", p)); // input_splits
     me_tensor *all =
         me_all_gather_first(e, d->nn->comm, ME_GROUP_EXPERT_TENSOR_EXPERT,
-                            local);              // (p·u·E)
-    me_tensor *of_experts = own_columns(d, all); // (u, p, n)
-    me_tensor *output_splits = numbers(e, "sum", p * u);
-    me_tensor *output_splits_tp = numbers(e, "sum", u);
+                            local);                // (p·u·E)
+    me_tensor *of_experts = own_columns(d, all);   // (u, p, n)
+    add_counts(&counts, numbers(e, "sum", p * u)); // output_splits
+    add_counts(&counts, numbers(e, "sum", u));     // output_splits_tp
     me_tensor *tokens_per_expert = numbers(e, "sum", d->n_local);
     if (keeps_counts) {
         me_assign(e, &d->counts_of_experts, of_experts);
     }
     me_drop(e, local);
     me_drop(e, all);
+    add_counts(&counts, num_out);
     if (d->n_local == 1 || keeps_counts) { // else an attribute
         me_drop(e, of_experts);
+    } else {
+        add_counts(&counts, of_experts);
     }
-    to_host(e, input_splits);
-    to_host(e, output_splits);
-    to_host(e, output_splits_tp);
-    if (num_out != NULL) {
-        to_host(e, num_out);
+    add_counts(&counts, tokens_per_expert);
+    return counts;
+}
+
+/** _maybe_dtoh_and_synchronize() before the first permutation. */
+static void copy_to_host(me_engine *e, const device_counts *counts)
+{
+    for (int i = 0; i < counts->n; i++) {
+        to_host(e, counts->of[i]);
     }
-    if (d->n_local > 1 && !keeps_counts) {
-        to_host(e, of_experts);
-    }
-    to_host(e, tokens_per_expert);
     me_launch_host_waits(e);
-    me_leave(e, frame, NULL);
 }
 
 /** Permutation 1: a row for each of a token's experts. */
@@ -135,13 +155,14 @@ static me_dispatched dispatch_preprocess(me_dispatcher *d, me_tensor *tokens,
     if (d->nn->config->moe.router_padding_for_quantization) {
         me_pad_routing_map(d->nn->e, d->routing_map);
     }
-    preprocess(d);
+    const me_frame frame = me_enter(d->nn->e);
+    const device_counts counts = preprocess(d);
     if (d->shared_experts != NULL) {
-        const me_frame frame = me_enter(d->nn->e);
         me_shared_experts_pre_forward_comm(d->shared_experts,
                                            me_view(d->nn->e, tokens, d->shape));
-        me_leave(d->nn->e, frame, NULL);
     }
+    copy_to_host(d->nn->e, &counts);
+    me_leave(d->nn->e, frame, NULL);
     const me_permuted p =
         is_fused(d)
             ? me_te_permute(d->nn, tokens, d->routing_map, probs, d->n_sent)
