@@ -363,6 +363,10 @@ void me_drop(me_engine *e, me_tensor *x);
 
 /** `x = y`: @p y takes the place of @p x, and then @p x is dropped. */
 me_tensor *me_rebind(me_engine *e, me_tensor *x, me_tensor *y);
+/** As me_rebind(), where @p x may be the argument @p given, which stays as it is:
+ *  the caller has a name for it. @return @p y */
+me_tensor *me_rebind_own(me_engine *e, me_tensor *x, const me_tensor *given,
+                         me_tensor *y);
 
 /** The running frame's name of @p x comes behind all its others, as a
  * function's names do that it binds later than it makes the tensor: it dies

@@ -178,3 +178,9 @@ me_tensor *me_rebind(me_engine *e, me_tensor *x, me_tensor *y)
     me_release(e, x);
     return y;
 }
+
+me_tensor *me_rebind_own(me_engine *e, me_tensor *x, const me_tensor *given,
+                         me_tensor *y)
+{
+    return x == given ? y : me_rebind(e, x, y);
+}

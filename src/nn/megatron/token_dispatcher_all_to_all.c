@@ -187,13 +187,6 @@ static me_dispatched token_dispatch(me_dispatcher *d, me_dispatched rows)
     };
 }
 
-/** `x = f(x)` where the name may be the caller's, who keeps it. */
-static me_tensor *rename(me_engine *e, me_tensor *x, const me_tensor *given,
-                         me_tensor *y)
-{
-    return x == given ? y : me_rebind(e, x, y);
-}
-
 /** sort_chunks_by_idxs(). */
 static me_dispatched sort_chunks(me_dispatcher *d, me_dispatched rows)
 {
@@ -221,8 +214,9 @@ static me_dispatched dispatch_postprocess(me_dispatcher *d, me_dispatched given)
     }
     if (d->n_local > 1) {
         const me_dispatched sorted = sort_chunks(d, rows);
-        rows.tokens = rename(e, rows.tokens, given.tokens, sorted.tokens);
-        rows.probs = rename(e, rows.probs, given.probs, sorted.probs);
+        rows.tokens =
+            me_rebind_own(e, rows.tokens, given.tokens, sorted.tokens);
+        rows.probs = me_rebind_own(e, rows.probs, given.probs, sorted.probs);
     }
     me_leave_with(e, frame, 2, (me_tensor *[]){rows.tokens, rows.probs});
     return rows; // (R, h), (R)
@@ -243,7 +237,7 @@ static me_tensor *combine_preprocess(me_dispatcher *d, me_tensor *given)
     }
     if (d->nn->config->parallel.expert_tensor > 1) {
         me_tensor *own = me_reduce_scatter_expert_rows(rows, &d->exchange);
-        rows = rename(e, rows, given, own);
+        rows = me_rebind_own(e, rows, given, own);
     }
     return me_leave(e, frame, rows); // (r, h)
 }

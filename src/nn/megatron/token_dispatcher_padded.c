@@ -78,13 +78,6 @@ static bool reorders(const me_dispatcher *d)
     return d->n_local > 1 && p->expert * p->expert_tensor > 1;
 }
 
-/** `x = f(x)` where the name may be the caller's, who keeps it. */
-static me_tensor *rename(me_engine *e, me_tensor *x, const me_tensor *given,
-                         me_tensor *y)
-{
-    return x == given ? y : me_rebind(e, x, y);
-}
-
 static me_dispatched token_dispatch(me_dispatcher *d, me_dispatched rows)
 {
     return me_dispatcher_all_to_all.token_dispatch(d, rows);
@@ -100,10 +93,10 @@ static me_dispatched dispatch_postprocess(me_dispatcher *d, me_dispatched given)
         rows.probs = me_gather_expert_rows(given.probs, &d->exchange);
     }
     if (reorders(d)) {
-        rows.tokens = rename(e, rows.tokens, given.tokens,
-                             me_reorder_rows(e, rows.tokens));
-        rows.probs =
-            rename(e, rows.probs, given.probs, me_reorder_rows(e, rows.probs));
+        rows.tokens = me_rebind_own(e, rows.tokens, given.tokens,
+                                    me_reorder_rows(e, rows.tokens));
+        rows.probs = me_rebind_own(e, rows.probs, given.probs,
+                                   me_reorder_rows(e, rows.probs));
     }
     me_leave_with(e, frame, 2, (me_tensor *[]){rows.tokens, rows.probs});
     return rows; // (R, h), (R)
@@ -119,7 +112,7 @@ static me_tensor *combine_preprocess(me_dispatcher *d, me_tensor *given)
     }
     if (d->nn->config->parallel.expert_tensor > 1) {
         me_tensor *own = me_reduce_scatter_expert_rows(rows, &d->exchange);
-        rows = rename(e, rows, given, own);
+        rows = me_rebind_own(e, rows, given, own);
     }
     return me_leave(e, frame, rows);
 }
