@@ -19,7 +19,7 @@ enum {
 typedef enum me_ends {
     ME_ENDS_ALL,        /**< every member */
     ME_ENDS_FIRST,      /**< the first of each pipeline */
-    ME_ENDS_FIRST_LAST, /**< and the last, if embeddings are tied */
+    ME_ENDS_FIRST_COPY, /**< and the one that has a copy of its embedding */
     ME_ENDS_MIRRORED,   /**< a rank and the one as far from the other end */
     ME_ENDS_INNER,      /**< of one axis: neighbours, such as share shards */
     ME_ENDS_OUTER       /**< of one axis: one of each of those neighbourhoods */
@@ -41,7 +41,7 @@ static const me_family families[ME_GROUP_COUNT] = {
     [ME_GROUP_DATA_CONTEXT] = {ME_GRID_DENSE, ME_D | ME_C, ME_ENDS_ALL},
     [ME_GROUP_CONTEXT] = {ME_GRID_DENSE, ME_C, ME_ENDS_ALL},
     [ME_GROUP_MODEL] = {ME_GRID_DENSE, ME_T | ME_P, ME_ENDS_ALL},
-    [ME_GROUP_EMBEDDING] = {ME_GRID_DENSE, ME_P, ME_ENDS_FIRST_LAST},
+    [ME_GROUP_EMBEDDING] = {ME_GRID_DENSE, ME_P, ME_ENDS_FIRST_COPY},
     [ME_GROUP_POSITION_EMBEDDING] = {ME_GRID_DENSE, ME_P, ME_ENDS_FIRST},
     [ME_GROUP_PARTIAL_DATA_CONTEXT] = {ME_GRID_DENSE, ME_PART | ME_C,
                                        ME_ENDS_ALL},
@@ -235,7 +235,7 @@ me_status me_grid_init(const me_grid_sizes *sizes, me_diag *diag,
         .world = sizes->world,
         .data_replicate = sizes->data_replicate > 0 ? sizes->data_replicate : 1,
         .context_heads = sizes->context_heads > 0 ? sizes->context_heads : 1,
-        .is_tied = sizes->is_tied,
+        .embedding_copy = sizes->embedding_copy,
         .order = {ME_AXIS_TENSOR, ME_AXIS_CONTEXT, ME_AXIS_EXPERT,
                   is_early ? ME_AXIS_PIPELINE : ME_AXIS_DATA,
                   is_early ? ME_AXIS_DATA : ME_AXIS_INSTANCE,
@@ -308,11 +308,10 @@ static void keep_ends(const me_grid *grid, me_ends ends, me_group *group)
     if (ends == ME_ENDS_ALL) {
         return;
     }
-    const int32_t p = group->size;
-    const bool has_last = ends == ME_ENDS_FIRST_LAST && grid->is_tied && p > 1;
-    const int32_t stride = has_last ? group->axes[0].stride * (p - 1) : 0;
-    group->size = has_last ? 2 : 1;
-    group->n_axes = has_last ? 1 : 0;
+    const int32_t copy = ends == ME_ENDS_FIRST_COPY ? grid->embedding_copy : 0;
+    const int32_t stride = copy > 0 ? group->axes[0].stride * copy : 0;
+    group->size = copy > 0 ? 2 : 1;
+    group->n_axes = copy > 0 ? 1 : 0;
     group->axes[0] = (me_grid_axis){group->size, stride};
 }
 

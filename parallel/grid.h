@@ -53,7 +53,8 @@ typedef struct me_grid_sizes {
     int32_t context_heads;     /**< inner ranks of a context axis of two levels;
                                     0: 1 */
     bool pipeline_before_data; /**< order tp-cp-ep-pp-dp */
-    bool is_tied; /**< input embedding and output layer share a weight */
+    int32_t embedding_copy;    /**< pipeline rank that keeps a copy of the
+                                    first's embedding; 0: none */
 } me_grid_sizes;
 
 /** One axis of the grid. */
@@ -65,9 +66,9 @@ typedef struct me_grid_axis {
 /** The grid; a value, made by me_grid_init(), then read-only. */
 typedef struct me_grid {
     int32_t world;
-    int32_t data_replicate; /**< at least 1 */
-    int32_t context_heads;  /**< at least 1 */
-    bool is_tied;
+    int32_t data_replicate;       /**< at least 1 */
+    int32_t context_heads;        /**< at least 1 */
+    int32_t embedding_copy;       /**< pipeline rank, 0: none */
     me_axis order[ME_AXIS_COUNT]; /**< fastest axis first */
     me_grid_axis axes[ME_GRID_SIDE_COUNT][ME_AXIS_COUNT];
 } me_grid;

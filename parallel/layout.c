@@ -21,7 +21,7 @@ typedef struct walk {
     int32_t n_embeddings;
     int32_t n_losses;
     int32_t n_mtp_layers;
-    int32_t mtp_stage; /**< of the first m */
+    int32_t mtp_stage; /**< of all m */
     char first;        /**< of E, t, m and L; 0: none yet */
     char last;
     int32_t *first_layer; /**< NULL: count only */
@@ -131,7 +131,13 @@ static me_status add_symbols(walk *w, char symbol, int32_t count)
                        "decoder layers must come first",
                        place(w) - 1);
     }
-    if (symbol == 'm' && w->n_mtp_layers == 0) {
+    if (symbol == 'm' && count > 0) {
+        if (w->n_mtp_layers > 0 && w->mtp_stage != w->n_bars) {
+            return me_fail(w->diag, ME_ERR_CONFIG,
+                           "pipeline layout: m at character %d is in another "
+                           "stage than the first m: one stage must have all",
+                           place(w) - 1);
+        }
         w->mtp_stage = w->n_bars;
     }
     w->n_mtp_layers += symbol == 'm' ? count : 0;
@@ -243,11 +249,6 @@ static me_status check_ends(const walk *w)
                        "must be first and L last",
                        w->first, w->last);
     }
-    if (w->n_mtp_layers > 0 && w->mtp_stage < w->n_bars) {
-        return me_fail(w->diag, ME_ERR_UNSUPPORTED,
-                       "pipeline layout: multi-token prediction (m) is "
-                       "modelled in the last stage only, with the loss");
-    }
     return ME_OK;
 }
 
@@ -271,9 +272,11 @@ me_status me_layout_init(const char *text, me_diag *diag, me_layout *layout_out)
     walk fill = {.text = text, .diag = diag, .first_layer = first_layer};
     status = read_all(&fill);
     first_layer[n_stages] = fill.n_layers;
-    *layout_out = (me_layout){.n_stages = n_stages,
-                              .first_layer = first_layer,
-                              .n_mtp_layers = fill.n_mtp_layers};
+    *layout_out =
+        (me_layout){.n_stages = n_stages,
+                    .first_layer = first_layer,
+                    .n_mtp_layers = fill.n_mtp_layers,
+                    .mtp_stage = fill.n_mtp_layers > 0 ? fill.mtp_stage : -1};
     return status;
 }
 

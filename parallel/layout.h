@@ -20,7 +20,8 @@
 typedef struct me_layout {
     int32_t n_stages;
     int32_t *first_layer; /**< n_stages + 1 of them; owned */
-    int32_t n_mtp_layers; /**< all of them in the last stage */
+    int32_t n_mtp_layers; /**< all of them in one stage */
+    int32_t mtp_stage;    /**< which; -1: none */
 } me_layout;
 
 /**
@@ -32,8 +33,7 @@ typedef struct me_layout {
  * @param text        the whole text
  * @param layout_out  for me_layout_fini(), also on failure
  * @return ME_OK; ME_ERR_CONFIG with what is wrong, at which character of the
- *         text; ME_ERR_UNSUPPORTED for `m` in a stage that is not the last;
- *         ME_ERR_NOMEM
+ *         text; ME_ERR_NOMEM
  */
 me_status me_layout_init(const char *text, me_diag *diag,
                          me_layout *layout_out) ME_MUST_CHECK;

@@ -191,6 +191,15 @@ static void place_by_layout(const me_layout *layout, me_stage *stage)
     stage->n_layers = first[1] - first[0];
 }
 
+int32_t me_layer_split_mtp_stage(const me_layer_split *split)
+{
+    if (!split->has_mtp) {
+        return -1;
+    }
+    return split->layout != NULL ? split->layout->mtp_stage
+                                 : split->pipeline * split->chunks - 1;
+}
+
 me_stage me_layer_split_stage(const me_layer_split *split, int32_t rank,
                               int32_t chunk)
 {
@@ -204,13 +213,18 @@ me_stage me_layer_split_stage(const me_layer_split *split, int32_t rank,
                            : split->stage_of[rank * held + chunk];
     const bool is_first = at == 0;
     const bool is_last = at == p * split->chunks - 1;
-    const bool is_shared = split->is_tied && p > 1;
+    const int32_t mtp = me_layer_split_mtp_stage(split);
+    const bool is_shared = (split->is_tied || mtp >= 0) && p > 1;
+    const bool is_copy =
+        is_shared && !is_first && ((split->is_tied && is_last) || at == mtp);
     me_stage stage = {
         .virtual_stage = at,
         .has_embedding = is_first,
         .has_head = is_last,
-        .has_embedding_copy = is_shared && is_last,
-        .is_shared_embedding = is_shared && (is_first || is_last),
+        .has_mtp = at == mtp,
+        .is_behind_mtp = mtp >= 0 && at > mtp,
+        .has_embedding_copy = is_copy,
+        .is_shared_embedding = is_copy || (is_shared && is_first),
     };
     if (split->layout != NULL) {
         place_by_layout(split->layout, &stage);

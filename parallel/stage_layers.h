@@ -28,6 +28,9 @@ typedef struct me_layer_split {
     bool counts_embedding; /**< the embedding takes a layer's place */
     bool counts_loss;      /**< the head takes a layer's place */
     bool is_tied;          /**< embedding and head share one weight */
+    bool has_mtp;          /**< depths of multi-token prediction follow the
+                                layers, where the layout says, else in the last
+                                stage; their stage has an embedding too */
     int32_t copies; /**< of the model in the pipeline, each rank holding chunks
                          of all: 2 with two directions; 0 is 1 */
     const int32_t *stage_of; /**< virtual stage of each rank's chunks, pipeline
@@ -46,10 +49,13 @@ typedef struct me_stage {
     int32_t n_layers;      /**< may be 0 */
     bool has_embedding;
     bool has_head;            /**< final norm, output layer and loss */
+    bool has_mtp;             /**< depths of multi-token prediction */
+    bool is_behind_mtp;       /**< of all depths comes what it receives */
     bool has_embedding_copy;  /**< the output layer is tied to an embedding that
-                                  another rank holds: a weight of its own,
-                                  kept equal over the embedding group */
-    bool is_shared_embedding; /**< embedding or head takes part in that */
+                                   another rank holds, or multi-token prediction
+                                   needs one: a weight of its own, kept equal
+                                   over the embedding group */
+    bool is_shared_embedding; /**< embedding or copy takes part in that */
 } me_stage;
 
 /**
@@ -59,6 +65,9 @@ typedef struct me_stage {
  */
 me_status me_layer_split_check(const me_layer_split *split,
                                me_diag *diag) ME_MUST_CHECK;
+
+/** Virtual stage of the depths of multi-token prediction; -1: none. */
+int32_t me_layer_split_mtp_stage(const me_layer_split *split);
 
 /**
  * What a chunk holds. The split must have passed me_layer_split_check().

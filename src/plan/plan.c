@@ -27,17 +27,21 @@ me_pipeline me_plan_pipeline(const me_plan *plan, int32_t rank)
     return pipeline;
 }
 
-/** First and last stage keep a weight equal: tied embeddings, or multi-token
- *  prediction, which has an embedding on the last stage. */
-static bool has_shared_embedding(const me_config *config)
+/** Pipeline rank that keeps a copy of the first's embedding: that of tied
+ *  output weights, or of multi-token prediction. 0: none. */
+static int32_t embedding_copy(const me_plan *plan)
 {
-    return !config->model.untie_embeddings_and_output_weights ||
-           config->model.mtp_num_layers > 0;
+    const me_layer_split *split = &plan->split;
+    const int32_t mtp = me_layer_split_mtp_stage(split);
+    if (split->is_tied || split->pipeline == 1) {
+        return split->pipeline - 1;
+    }
+    return mtp < 0 ? 0 : mtp % split->pipeline;
 }
 
-static me_status make_grid(const me_config *config, me_diag *diag,
-                           me_grid *grid_out)
+static me_status make_grid(me_plan *plan, me_diag *diag)
 {
+    const me_config *config = plan->config;
     const me_parallel_config *p = &config->parallel;
     return me_grid_init(
         &(me_grid_sizes){
@@ -51,9 +55,9 @@ static me_status make_grid(const me_config *config, me_diag *diag,
             .data_replicate = config->torch.data_parallel_replicate,
             .context_heads = config->parallel.context_heads,
             .pipeline_before_data = p->tp_pp_dp_mapping,
-            .is_tied = has_shared_embedding(config),
+            .embedding_copy = embedding_copy(plan),
         },
-        diag, grid_out);
+        diag, &plan->grid);
 }
 
 static me_status make_split(me_plan *plan, me_diag *diag)
@@ -76,7 +80,8 @@ static me_status make_split(me_plan *plan, me_diag *diag)
         .last_layers = p->decoder_last_pipeline_num_layers,
         .counts_embedding = p->account_for_embedding_in_pipeline_split,
         .counts_loss = p->account_for_loss_in_pipeline_split,
-        .is_tied = has_shared_embedding(config),
+        .is_tied = !config->model.untie_embeddings_and_output_weights,
+        .has_mtp = config->model.mtp_num_layers > 0,
         .layout = has_layout ? &plan->layout : NULL,
     };
     me_schedule_shape shape = {.copies = 1};
@@ -296,7 +301,7 @@ me_status me_plan_create(const me_config *config, bool folds, me_diag *diag,
     plan->config = config;
     me_status status = make_split(plan, diag);
     if (status == ME_OK) {
-        status = make_grid(config, diag, &plan->grid);
+        status = make_grid(plan, diag);
     }
     if (status == ME_OK) {
         status = make_order(plan, diag);
@@ -413,6 +418,9 @@ static void dump_rank(const me_plan *plan, int32_t rank, me_str *text)
         if (s.n_layers > 0) {
             me_str_printf(text, " layers %d-%d", s.first_layer,
                           s.first_layer + s.n_layers - 1);
+        }
+        if (s.has_mtp) {
+            me_str_append(text, " mtp");
         }
         if (s.has_head) {
             me_str_append(text, " head");

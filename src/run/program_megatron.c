@@ -12,12 +12,16 @@ static me_status init(const me_plan *plan, int32_t rank, me_program *p)
     }
     for (int32_t i = 0; i < plan->n_chunks; i++) {
         const me_stage s = me_plan_stage(plan, rank, i);
+        const int32_t pieces = 1 + c->model.mtp_num_layers;
         p->chunks[i] = (me_gpt_spec){
             .first_layer = s.first_layer,
             .num_layers = s.n_layers,
             .pre_process = s.has_embedding,
             .post_process = s.has_head,
+            .has_mtp = s.has_mtp,
             .is_pipelined = c->parallel.pipeline > 1,
+            .pieces_in = s.is_behind_mtp ? pieces : 1,
+            .pieces_out = s.has_mtp || s.is_behind_mtp ? pieces : 1,
             .chunk = i,
         };
     }
@@ -27,6 +31,9 @@ static me_status init(const me_plan *plan, int32_t rank, me_program *p)
         .n_chunks = plan->n_chunks,
         .pipeline = me_plan_pipeline(plan, rank),
         .order = plan->order,
+        .exchanges_shapes = c->model.mtp_num_layers > 0 &&
+                            me_layer_split_mtp_stage(&plan->split) <
+                                plan->split.pipeline * plan->split.chunks - 1,
         .is_moe_layer = plan->is_moe_layer,
         .routing = &plan->routing,
         .runs_all_rounds = !me_routing_is_steady(&plan->routing),

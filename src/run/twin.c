@@ -52,7 +52,7 @@ static bool reads_data(const me_plan *plan, int32_t rank)
 {
     for (int32_t i = 0; i < plan->n_chunks; i++) {
         const me_stage stage = me_plan_stage(plan, rank, i);
-        if (stage.has_embedding || stage.has_head) {
+        if (stage.has_embedding || stage.has_mtp || stage.has_head) {
             return true;
         }
     }

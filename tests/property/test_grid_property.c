@@ -26,7 +26,7 @@ static bool make_grid(me_random *random, me_grid *grid_out)
         .instances = me_random_in(random, 0, 2),
         .data_replicate = copies > 0 && d % copies == 0 ? copies : 0,
         .pipeline_before_data = me_random_in(random, 0, 1) == 1,
-        .is_tied = me_random_in(random, 0, 1) == 1,
+        .embedding_copy = me_random_in(random, 0, p - 1),
     };
     return me_grid_init(&sizes, NULL, grid_out) == ME_OK;
 }
@@ -205,7 +205,7 @@ static void test_grid_property__large_world(void **state)
                                  .pipeline = 16,
                                  .expert = 8,
                                  .expert_tensor = 1,
-                                 .is_tied = true};
+                                 .embedding_copy = 15};
     me_grid grid;
     assert_int_equal(me_grid_init(&sizes, NULL, &grid), ME_OK);
     assert_int_equal(me_grid_extent(&grid, ME_GRID_DENSE, ME_AXIS_DATA), 64);

@@ -67,8 +67,9 @@ const me_flag_rule me_flags_not_modelled[] = {
      .needs = "--fine-grained-activation-offloading",
      .note = "offloading to the host", .effect = ME_LOWER(ANY)},
     {"--mtp-standalone", .needs = "--mtp-num-layers",
-     .note = "multi-token prediction in a pipeline stage of its own",
-     .effect = ME_EITHER(ANY)},
+     .note = "shapes that stages exchange; a layout says where "
+             "multi-token prediction is",
+     .effect = ME_HIGHER(SMALL)},
     {"--mtp-detach-heads", .needs = "--mtp-num-layers",
      .note = "multi-token prediction whose gradients end before the model",
      .effect = ME_EITHER(SOME)},

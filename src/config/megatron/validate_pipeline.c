@@ -56,6 +56,39 @@ static me_status check_layout_size(const me_config *config,
     return ME_OK;
 }
 
+/** Multi-token prediction before the last stage: what
+ *  validate_layer_layout() asserts, and what is not modelled. */
+static me_status check_layout_mtp(const me_config *config,
+                                  const me_layout *layout, me_diag *diag)
+{
+    const me_parallel_config *p = &config->parallel;
+    if (layout->mtp_stage < 0 || layout->mtp_stage == layout->n_stages - 1) {
+        return ME_OK;
+    }
+    if (layout->mtp_stage < layout->n_stages - p->pipeline) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "parallel.pipeline_layout has multi-token prediction "
+                       "(m) in stage %d of %d: it must be in the last chunk "
+                       "of a rank, one of the last parallel.pipeline = %d",
+                       (int)layout->mtp_stage, (int)layout->n_stages,
+                       (int)p->pipeline);
+    }
+    if (!config->model.untie_embeddings_and_output_weights) {
+        return me_fail(diag, ME_ERR_UNSUPPORTED,
+                       "parallel.pipeline_layout with multi-token prediction "
+                       "(m) apart from the loss (L) needs "
+                       "model.untie_embeddings_and_output_weights = true: one "
+                       "embedding on three stages is not modelled");
+    }
+    return me_config_has_own_schedule(config)
+               ? ME_OK
+               : me_fail(diag, ME_ERR_UNSUPPORTED,
+                         "parallel.pipeline_layout with multi-token "
+                         "prediction (m) apart from the loss (L) is modelled "
+                         "under Megatron-LM's own schedules, not under "
+                         "pipeline.schedule");
+}
+
 static me_status check_layout(const me_config *config, me_diag *diag)
 {
     const me_parallel_config *p = &config->parallel;
@@ -78,6 +111,9 @@ static me_status check_layout(const me_config *config, me_diag *diag)
     me_status status = me_layout_init(p->pipeline_layout, diag, &layout);
     if (status == ME_OK) {
         status = check_layout_size(config, &layout, diag);
+    }
+    if (status == ME_OK) {
+        status = check_layout_mtp(config, &layout, diag);
     }
     me_layout_fini(&layout);
     return status;

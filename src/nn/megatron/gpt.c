@@ -41,8 +41,9 @@ static void create_output_layer(me_gpt *gpt)
 /** shared_embedding_or_output_weight(). */
 static me_parameter *embedding_or_output_weight(me_gpt *gpt)
 {
-    return gpt->spec.pre_process || gpt->has_mtp ? gpt->embedding.word
-                                                 : gpt->output_layer.weight;
+    return gpt->spec.pre_process || gpt->spec.has_mtp
+               ? gpt->embedding.word
+               : gpt->output_layer.weight;
 }
 
 static void mark_embedding_or_output(me_parameter *weight)
@@ -52,19 +53,19 @@ static void mark_embedding_or_output(me_parameter *weight)
     }
 }
 
-/** LanguageModule.setup_embeddings_and_output_layer(): tied embeddings, or
- *  multi-token prediction's on the last stage, are kept as equal copies on the
- *  first and last stage of a pipeline. */
+/** LanguageModule.setup_embeddings_and_output_layer(): tied embeddings, and
+ *  multi-token prediction's, are kept as equal copies of the first stage's. */
 static void set_up_embedding_and_output(me_gpt *gpt)
 {
     mark_embedding_or_output(gpt->embedding.word);
     mark_embedding_or_output(gpt->output_layer.weight);
     const me_model_config *c = &gpt->nn.config->model;
-    const bool is_shared =
-        !c->untie_embeddings_and_output_weights || c->mtp_num_layers > 0;
+    const bool is_tied = !c->untie_embeddings_and_output_weights;
+    const bool is_here = gpt->spec.pre_process || gpt->spec.has_mtp ||
+                         (is_tied && gpt->spec.post_process);
     me_parameter *weight = embedding_or_output_weight(gpt);
-    if (!is_shared || !gpt->spec.is_pipelined || weight == NULL ||
-        !(gpt->spec.pre_process || gpt->spec.post_process)) {
+    if (!(is_tied || c->mtp_num_layers > 0) || !is_here ||
+        !gpt->spec.is_pipelined || weight == NULL) {
         return;
     }
     weight->is_shared_embedding = true;
@@ -88,8 +89,7 @@ void me_gpt_create(const me_nn *nn, const me_gpt_spec *spec, me_gpt *gpt)
     *gpt = (me_gpt){.nn = *nn, .spec = *spec};
     gpt->nn.chunk = spec->chunk;
     const me_model_config *c = &nn->config->model;
-    gpt->has_mtp = spec->post_process && c->mtp_num_layers > 0;
-    if (spec->pre_process || gpt->has_mtp) {
+    if (spec->pre_process || spec->has_mtp) {
         me_embedding_create(&gpt->nn, spec->parent, &gpt->embedding);
     }
     if (me_gpt_has_rotary_embedding(c)) {
@@ -99,7 +99,7 @@ void me_gpt_create(const me_nn *nn, const me_gpt_spec *spec, me_gpt *gpt)
                                 spec->num_layers, has_final_layernorm(c, spec),
                                 &gpt->decoder);
     gpt->decoder.pre_process = spec->pre_process;
-    if (gpt->has_mtp) {
+    if (spec->has_mtp) {
         me_mtp_block_create(&gpt->nn, spec->parent, &gpt->mtp);
     }
     if (spec->post_process) {
@@ -132,10 +132,9 @@ void me_gpt_set_input(me_engine *e, me_gpt *gpt, me_tensor *x)
     me_release(e, before);
 }
 
-/** Hidden states of all depths, their loss, and back to the decoder's own. */
+/** Hidden states of the decoder and all depths, below each other. */
 static me_tensor *predict_further(me_gpt *gpt, const me_batch *batch,
-                                  me_tensor *x, me_tensor *angles,
-                                  const me_parameter *output_weight)
+                                  me_tensor *x, me_tensor *angles)
 {
     me_nn *nn = &gpt->nn;
     const me_mtp_inputs inputs = {
@@ -145,14 +144,20 @@ static me_tensor *predict_further(me_gpt *gpt, const me_batch *batch,
         .attention_mask = batch->attention_mask,
         .angles = angles,
     };
+    return me_mtp_block_forward(nn, &gpt->mtp, &inputs, x);
+}
+
+/** The loss of all depths, and back to the decoder's own hidden states. */
+static me_tensor *tie_depths(me_gpt *gpt, const me_batch *batch, me_tensor *x,
+                             const me_parameter *output_weight)
+{
     const me_mtp_head head = {
         .output_layer = &gpt->output_layer,
         .output_weight = output_weight,
         .labels = batch->labels,
         .loss_mask = batch->loss_mask,
     };
-    me_tensor *y = me_mtp_block_forward(nn, &gpt->mtp, &inputs, x);
-    return me_rebind(nn->e, y, me_process_mtp_loss(nn, &gpt->mtp, &head, y));
+    return me_process_mtp_loss(&gpt->nn, &gpt->mtp, &head, x);
 }
 
 /** GPTModel._postprocess. */
@@ -162,11 +167,19 @@ static me_tensor *postprocess(me_gpt *gpt, const me_batch *batch, me_tensor *x,
     me_nn *nn = &gpt->nn;
     const me_parameter *weight = gpt->is_tied ? gpt->embedding.word : NULL;
     const me_frame frame = me_enter(nn->e);
-    if (gpt->has_mtp) {
-        x = predict_further(gpt, batch, x, angles, weight);
+    me_tensor *y = x;
+    if (gpt->spec.has_mtp) {
+        y = predict_further(gpt, batch, x, angles);
+    }
+    if (!gpt->spec.post_process) {
+        return me_leave(nn->e, frame, y);
+    }
+    if (nn->config->model.mtp_num_layers > 0) {
+        me_tensor *of_decoder = tie_depths(gpt, batch, y, weight);
+        y = y == x ? of_decoder : me_rebind(nn->e, y, of_decoder);
     }
     me_launch_host(nn->e, ME_HOST_HEAD);
-    me_tensor *logits = me_column_linear(nn, &gpt->output_layer, x, weight);
+    me_tensor *logits = me_column_linear(nn, &gpt->output_layer, y, weight);
     return me_leave(nn->e, frame,
                     me_language_model_loss(nn, batch->labels, logits));
 }
@@ -187,7 +200,7 @@ static me_tensor *run_model(me_gpt *gpt, const me_batch *batch)
                             : NULL;
     me_tensor *y = me_transformer_block_forward(nn, &gpt->decoder, x,
                                                 batch->attention_mask, angles);
-    if (gpt->spec.post_process) {
+    if (gpt->spec.post_process || gpt->spec.has_mtp) {
         y = postprocess(gpt, batch, y, angles);
     }
     return me_leave(e, frame, y);

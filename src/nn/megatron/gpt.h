@@ -21,8 +21,12 @@ typedef struct me_gpt_spec {
     int32_t num_layers;
     bool pre_process;  /**< has the embedding */
     bool post_process; /**< has the output layer, and mostly the final norm */
+    bool has_mtp;      /**< has multi-token prediction, and its embedding */
     bool is_pipelined; /**< there are other stages */
     int32_t chunk;     /**< index among the rank's chunks */
+    int32_t pieces_in; /**< (s, b, h) in what it receives: 1, or of each depth
+                            of multi-token prediction and the decoder */
+    int32_t pieces_out;
     me_module_id parent;
 } me_gpt_spec;
 
@@ -32,10 +36,9 @@ typedef struct me_gpt {
     me_embedding_layer embedding;
     me_rope rope;
     me_transformer_block decoder;
-    me_mtp_block mtp; /**< if has_mtp */
+    me_mtp_block mtp; /**< layers if spec.has_mtp, metrics beside the loss */
     me_linear output_layer;
     me_deferred_gradients deferred; /**< the output layer's */
-    bool has_mtp;
     bool is_tied; /**< uses the embedding's weight for its output */
     const me_module_hooks *hooks; /**< borrowed; NULL: none */
 } me_gpt;
@@ -64,7 +67,8 @@ void me_gpt_fini(me_engine *e, me_gpt *gpt);
  * Forward of one micro-batch.
  *
  * @return the loss of each token (b, s) on the last stage, else the hidden
- *         states (s, b, h) for the next
+ *         states (s, b, h) for the next, or those of all depths below each
+ *         other
  */
 me_tensor *me_gpt_forward(me_gpt *gpt, const me_batch *batch);
 

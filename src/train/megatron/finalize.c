@@ -26,13 +26,13 @@ static void reduce_partial_gradients(me_trainer *t)
     }
 }
 
-/** Tied embeddings, or one that multi-token prediction has on the last stage:
- *  first and last stage add theirs up, in place. */
+/** Tied embeddings, or one that multi-token prediction has: the stages that have
+ *  it add theirs up, in place. */
 static void reduce_embedding_gradients(me_trainer *t)
 {
     const me_model_config *c = &t->config->model;
     if ((c->untie_embeddings_and_output_weights && c->mtp_num_layers == 0) ||
-        t->spec->pipeline.ranks == 1) {
+        t->comm->size[ME_GROUP_EMBEDDING] <= 1) {
         return;
     }
     for (uint32_t i = 0; i < t->parameters.count; i++) {

@@ -28,8 +28,10 @@ typedef struct me_megatron_spec {
     me_pipeline pipeline;           /**< ranks, micro-batches, chunks */
     const me_pipeline_order *order; /**< with sends and receives; borrowed;
                                          NULL: Megatron's own schedule */
-    const bool *is_moe_layer;       /**< of each of the model's; borrowed */
-    const me_routing *routing;      /**< who gets how many tokens; borrowed */
+    bool exchanges_shapes;     /**< before whatever stages send: multi-token
+                                         prediction is in a stage of its own */
+    const bool *is_moe_layer;  /**< of each of the model's; borrowed */
+    const me_routing *routing; /**< who gets how many tokens; borrowed */
     int32_t iterations; /**< to run, without what me_config_iterations() adds */
     bool runs_all_rounds; /**< micro-batches that repeat are run as well */
     bool *must_run_all; /**< set where they turn out not to repeat; borrowed */

@@ -5,18 +5,20 @@
 #include "tensor/launch.h"
 #include "train/megatron/trainer.h"
 
-/** Room for what a neighbour sends: (s/t, b, h), late. */
+/** Room for what a neighbour sends, late: (s/t, b, h), or @p pieces of them
+ *  below each other. */
 static me_tensor *receive_buffer(me_trainer *t, const char *op,
-                                 me_category category)
+                                 me_category category, int32_t pieces)
 {
     me_engine *e = t->e;
     const me_config *c = t->config;
     const uint64_t rows = c->parallel.sequence
                               ? me_over_tensor(&t->nn, c->model.rank_seq_length)
                               : c->model.rank_seq_length;
-    me_tensor *x = me_keep(
-        e, op, category, c->train.params_dtype,
-        ME_SHAPE(rows, c->train.micro_batch_size, c->model.hidden_size));
+    me_tensor *x =
+        me_keep(e, op, category, c->train.params_dtype,
+                ME_SHAPE(me_size_mul(rows, (uint64_t)pieces),
+                         c->train.micro_batch_size, c->model.hidden_size));
     if (me_engine_is_ok(e)) {
         me_record_stream(x);
     }
@@ -68,18 +70,20 @@ static void transfer(me_trainer *t, me_collective kind, me_tensor *x,
     transfer_with(t, kind, x, (p->rank + step + p->ranks) % p->ranks);
 }
 
-static me_tensor *input_buffer(me_trainer *t)
+static me_tensor *input_buffer(me_trainer *t, int32_t chunk)
 {
-    me_tensor *x = receive_buffer(t, "recv_forward", ME_CATEGORY_ACTIVATION);
+    me_tensor *x = receive_buffer(t, "recv_forward", ME_CATEGORY_ACTIVATION,
+                                  t->spec->chunks[chunk].pieces_in);
     if (me_engine_is_ok(t->e)) {
         x->requires_grad = true;
     }
     return x;
 }
 
-static me_tensor *gradient_buffer(me_trainer *t)
+static me_tensor *gradient_buffer(me_trainer *t, int32_t chunk)
 {
-    return receive_buffer(t, "recv_backward", ME_CATEGORY_COMMUNICATION);
+    return receive_buffer(t, "recv_backward", ME_CATEGORY_COMMUNICATION,
+                          t->spec->chunks[chunk].pieces_out);
 }
 
 /** Bytes of what travels: (s/t, b, h). */
@@ -107,9 +111,11 @@ void me_tell_transfer(me_trainer *t, int transfer, int32_t rank, int32_t chunk,
                                      .bytes = travelling_bytes(t)});
 }
 
-me_tensor *me_receive_from(me_trainer *t, bool is_forward, int32_t rank)
+me_tensor *me_receive_from(me_trainer *t, bool is_forward, int32_t chunk,
+                           int32_t rank)
 {
-    me_tensor *x = is_forward ? input_buffer(t) : gradient_buffer(t);
+    me_tensor *x =
+        is_forward ? input_buffer(t, chunk) : gradient_buffer(t, chunk);
     transfer_with(t, ME_COLLECTIVE_RECV, x, rank);
     return x;
 }
@@ -141,16 +147,65 @@ static void tell_exchange(me_trainer *t, const me_exchange *x)
                                .bytes = travelling_bytes(t)});
 }
 
+/** _communicate_shapes(): three numbers for each tensor that travels, and the
+ *  host waits until they are there. */
+static void exchange_shapes(me_trainer *t, const me_exchange *x)
+{
+    enum {
+        DIMENSIONS = 3
+    };
+
+    me_engine *e = t->e;
+    const bool travels[4] = {x->from_previous, x->from_next,
+                             x->to_previous != NULL, x->to_next != NULL};
+    me_tensor *shapes[4] = {NULL};
+    const me_frame frame = me_enter(e);
+    const me_category category = me_category_set(e, ME_CATEGORY_COMMUNICATION);
+    for (int i = 0; i < 4; i++) {
+        if (travels[i]) {
+            shapes[i] =
+                me_empty(e, "shape", ME_DTYPE_INT64, ME_SHAPE(DIMENSIONS));
+        }
+    }
+    const me_pipeline *p = &t->spec->pipeline;
+
+    const struct {
+        me_collective kind;
+        int32_t step;
+        me_tensor *shape;
+    } order[4] = {{ME_COLLECTIVE_SEND, -1, shapes[2]},
+                  {ME_COLLECTIVE_RECV, -1, shapes[0]},
+                  {ME_COLLECTIVE_SEND, 1, shapes[3]},
+                  {ME_COLLECTIVE_RECV, 1, shapes[1]}};
+
+    me_communicate_group(e, t->comm, true);
+    for (int i = 0; i < 4; i++) {
+        const int32_t peer = (p->rank + order[i].step + p->ranks) % p->ranks;
+        if (order[i].shape != NULL && me_engine_is_ok(e)) {
+            me_communicate(e, t->comm,
+                           (me_call){ME_GROUP_PIPELINE, order[i].kind,
+                                     ME_DTYPE_INT64, DIMENSIONS, peer, false});
+        }
+    }
+    me_communicate_group(e, t->comm, false);
+    me_launch_host_waits(e);
+    me_category_set(e, category);
+    me_leave(e, frame, NULL);
+}
+
 void me_exchange_run(me_trainer *t, const me_exchange *exchange,
                      me_tensor **from_previous_out, me_tensor **from_next_out)
 {
     me_tensor *input = NULL;
     me_tensor *gradient = NULL;
+    if (t->spec->exchanges_shapes) {
+        exchange_shapes(t, exchange);
+    }
     if (exchange->from_previous) {
-        input = input_buffer(t);
+        input = input_buffer(t, exchange->input_chunk);
     }
     if (exchange->from_next) {
-        gradient = gradient_buffer(t);
+        gradient = gradient_buffer(t, exchange->gradient_chunk);
     }
     tell_exchange(t, exchange);
     me_communicate_group(t->e, t->comm, true);

@@ -22,14 +22,17 @@ typedef struct me_exchange {
     me_tensor *to_previous; /**< an input's gradient */
     bool from_previous;     /**< receive an input */
     bool from_next;         /**< receive an output's gradient */
+    int32_t input_chunk;    /**< whose input is received */
+    int32_t gradient_chunk; /**< of whose output the gradient is */
 } me_exchange;
 
 /** Run one exchange; what is not asked for is NULL, and the outputs may be. */
 void me_exchange_run(struct me_trainer *t, const me_exchange *exchange,
                      me_tensor **from_previous_out, me_tensor **from_next_out);
-/** Receive an input (@p is_forward) or an output's gradient from a rank of the
- *  pipeline. @return owned by the caller */
-me_tensor *me_receive_from(struct me_trainer *t, bool is_forward, int32_t rank);
+/** Receive a chunk's input (@p is_forward) or its output's gradient from a rank
+ *  of the pipeline. @return owned by the caller */
+me_tensor *me_receive_from(struct me_trainer *t, bool is_forward, int32_t chunk,
+                           int32_t rank);
 /** Say that one transfer of an order is launched, for times: @p transfer is
  *  an ME_TRANSFER_ bit, @p rank the other side's, chunk and micro-batch what
  *  it belongs to. */

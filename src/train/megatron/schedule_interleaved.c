@@ -119,10 +119,10 @@ static void forget_loss(locals *l, int32_t k)
     }
 }
 
-/** Send @p sent if there is one, and receive from the other side. @return what
- *  was received or NULL, owned by the caller */
+/** Send @p sent if there is one, and receive from the other side, if something
+ *  is expected. @return what was received or NULL, owned by the caller */
 static me_tensor *transfer(locals *l, bool is_forward, me_tensor *sent,
-                           bool receives)
+                           me_receive receive)
 {
     me_tensor *input = NULL;
     me_tensor *gradient = NULL;
@@ -130,8 +130,10 @@ static me_tensor *transfer(locals *l, bool is_forward, me_tensor *sent,
                     &(me_exchange){
                         .to_next = is_forward ? sent : NULL,
                         .to_previous = is_forward ? NULL : sent,
-                        .from_previous = is_forward && receives,
-                        .from_next = !is_forward && receives,
+                        .from_previous = is_forward && receive.is_expected,
+                        .from_next = !is_forward && receive.is_expected,
+                        .input_chunk = receive.chunk,
+                        .gradient_chunk = receive.chunk,
                     },
                     &input, &gradient);
     return is_forward ? input : gradient;
@@ -144,8 +146,9 @@ static me_tensor *transfer(locals *l, bool is_forward, me_tensor *sent,
  */
 static me_tensor *exchange_forward(locals *l, int32_t k, bool receives)
 {
-    const me_receive next = me_interleaved_receive(l->p, k, true);
-    me_tensor *x = transfer(l, true, l->output, receives && next.is_expected);
+    me_receive next = me_interleaved_receive(l->p, k, true);
+    next.is_expected = next.is_expected && receives;
+    me_tensor *x = transfer(l, true, l->output, next);
     if (x != NULL) {
         push(&l->inputs[next.chunk], me_retain(x));
     }
@@ -156,7 +159,7 @@ static me_tensor *exchange_forward(locals *l, int32_t k, bool receives)
 static me_tensor *exchange_backward(locals *l, int32_t k, me_tensor *input_grad)
 {
     const me_receive next = me_interleaved_receive(l->p, k, false);
-    me_tensor *gradient = transfer(l, false, input_grad, next.is_expected);
+    me_tensor *gradient = transfer(l, false, input_grad, next);
     if (gradient != NULL) {
         push(&l->output_grads[next.chunk], me_retain(gradient));
     }
@@ -227,6 +230,8 @@ static void exchange_both(locals *l, int32_t forward_k, bool receives,
                         .to_previous = input_grad,
                         .from_previous = receives && next.is_expected,
                         .from_next = gradient.is_expected,
+                        .input_chunk = next.chunk,
+                        .gradient_chunk = gradient.chunk,
                     },
                     &x, &g);
     if (x != NULL) {
@@ -244,9 +249,7 @@ static void receive_first_input(locals *l)
 {
     const me_receive first = me_interleaved_receive(l->p, -1, true);
     if (first.is_expected) {
-        me_tensor *x = NULL;
-        me_exchange_run(l->t, &(me_exchange){.from_previous = true}, &x, NULL);
-        push(&l->inputs[first.chunk], x);
+        push(&l->inputs[first.chunk], transfer(l, true, NULL, first));
     }
 }
 
@@ -257,8 +260,7 @@ static void receive_first_gradient(locals *l, bool is_all_warmup)
     if (!first.is_expected || !me_engine_is_ok(l->t->e)) {
         return;
     }
-    me_tensor *gradient = NULL;
-    me_exchange_run(l->t, &(me_exchange){.from_next = true}, NULL, &gradient);
+    me_tensor *gradient = transfer(l, false, NULL, first);
     push(&l->output_grads[first.chunk], gradient);
     if (!is_all_warmup) {
         slots *s = &l->backward_slots;
@@ -276,14 +278,13 @@ static void warm_up_overlapped(locals *l, int32_t k)
         me_tensor *x = l->inputs[chunk].items[l->outputs[chunk].tail];
         bind(l, &l->forward_handle, me_retain(x));
     }
-    me_tensor *x =
-        is_first(l) ? NULL : transfer(l, true, NULL, next.is_expected);
+    me_tensor *x = is_first(l) ? NULL : transfer(l, true, NULL, next);
     forward(l, k);
     forget_loss(l, k);
     if (is_first(l)) {
-        x = transfer(l, true, l->output, next.is_expected);
+        x = transfer(l, true, l->output, next);
     } else {
-        (void)transfer(l, true, l->output, false);
+        (void)transfer(l, true, l->output, (me_receive){false, 0});
     }
     deallocate(l);
     if (x != NULL) {
@@ -363,13 +364,12 @@ static void reduce_the_rest(locals *l)
 static void cool_down_overlapped(locals *l, int32_t k)
 {
     const me_receive next = me_interleaved_receive(l->p, k, false);
-    me_tensor *gradient =
-        is_last(l) ? NULL : transfer(l, false, NULL, next.is_expected);
+    me_tensor *gradient = is_last(l) ? NULL : transfer(l, false, NULL, next);
     bind(l, &l->input_grad, backward(l, k));
     if (is_last(l)) {
-        gradient = transfer(l, false, l->input_grad, next.is_expected);
+        gradient = transfer(l, false, l->input_grad, next);
     } else {
-        (void)transfer(l, false, l->input_grad, false);
+        (void)transfer(l, false, l->input_grad, (me_receive){false, 0});
     }
     bind(l, &l->send_handle, me_retain(l->input_grad));
     if (gradient != NULL) {

@@ -157,13 +157,14 @@ static void run_action(locals *l, const me_action *a)
     case ME_ACTION_SEND_BACKWARD: send_gradient(l, a); break;
     case ME_ACTION_RECV_FORWARD:
         tell_transfer(l, a, ME_TRANSFER_FROM_PREVIOUS);
-        i->input = me_receive_from(
-            l->t, true, l->order->rank_of_stage[previous_stage(l, a)]);
+        i->input =
+            me_receive_from(l->t, true, a->chunk,
+                            l->order->rank_of_stage[previous_stage(l, a)]);
         break;
     case ME_ACTION_RECV_BACKWARD:
         tell_transfer(l, a, ME_TRANSFER_FROM_NEXT);
         i->output_grad = me_receive_from(
-            l->t, false, l->order->rank_of_stage[next_stage(l, a)]);
+            l->t, false, a->chunk, l->order->rank_of_stage[next_stage(l, a)]);
         break;
     case ME_ACTION_UNSHARD:
     case ME_ACTION_RESHARD:

@@ -105,28 +105,24 @@ static void take_context_chunks(me_trainer *t, me_batch *batch)
     me_drop(t->e, index);
 }
 
-/** mtp_on_this_rank(): the depths of multi-token prediction read the batch's
- *  tokens again. */
-static bool has_mtp(const me_trainer *t, const me_gpt_spec *stage)
-{
-    return stage->post_process && t->config->model.mtp_num_layers > 0;
-}
-
-/** A micro-batch for a stage; what it has no use for goes at once. */
+/** A micro-batch for a stage; what it has no use for goes at once. The depths of
+ *  multi-token prediction read the batch's tokens again (mtp_on_this_rank()),
+ *  and their stage keeps all. */
 static void get_batch(me_trainer *t, const me_gpt_spec *stage, me_batch *batch)
 {
     *batch = (me_batch){.tokens = NULL};
-    if (!stage->pre_process && !stage->post_process) {
+    const bool has_tokens = stage->pre_process || stage->has_mtp;
+    const bool has_labels = stage->post_process || stage->has_mtp;
+    if (!has_tokens && !has_labels) {
         return;
     }
-    const bool has_tokens = stage->pre_process || has_mtp(t, stage);
     const me_category category = me_category_set(t->e, ME_CATEGORY_INPUT);
     me_launch_host(t->e, ME_HOST_LOADER);
     make_batch(t, batch);
     if (has_tokens) {
         broadcast(t, batch->tokens);
     }
-    if (stage->post_process) {
+    if (has_labels) {
         broadcast(t, batch->labels);
         broadcast(t, batch->loss_mask);
     }
@@ -134,7 +130,7 @@ static void get_batch(me_trainer *t, const me_gpt_spec *stage, me_batch *batch)
     if (has_tokens) {
         broadcast(t, batch->position_ids);
     }
-    if (!stage->post_process) {
+    if (!has_labels) {
         forget(t->e, &batch->labels);
         forget(t->e, &batch->loss_mask);
     } else if (!has_tokens) {

@@ -25,7 +25,7 @@ static me_grid make_cube(bool is_tied)
                                       .context = 1,
                                       .pipeline = 2,
                                       .expert = 1,
-                                      .is_tied = is_tied});
+                                      .embedding_copy = is_tied});
 }
 
 static void check_members(const me_group *group, const int32_t *expected)
@@ -181,7 +181,7 @@ static void test_grid__middle_stages_have_no_embedding(void **state)
                                                     .context = 1,
                                                     .pipeline = 4,
                                                     .expert = 1,
-                                                    .is_tied = true});
+                                                    .embedding_copy = 3});
     const me_group group = me_grid_group(&grid, ME_GROUP_EMBEDDING, 3);
     assert_int_equal(group.size, 2);
     check_members(&group, (const int32_t[]){0, 3});
@@ -340,7 +340,7 @@ static void test_grid__creation_order(void **state)
                                                     .context = 1,
                                                     .pipeline = 2,
                                                     .expert = 2,
-                                                    .is_tied = true});
+                                                    .embedding_copy = 1});
     const int64_t n = sizeof created / sizeof created[0];
     assert_int_equal(me_grid_created_count(&grid), n);
     for (int64_t i = 0; i < n; i++) {

@@ -100,17 +100,20 @@ static void test_layout__says_what_is_wrong(void **state)
     }
     me_diag diag = {0};
     me_layout layout;
-    assert_int_equal(me_layout_init("Et|m|L", &diag, &layout),
-                     ME_ERR_UNSUPPORTED);
+    assert_int_equal(me_layout_init("Et|m|L", &diag, &layout), ME_OK);
+    assert_int_equal(layout.mtp_stage, 1);
+    me_layout_fini(&layout);
+    assert_int_equal(me_layout_init("Et|m|mL", &diag, &layout), ME_ERR_CONFIG);
     assert_string_equal(diag.text,
-                        "pipeline layout: multi-token prediction (m) is "
-                        "modelled in the last stage only, with the loss");
+                        "pipeline layout: m at character 6 is in another "
+                        "stage than the first m: one stage must have all");
     assert_int_equal(me_layout_init("Et|mtL", &diag, &layout), ME_ERR_CONFIG);
     assert_string_equal(diag.text,
                         "pipeline layout: t at character 5 comes after m: "
                         "decoder layers must come first");
     assert_int_equal(me_layout_init("Ett|t,m*2L", &diag, &layout), ME_OK);
     assert_int_equal(layout.n_mtp_layers, 2);
+    assert_int_equal(layout.mtp_stage, 1);
     assert_int_equal(me_layout_n_layers(&layout), 3);
     me_layout_fini(&layout);
 }
@@ -136,6 +139,28 @@ static void test_layout__splits_over_ranks_and_chunks(void **state)
         assert_int_equal(stage.has_embedding, v == 0);
         assert_int_equal(stage.has_head, v == 5);
         assert_int_equal(stage.has_embedding_copy, v == 5);
+    }
+    me_layout_fini(&layout);
+}
+
+/* The stage of m has an embedding, what follows receives all depths. */
+static void test_layout__has_a_stage_for_mtp(void **state)
+{
+    (void)state;
+    me_layout layout;
+    assert_int_equal(me_layout_init("Et|t|m||L", NULL, &layout), ME_OK);
+    const me_layer_split split = {.n_layers = 2,
+                                  .pipeline = 5,
+                                  .chunks = 1,
+                                  .has_mtp = true,
+                                  .layout = &layout};
+    assert_int_equal(me_layer_split_mtp_stage(&split), 2);
+    for (int32_t rank = 0; rank < 5; rank++) {
+        const me_stage stage = me_layer_split_stage(&split, rank, 0);
+        assert_int_equal(stage.has_mtp, rank == 2);
+        assert_int_equal(stage.is_behind_mtp, rank > 2);
+        assert_int_equal(stage.has_embedding_copy, rank == 2);
+        assert_int_equal(stage.is_shared_embedding, rank == 0 || rank == 2);
     }
     me_layout_fini(&layout);
 }
@@ -193,6 +218,7 @@ int main(void)
         cmocka_unit_test(test_layout__stages),
         cmocka_unit_test(test_layout__says_what_is_wrong),
         cmocka_unit_test(test_layout__splits_over_ranks_and_chunks),
+        cmocka_unit_test(test_layout__has_a_stage_for_mtp),
         cmocka_unit_test(test_layout__must_fit_the_split),
         cmocka_unit_test(test_layout__survives_without_memory),
     };
