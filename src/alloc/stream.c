@@ -3,13 +3,13 @@
 #include "alloc/stream_internal.h"
 #include "base/alloc.h"
 #include "base/input.h"
+#include "base/pickle.h"
 
 #include <limits.h>
 #include <stdbool.h>
 #include <string.h>
 
 enum {
-    PICKLE_PROTO = '\x80',  /**< first byte of a pickle */
     BUFFER_BYTES = 1 << 18, /* also the longest line */
     SHOWN_BYTES = 40,       /* of a bad line, in an error */
     STREAM_COLUMN = 3,      /* of a line of --events, behind the id */
@@ -22,6 +22,8 @@ struct me_stream {
     uint64_t line;
     int device;         /**< of a snapshot, or -1: the only one */
     bool is_snapshot;   /**< else the file has lines */
+    bool is_pickle;     /**< of the snapshot; else it is JSON */
+    FILE *json;         /**< made of a pickle, or NULL */
     snapshot *snapshot; /**< NULL until the first call is asked for */
     uint64_t n_held;    /**< lines of blocks from before the recording */
     char *at;           /**< what has not been read yet */
@@ -264,12 +266,9 @@ me_status me_stream_create(FILE *file, const char *name, int device,
     while (text < s->end && strchr(" \t\r\n", *text) != NULL) {
         text++;
     }
-    s->is_snapshot = text < s->end && (*text == '{' || *text == '[');
-    if (status == ME_OK && text < s->end && *text == PICKLE_PROTO) {
-        status = me_fail_at(diag, ME_ERR_SYNTAX, name, 0,
-                            "is a pickle; what is read is JSON, which Python "
-                            "makes of it: docs/replay.md has the line");
-    }
+    s->is_pickle = s->at < s->end && me_pickle_begins(*s->at);
+    s->is_snapshot =
+        s->is_pickle || (text < s->end && (*text == '{' || *text == '['));
     if (status == ME_OK && device >= 0 && !s->is_snapshot) {
         status = me_fail_at(diag, ME_ERR_CONFIG, name, 0,
                             "is no memory snapshot: it has no device to "
@@ -288,18 +287,32 @@ void me_stream_destroy(me_stream *stream)
 {
     if (stream != NULL) {
         me_snapshot_destroy(stream->snapshot);
+        if (stream->json != NULL) {
+            (void)fclose(stream->json);
+        }
         me_free(stream);
     }
+}
+
+static me_status open_snapshot(me_stream *s, me_diag *diag)
+{
+    snapshot_source source = {s->at, (size_t)(s->end - s->at), s->file};
+    if (s->is_pickle) {
+        const me_status status =
+            me_stream_unpickle(source, s->name, diag, &s->json);
+        if (status != ME_OK) {
+            return status;
+        }
+        source = (snapshot_source){"", 0, s->json};
+    }
+    return me_snapshot_create(source, s->name, s->device, diag, &s->snapshot);
 }
 
 static me_status next_of_snapshot(me_stream *s, me_diag *diag,
                                   me_stream_event *event_out)
 {
     if (s->snapshot == NULL) {
-        const snapshot_source source = {s->at, (size_t)(s->end - s->at),
-                                        s->file};
-        const me_status status =
-            me_snapshot_create(source, s->name, s->device, diag, &s->snapshot);
+        const me_status status = open_snapshot(s, diag);
         if (status != ME_OK) {
             return status;
         }

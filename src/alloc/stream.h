@@ -2,7 +2,7 @@
  * @file
  * A recording of allocator calls, read one call at a time: the lines below,
  * memest's own `--events` file (track/event_log.h), or PyTorch's memory
- * snapshot as JSON. Which one it is follows from its first character. For
+ * snapshot as pickle or JSON. Which one it is follows from its first byte. For
  * users: docs/replay.md.
  *
  * SPDX-License-Identifier: BSD-3-Clause

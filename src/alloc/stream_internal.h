@@ -19,6 +19,11 @@ typedef struct snapshot_source {
     FILE *file;
 } snapshot_source;
 
+/** Make JSON of a snapshot that is a pickle. @param json_out  at its beginning,
+ *  to be closed by the caller. @return as me_pickle_to_json() */
+me_status me_stream_unpickle(snapshot_source source, const char *name,
+                             me_diag *diag, FILE **json_out) ME_MUST_CHECK;
+
 /** Read a snapshot. @param device  of a trace, or -1: the only one */
 me_status me_snapshot_create(snapshot_source source, const char *name,
                              int device, me_diag *diag,

@@ -1,0 +1,42 @@
+/**
+ * @file
+ * Pickles of plain data, as `torch.cuda.memory._dump_snapshot()` writes them:
+ * dictionaries, lists, tuples, texts, numbers. They are made into JSON, which
+ * base/json_reader.h reads. Nothing of Python's is ever looked up or called:
+ * a pickle that asks for it is refused.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_BASE_PICKLE_H
+#define MEMEST_BASE_PICKLE_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/** Does a pickle begin so? Its first byte, which no text has. */
+static inline bool me_pickle_begins(char first)
+{
+    return first == '\x80';
+}
+
+/**
+ * Make JSON of a pickle. Host memory depends on what is shared within the
+ * pickle and not on its length. Local.
+ *
+ * @param pickle    at its first byte, where a seek can come back to; stays the
+ *                  caller's
+ * @param name      what errors call it
+ * @param keys      of dictionaries, that count: others are left out
+ * @param n_keys    of them
+ * @param json_out  a temporary file at its beginning; the caller closes it
+ * @return ME_OK; ME_ERR_SYNTAX for what is refused or no pickle; ME_ERR_IO,
+ *         ME_ERR_NOMEM
+ */
+me_status me_pickle_to_json(FILE *pickle, const char *name,
+                            const char *const *keys, size_t n_keys,
+                            me_diag *diag, FILE **json_out) ME_MUST_CHECK;
+
+#endif /* MEMEST_BASE_PICKLE_H */
