@@ -256,6 +256,28 @@ const me_pool_oom *me_pool_last_oom(const me_pool *pool);
 /** Append the message that PyTorch raises for me_pool_last_oom(). Local. */
 void me_pool_oom_text(const me_pool *pool, me_str *text);
 
+/** A block as a memory snapshot of PyTorch's shows it. */
+typedef struct me_pool_listed {
+    uint64_t address;
+    uint64_t bytes;
+    uint64_t requested_bytes; /**< 0 of one that is cached */
+    uint64_t stream;
+    const char *state; /**< PyTorch's word; static */
+    bool is_large;     /**< of which pool, as is_expandable of its segment */
+    bool is_expandable;
+    bool begins_segment; /**< those that follow are of the same one */
+} me_pool_listed;
+
+/**
+ * All blocks of all segments, by address. Local.
+ *
+ * @param blocks_out  to be given back with me_free()
+ * @param n_out       of them
+ * @return ME_OK or ME_ERR_NOMEM
+ */
+me_status me_pool_list(const me_pool *pool, me_pool_listed **blocks_out,
+                       uint32_t *n_out) ME_MUST_CHECK;
+
 /** Largest request that cached memory could serve now on @p stream. */
 uint64_t me_pool_largest_free(const me_pool *pool, uint64_t stream);
 

@@ -9,17 +9,19 @@ static const struct {
     const char *flag;
     const char *needs;    /**< one of these, a space around each; or NULL */
     const char *not_with; /**< none of these; or NULL */
+    const char *formats;  /**< or one of these --format names; or NULL */
 } conditions[] = {
-    {"--rank", " --events --dump ", NULL},
-    {"--iteration", " --events ", NULL},
-    {"--events", NULL, " --dump "},
-    {"--course", NULL, " --dump "},
-    {"--json-ranks", NULL, " --dump "},
-    {"--require-fit", NULL, " --dump "},
-    {"--no-fold", NULL, " --dump "},
+    {"--rank", " --events --dump ", NULL, me_cli_rank_formats},
+    {"--iteration", " --events ", NULL, NULL},
+    {"--events", NULL, " --dump ", NULL},
+    {"--course", NULL, " --dump ", NULL},
+    {"--json-ranks", NULL, " --dump ", NULL},
+    {"--require-fit", NULL, " --dump ", NULL},
+    {"--no-fold", NULL, " --dump ", NULL},
     {"--load", NULL,
      " --model --set --world-size --device --rank --iteration --strict "
-     "--as-memtracker --input-inside "},
+     "--as-memtracker --input-inside ",
+     NULL},
 };
 
 enum {
@@ -244,7 +246,11 @@ static me_status check_conditions(const me_cli_command *c, const me_cli *cli,
         if (!is_given(cli, find_flag(name, strlen(name)))) {
             continue;
         }
-        if (needs != NULL && takes_any(c, needs) && !is_any_given(cli, needs)) {
+        const bool is_by_format =
+            conditions[i].formats != NULL &&
+            me_cli_list_has(conditions[i].formats, cli->format);
+        if (needs != NULL && !is_by_format && takes_any(c, needs) &&
+            !is_any_given(cli, needs)) {
             return me_fail(diag, ME_ERR_CONFIG,
                            "%s has no effect by itself: give one of%.*s with "
                            "it",

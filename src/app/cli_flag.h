@@ -51,6 +51,9 @@ const me_cli_command *me_cli_command_at(int index);
 /** Flags that every command has, a space around each. */
 extern const char me_cli_every_command[];
 
+/** Values of --format that are of one rank, a space around each. */
+extern const char me_cli_rank_formats[];
+
 /** Whether @p list, with spaces around each name, has @p name. */
 bool me_cli_list_has(const char *list, const char *name);
 

@@ -30,8 +30,10 @@ static const me_cli_flag flags[] = {
      "whose trace of a snapshot replay takes, where several have one"},
     {"--machine", NULL, "NAME|FILE", FLAG_NAME, AT(machine),
      "what joins GPUs: a name of configs/machines, a file, lstopo's XML"},
-    {"--format", NULL, "text|json|csv|html", FLAG_NAME, AT(format),
-     "of the report; text if not given"},
+    {"--format", NULL, "text|json|csv|html|snapshot|snapshot_json", FLAG_NAME,
+     AT(format),
+     "of the report; text if not given. In its place PyTorch's memory snapshot "
+     "of --rank, as pickle or JSON"},
     {"--json-ranks", NULL, "all|classes", FLAG_NAME, AT(json_ranks),
      "a record of JSON for every rank (the default) or for equal ones together"},
     {"--output", "-o", "FILE", FLAG_NAME, AT(output),
@@ -39,7 +41,7 @@ static const me_cli_flag flags[] = {
     {"--events", NULL, "FILE", FLAG_NAME, AT(events),
      "write every allocation and free of one iteration of one rank"},
     {"--rank", NULL, "R", FLAG_NUMBER, AT(rank),
-     "the one whose events, modules or program are shown; 0"},
+     "the one whose events, modules, program or memory are shown; 0"},
     {"--iteration", NULL, "N", FLAG_NUMBER, AT(iteration),
      "the one whose events or modules are shown; 1"},
     {"--course", NULL, NULL, FLAG_SWITCH, AT(course),
@@ -150,6 +152,8 @@ static const me_cli_command commands[] = {
     {"options", "[WORD]", " --format --output ",
      "every option, or those with a word in name or help: type, default, meaning"},
 };
+
+const char me_cli_rank_formats[] = " snapshot snapshot_json ";
 
 const char me_cli_every_command[] = " --log-level --log-file --help --version ";
 

@@ -10,6 +10,7 @@
 #include "app/list_command.h"
 #include "app/output.h"
 #include "app/schedule_command.h"
+#include "app/trace_command.h"
 #include "app/track_command.h"
 #include "base/input.h"
 #include "base/log.h"
@@ -189,6 +190,9 @@ int me_command_run(me_transport *transport, int argc, char **argv,
     }
     if (strcmp(cli.command, "track") == 0 && !is_serial(&cli)) {
         return me_track(transport, &cli, diag);
+    }
+    if (me_is_trace(&cli) && !is_serial(&cli)) {
+        return me_trace(transport, &cli, diag);
     }
     if (!is_serial(&cli)) {
         return strcmp(cli.command, "compare") == 0

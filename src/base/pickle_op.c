@@ -30,7 +30,7 @@ typedef struct row {
     uint64_t number;     /**< of one without argument */
 } row;
 
-/* See pickletools.opcodes; the names stand there. */
+/** See pickletools.opcodes; the names stand there. */
 static const row rows[] = {
     {0x80, ME_PICKLE_NOTHING, FIXED, 1, NULL, 0},
     {0x95, ME_PICKLE_NOTHING, FIXED, 8, NULL, 0},

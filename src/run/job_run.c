@@ -370,3 +370,9 @@ me_status me_run_simulate(me_run *run, me_diag *diag)
     const me_status status = agree(run, me_runs_simulate(&run, 1, diag), diag);
     return status == ME_OK ? me_run_gather(run, diag) : status;
 }
+
+me_status me_run_trace(const me_run *run, int32_t rank,
+                       const me_trace_reader *reader, me_diag *diag)
+{
+    return me_simulate_traced(&run->units.simulation, rank, reader, diag);
+}

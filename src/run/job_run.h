@@ -13,6 +13,7 @@
 #include "plan/plan.h"
 #include "report/job_report.h"
 #include "run/job_card.h"
+#include "run/simulate.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -73,6 +74,11 @@ me_status me_run_gather(me_run *run, me_diag *diag) ME_MUST_CHECK;
 
 /** Both, of one job. */
 me_status me_run_simulate(me_run *run, me_diag *diag) ME_MUST_CHECK;
+
+/** As me_simulate_traced() of a rank of the job. Local. */
+me_status me_run_trace(const me_run *run, int32_t rank,
+                       const me_trace_reader *reader,
+                       me_diag *diag) ME_MUST_CHECK;
 
 /** The report, borrowed; NULL before, and on other processes than 0. Local. */
 const me_report *me_run_report(const me_run *run);

@@ -157,6 +157,24 @@ me_status me_rank_parts_observe(me_rank_parts *p, me_diag *diag)
     return status;
 }
 
+me_status me_rank_parts_observe_traced(me_rank_parts *p, me_memory_trace *trace,
+                                       me_diag *diag)
+{
+    const me_pool_options options = {.conf = p->simulation->alloc_conf,
+                                     .on_trace = me_memory_trace_on_pool,
+                                     .trace_self = trace};
+    me_status status = me_pool_observer_create(&options, &p->pool);
+    if (status != ME_OK) {
+        return me_fail(diag, status, "no host memory for the allocator");
+    }
+    status = make_device(p, diag);
+    if (status == ME_OK) {
+        me_engine_observe(p->engine, me_memory_trace_observer(trace));
+        me_engine_observe(p->engine, me_pool_observer_handle(p->pool));
+    }
+    return status;
+}
+
 static void tell_pool(void *self, uint64_t bytes, const me_event *event)
 {
     me_pool_observer_set_outside(self, bytes, event);

@@ -19,6 +19,7 @@
 #include "run/simulate.h"
 #include "run/twin.h"
 #include "track/event_log.h"
+#include "track/memory_trace.h"
 #include "track/tracker.h"
 
 /** Each is NULL until it is made; all zero is none. */
@@ -55,6 +56,11 @@ me_status me_rank_parts_observe(me_rank_parts *p, me_diag *diag) ME_MUST_CHECK;
  *  allocator may hold: how the job ends. */
 me_status me_rank_parts_observe_limited(me_rank_parts *p, me_margin margin,
                                         me_diag *diag) ME_MUST_CHECK;
+
+/** Device and pool as for what the job wants, and @p trace, which hears of all
+ *  that they do; borrowed. */
+me_status me_rank_parts_observe_traced(me_rank_parts *p, me_memory_trace *trace,
+                                       me_diag *diag) ME_MUST_CHECK;
 
 /** Run the program; one that dies for want of memory is no failure. */
 me_status me_rank_parts_run(me_rank_parts *p, me_diag *diag) ME_MUST_CHECK;

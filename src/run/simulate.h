@@ -14,6 +14,7 @@
 #include "plan/plan.h"
 #include "run/job_card.h"
 #include "tensor/engine.h"
+#include "track/memory_trace.h"
 #include "track/result.h"
 
 /** What does not change from rank to rank. All borrowed. */
@@ -44,6 +45,28 @@ typedef struct me_simulation {
 me_status me_simulate_rank(const me_simulation *simulation, int32_t rank,
                            me_call_log *log, me_diag *diag,
                            me_rank_result **result_out) ME_MUST_CHECK;
+
+/** A rank's memory as it was traced; borrowed while it is told. */
+typedef struct me_traced {
+    const me_memory_trace *trace;
+    const me_module_tree *tree;
+    const me_pool *pool; /**< at the end */
+} me_traced;
+
+/** Who reads a trace. */
+typedef struct me_trace_reader {
+    int32_t iteration; /**< whose marks are kept; below -1: none */
+    /** @return ME_OK, or the failure that ends it */
+    me_status (*read)(void *self, const me_traced *traced, me_diag *diag);
+    void *self;
+} me_trace_reader;
+
+/** Run the program of a rank for the trace of its allocator, with memory without
+ *  end. Local. @return ME_OK; the engine's failure; ME_ERR_NOMEM; what the
+ *  reader returns */
+me_status me_simulate_traced(const me_simulation *simulation, int32_t rank,
+                             const me_trace_reader *reader,
+                             me_diag *diag) ME_MUST_CHECK;
 
 /** Who hooks into the engine of a rank before its program runs. */
 typedef struct me_watcher {
