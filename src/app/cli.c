@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "app/cli_flag.h"
+#include "base/nearest.h"
+#include "config/flags.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /** A flag that changes nothing without one of others, or beside them; of
@@ -52,6 +55,71 @@ static bool may_repeat(const me_cli_flag *f)
            f->kind == FLAG_SCHEDULE || f->kind == FLAG_VARIANT;
 }
 
+/** Words that other programs have for a flag of this one. */
+static const struct {
+    const char *word;
+    const char *flag;
+} known_elsewhere[] = {
+    {"--card", "--device"},
+    {"--gpu", "--device"},
+    {"--gpu-type", "--device"},
+    {"--gpus", "--world-size"},
+    {"--ranks", "--world-size"},
+    {"--nranks", "--world-size"},
+    {"--ngpus", "--world-size"},
+    {"--np", "--world-size"},
+    {"-n", "--world-size"},
+    {"--memory", "--memory-limit"},
+    {"--config", "--model"},
+    {"--json", "--format json"},
+    {"--csv", "--format csv"},
+    {"--html", "--format html"},
+    {"--verbose", "--log-level info"},
+    {"-v", "--log-level info"},
+};
+
+/** What to write in place of a flag that nobody knows; NULL: nothing is near. */
+static const char *instead_of(const char *word)
+{
+    for (size_t i = 0; i < sizeof known_elsewhere / sizeof known_elsewhere[0];
+         i++) {
+        if (strcmp(known_elsewhere[i].word, word) == 0) {
+            return known_elsewhere[i].flag;
+        }
+    }
+    const char *best = NULL;
+    const me_cli_flag *f = NULL;
+    me_nearest nearest = me_nearest_begin(word);
+    for (int i = 0; (f = me_cli_flag_at(i)) != NULL; i++) {
+        if (me_nearest_offer(&nearest, f->name)) {
+            best = f->name;
+        }
+    }
+    return best;
+}
+
+/** Refuses a flag that memest does not have, and says what was meant. */
+static me_status unknown_flag(const char *word, size_t length, me_diag *diag)
+{
+    char name[96];
+    (void)snprintf(name, sizeof name, "%.*s", (int)length, word);
+    me_flag launch;
+    if (strncmp(name, "--", 2) == 0 && me_flag_find(name, &launch)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "%s: a flag of the launch command, which goes after --",
+                       word);
+    }
+    const char *instead = instead_of(name);
+    if (instead != NULL) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "%s: no such flag; did you mean %s?", word, instead);
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "%s: no such flag; memest --help lists them, and a launch "
+                   "command goes after --",
+                   word);
+}
+
 /** One flag and its value. @return words that it took; 0 on failure */
 static int read_flag(me_cli *cli, int left, char **words, me_diag *diag)
 {
@@ -60,10 +128,7 @@ static int read_flag(me_cli *cli, int left, char **words, me_diag *diag)
         equals == NULL ? strlen(words[0]) : (size_t)(equals - words[0]);
     const me_cli_flag *f = find_flag(words[0], length);
     if (f == NULL) {
-        (void)me_fail(diag, ME_ERR_CONFIG,
-                      "%s: no such flag; memest --help lists them, and a "
-                      "launch command goes after --",
-                      words[0]);
+        (void)unknown_flag(words[0], length, diag);
         return 0;
     }
     const uint64_t bit = UINT64_C(1) << (unsigned)(f - me_cli_flag_at(0));

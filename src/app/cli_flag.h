@@ -13,7 +13,7 @@
 
 #include <stddef.h>
 
-typedef enum me_flag_kind {
+typedef enum me_cli_flag_kind {
     FLAG_TEXT,
     FLAG_NAME,   /**< text that is not empty: a file, a word */
     FLAG_NUMBER, /**< not negative, 31 bits */
@@ -22,14 +22,14 @@ typedef enum me_flag_kind {
     FLAG_SET, /**< text; may be repeated, as those below */
     FLAG_SCHEDULE,
     FLAG_VARIANT
-} me_flag_kind;
+} me_cli_flag_kind;
 
 /** A flag: what it is called, what it takes, where it goes, what it is for. */
 typedef struct me_cli_flag {
     const char *name;
     const char *short_name;
     const char *value; /**< placeholder in the help, NULL: none */
-    me_flag_kind kind;
+    me_cli_flag_kind kind;
     size_t offset;
     const char *help;
 } me_cli_flag;
