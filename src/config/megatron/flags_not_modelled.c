@@ -55,17 +55,10 @@ const me_flag_rule me_flags_not_modelled[] = {
     {"--delay-wgrad-compute",
      .note = "delayed weight gradients, whose inputs are kept",
      .effect = ME_HIGHER(ANY)},
-    {"--cpu-offloading-num-layers:i", .neutral = "0",
-     .note = "offloading to the host", .effect = ME_LOWER(ANY)},
-    {"--fine-grained-activation-offloading", .note = "offloading to the host",
-     .effect = ME_LOWER(ANY)},
-    {"--offload-modules:+s --min-offloaded-tensor-size:i "
-     "--delay-offload-until-cuda-graph "
-     "--delta-offload-bytes-across-pp-ranks:i "
-     "--activation-offload-fraction:f "
-     "--fine-grained-offloading-max-inflight-offloads:i",
+    {"--delay-offload-until-cuda-graph",
      .needs = "--fine-grained-activation-offloading",
-     .note = "offloading to the host", .effect = ME_LOWER(ANY)},
+     .note = "copies to the host begin when a CUDA graph is replayed",
+     .effect = ME_EITHER(SOME)},
     {"--mtp-standalone", .needs = "--mtp-num-layers",
      .note = "shapes that stages exchange; a layout says where "
              "multi-token prediction is",

@@ -150,6 +150,10 @@ static const struct {
      "the norm of parameters is that of Transformer Engine's kernel over whole "
      "or main parameters",
      ME_HIGHER(SMALL)},
+    {"offload.num_layers", "NVTE_CPU_OFFLOAD_V1", me_config_has_offload_v1,
+     "layers go to the host and come back as Transformer Engine's older code "
+     "path says; those of its newer one are estimated",
+     ME_EITHER(SOME)},
     {"train.apply_rope_fusion", NULL, has_latent_rope_fusion,
      "rotary kernels of multi-latent attention, on by default, off with "
      "--no-rope-fusion; unfused is estimated",
