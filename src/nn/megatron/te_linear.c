@@ -7,6 +7,7 @@
 #include "ops/te_norm.h"
 #include "ops/view.h"
 #include "tensor/launch.h"
+#include "tensor/saved_hooks.h"
 
 /* transformer_engine.pytorch, module/linear.py and module/layernorm_linear.py. */
 
@@ -243,7 +244,7 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     if (me_needs(node, NORM_LINEAR_BIAS)) {
         gx[NORM_LINEAR_BIAS] = bias_gradient(nn, linear);
     }
-    me_clear(e, &node->saved[NORM_LINEAR_SAVED_NORM_OUTPUT]);
+    me_saved_clear_data(e, node, NORM_LINEAR_SAVED_NORM_OUTPUT);
     me_drop(e, total);
     me_launch_stream_waits(e);
     me_te_normalize_backward(e, dn, linear->norm_weight->tensor,
@@ -251,8 +252,8 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     if (dn != full) {
         me_drop(e, dn);
     }
-    me_clear(e, &node->saved[NORM_LINEAR_SAVED_MEAN]);
-    me_clear(e, &node->saved[NORM_LINEAR_SAVED_RSTD]);
+    me_saved_clear_data(e, node, NORM_LINEAR_SAVED_MEAN);
+    me_saved_clear_data(e, node, NORM_LINEAR_SAVED_RSTD);
     gx[NORM_LINEAR_WEIGHT] =
         me_te_returned_gradient(nn, node, NORM_LINEAR_WEIGHT, linear, dw);
     gx[NORM_LINEAR_X] = me_te_op_view(e, gx[NORM_LINEAR_X]);
