@@ -14,8 +14,9 @@ typedef struct me_module_hooks {
     /** Before the forward. @return the input, or what takes its place: a new
      *  variable of the running frame */
     me_tensor *(*pre_forward)(void *self, me_tensor *x);
-    /** After it, with the output; the forward's own variables are gone. */
-    void (*post_forward)(void *self, me_tensor *y);
+    /** After it, with the output; the forward's own variables are gone. @return
+     *  the output, or what takes its place, as above. NULL: nothing */
+    me_tensor *(*post_forward)(void *self, me_tensor *y);
     void *self;
 } me_module_hooks;
 
@@ -27,11 +28,12 @@ static inline me_tensor *me_pre_forward(const me_module_hooks *hooks,
 }
 
 /** Run the second of them; @p hooks may be NULL. */
-static inline void me_post_forward(const me_module_hooks *hooks, me_tensor *y)
+static inline me_tensor *me_post_forward(const me_module_hooks *hooks,
+                                         me_tensor *y)
 {
-    if (hooks != NULL) {
-        hooks->post_forward(hooks->self, y);
-    }
+    return hooks == NULL || hooks->post_forward == NULL
+               ? y
+               : hooks->post_forward(hooks->self, y);
 }
 
 #endif /* MEMEST_NN_MODULE_HOOKS_H */

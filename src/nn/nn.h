@@ -82,6 +82,13 @@ typedef struct me_moe_state {
                                                was timed */
 } me_moe_state;
 
+/** What makes room for the main gradient of a weight before a product adds to it
+ *  (get_main_grad()); all NULL: it is there. */
+typedef struct me_main_grads {
+    void (*get)(void *self, const me_parameter *weight);
+    void *self;
+} me_main_grads;
+
 /** What every module of a rank is built with and runs on. */
 typedef struct me_nn {
     me_engine *e;
@@ -96,10 +103,10 @@ typedef struct me_nn {
     struct me_weight_gradients
         *weights; /**< where split backwards keep theirs; NULL:
                                        no backward is split */
-    struct me_rope_cache *rope_cache;     /**< the rank's; NULL: unlimited */
-    struct me_fine_offload *fine_offload; /**< the process's; NULL: none */
-    struct me_te_state *te;               /**< the process's Transformer Engine;
+    struct me_rope_cache *rope_cache; /**< the rank's; NULL: unlimited */
+    struct me_te_state *te;           /**< the process's Transformer Engine;
                                            NULL: none */
+    const me_main_grads *main_grads;  /**< the wrapper's; NULL: none */
 } me_nn;
 
 /** How a parameter is made. */
@@ -110,6 +117,8 @@ typedef struct me_parameter_spec {
     bool is_drawn;  /**< with random numbers; else filled with one number */
     bool is_made_on_host;
     bool is_made_in_params_dtype; /**< there; else float32 */
+    bool names_its_device;        /**< its module makes it on the card, under
+                                `torch.device("meta")` as well */
     bool is_tensor_sharded;
     bool is_sequence_parallel;
     bool is_expert;

@@ -51,6 +51,10 @@ me_parameter *me_parameter_create_as(me_nn *nn, const me_parameter_spec *spec,
         return NULL;
     }
     const uint32_t index = parameter->index;
+    const me_parallel_config *parallel = &nn->config->parallel;
+    const bool is_on_meta = parallel->megatron_fsdp &&
+                            parallel->init_model_with_meta_device &&
+                            !spec->names_its_device;
     *parameter = (me_parameter){
         .module = spec->module,
         .name = spec->name,
@@ -68,7 +72,7 @@ me_parameter *me_parameter_create_as(me_nn *nn, const me_parameter_spec *spec,
         .index = index,
     };
     const me_module_id before = me_module_current(nn->e);
-    if (!spec->is_made_on_host) {
+    if (!spec->is_made_on_host && !is_on_meta) {
         const bool was_drawn = me_drawn_set(nn->e, spec->is_drawn);
         me_parameter_to_device(nn, parameter, dtype);
         me_drawn_set(nn->e, was_drawn);
@@ -163,6 +167,10 @@ void me_parameters_to_half(me_nn *nn)
             parameter->is_made_on_host || parameter->dtype != dtype;
         if (!is_other || parameter->is_made_in_params_dtype ||
             !me_engine_is_ok(nn->e)) {
+            continue;
+        }
+        if (parameter->tensor == NULL) { // on the meta device
+            count_cast(nn, parameter, dtype);
             continue;
         }
         me_module_switch(nn->e, parameter->module);

@@ -30,6 +30,7 @@ void me_embedding_create(me_nn *nn, me_module_id parent,
                                     .shape = ME_SHAPE(rows, c->hidden_size),
                                     .is_drawn = true,
                                     .is_tensor_sharded = true,
+                                    .names_its_device = true,
                                 });
     if (c->position_embedding == ME_POSITION_LEARNED_ABSOLUTE) {
         l->position_module =
@@ -52,6 +53,7 @@ static me_tensor *vocab_parallel(me_nn *nn, const me_embedding_layer *embedding,
     me_engine *e = nn->e;
     me_module_enter(e, embedding->word_module);
     const me_frame frame = me_enter(e);
+    tokens = me_pre_forward(embedding->word_hooks, tokens);
     me_tensor *mask = NULL;
     me_tensor *rows = tokens;
     if (nn->config->parallel.tensor > 1) {
@@ -85,6 +87,7 @@ static me_tensor *look_up_positions(me_nn *nn,
                                     me_tensor *positions)
 {
     me_module_enter(nn->e, embedding->position_module);
+    positions = me_pre_forward(embedding->position_hooks, positions);
     me_tensor *y = me_embedding(nn->e, positions, embedding->position->tensor);
     me_module_leave(nn->e);
     return y;
@@ -136,7 +139,7 @@ me_tensor *me_embedding_forward(me_nn *nn, const me_embedding_layer *embedding,
     me_module_enter(e, embedding->module);
     tokens = me_pre_forward(embedding->hooks, tokens);
     me_tensor *y = embed(nn, embedding, tokens, positions);
-    me_post_forward(embedding->hooks, y);
+    y = me_post_forward(embedding->hooks, y);
     me_module_leave(e);
     return y;
 }

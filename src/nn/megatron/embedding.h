@@ -15,9 +15,11 @@ typedef struct me_embedding_layer {
     me_module_id module;
     me_module_id word_module;
     me_module_id position_module;
-    me_parameter *word;           /**< (v/t, h) */
-    me_parameter *position;       /**< (p, h), or NULL */
-    const me_module_hooks *hooks; /**< borrowed; NULL: none */
+    me_parameter *word;                /**< (v/t, h) */
+    me_parameter *position;            /**< (p, h), or NULL */
+    const me_module_hooks *hooks;      /**< borrowed; NULL: none */
+    const me_module_hooks *word_hooks; /**< of the tables, as `hooks` */
+    const me_module_hooks *position_hooks;
 } me_embedding_layer;
 
 /** The module and its parameters below @p parent; no position table unless

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/gpt.h"
 
-#include "nn/megatron/fine_offload.h"
 #include "nn/megatron/loss.h"
 #include "nn/megatron/te_state.h"
 #include "ops/view.h"
@@ -31,6 +30,7 @@ static void create_output_layer(me_gpt *gpt)
                                         .parent = gpt->spec.parent,
                                         .inputs = c->hidden_size,
                                         .outputs = c->padded_vocab_size,
+                                        .is_megatrons = true,
                                     });
     if (nn->config->train.defer_embedding_wgrad_compute &&
         me_fuses_weight_gradients(nn)) {
@@ -213,9 +213,7 @@ me_tensor *me_gpt_forward(me_gpt *gpt, const me_batch *batch)
         return me_none(gpt->nn.e);
     }
     (void)me_pre_forward(gpt->hooks, batch->tokens);
-    me_fine_offload_begin_chunk(gpt->nn.e, gpt->nn.fine_offload,
-                                gpt->spec.chunk);
     me_tensor *y = run_model(gpt, batch);
-    me_post_forward(gpt->hooks, y);
+    y = me_post_forward(gpt->hooks, y);
     return y;
 }

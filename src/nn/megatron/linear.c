@@ -40,6 +40,9 @@ static me_linear create(me_nn *nn, const me_linear_spec *spec,
         is_row_parallel ? spec->outputs : cut(nn, spec, spec->outputs);
     const uint64_t inputs =
         is_row_parallel ? cut(nn, spec, spec->inputs) : spec->inputs;
+    const bool is_megatrons =
+        spec->is_megatrons ||
+        nn->config->impl.transformer == ME_TRANSFORMER_LOCAL;
     if (spec->has_norm) {
         static const char *const names[2] = {"layer_norm_weight",
                                              "layer_norm_bias"};
@@ -56,6 +59,7 @@ static me_linear create(me_nn *nn, const me_linear_spec *spec,
                                     .is_tensor_sharded = !spec->is_duplicated,
                                     .is_sequence_parallel = spec->is_duplicated,
                                     .is_expert = spec->is_expert,
+                                    .names_its_device = is_megatrons,
                                 });
     if (spec->has_bias) {
         linear.bias =
@@ -65,6 +69,7 @@ static me_linear create(me_nn *nn, const me_linear_spec *spec,
                                         .shape = ME_SHAPE(outputs),
                                         .is_tensor_sharded = !is_row_parallel,
                                         .is_sequence_parallel = is_row_parallel,
+                                        .names_its_device = is_megatrons,
                                     });
     }
     me_fp8_quantize_parameter(nn, linear.fp8, linear.weight);
@@ -164,6 +169,7 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     if (is_split) {
         keep_weight_gradient(&nn, node, gy[0]);
     } else if (me_needs(node, 1) && me_fuses_weight_gradients(&nn)) {
+        me_main_grad_get(&nn, node->edges[1].node->variable);
         if (!is_deferred) {
             me_gemm_run(e, ME_KERNEL_LINEAR_WGRAD, weight, me_rows(gy[0]));
         }
@@ -221,6 +227,7 @@ me_tensor *me_column_linear(me_nn *nn, const me_linear *linear, me_tensor *x,
     }
     me_module_enter(nn->e, linear->module);
     const me_frame frame = me_enter(nn->e);
+    x = me_pre_forward(linear->hooks, x);
     if (nn->config->parallel.tensor == 1) { // else the layer does it itself
         x = me_copy_to_tensor_region(nn->e, nn->comm, x);
     }
@@ -233,6 +240,7 @@ me_tensor *me_column_linear(me_nn *nn, const me_linear *linear, me_tensor *x,
     me_tensor *y = linear_function(linear, communicates, x, used->tensor,
                                    bias == NULL ? NULL : bias->tensor);
     me_leave(nn->e, frame, y);
+    y = me_post_forward(linear->hooks, y);
     me_module_leave(nn->e);
     return y;
 }

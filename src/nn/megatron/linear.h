@@ -8,6 +8,7 @@
 #ifndef MEMEST_NN_MEGATRON_LINEAR_H
 #define MEMEST_NN_MEGATRON_LINEAR_H
 
+#include "nn/module_hooks.h"
 #include "nn/nn.h"
 
 typedef struct me_linear {
@@ -29,6 +30,7 @@ typedef struct me_linear {
                                     engine's; NULL: no FP8 */
     struct me_deferred_gradients *deferred; /**< where its weight's gradients
                                wait; borrowed; NULL: they do not */
+    const me_module_hooks *hooks;           /**< borrowed; NULL: none */
 } me_linear;
 
 /** How a linear layer is made; sizes are the whole layer's. */
@@ -44,6 +46,7 @@ typedef struct me_linear_spec {
     bool is_expert;
     bool is_duplicated;
     bool explicit_comm;
+    bool is_megatrons; /**< Megatron-LM's class, whatever the implementation */
 } me_linear_spec;
 
 /** Output cut over tensor ranks, unless duplicated; weight (outputs/t,

@@ -41,6 +41,7 @@ me_tensor *me_norm_forward(me_nn *nn, const me_norm *norm, me_tensor *x)
         return me_none(nn->e);
     }
     me_module_enter(nn->e, norm->module);
+    x = me_pre_forward(norm->hooks, x);
     me_tensor *y = me_backend_of(nn)->layer_norm(nn, norm, x);
     me_module_leave(nn->e);
     return y;

@@ -7,12 +7,14 @@
 #ifndef MEMEST_NN_MEGATRON_NORM_H
 #define MEMEST_NN_MEGATRON_NORM_H
 
+#include "nn/module_hooks.h"
 #include "nn/nn.h"
 
 typedef struct me_norm {
     me_module_id module;
     me_parameter *weight;
-    me_parameter *bias; /**< NULL: none */
+    me_parameter *bias;           /**< NULL: none */
+    const me_module_hooks *hooks; /**< borrowed; NULL: none */
 } me_norm;
 
 /** A norm over @p size columns, of the kind the model's config names. */

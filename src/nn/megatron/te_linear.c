@@ -7,7 +7,6 @@
 #include "ops/te_norm.h"
 #include "ops/view.h"
 #include "tensor/launch.h"
-#include "tensor/saved_hooks.h"
 
 /* transformer_engine.pytorch, module/linear.py and module/layernorm_linear.py. */
 
@@ -108,6 +107,7 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     const me_tensor *weight = linear->weight->tensor;
     const bool is_row = linear->is_row_parallel;
     me_tensor *x = node->saved[LINEAR_SAVED_INPUT];
+    me_main_grad_get(nn, weight);
     me_tensor *gathered_gy = is_row && me_te_is_sequence_parallel(nn, linear)
                                  ? me_te_gather(nn, gy[0])
                                  : NULL;
@@ -190,6 +190,7 @@ static me_tensor *run(me_nn *nn, const me_linear *linear, me_tensor *x,
     }
     me_module_enter(nn->e, linear->module);
     const me_frame frame = me_enter(nn->e);
+    x = me_pre_forward(linear->hooks, x);
     me_tensor *y = function(nn, linear, me_contiguous(nn->e, x));
     me_leave(nn->e, frame, y);
     me_module_leave(nn->e);
@@ -228,6 +229,7 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     const me_tensor *weight = linear->weight->tensor;
     me_tensor *normed = node->saved[NORM_LINEAR_SAVED_NORM_OUTPUT];
     const bool gathers = me_te_is_sequence_parallel(nn, linear);
+    me_main_grad_get(nn, weight);
     me_tensor *total = gathers ? me_te_gather(nn, normed) : NULL;
     me_tensor *full =
         me_te_gemm(nn, ME_KERNEL_LINEAR_DGRAD, (me_dtype)gy[0]->dtype,
@@ -244,7 +246,7 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     if (me_needs(node, NORM_LINEAR_BIAS)) {
         gx[NORM_LINEAR_BIAS] = bias_gradient(nn, linear);
     }
-    me_saved_clear_data(e, node, NORM_LINEAR_SAVED_NORM_OUTPUT);
+    me_clear(e, &node->saved[NORM_LINEAR_SAVED_NORM_OUTPUT]);
     me_drop(e, total);
     me_launch_stream_waits(e);
     me_te_normalize_backward(e, dn, linear->norm_weight->tensor,
@@ -252,8 +254,8 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     if (dn != full) {
         me_drop(e, dn);
     }
-    me_saved_clear_data(e, node, NORM_LINEAR_SAVED_MEAN);
-    me_saved_clear_data(e, node, NORM_LINEAR_SAVED_RSTD);
+    me_clear(e, &node->saved[NORM_LINEAR_SAVED_MEAN]);
+    me_clear(e, &node->saved[NORM_LINEAR_SAVED_RSTD]);
     gx[NORM_LINEAR_WEIGHT] =
         me_te_returned_gradient(nn, node, NORM_LINEAR_WEIGHT, linear, dw);
     gx[NORM_LINEAR_X] = me_te_op_view(e, gx[NORM_LINEAR_X]);

@@ -86,6 +86,7 @@ static me_tensor *reduce(me_nn *nn, const me_linear *linear, me_tensor *x)
 static me_tensor *fc2_backward(me_nn *nn, me_node *node, const me_linear *fc2,
                                me_tensor *gy, me_tensor **gx)
 {
+    me_main_grad_get(nn, fc2->weight->tensor);
     me_tensor *gathered =
         me_te_is_sequence_parallel(nn, fc2) ? me_te_gather(nn, gy) : NULL;
     me_tensor *total = gathered == NULL ? gy : gathered;
@@ -122,6 +123,7 @@ static me_tensor *fc1_backward(me_nn *nn, const me_node *node,
     me_engine *e = nn->e;
     me_tensor *normed = node->saved[SAVED_NORMED];
     const bool gathers = me_te_is_sequence_parallel(nn, fc1);
+    me_main_grad_get(nn, fc1->weight->tensor);
     me_tensor *total = gathers ? me_te_gather(nn, normed) : NULL;
     me_tensor *full = product(nn, ME_KERNEL_LINEAR_DGRAD, gu, fc1);
     me_tensor *dn = full;

@@ -134,6 +134,14 @@ bool me_fuses_weight_gradients(const me_nn *nn)
     return nn->config->train.gradient_accumulation_fusion;
 }
 
+void me_main_grad_get(const me_nn *nn, const me_tensor *weight)
+{
+    if (me_fuses_weight_gradients(nn) && nn->main_grads != NULL &&
+        nn->main_grads->get != NULL && weight->parameter != NULL) {
+        nn->main_grads->get(nn->main_grads->self, weight->parameter);
+    }
+}
+
 bool me_te_is_dummy_wgrad(const me_nn *nn, const me_tensor *gradient)
 {
     const me_te_state *state = nn->te;

@@ -58,6 +58,10 @@ void me_te_grouped_gemm_into(me_nn *nn, me_dtype dtype, uint32_t count,
  *  Megatron-LM's own. */
 bool me_fuses_weight_gradients(const me_nn *nn);
 
+/** A backward begins whose products add to the main gradient of @p weight, a
+ *  leaf, which may still have to get its memory. */
+void me_main_grad_get(const me_nn *nn, const me_tensor *weight);
+
 /** get_dummy_wgrad(): what stands for the gradient of a weight of @p shape whose
  *  main gradient has it already. @return a new variable, a view */
 me_tensor *me_te_dummy_wgrad(me_nn *nn, me_dtype dtype, const me_shape *shape);

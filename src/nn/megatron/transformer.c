@@ -2,7 +2,6 @@
 #include "nn/megatron/transformer.h"
 
 #include "nn/megatron/backend.h"
-#include "nn/megatron/cpu_offload.h"
 #include "nn/megatron/te_fp8_state.h"
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
@@ -77,8 +76,6 @@ void me_transformer_layer_create(me_nn *nn, me_module_id module, int32_t number,
     layer->number = number;
     layer->attention.mixer = me_attention_mixer(nn);
     create_sublayer(nn, layer, number, attention, &layer->attention);
-    layer->attention.norm_group = ME_OFFLOAD_ATTN_NORM;
-    layer->mlp.norm_group = ME_OFFLOAD_MLP_NORM;
     layer->mlp.mixer = me_mlp_mixer(nn, number);
     create_sublayer(nn, layer, number, mlp, &layer->mlp);
     me_fp8_init_exit(nn, before);
@@ -159,13 +156,8 @@ static me_tensor *sublayer(me_nn *nn, const me_sublayer *sublayer, me_tensor *x,
 {
     const me_frame frame = me_enter(nn->e);
     me_output_checkpoint *c = NULL;
-    me_offload_group group = {.is_on = false};
-    me_tensor *n = x;
-    if (sublayer->has_norm) {
-        x = me_offload_enter(nn, &group, sublayer->norm_group, x);
-        n = layernorm(nn, &sublayer->norm_section, x, &c);
-        me_offload_exit(nn, &group);
-    }
+    me_tensor *n =
+        sublayer->has_norm ? layernorm(nn, &sublayer->norm_section, x, &c) : x;
     me_tensor *y = mixer(nn, sublayer, n, inputs);
     me_checkpoint_discard(c, y);
     if (sublayer->has_post_norm) {
@@ -173,10 +165,6 @@ static me_tensor *sublayer(me_nn *nn, const me_sublayer *sublayer, me_tensor *x,
     }
     me_tensor *out =
         bias_dropout_add(nn, y, sublayer->mixer->bias(sublayer->self), x);
-    out = me_rebind(nn->e, out, me_offload_commit(nn, &group, out, 1, &x));
-    if (group.is_on && group.module == ME_OFFLOAD_MLP_NORM) {
-        out = me_rebind(nn->e, out, me_make_viewless(nn->e, out));
-    }
     return me_leave(nn->e, frame, out); // (s, b, h)
 }
 
@@ -205,7 +193,7 @@ me_tensor *me_transformer_layer_forward(me_nn *nn,
     const me_frame frame = me_enter(e);
     x = me_pre_forward(layer->hooks, x);
     me_tensor *y = run_layer(nn, layer, x, mask, angles);
-    me_post_forward(layer->hooks, y);
+    y = me_post_forward(layer->hooks, y);
     me_leave(e, frame, y);
     me_module_leave(e);
     me_module_resume(e, before);
@@ -224,10 +212,8 @@ static me_tensor *run_section(const me_section *section,
         const me_transformer_layer *layer = &block->layers[section->first + i];
         const me_fp8_state before =
             me_fp8_enter(nn, ME_FP8_CONTEXT_INNER, layer->number);
-        me_cpu_offload_enter(nn->e, block->offload);
         me_tensor *y =
             me_transformer_layer_forward(nn, layer, x, inputs[1], inputs[2]);
-        me_cpu_offload_exit(nn->e, block->offload, y);
         me_fp8_exit(nn, &before);
         x = i == 0 ? y : me_rebind(nn->e, x, y);
     }
@@ -263,8 +249,6 @@ void me_transformer_block_create(me_nn *nn, me_module_id parent,
         block->num_layers = 0;
         return;
     }
-    block->offload =
-        me_cpu_offload_create(e, num_layers, nn->config->offload.num_layers);
     const me_module_id layers = me_module_add(e, block->module, "layers");
     for (int32_t i = 0; i < num_layers; i++) {
         me_transformer_layer_create(
@@ -285,7 +269,6 @@ void me_transformer_block_fini(me_engine *e, me_transformer_block *block)
     for (int32_t i = 0; i < block->num_layers; i++) {
         me_transformer_layer_fini(e, &block->layers[i]);
     }
-    me_cpu_offload_fini(e, block->offload);
     me_clear(e, &block->input_tensor);
 }
 

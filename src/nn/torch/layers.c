@@ -420,7 +420,7 @@ me_tensor *me_layer_forward(const me_layer *layer, me_tensor *x)
     if (is_called) {
         me_tell_post_forward(e, layer->module, y);
     }
-    me_post_forward(layer->hooks, y);
+    y = me_post_forward(layer->hooks, y);
     me_leave(e, frame, y);
     me_engine_locate(e);
     if (is_named) {

@@ -172,14 +172,14 @@ static void record_use(me_fsdp_group *group)
     fsdp->post_forward_order[fsdp->n_uses++] = (me_fsdp_use){.group = group};
 }
 
-static void post_forward(void *self, me_tensor *y)
+static me_tensor *post_forward(void *self, me_tensor *y)
 {
     me_fsdp_group *group = self;
     me_fsdp *fsdp = group->fsdp;
     me_engine *e = fsdp->spec.nn->e;
     me_fsdp_tell(group, ME_SHARD_BEFORE_POST_FORWARD);
     if (group->is_in_backward || !me_engine_is_ok(e)) {
-        return;
+        return y;
     }
     // A forward that a backward runs again keeps what it has gathered.
     const bool is_in_backward = me_context_now(e)->thread == ME_THREAD_AUTOGRAD;
@@ -200,6 +200,7 @@ static void post_forward(void *self, me_tensor *y)
         fsdp->forward_root = NULL;
     }
     me_fsdp_tell(group, ME_SHARD_AFTER_POST_FORWARD);
+    return y;
 }
 
 /** Does a group have the parameter already? */
