@@ -42,7 +42,8 @@ static void wrap_layer(wrapping *w, me_transformer_layer *layer)
 /** TorchFullyShardedDataParallel.__init__: embedding, rotary embedding and
  * transformer layers in the order of modules, and then the model with the rest:
  * the norms and projections around the layers, and the output layer, which the
- * local implementation leaves to it. Each moves what it wraps. */
+ * local implementation leaves to it; else it comes before, as the only
+ * ColumnParallelLinear. Each moves what it wraps. */
 static void wrap(me_trainer *t)
 {
     me_engine *e = t->e;
@@ -55,7 +56,7 @@ static void wrap(me_trainer *t)
         .group = ME_GROUP_DATA_CONTEXT,
         .config = &t->fully_shard,
         .n_modules =
-            (uint32_t)(gpt->decoder.num_layers + gpt->mtp.num_layers) + 2,
+            (uint32_t)(gpt->decoder.num_layers + gpt->mtp.num_layers) + 3,
     });
     if (t->fsdp == NULL) {
         return;
@@ -72,6 +73,9 @@ static void wrap(me_trainer *t)
     }
     for (int32_t i = 0; i < gpt->mtp.num_layers; i++) {
         wrap_layer(&w, &gpt->mtp.layers[i].mtp_model_layer);
+    }
+    if (t->config->impl.transformer == ME_TRANSFORMER_ENGINE) {
+        gpt->output_layer.hooks = wrap_module(&w, gpt->output_layer.module);
     }
     w.sets_prefetch = false;
     gpt->hooks = wrap_module(&w, gpt->spec.parent);
