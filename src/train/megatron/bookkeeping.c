@@ -83,30 +83,40 @@ static void repeat_temporary(me_trainer *t, const char *op, uint64_t bytes,
 
 /** torch.distributed.all_gather_object: sizes first, then objects, each made as
  * long as the longest. */
-void me_gather_object(me_trainer *t, uint64_t bytes, uint64_t longest)
+void me_gather_object_in(me_trainer *t, me_group_kind group, uint64_t bytes,
+                         uint64_t longest)
 {
     me_engine *e = t->e;
-    const uint64_t world = world_size(t);
+    const uint64_t ranks = (uint64_t)t->comm->size[group];
     const me_frame frame = me_enter(e);
     me_tensor *object = me_scratch(e, "all_gather_object", bytes);
     me_tensor *size = me_scratch(e, "all_gather_object", 8);
-    me_tensor *sizes = me_scratch(e, "all_gather_object", 8 * world);
-    me_tensor *gathered_sizes = me_scratch(e, "all_gather", 8 * world);
-    world_collective(t, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_INT64, 1);
+    me_tensor *sizes = me_scratch(e, "all_gather_object", 8 * ranks);
+    me_tensor *gathered_sizes = me_scratch(e, "all_gather", 8 * ranks);
+    me_communicate(e, t->comm,
+                   (me_call){group, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_INT64, 1,
+                             -1, false});
     me_drop(e, gathered_sizes);
-    repeat_temporary(t, "max", 1, world - 1);
+    repeat_temporary(t, "max", 1, ranks - 1);
     if (longest > bytes) {
         object = me_rebind(e, object, me_scratch(e, "resize_", longest));
     }
-    me_tensor *objects = me_scratch(e, "all_gather_object", longest * world);
-    me_tensor *gathered = me_scratch(e, "all_gather", longest * world);
-    world_collective(t, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_UINT8, longest);
+    me_tensor *objects = me_scratch(e, "all_gather_object", longest * ranks);
+    me_tensor *gathered = me_scratch(e, "all_gather", longest * ranks);
+    me_communicate(e, t->comm,
+                   (me_call){group, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_UINT8,
+                             longest, -1, false});
     me_drop(e, gathered);
     me_drop(e, object);
     me_drop(e, size);
     me_drop(e, objects);
     me_drop(e, sizes);
     me_leave(e, frame, NULL);
+}
+
+void me_gather_object(me_trainer *t, uint64_t bytes, uint64_t longest)
+{
+    me_gather_object_in(t, ME_GROUP_WORLD, bytes, longest);
 }
 
 /** build_train_valid_test_data_loaders(), once for every chunk. */

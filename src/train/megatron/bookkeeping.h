@@ -22,6 +22,9 @@ void me_start_up(struct me_trainer *t);
  * pickled
  *  @param longest  of any rank's */
 void me_gather_object(struct me_trainer *t, uint64_t bytes, uint64_t longest);
+/** The same over a group. */
+void me_gather_object_in(struct me_trainer *t, me_group_kind group,
+                         uint64_t bytes, uint64_t longest);
 /** Between `optimizer_built` and the first iteration. */
 void me_before_training(struct me_trainer *t);
 /** rerun_state_machine: is a scalar of @p bytes NaN, is it infinite? Not asked

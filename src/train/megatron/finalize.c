@@ -138,6 +138,9 @@ static void scale_gradients(me_trainer *t)
     me_tensor *reciprocal = me_scratch(e, "reciprocal", 4);
     me_scratch(e, "mul", 4);
     me_drop(e, reciprocal);
+    if (t->wrapper->scale_gradients != NULL) {
+        t->wrapper->scale_gradients(t);
+    }
     me_leave(e, frame, NULL);
 }
 
@@ -160,5 +163,4 @@ void me_finalize_model_grads(me_trainer *t)
     scale_gradients(t);
     me_point(e, "finalize_end");
     me_phase_set(e, phase);
-    me_reset_offload(t);
 }

@@ -5,6 +5,9 @@
 
 const me_model_wrapper *me_model_wrapper_of(const me_config *config)
 {
+    if (config->parallel.megatron_fsdp) {
+        return &me_megatron_fully_sharded_data_parallel;
+    }
     return config->parallel.torch_fsdp2 ? &me_torch_fully_sharded_data_parallel
                                         : &me_distributed_data_parallel;
 }
@@ -20,6 +23,13 @@ void me_finish_grad_sync(me_trainer *t, int32_t chunk)
 {
     if (t->wrapper->finish_grad_sync != NULL) {
         t->wrapper->finish_grad_sync(t, chunk);
+    }
+}
+
+void me_begin_backward(me_trainer *t)
+{
+    if (t->wrapper->begin_backward != NULL) {
+        t->wrapper->begin_backward(t);
     }
 }
 

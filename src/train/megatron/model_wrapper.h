@@ -22,7 +22,8 @@ typedef struct me_model_wrapper {
     /** finish_grad_sync() of a chunk, which may have been told to begin; NULL:
      *  nothing. */
     void (*finish_grad_sync)(struct me_trainer *t, int32_t chunk);
-    /** At the end of each backward; NULL: nothing. */
+    /** At the beginning and the end of each backward; NULL: nothing. */
+    void (*begin_backward)(struct me_trainer *t);
     void (*end_backward)(struct me_trainer *t);
     /** _allreduce_non_tensor_model_parallel_grads(): the sum over tensor ranks
      * of those gradients that each has a part of, @p numel elements in all. */
@@ -30,16 +31,24 @@ typedef struct me_model_wrapper {
     /** Elements of a parameter that are this rank's; NULL: parameters are
      * whole, and their gradients lie in buffers. */
     uint64_t (*local_numel)(const struct me_trainer *t, const me_parameter *p);
+    /** start_param_sync(), after the optimizer's step; NULL: nothing. */
+    void (*end_step)(struct me_trainer *t);
+    /** scale_gradients() of a loss per token; NULL: in place. */
+    void (*scale_gradients)(struct me_trainer *t);
     void (*fini)(struct me_trainer *t);
+    bool has_own_main_parameters; /**< and gradients in their type: the
+                                       optimizer makes none */
+    bool has_one_optimizer;       /**< of experts and all others together */
     bool has_dtensors; /**< parameters and their gradients are DTensors: a
                             gradient is the parameter's own and a shard */
     bool can_repeat;   /**< actions may be repeated (repeat.h) */
 } me_model_wrapper;
 
-/** @name The classes (ddp.c, torch_fsdp2.c)
+/** @name The classes (ddp.c, torch_fsdp2.c, megatron_fsdp.c)
  *  @{ */
 extern const me_model_wrapper me_distributed_data_parallel;
 extern const me_model_wrapper me_torch_fully_sharded_data_parallel;
+extern const me_model_wrapper me_megatron_fully_sharded_data_parallel;
 /** @} */
 
 /** The class that a job's options ask for; static. */
@@ -49,6 +58,7 @@ const me_model_wrapper *me_model_wrapper_of(const me_config *config);
  *  @{ */
 void me_zero_grad_buffer(struct me_trainer *t);
 void me_finish_grad_sync(struct me_trainer *t, int32_t chunk);
+void me_begin_backward(struct me_trainer *t);
 void me_end_backward(struct me_trainer *t);
 /** @} */
 

@@ -26,7 +26,8 @@ static bool is_fp16(const me_trainer *t)
  *  a precision-aware one hold. */
 static bool has_main_parameters(const me_trainer *t)
 {
-    return !t->config->optimizer.precision_aware &&
+    return !t->wrapper->has_own_main_parameters &&
+           !t->config->optimizer.precision_aware &&
            t->config->train.params_dtype != ME_DTYPE_FLOAT32;
 }
 
@@ -107,7 +108,9 @@ static void create(me_trainer *t, me_optimizer *o)
 /** Those that there are: experts' only where there are experts. */
 static int count_used(const me_trainer *t)
 {
-    return me_has_experts_optimizer(t) ? t->n_optimizers : t->n_optimizers - 1;
+    return t->wrapper->has_one_optimizer || me_has_experts_optimizer(t)
+               ? t->n_optimizers
+               : t->n_optimizers - 1;
 }
 
 /** Groups of experts are gathered before it is known whether there are any. */
@@ -164,8 +167,13 @@ void me_optimizer_zero_grad(me_trainer *t)
 
 me_dtype me_step_grad_dtype(const me_trainer *t)
 {
-    return t->config->optimizer.precision_aware ? t->config->train.grad_dtype
-                                                : ME_DTYPE_FLOAT32;
+    const me_parallel_config *p = &t->config->parallel;
+    if (p->megatron_fsdp && p->fsdp_main_params_dtype >= 0) {
+        return (me_dtype)p->fsdp_main_params_dtype;
+    }
+    return p->megatron_fsdp || t->config->optimizer.precision_aware
+               ? t->config->train.grad_dtype
+               : ME_DTYPE_FLOAT32;
 }
 
 /** Gradients that are not float32 get a float32 copy until they are zeroed; a
@@ -174,6 +182,7 @@ static void copy_gradients(me_trainer *t, me_optimizer *o)
 {
     me_engine *e = t->e;
     if (t->config->train.grad_dtype == ME_DTYPE_FLOAT32 ||
+        t->wrapper->has_own_main_parameters ||
         t->config->optimizer.precision_aware) {
         return;
     }
@@ -338,6 +347,9 @@ static void step_all(me_trainer *t, int count)
         t->optimizers[i].has_stepped = true;
         copy_to_model(t, &t->optimizers[i]);
         gather_parameters(t, &t->optimizers[i]);
+    }
+    if (t->wrapper->end_step != NULL) {
+        t->wrapper->end_step(t);
     }
 }
 

@@ -48,8 +48,11 @@ static void append_rows(me_trainer *t, me_optimizer *o,
 {
     for (uint32_t i = 0; i < t->parameters.count; i++) {
         me_parameter *p = t->parameters.parameters[i];
-        if (me_parameter_group_of(t, p) == group) {
-            append(o, p, t->wrapper->local_numel(t, p));
+        const uint64_t numel = t->wrapper->local_numel(t, p);
+        // A DTensor without rows is stepped; without a gradient nothing is.
+        if (me_parameter_group_of(t, p) == group &&
+            (numel > 0 || t->wrapper->has_dtensors)) {
+            append(o, p, numel);
         }
     }
 }
@@ -115,5 +118,7 @@ void me_optimizer_collect(me_trainer *t)
     if (first < chunks) {
         chain(t, ME_SHARING_DENSE, first, chunks);
     }
-    chain(t, ME_SHARING_EXPERT, 0, chunks);
+    if (!t->wrapper->has_one_optimizer) {
+        chain(t, ME_SHARING_EXPERT, 0, chunks);
+    }
 }

@@ -40,6 +40,9 @@ me_parameter_group me_parameter_group_of(const me_trainer *t,
 bool me_has_experts_optimizer(const me_trainer *t)
 {
     const me_config *c = t->config;
+    if (t->wrapper->has_one_optimizer) {
+        return false;
+    }
     bool has_experts = t->optimizers[t->n_optimizers - 1].count > 0;
     for (int32_t i = 0;
          c->moe.num_experts > 0 && me_has_expert_groups(&c->parallel) &&
@@ -57,7 +60,9 @@ static group_keys own_keys(const me_trainer *t, const me_optimizer *o)
     for (uint32_t i = 0; i < t->parameters.count; i++) {
         const me_parameter *p = t->parameters.parameters[i];
         if (p->chunk >= o->chunk_begin && p->chunk < o->chunk_end) {
-            keys.has[p->is_expert][me_parameter_group_of(t, p)] = true;
+            const bool is_expert =
+                p->is_expert && !t->wrapper->has_one_optimizer;
+            keys.has[is_expert][me_parameter_group_of(t, p)] = true;
         }
     }
     return keys;

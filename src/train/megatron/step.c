@@ -372,6 +372,7 @@ static void run_backward(me_trainer *t, int32_t chunk, me_tensor **output,
         me_drop(e, scaled);
         gradient = me_pointwise(e, "ones_like", *output, ME_DTYPE_FLOAT32);
     }
+    me_begin_backward(t);
     me_backward(e, *output, gradient);
     me_end_backward(t);
     me_leave(e, frame, NULL);

@@ -13,6 +13,7 @@
 #include "train/fsdp/fsdp.h"
 #include "train/megatron/ddp.h"
 #include "train/megatron/megatron.h"
+#include "train/megatron/megatron_fsdp.h"
 #include "train/megatron/model_wrapper.h"
 #include "train/megatron/mtp.h"
 #include "train/megatron/optimizer.h"
@@ -30,9 +31,11 @@ typedef struct me_trainer {
     me_rope_cache rope_cache;
     me_te_state te;
     me_gpt *chunks;
-    const me_model_wrapper *wrapper;            /**< around the chunks */
-    me_ddp *ddp;                                /**< DDP's, one a chunk */
-    me_fsdp *fsdp;                              /**< FSDP2's; NULL: none */
+    const me_model_wrapper *wrapper;        /**< around the chunks */
+    me_ddp *ddp;                            /**< DDP's, one a chunk */
+    me_fsdp *fsdp;                          /**< FSDP2's; NULL: none */
+    struct me_megatron_fsdp *megatron_fsdp; /**< NULL: none */
+    me_main_grads main_grads; /**< what makes room for a main gradient */
     me_fully_shard_config fully_shard;          /**< its arguments */
     me_optimizer optimizers[ME_OPTIMIZERS_MAX]; /**< chained, the experts' last;
                                       one without parameters does nothing */

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/size.h"
+#include "nn/megatron/te_state.h"
+#include "ops/reduce.h"
+#include "tensor/launch.h"
+#include "train/megatron/megatron_fsdp.h"
+#include "train/megatron/trainer.h"
+
+static me_dtype grad_dtype(const me_megatron_fsdp *f)
+{
+    return f->t->config->train.grad_dtype;
+}
+
+/** Of what is reduced. */
+static me_dtype comm_dtype(const me_megatron_fsdp *f)
+{
+    const int dtype = f->t->config->parallel.fsdp_grad_comm_dtype;
+    return dtype < 0 ? grad_dtype(f) : (me_dtype)dtype;
+}
+
+static bool reduces_each_backward(const me_megatron_fsdp *f)
+{
+    const me_sharding_strategy s = f->t->config->parallel.sharding_strategy;
+    return s == ME_SHARDING_OPTIM_GRADS || s == ME_SHARDING_OPTIM_GRADS_PARAMS;
+}
+
+/** is_last_microbatch, which only no_sync() sets, and overlap alone asks for it. */
+static bool reduces_now(const me_megatron_fsdp *f)
+{
+    return reduces_each_backward(f) ||
+           (f->t->config->optimizer.overlap_grad_reduce &&
+            f->t->is_last_microbatch);
+}
+
+/** fetch_bucket() of the gradients: where ranks own parts of them the whole
+ *  bucket has memory from its first gradient on. */
+static void fetch(me_megatron_fsdp *f, me_fsdp_group_buffers *b)
+{
+    if (me_megatron_fsdp_shards_gradients(f, b) && b->gradients == NULL) {
+        b->gradients = me_keep(f->t->e, "main_grad", ME_CATEGORY_GRADIENT,
+                               comm_dtype(f), ME_SHAPE(b->numel));
+    }
+}
+
+void me_megatron_fsdp_main_grad(void *self, const me_parameter *weight)
+{
+    me_megatron_fsdp *f = self;
+    fetch(f, &f->buckets[f->bucket_of[weight->index]]);
+}
+
+/** wait_for_previous_grad_reduce(): the oldest go, until no more than @p numel
+ *  elements wait. */
+static void await_reductions(me_megatron_fsdp *f, uint64_t numel)
+{
+    uint64_t waiting = 0;
+    uint32_t done = 0;
+    for (uint32_t i = 0; i < f->n_queued; i++) {
+        waiting += f->buckets[f->queue[i]].numel;
+    }
+    while (done < f->n_queued && waiting > numel) {
+        me_fsdp_group_buffers *b = &f->buckets[f->queue[done++]];
+        waiting -= b->numel;
+        b->n_ready = 0;
+        me_clear(f->t->e, &b->gradients);
+    }
+    for (uint32_t i = done; i < f->n_queued; i++) {
+        f->queue[i - done] = f->queue[i];
+    }
+    f->n_queued -= done;
+}
+
+/** Gradients are scaled, and reduced into this rank's part, in @p dtype. */
+static void reduce_bucket(me_megatron_fsdp *f, const me_fsdp_group_buffers *b,
+                          me_dtype dtype)
+{
+    me_trainer *t = f->t;
+    const bool is_whole =
+        t->config->parallel.sharding_strategy == ME_SHARDING_NO_SHARD;
+    const uint64_t bytes = me_dtype_bytes(dtype);
+    me_launch_kernel(t->e, ME_KERNEL_ELEMENTWISE, b->numel,
+                     me_size_mul(2 * bytes, b->numel));
+    me_communicate(t->e, t->comm,
+                   (me_call){b->group,
+                             is_whole ? ME_COLLECTIVE_ALL_REDUCE
+                                      : ME_COLLECTIVE_REDUCE_SCATTER,
+                             dtype, is_whole ? b->numel : b->numel / b->ranks,
+                             -1, true});
+}
+
+/** Are all gradients of the buckets there that are reduced together? */
+static bool is_ready(const me_megatron_fsdp *f, uint32_t first)
+{
+    for (uint32_t i = first; i < f->n_buckets; i++) {
+        const me_fsdp_group_buffers *b = &f->buckets[i];
+        if (b->first == first && b->n_ready < b->layout->n_items) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/** _bucket_group_gradient_reduce(). */
+static void reduce_group(me_megatron_fsdp *f, uint32_t first)
+{
+    const me_phase phase = me_phase_set(f->t->e, ME_PHASE_GRADIENT_REDUCTION);
+    await_reductions(f, f->queue_numel);
+    const uint8_t stream = me_stream_set(f->t->e, ME_STREAM_REDUCE);
+    for (uint32_t i = first; i < f->n_buckets; i++) {
+        me_fsdp_group_buffers *b = &f->buckets[i];
+        if (b->first == first) {
+            if (b->gradients == NULL && comm_dtype(f) != grad_dtype(f)) {
+                b->gradients =
+                    me_keep(f->t->e, "grad_comm", ME_CATEGORY_COMMUNICATION,
+                            comm_dtype(f), ME_SHAPE(b->numel));
+            }
+            reduce_bucket(f, b, comm_dtype(f));
+            f->queue[f->n_queued++] = i;
+        }
+    }
+    me_stream_set(f->t->e, stream);
+    me_phase_set(f->t->e, phase);
+}
+
+static void mark_ready(me_megatron_fsdp *f, const me_parameter *p)
+{
+    me_fsdp_group_buffers *b = &f->buckets[f->bucket_of[p->index]];
+    f->is_awaited[p->index] = false;
+    if (reduces_now(f)) {
+        b->n_ready++;
+        if (is_ready(f, b->first)) {
+            reduce_group(f, b->first);
+        }
+    }
+}
+
+/** `del param.grad`, in a hook that AccumulateGrad runs after it has handed the
+ *  gradient over: nobody else has it, but views of the same memory. */
+static void forget_gradient(me_engine *e, me_tensor *parameter)
+{
+    const me_tensor *gradient = parameter->grad;
+    if (gradient->storage != NULL && gradient->storage->refs == 1) {
+        me_storage_free(e, gradient);
+    }
+    me_clear(e, &parameter->grad);
+}
+
+/** _grad_acc(), of a gradient that the product has not added by itself: it is
+ *  copied or added. */
+void me_megatron_fsdp_on_grad(void *self, me_engine *e, me_tensor *tensor)
+{
+    me_trainer *t = self;
+    me_megatron_fsdp *f = t->megatron_fsdp;
+    const me_parameter *p = tensor->parameter;
+    const bool is_added = me_te_is_dummy_wgrad(&t->nn, tensor->grad);
+    if (!is_added) {
+        me_megatron_fsdp_main_grad(f, p);
+        me_launch_kernel(
+            e, ME_KERNEL_ACCUMULATE, p->numel,
+            me_size_add(
+                me_bytes(tensor),
+                me_size_mul(2 * p->numel, me_dtype_bytes(comm_dtype(f)))));
+    }
+    forget_gradient(e, tensor);
+    mark_ready(f, p);
+}
+
+/** What got no gradient counts as zeros. */
+void me_megatron_fsdp_end_backward(me_megatron_fsdp *f)
+{
+    for (uint32_t i = 0; i < f->t->parameters.count; i++) {
+        const me_parameter *p = f->t->parameters.parameters[i];
+        if (f->is_awaited[i] && reduces_each_backward(f)) {
+            me_megatron_fsdp_main_grad(f, p);
+        }
+    }
+    for (uint32_t i = 0; i < f->t->parameters.count; i++) {
+        if (f->is_awaited[i]) {
+            mark_ready(f, f->t->parameters.parameters[i]);
+        }
+    }
+    if (reduces_now(f)) {
+        await_reductions(f, 0);
+    }
+}
+
+/** _check_nan_in_grad(). */
+static void check_nan(me_megatron_fsdp *f, const me_fsdp_group_buffers *b)
+{
+    me_engine *e = f->t->e;
+    const uint64_t bytes = me_dtype_bytes(grad_dtype(f));
+    const uint64_t strides[ME_MAX_DIMS] = {1};
+    const me_frame frame = me_enter(e);
+    me_tensor *view = me_alias(e, f->gradients[0], ME_SHAPE(b->numel), strides);
+    me_tensor *norm = me_vector_norm(e, view, grad_dtype(f));
+    me_drop(e, view);
+    me_temporary(e, "isnan", 1);
+    me_tensor *magnitude = me_scratch(e, "abs", bytes);
+    me_tensor *is_bounded = me_scratch(e, "ne", 1);
+    me_tensor *is_number = me_scratch(e, "eq", 1);
+    me_tensor *is_finite = me_scratch(e, "mul", 1);
+    me_drop(e, is_number);
+    me_drop(e, is_bounded);
+    me_drop(e, magnitude);
+    me_drop(e, is_finite);
+    me_launch_host_waits(e);
+    me_drop(e, norm);
+    me_leave(e, frame, NULL);
+}
+
+/** reduce_scatter_gradients() or all_reduce_gradients(): nothing was reduced
+ *  in the backward. */
+static void reduce_all(me_megatron_fsdp *f)
+{
+    for (uint32_t i = 0; i < f->n_buckets; i++) {
+        if (f->t->config->train.check_for_nan_in_loss_and_grad) {
+            check_nan(f, &f->buckets[i]);
+        }
+        reduce_bucket(f, &f->buckets[i], grad_dtype(f));
+    }
+}
+
+/** Where in the optimizer a parameter's part is. */
+static me_shard_state *shard_of(const me_megatron_fsdp *f,
+                                const me_parameter *p)
+{
+    const uint32_t i = f->shard_of[p->index];
+    return i == UINT32_MAX ? NULL : &f->t->optimizers[0].shards[i];
+}
+
+static void find_shards(me_megatron_fsdp *f)
+{
+    const me_optimizer *o = &f->t->optimizers[0];
+    for (uint32_t i = 0; i < f->t->parameters.count; i++) {
+        f->shard_of[i] = UINT32_MAX;
+    }
+    for (uint32_t i = 0; i < o->count; i++) {
+        f->shard_of[o->shards[i].parameter->index] = i;
+    }
+}
+
+void me_megatron_fsdp_update_main_grads(me_megatron_fsdp *f)
+{
+    me_engine *e = f->t->e;
+    find_shards(f);
+    for (uint32_t i = 0; i < f->layout->n_items && me_engine_is_ok(e); i++) {
+        const me_parameter *p =
+            me_megatron_fsdp_parameter(f, &f->layout->items[i]);
+        me_shard_state *s = shard_of(f, p);
+        const me_fsdp_group_buffers *b = &f->buckets[f->bucket_of[p->index]];
+        if (s == NULL || b->main == NULL ||
+            me_step_grad_dtype(f->t) == grad_dtype(f)) {
+            continue; // a view of the bucket's
+        }
+        me_module_switch(e, p->module);
+        me_tensor *gradient =
+            me_keep(e, "to", ME_CATEGORY_GRADIENT, me_step_grad_dtype(f->t),
+                    ME_SHAPE(s->numel));
+        me_launch_kernel(e, ME_KERNEL_CAST, 0, 6 * s->numel);
+        me_assign(e, &s->gradient, gradient);
+        me_release(e, gradient);
+    }
+    me_module_switch(e, ME_NO_MODULE);
+}
+
+void me_megatron_fsdp_finish_grad_sync(me_megatron_fsdp *f)
+{
+    if (!reduces_each_backward(f) &&
+        !f->t->config->optimizer.overlap_grad_reduce) {
+        reduce_all(f);
+    }
+    me_megatron_fsdp_update_main_grads(f);
+    if (f->t->config->optimizer.overlap_param_gather ||
+        f->t->config->parallel.sharding_strategy ==
+            ME_SHARDING_OPTIM_GRADS_PARAMS) {
+        me_megatron_fsdp_reset_gathers(f);
+    }
+}
+
+void me_megatron_fsdp_zero_grad(me_megatron_fsdp *f)
+{
+    for (uint32_t i = 0;
+         f->t->optimizers[0].shards != NULL && i < f->layout->n_items; i++) {
+        me_shard_state *s =
+            shard_of(f, me_megatron_fsdp_parameter(f, &f->layout->items[i]));
+        if (s != NULL) {
+            me_clear(f->t->e, &s->gradient);
+        }
+    }
+    for (uint32_t i = 0; i < f->n_buckets; i++) {
+        const me_fsdp_group_buffers *b = &f->buckets[i];
+        const uint64_t numel = me_megatron_fsdp_shards_gradients(f, b)
+                                   ? b->numel / b->ranks
+                                   : b->numel;
+        me_launch_kernel(f->t->e, ME_KERNEL_OPTIMIZER, 0,
+                         me_size_mul(numel, me_dtype_bytes(grad_dtype(f))));
+    }
+}
