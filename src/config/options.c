@@ -5,8 +5,8 @@
 #include "base/parse.h"
 #include "config/config_private.h"
 #include "config/fp8_options.h"
+#include "config/fsdp_options.h"
 #include "config/moe_options.h"
-#include "config/offload_options.h"
 
 /** Upper bounds keep each product of two sizes far from 64 bits; validate.c
  * checks the products of more. */
@@ -191,12 +191,7 @@ BOOL("parallel.account_for_loss_in_pipeline_split", "false",
 STRING("parallel.pipeline_layout", "", parallel.pipeline_layout,
     "What each stage holds, in the language of Megatron-LM's layouts; "
     "virtual_pipeline follows from it."),
-BOOL("parallel.torch_fsdp2", "false", parallel.torch_fsdp2,
-    "Shard parameters, gradients and optimizer over the data-parallel ranks "
-    "with PyTorch's FSDP2, in place of DDP."),
-BOOL("parallel.torch_fsdp2_reshard_after_forward", "true",
-    parallel.torch_fsdp2_reshard_after_forward,
-    "FSDP2 frees gathered parameters after each forward."),
+ME_FSDP_OPTIONS
 
 STRING("pipeline.schedule", "", pipeline.name,
     "Order of forwards and backwards, a name of `memest schedule list`; empty: "
@@ -365,7 +360,7 @@ BOOL("recompute.shared_experts", "false", recompute.shared_experts,
 BOOL("recompute.distribute_saved_activations", "false",
     recompute.distribute_saved_activations,
     "Split saved layer inputs over the tensor-parallel ranks."),
-ME_OFFLOAD_OPTIONS
+
 STRING("torch.input_shape", "", torch.input_shape,
     "Shape of what one forward is given, \"(8, 1024)\"; its first dimension "
     "is the micro-batch."),

@@ -33,6 +33,7 @@ ROWS(me_softmax_type, ME_SOFTMAX_TYPE_LIST)
 ROWS(me_fp8_format, ME_FP8_FORMAT_LIST)
 ROWS(me_fp8_recipe, ME_FP8_RECIPE_LIST)
 ROWS(me_cp_comm_type, ME_CP_COMM_TYPE_LIST)
+ROWS(me_sharding_strategy, ME_SHARDING_STRATEGY_LIST)
 ROWS(me_norm_impl, ME_NORM_IMPL_LIST)
 ROWS(me_optimizer_impl, ME_OPTIMIZER_IMPL_LIST)
 ROWS(me_data_parallel, ME_DATA_PARALLEL_LIST)
@@ -54,6 +55,11 @@ const me_choice me_input_dtype_choices[] = {
     FLOATS, DTYPE("int64", ME_DTYPE_INT64), {NULL, NULL, 0}};
 const me_choice me_policy_dtype_choices[] = {
     DTYPE("none", -1), FLOATS, {NULL, NULL, 0}};
+const me_choice me_fsdp_dtype_choices[] = {DTYPE("auto", -1),
+                                           {"fp32", "fp32", ME_DTYPE_FLOAT32},
+                                           {"bf16", "bf16", ME_DTYPE_BFLOAT16},
+                                           {"fp16", "fp16", ME_DTYPE_FLOAT16},
+                                           {NULL, NULL, 0}};
 const me_choice me_autocast_dtype_choices[] = {
     DTYPE("none", -1), HALVES, {NULL, NULL, 0}};
 

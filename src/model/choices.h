@@ -312,6 +312,20 @@ typedef enum me_cp_comm_type {
 
 extern const me_choice me_cp_comm_type_choices[];
 
+/** What data-parallel ranks own parts of under Megatron-FSDP. */
+#define ME_SHARDING_STRATEGY_LIST(X)                                           \
+    X(ME_SHARDING_NO_SHARD, "no_shard", "nothing")                             \
+    X(ME_SHARDING_OPTIM, "optim", "optimizer")                                 \
+    X(ME_SHARDING_OPTIM_GRADS, "optim_grads", "optimizer and gradients")       \
+    X(ME_SHARDING_OPTIM_GRADS_PARAMS, "optim_grads_params",                    \
+      "optimizer, gradients and parameters")
+
+typedef enum me_sharding_strategy {
+    ME_SHARDING_STRATEGY_LIST(ME_CHOICE_CONSTANT)
+} me_sharding_strategy;
+
+extern const me_choice me_sharding_strategy_choices[];
+
 #define ME_NORM_IMPL_LIST(X) X(ME_NORM_IMPL_TORCH, "torch", "torch")
 
 typedef enum me_norm_impl {
@@ -400,6 +414,7 @@ extern const me_choice me_loader_choices[];
 extern const me_choice me_params_dtype_choices[];
 extern const me_choice me_input_dtype_choices[];
 extern const me_choice me_policy_dtype_choices[];
+extern const me_choice me_fsdp_dtype_choices[]; /**< -1: auto */
 extern const me_choice me_autocast_dtype_choices[];
 extern const me_choice me_state_dtype_choices[]; /**< Megatron-LM's words */
 /** @} */

@@ -147,6 +147,14 @@ typedef struct me_parallel_config {
     char pipeline_layout[1024]; /**< see parallel/layout.h; "": not given */
     bool torch_fsdp2;           /**< --use-torch-fsdp2, in place of DDP */
     bool torch_fsdp2_reshard_after_forward;
+    bool megatron_fsdp; /**< --use-megatron-fsdp, in place of DDP */
+    me_sharding_strategy sharding_strategy; /**< its own */
+    int fsdp_main_params_dtype; /**< me_dtype; -1: the parameters' own are
+                                     stepped */
+    int fsdp_main_grads_dtype;  /**< -1: the parameters' */
+    int fsdp_grad_comm_dtype;   /**< -1: the main gradients' */
+    uint64_t suggested_communication_unit_size; /**< elements; 0: not given */
+    bool init_model_with_meta_device;
 } me_parallel_config;
 
 /** Are experts' parameters reduced and stepped in groups of their own?
@@ -259,23 +267,6 @@ typedef struct me_recompute_config {
     bool distribute_saved_activations;
 } me_recompute_config;
 
-/** Activations that wait for the backward in the host's memory. */
-typedef struct me_offload_config {
-    int32_t num_layers; /**< the first layers', cpu_offloading_num_layers */
-    bool fine_grained;  /**< what the modules below save */
-    bool attn_norm;     /**< norms that are not part of a linear layer */
-    bool qkv_linear;
-    bool core_attn;
-    bool attn_proj;
-    bool mlp_norm;
-    bool expert_fc1; /**< grouped experts */
-    bool moe_act;
-    uint64_t min_tensor_size; /**< elements; fine_grained offloads no less */
-    uint64_t delta_bytes;     /**< each pipeline stage keeps so many more than
-                                   the one before */
-    double fraction;          /**< of the groups of a micro-batch */
-} me_offload_config;
-
 /** What plain PyTorch jobs say besides their model. */
 typedef struct me_torch_options {
     char model_name[64];  /**< of whoever wrote the tree; "": the user */
@@ -384,7 +375,6 @@ typedef struct me_config {
     me_fp8_config fp8;
     me_optimizer_config optimizer;
     me_recompute_config recompute;
-    me_offload_config offload;
     me_impl_config impl;
     me_device_config device;
     me_machine_config machine;

@@ -72,7 +72,10 @@ static void append_grid(const me_report *report, me_str *text)
         me_str_printf(text, " (%d chunks a rank)", (int)p->virtual_pipeline);
     }
     me_str_printf(text, ", context %d, data %d%s", (int)p->context,
-                  (int)p->data, p->torch_fsdp2 ? " with FSDP2" : "");
+                  (int)p->data,
+                  p->torch_fsdp2     ? " with FSDP2"
+                  : p->megatron_fsdp ? " with Megatron-FSDP"
+                                     : "");
     if (p->expert > 1) {
         me_str_printf(text, ", expert %d", (int)p->expert);
     }

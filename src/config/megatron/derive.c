@@ -199,6 +199,20 @@ static me_status derive_parallel(me_config *config, int32_t num_processes,
     return status;
 }
 
+/** FSDP2 has no main gradients, Megatron-FSDP's have an option of their own. */
+static me_dtype derived_grad_dtype(const me_config *config)
+{
+    const me_train_config *t = &config->train;
+    const me_parallel_config *p = &config->parallel;
+    const bool has_main_grads = !p->torch_fsdp2 && !p->megatron_fsdp;
+    if (p->megatron_fsdp && p->fsdp_main_grads_dtype >= 0) {
+        return (me_dtype)p->fsdp_main_grads_dtype;
+    }
+    return has_main_grads && t->accumulate_allreduce_grads_in_fp32
+               ? ME_DTYPE_FLOAT32
+               : t->params_dtype;
+}
+
 static void derive_train(me_config *config)
 {
     me_train_config *t = &config->train;
@@ -219,10 +233,7 @@ static void derive_train(me_config *config)
             (t->accumulate_allreduce_grads_in_fp32 ||
              config->optimizer.main_grads_dtype == ME_DTYPE_FLOAT32);
     }
-    // FSDP2 has no main gradients: they are of the parameters' type.
-    const bool has_fp32_grads =
-        t->accumulate_allreduce_grads_in_fp32 && !config->parallel.torch_fsdp2;
-    t->grad_dtype = has_fp32_grads ? ME_DTYPE_FLOAT32 : t->params_dtype;
+    t->grad_dtype = derived_grad_dtype(config);
     const bool is_fp16 = t->params_dtype == ME_DTYPE_FLOAT16;
     t->has_loss_scale = is_fp16 || t->loss_scale > 0.0;
     t->has_dynamic_loss_scale = is_fp16 && t->loss_scale == 0.0;
@@ -277,10 +288,9 @@ static me_status assume_collection(me_config *config, me_diag *diag)
     }
     return me_config_assume(
         config, diag,
-        "what the optimizer's first build left behind, 4 bytes for each element "
-        "of whole parameters that stay on the device, lies until Python's "
-        "collector finds it as the first function is compiled or, without one, "
-        "by the first step");
+        "Python's collector has found what the optimizer's first build left "
+        "behind, 4 bytes for each element of whole parameters that stay on the "
+        "device");
 }
 
 me_status me_config_derive(me_config *config, int32_t num_processes,
@@ -312,9 +322,6 @@ me_status me_config_derive(me_config *config, int32_t num_processes,
     }
     if (status == ME_OK) {
         status = me_config_assume_te_times(config, diag);
-    }
-    if (status == ME_OK) {
-        status = me_config_assume_offload(config, diag);
     }
     if (status == ME_OK && config->train.has_dynamic_loss_scale) {
         status = me_config_assume(

@@ -32,7 +32,7 @@ const me_flag_rule me_flags_not_modelled[] = {
      .effect = ME_EITHER(SMALL)},
     {"--use-ring-exchange-p2p", .note = "ring exchange of pipeline stages",
      .effect = ME_EITHER(SMALL)},
-    {"--use-cpu-initialization --init-model-with-meta-device",
+    {"--use-cpu-initialization",
      .note = "initialisation away from the GPU, less in set-up",
      .effect = ME_LOWER(SMALL)},
     {"--batch-invariant-mode", .note = "other kernels",
@@ -55,10 +55,17 @@ const me_flag_rule me_flags_not_modelled[] = {
     {"--delay-wgrad-compute",
      .note = "delayed weight gradients, whose inputs are kept",
      .effect = ME_HIGHER(ANY)},
-    {"--delay-offload-until-cuda-graph",
+    {"--cpu-offloading-num-layers:i", .neutral = "0",
+     .note = "offloading to the host", .effect = ME_LOWER(ANY)},
+    {"--fine-grained-activation-offloading", .note = "offloading to the host",
+     .effect = ME_LOWER(ANY)},
+    {"--offload-modules:+s --min-offloaded-tensor-size:i "
+     "--delay-offload-until-cuda-graph "
+     "--delta-offload-bytes-across-pp-ranks:i "
+     "--activation-offload-fraction:f "
+     "--fine-grained-offloading-max-inflight-offloads:i",
      .needs = "--fine-grained-activation-offloading",
-     .note = "copies to the host begin when a CUDA graph is replayed",
-     .effect = ME_EITHER(SOME)},
+     .note = "offloading to the host", .effect = ME_LOWER(ANY)},
     {"--mtp-standalone", .needs = "--mtp-num-layers",
      .note = "shapes that stages exchange; a layout says where "
              "multi-token prediction is",
@@ -223,16 +230,9 @@ const me_flag_rule me_flags_not_modelled[] = {
      "--save-dgrads-interval:i --save-tokens-per-expert-interval:i",
      .note = "saving activations or gradients, which are kept",
      .effect = ME_HIGHER(ANY)},
-    {"--use-megatron-fsdp", .note = "fully sharded data parallelism",
-     .effect = ME_EITHER(ANY)},
-    {"--data-parallel-sharding-strategy:no_shard|optim|optim_grads|"
-     "optim_grads_params "
-     "--outer-dp-sharding-strategy:no_shard|optim --fsdp-double-buffer "
-     "--fsdp-manual-registration --suggested-communication-unit-size:i "
+    {"--outer-dp-sharding-strategy:no_shard|optim --fsdp-double-buffer "
+     "--fsdp-manual-registration "
      "--enable-full-sharding-in-hsdp --no-gradient-reduce-div-fusion "
-     "--megatron-fsdp-main-params-dtype:fp32|bf16|fp16|auto "
-     "--megatron-fsdp-main-grads-dtype:fp32|bf16|fp16|auto "
-     "--megatron-fsdp-grad-comm-dtype:fp32|fp16|bf16|auto "
      "--megatron-fsdp-enable-fine-grained-param-gather "
      "--megatron-fsdp-max-pool-double-buffer "
      "--fsdp-db-use-persist-buf-on-alloc-fail",

@@ -340,10 +340,20 @@ static me_status check_checkpoint(const me_config *config,
                        "--ckpt-format torch: Megatron-LM stops at it with a "
                        "distributed checkpoint");
     }
+    if (config->parallel.megatron_fsdp &&
+        (format == NULL || !has_value(format, "fsdp_dtensor"))) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--use-megatron-fsdp needs --ckpt-format fsdp_dtensor: "
+                       "Megatron-LM stops at any other");
+    }
     if (format == NULL) {
         return ME_OK;
     }
     const bool is_dcp = has_value(format, "torch_dcp");
+    if (has_value(format, "fsdp_dtensor") && !config->parallel.megatron_fsdp) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--ckpt-format fsdp_dtensor needs --use-megatron-fsdp");
+    }
     if (has_fsdp2 && !is_dcp && !has_value(format, "torch_dist")) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "--ckpt-format %s does not go with --use-torch-fsdp2: "
@@ -358,28 +368,14 @@ static me_status check_checkpoint(const me_config *config,
     return ME_OK;
 }
 
-/** A flag whose values are names of modules, and the option of each. */
-static me_status settle_list(me_config *config, const me_flag_uses *uses,
-                             const char *flag, const char *const modules[][2],
-                             me_diag *diag)
-{
-    const me_flag_use *use = me_flag_use_find(uses, flag);
-    me_status status = ME_OK;
-    if (use == NULL || !me_flag_needs_hold(uses, use->flag.rule->needs)) {
-        return status;
-    }
-    for (size_t i = 0; modules[i][0] != NULL && status == ME_OK; i++) {
-        const bool is_given = has_value(use, modules[i][0]);
-        status = me_config_set(config, modules[i][1],
-                               is_given ? "true" : "false", diag);
-    }
-    return status;
-}
-
 static me_status settle_modules(me_config *config, const me_flag_uses *uses,
                                 me_diag *diag)
 {
-    static const char *const recomputed[][2] = {
+    const me_flag_use *use = me_flag_use_find(uses, "--recompute-modules");
+    if (use == NULL || !me_flag_needs_hold(uses, use->flag.rule->needs)) {
+        return ME_OK;
+    }
+    static const char *const modules[][2] = {
         {"core_attn", "recompute.core_attn"},
         {"layernorm", "recompute.layernorm"},
         {"mla_up_proj", "recompute.mla_up_proj"},
@@ -387,23 +383,15 @@ static me_status settle_modules(me_config *config, const me_flag_uses *uses,
         {"moe_act", "recompute.moe_act"},
         {"shared_experts", "recompute.shared_experts"},
         {"mlp", "recompute.mlp"},
-        {NULL, NULL},
     };
-    static const char *const offloaded[][2] = {
-        {"attn_norm", "offload.attn_norm"},
-        {"qkv_linear", "offload.qkv_linear"},
-        {"core_attn", "offload.core_attn"},
-        {"attn_proj", "offload.attn_proj"},
-        {"mlp_norm", "offload.mlp_norm"},
-        {"expert_fc1", "offload.expert_fc1"},
-        {"moe_act", "offload.moe_act"},
-        {NULL, NULL},
-    };
-    const me_status status =
-        settle_list(config, uses, "--recompute-modules", recomputed, diag);
-    return status != ME_OK ? status
-                           : settle_list(config, uses, "--offload-modules",
-                                         offloaded, diag);
+    me_status status = ME_OK;
+    for (size_t i = 0;
+         i < sizeof modules / sizeof modules[0] && status == ME_OK; i++) {
+        const bool is_given = has_value(use, modules[i][0]);
+        status = me_config_set(config, modules[i][1],
+                               is_given ? "true" : "false", diag);
+    }
+    return status;
 }
 
 static me_status apply(me_config *config, const me_flag_uses *uses,

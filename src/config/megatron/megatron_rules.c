@@ -6,9 +6,9 @@
 #include "parallel/schedule_lower.h"
 
 static const char *const options[] = {
-    "name",     "framework", "model.",    "moe.",   "recompute.",
-    "offload.", "parallel.", "pipeline.", "train.", "optimizer.",
-    "impl.",    "device.",   "machine.",  "time.",  NULL,
+    "name",      "framework", "model.", "moe.",       "recompute.",
+    "parallel.", "pipeline.", "train.", "optimizer.", "impl.",
+    "device.",   "machine.",  "time.",  NULL,
 };
 
 /** The first rule that fails speaks. */
@@ -18,9 +18,9 @@ static me_status check_rules(const me_config *config, me_diag *diag)
         me_size_rules,
         me_model_rules,
         me_optimizer_rules,
+        me_sharding_rules,
         me_te_rules,
         me_fp8_rules,
-        me_offload_rules,
         me_context_rules,
         me_expert_grid_rules,
         config->moe.num_experts > 0 ? me_moe_rules : NULL,
@@ -75,7 +75,8 @@ static bool shards_parameters(const me_config *config)
 /** Experts stand in groups of their own. */
 static bool has_twins(const me_config *config)
 {
-    return !config->parallel.torch_fsdp2 && config->moe.num_experts == 0;
+    return !config->parallel.torch_fsdp2 && !config->parallel.megatron_fsdp &&
+           config->moe.num_experts == 0;
 }
 
 static bool late_frees_matter(const me_config *config)
@@ -94,10 +95,9 @@ static bool waits_for_transfers(const me_config *config)
 
 static const char *host_lacks(const me_config *config)
 {
-    return config->parallel.torch_fsdp2 ? "FSDP2's hooks and DTensors"
-           : config->offload.fine_grained || config->offload.num_layers > 0
-               ? "copies of activations to the host and back"
-               : NULL;
+    return config->parallel.torch_fsdp2     ? "FSDP2's hooks and DTensors"
+           : config->parallel.megatron_fsdp ? "Megatron-FSDP's hooks"
+                                            : NULL;
 }
 
 /** What no order of Megatron-LM's forks is known to do. */

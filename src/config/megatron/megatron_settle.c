@@ -44,8 +44,7 @@ static me_status settle_batches(me_config *config, const me_flag_uses *uses,
                : me_config_set(config, "train.global_batch_size", text, diag);
 }
 
-/** validate_args() turns the distributed optimizer on for these; Megatron-FSDP
- * goes with sgd as well, which is not sharded here. */
+/** validate_args() turns the distributed optimizer on for these. */
 static me_status settle_sharding(me_config *config, const me_flag_uses *uses,
                                  me_diag *diag)
 {

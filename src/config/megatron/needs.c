@@ -53,6 +53,11 @@ static bool has_fsdp2(const me_config *config)
     return config->parallel.torch_fsdp2;
 }
 
+static bool has_megatron_fsdp(const me_config *config)
+{
+    return config->parallel.megatron_fsdp;
+}
+
 static bool has_deferral(const me_config *config)
 {
     return config->train.defer_embedding_wgrad_compute;
@@ -106,11 +111,6 @@ static bool has_selective_recompute(const me_config *config)
     return config->recompute.granularity == ME_RECOMPUTE_SELECTIVE;
 }
 
-static bool has_fine_grained_offload(const me_config *config)
-{
-    return config->offload.fine_grained;
-}
-
 static bool has_transformer_engine(const me_config *config)
 {
     return config->impl.transformer == ME_TRANSFORMER_ENGINE;
@@ -147,6 +147,10 @@ const me_option_need me_megatron_needs[] = {
      "parallel.pipeline over 1"},
     {"parallel.torch_fsdp2_reshard_after_forward", has_fsdp2,
      "parallel.torch_fsdp2"},
+    {"parallel.sharding_strategy", has_megatron_fsdp, "parallel.megatron_fsdp"},
+    {"parallel.fsdp_", has_megatron_fsdp, "parallel.megatron_fsdp"},
+    {"parallel.suggested_communication_unit_size", has_megatron_fsdp,
+     "parallel.megatron_fsdp"},
     {"train.wgrad_deferral_limit", has_deferral,
      "train.defer_embedding_wgrad_compute"},
     {"optimizer.ddp_pad_buckets_for_high_nccl_busbw", has_distributed_optimizer,
@@ -183,17 +187,6 @@ const me_option_need me_megatron_needs[] = {
      "recompute.granularity = selective"},
     {"recompute.layernorm", has_selective_recompute,
      "recompute.granularity = selective"},
-    {"offload.attn_norm", has_fine_grained_offload, "offload.fine_grained"},
-    {"offload.qkv_linear", has_fine_grained_offload, "offload.fine_grained"},
-    {"offload.core_attn", has_fine_grained_offload, "offload.fine_grained"},
-    {"offload.attn_proj", has_fine_grained_offload, "offload.fine_grained"},
-    {"offload.mlp_norm", has_fine_grained_offload, "offload.fine_grained"},
-    {"offload.expert_fc1", has_fine_grained_offload, "offload.fine_grained"},
-    {"offload.moe_act", has_fine_grained_offload, "offload.fine_grained"},
-    {"offload.min_tensor_size", has_fine_grained_offload,
-     "offload.fine_grained"},
-    {"offload.delta_bytes", has_fine_grained_offload, "offload.fine_grained"},
-    {"offload.fraction", has_fine_grained_offload, "offload.fine_grained"},
     {"recompute.mlp", has_selective_recompute,
      "recompute.granularity = selective"},
     {"impl.te_version", has_transformer_engine,

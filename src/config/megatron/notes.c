@@ -90,11 +90,19 @@ static bool has_open_geglu(const me_config *config)
            !config->train.torch_compile;
 }
 
-/** Without Transformer Engine a norm of each parameter; shards under FSDP2. */
+/** Without Transformer Engine a norm of each parameter; shards under FSDP. */
 static bool has_other_params_norm(const me_config *config)
 {
     return config->train.log_params_norm &&
-           (is_local(config) || config->parallel.torch_fsdp2);
+           (is_local(config) || config->parallel.torch_fsdp2 ||
+            config->parallel.megatron_fsdp);
+}
+
+/** Modules get their memory later then, one after the other. */
+static bool has_meta_device(const me_config *config)
+{
+    return config->parallel.init_model_with_meta_device &&
+           !config->parallel.megatron_fsdp;
 }
 
 static bool has_local_cross_entropy(const me_config *config)
@@ -113,6 +121,9 @@ static const struct {
 } notes[] = {
     {"model.fp32_residual_connection", "--fp32-residual-connection",
      has_fp32_residual, "the float32 residual stream", ME_HIGHER(ANY)},
+    {"parallel.init_model_with_meta_device", "--init-model-with-meta-device",
+     has_meta_device, "initialisation away from the GPU, less in set-up",
+     ME_LOWER(SMALL)},
     {"model.window_attention", "--window-size", has_other_window,
      "attention within a window; full attention is estimated", ME_EITHER(SOME)},
     {"impl.te_version", NULL, has_other_version,
@@ -150,10 +161,6 @@ static const struct {
      "the norm of parameters is that of Transformer Engine's kernel over whole "
      "or main parameters",
      ME_HIGHER(SMALL)},
-    {"offload.num_layers", "NVTE_CPU_OFFLOAD_V1", me_config_has_offload_v1,
-     "layers go to the host and come back as Transformer Engine's older code "
-     "path says; those of its newer one are estimated",
-     ME_EITHER(SOME)},
     {"train.apply_rope_fusion", NULL, has_latent_rope_fusion,
      "rotary kernels of multi-latent attention, on by default, off with "
      "--no-rope-fusion; unfused is estimated",

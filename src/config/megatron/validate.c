@@ -267,43 +267,6 @@ static me_status check_fusion(const me_config *config, me_diag *diag)
     return ME_OK;
 }
 
-/** torch_FSDP: what validate_args() asserts. */
-static me_status check_fsdp2(const me_config *config, me_diag *diag)
-{
-    const me_parallel_config *p = &config->parallel;
-    const char *connections =
-        me_config_variable(config, "CUDA_DEVICE_MAX_CONNECTIONS");
-
-    const struct {
-        bool is_wrong;
-        const char *what;
-    } rules[] = {
-        {p->pipeline > 1, "needs parallel.pipeline = 1"},
-        {p->expert > 1, "needs parallel.expert = 1"},
-        {config->optimizer.distributed, "needs optimizer.distributed = false"},
-        {config->train.gradient_accumulation_fusion,
-         "needs train.gradient_accumulation_fusion = false "
-         "(--no-gradient-accumulation-fusion)"},
-        {!config->model.untie_embeddings_and_output_weights,
-         "needs model.untie_embeddings_and_output_weights = true "
-         "(--untie-embeddings-and-output-weights)"},
-        {config->train.params_dtype == ME_DTYPE_FLOAT16,
-         "does not go with train.params_dtype = float16 (--fp16)"},
-        {connections != NULL && strcmp(connections, "1") == 0,
-         "does not go with CUDA_DEVICE_MAX_CONNECTIONS=1: give more, or none"},
-    };
-
-    for (size_t i = 0; p->torch_fsdp2 && i < sizeof rules / sizeof rules[0];
-         i++) {
-        if (rules[i].is_wrong) {
-            return me_fail(diag, ME_ERR_CONFIG,
-                           "parallel.torch_fsdp2 = true (--use-torch-fsdp2) %s",
-                           rules[i].what);
-        }
-    }
-    return ME_OK;
-}
-
 static me_status check_recompute(const me_config *config, me_diag *diag)
 {
     const me_recompute_config *r = &config->recompute;
@@ -379,11 +342,10 @@ static me_status check_sizes(const me_config *config, me_diag *diag)
 }
 
 me_rule *const me_size_rules[] = {
-    check_required, check_heads,       check_groups_of_heads,
-    check_groups,   check_kv_channels, check_rotary,
-    check_ffn,      check_vocab,       check_positions,
-    check_world,    check_batch,       check_microbatches,
-    check_sequence, check_dtype,       check_fusion,
-    check_fsdp2,    check_recompute,   check_sizes,
-    NULL,
+    check_required,  check_heads,       check_groups_of_heads,
+    check_groups,    check_kv_channels, check_rotary,
+    check_ffn,       check_vocab,       check_positions,
+    check_world,     check_batch,       check_microbatches,
+    check_sequence,  check_dtype,       check_fusion,
+    check_recompute, check_sizes,       NULL,
 };

@@ -5,10 +5,6 @@
     "optimizer.precision_aware=true optimizer.distributed=true "               \
     "impl.optimizer=fused"
 
-#define FSDP2                                                                  \
-    "parallel.torch_fsdp2=true "                                               \
-    "model.untie_embeddings_and_output_weights=true"
-
 #define DISTRIBUTED                                                            \
     "model.position_embedding_type=rope parallel.tensor=2 "                    \
     "recompute.granularity=full recompute.num_layers=1 "                       \
@@ -223,24 +219,6 @@ static const char *const rule_cases[][2] = {
     {"optimizer.exp_avg_sq_dtype=bf16",
      "optimizer.exp_avg_sq_dtype other than fp32 needs "
      "optimizer.precision_aware = true"},
-    {FSDP2, ""},
-    {FSDP2 " parallel.tensor=2 parallel.world_size=4", ""},
-    {FSDP2 " parallel.pipeline=2", "needs parallel.pipeline = 1"},
-    {FSDP2 " moe.num_experts=4 model.add_bias_linear=false "
-           "parallel.expert=2 parallel.world_size=2 "
-           "moe.token_dispatcher=alltoall",
-     "needs parallel.expert = 1"},
-    {FSDP2 " optimizer.distributed=true",
-     "needs optimizer.distributed = false"},
-    {FSDP2 " train.gradient_accumulation_fusion=true",
-     "needs train.gradient_accumulation_fusion = false "
-     "(--no-gradient-accumulation-fusion)"},
-    {"parallel.torch_fsdp2=true",
-     "parallel.torch_fsdp2 = true (--use-torch-fsdp2) needs "
-     "model.untie_embeddings_and_output_weights = true"},
-    {FSDP2 " train.params_dtype=float16",
-     "does not go with train.params_dtype = float16"},
-    {FSDP2 " train.params_dtype=float32", ""},
     {"recompute.granularity=full", "needs recompute.num_layers"},
     {"recompute.granularity=full recompute.num_layers=1", ""},
     {"recompute.granularity=full recompute.num_layers=0",

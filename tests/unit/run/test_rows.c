@@ -72,8 +72,9 @@ static void test_rows__mixers(void **state)
 static void test_rows__wrappers(void **state)
 {
     (void)state;
-    for (int fsdp2 = 0; fsdp2 <= 1; fsdp2++) {
-        const me_config config = {.parallel.torch_fsdp2 = fsdp2 != 0};
+    for (int i = 0; i <= 2; i++) {
+        const me_config config = {.parallel.torch_fsdp2 = i == 1,
+                                  .parallel.megatron_fsdp = i == 2};
         const me_model_wrapper *w = me_model_wrapper_of(&config);
         assert_non_null(w->wrap);
         assert_non_null(w->reduce_partial_gradients);
