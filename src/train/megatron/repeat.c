@@ -254,9 +254,13 @@ static void bind_inputs(me_repeats *r, me_tensor *const *inputs)
     }
 }
 
-/** Fail: what was told of this micro-batch's forward may be wrong. */
+/** Fail: what was told of this micro-batch's forward may be wrong. A program that
+ *  died for want of memory has failed already, and says how. */
 static void give_up(me_trainer *t)
 {
+    if (!me_engine_is_ok(t->e)) {
+        return;
+    }
     if (t->spec->must_run_all != NULL) {
         *t->spec->must_run_all = true;
     }
