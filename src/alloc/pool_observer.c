@@ -91,6 +91,7 @@ static void note_end(me_pool_observer *o, const me_event *event)
         .phase = (me_phase)event->phase,
         .category = (me_category)event->category,
         .module = event->module,
+        .is_shard = event->is_shard,
         .op = event->op,
     };
     if (o->on_end != NULL) {

@@ -25,6 +25,7 @@ typedef struct me_pool_limit {
     me_phase phase;
     me_category category;
     uint32_t module; /**< index into the module tree */
+    bool is_shard;   /**< see me_event */
     const char *op;  /**< borrowed from the engine */
     bool is_outside; /**< not the allocator but NCCL or a library has found
                            no memory: PyTorch gives nothing back for those */

@@ -149,8 +149,10 @@ typedef struct me_event {
     bool is_late;         /**< another stream uses the block as well; free */
     bool is_drawn;        /**< filled with random numbers as it is made, for
                                which no arithmetic kernel runs; alloc */
-    int32_t iteration;    /**< training iteration, -1 during set-up */
-    int32_t microbatch;   /**< ME_NO_MICROBATCH outside of one */
+    bool is_shard;      /**< of a rank's part of a parameter, which is what its
+                               module is of; alloc */
+    int32_t iteration;  /**< training iteration, -1 during set-up */
+    int32_t microbatch; /**< ME_NO_MICROBATCH outside of one */
 
     union {
         int32_t peer;  /**< the other side, by its place in the group; send,

@@ -117,9 +117,6 @@ static me_status make_order(me_plan *plan, me_diag *diag)
     return ME_OK;
 }
 
-/** Shard classes of every stage and kind of tensor rank; NULL: all differ. */
-typedef const int32_t *shard_table;
-
 /**
  * Do tensor ranks that are not the first differ in what they own or call? Where
  * experts are cut over another number of ranks they stand in different places
@@ -176,14 +173,23 @@ static int32_t shard_ranks(const me_plan *plan)
     return me_grid_group(&plan->grid, ME_GROUP_DATA_CONTEXT, 0).size;
 }
 
+int32_t me_plan_shard_row(const me_plan *plan, int32_t rank)
+{
+    const me_coordinates c = me_plan_coordinates(plan, rank);
+    const int32_t stage = c.at[ME_AXIS_PIPELINE];
+    return tells_tensor_ranks(plan)
+               ? stage * tensor_kinds(plan) +
+                     tensor_kind(plan, c.at[ME_AXIS_TENSOR])
+               : stage;
+}
+
 /**
  * What tells programs apart: the stage; whether the rank is the first of its
  * tensor group, which alone counts replicated gradients and reads the data; its
  * place among those that share a sequence; and with the distributed optimizer
  * or FSDP2 the shard.
  */
-static int64_t program_key(const me_plan *plan, shard_table shards,
-                           int32_t rank)
+static int64_t program_key(const me_plan *plan, int32_t rank)
 {
     const me_coordinates c = me_plan_coordinates(plan, rank);
     const int32_t stage = c.at[ME_AXIS_PIPELINE];
@@ -198,10 +204,10 @@ static int64_t program_key(const me_plan *plan, shard_table shards,
         me_grid_group(&plan->grid, ME_GROUP_DATA_CONTEXT, rank);
     const int32_t index = me_group_index(&group, rank);
     const int32_t shard =
-        shards == NULL
+        plan->shard_class == NULL
             ? index
-            : shards[(tells_tensor_ranks(plan) ? row : stage) * group.size +
-                     index];
+            : plan->shard_class[me_plan_shard_row(plan, rank) * group.size +
+                                index];
     return key * group.size + shard;
 }
 
@@ -248,8 +254,7 @@ static void sort_members(me_plan *plan)
 
 /** Classes in the order of their lowest rank. Where tokens are counted, each
  *  rank has counts of its own. */
-static me_status make_classes(me_plan *plan, bool folds, shard_table shards,
-                              me_diag *diag)
+static me_status make_classes(me_plan *plan, bool folds, me_diag *diag)
 {
     const int32_t world = plan->config->parallel.world_size;
     folds = folds && me_routing_is_steady(&plan->routing);
@@ -265,10 +270,10 @@ static me_status make_classes(me_plan *plan, bool folds, shard_table shards,
     }
     plan->n_classes = 0;
     for (int32_t rank = 0; rank < world; rank++) {
-        const int64_t key =
-            folds ? program_key(plan, shards, rank) * expert_kinds(plan) +
-                        expert_kind(plan, rank)
-                  : rank;
+        const int64_t key = folds
+                                ? program_key(plan, rank) * expert_kinds(plan) +
+                                      expert_kind(plan, rank)
+                                : rank;
         if (class_of_key[key] == 0) {
             class_of_key[key] = ++plan->n_classes;
         }
@@ -313,7 +318,7 @@ me_status me_plan_create(const me_config *config, bool folds, me_diag *diag,
         status = alloc_classes(plan, diag);
     }
     if (status == ME_OK) {
-        status = make_classes(plan, folds, NULL, diag);
+        status = make_classes(plan, folds, diag);
     }
     if (status != ME_OK) {
         me_plan_destroy(plan);
@@ -342,20 +347,25 @@ me_status me_plan_fold_shards(me_plan *plan, const me_shard_classes *shards,
     const int32_t ranks = shard_ranks(plan);
     int32_t *table =
         me_alloc((size_t)rows * (size_t)ranks, sizeof *table, "plan.shards");
-    if (table == NULL) {
-        return me_fail(diag, ME_ERR_NOMEM, "no host memory for the plan");
-    }
+    plan->shard_kin =
+        me_alloc((size_t)rows, sizeof *plan->shard_kin, "plan.shards");
+    plan->n_shard_rows = plan->shard_kin == NULL ? 0 : rows;
     me_status status = ME_OK;
+    if (table == NULL || plan->shard_kin == NULL) {
+        status = me_fail(diag, ME_ERR_NOMEM, "no host memory for the plan");
+    }
     for (int32_t i = 0; i < rows && status == ME_OK; i++) {
-        status = shards->find(shards->self, plan,
-                              rank_at(plan, i / kinds, i % kinds), diag,
-                              table + (size_t)i * (size_t)ranks);
+        status = shards->find(
+            shards->self, plan, rank_at(plan, i / kinds, i % kinds), diag,
+            table + (size_t)i * (size_t)ranks, &plan->shard_kin[i]);
     }
-    if (status == ME_OK) {
-        status = make_classes(plan, true, table, diag);
+    if (status != ME_OK) {
+        me_free(table);
+        return status;
     }
-    me_free(table);
-    return status;
+    plan->shard_class = table;
+    status = make_classes(plan, true, diag);
+    return status == ME_OK ? me_plan_find_kin(plan, diag) : status;
 }
 
 const int32_t *me_plan_members(const me_plan *plan, int32_t class_id,
@@ -375,6 +385,12 @@ void me_plan_destroy(me_plan *plan)
         me_free(plan->stage_of);
         me_free(plan->members);
         me_free(plan->first_member);
+        for (int32_t i = 0; i < plan->n_shard_rows; i++) {
+            me_shard_kin_fini(&plan->shard_kin[i]);
+        }
+        me_free(plan->shard_kin);
+        me_free(plan->shard_class);
+        me_free(plan->kin_of);
         me_free(plan->is_moe_layer);
         me_routing_fini(&plan->routing);
         me_free(plan);

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "base/str.h"
 #include "config/config.h"
+#include "model/shard_kin.h"
 #include "parallel/grid.h"
 #include "parallel/pipeline_order.h"
 #include "parallel/routing.h"
@@ -29,10 +30,16 @@ typedef struct me_plan {
     bool *is_moe_layer;       /**< of the model's; owned; NULL: no experts */
     me_routing routing;       /**< who gets how many tokens; owned */
     int32_t n_classes;
-    int32_t *class_of;     /**< world_size of them; owned */
-    int32_t *members;      /**< all ranks, class by class, ascending; owned */
-    int32_t *first_member; /**< where each class begins in `members`, and at
+    int32_t *class_of;       /**< world_size of them; owned */
+    int32_t *members;        /**< all ranks, class by class, ascending; owned */
+    int32_t *first_member;   /**< where each class begins in `members`, and at
                                   n_classes where the last one ends; owned */
+    int32_t *shard_class;    /**< row by row, of each member of a row's
+                                data-parallel group; owned; NULL: all differ */
+    me_shard_kin *shard_kin; /**< of each row; owned; NULL: none */
+    int32_t n_shard_rows;
+    int32_t *kin_of; /**< of each class the lowest one of its kin; owned; NULL:
+                          each is its own */
 } me_plan;
 
 /**
@@ -53,9 +60,10 @@ typedef struct me_shard_classes {
      * @param class_out  for each member of the rank's data-parallel group
      *                   (context included) a number from 0 on; members with
      *                   the same number own the same parts of parameters
+     * @param kin        all zero, and may stay so
      */
     me_status (*find)(void *self, const me_plan *plan, int32_t rank,
-                      me_diag *diag, int32_t *class_out);
+                      me_diag *diag, int32_t *class_out, me_shard_kin *kin);
     void *self;
 } me_shard_classes;
 
@@ -69,6 +77,13 @@ typedef struct me_shard_classes {
  */
 me_status me_plan_fold_shards(me_plan *plan, const me_shard_classes *shards,
                               me_diag *diag) ME_MUST_CHECK;
+
+/** The lowest class of a class's kin (itself, if it has none): one simulation
+ *  stands for all of them. Local. */
+int32_t me_plan_kin(const me_plan *plan, int32_t class_id);
+
+/** What the modules of that class's shards are in @p class_id. Local. */
+me_shard_modules me_plan_shard_modules(const me_plan *plan, int32_t class_id);
 
 /** Give back a plan; NULL is allowed. */
 void me_plan_destroy(me_plan *plan);
@@ -95,5 +110,14 @@ static inline int32_t me_plan_representative(const me_plan *plan,
 {
     return plan->members[plan->first_member[class_id]];
 }
+
+/** @name For plan.c and shard_kin.c alone
+ *  @{ */
+/** The row of a table of shard classes that a rank is in. */
+int32_t me_plan_shard_row(const me_plan *plan, int32_t rank);
+/** Find the kin of all classes. @return ME_OK or ME_ERR_NOMEM */
+me_status me_plan_find_kin(me_plan *plan, me_diag *diag) ME_MUST_CHECK;
+void me_shard_kin_fini(me_shard_kin *kin);
+/** @} */
 
 #endif /* MEMEST_PLAN_PLAN_H */

@@ -47,3 +47,26 @@ me_status me_limit_end_set(const me_pool_observer *pool,
     me_str_fini(&message);
     return status;
 }
+
+uint32_t me_limit_end_shard(const me_pool_observer *pool)
+{
+    const me_pool_limit end = me_pool_observer_limit(pool);
+    return end.is_oom && end.is_shard ? end.module : 0;
+}
+
+me_status me_limit_end_set_as(const me_limit_result *limit, uint32_t module,
+                              const me_shard_modules *shards, me_diag *diag,
+                              me_rank_result *result)
+{
+    me_limit_result own = *limit;
+    uint32_t i = 0;
+    while (i < shards->count && shards->from[i] != module) {
+        i++;
+    }
+    if (module != 0 && i < shards->count) {
+        own.module = result->modules[shards->to[i] - 1].name;
+    }
+    return me_rank_result_set_limit(result, &own) == ME_OK
+               ? ME_OK
+               : me_fail(diag, ME_ERR_NOMEM, "no host memory for a result");
+}

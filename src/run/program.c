@@ -54,10 +54,11 @@ void me_program_fini(me_program *program)
 
 me_status me_program_shard_classes(void *self, const me_plan *plan,
                                    int32_t rank, me_diag *diag,
-                                   int32_t *class_out)
+                                   int32_t *class_out, me_shard_kin *kin)
 {
     (void)self;
-    return me_program_kind_of(plan)->shard_classes(plan, rank, diag, class_out);
+    return me_program_kind_of(plan)->shard_classes(plan, rank, diag, class_out,
+                                                   kin);
 }
 
 const me_schedule *me_program_schedule(const me_plan *plan)

@@ -25,7 +25,7 @@ typedef struct me_program_kind {
     void (*run)(me_engine *e, struct me_program *program);
     /** As me_shard_classes.find. */
     me_status (*shard_classes)(const me_plan *plan, int32_t rank, me_diag *diag,
-                               int32_t *class_out);
+                               int32_t *class_out, me_shard_kin *kin);
     me_host_program host; /**< whose host works around its kernels */
     /** The order of forwards and backwards, a line each, for `--dump`. */
     const me_schedule *(*schedule)(const me_plan *plan);
@@ -61,7 +61,7 @@ void me_program_fini(me_program *program);
 /** An me_shard_classes.find. @param self  not used */
 me_status me_program_shard_classes(void *self, const me_plan *plan,
                                    int32_t rank, me_diag *diag,
-                                   int32_t *class_out);
+                                   int32_t *class_out, me_shard_kin *kin);
 
 /** The schedule that a job's pipeline ranks run; static. */
 const me_schedule *me_program_schedule(const me_plan *plan);

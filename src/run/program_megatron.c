@@ -79,7 +79,7 @@ static int32_t *expert_indices(const me_plan *plan, int32_t rank)
 /** Under the distributed optimizer, answered by the program itself, so that no
  *  second list of a model's parameters exists. */
 static me_status shard_classes(const me_plan *plan, int32_t rank, me_diag *diag,
-                               int32_t *class_out)
+                               int32_t *class_out, me_shard_kin *kin)
 {
     const me_card no_card = {.multiprocessors = 1};
     me_engine *engine = NULL;
@@ -94,7 +94,7 @@ static me_status shard_classes(const me_plan *plan, int32_t rank, me_diag *diag,
         (void)me_fail(diag, status, "no host memory for the plan");
     } else {
         (void)me_megatron_shard_classes(engine, &program.megatron,
-                                        &program.comm, experts, class_out);
+                                        &program.comm, experts, class_out, kin);
         status = me_engine_status(engine, diag);
     }
     me_program_fini(&program);

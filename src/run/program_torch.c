@@ -29,8 +29,9 @@ static void run(me_engine *e, me_program *p)
 }
 
 static me_status shard_classes(const me_plan *plan, int32_t rank, me_diag *diag,
-                               int32_t *class_out)
+                               int32_t *class_out, me_shard_kin *kin)
 {
+    (void)kin; // none are found
     return me_torch_shard_classes(plan, rank, class_out) == ME_OK
                ? ME_OK
                : me_fail(diag, ME_ERR_NOMEM, "no host memory for the plan");

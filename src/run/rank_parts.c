@@ -223,7 +223,8 @@ me_rank_parts me_rank_parts_begin(const me_simulation *simulation, int32_t rank)
     return (me_rank_parts){
         .simulation = simulation,
         .rank = rank,
-        .place_rank = me_plan_representative(plan, plan->class_of[rank]),
+        .place_rank = me_plan_representative(
+            plan, me_plan_kin(plan, plan->class_of[rank])),
     };
 }
 
@@ -297,17 +298,12 @@ me_status me_rank_parts_run(me_rank_parts *p, me_diag *diag)
     return status;
 }
 
-me_status me_rank_parts_collect(me_rank_parts *p, me_diag *diag,
-                                me_rank_result **result_out)
+me_status me_rank_parts_collect_as(me_rank_parts *p,
+                                   const me_shard_modules *shards,
+                                   me_diag *diag, me_rank_result **result_out)
 {
     me_rank_result *result = NULL;
-    me_status status = ME_OK;
-    if (p->events != NULL) {
-        status = me_event_log_finish(p->events, diag);
-    }
-    if (status == ME_OK) {
-        status = me_tracker_finish(p->tracker, diag, &result);
-    }
+    me_status status = me_tracker_finish_as(p->tracker, shards, diag, &result);
     if (status == ME_OK) {
         result->late = p->late.peaks;
         result->host = *me_engine_host(p->engine);
@@ -316,6 +312,23 @@ me_status me_rank_parts_collect(me_rank_parts *p, me_diag *diag,
     }
     if (status == ME_OK) {
         status = me_limit_end_set(p->pool, p->engine, diag, result);
+    }
+    if (status != ME_OK) {
+        me_rank_result_destroy(result);
+        return status;
+    }
+    *result_out = result;
+    return ME_OK;
+}
+
+me_status me_rank_parts_collect(me_rank_parts *p, me_diag *diag,
+                                me_rank_result **result_out)
+{
+    me_rank_result *result = NULL;
+    me_status status =
+        p->events == NULL ? ME_OK : me_event_log_finish(p->events, diag);
+    if (status == ME_OK) {
+        status = me_rank_parts_collect_as(p, NULL, diag, &result);
     }
     if (status == ME_OK && p->clock != NULL) {
         status = set_time(p, diag, result);

@@ -71,6 +71,11 @@ me_footprint me_rank_parts_footprint(const me_rank_parts *p);
 /** What those who listened have seen; the result is the caller's. */
 me_status me_rank_parts_collect(me_rank_parts *p, me_diag *diag,
                                 me_rank_result **result_out) ME_MUST_CHECK;
+/** The same of a rank for which this one stands, after it: but for its time. */
+me_status me_rank_parts_collect_as(me_rank_parts *p,
+                                   const me_shard_modules *shards,
+                                   me_diag *diag,
+                                   me_rank_result **result_out) ME_MUST_CHECK;
 
 /** Give back all that was made. */
 void me_rank_parts_fini(me_rank_parts *p);

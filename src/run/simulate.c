@@ -7,6 +7,7 @@
 
 typedef struct limited_run {
     bool is_oom, must_run_all; /* the latter: the run says nothing */
+    uint32_t shard;            /* see me_limit_end_shard() */
 } limited_run;
 
 /** As run_limited(). */
@@ -30,6 +31,7 @@ static me_status try_limited(const me_simulation *simulation, int32_t rank,
     }
     if (status == ME_OK) {
         run_out->is_oom = me_pool_observer_limit(p.pool).is_oom;
+        run_out->shard = me_limit_end_shard(p.pool);
     }
     me_twin_watch_end(&p.watch, simulation->differs_from_twin);
     me_rank_parts_fini(&p);
@@ -50,44 +52,72 @@ static me_simulation run_all(const me_simulation *simulation, int32_t rank,
 
 /** Another run, without anybody who listens but pool and device. It has more
  *  iterations, so it may have to run all where the first run had not. How it
- *  ends goes into @p result if there is one, whether it dies to @p oom_out. */
+ *  ends goes into @p result if there is one, whether it dies to @p run_out. */
 static me_status run_limited(const me_simulation *simulation, int32_t rank,
                              me_margin margin, me_diag *diag,
-                             me_rank_result *result, bool *oom_out)
+                             me_rank_result *result, limited_run *run_out)
 {
-    limited_run run = {*oom_out, false};
+    *run_out = (limited_run){.is_oom = false};
     me_status status =
-        try_limited(simulation, rank, margin, diag, result, &run);
-    if (run.must_run_all) {
+        try_limited(simulation, rank, margin, diag, result, run_out);
+    if (run_out->must_run_all) {
         const me_simulation all = run_all(simulation, rank, diag);
-        status = try_limited(&all, rank, margin, diag, result, &run);
+        status = try_limited(&all, rank, margin, diag, result, run_out);
     }
-    *oom_out = run.is_oom;
     return status;
 }
 
 /** How it ends with the memory that there is, where the first run did not show
- *  it; and with a band less if it runs, with a band more if it dies. */
+ *  it; and with a band less if it runs, with a band more if it dies.
+ *
+ *  @param shard_out  see me_limit_end_shard() */
 static me_status find_end(const me_simulation *simulation, int32_t rank,
                           const me_footprint *footprint, me_diag *diag,
-                          me_rank_result *result)
+                          me_rank_result *result, uint32_t *shard_out)
 {
     const me_config *config = simulation->plan->config;
     const me_margin none = {0, 0};
-    bool oom = false;
+    limited_run run = {.is_oom = false};
     me_status status = ME_OK;
     if (!me_margin_fits(simulation, footprint, none)) {
-        status = run_limited(simulation, rank, none, diag, result, &oom);
+        status = run_limited(simulation, rank, none, diag, result, &run);
     }
+    *shard_out = run.shard;
     me_limit_result *limit = &result->limit;
     const me_margin other = limit->oom ? me_margin_more(config, result)
                                        : me_margin_less(config, result);
-    oom = false;
+    run.is_oom = false;
     if (status == ME_OK && !me_margin_fits(simulation, footprint, other)) {
-        status = run_limited(simulation, rank, other, diag, NULL, &oom);
+        status = run_limited(simulation, rank, other, diag, NULL, &run);
     }
-    limit->oom_with_less = limit->oom || oom;
-    limit->oom_with_more = limit->oom && oom;
+    limit->oom_with_less = limit->oom || run.is_oom;
+    limit->oom_with_more = limit->oom && run.is_oom;
+    return status;
+}
+
+/** What they take for whom the rank stands as well. */
+static me_status collect_kin(const me_simulation *simulation, me_rank_parts *p,
+                             me_diag *diag)
+{
+    me_status status = ME_OK;
+    for (uint32_t i = 0; status == ME_OK && i < simulation->n_kin; i++) {
+        const me_kin *kin = &simulation->kin[i];
+        status =
+            me_rank_parts_collect_as(p, &kin->shards, diag, kin->result_out);
+    }
+    return status;
+}
+
+/** How it ends for them. @param shard  see me_limit_end_shard() */
+static me_status end_kin(const me_simulation *simulation, uint32_t shard,
+                         const me_rank_result *result, me_diag *diag)
+{
+    me_status status = ME_OK;
+    for (uint32_t i = 0; status == ME_OK && i < simulation->n_kin; i++) {
+        const me_kin *kin = &simulation->kin[i];
+        status = me_limit_end_set_as(&result->limit, shard, &kin->shards, diag,
+                                     *kin->result_out);
+    }
     return status;
 }
 
@@ -104,6 +134,7 @@ static me_status simulate_rank(const me_simulation *simulation, int32_t rank,
     me_rank_parts p = me_rank_parts_begin(simulation, rank);
     me_rank_result *result = NULL;
     me_footprint footprint = {0, 0};
+    uint32_t shard = 0;
     me_status status = me_rank_parts_make_program(&p, log, diag);
     if (status == ME_OK) {
         status = me_rank_parts_observe(&p, diag);
@@ -114,6 +145,11 @@ static me_status simulate_rank(const me_simulation *simulation, int32_t rank,
     }
     if (status == ME_OK) {
         status = me_rank_parts_collect(&p, diag, &result);
+    }
+    if (status == ME_OK) {
+        status = collect_kin(simulation, &p, diag);
+    }
+    if (status == ME_OK) {
         footprint = me_rank_parts_footprint(&p);
         me_twin_watch_end(&p.watch, simulation->differs_from_twin);
         if (simulation->n_events != NULL) {
@@ -125,7 +161,10 @@ static me_status simulate_rank(const me_simulation *simulation, int32_t rank,
     }
     me_rank_parts_fini(&p);
     if (status == ME_OK) {
-        status = find_end(simulation, rank, &footprint, diag, result);
+        status = find_end(simulation, rank, &footprint, diag, result, &shard);
+    }
+    if (status == ME_OK) {
+        status = end_kin(simulation, shard, result, diag);
     }
     if (status != ME_OK) {
         me_rank_result_destroy(result);

@@ -17,6 +17,14 @@
 #include "track/memory_trace.h"
 #include "track/result.h"
 
+/** A rank that another one's simulation stands for as well: its shards are of
+ *  the same kin (plan.h). */
+typedef struct me_kin {
+    me_shard_modules shards;
+    me_rank_result **result_out; /**< owned by the caller once it is set, also
+                                      after a failure */
+} me_kin;
+
 /** What does not change from rank to rank. All borrowed. */
 typedef struct me_simulation {
     const me_plan *plan;
@@ -33,6 +41,8 @@ typedef struct me_simulation {
     uint64_t *n_events;   /**< events are counted here, for messages; or NULL */
     bool *differs_from_twin; /**< set to true where the twin's result may differ
                                 (twin.h); or NULL */
+    const me_kin *kin;       /**< for whom the rank stands as well */
+    uint32_t n_kin;
 } me_simulation;
 
 /**

@@ -73,14 +73,39 @@ static int32_t find_first(const me_plan *plan, int32_t class_id)
                : class_id;
 }
 
+/** Does a rank's event log not name its own modules? */
+static bool can_have_kin(const me_simulation *simulation)
+{
+    return simulation->events_path == NULL && !simulation->runs_all_rounds;
+}
+
+/** Its kin if both have the same twin up to kin, else itself. */
+static int32_t kin_of(const me_plan *plan, const me_twin *twins, int32_t i)
+{
+    const int32_t kin = me_plan_kin(plan, i);
+    const int32_t first = twins[i].first;
+    const int32_t kin_of_first = first == i ? kin : twins[first].kin;
+    return twins[kin].first == kin_of_first ? kin : i;
+}
+
 void me_twins_find(const me_simulation *simulation, me_twin *twins_out)
 {
     const me_plan *plan = simulation->plan;
     const bool can = can_have_twins(simulation);
+    const bool can_kin = can_have_kin(simulation);
     int32_t n = 0;
     for (int32_t i = 0; i < plan->n_classes; i++) {
-        const int32_t first = can ? find_first(plan, i) : i;
-        twins_out[i] = first == i ? (me_twin){i, n++}
-                                  : (me_twin){first, twins_out[first].number};
+        me_twin *t = &twins_out[i];
+        *t = (me_twin){.first = can ? find_first(plan, i) : i, .kin = i};
+        t->kin = can_kin ? kin_of(plan, twins_out, i) : i;
+        const int32_t stands = t->kin != i ? t->kin : t->first;
+        t->number = stands == i ? n++ : twins_out[stands].number;
+    }
+    for (int32_t i = plan->n_classes; i-- > 0;) {
+        me_twin *kin = &twins_out[twins_out[i].kin];
+        if (twins_out[i].kin != i) {
+            twins_out[i].next_kin = kin->next_kin;
+            kin->next_kin = i;
+        }
     }
 }

@@ -42,15 +42,20 @@ void me_twin_watch_tell(void *self, bool begins);
  * the rank's own, else left as it is; or NULL */
 void me_twin_watch_end(const me_twin_watch *watch, bool *differs_from_twin);
 
-/** The twin of a class of ranks. */
+/** The twin of a class of ranks, and its kin (plan.h), whose program is the same
+ *  but for names. */
 typedef struct me_twin {
-    int32_t first;  /**< the class that is simulated first and whose result this
+    int32_t first; /**< the class that is simulated first and whose result this
                        one may take; itself: it has no twin */
-    int32_t number; /**< how many classes without a twin come before `first` */
+    int32_t kin;   /**< the class whose simulation stands for this one as well,
+                       and which has the same twin; itself: none */
+    int32_t next_kin; /**< the next class that `kin` stands for; 0: none */
+    int32_t number; /**< how many classes that neither have a twin nor kin come
+                       before the one that stands for it */
 } me_twin;
 
 /**
- * Find the twins among the classes of a plan. Local.
+ * Find the twins and the kin among the classes of a plan. Local.
  *
  * @param simulation  of these classes
  * @param twins_out   one for each class

@@ -12,7 +12,7 @@ static void find_twins(me_units *u)
         return;
     }
     for (int32_t i = 0; i < u->count; i++) {
-        u->twins[i] = (me_twin){i, i};
+        u->twins[i] = (me_twin){.first = i, .kin = i, .number = i};
     }
 }
 
@@ -87,6 +87,31 @@ static void note_failure(me_units *u, int32_t unit)
     }
 }
 
+/** Those for whom a unit stands as well. @return ME_OK or ME_ERR_NOMEM */
+static me_status list_kin(me_units *u, int32_t unit, me_kin **kin_out,
+                          uint32_t *count_out)
+{
+    uint32_t n = 0;
+    for (int32_t i = u->twins[unit].next_kin; i != 0;
+         i = u->twins[i].next_kin) {
+        n++;
+    }
+    me_kin *kin = me_alloc(n, sizeof *kin, "units.kin");
+    if (kin == NULL) {
+        return me_fail(&u->ends[unit].diag, ME_ERR_NOMEM,
+                       "no host memory for the ranks");
+    }
+    uint32_t k = 0;
+    for (int32_t i = u->twins[unit].next_kin; i != 0;
+         i = u->twins[i].next_kin) {
+        kin[k++] = (me_kin){me_plan_shard_modules(u->simulation.plan, i),
+                            &u->results[i]};
+    }
+    *kin_out = kin;
+    *count_out = n;
+    return ME_OK;
+}
+
 /** @param differs_out  see me_simulation */
 static me_status simulate_unit(me_units *u, int32_t unit, bool *differs_out)
 {
@@ -95,12 +120,18 @@ static me_status simulate_unit(me_units *u, int32_t unit, bool *differs_out)
     simulation.n_events = &end->n_events;
     simulation.differs_from_twin = differs_out;
     const double begin = me_log_cpu_seconds();
-    end->status = me_call_log_create(&u->logs[unit]);
+    me_kin *kin = NULL;
+    end->status = list_kin(u, unit, &kin, &simulation.n_kin);
+    simulation.kin = kin;
+    if (end->status == ME_OK) {
+        end->status = me_call_log_create(&u->logs[unit]);
+    }
     if (end->status == ME_OK) {
         end->status =
             me_simulate_rank(&simulation, rank_of_unit(u, unit), u->logs[unit],
                              &end->diag, &u->results[unit]);
     }
+    me_free(kin);
     end->seconds = me_log_cpu_seconds() - begin;
     if (end->status != ME_OK) {
         note_failure(u, unit);
@@ -108,14 +139,16 @@ static me_status simulate_unit(me_units *u, int32_t unit, bool *differs_out)
     return end->status;
 }
 
-/** A unit and those that may have its result, which otherwise run as well. */
+/** A unit and those that may have its result, which otherwise run as well, but
+ *  for those for whom one of the others stands. */
 static void simulate_twins(me_units *u, int32_t first)
 {
     bool differs_from_twin = false;
     me_status status = simulate_unit(u, first, &differs_from_twin);
     for (int32_t i = first + 1;
          status == ME_OK && differs_from_twin && i < u->count; i++) {
-        if (u->twins[i].first == first) {
+        if (u->twins[i].kin == i && u->twins[i].first != i &&
+            u->twins[i].number == u->twins[first].number) {
             status = simulate_unit(u, i, &differs_from_twin);
         }
     }
@@ -137,7 +170,7 @@ static bool run_task(void *self, uint32_t task)
     me_units *u = *job;
     const int32_t unit = (int32_t)task;
     if (me_units_is_mine(u, unit) && u->twins[unit].first == unit &&
-        unit < atomic_load(&u->first_failed)) {
+        u->twins[unit].kin == unit && unit < atomic_load(&u->first_failed)) {
         simulate_twins(u, unit);
     }
     return true;
@@ -182,7 +215,8 @@ me_status me_units_join(me_units *units, me_diag *diag)
         if (u->logs[i] != NULL) {
             share_log(u, i);
         } else if (me_units_is_mine(u, i)) {
-            u->log_unit[i] = u->log_unit[u->twins[i].first];
+            const me_twin *t = &u->twins[i];
+            u->log_unit[i] = u->log_unit[t->kin != i ? t->kin : t->first];
         }
     }
     return ME_OK;

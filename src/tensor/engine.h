@@ -294,6 +294,9 @@ void me_module_resume(me_engine *e, me_module_id module);
 me_module_id me_module_current(const me_engine *e);
 /** Go to a module by whatever enters and leaves that takes (backward). */
 void me_module_switch(me_engine *e, me_module_id module);
+/** The same for work on this rank's part of a parameter of @p module: what is
+ *  allocated up to the next switch is the part's (me_event.is_shard). */
+void me_module_switch_to_shard(me_engine *e, me_module_id module);
 /** Count @p numel elements and @p bytes of a parameter for a module and those
  *  above it. */
 void me_module_count_parameter(me_engine *e, me_module_id module,

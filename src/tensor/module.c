@@ -154,6 +154,7 @@ void me_module_switch(me_engine *e, me_module_id module)
     const bool is_first = r->is_on && !r->has_module && !r->lead.is_there;
     const bool leads = is_first && (r->stays_outer || module != e->module);
     r->stays_outer = r->stays_outer || (is_first && !leads);
+    e->is_at_shard = false;
     switch_to(e, module);
     if (r->is_on) {
         x.end = r->count;
@@ -161,6 +162,12 @@ void me_module_switch(me_engine *e, me_module_id module)
         r->last = x;
         r->n_switches++;
     }
+}
+
+void me_module_switch_to_shard(me_engine *e, me_module_id module)
+{
+    me_module_switch(e, module);
+    e->is_at_shard = true;
 }
 
 /** What PyTorch's allocator rounds a small block to. */

@@ -25,10 +25,25 @@ static void refuse(me_live *live, me_status status)
     }
 }
 
-static uint32_t hash_kind(uint32_t module, uint8_t category, const char *op)
+/** What tells kinds apart. */
+typedef struct kind_key {
+    const char *op;
+    uint32_t module;
+    uint8_t category;
+    bool is_shard;
+} kind_key;
+
+static kind_key key_of(const me_live_kind *kind)
 {
-    uint64_t h = (uint64_t)(uintptr_t)op >> 3;
-    h = (h ^ ((uint64_t)module << 8 | category)) * UINT64_C(0x9e3779b97f4a7c15);
+    return (kind_key){kind->op, kind->module, kind->category, kind->is_shard};
+}
+
+static uint32_t hash_kind(kind_key key)
+{
+    const uint64_t where =
+        (uint64_t)key.module << 9 | (uint64_t)key.is_shard << 8 | key.category;
+    uint64_t h = (uint64_t)(uintptr_t)key.op >> 3;
+    h = (h ^ where) * UINT64_C(0x9e3779b97f4a7c15);
     return (uint32_t)(h >> 32);
 }
 
@@ -53,9 +68,7 @@ static bool grow_kinds(me_live *live)
     live->kinds_capacity = capacity;
     live->table_mask = capacity * 2 - 1;
     for (uint32_t i = 0; i < live->n_kinds; i++) {
-        uint32_t at =
-            hash_kind(kinds[i].module, kinds[i].category, kinds[i].op) &
-            live->table_mask;
+        uint32_t at = hash_kind(key_of(&kinds[i])) & live->table_mask;
         while (table[at] != 0) {
             at = (at + 1) & live->table_mask;
         }
@@ -65,18 +78,17 @@ static bool grow_kinds(me_live *live)
 }
 
 /** Index of the kind, made if it is new; UINT32_MAX without memory. */
-static uint32_t find_kind(me_live *live, uint32_t module, uint8_t category,
-                          const char *op)
+static uint32_t find_kind(me_live *live, kind_key key)
 {
     if (live->n_kinds >= live->kinds_capacity && !grow_kinds(live)) {
         refuse(live, ME_ERR_NOMEM);
         return UINT32_MAX;
     }
-    uint32_t at = hash_kind(module, category, op) & live->table_mask;
+    uint32_t at = hash_kind(key) & live->table_mask;
     while (live->table[at] != 0) {
         const me_live_kind *kind = &live->kinds[live->table[at] - 1];
-        if (kind->op == op && kind->module == module &&
-            kind->category == category) {
+        if (kind->op == key.op && kind->module == key.module &&
+            kind->category == key.category && kind->is_shard == key.is_shard) {
             return live->table[at] - 1;
         }
         at = (at + 1) & live->table_mask;
@@ -84,9 +96,10 @@ static uint32_t find_kind(me_live *live, uint32_t module, uint8_t category,
     const uint32_t index = live->n_kinds++;
     live->table[at] = index + 1;
     live->kinds[index] = (me_live_kind){
-        .op = op,
-        .module = module,
-        .category = category,
+        .op = key.op,
+        .module = key.module,
+        .category = key.category,
+        .is_shard = key.is_shard,
         .serial = live->peak_serial, // there was none at the peak
     };
     return index;
@@ -140,7 +153,8 @@ void me_live_alloc(me_live *live, const me_event *event)
         return;
     }
     const uint32_t index =
-        find_kind(live, event->module, event->category, event->op);
+        find_kind(live, (kind_key){event->op, event->module, event->category,
+                                   event->is_shard});
     if (index == UINT32_MAX) {
         return;
     }
@@ -188,7 +202,8 @@ void me_live_recategorize(me_live *live, const me_event *event)
     }
     const me_live_kind before = live->kinds[block->kind];
     const uint32_t index =
-        find_kind(live, before.module, event->category, before.op);
+        find_kind(live, (kind_key){before.op, before.module, event->category,
+                                   before.is_shard});
     if (index == UINT32_MAX || index == block->kind) {
         return;
     }

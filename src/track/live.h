@@ -15,11 +15,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Blocks that share module, category and operation. */
+/** Blocks that share module, category and operation, and are parts of parameters
+ *  or none. */
 typedef struct me_live_kind {
     const char *op;
     uint32_t module;
     uint8_t category; /**< me_category */
+    bool is_shard;    /**< see me_event */
     uint64_t serial;  /**< of the peak that the two below belong to */
     uint64_t bytes_at_peak;
     uint64_t blocks_at_peak;

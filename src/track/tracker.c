@@ -125,6 +125,7 @@ static void keep_parts(me_tracker *t, me_seen_iteration *seen)
             .op = kind->op,
             .module = kind->module,
             .category = kind->category,
+            .is_shard = kind->is_shard,
             .bytes = me_live_peak_bytes(&t->live, kind),
             .blocks = me_live_peak_blocks(&t->live, kind),
         };
@@ -236,6 +237,7 @@ static void on_alloc(me_tracker *t, const me_event *event)
             .module = event->module,
             .microbatch = event->microbatch,
             .phase = event->phase,
+            .is_shard = event->is_shard,
         };
     }
     me_live_block *block = me_live_find(&t->live, event->block);

@@ -14,6 +14,7 @@
 
 #include "base/status.h"
 #include "model/event.h"
+#include "model/shard_kin.h"
 #include "tensor/module.h"
 #include "track/result.h"
 
@@ -74,6 +75,12 @@ void me_tracker_end_twin_span(me_tracker *tracker);
 
 /** Once the rank is finished: may one of its peaks not be its twin's? Local. */
 bool me_tracker_differs_from_twin(const me_tracker *tracker);
+
+/** As me_tracker_finish() for a rank whose shards are of the same kin as those
+ *  of the rank that was watched. Local. */
+me_status me_tracker_finish_as(me_tracker *tracker,
+                               const me_shard_modules *shards, me_diag *diag,
+                               me_rank_result **result_out) ME_MUST_CHECK;
 
 /**
  * What the rank took, once all events have come. Local.

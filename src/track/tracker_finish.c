@@ -120,6 +120,18 @@ static bool fold_parts(me_rank_result *result, const named_part *parts,
            (c.op != NULL || parts[0].part->op == NULL);
 }
 
+/** The module that something is of; a shard's may be another rank's. */
+static uint32_t module_of(const me_tracker *t, uint32_t module, bool is_shard)
+{
+    const uint32_t count =
+        t->shards == NULL || !is_shard ? 0 : t->shards->count;
+    uint32_t i = 0;
+    while (i < count && t->shards->from[i] != module) {
+        i++;
+    }
+    return i < count ? t->shards->to[i] : module;
+}
+
 static const char *path_of(const me_tracker *t, uint32_t module)
 {
     return module < t->tree->count ? t->tree->modules[module].path : "?";
@@ -157,12 +169,12 @@ static me_status fill_contributors(const me_tracker *t,
     }
     for (uint32_t i = 0; i < n; i++) {
         const me_peak_part *part = &seen->parts[i];
-        parts[i] = (named_part){.path = path_of(t, part->module),
-                                .place = part->module < t->tree->count
-                                             ? t->places[part->module]
-                                             : UINT32_MAX,
-                                .op = part->op == NULL ? "" : part->op,
-                                .part = part};
+        const uint32_t module = module_of(t, part->module, part->is_shard);
+        parts[i] = (named_part){
+            .path = path_of(t, module),
+            .place = module < t->tree->count ? t->places[module] : UINT32_MAX,
+            .op = part->op == NULL ? "" : part->op,
+            .part = part};
     }
     qsort(parts, n, sizeof *parts, compare_parts);
     uint32_t count = 0;
@@ -194,7 +206,9 @@ static me_status fill_peak(const me_tracker *t, const me_seen_iteration *seen,
         .iteration = seen->iteration,
         .microbatch = seen->cause.microbatch,
         .phase = copy_text(result, me_phase_name((me_phase)seen->cause.phase)),
-        .module = copy_text(result, path_of(t, seen->cause.module)),
+        .module = copy_text(
+            result,
+            path_of(t, module_of(t, seen->cause.module, seen->cause.is_shard))),
         .op = seen->cause.op == NULL ? NULL : copy_text(result, seen->cause.op),
     };
     if (peak->phase == NULL || peak->module == NULL ||
@@ -376,7 +390,7 @@ static me_status fill_result(me_tracker *t, me_rank_result *result)
         result->parameter_bytes = t->tree->modules[0].parameter_bytes;
     }
     memcpy(result->volume, t->volume, sizeof result->volume);
-    t->places = order_modules(t->tree);
+    t->places = t->places == NULL ? order_modules(t->tree) : t->places;
     me_status status = t->places == NULL ? ME_ERR_NOMEM : ME_OK;
     if (status == ME_OK) {
         status = fill_points(t, result);
@@ -393,6 +407,14 @@ static me_status fill_result(me_tracker *t, me_rank_result *result)
 me_status me_tracker_finish(me_tracker *tracker, me_diag *diag,
                             me_rank_result **result_out)
 {
+    return me_tracker_finish_as(tracker, NULL, diag, result_out);
+}
+
+me_status me_tracker_finish_as(me_tracker *tracker,
+                               const me_shard_modules *shards, me_diag *diag,
+                               me_rank_result **result_out)
+{
+    tracker->shards = shards;
     me_tracker_close_iteration(tracker);
     me_status status = seen_status(tracker);
     me_rank_result *result = NULL;

@@ -24,6 +24,7 @@ typedef struct me_peak_cause {
     uint32_t module;
     int32_t microbatch;
     uint8_t phase;
+    bool is_shard; /**< see me_event */
 } me_peak_cause;
 
 /** Like blocks at a peak, paths not yet folded. */
@@ -31,6 +32,7 @@ typedef struct me_peak_part {
     const char *op;
     uint32_t module;
     uint8_t category;
+    bool is_shard; /**< see me_event */
     uint64_t bytes;
     uint64_t blocks;
 } me_peak_part;
@@ -72,7 +74,8 @@ struct me_tracker {
     uint32_t points_capacity;
     me_volume_result volume[ME_GROUP_COUNT][ME_COLLECTIVE_COUNT];
     uint32_t *places; /**< of modules by path, at the end; owned */
-    me_status status; /**< the first failure; it sticks */
+    const me_shard_modules *shards; /**< at the end; borrowed; NULL: its own */
+    me_status status;               /**< the first failure; it sticks */
 };
 
 /** Close the open iteration, if one is open. Local. */

@@ -16,6 +16,7 @@
 enum {
     JOBS = 12,
     SMALL_JOBS = 40,
+    SHARDED_JOBS = 24,
     SETS = 40,
     SET_BYTES = 80
 };
@@ -203,6 +204,45 @@ static job make_small_job(me_random *random)
     return j;
 }
 
+/** Many data-parallel ranks, of which most own a part of one parameter: as much
+ *  of other layers. */
+static job make_sharded_job(me_random *random)
+{
+    job j = {.n = 0};
+    const int64_t tensor = pick_power(random, 1);
+    const int64_t pipeline = pick_power(random, 1);
+    const int64_t data = INT64_C(4) << me_random_in(random, 0, 3);
+    const int64_t layers = pipeline * pick_power(random, 2);
+    set(&j, "parallel.tensor", tensor);
+    set(&j, "parallel.pipeline", pipeline);
+    set(&j, "parallel.world_size", tensor * pipeline * data);
+    set(&j, "train.global_batch_size", data * me_random_in(random, 1, 4));
+    set(&j, "train.micro_batch_size", 1);
+    set(&j, "model.num_layers", layers);
+    set(&j, "model.hidden_size", pick_power(random, 3) * 64);
+    set(&j, "model.num_attention_heads", 2);
+    set(&j, "model.ffn_hidden_size", pick_power(random, 4) * 256);
+    set(&j, "model.seq_length", 64);
+    set(&j, "model.max_position_embeddings", 64);
+    set(&j, "model.vocab_size", 1000 * me_random_in(random, 1, 8));
+    set_word(&j, "model.add_bias_linear=false");
+    set_word(&j, "optimizer.distributed=true");
+    set_flag(&j, random, "model.untie_embeddings_and_output_weights");
+    set_flag(&j, random, "optimizer.overlap_grad_reduce");
+    set_flag(&j, random, "optimizer.log_num_zeros_in_grad");
+    set_word(&j, me_random_in(random, 0, 1) == 0
+                     ? "impl.optimizer=fused"
+                     : "impl.optimizer=torch_foreach");
+    const bool has_experts = set_experts(&j, random, data);
+    if (has_experts && me_random_in(random, 0, 1) == 0) {
+        set_word(&j, "moe.routing=skewed:0.5");
+    }
+    if (tensor > 1) {
+        set_word(&j, "parallel.sequence=true");
+    }
+    return j;
+}
+
 /** All of a file, which is removed; owned by the caller. */
 static char *take_file(const char *path)
 {
@@ -345,6 +385,15 @@ static const char *folding_changes_no_recomputation(me_random *random)
     return check_job(&j);
 }
 
+static const char *folding_changes_no_shard(me_random *random)
+{
+    job j = make_sharded_job(random);
+    if (me_random_in(random, 0, 2) == 0) {
+        set_limit(&j, random);
+    }
+    return check_job(&j);
+}
+
 static void test_fold__changes_nothing(void **state)
 {
     (void)state;
@@ -355,6 +404,12 @@ static void test_fold__changes_nothing_under_recomputation(void **state)
 {
     (void)state;
     me_property_run(folding_changes_no_recomputation, SMALL_JOBS);
+}
+
+static void test_fold__changes_nothing_of_shards(void **state)
+{
+    (void)state;
+    me_property_run(folding_changes_no_shard, SHARDED_JOBS);
 }
 
 /** Pairs of ranks have communicators of their own, numbered in the world, of
@@ -434,6 +489,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fold__changes_nothing),
         cmocka_unit_test(test_fold__changes_nothing_under_recomputation),
+        cmocka_unit_test(test_fold__changes_nothing_of_shards),
         cmocka_unit_test(test_fold__changes_nothing_in_pairs_over_nodes),
         cmocka_unit_test(test_fold__changes_nothing_in_any_schedule),
     };

@@ -332,7 +332,7 @@ static void count_zeros(me_trainer *t, int begin, int end, me_group_kind group)
         const me_optimizer *o = &t->optimizers[i];
         for (uint32_t k = 0; k < o->count && me_engine_is_ok(e); k++) {
             if (counts(t, o->shards[k].parameter)) {
-                me_module_switch(e, o->shards[k].parameter->module);
+                me_module_switch_to_shard(e, o->shards[k].parameter->module);
                 zeros =
                     me_rebind(e, zeros, count_zeros_of(e, o->shards[k].numel));
                 total = me_rebind(e, total, me_scratch(e, "add", 8));

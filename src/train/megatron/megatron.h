@@ -9,6 +9,7 @@
 #ifndef MEMEST_TRAIN_MEGATRON_MEGATRON_H
 #define MEMEST_TRAIN_MEGATRON_MEGATRON_H
 
+#include "model/shard_kin.h"
 #include "nn/megatron/gpt.h"
 #include "parallel/pipeline_order.h"
 
@@ -55,11 +56,13 @@ me_status me_megatron_run(me_engine *e, const me_megatron_spec *spec,
  * @param expert_index  of each member of the group, its place in its expert
  *                      data-parallel group
  * @param class_out     a number for each member of the group, from 0 on
+ * @param kin           all zero; which of these numbers are of one kin; owned by
+ *                      the caller, also after a failure
  * @return the engine's status
  */
 me_status me_megatron_shard_classes(me_engine *e, const me_megatron_spec *spec,
                                     const me_communicators *comm,
                                     const int32_t *expert_index,
-                                    int32_t *class_out);
+                                    int32_t *class_out, me_shard_kin *kin);
 
 #endif /* MEMEST_TRAIN_MEGATRON_MEGATRON_H */

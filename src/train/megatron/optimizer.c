@@ -59,7 +59,7 @@ me_tensor *me_make_main_parameter(me_trainer *t, const me_parameter *parameter,
 {
     me_engine *e = t->e;
     const me_frame frame = me_enter(e);
-    me_module_switch(e, parameter->module);
+    me_module_switch_to_shard(e, parameter->module);
     me_tensor *clone =
         me_empty(e, "clone", t->config->train.params_dtype, ME_SHAPE(numel));
     me_tensor *main = me_keep(e, "float", ME_CATEGORY_MAIN_PARAMETER,
@@ -190,7 +190,7 @@ static void copy_gradients(me_trainer *t, me_optimizer *o)
     for (uint32_t i = 0; i < o->count; i++) {
         me_shard_state *s = &o->shards[i];
         const me_frame frame = me_enter(e);
-        me_module_switch(e, s->parameter->module);
+        me_module_switch_to_shard(e, s->parameter->module);
         s->gradient = me_retain(
             me_empty(e, "float", ME_DTYPE_FLOAT32, ME_SHAPE(s->numel)));
         me_launch_kernel(e, ME_KERNEL_CAST, 0, 6 * s->numel);

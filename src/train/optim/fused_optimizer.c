@@ -39,7 +39,7 @@ void me_fused_adam_step(me_engine *e, const me_step_group *group)
     for (uint32_t i = 0; group->is_first_step && i < group->count; i++) {
         me_shard_state *s = &group->shards[i];
         const me_shape shape = ME_SHAPE(s->numel);
-        me_module_switch(e, s->parameter->module);
+        me_module_switch_to_shard(e, s->parameter->module);
         s->moments[0] = me_make_state(e, "exp_avg", s->dtype, shape);
         s->moments[1] = me_make_state(e, "exp_avg_sq", s->dtype, shape);
     }
@@ -51,7 +51,7 @@ void me_fused_sgd_step(me_engine *e, const me_step_group *group)
 {
     for (uint32_t i = 0; group->is_first_step && i < group->count; i++) {
         me_shard_state *s = &group->shards[i];
-        me_module_switch(e, s->parameter->module);
+        me_module_switch_to_shard(e, s->parameter->module);
         s->moments[0] =
             me_make_state(e, "momentum_buffer", s->dtype, ME_SHAPE(s->numel));
     }

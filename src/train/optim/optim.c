@@ -22,7 +22,7 @@ make_temporaries(me_engine *e, const char *op, const me_step_group *group,
     }
     for (uint32_t i = 0; i < group->count; i++) {
         const me_frame frame = me_enter(e);
-        me_module_switch(e, group->shards[i].parameter->module);
+        me_module_switch_to_shard(e, group->shards[i].parameter->module);
         list[i] = me_retain(
             me_empty(e, op, group->shards[i].dtype, ME_SHAPE(numel(group, i))));
         me_leave(e, frame, NULL);
@@ -227,7 +227,7 @@ static void adam_for_loop(me_engine *e, const me_step_group *group)
         const me_shard_state *s = &group->shards[i];
         me_tell_op_of(e, "add_.Tensor", UINT64_C(3) * HOST_NUMBER_BYTES);
         const me_frame frame = me_enter(e);
-        me_module_switch(e, s->parameter->module);
+        me_module_switch_to_shard(e, s->parameter->module);
         me_clear(e, &grad); // `grad = grads[i]`
         if (adds_decay(group)) {
             me_assign(e, &grad,
@@ -288,7 +288,7 @@ static void adam(me_engine *e, const me_step_group *group)
 {
     for (uint32_t i = 0; group->is_first_step && i < group->count; i++) {
         me_shard_state *s = &group->shards[i];
-        me_module_switch(e, s->parameter->module);
+        me_module_switch_to_shard(e, s->parameter->module);
         if (group->impl == ME_OPTIMIZER_TORCH_FUSED) {
             s->step = me_make_state(e, "step", ME_DTYPE_FLOAT32, ME_SCALAR);
             me_tell_op(e, "zeros.default", ME_NO_TENSORS, ME_TENSORS(s->step));
@@ -315,7 +315,7 @@ static void make_momentum(me_engine *e, const me_step_group *group, uint32_t i,
                           uint64_t numel, const char *op)
 {
     me_shard_state *s = &group->shards[i];
-    me_module_switch(e, s->parameter->module);
+    me_module_switch_to_shard(e, s->parameter->module);
     s->moments[0] =
         me_make_state(e, "momentum_buffer", s->dtype, ME_SHAPE(numel));
     tell_one(e, group, i, op, 2);
@@ -392,7 +392,7 @@ static me_tensor *decay_one(me_engine *e, const me_step_group *group,
         me_copies_take(e, group, i, ME_OPERAND_DECAY, &c);
     }
     const me_frame frame = me_enter(e);
-    me_module_switch(e, group->shards[i].parameter->module);
+    me_module_switch_to_shard(e, group->shards[i].parameter->module);
     me_tensor *sum =
         me_retain(me_empty(e, "add", group->shards[i].dtype, ME_SHAPE(numel)));
     tell_one(e, group, i, "add.Tensor", 3);

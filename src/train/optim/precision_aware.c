@@ -249,7 +249,7 @@ void me_precision_aware_step(me_engine *e, const me_step_group *group)
     }
     for (uint32_t i = 0; i < group->count && me_engine_is_ok(e); i++) {
         me_shard_state *s = &group->shards[i];
-        me_module_switch(e, s->parameter->module);
+        me_module_switch_to_shard(e, s->parameter->module);
         if (group->is_first_step) {
             make_moment(e, a, s, ME_ADAM_EXP_AVG);
             make_moment(e, a, s, ME_ADAM_EXP_AVG_SQ);
@@ -263,7 +263,7 @@ void me_precision_aware_step(me_engine *e, const me_step_group *group)
         a->wide[state] = wide[state];
         a->n_wide[state] = n_wide[state];
         for (uint32_t i = 0; i < n_wide[state]; i++) {
-            me_module_switch(e, group->shards[i].parameter->module);
+            me_module_switch_to_shard(e, group->shards[i].parameter->module);
             apply_scale(e, a, a->dtypes[state], group->shards[i].numel);
         }
     }

@@ -2,9 +2,12 @@
 /* Which classes may have the result of another, and that they would have had
  * it. */
 #include "base/alloc.h"
+#include "run/program.h"
 #include "run/twin.h"
 #include "support/simulate.h"
 #include "support/test.h"
+
+#include <string.h>
 
 enum {
     STAGES = 4,
@@ -51,11 +54,12 @@ static void test_twin__is_of_inner_stages(void **state)
     plan(&job, (const char *[]){NULL});
     assert_int_equal(job.plan->n_classes, CLASSES);
     me_twins_find(&job.simulation, twins);
-    static const me_twin wanted[CLASSES] = {{0, 0}, {1, 1}, {2, 2}, {2, 2},
-                                            {4, 3}, {4, 3}, {6, 4}, {7, 5}};
+    static const int32_t first[CLASSES] = {0, 1, 2, 2, 4, 4, 6, 7};
+    static const int32_t number[CLASSES] = {0, 1, 2, 2, 3, 3, 4, 5};
     for (int32_t i = 0; i < CLASSES; i++) {
-        assert_int_equal(twins[i].first, wanted[i].first);
-        assert_int_equal(twins[i].number, wanted[i].number);
+        assert_int_equal(twins[i].first, first[i]);
+        assert_int_equal(twins[i].number, number[i]);
+        assert_int_equal(twins[i].kin, i);
     }
     test_job_fini(&job);
 }
@@ -180,6 +184,82 @@ static void test_twin__has_the_result(void **state)
     assert_true(n_shared > 0 && n_differ > 0);
 }
 
+/** A job whose shards are told apart. */
+static void plan_shards(test_job *job, const char *const *more)
+{
+    me_diag diag = {.status = ME_OK};
+    plan(job, more);
+    const me_shard_classes shards = {.find = me_program_shard_classes};
+    assert_int_equal(me_plan_fold_shards(job->plan, &shards, &diag), ME_OK);
+}
+
+/** @return whether the class is of another one's kin, whose simulation gives the
+ *  result that it would have had itself, and which is not that one's own */
+static bool check_kin(test_job *job, const me_twin *twin, int32_t class_id)
+{
+    me_rank_result *results[3] = {NULL};
+    unsigned char *bytes[3] = {NULL};
+    size_t sizes[3] = {0};
+    const me_kin kin = {me_plan_shard_modules(job->plan, class_id),
+                        &results[1]};
+    me_simulation *s = &job->simulation;
+    me_diag diag = {.status = ME_OK};
+    s->kin = &kin;
+    s->n_kin = 1;
+    const int32_t rank = me_plan_representative(job->plan, twin->kin);
+    assert_int_equal(test_job_run(job, rank, &diag, &results[0]), ME_OK);
+    s->n_kin = 0;
+    const int32_t own = me_plan_representative(job->plan, class_id);
+    assert_int_equal(test_job_run(job, own, &diag, &results[2]), ME_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(
+            me_rank_result_encode(results[i], &bytes[i], &sizes[i]), ME_OK);
+        me_rank_result_destroy(results[i]);
+    }
+    assert_int_equal(sizes[1], sizes[2]);
+    assert_memory_equal(bytes[1], bytes[2], sizes[1]);
+    const bool differs =
+        sizes[0] != sizes[1] || memcmp(bytes[0], bytes[1], sizes[0]) != 0;
+    for (int i = 0; i < 3; i++) {
+        me_free(bytes[i]);
+    }
+    return differs;
+}
+
+/* Ranks that own as much of other layers' parameters differ in names. */
+static void test_kin__has_the_result(void **state)
+{
+    (void)state;
+    static const char *const jobs[][7] = {
+        {"parallel.world_size=128", "train.global_batch_size=64", NULL},
+        {"parallel.world_size=128", "train.global_batch_size=64",
+         "impl.optimizer=torch_foreach", "optimizer.log_num_zeros_in_grad=true",
+         NULL},
+        {"parallel.world_size=128", "train.global_batch_size=64",
+         "device.memory_limit=40MiB", NULL},
+        {"parallel.world_size=64", "parallel.pipeline=1", "parallel.tensor=1",
+         "train.global_batch_size=64", "device.memory_limit=100MiB", NULL},
+    };
+    int n_differ = 0;
+    for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
+        test_job job;
+        const char *sets[8] = {"optimizer.distributed=true"};
+        for (int k = 0; jobs[i][k] != NULL; k++) {
+            sets[k + 1] = jobs[i][k];
+        }
+        plan_shards(&job, sets);
+        const int32_t n = job.plan->n_classes;
+        me_twin *twins = me_alloc((size_t)n, sizeof *twins, "test.twins");
+        me_twins_find(&job.simulation, twins);
+        for (int32_t k = 0; k < n; k++) {
+            n_differ += twins[k].kin != k && check_kin(&job, &twins[k], k);
+        }
+        me_free(twins);
+        test_job_fini(&job);
+    }
+    assert_true(n_differ > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +267,7 @@ int main(void)
         cmocka_unit_test(test_twin__is_none_where_more_differs),
         cmocka_unit_test(test_twin__remembers_calls_of_the_driver),
         cmocka_unit_test(test_twin__has_the_result),
+        cmocka_unit_test(test_kin__has_the_result),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
