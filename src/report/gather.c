@@ -117,14 +117,41 @@ typedef struct encoded {
     size_t size;
 } encoded;
 
-/** Which rank has which encoded result; by rank. */
+/** An encoded result that ranks share. */
+typedef struct part {
+    encoded result;
+    int32_t lowest; /**< of its ranks */
+    int32_t first;  /**< the lowest of all that have an equal result */
+} part;
+
+/** Which rank has which encoded result. */
 typedef struct rank_table {
-    me_rank_place *places;
-    encoded *results;
+    me_rank_place *places; /**< by rank */
+    uint32_t *part_of;     /**< by rank: index + 1; 0: it has none yet */
+    part *parts;           /**< in the order in which they came */
+    uint32_t n_parts;
+    uint32_t parts_capacity;
     encoded *times; /**< of the lowest rank of each stage; by stage */
     int32_t n_stages;
     int32_t world_size;
 } rank_table;
+
+/** @return NULL without memory */
+static part *add_part(rank_table *table, const encoded *result)
+{
+    if (table->n_parts == table->parts_capacity) {
+        part *grown =
+            me_grow(table->parts, table->n_parts, &table->parts_capacity,
+                    sizeof *grown, "report.parts");
+        if (grown == NULL) {
+            return NULL;
+        }
+        table->parts = grown;
+    }
+    part *p = &table->parts[table->n_parts++];
+    *p = (part){.result = *result, .lowest = INT32_MAX};
+    return p;
+}
 
 static me_status read_part(reader *in, rank_table *table, me_diag *diag)
 {
@@ -139,6 +166,10 @@ static me_status read_part(reader *in, rank_table *table, me_diag *diag)
         return me_fail(diag, ME_ERR_INTERNAL, "a gathered result is cut short");
     }
     const encoded result = {in->bytes + n_places * place_bytes, size};
+    part *p = add_part(table, &result);
+    if (p == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no memory for the report");
+    }
     for (uint64_t i = 0; i < n_places; i++) {
         const me_rank_place place = get_place(in);
         if (place.rank < 0 || place.rank >= table->world_size) {
@@ -146,12 +177,13 @@ static me_status read_part(reader *in, rank_table *table, me_diag *diag)
                            "there is a result of rank %d in a world of %d",
                            (int)place.rank, (int)table->world_size);
         }
-        if (table->results[place.rank].bytes != NULL) {
+        if (table->part_of[place.rank] != 0) {
             return me_fail(diag, ME_ERR_INTERNAL,
                            "there are two results of rank %d", (int)place.rank);
         }
         table->places[place.rank] = place;
-        table->results[place.rank] = result;
+        table->part_of[place.rank] = table->n_parts;
+        p->lowest = place.rank < p->lowest ? place.rank : p->lowest;
         if (is_lowest(&place) && place.pp >= 0 && place.pp < table->n_stages) {
             table->times[place.pp] = (encoded){result.bytes + size, times_size};
         }
@@ -174,7 +206,7 @@ static me_status read_blocks(const me_blob *blobs, int n_blobs,
         }
     }
     for (int32_t rank = 0; rank < table->world_size; rank++) {
-        if (table->results[rank].bytes == NULL) {
+        if (table->part_of[rank] == 0) {
             return me_fail(diag, ME_ERR_INTERNAL,
                            "there is no result of rank %d", (int)rank);
         }
@@ -182,69 +214,56 @@ static me_status read_blocks(const me_blob *blobs, int n_blobs,
     return ME_OK;
 }
 
-/** For finding equal results: ranks sorted by what their results are. */
-typedef struct order_item {
-    encoded result;
-    int32_t rank;
-} order_item;
-
-static int compare_items(const void *a, const void *b)
+/** By what the results are, then by rank. */
+static int compare_parts(const void *a, const void *b)
 {
-    const order_item *x = a;
-    const order_item *y = b;
+    const part *x = *(const part *const *)a;
+    const part *y = *(const part *const *)b;
     if (x->result.size != y->result.size) {
         return x->result.size < y->result.size ? -1 : 1;
     }
-    if (x->result.bytes != y->result.bytes) {
-        const int order =
-            memcmp(x->result.bytes, y->result.bytes, x->result.size);
-        if (order != 0) {
-            return order;
-        }
-    }
-    return (x->rank > y->rank) - (x->rank < y->rank);
+    const int order = memcmp(x->result.bytes, y->result.bytes, x->result.size);
+    return order != 0 ? order
+                      : (x->lowest > y->lowest) - (x->lowest < y->lowest);
 }
 
 static bool is_equal(const encoded *a, const encoded *b)
 {
-    return a->size == b->size &&
-           (a->bytes == b->bytes || memcmp(a->bytes, b->bytes, a->size) == 0);
+    return a->size == b->size && memcmp(a->bytes, b->bytes, a->size) == 0;
 }
 
-/** For each rank the lowest rank with an equal result. */
-static me_status find_firsts(const rank_table *table, int32_t *firsts)
+/** For each part the lowest rank with an equal result. */
+static me_status find_firsts(rank_table *table)
 {
-    const size_t count = (size_t)table->world_size;
-    order_item *items = me_alloc(count, sizeof *items, "report.order");
-    if (items == NULL) {
+    part **sorted = me_alloc(table->n_parts, sizeof(part *), "report.order");
+    if (sorted == NULL) {
         return ME_ERR_NOMEM;
     }
-    for (size_t i = 0; i < count; i++) {
-        items[i] = (order_item){table->results[i], (int32_t)i};
+    for (uint32_t i = 0; i < table->n_parts; i++) {
+        sorted[i] = &table->parts[i];
     }
-    qsort(items, count, sizeof *items, compare_items);
-    int32_t first = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (i == 0 || !is_equal(&items[i].result, &items[i - 1].result)) {
-            first = items[i].rank;
-        }
-        firsts[items[i].rank] = first;
+    qsort(sorted, table->n_parts, sizeof(part *), compare_parts);
+    for (uint32_t i = 0; i < table->n_parts; i++) {
+        const bool is_again =
+            i > 0 && is_equal(&sorted[i]->result, &sorted[i - 1]->result);
+        sorted[i]->first = is_again ? sorted[i - 1]->first : sorted[i]->lowest;
     }
-    me_free(items);
+    me_free(sorted);
     return ME_OK;
 }
 
-static me_status fill_ranks(const rank_table *table, const int32_t *firsts,
-                            me_diag *diag, me_report *report)
+static me_status fill_ranks(const rank_table *table, me_diag *diag,
+                            me_report *report)
 {
     for (int32_t rank = 0; rank < table->world_size; rank++) {
         me_report_rank *entry = &report->ranks[rank];
         entry->place = table->places[rank];
-        if (firsts[rank] != rank) {
-            entry->result = report->ranks[firsts[rank]].result;
+        const part *p = &table->parts[table->part_of[rank] - 1];
+        if (p->first != rank) {
+            entry->result = report->ranks[p->first].result;
             continue;
         }
-        const encoded *result = &table->results[rank];
+        const encoded *result = &p->result;
         const me_status status =
             me_rank_result_decode(result->bytes, result->size, diag,
                                   &report->results[report->n_results]);
@@ -297,30 +316,28 @@ static me_status fill_results(const me_blob *blobs, int n_blobs,
                         .n_stages = report->config->parallel.pipeline};
     table.times =
         me_alloc((size_t)table.n_stages, sizeof *table.times, "report.encoded");
-    int32_t *firsts = me_alloc(count, sizeof *firsts, "report.firsts");
     table.places = me_alloc(count, sizeof *table.places, "report.places");
-    table.results = me_alloc(count, sizeof *table.results, "report.encoded");
+    table.part_of = me_alloc(count, sizeof *table.part_of, "report.encoded");
     report->ranks = me_alloc(count, sizeof *report->ranks, "report.ranks");
     report->results =
         me_alloc(count, sizeof(me_rank_result *), "report.results");
     me_status status = ME_ERR_NOMEM;
-    if (firsts != NULL && table.places != NULL && table.results != NULL &&
-        table.times != NULL && report->ranks != NULL &&
-        report->results != NULL) {
+    if (table.places != NULL && table.part_of != NULL && table.times != NULL &&
+        report->ranks != NULL && report->results != NULL) {
         status = read_blocks(blobs, n_blobs, &table, diag);
         if (status == ME_OK) {
-            status = find_firsts(&table, firsts);
+            status = find_firsts(&table);
         }
         if (status == ME_OK) {
-            status = fill_ranks(&table, firsts, diag, report);
+            status = fill_ranks(&table, diag, report);
         }
         if (status == ME_OK) {
             status = predict(&table, rates, diag, report);
         }
     }
-    me_free(firsts);
     me_free(table.places);
-    me_free(table.results);
+    me_free(table.part_of);
+    me_free(table.parts);
     me_free(table.times);
     return status;
 }
@@ -421,6 +438,15 @@ out:
     }
     me_str_fini(&block);
     return status;
+}
+
+int32_t me_report_lowest_rank(const me_report *report, uint32_t result)
+{
+    int32_t rank = 0;
+    while (report->ranks[rank].result != result) {
+        rank++;
+    }
+    return rank;
 }
 
 void me_report_destroy(me_report *report)

@@ -189,6 +189,9 @@ me_status me_report_predict(me_report *report, const me_rates *rates,
                             const me_time_program *programs,
                             me_diag *diag) ME_MUST_CHECK;
 
+/** The lowest rank that has a result, which some rank has. Local. */
+int32_t me_report_lowest_rank(const me_report *report, uint32_t result);
+
 /** Give back; NULL is allowed. Local. */
 void me_report_destroy(me_report *report);
 

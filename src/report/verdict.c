@@ -101,13 +101,13 @@ uint64_t me_result_most_bytes(const me_rank_result *result, me_basis basis)
 
 static bool is_known_everywhere(const me_report *report, me_basis basis)
 {
-    for (uint32_t i = 0; i < report->n_results; i++) {
-        if (me_result_most_bytes(report->results[i], basis) ==
-            ME_BYTES_UNKNOWN) {
-            return false;
-        }
+    uint32_t i = 0;
+    while (i < report->n_results &&
+           me_result_most_bytes(report->results[i], basis) !=
+               ME_BYTES_UNKNOWN) {
+        i++;
     }
-    return true;
+    return i == report->n_results;
 }
 
 static me_basis choose_basis(const me_report *report)
@@ -130,18 +130,17 @@ typedef struct ends {
 static ends find_ends(const me_report *report)
 {
     ends found = {.is_known = true, .oom_rank = -1};
-    for (int32_t i = 0; i < report->world_size; i++) {
-        const me_limit_result *limit =
-            &report->results[report->ranks[i].result]->limit;
+    for (uint32_t i = 0; i < report->n_results; i++) {
+        const me_limit_result *limit = &report->results[i]->limit;
         found.is_known = found.is_known && limit->is_known;
         if (!limit->is_known) {
             continue;
         }
         if (found.oom_rank < 0 && limit->oom) {
-            found.oom_rank = i;
+            found.oom_rank = me_report_lowest_rank(report, i);
         }
-        found.oom_with_less = found.oom_with_less || limit->oom_with_less;
-        found.oom_with_more = found.oom_with_more || limit->oom_with_more;
+        found.oom_with_less |= limit->oom_with_less;
+        found.oom_with_more |= limit->oom_with_more;
     }
     return found;
 }
@@ -319,18 +318,17 @@ static bool is_open(const me_verdict *v)
 int32_t me_report_worst_by(const me_report *report, me_basis basis,
                            uint64_t *bytes_out)
 {
-    int32_t worst = 0;
+    uint32_t worst = 0;
     *bytes_out = ME_BYTES_UNKNOWN;
-    for (int32_t i = 0; i < report->world_size; i++) {
-        const uint64_t bytes = me_result_most_bytes(
-            report->results[report->ranks[i].result], basis);
+    for (uint32_t i = 0; i < report->n_results; i++) {
+        const uint64_t bytes = me_result_most_bytes(report->results[i], basis);
         if (bytes != ME_BYTES_UNKNOWN &&
             (*bytes_out == ME_BYTES_UNKNOWN || bytes > *bytes_out)) {
             *bytes_out = bytes;
             worst = i;
         }
     }
-    return worst;
+    return me_report_lowest_rank(report, worst);
 }
 
 /** The worst rank by one number, against one capacity. */

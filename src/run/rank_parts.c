@@ -32,6 +32,30 @@ static bool is_remote(void *self, me_group_kind kind, int32_t peer)
            node_of(p, p->place_rank);
 }
 
+/** How many members of a group are on the rank's node. The ranks of a node follow
+ *  each other unless they are dealt out, so of a pattern they are counted without
+ *  asking each. */
+static int count_local(const me_rank_parts *p, const me_comm_group *group)
+{
+    const me_cluster_layout *layout = &p->simulation->card->layout;
+    int local = 0;
+    if (group->count > 0 && group->members == NULL && !layout->is_cyclic) {
+        const int begin = node_of(p, p->place_rank) * layout->gpus_per_node;
+        const int before = begin - 1 - group->start;
+        const int last = before + layout->gpus_per_node;
+        const int first_index = before < 0 ? 0 : before / group->stride + 1;
+        const int last_index = last < 0 ? -1 : last / group->stride;
+        const int end =
+            last_index + 1 < group->count ? last_index + 1 : group->count;
+        return end > first_index ? end - first_index : 0;
+    }
+    for (int i = 0; i < group->count; i++) {
+        local += node_of(p, me_comm_group_member(group, i)) ==
+                 node_of(p, p->place_rank);
+    }
+    return local;
+}
+
 static me_status set_shape(const me_rank_parts *p, me_group_kind kind,
                            me_diag *diag, me_device_place *place)
 {
@@ -43,13 +67,8 @@ static me_status set_shape(const me_rank_parts *p, me_group_kind kind,
     if (index == ME_GROUP_HAS_NO_LIST) {
         return me_fail(diag, ME_ERR_NOMEM, "no host memory for the groups");
     }
-    for (int i = 0; i < group.count; i++) {
-        const int member = me_comm_group_member(&group, i);
-        shape->local += node_of(p, member) == node_of(p, p->place_rank);
-        if (member == p->place_rank) {
-            place->position[kind] = i;
-        }
-    }
+    shape->local = count_local(p, &group);
+    place->position[kind] = index < 0 ? 0 : index;
     return ME_OK;
 }
 
