@@ -175,7 +175,7 @@ static const me_cli_command *find_command(const char *word, me_diag *diag)
         }
     }
     (void)me_fail(diag, ME_ERR_CONFIG,
-                  "%s: no such command; estimate, check, compare, replay, "
+                  "%s: no such command; estimate, check, fit, compare, replay, "
                   "schedule, track and options are, and help of one",
                   word);
     return NULL;

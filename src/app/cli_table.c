@@ -131,6 +131,7 @@ _Static_assert(N_FLAGS <= 64, "me_cli.given has a bit for each flag");
 static const me_cli_command commands[] = {
     {"estimate", NULL, NULL, "how much memory every rank takes (the default)"},
     {"check", NULL, NULL, "the verdict alone: exit 0 if it fits, 3 if not"},
+    {"fit", NULL, NULL, "the verdict, and what would make the job fit"},
     {"compare", NULL,
      " --model --set --schedule --variant --seeds --durations --world-size "
      "--memory-limit --alloc-conf --device --machine --format --output "
@@ -180,7 +181,8 @@ bool me_cli_list_has(const char *list, const char *name)
 /** A verdict is the end of `check`, which does not stop before it. */
 static bool is_dump_of_check(const me_cli_command *c, const me_cli_flag *f)
 {
-    return strcmp(c->name, "check") == 0 && strcmp(f->name, "--dump") == 0;
+    return (strcmp(c->name, "check") == 0 || strcmp(c->name, "fit") == 0) &&
+           strcmp(f->name, "--dump") == 0;
 }
 
 bool me_cli_takes(const me_cli_command *c, const me_cli_flag *f)

@@ -101,10 +101,15 @@ me_status me_job_read_unfinished(const me_cli *cli, me_config *config,
 me_status me_job_read(const me_cli *cli, int32_t num_processes,
                       me_config *config, me_diag *diag)
 {
-    me_status status = me_job_read_unfinished(cli, config, diag);
-    if (status == ME_OK) {
-        status = me_config_finish(config, num_processes, diag);
-    }
+    const me_status status = me_job_read_unfinished(cli, config, diag);
+    return status == ME_OK ? me_job_finish(cli, num_processes, config, diag)
+                           : status;
+}
+
+me_status me_job_finish(const me_cli *cli, int32_t num_processes,
+                        me_config *config, me_diag *diag)
+{
+    me_status status = me_config_finish(config, num_processes, diag);
     const int32_t n = me_config_iterations(config, config->train.iterations);
     if (status == ME_OK && cli->iteration >= n) {
         status = me_fail(diag, ME_ERR_CONFIG,

@@ -28,4 +28,8 @@ me_status me_job_read_unfinished(const me_cli *cli, me_config *config,
 me_status me_job_read(const me_cli *cli, int32_t num_processes,
                       me_config *config, me_diag *diag) ME_MUST_CHECK;
 
+/** The second half of me_job_read(). Local. */
+me_status me_job_finish(const me_cli *cli, int32_t num_processes,
+                        me_config *config, me_diag *diag) ME_MUST_CHECK;
+
 #endif /* MEMEST_APP_COMMAND_JOB_H */

@@ -8,6 +8,7 @@
 #include "config/options.h"
 #include "report/job_report.h"
 #include "run/agree.h"
+#include "run/fit_run.h"
 #include "run/job_run.h"
 #include "run/program.h"
 #include "run/simulate.h"
@@ -23,7 +24,28 @@ typedef struct estimate {
     const me_cli *cli;
     me_format format;
     me_run *run;
+    me_config *job; /**< as read, not finished, for who varies it; or NULL */
+    me_fit_run *fit;
 } estimate;
+
+static bool is_command(const me_cli *cli, const char *name)
+{
+    return strcmp(cli->command, name) == 0;
+}
+
+/** Is it said what would make the job fit? A page and a table have no place for
+ *  it. */
+static bool searches_fit(const estimate *s)
+{
+    return (is_command(s->cli, "check") || is_command(s->cli, "fit")) &&
+           s->format != ME_FORMAT_CSV && s->format != ME_FORMAT_HTML;
+}
+
+static uint32_t threads_of(const estimate *s)
+{
+    return me_workers_share((uint32_t)s->cli->threads,
+                            (uint32_t)me_transport_size(s->transport));
+}
 
 /** What the command line asks for, the job and its plan. */
 static me_status read_command(estimate *s, me_diag *diag)
@@ -38,7 +60,17 @@ static me_status read_command(estimate *s, me_diag *diag)
     if (config == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no host memory for the job");
     }
-    status = me_job_read(cli, me_transport_size(s->transport), config, diag);
+    status = me_job_read_unfinished(cli, config, diag);
+    if (status == ME_OK && searches_fit(s)) {
+        s->job = me_config_clone(config);
+        status = s->job == NULL
+                     ? me_fail(diag, ME_ERR_NOMEM, "no host memory for the job")
+                     : ME_OK;
+    }
+    if (status == ME_OK) {
+        status =
+            me_job_finish(cli, me_transport_size(s->transport), config, diag);
+    }
     if (status != ME_OK) {
         me_config_destroy(config);
         return status == ME_ERR_IO ? ME_ERR_CONFIG : status;
@@ -47,8 +79,7 @@ static me_status read_command(estimate *s, me_diag *diag)
         .strict = cli->strict,
         .no_fold = cli->no_fold,
         .keeps_course = cli->course || s->format == ME_FORMAT_HTML,
-        .threads = me_workers_share((uint32_t)cli->threads,
-                                    (uint32_t)me_transport_size(s->transport)),
+        .threads = threads_of(s),
         .events_path = cli->events,
         .events_rank = cli->rank < 0 ? 0 : cli->rank,
         .events_iteration =
@@ -74,16 +105,19 @@ static me_status print(const estimate *s, me_diag *diag)
     if (report == NULL) {
         return ME_OK;
     }
-    const bool is_check = strcmp(s->cli->command, "check") == 0;
+    const bool is_text = s->format == ME_FORMAT_TEXT;
     const me_format format =
-        is_check && s->format == ME_FORMAT_TEXT ? ME_FORMAT_CHECK : s->format;
+        is_text && is_command(s->cli, "check") ? ME_FORMAT_CHECK
+        : is_text && is_command(s->cli, "fit") ? ME_FORMAT_FIT
+                                               : s->format;
     return me_report_write(report, format, s->cli->output,
                            s->cli->output == NULL && likes_color(), diag);
 }
 
 static bool stops_when_it_does_not_fit(const me_cli *cli)
 {
-    return cli->require_fit || strcmp(cli->command, "check") == 0;
+    return cli->require_fit || is_command(cli, "check") ||
+           is_command(cli, "fit");
 }
 
 static me_status dump_program(const estimate *s, me_diag *diag, me_str *text)
@@ -156,6 +190,17 @@ static me_status agree(const estimate *s, me_status status, me_diag *diag)
     return me_transport_agree(s->transport, status, diag);
 }
 
+static me_status search_fit(estimate *s, me_diag *diag)
+{
+    const me_fit_request request = {.strict = s->cli->strict,
+                                    .is_quick = is_command(s->cli, "check"),
+                                    .threads = threads_of(s)};
+    const me_status status = me_fit_run_create(s->transport, s->job, s->run,
+                                               &request, diag, &s->fit);
+    me_run_set_fit(s->run, me_fit_run_result(s->fit));
+    return status;
+}
+
 static me_status run(estimate *s, me_diag *diag)
 {
     me_status status =
@@ -167,6 +212,9 @@ static me_status run(estimate *s, me_diag *diag)
         return status == ME_OK ? agree(s, dump(s, diag), diag) : status;
     }
     status = me_run_simulate(s->run, diag);
+    if (status == ME_OK && searches_fit(s)) {
+        status = search_fit(s, diag);
+    }
     return status == ME_OK ? agree(s, print(s, diag), diag) : status;
 }
 
@@ -180,5 +228,7 @@ int me_estimate(me_transport *transport, const me_cli *cli, me_diag *diag)
         code = me_exit_code_of(&report->verdict);
     }
     me_run_destroy(s.run);
+    me_fit_run_destroy(s.fit);
+    me_config_destroy(s.job);
     return code;
 }

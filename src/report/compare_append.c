@@ -6,7 +6,8 @@ static me_status append(const me_compare_print *print, me_format format,
 {
     switch (format) {
     case ME_FORMAT_TEXT:
-    case ME_FORMAT_CHECK: return me_compare_text(print, text);
+    case ME_FORMAT_CHECK:
+    case ME_FORMAT_FIT: return me_compare_text(print, text);
     case ME_FORMAT_JSON:
     case ME_FORMAT_JSON_CLASSES: return me_compare_json(print, text);
     case ME_FORMAT_CSV: return me_compare_csv(print, text);

@@ -159,6 +159,8 @@ typedef struct me_report {
     me_verdict verdict;
     me_report_time time;
     const me_link_uses *links; /**< borrowed; NULL: the card's links */
+    const struct me_fit *fit;  /**< what would make it fit (report/fit.h);
+                                   borrowed; NULL: nobody looked for it */
 } me_report;
 
 /**
@@ -208,7 +210,9 @@ typedef enum me_format {
 #undef ME_FORMAT_ENUM
     ME_FORMAT_JSON_CLASSES, /**< JSON with a record for equal ranks together;
                                  has no name */
-    ME_FORMAT_CHECK /**< text of `memest check`: one screen; has no name */
+    ME_FORMAT_CHECK, /**< text of `memest check`: one screen; has no name */
+    ME_FORMAT_FIT    /**< text of `memest fit`: all of what would make it fit;
+                          has no name */
 } me_format;
 
 /**

@@ -299,6 +299,9 @@ me_status me_json_print(const me_report *report, bool by_class, FILE *stream,
     if (report->links != NULL && report->links->cluster != NULL) {
         is_good &= print_member("machine", me_json_machine(report), stream);
     }
+    if (report->fit != NULL) {
+        is_good &= print_member("fit", me_json_fit(report->fit), stream);
+    }
     (void)fputs("}\n", stream);
     if (!is_good && (errno == ENOMEM || me_alloc_lost() != lost)) {
         return me_fail(diag, ME_ERR_NOMEM, "no memory for the JSON report");

@@ -79,4 +79,7 @@ json_t *me_json_verdict(const me_report *report);
 /** The machine and what groups cross of its links; of a report that has one. */
 json_t *me_json_machine(const me_report *report);
 
+/** What would make a job fit. */
+json_t *me_json_fit(const struct me_fit *fit);
+
 #endif /* MEMEST_REPORT_JSON_H */

@@ -76,7 +76,11 @@ void me_text_band(const me_report *report, me_str *text);
 /** The worst rank's result, borrowed. Local. */
 const me_rank_result *me_report_worst(const me_report *report);
 
-/** The verdict in one screen: what `check` prints. Local. */
-void me_check_print(const me_report *report, me_str *text);
+/** The verdict in one screen: what `check` prints. Local.
+ *
+ *  @param is_brief  not all of what would make it fit
+ *  @return ME_OK, ME_ERR_NOMEM */
+me_status me_check_print(const me_report *report, bool is_brief,
+                         me_str *text) ME_MUST_CHECK;
 
 #endif /* MEMEST_REPORT_TEXT_H */

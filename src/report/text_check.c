@@ -2,10 +2,15 @@
 /* What `check` prints: the verdict in one screen. */
 #include "config/options.h"
 #include "report/confidence.h"
+#include "report/fit.h"
 #include "report/quantity.h"
 #include "report/text.h"
 
 #include <inttypes.h>
+
+enum {
+    OFFERS_SHOWN = 8 /* of what would make it fit */
+};
 
 static void append_worst(const me_report *report, me_str *text)
 {
@@ -113,7 +118,7 @@ static const me_peak_result *life_peak(const me_rank_result *worst)
     return most;
 }
 
-void me_check_print(const me_report *report, me_str *text)
+me_status me_check_print(const me_report *report, bool is_brief, me_str *text)
 {
     const me_rank_result *worst = me_report_worst(report);
     const me_peak_result *peak = life_peak(worst);
@@ -139,4 +144,5 @@ void me_check_print(const me_report *report, me_str *text)
     for (uint32_t i = 0; i < report->n_assumptions; i++) {
         me_str_printf(text, "  assumes     %s\n", report->assumptions[i]);
     }
+    return me_fit_text(report, is_brief ? OFFERS_SHOWN : 0, text);
 }

@@ -54,12 +54,12 @@ me_status me_format_read(const char *name, const char *json_ranks,
     return format == ME_FORMAT_HTML ? check_vega(diag) : ME_OK;
 }
 
-static me_status print_check(const me_report *report, FILE *stream,
-                             me_diag *diag)
+static me_status print_check(const me_report *report, bool is_brief,
+                             FILE *stream, me_diag *diag)
 {
     me_str text = {0};
-    me_check_print(report, &text);
-    const me_status status = me_str_status(&text);
+    me_status status = me_check_print(report, is_brief, &text);
+    status = status == ME_OK ? me_str_status(&text) : status;
     if (status == ME_OK) {
         (void)fwrite(me_str_text(&text), 1, text.length, stream);
     } else {
@@ -79,7 +79,8 @@ static me_status print_format(const me_report *report, me_format format,
         return me_json_print(report, true, stream, diag);
     case ME_FORMAT_CSV: return me_csv_print(report, stream, diag);
     case ME_FORMAT_HTML: return me_html_print(report, stream, diag);
-    case ME_FORMAT_CHECK: return print_check(report, stream, diag);
+    case ME_FORMAT_CHECK: return print_check(report, true, stream, diag);
+    case ME_FORMAT_FIT: return print_check(report, false, stream, diag);
     }
     return me_fail(diag, ME_ERR_INTERNAL, "no such report format");
 }

@@ -85,21 +85,25 @@ static me_status read_choices(me_compare_run *c, me_diag *diag)
                        "--schedule 1f1b --schedule interleaved:2");
     }
     c->n_choices = r->n_schedules == 0 ? 1 : r->n_schedules;
-    c->n_variants = r->n_variants + 1;
+    const size_t n_own = r->leaves_job_out ? 0 : 1;
+    c->n_variants = r->n_variants + n_own;
     c->choices = me_alloc(c->n_choices, sizeof *c->choices, "compare.choices");
     c->variants =
         me_alloc(c->n_variants, sizeof *c->variants, "compare.variants");
     if (c->choices == NULL || c->variants == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no host memory to compare");
     }
-    c->variants[0].assignments = "";
+    if (n_own > 0) {
+        c->variants[0].assignments = "";
+    }
     me_status status = ME_OK;
     for (size_t i = 0; status == ME_OK && i < r->n_schedules; i++) {
         status =
             me_schedule_choice_parse(r->schedules[i], diag, &c->choices[i]);
     }
     for (size_t i = 0; status == ME_OK && i < r->n_variants; i++) {
-        status = me_variant_parse(r->variants[i], diag, &c->variants[i + 1]);
+        status =
+            me_variant_parse(r->variants[i], diag, &c->variants[i + n_own]);
     }
     return status == ME_OK ? check_names(c, diag) : status;
 }
@@ -140,7 +144,7 @@ static bool sets_schedule(const me_variant *variant)
 static me_status check_variants(const me_compare_run *c, me_diag *diag)
 {
     me_status status = ME_OK;
-    for (size_t i = 1; status == ME_OK && i < c->n_variants; i++) {
+    for (size_t i = 0; status == ME_OK && i < c->n_variants; i++) {
         if (c->request.n_schedules > 0 && sets_schedule(&c->variants[i])) {
             return me_fail(diag, ME_ERR_CONFIG,
                            "--variant %.200s: every --schedule takes the place "
@@ -201,7 +205,7 @@ static me_status plan_setting(const me_compare_run *c, setting *s,
     const me_run_options options = {
         .strict = c->request.strict,
         .no_fold = c->request.no_fold,
-        .keeps_course = true,
+        .keeps_course = !c->request.leaves_job_out,
         .threads = c->request.threads,
         .events_iteration = ME_STEADY_ITERATION,
     };
@@ -324,6 +328,9 @@ static void fill_rows(me_compare_run *c)
 static me_status check_reasons(const me_compare_run *c, me_diag *diag)
 {
     const setting *first = &c->settings[0];
+    if (c->request.leaves_job_out) {
+        return ME_OK;
+    }
     for (size_t i = 0; i < c->n_settings; i++) {
         const setting *s = &c->settings[i];
         if (s->run != NULL || strcmp(s->reason, first->reason) != 0) {

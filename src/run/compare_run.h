@@ -23,6 +23,8 @@ typedef struct me_compare_request {
     size_t n_schedules;           /**< 0: the job's own */
     const char *const *variants;  /**< beside the job as it is */
     size_t n_variants;
+    bool leaves_job_out;   /**< the variants alone; none of them is at fault for
+                                being wrong */
     const char *durations; /**< fixed ones, "F=1,I=1"; NULL: times are
                                 predicted */
     bool strict;           /**< what is not modelled is an error */

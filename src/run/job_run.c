@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "collectives/check.h"
+#include "report/verdict.h"
 #include "run/agree.h"
 #include "run/group_links.h"
 #include "run/groups.h"
@@ -322,6 +323,13 @@ const me_report *me_run_report(const me_run *run)
     return run->report;
 }
 
+void me_run_set_fit(me_run *run, const struct me_fit *fit)
+{
+    if (run->report != NULL) {
+        run->report->fit = fit;
+    }
+}
+
 me_status me_runs_simulate(me_run *const *runs, uint32_t n, me_diag *diag)
 {
     me_units **jobs = me_alloc(n, sizeof(me_units *), "run.jobs");
@@ -363,6 +371,33 @@ me_status me_run_gather(me_run *run, me_diag *diag)
     }
     share_fini(&a);
     return agree(run, status, diag);
+}
+
+me_status me_run_probe(me_run *run, const int32_t *ranks, int32_t n_ranks,
+                       me_diag *diag, me_verdict *verdict_out)
+{
+    me_units *u = &run->units;
+    me_rank_result *results[ME_PROBE_RANKS] = {NULL};
+    me_report_rank places[ME_PROBE_RANKS] = {{.result = 0}};
+    for (int32_t i = 0; i < n_ranks; i++) {
+        const int32_t unit =
+            u->are_classes ? run->plan->class_of[ranks[i]] : ranks[i];
+        const me_status status = me_units_run_one(u, unit, diag);
+        if (status != ME_OK) {
+            return status;
+        }
+        results[i] = u->results[unit];
+        places[i] = (me_report_rank){.place = place_of(run->plan, ranks[i]),
+                                     .result = (uint32_t)i};
+    }
+    const me_report report = {.config = run->config,
+                              .world_size = n_ranks,
+                              .results = results,
+                              .n_results = (uint32_t)n_ranks,
+                              .ranks = places,
+                              .limit_bytes = u->simulation.memory_limit_bytes};
+    *verdict_out = me_verdict_judge(&report, run->card.card.total_bytes);
+    return ME_OK;
 }
 
 me_status me_run_simulate(me_run *run, me_diag *diag)

@@ -18,6 +18,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum {
+    ME_PROBE_RANKS = 4 /**< at most, of me_run_probe() */
+};
+
 /** What is asked for beside the job; texts are borrowed as long as the run. */
 typedef struct me_run_options {
     bool strict;             /**< what is not modelled is an error */
@@ -80,7 +84,22 @@ me_status me_run_trace(const me_run *run, int32_t rank,
                        const me_trace_reader *reader,
                        me_diag *diag) ME_MUST_CHECK;
 
+/**
+ * Simulate the programs of some ranks alone, and judge these ranks as if they were
+ * all: of a job that does not fit with them nobody has to know more. For a run that
+ * nothing else simulates. Local.
+ *
+ * @param ranks  n_ranks of them, at most ME_PROBE_RANKS
+ * @return ME_OK; the engine's failure; ME_ERR_NOMEM
+ */
+me_status me_run_probe(me_run *run, const int32_t *ranks, int32_t n_ranks,
+                       me_diag *diag, me_verdict *verdict_out) ME_MUST_CHECK;
+
 /** The report, borrowed; NULL before, and on other processes than 0. Local. */
 const me_report *me_run_report(const me_run *run);
+
+/** Put what would make the job fit into its report, where there is one; it is
+ *  borrowed as long as the run. Local. */
+void me_run_set_fit(me_run *run, const struct me_fit *fit);
 
 #endif /* MEMEST_RUN_JOB_RUN_H */

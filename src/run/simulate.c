@@ -2,6 +2,8 @@
 #include "run/simulate.h"
 
 #include "base/log.h"
+#include "base/size.h"
+#include "report/verdict.h"
 #include "run/limit_end.h"
 #include "run/rank_parts.h"
 
@@ -121,6 +123,21 @@ static me_status end_kin(const me_simulation *simulation, uint32_t shard,
     return status;
 }
 
+/** A job that empties its cache ends with less than it took.
+ *
+ *  @param result  NULL: there is none */
+static void raise_footprint(const me_rank_result *result,
+                            me_footprint *footprint)
+{
+    if (result == NULL) {
+        return;
+    }
+    const uint64_t most = me_result_most_bytes(result, ME_BASIS_RESERVED);
+    if (most != ME_BYTES_UNKNOWN) {
+        footprint->reserved_bytes = me_max_u64(footprint->reserved_bytes, most);
+    }
+}
+
 /**
  * As me_simulate_rank().
  *
@@ -151,6 +168,7 @@ static me_status simulate_rank(const me_simulation *simulation, int32_t rank,
     }
     if (status == ME_OK) {
         footprint = me_rank_parts_footprint(&p);
+        raise_footprint(result, &footprint);
         me_twin_watch_end(&p.watch, simulation->differs_from_twin);
         if (simulation->n_events != NULL) {
             *simulation->n_events += me_engine_events(p.engine);

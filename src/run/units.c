@@ -154,6 +154,19 @@ static void simulate_twins(me_units *u, int32_t first)
     }
 }
 
+me_status me_units_run_one(me_units *units, int32_t unit, me_diag *diag)
+{
+    bool differs_from_twin = false;
+    if (units->results[unit] != NULL) {
+        return ME_OK;
+    }
+    const me_status status = simulate_unit(units, unit, &differs_from_twin);
+    if (status != ME_OK) {
+        *diag = units->ends[unit].diag;
+    }
+    return status;
+}
+
 /** The units of several jobs, job after job. */
 typedef struct tasks {
     me_units *const *jobs;

@@ -60,6 +60,14 @@ void me_units_fini(me_units *units);
 void me_units_run(me_units *const *jobs, uint32_t n, uint32_t threads);
 
 /**
+ * Simulate one unit by itself, whosever it is, unless that was done. Local.
+ *
+ * @return ME_OK, or its failure
+ */
+me_status me_units_run_one(me_units *units, int32_t unit,
+                           me_diag *diag) ME_MUST_CHECK;
+
+/**
  * After they have run. Local.
  *
  * @return ME_OK, or the first failure in the order of units, which is always

@@ -97,6 +97,7 @@ static const char *host_lacks(const me_config *config)
 {
     return config->parallel.torch_fsdp2     ? "FSDP2's hooks and DTensors"
            : config->parallel.megatron_fsdp ? "Megatron-FSDP's hooks"
+           : config->optimizer.cpu_offload  ? "the optimizer's step"
                                             : NULL;
 }
 

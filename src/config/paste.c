@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/paste.h"
+
+#include "config/config_private.h"
+#include "config/flags.h"
+
+#include <string.h>
+
+/** "KEY=VALUE" in its two parts. */
+typedef struct assignment {
+    const char *key;
+    size_t key_length;
+    const char *value;
+} assignment;
+
+static assignment split(const char *set)
+{
+    const size_t length = strcspn(set, "=");
+    return (assignment){.key = set,
+                        .key_length = length,
+                        .value = set + length + (set[length] == '=' ? 1 : 0)};
+}
+
+static bool is_key(const assignment *a, const char *key)
+{
+    return strlen(key) == a->key_length &&
+           strncmp(a->key, key, a->key_length) == 0;
+}
+
+static bool is_of_group(const assignment *a, const char *group)
+{
+    return strncmp(a->key, group, strlen(group)) == 0;
+}
+
+static void append_space(me_str *text)
+{
+    me_str_append(text, text->length == 0 ? "" : " ");
+}
+
+/** The first spelling of a rule's flag. */
+static void append_name(const me_flag_rule *rule, me_str *text)
+{
+    me_str_append_n(text, rule->flags, strcspn(rule->flags, ": "));
+}
+
+/** The rule that says an option, with a value of its own or @p value; NULL:
+ *  none. */
+static const me_flag_rule *find_rule(const assignment *a, bool is_constant)
+{
+    for (const me_flag_rule *r = me_flags_modelled; r->flags != NULL; r++) {
+        if (r->option != NULL && is_key(a, r->option) &&
+            (r->constant != NULL) == is_constant &&
+            (!is_constant || strcmp(r->constant, a->value) == 0)) {
+            return r;
+        }
+    }
+    return NULL;
+}
+
+static void append_without(const char *flag, size_t length, me_str *text)
+{
+    append_space(text);
+    me_str_append(text, "(without ");
+    me_str_append_n(text, flag, length);
+    me_str_append(text, ")");
+}
+
+/** A value that only the lack of flags gives. */
+static void append_lack(const me_config *config, const assignment *a,
+                        me_str *text)
+{
+    for (const me_flag_rule *r = me_flags_modelled; r->flags != NULL; r++) {
+        char name[96] = "";
+        const size_t length = strcspn(r->flags, ": ");
+        if (r->option == NULL || !is_key(a, r->option) ||
+            length >= sizeof name) {
+            continue;
+        }
+        memcpy(name, r->flags, length);
+        if (me_flag_list_has(&config->modelled, name)) {
+            append_without(name, length, text);
+        }
+    }
+}
+
+/** What no value of a flag says: no chunks, no layout. */
+static bool is_lack(const assignment *a)
+{
+    return *a->value == '\0' || (is_key(a, "parallel.virtual_pipeline") &&
+                                 strcmp(a->value, "1") == 0);
+}
+
+static void append_flag(const me_config *config, const assignment *a,
+                        me_str *text)
+{
+    const me_flag_rule *constant = find_rule(a, true);
+    const me_flag_rule *valued = find_rule(a, false);
+    if (is_lack(a) || (constant == NULL && valued == NULL)) {
+        append_lack(config, a, text);
+        return;
+    }
+    append_space(text);
+    append_name(constant != NULL ? constant : valued, text);
+    if (constant == NULL) {
+        // A layout has what shells read.
+        const bool is_bare = strpbrk(a->value, "|()*") == NULL;
+        me_str_printf(text, is_bare ? " %s" : " '%s'", a->value);
+    }
+}
+
+/** All of it in one, since one flag has the modules. */
+static void append_recompute(const me_config *config, me_str *text)
+{
+    const me_recompute_config *r = &config->recompute;
+
+    const struct {
+        bool is_on;
+        const char *module;
+    } modules[] = {
+        {r->core_attn, "core_attn"},
+        {r->layernorm, "layernorm"},
+        {r->mla_up_proj, "mla_up_proj"},
+        {r->mlp, "mlp"},
+        {r->moe, "moe"},
+        {r->moe_act, "moe_act"},
+        {r->shared_experts, "shared_experts"},
+    };
+
+    append_space(text);
+    if (r->granularity == ME_RECOMPUTE_FULL) {
+        me_str_printf(
+            text,
+            "--recompute-granularity full --recompute-method %s "
+            "--recompute-num-layers %d",
+            me_choice_word(me_recompute_method_choices, (int)r->method),
+            (int)r->num_layers);
+        if (me_flag_list_has(&config->modelled, "--recompute-activations")) {
+            append_without("--recompute-activations",
+                           strlen("--recompute-activations"), text);
+        }
+        return;
+    }
+    me_str_append(text,
+                  "--recompute-granularity selective --recompute-modules");
+    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++) {
+        if (modules[i].is_on) {
+            me_str_printf(text, " %s", modules[i].module);
+        }
+    }
+}
+
+/** What goes before the command. */
+static void append_variables(const assignment *a, me_str *text)
+{
+    if (is_key(a, "device.alloc_conf")) {
+        append_space(text);
+        me_str_printf(text, "PYTORCH_CUDA_ALLOC_CONF=%s", a->value);
+    }
+}
+
+static void append_set(const assignment *a, me_str *text)
+{
+    const bool is_bare = strpbrk(a->value, "|()* ") == NULL;
+    append_space(text);
+    me_str_printf(text, is_bare ? "--set %s" : "--set '%s'", a->key);
+}
+
+void me_paste_append(const me_config *config, const char *const *sets,
+                     int32_t n_sets, me_str *text)
+{
+    const bool has_flags = config->own->has_launch;
+    bool has_recompute = false;
+    me_str words = {0};
+    for (int32_t i = 0; has_flags && i < n_sets; i++) {
+        const assignment a = split(sets[i]);
+        append_variables(&a, &words);
+    }
+    for (int32_t i = 0; i < n_sets; i++) {
+        const assignment a = split(sets[i]);
+        const bool is_distributed =
+            is_key(&a, "recompute.distribute_saved_activations");
+        if (is_key(&a, "parallel.world_size") ||
+            (has_flags && is_of_group(&a, "device."))) {
+            continue;
+        }
+        if (!has_flags) {
+            append_set(&a, &words);
+        } else if (is_of_group(&a, "recompute.") && !is_distributed) {
+            if (!has_recompute) {
+                append_recompute(config, &words);
+            }
+            has_recompute = true;
+        } else {
+            append_flag(config, &a, &words);
+        }
+    }
+    me_str_append(text, me_str_text(&words));
+    me_str_fini_piece(&words, text);
+}

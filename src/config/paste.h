@@ -1,0 +1,27 @@
+/**
+ * @file
+ * Options as the words that a user puts into what launches the job: flags of
+ * Megatron-LM's and variables of the environment, or memest's own `--set`.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_CONFIG_PASTE_H
+#define MEMEST_CONFIG_PASTE_H
+
+#include "base/str.h"
+#include "config/config.h"
+
+/**
+ * Append what sets options beside those of a job. Of a job that a launch command
+ * of Megatron-LM's gave these are its flags, after it; "(without --FLAG)" names a
+ * flag that has to go, and `NAME=VALUE` at the beginning a variable that goes
+ * before the command. Of any other job it is `--set KEY=VALUE` of memest's. The
+ * world size is the launcher's and left out. Local.
+ *
+ * @param config  the finished job with the options set
+ * @param sets    n_sets of "KEY=VALUE"
+ */
+void me_paste_append(const me_config *config, const char *const *sets,
+                     int32_t n_sets, me_str *text);
+
+#endif /* MEMEST_CONFIG_PASTE_H */

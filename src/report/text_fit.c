@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "report/fit.h"
+#include "report/quantity.h"
+#include "report/table.h"
+
+#include <inttypes.h>
+
+/** An offer beside the job as it is. */
+typedef struct fit_row {
+    const me_fit_offer *offer;
+    const me_report *before;
+} fit_row;
+
+static const fit_row *row_of(const void *row)
+{
+    return row;
+}
+
+static void get_place(const void *row, me_str *cell)
+{
+    const me_fit_offer *offer = row_of(row)->offer;
+    if (offer->place > 0) {
+        me_str_printf(cell, "%d%s", (int)offer->place,
+                      offer->is_tie ? "=" : "");
+    }
+}
+
+static void get_step(const void *row, me_str *cell)
+{
+    const me_report_time *time = &row_of(row)->offer->report->time;
+    if (time->step == NULL) {
+        me_str_append(cell, "-");
+        return;
+    }
+    me_str_printf(cell, "%s%.1f", time->host_lacks != NULL ? ">=" : "",
+                  (double)time->step->step_ns * 1e-6);
+}
+
+/** Against the job as it is, which would run if there were more memory. */
+static void get_slower(const void *row, me_str *cell)
+{
+    const me_step_time *step = row_of(row)->offer->report->time.step;
+    const me_step_time *before = row_of(row)->before->time.step;
+    if (step == NULL || before == NULL || before->step_ns == 0) {
+        me_str_append(cell, "-");
+        return;
+    }
+    const double change =
+        (double)(step->step_ns - before->step_ns) / (double)before->step_ns;
+    me_str_printf(cell, "%+.0f %%", 100.0 * change + 0.0);
+}
+
+static void get_bytes(const void *row, me_str *cell)
+{
+    me_gib_append(cell, row_of(row)->offer->report->verdict.worst_bytes);
+}
+
+static void get_margin(const void *row, me_str *cell)
+{
+    const me_verdict *v = &row_of(row)->offer->report->verdict;
+    if (v->worst_bytes > v->capacity_bytes) {
+        me_str_append(cell, "tight"); // it gives cached blocks back
+    } else {
+        me_gib_append(cell, v->capacity_bytes - v->worst_bytes);
+    }
+}
+
+static void get_change(const void *row, me_str *cell)
+{
+    const me_fit_offer *offer = row_of(row)->offer;
+    me_str_append(cell, offer->name);
+    me_str_append(cell, offer->changes_numerics ? " (#)" : "");
+}
+
+static void get_flags(const void *row, me_str *cell)
+{
+    me_str_append(cell, row_of(row)->offer->flags);
+}
+
+static const me_column columns[] = {
+    {"place", NULL, true, false, get_place},
+    {"step", "ms", true, false, get_step},
+    {"step by", NULL, true, false, get_slower},
+    {"takes", "GiB", true, false, get_bytes},
+    {"margin", "GiB", true, false, get_margin},
+    {"change", NULL, false, false, get_change},
+    {"flags to paste", NULL, false, false, get_flags},
+};
+
+static void append_tried(const me_fit *fit, me_str *text)
+{
+    me_str_printf(text, "  tried: %d change%s; %d", (int)fit->n_tried,
+                  me_plural((uint64_t)fit->n_tried), (int)fit->n_over);
+    me_str_printf(text, " do not fit either, %d cannot be run",
+                  (int)fit->n_refused);
+    if (fit->n_equal > 0) {
+        me_str_printf(text, ", %d the same as one above", (int)fit->n_equal);
+    }
+    if (fit->n_left > 0) {
+        me_str_printf(text,
+                      ", %d may fit and were not simulated on all ranks "
+                      "(memest fit tries more)",
+                      (int)fit->n_left);
+    }
+    me_str_append(text, "\n");
+}
+
+static void append_nothing(const me_fit *fit, me_str *text)
+{
+    me_str_append(text, "\nNothing that was tried makes it fit");
+    if (fit->closest != NULL) {
+        me_str_append(text, "; the nearest, with ");
+        me_gib_append(text, fit->closest_bytes);
+        me_str_printf(text, " GiB:\n  %s", fit->closest);
+    }
+    me_str_append(text, "\n");
+    append_tried(fit, text);
+}
+
+static void append_title(const me_fit *fit, me_str *text)
+{
+    me_str_append(text, "\nWhat makes it fit");
+    if (fit->n_together > 1) {
+        me_str_printf(text, ": no change alone; %d together",
+                      (int)fit->n_together);
+    }
+    me_str_append(text, ", each simulated, the fastest first (= is a tie)\n");
+}
+
+me_status me_fit_text(const me_report *report, size_t most, me_str *text)
+{
+    const me_fit *fit = report->fit;
+    fit_row rows[64];
+    size_t n = 0;
+    bool has_numerics = false;
+    if (fit == NULL) {
+        return ME_OK;
+    }
+    if (fit->n_offers == 0) {
+        append_nothing(fit, text);
+        return me_str_status(text);
+    }
+    most = most == 0 || most > sizeof rows / sizeof *rows
+               ? sizeof rows / sizeof *rows
+               : most;
+    for (; n < fit->n_offers && n < most; n++) {
+        rows[n] = (fit_row){.offer = &fit->offers[n], .before = report};
+        has_numerics = has_numerics || fit->offers[n].changes_numerics;
+    }
+    append_title(fit, text);
+    const me_status status = me_table_print(ME_TABLE(columns, rows, n), text);
+    if (n < fit->n_offers) {
+        me_str_printf(text, "  and %zu more: memest fit shows them\n",
+                      fit->n_offers - n);
+    }
+    if (has_numerics) {
+        me_str_append(text, "  (#) losses come out otherwise\n");
+    }
+    append_tried(fit, text);
+    return status == ME_OK ? me_str_status(text) : status;
+}

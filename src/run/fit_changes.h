@@ -1,0 +1,61 @@
+/**
+ * @file
+ * What could be changed of a job so that it takes less memory, at the same world
+ * size and global batch: one row a kind of change, those first that cost least
+ * of a step's time, those last that change what is computed. Nothing is said
+ * here about whether a job takes a change, or what it saves.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_RUN_FIT_CHANGES_H
+#define MEMEST_RUN_FIT_CHANGES_H
+
+#include "run/variant.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    ME_FIT_CHANGES_MAX = 96,
+    ME_FIT_TEXT = 1600 /**< of a variant: a layout is as long as a pipeline */
+};
+
+/** A change, or several together. */
+typedef struct me_fit_change {
+    char name[ME_VARIANT_NAME]; /**< "micro-batch 1" */
+    char sets[ME_FIT_TEXT];     /**< "KEY=VALUE,…" */
+    bool changes_numerics;      /**< losses come out otherwise */
+} me_fit_change;
+
+/** In the order of what they cost. */
+typedef struct me_fit_changes {
+    me_fit_change items[ME_FIT_CHANGES_MAX];
+    int32_t count;
+} me_fit_changes;
+
+/**
+ * Everything that the table proposes for a job. Local.
+ *
+ * @param config  finished
+ */
+void me_fit_changes_propose(const me_config *config,
+                            me_fit_changes *changes_out);
+
+/**
+ * Both of two changes. Local.
+ *
+ * @return false where they set one option to two values, where one of them says
+ *         all that the other does, or where the text would be too long
+ */
+bool me_fit_changes_join(const me_fit_change *a, const me_fit_change *b,
+                         me_fit_change *both_out);
+
+/** The variant of a change, with what has to be said so that world size and
+ *  global batch stay: "NAME:KEY=VALUE,…". Local.
+ *
+ *  @param config  finished, without the change
+ *  @return false where it is too long */
+bool me_fit_change_variant(const me_fit_change *change, const me_config *config,
+                           char text[ME_FIT_TEXT]);
+
+#endif /* MEMEST_RUN_FIT_CHANGES_H */

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/alloc.h"
+#include "run/fit_internal.h"
+
+#include <stdlib.h>
+
+/** Two changes, and what they are expected to save together. */
+typedef struct pair {
+    int32_t a;
+    int32_t b;
+    uint64_t saved_bytes;
+    bool is_promising; /**< that would be enough */
+} pair;
+
+/** What a change alone saves of the rank that is worst; 0: nothing. */
+static uint64_t saved_by(const me_fit_run *r, const me_fit_trial *t)
+{
+    return t->end == ME_FIT_REFUSED || t->bytes >= r->base_bytes
+               ? 0
+               : r->base_bytes - t->bytes;
+}
+
+/** Those first that would be enough, by what they cost; then by what they
+ *  save. */
+static int compare_pairs(const void *x, const void *y)
+{
+    const pair *a = x;
+    const pair *b = y;
+    if (a->is_promising != b->is_promising) {
+        return a->is_promising ? -1 : 1;
+    }
+    if (!a->is_promising && a->saved_bytes != b->saved_bytes) {
+        return a->saved_bytes > b->saved_bytes ? -1 : 1;
+    }
+    if (a->a + a->b != b->a + b->b) {
+        return a->a + a->b - b->a - b->b;
+    }
+    return a->a - b->a;
+}
+
+static int32_t make_pairs(const me_fit_run *r, pair *pairs)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < r->n_singles; i++) {
+        const uint64_t saved = saved_by(r, &r->singles[i]);
+        for (int32_t j = i + 1; j < r->n_singles && saved > 0; j++) {
+            const uint64_t more = saved_by(r, &r->singles[j]);
+            if (more > 0) {
+                pairs[n++] =
+                    (pair){.a = i,
+                           .b = j,
+                           .saved_bytes = saved + more,
+                           .is_promising = saved + more >= r->excess_bytes};
+            }
+        }
+    }
+    qsort(pairs, (size_t)n, sizeof *pairs, compare_pairs);
+    return n;
+}
+
+me_status me_fit_try_pairs(me_fit_run *run, me_diag *diag, bool *found_out)
+{
+    me_fit_run *r = run;
+    const size_t most = (size_t)r->n_singles * (size_t)r->n_singles / 2 + 1;
+    pair *pairs = me_alloc(most, sizeof *pairs, "fit.pairs");
+    me_fit_trial *trials =
+        me_alloc((size_t)r->bounds.pairs, sizeof *trials, "fit.trials");
+    me_status status =
+        pairs == NULL || trials == NULL ? me_fit_no_memory(diag) : ME_OK;
+    status = me_transport_agree(r->transport, status, diag);
+    if (status == ME_OK) {
+        const int32_t n_pairs = make_pairs(r, pairs);
+        int32_t n = 0;
+        for (int32_t i = 0; i < n_pairs && n < r->bounds.pairs; i++) {
+            n += me_fit_changes_join(&r->singles[pairs[i].a].change,
+                                     &r->singles[pairs[i].b].change,
+                                     &trials[n].change)
+                     ? 1
+                     : 0;
+        }
+        r->fit.n_together = 2;
+        status = me_fit_try(r, trials, n, diag, found_out);
+    }
+    me_free(pairs);
+    me_free(trials);
+    return status;
+}
+
+/** The trial that takes least of those that exist; NULL: none. */
+static const me_fit_trial *least_of(const me_fit_trial *trials, int32_t n)
+{
+    const me_fit_trial *least = NULL;
+    for (int32_t i = 0; i < n; i++) {
+        if (trials[i].end != ME_FIT_REFUSED &&
+            (least == NULL || trials[i].bytes < least->bytes)) {
+            least = &trials[i];
+        }
+    }
+    return least;
+}
+
+/** From the change that saves most on: always the next that saves most. */
+me_status me_fit_try_more(me_fit_run *run, me_diag *diag, bool *found_out)
+{
+    me_fit_run *r = run;
+    me_fit_trial *trials =
+        me_alloc((size_t)r->n_singles, sizeof *trials, "fit.trials");
+    me_status status = me_transport_agree(
+        r->transport, trials == NULL ? me_fit_no_memory(diag) : ME_OK, diag);
+    const me_fit_trial *least = least_of(r->singles, r->n_singles);
+    me_fit_trial best = {.end = ME_FIT_REFUSED};
+    if (least != NULL) {
+        best = *least;
+    }
+    for (int32_t n_together = 2;
+         status == ME_OK && least != NULL && !*found_out &&
+         n_together <= r->bounds.together;
+         n_together++) {
+        int32_t n = 0;
+        for (int32_t i = 0; i < r->n_singles; i++) {
+            trials[n] = (me_fit_trial){.end = ME_FIT_REFUSED};
+            n +=
+                r->singles[i].end != ME_FIT_REFUSED &&
+                        me_fit_changes_join(&best.change, &r->singles[i].change,
+                                            &trials[n].change)
+                    ? 1
+                    : 0;
+        }
+        r->fit.n_together = n_together;
+        status = me_fit_try(r, trials, n, diag, found_out);
+        least = least_of(trials, n);
+        if (least == NULL || least->bytes >= best.bytes) {
+            break;
+        }
+        best = *least;
+    }
+    me_free(trials);
+    return status;
+}
