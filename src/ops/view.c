@@ -298,6 +298,12 @@ me_tensor *me_slice(me_engine *e, me_tensor *x, int32_t dim, uint64_t begin,
     return me_output(e, node, narrow(e, x, dim, begin, end));
 }
 
+me_tensor *me_first_rows(me_engine *e, me_tensor *x, uint64_t end)
+{
+    me_node *node = me_record1(e, &slice_op, x);
+    return me_output(e, node, narrow(e, x, 0, 0, end));
+}
+
 me_tensor *me_every_second(me_engine *e, me_tensor *x, uint64_t first)
 {
     me_node *node = me_record1(e, &slice_op, x);

@@ -46,6 +46,9 @@ void me_chunk_first(me_engine *e, me_tensor *x, uint32_t count,
  *  from the end. */
 me_tensor *me_slice(me_engine *e, me_tensor *x, int32_t dim, uint64_t begin,
                     uint64_t end);
+/** `x[:end]`, an index by one slice alone, which autograd sees even where it is
+ *  all of @p x. */
+me_tensor *me_first_rows(me_engine *e, me_tensor *x, uint64_t end);
 
 /** `x[..., first::2]`: every second column, a view. */
 me_tensor *me_every_second(me_engine *e, me_tensor *x, uint64_t first);

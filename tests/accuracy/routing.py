@@ -35,6 +35,9 @@ GROUPED_LINE = re.compile(r"grouped_linear\.py:(\d+):")
 # theirs.
 ELSEWHERE = re.compile(r"fusions/fused_bias_dropout\.py:|/module/layernorm_linear\.py:"
                        r"|/ops/basic/\w+norm\.py:")
+# Of a quantised linear layer the output alone; the end of padded experts.
+TE_GEMM = re.compile(r"^transformer_engine/pytorch/cpp_extensions/gemm\.py:")
+TE_UNPADDING = re.compile(r"^transformer_engine/pytorch/module/fp8_unpadding\.py:\d+:forward\|")
 TE_BIASED = re.compile(r"^megatron/core/transformer/moe/experts\.py:(\d+):_apply_bias\|")
 # A function of autograd's that runs with gradients.
 APPLY = "torch/autograd/function.py:"
@@ -54,6 +57,10 @@ class Job:
         self.is_grouped = self.is_te and "--moe-grouped-gemm" in args
         self.is_biased = "--disable-bias-linear" not in args
         self.is_quantised = "--fp8-format" in args
+        # Blocks are quantised together, which leaves the sum alone.
+        self.is_bulk = value(args, "--fp8-recipe", "") == "blockwise"
+        self.pads_itself = (self.is_quantised
+                            and "--moe-router-padding-for-quantization" not in args)
         self.hidden = int(value(args, "--hidden-size", 0))
         self.is_alone = bool(d.get("fake"))
         self.layers = int(value(args, "--num-layers", 0))
@@ -128,7 +135,7 @@ def expand(frequency):
 def first_outputs(d, job):
     """(microseconds, bytes) of the first allocation of each expert's forward."""
     if job.is_grouped:
-        yield from (quantised_parts(d, job) if job.is_quantised
+        yield from (quantised_parts(d, job) if job.is_quantised and not job.is_bulk
                     else biased_outputs(d) if job.is_biased else grouped_outputs(d, job))
         return
     lines = column_lines(d, job)
@@ -151,7 +158,8 @@ def column_lines(d, job):
     """Stacks of linear layers, and whether each is column-parallel (its place in
     layers.py says so; Transformer Engine's have one place)."""
     pattern = TE_LINEAR if job.is_te else LINEAR
-    found = {i: m for i, text in enumerate(d["stacks"]) if (m := pattern.search(text))}
+    found = {i: m for i, text in enumerate(d["stacks"]) if (m := pattern.search(text))
+             and (not job.is_quantised or TE_GEMM.search(text))}
     if job.is_te:
         return dict.fromkeys(found, True)
     first = min(int(m[1]) for m in found.values())
@@ -164,8 +172,10 @@ def grouped_outputs(d, job):
              if (m := TE_GROUPED.search(text))
              and not (job.is_recomputed and APPLY in text)}
     first = min(found.values())
+    own = {i: int(GROUPED_LINE.search(d["stacks"][i])[1]) for i, line in found.items()
+           if line == first}
     for action, size, _, stack, at, _ in d["events"]:
-        if action == "alloc" and found.get(stack) == first:
+        if action == "alloc" and own.get(stack) == max(own.values()):
             yield at, size
 
 
@@ -202,6 +212,24 @@ def biased_outputs(d):
             is_product = not is_product
 
 
+def unpadded(d):
+    """(microseconds, bytes) of what experts give without the rows that pad them."""
+    found = {i for i, text in enumerate(d["stacks"]) if TE_UNPADDING.search(text)}
+    return [(e[4], e[1]) for e in d["events"] if e[0] == "alloc" and e[3] in found]
+
+
+def without_padding(tokens, total):
+    """Counts that are padded to these and have this sum: which expert's are fewer
+    decides no sizes."""
+    missing = sum(tokens) - total
+    out = []
+    for n in tokens:
+        less = min(15, missing, n - 1 if n else 0)
+        missing -= less
+        out.append(n - less)
+    return out
+
+
 def even(tokens, experts):
     """As equal numbers as can be."""
     return [tokens // experts + (i < tokens % experts) for i in range(experts)]
@@ -212,11 +240,14 @@ def rows(d, iterations):
     job = Job(d)
     begins = [p["t_us"] for p in d["points"] if re.fullmatch(r"iter\d+_begin", p["name"])]
     outputs = list(first_outputs(d, job))
-    is_joint = job.is_grouped and not job.is_biased and not job.is_quantised
+    is_joint = (job.is_grouped and not job.is_biased
+                and (job.is_bulk or not job.is_quantised))
+    ends = unpadded(d) if job.pads_itself else []
     n_outputs = 1 if is_joint else job.experts
     for iteration, begin in enumerate(begins[:iterations]):
         end = begins[iteration + 1] if iteration + 1 < len(begins) else float("inf")
         sizes = [s for at, s in outputs if begin <= at < end]
+        totals = [s // 2 // job.hidden for at, s in ends if begin <= at < end]
         places = [(m, layer) for m, layers in job.forwards() for layer in layers]
         if len(sizes) != len(places) * n_outputs:
             sys.exit(f"{d['name']}: iteration {iteration} has {len(sizes)} expert outputs, "
@@ -224,6 +255,8 @@ def rows(d, iterations):
         for i, (microbatch, layer) in enumerate(places):
             group = [s // job.row_bytes for s in sizes[i * n_outputs:(i + 1) * n_outputs]]
             tokens = even(group[0], job.experts) if is_joint else group
+            if len(totals) == len(places):
+                tokens = without_padding(tokens, totals[i])
             for rank in job.peers:
                 yield " ".join(map(str, [iteration, layer, microbatch, rank, *tokens]))
 

@@ -192,20 +192,6 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
              f->recipe != ME_FP8_DELAYED,
          "with optimizer.precision_aware = true is modelled with "
          "train.fp8_recipe = delayed alone"},
-        {is_on && config->moe.num_experts > 0 &&
-             !(config->moe.grouped_gemm && !config->model.add_bias_linear &&
-               config->moe.router_padding_for_quantization &&
-               config->moe.token_dispatcher == ME_DISPATCHER_ALL_TO_ALL &&
-               config->moe.capacity_factor < 0),
-         "with experts is modelled with moe.grouped_gemm = true, "
-         "moe.router_padding_for_quantization = true, "
-         "moe.token_dispatcher = alltoall, no moe.capacity_factor and "
-         "model.add_bias_linear = false alone"},
-        {is_on && config->moe.num_experts > 0 && config->recompute.moe_act &&
-             f->recipe != ME_FP8_DELAYED,
-         "with recompute.moe_act = true (--recompute-modules moe_act) is "
-         "modelled with train.fp8_recipe = delayed alone: other recipes keep "
-         "what the second product of experts was given"},
         {is_on && f->recipe == ME_FP8_MXFP8 && f->param,
          "with train.fp8_recipe = mxfp8 and train.fp8_param = true is not "
          "modelled"},

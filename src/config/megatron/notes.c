@@ -76,6 +76,30 @@ static bool has_other_determinism(const me_config *config)
             config->impl.core_attention == ME_CORE_ATTENTION_SDPA_FLASH);
 }
 
+static bool has_fp8_experts(const me_config *config)
+{
+    return config->fp8.format != ME_FP8_NONE && config->moe.num_experts > 0;
+}
+
+/** What reaches the products of experts in FP8 was measured behind all-to-all,
+ * without a capacity or biases; the rest is as the sources have it. */
+static bool has_other_fp8_experts(const me_config *config)
+{
+    const me_moe_options *m = &config->moe;
+    return has_fp8_experts(config) &&
+           (config->model.add_bias_linear ||
+            m->token_dispatcher != ME_DISPATCHER_ALL_TO_ALL ||
+            m->capacity_factor >= 0);
+}
+
+/** Recipes other than delayed keep what fc2 was given, whose storage is then
+ * released, and quantise it once more. */
+static bool has_fp8_activation_recompute(const me_config *config)
+{
+    return has_fp8_experts(config) && config->recompute.moe_act &&
+           config->fp8.recipe != ME_FP8_DELAYED;
+}
+
 /** Grouped experts run by te.ops as well. */
 static bool has_fused_experts(const me_config *config)
 {
@@ -143,6 +167,14 @@ static const struct {
     {"moe.router_load_balancing", "--moe-router-load-balancing-type",
      me_config_has_quantile_balancing, "quantile balancing; none is estimated",
      ME_HIGHER(SOME)},
+    {"train.fp8", NULL, has_other_fp8_experts,
+     "experts in FP8 that have biases or a capacity, or are reached otherwise "
+     "than by all-to-all: approximated",
+     ME_EITHER(SOME)},
+    {"recompute.moe_act", NULL, has_fp8_activation_recompute,
+     "in FP8 other than delayed the second product's input is quantised "
+     "again; kept quantised is estimated",
+     ME_LOWER(SOME)},
     {"train.te_op_fuser", "--use-transformer-engine-op-fuser",
      has_fused_experts, "experts as one function of Transformer Engine",
      ME_EITHER(SOME)},

@@ -2,6 +2,7 @@
 #include "nn/megatron/experts.h"
 
 #include "nn/megatron/backend.h"
+#include "nn/megatron/quantization_padding.h"
 #include "ops/elementwise.h"
 #include "ops/view.h"
 #include "tensor/autograd.h"
@@ -37,11 +38,32 @@ void me_experts_create(me_nn *nn, me_module_id parent, me_experts *experts)
     };
     experts->tensors =
         me_engine_alloc(nn->e, 3 * (size_t)experts->count, sizeof(me_tensor *));
+    experts->padded =
+        me_engine_alloc(nn->e, experts->count, sizeof *experts->padded);
     if (experts->is_grouped) {
         me_grouped_experts_create(nn, experts);
     } else {
         create_local(nn, experts);
     }
+}
+
+/** An expert's rows through its MLP; quantised, padded with zeros, and without
+ *  these again, which is a slice even where none are. */
+static me_tensor *run_expert(me_nn *nn, const me_mlp *expert, me_tensor *x,
+                             const me_token_scale *scale)
+{
+    if (nn->config->fp8.format == ME_FP8_NONE) {
+        return me_mlp_forward(nn, expert, x, scale);
+    }
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    const uint64_t rows = me_dim(x, 0);
+    me_tensor *hidden = me_pad_with_zeros(nn, x);
+    me_token_scale all = *scale;
+    all.probs = me_pad_with_zeros(nn, scale->probs);
+    all.first = all.probs == scale->probs ? scale->first : 0;
+    me_tensor *y = me_mlp_forward(nn, expert, hidden, &all);
+    return me_leave(e, frame, me_first_rows(e, y, rows));
 }
 
 /** `for expert, tokens, probs in zip(…): list.append(expert(tokens, probs))`. */
@@ -62,8 +84,8 @@ static me_tensor *run_experts(me_nn *nn, const me_experts *experts,
     for (uint32_t i = 0; i < n; i++) {
         const me_token_scale scale = {probs_list[i], first};
         me_launch_host(e, ME_HOST_EXPERT);
-        outputs[i] = me_mlp_forward(nn, &experts->local[i], tokens_list[i],
-                                    &scale); // (n_i, h)
+        outputs[i] = run_expert(nn, &experts->local[i], tokens_list[i],
+                                &scale); // (n_i, h)
         first += tokens[i];
     }
     me_tensor *y = me_cat_first(e, n, outputs); // (R, h)
@@ -98,7 +120,7 @@ static me_tensor *run_local(me_nn *nn, const me_experts *experts, me_tensor *x,
     }
     const me_token_scale all = {probs, 0};
     me_tensor *y = experts->count == 1
-                       ? me_mlp_forward(nn, &experts->local[0], x, &all)
+                       ? run_expert(nn, &experts->local[0], x, &all)
                        : run_experts(nn, experts, x, tokens, probs);
     return me_leave(nn->e, frame, y);
 }

@@ -19,6 +19,7 @@ typedef struct me_experts {
     bool is_grouped;
     me_mlp *local;       /**< count of them; of the engine; NULL: grouped */
     me_tensor **tensors; /**< room for three lists, one tensor of each */
+    uint64_t *padded;    /**< and for rows of each, once they are padded */
     me_grouped_linear linear_fc1; /**< grouped */
     me_grouped_linear linear_fc2;
     me_section activation; /**< of grouped ones, when recomputed */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/backend.h"
 #include "nn/megatron/experts.h"
+#include "nn/megatron/quantization_padding.h"
 #include "ops/elementwise.h"
 #include "ops/view.h"
 
@@ -89,16 +90,28 @@ me_tensor *me_grouped_experts_forward(me_nn *nn, const me_experts *experts,
     const me_backend *backend = me_backend_of(nn);
     const me_frame frame = me_enter(e);
     me_tensor *weights = me_view(e, probs, ME_SHAPE(me_numel(probs), 1));
+    const uint64_t *rows = tokens;
+    const uint64_t n_rows = me_numel(probs);
+    if (me_experts_pad(nn)) {
+        const uint64_t n_padded =
+            me_padded_counts(nn, experts->count, tokens, experts->padded);
+        rows = experts->padded;
+        x = me_change_padding(nn, x, n_padded);
+        weights = me_change_padding(nn, weights, n_padded);
+    }
     if (nn->config->moe.apply_probs_on_input) {
         x = me_apply_probs_on_input(nn, x, &weights);
     }
-    me_tensor *u = backend->grouped_linear(nn, &experts->linear_fc1, x, tokens);
+    me_tensor *u = backend->grouped_linear(nn, &experts->linear_fc1, x, rows);
     me_output_checkpoint *c = NULL;
     me_tensor *a = activation(nn, experts, (me_tensor *[]){u, weights}, &c);
-    me_tensor *y = backend->grouped_linear(nn, &experts->linear_fc2, a, tokens);
+    me_tensor *y = backend->grouped_linear(nn, &experts->linear_fc2, a, rows);
     me_checkpoint_discard(c, y);
     if (experts->linear_fc2.biases != NULL) {
-        y = me_rebind(e, y, apply_bias(nn, experts, y, tokens, weights));
+        y = me_rebind(e, y, apply_bias(nn, experts, y, rows, weights));
+    }
+    if (me_dim(y, 0) != n_rows) {
+        y = me_rebind(e, y, me_change_padding(nn, y, n_rows));
     }
     return me_leave(e, frame, y); // (R, h)
 }

@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "nn/megatron/moe_utils.h"
+#include "nn/megatron/quantization_padding.h"
 #include "nn/megatron/router.h"
 #include "nn/megatron/shared_experts.h"
 #include "ops/elementwise.h"
@@ -80,7 +81,7 @@ void me_dispatcher_launch_host(const me_nn *nn)
  *  that quantised products take (get_align_size_for_quantization()). */
 static uint64_t padded_rows(const me_config *c, uint64_t rows)
 {
-    const uint64_t multiple = c->fp8.recipe == ME_FP8_MXFP8 ? 32 : 16;
+    const uint64_t multiple = me_quantization_multiple(c);
     const uint64_t each = (rows + c->moe.num_experts - 1) / c->moe.num_experts;
     return c->moe.router_padding_for_quantization
                ? me_size_mul(c->moe.num_experts,

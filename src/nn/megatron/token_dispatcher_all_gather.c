@@ -2,6 +2,7 @@
 #include "base/size.h"
 #include "nn/megatron/linear.h"
 #include "nn/megatron/moe_utils.h"
+#include "nn/megatron/te_permutation.h"
 #include "nn/megatron/token_dispatcher.h"
 #include "ops/elementwise.h"
 #include "ops/index.h"
@@ -139,7 +140,9 @@ static me_dispatched dispatch_postprocess(me_dispatcher *d, me_dispatched all)
     me_drop(e, me_count_flags(e, d->local_map));
     me_launch_host_waits(e);
     const me_permuted p =
-        me_permute_tokens(e, all.tokens, d->local_map, NULL, d->n_rows);
+        d->nn->config->moe.permute_fusion
+            ? me_te_permute(d->nn, all.tokens, d->local_map, NULL, d->n_rows)
+            : me_permute_tokens(e, all.tokens, d->local_map, NULL, d->n_rows);
     me_assign(e, &d->row_numbers, p.row_numbers);
     me_drop(e, p.row_numbers);
     me_tensor *probs = select_probs(d); // (R)
@@ -151,6 +154,9 @@ static me_dispatched dispatch_postprocess(me_dispatcher *d, me_dispatched all)
 static me_tensor *combine_preprocess(me_dispatcher *d, me_tensor *rows)
 {
     const uint64_t ranks = (uint64_t)me_dispatcher_ranks(d);
+    if (d->nn->config->moe.permute_fusion) {
+        return me_te_unpermute(d->nn, rows, d->row_numbers); // (A, h)
+    }
     return me_unpermute(d->nn->e, rows, d->row_numbers,
                         me_size_mul(ranks, d->n_tokens)); // (A, h)
 }

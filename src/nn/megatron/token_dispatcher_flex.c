@@ -2,6 +2,7 @@
 #include "base/size.h"
 #include "nn/megatron/moe_utils.h"
 #include "nn/megatron/shared_experts.h"
+#include "nn/megatron/te_permutation.h"
 #include "nn/megatron/token_dispatcher.h"
 #include "ops/elementwise.h"
 #include "ops/index.h"
@@ -304,7 +305,11 @@ static me_dispatched deepep_postprocess(me_dispatcher *d, me_dispatched rows)
     me_drop(e, map);
     me_assign(e, &d->kept[KEPT_RECEIVED_PROBS], probs);
     const me_permuted p =
-        me_permute_tokens(e, rows.tokens, d->routing_map, probs, d->n_rows);
+        d->nn->config->moe.permute_fusion
+            ? me_te_permute(d->nn, rows.tokens, d->routing_map, probs,
+                            d->n_rows)
+            : me_permute_tokens(e, rows.tokens, d->routing_map, probs,
+                                d->n_rows);
     me_assign(e, &d->row_numbers, p.row_numbers);
     me_leave_with(e, frame, 2, (me_tensor *[]){p.tokens, p.probs});
     return (me_dispatched){p.tokens, p.probs}; // (R, h), (R)
@@ -312,6 +317,9 @@ static me_dispatched deepep_postprocess(me_dispatcher *d, me_dispatched rows)
 
 static me_tensor *deepep_restore(me_dispatcher *d, me_tensor *rows)
 {
+    if (d->nn->config->moe.permute_fusion) {
+        return me_te_unpermute(d->nn, rows, d->row_numbers); // (N, h)
+    }
     return me_unpermute(d->nn->e, rows, d->row_numbers,
                         tokens_received(d)); // (N, h)
 }

@@ -2,6 +2,7 @@
 #include "base/size.h"
 #include "nn/megatron/moe_utils.h"
 #include "nn/megatron/router.h"
+#include "nn/megatron/te_permutation.h"
 #include "nn/megatron/token_dispatcher.h"
 #include "ops/index.h"
 #include "ops/sort.h"
@@ -58,15 +59,41 @@ static me_permuted permute(me_engine *e, me_tensor *tokens, me_tensor *map,
     return p;
 }
 
+static bool is_fused(const me_dispatcher *d)
+{
+    return d->nn->config->moe.permute_fusion;
+}
+
+static void create(me_dispatcher *d)
+{
+    me_dispatcher_all_to_all.create(d);
+}
+
+/** num_global_tokens_per_local_expert, where the kernels' indices are. */
+static void keep_counts(me_dispatcher *d)
+{
+    me_engine *e = d->nn->e;
+    const uint64_t count = d->nn->config->moe.num_experts *
+                           (uint64_t)d->nn->config->parallel.expert_tensor;
+    me_tensor *counts = me_empty(e, "full", ME_DTYPE_INT64, ME_SHAPE(count));
+    me_assign(e, &d->counts_of_experts, counts);
+    me_drop(e, counts);
+}
+
 static me_dispatched dispatch_preprocess(me_dispatcher *d, me_tensor *tokens,
                                          me_tensor *probs, me_tensor *map)
 {
     me_engine *e = d->nn->e;
     me_assign(e, &d->probs, probs);
     me_assign(e, &d->routing_map, map);
+    const uint64_t capacity = me_expert_capacity(d->nn->config, d->n_tokens);
+    if (is_fused(d)) {
+        keep_counts(d);
+    }
     const me_permuted p =
-        permute(e, tokens, d->routing_map, probs,
-                me_expert_capacity(d->nn->config, d->n_tokens));
+        is_fused(d)
+            ? me_te_permute(d->nn, tokens, d->routing_map, probs, d->n_sent)
+            : permute(e, tokens, d->routing_map, probs, capacity);
     me_assign(e, &d->row_numbers, p.row_numbers);
     return (me_dispatched){p.tokens, p.probs}; // (C·E, h), (C·E)
 }
@@ -124,10 +151,13 @@ static me_tensor *token_combine(me_dispatcher *d, me_tensor *rows)
 
 static me_tensor *combine_postprocess(me_dispatcher *d, me_tensor *rows)
 {
-    return me_unpermute(d->nn->e, rows, d->row_numbers, d->n_tokens); // (T, h)
+    return is_fused(d) ? me_te_unpermute(d->nn, rows, d->row_numbers)
+                       : me_unpermute(d->nn->e, rows, d->row_numbers,
+                                      d->n_tokens); // (T, h)
 }
 
 const me_dispatcher_kind me_dispatcher_padded = {
+    .create = create,
     .dispatch_preprocess = dispatch_preprocess,
     .token_dispatch = token_dispatch,
     .dispatch_postprocess = dispatch_postprocess,

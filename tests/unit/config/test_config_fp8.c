@@ -49,12 +49,7 @@ static const char *const cases[][2] = {
     {FP8 "optimizer.precision_aware=true optimizer.distributed=true "
          "train.fp8_param=true",
      "and optimizer.precision_aware = true is not modelled"},
-    {FP8 "moe.num_experts=8", "with experts is modelled with"},
-    {FP8 "train.fp8_recipe=tensorwise moe.num_experts=8 moe.grouped_gemm=true "
-         "moe.router_padding_for_quantization=true model.add_bias_linear=false "
-         "moe.token_dispatcher=alltoall recompute.granularity=selective "
-         "recompute.moe_act=true",
-     "what the second product of experts was given"},
+    {FP8 "moe.num_experts=8 model.add_bias_linear=false", ""},
     {ENGINE "moe.num_experts=8 moe.router_padding_for_quantization=true "
             "model.add_bias_linear=false",
      "moe.router_padding_for_quantization = true needs train.fp8"},
