@@ -41,6 +41,8 @@ typedef struct me_framework_traits {
     /** Does nothing but the norms of gradients tell the ranks of a tensor group
      *  apart, apart from what a stage's ends do? */
     bool (*has_twins)(const me_config *config);
+    /** Why a step's time is not predicted; NULL: it is. */
+    const char *(*untimed)(const me_config *config);
     /** Does a free that waits for the GPU move peaks (run/late.h)? */
     bool (*late_frees_matter)(const me_config *config);
     /** Does the host of a pipeline's rank wait for its sends and receives? */

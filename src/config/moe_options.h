@@ -102,7 +102,15 @@
         "Routing weights are multiplied with what experts are given, not with " \
         "what they make."), \
     BOOL("moe.permute_fusion", "false", moe.permute_fusion, \
-        "Transformer Engine's kernels sort tokens by their experts and back."),
+        "Transformer Engine's kernels sort tokens by their experts and back."), \
+    BOOL("moe.overlap_expert_comm", "false", moe.overlap_expert_comm, \
+        "Forwards and backwards of two micro-batches run in turns, layer by " \
+        "layer, so that one's exchanges of tokens run beside the other's " \
+        "products."), \
+    BOOL("moe.delay_wgrad_compute", "false", moe.delay_wgrad_compute, \
+        "Weight gradients of a layer wait for the other micro-batch's exchange."), \
+    BOOL("moe.overlap_early_attention", "false", moe.overlap_early_attention, \
+        "Attention's backward runs before the other micro-batch's experts."),
 /* clang-format on */
 
 #endif /* MEMEST_CONFIG_MOE_OPTIONS_H */

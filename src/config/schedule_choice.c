@@ -89,6 +89,7 @@ me_pipeline me_config_pipeline(const me_config *config)
         .microbatches = config->train.num_microbatches,
         .chunks = config->parallel.virtual_pipeline,
         .group_size = config->parallel.microbatch_group_size,
+        .extra_warmup = config->moe.overlap_expert_comm,
         .memory_limit = config->pipeline.memory_limit,
     };
 }

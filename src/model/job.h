@@ -119,6 +119,10 @@ typedef struct me_moe_options {
     bool shared_expert_gate;    /**< their output times a score of the input */
     bool shared_expert_overlap; /**< beside the dispatcher's communication */
     bool permute_fusion;        /**< Transformer Engine's kernels sort tokens */
+    bool overlap_expert_comm;   /**< two micro-batches in turns */
+    bool delay_wgrad_compute;   /**< weight gradients beside exchanges */
+    bool overlap_early_attention; /**< attention's backward before the other's
+                                       experts */
 } me_moe_options;
 
 /** How it is spread over ranks. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
+#include "config/framework.h"
 #include "report/job_report.h"
 #include "report/verdict.h"
 
@@ -280,10 +281,17 @@ static me_status predict(const rank_table *table, const me_rates *rates,
                          me_diag *diag, me_report *report)
 {
     static const uint64_t ceiling_bytes = UINT64_C(1) << 30;
+    const char *untimed =
+        me_framework_traits_of(report->config)->untimed(report->config);
     const size_t n = (size_t)table->n_stages;
     if (rates == NULL || !rates->is_known) {
         (void)snprintf(report->time.reason, sizeof report->time.reason,
                        "the card's rates are not known");
+        return ME_OK;
+    }
+    if (untimed != NULL) {
+        (void)snprintf(report->time.reason, sizeof report->time.reason, "%s",
+                       untimed);
         return ME_OK;
     }
     me_arena *arena = me_arena_create(ceiling_bytes, "report.times");

@@ -30,6 +30,7 @@ EXCHANGE = "tensor_parallel/mappings.py:"
 TE_LINEAR = re.compile(r"/pytorch/module/linear\.py:\d+:_linear_forward_impl\|")
 TE_GROUPED = re.compile(r"/module/grouped_linear\.py:\d+:forward\|.*"
                         r"/moe/experts\.py:(\d+):forward")
+TE_OUTPUT = re.compile(r"^transformer_engine/pytorch/module/grouped_linear\.py:\d+:forward\|")
 GROUPED_LINE = re.compile(r"grouped_linear\.py:(\d+):")
 # What is in a layer beside experts; Transformer Engine's frames leave no room for
 # theirs.
@@ -57,6 +58,8 @@ class Job:
         self.is_grouped = self.is_te and "--moe-grouped-gemm" in args
         self.is_biased = "--disable-bias-linear" not in args
         self.is_quantised = "--fp8-format" in args
+        # A forward and a backward in turns, by nodes.
+        self.is_combined = "--overlap-moe-expert-parallel-comm" in args
         # Blocks are quantised together, which leaves the sum alone.
         self.is_bulk = value(args, "--fp8-recipe", "") == "blockwise"
         self.pads_itself = (self.is_quantised
@@ -93,8 +96,9 @@ class Job:
     def virtual_stages(self, args, depths):
         """Layers of each, those of multi-token prediction numbered on."""
         if "--pipeline-model-parallel-layout" not in args:
-            each = self.layers // self.stages
-            out = [list(range(i * each, (i + 1) * each)) for i in range(self.stages)]
+            each = int(value(args, "--num-layers-per-virtual-pipeline-stage",
+                             self.layers // self.stages))
+            out = [list(range(i, i + each)) for i in range(0, self.layers, each)]
             out[-1] += range(self.layers, self.layers + depths)
             return out
         text = value(args, "--pipeline-model-parallel-layout", "").strip("'")
@@ -166,8 +170,18 @@ def column_lines(d, job):
     return {i: int(m[1]) == first for i, m in found.items()}
 
 
+def every_second(d):
+    """Outputs of fc1 where frames do not reach experts.py: fc1 and fc2 alternate."""
+    found = {i for i, text in enumerate(d["stacks"]) if TE_OUTPUT.search(text)}
+    outputs = [(e[4], e[1]) for e in d["events"] if e[0] == "alloc" and e[3] in found]
+    yield from outputs[::2]
+
+
 def grouped_outputs(d, job):
     """The same of grouped experts."""
+    if job.is_combined:
+        yield from every_second(d)
+        return
     found = {i: int(m[1]) for i, text in enumerate(d["stacks"])
              if (m := TE_GROUPED.search(text))
              and not (job.is_recomputed and APPLY in text)}

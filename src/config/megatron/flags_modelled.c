@@ -96,6 +96,12 @@ const me_flag_rule me_flags_modelled[] = {
      .constant = "true", .needs = "--num-experts"},
     {"--moe-permute-fusion", .option = "moe.permute_fusion", .constant = "true",
      .needs = "--num-experts"},
+    {"--overlap-moe-expert-parallel-comm", .option = "moe.overlap_expert_comm",
+     .constant = "true"},
+    {"--delay-wgrad-compute", .option = "moe.delay_wgrad_compute",
+     .constant = "true"},
+    {"--ep-overlap-early-attn-memory-release",
+     .option = "moe.overlap_early_attention", .constant = "true"},
     {"--moe-router-pre-softmax", .option = "moe.router_pre_softmax",
      .constant = "true", .needs = "--num-experts"},
     {"--moe-router-load-balancing-type:+aux_loss|seq_aux_loss|global_aux_loss|"

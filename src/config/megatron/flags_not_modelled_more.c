@@ -5,11 +5,9 @@
  * beside pre-training. */
 /** clang-format off */
 const me_flag_rule me_flags_not_modelled_more[] = {
-    {"--overlap-moe-expert-parallel-comm "
-     "--overlap-dispatch-backward-with-experts-wgrad "
-     "--ep-overlap-early-attn-memory-release",
-     .needs = "--num-experts", .note = "experts: two micro-batches at once",
-     .effect = ME_HIGHER(ANY)},
+    {"--overlap-dispatch-backward-with-experts-wgrad", .needs = "--num-experts",
+     .note = "experts: weight gradients beside an exchange",
+     .effect = ME_HIGHER(SOME)},
     {"--use-fused-weighted-squared-relu", .needs = "--num-experts",
      .note = "experts: one function for activation and weights",
      .effect = ME_LOWER(SOME)},

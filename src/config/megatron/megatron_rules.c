@@ -72,6 +72,14 @@ static bool shards_parameters(const me_config *config)
     return config->optimizer.distributed || config->parallel.torch_fsdp2;
 }
 
+static const char *untimed(const me_config *config)
+{
+    return config->moe.overlap_expert_comm
+               ? "two micro-batches in turns (moe.overlap_expert_comm) are not "
+                 "timed"
+               : NULL;
+}
+
 /** Experts stand in groups of their own. */
 static bool has_twins(const me_config *config)
 {
@@ -142,6 +150,7 @@ static me_status check_order(const me_config *config,
 const me_framework_traits me_megatron_traits = {
     .shards_parameters = shards_parameters,
     .has_twins = has_twins,
+    .untimed = untimed,
     .late_frees_matter = late_frees_matter,
     .waits_for_transfers = waits_for_transfers,
     .host_lacks = host_lacks,

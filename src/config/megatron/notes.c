@@ -100,6 +100,15 @@ static bool has_fp8_activation_recompute(const me_config *config)
            config->fp8.recipe != ME_FP8_DELAYED;
 }
 
+/** Two micro-batches in turns were measured behind all-to-all in bfloat16. */
+static bool has_other_turns(const me_config *config)
+{
+    return config->moe.overlap_expert_comm &&
+           (config->moe.token_dispatcher != ME_DISPATCHER_ALL_TO_ALL ||
+            config->fp8.format != ME_FP8_NONE ||
+            config->parallel.megatron_fsdp || config->model.mtp_num_layers > 0);
+}
+
 /** Grouped experts run by te.ops as well. */
 static bool has_fused_experts(const me_config *config)
 {
@@ -175,6 +184,10 @@ static const struct {
      "in FP8 other than delayed the second product's input is quantised "
      "again; kept quantised is estimated",
      ME_LOWER(SOME)},
+    {"moe.overlap_expert_comm", NULL, has_other_turns,
+     "two micro-batches in turns with FP8, multi-token prediction, the flex "
+     "dispatcher or Megatron-FSDP (one after the other): approximated",
+     ME_EITHER(SOME)},
     {"train.te_op_fuser", "--use-transformer-engine-op-fuser",
      has_fused_experts, "experts as one function of Transformer Engine",
      ME_EITHER(SOME)},

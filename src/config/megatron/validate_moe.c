@@ -168,6 +168,86 @@ static me_status check_overlap(const me_config *config, me_diag *diag)
                : ME_OK;
 }
 
+/** What two micro-batches in turns need (TransformerConfig); NULL: it is there. */
+static const char *missing_for_turns(const me_config *config)
+{
+    const me_recompute_config *r = &config->recompute;
+    if (config->parallel.pipeline > 1 &&
+        config->parallel.virtual_pipeline == 1) {
+        return "parallel.virtual_pipeline over 1 where parallel.pipeline is";
+    }
+    if (config->parallel.expert == 1) {
+        return "parallel.expert over 1";
+    }
+    if (config->moe.token_dispatcher == ME_DISPATCHER_ALL_GATHER) {
+        return "moe.token_dispatcher = alltoall or flex";
+    }
+    if (r->granularity == ME_RECOMPUTE_FULL) {
+        return "recompute.granularity = none or selective";
+    }
+    if (r->granularity == ME_RECOMPUTE_SELECTIVE && r->moe) {
+        return "recompute.moe = false (no --recompute-modules moe)";
+    }
+    if (config->train.params_dtype == ME_DTYPE_FLOAT32) {
+        return "train.params_dtype = bfloat16 or float16";
+    }
+    if (config->moe.shared_expert_overlap) {
+        return "moe.shared_expert_overlap = false";
+    }
+    return config->model.mtp_num_layers > 1
+               ? "model.mtp_num_layers of at most 1"
+               : NULL;
+}
+
+static me_status check_turns(const me_config *config, me_diag *diag)
+{
+    if (!config->moe.overlap_expert_comm) {
+        return ME_OK;
+    }
+    const char *missing = missing_for_turns(config);
+    if (missing != NULL) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "moe.overlap_expert_comm = true "
+                       "(--overlap-moe-expert-parallel-comm) needs %s",
+                       missing);
+    }
+    if (!config->pipeline.is_own || config->parallel.torch_fsdp2) {
+        return me_fail(diag, ME_ERR_UNSUPPORTED,
+                       "moe.overlap_expert_comm = true with %s is not modelled",
+                       config->parallel.torch_fsdp2
+                           ? "parallel.torch_fsdp2 = true"
+                           : "an order of pipeline.schedule");
+    }
+    return ME_OK;
+}
+
+/** Options of it; checked without experts as well. */
+static me_status check_turns_given(const me_config *config, me_diag *diag)
+{
+    const me_moe_options *m = &config->moe;
+    if (m->overlap_expert_comm && has_experts(config)) {
+        return m->delay_wgrad_compute &&
+                       config->impl.transformer != ME_TRANSFORMER_ENGINE
+                   ? me_fail(diag, ME_ERR_CONFIG,
+                             "moe.delay_wgrad_compute = true "
+                             "(--delay-wgrad-compute) needs impl.transformer = "
+                             "transformer_engine")
+                   : ME_OK;
+    }
+    const char *option = m->overlap_expert_comm   ? "moe.overlap_expert_comm"
+                         : m->delay_wgrad_compute ? "moe.delay_wgrad_compute"
+                         : m->overlap_early_attention
+                             ? "moe.overlap_early_attention"
+                             : NULL;
+    return option == NULL
+               ? ME_OK
+               : me_fail(diag, ME_ERR_CONFIG, "%s = true needs %s", option,
+                         m->overlap_expert_comm
+                             ? "experts: give moe.num_experts"
+                             : "moe.overlap_expert_comm = true "
+                               "(--overlap-moe-expert-parallel-comm)");
+}
+
 static me_status check_activation(const me_config *config, me_diag *diag)
 {
     return config->recompute.granularity == ME_RECOMPUTE_SELECTIVE &&
@@ -232,22 +312,15 @@ static me_status check_imbalance(const me_config *config, me_diag *diag)
 
 me_rule *const me_expert_grid_rules[] = {
     check_experts_given,
+    check_turns_given,
     check_grid,
     NULL,
 };
 
 me_rule *const me_moe_rules[] = {
-    check_division,
-    check_topk,
-    check_width,
-    check_shared_width,
-    check_tensor,
-    check_biases,
-    check_bias_fusion,
-    check_overlap,
-    check_activation,
-    check_latents,
-    check_probs_on_input,
-    check_imbalance,
-    NULL,
+    check_division,     check_topk,    check_width,
+    check_shared_width, check_tensor,  check_biases,
+    check_bias_fusion,  check_overlap, check_turns,
+    check_activation,   check_latents, check_probs_on_input,
+    check_imbalance,    NULL,
 };

@@ -40,9 +40,16 @@ static const char *host_lacks(const me_config *config)
                                      : NULL;
 }
 
+static const char *untimed(const me_config *config)
+{
+    (void)config;
+    return NULL;
+}
+
 const me_framework_traits me_torch_traits = {
     .shards_parameters = shards_parameters,
     .has_twins = has_twins,
+    .untimed = untimed,
     .late_frees_matter = late_frees_matter,
     .waits_for_transfers = waits_for_transfers,
     .host_lacks = host_lacks,

@@ -45,6 +45,8 @@ void me_attention_create(me_nn *nn, me_module_id parent,
                 .has_norm = me_norms_are_fused(nn),
                 .has_bias = c->add_bias_linear || c->add_qkv_bias,
             });
+    a->linear_proj.turn = ME_TURN_PROJ;
+    a->linear_qkv.turn = ME_TURN_QKV;
     if (c->qk_layernorm) {
         const bool is_whole = c->qk_layernorm_across_heads;
         a->q_layernorm = me_norm_create(nn, a->module, "q_layernorm",

@@ -161,8 +161,7 @@ static me_tensor *tie_depths(me_gpt *gpt, const me_batch *batch, me_tensor *x,
     return me_process_mtp_loss(&gpt->nn, &gpt->mtp, &head, x);
 }
 
-/** GPTModel._postprocess. */
-static me_tensor *postprocess(me_gpt *gpt, const me_batch *batch, me_tensor *x,
+me_tensor *me_gpt_postprocess(me_gpt *gpt, const me_batch *batch, me_tensor *x,
                               me_tensor *angles)
 {
     me_nn *nn = &gpt->nn;
@@ -185,24 +184,33 @@ static me_tensor *postprocess(me_gpt *gpt, const me_batch *batch, me_tensor *x,
                     me_language_model_loss(nn, batch->labels, logits));
 }
 
+me_tensor *me_gpt_preprocess(me_gpt *gpt, const me_batch *batch,
+                             me_tensor **angles_out)
+{
+    me_nn *nn = &gpt->nn;
+    me_tensor *x = gpt->decoder.input_tensor;
+    if (gpt->spec.pre_process) {
+        x = me_embedding_forward(nn, &gpt->embedding, batch->tokens,
+                                 batch->position_ids);
+    }
+    *angles_out = me_gpt_has_rotary_embedding(&nn->config->model)
+                      ? me_rope_table(nn, &gpt->rope)
+                      : NULL;
+    return x;
+}
+
 /** GPTModel.forward. */
 static me_tensor *run_model(me_gpt *gpt, const me_batch *batch)
 {
     me_nn *nn = &gpt->nn;
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
-    me_tensor *x = gpt->decoder.input_tensor;
-    if (gpt->spec.pre_process) {
-        x = me_embedding_forward(nn, &gpt->embedding, batch->tokens,
-                                 batch->position_ids);
-    }
-    me_tensor *angles = me_gpt_has_rotary_embedding(&nn->config->model)
-                            ? me_rope_table(nn, &gpt->rope)
-                            : NULL;
+    me_tensor *angles = NULL;
+    me_tensor *x = me_gpt_preprocess(gpt, batch, &angles);
     me_tensor *y = me_transformer_block_forward(nn, &gpt->decoder, x,
                                                 batch->attention_mask, angles);
     if (gpt->spec.post_process || gpt->spec.has_mtp) {
-        y = postprocess(gpt, batch, y, angles);
+        y = me_gpt_postprocess(gpt, batch, y, angles);
     }
     return me_leave(e, frame, y);
 }

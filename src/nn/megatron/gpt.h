@@ -72,6 +72,17 @@ void me_gpt_fini(me_engine *e, me_gpt *gpt);
  */
 me_tensor *me_gpt_forward(me_gpt *gpt, const me_batch *batch);
 
+/** @name Parts of its forward, for schedules that run them apart
+ *  @{ */
+/** GPTModel._preprocess(): the embedding, or what the stage before sent; and the
+ *  angles of the rotary embedding, NULL without one. */
+me_tensor *me_gpt_preprocess(me_gpt *gpt, const me_batch *batch,
+                             me_tensor **angles_out);
+/** GPTModel._postprocess(): the decoder's output to the loss of each token. */
+me_tensor *me_gpt_postprocess(me_gpt *gpt, const me_batch *batch, me_tensor *x,
+                              me_tensor *angles);
+/** @} */
+
 /** finish_embedding_wgrad_compute(): gradients of the output layer's weight that
  *  have waited; nothing where they do not. */
 void me_gpt_make_deferred(me_gpt *gpt);

@@ -11,6 +11,18 @@
 #include "nn/module_hooks.h"
 #include "nn/nn.h"
 
+/** Order of weight gradients that wait (backward_dw()): as their backwards came
+ *  where turns are equal. */
+enum {
+    ME_TURN_FIRST,
+    ME_TURN_LATENT, /**< into the width of experts */
+    ME_TURN_QKV,    /**< or up to keys and values */
+    ME_TURN_KV_DOWN,
+    ME_TURN_Q_DOWN,
+    ME_TURN_Q_UP,
+    ME_TURN_PROJ
+};
+
 typedef struct me_linear {
     me_nn *nn; /**< whose layer it is; borrowed, does not move */
     me_module_id module;
@@ -24,6 +36,8 @@ typedef struct me_linear {
     bool is_duplicated;   /**< each tensor rank has all, for its own rows */
     bool explicit_comm;   /**< the caller does what there is to communicate */
     bool skip_bias_add;   /**< the caller adds the bias */
+    uint8_t turn; /**< among those of its part of a layer, if its weight's
+                       gradient waits: an ME_TURN_ value */
     bool save_original_input;  /**< in FP8 it saves its input as it is, which
                                    another has saved already, where it can */
     struct me_fp8_module *fp8; /**< what Transformer Engine keeps of it; the

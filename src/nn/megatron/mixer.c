@@ -149,6 +149,7 @@ static const me_mixer mlp_mixer = {
 
 static const me_mixer experts_mixer = {
     .size = sizeof(me_moe_layer),
+    .has_experts = true,
     .create = create_experts,
     .forward = run_experts,
     .bias = has_no_bias,

@@ -21,6 +21,7 @@ typedef struct me_mixer {
     size_t size;          /**< of a module of its kind, bytes */
     bool can_have_norm;   /**< its first linear layer is the only reader of the
                                norm before it, and so may be one with it */
+    bool has_experts;     /**< its module is a me_moe_layer */
     bool has_mlp_modules; /**< `--recompute-modules mlp` is of it */
     /** The module below @p parent, of layer @p number of the model, into @p self,
      *  which does not move. */

@@ -66,6 +66,54 @@ static me_tensor *shared_experts_compute(me_nn *nn, const me_moe_layer *moe,
                : NULL;
 }
 
+me_dispatched me_moe_pre_dispatch(me_nn *nn, const me_moe_layer *moe,
+                                  me_tensor *x, me_tensor **shared_out)
+{
+    me_engine *e = nn->e;
+    me_module_enter(e, moe->module);
+    const me_frame frame = me_enter(e);
+    me_tensor *shared = shared_experts_compute(nn, moe, x);
+    me_tensor *map = NULL;
+    me_tensor *probs = me_router_forward(nn, moe->router, x, &map);
+    const me_dispatched rows = preprocess(nn, moe, x, probs, map);
+    *shared_out = shared;
+    me_leave_with(e, frame, shared == NULL ? 2 : 3,
+                  (me_tensor *[]){rows.tokens, rows.probs, shared});
+    me_module_leave(e);
+    return rows;
+}
+
+me_dispatched me_moe_dispatch(me_nn *nn, const me_moe_layer *moe,
+                              me_dispatched rows)
+{
+    me_module_enter(nn->e, moe->module);
+    const me_dispatched sent = me_token_dispatch(moe->token_dispatcher, rows);
+    me_module_leave(nn->e);
+    return sent;
+}
+
+me_tensor *me_moe_experts(me_nn *nn, const me_moe_layer *moe,
+                          me_dispatched rows)
+{
+    me_module_enter(nn->e, moe->module);
+    me_tensor *y = routed_experts_compute(nn, moe, rows);
+    me_module_leave(nn->e);
+    return y;
+}
+
+me_tensor *me_moe_combine(me_nn *nn, const me_moe_layer *moe, me_tensor *rows,
+                          me_tensor *shared)
+{
+    me_engine *e = nn->e;
+    me_module_enter(e, moe->module);
+    const me_frame frame = me_enter(e);
+    me_tensor *y = me_token_combine(moe->token_dispatcher, rows);
+    y = me_rebind(e, y, postprocess(nn, moe, y, shared)); // (s, b, h)
+    me_leave(e, frame, y);
+    me_module_leave(e);
+    return y;
+}
+
 /** custom_forward() of MoELayer.forward(). Names live as long as Python's do: what
  * was sent stays until the function returns, though nobody needs it. */
 static me_tensor *run_layer(const me_section *section, me_tensor *const *inputs)
@@ -102,6 +150,7 @@ static void create_latents(me_nn *nn, me_module_id module, me_moe_layer *moe)
         .is_duplicated = true,
     };
     moe->fc1_latent_proj = me_column_linear_create(nn, &spec);
+    moe->fc1_latent_proj.turn = ME_TURN_LATENT;
     const uint64_t latent = spec.outputs;
     spec.name = "fc2_latent_proj";
     spec.outputs = spec.inputs;

@@ -34,6 +34,22 @@ void me_moe_layer_create(me_nn *nn, me_module_id module, int32_t layer,
 /** Let go of what its dispatcher keeps. */
 void me_moe_layer_fini(me_engine *e, me_moe_layer *moe);
 
+/** @name Parts of its forward, for schedules that run them apart
+ *  @{ */
+/** Shared experts (@p shared_out; NULL: none), router and preprocess(). */
+me_dispatched me_moe_pre_dispatch(me_nn *nn, const me_moe_layer *moe,
+                                  me_tensor *x, me_tensor **shared_out);
+/** dispatch(). */
+me_dispatched me_moe_dispatch(me_nn *nn, const me_moe_layer *moe,
+                              me_dispatched rows);
+/** routed_experts_compute(). */
+me_tensor *me_moe_experts(me_nn *nn, const me_moe_layer *moe,
+                          me_dispatched rows);
+/** combine() and postprocess(); @p shared may be NULL. */
+me_tensor *me_moe_combine(me_nn *nn, const me_moe_layer *moe, me_tensor *rows,
+                          me_tensor *shared);
+/** @} */
+
 /** (s, b, h) to (s, b, h). */
 me_tensor *me_moe_layer_forward(me_nn *nn, const me_moe_layer *moe,
                                 me_tensor *x);

@@ -309,6 +309,18 @@ static void query_key_value(me_nn *nn,
     me_leave_with(nn->e, frame, 5, out);
 }
 
+/** backward_dw(). */
+static void set_turns(me_multi_latent_attention *a)
+{
+    a->linear_kv_up_proj.turn = ME_TURN_QKV;
+    a->linear_kv_down_proj.turn = ME_TURN_KV_DOWN;
+    a->linear_qkv_down_proj.turn = ME_TURN_KV_DOWN;
+    a->linear_q_proj.turn = ME_TURN_Q_DOWN;
+    a->linear_q_down_proj.turn = ME_TURN_Q_DOWN;
+    a->linear_q_up_proj.turn = ME_TURN_Q_UP;
+    a->linear_proj.turn = ME_TURN_PROJ;
+}
+
 void me_multi_latent_attention_create(me_nn *nn, me_module_id parent,
                                       me_multi_latent_attention *attention)
 {
@@ -340,6 +352,7 @@ void me_multi_latent_attention_create(me_nn *nn, me_module_id parent,
     create_query_projections(nn, a);
     create_key_value_projections(nn, a);
     create_norms(nn, a);
+    set_turns(a);
     a->heads_section =
         (me_section){.nn = nn, .run_many = project_to_heads, .self = a};
     me_leave(nn->e, frame, NULL);

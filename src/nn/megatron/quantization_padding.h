@@ -2,7 +2,8 @@
  * @file
  * Rows of experts, each expert's up to a multiple that quantised products take:
  * Transformer Engine's Fp8Padding and Fp8Unpadding of grouped experts, and
- * SequentialMLP._pad_tensor_for_quantization() (core/transformer/moe/experts.py).
+ * SequentialMLP._pad_tensor_for_quantization() (core/transformer/moe/
+ * experts.py).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -14,8 +15,8 @@
 /** get_align_size_for_quantization(): 32 rows for MXFP8, else 16. */
 uint64_t me_quantization_multiple(const me_config *config);
 
-/** Do grouped experts pad their rows? Not without FP8, and not where the router or the
- *  dispatcher has (skip_routed_expert_padding()). */
+/** Do grouped experts pad their rows? Not without FP8, and not where the router
+ *  or the dispatcher has (skip_routed_expert_padding()). */
 bool me_experts_pad(const me_nn *nn);
 
 /**

@@ -29,6 +29,7 @@ static void keep_weight_gradients(me_nn *nn, const me_grouped_linear *linear,
                 .x = node->saved[SAVED_INPUT],
                 .gy = gy,
                 .weight = node->edges[INPUT_WEIGHTS + i].node->variable,
+                .is_te = true,
                 .module = node->module,
             });
     }

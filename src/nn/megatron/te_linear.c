@@ -34,6 +34,12 @@ void me_te_sum_over_ranks(me_nn *nn, const me_tensor *x, bool is_async)
                              x->dtype, me_numel(x), -1, is_async});
 }
 
+/** WeightGradStore keeps the product's own operands. */
+static bool keeps_gathered(const me_nn *nn)
+{
+    return nn->config->moe.delay_wgrad_compute;
+}
+
 me_tensor *me_te_weight_gradient(me_nn *nn, const me_node *node, uint32_t input,
                                  me_tensor *x, me_tensor *gy,
                                  const me_linear *linear)
@@ -49,9 +55,11 @@ me_tensor *me_te_weight_gradient(me_nn *nn, const me_node *node, uint32_t input,
                 .x = x,
                 .gy = gy,
                 .weight = node->edges[input].node->variable,
-                .gathers_rows = !linear->is_row_parallel &&
+                .gathers_rows = !keeps_gathered(nn) &&
+                                !linear->is_row_parallel &&
                                 me_te_is_sequence_parallel(nn, linear),
                 .is_te = true,
+                .turn = linear->turn,
                 .module = node->module,
             });
         return NULL;
@@ -126,8 +134,10 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     } else if (!is_row && me_te_is_tensor_parallel(nn, linear)) {
         me_te_sum_over_ranks(nn, dx, true);
     }
-    me_tensor *dw =
-        me_te_weight_gradient(nn, node, LINEAR_WEIGHT, x, total_gy, linear);
+    me_tensor *dw = me_te_weight_gradient(
+        nn, node, LINEAR_WEIGHT,
+        gathered_x != NULL && keeps_gathered(nn) ? gathered_x : x, total_gy,
+        linear);
     if (node->n_inputs > LINEAR_BIAS && me_needs(node, LINEAR_BIAS)) {
         gx[LINEAR_BIAS] = bias_gradient(nn, linear);
     }
@@ -241,8 +251,9 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     } else if (me_te_is_tensor_parallel(nn, linear)) {
         me_te_sum_over_ranks(nn, full, true);
     }
-    me_tensor *dw = me_te_weight_gradient(nn, node, NORM_LINEAR_WEIGHT, normed,
-                                          gy[0], linear);
+    me_tensor *dw = me_te_weight_gradient(
+        nn, node, NORM_LINEAR_WEIGHT,
+        total != NULL && keeps_gathered(nn) ? total : normed, gy[0], linear);
     if (me_needs(node, NORM_LINEAR_BIAS)) {
         gx[NORM_LINEAR_BIAS] = bias_gradient(nn, linear);
     }

@@ -168,6 +168,30 @@ static me_tensor *sublayer(me_nn *nn, const me_sublayer *sublayer, me_tensor *x,
     return me_leave(nn->e, frame, out); // (s, b, h)
 }
 
+me_tensor *me_layer_attention(me_nn *nn, const me_transformer_layer *layer,
+                              me_tensor *x, const me_mixer_inputs *inputs)
+{
+    return sublayer(nn, &layer->attention, x, inputs);
+}
+
+me_tensor *me_layer_mlp(me_nn *nn, const me_transformer_layer *layer,
+                        me_tensor *x, const me_mixer_inputs *inputs)
+{
+    return sublayer(nn, &layer->mlp, x, inputs);
+}
+
+me_tensor *me_layer_mlp_norm(me_nn *nn, const me_transformer_layer *layer,
+                             me_tensor *x,
+                             me_output_checkpoint **checkpoint_out)
+{
+    return layernorm(nn, &layer->mlp.norm_section, x, checkpoint_out);
+}
+
+me_tensor *me_layer_add_residual(me_nn *nn, me_tensor *x, me_tensor *residual)
+{
+    return bias_dropout_add(nn, x, NULL, residual);
+}
+
 /** TransformerLayer.forward. */
 static me_tensor *run_layer(me_nn *nn, const me_transformer_layer *layer,
                             me_tensor *x, me_tensor *mask, me_tensor *angles)

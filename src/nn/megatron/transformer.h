@@ -61,6 +61,22 @@ me_tensor *me_transformer_layer_forward(me_nn *nn,
                                         me_tensor *x, me_tensor *mask,
                                         me_tensor *angles);
 
+/** @name Parts of a layer, for schedules that run them apart
+ *  @{ */
+/** _forward_attention(): (s, b, h) to (s, b, h). */
+me_tensor *me_layer_attention(me_nn *nn, const me_transformer_layer *layer,
+                              me_tensor *x, const me_mixer_inputs *inputs);
+/** _forward_mlp(). */
+me_tensor *me_layer_mlp(me_nn *nn, const me_transformer_layer *layer,
+                        me_tensor *x, const me_mixer_inputs *inputs);
+/** The norm before experts; @p checkpoint_out if it is run again, else NULL. */
+me_tensor *me_layer_mlp_norm(me_nn *nn, const me_transformer_layer *layer,
+                             me_tensor *x,
+                             me_output_checkpoint **checkpoint_out);
+/** mlp_bda() of experts: residual + dropout(x). */
+me_tensor *me_layer_add_residual(me_nn *nn, me_tensor *x, me_tensor *residual);
+/** @} */
+
 /** Layers @p first_layer and following; the final norm on the last stage. */
 void me_transformer_block_create(me_nn *nn, me_module_id parent,
                                  int32_t first_layer, int32_t num_layers,

@@ -85,7 +85,22 @@ static void make(me_nn *nn, me_weight_work *work)
         me_accumulate_grad(e, work->weight, dw);
     }
     me_leave(e, frame, NULL);
+    if (nn->config->moe.delay_wgrad_compute) { // of a list, from its end
+        me_clear(e, &work->gy);
+    }
     release(e, work);
+}
+
+void me_weight_gradients_sort(me_weight_gradients *kept)
+{
+    for (uint32_t i = 1; i < kept->count; i++) {
+        const me_weight_work work = kept->items[i];
+        uint32_t k = i;
+        for (; k > 0 && kept->items[k - 1].turn > work.turn; k--) {
+            kept->items[k] = kept->items[k - 1];
+        }
+        kept->items[k] = work;
+    }
 }
 
 void me_weight_gradients_make(me_nn *nn, me_weight_gradients *kept)

@@ -23,6 +23,7 @@ typedef struct me_weight_work {
     bool gathers_rows; /**< of x, over the tensor ranks */
     bool is_te;        /**< of a layer of Transformer Engine's, whose products
                             take its own workspace */
+    uint8_t turn;      /**< ME_TURN_ */
     me_module_id module;
 } me_weight_work;
 
@@ -43,6 +44,9 @@ me_tensor *me_weight_gradient(me_engine *e, me_tensor *gy, me_tensor *x,
 /** Keep one layer's; a failure is the engine's. */
 void me_weight_gradients_keep(me_engine *e, me_weight_gradients *kept,
                               const me_weight_work *work);
+
+/** Put what was kept in the order of turns. */
+void me_weight_gradients_sort(me_weight_gradients *kept);
 
 /** Make all gradients that were kept, one layer after the other; what each was
  *  made of goes with it. @p kept is empty then. */

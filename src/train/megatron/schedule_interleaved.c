@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "parallel/order_interleaved.h"
 #include "train/megatron/bookkeeping.h"
+#include "train/megatron/combined_1f1b.h"
 #include "train/megatron/finalize.h"
 #include "train/megatron/forward_backward.h"
+#include "train/megatron/interleaved.h"
 #include "train/megatron/p2p.h"
 #include "train/megatron/step.h"
 #include "train/megatron/trainer.h"
@@ -16,112 +17,38 @@
  * the direction asks for what its next step needs before it works on this one.
  */
 
-/** A queue of tensors of one chunk. */
-typedef struct queue {
-    me_tensor **items;
-    int32_t head;
-    int32_t tail;
-} queue;
-
-/** Receive buffers: where the k-th tensor of a direction arrives. */
-typedef struct slots {
-    me_tensor **items;
-    int32_t count;
-} slots;
-
-typedef struct locals {
-    me_trainer *t;
-    const me_pipeline *p;
-    queue *inputs; /**< one a chunk */
-    queue *outputs;
-    queue *output_grads;
-    me_tensor *output; /**< of the step before; NULL after a loss */
-    me_tensor *input_grad;
-    me_tensor *input;       /**< received last in warm-up */
-    me_tensor *output_grad; /**< received last in cool-down */
-    slots forward_slots;    /**< receive buffers */
-    slots backward_slots;
-    queue handles;             /**< of gradients on their way */
-    me_tensor *forward_handle; /**< of the input waited for last in warm-up */
-    me_tensor *receive_handle; /**< kept by names to the end */
-    me_tensor *send_handle;
-} locals;
-
-static void push(queue *q, me_tensor *x)
-{
-    q->items[q->tail++] = x;
-}
-
-static me_tensor *pop(queue *q)
-{
-    return q->items[q->head++];
-}
-
-static bool is_first(const locals *l)
-{
-    return l->p->rank == 0;
-}
-
-static bool is_last(const locals *l)
-{
-    return l->p->rank == l->p->ranks - 1;
-}
-
-static bool is_first_stage(const locals *l, int32_t chunk)
-{
-    return is_first(l) && chunk == 0;
-}
-
-static bool is_last_stage(const locals *l, int32_t chunk)
-{
-    return is_last(l) && chunk == l->p->chunks - 1;
-}
-
-static void bind(locals *l, me_tensor **name, me_tensor *x)
-{
-    me_tensor *before = *name;
-    *name = x;
-    me_release(l->t->e, before);
-}
-
-/** What arrives with step @p k, taken over; if something does, the slot after
- *  it is cleared for what comes next. */
-static void arrive(locals *l, slots *s, int32_t k, me_tensor *x)
-{
-    bind(l, &s->items[k % s->count], x);
-    if (x != NULL) {
-        bind(l, &s->items[(k + 1) % s->count], NULL);
-    }
-}
-
 /** Forward of virtual step @p k: bound to the name and put in its queue. */
-static void forward(locals *l, int32_t k)
+static void forward(me_interleaved *l, int32_t k)
 {
+    if (l->combined != NULL) {
+        me_il_combined_forward(l, k);
+        return;
+    }
     const me_virtual_step step = me_interleaved_step(l->p, k, true);
-    queue *inputs = &l->inputs[step.chunk];
-    if (is_first_stage(l, step.chunk)) {
-        push(inputs, NULL);
+    me_queue *inputs = &l->inputs[step.chunk];
+    if (me_il_is_first_stage(l, step.chunk)) {
+        me_il_push(inputs, NULL);
     }
     me_tensor *tokens = NULL;
     me_tensor *y =
         me_forward_step(l->t, step.chunk, step.microbatch,
                         inputs->items[l->outputs[step.chunk].tail], &tokens);
-    push(&l->outputs[step.chunk], me_retain(y));
+    me_il_push(&l->outputs[step.chunk], me_retain(y));
     me_release(l->t->e, tokens); // a local of forward_step_helper()
-    bind(l, &l->output, y);
+    me_il_bind(l, &l->output, y);
 }
 
 /** A loss is not sent: `output_tensor = None` on the last stage. */
-static void forget_loss(locals *l, int32_t k)
+static void forget_loss(me_interleaved *l, int32_t k)
 {
-    if (is_last_stage(l, me_interleaved_step(l->p, k, true).chunk)) {
-        bind(l, &l->output, NULL);
+    if (me_il_is_last_stage(l, me_interleaved_step(l->p, k, true).chunk)) {
+        me_il_bind(l, &l->output, NULL);
     }
 }
 
 /** Send @p sent if there is one, and receive from the other side, if something
  *  is expected. @return what was received or NULL, owned by the caller */
-static me_tensor *transfer(locals *l, bool is_forward, me_tensor *sent,
+static me_tensor *transfer(me_interleaved *l, bool is_forward, me_tensor *sent,
                            me_receive receive)
 {
     me_tensor *input = NULL;
@@ -144,39 +71,41 @@ static me_tensor *transfer(locals *l, bool is_forward, me_tensor *sent,
  *
  * @return what was received or NULL, owned by the caller beside the queue
  */
-static me_tensor *exchange_forward(locals *l, int32_t k, bool receives)
+me_tensor *me_il_exchange_forward(me_interleaved *l, int32_t k, me_tensor *sent,
+                                  bool receives)
 {
     me_receive next = me_interleaved_receive(l->p, k, true);
     next.is_expected = next.is_expected && receives;
-    me_tensor *x = transfer(l, true, l->output, next);
+    me_tensor *x = transfer(l, true, sent, next);
     if (x != NULL) {
-        push(&l->inputs[next.chunk], me_retain(x));
+        me_il_push(&l->inputs[next.chunk], me_retain(x));
     }
     return x;
 }
 
-/** As exchange_forward(), for the gradients of step @p k. */
-static me_tensor *exchange_backward(locals *l, int32_t k, me_tensor *input_grad)
+/** As me_il_exchange_forward(), for the gradients of step @p k. */
+me_tensor *me_il_exchange_backward(me_interleaved *l, int32_t k,
+                                   me_tensor *input_grad)
 {
     const me_receive next = me_interleaved_receive(l->p, k, false);
     me_tensor *gradient = transfer(l, false, input_grad, next);
     if (gradient != NULL) {
-        push(&l->output_grads[next.chunk], me_retain(gradient));
+        me_il_push(&l->output_grads[next.chunk], me_retain(gradient));
     }
     return gradient;
 }
 
 /** Wait for a gradient: its handle leaves the queue, and lives on only if it
  *  is given a name. @return owned; NULL if step @p k has nothing to wait for */
-static me_tensor *wait_for_gradient(locals *l, int32_t k)
+me_tensor *me_il_wait_for_gradient(me_interleaved *l, int32_t k)
 {
     const me_virtual_step step = me_interleaved_step(l->p, k, false);
-    const bool waits =
-        !is_last_stage(l, step.chunk) && l->handles.head < l->handles.tail;
-    return waits ? pop(&l->handles) : NULL;
+    const bool waits = !me_il_is_last_stage(l, step.chunk) &&
+                       l->handles.head < l->handles.tail;
+    return waits ? me_il_pop(&l->handles) : NULL;
 }
 
-static void start_reduction(locals *l, int32_t k)
+void me_il_start_reduction(me_interleaved *l, int32_t k)
 {
     const int32_t chunk = me_interleaved_reduced_chunk(l->p, k);
     if (l->t->config->optimizer.overlap_grad_reduce &&
@@ -186,29 +115,32 @@ static void start_reduction(locals *l, int32_t k)
 }
 
 /** Backward of virtual step @p k. @return the input's gradient, owned. */
-static me_tensor *backward(locals *l, int32_t k)
+static me_tensor *backward(me_interleaved *l, int32_t k)
 {
+    if (l->combined != NULL) {
+        return me_il_combined_backward(l, k);
+    }
     me_engine *e = l->t->e;
     const me_virtual_step step = me_interleaved_step(l->p, k, false);
-    if (is_last_stage(l, step.chunk)) {
-        push(&l->output_grads[step.chunk], NULL);
+    if (me_il_is_last_stage(l, step.chunk)) {
+        me_il_push(&l->output_grads[step.chunk], NULL);
     }
-    me_tensor *x = pop(&l->inputs[step.chunk]);
-    me_tensor *y = pop(&l->outputs[step.chunk]);
-    me_tensor *gradient = pop(&l->output_grads[step.chunk]);
+    me_tensor *x = me_il_pop(&l->inputs[step.chunk]);
+    me_tensor *y = me_il_pop(&l->outputs[step.chunk]);
+    me_tensor *gradient = me_il_pop(&l->output_grads[step.chunk]);
     l->t->is_last_microbatch = step.microbatch == l->p->microbatches - 1;
     me_tensor *output = me_retain(y); // backward_step's own list
     me_backward_step(l->t, step.chunk, step.microbatch, &output, gradient);
     me_release(e, output);
     me_tensor *input_grad = me_retain(x == NULL ? NULL : x->grad);
-    start_reduction(l, k);
+    me_il_start_reduction(l, k);
     me_release(e, x);
     me_release(e, y);
     me_release(e, gradient);
     return input_grad;
 }
 
-static void deallocate(locals *l)
+void me_il_deallocate(me_interleaved *l)
 {
     if (l->output != NULL && me_engine_is_ok(l->t->e)) {
         me_deallocate_output(l->t, l->output);
@@ -217,7 +149,7 @@ static void deallocate(locals *l)
 
 /** One batch: the output and the gradient of a step go, what is next comes.
  *  Negative steps: nothing of that direction is expected. */
-static void exchange_both(locals *l, int32_t forward_k, bool receives,
+static void exchange_both(me_interleaved *l, int32_t forward_k, bool receives,
                           int32_t backward_k, me_tensor *input_grad)
 {
     const me_receive next = me_interleaved_receive(l->p, forward_k, true);
@@ -235,65 +167,65 @@ static void exchange_both(locals *l, int32_t forward_k, bool receives,
                     },
                     &x, &g);
     if (x != NULL) {
-        push(&l->inputs[next.chunk], me_retain(x));
+        me_il_push(&l->inputs[next.chunk], me_retain(x));
     }
     if (g != NULL) {
-        push(&l->output_grads[gradient.chunk], me_retain(g));
+        me_il_push(&l->output_grads[gradient.chunk], me_retain(g));
     }
-    bind(l, &l->input, x);
-    bind(l, &l->output_grad, g);
-    deallocate(l);
+    me_il_bind(l, &l->input, x);
+    me_il_bind(l, &l->output_grad, g);
+    me_il_deallocate(l);
 }
 
-static void receive_first_input(locals *l)
+static void receive_first_input(me_interleaved *l)
 {
     const me_receive first = me_interleaved_receive(l->p, -1, true);
     if (first.is_expected) {
-        push(&l->inputs[first.chunk], transfer(l, true, NULL, first));
+        me_il_push(&l->inputs[first.chunk], transfer(l, true, NULL, first));
     }
 }
 
 /** After warm-up. When that was all forwards, nobody waits for it later. */
-static void receive_first_gradient(locals *l, bool is_all_warmup)
+static void receive_first_gradient(me_interleaved *l, bool is_all_warmup)
 {
     const me_receive first = me_interleaved_receive(l->p, -1, false);
     if (!first.is_expected || !me_engine_is_ok(l->t->e)) {
         return;
     }
     me_tensor *gradient = transfer(l, false, NULL, first);
-    push(&l->output_grads[first.chunk], gradient);
+    me_il_push(&l->output_grads[first.chunk], gradient);
     if (!is_all_warmup) {
-        slots *s = &l->backward_slots;
-        bind(l, &s->items[s->count - 1], me_retain(gradient));
-        push(&l->handles, me_retain(gradient));
+        me_slots *s = &l->backward_slots;
+        me_il_bind(l, &s->items[s->count - 1], me_retain(gradient));
+        me_il_push(&l->handles, me_retain(gradient));
     }
 }
 
 /** Step @p k of an overlapped warm-up. */
-static void warm_up_overlapped(locals *l, int32_t k)
+static void warm_up_overlapped(me_interleaved *l, int32_t k)
 {
     const int32_t chunk = me_interleaved_step(l->p, k, true).chunk;
     const me_receive next = me_interleaved_receive(l->p, k, true);
-    if (k > 0 && !is_first_stage(l, chunk)) {
+    if (k > 0 && !me_il_is_first_stage(l, chunk)) {
         me_tensor *x = l->inputs[chunk].items[l->outputs[chunk].tail];
-        bind(l, &l->forward_handle, me_retain(x));
+        me_il_bind(l, &l->forward_handle, me_retain(x));
     }
-    me_tensor *x = is_first(l) ? NULL : transfer(l, true, NULL, next);
+    me_tensor *x = me_il_is_first(l) ? NULL : transfer(l, true, NULL, next);
     forward(l, k);
     forget_loss(l, k);
-    if (is_first(l)) {
+    if (me_il_is_first(l)) {
         x = transfer(l, true, l->output, next);
     } else {
         (void)transfer(l, true, l->output, (me_receive){false, 0});
     }
-    deallocate(l);
+    me_il_deallocate(l);
     if (x != NULL) {
-        push(&l->inputs[next.chunk], me_retain(x));
+        me_il_push(&l->inputs[next.chunk], me_retain(x));
     }
-    arrive(l, &l->forward_slots, k, x);
+    me_il_arrive(l, &l->forward_slots, k, x);
 }
 
-static void warm_up(locals *l, int32_t warmup, int32_t steps)
+static void warm_up(me_interleaved *l, int32_t warmup, int32_t steps)
 {
     const bool overlaps = l->t->config->parallel.overlap_p2p_comm;
     receive_first_input(l);
@@ -308,49 +240,59 @@ static void warm_up(locals *l, int32_t warmup, int32_t steps)
             exchange_both(l, k, k < steps - 1, -1, NULL);
             return;
         }
-        bind(l, &l->input, exchange_forward(l, k, k < steps - 1));
-        deallocate(l);
+        me_il_bind(l, &l->input,
+                   me_il_exchange_forward(l, k, l->output, k < steps - 1));
+        me_il_deallocate(l);
     }
     receive_first_gradient(l, warmup == steps);
 }
 
-static void steady_overlapped(locals *l, int32_t warmup, int32_t steps)
+static void steady_overlapped(me_interleaved *l, int32_t warmup, int32_t steps)
 {
+    if (l->combined != NULL) {
+        me_il_combined_steady(l, warmup, steps);
+        return;
+    }
     for (int32_t k = 0; k < steps - warmup && me_engine_is_ok(l->t->e); k++) {
-        deallocate(l);
+        me_il_deallocate(l);
         forward(l, k + warmup);
         forget_loss(l, k + warmup);
         const bool receives = k + warmup < steps - 1;
-        arrive(l, &l->forward_slots, k + warmup,
-               exchange_forward(l, k + warmup, receives));
-        me_release(l->t->e, wait_for_gradient(l, k));
+        me_il_arrive(
+            l, &l->forward_slots, k + warmup,
+            me_il_exchange_forward(l, k + warmup, l->output, receives));
+        me_release(l->t->e, me_il_wait_for_gradient(l, k));
         me_tensor *input_grad = backward(l, k);
-        me_tensor *gradient = exchange_backward(l, k, input_grad);
+        me_tensor *gradient = me_il_exchange_backward(l, k, input_grad);
         if (gradient != NULL) {
-            push(&l->handles, me_retain(gradient));
+            me_il_push(&l->handles, me_retain(gradient));
         }
-        arrive(l, &l->backward_slots, k, gradient);
+        me_il_arrive(l, &l->backward_slots, k, gradient);
         if (k == steps - warmup - 1) {
             l->send_handle = me_retain(input_grad);
         }
-        bind(l, &l->input_grad, input_grad);
+        me_il_bind(l, &l->input_grad, input_grad);
     }
-    deallocate(l);
+    me_il_deallocate(l);
 }
 
-static void steady_batched(locals *l, int32_t warmup, int32_t steps)
+static void steady_batched(me_interleaved *l, int32_t warmup, int32_t steps)
 {
     for (int32_t k = 0; k < steps - warmup && me_engine_is_ok(l->t->e); k++) {
-        forward(l, k + warmup);
-        bind(l, &l->input_grad, backward(l, k));
+        if (l->combined != NULL) {
+            me_il_combined_both(l, k + warmup, k, NULL);
+        } else {
+            forward(l, k + warmup);
+            me_il_bind(l, &l->input_grad, backward(l, k));
+        }
         forget_loss(l, k + warmup);
         exchange_both(l, k + warmup, k + warmup < steps - 1, k, l->input_grad);
     }
-    deallocate(l);
+    me_il_deallocate(l);
 }
 
 /** What the steps did not reach is reduced before the finalisation. */
-static void reduce_the_rest(locals *l)
+static void reduce_the_rest(me_interleaved *l)
 {
     const bool starts = l->t->config->optimizer.overlap_grad_reduce &&
                         l->t->config->optimizer.align_grad_reduce;
@@ -361,42 +303,44 @@ static void reduce_the_rest(locals *l)
 
 /** The rest of step @p k of an overlapped flush. The gradient that was sent
  *  before it is held by its handle until this one is on its way. */
-static void cool_down_overlapped(locals *l, int32_t k)
+static void cool_down_overlapped(me_interleaved *l, int32_t k)
 {
     const me_receive next = me_interleaved_receive(l->p, k, false);
-    me_tensor *gradient = is_last(l) ? NULL : transfer(l, false, NULL, next);
-    bind(l, &l->input_grad, backward(l, k));
-    if (is_last(l)) {
+    me_tensor *gradient =
+        me_il_is_last(l) ? NULL : transfer(l, false, NULL, next);
+    me_il_bind(l, &l->input_grad, backward(l, k));
+    if (me_il_is_last(l)) {
         gradient = transfer(l, false, l->input_grad, next);
     } else {
         (void)transfer(l, false, l->input_grad, (me_receive){false, 0});
     }
-    bind(l, &l->send_handle, me_retain(l->input_grad));
+    me_il_bind(l, &l->send_handle, me_retain(l->input_grad));
     if (gradient != NULL) {
-        push(&l->handles, me_retain(gradient));
-        push(&l->output_grads[next.chunk], me_retain(gradient));
+        me_il_push(&l->handles, me_retain(gradient));
+        me_il_push(&l->output_grads[next.chunk], me_retain(gradient));
     }
-    arrive(l, &l->backward_slots, k, gradient);
+    me_il_arrive(l, &l->backward_slots, k, gradient);
 }
 
-static void cool_down(locals *l, int32_t begin, int32_t steps)
+static void cool_down(me_interleaved *l, int32_t begin, int32_t steps)
 {
     for (int32_t k = begin; k < steps && me_engine_is_ok(l->t->e); k++) {
-        me_tensor *handle = k == 0 ? NULL : wait_for_gradient(l, k);
+        me_tensor *handle = k == 0 ? NULL : me_il_wait_for_gradient(l, k);
         if (handle != NULL) {
-            bind(l, &l->receive_handle, handle);
+            me_il_bind(l, &l->receive_handle, handle);
         }
         if (l->t->config->parallel.overlap_p2p_comm_warmup_flush) {
             cool_down_overlapped(l, k);
             continue;
         }
-        bind(l, &l->input_grad, backward(l, k));
-        bind(l, &l->output_grad, exchange_backward(l, k, l->input_grad));
+        me_il_bind(l, &l->input_grad, backward(l, k));
+        me_il_bind(l, &l->output_grad,
+                   me_il_exchange_backward(l, k, l->input_grad));
     }
     reduce_the_rest(l);
 }
 
-static void queue_fini(locals *l, queue *q)
+static void queue_fini(me_interleaved *l, me_queue *q)
 {
     for (int32_t i = q->head; i < q->tail; i++) {
         me_release(l->t->e, q->items[i]);
@@ -404,24 +348,24 @@ static void queue_fini(locals *l, queue *q)
 }
 
 /** A list goes from its last item on. */
-static void slots_fini(locals *l, slots *s)
+static void slots_fini(me_interleaved *l, me_slots *s)
 {
     for (int32_t i = s->count; i > 0; i--) {
         me_clear(l->t->e, &s->items[i - 1]);
     }
 }
 
-static void forget(locals *l, me_tensor *total_num_tokens)
+static void forget(me_interleaved *l, me_tensor *total_num_tokens)
 {
-    bind(l, &l->forward_handle, NULL);
-    bind(l, &l->input, NULL);
-    bind(l, &l->output_grad, NULL);
-    bind(l, &l->input_grad, NULL);
-    bind(l, &l->receive_handle, NULL);
+    me_il_bind(l, &l->forward_handle, NULL);
+    me_il_bind(l, &l->input, NULL);
+    me_il_bind(l, &l->output_grad, NULL);
+    me_il_bind(l, &l->input_grad, NULL);
+    me_il_bind(l, &l->receive_handle, NULL);
     slots_fini(l, &l->forward_slots);
     slots_fini(l, &l->backward_slots);
-    bind(l, &l->output, NULL);
-    bind(l, &l->send_handle, NULL);
+    me_il_bind(l, &l->output, NULL);
+    me_il_bind(l, &l->send_handle, NULL);
     me_release(l->t->e, total_num_tokens);
     queue_fini(l, &l->handles);
     for (int32_t c = 0; c < l->p->chunks; c++) { // after a failure
@@ -432,17 +376,17 @@ static void forget(locals *l, me_tensor *total_num_tokens)
 }
 
 /** Room for @p count tensors, for as long as the engine lives. */
-static me_tensor **room_for(locals *l, size_t count)
+static me_tensor **room_for(me_interleaved *l, size_t count)
 {
     return me_engine_alloc(l->t->e, count, sizeof(me_tensor *));
 }
 
 /** One queue a chunk, each with room for all its micro-batches. */
-static queue *make_queues(locals *l)
+static me_queue *make_queues(me_interleaved *l)
 {
     const size_t chunks = (size_t)l->p->chunks;
     const size_t room = (size_t)l->p->microbatches + 1;
-    queue *queues = me_engine_alloc(l->t->e, chunks, sizeof *queues);
+    me_queue *queues = me_engine_alloc(l->t->e, chunks, sizeof *queues);
     me_tensor **items = room_for(l, chunks * room);
     if (queues == NULL || items == NULL) {
         return NULL;
@@ -455,32 +399,34 @@ static queue *make_queues(locals *l)
 
 /** The leading rank of a direction may be ahead by more than one tensor when
  *  groups of micro-batches are longer than the pipeline. */
-static slots make_slots(locals *l, bool is_leading)
+static me_slots make_slots(me_interleaved *l, bool is_leading)
 {
     const me_pipeline *p = l->p;
     const int32_t group = p->group_size > 0 ? p->group_size : p->ranks;
     const int32_t count = is_leading ? group - p->ranks + 1 : 1;
-    return (slots){room_for(l, (size_t)count), count};
+    return (me_slots){room_for(l, (size_t)count), count};
 }
 
-static bool make_locals(locals *l)
+static bool make_locals(me_interleaved *l)
 {
     const size_t steps = (size_t)me_interleaved_steps(l->p);
     l->inputs = make_queues(l);
     l->outputs = make_queues(l);
     l->output_grads = make_queues(l);
     l->handles.items = room_for(l, steps + 1);
-    l->forward_slots = make_slots(l, is_first(l));
-    l->backward_slots = make_slots(l, is_last(l));
+    l->forward_slots = make_slots(l, me_il_is_first(l));
+    l->backward_slots = make_slots(l, me_il_is_last(l));
     return me_engine_is_ok(l->t->e);
 }
 
 void me_forward_backward_interleaved(me_trainer *t)
 {
-    locals l = {.t = t, .p = &t->spec->pipeline};
-    if (!make_locals(&l)) {
+    me_interleaved l = {.t = t, .p = &t->spec->pipeline};
+    me_combined combined;
+    if (!make_locals(&l) || !me_combined_init(t, &combined)) {
         return;
     }
+    l.combined = me_is_combined(t) ? &combined : NULL;
     const int32_t steps = me_interleaved_steps(l.p);
     const int32_t warmup = me_interleaved_warmup(l.p);
     me_tensor *total = me_keep_scalar(t->e, "total_num_tokens", 4);

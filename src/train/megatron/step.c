@@ -105,10 +105,9 @@ static void take_context_chunks(me_trainer *t, me_batch *batch)
     me_drop(t->e, index);
 }
 
-/** A micro-batch for a stage; what it has no use for goes at once. The depths of
- *  multi-token prediction read the batch's tokens again (mtp_on_this_rank()),
- *  and their stage keeps all. */
-static void get_batch(me_trainer *t, const me_gpt_spec *stage, me_batch *batch)
+/** The depths of multi-token prediction read the batch's tokens again
+ *  (mtp_on_this_rank()), and their stage keeps all. */
+void me_get_batch(me_trainer *t, const me_gpt_spec *stage, me_batch *batch)
 {
     *batch = (me_batch){.tokens = NULL};
     const bool has_tokens = stage->pre_process || stage->has_mtp;
@@ -192,10 +191,8 @@ static me_tensor *set_aux_loss_scale(me_trainer *t)
     return scale;
 }
 
-/** forward_step_calc_loss(): the mean over tokens and micro-batches, or (loss per
- *  token) the sum over tokens, which finalize_model_grads() divides. */
-static me_tensor *calculate_loss(me_trainer *t, me_tensor *losses,
-                                 me_tensor *loss_mask, me_tensor **num_tokens)
+me_tensor *me_calculate_loss(me_trainer *t, me_tensor *losses,
+                             me_tensor *loss_mask, me_tensor **num_tokens)
 {
     me_engine *e = t->e;
     const me_frame frame = me_enter(e);
@@ -209,6 +206,11 @@ static me_tensor *calculate_loss(me_trainer *t, me_tensor *losses,
     return me_leave(e, frame, loss);
 }
 
+void me_set_loss_scales(me_trainer *t)
+{
+    me_set_mtp_loss_scale(t, set_aux_loss_scale(t));
+}
+
 /** pretrain_gpt.py's forward_step(): the batch goes when it returns, but for
  *  what the tape and the loss function keep. */
 static me_tensor *forward_model(me_trainer *t, me_gpt *gpt,
@@ -217,7 +219,7 @@ static me_tensor *forward_model(me_trainer *t, me_gpt *gpt,
     me_engine *e = t->e;
     me_batch batch;
     const me_frame frame = me_enter(e);
-    get_batch(t, &gpt->spec, &batch);
+    me_get_batch(t, &gpt->spec, &batch);
     me_tensor *y = me_gpt_forward(gpt, &batch);
     forget(e, &batch.attention_mask);
     forget(e, &batch.labels);
@@ -242,8 +244,7 @@ const char *me_forward_name(me_trainer *t, const char *what)
     return name;
 }
 
-/** fwdK_begin and fwdK_end around the K-th forward of iteration 1. */
-static void forward_point(me_trainer *t, const char *what)
+void me_forward_point(me_trainer *t, const char *what)
 {
     if (t->iteration == 1) {
         me_point(t->e, me_forward_name(t, what));
@@ -301,12 +302,12 @@ static me_tensor *run_forward(me_trainer *t, me_gpt *gpt,
     const int32_t n_reports = t->n_reports;
     me_tensor *loss_mask = NULL;
     me_tensor *y = forward_model(t, gpt, &loss_mask);
-    forward_point(t, "end");
+    me_forward_point(t, "end");
     me_tensor *loss = NULL;
     if (gpt->spec.post_process && me_engine_is_ok(e)) {
-        loss = calculate_loss(t, y, loss_mask, num_tokens);
+        loss = me_calculate_loss(t, y, loss_mask, num_tokens);
     }
-    me_set_mtp_loss_scale(t, set_aux_loss_scale(t));
+    me_set_loss_scales(t);
     if (loss != NULL) {
         me_drop(e, loss_mask);
         y = me_rebind(e, y, loss);
@@ -342,15 +343,14 @@ me_tensor *me_forward_step(me_trainer *t, int32_t chunk, int32_t microbatch,
     me_gpt *gpt = &t->chunks[chunk];
     const action a = begin_action(t, ME_ACTION_FORWARD, chunk, microbatch);
     me_gpt_set_input(t->e, gpt, input);
-    forward_point(t, "begin");
+    me_forward_point(t, "begin");
     me_tensor *y = forward(t, gpt, input, num_tokens_out);
     t->forwards++;
     end_action(t, &a);
     return y;
 }
 
-/** The loss times the loss scale, a tensor of one element. */
-static me_tensor *scale_loss(me_trainer *t, me_tensor *loss)
+me_tensor *me_scale_loss(me_trainer *t, me_tensor *loss)
 {
     me_engine *e = t->e;
     me_tensor *scale = t->optimizers[0].constants[0];
@@ -367,7 +367,7 @@ static void run_backward(me_trainer *t, int32_t chunk, me_tensor **output,
     me_engine *e = t->e;
     const me_frame frame = me_enter(e);
     if (t->chunks[chunk].spec.post_process) {
-        me_tensor *scaled = scale_loss(t, *output);
+        me_tensor *scaled = me_scale_loss(t, *output);
         me_assign(e, output, scaled);
         me_drop(e, scaled);
         gradient = me_pointwise(e, "ones_like", *output, ME_DTYPE_FLOAT32);

@@ -8,6 +8,7 @@
 #ifndef MEMEST_TRAIN_MEGATRON_STEP_H
 #define MEMEST_TRAIN_MEGATRON_STEP_H
 
+#include "nn/megatron/gpt.h"
 #include "nn/megatron/weight_gradients.h"
 #include "tensor/tensor.h"
 
@@ -35,6 +36,25 @@ void me_backward_step(struct me_trainer *t, int32_t chunk, int32_t microbatch,
  *  left for later. */
 void me_weight_step(struct me_trainer *t, int32_t chunk, int32_t microbatch,
                     me_weight_gradients *weights);
+/** @name Parts of a forward, for schedules that run them apart
+ *  @{ */
+/** A micro-batch for a stage, variables of the running frame; what the stage has
+ *  no use for goes at once. */
+void me_get_batch(struct me_trainer *t, const me_gpt_spec *stage,
+                  me_batch *batch);
+/** forward_step_calc_loss(): the mean over tokens and micro-batches, or (loss per
+ *  token) the sum over tokens, which finalize_model_grads() divides.
+ *  @param num_tokens  owned by the caller */
+me_tensor *me_calculate_loss(struct me_trainer *t, me_tensor *losses,
+                             me_tensor *loss_mask, me_tensor **num_tokens);
+/** Scales of the gradients of auxiliary losses. */
+void me_set_loss_scales(struct me_trainer *t);
+/** The loss times the loss scale, a tensor of one element. */
+me_tensor *me_scale_loss(struct me_trainer *t, me_tensor *loss);
+/** fwdK_begin and fwdK_end around the K-th forward of iteration 1. */
+void me_forward_point(struct me_trainer *t, const char *what);
+/** @} */
+
 /** Name of a point of the forward that runs, for the engine's life. */
 const char *me_forward_name(struct me_trainer *t, const char *what);
 /** deallocate_output_tensor(): one element takes the data's place. */

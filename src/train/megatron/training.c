@@ -3,6 +3,7 @@
 #include "ops/reduce.h"
 #include "tensor/launch.h"
 #include "train/megatron/bookkeeping.h"
+#include "train/megatron/combined_1f1b.h"
 #include "train/megatron/forward_backward.h"
 #include "train/megatron/megatron.h"
 #include "train/megatron/repeat.h"
@@ -66,6 +67,8 @@ static void forward_backward(me_trainer *t)
 {
     if (t->spec->order != NULL) {
         me_forward_backward_order(t);
+    } else if (t->spec->pipeline.ranks == 1 && me_is_combined(t)) {
+        me_forward_backward_combined(t);
     } else if (t->spec->pipeline.ranks == 1) {
         me_forward_backward_no_pipelining(t);
     } else if (t->spec->n_chunks == 1) {

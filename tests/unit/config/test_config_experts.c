@@ -2,6 +2,12 @@
 /* What a job with experts must keep to beside its ranks. */
 #include "job.h"
 
+#define TURNS                                                                  \
+    "impl.transformer=transformer_engine moe.num_experts=4 "                   \
+    "model.add_bias_linear=false parallel.world_size=2 parallel.expert=2 "     \
+    "moe.token_dispatcher=alltoall train.params_dtype=bfloat16 "               \
+    "moe.overlap_expert_comm=true "
+
 static const char *const cases[][2] = {
     {"moe.num_experts=4",
      "train.bias_gelu_fusion = true must be false (--no-bias-gelu-fusion) with "
@@ -34,6 +40,25 @@ static const char *const cases[][2] = {
     {"moe.num_experts=4 model.add_bias_linear=false "
      "moe.apply_probs_on_input=true",
      "moe.apply_probs_on_input = true needs moe.router_topk = 1, not 2"},
+    {"moe.overlap_expert_comm=true",
+     "moe.overlap_expert_comm = true needs experts: give moe.num_experts"},
+    {"moe.delay_wgrad_compute=true",
+     "moe.delay_wgrad_compute = true needs moe.overlap_expert_comm = true"},
+    {TURNS "parallel.expert=1", "needs parallel.expert over 1"},
+    {TURNS "moe.token_dispatcher=allgather",
+     "needs moe.token_dispatcher = alltoall or flex"},
+    {TURNS "recompute.granularity=selective recompute.moe=true",
+     "needs recompute.moe = false (no --recompute-modules moe)"},
+    {TURNS "recompute.granularity=full recompute.method=uniform "
+           "recompute.num_layers=1",
+     "needs recompute.granularity = none or selective"},
+    {TURNS "train.params_dtype=float32",
+     "needs train.params_dtype = bfloat16 or float16"},
+    {TURNS "parallel.world_size=4 parallel.pipeline=2",
+     "needs parallel.virtual_pipeline over 1 where parallel.pipeline is"},
+    {TURNS "moe.delay_wgrad_compute=true impl.transformer=local",
+     "needs impl.transformer = transformer_engine"},
+    {TURNS "", ""},
 };
 
 static void test_experts__rules(void **state)
