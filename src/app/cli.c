@@ -16,6 +16,8 @@ static const struct {
 } conditions[] = {
     {"--rank", " --events --dump ", NULL, me_cli_rank_formats},
     {"--iteration", " --events ", NULL, NULL},
+    {"--ranks", NULL, " --details --dump ", NULL},
+    {"--details", NULL, " --dump ", NULL},
     {"--events", NULL, " --dump ", NULL},
     {"--course", NULL, " --dump ", NULL},
     {"--json-ranks", NULL, " --dump ", NULL},
@@ -260,7 +262,10 @@ static me_status refuse_flag(const me_cli_command *c, const me_cli_flag *f,
         all > 0 && me_cli_list_has(c->takes, "--") ? all - 3 : all;
     return c->takes == NULL
                ? me_fail(diag, ME_ERR_CONFIG,
-                         strcmp(f->name, "--dump") == 0
+                         me_cli_list_has(" --ranks --details ", f->name)
+                             ? "%s: memest %s has the verdict alone; memest "
+                               "estimate has tables"
+                         : strcmp(f->name, "--dump") == 0
                              ? "%s: memest %s ends in a verdict; memest "
                                "estimate can stop before it"
                              : "%s: memest %s reads that of the job",
@@ -334,6 +339,17 @@ static me_status check_conditions(const me_cli_command *c, const me_cli *cli,
         return me_fail(diag, ME_ERR_CONFIG,
                        "--events -: must be a file's name; what goes to "
                        "standard output is the report");
+    }
+    if (cli->ranks != NULL && strcmp(cli->ranks, "all") != 0 &&
+        strcmp(cli->ranks, "stages") != 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--ranks %.40s: must be stages or all", cli->ranks);
+    }
+    if ((cli->ranks != NULL || cli->details) &&
+        strcmp(cli->format, "text") != 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "%s: --format must be text, not %s",
+                       cli->details ? "--details" : "--ranks", cli->format);
     }
     if (cli->course && strcmp(cli->format, "json") != 0 &&
         strcmp(cli->format, "html") != 0) {

@@ -39,6 +39,8 @@ typedef struct me_cli {
     const char *machine;      /**< or NULL */
     const char *format;       /**< "text" if none was given */
     const char *json_ranks;   /**< as given, or NULL */
+    const char *ranks;        /**< of text, as given, or NULL */
+    bool details;             /**< all sections of the text report */
     const char *output;       /**< NULL: stdout */
     const char *events;       /**< file, or NULL */
     int32_t rank;             /**< whose events; -1: not given */

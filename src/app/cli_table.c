@@ -36,6 +36,10 @@ static const me_cli_flag flags[] = {
      "of --rank, as pickle or JSON"},
     {"--json-ranks", NULL, "all|classes", FLAG_NAME, AT(json_ranks),
      "a record of JSON for every rank (the default) or for equal ones together"},
+    {"--ranks", NULL, "stages|all", FLAG_NAME, AT(ranks),
+     "a line of the text report for every stage (the default) or every rank"},
+    {"--details", NULL, NULL, FLAG_SWITCH, AT(details),
+     "the whole text report: card, modules, collectives, links and points as well"},
     {"--output", "-o", "FILE", FLAG_NAME, AT(output),
      "write the report to a file, whole or not at all"},
     {"--events", NULL, "FILE", FLAG_NAME, AT(events),
@@ -178,18 +182,18 @@ bool me_cli_list_has(const char *list, const char *name)
     return false;
 }
 
-/** A verdict is the end of `check`, which does not stop before it. */
-static bool is_dump_of_check(const me_cli_command *c, const me_cli_flag *f)
+/** A verdict is the end of `check`, which does not stop before it, and has no
+ *  tables. */
+static bool is_not_of_check(const me_cli_command *c, const me_cli_flag *f)
 {
     return (strcmp(c->name, "check") == 0 || strcmp(c->name, "fit") == 0) &&
-           strcmp(f->name, "--dump") == 0;
+           me_cli_list_has(" --dump --ranks --details ", f->name);
 }
 
 bool me_cli_takes(const me_cli_command *c, const me_cli_flag *f)
 {
     if (c->takes == NULL) {
-        return !me_cli_list_has(not_of_jobs, f->name) &&
-               !is_dump_of_check(c, f);
+        return !me_cli_list_has(not_of_jobs, f->name) && !is_not_of_check(c, f);
     }
     return me_cli_list_has(me_cli_every_command, f->name) ||
            me_cli_list_has(c->takes, f->name);

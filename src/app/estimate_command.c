@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 /** One process's part of an estimate; what is NULL is not made yet. */
@@ -90,13 +91,31 @@ static me_status read_command(estimate *s, me_diag *diag)
 
 /** mpirun gives its processes a terminal of its own, wherever it writes. For
  *  NO_COLOR see no-color.org. */
-static bool likes_color(void)
+static me_terminal find_terminal(const char *output)
 {
     const char *no_color = getenv("NO_COLOR");
-    const char *terminal = getenv("TERM");
-    return isatty(STDOUT_FILENO) && !me_launcher_is_present() &&
-           (no_color == NULL || *no_color == '\0') && terminal != NULL &&
-           strcmp(terminal, "dumb") != 0;
+    const char *name = getenv("TERM");
+    struct winsize size;
+    if (output != NULL || !isatty(STDOUT_FILENO) || me_launcher_is_present()) {
+        return (me_terminal){.width = 0};
+    }
+    return (me_terminal){
+        .width = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0,
+        .is_colored = (no_color == NULL || *no_color == '\0') && name != NULL &&
+                      strcmp(name, "dumb") != 0,
+    };
+}
+
+/** The text that a command prints. */
+static me_format text_format(const me_cli *cli)
+{
+    const bool shows_ranks =
+        cli->ranks != NULL && strcmp(cli->ranks, "all") == 0;
+    return is_command(cli, "check") ? ME_FORMAT_CHECK
+           : is_command(cli, "fit") ? ME_FORMAT_FIT
+           : cli->details           ? ME_FORMAT_TEXT
+           : shows_ranks            ? ME_FORMAT_BRIEF_RANKS
+                                    : ME_FORMAT_BRIEF;
 }
 
 static me_status print(const estimate *s, me_diag *diag)
@@ -105,13 +124,10 @@ static me_status print(const estimate *s, me_diag *diag)
     if (report == NULL) {
         return ME_OK;
     }
-    const bool is_text = s->format == ME_FORMAT_TEXT;
     const me_format format =
-        is_text && is_command(s->cli, "check") ? ME_FORMAT_CHECK
-        : is_text && is_command(s->cli, "fit") ? ME_FORMAT_FIT
-                                               : s->format;
-    return me_report_write(report, format, s->cli->output,
-                           s->cli->output == NULL && likes_color(), diag);
+        s->format == ME_FORMAT_TEXT ? text_format(s->cli) : s->format;
+    const me_terminal terminal = find_terminal(s->cli->output);
+    return me_report_write(report, format, s->cli->output, &terminal, diag);
 }
 
 static bool stops_when_it_does_not_fit(const me_cli *cli)

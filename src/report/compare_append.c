@@ -6,6 +6,8 @@ static me_status append(const me_compare_print *print, me_format format,
 {
     switch (format) {
     case ME_FORMAT_TEXT:
+    case ME_FORMAT_BRIEF:
+    case ME_FORMAT_BRIEF_RANKS:
     case ME_FORMAT_CHECK:
     case ME_FORMAT_FIT: return me_compare_text(print, text);
     case ME_FORMAT_JSON:

@@ -26,7 +26,5 @@ me_status me_csv_print(const me_report *report, FILE *stream,
                        me_diag *diag) ME_MUST_CHECK;
 me_status me_html_print(const me_report *report, FILE *stream,
                         me_diag *diag) ME_MUST_CHECK;
-me_status me_text_print(const me_report *report, bool is_colored, FILE *stream,
-                        me_diag *diag) ME_MUST_CHECK;
 
 #endif /* MEMEST_REPORT_FORMAT_H */

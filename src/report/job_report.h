@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "collectives/transport.h"
 #include "config/config.h"
+#include "report/text_wrap.h"
 #include "time/cluster.h"
 #include "time/pipeline_step.h"
 #include "time/rates.h"
@@ -211,8 +212,11 @@ typedef enum me_format {
     ME_FORMAT_JSON_CLASSES, /**< JSON with a record for equal ranks together;
                                  has no name */
     ME_FORMAT_CHECK, /**< text of `memest check`: one screen; has no name */
-    ME_FORMAT_FIT    /**< text of `memest fit`: all of what would make it fit;
+    ME_FORMAT_FIT,   /**< text of `memest fit`: all of what would make it fit;
                           has no name */
+    ME_FORMAT_BRIEF, /**< text on one screen; has no name */
+    ME_FORMAT_BRIEF_RANKS /**< with each rank in place of each stage; has no
+                               name */
 } me_format;
 
 /**
@@ -238,12 +242,12 @@ me_status me_report_append(const me_report *report, me_format format,
  *
  * @param path       of a file that is written whole or not at all; NULL or
  *                   "-": standard output
- * @param is_colored terminal colours in text; what is said does not change
+ * @param terminal   that text is for; what is said does not change
  * @return ME_OK, ME_ERR_IO, ME_ERR_NOMEM, ME_ERR_OVERFLOW (a number that JSON
  *         cannot hold)
  */
 me_status me_report_write(const me_report *report, me_format format,
-                          const char *path, bool is_colored,
+                          const char *path, const me_terminal *terminal,
                           me_diag *diag) ME_MUST_CHECK;
 
 /** Name as JSON writes it; static. Local. */

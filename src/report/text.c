@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/text.h"
 
-#include "report/format.h"
-
 #define RED    "\033[1;31m"
 #define YELLOW "\033[1;33m"
 #define GREEN  "\033[1;32m"
 #define PLAIN  "\033[0m"
+
+enum {
+    CONTRIBUTORS_SHOWN = 15 /* of a peak, with all details */
+};
 
 const me_rank_result *me_report_worst(const me_report *report)
 {
@@ -78,16 +80,30 @@ void me_text_notes(const me_report *report, me_str *text)
     }
 }
 
+void me_text_summary(const me_report *report, bool is_brief, bool is_colored,
+                     me_str *text)
+{
+    me_text_title(report, text);
+    append_verdict(report, is_colored, text);
+    me_text_reason(report, text);
+    me_text_band(report, text);
+    (is_brief ? me_text_end_line : me_text_end)(report, text);
+    me_str_append(text, "\n");
+    me_text_head(report, text);
+}
+
+static me_status append_peak(const me_report *report, me_str *text)
+{
+    return me_text_peak(report, CONTRIBUTORS_SHOWN, text);
+}
+
 me_status me_text_append(const me_report *report, bool is_colored, me_str *text)
 {
     me_status (*const sections[])(const me_report *, me_str *) = {
-        me_text_ranks,   me_text_late,   me_text_peak, me_text_device,
+        me_text_ranks,   me_text_late,   append_peak,  me_text_device,
         me_text_host,    me_text_volume, me_text_time, me_text_links,
         me_text_modules, me_text_course};
-    me_text_head(report, text);
-    append_verdict(report, is_colored, text);
-    me_text_band(report, text);
-    me_text_end(report, text);
+    me_text_summary(report, false, is_colored, text);
     me_status status = ME_OK;
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
         if (status == ME_OK) {
@@ -96,18 +112,4 @@ me_status me_text_append(const me_report *report, bool is_colored, me_str *text)
     }
     me_text_notes(report, text);
     return status == ME_OK ? me_str_status(text) : status;
-}
-
-me_status me_text_print(const me_report *report, bool is_colored, FILE *stream,
-                        me_diag *diag)
-{
-    me_str text = {0};
-    const me_status status = me_text_append(report, is_colored, &text);
-    if (status == ME_OK) {
-        (void)fwrite(me_str_text(&text), 1, text.length, stream);
-    } else {
-        (void)me_fail(diag, status, "no memory for the text report");
-    }
-    me_str_fini(&text);
-    return status;
 }

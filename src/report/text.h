@@ -17,8 +17,36 @@
 me_status me_text_append(const me_report *report, bool is_colored,
                          me_str *text) ME_MUST_CHECK;
 
+/**
+ * The report on one screen: at most 60 lines, where nobody asks for each rank and
+ * a job that dies has no long message. Local.
+ *
+ * @param shows_ranks  each rank, in place of each stage
+ * @return ME_OK, ME_ERR_NOMEM
+ */
+me_status me_brief_append(const me_report *report, bool shows_ranks,
+                          bool is_colored, me_str *text) ME_MUST_CHECK;
+
+/** "memest VERSION: JOB". */
+void me_text_title(const me_report *report, me_str *text);
+
 /** What the job is: model, grid, batch, precision, implementations. */
 void me_text_head(const me_report *report, me_str *text);
+
+/** Title, verdict, its reason and band, how the job ends, and its head. */
+void me_text_summary(const me_report *report, bool is_brief, bool is_colored,
+                     me_str *text);
+
+/** "  rank 3 peaks at 91.2 GiB in layer 5's core attention …: 38 % activation, …",
+ *  a line; nothing without a peak. */
+void me_text_reason(const me_report *report, me_str *text);
+
+/** The peak of the steady iteration, or of a later one that takes more: the
+ *  first step that a loss scale lets through. NULL: there is none. Local. */
+const me_peak_result *me_report_life_peak(const me_rank_result *worst);
+
+/** The least and the most of each stage's ranks. */
+me_status me_text_stages(const me_report *report, me_str *text) ME_MUST_CHECK;
 
 /** Ranks by stage and tensor rank with their peaks; how stages differ. */
 me_status me_text_ranks(const me_report *report, me_str *text) ME_MUST_CHECK;
@@ -30,8 +58,9 @@ me_status me_ranks_table(const me_report *report, me_table_printer print,
 /** Ranges of peaks, where late frees make them ranges. */
 me_status me_text_late(const me_report *report, me_str *text) ME_MUST_CHECK;
 
-/** Where the worst rank's peak goes. */
-me_status me_text_peak(const me_report *report, me_str *text) ME_MUST_CHECK;
+/** Where the worst rank's peak goes. @param n_shown  modules and operations */
+me_status me_text_peak(const me_report *report, size_t n_shown,
+                       me_str *text) ME_MUST_CHECK;
 
 /** Append when a peak was and what made it: " in iteration 1, backward of
  *  micro-batch 0, in MODULE, by OP". Local. */
@@ -42,6 +71,8 @@ me_status me_text_volume(const me_report *report, me_str *text) ME_MUST_CHECK;
 
 /** Predicted time of a step, and what each stage spends it on. */
 me_status me_text_time(const me_report *report, me_str *text) ME_MUST_CHECK;
+/** The first line of it. */
+void me_text_step(const me_report *report, me_str *text);
 me_status me_text_links(const me_report *report, me_str *text) ME_MUST_CHECK;
 
 /** Modules of the worst rank, equal ones folded. */
@@ -60,8 +91,10 @@ me_status me_text_device(const me_report *report, me_str *text) ME_MUST_CHECK;
 /** What the worst rank's host holds in its card's stead. */
 me_status me_text_host(const me_report *report, me_str *text) ME_MUST_CHECK;
 
-/** How the job ends where memory does not suffice, and the band. */
+/** How the job ends where memory does not suffice, with what PyTorch says then, or
+ *  in a line. */
 void me_text_end(const me_report *report, me_str *text);
+void me_text_end_line(const me_report *report, me_str *text);
 
 /** What is not modelled, and what was assumed. */
 void me_text_notes(const me_report *report, me_str *text);

@@ -30,13 +30,6 @@ static void append_worst(const me_report *report, me_str *text)
     me_str_append(text, "\n");
 }
 
-static void append_peak(const me_peak_result *peak, me_str *text)
-{
-    me_str_append(text, "  its peak   ");
-    me_text_instant(peak, text);
-    me_str_append(text, "\n");
-}
-
 static void append_amount(const char *name, uint64_t bytes, me_str *text)
 {
     me_str_printf(text, "%s ", name);
@@ -103,33 +96,18 @@ static void append_not_modelled(const me_flag_list *missing, me_str *text)
     me_str_append(text, "\n");
 }
 
-/** The peak of the steady iteration, or of a later one that takes more: the
- *  first step that a loss scale lets through. NULL: there is none. */
-static const me_peak_result *life_peak(const me_rank_result *worst)
-{
-    const me_peak_result *most = me_rank_result_peak(worst);
-    for (uint32_t i = 0; most != NULL && i < worst->n_iterations; i++) {
-        const me_iteration_result *it = &worst->iterations[i];
-        if (it->iteration > ME_STEADY_ITERATION &&
-            it->peak.requested_bytes > most->requested_bytes) {
-            most = &it->peak;
-        }
-    }
-    return most;
-}
-
 me_status me_check_print(const me_report *report, bool is_brief, me_str *text)
 {
     const me_rank_result *worst = me_report_worst(report);
-    const me_peak_result *peak = life_peak(worst);
+    const me_peak_result *peak = me_report_life_peak(worst);
     const me_confidence confidence = me_confidence_of(report);
     me_verdict_print(report, text);
     me_str_append(text, "; ");
     me_confidence_append(&confidence, text);
     me_str_append(text, "\n");
+    me_text_reason(report, text);
     append_worst(report, text);
     if (peak != NULL) {
-        append_peak(peak, text);
         append_bytes(worst, peak, text);
     }
     if (report->config->device.alloc_conf[0] != '\0') {

@@ -172,15 +172,26 @@ static void append_folded(const char *message, me_str *text)
     me_str_append(text, "\n");
 }
 
-void me_text_end(const me_report *report, me_str *text)
+/** The rank whose end is told; -1: none. */
+static int32_t ending_rank(const me_report *report)
 {
     const int32_t dead = report->verdict.oom_rank;
-    const int32_t rank = dead >= 0 ? dead : find_retries(report);
+    return dead >= 0 ? dead : find_retries(report);
+}
+
+static const me_limit_result *limit_of(const me_report *report, int32_t rank)
+{
+    return &report->results[report->ranks[rank].result]->limit;
+}
+
+void me_text_end_line(const me_report *report, me_str *text)
+{
+    const int32_t dead = report->verdict.oom_rank;
+    const int32_t rank = ending_rank(report);
     if (rank < 0) {
         return;
     }
-    const me_limit_result *limit =
-        &report->results[report->ranks[rank].result]->limit;
+    const me_limit_result *limit = limit_of(report, rank);
     me_str_printf(text,
                   dead >= 0 ? "  end         rank %d frees its cached blocks "
                               "%" PRIu64 " time%s and dies"
@@ -197,9 +208,16 @@ void me_text_end(const me_report *report, me_str *text)
                       limit->op == NULL ? "?" : limit->op, limit->tried_bytes);
     }
     me_str_append(text, "\n");
-    if (limit->message != NULL) {
+}
+
+void me_text_end(const me_report *report, me_str *text)
+{
+    const int32_t rank = ending_rank(report);
+    me_text_end_line(report, text);
+    const char *lines = rank < 0 ? NULL : limit_of(report, rank)->message;
+    if (lines != NULL) {
         me_str message = {0};
-        me_oom_text_append(limit->message, me_report_device_index(report, rank),
+        me_oom_text_append(lines, me_report_device_index(report, rank),
                            &message);
         append_folded(me_str_text(&message), text);
         me_str_fini_piece(&message, text);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/megatron/parameters.h"
 #include "report/job_report.h"
+#include "report/quantity.h"
 #include "report/text_head.h"
 
 #include <inttypes.h>
@@ -29,6 +31,17 @@ static void append_model(const me_model_config *m, me_str *text)
             : me_choice_title(me_norm_placement_choices,
                               (int)m->norm_placement),
         m->padded_vocab_size, m->seq_length);
+}
+
+/** Of the model, not of a rank: ties count once. */
+static void append_parameters(const me_config *config, me_str *text)
+{
+    me_model_summary summary;
+    if (me_model_summarize(config, NULL, &summary) == ME_OK) {
+        me_str_append(text, "  parameters  ");
+        me_count_append(text, summary.parameters);
+        me_str_append(text, "\n");
+    }
 }
 
 /** Nothing without experts. */
@@ -126,6 +139,7 @@ void me_text_head_megatron(const me_report *report, me_str *text)
 {
     const me_config *config = report->config;
     append_model(&config->model, text);
+    append_parameters(config, text);
     append_experts(&report->config->moe, text);
     append_grid(report, text);
     append_training(config, text);

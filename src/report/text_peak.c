@@ -7,7 +7,7 @@
 
 enum {
     BAR_WIDTH = 24,
-    CONTRIBUTORS_SHOWN = 15
+    CONTRIBUTORS_MAX = 15
 };
 
 /** A share of the peak: a category or a contributor. */
@@ -102,12 +102,14 @@ static me_status append_categories(const me_peak_result *peak, me_str *text)
         ME_FIELDS_TABLE(category_columns, 2, &category_schema, rows, n), text);
 }
 
-static me_status append_contributors(const me_peak_result *peak, me_str *text)
+static me_status append_contributors(const me_peak_result *peak, size_t n_shown,
+                                     me_str *text)
 {
-    share_row rows[CONTRIBUTORS_SHOWN + 1];
+    share_row rows[CONTRIBUTORS_MAX + 1];
     size_t n = 0;
     uint64_t rest = peak->requested_bytes;
-    for (; n < CONTRIBUTORS_SHOWN && n < peak->n_contributors; n++) {
+    for (; n < n_shown && n < CONTRIBUTORS_MAX && n < peak->n_contributors;
+         n++) {
         const me_contributor *c = &peak->contributors[n];
         rows[n] = (share_row){
             .bytes = c->bytes,
@@ -149,7 +151,7 @@ static void append_cause(const me_peak_result *peak, me_str *text)
     me_str_append(text, "\n\n");
 }
 
-me_status me_text_peak(const me_report *report, me_str *text)
+me_status me_text_peak(const me_report *report, size_t n_shown, me_str *text)
 {
     const me_peak_result *peak = me_rank_result_peak(me_report_worst(report));
     if (peak == NULL) {
@@ -157,11 +159,13 @@ me_status me_text_peak(const me_report *report, me_str *text)
     }
     me_str_printf(text, "\nWhere the peak of rank %d goes\n",
                   (int)report->verdict.worst_rank);
-    append_cause(peak, text);
+    if (n_shown >= CONTRIBUTORS_MAX) {
+        append_cause(peak, text); // which a brief report has said
+    }
     const me_status status = append_categories(peak, text);
     if (status != ME_OK) {
         return status;
     }
     me_str_append(text, "\n");
-    return append_contributors(peak, text);
+    return append_contributors(peak, n_shown, text);
 }

@@ -49,16 +49,10 @@ static me_status append_stages(const me_step_time *step, me_str *text)
     return status;
 }
 
-me_status me_text_time(const me_report *report, me_str *text)
+/** Without the line's end. */
+static void append_step(const me_report_time *time, me_str *text)
 {
-    const me_report_time *time = &report->time;
     const me_step_time *step = time->step;
-    if (step == NULL && time->reason[0] != '\0') {
-        me_str_printf(text, "\nPredicted time: not known: %s\n", time->reason);
-    }
-    if (step == NULL) {
-        return ME_OK;
-    }
     const bool is_bound = time->host_lacks != NULL;
     me_str_printf(text, "\nPredicted time: %s%.1f ms a step",
                   is_bound ? "at least " : "", milliseconds(step->step_ns));
@@ -70,6 +64,29 @@ me_status me_text_time(const me_report *report, me_str *text)
         me_str_printf(text, ", %.1f %% of the cards' FLOPs",
                       100 * time->flops_utilisation);
     }
+}
+
+void me_text_step(const me_report *report, me_str *text)
+{
+    const me_report_time *time = &report->time;
+    if (time->step != NULL) {
+        append_step(time, text);
+        me_str_append(text, "\n");
+    } else if (time->reason[0] != '\0') {
+        me_str_printf(text, "\nPredicted time: not known: %s\n", time->reason);
+    }
+}
+
+me_status me_text_time(const me_report *report, me_str *text)
+{
+    const me_report_time *time = &report->time;
+    const me_step_time *step = time->step;
+    if (step == NULL) {
+        me_text_step(report, text);
+        return ME_OK;
+    }
+    const bool is_bound = time->host_lacks != NULL;
+    append_step(time, text);
     me_str_append(text, "; by stage, in ms\n");
     if (is_bound) {
         me_str_printf(text,

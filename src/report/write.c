@@ -4,6 +4,7 @@
 #include "report/job_report.h"
 #include "report/page.h"
 #include "report/text.h"
+#include "report/text_wrap.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -54,42 +55,67 @@ me_status me_format_read(const char *name, const char *json_ranks,
     return format == ME_FORMAT_HTML ? check_vega(diag) : ME_OK;
 }
 
-static me_status print_check(const me_report *report, bool is_brief,
-                             FILE *stream, me_diag *diag)
+/** One of the formats that are text. */
+static me_status append_text(const me_report *report, me_format format,
+                             bool is_colored, me_str *text)
 {
+    const bool shows_ranks = format == ME_FORMAT_BRIEF_RANKS;
+    if (format == ME_FORMAT_CHECK || format == ME_FORMAT_FIT) {
+        return me_check_print(report, format == ME_FORMAT_CHECK, text);
+    }
+    return format == ME_FORMAT_TEXT
+               ? me_text_append(report, is_colored, text)
+               : me_brief_append(report, shows_ranks, is_colored, text);
+}
+
+static me_status print_text(const me_report *report, me_format format,
+                            FILE *stream, const me_terminal *terminal,
+                            me_diag *diag)
+{
+    me_str lines = {0};
     me_str text = {0};
-    me_status status = me_check_print(report, is_brief, &text);
-    status = status == ME_OK ? me_str_status(&text) : status;
+    me_status status =
+        append_text(report, format, terminal->is_colored, &lines);
+    status = status == ME_OK ? me_str_status(&lines) : status;
+    if (status == ME_OK) {
+        me_text_wrap(me_str_text(&lines), terminal, &text);
+        status = me_str_status(&text);
+    }
     if (status == ME_OK) {
         (void)fwrite(me_str_text(&text), 1, text.length, stream);
     } else {
-        (void)me_fail(diag, status, "no memory for the verdict");
+        (void)me_fail(diag, status, "no memory for the text report");
     }
+    me_str_fini(&lines);
     me_str_fini(&text);
     return status;
 }
 
 static me_status print_format(const me_report *report, me_format format,
-                              FILE *stream, bool is_colored, me_diag *diag)
+                              FILE *stream, const me_terminal *terminal,
+                              me_diag *diag)
 {
     switch (format) {
-    case ME_FORMAT_TEXT: return me_text_print(report, is_colored, stream, diag);
     case ME_FORMAT_JSON: return me_json_print(report, false, stream, diag);
     case ME_FORMAT_JSON_CLASSES:
         return me_json_print(report, true, stream, diag);
     case ME_FORMAT_CSV: return me_csv_print(report, stream, diag);
     case ME_FORMAT_HTML: return me_html_print(report, stream, diag);
-    case ME_FORMAT_CHECK: return print_check(report, true, stream, diag);
-    case ME_FORMAT_FIT: return print_check(report, false, stream, diag);
+    case ME_FORMAT_TEXT:
+    case ME_FORMAT_BRIEF:
+    case ME_FORMAT_BRIEF_RANKS:
+    case ME_FORMAT_CHECK:
+    case ME_FORMAT_FIT:
+        return print_text(report, format, stream, terminal, diag);
     }
     return me_fail(diag, ME_ERR_INTERNAL, "no such report format");
 }
 
 static me_status write_stdout(const me_report *report, me_format format,
-                              bool is_colored, me_diag *diag)
+                              const me_terminal *terminal, me_diag *diag)
 {
     const me_status status =
-        print_format(report, format, stdout, is_colored, diag);
+        print_format(report, format, stdout, terminal, diag);
     if (status != ME_OK) {
         return status;
     }
@@ -102,10 +128,11 @@ static me_status write_stdout(const me_report *report, me_format format,
 }
 
 me_status me_report_write(const me_report *report, me_format format,
-                          const char *path, bool is_colored, me_diag *diag)
+                          const char *path, const me_terminal *terminal,
+                          me_diag *diag)
 {
     if (path == NULL || strcmp(path, "-") == 0) {
-        return write_stdout(report, format, is_colored, diag);
+        return write_stdout(report, format, terminal, diag);
     }
     me_outfile *file = NULL;
     me_status status = me_outfile_create(path, diag, &file);
@@ -113,13 +140,15 @@ me_status me_report_write(const me_report *report, me_format format,
         return status;
     }
     status =
-        print_format(report, format, me_outfile_stream(file), is_colored, diag);
+        print_format(report, format, me_outfile_stream(file), terminal, diag);
     if (status == ME_OK) {
         status = me_outfile_commit(file, diag);
     }
     me_outfile_destroy(file);
     return status;
 }
+
+static const me_terminal no_terminal = {.width = 0};
 
 me_status me_report_append(const me_report *report, me_format format,
                            me_diag *diag, me_str *text)
@@ -130,7 +159,7 @@ me_status me_report_append(const me_report *report, me_format format,
     if (stream == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no host memory for the report");
     }
-    me_status status = print_format(report, format, stream, false, diag);
+    me_status status = print_format(report, format, stream, &no_terminal, diag);
     if (fclose(stream) != 0 && status == ME_OK) {
         status = me_fail(diag, ME_ERR_NOMEM, "no host memory for the report");
     }

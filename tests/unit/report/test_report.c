@@ -16,6 +16,8 @@ enum {
     TEXT_MAX = 1 << 16
 };
 
+static const me_terminal no_terminal = {.width = 0};
+
 static const json_int_t scale = 1 << 26;
 
 static me_status gather(const me_config *config, bool is_folded,
@@ -39,7 +41,8 @@ static char *print(const me_report *report, me_format format)
     const int descriptor = mkstemp(name);
     assert_true(descriptor >= 0);
     (void)close(descriptor);
-    assert_int_equal(me_report_write(report, format, name, false, NULL), ME_OK);
+    assert_int_equal(me_report_write(report, format, name, &no_terminal, NULL),
+                     ME_OK);
     static char text[TEXT_MAX];
     FILE *stream = fopen(name, "r");
     assert_non_null(stream);
@@ -261,7 +264,7 @@ static me_status report_all(void *context)
             format != ME_FORMAT_HTML || me_page_is_available();
         if (status == ME_OK && is_there) {
             status = me_report_write(report, (me_format)format, "/dev/null",
-                                     false, NULL);
+                                     &no_terminal, NULL);
         }
     }
     me_report_destroy(report);

@@ -12,6 +12,8 @@ enum {
     TEXT_MAX = 1 << 16
 };
 
+static const me_terminal no_terminal = {.width = 0};
+
 static size_t read_file(const char *path, char *text)
 {
     FILE *stream = fopen(path, "r");
@@ -35,7 +37,8 @@ static bool is_expected(const me_report *report, me_format format,
         return false;
     }
     (void)close(descriptor);
-    const me_status status = me_report_write(report, format, name, false, NULL);
+    const me_status status =
+        me_report_write(report, format, name, &no_terminal, NULL);
     const size_t length = read_file(name, text);
     const size_t expected_length = read_file(expected_path, expected);
     (void)unlink(name);

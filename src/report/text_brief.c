@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The report on one screen: the reason, the job, the stages, the peak. */
+#include "report/text.h"
+
+#include <string.h>
+
+enum {
+    LINES_MAX = 60,
+    CONTRIBUTORS_SHOWN = 5,
+    LINES_OF_END = 2 /* what is left out, and how to see it */
+};
+
+static size_t count_lines(const char *text)
+{
+    size_t n = 0;
+    for (const char *at = strchr(text, '\n'); at != NULL;
+         at = strchr(at + 1, '\n')) {
+        n++;
+    }
+    return n;
+}
+
+/** As many lines as there is room for, and how many are missing. */
+static void append_shortened(const char *lines, size_t room, me_str *text)
+{
+    const size_t all = count_lines(lines);
+    size_t left = all <= room ? all : room > 0 ? room - 1 : 0;
+    const size_t missing = all - left;
+    for (; left > 0; left--) {
+        const char *end = strchr(lines, '\n') + 1;
+        me_str_append_n(text, lines, (size_t)(end - lines));
+        lines = end;
+    }
+    if (missing > 0) {
+        me_str_printf(text, "  and %zu lines more with --details\n", missing);
+    }
+}
+
+static void append_notes(const me_report *report, me_str *text)
+{
+    me_str notes = {0};
+    const size_t before = count_lines(me_str_text(text)) + LINES_OF_END;
+    me_text_notes(report, &notes);
+    append_shortened(me_str_text(&notes),
+                     before < LINES_MAX ? LINES_MAX - before : 0, text);
+    me_str_fini_piece(&notes, text);
+}
+
+me_status me_brief_append(const me_report *report, bool shows_ranks,
+                          bool is_colored, me_str *text)
+{
+    me_status status = ME_OK;
+    me_text_summary(report, true, is_colored, text);
+    status = shows_ranks ? me_text_ranks(report, text)
+                         : me_text_stages(report, text);
+    if (status == ME_OK) {
+        status = me_text_late(report, text);
+    }
+    if (status == ME_OK) {
+        status = me_text_peak(report, CONTRIBUTORS_SHOWN, text);
+    }
+    me_text_step(report, text);
+    append_notes(report, text);
+    me_str_append(text, "\nMore: --ranks all has each rank, --details the "
+                        "card, modules, collectives, links and points\n");
+    return status == ME_OK ? me_str_status(text) : status;
+}
