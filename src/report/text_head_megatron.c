@@ -37,7 +37,8 @@ static void append_model(const me_model_config *m, me_str *text)
 static void append_parameters(const me_config *config, me_str *text)
 {
     me_model_summary summary;
-    if (me_model_summarize(config, NULL, &summary) == ME_OK) {
+    if (config->own != NULL && // made by a reader, not by hand
+        me_model_summarize(config, NULL, &summary) == ME_OK) {
         me_str_append(text, "  parameters  ");
         me_count_append(text, summary.parameters);
         me_str_append(text, "\n");
