@@ -347,8 +347,7 @@ static me_status check_conditions(const me_cli_command *c, const me_cli *cli,
     }
     if ((cli->ranks != NULL || cli->details) &&
         strcmp(cli->format, "text") != 0) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "%s: --format must be text, not %s",
+        return me_fail(diag, ME_ERR_CONFIG, "%s: --format must be text, not %s",
                        cli->details ? "--details" : "--ranks", cli->format);
     }
     if (cli->course && strcmp(cli->format, "json") != 0 &&

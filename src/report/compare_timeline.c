@@ -68,6 +68,8 @@ static void add_rest(const me_rank_result *result, int64_t step_ns,
             join(&course->rest.requested, &part->requested, is_first);
             join(&course->rest.allocated, &part->allocated, is_first);
             join(&course->rest.reserved, &part->reserved, is_first);
+            memcpy(course->rest.end_by_category, part->end_by_category,
+                   sizeof part->end_by_category);
             is_first = false;
         }
     }

@@ -25,6 +25,16 @@ static void append_verdict(const me_report *report, me_str *page)
     me_str_fini_piece(&verdict, page);
 }
 
+static void append_reason(const me_report *report, me_str *page)
+{
+    me_str reason = {0};
+    me_text_reason(report, &reason);
+    me_str_append(page, "<p class=\"reason\">");
+    me_html_append(page, me_str_text(&reason));
+    me_str_append(page, "</p>\n");
+    me_str_fini_piece(&reason, page);
+}
+
 /** Lines that a section of the text report has. */
 static void append_lines(const me_report *report,
                          void (*section)(const me_report *, me_str *),
@@ -47,24 +57,42 @@ static me_status append_text_report(const me_report *report, me_str *page)
     return status;
 }
 
-/** Tables and charts, each with its heading; the first failure ends it. */
-static me_status append_sections(const me_report *report, me_str *page)
+static me_status append_peaks(const me_report *report, me_str *page)
+{
+    me_page_heading(page, "What each stage has at its peak");
+    me_page_note(page, "The rank of the stage that requests most, in the "
+                       "steady iteration.");
+    return me_html_peaks(report, page);
+}
+
+static me_status append_ranks(const me_report *report, me_str *page)
 {
     me_page_heading(page, "Ranks: peaks in GiB, * marks the worst");
-    me_status status = me_ranks_table(report, me_page_table, page);
-    if (status == ME_OK) {
-        me_page_heading(page, "What each stage has at its peak");
-        me_page_note(page, "The rank of the stage that requests most, in the "
-                           "steady iteration.");
-        status = me_html_peaks(report, page);
-    }
-    if (status == ME_OK) {
-        me_page_heading(page, "Memory over the course of iteration 1");
-        status = me_html_course(report, page);
-    }
-    if (status == ME_OK) {
-        me_page_heading(page, "Modules of the worst rank");
-        status = me_modules_table(report, me_page_table, page);
+    return me_ranks_table(report, me_page_table, page);
+}
+
+static me_status append_modules(const me_report *report, me_str *page)
+{
+    me_page_heading(page, "Modules of the worst rank");
+    return me_modules_table(report, me_page_table, page);
+}
+
+static me_status append_memory(const me_report *report, me_str *page)
+{
+    me_page_heading(page, "Memory over iteration 1");
+    return me_html_memory(report, page);
+}
+
+/** Charts and tables, each with its heading; the first failure ends it. */
+static me_status append_sections(const me_report *report, me_str *page)
+{
+    me_status (*const sections[])(const me_report *, me_str *) = {
+        append_memory, append_peaks, me_html_heat, append_ranks,
+        append_modules};
+    me_status status = ME_OK;
+    for (size_t i = 0;
+         i < sizeof sections / sizeof *sections && status == ME_OK; i++) {
+        status = sections[i](report, page);
     }
     return status;
 }
@@ -77,9 +105,10 @@ me_status me_html_print(const me_report *report, FILE *stream, me_diag *diag)
     }
     append_title(report, &page);
     append_verdict(report, &page);
-    append_lines(report, me_text_head, &page);
+    append_reason(report, &page);
     append_lines(report, me_text_band, &page);
     append_lines(report, me_text_end, &page);
+    append_lines(report, me_text_head, &page);
     me_status status = append_sections(report, &page);
     append_lines(report, me_text_notes, &page);
     if (status == ME_OK) {

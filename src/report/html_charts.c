@@ -4,10 +4,6 @@
 #include "report/page.h"
 #include "track/result.h"
 
-enum {
-    COURSE_ROWS_MAX = 100000 /* beyond it a browser has no fun */
-};
-
 static const me_rank_result *result_of(const me_report *report, int32_t rank)
 {
     return report->results[report->ranks[rank].result];
@@ -85,59 +81,4 @@ void me_chart_part(me_chart_rows *rows, const me_course_part *part)
     me_chart_number(rows, part->requested.end);
     me_chart_number(rows, part->reserved.peak);
     me_chart_row_end(rows);
-}
-
-/** Parts follow each other with the same width: they have no times here. */
-static void add_course(const me_report *report, int32_t stage,
-                       me_chart_rows *rows)
-{
-    const int32_t rank = worst_of_stage(report, stage);
-    if (rank < 0) {
-        return;
-    }
-    const me_rank_result *result = result_of(report, rank);
-    for (uint32_t i = 0; i < result->n_course; i++) {
-        const me_course_part *part = &result->course[i];
-        char name[64] = "";
-        (void)snprintf(name, sizeof name, "stage %d, rank %d", (int)stage,
-                       (int)rank);
-        me_chart_row_begin(rows);
-        me_chart_text(rows, name);
-        me_chart_number(rows, i);
-        me_chart_number(rows, (uint64_t)i + 1);
-        me_chart_part(rows, part);
-    }
-}
-
-me_status me_html_course(const me_report *report, me_str *page)
-{
-    me_chart_rows rows = {.count = 0};
-    int32_t n_stages = 0;
-    for (; n_stages < count_stages(report) && rows.count < COURSE_ROWS_MAX;
-         n_stages++) {
-        add_course(report, n_stages, &rows);
-    }
-    me_str note = {0};
-    me_str_append(&note, "One step is a forward (F) or backward (B) of a chunk "
-                         "and micro-batch, or a phase after them, in the order "
-                         "of each rank; not to scale in time.");
-    if (n_stages < count_stages(report)) {
-        me_str_printf(&note, " Stages %d to %d are left out: too many steps.",
-                      (int)n_stages, (int)count_stages(report) - 1);
-    }
-    me_page_note(page, me_str_text(&note));
-    me_str_fini_piece(&note, page);
-    const me_status status = me_page_chart(
-        page,
-        &(me_chart){
-            .spec = "course",
-            .data = "parts",
-            .columns = "\"row\",\"x\",\"x2\",\"name\",\"chunk\",\"microbatch\","
-                       "\"begin\",\"peak\",\"end\",\"reserved\"",
-            .rows = &rows,
-            .signals = json_pack("{s:i, s:s}", "rows", (int)n_stages, "x_title",
-                                 "step of the rank's order"),
-        });
-    me_chart_rows_fini(&rows);
-    return status;
 }

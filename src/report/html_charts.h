@@ -16,12 +16,15 @@
 void me_chart_part(me_chart_rows *rows, const me_course_part *part);
 
 /**
- * Append a chart: bytes by category at the peak of each stage; the course of
- * the steady iteration of each stage, if it was kept. Local.
+ * Append a chart: bytes by category at the peak of each stage; the memory of a rank
+ * that the reader picks over the steady iteration, if its course was kept, with the
+ * tensors at its peak; what each stage's tensor ranks take, with a heading, where
+ * there are many. Local.
  *
  * @return ME_OK, ME_ERR_NOMEM; ME_ERR_INTERNAL for a chart that is not there
  */
 me_status me_html_peaks(const me_report *report, me_str *page) ME_MUST_CHECK;
-me_status me_html_course(const me_report *report, me_str *page) ME_MUST_CHECK;
+me_status me_html_memory(const me_report *report, me_str *page) ME_MUST_CHECK;
+me_status me_html_heat(const me_report *report, me_str *page) ME_MUST_CHECK;
 
 #endif /* MEMEST_REPORT_HTML_CHARTS_H */

@@ -70,7 +70,8 @@ void me_page_begin(me_str *page, const char *title)
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
         "'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'\">\n"
-        "<title>");
+        "<meta name=\"viewport\" content=\"width=device-width, "
+        "initial-scale=1\">\n<title>");
     me_html_append(page, title);
     me_str_append(page, "</title>\n<style>\n");
     append_file(page, find_file("page.css"));
@@ -107,6 +108,17 @@ void me_page_details(me_str *page, const char *title, const char *lines)
     append_element(page, "<details><summary>", title, "</summary>\n");
     me_page_lines(page, lines);
     me_str_append(page, "</details>\n");
+}
+
+void me_page_part_begin(me_str *page, const char *value, bool is_shown)
+{
+    append_element(page, "<div data-of=\"", value,
+                   is_shown ? "\">\n" : "\" hidden>\n");
+}
+
+void me_page_part_end(me_str *page)
+{
+    me_str_append(page, "</div>\n");
 }
 
 /** The modules that Vega comes in, each inside of a function. */
@@ -177,7 +189,9 @@ void me_chart_text(me_chart_rows *rows, const char *text)
     begin_cell(rows);
     me_str_append(&rows->text, "\"");
     for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\') {
+        if (*text == '\n') {
+            me_str_append(&rows->text, "\\n");
+        } else if (*text == '"' || *text == '\\') {
             me_str_printf(&rows->text, "\\u%04x", (unsigned)*text);
         } else {
             me_str_append_n(&rows->text, is_shown(*text) ? text : "?", 1);
@@ -244,6 +258,17 @@ static void append_json(me_str *page, const char *json)
     }
 }
 
+/** Texts are ours and need no escapes of JSON. */
+static void append_choice(me_str *page, const me_chart_choice *choice)
+{
+    if (choice->column != NULL) {
+        me_str_printf(page,
+                      ",\n\"choice\":{\"column\":\"%s\",\"label\":\"%s\","
+                      "\"first\":\"%s\"}",
+                      choice->column, choice->label, choice->first);
+    }
+}
+
 me_status me_page_chart(me_str *page, const me_chart *chart)
 {
     json_t *spec = make_spec(chart);
@@ -259,6 +284,7 @@ me_status me_page_chart(me_str *page, const me_chart *chart)
     me_str_printf(page, "{\"renderer\":\"%s\",\"spec\":",
                   chart->rows->count > SVG_ROWS_MAX ? "canvas" : "svg");
     append_json(page, me_str_text(&json));
+    append_choice(page, &chart->choice);
     me_str_printf(page, ",\n\"data\":{\"%s\":{\"columns\":[%s],\"rows\":[\n",
                   chart->data, chart->columns);
     append_json(page, me_str_text(&chart->rows->text));

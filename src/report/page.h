@@ -36,6 +36,10 @@ void me_page_lines(me_str *page, const char *lines);
 void me_page_details(me_str *page, const char *title, const char *lines);
 /** As me_table_print(); rows of a tree are indented. */
 me_status me_page_table(const me_table *table, me_str *page) ME_MUST_CHECK;
+/** What belongs to one of the values of a chart's choice, and is hidden while
+ *  another is chosen. @param is_shown  at first */
+void me_page_part_begin(me_str *page, const char *value, bool is_shown);
+void me_page_part_end(me_str *page);
 /** The scripts; nothing may follow. */
 void me_page_end(me_str *page);
 
@@ -50,7 +54,8 @@ typedef struct me_chart_rows {
 /** Begin and end a row; cells come between. Local. */
 void me_chart_row_begin(me_chart_rows *rows);
 void me_chart_row_end(me_chart_rows *rows);
-/** A cell: a number, `null` if it is unknown, or any text. Local. */
+/** A cell: a number, `null` if it is unknown, or any text, which may have several
+ *  lines. Local. */
 void me_chart_number(me_chart_rows *rows, uint64_t number);
 void me_chart_integer(me_chart_rows *rows, int64_t number);
 void me_chart_text(me_chart_rows *rows, const char *text);
@@ -58,12 +63,21 @@ void me_chart_text(me_chart_rows *rows, const char *text);
 /** Give the rows back. Local. */
 void me_chart_rows_fini(me_chart_rows *rows);
 
+/** A list from which the reader chooses one of a column's values, which becomes
+ *  the value of the signal of that name; all NULL: none. */
+typedef struct me_chart_choice {
+    const char *column;
+    const char *label; /**< before the list */
+    const char *first; /**< that is chosen at first */
+} me_chart_choice;
+
 /** A chart: what it looks like, and what is in it. */
 typedef struct me_chart {
     const char *spec;    /**< file of src/report/html, without its ending */
     const char *data;    /**< the data set's name there */
     const char *columns; /**< of the rows: `"x", "y"` */
     const me_chart_rows *rows;
+    me_chart_choice choice;
     json_t *signals; /**< object: values of the specification's signals; the
                           chart takes it over; NULL: as they are */
 } me_chart;

@@ -7,7 +7,9 @@ static void append_titles(const me_table_column *columns, size_t n_columns,
     me_str_append(page, "<thead><tr>");
     for (size_t i = 0; i < n_columns; i++) {
         const me_column *c = &columns[i].shown;
-        me_str_append(page, c->is_number ? "<th class=\"number\">" : "<th>");
+        me_str_append(page, c->is_number ? "<th class=\"number\">"
+                            : c->is_tree ? "<th data-tree=\"1\">"
+                                         : "<th>");
         me_html_append(page, c->title);
         if (c->unit != NULL) {
             me_str_append(page, " ");
@@ -36,7 +38,11 @@ static me_status append_row(const me_table *table, size_t row,
                             me_str *page)
 {
     me_status status = ME_OK;
-    me_str_append(page, "<tr>");
+    if (table->parent == NULL) {
+        me_str_append(page, "<tr>");
+    } else {
+        me_str_printf(page, "<tr data-depth=\"%d\">", depth_of(table, row));
+    }
     for (size_t i = 0; i < n_columns && status == ME_OK; i++) {
         const me_column *c = &columns[i].shown;
         me_str cell = {0};

@@ -62,6 +62,12 @@ me_status me_text_late(const me_report *report, me_str *text) ME_MUST_CHECK;
 me_status me_text_peak(const me_report *report, size_t n_shown,
                        me_str *text) ME_MUST_CHECK;
 
+/** The table of a peak's tensors alone, as @p print writes tables. Local.
+ *  @param n_shown  at most 40 */
+me_status me_contributors_table(const me_peak_result *peak, size_t n_shown,
+                                me_table_printer print,
+                                me_str *text) ME_MUST_CHECK;
+
 /** Append when a peak was and what made it: " in iteration 1, backward of
  *  micro-batch 0, in MODULE, by OP". Local. */
 void me_text_instant(const me_peak_result *peak, me_str *text);

@@ -7,7 +7,8 @@
 
 enum {
     BAR_WIDTH = 24,
-    CONTRIBUTORS_MAX = 15
+    CONTRIBUTORS_MAX = 40,
+    CONTRIBUTORS_OF_ALL = 15 /* shown with all details */
 };
 
 /** A share of the peak: a category or a contributor. */
@@ -102,8 +103,8 @@ static me_status append_categories(const me_peak_result *peak, me_str *text)
         ME_FIELDS_TABLE(category_columns, 2, &category_schema, rows, n), text);
 }
 
-static me_status append_contributors(const me_peak_result *peak, size_t n_shown,
-                                     me_str *text)
+me_status me_contributors_table(const me_peak_result *peak, size_t n_shown,
+                                me_table_printer print, me_str *text)
 {
     share_row rows[CONTRIBUTORS_MAX + 1];
     size_t n = 0;
@@ -123,7 +124,7 @@ static me_status append_contributors(const me_peak_result *peak, size_t n_shown,
         rows[n++] = (share_row){
             .bytes = rest, .whole = peak->requested_bytes, .category = ""};
     }
-    return me_table_print(
+    return print(
         ME_FIELDS_TABLE(contributor_columns, 5, &contributor_schema, rows, n),
         text);
 }
@@ -159,7 +160,7 @@ me_status me_text_peak(const me_report *report, size_t n_shown, me_str *text)
     }
     me_str_printf(text, "\nWhere the peak of rank %d goes\n",
                   (int)report->verdict.worst_rank);
-    if (n_shown >= CONTRIBUTORS_MAX) {
+    if (n_shown >= CONTRIBUTORS_OF_ALL) {
         append_cause(peak, text); // which a brief report has said
     }
     const me_status status = append_categories(peak, text);
@@ -167,5 +168,5 @@ me_status me_text_peak(const me_report *report, size_t n_shown, me_str *text)
         return status;
     }
     me_str_append(text, "\n");
-    return append_contributors(peak, n_shown, text);
+    return me_contributors_table(peak, n_shown, me_table_print, text);
 }

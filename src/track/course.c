@@ -82,6 +82,9 @@ static void push(me_course *course, bool is_last, const me_peaks *now)
         return;
     }
     end_part(&course->open, &course->since, now);
+    if (course->live != NULL) {
+        me_live_by_category(course->live, course->open.end_by_category);
+    }
     course->parts[course->n_parts++] = course->open;
     course->since = *now;
     course->last = *now;

@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "model/event.h"
+#include "track/live.h"
 #include "track/result.h"
 
 #include <stdbool.h>
@@ -27,6 +28,7 @@ typedef struct me_peaks {
 /** All zero is one that keeps nothing. */
 typedef struct me_course {
     bool keeps;            /**< somebody wants it */
+    const me_live *live;   /**< what is live, by category; borrowed */
     bool is_on;            /**< the iteration runs */
     bool is_action;        /**< the open part is an action */
     bool is_phase;         /**< the open part is a phase */

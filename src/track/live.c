@@ -246,3 +246,12 @@ uint64_t me_live_peak_blocks(const me_live *live, const me_live_kind *kind)
     return kind->serial == live->peak_serial ? kind->blocks_at_peak
                                              : kind->blocks;
 }
+
+void me_live_by_category(const me_live *live,
+                         uint64_t bytes_out[ME_CATEGORY_COUNT])
+{
+    memset(bytes_out, 0, ME_CATEGORY_COUNT * sizeof *bytes_out);
+    for (uint32_t i = 0; i < live->n_kinds; i++) {
+        bytes_out[live->kinds[i].category] += live->kinds[i].bytes;
+    }
+}

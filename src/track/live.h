@@ -81,6 +81,10 @@ me_live_block *me_live_find(me_live *live, uint32_t block);
 /** What is live now is the peak. */
 void me_live_mark_peak(me_live *live);
 
+/** Bytes live now, of each category. Local. */
+void me_live_by_category(const me_live *live,
+                         uint64_t bytes_out[ME_CATEGORY_COUNT]);
+
 /** Bytes and blocks of one kind at the peak. */
 uint64_t me_live_peak_bytes(const me_live *live, const me_live_kind *kind);
 uint64_t me_live_peak_blocks(const me_live *live, const me_live_kind *kind);

@@ -172,6 +172,8 @@ typedef struct me_course_part {
     me_course_bytes requested;
     me_course_bytes allocated; /**< all three may be unknown */
     me_course_bytes reserved;  /**< likewise */
+    uint64_t
+        end_by_category[ME_CATEGORY_COUNT]; /**< requested, when it ended */
 } me_course_part;
 
 /** Owned by whoever got it; what its pointers name lives in its arena. */

@@ -174,7 +174,10 @@ const me_schema me_course_schema = ME_SCHEMA(
     {ME_WITHIN("allocated_bytes", me_course_part, allocated,
                course_bytes_schema)},
     {ME_WITHIN("reserved_bytes", me_course_part, reserved,
-               course_bytes_schema)});
+               course_bytes_schema)},
+    {.key = "end_by_category",
+     .kind = ME_FIELD_BY_CATEGORY,
+     .offset = offsetof(me_course_part, end_by_category)});
 
 static const me_schema host_schema = ME_SCHEMA(
     me_host_memory,

@@ -405,6 +405,7 @@ void me_tracker_destroy(me_tracker *tracker)
 void me_tracker_keep_course(me_tracker *tracker)
 {
     tracker->course.keeps = true;
+    tracker->course.live = &tracker->live;
 }
 
 me_observer me_tracker_observer(me_tracker *tracker)

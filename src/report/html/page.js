@@ -24,23 +24,168 @@ function fill(spec, data) {
     return spec;
 }
 
+/** Letters and lines that can be read on the page's own background. */
+function theme() {
+    const style = getComputedStyle(document.body);
+    const ink = style.color;
+    const faint = matchMedia("(prefers-color-scheme: dark)").matches ? "#444" : "#ddd";
+    return {
+        background: style.backgroundColor,
+        axis: {labelColor: ink, titleColor: ink, domainColor: ink, tickColor: ink,
+               gridColor: faint},
+        legend: {labelColor: ink, titleColor: ink},
+        title: {color: ink},
+    };
+}
+
+/** No wider than the page; on a narrow one what stays legible. */
+function fitting_width(spec, place) {
+    const padding = typeof spec.padding === "number" ? 2 * spec.padding
+        : spec.padding.left + spec.padding.right;
+    return Math.min(spec.width, Math.max(place.clientWidth - padding, 220));
+}
+
+/** A list of what one of a chart's columns has, the chosen one of which is a
+ *  signal. */
+function choose(view, chart, place) {
+    const {column, label} = chart.choice;
+    const table = Object.values(chart.data)[0];
+    const at = table.columns.indexOf(column);
+    const values = [...new Set(table.rows.map((row) => row[at]))];
+    const list = document.createElement("select");
+    for (const value of values) {
+        list.add(new Option(value, value));
+    }
+    const show = async () => {
+        await view.signal(column, list.value).runAsync();
+        for (const part of document.querySelectorAll("[data-of]")) {
+            part.hidden = part.dataset.of !== list.value;
+        }
+    };
+    list.value = values.includes(chart.choice.first) ? chart.choice.first : values[0];
+    list.addEventListener("change", show);
+    const line = document.createElement("label");
+    line.append(label + " ", list);
+    place.before(line);
+    return show();
+}
+
 async function draw(script) {
     const place = script.previousElementSibling;
     try {
         const chart = JSON.parse(script.textContent);
         const spec = fill(chart.spec, chart.data);
-        const view = new View(parse(spec, null, {ast: true}), {
+        const view = new View(parse(spec, theme(), {ast: true}), {
             expr: expressionInterpreter,
             renderer: chart.renderer,
             container: place,
             hover: true,
         });
-        await view.runAsync();
+        const fit = () => view.width(fitting_width(spec, place)).runAsync();
+        if (chart.choice) {
+            await choose(view, chart, place);
+        }
+        await fit();
+        addEventListener("resize", fit);
     } catch (error) {
         complain(place, error);
     }
 }
 
+/** A row with what it holds, from rows with depths. */
+function grow(rows) {
+    const top = {children: [], depth: -1};
+    const open = [top];
+    for (const row of rows) {
+        const node = {row, children: [], depth: Number(row.dataset.depth || 0)};
+        while (open[open.length - 1].depth >= node.depth) {
+            open.pop();
+        }
+        open[open.length - 1].children.push(node);
+        open.push(node);
+    }
+    return top;
+}
+
+const key = (cell) => {
+    const text = cell.textContent.replace(/,/g, "").trim();
+    const number = parseFloat(text);
+    return Number.isNaN(number) ? text : number;
+};
+
+/** Rows within a row are sorted among themselves. */
+function sort(node, column, sign) {
+    const compare = (a, b) => {
+        const x = key(a.row.cells[column]);
+        const y = key(b.row.cells[column]);
+        return typeof x === typeof y ? (x < y ? -sign : x > y ? sign : 0)
+            : typeof x === "number" ? -1 : 1;
+    };
+    node.children.sort(compare).forEach((child) => sort(child, column, sign));
+}
+
+function place_rows(body, node) {
+    for (const child of node.children) {
+        body.append(child.row);
+        place_rows(body, child);
+    }
+}
+
+function hide(node, hidden) {
+    for (const child of node.children) {
+        child.row.hidden = hidden;
+        hide(child, hidden || child.is_folded);
+    }
+}
+
+function fold(node, button) {
+    node.is_folded = !node.is_folded;
+    button.textContent = node.is_folded ? "+" : "\u2212";
+    button.setAttribute("aria-expanded", String(!node.is_folded));
+    hide(node, node.is_folded);
+}
+
+/** A button before the name of each row that holds others. */
+function make_foldable(node, column) {
+    for (const child of node.children) {
+        if (child.children.length > 0) {
+            const button = document.createElement("button");
+            button.textContent = "\u2212";
+            button.setAttribute("aria-label", "fold");
+            button.setAttribute("aria-expanded", "true");
+            button.addEventListener("click", () => fold(child, button));
+            child.row.cells[column].prepend(button);
+        }
+        make_foldable(child, column);
+    }
+}
+
+/** Titles become buttons that sort; rows that hold others fold. */
+function make_sortable(table) {
+    const body = table.tBodies[0];
+    const top = grow([...body.rows]);
+    const tree = [...table.tHead.rows[0].cells].findIndex((c) => c.dataset.tree);
+    if (tree >= 0) {
+        make_foldable(top, tree);
+    }
+    [...table.tHead.rows[0].cells].forEach((cell, column) => {
+        const button = document.createElement("button");
+        let sign = cell.classList.contains("number") ? -1 : 1;
+        button.append(...cell.childNodes);
+        button.addEventListener("click", () => {
+            sort(top, column, sign);
+            place_rows(body, top);
+            for (const other of table.tHead.rows[0].cells) {
+                other.removeAttribute("aria-sort");
+            }
+            cell.setAttribute("aria-sort", sign > 0 ? "ascending" : "descending");
+            sign = -sign;
+        });
+        cell.append(button);
+    });
+}
+
 addEventListener("error", (event) => complain(document.body, event.message));
+document.querySelectorAll("table").forEach(make_sortable);
 Promise.all([...document.querySelectorAll("script.chart")].map(draw))
     .then((all) => { document.body.dataset.charts = all.length; });

@@ -67,14 +67,14 @@ static void test_page__writes_rows_as_json(void **state)
     me_chart_rows rows = {.count = 0};
     for (int i = 0; i < 2; i++) {
         me_chart_row_begin(&rows);
-        me_chart_text(&rows, "a\"\\\n<");
+        me_chart_text(&rows, "a\"\\\n\001<");
         me_chart_number(&rows, i == 0 ? UINT64_MAX : 7);
         me_chart_integer(&rows, -i);
         me_chart_row_end(&rows);
     }
     assert_string_equal(me_str_text(&rows.text),
-                        "[\"a\\u0022\\u005c?<\",null,0],\n"
-                        "[\"a\\u0022\\u005c?<\",7,-1]");
+                        "[\"a\\u0022\\u005c\\n?<\",null,0],\n"
+                        "[\"a\\u0022\\u005c\\n?<\",7,-1]");
     assert_int_equal(rows.count, 2);
     me_chart_rows_fini(&rows);
 }

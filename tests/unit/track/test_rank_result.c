@@ -37,8 +37,8 @@ static me_module_result modules[] = {
     {"decoder", UINT32_MAX, 7, 8, 9, 18, 11},
     {"decoder.head", 0, ME_BYTES_UNKNOWN, 8, 9, 18, 11}};
 static me_course_part course[] = {
-    {"F", 1, 2, {1, 3, 2}, {4, 6, 5}, {7, 7, 7}},
-    {"other", -1, ME_NO_MICROBATCH, {2, 2, 1}, {5, 5, 4}, {7, 7, 7}}};
+    {"F", 1, 2, {1, 3, 2}, {4, 6, 5}, {7, 7, 7}, {1, 0, 1}},
+    {"other", -1, ME_NO_MICROBATCH, {2, 2, 1}, {5, 5, 4}, {7, 7, 7}, {0}}};
 static me_communicator_result communicators[] = {{"tensor", 4, 12345}};
 
 static const me_rank_result example = {
