@@ -178,7 +178,7 @@ static const me_cli_command *find_command(const char *word, me_diag *diag)
     }
     (void)me_fail(diag, ME_ERR_CONFIG,
                   "%s: no such command; estimate, check, fit, compare, replay, "
-                  "schedule, track and options are, and help of one",
+                  "schedule, track, diff and options are, and help of one",
                   word);
     return NULL;
 }
@@ -227,6 +227,13 @@ static const me_cli_command *read_command(int argc, char **argv, me_diag *diag,
     return find_command(argv[(*next_out)++], diag);
 }
 
+/** Whether what comes next is the second operand of a command with two. */
+static bool is_second(const me_cli_command *c, const me_cli *cli)
+{
+    return c->operand != NULL && strchr(c->operand, ' ') != NULL &&
+           cli->operand != NULL;
+}
+
 /** The words after the command, up to the launch command. */
 static me_status read_words(const me_cli_command *c, int argc, char **argv,
                             me_diag *diag, me_cli *cli)
@@ -237,7 +244,8 @@ static me_status read_words(const me_cli_command *c, int argc, char **argv,
             cli->launch_argv = (const char *const *)(argv + i + 1);
             break;
         }
-        const char **word = c->operand != NULL       ? &cli->operand
+        const char **word = is_second(c, cli)        ? &cli->second
+                            : c->operand != NULL     ? &cli->operand
                             : me_cli_takes_launch(c) ? &cli->script
                                                      : NULL;
         if ((argv[i][0] != '-' || argv[i][1] == '\0') && word != NULL &&
@@ -397,6 +405,10 @@ static me_status check_words(const me_cli_command *c, const me_cli *cli,
 {
     if (c->operand != NULL && c->operand[0] != '[' && cli->operand == NULL) {
         return me_fail(diag, ME_ERR_CONFIG, "%s needs an operand, %s: %s",
+                       c->name, c->operand, c->help);
+    }
+    if (is_second(c, cli) && cli->second == NULL) {
+        return me_fail(diag, ME_ERR_CONFIG, "%s needs two operands, %s: %s",
                        c->name, c->operand, c->help);
     }
     const me_cli_flag *f = NULL;

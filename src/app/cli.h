@@ -22,6 +22,7 @@ typedef struct me_cli {
     const char *command; /**< "estimate" if none was given */
     const char *operand; /**< what `replay`, `schedule` and
                               `list` read, or NULL */
+    const char *second;  /**< what `diff` compares it with, or NULL */
     const char *script;  /**< whose launches are the job, or NULL */
     const char *model;   /**< --model, or NULL */
     const char *sets[ME_CLI_MAX_SETS];
@@ -55,6 +56,7 @@ typedef struct me_cli {
     bool comms;            /**< sends and receives as well */
     bool legacy_b;         /**< B of the file is the input gradient */
     bool blocking;         /**< transfers are waited for */
+    const char *within;    /**< of `diff`, as given, or NULL */
     const char *tool;      /**< of `track`, or NULL */
     const char *units;     /**< or NULL */
     const char *load;      /**< or NULL */

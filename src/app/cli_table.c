@@ -94,6 +94,8 @@ static const me_cli_flag flags[] = {
      "of the text of track; B"},
     {"--tabulate", NULL, NULL, FLAG_SWITCH, AT(tabulate),
      "tables in the text of track"},
+    {"--within", NULL, "SIZE", FLAG_TEXT, AT(within),
+     "exit 3 if a number of diff differs by more, beyond what is rounded"},
     {"--launch", NULL, "N", FLAG_COUNT, AT(launch),
      "which of the jobs that a script launches"},
     {"--trust", NULL, NULL, FLAG_SWITCH, AT(trust),
@@ -152,6 +154,8 @@ static const me_cli_command commands[] = {
      TRACK_FLAGS "--model --set --world-size --device --rank --iteration "
                  "--format --output --launch --trust --unknown --strict -- ",
      "what PyTorch's own memory tools say of a rank"},
+    {"diff", "FIRST SECOND", " --rank --within --format --output ",
+     "a prediction against a real run's memory, or against another prediction"},
     {"list", "models|cards|machines|architectures", " --format --output ",
      "what is known by name: by --model, --device, --machine, and in a config.json"},
     {"options", "[WORD]", " --format --output ",
@@ -164,7 +168,7 @@ const char me_cli_every_command[] = " --log-level --log-file --help --version ";
 
 /** Flags that only a command has that lists them. */
 static const char not_of_jobs[] =
-    SCHEDULE_FLAGS TRACK_FLAGS "--schedule --variant --device-index ";
+    SCHEDULE_FLAGS TRACK_FLAGS "--schedule --variant --device-index --within ";
 
 enum {
     N_COMMANDS = sizeof commands / sizeof commands[0]

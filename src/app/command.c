@@ -6,6 +6,7 @@
 #include "app/cli.h"
 #include "app/command_agree.h"
 #include "app/compare_command.h"
+#include "app/diff_command.h"
 #include "app/estimate_command.h"
 #include "app/list_command.h"
 #include "app/output.h"
@@ -124,6 +125,7 @@ static bool is_serial(const me_cli *cli)
     return cli->help || cli->version || strcmp(cli->command, "options") == 0 ||
            strcmp(cli->command, "schedule") == 0 ||
            strcmp(cli->command, "list") == 0 ||
+           strcmp(cli->command, "diff") == 0 ||
            strcmp(cli->command, "replay") == 0;
 }
 
@@ -145,6 +147,7 @@ static int run_serial(const me_transport *transport, const me_cli *cli,
 {
     me_str text = {0};
     bool is_oom = false;
+    bool differs = false;
     me_status status = ME_OK;
     if (cli->help) {
         me_cli_help(cli, &text);
@@ -156,6 +159,8 @@ static int run_serial(const me_transport *transport, const me_cli *cli,
         status = me_schedule_command(cli, diag, &text);
     } else if (strcmp(cli->command, "list") == 0) {
         status = me_list_command(cli, diag, &text);
+    } else if (strcmp(cli->command, "diff") == 0) {
+        status = me_diff_command(cli, diag, &text, &differs);
     } else {
         status = replay(cli, diag, &text, &is_oom);
     }
@@ -164,8 +169,9 @@ static int run_serial(const me_transport *transport, const me_cli *cli,
         status = me_print_text(&text, cli->output, diag);
     }
     me_str_fini(&text);
-    return status == ME_OK && cli->require_fit && is_oom ? ME_EXIT_DOES_NOT_FIT
-                                                         : me_exit_code(status);
+    return status == ME_OK && (differs || (cli->require_fit && is_oom))
+               ? ME_EXIT_DOES_NOT_FIT
+               : me_exit_code(status);
 }
 
 int me_command_run(me_transport *transport, int argc, char **argv,

@@ -31,8 +31,7 @@ typedef struct value {
 typedef struct machine {
     me_pickle_reader reader;
     me_diag *diag;
-    const char *const *keys;
-    size_t n_keys;
+    const me_pickle_wanted *wanted;
     me_pickle_memo memo;
     me_pickle_spool spool;
     value *stack;
@@ -170,11 +169,16 @@ static me_status append_value(machine *m, me_pickle_text *list, const value *v)
                : append_piece(m, list, v->text, v->length);
 }
 
+static bool is_key(const value *key, const char *name)
+{
+    return !key->is_cut && strlen(name) == key->length &&
+           memcmp(name, key->text, key->length) == 0;
+}
+
 static bool counts(const machine *m, const value *key)
 {
-    for (size_t i = 0; i < m->n_keys; i++) {
-        if (!key->is_cut && strlen(m->keys[i]) == key->length &&
-            memcmp(m->keys[i], key->text, key->length) == 0) {
+    for (size_t i = 0; i < m->wanted->n_keys; i++) {
+        if (is_key(key, m->wanted->keys[i])) {
             return true;
         }
     }
@@ -198,6 +202,9 @@ static me_status set_items(machine *m, me_pickle_text *list, uint32_t first)
         if (key->kind != ME_PICKLE_STRING && key->kind != ME_PICKLE_LITERAL) {
             return bad(m, "a key is no text");
         }
+        if (m->wanted->cut_key != NULL && is_key(key, m->wanted->cut_key)) {
+            me_pickle_text_mark(list);
+        }
         if (!counts(m, key)) {
             continue;
         }
@@ -220,6 +227,11 @@ static me_status append_items(machine *m, me_pickle_text *list, uint32_t first)
 {
     me_status status = ME_OK;
     for (uint32_t i = first; status == ME_OK && i < m->n_values; i++) {
+        const me_pickle_text *part = m->stack[i].list;
+        if (part != NULL && me_pickle_text_is_marked(part) &&
+            me_pickle_text_count(list) == m->wanted->cut_items) {
+            continue;
+        }
         status = append_comma(m, list);
         if (status == ME_OK) {
             status = append_value(m, list, &m->stack[i]);
@@ -410,13 +422,12 @@ static void fini(machine *m)
 }
 
 me_status me_pickle_to_json(FILE *pickle, const char *name,
-                            const char *const *keys, size_t n_keys,
-                            me_diag *diag, FILE **json_out)
+                            const me_pickle_wanted *wanted, me_diag *diag,
+                            FILE **json_out)
 {
     machine m = {.reader = {.file = pickle, .name = name},
                  .diag = diag,
-                 .keys = keys,
-                 .n_keys = n_keys};
+                 .wanted = wanted};
     FILE *json = NULL;
     me_status status = read_pickle(&m, ftell(pickle));
     if (status == ME_OK) {

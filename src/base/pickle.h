@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 /** Does a pickle begin so? Its first byte, which no text has. */
@@ -22,6 +23,15 @@ static inline bool me_pickle_begins(char first)
     return first == '\x80';
 }
 
+/** What is wanted of a pickle. All borrowed. */
+typedef struct me_pickle_wanted {
+    const char *const *keys; /**< of dictionaries: others are left out */
+    size_t n_keys;
+    const char *cut_key; /**< lists of dictionaries with this key, such as the
+                              frames of a stack, are cut; NULL: none */
+    uint32_t cut_items;  /**< to so many */
+} me_pickle_wanted;
+
 /**
  * Make JSON of a pickle. Host memory depends on what is shared within the
  * pickle and not on its length. Local.
@@ -29,14 +39,13 @@ static inline bool me_pickle_begins(char first)
  * @param pickle    at its first byte, where a seek can come back to; stays the
  *                  caller's
  * @param name      what errors call it
- * @param keys      of dictionaries, that count: others are left out
- * @param n_keys    of them
+ * @param wanted    borrowed during the call
  * @param json_out  a temporary file at its beginning; the caller closes it
  * @return ME_OK; ME_ERR_SYNTAX for what is refused or no pickle; ME_ERR_IO,
  *         ME_ERR_NOMEM
  */
 me_status me_pickle_to_json(FILE *pickle, const char *name,
-                            const char *const *keys, size_t n_keys,
-                            me_diag *diag, FILE **json_out) ME_MUST_CHECK;
+                            const me_pickle_wanted *wanted, me_diag *diag,
+                            FILE **json_out) ME_MUST_CHECK;
 
 #endif /* MEMEST_BASE_PICKLE_H */

@@ -17,7 +17,9 @@ struct me_pickle_text {
     uint32_t holders;
     bool is_object;
     bool is_closed;
-    span *spans; /**< what it begins with */
+    bool is_marked;
+    uint32_t n_marked; /**< that were appended */
+    span *spans;       /**< what it begins with */
     uint32_t n_spans;
     uint32_t capacity;
     me_str tail; /**< what follows */
@@ -60,6 +62,21 @@ void me_pickle_text_close(me_pickle_text *text)
 bool me_pickle_text_is_closed(const me_pickle_text *text)
 {
     return text->is_closed;
+}
+
+void me_pickle_text_mark(me_pickle_text *text)
+{
+    text->is_marked = true;
+}
+
+bool me_pickle_text_is_marked(const me_pickle_text *text)
+{
+    return text->is_marked;
+}
+
+uint32_t me_pickle_text_count(const me_pickle_text *text)
+{
+    return text->n_marked;
 }
 
 bool me_pickle_text_is_empty(const me_pickle_text *text)
@@ -127,6 +144,7 @@ me_status me_pickle_text_append_text(me_pickle_text *text,
                                      me_pickle_spool *spool,
                                      const me_pickle_text *part)
 {
+    text->n_marked += part->is_marked ? 1 : 0;
     me_status status =
         me_pickle_text_append(text, spool, part->is_object ? "{" : "[", 1);
     if (status == ME_OK && part->n_spans > 0) {

@@ -35,6 +35,14 @@ void me_pickle_text_release(me_pickle_text *text);
 
 bool me_pickle_text_is_object(const me_pickle_text *text);
 
+/** It is an object of those of which lists are cut. */
+void me_pickle_text_mark(me_pickle_text *text);
+
+bool me_pickle_text_is_marked(const me_pickle_text *text);
+
+/** Marked objects that were appended. */
+uint32_t me_pickle_text_count(const me_pickle_text *text);
+
 /** Nothing is appended to it any more. */
 void me_pickle_text_close(me_pickle_text *text);
 

@@ -2,6 +2,8 @@
 #include "report/json.h"
 
 #include "base/alloc.h"
+#include "config/framework.h"
+#include "config/options.h"
 #include "report/format.h"
 #include "report/oom_text.h"
 #include "report/verdict.h"
@@ -145,6 +147,29 @@ json_t *me_json_not_modelled(const me_report *report)
     return me_json_array(missing->flags, (uint32_t)missing->count, make_flag);
 }
 
+/** Options of the job that have another value than where nobody gives one. */
+static json_t *make_options(const me_config *config)
+{
+    size_t count = 0;
+    const me_option *options = me_options(&count);
+    json_t *object = json_object();
+    me_str value = {0};
+    for (size_t i = 0; i < count && object != NULL; i++) {
+        if (me_framework_is_foreign(config->framework, options[i].name) ||
+            me_option_is_default(&options[i], config)) {
+            continue;
+        }
+        value.length = 0;
+        me_option_format(&options[i], config, &value);
+        object = me_json_put(object, options[i].name,
+                             me_str_status(&value) == ME_OK
+                                 ? json_string(me_str_text(&value))
+                                 : NULL);
+    }
+    me_str_fini(&value);
+    return object;
+}
+
 static bool print_head(const me_report *report, FILE *stream)
 {
     (void)fputs("{\"memest\": ", stream);
@@ -154,6 +179,8 @@ static bool print_head(const me_report *report, FILE *stream)
     is_good = is_good && print_value(me_json_assumptions(report), 0, stream);
     (void)fputs(",\n \"not_modelled\": ", stream);
     is_good = is_good && print_value(me_json_not_modelled(report), 0, stream);
+    is_good = is_good &&
+              print_member("options", make_options(report->config), stream);
     (void)fputs(",\n \"ranks\": [\n", stream);
     return is_good;
 }

@@ -74,9 +74,7 @@ static void write_module(me_frame_writer *f, me_plain_writer *w,
     }
 }
 
-/** The outermost frame: which iteration and micro-batch. */
-static void write_iteration(me_frame_writer *f, me_plain_writer *w,
-                            const me_trace_place *p)
+static void append_iteration(me_frame_writer *f, const me_trace_place *p)
 {
     f->text.length = 0;
     if (p->iteration < 0) {
@@ -84,6 +82,19 @@ static void write_iteration(me_frame_writer *f, me_plain_writer *w,
     } else {
         me_str_printf(&f->text, "iteration %d", (int)p->iteration);
     }
+}
+
+const char *me_frames_iteration(me_frame_writer *f, uint32_t place)
+{
+    append_iteration(f, &f->places[place]);
+    return me_str_text(&f->text);
+}
+
+/** The outermost frame: which iteration and micro-batch. */
+static void write_iteration(me_frame_writer *f, me_plain_writer *w,
+                            const me_trace_place *p)
+{
+    append_iteration(f, p);
     if (p->microbatch != ME_NO_MICROBATCH) {
         me_str_printf(&f->text, ", micro-batch %d", (int)p->microbatch);
     }

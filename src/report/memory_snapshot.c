@@ -141,7 +141,8 @@ static void write_entry(writing *x, uint32_t i)
     number(x, "stream", e->stream);
     number(x, "time_us", i); // no time: the order
     word(x, "compile_context", "N/A");
-    word(x, "user_metadata", "");
+    me_plain_key(&x->w, "user_metadata");
+    me_plain_text(&x->w, me_frames_iteration(&x->frames, x->entries[i].place));
     frames(x, i);
     me_plain_close(&x->w);
 }

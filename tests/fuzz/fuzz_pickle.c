@@ -9,6 +9,11 @@
 static const char *const keys[] = {"segments", "device_traces", "action",
                                    "addr",     "size",          "frames"};
 
+static const me_pickle_wanted wanted = {.keys = keys,
+                                        .n_keys = sizeof keys / sizeof keys[0],
+                                        .cut_key = "filename",
+                                        .cut_items = 1};
+
 static void check_json(FILE *json, size_t size)
 {
     me_diag diag = {0};
@@ -35,9 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FILE *json = NULL;
     me_diag diag = {0};
     if (pickle != NULL) {
-        if (me_pickle_to_json(pickle, "fuzz", keys,
-                              sizeof keys / sizeof keys[0], &diag,
-                              &json) == ME_OK) {
+        if (me_pickle_to_json(pickle, "fuzz", &wanted, &diag, &json) == ME_OK) {
             check_json(json, size);
             (void)fclose(json);
         } else {

@@ -6,6 +6,8 @@
 #include <string.h>
 
 static const char *const keys[] = {"a", "b", "7"};
+static const me_pickle_wanted wanted = {
+    .keys = keys, .n_keys = 3, .cut_key = "f", .cut_items = 2};
 
 /* The JSON of a pickle, or its error. */
 static void read_pickle(const char *bytes, size_t length, char json_out[512])
@@ -17,7 +19,7 @@ static void read_pickle(const char *bytes, size_t length, char json_out[512])
     assert_int_equal(fwrite(bytes, 1, length, pickle), length);
     rewind(pickle);
     const me_status status =
-        me_pickle_to_json(pickle, "p", keys, 3, &diag, &json);
+        me_pickle_to_json(pickle, "p", &wanted, &diag, &json);
     if (status == ME_OK) {
         json_out[fread(json_out, 1, 511, json)] = '\0';
         (void)fclose(json);
@@ -93,6 +95,23 @@ static void test_pickle__memo(void **state)
     ASSERT_REFUSED("]q\x05.", "out of turn");
 }
 
+/* Lists of objects with the key "f" are cut to two. */
+static void test_pickle__cut(void **state)
+{
+    (void)state;
+    ASSERT_JSON("](K\x01K\x02K\x03"
+                "e.",
+                "[1,2,3]");
+    ASSERT_JSON("](}(U\x01"
+                "fK\x01U\x01"
+                "aK\x01u}\x94(U\x01"
+                "fK\x01u}U\x01"
+                "fNsh\x00"
+                "e]}U\x01"
+                "fNsaa.",
+                "[{\"a\":1},{},[{}]]");
+}
+
 static void test_pickle__refused(void **state)
 {
     (void)state;
@@ -122,6 +141,7 @@ int main(void)
         cmocka_unit_test(test_pickle__numbers),
         cmocka_unit_test(test_pickle__containers),
         cmocka_unit_test(test_pickle__memo),
+        cmocka_unit_test(test_pickle__cut),
         cmocka_unit_test(test_pickle__refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/alloc.h"
+#include "base/input.h"
+#include "diff/profile_read.h"
+
+#include <string.h>
+
+enum {
+    HEAD_BYTES = 1 << 16,
+    LINE_BYTES = 1 << 16
+};
+
+const char *me_quantity_key(me_quantity quantity)
+{
+    static const char *const keys[] = {
+#define QUANTITY_KEY(constant, key, text) [constant] = (key),
+        ME_QUANTITY_LIST(QUANTITY_KEY)
+#undef QUANTITY_KEY
+    };
+    return keys[quantity];
+}
+
+const char *me_quantity_text(me_quantity quantity)
+{
+    static const char *const texts[] = {
+#define QUANTITY_TEXT(constant, key, text) [constant] = (text),
+        ME_QUANTITY_LIST(QUANTITY_TEXT)
+#undef QUANTITY_TEXT
+    };
+    return texts[quantity];
+}
+
+const char *me_division_key(me_division division)
+{
+    static const char *const keys[] = {
+#define DIVISION_KEY(constant, key, text) [constant] = (key),
+        ME_DIVISION_LIST(DIVISION_KEY)
+#undef DIVISION_KEY
+    };
+    return keys[division];
+}
+
+const char *me_division_text(me_division division)
+{
+    static const char *const texts[] = {
+#define DIVISION_TEXT(constant, key, text) [constant] = (text),
+        ME_DIVISION_LIST(DIVISION_TEXT)
+#undef DIVISION_TEXT
+    };
+    return texts[division];
+}
+
+static void fini_rank(me_profile_rank *r)
+{
+    for (int d = 0; d < ME_DIVISION_COUNT; d++) {
+        me_part_list *list = &r->divisions[d];
+        for (uint32_t i = 0; i < list->count; i++) {
+            me_free(list->parts[i].name);
+        }
+        me_free(list->parts);
+    }
+}
+
+void me_profile_destroy(me_profile *profile)
+{
+    if (profile == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < profile->n_ranks; i++) {
+        fini_rank(&profile->ranks[i]);
+    }
+    for (uint32_t i = 0; i < profile->n_options; i++) {
+        me_free(profile->options[i].name);
+        me_free(profile->options[i].value);
+    }
+    me_free(profile->ranks);
+    me_free(profile->options);
+    me_free(profile->calls.bytes);
+    me_free(profile->calls.iteration);
+    me_free(profile);
+}
+
+me_profile_rank *me_profile_rank_add(me_profile *profile, int32_t rank)
+{
+    for (uint32_t i = profile->n_ranks; i > 0; i--) {
+        if (profile->ranks[i - 1].rank == rank) {
+            return &profile->ranks[i - 1];
+        }
+    }
+    me_profile_rank *grown =
+        me_grow(profile->ranks, profile->n_ranks, &profile->rank_capacity,
+                sizeof *grown, "diff.ranks");
+    if (grown == NULL) {
+        return NULL;
+    }
+    profile->ranks = grown;
+    grown[profile->n_ranks] = (me_profile_rank){.rank = rank};
+    return &grown[profile->n_ranks++];
+}
+
+void me_profile_raise(me_profile_rank *rank, me_quantity quantity,
+                      uint64_t bytes)
+{
+    if (!rank->has[quantity] || bytes > rank->bytes[quantity]) {
+        me_profile_set(rank, quantity, bytes);
+    }
+}
+
+void me_profile_set(me_profile_rank *rank, me_quantity quantity, uint64_t bytes)
+{
+    rank->has[quantity] = true;
+    rank->bytes[quantity] = bytes;
+}
+
+static me_part *find_part(const me_part_list *list, const char *name,
+                          uint64_t key)
+{
+    for (uint32_t i = list->count; i > 0; i--) {
+        me_part *p = &list->parts[i - 1];
+        if (p->key == key && (key != 0 || strcmp(p->name, name) == 0)) {
+            return p;
+        }
+    }
+    return NULL;
+}
+
+me_status me_part_add(me_part_list *list, const char *name, uint64_t key,
+                      uint64_t bytes, uint64_t count)
+{
+    me_part *part = find_part(list, name, key);
+    if (part == NULL) {
+        me_part *grown = me_grow(list->parts, list->count, &list->capacity,
+                                 sizeof *grown, "diff.parts");
+        if (grown == NULL) {
+            return ME_ERR_NOMEM;
+        }
+        list->parts = grown;
+        part = &grown[list->count];
+        *part = (me_part){.name = me_strdup(name, "diff.parts"), .key = key};
+        if (part->name == NULL) {
+            return ME_ERR_NOMEM;
+        }
+        list->count++;
+    }
+    part->bytes += bytes;
+    part->count += count;
+    return ME_OK;
+}
+
+me_status me_profile_option_add(me_profile *profile, const char *name,
+                                const char *value)
+{
+    me_profile_option *grown =
+        me_grow(profile->options, profile->n_options, &profile->option_capacity,
+                sizeof *grown, "diff.options");
+    if (grown == NULL) {
+        return ME_ERR_NOMEM;
+    }
+    profile->options = grown;
+    me_profile_option *o = &grown[profile->n_options++];
+    *o = (me_profile_option){.name = me_strdup(name, "diff.options"),
+                             .value = me_strdup(value, "diff.options")};
+    return o->name == NULL || o->value == NULL ? ME_ERR_NOMEM : ME_OK;
+}
+
+bool me_head_has(const char *head, size_t length, const char *text)
+{
+    const size_t n = strlen(text);
+    for (size_t i = 0; i + n <= length; i++) {
+        if (memcmp(head + i, text, n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+me_status me_profile_lines(me_profile *profile, FILE *file,
+                           me_status (*line)(me_profile *profile, char *text,
+                                             int number, me_diag *diag),
+                           me_diag *diag)
+{
+    char *buffer = me_alloc(LINE_BYTES, 1, "diff.line");
+    me_status status = ME_OK;
+    int number = 0;
+    bool is_rest = false; // of a line that is too long to be of any use
+    if (buffer == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no memory to read %s",
+                       profile->name);
+    }
+    while (status == ME_OK && fgets(buffer, LINE_BYTES, file) != NULL) {
+        const size_t length = strcspn(buffer, "\r\n");
+        const bool is_whole = buffer[length] != '\0';
+        buffer[length] = '\0';
+        number += is_rest ? 0 : 1;
+        if (!is_rest) {
+            status = line(profile, buffer, number, diag);
+        }
+        is_rest = !is_whole;
+    }
+    if (status == ME_OK && ferror(file)) {
+        status =
+            me_fail_at(diag, ME_ERR_IO, profile->name, 0, "cannot be read");
+    }
+    me_free(buffer);
+    return status;
+}
+
+static const me_profile_reader *const readers[] = {
+    &me_pickle_reader_of_snapshots, &me_report_reader,
+    &me_json_reader_of_snapshots,   &me_nvidia_smi_reader,
+    &me_megatron_log_reader,        &me_torchtitan_log_reader,
+};
+
+enum {
+    N_READERS = sizeof readers / sizeof readers[0],
+    FIRST_LOG = 4, /* of those: what tells it may stand anywhere */
+    OVERLAP = 256  /* of pieces, so that none cuts it */
+};
+
+/** Whose the bytes are. @return N_READERS: nobody's */
+static int find_by_head(const char *head, size_t length, int first)
+{
+    int i = first;
+    while (i < N_READERS && !readers[i]->is_one(head, length)) {
+        i++;
+    }
+    return i;
+}
+
+/** A log is looked through to its end. */
+static me_status find_reader(FILE *file, const char *path, me_diag *diag,
+                             const me_profile_reader **reader_out)
+{
+    char *head = me_alloc(HEAD_BYTES, 1, "diff.head");
+    size_t kept = 0;
+    size_t n = 0;
+    int found = N_READERS;
+    int first = 0;
+    if (head == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no memory to read %s", path);
+    }
+    while (found == N_READERS &&
+           (n = fread(head + kept, 1, HEAD_BYTES - kept, file)) > 0) {
+        const size_t length = kept + n;
+        found = find_by_head(head, length, first);
+        first = FIRST_LOG;
+        kept = length < OVERLAP ? length : OVERLAP;
+        memmove(head, head + length - kept, kept);
+    }
+    me_free(head);
+    *reader_out = found < N_READERS ? readers[found] : NULL;
+    return found < N_READERS
+               ? ME_OK
+               : me_fail_at(diag, ME_ERR_SYNTAX, path, 0,
+                            "is no memest report (--format json), memory "
+                            "snapshot of PyTorch's, log with Megatron-LM's or "
+                            "torchtitan's lines on memory, or CSV of "
+                            "nvidia-smi");
+}
+
+/** What the file is, and what stands in it. */
+static me_status read_file(me_profile *p, FILE *file, me_diag *diag)
+{
+    const me_profile_reader *reader = NULL;
+    me_status status = find_reader(file, p->name, diag, &reader);
+    if (reader == NULL) {
+        return status;
+    }
+    rewind(file);
+    p->source = reader->source;
+    status = reader->read(p, file, diag);
+    return status == ME_OK && p->n_ranks == 0
+               ? me_fail_at(diag, ME_ERR_SYNTAX, p->name, 0,
+                            "%s, but no rank's memory stands in it", p->source)
+               : status;
+}
+
+me_status me_profile_read(const char *path, me_diag *diag,
+                          me_profile **profile_out)
+{
+    FILE *file = NULL;
+    me_status status = me_input_open(path, diag, &file);
+    if (status != ME_OK) {
+        return status == ME_ERR_IO ? ME_ERR_CONFIG : status;
+    }
+    me_profile *p = me_alloc(1, sizeof *p, "diff.profile");
+    if (p == NULL) {
+        status = me_fail(diag, ME_ERR_NOMEM, "no memory to read %s", path);
+    } else {
+        p->name = path;
+        status = read_file(p, file, diag);
+    }
+    (void)fclose(file);
+    if (status != ME_OK) {
+        me_profile_destroy(p);
+        return status;
+    }
+    *profile_out = p;
+    return ME_OK;
+}

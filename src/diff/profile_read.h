@@ -1,0 +1,42 @@
+/**
+ * @file
+ * The readers of profiles, a row a kind of file. Nobody else includes this.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_DIFF_PROFILE_READ_H
+#define MEMEST_DIFF_PROFILE_READ_H
+
+#include "diff/profile.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+/** A kind of file. */
+typedef struct me_profile_reader {
+    const char *source; /**< what it is */
+    /** Is it one, by its first bytes? */
+    bool (*is_one)(const char *head, size_t length);
+    /** Read it, from its first byte on. */
+    me_status (*read)(me_profile *profile, FILE *file, me_diag *diag);
+} me_profile_reader;
+
+extern const me_profile_reader me_report_reader;
+extern const me_profile_reader me_pickle_reader_of_snapshots;
+extern const me_profile_reader me_json_reader_of_snapshots;
+extern const me_profile_reader me_megatron_log_reader;
+extern const me_profile_reader me_torchtitan_log_reader;
+extern const me_profile_reader me_nvidia_smi_reader;
+
+/** Does a text stand in those bytes? */
+bool me_head_has(const char *head, size_t length, const char *text);
+
+/** Each line of a file, without its end; ends where a call fails.
+ *  @return ME_OK; ME_ERR_IO, ME_ERR_NOMEM; ME_ERR_SYNTAX for a line beyond all
+ *  bounds; what @p line returns */
+me_status me_profile_lines(me_profile *profile, FILE *file,
+                           me_status (*line)(me_profile *profile, char *text,
+                                             int number, me_diag *diag),
+                           me_diag *diag) ME_MUST_CHECK;
+
+#endif /* MEMEST_DIFF_PROFILE_READ_H */

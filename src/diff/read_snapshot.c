@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* PyTorch's memory snapshots, memest's own among them: the trace, and what of
+ * its stacks names a block. What lives at the peak is worked out behind it, in
+ * snapshot_peak.c. */
+#include "base/alloc.h"
+#include "base/json_object.h"
+#include "base/pickle.h"
+#include "base/str.h"
+#include "diff/profile_read.h"
+#include "diff/snapshot_peak.h"
+
+#include <string.h>
+
+enum {
+    SHOWN_FRAMES = 2 /* of a stack, in the name of a block */
+};
+
+/** What is read of a snapshot. */
+static const char *const keys[] = {
+    "segments",      "device_traces", "action",  "addr",           "size",
+    "blocks",        "state",         "address", "requested_size", "device",
+    "user_metadata", "frames",        "name",    "filename"};
+
+/** The reading, and the stack that is read. */
+typedef struct reading {
+    me_trace_reading t;
+    me_json_reader *json;
+    uint32_t n_frames;
+    bool has_trace; /**< with entries */
+    uint64_t offset;
+    uint64_t segment; /**< address of the segment that is read */
+    me_str metadata;
+    me_str frame_name;
+    me_str frame_file;
+} reading;
+
+static me_status copy_text(reading *r, me_diag *diag,
+                           const me_json_token *token, me_str *text_out)
+{
+    text_out->length = 0;
+    if (token->kind == ME_JSON_STRING) {
+        me_str_append_clean(text_out, token->text, strlen(token->text));
+    }
+    return me_json_skip(r->json, diag, token);
+}
+
+static me_status read_frame_name(void *self, me_diag *diag,
+                                 const me_json_token *token)
+{
+    reading *r = self;
+    return copy_text(r, diag, token, &r->frame_name);
+}
+
+static me_status read_frame_file(void *self, me_diag *diag,
+                                 const me_json_token *token)
+{
+    reading *r = self;
+    return copy_text(r, diag, token, &r->frame_file);
+}
+
+static me_status read_metadata(void *self, me_diag *diag,
+                               const me_json_token *token)
+{
+    reading *r = self;
+    return copy_text(r, diag, token, &r->metadata);
+}
+
+static const char *base_name(const me_str *path)
+{
+    const char *slash = strrchr(me_str_text(path), '/');
+    return slash == NULL ? me_str_text(path) : slash + 1;
+}
+
+static me_status read_frame(void *self, me_diag *diag,
+                            const me_json_token *token)
+{
+    reading *r = self;
+    me_json_field fields[] = {{.key = "name", read_frame_name},
+                              {.key = "filename", read_frame_file}};
+    if (token->kind != ME_JSON_OBJECT || r->n_frames == SHOWN_FRAMES) {
+        return me_json_skip(r->json, diag, token);
+    }
+    const me_status status = me_json_read_object(r->json, diag, fields, 2, r);
+    if (status == ME_OK) {
+        if (r->n_frames == 0) {
+            r->t.category = me_trace_category(me_str_text(&r->frame_file));
+        }
+        me_str_printf(&r->t.label, "%s%s (%s)", r->n_frames == 0 ? "" : " < ",
+                      me_str_text(&r->frame_name), base_name(&r->frame_file));
+        r->n_frames++;
+    }
+    return status;
+}
+
+static me_status read_frames(void *self, me_diag *diag,
+                             const me_json_token *token)
+{
+    reading *r = self;
+    r->n_frames = 0;
+    r->t.label.length = 0;
+    r->t.category = -1;
+    return token->kind == ME_JSON_ARRAY
+               ? me_json_read_list(r->json, diag, read_frame, r)
+               : me_json_skip(r->json, diag, token);
+}
+
+static me_status no_memory(const reading *r, me_diag *diag)
+{
+    return me_fail(diag, ME_ERR_NOMEM, "no memory to read %s",
+                   r->t.profile->name);
+}
+
+static me_status read_entry(void *self, me_diag *diag,
+                            const me_json_token *token)
+{
+    enum {
+        ACTION,
+        ADDRESS,
+        SIZE,
+        METADATA,
+        FRAMES,
+        N_FIELDS
+    };
+
+    reading *r = self;
+    me_json_field fields[N_FIELDS] = {
+        [ACTION] = {.key = "action"},
+        [ADDRESS] = {.key = "addr"},
+        [SIZE] = {.key = "size"},
+        [METADATA] = {.key = "user_metadata", read_metadata},
+        [FRAMES] = {.key = "frames", read_frames}};
+    r->metadata.length = 0;
+    r->t.label.length = 0;
+    r->t.category = -1;
+    me_status status =
+        token->kind == ME_JSON_OBJECT
+            ? me_json_read_object(r->json, diag, fields, N_FIELDS, r)
+            : me_json_skip(r->json, diag, token);
+    if (status != ME_OK) {
+        return status;
+    }
+    const me_trace_call call = {
+        .address = fields[ADDRESS].number,
+        .bytes = fields[SIZE].number,
+    };
+    r->has_trace = true;
+    status = me_trace_add(&r->t, fields[ACTION].word, &call,
+                          me_str_text(&r->metadata));
+    return status == ME_OK ? ME_OK : no_memory(r, diag);
+}
+
+static me_status refuse_entry(void *self, me_diag *diag,
+                              const me_json_token *token)
+{
+    const reading *r = self;
+    (void)token;
+    return me_fail_at(diag, ME_ERR_CONFIG, r->t.profile->name, 0,
+                      "several devices have a trace: give a snapshot of one");
+}
+
+static me_status read_trace(void *self, me_diag *diag,
+                            const me_json_token *token)
+{
+    reading *r = self;
+    return token->kind == ME_JSON_ARRAY
+               ? me_json_read_list(r->json, diag,
+                                   r->has_trace ? refuse_entry : read_entry, r)
+               : me_json_skip(r->json, diag, token);
+}
+
+static me_status read_traces(void *self, me_diag *diag,
+                             const me_json_token *token)
+{
+    reading *r = self;
+    return token->kind == ME_JSON_ARRAY
+               ? me_json_read_list(r->json, diag, read_trace, r)
+               : me_json_skip(r->json, diag, token);
+}
+
+static me_status read_block(void *self, me_diag *diag,
+                            const me_json_token *token)
+{
+    enum {
+        ADDRESS,
+        SIZE,
+        REQUESTED,
+        STATE,
+        FRAMES,
+        N_FIELDS
+    };
+
+    reading *r = self;
+    me_json_field fields[N_FIELDS] = {
+        [ADDRESS] = {.key = "address"},
+        [SIZE] = {.key = "size"},
+        [REQUESTED] = {.key = "requested_size"},
+        [STATE] = {.key = "state"},
+        [FRAMES] = {.key = "frames", read_frames}};
+    me_status status =
+        token->kind == ME_JSON_OBJECT
+            ? me_json_read_object(r->json, diag, fields, N_FIELDS, r)
+            : me_json_skip(r->json, diag, token);
+    if (status != ME_OK) {
+        return status;
+    }
+    const me_trace_call block = {
+        .address = fields[ADDRESS].number,
+        .bytes = fields[REQUESTED].is_number ? fields[REQUESTED].number
+                                             : fields[SIZE].number,
+    };
+    r->t.reserved_end += fields[SIZE].number;
+    if (strncmp(fields[STATE].word, "active", 6) == 0) {
+        r->t.allocated_end +=
+            strcmp(fields[STATE].word, "active_allocated") == 0
+                ? fields[SIZE].number
+                : 0;
+        status = me_trace_add_end(&r->t, &block);
+    }
+    return status == ME_OK ? ME_OK : no_memory(r, diag);
+}
+
+static me_status read_blocks(void *self, me_diag *diag,
+                             const me_json_token *token)
+{
+    reading *r = self;
+    return token->kind == ME_JSON_ARRAY
+               ? me_json_read_list(r->json, diag, read_block, r)
+               : me_json_skip(r->json, diag, token);
+}
+
+static me_status read_segment(void *self, me_diag *diag,
+                              const me_json_token *token)
+{
+    reading *r = self;
+    me_json_field fields[] = {{.key = "blocks", read_blocks}};
+    return token->kind == ME_JSON_OBJECT
+               ? me_json_read_object(r->json, diag, fields, 1, r)
+               : me_json_skip(r->json, diag, token);
+}
+
+static me_status read_segments(void *self, me_diag *diag,
+                               const me_json_token *token)
+{
+    reading *r = self;
+    return token->kind == ME_JSON_ARRAY
+               ? me_json_read_list(r->json, diag, read_segment, r)
+               : me_json_skip(r->json, diag, token);
+}
+
+static me_status read_root(reading *r, me_diag *diag)
+{
+    me_json_field fields[] = {{.key = "segments", read_segments},
+                              {.key = "device_traces", read_traces}};
+    me_json_token token;
+    me_status status = me_json_next(r->json, diag, &token);
+    if (status == ME_OK && token.kind == ME_JSON_OBJECT) {
+        status = me_json_read_object(r->json, diag, fields, 2, r);
+    }
+    if (status == ME_OK && (!fields[1].is_there || !r->has_trace)) {
+        return me_fail_at(diag, ME_ERR_SYNTAX, r->t.profile->name, 0,
+                          "a memory snapshot without a trace: record one with "
+                          "torch.cuda.memory._record_memory_history()");
+    }
+    return status;
+}
+
+static me_status read_json(me_profile *profile, FILE *file, me_diag *diag)
+{
+    reading r = {.t = {.profile = profile}};
+    r.json = me_json_reader_create("", 0, file, profile->name);
+    me_status status =
+        r.json == NULL ? no_memory(&r, diag) : read_root(&r, diag);
+    if (status == ME_OK && me_trace_finish(&r.t) != ME_OK) {
+        status = no_memory(&r, diag);
+    }
+    me_json_reader_destroy(r.json);
+    me_str_fini(&r.metadata);
+    me_str_fini(&r.frame_name);
+    me_str_fini(&r.frame_file);
+    me_trace_reading_fini(&r.t);
+    return status;
+}
+
+static me_status read_pickle(me_profile *profile, FILE *file, me_diag *diag)
+{
+    FILE *json = NULL;
+    const me_pickle_wanted wanted = {
+        .keys = keys,
+        .n_keys = sizeof keys / sizeof keys[0],
+        .cut_key = "filename",
+        .cut_items = SHOWN_FRAMES,
+    };
+    me_status status =
+        me_pickle_to_json(file, profile->name, &wanted, diag, &json);
+    if (status == ME_OK) {
+        status = read_json(profile, json, diag);
+        (void)fclose(json);
+    }
+    return status;
+}
+
+static bool is_pickle(const char *head, size_t length)
+{
+    return length > 0 && me_pickle_begins(head[0]);
+}
+
+static bool is_json(const char *head, size_t length)
+{
+    return length > 0 && head[0] == '{';
+}
+
+const me_profile_reader me_pickle_reader_of_snapshots = {
+    "PyTorch's memory snapshot", is_pickle, read_pickle};
+const me_profile_reader me_json_reader_of_snapshots = {
+    "PyTorch's memory snapshot", is_json, read_json};
