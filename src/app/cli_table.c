@@ -30,10 +30,10 @@ static const me_cli_flag flags[] = {
      "whose trace of a snapshot replay takes, where several have one"},
     {"--machine", NULL, "NAME|FILE", FLAG_NAME, AT(machine),
      "what joins GPUs: a name of configs/machines, a file, lstopo's XML"},
-    {"--format", NULL, "text|json|csv|html|snapshot|snapshot_json", FLAG_NAME,
-     AT(format),
+    {"--format", NULL, "text|json|csv|html|snapshot|snapshot_json|perfetto",
+     FLAG_NAME, AT(format),
      "of the report; text if not given. In its place PyTorch's memory snapshot "
-     "of --rank, as pickle or JSON"},
+     "of --rank, as pickle or JSON, or a timeline for Perfetto"},
     {"--json-ranks", NULL, "all|classes", FLAG_NAME, AT(json_ranks),
      "a record of JSON for every rank (the default) or for equal ones together"},
     {"--ranks", NULL, "stages|all", FLAG_NAME, AT(ranks),
@@ -162,7 +162,7 @@ static const me_cli_command commands[] = {
      "every option, or those with a word in name or help: type, default, meaning"},
 };
 
-const char me_cli_rank_formats[] = " snapshot snapshot_json ";
+const char me_cli_rank_formats[] = " snapshot snapshot_json perfetto ";
 
 const char me_cli_every_command[] = " --log-level --log-file --help --version ";
 

@@ -6,9 +6,12 @@
 #include "app/estimate_command.h"
 #include "base/alloc.h"
 #include "base/outfile.h"
+#include "base/workers.h"
 #include "report/memory_snapshot.h"
+#include "report/perfetto.h"
 #include "run/agree.h"
 #include "run/job_run.h"
+#include "run/program.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,6 +24,7 @@ typedef struct trace trace;
 typedef struct trace_format {
     const char *name;
     bool is_binary;
+    bool needs_report; /**< all ranks are simulated first */
     me_status (*write)(trace *t, FILE *stream, me_diag *diag);
 } trace_format;
 
@@ -31,6 +35,7 @@ struct trace {
     const trace_format *format;
     me_run *run;
     FILE *stream; /**< while it is written */
+    int32_t rank; /**< that is written */
 };
 
 static int32_t rank_of(const me_cli *cli)
@@ -78,9 +83,50 @@ static me_status write_snapshot(trace *t, FILE *stream, me_diag *diag)
     return me_run_trace(t->run, rank_of(t->cli), &reader, diag);
 }
 
+/** A rank that stands for all of its class, or for itself. */
+static me_status read_timeline(void *self, const me_traced *traced,
+                               me_diag *diag)
+{
+    const trace *t = self;
+    const me_plan *plan = me_run_plan(t->run);
+    int32_t n_ranks = 1;
+    if (t->cli->rank < 0) {
+        (void)me_plan_members(plan, plan->class_of[t->rank], &n_ranks);
+    }
+    const me_perfetto_rank rank = {
+        .rank = t->rank,
+        .stage = me_plan_coordinates(plan, t->rank).at[ME_AXIS_PIPELINE],
+        .n_like = n_ranks - 1,
+        .iteration = ME_STEADY_ITERATION,
+        .trace = traced->trace,
+        .tree = traced->tree,
+        .step = me_run_report(t->run)->time.step,
+    };
+    return me_perfetto_append(&rank, t->stream, diag);
+}
+
+static me_status write_timeline(trace *t, FILE *stream, me_diag *diag)
+{
+    const me_trace_reader reader = {
+        .iteration = ME_STEADY_ITERATION, .read = read_timeline, .self = t};
+    const me_plan *plan = me_run_plan(t->run);
+    const bool is_one = t->cli->rank >= 0;
+    const int32_t n = is_one ? 1 : plan->n_classes;
+    me_status status = ME_OK;
+    t->stream = stream;
+    me_perfetto_begin(stream);
+    for (int32_t i = 0; status == ME_OK && i < n; i++) {
+        t->rank = is_one ? t->cli->rank : me_plan_representative(plan, i);
+        status = me_run_trace(t->run, t->rank, &reader, diag);
+    }
+    me_perfetto_end(stream);
+    return status;
+}
+
 static const trace_format formats[] = {
-    {"snapshot", true, write_snapshot},
-    {"snapshot_json", false, write_snapshot},
+    {"snapshot", true, false, write_snapshot},
+    {"snapshot_json", false, false, write_snapshot},
+    {"perfetto", false, true, write_timeline},
 };
 
 static const trace_format *find_format(const char *name)
@@ -138,8 +184,12 @@ static me_status read_command(trace *t, me_diag *diag)
         me_config_destroy(config);
         return status == ME_ERR_IO ? ME_ERR_CONFIG : status;
     }
-    const me_run_options options = {.strict = t->cli->strict,
-                                    .events_rank = rank_of(t->cli)};
+    const me_run_options options = {
+        .strict = t->cli->strict,
+        .threads = me_workers_share((uint32_t)t->cli->threads,
+                                    (uint32_t)me_transport_size(t->transport)),
+        .events_rank = rank_of(t->cli),
+    };
     return me_run_create(t->transport, config, &options, diag, &t->run);
 }
 
@@ -184,6 +234,9 @@ int me_trace(me_transport *transport, const me_cli *cli, me_diag *diag)
         me_input_agree(transport, "the job", read_command(&t, diag), diag);
     if (status == ME_OK) {
         status = me_run_agree(t.run, diag);
+    }
+    if (status == ME_OK && t.format->needs_report) {
+        status = me_run_simulate(t.run, diag);
     }
     if (status == ME_OK) {
         if (me_transport_rank(transport) == 0) {
