@@ -54,11 +54,16 @@ install(TARGETS memest_shared EXPORT memest LIBRARY)
 install(FILES ${libmemest} TYPE LIB)
 install(DIRECTORY include/memest TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/memest)
-install(FILES LICENSE README.md docs/report.md TYPE DOC)
+install(FILES LICENSE README.md TYPE DOC)
+install(DIRECTORY docs examples TYPE DOC USE_SOURCE_PERMISSIONS)
 install(FILES ${PROJECT_BINARY_DIR}/memest.1
   DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES ${PROJECT_BINARY_DIR}/memest.bash RENAME memest
   DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES ${PROJECT_BINARY_DIR}/_memest
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+install(FILES ${PROJECT_BINARY_DIR}/memest.fish
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 
 set(me_package ${CMAKE_INSTALL_LIBDIR}/cmake/memest)
 install(EXPORT memest DESTINATION ${me_package} NAMESPACE memest::

@@ -20,8 +20,7 @@ static bool is_literal(const char *word, size_t length)
     return has_lower || (length == 1 && word[0] == 'B');
 }
 
-/** The words of a placeholder, "text|json": a space before each. */
-static void append_words(me_str *text, const char *value)
+void me_cli_append_words(me_str *text, const char *value)
 {
     while (*value != '\0') {
         const size_t length = strcspn(value, "|");
@@ -33,7 +32,7 @@ static void append_words(me_str *text, const char *value)
     }
 }
 
-static void append_schedules(me_str *text)
+void me_cli_append_schedules(me_str *text)
 {
     const me_schedule *schedule = NULL;
     for (uint32_t i = 0; (schedule = me_schedule_at(i)) != NULL; i++) {
@@ -58,14 +57,14 @@ static void append_values(me_str *text, const me_cli_flag *f)
                   f->short_name == NULL ? "" : f->short_name,
                   f->short_name == NULL ? "" : " | ", f->name);
     switch (f->kind) {
-    case FLAG_SCHEDULE: append_schedules(text); break;
+    case FLAG_SCHEDULE: me_cli_append_schedules(text); break;
     case FLAG_SET:
     case FLAG_VARIANT: me_str_append(text, "$options"); break;
     case FLAG_TEXT:
     case FLAG_NAME:
     case FLAG_NUMBER:
     case FLAG_COUNT:
-    case FLAG_SWITCH: append_words(text, f->value); break;
+    case FLAG_SWITCH: me_cli_append_words(text, f->value); break;
     }
     me_str_append(text, "\" ;;\n");
 }
@@ -106,9 +105,9 @@ static void append_commands(me_str *text)
         me_str_append(text, "\"\n");
         if (c->operand != NULL) {
             me_str_append(text, "        operands=\"");
-            append_words(text, c->operand);
+            me_cli_append_words(text, c->operand);
             if (strcmp(c->name, "schedule") == 0) {
-                append_schedules(text);
+                me_cli_append_schedules(text);
             }
             me_str_append(text, "\"\n");
         }

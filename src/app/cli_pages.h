@@ -1,7 +1,7 @@
 /**
  * @file
  * What an installation has of the command line beside the program: the manual
- * page memest.1 and bash's completions, both from the tables of flags, commands
+ * page memest.1 and completions of shells, all from the tables of flags, commands
  * and options.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -16,5 +16,16 @@ void me_cli_man(me_str *page);
 
 /** The function that completes a command line, for bash. */
 void me_cli_bash(me_str *text);
+
+/** The same for zsh and fish. */
+void me_cli_zsh(me_str *text);
+void me_cli_fish(me_str *text);
+
+/** The words of a placeholder, "text|json", that can be typed as they are: a
+ *  space before each. */
+void me_cli_append_words(me_str *text, const char *value);
+
+/** The names of all schedules, likewise. */
+void me_cli_append_schedules(me_str *text);
 
 #endif /* MEMEST_APP_CLI_PAGES_H */

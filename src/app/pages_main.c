@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes memest.1 and memest.bash into a folder, when memest is built. */
+/* Writes memest.1 and what completes its command line into a folder, when memest
+ * is built. */
 #include "app/cli_pages.h"
 #include "app/output.h"
 #include "base/log.h"
@@ -22,11 +23,22 @@ static me_status write_page(const char *folder, const char *name,
 
 int main(int argc, char **argv)
 {
+    static const struct {
+        const char *name;
+        void (*append)(me_str *text);
+    } pages[] = {
+        {"memest.1", me_cli_man},
+        {"memest.bash", me_cli_bash},
+        {"_memest", me_cli_zsh},
+        {"memest.fish", me_cli_fish},
+    };
+
     me_diag diag = {.status = ME_OK};
     const char *folder = argc == 2 ? argv[1] : ".";
-    me_status status = write_page(folder, "memest.1", me_cli_man, &diag);
-    if (status == ME_OK) {
-        status = write_page(folder, "memest.bash", me_cli_bash, &diag);
+    me_status status = ME_OK;
+    for (size_t i = 0; status == ME_OK && i < sizeof pages / sizeof pages[0];
+         i++) {
+        status = write_page(folder, pages[i].name, pages[i].append, &diag);
     }
     if (status != ME_OK) {
         me_log(ME_LOG_ERROR, "%s", diag.text);

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "app/cli_flag.h"
+#include "app/cli_pages.h"
+#include "config/options.h"
+#include "parallel/schedule.h"
+
+#include <string.h>
+
+/** A word and what it is, for _describe, between single quotes. */
+static void append_item(me_str *text, const char *name, const char *help)
+{
+    me_str_printf(text, "\n            '%s:", name);
+    for (const char *at = help; *at != '\0'; at++) {
+        if (*at == '\'') {
+            me_str_append(text, "'\\''");
+        } else {
+            me_str_append_n(text, at, 1);
+        }
+    }
+    me_str_append(text, "'");
+}
+
+static void append_options(me_str *text)
+{
+    size_t count = 0;
+    const me_option *options = me_options(&count);
+    for (size_t i = 0; i < count; i++) {
+        me_str_printf(text, "%s%s=", i % 3 == 0 ? "\n        " : " ",
+                      options[i].name);
+    }
+}
+
+/** What can follow a flag; where no word is known, files. */
+static void append_values(me_str *text, const me_cli_flag *f)
+{
+    me_str_printf(text, "        %s%s%s) ",
+                  f->short_name == NULL ? "" : f->short_name,
+                  f->short_name == NULL ? "" : "|", f->name);
+    if (f->kind == FLAG_SET || f->kind == FLAG_VARIANT) {
+        me_str_append(text, "compadd -S '' -- $options; return ;;\n");
+        return;
+    }
+    me_str words = {0};
+    if (f->kind == FLAG_SCHEDULE) {
+        me_cli_append_schedules(&words);
+    } else {
+        me_cli_append_words(&words, f->value);
+    }
+    me_str_printf(text,
+                  words.length == 0 ? "_files; return ;;\n"
+                                    : "compadd --%s; _files; return ;;\n",
+                  me_str_text(&words));
+    text->status = text->status == ME_OK ? me_str_status(&words) : text->status;
+    me_str_fini(&words);
+}
+
+static void append_commands(me_str *text)
+{
+    const me_cli_command *c = NULL;
+    const me_cli_flag *f = NULL;
+    for (int i = 0; (c = me_cli_command_at(i)) != NULL; i++) {
+        me_str_printf(text, "        %s)\n            flags=(", c->name);
+        for (int j = 0; (f = me_cli_flag_at(j)) != NULL; j++) {
+            if (me_cli_takes(c, f)) {
+                append_item(text, f->name, f->help);
+            }
+        }
+        me_str_append(text, ")\n");
+        if (c->operand != NULL) {
+            me_str_append(text, "            operands=(");
+            me_cli_append_words(text, c->operand);
+            if (strcmp(c->name, "schedule") == 0) {
+                me_cli_append_schedules(text);
+            }
+            me_str_append(text, " )\n");
+        }
+        me_str_append(text, "            ;;\n");
+    }
+}
+
+void me_cli_zsh(me_str *text)
+{
+    const me_cli_command *c = NULL;
+    const me_cli_flag *f = NULL;
+    me_str_append(text,
+                  "#compdef memest\n"
+                  "# SPDX-License-Identifier: BSD-3-Clause\n"
+                  "# zsh's completions for memest, made from its tables of "
+                  "flags.\n"
+                  "_memest() {\n"
+                  "    local command=estimate i\n"
+                  "    local -a commands flags operands options\n"
+                  "    for ((i = 2; i < CURRENT; i++)); do\n"
+                  "        [[ $words[i] == -- ]] && { _files; return }\n"
+                  "    done\n"
+                  "    commands=(");
+    for (int i = 0; (c = me_cli_command_at(i)) != NULL; i++) {
+        append_item(text, c->name, c->help);
+    }
+    me_str_append(text, ")\n    options=(");
+    append_options(text);
+    me_str_append(text, ")\n"
+                        "    [[ $words[2] != -* ]] && ((CURRENT > 2)) && "
+                        "command=$words[2]\n"
+                        "    case $words[CURRENT-1] in\n");
+    for (int i = 0; (f = me_cli_flag_at(i)) != NULL; i++) {
+        if (f->value != NULL) {
+            append_values(text, f);
+        }
+    }
+    me_str_append(text, "    esac\n    case $command in\n");
+    append_commands(text);
+    me_str_append(text,
+                  "    esac\n"
+                  "    if [[ $PREFIX == -* ]]; then\n"
+                  "        _describe -o flag flags\n"
+                  "    else\n"
+                  "        ((CURRENT == 2)) && _describe command commands\n"
+                  "        (($#operands > 0)) && compadd -- $operands\n"
+                  "        _files\n"
+                  "    fi\n"
+                  "}\n"
+                  "_memest \"$@\"\n");
+}
