@@ -8,7 +8,7 @@ set(me_layers api run report sac track time train nn ops plan config allocator
   device collectives parallel tensor model base)
 # What the code calls; of what a layer links as well, such as MPI, nothing.
 set(me_needs jansson config yaml smartcols m)
-foreach(found IN ITEMS hwloc cudart)
+foreach(found IN ITEMS hwloc)
   if(TARGET ext::${found})
     list(APPEND me_needs ${found})
   endif()

@@ -56,16 +56,17 @@ if [ -z "${CMAKE_C_COMPILER_LAUNCHER-}" ] && command -v ccache > /dev/null; then
     export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1
 fi
 
-# configure PRESET: a build folder that was copied from elsewhere starts anew.
+# configure PRESET [-D…]: a build folder that was copied from elsewhere starts anew.
 configure() {
-    mkdir -p build && cmake --preset "$1" > "build/$1.log" 2>&1 ||
-        cmake --fresh --preset "$1" > "build/$1.log" 2>&1 || {
+    mkdir -p build && cmake --preset "$@" > "build/$1.log" 2>&1 ||
+        cmake --fresh --preset "$@" > "build/$1.log" 2>&1 || {
         cat "build/$1.log"
         return 1
     }
     sed -n '/^--.*have been/,/^-- Configuring/p' "build/$1.log"
 }
 
+# build PRESET [--target…]
 build() {
-    cmake --build --preset "$1" -j "$(nproc)"
+    cmake --build --preset "$@" -j "$(nproc)"
 }
