@@ -4,11 +4,29 @@
 # installation can be moved: all of it finds the rest from its own place.
 include(CMakePackageConfigHelpers)
 
+install(TARGETS memest RUNTIME)
+install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/memest)
+install(FILES LICENSE README.md TYPE DOC)
+install(DIRECTORY docs examples TYPE DOC USE_SOURCE_PERMISSIONS)
+install(FILES ${PROJECT_BINARY_DIR}/memest.1
+  DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${PROJECT_BINARY_DIR}/memest.bash RENAME memest
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES ${PROJECT_BINARY_DIR}/_memest
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+install(FILES ${PROJECT_BINARY_DIR}/memest.fish
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+
+# Libraries that are linked into the program are none for a library.
+if(ME_STATIC)
+  return()
+endif()
+
 set(me_layers api run report sac track time train nn ops plan config allocator
   device collectives parallel tensor model base)
 # What the code calls; of what a layer links as well, such as MPI, nothing.
-set(me_needs jansson config yaml smartcols m)
-foreach(found IN ITEMS hwloc)
+set(me_needs jansson config yaml m)
+foreach(found IN ITEMS smartcols hwloc)
   if(TARGET ext::${found})
     list(APPEND me_needs ${found})
   endif()
@@ -49,21 +67,9 @@ add_custom_command(OUTPUT ${libmemest}
   COMMENT "Linking C static library libmemest.a")
 add_custom_target(memest_static ALL DEPENDS ${libmemest})
 
-install(TARGETS memest RUNTIME)
 install(TARGETS memest_shared EXPORT memest LIBRARY)
 install(FILES ${libmemest} TYPE LIB)
 install(DIRECTORY include/memest TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
-install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/memest)
-install(FILES LICENSE README.md TYPE DOC)
-install(DIRECTORY docs examples TYPE DOC USE_SOURCE_PERMISSIONS)
-install(FILES ${PROJECT_BINARY_DIR}/memest.1
-  DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-install(FILES ${PROJECT_BINARY_DIR}/memest.bash RENAME memest
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
-install(FILES ${PROJECT_BINARY_DIR}/_memest
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
-install(FILES ${PROJECT_BINARY_DIR}/memest.fish
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 
 set(me_package ${CMAKE_INSTALL_LIBDIR}/cmake/memest)
 install(EXPORT memest DESTINATION ${me_package} NAMESPACE memest::
