@@ -19,6 +19,12 @@ enum {
     MAX_OPEN = 256 /* modules within each other */
 };
 
+/** Bytes of a rank. */
+typedef struct counters {
+    uint64_t requested;
+    uint64_t reserved;
+} counters;
+
 /** What is written, and what is open. */
 typedef struct writing {
     const me_perfetto_rank *r;
@@ -29,8 +35,7 @@ typedef struct writing {
     bool has_phase;
     uint32_t open[MAX_OPEN]; /**< modules */
     uint32_t n_open;
-    uint64_t requested;
-    uint64_t reserved;
+    counters now;
 } writing;
 
 static void write_text(FILE *stream, const char *text)
@@ -168,21 +173,20 @@ static void write_mark(writing *x, const me_event *e, uint32_t at)
     }
 }
 
-/** What an entry does to the bytes. @return does it? */
-static bool count_entry(writing *x, const me_pool_trace *e)
+/** What an entry does to the bytes. */
+static void count_entry(writing *x, const me_pool_trace *e)
 {
     switch (e->action) {
-    case ME_POOL_TRACE_ALLOC: x->requested += e->bytes; return true;
-    case ME_POOL_TRACE_FREE_COMPLETED: x->requested -= e->bytes; return true;
+    case ME_POOL_TRACE_ALLOC: x->now.requested += e->bytes; break;
+    case ME_POOL_TRACE_FREE_COMPLETED: x->now.requested -= e->bytes; break;
     case ME_POOL_TRACE_SEGMENT_ALLOC:
-    case ME_POOL_TRACE_SEGMENT_MAP: x->reserved += e->bytes; return true;
+    case ME_POOL_TRACE_SEGMENT_MAP: x->now.reserved += e->bytes; break;
     case ME_POOL_TRACE_SEGMENT_FREE:
-    case ME_POOL_TRACE_SEGMENT_UNMAP: x->reserved -= e->bytes; return true;
+    case ME_POOL_TRACE_SEGMENT_UNMAP: x->now.reserved -= e->bytes; break;
     case ME_POOL_TRACE_FREE_REQUESTED:
     case ME_POOL_TRACE_OOM:
     case ME_POOL_ACTION_COUNT: break;
     }
-    return false;
 }
 
 static void write_counter(const writing *x, const char *name, uint64_t bytes,
@@ -196,10 +200,16 @@ static void write_counter(const writing *x, const char *name, uint64_t bytes,
                   x->pid, ns / 1000, (int)(ns % 1000), name, bytes);
 }
 
-static void write_counters(const writing *x, uint32_t at)
+/** Those that have changed since, or all of them. */
+static void write_counters(const writing *x, const counters *before,
+                           bool is_all, uint32_t at)
 {
-    write_counter(x, "requested", x->requested, at);
-    write_counter(x, "reserved", x->reserved, at);
+    if (is_all || x->now.requested != before->requested) {
+        write_counter(x, "requested", x->now.requested, at);
+    }
+    if (is_all || x->now.reserved != before->reserved) {
+        write_counter(x, "reserved", x->now.reserved, at);
+    }
 }
 
 /** Names of a process and of its threads. */
@@ -250,14 +260,12 @@ static void write_iteration(writing *x)
         }
         const bool is_in =
             places[entries[i].place].iteration == x->r->iteration;
-        if (is_in && !has_begun) {
-            write_counters(x, at);
+        const counters before = x->now;
+        count_entry(x, &entries[i].trace);
+        if (is_in) {
+            write_counters(x, &before, !has_begun, at++);
         }
         has_begun |= is_in;
-        if (count_entry(x, &entries[i].trace) && is_in) {
-            write_counters(x, at);
-        }
-        at += is_in ? 1 : 0;
     }
     for (; x->n_open > 0; x->n_open--) {
         close_slice(x, MODULES, at);
