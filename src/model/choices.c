@@ -55,6 +55,10 @@ const me_choice me_input_dtype_choices[] = {
     FLOATS, DTYPE("int64", ME_DTYPE_INT64), {NULL, NULL, 0}};
 const me_choice me_policy_dtype_choices[] = {
     DTYPE("none", -1), FLOATS, {NULL, NULL, 0}};
+const me_choice me_outer_sharding_choices[] = {
+    {"no_shard", "no_shard", ME_SHARDING_NO_SHARD},
+    {"optim", "optim", ME_SHARDING_OPTIM},
+    {NULL, NULL, 0}};
 const me_choice me_fsdp_dtype_choices[] = {DTYPE("auto", -1),
                                            {"fp32", "fp32", ME_DTYPE_FLOAT32},
                                            {"bf16", "bf16", ME_DTYPE_BFLOAT16},

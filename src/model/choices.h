@@ -325,6 +325,7 @@ typedef enum me_sharding_strategy {
 } me_sharding_strategy;
 
 extern const me_choice me_sharding_strategy_choices[];
+extern const me_choice me_outer_sharding_choices[]; /**< the first two */
 
 #define ME_NORM_IMPL_LIST(X) X(ME_NORM_IMPL_TORCH, "torch", "torch")
 

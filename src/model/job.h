@@ -152,13 +152,18 @@ typedef struct me_parallel_config {
     bool torch_fsdp2;           /**< --use-torch-fsdp2, in place of DDP */
     bool torch_fsdp2_reshard_after_forward;
     bool megatron_fsdp; /**< --use-megatron-fsdp, in place of DDP */
-    me_sharding_strategy sharding_strategy; /**< its own */
+    me_sharding_strategy sharding_strategy;       /**< its own */
+    me_sharding_strategy outer_sharding_strategy; /**< of several instances:
+                                                       no_shard or optim */
     int fsdp_main_params_dtype; /**< me_dtype; -1: the parameters' own are
                                      stepped */
     int fsdp_main_grads_dtype;  /**< -1: the parameters' */
     int fsdp_grad_comm_dtype;   /**< -1: the main gradients' */
     uint64_t suggested_communication_unit_size; /**< elements; 0: not given */
     bool init_model_with_meta_device;
+    bool fsdp_double_buffer;
+    bool fsdp_db_use_persist_buf_on_alloc_fail; /**< buckets without double
+                                                     buffers stay */
 } me_parallel_config;
 
 /** Are experts' parameters reduced and stepped in groups of their own?

@@ -64,6 +64,9 @@ static void wrap(me_trainer *t)
     t->megatron_fsdp = f;
     me_megatron_fsdp_lay_out(f);
     if (me_engine_is_ok(t->e)) {
+        me_megatron_fsdp_make_pools(f);
+    }
+    if (me_engine_is_ok(t->e)) {
         me_megatron_fsdp_build(f);
         hook_modules(f);
         t->main_grads =
@@ -141,12 +144,15 @@ static void fini(me_trainer *t)
         me_clear(t->e, &f->buckets[i].shard);
         me_clear(t->e, &f->buckets[i].weights);
         me_clear(t->e, &f->buckets[i].main);
+        me_clear(t->e, &f->buckets[i].sent);
         me_clear(t->e, &f->buckets[i].gradients);
     }
     if (f != NULL) {
         for (int i = 0; i < 3; i++) {
             me_clear(t->e, &f->gradients[i]);
         }
+        me_fsdp_pool_fini(t->e, f, &f->weight_pool);
+        me_fsdp_pool_fini(t->e, f, &f->gradient_pool);
         me_fsdp_buckets_destroy(f->layout);
     }
 }

@@ -35,22 +35,42 @@ typedef enum me_training_state {
 /** A bucket and the buffers that belong to it; all tensors are owned. */
 typedef struct me_fsdp_group_buffers {
     const me_fsdp_bucket *layout;
-    uint64_t numel;       /**< of the whole bucket */
-    me_group_kind group;  /**< that shares it */
-    uint64_t ranks;       /**< members of it */
-    uint32_t first;       /**< of the buckets that are gathered together */
-    me_dtype dtype;       /**< of the parameters */
-    me_tensor *shard;     /**< of the parameters, or all of them; NULL: the
+    uint64_t numel;      /**< of the whole bucket */
+    me_group_kind group; /**< that shares it */
+    uint64_t ranks;      /**< members of it */
+    uint64_t instances; /**< that share a rank's part of the main parameters, 1:
+                             each has all of it */
+    uint32_t first;     /**< of the buckets that are gathered together */
+    me_dtype dtype;     /**< of the parameters */
+    me_tensor *shard;   /**< of the parameters, or all of them; NULL: the
                                 parameters are where they were made */
-    me_tensor *weights;   /**< all, gathered; its storage may be empty; NULL:
+    me_tensor *weights; /**< all, gathered; its storage may be empty; NULL:
                                 `shard` has all */
-    me_tensor *main;      /**< main parameters; NULL: none */
+    me_tensor *main;    /**< main parameters; NULL: none */
+    me_tensor *sent;    /**< gradients in another type, between instances; NULL:
+                          none now */
     me_tensor *gradients; /**< all, until they are reduced; NULL: none yet, or
                                 the buffer of all buckets has them */
     me_fsdp_status status;
     bool can_be_released; /**< before the next bucket is gathered */
     uint32_t n_ready;     /**< gradients that are there */
+    bool is_pooled;       /**< double buffers take the place of `weights` and
+                         `gradients` */
+    uint32_t place;       /**< among the buckets of its unit */
 } me_fsdp_group_buffers;
+
+enum {
+    ME_FSDP_POOL_BUFFERS = 2 /**< UB_BUFFER_NUM */
+};
+
+/** A FixedPoolAllocator: two buffers for each bucket of a unit, which like units
+ *  take in turns. */
+typedef struct me_fsdp_pool {
+    me_tensor *
+        *buffers;    /**< two for each place in a unit; owned; NULL: none yet */
+    int8_t *planned; /**< which of them a bucket got first; -1: none yet */
+    int8_t *used;    /**< which it has; -1: none */
+} me_fsdp_pool;
 
 /** A module that has parameters of its own, or a unit. */
 typedef struct me_fsdp_module {
@@ -76,6 +96,9 @@ typedef struct me_megatron_fsdp {
     bool *is_asked;      /**< scratch of a gather: which buckets */
     uint32_t *queue;     /**< buckets that are being reduced, oldest first */
     uint32_t n_queued;
+    uint32_t microbatches; /**< backwards since the last step */
+    me_fsdp_pool weight_pool;
+    me_fsdp_pool gradient_pool;
     uint64_t prefetch_numel; /**< gathered ahead of their use */
     uint64_t queue_numel;    /**< gradients that may wait for their reduction */
     me_tensor *gradients[3]; /**< of all buckets by type; owned */
@@ -97,6 +120,8 @@ bool me_megatron_fsdp_shards_main(const me_megatron_fsdp *f,
                                   const me_fsdp_group_buffers *b);
 bool me_megatron_fsdp_shards_gradients(const me_megatron_fsdp *f,
                                        const me_fsdp_group_buffers *b);
+/** Are there several instances of the distributed optimizer, a hybrid? */
+bool me_megatron_fsdp_has_instances(const me_megatron_fsdp *f);
 /** The parameter of an item of the layout. */
 me_parameter *me_megatron_fsdp_parameter(const me_megatron_fsdp *f,
                                          const me_fsdp_item *item);
@@ -106,6 +131,23 @@ me_parameter *me_megatron_fsdp_parameter(const me_megatron_fsdp *f,
  *  @{ */
 /** ParamAndGradBuffer.__init__(), on the side stream. */
 void me_megatron_fsdp_build(me_megatron_fsdp *f);
+/** `p.data = …`: a bucket's parameters lie in @p weights. */
+void me_megatron_fsdp_point(me_megatron_fsdp *f, const me_fsdp_group_buffers *b,
+                            const me_tensor *weights);
+/** @} */
+
+/** @name Double buffers (megatron_fsdp_pool.c)
+ *  @{ */
+/** Which buckets have them. */
+void me_megatron_fsdp_make_pools(me_megatron_fsdp *f);
+/** A buffer for a bucket, made when first needed; the bucket keeps the one that
+ *  it has. @param is_strict  the same each time. @return the pool's */
+me_tensor *me_fsdp_pool_take(me_megatron_fsdp *f, me_fsdp_pool *pool,
+                             uint32_t bucket, me_dtype dtype, bool is_strict);
+/** The bucket gives its buffer back. */
+void me_fsdp_pool_give(me_fsdp_pool *pool, uint32_t bucket);
+void me_fsdp_pool_fini(me_engine *e, const me_megatron_fsdp *f,
+                       me_fsdp_pool *pool);
 /** @} */
 
 /** @name Gathering parameters (megatron_fsdp_gather.c)

@@ -19,23 +19,60 @@ static void materialize(me_megatron_fsdp *f, me_module_id module)
     me_module_switch(f->t->e, ME_NO_MODULE);
 }
 
-/** The bucket's part of a parameter takes the place of what it was made in. */
-static void move_parameter(me_megatron_fsdp *f, const me_fsdp_group_buffers *b,
-                           me_parameter *p)
+/** `p.data = …`; what it was made in goes. */
+static void point(me_megatron_fsdp *f, const me_parameter *p,
+                  const me_tensor *weights)
 {
     me_engine *e = f->t->e;
     const me_frame frame = me_enter(e);
     uint64_t strides[ME_MAX_DIMS] = {0};
-    if (p->tensor == NULL) {
-        materialize(f, p->module);
-    }
-    if (me_engine_is_ok(e) && b->shard != NULL) {
-        me_strides_contiguous(&p->shape, strides);
-        me_set_data(e, p->tensor,
-                    me_alias(e, b->weights == NULL ? b->shard : b->weights,
-                             p->shape, strides));
-    }
+    me_strides_contiguous(&p->shape, strides);
+    me_set_data(e, p->tensor, me_alias(e, weights, p->shape, strides));
     me_leave(e, frame, NULL);
+}
+
+static me_parameter *parameter_at(const me_megatron_fsdp *f,
+                                  const me_fsdp_group_buffers *b, uint32_t i)
+{
+    return me_megatron_fsdp_parameter(
+        f, &f->layout->items[b->layout->first_item + i]);
+}
+
+void me_megatron_fsdp_point(me_megatron_fsdp *f, const me_fsdp_group_buffers *b,
+                            const me_tensor *weights)
+{
+    for (uint32_t i = 0; i < b->layout->n_items && me_engine_is_ok(f->t->e);
+         i++) {
+        point(f, parameter_at(f, b, i), weights);
+    }
+}
+
+/** Each parameter is copied into the bucket. */
+static void move_parameters(me_megatron_fsdp *f, const me_fsdp_group_buffers *b,
+                            const me_tensor *weights)
+{
+    for (uint32_t i = 0; i < b->layout->n_items && me_engine_is_ok(f->t->e);
+         i++) {
+        me_parameter *p = parameter_at(f, b, i);
+        if (p->tensor == NULL) {
+            materialize(f, p->module);
+        }
+        if (me_engine_is_ok(f->t->e) && weights != NULL) {
+            point(f, p, weights);
+        }
+    }
+}
+
+/** The memory of a whole bucket, for a moment. @return borrowed */
+static me_tensor *fetch_bucket(me_megatron_fsdp *f, me_fsdp_group_buffers *b)
+{
+    if (b->is_pooled) {
+        return me_fsdp_pool_take(f, &f->weight_pool, (uint32_t)(b - f->buckets),
+                                 b->dtype, false);
+    }
+    b->weights = me_keep(f->t->e, "fetch_bucket", ME_CATEGORY_PARAMETER,
+                         b->dtype, ME_SHAPE(b->numel));
+    return b->weights;
 }
 
 /** A bucket's parameters and main parameters. */
@@ -49,22 +86,19 @@ static void build_bucket(me_megatron_fsdp *f, me_fsdp_group_buffers *b)
         b->shard = me_keep(e, "model_weight_buffer", ME_CATEGORY_PARAMETER,
                            b->dtype, ME_SHAPE(is_cut ? part : b->numel));
     }
-    if (is_cut) {
-        b->weights = me_keep(e, "fetch_bucket", ME_CATEGORY_PARAMETER, b->dtype,
-                             ME_SHAPE(b->numel));
-    }
+    const me_tensor *weights = is_cut ? fetch_bucket(f, b) : b->shard;
     if (c->fsdp_main_params_dtype >= 0) {
-        b->main = me_keep(
-            e, "main_weight_buffer", ME_CATEGORY_MAIN_PARAMETER,
-            (me_dtype)c->fsdp_main_params_dtype,
-            ME_SHAPE(me_megatron_fsdp_shards_main(f, b) ? part : b->numel));
+        b->main = me_keep(e, "main_weight_buffer", ME_CATEGORY_MAIN_PARAMETER,
+                          (me_dtype)c->fsdp_main_params_dtype,
+                          ME_SHAPE(me_megatron_fsdp_shards_main(f, b)
+                                       ? part / b->instances
+                                       : b->numel));
     }
-    for (uint32_t i = 0; i < b->layout->n_items && me_engine_is_ok(e); i++) {
-        move_parameter(f, b,
-                       me_megatron_fsdp_parameter(
-                           f, &f->layout->items[b->layout->first_item + i]));
-    }
-    if (is_cut && me_engine_is_ok(e)) {
+    move_parameters(f, b, weights);
+    if (b->is_pooled && is_cut) {
+        me_fsdp_pool_give(&f->weight_pool, (uint32_t)(b - f->buckets));
+    } else if (is_cut && me_engine_is_ok(e) &&
+               !c->fsdp_db_use_persist_buf_on_alloc_fail) {
         me_storage_free(e, b->weights);
     }
 }
@@ -110,33 +144,72 @@ static void check_boundaries(me_megatron_fsdp *f,
                              const me_fsdp_group_buffers *b,
                              const me_parameter *p)
 {
-    me_engine *e = f->t->e;
-    const me_frame frame = me_enter(e);
+    const me_trainer *t = f->t;
+    const me_frame frame = me_enter(t->e);
     const uint64_t numel = 2 * (uint64_t)p->shape.ndim;
-    me_tensor *checks = me_scratch(e, "boundary_checks", 4 * numel);
-    me_communicate(e, f->t->comm,
-                   (me_call){b->group, ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_INT32,
-                             numel, -1, false});
-    me_temporary(e, "all", 1);
-    me_drop(e, checks);
-    me_leave(e, frame, NULL);
+    me_tensor *checks = me_scratch(t->e, "boundary_checks", 4 * numel);
+    me_call call = {.group = ME_GROUP_INTER_INSTANCE,
+                    .kind = ME_COLLECTIVE_ALL_REDUCE,
+                    .dtype = ME_DTYPE_INT32,
+                    .count = numel,
+                    .peer = -1};
+    if (b->instances > 1) {
+        me_communicate(t->e, t->comm, call);
+    }
+    call.group = b->group;
+    me_communicate(t->e, t->comm, call);
+    me_temporary(t->e, "all", 1);
+    me_drop(t->e, checks);
+    me_leave(t->e, frame, NULL);
+}
+
+/** Rows of an item that @p count ranks' parts from @p first on have. */
+static uint64_t rows_of(const me_megatron_fsdp *f,
+                        const me_fsdp_group_buffers *b,
+                        const me_fsdp_item *item, uint64_t first,
+                        uint64_t count)
+{
+    const me_parameter *p = me_megatron_fsdp_parameter(f, item);
+    uint64_t numel = 0;
+    for (uint64_t i = first; i < first + count; i++) {
+        numel +=
+            me_fsdp_slice_of(item, b->numel, b->ranks * b->instances, i).numel;
+    }
+    return numel / (p->numel / p->shape.dim[0]);
+}
+
+/** The members of a group tell each other their extents; each has @p each parts,
+ *  the first member those from @p first on. */
+static void gather_rows(me_megatron_fsdp *f, const me_fsdp_group_buffers *b,
+                        const me_fsdp_item *item, me_group_kind group,
+                        uint64_t first, uint64_t each)
+{
+    const me_parameter *p = me_megatron_fsdp_parameter(f, item);
+    const uint64_t own = (uint64_t)f->t->comm->index[group];
+    uint64_t longest = 0;
+    for (uint64_t i = 0; i < (uint64_t)f->t->comm->size[group]; i++) {
+        longest = me_max_u64(
+            longest,
+            pickled_shape(p, rows_of(f, b, item, first + i * each, each)));
+    }
+    me_gather_object_in(
+        f->t, group,
+        pickled_shape(p, rows_of(f, b, item, first + own * each, each)),
+        longest);
 }
 
 /** gather_and_compute_chunk_metadata(): all tell each other the extents of
- *  their parts; and those of several tensor ranks, of what these cut, too. */
+ *  their parts, instances first; and those of several tensor ranks, of what
+ *  these cut, too. */
 static void gather_shape(me_megatron_fsdp *f, const me_fsdp_group_buffers *b,
                          const me_fsdp_item *item)
 {
     const me_parameter *p = me_megatron_fsdp_parameter(f, item);
-    const uint64_t row = p->numel / p->shape.dim[0];
-    const uint64_t own = me_megatron_fsdp_slice(f, p).numel / row;
-    uint64_t longest = 0;
-    for (uint64_t i = 0; i < b->ranks; i++) {
-        const uint64_t rows =
-            me_fsdp_slice_of(item, b->numel, b->ranks, i).numel / row;
-        longest = me_max_u64(longest, pickled_shape(p, rows));
+    if (b->instances > 1) {
+        gather_rows(f, b, item, ME_GROUP_INTER_INSTANCE,
+                    (uint64_t)f->t->comm->index[b->group] * b->instances, 1);
     }
-    me_gather_object_in(f->t, b->group, pickled_shape(p, own), longest);
+    gather_rows(f, b, item, b->group, 0, b->instances);
     if (p->is_tensor_sharded && f->t->comm->size[ME_GROUP_TENSOR] > 1) {
         const uint64_t bytes = pickled_shape(p, p->shape.dim[0]);
         me_gather_object_in(f->t, ME_GROUP_TENSOR, bytes, bytes);

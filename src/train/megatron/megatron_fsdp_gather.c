@@ -12,10 +12,14 @@ typedef enum prefetch {
     PREFETCH_BEFORE /**< the preceding ones: of a backward */
 } prefetch;
 
-/** release_bucket(). */
+/** What has a double buffer gives it back, and what is to persist stays. */
 static void release(me_megatron_fsdp *f, me_fsdp_group_buffers *b)
 {
-    if (b->status != ME_FSDP_EMPTY && b->weights != NULL) {
+    const bool persists =
+        f->t->config->parallel.fsdp_db_use_persist_buf_on_alloc_fail;
+    if (b->status != ME_FSDP_EMPTY && b->is_pooled) {
+        me_fsdp_pool_give(&f->weight_pool, (uint32_t)(b - f->buckets));
+    } else if (b->status != ME_FSDP_EMPTY && b->weights != NULL && !persists) {
         me_storage_free(f->t->e, b->weights);
     }
     b->status = ME_FSDP_EMPTY;
@@ -44,7 +48,18 @@ static void gather(me_megatron_fsdp *f, me_fsdp_group_buffers *b)
     recycle(f);
     const me_category category = me_category_set(e, ME_CATEGORY_PARAMETER);
     const uint8_t stream = me_stream_set(e, ME_STREAM_GATHER);
-    if (b->weights != NULL) {
+    if (b->instances > 1 && f->microbatches == 0) {
+        me_communicate(e, f->t->comm,
+                       (me_call){ME_GROUP_INTER_INSTANCE,
+                                 ME_COLLECTIVE_ALL_GATHER, b->dtype,
+                                 b->numel / b->ranks / b->instances, -1, true});
+    }
+    if (b->is_pooled) {
+        me_megatron_fsdp_point(f, b,
+                               me_fsdp_pool_take(f, &f->weight_pool,
+                                                 (uint32_t)(b - f->buckets),
+                                                 b->dtype, true));
+    } else if (b->weights != NULL) {
         me_storage_alloc(e, b->weights, "resize_");
     }
     me_communicate(e, f->t->comm,
@@ -85,20 +100,71 @@ static uint64_t ask_group(me_megatron_fsdp *f, uint32_t bucket)
     return numel;
 }
 
+/** Units of a gather, of which double buffers hold two. */
+typedef struct unit_set {
+    int32_t units[ME_FSDP_POOL_BUFFERS];
+    int count;
+} unit_set;
+
+/** @return are there more than double buffers hold? */
+static bool add_unit(unit_set *set, int32_t unit)
+{
+    for (int i = 0; i < set->count; i++) {
+        if (set->units[i] == unit) {
+            return false;
+        }
+    }
+    if (set->count == ME_FSDP_POOL_BUFFERS) {
+        return true;
+    }
+    set->units[set->count++] = unit;
+    return false;
+}
+
+/** The asked buckets are not released. @return are some of units? */
+static bool keep_asked(me_megatron_fsdp *f, unit_set *set)
+{
+    bool has_units = false;
+    for (uint32_t i = 0; i < f->n_buckets; i++) {
+        me_fsdp_group_buffers *b = &f->buckets[i];
+        if (f->is_asked[i]) {
+            b->can_be_released = false;
+            has_units = has_units || b->layout->unit != ME_NO_FSDP_UNIT;
+            if (b->is_pooled) {
+                (void)add_unit(set, b->layout->unit);
+            }
+        }
+    }
+    return has_units;
+}
+
+/** Buckets are asked ahead of their use: as many as the limit allows, and with
+ *  double buffers no more than two units, and none ahead of what is of none. */
+static void ask_ahead(me_megatron_fsdp *f, bool is_forward, bool has_units,
+                      unit_set *set)
+{
+    const bool is_double = f->t->config->parallel.fsdp_double_buffer;
+    if (is_double && !has_units) {
+        return;
+    }
+    uint64_t numel = 0;
+    int64_t next = next_bucket(f, is_forward);
+    while (next >= 0 && numel < f->prefetch_numel) {
+        if (is_double && add_unit(set, f->buckets[next].layout->unit)) {
+            return;
+        }
+        numel += ask_group(f, (uint32_t)next);
+        next = next_bucket(f, is_forward);
+    }
+}
+
 /** all_gather_params(), of the buckets that are asked. */
 static void gather_asked(me_megatron_fsdp *f, prefetch ahead)
 {
-    for (uint32_t i = 0; i < f->n_buckets; i++) {
-        if (f->is_asked[i]) {
-            f->buckets[i].can_be_released = false;
-        }
-    }
-    uint64_t numel = 0;
-    int64_t next =
-        ahead == PREFETCH_NONE ? -1 : next_bucket(f, ahead == PREFETCH_NEXT);
-    while (next >= 0 && numel < f->prefetch_numel) {
-        numel += ask_group(f, (uint32_t)next);
-        next = next_bucket(f, ahead == PREFETCH_NEXT);
+    unit_set set = {.count = 0};
+    const bool has_units = keep_asked(f, &set);
+    if (ahead != PREFETCH_NONE) {
+        ask_ahead(f, ahead == PREFETCH_NEXT, has_units, &set);
     }
     for (uint32_t i = 0; i < f->n_buckets; i++) {
         for (uint32_t k = i; f->buckets[i].first == i && k < f->n_buckets;

@@ -38,6 +38,11 @@ bool me_megatron_fsdp_shards_gradients(const me_megatron_fsdp *f,
            b->ranks > 1;
 }
 
+bool me_megatron_fsdp_has_instances(const me_megatron_fsdp *f)
+{
+    return f->t->comm->size[ME_GROUP_INTER_INSTANCE] > 1;
+}
+
 me_parameter *me_megatron_fsdp_parameter(const me_megatron_fsdp *f,
                                          const me_fsdp_item *item)
 {
@@ -51,8 +56,14 @@ me_fsdp_slice me_megatron_fsdp_slice(const me_megatron_fsdp *f,
     if (strategy_of(f) == ME_SHARDING_NO_SHARD) {
         return (me_fsdp_slice){0, p->numel};
     }
+    // get_logical_hybrid_fsdp_rank(): an instance's part is cut once more.
+    const me_communicators *comm = f->t->comm;
+    const uint64_t instance =
+        b->instances > 1 ? (uint64_t)comm->index[ME_GROUP_INTER_INSTANCE] : 0;
     return me_fsdp_slice_of(&f->layout->items[f->item_of[p->index]], b->numel,
-                            b->ranks, (uint64_t)f->t->comm->index[b->group]);
+                            b->ranks * b->instances,
+                            (uint64_t)comm->index[b->group] * b->instances +
+                                instance);
 }
 
 /** The list that comes after the ones before, or a failure of the engine. */
@@ -199,9 +210,18 @@ static void make_bucket(me_megatron_fsdp *f, uint32_t bucket)
     me_fsdp_group_buffers *b = &f->buckets[bucket];
     const bool is_of_experts = layout->kind % 2 == 1;
     b->layout = layout;
-    b->group = is_of_experts ? ME_GROUP_EXPERT_DATA : ME_GROUP_DATA_CONTEXT;
-    b->ranks = (uint64_t)f->t->comm->size[b->group];
-    b->numel = me_fsdp_bucket_numel(layout, b->ranks,
+    const me_communicators *comm = f->t->comm;
+    const bool is_hybrid = me_megatron_fsdp_has_instances(f);
+    b->group = is_of_experts ? ME_GROUP_EXPERT_DATA
+               : is_hybrid   ? ME_GROUP_PARTIAL_DATA_CONTEXT
+                             : ME_GROUP_DATA_CONTEXT;
+    b->ranks = (uint64_t)comm->size[b->group];
+    b->instances =
+        is_hybrid && f->t->config->parallel.outer_sharding_strategy ==
+                         ME_SHARDING_OPTIM
+            ? (uint64_t)comm->size[ME_GROUP_INTER_INSTANCE]
+            : 1;
+    b->numel = me_fsdp_bucket_numel(layout, b->ranks * b->instances,
                                     strategy_of(f) != ME_SHARDING_NO_SHARD);
     b->dtype = (me_dtype)(layout->kind / 2);
     b->first = first_of(f, bucket);

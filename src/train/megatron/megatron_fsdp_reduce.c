@@ -25,27 +25,36 @@ static bool reduces_each_backward(const me_megatron_fsdp *f)
 }
 
 /** is_last_microbatch, which only no_sync() sets, and overlap alone asks for it. */
+static bool is_last_backward(const me_megatron_fsdp *f)
+{
+    return f->t->config->optimizer.overlap_grad_reduce &&
+           f->t->is_last_microbatch;
+}
+
 static bool reduces_now(const me_megatron_fsdp *f)
 {
-    return reduces_each_backward(f) ||
-           (f->t->config->optimizer.overlap_grad_reduce &&
-            f->t->is_last_microbatch);
+    return reduces_each_backward(f) || is_last_backward(f);
 }
 
-/** fetch_bucket() of the gradients: where ranks own parts of them the whole
- *  bucket has memory from its first gradient on. */
-static void fetch(me_megatron_fsdp *f, me_fsdp_group_buffers *b)
+/** The oldest @p count reductions are done: their gradients go. */
+static void finish_reductions(me_megatron_fsdp *f, uint32_t count)
 {
-    if (me_megatron_fsdp_shards_gradients(f, b) && b->gradients == NULL) {
-        b->gradients = me_keep(f->t->e, "main_grad", ME_CATEGORY_GRADIENT,
-                               comm_dtype(f), ME_SHAPE(b->numel));
+    const bool persists =
+        f->t->config->parallel.fsdp_db_use_persist_buf_on_alloc_fail;
+    for (uint32_t i = 0; i < count; i++) {
+        me_fsdp_group_buffers *b = &f->buckets[f->queue[i]];
+        b->n_ready = 0;
+        me_clear(f->t->e, &b->sent);
+        if (b->is_pooled) {
+            me_fsdp_pool_give(&f->gradient_pool, f->queue[i]);
+        } else if (!persists) {
+            me_clear(f->t->e, &b->gradients);
+        }
     }
-}
-
-void me_megatron_fsdp_main_grad(void *self, const me_parameter *weight)
-{
-    me_megatron_fsdp *f = self;
-    fetch(f, &f->buckets[f->bucket_of[weight->index]]);
+    for (uint32_t i = count; i < f->n_queued; i++) {
+        f->queue[i - count] = f->queue[i];
+    }
+    f->n_queued -= count;
 }
 
 /** wait_for_previous_grad_reduce(): the oldest go, until no more than @p numel
@@ -58,15 +67,58 @@ static void await_reductions(me_megatron_fsdp *f, uint64_t numel)
         waiting += f->buckets[f->queue[i]].numel;
     }
     while (done < f->n_queued && waiting > numel) {
-        me_fsdp_group_buffers *b = &f->buckets[f->queue[done++]];
-        waiting -= b->numel;
-        b->n_ready = 0;
-        me_clear(f->t->e, &b->gradients);
+        waiting -= f->buckets[f->queue[done++]].numel;
     }
-    for (uint32_t i = done; i < f->n_queued; i++) {
-        f->queue[i - done] = f->queue[i];
+    finish_reductions(f, done);
+}
+
+/** _enforce_double_buffer_limit(): with the unit of @p bucket no more than two
+ *  have gradients. */
+static void limit_units(me_megatron_fsdp *f, const me_fsdp_group_buffers *b)
+{
+    int32_t units[ME_FSDP_POOL_BUFFERS];
+    int count = 0;
+    uint32_t done = 0;
+    if (b->is_pooled) {
+        units[count++] = b->layout->unit;
     }
-    f->n_queued -= done;
+    for (uint32_t i = f->n_queued; i > 0 && done == 0; i--) {
+        const int32_t unit = f->buckets[f->queue[i - 1]].layout->unit;
+        int k = 0;
+        while (k < count && units[k] != unit) {
+            k++;
+        }
+        if (k == ME_FSDP_POOL_BUFFERS) {
+            done = i; // it and all that are older
+        } else if (k == count) {
+            units[count++] = unit;
+        }
+    }
+    finish_reductions(f, done);
+}
+
+/** fetch_bucket() of the gradients: where ranks own parts of them the whole
+ *  bucket has memory from its first gradient on. */
+static void fetch(me_megatron_fsdp *f, me_fsdp_group_buffers *b)
+{
+    if (f->t->config->parallel.fsdp_double_buffer) {
+        limit_units(f, b);
+    }
+    if (b->is_pooled && me_megatron_fsdp_shards_gradients(f, b)) {
+        (void)me_fsdp_pool_take(f, &f->gradient_pool,
+                                (uint32_t)(b - f->buckets), comm_dtype(f),
+                                true);
+    } else if (me_megatron_fsdp_shards_gradients(f, b) &&
+               b->gradients == NULL) {
+        b->gradients = me_keep(f->t->e, "main_grad", ME_CATEGORY_GRADIENT,
+                               comm_dtype(f), ME_SHAPE(b->numel));
+    }
+}
+
+void me_megatron_fsdp_main_grad(void *self, const me_parameter *weight)
+{
+    me_megatron_fsdp *f = self;
+    fetch(f, &f->buckets[f->bucket_of[weight->index]]);
 }
 
 /** Gradients are scaled, and reduced into this rank's part, in @p dtype. */
@@ -87,6 +139,28 @@ static void reduce_bucket(me_megatron_fsdp *f, const me_fsdp_group_buffers *b,
                              -1, true});
 }
 
+/** The last backward's gradients go over the instances, each rank's part whole or
+ *  cut once more. */
+static void reduce_instances(me_megatron_fsdp *f, me_fsdp_group_buffers *b)
+{
+    me_trainer *t = f->t;
+    const uint64_t numel = me_megatron_fsdp_shards_gradients(f, b)
+                               ? b->numel / b->ranks
+                               : b->numel;
+    if (!me_megatron_fsdp_has_instances(f) || !is_last_backward(f)) {
+        return;
+    }
+    if (comm_dtype(f) != grad_dtype(f) && b->sent == NULL) {
+        b->sent = me_keep(t->e, "grad_comm", ME_CATEGORY_COMMUNICATION,
+                          comm_dtype(f), ME_SHAPE(numel));
+    }
+    me_communicate(t->e, t->comm,
+                   (me_call){ME_GROUP_INTER_INSTANCE,
+                             b->instances > 1 ? ME_COLLECTIVE_REDUCE_SCATTER
+                                              : ME_COLLECTIVE_ALL_REDUCE,
+                             comm_dtype(f), numel / b->instances, -1, true});
+}
+
 /** Are all gradients of the buckets there that are reduced together? */
 static bool is_ready(const me_megatron_fsdp *f, uint32_t first)
 {
@@ -104,16 +178,21 @@ static void reduce_group(me_megatron_fsdp *f, uint32_t first)
 {
     const me_phase phase = me_phase_set(f->t->e, ME_PHASE_GRADIENT_REDUCTION);
     await_reductions(f, f->queue_numel);
+    if (f->t->config->parallel.fsdp_double_buffer) {
+        limit_units(f, &f->buckets[first]);
+    }
     const uint8_t stream = me_stream_set(f->t->e, ME_STREAM_REDUCE);
     for (uint32_t i = first; i < f->n_buckets; i++) {
         me_fsdp_group_buffers *b = &f->buckets[i];
         if (b->first == first) {
-            if (b->gradients == NULL && comm_dtype(f) != grad_dtype(f)) {
+            if (b->gradients == NULL && !b->is_pooled &&
+                comm_dtype(f) != grad_dtype(f)) {
                 b->gradients =
                     me_keep(f->t->e, "grad_comm", ME_CATEGORY_COMMUNICATION,
                             comm_dtype(f), ME_SHAPE(b->numel));
             }
             reduce_bucket(f, b, comm_dtype(f));
+            reduce_instances(f, b);
             f->queue[f->n_queued++] = i;
         }
     }
@@ -181,6 +260,7 @@ void me_megatron_fsdp_end_backward(me_megatron_fsdp *f)
     if (reduces_now(f)) {
         await_reductions(f, 0);
     }
+    f->microbatches++;
 }
 
 /** _check_nan_in_grad(). */
@@ -274,6 +354,7 @@ void me_megatron_fsdp_finish_grad_sync(me_megatron_fsdp *f)
             ME_SHARDING_OPTIM_GRADS_PARAMS) {
         me_megatron_fsdp_reset_gathers(f);
     }
+    f->microbatches = 0;
 }
 
 void me_megatron_fsdp_zero_grad(me_megatron_fsdp *f)

@@ -46,11 +46,11 @@ static void append(owned *out, piece p, uint64_t traits, uint32_t module)
 
 /** What the step asks of a parameter: does its gradient count for norms, and what
  *  is it made as. How those are stepped that lie on the host or in FP8 depends on
- *  more. */
+ *  more, and Megatron-FSDP tells other ranks of each part. */
 static uint64_t traits_of(const me_trainer *t, const me_parameter *p)
 {
     if (t->config->optimizer.cpu_offload || t->wrapper->has_dtensors ||
-        p->kind != NULL) {
+        t->config->parallel.megatron_fsdp || p->kind != NULL) {
         return UINT64_MAX;
     }
     return (uint64_t)p->dtype << 3 | (uint64_t)p->is_expert << 2 |
@@ -74,9 +74,14 @@ static void read_pieces(const me_trainer *t, const me_optimizer *o, owned *out)
 }
 
 /** Of DTensors the first rank deals out gradients that tensor ranks have only
- *  parts of: each of the others stands in another place to it. */
+ *  parts of: each of the others stands in another place to it. So does each
+ *  member of several instances that share what Megatron-FSDP cuts. */
 static bool scatters(const me_trainer *t)
 {
+    if (t->config->parallel.megatron_fsdp &&
+        t->config->optimizer.num_instances > 1) {
+        return true;
+    }
     for (uint32_t i = 0; t->wrapper->has_dtensors && i < t->parameters.count;
          i++) {
         if (me_gradient_is_partial(t, t->parameters.parameters[i])) {
@@ -167,6 +172,8 @@ static int32_t number_members(me_trainer *t, me_communicators *comm,
         comm->index[ME_GROUP_DATA_CONTEXT] = i;
         comm->index[ME_GROUP_PARTIAL_DATA_CONTEXT] =
             i % comm->size[ME_GROUP_PARTIAL_DATA_CONTEXT];
+        comm->index[ME_GROUP_INTER_INSTANCE] =
+            i / comm->size[ME_GROUP_PARTIAL_DATA_CONTEXT];
         comm->index[ME_GROUP_EXPERT_DATA] = expert_index[i];
         me_optimizer_collect(t);
         if (!make_owned(t, &classes[n])) {

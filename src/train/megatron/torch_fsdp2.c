@@ -141,24 +141,52 @@ static void reshard(me_trainer *t, const me_parameter *p)
     me_release(t->e, gradient);
 }
 
-/** As DDP does it, but of whole gradients, which are dealt out again. */
+/** What _allreduce_non_tensor_model_parallel_grads() holds when it returns. */
+typedef struct whole_gradients {
+    me_tensor **items; /**< full_tensor()s; variables of the running frame */
+    uint32_t count;
+    me_tensor *before; /**< `orig_grad`, the last one; owned */
+} whole_gradients;
+
+/** The last gradient that was dealt out is held, as what a name is bound to. */
+static void reshard_all(me_trainer *t, whole_gradients *w)
+{
+    for (uint32_t i = 0; i < t->parameters.count && me_engine_is_ok(t->e);
+         i++) {
+        const me_parameter *p = t->parameters.parameters[i];
+        if (me_gradient_is_partial(t, p)) {
+            me_assign(t->e, &w->before, p->tensor->grad);
+            reshard(t, p);
+        }
+    }
+}
+
+/** As DDP does it, but of whole gradients, which are dealt out again. The list of
+ *  these goes from its end on, but that the last has another name. */
 static void reduce_partial_gradients(me_trainer *t, uint64_t numel)
 {
     me_engine *e = t->e;
+    whole_gradients w = {
+        .items = me_engine_alloc(e, t->parameters.count, sizeof(me_tensor *))};
+    if (w.items == NULL) {
+        return;
+    }
     const me_frame frame = me_enter(e);
     for (uint32_t i = 0; i < t->parameters.count; i++) {
         if (me_gradient_is_partial(t, t->parameters.parameters[i])) {
-            (void)unshard(t, t->parameters.parameters[i]);
+            w.items[w.count++] = unshard(t, t->parameters.parameters[i]);
         }
     }
     me_tensor *flat =
         me_empty(e, "flatten", t->config->train.grad_dtype, ME_SHAPE(numel));
     me_all_reduce(e, t->comm, ME_GROUP_TENSOR, flat);
-    for (uint32_t i = 0; i < t->parameters.count && me_engine_is_ok(e); i++) {
-        if (me_gradient_is_partial(t, t->parameters.parameters[i])) {
-            reshard(t, t->parameters.parameters[i]);
-        }
+    reshard_all(t, &w);
+    for (uint32_t i = w.count - 1; i > 0; i--) {
+        me_drop(e, w.items[i - 1]);
     }
+    me_drop(e, w.items[w.count - 1]);
+    me_drop(e, flat);
+    me_release(e, w.before);
     me_leave(e, frame, NULL);
 }
 
