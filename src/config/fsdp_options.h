@@ -18,6 +18,9 @@
     ENUM("parallel.sharding_strategy", "optim_grads_params", \
         me_sharding_strategy_choices, parallel.sharding_strategy, \
         "What data-parallel ranks own parts of under Megatron-LM's own FSDP."), \
+    ENUM("parallel.outer_sharding_strategy", "no_shard", \
+        me_outer_sharding_choices, parallel.outer_sharding_strategy, \
+        "What instances of the distributed optimizer share then: nothing, or optimizers."), \
     ENUM("parallel.fsdp_main_params_dtype", "fp32", me_fsdp_dtype_choices, \
         parallel.fsdp_main_params_dtype, \
         "Type of the main parameters under Megatron-LM's own FSDP; auto: none."), \
@@ -31,6 +34,11 @@
         "elements", "two layers, at least 1,000,000,000", \
         parallel.suggested_communication_unit_size, \
         "What Megatron-LM's own FSDP reduces at once; half of it is gathered ahead."), \
+    BOOL("parallel.fsdp_double_buffer", "false", parallel.fsdp_double_buffer, \
+        "Megatron-LM's own FSDP has two buffers for like layers, which stay."), \
+    BOOL("parallel.fsdp_db_use_persist_buf_on_alloc_fail", "false", \
+        parallel.fsdp_db_use_persist_buf_on_alloc_fail, \
+        "What has none of the two stays as well once it was gathered or reduced."), \
     BOOL("parallel.init_model_with_meta_device", "false", \
         parallel.init_model_with_meta_device, \
         "Megatron-LM's own FSDP gives a module memory when it is cut."), \

@@ -9,6 +9,10 @@ const me_flag_rule me_flags_no_effect[] = {
     {"--moe-router-bias-update-rate:f", .needs = "--num-experts",
      .note = "how far a step moves biases"},
     {"-h --help", .note = "the script ends"},
+    {"--no-gradient-reduce-div-fusion", .needs = "--use-megatron-fsdp",
+     .note = "gradients are scaled in place or by NCCL"},
+    {"--enable-full-sharding-in-hsdp", .needs = "--use-megatron-fsdp",
+     .note = "read nowhere"},
     {"--log-interval:i --log-throughput --log-progress "
      "--log-timers-to-tensorboard --no-log-loss-scale-to-tensorboard "
      "--disable-log-loss-scale-to-tensorboard "

@@ -227,14 +227,12 @@ const me_flag_rule me_flags_not_modelled[] = {
      "--save-dgrads-interval:i --save-tokens-per-expert-interval:i",
      .note = "saving activations or gradients, which are kept",
      .effect = ME_HIGHER(ANY)},
-    {"--outer-dp-sharding-strategy:no_shard|optim --fsdp-double-buffer "
-     "--fsdp-manual-registration "
-     "--enable-full-sharding-in-hsdp --no-gradient-reduce-div-fusion "
-     "--megatron-fsdp-enable-fine-grained-param-gather "
-     "--megatron-fsdp-max-pool-double-buffer "
-     "--fsdp-db-use-persist-buf-on-alloc-fail",
+    {"--megatron-fsdp-enable-fine-grained-param-gather "
+     "--megatron-fsdp-max-pool-double-buffer",
      .needs = "--use-megatron-fsdp", .note = "fully sharded data parallelism",
-     .effect = ME_EITHER(ANY)},
+     .effect = ME_EITHER(SOME)},
+    {"--fsdp-manual-registration", .needs = "--use-nccl-ub",
+     .note = "registered communication buffers", .effect = ME_HIGHER(SOME)},
     {"--nccl-communicator-config-path:s", .note = "settings of communicators",
      .effect = ME_EITHER(SMALL)},
     {"--use-sharp", .note = "in-network reduction", .effect = ME_EITHER(SMALL)},

@@ -149,6 +149,8 @@ const me_option_need me_megatron_needs[] = {
      "parallel.torch_fsdp2"},
     {"parallel.sharding_strategy", has_megatron_fsdp, "parallel.megatron_fsdp"},
     {"parallel.fsdp_", has_megatron_fsdp, "parallel.megatron_fsdp"},
+    {"parallel.outer_sharding_strategy", has_megatron_fsdp,
+     "parallel.megatron_fsdp"},
     {"parallel.suggested_communication_unit_size", has_megatron_fsdp,
      "parallel.megatron_fsdp"},
     {"train.wgrad_deferral_limit", has_deferral,

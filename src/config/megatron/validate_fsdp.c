@@ -79,6 +79,11 @@ static me_status check_megatron_fsdp(const me_config *config, me_diag *diag)
              p->sharding_strategy == ME_SHARDING_NO_SHARD,
          "with parallel.init_model_with_meta_device = true does not go with "
          "parallel.sharding_strategy = no_shard"},
+        {is_on && config->optimizer.num_instances > 1 &&
+             p->outer_sharding_strategy == ME_SHARDING_OPTIM &&
+             p->sharding_strategy != ME_SHARDING_OPTIM_GRADS_PARAMS,
+         "with parallel.outer_sharding_strategy = optim needs "
+         "parallel.sharding_strategy = optim_grads_params"},
         {is_on && p->fsdp_main_params_dtype < 0 &&
              config->train.grad_dtype != config->train.params_dtype,
          "with parallel.fsdp_main_params_dtype = auto needs gradients of the "
@@ -99,9 +104,6 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
          "is modelled with impl.optimizer = fused (Transformer Engine's) alone"},
         {is_on && o->precision_aware,
          "with optimizer.precision_aware = true is not modelled"},
-        {is_on && o->num_instances > 1,
-         "with optimizer.num_distributed_optimizer_instances over 1 is not "
-         "modelled"},
         {is_on && config->train.params_dtype != ME_DTYPE_BFLOAT16,
          "is modelled with train.params_dtype = bfloat16 (--bf16) alone"},
         {is_on && config->fp8.param,

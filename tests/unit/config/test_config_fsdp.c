@@ -43,6 +43,15 @@ static const char *const cases[][2] = {
     {MEGATRON_FSDP "parallel.fsdp_main_params_dtype=auto "
                    "parallel.fsdp_main_grads_dtype=fp32",
      "needs gradients of the parameters' type"},
+    {MEGATRON_FSDP "parallel.world_size=4 "
+                   "optimizer.num_distributed_optimizer_instances=2 "
+                   "parallel.outer_sharding_strategy=optim",
+     ""},
+    {MEGATRON_FSDP "parallel.world_size=4 "
+                   "optimizer.num_distributed_optimizer_instances=2 "
+                   "parallel.outer_sharding_strategy=optim "
+                   "parallel.sharding_strategy=optim_grads",
+     "needs parallel.sharding_strategy = optim_grads_params"},
     {MEGATRON_FSDP "impl.optimizer=torch_foreach",
      "is modelled with impl.optimizer = fused"},
     {MEGATRON_FSDP "train.params_dtype=float32",
