@@ -52,8 +52,8 @@ static void test_rates__all_cards(void **state)
 {
     (void)state;
     static const char *const names[] = {
-        "a100-40gb",  "a100-80gb", "b200-180gb",  "h100-80gb",
-        "h200-141gb", "l40s-48gb", "rtx4090-24gb"};
+        "a100-40gb", "a100-80gb",  "b200-180gb", "gb200-186gb", "h100-80gb",
+        "h20-96gb",  "h200-141gb", "h800-80gb",  "l40s-48gb",   "rtx4090-24gb"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char path[512];
         me_rates r;
