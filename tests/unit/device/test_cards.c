@@ -27,7 +27,7 @@ static void test_cards__names_what_is_there(void **state)
     assert_int_equal(me_data_find(&me_data_cards, "x9000", &diag, &path),
                      ME_ERR_CONFIG);
     assert_non_null(strstr(diag.text, "x9000"));
-    assert_non_null(strstr(diag.text, "h100-80gb, h200-141gb"));
+    assert_non_null(strstr(diag.text, "h100-80gb, h20-96gb, h200-141gb"));
     me_str_fini(&path);
 }
 
