@@ -325,9 +325,10 @@ me_tensor *me_te_op_norm(me_engine *e, me_tensor *x, me_tensor *weight,
         node->data.flag = is_layer_norm;
         node->data.context = end;
     }
-    me_drop(e, statistics.rstd);
+    me_drop(e, copy);
     if (is_layer_norm) {
         me_drop(e, statistics.mean);
     }
+    me_drop(e, statistics.rstd);
     return me_leave(e, frame, me_output(e, node, me_te_op_view(e, y)));
 }

@@ -197,6 +197,7 @@ static me_tensor *torch_softmax(me_nn *nn, me_tensor *scores,
         mask = me_empty(e, "logical_or", ME_DTYPE_BOOL, mask->shape);
     }
     me_masked_fill_in_place(e, input, mask);
+    me_name_last(e, input); // as mask_output
     me_tensor *probs = me_softmax(e, input);
     if (dtype != ME_DTYPE_FLOAT32) {
         probs = me_rebind(e, probs, me_cast(e, probs, dtype));
@@ -269,6 +270,7 @@ static me_tensor *unfused(me_nn *nn, me_tensor *const qkv[3], me_tensor *mask,
     if (me_dim(key, 2) != a) {
         key = me_repeat_heads(e, key, a / me_dim(key, 2));
         value = me_repeat_heads(e, value, a / me_dim(value, 2));
+        me_name_last(e, full); // an argument behind them
     }
     me_tensor *scores = scores_of(e, query, key);
     me_tensor *probs = softmax_of(nn, scores, full, offset);

@@ -185,7 +185,8 @@ static void receive_first_input(me_interleaved *l)
     }
 }
 
-/** After warm-up. When that was all forwards, nobody waits for it later. */
+/** At the end of warm-up; where that was all forwards, at the begin of the
+ *  flush, and nobody waits for it later. */
 static void receive_first_gradient(me_interleaved *l, bool is_all_warmup)
 {
     const me_receive first = me_interleaved_receive(l->p, -1, false);
@@ -244,7 +245,9 @@ static void warm_up(me_interleaved *l, int32_t warmup, int32_t steps)
                    me_il_exchange_forward(l, k, l->output, k < steps - 1));
         me_il_deallocate(l);
     }
-    receive_first_gradient(l, warmup == steps);
+    if (warmup < steps) {
+        receive_first_gradient(l, false);
+    }
 }
 
 static void steady_overlapped(me_interleaved *l, int32_t warmup, int32_t steps)
@@ -324,6 +327,9 @@ static void cool_down_overlapped(me_interleaved *l, int32_t k)
 
 static void cool_down(me_interleaved *l, int32_t begin, int32_t steps)
 {
+    if (begin == 0) {
+        receive_first_gradient(l, true);
+    }
     for (int32_t k = begin; k < steps && me_engine_is_ok(l->t->e); k++) {
         me_tensor *handle = k == 0 ? NULL : me_il_wait_for_gradient(l, k);
         if (handle != NULL) {
