@@ -79,6 +79,7 @@ void me_mlp_create(me_nn *nn, me_module_id module, const me_mlp_spec *spec,
                 .skip_bias_add = true,
                 .is_expert = spec->is_expert,
                 .explicit_comm = spec->explicit_comm,
+                .save_original_input = spec->save_original_input,
             });
     mlp->linear_fc2 =
         me_row_linear_create(nn, &(me_linear_spec){

@@ -27,6 +27,7 @@ typedef struct me_mlp_spec {
     bool has_norm;            /**< fc1 normalises its input */
     bool is_expert;
     bool explicit_comm; /**< the caller does what there is to communicate */
+    bool save_original_input; /**< fc1 does, see me_linear */
 } me_mlp_spec;
 
 /** Its parameters below @p module, its own. */

@@ -2,6 +2,7 @@
 #include "nn/megatron/moe.h"
 
 #include "nn/megatron/backend.h"
+#include "nn/megatron/te_fp8_state.h"
 #include "ops/elementwise.h"
 
 static bool has_latents(const me_nn *nn)
@@ -138,6 +139,17 @@ static me_tensor *run_layer(const me_section *section, me_tensor *const *inputs)
     return me_leave(e, frame, y);
 }
 
+/** It under te_checkpoint(), which recomputes it in FP8 as the layer does. */
+static me_tensor *run_checkpointed(const me_section *section,
+                                   me_tensor *const *inputs)
+{
+    const me_fp8_state before = me_fp8_checkpoint_enter(
+        section->nn, me_fp8_is_layer(section->nn, section->first));
+    me_tensor *y = run_layer(section, inputs);
+    me_fp8_checkpoint_exit(section->nn, &before);
+    return y;
+}
+
 /** The projections, which every tensor rank has all of. */
 static void create_latents(me_nn *nn, me_module_id module, me_moe_layer *moe)
 {
@@ -177,12 +189,13 @@ void me_moe_layer_create(me_nn *nn, me_module_id module, int32_t layer,
     moe->has_shared_experts =
         nn->config->moe.shared_expert_intermediate_size > 0;
     if (moe->has_shared_experts) {
-        me_shared_experts_create(nn, module, &moe->shared_experts);
+        me_shared_experts_create(nn, module, layer, &moe->shared_experts);
     }
     if (moe->has_shared_experts && nn->config->moe.shared_expert_overlap) {
         moe->token_dispatcher->shared_experts = &moe->shared_experts;
     }
-    moe->section = (me_section){.nn = nn, .run = run_layer, .self = moe};
+    moe->section = (me_section){
+        .nn = nn, .run = run_checkpointed, .self = moe, .first = layer};
 }
 
 void me_moe_layer_fini(me_engine *e, me_moe_layer *moe)

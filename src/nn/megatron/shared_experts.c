@@ -2,6 +2,7 @@
 #include "nn/megatron/shared_experts.h"
 
 #include "nn/megatron/backend.h"
+#include "nn/megatron/te_fp8_state.h"
 #include "ops/elementwise.h"
 #include "ops/functional_linear.h"
 #include "ops/scores.h"
@@ -10,9 +11,17 @@
 /** torch.iinfo(torch.int).max: a node with this number runs as soon as it can. */
 static const uint64_t first_of_all = INT32_MAX;
 
-static me_tensor *run(const me_section *section, me_tensor *const *inputs);
+static me_tensor *run_checkpointed(const me_section *section,
+                                   me_tensor *const *inputs);
 
-void me_shared_experts_create(me_nn *nn, me_module_id parent,
+static bool is_recomputed(const me_nn *nn)
+{
+    const me_recompute_config *recompute = &nn->config->recompute;
+    return recompute->granularity == ME_RECOMPUTE_SELECTIVE &&
+           recompute->shared_experts;
+}
+
+void me_shared_experts_create(me_nn *nn, me_module_id parent, int32_t layer,
                               me_shared_experts *shared)
 {
     const me_moe_options *c = &nn->config->moe;
@@ -32,9 +41,11 @@ void me_shared_experts_create(me_nn *nn, me_module_id parent,
     const me_mlp_spec spec = {
         .ffn_hidden_size = c->shared_expert_intermediate_size,
         .explicit_comm = c->shared_expert_overlap,
+        .save_original_input = !is_recomputed(nn), // the router has it
     };
     me_mlp_create(nn, module, &spec, &shared->mlp);
-    shared->section = (me_section){.nn = nn, .run = run, .self = shared};
+    shared->section = (me_section){
+        .nn = nn, .run = run_checkpointed, .self = shared, .first = layer};
 }
 
 void me_shared_experts_fini(me_engine *e, me_shared_experts *shared)
@@ -69,13 +80,22 @@ static me_tensor *run(const me_section *section, me_tensor *const *inputs)
     return me_leave(nn->e, frame, y);
 }
 
+/** It under te_checkpoint(), which recomputes it in FP8 as the layer does. */
+static me_tensor *run_checkpointed(const me_section *section,
+                                   me_tensor *const *inputs)
+{
+    const me_fp8_state before = me_fp8_checkpoint_enter(
+        section->nn, me_fp8_is_layer(section->nn, section->first));
+    me_tensor *y = run(section, inputs);
+    me_fp8_checkpoint_exit(section->nn, &before);
+    return y;
+}
+
 me_tensor *me_shared_experts_forward(me_nn *nn, const me_shared_experts *shared,
                                      me_tensor *x)
 {
-    const me_recompute_config *recompute = &nn->config->recompute;
     me_tensor *const inputs[ME_CHECKPOINT_INPUTS] = {x};
-    return recompute->granularity == ME_RECOMPUTE_SELECTIVE &&
-                   recompute->shared_experts
+    return is_recomputed(nn)
                ? me_checkpoint(nn, &shared->section, inputs, false)
                : run(&shared->section, inputs);
 }

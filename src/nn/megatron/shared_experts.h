@@ -25,8 +25,9 @@ typedef struct me_shared_experts {
     me_tensor *gate_score;
 } me_shared_experts;
 
-/** Its parameters below @p parent. @p shared must not move afterwards. */
-void me_shared_experts_create(me_nn *nn, me_module_id parent,
+/** Its parameters below @p parent, of layer @p layer of the model. @p shared must
+ *  not move afterwards. */
+void me_shared_experts_create(me_nn *nn, me_module_id parent, int32_t layer,
                               me_shared_experts *shared);
 
 /** Let go of what is between the pieces. */

@@ -224,14 +224,15 @@ static void clear_saved_copy(me_nn *nn, me_node *node)
     }
 }
 
-/** The products of a backward. @return the input's gradient; @p full_out is
- *  what it was reduced from, or itself */
+/** The products of a backward. @param part  this rank's quantised input
+ *  @return the input's gradient; @p full_out is what it was reduced from, or
+ *  itself */
 static me_tensor *multiply_backward(me_nn *nn, me_node *node,
-                                    const me_linear *linear, me_tensor *gy,
+                                    const me_linear *linear,
+                                    const me_tensor *part, me_tensor *gy,
                                     me_tensor **gx, me_tensor **full_out)
 {
     me_fp8_gathering gathering;
-    const me_tensor *part = node->saved[SAVED_DATA];
     me_quantized total = gather_input(nn, linear, part, &gathering);
     *full_out = input_gradient(nn, linear, gy);
     me_tensor *dx = reduce_gradient(nn, linear, *full_out);
@@ -259,6 +260,16 @@ static void reduce_first(me_nn *nn, const me_node *node)
     }
 }
 
+/** For the weight's gradient: columns, or rows where those alone are gathered. */
+static me_quantized quantize_input_again(me_nn *nn, const me_linear *linear,
+                                         const me_tensor *x)
+{
+    if (!me_fp8_row_of(nn)->gathers_rows) {
+        return me_fp8_quantize(nn, x, columns_alone);
+    }
+    return me_fp8_quantize(nn, x, gathers(nn, linear) ? rows_alone : both);
+}
+
 static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                             me_tensor **gx)
 {
@@ -266,13 +277,13 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_nn *nn = linear->nn;
     me_quantized gradient = quantize_gradient(nn, node, linear, gy[0], gx);
     me_quantized again = {NULL, NULL, NULL, NULL};
+    const me_tensor *part = node->saved[SAVED_DATA];
     if (saves_input(nn, linear)) {
-        again = me_fp8_quantize(
-            nn, node->saved[SAVED_INPUT],
-            me_fp8_row_of(nn)->gathers_rows ? both : columns_alone);
+        again = quantize_input_again(nn, linear, node->saved[SAVED_INPUT]);
+        part = again.rows != NULL ? again.rows : again.columns;
     }
     me_tensor *full = NULL;
-    gx[INPUT_X] = multiply_backward(nn, node, linear, gy[0], gx, &full);
+    gx[INPUT_X] = multiply_backward(nn, node, linear, part, gy[0], gx, &full);
     if (linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear)) {
         me_fp8_clear(nn, &gradient);
     }
@@ -322,7 +333,8 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     me_nn *nn = linear->nn;
     me_quantized gradient = quantize_gradient(nn, node, linear, gy[0], gx);
     me_tensor *full = NULL;
-    me_tensor *dn = multiply_backward(nn, node, linear, gy[0], gx, &full);
+    me_tensor *dn = multiply_backward(nn, node, linear, node->saved[SAVED_DATA],
+                                      gy[0], gx, &full);
     me_launch_stream_waits(e);
     me_tensor *norm[3] = {NULL, NULL, NULL};
     me_te_normalize_backward(e, dn, linear->norm_weight->tensor,
