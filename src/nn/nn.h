@@ -77,7 +77,8 @@ typedef struct me_moe_state {
                                               NULL: none yet */
     bool has_recorded[ME_ROUTER_LOSSES]; /**< a router has told one */
     bool has_routed;                     /**< a router has run */
-    uint64_t n_biased; /**< routers with biases of the experts' scores */
+    bool is_count_eager; /**< the first one had no tape: see count_tokens() */
+    uint64_t n_biased;   /**< routers with biases of the experts' scores */
     bool is_tuned[ME_TE_PERMUTATIONS][2]; /**< without weights, with: a kernel
                                                was timed */
 } me_moe_state;

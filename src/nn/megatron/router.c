@@ -127,21 +127,38 @@ static me_tensor *force(const me_router *router, me_tensor *logits)
     return logits;
 }
 
+/** Flags summed over rows: their 64-bit copy dies before the sums. */
+static void sum_flags(me_engine *e, const me_tensor *map)
+{
+    const me_frame frame = me_enter(e);
+    me_empty(e, "sum", ME_DTYPE_INT64, ME_SHAPE(me_dim(map, 1)));
+    me_drop(e, me_empty(e, "to", ME_DTYPE_INT64, map->shape));
+    me_leave(e, frame, NULL);
+}
+
 /** _apply_expert_bias(), compiled: the flags of 128 rows are summed at a time.
- *  The first call of all initialises the compiler. */
+ *  The first call of all initialises the compiler. Without a tape there is
+ *  nothing to compile in it, and then it never is. */
 static void count_tokens(const me_router *router, const me_tensor *map)
 {
     me_nn *nn = router->nn;
     const uint64_t rows_at_a_time = 128;
+    const bool is_recording = me_context_now(nn->e)->is_recording;
     if (!nn->moe->has_routed) {
         me_temporary(nn->e, "init_gpu_context", 4);
         nn->moe->has_routed = true;
+        nn->moe->is_count_eager = !is_recording;
     }
-    if (router->expert_bias != NULL && me_context_now(nn->e)->is_recording) {
-        const uint64_t parts =
-            (me_dim(map, 0) + rows_at_a_time - 1) / rows_at_a_time;
-        me_temporary(nn->e, "sum", 8 * me_dim(map, 1) * parts);
+    if (router->expert_bias == NULL || !is_recording) {
+        return;
     }
+    if (nn->moe->is_count_eager) {
+        sum_flags(nn->e, map);
+        return;
+    }
+    const uint64_t parts =
+        (me_dim(map, 0) + rows_at_a_time - 1) / rows_at_a_time;
+    me_temporary(nn->e, "sum", 8 * me_dim(map, 1) * parts);
 }
 
 /** TopKRouter.routing(). */
