@@ -22,12 +22,19 @@ static bool is_fp16(const me_trainer *t)
     return t->config->train.params_dtype == ME_DTYPE_FLOAT16;
 }
 
+bool me_adam_holds_main_parameters(const me_config *config)
+{
+    return config->optimizer.precision_aware &&
+           (config->fp8.format == ME_FP8_NONE ||
+            config->fp8.recipe == ME_FP8_DELAYED);
+}
+
 /** Main parameters of the optimizer's own, apart from those that the kernels of
  *  a precision-aware one hold. */
 static bool has_main_parameters(const me_trainer *t)
 {
     return !t->wrapper->has_own_main_parameters &&
-           !t->config->optimizer.precision_aware &&
+           !me_adam_holds_main_parameters(t->config) &&
            t->config->train.params_dtype != ME_DTYPE_FLOAT32;
 }
 
@@ -88,9 +95,12 @@ static void create(me_trainer *t, me_optimizer *o)
         o->overflow_flag = me_keep_scalar(t->e, "overflow_flag", 4);
     }
     const me_optimizer_config *c = &t->config->optimizer;
+    const bool has_masters = me_adam_holds_main_parameters(t->config);
     o->aware = (me_precision_aware){
-        .params_dtype = t->config->train.params_dtype,
-        .grad_dtype = t->config->train.grad_dtype,
+        .has_masters = has_masters,
+        .params_dtype =
+            has_masters ? t->config->train.params_dtype : ME_DTYPE_FLOAT32,
+        .grad_dtype = me_step_grad_dtype(t),
         .dtypes = {c->exp_avg_dtype, c->exp_avg_sq_dtype, c->main_params_dtype},
     };
     const int n = count_constants(t);
@@ -171,19 +181,19 @@ me_dtype me_step_grad_dtype(const me_trainer *t)
     if (p->megatron_fsdp && p->fsdp_main_params_dtype >= 0) {
         return (me_dtype)p->fsdp_main_params_dtype;
     }
-    return p->megatron_fsdp || t->config->optimizer.precision_aware
+    return p->megatron_fsdp || me_adam_holds_main_parameters(t->config)
                ? t->config->train.grad_dtype
                : ME_DTYPE_FLOAT32;
 }
 
-/** Gradients that are not float32 get a float32 copy until they are zeroed; a
- *  precision-aware optimizer takes them as they are. */
+/** Gradients that are not float32 get a float32 copy until they are zeroed; an
+ *  Adam that holds main parameters takes them as they are. */
 static void copy_gradients(me_trainer *t, me_optimizer *o)
 {
     me_engine *e = t->e;
     if (t->config->train.grad_dtype == ME_DTYPE_FLOAT32 ||
         t->wrapper->has_own_main_parameters ||
-        t->config->optimizer.precision_aware) {
+        me_adam_holds_main_parameters(t->config)) {
         return;
     }
     const me_category category = me_category_set(e, ME_CATEGORY_GRADIENT);

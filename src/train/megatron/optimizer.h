@@ -64,6 +64,11 @@ void me_gather_parameter_groups(struct me_trainer *t, const me_optimizer *o);
 bool me_has_experts_optimizer(const struct me_trainer *t);
 /** @} */
 
+/** Does FusedAdam hold the main parameters of a precision-aware optimizer, and
+ *  take gradients as they are? Not in FP8, except with delayed scaling
+ *  (OptimizerConfig.use_precision_aware_optimizer_no_fp8_or_ds_fp8). Local. */
+bool me_adam_holds_main_parameters(const me_config *config);
+
 /** Fill in which shards each optimizer of this rank steps. */
 void me_optimizer_collect(struct me_trainer *t);
 /** Loss scale and float32 main parameters; no state yet. */

@@ -35,7 +35,7 @@ static uint64_t elements_of(const me_trainer *t, int kind)
 {
     const bool is_bf16 = t->config->train.params_dtype == ME_DTYPE_BFLOAT16;
     const bool is_sharded = is_bf16 && t->config->optimizer.distributed;
-    if (is_sharded && t->config->optimizer.precision_aware) {
+    if (is_sharded && me_adam_holds_main_parameters(t->config)) {
         return 0; // no main parameters
     }
     uint64_t numel = 0;

@@ -39,10 +39,12 @@ typedef struct me_shard_state {
     int n_extras;
 } me_shard_state;
 
-/** A FusedAdam that holds main parameters and states in types of their own:
- *  Megatron-LM's precision-aware optimizer. */
+/** A FusedAdam that holds states in types of their own, and main parameters
+ *  unless its caller does: Megatron-LM's precision-aware optimizer. */
 typedef struct me_precision_aware {
-    me_dtype params_dtype;            /**< of the parameters: 16 bits */
+    bool has_masters;
+    me_dtype params_dtype;            /**< of what it steps: with main
+                                           parameters 16 bits */
     me_dtype grad_dtype;              /**< of the gradients */
     me_dtype dtypes[ME_ADAM_STATES];  /**< uint8: FP8 */
     me_tensor *ranges[2];             /**< largest float16 and FP8 number */

@@ -173,6 +173,9 @@ static void make_master(me_engine *e, me_precision_aware *a, me_shard_state *s)
  *  reads moments of bfloat16 if both are. */
 static bool is_widened(const me_precision_aware *a, me_adam_state state)
 {
+    if (state == ME_ADAM_MASTER && !a->has_masters) {
+        return false;
+    }
     const bool reads_bf16 = state != ME_ADAM_MASTER &&
                             a->dtypes[ME_ADAM_EXP_AVG] == ME_DTYPE_BFLOAT16 &&
                             a->dtypes[ME_ADAM_EXP_AVG_SQ] == ME_DTYPE_BFLOAT16;
@@ -223,7 +226,8 @@ static uint64_t element_bytes(const me_precision_aware *a)
 {
     uint64_t bytes = me_dtype_bytes(a->grad_dtype);
     bytes += 2 * me_dtype_bytes(a->params_dtype);
-    for (int state = 0; state < ME_ADAM_STATES; state++) {
+    const int states = a->has_masters ? ME_ADAM_STATES : ME_ADAM_MASTER;
+    for (int state = 0; state < states; state++) {
         const uint64_t one = is_widened(a, (me_adam_state)state)
                                  ? 4
                                  : me_dtype_bytes(a->dtypes[state]);
@@ -253,7 +257,9 @@ void me_precision_aware_step(me_engine *e, const me_step_group *group)
         if (group->is_first_step) {
             make_moment(e, a, s, ME_ADAM_EXP_AVG);
             make_moment(e, a, s, ME_ADAM_EXP_AVG_SQ);
-            make_master(e, a, s);
+            if (a->has_masters) {
+                make_master(e, a, s);
+            }
         }
         widen(e, a, s, wide, n_wide);
     }

@@ -43,7 +43,9 @@ static const char *const cases[][2] = {
     {FP8 "parallel.torch_fsdp2=true "
          "model.untie_embeddings_and_output_weights=true",
      "with FSDP2"},
-    {OTHER "optimizer.precision_aware=true optimizer.distributed=true",
+    {OTHER "optimizer.precision_aware=true optimizer.distributed=true", ""},
+    {OTHER "optimizer.precision_aware=true optimizer.distributed=true "
+           "optimizer.cpu_offload=true",
      "is modelled with train.fp8_recipe = delayed alone"},
     {FP8 "optimizer.precision_aware=true optimizer.distributed=true", ""},
     {FP8 "optimizer.precision_aware=true optimizer.distributed=true "
