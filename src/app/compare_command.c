@@ -44,6 +44,7 @@ static me_compare_request request_of(const command *c)
         .durations = cli->durations,
         .strict = cli->strict,
         .no_fold = cli->no_fold,
+        .shows_progress = me_shows_progress(c->transport),
         .threads = me_workers_share((uint32_t)cli->threads,
                                     (uint32_t)me_transport_size(c->transport)),
     };

@@ -81,6 +81,7 @@ static me_status read_command(estimate *s, me_diag *diag)
         .no_fold = cli->no_fold,
         .keeps_course = cli->course || s->format == ME_FORMAT_HTML,
         .threads = threads_of(s),
+        .shows_progress = me_shows_progress(s->transport),
         .events_path = cli->events,
         .events_rank = cli->rank < 0 ? 0 : cli->rank,
         .events_iteration =
@@ -210,6 +211,8 @@ static me_status search_fit(estimate *s, me_diag *diag)
 {
     const me_fit_request request = {.strict = s->cli->strict,
                                     .is_quick = is_command(s->cli, "check"),
+                                    .shows_progress =
+                                        me_shows_progress(s->transport),
                                     .threads = threads_of(s)};
     const me_status status = me_fit_run_create(s->transport, s->job, s->run,
                                                &request, diag, &s->fit);

@@ -2,6 +2,7 @@
 #include "app/output.h"
 
 #include "base/outfile.h"
+#include "collectives/launcher.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -35,4 +36,9 @@ me_status me_print_text(const me_str *text, const char *path, me_diag *diag)
                        me_stream_reason(stdout, errno));
     }
     return ME_OK;
+}
+
+bool me_shows_progress(const me_transport *transport)
+{
+    return me_transport_size(transport) == 1 && !me_launcher_is_present();
 }

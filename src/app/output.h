@@ -9,6 +9,9 @@
 
 #include "base/status.h"
 #include "base/str.h"
+#include "collectives/transport.h"
+
+#include <stdbool.h>
 
 /**
  * Text to a file or stdout, all of it or a reason. Local.
@@ -18,5 +21,9 @@
  */
 me_status me_print_text(const me_str *text, const char *path,
                         me_diag *diag) ME_MUST_CHECK;
+
+/** May it be told on the terminal how far the work is: this process is alone, and
+ *  no launcher has started it? Local. */
+bool me_shows_progress(const me_transport *transport);
 
 #endif /* MEMEST_APP_OUTPUT_H */

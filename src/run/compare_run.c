@@ -207,6 +207,7 @@ static me_status plan_setting(const me_compare_run *c, setting *s,
         .no_fold = c->request.no_fold,
         .keeps_course = !c->request.leaves_job_out,
         .threads = c->request.threads,
+        .shows_progress = c->request.shows_progress,
         .events_iteration = ME_STEADY_ITERATION,
     };
     me_config *config = NULL;

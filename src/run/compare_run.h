@@ -28,6 +28,7 @@ typedef struct me_compare_request {
     const char *durations; /**< fixed ones, "F=1,I=1"; NULL: times are
                                 predicted */
     bool strict;           /**< what is not modelled is an error */
+    bool shows_progress;   /**< on a terminal, see base/progress.h */
     bool no_fold;          /**< every rank and micro-batch runs by itself */
     uint32_t threads;      /**< of the host that simulate; 0: one */
 } me_compare_request;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "run/fit_probe.h"
 
+#include "base/progress.h"
 #include "base/workers.h"
 #include "config/options.h"
 #include "run/job_run.h"
@@ -11,6 +12,7 @@
 typedef struct probe {
     const me_fit_base *base;
     me_fit_trial *trials;
+    me_progress progress;
 } probe;
 
 /** The job with a variant, finished; it is the job's fault if there is none.
@@ -138,7 +140,7 @@ static me_status try_change(const me_fit_base *base, me_fit_trial *trial)
 
 static bool probe_task(void *self, uint32_t task)
 {
-    const probe *p = self;
+    probe *p = self;
     me_fit_trial *trial = &p->trials[task];
     trial->end = ME_FIT_REFUSED;
     trial->status = try_change(p->base, trial);
@@ -146,6 +148,7 @@ static bool probe_task(void *self, uint32_t task)
         trial->status = ME_OK;
         trial->end = ME_FIT_REFUSED;
     }
+    me_progress_step(&p->progress);
     return trial->status == ME_OK;
 }
 
@@ -153,7 +156,10 @@ me_status me_fit_probe(const me_fit_base *base, me_fit_trial *trials,
                        int32_t n_trials, me_diag *diag)
 {
     probe p = {.base = base, .trials = trials};
+    me_progress_begin(&p.progress, base->shows_progress, "changes tried",
+                      (uint32_t)n_trials);
     me_workers_run(base->threads, (uint32_t)n_trials, probe_task, &p);
+    me_progress_end(&p.progress);
     for (int32_t i = 0; i < n_trials; i++) {
         if (trials[i].status != ME_OK) {
             return me_fail(diag, trials[i].status, "no host memory to search");

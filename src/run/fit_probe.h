@@ -19,6 +19,7 @@ typedef struct me_fit_base {
     const me_config *finished; /**< the same */
     int32_t worst_rank;
     bool strict;
+    bool shows_progress;
     uint32_t threads;
 } me_fit_base;
 

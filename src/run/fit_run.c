@@ -108,6 +108,7 @@ me_status me_fit_run_create(me_transport *transport, const me_config *job,
                                 .finished = me_run_config(base),
                                 .worst_rank = known.worst_rank,
                                 .strict = request->strict,
+                                .shows_progress = request->shows_progress,
                                 .threads = request->threads};
         r->base_report = report;
         r->base_bytes = known.worst_bytes;

@@ -15,9 +15,10 @@
 
 /** How far the search goes. */
 typedef struct me_fit_request {
-    bool strict;      /**< what is not modelled is an error */
-    bool is_quick;    /**< as many simulations as `check` has time for */
-    uint32_t threads; /**< of the host that simulate; 0: one */
+    bool strict;         /**< what is not modelled is an error */
+    bool is_quick;       /**< as many simulations as `check` has time for */
+    bool shows_progress; /**< on a terminal, see base/progress.h */
+    uint32_t threads;    /**< of the host that simulate; 0: one */
 } me_fit_request;
 
 typedef struct me_fit_run me_fit_run;

@@ -227,6 +227,7 @@ static me_status simulate_whole(me_fit_run *r, const finalists *f,
         .n_variants = (size_t)f->count,
         .leaves_job_out = true,
         .strict = r->request.strict,
+        .shows_progress = r->request.shows_progress,
         .threads = r->request.threads,
     };
     me_compare_run_destroy(r->whole);

@@ -339,7 +339,9 @@ me_status me_runs_simulate(me_run *const *runs, uint32_t n, me_diag *diag)
     for (uint32_t i = 0; i < n; i++) {
         jobs[i] = &runs[i]->units;
     }
-    me_units_run(jobs, n, n == 0 ? 1 : runs[0]->options.threads);
+    const me_run_options *options = n == 0 ? NULL : &runs[0]->options;
+    me_units_run(jobs, n, options == NULL ? 1 : options->threads,
+                 options != NULL && options->shows_progress);
     me_free(jobs);
     return ME_OK;
 }

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/progress.h"
 #include "base/workers.h"
 
 static void find_twins(me_units *u)
@@ -170,11 +171,19 @@ me_status me_units_run_one(me_units *units, int32_t unit, me_diag *diag)
 /** The units of several jobs, job after job. */
 typedef struct tasks {
     me_units *const *jobs;
+    me_progress progress;
 } tasks;
+
+/** Is it this process's to begin with, and not with another one's? */
+static bool is_begun(const me_units *u, int32_t unit)
+{
+    return me_units_is_mine(u, unit) && u->twins[unit].first == unit &&
+           u->twins[unit].kin == unit;
+}
 
 static bool run_task(void *self, uint32_t task)
 {
-    const tasks *t = self;
+    tasks *t = self;
     me_units *const *job = t->jobs;
     while (task >= (uint32_t)(*job)->count) {
         task -= (uint32_t)(*job)->count;
@@ -182,21 +191,28 @@ static bool run_task(void *self, uint32_t task)
     }
     me_units *u = *job;
     const int32_t unit = (int32_t)task;
-    if (me_units_is_mine(u, unit) && u->twins[unit].first == unit &&
-        u->twins[unit].kin == unit && unit < atomic_load(&u->first_failed)) {
+    if (is_begun(u, unit) && unit < atomic_load(&u->first_failed)) {
         simulate_twins(u, unit);
+        me_progress_step(&t->progress);
     }
     return true;
 }
 
-void me_units_run(me_units *const *jobs, uint32_t n, uint32_t threads)
+void me_units_run(me_units *const *jobs, uint32_t n, uint32_t threads,
+                  bool shows_progress)
 {
     tasks t = {.jobs = jobs};
     uint32_t count = 0;
+    uint32_t begun = 0;
     for (uint32_t i = 0; i < n; i++) {
         count += (uint32_t)jobs[i]->count;
+        for (int32_t unit = 0; unit < jobs[i]->count; unit++) {
+            begun += is_begun(jobs[i], unit) ? 1 : 0;
+        }
     }
+    me_progress_begin(&t.progress, shows_progress, "programs simulated", begun);
     me_workers_run(threads, count, run_task, &t);
+    me_progress_end(&t.progress);
 }
 
 /** Programs that differ in memory alone make the same calls: keep them once. */

@@ -56,8 +56,10 @@ void me_units_fini(me_units *units);
  *
  * @param jobs     in the order in which their units begin; borrowed
  * @param threads  of this host
+ * @param shows_progress  on a terminal, see base/progress.h
  */
-void me_units_run(me_units *const *jobs, uint32_t n, uint32_t threads);
+void me_units_run(me_units *const *jobs, uint32_t n, uint32_t threads,
+                  bool shows_progress);
 
 /**
  * Simulate one unit by itself, whosever it is, unless that was done. Local.
