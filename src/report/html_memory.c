@@ -138,7 +138,7 @@ static me_status add_rank(memory *m, int32_t rank)
     append_tensors(peak, &tensors);
     me_timed_course course = {.n_parts = 0};
     me_status status = me_str_status(&tensors);
-    if (status == ME_OK && m->is_timed) {
+    if (status == ME_OK && m->is_timed && m->line != NULL) {
         m->line->stages[stage].result = result;
         status = me_timed_course_init(m->line, stage, &course);
     }

@@ -288,8 +288,8 @@ static void add_expert(me_fit_builder *b)
     if (b->config->moe.num_experts == 0) {
         return;
     }
-    for (int32_t f = 2;
-         f <= 8 && (uint64_t)(p->expert * f) <= b->config->moe.num_experts;
+    for (int32_t f = 2; f <= 8 && (uint64_t)p->expert * (uint64_t)f <=
+                                      b->config->moe.num_experts;
          f *= 2) {
         me_fit_set(me_fit_add(b, "expert %d", (int)p->expert * f),
                    "parallel.expert=%d", (int)p->expert * f);

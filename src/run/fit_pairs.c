@@ -68,7 +68,7 @@ me_status me_fit_try_pairs(me_fit_run *run, me_diag *diag, bool *found_out)
     me_status status =
         pairs == NULL || trials == NULL ? me_fit_no_memory(diag) : ME_OK;
     status = me_transport_agree(r->transport, status, diag);
-    if (status == ME_OK) {
+    if (status == ME_OK && pairs != NULL && trials != NULL) {
         const int32_t n_pairs = make_pairs(r, pairs);
         int32_t n = 0;
         for (int32_t i = 0; i < n_pairs && n < r->bounds.pairs; i++) {
@@ -113,7 +113,7 @@ me_status me_fit_try_more(me_fit_run *run, me_diag *diag, bool *found_out)
         best = *least;
     }
     for (int32_t n_together = 2;
-         status == ME_OK && least != NULL && !*found_out &&
+         status == ME_OK && trials != NULL && least != NULL && !*found_out &&
          n_together <= r->bounds.together;
          n_together++) {
         int32_t n = 0;

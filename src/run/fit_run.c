@@ -40,7 +40,7 @@ static me_status try_singles(me_fit_run *r, me_diag *diag, bool *found_out)
     me_status status =
         changes == NULL || r->singles == NULL ? me_fit_no_memory(diag) : ME_OK;
     status = me_transport_agree(r->transport, status, diag);
-    if (status == ME_OK) {
+    if (status == ME_OK && changes != NULL && r->singles != NULL) {
         me_fit_changes_propose(r->base.finished, changes);
         r->n_singles = changes->count < r->bounds.singles ? changes->count
                                                           : r->bounds.singles;
@@ -100,7 +100,7 @@ me_status me_fit_run_create(me_transport *transport, const me_config *job,
     if (status == ME_OK) {
         status = me_fit_from_first(transport, &known, sizeof known, diag);
     }
-    if (status == ME_OK) {
+    if (status == ME_OK && r != NULL) {
         r->transport = transport;
         r->request = *request;
         r->bounds = request->is_quick ? quick : thorough;

@@ -178,7 +178,7 @@ static size_t pick_fitting(me_fit_run *r, me_compare_row *rows)
 {
     const me_comparison *all = me_compare_run_comparison(r->whole);
     size_t n = 0;
-    for (size_t i = 0; i < all->n_rows; i++) {
+    for (size_t i = 0; rows != NULL && i < all->n_rows; i++) {
         const me_compare_row *row = &all->rows[i];
         if (row->report == NULL) {
             r->fit.n_refused++;
