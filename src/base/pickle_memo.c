@@ -105,5 +105,5 @@ uint32_t me_pickle_memo_place(const me_pickle_memo *memo, uint64_t number)
     return word < memo->n_words && (memo->asked[word] & bit) != 0
                ? memo->before[word] + (uint32_t)__builtin_popcountll(
                                           memo->asked[word] & (bit - 1))
-               : (uint32_t)ME_PICKLE_NOT_ASKED;
+               : ME_PICKLE_NOT_ASKED;
 }

@@ -11,9 +11,8 @@
 
 #include "base/pickle_op.h"
 
-enum {
-    ME_PICKLE_NOT_ASKED = UINT32_MAX
-};
+/** No place. */
+#define ME_PICKLE_NOT_ASKED UINT32_MAX
 
 /** All zero is empty. */
 typedef struct me_pickle_memo {

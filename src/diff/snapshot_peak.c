@@ -6,9 +6,8 @@
 
 #include <string.h>
 
-enum {
-    NEVER = UINT32_MAX
-};
+/** Of a block that is not freed. */
+#define NEVER UINT32_MAX
 
 int32_t me_trace_category(const char *file)
 {

@@ -18,9 +18,8 @@ typedef struct writing {
     uint32_t *live; /**< per block at the end: the entry that made it */
 } writing;
 
-enum {
-    NOT_RECORDED = UINT32_MAX
-};
+/** Of a block that no entry makes. */
+#define NOT_RECORDED UINT32_MAX
 
 static void number(writing *x, const char *key, uint64_t value)
 {

@@ -6,9 +6,11 @@
 #include <stdbool.h>
 #include <string.h>
 
+/** No place, no entry. */
+#define NONE UINT32_MAX
+
 enum {
-    N_BUCKETS = 1 << 12, /* of places, chained */
-    NONE = UINT32_MAX
+    N_BUCKETS = 1 << 12 /* of places, chained */
 };
 
 struct me_memory_trace {
