@@ -27,8 +27,6 @@ typedef struct reading {
     me_json_reader *json;
     uint32_t n_frames;
     bool has_trace; /**< with entries */
-    uint64_t offset;
-    uint64_t segment; /**< address of the segment that is read */
     me_str metadata;
     me_str frame_name;
     me_str frame_file;
