@@ -22,6 +22,7 @@ static bool is_new(me_engine *e, me_compiled_kernel kernel,
         if (input != NULL) {
             memcpy(known->strides, input->strides, sizeof known->strides);
         }
+        me_collect(e);
     } else if (known->versions == MOST_VERSIONS || input == NULL ||
                memcmp(known->strides, input->strides, sizeof known->strides) ==
                    0) {
@@ -89,6 +90,7 @@ void me_compiled_run_rows(me_engine *e, me_compiled_kernel kernel,
         return;
     }
     if (version == FOR_FIRST_ROWS) {
+        me_collect(e);
         known->strides[0] = rows;
     }
     known->versions |= version;

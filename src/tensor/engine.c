@@ -185,6 +185,23 @@ const me_host_memory *me_engine_host(const me_engine *e)
     return &e->host;
 }
 
+void me_collect_later(me_engine *e,
+                      void (*collect)(void *self, me_engine *engine),
+                      void *self)
+{
+    e->collect = collect;
+    e->collect_self = self;
+}
+
+void me_collect(me_engine *e)
+{
+    void (*collect)(void *self, me_engine *engine) = e->collect;
+    e->collect = NULL;
+    if (collect != NULL) {
+        collect(e->collect_self, e);
+    }
+}
+
 uint64_t me_engine_events(const me_engine *e)
 {
     return e->n_events;

@@ -65,6 +65,7 @@ struct me_tensor {
     uint8_t output_nr; /**< which output of grad_fn it is */
     bool requires_grad;
     bool is_view;         /**< PyTorch's `_base is not None` */
+    bool is_packed;       /**< stands for what hooks have, see saved_hooks.h */
     bool is_inner;        /**< no leaf in PyTorch, though nothing here made
                                 it: what a checkpoint that runs again unpacks */
     const me_kind *kind;  /**< NULL: a plain tensor; see kind.h */
@@ -120,6 +121,8 @@ enum {
     ME_STREAM_CONTEXT = 5,
     ME_STREAM_SHARED_EXPERTS = 6,
     ME_STREAM_DISPATCH = 7,
+    ME_STREAM_OFFLOAD = 8, /**< copies of activations to the host */
+    ME_STREAM_RELOAD = 9,  /**< and back */
     ME_STREAMS
 };
 
@@ -203,6 +206,14 @@ bool me_is_deterministic(const me_engine *e);
  * timed? A new engine's are not. */
 void me_compile_cache_set(me_engine *e, bool is_warm);
 bool me_compile_cache_is_warm(const me_engine *e);
+
+/** Objects in cycles are garbage that Python's collector will find: @p collect lets
+ *  go of what they hold. It is called once, by me_collect(); NULL: there is
+ *  none. */
+void me_collect_later(me_engine *e, void (*collect)(void *self, me_engine *e),
+                      void *self);
+/** Python's collector runs: as torch.compile compiles its first function. */
+void me_collect(me_engine *e);
 
 /** Events emitted so far. */
 uint64_t me_engine_events(const me_engine *e);

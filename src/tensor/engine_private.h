@@ -123,6 +123,9 @@ struct me_engine {
     struct me_region *regions;     /**< all that are alive */
     struct me_region *packing;     /**< whose operations save holders */
     struct me_region *recomputing; /**< that runs again */
+    void (*collect)(void *self, me_engine *e); /**< see me_collect_later() */
+    void *collect_self;
+    const struct me_saved_hooks *saved_hooks; /**< of what is saved; borrowed */
     bool is_stopped; /**< it was stopped early, me_region_is_stopped() */
     bool is_mute;    /**< the listener of launches hears nothing */
     me_tensor none;  /**< what operations return after a failure */

@@ -47,9 +47,8 @@ static uint32_t build(me_trainer *t, me_optimizer *o, me_shard_state *shards,
     }
     me_module_switch(e, ME_NO_MODULE);
     if (n_offloaded < n && t->config->impl.optimizer == ME_OPTIMIZER_FUSED) {
-        me_tensor *flag = me_keep_scalar(e, "overflow_flag", 4);
-        me_release(e, o->overflow_flag);
-        o->overflow_flag = flag;
+        o->whole_flag = o->overflow_flag;
+        o->overflow_flag = me_keep_scalar(e, "overflow_flag", 4);
     }
     return n_offloaded;
 }
@@ -91,19 +90,30 @@ void me_hybrid_build_whole(me_trainer *t, me_optimizer *o)
 
 void me_hybrid_forget_whole(me_trainer *t, me_optimizer *o)
 {
-    for (uint32_t i = 0; i < o->n_whole; i++) {
-        me_shard_state_fini(t->e, &o->whole[i]);
+    for (uint32_t i = o->n_whole; i > 0; i--) {
+        me_shard_state_fini(t->e, &o->whole[i - 1]);
     }
+    me_clear(t->e, &o->whole_flag);
     me_free(o->whole);
     o->whole = NULL;
     o->n_whole = 0;
+}
+
+/** Of all optimizers of a rank. */
+static void collect(void *self, me_engine *e)
+{
+    me_trainer *t = self;
+    (void)e;
+    for (int i = 0; i < t->n_optimizers; i++) {
+        me_hybrid_forget_whole(t, &t->optimizers[i]);
+    }
 }
 
 void me_hybrid_build(me_trainer *t, me_optimizer *o)
 {
     me_engine *e = t->e;
     o->n_offloaded = build(t, o, o->shards, o->count);
-    me_hybrid_forget_whole(t, o);
+    me_collect_later(e, collect, t);
     for (uint32_t i = 0; i < o->n_offloaded; i++) {
         me_host_hold(e, ME_HOST_PARAMETERS, me_size_mul(4, o->shards[i].numel),
                      false);
@@ -164,6 +174,7 @@ void me_hybrid_step(me_trainer *t, me_optimizer *o)
     const bool overlaps = t->config->optimizer.overlap_cpu_optimizer_d2h_h2d;
     const uint8_t copies = overlaps ? ME_STREAM_SIDE : ME_STREAM_DEFAULT;
     const uint8_t stream = me_stream_set(e, copies);
+    me_collect(e);
     take_gradients(t, o);
     me_stream_set(e, stream);
     me_optimizer_step_groups(t, o);

@@ -15,7 +15,8 @@ struct me_trainer;
 /** HybridDeviceOptimizer of whole parameters, which DistributedOptimizer puts
  *  that of its shards in the place of. */
 void me_hybrid_build_whole(struct me_trainer *t, me_optimizer *o);
-/** The same of the rank's shards; that of whole parameters is let go of. */
+/** The same of the rank's shards; that of whole parameters is garbage, until a
+ *  first function is compiled or the optimizer steps (me_collect()). */
 void me_hybrid_build(struct me_trainer *t, me_optimizer *o);
 /** Let go of the optimizer of whole parameters, if it is there. */
 void me_hybrid_forget_whole(struct me_trainer *t, me_optimizer *o);

@@ -43,6 +43,7 @@ typedef struct me_optimizer {
     me_shard_state *whole; /**< of whole parameters, which a distributed
                               optimizer first builds; owned */
     uint32_t n_whole;
+    me_tensor *whole_flag;    /**< its kernels', with it */
     me_tensor *overflow_flag; /**< of fused kernels; NULL: it has none */
     me_tensor *constants[ME_OPTIMIZER_CONSTANTS]; /**< loss scale and what goes
                                                        with it */
