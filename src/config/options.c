@@ -7,6 +7,7 @@
 #include "config/fp8_options.h"
 #include "config/fsdp_options.h"
 #include "config/moe_options.h"
+#include "config/offload_options.h"
 
 /** Upper bounds keep each product of two sizes far from 64 bits; validate.c
  * checks the products of more. */
@@ -360,7 +361,7 @@ BOOL("recompute.shared_experts", "false", recompute.shared_experts,
 BOOL("recompute.distribute_saved_activations", "false",
     recompute.distribute_saved_activations,
     "Split saved layer inputs over the tensor-parallel ranks."),
-
+ME_OFFLOAD_OPTIONS
 STRING("torch.input_shape", "", torch.input_shape,
     "Shape of what one forward is given, \"(8, 1024)\"; its first dimension "
     "is the micro-batch."),

@@ -276,6 +276,24 @@ typedef struct me_recompute_config {
     bool distribute_saved_activations;
 } me_recompute_config;
 
+/** Activations that wait for the backward in the host's memory. */
+typedef struct me_offload_config {
+    int32_t num_layers; /**< the first layers', cpu_offloading_num_layers */
+    bool is_v1;         /**< derived: by Transformer Engine's older code path */
+    bool fine_grained;  /**< what the modules below save */
+    bool attn_norm;     /**< norms that are not part of a linear layer */
+    bool qkv_linear;
+    bool core_attn;
+    bool attn_proj;
+    bool mlp_norm;
+    bool expert_fc1; /**< grouped experts */
+    bool moe_act;
+    uint64_t min_tensor_size; /**< elements; fine_grained offloads no less */
+    uint64_t delta_bytes;     /**< each pipeline stage keeps so many more than
+                                   the one before */
+    double fraction;          /**< of the groups of a micro-batch */
+} me_offload_config;
+
 /** What plain PyTorch jobs say besides their model. */
 typedef struct me_torch_options {
     char model_name[64];  /**< of whoever wrote the tree; "": the user */
@@ -384,6 +402,7 @@ typedef struct me_config {
     me_fp8_config fp8;
     me_optimizer_config optimizer;
     me_recompute_config recompute;
+    me_offload_config offload;
     me_impl_config impl;
     me_device_config device;
     me_machine_config machine;

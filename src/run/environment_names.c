@@ -148,7 +148,9 @@ NO_EFFECT("NVTE_DEBUG* NVTE_PRINT_* NVTE_NVTX_ENABLED NVTE_UBDEBUG "
     "what is printed, and how kernels are launched"),
 NOT_MODELLED("NVTE_BATCH_MHA_P2P_COMM", "0", ME_EITHER(SMALL),
     "context ranks exchange over their group's communicator, or one a pair"),
-NO_EFFECT("NVTE_CPU_OFFLOAD_V1", "of activations that are offloaded only"),
+MODELLED("NVTE_CPU_OFFLOAD_V1",
+    "which code path offloads activations",
+    NULL),
 NO_EFFECT("NVTE_DISABLE_NVRTC NVTE_DISABLE_TRITON_AUTOTUNING",
     "how kernels are made"),
 NO_EFFECT("NVTE_FRAMEWORK NVTE_BUILD_* NVTE_CMAKE_* NVTE_CUDA_ARCHS "

@@ -288,9 +288,10 @@ static me_status assume_collection(me_config *config, me_diag *diag)
     }
     return me_config_assume(
         config, diag,
-        "Python's collector has found what the optimizer's first build left "
-        "behind, 4 bytes for each element of whole parameters that stay on the "
-        "device");
+        "what the optimizer's first build left behind, 4 bytes for each element "
+        "of whole parameters that stay on the device, lies until Python's "
+        "collector finds it as the first function is compiled or, without one, "
+        "by the first step");
 }
 
 me_status me_config_derive(me_config *config, int32_t num_processes,
@@ -322,6 +323,9 @@ me_status me_config_derive(me_config *config, int32_t num_processes,
     }
     if (status == ME_OK) {
         status = me_config_assume_te_times(config, diag);
+    }
+    if (status == ME_OK) {
+        status = me_config_assume_offload(config, diag);
     }
     if (status == ME_OK && config->train.has_dynamic_loss_scale) {
         status = me_config_assume(

@@ -131,6 +131,9 @@ const me_flag_rule me_flags_no_effect[] = {
      .note = "cuBLAS accumulates in another type, in the same workspace"},
     {"--cpu-offloading-retain-pinned-cpu-buffers",
      .note = "pinned memory of the host"},
+    {"--fine-grained-offloading-max-inflight-offloads:i",
+     .needs = "--fine-grained-activation-offloading",
+     .note = "when the GPU waits for copies to the host"},
     {"--high-priority-a2a-comm-stream", .note = "priority of a stream"},
     {"--inference-batch-times-seqlen-threshold:i "
      "--inference-coordinator-port:i --inference-cuda-graph-all-prefills "

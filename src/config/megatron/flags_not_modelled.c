@@ -52,17 +52,10 @@ const me_flag_rule me_flags_not_modelled[] = {
      .needs = "--tp-comm-overlap",
      .note = "overlapped tensor-parallel communication",
      .effect = ME_EITHER(SOME)},
-    {"--cpu-offloading-num-layers:i", .neutral = "0",
-     .note = "offloading to the host", .effect = ME_LOWER(ANY)},
-    {"--fine-grained-activation-offloading", .note = "offloading to the host",
-     .effect = ME_LOWER(ANY)},
-    {"--offload-modules:+s --min-offloaded-tensor-size:i "
-     "--delay-offload-until-cuda-graph "
-     "--delta-offload-bytes-across-pp-ranks:i "
-     "--activation-offload-fraction:f "
-     "--fine-grained-offloading-max-inflight-offloads:i",
+    {"--delay-offload-until-cuda-graph",
      .needs = "--fine-grained-activation-offloading",
-     .note = "offloading to the host", .effect = ME_LOWER(ANY)},
+     .note = "copies to the host begin when a CUDA graph is replayed",
+     .effect = ME_EITHER(SOME)},
     {"--mtp-standalone", .needs = "--mtp-num-layers",
      .note = "shapes that stages exchange; a layout says where "
              "multi-token prediction is",

@@ -368,14 +368,28 @@ static me_status check_checkpoint(const me_config *config,
     return ME_OK;
 }
 
+/** A flag whose values are names of modules, and the option of each. */
+static me_status settle_list(me_config *config, const me_flag_uses *uses,
+                             const char *flag, const char *const modules[][2],
+                             me_diag *diag)
+{
+    const me_flag_use *use = me_flag_use_find(uses, flag);
+    me_status status = ME_OK;
+    if (use == NULL || !me_flag_needs_hold(uses, use->flag.rule->needs)) {
+        return status;
+    }
+    for (size_t i = 0; modules[i][0] != NULL && status == ME_OK; i++) {
+        const bool is_given = has_value(use, modules[i][0]);
+        status = me_config_set(config, modules[i][1],
+                               is_given ? "true" : "false", diag);
+    }
+    return status;
+}
+
 static me_status settle_modules(me_config *config, const me_flag_uses *uses,
                                 me_diag *diag)
 {
-    const me_flag_use *use = me_flag_use_find(uses, "--recompute-modules");
-    if (use == NULL || !me_flag_needs_hold(uses, use->flag.rule->needs)) {
-        return ME_OK;
-    }
-    static const char *const modules[][2] = {
+    static const char *const recomputed[][2] = {
         {"core_attn", "recompute.core_attn"},
         {"layernorm", "recompute.layernorm"},
         {"mla_up_proj", "recompute.mla_up_proj"},
@@ -383,15 +397,23 @@ static me_status settle_modules(me_config *config, const me_flag_uses *uses,
         {"moe_act", "recompute.moe_act"},
         {"shared_experts", "recompute.shared_experts"},
         {"mlp", "recompute.mlp"},
+        {NULL, NULL},
     };
-    me_status status = ME_OK;
-    for (size_t i = 0;
-         i < sizeof modules / sizeof modules[0] && status == ME_OK; i++) {
-        const bool is_given = has_value(use, modules[i][0]);
-        status = me_config_set(config, modules[i][1],
-                               is_given ? "true" : "false", diag);
-    }
-    return status;
+    static const char *const offloaded[][2] = {
+        {"attn_norm", "offload.attn_norm"},
+        {"qkv_linear", "offload.qkv_linear"},
+        {"core_attn", "offload.core_attn"},
+        {"attn_proj", "offload.attn_proj"},
+        {"mlp_norm", "offload.mlp_norm"},
+        {"expert_fc1", "offload.expert_fc1"},
+        {"moe_act", "offload.moe_act"},
+        {NULL, NULL},
+    };
+    const me_status status =
+        settle_list(config, uses, "--recompute-modules", recomputed, diag);
+    return status != ME_OK ? status
+                           : settle_list(config, uses, "--offload-modules",
+                                         offloaded, diag);
 }
 
 static me_status apply(me_config *config, const me_flag_uses *uses,

@@ -6,9 +6,9 @@
 #include "parallel/schedule_lower.h"
 
 static const char *const options[] = {
-    "name",      "framework", "model.", "moe.",       "recompute.",
-    "parallel.", "pipeline.", "train.", "optimizer.", "impl.",
-    "device.",   "machine.",  "time.",  NULL,
+    "name",     "framework", "model.",    "moe.",   "recompute.",
+    "offload.", "parallel.", "pipeline.", "train.", "optimizer.",
+    "impl.",    "device.",   "machine.",  "time.",  NULL,
 };
 
 /** The first rule that fails speaks. */
@@ -21,6 +21,7 @@ static me_status check_rules(const me_config *config, me_diag *diag)
         me_sharding_rules,
         me_te_rules,
         me_fp8_rules,
+        me_offload_rules,
         me_context_rules,
         me_expert_grid_rules,
         config->moe.num_experts > 0 ? me_moe_rules : NULL,
@@ -106,7 +107,9 @@ static const char *host_lacks(const me_config *config)
     return config->parallel.torch_fsdp2     ? "FSDP2's hooks and DTensors"
            : config->parallel.megatron_fsdp ? "Megatron-FSDP's hooks"
            : config->optimizer.cpu_offload  ? "the optimizer's step"
-                                            : NULL;
+           : config->offload.fine_grained || config->offload.num_layers > 0
+               ? "copies of activations to the host and back"
+               : NULL;
 }
 
 /** What no order of Megatron-LM's forks is known to do. */

@@ -111,6 +111,11 @@ static bool has_selective_recompute(const me_config *config)
     return config->recompute.granularity == ME_RECOMPUTE_SELECTIVE;
 }
 
+static bool has_fine_grained_offload(const me_config *config)
+{
+    return config->offload.fine_grained;
+}
+
 static bool has_transformer_engine(const me_config *config)
 {
     return config->impl.transformer == ME_TRANSFORMER_ENGINE;
@@ -189,6 +194,17 @@ const me_option_need me_megatron_needs[] = {
      "recompute.granularity = selective"},
     {"recompute.layernorm", has_selective_recompute,
      "recompute.granularity = selective"},
+    {"offload.attn_norm", has_fine_grained_offload, "offload.fine_grained"},
+    {"offload.qkv_linear", has_fine_grained_offload, "offload.fine_grained"},
+    {"offload.core_attn", has_fine_grained_offload, "offload.fine_grained"},
+    {"offload.attn_proj", has_fine_grained_offload, "offload.fine_grained"},
+    {"offload.mlp_norm", has_fine_grained_offload, "offload.fine_grained"},
+    {"offload.expert_fc1", has_fine_grained_offload, "offload.fine_grained"},
+    {"offload.moe_act", has_fine_grained_offload, "offload.fine_grained"},
+    {"offload.min_tensor_size", has_fine_grained_offload,
+     "offload.fine_grained"},
+    {"offload.delta_bytes", has_fine_grained_offload, "offload.fine_grained"},
+    {"offload.fraction", has_fine_grained_offload, "offload.fine_grained"},
     {"recompute.mlp", has_selective_recompute,
      "recompute.granularity = selective"},
     {"impl.te_version", has_transformer_engine,

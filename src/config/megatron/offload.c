@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/config.h"
+#include "config/megatron/megatron_rules.h"
+
+#include <string.h>
+
+/* What activations on the host ask of a job: TransformerConfig.__post_init__() and
+ * validate_args() of core_v0.19.0. */
+
+static const char VERSION_1[] = "NVTE_CPU_OFFLOAD_V1";
+
+/** A contradiction, and what is wrong with an option. */
+typedef struct contradiction {
+    bool is_there;
+    const char *what;
+} contradiction;
+
+static me_status refuse_first(const contradiction *list, size_t count,
+                              me_status status, const char *option,
+                              me_diag *diag)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].is_there) {
+            return me_fail(diag, status, "%s %s", option, list[i].what);
+        }
+    }
+    return ME_OK;
+}
+
+#define REFUSE_FIRST(list, status, option)                                     \
+    refuse_first(list, sizeof(list) / sizeof *(list), status, option, diag)
+
+static bool is_recomputed(const me_config *config)
+{
+    return config->recompute.granularity != ME_RECOMPUTE_NONE;
+}
+
+static me_status check_layers(const me_config *config, me_diag *diag)
+{
+    const me_offload_config *o = &config->offload;
+    const bool is_on = o->num_layers > 0;
+    if (is_on && o->num_layers >= config->model.num_layers) {
+        return me_fail(
+            diag, ME_ERR_CONFIG,
+            "offload.num_layers = %d must be less than "
+            "model.num_layers = %d: the last layer's backward begins "
+            "at once",
+            o->num_layers, config->model.num_layers);
+    }
+    const contradiction list[] = {
+        {is_on && config->parallel.pipeline > 1,
+         "does not go with parallel.pipeline over 1: Megatron-LM has no "
+         "pipeline with CPU offloading"},
+        {is_on && is_recomputed(config),
+         "does not go with recompute.granularity: CPU offloading does not work "
+         "when activations are recomputed"},
+        {is_on && o->fine_grained,
+         "does not go with offload.fine_grained = true"},
+    };
+    return REFUSE_FIRST(list, ME_ERR_CONFIG, "offload.num_layers");
+}
+
+static bool names_a_module(const me_offload_config *o)
+{
+    return o->attn_norm || o->qkv_linear || o->core_attn || o->attn_proj ||
+           o->mlp_norm || o->expert_fc1 || o->moe_act;
+}
+
+static me_status check_fine_grained(const me_config *config, me_diag *diag)
+{
+    const me_offload_config *o = &config->offload;
+    const bool is_on = o->fine_grained;
+    const char *version = me_config_variable(config, VERSION_1);
+    const contradiction list[] = {
+        {is_on && config->impl.transformer != ME_TRANSFORMER_ENGINE,
+         "needs impl.transformer = transformer_engine (--transformer-impl "
+         "transformer_engine)"},
+        {is_on && version != NULL && strcmp(version, "1") != 0,
+         "needs NVTE_CPU_OFFLOAD_V1=1 in the environment, or Transformer Engine "
+         "would offload weights"},
+        {is_on && !names_a_module(o),
+         "needs a module to offload (--offload-modules)"},
+        {is_on && o->attn_proj && !o->core_attn,
+         "with offload.attn_proj = true needs offload.core_attn = true: what the "
+         "projection is given is what attention made, whose backward needs it"},
+        {is_on && config->recompute.granularity == ME_RECOMPUTE_SELECTIVE &&
+             config->recompute.moe && (o->expert_fc1 || o->moe_act),
+         "with offload.expert_fc1 or offload.moe_act = true does not go with "
+         "recompute.moe = true, which runs the whole layer of experts again"},
+    };
+    return REFUSE_FIRST(list, ME_ERR_CONFIG, "offload.fine_grained = true");
+}
+
+/** What Megatron-LM has and memest has not. */
+static me_status check_modelled(const me_config *config, me_diag *diag)
+{
+    const me_offload_config *o = &config->offload;
+    const bool is_on = o->fine_grained;
+    const contradiction list[] = {
+        {is_on && config->recompute.granularity == ME_RECOMPUTE_FULL,
+         "with recompute.granularity = full is not modelled"},
+        {is_on && o->expert_fc1 && config->fp8.format != ME_FP8_NONE,
+         "with offload.expert_fc1 = true and train.fp8 is not modelled: experts "
+         "then keep what they were given before it was quantised"},
+        {is_on && config->moe.overlap_expert_comm,
+         "with moe.overlap_expert_comm = true is not modelled"},
+        {is_on && !config->pipeline.is_own,
+         "with an order of pipeline.schedule that is not Megatron-LM's own is not "
+         "modelled"},
+    };
+    const contradiction older[] = {
+        {o->num_layers > 0 && o->is_v1 && config->fp8.format != ME_FP8_NONE,
+         "with NVTE_CPU_OFFLOAD_V1=1 and train.fp8 is not modelled"},
+    };
+    const me_status status =
+        REFUSE_FIRST(list, ME_ERR_UNSUPPORTED, "offload.fine_grained = true");
+    return status != ME_OK
+               ? status
+               : REFUSE_FIRST(older, ME_ERR_UNSUPPORTED, "offload.num_layers");
+}
+
+me_rule *const me_offload_rules[] = {
+    check_layers,
+    check_fine_grained,
+    check_modelled,
+    NULL,
+};
+
+me_status me_config_assume_offload(me_config *config, me_diag *diag)
+{
+    const char *version = me_config_variable(config, VERSION_1);
+    if (config->offload.fine_grained && version == NULL) {
+        return me_config_assume(config, diag,
+                                "NVTE_CPU_OFFLOAD_V1=1 is set, without which "
+                                "Megatron-LM stops at fine-grained offloading");
+    }
+    config->offload.is_v1 = version != NULL && strcmp(version, "1") == 0;
+    return config->offload.num_layers > 0 && config->offload.is_v1
+               ? me_config_assume(
+                     config, diag,
+                     "NVTE_CPU_OFFLOAD_V1=1: layers go to the host by "
+                     "Transformer Engine's older code path as its source has "
+                     "it; no measured job stands behind it")
+               : ME_OK;
+}
