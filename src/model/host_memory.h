@@ -15,6 +15,7 @@ typedef enum me_host_use {
     ME_HOST_PARAMETERS,
     ME_HOST_GRADIENTS,
     ME_HOST_OPTIMIZER_STATE,
+    ME_HOST_ACTIVATIONS,
     ME_HOST_USES
 } me_host_use;
 

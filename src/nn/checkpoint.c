@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
+#include "tensor/saved_hooks.h"
 
 /** The first input's storage is replaced by this tensor rank's part of it. */
 static void keep_part(me_nn *nn, me_tensor *x)
@@ -160,11 +161,15 @@ static void run_again(void *self, me_engine *e, me_tensor *const *gy)
         return;
     }
     const me_frame frame = me_enter(e);
+    const bool was_packed = me_saved_unpack_for(e, c->node);
     for (uint32_t i = 0; i < c->n_inputs; i++) {
         if (c->node->saved[i] != NULL) {
             c->leaves[i] = me_retain(me_detach(e, c->node->saved[i]));
             c->leaves[i]->is_view = false;
             c->leaves[i]->requires_grad = c->node->edges[i].node != NULL;
+        }
+        if (was_packed) {
+            me_clear(e, &c->node->saved[i]);
         }
     }
     me_launch_host(e, ME_HOST_CHECKPOINT);
@@ -221,6 +226,18 @@ static void output_checkpoint_backward(me_engine *e, me_node *node,
 static const me_op output_checkpoint_op = ME_NODE(
     "CheckpointWithoutOutputFunctionBackward", output_checkpoint_backward);
 
+/** What is saved is a detached leaf: where hooks have it, its AccumulateGrad,
+ *  which the SavedVariable owns, holds it as well. */
+static void hold_leaf(me_engine *e, me_node *node, uint32_t index,
+                      const me_tensor *input)
+{
+    const me_saved_hooks *hooks = me_saved_hooks_set(e, NULL);
+    if (hooks != NULL && input != NULL && input->requires_grad) {
+        me_save(e, node, ME_CHECKPOINT_INPUTS + index, input);
+    }
+    me_saved_hooks_set(e, hooks);
+}
+
 void me_checkpoint_outputs(me_nn *nn, const me_section *section,
                            const me_section_call *call, me_tensor **outputs_out,
                            me_output_checkpoint **checkpoint_out)
@@ -245,6 +262,7 @@ void me_checkpoint_outputs(me_nn *nn, const me_section *section,
     node->data.checkpoint = c;
     for (uint32_t i = 0; i < call->n_inputs; i++) {
         me_save(e, node, i, call->inputs[i]);
+        hold_leaf(e, node, i, call->inputs[i]);
     }
     for (uint32_t i = 0; i < call->n_outputs; i++) {
         c->outputs[i] = me_retain(me_output(e, node, outputs_out[i]));

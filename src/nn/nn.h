@@ -104,8 +104,9 @@ typedef struct me_nn {
     struct me_weight_gradients
         *weights; /**< where split backwards keep theirs; NULL:
                                        no backward is split */
-    struct me_rope_cache *rope_cache; /**< the rank's; NULL: unlimited */
-    struct me_te_state *te;           /**< the process's Transformer Engine;
+    struct me_rope_cache *rope_cache;     /**< the rank's; NULL: unlimited */
+    struct me_fine_offload *fine_offload; /**< the process's; NULL: none */
+    struct me_te_state *te;               /**< the process's Transformer Engine;
                                            NULL: none */
     const me_main_grads *main_grads;  /**< the wrapper's; NULL: none */
 } me_nn;

@@ -56,10 +56,10 @@ static void fused_swiglu_backward(me_engine *e, me_node *node,
 
 static const me_op fused_swiglu_op =
     ME_OP("swiglu", NULL, ME_COST(COMPILED, 2, 1, 1), "SwiGLUFunctionBackward",
-          .backward = fused_swiglu_backward);
-static const me_op bias_swiglu_op =
-    ME_OP("swiglu", NULL, ME_COST(COMPILED, 2, 1, 1),
-          "BiasSwiGLUFunctionBackward", .backward = fused_swiglu_backward);
+          .backward = fused_swiglu_backward, .marks_saved = true);
+static const me_op bias_swiglu_op = ME_OP(
+    "swiglu", NULL, ME_COST(COMPILED, 2, 1, 1), "BiasSwiGLUFunctionBackward",
+    .backward = fused_swiglu_backward, .marks_saved = true);
 
 me_tensor *me_fused_swiglu(me_engine *e, me_tensor *x, me_tensor *bias)
 {

@@ -4,6 +4,7 @@
 #include "base/size.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
+#include "tensor/saved_hooks.h"
 
 enum {
     RNG_STATE_BYTES = 16,
@@ -127,11 +128,17 @@ static void attention_backward(me_engine *e, me_node *node,
                              .is_interleaved = node->data.flag,
                          },
                          gx);
+    if (me_saved_is_own(node)) { // names go, then a list from its end
+        for (int i = 0; i <= ATTENTION_SAVED_OUTPUT; i++) {
+            me_clear(e, &node->saved[i]);
+        }
+        me_clear(e, &node->saved[ATTENTION_SAVED_RNG]);
+    }
 }
 
-static const me_op attention_op = {"fused_attn_fwd",
-                                   .node = "FusedAttnFuncBackward",
-                                   .backward = attention_backward};
+static const me_op attention_op = {
+    "fused_attn_fwd", .node = "FusedAttnFuncBackward",
+    .backward = attention_backward, .marks_saved = true, .offloads_base = true};
 
 void me_te_fused_forward(me_engine *e, me_tensor *const qkv[3], me_te_mask mask,
                          me_te_attention_made *made_out)

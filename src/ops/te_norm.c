@@ -5,6 +5,7 @@
 #include "ops/view.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
+#include "tensor/saved_hooks.h"
 
 /** Blocks that a multiprocessor takes at once, by the dtype of the input. */
 typedef struct occupancy {
@@ -288,8 +289,11 @@ static void op_norm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_tensor *copy = dense_copy(e, gy[0]);
     me_te_normalize_backward(e, gy[0], node->saved[OP_NORM_WEIGHT],
                              node->data.flag, gradients);
-    me_clear(e, &node->saved[OP_NORM_MEAN]);
-    me_clear(e, &node->saved[OP_NORM_RSTD]);
+    if (me_saved_is_own(node)) {
+        me_clear(e, &node->saved[OP_NORM_INPUT]); // clear_tensor_data() of all
+    }
+    me_saved_clear_data(e, node, OP_NORM_MEAN);
+    me_saved_clear_data(e, node, OP_NORM_RSTD);
     gx[0] = me_te_op_view(e, gradients[0]);
     gx[1] = gradients[1];
     if (node->data.flag) {
@@ -304,7 +308,8 @@ static void op_norm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 
 static const me_op op_norm_op = {.node =
                                      "_OperationFuserAutogradFunctionBackward",
-                                 .backward = op_norm_backward};
+                                 .backward = op_norm_backward,
+                                 .marks_saved = true};
 
 me_tensor *me_te_op_norm(me_engine *e, me_tensor *x, me_tensor *weight,
                          me_tensor *bias, const me_te_op_end *end)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/size.h"
 #include "report/quantity.h"
 #include "report/text.h"
 
@@ -6,6 +7,19 @@ static void append_use(me_str *text, uint64_t bytes, const char *what)
 {
     me_count_append(text, bytes);
     me_str_append(text, what);
+}
+
+/** What a node of such ranks pins, where activations do. */
+static void append_node(me_str *text, const me_report *report, uint64_t bytes)
+{
+    const me_host_memory *host = &me_report_worst(report)->host;
+    const int32_t per_node = report->config->device.gpus_per_node;
+    const int32_t n =
+        report->world_size < per_node ? report->world_size : per_node;
+    if (host->bytes[ME_HOST_ACTIVATIONS] > 0 && n > 1) {
+        me_str_printf(text, "; %d such ranks of a node: ", (int)n);
+        append_use(text, me_size_mul((uint64_t)n, bytes), " bytes");
+    }
 }
 
 me_status me_text_host(const me_report *report, me_str *text)
@@ -21,12 +35,22 @@ me_status me_text_host(const me_report *report, me_str *text)
     append_use(text, host->bytes[ME_HOST_PARAMETERS], " bytes of parameters, ");
     append_use(text, host->bytes[ME_HOST_GRADIENTS], " of gradients, ");
     append_use(text, host->bytes[ME_HOST_OPTIMIZER_STATE],
-               " of optimizer state\n");
+               " of optimizer state");
+    const bool has_activations = host->bytes[ME_HOST_ACTIVATIONS] > 0;
+    if (has_activations) {
+        me_str_append(text, ", ");
+        append_use(text, host->bytes[ME_HOST_ACTIVATIONS], " of activations");
+    }
+    me_str_append(text, "\n");
     if (host->pinned_bytes > 0) {
         me_str_append(text, "  pinned: ");
         append_use(text, host->pinned_bytes,
-                   " bytes, which parameters and gradients take in blocks of "
-                   "powers of two\n");
+                   has_activations
+                       ? " bytes, in blocks of powers of two"
+                       : " bytes, which parameters and gradients take in "
+                         "blocks of powers of two");
+        append_node(text, report, host->pinned_bytes);
+        me_str_append(text, "\n");
     }
     return me_str_status(text);
 }

@@ -6,6 +6,7 @@
 #include "tensor/engine_private.h"
 #include "tensor/kind.h"
 #include "tensor/region.h"
+#include "tensor/saved_hooks.h"
 #include "tensor/tensor.h"
 
 #include <string.h>
@@ -404,6 +405,10 @@ void me_save(me_engine *e, me_node *node, uint32_t index, const me_tensor *x)
     if (e->recomputing != NULL) {
         me_region_fill(e, saved);
     }
+    if (e->saved_hooks != NULL && x->parameter == NULL &&
+        saved->storage != NULL) {
+        *place = me_saved_pack(e, node, saved);
+    }
 }
 
 /** A node that no output will own, because a recomputation ended in its
@@ -449,6 +454,13 @@ void me_tape_on_grad(me_engine *e,
 {
     e->tape.on_grad = on_grad;
     e->tape.on_grad_self = self;
+}
+
+void me_tape_at_end(me_engine *e, void (*on_end)(void *self, me_engine *engine),
+                    void *self)
+{
+    e->tape.on_end = on_end;
+    e->tape.on_end_self = self;
 }
 
 void me_tape_set_sum_to(me_engine *e, me_sum_to_function sum_to)

@@ -90,6 +90,8 @@ struct me_node {
     me_tensor *saved[ME_MAX_SAVED]; /**< released in this order */
     me_tensor *variable;            /**< of an AccumulateGrad: the leaf */
     me_node_data data;
+    const struct me_saved_hooks *saved_hooks; /**< that have what it saved, or
+                                                   some of it; NULL: none */
     struct me_region *region; /**< what it saved stands there, see region.h */
     uint32_t n_holders;       /**< of its region */
     uint64_t task;            /**< which backward it waits in, 0: none */
@@ -130,6 +132,8 @@ typedef struct me_tape {
     void *on_grad_self;
     me_tensor *(*sum_to)(me_engine *e, me_tensor *gradient,
                          const me_shape *shape);
+    void (*on_end)(void *self, me_engine *e); /**< NULL: none */
+    void *on_end_self;
 } me_tape;
 
 /**
@@ -247,6 +251,11 @@ void me_tape_on_grad(me_engine *e,
                      void (*on_grad)(void *self, me_engine *e,
                                      me_tensor *parameter),
                      void *self);
+
+/** What runs once the backward that runs has ended (queue_callback()); one at a
+ *  time. */
+void me_tape_at_end(me_engine *e, void (*on_end)(void *self, me_engine *e),
+                    void *self);
 
 /** Make the parameter's AccumulateGrad now and hold it (as DDP's hooks do). */
 me_node *me_accumulator_hold(me_engine *e, me_tensor *parameter);

@@ -3,6 +3,7 @@
 #include "tensor/backward_run.h"
 #include "tensor/engine_private.h"
 #include "tensor/region.h"
+#include "tensor/saved_hooks.h"
 #include "tensor/tensor.h"
 
 #include <string.h>
@@ -181,6 +182,9 @@ static void run_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     if (node->region != NULL) {
         clear_unpacked(e, node);
     }
+    if (node->saved_hooks != NULL) {
+        me_saved_drop(e, node);
+    }
     for (uint32_t i = 0; i < node->n_inputs; i++) {
         if (me_needs(node, i) && gx[i] != NULL) {
             gx[i] = validate(e, node->edges[i], gx[i]);
@@ -294,6 +298,9 @@ static void run_node(me_engine *e, const me_run *r, me_node *node)
     if (node->region != NULL) {
         me_region_unpack(e, node, r->task, holders);
     }
+    if (node->saved_hooks != NULL) {
+        me_saved_unpack(e, node);
+    }
     set_needed(e, r, node);
     run_backward(e, node, x.gy, x.gx);
     if (node->region != NULL) {
@@ -357,6 +364,10 @@ static void run_all(me_engine *e, const me_run *r, const me_context *before)
     }
     if (before->thread != ME_THREAD_AUTOGRAD) { // not of one inside another
         me_tell_end_backward(e);
+        if (e->tape.on_end != NULL) {
+            e->tape.on_end(e->tape.on_end_self, e);
+            e->tape.on_end = NULL;
+        }
     }
 }
 

@@ -84,9 +84,13 @@ typedef struct me_op {
                      me_tensor **gx);
     const struct me_op *gradient; /**< the kernel of a backward that several
                                        rows share; NULL: it knows its own */
-    uint8_t queries; /**< of its first input's device by PyTorch's own code
+    uint8_t queries;    /**< of its first input's device by PyTorch's own code
                           before it is recorded, see hooks.h */
-    bool is_view;    /**< to ADInplaceOrView, which asks whether the base's
+    bool marks_saved;   /**< what it saves besides parameters is marked for the
+                           host (mark_activation_offload()) */
+    bool offloads_base; /**< views that it saves go to the host as what they are
+                             views of (Transformer Engine's start_offload()) */
+    bool is_view;       /**< to ADInplaceOrView, which asks whether the base's
                           device knows strides (support_as_strided()); detach()
                           and _unsafe_view() are none */
 } me_op;

@@ -187,6 +187,8 @@ static const me_schema host_schema = ME_SCHEMA(
                  bytes[ME_HOST_GRADIENTS], uint64_t)},
     {ME_FIELD_AS("optimizer_state_bytes", ME_FIELD_BYTES, me_host_memory,
                  bytes[ME_HOST_OPTIMIZER_STATE], uint64_t)},
+    {ME_FIELD_AS("activation_bytes", ME_FIELD_BYTES, me_host_memory,
+                 bytes[ME_HOST_ACTIVATIONS], uint64_t)},
     {ME_BYTES(me_host_memory, pinned_bytes)});
 
 static const void *find_peak(const void *result)

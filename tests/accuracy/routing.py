@@ -10,7 +10,7 @@ dispatcher allocated last. Its bytes over those of a row are the expert's tokens
 An expert without tokens allocates nothing and cannot be placed: such a recording
 is refused. Grouped experts have one output together; how they share it decides no
 sizes, and it is written as even, but for biases, which are added to each one's
-rows. Lines: iteration, layer, micro-batch, rank, tokens
+rows, and layers whose rows go to the host. Lines: iteration, layer, micro-batch, rank, tokens
 of each expert; `alone` where a stand-in took NCCL's place.
 """
 import gzip
@@ -80,8 +80,9 @@ class Job:
         self.microbatches = (int(value(args, "--global-batch-size", data))
                              // data // int(value(args, "--micro-batch-size", 1)))
         width = int(value(args, "--moe-ffn-hidden-size", value(args, "--ffn-hidden-size", 0)))
-        halves = 2 if "--swiglu" in args else 1
-        self.row_bytes = 2 * width // self.expert_tensor * halves
+        self.halves = 2 if "--swiglu" in args else 1
+        self.row_bytes = 2 * width // self.expert_tensor * self.halves
+        self.offloaded = int(value(args, "--cpu-offloading-num-layers", 0))
         if self.is_grouped and self.is_biased:
             self.row_bytes = 2 * int(value(args, "--hidden-size", 0))
         self.is_recomputed = (value(args, "--recompute-granularity", "") == "full"
@@ -244,6 +245,31 @@ def without_padding(tokens, total):
     return out
 
 
+def reloaded(d, job, begin, end):
+    """Tokens of grouped experts whose rows went to the host one by one, by layer and
+    micro-batch: what comes back after fc1's output is what fc2 was given. Experts whose
+    rows are too few to go stand last."""
+    runs, run = [], []
+    for action, size, _, stack, at, _ in d["events"]:
+        if action == "alloc" and begin <= at < end:
+            if "start_reload" in d["stacks"][stack]:
+                run.append(size)
+            elif run:
+                runs.append(run)
+                run = []
+    layers = range(job.offloaded - 1, -1, -1)
+    places = [(m, layer) for m in range(job.microbatches) for layer in layers]
+    found = {}
+    for place, sizes in zip(places, runs, strict=True):
+        total = max(sizes)
+        row = job.row_bytes // job.halves
+        parts = [s // row for s in sizes[sizes.index(total) + 1:]]
+        missing = job.experts - len(parts)
+        rest = total // job.row_bytes - sum(parts)
+        found[place] = parts + (even(rest, missing) if missing else [])
+    return found
+
+
 def even(tokens, experts):
     """As equal numbers as can be."""
     return [tokens // experts + (i < tokens % experts) for i in range(experts)]
@@ -263,12 +289,14 @@ def rows(d, iterations):
         sizes = [s for at, s in outputs if begin <= at < end]
         totals = [s // 2 // job.hidden for at, s in ends if begin <= at < end]
         places = [(m, layer) for m, layers in job.forwards() for layer in layers]
+        parts = reloaded(d, job, begin, end) if job.offloaded else {}
         if len(sizes) != len(places) * n_outputs:
             sys.exit(f"{d['name']}: iteration {iteration} has {len(sizes)} expert outputs, "
                      f"not {len(places) * n_outputs}: an expert without tokens?")
         for i, (microbatch, layer) in enumerate(places):
             group = [s // job.row_bytes for s in sizes[i * n_outputs:(i + 1) * n_outputs]]
             tokens = even(group[0], job.experts) if is_joint else group
+            tokens = parts.get((microbatch, layer), tokens)
             if len(totals) == len(places):
                 tokens = without_padding(tokens, totals[i])
             for rank in job.peers:
@@ -281,7 +309,7 @@ def are_given(d):
     is_one = value(args, "--expert-model-parallel-size", "1") == "1"
     return ("--num-experts" not in args or "--moe-pad-expert-input-to-capacity" in args
             or (Job(d).is_grouped and not Job(d).is_quantised and is_one
-                and "--disable-bias-linear" in args))
+                and "--disable-bias-linear" in args and not Job(d).offloaded))
 
 
 def lines(name, ranks, iterations):

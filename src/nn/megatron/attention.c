@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "nn/megatron/backend.h"
+#include "nn/megatron/fine_offload.h"
 #include "nn/megatron/rope.h"
 #include "ops/view.h"
 #include "tensor/launch.h"
@@ -160,6 +161,37 @@ static me_tensor *rotate(me_nn *nn, me_tensor *x, me_tensor *angles)
     return me_apply_rotary(nn, x, angles, false);
 }
 
+me_tensor *me_attention_run_core(me_nn *nn, const me_core_attention *core,
+                                 me_tensor *qkv[3], me_tensor *mask)
+{
+    me_engine *e = nn->e;
+    me_offload_group group;
+    if (me_core_attention_is_recomputed(nn)) {
+        return me_core_attention_forward(nn, core, qkv[0], qkv[1], qkv[2],
+                                         mask);
+    }
+    qkv[0] = me_rebind(
+        e, qkv[0], me_offload_enter(nn, &group, ME_OFFLOAD_CORE_ATTN, qkv[0]));
+    me_tensor *context =
+        me_core_attention_forward(nn, core, qkv[0], qkv[1], qkv[2], mask);
+    me_offload_exit(nn, &group);
+    return me_rebind(e, context,
+                     me_offload_commit(nn, &group, context, 3, qkv));
+}
+
+me_tensor *me_attention_project(me_nn *nn, const me_linear *projection,
+                                me_tensor *context)
+{
+    me_engine *e = nn->e;
+    me_offload_group group;
+    context =
+        me_rebind(e, context,
+                  me_offload_enter(nn, &group, ME_OFFLOAD_ATTN_PROJ, context));
+    me_tensor *y = me_row_parallel(nn, projection, context);
+    me_offload_exit(nn, &group);
+    return me_rebind(e, y, me_offload_commit(nn, &group, y, 1, &context));
+}
+
 me_tensor *me_attention_forward(me_nn *nn, const me_attention *attention,
                                 me_tensor *x, me_tensor *mask,
                                 me_tensor *angles)
@@ -172,15 +204,20 @@ me_tensor *me_attention_forward(me_nn *nn, const me_attention *attention,
     const me_frame frame = me_enter(e);
     me_tensor *qkv[3] = {NULL, NULL, NULL}; // held to the end: a tuple
     me_launch_host(e, ME_HOST_ATTENTION);
+    me_offload_group group;
+    x = me_offload_enter(nn, &group, ME_OFFLOAD_QKV_LINEAR, x);
     query_key_value(nn, attention, x, qkv);
+    me_offload_exit(nn, &group);
+    qkv[0] =
+        me_rebind(e, qkv[0], me_offload_commit(nn, &group, qkv[0], 0, NULL));
     me_tensor *turned[3] = {qkv[0], qkv[1], qkv[2]};
     if (angles != NULL) {
         turned[0] = rotate(nn, qkv[0], angles); // (s, b, a/t, d)
         turned[1] = rotate(nn, qkv[1], angles); // (s, b, g/t, d)
     }
-    me_tensor *context = me_core_attention_forward(
-        nn, &attention->core_attention, turned[0], turned[1], turned[2], mask);
-    me_tensor *y = me_row_parallel(nn, &attention->linear_proj, context);
+    me_tensor *context =
+        me_attention_run_core(nn, &attention->core_attention, turned, mask);
+    me_tensor *y = me_attention_project(nn, &attention->linear_proj, context);
 
     if (angles != NULL) { // the tuple goes, its last item first
         me_drop(e, qkv[1]);

@@ -24,6 +24,16 @@ typedef struct me_attention {
 void me_attention_create(me_nn *nn, me_module_id parent,
                          me_attention *attention);
 
+/** Core attention on query, key and value, what it saves offloaded if the job
+ *  wants it: the query's name is bound anew then. @return a variable of the
+ *  running frame */
+me_tensor *me_attention_run_core(me_nn *nn, const me_core_attention *core,
+                                 me_tensor *qkv[3], me_tensor *mask);
+
+/** The projection of what it made, likewise. */
+me_tensor *me_attention_project(me_nn *nn, const me_linear *projection,
+                                me_tensor *context);
+
 /**
  * (s, b, h) to (s, b, h); the projection's bias is left to the caller.
  *

@@ -262,6 +262,12 @@ void me_core_attention_fini(me_engine *e, me_core_attention *core)
     me_clear(e, &core->softmax_one);
 }
 
+bool me_core_attention_is_recomputed(const me_nn *nn)
+{
+    return nn->config->recompute.granularity == ME_RECOMPUTE_SELECTIVE &&
+           nn->config->recompute.core_attn;
+}
+
 me_tensor *me_core_attention_forward(me_nn *nn, const me_core_attention *core,
                                      me_tensor *query, me_tensor *key,
                                      me_tensor *value, me_tensor *mask)
@@ -270,8 +276,7 @@ me_tensor *me_core_attention_forward(me_nn *nn, const me_core_attention *core,
         return me_none(nn->e);
     }
     me_tensor *const inputs[ME_CHECKPOINT_INPUTS] = {query, key, value, mask};
-    if (nn->config->recompute.granularity == ME_RECOMPUTE_SELECTIVE &&
-        nn->config->recompute.core_attn) {
+    if (me_core_attention_is_recomputed(nn)) {
         return me_checkpoint(nn, &core->section, inputs, false);
     }
     return forward(nn, core, inputs);

@@ -26,6 +26,9 @@ void me_core_attention_create(me_nn *nn, me_module_id parent,
 /** Let go of what it holds beside its parameters. */
 void me_core_attention_fini(me_engine *e, me_core_attention *core);
 
+/** Does the backward run it again? */
+bool me_core_attention_is_recomputed(const me_nn *nn);
+
 /**
  * Run, or run to be recomputed, as `--recompute-modules core_attn` asks
  * (attention.py, _checkpointed_attention_forward).

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/backend.h"
 #include "nn/megatron/experts.h"
+#include "nn/megatron/fine_offload.h"
 #include "nn/megatron/quantization_padding.h"
 #include "ops/elementwise.h"
 #include "ops/view.h"
@@ -102,11 +103,18 @@ me_tensor *me_grouped_experts_forward(me_nn *nn, const me_experts *experts,
     if (nn->config->moe.apply_probs_on_input) {
         x = me_apply_probs_on_input(nn, x, &weights);
     }
+    me_offload_group group;
+    x = me_offload_enter(nn, &group, ME_OFFLOAD_EXPERT_FC1, x);
     me_tensor *u = backend->grouped_linear(nn, &experts->linear_fc1, x, rows);
+    me_offload_exit(nn, &group);
+    u = me_rebind(e, u, me_offload_commit(nn, &group, u, 1, &x));
+    u = me_rebind(e, u, me_offload_enter(nn, &group, ME_OFFLOAD_MOE_ACT, u));
     me_output_checkpoint *c = NULL;
     me_tensor *a = activation(nn, experts, (me_tensor *[]){u, weights}, &c);
+    me_offload_exit(nn, &group);
     me_tensor *y = backend->grouped_linear(nn, &experts->linear_fc2, a, rows);
     me_checkpoint_discard(c, y);
+    y = me_rebind(e, y, me_offload_commit(nn, &group, y, 1, &u));
     if (experts->linear_fc2.biases != NULL) {
         y = me_rebind(e, y, apply_bias(nn, experts, y, rows, weights));
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/gpt.h"
 
+#include "nn/megatron/fine_offload.h"
 #include "nn/megatron/loss.h"
 #include "nn/megatron/te_state.h"
 #include "ops/view.h"
@@ -221,6 +222,8 @@ me_tensor *me_gpt_forward(me_gpt *gpt, const me_batch *batch)
         return me_none(gpt->nn.e);
     }
     (void)me_pre_forward(gpt->hooks, batch->tokens);
+    me_fine_offload_begin_chunk(gpt->nn.e, gpt->nn.fine_offload,
+                                gpt->spec.chunk);
     me_tensor *y = run_model(gpt, batch);
     y = me_post_forward(gpt->hooks, y);
     return y;

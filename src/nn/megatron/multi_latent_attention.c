@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/multi_latent_attention.h"
 
+#include "nn/megatron/attention.h"
 #include "nn/megatron/backend.h"
+#include "nn/megatron/fine_offload.h"
 #include "ops/view.h"
 
 /** Attention.__init__() makes a projection for heads of kv_channels, which
@@ -380,13 +382,18 @@ me_multi_latent_attention_forward(me_nn *nn,
     const me_frame frame = me_enter(e);
     me_tensor *qkv_and_latents[5] = {NULL, NULL, NULL, NULL, NULL};
     me_output_checkpoint *checkpoint = NULL;
+    me_offload_group group;
+    x = me_offload_enter(nn, &group, ME_OFFLOAD_QKV_LINEAR, x);
     query_key_value(nn, attention, x, qkv_and_latents, &checkpoint);
+    me_offload_exit(nn, &group);
+    qkv_and_latents[0] =
+        me_rebind(e, qkv_and_latents[0],
+                  me_offload_commit(nn, &group, qkv_and_latents[0], 1, &x));
     me_hold(e, qkv_and_latents[0]); // core_attn_manager, for offloading
-    me_tensor *context = me_core_attention_forward(
-        nn, &attention->core_attention, qkv_and_latents[0], qkv_and_latents[1],
-        qkv_and_latents[2], mask);
+    me_tensor *context = me_attention_run_core(nn, &attention->core_attention,
+                                               qkv_and_latents, mask);
     me_checkpoint_discard(checkpoint, context);
-    me_tensor *y = me_row_parallel(nn, &attention->linear_proj, context);
+    me_tensor *y = me_attention_project(nn, &attention->linear_proj, context);
     me_leave(e, frame, y);
     me_module_leave(e);
     return y;

@@ -6,6 +6,7 @@
 #include "nn/megatron/te_linear.h"
 #include "nn/megatron/te_state.h"
 #include "tensor/launch.h"
+#include "tensor/saved_hooks.h"
 
 /** What nodes save, in the order in which it goes: the data of one copy with its
  *  scale, or the input as it was. */
@@ -218,9 +219,9 @@ static me_quantized gather_input(me_nn *nn, const me_linear *linear,
  *  share. */
 static void clear_saved_copy(me_nn *nn, me_node *node)
 {
-    me_clear(nn->e, &node->saved[SAVED_DATA]);
+    me_saved_clear_data(nn->e, node, SAVED_DATA);
     if (me_fp8_row_of(nn)->scale_shape != NULL) {
-        me_clear(nn->e, &node->saved[SAVED_SCALE]);
+        me_saved_clear_data(nn->e, node, SAVED_SCALE);
     }
 }
 
@@ -345,8 +346,8 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     if (dn != full) {
         me_drop(e, dn);
     }
-    me_clear(e, &node->saved[SAVED_MEAN]);
-    me_clear(e, &node->saved[SAVED_RSTD]);
+    me_saved_clear_data(e, node, SAVED_MEAN);
+    me_saved_clear_data(e, node, SAVED_RSTD);
     finish(nn, node, linear, gx);
     reduce_first(nn, node);
     me_fp8_drop(nn, &gradient);

@@ -128,16 +128,43 @@ me_node *me_te_grouped_record(me_nn *nn, const me_op *op,
     return node;
 }
 
-static me_tensor *run(me_nn *nn, const me_grouped_linear *linear, me_tensor *x)
+/** Each expert's rows are a view of their own, which matters to who packs what is
+ *  saved: a layer's activations that go to the host. */
+static bool saves_parts(const me_nn *nn)
+{
+    return nn->config->offload.num_layers > 0;
+}
+
+static void save_parts(me_nn *nn, me_node *node,
+                       const me_grouped_linear *linear, const me_tensor *x,
+                       const uint64_t *tokens)
+{
+    const uint64_t columns = me_dim(x, 1);
+    const me_frame frame = me_enter(nn->e);
+    for (uint32_t i = 0; i < linear->count; i++) {
+        me_save(nn->e, node, SAVED_INPUT + i,
+                me_alias(nn->e, x, ME_SHAPE(tokens[i], columns),
+                         (uint64_t[]){columns, 1}));
+    }
+    me_leave(nn->e, frame, NULL);
+}
+
+static me_tensor *run(me_nn *nn, const me_grouped_linear *linear, me_tensor *x,
+                      const uint64_t *tokens)
 {
     me_engine *e = nn->e;
     const me_tensor *weight = linear->weights[0]->tensor;
     const me_frame frame = me_enter(e);
-    me_node *node = me_te_grouped_record(nn, &grouped_op, linear, x, 0);
+    me_node *node = me_te_grouped_record(nn, &grouped_op, linear, x,
+                                         saves_parts(nn) ? linear->count : 0);
     me_tensor *y = me_te_grouped_gemm(nn, ME_KERNEL_LINEAR, (me_dtype)x->dtype,
                                       ME_SHAPE(me_dim(x, 0), me_dim(weight, 0)),
                                       me_dim(weight, 1));
-    me_save(e, node, SAVED_INPUT, x);
+    if (saves_parts(nn)) {
+        save_parts(nn, node, linear, x, tokens);
+    } else {
+        me_save(e, node, SAVED_INPUT, x);
+    }
     return me_leave(e, frame, me_output(e, node, y));
 }
 
@@ -150,7 +177,7 @@ me_tensor *me_te_grouped_linear(me_nn *nn, const me_grouped_linear *linear,
     me_module_enter(nn->e, linear->module);
     me_tensor *y = me_fp8_is_on(nn)
                        ? me_te_fp8_grouped_linear(nn, linear, x, tokens)
-                       : run(nn, linear, x);
+                       : run(nn, linear, x, tokens);
     me_module_leave(nn->e);
     return y;
 }

@@ -7,6 +7,7 @@
 #include "ops/te_norm.h"
 #include "ops/view.h"
 #include "tensor/launch.h"
+#include "tensor/saved_hooks.h"
 
 /* transformer_engine.pytorch, module/linear.py and module/layernorm_linear.py. */
 
@@ -149,7 +150,9 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_drop(e, full);
 }
 
-static const me_op linear_op = ME_NODE("_LinearBackward", linear_backward);
+static const me_op linear_op = {.node = "_LinearBackward",
+                                .backward = linear_backward,
+                                .marks_saved = true};
 
 /** _Linear.apply: x · weightᵀ, its rows gathered before or scattered after. */
 static me_tensor *linear_function(me_nn *nn, const me_linear *linear,
@@ -257,7 +260,7 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     if (me_needs(node, NORM_LINEAR_BIAS)) {
         gx[NORM_LINEAR_BIAS] = bias_gradient(nn, linear);
     }
-    me_clear(e, &node->saved[NORM_LINEAR_SAVED_NORM_OUTPUT]);
+    me_saved_clear_data(e, node, NORM_LINEAR_SAVED_NORM_OUTPUT);
     me_drop(e, total);
     me_launch_stream_waits(e);
     me_te_normalize_backward(e, dn, linear->norm_weight->tensor,
@@ -265,16 +268,20 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     if (dn != full) {
         me_drop(e, dn);
     }
-    me_clear(e, &node->saved[NORM_LINEAR_SAVED_MEAN]);
-    me_clear(e, &node->saved[NORM_LINEAR_SAVED_RSTD]);
+    me_saved_clear_data(e, node, NORM_LINEAR_SAVED_MEAN);
+    me_saved_clear_data(e, node, NORM_LINEAR_SAVED_RSTD);
     gx[NORM_LINEAR_WEIGHT] =
         me_te_returned_gradient(nn, node, NORM_LINEAR_WEIGHT, linear, dw);
     gx[NORM_LINEAR_X] = me_te_op_view(e, gx[NORM_LINEAR_X]);
+    if (me_saved_is_own(node)) { // inputmat, the function's first name
+        me_clear(e, &node->saved[NORM_LINEAR_SAVED_INPUT]);
+    }
     me_drop(e, full);
 }
 
-static const me_op norm_linear_op =
-    ME_NODE("_LayerNormLinearBackward", norm_linear_backward);
+static const me_op norm_linear_op = {.node = "_LayerNormLinearBackward",
+                                     .backward = norm_linear_backward,
+                                     .marks_saved = true};
 
 static me_tensor *tensor_of(const me_parameter *parameter)
 {

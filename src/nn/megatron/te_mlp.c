@@ -9,6 +9,7 @@
 #include "ops/view.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
+#include "tensor/saved_hooks.h"
 
 /* transformer_engine.pytorch.ops: fuser.py runs basic/layer_norm.py or
  * rmsnorm.py, basic_linear.py, bias.py (in half precision within the product:
@@ -93,7 +94,7 @@ static me_tensor *fc2_backward(me_nn *nn, me_node *node, const me_linear *fc2,
     me_tensor *da = product(nn, ME_KERNEL_LINEAR_DGRAD, total, fc2);
     me_tensor *dw = me_te_weight_gradient(
         nn, node, INPUT_FC2_WEIGHT, node->saved[SAVED_ACTIVATION], total, fc2);
-    me_clear(nn->e, &node->saved[SAVED_ACTIVATION]);
+    me_saved_clear_data(nn->e, node, SAVED_ACTIVATION);
     gx[INPUT_FC2_WEIGHT] =
         me_te_returned_gradient(nn, node, INPUT_FC2_WEIGHT, fc2, dw);
     me_drop(nn->e, gathered);
@@ -153,7 +154,7 @@ static void mlp_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_tensor *da = fc2_backward(nn, node, &mlp->linear_fc2, gy[0], gx);
     me_tensor *gu = activate(e, "activation_backward", da,
                              node->saved[SAVED_FC1_OUTPUT]->shape);
-    me_clear(e, &node->saved[SAVED_FC1_OUTPUT]);
+    me_saved_clear_data(e, node, SAVED_FC1_OUTPUT);
     me_drop(e, da);
     if (me_needs(node, INPUT_FC1_BIAS)) {
         gx[INPUT_FC1_BIAS] = bias_gradient(e, gu);
@@ -163,8 +164,8 @@ static void mlp_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_tensor *gradients[3] = {NULL, NULL, NULL};
     me_te_normalize_backward(e, dn, fc1->norm_weight->tensor,
                              fc1->norm_bias != NULL, gradients);
-    me_clear(e, &node->saved[SAVED_MEAN]);
-    me_clear(e, &node->saved[SAVED_RSTD]);
+    me_saved_clear_data(e, node, SAVED_MEAN);
+    me_saved_clear_data(e, node, SAVED_RSTD);
     me_drop(e, dn);
     gx[INPUT_X] = me_te_op_view(e, gradients[0]);
     gx[INPUT_NORM_WEIGHT] = gradients[1];

@@ -2,6 +2,8 @@
 #include "nn/megatron/transformer.h"
 
 #include "nn/megatron/backend.h"
+#include "nn/megatron/cpu_offload.h"
+#include "nn/megatron/cpu_offload_v1.h"
 #include "nn/megatron/te_fp8_state.h"
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
@@ -76,6 +78,8 @@ void me_transformer_layer_create(me_nn *nn, me_module_id module, int32_t number,
     layer->number = number;
     layer->attention.mixer = me_attention_mixer(nn);
     create_sublayer(nn, layer, number, attention, &layer->attention);
+    layer->attention.norm_group = ME_OFFLOAD_ATTN_NORM;
+    layer->mlp.norm_group = ME_OFFLOAD_MLP_NORM;
     layer->mlp.mixer = me_mlp_mixer(nn, number);
     create_sublayer(nn, layer, number, mlp, &layer->mlp);
     me_fp8_init_exit(nn, before);
@@ -156,8 +160,16 @@ static me_tensor *sublayer(me_nn *nn, const me_sublayer *sublayer, me_tensor *x,
 {
     const me_frame frame = me_enter(nn->e);
     me_output_checkpoint *c = NULL;
-    me_tensor *n =
-        sublayer->has_norm ? layernorm(nn, &sublayer->norm_section, x, &c) : x;
+    me_offload_group group = {.is_on = false};
+    me_tensor *n = x;
+    if (sublayer->has_norm) {
+        me_tensor *named =
+            me_offload_enter(nn, &group, sublayer->norm_group, x);
+        n = layernorm(nn, &sublayer->norm_section, named, &c);
+        me_offload_exit(nn, &group);
+        // Of the MLP's norm the residual keeps the name from before.
+        x = sublayer->norm_group == ME_OFFLOAD_ATTN_NORM ? named : x;
+    }
     me_tensor *y = mixer(nn, sublayer, n, inputs);
     me_checkpoint_discard(c, y);
     if (sublayer->has_post_norm) {
@@ -165,6 +177,10 @@ static me_tensor *sublayer(me_nn *nn, const me_sublayer *sublayer, me_tensor *x,
     }
     me_tensor *out =
         bias_dropout_add(nn, y, sublayer->mixer->bias(sublayer->self), x);
+    out = me_rebind(nn->e, out, me_offload_commit(nn, &group, out, 1, &x));
+    if (group.is_on && group.module == ME_OFFLOAD_MLP_NORM) {
+        out = me_rebind(nn->e, out, me_make_viewless(nn->e, out));
+    }
     return me_leave(nn->e, frame, out); // (s, b, h)
 }
 
@@ -236,8 +252,13 @@ static me_tensor *run_section(const me_section *section,
         const me_transformer_layer *layer = &block->layers[section->first + i];
         const me_fp8_state before =
             me_fp8_enter(nn, ME_FP8_CONTEXT_INNER, layer->number);
+        me_cpu_offload_enter(nn->e, block->offload);
+        me_cpu_offload_v1_enter(nn->e, block->offload_v1);
         me_tensor *y =
             me_transformer_layer_forward(nn, layer, x, inputs[1], inputs[2]);
+        me_cpu_offload_exit(nn->e, block->offload, y);
+        y = me_rebind(nn->e, y,
+                      me_cpu_offload_v1_exit(nn->e, block->offload_v1, y));
         me_fp8_exit(nn, &before);
         x = i == 0 ? y : me_rebind(nn->e, x, y);
     }
@@ -253,6 +274,17 @@ static me_tensor *run_checkpointed(const me_section *section,
     me_tensor *y = run_section(section, inputs);
     me_fp8_checkpoint_exit(section->nn, &before);
     return y;
+}
+
+/** get_cpu_offload_context(), by either code path. */
+static void create_offload(me_nn *nn, me_transformer_block *block)
+{
+    const me_offload_config *o = &nn->config->offload;
+    const int32_t layers = block->num_layers;
+    block->offload =
+        me_cpu_offload_create(nn->e, layers, o->is_v1 ? 0 : o->num_layers);
+    block->offload_v1 =
+        me_cpu_offload_v1_create(nn->e, layers, o->is_v1 ? o->num_layers : 0);
 }
 
 void me_transformer_block_create(me_nn *nn, me_module_id parent,
@@ -273,6 +305,7 @@ void me_transformer_block_create(me_nn *nn, me_module_id parent,
         block->num_layers = 0;
         return;
     }
+    create_offload(nn, block);
     const me_module_id layers = me_module_add(e, block->module, "layers");
     for (int32_t i = 0; i < num_layers; i++) {
         me_transformer_layer_create(
@@ -293,6 +326,8 @@ void me_transformer_block_fini(me_engine *e, me_transformer_block *block)
     for (int32_t i = 0; i < block->num_layers; i++) {
         me_transformer_layer_fini(e, &block->layers[i]);
     }
+    me_cpu_offload_fini(e, block->offload);
+    me_cpu_offload_v1_fini(e, block->offload_v1);
     me_clear(e, &block->input_tensor);
 }
 

@@ -9,6 +9,7 @@
 #define MEMEST_NN_MEGATRON_TRANSFORMER_H
 
 #include "nn/checkpoint.h"
+#include "nn/megatron/fine_offload.h"
 #include "nn/megatron/mixer.h"
 #include "nn/megatron/norm.h"
 #include "nn/module_hooks.h"
@@ -20,9 +21,10 @@ typedef struct me_sublayer {
     bool has_post_norm; /**< one after the mixer, as Gemma has it */
     me_norm post_norm;
     const me_mixer *mixer;
-    int32_t number;          /**< of its layer */
-    void *self;              /**< the mixer's module; of the engine */
-    me_section norm_section; /**< these: when recomputed */
+    me_offload_module norm_group; /**< the norm's, if the job offloads it */
+    int32_t number;               /**< of its layer */
+    void *self;                   /**< the mixer's module; of the engine */
+    me_section norm_section;      /**< these: when recomputed */
     me_section mixer_section;
 } me_sublayer;
 
@@ -43,6 +45,8 @@ typedef struct me_transformer_block {
     bool pre_process;     /**< an embedding is before it */
     bool has_final_layernorm;
     me_norm final_layernorm;
+    struct me_cpu_offload *offload; /**< of what its layers save, or NULL */
+    struct me_cpu_offload_v1 *offload_v1; /**< the same, by the older path */
     me_tensor *input_tensor; /**< what a pipeline handed in; owned */
 } me_transformer_block;
 

@@ -163,4 +163,5 @@ void me_finalize_model_grads(me_trainer *t)
     scale_gradients(t);
     me_point(e, "finalize_end");
     me_phase_set(e, phase);
+    me_reset_offload(t);
 }

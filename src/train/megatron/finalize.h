@@ -18,6 +18,11 @@ bool me_gradient_is_partial(const struct me_trainer *t, const me_parameter *p);
  *  waited for the flush. */
 void me_finish_embedding_wgrad(struct me_trainer *t);
 
+/** Fine-grained offloading's reset() at the end of an iteration's
+ *  micro-batches; the first one tells all ranks what each offloads
+ *  (offload_summary.c). */
+void me_reset_offload(struct me_trainer *t);
+
 /** finalize_model_grads(). */
 void me_finalize_model_grads(struct me_trainer *t);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
+#include "nn/megatron/fine_offload.h"
 #include "ops/reduce.h"
 #include "tensor/launch.h"
 #include "train/megatron/bookkeeping.h"
@@ -123,6 +124,7 @@ void me_trainer_fini(me_trainer *t)
     me_optimizer_destroy(t);
     me_weight_gradients_fini(e, &t->weights);
     me_te_state_fini(e, &t->te);
+    me_fine_offload_fini(e, t->nn.fine_offload);
     me_parameter_list_fini(e, &t->parameters);
     me_repeats_fini(t);
 }
@@ -147,6 +149,8 @@ void me_trainer_init(me_trainer *t, me_engine *e, const me_megatron_spec *spec,
         .is_moe_layer = spec->is_moe_layer,
         .routing = spec->routing,
         .main_grads = &t->main_grads,
+        .fine_offload = me_fine_offload_create(
+            e, spec->config, spec->pipeline.rank, spec->n_chunks),
     };
     const size_t chunks = (size_t)spec->n_chunks;
     t->chunks = me_engine_alloc(e, chunks, sizeof *t->chunks);
