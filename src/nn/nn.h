@@ -108,7 +108,7 @@ typedef struct me_nn {
     struct me_fine_offload *fine_offload; /**< the process's; NULL: none */
     struct me_te_state *te;               /**< the process's Transformer Engine;
                                            NULL: none */
-    const me_main_grads *main_grads;  /**< the wrapper's; NULL: none */
+    const me_main_grads *main_grads;      /**< the wrapper's; NULL: none */
 } me_nn;
 
 /** How a parameter is made. */

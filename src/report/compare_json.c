@@ -114,7 +114,7 @@ static json_t *make_figures(const me_compare_print *print,
         v->risk != ME_RISK_UNKNOWN && v->risk != ME_RISK_CANNOT_SAY;
     return json_pack(
         "{s:o, s:s, s:o, s:o, s:b, s:o, s:s?, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, "
-        "s:o}",
+        "s:I, s:o}",
         "fits", is_judged ? json_boolean(v->fits) : json_null(), "risk",
         me_risk_name(v->risk), "confidence", me_confidence_json(&confidence),
         "place", line->place > 0 ? json_integer(line->place) : json_null(),
@@ -129,7 +129,8 @@ static json_t *make_figures(const me_compare_print *print,
         nanoseconds(step, step == NULL ? 0 : me_compare_exposed_ns(step)),
         "chunks", (int)me_compare_chunks(line), "in_flight_chunk_microbatches",
         (int)line->worst.in_flight, "worst_rank", (int)line->worst.rank, "peak",
-        me_json_record(&me_compare_bytes_schema, &line->worst), "stages",
+        me_json_record(&me_compare_bytes_schema, &line->worst), "host_bytes",
+        (json_int_t)me_compare_host_bytes(line), "stages",
         make_stages(print, line));
 }
 

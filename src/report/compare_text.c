@@ -156,6 +156,25 @@ static void get_confidence(const void *row, me_str *cell)
     me_str_append(cell, me_confidence_word(confidence.level));
 }
 
+static void get_host(const void *row, me_str *cell)
+{
+    const uint64_t bytes = me_compare_host_bytes(line_of(row));
+    if (bytes == 0) {
+        me_str_append(cell, "-");
+    } else {
+        me_gib_append(cell, bytes);
+    }
+}
+
+static bool any_uses_host(const me_compare_print *print)
+{
+    bool is_used = false;
+    for (size_t i = 0; i < print->comparison->n_rows; i++) {
+        is_used = is_used || me_compare_host_bytes(&print->lines[i]) > 0;
+    }
+    return is_used;
+}
+
 static const me_column line_columns[] = {
     {"place", NULL, true, false, get_place},
     {"schedule", NULL, false, false, get_schedule},
@@ -167,6 +186,7 @@ static const me_column line_columns[] = {
     {"in flight", NULL, true, false, get_in_flight},
     {"verdict", NULL, false, false, get_verdict},
     {"confidence", NULL, false, false, get_confidence},
+    {"host", "GiB", true, false, get_host}, // where any setting keeps something
 };
 
 /** With fixed durations. */
@@ -200,13 +220,15 @@ me_status me_compare_lines_table(const me_compare_print *print,
                                  me_table_printer printer, me_str *text)
 {
     const bool has_ticks = print->comparison->durations != NULL;
+    const size_t n_host = !has_ticks && any_uses_host(print) ? 1 : 0;
+    const size_t n_lines = sizeof line_columns / sizeof *line_columns;
     return printer(
         &(me_table){.columns = has_ticks ? tick_columns : line_columns,
                     .n_columns =
                         has_ticks ? sizeof tick_columns / sizeof *tick_columns
-                                  : sizeof line_columns / sizeof *line_columns,
+                                  : n_lines - 1 + n_host,
                     .schema = &line_schema,
-                    .n_after = 2, // the verdict, and how sure it is
+                    .n_after = 2 + n_host, // verdict, how sure it is, host
                     .rows = print->lines,
                     .n_rows = print->comparison->n_rows,
                     .row_bytes = sizeof *print->lines},

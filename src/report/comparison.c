@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "report/text.h"
 #include "report/verdict.h"
 
 #include <stdlib.h>
@@ -23,6 +24,16 @@ const char *me_compare_host_lacks(const me_compare_line *line)
     return row->ticks_step != NULL || row->report == NULL
                ? NULL
                : row->report->time.host_lacks;
+}
+
+uint64_t me_compare_host_bytes(const me_compare_line *line)
+{
+    const me_report *report = line->row->report;
+    uint64_t bytes = 0;
+    for (int i = 0; report != NULL && i < ME_HOST_USES; i++) {
+        bytes = me_size_add(bytes, me_report_worst(report)->host.bytes[i]);
+    }
+    return bytes;
 }
 
 int64_t me_compare_exposed_ns(const me_step_time *step)

@@ -95,6 +95,10 @@ const me_step_time *me_compare_step(const me_compare_line *line);
  *  nothing, or durations are fixed. Local. */
 const char *me_compare_host_lacks(const me_compare_line *line);
 
+/** What a setting's worst rank keeps in the host's memory, all uses together; 0
+ *  where it cannot run. Local. */
+uint64_t me_compare_host_bytes(const me_compare_line *line);
+
 /** Collectives of the stage that waits longest for them, while no kernel could
  *  run; nanoseconds. Local. */
 int64_t me_compare_exposed_ns(const me_step_time *step);
