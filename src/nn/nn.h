@@ -71,8 +71,21 @@ typedef enum me_te_permutation {
     ME_TE_PERMUTATIONS
 } me_te_permutation;
 
+/** Rows that each rank of an expert group gets in the dispatch that was asked for
+ *  last, as far as they have been. */
+typedef struct me_dispatch_rows {
+    int32_t iteration;
+    int32_t layer;
+    int32_t microbatch;
+    uint64_t balanced; /**< as the two others of me_token_exchange */
+    uint64_t most;
+    uint64_t *rows; /**< by member, UINT64_MAX: not asked for; NULL: none is
+                         kept yet; the engine's */
+} me_dispatch_rows;
+
 /** What the routers and dispatchers of a process share. */
 typedef struct me_moe_state {
+    me_dispatch_rows dispatch;
     me_tensor *losses[ME_ROUTER_LOSSES]; /**< each layer's, for the log; owned;
                                               NULL: none yet */
     bool has_recorded[ME_ROUTER_LOSSES]; /**< a router has told one */

@@ -23,13 +23,9 @@ static int node_of(const me_rank_parts *p, int rank)
 static bool is_remote(void *self, me_group_kind kind, int32_t peer)
 {
     const me_rank_parts *p = self;
-    me_comm_group group = {0};
-    if (p->simulation->group_of(p->simulation->group_self, p->place_rank, kind,
-                                &group) < 0) {
-        return false;
-    }
-    return node_of(p, me_comm_group_member(&group, peer)) !=
-           node_of(p, p->place_rank);
+    const me_comm_group *group = &p->groups[kind];
+    return group->count > 0 && node_of(p, me_comm_group_member(group, peer)) !=
+                                   node_of(p, p->place_rank);
 }
 
 /** How many members of a group are on the rank's node. The ranks of a node follow
@@ -56,18 +52,19 @@ static int count_local(const me_rank_parts *p, const me_comm_group *group)
     return local;
 }
 
-static me_status set_shape(const me_rank_parts *p, me_group_kind kind,
-                           me_diag *diag, me_device_place *place)
+static me_status set_shape(me_rank_parts *p, me_group_kind kind, me_diag *diag,
+                           me_device_place *place)
 {
-    me_comm_group group = {0};
+    me_comm_group *group = &p->groups[kind];
+    *group = (me_comm_group){.count = 0};
     const int index = p->simulation->group_of(p->simulation->group_self,
-                                              p->place_rank, kind, &group);
+                                              p->place_rank, kind, group);
     me_group_shape *shape = &place->shape[kind];
-    *shape = (me_group_shape){.size = group.count};
+    *shape = (me_group_shape){.size = group->count};
     if (index == ME_GROUP_HAS_NO_LIST) {
         return me_fail(diag, ME_ERR_NOMEM, "no host memory for the groups");
     }
-    shape->local = count_local(p, &group);
+    shape->local = count_local(p, group);
     place->position[kind] = index < 0 ? 0 : index;
     return ME_OK;
 }

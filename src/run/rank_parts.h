@@ -28,6 +28,8 @@ typedef struct me_rank_parts {
     int32_t rank;
     int32_t place_rank; /**< whose place on the machine counts: one for all
                              ranks with equal programs */
+    me_comm_group groups[ME_GROUP_COUNT]; /**< that rank's; of no members: it
+                                               has none */
     me_engine *engine;
     me_program program;
     me_pool_observer *pool;

@@ -5,6 +5,8 @@
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
 
+#include <string.h>
+
 static uint32_t local_experts(const me_token_exchange *x)
 {
     const me_config *c = x->nn->config;
@@ -41,8 +43,7 @@ void me_expert_counts(const me_token_exchange *exchange, uint64_t *counts_out)
                counts_out);
 }
 
-/** R of member @p member of the expert group. */
-static uint64_t rows_of(const me_token_exchange *x, int32_t member)
+static uint64_t sum_rows(const me_token_exchange *x, int32_t member)
 {
     uint64_t counts[ME_MAX_LOCAL_EXPERTS];
     uint64_t sum = 0;
@@ -51,6 +52,51 @@ static uint64_t rows_of(const me_token_exchange *x, int32_t member)
         sum = me_size_add(sum, counts[i]);
     }
     return sum;
+}
+
+/** Where rows of this dispatch are kept; NULL: nowhere. */
+static uint64_t *kept_rows(const me_token_exchange *x)
+{
+    const me_nn *nn = x->nn;
+    const size_t members = (size_t)nn->comm->size[ME_GROUP_EXPERT];
+    me_dispatch_rows *kept = nn->moe == NULL ? NULL : &nn->moe->dispatch;
+    if (kept == NULL || x->is_fixed || me_routing_is_uniform(nn->routing)) {
+        return NULL;
+    }
+    const me_dispatch_rows now = {
+        .iteration = me_iteration_get(nn->e),
+        .layer = x->layer,
+        .microbatch = me_microbatch_get(nn->e),
+        .balanced = x->balanced,
+        .most = x->most,
+        .rows = kept->rows == NULL
+                    ? me_engine_alloc(nn->e, members, sizeof *kept->rows)
+                    : kept->rows,
+    };
+    const bool is_new = kept->rows == NULL || kept->layer != now.layer ||
+                        kept->microbatch != now.microbatch ||
+                        kept->iteration != now.iteration ||
+                        kept->balanced != now.balanced ||
+                        kept->most != now.most;
+    if (is_new && now.rows != NULL) {
+        memset(now.rows, 0xff, members * sizeof *now.rows);
+    }
+    *kept = now;
+    return now.rows;
+}
+
+/** R of member @p member of the expert group, which is asked for of all members
+ *  in every exchange. */
+static uint64_t rows_of(const me_token_exchange *x, int32_t member)
+{
+    uint64_t *kept = kept_rows(x);
+    if (kept == NULL) {
+        return sum_rows(x, member);
+    }
+    if (kept[member] == UINT64_MAX) {
+        kept[member] = sum_rows(x, member);
+    }
+    return kept[member];
 }
 
 /** r of it and a tensor rank. */
