@@ -221,8 +221,7 @@ static const me_routing_row *find(const me_routing *routing,
                                           sizeof key, compare_rows);
 }
 
-/** Is no line of the rank? */
-static bool is_left_out(const me_routing *routing, int32_t rank)
+bool me_routing_names(const me_routing *routing, int32_t rank)
 {
     uint32_t first = 0;
     uint32_t end = routing->n_rows;
@@ -234,13 +233,13 @@ static bool is_left_out(const me_routing *routing, int32_t rank)
             end = middle;
         }
     }
-    return first == routing->n_rows || routing->rows[first].at.rank != rank;
+    return first < routing->n_rows && routing->rows[first].at.rank == rank;
 }
 
 bool me_routing_has(const me_routing *routing, const me_routing_place *at)
 {
     return routing->n_rows == 0 || find(routing, at) != NULL ||
-           (routing->is_alone && is_left_out(routing, at->rank));
+           (routing->is_alone && !me_routing_names(routing, at->rank));
 }
 
 bool me_routing_is_uniform(const me_routing *routing)

@@ -75,6 +75,10 @@ void me_routing_fini(me_routing *routing);
 /** Are there counts for @p at, or is none given at all? Local. */
 bool me_routing_has(const me_routing *routing, const me_routing_place *at);
 
+/** Is there a line of the rank? Of a rank that none is of, each expert gets the
+ *  same in every dispatch. Local. */
+bool me_routing_names(const me_routing *routing, int32_t rank);
+
 /** Do all ranks get the same number, in all dispatches? Local. */
 bool me_routing_is_uniform(const me_routing *routing);
 

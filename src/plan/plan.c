@@ -252,17 +252,37 @@ static void sort_members(me_plan *plan)
     first[0] = 0;
 }
 
-/** Classes in the order of their lowest rank. Where tokens are counted, each
- *  rank has counts of its own. */
+bool me_plan_is_steady(const me_plan *plan, int32_t rank)
+{
+    const me_group group = me_grid_group(&plan->grid, ME_GROUP_EXPERT, rank);
+    int32_t i = 0;
+    while (!me_routing_is_steady(&plan->routing) && i < group.size &&
+           !me_routing_names(&plan->routing, me_group_member(&group, i))) {
+        i++;
+    }
+    return me_routing_is_steady(&plan->routing) || i == group.size;
+}
+
+/** Keys that programs of ranks can have that fold; 0: none does. */
+static int64_t folded_keys(const me_plan *plan, bool folds)
+{
+    const me_routing *routing = &plan->routing;
+    return folds && (me_routing_is_steady(routing) || routing->is_alone)
+               ? (int64_t)tensor_kinds(plan) * context_kinds(plan) *
+                     plan->config->parallel.pipeline * shard_ranks(plan) *
+                     expert_kinds(plan)
+               : 0;
+}
+
+/** Classes in the order of their lowest rank. Where the tokens of its experts'
+ *  group are counted, a rank has counts of its own. */
 static me_status make_classes(me_plan *plan, bool folds, me_diag *diag)
 {
     const int32_t world = plan->config->parallel.world_size;
-    folds = folds && me_routing_is_steady(&plan->routing);
-    const int64_t n_keys = folds ? (int64_t)tensor_kinds(plan) *
-                                       context_kinds(plan) *
-                                       plan->config->parallel.pipeline *
-                                       shard_ranks(plan) * expert_kinds(plan)
-                                 : world;
+    const int64_t n_folded = folded_keys(plan, folds);
+    const int64_t n_keys = n_folded > 0 && me_routing_is_steady(&plan->routing)
+                               ? n_folded
+                               : n_folded + world;
     int32_t *class_of_key =
         me_alloc((size_t)n_keys, sizeof(int32_t), "plan.keys");
     if (class_of_key == NULL) {
@@ -270,10 +290,10 @@ static me_status make_classes(me_plan *plan, bool folds, me_diag *diag)
     }
     plan->n_classes = 0;
     for (int32_t rank = 0; rank < world; rank++) {
-        const int64_t key = folds
+        const int64_t key = n_folded > 0 && me_plan_is_steady(plan, rank)
                                 ? program_key(plan, rank) * expert_kinds(plan) +
                                       expert_kind(plan, rank)
-                                : rank;
+                                : n_folded + rank;
         if (class_of_key[key] == 0) {
             class_of_key[key] = ++plan->n_classes;
         }

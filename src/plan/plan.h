@@ -85,6 +85,10 @@ int32_t me_plan_kin(const me_plan *plan, int32_t class_id);
 /** What the modules of that class's shards are in @p class_id. Local. */
 me_shard_modules me_plan_shard_modules(const me_plan *plan, int32_t class_id);
 
+/** Does the rank get the same tokens in all micro-batches, as do those that it
+ *  exchanges them with? Local. */
+bool me_plan_is_steady(const me_plan *plan, int32_t rank);
+
 /** Give back a plan; NULL is allowed. */
 void me_plan_destroy(me_plan *plan);
 

@@ -37,7 +37,7 @@ static me_status init(const me_plan *plan, int32_t rank, me_program *p)
         .is_moe_layer = plan->is_moe_layer,
         .routing = &plan->routing,
         .runs_all_rounds =
-            !me_routing_is_steady(&plan->routing) || c->moe.overlap_expert_comm,
+            !me_plan_is_steady(plan, rank) || c->moe.overlap_expert_comm,
     };
     return ME_OK;
 }

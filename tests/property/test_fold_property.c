@@ -18,8 +18,11 @@ enum {
     SMALL_JOBS = 40,
     SHARDED_JOBS = 24,
     SETS = 40,
-    SET_BYTES = 80
+    SET_BYTES = 80,
+    ITERATIONS = 2
 };
+
+#define TOKENS_PATH "fold_property_tokens.txt"
 
 /** A random job: its settings as text. */
 typedef struct job {
@@ -154,8 +157,10 @@ static void set_recomputation(job *j, me_random *random, bool has_experts)
     }
 }
 
-static bool set_experts(job *j, me_random *random, int64_t data)
+/** @return experts of a rank; 0: there are none */
+static int64_t set_experts(job *j, me_random *random, int64_t data)
 {
+    const int64_t ranks = data > 1 ? pick_power(random, 1) : 1;
     const bool has_experts = me_random_in(random, 0, 2) == 0;
     if (has_experts) {
         set(j, "moe.num_experts", 4);
@@ -164,9 +169,9 @@ static bool set_experts(job *j, me_random *random, int64_t data)
         set(j, "moe.ffn_hidden_size", 64);
         set_word(j, "moe.token_dispatcher=alltoall");
         set_word(j, "model.activation=swiglu");
-        set(j, "parallel.expert", data > 1 ? me_random_in(random, 1, 2) : 1);
+        set(j, "parallel.expert", ranks);
     }
-    return has_experts;
+    return has_experts ? 4 / ranks : 0;
 }
 
 /** Small and recomputed, on a pipeline with few micro-batches, which are told
@@ -195,13 +200,36 @@ static job make_small_job(me_random *random)
     set_flag(&j, random, "model.untie_embeddings_and_output_weights");
     set_flag(&j, random, "optimizer.distributed");
     set_flag(&j, random, "optimizer.overlap_grad_reduce");
-    const bool has_experts = set_experts(&j, random, data);
+    const bool has_experts = set_experts(&j, random, data) > 0;
     if (tensor > 1) {
         set_word(&j, has_experts ? "parallel.sequence=true"
                                  : "parallel.sequence=false");
     }
     set_recomputation(&j, random, has_experts);
     return j;
+}
+
+/** Counts of the first ranks, which may be all, as if each had run alone.
+ *  @param sizes  layers, micro-batches and experts of a rank */
+static void write_tokens(me_random *random, const int64_t sizes[3],
+                         int64_t world)
+{
+    FILE *file = fopen(TOKENS_PATH, "wb");
+    assert_non_null(file);
+    (void)fputs("alone\n", file);
+    const int64_t named = me_random_in(random, 1, (int32_t)world);
+    const int64_t dispatches = ITERATIONS * sizes[0] * sizes[1];
+    for (int64_t i = 0; i < named * dispatches; i++) {
+        const int64_t of_rank = i % dispatches;
+        (void)fprintf(file, "%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64,
+                      of_rank % ITERATIONS, of_rank / ITERATIONS % sizes[0],
+                      of_rank / ITERATIONS / sizes[0], i / dispatches);
+        for (int64_t k = 0; k < sizes[2]; k++) {
+            (void)fprintf(file, " %" PRId32, me_random_in(random, 0, 60));
+        }
+        (void)fputc('\n', file);
+    }
+    (void)fclose(file);
 }
 
 /** Many data-parallel ranks, of which most own a part of one parameter: as much
@@ -216,7 +244,8 @@ static job make_sharded_job(me_random *random)
     set(&j, "parallel.tensor", tensor);
     set(&j, "parallel.pipeline", pipeline);
     set(&j, "parallel.world_size", tensor * pipeline * data);
-    set(&j, "train.global_batch_size", data * me_random_in(random, 1, 4));
+    const int64_t rounds = me_random_in(random, 1, 4);
+    set(&j, "train.global_batch_size", data * rounds);
     set(&j, "train.micro_batch_size", 1);
     set(&j, "model.num_layers", layers);
     set(&j, "model.hidden_size", pick_power(random, 3) * 64);
@@ -233,9 +262,15 @@ static job make_sharded_job(me_random *random)
     set_word(&j, me_random_in(random, 0, 1) == 0
                      ? "impl.optimizer=fused"
                      : "impl.optimizer=torch_foreach");
-    const bool has_experts = set_experts(&j, random, data);
-    if (has_experts && me_random_in(random, 0, 1) == 0) {
+    const int64_t experts = set_experts(&j, random, data);
+    const int32_t routing = experts > 0 ? me_random_in(random, 0, 2) : 2;
+    if (routing == 0) {
         set_word(&j, "moe.routing=skewed:0.5");
+    } else if (routing == 1) {
+        write_tokens(random, (int64_t[]){layers, rounds, experts},
+                     tensor * pipeline * data);
+        set_word(&j, "moe.tokens=" TOKENS_PATH);
+        set_word(&j, "parallel.expert_tensor=1"); // no two share a token
     }
     if (tensor > 1) {
         set_word(&j, "parallel.sequence=true");
