@@ -46,10 +46,10 @@ static void append(owned *out, piece p, uint64_t traits, uint32_t module)
 
 /** What the step asks of a parameter: does its gradient count for norms, and what
  *  is it made as. How those are stepped that lie on the host or in FP8 depends on
- *  more, and Megatron-FSDP tells other ranks of each part. */
+ *  more, and under FSDP forward and backward handle shards as well. */
 static uint64_t traits_of(const me_trainer *t, const me_parameter *p)
 {
-    if (t->config->optimizer.cpu_offload || t->wrapper->has_dtensors ||
+    if (t->config->optimizer.cpu_offload || t->wrapper->local_numel != NULL ||
         t->config->parallel.megatron_fsdp || p->kind != NULL) {
         return UINT64_MAX;
     }
