@@ -260,7 +260,11 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     if (me_needs(node, NORM_LINEAR_BIAS)) {
         gx[NORM_LINEAR_BIAS] = bias_gradient(nn, linear);
     }
-    me_saved_clear_data(e, node, NORM_LINEAR_SAVED_NORM_OUTPUT);
+    if (nn->weights != NULL && nn->weights->is_split) {
+        me_clear(e, &node->saved[NORM_LINEAR_SAVED_NORM_OUTPUT]);
+    } else {
+        me_saved_clear_data(e, node, NORM_LINEAR_SAVED_NORM_OUTPUT);
+    }
     me_drop(e, total);
     me_launch_stream_waits(e);
     me_te_normalize_backward(e, dn, linear->norm_weight->tensor,
