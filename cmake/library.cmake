@@ -22,7 +22,7 @@ if(ME_STATIC)
   return()
 endif()
 
-set(me_layers api run report sac track time train nn ops plan config allocator
+set(me_layers api search run report sac track time train nn ops plan config allocator
   device collectives parallel tensor model base)
 # What the code calls; of what a layer links as well, such as MPI, nothing.
 set(me_needs jansson config yaml m)

@@ -83,11 +83,12 @@ static void append_lack(const me_config *config, const assignment *a,
     }
 }
 
-/** What no value of a flag says: no chunks, no layout. */
+/** What no value of a flag says: no chunks, no layout, no FP8. */
 static bool is_lack(const assignment *a)
 {
-    return *a->value == '\0' || (is_key(a, "parallel.virtual_pipeline") &&
-                                 strcmp(a->value, "1") == 0);
+    return *a->value == '\0' || strcmp(a->value, "none") == 0 ||
+           (is_key(a, "parallel.virtual_pipeline") &&
+            strcmp(a->value, "1") == 0);
 }
 
 static void append_flag(const me_config *config, const assignment *a,
@@ -105,6 +106,17 @@ static void append_flag(const me_config *config, const assignment *a,
         // A layout has what shells read.
         const bool is_bare = strpbrk(a->value, "|()*") == NULL;
         me_str_printf(text, is_bare ? " %s" : " '%s'", a->value);
+    }
+}
+
+static void append_no_recompute(const me_config *config, me_str *text)
+{
+    static const char *const flags[] = {"--recompute-granularity",
+                                        "--recompute-activations"};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        if (me_flag_list_has(&config->modelled, flags[i])) {
+            append_without(flags[i], strlen(flags[i]), text);
+        }
     }
 }
 
@@ -126,6 +138,10 @@ static void append_recompute(const me_config *config, me_str *text)
         {r->shared_experts, "shared_experts"},
     };
 
+    if (r->granularity == ME_RECOMPUTE_NONE) {
+        append_no_recompute(config, text);
+        return;
+    }
     append_space(text);
     if (r->granularity == ME_RECOMPUTE_FULL) {
         me_str_printf(
@@ -165,10 +181,9 @@ static void append_set(const assignment *a, me_str *text)
     me_str_printf(text, is_bare ? "--set %s" : "--set '%s'", a->key);
 }
 
-void me_paste_append(const me_config *config, const char *const *sets,
-                     int32_t n_sets, me_str *text)
+static void append_all(const me_config *config, const char *const *sets,
+                       int32_t n_sets, bool has_flags, me_str *text)
 {
-    const bool has_flags = config->own->has_launch;
     bool has_recompute = false;
     me_str words = {0};
     for (int32_t i = 0; has_flags && i < n_sets; i++) {
@@ -196,4 +211,16 @@ void me_paste_append(const me_config *config, const char *const *sets,
     }
     me_str_append(text, me_str_text(&words));
     me_str_fini_piece(&words, text);
+}
+
+void me_paste_append(const me_config *config, const char *const *sets,
+                     int32_t n_sets, me_str *text)
+{
+    append_all(config, sets, n_sets, config->own->has_launch, text);
+}
+
+void me_paste_append_flags(const me_config *config, const char *const *sets,
+                           int32_t n_sets, me_str *text)
+{
+    append_all(config, sets, n_sets, true, text);
 }

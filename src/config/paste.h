@@ -24,4 +24,9 @@
 void me_paste_append(const me_config *config, const char *const *sets,
                      int32_t n_sets, me_str *text);
 
+/** The same as flags, whoever gave the job: for a launch command that is still
+ *  to be written. Local. */
+void me_paste_append_flags(const me_config *config, const char *const *sets,
+                           int32_t n_sets, me_str *text);
+
 #endif /* MEMEST_CONFIG_PASTE_H */

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "search/evaluate.h"
+
+#include "config/framework.h"
+#include "report/comparison.h"
+
+static void read_step(const me_compare_line *line, me_search_result *result)
+{
+    const me_step_time *step = me_compare_step(line);
+    if (step == NULL) {
+        return;
+    }
+    result->step_ns = step->step_ns;
+    result->forward_backward_ns = step->forward_backward_ns;
+    result->bubble_ns = step->bubble_ns;
+    result->exposed_ns = me_compare_exposed_ns(step);
+    result->is_lower_step = me_compare_host_lacks(line) != NULL;
+}
+
+me_status me_search_result_of(const me_report *report, me_diag *diag,
+                              me_search_result *result_out)
+{
+    const me_compare_row row = {
+        .schedule = "", .variant = "", .assignments = "", .report = report};
+    const me_comparison one = {
+        .version = "", .name = "", .rows = &row, .n_rows = 1};
+    me_compare_line *line = NULL;
+    const me_status status = me_compare_lines_create(&one, diag, &line);
+    if (status != ME_OK) {
+        return status;
+    }
+    const me_verdict *v = &report->verdict;
+    const me_config *config = report->config;
+    *result_out = (me_search_result){
+        .risk = (int32_t)v->risk,
+        .basis = (int32_t)v->basis,
+        .fits = line->fits,
+        .is_open = line->is_open,
+        .worst_rank = v->worst_rank,
+        .worst_bytes = v->worst_bytes,
+        .capacity_bytes = v->capacity_bytes,
+        .requested_bytes = line->worst.requested_bytes,
+        .allocated_bytes = line->worst.allocated_bytes,
+        .reserved_bytes = line->worst.reserved_bytes,
+        .device_bytes = line->worst.device_bytes,
+    };
+    read_step(line, result_out);
+    if (me_framework_traits_of(config)->has_tokens) {
+        result_out->step_tokens =
+            config->train.global_batch_size * config->model.seq_length;
+    }
+    me_compare_lines_destroy(line, 1);
+    return ME_OK;
+}
+
+me_status me_candidate_simulate(const me_candidate *candidate,
+                                const me_config *job, me_transport *transport,
+                                bool strict, me_diag *diag,
+                                me_search_result *result_out)
+{
+    const me_run_options options = {
+        .strict = strict,
+        .threads = 1,
+        .events_iteration = ME_STEADY_ITERATION,
+    };
+    me_config *config = NULL;
+    me_run *run = NULL;
+    me_status status = me_candidate_finish(candidate, job, diag, &config);
+    if (status == ME_OK) {
+        status = me_run_create(transport, config, &options, diag, &run);
+    }
+    if (status == ME_OK) {
+        status = me_run_simulate(run, diag);
+    }
+    if (status == ME_OK) {
+        status = me_search_result_of(me_run_report(run), diag, result_out);
+    }
+    me_run_destroy(run);
+    return status;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The probe of a Megatron-LM job: its layers without pipeline, distributed
+ * optimizer or overlap, two micro-batches of them. Without FSDP2, which shards
+ * layers over all ranks, on as few ranks as share them. */
+#include "config/options.h"
+#include "search/rules.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *const me_megatron_probe_options[] = {
+    "parallel.pipeline",
+    "parallel.virtual_pipeline",
+    "optimizer.distributed",
+    "optimizer.overlap_grad_reduce",
+    "optimizer.overlap_param_gather",
+    NULL,
+};
+
+/** Is one of the assignments @p text? */
+static bool sets(const me_variant *variant, const char *text)
+{
+    for (int32_t i = 0; i < variant->n_sets; i++) {
+        if (strcmp(variant->sets[i], text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Layers of one kind, each recomputed like the others. */
+bool me_megatron_has_probe(const me_config *job, const me_variant *variant)
+{
+    const char *frequency = job->moe.layer_freq;
+    return job->model.mtp_num_layers == 0 &&
+           job->parallel.pipeline_layout[0] == '\0' &&
+           job->parallel.decoder_first_pipeline_num_layers == 0 &&
+           job->parallel.decoder_last_pipeline_num_layers == 0 &&
+           !job->parallel.account_for_embedding_in_pipeline_split &&
+           !job->parallel.account_for_loss_in_pipeline_split &&
+           job->parallel.num_layers_per_virtual_pipeline_stage == 0 &&
+           !job->fp8.first_last_layers_bf16 && job->moe.tokens[0] == '\0' &&
+           (frequency[0] == '\0' || strcmp(frequency, "1") == 0) &&
+           job->recompute.method == ME_RECOMPUTE_UNIFORM &&
+           !sets(variant, "recompute.method=block");
+}
+
+static me_status set_number(me_config *config, const char *option,
+                            uint64_t value, me_diag *diag)
+{
+    char text[24];
+    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)value);
+    return me_config_set(config, option, text, diag);
+}
+
+/** Ranks that a layer needs, and experts' ranks divide. */
+static uint64_t ranks_of(const me_config *config)
+{
+    const me_parallel_config *p = &config->parallel;
+    const uint64_t layer = (uint64_t)p->tensor * (uint64_t)p->context;
+    const uint64_t of_experts =
+        (uint64_t)p->expert *
+        (uint64_t)(p->expert_tensor > 0 ? p->expert_tensor : p->tensor);
+    uint64_t world = layer;
+    while (world % of_experts != 0) {
+        world += layer;
+    }
+    return world;
+}
+
+me_status me_megatron_set_probe(me_config *config, int32_t n_layers,
+                                me_diag *diag)
+{
+    static const char *const sets_of_all[] = {
+        "parallel.pipeline=1",
+        "parallel.virtual_pipeline=1",
+        "pipeline.schedule=",
+        "pipeline.schedule_file=",
+        "optimizer.distributed=false",
+        "optimizer.overlap_grad_reduce=false",
+        "optimizer.overlap_param_gather=false",
+        "optimizer.overlap_param_gather_with_optimizer_step=false",
+        "optimizer.num_distributed_optimizer_instances=1",
+        "train.defer_embedding_wgrad_compute=false",
+    };
+    const uint64_t microbatches = 2;
+    me_status status = ME_OK;
+    for (size_t i = 0;
+         status == ME_OK && i < sizeof sets_of_all / sizeof sets_of_all[0];
+         i++) {
+        status = me_config_set_assignment(config, sets_of_all[i], diag);
+    }
+    const bool is_sharded = config->parallel.torch_fsdp2;
+    const uint64_t world =
+        is_sharded ? (uint64_t)config->parallel.world_size : ranks_of(config);
+    const me_parallel_config *p = &config->parallel;
+    const uint64_t data = world / ((uint64_t)p->tensor * (uint64_t)p->context);
+    if (status == ME_OK) {
+        status = set_number(config, "parallel.world_size", world, diag);
+    }
+    if (status == ME_OK) {
+        status =
+            set_number(config, "model.num_layers", (uint64_t)n_layers, diag);
+    }
+    return status == ME_OK
+               ? set_number(
+                     config, "train.global_batch_size",
+                     microbatches * data * config->train.micro_batch_size, diag)
+               : status;
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "search/probe.h"
+
+#include "base/alloc.h"
+#include "config/options.h"
+#include "run/simulate.h"
+#include "search/rules.h"
+#include "tensor/launch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MICROBATCHES = 2,
+    LAYERS = 2
+};
+
+/** A forward or backward. */
+typedef struct action {
+    int64_t ns;
+    int64_t bytes; /**< that it leaves */
+    int64_t most;  /**< that it has at once, beside what was there before the
+                        micro-batch; of a backward */
+} action;
+
+/** Listens to one run. */
+typedef struct listener {
+    const me_plan *plan;
+    const me_job_card *card;
+    int64_t live;   /**< bytes that are requested and not given back */
+    int64_t begin;  /**< of them when the open action began */
+    int64_t most;   /**< live at once since the open forward began */
+    int64_t before; /**< live when it began */
+    action *holder; /**< of what is live at the end of the open action; NULL */
+    action *open;   /**< whose launches are told; NULL: nobody's */
+    action forward[MICROBATCHES];
+    action backward[MICROBATCHES];
+} listener;
+
+static action *action_of(listener *l, bool is_backward, int32_t microbatch)
+{
+    return microbatch < 0 || microbatch >= MICROBATCHES ? NULL
+           : is_backward ? &l->backward[microbatch]
+                         : &l->forward[microbatch];
+}
+
+/** Groups that are the same whatever the job's other degrees are. */
+static bool is_of_layer(uint8_t group)
+{
+    return group == ME_GROUP_TENSOR || group == ME_GROUP_CONTEXT ||
+           group == ME_GROUP_EXPERT || group == ME_GROUP_EXPERT_TENSOR ||
+           group == ME_GROUP_TENSOR_CONTEXT;
+}
+
+/** Wherever its ranks lie. */
+static int64_t collective_ns(const listener *l, const me_launch *launch)
+{
+    if (launch->is_async || launch->is_ahead || l->card->has_machine ||
+        !is_of_layer(launch->group)) {
+        return 0;
+    }
+    const me_group group =
+        me_grid_group(&l->plan->grid, (me_group_kind)launch->group, 0);
+    const me_time_group near = {.size = group.size};
+    const me_time_group far = {.size = group.size, .is_remote = true};
+    const int64_t a = me_collective_ns(&l->card->rates, launch, &near);
+    const int64_t b = me_collective_ns(&l->card->rates, launch, &far);
+    return a < b ? a : b;
+}
+
+static void on_launch(void *self, const me_launch *launch)
+{
+    listener *l = self;
+    if (launch->kind == ME_LAUNCH_ACTION_BEGIN) {
+        l->open = action_of(l, launch->is_backward, launch->microbatch);
+    } else if (launch->kind == ME_LAUNCH_ACTION_END) {
+        l->open = NULL;
+    } else if (l->open != NULL && launch->kind == ME_LAUNCH_KERNEL) {
+        l->open->ns += me_kernel_ns(&l->card->rates, launch);
+    } else if (l->open != NULL && launch->kind == ME_LAUNCH_COLLECTIVE) {
+        l->open->ns += collective_ns(l, launch);
+    }
+}
+
+static void on_event(void *self, const me_event *event)
+{
+    listener *l = self;
+    if (event->kind == ME_EVENT_ALLOC) {
+        l->live += (int64_t)event->bytes;
+        l->most = l->live > l->most ? l->live : l->most;
+    } else if (event->kind == ME_EVENT_FREE_REQUESTED) {
+        l->live -= (int64_t)event->bytes;
+    } else if (event->kind == ME_EVENT_ACTION_BEGIN) {
+        l->begin = l->live;
+        if (strcmp(event->name, "F") == 0) {
+            l->before = l->live;
+            l->most = l->live;
+        }
+        l->holder = event->iteration != ME_STEADY_ITERATION
+                        ? NULL
+                        : action_of(l, strcmp(event->name, "F") != 0,
+                                    event->microbatch);
+    } else if (l->holder != NULL) {
+        l->holder->bytes = l->live - l->begin;
+        l->holder->most = l->most - l->before;
+        l->holder = NULL;
+    }
+}
+
+static me_status begin(void *self, me_engine *e, me_diag *diag)
+{
+    (void)diag;
+    listener *l = self;
+    me_engine_observe(
+        e, (me_observer){.on_event = on_event,
+                         .self = self,
+                         .kinds = ME_EVENT_BIT(ME_EVENT_ALLOC) |
+                                  ME_EVENT_BIT(ME_EVENT_FREE_REQUESTED) |
+                                  ME_EVENT_BIT(ME_EVENT_ACTION_BEGIN) |
+                                  ME_EVENT_BIT(ME_EVENT_ACTION_END)});
+    if (l->card->rates.is_known) {
+        me_engine_listen(
+            e, (me_launch_listener){.on_launch = on_launch,
+                                    .self = self,
+                                    .iteration = ME_STEADY_ITERATION});
+    }
+    return ME_OK;
+}
+
+static me_status end(void *self, me_diag *diag)
+{
+    (void)self;
+    (void)diag;
+    return ME_OK;
+}
+
+static me_status watch(me_config *config, const me_job_card *card,
+                       me_diag *diag, listener *l)
+{
+    me_plan *plan = NULL;
+    me_status status = me_config_finish(config, 1, diag);
+    if (status == ME_OK) {
+        status = me_plan_create(config, true, diag, &plan);
+    }
+    *l = (listener){.plan = plan, .card = card};
+    const me_watcher watcher = {.begin = begin, .end = end, .self = l};
+    if (status == ME_OK) {
+        status = me_simulate_watched(plan, card, 0, &watcher, diag);
+    }
+    l->plan = NULL;
+    me_plan_destroy(plan);
+    return status;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t at_least_none(int64_t x)
+{
+    return x > 0 ? x : 0;
+}
+
+/** The most of a micro-batch lies where all layers' bytes are there if another
+ *  layer raises it by its own. */
+static uint64_t spike_of(const listener *one, const listener *two, int64_t kept)
+{
+    int64_t spike = INT64_MAX;
+    for (int m = 0; m < MICROBATCHES; m++) {
+        const int64_t most = one->backward[m].most;
+        if (two->backward[m].most - most < kept) {
+            return 0;
+        }
+        spike = least(spike, most - kept);
+    }
+    return (uint64_t)at_least_none(spike);
+}
+
+/** From jobs of one layer and of two. */
+static me_probe tell_apart(const listener *one, const listener *two)
+{
+    me_probe p = {.forward_ns = INT64_MAX, .backward_ns = INT64_MAX};
+    int64_t kept = INT64_MAX;
+    int64_t whole = INT64_MAX;
+    for (int m = 0; m < MICROBATCHES; m++) {
+        const action *f = &one->forward[m];
+        const action *b = &one->backward[m];
+        p.forward_ns = least(p.forward_ns, two->forward[m].ns - f->ns);
+        p.backward_ns = least(p.backward_ns, two->backward[m].ns - b->ns);
+        kept = least(kept, two->forward[m].bytes - f->bytes);
+        whole = least(whole, f->ns + b->ns);
+    }
+    p.forward_ns = at_least_none(p.forward_ns);
+    p.backward_ns = at_least_none(p.backward_ns);
+    p.ends_ns = at_least_none(whole - p.forward_ns - p.backward_ns);
+    p.kept_bytes = (uint64_t)at_least_none(kept);
+    p.spike_bytes = spike_of(one, two, at_least_none(kept));
+    return p;
+}
+
+me_status me_probe_run(const me_candidate *candidate, const me_config *job,
+                       const me_job_card *card, me_diag *diag,
+                       me_probe *probe_out)
+{
+    listener runs[LAYERS];
+    me_status status = ME_OK;
+    *probe_out = (me_probe){.forward_ns = 0};
+    for (int i = 0; status == ME_OK && i < LAYERS; i++) {
+        me_config *config = NULL;
+        me_diag own = {.status = ME_OK};
+        status = me_candidate_probe(candidate, job, i + 1, &own, &config);
+        if (status == ME_OK) {
+            status = watch(config, card, &own, &runs[i]);
+        }
+        me_config_destroy(config);
+        if (status != ME_OK && !me_candidate_is_reason(status)) {
+            *diag = own;
+            return status;
+        }
+    }
+    if (status == ME_OK) {
+        *probe_out = tell_apart(&runs[0], &runs[1]);
+    }
+    return ME_OK;
+}
+
+/** A candidate and its key, to be sorted. */
+typedef struct keyed {
+    char *key; /**< NULL: it has no probe */
+    uint32_t candidate;
+} keyed;
+
+static int compare_keys(const void *a, const void *b)
+{
+    const keyed *x = a;
+    const keyed *y = b;
+    const int order = strcmp(x->key, y->key);
+    return order != 0
+               ? order
+               : (x->candidate > y->candidate) - (x->candidate < y->candidate);
+}
+
+static me_status make_keys(const me_candidates *c, const me_config *job,
+                           keyed *list, uint32_t *n_out)
+{
+    me_status status = ME_OK;
+    for (uint32_t i = 0; status == ME_OK && i < c->count; i++) {
+        if (c->items[i].end != ME_SEARCH_UNDECIDED) {
+            continue;
+        }
+        me_str key = {0};
+        if (me_candidate_probe_key(&c->items[i], job, &key)) {
+            list[*n_out] = (keyed){.key = key.text, .candidate = i};
+            ++*n_out;
+        }
+        status = me_str_status(&key);
+        if (status != ME_OK) {
+            me_str_fini(&key);
+        }
+    }
+    return status;
+}
+
+me_status me_probes_find(const me_candidates *candidates, const me_config *job,
+                         me_diag *diag, me_probes *probes)
+{
+    const uint32_t n_candidates = candidates->count;
+    uint32_t n = 0;
+    keyed *list = me_alloc(n_candidates, sizeof *list, "probes");
+    me_probes *p = probes;
+    p->of = me_alloc(n_candidates, sizeof *p->of, "probes");
+    p->keys = me_alloc(n_candidates, sizeof(char *), "probes");
+    p->items = me_alloc(n_candidates, sizeof *p->items, "probes");
+    p->first = me_alloc(n_candidates, sizeof *p->first, "probes");
+    me_status status = list == NULL || p->of == NULL || p->keys == NULL ||
+                               p->items == NULL || p->first == NULL
+                           ? ME_ERR_NOMEM
+                           : make_keys(candidates, job, list, &n);
+    if (status == ME_OK) {
+        memset(p->of, 0xff, n_candidates * sizeof *p->of);
+        if (n > 1) {
+            qsort(list, n, sizeof *list, compare_keys);
+        }
+    }
+    for (uint32_t i = 0; status == ME_OK && i < n; i++) {
+        if (p->count == 0 || strcmp(p->keys[p->count - 1], list[i].key) != 0) {
+            p->keys[p->count] = list[i].key;
+            p->first[p->count++] = list[i].candidate;
+            list[i].key = NULL;
+        }
+        p->of[list[i].candidate] = p->count - 1;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        me_free(list[i].key);
+    }
+    me_free(list);
+    return status == ME_OK ? ME_OK
+                           : me_fail(diag, status, "no host memory for probes");
+}
+
+void me_probes_fini(me_probes *probes)
+{
+    for (uint32_t i = 0; i < probes->count; i++) {
+        me_free(probes->keys[i]);
+    }
+    me_free((void *)probes->keys);
+    me_free(probes->items);
+    me_free(probes->first);
+    me_free(probes->of);
+    *probes = (me_probes){.count = 0};
+}

@@ -1,0 +1,60 @@
+/**
+ * @file
+ * What one layer takes: a job of one layer and one of two, without allocator,
+ * pipeline or other copies, told apart. Candidates with the same layers, however
+ * many, wherever they stand, share a probe.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_SEARCH_PROBE_H
+#define MEMEST_SEARCH_PROBE_H
+
+#include "run/job_card.h"
+#include "search/candidates.h"
+
+/** The least of the micro-batches of a step: the first one may make what the
+ *  others have, and lack what they add to. All zero: nothing is known. */
+typedef struct me_probe {
+    int64_t
+        forward_ns; /**< of a layer: kernels, and the collectives of its ranks
+                             that kernels wait for at once */
+    int64_t backward_ns; /**< likewise, with what is recomputed */
+    int64_t ends_ns;     /**< of embedding, head and loss together, both ways */
+    uint64_t kept_bytes; /**< that a layer's forward leaves for its backward */
+    uint64_t spike_bytes; /**< at most, beside that of all layers, while none of
+                               it is given back: of head and loss */
+} me_probe;
+
+/** The probes of a search. */
+typedef struct me_probes {
+    char **keys; /**< what candidates of a probe have in common; owned */
+    me_probe *items;
+    uint32_t *first; /**< a candidate of each */
+    uint32_t count;
+    uint32_t *of; /**< of each candidate; UINT32_MAX: none; owned */
+} me_probes;
+
+/**
+ * Find out which candidates share a probe: those that are undecided, and that
+ * their framework says how to probe. Local.
+ *
+ * @param probes  empty, for me_probes_fini()
+ * @return ME_OK, ME_ERR_NOMEM
+ */
+me_status me_probes_find(const me_candidates *candidates, const me_config *job,
+                         me_diag *diag, me_probes *probes) ME_MUST_CHECK;
+
+/** Give back. Local. */
+void me_probes_fini(me_probes *probes);
+
+/**
+ * Run a probe. One that cannot run knows nothing. Local.
+ *
+ * @param candidate  one that has it
+ * @return ME_OK, ME_ERR_NOMEM
+ */
+me_status me_probe_run(const me_candidate *candidate, const me_config *job,
+                       const me_job_card *card, me_diag *diag,
+                       me_probe *probe_out) ME_MUST_CHECK;
+
+#endif /* MEMEST_SEARCH_PROBE_H */

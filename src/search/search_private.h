@@ -1,0 +1,66 @@
+/**
+ * @file
+ * A search under way, for the files that it is made of.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_SEARCH_SEARCH_PRIVATE_H
+#define MEMEST_SEARCH_SEARCH_PRIVATE_H
+
+#include "search/probe.h"
+#include "search/search_run.h"
+
+#include <stdio.h>
+
+/** One process's part of a search; what is NULL is not made yet. */
+struct me_search_run {
+    me_transport *transport;
+    me_search_request request;
+    const me_config *job; /**< read, not finished; borrowed while it runs */
+    me_schedule_choice *choices;
+    me_space *space;
+    me_candidates candidates;
+    me_probes probes;
+    FILE *log; /**< of process 0; NULL: none is asked for */
+    char log_path[1024];
+    uint32_t *order;         /**< of candidates, by their bounds */
+    uint32_t n_order;        /**< that are neither refused nor too large */
+    uint64_t capacity_bytes; /**< that bounds are held against; 0: none */
+    bool has_bounds;         /**< all candidates are of one card */
+    me_job_card card;
+    me_search_row *rows; /**< owned */
+    uint32_t n_rows;
+    double began; /**< seconds on process 0's clock */
+    uint32_t n_done;
+    me_search_found found;
+    char name[ME_VARIANT_NAME]; /**< of the job */
+};
+
+/** Seconds of a clock that only goes forward; for the budget. Local. */
+double me_search_seconds(void);
+
+/**
+ * Run the probes that bounds are made nearer by, each on one process. Collective.
+ *
+ * @return ME_OK; ME_ERR_NOMEM, ME_ERR_MPI
+ */
+me_status me_search_probe(me_search_run *run, me_diag *diag) ME_MUST_CHECK;
+
+/**
+ * Take from the log what an earlier search has done, and open it to go on.
+ * Collective.
+ *
+ * @return ME_OK; as the functions of search/search_log.h; ME_ERR_MPI
+ */
+me_status me_search_continue(me_search_run *run, me_diag *diag) ME_MUST_CHECK;
+
+/**
+ * Simulate what no bound rules out, batch by batch, until all is decided or time
+ * is up. Collective.
+ *
+ * @return ME_OK; ME_ERR_CONFIG for a file of a candidate's that cannot be read;
+ *         ME_ERR_NOMEM, ME_ERR_MPI
+ */
+me_status me_search_decide(me_search_run *run, me_diag *diag) ME_MUST_CHECK;
+
+#endif /* MEMEST_SEARCH_SEARCH_PRIVATE_H */

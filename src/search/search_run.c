@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "search/search_run.h"
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "run/agree.h"
+#include "search/bound.h"
+#include "search/rules.h"
+#include "search/search_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef ME_VERSION
+#    define ME_VERSION "unknown"
+#endif
+
+static me_status read_choices(me_search_run *s, me_diag *diag)
+{
+    const me_search_request *r = &s->request;
+    const size_t n = r->n_schedules == 0 ? 1 : r->n_schedules;
+    s->choices = me_alloc(n, sizeof *s->choices, "search.choices");
+    if (s->choices == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no host memory to search");
+    }
+    me_status status = ME_OK;
+    for (size_t i = 0; status == ME_OK && i < r->n_schedules; i++) {
+        status =
+            me_schedule_choice_parse(r->schedules[i], diag, &s->choices[i]);
+        for (size_t j = 0; status == ME_OK && j < i; j++) {
+            if (strcmp(s->choices[i].name, s->choices[j].name) == 0) {
+                status =
+                    me_fail(diag, ME_ERR_CONFIG, "--schedule %s is there twice",
+                            s->choices[i].name);
+            }
+        }
+    }
+    s->candidates.choices = s->choices;
+    s->candidates.n_choices = n;
+    return status;
+}
+
+/** Does an axis change what a rank may hold? */
+static bool varies_device(const me_space *space)
+{
+    for (uint32_t i = 0; i < space->n_axes; i++) {
+        if (strncmp(space->axes[i].name, "device.", strlen("device.")) == 0 ||
+            strncmp(space->axes[i].name, "machine.", strlen("machine.")) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Card and limit are those of any candidate. */
+static me_status read_card(me_search_run *s, me_config *config, me_diag *diag)
+{
+    const me_status status = me_job_card_make(config, diag, &s->card);
+    const uint64_t limit = config->device.memory_limit_bytes;
+    s->has_bounds = status == ME_OK && !varies_device(s->space);
+    s->capacity_bytes = s->card.card.total_bytes;
+    if (s->capacity_bytes == 0) {
+        s->capacity_bytes = limit;
+    }
+    return status;
+}
+
+static me_status keep_reason(me_candidate *candidate, me_diag *why,
+                             me_diag *diag)
+{
+    char line[ME_DIAG_LINE];
+    me_diag_line(why, line);
+    candidate->end = ME_SEARCH_REFUSED;
+    candidate->reason = me_strdup(line, "search.reason");
+    return candidate->reason != NULL
+               ? ME_OK
+               : me_fail(diag, ME_ERR_NOMEM, "no host memory to search");
+}
+
+static void set_bound(const me_search_run *s, const me_config *config,
+                      const me_probe *probe, me_candidate *candidate)
+{
+    candidate->bound = me_search_bound_of(config, &s->card, probe);
+    if (s->capacity_bytes != 0 && candidate->bound.bytes > s->capacity_bytes) {
+        candidate->end = ME_SEARCH_TOO_LARGE;
+    }
+}
+
+/** By arithmetic: what the framework refuses, and what is too large. */
+static me_status weigh(me_search_run *s, me_candidate *candidate, me_diag *diag)
+{
+    me_diag why = {.status = ME_OK};
+    me_config *config = NULL;
+    me_status status = me_candidate_finish(candidate, s->job, &why, &config);
+    if (status == ME_OK && s->card.card.name[0] == '\0') {
+        status = read_card(s, config, &why);
+    }
+    if (status == ME_OK && s->has_bounds) {
+        set_bound(s, config, NULL, candidate);
+    }
+    me_config_destroy(config);
+    if (me_candidate_is_reason(status)) {
+        return keep_reason(candidate, &why, diag);
+    }
+    if (status != ME_OK) {
+        *diag = why;
+    }
+    return status;
+}
+
+/** Again, by what its layers were seen to take. */
+static me_status weigh_again(me_search_run *s, uint32_t index, me_diag *diag)
+{
+    me_candidate *candidate = &s->candidates.items[index];
+    const uint32_t probe = s->probes.of[index];
+    if (candidate->end != ME_SEARCH_UNDECIDED || probe == UINT32_MAX) {
+        return ME_OK;
+    }
+    me_config *config = NULL;
+    const me_status status =
+        me_candidate_finish(candidate, s->job, diag, &config);
+    if (status == ME_OK) {
+        set_bound(s, config, &s->probes.items[probe], candidate);
+    }
+    me_config_destroy(config);
+    return status;
+}
+
+/** Whose order(): qsort() has no argument for it. */
+typedef struct ordered {
+    me_search_bound bound;
+    uint32_t index;
+} ordered;
+
+static int compare_bounds(const void *a, const void *b)
+{
+    const ordered *x = a;
+    const ordered *y = b;
+    if (x->bound.step_ns != y->bound.step_ns) {
+        return x->bound.step_ns < y->bound.step_ns ? -1 : 1;
+    }
+    if (x->bound.bytes != y->bound.bytes) {
+        return x->bound.bytes < y->bound.bytes ? -1 : 1;
+    }
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+/** Those with the least bounds come first. */
+static me_status make_order(me_search_run *s, me_diag *diag)
+{
+    const me_candidates *c = &s->candidates;
+    ordered *list = me_alloc(c->count, sizeof *list, "search.order");
+    s->order = me_alloc(c->count, sizeof *s->order, "search.order");
+    if (list == NULL || s->order == NULL) {
+        me_free(list);
+        return me_fail(diag, ME_ERR_NOMEM, "no host memory to search");
+    }
+    for (uint32_t i = 0; i < c->count; i++) {
+        if (c->items[i].end == ME_SEARCH_UNDECIDED) {
+            list[s->n_order++] = (ordered){c->items[i].bound, i};
+        }
+    }
+    if (s->n_order > 1) {
+        qsort(list, s->n_order, sizeof *list, compare_bounds);
+    }
+    for (uint32_t i = 0; i < s->n_order; i++) {
+        s->order[i] = list[i].index;
+    }
+    me_free(list);
+    s->n_done = c->count - s->n_order;
+    me_log(ME_LOG_INFO, "search: %u candidates, %u to decide, %.3f s",
+           (unsigned)c->count, (unsigned)s->n_order, me_log_cpu_seconds());
+    return ME_OK;
+}
+
+/** What is wrong with every candidate alike is wrong with the job. */
+static me_status check_reasons(const me_search_run *s, me_diag *diag)
+{
+    const me_candidates *c = &s->candidates;
+    for (uint32_t i = 0; i < c->count; i++) {
+        if (c->items[i].end != ME_SEARCH_REFUSED) {
+            return ME_OK;
+        }
+    }
+    return c->count == 0 ? me_fail(diag, ME_ERR_CONFIG,
+                                   "the space has no candidate: give --space "
+                                   "words that go with the job")
+                         : me_fail(diag, ME_ERR_CONFIG,
+                                   "the framework refuses all %u candidates, "
+                                   "the first since %s",
+                                   (unsigned)c->count, c->items[0].reason);
+}
+
+static me_status enumerate(me_search_run *s, me_diag *diag)
+{
+    me_space_request space = s->request.space;
+    space.has_schedules = s->request.n_schedules > 0;
+    me_status status = read_choices(s, diag);
+    if (status == ME_OK) {
+        status = me_space_create(s->job, &space, diag, &s->space);
+    }
+    if (status == ME_OK) {
+        status = me_candidates_fill(s->space, s->job, diag, &s->candidates);
+    }
+    for (uint32_t i = 0; status == ME_OK && i < s->candidates.count; i++) {
+        status = weigh(s, &s->candidates.items[i], diag);
+    }
+    if (status == ME_OK) {
+        status = check_reasons(s, diag);
+    }
+    return status == ME_OK && s->has_bounds
+               ? me_probes_find(&s->candidates, s->job, diag, &s->probes)
+               : status;
+}
+
+/** The bounds as near as they come, and the order that they give. */
+static me_status put_in_order(me_search_run *s, me_diag *diag)
+{
+    me_status status = ME_OK;
+    for (uint32_t i = 0;
+         status == ME_OK && s->has_bounds && i < s->candidates.count; i++) {
+        status = weigh_again(s, i, diag);
+    }
+    return status == ME_OK ? make_order(s, diag) : status;
+}
+
+/** What a row says beside its numbers: its flags, and what its plan assumes. */
+static me_status explain_row(const me_search_run *s, me_search_row *row,
+                             me_diag *diag)
+{
+    const me_candidate *candidate = row->front.candidate;
+    const me_run_options options = {.strict = s->request.strict};
+    me_str text = {0};
+    me_config *config = NULL;
+    me_run *run = NULL;
+    me_transport *alone = NULL;
+    me_status status = me_transport_local_create(&alone);
+    if (status == ME_OK) {
+        status = me_candidate_finish(candidate, s->job, diag, &config);
+    }
+    if (status == ME_OK) {
+        status = me_candidate_flags(candidate, config, diag, &text);
+    }
+    if (status == ME_OK) {
+        status = me_run_create(alone, config, &options, diag, &run);
+    } else {
+        me_config_destroy(config);
+    }
+    if (status == ME_OK) {
+        row->flags = me_strdup(me_str_text(&text), "search.flags");
+        status = row->flags == NULL ? ME_ERR_NOMEM : ME_OK;
+    }
+    me_str_fini(&text);
+    row->run = run;
+    row->transport = alone;
+    return status;
+}
+
+static me_status make_rows(me_search_run *s, me_diag *diag)
+{
+    me_front_row *front = NULL;
+    uint32_t n = 0;
+    me_status status = me_front_create(&s->candidates, diag, &front, &n);
+    if (status == ME_OK) {
+        s->rows = me_alloc(n, sizeof *s->rows, "search.rows");
+        status = s->rows == NULL ? ME_ERR_NOMEM : ME_OK;
+    }
+    for (uint32_t i = 0; status == ME_OK && i < n; i++) {
+        s->rows[i].front = front[i];
+        s->n_rows = i + 1;
+        status = explain_row(s, &s->rows[i], diag);
+    }
+    me_free(front);
+    return status;
+}
+
+static void count_ends(me_search_run *s)
+{
+    const me_candidates *c = &s->candidates;
+    me_search_found *f = &s->found;
+    for (uint32_t i = 0; i < c->count; i++) {
+        const me_candidate *candidate = &c->items[i];
+        f->counts[candidate->end]++;
+        f->n_fit += me_candidate_fits(candidate) ? 1 : 0;
+        f->n_open +=
+            candidate->end == ME_SEARCH_SIMULATED && candidate->result.is_open
+                ? 1
+                : 0;
+    }
+    f->version = ME_VERSION;
+    f->name = s->name;
+    f->candidates = c;
+    f->rows = s->rows;
+    f->n_rows = s->n_rows;
+    f->capacity_bytes = s->capacity_bytes;
+}
+
+static me_status search(me_search_run *s, me_diag *diag)
+{
+    me_status status =
+        me_input_agree(s->transport, "the space", enumerate(s, diag), diag);
+    if (status == ME_OK) {
+        status = me_search_probe(s, diag);
+    }
+    if (status == ME_OK) {
+        status = me_transport_agree(s->transport, put_in_order(s, diag), diag);
+    }
+    if (status == ME_OK) {
+        status = me_search_continue(s, diag);
+    }
+    if (status == ME_OK) {
+        status = me_search_decide(s, diag);
+    }
+    if (status == ME_OK && me_transport_rank(s->transport) == 0) {
+        status = make_rows(s, diag);
+        count_ends(s);
+    }
+    return me_transport_agree(s->transport, status, diag);
+}
+
+me_status me_search_run_create(me_transport *transport,
+                               const me_search_request *request,
+                               const me_config *job, me_diag *diag,
+                               me_search_run **run_out)
+{
+    me_search_run *s = me_alloc(1, sizeof *s, "search");
+    me_status status =
+        me_transport_agree(transport, s == NULL ? ME_ERR_NOMEM : ME_OK, diag);
+    if (s == NULL || status != ME_OK) {
+        me_free(s);
+        return status;
+    }
+    s->transport = transport;
+    s->request = *request;
+    s->job = job;
+    s->began = me_search_seconds();
+    (void)snprintf(s->name, sizeof s->name, "%s", job->name);
+    status = search(s, diag);
+    s->job = NULL;
+    s->request = (me_search_request){.n_schedules = 0}; // the caller's
+    if (status != ME_OK) {
+        me_search_run_destroy(s);
+        return status;
+    }
+    *run_out = s;
+    return ME_OK;
+}
+
+const me_search_found *me_search_run_found(const me_search_run *run)
+{
+    return &run->found;
+}
+
+void me_search_run_destroy(me_search_run *run)
+{
+    me_search_run *s = run;
+    if (s == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < s->n_rows; i++) {
+        me_run_destroy(s->rows[i].run);
+        me_transport_destroy(s->rows[i].transport);
+        me_free(s->rows[i].flags);
+    }
+    if (s->log != NULL) {
+        (void)fclose(s->log);
+    }
+    me_free(s->rows);
+    me_free(s->order);
+    me_probes_fini(&s->probes);
+    me_candidates_fini(&s->candidates);
+    me_space_destroy(s->space);
+    me_free(s->choices);
+    me_free(s);
+}
