@@ -14,6 +14,7 @@
 typedef struct output {
     const char *flag;
     const char *path; /**< NULL: it is not asked for */
+    bool is_read;     /**< by the command itself, which goes on with it */
 } output;
 
 /** The name behind the last slash. */
@@ -97,7 +98,7 @@ static me_status check_outputs(const output *outputs, size_t n, me_diag *diag)
                 return status;
             }
         }
-        if (outputs[i].path != NULL) {
+        if (outputs[i].path != NULL && !outputs[i].is_read) {
             flags[n_paths] = outputs[i].flag;
             paths[n_paths++] = outputs[i].path;
         }
@@ -246,9 +247,10 @@ me_status me_outputs_keep_apart(const me_cli *cli, me_diag *diag)
     const bool has_output =
         cli->output != NULL && strcmp(cli->output, "-") != 0;
     const output outputs[] = {
-        {"--output", has_output ? cli->output : NULL},
-        {"--events", cli->events},
-        {"--log-file", cli->log_file},
+        {"--output", has_output ? cli->output : NULL, false},
+        {"--events", cli->events, false},
+        {"--log-file", cli->log_file, false},
+        {"--jsonl", cli->jsonl, true},
     };
     const size_t n = sizeof outputs / sizeof outputs[0];
     me_status status = check_outputs(outputs, n, diag);

@@ -54,7 +54,8 @@ static const me_cli_flag *find_flag(const char *word, size_t length)
 static bool may_repeat(const me_cli_flag *f)
 {
     return f->kind == FLAG_SWITCH || f->kind == FLAG_SET ||
-           f->kind == FLAG_SCHEDULE || f->kind == FLAG_VARIANT;
+           f->kind == FLAG_SCHEDULE || f->kind == FLAG_VARIANT ||
+           f->kind == FLAG_SPACE;
 }
 
 /** Words that other programs have for a flag of this one. */
@@ -176,10 +177,11 @@ static const me_cli_command *find_command(const char *word, me_diag *diag)
             return c;
         }
     }
-    (void)me_fail(diag, ME_ERR_CONFIG,
-                  "%s: no such command; estimate, check, fit, compare, replay, "
-                  "schedule, track, diff and options are, and help of one",
-                  word);
+    (void)me_fail(
+        diag, ME_ERR_CONFIG,
+        "%s: no such command; estimate, check, fit, compare, search, "
+        "replay, schedule, track, diff and options are, and help of one",
+        word);
     return NULL;
 }
 
@@ -385,6 +387,9 @@ static me_status check_tool(const me_cli *cli, me_diag *diag)
         {"--input-inside", " mem fsdp2 ilp "},
     };
 
+    if (strcmp(cli->command, "track") != 0) {
+        return ME_OK;
+    }
     const char *tool = cli->tool == NULL ? "mem" : cli->tool;
     for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) {
         const char *name = uses[i].flag;

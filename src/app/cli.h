@@ -31,6 +31,10 @@ typedef struct me_cli {
     int32_t n_schedules;
     const char *variants[ME_CLI_MAX_SETS]; /**< of `compare` */
     int32_t n_variants;
+    const char *spaces[ME_CLI_MAX_SETS]; /**< of `search` */
+    int32_t n_spaces;
+    const char *gpus;   /**< of `search`, or NULL */
+    const char *jsonl;  /**< of `search`, or NULL */
     int32_t seeds;      /**< of a skewed routing, of `compare`; 0: not given */
     int32_t world_size; /**< 0: not given */
     const char *memory_limit; /**< as given, or NULL */

@@ -59,6 +59,7 @@ static void append_values(me_str *text, const me_cli_flag *f)
     switch (f->kind) {
     case FLAG_SCHEDULE: me_cli_append_schedules(text); break;
     case FLAG_SET:
+    case FLAG_SPACE:
     case FLAG_VARIANT: me_str_append(text, "$options"); break;
     case FLAG_TEXT:
     case FLAG_NAME:

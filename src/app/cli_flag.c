@@ -50,6 +50,8 @@ me_status me_cli_store(me_cli *cli, const me_cli_flag *f, const char *value,
         return store_next(cli->schedules, &cli->n_schedules, f, value, diag);
     case FLAG_VARIANT:
         return store_next(cli->variants, &cli->n_variants, f, value, diag);
+    case FLAG_SPACE:
+        return store_next(cli->spaces, &cli->n_spaces, f, value, diag);
     case FLAG_NUMBER:
     case FLAG_COUNT: return store_number((int32_t *)(void *)at, f, value, diag);
     }

@@ -21,7 +21,8 @@ typedef enum me_cli_flag_kind {
     FLAG_SWITCH,
     FLAG_SET, /**< text; may be repeated, as those below */
     FLAG_SCHEDULE,
-    FLAG_VARIANT
+    FLAG_VARIANT,
+    FLAG_SPACE
 } me_cli_flag_kind;
 
 /** A flag: what it is called, what it takes, where it goes, what it is for. */

@@ -13,9 +13,15 @@ static const me_cli_flag flags[] = {
     {"--set", NULL, "KEY=VALUE", FLAG_SET, AT(sets),
      "set one option; wins over file and launch command (memest options)"},
     {"--schedule", NULL, "NAME[:CHUNKS]", FLAG_SCHEDULE, AT(schedules),
-     "a schedule for compare; may be repeated"},
+     "a schedule for compare or search; may be repeated"},
     {"--variant", NULL, "[NAME:]KEY=VALUE,…", FLAG_VARIANT, AT(variants),
      "options for compare to set beside the job's; may be repeated"},
+    {"--gpus", NULL, "N[,N…]", FLAG_NAME, AT(gpus),
+     "GPUs that search spreads the job over; as many as the job has"},
+    {"--space", NULL, "KEY[=A,B,…]|FILE", FLAG_SPACE, AT(spaces),
+     "what search varies, and the words it has; may be repeated"},
+    {"--jsonl", NULL, "FILE", FLAG_NAME, AT(jsonl),
+     "a log of search, which a second run of the same job goes on with"},
     {"--seeds", NULL, "N", FLAG_COUNT, AT(seeds),
      "seeds of a skewed routing for compare: the spread of every rank's peak"},
     {"--world-size", NULL, "N", FLAG_COUNT, AT(world_size),
@@ -77,7 +83,7 @@ static const me_cli_flag flags[] = {
      "SACEstimator, what to checkpoint selectively, or a list of collectives"},
     {"--budget", NULL, "N", FLAG_TEXT, AT(budget),
      "GiB that a rank may take, of track --tool ilp; the part of its memory that a "
-     "module may keep, of --tool sac"},
+     "module may keep, of --tool sac; seconds of search"},
     {"--shards", NULL, "N", FLAG_COUNT, AT(shards),
      "ranks that parameters and gradients are spread over, of track --tool ilp; 1"},
     {"--top", NULL, "N", FLAG_COUNT, AT(top),
@@ -134,6 +140,9 @@ _Static_assert(N_FLAGS <= 64, "me_cli.given has a bit for each flag");
     " --tool --as-memtracker --input-inside --depth --units --tabulate "       \
     "--top --load --budget --shards "
 
+/** Flags of `search` that no other command has. */
+#define SEARCH_FLAGS " --gpus --space --jsonl "
+
 static const me_cli_command commands[] = {
     {"estimate", NULL, NULL, "how much memory every rank takes (the default)"},
     {"check", NULL, NULL, "the verdict alone: exit 0 if it fits, 3 if not"},
@@ -144,6 +153,11 @@ static const me_cli_command commands[] = {
      "--course --launch --trust --unknown --strict --no-fold --threads --require-fit "
      "-- ",
      "schedules and settings of one job in one table"},
+    {"search", NULL,
+     " --model --set --gpus --space --jsonl --budget --schedule --world-size --memory-limit "
+     "--alloc-conf --device --machine --format --output --launch --trust "
+     "--unknown --strict --threads --require-fit -- ",
+     "which layouts of a number of GPUs fit, and which is fastest"},
     {"replay", "FILE|-",
      " --memory-limit --alloc-conf --device --device-index --format --output "
      "--require-fit ",
@@ -167,8 +181,8 @@ const char me_cli_rank_formats[] = " snapshot snapshot_json perfetto ";
 const char me_cli_every_command[] = " --log-level --log-file --help --version ";
 
 /** Flags that only a command has that lists them. */
-static const char not_of_jobs[] =
-    SCHEDULE_FLAGS TRACK_FLAGS "--schedule --variant --device-index --within ";
+static const char not_of_jobs[] = SCHEDULE_FLAGS TRACK_FLAGS SEARCH_FLAGS
+    "--schedule --variant --device-index --within ";
 
 enum {
     N_COMMANDS = sizeof commands / sizeof commands[0]

@@ -11,6 +11,7 @@
 #include "app/list_command.h"
 #include "app/output.h"
 #include "app/schedule_command.h"
+#include "app/search_command.h"
 #include "app/trace_command.h"
 #include "app/track_command.h"
 #include "base/input.h"
@@ -203,6 +204,8 @@ int me_command_run(me_transport *transport, int argc, char **argv,
     if (!is_serial(&cli)) {
         return strcmp(cli.command, "compare") == 0
                    ? me_compare(transport, &cli, diag)
+               : strcmp(cli.command, "search") == 0
+                   ? me_search(transport, &cli, diag)
                    : me_estimate(transport, &cli, diag);
     }
     return me_transport_rank(transport) == 0 ? run_serial(transport, &cli, diag)

@@ -54,6 +54,9 @@ static void state_flag(const me_cli *cli, const me_cli_flag *f,
     case FLAG_VARIANT:
         state_list(f->name, cli->variants, cli->n_variants, statement);
         break;
+    case FLAG_SPACE:
+        state_list(f->name, cli->spaces, cli->n_spaces, statement);
+        break;
     }
 }
 
