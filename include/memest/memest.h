@@ -6,6 +6,7 @@
  *   job.h       a job from a file, a launch command, options
  *   report.h    the estimate and what it says of every rank
  *   compare.h   a job under several schedules and settings, side by side
+ *   search.h    which layouts of a number of GPUs fit, and which is fastest
  *   observer.h  hooks: modules, allocations, iterations, as they happen
  *   tracker.h   PyTorch's own memory tools: MemTracker and the others
  *   series.h    memory after each operation
@@ -43,6 +44,7 @@
 #include "memest/pool.h"
 #include "memest/report.h"
 #include "memest/schedule.h"
+#include "memest/search.h"
 #include "memest/series.h"
 #include "memest/tracker.h"
 #include "memest/version.h"
