@@ -78,3 +78,30 @@ me_status me_candidate_simulate(const me_candidate *candidate,
     me_run_destroy(run);
     return status;
 }
+
+me_status me_candidate_screen(const me_candidate *candidate,
+                              const me_config *job, bool strict, me_diag *diag,
+                              me_run_sight *sight_out)
+{
+    const me_run_options options = {
+        .strict = strict,
+        .threads = 1,
+        .events_iteration = ME_STEADY_ITERATION,
+    };
+    me_transport *alone = NULL;
+    me_config *config = NULL;
+    me_run *run = NULL;
+    me_status status = me_transport_local_create(&alone);
+    if (status == ME_OK) {
+        status = me_candidate_finish(candidate, job, diag, &config);
+    }
+    if (status == ME_OK) {
+        status = me_run_create(alone, config, &options, diag, &run);
+    }
+    if (status == ME_OK) {
+        status = me_run_screen(run, diag, sight_out);
+    }
+    me_run_destroy(run);
+    me_transport_destroy(alone);
+    return status;
+}

@@ -24,6 +24,12 @@ me_status me_candidate_simulate(const me_candidate *candidate,
                                 bool strict, me_diag *diag,
                                 me_search_result *result_out) ME_MUST_CHECK;
 
+/** As me_run_screen() of the candidate's job. Local.
+ *  @return as me_candidate_simulate() */
+me_status me_candidate_screen(const me_candidate *candidate,
+                              const me_config *job, bool strict, me_diag *diag,
+                              me_run_sight *sight_out) ME_MUST_CHECK;
+
 /** What a report says, as a comparison judges it. Local.
  *  @return ME_OK, ME_ERR_NOMEM */
 me_status me_search_result_of(const me_report *report, me_diag *diag,

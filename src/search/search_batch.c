@@ -7,13 +7,15 @@
 #include "search/search_log.h"
 #include "search/search_private.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 enum {
     /** Candidates that are simulated before the next are ruled out: the same for
      *  any number of processes, so that what is ruled out is the same. */
-    BATCH = 32
+    BATCH = 32,
+    SMALL_BATCH = 8 /**< of all ranks */
 };
 
 /** What became of a candidate of a batch. */
@@ -21,6 +23,8 @@ typedef struct outcome {
     me_status status;
     me_diag diag;
     me_search_result result;
+    me_search_bound bound; /**< of a screen */
+    bool is_over;          /**< likewise: it does not fit */
 } outcome;
 
 double me_search_seconds(void)
@@ -56,12 +60,19 @@ static bool is_behind(const me_search_run *s, const me_candidate *candidate)
     return false;
 }
 
+/** A candidate whose step is known. */
+typedef struct screened {
+    int64_t step_ns;
+    uint32_t index;
+} screened;
+
 /** A batch that this process has its part of. */
 typedef struct batch {
     const me_search_run *search;
     uint32_t indices[BATCH];
     uint32_t count;
     outcome outcomes[BATCH];
+    bool is_screen; /**< the ranks that stand for stages alone */
 } batch;
 
 /** By the log. */
@@ -83,6 +94,26 @@ static bool is_late(const me_search_run *s)
     return budget > 0 && me_search_seconds() - s->began >= budget;
 }
 
+/** The bounds made nearer by what stands for the stages. */
+static bool screen(const me_search_run *s, const me_candidate *candidate,
+                   outcome *o)
+{
+    me_run_sight sight;
+    o->bound = candidate->bound;
+    o->status = me_candidate_screen(candidate, s->job, s->request.strict,
+                                    &o->diag, &sight);
+    if (o->status == ME_OK) {
+        const me_verdict *v = &sight.verdict;
+        o->bound.step_ns = sight.step_ns == 0 ? INT64_MAX : sight.step_ns;
+        o->is_over = v->risk == ME_RISK_DOES_NOT_FIT;
+        if (v->capacity_bytes == s->capacity_bytes &&
+            v->worst_bytes > o->bound.bytes) {
+            o->bound.bytes = v->worst_bytes;
+        }
+    }
+    return o->status == ME_OK || me_candidate_is_reason(o->status);
+}
+
 static bool simulate_task(void *self, uint32_t task)
 {
     batch *b = self;
@@ -95,6 +126,9 @@ static bool simulate_task(void *self, uint32_t task)
     if (is_late(s)) {
         o->status = ME_ERR_STOPPED;
         return true;
+    }
+    if (b->is_screen) {
+        return screen(s, candidate, o);
     }
     me_transport *alone = NULL;
     o->status = me_transport_local_create(&alone);
@@ -133,7 +167,13 @@ static void put_outcomes(const batch *b, me_writer *w)
             char line[ME_DIAG_LINE] = "";
             me_diag_line(&o->diag, line);
             const size_t length = o->status == ME_OK ? 0 : strlen(line);
-            put_result(w, &o->result);
+            if (b->is_screen) {
+                me_writer_put(w, o->bound.bytes, 8);
+                me_writer_put(w, (uint64_t)o->bound.step_ns, 8);
+                me_writer_put(w, o->is_over, 1);
+            } else {
+                put_result(w, &o->result);
+            }
             me_writer_put_int(w, (int)o->status);
             me_writer_put(w, length, 4);
             me_writer_put_bytes(w, line, length);
@@ -141,16 +181,30 @@ static void put_outcomes(const batch *b, me_writer *w)
     }
 }
 
-static me_status get_outcome(me_candidate *candidate, me_reader *reader,
-                             me_diag *diag)
+/** What a screen has shown. @return what becomes of the candidate by it */
+static me_search_end get_screen(me_candidate *candidate, me_reader *reader)
 {
-    candidate->result = get_result(reader);
+    candidate->bound.bytes = me_reader_get(reader, 8);
+    candidate->bound.step_ns = (int64_t)me_reader_get(reader, 8);
+    return me_reader_get(reader, 1) != 0 ? ME_SEARCH_TOO_LARGE
+                                         : ME_SEARCH_UNDECIDED;
+}
+
+static me_status get_outcome(const batch *b, me_candidate *candidate,
+                             me_reader *reader, me_diag *diag)
+{
+    me_search_end end = ME_SEARCH_SIMULATED;
+    if (b->is_screen) {
+        end = get_screen(candidate, reader);
+    } else {
+        candidate->result = get_result(reader);
+    }
     const me_status status = (me_status)me_reader_get_int(reader);
     const size_t length = (size_t)me_reader_get(reader, 4);
     if (reader->is_short || length > me_reader_rest(reader)) {
         return me_fail(diag, ME_ERR_INTERNAL, "a part of a search is cut");
     }
-    candidate->end = status == ME_OK            ? ME_SEARCH_SIMULATED
+    candidate->end = status == ME_OK            ? end
                      : status == ME_ERR_STOPPED ? ME_SEARCH_UNDECIDED
                                                 : ME_SEARCH_REFUSED;
     if (candidate->end == ME_SEARCH_REFUSED) {
@@ -179,11 +233,13 @@ static me_status get_outcomes(me_search_run *s, const batch *b,
         for (uint32_t i = process; i < b->count && status == ME_OK; i += n) {
             me_candidate *candidate = &s->candidates.items[b->indices[i]];
             if (is_known(s, b->indices[i])) {
-                candidate->end = candidate->known;
+                candidate->end =
+                    b->is_screen ? ME_SEARCH_UNDECIDED : candidate->known;
             } else {
-                status = get_outcome(candidate, &reader, diag);
+                status = get_outcome(b, candidate, &reader, diag);
             }
-            *stops_out = *stops_out || candidate->end == ME_SEARCH_UNDECIDED;
+            *stops_out = *stops_out || (!b->is_screen &&
+                                        candidate->end == ME_SEARCH_UNDECIDED);
         }
     }
     return status;
@@ -263,7 +319,8 @@ static me_status agree_to_stop(const me_search_run *s, bool goes_on,
     return status;
 }
 
-static me_status run_batch(me_search_run *s, batch *b, me_diag *diag,
+/** Every process does its part, and has what came of all. */
+static me_status run_tasks(me_search_run *s, batch *b, me_diag *diag,
                            bool *stops_out)
 {
     me_status status = ME_OK;
@@ -278,14 +335,75 @@ static me_status run_batch(me_search_run *s, batch *b, me_diag *diag,
         }
     }
     status = agree(s, status, diag);
-    if (status == ME_OK) {
-        status = exchange(s, b, diag, stops_out);
-    }
+    return status == ME_OK ? exchange(s, b, diag, stops_out) : status;
+}
+
+/** All ranks of all of a batch. */
+static me_status run_batch(me_search_run *s, batch *b, me_diag *diag,
+                           bool *stops_out)
+{
+    me_status status = run_tasks(s, b, diag, stops_out);
     if (status == ME_OK) {
         status = agree(s, write_down(s, b, diag), diag);
     }
     return status == ME_OK ? agree_to_stop(s, tell(s, b), diag, stops_out)
                            : status;
+}
+
+static int compare_steps(const void *a, const void *b)
+{
+    const screened *x = a;
+    const screened *y = b;
+    return x->step_ns != y->step_ns
+               ? (x->step_ns < y->step_ns ? -1 : 1)
+               : (x->index > y->index) - (x->index < y->index);
+}
+
+/** What is left of a batch once its steps are known, the fastest first. */
+static uint32_t sort_screened(const me_search_run *s, const batch *b,
+                              screened list[BATCH])
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < b->count; i++) {
+        const me_candidate *c = &s->candidates.items[b->indices[i]];
+        if (c->end == ME_SEARCH_UNDECIDED) {
+            list[n++] = (screened){c->bound.step_ns, b->indices[i]};
+        }
+    }
+    if (n > 1) {
+        qsort(list, n, sizeof *list, compare_steps);
+    }
+    return n;
+}
+
+/** Screen a batch; then simulate it in small ones, each behind what the one before
+ *  has shown. */
+static me_status screen_batch(me_search_run *s, batch *b, me_diag *diag,
+                              bool *stops_out)
+{
+    screened list[BATCH];
+    b->is_screen = true;
+    me_status status = run_tasks(s, b, diag, stops_out);
+    b->is_screen = false;
+    const uint32_t n = status == ME_OK ? sort_screened(s, b, list) : 0;
+    for (uint32_t i = 0; i < b->count && status == ME_OK; i++) {
+        s->n_done +=
+            s->candidates.items[b->indices[i]].end != ME_SEARCH_UNDECIDED;
+    }
+    for (uint32_t i = 0; status == ME_OK && !*stops_out && i < n;) {
+        b->count = 0;
+        for (; i < n && b->count < SMALL_BATCH; i++) {
+            me_candidate *c = &s->candidates.items[list[i].index];
+            if (is_behind(s, c)) {
+                c->end = ME_SEARCH_BEHIND;
+                s->n_done++;
+            } else {
+                b->indices[b->count++] = list[i].index;
+            }
+        }
+        status = b->count == 0 ? ME_OK : run_batch(s, b, diag, stops_out);
+    }
+    return status;
 }
 
 /** The next of the order that nothing rules out. */
@@ -316,7 +434,8 @@ me_status me_search_decide(me_search_run *run, me_diag *diag)
         if (b.count == 0) {
             break;
         }
-        status = run_batch(s, &b, diag, &stops);
+        status = s->has_bounds ? screen_batch(s, &b, diag, &stops)
+                               : run_batch(s, &b, diag, &stops);
         me_log(ME_LOG_INFO, "search: %u of %u decided, %.3f s",
                (unsigned)s->n_done, (unsigned)s->candidates.count,
                me_log_cpu_seconds());
