@@ -60,11 +60,11 @@ static bool has_narrow_values(const me_config *config)
            config->model.v_head_dim != config->model.query_head_size;
 }
 
-/** Multi-latent attention has kernels of its own. */
+/** Multi-latent attention's kernels, of parts of sequences. */
 static bool has_latent_rope_fusion(const me_config *config)
 {
     return config->train.apply_rope_fusion &&
-           config->model.multi_latent_attention;
+           config->model.multi_latent_attention && config->parallel.context > 1;
 }
 
 /** Experts are combined by index_add() then, and flash attention sums its
@@ -207,8 +207,8 @@ static const struct {
      "or main parameters",
      ME_HIGHER(SMALL)},
     {"train.apply_rope_fusion", NULL, has_latent_rope_fusion,
-     "rotary kernels of multi-latent attention, on by default, off with "
-     "--no-rope-fusion; unfused is estimated",
+     "rotary kernels of multi-latent attention with context parallelism, on by "
+     "default, off with --no-rope-fusion; unfused is estimated",
      ME_EITHER(SOME)},
 };
 

@@ -4,6 +4,7 @@
 #include "nn/megatron/attention.h"
 #include "nn/megatron/backend.h"
 #include "nn/megatron/fine_offload.h"
+#include "nn/megatron/mla_rope.h"
 #include "ops/view.h"
 
 /** Attention.__init__() makes a projection for heads of kv_channels, which
@@ -267,6 +268,12 @@ static void project_to_heads(const me_section *section,
                   me_view(e, k_pos_emb,
                           ME_SHAPE(me_dim(k_pos_emb, 0), me_dim(k_pos_emb, 1),
                                    1, c->qk_pos_emb_head_dim)));
+    if (me_mla_rope_is_fused(nn)) {
+        qkv_out[0] = me_mla_rope_query(nn, q);
+        me_mla_rope_key_value(nn, kv, k_pos_emb, qkv_out + 1);
+        me_leave_with(e, frame, 3, qkv_out);
+        return;
+    }
     me_tensor *query[2] = {NULL, NULL}; // without and with position
     me_tensor *pair[2] = {NULL, NULL};  // key without position, value
     me_split_last(e, q, 2, (uint64_t[]){c->qk_head_dim, c->qk_pos_emb_head_dim},
@@ -294,7 +301,11 @@ static void query_key_value(me_nn *nn,
     const me_frame frame = me_enter(nn->e);
     const me_recompute_config *recompute = &nn->config->recompute;
     me_tensor *inputs[N_INPUTS] = {NULL};
-    inputs[INPUT_ANGLES] = me_rope_table(nn, attention->rotary_pos_emb);
+    if (me_mla_rope_is_fused(nn)) {
+        me_rope_cos_sin(nn, attention->rotary_pos_emb);
+    } else {
+        inputs[INPUT_ANGLES] = me_rope_table(nn, attention->rotary_pos_emb);
+    }
     project_to_latents(nn, attention, x, inputs);
     *checkpoint_out = NULL;
     if (recompute->granularity == ME_RECOMPUTE_SELECTIVE &&

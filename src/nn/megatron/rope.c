@@ -215,6 +215,31 @@ me_tensor *me_rope_table(me_nn *nn, me_rope *rope)
     return rope->table;
 }
 
+void me_rope_cos_sin(me_nn *nn, me_rope *rope)
+{
+    me_engine *e = nn->e;
+    static const char *const functions[2] = {"cos", "sin"};
+    if (rope->is_cached || !me_engine_is_ok(e)) {
+        return;
+    }
+    const me_tensor *angles = me_rope_table(nn, rope);
+    const me_category category = me_category_set(e, ME_CATEGORY_BUFFER);
+    const me_frame frame = me_enter(e);
+    for (int i = 0; i < 2; i++) {
+        me_tensor *f = me_pointwise(e, functions[i], angles, ME_DTYPE_FLOAT32);
+        me_tensor *scaled = me_mul_number(e, f);
+        me_drop(e, f);
+        me_tensor *cached =
+            me_pointwise(e, "to", scaled, nn->config->train.params_dtype);
+        me_drop(e, scaled);
+        me_assign(e, &rope->yarn[2 + i], cached);
+        me_drop(e, cached);
+    }
+    me_leave(e, frame, NULL);
+    me_category_set(e, category);
+    rope->is_cached = true;
+}
+
 /** cat(−second half, first half) of the last dimension; or, @p is_interleaved,
  *  stack(−odd, even) columns, of which the copy is as large. */
 static me_tensor *rotate_half(me_engine *e, me_tensor *x, bool is_interleaved)

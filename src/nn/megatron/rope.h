@@ -16,6 +16,7 @@ typedef struct me_rope {
     me_tensor *yarn[4]; /**< frequencies to extra- and interpolate, (n), and
                              cosines and sines of the original positions,
                              (4096, 1, 1, 2n); float32 */
+    bool is_cached;     /**< those are of the sequence, in the model's type */
 } me_rope;
 
 enum {
@@ -27,6 +28,7 @@ enum {
 typedef struct me_rope_cache {
     me_rope *ropes[ME_ROPE_CACHE_SIZE]; /**< the last used first; borrowed */
     int count;
+    bool is_tuned[4]; /**< kernels of mla_rope.c */
 } me_rope_cache;
 
 /** The inverse frequencies, computed on the device. */
@@ -39,6 +41,10 @@ void me_rope_fini(me_engine *e, me_rope *rope);
  *  forward, then cached while few others are used in between. @return borrowed
  *  from @p rope until the next call */
 me_tensor *me_rope_table(me_nn *nn, me_rope *rope);
+
+/** get_cached_cos_sin(): yarn's cosines and sines of the sequence, of which the
+ *  first call makes tables in the model's type. */
+void me_rope_cos_sin(me_nn *nn, me_rope *rope);
 
 /**
  * Rotate the first columns of each head: (s, b, a, d) to (s, b, a, d).

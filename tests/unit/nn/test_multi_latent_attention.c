@@ -109,6 +109,41 @@ static void test_latent__norms_of_latents(void **state)
     fini(&m, &attention);
 }
 
+/* Yarn's kernels keep cosines and sines, 2sr = 16 each, turn queries in place,
+ * and make keys, 64, and values, 48, of their projection, 80, whose gradient they
+ * make with the position's, 2sbr = 16. */
+static void test_latent__fused_rotary_kernels(void **state)
+{
+    (void)state;
+    test_model m;
+    me_multi_latent_attention attention = {.module = 0};
+    init(&m, &attention);
+    m.config.model.rope_type = ME_ROPE_TYPE_YARN;
+    m.config.train.apply_rope_fusion = true;
+    m.config.parallel.context = 1;
+    me_multi_latent_attention fused = {.module = 0};
+    me_engine *e = m.nn.e;
+    me_multi_latent_attention_create(&m.nn, ME_NO_MODULE, &fused);
+    me_tensor *x = me_test_leaf(e, ME_SHAPE(4, 1, 6));
+    me_tensor *mask = test_tensor(e, ME_DTYPE_BOOL, ME_SHAPE(1, 1, 4, 4));
+    (void)me_test_events_take(&m.events);
+    me_tensor *y = me_multi_latent_attention_forward(&m.nn, &fused, x, mask);
+    EXPECT_EVENTS(&m.events,
+                  "+4 +4 -4 +4 -4 +4 -4 +4 -4 +4 +4 -4 +4 +4 -4 -4 +16 +16 "
+                  "-16 +16 +32 -4 -4 -16 -16 +32 +32 -32 +16 -32 -32768 "
+                  "+32 +32 -32 +16 -32 -32768 +32 +1000 +40 +64 +80 +64 "
+                  "+48 -80 +64 +64 +64 +48 +48 -48 -64 +48");
+    assert_string_equal(
+        test_backward(&m.events, y),
+        "+48 +1000 +72 -48 +48 +64 -48 -48 +64 +64 -64 -64 -64 "
+        "+64 -64 +64 +64 +64 -64 -64 -64 +64 +64 -64 +64 +64 -64 "
+        "-64 -64 -64 +64 +48 +80 +16 -64 -48 -64 -48 +64 -64 +24 "
+        "+24 +60 -24 -80 -40 +32 +64 -64 -32 +40 -24 -16 +48 +60 "
+        "-40 +48 +48 -32 -48");
+    me_multi_latent_attention_fini(e, &fused);
+    fini(&m, &attention);
+}
+
 /* Without a query latent one projection, 2ha(c+r) = 96, takes its place. */
 static void test_latent__no_query_latent(void **state)
 {
@@ -159,6 +194,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_latent__forward_and_backward),
         cmocka_unit_test(test_latent__norms_of_latents),
+        cmocka_unit_test(test_latent__fused_rotary_kernels),
         cmocka_unit_test(test_latent__no_query_latent),
         cmocka_unit_test(test_latent__layers_of_transformer_engine),
     };
