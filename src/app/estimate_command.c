@@ -34,12 +34,11 @@ static bool is_command(const me_cli *cli, const char *name)
     return strcmp(cli->command, name) == 0;
 }
 
-/** Is it said what would make the job fit? A page and a table have no place for
- *  it. */
+/** Is it said what would make the job fit? CSV has no place for it. */
 static bool searches_fit(const estimate *s)
 {
     return (is_command(s->cli, "check") || is_command(s->cli, "fit")) &&
-           s->format != ME_FORMAT_CSV && s->format != ME_FORMAT_HTML;
+           s->format != ME_FORMAT_CSV;
 }
 
 static uint32_t threads_of(const estimate *s)

@@ -9,6 +9,7 @@
 #define MEMEST_REPORT_FIT_H
 
 #include "report/job_report.h"
+#include "report/table.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,6 +42,12 @@ typedef struct me_fit {
     const char *closest; /**< that takes least, where there is no offer; NULL */
     uint64_t closest_bytes; /**< of the rank that is worst without it */
 } me_fit;
+
+/** Its table alone, as @p print writes tables, and the notes below it. Local.
+ *
+ *  @return ME_OK, ME_ERR_NOMEM */
+me_status me_fit_table(const me_report *report, size_t most,
+                       me_table_printer print, me_str *text) ME_MUST_CHECK;
 
 /** A section of the text report, with an empty line and a title. Local.
  *

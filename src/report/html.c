@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "report/fit.h"
 #include "report/format.h"
 #include "report/html_charts.h"
 #include "report/page.h"
@@ -57,6 +58,18 @@ static me_status append_text_report(const me_report *report, me_str *page)
     return status;
 }
 
+static me_status append_fit(const me_report *report, me_str *page)
+{
+    if (report->fit == NULL || report->fit->n_offers == 0) {
+        return ME_OK;
+    }
+    me_page_heading(page, "What makes it fit");
+    me_page_note(page, "Each change by itself, or several together where none "
+                       "is enough; simulated, the fastest first. = is a tie; "
+                       "(#) losses come out otherwise.");
+    return me_fit_table(report, 0, me_page_table, page);
+}
+
 static me_status append_peaks(const me_report *report, me_str *page)
 {
     me_page_heading(page, "What each stage has at its peak");
@@ -87,8 +100,8 @@ static me_status append_memory(const me_report *report, me_str *page)
 static me_status append_sections(const me_report *report, me_str *page)
 {
     me_status (*const sections[])(const me_report *, me_str *) = {
-        append_memory, append_peaks, me_html_heat, append_ranks,
-        append_modules};
+        append_fit,   append_memory, append_peaks,
+        me_html_heat, append_ranks,  append_modules};
     me_status status = ME_OK;
     for (size_t i = 0;
          i < sizeof sections / sizeof *sections && status == ME_OK; i++) {

@@ -127,12 +127,42 @@ static void append_title(const me_fit *fit, me_str *text)
     me_str_append(text, ", each simulated, the fastest first (= is a tie)\n");
 }
 
+enum {
+    OFFERS_MAX = 64
+};
+
+/** Of what is shown. */
+static bool has_numerics(const me_fit *fit, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (fit->offers[i].changes_numerics) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static size_t count_shown(const me_fit *fit, size_t most)
+{
+    const size_t limit = most == 0 || most > OFFERS_MAX ? OFFERS_MAX : most;
+    return fit->n_offers < limit ? fit->n_offers : limit;
+}
+
+me_status me_fit_table(const me_report *report, size_t most,
+                       me_table_printer print, me_str *text)
+{
+    const me_fit *fit = report->fit;
+    fit_row rows[OFFERS_MAX];
+    const size_t n = count_shown(fit, most);
+    for (size_t i = 0; i < n; i++) {
+        rows[i] = (fit_row){.offer = &fit->offers[i], .before = report};
+    }
+    return print(ME_TABLE(columns, rows, n), text);
+}
+
 me_status me_fit_text(const me_report *report, size_t most, me_str *text)
 {
     const me_fit *fit = report->fit;
-    fit_row rows[64];
-    size_t n = 0;
-    bool has_numerics = false;
     if (fit == NULL) {
         return ME_OK;
     }
@@ -140,20 +170,14 @@ me_status me_fit_text(const me_report *report, size_t most, me_str *text)
         append_nothing(fit, text);
         return me_str_status(text);
     }
-    most = most == 0 || most > sizeof rows / sizeof *rows
-               ? sizeof rows / sizeof *rows
-               : most;
-    for (; n < fit->n_offers && n < most; n++) {
-        rows[n] = (fit_row){.offer = &fit->offers[n], .before = report};
-        has_numerics = has_numerics || fit->offers[n].changes_numerics;
-    }
+    const size_t n = count_shown(fit, most);
     append_title(fit, text);
-    const me_status status = me_table_print(ME_TABLE(columns, rows, n), text);
+    const me_status status = me_fit_table(report, most, me_table_print, text);
     if (n < fit->n_offers) {
         me_str_printf(text, "  and %zu more: memest fit shows them\n",
                       fit->n_offers - n);
     }
-    if (has_numerics) {
+    if (has_numerics(fit, n)) {
         me_str_append(text, "  (#) losses come out otherwise\n");
     }
     append_tried(fit, text);

@@ -16,6 +16,19 @@ static void add_distributed_optimizer(me_fit_builder *b)
     }
 }
 
+/** Parameters, gradients and states in shards, in place of DDP. */
+static void add_fully_sharded(me_fit_builder *b)
+{
+    const me_parallel_config *p = &b->config->parallel;
+    if (p->torch_fsdp2 || p->megatron_fsdp || p->data < 2) {
+        return;
+    }
+    me_fit_change *c = me_fit_add(b, "Megatron-FSDP");
+    me_fit_set(c, "parallel.megatron_fsdp=true");
+    me_fit_set(c, "parallel.sharding_strategy=optim_grads_params");
+    me_fit_set(c, "optimizer.distributed=true");
+}
+
 static void add_sequence_parallel(me_fit_builder *b)
 {
     if (b->config->parallel.tensor > 1 && !b->config->parallel.sequence) {
@@ -367,6 +380,7 @@ const me_fit_kind me_fit_megatron_kinds[] = {
     {add_pipeline, false},
     {add_expert, false},
     {add_full, false},
+    {add_fully_sharded, false},
     {add_optimizer_offload, false},
     {add_states, true},
     {add_fp8, true},
