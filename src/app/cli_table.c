@@ -41,7 +41,8 @@ static const me_cli_flag flags[] = {
      "of the report; text if not given. In its place PyTorch's memory snapshot "
      "of --rank, as pickle or JSON, or a timeline for Perfetto"},
     {"--json-ranks", NULL, "all|classes", FLAG_NAME, AT(json_ranks),
-     "a record of JSON for every rank (the default) or for equal ones together"},
+     "a record of JSON for every rank (the default up to 1,024) or for equal "
+     "ones together"},
     {"--ranks", NULL, "stages|all", FLAG_NAME, AT(ranks),
      "a line of the text report for every stage (the default) or every rank"},
     {"--details", NULL, NULL, FLAG_SWITCH, AT(details),

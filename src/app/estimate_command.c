@@ -118,16 +118,31 @@ static me_format text_format(const me_cli *cli)
                                     : ME_FORMAT_BRIEF;
 }
 
+enum {
+    JSON_RANKS_MAX = 1024 /**< that each have a record unless it is asked for */
+};
+
+/** The format, of which the command and the number of ranks are a part. */
+static me_format format_of(const estimate *s, int32_t world_size)
+{
+    if (s->format == ME_FORMAT_TEXT) {
+        return text_format(s->cli);
+    }
+    return s->format == ME_FORMAT_JSON && s->cli->json_ranks == NULL &&
+                   world_size > JSON_RANKS_MAX
+               ? ME_FORMAT_JSON_CLASSES
+               : s->format;
+}
+
 static me_status print(const estimate *s, me_diag *diag)
 {
     const me_report *report = me_run_report(s->run);
     if (report == NULL) {
         return ME_OK;
     }
-    const me_format format =
-        s->format == ME_FORMAT_TEXT ? text_format(s->cli) : s->format;
     const me_terminal terminal = find_terminal(s->cli->output);
-    return me_report_write(report, format, s->cli->output, &terminal, diag);
+    return me_report_write(report, format_of(s, report->world_size),
+                           s->cli->output, &terminal, diag);
 }
 
 static bool stops_when_it_does_not_fit(const me_cli *cli)

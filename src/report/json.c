@@ -170,7 +170,7 @@ static json_t *make_options(const me_config *config)
     return object;
 }
 
-static bool print_head(const me_report *report, FILE *stream)
+static bool print_head(const me_report *report, bool by_class, FILE *stream)
 {
     (void)fputs("{\"memest\": ", stream);
     bool is_good = print_value(json_string(report->version), 0, stream);
@@ -181,6 +181,7 @@ static bool print_head(const me_report *report, FILE *stream)
     is_good = is_good && print_value(me_json_not_modelled(report), 0, stream);
     is_good = is_good &&
               print_member("options", make_options(report->config), stream);
+    (void)fputs(by_class ? ",\n \"json_ranks\": \"classes\"" : "", stream);
     (void)fputs(",\n \"ranks\": [\n", stream);
     return is_good;
 }
@@ -312,7 +313,7 @@ me_status me_json_print(const me_report *report, bool by_class, FILE *stream,
 {
     errno = 0; // jansson does not say why it cannot make a value
     const uint64_t lost = me_alloc_lost();
-    bool is_good = print_head(report, stream);
+    bool is_good = print_head(report, by_class, stream);
     const me_status status = print_records(report, by_class, stream);
     if (status == ME_ERR_NOMEM) {
         return me_fail(diag, status, "no memory for the JSON report");
