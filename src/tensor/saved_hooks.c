@@ -22,7 +22,7 @@ bool me_saved_is_own(const me_node *node)
 void me_saved_clear_data(me_engine *e, me_node *node, uint32_t index)
 {
     me_tensor *x = node->saved[index];
-    if (x != NULL && x->refs > 1) {
+    if (x != NULL && node->saved_hooks != NULL) {
         me_set_data(e, x, &e->none);
     }
     me_clear(e, &node->saved[index]);
