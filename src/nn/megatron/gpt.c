@@ -120,8 +120,9 @@ void me_gpt_fini(me_engine *e, me_gpt *gpt)
 
 void me_gpt_make_deferred(me_gpt *gpt)
 {
-    const me_parameter *weight =
-        gpt->is_tied ? gpt->embedding.word : gpt->output_layer.weight;
+    const me_parameter *weight = gpt->output_layer.weight != NULL
+                                     ? gpt->output_layer.weight
+                                     : gpt->embedding.word;
     if (gpt->output_layer.deferred != NULL) {
         me_deferred_make(&gpt->nn, &gpt->deferred, weight->tensor);
     }
