@@ -39,6 +39,9 @@
     BOOL("parallel.fsdp_db_use_persist_buf_on_alloc_fail", "false", \
         parallel.fsdp_db_use_persist_buf_on_alloc_fail, \
         "What has none of the two stays as well once it was gathered or reduced."), \
+    BOOL("parallel.fsdp_keep_fp8_columns", "false", \
+        parallel.fsdp_keep_fp8_columns, \
+        "Its parameters in FP8 keep their transposes."), \
     BOOL("parallel.init_model_with_meta_device", "false", \
         parallel.init_model_with_meta_device, \
         "Megatron-LM's own FSDP gives a module memory when it is cut."), \

@@ -164,6 +164,7 @@ typedef struct me_parallel_config {
     bool fsdp_double_buffer;
     bool fsdp_db_use_persist_buf_on_alloc_fail; /**< buckets without double
                                                      buffers stay */
+    bool fsdp_keep_fp8_columns; /**< --keep-fp8-transpose-cache */
 } me_parallel_config;
 
 /** Are experts' parameters reduced and stepped in groups of their own?

@@ -270,6 +270,8 @@ const me_flag_rule me_flags_modelled[] = {
     {"--fsdp-db-use-persist-buf-on-alloc-fail",
      .option = "parallel.fsdp_db_use_persist_buf_on_alloc_fail",
      .constant = "true", .needs = "--fsdp-double-buffer"},
+    {"--keep-fp8-transpose-cache", .option = "parallel.fsdp_keep_fp8_columns",
+     .constant = "true", .needs = "--use-megatron-fsdp"},
     {"--suggested-communication-unit-size:i",
      .option = "parallel.suggested_communication_unit_size",
      .needs = "--use-megatron-fsdp"},

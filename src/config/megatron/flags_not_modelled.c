@@ -111,8 +111,6 @@ const me_flag_rule me_flags_not_modelled[] = {
      .note = "kernels of Transformer Engine", .effect = ME_EITHER(SOME)},
     {"--use-te-activation-func --use-grouped-gemm-for-dense-mlp",
      .note = "kernels of Transformer Engine", .effect = ME_EITHER(SOME)},
-    {"--keep-fp8-transpose-cache", .needs = "--use-megatron-fsdp",
-     .note = "FP8", .effect = ME_HIGHER(SOME)},
     {"--fp8-quantizer-factory:s --fp8-output-proj "
      "--reuse-grad-buf-for-mxfp8-param-ag",
      .needs = "--fp8-format", .note = "FP8", .effect = ME_EITHER(SOME)},

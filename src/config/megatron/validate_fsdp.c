@@ -104,10 +104,15 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
          "is modelled with impl.optimizer = fused (Transformer Engine's) alone"},
         {is_on && o->precision_aware,
          "with optimizer.precision_aware = true is not modelled"},
+        {is_on && config->fp8.param &&
+             (config->fp8.recipe != ME_FP8_TENSORWISE ||
+              config->parallel.sharding_strategy !=
+                  ME_SHARDING_OPTIM_GRADS_PARAMS),
+         "with train.fp8_param = true (--fp8-param-gather) is modelled with "
+         "train.fp8_recipe = tensorwise and parallel.sharding_strategy = "
+         "optim_grads_params alone"},
         {is_on && config->train.params_dtype != ME_DTYPE_BFLOAT16,
          "is modelled with train.params_dtype = bfloat16 (--bf16) alone"},
-        {is_on && config->fp8.param,
-         "with train.fp8_param = true (--fp8-param-gather) is not modelled"},
     };
     return check(needs, sizeof needs / sizeof needs[0], ME_ERR_UNSUPPORTED,
                  megatron_fsdp, diag);

@@ -36,6 +36,7 @@ static void grouped_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_nn *nn = linear->nn;
     const me_tensor *weight = linear->weights[0]->tensor;
     const uint64_t rows = me_dim(gy[0], 0);
+    me_main_grad_get(nn, weight);
     me_fp8_split_quantize(nn, gy[0], linear->count, node->wide->extents, both,
                           linear->parts);
     gx[0] = me_te_grouped_gemm(

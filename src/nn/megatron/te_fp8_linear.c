@@ -276,6 +276,7 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 {
     const me_linear *linear = node->data.context;
     me_nn *nn = linear->nn;
+    me_main_grad_get(nn, linear->weight->tensor);
     me_quantized gradient = quantize_gradient(nn, node, linear, gy[0], gx);
     me_quantized again = {NULL, NULL, NULL, NULL};
     const me_tensor *part = node->saved[SAVED_DATA];
@@ -332,6 +333,7 @@ static void norm_linear_backward(me_engine *e, me_node *node,
 {
     const me_linear *linear = node->data.context;
     me_nn *nn = linear->nn;
+    me_main_grad_get(nn, linear->weight->tensor);
     me_quantized gradient = quantize_gradient(nn, node, linear, gy[0], gx);
     me_tensor *full = NULL;
     me_tensor *dn = multiply_backward(nn, node, linear, node->saved[SAVED_DATA],

@@ -326,8 +326,14 @@ void me_fp8_prepare_weight(me_nn *nn, me_fp8_module *module,
                            me_quantized *made_out)
 {
     *made_out = (me_quantized){NULL, NULL, NULL, NULL};
-    if (module == NULL || me_quantized_of(parameter) != NULL ||
-        !me_engine_is_ok(nn->e)) {
+    if (module == NULL || !me_engine_is_ok(nn->e)) {
+        return;
+    }
+    me_quantized *q = me_quantized_of(parameter);
+    if (q != NULL) {
+        if (columns) {
+            me_fp8_weight_columns(nn, q, parameter->tensor);
+        }
         return;
     }
     const bool is_there = module->weight.rows != NULL;
@@ -391,11 +397,22 @@ void me_fp8_quantize_parameter(me_nn *nn, me_fp8_module *module,
     if (kind == NULL || held == NULL) {
         return;
     }
-    *held = me_fp8_quantize_weight(
-        nn, parameter->tensor, (me_usage){true, true}, ME_CATEGORY_PARAMETER);
     *kind =
         (me_quantized_kind){.kind = {.name = ME_KIND_QUANTIZED}, .held = held};
     parameter->kind = &kind->kind;
+    if (parameter->tensor != NULL) {
+        me_fp8_quantize_made(nn, parameter);
+    }
+}
+
+void me_fp8_quantize_made(me_nn *nn, me_parameter *parameter)
+{
+    me_quantized *held = me_quantized_of(parameter);
+    if (held == NULL || !me_engine_is_ok(nn->e)) {
+        return;
+    }
+    *held = me_fp8_quantize_weight(
+        nn, parameter->tensor, (me_usage){true, true}, ME_CATEGORY_PARAMETER);
     parameter->tensor->kind = parameter->kind;
     empty_tensor(nn, parameter);
 }

@@ -132,5 +132,7 @@ void me_fp8_prepare_weight_columns(me_nn *nn, me_fp8_module *module,
 /** A parameter becomes a quantised one, if weights are made so. */
 void me_fp8_quantize_parameter(me_nn *nn, me_fp8_module *module,
                                me_parameter *parameter);
+/** The same of one that had no memory then, and has it now. */
+void me_fp8_quantize_made(me_nn *nn, me_parameter *parameter);
 
 #endif /* MEMEST_NN_MEGATRON_TE_FP8_STATE_H */

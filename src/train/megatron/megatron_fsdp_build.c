@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/size.h"
+#include "nn/megatron/te_fp8_state.h"
 #include "tensor/launch.h"
 #include "train/megatron/bookkeeping.h"
 #include "train/megatron/megatron_fsdp.h"
@@ -14,6 +15,7 @@ static void materialize(me_megatron_fsdp *f, me_module_id module)
         me_parameter *p = all->parameters[i];
         if (p->module == module && p->tensor == NULL) {
             me_parameter_to_device(&f->t->nn, p, p->dtype);
+            me_fp8_quantize_made(&f->t->nn, p);
         }
     }
     me_module_switch(f->t->e, ME_NO_MODULE);
@@ -27,7 +29,13 @@ static void point(me_megatron_fsdp *f, const me_parameter *p,
     const me_frame frame = me_enter(e);
     uint64_t strides[ME_MAX_DIMS] = {0};
     me_strides_contiguous(&p->shape, strides);
-    me_set_data(e, p->tensor, me_alias(e, weights, p->shape, strides));
+    me_quantized *q = me_quantized_of(p);
+    if (q != NULL && q->rows == NULL) {
+        q->rows = me_retain(me_alias(e, weights, p->shape, strides));
+    } else {
+        me_set_data(e, q == NULL ? p->tensor : q->rows,
+                    me_alias(e, weights, p->shape, strides));
+    }
     me_leave(e, frame, NULL);
 }
 
@@ -56,6 +64,10 @@ static void move_parameters(me_megatron_fsdp *f, const me_fsdp_group_buffers *b,
         me_parameter *p = parameter_at(f, b, i);
         if (p->tensor == NULL) {
             materialize(f, p->module);
+        }
+        if (me_quantized_of(p) != NULL &&
+            !f->t->config->parallel.fsdp_keep_fp8_columns) {
+            me_fp8_release_columns(f->t->e, me_quantized_of(p));
         }
         if (me_engine_is_ok(f->t->e) && weights != NULL) {
             point(f, p, weights);

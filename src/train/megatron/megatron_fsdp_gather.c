@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/te_fp8.h"
 #include "ops/view.h"
 #include "tensor/hooks.h"
 #include "tensor/launch.h"
@@ -221,6 +222,25 @@ static void release_module(const me_fsdp_module *m, bool is_lazy)
             release(f, b);
         }
     }
+    for (uint32_t i = 0; i < f->t->parameters.count; i++) {
+        me_quantized *q = me_quantized_of(f->t->parameters.parameters[i]);
+        if (has(m, i) && q != NULL &&
+            !f->t->config->parallel.fsdp_keep_fp8_columns) {
+            me_fp8_release_columns(f->t->e, q);
+        }
+    }
+}
+
+/** create_transpose_cache(), of a unit's parameters in FP8. */
+static void make_columns(const me_fsdp_module *m)
+{
+    me_trainer *t = m->fsdp->t;
+    for (uint32_t i = 0; i < t->parameters.count; i++) {
+        const me_parameter *p = t->parameters.parameters[i];
+        if (has(m, i) && me_quantized_of(p) != NULL) {
+            me_fp8_weight_columns(&t->nn, me_quantized_of(p), p->tensor);
+        }
+    }
 }
 
 /** _post_backward_release_module(). */
@@ -276,6 +296,7 @@ static void pre_backward(void *self, uint32_t number)
     me_fsdp_module *m = &((me_megatron_fsdp *)self)->modules[number];
     m->state = ME_TRAINING_PRE_BACKWARD;
     gather_module(m, PREFETCH_BEFORE);
+    make_columns(m);
 }
 
 /** _post_forward(). What a backward runs again keeps its parameters up to the

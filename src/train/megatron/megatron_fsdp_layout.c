@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "base/size.h"
+#include "nn/megatron/te_fp8.h"
 #include "train/megatron/megatron_fsdp.h"
 #include "train/megatron/trainer.h"
 
@@ -140,7 +141,9 @@ static bool is_expert(const me_megatron_fsdp *f, const me_parameter *p)
 /** Parameters of one kind have one type, and the same ranks share them. */
 static uint32_t kind_of(const me_megatron_fsdp *f, const me_parameter *p)
 {
-    return 2 * (uint32_t)p->dtype + (is_expert(f, p) ? 1 : 0);
+    const me_dtype dtype =
+        me_quantized_of(p) == NULL ? p->dtype : ME_DTYPE_UINT8;
+    return 2 * (uint32_t)dtype + (is_expert(f, p) ? 1 : 0);
 }
 
 /** Elements after which a bucket outside of units closes; 0: never. */

@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "nn/megatron/te_fp8.h"
 #include "tensor/launch.h"
+#include "train/megatron/megatron_fsdp.h"
 #include "train/megatron/trainer.h"
 
 /** A quantised parameter of an optimizer's buffers. */
@@ -21,6 +22,8 @@ typedef struct cast_list {
     cast_item *items;
     uint32_t count;
     me_group_kind group;
+    bool makes_shards; /**< each shard is a tensor of its own
+                            (use_fsdp_shard_model_weights) */
 } cast_list;
 
 static const me_shard_state *shard_of(const me_optimizer *o,
@@ -59,6 +62,26 @@ static void collect(const me_trainer *t, const me_optimizer *o, cast_list *list)
                 collect_buffer(o, b, list);
             }
         }
+    }
+}
+
+/** Of Megatron-FSDP: all buckets that the ranks of a group share. */
+static void collect_buckets(const me_megatron_fsdp *f, const me_optimizer *o,
+                            cast_list *list)
+{
+    list->count = 0;
+    for (uint32_t i = 0; i < f->layout->n_items; i++) {
+        const me_parameter *p =
+            me_megatron_fsdp_parameter(f, &f->layout->items[i]);
+        if (me_quantized_of(p) == NULL ||
+            f->buckets[f->bucket_of[p->index]].group != list->group) {
+            continue;
+        }
+        if (list->items != NULL) {
+            list->items[list->count] =
+                (cast_item){.parameter = p, .shard = shard_of(o, p)};
+        }
+        list->count++;
     }
 }
 
@@ -142,6 +165,24 @@ static uint64_t all_scales(const me_trainer *t, const cast_list *list)
     return numel;
 }
 
+/** The same casts into shards that are tensors of their own, with scales. */
+static void cast_shards(me_trainer *t, const cast_list *list)
+{
+    me_engine *e = t->e;
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (list->items[i].shard == NULL) {
+            continue;
+        }
+        me_tensor *reciprocal = scalars(e, "reciprocal", 1);
+        me_tensor *inverse = scalars(e, "mul", 1);
+        me_drop(e, reciprocal);
+        me_tensor *columns = unused_columns(e, &list->items[i]);
+        tell_cast(e, &list->items[i]);
+        me_drop(e, inverse);
+        me_drop(e, columns);
+    }
+}
+
 /** The casts of _cast_master_weights_to_fp8_current_scaling(). @return the
  *  last one's unused columns, which the loop's variable holds, or NULL */
 static me_tensor *cast_current(me_trainer *t, const cast_list *list)
@@ -155,6 +196,17 @@ static me_tensor *cast_current(me_trainer *t, const cast_list *list)
                       : unused_columns(e, &list->items[i]);
     }
     return columns;
+}
+
+/** The item whose scale the loop over a rank's shards holds: the last, unless
+ *  shards are tensors of their own; the list's length: none. */
+static uint32_t last_of_rank(const cast_list *list)
+{
+    uint32_t last = list->count;
+    for (uint32_t i = 0; list->makes_shards && i < list->count; i++) {
+        last = list->items[i].shard == NULL ? last : i;
+    }
+    return last;
 }
 
 /** _cast_master_weights_to_fp8_current_scaling(), …_blockwise_scaling(): scales are
@@ -171,15 +223,24 @@ static void cast_with_scales(me_trainer *t, cast_list *list)
             scalars(e, "scale", scale_numel(t, &list->items[i]));
     }
     reduce_amaxes(t, list, numel);
-    me_tensor *columns = me_fp8_row_of(&t->nn)->scale_shape == NULL
-                             ? cast_current(t, list)
-                             : NULL;
+    me_tensor *columns = NULL;
+    if (list->makes_shards) {
+        cast_shards(t, list);
+    } else if (me_fp8_row_of(&t->nn)->scale_shape == NULL) {
+        columns = cast_current(t, list);
+    }
     me_drop(e, flag);
+    const uint32_t held = last_of_rank(list);
     for (uint32_t i = list->count - 1; i-- > 0;) {
-        me_drop(e, list->items[i].scale);
+        if (i != held) {
+            me_drop(e, list->items[i].scale);
+        }
     }
     me_drop(e, amaxes);
     me_drop(e, columns);
+    if (held < list->count - 1) {
+        me_drop(e, list->items[held].scale);
+    }
     me_drop(e, list->items[list->count - 1].scale);
     me_leave(e, frame, NULL);
 }
@@ -211,14 +272,21 @@ static void cast(me_trainer *t, cast_list *list)
     me_leave(e, frame, NULL);
 }
 
-void me_quantize_parameters(me_trainer *t, const me_optimizer *o)
+/** Those of the wrapper that the job has; of Megatron-FSDP, of one group. */
+static void collect_all(const me_trainer *t, const me_optimizer *o,
+                        cast_list *list)
 {
-    cast_list list = {.items = NULL};
-    if (!t->config->fp8.param || !me_engine_is_ok(t->e)) {
-        return;
+    if (t->megatron_fsdp != NULL) {
+        collect_buckets(t->megatron_fsdp, o, list);
+    } else {
+        collect(t, o, list);
     }
-    collect(t, o, &list);
-    if (list.count == 0) {
+}
+
+static void quantize(me_trainer *t, const me_optimizer *o, cast_list list)
+{
+    collect_all(t, o, &list);
+    if (list.count == 0 || !me_engine_is_ok(t->e)) {
         return;
     }
     list.items = me_alloc(list.count, sizeof *list.items, "optimizer.cast");
@@ -226,7 +294,24 @@ void me_quantize_parameters(me_trainer *t, const me_optimizer *o)
         me_engine_fail(t->e, ME_ERR_NOMEM, "no host memory for the optimizer");
         return;
     }
-    collect(t, o, &list);
+    collect_all(t, o, &list);
     cast(t, &list);
     me_free(list.items);
+}
+
+void me_quantize_parameters(me_trainer *t, const me_optimizer *o)
+{
+    if (!t->config->fp8.param || !me_engine_is_ok(t->e)) {
+        return;
+    }
+    if (t->megatron_fsdp == NULL) {
+        quantize(t, o, (cast_list){.items = NULL});
+        return;
+    }
+    const me_group_kind dense = me_megatron_fsdp_has_instances(t->megatron_fsdp)
+                                    ? ME_GROUP_PARTIAL_DATA_CONTEXT
+                                    : ME_GROUP_DATA_CONTEXT;
+    quantize(t, o, (cast_list){.group = dense, .makes_shards = true});
+    quantize(t, o,
+             (cast_list){.group = ME_GROUP_EXPERT_DATA, .makes_shards = true});
 }

@@ -9,6 +9,8 @@
     "parallel.megatron_fsdp=true optimizer.distributed=true "                  \
     "impl.transformer=transformer_engine "
 
+#define FP8_PARAM "train.fp8=hybrid train.fp8_param=true "
+
 /* What is set on JOB_TEXT and what the line must say; "" is a job that is right. */
 static const char *const cases[][2] = {
     {FSDP2, ""},
@@ -58,6 +60,12 @@ static const char *const cases[][2] = {
      "is modelled with train.params_dtype = bfloat16"},
     {MEGATRON_FSDP "optimizer.precision_aware=true impl.optimizer=fused",
      "with optimizer.precision_aware = true is not modelled"},
+    {MEGATRON_FSDP FP8_PARAM "train.fp8_recipe=tensorwise", ""},
+    {MEGATRON_FSDP FP8_PARAM "train.fp8_recipe=delayed",
+     "is modelled with train.fp8_recipe = tensorwise"},
+    {MEGATRON_FSDP FP8_PARAM "train.fp8_recipe=tensorwise "
+                             "parallel.sharding_strategy=optim",
+     "and parallel.sharding_strategy = optim_grads_params alone"},
 };
 
 static void test_fsdp__rules(void **state)
