@@ -165,9 +165,41 @@ static void append_recompute(const me_config *config, me_str *text)
     }
 }
 
-/** What goes before the command. */
-static void append_variables(const assignment *a, me_str *text)
+/** Likewise. */
+static void append_offload(const me_config *config, me_str *text)
 {
+    const me_offload_config *o = &config->offload;
+
+    const struct {
+        bool is_on;
+        const char *module;
+    } modules[] = {
+        {o->attn_norm, "attn_norm"}, {o->qkv_linear, "qkv_linear"},
+        {o->core_attn, "core_attn"}, {o->attn_proj, "attn_proj"},
+        {o->mlp_norm, "mlp_norm"},   {o->expert_fc1, "expert_fc1"},
+        {o->moe_act, "moe_act"},
+    };
+
+    append_space(text);
+    me_str_append(text,
+                  "--fine-grained-activation-offloading --offload-modules");
+    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++) {
+        if (modules[i].is_on) {
+            me_str_printf(text, " %s", modules[i].module);
+        }
+    }
+}
+
+/** What goes before the command. */
+static void append_variables(const me_config *config, const assignment *a,
+                             me_str *text)
+{
+    static const char offload[] = "NVTE_CPU_OFFLOAD_V1";
+    if (is_key(a, "offload.fine_grained") &&
+        me_config_variable(config, offload) == NULL) {
+        append_space(text);
+        me_str_printf(text, "%s=1", offload); // Megatron-LM asks for it
+    }
     if (is_key(a, "device.alloc_conf")) {
         append_space(text);
         me_str_printf(text, "PYTORCH_CUDA_ALLOC_CONF=%s", a->value);
@@ -185,10 +217,11 @@ static void append_all(const me_config *config, const char *const *sets,
                        int32_t n_sets, bool has_flags, me_str *text)
 {
     bool has_recompute = false;
+    bool has_offload = false;
     me_str words = {0};
     for (int32_t i = 0; has_flags && i < n_sets; i++) {
         const assignment a = split(sets[i]);
-        append_variables(&a, &words);
+        append_variables(config, &a, &words);
     }
     for (int32_t i = 0; i < n_sets; i++) {
         const assignment a = split(sets[i]);
@@ -205,6 +238,12 @@ static void append_all(const me_config *config, const char *const *sets,
                 append_recompute(config, &words);
             }
             has_recompute = true;
+        } else if (is_of_group(&a, "offload.") &&
+                   !is_key(&a, "offload.num_layers")) {
+            if (!has_offload) {
+                append_offload(config, &words);
+            }
+            has_offload = true;
         } else {
             append_flag(config, &a, &words);
         }

@@ -324,6 +324,38 @@ static void add_optimizer_offload(me_fit_builder *b)
     }
 }
 
+/** Modules that save much: of attention, and of experts as well; or the first
+ *  layers as a whole. */
+static void add_activation_offload(me_fit_builder *b)
+{
+    const me_config *config = b->config;
+    if (config->offload.fine_grained || config->offload.num_layers > 0) {
+        return;
+    }
+    for (int with_experts = 0;
+         with_experts <= (config->moe.num_experts > 0 ? 1 : 0);
+         with_experts++) {
+        me_fit_change *c =
+            me_fit_add(b, "activations of attention%s on the host",
+                       with_experts ? " and experts" : "");
+        me_fit_set(c, "offload.fine_grained=true");
+        me_fit_set(c, "offload.qkv_linear=true");
+        me_fit_set(c, "offload.core_attn=true");
+        me_fit_set(c, "offload.attn_proj=true");
+        if (with_experts) {
+            me_fit_set(c, "offload.expert_fc1=true");
+            me_fit_set(c, "offload.moe_act=true");
+        }
+    }
+    const int32_t layers = config->model.num_layers;
+    for (int32_t half = 1; half <= 2 && layers > 2; half++) {
+        const int32_t n = half == 1 ? layers / 2 : layers - 1;
+        me_fit_set(
+            me_fit_add(b, "activations of %d layers on the host", (int)n),
+            "offload.num_layers=%d", (int)n);
+    }
+}
+
 static bool is_half(const me_config *config)
 {
     return config->train.params_dtype != ME_DTYPE_FLOAT32;
@@ -382,6 +414,7 @@ const me_fit_kind me_fit_megatron_kinds[] = {
     {add_full, false},
     {add_fully_sharded, false},
     {add_optimizer_offload, false},
+    {add_activation_offload, false},
     {add_states, true},
     {add_fp8, true},
     {NULL, false},
