@@ -170,7 +170,7 @@ static me_status get_new(me_pool *pool, request *r)
     if (status == ME_ERR_CAPACITY && me_pool_release_available(pool, r)) {
         status = me_pool_segment_take(pool, r, false);
     }
-    if (status != ME_ERR_CAPACITY) {
+    if (status != ME_ERR_CAPACITY || is_private(r->stream)) {
         return status;
     }
     status = me_pool_release_cached(pool);
@@ -193,7 +193,7 @@ static void note_oom(me_pool *pool, const request *r, uint64_t bytes)
     pool->oom = (me_pool_oom){
         .requested_bytes = bytes,
         .tried_bytes = r->segment,
-        .stream = r->stream,
+        .stream = cuda_stream(r->stream),
         .allocated_bytes = me_pool_current(pool, ME_POOL_ALLOCATED_BYTES),
         .reserved_bytes = reserved_bytes(pool),
         .free_bytes = device_free_bytes(pool),
@@ -240,6 +240,17 @@ me_status me_pool_alloc(me_pool *pool, uint64_t bytes, uint64_t stream,
     }
     *block_out = hand_out(pool, &r, bytes);
     return ME_OK;
+}
+
+me_status me_pool_alloc_private(me_pool *pool, uint64_t bytes, uint64_t stream,
+                                uint8_t mempool, me_pool_block *block_out)
+{
+    if (mempool > 0) {
+        ME_ASSERT(mempool <= ME_POOL_PRIVATE_MAX &&
+                  stream >> MEMPOOL_SHIFT == 0);
+        stream |= PRIVATE | (uint64_t)mempool << MEMPOOL_SHIFT;
+    }
+    return me_pool_alloc(pool, bytes, stream, block_out);
 }
 
 bool me_pool_set_outside(me_pool *pool, uint64_t outside_bytes)

@@ -4,7 +4,8 @@
  * request, when a segment is taken from the driver, what is split, merged,
  * given back, retried, and every counter that `torch.cuda.memory_stats()`
  * shows. No memory is touched; a device is a number of bytes. Private pools of
- * CUDA graphs are left out.
+ * CUDA graphs live as long as the pool; those of torch.cuda.MemPool, which may
+ * serve others when memory runs out (use_on_oom), are left out.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -93,6 +94,10 @@ typedef struct me_pool_trace {
 /** A block; its number is used again after its free has completed. */
 typedef uint32_t me_pool_block;
 
+enum {
+    ME_POOL_PRIVATE_MAX = 127 /**< private pools */
+};
+
 /** What a request of no bytes gets, as a null pointer in PyTorch. */
 #define ME_POOL_NO_BLOCK ((me_pool_block)0)
 
@@ -171,6 +176,19 @@ void me_pool_destroy(me_pool *pool);
 me_status me_pool_alloc(me_pool *pool, uint64_t bytes, uint64_t stream,
                         me_pool_block *block_out) ME_MUST_CHECK;
 
+/**
+ * As me_pool_alloc() while the thread allocates to a private pool
+ * (beginAllocateToPool(), a capture): from segments of that pool's own, which no
+ * emptying of caches gives back, since graphs have their addresses. Caches are
+ * not emptied for it either while a capture is underway.
+ *
+ * @param mempool  the private pool, from 1 to ME_POOL_PRIVATE_MAX; 0: the
+ *                 default one, as me_pool_alloc()
+ */
+me_status me_pool_alloc_private(me_pool *pool, uint64_t bytes, uint64_t stream,
+                                uint8_t mempool,
+                                me_pool_block *block_out) ME_MUST_CHECK;
+
 /** Free a block that no other stream uses: it can be reused at once. Local. */
 void me_pool_free(me_pool *pool, me_pool_block block);
 
@@ -243,6 +261,9 @@ uint64_t me_pool_current(const me_pool *pool, me_pool_stat_kind kind);
 
 /** Its highest value since the last reset of peaks. Local. */
 uint64_t me_pool_peak(const me_pool *pool, me_pool_stat_kind kind);
+
+/** Bytes of the segments of private pools. Local. */
+uint64_t me_pool_private_bytes(const me_pool *pool);
 
 /** Final attempts after the cache was flushed. Local. */
 uint64_t me_pool_num_alloc_retries(const me_pool *pool);

@@ -9,7 +9,7 @@ void me_pool_emit(const me_pool *pool, me_pool_action action, uint64_t address,
     if (pool->options.on_trace == NULL) {
         return;
     }
-    const me_pool_trace entry = {action, address, bytes, stream};
+    const me_pool_trace entry = {action, address, bytes, cuda_stream(stream)};
     pool->options.on_trace(pool->options.trace_self, &entry);
 }
 

@@ -164,6 +164,7 @@ static me_status map(me_pool *pool, uint32_t index, uint64_t size)
     (void)me_pool_merge(pool, index, b->next);
     me_pool_cache(pool, index);
     stat_up(pool, ME_POOL_RESERVED_BYTES, b->slot, mapped);
+    pool->private_bytes += is_private(b->stream) ? mapped : 0;
     pool->num_device_alloc++;
     me_pool_emit(pool, ME_POOL_TRACE_SEGMENT_MAP, address, mapped, b->stream);
     return ME_OK;

@@ -24,6 +24,11 @@
 #define ROUND_LARGE       (2 * MIB)  /**< step of those segments */
 #define TOO_LARGE         (UINT64_C(1) << 60) /**< refused without trying */
 
+/** In the place of its stream a block of a private pool has the pool as well, so
+ * that no other finds it: bits below this one, which no stream has. */
+#define PRIVATE       (UINT64_C(1) << 63)
+#define MEMPOOL_SHIFT 56U
+
 /** No record. */
 #define NIL UINT32_C(0)
 
@@ -42,7 +47,8 @@ typedef enum block_state {
  * that the store can grow and a record fills one line of the cache.
  */
 typedef struct block {
-    uint64_t stream; /**< of a driver's extent: its chunk */
+    uint64_t stream; /**< of a private pool see PRIVATE; of a driver's extent:
+                          its chunk */
     uint64_t size;
     uint64_t address;
     uint64_t requested; /**< as asked for, without rounding */
@@ -152,6 +158,7 @@ struct me_pool {
     counter counters[ME_POOL_STAT_COUNT][ME_POOL_SLOTS];
     counter oversize_allocations;
     counter oversize_segments;
+    uint64_t private_bytes; /**< of segments of private pools */
     uint64_t num_alloc_retries;
     uint64_t num_ooms;
     uint64_t num_sync_all_streams;
@@ -169,6 +176,18 @@ typedef struct request {
     uint32_t found; /**< the block that serves it */
     bool is_cached; /**< which is in the set of cached blocks still */
 } request;
+
+static inline bool is_private(uint64_t stream)
+{
+    return (stream & PRIVATE) != 0;
+}
+
+/** The CUDA stream, of whichever pool. */
+static inline uint64_t cuda_stream(uint64_t stream)
+{
+    return is_private(stream) ? stream & ((UINT64_C(1) << MEMPOOL_SHIFT) - 1)
+                              : stream;
+}
 
 static inline block *at(const me_pool *pool, uint32_t index)
 {

@@ -138,7 +138,7 @@ static void keep_late(me_pool_observer *o, const known_id *id, uint32_t number)
 /** @return ME_ERR_CAPACITY: there is no memory for it; other failures have
  *  been noted */
 static me_status take(me_pool_observer *o, uint32_t block, uint64_t bytes,
-                      uint64_t stream)
+                      uint64_t stream, uint8_t mempool)
 {
     complete_late(o);
     if (!has_id(o, block)) {
@@ -149,7 +149,8 @@ static me_status take(me_pool_observer *o, uint32_t block, uint64_t bytes,
         end(o, ME_ERR_INTERNAL, block);
         return o->status;
     }
-    const me_status status = me_pool_alloc(o->pool, bytes, stream, &id->block);
+    const me_status status =
+        me_pool_alloc_private(o->pool, bytes, stream, mempool, &id->block);
     if (status == ME_OK) {
         id->state = ID_ALLOCATED;
     } else if (status != ME_ERR_CAPACITY) {
@@ -223,8 +224,8 @@ static void on_event(void *self, const me_event *event)
         return;
     }
     if (event->kind == ME_EVENT_ALLOC) {
-        if (take(o, event->block, event->bytes, event->stream) ==
-            ME_ERR_CAPACITY) {
+        if (take(o, event->block, event->bytes, event->stream,
+                 event->mempool) == ME_ERR_CAPACITY) {
             note_oom(o, event);
         }
     } else if (event->kind == ME_EVENT_FREE_REQUESTED) {
@@ -255,7 +256,7 @@ static void take_again(me_pool_observer *o, const me_block_ops *blocks,
                        uint32_t i)
 {
     const me_block_op *op = &blocks->ops[i];
-    if (take(o, blocks->ids[op->slot], op->bytes, op->stream) ==
+    if (take(o, blocks->ids[op->slot], op->bytes, op->stream, op->mempool) ==
         ME_ERR_CAPACITY) {
         me_event event;
         blocks->describe(blocks, i, &event);

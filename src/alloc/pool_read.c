@@ -158,6 +158,11 @@ void me_pool_oom_text(const me_pool *pool, me_str *text)
         "cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)");
 }
 
+uint64_t me_pool_private_bytes(const me_pool *pool)
+{
+    return pool->private_bytes;
+}
+
 uint64_t me_pool_largest_free(const me_pool *pool, uint64_t stream)
 {
     uint64_t largest = 0;

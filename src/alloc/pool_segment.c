@@ -71,6 +71,7 @@ me_status me_pool_segment_take(me_pool *pool, request *r, bool is_retry)
     b->slot = (uint8_t)r->slot;
     stat_up(pool, ME_POOL_SEGMENT, b->slot, 1);
     stat_up(pool, ME_POOL_RESERVED_BYTES, b->slot, b->size);
+    pool->private_bytes += is_private(b->stream) ? b->size : 0;
     if (b->size >= pool->options.conf.max_split_bytes) {
         count_up(&pool->oversize_segments, 1);
     }
@@ -90,6 +91,7 @@ static void release_block(me_pool *pool, uint32_t index)
                  b->stream);
     stat_down(pool, ME_POOL_SEGMENT, b->slot, 1);
     stat_down(pool, ME_POOL_RESERVED_BYTES, b->slot, b->size);
+    pool->private_bytes -= is_private(b->stream) ? b->size : 0;
     if (b->size >= pool->options.conf.max_split_bytes) {
         pool->oversize_segments.current--;
     }
@@ -101,6 +103,12 @@ static void release_block(me_pool *pool, uint32_t index)
 static bool is_releasable(const block *b)
 {
     return !b->is_expandable && !is_split(b);
+}
+
+/** Of the default pool: a captured graph has the addresses of its own in it. */
+static bool is_cache(const block *b)
+{
+    return is_releasable(b) && !is_private(b->stream);
 }
 
 /** No single block will do: from the largest one that is smaller downwards. */
@@ -144,7 +152,7 @@ static me_status release_slot(me_pool *pool, me_pool_slot slot)
     uint32_t next = NIL;
     for (uint32_t i = me_pool_free_first(pool, slot); i != NIL; i = next) {
         next = me_pool_free_next(pool, i);
-        if (is_releasable(at(pool, i))) {
+        if (is_cache(at(pool, i))) {
             release_block(pool, i);
         }
     }
@@ -152,7 +160,7 @@ static me_status release_slot(me_pool *pool, me_pool_slot slot)
     for (uint32_t i = me_pool_free_first(pool, slot);
          i != NIL && status == ME_OK; i = next) {
         next = me_pool_free_next(pool, i);
-        if (at(pool, i)->is_expandable) {
+        if (at(pool, i)->is_expandable && !is_private(at(pool, i)->stream)) {
             status = me_pool_unmap(pool, i);
         }
     }
@@ -178,7 +186,7 @@ static uint64_t total_age(const me_pool *pool, uint64_t *n_out)
     *n_out = 0;
     for (uint32_t i = me_pool_free_first(pool, ME_POOL_LARGE); i != NIL;
          i = me_pool_free_next(pool, i)) {
-        if (is_releasable(at(pool, i))) {
+        if (is_cache(at(pool, i))) {
             sum += age(pool, at(pool, i));
             *n_out += 1;
         }
@@ -197,7 +205,7 @@ static uint64_t release_old(me_pool *pool, double threshold, uint64_t *sum,
          i = next) {
         next = me_pool_free_next(pool, i);
         const uint32_t years = age(pool, at(pool, i));
-        if (is_releasable(at(pool, i)) && (double)years >= threshold) {
+        if (is_cache(at(pool, i)) && (double)years >= threshold) {
             released += at(pool, i)->size;
             *sum -= years;
             *n -= 1;

@@ -142,6 +142,8 @@ typedef struct me_event {
     uint8_t collective;   /**< me_collective; collective */
     uint8_t group;        /**< me_group_kind; collective */
     uint8_t dtype;        /**< me_dtype of the elements; collective */
+    uint8_t mempool;      /**< private pool that the block is taken from, as of
+                               CUDA graphs; 0: the default one; alloc */
     bool is_lone;         /**< outside of a batch of sends and receives, which
                                PyTorch does on a communicator of the pair */
     bool is_scratch;      /**< a kernel's own memory or a library's workspace,
@@ -204,11 +206,12 @@ typedef enum me_block_change {
 
 /** One change of a block; small, for an action has thousands. */
 typedef struct me_block_op {
-    uint64_t bytes; /**< requested; alloc */
-    uint32_t slot;  /**< of the block in me_block_ops.ids */
-    uint8_t change; /**< me_block_change */
-    uint8_t stream; /**< alloc */
-    bool is_late;   /**< another stream uses the block; free */
+    uint64_t bytes;  /**< requested; alloc */
+    uint32_t slot;   /**< of the block in me_block_ops.ids */
+    uint8_t change;  /**< me_block_change */
+    uint8_t stream;  /**< alloc */
+    uint8_t mempool; /**< alloc */
+    bool is_late;    /**< another stream uses the block; free */
 } me_block_op;
 
 /** What happens to blocks in a stretch of such an action, in order. */

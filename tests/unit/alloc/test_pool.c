@@ -234,6 +234,54 @@ static void test_pool__resets(void **state)
     me_pool_destroy(pool);
 }
 
+/* A captured graph has addresses of its private pool in it: the pool's segments
+ * serve nobody else, on whatever stream, and outlive an emptying of caches and a
+ * retry, which a request of the pool's own does not ask for. */
+static void test_pool__private_pools_stay_apart(void **state)
+{
+    (void)state;
+    me_pool *pool = make_pool("", 64 * MIB, 0);
+    me_pool_block a = ME_POOL_NO_BLOCK;
+    me_pool_block b = ME_POOL_NO_BLOCK;
+    assert_int_equal(me_pool_alloc_private(pool, 12 * MIB, 3, 1, &a), ME_OK);
+    assert_int_equal(me_pool_private_bytes(pool), 12 * MIB);
+    me_pool_free(pool, a);
+    assert_int_equal(me_pool_alloc_private(pool, 12 * MIB, 3, 1, &b), ME_OK);
+    assert_int_equal(b, a);
+    me_pool_free(pool, b);
+    (void)alloc(pool, 12 * MIB, 3); // the stream's, in no private pool
+    assert_int_equal(me_pool_current(pool, ME_POOL_RESERVED_BYTES), 24 * MIB);
+    assert_int_equal(me_pool_alloc_private(pool, 12 * MIB, 3, 2, &b), ME_OK);
+    me_pool_free(pool, b);
+    assert_int_equal(me_pool_private_bytes(pool), 24 * MIB);
+    assert_int_equal(me_pool_empty_cache(pool), ME_OK);
+    assert_int_equal(me_pool_current(pool, ME_POOL_RESERVED_BYTES), 36 * MIB);
+    me_pool_free(pool, alloc(pool, 20 * MIB, 0));
+    assert_int_equal(me_pool_alloc_private(pool, 16 * MIB, 0, 1, &b),
+                     ME_ERR_CAPACITY); // the 20 MiB are not given back
+    assert_int_equal(me_pool_num_alloc_retries(pool), 0);
+    assert_int_equal(alloc(pool, 24 * MIB, 0) == ME_POOL_NO_BLOCK, false);
+    assert_int_equal(me_pool_private_bytes(pool), 24 * MIB);
+    check(pool);
+    me_pool_destroy(pool);
+}
+
+static void test_pool__private_pools_expand(void **state)
+{
+    (void)state;
+    me_pool *pool = make_pool("expandable_segments:True", 0, 0);
+    me_pool_block a = ME_POOL_NO_BLOCK;
+    assert_int_equal(me_pool_alloc_private(pool, 30 * MIB, 0, 1, &a), ME_OK);
+    me_pool_free(pool, a);
+    const uint64_t mapped = me_pool_private_bytes(pool);
+    assert_true(mapped >= 30 * MIB);
+    me_pool_free(pool, alloc(pool, 30 * MIB, 0));
+    assert_int_equal(me_pool_empty_cache(pool), ME_OK);
+    assert_int_equal(me_pool_current(pool, ME_POOL_RESERVED_BYTES), mapped);
+    check(pool);
+    me_pool_destroy(pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +296,8 @@ int main(void)
         cmocka_unit_test(test_pool__counts_oversize_from_the_size_itself),
         cmocka_unit_test(test_pool__huge_requests_do_not_wrap),
         cmocka_unit_test(test_pool__resets),
+        cmocka_unit_test(test_pool__private_pools_stay_apart),
+        cmocka_unit_test(test_pool__private_pools_expand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
