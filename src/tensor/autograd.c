@@ -33,6 +33,7 @@ static me_node *new_node(me_engine *e, const me_op *op, uint64_t sequence)
     node->refs = 1;
     node->thread = (uint8_t)e->context.thread;
     node->stream = e->context.stream;
+    node->mempool = e->context.mempool;
     node->module = e->module;
     return node;
 }
@@ -175,6 +176,7 @@ static me_node *accumulator(me_engine *e, me_tensor *leaf)
     me_node *node = new_node(e, &accumulate_grad_op, SEQUENCE_LEAF);
     if (node != NULL) {
         node->variable = me_retain(leaf);
+        node->mempool = ME_MEMPOOL_DEFAULT; // it is none of a graph's
         node->is_dtensor = me_is_distributed(leaf);
         leaf->accumulator = node;
         set_output(node, leaf);

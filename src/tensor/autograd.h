@@ -51,6 +51,7 @@ typedef struct me_node_data {
     bool flag;
     me_autocast_state autocast; /**< that a checkpoint ran under */
     const void *context;        /**< borrowed; a module, a checkpoint */
+    void *owner; /**< borrowed; who is told that the backward runs */
     struct me_output_checkpoint *checkpoint; /**< borrowed */
 } me_node_data;
 
@@ -76,7 +77,8 @@ struct me_node {
     uint16_t n_outputs;
     uint8_t thread;
     uint8_t stream; /**< CUDA stream of its forward, which its backward takes */
-    bool is_view;   /**< me_record_view() made it */
+    uint8_t mempool; /**< likewise, where blocks are taken from */
+    bool is_view;    /**< me_record_view() made it */
     bool is_dtensor; /**< its outputs are, and so their gradients, which are
                           never summed in place */
     uint8_t needed;  /**< a bit an input: the backward that runs wants its
@@ -237,6 +239,8 @@ typedef struct me_grad_request {
     me_tensor **gradients_out; /**< of each input; the caller's, NULL where
                                     none arrived */
     bool retain_graph;         /**< nodes keep what they saved */
+    bool makes_all; /**< nodes make gradients that nobody asked for as well, as
+                         autograd functions in Python do; they go at once */
 } me_grad_request;
 
 /**

@@ -49,7 +49,9 @@ static me_tensor *make_sum_for(me_engine *e, const me_node *next,
 {
     const uint8_t stream = me_stream_set(
         e, is_on_side_stream(next) ? ME_STREAM_SIDE : next->stream);
+    const uint8_t mempool = me_mempool_set(e, next->mempool);
     me_tensor *sum = make_sum(e, a, b);
+    me_mempool_set(e, mempool);
     me_stream_set(e, stream);
     return sum;
 }
@@ -169,6 +171,7 @@ static void run_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 {
     const me_frame frame = me_enter(e);
     const uint8_t stream = me_stream_set(e, node->stream);
+    const uint8_t mempool = me_mempool_set(e, node->mempool);
     for (uint32_t i = 0; !node->is_view && i < node->n_outputs; i++) {
         if (gy[i] != NULL) {
             me_storage_await(e, gy[i]->storage);
@@ -190,6 +193,7 @@ static void run_backward(me_engine *e, me_node *node, me_tensor *const *gy,
             gx[i] = validate(e, node->edges[i], gx[i]);
         }
     }
+    me_mempool_set(e, mempool);
     me_stream_set(e, stream);
 }
 
@@ -221,8 +225,8 @@ static void set_needed(const me_engine *e, const me_run *r, me_node *node)
     node->needed = 0;
     for (uint32_t i = 0; node->wide == NULL && i < node->n_inputs; i++) {
         const me_node *next = node->edges[i].node;
-        if (next != NULL &&
-            (!r->is_partial || e->tape.slots[next->slot].is_needed)) {
+        if (next != NULL && (!r->is_partial || r->makes_all ||
+                             e->tape.slots[next->slot].is_needed)) {
             node->needed |= (uint8_t)(1U << i);
         }
     }
@@ -259,6 +263,12 @@ static void tell_gradients(me_engine *e, const me_node *node)
     }
 }
 
+/** Does it run, and so wait for its gradients? */
+static bool is_awaited(const me_engine *e, const me_run *r, const me_node *next)
+{
+    return !r->is_partial || e->tape.slots[next->slot].is_needed;
+}
+
 /** Those that somebody waits for. What nobody asked for lives to the end of
  *  Engine::evaluate_function(), as everything that a function returned. */
 static void hand_on_all(me_engine *e, const me_run *r, const me_node *node,
@@ -267,7 +277,7 @@ static void hand_on_all(me_engine *e, const me_run *r, const me_node *node,
     for (uint32_t i = 0; i < node->n_inputs; i++) {
         if (node->edges[i].node != NULL) {
             me_tensor *gradient = NULL;
-            if (me_needs(node, i)) {
+            if (me_needs(node, i) && is_awaited(e, r, node->edges[i].node)) {
                 gradient = gx[i];
                 gx[i] = NULL;
             }
@@ -458,6 +468,7 @@ void me_autograd_grad(me_engine *e, const me_grad_request *request)
     me_run r = me_run_begin(e);
     r.retains_graph = request->retain_graph;
     r.is_partial = true;
+    r.makes_all = request->makes_all;
     tell_roots(e, request->n_roots, request->gradients);
     const me_module_id module = e->module;
     const me_context before = enter_backward(e);

@@ -18,6 +18,7 @@ typedef struct me_run {
     uint32_t first_ready; /**< where this run's heap begins */
     bool retains_graph;
     bool is_partial; /**< only paths to what was asked for run */
+    bool makes_all;  /**< but nodes on them make all gradients */
 } me_run;
 
 /** A run that has visited nothing. */

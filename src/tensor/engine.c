@@ -348,6 +348,13 @@ bool me_is_deterministic(const me_engine *e)
     return e->is_deterministic;
 }
 
+uint8_t me_mempool_set(me_engine *e, uint8_t mempool)
+{
+    const uint8_t before = e->context.mempool;
+    e->context.mempool = mempool;
+    return before;
+}
+
 bool me_grad_enable(me_engine *e, bool enable)
 {
     const bool before = e->context.is_recording;

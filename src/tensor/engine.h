@@ -45,6 +45,7 @@ typedef struct me_storage {
                          ids of blocks are used again */
     uint8_t category; /**< me_category */
     uint8_t stream;   /**< CUDA stream that it was allocated on */
+    uint8_t mempool;  /**< private pool that it was taken from, or 0 */
     bool is_late;     /**< another stream uses it: freed late */
     bool is_scratch;  /**< see me_event */
     uint32_t module;  /**< that allocated it */
@@ -111,7 +112,8 @@ enum {
  *  and that DDP's buffers are of; FSDP's for gradients, for parameters, and for
  *  the all-reduce of gradients over copies of the shards; the second one of
  *  Transformer Engine's attention with context parallelism; that of shared
- *  experts; DeepEP's. */
+ *  experts; DeepEP's; the one that a job whose layers are to be captured as CUDA
+ *  graphs works on until they are; the one that they are captured on. */
 enum {
     ME_STREAM_DEFAULT = 0,
     ME_STREAM_SIDE = 1,
@@ -123,7 +125,18 @@ enum {
     ME_STREAM_DISPATCH = 7,
     ME_STREAM_OFFLOAD = 8, /**< copies of activations to the host */
     ME_STREAM_RELOAD = 9,  /**< and back */
+    ME_STREAM_BEFORE_CAPTURE = 10,
+    ME_STREAM_CAPTURE = 11,
     ME_STREAMS
+};
+
+/** Private pools of the allocator, each of its own; last, what operations of a
+ *  captured graph take when it is replayed: memory that lies in its pool
+ *  already, of which nobody is told. */
+enum {
+    ME_MEMPOOL_DEFAULT = 0,
+    ME_MEMPOOL_GRAPHS = 1,
+    ME_MEMPOOL_REPLAY = 128
 };
 
 /**
@@ -264,7 +277,8 @@ typedef struct me_context {
     me_category category; /**< of what is allocated */
     int thread;           /**< of the host, that runs operations */
     uint8_t stream;       /**< that kernels and blocks go to */
-    bool is_drawn; /**< what is allocated is filled with random numbers as it
+    uint8_t mempool; /**< that blocks are taken from, ME_MEMPOOL_DEFAULT … */
+    bool is_drawn;   /**< what is allocated is filled with random numbers as it
                             is made, with uniform_(), randn() and the like */
     bool is_recording; /**< the tape is on; not under torch.no_grad() */
 } me_context;
@@ -282,6 +296,7 @@ me_phase me_phase_set(me_engine *e, me_phase phase);
 me_category me_category_set(me_engine *e, me_category category);
 bool me_drawn_set(me_engine *e, bool is_drawn);
 uint8_t me_stream_set(me_engine *e, uint8_t stream);
+uint8_t me_mempool_set(me_engine *e, uint8_t mempool);
 bool me_grad_enable(me_engine *e, bool enable);
 /** @} */
 /** @} */

@@ -14,6 +14,7 @@ uint64_t me_script_place(const me_engine *e)
     return (uint64_t)e->context.phase << 12 |
            (uint64_t)e->context.category << 8 |
            (uint64_t)e->context.is_drawn << 16 |
+           (uint64_t)e->context.mempool << 17 |
            (uint64_t)e->context.stream << 4 | (uint64_t)e->context.thread << 1 |
            (uint64_t)e->context.is_recording;
 }
@@ -48,10 +49,11 @@ static bool is_same_event(const me_script_event *a, const me_script_event *b)
            a->turn == b->turn && x->kind == y->kind &&
            x->category == y->category && x->old_category == y->old_category &&
            x->phase == y->phase && x->stream == y->stream &&
-           x->collective == y->collective && x->group == y->group &&
-           x->dtype == y->dtype && x->is_lone == y->is_lone &&
-           x->is_scratch == y->is_scratch && x->is_late == y->is_late &&
-           x->is_drawn == y->is_drawn && x->is_shard == y->is_shard &&
+           x->mempool == y->mempool && x->collective == y->collective &&
+           x->group == y->group && x->dtype == y->dtype &&
+           x->is_lone == y->is_lone && x->is_scratch == y->is_scratch &&
+           x->is_late == y->is_late && x->is_drawn == y->is_drawn &&
+           x->is_shard == y->is_shard &&
            x->peer == y->peer && (a->is_outer || x->module == y->module) &&
            x->bytes == y->bytes && x->count == y->count && x->op == y->op;
 }
@@ -134,6 +136,7 @@ static me_storage *late_storage(me_engine *e, const me_event *event)
     const me_storage like = {.bytes = event->bytes,
                              .category = event->category,
                              .stream = event->stream,
+                             .mempool = event->mempool,
                              .module = event->module,
                              .is_late = true,
                              .is_scratch = event->is_scratch};

@@ -34,6 +34,7 @@ static void add_op(divider *d, me_block_change change, uint32_t event)
         .slot = x->slot,
         .change = (uint8_t)change,
         .stream = x->event.stream,
+        .mempool = x->event.mempool,
         .is_late = x->event.is_late,
     };
 }

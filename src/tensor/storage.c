@@ -37,10 +37,14 @@ uint32_t me_block_new(me_engine *e)
 static void emit_block(me_engine *e, me_event_kind kind,
                        const me_storage *storage, const char *op)
 {
+    if (storage->mempool == ME_MEMPOOL_REPLAY) {
+        return;
+    }
     me_emit(e, &(me_event){
                    .kind = kind,
                    .category = storage->category,
                    .stream = storage->stream,
+                   .mempool = storage->mempool,
                    .is_late = storage->is_late,
                    .is_drawn = kind == ME_EVENT_ALLOC && e->context.is_drawn,
                    .is_shard = kind == ME_EVENT_ALLOC && e->is_at_shard,
@@ -55,7 +59,9 @@ static void emit_block(me_engine *e, me_event_kind kind,
 static void give_back(me_engine *e, me_storage *storage)
 {
     emit_block(e, ME_EVENT_FREE_COMPLETED, storage, "");
-    me_block_forget(e, storage->block);
+    if (storage->mempool != ME_MEMPOOL_REPLAY) {
+        me_block_forget(e, storage->block);
+    }
 }
 
 /** Nobody names the object any more, and nobody is told. */
@@ -85,7 +91,9 @@ static void take_block(me_engine *e, me_storage *storage, const char *op,
                        uint64_t bytes)
 {
     storage->bytes = bytes;
-    storage->block = me_block_new(e);
+    storage->mempool = e->context.mempool;
+    storage->block =
+        storage->mempool == ME_MEMPOOL_REPLAY ? 0 : me_block_new(e);
     storage->category = (uint8_t)e->context.category;
     storage->stream = e->context.stream;
     storage->is_scratch = e->is_scratch;

@@ -235,7 +235,9 @@ void me_categorize(me_engine *e, const me_tensor *x, me_category category)
         .bytes = storage->bytes,
     };
     storage->category = (uint8_t)category;
-    me_emit(e, &event);
+    if (storage->mempool != ME_MEMPOOL_REPLAY) {
+        me_emit(e, &event);
+    }
 }
 
 uint64_t me_numel(const me_tensor *x)
