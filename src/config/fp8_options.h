@@ -27,7 +27,13 @@
     INT("train.num_layers_at_end_in_bf16", "1", 0, layers_max, "layers", NULL, \
         fp8.num_layers_at_end_in_bf16, "How many at the end, of first_last_layers_bf16."), \
     BOOL("train.te_op_fuser", "false", train.te_op_fuser, \
-        "Transformer Engine runs a dense MLP with its norm as one function."),
+        "Transformer Engine runs a dense MLP with its norm as one function."), \
+    ENUM("train.cuda_graph_impl", "none", me_cuda_graph_choices, train.cuda_graph_impl, \
+        "Layers, or forward and backward of an iteration, are captured as CUDA graphs and " \
+        "replayed."), \
+    INT("train.cuda_graph_warmup_steps", "3", 0, 64, "steps", NULL, \
+        train.cuda_graph_warmup_steps, "Runs before a capture: of the captured layer, or " \
+        "iterations of the job."),
 /* clang-format on */
 
 #endif /* MEMEST_CONFIG_FP8_OPTIONS_H */

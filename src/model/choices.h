@@ -282,6 +282,20 @@ typedef enum me_fp8_format {
 
 extern const me_choice me_fp8_format_choices[];
 
+/** Whose CUDA graphs a job's layers are captured as, or all of an iteration. */
+#define ME_CUDA_GRAPH_LIST(X)                                                  \
+    X(ME_CUDA_GRAPH_NONE, "none", "none")                                      \
+    X(ME_CUDA_GRAPH_LOCAL, "local", "Megatron-LM's of layers")                 \
+    X(ME_CUDA_GRAPH_TE, "transformer_engine",                                  \
+      "Transformer Engine's of layers")                                        \
+    X(ME_CUDA_GRAPH_FULL, "full_iteration", "one of forward and backward")
+
+typedef enum me_cuda_graph {
+    ME_CUDA_GRAPH_LIST(ME_CHOICE_CONSTANT)
+} me_cuda_graph;
+
+extern const me_choice me_cuda_graph_choices[];
+
 /** How FP8 is scaled: `--fp8-recipe`. One scale a tensor of earlier steps'
  *  largest values, or of its own; one a block of 128, or of 32. */
 #define ME_FP8_RECIPE_LIST(X)                                                  \

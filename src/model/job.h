@@ -219,6 +219,8 @@ typedef struct me_train_config {
     bool te_op_fuser;              /**< dense MLPs by te.ops, in one function */
     bool deterministic_mode;       /**< torch.use_deterministic_algorithms() */
     bool check_for_nan_in_loss_and_grad;
+    me_cuda_graph cuda_graph_impl;
+    int32_t cuda_graph_warmup_steps; /**< before a capture */
 } me_train_config;
 
 /** FP8 of Transformer Engine's linear layers; the rest stays in params_dtype. */

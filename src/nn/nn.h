@@ -122,6 +122,7 @@ typedef struct me_nn {
     struct me_te_state *te;               /**< the process's Transformer Engine;
                                            NULL: none */
     const me_main_grads *main_grads;      /**< the wrapper's; NULL: none */
+    struct me_cuda_graphs *graphs;        /**< of its layers; NULL: none */
 } me_nn;
 
 /** How a parameter is made. */

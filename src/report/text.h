@@ -94,6 +94,9 @@ me_status me_text_course(const me_report *report, me_str *text) ME_MUST_CHECK;
 /** What the worst rank's card holds outside of the allocator, item by item. */
 me_status me_text_device(const me_report *report, me_str *text) ME_MUST_CHECK;
 
+/** Of what its allocator reserves, what CUDA graphs alone can use. */
+me_status me_text_graphs(const me_report *report, me_str *text) ME_MUST_CHECK;
+
 /** What the worst rank's host holds in its card's stead. */
 me_status me_text_host(const me_report *report, me_str *text) ME_MUST_CHECK;
 

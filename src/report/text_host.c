@@ -9,6 +9,20 @@ static void append_use(me_str *text, uint64_t bytes, const char *what)
     me_str_append(text, what);
 }
 
+me_status me_text_graphs(const me_report *report, me_str *text)
+{
+    const uint64_t bytes = me_report_worst(report)->private_pool_bytes;
+    if (bytes == 0) {
+        return ME_OK;
+    }
+    me_str_printf(text, "\nPrivate pools of CUDA graphs on rank %d\n  ",
+                  (int)report->verdict.worst_rank);
+    append_use(text, bytes,
+               " bytes of the reserved ones, which nothing but the graphs "
+               "can use\n");
+    return me_str_status(text);
+}
+
 /** What a node of such ranks pins, where activations do. */
 static void append_node(me_str *text, const me_report *report, uint64_t bytes)
 {

@@ -323,6 +323,8 @@ me_status me_rank_parts_collect_as(me_rank_parts *p,
     if (status == ME_OK) {
         result->late = p->late.peaks;
         result->host = *me_engine_host(p->engine);
+        result->private_pool_bytes =
+            me_pool_private_bytes(me_pool_observer_pool(p->pool));
         status =
             me_rank_device_set(me_device_observer_memory(p->device), result);
     }

@@ -188,7 +188,10 @@ typedef struct me_rank_result {
     uint32_t n_modules;
     me_limit_result limit;
     me_device_result device;
-    me_host_memory host; /**< all 0: the job keeps nothing there */
+    me_host_memory host;         /**< all 0: the job keeps nothing there */
+    uint64_t private_pool_bytes; /**< of what the allocator reserves, segments
+                                    of private pools when the job ends, which
+                                    captured CUDA graphs alone can use */
     me_late_result late;
     me_time_program time; /**< empty: the card's rates are not known, or the
                                result was decoded */

@@ -238,6 +238,11 @@ static bool has_host(const void *result)
     return me_host_memory_is_used(&((const me_rank_result *)result)->host);
 }
 
+static bool has_private_pools(const void *result)
+{
+    return ((const me_rank_result *)result)->private_pool_bytes > 0;
+}
+
 static bool has_course(const void *result)
 {
     return ((const me_rank_result *)result)->n_course > 0;
@@ -250,4 +255,6 @@ const me_schema me_result_optional_schema =
               {ME_ITEMS(me_rank_result, course, me_course_schema),
                .is_there = has_course, .left_out = ME_FIELD_IF_THERE},
               {ME_U32(me_rank_result, course_left_out), .is_there = has_course,
-               .left_out = ME_FIELD_IF_THERE});
+               .left_out = ME_FIELD_IF_THERE},
+              {ME_BYTES(me_rank_result, private_pool_bytes),
+               .is_there = has_private_pools, .left_out = ME_FIELD_IF_THERE});

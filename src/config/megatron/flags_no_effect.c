@@ -8,6 +8,10 @@
 const me_flag_rule me_flags_no_effect[] = {
     {"--moe-router-bias-update-rate:f", .needs = "--num-experts",
      .note = "how far a step moves biases"},
+    {"--window-attn-skip-freq:s", .needs = "--window-size",
+     .note = "which layers --window-size is for: attention within a window "
+             "takes what full attention does, and what takes another amount "
+             "is said of the window"},
     {"-h --help", .note = "the script ends"},
     {"--no-gradient-reduce-div-fusion", .needs = "--use-megatron-fsdp",
      .note = "gradients are scaled in place or by NCCL"},

@@ -124,13 +124,11 @@ const me_flag_rule me_flags_not_modelled[] = {
      .note = "quantisation", .effect = ME_EITHER(ANY)},
     {"--kitchen-attention-backend:sdpa|fa", .needs = "--use-kitchen-attention",
      .note = "quantisation", .effect = ME_EITHER(ANY)},
-    {"--enable-cuda-graph --external-cuda-graph --optimizer-cuda-graph",
-     .note = "CUDA graphs", .effect = ME_EITHER(ANY)},
-    {"--cuda-graph-impl:none|local|transformer_engine|full_iteration",
-     .neutral = "none", .note = "CUDA graphs", .effect = ME_EITHER(ANY)},
-    {"--cuda-graph-warmup-steps:i --cuda-graph-scope:+s "
-     "--cuda-graph-modules:+s",
-     .needs = "--cuda-graph-impl", .note = "CUDA graphs",
+    {"--optimizer-cuda-graph", .note = "a CUDA graph of the optimizer",
+     .effect = ME_EITHER(ANY)},
+    {"--cuda-graph-scope:+s --cuda-graph-modules:+s",
+     .needs = "--cuda-graph-impl --enable-cuda-graph --external-cuda-graph",
+     .neutral = "full|attn|mlp", .note = "CUDA graphs of parts of layers",
      .effect = ME_EITHER(ANY)},
     {"--te-rng-tracker", // TE's modules take as much without it
      .needs = "--transformer-impl=local",
@@ -154,8 +152,6 @@ const me_flag_rule me_flags_not_modelled[] = {
      .effect = ME_LOWER(SOME)},
     {"--window-size:s",
      .needs = "--transformer-impl=local --cp-comm-type=all_gather",
-     .note = "sliding-window attention", .effect = ME_EITHER(SOME)},
-    {"--window-attn-skip-freq:s", .needs = "--window-size",
      .note = "sliding-window attention", .effect = ME_EITHER(SOME)},
     {"--yarn-original-max-position-embeddings:i --yarn-beta-fast:f "
      "--yarn-beta-slow:f --yarn-correction-range-round-to-int "

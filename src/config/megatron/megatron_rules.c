@@ -22,6 +22,7 @@ static me_status check_rules(const me_config *config, me_diag *diag)
         me_te_rules,
         me_fp8_rules,
         me_offload_rules,
+        me_graph_rules,
         me_context_rules,
         me_expert_grid_rules,
         config->moe.num_experts > 0 ? me_moe_rules : NULL,

@@ -50,6 +50,7 @@ extern me_rule *const me_sharding_rules[]; /**< of FSDP */
 extern me_rule *const me_te_rules[];
 extern me_rule *const me_fp8_rules[];
 extern me_rule *const me_offload_rules[]; /**< of activations on the host */
+extern me_rule *const me_graph_rules[];
 extern me_rule *const me_context_rules[];
 /** Of dense jobs too: that they ask for no experts, and that the grid of ranks
  *  that parallel_state.py makes for experts can be made. */

@@ -40,6 +40,22 @@ static bool has_other_window(const me_config *config)
              config->parallel.cp_comm_type == ME_CP_COMM_ALL_GATHER));
 }
 
+/** FusedScaleMaskSoftmax.is_kernel_available(): without TE's softmax kernel a
+ *  window's layers have no causal mask beside their own. */
+static bool has_unfused_window(const me_config *config)
+{
+    const me_model_config *m = &config->model;
+    const uint64_t rows = config->train.micro_batch_size *
+                          m->num_attention_heads /
+                          (uint64_t)config->parallel.tensor;
+    return m->window_attention &&
+           config->impl.core_attention == ME_CORE_ATTENTION_TE_UNFUSED &&
+           m->softmax_type == ME_SOFTMAX_VANILLA &&
+           (config->train.params_dtype == ME_DTYPE_FLOAT32 ||
+            m->seq_length <= 16 || m->seq_length >= 16384 ||
+            m->seq_length % 8 != 0 || rows % 4 != 0);
+}
+
 static bool has_fp32_residual(const me_config *config)
 {
     return config->model.fp32_residual_connection;
@@ -145,6 +161,28 @@ static bool has_local_cross_entropy(const me_config *config)
            is_local(config);
 }
 
+/** Those of layers, by Megatron-LM itself, are. */
+static bool has_other_graphs(const me_config *config)
+{
+    return config->train.cuda_graph_impl == ME_CUDA_GRAPH_TE ||
+           config->train.cuda_graph_impl == ME_CUDA_GRAPH_FULL;
+}
+
+/** Dropless experts copy their counts to the host, which ends a capture; parts of
+ *  such layers are captured by another manager. */
+static bool has_graphs_of_experts(const me_config *config)
+{
+    return config->train.cuda_graph_impl == ME_CUDA_GRAPH_LOCAL &&
+           config->moe.num_experts > 0;
+}
+
+/** What a weight's gradient is put into while a layer is warmed up. */
+static bool has_graphs_in_fp8(const me_config *config)
+{
+    return config->train.cuda_graph_impl == ME_CUDA_GRAPH_LOCAL &&
+           config->fp8.format != ME_FP8_NONE;
+}
+
 static const struct {
     const char *option;
     const char *flag; /* NULL: the value is what no flag gives */
@@ -159,6 +197,20 @@ static const struct {
      ME_LOWER(SMALL)},
     {"model.window_attention", "--window-size", has_other_window,
      "attention within a window; full attention is estimated", ME_EITHER(SOME)},
+    {"model.window_attention", "--window-size", has_unfused_window,
+     "attention within a window by single operations of PyTorch; causal masks "
+     "are estimated",
+     ME_LOWER(SMALL)},
+    {"train.cuda_graph_impl", "--cuda-graph-impl", has_other_graphs,
+     "CUDA graphs of Transformer Engine or of whole iterations; none are "
+     "estimated",
+     ME_EITHER(ANY)},
+    {"train.cuda_graph_impl", "--cuda-graph-impl", has_graphs_of_experts,
+     "CUDA graphs of layers with experts; as of dense layers is estimated",
+     ME_EITHER(ANY)},
+    {"train.cuda_graph_impl", "--cuda-graph-impl", has_graphs_in_fp8,
+     "a weight's size of scratch while layers in FP8 are captured",
+     ME_HIGHER(SOME)},
     {"impl.te_version", NULL, has_other_version,
      "sizes are those of Transformer Engine 2.17.1", ME_EITHER(SOME)},
     {"impl.attention_backend", "--attention-backend", has_flash_attention,

@@ -65,6 +65,9 @@ static void create_sublayer(me_nn *nn, const me_transformer_layer *layer,
     l->number = number;
 }
 
+static me_tensor *run_captured(me_nn *nn, const void *self,
+                               me_tensor *const inputs[ME_GRAPH_INPUTS]);
+
 void me_transformer_layer_create(me_nn *nn, me_module_id module, int32_t number,
                                  me_transformer_layer *layer)
 {
@@ -76,6 +79,8 @@ void me_transformer_layer_create(me_nn *nn, me_module_id module, int32_t number,
     const bool before = me_fp8_init_enter(nn, number);
     layer->module = module;
     layer->number = number;
+    layer->graph = me_graph_module_create(nn);
+    const uint32_t first_parameter = nn->parameters->count;
     layer->attention.mixer = me_attention_mixer(nn);
     create_sublayer(nn, layer, number, attention, &layer->attention);
     layer->attention.norm_group = ME_OFFLOAD_ATTN_NORM;
@@ -83,6 +88,14 @@ void me_transformer_layer_create(me_nn *nn, me_module_id module, int32_t number,
     layer->mlp.mixer = me_mlp_mixer(nn, number);
     create_sublayer(nn, layer, number, mlp, &layer->mlp);
     me_fp8_init_exit(nn, before);
+    if (layer->graph != NULL) {
+        layer->graph->run = run_captured;
+        layer->graph->self = layer;
+        layer->graph->module = module;
+        layer->graph->number = number;
+        layer->graph->first_parameter = first_parameter;
+        layer->graph->end_parameter = nn->parameters->count;
+    }
 }
 
 static void fini_sublayer(me_engine *e, const me_sublayer *sublayer)
@@ -219,6 +232,12 @@ static me_tensor *run_layer(me_nn *nn, const me_transformer_layer *layer,
     return me_leave(nn->e, frame, y);
 }
 
+static me_tensor *run_captured(me_nn *nn, const void *self,
+                               me_tensor *const inputs[ME_GRAPH_INPUTS])
+{
+    return run_layer(nn, self, inputs[0], inputs[1], inputs[2]);
+}
+
 me_tensor *me_transformer_layer_forward(me_nn *nn,
                                         const me_transformer_layer *layer,
                                         me_tensor *x, me_tensor *mask,
@@ -232,7 +251,10 @@ me_tensor *me_transformer_layer_forward(me_nn *nn,
     me_module_enter(e, layer->module);
     const me_frame frame = me_enter(e);
     x = me_pre_forward(layer->hooks, x);
-    me_tensor *y = run_layer(nn, layer, x, mask, angles);
+    me_tensor *y = layer->graph == NULL
+                       ? run_layer(nn, layer, x, mask, angles)
+                       : me_graph_module_forward(
+                             layer->graph, (me_tensor *[]){x, mask, angles});
     y = me_post_forward(layer->hooks, y);
     me_leave(e, frame, y);
     me_module_leave(e);

@@ -9,6 +9,7 @@
 #define MEMEST_NN_MEGATRON_TRANSFORMER_H
 
 #include "nn/checkpoint.h"
+#include "nn/megatron/cuda_graph.h"
 #include "nn/megatron/fine_offload.h"
 #include "nn/megatron/mixer.h"
 #include "nn/megatron/norm.h"
@@ -35,6 +36,7 @@ typedef struct me_transformer_layer {
     me_sublayer attention;
     me_sublayer mlp;
     const me_module_hooks *hooks; /**< borrowed; NULL: none */
+    me_graph_module *graph;       /**< as which it is captured, or NULL */
 } me_transformer_layer;
 
 typedef struct me_transformer_block {

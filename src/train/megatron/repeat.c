@@ -137,9 +137,11 @@ void me_repeats_init(me_trainer *t)
     const size_t chunks = (size_t)t->spec->n_chunks;
     r->n_microbatches = t->spec->pipeline.microbatches;
     // What defer_embedding_wgrad_compute keeps of a micro-batch outlives it; what
-    // goes to the host depends on which micro-batch it is.
+    // goes to the host depends on which micro-batch it is; what a replayed graph
+    // holds has no events.
     r->is_off = t->spec->runs_all_rounds || !t->wrapper->can_repeat ||
                 t->config->train.defer_embedding_wgrad_compute ||
+                t->config->train.cuda_graph_impl != ME_CUDA_GRAPH_NONE ||
                 t->config->offload.fine_grained || !me_script_can_tell(t->e) ||
                 !me_communicate_can_repeat(t->comm);
     if (r->is_off) {

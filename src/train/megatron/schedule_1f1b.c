@@ -241,6 +241,7 @@ void me_forward_backward_1f1b(me_trainer *t)
         }
         me_finish_embedding_wgrad(t);
         me_finalize_model_grads(t);
+        me_cuda_graphs_create(&t->nn);
         forget(&l, total);
     }
     me_free(l.inputs);

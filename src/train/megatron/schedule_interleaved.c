@@ -446,5 +446,6 @@ void me_forward_backward_interleaved(me_trainer *t)
     cool_down(&l, steps - warmup, steps);
     me_finish_embedding_wgrad(t);
     me_finalize_model_grads(t);
+    me_cuda_graphs_create(&t->nn);
     forget(&l, total);
 }

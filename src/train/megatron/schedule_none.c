@@ -24,6 +24,7 @@ void me_forward_backward_no_pipelining(me_trainer *t)
         me_release(e, loss); // del output_tensor
     }
     me_finalize_model_grads(t);
+    me_cuda_graphs_create(&t->nn);
     me_release(e, total_num_tokens);
     me_release(e, num_tokens);
 }

@@ -8,6 +8,7 @@
 #ifndef MEMEST_TRAIN_MEGATRON_TRAINER_H
 #define MEMEST_TRAIN_MEGATRON_TRAINER_H
 
+#include "nn/megatron/cuda_graph.h"
 #include "nn/megatron/te_state.h"
 #include "nn/megatron/weight_gradients.h"
 #include "train/fsdp/fsdp.h"
@@ -30,6 +31,7 @@ typedef struct me_trainer {
     me_weight_gradients weights; /**< of the backward that runs, if split */
     me_rope_cache rope_cache;
     me_te_state te;
+    me_cuda_graphs graphs;
     me_gpt *chunks;
     const me_model_wrapper *wrapper;        /**< around the chunks */
     me_ddp *ddp;                            /**< DDP's, one a chunk */

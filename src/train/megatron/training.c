@@ -125,6 +125,7 @@ void me_trainer_fini(me_trainer *t)
     me_weight_gradients_fini(e, &t->weights);
     me_te_state_fini(e, &t->te);
     me_fine_offload_fini(e, t->nn.fine_offload);
+    me_cuda_graphs_fini(e, &t->graphs);
     me_parameter_list_fini(e, &t->parameters);
     me_repeats_fini(t);
 }
@@ -145,6 +146,9 @@ void me_trainer_init(me_trainer *t, me_engine *e, const me_megatron_spec *spec,
         .weights = spec->order == NULL ? NULL : &t->weights,
         .rope_cache = &t->rope_cache,
         .te = &t->te,
+        .graphs = spec->config->train.cuda_graph_impl == ME_CUDA_GRAPH_LOCAL
+                      ? &t->graphs
+                      : NULL,
         .moe = &t->moe,
         .is_moe_layer = spec->is_moe_layer,
         .routing = spec->routing,

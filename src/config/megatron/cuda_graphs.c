@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/megatron/megatron_rules.h"
+
+/* What validate_args(), TransformerConfig (transformer_config.py,
+ * __post_init__()) and the captures themselves ask of a job whose layers or
+ * iterations become CUDA graphs. */
+
+static bool is_impl(const me_config *config, me_cuda_graph impl)
+{
+    return config->train.cuda_graph_impl == impl;
+}
+
+/** "full recompute is only supported with full iteration CUDA graph." */
+static me_status check_full_recompute(const me_config *config, me_diag *diag)
+{
+    const bool is_of_layers = is_impl(config, ME_CUDA_GRAPH_LOCAL) ||
+                              is_impl(config, ME_CUDA_GRAPH_TE);
+    return is_of_layers && config->recompute.granularity == ME_RECOMPUTE_FULL
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "recompute.granularity = full needs "
+                         "train.cuda_graph_impl = full_iteration or none, not "
+                         "%s",
+                         me_choice_word(me_cuda_graph_choices,
+                                        config->train.cuda_graph_impl))
+               : ME_OK;
+}
+
+/** "--no-check-for-nan-in-loss-and-grad should be set with
+ *  --cuda-graph-impl=full_iteration for training." */
+static me_status check_nan(const me_config *config, me_diag *diag)
+{
+    return is_impl(config, ME_CUDA_GRAPH_FULL) &&
+                   config->train.check_for_nan_in_loss_and_grad
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "train.cuda_graph_impl = full_iteration needs "
+                         "train.check_for_nan_in_loss_and_grad = false "
+                         "(--no-check-for-nan-in-loss-and-grad)")
+               : ME_OK;
+}
+
+/** deallocate_output_tensor(): "counter-productive to free a view of another
+ *  tensor", which is what a layer that is written down returns. */
+static me_status check_pipeline(const me_config *config, me_diag *diag)
+{
+    return is_impl(config, ME_CUDA_GRAPH_LOCAL) && config->parallel.pipeline > 1
+               ? me_fail(
+                     diag, ME_ERR_CONFIG,
+                     "train.cuda_graph_impl = local with parallel.pipeline "
+                     "= %d: Megatron-LM itself stops, since a stage frees "
+                     "what it has sent, and a captured layer returns a view",
+                     (int)config->parallel.pipeline)
+               : ME_OK;
+}
+
+/** CheckpointFunction.backward(): "Checkpointing is not compatible with .grad()",
+ *  by which a layer is warmed up. */
+static me_status check_recompute(const me_config *config, me_diag *diag)
+{
+    const me_recompute_config *r = &config->recompute;
+    return is_impl(config, ME_CUDA_GRAPH_LOCAL) &&
+                   r->granularity == ME_RECOMPUTE_SELECTIVE &&
+                   (r->core_attn || r->mlp || r->moe)
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "train.cuda_graph_impl = local does not go with "
+                         "--recompute-modules core_attn, mlp or moe: a layer "
+                         "is warmed up by torch.autograd.grad(), which "
+                         "re-entrant checkpoints refuse")
+               : ME_OK;
+}
+
+/** "CUDA graphs not supported with CPU offloading."; "fine-grained activation
+ *  offloading with cuda_graph_impl='local' is not supported with whole-layer CUDA
+ *  graph capture." */
+static me_status check_offload(const me_config *config, me_diag *diag)
+{
+    const me_cuda_graph impl = config->train.cuda_graph_impl;
+    const char *word = me_choice_word(me_cuda_graph_choices, impl);
+    const bool is_of_layers =
+        impl == ME_CUDA_GRAPH_LOCAL || impl == ME_CUDA_GRAPH_TE;
+    if (is_of_layers && config->offload.num_layers > 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "train.cuda_graph_impl = %s does not go with "
+                       "offload.num_layers = %d",
+                       word, (int)config->offload.num_layers);
+    }
+    if (is_impl(config, ME_CUDA_GRAPH_LOCAL) && config->offload.fine_grained) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "train.cuda_graph_impl = local of whole layers does not "
+                       "go with offload.fine_grained = true");
+    }
+    return impl != ME_CUDA_GRAPH_NONE && config->offload.fine_grained
+               ? me_fail(diag, ME_ERR_UNSUPPORTED,
+                         "train.cuda_graph_impl = %s with "
+                         "offload.fine_grained = true is not modelled",
+                         word)
+               : ME_OK;
+}
+
+static me_status check_modelled(const me_config *config, me_diag *diag)
+{
+    return is_impl(config, ME_CUDA_GRAPH_LOCAL) && config->parallel.torch_fsdp2
+               ? me_fail(diag, ME_ERR_UNSUPPORTED,
+                         "train.cuda_graph_impl = local with FSDP2 "
+                         "(--use-torch-fsdp2) is not modelled")
+               : ME_OK;
+}
+
+me_rule *const me_graph_rules[] = {
+    check_full_recompute, check_nan,      check_pipeline, check_recompute,
+    check_offload,        check_modelled, NULL,
+};

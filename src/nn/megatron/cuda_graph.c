@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/alloc.h"
+#include "nn/megatron/cuda_graph_private.h"
+#include "ops/elementwise.h"
+#include "tensor/autograd.h"
+#include "tensor/launch.h"
+#include "tensor/tensor.h"
+
+#include <string.h>
+
+static bool grow(me_engine *e, void **items, uint32_t count, uint32_t *capacity,
+                 size_t size)
+{
+    void *larger = me_grow(*items, count, capacity, size, "nn.cuda_graphs");
+    if (larger == NULL) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for CUDA graphs");
+        return false;
+    }
+    *items = larger;
+    return true;
+}
+
+me_graph_module *me_graph_module_create(me_nn *nn)
+{
+    if (nn->graphs == NULL) {
+        return NULL;
+    }
+    me_graph_module *graph = me_engine_alloc(nn->e, 1, sizeof *graph);
+    if (graph != NULL) {
+        graph->nn = nn;
+        me_stream_set(nn->e, ME_STREAM_BEFORE_CAPTURE);
+    }
+    return graph;
+}
+
+static void add_record(me_cuda_graphs *g, me_engine *e, me_graph_runner *runner,
+                       bool is_backward)
+{
+    void *items = g->records;
+    if (grow(e, &items, g->n_records, &g->n_capacity, sizeof *g->records)) {
+        g->records = items;
+        g->records[g->n_records++] = (me_graph_record){runner, is_backward};
+    }
+}
+
+/** One more runner takes a tensor. @return its place in the list, or -1 */
+static int32_t share(me_cuda_graphs *g, me_engine *e, const me_tensor *x)
+{
+    for (uint32_t i = 0; i < g->n_shared; i++) {
+        if (g->shared[i].serial == x->storage->serial) {
+            g->shared[i].uses++;
+            return (int32_t)i;
+        }
+    }
+    void *items = g->shared;
+    if (!grow(e, &items, g->n_shared, &g->n_shared_capacity,
+              sizeof *g->shared)) {
+        return -1;
+    }
+    g->shared = items;
+    g->shared[g->n_shared] =
+        (me_graph_shared){.serial = x->storage->serial, .uses = 1};
+    return (int32_t)g->n_shared++;
+}
+
+static me_graph_runner *add_runner(me_graph_module *graph,
+                                   me_tensor *const *inputs)
+{
+    const me_nn *nn = graph->nn;
+    me_engine *e = nn->e;
+    me_cuda_graphs *g = nn->graphs;
+    me_graph_runner *r = me_engine_alloc(e, 1, sizeof *r);
+    if (r == NULL) {
+        return NULL;
+    }
+    graph->first = graph->first == NULL ? r : graph->first;
+    if (nn->config->fp8.format != ME_FP8_NONE && g->skips_fp8_update == NULL) {
+        g->skips_fp8_update =
+            me_keep(e, "set_skip_fp8_weight_update_tensor", ME_CATEGORY_BUFFER,
+                    ME_DTYPE_FLOAT32, ME_SHAPE(1));
+    }
+    r->module = graph;
+    for (int i = 0; i < ME_GRAPH_INPUTS; i++) {
+        const me_tensor *x = inputs[i];
+        if (x == NULL || x->storage == NULL) {
+            continue;
+        }
+        r->specs[i] = (me_graph_input){.shape = x->shape,
+                                       .dtype = (me_dtype)x->dtype,
+                                       .is_there = true,
+                                       .requires_grad = x->requires_grad,
+                                       .shared = i == 0 ? -1 : share(g, e, x)};
+    }
+    if (g->last != NULL && inputs[0]->storage != NULL &&
+        inputs[0]->storage->serial == g->last_serial) {
+        r->producer = g->last;
+        g->last->is_consumed = true;
+    }
+    add_record(g, e, r, false);
+    return r;
+}
+
+static void record_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                            me_tensor **gx)
+{
+    me_graph_runner *r = node->data.owner;
+    if (!r->has_recorded_backward) {
+        r->has_recorded_backward = true;
+        add_record(r->module->nn->graphs, e, r, true);
+    }
+    gx[0] = gy[0];
+}
+
+static const me_op record_op =
+    ME_NODE("_CudagraphRecordNodeBackward", record_backward);
+
+/** record_graph_capture(): as ever, and a node by which the backward is known.
+ *  Without a pipeline all micro-batches are one runner's. */
+static me_tensor *run_recorded(me_graph_module *graph, me_tensor *const *inputs)
+{
+    me_nn *nn = graph->nn;
+    me_engine *e = nn->e;
+    const bool is_reused =
+        graph->first != NULL && nn->config->parallel.pipeline == 1;
+    me_graph_runner *r = is_reused ? graph->first : add_runner(graph, inputs);
+    const me_frame frame = me_enter(e);
+    me_tensor *y = graph->run(nn, graph->self, inputs);
+    if (r == NULL || !me_engine_is_ok(e)) {
+        return me_leave(e, frame, y);
+    }
+    me_node *node = me_record1(e, &record_op, y);
+    if (node != NULL) {
+        node->data.owner = r;
+    }
+    me_tensor *out = me_output(e, node, me_alias(e, y, y->shape, y->strides));
+    nn->graphs->last = r;
+    nn->graphs->last_serial = out->storage->serial;
+    return me_leave(e, frame, out);
+}
+
+/** A tensor of the graph's own with the contents of @p x, as the graph has it in
+ *  its pool. */
+static me_tensor *copy(me_engine *e, const me_tensor *x)
+{
+    me_tensor *y = me_empty_like(e, "copy_", x);
+    me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(x), 2 * me_bytes(x));
+    return y;
+}
+
+static bool is_replayed(const me_tensor *x)
+{
+    return x->storage == NULL || x->storage->mempool == ME_MEMPOOL_REPLAY;
+}
+
+static void input_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                           me_tensor **gx)
+{
+    (void)e;
+    (void)node;
+    gx[0] = gy[0];
+}
+
+/** What comes in is copied where the graph expects it. */
+static const me_op input_op =
+    ME_NODE("_CudagraphReplayNodeBackward", input_backward);
+
+static void output_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                            me_tensor **gx)
+{
+    (void)node;
+    gx[0] = is_replayed(gy[0]) ? gy[0] : copy(e, gy[0]);
+}
+
+/** So is the gradient of what goes out. */
+static const me_op output_op =
+    ME_NODE("_CudagraphReplayNodeBackward", output_backward);
+
+/** _CudagraphReplayNode. */
+static me_tensor *replay(me_graph_module *graph, me_tensor *const *given)
+{
+    me_engine *e = graph->nn->e;
+    me_tensor *inputs[ME_GRAPH_INPUTS];
+    memcpy(inputs, given, sizeof inputs);
+    const uint8_t mempool = me_mempool_set(e, ME_MEMPOOL_REPLAY);
+    const me_frame frame = me_enter(e);
+    if (!is_replayed(given[0])) {
+        me_node *node = me_record1(e, &input_op, given[0]);
+        inputs[0] = me_output(e, node, copy(e, given[0]));
+    }
+    const uint8_t stream = me_stream_set(e, ME_STREAM_CAPTURE);
+    me_tensor *y = graph->run(graph->nn, graph->self, inputs);
+    me_stream_set(e, stream);
+    if (me_engine_is_ok(e)) {
+        me_node *node = me_record1(e, &output_op, y);
+        y = me_output(e, node, me_alias(e, y, y->shape, y->strides));
+    }
+    me_leave(e, frame, y);
+    me_mempool_set(e, mempool);
+    return y;
+}
+
+me_tensor *me_graph_module_forward(me_graph_module *graph,
+                                   me_tensor *const inputs[ME_GRAPH_INPUTS])
+{
+    return graph->nn->graphs->is_created ? replay(graph, inputs)
+                                         : run_recorded(graph, inputs);
+}
+
+static void fini_runner(me_engine *e, me_graph_runner *r)
+{
+    for (int i = 0; i < ME_GRAPH_INPUTS; i++) {
+        me_clear(e, &r->inputs[i]);
+    }
+    me_clear(e, &r->output);
+    me_clear(e, &r->output_grad);
+}
+
+void me_cuda_graphs_fini(me_engine *e, me_cuda_graphs *graphs)
+{
+    for (uint32_t i = 0; i < graphs->n_records; i++) {
+        fini_runner(e, graphs->records[i].runner);
+    }
+    for (uint32_t i = 0; i < graphs->n_shared; i++) {
+        me_clear(e, &graphs->shared[i].buffer);
+    }
+    for (int i = 0; i < ME_GRAPH_SEEDS; i++) {
+        me_clear(e, &graphs->seeds[i]);
+    }
+    me_clear(e, &graphs->skips_fp8_update);
+    me_free(graphs->records);
+    me_free(graphs->shared);
+}

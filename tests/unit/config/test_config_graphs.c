@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "job.h"
+
+#define LOCAL  "train.cuda_graph_impl=local "
+#define TE     "train.cuda_graph_impl=transformer_engine "
+#define ENGINE "impl.transformer=transformer_engine "
+#define FULL   "train.cuda_graph_impl=full_iteration "
+
+/* What is set on JOB_TEXT and what the line must say; "" is a job that is right. */
+static const char *const cases[][2] = {
+    {LOCAL, ""},
+    {TE, ""},
+    {LOCAL "recompute.granularity=full recompute.num_layers=1",
+     "needs train.cuda_graph_impl = full_iteration or none, not local"},
+    {TE "recompute.granularity=full recompute.num_layers=1",
+     "needs train.cuda_graph_impl = full_iteration or none, not "
+     "transformer_engine"},
+    {FULL, "train.cuda_graph_impl = full_iteration needs "
+           "train.check_for_nan_in_loss_and_grad = false"},
+    {FULL "train.check_for_nan_in_loss_and_grad=false "
+          "recompute.granularity=full recompute.num_layers=1",
+     ""},
+    {LOCAL "parallel.pipeline=2 parallel.world_size=2",
+     "with parallel.pipeline = 2: Megatron-LM itself stops"},
+    {LOCAL "recompute.granularity=selective recompute.core_attn=true",
+     "does not go with --recompute-modules core_attn, mlp or moe"},
+    {LOCAL "recompute.granularity=selective recompute.core_attn=false "
+           "recompute.layernorm=true",
+     ""},
+    {LOCAL ENGINE "offload.num_layers=2",
+     "does not go with offload.num_layers"},
+    {LOCAL ENGINE "offload.fine_grained=true offload.core_attn=true",
+     "local of whole layers does not go with offload.fine_grained"},
+    {TE ENGINE "offload.fine_grained=true offload.core_attn=true",
+     "with offload.fine_grained = true is not modelled"},
+    {LOCAL "parallel.torch_fsdp2=true "
+           "model.untie_embeddings_and_output_weights=true",
+     "with FSDP2 (--use-torch-fsdp2) is not modelled"},
+};
+
+static void test_graphs__rules(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        me_config *config = job_with(cases[i][0]);
+        me_diag diag = {0};
+        const me_status status = me_config_finish(config, 1, &diag);
+        if (strstr(diag.text, cases[i][1]) == NULL ||
+            (status == ME_OK) != (cases[i][1][0] == '\0')) {
+            fail_msg("%s: %s", cases[i][0], diag.text);
+        }
+        me_config_destroy(config);
+    }
+}
+
+/* The last flags of a command, and whether the first of them is modelled, left
+ * out, or of no effect. */
+static const struct {
+    const char *flags[4];
+    size_t list; /* offset in me_config */
+} lists[] = {
+    {{"--cuda-graph-impl", "local"}, offsetof(me_config, modelled)},
+    {{"--cuda-graph-impl", "none"}, offsetof(me_config, modelled)},
+    {{"--enable-cuda-graph"}, offsetof(me_config, modelled)},
+    {{"--cuda-graph-warmup-steps", "1"}, offsetof(me_config, no_effect)},
+    {{"--cuda-graph-warmup-steps", "1", "--enable-cuda-graph"},
+     offsetof(me_config, modelled)},
+    {{"--cuda-graph-modules", "attn", "--enable-cuda-graph"},
+     offsetof(me_config, no_effect)},
+    {{"--cuda-graph-modules", "moe_router", "--enable-cuda-graph"},
+     offsetof(me_config, not_modelled)},
+    {{"--window-attn-skip-freq", "2", "--window-size", "64,0"},
+     offsetof(me_config, no_effect)},
+};
+
+static void test_graphs__flags(void **state)
+{
+    (void)state;
+    static const char *const job[] = {JOB_FLAGS};
+    for (size_t i = 0; i < COUNT_OF(lists); i++) {
+        const char *words[COUNT_OF(job) + 4];
+        memcpy(words, job, sizeof job);
+        int n = COUNT_OF(job);
+        for (int k = 0; k < 4 && lists[i].flags[k] != NULL; k++) {
+            words[n++] = lists[i].flags[k];
+        }
+        me_diag diag = {0};
+        me_config *config = me_config_create();
+        assert_int_equal(me_config_read_launch(config, n, words, &diag), ME_OK);
+        const char *bytes = (const char *)config + lists[i].list;
+        if (!list_has((const me_flag_list *)(const void *)bytes,
+                      lists[i].flags[0])) {
+            fail_msg("%s: in another list", lists[i].flags[0]);
+        }
+        me_config_destroy(config);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_graphs__rules),
+        cmocka_unit_test(test_graphs__flags),
+    };
+    return cmocka_run_group_tests_name("config_graphs", tests, NULL, NULL);
+}
